@@ -131,8 +131,8 @@ class Machine {
   virtual size_t GrowthHint() const { return 0; }
 
   // Steps of all that was asked so far, a deterministic measure of time (some ten nanoseconds each,
-  // at most a hundred): those that limit a look-ahead, derivatives, states made, nodes of tries
-  // walked. 0 where nobody counts.
+  // at most a hundred): those that limit a look-ahead, derivatives, states made. 0: no steps
+  // are counted.
   virtual uint64_t steps() const { return 0; }
 
   // Remarks of the compiler that are no errors, e.g. what it treated as an annotation.

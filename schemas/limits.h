@@ -60,6 +60,10 @@ inline constexpr size_t kNarrowedValues = 4096;
 // not fail for what searches have cost.
 inline constexpr uint64_t kSearchWork = 1u << 20, kSearchWorkOfAll = 1u << 20;
 inline constexpr uint64_t kSearchWorkLater = 1u << 13, kSearchWorkEver = 1u << 21;
+// Steps in which the outline of a product (scalar/string_outline.h) is explored from its start, and
+// from what comes up besides; alternatives of a state that are looked at.
+inline constexpr int64_t kOutlineSteps = 60'000, kOutlineStepsLater = 6'000;
+inline constexpr size_t kOutlinePoints = 256;
 // Sets of multiples that combined conditions on one number have together.
 inline constexpr size_t kLattices = 256;
 // Multiples that are tried one behind the other: enough for 24 divisors.
@@ -72,6 +76,11 @@ inline constexpr int kCountedDigits = 30'000;
 inline constexpr int kCountlessDigits = 8;
 // Regexes whose steps are remembered together; of more a product has a group for each so many.
 inline constexpr size_t kRegexesInGroup = 8;
+// Tokens that settle a condition: conditions side by side, ranges of tokens that are kept (and that
+// have to be put together for one mask), states that are looked at to see that a condition is never
+// settled.
+inline constexpr size_t kSettlingRegexes = 200, kSettlingEvents = 500'000;
+inline constexpr size_t kSettlingStates = 64;
 // A row of slots by atom, if it is not longer than that. Switch.
 inline constexpr size_t kSlotRow = 4096;
 // Rows of next states that are made at once.
@@ -79,9 +88,11 @@ inline constexpr size_t kRowsAtOnce = 16;
 // Walks of strings by classes of characters. Places with more plain tokens than that are wide; cuts
 // are made around nodes with so many tokens; subtrees with so many are worth a question, smaller
 // ones with a mixed class are read token by token, and after so many tokens the walk by classes is
-// given up for the one by bytes. Switches.
+// given up for the one by bytes; so many where searches restart, behind each of whose states many
+// others stand. Switches.
 inline constexpr uint32_t kWidePlace = 3000, kCutTokens = 2048;
 inline constexpr uint32_t kWorthAsking = 256, kWorthComparing = 128, kTokensRead = 4000;
+inline constexpr uint32_t kTokensReadAgain = 40'000;
 
 // read/: refused.
 inline constexpr int64_t kSubschemas = 150'000;
@@ -135,6 +146,13 @@ inline constexpr size_t kTextBytes = size_t{1} << 16;
 // Of so many conditions on one key its values are told apart before anything is multiplied out
 // (switch); keys that are settled one inside the other; tables of values that are kept.
 inline constexpr size_t kManyBranches = 8, kSettledKeys = 6, kKeptClasses = 1000;
+// Of so many disjunctions on one object a propositional solver picks the values of the keys
+// (switch). Names that are looked at for them, keys that are chosen together, classes of values of
+// each, parts of the formula, choices that are tried; steps of one question and of all.
+inline constexpr size_t kManyClauses = 8, kClauseNames = 1000, kClauseKeys = 128;
+inline constexpr size_t kClauseOptions = 16, kClauseParts = 20'000;
+inline constexpr int kClauseTries = 8;
+inline constexpr int64_t kClauseSteps = 100'000, kClauseStepsOfAll = 20'000'000;
 // Items and members beyond those with a place of their own that are written down; items that are
 // planned to differ from all before; different `contains` of one array.
 inline constexpr uint64_t kBuiltItems = 4096, kPlannedMembers = 5000, kPlannedApart = 40;

@@ -18,7 +18,7 @@ mapfile -t core < <(sed -n 's/^pawl_test(\([a-z_]*\).*/\1/p' tests/{base,grammar
 choice=()
 if [[ $quick == yes ]]; then
   # Also not built: what has such tests alone.
-  mapfile -t core < <(printf '%s\n' "${core[@]}" | grep -v -x -e property_test -e dead_end_test)
+  mapfile -t core < <(printf '%s\n' "${core[@]}" | grep -v -x -e property_test -e dead_end_test -e string_walk_test -e pattern_steps_test)
   choice=(-E 'Random|Hostile|AgreesWith|AgreeWith|InTime|MayBeAnything|StringWalkTest|NoDeadEnds')
 fi
 PAWL_PROGRESS=50 scripts/build.sh asan "${core[@]}"

@@ -18,6 +18,7 @@
 #ifndef PAWL_GRAMMAR_REGEX_REGEX_ARENA_H_
 #define PAWL_GRAMMAR_REGEX_REGEX_ARENA_H_
 
+#include <array>
 #include <cstdint>
 #include <initializer_list>
 #include <limits>
@@ -125,6 +126,21 @@ class RegexArena {
   // nullopt for terms with And, Not or lookahead, for sets of surrogates alone, and where the
   // string has more than `most` characters.
   std::optional<std::u32string> ShortestText(ReId id, size_t most) const;
+  // Two terms whose automata are small where counters, and conjunctions of long choices, make that
+  // of `id` large (regex_outline.cc). The language of `wide` holds that of `id`. Of the strings of
+  // `kernel`, those of no more than `length` characters are in the language of `id`. Most terms are
+  // their own outline.
+  struct Outline {
+    ReId wide, kernel;
+    uint32_t length;  // kInfinite: all of them
+  };
+  // REQUIRES: id is closed.
+  Outline OutlineOf(ReId id);
+  // The alternatives of a choice, or the term alone; a copy, since making terms moves them.
+  std::vector<ReId> Alternatives(ReId id) const {
+    if (kind(id) != Kind::kOr) return {id};
+    return {operands(id).begin(), operands(id).end()};
+  }
   // Every distinct character set in the term.
   std::vector<const CodepointSet*> Sets(ReId id) const;
 
@@ -144,7 +160,7 @@ class RegexArena {
   size_t size() const { return nodes_.size(); }
   size_t MemoryBytes() const {
     return HeapBytes(nodes_, lists_, sets_, index_, chars_, derivatives_, closed_, empty_parts_,
-                     non_empty_, reversed_);
+                     non_empty_, reversed_, outlines_, leaves_);
   }
   // About that, in a few loads.
   size_t GrowthHint() const {
@@ -202,11 +218,6 @@ class RegexArena {
   std::span<const ReId> operands(ReId id) const {
     return std::span<const ReId>(lists_).subspan(nodes_[id].a, nodes_[id].b);
   }
-  // The alternatives of a choice, or the term alone; a copy, since making terms moves them.
-  std::vector<ReId> Alternatives(ReId id) const {
-    if (kind(id) != Kind::kOr) return {id};
-    return {operands(id).begin(), operands(id).end()};
-  }
   // The choice of what `fn` makes of each.
   template <typename Fn>
   ReId OrOfEach(ReId id, const Fn& fn) {
@@ -254,6 +265,10 @@ class RegexArena {
   ReId EmptyPart(ReId id, int depth);
   ReId NonEmpty(ReId id, int depth);
   bool TooDeep(int depth);
+  uint32_t Leaves(ReId id, int depth);
+  Outline OutlineAt(ReId id, bool coarse, int depth);
+  Outline OutlineOfAnd(ReId id, bool coarse, int depth);
+  ReId CoarseSet(ReId id);
 
   RegexLimits limits_;
   std::vector<Node> nodes_;
@@ -266,6 +281,8 @@ class RegexArena {
   std::unordered_map<ReId, ReId> empty_parts_;
   std::unordered_map<ReId, ReId> non_empty_;
   std::unordered_map<ReId, ReId> reversed_;
+  std::array<std::unordered_map<ReId, Outline>, 2> outlines_;  // coarse ones behind the others
+  std::unordered_map<ReId, uint32_t> leaves_;
   bool in_or_ = false;
   int64_t factor_fuel_ = 0;
   bool derive_failed_ = false;

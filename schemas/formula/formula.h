@@ -86,6 +86,8 @@ class FormulaArena {
   Op op(FormulaId f) const { return nodes_[f].op; }
   uint32_t value(FormulaId f) const { return nodes_[f].value; }
   std::span<const FormulaId> kids(FormulaId f) const { return nodes_[f].kids; }
+  // Parts when it is written out, each as often as it stands there.
+  uint32_t parts(FormulaId f) const { return nodes_[f].size; }
   bool IsConstant(FormulaId f) const { return f <= kTrueFormula; }
   size_t size() const { return nodes_.size(); }
   size_t MemoryBytes() const {

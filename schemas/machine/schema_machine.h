@@ -64,8 +64,11 @@ class SchemaMachine : public Machine {
   uint64_t steps() const override {
     const SearchSpending& spending = *table_->spending;
     return static_cast<uint64_t>(spending.steps) + table_->regexes->work() + solver_.steps() +
-           spending.states + spending.nodes;
+           spending.states;
   }
+  // Nodes of tries of tokens that were walked for masks: at most a few times the nodes of the
+  // vocabulary for each mask, so they have no limit of their own.
+  uint64_t nodes() const { return table_->spending->nodes; }
   // Nodes of tries that were walked for masks.
   void CountNodes(uint64_t nodes) { table_->spending->nodes += nodes; }
 

@@ -169,18 +169,24 @@ ClassTrie::ClassTrie(const Vocabulary& vocabulary) {
     if (!open.empty()) nodes_[open.back().node].below |= done.below | uint64_t{1} << done.like;
   }
 
-  const auto bytes = TrieOf(vocabulary).nodes();
-  for (uint32_t i = 0; i < bytes.size(); ++i) {
-    if (builder.leads[i]) intricate_.push_back({i, 0});
-  }
-  for (Step& step : intricate_) {
-    const uint32_t end = bytes[step.node].end;
-    step.after = static_cast<uint32_t>(
-        std::lower_bound(intricate_.begin(), intricate_.end(), end,
-                         [](const Step& s, uint32_t node) { return s.node < node; }) -
-        intricate_.begin());
-  }
+  intricate_ = StepsOf(builder.leads, TrieOf(vocabulary));
   MakeCuts(vocabulary.mask_words());
+}
+
+std::vector<ClassTrie::Step> ClassTrie::StepsOf(const std::vector<bool>& marked,
+                                                const TokenTrie& trie) {
+  std::vector<Step> steps;
+  for (uint32_t i = 0; i < marked.size(); ++i) {
+    if (marked[i]) steps.push_back({i, 0});
+  }
+  for (Step& step : steps) {
+    const uint32_t end = trie.nodes()[step.node].end;
+    step.after = static_cast<uint32_t>(
+        std::lower_bound(steps.begin(), steps.end(), end,
+                         [](const Step& s, uint32_t node) { return s.node < node; }) -
+        steps.begin());
+  }
+  return steps;
 }
 
 void ClassTrie::MakeCuts(int words) {

@@ -57,6 +57,8 @@ class ClassTrie {
     uint32_t after;  // the first step behind the node's subtree
   };
   std::span<const Step> intricate() const { return intricate_; }
+  // The marked nodes of a trie of bytes. REQUIRES: the nodes above a marked one are marked.
+  static std::vector<Step> StepsOf(const std::vector<bool>& marked, const TokenTrie& trie);
 
  private:
   struct Builder;

@@ -37,16 +37,16 @@ class ClassWalk {
 
   bool Run(StateId start) {
     const auto nodes = classes_.nodes();
+    start_ = start;
     stack_[0] = {&search_.RowOf(start), start, 0};
     if (search_.AlwaysLive(start)) {
       Allow(0, classes_.Place(nodes[0].end));
     } else {
       FindExceptions(0, nodes[0].below);
-      for (uint32_t i = 1; i < nodes.size() && read_ <= limits::kTokensRead; ++visited_)
-        i = Visit(i);
+      for (uint32_t i = 1; i < nodes.size() && read_ <= most_read_; ++visited_) i = Visit(i);
     }
     uint64_t& nodes_walked = search_.program().spending().nodes;
-    if (read_ > limits::kTokensRead) {
+    if (read_ > most_read_) {
       nodes_walked += visited_;
       std::fill_n(words_, vocabulary_.mask_words(), 0u);
       return false;
@@ -107,7 +107,8 @@ class ClassWalk {
     }
     Allow(node.place, classes_.EndsHere(i));
     stack_[node.depth] = {&row, next, 0};
-    if (node.spelled != ClassTrie::kManySpellings && end - node.place >= limits::kWorthComparing)
+    if (!restarts_ && node.spelled != ClassTrie::kManySpellings &&
+        end - node.place >= limits::kWorthComparing)
       FindExceptions(i, node.below);
     return i + 1;
   }
@@ -190,6 +191,10 @@ class ClassWalk {
       StopScope::Step();
       const TokenId token = classes_.order()[place];
       const std::string_view bytes = vocabulary_.bytes(token);
+      if (restarts_) {
+        if (MayFollow(bytes, start_)) Set(token);
+        continue;
+      }
       size_t from = 0;
       for (size_t n = 0; n < apart.read; ++n) {
         ++from;
@@ -281,6 +286,9 @@ class ClassWalk {
   void Clear(TokenId token) { words_[static_cast<size_t>(token) >> 5] &= ~(1u << (token & 31)); }
 
   StringSearch& search_;
+  const bool restarts_ = search_.Restarts();  // states behind the first step stand for others
+  const uint32_t most_read_ = restarts_ ? limits::kTokensReadAgain : limits::kTokensRead;
+  StateId start_ = 0;
   const Vocabulary& vocabulary_;
   const TokenTrie& trie_;
   const ClassTrie& classes_;

@@ -58,6 +58,23 @@ StringProgram::StringProgram(const SchemaTable& table, std::vector<AtomId> atoms
   for (size_t i = 0; i < regex_words_; ++i)
     after_[i] = grouped ? groups_[i].Start() : regexes_[i].dfa->Start();
   Intern(after_.data());
+  for (uint32_t i = 0; !grouped && tries_.empty() && i < regexes_.size(); ++i) {
+    const ReId term = RegexTerm(start(), i);
+    const RegexArena::View view = table_.regexes->Inspect(term);
+    if (view.op == RegexArena::View::Op::kConcat && view.operands[0] == RegexArena::kAnything)
+      searches_.push_back(i);
+  }
+}
+
+void StringProgram::Restart(uint32_t* words) {
+  for (const uint32_t i : searches_) {
+    if (!regexes_[i].dfa->Absorbing(words[i])) words[i] = key(start())[i];
+  }
+}
+
+bool StringProgram::AnyDead(const uint32_t* words) const {
+  return std::any_of(words, words + regexes_.size(),
+                     [](uint32_t state) { return state == RegexDfa::kDead; });
 }
 
 // Combinations of many conditions ask for them all at each state: with a row of slots by atom, if
@@ -257,6 +274,48 @@ RegexGroup::ClassBits StringProgram::SettlingKey(const uint32_t* words) {
     bits[1] |= some[1];
   }
   return bits;
+}
+
+void StringProgram::SettleRegex(uint32_t* words, size_t regex, bool truth) {
+  const uint32_t settled = truth ? regexes_[regex].dfa->Anything() : RegexDfa::kDead;
+  if (groups_.empty()) {
+    words[regex] = settled;
+    return;
+  }
+  uint32_t& word = words[regex / limits::kRegexesInGroup];
+  word =
+      groups_[regex / limits::kRegexesInGroup].With(word, regex % limits::kRegexesInGroup, settled);
+}
+
+bool StringProgram::OnlyRegexesLeft(const uint32_t* words) const {
+  return !counting_ && std::all_of(words + regex_words_, words + regex_words_ + tries_.size(),
+                                   [](uint32_t node) { return node == kNoNode; });
+}
+
+bool StringProgram::NeverSettled(const uint32_t* words) {
+  for (size_t regex = 0; regex < regexes_.size(); ++regex) {
+    const uint32_t start = RegexState(words, regex);
+    const auto [it, fresh] = never_settled_.try_emplace(uint64_t{regex} << 32 | start, false);
+    if (!fresh) {
+      if (it->second) return true;
+      continue;
+    }
+    RegexDfa& dfa = *regexes_[regex].dfa;
+    std::vector<uint32_t> states = {start};
+    bool never = true;
+    for (size_t at = 0; never && at < states.size(); ++at) {
+      never = !dfa.Absorbing(states[at]) && states.size() <= limits::kSettlingStates;
+      for (const std::vector<int>& classes : classes_of_) {
+        for (const int cls : classes) {
+          StopScope::Step();
+          const uint32_t next = StepRegex(regex, states[at], cls);
+          if (std::ranges::find(states, next) == states.end()) states.push_back(next);
+        }
+      }
+    }
+    if (it->second = never; never) return true;
+  }
+  return false;
 }
 
 bool StringProgram::QuietKey(const uint32_t* words) {

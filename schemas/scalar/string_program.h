@@ -13,6 +13,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -143,10 +144,10 @@ class StringProgram {
   size_t size() const { return keys_.size() / width_; }
   // With the automata of the regexes, whose arena is the table's.
   size_t MemoryBytes() const {
-    return HeapBytes(atoms_, regexes_, groups_, tries_, slots_, slot_by_atom_, critical_,
+    return HeapBytes(atoms_, regexes_, groups_, searches_, tries_, slots_, slot_by_atom_, critical_,
                      boundaries_, pages_, interval_class_, representative_, class_slots_,
                      class_of_ascii_, classes_of_, classes_apart_, keys_, rows_, next_, quiet_,
-                     index_, after_, peeked_);
+                     index_, after_, peeked_, never_settled_);
   }
   // What the states take, roughly.
   size_t bytes() const {
@@ -171,12 +172,52 @@ class StringProgram {
   RegexGroup::ClassBits SettlingKey(const uint32_t* words);
   uint8_t SlotOfClass(int cls) const { return class_slots_[static_cast<size_t>(cls)]; }
   StateId KeepKey(const uint32_t* words) { return Intern(words); }
+  // Regex by regex, as settling_tokens.h asks: how many there are; the state of one in a key, a
+  // step from a state, whether it is settled (see Settled), and a key in which it is.
+  size_t regexes() const { return regexes_.size(); }
+  uint32_t RegexState(const uint32_t* words, size_t regex) const {
+    if (groups_.empty()) return words[regex];
+    return groups_[regex / limits::kRegexesInGroup].StateOf(words[regex / limits::kRegexesInGroup],
+                                                            regex % limits::kRegexesInGroup);
+  }
+  uint32_t StepRegex(size_t regex, uint32_t state, int cls) {
+    const Regex& one = regexes_[regex];
+    if (state == RegexDfa::kDead) return state;
+    return one.dfa->Next(state, one.class_map[static_cast<size_t>(cls)]);
+  }
+  int SettledRegex(size_t regex, uint32_t state) {
+    RegexDfa& dfa = *regexes_[regex].dfa;
+    if (!dfa.Absorbing(state)) return -1;
+    return state != RegexDfa::kDead && dfa.Accepting(state) ? 1 : 0;
+  }
+  void SettleRegex(uint32_t* words, size_t regex, bool truth);
+  // No literals and no counter look at what follows the state with these words.
+  bool OnlyRegexesLeft(const uint32_t* words) const;
+  // Some regex is never settled, whatever characters with a class (char_class.h) come. May say
+  // false where that is so.
+  bool NeverSettled(const uint32_t* words);
   // kNoState: not kept.
   StateId FindKey(const uint32_t* words) const { return FindKey(words, HashOf(words)); }
   StateId PeekKey(const uint32_t* words) {
     std::copy_n(words, width_, peeked_.data());
     return kPeeked;
   }
+
+  // For those who look at the regexes one by one: the state of each and what is left of it.
+  size_t RegexCount() const { return regexes_.size(); }
+  uint32_t RegexStateOf(StateId state, size_t regex) const { return RegexState(key(state), regex); }
+  ReId RegexTerm(StateId state, size_t regex) const {
+    return regexes_[regex].dfa->Term(RegexStateOf(state, regex));
+  }
+  // A regex of `.*r` goes on wherever it began: what it accepts from its start, it accepts from
+  // each of its states. `words` with those regexes at their start that have not found their r yet.
+  // What is accepted from there, is accepted from `words`.
+  bool Restarts() const { return !searches_.empty(); }
+  void Restart(uint32_t* words);
+  // A regex or list of literals of these words has no end any more.
+  bool AnyDead(const uint32_t* words) const;
+  bool HasLiterals() const { return !tries_.empty(); }
+  RegexArena& regex_arena() { return *table_.regexes; }
 
   // Several conditions side by side, whose states may be many.
   bool wide() const { return regexes_.size() + tries_.size() > 1; }
@@ -241,15 +282,9 @@ class StringProgram {
 
   const SchemaTable& table_;
   std::vector<AtomId> atoms_;
-  // The state of a regex, in a key.
-  uint32_t RegexState(const uint32_t* words, size_t regex) const {
-    if (groups_.empty()) return words[regex];
-    return groups_[regex / limits::kRegexesInGroup].StateOf(words[regex / limits::kRegexesInGroup],
-                                                            regex % limits::kRegexesInGroup);
-  }
-
   std::vector<Regex> regexes_;      // both by atom
   std::vector<RegexGroup> groups_;  // of many regexes
+  std::vector<uint32_t> searches_;  // places of the regexes that Restart is about
   size_t regex_words_ = 0;          // words of a key for the groups, or else for the regexes
   std::vector<Trie> tries_;
   std::vector<uint32_t> slots_, slot_by_atom_;  // of atoms_; from atoms_.front() on
@@ -277,9 +312,10 @@ class StringProgram {
   static constexpr uint32_t kNoRow = UINT32_MAX;
   std::vector<uint32_t> rows_;  // by state: its row in next_
   std::vector<StateId> next_;
-  std::vector<int8_t> quiet_;             // by state, -1 unknown
-  HashIndex index_;                       // of keys_
-  std::vector<uint32_t> after_, peeked_;  // keys being made
+  std::vector<int8_t> quiet_;                         // by state, -1 unknown
+  HashIndex index_;                                   // of keys_
+  std::vector<uint32_t> after_, peeked_;              // keys being made
+  std::unordered_map<uint64_t, bool> never_settled_;  // by regex and state
 };
 
 }  // namespace pawl::schema

@@ -11,6 +11,7 @@
 #include <unordered_set>
 
 #include "schemas/limits.h"
+#include "schemas/scalar/settling_tokens.h"
 #include "src/base/stop_scope.h"
 
 namespace pawl::schema {
@@ -19,6 +20,10 @@ constexpr char32_t kSurrogatesBegin = 0xD800, kSurrogatesEnd = 0xDFFF;
 
 bool IsSurrogate(char32_t c) { return c >= kSurrogatesBegin && c <= kSurrogatesEnd; }
 }  // namespace
+
+size_t StringSearch::SettlingBytes() const {
+  return settling_tokens_ == nullptr ? 0 : settling_tokens_->MemoryBytes();
+}
 
 bool StringSearch::Accepts(StateId state) {
   if (At(state).accepts == Verdict::kUnknown) {
@@ -72,13 +77,25 @@ StringSearch::ClassRow& StringSearch::MakeRow(StateId state) {
 void StringSearch::AskClass(ClassRow& row, CharClass like) {
   StateId same = kUnasked;
   for (const int cls : program_.ClassesOf(like)) {
-    const StateId next = NextOf(row.state, cls);
+    const StateId next = Restarts() ? NextRestarted(row.state, cls) : NextOf(row.state, cls);
     same = same == kUnasked || same == next ? next : kMixed;
     if (same == kMixed) break;
   }
   row.next[like] = same;
   row.asked |= uint64_t{1} << like;
   if ((same & ~kFreeFlag) == row.state) row.loops |= uint64_t{1} << like;
+}
+
+StringSearch::StateId StringSearch::NextRestarted(StateId state, int cls) {
+  const size_t width = program_.width();
+  words_.resize(2 * width);
+  program_.CopyKey(state, words_.data());
+  program_.StepKey(words_.data(), cls, &words_[width]);
+  if (program_.AnyDead(&words_[width])) return kNoState;
+  program_.Restart(&words_[width]);
+  const StateId next = program_.KeepKey(&words_[width]);
+  if (!Live(next)) return kMixed;
+  return FreedomOf(next) ? next | kFreeFlag : next;
 }
 
 bool StringSearch::Loops(ClassRow& row, uint64_t classes) {
@@ -186,6 +203,59 @@ bool StringSearch::OneStep(StateId start) {
   return false;
 }
 
+StringOutline* StringSearch::Outline() {
+  if (!outlined_) {
+    outlined_ = true;
+    if (conjunction_ && StringOutline::Fits(program_))
+      outline_ = std::make_unique<StringOutline>(program_);
+  }
+  return outline_.get();
+}
+
+bool StringSearch::Lost(StateId state) {
+  if (hopeless_ && hopeless_(state)) return true;
+  StringOutline* const outline = Outline();
+  return outline != nullptr && outline->At(state).distance == StringOutline::kNoEnd;
+}
+
+bool StringSearch::FollowOutline(StateId start, bool way) {
+  StringOutline* const outline = Outline();
+  if (outline == nullptr) return false;
+  std::vector<std::pair<StateId, int>> path;
+  StateId state = start;
+  uint32_t before = StringOutline::kUnknown;
+  for (;;) {
+    if (At(state).live == Verdict::kUnknown && program_.Quiet(state)) DecideByCount(state);
+    // A way is to be the shortest, so it goes on to an end of its own.
+    if (way ? program_.Quiet(state) && HasWay(state)
+            : At(state).live == Verdict::kLive && state != start)
+      break;
+    if (At(state).live == Verdict::kDead) return false;
+    if (Accepts(state)) {
+      At(state).live = Verdict::kLive;
+      break;
+    }
+    const StringOutline::Answer answer = outline->At(state);
+    if (answer.live && !way && !program_.counting()) {
+      At(state).live = Verdict::kLive;
+      break;
+    }
+    // The way has to get shorter with each step.
+    if (answer.via < 0 || answer.distance >= before || SpentAll()) return false;
+    if (way && outline->AtLeast(state) != answer.distance) return false;
+    before = answer.distance;
+    path.emplace_back(state, answer.via);
+    program_.spending().steps += program_.StepCost();
+    state = program_.NextOnce(state, answer.via);
+  }
+  const bool has_way = HasWay(state);
+  for (const auto& [on, via] : path) {
+    At(on).live = Verdict::kLive;
+    if (has_way) At(on).via = via;
+  }
+  return true;
+}
+
 void StringSearch::Decide(StateId start) {
   if (hopeless_ && hopeless_(start)) {
     At(start).live = Verdict::kDead;
@@ -195,14 +265,23 @@ void StringSearch::Decide(StateId start) {
     At(start).live = Verdict::kLive;  // undecided
     return;
   }
+  if (Outline() != nullptr) {
+    if (Lost(start)) {
+      At(start).live = Verdict::kDead;
+      found_dead_ = true;
+      return;
+    }
+    if (FollowOutline(start, false)) return;
+  }
   if (OneStep(start)) return;
   if (!one_atom_ && AlwaysLive(start)) {
     At(start).live = Verdict::kLive;
     return;
   }
-  const int64_t fuel = std::max(small(), std::min(fuel_, whole() - spent_));
+  // Once not all states could be decided, only those with few behind them are dead.
+  const int64_t fuel = all_asked_ ? small() : std::max(small(), std::min(fuel_, whole() - spent_));
   Outcome outcome = Explore(start, false, false, fuel);
-  if (outcome == Outcome::kUndecided) outcome = Explore(start, true, false, fuel);
+  if (outcome == Outcome::kUndecided && !all_asked_) outcome = Explore(start, true, false, fuel);
   if (outcome == Outcome::kLive || At(start).live == Verdict::kDead) return;
   if (!all_asked_ && !SpentAll()) DecideAll();
   if (At(start).live != Verdict::kUnknown) return;
@@ -236,7 +315,7 @@ void StringSearch::FindWay(StateId start) {
     At(start).via = program_.ClassTowardsShortest(start);
     return;
   }
-  if (OneStep(start)) return;
+  if (FollowOutline(start, true) || OneStep(start)) return;
   const int64_t fuel = std::max(small(), std::min(fuel_, whole() - spent_));
   if (Explore(start, false, true, fuel) == Outcome::kLive ||
       Explore(start, true, true, fuel) == Outcome::kLive)
@@ -265,8 +344,13 @@ StringSearch::Outcome StringSearch::Explore(StateId start, bool apart, bool way,
     }
   };
   std::priority_queue<Entry> queue;
+  StringOutline* const outline = Outline();
   const auto push = [&](StateId state, uint64_t depth) {
     uint64_t needed = program_.Distance(state, apart);
+    if (outline != nullptr) {
+      const uint32_t shown = way ? outline->AtLeast(state) : outline->At(state).distance;
+      if (shown < StringOutline::kUnknown) needed = std::max<uint64_t>(needed, shown);
+    }
     if (const uint64_t count = program_.Count(state); count < least_)
       needed = std::max(needed, least_ - count);
     queue.push({(apart ? 0 : depth) + needed, depth, state});
@@ -297,10 +381,10 @@ StringSearch::Outcome StringSearch::Explore(StateId start, bool apart, bool way,
       break;
     }
     if (At(state).live == Verdict::kDead) {
-      known_dead = known_dead || !program_.Quiet(state);
+      known_dead = known_dead || !(program_.Quiet(state) || Lost(state));
       continue;
     }
-    if (hopeless_ && hopeless_(state)) {
+    if (Lost(state)) {
       At(state).live = Verdict::kDead;
       continue;
     }
@@ -347,7 +431,7 @@ bool StringSearch::Close(StateId start) {
   while (!open.empty()) {
     const StateId state = open.back();
     open.pop_back();
-    if (program_.Quiet(state) || (hopeless_ && hopeless_(state))) continue;
+    if (program_.Quiet(state) || Lost(state)) continue;
     if ((left -= cost) <= 0) return false;
     for (int cls = 0; cls < program_.classes(); ++cls) {
       if (IsSurrogate(program_.Representative(cls))) continue;
@@ -368,7 +452,7 @@ void StringSearch::DecideAll() {
   const auto decided = [&](StateId state) {
     if (program_.Quiet(state)) {
       DecideByCount(state);
-    } else if (hopeless_ && hopeless_(state)) {
+    } else if (Lost(state)) {
       At(state).live = Verdict::kDead;
     } else {
       return false;

@@ -12,10 +12,13 @@
 #include <string>
 #include <vector>
 
+#include "schemas/scalar/string_outline.h"
 #include "schemas/scalar/string_program.h"
 #include "src/base/memory_size.h"
 
 namespace pawl::schema {
+
+class SettlingTokens;
 
 class StringSearch {
  public:
@@ -45,11 +48,15 @@ class StringSearch {
   StringProgram& program() { return program_; }
   // The program aside.
   size_t MemoryBytes() const {
-    return HeapBytes(info_, rows_, row_storage_, class_rows_, class_row_storage_) + kAnswerBytes;
+    return HeapBytes(info_, rows_, row_storage_, class_rows_, class_row_storage_, outline_,
+                     words_) +
+           kAnswerBytes + SettlingBytes();
   }
   size_t GrowthHint() const {
-    return kAnswerBytes + pieces_ * sizeof(Piece) + class_row_storage_.size() * sizeof(ClassRow) +
-           (info_.size() + rows_.size() + class_rows_.size()) * sizeof(void*);
+    return kAnswerBytes + SettlingBytes() + pieces_ * sizeof(Piece) +
+           class_row_storage_.size() * sizeof(ClassRow) +
+           (info_.size() + rows_.size() + class_rows_.size()) * sizeof(void*) +
+           (outline_ != nullptr ? outline_->GrowthHint() : 0);
   }
   // The product has grown too large to look ahead in, or to keep all of its states. From now on
   // each condition is asked by itself: a state of which nothing was found before is live exactly
@@ -60,6 +67,10 @@ class StringSearch {
   bool Hopeless(const uint32_t* words);
   // REQUIRES: Apart(). Hopeless may be true of states behind a step that settles nothing.
   bool FoundDead() const { return found_dead_; }
+  // Some states are hopeless.
+  bool LosesHope() const { return static_cast<bool>(hopeless_); }
+  // What is known of tokens that settle something; made by string_walk.cc.
+  std::shared_ptr<SettlingTokens>& settling_tokens() { return settling_tokens_; }
   bool Accepts(StateId state);
   // Some continuation (possibly none) is accepted.
   bool Live(StateId state) {
@@ -126,6 +137,9 @@ class StringSearch {
     return At(state).always == Verdict::kLive;
   }
   // Where the characters of each class lead. Filled as far as it is asked: derivatives are dear.
+  // Where Restarts(), a search that has not found what it looks for is at its start again behind
+  // each step (StringProgram::Restart). Such states are fewer, and live only where those are that
+  // they stand for; where the latter may be live all the same, the class counts as kMixed.
   struct ClassRow {
     StateId state;
     uint64_t asked = 0;
@@ -138,6 +152,7 @@ class StringSearch {
   }
   // As NextAscii has it; kMixed when the characters of the class differ.
   static constexpr StateId kMixed = UINT32_MAX - 2;
+  bool Restarts() const { return conjunction_ && !live_ && program_.Restarts(); }
   StateId NextOfClass(ClassRow& row, CharClass like) {
     if ((row.asked >> like & 1) == 0) AskClass(row, like);
     return row.next[like];
@@ -148,6 +163,7 @@ class StringSearch {
   std::optional<std::u32string> Shortest(StateId state, size_t max_length);
 
  private:
+  size_t SettlingBytes() const;
   static constexpr size_t kAnswerBytes = 256;  // of what accept_ and the others keep, about
   enum class Verdict : uint8_t { kUnknown, kDead, kLive };
   struct Info {
@@ -187,6 +203,8 @@ class StringSearch {
   bool AskLivesAfter(StateId state, uint8_t cls);
   // The next state of a class of the program, as NextAscii has it.
   StateId NextOf(StateId state, int cls);
+  // NextOf where searches restart.
+  StateId NextRestarted(StateId state, int cls);
   bool FindAlwaysLive(StateId state);
   ClassRow& MakeRow(StateId state);
   void AskClass(ClassRow& row, CharClass like);
@@ -194,6 +212,7 @@ class StringSearch {
   std::optional<Freedom> FindFreedom(StateId state);
   // Which states are live must not depend on the order in which they were asked about. So a state
   // is dead exactly when no end can be reached from it and
+  // - the outline of the program has none, or
   // - what can be reached from it takes no more than small() steps, or
   // - what can be reached from the start of the program takes no more than whole() steps.
   // Everything else is live: found to be, or undecided. How hard is looked for a way to an end
@@ -207,6 +226,12 @@ class StringSearch {
   void Decide(StateId state);
   // Decides every state that can be reached from the start of the program if they are not too many.
   void DecideAll();
+  // nullptr where the program has none.
+  StringOutline* Outline();
+  // It is settled in the state that nothing will be accepted, or the outline shows no end.
+  bool Lost(StateId state);
+  // Goes from end to end of what the outline shows; false when that leads nowhere.
+  bool FollowOutline(StateId start, bool way);
   // Whether from `state` no more than small() steps reach everything that can be reached.
   bool Close(StateId state);
   bool OneStep(StateId start);
@@ -225,13 +250,17 @@ class StringSearch {
   bool conjunction_ = false;
   uint64_t least_ = 0;
   std::function<bool(StateId)> hopeless_;
-  int64_t spent_ = 0;                         // on searches that took more than small() steps
-  bool all_asked_ = false;                    // DecideAll has run
-  bool apart_ = false;                        // see Apart
-  bool found_dead_ = false;                   // by looking ahead
+  int64_t spent_ = 0;       // on searches that took more than small() steps
+  bool all_asked_ = false;  // DecideAll has run
+  bool outlined_ = false;   // outline_ was made, if there is one
+  std::unique_ptr<StringOutline> outline_;
+  bool apart_ = false;       // see Apart
+  bool found_dead_ = false;  // by looking ahead
+  std::shared_ptr<SettlingTokens> settling_tokens_;
   int last_via_ = 0;                          // what led to acceptance the last time: a good guess
   std::vector<std::unique_ptr<Piece>> info_;  // by state
   size_t pieces_ = 0;                         // of info_ that are there
+  std::vector<uint32_t> words_;               // of a state that is not made yet
   std::vector<StateId*> rows_;                // by state, a next state for each ASCII class
   std::deque<std::vector<StateId>> row_storage_;
   std::vector<ClassRow*> class_rows_;  // by state

@@ -14,6 +14,7 @@
 #include "grammar/vocabulary_tables.h"
 #include "schemas/limits.h"
 #include "schemas/scalar/json_string.h"
+#include "schemas/scalar/settling_tokens.h"
 #include "src/base/stop_scope.h"
 #include "src/base/utf8.h"
 
@@ -63,19 +64,17 @@ class Walk {
         keys_.resize(stack_.size() * width_);
         search_.program().CopyKey(state, KeyAt(top));
         settling_.resize(stack_.size());
-        Carry(top, 0);
+        if (fresh && !search_.FoundDead()) SetPlainApart(KeyAt(top));
+        Carry(top, 0, calm_);
       }
       const bool wide = !apart_ && fresh && !spelling_.ascii &&
                         CountBeginnings(search_, state, trie_, classes) >= limits::kWidePlace;
       if (wide && WalkClasses(search_, state, vocabulary_, classes, words_)) {
         path = MaskPath::kWideString;
         steps_ = classes.intricate();
-        for (step_ = 0; step_ < steps_.size();) {
-          const ClassTrie::Step& step = steps_[step_];
-          const bool on = VisitAny(step.node) == step.node + 1;
-          ++visited_;
-          step_ = on ? step_ + 1 : step.after;
-        }
+        VisitSteps();
+      } else if (!steps_.empty()) {
+        VisitSteps();
       } else {
         for (uint32_t i = begin; i < end;) {
           const uint32_t to = Hurry(i, end);
@@ -99,6 +98,7 @@ class Walk {
     StringSearch::StateId state = 0;
     uint16_t read = 0;  // code points begun
     Where where = Where::kBoundary;
+    bool calm = false;  // kCarried: no characters with a class settle all
   };
 
   // So far the groups held places in the order of the tokens. Free neighbours that are alike become
@@ -137,6 +137,34 @@ class Walk {
       words_[token >> 5] |= uint32_t{has} << (token & 31);
     }
     return i;
+  }
+
+  // Sets the bits of the tokens for which the trie of bytes need not be walked, and what is left of
+  // the trie in steps_; no steps where all of it is.
+  void SetPlainApart(const uint32_t* words) {
+    if (!search_.LosesHope()) {
+      // Whatever comes, each state is live until all is settled.
+      if (spelling_.ascii || !search_.program().NeverSettled(words)) return;
+      calm_ = true;
+      const ClassTrie& classes = tokens_.classes();
+      classes.SetBits(0, static_cast<uint32_t>(classes.order().size()), words_);
+      steps_ = classes.intricate();
+      return;
+    }
+    if (!SettlingTokens::Knows(search_.program(), words)) return;
+    std::shared_ptr<SettlingTokens>& settling = search_.settling_tokens();
+    if (settling == nullptr || !settling->Is(tokens_))
+      settling = std::make_shared<SettlingTokens>(search_.program(), trie_, tokens_);
+    if (settling->Fill(search_, words, words_)) steps_ = settling->others();
+  }
+
+  void VisitSteps() {
+    for (step_ = 0; step_ < steps_.size();) {
+      const ClassTrie::Step& step = steps_[step_];
+      const bool on = VisitAny(step.node) == step.node + 1;
+      ++visited_;
+      step_ = on ? step_ + 1 : step.after;
+    }
   }
 
   uint32_t VisitAny(uint32_t i) {
@@ -213,9 +241,11 @@ class Walk {
     const uint8_t slot = search_.program().SlotOfClass(cls);
     return (settling_[depth][slot >> 6] >> (slot & 63) & 1) != 0;
   }
-  void Carry(size_t depth, int read) {
-    stack_[depth] = {0, static_cast<uint16_t>(read), Where::kCarried};
-    if (search_.FoundDead()) {
+  void Carry(size_t depth, int read, bool calm) {
+    stack_[depth] = {0, static_cast<uint16_t>(read), Where::kCarried, calm};
+    if (calm) {
+      settling_[depth] = kCalm;
+    } else if (search_.FoundDead()) {
       settling_[depth] = {UINT64_MAX, UINT64_MAX};
     } else {
       settling_[depth] = search_.program().SettlingKey(KeyAt(depth));
@@ -235,7 +265,7 @@ class Walk {
         return node.end;
       }
       program.StepKey(KeyAt(node.depth - 1u), cls, KeyAt(node.depth));
-      return ReachedCarried(i, before.read + 1, settles);
+      return ReachedCarried(i, before.read + 1, settles, before.calm);
     }
     if (root_ && node.byte >= 0xC2) {
       if (parts_beyond_.empty()) parts_beyond_.resize(stack_.size());
@@ -273,7 +303,7 @@ class Walk {
         return node.end;
       }
       program.StepKey(words, cls, after);
-      return ReachedCarried(i, read, settles);
+      return ReachedCarried(i, read, settles, stack_[part.depth].calm && !IsSetApart(part.code));
     }
     // Any of the code points that may come of it.
     static constexpr char32_t kLeast[] = {0, 0x80, 0x800, 0x10000};
@@ -298,7 +328,7 @@ class Walk {
     return !search_.Hopeless(words);
   }
 
-  uint32_t ReachedCarried(uint32_t i, int read, bool settled) {
+  uint32_t ReachedCarried(uint32_t i, int read, bool settled, bool calm) {
     const TokenTrie::Node& node = trie_.nodes()[i];
     const uint32_t* const words = KeyAt(node.depth);
     if (settled && search_.program().QuietKey(words)) {
@@ -308,7 +338,7 @@ class Walk {
     }
     if (settled && search_.Hopeless(words)) return node.end;
     trie_.SetBits(node, words_);
-    if (node.end > i + 1) Carry(node.depth, read);
+    if (node.end > i + 1) Carry(node.depth, read, calm);
     return i + 1;
   }
 
@@ -379,6 +409,10 @@ class Walk {
     uint16_t depth = 0;
   };
   bool apart_ = false;
+  bool calm_ = false;  // the state where the walk begins
+  // What may settle all in a calm state: steps by characters beyond ASCII, some of which have no
+  // class.
+  static constexpr RegexGroup::ClassBits kCalm = {0, uint64_t{3} << 62};
   size_t width_ = 0;
   std::vector<uint32_t> keys_;
   std::vector<RegexGroup::ClassBits> settling_;  // by depth

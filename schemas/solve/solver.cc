@@ -327,14 +327,31 @@ Found Solver::SolveContainer(FrameId id) {
 }
 
 Found Solver::SolveFormula(const Frame& frame, FormulaId formula, const SettledKeys& settled) {
+  if (settled.size() > 0 || !HasManyClauses(frame, formula))
+    return SolveBranches(frame, formula, settled);
+  const FormulaId rest = WithoutPast(frame, formula);
+  if (rest == kFalseFormula) return kNothing;
+  if (!HasManyClauses(frame, rest)) return SolveBranches(frame, rest, settled);
+  // So few keys are settled one by one, which finds shorter texts.
+  if (auto found = SolveClauses(frame, rest, want_text_ ? limits::kSettledKeys + 1 : 1))
+    return *std::move(found);
+  Found found = SolveBranches(frame, rest, settled);
+  if (want_text_ && !found.text) {
+    if (auto other = SolveClauses(frame, rest, 1)) return *std::move(other);
+  }
+  return found;
+}
+
+Found Solver::SolveBranches(const Frame& frame, FormulaId formula, const SettledKeys& settled) {
   if (const auto key = KeyToSettle(frame, formula, settled, limits::kManyBranches))
     return SettleKey(frame, formula, settled, *key);
   const std::shared_ptr<const Cubes> cubes = CubesOf(formula);
   Found best = SolveCubes(frame, *cubes, settled);
   if (best.answer == Answer::kNo && !cubes->complete) best.answer = Answer::kUnknown;
   if (best.answer == Answer::kUnknown) {
-    if (const auto key = KeyToSettle(frame, formula, settled, 1)) {
-      if (Found found = SettleKey(frame, formula, settled, *key); found.answer != Answer::kUnknown)
+    if (const auto other = KeyToSettle(frame, formula, settled, 1)) {
+      if (Found found = SettleKey(frame, formula, settled, *other);
+          found.answer != Answer::kUnknown)
         return found;
     }
   }

@@ -74,6 +74,8 @@ class Solver : private ValueSource {
   uint64_t undecided() const { return undecided_; }
   // Cubes and branches looked at so far.
   uint64_t steps() const { return steps_; }
+  // Clauses looked at so far (formula/clauses.h).
+  uint64_t clause_steps() const { return clause_steps_; }
   // The same with the text; not memoised, so that frames, of which there are many, do not each keep
   // one.
   Found ContainerText(FrameId frame);
@@ -133,6 +135,8 @@ class Solver : private ValueSource {
   Found GuardedContainer(FrameId frame, bool want_text, bool& self_contained);
   // Completing the frame so that the formula, which is over its atoms, is true.
   Found SolveFormula(const Frame& frame, FormulaId formula, const SettledKeys& settled);
+  // By the values of a key, or else by cubes.
+  Found SolveBranches(const Frame& frame, FormulaId formula, const SettledKeys& settled);
   Found SolveCubes(const Frame& frame, const Cubes& cubes, const SettledKeys& settled);
   Found SolveCube(const Frame& frame, const Cube& cube, const SettledKeys& settled);
   // Of a cube whose value is a known constant: false when another constant contradicts it; `rest`:
@@ -149,6 +153,15 @@ class Solver : private ValueSource {
   Found SettleKey(const Frame& frame, FormulaId formula, const SettledKeys& settled, size_t rank);
   bool CannotFail(const Frame& frame, AtomId atom, const SettledKeys& settled, size_t rank);
   bool AsksForLists(FormulaId formula);
+  // The values of all keys that decide many conditions, at once (solver_clauses.cc); nullopt where
+  // neither a way nor a proof was found.
+  class ClausePlan;
+  bool HasManyClauses(const Frame& frame, FormulaId formula) const;
+  // Where at least so many keys decide.
+  std::optional<Found> SolveClauses(const Frame& frame, FormulaId formula, size_t least_keys);
+  // The formula, in which atoms that nothing can break any more are true, and those that miss a key
+  // which cannot come any more are false.
+  FormulaId WithoutPast(const Frame& frame, FormulaId formula);
   // nullptr where the formulas ask for too much else; sorted formulas, so that equal questions are
   // one.
   std::shared_ptr<const ValueClasses> ClassesOf(const std::vector<FormulaId>& formulas);
@@ -230,7 +243,8 @@ class Solver : private ValueSource {
   std::unordered_map<FormulaId, bool> lists_;
   std::unordered_map<FormulaId, std::unique_ptr<FewValues>> few_;
   std::unordered_map<uint32_t, std::unique_ptr<KeyKinds>> kinds_;  // by layout
-  uint64_t undecided_ = 0, steps_ = 0;
+  uint64_t undecided_ = 0, steps_ = 0, clause_steps_ = 0;
+  int64_t clause_total_ = limits::kClauseStepsOfAll;  // that are left
   int few_depth_ = 0;
   bool few_as_written_ = true;  // of the values put together so far
   // Steps that are left: of one listing or search, of all listings, of all searches.

@@ -6,6 +6,7 @@
 
 #include "grammar/grammar_access.h"
 #include "pawl/compiler.h"
+#include "schemas/machine/schema_machine.h"
 #include "src/base/json.h"
 #include "tests/schemas/property_generators.h"
 
@@ -111,16 +112,19 @@ void WalkPair(const PatternPair& pair, const std::shared_ptr<const Vocabulary>& 
   const auto grammar = Compiler(vocabulary).CompileJsonSchema(pair.schema);
   if (!grammar.ok()) return;  // most pairs have no string in common
   const std::shared_ptr<Machine> machine = GrammarAccess::Of(*grammar).machine;
+  const auto* const schema = dynamic_cast<const schema::SchemaMachine*>(machine.get());
+  const auto nodes = [&] { return schema == nullptr ? 0 : schema->nodes(); };
   std::string written;
   // The mask of the state, and the state after the token that `choose` takes of it.
   const auto take = [&](const State& state, const auto& choose) {
-    const uint64_t before = machine->steps();
+    const uint64_t before = machine->steps(), nodes_before = nodes();
     const std::shared_ptr<const Mask> mask = state.mask();
     const uint64_t of_mask = machine->steps() - before;
     const TokenId token = choose(*mask);
     const uint64_t chosen = machine->steps();
     std::optional<State> next;
     if (token != kNoToken) next = state.Advance(token);
+    dearest.nodes = std::max(dearest.nodes, nodes() - nodes_before);
     dearest.Consider(of_mask + machine->steps() - chosen, pair.name, written);
     if (token != kNoToken) written += vocabulary->bytes(token);
     return next;

@@ -24,12 +24,16 @@ struct PatternPair {
 // Each of 40 patterns beside each of 8 formats, anchored at the start, the end, both, neither.
 std::vector<PatternPair> PatternPairs();
 
-// The steps (Machine::steps) of the dearest token of a walk: its mask, and taking it.
+// The steps (Machine::steps) of the most expensive token of a walk: its mask, and taking it. And
+// the most nodes of tries (SchemaMachine::nodes) that a token walked.
 struct Dearest {
-  uint64_t steps = 0;
+  uint64_t steps = 0, nodes = 0;
   std::string name, text;  // of the schema; what had been written before the token
   void Consider(uint64_t more, const std::string& of, const std::string& at) {
-    if (more > steps) *this = {more, of, at};
+    if (more <= steps) return;
+    steps = more;
+    name = of;
+    text = at;
   }
 };
 

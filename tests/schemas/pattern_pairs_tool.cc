@@ -87,8 +87,8 @@ int Walk(const char* path, const std::string& filter, int tokens) {
   }
   std::ranges::sort(all, [](const Dearest& a, const Dearest& b) { return a.steps > b.steps; });
   for (size_t i = 0; i < all.size() && i < 40; ++i)
-    std::printf("%12lu  %s  after %s\n", static_cast<unsigned long>(all[i].steps),
-                all[i].name.c_str(), all[i].text.c_str());
+    std::printf("%12lu %10lu  %s  after %s\n", static_cast<unsigned long>(all[i].steps),
+                static_cast<unsigned long>(all[i].nodes), all[i].name.c_str(), all[i].text.c_str());
   const auto over = std::ranges::count_if(all, [](const Dearest& d) { return d.steps > 100'000; });
   std::printf("%zu pairs, %ld with a token of more than 100,000 steps\n", all.size(),
               static_cast<long>(over));

@@ -3,13 +3,16 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "schemas/machine/schema_machine.h"
 #include "schemas/read/schema_reader.h"
 #include "tests/oracle/json_schema_validator.h"
 #include "tests/schemas/dead_ends.h"
+#include "tests/schemas/property_generators.h"
 
 namespace pawl::schema {
 namespace {
@@ -181,6 +184,130 @@ TEST(SolverTest, BranchesToldApartByAConstantAreLinear) {
     steps[n == 2000] = subject.solver->steps();
   }
   EXPECT_LE(steps[1], 4 * steps[0] + 100);
+}
+
+// Conditions on the values of `keys` keys, each true or false or, where they are not required,
+// absent: 3-SAT as a schema.
+struct Conditions {
+  struct Literal {
+    int key;
+    bool value;
+  };
+  int keys;
+  bool required;
+  std::vector<std::vector<Literal>> clauses;
+
+  std::string Schema() const {
+    std::string named, names, all;
+    for (int key = 0; key < keys; ++key) {
+      const std::string name = "\"x" + std::to_string(key) + "\"";
+      named += (key == 0 ? "" : ",") + name + R"(:{"type":"boolean"})";
+      names += (key == 0 ? "" : ",") + name;
+    }
+    for (const std::vector<Literal>& clause : clauses) {
+      all += all.empty() ? R"({"anyOf":[)" : R"(,{"anyOf":[)";
+      for (size_t i = 0; i < clause.size(); ++i) {
+        all +=
+            (i == 0 ? "" : ",") + (R"({"properties":{"x)" + std::to_string(clause[i].key) +
+                                   R"(":{"const":)" + (clause[i].value ? "true" : "false") + "}}}");
+      }
+      all += "]}";
+    }
+    return R"({"type":"object","additionalProperties":false,"properties":{)" + named + "}," +
+           (required ? R"("required":[)" + names + "]," : "") + R"("allOf":[)" + all + "]}";
+  }
+  // Bits of the keys: known, and their values.
+  bool Possible(uint32_t known, uint32_t values) const {
+    for (uint32_t rest = 0; rest < 1u << keys; ++rest) {
+      if ((rest & known) != (values & known)) continue;
+      const bool all = std::ranges::all_of(clauses, [&](const auto& clause) {
+        return std::ranges::any_of(
+            clause, [&](const Literal& l) { return ((rest >> l.key & 1) != 0) == l.value; });
+      });
+      if (all) return true;
+    }
+    return false;
+  }
+};
+
+Conditions RandomConditions(property::Dice& dice, int keys, int clauses) {
+  Conditions out{keys, true, {}};
+  for (int i = 0; i < clauses; ++i) {
+    auto& clause = out.clauses.emplace_back();
+    for (int n = 0; n < 3; ++n)
+      clause.push_back({static_cast<int>(dice.Below(static_cast<size_t>(keys))), dice.Percent(50)});
+  }
+  return out;
+}
+
+// Each member of an object is allowed exactly when some values of the others fulfil all conditions.
+TEST(SolverTest, ConditionsOnManyKeysAreDecided) {
+  property::Dice dice(21);
+  int possible = 0, dead = 0;
+  for (int round = 0; round < 60; ++round) {
+    const int keys = 8 + round % 3;
+    const Conditions conditions = RandomConditions(dice, keys, 4 * keys);
+    const std::string schema = conditions.Schema();
+    for (const bool any_order : {false, true}) {
+      Subject subject(schema, any_order);
+      ASSERT_NE(subject.solver, nullptr);
+      const Found found = subject.Solve(round % 2 == 0);
+      ASSERT_EQ(found.answer, conditions.Possible(0, 0) ? Answer::kYes : Answer::kNo) << schema;
+      EXPECT_TRUE(!found.text || subject.Valid(*found.text)) << schema;
+      EXPECT_EQ(subject.solver->undecided(), 0u) << schema;
+      if (found.answer == Answer::kNo) continue;
+      JsonSchemaOptions options = subject.options;
+      SchemaMachine machine(std::move(ReadJsonSchema(*json::Parse(schema), options)->table),
+                            options);
+      const auto step = [&](Machine::Key at, const std::string& text) {
+        for (size_t i = 0; i < text.size() && at != Machine::kDead; ++i)
+          at = machine.Step(at, static_cast<uint8_t>(text[i]));
+        return at;
+      };
+      Machine::Key at = step(machine.Start(), "{");
+      uint32_t known = 0, values = 0;
+      for (int n = 0; n < keys; ++n) {
+        int key = n;
+        while (any_order && (key = static_cast<int>(dice.Below(static_cast<size_t>(keys))),
+                             (known >> key & 1) != 0)) {
+        }
+        const Machine::Key named =
+            step(at, (n == 0 ? "\"x" : ",\"x") + std::to_string(key) + "\":");
+        ASSERT_NE(named, Machine::kDead) << schema;
+        known |= 1u << key;
+        bool alive[2];
+        Machine::Key after[2];
+        for (const bool value : {false, true}) {
+          alive[value] =
+              conditions.Possible(known, (values & ~(1u << key)) | (value ? 1u << key : 0));
+          after[value] = step(named, value ? "true" : "false");
+          ASSERT_EQ(after[value] != Machine::kDead, alive[value]) << schema << " x" << key;
+          ++(alive[value] ? possible : dead);
+        }
+        const bool value = alive[1] && (!alive[0] || dice.Percent(50));
+        values |= value ? 1u << key : 0;
+        at = after[value];
+      }
+      EXPECT_TRUE(machine.Accepting(step(at, "}"))) << schema;
+      EXPECT_EQ(machine.undecided(), 0u);
+    }
+  }
+  EXPECT_GT(possible, 300);
+  EXPECT_GT(dead, 30);
+}
+
+// Bug: with 30 keys it was not decided what was possible, after 200,000 steps for each question, so
+// an output could run into a dead end.
+TEST(SolverTest, ConditionsOnManyKeysTakeFewSteps) {
+  property::Dice dice(5);
+  for (int round = 0; round < 20; ++round) {
+    Subject subject(RandomConditions(dice, 30, 126).Schema(), round % 2 == 0);
+    ASSERT_NE(subject.solver, nullptr);
+    EXPECT_NE(subject.Solve(false).answer, Answer::kUnknown) << round;
+    EXPECT_EQ(subject.solver->undecided(), 0u) << round;
+    EXPECT_LE(subject.solver->clause_steps(), 30'000u) << round;
+    EXPECT_LE(subject.solver->steps(), 200u) << round;
+  }
 }
 
 // Bug: "not found", where there are not so many keys.

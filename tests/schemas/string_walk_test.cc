@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "grammar/grammar_access.h"
 #include "grammar/vocabulary_tables.h"
 #include "pawl/compiler.h"
 #include "schemas/scalar/class_trie.h"
@@ -273,6 +274,77 @@ TEST_F(StringWalkTest, ProductsWithoutFuel) {
                 "{\"fo"},
        }) {
     for (const int64_t fuel : {1, 8, 100}) Check(vocabulary(), c.schema, c.begun, ++seed, fuel);
+  }
+}
+
+// Schemas of twelve conditions and more, whose product has hardly a state twice.
+std::string ManyPatterns(const std::string& begin, const std::string& between,
+                         const std::string& end) {
+  static const std::string_view kPairs[] = {"f.{1}o", "t.{2}r", "z.*p",        "a.{3}l", "d.{1}s",
+                                            "g.{2}t", "l.{1}w", "m.{1}l",      "o.{4}e", "No.*x",
+                                            "q.{2}i", "r.{3}o", "\\u4e2d.{1}a"};
+  std::string out = begin;
+  for (size_t i = 0; i < std::size(kPairs); ++i) {
+    const std::string pattern =
+        "^.*" + std::string(kPairs[i]) + ".*" + (i % 4 == 3 ? "[a-z]$" : "$");
+    out += (i == 0 ? "\"" : between + "\"") + pattern + "\"";
+  }
+  return out + end;
+}
+
+TEST_F(StringWalkTest, ManyPatternsWithoutFuel) {
+  const std::string one_of =
+      ManyPatterns(R"({"type":"string","oneOf":[{"pattern":)", R"(},{"pattern":)", "}]}");
+  const std::string none_of =
+      ManyPatterns(R"({"type":"string","allOf":[{"not":{"pattern":)", R"(}},{"not":{"pattern":)",
+                   R"(}},{"pattern":"^[^#]*$"}]})");
+  // Each ends as it must, so no text that goes on settles one.
+  const std::string keys = ManyPatterns(
+      R"({"type":"object","patternProperties":{"^.*xy$":{},)", R"(:{"type":"integer"},)",
+      R"(:{"type":"null"}},"additionalProperties":{"type":"string"}})");
+  uint64_t seed = 400;
+  for (const int64_t fuel : {1, 30}) {
+    for (const char* begun : {"\"", "\"foo", "\"zipto"})
+      Check(vocabulary(), one_of, begun, ++seed, fuel);
+    for (const char* begun : {"\"", "\"t\u2028", "\"za"})
+      Check(vocabulary(), none_of, begun, ++seed, fuel);
+    for (const char* begun : {"{\"", "{\"foto", "{\"a\":\"\",\""})
+      Check(vocabulary(), keys, begun, ++seed, fuel);
+  }
+}
+
+// Bug: the mask of each state of such a product took a walk over all tokens with all conditions.
+TEST_F(StringWalkTest, ManyPatternsTakeFewSteps) {
+  const auto nodes = TrieOf(*vocabulary()).size();
+  JsonSchemaOptions options;
+  options.step_fuel = 1;
+  struct Case {
+    std::string schema, begun;
+  };
+  for (const Case& c : {
+           Case{ManyPatterns(R"({"type":"string","oneOf":[{"pattern":)", R"(},{"pattern":)", "}]}"),
+                "\""},
+           Case{ManyPatterns(R"({"type":"object","patternProperties":{"^.*xy$":{},)",
+                             R"(:{"type":"integer"},)", R"(:{}}})"),
+                "{\""},
+       }) {
+    const auto grammar = Compiler(vocabulary()).CompileJsonSchema(c.schema, options);
+    ASSERT_TRUE(grammar.ok()) << grammar.error().ToString();
+    const std::shared_ptr<Machine> machine = GrammarAccess::Of(*grammar).machine;
+    std::optional<State> state = grammar->Start().Advance(c.begun);
+    uint64_t steps = 0, masks = 0;
+    const std::string text = "fat 1 boa 22 gin 333 hat dog 4444 ran big 55 mud cab 666 nine";
+    for (size_t i = 0; i < text.size() && state; ++i) {
+      const uint64_t before = machine->steps();
+      state->mask();
+      if (i >= text.size() / 2) {
+        steps += machine->steps() - before;
+        ++masks;
+      }
+      state = state->Advance(text.substr(i, 1));
+    }
+    ASSERT_TRUE(state.has_value()) << c.schema;
+    EXPECT_LE(steps / masks, nodes / 3) << c.schema;
   }
 }
 

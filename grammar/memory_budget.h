@@ -67,7 +67,7 @@ class MemoryBudget {
   std::atomic<int64_t> freed_{0};  // since free memory was handed back to the system
   std::mutex settling_;            // by one thread at a time; of unused_since_
   uint64_t unused_since_ = 0;
-  std::mutex mutex_;               // of what follows
+  std::mutex mutex_;  // of what follows
   std::vector<std::weak_ptr<GrammarKeeper>> keepers_;
 };
 

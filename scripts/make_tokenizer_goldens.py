@@ -26,6 +26,7 @@ TEKKEN = (r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo
           r"\s+(?!\S)|\s+")
 CASED = (r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{M}]*[\p{Ll}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{L}++|\p{N}{1,3}|"
          r" ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+")
+HAN = r"\p{Han}+|[\p{L}\p{M}&&[^\p{Han}]]+|[\p{N}&&[^0-9]]"
 CORPUS = [" ".join(SAMPLES)] + SAMPLES * 3 + [
     "to be or not to be that is the question whether it is nobler in the mind to suffer", "The man. The woman. The end.",
     "one two three four five six seven eight nine ten eleven twelve", "    return self.value\n" * 3]
@@ -128,6 +129,15 @@ def tokenizers_to_make():
                 pre_tokenizers.Split(Regex(r"[aeiou]{2}|[,.]|(?=[A-Z])|\d"), behavior, invert),
                 pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]), bl, 420, alphabet, special=["</s>"])
             yield f"split_{behavior}{'_inverted' if invert else ''}", split
+    # Splits behind ByteLevel see the letters that stand for bytes.
+    yield "falcon", train(None, pre_tokenizers.Sequence([
+        pre_tokenizers.Punctuation("contiguous"), byte_level(), pre_tokenizers.Digits(False),
+        pre_tokenizers.Split(Regex("[0-9][0-9][0-9]"), "isolated")]), bl, 420, alphabet, special=["</s>"])
+    for name, first in [("bert", pre_tokenizers.BertPreTokenizer()), ("fixed", pre_tokenizers.FixedLength(3)),
+                        ("scripts", pre_tokenizers.UnicodeScripts()), ("han", pre_tokenizers.Split(Regex(HAN), "isolated")),
+                        ("thousands", pre_tokenizers.Split(Regex(r"\d{1,3}(?=(?:\d{3})*\b)"), "isolated"))]:
+        yield name, train(None, pre_tokenizers.Sequence([
+            first, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]), bl, 420, alphabet, special=["</s>"])
 
 
 def main():

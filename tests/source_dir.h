@@ -1,7 +1,8 @@
 // The folder that holds the sources, found when a test runs: models, schemas and goldens lie below
 // it. No test has the path compiled in, so that a built test can be taken to another place or
 // machine.
-#pragma once
+#ifndef PAWL_TESTS_SOURCE_DIR_H_
+#define PAWL_TESTS_SOURCE_DIR_H_
 
 #include <filesystem>
 #include <string>
@@ -23,3 +24,5 @@ inline std::string SourceDir() {
 }
 
 }  // namespace pawl
+
+#endif  // PAWL_TESTS_SOURCE_DIR_H_

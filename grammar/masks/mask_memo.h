@@ -5,8 +5,8 @@
 // the others. So the table is one that readers search while it is written to, and what they lock,
 // to keep a table from going away under them, is a gate that few other threads use. A writer closes
 // all the gates only when it replaces the table by a larger or an empty one.
-#ifndef PAWL_GRAMMAR_MASK_MEMO_H_
-#define PAWL_GRAMMAR_MASK_MEMO_H_
+#ifndef PAWL_GRAMMAR_MASKS_MASK_MEMO_H_
+#define PAWL_GRAMMAR_MASKS_MASK_MEMO_H_
 
 #include <array>
 #include <atomic>
@@ -55,4 +55,4 @@ class MaskMemo {
 
 }  // namespace pawl
 
-#endif  // PAWL_GRAMMAR_MASK_MEMO_H_
+#endif  // PAWL_GRAMMAR_MASKS_MASK_MEMO_H_

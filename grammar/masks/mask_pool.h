@@ -1,6 +1,6 @@
 // MaskPool: interns masks by content, within a bound on memory.
-#ifndef PAWL_GRAMMAR_MASK_POOL_H_
-#define PAWL_GRAMMAR_MASK_POOL_H_
+#ifndef PAWL_GRAMMAR_MASKS_MASK_POOL_H_
+#define PAWL_GRAMMAR_MASKS_MASK_POOL_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -41,4 +41,4 @@ class MaskPool {
 
 }  // namespace pawl
 
-#endif  // PAWL_GRAMMAR_MASK_POOL_H_
+#endif  // PAWL_GRAMMAR_MASKS_MASK_POOL_H_

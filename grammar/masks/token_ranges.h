@@ -2,8 +2,8 @@
 //
 // At some places of the order (cuts) the bits of all tokens before it are kept; what lies between
 // two cuts is the difference of two such masks.
-#ifndef PAWL_GRAMMAR_TOKEN_RANGES_H_
-#define PAWL_GRAMMAR_TOKEN_RANGES_H_
+#ifndef PAWL_GRAMMAR_MASKS_TOKEN_RANGES_H_
+#define PAWL_GRAMMAR_MASKS_TOKEN_RANGES_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -36,4 +36,4 @@ class TokenRanges {
 
 }  // namespace pawl
 
-#endif  // PAWL_GRAMMAR_TOKEN_RANGES_H_
+#endif  // PAWL_GRAMMAR_MASKS_TOKEN_RANGES_H_

@@ -3,8 +3,8 @@
 // A walk visits nodes by index; when a byte is refused it jumps to `end`, past the whole subtree.
 // This is the layout that makes computing a mask one linear pass (the idea is old; llguidance's
 // toktrie and XGrammar's sorted vocabulary use it as well).
-#ifndef PAWL_GRAMMAR_TOKEN_TRIE_H_
-#define PAWL_GRAMMAR_TOKEN_TRIE_H_
+#ifndef PAWL_GRAMMAR_MASKS_TOKEN_TRIE_H_
+#define PAWL_GRAMMAR_MASKS_TOKEN_TRIE_H_
 
 #include <cstdint>
 #include <span>
@@ -71,4 +71,4 @@ class TokenTrie {
 
 }  // namespace pawl
 
-#endif  // PAWL_GRAMMAR_TOKEN_TRIE_H_
+#endif  // PAWL_GRAMMAR_MASKS_TOKEN_TRIE_H_

@@ -1,18 +1,25 @@
-// Products with integer weights (kI8 and kI4): how weights and inputs lie, and one table of
+// Products with integer weights (kI8 to kI2): how weights and inputs lie, and one table of
 // functions for each instruction set. kernels.h's functions come here for these types.
 //
 // Inputs are rounded to integers too, in blocks of 32: q = round(127 x / max |x|), nearest, ties to
-// even, which is off by at most max |x| / 254. The products of a block are then summed exactly, as
-// 32-bit integers, and these sums, times the scales of both sides, are added as floats by fused
-// multiply-add in the order of the blocks. So there is nothing that could differ between the
-// variants, nor with the number of rows or threads: all results are equal bit for bit.
+// even, which is off by at most max |x| / 254. The products of a block, or of half of one where
+// groups have 16 weights, are then summed exactly, as 32-bit integers, and these sums, times the
+// scales of both sides, are added as floats by fused multiply-add in the order of the blocks. So
+// there is nothing that could differ between the variants, nor with the number of rows or threads:
+// all results are equal bit for bit.
 //
 // Weights lie so that a vector of 16 lanes has four inputs of each of 16 rows (outputs), as
-// VPDPBUSD takes them, and is multiplied with four inputs that all lanes share:
-//   kI8: block b of tile t is 8 vectors of 64 bytes from (t * blocks + b) * 512 on. Byte 4 l + i of
-//        vector j is the weight of row 16 t + l and input 32 b + 4 j + i.
-//   kI4: 4 vectors, from (t * blocks + b) * 256 on. Byte 4 l + i of vector j has the weights of
-//        inputs 32 b + 4 j + i and, in its upper half, 32 b + 16 + 4 j + i.
+// VPDPBUSD takes them, and is multiplied with four inputs that all lanes share: vector j of a block
+// (j = 0 to 7) has in byte 4 l + i the weight of row 16 t + l and input 32 b + 4 j + i. Only kI8's
+// vectors lie like this in memory. Integers of fewer bits are cut into planes, each of which has
+// some bits of all 32 x 16 weights of a block:
+//   bytes    8 vectors of 64 bytes: those above
+//   nibbles  4 vectors: byte k of vector j % 4 has four bits for vector j, from bit j / 4 * 4 on
+//   pairs    2 vectors: byte k of vector j / 4 has two bits for vector j, from bit j % 4 * 2 on
+//   bits     1 vector: byte k has a bit for vector j at bit j
+// kI4 is nibbles, kI5 nibbles and bits, kI6 nibbles and pairs, kI2 pairs, kI3 pairs and bits; the
+// lower bits of an integer are in the plane named first. The planes of a block follow one another,
+// and block b of tile t begins at byte (t * blocks + b) * 64 * bits.
 #ifndef PAWL_KERNELS_CPU_INTEGERS_H_
 #define PAWL_KERNELS_CPU_INTEGERS_H_
 
@@ -27,10 +34,10 @@ struct alignas(4) InputBlock {
   int8_t q[kQuantBlock];  // -127 to 127
   float scale;
   float sum;  // of the q, times scale
-  // What a sum over stored weights starts from to be one over weights: -8 and -128 times the sum of
-  // the q, and this of each half.
-  int32_t start4, start8, start8_half[2];
-  int32_t unused[2];
+  // What a sum over stored weights starts from to be one over weights: -8, -16 and -128 times the
+  // sum of the q, and -32 times that of each half.
+  int32_t start4, start5, start8, start6_half[2];
+  int32_t unused;
 };
 static_assert(sizeof(InputBlock) == 64);
 
@@ -53,6 +60,8 @@ void LoadIntegers(const Matrix& matrix, int64_t row, uint8_t* values);
 inline int64_t GroupIndex(const Matrix& m, int64_t row, int64_t group) {
   return (row / kQuantTile * m.groups + group) * kQuantTile + row % kQuantTile;
 }
+// What an integer as it is stored stands for, in steps of its group's scale, above the minimum.
+int WorthOf(const Matrix& matrix, uint8_t integer);
 // out = row `row`, every weight rounded to float once.
 void ReadIntegerRow(const Matrix& matrix, int64_t row, float* out);
 

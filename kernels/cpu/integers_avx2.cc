@@ -1,7 +1,8 @@
 // Integer products with AVX2: VPMADDUBSW adds two products of an unsigned and a signed byte as
-// 16-bit integers, which saturates; nothing here comes so far. Two products of kI4 are at most 2 *
-// 15 * 127, and eight of these sums below 2^15. Products of kI8 are those of |w| <= 128 with x
-// times the sign of w, at most 2 * 128 * 127 together.
+// 16-bit integers, which saturates; nothing here comes so far. Two products of integers below
+// 2^bits are at most 2 * (2^bits - 1) * 127, of which eight (four bits), four (five bits) or two
+// (six bits) make less than 2^15. Products of signed bytes, of kI8 and of tables, are those of |w|
+// <= 128 with x times the sign of w, at most 2 * 128 * 127 together.
 #include <immintrin.h>
 
 #include <cstdint>
@@ -13,6 +14,9 @@ namespace pawl {
 namespace {
 
 using Ints = __m256i;
+struct Bytes {
+  __m256i v;
+};
 struct Floats {
   __m256 v;
 };
@@ -36,52 +40,64 @@ inline Floats Fma(const Floats& a, const Floats& b, const Floats& c) {
   return {_mm256_fmadd_ps(a.v, b.v, c.v)};
 }
 
-inline __m256i Load32(const uint8_t* p) {
-  return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+inline Bytes LoadBytes(const uint8_t* p) {
+  return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))};
 }
-inline __m256i Four(const InputBlock& block, int four) {
-  int32_t bytes;
-  std::memcpy(&bytes, block.q + 4 * four, sizeof bytes);
-  return _mm256_set1_epi32(bytes);
+inline Bytes SetBytes(int value) { return {_mm256_set1_epi8(static_cast<char>(value))}; }
+inline Bytes operator&(const Bytes& a, const Bytes& b) { return {_mm256_and_si256(a.v, b.v)}; }
+inline Bytes operator|(const Bytes& a, const Bytes& b) { return {_mm256_or_si256(a.v, b.v)}; }
+template <int n>
+inline Bytes Shift(const Bytes& a) {
+  if constexpr (n < 0) return {_mm256_slli_epi16(a.v, -n)};
+  return {_mm256_srli_epi16(a.v, n < 0 ? 0 : n)};
 }
-// Pairs of 16-bit integers, added.
-inline __m256i Widen(__m256i pairs) { return _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)); }
+inline Bytes LoadTable(const int8_t* p) {
+  return {_mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))};
+}
+inline Bytes Lookup(const Bytes& table, const Bytes& index) {
+  return {_mm256_shuffle_epi8(table.v, index.v)};
+}
+inline Bytes Wide(const Bytes& a) { return {_mm256_xor_si256(a.v, _mm256_set1_epi8(-128))}; }
 
-template <bool kFour, int kFirst, int kLast, int R>
-inline void Dots(const uint8_t* weights, const InputBlock* x, int64_t pitch, Ints* sums) {
-  if constexpr (kFour) {
-    const __m256i half = _mm256_set1_epi8(15);
-    __m256i pairs[R];
-#pragma GCC unroll 4
-    for (int r = 0; r < R; ++r) pairs[r] = _mm256_setzero_si256();
-    const auto add = [&](__m256i weight, int four) __attribute__((always_inline)) {
-#pragma GCC unroll 4
-      for (int r = 0; r < R; ++r) {
-        const __m256i products = _mm256_maddubs_epi16(weight, Four(x[r * pitch], four));
-        pairs[r] = _mm256_add_epi16(pairs[r], products);
-      }
-    };
-#pragma GCC unroll 4
-    for (int j = 0; j < 4; ++j) {
-      const __m256i both = Load32(weights + j * 64);
-      add(_mm256_and_si256(both, half), j);
-      add(_mm256_and_si256(_mm256_srli_epi16(both, 4), half), 4 + j);
-    }
-#pragma GCC unroll 4
-    for (int r = 0; r < R; ++r) sums[r] = _mm256_add_epi32(sums[r], Widen(pairs[r]));
+// Signed bytes go by their size and, for the input, their sign.
+template <int kMost>
+struct Factor {
+  __m256i size, sign;
+};
+template <int kMost>
+inline Factor<kMost> Prepare(const Bytes& a) {
+  if constexpr (kMost == 255) return {_mm256_abs_epi8(a.v), a.v};
+  return {a.v, a.v};
+}
+// Pairs of 16-bit integers; of signed bytes 32-bit ones at once.
+template <int kMost>
+struct Sum {
+  __m256i v;
+};
+template <int kMost>
+constexpr int kRoom = kMost == 255 ? kQuantBlock / 4 : 32767 / (2 * 127 * kMost);
+template <int kMost>
+inline Sum<kMost> Begin(Ints ints) {
+  if constexpr (kMost == 255) return {ints};
+  return {_mm256_setzero_si256()};
+}
+inline __m256i Widen(__m256i pairs) { return _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)); }
+template <int kMost>
+inline void Add(Sum<kMost>& sum, const Factor<kMost>& weights, const InputBlock& input, int j) {
+  int32_t bytes;
+  std::memcpy(&bytes, input.q + 4 * j, sizeof bytes);
+  const __m256i four = _mm256_set1_epi32(bytes);
+  if constexpr (kMost == 255) {
+    const __m256i signs = _mm256_sign_epi8(four, weights.sign);
+    sum.v = _mm256_add_epi32(sum.v, Widen(_mm256_maddubs_epi16(weights.size, signs)));
   } else {
-    const __m256i offset = _mm256_set1_epi8(-128);
-#pragma GCC unroll 8
-    for (int j = kFirst; j < kLast; ++j) {
-      const __m256i weight = _mm256_xor_si256(Load32(weights + j * 64), offset);
-      const __m256i size = _mm256_abs_epi8(weight);
-#pragma GCC unroll 4
-      for (int r = 0; r < R; ++r) {
-        const __m256i signs = _mm256_sign_epi8(Four(x[r * pitch], j), weight);
-        sums[r] = _mm256_add_epi32(sums[r], Widen(_mm256_maddubs_epi16(size, signs)));
-      }
-    }
+    sum.v = _mm256_add_epi16(sum.v, _mm256_maddubs_epi16(weights.size, four));
   }
+}
+template <int kMost>
+inline Ints End(const Sum<kMost>& sum, Ints ints) {
+  if constexpr (kMost == 255) return sum.v;
+  return _mm256_add_epi32(ints, Widen(sum.v));
 }
 
 inline int LargestBits(const float* x) {

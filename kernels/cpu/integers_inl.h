@@ -2,18 +2,29 @@
 // (integers_portable.cc, integers_avx2.cc, integers_vnni.cc) defines in an unnamed namespace
 //   kLanes         how many rows of a tile of weights are multiplied at a time: 8 or 16
 //   Ints, Floats   that many 32-bit integers or floats
+//   Bytes          that many fours of bytes
 //   kRows          input rows that are multiplied with weights while these are in a register
-//   Zero, Set1, SetInts, Load, Store, Halves (of half-precision numbers),
-//   ToFloats,
+//   Zero, Set1, SetInts, Load, Store, Halves (of half-precision numbers), ToFloats,
 //   +, *, Fma(a, b, c) = ab + c of Floats
-//   Dots<kFour, kFirst, kLast, R>(weights, x, pitch, sums)
-//                  adds to sums[r] the exact sums over the fours kFirst .. kLast-1 of a block, for
-//                  the R inputs x, x + pitch, ...
-//   kOffset8       whether Dots takes kI8's weights as they are stored, and not minus 128
+//   LoadBytes, SetBytes, &, | of Bytes
+//   Shift<n>(a)    16-bit numbers to the right by n bits, to the left by -n: what crosses a byte is
+//                  masked away behind it
+//   LoadTable(p)   16 signed bytes; Lookup(table, index) those at the indices, each below 16
+//   Wide(a)        bytes as kI8 has them, 128 too large
+// The last three may leave bytes as they are, 128 too large, or bring them to their signed values.
+//   kOffset8       whether they do the former
+//   Factor<kMost>, Prepare<kMost>(a)
+//                  bytes as they are multiplied: unsigned ones of at most kMost, or (kMost = 255)
+//                  those of Lookup and Wide
+//   Sum<kMost>     sums that are not widened to 32 bits yet, and how many products each may add:
+//                  kRoom<kMost>
+//   Begin<kMost>(ints), Add(sum, factor, input, j), End(sum, ints)
+//                  a Sum beside the ints that it will be added to; the products with four j of an
+//                  input added; the ints with the sum
 //   LargestBits(x)  the largest of the bits of 32 floats, as integers without their signs
 //   Round(x, factor, q)  32 floats times `factor` to the nearest integers, ties to even
 // and includes this file, which defines everything inside that namespace too, for the reason that
-// kernels_inl.h gives.
+// kernels_inl.h gives. A format of weights is one line of MatMul at the end.
 
 #include <cstddef>
 #include <cstdint>
@@ -47,10 +58,11 @@ void Quantize(const float* x, InputBlock* block) {
   for (int i = 0; i < kQuantBlock; ++i) sums[i / 16] += block->q[i];
   block->sum = static_cast<float>(sums[0] + sums[1]) * block->scale;
   block->start4 = (sums[0] + sums[1]) * -8;
+  block->start5 = (sums[0] + sums[1]) * -16;
   block->start8 = (sums[0] + sums[1]) * -128;
-  block->start8_half[0] = sums[0] * -128;
-  block->start8_half[1] = sums[1] * -128;
-  block->unused[0] = block->unused[1] = 0;
+  block->start6_half[0] = sums[0] * -32;
+  block->start6_half[1] = sums[1] * -32;
+  block->unused = 0;
 }
 
 // Blocks of the rows of a group of kPackRows lie one row behind the other.
@@ -74,11 +86,112 @@ void Pack(const float* x, int64_t x_stride, int rows, int64_t n, float* out) {
 
 // ---- Products ----
 
-// What there is to know about a matrix while the code is compiled.
-template <bool kFourBits, bool kHalfGroups, bool kMinimums>
+// What there is to know about a matrix while the code is compiled. kHalves: groups of 16.
+template <int kBitsEach, bool kHalfGroups, bool kMinimums, bool kWithTable>
 struct Format {
-  static constexpr bool kFour = kFourBits, kHalves = kHalfGroups, kMins = kMinimums;
+  static constexpr int kBits = kBitsEach;
+  static constexpr bool kHalves = kHalfGroups, kMins = kMinimums, kTable = kWithTable;
+  static constexpr bool kWide = kBits == 8 || kTable;
+  static constexpr int kMost = kWide ? 255 : (1 << kBits) - 1;
+  // What the bytes that are multiplied exceed the weights by.
+  static constexpr int kOffset = kMins ? 0 : kWide ? (kOffset8 ? 128 : 0) : 1 << (kBits - 1);
+  // The planes of integers.h, and the first vector of each.
+  static constexpr bool kNibbles = kBits >= 4 && kBits < 8, kPairs = (kBits & 2) != 0;
+  static constexpr bool kSingles = (kBits & 1) != 0;
+  static constexpr int kPairsAt = kNibbles ? 4 : 0, kSinglesAt = kBits - 1;
 };
+
+// f(Number<first>()), ..., f(Number<last - 1>())
+template <int kValue>
+struct Number {
+  static constexpr int value = kValue;
+};
+template <int kFirst, int kLast, typename F>
+__attribute__((always_inline)) inline void For(const F& f) {
+  if constexpr (kFirst < kLast) {
+    f(Number<kFirst>());
+    For<kFirst + 1, kLast>(f);
+  }
+}
+
+// The bits of plane `vector` that begin at bit kFrom of a byte, kWidth of them, at bit kTo.
+template <int kFrom, int kWidth, int kTo>
+__attribute__((always_inline)) inline Bytes FieldOf(const uint8_t* vector) {
+  constexpr int kMask = ((1 << kWidth) - 1) << kTo;
+  Bytes bytes = LoadBytes(vector);
+  if constexpr (kFrom != kTo) bytes = Shift<kFrom - kTo>(bytes);
+  return bytes & SetBytes(kMask);
+}
+
+// The bytes of four j of a block.
+template <typename F, int j>
+__attribute__((always_inline)) inline Bytes BytesOf(const uint8_t* block, const Bytes& table) {
+  if constexpr (F::kBits == 8) {
+    return Wide(LoadBytes(block + j * 64));
+  } else {
+    Bytes bytes;
+    if constexpr (F::kNibbles) {
+      bytes = FieldOf<j / 4 * 4, 4, 0>(block + j % 4 * 64);
+    }
+    if constexpr (F::kPairs) {
+      const Bytes pairs = FieldOf<j % 4 * 2, 2, F::kPairsAt>(block + (F::kPairsAt + j / 4) * 64);
+      if constexpr (F::kNibbles) {
+        bytes = bytes | pairs;
+      } else {
+        bytes = pairs;
+      }
+    }
+    if constexpr (F::kSingles) {
+      bytes = bytes | FieldOf<j, 1, F::kSinglesAt>(block + F::kSinglesAt * 64);
+    }
+    if constexpr (F::kTable) bytes = Lookup(table, bytes);
+    return bytes;
+  }
+}
+
+// Adds to sums[r] the exact sums over the fours kFirst .. kLast-1 of a block, for the R inputs x,
+// x + pitch, ...
+template <typename F, int kFirst, int kLast, int R>
+__attribute__((always_inline)) inline void Dots(const uint8_t* block, const Bytes& table,
+                                                const InputBlock* x, int64_t pitch, Ints* sums) {
+  if constexpr (kFirst < kLast) {
+    constexpr int kNext = kLast - kFirst < kRoom<F::kMost> ? kLast : kFirst + kRoom<F::kMost>;
+    Sum<F::kMost> sum[R];
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r) sum[r] = Begin<F::kMost>(sums[r]);
+    For<kFirst, kNext>([&](auto j) __attribute__((always_inline)) {
+      constexpr int kFour = decltype(j)::value;
+      const Factor<F::kMost> weights = Prepare<F::kMost>(BytesOf<F, kFour>(block, table));
+#pragma GCC unroll 16
+      for (int r = 0; r < R; ++r) Add(sum[r], weights, x[r * pitch], kFour);
+    });
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r) sums[r] = End(sum[r], sums[r]);
+    Dots<F, kNext, kLast, R>(block, table, x, pitch, sums);
+  }
+}
+
+// What the sums over half h of an input, or (h = 2) over all of it, start from.
+template <typename F>
+__attribute__((always_inline)) inline int StartOf(const InputBlock& input, int h) {
+  if constexpr (F::kOffset == 0) return 0;
+  if constexpr (F::kHalves) {
+    if constexpr (F::kOffset > 32) return input.start6_half[h] * (F::kOffset / 32);
+    return input.start6_half[h] / (F::kOffset < 32 ? 32 / F::kOffset : 1);  // without a rest
+  }
+  if constexpr (F::kOffset == 8) return input.start4;
+  if constexpr (F::kOffset == 16) return input.start5;
+  static_assert(F::kHalves || F::kOffset == 0 || F::kOffset == 8 || F::kOffset == 16 ||
+                F::kOffset == 128);
+  return input.start8;
+}
+
+// The sum of what half h of an input, or all of it, is worth.
+template <typename F>
+__attribute__((always_inline)) inline float WorthOf(const InputBlock& input, int h) {
+  if constexpr (!F::kHalves) return input.sum;
+  return static_cast<float>(input.start6_half[h] / -32) * input.scale;
+}
 
 // Weights are asked for before they are read. Where a tile is read once, so many bytes ahead, over
 // the end of a tile into the next one, where the processor's own guesses begin anew with each page.
@@ -90,13 +203,15 @@ struct Ahead {
   int64_t lines;
 };
 
+constexpr int64_t PartOf(int64_t lines, int parts) { return (lines + parts - 1) / parts; }
+
 // Passes over a tile: for some input rows, and for a part of its outputs where these are more than
 // a vector has. Memory would be idle in all passes but the first, so each of them asks for its
 // share of the next tile, or the first few do if there are many.
-inline Ahead AheadOf(int pass, int passes, int64_t bytes, int64_t blocks) {
-  if (passes == 1) return {kAhead, bytes / 64};
-  const int64_t lines = bytes / (passes <= 3 ? 128 : 256);
-  return {blocks * bytes + pass * lines * 64, pass * lines < bytes / 64 ? lines : 0};
+inline Ahead AheadOf(int pass, int passes, int64_t lines, int64_t blocks) {
+  if (passes == 1) return {kAhead, lines};
+  const int64_t share = PartOf(lines, passes <= 3 ? 2 : 4);
+  return {(blocks * lines + pass * share) * 64, pass * share < lines ? share : 0};
 }
 
 template <int kLines>
@@ -112,7 +227,7 @@ inline void Tile(const MatMulArgs& args, int64_t tile, int part, int row, Ahead 
                  Floats* sums) {
   const Matrix& m = args.w;
   const int64_t blocks = QuantBlocks(m.cols);
-  constexpr int kBytes = F::kFour ? 256 : 512, kLines = kBytes / 64;
+  constexpr int kLines = F::kBits, kBytes = kLines * 64;
   const int lane = part * kLanes;
   const auto* weights = static_cast<const uint8_t*>(m.data) + tile * blocks * kBytes;
   const uint16_t* scales = m.scales + tile * m.groups * kQuantTile + lane;
@@ -121,23 +236,26 @@ inline void Tile(const MatMulArgs& args, int64_t tile, int part, int row, Ahead 
                                                                    PackedWidth(m.cols)) +
                   row % kPackRows * blocks;
   const int skip = F::kHalves ? 0 : m.group_shift - 5;
+  Bytes table = {};
+  if constexpr (F::kTable) table = LoadTable(m.table);
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r) sums[r] = Zero();
   for (int64_t b = 0; b < blocks; ++b, weights += kBytes, ++x) {
     if (ahead.lines == kLines) {
       Prefetch<kLines>(weights + ahead.from);
-    } else if (ahead.lines == kLines / 2) {
-      Prefetch<kLines / 2>(weights + ahead.from);
-    } else if (ahead.lines == kLines / 4) {
-      Prefetch<kLines / 4>(weights + ahead.from);
+    } else if (ahead.lines == PartOf(kLines, 2)) {
+      Prefetch<PartOf(kLines, 2)>(weights + ahead.from);
+    } else if (ahead.lines == PartOf(kLines, 4)) {
+      Prefetch<PartOf(kLines, 4)>(weights + ahead.from);
     }
-    const uint8_t* mine = weights + lane * 4;
-    Ints dots[R];
-    const auto start = [&](const auto& value) __attribute__((always_inline)) {
+    // The fours kFirst .. kLast-1, which are of one group: half h of the block, or all of it.
+    const auto add = [&](auto first, auto last, int h, int64_t group)
+        __attribute__((always_inline)) {
+      Ints dots[R];
 #pragma GCC unroll 16
-      for (int r = 0; r < R; ++r) dots[r] = SetInts(value(x[r * blocks]));
-    };
-    const auto add = [&](int64_t group) __attribute__((always_inline)) {
+      for (int r = 0; r < R; ++r) dots[r] = SetInts(StartOf<F>(x[r * blocks], h));
+      Dots<F, decltype(first)::value, decltype(last)::value, R>(weights + lane * 4, table, x,
+                                                                blocks, dots);
       const Floats scale = Halves(scales + group * kQuantTile);
 #pragma GCC unroll 16
       for (int r = 0; r < R; ++r) {
@@ -146,24 +264,16 @@ inline void Tile(const MatMulArgs& args, int64_t tile, int part, int row, Ahead 
       if constexpr (F::kMins) {
         const Floats minimum = Halves(minimums + group * kQuantTile);
 #pragma GCC unroll 16
-        for (int r = 0; r < R; ++r) sums[r] = Fma(minimum, Set1(x[r * blocks].sum), sums[r]);
+        for (int r = 0; r < R; ++r) {
+          sums[r] = Fma(minimum, Set1(WorthOf<F>(x[r * blocks], h)), sums[r]);
+        }
       }
     };
     if constexpr (F::kHalves) {
-      start([](const InputBlock& input) { return kOffset8 ? input.start8_half[0] : 0; });
-      Dots<false, 0, 4, R>(mine, x, blocks, dots);
-      add(2 * b);
-      start([](const InputBlock& input) { return kOffset8 ? input.start8_half[1] : 0; });
-      Dots<false, 4, 8, R>(mine, x, blocks, dots);
-      add(2 * b + 1);
+      add(Number<0>(), Number<4>(), 0, 2 * b);
+      add(Number<4>(), Number<8>(), 1, 2 * b + 1);
     } else {
-      start([](const InputBlock& input) {
-        if constexpr (F::kMins) return 0;
-        if constexpr (F::kFour) return input.start4;
-        return kOffset8 ? input.start8 : 0;
-      });
-      Dots<F::kFour, 0, 8, R>(mine, x, blocks, dots);
-      add(b >> skip);
+      add(Number<0>(), Number<8>(), 2, b >> skip);
     }
   }
 }
@@ -218,19 +328,40 @@ void MatMulAs(const MatMulArgs& args, int64_t begin, int64_t end) {
       const int count = args.rows - row < kRows ? args.rows - row : kRows;
       for (int part = 0; part < kParts; ++part, ++pass) {
         TileToOutput<F, kRows>(args, tile, part, row, count,
-                               AheadOf(pass, passes, F::kFour ? 256 : 512, blocks), {begin, end});
+                               AheadOf(pass, passes, F::kBits, blocks), {begin, end});
       }
     }
   }
 }
 
+template <int kBits, bool kHalves, bool kMins, bool kTable = false>
+void MatMulOf(const MatMulArgs& args, int64_t begin, int64_t end) {
+  MatMulAs<Format<kBits, kHalves, kMins, kTable>>(args, begin, end);
+}
+
 void MatMul(const MatMulArgs& args, int64_t begin, int64_t end) {
-  if (args.w.type == WeightType::kI8) {
-    if (args.w.group_shift == 4) return MatMulAs<Format<false, true, false>>(args, begin, end);
-    return MatMulAs<Format<false, false, false>>(args, begin, end);
+  const Matrix& w = args.w;
+  const bool minimums = w.minimums != nullptr;
+  switch (w.type) {
+    case WeightType::kI6:
+      return MatMulOf<6, true, false>(args, begin, end);
+    case WeightType::kI5:
+      if (minimums) return MatMulOf<5, false, true>(args, begin, end);
+      return MatMulOf<5, false, false>(args, begin, end);
+    case WeightType::kI4:
+      if (w.table != nullptr && w.group_shift == 4) {
+        return MatMulOf<4, true, false, true>(args, begin, end);
+      }
+      if (w.table != nullptr) return MatMulOf<4, false, false, true>(args, begin, end);
+      if (minimums) return MatMulOf<4, false, true>(args, begin, end);
+      return MatMulOf<4, false, false>(args, begin, end);
+    case WeightType::kI3:
+      return MatMulOf<3, true, false>(args, begin, end);
+    case WeightType::kI2:
+      return MatMulOf<2, true, true>(args, begin, end);
+    default:
+      return MatMulOf<8, false, false>(args, begin, end);
   }
-  if (args.w.minimums != nullptr) return MatMulAs<Format<true, false, true>>(args, begin, end);
-  MatMulAs<Format<true, false, false>>(args, begin, end);
 }
 
 }  // namespace

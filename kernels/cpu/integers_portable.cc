@@ -16,7 +16,10 @@ struct Floats {
 };
 
 constexpr int kLanes = 16, kRows = 2;
-constexpr bool kOffset8 = false;
+constexpr bool kOffset8 = true;
+struct Bytes {
+  uint8_t byte[64];
+};
 
 template <typename Lanes, typename F>
 inline Lanes Map(const F& f) {
@@ -51,23 +54,58 @@ inline Floats Fma(const Floats& a, const Floats& b, const Floats& c) {
   return Map<Floats>([&](int i) { return __builtin_fmaf(a.lane[i], b.lane[i], c.lane[i]); });
 }
 
-template <bool kFour, int kFirst, int kLast, int R>
-inline void Dots(const uint8_t* weights, const InputBlock* x, int64_t pitch, Ints* sums) {
-  for (int j = kFirst; j < kLast; ++j) {
-    const uint8_t* vector = weights + (kFour ? j % 4 : j) * 64;
-    for (int r = 0; r < R; ++r) {
-      const int8_t* q = x[r * pitch].q + 4 * j;
-      for (int lane = 0; lane < 16; ++lane) {
-        int sum = 0;
-        for (int i = 0; i < 4; ++i) {
-          const int byte = vector[4 * lane + i];
-          sum += (!kFour ? byte - 128 : j < 4 ? byte & 15 : byte >> 4) * q[i];
-        }
-        sums[r].lane[lane] += sum;
-      }
-    }
+template <typename F>
+inline Bytes MapBytes(const F& f) {
+  Bytes bytes;
+  for (int i = 0; i < 64; ++i) bytes.byte[i] = static_cast<uint8_t>(f(i));
+  return bytes;
+}
+inline Bytes LoadBytes(const uint8_t* p) {
+  return MapBytes([=](int i) { return p[i]; });
+}
+inline Bytes SetBytes(int value) {
+  return MapBytes([=](int) { return value; });
+}
+inline Bytes operator&(const Bytes& a, const Bytes& b) {
+  return MapBytes([&](int i) { return a.byte[i] & b.byte[i]; });
+}
+inline Bytes operator|(const Bytes& a, const Bytes& b) {
+  return MapBytes([&](int i) { return a.byte[i] | b.byte[i]; });
+}
+template <int n>
+inline Bytes Shift(const Bytes& a) {
+  return MapBytes(
+      [&](int i) { return n < 0 ? a.byte[i] << (n < 0 ? -n : 0) : a.byte[i] >> (n < 0 ? 0 : n); });
+}
+inline Bytes LoadTable(const int8_t* p) {
+  return MapBytes([=](int i) { return p[i % 16] + 128; });
+}
+inline Bytes Lookup(const Bytes& table, const Bytes& index) {
+  return MapBytes([&](int i) { return table.byte[index.byte[i]]; });
+}
+inline Bytes Wide(const Bytes& a) { return a; }
+
+template <int kMost>
+using Factor = Bytes;
+template <int kMost>
+inline Bytes Prepare(const Bytes& a) {
+  return a;
+}
+template <int kMost>
+using Sum = Ints;
+template <int kMost>
+constexpr int kRoom = kQuantBlock / 4;
+template <int kMost>
+inline Ints Begin(const Ints& ints) {
+  return ints;
+}
+inline void Add(Ints& sum, const Bytes& weights, const InputBlock& input, int j) {
+  const int8_t* q = input.q + 4 * j;
+  for (int lane = 0; lane < 16; ++lane) {
+    for (int i = 0; i < 4; ++i) sum.lane[lane] += weights.byte[4 * lane + i] * q[i];
   }
 }
+inline Ints End(const Ints& sum, const Ints&) { return sum; }
 
 inline int LargestBits(const float* x) {
   int largest = 0;

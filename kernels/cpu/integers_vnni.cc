@@ -11,6 +11,9 @@ namespace pawl {
 namespace {
 
 using Ints = __m512i;
+struct Bytes {
+  __m512i v;
+};
 struct Floats {
   __m512 v;
 };
@@ -34,33 +37,44 @@ inline Floats Fma(const Floats& a, const Floats& b, const Floats& c) {
   return {_mm512_fmadd_ps(a.v, b.v, c.v)};
 }
 
-inline __m512i Four(const InputBlock& block, int four) {
-  int32_t bytes;
-  std::memcpy(&bytes, block.q + 4 * four, sizeof bytes);
-  return _mm512_set1_epi32(bytes);
+inline Bytes LoadBytes(const uint8_t* p) { return {_mm512_loadu_si512(p)}; }
+inline Bytes SetBytes(int value) { return {_mm512_set1_epi8(static_cast<char>(value))}; }
+inline Bytes operator&(const Bytes& a, const Bytes& b) { return {_mm512_and_si512(a.v, b.v)}; }
+inline Bytes operator|(const Bytes& a, const Bytes& b) { return {_mm512_or_si512(a.v, b.v)}; }
+template <int n>
+inline Bytes Shift(const Bytes& a) {
+  if constexpr (n < 0) return {_mm512_slli_epi16(a.v, -n)};
+  return {_mm512_srli_epi16(a.v, n < 0 ? 0 : n)};
 }
+inline Bytes LoadTable(const int8_t* p) {
+  const __m128i table = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+  return {_mm512_broadcast_i32x4(_mm_xor_si128(table, _mm_set1_epi8(-128)))};
+}
+inline Bytes Lookup(const Bytes& table, const Bytes& index) {
+  return {_mm512_shuffle_epi8(table.v, index.v)};
+}
+inline Bytes Wide(const Bytes& a) { return a; }
 
-template <bool kFour, int kFirst, int kLast, int R>
-inline void Dots(const uint8_t* weights, const InputBlock* x, int64_t pitch, Ints* sums) {
-  const auto add = [&](__m512i weight, int four) __attribute__((always_inline)) {
-#pragma GCC unroll 16
-    for (int r = 0; r < R; ++r) {
-      sums[r] = _mm512_dpbusd_epi32(sums[r], weight, Four(x[r * pitch], four));
-    }
-  };
-  if constexpr (kFour) {
-    const __m512i low = _mm512_set1_epi8(15);
-#pragma GCC unroll 4
-    for (int j = 0; j < 4; ++j) {
-      const __m512i both = _mm512_loadu_si512(weights + j * 64);
-      add(_mm512_and_si512(both, low), j);
-      add(_mm512_and_si512(_mm512_srli_epi16(both, 4), low), 4 + j);
-    }
-  } else {
-#pragma GCC unroll 8
-    for (int j = kFirst; j < kLast; ++j) add(_mm512_loadu_si512(weights + j * 64), j);
-  }
+template <int kMost>
+using Factor = Bytes;
+template <int kMost>
+inline Bytes Prepare(const Bytes& a) {
+  return a;
 }
+template <int kMost>
+using Sum = Ints;
+template <int kMost>
+constexpr int kRoom = kQuantBlock / 4;
+template <int kMost>
+inline Ints Begin(Ints ints) {
+  return ints;
+}
+inline void Add(Ints& sum, const Bytes& weights, const InputBlock& input, int j) {
+  int32_t bytes;
+  std::memcpy(&bytes, input.q + 4 * j, sizeof bytes);
+  sum = _mm512_dpbusd_epi32(sum, weights.v, _mm512_set1_epi32(bytes));
+}
+inline Ints End(Ints sum, Ints) { return sum; }
 
 inline int LargestBits(const float* x) {
   const __m512i size = _mm512_set1_epi32(0x7fffffff);

@@ -25,25 +25,32 @@
 
 namespace pawl {
 
-// kI8 and kI4 hold integers in groups of neighbours of a row. A group has a scale, a half-precision
-// number: a weight is worth (u - 128) * scale for kI8, (u - 8) * scale for kI4, u being what is
-// stored. A kI4 matrix may have minimums too, then a weight is worth u * scale + minimum. Where the
-// integers lie: kernels/cpu/integers.h.
-enum class WeightType : uint8_t { kF32, kBf16, kF16, kI8, kI4 };
+// kI8 and those behind it hold unsigned integers u of so many bits in groups of neighbours of a
+// row. A group has a scale, a half-precision number, and may have a minimum, another one. A weight
+// is worth
+//   (u - 2^(bits - 1)) scale   without minimums
+//   u scale + minimum          with them
+//   table[u] scale             of a kI4 matrix that has a table
+// Where the integers lie: kernels/cpu/integers.h.
+enum class WeightType : uint8_t { kF32, kBf16, kF16, kI8, kI6, kI5, kI4, kI3, kI2 };
 
 // Integers come in blocks of so many neighbours of a row, those of so many rows side by side; the
 // last ones are padded.
 constexpr int64_t kQuantBlock = 32;
 constexpr int64_t kQuantTile = 16;
 inline bool IsQuantized(WeightType type) { return type >= WeightType::kI8; }
+// Bits of an integer.
+inline int QuantBits(WeightType type) {
+  constexpr int kBits[] = {8, 6, 5, 4, 3, 2};
+  return kBits[static_cast<int>(type) - static_cast<int>(WeightType::kI8)];
+}
 // Bytes of one element of the types that are not quantized.
 inline int WeightBytes(WeightType type) { return type == WeightType::kF32 ? 4 : 2; }
 inline int64_t QuantBlocks(int64_t cols) { return (cols + kQuantBlock - 1) / kQuantBlock; }
 inline int64_t QuantTiles(int64_t rows) { return (rows + kQuantTile - 1) / kQuantTile; }
 // Bytes of the integers.
 inline int64_t QuantBytes(WeightType type, int64_t rows, int64_t cols) {
-  const int64_t weights = QuantTiles(rows) * kQuantTile * QuantBlocks(cols) * kQuantBlock;
-  return type == WeightType::kI8 ? weights : weights / 2;
+  return QuantTiles(rows) * kQuantTile * QuantBlocks(cols) * kQuantBlock / 8 * QuantBits(type);
 }
 
 // A row-major matrix in memory that someone else owns, such as a mapped file.
@@ -52,12 +59,15 @@ struct Matrix {
   WeightType type = WeightType::kF32;
   int64_t rows = 0;
   int64_t cols = 0;
-  // kI8 and kI4: of group g of row r at (r / kQuantTile * groups + g) * kQuantTile + r %
-  // kQuantTile, for all rows of the last tile.
+  // Of group g of row r at (r / kQuantTile * groups + g) * kQuantTile + r % kQuantTile, for all
+  // rows of the last tile.
   const uint16_t* scales = nullptr;
-  const uint16_t* minimums = nullptr;  // kI4, or none
-  int group_shift = 5;                 // 2^shift weights are a group: 4 (kI8 only), 5 or 6
-  int64_t groups = 0;                  // of a padded row
+  const uint16_t* minimums = nullptr;  // kI5, kI4; always of kI2
+  const int8_t* table = nullptr;       // kI4 without minimums: what the 16 integers stand for
+  // 2^shift weights are a group. 5 or 6; 4 of kI6, kI3, kI2 and of kI4 with a table, where it is 4
+  // for the first three always.
+  int group_shift = 5;
+  int64_t groups = 0;  // of a padded row
 };
 
 // Bytes of a matrix with its scales.

@@ -246,8 +246,7 @@ void MatMul(const MatMulArgs& args, int64_t begin, int64_t end) {
       return MatMulWith(args, StoredWeights<Bf16>(args.w), begin, end);
     case WeightType::kF16:
       return MatMulWith(args, StoredWeights<F16>(args.w), begin, end);
-    case WeightType::kI8:
-    case WeightType::kI4:
+    default:
       return kIntegers.matmul(args, begin, end);
   }
 }
@@ -389,9 +388,8 @@ void ToFloat(const void* data, WeightType type, int64_t n, float* out) {
       return ToFloatTyped<Bf16>(data, n, out);
     case WeightType::kF16:
       return ToFloatTyped<F16>(data, n, out);
-    case WeightType::kI8:
-    case WeightType::kI4:
-      return;  // not elements on their own
+    default:
+      return;  // integers are not elements on their own
   }
 }
 

@@ -13,20 +13,19 @@
 namespace pawl {
 namespace {
 
-DeviceWeight TypeOf(WeightType type) {
-  switch (type) {
+DeviceWeight TypeOf(const Matrix& matrix) {
+  switch (matrix.type) {
     case WeightType::kF32:
       return DeviceWeight::kF32;
     case WeightType::kBf16:
       return DeviceWeight::kBf16;
     case WeightType::kF16:
       return DeviceWeight::kF16;
-    case WeightType::kI8:
-      return DeviceWeight::kI8;
     case WeightType::kI4:
-      return DeviceWeight::kI4;
+      return matrix.table != nullptr ? DeviceWeight::kI8 : DeviceWeight::kI4;
+    default:
+      return DeviceWeight::kI8;
   }
-  return DeviceWeight::kF32;
 }
 
 PackedMatrix Empty(DeviceWeight type, const Matrix& matrix) {
@@ -61,8 +60,12 @@ void PutRow(PackedMatrix& packed, int32_t row, const uint8_t* values) {
 
 }  // namespace
 
+bool CanPack(const Matrix& matrix) {
+  return matrix.minimums == nullptr || matrix.type == WeightType::kI4;
+}
+
 PackedMatrix PackMatrix(const Matrix& matrix) {
-  PackedMatrix packed = Empty(TypeOf(matrix.type), matrix);
+  PackedMatrix packed = Empty(TypeOf(matrix), matrix);
   const DeviceMatrix& shape = packed.shape;
   if (!IsQuantized(matrix.type)) {
     const auto from = static_cast<size_t>(matrix.cols * WeightBytes(matrix.type));
@@ -81,13 +84,14 @@ PackedMatrix PackMatrix(const Matrix& matrix) {
   const auto table = RowTiles(shape.rows) * kTileRows * matrix.groups;
   packed.scales.assign(matrix.scales, matrix.scales + table);
   if (matrix.minimums != nullptr) packed.minimums.assign(matrix.minimums, matrix.minimums + table);
-  const bool bytes = matrix.type == WeightType::kI8;
   const auto padded = static_cast<size_t>(PaddedColumns(shape.columns));
-  std::vector<uint8_t> row(
-      std::max(padded, static_cast<size_t>(QuantBlocks(matrix.cols) * kQuantBlock)));
+  const auto stored = static_cast<size_t>(QuantBlocks(matrix.cols) * kQuantBlock);
+  std::vector<uint8_t> row(std::max(padded, stored));
   for (int32_t r = 0; r < shape.rows; ++r) {
     LoadIntegers(matrix, r, row.data());
-    for (uint8_t& value : row) value = bytes ? value ^ 128 : value;  // signed
+    for (size_t k = 0; k < stored && shape.type == DeviceWeight::kI8; ++k) {
+      row[k] = static_cast<uint8_t>(WorthOf(matrix, row[k]));
+    }
     PutRow(packed, r, row.data());
   }
   return packed;

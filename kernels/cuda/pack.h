@@ -24,7 +24,12 @@ struct PackedMatrix {
   }
 };
 
-// Every weight keeps its value. REQUIRES: fewer than 2^31 rows and columns.
+// Whether the CUDA kernels have a matrix for these weights. Those of five and of two bits with
+// minimums (Q5_1, Q5_K and Q2_K of GGUF) are for the CPU alone.
+bool CanPack(const Matrix& matrix);
+
+// Every weight keeps its value: integers that are no kI4 with minimums or without, those of tables
+// included, become kI8. REQUIRES: CanPack; fewer than 2^31 rows and columns.
 PackedMatrix PackMatrix(const Matrix& matrix);
 
 // Rounded to e4m3 with a scale for each row, its largest weight / 448. Rows with a NaN or an

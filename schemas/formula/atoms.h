@@ -1,7 +1,7 @@
 // Atoms: what the keywords of one schema object say about values of one kind, and the table that
 // holds a whole compiled schema.
-#ifndef PAWL_SCHEMAS_ATOMS_H_
-#define PAWL_SCHEMAS_ATOMS_H_
+#ifndef PAWL_SCHEMAS_FORMULA_ATOMS_H_
+#define PAWL_SCHEMAS_FORMULA_ATOMS_H_
 
 #include <cstdint>
 #include <deque>
@@ -179,4 +179,4 @@ class SchemaTable {
 
 }  // namespace pawl::schema
 
-#endif  // PAWL_SCHEMAS_ATOMS_H_
+#endif  // PAWL_SCHEMAS_FORMULA_ATOMS_H_

@@ -1,7 +1,7 @@
 // The formula "equal to this JSON value", as const and enum mean it: numbers by value, objects in
 // any order.
-#ifndef PAWL_SCHEMAS_CONSTANT_H_
-#define PAWL_SCHEMAS_CONSTANT_H_
+#ifndef PAWL_SCHEMAS_FORMULA_CONSTANT_H_
+#define PAWL_SCHEMAS_FORMULA_CONSTANT_H_
 
 #include <string>
 #include <string_view>
@@ -35,4 +35,4 @@ inline void AddToList(std::string& text, std::string_view item) {
 
 }  // namespace pawl::schema
 
-#endif  // PAWL_SCHEMAS_CONSTANT_H_
+#endif  // PAWL_SCHEMAS_FORMULA_CONSTANT_H_

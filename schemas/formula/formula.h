@@ -5,8 +5,8 @@
 // references, which make recursion possible. allOf, anyOf, oneOf, not, if/then/else, enum and
 // dependent* are operators over these, so no later stage needs to know the keywords. Equal formulas
 // have equal ids.
-#ifndef PAWL_SCHEMAS_FORMULA_H_
-#define PAWL_SCHEMAS_FORMULA_H_
+#ifndef PAWL_SCHEMAS_FORMULA_FORMULA_H_
+#define PAWL_SCHEMAS_FORMULA_FORMULA_H_
 
 #include <cstdint>
 #include <optional>
@@ -222,4 +222,4 @@ class FormulaArena {
 
 }  // namespace pawl::schema
 
-#endif  // PAWL_SCHEMAS_FORMULA_H_
+#endif  // PAWL_SCHEMAS_FORMULA_FORMULA_H_

@@ -3,8 +3,8 @@
 // A union of a thousand patterns is one pattern, a choice between two thousand constants one set of
 // them. Kept apart each would be an automaton of its own, run beside all others; merged they cost
 // what one of their size does.
-#ifndef PAWL_SCHEMAS_MERGING_H_
-#define PAWL_SCHEMAS_MERGING_H_
+#ifndef PAWL_SCHEMAS_FORMULA_MERGING_H_
+#define PAWL_SCHEMAS_FORMULA_MERGING_H_
 
 #include <unordered_map>
 #include <vector>
@@ -49,4 +49,4 @@ class Merging {
 
 }  // namespace pawl::schema
 
-#endif  // PAWL_SCHEMAS_MERGING_H_
+#endif  // PAWL_SCHEMAS_FORMULA_MERGING_H_

@@ -6,8 +6,8 @@
 // replaced by false in the formulas, so atoms that no longer matter vanish and equal situations
 // become equal frames. Nothing here looks ahead: whether a frame can still be completed is the
 // solver's business (solver.h).
-#ifndef PAWL_SCHEMAS_FRAMES_H_
-#define PAWL_SCHEMAS_FRAMES_H_
+#ifndef PAWL_SCHEMAS_FRAMES_FRAMES_H_
+#define PAWL_SCHEMAS_FRAMES_FRAMES_H_
 
 #include <cstdint>
 #include <deque>
@@ -220,4 +220,4 @@ class Frames {
 
 }  // namespace pawl::schema
 
-#endif  // PAWL_SCHEMAS_FRAMES_H_
+#endif  // PAWL_SCHEMAS_FRAMES_FRAMES_H_

@@ -1,7 +1,7 @@
 // Sets of small integers as interned values: the same members are the same id, adding one costs
 // O(log) time and space, and an old set stays what it was.
-#ifndef PAWL_SCHEMAS_ID_SET_H_
-#define PAWL_SCHEMAS_ID_SET_H_
+#ifndef PAWL_SCHEMAS_FRAMES_ID_SET_H_
+#define PAWL_SCHEMAS_FRAMES_ID_SET_H_
 
 #include <array>
 #include <cstddef>
@@ -80,4 +80,4 @@ class IdSets {
 
 }  // namespace pawl::schema
 
-#endif  // PAWL_SCHEMAS_ID_SET_H_
+#endif  // PAWL_SCHEMAS_FRAMES_ID_SET_H_

@@ -1,6 +1,6 @@
 // Scalars: the searches over strings and numbers that goals need, each made once per distinct goal.
-#ifndef PAWL_SCHEMAS_SCALARS_H_
-#define PAWL_SCHEMAS_SCALARS_H_
+#ifndef PAWL_SCHEMAS_FRAMES_SCALARS_H_
+#define PAWL_SCHEMAS_FRAMES_SCALARS_H_
 
 #include <functional>
 #include <map>
@@ -96,4 +96,4 @@ class Scalars {
 
 }  // namespace pawl::schema
 
-#endif  // PAWL_SCHEMAS_SCALARS_H_
+#endif  // PAWL_SCHEMAS_FRAMES_SCALARS_H_

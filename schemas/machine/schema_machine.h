@@ -4,8 +4,8 @@
 // a lexeme state: white space and structure, or a position in a string, number or literal together
 // with the search that knows which of its continuations are acceptable. docs/json_schema.md tells
 // the whole story.
-#ifndef PAWL_SCHEMAS_SCHEMA_MACHINE_H_
-#define PAWL_SCHEMAS_SCHEMA_MACHINE_H_
+#ifndef PAWL_SCHEMAS_MACHINE_SCHEMA_MACHINE_H_
+#define PAWL_SCHEMAS_MACHINE_SCHEMA_MACHINE_H_
 
 #include <array>
 #include <bitset>
@@ -242,4 +242,4 @@ class SchemaMachine : public Machine {
 
 }  // namespace pawl::schema
 
-#endif  // PAWL_SCHEMAS_SCHEMA_MACHINE_H_
+#endif  // PAWL_SCHEMAS_MACHINE_SCHEMA_MACHINE_H_

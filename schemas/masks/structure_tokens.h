@@ -3,8 +3,8 @@
 //
 // Between two values stand white space and one byte that matters. Most tokens have nothing of the
 // kind, so a mask there asks only for the few trie nodes that do.
-#ifndef PAWL_SCHEMAS_STRUCTURE_TOKENS_H_
-#define PAWL_SCHEMAS_STRUCTURE_TOKENS_H_
+#ifndef PAWL_SCHEMAS_MASKS_STRUCTURE_TOKENS_H_
+#define PAWL_SCHEMAS_MASKS_STRUCTURE_TOKENS_H_
 
 #include <array>
 #include <cstdint>
@@ -44,4 +44,4 @@ class StructureTokens {
 
 }  // namespace pawl::schema
 
-#endif  // PAWL_SCHEMAS_STRUCTURE_TOKENS_H_
+#endif  // PAWL_SCHEMAS_MASKS_STRUCTURE_TOKENS_H_

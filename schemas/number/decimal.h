@@ -4,8 +4,8 @@
 //   a->IsMultipleOf(*Decimal::Parse("1e-2"));  // true
 //
 // A value type, immutable after Parse: any number of threads may read one.
-#ifndef PAWL_GRAMMAR_NUMBER_DECIMAL_H_
-#define PAWL_GRAMMAR_NUMBER_DECIMAL_H_
+#ifndef PAWL_SCHEMAS_NUMBER_DECIMAL_H_
+#define PAWL_SCHEMAS_NUMBER_DECIMAL_H_
 
 #include <compare>
 #include <cstdint>
@@ -76,4 +76,4 @@ class Decimal {
 
 }  // namespace pawl
 
-#endif  // PAWL_GRAMMAR_NUMBER_DECIMAL_H_
+#endif  // PAWL_SCHEMAS_NUMBER_DECIMAL_H_

@@ -3,8 +3,8 @@
 //
 // The states are made as texts reach them, and a state knows how many places a text has: their
 // number has no bound. Where exponents are not wanted, NumberSet is the smaller automaton.
-#ifndef PAWL_GRAMMAR_NUMBER_EXPONENT_SET_H_
-#define PAWL_GRAMMAR_NUMBER_EXPONENT_SET_H_
+#ifndef PAWL_SCHEMAS_NUMBER_EXPONENT_SET_H_
+#define PAWL_SCHEMAS_NUMBER_EXPONENT_SET_H_
 
 #include <cstdint>
 #include <map>
@@ -77,4 +77,4 @@ class ExponentSet {
 
 }  // namespace pawl
 
-#endif  // PAWL_GRAMMAR_NUMBER_EXPONENT_SET_H_
+#endif  // PAWL_SCHEMAS_NUMBER_EXPONENT_SET_H_

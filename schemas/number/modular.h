@@ -1,6 +1,6 @@
 // Arithmetic modulo a machine word on numbers written in decimal. Pure functions, thread-safe.
-#ifndef PAWL_GRAMMAR_NUMBER_MODULAR_H_
-#define PAWL_GRAMMAR_NUMBER_MODULAR_H_
+#ifndef PAWL_SCHEMAS_NUMBER_MODULAR_H_
+#define PAWL_SCHEMAS_NUMBER_MODULAR_H_
 
 #include <cstdint>
 #include <string_view>
@@ -41,4 +41,4 @@ inline uint64_t ToUint64(std::string_view digits) {
 
 }  // namespace pawl
 
-#endif  // PAWL_GRAMMAR_NUMBER_MODULAR_H_
+#endif  // PAWL_SCHEMAS_NUMBER_MODULAR_H_

@@ -10,8 +10,8 @@
 //   (*automaton)->Accepting(state);   // true: 12 is an integer of at least 0.5
 //
 // Everything is by value, as JSON Schema has it: 5, 5.0 and 0.5e1 are one number, -0 is 0.
-#ifndef PAWL_GRAMMAR_NUMBER_NUMBER_AUTOMATON_H_
-#define PAWL_GRAMMAR_NUMBER_NUMBER_AUTOMATON_H_
+#ifndef PAWL_SCHEMAS_NUMBER_NUMBER_AUTOMATON_H_
+#define PAWL_SCHEMAS_NUMBER_NUMBER_AUTOMATON_H_
 
 #include <array>
 #include <cstdint>
@@ -92,4 +92,4 @@ class NumberAutomaton {
 
 }  // namespace pawl
 
-#endif  // PAWL_GRAMMAR_NUMBER_NUMBER_AUTOMATON_H_
+#endif  // PAWL_SCHEMAS_NUMBER_NUMBER_AUTOMATON_H_

@@ -1,8 +1,8 @@
 // NumberRules: what has to be remembered of the beginning of a number so that a constraint can be
 // decided for every ending, and the decision itself. Pure functions of a constraint;
 // NumberAutomaton interns the rest.
-#ifndef PAWL_GRAMMAR_NUMBER_NUMBER_RULES_H_
-#define PAWL_GRAMMAR_NUMBER_NUMBER_RULES_H_
+#ifndef PAWL_SCHEMAS_NUMBER_NUMBER_RULES_H_
+#define PAWL_SCHEMAS_NUMBER_NUMBER_RULES_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -158,4 +158,4 @@ class NumberRules {
 
 }  // namespace pawl
 
-#endif  // PAWL_GRAMMAR_NUMBER_NUMBER_RULES_H_
+#endif  // PAWL_SCHEMAS_NUMBER_NUMBER_RULES_H_

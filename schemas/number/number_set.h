@@ -1,8 +1,8 @@
 // NumberSet: the texts of JSON numbers whose value is one of a finite set, byte by byte.
 //
 // By value: the set {5} takes "5", "5.0" and "5.00". Forms with an exponent are not read.
-#ifndef PAWL_GRAMMAR_NUMBER_NUMBER_SET_H_
-#define PAWL_GRAMMAR_NUMBER_NUMBER_SET_H_
+#ifndef PAWL_SCHEMAS_NUMBER_NUMBER_SET_H_
+#define PAWL_SCHEMAS_NUMBER_NUMBER_SET_H_
 
 #include <cstdint>
 #include <string>
@@ -54,4 +54,4 @@ class NumberSet {
 
 }  // namespace pawl
 
-#endif  // PAWL_GRAMMAR_NUMBER_NUMBER_SET_H_
+#endif  // PAWL_SCHEMAS_NUMBER_NUMBER_SET_H_

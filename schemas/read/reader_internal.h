@@ -1,6 +1,6 @@
 // The reader's own parts, shared by schema_reader.cc and reader_*.cc.
-#ifndef PAWL_SCHEMAS_READER_INTERNAL_H_
-#define PAWL_SCHEMAS_READER_INTERNAL_H_
+#ifndef PAWL_SCHEMAS_READ_READER_INTERNAL_H_
+#define PAWL_SCHEMAS_READ_READER_INTERNAL_H_
 
 #include <deque>
 #include <map>
@@ -185,4 +185,4 @@ class Reader {
 
 }  // namespace pawl::schema
 
-#endif  // PAWL_SCHEMAS_READER_INTERNAL_H_
+#endif  // PAWL_SCHEMAS_READ_READER_INTERNAL_H_

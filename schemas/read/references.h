@@ -5,8 +5,8 @@
 // against the base URI of the place where it stands (RFC 3986 section 5.2), its fragment is a JSON
 // Pointer (RFC 6901) or an anchor. A URI that no resource has is asked of the caller's
 // JsonSchemaOptions::resolve_document.
-#ifndef PAWL_SCHEMAS_REFERENCES_H_
-#define PAWL_SCHEMAS_REFERENCES_H_
+#ifndef PAWL_SCHEMAS_READ_REFERENCES_H_
+#define PAWL_SCHEMAS_READ_REFERENCES_H_
 
 #include <deque>
 #include <map>
@@ -131,4 +131,4 @@ std::optional<std::string> Metaschema(std::string_view uri);
 
 }  // namespace pawl::schema
 
-#endif  // PAWL_SCHEMAS_REFERENCES_H_
+#endif  // PAWL_SCHEMAS_READ_REFERENCES_H_

@@ -1,7 +1,7 @@
 // SchemaReader: JSON Schema text -> formulas and atoms (atoms.h), for drafts 4, 6, 7, 2019-09 and
 // 2020-12.
-#ifndef PAWL_SCHEMAS_SCHEMA_READER_H_
-#define PAWL_SCHEMAS_SCHEMA_READER_H_
+#ifndef PAWL_SCHEMAS_READ_SCHEMA_READER_H_
+#define PAWL_SCHEMAS_READ_SCHEMA_READER_H_
 
 #include <memory>
 #include <string>
@@ -38,4 +38,4 @@ Status CheckStrictProfile(const json::Value& document, const JsonSchemaOptions& 
 
 }  // namespace pawl::schema
 
-#endif  // PAWL_SCHEMAS_SCHEMA_READER_H_
+#endif  // PAWL_SCHEMAS_READ_SCHEMA_READER_H_

@@ -3,8 +3,8 @@
 // Patterns speak of letters, digits and single punctuation marks. The tokens of a vocabulary, told
 // apart only that far, are some thousand kinds (class_trie.h), which is what makes wide masks
 // cheap.
-#ifndef PAWL_SCHEMAS_CHAR_CLASS_H_
-#define PAWL_SCHEMAS_CHAR_CLASS_H_
+#ifndef PAWL_SCHEMAS_SCALAR_CHAR_CLASS_H_
+#define PAWL_SCHEMAS_SCALAR_CHAR_CLASS_H_
 
 #include <cstdint>
 
@@ -57,4 +57,4 @@ inline bool AnySetApart(char32_t lo, char32_t hi) {
 
 }  // namespace pawl::schema
 
-#endif  // PAWL_SCHEMAS_CHAR_CLASS_H_
+#endif  // PAWL_SCHEMAS_SCALAR_CHAR_CLASS_H_

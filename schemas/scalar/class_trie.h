@@ -8,8 +8,8 @@
 // Plain tokens are those that stay inside a string and hold nothing but characters with a class;
 // the last one may be incomplete. Tokens with a quote, an escape or a character that IsSetApart are
 // intricate: few, and left to the trie of bytes. All others no string has.
-#ifndef PAWL_SCHEMAS_CLASS_TRIE_H_
-#define PAWL_SCHEMAS_CLASS_TRIE_H_
+#ifndef PAWL_SCHEMAS_SCALAR_CLASS_TRIE_H_
+#define PAWL_SCHEMAS_SCALAR_CLASS_TRIE_H_
 
 #include <cstdint>
 #include <span>
@@ -74,4 +74,4 @@ class ClassTrie {
 
 }  // namespace pawl::schema
 
-#endif  // PAWL_SCHEMAS_CLASS_TRIE_H_
+#endif  // PAWL_SCHEMAS_SCALAR_CLASS_TRIE_H_

@@ -1,7 +1,7 @@
 // A JSON string as bytes over a StringSearch, which knows code points only: UTF-8, escapes, the
 // closing quote.
-#ifndef PAWL_SCHEMAS_JSON_STRING_H_
-#define PAWL_SCHEMAS_JSON_STRING_H_
+#ifndef PAWL_SCHEMAS_SCALAR_JSON_STRING_H_
+#define PAWL_SCHEMAS_SCALAR_JSON_STRING_H_
 
 #include <cstdint>
 #include <optional>
@@ -42,4 +42,4 @@ std::string EscapeBeyondAscii(std::string_view json);
 
 }  // namespace pawl::schema
 
-#endif  // PAWL_SCHEMAS_JSON_STRING_H_
+#endif  // PAWL_SCHEMAS_SCALAR_JSON_STRING_H_

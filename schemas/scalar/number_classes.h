@@ -4,8 +4,8 @@
 // The bounds and listed values of all conditions cut the line of numbers into places; within a
 // place only the divisors differ, and, to draft 4 and in canonical spelling, whether an integer is
 // written as one.
-#ifndef PAWL_SCHEMAS_NUMBER_CLASSES_H_
-#define PAWL_SCHEMAS_NUMBER_CLASSES_H_
+#ifndef PAWL_SCHEMAS_SCALAR_NUMBER_CLASSES_H_
+#define PAWL_SCHEMAS_SCALAR_NUMBER_CLASSES_H_
 
 #include <array>
 #include <compare>
@@ -92,4 +92,4 @@ class NumberClasses {
 
 }  // namespace pawl::schema
 
-#endif  // PAWL_SCHEMAS_NUMBER_CLASSES_H_
+#endif  // PAWL_SCHEMAS_SCALAR_NUMBER_CLASSES_H_

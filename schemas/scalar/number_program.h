@@ -1,7 +1,7 @@
 // NumberProgram: several conditions on one number, run side by side over its JSON text, with the
 // answer to "can the text still be completed to an acceptable number".
-#ifndef PAWL_SCHEMAS_NUMBER_PROGRAM_H_
-#define PAWL_SCHEMAS_NUMBER_PROGRAM_H_
+#ifndef PAWL_SCHEMAS_SCALAR_NUMBER_PROGRAM_H_
+#define PAWL_SCHEMAS_SCALAR_NUMBER_PROGRAM_H_
 
 #include <cstdint>
 #include <functional>
@@ -159,4 +159,4 @@ class NumberProgram {
 
 }  // namespace pawl::schema
 
-#endif  // PAWL_SCHEMAS_NUMBER_PROGRAM_H_
+#endif  // PAWL_SCHEMAS_SCALAR_NUMBER_PROGRAM_H_

@@ -1,7 +1,7 @@
 // NumberSearch: which numbers a combination of conditions takes, and whether what was read of a
 // number can still become one of them. Decided by arithmetic on the text's digits; see the .cc.
-#ifndef PAWL_SCHEMAS_NUMBER_SEARCH_H_
-#define PAWL_SCHEMAS_NUMBER_SEARCH_H_
+#ifndef PAWL_SCHEMAS_SCALAR_NUMBER_SEARCH_H_
+#define PAWL_SCHEMAS_SCALAR_NUMBER_SEARCH_H_
 
 #include <array>
 #include <cstdint>
@@ -127,4 +127,4 @@ class NumberSearch {
 
 }  // namespace pawl::schema
 
-#endif  // PAWL_SCHEMAS_NUMBER_SEARCH_H_
+#endif  // PAWL_SCHEMAS_SCALAR_NUMBER_SEARCH_H_

@@ -3,8 +3,8 @@
 // Of many regexes a product has no end of states, and each would take a word and a look for each
 // regex. A few of them have few states together, so a product of groups (string_program.h) takes a
 // word and a look for each group.
-#ifndef PAWL_SCHEMAS_REGEX_GROUP_H_
-#define PAWL_SCHEMAS_REGEX_GROUP_H_
+#ifndef PAWL_SCHEMAS_SCALAR_REGEX_GROUP_H_
+#define PAWL_SCHEMAS_SCALAR_REGEX_GROUP_H_
 
 #include <array>
 #include <cstdint>
@@ -86,4 +86,4 @@ class RegexGroup {
 
 }  // namespace pawl::schema
 
-#endif  // PAWL_SCHEMAS_REGEX_GROUP_H_
+#endif  // PAWL_SCHEMAS_SCALAR_REGEX_GROUP_H_

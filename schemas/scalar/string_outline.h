@@ -9,8 +9,8 @@
 //                                               // points
 //   answer.via                                  // the class that such a string may go on with
 //   outline.AtLeast(state) == 7                 // none goes on with fewer than 7 code points
-#ifndef PAWL_SCHEMAS_STRING_OUTLINE_H_
-#define PAWL_SCHEMAS_STRING_OUTLINE_H_
+#ifndef PAWL_SCHEMAS_SCALAR_STRING_OUTLINE_H_
+#define PAWL_SCHEMAS_SCALAR_STRING_OUTLINE_H_
 
 #include <cstdint>
 #include <deque>
@@ -139,4 +139,4 @@ class StringOutline {
 
 }  // namespace pawl::schema
 
-#endif  // PAWL_SCHEMAS_STRING_OUTLINE_H_
+#endif  // PAWL_SCHEMAS_SCALAR_STRING_OUTLINE_H_

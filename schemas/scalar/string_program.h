@@ -3,8 +3,8 @@
 // A state is the product of one DFA state per regex, one trie node per literal set and one counter;
 // all atoms keep their truth, so any Boolean combination of them can be asked at the end. States
 // are hash-consed and made lazily. JSON quoting and UTF-8 are not its business (json_string.h).
-#ifndef PAWL_SCHEMAS_STRING_PROGRAM_H_
-#define PAWL_SCHEMAS_STRING_PROGRAM_H_
+#ifndef PAWL_SCHEMAS_SCALAR_STRING_PROGRAM_H_
+#define PAWL_SCHEMAS_SCALAR_STRING_PROGRAM_H_
 
 #include <algorithm>
 #include <array>
@@ -320,4 +320,4 @@ class StringProgram {
 
 }  // namespace pawl::schema
 
-#endif  // PAWL_SCHEMAS_STRING_PROGRAM_H_
+#endif  // PAWL_SCHEMAS_SCALAR_STRING_PROGRAM_H_

@@ -1,7 +1,7 @@
 // StringSearch: from which states of a StringProgram an acceptable string can still be reached, and
 // how.
-#ifndef PAWL_SCHEMAS_STRING_SEARCH_H_
-#define PAWL_SCHEMAS_STRING_SEARCH_H_
+#ifndef PAWL_SCHEMAS_SCALAR_STRING_SEARCH_H_
+#define PAWL_SCHEMAS_SCALAR_STRING_SEARCH_H_
 
 #include <array>
 #include <cstdint>
@@ -269,4 +269,4 @@ class StringSearch {
 
 }  // namespace pawl::schema
 
-#endif  // PAWL_SCHEMAS_STRING_SEARCH_H_
+#endif  // PAWL_SCHEMAS_SCALAR_STRING_SEARCH_H_

@@ -5,8 +5,8 @@
 // string, how many code points they bring, and what is left of them behind a closing quote depends
 // on the vocabulary alone; so it is found once, and a schema has only to say where it differs
 // (string_walk.h).
-#ifndef PAWL_SCHEMAS_STRING_TOKENS_H_
-#define PAWL_SCHEMAS_STRING_TOKENS_H_
+#ifndef PAWL_SCHEMAS_SCALAR_STRING_TOKENS_H_
+#define PAWL_SCHEMAS_SCALAR_STRING_TOKENS_H_
 
 #include <cstdint>
 #include <memory>
@@ -116,4 +116,4 @@ struct SpelledStringTokens : StringTokens {
 
 }  // namespace pawl::schema
 
-#endif  // PAWL_SCHEMAS_STRING_TOKENS_H_
+#endif  // PAWL_SCHEMAS_SCALAR_STRING_TOKENS_H_

@@ -5,8 +5,8 @@
 // The trie of the tokens is walked together with the string's search, but only as far as the two
 // differ: where the search has become free (StringSearch::FreedomOf) the rest of the subtree is
 // known from StringTokens, where it is dead the rest is dead.
-#ifndef PAWL_SCHEMAS_STRING_WALK_H_
-#define PAWL_SCHEMAS_STRING_WALK_H_
+#ifndef PAWL_SCHEMAS_SCALAR_STRING_WALK_H_
+#define PAWL_SCHEMAS_SCALAR_STRING_WALK_H_
 
 #include <cstdint>
 #include <vector>
@@ -56,4 +56,4 @@ uint32_t CountBeginnings(StringSearch& search, StringSearch::StateId state, cons
 
 }  // namespace pawl::schema
 
-#endif  // PAWL_SCHEMAS_STRING_WALK_H_
+#endif  // PAWL_SCHEMAS_SCALAR_STRING_WALK_H_

@@ -1,7 +1,7 @@
 // KeyKinds: the keys that an object's schema does not name, sorted by what its conditions on keys
 // say of them. Keys of one kind are alike to the schema, so trying one of them stands for all.
-#ifndef PAWL_SCHEMAS_KEY_KINDS_H_
-#define PAWL_SCHEMAS_KEY_KINDS_H_
+#ifndef PAWL_SCHEMAS_SOLVE_KEY_KINDS_H_
+#define PAWL_SCHEMAS_SOLVE_KEY_KINDS_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -42,4 +42,4 @@ class KeyKinds {
 
 }  // namespace pawl::schema
 
-#endif  // PAWL_SCHEMAS_KEY_KINDS_H_
+#endif  // PAWL_SCHEMAS_SOLVE_KEY_KINDS_H_

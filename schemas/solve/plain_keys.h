@@ -3,8 +3,8 @@
 // Most objects name some keys, say what other keys may hold, and no more: no patterns for keys, no
 // choice between schemas, no bound on the number of members that could stop one. There a key may
 // come exactly when it has not come yet and has a value that fits; nothing needs to be searched.
-#ifndef PAWL_SCHEMAS_PLAIN_KEYS_H_
-#define PAWL_SCHEMAS_PLAIN_KEYS_H_
+#ifndef PAWL_SCHEMAS_SOLVE_PLAIN_KEYS_H_
+#define PAWL_SCHEMAS_SOLVE_PLAIN_KEYS_H_
 
 #include <cstdint>
 #include <string>
@@ -68,4 +68,4 @@ class PlainKeys {
 
 }  // namespace pawl::schema
 
-#endif  // PAWL_SCHEMAS_PLAIN_KEYS_H_
+#endif  // PAWL_SCHEMAS_SOLVE_PLAIN_KEYS_H_

@@ -6,8 +6,8 @@
 // with a construction; where neither is found within the fuel (some combinations of not/oneOf over
 // containers) the answer is unknown, and the position counts as live: the byte that would break the
 // schema is refused when it comes, since frames decide exactly at the end.
-#ifndef PAWL_SCHEMAS_SOLVER_H_
-#define PAWL_SCHEMAS_SOLVER_H_
+#ifndef PAWL_SCHEMAS_SOLVE_SOLVER_H_
+#define PAWL_SCHEMAS_SOLVE_SOLVER_H_
 
 #include <algorithm>
 #include <cstdint>
@@ -262,4 +262,4 @@ class Solver : private ValueSource {
 
 }  // namespace pawl::schema
 
-#endif  // PAWL_SCHEMAS_SOLVER_H_
+#endif  // PAWL_SCHEMAS_SOLVE_SOLVER_H_

@@ -9,8 +9,8 @@
 // inside of it, what is wrong inside a grammar or a regex the pointer and the place in that text.
 //
 // Thread safety: none needed, nothing is shared.
-#ifndef PAWL_SCHEMAS_STRUCTURAL_TAG_H_
-#define PAWL_SCHEMAS_STRUCTURAL_TAG_H_
+#ifndef PAWL_SCHEMAS_TAG_STRUCTURAL_TAG_H_
+#define PAWL_SCHEMAS_TAG_STRUCTURAL_TAG_H_
 
 #include <functional>
 #include <memory>
@@ -37,4 +37,4 @@ Result<GrammarIr> ReadStructuralTag(std::string_view text, const StructuralTagCo
 
 }  // namespace pawl
 
-#endif  // PAWL_SCHEMAS_STRUCTURAL_TAG_H_
+#endif  // PAWL_SCHEMAS_TAG_STRUCTURAL_TAG_H_

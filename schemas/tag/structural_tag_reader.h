@@ -1,7 +1,7 @@
 // StructuralTagReader: the formats of a structural tag, each as an expression of the GrammarIr.
 // Inside of schemas/tag/structural_tag*.cc only.
-#ifndef PAWL_SCHEMAS_STRUCTURAL_TAG_READER_H_
-#define PAWL_SCHEMAS_STRUCTURAL_TAG_READER_H_
+#ifndef PAWL_SCHEMAS_TAG_STRUCTURAL_TAG_READER_H_
+#define PAWL_SCHEMAS_TAG_STRUCTURAL_TAG_READER_H_
 
 #include <map>
 #include <optional>
@@ -134,4 +134,4 @@ Error ErrorInside(Error error, const std::string& pointer);
 
 }  // namespace pawl
 
-#endif  // PAWL_SCHEMAS_STRUCTURAL_TAG_READER_H_
+#endif  // PAWL_SCHEMAS_TAG_STRUCTURAL_TAG_READER_H_

@@ -1,7 +1,7 @@
 // XmlStyleReader: the properties of an object as parameters in the way of some model family, each
 // between marks of its own instead of as JSON. Inside of schemas/tag/structural_tag*.cc only.
-#ifndef PAWL_SCHEMAS_STRUCTURAL_TAG_XML_H_
-#define PAWL_SCHEMAS_STRUCTURAL_TAG_XML_H_
+#ifndef PAWL_SCHEMAS_TAG_STRUCTURAL_TAG_XML_H_
+#define PAWL_SCHEMAS_TAG_STRUCTURAL_TAG_XML_H_
 
 #include <optional>
 #include <string>
@@ -81,4 +81,4 @@ class XmlStyleReader {
 
 }  // namespace pawl
 
-#endif  // PAWL_SCHEMAS_STRUCTURAL_TAG_XML_H_
+#endif  // PAWL_SCHEMAS_TAG_STRUCTURAL_TAG_XML_H_

@@ -2,8 +2,8 @@
 //
 // Where items have to be unique, the byte that ends an item may be refused for what the item is.
 // Only these tokens can hold such a byte, unless they end a string that was begun before them.
-#ifndef PAWL_SCHEMAS_ITEM_TOKENS_H_
-#define PAWL_SCHEMAS_ITEM_TOKENS_H_
+#ifndef PAWL_SCHEMAS_UNIQUE_ITEM_TOKENS_H_
+#define PAWL_SCHEMAS_UNIQUE_ITEM_TOKENS_H_
 
 #include <memory>
 #include <string_view>
@@ -32,4 +32,4 @@ class ItemTokens {
 
 }  // namespace pawl::schema
 
-#endif  // PAWL_SCHEMAS_ITEM_TOKENS_H_
+#endif  // PAWL_SCHEMAS_UNIQUE_ITEM_TOKENS_H_

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <memory>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
@@ -15,6 +16,7 @@
 #include "src/cli/engine.h"
 #include "src/cli/options.h"
 #include "src/model/model.h"
+#include "src/model/weight_plan.h"
 
 namespace pawl::cli {
 namespace {
@@ -68,6 +70,24 @@ std::string Build() {
   return out;
 }
 
+double Mib(int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
+
+// "92.10 MiB: 98 % Q4_1, 2 % F16"
+std::string FilesText(const WeightPlan& plan) {
+  std::string types;
+  int64_t all = 0;
+  for (const auto& [type, bytes] : plan.types) all += bytes;
+  for (const auto& [type, bytes] : plan.types) {
+    const double percent = 100.0 * static_cast<double>(bytes) / static_cast<double>(all);
+    types += fmt::format("{}{:.0f} % {}", types.empty() ? ": " : ", ", percent, type);
+  }
+  return fmt::format("{:.2f} MiB{}", Mib(plan.file_bytes), types);
+}
+
+void PrintRows(std::span<const Row> rows) {
+  for (const auto& [key, value] : rows) Print(fmt::format("{:<13} {}\n", key, value));
+}
+
 int Info(const InfoFlags& flags) {
   std::vector<Row> rows;
   const auto add = [&rows](const char* key, std::string value) {
@@ -89,6 +109,15 @@ int Info(const InfoFlags& flags) {
   } else {
     Result<std::unique_ptr<LoadedModel>> model = OpenModel(kInfo, *folder);
     if (!model.ok()) return Fail(kInfo, model.error());
+    const Result<WeightPlan> plan = PlanWeights(*folder, DtypeNamed(flags.dtype));
+    if (!plan.ok()) return Fail(kInfo, plan.error());
+    add("files", FilesText(*plan));
+    add("memory", fmt::format("{:.2f} MiB for weights", Mib(plan->memory_bytes)));
+    // Before what may be much is read.
+    if (!flags.json) {
+      PrintRows(rows);
+      rows.clear();
+    }
     if (Status status = LoadWeights(kInfo, **model, 0, flags.dtype, flags.device); !status.ok()) {
       return Fail(kInfo, status.error());
     }
@@ -97,8 +126,7 @@ int Info(const InfoFlags& flags) {
     add("model", *folder);
     add("architecture", info.architecture);
     add("parameters", fmt::format("{}", info.parameters));
-    add("weights", fmt::format("{}, {:.2f} MiB", info.dtype,
-                               static_cast<double>(info.weight_bytes) / (1 << 20)));
+    add("weights", fmt::format("{}, {:.2f} MiB", info.dtype, Mib(info.weight_bytes)));
     add("shape", fmt::format("{} layers, width {}, {} heads, {} key-value heads", info.layers,
                              info.hidden, info.heads, info.kv_heads));
     add("kernels", fmt::format("{}, {} threads", info.kernels, info.threads));
@@ -117,7 +145,7 @@ int Info(const InfoFlags& flags) {
     }
     Print("{" + out + "}\n");
   } else {
-    for (const auto& [key, value] : rows) Print(fmt::format("{:<13} {}\n", key, value));
+    PrintRows(rows);
   }
   return kExitOk;
 }

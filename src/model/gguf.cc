@@ -14,6 +14,7 @@
 #include <system_error>
 #include <utility>
 
+#include "src/base/drop_pages.h"
 #include "src/base/json.h"
 
 namespace pawl {
@@ -47,11 +48,18 @@ struct TensorType {
   int64_t elements, bytes;
 };
 constexpr TensorType kTensorTypes[] = {
-    {0, "F32", 1, 4},       {1, "F16", 1, 2},       {2, "Q4_0", 32, 18},    {3, "Q4_1", 32, 20},
-    {6, "Q5_0", 32, 22},    {7, "Q5_1", 32, 24},    {8, "Q8_0", 32, 34},    {9, "Q8_1", 32, 36},
-    {10, "Q2_K", 256, 84},  {11, "Q3_K", 256, 110}, {12, "Q4_K", 256, 144}, {13, "Q5_K", 256, 176},
-    {14, "Q6_K", 256, 210}, {15, "Q8_K", 256, 292}, {24, "I8", 1, 1},       {25, "I16", 1, 2},
-    {26, "I32", 1, 4},      {27, "I64", 1, 8},      {28, "F64", 1, 8},      {30, "BF16", 1, 2}};
+    {0, "F32", 1, 4},         {1, "F16", 1, 2},         {2, "Q4_0", 32, 18},
+    {3, "Q4_1", 32, 20},      {6, "Q5_0", 32, 22},      {7, "Q5_1", 32, 24},
+    {8, "Q8_0", 32, 34},      {9, "Q8_1", 32, 36},      {10, "Q2_K", 256, 84},
+    {11, "Q3_K", 256, 110},   {12, "Q4_K", 256, 144},   {13, "Q5_K", 256, 176},
+    {14, "Q6_K", 256, 210},   {15, "Q8_K", 256, 292},   {16, "IQ2_XXS", 256, 66},
+    {17, "IQ2_XS", 256, 74},  {18, "IQ3_XXS", 256, 98}, {19, "IQ1_S", 256, 50},
+    {20, "IQ4_NL", 32, 18},   {21, "IQ3_S", 256, 110},  {22, "IQ2_S", 256, 82},
+    {23, "IQ4_XS", 256, 136}, {24, "I8", 1, 1},         {25, "I16", 1, 2},
+    {26, "I32", 1, 4},        {27, "I64", 1, 8},        {28, "F64", 1, 8},
+    {29, "IQ1_M", 256, 56},   {30, "BF16", 1, 2},       {34, "TQ1_0", 256, 54},
+    {35, "TQ2_0", 256, 66},   {39, "MXFP4", 32, 17},    {40, "NVFP4", 64, 36},
+    {41, "Q1_0", 128, 18},    {42, "Q2_0", 64, 18}};
 
 const TensorType* FindType(uint32_t id) {
   for (const TensorType& type : kTensorTypes) {
@@ -241,6 +249,29 @@ GgufValue ReadValue(Cursor& cursor) {
   return value;
 }
 
+// A model in several files: each has its number, from 0 on, and how many there are.
+constexpr const char* kSplitNumber = "split.no";
+constexpr const char* kSplitCount = "split.count";
+constexpr const char* kSplitTensors = "split.tensors.count";
+
+std::optional<uint64_t> NumberAt(const GgufFile& file, std::string_view key) {
+  const GgufValue* value = file.FindValue(key);
+  if (value == nullptr ||
+      (value->kind != GgufValue::Kind::kUnsigned && value->kind != GgufValue::Kind::kSigned)) {
+    return std::nullopt;
+  }
+  return value->number;
+}
+
+// "-00002-of-00003.gguf" for part 1 of 3.
+std::string PartName(uint64_t part, uint64_t count) {
+  const auto five = [](uint64_t number) {
+    const std::string digits = std::to_string(number);
+    return std::string(digits.size() < 5 ? 5 - digits.size() : 0, '0') + digits;
+  };
+  return "-" + five(part + 1) + "-of-" + five(count) + ".gguf";
+}
+
 std::string ShownName(std::string_view name) { return json::Quote(name.substr(0, 200)); }
 
 // A tensor whose `data` is not known yet; its offset within the data goes to `offset`.
@@ -297,12 +328,83 @@ TensorView ReadTensor(Cursor& cursor, uint64_t alignment, uint64_t& offset) {
 
 }  // namespace
 
-Result<GgufFile> GgufFile::Open(const std::string& path) {
+Result<GgufFile> GgufFile::OpenOne(const std::string& path) {
   Result<MappedFile> mapped = MappedFile::Open(path);
   if (!mapped.ok()) return mapped.error();
   Result<GgufFile> file = Parse({mapped->data(), mapped->size()}, path);
-  if (file.ok()) file->file_ = *std::move(mapped);
+  if (file.ok()) file->files_.push_back(*std::move(mapped));
   return file;
+}
+
+Result<GgufFile> GgufFile::Open(const std::string& path) {
+  Result<GgufFile> file = OpenOne(path);
+  if (!file.ok()) return file.error();
+  const uint64_t count = NumberAt(*file, kSplitCount).value_or(1);
+  if (count <= 1) return file;
+  const uint64_t number = NumberAt(*file, kSplitNumber).value_or(0);
+  if (number != 0) {
+    return Error{ErrorCode::kInvalid,
+                 "is part " + std::to_string(number + 1) + " of " + std::to_string(count) +
+                     "; the model is named by its first part",
+                 path};
+  }
+  if (Status status = file->AddParts(count); !status.ok()) return status.error();
+  return file;
+}
+
+// The tensors of the further parts, of `count` in all.
+Status GgufFile::AddParts(uint64_t count) {
+  const std::string end = PartName(0, count);
+  if (!path_.ends_with(end)) {
+    return Error{ErrorCode::kInvalid,
+                 "is the first of " + std::to_string(count) +
+                     " parts; the others are found where its name ends in " + end,
+                 path_};
+  }
+  const std::string stem = path_.substr(0, path_.size() - end.size());
+  for (uint64_t i = 1; i < count; ++i) {
+    const std::string path = stem + PartName(i, count);
+    Result<GgufFile> part = OpenOne(path);
+    if (!part.ok()) {
+      Error error = part.error();
+      error.message =
+          "part " + std::to_string(i + 1) + " of " + std::to_string(count) + ": " + error.message;
+      return error;
+    }
+    if (NumberAt(*part, kSplitNumber) != i || NumberAt(*part, kSplitCount) != count) {
+      return Error{ErrorCode::kInvalid,
+                   "is not part " + std::to_string(i + 1) + " of " + std::to_string(count) +
+                       " of a split model",
+                   path + ": " + kSplitNumber};
+    }
+    for (auto& [name, tensor] : part->tensors_) {
+      if (!tensors_.emplace(name, std::move(tensor)).second) {
+        return Error{ErrorCode::kInvalid,
+                     "the tensor " + ShownName(name) + " is in an earlier part too", path};
+      }
+      part_of_.emplace(name, parts_.size());
+    }
+    parts_.push_back(path);
+    size_ += part->size_;
+    files_.push_back(std::move(part->files_[0]));
+  }
+  const std::optional<uint64_t> stated = NumberAt(*this, kSplitTensors);
+  if (stated && *stated != tensors_.size()) {
+    return Error{ErrorCode::kInvalid,
+                 "is " + std::to_string(*stated) + "; the parts have " +
+                     std::to_string(tensors_.size()) + " tensors",
+                 path_ + ": " + kSplitTensors};
+  }
+  return {};
+}
+
+const std::string& GgufFile::PathOf(std::string_view name) const {
+  const auto found = part_of_.find(std::string(name));
+  return found == part_of_.end() ? path_ : parts_[found->second];
+}
+
+void GgufFile::Release(const std::byte* data, int64_t bytes) const {
+  if (!files_.empty()) DropPages(data, bytes);
 }
 
 Result<GgufFile> GgufFile::Parse(std::span<const std::byte> bytes, const std::string& name) {
@@ -316,10 +418,10 @@ Result<GgufFile> GgufFile::Parse(std::span<const std::byte> bytes, const std::st
   }
   cursor.Number<uint32_t>("the magic");
   const auto version = cursor.Number<uint32_t>("the version");
-  if (!cursor.failed() && version != 3) {
-    // Big-endian files have version 3 << 24.
+  // Version 3 is 2 with big-endian files, which have version 3 << 24.
+  if (!cursor.failed() && version != 2 && version != 3) {
     cursor.Fail(ErrorCode::kUnsupported, 4,
-                "GGUF version " + std::to_string(version) + "; expected 3, little-endian");
+                "GGUF version " + std::to_string(version) + "; expected 2 or 3, little-endian");
   }
   // The least: name length, rank, type, offset; key length, type, a byte.
   const uint64_t tensor_count = cursor.Count("the number of tensors", 24);

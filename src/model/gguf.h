@@ -1,5 +1,5 @@
-// GGUF version 3 (github.com/ggml-org/ggml, docs/gguf.md): metadata and tensors of a model in one
-// mapped file.
+// GGUF, versions 2 and 3 (github.com/ggml-org/ggml, docs/gguf.md): metadata and tensors of a model
+// in one mapped file, or in several whose names end in -00001-of-00003.gguf and so on.
 //
 //   Result<GgufFile> file = GgufFile::Open("model.gguf");
 //   const GgufValue* layers = file->FindValue("llama.block_count");
@@ -42,8 +42,9 @@ struct GgufValue {
 // mapped.
 class GgufFile final : public TensorSource {
  public:
-  // Errors: kIo; kInvalid, kUnsupported and kLimit with place "FILE: byte N". Every count, length,
-  // offset and alignment is checked against the file before it is used.
+  // The file, and all further parts where it is the first one of a split model, whose metadata
+  // counts. Errors: kIo; kInvalid, kUnsupported and kLimit with place "FILE: byte N" or "FILE:
+  // KEY". Every count, length, offset and alignment is checked against the file before it is used.
   static Result<GgufFile> Open(const std::string& path);
   // The same of bytes in memory, which must outlive the result. `name` stands for the path.
   static Result<GgufFile> Parse(std::span<const std::byte> bytes, const std::string& name);
@@ -55,14 +56,20 @@ class GgufFile final : public TensorSource {
 
   // Shapes have the reader's order: rows first, ggml's first dimension last.
   const TensorView* Find(std::string_view name) const override;
-  const std::string& PathOf(std::string_view) const override { return path_; }
+  const std::string& PathOf(std::string_view name) const override;
   std::vector<std::string> Names() const override;
   int64_t bytes() const override { return static_cast<int64_t>(size_); }
+  void Release(const std::byte* data, int64_t bytes) const override;
   const std::unordered_map<std::string, TensorView>& tensors() const { return tensors_; }
 
  private:
+  static Result<GgufFile> OpenOne(const std::string& path);
+  Status AddParts(uint64_t count);
+
   std::string path_;
-  MappedFile file_;
+  std::vector<MappedFile> files_;   // none where the bytes are the caller's
+  std::vector<std::string> parts_;  // the paths of the further files of a split model
+  std::unordered_map<std::string, size_t> part_of_;  // by tensor, of those in further files
   size_t size_ = 0;
   std::map<std::string, GgufValue, std::less<>> values_;
   std::unordered_map<std::string, TensorView> tensors_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 #include <new>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "src/model/gguf.h"
 #include "src/model/gguf_model.h"
 #include "src/model/model.h"
+#include "src/model/quantize.h"
 #include "src/model/safetensors.h"
 #include "src/model/transformer_config.h"
 #include "src/model/transformer_cpu.h"
@@ -19,6 +21,7 @@
 #include "src/model/transformer_cuda.h"
 #endif
 #include "src/model/transformer_weights.h"
+#include "src/model/weight_plan.h"
 
 namespace pawl {
 namespace {
@@ -60,6 +63,36 @@ std::string UnusedTensors(const std::vector<std::string>& names, const Transform
          (layers == 1 ? " layer)" : " layers)");
 }
 
+// What the weights will take, where that is worth a word: where it is much, or much more than the
+// file has.
+std::string WhatWeightsTake(const WeightPlan& plan, WeightDtype dtype) {
+  constexpr double kMib = 1 << 20;
+  const auto memory = static_cast<double>(plan.memory_bytes);
+  const auto file = static_cast<double>(plan.file_bytes);
+  const bool more = dtype == WeightDtype::kAsStored && memory > 1.15 * file && memory > file + kMib;
+  if (!more && plan.memory_bytes < int64_t{1} << 30) return "";
+  const auto size = [](double mib) {
+    const bool large = mib >= 1024;
+    const auto tenths = static_cast<int64_t>((large ? mib / 1024 : mib) * 10 + 0.5);
+    return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) +
+           (large ? " GiB" : " MiB");
+  };
+  std::string text =
+      "the weights take " + size(memory / kMib) + " of memory; the files have " + size(file / kMib);
+  if (!more) return text;
+  for (const auto& [type, bytes] : plan.types) {
+    const std::optional<PackedFormat> format = FormatOfBlocks(type);
+    if (!format) continue;
+    const Matrix one = ShapeOf(*format, kQuantTile, format->block_elements);
+    const double weights = static_cast<double>(kQuantTile * format->block_elements);
+    const double bits = static_cast<double>(PackedBytes(one, format->minimums)) * 8 / weights;
+    const auto hundredths = static_cast<int>(bits * 100 + 0.5);
+    return text + " (a weight of " + type + " takes " + std::to_string(hundredths / 100) + "." +
+           std::to_string(hundredths / 10 % 10) + std::to_string(hundredths % 10) + " bits)";
+  }
+  return text;
+}
+
 #if defined(PAWL_HAVE_CUDA)
 constexpr bool kHasCuda = true;
 Status FindDevice() {
@@ -92,6 +125,12 @@ Result<std::unique_ptr<Model>> MakeOnCuda(const TransformerConfig&, const Transf
 }  // namespace
 
 bool HasCudaKernels() { return kHasCuda; }
+
+Result<WeightPlan> PlanWeights(const std::string& path, WeightDtype dtype) {
+  Result<Opened> opened = LooksLikeGguf(path) ? OpenGguf(path) : OpenFolder(path);
+  if (!opened.ok()) return opened.error();
+  return PlanTransformerWeights(*opened->source, opened->config, *opened->names, dtype);
+}
 
 Result<int> ContextLengthOf(const std::string& path) {
   Result<TransformerConfig> config = Error{};
@@ -138,8 +177,15 @@ Result<std::unique_ptr<Model>> LoadModel(const std::string& path, const ModelOpt
                        " bytes does not hold a page of " + std::to_string(page),
                    path};
     }
-    Result<TransformerWeights> weights = LoadTransformerWeights(
-        std::move(opened->source), opened->config, *opened->names, options.progress, options.dtype);
+    if (note) {
+      const Result<WeightPlan> plan =
+          PlanTransformerWeights(*opened->source, opened->config, *opened->names, options.dtype);
+      if (!plan.ok()) return plan.error();
+      if (const std::string text = WhatWeightsTake(*plan, options.dtype); !text.empty()) note(text);
+    }
+    Result<TransformerWeights> weights =
+        LoadTransformerWeights(std::move(opened->source), opened->config, *opened->names,
+                               options.progress, options.dtype, options.threads);
     if (!weights.ok()) return weights.error();
     if (note && !weights->unused.empty()) note(UnusedTensors(weights->unused, opened->config));
     if (device != Device::kCpu) {

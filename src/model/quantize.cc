@@ -1,7 +1,7 @@
-// The block types are ggml's (ggml-quants.c): Q8_0 and Q4_0 have a half-precision scale for 32
-// weights; Q4_K has 256 weights in eight groups with 6-bit scales and minimums of half-precision
-// ones; Q6_K has 256 weights in sixteen groups with 8-bit scales of a half-precision one. Such a
-// product is a multiple of the smallest half, so rounding it to a half costs 2^-11 of it at most.
+// Rounding to integers goes group by group: the scale first, rounded to a half, then each weight to
+// the nearest multiple of that half. A matrix of integers is one piece of memory: the integers in
+// tiles of sixteen rows (kernels/cpu/integers.h), then the scales, then the minimums. Rows are
+// stored one by one, and any rows may be stored at once by several threads.
 #include "src/model/quantize.h"
 
 #include <algorithm>
@@ -16,85 +16,10 @@ namespace {
 
 constexpr uint16_t kNanHalf = 0x7e00;
 
-uint16_t BitsAt(const uint8_t* p) {
-  uint16_t bits;
-  std::memcpy(&bits, p, sizeof bits);
-  return bits;
-}
-float HalfAt(const uint8_t* p) { return HalfToFloat(BitsAt(p)); }
-
-void PackQ4K(const uint8_t* block, uint8_t* out, uint16_t* scales, uint16_t* minimums) {
-  const float d = HalfAt(block), dmin = HalfAt(block + 2);
-  const uint8_t* packed = block + 4;
-  const uint8_t* q = block + 16;
-  for (int g = 0; g < 8; ++g) {
-    int scale = packed[g] & 63, minimum = packed[g + 4] & 63;
-    if (g >= 4) {
-      scale = (packed[g + 4] & 15) | (packed[g - 4] >> 6) << 4;
-      minimum = packed[g + 4] >> 4 | (packed[g] >> 6) << 4;
-    }
-    scales[g] = FloatToHalf(d * static_cast<float>(scale));
-    minimums[g] = FloatToHalf(-(dmin * static_cast<float>(minimum)));
-    for (int i = 0; i < 32; ++i) {
-      const uint8_t byte = q[g / 2 * 32 + i];
-      out[g * 32 + i] = g % 2 == 0 ? byte & 15 : byte >> 4;
-    }
-  }
-}
-
-void PackQ6K(const uint8_t* block, uint8_t* out, uint16_t* scales) {
-  const uint8_t* low = block;
-  const uint8_t* high = block + 128;
-  const auto* group_scales = reinterpret_cast<const int8_t*>(block + 192);
-  const float d = HalfAt(block + 208);
-  for (int g = 0; g < 16; ++g) scales[g] = FloatToHalf(d * static_cast<float>(group_scales[g]));
-  for (int i = 0; i < 256; ++i) {
-    // Halves of 128; in each, four runs of 32 share the bytes of `high`.
-    const int half = i / 128, run = i % 128 / 32, at = i % 32;
-    const uint8_t byte = low[half * 64 + run % 2 * 32 + at];
-    const int four = run < 2 ? byte & 15 : byte >> 4;
-    const int two = high[half * 32 + at] >> 2 * run & 3;
-    out[i] = static_cast<uint8_t>((four | two << 4) - 32 + 128);
-  }
-}
-
 // The integer that a group's padding and weights of 0 have.
 uint8_t ZeroOf(WeightType type) { return type == WeightType::kI8 ? 128 : 8; }
 
 }  // namespace
-
-std::optional<PackedFormat> FormatOfBlocks(std::string_view dtype) {
-  if (dtype == "Q8_0") return PackedFormat{WeightType::kI8, 5, false, 32, 34};
-  if (dtype == "Q4_0") return PackedFormat{WeightType::kI4, 5, false, 32, 18};
-  if (dtype == "Q4_K") return PackedFormat{WeightType::kI4, 5, true, 256, 144};
-  if (dtype == "Q6_K") return PackedFormat{WeightType::kI8, 4, false, 256, 210};
-  return std::nullopt;
-}
-
-void PackBlocks(std::string_view dtype, const std::byte* blocks, int64_t cols, PackedRow& row) {
-  const PackedFormat format = *FormatOfBlocks(dtype);
-  row.values.resize(static_cast<size_t>(cols));
-  row.scales.resize(static_cast<size_t>(cols >> format.group_shift));
-  row.minimums.resize(format.minimums ? row.scales.size() : 0);
-  for (int64_t b = 0; b < cols / format.block_elements; ++b) {
-    const auto* block = reinterpret_cast<const uint8_t*>(blocks) + b * format.block_bytes;
-    uint8_t* out = row.values.data() + b * format.block_elements;
-    if (dtype == "Q8_0") {
-      row.scales[static_cast<size_t>(b)] = BitsAt(block);
-      for (int i = 0; i < 32; ++i) out[i] = block[2 + i] ^ 128;
-    } else if (dtype == "Q4_0") {
-      row.scales[static_cast<size_t>(b)] = BitsAt(block);
-      for (int i = 0; i < 16; ++i) {
-        out[i] = block[2 + i] & 15;
-        out[i + 16] = block[2 + i] >> 4;
-      }
-    } else if (dtype == "Q4_K") {
-      PackQ4K(block, out, row.scales.data() + b * 8, row.minimums.data() + b * 8);
-    } else {
-      PackQ6K(block, out, row.scales.data() + b * 16);
-    }
-  }
-}
 
 void QuantizeRow(WeightType type, const float* weights, int64_t cols, PackedRow& row) {
   const int64_t groups = QuantBlocks(cols);
@@ -126,6 +51,34 @@ void QuantizeRow(WeightType type, const float* weights, int64_t cols, PackedRow&
       out[i] = static_cast<uint8_t>(static_cast<int>(shifted - 8388608.0f));
     }
   }
+}
+
+void ReadPackedRow(const PackedFormat& format, const PackedRow& row, int64_t cols, float* out) {
+  const Matrix shape = ShapeOf(format, 1, cols);
+  const bool minimums = !row.minimums.empty();
+  for (int64_t k = 0; k < cols; ++k) {
+    const auto group = static_cast<size_t>(k >> format.group_shift);
+    const int worth = minimums ? row.values[static_cast<size_t>(k)]
+                               : WorthOf(shape, row.values[static_cast<size_t>(k)]);
+    const double minimum = minimums ? double{HalfToFloat(row.minimums[group])} : 0.0;
+    out[k] = static_cast<float>(worth * double{HalfToFloat(row.scales[group])} + minimum);
+  }
+}
+
+void ScalePacked(float factor, PackedRow& row) {
+  for (uint16_t& scale : row.scales) scale = FloatToHalf(HalfToFloat(scale) * factor);
+  for (uint16_t& minimum : row.minimums) minimum = FloatToHalf(HalfToFloat(minimum) * factor);
+}
+
+Matrix ShapeOf(const PackedFormat& format, int64_t rows, int64_t cols) {
+  Matrix shape;
+  shape.type = format.type;
+  shape.rows = rows;
+  shape.cols = cols;
+  shape.table = format.table;
+  shape.group_shift = format.group_shift;
+  shape.groups = QuantBlocks(cols) * kQuantBlock >> format.group_shift;
+  return shape;
 }
 
 int64_t PackedBytes(const Matrix& shape, bool minimums) {

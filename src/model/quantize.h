@@ -1,39 +1,15 @@
 // Weights as integers with a scale for each group: made from floats at load, or from the blocks of
-// a GGUF file.
+// a GGUF file (gguf_blocks.h), and their place in matrices.
 #ifndef PAWL_SRC_MODEL_QUANTIZE_H_
 #define PAWL_SRC_MODEL_QUANTIZE_H_
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
-#include <string_view>
-#include <vector>
 
 #include "kernels/cpu/kernels.h"
+#include "src/model/gguf_blocks.h"
 
 namespace pawl {
-
-// A row of integers: a byte for each, as matrices store them (kI8: q + 128), padded to whole
-// blocks; halves for each group.
-struct PackedRow {
-  std::vector<uint8_t> values;
-  std::vector<uint16_t> scales;
-  std::vector<uint16_t> minimums;  // or none
-};
-
-// The matrix that blocks of a GGUF type become.
-struct PackedFormat {
-  WeightType type;
-  int group_shift;
-  bool minimums;
-  int64_t block_elements, block_bytes;  // of the source
-};
-// nullopt for types other than Q8_0, Q4_0, Q4_K and Q6_K.
-std::optional<PackedFormat> FormatOfBlocks(std::string_view dtype);
-// One row of `cols` weights, a multiple of the block's elements. The integers are those of the
-// blocks. So are the scales of Q8_0 and Q4_0; those of Q4_K and Q6_K, which are products of two
-// numbers, are rounded to 11 bits.
-void PackBlocks(std::string_view dtype, const std::byte* blocks, int64_t cols, PackedRow& row);
 
 // Rounds floats to integers in groups of 32, padding with zeros.
 //   kI8: scale = max |w| / 127                              |w - q scale| <= scale / 2
@@ -45,6 +21,14 @@ void PackBlocks(std::string_view dtype, const std::byte* blocks, int64_t cols, P
 constexpr int kQuantGroupShift = 5;
 void QuantizeRow(WeightType type, const float* weights, int64_t cols, PackedRow& row);
 
+// What a row of integers is worth.
+void ReadPackedRow(const PackedFormat& format, const PackedRow& row, int64_t cols, float* out);
+
+// All scales and minimums times a number, rounded to halves.
+void ScalePacked(float factor, PackedRow& row);
+
+// A matrix of that format, without memory.
+Matrix ShapeOf(const PackedFormat& format, int64_t rows, int64_t cols);
 // The memory of a matrix of integers: its scales and minimums lie behind the integers.
 int64_t PackedBytes(const Matrix& shape, bool minimums);
 // Sets data, scales and minimums of a matrix whose other fields are set, and fills the padding.

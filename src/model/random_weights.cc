@@ -260,9 +260,9 @@ Result<std::unique_ptr<Model>> RandomModel(const TransformerConfig& config,
   try {
     auto source = std::make_unique<RandomSource>(SourceType(options.dtype), seed, !integers);
     AddTensors(config, *source);
-    Result<TransformerWeights> weights =
-        LoadTransformerWeights(std::move(source), config, HuggingFaceNames(config),
-                               options.progress, integers ? options.dtype : WeightDtype::kAsStored);
+    Result<TransformerWeights> weights = LoadTransformerWeights(
+        std::move(source), config, HuggingFaceNames(config), options.progress,
+        integers ? options.dtype : WeightDtype::kAsStored, options.threads);
     if (!weights.ok()) return weights.error();
     return std::unique_ptr<Model>(
         std::make_unique<TransformerCpu>(config, *std::move(weights), *kernels, options.threads));

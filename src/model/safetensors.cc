@@ -15,6 +15,7 @@
 #include <limits>
 #include <optional>
 
+#include "src/base/drop_pages.h"
 #include "src/base/json.h"
 #include "src/model/json_fields.h"
 
@@ -285,6 +286,8 @@ std::vector<std::string> Checkpoint::Names() const {
   }
   return names;
 }
+
+void Checkpoint::Release(const std::byte* data, int64_t bytes) const { DropPages(data, bytes); }
 
 int64_t Checkpoint::bytes() const {
   int64_t total = 0;

@@ -58,6 +58,7 @@ class Checkpoint final : public TensorSource {
   const std::string& PathOf(std::string_view name) const override;
   std::vector<std::string> Names() const override;
   int64_t bytes() const override;
+  void Release(const std::byte* data, int64_t bytes) const override;
 
  private:
   std::vector<SafetensorsFile> files_;

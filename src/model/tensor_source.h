@@ -34,6 +34,9 @@ class TensorSource {
   virtual std::vector<std::string> Names() const { return {}; }
   // The size of all files together.
   virtual int64_t bytes() const = 0;
+  // These bytes of a tensor have been read and copied: where they are of a mapped file, they need
+  // no memory any more.
+  virtual void Release(const std::byte* /*data*/, int64_t /*bytes*/) const {}
 };
 
 }  // namespace pawl

@@ -127,6 +127,11 @@ Result<void*> TransformerCuda::UploadBytes(const void* data, int64_t bytes) {
 }
 
 Result<DeviceMatrix> TransformerCuda::UploadMatrix(const Matrix& matrix) {
+  if (!options_.fp8_weights && !CanPack(matrix)) {
+    return Unsupported(std::string(pawl::DtypeName(matrix.type)) +
+                       " weights with minimums (Q5_1, Q5_K and Q2_K of GGUF files) run on the CPU "
+                       "only; load them as bf16, fp16, fp8, int8 or int4 (--dtype)");
+  }
   const PackedMatrix packed = options_.fp8_weights
                                   ? PackMatrixFp8(matrix, *FindKernels(KernelVariant::kAuto))
                                   : PackMatrix(matrix);

@@ -1,11 +1,13 @@
 // Fetching a tensor states what is expected of it; the answer is the tensor or an error with both
-// sides.
+// sides. Matrices that are used as the file has them stay mapped. Others are made row by row on all
+// threads: a thread reads a piece of about a megabyte, writes it, and gives the file's pages back,
+// so that memory never holds both forms of more than a few pieces.
 #include "src/model/transformer_weights.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <initializer_list>
+#include <map>
 #include <new>
 #include <optional>
 #include <unordered_set>
@@ -13,6 +15,7 @@
 
 #include "src/base/half.h"
 #include "src/base/json.h"
+#include "src/base/thread_pool.h"
 #include "src/model/quantize.h"
 
 namespace pawl {
@@ -53,13 +56,44 @@ void RoundRow(WeightType type, const std::vector<float>& row, std::byte* out) {
   }
 }
 
+int64_t PairedRow(int64_t row, int64_t head_dim) {
+  const int64_t within = row % head_dim, half = head_dim / 2;
+  return row - within + 2 * (within % half) + within / half;
+}
+
+// Rows of a tensor that become those of a matrix: as floats, integers or bytes.
+struct RowSource {
+  const TensorView& view;
+  int64_t rows, cols;
+  int64_t paired_heads;
+  std::optional<PackedFormat> blocks;
+  WeightType type;  // where there are no blocks
+  float factor;     // of all scales
+
+  int64_t bytes() const { return view.bytes / rows; }
+  const std::byte* At(int64_t row) const {
+    return view.data + (paired_heads > 0 ? PairedRow(row, paired_heads) : row) * bytes();
+  }
+};
+
 class Binder {
  public:
-  Binder(TransformerWeights& weights, float norm_offset, WeightDtype dtype)
+  // `plan`: sizes are found, and nothing is read but the vectors.
+  Binder(TransformerWeights& weights, const TensorSource& source, float norm_offset,
+         WeightDtype dtype, int threads, bool plan)
       : weights_(weights),
+        source_(source),
         dtype_(dtype),
         norm_offset_(norm_offset),
-        kernels_(*FindKernels(KernelVariant::kAuto)) {}
+        plan_(plan),
+        kernels_(*FindKernels(KernelVariant::kAuto)),
+        pool_(plan ? 1 : threads) {}
+  // Pages at the edges of what was given back piece by piece.
+  ~Binder() {
+    for (const TensorView* view : copied_) source_.Release(view->data, view->bytes);
+  }
+  Binder(const Binder&) = delete;
+  Binder& operator=(const Binder&) = delete;
 
   // The first error; later fetches then do nothing.
   const std::optional<Error>& error() const { return error_; }
@@ -69,41 +103,37 @@ class Binder {
                      int64_t paired_heads = 0) {
     const std::optional<Tensor> tensor = Fetch(name, {rows, cols}, true);
     if (!tensor) return {};
-    const TensorView& view = *tensor->view;
-    const std::optional<PackedFormat> blocks = FormatOfBlocks(view.dtype);
-    const std::optional<WeightType> wanted = Wanted(outer);
-    Matrix matrix = {nullptr, tensor->type, rows, cols};
-    if (!blocks && paired_heads == 0) {
-      matrix.data = Aligned(view, tensor->type);
-    } else {
-      std::byte* copy = nullptr;
-      if (blocks) {
-        matrix = NewPacked(*blocks, rows, cols);
-      } else {
-        matrix.data = copy = NewCopy(view.bytes);
-      }
-      const int64_t row_bytes = view.bytes / rows;
-      for (int64_t r = 0; r < rows; ++r) {
-        const std::byte* row =
-            view.data + (paired_heads > 0 ? PairedRow(r, paired_heads) : r) * row_bytes;
-        if (blocks) {
-          PackBlocks(view.dtype, row, cols, packed_row_);
-          StoreRow(packed_row_, r, matrix);
-        } else {
-          std::memcpy(copy + r * row_bytes, row, static_cast<size_t>(row_bytes));
-        }
-      }
+    const RowSource from = {*tensor->view,
+                            rows,
+                            cols,
+                            paired_heads,
+                            FormatOfBlocks(tensor->view->dtype),
+                            tensor->type,
+                            tensor->view->dtype == "NVFP4" ? ScaleOf(name) : 1.0f};
+    const WeightType stored = from.blocks ? from.blocks->type : tensor->type;
+    const WeightType type = Wanted(outer).value_or(stored);
+    Matrix matrix = {nullptr, type, rows, cols};
+    if (from.blocks && type == stored) {
+      matrix = ShapeOf(*from.blocks, rows, cols);
+    } else if (IsQuantized(type)) {
+      matrix = ShapeOf({type, kQuantGroupShift}, rows, cols);
     }
-    if (wanted && *wanted != matrix.type) {
-      matrix = Converted(matrix, *wanted);
-    } else if (wanted && matrix.data == view.data) {
-      // Asked for by name: memory of its own, in large pages.
-      std::byte* copy = NewCopy(view.bytes);
-      std::memcpy(copy, view.data, static_cast<size_t>(view.bytes));
-      matrix.data = copy;
+    const bool minimums = from.blocks && type == stored && from.blocks->minimums;
+    // Memory of its own, in large pages, where it is asked for by name.
+    const bool stays = !from.blocks && paired_heads == 0 && !Wanted(outer);
+    if (!plan_) {
+      if (stays) {
+        matrix.data = Aligned(from.view, type);
+      } else if (IsQuantized(type)) {
+        PlacePacked(NewCopy(PackedBytes(matrix, minimums)), minimums, matrix);
+        FillRows(from, stored, matrix);
+      } else {
+        matrix.data = NewCopy(rows * cols * WeightBytes(type));
+        FillRows(from, stored, matrix);
+      }
     }
     weights_.parameters += rows * cols;
-    weights_.bytes += MatrixBytes(matrix);
+    weights_.bytes += MatrixBytesWith(matrix, minimums);
     return matrix;
   }
 
@@ -141,29 +171,11 @@ class Binder {
   // What the source has beyond what was fetched.
   std::vector<std::string> Unused() const {
     std::vector<std::string> unused;
-    for (std::string& name : weights_.source->Names()) {
+    for (std::string& name : source_.Names()) {
       if (!fetched_.contains(name) && !IsSilent(name)) unused.push_back(std::move(name));
     }
     std::sort(unused.begin(), unused.end());
     return unused;
-  }
-
-  // Matrices that read the same input.
-  void RequireSameType(std::initializer_list<const Linear*> linears, const std::string& names) {
-    for (const Linear* linear : linears) {
-      const bool brain = linear->w.type == WeightType::kBf16;
-      if (!error_ && brain != ((*linears.begin())->w.type == WeightType::kBf16)) {
-        std::string dtypes;
-        for (const Linear* each : linears) {
-          dtypes += (dtypes.empty() ? "" : ", ") + std::string(DtypeName(each->w.type));
-        }
-        error_ = Error{ErrorCode::kUnsupported,
-                       "have different dtypes (" + dtypes +
-                           "); load them as one, with the dtype bf16, fp16, fp32, int8 or int4 "
-                           "(--dtype)",
-                       weights_.source->PathOf("") + ": tensors " + names};
-      }
-    }
   }
 
  private:
@@ -176,8 +188,8 @@ class Binder {
                               bool blocks) {
     if (error_) return std::nullopt;
     fetched_.insert(name);
-    const std::string place = weights_.source->PathOf(name) + ": tensor " + json::Quote(name);
-    const TensorView* view = weights_.source->Find(name);
+    const std::string place = source_.PathOf(name) + ": tensor " + json::Quote(name);
+    const TensorView* view = source_.Find(name);
     if (view == nullptr) {
       error_ = Error{ErrorCode::kInvalid,
                      "is missing; expected F32, F16 or BF16 " + ShapeToString(shape), place};
@@ -193,7 +205,7 @@ class Binder {
     if (!type && !(blocks && FormatOfBlocks(view->dtype))) {
       error_ = Error{ErrorCode::kUnsupported,
                      "has dtype " + view->dtype + "; expected F32, F16 or BF16" +
-                         (blocks ? " (of GGUF also Q8_0, Q4_0, Q4_K, Q6_K)" : ""),
+                         (blocks ? " (of GGUF also " + std::string(NamesOfBlocks()) + ")" : ""),
                      place};
       return std::nullopt;
     }
@@ -204,7 +216,7 @@ class Binder {
   // cache line. Files place their data anywhere: writers pad the header to eight bytes, older ones
   // not at all.
   const void* Aligned(const TensorView& view, WeightType type) {
-    const bool small = weights_.source->bytes() <= kCopyBelow;
+    const bool small = source_.bytes() <= kCopyBelow;
     const size_t alignment = small ? kLine : static_cast<size_t>(WeightBytes(type));
     if (reinterpret_cast<uintptr_t>(view.data) % alignment == 0) return view.data;
     const auto size = static_cast<size_t>(view.bytes);
@@ -221,11 +233,6 @@ class Binder {
     return name.ends_with("rotary_emb.inv_freq") || name == "rope_freqs.weight" ||
            name.find("vision_tower.") != std::string::npos ||
            name.find("multi_modal_projector.") != std::string::npos;
-  }
-
-  static int64_t PairedRow(int64_t row, int64_t head_dim) {
-    const int64_t within = row % head_dim, half = head_dim / 2;
-    return row - within + 2 * (within % half) + within / half;
   }
 
   // `outer`: embedding and head.
@@ -248,44 +255,73 @@ class Binder {
     return std::nullopt;
   }
 
-  Matrix NewPacked(const PackedFormat& format, int64_t rows, int64_t cols) {
-    Matrix m;
-    m.type = format.type;
-    m.rows = rows;
-    m.cols = cols;
-    m.group_shift = format.group_shift;
-    m.groups = QuantBlocks(cols) * kQuantBlock >> format.group_shift;
-    PlacePacked(NewCopy(PackedBytes(m, format.minimums)), format.minimums, m);
-    return m;
+  // Of a tensor of NVFP4, whose groups' scales have few bits: one number for all of it beside it.
+  float ScaleOf(const std::string& name) {
+    const std::string stem = name.substr(0, name.rfind('.'));
+    fetched_.insert(stem + ".input_scale");  // of activations, which are not rounded to four bits
+    if (source_.Find(stem + ".scale") == nullptr) return 1.0f;
+    const std::vector<float> scale = FetchVector(stem + ".scale", 1);
+    return scale.empty() ? 1.0f : scale[0];
   }
 
-  Matrix Converted(const Matrix& from, WeightType type) {
-    Matrix to = {nullptr, type, from.rows, from.cols};
-    std::byte* data = nullptr;
-    if (IsQuantized(type)) {
-      to = NewPacked({type, kQuantGroupShift, false, 0, 0}, from.rows, from.cols);
-    } else {
-      data = NewCopy(from.rows * from.cols * WeightBytes(type));
-      to.data = data;
-    }
-    std::vector<float> row(static_cast<size_t>(from.cols));
-    for (int64_t r = 0; r < from.rows; ++r) {
-      kernels_.read_row(from, r, row.data());
-      if (IsQuantized(type)) {
-        QuantizeRow(type, row.data(), from.cols, packed_row_);
-        StoreRow(packed_row_, r, to);
-      } else {
-        RoundRow(type, row, data + r * from.cols * WeightBytes(type));
+  // A matrix that needs no minimums yet to be told that it has some.
+  static int64_t MatrixBytesWith(const Matrix& matrix, bool minimums) {
+    return IsQuantized(matrix.type) ? PackedBytes(matrix, minimums) : MatrixBytes(matrix);
+  }
+
+  // All rows of the matrix, by all threads. What has been read of a file is given back.
+  void FillRows(const RowSource& from, WeightType stored, const Matrix& matrix) {
+    constexpr int64_t kPiece = int64_t{1} << 20;
+    const int64_t grain =
+        std::max<int64_t>(kPiece / std::max<int64_t>(from.bytes(), 1) / kQuantTile, 1) * kQuantTile;
+    pool_.ParallelFor(from.rows, grain, [&](int64_t begin, int64_t end, int) {
+      PackedRow packed;
+      std::vector<float> floats(static_cast<size_t>(from.cols));
+      for (int64_t r = begin; r < end; ++r) FillRow(from, stored, matrix, r, packed, floats);
+      if (from.paired_heads == 0) {
+        source_.Release(from.At(begin), (end - begin) * from.bytes());
       }
+    });
+    source_.Release(from.view.data, from.view.bytes);
+    copied_.push_back(&from.view);
+  }
+
+  void FillRow(const RowSource& from, WeightType stored, const Matrix& matrix, int64_t r,
+               PackedRow& packed, std::vector<float>& floats) const {
+    const std::byte* row = from.At(r);
+    std::byte* to = IsQuantized(matrix.type)
+                        ? nullptr
+                        : static_cast<std::byte*>(const_cast<void*>(matrix.data)) +
+                              r * from.cols * WeightBytes(matrix.type);
+    if (from.blocks) {
+      PackBlocks(from.view.dtype, row, from.cols, packed);
+      if (from.factor != 1.0f) ScalePacked(from.factor, packed);
+      if (matrix.type == stored) return StoreRow(packed, r, matrix);
+      ReadPackedRow(*from.blocks, packed, from.cols, floats.data());
+    } else if (matrix.type == stored) {
+      std::memcpy(to, row, static_cast<size_t>(from.bytes()));
+      return;
+    } else {
+      // At an address fit for its elements.
+      std::vector<std::byte> aligned(row, row + from.bytes());
+      kernels_.to_float(aligned.data(), from.type, from.cols, floats.data());
     }
-    return to;
+    if (IsQuantized(matrix.type)) {
+      QuantizeRow(matrix.type, floats.data(), from.cols, packed);
+      StoreRow(packed, r, matrix);
+    } else {
+      RoundRow(matrix.type, floats, to);
+    }
   }
 
   TransformerWeights& weights_;
+  const TensorSource& source_;
   const WeightDtype dtype_;
   const float norm_offset_;
+  const bool plan_;
   const KernelSet& kernels_;
-  PackedRow packed_row_;
+  ThreadPool pool_;
+  std::vector<const TensorView*> copied_;
   std::unordered_set<std::string> fetched_;
   std::optional<Error> error_;
 };
@@ -302,8 +338,16 @@ const char* DtypeName(WeightType type) {
       return "fp16";
     case WeightType::kI8:
       return "int8";
+    case WeightType::kI6:
+      return "int6";
+    case WeightType::kI5:
+      return "int5";
     case WeightType::kI4:
       return "int4";
+    case WeightType::kI3:
+      return "int3";
+    case WeightType::kI2:
+      return "int2";
   }
   return "";
 }
@@ -357,14 +401,12 @@ const TensorNames& HuggingFaceNames(const TransformerConfig& config, const Tenso
   return config.post_norms ? kPostNorms : kPreNorms;
 }
 
-Result<TransformerWeights> LoadTransformerWeights(std::unique_ptr<TensorSource> source,
-                                                  const TransformerConfig& config,
-                                                  const TensorNames& names,
-                                                  const std::function<void(double)>& progress,
-                                                  WeightDtype dtype) {
-  TransformerWeights weights;
-  weights.source = std::move(source);
-  Binder binder(weights, config.norm_offset, dtype);
+namespace {
+
+// Everything that the description asks for.
+Status Bind(Binder& binder, const TensorSource& source, const TransformerConfig& config,
+            const TensorNames& names, const std::function<void(double)>& progress,
+            TransformerWeights& weights) {
   const int64_t hidden = config.hidden, inner = config.intermediate;
   const int64_t q_width = int64_t{config.heads} * config.head_dim;
   const int64_t kv_width = int64_t{config.kv_heads} * config.head_dim;
@@ -373,7 +415,7 @@ Result<TransformerWeights> LoadTransformerWeights(std::unique_ptr<TensorSource> 
       binder.FetchMatrix(names.embedding + kWeight, config.vocabulary, hidden, true);
   // A head in the file counts, as in the reference implementation: the embedding takes its place
   // only where there is none.
-  const bool tied = config.tied_embeddings && weights.source->Find(names.head + kWeight) == nullptr;
+  const bool tied = config.tied_embeddings && source.Find(names.head + kWeight) == nullptr;
   weights.head = tied ? weights.embedding
                       : binder.FetchMatrix(names.head + kWeight, config.vocabulary, hidden, true);
   weights.final_norm = binder.FetchNorm(names.final_norm, hidden);
@@ -398,19 +440,51 @@ Result<TransformerWeights> LoadTransformerWeights(std::unique_ptr<TensorSource> 
     layer.gate = binder.FetchLinear(prefix + names.gate, inner, hidden, config.mlp_bias);
     layer.up = binder.FetchLinear(prefix + names.up, inner, hidden, config.mlp_bias);
     layer.down = binder.FetchLinear(prefix + names.down, hidden, inner, config.mlp_bias);
-    const auto joined = [&](std::initializer_list<const char*> roles) {
-      std::string text;
-      for (const char* role : roles) text += (text.empty() ? prefix : ", ") + role;
-      return text;
-    };
-    binder.RequireSameType({&layer.q, &layer.k, &layer.v}, joined({names.q, names.k, names.v}));
-    binder.RequireSameType({&layer.gate, &layer.up}, joined({names.gate, names.up}));
     weights.layers.push_back(std::move(layer));
     if (progress) progress(static_cast<double>(i + 1) / config.layer_count());
   }
   if (binder.error()) return *binder.error();
   weights.unused = binder.Unused();
+  return {};
+}
+
+}  // namespace
+
+Result<TransformerWeights> LoadTransformerWeights(std::unique_ptr<TensorSource> source,
+                                                  const TransformerConfig& config,
+                                                  const TensorNames& names,
+                                                  const std::function<void(double)>& progress,
+                                                  WeightDtype dtype, int threads) {
+  TransformerWeights weights;
+  weights.source = std::move(source);
+  {
+    const TensorSource& tensors = *weights.source;
+    Binder binder(weights, tensors, config.norm_offset, dtype, threads, false);
+    const Status status = Bind(binder, tensors, config, names, progress, weights);
+    if (!status.ok()) return status.error();
+  }
   return weights;
+}
+
+Result<WeightPlan> PlanTransformerWeights(const TensorSource& source,
+                                          const TransformerConfig& config, const TensorNames& names,
+                                          WeightDtype dtype) {
+  TransformerWeights weights;
+  Binder binder(weights, source, config.norm_offset, dtype, 1, true);
+  const Status status = Bind(binder, source, config, names, nullptr, weights);
+  if (!status.ok()) return status.error();
+  WeightPlan plan;
+  plan.memory_bytes = weights.bytes;
+  plan.file_bytes = source.bytes();
+  std::map<std::string, int64_t> types;
+  for (const std::string& name : source.Names()) {
+    const TensorView* tensor = source.Find(name);
+    if (tensor != nullptr && tensor->shape.size() == 2) types[tensor->dtype] += tensor->bytes;
+  }
+  plan.types.assign(types.begin(), types.end());
+  std::sort(plan.types.begin(), plan.types.end(),
+            [](const auto& a, const auto& b) { return a.second > b.second; });
+  return plan;
 }
 
 }  // namespace pawl

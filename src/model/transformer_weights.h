@@ -1,5 +1,6 @@
 // The tensors of a transformer under their roles, each checked for name, shape and dtype.
-// Matrices stay where the file is mapped; vectors (norms, biases) are converted to float.
+// Matrices of floats stay where the file is mapped, those of blocks are unpacked; vectors (norms,
+// biases) are converted to float.
 #ifndef PAWL_SRC_MODEL_TRANSFORMER_WEIGHTS_H_
 #define PAWL_SRC_MODEL_TRANSFORMER_WEIGHTS_H_
 
@@ -7,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/cpu/kernels.h"
@@ -15,6 +17,7 @@
 #include "src/model/model.h"
 #include "src/model/tensor_source.h"
 #include "src/model/transformer_config.h"
+#include "src/model/weight_plan.h"
 
 namespace pawl {
 
@@ -62,14 +65,21 @@ struct TensorNames {
 const TensorNames& HuggingFaceNames(const TransformerConfig& config,
                                     const TensorSource* source = nullptr);
 
-// Errors: kInvalid for a missing tensor or a wrong shape, kUnsupported for a dtype other than F32,
-// F16, BF16 and (of matrices) Q8_0, Q4_0, Q4_K, Q6_K, with expected and actual, place "FILE: tensor
-// NAME".
+// On `threads` threads (0: all). Errors: kInvalid for a missing tensor or a wrong shape,
+// kUnsupported for a dtype other than F32, F16, BF16 and (of matrices) the block types of
+// gguf_blocks.h, with expected and actual, place "FILE: tensor NAME".
 Result<TransformerWeights> LoadTransformerWeights(std::unique_ptr<TensorSource> source,
                                                   const TransformerConfig& config,
                                                   const TensorNames& names,
                                                   const std::function<void(double)>& progress,
-                                                  WeightDtype dtype = WeightDtype::kAsStored);
+                                                  WeightDtype dtype = WeightDtype::kAsStored,
+                                                  int threads = 1);
+
+// What weights will take, without reading them.
+// Errors: as LoadTransformerWeights.
+Result<WeightPlan> PlanTransformerWeights(const TensorSource& source,
+                                          const TransformerConfig& config, const TensorNames& names,
+                                          WeightDtype dtype);
 
 }  // namespace pawl
 

@@ -1,12 +1,13 @@
 // A large request leaves free blocks between blocks that are in use, and the C library keeps the
 // pages of free blocks. A trim gives them to the system: it takes some milliseconds and holds the
 // locks of the heap for parts of them, so it is made once a second at most, and only when the
-// process has grown. The size after the trim is what the next growth is measured from.
+// process has grown since the last trim, or blocks were freed that were in use then.
 #include "src/server/heap_trim.h"
 
 #include <malloc.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 
 namespace pawl::server {
@@ -20,13 +21,16 @@ int64_t ResidentBytes() {
 void HeapTrimmer::Look() {
   if (++looks_ < kLooksBetween) return;
   looks_ = 0;
-  const int64_t now = ResidentBytes();
-  if (now < after_trim_) after_trim_ = now;
-  if (now < after_trim_ + kMostGrowth) return;
 #if defined(__GLIBC__)
+  const int64_t now = ResidentBytes();
+  const struct mallinfo2 heap = mallinfo2();
+  const auto used = static_cast<int64_t>(heap.uordblks + heap.hblkhd);
+  most_used_ = std::max(most_used_, used);
+  if (now < after_trim_ + kMostGrowth && used > most_used_ - kMostFreed) return;
   malloc_trim(0);
-#endif
+  most_used_ = used;
   after_trim_ = ResidentBytes();
+#endif
 }
 
 }  // namespace pawl::server

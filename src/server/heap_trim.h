@@ -15,14 +15,15 @@ int64_t ResidentBytes();
 // Thread safety: one call at a time.
 class HeapTrimmer {
  public:
-  // Trims when the process has grown by kMostGrowth since the last trim.
+  // Trims when the process has grown by kMostGrowth since the last trim, or kMostFreed of what was
+  // in use since then is free.
   void Look();
 
  private:
-  static constexpr int64_t kMostGrowth = int64_t{16} << 20;
+  static constexpr int64_t kMostGrowth = int64_t{16} << 20, kMostFreed = int64_t{4} << 20;
   static constexpr int kLooksBetween = 5;
 
-  int64_t after_trim_ = 0;
+  int64_t after_trim_ = 0, most_used_ = 0;
   int looks_ = 0;
 };
 

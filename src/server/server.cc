@@ -130,7 +130,8 @@ class Server::Impl {
         state_->metrics.timed_out += GiveUpOlderThan(
             state_->options.request_seconds,
             {.status = 408, .message = "the request took longer than it may take on this server"});
-        if (++looks % kLooksBetweenFrees == 0) state_->grammars->FreeUnused();
+        // There are none before the model is loaded, which may take longer.
+        if (++looks % kLooksBetweenFrees == 0 && state_->ready) state_->grammars->FreeUnused();
         trimmer.Look();
         return {};
       });

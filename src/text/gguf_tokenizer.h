@@ -20,14 +20,14 @@ namespace pawl {
 // As the file has it; the views must live until the tokenizer is made.
 struct GgufVocabulary {
   std::string path;   // of the file, for messages
-  std::string model;  // "gpt2": byte-level BPE, "llama": SentencePiece
+  std::string model;  // "gpt2": byte-level BPE, "llama": SentencePiece, "gemma4": its pieces merged
   std::string pre;    // how gpt2 cuts text into words: "llama-bpe", "qwen2", ...
   std::vector<std::string_view> tokens;
   std::vector<float> scores;             // "llama": of each token
   std::vector<int64_t> types;            // of each token, see the source; or empty
-  std::vector<std::string_view> merges;  // "gpt2": "left right"
+  std::vector<std::string_view> merges;  // "gpt2", "gemma4": "left right"
   TokenId bos = kNoToken, unknown = kNoToken;
-  std::vector<TokenId> end_tokens;
+  std::vector<TokenId> end_tokens;  // of the keys; the tokenizer adds those known by their text
   bool add_bos = false;
   bool add_space_prefix = true;  // "llama": a text begins with a space
 };

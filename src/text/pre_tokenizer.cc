@@ -2,7 +2,8 @@
 // matches go
 // ("behavior"), so all of them are brought to that form; Metaspace and ByteLevel may also put a
 // character in front. The byte-level alphabet itself is never written out: words stay raw bytes,
-// see BpeModel.
+// see BpeModel. A step behind ByteLevel is matched against the character of the alphabet that
+// stands for each byte, so that a cut may fall within a character of the text.
 #include "src/text/pre_tokenizer.h"
 
 #include <algorithm>
@@ -11,7 +12,9 @@
 
 #include "src/base/stop_steps.h"
 #include "src/base/utf8.h"
+#include "src/text/byte_alphabet.h"
 #include "src/text/normalizer.h"
+#include "src/text/unicode_scripts.h"
 
 namespace pawl {
 namespace {
@@ -19,6 +22,8 @@ namespace {
 // What "use_regex" of ByteLevel stands for: the pattern published with GPT-2.
 constexpr std::string_view kByteLevelPattern =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+
+constexpr int64_t kMaxFixedLength = 100'000;  // characters; as many repetitions has a pattern
 
 }  // namespace
 
@@ -29,8 +34,9 @@ PreTokenizer PreTokenizer::Load(const JsonNode& node) {
 }
 
 bool PreTokenizer::removes() const {
-  return std::ranges::any_of(steps_,
-                             [](const Step& step) { return step.behavior == Behavior::kRemoved; });
+  return std::ranges::any_of(steps_, [](const Step& step) {
+    return step.behavior == Behavior::kRemoved || step.kind == Kind::kScripts;
+  });
 }
 
 PreTokenizer::Behavior PreTokenizer::LoadBehavior(const JsonNode& node) {
@@ -50,22 +56,56 @@ void PreTokenizer::AddSplit(std::string_view pattern, Behavior behavior, const J
   steps_.push_back({.pattern = std::move(*compiled), .behavior = behavior});
 }
 
+void PreTokenizer::AddByteLevel(const JsonNode& node) {
+  node.OnlyMembers({"type", "add_prefix_space", "trim_offsets", "use_regex"});
+  if (node.Member("add_prefix_space").Bool()) {
+    steps_.push_back({.kind = Kind::kPrefixSpace, .replacement = " "});
+  }
+  if (node.Member("use_regex").BoolOr(true)) {
+    AddSplit(kByteLevelPattern, Behavior::kIsolated, node);
+  }
+  byte_level_ = true;
+}
+
+void PreTokenizer::AddPunctuation(Behavior behavior, const JsonNode& node) {
+  std::string pattern = R"([!-/:-@\[-`{-~)";
+  for (const CodepointRange& range : PunctuationRanges()) {
+    char text[32];
+    std::snprintf(text, sizeof text, "\\x{%X}-\\x{%X}", static_cast<unsigned>(range.lo),
+                  static_cast<unsigned>(range.hi));
+    pattern += text;
+  }
+  AddSplit(pattern + "]", behavior, node);
+}
+
+void PreTokenizer::AddFixedLength(const JsonNode& node) {
+  node.OnlyMembers({"type", "length"});
+  const JsonNode length = node.Member("length");
+  const int64_t characters = length.Integer();
+  if (characters < 1) return length.Fail(ErrorCode::kInvalid, "must be at least 1");
+  if (characters > kMaxFixedLength) {
+    return length.Fail(ErrorCode::kLimit, "more than the limit of 100,000");
+  }
+  AddSplit("[\\s\\S]{1," + std::to_string(characters) + "}", Behavior::kIsolated, node);
+}
+
 void PreTokenizer::Add(const JsonNode& node, int depth) {
   if (depth > kMaxNesting) return node.Fail(ErrorCode::kLimit, "nested too deeply");
-  if (byte_level_) return node.Unsupported("a pre-tokenizer after ByteLevel");
   const std::string& type = node.Member("type").String();
+  const size_t before = steps_.size();
+  const bool on_alphabet = byte_level_;
+  if (on_alphabet && (type == "ByteLevel" || type == "Metaspace")) {
+    return node.Member("type").Unsupported("pre-tokenizer " + json::Quote(type) +
+                                           " after ByteLevel");
+  }
   if (type == "Sequence") {
     node.OnlyMembers({"type", "pretokenizers"});
     const JsonNode list = node.Member("pretokenizers");
     for (size_t i = 0, n = list.ArraySize(); i < n; ++i) Add(list.Item(i), depth + 1);
-  } else if (type == "ByteLevel") {
-    node.OnlyMembers({"type", "add_prefix_space", "trim_offsets", "use_regex"});
-    if (node.Member("add_prefix_space").Bool()) {
-      steps_.push_back({.kind = Kind::kPrefixSpace, .replacement = " "});
-    }
-    if (node.Member("use_regex").BoolOr(true))
-      AddSplit(kByteLevelPattern, Behavior::kIsolated, node);
-    byte_level_ = true;
+    return;
+  }
+  if (type == "ByteLevel") {
+    AddByteLevel(node);
   } else if (type == "Split") {
     node.OnlyMembers({"type", "pattern", "behavior", "invert"});
     steps_.push_back({.pattern = LoadPattern(node.Member("pattern")),
@@ -80,15 +120,7 @@ void PreTokenizer::Add(const JsonNode& node, int depth) {
   } else if (type == "Punctuation") {
     node.OnlyMembers({"type", "behavior"});
     const JsonNode behavior = node.Member("behavior");
-    std::string pattern = R"([!-/:-@\[-`{-~)";
-    for (const CodepointRange& range : PunctuationRanges()) {
-      char text[32];
-      std::snprintf(text, sizeof text, "\\x{%X}-\\x{%X}", static_cast<unsigned>(range.lo),
-                    static_cast<unsigned>(range.hi));
-      pattern += text;
-    }
-    AddSplit(pattern + "]", behavior.present() ? LoadBehavior(behavior) : Behavior::kIsolated,
-             node);
+    AddPunctuation(behavior.present() ? LoadBehavior(behavior) : Behavior::kIsolated, node);
   } else if (type == "Whitespace") {
     // \w+|[^\w\s]+ with the word characters of UTS #18: this one is not matched by Oniguruma.
     node.OnlyMembers({"type"});
@@ -98,6 +130,15 @@ void PreTokenizer::Add(const JsonNode& node, int depth) {
   } else if (type == "WhitespaceSplit") {
     node.OnlyMembers({"type"});
     AddSplit("\\s", Behavior::kRemoved, node);
+  } else if (type == "BertPreTokenizer") {
+    node.OnlyMembers({"type"});
+    AddSplit("\\s", Behavior::kRemoved, node);
+    AddPunctuation(Behavior::kIsolated, node);
+  } else if (type == "FixedLength") {
+    AddFixedLength(node);
+  } else if (type == "UnicodeScripts") {
+    node.OnlyMembers({"type"});
+    steps_.push_back({.kind = Kind::kScripts});
   } else if (type == "CharDelimiterSplit") {
     node.OnlyMembers({"type", "delimiter"});
     const std::string& delimiter = node.Member("delimiter").String();
@@ -107,6 +148,7 @@ void PreTokenizer::Add(const JsonNode& node, int depth) {
   } else {
     node.Member("type").Unsupported("pre-tokenizer " + json::Quote(type));
   }
+  for (size_t i = before; i < steps_.size(); ++i) steps_[i].on_alphabet = on_alphabet;
 }
 
 void PreTokenizer::AddMetaspace(const JsonNode& node) {
@@ -130,6 +172,43 @@ void PreTokenizer::AddMetaspace(const JsonNode& node) {
   }
 }
 
+void PreTokenizer::Decode(const Step& step, std::string_view text, std::vector<char32_t>& units) {
+  units.clear();
+  if (!step.on_alphabet) return DecodeUnits(text, units);
+  StopSteps steps;
+  for (const char c : text) {
+    steps.Step();
+    units.push_back(ByteToAlphabet(static_cast<unsigned char>(c)));
+  }
+}
+
+// The rule of Hugging Face's library: a word begins where the script changes. Characters of no
+// script (a space, and what that library's tables do not have) belong to the word before them; at
+// the start of the text they belong to none.
+template <typename Emit>
+void PreTokenizer::SplitScripts(const Step& step, const Piece& piece, std::vector<char32_t>& units,
+                                const Emit& emit) {
+  Decode(step, piece.text, units);
+  StopSteps steps;
+  size_t begin = 0, byte = 0;
+  int last = kNoScript;
+  const auto flush = [&] {
+    if (last == kNoScript || begin == byte) return;
+    emit(Piece{piece.text.substr(begin, byte - begin), piece.at_start && begin == 0});
+  };
+  for (const char32_t unit : units) {
+    steps.Step();
+    const int script = ScriptForSplitting(unit);
+    if (script != kNoScript && script != last) {
+      flush();
+      begin = byte;
+      last = script;
+    }
+    byte += step.on_alphabet ? 1 : UnitLength(unit);
+  }
+  flush();
+}
+
 // Cuts `piece` into parts and gives each to `emit` as soon as no later match can change it: only
 // the last part waits. `units` is memory that calls reuse.
 template <typename Emit>
@@ -139,8 +218,7 @@ void PreTokenizer::Split(const Step& step, const Piece& piece, std::vector<char3
     size_t begin, end;  // bytes
     bool is_match;      // of what was joined last
   };
-  units.clear();
-  DecodeUnits(piece.text, units);
+  Decode(step, piece.text, units);
   StopSteps steps;
   std::optional<Part> waiting;
   const auto flush = [&] {
@@ -152,7 +230,7 @@ void PreTokenizer::Split(const Step& step, const Piece& piece, std::vector<char3
   size_t unit = 0, byte = 0;
   const auto add = [&](size_t to, bool is_match) {
     const size_t from = byte;
-    for (; unit < to; steps.Step()) byte += UnitLength(units[unit++]);
+    for (; unit < to; steps.Step(), ++unit) byte += step.on_alphabet ? 1 : UnitLength(units[unit]);
     const Part part{from, byte, is_match != step.invert};
     if (step.behavior == Behavior::kRemoved && part.is_match) return;
     bool joins = false;
@@ -190,6 +268,11 @@ void PreTokenizer::Run(size_t depth, const Piece& piece, Scratch& scratch,
   if (step.kind == Kind::kSplit) {
     Split(step, piece, scratch[depth],
           [&](const Piece& part) { Run(depth + 1, part, scratch, take); });
+    return;
+  }
+  if (step.kind == Kind::kScripts) {
+    SplitScripts(step, piece, scratch[depth],
+                 [&](const Piece& part) { Run(depth + 1, part, scratch, take); });
     return;
   }
   std::string text;

@@ -22,8 +22,9 @@ struct Piece {
 class PreTokenizer {
  public:
   // ByteLevel, Split, Metaspace, Digits, Punctuation, Whitespace, WhitespaceSplit,
-  // CharDelimiterSplit, Sequence; anything else is an error. `node` may be null or absent: a text
-  // is one word.
+  // CharDelimiterSplit, BertPreTokenizer, FixedLength, UnicodeScripts, Sequence; anything else is
+  // an error. Behind ByteLevel stand only those that cut. `node` may be null or absent: a text is
+  // one word.
   static PreTokenizer Load(const JsonNode& node);
 
   // Whether the words are to be read as bytes, with a vocabulary in the byte-level alphabet.
@@ -35,7 +36,7 @@ class PreTokenizer {
   void Apply(const Piece& piece, const std::function<void(const Piece&)>& take) const;
 
  private:
-  enum class Kind { kSplit, kMetaspace, kPrefixSpace };
+  enum class Kind { kSplit, kScripts, kMetaspace, kPrefixSpace };
   enum class Behavior { kRemoved, kIsolated, kMergedWithPrevious, kMergedWithNext, kContiguous };
   enum class Scheme { kAlways, kFirst, kNever };
   struct Step {
@@ -45,16 +46,24 @@ class PreTokenizer {
     bool invert = false;
     std::string replacement = {};
     Scheme scheme = Scheme::kAlways;
+    bool on_alphabet = false;  // behind ByteLevel: sees each byte as its character of the alphabet
   };
   using Scratch = std::vector<std::vector<char32_t>>;  // units, for each step
 
   void Add(const JsonNode& node, int depth);
+  void AddByteLevel(const JsonNode& node);
+  void AddPunctuation(Behavior behavior, const JsonNode& node);
+  void AddFixedLength(const JsonNode& node);
   void AddMetaspace(const JsonNode& node);
   void AddSplit(std::string_view pattern, Behavior behavior, const JsonNode& node);
   static Behavior LoadBehavior(const JsonNode& node);
+  static void Decode(const Step& step, std::string_view text, std::vector<char32_t>& units);
   template <typename Emit>
   static void Split(const Step& step, const Piece& piece, std::vector<char32_t>& units,
                     const Emit& emit);
+  template <typename Emit>
+  static void SplitScripts(const Step& step, const Piece& piece, std::vector<char32_t>& units,
+                           const Emit& emit);
   void Run(size_t depth, const Piece& piece, Scratch& scratch,
            const std::function<void(const Piece&)>& take) const;
 

@@ -118,6 +118,14 @@ bool SplitRegex::Step(Run& run, uint32_t pc, size_t position, size_t& end) const
         ok = position == units.size();
         ++pc;
         break;
+      case Op::kWordBoundary: {
+        const UnitSet& word = sets_[in.set];
+        const bool before = position > 0 && word.Contains(units[position - 1]);
+        const bool after = position < units.size() && word.Contains(units[position]);
+        ok = (before != after) != in.negative;
+        ++pc;
+        break;
+      }
       case Op::kAccept:
         end = position;
         run.stack.resize(base);

@@ -4,11 +4,11 @@
 //   std::vector<SplitRegex::Match> matches;
 //   regex->FindAll(units, matches);
 //
-// The syntax is the part of Oniguruma's that such files use: literals, ".", classes (nested too),
-// \s \d \w and their complements, \p{..} with any property of src/base/unicode.h, groups, (?i:..),
-// (?>..), (?=..),
-// (?!..), ^ $ \A \z, alternation, and greedy, lazy and possessive repetition. Everything else is an
-// error (kUnsupported, or kInvalid for bad syntax) whose place is "byte N" of the pattern.
+// The syntax is the part of Oniguruma's that such files use: literals, ".", classes (nested, and
+// their intersection "&&"), \s \d \w and their complements, \p{..} with any property of
+// src/base/unicode.h, groups, (?i:..), (?>..), (?=..), (?!..), ^ $ \A \z \b \B, alternation, and
+// greedy, lazy and possessive repetition. Everything else is an error (kUnsupported, or kInvalid
+// for bad syntax) whose place is "byte N" of the pattern.
 //
 // Properties are those of Unicode 15.0; Oniguruma 6.9.10 differs from that in nothing but the code
 // points which Unicode 15.1 and 16.0 added.
@@ -63,6 +63,7 @@ class SplitRegex {
     kEndLine,
     kBeginText,
     kEndText,
+    kWordBoundary,  // between a unit of sets_[set] and none, or (`negative`) not there
     kAccept,
   };
   enum class Mode : uint8_t { kGreedy, kLazy, kPossessive };

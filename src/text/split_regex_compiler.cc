@@ -148,6 +148,15 @@ class SplitRegexCompiler {
       return Make({.kind = Kind::kAssert, .assertion = Op::kBeginText, .offset = offset});
     if (Take("\\z"))
       return Make({.kind = Kind::kAssert, .assertion = Op::kEndText, .offset = offset});
+    if (At("\\b") || At("\\B")) {
+      const bool negative = At("\\B");
+      at_ += 2;
+      return Make({.kind = Kind::kAssert,
+                   .set = SetIndex(WordRanges()),
+                   .negative = negative,
+                   .assertion = Op::kWordBoundary,
+                   .offset = offset});
+    }
     if (At("*") || At("+") || At("?")) {
       return Fail(ErrorCode::kInvalid, "nothing to repeat", offset);
     }
@@ -370,6 +379,13 @@ class SplitRegexCompiler {
     return negative ? ComplementRanges(std::move(ranges)) : ranges;
   }
 
+  static Ranges IntersectRanges(Ranges a, Ranges b) {
+    Ranges neither = ComplementRanges(std::move(a));
+    const Ranges others = ComplementRanges(std::move(b));
+    neither.insert(neither.end(), others.begin(), others.end());
+    return ComplementRanges(std::move(neither));
+  }
+
   // After "[".
   Ranges ParseClass(int depth, bool fold, size_t offset) {
     if (depth > kMaxRegexNesting) {
@@ -378,6 +394,7 @@ class SplitRegexCompiler {
     }
     const bool negative = Take("^");
     Ranges out;
+    std::optional<Ranges> left;  // of the last "&&", with all that is left of it
     bool first = true;
     for (;; first = false) {
       if (error_) return {};
@@ -395,8 +412,14 @@ class SplitRegexCompiler {
         break;
       }
       if (At("[:")) Fail(ErrorCode::kUnsupported, "a POSIX bracket", item);
-      if (At("&&")) Fail(ErrorCode::kUnsupported, "an intersection of classes", item);
       if (error_) return {};
+      if (Take("&&")) {
+        if (fold) Fail(ErrorCode::kUnsupported, "'&&' where case is ignored", item);
+        if (first || At("]") || At("&&")) Fail(ErrorCode::kUnsupported, "'&&' of nothing", item);
+        left = left ? IntersectRanges(*left, std::move(out)) : std::move(out);
+        out.clear();
+        continue;
+      }
       if (Take("[")) {
         const Ranges inner = ParseClass(depth + 1, fold, item);
         out.insert(out.end(), inner.begin(), inner.end());
@@ -427,6 +450,7 @@ class SplitRegexCompiler {
       }
       out.push_back({low, high});
     }
+    if (left) out = IntersectRanges(*left, std::move(out));
     if (fold) out = FoldCaseRanges(std::move(out));
     return negative ? ComplementRanges(std::move(out)) : NormalizeRanges(std::move(out));
   }
@@ -513,7 +537,7 @@ class SplitRegexCompiler {
         EmitNested(node.kind == Kind::kLook ? Op::kLook : Op::kAtomic, node);
         return;
       case Kind::kAssert:
-        Add({.op = node.assertion});
+        Add({.op = node.assertion, .negative = node.negative, .set = node.set});
         return;
     }
   }

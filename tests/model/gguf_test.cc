@@ -143,8 +143,10 @@ TEST_F(GgufTest, DamageIsNamedWithItsByte) {
   ExpectRefused("", invalid, "byte 0", "not a GGUF file");
   ExpectRefused("GGML1234", invalid, "byte 0", "not a GGUF file");
   ExpectRefused("GGUF\3", invalid, "byte 4", "ends within the version");
-  ExpectRefused(std::string("GGUF\2\0\0\0", 8) + std::string(16, '\0'), unsupported, "byte 4",
-                "version 2; expected 3");
+  ExpectRefused(std::string("GGUF\1\0\0\0", 8) + std::string(16, '\0'), unsupported, "byte 4",
+                "version 1; expected 2 or 3");
+  ExpectRefused(std::string("GGUF\0\0\0\3", 8) + std::string(16, '\0'), unsupported, "byte 4",
+                "expected 2 or 3, little-endian");
   ExpectRefused(std::string("GGUF\3\0\0\0", 8) + std::string(8, '\xff'), invalid, "byte 8",
                 "more than the 0 bytes");
 

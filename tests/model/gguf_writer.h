@@ -32,6 +32,7 @@ class GgufWriter {
   void Add(const std::string& key, int value) {
     Put<uint32_t>(key, 4, static_cast<uint32_t>(value));
   }
+  void Add(const std::string& key, uint16_t value) { Put<uint16_t>(key, 2, value); }
   void Add(const std::string& key, float value) { Put<float>(key, 6, value); }
   void Add(const std::string& key, bool value) { Put<uint8_t>(key, 7, value ? 1 : 0); }
   void Add(const std::string& key, std::string_view value) {

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <random>
 
@@ -20,14 +21,9 @@ namespace {
 
 // A packed matrix that owns its memory.
 struct Packed {
-  Packed(WeightType type, int shift, bool minimums, int64_t rows, int64_t cols) {
-    m.type = type;
-    m.rows = rows;
-    m.cols = cols;
-    m.group_shift = shift;
-    m.groups = QuantBlocks(cols) * kQuantBlock >> shift;
-    memory.resize(static_cast<size_t>(PackedBytes(m, minimums)), std::byte{255});
-    PlacePacked(memory.data(), minimums, m);
+  Packed(const PackedFormat& format, int64_t rows, int64_t cols) : m(ShapeOf(format, rows, cols)) {
+    memory.resize(static_cast<size_t>(PackedBytes(m, format.minimums)), std::byte{255});
+    PlacePacked(memory.data(), format.minimums, m);
   }
   float Scale(int64_t row, int64_t group) const {
     return HalfToFloat(m.scales[GroupIndex(m, row, group)]);
@@ -44,7 +40,7 @@ TEST(QuantizeTest, WithinHalfAStep) {
   for (const WeightType type : {WeightType::kI8, WeightType::kI4}) {
     for (const int64_t cols : {1, 16, 31, 32, 33, 100, 256}) {
       for (const int64_t rows : {1, 15, 16, 33}) {
-        Packed packed(type, kQuantGroupShift, false, rows, cols);
+        Packed packed({type}, rows, cols);
         std::vector<std::vector<float>> all;
         PackedRow integers;
         for (int64_t r = 0; r < rows; ++r) {
@@ -76,7 +72,7 @@ TEST(QuantizeTest, WithinHalfAStep) {
 
 TEST(QuantizeTest, ConstantGroupsNanAndScalesBeyondHalves) {
   for (const WeightType type : {WeightType::kI8, WeightType::kI4}) {
-    Packed packed(type, kQuantGroupShift, false, 1, 64);
+    Packed packed({type}, 1, 64);
     std::vector<float> w(64, 0.0f), got(64);
     PackedRow integers;
     const auto read = [&] {
@@ -99,35 +95,88 @@ TEST(QuantizeTest, ConstantGroupsNanAndScalesBeyondHalves) {
   }
 }
 
-// Against the reference implementation, see scripts/make_gguf_goldens.py.
+// Against the reference implementation, see scripts/make_gguf_goldens.py. Scales and minimums that
+// are products lose 2^-11 of themselves; an integer that was wrong would be off by a whole scale.
 TEST(QuantizeTest, BlocksAreWorthWhatTheReferenceSays) {
   const Result<SafetensorsFile> file =
       SafetensorsFile::Open(SourceDir() + "/tests/data/models/gguf_blocks.safetensors");
   ASSERT_TRUE(file.ok()) << file.error().ToString();
-  for (const std::string name : {"Q8_0", "Q4_0", "Q4_K", "Q6_K"}) {
-    const std::vector<float> expected = ReadTensor<float>(*file, name + ".values");
+  const struct {
+    std::string name;
+    double bits;  // of memory for a weight
+    bool exact;
+  } types[] = {{"Q8_0", 8.5, true},   {"Q5_0", 5.5, true},   {"Q5_1", 6, true},
+               {"Q4_0", 4.5, true},   {"Q4_1", 5, true},     {"Q6_K", 7, false},
+               {"Q5_K", 6, false},    {"Q4_K", 5, false},    {"Q3_K", 4, false},
+               {"Q2_K", 4, false},    {"IQ4_NL", 4.5, true}, {"IQ4_XS", 4.5, false},
+               {"MXFP4", 4.5, true},  {"NVFP4", 5, true},    {"TQ1_0", 4.25, true},
+               {"TQ2_0", 4.25, true}, {"IQ3_S", 4.5, false}, {"IQ3_XXS", 4.5, false},
+               {"IQ2_S", 5, false},   {"IQ2_XS", 5, false},  {"IQ2_XXS", 4.5, false},
+               {"IQ1_M", 5, false},   {"IQ1_S", 4.5, false}};
+  EXPECT_EQ(file->tensors().size(), 2 * std::size(types)) << "every golden type is compared";
+  for (const auto& type : types) {
+    SCOPED_TRACE(type.name);
+    const std::vector<float> expected = ReadTensor<float>(*file, type.name + ".values");
     const auto cols = static_cast<int64_t>(expected.size());
-    ASSERT_EQ(cols, 1024);
-    const PackedFormat format = *FormatOfBlocks(name);
-    Packed packed(format.type, format.group_shift, format.minimums, 1, cols);
+    ASSERT_EQ(cols, 512);
+    ASSERT_TRUE(FormatOfBlocks(type.name).has_value());
+    const PackedFormat format = *FormatOfBlocks(type.name);
+    EXPECT_EQ(file->Find(type.name + ".blocks")->bytes,
+              cols / format.block_elements * format.block_bytes);
+    Packed packed(format, 1, cols);
+    EXPECT_EQ(static_cast<double>(packed.memory.size()) * 8 / static_cast<double>(cols * 16),
+              type.bits);
     PackedRow integers;
-    PackBlocks(name, file->Find(name + ".blocks")->data, cols, integers);
+    PackBlocks(type.name, file->Find(type.name + ".blocks")->data, cols, integers);
     StoreRow(integers, 0, packed.m);
-    std::vector<float> got(expected.size());
+    std::vector<float> got(expected.size()), unpacked(expected.size());
     Kernels().read_row(packed.m, 0, got.data());
+    ReadPackedRow(format, integers, cols, unpacked.data());
+    EXPECT_EQ(unpacked, got);
     for (size_t i = 0; i < got.size(); ++i) {
-      // Scales that are products lose 2^-11 of themselves here; so do minimums.
-      const bool products = name == "Q4_K" || name == "Q6_K";
-      const float steps = name == "Q4_K" ? 15.0f : 32.0f;
-      const float slack =
-          products ? std::fabs(packed.Scale(0, static_cast<int64_t>(i) >> format.group_shift)) *
-                             steps * 0x1p-11f * 1.01f +
-                         (name == "Q4_K" ? std::fabs(expected[i]) * 0x1p-10f : 0.0f)
-                   : 0.0f;
-      ASSERT_NEAR(got[i], expected[i], slack) << name << " " << i;
+      const auto group = static_cast<int64_t>(i) >> format.group_shift;
+      const double minimum =
+          format.minimums ? HalfToFloat(packed.m.minimums[GroupIndex(packed.m, 0, group)]) : 0.0f;
+      const double scale = std::fabs(packed.Scale(0, group));
+      const double product = std::fabs(got[i] - minimum);
+      // Subnormal halves are multiples of 2^-24.
+      const double steps = scale > 0 ? product / scale : 128;
+      double slack = (product + std::fabs(minimum)) * 0x1.04p-11 + (steps + 1) * 0x1p-25;
+      if (type.exact) slack = product * 0x1p-22 + std::fabs(minimum) * 0x1p-22;
+      // FP4's steps below the smallest half.
+      if (type.name == "MXFP4" && std::fabs(expected[i]) < 12 * 0x1p-24f) slack = 0x1p-24;
+      ASSERT_NEAR(got[i], expected[i], slack) << i;
     }
   }
-  EXPECT_FALSE(FormatOfBlocks("Q5_K").has_value());
+  for (const char* none : {"Q8_1", "Q8_K", "Q1_0", "F16", ""}) {
+    EXPECT_FALSE(FormatOfBlocks(none).has_value()) << none;
+  }
+}
+
+// Scales that no half has: far below, weights become zeros; above, infinities, never other numbers.
+TEST(QuantizeTest, Mxfp4ExponentsBeyondHalves) {
+  for (int exponent = 0; exponent < 256; ++exponent) {
+    std::array<std::byte, 17> block;
+    block[0] = static_cast<std::byte>(exponent);
+    for (size_t i = 0; i < 16; ++i) block[i + 1] = static_cast<std::byte>(i | (15 - i) << 4);
+    PackedRow row;
+    PackBlocks("MXFP4", block.data(), 32, row);
+    std::vector<float> got(32);
+    ReadPackedRow(*FormatOfBlocks("MXFP4"), row, 32, got.data());
+    for (size_t i = 0; i < 32; ++i) {
+      const size_t code = i < 16 ? i : 31 - i;
+      constexpr double kSizes[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
+      const double exact = std::ldexp(code < 8 ? kSizes[code] : -kSizes[code - 8], exponent - 127);
+      if (exponent > 143) {
+        EXPECT_FALSE(std::isfinite(got[i])) << exponent;  // 0 times infinity is no number either
+      } else if (exponent < 104) {
+        EXPECT_NEAR(got[i], exact, 0x1p-24) << exponent << " " << i;
+        EXPECT_TRUE(got[i] == 0 || std::fabs(exact) >= 0x1p-25) << exponent << " " << i;
+      } else {
+        EXPECT_EQ(got[i], exact) << exponent << " " << i;
+      }
+    }
+  }
 }
 
 std::unique_ptr<Model> LoadAs(const std::string& path, WeightDtype dtype, int threads = 1) {

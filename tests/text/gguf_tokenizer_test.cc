@@ -128,16 +128,16 @@ TEST(GgufTokenizerErrorsTest, AreNamed) {
     EXPECT_NE(made.error().message.find(part), std::string::npos) << made.error().message;
   };
   refused([](GgufVocabulary& v) { v.model = "bert"; }, "F: tokenizer.ggml.model",
-          "is \"bert\"; expected gpt2 or llama");
+          "is \"bert\" (WordPiece, of encoders); expected gpt2, llama or gemma4");
   refused([](GgufVocabulary& v) { v.scores.clear(); }, "F: tokenizer.ggml.scores", "is missing");
   refused([](GgufVocabulary& v) { v.tokens[7] = "\xff"; }, "F: tokenizer.ggml.tokens",
           "entry 7 is not UTF-8");
   refused(
       [](GgufVocabulary& v) {
         v.model = "gpt2";
-        v.pre = "chatglm";
+        v.pre = "nova";
       },
-      "F: tokenizer.ggml.pre", "is \"chatglm\"; expected gpt-2, llama-bpe");
+      "F: tokenizer.ggml.pre", "is \"nova\", which is not known here");
 }
 
 TEST(GgufTokenizerEndsTest, BeginAndEnd) {

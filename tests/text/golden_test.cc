@@ -121,13 +121,13 @@ TEST_P(GoldenTest, UserTextNeverBecomesSpecial) {
 
 INSTANTIATE_TEST_SUITE_P(
     Tokenizers, GoldenTest,
-    testing::Values("bytes", "cased", "digits", "flags", "gemma", "gpt2", "gpt2_prefix", "llama2",
-                    "llama3", "metaspace_always", "metaspace_first", "metaspace_never", "qwen2",
-                    "split_contiguous", "split_contiguous_inverted", "split_isolated",
-                    "split_isolated_inverted", "split_merged_with_next",
+    testing::Values("bert", "bytes", "cased", "digits", "falcon", "fixed", "flags", "gemma", "gpt2",
+                    "gpt2_prefix", "han", "llama2", "llama3", "metaspace_always", "metaspace_first",
+                    "metaspace_never", "qwen2", "split_contiguous", "split_contiguous_inverted",
+                    "split_isolated", "split_isolated_inverted", "split_merged_with_next",
                     "split_merged_with_next_inverted", "split_merged_with_previous",
-                    "split_merged_with_previous_inverted", "split_removed",
-                    "split_removed_inverted", "tekken", "words"),
+                    "split_merged_with_previous_inverted", "split_removed", "scripts",
+                    "split_removed_inverted", "tekken", "thousands", "words"),
     [](const auto& param) { return std::string(param.param); });
 
 }  // namespace

@@ -91,6 +91,31 @@ TEST(SplitRegexTest, BytesThatAreNotUtf8MatchComplementsOnly) {
   EXPECT_EQ(FindAll(*SplitRegex::Compile(R"(\x{FF}|\p{Any})"), "\xFF"), std::vector<Match>{});
 }
 
+TEST(SplitRegexTest, IntersectsClasses) {
+  const auto all = [](const char* pattern, const char* text) {
+    const auto regex = SplitRegex::Compile(pattern);
+    EXPECT_TRUE(regex.ok()) << pattern;
+    return FindAll(*regex, text);
+  };
+  EXPECT_EQ(all("[a-z&&[^m-p]]+", "almond"), (std::vector<Match>{{0, 2}, {5, 6}}));
+  EXPECT_EQ(all("[^a-z&&b-d]+", "abce"), (std::vector<Match>{{0, 1}, {3, 4}}));
+  EXPECT_EQ(all("[a-f&&c-z&&e-g]+", "cdefg"), (std::vector<Match>{{2, 4}}));
+  EXPECT_EQ(all("[a&b]+", "a&b"), (std::vector<Match>{{0, 3}}));
+}
+
+TEST(SplitRegexTest, WordBoundaries) {
+  const auto all = [](const char* pattern, const char* text) {
+    const auto regex = SplitRegex::Compile(pattern);
+    EXPECT_TRUE(regex.ok()) << pattern;
+    return FindAll(*regex, text);
+  };
+  EXPECT_EQ(all("\\b", "ab c"), (std::vector<Match>{{0, 0}, {2, 2}, {3, 3}, {4, 4}}));
+  EXPECT_EQ(all("\\B", "ab c"), (std::vector<Match>{{1, 1}}));
+  EXPECT_EQ(all("\\d{1,3}(?=(?:\\d{3})*\\b)", "1234567"),
+            (std::vector<Match>{{0, 1}, {1, 4}, {4, 7}}));
+  EXPECT_EQ(all("\\ba\\b", "a \u00E9a a"), (std::vector<Match>{{0, 1}, {5, 6}}));
+}
+
 TEST(SplitRegexTest, ErrorsNameTheirPlace) {
   const std::pair<const char*, const char*> kCases[] = {
       {"(a", "byte 0: '(' without ')'"},
@@ -102,10 +127,12 @@ TEST(SplitRegexTest, ErrorsNameTheirPlace) {
       {"(?<=a)b", "byte 0: a group of this kind"},
       {"(?<n>a)", "byte 0: a group of this kind"},
       {"(a)\\1", "byte 3: the escape \\1"},
-      {"\\ba", "byte 0: the escape \\b"},
+      {"\\Ga", "byte 0: the escape \\G"},
       {"a\\", "byte 1: the pattern ends with '\\'"},
       {"[b-a]", "byte 1: a range that runs backwards"},
-      {"[a&&b]", "byte 2: an intersection of classes"},
+      {"[a&&]", "byte 2: '&&' of nothing"},
+      {"[&&a]", "byte 1: '&&' of nothing"},
+      {"(?i:[a&&b])", "byte 6: '&&' where case is ignored"},
       {"a{3,2}", "byte 1: the least number of repetitions is above the greatest"},
       {"a{200000}", "byte 1: more repetitions than the limit of 100,000"},
       {"a{1,2}?b", "byte 6: a lazy or possessive counted repetition"},

@@ -1,0 +1,266 @@
+// The block types are ggml's (ggml-common.h, ggml-quants.c). The older ones have half-precision
+// scales, and minimums, for 32 weights. The K types have 256 weights in groups of 32 or 16, whose
+// scales and minimums are small integers times a half for each block: such a product is a multiple
+// of the smallest half, so rounding it to a half costs 2^-11 of it at most. IQ4 and the FP4 types
+// are indices into a table of sixteen values, of groups with a half, a product, a power of two
+// (MXFP4), or an eight-bit float (NVFP4). TQ has the weights -1, 0 and 1 of one scale for 256.
+// Types with grids are in gguf_grids.cc.
+//
+// A block is one function, and one line of kBlockTypes says what it becomes.
+#include "src/model/gguf_blocks.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+
+#include "src/base/half.h"
+
+namespace pawl {
+namespace {
+
+// FP4's values, doubled, and IQ4's.
+constexpr int8_t kFp4Table[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+constexpr int8_t kIq4Table[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
+                                  1,    13,   25,  38,  53,  69,  89,  113};
+
+uint16_t HalfBitsAt(const uint8_t* p) {
+  uint16_t bits;
+  std::memcpy(&bits, p, sizeof bits);
+  return bits;
+}
+float HalfNumberAt(const uint8_t* p) { return HalfToFloat(HalfBitsAt(p)); }
+
+// Half-bytes: the lower ones are the first half of 2 * count weights.
+void Nibbles(const uint8_t* from, int count, uint8_t* out) {
+  for (int i = 0; i < count; ++i) {
+    out[i] = from[i] & 15;
+    out[i + count] = from[i] >> 4;
+  }
+}
+
+// ---- 32 weights ----
+
+void UnpackQ8(const uint8_t* block, const BlockOut& out) {
+  out.scales[0] = HalfBitsAt(block);
+  for (int i = 0; i < 32; ++i) out.values[i] = block[2 + i] ^ 128;
+}
+
+// A half, and with minimums another one.
+template <bool kMinimum>
+void UnpackQ4(const uint8_t* block, const BlockOut& out) {
+  out.scales[0] = HalfBitsAt(block);
+  if (kMinimum) out.minimums[0] = HalfBitsAt(block + 2);
+  Nibbles(block + (kMinimum ? 4 : 2), 16, out.values);
+}
+
+template <bool kMinimum>
+void UnpackQ5(const uint8_t* block, const BlockOut& out) {
+  out.scales[0] = HalfBitsAt(block);
+  if (kMinimum) out.minimums[0] = HalfBitsAt(block + 2);
+  const uint8_t* high = block + (kMinimum ? 4 : 2);
+  Nibbles(high + 4, 16, out.values);
+  for (int i = 0; i < 32; ++i) {
+    out.values[i] = static_cast<uint8_t>(out.values[i] | (high[i / 8] >> i % 8 & 1) << 4);
+  }
+}
+
+// Weights of a scale below the smallest half: the nearest of the table's, in steps of that half.
+void RoundFp4(int shift, uint8_t* values) {
+  for (int i = 0; i < 32; ++i) {
+    const double size = std::ldexp(std::abs(kFp4Table[values[i]]), -std::min(shift, 100));
+    uint8_t best = 0;
+    for (uint8_t v = 1; v < 8; ++v) {
+      if (std::fabs(kFp4Table[v] - size) < std::fabs(kFp4Table[best] - size)) best = v;
+    }
+    values[i] = static_cast<uint8_t>((values[i] & 8) | best);
+  }
+}
+
+void UnpackMxfp4(const uint8_t* block, const BlockOut& out) {
+  // The table's values are doubled, so the bias of 127 is 128 here.
+  const int exponent = block[0] - 128;
+  constexpr int kLeast = -24;
+  Nibbles(block + 1, 16, out.values);
+  out.scales[0] = FloatToHalf(std::ldexp(1.0f, std::max(exponent, kLeast)));
+  if (exponent < kLeast) RoundFp4(kLeast - exponent, out.values);
+}
+
+// 64 weights in groups of 16.
+void UnpackNvfp4(const uint8_t* block, const BlockOut& out) {
+  for (int g = 0; g < 4; ++g) {
+    // Four bits of exponent, three of fraction; the table's values are doubled.
+    const int byte = block[g], exponent = byte >> 3 & 15, fraction = byte & 7;
+    const float scale = exponent == 0 ? std::ldexp(static_cast<float>(fraction), -10)
+                                      : std::ldexp(static_cast<float>(8 + fraction), exponent - 11);
+    out.scales[g] = byte == 0x7f ? uint16_t{0} : FloatToHalf(scale);
+    Nibbles(block + 4 + 8 * g, 8, out.values + 16 * g);
+  }
+}
+
+// ---- 256 weights ----
+
+// Eight scales and eight minimums of six bits in twelve bytes.
+void SixBitScales(const uint8_t* packed, float d, float dmin, const BlockOut& out) {
+  for (int g = 0; g < 8; ++g) {
+    int scale = packed[g] & 63, minimum = packed[g + 4] & 63;
+    if (g >= 4) {
+      scale = (packed[g + 4] & 15) | (packed[g - 4] >> 6) << 4;
+      minimum = packed[g + 4] >> 4 | (packed[g] >> 6) << 4;
+    }
+    out.scales[g] = FloatToHalf(d * static_cast<float>(scale));
+    out.minimums[g] = FloatToHalf(-(dmin * static_cast<float>(minimum)));
+  }
+}
+
+void UnpackQ4K(const uint8_t* block, const BlockOut& out) {
+  SixBitScales(block + 4, HalfNumberAt(block), HalfNumberAt(block + 2), out);
+  for (int i = 0; i < 4; ++i) {
+    Nibbles(block + 16 + 32 * i, 32, out.values + 64 * i);
+  }
+}
+
+void UnpackQ5K(const uint8_t* block, const BlockOut& out) {
+  SixBitScales(block + 4, HalfNumberAt(block), HalfNumberAt(block + 2), out);
+  const uint8_t* high = block + 16;
+  for (int i = 0; i < 4; ++i) Nibbles(block + 48 + 32 * i, 32, out.values + 64 * i);
+  for (int i = 0; i < 256; ++i) {
+    out.values[i] = static_cast<uint8_t>(out.values[i] | (high[i % 32] >> i / 32 & 1) << 4);
+  }
+}
+
+// The two bits of weight i: halves of 128 are four runs that share 32 bytes.
+int PairAt(const uint8_t* bytes, int i) {
+  return bytes[i / 128 * 32 + i % 32] >> i % 128 / 32 * 2 & 3;
+}
+
+void UnpackQ6K(const uint8_t* block, const BlockOut& out) {
+  const auto* scales = reinterpret_cast<const int8_t*>(block + 192);
+  const float d = HalfNumberAt(block + 208);
+  for (int g = 0; g < 16; ++g) out.scales[g] = FloatToHalf(d * static_cast<float>(scales[g]));
+  for (int i = 0; i < 2; ++i) Nibbles(block + 64 * i, 64, out.values + 128 * i);
+  for (int i = 0; i < 256; ++i) {
+    out.values[i] = static_cast<uint8_t>(out.values[i] | PairAt(block + 128, i) << 4);
+  }
+}
+
+void UnpackQ3K(const uint8_t* block, const BlockOut& out) {
+  const uint8_t* packed = block + 96;
+  const float d = HalfNumberAt(block + 108);
+  for (int g = 0; g < 16; ++g) {
+    const int low = packed[g % 8] >> g / 8 * 4 & 15, high = packed[8 + g % 4] >> g / 4 * 2 & 3;
+    out.scales[g] = FloatToHalf(d * static_cast<float>((low | high << 4) - 32));
+  }
+  for (int i = 0; i < 256; ++i) {
+    out.values[i] =
+        static_cast<uint8_t>(PairAt(block + 32, i) | (block[i % 32] >> i / 32 & 1) << 2);
+  }
+}
+
+void UnpackQ2K(const uint8_t* block, const BlockOut& out) {
+  const float d = HalfNumberAt(block + 80), dmin = HalfNumberAt(block + 82);
+  for (int g = 0; g < 16; ++g) {
+    out.scales[g] = FloatToHalf(d * static_cast<float>(block[g] & 15));
+    out.minimums[g] = FloatToHalf(-(dmin * static_cast<float>(block[g] >> 4)));
+  }
+  for (int i = 0; i < 256; ++i) out.values[i] = static_cast<uint8_t>(PairAt(block + 16, i));
+}
+
+void UnpackIq4Xs(const uint8_t* block, const BlockOut& out) {
+  const float d = HalfNumberAt(block);
+  const int high = HalfBitsAt(block + 2);
+  for (int g = 0; g < 8; ++g) {
+    const int scale = (block[4 + g / 2] >> g % 2 * 4 & 15) | (high >> 2 * g & 3) << 4;
+    out.scales[g] = FloatToHalf(d * static_cast<float>(scale - 32));
+    Nibbles(block + 8 + 16 * g, 16, out.values + 32 * g);
+  }
+}
+
+// Ternary weights, 0 to 2 for -1 to 1.
+void Ternary(const uint8_t* half, const BlockOut& out) {
+  for (int g = 0; g < 4; ++g) out.scales[g] = HalfBitsAt(half);
+  for (int i = 0; i < 256; ++i) out.values[i] = static_cast<uint8_t>(out.values[i] + 7);
+}
+
+// Five digits of a number to the base 3 in a byte, as a fraction of 256: the first one is what the
+// product with 3 leaves above a byte.
+void UnpackTq1(const uint8_t* block, const BlockOut& out) {
+  uint8_t* to = out.values;
+  const auto digits = [&](const uint8_t* bytes, int count, int places) {
+    int power = 1;
+    for (int p = 0; p < places; ++p, power *= 3) {
+      for (int i = 0; i < count; ++i) {
+        *to++ = static_cast<uint8_t>(static_cast<uint8_t>(bytes[i] * power) * 3 >> 8);
+      }
+    }
+  };
+  digits(block, 32, 5);
+  digits(block + 32, 16, 5);
+  digits(block + 48, 4, 4);
+  Ternary(block + 52, out);
+}
+
+void UnpackTq2(const uint8_t* block, const BlockOut& out) {
+  for (int i = 0; i < 256; ++i) out.values[i] = static_cast<uint8_t>(PairAt(block, i));
+  Ternary(block + 64, out);
+}
+
+// Integers, groups of 2^shift, minimums, table; elements and bytes of a block.
+using Held = WeightType;
+constexpr BlockType kBlockTypes[] = {
+    {"Q8_0", {Held::kI8, 5, false, nullptr, 32, 34}, UnpackQ8},
+    {"Q4_0", {Held::kI4, 5, false, nullptr, 32, 18}, UnpackQ4<false>},
+    {"Q4_1", {Held::kI4, 5, true, nullptr, 32, 20}, UnpackQ4<true>},
+    {"Q5_0", {Held::kI5, 5, false, nullptr, 32, 22}, UnpackQ5<false>},
+    {"Q5_1", {Held::kI5, 5, true, nullptr, 32, 24}, UnpackQ5<true>},
+    {"Q2_K", {Held::kI2, 4, true, nullptr, 256, 84}, UnpackQ2K},
+    {"Q3_K", {Held::kI3, 4, false, nullptr, 256, 110}, UnpackQ3K},
+    {"Q4_K", {Held::kI4, 5, true, nullptr, 256, 144}, UnpackQ4K},
+    {"Q5_K", {Held::kI5, 5, true, nullptr, 256, 176}, UnpackQ5K},
+    {"Q6_K", {Held::kI6, 4, false, nullptr, 256, 210}, UnpackQ6K},
+    {"IQ4_NL", {Held::kI4, 5, false, kIq4Table, 32, 18}, UnpackQ4<false>},
+    {"IQ4_XS", {Held::kI4, 5, false, kIq4Table, 256, 136}, UnpackIq4Xs},
+    {"MXFP4", {Held::kI4, 5, false, kFp4Table, 32, 17}, UnpackMxfp4},
+    {"NVFP4", {Held::kI4, 4, false, kFp4Table, 64, 36}, UnpackNvfp4},
+    {"TQ1_0", {Held::kI4, 6, false, nullptr, 256, 54}, UnpackTq1},
+    {"TQ2_0", {Held::kI4, 6, false, nullptr, 256, 66}, UnpackTq2},
+};
+
+const BlockType* FindBlockType(std::string_view dtype) {
+  for (const BlockType& type : kBlockTypes) {
+    if (dtype == type.name) return &type;
+  }
+  return FindGridType(dtype);
+}
+
+}  // namespace
+
+std::optional<PackedFormat> FormatOfBlocks(std::string_view dtype) {
+  const BlockType* type = FindBlockType(dtype);
+  if (type == nullptr) return std::nullopt;
+  return type->format;
+}
+
+std::string_view NamesOfBlocks() {
+  return "Q8_0, Q6_K, Q5_0, Q5_1, Q5_K, Q4_0, Q4_1, Q4_K, Q3_K, Q2_K, IQ4_NL, IQ4_XS, MXFP4, "
+         "NVFP4, IQ3_*, IQ2_*, IQ1_*, TQ1_0, TQ2_0";
+}
+
+void PackBlocks(std::string_view dtype, const std::byte* blocks, int64_t cols, PackedRow& row) {
+  const BlockType& type = *FindBlockType(dtype);
+  const PackedFormat& format = type.format;
+  const int64_t groups = format.block_elements >> format.group_shift;
+  row.values.resize(static_cast<size_t>(cols));
+  row.scales.resize(static_cast<size_t>(cols >> format.group_shift));
+  row.minimums.resize(format.minimums ? row.scales.size() : 0);
+  for (int64_t b = 0; b < cols / format.block_elements; ++b) {
+    const BlockOut out = {row.values.data() + b * format.block_elements,
+                          row.scales.data() + b * groups,
+                          format.minimums ? row.minimums.data() + b * groups : nullptr};
+    type.unpack(reinterpret_cast<const uint8_t*>(blocks) + b * format.block_bytes, out);
+  }
+}
+
+}  // namespace pawl

@@ -166,7 +166,12 @@ bool CompletionOutput::Parses() const {
   if (!request_.language || !HasGrammar(*request_.language)) return true;
   if (request_.prefix.size() + text_.size() + request_.suffix.size() > kMostParsed) return true;
   Parser parser(*request_.language);
-  const auto parses = [&](std::string text) { return !parser.Parse(std::move(text))->broken(); };
+  bool given_up = false;
+  const auto parses = [&](std::string text) {
+    const auto tree = parser.Parse(std::move(text));
+    given_up = given_up || tree->cut();
+    return given_up || !tree->broken();
+  };
   if (parses(request_.prefix + text_ + request_.suffix)) return true;
   Scan closed(*request_.language);
   closed.Add(request_.prefix + text_);

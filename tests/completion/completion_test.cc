@@ -1,6 +1,6 @@
 // Completion under monitors, with a model whose logits are a hash of what it has read: it writes
 // nonsense, so that what comes out is right because of the monitors alone.
-#include "plugins/monitors/complete.h"
+#include "src/completion/completion.h"
 
 #include <gtest/gtest.h>
 
@@ -16,7 +16,8 @@
 #include "tests/source_dir.h"
 #include "tests/support/toy_model.h"
 
-namespace pawl::monitors {
+namespace pawl::completion {
+using namespace monitors;  // NOLINT(google-build-using-namespace)
 namespace {
 
 class HashModel : public ToyModel {
@@ -204,4 +205,4 @@ TEST(FimTest, PromptsAreReadBack) {
 }
 
 }  // namespace
-}  // namespace pawl::monitors
+}  // namespace pawl::completion

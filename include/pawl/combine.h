@@ -24,7 +24,6 @@
 #include <string_view>
 #include <vector>
 
-#include "pawl/export.h"
 #include "pawl/grammar.h"
 #include "pawl/result.h"
 

@@ -17,6 +17,7 @@
 #define PAWL_GRAMMAR_H_
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -26,15 +27,73 @@
 #include <utility>
 #include <vector>
 
-#include "pawl/capture.h"
-#include "pawl/export.h"
-#include "pawl/json_schema_options.h"
-#include "pawl/mask.h"
-#include "pawl/output_piece.h"
 #include "pawl/result.h"
 #include "pawl/vocabulary.h"
 
 namespace pawl {
+
+// Captures: parts of an output to which a grammar gives names.
+//
+//   pawl::Matcher matcher(*compiler.CompileGrammar(
+//       "start: \"a\" n \"b\"\nn[capture]: /[0-9]+/", pawl::GrammarLanguage::kLark));
+//   matcher.AcceptBytes("a12b");
+//   matcher.Captures()->front();   // {name "n", begin 1, end 3, text "12"}
+//
+// Which derivation counts, where a grammar is ambiguous. From left to right, every rule and every
+// terminal takes the longest text with which the whole still fits; of alternatives the first that
+// fits, and a loop goes round once more before it ends. A group that is counted, (...){2,5}, is
+// like a rule; a text and the marker that ends it (suffix=, stop=) are cut so that the marker is as
+// long as it can be. A rule that may stand for itself (a: a | "x") does so no more often than it
+// must.
+
+struct Capture {
+  std::string name;
+  // Bytes of the output. The output is the bytes of its tokens, special tokens by their names.
+  size_t begin = 0, end = 0;
+  // The output from begin to end, without the stops of XGrammar's Lark inside of it.
+  std::string text;
+  friend bool operator==(const Capture&, const Capture&) = default;
+};
+
+// Masks: which tokens may come next. Bit i of word i/32 is 1 when token i is allowed.
+//
+// A mask is an interned value: equal masks of one grammar have the same id (and, while somebody
+// holds them, the same address), so a decode loop can pass ids around and a device can mirror the
+// masks.
+
+using MaskId = int64_t;
+
+// One mask, immutable. Thread-safe.
+class PAWL_EXPORT Mask {
+ public:
+  // Bits at and beyond the vocabulary size must be 0.
+  Mask(MaskId id, std::vector<uint32_t> words);
+
+  MaskId id() const { return id_; }
+  std::span<const uint32_t> words() const { return words_; }
+  // REQUIRES: 0 <= token < vocabulary size.
+  bool Allows(TokenId token) const {
+    return (words_[static_cast<size_t>(token) >> 5] >> (token & 31)) & 1;
+  }
+  // Number of allowed tokens; O(words) the first time.
+  int count() const {
+    if (count_.load(std::memory_order_acquire) < 0) Count();
+    return count_.load(std::memory_order_relaxed);
+  }
+  // The only allowed token when count() is 1, else kNoToken.
+  TokenId singleton() const {
+    return count() == 1 ? first_.load(std::memory_order_relaxed) : kNoToken;
+  }
+  // Every allowed token in ascending order; O(words).
+  std::vector<TokenId> Tokens() const;
+
+ private:
+  MaskId id_;
+  std::vector<uint32_t> words_;
+  void Count() const;
+  mutable std::atomic<int> count_{-1};  // -1: not counted yet
+  mutable std::atomic<TokenId> first_{kNoToken};
+};
 
 class Machine;
 class GrammarImpl;

@@ -44,7 +44,6 @@
 #include <string_view>
 #include <vector>
 
-#include "pawl/export.h"
 #include "pawl/grammar.h"
 #include "pawl/result.h"
 #include "pawl/vocabulary.h"

@@ -12,11 +12,19 @@
 #ifndef PAWL_RESULT_H_
 #define PAWL_RESULT_H_
 
+#include <atomic>
 #include <cassert>
 #include <optional>
 #include <string>
 #include <utility>
 #include <variant>
+
+// PAWL_EXPORT marks what a shared library of Pawl's C++ API shows; everything else is hidden.
+#if defined(__GNUC__) || defined(__clang__)
+#define PAWL_EXPORT __attribute__((visibility("default")))
+#else
+#define PAWL_EXPORT
+#endif
 
 namespace pawl {
 
@@ -113,6 +121,34 @@ class [[nodiscard]] Result<void> {
 };
 
 using Status = Result<void>;
+
+// StopFlag: lets another thread end a compilation that takes too long for whoever wanted it.
+//
+//   auto stop = std::make_shared<pawl::StopFlag>();
+//   auto grammar = compiler.CompileJsonSchema(schema, options, stop);   // kLimit when stopped
+//   ...
+//   stop->Stop();                                                       // from elsewhere
+//
+// A flag is for one compilation: once that has succeeded, Stop does nothing any more.
+// Thread safety: all methods may be called from several threads at once.
+
+class StopFlag {
+ public:
+  void Stop() {
+    State running = State::kRunning;
+    state_.compare_exchange_strong(running, State::kStopped);
+  }
+  bool stopped() const { return state_.load(std::memory_order_relaxed) == State::kStopped; }
+  // For the compiler, at its end. false: it was stopped before.
+  bool Finish() {
+    State running = State::kRunning;
+    return state_.compare_exchange_strong(running, State::kFinished) || running == State::kFinished;
+  }
+
+ private:
+  enum class State { kRunning, kStopped, kFinished };
+  std::atomic<State> state_{State::kRunning};
+};
 
 }  // namespace pawl
 

@@ -17,7 +17,6 @@
 #include <string_view>
 #include <vector>
 
-#include "pawl/export.h"
 #include "pawl/result.h"
 
 namespace pawl {
@@ -66,6 +65,15 @@ class PAWL_EXPORT Vocabulary {
   std::vector<uint8_t> special_;  // 0 text, 1 special, 2 special and end of output
   std::vector<TokenId> end_tokens_;
   std::unique_ptr<VocabularyTables> tables_;
+};
+
+// OutputPiece: a piece of an output, or of what completes one.
+
+// A token taken as a whole; or bytes, for which no token is known or which any tokens may spell.
+struct OutputPiece {
+  TokenId token = kNoToken;  // kNoToken: bytes
+  std::string bytes = {};    // where there is no token
+  friend bool operator==(const OutputPiece&, const OutputPiece&) = default;
 };
 
 }  // namespace pawl

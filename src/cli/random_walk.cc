@@ -21,7 +21,7 @@
 #include <string_view>
 
 #include "grammar/grammar_access.h"
-#include "pawl/mask.h"
+#include "pawl/grammar.h"
 
 namespace pawl::cli {
 namespace {

@@ -11,7 +11,7 @@
 #include <span>
 #include <utility>
 
-#include "pawl/check.h"
+#include "pawl/sampling.h"
 #include "src/base/file.h"
 #include "src/cli/command.h"
 #include "src/decode/sampling/names.h"

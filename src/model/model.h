@@ -44,9 +44,9 @@
 #include <string>
 #include <vector>
 
+#include "pawl/engine.h"
 #include "pawl/generation.h"
-#include "pawl/mask.h"
-#include "pawl/model_options.h"
+#include "pawl/grammar.h"
 #include "pawl/result.h"
 #include "pawl/vocabulary.h"
 #include "src/base/draw.h"

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "pawl/compiler.h"
-#include "pawl/grammar_options.h"
 #include "tests/grammar/mask_oracle.h"
 
 namespace pawl {

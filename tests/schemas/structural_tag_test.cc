@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "pawl/compiler.h"
-#include "pawl/structural_tag_presets.h"
 #include "src/base/json.h"
 #include "tests/schemas/byte_vocabulary.h"
 #include "tests/source_dir.h"

@@ -1,10 +1,12 @@
-// Compiler: turns a JSON Schema, a regex, a list of choices, a context-free grammar or a
-// structural tag into a Grammar over one vocabulary.
+// Compiler: makes a Grammar over one vocabulary from a JSON Schema, a regex, a list of choices, a
+// context-free grammar or a structural tag.
 //
 //   pawl::Compiler compiler(vocabulary);
 //   auto grammar = compiler.CompileJsonSchema(schema_text, options);
 //
-// Thread safety: all methods may be called from several threads at once.
+// Errors are returned as pawl::Error with the place of the fault in the input.
+//
+// Thread safety: several threads may call all methods at the same time.
 #ifndef PAWL_COMPILER_H_
 #define PAWL_COMPILER_H_
 
@@ -23,126 +25,123 @@
 
 namespace pawl {
 
-// Options and limits of compiling a JSON Schema, one documented struct.
+// Options and limits for JSON Schemas. docs/json_schema.md explains them.
 
 struct JsonSchemaOptions {
-  // Order of named properties. kSchema: as they stand in `properties` (keys that only patterns or
-  // additionalProperties allow come after them); kAny: any order.
+  // The order of keys. kSchema: the order of `properties`; keys that only patterns or
+  // additionalProperties allow come last. kAny: any order.
   enum class Order { kSchema, kAny };
   Order order = Order::kSchema;
 
-  // White space between the tokens of JSON: none but what the separators have; at most
-  // `max_whitespace` characters at each place; any amount. Compact is what makes keys forced bytes.
+  // White space between the tokens of JSON. kCompact: only that of the separators. Keys are then
+  // forced bytes. kBounded: at most `max_whitespace` characters at each place. kAny: any amount.
   enum class Whitespace { kCompact, kBounded, kAny };
   Whitespace whitespace = Whitespace::kBounded;
   int max_whitespace = 24;
-  // With kCompact: what stands between two items or members, and between a key and its value. A
-  // comma (a colon), then up to 16 characters of white space: ", " and ": " give what Python's
-  // json.dumps writes.
+  // With kCompact: the text between two items or members, and between a key and its value. A comma
+  // or a colon, then up to 16 characters of white space. ", " and ": " are those of Python's
+  // json.dumps.
   std::string item_separator = ",";
   std::string key_separator = ":";
 
-  // The dialect when the schema has no "$schema": "draft4", "draft6", "draft7", "2019-09",
-  // "2020-12".
+  // The draft of a schema without "$schema": "draft4", "draft6", "draft7", "2019-09", "2020-12".
   std::string default_dialect = "2020-12";
-  // When not empty, used in place of "$schema".
+  // The draft to use in place of "$schema". Empty: "$schema" counts.
   std::string force_dialect;
 
-  // "format" is an assertion for the formats that Pawl knows; unknown ones are annotations.
+  // true: the formats that Pawl knows are enforced. Unknown formats are annotations.
   bool assert_formats = true;
 
-  // One spelling instead of all that JSON allows: strings and keys with escapes where JSON needs
-  // them (quotes, backslashes, controls) and nowhere else; integers, and numbers of an enum,
-  // without ".0". For text that a model writes: keys are then forced bytes. Turn it off to check
-  // texts that others wrote.
+  // true: one spelling of each value. Strings and keys have escapes only where JSON needs them
+  // (quotes, backslashes, controls). Integers, and numbers of an enum, have no ".0". Keys are then
+  // forced bytes. false: all spellings of JSON, to check texts that others wrote.
   bool canonical_spelling = true;
 
-  // What else canonical spelling bounds, since a model that repeats itself would go on to the end
-  // of its budget: the significant digits of a number; the decimals of the seconds in the formats
-  // time and date-time, and the digits of each number in a duration. A number that fits only with
-  // more digits, and a time or duration for which the schema asks more, get more. 0: no bound.
+  // Bounds of canonical spelling, so that a model that repeats itself stops. max_digits:
+  // significant digits of a number. max_decimals: decimals of the seconds in the formats time and
+  // date-time, and digits of each number in a duration. A value that fits the schema only with more
+  // gets more. 0: no bound.
   int max_digits = 17;
   int max_decimals = 9;
-  // The characters (code points) of a string value to which the schema sets no end: neither a
-  // maxLength nor a choice of texts. A string that fits only when it is longer may be longer. 0: no
-  // bound. In any spelling.
+  // In any spelling: the most characters (code points) of a string value without a maxLength and
+  // without a choice of texts. A string that fits the schema only when it is longer may be longer.
+  // 0: no bound.
   int64_t max_string = 0;
 
-  // Texts that no string value may contain, one a line, as structural tags ask for it ("excludes"):
-  // markers of a model's own, which would end what is around the JSON.
+  // Texts that no string value may contain, one a line. Structural tags use them ("excludes"), for
+  // markers that would end the text around the JSON.
   std::string excluded_texts;
 
-  // Strings and keys are ASCII: every other character is written \uXXXX (two of them beyond the
-  // Basic Multilingual Plane).
+  // true: strings and keys are ASCII. Other characters are written \uXXXX, beyond the Basic
+  // Multilingual Plane as two of these.
   bool ascii = false;
 
-  // What an object may have beyond the keys that the schema speaks of, where the schema says
-  // neither additionalProperties nor unevaluatedProperties. The specification: anything (true).
-  // false closes every object of which the schema names a key or a pattern, together with all that
-  // is applied to it in place (allOf, $ref, ...), as unevaluatedProperties would; each branch of a
-  // plain anyOf or oneOf is closed by itself. An object about which nothing is said stays open.
+  // true, as the specification says: an object may have any keys that the schema does not name,
+  // unless additionalProperties or unevaluatedProperties forbids it. false: an object for which the
+  // schema names a key or a pattern, and has neither keyword, is closed. Subschemas that apply to
+  // the same object (allOf, $ref, ...) count together, as for unevaluatedProperties. Each branch of
+  // a plain anyOf or oneOf is closed separately. An object that the schema does not describe stays
+  // open.
   bool additional_properties = true;
 
-  // Numbers may be written with an exponent ("1e3"); from -400 to 400 where a bound or a divisor is
-  // asked of the number.
+  // true: numbers may have an exponent ("1e3"). If the schema has a bound or a divisor for the
+  // number, the exponent is from -400 to 400.
   bool allow_exponents = false;
 
-  // The keywords that may be used. kStrict: only those of "strict" structured outputs as OpenAI
-  // describes them (docs/json_schema.md has the rules); what breaks a rule is kUnsupported, with
-  // what to write instead. What is accepted means the same under both.
+  // The keywords that are allowed. kStrict: only those of OpenAI's strict structured outputs
+  // (docs/json_schema.md has the rules). Others are kUnsupported, with a replacement in the
+  // message. An accepted schema has the same meaning under both profiles.
   enum class Profile { kFull, kStrict };
   Profile profile = Profile::kFull;
 
-  // Grammar::notes() also lists each keyword that demands nothing and why, one "POINTER: keyword:
-  // why" for each: annotations by the specification, and what the dialect or these options leave
-  // without effect. At most 1000, then one "and N more".
+  // true: Grammar::notes() also lists each keyword that demands nothing, as "POINTER: keyword:
+  // why". These are annotations by the specification, and keywords without effect in this draft or
+  // with these options. At most 1000 notes, then "and N more".
   bool list_annotations = false;
 
-  // The text of another document that a reference leads to, by its absolute URI without fragment.
-  // Asked while compiling only; an error refuses the schema at the reference, with the error's
-  // message. Asked for the metaschema of an unknown "$schema" too, whose "$vocabulary" then counts.
-  // Not set: only the schema itself is there. Pawl itself never fetches anything.
+  // Returns the text of another document that a reference names, by its absolute URI without
+  // fragment. Called only while compiling. Also called for the metaschema of an unknown "$schema",
+  // whose "$vocabulary" then counts. An error refuses the schema at the reference, with the error's
+  // message. Not set: there are no other documents. Pawl itself never fetches a document.
   std::function<Result<std::string>(std::string_view uri)> resolve_document;
-  int max_documents = 256;  // how many it may give; together at most max_schema_bytes
+  int max_documents = 256;  // most documents; together at most max_schema_bytes
 
-  // Limits. Fuel is counted in steps, so the same input always ends the same way.
+  // Limits. Steps are counted, so the same input always ends the same way.
   int64_t max_schema_bytes = 16 << 20;
-  int max_depth = 256;          // schemas in schemas; the JSON of the text: twice as deep, and 8
-  int64_t step_fuel = 200'000;  // for one question "can this still be completed?"
+  int max_depth = 256;          // of nested schemas; JSON may nest 2 * max_depth + 8 deep
+  int64_t step_fuel = 200'000;  // steps for one question whether a text can be completed
 };
 
-// Options and limits of compiling a grammar, and the languages that grammars are written in.
+// Options and limits for grammars, and the languages of grammars.
 
-// The languages of grammars, see docs/grammars.md.
+// The languages of grammars, see docs/grammars.md and docs/lark.md.
 enum class GrammarLanguage : uint8_t {
-  kEbnf,          // as XGrammar reads it
-  kGbnf,          // as llama.cpp reads it
-  kLark,          // in llguidance's dialect
-  kLarkXgrammar,  // in XGrammar's dialect
-  kLlguidance,    // several of those and JSON Schemas that name each other, as llguidance's JSON
+  kEbnf,          // XGrammar's dialect
+  kGbnf,          // llama.cpp's dialect
+  kLark,          // llguidance's dialect
+  kLarkXgrammar,  // XGrammar's dialect of Lark
+  kLlguidance,    // llguidance's JSON: several grammars and JSON Schemas that name each other
 };
 
 struct GrammarOptions {
-  // The rule that the whole text is (EBNF and GBNF; Lark's is "start", and another name is an
-  // error).
+  // The root rule, for EBNF and GBNF. Lark's root is "start", and another name is an error.
   std::string root = "root";
-  // Lark and llguidance: grammars inside are in XGrammar's dialect (kLarkXgrammar says so itself).
+  // For kLark and kLlguidance. true: the Lark grammars inside are in XGrammar's dialect.
   bool lark_as_xgrammar = false;
-  // For JSON Schemas inside of grammars (Lark's %json).
+  // For JSON Schemas inside grammars (Lark's %json).
   JsonSchemaOptions json_schema;
   size_t max_bytes = size_t{4} << 20;
-  int max_nesting = 250;  // groups in groups
-  // Parts of masks that many states share are found while the grammar is compiled, so that fewer
-  // masks take long: for each terminal, which tokens stay inside of it where it begins and where
-  // most tokens lead. At most so many steps, of about 5 ns; a grammar of few terminals takes fewer.
-  // The masks are the same with any number; 0 leaves all to the first mask that needs it, and a
-  // million or more is for a grammar in long use. Not for JSON Schemas inside of the grammar, nor
-  // structural tags.
+  int max_nesting = 250;  // of groups
+  // The most steps, of about 5 ns, to prepare masks while the grammar is compiled. For each
+  // terminal the tokens are found that stay inside it, at its beginning and at the place to which
+  // most tokens lead. Fewer masks then take long. The masks are the same with any number. 0:
+  // nothing is prepared. A million or more: for a grammar in long use. JSON Schemas inside the
+  // grammar and structural tags are not prepared.
   uint64_t prepare_steps = 0;
 };
 
-// "ebnf", "gbnf", "lark", "lark_xgrammar" or "llguidance": the name of a language, or the extension
-// of a file's name without its dot.
+// The language of a name or of a file's extension without its dot: "ebnf", "gbnf", "lark",
+// "lark_xgrammar" or "llguidance". nullopt for other names.
 inline std::optional<GrammarLanguage> GrammarLanguageOf(std::string_view name) {
   if (name == "ebnf") return GrammarLanguage::kEbnf;
   if (name == "gbnf") return GrammarLanguage::kGbnf;
@@ -157,15 +156,15 @@ class Witnesses;
 }
 
 struct CompilerOptions {
-  // Grammars to keep, with the masks found so far, for when the same text comes again with the same
-  // options; those used longest ago go first. Not those compiled with resolve_document, whose
-  // answers may change. Threads that ask for the same grammar at once compile it once.
+  // The number of grammars to keep, with their masks, for the same text with the same options. The
+  // grammar used longest ago is dropped first. Grammars compiled with resolve_document are not
+  // kept, because the documents may change. Threads that ask for the same grammar at the same time
+  // compile it once.
   size_t cached_grammars = 0;
-  // Bytes that all grammars of the compiler together may keep: what was found of their states and
-  // masks, and the texts they were made of. When it is spent, grammars give back what no state in
-  // use needs and find it again when it is wanted, the largest first; which changes the time and
-  // nothing else. States in use stay valid, as do masks that somebody holds; what they need may go
-  // beyond the budget. The vocabulary, which may have other users, does not count.
+  // Memory in bytes for all grammars of the compiler: their states and masks, and the texts that
+  // they were made from. Above this limit the largest grammar frees the data that no state in use
+  // needs, and recomputes them on demand. This changes the time only. States and masks in use stay
+  // valid, and may take memory beyond the budget. The vocabulary does not count.
   size_t memory_budget = size_t{256} << 20;
 };
 
@@ -174,43 +173,44 @@ class PAWL_EXPORT Compiler {
   explicit Compiler(std::shared_ptr<const Vocabulary> vocabulary,
                     const CompilerOptions& options = {});
 
-  // Errors name the keyword by JSON Pointer; kUnsatisfiable when no value fits. `stop`, here and
-  // below, lets another thread end it, with kLimit.
+  // The output is JSON that is valid for the schema (docs/json_schema.md). Place of errors: the
+  // keyword as a JSON Pointer. kUnsatisfiable if no value fits. `stop`, here and below, lets
+  // another thread end the compilation, with kLimit.
   Result<Grammar> CompileJsonSchema(std::string_view schema, const JsonSchemaOptions& options = {},
                                     const std::shared_ptr<StopFlag>& stop = nullptr) const;
-  // The output matches the whole pattern (ECMA-262 syntax, see docs/regex.md). Place: "byte N".
+  // The whole output matches the pattern (ECMA-262, docs/regex.md). Place of errors: "byte N".
   Result<Grammar> CompileRegex(std::string_view pattern) const;
   // The output is one of the strings.
   Result<Grammar> CompileChoice(std::span<const std::string> choices) const;
-  // The output is a span of the text, from any place to any other; it may be empty. With
-  // `whole_words` it is made of whole runs of white space, of word characters (letters, numbers,
-  // '_') and of others. Takes time and space linear in the text, of which a million characters (or
-  // runs) are the most: kLimit. Place: "byte N".
+  // The output is a span of the text, which may be empty. With `whole_words` the span consists of
+  // whole runs of white space, of word characters (letters, numbers, '_') and of other characters.
+  // Time and memory are linear in the text. kLimit for more than a million characters (or runs).
+  // Place of errors: "byte N".
   Result<Grammar> CompileSubstring(std::string_view text, bool whole_words = false) const;
-  // The output is a text of the grammar's root rule. Place: "line:column". kUnsatisfiable when the
-  // root has no text at all.
+  // The output is a text of the grammar's root rule (docs/grammars.md). Place of errors:
+  // "line:column". kUnsatisfiable if the root rule has no text.
   Result<Grammar> CompileGrammar(std::string_view text, GrammarLanguage language,
                                  const GrammarOptions& options = {},
                                  const std::shared_ptr<StopFlag>& stop = nullptr) const;
-  // The output is a text of this structural tag, free text in which triggers start constrained
-  // regions (docs/structural_tags.md). Place: a JSON Pointer into the structural tag.
+  // The output is free text in which triggers start constrained parts, as this structural tag
+  // describes (docs/structural_tags.md). Place of errors: a JSON Pointer into the structural tag.
   Result<Grammar> CompileStructuralTag(std::string_view json_text,
                                        const GrammarOptions& options = {},
                                        const std::shared_ptr<StopFlag>& stop = nullptr) const;
 
-  // Bytes that the grammars keep now (CompilerOptions::memory_budget). Walks over all of it: for
-  // reports, not for every token.
+  // Memory in bytes that the grammars use now (CompilerOptions::memory_budget). The call visits all
+  // of this memory, so use it for reports and not for every token.
   size_t memory_bytes() const;
   // Frees grammars beyond the memory budget that no state uses and that were not used since the
-  // previous call; they are compiled again when they are used. A grammar frees memory when a
-  // grammar grows, so only a process that may stay idle has to call this, every few seconds.
+  // previous call. A freed grammar is compiled again at its next use. Memory is otherwise freed
+  // when a grammar grows. So only a process that may be idle must call this, every few seconds.
   void FreeUnused() const;
 
  private:
   std::shared_ptr<const Vocabulary> vocabulary_;
   std::shared_ptr<class MemoryBudget> budget_;
-  std::shared_ptr<schema::Witnesses> witnesses_;  // what its schemas share
-  std::shared_ptr<class GrammarCache> cache_;     // none when nothing is kept
+  std::shared_ptr<schema::Witnesses> witnesses_;  // shared by its schemas
+  std::shared_ptr<class GrammarCache> cache_;     // nullptr if no grammars are kept
 };
 
 // Structural tags for the tool calls of model families.
@@ -219,10 +219,10 @@ class PAWL_EXPORT Compiler {
 //   auto tag = pawl::ToolCallTag(pawl::ToolCallFormat::kHermes, tools, {.reasoning = true});
 //   auto grammar = compiler.CompileStructuralTag(*tag);
 //
-// The tag is JSON text as docs/structural_tags.md describes it, to be compiled as it is or changed.
+// The tag is JSON text (docs/structural_tags.md). Compile it as it is, or change it first.
 //
-// Errors: kInvalid for no tools where a call is required, a tool that is not there, parameters that
-// are not JSON; place: the tool's name.
+// Errors: kInvalid if a call is required and there are no tools, if a tool does not exist, or if
+// parameters are not JSON. Place: the tool's name.
 //
 // Thread safety: no shared state.
 
@@ -243,22 +243,23 @@ enum class ToolCallFormat {
 
 struct ToolCallOptions {
   enum class Choice {
-    kAuto,      // text with any number of calls in it
-    kRequired,  // calls, at least one, from the first byte on
+    kAuto,      // text with any number of calls
+    kRequired,  // at least one call; the output begins with a call
     kNamed,     // one call of the tool `named`
   };
   Choice choice = Choice::kAuto;
   std::string named = {};
-  bool parallel = true;  // more than one call
-  // First comes what the model thinks: text up to </think> ([/THINK], or messages in the analysis
-  // channel); the mark that opens it may stand in the prompt or in the output. Llama 3 has none.
+  bool parallel = true;  // more than one call is allowed
+  // true: the model may think first. Its thoughts end at </think> or [/THINK], or are messages in
+  // the analysis channel. The opening mark may be in the prompt or in the output. Llama 3 has none.
   bool reasoning = false;
 };
 
-// "llama3", "hermes", "qwen", "qwen_xml", "deepseek_r1", "deepseek_v3", "deepseek_v3_1", "mistral",
-// "gpt_oss"; nullopt for other names.
+// The format of a name: "llama3", "hermes", "qwen", "qwen_xml", "deepseek_r1", "deepseek_v3",
+// "deepseek_v3_1", "mistral" or "gpt_oss". nullopt for other names.
 PAWL_EXPORT std::optional<ToolCallFormat> ToolCallFormatOf(std::string_view name);
 
+// The structural tag, as JSON text, for calls of these tools. See above for errors.
 PAWL_EXPORT Result<std::string> ToolCallTag(ToolCallFormat format, std::span<const Tool> tools,
                                             const ToolCallOptions& options = {});
 

@@ -45,10 +45,10 @@ struct Infilling {
 
 // The grammar of all outputs for the first gap: some text of `grammar` is prefix + output +
 // after[0] + any text + after[1] ... .
-// Errors: kUnsatisfiable if nothing fits (place: "prefix, byte N", "suffix", or "after N" if there
-// are several); kInvalid for texts that are not UTF-8; kUnsupported for grammars with limits on
-// tokens, and for texts that cut into a JSON Schema whose states cannot be listed (recursion, or
-// keys that the schema does not name); kLimit.
+// Errors: kUnsatisfiable if nothing fits. Its place is "prefix, byte N", "suffix", or "after N" if
+// there are several. Texts that are not UTF-8 are kInvalid. Grammars with limits on tokens are
+// kUnsupported. So are texts that cut into a JSON Schema whose states cannot be listed (recursion,
+// or keys that the schema does not name). Gaps that are too large are kLimit.
 PAWL_EXPORT Result<Grammar> Infill(const Grammar& grammar, const Infilling& infilling);
 
 // The texts of the grammar in which each word occurs at least once, in any order, overlapping or

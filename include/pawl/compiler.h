@@ -57,10 +57,10 @@ struct JsonSchemaOptions {
   // forced bytes. false: all spellings of JSON, to check texts that others wrote.
   bool canonical_spelling = true;
 
-  // Bounds of canonical spelling, so that a model that repeats itself stops. max_digits:
-  // significant digits of a number. max_decimals: decimals of the seconds in the formats time and
-  // date-time, and digits of each number in a duration. A value that fits the schema only with more
-  // gets more. 0: no bound.
+  // Bounds of canonical spelling, so that a model that repeats itself stops. The significant digits
+  // of a number are at most max_digits. The decimals of the seconds in the formats time and
+  // date-time are at most max_decimals, and so are the digits of each number in a duration. A value
+  // that fits the schema only with more gets more. 0: no bound.
   int max_digits = 17;
   int max_decimals = 9;
   // In any spelling: the most characters (code points) of a string value without a maxLength and
@@ -76,8 +76,8 @@ struct JsonSchemaOptions {
   // Multilingual Plane as two of these.
   bool ascii = false;
 
-  // true, as the specification says: an object may have any keys that the schema does not name,
-  // unless additionalProperties or unevaluatedProperties forbids it. false: an object for which the
+  // true, as the specification says: an object may have keys that the schema does not name. Only
+  // additionalProperties and unevaluatedProperties forbid them. false: an object for which the
   // schema names a key or a pattern, and has neither keyword, is closed. Subschemas that apply to
   // the same object (allOf, $ref, ...) count together, as for unevaluatedProperties. Each branch of
   // a plain anyOf or oneOf is closed separately. An object that the schema does not describe stays

@@ -75,9 +75,10 @@ namespace pawl {
 enum class KernelVariant : int;
 
 // The type of matrices in memory. kAsStored uses the mapped file. Other types are copied or
-// converted at load, into large pages if the system has them; these are read faster. kInt8 and
-// kInt4 have a scale for each group of 32 weights. With kInt4 the embedding and the head are int8.
-// kFp8 is e4m3 with a scale for each row, for CUDA devices only. Norms and biases are always float.
+// converted at load, into large pages if the system has them. Large pages are read faster. kInt8
+// and kInt4 have a scale for each group of 32 weights. With kInt4 the embedding and the head are
+// int8. kFp8 is e4m3 with a scale for each row, for CUDA devices only. Norms and biases are always
+// float.
 enum class WeightDtype { kAsStored, kFp32, kBf16, kFp16, kInt8, kInt4, kFp8 };
 
 // The device of the model. kAuto: a CUDA device if there is a suitable one, otherwise the CPU.
@@ -185,9 +186,10 @@ class PAWL_EXPORT Engine {
   Result<std::vector<TokenId>> PromptTokens(const EngineRequest& request) const;
 
   // Runs until this request has ended. Requests that were added go on meanwhile.
-  // Errors: those of Add; kLimit if the prompt does not fit into the context, or the shortest
-  // output not into the budget (the message has both numbers); kInvalid for sampling parameters out
-  // of range. Places: "prompt", "grammar", "max_tokens", or the sampling parameter.
+  // Errors: those of Add. A prompt that does not fit into the context is kLimit, and so is a
+  // shortest output that does not fit into the budget; the message has both numbers. A sampling
+  // parameter out of range is kInvalid. Places: "prompt", "grammar", "max_tokens", or the sampling
+  // parameter.
   Result<Generation> Generate(const EngineRequest& request);
   // Runs all requests. Returns a result for each, in order. A failed request does not affect
   // others.
@@ -213,8 +215,8 @@ class PAWL_EXPORT Engine {
   // Adds a request without running it. `done` is called once, in a later Step, Generate or
   // GenerateAll.
   // Errors: kInvalid if the request has more than one prompt, if the prompt is not UTF-8, if the
-  // template refuses the messages, or if the grammar has another vocabulary; those of the chat
-  // template; an error for messages if the model has no chat template.
+  // template refuses the messages, or if the grammar has another vocabulary. Errors of the chat
+  // template are returned too. Messages are an error if the model has no chat template.
   Result<RequestId> Add(const EngineRequest& request, Done done);
   // Ends a request at the next step, with its output so far (StopReason::kCancelled). Unknown ids
   // are ignored.

@@ -16,7 +16,7 @@
 // allowed.
 //
 // Weights. For every function f the mean over the outputs of exp(log_weight) * f(y) has the
-// expectation C * (sum of P(y) f(y) over the valid y), with one constant C for the run. So weighted
+// expectation C * (sum of P(y) f(y) over the valid y). C is one constant of the run. So weighted
 // averages estimate averages under the model's distribution, given validity.
 //  - kMasked, kLookahead, kAwrs, kSmc, kAligned: C = 1. Weights include the probability that masks
 //  and checks removed, and for particles the evidence of the population.
@@ -128,9 +128,9 @@ PAWL_EXPORT std::shared_ptr<const Check> MakeCachedCheck(std::shared_ptr<const C
                                                          const CacheOptions& options = {});
 
 // A program as a check. For each question the program reads a line of JSON from standard input:
-//   {"id":7,"text":"SELECT na","tokens":[12,88],"ended":false}
+//     {"id":7,"text":"SELECT na","tokens":[12,88],"ended":false}
 // It answers with a line of JSON with the same id:
-//   {"id":7,"verdict":"live"}                  "dead", "live", "accept" or "unknown"
+//     {"id":7,"verdict":"live"}                  "dead", "live", "accept" or "unknown"
 // Bytes of the text that are not UTF-8 become U+FFFD. An incomplete character at the end is
 // omitted. The program shares Pawl's standard error.
 struct ProgramCheckOptions {
@@ -156,10 +156,10 @@ PAWL_EXPORT Result<std::shared_ptr<const Critic>> MakeProgramCritic(
 
 // A check as text, in the form of `pawl generate --check`: KIND:VALUE or KIND@GRANULARITY:VALUE,
 // such as "regex:[a-z]+" or "program@line:python3 check.py".
-//   regex     the whole output matches the value
-//   schema    a file with a JSON Schema
-//   grammar   a file whose name ends in .ebnf, .gbnf or .lark
-//   program   a command for the shell, see above
+//     regex     the whole output matches the value
+//     schema    a file with a JSON Schema
+//     grammar   a file whose name ends in .ebnf, .gbnf or .lark
+//     program   a command for the shell, see above
 // GRANULARITY is byte, token, line or complete. The default is token for programs, otherwise byte.
 struct CheckSpecOptions {
   std::chrono::milliseconds time_limit{5000};  // of a program's answer

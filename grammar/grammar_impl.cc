@@ -258,15 +258,22 @@ GrammarImpl::MakingGuard::~MakingGuard() {
 }
 
 void GrammarImpl::Measure() const {
-  int64_t bytes;
-  {
-    const MachineUse use(*lock_);
-    if (use.broken()) return;
-    bytes = static_cast<int64_t>(sizeof(GrammarImpl) + machine_->MemoryBytes() + builder_.bytes() +
-                                 known_.bytes());
-    hinted_ = booked_ = machine_->GrowthHint();
-    step_ = std::max(kLeastStep, static_cast<size_t>(bytes) / 8);
-  }
+  const MachineUse use(*lock_);
+  MeasureHeld(use);
+}
+
+// A question may hold the lock for long; reports do not wait for its end.
+void GrammarImpl::MeasureIfFree() const {
+  const MachineUse use(*lock_, std::try_to_lock);
+  if (use.held()) MeasureHeld(use);
+}
+
+void GrammarImpl::MeasureHeld(const MachineUse& use) const {
+  if (use.broken()) return;
+  auto bytes = static_cast<int64_t>(sizeof(GrammarImpl) + machine_->MemoryBytes() +
+                                    builder_.bytes() + known_.bytes());
+  hinted_ = booked_ = machine_->GrowthHint();
+  step_ = std::max(kLeastStep, static_cast<size_t>(bytes) / 8);
   const std::lock_guard lock(closings_mutex_);
   bytes += static_cast<int64_t>(closing_bytes_);
   shared_->budget->Add(bytes - bytes_.exchange(bytes));

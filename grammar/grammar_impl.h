@@ -148,6 +148,8 @@ class GrammarImpl : public GrammarUse {
   size_t least_bytes() const { return least_bytes_.load(std::memory_order_relaxed); }
   int64_t users() const { return users_.load(std::memory_order_relaxed); }
   void Measure() const;
+  // The same, unless a question runs: then what was booked before stands.
+  void MeasureIfFree() const;
   void ForgetMasks() const;
   // Nobody starts here any more.
   void Retire() const;
@@ -170,6 +172,7 @@ class GrammarImpl : public GrammarUse {
     return hint >= booked_ + kBookStep && Book(hint);
   }
   bool Book(size_t hint) const;
+  void MeasureHeld(const MachineUse& use) const;
   bool GrewSometimes() const { return (++steps_ & 63) == 0 && Grew(); }
   // With shared_->publish held:
   void Forget() const;

@@ -44,13 +44,17 @@ class MachineUse {
     soon = held_.owns_lock();
     if (!soon) held_.lock();
   }
+  // Only where nobody has the lock; see held().
+  MachineUse(MachineLock& lock, std::try_to_lock_t)
+      : lock_(&lock), held_(lock.mutex_, std::try_to_lock) {}
   ~MachineUse() {
-    if (std::uncaught_exceptions() > exceptions_) lock_->Break();
+    if (held() && std::uncaught_exceptions() > exceptions_) lock_->Break();
   }
   MachineUse(const MachineUse&) = delete;
   MachineUse& operator=(const MachineUse&) = delete;
 
   bool broken() const { return lock_->broken(); }
+  bool held() const { return held_.owns_lock(); }
 
  private:
   MachineLock* const lock_;

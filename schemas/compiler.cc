@@ -25,6 +25,7 @@
 #include "schemas/read/schema_reader.h"
 #include "schemas/tag/structural_tag.h"
 #include "src/base/failure.h"
+#include "src/base/stop_scope.h"
 #include "src/base/utf8.h"
 
 namespace pawl {
@@ -248,7 +249,15 @@ template <typename Options, typename Make>
 Result<Grammar> KeepRead(std::string_view text, const Options& options, const Context& context,
                          const std::shared_ptr<MemoryBudget>& budget, Make make) {
   const auto documents = std::make_shared<Documents>();
-  auto machine = make(text, Recording(options, documents), context);
+  auto machine = [&]() -> MachineResult {
+    const StopScope scope(context.stop.get());
+    try {
+      return make(text, Recording(options, documents), context);
+    } catch (const Stopped&) {
+      if (!context.stopped()) throw;  // the scope around this one
+      return StoppedError();
+    }
+  }();
   return Keep(
       std::move(machine), context.vocabulary, budget, text.size() + BytesOf(*documents),
       [source = std::string(text), kept = Replaying(options, documents),

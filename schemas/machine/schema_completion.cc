@@ -44,6 +44,37 @@ std::optional<std::string> SchemaMachine::NewKey(Key state) {
   return NewString(state, *key, taken);
 }
 
+// The whole key at once. Byte by byte each frame would get a search of its own for the keys that
+// may come, and states for the letters of each key, which nothing asks about again: of an object
+// with thousands of keys that takes gigabytes. A key that may come may be begun as well.
+std::optional<Machine::Key> SchemaMachine::ReadKey(Key state, std::string_view piece,
+                                                   size_t& read) {
+  const Mode mode = lexemes_[LexemeOf(state)].mode;
+  const NodeId id = FrameOf(state);
+  if (TracksText(id) || frames_[nodes_[id].frame].kind != kObjectValue) return std::nullopt;
+  size_t begin = read;
+  if (mode == Mode::kAfter) {
+    if (!piece.substr(begin).starts_with(options_.item_separator)) return std::nullopt;
+    begin += options_.item_separator.size();
+  } else if (mode != Mode::kFirstKey && mode != Mode::kNextKey) {
+    return std::nullopt;
+  }
+  if (begin >= piece.size() || piece[begin] != '"') return std::nullopt;
+  size_t end = begin + 1;
+  while (end < piece.size() && piece[end] != '"') end += piece[end] == '\\' ? 2 : 1;
+  if (end >= piece.size()) return std::nullopt;
+  const auto key = json::Parse(piece.substr(begin, end + 1 - begin));
+  if (!key.ok()) return std::nullopt;
+  read = end + 1;
+  const ObjectLayout& layout = frames_.layout(frames_[nodes_[id].frame].layout);
+  StringProgram& program = *layout.program;
+  const StringProgram::StateId at = program.After(DecodeCodepoints(key->text));
+  const int rank = RankOf(layout, program, at);
+  const NameId name =
+      rank >= 0 ? layout.name_ids[static_cast<size_t>(rank)] : frames_.InternName(key->text);
+  return AfterKey(id, program, at, rank, name);
+}
+
 Machine::Key SchemaMachine::AfterPiece(Key state, const std::string& piece) {
   const Lexeme lexeme = lexemes_[LexemeOf(state)];
   size_t read = 0;
@@ -58,7 +89,11 @@ Machine::Key SchemaMachine::AfterPiece(Key state, const std::string& piece) {
     state = MakeKey(FrameOf(state),
                     InternLexeme({lexeme.mode, lexeme.search, position.state, position.part}));
   }
-  return StepText(state, std::string_view(piece).substr(read));
+  while (read < piece.size() && state != kDead) {
+    const std::optional<Key> after = ReadKey(state, piece, read);
+    state = after ? *after : Step(state, static_cast<uint8_t>(piece[read++]));
+  }
+  return state;
 }
 
 std::optional<std::string> SchemaMachine::NewNumber(Key state, const std::string& shortest) {

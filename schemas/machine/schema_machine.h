@@ -196,6 +196,8 @@ class SchemaMachine : public Machine {
   std::optional<std::string> NewKey(Key state);
   // The state after a piece of a completion, kDead where it does not fit.
   Key AfterPiece(Key state, const std::string& piece);
+  // The same after the key at piece[read], with the comma before it; nullopt where there is none.
+  std::optional<Key> ReadKey(Key state, std::string_view piece, size_t& read);
   // What is missing of a container, its bracket included; `mode`: where it stands in it.
   std::optional<std::string> RestOf(FrameId frame, Mode mode);
   // The state after the rest of an array whose missing items were counted, which `out` gains; kDead

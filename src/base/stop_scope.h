@@ -7,9 +7,9 @@
 //     mask = state.mask();                // calls StopScope::Check() at least every 1,000 steps
 //   } catch (const Stopped&) { ... }      // stop = true was set by another thread
 //
-// Scopes nest: the innermost one counts. Without a scope, Check does nothing. A computation that a
-// Stopped exception leaves may be half done; the owner of its memory has to drop or repair the
-// result.
+// Scopes nest: the innermost one counts; one for a StopFlag is asked beside the flag around it.
+// Without a scope, Check does nothing. A computation that a Stopped exception leaves may be half
+// done; the owner of its memory has to drop or repair the result.
 //
 // Thread safety: a scope belongs to the thread that made it; the flag may be set by any thread.
 #ifndef PAWL_SRC_BASE_STOP_SCOPE_H_
@@ -18,6 +18,8 @@
 #include <atomic>
 #include <cstddef>
 #include <exception>
+
+#include "pawl/stop_flag.h"
 
 namespace pawl {
 
@@ -28,14 +30,21 @@ class Stopped : public std::exception {
 
 class StopScope {
  public:
-  explicit StopScope(const std::atomic<bool>* flag) : outer_(Current()) { Current() = flag; }
+  explicit StopScope(const std::atomic<bool>* flag) : outer_(Current()) {
+    Current() = {flag, nullptr};
+  }
+  // `flag` nullptr: as without this scope.
+  explicit StopScope(const StopFlag* flag) : outer_(Current()) {
+    if (flag != nullptr) Current().stop = flag;
+  }
   ~StopScope() { Current() = outer_; }
   StopScope(const StopScope&) = delete;
   StopScope& operator=(const StopScope&) = delete;
 
   static bool Requested() {
-    const std::atomic<bool>* const flag = Current();
-    return flag != nullptr && flag->load(std::memory_order_relaxed);
+    const Flags& now = Current();
+    return (now.flag != nullptr && now.flag->load(std::memory_order_relaxed)) ||
+           (now.stop != nullptr && now.stop->stopped());
   }
   // Throws Stopped where the flag of the innermost scope is set.
   static void Check() {
@@ -57,12 +66,16 @@ class StopScope {
  private:
   static constexpr size_t kStepsPerCheck = 256;
 
-  static const std::atomic<bool>*& Current() {
-    static thread_local const std::atomic<bool>* current = nullptr;
+  struct Flags {
+    const std::atomic<bool>* flag = nullptr;
+    const StopFlag* stop = nullptr;
+  };
+  static Flags& Current() {
+    static thread_local Flags current;
     return current;
   }
 
-  const std::atomic<bool>* const outer_;
+  const Flags outer_;
 };
 
 }  // namespace pawl

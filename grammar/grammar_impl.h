@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "grammar/growth_watch.h"
 #include "grammar/known_answers.h"
 #include "grammar/machine.h"
 #include "grammar/machine_lock.h"
@@ -57,6 +58,7 @@ class GrammarImpl : public GrammarUse {
     {
       const MachineUse use(*lock_);
       if (use.broken()) return {};
+      const GrowthWatch watch = Watch();
       answer = ask();
       grew = Grew();
     }
@@ -172,6 +174,10 @@ class GrammarImpl : public GrammarUse {
     return hint >= booked_ + kBookStep && Book(hint);
   }
   bool Book(size_t hint) const;
+  // With the lock, while the machine is asked.
+  GrowthWatch Watch() const {
+    return {*machine_, booked_ + GrowthWatch::MostOf(shared_->budget->limit())};
+  }
   void MeasureHeld(const MachineUse& use) const;
   bool GrewSometimes() const { return (++steps_ & 63) == 0 && Grew(); }
   // With shared_->publish held:

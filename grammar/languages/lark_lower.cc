@@ -23,6 +23,7 @@
 
 #include "grammar/cfg/cfg_machine.h"
 #include "src/base/json.h"
+#include "src/base/stop_scope.h"
 #include "src/base/utf8.h"
 
 namespace pawl::lark {
@@ -175,8 +176,8 @@ LarkLowering::RuleId LarkLowering::RuleOf(uint32_t scope, const Definition& defi
   if (definition.parametric) {
     if (++values_ > kMaxValues) {
       return Fail(state,
-                  "rules with a parameter are called with more than " +
-                      std::to_string(kMaxValues) + " values",
+                  "rules with a parameter are called with more than " + std::to_string(kMaxValues) +
+                      " values",
                   definition.place, ErrorCode::kLimit);
     }
     char digits[16];
@@ -471,6 +472,7 @@ ReId LarkLowering::Without(uint32_t scope, ReId text, LazySet beside, bool lazy)
 
 // Recursion is limited by the parser: brackets nest no deeper than its limit.
 LarkLowering::ExprId LarkLowering::Lower(const Instance& in, NodeId id, bool last, Around around) {
+  StopScope::Step();
   const ScopeState& state = scopes_[in.scope];
   const Node& node = state.source->tree.nodes[id];
   ++steps_;

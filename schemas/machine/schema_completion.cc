@@ -90,7 +90,8 @@ Machine::Key SchemaMachine::AfterPiece(Key state, const std::string& piece) {
                     InternLexeme({lexeme.mode, lexeme.search, position.state, position.part}));
   }
   while (read < piece.size() && state != kDead) {
-    const std::optional<Key> after = ReadKey(state, piece, read);
+    std::optional<Key> after = ReadKey(state, piece, read);
+    if (!after) after = ReadCounted(state, piece, read);
     state = after ? *after : Step(state, static_cast<uint8_t>(piece[read++]));
   }
   return state;
@@ -113,19 +114,28 @@ std::optional<std::string> SchemaMachine::NewNumber(Key state, const std::string
 }
 
 // Where what is missing was counted it is not read again: each item would make a set of its own.
-Machine::Key SchemaMachine::CloseCounted(NodeId id, std::string& out) {
+SchemaMachine::Closed SchemaMachine::CloseCounted(NodeId id, Mode mode) {
   const Node node = nodes_[id];
-  if (frames_[node.frame].kind != kArrayValue || nodes_[node.parent].tracks_items) return kDead;
+  if (frames_[node.frame].kind != kArrayValue || nodes_[node.parent].tracks_items) return {};
   const auto rest = solver_.CountedText(node.frame);
-  if (!rest) return kDead;
+  if (!rest) return {};
+  const std::string comma = mode == Mode::kAfter ? "," : "";
   for (const std::string& sample : rest->samples) {
-    if (AfterPiece(MakeKey(id, Structure(Mode::kAfter)), Written("," + sample)) == kDead)
-      return kDead;
+    if (AfterPiece(MakeKey(id, Structure(mode)), Written(comma + sample)) == kDead) return {};
   }
-  const std::string text = (!rest->text.empty() ? "," : "") + rest->text + "]";
   const Key closed = EndValue(node.parent, {}, ']');
-  if (closed != kDead) out += Written(text);
-  return closed;
+  if (closed == kDead) return {};
+  return {closed, Written((rest->text.empty() ? "" : comma) + rest->text + "]")};
+}
+
+// The items of an array of which as many are written as have to be, as CloseCounted has them.
+std::optional<Machine::Key> SchemaMachine::ReadCounted(Key state, std::string_view piece,
+                                                       size_t& read) {
+  if (lexemes_[LexemeOf(state)].mode != Mode::kFirstItem) return std::nullopt;
+  const Closed closed = CloseCounted(FrameOf(state), Mode::kFirstItem);
+  if (closed.state == kDead || !piece.substr(read).starts_with(closed.text)) return std::nullopt;
+  read += closed.text.size();
+  return closed.state;
 }
 
 std::optional<std::string> SchemaMachine::RestOf(FrameId frame, Mode mode) {
@@ -171,8 +181,9 @@ std::optional<std::string> SchemaMachine::ShortestCompletion(Key state) {
           // ended.
           const Key ended = EndNumber(FrameOf(state), lexeme);
           if (ended == kDead) return std::nullopt;
-          if (const Key closed = CloseCounted(FrameOf(ended), out); closed != kDead) {
-            state = closed;
+          if (Closed closed = CloseCounted(FrameOf(ended), Mode::kAfter); closed.state != kDead) {
+            state = closed.state;
+            out += closed.text;
             continue;
           }
           piece = RestOf(nodes_[FrameOf(ended)].frame, Mode::kAfter);
@@ -193,8 +204,9 @@ std::optional<std::string> SchemaMachine::ShortestCompletion(Key state) {
       case Mode::kNextKey:
       case Mode::kAfter:
         if (lexeme.mode == Mode::kAfter) {
-          if (const Key closed = CloseCounted(FrameOf(state), out); closed != kDead) {
-            state = closed;
+          if (Closed closed = CloseCounted(FrameOf(state), Mode::kAfter); closed.state != kDead) {
+            state = closed.state;
+            out += closed.text;
             continue;
           }
         }

@@ -11,12 +11,16 @@
 // Without a scope, Check does nothing. A computation that a Stopped exception leaves may be half
 // done; the owner of its memory has to drop or repair the result.
 //
+// A StepWatch is asked at the same places, less often: whoever answers for what the computation
+// keeps may end it as well.
+//
 // Thread safety: a scope belongs to the thread that made it; the flag may be set by any thread.
 #ifndef PAWL_SRC_BASE_STOP_SCOPE_H_
 #define PAWL_SRC_BASE_STOP_SCOPE_H_
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 
 #include "pawl/stop_flag.h"
@@ -28,16 +32,35 @@ class Stopped : public std::exception {
   const char* what() const noexcept override { return "stopped"; }
 };
 
+// From its beginning to its end the innermost one is asked. Look may throw.
+class StepWatch {
+ public:
+  StepWatch();
+  StepWatch(const StepWatch&) = delete;
+  StepWatch& operator=(const StepWatch&) = delete;
+  virtual void Look() = 0;
+
+ protected:
+  ~StepWatch();
+
+ private:
+  StepWatch* const outer_;
+};
+
 class StopScope {
  public:
   explicit StopScope(const std::atomic<bool>* flag) : outer_(Current()) {
-    Current() = {flag, nullptr};
+    Current().flag = flag;
+    Current().stop = nullptr;
   }
   // `flag` nullptr: as without this scope.
   explicit StopScope(const StopFlag* flag) : outer_(Current()) {
     if (flag != nullptr) Current().stop = flag;
   }
-  ~StopScope() { Current() = outer_; }
+  ~StopScope() {
+    Current().flag = outer_.flag;
+    Current().stop = outer_.stop;
+  }
   StopScope(const StopScope&) = delete;
   StopScope& operator=(const StopScope&) = delete;
 
@@ -60,15 +83,22 @@ class StopScope {
     }
     left = kStepsPerCheck;
     Check();
+    Flags& now = Current();
+    if (now.watch == nullptr || ++now.checks % kChecksPerLook != 0) return;
+    now.watch->Look();
   }
   static void Step() { Steps(1); }
 
  private:
+  friend class StepWatch;
   static constexpr size_t kStepsPerCheck = 256;
+  static constexpr uint32_t kChecksPerLook = 16;
 
   struct Flags {
     const std::atomic<bool>* flag = nullptr;
     const StopFlag* stop = nullptr;
+    StepWatch* watch = nullptr;
+    uint32_t checks = 0;
   };
   static Flags& Current() {
     static thread_local Flags current;
@@ -77,6 +107,11 @@ class StopScope {
 
   const Flags outer_;
 };
+
+inline StepWatch::StepWatch() : outer_(StopScope::Current().watch) {
+  StopScope::Current().watch = this;
+}
+inline StepWatch::~StepWatch() { StopScope::Current().watch = outer_; }
 
 }  // namespace pawl
 

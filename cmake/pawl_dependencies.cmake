@@ -1,6 +1,6 @@
 # Everything Pawl takes from others, in one place. scripts/install_deps.sh installs these on Debian and Ubuntu.
 if(PAWL_SELF_CONTAINED)
-  # SQLite and tree-sitter as archives, where there are archives.
+  # SQLite as an archive, where there is one.
   list(PREPEND CMAKE_FIND_LIBRARY_SUFFIXES ${CMAKE_STATIC_LIBRARY_SUFFIX})
 endif()
 find_package(Threads REQUIRED)

@@ -56,12 +56,13 @@ install_lsp() {
   "$venv/bin/python" -m pip install --quiet basedpyright
 }
 
-# What the type monitors parse with, in build/grammars: parser tables out of source distributions, the declarations of
+# What the type monitors parse with, in build/grammars: tree-sitter (Debian's 0.20.7 writes beyond its memory where a text
+# is nested 65,536 deep) and parser tables out of source distributions, the declarations of
 # TypeScript's standard library out of a Debian package, and the stubs of Python's (typeshed). Without them Pawl is built without the monitors.
 grammars=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)/build/grammars
 have_grammars() {
   [[ -f $grammars/typescript/typescript/src/parser.c && -f $grammars/java/src/parser.c &&
-     -f $grammars/python/src/scanner.c && -f $grammars/include/tree_sitter/array.h &&
+     -f $grammars/python/src/scanner.c && -f $grammars/tree-sitter/src/lib.c &&
      -f $grammars/typescript-lib/lib.es5.d.ts && -f $grammars/typeshed/builtins.pyi ]]
 }
 fetch_grammars() {
@@ -69,18 +70,21 @@ fetch_grammars() {
   python3 -m venv "$scratch/venv" &&
     "$scratch/venv/bin/python" -m pip download --quiet --no-deps --no-binary :all: --dest "$scratch" \
       tree-sitter-typescript==0.23.2 tree-sitter-java==0.23.5 tree-sitter-python==0.23.6 &&
-    "$scratch/venv/bin/python" -m pip download --quiet --no-deps --no-binary :all: --dest "$scratch/headers" \
-      tree-sitter-python==0.25.0 || return 1
+    "$scratch/venv/bin/python" -m pip download --quiet --no-deps --no-binary :all: --dest "$scratch/library" \
+      tree-sitter==0.25.2 || return 1
   for name in typescript java python; do
     mkdir -p "$grammars/$name"
     package=$(find "$scratch" -maxdepth 1 -name "tree*sitter*$name-*.tar.gz")
     tar -xzf "$package" -C "$grammars/$name" --strip-components=1 || return 1
   done
-  # Scanners include two headers that the library's package has not yet; a newer source distribution brings them.
-  package=$(find "$scratch/headers" -name "*.tar.gz")
-  mkdir -p "$grammars/include/tree_sitter" "$scratch/newer"
-  tar -xzf "$package" -C "$scratch/newer" --strip-components=1 || return 1
-  cp "$scratch/newer/src/tree_sitter/alloc.h" "$scratch/newer/src/tree_sitter/array.h" "$grammars/include/tree_sitter/"
+  package=$(find "$scratch/library" -name "*.tar.gz")
+  mkdir -p "$scratch/core"
+  tar -xzf "$package" -C "$scratch/core" --strip-components=1 || return 1
+  rm -rf "$grammars/tree-sitter"
+  mv "$scratch/core/tree_sitter/core/lib" "$grammars/tree-sitter"
+  # Grammars include the library's own headers by this name.
+  mkdir -p "$grammars/tree-sitter/include/tree_sitter"
+  cp "$grammars/tree-sitter/src/"*.h "$grammars/tree-sitter/include/tree_sitter/"
   (cd "$scratch" && apt-get download -qq node-typescript && dpkg-deb -x node-typescript_*.deb declarations) || return 1
   mkdir -p "$grammars/typescript-lib"
   find "$scratch/declarations" -name 'lib.es*.d.ts' ! -name '*.full.d.ts' -exec cp {} "$grammars/typescript-lib/" \;
@@ -133,7 +137,6 @@ header_packages=(
   "re2/re2.h:libre2-dev"
   "gtest/gtest.h:libgtest-dev"
   "benchmark/benchmark.h:libbenchmark-dev"
-  "tree_sitter/parser.h:libtree-sitter-dev"
   "sqlite3.h:libsqlite3-dev"
   "zlib.h:zlib1g-dev"
 )

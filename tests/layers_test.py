@@ -64,7 +64,7 @@ LAYERS = [
     ("decode.sampling", ["src/decode/sampling/*"], None),
     ("engine", ["src/engine/*"], None),
     ("monitors", ["plugins/monitors/*"], BASE),
-    ("completion", ["plugins/monitors/complete.*", "plugins/monitors/constraint.*", "plugins/monitors/statement.*"], None),
+    ("completion", ["src/completion/*"], None),
     ("server", ["src/server/*"], None),
     ("capi", ["src/capi/*"], CORE + ("text", "kernels.", "model", "decode", "engine", "capi")),
     ("cli", ["src/cli/*"], None),
@@ -78,7 +78,7 @@ LAYERS = [
     ("tests", ["tests/*"], None),
 ]
 # CMake targets that are not of the layer of their CMakeLists.txt.
-TARGETS = {"pawl_complete": "completion", "llama_cpp_test": "tests"}
+TARGETS = {"llama_cpp_test": "tests"}
 C_FAMILY = (".c", ".cc", ".h", ".cu", ".cuh")
 # Written by a script out of public tables.
 GENERATED = ("src/text/unicode_tables.cc", "src/text/normalization_tables.cc")

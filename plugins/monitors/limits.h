@@ -44,6 +44,15 @@ inline constexpr uint64_t kStepsPerTypeNode = 4;
 inline constexpr size_t kParserPieceBytes = 4096;
 inline constexpr uint64_t kParserPieces = 1000;
 inline constexpr uint64_t kParserRereads = 64;
+// The parser is also stopped after so many of its own operations (a token shifted, a rule reduced,
+// a step of its recovery from errors), and so many more for each byte of the text. Programs take up
+// to 2.4 a byte.
+inline constexpr uint64_t kParserOperations = 300'000;
+inline constexpr uint64_t kParserOperationsPerByte = 3;
+// Likewise of the bytes that it allocates in all, also of those that it frees again: its recovery
+// from errors copies lists of children that grow with the text. Programs take up to 120 a byte.
+inline constexpr uint64_t kParserBytes = uint64_t{32} << 20;
+inline constexpr uint64_t kParserBytesPerByte = 256;
 
 }  // namespace pawl::monitors
 

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <unordered_map>
 #include <utility>
 
@@ -218,7 +219,87 @@ const Node* Tree::Smallest(uint32_t start, uint32_t end) const {
   }
 }
 
-Parser::Parser(Language language) : language_(language), parser_(ts_parser_new()) {
+namespace {
+
+// What a parser may do for one text: read so many pieces of it, take so many operations, and
+// allocate so many bytes.
+struct ParserBudget {
+  std::string_view text;
+  uint64_t pieces_left = 0;
+  uint64_t operations_left = 0;
+  uint64_t bytes_left = 0;
+  bool stopped = false;
+
+  explicit ParserBudget(std::string_view whole)
+      : text(whole),
+        pieces_left(kParserPieces + kParserRereads * (whole.size() / kParserPieceBytes)),
+        operations_left(kParserOperations + kParserOperationsPerByte * whole.size()),
+        bytes_left(kParserBytes + kParserBytesPerByte * whole.size()) {}
+
+  // In steps: an operation is one, and so are 1 KiB of memory.
+  uint64_t Used() const {
+    const ParserBudget fresh(text);
+    return fresh.operations_left - operations_left + (fresh.bytes_left - bytes_left) / 1024;
+  }
+
+  static const char* Read(void* payload, uint32_t byte, TSPoint, uint32_t* size) {
+    auto& budget = *static_cast<ParserBudget*>(payload);
+    if (budget.pieces_left == 0 || StopScope::Requested()) budget.stopped = true;
+    if (budget.pieces_left > 0) --budget.pieces_left;
+    if (budget.stopped || byte >= budget.text.size()) {
+      *size = 0;
+      return "";
+    }
+    *size = static_cast<uint32_t>(std::min<size_t>(kParserPieceBytes, budget.text.size() - byte));
+    return budget.text.data() + byte;
+  }
+
+  // Called by the parser each time it has taken kOperationsPerCall operations; true ends it.
+  static bool Progress(TSParseState* state) {
+    constexpr uint64_t kOperationsPerCall = 100;
+    auto& budget = *static_cast<ParserBudget*>(state->payload);
+    if (budget.operations_left < kOperationsPerCall || budget.bytes_left == 0 ||
+        StopScope::Requested()) {
+      budget.stopped = true;
+    } else {
+      budget.operations_left -= kOperationsPerCall;
+    }
+    return budget.stopped;
+  }
+};
+
+// The budget of the parser that runs in this thread.
+thread_local constinit ParserBudget* running = nullptr;
+
+void CountBytes(size_t bytes) {
+  if (running != nullptr) running->bytes_left -= std::min<uint64_t>(running->bytes_left, bytes);
+}
+void* CountedMalloc(size_t bytes) {
+  CountBytes(bytes);
+  return std::malloc(bytes);
+}
+void* CountedCalloc(size_t count, size_t bytes) {
+  CountBytes(count * bytes);
+  return std::calloc(count, bytes);
+}
+void* CountedRealloc(void* block, size_t bytes) {
+  CountBytes(bytes);
+  return std::realloc(block, bytes);
+}
+
+void CountAllocations() {
+  static const bool once = [] {
+    ts_set_allocator(CountedMalloc, CountedCalloc, CountedRealloc, std::free);
+    return true;
+  }();
+  (void)once;
+}
+
+}  // namespace
+
+Parser::Parser(Language language) : language_(language) {
+  CountAllocations();
+  parser_ = ts_parser_new();
   ts_parser_set_language(parser_, TablesOf(language).language);
 }
 
@@ -232,29 +313,6 @@ void Parser::Forget() {
   last_ = nullptr;
   last_text_.clear();
 }
-
-namespace {
-
-// A text that is read in pieces, so that a parser which reads it again and again is stopped.
-struct Pieces {
-  std::string_view text;
-  size_t stop = 0;  // what the parser looks at: other than 0, it ends
-  uint64_t left = 0;
-
-  static const char* Read(void* payload, uint32_t byte, TSPoint, uint32_t* size) {
-    auto& pieces = *static_cast<Pieces*>(payload);
-    if (pieces.left == 0 || StopScope::Requested()) pieces.stop = 1;
-    if (pieces.left > 0) --pieces.left;
-    if (pieces.stop != 0 || byte >= pieces.text.size()) {
-      *size = 0;
-      return "";
-    }
-    *size = static_cast<uint32_t>(std::min<size_t>(kParserPieceBytes, pieces.text.size() - byte));
-    return pieces.text.data() + byte;
-  }
-};
-
-}  // namespace
 
 std::unique_ptr<Tree> Parser::Parse(std::string text) {
   Work::Bytes(text.size() / 16);
@@ -281,16 +339,20 @@ std::unique_ptr<Tree> Parser::Parse(std::string text) {
     edit.new_end_point = Behind(edit.start_point, before.substr(same, edit.new_end_byte - same));
     ts_tree_edit(last_, &edit);
   }
-  Pieces pieces{.text = text};
-  pieces.left = kParserPieces + kParserRereads * (text.size() / kParserPieceBytes);
-  ts_parser_set_cancellation_flag(parser_, &pieces.stop);
-  TSTree* tree = ts_parser_parse(
+  ParserBudget budget(text);
+  running = &budget;
+  TSTree* tree = ts_parser_parse_with_options(
       parser_, last_,
-      TSInput{.payload = &pieces, .read = Pieces::Read, .encoding = TSInputEncodingUTF8});
-  ts_parser_set_cancellation_flag(parser_, nullptr);
+      TSInput{.payload = &budget,
+              .read = ParserBudget::Read,
+              .encoding = TSInputEncodingUTF8,
+              .decode = nullptr},
+      TSParseOptions{.payload = &budget, .progress_callback = ParserBudget::Progress});
+  running = nullptr;
+  steps_ += budget.Used();
   Forget();
   // Where the last pieces were not read, the tree is that of another text.
-  if (tree == nullptr || pieces.stop != 0) {
+  if (tree == nullptr || budget.stopped) {
     if (tree != nullptr) ts_tree_delete(tree);
     ts_parser_reset(parser_);
     StopScope::Check();

@@ -104,12 +104,15 @@ class Parser {
   // In a question (work.h), throws GaveUp where the parser was stopped, else the tree is cut.
   std::unique_ptr<Tree> Parse(std::string text);
   Language language() const { return language_; }
+  // What the parser has done so far: its operations, and the KiB that it allocated.
+  uint64_t steps() const { return steps_; }
   // The next text is parsed from its beginning.
   void Forget();
 
  private:
   Language language_;
-  TSParser* parser_;
+  TSParser* parser_ = nullptr;
+  uint64_t steps_ = 0;
   TSTree* last_ = nullptr;
   std::string last_text_;
 };

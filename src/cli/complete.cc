@@ -64,7 +64,7 @@ Result<size_t> ByteAt(std::string_view text, int line, int column) {
   return at + static_cast<size_t>(column - 1);
 }
 
-Status Fill(const CompleteFlags& flags, monitors::CompletionRequest& request) {
+Status Fill(const CompleteFlags& flags, completion::CompletionRequest& request) {
   const int given = static_cast<int>(flags.prefix.has_value()) +
                     static_cast<int>(flags.prompt.has_value()) +
                     static_cast<int>(flags.line != -1 || flags.column != -1);
@@ -107,7 +107,7 @@ Status Fill(const CompleteFlags& flags, monitors::CompletionRequest& request) {
 int Run(const CompleteFlags& flags) {
   if (Status status = flags.sampling.Check(); !status.ok()) return Fail(kComplete, status.error());
   if (Status status = flags.monitored.Check(); !status.ok()) return Fail(kComplete, status.error());
-  monitors::CompletionRequest request;
+  completion::CompletionRequest request;
   if (Status status = Fill(flags, request); !status.ok()) return Fail(kComplete, status.error());
   for (const auto& [text, what] :
        {std::pair(&request.prefix, "the prefix"), std::pair(&request.suffix, "the suffix")}) {
@@ -124,7 +124,7 @@ int Run(const CompleteFlags& flags) {
   request.suffix_aware = flags.suffix_aware;
   request.max_tokens = flags.sampling.max_tokens;
   request.sampling = flags.sampling.params;
-  const Result<monitors::CompletionResult> done = loaded->completer->Complete(request);
+  const Result<completion::CompletionResult> done = loaded->completer->Complete(request);
   if (!done.ok()) {
     Error error = done.error();
     if (error.place == "monitors" || error.place == "max_tokens" || error.place == "prefix") {

@@ -248,7 +248,7 @@ class Server {
     const std::optional<size_t> cursor = Byte(text, At(p, "position"), "position", problem);
     if (!cursor) return nullptr;
     size_t at = *cursor, behind = *cursor;
-    monitors::CompletionRequest request;
+    completion::CompletionRequest request;
     LspJson range = nullptr;
     const LspJson& selected = At(At(p, "context"), "selectedCompletionInfo");
     if (selected.is_object()) {
@@ -271,7 +271,7 @@ class Server {
     request.use_monitors = !flags_.no_monitors;
     request.max_tokens = flags_.max_tokens;
     request.max_prompt_tokens = flags_.max_prompt_tokens;
-    Result<monitors::CompletionResult> done = loaded_.completer->Complete(request);
+    Result<completion::CompletionResult> done = loaded_.completer->Complete(request);
     if (!done.ok()) {
       *problem = done.error().ToString();
       return nullptr;

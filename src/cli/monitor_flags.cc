@@ -112,7 +112,7 @@ Result<LoadedCompleter> CompleterFlags::Load(const std::string& command,
   Result<std::shared_ptr<Drafter>> drafter = drafts.Make(*out.model);
   if (!drafter.ok()) return drafter.error();
   out.server = monitors.Server();
-  out.completer = std::make_unique<monitors::CodeCompleter>(
+  out.completer = std::make_unique<completion::CodeCompleter>(
       out.model->model(), out.model->text().tokenizer, out.model->vocabulary(), out.model->plain(),
       out.server, *drafter);
   return out;

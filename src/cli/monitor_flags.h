@@ -13,8 +13,8 @@
 #include "src/cli/engine.h"
 #include "src/model/model.h"
 #ifdef PAWL_HAVE_MONITORS
-#include "plugins/monitors/complete.h"
 #include "plugins/monitors/lsp/server.h"
+#include "src/completion/completion.h"
 #endif
 
 namespace pawl::cli {
@@ -49,7 +49,7 @@ Result<std::optional<monitors::Language>> LanguageFlag(const std::string& name);
 struct LoadedCompleter {
   std::unique_ptr<LoadedModel> model;
   std::shared_ptr<monitors::LspServer> server;
-  std::unique_ptr<monitors::CodeCompleter> completer;
+  std::unique_ptr<completion::CodeCompleter> completer;
 };
 #endif
 

@@ -238,12 +238,11 @@ void Call::PrepareChoices() {
   ThinkingStart thinking = ThinkingStart::kOff;
   std::vector<std::unique_ptr<Choice>> choices;
   for (size_t p = 0; p < spec_.prompts.size(); ++p) {
-    std::shared_ptr<const CodePlan> plan;
+    std::optional<CodePlan> plan;
     std::optional<Error> error;
     PromptSpec asked = spec_.prompts[p];
     if (spec_.code) {
-      Result<std::shared_ptr<const CodePlan>> made =
-          server_->code->Plan(*spec_.code, asked.text, asked.suffix);
+      Result<CodePlan> made = server_->code->Plan(*spec_.code, asked.text, asked.suffix);
       if (!made.ok()) return Refuse(FromError(made.error(), ""));
       plan = *std::move(made);
       asked.text = plan->prefix();
@@ -271,7 +270,7 @@ void Call::PrepareChoices() {
       choice->prompt = p;
       choice->refused = error;
       if (prompt.ok()) choice->prompt_tokens = prompt->tokens;
-      if (plan != nullptr) choice->code = plan->NewOutput();
+      if (plan) choice->code = plan->NewOutput();
       choices.push_back(std::move(choice));
     }
     if (prompt.ok()) thinking = prompt->thinking;

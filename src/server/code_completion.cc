@@ -1,5 +1,5 @@
-// The bridge from a request to the completer of plugins/monitors, so that the rest of the server
-// does not know whether there is one.
+// From a request to a completion plan and to what a model writes under it, so that the rest of the
+// server includes nothing of the monitors.
 #include "src/server/code_completion.h"
 
 #include <atomic>
@@ -7,126 +7,102 @@
 #include <memory>
 #include <utility>
 
-#ifdef PAWL_HAVE_MONITORS
-#include "plugins/monitors/complete.h"
 #include "plugins/monitors/lsp/server.h"
-#endif
+#include "src/completion/completion.h"
 
 namespace pawl::server {
 
-#ifndef PAWL_HAVE_MONITORS
+// What a plan and its outputs refer to.
+struct PlannedCode {
+  completion::CompletionRequest request;
+  completion::CompletionPlan plan;
+};
 
-std::unique_ptr<CodePlans> MakeCodePlans(std::shared_ptr<const Vocabulary> /*vocabulary*/,
-                                         const CodeOptions& /*options*/) {
-  return nullptr;
+struct CodeOutput::Parts {
+  explicit Parts(std::shared_ptr<const PlannedCode> from)
+      : planned(std::move(from)), output(planned->request, planned->plan) {}
+  const std::shared_ptr<std::atomic<uint64_t>> given_up =
+      std::make_shared<std::atomic<uint64_t>>(0);
+  const std::shared_ptr<const PlannedCode> planned;
+  completion::CompletionOutput output;
+  size_t before = 0;  // bytes of the text before the last Add
+};
+
+CodeOutput::CodeOutput(std::shared_ptr<const PlannedCode> planned)
+    : parts_(std::make_unique<Parts>(std::move(planned))) {}
+CodeOutput::~CodeOutput() = default;
+
+std::shared_ptr<const Constraint> CodeOutput::ConstraintWith(
+    std::shared_ptr<const Constraint> grammar) {
+  return parts_->planned->plan.ConstraintWith(std::move(grammar), parts_->given_up);
 }
+int CodeOutput::more_tokens() const { return static_cast<int>(parts_->planned->plan.skip); }
+bool CodeOutput::Add(std::string_view bytes) {
+  parts_->before = parts_->output.text().size();
+  return parts_->output.Add(bytes);
+}
+std::string_view CodeOutput::added() const {
+  return std::string_view(parts_->output.text()).substr(parts_->before);
+}
+bool CodeOutput::ended() const { return parts_->output.ended(); }
+void CodeOutput::Finish() { parts_->output.Finish(); }
+const std::string& CodeOutput::text() const { return parts_->output.text(); }
+bool CodeOutput::Parses() const { return parts_->output.Parses(); }
+uint64_t CodeOutput::given_up() const { return *parts_->given_up; }
 
-std::optional<CodeSpec> ReadCode(RequestReader& /*in*/) { return std::nullopt; }
-
-#else
+const std::string& CodePlan::prefix() const { return planned_->plan.prefix; }
 
 namespace {
-
-// What a plan and its outputs refer to.
-struct Planned {
-  monitors::CompletionRequest request;
-  monitors::CompletionPlan plan;
-};
-
-class Output : public CodeOutput {
- public:
-  explicit Output(std::shared_ptr<const Planned> planned)
-      : planned_(std::move(planned)), output_(planned_->request, planned_->plan) {}
-
-  std::shared_ptr<const Constraint> ConstraintWith(
-      std::shared_ptr<const Constraint> grammar) override {
-    return planned_->plan.ConstraintWith(std::move(grammar), given_up_);
-  }
-  int more_tokens() const override { return static_cast<int>(planned_->plan.skip); }
-  bool Add(std::string_view bytes) override {
-    before_ = output_.text().size();
-    return output_.Add(bytes);
-  }
-  std::string_view added() const override {
-    return std::string_view(output_.text()).substr(before_);
-  }
-  bool ended() const override { return output_.ended(); }
-  void Finish() override { output_.Finish(); }
-  const std::string& text() const override { return output_.text(); }
-  bool Parses() const override { return output_.Parses(); }
-  uint64_t given_up() const override { return *given_up_; }
-
- private:
-  const std::shared_ptr<std::atomic<uint64_t> > given_up_ =
-      std::make_shared<std::atomic<uint64_t> >(0);
-  const std::shared_ptr<const Planned> planned_;
-  monitors::CompletionOutput output_;
-  size_t before_ = 0;
-};
-
-class OnePlan : public CodePlan {
- public:
-  explicit OnePlan(std::shared_ptr<const Planned> planned) : planned_(std::move(planned)) {}
-  const std::string& prefix() const override { return planned_->plan.prefix; }
-  std::shared_ptr<CodeOutput> NewOutput() const override {
-    return std::make_shared<Output>(planned_);
-  }
-
- private:
-  const std::shared_ptr<const Planned> planned_;
-};
 
 std::optional<monitors::Language> LanguageOf(const CodeSpec& spec) {
   const auto named = monitors::LanguageNamed(spec.language);
   return named ? named : monitors::LanguageOfFile(spec.file);
 }
 
-class Plans : public CodePlans {
- public:
-  Plans(std::shared_ptr<const Vocabulary> vocabulary, const CodeOptions& options)
-      : options_(options), planner_(std::move(vocabulary), Server(options)) {}
-
-  Result<std::shared_ptr<const CodePlan> > Plan(const CodeSpec& spec, std::string prefix,
-                                                std::string suffix) override {
-    auto planned = std::make_shared<Planned>();
-    monitors::CompletionRequest& request = planned->request;
-    request.prefix = std::move(prefix);
-    request.suffix = std::move(suffix);
-    request.suffix_aware = true;
-    request.language = LanguageOf(spec);
-    request.repo = options_.repo;
-    request.cache = options_.cache;
-    request.file = spec.file;
-    request.monitors = spec.monitors.empty() ? options_.monitors : spec.monitors;
-    request.use_monitors = spec.use_monitors;
-    request.heal = !spec.has_grammar;
-    Result<monitors::CompletionPlan> plan = planner_.Plan(request);
-    if (!plan.ok()) {
-      return Error{plan.error().code, plan.error().message, "#/" + plan.error().place};
-    }
-    planned->plan = *std::move(plan);
-    return std::shared_ptr<const CodePlan>(std::make_shared<OnePlan>(std::move(planned)));
-  }
-
- private:
-  static std::shared_ptr<monitors::LspServer> Server(const CodeOptions& options) {
-    if (options.lsp_server.empty()) return nullptr;
-    monitors::LspSetting setting;
-    setting.command = options.lsp_server;
-    setting.root = options.repo;
-    setting.limit_seconds = options.lsp_seconds;
-    return std::make_shared<monitors::LspServer>(std::move(setting));
-  }
-
-  const CodeOptions options_;
-  monitors::CompletionPlanner planner_;
-};
+std::shared_ptr<monitors::LspServer> LanguageServer(const CodeOptions& options) {
+  if (options.lsp_server.empty()) return nullptr;
+  monitors::LspSetting setting;
+  setting.command = options.lsp_server;
+  setting.root = options.repo;
+  setting.limit_seconds = options.lsp_seconds;
+  return std::make_shared<monitors::LspServer>(std::move(setting));
+}
 
 }  // namespace
 
-std::unique_ptr<CodePlans> MakeCodePlans(std::shared_ptr<const Vocabulary> vocabulary,
-                                         const CodeOptions& options) {
-  return std::make_unique<Plans>(std::move(vocabulary), options);
+struct CodePlans::Parts {
+  const CodeOptions options;
+  completion::CompletionPlanner planner;
+};
+
+CodePlans::CodePlans(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+CodePlans::~CodePlans() = default;
+
+std::unique_ptr<CodePlans> CodePlans::Make(std::shared_ptr<const Vocabulary> vocabulary,
+                                           const CodeOptions& options) {
+  return std::unique_ptr<CodePlans>(new CodePlans(std::unique_ptr<Parts>(new Parts{
+      options, completion::CompletionPlanner(std::move(vocabulary), LanguageServer(options))})));
+}
+
+Result<CodePlan> CodePlans::Plan(const CodeSpec& spec, std::string prefix, std::string suffix) {
+  auto planned = std::make_shared<PlannedCode>();
+  completion::CompletionRequest& request = planned->request;
+  request.prefix = std::move(prefix);
+  request.suffix = std::move(suffix);
+  request.suffix_aware = true;
+  request.language = LanguageOf(spec);
+  request.repo = parts_->options.repo;
+  request.cache = parts_->options.cache;
+  request.file = spec.file;
+  request.monitors = spec.monitors.empty() ? parts_->options.monitors : spec.monitors;
+  request.use_monitors = spec.use_monitors;
+  request.heal = !spec.has_grammar;
+  Result<completion::CompletionPlan> plan = parts_->planner.Plan(request);
+  if (!plan.ok()) {
+    return Error{plan.error().code, plan.error().message, "#/" + plan.error().place};
+  }
+  planned->plan = *std::move(plan);
+  return CodePlan(std::move(planned));
 }
 
 std::optional<CodeSpec> ReadCode(RequestReader& in) {
@@ -147,7 +123,5 @@ std::optional<CodeSpec> ReadCode(RequestReader& in) {
   if (!LanguageOf(spec)) return std::nullopt;
   return spec;
 }
-
-#endif
 
 }  // namespace pawl::server

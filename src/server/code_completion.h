@@ -1,12 +1,15 @@
 // Code to complete: /v1/fim/completions, /infill and prompts with the marks of a gap, under the
-// monitors of the language (plugins/monitors). Where those are not built in there are none.
+// monitors of the language (src/completion). Without monitors, code_completion_off.cc takes the
+// place of code_completion.cc: no request is one for code.
 #ifndef PAWL_SRC_SERVER_CODE_COMPLETION_H_
 #define PAWL_SRC_SERVER_CODE_COMPLETION_H_
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "pawl/result.h"
@@ -34,44 +37,58 @@ struct CodeSpec {
   bool has_grammar = false;
 };
 
-// What a model writes for one gap.
+// A request with its plan; defined where monitors are built in.
+struct PlannedCode;
+
+// What a model writes for one gap. Thread safety: one call at a time.
 class CodeOutput {
  public:
-  virtual ~CodeOutput() = default;
+  explicit CodeOutput(std::shared_ptr<const PlannedCode> planned);
+  ~CodeOutput();
   // Under the monitors and, where there is one, the grammar.
-  virtual std::shared_ptr<const Constraint> ConstraintWith(
-      std::shared_ptr<const Constraint> grammar) = 0;
+  std::shared_ptr<const Constraint> ConstraintWith(std::shared_ptr<const Constraint> grammar);
   // The model repeats so many tokens at most that stand in the text already.
-  virtual int more_tokens() const = 0;
+  int more_tokens() const;
   // Bytes of a token. false: the completion is over.
-  virtual bool Add(std::string_view bytes) = 0;
-  virtual std::string_view added() const = 0;  // what the last Add gave
-  virtual bool ended() const = 0;
-  virtual void Finish() = 0;
-  virtual const std::string& text() const = 0;
-  virtual bool Parses() const = 0;  // after Finish
+  bool Add(std::string_view bytes);
+  std::string_view added() const;  // what the last Add gave
+  bool ended() const;
+  void Finish();
+  const std::string& text() const;
+  bool Parses() const;  // after Finish
   // Questions about this output that the monitors gave up.
-  virtual uint64_t given_up() const = 0;
+  uint64_t given_up() const;
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
 };
 
 class CodePlan {
  public:
-  virtual ~CodePlan() = default;
-  virtual const std::string& prefix() const = 0;  // what the model reads
-  virtual std::shared_ptr<CodeOutput> NewOutput() const = 0;
+  explicit CodePlan(std::shared_ptr<const PlannedCode> planned) : planned_(std::move(planned)) {}
+  const std::string& prefix() const;  // what the model reads
+  std::shared_ptr<CodeOutput> NewOutput() const { return std::make_shared<CodeOutput>(planned_); }
+
+ private:
+  std::shared_ptr<const PlannedCode> planned_;
 };
 
 // Thread-safe.
 class CodePlans {
  public:
-  virtual ~CodePlans() = default;
-  // Errors: kInvalid; the place is a JSON Pointer.
-  virtual Result<std::shared_ptr<const CodePlan>> Plan(const CodeSpec& spec, std::string prefix,
-                                                       std::string suffix) = 0;
-};
-// nullptr where monitors are not built in.
-std::unique_ptr<CodePlans> MakeCodePlans(std::shared_ptr<const Vocabulary> vocabulary,
+  // nullptr where monitors are not built in.
+  static std::unique_ptr<CodePlans> Make(std::shared_ptr<const Vocabulary> vocabulary,
                                          const CodeOptions& options);
+  ~CodePlans();
+  // Errors: kInvalid; the place is a JSON Pointer.
+  Result<CodePlan> Plan(const CodeSpec& spec, std::string prefix, std::string suffix);
+
+ private:
+  struct Parts;
+  explicit CodePlans(std::unique_ptr<Parts> parts);
+  std::unique_ptr<Parts> parts_;
+};
 
 // The members `language`, `filename` and `monitors` (a list of names, or false). nullopt: the
 // language is not known by them. Errors go to `in`.

@@ -103,7 +103,7 @@ class Server::Impl {
         state.model->vocabulary(),
         GrammarStore::Options{.max_bytes = state.options.grammar_bytes -
                                            state.options.grammar_bytes / state.kToolShare});
-    state.code = MakeCodePlans(state.model->vocabulary(), state.options.code);
+    state.code = CodePlans::Make(state.model->vocabulary(), state.options.code);
     state.workers = std::make_unique<WorkerPool>(state.options.workers);
     Decoder::Options options;
     options.max_batch = state.options.max_batch;

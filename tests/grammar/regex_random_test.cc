@@ -247,5 +247,95 @@ TEST(RegexRandom, BooleanLaws) {
   }
 }
 
+// A term with large counters and conjunctions of long choices, and texts that often fulfil it.
+struct Counted {
+  ReId id;
+  std::vector<std::string> words;
+};
+
+Counted RandomCounted(RefGenerator& generator, RegexArena& arena) {
+  Counted made;
+  const auto pick = [&](uint32_t n) { return static_cast<uint32_t>(generator.Below(n)); };
+  const auto term = [&](const std::string& pattern) {
+    RegexSyntaxOptions whole;
+    whole.search = false;
+    const Result<ReId> id = ParseEcma(arena, pattern, whole);
+    EXPECT_TRUE(id.ok()) << pattern;
+    return id.ok() ? *id : RegexArena::kNothing;
+  };
+  static constexpr const char* kSets[] = {"[ab]", "[0-9a]", "[ab0-9]", ".", "[^b]"};
+  const auto counted = [&] {
+    const uint32_t min = pick(4);
+    return term(std::string(kSets[pick(5)]) + "{" + std::to_string(min) + "," +
+                std::to_string(min + 8 + pick(8)) + "}");
+  };
+  // Some thirty alternatives, so that a product of two has more than a thousand places.
+  const auto choice = [&] {
+    std::string pattern;
+    for (int i = 0; i < 30; ++i) {
+      std::string word;
+      for (uint32_t left = 2 + pick(5); left > 0; --left) word += "ab01:"[pick(5)];
+      if (pick(4) == 0) made.words.push_back(word);
+      pattern += (i > 0 ? "|" : "") + word;
+    }
+    return term(pattern);
+  };
+  std::vector<ReId> parts;
+  for (uint32_t left = 2 + pick(2); left > 0; --left) {
+    ReId part = pick(2) == 0 ? counted() : arena.Concat(choice(), arena.Star(choice()));
+    if (pick(3) == 0) part = arena.Concat(part, counted());
+    if (pick(4) == 0) part = arena.Or(part, choice());
+    parts.push_back(part);
+  }
+  made.id = parts[0];
+  for (size_t i = 1; i < parts.size(); ++i) {
+    made.id = pick(5) == 0   ? arena.Or(made.id, parts[i])
+              : pick(6) == 0 ? arena.And(made.id, arena.Not(parts[i]))
+                             : arena.And(made.id, parts[i]);
+  }
+  if (pick(3) == 0) made.id = arena.Repeat(made.id, 0, 12);
+  return made;
+}
+
+// kernel, up to its length, within the term within wide: of the term, and of what is left of it
+// behind the texts.
+TEST(RegexRandom, OutlinesAreAroundTheTerm) {
+  RefGenerator generator(7);
+  int outlined = 0, in_term = 0, in_kernel = 0, beyond = 0;
+  for (int round = 0; round < 400; ++round) {
+    RegexArena arena;
+    const Counted made = RandomCounted(generator, arena);
+    const RegexArena::Outline outline = arena.OutlineOf(made.id);
+    outlined += outline.wide != made.id;
+    for (int i = 0; i < 60; ++i) {
+      std::string text;
+      for (int left = generator.Below(5); left > 0; --left) {
+        if (!made.words.empty() && generator.Below(4) > 0) {
+          text +=
+              made.words[static_cast<size_t>(generator.Below(static_cast<int>(made.words.size())))];
+        } else {
+          for (int n = generator.Below(12); n > 0; --n)
+            text += "ab01:"[static_cast<size_t>(generator.Below(5))];
+        }
+      }
+      const std::u32string points = Decode(text);
+      const bool in = MatchesByDerivative(arena, made.id, points);
+      const bool wide = MatchesByDerivative(arena, outline.wide, points);
+      const bool kernel = MatchesByDerivative(arena, outline.kernel, points);
+      ASSERT_TRUE(wide || !in) << text << " " << arena.ToString(made.id);
+      const bool short_enough = points.size() <= outline.length;
+      ASSERT_TRUE(in || !kernel || !short_enough) << text << " " << arena.ToString(made.id);
+      in_term += in;
+      in_kernel += kernel && short_enough;
+      beyond += wide && !in;
+    }
+  }
+  // Each of the cases comes up.
+  EXPECT_GT(outlined, 100);
+  EXPECT_GT(in_term, 100);
+  EXPECT_GT(in_kernel, 100);
+  EXPECT_GT(beyond, 100);
+}
+
 }  // namespace
 }  // namespace pawl

@@ -5,7 +5,7 @@
 // the name and everywhere else a token may reach a trigger with its own bytes (").len"): to know
 // that for all tokens would mean to parse the text once for each way to go on. So the mask allows
 // them, and Advance, which reads a token's bytes one by one, has the last word.
-#include "plugins/monitors/constraint.h"
+#include "src/completion/monitor_constraint.h"
 
 #include <algorithm>
 #include <optional>
@@ -13,7 +13,7 @@
 
 #include "plugins/monitors/work.h"
 
-namespace pawl::monitors {
+namespace pawl::completion {
 namespace {
 
 void Set(NameTokens::Bits& bits, TokenId token) {
@@ -34,17 +34,17 @@ NameTokens::NameTokens(const Vocabulary& vocabulary) : vocabulary_(vocabulary) {
     const std::string_view bytes = vocabulary.bytes(t);
     if (vocabulary.is_special(t) || bytes.empty()) continue;
     Set(text_, t);
-    if (!NameByte(bytes[0])) Set(no_name_byte_, t);
-    if (!NameStart(bytes[0])) Set(no_name_start_, t);
+    if (!monitors::NameByte(bytes[0])) Set(no_name_byte_, t);
+    if (!monitors::NameStart(bytes[0])) Set(no_name_start_, t);
     size_t name = 0;
-    while (name < bytes.size() && NameByte(bytes[name])) ++name;
+    while (name < bytes.size() && monitors::NameByte(bytes[name])) ++name;
     longest_ = std::max(longest_, name);
     if (name > 0) (name == bytes.size() ? whole_ : tail_)[bytes.substr(0, name)].push_back(t);
   }
 }
 
-void NameTokens::AddNames(const Completions& names, std::string_view begun, bool name_first,
-                          Bits& bits) const {
+void NameTokens::AddNames(const monitors::Completions& names, std::string_view begun,
+                          bool name_first, Bits& bits) const {
   if (begun.empty() && !name_first) {
     for (size_t i = 0; i < bits.size(); ++i) bits[i] |= no_name_start_[i];
   }
@@ -82,7 +82,7 @@ void NameTokens::AddNames(const Completions& names, std::string_view begun, bool
     const size_t longest = std::min(left.size(), longest_);
     for (size_t n = shared + 1; n <= longest; ++n) add(whole_, left.substr(0, n), n);
     if (left.size() <= longest_) add(tail_, left, left.size());
-    Work::Step(1 + (longest > shared ? longest - shared : 0));
+    monitors::Work::Step(1 + (longest > shared ? longest - shared : 0));
     before = left;
   }
 }
@@ -95,13 +95,13 @@ void NameTokens::AddText(std::string_view text, Bits& bits) const {
   }
 }
 
-MonitorHost::MonitorHost(std::unique_ptr<MonitorSet> set,
+MonitorHost::MonitorHost(std::unique_ptr<monitors::MonitorSet> set,
                          std::shared_ptr<const Vocabulary> vocabulary)
     : set_(std::move(set)), vocabulary_(std::move(vocabulary)), tokens_(*vocabulary_) {}
 
-MonitorCounts MonitorHost::counts() {
+monitors::MonitorCounts MonitorHost::counts() {
   const std::lock_guard lock(mutex_);
-  return set_ != nullptr ? set_->counts() : MonitorCounts{};
+  return set_ != nullptr ? set_->counts() : monitors::MonitorCounts{};
 }
 
 std::vector<std::string> MonitorHost::Limits() {
@@ -135,8 +135,9 @@ class Asking {
 class Monitored : public Constraint {
  public:
   // With the host's mutex.
-  Monitored(std::shared_ptr<MonitorHost> host, std::optional<TextState> state, std::string must,
-            std::shared_ptr<const Constraint> grammar, Counter given_up, bool name_first = false)
+  Monitored(std::shared_ptr<MonitorHost> host, std::optional<monitors::TextState> state,
+            std::string must, std::shared_ptr<const Constraint> grammar, Counter given_up,
+            bool name_first = false)
       : host_(std::move(host)),
         state_(std::move(state)),
         must_(std::move(must)),
@@ -176,8 +177,8 @@ class Monitored : public Constraint {
     }
     if (!must_.starts_with(bytes) && !bytes.starts_with(must_)) return nullptr;
     const Asking asking(*host_, given_up_);
-    if (WantsName() && !NameStart(bytes[0])) return nullptr;
-    std::optional<TextState> next = state_;
+    if (WantsName() && !monitors::NameStart(bytes[0])) return nullptr;
+    std::optional<monitors::TextState> next = state_;
     if (next && !next->Add(bytes, nullptr)) {
       host_->Refused();
       return nullptr;
@@ -245,9 +246,9 @@ class Monitored : public Constraint {
     std::stable_sort(ways.begin(), ways.end(), shorter);
     if (ways.size() > kMostNames) ways.resize(kMostNames);
     // Each of them may ask questions; together they have a bound too.
-    const uint64_t before = Work::Total();
+    const uint64_t before = monitors::Work::Total();
     for (const std::string& way : ways) {
-      if (Work::Total() - before > kMostSteps) break;
+      if (monitors::Work::Total() - before > kMostSteps) break;
       std::vector<TokenId> tokens = host_->vocabulary()->FewestTokens(way);
       std::shared_ptr<const Constraint> at;
       const Constraint* from = this;
@@ -305,7 +306,7 @@ class Monitored : public Constraint {
   std::shared_ptr<const Mask> MakeMask() const {
     const NameTokens& tokens = host_->tokens();
     NameTokens::Bits bits(tokens.text().size(), 0);
-    const std::shared_ptr<const Completions> names =
+    const std::shared_ptr<const monitors::Completions> names =
         state_ && must_.empty() ? state_->Expected() : nullptr;
     if (!must_.empty()) {
       tokens.AddText(must_, bits);
@@ -338,7 +339,7 @@ class Monitored : public Constraint {
   }
 
   const std::shared_ptr<MonitorHost> host_;
-  mutable std::optional<TextState> state_;  // under the host's mutex
+  mutable std::optional<monitors::TextState> state_;  // under the host's mutex
   const std::string must_;
   const std::shared_ptr<const Constraint> grammar_;
   const Counter given_up_;
@@ -351,7 +352,7 @@ class Monitored : public Constraint {
 std::shared_ptr<const Constraint> MonitorConstraint(std::shared_ptr<MonitorHost> host,
                                                     const MonitoredText& text) {
   const std::lock_guard lock(host->mutex());
-  std::optional<TextState> state;
+  std::optional<monitors::TextState> state;
   if (host->set() != nullptr) state = host->set()->Start(text.prefix, text.suffix);
   return std::make_shared<Monitored>(host, std::move(state), text.must, text.grammar, text.given_up,
                                      text.name_first);
@@ -363,4 +364,4 @@ bool MonitorsAllow(MonitorHost& host, const MonitoredText& text) {
          host.set()->Start(text.prefix, text.suffix).Add(text.must, nullptr);
 }
 
-}  // namespace pawl::monitors
+}  // namespace pawl::completion

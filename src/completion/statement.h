@@ -2,28 +2,28 @@
 //
 //   StatementEnd end(Language::kTypeScript, "const a = f(");
 //   size_t stop = end.Take("x);\nnext");          // 3: behind the ";"
-#ifndef PAWL_PLUGINS_MONITORS_STATEMENT_H_
-#define PAWL_PLUGINS_MONITORS_STATEMENT_H_
+#ifndef PAWL_SRC_COMPLETION_STATEMENT_H_
+#define PAWL_SRC_COMPLETION_STATEMENT_H_
 
 #include <cstddef>
 #include <string_view>
 
 #include "plugins/monitors/scan.h"
 
-namespace pawl::monitors {
+namespace pawl::completion {
 
 // A value: copying it forks.
 class StatementEnd {
  public:
-  StatementEnd(Language language, std::string_view prefix);
+  StatementEnd(monitors::Language language, std::string_view prefix);
   // The number of bytes of `bytes` that belong to the statement; npos: all, and it goes on.
   size_t Take(std::string_view bytes);
 
  private:
   bool Indented(char c);
   bool Continues() const;
-  Scan scan_;
-  Language language_;
+  monitors::Scan scan_;
+  monitors::Language language_;
   size_t depth_;
   bool some_ = false;  // there is more than white space
   char last_ = 0;      // the last byte that is no white space
@@ -33,6 +33,6 @@ class StatementEnd {
   bool block_ = false, line_begins_ = false;
 };
 
-}  // namespace pawl::monitors
+}  // namespace pawl::completion
 
-#endif  // PAWL_PLUGINS_MONITORS_STATEMENT_H_
+#endif  // PAWL_SRC_COMPLETION_STATEMENT_H_

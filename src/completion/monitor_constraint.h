@@ -11,8 +11,8 @@
 //
 // Thread safety: constraints of one host may be used from several threads; one of them at a time
 // asks the monitors.
-#ifndef PAWL_PLUGINS_MONITORS_CONSTRAINT_H_
-#define PAWL_PLUGINS_MONITORS_CONSTRAINT_H_
+#ifndef PAWL_SRC_COMPLETION_MONITOR_CONSTRAINT_H_
+#define PAWL_SRC_COMPLETION_MONITOR_CONSTRAINT_H_
 
 #include <atomic>
 #include <cstdint>
@@ -27,7 +27,7 @@
 #include "plugins/monitors/monitor.h"
 #include "src/decode/constraint.h"
 
-namespace pawl::monitors {
+namespace pawl::completion {
 
 // A vocabulary by what a name can do with its tokens.
 class NameTokens {
@@ -38,7 +38,7 @@ class NameTokens {
   // Adds the tokens that may come where one of `names` may, of which `begun` is written. Where
   // nothing is, tokens that do not begin a name are left to be asked about.
   // `name_first`: they are left out.
-  void AddNames(const Completions& names, std::string_view begun, bool name_first,
+  void AddNames(const monitors::Completions& names, std::string_view begun, bool name_first,
                 Bits& bits) const;
   // Adds the tokens that are a beginning of `text`, and those that begin with it.
   void AddText(std::string_view text, Bits& bits) const;
@@ -55,13 +55,14 @@ class NameTokens {
 class MonitorHost {
  public:
   // `set` may be nullptr: no monitors.
-  MonitorHost(std::unique_ptr<MonitorSet> set, std::shared_ptr<const Vocabulary> vocabulary);
+  MonitorHost(std::unique_ptr<monitors::MonitorSet> set,
+              std::shared_ptr<const Vocabulary> vocabulary);
   const std::shared_ptr<const Vocabulary>& vocabulary() const { return vocabulary_; }
   const NameTokens& tokens() const { return tokens_; }
-  MonitorSet* set() { return set_.get(); }  // with the mutex
+  monitors::MonitorSet* set() { return set_.get(); }  // with the mutex
   std::mutex& mutex() { return mutex_; }
   // Of all that was asked so far.
-  MonitorCounts counts();
+  monitors::MonitorCounts counts();
   // Analysis::Limits of the monitors.
   std::vector<std::string> Limits();
   // Tokens that were asked about and refused.
@@ -69,7 +70,7 @@ class MonitorHost {
   void Refused() { ++refused_; }
 
  private:
-  std::unique_ptr<MonitorSet> set_;
+  std::unique_ptr<monitors::MonitorSet> set_;
   std::shared_ptr<const Vocabulary> vocabulary_;
   NameTokens tokens_;
   std::mutex mutex_;
@@ -92,6 +93,6 @@ std::shared_ptr<const Constraint> MonitorConstraint(std::shared_ptr<MonitorHost>
 // Whether the monitors let `text.must` be written behind `text.prefix`.
 bool MonitorsAllow(MonitorHost& host, const MonitoredText& text);
 
-}  // namespace pawl::monitors
+}  // namespace pawl::completion
 
-#endif  // PAWL_PLUGINS_MONITORS_CONSTRAINT_H_
+#endif  // PAWL_SRC_COMPLETION_MONITOR_CONSTRAINT_H_

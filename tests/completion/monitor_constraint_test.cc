@@ -1,6 +1,6 @@
 // Monitors in the decode loop: masks allow all that the monitors do, drafts change nothing, a
 // grammar holds too.
-#include "plugins/monitors/constraint.h"
+#include "src/completion/monitor_constraint.h"
 
 #include <gtest/gtest.h>
 
@@ -11,14 +11,15 @@
 #include <vector>
 
 #include "pawl/compiler.h"
-#include "plugins/monitors/statement.h"
+#include "src/completion/statement.h"
 #include "src/decode/draft/drafter.h"
 #include "src/decode/session.h"
 #include "src/model/model.h"
 #include "src/text/tokenizer.h"
 #include "tests/source_dir.h"
 
-namespace pawl::monitors {
+namespace pawl::completion {
+using namespace monitors;  // NOLINT(google-build-using-namespace)
 namespace {
 
 constexpr const char* kPrefix =
@@ -219,4 +220,4 @@ TEST(StatementEndTest, WhereStatementsEnd) {
 }
 
 }  // namespace
-}  // namespace pawl::monitors
+}  // namespace pawl::completion

@@ -6,7 +6,7 @@
 // with: the model then spells the name as it is used to, and the monitors know of the name from its
 // first byte. Where they would not have let it be written it is left as it is, and they say
 // nothing about it.
-#include "plugins/monitors/complete.h"
+#include "src/completion/completion.h"
 
 #include <algorithm>
 #include <limits>
@@ -15,7 +15,7 @@
 #include "src/base/utf8.h"
 #include "src/text/fim.h"
 
-namespace pawl::monitors {
+namespace pawl::completion {
 namespace {
 
 // A longer text is data: nothing is asked about it, and it is not parsed.
@@ -24,11 +24,11 @@ constexpr size_t kMostParsed = size_t{1} << 20;
 constexpr size_t kKeptHosts = 4;
 
 // Where the name that is begun at the end of `prefix` begins, with a space in front of it.
-size_t BegunAt(std::string_view prefix, const Scan& scan) {
+size_t BegunAt(std::string_view prefix, const monitors::Scan& scan) {
   size_t at = prefix.size();
   if (scan.in_code()) {
-    while (at > 0 && NameByte(prefix[at - 1])) --at;
-    if (at < prefix.size() && !NameStart(prefix[at])) at = prefix.size();
+    while (at > 0 && monitors::NameByte(prefix[at - 1])) --at;
+    if (at < prefix.size() && !monitors::NameStart(prefix[at])) at = prefix.size();
   }
   const auto space = [](char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; };
   if (at > 1 && prefix[at - 1] == ' ' && !space(prefix[at - 2])) --at;
@@ -38,14 +38,14 @@ size_t BegunAt(std::string_view prefix, const Scan& scan) {
 }  // namespace
 
 CompletionPlanner::CompletionPlanner(std::shared_ptr<const Vocabulary> vocabulary,
-                                     std::shared_ptr<LspServer> server)
+                                     std::shared_ptr<monitors::LspServer> server)
     : vocabulary_(std::move(vocabulary)), server_(std::move(server)) {}
 
 Result<std::shared_ptr<MonitorHost>> CompletionPlanner::HostOf(const CompletionRequest& request) {
   const bool monitored = request.language && request.use_monitors;
   std::string key;
   if (monitored) {
-    key = LanguageName(*request.language) + std::string("\n") + request.repo;
+    key = monitors::LanguageName(*request.language) + std::string("\n") + request.repo;
     for (const std::string& name : request.monitors) key += "\n" + name;
     // A server knows a document by its file.
     if (server_ != nullptr) key += "\n" + request.file;
@@ -57,13 +57,13 @@ Result<std::shared_ptr<MonitorHost>> CompletionPlanner::HostOf(const CompletionR
       return kept_.back().host;
     }
   }
-  std::unique_ptr<MonitorSet> set;
+  std::unique_ptr<monitors::MonitorSet> set;
   if (monitored) {
-    MonitorOptions options{
+    monitors::MonitorOptions options{
         .monitors = request.monitors, .repo = request.repo, .cache = request.cache};
     options.server = server_;
     options.file = request.file;
-    auto made = MonitorSet::Make(*request.language, options);
+    auto made = monitors::MonitorSet::Make(*request.language, options);
     if (!made.ok() && made.error().code != ErrorCode::kUnsupported) return made.error();
     if (made.ok()) set = std::move(*made);
   }
@@ -83,7 +83,7 @@ Result<CompletionPlan> CompletionPlanner::Plan(const CompletionRequest& request)
   text.prefix = request.prefix;
   text.must = request.must_begin;
   if (request.language && request.heal) {
-    Scan scan(*request.language);
+    monitors::Scan scan(*request.language);
     scan.Add(request.prefix);
     const size_t begun = BegunAt(request.prefix, scan);
     if (begun > 0 && begun < request.prefix.size()) {
@@ -119,7 +119,7 @@ std::shared_ptr<const Constraint> CompletionPlan::ConstraintWith(
 
 CompletionOutput::CompletionOutput(const CompletionRequest& request, const CompletionPlan& plan)
     : request_(request),
-      end_(request.language.value_or(Language::kPython), request.prefix),
+      end_(request.language.value_or(monitors::Language::kPython), request.prefix),
       skip_(plan.skip) {
   // What had to come and was put in front of the model already.
   if (plan.prefix.size() > request.prefix.size()) {
@@ -146,15 +146,15 @@ void CompletionOutput::Finish() {
   }
   if (!request_.suffix_aware) return;
   // What the suffix begins with is not written twice; a bracket that the text has opened stays.
-  Scan before(request_.language.value_or(Language::kPython));
+  monitors::Scan before(request_.language.value_or(monitors::Language::kPython));
   before.Add(request_.prefix);
   const std::string_view suffix = request_.suffix;
   for (size_t n = std::min({text_.size(), suffix.size(), size_t{200}}); n > 0; --n) {
     if (!text_.ends_with(suffix.substr(0, n))) continue;
     const std::string_view left = std::string_view(text_).substr(0, text_.size() - n);
     // Half a name is none.
-    if (!left.empty() && NameByte(left.back()) && NameByte(suffix[0])) continue;
-    Scan behind = before;
+    if (!left.empty() && monitors::NameByte(left.back()) && monitors::NameByte(suffix[0])) continue;
+    monitors::Scan behind = before;
     behind.Add(left);
     if (behind.depth() != before.depth()) continue;
     text_.resize(left.size());
@@ -163,12 +163,17 @@ void CompletionOutput::Finish() {
 }
 
 bool CompletionOutput::Parses() const {
-  if (!request_.language || !HasGrammar(*request_.language)) return true;
+  if (!request_.language || !monitors::HasGrammar(*request_.language)) return true;
   if (request_.prefix.size() + text_.size() + request_.suffix.size() > kMostParsed) return true;
-  Parser parser(*request_.language);
-  const auto parses = [&](std::string text) { return !parser.Parse(std::move(text))->broken(); };
+  monitors::Parser parser(*request_.language);
+  bool given_up = false;
+  const auto parses = [&](std::string text) {
+    const auto tree = parser.Parse(std::move(text));
+    given_up = given_up || tree->cut();
+    return given_up || !tree->broken();
+  };
   if (parses(request_.prefix + text_ + request_.suffix)) return true;
-  Scan closed(*request_.language);
+  monitors::Scan closed(*request_.language);
   closed.Add(request_.prefix + text_);
   return parses(request_.prefix + text_ + closed.Closers(true)) ||
          !parses(request_.prefix + request_.suffix);
@@ -177,15 +182,15 @@ bool CompletionOutput::Parses() const {
 bool CompletionOutput::CutToParse() {
   if (Parses()) return true;
   constexpr size_t kMostTries = 8;
-  Scan scan(*request_.language);
+  monitors::Scan scan(*request_.language);
   scan.Add(request_.prefix);
   const size_t depth = scan.depth();
   std::vector<size_t> ends;
   for (size_t i = 0; i < text_.size(); ++i) {
     // Behind a name or a bracket: what ends with an operator is no end.
     const char last = i > 0 ? text_[i - 1] : ' ';
-    const bool ends_here = NameByte(last)
-                               ? !NameByte(text_[i])
+    const bool ends_here = monitors::NameByte(last)
+                               ? !monitors::NameByte(text_[i])
                                : std::string_view(")]}\"'`;").find(last) != std::string_view::npos;
     if (ends_here && scan.in_code() && scan.depth() == depth) ends.push_back(i);
     scan.Add(text_[i]);
@@ -205,7 +210,8 @@ bool CompletionOutput::CutToParse() {
 
 CodeCompleter::CodeCompleter(Model& model, std::shared_ptr<const Tokenizer> tokenizer,
                              std::shared_ptr<const Vocabulary> vocabulary, PromptTemplate layout,
-                             std::shared_ptr<LspServer> server, std::shared_ptr<Drafter> drafter)
+                             std::shared_ptr<monitors::LspServer> server,
+                             std::shared_ptr<Drafter> drafter)
     : model_(model),
       tokenizer_(std::move(tokenizer)),
       vocabulary_(std::move(vocabulary)),
@@ -249,7 +255,7 @@ Result<CompletionResult> CodeCompleter::Complete(const CompletionRequest& reques
   if (request.max_tokens < 0) return Error{ErrorCode::kInvalid, "must be at least 0", "max_tokens"};
   Result<CompletionPlan> plan = planner_.Plan(request);
   if (!plan.ok()) return plan.error();
-  const MonitorCounts before = plan->host->counts();
+  const monitors::MonitorCounts before = plan->host->counts();
   const uint64_t refused = plan->host->refused();
   const int context = model_.info().context_length;
   GenerateOptions options;
@@ -285,7 +291,7 @@ Result<CompletionResult> CodeCompleter::Complete(const CompletionRequest& reques
   result.refused = static_cast<int>(plan->host->refused() - refused);
   result.limits = plan->host->Limits();
   result.model_seconds = result.stats.prefill_seconds + result.stats.decode_seconds;
-  const MonitorCounts after = plan->host->counts();
+  const monitors::MonitorCounts after = plan->host->counts();
   result.points = after.points - before.points;
   result.constrained = after.constrained - before.constrained;
   result.given_up = after.given_up - before.given_up;
@@ -293,4 +299,4 @@ Result<CompletionResult> CodeCompleter::Complete(const CompletionRequest& reques
   return result;
 }
 
-}  // namespace pawl::monitors
+}  // namespace pawl::completion

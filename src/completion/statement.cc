@@ -2,11 +2,11 @@
 // beginning, or before a bracket that closes what the prefix has opened. An operator at the end of
 // a line goes on; so does a "{", and its block is part of the statement. In Python a line that ends
 // with ":" opens a block, which ends with the first line that is not indented further.
-#include "plugins/monitors/statement.h"
+#include "src/completion/statement.h"
 
-namespace pawl::monitors {
+namespace pawl::completion {
 
-StatementEnd::StatementEnd(Language language, std::string_view prefix)
+StatementEnd::StatementEnd(monitors::Language language, std::string_view prefix)
     : scan_(language), language_(language) {
   scan_.Add(prefix);
   depth_ = scan_.depth();
@@ -37,7 +37,7 @@ bool StatementEnd::Indented(char c) {
 }
 
 size_t StatementEnd::Take(std::string_view bytes) {
-  const bool python = language_ == Language::kPython;
+  const bool python = language_ == monitors::Language::kPython;
   for (size_t i = 0; i < bytes.size(); ++i) {
     const char c = bytes[i];
     const bool code = scan_.in_code();
@@ -45,7 +45,7 @@ size_t StatementEnd::Take(std::string_view bytes) {
     if (code && (c == ')' || c == ']' || c == '}') && scan_.depth() <= depth_) return i;
     // A comment ends with its line too.
     if (c == '\n' && scan_.depth() <= depth_ && some_) {
-      Scan behind = scan_;
+      monitors::Scan behind = scan_;
       behind.Add(c);
       if (behind.in_code()) {
         if (python && last_ == ':') block_ = true;
@@ -64,4 +64,4 @@ size_t StatementEnd::Take(std::string_view bytes) {
   return std::string_view::npos;
 }
 
-}  // namespace pawl::monitors
+}  // namespace pawl::completion

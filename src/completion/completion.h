@@ -7,8 +7,8 @@
 //
 // Whoever has a decode loop of its own takes the parts: a CompletionPlanner makes the prompt's
 // texts and the constraint, a CompletionOutput cuts what comes.
-#ifndef PAWL_PLUGINS_MONITORS_COMPLETE_H_
-#define PAWL_PLUGINS_MONITORS_COMPLETE_H_
+#ifndef PAWL_SRC_COMPLETION_COMPLETION_H_
+#define PAWL_SRC_COMPLETION_COMPLETION_H_
 
 #include <atomic>
 #include <memory>
@@ -22,23 +22,24 @@
 #include "pawl/generation.h"
 #include "pawl/result.h"
 #include "pawl/vocabulary.h"
-#include "plugins/monitors/constraint.h"
 #include "plugins/monitors/monitor.h"
-#include "plugins/monitors/statement.h"
+#include "src/completion/monitor_constraint.h"
+#include "src/completion/statement.h"
 #include "src/decode/draft/drafter.h"
 #include "src/decode/session.h"
 #include "src/engine/prompt.h"
 #include "src/model/model.h"
 #include "src/text/tokenizer.h"
 
-namespace pawl::monitors {
+namespace pawl::completion {
 
 struct CompletionRequest {
   std::string prefix;
   std::string suffix;
-  std::optional<Language> language;   // nullopt: no monitors, and the output ends with its line
+  std::optional<monitors::Language>
+      language;                       // nullopt: no monitors, and the output ends with its line
   std::string repo;                   // the folder that the file belongs to
-  std::string cache;                  // MonitorOptions::cache
+  std::string cache;                  // monitors::MonitorOptions::cache
   std::string file;                   // its name, for a language server; may be empty
   std::vector<std::string> monitors;  // by name; empty: all
   bool use_monitors = true;
@@ -76,7 +77,7 @@ class CompletionPlanner {
  public:
   // `server`: a language server that is asked too (lsp/server.h).
   explicit CompletionPlanner(std::shared_ptr<const Vocabulary> vocabulary,
-                             std::shared_ptr<LspServer> server = nullptr);
+                             std::shared_ptr<monitors::LspServer> server = nullptr);
   // Errors: kInvalid, place "monitors".
   Result<CompletionPlan> Plan(const CompletionRequest& request);
 
@@ -87,7 +88,7 @@ class CompletionPlanner {
     std::shared_ptr<MonitorHost> host;
   };
   const std::shared_ptr<const Vocabulary> vocabulary_;
-  const std::shared_ptr<LspServer> server_;
+  const std::shared_ptr<monitors::LspServer> server_;
   std::mutex mutex_;
   std::vector<Kept> kept_;  // least recently used first
 };
@@ -139,7 +140,7 @@ class CodeCompleter {
   // All must outlive it. `layout`: of the model's folder. `drafter`: may be nullptr.
   CodeCompleter(Model& model, std::shared_ptr<const Tokenizer> tokenizer,
                 std::shared_ptr<const Vocabulary> vocabulary, PromptTemplate layout,
-                std::shared_ptr<LspServer> server = nullptr,
+                std::shared_ptr<monitors::LspServer> server = nullptr,
                 std::shared_ptr<Drafter> drafter = nullptr);
   // Errors: kInvalid (sampling parameters, monitors, prompt), kLimit (the context), and what the
   // model reports.
@@ -155,6 +156,6 @@ class CodeCompleter {
   Session session_;
 };
 
-}  // namespace pawl::monitors
+}  // namespace pawl::completion
 
-#endif  // PAWL_PLUGINS_MONITORS_COMPLETE_H_
+#endif  // PAWL_SRC_COMPLETION_COMPLETION_H_

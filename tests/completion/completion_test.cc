@@ -1,6 +1,6 @@
 // Completion under monitors, with a model whose logits are a hash of what it has read: it writes
 // nonsense, so that what comes out is right because of the monitors alone.
-#include "plugins/monitors/complete.h"
+#include "src/completion/completion.h"
 
 #include <gtest/gtest.h>
 
@@ -15,7 +15,8 @@
 #include "tests/monitors/monitors_test_util.h"
 #include "tests/source_dir.h"
 
-namespace pawl::monitors {
+namespace pawl::completion {
+using namespace monitors;  // NOLINT(google-build-using-namespace)
 namespace {
 
 class HashModel : public Model {
@@ -220,4 +221,4 @@ TEST(FimTest, PromptsAreReadBack) {
 }
 
 }  // namespace
-}  // namespace pawl::monitors
+}  // namespace pawl::completion

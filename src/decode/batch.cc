@@ -526,8 +526,17 @@ void BatchEngine::MakeRows(std::span<Share> shares, bool draws) {
 Status BatchEngine::RunRows(bool draws, double& seconds) {
   CountStep();
   Timer timer(seconds);
-  if (!draws) return model_.Forward(rows_, logits_);
-  return model_.ForwardAndSample(rows_, requests_, tokens_, [this] { FollowLate(); });
+  ModelCall call;
+  call.rows = rows_;
+  if (draws) {
+    call.draws = true;
+    call.requests = requests_;
+    call.tokens = tokens_;
+    call.late = [this] { FollowLate(); };
+  } else {
+    call.logits = logits_;
+  }
+  return model_.Run(call);
 }
 
 void BatchEngine::Forget(std::span<const Share> shares) {

@@ -28,10 +28,10 @@ class ThrowingModel : public PagedModel {
   std::function<bool(int call, std::span<const Row> rows)> throws;
   bool afterwards = false;
 
-  Status Forward(std::span<const Row> rows, std::span<float> logits) override {
-    const bool now = throws && throws(++call_, rows);
+  Status Run(const ModelCall& call) override {
+    const bool now = throws && throws(++call_, call.rows);
     if (now && !afterwards) throw std::bad_alloc();
-    Status status = PagedModel::Forward(rows, logits);
+    Status status = PagedModel::Run(call);
     if (now) throw std::bad_alloc();
     return status;
   }

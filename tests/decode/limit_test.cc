@@ -33,7 +33,9 @@ class LikesA : public Model {
   Result<SequenceId> NewSequence(int) override { return next_++; }
   void FreeSequence(SequenceId) override {}
   void Truncate(SequenceId, int) override {}
-  Status Forward(std::span<const Row> rows, std::span<float> logits) override {
+  Status Run(const ModelCall& call) override {
+    const std::span<const Row> rows = call.rows;
+    const std::span<float> logits = call.logits;
     for (const Row& row : rows) {
       if (row.output < 0) continue;
       const auto begin = logits.begin() + row.output * 5;

@@ -188,7 +188,9 @@ TEST(LossyDraftsTest, ThresholdsAreChecked) {
 // Logits that differ from place to place.
 class WanderingModel : public SixteenModel {
  public:
-  Status Forward(std::span<const Row> rows, std::span<float> logits) override {
+  Status Run(const ModelCall& call) override {
+    const std::span<const Row> rows = call.rows;
+    const std::span<float> logits = call.logits;
     for (const Row& row : rows) {
       uint64_t x = static_cast<uint64_t>(row.position) * 0x9e3779b97f4a7c15u + 77u + seed_;
       for (size_t v = 0; v < 16 && row.output >= 0; ++v) {

@@ -49,7 +49,9 @@ class PagedModel : public Model {
   }
   std::span<const int32_t> bad_rows() const override { return bad_; }
 
-  Status Forward(std::span<const Row> rows, std::span<float> logits) override {
+  Status Run(const ModelCall& call) override {
+    const std::span<const Row> rows = call.rows;
+    const std::span<float> logits = call.logits;
     bad_.clear();
     ++calls;
     most_rows = std::max(most_rows, static_cast<int>(rows.size()));
@@ -204,11 +206,15 @@ class DrawingModel : public PagedModel {
  public:
   explicit DrawingModel(int32_t pages = 1000) : PagedModel(pages) {}
   bool samples() const override { return true; }
-  Status ForwardAndSample(std::span<const Row> rows, std::span<const SampleRequest> requests,
-                          std::span<TokenId> tokens, const std::function<void()>& late) override {
+  Status Run(const ModelCall& call) override {
+    if (!call.draws) return PagedModel::Run(call);
+    const std::span<const SampleRequest> requests = call.requests;
     std::vector<float> logits(requests.size() * kTokens);
-    if (Status status = Forward(rows, logits); !status.ok()) return status;
-    late();
+    ModelCall forward;
+    forward.rows = call.rows;
+    forward.logits = logits;
+    if (Status status = PagedModel::Run(forward); !status.ok()) return status;
+    call.late();
     for (size_t i = 0; i < requests.size(); ++i) {
       const SampleRequest& request = requests[i];
       if (request.unwanted) continue;
@@ -218,7 +224,7 @@ class DrawingModel : public PagedModel {
       const Result<TokenId> token = sampler.Sample(std::span(logits).subspan(i * kTokens, known),
                                                    request.mask.get(), request.position, {});
       if (!token.ok()) return token.error();
-      tokens[i] = *token;
+      call.tokens[i] = *token;
     }
     return {};
   }

@@ -43,7 +43,9 @@ class HashModel : public Model {
     ASSERT_LE(static_cast<size_t>(length), tokens.size());
     tokens.resize(static_cast<size_t>(length));
   }
-  Status Forward(std::span<const Row> rows, std::span<float> logits) override {
+  Status Run(const ModelCall& call) override {
+    const std::span<const Row> rows = call.rows;
+    const std::span<float> logits = call.logits;
     ++forward_calls;
     for (const Row& row : rows) {
       Sequence& sequence = sequences_.at(row.sequence);

@@ -23,7 +23,9 @@ class SixteenModel : public Model {
   Result<SequenceId> NewSequence(int) override { return 0; }
   void FreeSequence(SequenceId) override {}
   void Truncate(SequenceId, int) override {}
-  Status Forward(std::span<const Row> rows, std::span<float> logits) override {
+  Status Run(const ModelCall& call) override {
+    const std::span<const Row> rows = call.rows;
+    const std::span<float> logits = call.logits;
     for (const Row& row : rows) {
       for (size_t v = 0; v < 16 && row.output >= 0; ++v) {
         logits[static_cast<size_t>(row.output) * 16 + v] = Logit(v);

@@ -29,7 +29,9 @@ class PositionModel : public Model {
   Result<SequenceId> NewSequence(int) override { return 0; }
   void FreeSequence(SequenceId) override {}
   void Truncate(SequenceId, int) override {}
-  Status Forward(std::span<const Row> rows, std::span<float> logits) override {
+  Status Run(const ModelCall& call) override {
+    const std::span<const Row> rows = call.rows;
+    const std::span<float> logits = call.logits;
     for (const Row& row : rows) {
       if (row.output < 0) continue;
       all_wanted = all_wanted && row.allowed.empty();

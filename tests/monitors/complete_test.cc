@@ -31,7 +31,9 @@ class HashModel : public Model {
   }
   void FreeSequence(SequenceId) override {}
   void Truncate(SequenceId, int length) override { history_.resize(static_cast<size_t>(length)); }
-  Status Forward(std::span<const Row> rows, std::span<float> logits) override {
+  Status Run(const ModelCall& call) override {
+    const std::span<const Row> rows = call.rows;
+    const std::span<float> logits = call.logits;
     history_.resize(static_cast<size_t>(rows[0].position));
     for (const Row& row : rows) history_.push_back(row.token);
     uint64_t hash = seed_;

@@ -56,7 +56,9 @@ class ToyModel : public Model {
     return {kPagePositions, sequences.pool().pages(), sequences.pool().available(), 1};
   }
 
-  Status Forward(std::span<const Row> rows, std::span<float> logits) override {
+  Status Run(const ModelCall& call) override {
+    const std::span<const Row> rows = call.rows;
+    const std::span<float> logits = call.logits;
     const PlanLimits limits = {kToyTokens, static_cast<int64_t>(logits.size())};
     if (Status status = sequences.Plan(rows, limits, plan_); !status.ok()) return status;
     for (const SlotCopy& copy : plan_.copies) {

@@ -49,6 +49,7 @@ size_t GrammarImpl::Run(Machine::Key& key, std::string_view bytes) const {
   {
     const MachineUse use(*lock_);
     if (use.broken()) return 0;
+    const GrowthWatch watch = Watch();
     for (; i < bytes.size(); ++i) {
       const Machine::Key next = machine_->Step(key, static_cast<uint8_t>(bytes[i]));
       if (next == Machine::kDead) break;
@@ -64,6 +65,7 @@ std::vector<Machine::Key> GrammarImpl::Path(Machine::Key key, std::string_view b
   std::vector<Machine::Key> path;
   const MachineUse use(*lock_);
   if (use.broken()) return path;
+  const GrowthWatch watch = Watch();
   for (const char byte : bytes) {
     key = machine_->Step(key, static_cast<uint8_t>(byte));
     if (key == Machine::kDead) break;
@@ -79,6 +81,7 @@ Machine::Key GrammarImpl::RunToken(Machine::Key key, TokenId token) const {
   {
     const MachineUse use(*lock_);
     if (use.broken()) return Machine::kDead;
+    const GrowthWatch watch = Watch();
     key = machine_->AtToken(key, *vocabulary_);
     if (!vocabulary_->is_special(token) && !bytes.empty()) {
       after = key;
@@ -127,6 +130,7 @@ bool GrammarImpl::MakeMasks(std::span<const Machine::Key> keys,
       }
       making.keys = keys;
     }
+    const GrowthWatch watch = Watch();
     for (const size_t i : making.list) {
       if (!broken) made_ = {made_.count + 1, builder_.Build(keys[i], words[i])};
     }
@@ -161,6 +165,7 @@ std::string GrammarImpl::Forced(Machine::Key key, size_t limit) const {
   const MachineUse use(*lock_);
   std::string out;
   if (use.broken()) return out;
+  const GrowthWatch watch = Watch();
   key = machine_->AtToken(key, *vocabulary_);
   while (out.size() < limit && !machine_->Accepting(key) && !machine_->TakesTokens(key)) {
     Machine::Key only = Machine::kDead;
@@ -198,6 +203,7 @@ Result<std::vector<Capture>> GrammarImpl::FindCaptures(std::span<const OutputPie
   }
   const MachineUse use(*lock_);
   if (use.broken()) return Error{ErrorCode::kInternal, "the grammar was given up meanwhile", ""};
+  const GrowthWatch watch = Watch();
   if (machine_->Accepting(key)) return machine_->FindCaptures(output, *vocabulary_);
   const auto rest = machine_->Completion(key);
   if (!rest) {
@@ -258,15 +264,22 @@ GrammarImpl::MakingGuard::~MakingGuard() {
 }
 
 void GrammarImpl::Measure() const {
-  int64_t bytes;
-  {
-    const MachineUse use(*lock_);
-    if (use.broken()) return;
-    bytes = static_cast<int64_t>(sizeof(GrammarImpl) + machine_->MemoryBytes() + builder_.bytes() +
-                                 known_.bytes());
-    hinted_ = booked_ = machine_->GrowthHint();
-    step_ = std::max(kLeastStep, static_cast<size_t>(bytes) / 8);
-  }
+  const MachineUse use(*lock_);
+  MeasureHeld(use);
+}
+
+// A question may hold the lock for long; reports do not wait for its end.
+void GrammarImpl::MeasureIfFree() const {
+  const MachineUse use(*lock_, std::try_to_lock);
+  if (use.held()) MeasureHeld(use);
+}
+
+void GrammarImpl::MeasureHeld(const MachineUse& use) const {
+  if (use.broken()) return;
+  auto bytes = static_cast<int64_t>(sizeof(GrammarImpl) + machine_->MemoryBytes() +
+                                    builder_.bytes() + known_.bytes());
+  hinted_ = booked_ = machine_->GrowthHint();
+  step_ = std::max(kLeastStep, static_cast<size_t>(bytes) / 8);
   const std::lock_guard lock(closings_mutex_);
   bytes += static_cast<int64_t>(closing_bytes_);
   shared_->budget->Add(bytes - bytes_.exchange(bytes));

@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "grammar/growth_watch.h"
 #include "grammar/known_answers.h"
 #include "grammar/machine.h"
 #include "grammar/machine_lock.h"
@@ -56,6 +57,7 @@ class GrammarImpl : public GrammarUse {
     {
       const MachineUse use(*lock_);
       if (use.broken()) return {};
+      const GrowthWatch watch = Watch();
       answer = ask();
       grew = Grew();
     }
@@ -147,6 +149,8 @@ class GrammarImpl : public GrammarUse {
   size_t least_bytes() const { return least_bytes_.load(std::memory_order_relaxed); }
   int64_t users() const { return users_.load(std::memory_order_relaxed); }
   void Measure() const;
+  // The same, unless a question runs: then what was booked before stands.
+  void MeasureIfFree() const;
   void ForgetMasks() const;
   // Nobody starts here any more.
   void Retire() const;
@@ -169,6 +173,11 @@ class GrammarImpl : public GrammarUse {
     return hint >= booked_ + kBookStep && Book(hint);
   }
   bool Book(size_t hint) const;
+  // With the lock, while the machine is asked.
+  GrowthWatch Watch() const {
+    return {*machine_, booked_ + GrowthWatch::MostOf(shared_->budget->limit())};
+  }
+  void MeasureHeld(const MachineUse& use) const;
   bool GrewSometimes() const { return (++steps_ & 63) == 0 && Grew(); }
   // With shared_->publish held:
   void Forget() const;

@@ -113,10 +113,18 @@ void GrammarKeeper::LetGo() {
   impl->Retire();
 }
 
+void GrammarKeeper::LetGoLost() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (current_ == nullptr || !current_->lost()) return;
+  }
+  LetGo();
+}
+
 void GrammarKeeper::Measure() {
   const GrammarImpl* const impl = Known();
   if (impl == nullptr) return;
-  impl->Measure();
+  impl->MeasureIfFree();
   impl->Leave();
 }
 

@@ -60,7 +60,10 @@ class GrammarKeeper : public std::enable_shared_from_this<GrammarKeeper> {
   // No state is in use, and there is a machine to let go.
   bool Idle() const;
   void LetGo();
+  // The same where an exception has broken the machine: what it holds is of no use any more.
+  void LetGoLost();
   uint64_t used() const { return used_.load(std::memory_order_relaxed); }
+  // What is asked something at this moment is not measured.
   void Measure();
 
  private:

@@ -86,7 +86,9 @@ void MemoryBudget::FreeUnused() {
   {
     const std::lock_guard settling(settling_);
     const uint64_t before = std::exchange(unused_since_, Tick());
-    LetGoIdle(Keepers(), before);
+    const std::vector<std::shared_ptr<GrammarKeeper>> keepers = Keepers();
+    for (const auto& keeper : keepers) keeper->LetGoLost();
+    LetGoIdle(keepers, before);
   }
   HandBack();
 }

@@ -41,7 +41,8 @@ class MemoryBudget {
   }
   void Settle();
   // Frees grammars without states that were not used since the previous call, while more than the
-  // limit is kept. Settle happens when a grammar grows; this is for a process that is idle.
+  // limit is kept, and machines that an exception has broken. Settle happens when a grammar grows;
+  // this is for a process that is idle.
   void FreeUnused();
   // A grammar that began anew is gone, now that no state holds it.
   void Freed(int64_t bytes) {
@@ -50,7 +51,7 @@ class MemoryBudget {
   }
   // Hands what was freed to the system, if it is much.
   void HandBack();
-  // What is kept, measured now.
+  // What is kept, measured now; of grammars that are asked something now, as booked before.
   size_t Measure();
   // Counts up: the order in which grammars were used.
   uint64_t Tick() { return ticks_.fetch_add(1, std::memory_order_relaxed); }

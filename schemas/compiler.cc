@@ -10,6 +10,7 @@
 #include "grammar/cfg/cfg_machine.h"
 #include "grammar/grammar_access.h"
 #include "grammar/grammar_keeper.h"
+#include "grammar/growth_watch.h"
 #include "grammar/languages/ebnf.h"
 #include "grammar/languages/gbnf.h"
 #include "grammar/languages/lark.h"
@@ -25,6 +26,7 @@
 #include "schemas/read/schema_reader.h"
 #include "schemas/tag/structural_tag.h"
 #include "src/base/failure.h"
+#include "src/base/stop_scope.h"
 #include "src/base/utf8.h"
 
 namespace pawl {
@@ -96,10 +98,11 @@ struct Formats : FormatCache {
 struct Context {
   std::shared_ptr<const Vocabulary> vocabulary;
   std::shared_ptr<schema::Witnesses> witnesses;
+  size_t most_bytes = 0;           // that checking may find of a schema; see GrowthWatch
   std::shared_ptr<StopFlag> stop;  // nullptr: nobody stops it
   bool stopped() const { return stop != nullptr && stop->stopped(); }
   // For making the machine again.
-  Context Unstopped() const { return {vocabulary, witnesses, nullptr}; }
+  Context Unstopped() const { return {vocabulary, witnesses, most_bytes, nullptr}; }
 };
 
 Error StoppedError() { return {ErrorCode::kLimit, "compiling was stopped", ""}; }
@@ -126,6 +129,7 @@ MachineResult SchemaMachineOf(std::string_view text, const JsonSchemaOptions& op
   kept.resolve_document = nullptr;  // the caller's; nothing asks it from here on
   auto machine = std::make_shared<schema::SchemaMachine>(std::move(read->table), kept,
                                                          &schema::MakeSchemaMasks);
+  const GrowthWatch watch(*machine, machine->GrowthHint() + context.most_bytes);
   if (Status status = machine->CheckSatisfiable(); !status.ok()) return status.error();
   for (std::string& note : read->notes) machine->AddNote(std::move(note));
   return std::shared_ptr<Machine>(std::move(machine));
@@ -248,7 +252,15 @@ template <typename Options, typename Make>
 Result<Grammar> KeepRead(std::string_view text, const Options& options, const Context& context,
                          const std::shared_ptr<MemoryBudget>& budget, Make make) {
   const auto documents = std::make_shared<Documents>();
-  auto machine = make(text, Recording(options, documents), context);
+  auto machine = [&]() -> MachineResult {
+    const StopScope scope(context.stop.get());
+    try {
+      return make(text, Recording(options, documents), context);
+    } catch (const Stopped&) {
+      if (!context.stopped()) throw;  // the scope around this one
+      return StoppedError();
+    }
+  }();
   return Keep(
       std::move(machine), context.vocabulary, budget, text.size() + BytesOf(*documents),
       [source = std::string(text), kept = Replaying(options, documents),
@@ -262,7 +274,7 @@ Result<Grammar> WithinMemory(const Compile& compile) {
   try {
     return compile();
   } catch (const std::bad_alloc&) {
-    return OutOfMemory();
+    return CurrentFailure();
   }
 }
 
@@ -303,7 +315,9 @@ Result<Grammar> Compiler::CompileJsonSchema(std::string_view text, const JsonSch
   return Kept(
       cache_.get(), "json_schema", text, all,
       [&] {
-        return KeepRead(text, options, {vocabulary_, witnesses_, stop}, budget_, &SchemaMachineOf);
+        return KeepRead(text, options,
+                        {vocabulary_, witnesses_, GrowthWatch::MostOf(budget_->limit()), stop},
+                        budget_, &SchemaMachineOf);
       },
       stop);
 }
@@ -323,7 +337,9 @@ Result<Grammar> Compiler::CompileGrammar(std::string_view text, GrammarLanguage 
   return Kept(
       cache_.get(), "grammar " + std::to_string(static_cast<int>(language)), text, options,
       [&] {
-        return KeepRead(text, options, {vocabulary_, witnesses_, stop}, budget_, read);
+        return KeepRead(text, options,
+                        {vocabulary_, witnesses_, GrowthWatch::MostOf(budget_->limit()), stop},
+                        budget_, read);
       },
       stop);
 }
@@ -334,8 +350,9 @@ Result<Grammar> Compiler::CompileStructuralTag(std::string_view json_text,
   return Kept(
       cache_.get(), "structural_tag", json_text, options,
       [&] {
-        return KeepRead(json_text, options, {vocabulary_, witnesses_, stop}, budget_,
-                        &TagMachineOf);
+        return KeepRead(json_text, options,
+                        {vocabulary_, witnesses_, GrowthWatch::MostOf(budget_->limit()), stop},
+                        budget_, &TagMachineOf);
       },
       stop);
 }

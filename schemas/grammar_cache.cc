@@ -6,11 +6,14 @@
 #include <chrono>
 
 #include "schemas/read/option_fields.h"
+#include "src/base/stop_scope.h"
 
 namespace pawl {
 namespace {
 
 constexpr size_t kKeptBytes = 4 << 10;  // of a grammar that has freed its machine, without its text
+// Between two looks at the stop flag, for threads that wait for another thread's compilation.
+constexpr std::chrono::milliseconds kStopInterval{20};
 
 }  // namespace
 
@@ -49,7 +52,8 @@ Result<Grammar> GrammarCache::Get(const std::string& key,
       }
       if (stopped()) return Error{ErrorCode::kLimit, "compiling was stopped", ""};
       if (compiling_.insert(key).second) break;
-      compiled_.wait(lock);
+      // Nothing wakes this thread when its client goes.
+      if (compiled_.wait_for(lock, kStopInterval) == std::cv_status::timeout) StopScope::Check();
     }
     ++stats_.misses;
   }
@@ -65,11 +69,22 @@ Result<Grammar> GrammarCache::Get(const std::string& key,
     }
   } const scope{*this, key};
   const auto begin = std::chrono::steady_clock::now();
-  Result<Grammar> grammar = compile();
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+  const auto count = [&](bool was_stopped) {
+    stats_.compile_seconds +=
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    stats_.stopped += was_stopped ? 1 : 0;
+  };
+  Result<Grammar> grammar = [&] {
+    try {
+      return compile();
+    } catch (const Stopped&) {
+      const std::lock_guard lock(mutex_);
+      count(true);
+      throw;
+    }
+  }();
   const std::lock_guard lock(mutex_);
-  stats_.compile_seconds += seconds.count();
-  if (!grammar.ok() && stopped()) ++stats_.stopped;
+  count(!grammar.ok() && stopped());
   if (grammar.ok()) Keep(key, *grammar);
   return grammar;
 }

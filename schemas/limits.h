@@ -165,6 +165,8 @@ inline constexpr int64_t kListingSteps = 20'000, kListingStepsOfAll = 1'000'000;
 // arrays and objects, and of items one behind the other).
 inline constexpr int64_t kTryingSteps = 2'000, kTryingStepsOfAll = 200'000, kTriedConditions = 8;
 inline constexpr int kTryingDepth = 200;
+// Lists of spare keys that are kept for the same demands. Switch.
+inline constexpr size_t kSpareLists = 4;
 // Keys that the same conditions are true of are one kind: states that are looked at to find the
 // kinds, kinds, keys of one that has an end, some of one without, and steps to list them.
 inline constexpr size_t kKeyStates = 200, kKeyKinds = 16;

@@ -17,6 +17,7 @@
 #include <unordered_map>
 
 #include "src/base/sorted.h"
+#include "src/base/stop_scope.h"
 
 namespace pawl {
 namespace {
@@ -233,6 +234,7 @@ class Builder {
       if (leaves[id] || (expr.kind == Kind::kRepeat && expr.min == 0)) set(id);
     }
     for (size_t i = 0; i < queue.size(); ++i) {
+      StopScope::Step();
       for (const uint32_t user : depends_.users(queue[i])) {
         if (missing[user] > 0 && --missing[user] == 0) set(user);
       }
@@ -271,6 +273,7 @@ class Builder {
     }
     if (captures_) return;
     for (size_t i = 0; i < queue.size() && arena.work() < work_end; ++i) {
+      StopScope::Step();
       for (const uint32_t user : depends_.users(queue[i])) {
         if (folded_[user] != kNotFolded || --missing[user] > 0) continue;
         if (depends_.is_rule(user)) {
@@ -334,6 +337,7 @@ class Builder {
     seen[queue[0]] = true;
     std::vector<ReId> regexes;
     for (size_t i = 0; i < queue.size(); ++i) {
+      StopScope::Step();
       const uint32_t thing = queue[i];
       const auto visit = [&](uint32_t other) {
         if (productive_[other] && !seen[other]) {
@@ -367,6 +371,7 @@ class Builder {
     for (auto& automaton : automata_) program_.machines.push_back(automaton);
     size_t number = 0;
     for (CfgProgram::Terminal& terminal : program_.terminals) {
+      StopScope::Steps(256);
       Machine& of = *program_.machines[terminal.source];
       terminal.start = terminal.source == 0 ? machine->StartOf(number++) : of.Start();
       for (int byte = 0; byte < 256; ++byte) {
@@ -423,6 +428,7 @@ class Builder {
       }
     }
     while (!queue.empty()) {
+      StopScope::Step();
       const auto [length, thing] = queue.top();
       queue.pop();
       if (done[thing]) continue;
@@ -491,6 +497,7 @@ class Builder {
     AddNode({.op = Op::kAccept, .shortest = 0});
     program_.root = RoutineOf(depends_.of_rule(ir_.root()));
     while (!pending_.empty()) {
+      StopScope::Step();
       const uint32_t thing = pending_.back();
       pending_.pop_back();
       const ExprId body =

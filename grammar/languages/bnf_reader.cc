@@ -8,6 +8,7 @@
 #include "grammar/languages/bnf_reader.h"
 
 #include "grammar/languages/language_hint.h"
+#include "src/base/stop_scope.h"
 #include "src/base/utf8.h"
 
 namespace pawl {
@@ -124,6 +125,7 @@ GrammarIr::ExprId BnfReader::ReadSequence(bool nested) {
 }
 
 GrammarIr::ExprId BnfReader::ReadElement(bool nested) {
+  StopScope::Step();
   const char c = Peek();
   if (c == '"') return ir_.Regex(arena().Literal(ReadString()));
   if (c == '[') return ReadClass();

@@ -52,6 +52,10 @@ class BnfReader {
     std::vector<MacroValue> positional = {};
     std::vector<std::pair<std::string, MacroValue>> named = {};
   };
+  struct Tag {
+    std::u32string text;
+    RuleId rule;
+  };
   struct NamedRule {
     RuleId rule;
     size_t first_use;
@@ -128,7 +132,10 @@ class BnfReader {
   ExprId RegexMacro(const MacroArguments& arguments, size_t at);
   ExprId SubstringMacro(const MacroArguments& arguments, size_t at);
   ExprId TokenMacro(const MacroArguments& arguments, size_t at, bool complement);
-  ExprId TagDispatchMacro(const MacroArguments& arguments, size_t at);
+  ExprId TagDispatchMacro(const MacroArguments& arguments, size_t at);  // tag_dispatch.cc
+  // `stops`: the tags and what is excluded.
+  bool ReadTags(const MacroArguments& arguments, const MacroValue* excludes, std::vector<Tag>& tags,
+                std::vector<std::u32string>& stops);
   ExprId TokenTagDispatchMacro(const MacroArguments& arguments, size_t at);
   bool ReadTokenId(const MacroValue& value, std::vector<TokenId>& ids);
 

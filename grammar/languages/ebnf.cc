@@ -4,11 +4,7 @@
 // one too. max_chars=N: a text that has no proper prefix of N characters or more that is one too,
 // so that a rule ends at N or, where it cannot, as soon as it can.
 //
-// TagDispatch is free text with places in which a rule takes over. With D = "some tag or excluded
-// text ends here", free text is what never has D, and the way to tag t is a text that ends with t
-// and has D at its end only. Both are regular, so a dispatch is
-//     (way(t) rule(t) | way(u) rule(u) | ...)* free
-// TokenTagDispatch is the same with tokens for characters.
+// TagDispatch stands in tag_dispatch.cc. TokenTagDispatch is the same with tokens for characters.
 #include "grammar/languages/ebnf.h"
 
 #include <cstdlib>
@@ -337,78 +333,6 @@ GrammarIr::ExprId BnfReader::TokenMacro(const MacroArguments& arguments, size_t 
   }
   if (failed()) return GrammarIr::kNever;
   return ir_.Tokens(SetOf(std::move(ids), complement, PlaceOf(at)));
-}
-
-GrammarIr::ExprId BnfReader::TagDispatchMacro(const MacroArguments& arguments, size_t at) {
-  if (!CheckNames(arguments, "TagDispatch", {"loop_after_dispatch", "excludes"}))
-    return GrammarIr::kNever;
-  const MacroValue* loop =
-      Named(arguments, "loop_after_dispatch", MacroValue::Kind::kBoolean, "true or false");
-  const MacroValue* excludes = Named(arguments, "excludes", MacroValue::Kind::kTuple, "a tuple");
-  struct Tag {
-    std::u32string text;
-    RuleId rule;
-  };
-  std::vector<Tag> tags;
-  std::vector<std::u32string> stops;
-  for (const MacroValue& pair : arguments.positional) {
-    if (pair.kind == MacroValue::Kind::kTuple && !pair.elements.empty() &&
-        pair.elements[0].kind == MacroValue::Kind::kString && pair.elements[0].text.empty()) {
-      return Fail(ErrorCode::kInvalid, pair.elements[0].at, "expected a tag that is not empty");
-    }
-    if (pair.kind != MacroValue::Kind::kTuple || pair.elements.size() != 2 ||
-        pair.elements[0].kind != MacroValue::Kind::kString ||
-        pair.elements[1].kind != MacroValue::Kind::kName) {
-      return Fail(ErrorCode::kInvalid, pair.at, "expected a pair (\"tag\", rule)");
-    }
-    tags.push_back({DecodeCodepoints(pair.elements[0].text),
-                    RuleNamed(pair.elements[1].text, pair.elements[1].at)});
-    stops.push_back(tags.back().text);
-  }
-  if (excludes != nullptr) {
-    for (const MacroValue& value : excludes->elements) {
-      if (value.kind != MacroValue::Kind::kString || value.text.empty()) {
-        return Fail(ErrorCode::kInvalid, value.at,
-                    "expected a text to exclude, a string that is not empty");
-      }
-      const std::u32string text = DecodeCodepoints(value.text);
-      for (const Tag& tag : tags) {
-        if (tag.text.starts_with(text))
-          return Fail(ErrorCode::kInvalid, value.at, "a tag begins with this excluded text");
-      }
-      stops.push_back(text);
-    }
-  }
-  if (failed()) return GrammarIr::kNever;
-  const ReId any = RegexArena::kAnything;
-  const auto stop = Fold([&] {
-    std::vector<ReId> literals;
-    for (const std::u32string& text : stops) literals.push_back(arena().Literal(text));
-    return arena().Or(literals);
-  });
-  std::optional<ExprId> free;
-  if (stop.has_value()) {
-    const ReId d = ir_.expr(*stop).kind == GrammarIr::Kind::kRegex
-                       ? ir_.expr(*stop).index
-                       : static_cast<ReId>(RegexArena::kNothing);
-    free = Fold([&] { return arena().Not(arena().Concat({any, d, any})); });
-    std::vector<ExprId> ways;
-    for (const Tag& tag : tags) {
-      const auto way = Fold([&] {
-        const ReId early =
-            arena().Concat({any, d, arena().Repeat(RegexArena::kAnyChar, 1, std::nullopt)});
-        return arena().And(arena().Concat(any, arena().Literal(tag.text)), arena().Not(early));
-      });
-      if (!way.has_value()) break;
-      ways.push_back(ir_.Sequence({*way, ir_.Call(tag.rule)}));
-    }
-    if (free.has_value() && ways.size() == tags.size()) {
-      const ExprId dispatch = ir_.Choice(ways);
-      if (loop != nullptr && loop->number == 0) return ir_.Choice({*free, dispatch});
-      return ir_.Sequence({ir_.Repeat(dispatch, 0, GrammarIr::kUnbounded), *free});
-    }
-  }
-  return Fail(ErrorCode::kLimit, at, "too many tags for TagDispatch");
 }
 
 GrammarIr::ExprId BnfReader::TokenTagDispatchMacro(const MacroArguments& arguments, size_t at) {

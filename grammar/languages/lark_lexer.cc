@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "src/base/ascii.h"
+#include "src/base/stop_scope.h"
 #include "src/base/utf8.h"
 
 namespace pawl::lark {
@@ -25,6 +26,7 @@ class Lexer {
 
   Result<std::vector<Token>> Run() {
     while (Skip(), at_ < text_.size()) {
+      StopScope::Step();
       if (!Next()) return *error_;
     }
     Add(Word::kEnd, at_);

@@ -23,12 +23,14 @@
 
 #include "grammar/cfg/cfg_machine.h"
 #include "src/base/json.h"
+#include "src/base/stop_scope.h"
 #include "src/base/utf8.h"
 
 namespace pawl::lark {
 namespace {
 
 constexpr uint64_t kMaxSteps = 1'000'000;  // nodes lowered, beside four for each byte
+constexpr size_t kMaxValues = 100'000;     // of parameters; a rule takes about 500 bytes
 constexpr size_t kMaxTokenSets = 10'000;
 constexpr size_t kMaxBoxes = 16;
 constexpr uint64_t kRegexWork = 30'000'000;
@@ -160,8 +162,9 @@ LarkLowering::ExprId LarkLowering::CallOf(uint32_t scope, const Definition& rule
   const bool plain =
       !(rule.capture || rule.stop_capture || rule.max_tokens || rule.max_chars ||
         rule.temperature || rule.lazy || rule.stop != kNoNode || rule.suffix != kNoNode);
-  if (last || plain) return ir_.Call(RuleOf(scope, rule, parameter, last, around));
-  return Followed(scope, ir_.Call(RuleOf(scope, rule, parameter, /*last=*/true, around)), last);
+  const RuleId called = RuleOf(scope, rule, parameter, last || !plain, around);
+  if (called == kFailed) return kFailed;
+  return Followed(scope, ir_.Call(called), last || plain);
 }
 
 LarkLowering::RuleId LarkLowering::RuleOf(uint32_t scope, const Definition& definition,
@@ -171,6 +174,12 @@ LarkLowering::RuleId LarkLowering::RuleOf(uint32_t scope, const Definition& defi
   if (!fresh) return known->second;
   std::string name = state.prefix + definition.name;
   if (definition.parametric) {
+    if (++values_ > kMaxValues) {
+      return Fail(state,
+                  "rules with a parameter are called with more than " + std::to_string(kMaxValues) +
+                      " values",
+                  definition.place, ErrorCode::kLimit);
+    }
     char digits[16];
     const auto end = std::to_chars(digits, digits + sizeof digits, parameter, 16).ptr;
     name += "::0x" + std::string(digits, end);
@@ -463,6 +472,7 @@ ReId LarkLowering::Without(uint32_t scope, ReId text, LazySet beside, bool lazy)
 
 // Recursion is limited by the parser: brackets nest no deeper than its limit.
 LarkLowering::ExprId LarkLowering::Lower(const Instance& in, NodeId id, bool last, Around around) {
+  StopScope::Step();
   const ScopeState& state = scopes_[in.scope];
   const Node& node = state.source->tree.nodes[id];
   ++steps_;

@@ -138,6 +138,7 @@ class LarkLowering {
   // Rules that stand in a terminal, since max_chars makes one of the rule around them.
   std::vector<const Definition*> inline_rules_;
   uint64_t steps_ = 0, max_steps_ = 0;
+  size_t values_ = 0;  // of parameters, with which rules are called
   std::optional<Error> error_;
 };
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "src/base/stop_scope.h"
 #include "src/base/utf8.h"
 
 namespace pawl::lark {
@@ -412,6 +413,7 @@ std::optional<NodeId> LarkParser::Repeated(NodeId atom) {
 }
 
 std::optional<NodeId> LarkParser::Atom() {
+  StopScope::Step();
   const size_t place = Peek().begin;
   const bool negated = Take("~");
   std::optional<NodeId> node;

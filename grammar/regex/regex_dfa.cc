@@ -190,10 +190,18 @@ uint32_t RegexDfa::FindNext(uint32_t state, int cls) {
 
 bool RegexDfa::IsLive(uint32_t state) {
   if (states_[state].life != Life::kUnknown) return states_[state].life == Life::kLive;
-  if (undecided_ > limits_.max_undecided || work_ > limits_.max_search_work) {
+  if (undecided_ > limits_.max_undecided || work_ > limits_.max_search_work ||
+      emptiness_work_ > limits_.max_emptiness_work) {
     states_[state].life = Life::kLive;
     return true;
   }
+  const uint64_t before = work_;
+  const bool live = SearchLive(state);
+  emptiness_work_ += work_ - before;
+  return live;
+}
+
+bool RegexDfa::SearchLive(uint32_t state) {
   using Entry = std::tuple<uint32_t, int64_t, uint32_t>;  // length still needed, -age, state
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> open;
   std::unordered_map<uint32_t, uint32_t> parent;  // also what has been seen

@@ -29,6 +29,8 @@ struct RegexDfaLimits {
   uint64_t max_work = 1u << 28;
   // The same, beyond which nothing is searched for emptiness any more: what is undecided is kept.
   uint64_t max_search_work = 1u << 28;
+  // The same, of the steps of these searches alone.
+  uint64_t max_emptiness_work = 1u << 28;
   // States that one search for an accepted string may look at before it gives up.
   int emptiness_fuel = 4000;
   // States looked at by all searches that ran out of it; above this, what is undecided is kept
@@ -78,6 +80,10 @@ class RegexDfa {
     const uint32_t next = RawNext(state, cls);
     return states_[next].life == Life::kDead ? kDead : next;
   }
+  // Some accepted string can follow, or a search for one would take too long; see Next.
+  bool Lives(uint32_t state) { return IsLive(state); }
+  // The same without a search: whether that is known.
+  bool KnownLive(uint32_t state) const { return states_[state].life == Life::kLive; }
   // States that all searches without an answer looked at.
   int64_t undecided() const { return undecided_; }
   bool Accepting(uint32_t state) const { return arena_->Nullable(states_[state].term); }
@@ -131,6 +137,7 @@ class RegexDfa {
   uint32_t FindNext(uint32_t state, int cls);
   uint32_t RawNext(uint32_t state, int cls);
   bool IsLive(uint32_t state);
+  bool SearchLive(uint32_t state);
   void FindClasses();
 
   std::shared_ptr<RegexArena> arena_;
@@ -144,7 +151,7 @@ class RegexDfa {
   std::vector<State> states_;
   std::vector<uint32_t> cells_;
   std::unordered_map<ReId, uint32_t> state_of_;
-  uint64_t work_ = 0;
+  uint64_t work_ = 0, emptiness_work_ = 0;
   int64_t undecided_ = 0;  // states of searches without an answer
   bool overflow_ = false;
 };

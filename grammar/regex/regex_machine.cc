@@ -23,6 +23,11 @@ constexpr size_t kExactVisits = 500, kExactVisitsEach = 16;
 constexpr size_t kVisits = 4000, kVisitsEach = 64;
 // States that searches of the DFA's may see in vain meanwhile.
 constexpr int64_t kUndecided = 1000;
+// Steps of the arena that a search for a completion may take: about a second.
+constexpr uint64_t kCompletionWork = uint64_t{1} << 24;
+// And all searches for emptiness of a machine. A conjunction of twenty patterns that each count has
+// states by the million, and each of them is searched.
+constexpr RegexDfaLimits kLimits{.max_emptiness_work = uint64_t{1} << 25};
 
 // false: no character beyond ASCII may follow. Answers at once, and only where they are all alike.
 bool LeadsBeyondAscii(RegexDfa& dfa, uint32_t state) {
@@ -39,7 +44,7 @@ RegexMachine::RegexMachine(std::shared_ptr<RegexArena> arena, ReId regex)
     : RegexMachine(std::move(arena), std::span<const ReId>(&regex, 1)) {}
 
 RegexMachine::RegexMachine(std::shared_ptr<RegexArena> arena, std::span<const ReId> regexes)
-    : dfa_(std::move(arena), regexes) {
+    : dfa_(std::move(arena), regexes, kLimits) {
   positions_.push_back({RegexDfa::kDead});
 }
 
@@ -235,12 +240,18 @@ std::optional<std::string> RegexMachine::ShortestCompletion(Key key) {
   // deepest first. Where what the parts of a conjunction need says little of what all of them
   // need, that sees every text of some length. From some point on the search therefore looks for
   // any end, by what is needed alone.
+  //
+  // Whether a state is live takes a search of its own, which marks the path that it finds. So only
+  // states that the search goes on from are asked, not all their neighbours, and of equals those on
+  // a marked path come first.
   struct Entry {
     uint64_t total, depth;
+    bool live;
     uint32_t state;
     bool operator<(const Entry& other) const {
       if (total != other.total) return total > other.total;
-      return depth != other.depth ? depth < other.depth : state > other.state;
+      if (depth != other.depth) return depth < other.depth;
+      return live != other.live ? other.live : state > other.state;
     }
   };
   std::unordered_map<uint32_t, std::pair<uint32_t, int>> from = {{p.state, {p.state, -1}}};
@@ -250,20 +261,27 @@ std::optional<std::string> RegexMachine::ShortestCompletion(Key key) {
   const auto push = [&](uint64_t depth, uint32_t state) {
     const uint64_t needed = dfa_.MinLength(state);
     if (depth + needed <= kMaxCompletion)
-      queue.push({exact ? depth + needed : needed, depth, state});
+      queue.push({exact ? depth + needed : needed, depth, dfa_.KnownLive(state), state});
   };
   push(0, p.state);
   const size_t least = dfa_.MinLength(p.state);
   const int64_t undecided = dfa_.undecided();
+  const uint64_t most_work = dfa_.arena().work() + kCompletionWork;
   for (size_t visits = 0; !queue.empty() && from.size() < kMaxSeen; ++visits) {
+    if (dfa_.arena().work() > most_work) break;
     if (visits > kVisits + kVisitsEach * least) break;
     if (exact && visits > kExactVisits + kExactVisitsEach * least) {
       exact = false;
       for (std::priority_queue<Entry> open = std::exchange(queue, {}); !open.empty(); open.pop())
         push(open.top().depth, open.top().state);
     }
-    const auto [total, depth, state] = queue.top();
+    const auto [total, depth, live, state] = queue.top();
     queue.pop();
+    // That may take as long to find out as an end: not asked for long.
+    if (!live && dfa_.undecided() <= undecided + kUndecided && !dfa_.Lives(state)) {
+      --visits;
+      continue;
+    }
     if (dfa_.Accepting(state)) {
       std::u32string path;
       for (uint32_t s = state; from.at(s).second >= 0; s = from.at(s).first) {
@@ -274,9 +292,7 @@ std::optional<std::string> RegexMachine::ShortestCompletion(Key key) {
     }
     for (int cls = 0; cls < dfa_.classes(); ++cls) {
       StopScope::Step();
-      // Whether a state is live may take as long to find out as an end: not asked for long.
-      const bool asks = dfa_.undecided() <= undecided + kUndecided;
-      const uint32_t next = asks ? dfa_.Next(state, cls) : dfa_.NextPerhapsDead(state, cls);
+      const uint32_t next = dfa_.NextPerhapsDead(state, cls);
       if (next == RegexDfa::kDead || from.contains(next)) continue;
       from.emplace(next, std::pair(state, cls));
       push(depth + 1, next);

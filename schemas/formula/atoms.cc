@@ -76,6 +76,8 @@ FormulaId SchemaTable::AddString(StringAtom atom) {
   }
   auto [it, fresh] = interned_.try_emplace(std::move(key), 0);
   if (fresh) {
+    if (!atom.literals.empty())
+      list_bytes_ += atom.literals.size() * sizeof(std::u32string) + 5 * it->first.size();
     strings_.push_back(std::move(atom));
     it->second = Add(kStringValue, strings_.size() - 1);
   }
@@ -115,6 +117,7 @@ FormulaId SchemaTable::AddList(std::vector<Decimal> values) {
   for (const Decimal& value : values) key += value.ToString() + ",";
   auto [it, fresh] = interned_.try_emplace(std::move(key), 0);
   if (fresh) {
+    list_bytes_ += values.size() * sizeof(Decimal) + it->first.size();
     numbers_.push_back({{}, std::move(values)});
     it->second = Add(kNumberValue, numbers_.size() - 1);
   }

@@ -158,7 +158,7 @@ class SchemaTable {
                      formats);
   }
   size_t GrowthHint() const {
-    return formulas.size() * 160 + atoms_.size() * 200 + regexes->GrowthHint();
+    return formulas.size() * 160 + atoms_.size() * 200 + list_bytes_ + regexes->GrowthHint();
   }
 
  private:
@@ -168,6 +168,7 @@ class SchemaTable {
   };
   FormulaId Add(Kind kind, size_t index);
   std::vector<Entry> atoms_;
+  size_t list_bytes_ = 0;  // of lists of values
   // Deques: references to atoms stay valid while the table grows.
   std::deque<StringAtom> strings_;
   std::deque<NumberAtom> numbers_;

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "schemas/number/number_set.h"
+#include "src/base/stop_scope.h"
 #include "src/base/utf8.h"
 
 namespace pawl::schema {
@@ -45,6 +46,7 @@ Result<FormulaId> EnumFormula(SchemaTable& table, const std::vector<const json::
   std::vector<std::u32string> strings;
   std::vector<Decimal> numbers;
   for (const json::Value* value : values) {
+    StopScope::Step();
     switch (value->type) {
       case json::Type::kNull:
       case json::Type::kFalse:

@@ -42,7 +42,10 @@ std::vector<AtomId> Scalars::AtomsOf(const Shape& shape) {
 
 std::shared_ptr<StringProgram> Scalars::Program(const std::vector<AtomId>& atoms) {
   auto& program = programs_[atoms];
-  if (!program) program = std::make_shared<StringProgram>(table_, atoms);
+  if (!program) {
+    program = std::make_shared<StringProgram>(table_, atoms);
+    program_bytes_ += program->MemoryBytes();
+  }
   return program;
 }
 

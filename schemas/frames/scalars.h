@@ -55,7 +55,7 @@ class Scalars {
   size_t MemoryBytes() const { return HeapBytes(merging_, programs_, strings_, numbers_); }
   // Programs and searches are few, or there are few states in each.
   size_t GrowthHint() const {
-    return programs_.size() * 2000 + strings_.size() * 600 + numbers_.size() * 2000;
+    return program_bytes_ + strings_.size() * 600 + numbers_.size() * 2000;
   }
 
  private:
@@ -89,6 +89,7 @@ class Scalars {
   AroundAccepts around_accepts_;
   Merging merging_;
   std::map<std::vector<AtomId>, std::shared_ptr<StringProgram>> programs_;
+  size_t program_bytes_ = 0;  // when they were made
   std::map<Shape, StringEntry> strings_;
   std::map<Shape, std::unique_ptr<NumberProgram>> numbers_;
   std::string options_key_;  // once it was asked for

@@ -44,6 +44,37 @@ std::optional<std::string> SchemaMachine::NewKey(Key state) {
   return NewString(state, *key, taken);
 }
 
+// The whole key at once. Byte by byte each frame would get a search of its own for the keys that
+// may come, and states for the letters of each key, which nothing asks about again: of an object
+// with thousands of keys that takes gigabytes. A key that may come may be begun as well.
+std::optional<Machine::Key> SchemaMachine::ReadKey(Key state, std::string_view piece,
+                                                   size_t& read) {
+  const Mode mode = lexemes_[LexemeOf(state)].mode;
+  const NodeId id = FrameOf(state);
+  if (TracksText(id) || frames_[nodes_[id].frame].kind != kObjectValue) return std::nullopt;
+  size_t begin = read;
+  if (mode == Mode::kAfter) {
+    if (!piece.substr(begin).starts_with(options_.item_separator)) return std::nullopt;
+    begin += options_.item_separator.size();
+  } else if (mode != Mode::kFirstKey && mode != Mode::kNextKey) {
+    return std::nullopt;
+  }
+  if (begin >= piece.size() || piece[begin] != '"') return std::nullopt;
+  size_t end = begin + 1;
+  while (end < piece.size() && piece[end] != '"') end += piece[end] == '\\' ? 2 : 1;
+  if (end >= piece.size()) return std::nullopt;
+  const auto key = json::Parse(piece.substr(begin, end + 1 - begin));
+  if (!key.ok()) return std::nullopt;
+  read = end + 1;
+  const ObjectLayout& layout = frames_.layout(frames_[nodes_[id].frame].layout);
+  StringProgram& program = *layout.program;
+  const StringProgram::StateId at = program.After(DecodeCodepoints(key->text));
+  const int rank = RankOf(layout, program, at);
+  const NameId name =
+      rank >= 0 ? layout.name_ids[static_cast<size_t>(rank)] : frames_.InternName(key->text);
+  return AfterKey(id, program, at, rank, name);
+}
+
 Machine::Key SchemaMachine::AfterPiece(Key state, const std::string& piece) {
   const Lexeme lexeme = lexemes_[LexemeOf(state)];
   size_t read = 0;
@@ -58,7 +89,12 @@ Machine::Key SchemaMachine::AfterPiece(Key state, const std::string& piece) {
     state = MakeKey(FrameOf(state),
                     InternLexeme({lexeme.mode, lexeme.search, position.state, position.part}));
   }
-  return StepText(state, std::string_view(piece).substr(read));
+  while (read < piece.size() && state != kDead) {
+    std::optional<Key> after = ReadKey(state, piece, read);
+    if (!after) after = ReadCounted(state, piece, read);
+    state = after ? *after : Step(state, static_cast<uint8_t>(piece[read++]));
+  }
+  return state;
 }
 
 std::optional<std::string> SchemaMachine::NewNumber(Key state, const std::string& shortest) {
@@ -78,19 +114,28 @@ std::optional<std::string> SchemaMachine::NewNumber(Key state, const std::string
 }
 
 // Where what is missing was counted it is not read again: each item would make a set of its own.
-Machine::Key SchemaMachine::CloseCounted(NodeId id, std::string& out) {
+SchemaMachine::Closed SchemaMachine::CloseCounted(NodeId id, Mode mode) {
   const Node node = nodes_[id];
-  if (frames_[node.frame].kind != kArrayValue || nodes_[node.parent].tracks_items) return kDead;
+  if (frames_[node.frame].kind != kArrayValue || nodes_[node.parent].tracks_items) return {};
   const auto rest = solver_.CountedText(node.frame);
-  if (!rest) return kDead;
+  if (!rest) return {};
+  const std::string comma = mode == Mode::kAfter ? "," : "";
   for (const std::string& sample : rest->samples) {
-    if (AfterPiece(MakeKey(id, Structure(Mode::kAfter)), Written("," + sample)) == kDead)
-      return kDead;
+    if (AfterPiece(MakeKey(id, Structure(mode)), Written(comma + sample)) == kDead) return {};
   }
-  const std::string text = (!rest->text.empty() ? "," : "") + rest->text + "]";
   const Key closed = EndValue(node.parent, {}, ']');
-  if (closed != kDead) out += Written(text);
-  return closed;
+  if (closed == kDead) return {};
+  return {closed, Written((rest->text.empty() ? "" : comma) + rest->text + "]")};
+}
+
+// The items of an array of which as many are written as have to be, as CloseCounted has them.
+std::optional<Machine::Key> SchemaMachine::ReadCounted(Key state, std::string_view piece,
+                                                       size_t& read) {
+  if (lexemes_[LexemeOf(state)].mode != Mode::kFirstItem) return std::nullopt;
+  const Closed closed = CloseCounted(FrameOf(state), Mode::kFirstItem);
+  if (closed.state == kDead || !piece.substr(read).starts_with(closed.text)) return std::nullopt;
+  read += closed.text.size();
+  return closed.state;
 }
 
 std::optional<std::string> SchemaMachine::RestOf(FrameId frame, Mode mode) {
@@ -136,8 +181,9 @@ std::optional<std::string> SchemaMachine::ShortestCompletion(Key state) {
           // ended.
           const Key ended = EndNumber(FrameOf(state), lexeme);
           if (ended == kDead) return std::nullopt;
-          if (const Key closed = CloseCounted(FrameOf(ended), out); closed != kDead) {
-            state = closed;
+          if (Closed closed = CloseCounted(FrameOf(ended), Mode::kAfter); closed.state != kDead) {
+            state = closed.state;
+            out += closed.text;
             continue;
           }
           piece = RestOf(nodes_[FrameOf(ended)].frame, Mode::kAfter);
@@ -158,8 +204,9 @@ std::optional<std::string> SchemaMachine::ShortestCompletion(Key state) {
       case Mode::kNextKey:
       case Mode::kAfter:
         if (lexeme.mode == Mode::kAfter) {
-          if (const Key closed = CloseCounted(FrameOf(state), out); closed != kDead) {
-            state = closed;
+          if (Closed closed = CloseCounted(FrameOf(state), Mode::kAfter); closed.state != kDead) {
+            state = closed.state;
+            out += closed.text;
             continue;
           }
         }

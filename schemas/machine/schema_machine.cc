@@ -156,6 +156,9 @@ IdSets::Id SchemaMachine::KeysApart(const Frame& frame) {
   Frame without_others = frame;
   without_others.seen = NamedKeys(frame.layout, frame.seen);
   if (without_others.seen == frame.seen) return IdSets::kEmpty;
+  // Under plain demands the number of keys forbids all other keys or none. Each number would have
+  // a search of its own, which is asked about all keys again.
+  if (frame.tracks.empty() && table_->formulas.IsConjunction(frame.must)) without_others.count = 0;
   const FrameId shape = frames_.Intern(std::move(without_others));
   const ObjectLayout& layout = frames_.layout(frame.layout);
   StringSearch& search = KeySearch(shape);

@@ -196,11 +196,18 @@ class SchemaMachine : public Machine {
   std::optional<std::string> NewKey(Key state);
   // The state after a piece of a completion, kDead where it does not fit.
   Key AfterPiece(Key state, const std::string& piece);
+  // The same after the key at piece[read], with the comma before it; nullopt where there is none.
+  std::optional<Key> ReadKey(Key state, std::string_view piece, size_t& read);
   // What is missing of a container, its bracket included; `mode`: where it stands in it.
   std::optional<std::string> RestOf(FrameId frame, Mode mode);
-  // The state after the rest of an array whose missing items were counted, which `out` gains; kDead
-  // where they were not.
-  Key CloseCounted(NodeId id, std::string& out);
+  // The rest of an array whose missing items were counted, and the state after it; kDead where they
+  // were not. `mode`: kAfter or kFirstItem.
+  struct Closed {
+    Key state = kDead;
+    std::string text = {};
+  };
+  Closed CloseCounted(NodeId id, Mode mode);
+  std::optional<Key> ReadCounted(Key state, std::string_view piece, size_t& read);
 
   std::unique_ptr<SchemaTable> table_;
   JsonSchemaOptions options_;

@@ -8,6 +8,7 @@
 #include "schemas/formula/constant.h"
 #include "schemas/limits.h"
 #include "schemas/read/reader_internal.h"
+#include "src/base/stop_scope.h"
 
 namespace pawl::schema {
 namespace {
@@ -173,6 +174,7 @@ Result<FormulaId> Reader::Schema(const Value& value, const Path& path, Stands st
   const Here here = Enter(value, around);
   const Place key = PlaceOf(value, here, stands);
   if (const auto it = read_.find(key); it != read_.end()) return it->second;
+  StopScope::Step();
   if (++schemas_ > limits::kSubschemas)
     return Fail(ErrorCode::kLimit, path,
                 "more than " + std::to_string(limits::kSubschemas) + " schemas");

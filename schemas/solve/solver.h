@@ -99,14 +99,14 @@ class Solver : private ValueSource {
   Frames& frames() { return frames_; }
 
   size_t MemoryBytes() const {
-    return HeapBytes(scalars_, values_, containers_, named_demands_, required_in_, cubes_, lists_,
-                     unique_, few_, pending_, solving_, kinds_) +
+    return HeapBytes(scalars_, values_, containers_, named_demands_, required_in_, spare_in_,
+                     cubes_, lists_, unique_, few_, pending_, solving_, kinds_) +
            classes_.size() * kClassesBytes;
   }
   size_t GrowthHint() const {
     return scalars_.GrowthHint() + values_.size() * 100 + containers_.size() * 40 +
-           pending_.size() * 40 + required_in_.size() * 64 + cubes_.size() * 200 +
-           unique_.GrowthHint() + few_.size() * 1000;
+           pending_.size() * 40 + (required_in_.size() + spare_in_.size()) * 64 + spare_keys_ * 64 +
+           cubes_.size() * 200 + unique_.GrowthHint() + few_.size() * 1000;
   }
 
  private:
@@ -115,6 +115,20 @@ class Solver : private ValueSource {
     std::vector<Cube> cubes;
     bool complete;
     size_t MemoryBytes() const { return HeapBytes(cubes); }
+  };
+  // Keys that the schema does not name, for members that no keyword requires.
+  struct SpareKey {
+    std::string name;
+    NameId id;
+    StringProgram::StateId state;
+    size_t MemoryBytes() const { return HeapBytes(name); }
+  };
+  struct SpareKeys {
+    std::vector<SpareKey> keys;
+    bool all = false;                // there are no other keys
+    std::vector<NameId> with_value;  // of so many as are wanted the ids, sorted
+    uint32_t number = 0;             // of all lists
+    size_t MemoryBytes() const { return HeapBytes(keys, with_value); }
   };
   bool CountsAsLive(Answer answer) {
     undecided_ += answer == Answer::kUnknown ? 1 : 0;
@@ -167,6 +181,8 @@ class Solver : private ValueSource {
   std::shared_ptr<const ValueClasses> ClassesOf(const std::vector<FormulaId>& formulas);
   // How many keys of the set the atom requires.
   size_t RequiredIn(const ObjectLayout& layout, AtomId atom, IdSets::Id seen);
+  // How many keys of the set are among those of the list that have a value.
+  size_t SpareIn(const SpareKeys& spare, IdSets::Id seen);
   class ArrayPlan;
   class ValueList;
   Found SolveArray(const Frame& frame, const Cube& cube);
@@ -231,13 +247,20 @@ class Solver : private ValueSource {
   // What the positive atoms of a cube demand of each named key, for a layout; filled as it is asked
   // for.
   struct NamedDemands {
-    std::vector<FormulaId> by_rank;  // kUnset where not asked yet
-    bool all_required = false;       // each required key is known to have a value
-    size_t MemoryBytes() const { return HeapBytes(by_rank); }
+    std::vector<FormulaId> by_rank;    // kUnset where not asked yet
+    bool all_required = false;         // each required key is known to have a value
+    std::optional<bool> endless_keys;  // there is no end of other keys
+    // By how many keys are wanted, and how many names with a number were tried: both stay what they
+    // are while members are added up to minProperties.
+    std::map<std::pair<uint64_t, uint64_t>, std::shared_ptr<const SpareKeys>> spare;
+    size_t MemoryBytes() const { return HeapBytes(by_rank, spare); }
   };
   static constexpr FormulaId kUnset = UINT32_MAX;
   std::map<std::pair<uint32_t, std::vector<AtomId>>, NamedDemands> named_demands_;
   std::map<std::pair<AtomId, IdSets::Id>, size_t> required_in_;
+  std::map<std::pair<uint32_t, IdSets::Id>, size_t> spare_in_;  // by number of the list
+  uint32_t spare_lists_ = 0;
+  size_t spare_keys_ = 0;  // of all lists so far
   std::unordered_map<FormulaId, std::shared_ptr<const Cubes>> cubes_;
   std::map<std::vector<FormulaId>, std::shared_ptr<const ValueClasses>> classes_;
   std::unordered_map<FormulaId, bool> lists_;

@@ -8,6 +8,8 @@
 #include <deque>
 #include <map>
 #include <set>
+#include <unordered_set>
+#include <utility>
 
 #include "schemas/formula/constant.h"
 #include "schemas/limits.h"
@@ -23,6 +25,13 @@ size_t Solver::RequiredIn(const ObjectLayout& layout, AtomId atom, IdSets::Id se
     return count + (std::ranges::binary_search(required, key) ? 1 : 0);
   };
   return frames_.seen().Fold(required_in_, seen, size_t{0}, with, atom);
+}
+
+size_t Solver::SpareIn(const SpareKeys& spare, IdSets::Id seen) {
+  const auto with = [&](size_t count, NameId key) {
+    return count + (std::ranges::binary_search(spare.with_value, key) ? 1 : 0);
+  };
+  return frames_.seen().Fold(spare_in_, seen, size_t{0}, with, spare.number);
 }
 
 // Each phase answers as soon as the question is settled.
@@ -70,6 +79,9 @@ class Solver::ObjectPlan {
   std::optional<Found> FillUp();
   void AddNamed(bool& exhausted);
   void AddOthers();
+  bool KeysAreEndless();
+  template <typename Fn>
+  bool Settles(const Fn& find);
   // The reasons must still stand, and every member needs a value.
   Found Write();
   bool StillFails(AtomId atom);
@@ -88,9 +100,15 @@ class Solver::ObjectPlan {
   // Keys that the schema does not name and that can have a value.
   StringSearch& OtherKeys();
   // For members nobody required: a few plain names, the shortest key that each pattern knows, and
-  // as many as are missing; where all other keys can be listed, these.
-  void CollectSpare();
-  std::vector<std::string> Candidates();
+  // as many as are missing; where all other keys can be listed, these. They do not depend on the
+  // keys that have come, so they are kept: thousands of keys are looked for once, and what a frame
+  // has of them is counted.
+  const SpareKeys& Spare();
+  std::shared_ptr<const SpareKeys> FindSpare(uint64_t wanted, uint64_t numbered);
+  std::vector<std::string> Candidates(uint64_t wanted, uint64_t numbered, bool& all);
+  // Calls fn(key) for those that may be added, in their order, until it returns true.
+  template <typename Fn>
+  void EachSpare(const Fn& fn);
   // No key beyond the named ones can have a value.
   bool ClosedToOthers();
 
@@ -115,9 +133,8 @@ class Solver::ObjectPlan {
   std::set<std::string> never_;      // the only one there is
   bool count_is_reason_ = false;     // minProperties was raised to make an atom fail
   std::optional<StringSearch> other_keys_;
-  bool unsure_of_keys_ = false;  // whether some other key has a value
-  std::vector<std::pair<std::string, StringProgram::StateId>> spare_;
-  bool all_spare_ = false;  // there are no other keys than those
+  bool unsure_of_keys_ = false;             // whether some other key has a value
+  std::shared_ptr<const SpareKeys> spare_;  // nullptr: not asked for yet
 };
 
 Found Solver::SolveObject(const Frame& frame, const Cube& cube, const SettledKeys& settled) {
@@ -220,7 +237,8 @@ StringSearch& Solver::ObjectPlan::OtherKeys() {
   return *other_keys_;
 }
 
-std::vector<std::string> Solver::ObjectPlan::Candidates() {
+std::vector<std::string> Solver::ObjectPlan::Candidates(uint64_t wanted, uint64_t numbered,
+                                                        bool& all) {
   std::vector<std::string> candidates;
   const auto add_variants = [&](FormulaId keys) {
     StringSearch& search = solver_.scalars_.String({keys, {}, kNoFrame});
@@ -236,8 +254,8 @@ std::vector<std::string> Solver::ObjectPlan::Candidates() {
       add_variants(pattern.name);
     // A key that fits propertyNames, and one that does not, for where that is to fail.
     const FormulaId names = table_.object(atom).property_names;
-    for (const FormulaId wanted : {names, formulas_.Not(names)}) {
-      if (!formulas_.IsConstant(wanted)) add_variants(wanted);
+    for (const FormulaId keys : {names, formulas_.Not(names)}) {
+      if (!formulas_.IsConstant(keys)) add_variants(keys);
     }
   }
   if (layout_.has_key_conditions) {
@@ -254,41 +272,89 @@ std::vector<std::string> Solver::ObjectPlan::Candidates() {
     }
   }
   for (char c = 'a'; c <= 'z'; ++c) candidates.emplace_back(1, c);
-  const uint64_t missing =
-      std::min(min_count_ - std::min(min_count_, Planned()), limits::kPlannedMembers);
-  if (layout_.has_key_conditions && missing > 0 && !OtherKeys().Live(program_.start())) {
-    all_spare_ = !unsure_of_keys_;  // there is none
-    if (all_spare_) return {};
-  } else if (layout_.has_key_conditions && missing > 0) {
+  if (layout_.has_key_conditions && wanted > 0 && !OtherKeys().Live(program_.start())) {
+    all = !unsure_of_keys_;  // there is none
+    if (all) return {};
+  } else if (layout_.has_key_conditions && wanted > 0) {
     if (!Endless(OtherKeys(), program_.start())) {
       if (const auto keys = solver_.AllStrings(OtherKeys()); keys && !unsure_of_keys_) {
-        all_spare_ = true;
+        all = true;
         candidates.clear();
         for (const std::u32string& key : *keys) candidates.push_back(EncodeCodepoints(key));
         return candidates;
       }
     }
-    const size_t wanted = missing + frames_.seen().Size(frame_.seen) + layout_.names.size();
     for (const std::u32string& key : Continuations(OtherKeys(), program_.start(), wanted))
       candidates.push_back(EncodeCodepoints(key));
   }
-  const uint64_t numbered = layout_.has_key_conditions ? 40 : 40 + frame_.count + missing;
-  for (uint64_t i = 0; i < std::min(numbered, limits::kPlannedMembers); ++i)
-    candidates.push_back("k" + std::to_string(i));
+  for (uint64_t i = 0; i < numbered; ++i) candidates.push_back("k" + std::to_string(i));
   return candidates;
 }
 
-void Solver::ObjectPlan::CollectSpare() {
-  if (!spare_.empty()) return;
-  std::set<std::string> known;
-  for (const std::string& name : Candidates()) {
-    const NameId id = frames_.InternName(name);
-    if (layout_.rank_of.contains(id) || frames_.Seen(frame_, id) || !known.insert(name).second)
-      continue;
-    spare_.emplace_back(name, program_.After(DecodeCodepoints(name)));
+// What rests on a question that is open further up is not kept.
+template <typename Fn>
+bool Solver::ObjectPlan::Settles(const Fn& find) {
+  const int outer_reused = std::exchange(solver_.lowest_reused_, INT32_MAX);
+  find();
+  const bool settled = solver_.lowest_reused_ == INT32_MAX;
+  solver_.lowest_reused_ = std::min(outer_reused, solver_.lowest_reused_);
+  return settled;
+}
+
+const Solver::SpareKeys& Solver::ObjectPlan::Spare() {
+  if (spare_ != nullptr) return *spare_;
+  const uint64_t missing =
+      std::min(min_count_ - std::min(min_count_, Planned()), limits::kPlannedMembers);
+  // So many keys that have come may be among those that are found.
+  const uint64_t wanted =
+      missing == 0 ? 0 : missing + frames_.seen().Size(frame_.seen) + layout_.names.size();
+  const uint64_t numbered = std::min(layout_.has_key_conditions ? 40 : 40 + frame_.count + missing,
+                                     limits::kPlannedMembers);
+  const std::pair key{wanted, numbered};
+  if (const auto known = cached_.spare.find(key); known != cached_.spare.end())
+    return *(spare_ = known->second);
+  if (Settles([&] { spare_ = FindSpare(wanted, numbered); })) {
+    if (cached_.spare.size() >= limits::kSpareLists) cached_.spare.clear();
+    cached_.spare.emplace(key, spare_);
   }
-  // One of them is there already, nobody knows which.
-  if (all_spare_ && !spare_.empty() && frames_.Seen(frame_, kAnyName)) spare_.pop_back();
+  return *spare_;
+}
+
+std::shared_ptr<const Solver::SpareKeys> Solver::ObjectPlan::FindSpare(uint64_t wanted,
+                                                                       uint64_t numbered) {
+  auto out = std::make_shared<SpareKeys>();
+  out->number = ++solver_.spare_lists_;
+  std::unordered_set<NameId> known;
+  for (std::string& name : Candidates(wanted, numbered, out->all)) {
+    const NameId id = frames_.InternName(name);
+    if (layout_.rank_of.contains(id) || !known.insert(id).second) continue;
+    const StringProgram::StateId state = program_.After(DecodeCodepoints(name));
+    out->keys.push_back({std::move(name), id, state});
+  }
+  for (const SpareKey& key : out->keys) {
+    if (out->with_value.size() >= wanted) break;
+    if (solver_.Value(PositiveDemand(key.state, -1)).answer == Answer::kYes)
+      out->with_value.push_back(key.id);
+  }
+  std::ranges::sort(out->with_value);
+  solver_.spare_keys_ += out->keys.size();
+  return out;
+}
+
+template <typename Fn>
+void Solver::ObjectPlan::EachSpare(const Fn& fn) {
+  const SpareKeys& spare = Spare();
+  const auto is_free = [&](const SpareKey& key) { return !frames_.Seen(frame_, key.id); };
+  size_t end = spare.keys.size();
+  if (spare.all && frames_.Seen(frame_, kAnyName)) {
+    // One of them is there already, nobody knows which.
+    while (end > 0 && !is_free(spare.keys[end - 1])) --end;
+    end -= end > 0 ? 1 : 0;
+  }
+  for (size_t i = 0; i < end; ++i) {
+    const SpareKey& key = spare.keys[i];
+    if (is_free(key) && !other_names_.contains(key.name) && fn(key)) return;
+  }
 }
 
 bool Solver::ObjectPlan::ClosedToOthers() {
@@ -354,18 +420,17 @@ bool Solver::ObjectPlan::FailByMember(AtomId atom) {
     named_.emplace(r, std::move(member));
     return true;
   }
-  CollectSpare();
-  for (const auto& [name, state] : spare_) {
-    if (other_names_.contains(name)) continue;
-    const FormulaId demand = DemandOf(atom, state, -1);
-    if (demand == kTrueFormula) continue;
-    Member member{name, -1, state, PositiveDemand(state, -1)};
-    if (!Strengthen(member, demand)) continue;
-    other_names_.insert(name);
+  bool failed = false;
+  EachSpare([&](const SpareKey& key) {
+    const FormulaId demand = DemandOf(atom, key.state, -1);
+    if (demand == kTrueFormula) return false;
+    Member member{key.name, -1, key.state, PositiveDemand(key.state, -1)};
+    if (!Strengthen(member, demand)) return false;
+    other_names_.insert(key.name);
     others_.push_back(std::move(member));
-    return true;
-  }
-  return false;
+    return failed = true;
+  });
+  return failed;
 }
 
 std::optional<Found> Solver::ObjectPlan::Refute() {
@@ -411,14 +476,24 @@ void Solver::ObjectPlan::AddNamed(bool& exhausted) {
 }
 
 void Solver::ObjectPlan::AddOthers() {
-  CollectSpare();
-  for (size_t i = 0; i < spare_.size() && Planned() < min_count_; ++i) {
-    if (other_names_.contains(spare_[i].first)) continue;
-    const FormulaId demand = PositiveDemand(spare_[i].second, -1);
-    if (solver_.Value(demand).answer != Answer::kYes) continue;
-    other_names_.insert(spare_[i].first);
-    others_.push_back({spare_[i].first, -1, spare_[i].second, demand});
-  }
+  EachSpare([&](const SpareKey& key) {
+    if (Planned() >= min_count_) return true;
+    const FormulaId demand = PositiveDemand(key.state, -1);
+    if (solver_.Value(demand).answer != Answer::kYes) return false;
+    other_names_.insert(key.name);
+    others_.push_back({key.name, -1, key.state, demand});
+    return false;
+  });
+}
+
+bool Solver::ObjectPlan::KeysAreEndless() {
+  if (cached_.endless_keys) return *cached_.endless_keys;
+  bool endless = false;
+  const bool settled = Settles([&] {
+    endless = OtherKeys().Live(program_.start()) && Endless(OtherKeys(), program_.start());
+  });
+  if (settled || endless) cached_.endless_keys = endless;
+  return endless;
 }
 
 std::optional<Found> Solver::ObjectPlan::FillUp() {
@@ -427,14 +502,20 @@ std::optional<Found> Solver::ObjectPlan::FillUp() {
   bool exhausted = true;
   if (Planned() < min_count_) AddNamed(exhausted);
   if (Planned() >= min_count_) return std::nullopt;
-  const bool endless = !solver_.want_text_ && cube_.negative.empty() &&
-                       OtherKeys().Live(program_.start()) && Endless(OtherKeys(), program_.start());
-  if (endless) return std::nullopt;
-  AddOthers();
-  if (Planned() >= min_count_) return std::nullopt;
+  const bool counts = !solver_.want_text_ && cube_.negative.empty();
+  if (counts && KeysAreEndless()) return std::nullopt;
+  if (counts && others_.empty()) {
+    const size_t found = Spare().with_value.size();
+    const size_t gone = solver_.SpareIn(Spare(), frame_.seen) +
+                        (Spare().all && frames_.Seen(frame_, kAnyName) ? 1 : 0);
+    if (Planned() + found >= min_count_ + gone) return std::nullopt;
+  } else {
+    AddOthers();
+    if (Planned() >= min_count_) return std::nullopt;
+  }
   // Closed objects prove it, and those of whose keys all were tried; otherwise there may be more.
   const bool only_reason = !count_is_reason_ || cube_.negative.size() == 1;
-  return exhausted && only_reason && (ClosedToOthers() || all_spare_) ? kNothing : kOpen;
+  return exhausted && only_reason && (ClosedToOthers() || Spare().all) ? kNothing : kOpen;
 }
 
 bool Solver::ObjectPlan::StillFails(AtomId atom) {

@@ -13,14 +13,17 @@
 
 #include "grammar/cfg/free_text.h"
 #include "grammar/cfg/import_ir.h"
+#include "grammar/cfg/stop_reach.h"
 #include "grammar/languages/ebnf.h"
 #include "grammar/languages/gbnf.h"
 #include "grammar/languages/lark.h"
+#include "grammar/languages/prefix_choice.h"
 #include "grammar/regex/ecma_parser.h"
 #include "schemas/read/option_fields.h"
 #include "schemas/tag/structural_tag_reader.h"
 #include "schemas/tag/structural_tag_xml.h"
 #include "src/base/sorted.h"
+#include "src/base/stop_scope.h"
 #include "src/base/utf8.h"
 
 namespace pawl {
@@ -31,6 +34,11 @@ using structural_tag::Shown;
 using structural_tag::Wrong;
 
 constexpr char32_t kFirstToken = 0x110000;  // behind the last code point
+
+// The bytes of a text, for what takes characters.
+const unsigned char* BytesBegin(const std::string& text) {
+  return reinterpret_cast<const unsigned char*>(text.data());
+}
 
 }  // namespace
 
@@ -173,45 +181,20 @@ ExprId StructuralTagReader::TagOf(const Tag& tag) {
   return ir_.Sequence({begin, tag.rest});
 }
 
-// The prefix tree of the beginnings, from the leaves up: neighbours in sorted order share their
-// longest common prefix, and a node is closed when the next beginning leaves it.
-ExprId StructuralTagReader::OneOf(std::vector<Tag> tags) {
+ExprId StructuralTagReader::OneOf(const std::vector<Tag>& tags) {
   std::vector<ExprId> choices;
-  std::erase_if(tags, [&](const Tag& tag) {
-    if (tag.begin_token == kNoToken) return false;
-    choices.push_back(TagOf(tag));
-    return true;
-  });
-  std::stable_sort(tags.begin(), tags.end(),
-                   [](const Tag& a, const Tag& b) { return a.begin < b.begin; });
-  struct Open {
-    size_t depth;  // symbols that all below it begin with
-    std::vector<ExprId> choices;
-  };
-  std::vector<Open> open = {{0, {}}};
-  for (size_t i = 0; i < tags.size(); ++i) {
-    const std::u32string& begin = tags[i].begin;
-    size_t shared = 0;  // with the next one
-    if (i + 1 < tags.size()) {
-      const std::u32string& next = tags[i + 1].begin;
-      while (shared < begin.size() && shared < next.size() && begin[shared] == next[shared])
-        ++shared;
-    }
-    if (shared > open.back().depth) open.push_back({shared, {}});
-    const auto part = [&](size_t from, size_t to) {
-      return ExprOf(ir_, context_.vocabulary, std::u32string_view(begin).substr(from, to - from));
-    };
-    open.back().choices.push_back(
-        ir_.Sequence({part(open.back().depth, begin.size()), tags[i].rest}));
-    while (open.back().depth > shared) {
-      const Open closed = std::move(open.back());
-      open.pop_back();
-      if (shared > open.back().depth) open.push_back({shared, {}});
-      open.back().choices.push_back(
-          ir_.Sequence({part(open.back().depth, closed.depth), ir_.Choice(closed.choices)}));
+  std::vector<PrefixedExpr> texts;
+  for (const Tag& tag : tags) {
+    if (tag.begin_token != kNoToken) {
+      choices.push_back(TagOf(tag));
+    } else {
+      texts.push_back({tag.begin, tag.rest});
     }
   }
-  choices.insert(choices.end(), open[0].choices.begin(), open[0].choices.end());
+  const std::vector<ExprId> more = PrefixChoice(
+      ir_, std::move(texts),
+      [this](std::u32string_view text) { return ExprOf(ir_, context_.vocabulary, text); });
+  choices.insert(choices.end(), more.begin(), more.end());
   return ir_.Choice(choices);
 }
 
@@ -224,26 +207,32 @@ Result<ExprId> StructuralTagReader::Dispatch(
   text.stops.insert(text.stops.end(), around.ends.begin(), around.ends.end());
   const ExprId free = FreeTextOf(text);
   FreeText plain({.stops = text.stops});
-  // Triggers that a stop may reach into have a free text of their own.
-  std::vector<bool> own(triggers.size());
-  for (size_t i = 0; i < triggers.size(); ++i) {
-    const std::string& trigger = triggers[i].first;
+  for (const auto& [trigger, place] : triggers) {
+    StopScope::Step();
     Machine::Key at = plain.Start();
     for (size_t k = 0; k + 1 < trigger.size() && at != Machine::kDead; ++k)
       at = plain.Step(at, static_cast<uint8_t>(trigger[k]));
     if (std::ranges::find(excludes, trigger) != excludes.end())
-      return Wrong("this trigger is excluded as well", triggers[i].second);
+      return Wrong("this trigger is excluded as well", place);
     if (at == Machine::kDead) {
       return Wrong("text stops inside of this trigger, at another trigger or at what is excluded",
-                   triggers[i].second);
+                   place);
     }
-    for (const std::string& stop : text.stops) {
-      for (size_t k = 1; k < stop.size() && !own[i]; ++k) {
-        const size_t length = stop.size() - k;
-        own[i] = length < trigger.size() && stop[k] == trigger[0] &&
-                 trigger.compare(0, length, stop, k, length) == 0;
-      }
-    }
+  }
+  // Triggers that a stop may reach into have a free text of their own, those alike together.
+  std::vector<std::u32string> bytes;
+  for (const std::string& stop : text.stops)
+    bytes.emplace_back(BytesBegin(stop), BytesBegin(stop) + stop.size());
+  const StopReach reach(bytes);
+  std::map<std::vector<uint32_t>, size_t> group_of;
+  std::vector<size_t> group(triggers.size());
+  std::vector<bool> own(triggers.size());
+  for (size_t i = 0; i < triggers.size(); ++i) {
+    const std::string& trigger = triggers[i].first;
+    const StopReach::Into into =
+        reach.IntoText({BytesBegin(trigger), BytesBegin(trigger) + trigger.size()});
+    own[i] = !into.nodes.empty();
+    group[i] = group_of.try_emplace(into.nodes, i).first->second;
   }
   std::vector<Tag> shared;
   std::vector<ExprId> rounds;
@@ -253,6 +242,7 @@ Result<ExprId> StructuralTagReader::Dispatch(
     if (own[i]) trigger_of.emplace(DecodeCodepoints(triggers[i].first), i);
   }
   for (const Tag& tag : tags) {
+    StopScope::Step();
     // As plain text: names of tokens taken apart.
     std::string begin;
     for (const char32_t symbol : tag.begin) {
@@ -268,7 +258,7 @@ Result<ExprId> StructuralTagReader::Dispatch(
     if (found == trigger_of.end()) {
       shared.push_back(tag);
     } else {
-      const size_t trigger = found->second;
+      const size_t trigger = group[found->second];
       apart[trigger].push_back({DecodeCodepoints(begin), kNoToken, tag.rest});
       const ExprId as_token = ExprOf(ir_, context_.vocabulary, tag.begin, true);
       if (as_token != GrammarIr::kNever) rounds.push_back(ir_.Sequence({free, as_token, tag.rest}));
@@ -305,6 +295,7 @@ Result<ExprId> StructuralTagReader::Format(const Value& value, Pointer at, const
                                            int depth) {
   if (depth > std::clamp(context_.options.max_nesting, 0, 1000))
     return Error{ErrorCode::kLimit, "formats are nested too deeply", at};
+  StopScope::Step();
   if (value.type != json::Type::kObject) return Wrong("a format is an object", at);
   auto type_field = StringField(value, at, "type");
   if (!type_field.ok()) return type_field.error();
@@ -705,7 +696,7 @@ Result<ExprId> StructuralTagReader::ReadSeparated(const Value& value, Pointer at
   if (!separator.ok()) return separator.error();
   auto list = ReadTagList(value, at, depth);
   if (!list.ok()) return list.error();
-  const ExprId tag = OneOf(std::move(list->tags));
+  const ExprId tag = OneOf(list->tags);
   ExprId all = tag;
   if (list->loop) {
     const ExprId more = ir_.Sequence({TextOf(*separator), tag});

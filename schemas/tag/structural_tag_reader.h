@@ -96,7 +96,7 @@ class StructuralTagReader {
   ExprId TextOf(std::string_view text, bool as_token = false);
   ExprId TagOf(const Tag& tag);
   // One of the tags; what their beginnings share is read once.
-  ExprId OneOf(std::vector<Tag> tags);
+  ExprId OneOf(const std::vector<Tag>& tags);
   ExprId TokensOf(const std::vector<TokenId>& tokens, bool complement);
 
   // Fields.

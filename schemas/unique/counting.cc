@@ -163,8 +163,7 @@ std::optional<std::string> Uniqueness::Finish(const Frame& frame, size_t max_siz
 std::optional<Uniqueness::Finished> Uniqueness::FinishAsWritten(const Frame& frame,
                                                                 size_t max_size) {
   const Counting* const counting = CountingOf(frame);
-  if (counting == nullptr || frame.items == IdSets::kEmpty ||
-      !PlanOf(*counting, frame, 0, std::nullopt).feasible())
+  if (counting == nullptr || !PlanOf(*counting, frame, 0, std::nullopt).feasible())
     return std::nullopt;
   const auto items = ItemsFor(*counting, frame);
   if (!items) return std::nullopt;

@@ -23,6 +23,18 @@ namespace pawl {
 
 inline constexpr std::string_view kMemoryRanOut = "memory ran out";
 
+// Memory does not run out, but what is computed takes more of it than it may. Handled like the
+// other kind where nothing else is said; the error has the text.
+class TooMuchMemory : public std::bad_alloc {
+ public:
+  // `what` is a constant.
+  explicit TooMuchMemory(const char* what) : what_(what) {}
+  const char* what() const noexcept override { return what_; }
+
+ private:
+  const char* const what_;
+};
+
 inline Error OutOfMemory() noexcept {
   return Error{ErrorCode::kLimit, std::string(kMemoryRanOut), ""};
 }
@@ -31,11 +43,17 @@ inline bool IsOutOfMemory(const Error& error) {
   return error.code == ErrorCode::kLimit && error.message == kMemoryRanOut;
 }
 
-// The error for the exception that is being handled: kLimit after std::bad_alloc, else kInternal
-// with the exception's text. REQUIRES: called from a handler.
+// The error for the exception that is being handled: kLimit after std::bad_alloc, else kInternal;
+// with the exception's text, but where memory ran out. REQUIRES: called from a handler.
 inline Error CurrentFailure() noexcept {
   try {
     throw;
+  } catch (const TooMuchMemory& cause) {
+    try {
+      return Error{ErrorCode::kLimit, cause.what(), ""};
+    } catch (...) {
+      return OutOfMemory();
+    }
   } catch (const std::bad_alloc&) {
     return OutOfMemory();
   } catch (const std::exception& cause) {

@@ -7,9 +7,12 @@
 //     mask = state.mask();                // calls StopScope::Check() at least every 1,000 steps
 //   } catch (const Stopped&) { ... }      // stop = true was set by another thread
 //
-// Scopes nest: the innermost one counts. Without a scope, Check does nothing. A computation that a
-// Stopped exception leaves may be half done; the owner of its memory has to drop or repair the
-// result.
+// Scopes nest: the innermost one counts; one for a StopFlag is asked next to the flag around it.
+// Without a scope, Check does nothing. A computation that a Stopped exception leaves may be half
+// done; the owner of its memory has to drop or repair the result.
+//
+// A StepWatch is asked at the same places, less often: the owner of what the computation keeps may
+// end it as well.
 //
 // Thread safety: a scope belongs to the thread that made it; the flag may be set by any thread.
 #ifndef PAWL_SRC_BASE_STOP_SCOPE_H_
@@ -17,7 +20,10 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <exception>
+
+#include "pawl/result.h"
 
 namespace pawl {
 
@@ -26,16 +32,42 @@ class Stopped : public std::exception {
   const char* what() const noexcept override { return "stopped"; }
 };
 
+// From its beginning to its end the innermost one is asked. Look may throw.
+class StepWatch {
+ public:
+  StepWatch();
+  StepWatch(const StepWatch&) = delete;
+  StepWatch& operator=(const StepWatch&) = delete;
+  virtual void Look() = 0;
+
+ protected:
+  ~StepWatch();
+
+ private:
+  StepWatch* const outer_;
+};
+
 class StopScope {
  public:
-  explicit StopScope(const std::atomic<bool>* flag) : outer_(Current()) { Current() = flag; }
-  ~StopScope() { Current() = outer_; }
+  explicit StopScope(const std::atomic<bool>* flag) : outer_(Current()) {
+    Current().flag = flag;
+    Current().stop = nullptr;
+  }
+  // `flag` nullptr: as without this scope.
+  explicit StopScope(const StopFlag* flag) : outer_(Current()) {
+    if (flag != nullptr) Current().stop = flag;
+  }
+  ~StopScope() {
+    Current().flag = outer_.flag;
+    Current().stop = outer_.stop;
+  }
   StopScope(const StopScope&) = delete;
   StopScope& operator=(const StopScope&) = delete;
 
   static bool Requested() {
-    const std::atomic<bool>* const flag = Current();
-    return flag != nullptr && flag->load(std::memory_order_relaxed);
+    const Flags& now = Current();
+    return (now.flag != nullptr && now.flag->load(std::memory_order_relaxed)) ||
+           (now.stop != nullptr && now.stop->stopped());
   }
   // Throws Stopped where the flag of the innermost scope is set.
   static void Check() {
@@ -51,19 +83,35 @@ class StopScope {
     }
     left = kStepsPerCheck;
     Check();
+    Flags& now = Current();
+    if (now.watch == nullptr || ++now.checks % kChecksPerLook != 0) return;
+    now.watch->Look();
   }
   static void Step() { Steps(1); }
 
  private:
+  friend class StepWatch;
   static constexpr size_t kStepsPerCheck = 256;
+  static constexpr uint32_t kChecksPerLook = 16;
 
-  static const std::atomic<bool>*& Current() {
-    static thread_local const std::atomic<bool>* current = nullptr;
+  struct Flags {
+    const std::atomic<bool>* flag = nullptr;
+    const StopFlag* stop = nullptr;
+    StepWatch* watch = nullptr;
+    uint32_t checks = 0;
+  };
+  static Flags& Current() {
+    static thread_local Flags current;
     return current;
   }
 
-  const std::atomic<bool>* const outer_;
+  const Flags outer_;
 };
+
+inline StepWatch::StepWatch() : outer_(StopScope::Current().watch) {
+  StopScope::Current().watch = this;
+}
+inline StepWatch::~StepWatch() { StopScope::Current().watch = outer_; }
 
 }  // namespace pawl
 

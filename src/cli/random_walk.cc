@@ -54,7 +54,9 @@ void RandomWalkModel::Renew() {
   GrammarAccess::Replayed(states_.back());
 }
 
-Status RandomWalkModel::Forward(std::span<const Row> rows, std::span<float> logits) {
+Status RandomWalkModel::Run(const ModelCall& call) {
+  const std::span<const Row> rows = call.rows;
+  const std::span<float> logits = call.logits;
   for (const Row& row : rows) {
     const auto position = static_cast<size_t>(row.position);
     Truncate(row.sequence, row.position);

@@ -13,33 +13,9 @@
 #include <utility>
 
 #include "src/base/thread_name.h"
-
-#if defined(__linux__)
-#include <sys/resource.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-#endif
+#include "src/base/thread_priority.h"
 
 namespace pawl {
-namespace {
-
-constexpr int kPatientNiceness = 10;
-
-int SystemThreadId() {
-#if defined(__linux__)
-  return static_cast<int>(::syscall(SYS_gettid));
-#else
-  return 0;
-#endif
-}
-
-void LowerPriority([[maybe_unused]] int system_id) {
-#if defined(__linux__)
-  (void)::setpriority(PRIO_PROCESS, static_cast<id_t>(system_id), kPatientNiceness);
-#endif
-}
-
-}  // namespace
 
 LookQueue::~LookQueue() {
   {

@@ -226,6 +226,7 @@ Result<HttpReply> TokenizerInfo(ServerState& server, const PlainRequest&) {
 
 // A constraint tried without a model: what a schema editor wants to know.
 Result<HttpReply> CompileOnly(ServerState& server, const PlainRequest& request) {
+  const StopScope scope(request.halt);
   Result<RequestConstraints> asked = ReadConstraints(*request.body);
   if (!asked.ok()) return asked.error();
   if (asked->layout.max_string < 0) asked->layout.max_string = server.options.max_string;

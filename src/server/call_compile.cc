@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "src/base/stop_scope.h"
 #include "src/server/call.h"
 #include "src/server/server_state.h"
 
@@ -30,6 +31,7 @@ static int MaxStringFor(const PromptSpec& prompt) {
 }
 
 std::optional<ApiError> Call::CompilePlan(ThinkingStart thinking) {
+  const StopScope scope(&halt_);
   LayoutSpec& layout = spec_.asked.layout;
   std::vector<int> longest;  // by prompt, where it is not the same for all
   if (layout.max_string < 0) {

@@ -5,22 +5,23 @@
 //
 // There are two lanes, so that long work of a few clients does not hold up all others: the last of
 // the threads takes small work only, the rest take what came first. A pool has at least two threads
-// for this.
+// for this. A small request may want a grammar that takes seconds, and small work that has waited
+// for `patience` gets a thread of its own (up to kMostMore). Threads that have worked for so long
+// on one piece get less of the processors from then on, and end with it.
 #ifndef PAWL_SRC_SERVER_WORKER_POOL_H_
 #define PAWL_SRC_SERVER_WORKER_POOL_H_
 
-#include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <list>
 #include <mutex>
+#include <optional>
 #include <thread>
-#include <utility>
-#include <vector>
 
-#include "src/base/thread_name.h"
 #include "src/server/server.h"
 
 namespace pawl::server {
@@ -36,80 +37,52 @@ inline WorkSize WorkSizeOf(size_t bytes) {
 
 class WorkerPool {
  public:
-  explicit WorkerPool(int threads) {
-    const int count = std::max(2, threads);
-    for (int i = 0; i < count; ++i) {
-      const WorkPlace place = i + 1 < count ? WorkPlace::kWorker : WorkPlace::kSmallWorker;
-      threads_.emplace_back([this, place] { Loop(place); });
-    }
-  }
-  ~WorkerPool() {
-    {
-      const std::lock_guard lock(mutex_);
-      stop_ = true;
-    }
-    wake_.notify_all();
-    for (std::thread& thread : threads_) thread.join();
-  }
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::chrono::milliseconds kPatience{200};
+  static constexpr int kMostMore = 16;
+
+  explicit WorkerPool(int threads, Clock::duration patience = kPatience);
+  ~WorkerPool();
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
 
-  void Submit(std::function<void()> work, WorkSize size = WorkSize::kSmall) {
-    {
-      const std::lock_guard lock(mutex_);
-      (size == WorkSize::kSmall ? small_ : large_).push_back({submitted_++, std::move(work)});
-    }
-    // All: the one that is woken may not take it.
-    wake_.notify_all();
-  }
+  void Submit(std::function<void()> work, WorkSize size = WorkSize::kSmall);
 
   // Of the calling thread; kConnection where it is none of a pool's.
-  static WorkPlace Here() { return Place(); }
+  static WorkPlace Here();
 
  private:
   struct Work {
     uint64_t order;
     std::function<void()> run;
+    Clock::time_point since;
+  };
+  struct Worker {
+    WorkPlace place;
+    bool more = false;  // than the pool began with: ends when there is no work for it
+    std::thread thread = {};
+    int system_id = 0;
+    std::optional<Clock::time_point> begun = {};  // what it works on
+    bool late = false, ended = false;
   };
 
-  void Loop(WorkPlace place) {
-    NameThread("pawl-worker");
-    Place() = place;
-    for (;;) {
-      std::function<void()> work;
-      {
-        std::unique_lock lock(mutex_);
-        wake_.wait(lock, [&] { return stop_ || Next(place) != nullptr; });
-        if (stop_) return;
-        std::deque<Work>& lane = *Next(place);
-        work = std::move(lane.front().run);
-        lane.pop_front();
-      }
-      try {
-        work();
-      } catch (...) {  // NOLINT(bugprone-empty-catch): see above
-      }
-    }
-  }
-
+  // With mutex_. May throw.
+  void Start(WorkPlace place, bool more);
+  void Loop(Worker& worker);
+  // Starts threads for small work that has waited for long.
+  void Watch();
   // The lane whose first work is the thread's next; nullptr: there is none for it.
-  std::deque<Work>* Next(WorkPlace place) {
-    const bool large = !large_.empty() && place == WorkPlace::kWorker;
-    if (small_.empty()) return large ? &large_ : nullptr;
-    return large && large_.front().order < small_.front().order ? &large_ : &small_;
-  }
+  std::deque<Work>* Next(WorkPlace place);
 
-  static WorkPlace& Place() {
-    static thread_local WorkPlace place = WorkPlace::kConnection;
-    return place;
-  }
-
+  const Clock::duration patience_;
   std::mutex mutex_;
-  std::condition_variable wake_;
+  std::condition_variable wake_, waits_;
   uint64_t submitted_ = 0;
   std::deque<Work> small_, large_;
-  bool stop_ = false;
-  std::vector<std::thread> threads_;
+  bool stop_ = false, watcher_sleeps_ = false;
+  int more_ = 0;  // threads that the pool did not begin with
+  std::list<Worker> workers_;
+  std::thread watcher_;
 };
 
 }  // namespace pawl::server

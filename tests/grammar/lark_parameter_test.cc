@@ -56,5 +56,14 @@ TEST(Lark, ParameterFunctions) {
         {"y", "x"});
 }
 
+// Bug: a count without an end took 160 MB before it was refused.
+TEST(Lark, SoManyValuesAreRefused) {
+  const Result<GrammarIr> ir = ReadLark("start: x::0\nx::_: \"a\" x::incr(_)\n", {});
+  ASSERT_FALSE(ir.ok());
+  EXPECT_EQ(ir.error().code, ErrorCode::kLimit);
+  EXPECT_EQ(ir.error().message, "rules with a parameter are called with more than 100000 values");
+  EXPECT_EQ(ir.error().place, "2:1");
+}
+
 }  // namespace
 }  // namespace pawl

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <set>
 #include <span>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "src/base/file.h"
+#include "src/base/stop_scope.h"
 #include "src/engine/model_files.h"
 #include "src/server/grammar_store.h"
 #include "src/server/server.h"
@@ -40,9 +42,10 @@ class PoisonedModel : public Model {
     return inner_->CommitTree(sequence, row);
   }
 
-  Status Forward(std::span<const Row> rows, std::span<float> logits) override {
+  Status Run(const ModelCall& call) override {
+    const std::span<const Row> rows = call.rows;
     bad_.clear();
-    if (Status status = inner_->Forward(rows, logits); !status.ok()) return status;
+    if (Status status = inner_->Run(call); !status.ok()) return status;
     for (size_t i = 0; i < rows.size(); ++i) {
       if (rows[i].token == poison_) poisoned_.insert(rows[i].sequence);
       if (rows[i].output >= 0 && poisoned_.contains(rows[i].sequence)) {
@@ -266,6 +269,37 @@ TEST(GrammarStoreTest, ACompilationThatNobodyWantsIsStopped) {
   EXPECT_FALSE(again->stopped());
   EXPECT_TRUE(store.Get(spec, {}, known, std::make_shared<StopFlag>()).ok());
   EXPECT_TRUE(known);
+}
+
+// Bug: compiling, the first masks and the first completion went on after the client had gone.
+TEST(GrammarStoreTest, WhatComesAfterCompilingIsStoppedAsWell) {
+  auto tokenizer = LoadTokenizer(PAWL_SOURCE_DIR "/models/tiny-extract");
+  ASSERT_TRUE(tokenizer.ok());
+  auto vocabulary = (*tokenizer)->MakeVocabulary();
+  ASSERT_TRUE(vocabulary.ok());
+  GrammarStore store(*vocabulary, {});
+  // Compiled at once; the completion of each is searched for.
+  std::string many = ".{300}";
+  for (int i = 0; i < 20; ++i)
+    many = "(?=.*" + std::string(1, static_cast<char>('A' + i)) + ".{" +
+           std::to_string(20 + 3 * i) + "})" + many;
+  ConstraintSpec spec;
+  spec.kind = ConstraintSpec::Kind::kRegex;
+  spec.text = many;
+  std::atomic<bool> halt{false};
+  std::thread thread([&] {
+    bool known = false;
+    const StopScope scope(&halt);
+    EXPECT_THROW((void)store.Get(spec, {}, known, std::make_shared<StopFlag>()), Stopped);
+  });
+  while (store.stats().misses == 0) std::this_thread::yield();
+  halt = true;
+  thread.join();
+  EXPECT_EQ(store.stats().stopped, 1);
+  EXPECT_EQ(store.stats().grammars, 0u);
+  bool known = false;
+  spec.text = "a|b";
+  EXPECT_TRUE(store.Get(spec, {}, known, std::make_shared<StopFlag>()).ok());
 }
 
 }  // namespace

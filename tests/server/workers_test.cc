@@ -62,7 +62,7 @@ TEST(WorkerPoolTest, WorkOfOneThreadKeepsItsOrder) {
   std::promise<void> done, go, all;
   std::promise<WorkPlace> held;
   const std::shared_future<void> gone = go.get_future().share();
-  WorkerPool pool(2);
+  WorkerPool pool(2, std::chrono::hours(1));
   // Both threads are held; the one for small work stays so until the other has done all else.
   pool.Submit([gone] { gone.wait(); }, WorkSize::kLarge);
   pool.Submit([&] {
@@ -82,6 +82,36 @@ TEST(WorkerPoolTest, WorkOfOneThreadKeepsItsOrder) {
   pool.Submit([&] { done.set_value(); });
   done.get_future().wait();
   EXPECT_EQ(order, (std::vector<int>{0, 1, 2, 3, 4, 5}));
+}
+
+// Bug: two small requests for grammars that took long to compile held up all others.
+TEST(WorkerPoolTest, SmallWorkPassesSmallWorkThatTakesLong) {
+  for (const int held : {2, 5}) {
+    std::promise<void> go;
+    const std::shared_future<void> gone = go.get_future().share();
+    std::atomic<int> done{0};
+    {
+      WorkerPool pool(2, std::chrono::milliseconds(1));
+      for (int i = 0; i < held; ++i) {
+        pool.Submit([&, gone] {
+          gone.wait();
+          ++done;
+        });
+      }
+      for (int round = 0; round < 3; ++round) {
+        std::promise<WorkPlace> small;
+        pool.Submit([&small] { small.set_value(WorkerPool::Here()); });
+        EXPECT_EQ(small.get_future().get(), WorkPlace::kSmallWorker);
+      }
+      EXPECT_EQ(done, 0);
+      go.set_value();
+      // Those that belong to the pool are there again for large work.
+      std::promise<WorkPlace> large;
+      pool.Submit([&large] { large.set_value(WorkerPool::Here()); }, WorkSize::kLarge);
+      EXPECT_EQ(large.get_future().get(), WorkPlace::kWorker);
+      while (done < held) std::this_thread::yield();
+    }
+  }
 }
 
 // What a server works on, and a gate at which large work waits.

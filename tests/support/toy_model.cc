@@ -64,7 +64,7 @@ std::vector<TokenId> ToyModel::TokensOf(const PlannedRow& row) const {
   return tokens;
 }
 
-Status ToyModel::Forward(std::span<const Row> rows, std::span<float> logits) {
+Status ToyModel::Compute(std::span<const Row> rows, std::span<float> logits, bool keep_tree) {
   bad_.clear();
   ++calls;
   most_rows = std::max(most_rows, static_cast<int>(rows.size()));
@@ -73,7 +73,8 @@ Status ToyModel::Forward(std::span<const Row> rows, std::span<float> logits) {
   }
   const auto width = static_cast<size_t>(options_.vocabulary_size);
   if (options_.reads) {
-    const PlanLimits limits = {options_.vocabulary_size, static_cast<int64_t>(logits.size())};
+    const PlanLimits limits = {options_.vocabulary_size, static_cast<int64_t>(logits.size()),
+                               keep_tree};
     if (Status status = sequences.Plan(rows, limits, plan_); !status.ok()) return status;
     Copy(plan_.copies);
     for (size_t i = 0; i < rows.size(); ++i) {
@@ -108,13 +109,13 @@ Status ToyModel::CommitTree(SequenceId id, int row) {
   return status;
 }
 
-Status ToyModel::ForwardAndSample(std::span<const Row> rows,
-                                  std::span<const SampleRequest> requests,
-                                  std::span<TokenId> tokens, const std::function<void()>& late) {
+Status ToyModel::Run(const ModelCall& call) {
+  if (!call.draws) return Compute(call.rows, call.logits, call.keep_tree);
+  const std::span<const SampleRequest> requests = call.requests;
   const auto width = static_cast<size_t>(options_.vocabulary_size);
   std::vector<float> logits(requests.size() * width);
-  if (Status status = Forward(rows, logits); !status.ok()) return status;
-  late();
+  if (Status status = Compute(call.rows, logits, call.keep_tree); !status.ok()) return status;
+  call.late();
   for (size_t i = 0; i < requests.size(); ++i) {
     const SampleRequest& request = requests[i];
     if (request.unwanted) continue;
@@ -124,7 +125,7 @@ Status ToyModel::ForwardAndSample(std::span<const Row> rows,
     const Result<TokenId> token = sampler.Sample(std::span(logits).subspan(i * width, known),
                                                  request.mask.get(), request.position, {});
     if (!token.ok()) return token.error();
-    tokens[i] = *token;
+    call.tokens[i] = *token;
   }
   return {};
 }

@@ -47,10 +47,8 @@ class ToyModel : public Model {
   void Truncate(SequenceId id, int length) override;
   int ReusePrefix(SequenceId id, std::span<const TokenId> tokens) override;
   KvMemory kv_memory() const override;
-  Status Forward(std::span<const Row> rows, std::span<float> logits) override;
+  Status Run(const ModelCall& call) override;
   bool samples() const override { return options_.draws; }
-  Status ForwardAndSample(std::span<const Row> rows, std::span<const SampleRequest> requests,
-                          std::span<TokenId> tokens, const std::function<void()>& late) override;
   std::span<const int32_t> bad_rows() const override { return bad_; }
   Status CommitTree(SequenceId id, int row) override;
 
@@ -59,11 +57,12 @@ class ToyModel : public Model {
   // Called for each call before and after the rows have run. They may fail, or throw.
   std::function<Status(std::span<const Row> rows)> before, after;
   int alive = 0;                                        // sequences
-  int calls = 0;                                        // of Forward
+  int calls = 0;                                        // of Run
   int most_rows = 0;                                    // in a call
   std::map<uint64_t, std::vector<float>> temperatures;  // drawn with, by position in the output
 
  private:
+  Status Compute(std::span<const Row> rows, std::span<float> logits, bool keep_tree);
   std::vector<TokenId> TokensOf(const PlannedRow& row) const;
   void Copy(const std::vector<SlotCopy>& copies);
 

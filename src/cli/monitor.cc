@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "src/base/file.h"
 #include "src/base/json.h"
 #include "src/cli/command.h"
 #include "src/cli/describe.h"
@@ -144,7 +145,11 @@ std::string Absolute(const std::string& file) {
 }
 
 Result<std::vector<Input> > Inputs(const MonitorCommandFlags& flags, const std::string& file) {
-  Result<std::string> content = ReadInput(file, size_t{1} << 30);
+  // A pipe that a shell made is read to its end; one that lies in a folder may have no writer.
+  const bool pipe =
+      file == "-" || file.starts_with("/dev/fd/") || file.starts_with("/proc/self/fd/");
+  const size_t most = JsonLines(file) ? size_t{1} << 30 : kMaxFileBytes;
+  Result<std::string> content = pipe ? ReadInput(file, most) : ReadRegularFile(file, most);
   if (!content.ok()) return content.error();
   std::vector<Input> inputs;
   if (!JsonLines(file)) {

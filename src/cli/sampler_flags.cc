@@ -304,7 +304,7 @@ int SamplerFlags::Run(const std::string& command, const Scene& scene) const {
     if (!made.ok()) return Fail(command, made.error());
     key = *std::move(made);
     if (Exists(trie_file)) {
-      Result<std::string> bytes = ReadInput(trie_file, kMostTrieBytes);
+      Result<std::string> bytes = ReadRegularFile(trie_file, kMostTrieBytes);
       if (!bytes.ok()) return Fail(command, bytes.error());
       Result<OracleTrie> loaded = OracleTrie::Load(*bytes, key, {.max_bytes = kMostTrieBytes});
       if (!loaded.ok()) return Fail(command, InFile(trie_file, loaded.error()));

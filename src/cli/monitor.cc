@@ -177,6 +177,37 @@ Result<std::vector<Input> > Inputs(const MonitorCommandFlags& flags, const std::
   return inputs;
 }
 
+// `alone`: the only text of its file; of others only refusals are printed, where there is no
+// report.
+void PrintOutcome(const Input& input, const Outcome& outcome, bool alone, bool refusals) {
+  if (!alone && (!outcome.refusal || !refusals)) return;
+  if (!outcome.refusal) {
+    const uint64_t given_up = outcome.counts.given_up;
+    Print(fmt::format("{}: accepted ({} tokens, {} of {} points constrained{})\n", input.name,
+                      outcome.tokens, outcome.counts.constrained, outcome.counts.points,
+                      given_up == 0 ? "" : fmt::format(", {} given up", given_up)));
+  } else if (const Refusal& r = *outcome.refusal; r.monitor == monitors::kLimits) {
+    Print(fmt::format("{}: {}\n", input.name, r.message));
+  } else {
+    Print(fmt::format("{}: refused at {}: {}: {} ({}{})\n", input.name, Place(input.text, r.byte),
+                      Readable(r.identifier), r.message, r.monitor.empty() ? "strict" : r.monitor,
+                      r.at_end ? ", at the end of the text" : ""));
+  }
+}
+
+Result<std::unique_ptr<MonitorSet> > MakeSet(const MonitorCommandFlags& flags, Language language,
+                                             const std::shared_ptr<monitors::LspServer>& server,
+                                             const std::string& file) {
+  auto made = MonitorSet::Make(language, {.monitors = flags.monitored.monitors,
+                                          .repo = flags.monitored.repo,
+                                          .cache = MonitorFlags::CacheFolder(),
+                                          .class_path = flags.class_path,
+                                          .server = server,
+                                          .file = Absolute(file)});
+  if (made.ok()) return made;
+  return Error{made.error().code, made.error().message, "--" + made.error().place};
+}
+
 int Run(const MonitorCommandFlags& flags) {
   if (!flags.json.empty()) {
     if (Status status = CheckWritable(flags.json); !status.ok())
@@ -211,15 +242,8 @@ int Run(const MonitorCommandFlags& flags) {
     std::unique_ptr<MonitorSet>& set = sets[*language];
     if (server != nullptr) set = nullptr;  // it knows a text by its file
     if (set == nullptr) {
-      auto made = MonitorSet::Make(*language, {.monitors = flags.monitored.monitors,
-                                               .repo = flags.monitored.repo,
-                                               .cache = MonitorFlags::CacheFolder(),
-                                               .class_path = flags.class_path,
-                                               .server = server,
-                                               .file = Absolute(file)});
-      if (!made.ok())
-        return Fail(kMonitor,
-                    Error{made.error().code, made.error().message, "--" + made.error().place});
+      auto made = MakeSet(flags, *language, server, file);
+      if (!made.ok()) return Fail(kMonitor, made.error());
       set = std::move(*made);
     }
     set->analysis().SetFile(file);
@@ -237,25 +261,10 @@ int Run(const MonitorCommandFlags& flags) {
       }
       if (outcome->refusal) {
         exit_code = std::max(exit_code, static_cast<int>(kExitSomeFailed));
-        const Refusal& r = *outcome->refusal;
-        const bool print = inputs->size() == 1 || flags.json.empty();
-        if (print && r.monitor == monitors::kLimits) {
-          Print(fmt::format("{}: {}\n", input.name, r.message));
-        } else if (print) {
-          Print(fmt::format("{}: refused at {}: {}: {} ({}{})\n", input.name,
-                            Place(input.text, r.byte), Readable(r.identifier), r.message,
-                            r.monitor.empty() ? "strict" : r.monitor,
-                            r.at_end ? ", at the end of the text" : ""));
-        }
       } else {
         ++accepted;
-        if (inputs->size() == 1) {
-          const uint64_t given_up = outcome->counts.given_up;
-          Print(fmt::format("{}: accepted ({} tokens, {} of {} points constrained{})\n", input.name,
-                            outcome->tokens, outcome->counts.constrained, outcome->counts.points,
-                            given_up == 0 ? "" : fmt::format(", {} given up", given_up)));
-        }
       }
+      PrintOutcome(input, *outcome, inputs->size() == 1, flags.json.empty());
       report["files"].push_back(Entry(input, *outcome));
     }
     if (inputs->size() > 1)

@@ -169,6 +169,10 @@ class TransformerCuda final : public Model {
   template <typename Visit>
   void ForPrefillPieces(const Visit& visit) const;
   int64_t PrefillBytes() const;
+  Status PrefillNorm(const float* weight, int count);
+  Status PrefillResidual(const DeviceMatrix& w, const uint16_t* from, int64_t stride,
+                         const float* post_norm, int count);
+  Status PrefillMlp(const DeviceLayer& layer, int count);
   Status PrefillLayer(int layer, int count, int runs, int most_positions, bool last);
   Status AttendRowByRow(int layer, int count, int most_positions);
   Status GrowPartial(int64_t bytes);

@@ -23,6 +23,7 @@ constexpr size_t kMaxMemoEntries = size_t{1} << 20;
 constexpr size_t kMemoEntryBytes = 48;
 // Closings that are kept: of each beside its tokens, and of all.
 constexpr size_t kClosingBytes = 128, kMostClosingBytes = size_t{4} << 20;
+constexpr size_t kPieceBytes = 256;              // of a text that is read
 constexpr size_t kLeastStep = size_t{32} << 10;  // of growth, before it is measured
 }  // namespace
 
@@ -43,7 +44,19 @@ GrammarImpl::GrammarImpl(std::shared_ptr<Machine> machine, std::shared_ptr<Machi
 
 GrammarImpl::~GrammarImpl() { shared_->budget->Freed(bytes_.load()); }
 
+// A long text is many questions, between which the budget is told what was found.
 size_t GrammarImpl::Run(Machine::Key& key, std::string_view bytes) const {
+  size_t read = 0;
+  while (read < bytes.size()) {
+    const std::string_view piece = bytes.substr(read, kPieceBytes);
+    const size_t fits = RunPiece(key, piece, bytes.size() > kPieceBytes);
+    read += fits;
+    if (fits < piece.size()) break;
+  }
+  return read;
+}
+
+size_t GrammarImpl::RunPiece(Machine::Key& key, std::string_view bytes, bool of_more) const {
   size_t i = 0;
   bool grew;
   {
@@ -55,7 +68,7 @@ size_t GrammarImpl::Run(Machine::Key& key, std::string_view bytes) const {
       if (next == Machine::kDead) break;
       key = next;
     }
-    grew = GrewSometimes();
+    grew = of_more ? Grew() : GrewSometimes();
   }
   if (grew) Settle();
   return i;

@@ -172,6 +172,7 @@ class GrammarImpl : public GrammarUse {
     const size_t hint = machine_->GrowthHint();
     return hint >= booked_ + kBookStep && Book(hint);
   }
+  size_t RunPiece(Machine::Key& key, std::string_view bytes, bool of_more) const;
   bool Book(size_t hint) const;
   // With the lock, while the machine is asked.
   GrowthWatch Watch() const {

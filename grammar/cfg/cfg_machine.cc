@@ -71,16 +71,17 @@ CfgMachine::StateId CfgMachine::Intern(ContId fresh, std::vector<Thread>& thread
     // Lexemes at the same point of the same machine are one, with either continuation.
     std::sort(threads.begin(), threads.end());
     size_t kept = 0;
-    for (size_t i = 1; i < threads.size(); ++i) {
-      Thread& last = threads[kept];
-      if (last.source == threads[i].source && last.tokens == threads[i].tokens &&
-          last.key == threads[i].key) {
-        last.then = continuations_->Union(last.then, threads[i].then);
-      } else {
-        threads[++kept] = threads[i];
-      }
+    for (size_t i = 0; i < threads.size();) {
+      Thread united = threads[i];
+      thens_.clear();
+      for (; i < threads.size() && threads[i].source == united.source &&
+             threads[i].tokens == united.tokens && threads[i].key == united.key;
+           ++i)
+        thens_.push_back(threads[i].then);
+      united.then = continuations_->UnionOf(thens_);
+      threads[kept++] = united;
     }
-    threads.resize(kept + 1);
+    threads.resize(kept);
   }
   if (threads.empty() && fresh == Continuations::kNone) return kDeadState;
   uint64_t hash = HashMix(threads.size(), fresh);
@@ -133,11 +134,11 @@ CfgMachine::StateId CfgMachine::MakeStep(StateId state, uint8_t byte) {
   StopScope::Step();
   std::vector<Thread>& next = made_;
   next.clear();
-  ContId fresh = Continuations::kNone;
+  ended_.clear();
   const auto add = [&](Thread thread) {
     Machine& machine = machine_of(thread);
     const bool accepting = machine.Accepting(thread.key);
-    if (accepting) fresh = continuations_->Union(fresh, thread.then);
+    if (accepting) ended_.push_back(thread.then);
     if (!accepting || ((thread.source & 1) == 0 && !machine.Ends(thread.key)))
       next.push_back(thread);
   };
@@ -158,7 +159,7 @@ CfgMachine::StateId CfgMachine::MakeStep(StateId state, uint8_t byte) {
       }
     }
   }
-  return Intern(fresh, next);
+  return Intern(continuations_->UnionOf(ended_), next);
 }
 
 bool CfgMachine::Accepting(Key state) {

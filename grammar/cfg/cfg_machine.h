@@ -139,6 +139,8 @@ class CfgMachine : public Machine {
   HashIndex index_;
   std::vector<StateId> state_of_;  // by continuation; kDeadState: not asked yet
   std::vector<Thread> made_;       // scratch of MakeStep
+  std::vector<ContId> ended_;      // the same: what comes after lexemes that may end here
+  std::vector<ContId> thens_;      // scratch of Intern
   FlatMap<StateId> steps_;         // by state << 8 | byte
   StateId start_ = kDeadState;
   ClosingTexts closing_;

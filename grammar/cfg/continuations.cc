@@ -13,6 +13,8 @@
 #include "grammar/cfg/continuations.h"
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <optional>
 #include <utility>
 
@@ -37,6 +39,30 @@ namespace {
 
 using Op = CfgProgram::Op;
 using Entry = Continuations::Entry;
+
+// Such lists are mostly a few sorted ones, one behind the other: those are merged.
+void SortRuns(std::vector<Entry>& list) {
+  constexpr size_t kMostRuns = 16;
+  std::array<size_t, kMostRuns + 1> ends;
+  size_t runs = 0;
+  for (size_t i = 1; i <= list.size() && runs <= kMostRuns; ++i) {
+    if (i == list.size() || list[i] < list[i - 1]) ends[runs++ % ends.size()] = i;
+  }
+  if (runs > kMostRuns) return SortUnique(list);
+  while (runs > 1) {
+    size_t begin = 0, merged = 0;
+    for (size_t i = 0; i < runs; i += 2) {
+      const size_t end = ends[std::min(i + 1, runs - 1)];
+      const auto at = [&](size_t place) {
+        return list.begin() + static_cast<std::ptrdiff_t>(place);
+      };
+      std::inplace_merge(at(begin), at(ends[i]), at(end));
+      ends[merged++] = begin = end;
+    }
+    runs = merged;
+  }
+  list.erase(std::unique(list.begin(), list.end()), list.end());
+}
 
 // Entries that were seen in this run. Emptied in no time: what an older run left does not count.
 class SeenEntries {
@@ -315,7 +341,7 @@ class Closure {
           const auto more = std::span(flat_).subspan(begin, size);
           list.insert(list.end(), more.begin(), more.end());
         }
-        SortUnique(list);
+        SortRuns(list);
         range = {static_cast<uint32_t>(flat_.size()), static_cast<uint32_t>(list.size())};
         flat_.insert(flat_.end(), list.begin(), list.end());
       }
@@ -509,7 +535,7 @@ uint32_t Continuations::CrowdedNode(ContId id) const {
 }
 
 ContId Continuations::Intern(std::vector<Entry>& list) {
-  SortUnique(list);
+  SortRuns(list);
   if (list.empty()) return kNone;
   knots_->Prune(list);
   const uint64_t hash = HashOfEntries(list);
@@ -531,6 +557,19 @@ ContId Continuations::Union(ContId a, ContId b) {
   union_.assign(entries(a).begin(), entries(a).end());
   union_.insert(union_.end(), entries(b).begin(), entries(b).end());
   return Intern(union_);
+}
+
+// Two at a time: one after the other, each would be copied once for all that come after it.
+ContId Continuations::UnionOf(std::vector<ContId>& ids) {
+  SortUnique(ids);
+  if (ids.empty()) return kNone;
+  while (ids.size() > 1) {
+    size_t kept = 0;
+    for (size_t i = 0; i < ids.size(); i += 2)
+      ids[kept++] = i + 1 < ids.size() ? Union(ids[i], ids[i + 1]) : ids[i];
+    ids.resize(kept);
+  }
+  return ids[0];
 }
 
 bool Continuations::ExpandTo(ContId id, uint64_t steps) {

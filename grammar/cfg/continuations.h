@@ -70,6 +70,8 @@ class Continuations {
   // The whole program, from its root.
   ContId Start() const { return start_; }
   ContId Union(ContId a, ContId b);
+  // Of any number; `ids` is of no use afterwards.
+  ContId UnionOf(std::vector<ContId>& ids);
   const Expansion& Expand(ContId id);
   // The same where that takes at most so many steps; nullptr otherwise.
   const Expansion* ExpandWithin(ContId id, uint64_t steps);

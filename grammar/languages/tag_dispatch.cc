@@ -22,6 +22,8 @@ namespace {
 // beginnings. Longer tags have a regex each, and the second constant limits the number of regexes.
 constexpr size_t kMostBeginnings = 20'000;
 constexpr size_t kMostWays = 64;
+// Free texts of their own: all of them run side by side.
+constexpr size_t kMostFreeTexts = 64;
 
 }  // namespace
 
@@ -75,13 +77,13 @@ GrammarIr::ExprId BnfReader::TagDispatchMacro(const MacroArguments& arguments, s
     for (const std::u32string& text : texts) literals.push_back(arena().Literal(text));
     return arena().Or(literals);
   };
-  ReId stop = RegexArena::kNothing;
+  std::optional<ReId> stop;
   // Free text that does not end with one of these.
   const auto free_before = [&](const std::vector<std::u32string>& beginnings) {
     return Fold([&] {
       stop = or_of(stops);
       return arena().Not(
-          arena().Or(arena().Concat({any, stop, any}), arena().Concat(any, or_of(beginnings))));
+          arena().Or(arena().Concat({any, *stop, any}), arena().Concat(any, or_of(beginnings))));
     });
   };
   const auto free = free_before({});
@@ -91,6 +93,12 @@ GrammarIr::ExprId BnfReader::TagDispatchMacro(const MacroArguments& arguments, s
   for (const Tag& tag : tags) {
     StopReach::Into into = reach.IntoText(tag.text);
     if (!into.never) groups[std::move(into)].push_back({tag.text, ir_.Call(tag.rule)});
+  }
+  if (groups.size() > kMostFreeTexts) {
+    return Fail(ErrorCode::kLimit, at,
+                "the tags of TagDispatch end with beginnings of others in " +
+                    std::to_string(groups.size()) + " ways, more than " +
+                    std::to_string(kMostFreeTexts));
   }
   std::vector<ExprId> ways;
   size_t apart = 0;
@@ -112,7 +120,7 @@ GrammarIr::ExprId BnfReader::TagDispatchMacro(const MacroArguments& arguments, s
     for (size_t i = 0; !before && i < texts.size(); ++i) {
       const auto way = Fold([&] {
         const ReId early =
-            arena().Concat({any, stop, arena().Repeat(RegexArena::kAnyChar, 1, std::nullopt)});
+            arena().Concat({any, *stop, arena().Repeat(RegexArena::kAnyChar, 1, std::nullopt)});
         return arena().And(arena().Concat(any, arena().Literal(texts[i].text)), arena().Not(early));
       });
       if (!way || ++apart > kMostWays) return too_many();

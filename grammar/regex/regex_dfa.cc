@@ -191,7 +191,7 @@ uint32_t RegexDfa::FindNext(uint32_t state, int cls) {
 bool RegexDfa::IsLive(uint32_t state) {
   if (states_[state].life != Life::kUnknown) return states_[state].life == Life::kLive;
   if (undecided_ > limits_.max_undecided || work_ > limits_.max_search_work ||
-      emptiness_work_ > limits_.max_emptiness_work) {
+      emptiness_work_ > limits_.max_emptiness_work + 2 * (work_ - emptiness_work_)) {
     states_[state].life = Life::kLive;
     return true;
   }

@@ -49,14 +49,14 @@ std::optional<std::string> SchemaMachine::NewKey(Key state) {
 // with thousands of keys that takes gigabytes. A key that may come may be begun as well.
 std::optional<Machine::Key> SchemaMachine::ReadKey(Key state, std::string_view piece,
                                                    size_t& read) {
-  const Mode mode = lexemes_[LexemeOf(state)].mode;
-  const NodeId id = FrameOf(state);
-  if (TracksText(id) || frames_[nodes_[id].frame].kind != kObjectValue) return std::nullopt;
+  const Lexeme lexeme = lexemes_[LexemeOf(state)];
+  if (TracksText(FrameOf(state)) || frames_[nodes_[FrameOf(state)].frame].kind != kObjectValue)
+    return std::nullopt;
   size_t begin = read;
-  if (mode == Mode::kAfter) {
+  if (lexeme.mode == Mode::kAfter || lexeme.mode == Mode::kNumber) {
     if (!piece.substr(begin).starts_with(options_.item_separator)) return std::nullopt;
     begin += options_.item_separator.size();
-  } else if (mode != Mode::kFirstKey && mode != Mode::kNextKey) {
+  } else if (lexeme.mode != Mode::kFirstKey && lexeme.mode != Mode::kNextKey) {
     return std::nullopt;
   }
   if (begin >= piece.size() || piece[begin] != '"') return std::nullopt;
@@ -66,6 +66,12 @@ std::optional<Machine::Key> SchemaMachine::ReadKey(Key state, std::string_view p
   const auto key = json::Parse(piece.substr(begin, end + 1 - begin));
   if (!key.ok()) return std::nullopt;
   read = end + 1;
+  if (lexeme.mode == Mode::kNumber) {
+    if (!numbers_[lexeme.search]->Accepts(lexeme.state)) return kDead;
+    state = EndNumber(FrameOf(state), lexeme);
+    if (state == kDead) return kDead;
+  }
+  const NodeId id = FrameOf(state);
   const ObjectLayout& layout = frames_.layout(frames_[nodes_[id].frame].layout);
   StringProgram& program = *layout.program;
   const StringProgram::StateId at = program.After(DecodeCodepoints(key->text));

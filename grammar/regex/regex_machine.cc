@@ -242,16 +242,14 @@ std::optional<std::string> RegexMachine::ShortestCompletion(Key key) {
   // any end, by what is needed alone.
   //
   // Whether a state is live takes a search of its own, which marks the path that it finds. So only
-  // states that the search goes on from are asked, not all their neighbours, and of equals those on
-  // a marked path come first.
+  // states that the search goes on from are asked, not all their neighbours.
   struct Entry {
     uint64_t total, depth;
     bool live;
     uint32_t state;
     bool operator<(const Entry& other) const {
       if (total != other.total) return total > other.total;
-      if (depth != other.depth) return depth < other.depth;
-      return live != other.live ? other.live : state > other.state;
+      return depth != other.depth ? depth < other.depth : state > other.state;
     }
   };
   std::unordered_map<uint32_t, std::pair<uint32_t, int>> from = {{p.state, {p.state, -1}}};

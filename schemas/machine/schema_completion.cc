@@ -126,9 +126,14 @@ SchemaMachine::Closed SchemaMachine::CloseCounted(NodeId id, Mode mode) {
   const auto rest = solver_.CountedText(node.frame);
   if (!rest) return {};
   const std::string comma = mode == Mode::kAfter ? "," : "";
+  // A sample is read item by item: what is counted would be found by its samples again.
+  const NodeId outer = std::exchange(counted_, id);
+  bool fit = true;
   for (const std::string& sample : rest->samples) {
-    if (AfterPiece(MakeKey(id, Structure(mode)), Written(comma + sample)) == kDead) return {};
+    fit = fit && AfterPiece(MakeKey(id, Structure(mode)), Written(comma + sample)) != kDead;
   }
+  counted_ = outer;
+  if (!fit) return {};
   const Key closed = EndValue(node.parent, {}, ']');
   if (closed == kDead) return {};
   return {closed, Written((rest->text.empty() ? "" : comma) + rest->text + "]")};
@@ -138,6 +143,7 @@ SchemaMachine::Closed SchemaMachine::CloseCounted(NodeId id, Mode mode) {
 std::optional<Machine::Key> SchemaMachine::ReadCounted(Key state, std::string_view piece,
                                                        size_t& read) {
   if (lexemes_[LexemeOf(state)].mode != Mode::kFirstItem) return std::nullopt;
+  if (FrameOf(state) == counted_) return std::nullopt;
   const Closed closed = CloseCounted(FrameOf(state), Mode::kFirstItem);
   if (closed.state == kDead || !piece.substr(read).starts_with(closed.text)) return std::nullopt;
   read += closed.text.size();

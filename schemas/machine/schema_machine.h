@@ -208,6 +208,7 @@ class SchemaMachine : public Machine {
   };
   Closed CloseCounted(NodeId id, Mode mode);
   std::optional<Key> ReadCounted(Key state, std::string_view piece, size_t& read);
+  NodeId counted_ = UINT32_MAX;  // the array that CloseCounted looks at
 
   std::unique_ptr<SchemaTable> table_;
   JsonSchemaOptions options_;

@@ -247,11 +247,6 @@ class Server {
     const std::string& text = document->second.text;
     const std::optional<size_t> cursor = Byte(text, At(p, "position"), "position", problem);
     if (!cursor) return nullptr;
-    const int64_t last = std::count(text.begin(), text.end(), '\n');
-    if (*Number(At(p, "position"), "line") > last) {
-      *problem = fmt::format("position: the last line of the document is {}", last);
-      return nullptr;
-    }
     size_t at = *cursor, behind = *cursor;
     completion::CompletionRequest request;
     LspJson range = nullptr;

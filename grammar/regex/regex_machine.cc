@@ -27,7 +27,7 @@ constexpr int64_t kUndecided = 1000;
 constexpr uint64_t kCompletionWork = uint64_t{1} << 24;
 // And all searches for emptiness of a machine. A conjunction of twenty patterns that each count has
 // states by the million, and each of them is searched.
-constexpr RegexDfaLimits kLimits{.max_emptiness_work = uint64_t{1} << 24};
+constexpr RegexDfaLimits kLimits{.max_emptiness_work = uint64_t{1} << 23};
 
 // false: no character beyond ASCII may follow. Answers at once, and only where they are all alike.
 bool LeadsBeyondAscii(RegexDfa& dfa, uint32_t state) {

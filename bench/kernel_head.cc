@@ -7,7 +7,7 @@
 #include "kernels/cuda/head.h"
 #include "kernels/cuda/process.h"
 #include "kernels/cuda/reference/masked_rows.h"
-#include "pawl/mask.h"
+#include "pawl/grammar.h"
 #include "src/decode/sampler.h"
 
 namespace pawl::PAWL_GPU {

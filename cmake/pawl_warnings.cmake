@@ -1,7 +1,7 @@
 # pawl_target(name): the settings every target of our own code shares.
 function(pawl_target name)
   target_include_directories(${name} PUBLIC $<BUILD_INTERFACE:${pawl_SOURCE_DIR}/include>)
-  # Shared libraries show what include/pawl/export.h marks, and nothing else.
+  # Shared libraries show what include/pawl/result.h marks, and nothing else.
   set_target_properties(${name} PROPERTIES CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
   target_include_directories(${name} PRIVATE ${pawl_SOURCE_DIR})
   target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow>)

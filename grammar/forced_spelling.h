@@ -12,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
-#include "pawl/export.h"
 #include "pawl/matcher.h"
+#include "pawl/result.h"
 #include "pawl/vocabulary.h"
 
 namespace pawl {

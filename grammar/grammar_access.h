@@ -15,7 +15,6 @@
 #include "grammar/machine_lock.h"
 #include "grammar/masks/mask_path.h"
 #include "pawl/grammar.h"
-#include "pawl/mask.h"
 #include "pawl/vocabulary.h"
 
 namespace pawl {

@@ -29,7 +29,6 @@
 #include "grammar/masks/mask_pool.h"
 #include "grammar/memory_budget.h"
 #include "pawl/grammar.h"
-#include "pawl/mask.h"
 #include "pawl/vocabulary.h"
 
 namespace pawl {

@@ -26,8 +26,7 @@
 #include <utility>
 #include <vector>
 
-#include "pawl/capture.h"
-#include "pawl/output_piece.h"
+#include "pawl/grammar.h"
 #include "pawl/result.h"
 #include "pawl/vocabulary.h"
 
@@ -115,7 +114,7 @@ class Machine {
 
   // The machine's rules have captures.
   virtual bool has_captures() const { return false; }
-  // The captures of a text that Accepting() takes, see pawl/capture.h.
+  // The captures of a text that Accepting() takes, see pawl/grammar.h.
   virtual Result<std::vector<Capture>> FindCaptures(std::span<const OutputPiece> /*pieces*/,
                                                     const Vocabulary& /*vocabulary*/) {
     return std::vector<Capture>();

@@ -8,7 +8,7 @@
 // A machine grows in every question and keeps what it finds, in several tables that refer to each
 // other. An exception that leaves a question in the middle (memory has run out, or a Stopped of
 // src/base/stop_scope.h) may leave some of them written and others not. So it breaks the lock:
-// the machines are not asked again, and whoever knows a text takes it again in a new machine
+// the machines are not asked again, and callers that know a text replay it in a new machine
 // (State::lost() in pawl/grammar.h, grammar_keeper.h).
 //
 // Thread-safe. Breaking allocates nothing.
@@ -44,7 +44,7 @@ class MachineUse {
     soon = held_.owns_lock();
     if (!soon) held_.lock();
   }
-  // Only where nobody has the lock; see held().
+  // Only where no thread has the lock; see held().
   MachineUse(MachineLock& lock, std::try_to_lock_t)
       : lock_(&lock), held_(lock.mutex_, std::try_to_lock) {}
   ~MachineUse() {

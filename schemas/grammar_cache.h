@@ -20,9 +20,9 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "pawl/compiler.h"
 #include "pawl/grammar.h"
-#include "pawl/grammar_options.h"
-#include "pawl/stop_flag.h"
+#include "pawl/result.h"
 
 namespace pawl {
 

@@ -20,10 +20,7 @@
 #include <vector>
 
 #include "pawl/compiler.h"
-#include "pawl/grammar_options.h"
-#include "pawl/json_schema_options.h"
 #include "pawl/result.h"
-#include "pawl/stop_flag.h"
 #include "pawl/vocabulary.h"
 
 namespace pawl {

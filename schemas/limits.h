@@ -7,7 +7,7 @@
 //    valid all the same; docs/json_schema.md says what is lost ("Where the look-ahead ends");
 //  - switch: from here on another way to the same answer is the cheaper one.
 // All of them count steps, states, values or bytes, never seconds: the same input ends the same way
-// everywhere. What a caller may choose is in pawl/json_schema_options.h; the numbers of the strict
+// everywhere. What a caller may choose is in pawl/compiler.h; the numbers of the strict
 // profile are not ours and stand in read/strict_profile.cc; the size of whole grammars is bounded
 // by grammar/memory_budget.h.
 #ifndef PAWL_SCHEMAS_LIMITS_H_

@@ -111,7 +111,7 @@ class Tree:
     def programs(self, folder):
         lists = self.path / "tests" / folder / "CMakeLists.txt"
         text = lists.read_text(encoding="utf-8") if lists.exists() else ""
-        return re.findall(r"^\s*pawl_test\((\w+)", text, re.M) + re.findall(r"^gtest_discover_tests\((\w+)", text, re.M) + re.findall(r"add_executable\((capi_test)\b", text)
+        return re.findall(r"^\s*pawl_test\((\w+)", text, re.M) + re.findall(r"^(?:gtest_discover_tests|pawl_shards)\((\w+)", text, re.M) + re.findall(r"add_executable\((capi_test)\b", text)
 
     def compile(self, folder):
         """Whether the programs of a folder build."""

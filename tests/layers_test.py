@@ -353,9 +353,22 @@ def abstract_classes(files):
             yield f"abstract {path} {name}"
 
 
+def old_headers(files):
+    """Public headers that only include the header that took their place."""
+    return {path.removeprefix("include/") for path, text in files.items()
+            if path.startswith("include/pawl/") and re.findall(r"^(?!//|$|#ifndef|#define|#endif).*", text, re.M) == re.findall(r"^#include .*", text, re.M)}
+
+
+def uses_of_old_headers(files):
+    old = old_headers(files)
+    for path, text in files.items():
+        if path.endswith(C_FAMILY):
+            yield from (f"old {path} -> {name}" for name in re.findall(r'^\s*#include ["<](pawl/\w+\.h)[">]', text, re.M) if name in old)
+
+
 def found_today(files):
     """Everything that needs a line: its text, and the lines of what is counted."""
-    out = {text: None for check in (upward, guards, compared_messages, abstract_classes) for text in check(files)}
+    out = {text: None for check in (upward, guards, compared_messages, abstract_classes, uses_of_old_headers) for text in check(files)}
     return {**out, **counted(files)}
 
 
@@ -399,6 +412,11 @@ class LayersTest(unittest.TestCase):
 
     def test_the_tree_is_as_the_table_says(self):
         self.assertEqual(sorted(self.today), [])
+
+    def test_public_headers(self):
+        headers = {path for path in self.files if path.startswith("include/pawl/")}
+        self.assertLessEqual(len(headers) - len(old_headers(self.files)), 12)
+        self.assertEqual(self.planted("src/base/planted.cc", '#include "pawl/export.h"\n'), ["old src/base/planted.cc -> pawl/export.h"])
 
     def test_what_is_read(self):
         self.assertGreater(len(list(includes(self.files))), 2500)

@@ -1,7 +1,7 @@
 // CaptureParse: which parts of a whole text the rules with captures stand for.
 //
 //   auto parse = CaptureParse::Create(ir, vocabulary);
-//   auto captures = parse->Run(pieces, vocabulary);     // pawl/capture.h says which derivation
+//   auto captures = parse->Run(pieces, vocabulary);     // pawl/grammar.h says which derivation
 //
 // Nothing of this is done while an output is written: the text is parsed once more when somebody
 // asks. Linear in the text for grammars that are LR, also with left and right recursion, where a
@@ -22,9 +22,9 @@
 
 #include "grammar/cfg/grammar_ir.h"
 #include "grammar/cfg/program.h"
-#include "pawl/capture.h"
-#include "pawl/output_piece.h"
+#include "pawl/grammar.h"
 #include "pawl/result.h"
+#include "pawl/vocabulary.h"
 #include "src/base/memory_size.h"
 
 namespace pawl {

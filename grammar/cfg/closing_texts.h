@@ -15,7 +15,6 @@
 #include <utility>
 #include <vector>
 
-#include "pawl/output_piece.h"
 #include "pawl/vocabulary.h"
 #include "src/base/memory_size.h"
 

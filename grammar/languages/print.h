@@ -21,7 +21,7 @@
 #include <string>
 
 #include "grammar/cfg/grammar_ir.h"
-#include "pawl/grammar_options.h"
+#include "pawl/compiler.h"
 #include "pawl/result.h"
 
 namespace pawl {

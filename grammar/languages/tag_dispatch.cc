@@ -18,12 +18,12 @@
 namespace pawl {
 namespace {
 
-// Characters of the beginnings that a free text of its own may not end with. Of tags with more the
-// way is one regex each, and there may be so many of these.
+// A free text of its own may not end with a beginning of a tag. This limits the characters of these
+// beginnings. Longer tags have a regex each, and the second constant limits the number of regexes.
 constexpr size_t kMostBeginnings = 20'000;
 constexpr size_t kMostWays = 64;
 // Free texts of their own: all of them run side by side.
-constexpr size_t kMostFreeTexts = 64;
+constexpr size_t kMostFreeTexts = 128;
 
 }  // namespace
 

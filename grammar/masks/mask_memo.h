@@ -18,7 +18,7 @@
 #include <span>
 
 #include "grammar/machine.h"
-#include "pawl/mask.h"
+#include "pawl/grammar.h"
 
 namespace pawl {
 

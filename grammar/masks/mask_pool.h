@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "pawl/mask.h"
+#include "pawl/grammar.h"
 
 namespace pawl {
 

@@ -1,4 +1,4 @@
-// Masks on a CUDA device, for engines that have logits there: component `cuda` of the package.
+// Masks on a CUDA device, for engines whose logits are there: component `cuda` of the package.
 //
 //   pawl::BitmaskArgs args;
 //   args.logits = logits;  // device memory, [rows][vocabulary] of bf16
@@ -9,13 +9,15 @@
 //   args.count = rows;
 //   pawl::Status status = pawl::cuda::ApplyBitmask(args, stream);
 //
-// A mask is a row of 32-bit words; bit t % 32 of word t / 32 is set where token t is allowed (what
-// Mask::words() and Matcher::FillMask give). Every pointer is device memory, sizes and
-// offsets are 64 bits wide, and rows can be named through lists, so that a batch, the nodes of
-// draft trees, or any part of either is one call. Functions put their kernels on a stream (a
-// cudaStream_t, null for the default one) and return at once; they are thread-safe for different
-// memory. Errors (kInternal): a launch failed. They run on devices of compute capability 8.0 and
-// later.
+// A mask is a row of 32-bit words. Bit t % 32 of word t / 32 is 1 if token t is allowed, as in
+// Mask::words() and Matcher::FillMask. Every pointer is device memory. Sizes and offsets have 64
+// bits. Lists can name rows, so one call can handle a batch, the nodes of draft trees, or any part
+// of them. The functions launch kernels on a stream (a cudaStream_t; null: the default stream) and
+// return at once. They need compute capability 8.0 or later.
+//
+// Errors: kInternal if a launch fails.
+//
+// Thread safety: several threads may call the functions for different memory.
 #ifndef PAWL_CUDA_KERNELS_H_
 #define PAWL_CUDA_KERNELS_H_
 
@@ -27,9 +29,9 @@ namespace pawl {
 
 enum class LogitType : uint8_t { kF32, kF16, kBf16 };
 
-// For each i < count, the row logit_rows[i] of the logits gets mask mask_rows[i]: where the bit of
-// token t is clear, its logit becomes -infinity; others stay as they are. Bits from `vocabulary` on
-// are not looked at. A row may be named once only.
+// For each i < count, mask mask_rows[i] is applied to row logit_rows[i] of the logits: the logit of
+// a token whose bit is 0 becomes -infinity. Other logits are unchanged. Bits from `vocabulary` on
+// are ignored. A row may be named only once.
 struct BitmaskArgs {
   void* logits = nullptr;
   LogitType type = LogitType::kF32;
@@ -38,12 +40,12 @@ struct BitmaskArgs {
   const uint32_t* masks = nullptr;
   int64_t masks_stride = 0;             // words from one mask to the next
   const int32_t* logit_rows = nullptr;  // null: row i
-  const int32_t* mask_rows = nullptr;   // null: mask i; a negative entry: no mask, the row stays
+  const int32_t* mask_rows = nullptr;   // null: mask i; a negative entry: no mask for this row
   int32_t count = 0;
 };
 
-// What the functions below read: rows of logits, each with a mask. As BitmaskArgs, but `masks` may
-// be null for none at all, and a row may be named more than once.
+// The input of the functions below: rows of logits, each with a mask. The fields are those of
+// BitmaskArgs. `masks` may be null for no masks, and a row may be named more than once.
 struct MaskedRows {
   const void* logits = nullptr;
   LogitType type = LogitType::kF32;
@@ -56,23 +58,23 @@ struct MaskedRows {
   int32_t count = 0;
 };
 
-// One token for each row: argmax over the allowed tokens of logit / temperature + Gumbel noise, the
-// lowest id among equals; at temperature 0 without noise. The noise is a pure
-// function of (seed, position, token), Philox4x32-10 as in src/base/random.h, so the same arguments
-// give the same token in any batch. Logits of -infinity are never chosen unless all allowed ones
-// are, which then count as equal.
+// Draws one token for each row: the argmax over the allowed tokens of logit / temperature + Gumbel
+// noise. Of equal tokens the lowest id counts. At temperature 0 there is no noise. The noise is a
+// pure function of (seed, position, token), Philox4x32-10 as in src/base/random.h, so the same
+// arguments give the same token in any batch. A logit of -infinity is chosen only if all allowed
+// logits are -infinity; these then count as equal.
 struct SampleArgs {
   MaskedRows rows;
   const float* temperatures = nullptr;  // [count], or null for 0
   const uint64_t* seeds = nullptr;      // [count], or null for 0
   const uint64_t* positions = nullptr;  // [count], or null for 0
-  int32_t* tokens = nullptr;            // [count]; kNothingAllowed or kBrokenLogits where they are
+  int32_t* tokens = nullptr;            // [count]; may be kNothingAllowed or kBrokenLogits
   void* workspace = nullptr;            // WorkspaceBytes(count, vocabulary), 16-byte aligned
 };
 constexpr int32_t kNothingAllowed = -1;
 constexpr int32_t kBrokenLogits = -2;  // an allowed logit is NaN or +infinity
 
-// out[i][t] = logit - log(sum over allowed tokens of e^logit), -infinity where t is not allowed.
+// out[i][t] = logit - log(sum over allowed tokens of e^logit), or -infinity if t is not allowed.
 struct LogSoftmaxArgs {
   MaskedRows rows;
   float* out = nullptr;  // row i at out + i * out_stride
@@ -80,9 +82,9 @@ struct LogSoftmaxArgs {
   void* workspace = nullptr;
 };
 
-// The k allowed tokens with the largest logits, in falling order, the lower id first among equals,
-// with their log-probabilities among the allowed ones. Beyond the number of allowed tokens: token
-// -1, -infinity.
+// The k allowed tokens with the largest logits, in falling order, with their log-probabilities
+// among the allowed tokens. Of equal logits the lower id is first. If fewer than k tokens are
+// allowed, the others are token -1 with -infinity.
 struct TopKArgs {
   MaskedRows rows;
   int32_t k = 0;              // 1 .. kMostTopK
@@ -94,7 +96,7 @@ constexpr int32_t kMostTopK = 64;
 
 namespace cuda {
 
-// Device memory that the functions with a `workspace` need for so many rows.
+// The size in bytes of the `workspace` for `count` rows.
 int64_t WorkspaceBytes(int64_t count, int64_t vocabulary);
 
 Status ApplyBitmask(const BitmaskArgs& args, void* stream);

@@ -1,4 +1,4 @@
-// Engine: a language model from its files, and text out of it under a grammar.
+// Engine: loads a language model from its files and generates text under a grammar.
 //
 //   auto engine = pawl::Engine::Load("models/tiny-extract");        // a folder, or a GGUF file
 //   if (!engine.ok()) return Report(engine.error().ToString());
@@ -12,38 +12,39 @@
 //   auto output = engine->Generate(request);
 //   if (output.ok()) Print(output->text);                          // "no, it is not"
 //
-// A prompt is a text, or messages that the model's chat template lays out:
+// A prompt is a text, or messages that the model's chat template turns into a text:
 //
 //   request.messages = {{"system", "Be brief."}, {"user", "Is it far?"}};
 //
-// or what `pawl extract` asks: a record that is valid for a schema, out of a text. The grammar of
-// that schema is the caller's to compile.
+// Or the prompt is that of `pawl extract`: a schema and a text, for a record that is valid for the
+// schema. The caller compiles the grammar of this schema.
 //
 //   request.extract = pawl::ExtractInput{schema, text};
 //
-// Streaming, sampling and what the output cost: pawl/generation.h.
+// Streaming, sampling and statistics (pawl/generation.h):
 //
 //   request.options.on_token = [](pawl::TokenId, std::string_view bytes) { return Print(bytes); };
 //   request.options.sampling = {.temperature = 0.8f, .seed = 7};
 //   Count(output->stats.output_tokens);
 //
-// Many requests share the calls of the model, and each gets token for token what it gets alone:
+// Many requests share the calls of the model. Each output is token for token that of the request
+// alone:
 //
 //   std::vector<pawl::Result<pawl::Generation>> outputs = engine->GenerateAll(requests);
 //
-// Where requests come and go, a loop of one's own:
+// A loop of your own, if requests come and go:
 //
 //   engine->Add(request, [](pawl::Result<pawl::Generation> output) { ... });   // also later
 //   while (engine->Step()) {
 //   }
 //
-// Under a grammar an output is always complete: when the budget is nearly spent it is closed in the
-// shortest way that was found instead of being cut (StopReason::kClosed).
+// An output under a grammar is always complete. When the budget is nearly spent, the shortest
+// completion is appended instead of cutting the output (StopReason::kClosed).
 //
-// Thread safety: Generate, GenerateAll, Add, Cancel and Step one at a time, also across threads;
-// the const functions at any time, from any thread, but not while the Engine is moved. Callbacks
-// run on the thread of the call that runs the model; they may use the const functions, Add and
-// Cancel. Nothing is global: two Engines know nothing of each other.
+// Thread safety: one call of Generate, GenerateAll, Add, Cancel, Step, Sample and Score at a time,
+// on any thread. The const functions may be called at any time from any thread, except while the
+// Engine is moved. Callbacks run on the thread of the call that runs the model. They may use the
+// const functions, Add and Cancel. Engines share no state.
 #ifndef PAWL_ENGINE_H_
 #define PAWL_ENGINE_H_
 
@@ -57,25 +58,62 @@
 #include <string_view>
 #include <vector>
 
-#include "pawl/drafts.h"
-#include "pawl/export.h"
 #include "pawl/generation.h"
 #include "pawl/grammar.h"
-#include "pawl/model_options.h"
 #include "pawl/result.h"
 #include "pawl/sampling.h"
 #include "pawl/vocabulary.h"
 
 namespace pawl {
 
+// ModelOptions: how a model is loaded.
+//
+//   pawl::EngineOptions options;                          // pawl/engine.h
+//   options.model.dtype = pawl::WeightDtype::kInt8;       // half the memory of bf16
+//   options.model.threads = 4;
+
+enum class KernelVariant : int;
+
+// The type of matrices in memory. kAsStored uses the mapped file. Other types are copied or
+// converted at load, into large pages if the system has them. Large pages are read faster. kInt8
+// and kInt4 have a scale for each group of 32 weights. With kInt4 the embedding and the head are
+// int8. kFp8 is e4m3 with a scale for each row, for CUDA devices only. Norms and biases are always
+// float.
+enum class WeightDtype { kAsStored, kFp32, kBf16, kFp16, kInt8, kInt4, kFp8 };
+
+// The device of the model. kAuto: a CUDA device if there is a suitable one, otherwise the CPU.
+enum class Device { kCpu, kCuda, kAuto };
+// The type of keys and values on CUDA devices. On the CPU they are floats.
+enum class KvDtype { kBf16, kFp8, kFp32 };
+
+struct ModelOptions {
+  WeightDtype dtype = WeightDtype::kAsStored;
+  int threads = 0;  // 0: all cores
+  // Memory in bytes for the keys and values of all sequences. The CPU takes it as sequences grow. A
+  // CUDA device takes it at load. 0: half of the machine's memory; on a CUDA device most of the
+  // memory that the weights leave.
+  int64_t kv_bytes = 0;
+  // The part of kv_bytes for prefixes that no sequence uses now. -1: the size of the longest
+  // sequence, at least 64 MiB, at most a quarter of kv_bytes.
+  int64_t kept_kv_bytes = -1;
+  Device device = Device::kCpu;
+  KvDtype kv_dtype = KvDtype::kBf16;
+  // With kAuto: called with one line that says why the CPU is used.
+  std::function<void(const std::string& reason)> on_fallback;
+  // Called during loading with the loaded part, from 0 to 1.
+  std::function<void(double fraction)> progress;
+  // The instructions of the CPU's products (docs/engine.md). The default is the fastest variant of
+  // this processor that does not round inputs to one bf16 number.
+  KernelVariant kernels = KernelVariant{};
+};
+
 struct EngineOptions {
   ModelOptions model;
-  int max_batch = 8;  // requests that run at a time, 1 to 1024; more of them wait
-  // In place of the model's own chat template: a text in the Jinja subset of
-  // docs/chat_templates.md. Empty: the model's own.
+  int max_batch = 8;  // requests that run at a time, 1 to 1024; further requests wait
+  // A chat template in the Jinja subset of docs/chat_templates.md. Empty: that of the model.
   std::string chat_template;
   DraftOptions drafts;  // several tokens in a call of the model, with the same outputs
-  // For what samplers learn about prompts (Sample).
+  // Memory in bytes for the tries of samplers (Sample).
   size_t oracle_bytes = size_t{256} << 20;
 };
 
@@ -85,40 +123,40 @@ struct ChatMessage {
 };
 
 struct ExtractInput {
-  std::string schema;  // JSON, as the model is to see it
-  std::string text;    // UTF-8 and more than white space; what it spells stays text
+  std::string schema;  // JSON, in the form in which the model sees it
+  std::string text;    // UTF-8, not only white space; special tokens that it spells stay text
 };
 
 struct EngineRequest {
-  // At most one of the next five; none of them is the empty prompt.
+  // At most one of the next five. With none of them the prompt is empty.
   std::string prompt;                 // UTF-8; special tokens that it spells stay text
   std::vector<ChatMessage> messages;  // for the chat template
-  // The same with all that a template can read: a JSON list of messages, or an object with
+  // Messages with everything that a template can read: a JSON list of messages, or an object with
   // "messages", "tools", "documents", "add_generation_prompt", "chat_template_kwargs".
   std::string chat_json;
-  std::vector<TokenId> tokens;  // as they are
-  // By the model's pawl.json or its chat template, or as plain text.
+  std::vector<TokenId> tokens;  // used unchanged
+  // The prompt is made by the model's pawl.json, or by its chat template, or is plain text.
   std::optional<ExtractInput> extract;
 
-  // Special tokens that `prompt` spells become those tokens. Not for text from users.
+  // true: special tokens that `prompt` spells become these tokens. Not for text of users.
   bool parse_special = false;
-  // What chat templates take for the present time. Without it a template that asks for the time
-  // is told that there is none.
+  // The time for chat templates. nullopt: a template that asks for the time gets none.
   std::optional<std::tm> now;
-  // What the output must be; compiled for Engine::vocabulary(). nullopt: anything.
+  // The constraint of the output, compiled for Engine::vocabulary(). nullopt: no constraint.
   std::optional<Grammar> grammar;
   GenerateOptions options;
-  // Requests of one number take turns with others for the places in the batch. 0: alone.
+  // Requests with the same number are one group. Groups take turns for the places in the batch. 0:
+  // the request is a group of its own.
   uint64_t group = 0;
 };
 
 struct EngineInfo {
   std::string architecture;  // "LlamaForCausalLM"
-  std::string weights;       // how most are kept: "bf16", "int8", ...
+  std::string weights;       // type of most weights: "bf16", "int8", ...
   std::string kernels;       // "avx512", ...
   int64_t parameters = 0;
   int64_t weight_bytes = 0;
-  int context_length = 0;  // most tokens of a prompt and its output
+  int context_length = 0;  // most tokens of a prompt and its output together
   int threads = 1;
   bool has_chat_template = false;
 };
@@ -129,56 +167,65 @@ class PAWL_EXPORT Engine {
  public:
   using Done = std::function<void(Result<Generation> output)>;
 
-  // `path`: a folder as on the Hugging Face hub (config.json, *.safetensors, tokenizer.json, a chat
-  // template if there is one), or a GGUF file. Errors: kIo, kInvalid and kUnsupported with the file
-  // and the key, tensor or byte; kLimit when memory is short.
+  // `path`: a folder of Hugging Face's form (config.json, *.safetensors, tokenizer.json, optionally
+  // a chat template), or a GGUF file.
+  // Errors: kIo, kInvalid and kUnsupported with the file and the key, tensor or byte; kLimit if
+  // there is not enough memory.
   static Result<Engine> Load(const std::string& path, const EngineOptions& options = {});
   Engine(Engine&& other) noexcept;
   Engine& operator=(Engine&& other) noexcept;
-  // Requests that have not ended are dropped, without their callbacks.
+  // Drops requests that have not ended, without calling their callbacks.
   ~Engine();
 
-  // What grammars for this model are compiled for.
+  // The vocabulary for the grammars of this model.
   const std::shared_ptr<const Vocabulary>& vocabulary() const;
   EngineInfo info() const;
   std::vector<TokenId> Encode(std::string_view text, bool parse_special = false) const;
   std::string Decode(std::span<const TokenId> tokens) const;
-  // The tokens that a request gives to the model, laid out and encoded. Errors: those of Add.
+  // The tokens of the request's prompt, after templates and encoding. Errors: those of Add.
   Result<std::vector<TokenId>> PromptTokens(const EngineRequest& request) const;
 
-  // Runs until this request has ended; requests that were added go on meanwhile. Errors: those of
-  // Add, and while it runs kLimit when the prompt does not fit the context or the shortest output
-  // does not fit the budget (the message has both numbers), kInvalid for sampling parameters out of
-  // their range. Places: "prompt", "grammar", "max_tokens", or the sampling parameter.
+  // Runs until this request has ended. Requests that were added go on meanwhile.
+  // Errors: those of Add. A prompt that does not fit into the context is kLimit, and so is a
+  // shortest output that does not fit into the budget; the message has both numbers. A sampling
+  // parameter out of range is kInvalid. Places: "prompt", "grammar", "max_tokens", or the sampling
+  // parameter.
   Result<Generation> Generate(const EngineRequest& request);
-  // One answer for each request, in their order; one that fails does not touch the others.
+  // Runs all requests. Returns a result for each, in order. A failed request does not affect
+  // others.
   std::vector<Result<Generation>> GenerateAll(std::span<const EngineRequest> requests);
 
-  // Outputs that keep the model's distribution (pawl/sampling.h). Of the request's options none is
-  // looked at; nothing is forced. What kAligned, kAdaptive and kExact learn is kept for the next
-  // call with the same prompt, grammar, checks (the same objects), temperature and max_tokens, up
-  // to EngineOptions::oracle_bytes. `proposal`: kAwrs and kSmc draw tokens as that model does,
-  // which has the same vocabulary, and weight them as this one does; nobody else may use it
-  // meanwhile. Errors: those of Add, of the checks, and kInvalid with the option as place; kLimit
-  // with "prompt" as place when it is too long. Not from a callback.
+  // Returns outputs that keep the model's distribution (pawl/sampling.h). The request's `options`
+  // are ignored, and no text is forced. The tries of kAligned, kAdaptive and kExact are kept for
+  // the next call with the same prompt, grammar, checks (the same objects), temperature and
+  // max_tokens, up to EngineOptions::oracle_bytes. With `proposal`, kAwrs and kSmc draw tokens from
+  // that model and weight them for this one. It must have the same vocabulary and no other user
+  // during the call.
+  // Errors: those of Add and of the checks; kInvalid with the option as place; kLimit with "prompt"
+  // as place if the prompt is too long.
+  // REQUIRES: not called from a callback.
   Result<SamplerResult> Sample(const EngineRequest& request, const SamplerOptions& options,
                                Engine* proposal = nullptr);
-  // The model's log-probability of each token behind the prompt and the tokens before it, without a
-  // mask. Errors: those of Add; kInvalid with "tokens" or "temperature" as place.
+  // The model's log-probability (base e) of each token after the prompt and the tokens before it,
+  // without a mask.
+  // Errors: those of Add; kInvalid with "tokens" or "temperature" as place.
   Result<std::vector<double>> Score(const EngineRequest& request, std::span<const TokenId> tokens,
                                     double temperature = 1);
 
-  // Takes a request without running it. `done` is called once, in a later Step, Generate or
-  // GenerateAll. Errors: kInvalid when more than one prompt is given, it is not UTF-8, the messages
-  // are not what the template takes, or the grammar is of another vocabulary; those of the chat
-  // template, and where the model has none.
+  // Adds a request without running it. `done` is called once, in a later Step, Generate or
+  // GenerateAll.
+  // Errors: kInvalid if the request has more than one prompt, if the prompt is not UTF-8, if the
+  // template refuses the messages, or if the grammar has another vocabulary. Errors of the chat
+  // template are returned too. Messages are an error if the model has no chat template.
   Result<RequestId> Add(const EngineRequest& request, Done done);
-  // It ends at the next step with what it has (StopReason::kCancelled). Unknown ids are ignored.
+  // Ends a request at the next step, with its output so far (StopReason::kCancelled). Unknown ids
+  // are ignored.
   void Cancel(RequestId id);
-  // Writes the histories of drafts to DraftOptions::history_file; does nothing without one. Errors:
-  // kIo.
+  // Writes the histories of drafts to DraftOptions::history_file. Does nothing without this file.
+  // Errors: kIo.
   Status SaveDraftHistory();
-  // At most one call of the model. false: nothing is left to do. Not from a callback.
+  // Makes at most one call of the model. false: there is no more work.
+  // REQUIRES: not called from a callback.
   bool Step();
 
  private:

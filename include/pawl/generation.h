@@ -1,5 +1,4 @@
-// How an output is generated, and what comes back: sampling parameters, budget, callback,
-// statistics.
+// Options and results of generating an output: sampling parameters, budget, callbacks, statistics.
 //
 //   pawl::GenerateOptions options;
 //   options.sampling = {.temperature = 0.8f, .top_p = 0.95f, .seed = 7};
@@ -8,7 +7,8 @@
 //     return Show(bytes);   // false stops; the bytes of a token may be a part of a code point
 //   };
 //
-// pawl/engine.h takes them. Plain values, without thread safety of their own.
+// Functions of pawl/engine.h take these options.
+// Thread safety: plain values.
 #ifndef PAWL_GENERATION_H_
 #define PAWL_GENERATION_H_
 
@@ -20,23 +20,68 @@
 #include <utility>
 #include <vector>
 
-#include "pawl/drafts.h"
 #include "pawl/vocabulary.h"
 
 namespace pawl {
 
-// How a token is drawn from the logits. Applied in this order: penalties, the grammar's mask,
-// temperature, top-k, top-p, min-p. The same seed gives the same output, whatever else is
-// generated at the same time.
+// Drafts: several tokens of an output in one call of the model (docs/drafting.md). Options and
+// statistics.
+//
+//   pawl::EngineOptions options;                 // pawl/engine.h
+//   options.drafts.sources = "auto";             // or "forced,suffix", ...; docs/drafting.md
+//
+// Drafts change the time of an output and no token, unless DraftOptions::lossy is above 0.
+
+struct DraftOptions {
+  // "off"; "auto": all sources that need nothing from outside, and those whose field below is set;
+  // or names separated by commas.
+  std::string sources = "off";
+  int nodes = 16;              // most drafted tokens for an output in a call, 1 to 63
+  bool filter = true;          // false: also drafts that the grammar refuses. For measuring
+  bool always = false;         // true: also drafts that are expected to cost time. For measuring
+  std::string text_file = {};  // a UTF-8 text that outputs may quote; source "text"
+  std::string model = {};      // a smaller model with the same vocabulary; source "model"
+  // A file of past outputs by grammar. It is read at the start if it exists, and written at the
+  // end. Empty: past outputs are kept while the engine lives.
+  std::string history_file = {};
+  int64_t history_bytes = int64_t{64} << 20;  // memory for past outputs
+  // 0: outputs are those without drafts. Between 0 and 1: a draft replaces the drawn token if its
+  // probability is at least 1 - lossy. The distribution of each token is then off by at most
+  // `lossy` in total variation. The output depends on the drafts, and so on the time that calls
+  // take. At temperature 0 the probabilities are those of temperature 1.
+  float lossy = 0;
+};
+
+struct DraftSourceStats {
+  std::string name;
+  int64_t drafted = 0;   // tokens that the source proposed
+  int64_t kept = 0;      // proposed tokens that the grammar allows
+  int64_t accepted = 0;  // proposed tokens that were right
+  double seconds = 0;
+};
+
+struct DraftStats {
+  int64_t calls = 0;     // calls of the model with drafts
+  int64_t rows = 0;      // drafts that the model verified
+  int64_t accepted = 0;  // drafts that were right
+  double expected = 0;   // drafts that were expected to be right
+  int64_t lossy = 0;     // accepted drafts that DraftOptions::lossy alone accepted
+  double seconds = 0;    // to make drafts; verifying them is time of the model
+  std::vector<DraftSourceStats> sources;
+};
+
+// How a token is drawn from the logits. The order is: penalties, the grammar's mask, temperature,
+// top-k, top-p, min-p. The same seed gives the same output, whatever other outputs run at the same
+// time.
 struct SamplingParams {
-  float temperature = 0;  // >= 0; 0 is greedy. Where the grammar asks for one, that counts instead
+  float temperature = 0;  // >= 0; 0 is greedy. A temperature of the grammar replaces it
   int top_k = 0;          // 0: off
   float top_p = 1;        // (0, 1]; 1: off
   float min_p = 0;        // [0, 1]; 0: off
   float repetition_penalty =
-      1;  // > 0; positive logits of seen tokens are divided by it, negative ones multiplied
-  float presence_penalty = 0;   // subtracted once from every token of the output
-  float frequency_penalty = 0;  // subtracted once for each time the token is in the output
+      1;  // > 0; divides positive logits of seen tokens and multiplies negative ones
+  float presence_penalty = 0;   // subtracted from the logit of every token of the output
+  float frequency_penalty = 0;  // subtracted for each time that the token is in the output
   uint64_t seed = 0;
 };
 
@@ -46,103 +91,102 @@ struct TokenLogprob {
   float logprob = 0;
 };
 
-// What is known of a token of the output when it is told.
+// Facts about one token of the output, for GenerateOptions::on_report.
 struct TokenReport {
   enum class Source : uint8_t {
     kSampled,  // drawn from the model's logits
-    kForced,   // dictated by the grammar, without asking the model
-    kClosing,  // of the completion that closed the output
-    kDrafted,  // drawn from the model's logits, which a draft had guessed: it took no call of its
-               // own
+    kForced,   // dictated by the grammar, without the model
+    kClosing,  // part of the completion that closed the output
+    kDrafted,  // drawn from the model's logits, and guessed by a draft: no call of its own
   };
   TokenId token = kNoToken;
-  std::string_view bytes;  // none for special tokens
+  std::string_view bytes;  // empty for special tokens
   Source source = Source::kSampled;
-  // How many tokens the mask allowed; -1 without a grammar, and where nobody asked for a mask.
+  // The number of tokens that the mask allowed. -1 without a grammar, or if no mask was computed.
   int allowed = -1;
-  // Among the allowed tokens, as the model has it: before biases, penalties and temperature. 0 for
-  // tokens that nobody had to choose, and without GenerateOptions::logprobs.
+  // The log-probability among the allowed tokens, before biases, penalties and temperature. 0 for
+  // tokens that were not chosen, and without GenerateOptions::logprobs.
   float logprob = 0;
-  // The logarithm (base e, negated) of the probability that the model gave to all allowed tokens
-  // together: what the mask took from it. 0 without GenerateOptions::mask_surprise.
+  // -log (base e) of the probability that the model gives to all allowed tokens together. 0 without
+  // GenerateOptions::mask_surprise.
   float surprise = 0;
-  // The most probable ones, most probable first; none where nobody had to choose.
+  // The most probable allowed tokens, most probable first. Empty for tokens that were not chosen.
   std::span<const TokenLogprob> top;
 };
 
-// What happens to an output under a grammar when its budget is nearly spent.
+// The end of an output under a grammar when its budget is nearly spent.
 enum class AtBudget : uint8_t {
-  kClose,  // it is closed in the shortest way; an error where even the shortest output is too long
-  kCloseOrCut,  // the same, but where the shortest output is too long it is cut
-  kCut,         // it is cut (StopReason::kLength), complete or not
+  kClose,       // closed in the shortest form; an error if even the shortest output is too long
+  kCloseOrCut,  // closed in the shortest form; cut if even the shortest output is too long
+  kCut,         // cut (StopReason::kLength), complete or not
 };
 
 enum class StopReason {
-  kEnd,        // the model chose the end, or nothing but the end could follow
-  kClosed,     // the budget ran out, or a limit of the grammar was reached (Generation::notes): the
-               // constraint's shortest completion was appended (it may be empty)
+  kEnd,        // the model chose the end, or only the end could follow
+  kClosed,     // the budget was nearly spent, or a limit of the grammar was reached
+               // (Generation::notes): the shortest completion was appended (it may be empty)
   kLength,     // the budget ran out and the output is cut: no constraint, or AtBudget
-  kCancelled,  // the callback asked to stop
+  kCancelled,  // a callback returned false, or the request was cancelled
 };
 
 struct GenerateOptions {
   SamplingParams sampling;
-  // Where the grammar asks for a temperature (State::temperature()), it takes the place of that of
-  // `sampling`. false: it is not looked at.
+  // true: a temperature of the grammar (State::temperature()) replaces that of `sampling`. false:
+  // the grammar's temperatures are ignored.
   bool grammar_temperature = true;
   int max_tokens = 512;  // budget of the output; the model's context may allow less. The end token
                          // is not counted.
-  // What is forced is taken without asking the model, and its rows for it run together in one call:
-  // tokens that are the only allowed ones, and, with an encoder, runs of bytes that the constraint
-  // dictates, in the tokenizer's spelling. The first saves time only. The second chooses among the
-  // spellings of the same text, which the model would do from one step to the next otherwise.
+  // true: forced tokens are taken without the model, and their rows run together in one call.
+  // Forced are tokens that are the only allowed ones. With an encoder, runs of bytes that the
+  // constraint dictates are forced too, in the tokenizer's spelling. The first saves time only. The
+  // second chooses a spelling of the text, which the model would otherwise choose step by step.
   bool skip_forced = true;
-  // false: no drafts for this output, where the engine has some.
+  // false: no drafts for this output, even if the engine makes drafts.
   bool drafts = true;
   AtBudget at_budget = AtBudget::kClose;
-  // Added to the logits of these tokens before penalties and the mask. The grammar has the last
-  // word: what it does not allow stays out, and it is never left without a token.
+  // Numbers added to the logits of tokens, before penalties and the mask. A token that the grammar
+  // does not allow stays forbidden, and biases never leave the grammar without a token.
   std::vector<std::pair<TokenId, float>> logit_bias;
-  // -1, or how many of the most probable tokens are to be found for on_report, 0 to 64.
+  // The number of most probable tokens for on_report, 0 to 64. -1: no log-probabilities.
   int logprobs = -1;
-  // Finds TokenReport::surprise, and the sum of GenerationStats. The logits of all tokens are then
-  // computed in each step, not only those that the mask allows.
+  // true: computes TokenReport::surprise and GenerationStats::mask_surprise. Each step then
+  // computes the logits of all tokens, not only of the allowed ones.
   bool mask_surprise = false;
-  // Called as on_token is, before it, with more.
+  // Called like on_token, before it, with more facts.
   std::function<bool(const TokenReport& report)> on_report;
-  // Called for every token of the output in order, with its bytes (none for special tokens), as
-  // soon as it is sure to stay; where the shortest completion takes hundreds of tokens that can be
-  // a few tokens later. false stops the generation.
+  // Called for every token of the output in order, with its bytes (empty for special tokens), as
+  // soon as the token is certain to stay. If the shortest completion takes hundreds of tokens, this
+  // can be a few tokens later. false stops the generation.
   std::function<bool(TokenId token, std::string_view bytes)> on_token;
 };
 
 struct GenerationStats {
   int prompt_tokens = 0;
-  int reused_tokens = 0;  // of the prompt, whose keys and values were in memory already
+  int reused_tokens = 0;  // of the prompt: their keys and values were in memory
   int output_tokens = 0;  // sampled + forced + closing
   int sampled_tokens = 0;
   int forced_tokens = 0;
   int closing_tokens = 0;
-  int forward_calls = 0;     // with rows of this output; others may have had rows in them too
-  int preemptions = 0;       // times that it had to make room and was computed again
-  int budget = 0;            // tokens that the output was allowed to have
+  int forward_calls = 0;     // calls with rows of this output; other outputs may share them
+  int preemptions = 0;       // times that the output made room for others and was computed again
+  int budget = 0;            // the most tokens that the output could have
   double mask_surprise = 0;  // the sum over sampled tokens (GenerateOptions::mask_surprise)
-  // Wall time in seconds, by part. Where several outputs share a call of the model, each has a part
-  // of its time in proportion to its rows.
+  // Wall time in seconds, by part. Outputs that share a call of the model share its time in
+  // proportion to their rows.
   double prefill_seconds = 0;     // the model on the prompt
   double decode_seconds = 0;      // the model on the output
   double constraint_seconds = 0;  // masks, advancing, completions
   double sample_seconds = 0;
-  DraftStats drafts;  // of an engine with drafts
+  DraftStats drafts;  // if the engine makes drafts
 };
 
 struct Generation {
   std::vector<TokenId> tokens;  // without the end token
-  std::string text;             // their bytes; special tokens have none
+  std::string text;             // the bytes of the tokens; special tokens have none
   StopReason stop = StopReason::kEnd;
   GenerationStats stats;
-  // What the caller should know about the output that is no error, e.g. that it was closed because
-  // the grammar can be read in too many ways (docs/grammars.md). Mostly none.
+  // Notes that are not errors, usually none. For example, the output was closed because a limit of
+  // the grammar was reached (docs/grammars.md).
   std::vector<std::string> notes;
 };
 

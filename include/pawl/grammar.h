@@ -1,4 +1,4 @@
-// Grammar and State: what may come next, as values.
+// Grammar and State: a compiled grammar, and the positions of texts in it.
 //
 //   pawl::Compiler compiler(vocabulary);
 //   auto grammar = compiler.CompileJsonSchema(R"({"type":"integer","minimum":3})");
@@ -7,16 +7,18 @@
 //   std::optional<pawl::State> next = state.Advance(token);   // nullopt: the token is refused
 //   if (next->accepting()) ...                      // the text so far is complete
 //
-// A State is a small immutable value: copying it forks, keeping an old one rolls back. Every State
-// that Advance hands out is live: some continuation completes it (docs/json_schema.md has a table
-// of the schemas for which that is not decided, "Where the look-ahead ends"; a byte that would
-// break one of them is refused when it comes). Bytes, that is: under a strict limit of tokens
-// (`max_tokens=N` at a terminal of a Lark grammar, docs/lark.md) what is left of the terminal may
-// take more tokens than it may have. There CompletionTokens() gives nothing.
+// A State is a small immutable value. A copy forks the text. An old state rolls back.
+//
+// Every State that Advance returns is live: some bytes complete its text. For some schemas this is
+// not decided (docs/json_schema.md, "Where the look-ahead ends"). A byte that would break such a
+// schema is still refused. One limit counts tokens, not bytes: `max_tokens=N` at a terminal of a
+// Lark grammar (docs/lark.md). The rest of such a terminal may take more tokens than are left.
+// CompletionTokens() is then nullopt.
 #ifndef PAWL_GRAMMAR_H_
 #define PAWL_GRAMMAR_H_
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -26,21 +28,80 @@
 #include <utility>
 #include <vector>
 
-#include "pawl/capture.h"
-#include "pawl/export.h"
-#include "pawl/json_schema_options.h"
-#include "pawl/mask.h"
-#include "pawl/output_piece.h"
 #include "pawl/result.h"
 #include "pawl/vocabulary.h"
 
 namespace pawl {
 
+// Captures: parts of an output to which a grammar gives names.
+//
+//   pawl::Matcher matcher(*compiler.CompileGrammar(
+//       "start: \"a\" n \"b\"\nn[capture]: /[0-9]+/", pawl::GrammarLanguage::kLark));
+//   matcher.AcceptBytes("a12b");
+//   matcher.Captures()->front();   // {name "n", begin 1, end 3, text "12"}
+//
+// If a grammar is ambiguous, one derivation counts. From left to right every rule and every
+// terminal takes the longest text with which the whole still fits. Of alternatives the first that
+// fits counts. A loop makes one round more before it ends. A counted group, (...){2,5}, is like a
+// rule. A text and the marker that ends it (suffix=, stop=) are split so that the marker is as long
+// as possible. A rule that may stand for itself (a: a | "x") does so as rarely as possible.
+
+struct Capture {
+  std::string name;
+  // Offsets in bytes of the output. The output is the bytes of its tokens; a special token counts
+  // by its name.
+  size_t begin = 0, end = 0;
+  // The output from begin to end, without the stops of XGrammar's Lark inside it.
+  std::string text;
+  friend bool operator==(const Capture&, const Capture&) = default;
+};
+
+// Masks: which tokens are allowed. Bit i of word i / 32 is 1 if token i is allowed.
+//
+// A mask is an interned value: equal masks of one grammar have the same id. While a mask is in use,
+// they also have the same address. So a decode loop can pass ids, and a device can mirror the
+// masks.
+
+using MaskId = int64_t;
+
+// One mask.
+// Thread safety: immutable; all methods may be called from any thread.
+class PAWL_EXPORT Mask {
+ public:
+  // REQUIRES: bits at and beyond the vocabulary size are 0.
+  Mask(MaskId id, std::vector<uint32_t> words);
+
+  MaskId id() const { return id_; }
+  std::span<const uint32_t> words() const { return words_; }
+  // REQUIRES: 0 <= token < vocabulary size.
+  bool Allows(TokenId token) const {
+    return (words_[static_cast<size_t>(token) >> 5] >> (token & 31)) & 1;
+  }
+  // The number of allowed tokens. O(words) at the first call.
+  int count() const {
+    if (count_.load(std::memory_order_acquire) < 0) Count();
+    return count_.load(std::memory_order_relaxed);
+  }
+  // The only allowed token if count() is 1, otherwise kNoToken.
+  TokenId singleton() const {
+    return count() == 1 ? first_.load(std::memory_order_relaxed) : kNoToken;
+  }
+  // All allowed tokens in ascending order. O(words).
+  std::vector<TokenId> Tokens() const;
+
+ private:
+  MaskId id_;
+  std::vector<uint32_t> words_;
+  void Count() const;
+  mutable std::atomic<int> count_{-1};  // -1: not counted yet
+  mutable std::atomic<TokenId> first_{kNoToken};
+};
+
 class Machine;
 class GrammarImpl;
 class GrammarKeeper;
 
-// Counts the states that are in use of what a grammar has found so far. For State only.
+// Counts the states in use of one generation of a grammar's data. For State only.
 class PAWL_EXPORT GrammarUse {
  public:
   GrammarUse(const GrammarUse&) = delete;
@@ -53,7 +114,7 @@ class PAWL_EXPORT GrammarUse {
   bool lost() const { return lost_.load(std::memory_order_acquire); }
 
  protected:
-  // `lost` lives as long as this does.
+  // REQUIRES: `lost` lives as long as this object.
   explicit GrammarUse(const std::atomic<bool>& lost) : lost_(lost) {}
   virtual ~GrammarUse();
   mutable std::atomic<int64_t> users_{1};  // the grammar itself is one
@@ -61,8 +122,9 @@ class PAWL_EXPORT GrammarUse {
   const std::atomic<bool>& lost_;
 };
 
-// Where a text stands in a grammar. Keeps what it needs of the grammar alive.
-// Thread safety: a value; different threads may use states of one grammar at the same time.
+// The position of a text in a grammar. A State keeps the parts of the grammar alive that it needs.
+// Thread safety: a State is a value. Several threads may use states of one grammar at the same
+// time.
 class PAWL_EXPORT State {
  public:
   State(const State& other);
@@ -72,7 +134,7 @@ class PAWL_EXPORT State {
     State copy(other);
     return *this = std::move(copy);
   }
-  // A state that was moved from may only be assigned to or destroyed.
+  // A moved-from state may only be assigned to or destroyed.
   State& operator=(State&& other) noexcept {
     std::swap(grammar_, other.grammar_);
     std::swap(key_, other.key_);
@@ -82,66 +144,67 @@ class PAWL_EXPORT State {
     if (grammar_ != nullptr) grammar_->Leave();
   }
 
-  // The state after `bytes` or after the token's bytes; nullopt when they do not fit.
-  // A special token fits only where the grammar names it; ask accepting() for the end of output.
+  // The state after `bytes`, or after the token's bytes. nullopt: they are refused. A special
+  // token is accepted only where the grammar names it. For the end of the output see accepting().
   std::optional<State> Advance(std::string_view bytes) const;
   std::optional<State> Advance(TokenId token) const;
 
-  // Length of the longest prefix of `bytes` that fits.
+  // Length of the longest prefix of `bytes` that is accepted, in bytes.
   size_t MatchedPrefix(std::string_view bytes) const;
 
-  // Tokens that Advance takes, plus every end-of-output token when accepting().
+  // The tokens that Advance accepts, and all end-of-output tokens if accepting().
   std::shared_ptr<const Mask> mask() const;
-  // Where that mask is known from before: copies its words to `row` and returns how many tokens it
-  // allows. -1 otherwise, with `row` as it was. Never waits for a mask that somebody computes.
+  // If this mask was computed before: copies its words to `row`, and returns the number of allowed
+  // tokens. Otherwise -1, and `row` is unchanged. Never waits for a mask that another thread
+  // computes.
   // REQUIRES: row.size() >= mask_words() of the vocabulary.
   int64_t CopyKnownMask(std::span<uint32_t> row) const;
 
-  // The text so far is a complete sentence of the grammar.
+  // The text so far is a complete text of the grammar.
   bool accepting() const;
 
-  // Bytes that must come next whatever is chosen; empty when there is a choice or the text may end
-  // here. At most `limit` bytes.
+  // Bytes with which every continuation begins, at most `limit`. Empty if there is a choice, or if
+  // the text may end here.
   std::string forced(size_t limit = 256) const;
 
-  // Bytes of a short completion: advancing by them gives an accepting state. Empty when
-  // accepting(). nullopt when none was found within the limits, and where a token has to be taken
-  // by its number or name.
+  // The bytes of a short completion: after them the state is accepting. Empty if accepting().
+  // nullopt if none was found within the limits, or if every completion needs a token that the
+  // grammar names by number or name.
   std::optional<std::string> ShortestCompletion() const;
-  // The same with such tokens; none of the pieces is empty.
+  // A short completion that may contain such tokens. No piece is empty.
   std::optional<std::vector<OutputPiece>> Completion() const;
-  // Completion() in the fewest tokens that spell it; nullopt when there is none, and where these
-  // are more than a rule with a limit of tokens may have.
+  // Completion() in the fewest tokens that spell it. nullopt if there is none, or if these are more
+  // tokens than a rule with a limit of tokens has left.
   std::optional<std::vector<TokenId>> CompletionTokens() const;
-  // How many those are; -1 when there are none.
+  // The number of tokens of CompletionTokens(); -1 if it is nullopt.
   int shortest_close() const;
 
-  // The sampling temperature that the grammar asks for here (`rule[temperature=...]`): of each way
-  // to go on that of the innermost rule that asks, of several ways the highest. nullopt: none asks.
+  // The sampling temperature that the grammar asks for here (`rule[temperature=...]`). The
+  // innermost rule that asks counts. Of several possible rules the highest temperature counts.
+  // nullopt: no rule asks.
   std::optional<float> temperature() const;
   const Vocabulary& vocabulary() const;
 
-  // The grammar's memory budget is spent, so it has begun anew: this state is as good as ever, but
-  // what was found with it and others of its time is kept for them alone. Who knows the text and
-  // takes it again from Grammar::Start() lets that go. Matcher and the decode loop do.
+  // The grammar was rebuilt to free memory. This state stays valid, but it keeps the old data
+  // alive. To release the old data, replay the text from Grammar::Start(). Matcher and the decode
+  // loop do.
   bool outgrown() const { return grammar_->outgrown(); }
 
-  // An exception has left a question about this grammar in the middle: memory ran out, or the
-  // decode loop stopped a look whose client has gone. What was found with the state and
-  // others of its time is not trusted after that, so the state answers like one after which nothing
-  // fits: no token, not accepting, no completion. An answer that was given while lost() was still
-  // false is right. Who knows the text takes it again from Grammar::Start(), in a new machine;
-  // Matcher and the decode loop do. lost() implies outgrown().
+  // An exception ended a question about this grammar in the middle: memory ran out, or the decode
+  // loop stopped a question whose client has left. The grammar's data may then be half written, so
+  // the state answers as if nothing could follow: no token, not accepting, no completion. Answers
+  // given while lost() was false are right. To go on, replay the text from Grammar::Start(), which
+  // uses new data. Matcher and the decode loop do. lost() implies outgrown().
   bool lost() const { return grammar_->lost(); }
 
-  // true: the same place of the same text, as far as what may follow is concerned. States from
-  // before and after a grammar began anew differ.
+  // true: the same texts may follow both states. States from before and after a rebuild of the
+  // grammar are not equal.
   friend bool operator==(const State&, const State&) = default;
 
  private:
   friend class Grammar;
   friend struct GrammarAccess;
-  // Takes over one use.
+  // Takes over one use of `grammar`.
   State(const GrammarUse* grammar, uint64_t key) : grammar_(grammar), key_(key) {}
   const GrammarImpl& impl() const;
   const GrammarUse* grammar_;  // a GrammarImpl
@@ -152,35 +215,36 @@ inline State::State(const State& other) : grammar_(other.grammar_), key_(other.k
   if (grammar_ != nullptr) grammar_->Take();
 }
 
-// A compiled grammar. Cheap to copy (copies share everything), immutable, thread-safe.
+// A compiled grammar. Copies are cheap and share everything.
+// Thread safety: immutable for its users; all methods may be called from any thread.
 class PAWL_EXPORT Grammar {
  public:
-  // For front ends: binds an automaton over bytes to a vocabulary.
+  // For the compiler's front ends: binds an automaton over bytes to a vocabulary.
   Grammar(std::shared_ptr<Machine> machine, std::shared_ptr<const Vocabulary> vocabulary);
 
   State Start() const;
   const Vocabulary& vocabulary() const;
-  // Remarks of the compiler that are not errors, e.g. what was treated as an annotation.
+  // Notes of the compiler that are not errors, for example keywords that are annotations.
   const std::vector<std::string>& notes() const;
 
-  // Texts that go together through as much as they can of what the grammar names, about so many
-  // bytes of them at most, the last one perhaps only begun: of a JSON Schema one that has each
-  // property once, and others for properties that had no place there; of other grammars the
-  // shortest text.
+  // Sample texts that together visit as many names of the grammar as fit into about `bytes` bytes.
+  // The last text may be incomplete. For a JSON Schema the first text has each property once, and
+  // further texts have the properties that did not fit into it. For other grammars: the shortest
+  // text.
   std::vector<std::string> Specimens(size_t bytes) const;
-  // Finds the masks along the tokens, as far as they fit, those before the first and behind the
-  // last included; returns how many. For engines that compile away from the steps of their outputs:
-  // with the tokens of Specimens() that is most of what an output will ask for. A mask is the same
-  // whether it was found before or not.
+  // Computes the masks along the tokens as far as they are accepted, including those before the
+  // first and after the last. Returns the number of masks. With the tokens of Specimens() these are
+  // most of the masks that an output needs. For engines that compile on another thread than they
+  // decode. The masks are the same as without this call.
   size_t PrepareMasks(std::span<const TokenId> tokens) const;
 
-  // Rules of the grammar have captures.
+  // Whether rules of the grammar have captures.
   bool has_captures() const;
-  // The captures of an output, in the order in which they end, the inner ones first; see
-  // pawl/capture.h. Of an output that is not complete, those that would have ended already if its
-  // shortest completion followed. The text is parsed again, so masks cost nothing for it.
-  // Errors: kInvalid when the output does not fit, kUnsupported when it is not complete and
-  // Completion() gives nothing, kLimit when the grammar is too ambiguous.
+  // The captures of an output (pawl/capture.h), in the order in which they end, inner ones first.
+  // For an incomplete output: those that would have ended if its shortest completion followed. The
+  // text is parsed again, so masks do no work for captures.
+  // Errors: kInvalid if the output is not accepted; kUnsupported if the output is incomplete and
+  // Completion() is nullopt; kLimit if the grammar is too ambiguous.
   Result<std::vector<Capture>> FindCaptures(std::span<const OutputPiece> output) const;
 
  private:

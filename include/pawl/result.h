@@ -1,4 +1,4 @@
-// Result<T>: a value or an Error, the way every Pawl function that reads user input answers.
+// Result<T>: a value or an Error. Every function of Pawl that reads user input returns one.
 //
 //   pawl::Result<pawl::Grammar> grammar = compiler.CompileJsonSchema(text);
 //   if (!grammar.ok()) {
@@ -7,30 +7,38 @@
 //   }
 //   Use(*grammar);
 //
-// Nothing in Pawl throws across its API. Reading value() of a failed Result is a programming error
-// (checked by assert in debug builds).
+// No function of Pawl throws. Reading value() of a failed Result is a programming error (checked by
+// assert in debug builds).
 #ifndef PAWL_RESULT_H_
 #define PAWL_RESULT_H_
 
+#include <atomic>
 #include <cassert>
 #include <optional>
 #include <string>
 #include <utility>
 #include <variant>
 
+// PAWL_EXPORT marks the symbols that a shared library of Pawl's C++ API exports. Others are hidden.
+#if defined(__GNUC__) || defined(__clang__)
+#define PAWL_EXPORT __attribute__((visibility("default")))
+#else
+#define PAWL_EXPORT
+#endif
+
 namespace pawl {
 
 enum class ErrorCode {
   kInvalid,        // the input is malformed: not JSON, not a regex, a keyword with a wrong value
   kUnsupported,    // well formed, but this version does not enforce it
-  kUnsatisfiable,  // well formed and supported, but no value can ever fit
-  kLimit,          // a documented limit (size, depth, fuel, memory, tokens) was reached
+  kUnsatisfiable,  // well formed and supported, but no value fits
+  kLimit,          // a documented limit (size, depth, steps, memory, tokens) was reached
   kIo,             // a file could not be read or written
   kInternal,       // a bug in Pawl
 };
 
-// What went wrong and where. `place` is a JSON Pointer ("#/properties/a"), "line:column", "byte
-// 17", a file path, or empty when the whole input is meant.
+// The message and the place of an error. `place` is a JSON Pointer ("#/properties/a"),
+// "line:column", "byte 17", a file path, or empty for the whole input.
 struct Error {
   ErrorCode code = ErrorCode::kInternal;
   std::string message;
@@ -113,6 +121,34 @@ class [[nodiscard]] Result<void> {
 };
 
 using Status = Result<void>;
+
+// StopFlag: lets another thread end a compilation.
+//
+//   auto stop = std::make_shared<pawl::StopFlag>();
+//   auto grammar = compiler.CompileJsonSchema(schema, options, stop);   // kLimit when stopped
+//   ...
+//   stop->Stop();                                                       // on another thread
+//
+// A flag is for one compilation. After the compilation has succeeded, Stop does nothing.
+// Thread safety: several threads may call all methods at the same time.
+
+class StopFlag {
+ public:
+  void Stop() {
+    State running = State::kRunning;
+    state_.compare_exchange_strong(running, State::kStopped);
+  }
+  bool stopped() const { return state_.load(std::memory_order_relaxed) == State::kStopped; }
+  // For the compiler, at the end of the compilation. false: the compilation was stopped before.
+  bool Finish() {
+    State running = State::kRunning;
+    return state_.compare_exchange_strong(running, State::kFinished) || running == State::kFinished;
+  }
+
+ private:
+  enum class State { kRunning, kStopped, kFinished };
+  std::atomic<State> state_{State::kRunning};
+};
 
 }  // namespace pawl
 

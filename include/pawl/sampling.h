@@ -1,4 +1,4 @@
-// Samplers that keep the model's distribution, and what comes back from them.
+// Samplers that keep the model's distribution, and their results. docs/sampling.md explains them.
 //
 //   pawl::SamplerOptions options;
 //   options.sampler = pawl::SamplerKind::kSmc;
@@ -9,133 +9,264 @@
 //     Use(output.text, output.log_weight);
 //   }
 //
-// The law. P(y) is the probability that the model writes the tokens y and ends there, at the given
-// temperature and without any mask. Valid outputs are those of at most max_tokens tokens that the
-// grammar and the checks accept. Masking alone draws from another law: it follows the model token
-// by token and cannot know that a token which is allowed now leads to where little is allowed.
+// The distribution. P(y) is the probability that the model writes the tokens y and ends there, at
+// the given temperature and without a mask. An output is valid if it has at most max_tokens tokens
+// and if the grammar and the checks accept it. Masks alone draw from another distribution: they
+// follow the model token by token, and an allowed token may lead to a place where little is
+// allowed.
 //
-// Weights. For every function f, the sum over the outputs of exp(log_weight) * f(y), divided by
-// their number, has the expectation C * sum of P(y) f(y) over the valid y, with one constant C for
-// the run. So weighted averages estimate averages under the model's law given validity.
-//  - C = 1 for masks (kMasked, kLookahead), kAwrs, kSmc and kAligned: weights carry the mass that
-//  masks and checks took away, and of particles the population's evidence.
-//  - C = 1 / (mass of what is valid) for kRejection, kAdaptive and kExact: every log_weight is 0.
-// A weight of 0 has log_weight kZeroWeight: the output is not valid, and counts all the same.
+// Weights. For every function f the mean over the outputs of exp(log_weight) * f(y) has the
+// expectation C * (sum of P(y) f(y) over the valid y). C is one constant of the run. So weighted
+// averages estimate averages under the model's distribution, given validity.
+//  - kMasked, kLookahead, kAwrs, kSmc, kAligned: C = 1. Weights include the probability that masks
+//  and checks removed, and for particles the evidence of the population.
+//  - kRejection, kAdaptive, kExact: C = 1 / (probability that an output is valid). Every log_weight
+//  is 0.
+// A weight of 0 has log_weight kZeroWeight: the output is not valid, and is part of the mean.
 //
-// Nothing is forced: the law is over sequences of tokens as the model has them, the end token
-// included, so different spellings of one text are different outputs.
+// No text is forced. The distribution is over sequences of tokens, the end token included. So two
+// spellings of one text are two outputs.
 #ifndef PAWL_SAMPLING_H_
 #define PAWL_SAMPLING_H_
 
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "pawl/check.h"
-#include "pawl/export.h"
+#include "pawl/grammar.h"
+#include "pawl/result.h"
 #include "pawl/vocabulary.h"
 
 namespace pawl {
 
-enum class SamplerKind {
-  kMasked,     // "gcd": the mask at every step, and nothing else
-  kLookahead,  // "fvo": tokens also weighted by the mass that the mask after them leaves
-  kAwrs,       // "awrs": the mask, then rejection by the checks; independent weighted outputs
-  kSmc,        // "smc": the same in populations that are resampled
-  kAligned,    // "asap": the mask, corrected by what earlier outputs taught about prefixes
-  kRejection,  // "rs": the model alone; invalid outputs are thrown away
-  kAdaptive,   // "ars": and what was invalid is not tried again
-  kExact,      // "cars": and neither is any token that the mask of a visited prefix excludes
+// Check: a constraint that is too slow or too complex for a mask, such as a type checker, a
+// database or a test. Samplers ask a check about candidates.
+//
+//   class NoShouting : public pawl::Check {
+//    public:
+//     pawl::CheckGranularity granularity() const override { return pawl::CheckGranularity::kByte; }
+//     pawl::Result<pawl::Verdict> Judge(const pawl::CheckQuestion& q) const override {
+//       for (const char c : q.text) if (c == '!') return pawl::Verdict::kDead;
+//       return pawl::Verdict::kAccept;
+//     }
+//   };
+//
+//   pawl::SamplerOptions options = {.sampler = pawl::SamplerKind::kAwrs, .n = 10};
+//   options.checks = {std::make_shared<NoShouting>()};
+//   auto outputs = engine->Sample(request, options);         // pawl/sampling.h
+//
+// An output is valid if the grammar accepts it, if no check calls one of its prefixes dead, and if
+// every check answers kAccept at its end. A prefix that a check calls dead must stay dead with
+// every continuation. A check may notice this late: a check that judges only complete texts is
+// allowed.
+//
+// The same question must always have the same answer. Otherwise the weights are wrong.
+
+enum class Verdict {
+  kDead,     // no continuation is valid
+  kLive,     // a continuation may be valid; at the end: not valid
+  kAccept,   // valid if the output ends here
+  kUnknown,  // the check does not know; counts as kLive
 };
 
-// How far an output may be from the model's law; picks the sampler.
+// When a check is asked about the output so far. All are asked at its end.
+enum class CheckGranularity {
+  kByte,      // after every token, also inside a character; the check reads bytes only
+  kToken,     // after every token; the check may read the tokens too
+  kLine,      // after every line, about the text up to its '\n'
+  kComplete,  // at the end
+};
+
+struct CheckQuestion {
+  std::string_view text;            // the output so far, in bytes
+  std::span<const TokenId> tokens;  // the tokens of the text, without the end token
+  bool ended = false;               // whether the output ends here
+};
+
+// Thread safety: several threads call Judge at the same time.
+class PAWL_EXPORT Check {
+ public:
+  virtual ~Check();
+  virtual CheckGranularity granularity() const = 0;
+  // An error ends the whole run. If the check does not know the answer, it returns kUnknown.
+  virtual Result<Verdict> Judge(const CheckQuestion& question) const = 0;
+};
+
+// Critic: a weight for outputs and their prefixes. The weight of a particle is multiplied by
+// exp(Score). At the end of an output the score is part of the distribution. Before, it only
+// steers.
+// Thread safety: several threads call Score at the same time.
+class PAWL_EXPORT Critic {
+ public:
+  virtual ~Critic();
+  // A natural logarithm; -infinity for outputs that must not occur.
+  virtual Result<double> Score(const CheckQuestion& question) const = 0;
+};
+
+// A regex or any other grammar as a check. A prefix is dead if no text of the grammar begins with
+// it.
+PAWL_EXPORT std::shared_ptr<const Check> MakeGrammarCheck(
+    const Grammar& grammar, CheckGranularity granularity = CheckGranularity::kByte);
+
+// A function as a check.
+PAWL_EXPORT std::shared_ptr<const Check> MakeCheck(
+    CheckGranularity granularity, std::function<Result<Verdict>(const CheckQuestion&)> judge);
+
+struct CacheOptions {
+  size_t max_bytes = size_t{16} << 20;
+};
+// A check that remembers the answers used last. kUnknown is not remembered.
+PAWL_EXPORT std::shared_ptr<const Check> MakeCachedCheck(std::shared_ptr<const Check> check,
+                                                         const CacheOptions& options = {});
+
+// A program as a check. For each question the program reads a line of JSON from standard input:
+//     {"id":7,"text":"SELECT na","tokens":[12,88],"ended":false}
+// It answers with a line of JSON with the same id:
+//     {"id":7,"verdict":"live"}                  "dead", "live", "accept" or "unknown"
+// Bytes of the text that are not UTF-8 become U+FFFD. An incomplete character at the end is
+// omitted. The program shares Pawl's standard error.
+struct ProgramCheckOptions {
+  std::vector<std::string> command;  // the program, searched in PATH, and its arguments
+  CheckGranularity granularity = CheckGranularity::kToken;
+  // Time for one answer. A program that answers late, writes something else or ends is killed
+  // (SIGKILL, with the processes that it started). The answer is kUnknown, and the program is
+  // started again for the next question.
+  std::chrono::milliseconds time_limit{5000};
+  int max_failures = 3;  // consecutive failures; then Judge returns an error
+  int processes = 1;     // most processes, each with one question at a time
+  CacheOptions cache;
+  std::string name;  // its name in errors; empty: the program
+  size_t max_answer_bytes = size_t{1} << 20;
+};
+// Errors: kInvalid for options out of range. A program that cannot be started is an error of Judge.
+PAWL_EXPORT Result<std::shared_ptr<const Check>> MakeProgramCheck(
+    const ProgramCheckOptions& options);
+// The same program as a critic. Its answers are {"id":7,"score":-1.5}, natural logarithms; null
+// means -infinity. A late answer is an error.
+PAWL_EXPORT Result<std::shared_ptr<const Critic>> MakeProgramCritic(
+    const ProgramCheckOptions& options);
+
+// A check as text, in the form of `pawl generate --check`: KIND:VALUE or KIND@GRANULARITY:VALUE,
+// such as "regex:[a-z]+" or "program@line:python3 check.py".
+//     regex     the whole output matches the value
+//     schema    a file with a JSON Schema
+//     grammar   a file whose name ends in .ebnf, .gbnf or .lark
+//     program   a command for the shell, see above
+// GRANULARITY is byte, token, line or complete. The default is token for programs, otherwise byte.
+struct CheckSpecOptions {
+  std::chrono::milliseconds time_limit{5000};  // of a program's answer
+  int processes = 1;
+};
+// Errors: kInvalid, and those of the compiler, whose places begin with the text; kIo.
+PAWL_EXPORT Result<std::shared_ptr<const Check>> MakeCheckOf(
+    const std::string& spec, const std::shared_ptr<const Vocabulary>& vocabulary,
+    const CheckSpecOptions& options = {});
+// The options that MakeCheckOf makes from program:COMMAND, for critics.
+PAWL_EXPORT ProgramCheckOptions ShellProgram(const std::string& command,
+                                             const CheckSpecOptions& options = {});
+
+enum class SamplerKind {
+  kMasked,     // "gcd": the mask at every step
+  kLookahead,  // "fvo": kMasked, with tokens weighted by the probability that the next mask leaves
+  kAwrs,       // "awrs": the mask, then rejection by the checks; independent weighted outputs
+  kSmc,        // "smc": kAwrs in populations that are resampled
+  kAligned,    // "asap": the mask, corrected by the prefixes of earlier outputs
+  kRejection,  // "rs": the model alone; invalid outputs are dropped
+  kAdaptive,   // "ars": kRejection, which never tries an invalid prefix again
+  kExact,      // "cars": kAdaptive, which also excludes tokens by the masks of known prefixes
+};
+
+// How near an output is to the model's distribution. Selects the sampler.
 enum class Fidelity {
   kFast,     // kMasked
-  kAligned,  // kAligned: the last of `attempts` corrected outputs, chosen by their weights
-  kExact,    // kExact within `attempts`; else kAligned, which the report says
+  kAligned,  // kAligned: one of `attempts` outputs, chosen by weight
+  kExact,    // kExact within `attempts`, otherwise kAligned; the report says which
 };
 
-// What looks at further items once one was accepted: src/decode/sampling/rejection.h.
+// How weights under checks are estimated: src/decode/sampling/rejection.h.
 enum class Estimator { kTwoLoop, kRecursive, kGeometric };
 enum class Resampling { kStratified, kSystematic, kMultinomial, kResidual };
 
 inline constexpr double kZeroWeight = -1e300;
 
 struct SamplerReport {
-  SamplerKind sampler = SamplerKind::kMasked;  // what made this output
+  SamplerKind sampler = SamplerKind::kMasked;  // the sampler that made this output
   bool valid = false;
-  bool at_budget = false;  // max_tokens were reached: only the end was left to choose
-  // By step, the end included: the probability that the mask took away.
+  bool at_budget = false;  // the output has max_tokens tokens, so only the end could follow
+  // The probability that the mask removed, for each step, the end included.
   std::vector<double> removed;
   double mask_surprise = 0;  // - sum of log(1 - removed), in nats
-  int64_t evaluations = 0;   // questions to checks, for this output
-  int64_t draws = 0;         // tokens that were looked at under checks
-  int64_t model_rows = 0;    // rows of the model that were run for it; shared ones with the first
-  int attempts = 1;          // outputs that were begun for it
+  int64_t evaluations = 0;   // questions to checks for this output
+  int64_t draws = 0;         // tokens that were drawn under checks
+  int64_t model_rows = 0;    // rows of the model for this output; shared rows count for the first
+  int attempts = 1;          // outputs that were begun for this output
   double log_evidence =
-      kZeroWeight;  // of kSmc: the population's estimate of the mass that is valid
-  // Of the samplers with a trie. The mass of what is valid is between `found`, that of the
-  // different valid outputs seen so far, and `theta`.
+      kZeroWeight;  // of kSmc: log of the estimated probability that an output is valid
+  // Of samplers with a trie. The probability that an output is valid is between `found`, that of
+  // the different valid outputs so far, and `theta`.
   double theta = 1, found = 0;
-  // The total variation between the law of this output and the model's law given validity is at
-  // most this: 0 for the exact samplers. Negative: nothing is known.
+  // An upper bound of the total variation between the distribution of this output and the model's
+  // distribution given validity. 0 for exact samplers. Negative: unknown.
   double distance_at_most = -1;
 };
 
 struct WeightedOutput {
-  std::vector<TokenId> tokens;  // with the end token, where the output came to its end
-  std::string text;             // their bytes; special tokens have none
+  std::vector<TokenId> tokens;  // with the end token, if the output ended
+  std::string text;             // the bytes of the tokens; special tokens have none
   double log_weight = kZeroWeight;
-  double log_probability = 0;  // of these tokens
+  double log_probability = 0;  // log P of the tokens
   SamplerReport report;
 };
 
 struct SamplerOptions {
   SamplerKind sampler = SamplerKind::kSmc;
-  std::optional<Fidelity> fidelity = std::nullopt;  // given: takes the place of `sampler`
+  std::optional<Fidelity> fidelity = std::nullopt;  // if set, replaces `sampler`
   int n = 1;                                        // outputs, at least 1
-  int particles = 5;       // of kSmc. Where n is no multiple, some of the last population are drawn
+  int particles = 5;       // of kSmc. If n is no multiple, the last population is drawn from
   double temperature = 1;  // above 0
   uint64_t seed = 0;
-  // The longest output; outputs that would be longer are not valid. What the context leaves may be
-  // less.
+  // The most tokens of an output. Longer outputs are not valid. The context may allow fewer.
   int max_tokens = 512;
 
-  std::vector<std::shared_ptr<const Check>> checks = {};  // all of them have to accept
+  std::vector<std::shared_ptr<const Check>> checks = {};  // all must accept
   Estimator estimator = Estimator::kRecursive;
-  int max_rejects = 0;  // at a step, then the output is given up; 0: no limit
+  int max_rejects = 0;  // most rejected tokens at a step, then the output fails; 0: no limit
   int accepts = 2;      // of kGeometric
 
-  double ess_threshold = 0.5;  // of the particles; resampled below it. 0: never
+  double ess_threshold = 0.5;  // resample below this share of effective particles; 0: never
   Resampling resampling = Resampling::kStratified;
   std::shared_ptr<const Critic> critic = {};  // of kSmc and kAwrs
 
-  // kAligned: outputs of which one is chosen by weight; kRejection, kAdaptive, kExact: at most so
-  // many until one is valid. 0: 1 for kAligned, 10000 for the others.
+  // kAligned: the outputs from which one is chosen by weight. kRejection, kAdaptive, kExact: the
+  // most attempts for one valid output. 0: 1 for kAligned, 10000 for the others.
   int attempts = 0;
-  int lookahead = 8;  // tokens that kLookahead looks behind, at most 32
+  int lookahead = 8;  // tokens after which kLookahead computes the mask, at most 32
   int batch = 32;     // rows of a step: outputs of kAwrs, or particles, that run at a time
 
-  // Called in the order of the outputs as soon as they are there; false ends the run.
+  // Called for each output, in order, as soon as it is complete. false ends the run.
   std::function<bool(const WeightedOutput&)> on_output = {};
-  // false: on_output alone gets them, and SamplerResult::outputs stays empty, however many they
-  // are.
+  // false: only on_output gets the outputs, and SamplerResult::outputs stays empty.
   bool keep_outputs = true;
 };
 
 struct SamplerResult {
-  std::vector<WeightedOutput> outputs;  // n, or fewer when on_output ended the run
+  std::vector<WeightedOutput> outputs;  // n, or fewer if on_output ended the run
   bool cancelled = false;
   int64_t model_calls = 0, model_rows = 0;
   int64_t trie_nodes = 0, trie_bytes = 0;
 };
 
-// An output as a line of `pawl generate --json-lines`, without the line feed: "text", "tokens",
-// "log_weight", "log_probability", "report" (docs/sampling.md). `asked`: SamplerOptions::fidelity.
+// An output, or its report, as JSON in the form of `pawl generate --json-lines`, without the line
+// feed: "text", "tokens", "log_weight", "log_probability", "report" (docs/sampling.md). `asked` is
+// SamplerOptions::fidelity.
 PAWL_EXPORT std::string OutputJson(const WeightedOutput& output,
                                    std::optional<Fidelity> asked = std::nullopt);
 PAWL_EXPORT std::string ReportJson(const SamplerReport& report,

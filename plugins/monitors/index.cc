@@ -445,6 +445,7 @@ Result<IndexCounts> RepositoryIndex::Update(const std::string& folder,
   IndexCounts counts;
   counts.files = files.size();
   counts.outside = list->outside;
+  counts.deep = list->deep;
   counts.limit = list->limit;
   const auto read = [&](size_t at) {
     Parsed parsed{.path = files[at].first, .language = files[at].second};

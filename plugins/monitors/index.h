@@ -61,7 +61,7 @@ struct IndexOptions {
 
 struct IndexCounts {
   // `skipped`: too large, binary or not readable. `outside`: links that lead out of the folder.
-  size_t files = 0, parsed = 0, unchanged = 0, removed = 0, skipped = 0, outside = 0;
+  size_t files = 0, parsed = 0, unchanged = 0, removed = 0, skipped = 0, outside = 0, deep = 0;
   size_t lines = 0;    // of the parsed files
   size_t symbols = 0;  // in the whole index
   std::string limit;   // the limit of SourceLimits that was reached, in words; empty: none

@@ -52,7 +52,7 @@ inline constexpr uint64_t kParserOperationsPerByte = 3;
 // Likewise of the bytes that it allocates in all, also of those that it frees again: its recovery
 // from errors copies lists of children that grow with the text. Programs take up to 120 a byte.
 inline constexpr uint64_t kParserBytes = uint64_t{32} << 20;
-inline constexpr uint64_t kParserBytesPerByte = 256;
+inline constexpr uint64_t kParserBytesPerByte = 160;
 
 }  // namespace pawl::monitors
 

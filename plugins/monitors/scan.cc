@@ -168,38 +168,93 @@ void Scan::EndWord() {
   word_.clear();
 }
 
+// The byte behind a slash. True: it is not code.
+bool Scan::BehindSlash(char c) {
+  const Slash slash = std::exchange(slash_, Slash::kNone);
+  if (c == '/') {
+    mode_ = Mode::kLineComment;
+    return true;
+  }
+  if (c == '*') {
+    mode_ = Mode::kBlockComment;
+    block_star_ = false;
+    return true;
+  }
+  significant_ = '/';
+  last_word_.clear();
+  if (slash == Slash::kDivision) return false;
+  mode_ = Mode::kRegex;
+  regex_class_ = c == '[';
+  escape_ = c == '\\';
+  return true;
+}
+
+// A byte behind a question mark: "a ? b" waits for a ":", "a?.b", "a ?? b" and "a?: T" do not.
+void Scan::BehindQuestion(char c) {
+  if (Space(c)) {
+    spaced_question_ = true;
+    return;
+  }
+  question_ = false;
+  const bool chain = !spaced_question_ && (c == '.' || c == '?');
+  if (!chain && c != ':' && c != ')' && c != ',' && c != '=') ++level().ternaries;
+}
+
+// A comment, a division or a regular expression: the byte behind the slash tells.
+Scan::Slash Scan::SlashBehind(char previous) const {
+  if (language_ != Language::kTypeScript) return Slash::kDivision;
+  if (NameByte(previous)) return ExpressionFollows(last_word_) ? Slash::kRegex : Slash::kDivision;
+  return previous == ')' || previous == ']' || previous == '}' || previous == '"' ? Slash::kDivision
+                                                                                  : Slash::kRegex;
+}
+
+void Scan::Quote(char c) {
+  // Java's text blocks are like Python's long strings.
+  const bool threefold =
+      language_ == Language::kPython || (language_ == Language::kJava && c == '"');
+  if (threefold && last_ == c && before_ == c) {
+    mode_ = c == '"' ? Mode::kTripleDouble : Mode::kTripleSingle;
+    before_ = last_ = 0;
+    return;
+  }
+  mode_ = c == '"' ? Mode::kDouble : Mode::kSingle;
+  escape_ = false;
+}
+
+bool Scan::OpenBracket(char c, char previous) {
+  const bool java = language_ == Language::kJava;
+  Open open{.bracket = c};
+  open.word = last_word_;
+  open.call = c == '(' && CalledBefore(previous);
+  if (c == '{') {
+    level().heritage = false;
+    level().label = level().label && !java;
+    // int[] a = {1, {2}}; @Names({"a"})
+    open.array = java && (previous == '=' || previous == ']' || previous == '(' ||
+                          (bracket() == '{' && open_.back().array));
+    open.try_body = last_word_ == "try";
+    open.do_body = last_word_ == "do";
+  }
+  return Push(std::move(open));
+}
+
+// False: the text of a template goes on.
+bool Scan::CloseBrace() {
+  if (open_.empty()) return true;
+  const bool template_hole = open_.back().bracket == '`';
+  open_.pop_back();
+  if (template_hole) {
+    mode_ = Mode::kTemplate;
+    last_ = 0;
+    return false;
+  }
+  if (bracket() == '{' || open_.empty()) level().ternaries = 0;
+  return true;
+}
+
 void Scan::Code(char c) {
-  if (slash_ != Slash::kNone) {
-    const Slash slash = slash_;
-    slash_ = Slash::kNone;
-    if (c == '/') {
-      mode_ = Mode::kLineComment;
-      return;
-    }
-    if (c == '*') {
-      mode_ = Mode::kBlockComment;
-      block_star_ = false;
-      return;
-    }
-    significant_ = '/';
-    last_word_.clear();
-    if (slash == Slash::kRegex) {
-      mode_ = Mode::kRegex;
-      regex_class_ = c == '[';
-      escape_ = c == '\\';
-      return;
-    }
-  }
-  if (question_) {
-    // "a ? b" waits for a ":", "a?.b", "a ?? b" and "a?: T" do not.
-    if (Space(c)) {
-      spaced_question_ = true;
-    } else {
-      question_ = false;
-      const bool chain = !spaced_question_ && (c == '.' || c == '?');
-      if (!chain && c != ':' && c != ')' && c != ',' && c != '=') ++level().ternaries;
-    }
-  }
+  if (slash_ != Slash::kNone && BehindSlash(c)) return;
+  if (question_) BehindQuestion(c);
   if (NameByte(c)) {
     // Of a long name it is enough to know that it is no word of the language.
     constexpr size_t kMostWord = 24;
@@ -217,13 +272,7 @@ void Scan::Code(char c) {
   switch (c) {
     case '/':
       if (python) break;
-      // A comment, a division or a regular expression: the next byte tells.
-      slash_ = language_ != Language::kTypeScript ? Slash::kDivision
-               : NameByte(previous)
-                   ? (ExpressionFollows(last_word_) ? Slash::kRegex : Slash::kDivision)
-               : previous == ')' || previous == ']' || previous == '}' || previous == '"'
-                   ? Slash::kDivision
-                   : Slash::kRegex;
+      slash_ = SlashBehind(previous);
       significant_ = previous;
       return;
     case '#':
@@ -231,14 +280,7 @@ void Scan::Code(char c) {
       return;
     case '\'':
     case '"':
-      // Java's text blocks are like Python's long strings.
-      if ((python || (java && c == '"')) && last_ == c && before_ == c) {
-        mode_ = c == '"' ? Mode::kTripleDouble : Mode::kTripleSingle;
-        before_ = last_ = 0;
-        return;
-      }
-      mode_ = c == '"' ? Mode::kDouble : Mode::kSingle;
-      escape_ = false;
+      Quote(c);
       return;
     case '`':
       if (language_ == Language::kTypeScript) mode_ = Mode::kTemplate;
@@ -247,37 +289,15 @@ void Scan::Code(char c) {
       return;
     case '(':
     case '[':
-    case '{': {
-      Open open{.bracket = c};
-      open.word = last_word_;
-      open.call = c == '(' && CalledBefore(previous);
-      if (c == '{') {
-        level().heritage = false;
-        level().label = level().label && !java;
-        // int[] a = {1, {2}}; @Names({"a"})
-        open.array = java && (previous == '=' || previous == ']' || previous == '(' ||
-                              (bracket() == '{' && open_.back().array));
-        open.try_body = last_word_ == "try";
-        open.do_body = last_word_ == "do";
-      }
-      if (!Push(std::move(open))) return;
+    case '{':
+      if (!OpenBracket(c, previous)) return;
       break;
-    }
     case ')':
     case ']':
       if (!open_.empty()) open_.pop_back();
       break;
     case '}':
-      if (!open_.empty()) {
-        const bool template_hole = open_.back().bracket == '`';
-        open_.pop_back();
-        if (template_hole) {
-          mode_ = Mode::kTemplate;
-          last_ = 0;
-          return;
-        }
-        if (bracket() == '{' || open_.empty()) level().ternaries = 0;
-      }
+      if (!CloseBrace()) return;
       break;
     case ';':
       ++level().semicolons;

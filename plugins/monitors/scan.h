@@ -75,9 +75,16 @@ class Scan {
     bool array = false;  // the braces of a list of values
     bool call = false;   // "(" behind what can be called
   };
+  enum class Slash : uint8_t { kNone, kDivision, kRegex };
+  Slash SlashBehind(char previous) const;
   bool Push(Open open);
   bool CalledBefore(char previous) const;
   void Code(char c);
+  bool BehindSlash(char c);
+  void BehindQuestion(char c);
+  void Quote(char c);
+  bool OpenBracket(char c, char previous);
+  bool CloseBrace();
   void EndWord();
   Open& level() { return open_.empty() ? top_ : open_.back(); }
   const Open& level() const { return open_.empty() ? top_ : open_.back(); }
@@ -88,7 +95,6 @@ class Scan {
   size_t bytes_ = 0;
   size_t too_deep_ = SIZE_MAX;
   Mode mode_ = Mode::kCode;
-  enum class Slash : uint8_t { kNone, kDivision, kRegex };
   Slash slash_ = Slash::kNone;  // a slash whose meaning the next byte tells
   bool block_star_ = false;
   bool escape_ = false;

@@ -85,6 +85,7 @@ Result<SourceList> SourceFolder::List(const SourceLimits& limits) const {
       list.limit = "has more than " + std::to_string(limits.entries) + " files and folders";
       names.resize(left);
     }
+    if (names.empty() && Inside(folder.empty() ? "." : folder).empty()) ++list.deep;
     seen += names.size();
     std::sort(names.begin(), names.end());
     for (const std::string& name : names) {

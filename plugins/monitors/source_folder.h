@@ -25,7 +25,7 @@ namespace pawl::monitors {
 struct SourceLimits {
   size_t entries = 2'000'000;             // files and folders of any kind
   size_t files = 200'000;                 // source files
-  size_t file_bytes = size_t{2} << 20;    // of one file; larger files are passed over
+  size_t file_bytes = size_t{1} << 20;    // of one file; larger files are passed over
   size_t source_bytes = size_t{2} << 30;  // of all source files together
 };
 
@@ -33,6 +33,7 @@ struct SourceList {
   std::vector<std::pair<std::string, Language>> files;  // relative to the folder, sorted
   size_t bytes = 0;                                     // of the files that may be read
   size_t outside = 0;                                   // links that lead out of the folder
+  size_t deep = 0;    // folders whose path is longer than the system opens
   std::string limit;  // the limit that ended the walk, in words; empty: none was reached
 };
 

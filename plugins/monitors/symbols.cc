@@ -114,6 +114,43 @@ void Describe(const Node& node, IndexedSymbol& symbol, Language language) {
   }
 }
 
+int LineOf(const Node& node) { return static_cast<int>(ts_node_start_point(node.raw).row) + 1; }
+
+// What an __init__ sets are fields of the object.
+void AddFieldsSetIn(const Node& init, const std::string& container,
+                    std::vector<IndexedSymbol>& symbols) {
+  std::vector<const Node*> todo = {&init};
+  while (!todo.empty()) {
+    const Node* at = todo.back();
+    todo.pop_back();
+    const Node* left = at->is(K::k_assignment) ? at->at(F::k_left) : nullptr;
+    if (left != nullptr && left->is(K::k_attribute) && left->text().starts_with("self.")) {
+      IndexedSymbol field{
+          .name = Cut(left->text().substr(5)), .kind = "field", .container = container};
+      field.visibility = field.name.starts_with("_") ? "private" : "public";
+      field.type = TypeText(at->at(F::k_type));
+      field.line = LineOf(*at);
+      symbols.push_back(std::move(field));
+    }
+    for (const Node& kid : at->kids()) {
+      if (kid.named) todo.push_back(&kid);
+    }
+  }
+}
+
+void AddConstants(const Node& enum_body, const std::string& container,
+                  std::vector<IndexedSymbol>& symbols) {
+  for (const Node& kid : enum_body.kids()) {
+    if (!kid.is(K::k_property_identifier)) continue;
+    symbols.push_back(IndexedSymbol{.name = Cut(kid.text()),
+                                    .kind = "constant",
+                                    .container = container,
+                                    .visibility = "public",
+                                    .is_static = true,
+                                    .line = LineOf(kid)});
+  }
+}
+
 }  // namespace
 
 FileSymbols ExtractSymbols(const Tree& tree) {
@@ -124,9 +161,6 @@ FileSymbols ExtractSymbols(const Tree& tree) {
   };
   std::vector<Entry> todo = {{tree.root(), ""}};
   const Language language = tree.language();
-  const auto line_of = [&](const Node& node) {
-    return static_cast<int>(ts_node_start_point(node.raw).row) + 1;
-  };
   while (!todo.empty()) {
     const Entry entry = std::move(todo.back());
     todo.pop_back();
@@ -141,7 +175,7 @@ FileSymbols ExtractSymbols(const Tree& tree) {
       if (name == nullptr) name = node.first(K::k_identifier);
       if (name != nullptr) {
         found.symbols.push_back(
-            IndexedSymbol{.name = Cut(name->text()), .kind = "package", .line = line_of(node)});
+            IndexedSymbol{.name = Cut(name->text()), .kind = "package", .line = LineOf(node)});
       }
       continue;
     }
@@ -155,7 +189,7 @@ FileSymbols ExtractSymbols(const Tree& tree) {
       IndexedSymbol symbol;
       symbol.kind = kind != nullptr ? kind : "variable";
       symbol.container = entry.container;
-      symbol.line = line_of(node);
+      symbol.line = LineOf(node);
       if (node.is(K::k_field_declaration) || node.is(K::k_constant_declaration)) {
         // int a, b = 1;
         for (const Node& kid : node.kids()) {
@@ -174,45 +208,12 @@ FileSymbols ExtractSymbols(const Tree& tree) {
         if (IsType(node)) inside = symbol.name;
       }
       if (!IsType(node)) {
-        // What an __init__ sets are fields of the object.
-        if (language == Language::kPython && symbol.name == "__init__" && member) {
-          std::vector<const Node*> body = {&node};
-          while (!body.empty()) {
-            const Node* at = body.back();
-            body.pop_back();
-            if (at->is(K::k_assignment)) {
-              const Node* left = at->at(F::k_left);
-              if (left != nullptr && left->is(K::k_attribute) &&
-                  left->text().starts_with("self.")) {
-                IndexedSymbol field{.name = Cut(left->text().substr(5)),
-                                    .kind = "field",
-                                    .container = entry.container};
-                field.visibility = field.name.starts_with("_") ? "private" : "public";
-                field.type = TypeText(at->at(F::k_type));
-                field.line = line_of(*at);
-                found.symbols.push_back(std::move(field));
-              }
-            }
-            for (const Node& kid : at->kids()) {
-              if (kid.named) body.push_back(&kid);
-            }
-          }
-        }
+        if (language == Language::kPython && symbol.name == "__init__" && member)
+          AddFieldsSetIn(node, entry.container, found.symbols);
         continue;
       }
     }
-    if (node.is(K::k_enum_body)) {
-      for (const Node& kid : node.kids()) {
-        if (kid.is(K::k_property_identifier)) {
-          found.symbols.push_back(IndexedSymbol{.name = Cut(kid.text()),
-                                                .kind = "constant",
-                                                .container = entry.container,
-                                                .visibility = "public",
-                                                .is_static = true,
-                                                .line = line_of(kid)});
-        }
-      }
-    }
+    if (node.is(K::k_enum_body)) AddConstants(node, entry.container, found.symbols);
     const auto kids = node.kids();
     for (auto kid = kids.rbegin(); kid != kids.rend(); ++kid) {
       if (kid->named) todo.push_back({&*kid, inside});

@@ -24,6 +24,7 @@ VERSIONS = "0.5.23"
 _MARK = "_pawl_original"
 _lock = threading.Lock()
 _classes: Dict[str, Any] = {}
+_fillers: Dict[int, Any] = {}
 
 
 class CompileQueue:
@@ -123,220 +124,235 @@ def content_of(key: Tuple[str, str]) -> Any:
     return {"type": "grammar", "grammar": text}
 
 
-def _make_classes() -> Dict[str, Any]:
+def _sglang() -> Any:
+    from sglang.srt.constrained import base_grammar_backend
+
+    return base_grammar_backend
+
+
+def _filler(rows: int) -> Any:
+    threads = 0 if rows >= 64 else 1  # waking threads costs more than a handful of rows
+    with _lock:
+        if threads not in _fillers:
+            _fillers[threads] = pawl.BatchFiller(threads)
+        return _fillers[threads]
+
+
+def _allocate(vocab_size: int, batch_size: int) -> Any:
     import torch
-    from sglang.srt.constrained import base_grammar_backend as base
 
-    fillers: Dict[str, Any] = {}
+    return torch.full(pawl.mask_shape(batch_size, vocab_size), -1, dtype=torch.int32,
+                      pin_memory=torch.cuda.is_available())
 
-    def filler(rows: int) -> Any:
-        name = "all" if rows >= 64 else "one"  # waking threads costs more than a handful of rows
-        with _lock:
-            if name not in fillers:
-                fillers[name] = pawl.BatchFiller(0 if name == "all" else 1)
-            return fillers[name]
 
-    class PawlGrammar(base.BaseGrammarObject):
-        def __init__(self, matcher: Any, key: Tuple[str, str], end_tokens: Any) -> None:
-            super().__init__()
-            self.matcher, self.key, self.end_tokens = matcher, key, end_tokens
-            self.grammar_stats = base.GrammarStats(dispatch_type=key[0])
+class GrammarMethods:
+    """PawlGrammar without its base class, which is SGLang's."""
 
-        def accept_token(self, token: int) -> None:
-            if self.matcher.terminated:
-                return
-            self.current_token = token
-            if not self.matcher.accept(int(token)):
-                raise ValueError(f"token {int(token)} does not fit the {self.key[0]} "
-                                 f"{self.key[1][:200]!r}")
+    def __init__(self, matcher: Any, key: Tuple[str, str], end_tokens: Any) -> None:
+        super().__init__()
+        self.matcher, self.key, self.end_tokens = matcher, key, end_tokens
+        self.grammar_stats = _sglang().GrammarStats(dispatch_type=key[0])
 
-        def rollback(self, k: int) -> None:
-            try:
-                self.matcher.rollback(k)
-            except IndexError:
-                raise ValueError(f"{k} tokens cannot be taken back") from None
+    def accept_token(self, token: int) -> None:
+        if self.matcher.terminated:
+            return
+        self.current_token = token
+        if not self.matcher.accept(int(token)):
+            raise ValueError(f"token {int(token)} does not fit the {self.key[0]} "
+                             f"{self.key[1][:200]!r}")
 
-        def is_terminated(self) -> bool:
-            return self.matcher.terminated
+    def rollback(self, k: int) -> None:
+        try:
+            self.matcher.rollback(k)
+        except IndexError:
+            raise ValueError(f"{k} tokens cannot be taken back") from None
 
-        def allocate_vocab_mask(self, vocab_size: int, batch_size: int, device: Any) -> Any:
-            return allocate(vocab_size, batch_size)
+    def is_terminated(self) -> bool:
+        return self.matcher.terminated
 
-        def fill_vocab_mask(self, vocab_mask: Any, idx: int) -> None:
-            self.matcher.fill_mask(vocab_mask, idx)
+    def allocate_vocab_mask(self, vocab_size: int, batch_size: int, device: Any) -> Any:
+        return _allocate(vocab_size, batch_size)
 
-        @staticmethod
-        def fill_vocab_mask_batched(entries: List[Any], vocab_mask: Any) -> None:
-            # What the reasoner wraps answers for itself.
-            plain = [e for e in entries if isinstance(e.grammar, PawlGrammar)]
-            if plain:
-                filler(len(plain)).fill([e.grammar.matcher for e in plain], vocab_mask,
-                                        [e.row for e in plain])
-            for entry in entries:
-                if not isinstance(entry.grammar, PawlGrammar):
-                    entry.grammar.fill_vocab_mask(vocab_mask, entry.row)
+    def fill_vocab_mask(self, vocab_mask: Any, idx: int) -> None:
+        self.matcher.fill_mask(vocab_mask, idx)
 
-        @staticmethod
-        def reset_vocab_mask(vocab_mask: Any) -> None:
-            vocab_mask.fill_(-1)
+    @staticmethod
+    def fill_vocab_mask_batched(entries: List[Any], vocab_mask: Any) -> None:
+        # What the reasoner wraps answers for itself.
+        plain = [e for e in entries if isinstance(e.grammar, GrammarMethods)]
+        if plain:
+            _filler(len(plain)).fill([e.grammar.matcher for e in plain], vocab_mask,
+                                    [e.row for e in plain])
+        for entry in entries:
+            if not isinstance(entry.grammar, GrammarMethods):
+                entry.grammar.fill_vocab_mask(vocab_mask, entry.row)
 
-        @staticmethod
-        def move_vocab_mask(vocab_mask: Any, device: Any) -> Any:
-            return vocab_mask.to(device, non_blocking=True)
+    @staticmethod
+    def reset_vocab_mask(vocab_mask: Any) -> None:
+        vocab_mask.fill_(-1)
 
-        @staticmethod
-        def apply_vocab_mask(logits: Any, vocab_mask: Any) -> None:
-            if logits.device.type in ("cuda", "xpu", "musa"):
-                from sglang.kernels.ops.grammar.bitmask_ops import (
-                    apply_token_bitmask_inplace_triton)
-                apply_token_bitmask_inplace_triton(logits, vocab_mask)
-            else:
-                pawl.apply_mask(logits, vocab_mask)
+    @staticmethod
+    def move_vocab_mask(vocab_mask: Any, device: Any) -> Any:
+        return vocab_mask.to(device, non_blocking=True)
 
-        def copy(self) -> "PawlGrammar":
-            """A grammar of the cache for a new request, at its start."""
-            matcher = pawl.Matcher(self.matcher.grammar, self.end_tokens)
-            made = PawlGrammar(matcher, self.key, self.end_tokens)
-            made.grammar_stats.is_cache_hit = True
-            return made
+    @staticmethod
+    def apply_vocab_mask(logits: Any, vocab_mask: Any) -> None:
+        if logits.device.type in ("cuda", "xpu", "musa"):
+            from sglang.kernels.ops.grammar.bitmask_ops import (
+                apply_token_bitmask_inplace_triton)
+            apply_token_bitmask_inplace_triton(logits, vocab_mask)
+        else:
+            pawl.apply_mask(logits, vocab_mask)
 
-        def try_jump_forward(self, tokenizer: Any) -> Optional[Tuple[List[int], str]]:
-            text = self.matcher.forced_bytes()
-            try:
-                jump = text.decode()
-            except UnicodeDecodeError as error:
-                jump = text[:error.start].decode()
-            return ([], jump) if jump else None
+    def copy(self) -> Any:
+        """A grammar of the cache for a new request, at its start."""
+        matcher = pawl.Matcher(self.matcher.grammar, self.end_tokens)
+        made = type(self)(matcher, self.key, self.end_tokens)
+        made.grammar_stats.is_cache_hit = True
+        return made
 
-        def jump_forward_str_state(self, helper: Tuple[List[int], str]) -> Tuple[str, int]:
-            return helper[1], -1
+    def try_jump_forward(self, tokenizer: Any) -> Optional[Tuple[List[int], str]]:
+        text = self.matcher.forced_bytes()
+        try:
+            jump = text.decode()
+        except UnicodeDecodeError as error:
+            jump = text[:error.start].decode()
+        return ([], jump) if jump else None
 
-        def jump_and_retokenize(self, old_output_ids: List[int], new_output_ids: List[int],
-                                next_state: int) -> None:
-            same = 0
-            for old, new in zip(old_output_ids, new_output_ids):
-                if old != new:
-                    break
-                same += 1
-            self.rollback(len(old_output_ids) - same)
-            for token in new_output_ids[same:]:
-                self.accept_token(token)
+    def jump_forward_str_state(self, helper: Tuple[List[int], str]) -> Tuple[str, int]:
+        return helper[1], -1
 
-        def fill_tree(self, draft: List[int], parents: List[int], rows: Any) -> None:
-            """Rows of a tree whose node 0 is the last verified token: what a refused node has is
-            never read, and what follows the end neither; both allow everything, as the rows that
-            SGLang's own walk leaves alone do."""
-            fits = self.matcher.fill_tree_masks([-1, *draft[1:]], parents, rows)
-            for node, fit in enumerate(fits):
-                if not fit or not rows[node].any():
-                    rows[node].fill_(-1)
+    def jump_and_retokenize(self, old_output_ids: List[int], new_output_ids: List[int],
+                            next_state: int) -> None:
+        same = 0
+        for old, new in zip(old_output_ids, new_output_ids):
+            if old != new:
+                break
+            same += 1
+        self.rollback(len(old_output_ids) - same)
+        for token in new_output_ids[same:]:
+            self.accept_token(token)
 
-    class PawlBackend(base.BaseGrammarBackend):
-        """At most `cached` grammars are kept, those used last."""
+    def fill_tree(self, draft: List[int], parents: List[int], rows: Any) -> None:
+        """Rows of a tree whose node 0 is the last verified token: what a refused node has is
+        never read, and what follows the end neither; both allow everything, as the rows that
+        SGLang's own walk leaves alone do."""
+        fits = self.matcher.fill_tree_masks([-1, *draft[1:]], parents, rows)
+        for node, fit in enumerate(fits):
+            if not fit or not rows[node].any():
+                rows[node].fill_(-1)
 
-        def __init__(self, tokenizer: Any, vocab_size: int, end_tokens: Any = None,
-                     options: Optional[Dict[str, Any]] = None, cached: int = 512) -> None:
-            super().__init__()
-            self.executor.shutdown(wait=False)
-            self.vocab_size, self.cached = vocab_size, cached
-            self.end_tokens = sorted(end_tokens) if end_tokens else None
-            self.options = dict(options or {})
-            self.vocabulary = pawl.Vocabulary.from_huggingface(
-                tokenizer, padded_size=vocab_size, end_tokens=self.end_tokens)
-            self.compiler = pawl.Compiler(self.vocabulary)
-            self.compiler.warm_up()
-            self.framing = self.compiler
-            self.cache: OrderedDict = OrderedDict()
-            self._cache_lock = threading.Lock()
-            self.queue = CompileQueue(lambda key: self._init_value_dispatch(key, False))
 
-        def _object(self, grammar: Any, key: Tuple[str, str]) -> Any:
-            return PawlGrammar(pawl.Matcher(grammar, self.end_tokens), key, self.end_tokens)
+class BackendMethods:
+    """PawlBackend without its base class. At most `cached` grammars are kept, those used last."""
 
-        def _dispatch(self, key: Tuple[str, str]) -> Any:
-            try:
-                return self._object(compile_key(self.compiler, key, self.options), key)
-            except ValueError as error:  # PawlError is one
-                return base.InvalidGrammarObject(str(error))
+    def __init__(self, tokenizer: Any, vocab_size: int, end_tokens: Any = None,
+                 options: Optional[Dict[str, Any]] = None, cached: int = 512) -> None:
+        super().__init__()
+        self.executor.shutdown(wait=False)
+        self.vocab_size, self.cached = vocab_size, cached
+        self.end_tokens = sorted(end_tokens) if end_tokens else None
+        self.options = dict(options or {})
+        self.vocabulary = pawl.Vocabulary.from_huggingface(
+            tokenizer, padded_size=vocab_size, end_tokens=self.end_tokens)
+        self.compiler = pawl.Compiler(self.vocabulary)
+        self.compiler.warm_up()
+        self.framing = self.compiler
+        self.cache: OrderedDict = OrderedDict()
+        self._cache_lock = threading.Lock()
+        self.queue = CompileQueue(lambda key: self._init_value_dispatch(key, False))
 
-        def dispatch_json(self, key_string: str) -> Any:
-            return self._dispatch(("json", key_string))
+    def _object(self, grammar: Any, key: Tuple[str, str]) -> Any:
+        return classes()["grammar"](pawl.Matcher(grammar, self.end_tokens), key, self.end_tokens)
 
-        def dispatch_regex(self, key_string: str) -> Any:
-            return self._dispatch(("regex", key_string))
+    def _dispatch(self, key: Tuple[str, str]) -> Any:
+        try:
+            return self._object(compile_key(self.compiler, key, self.options), key)
+        except ValueError as error:  # PawlError is one
+            return _sglang().InvalidGrammarObject(str(error))
 
-        def dispatch_ebnf(self, key_string: str) -> Any:
-            return self._dispatch(("ebnf", key_string))
+    def dispatch_json(self, key_string: str) -> Any:
+        return self._dispatch(("json", key_string))
 
-        def dispatch_structural_tag(self, key_string: str) -> Any:
-            return self._dispatch(("structural_tag", key_string))
+    def dispatch_regex(self, key_string: str) -> Any:
+        return self._dispatch(("regex", key_string))
 
-        def get_cached_or_future_value(self, key: Tuple[str, str],
-                                       require_reasoning: bool) -> Tuple[Any, bool]:
-            with self._cache_lock:
-                value = self.cache.get(key)
-                if value is not None:
-                    self.cache.move_to_end(key)
+    def dispatch_ebnf(self, key_string: str) -> Any:
+        return self._dispatch(("ebnf", key_string))
+
+    def dispatch_structural_tag(self, key_string: str) -> Any:
+        return self._dispatch(("structural_tag", key_string))
+
+    def get_cached_or_future_value(self, key: Tuple[str, str],
+                                   require_reasoning: bool) -> Tuple[Any, bool]:
+        with self._cache_lock:
+            value = self.cache.get(key)
             if value is not None:
-                value = value.copy()
-                value.maybe_init_reasoning(require_reasoning)
-                return value, True
-            # Requests that share a compile must not share what it made.
-            return self.queue.submit(key, lambda made: made.copy()), False
-
-        def set_cache(self, key: Tuple[str, str], value: Any) -> None:
-            with self._cache_lock:
-                self.cache[key] = value
                 self.cache.move_to_end(key)
-                while len(self.cache) > self.cached:
-                    self.cache.popitem(last=False)
+        if value is not None:
+            value = value.copy()
+            value.maybe_init_reasoning(require_reasoning)
+            return value, True
+        # Requests that share a compile must not share what it made.
+        return self.queue.submit(key, lambda made: made.copy()), False
 
-        def reset(self) -> None:
-            with self._cache_lock:
-                self.cache.clear()
+    def set_cache(self, key: Tuple[str, str], value: Any) -> None:
+        with self._cache_lock:
+            self.cache[key] = value
+            self.cache.move_to_end(key)
+            while len(self.cache) > self.cached:
+                self.cache.popitem(last=False)
 
-        def initialize_vocab_mask_buffer(self, name: str, vocab_size: int, max_rows: int,
-                                         device: Any) -> Any:
-            return base.register_vocab_mask_buffer(name, allocate(vocab_size, max_rows), max_rows)
+    def reset(self) -> None:
+        with self._cache_lock:
+            self.cache.clear()
 
-        def reserve_framing_tokens(self, token_ids: Sequence[int]) -> None:
-            known = self.vocabulary
-            tokens = [known.bytes(i) for i in range(len(known))]
-            special = sorted({*known.special, *(int(t) for t in token_ids)})
-            self.framing = pawl.Compiler(pawl.Vocabulary(tokens, special, known.end_tokens))
+    def initialize_vocab_mask_buffer(self, name: str, vocab_size: int, max_rows: int,
+                                     device: Any) -> Any:
+        return _sglang().register_vocab_mask_buffer(name, _allocate(vocab_size, max_rows), max_rows)
 
-        def compile_framed_grammar(self, grammar: Any,
-                                   frame: Callable[[dict], dict]) -> Optional[Any]:
-            content = content_of(grammar.key)
-            if content is None:  # an old tag without a format
-                return None
-            tag = json.dumps(frame(content))
-            return self._object(self.framing.structural_tag(tag), ("structural_tag", tag))
+    def reserve_framing_tokens(self, token_ids: Sequence[int]) -> None:
+        known = self.vocabulary
+        tokens = [known.bytes(i) for i in range(len(known))]
+        special = sorted({*known.special, *(int(t) for t in token_ids)})
+        self.framing = pawl.Compiler(pawl.Vocabulary(tokens, special, known.end_tokens))
 
-        # What strict thinking needs of a backend.
-        is_support_token_filter = property(lambda self: True)
+    def compile_framed_grammar(self, grammar: Any,
+                               frame: Callable[[dict], dict]) -> Optional[Any]:
+        content = content_of(grammar.key)
+        if content is None:  # an old tag without a format
+            return None
+        tag = json.dumps(frame(content))
+        return self._object(self.framing.structural_tag(tag), ("structural_tag", tag))
 
-        @staticmethod
-        def set_token_filter(vocab_mask: Any, token_ids: List[int], batch_idx: int,
-                             is_allowed: bool = True, reset_vocab_mask: bool = True) -> None:
-            row = vocab_mask[batch_idx]
-            if reset_vocab_mask:
-                row.fill_(0 if is_allowed else -1)
-            for token in token_ids:
-                word, bit = divmod(int(token), 32)
-                value = 1 << bit if bit < 31 else -(1 << 31)
-                row[word] = row[word] | value if is_allowed else row[word] & ~value
+    # What strict thinking needs of a backend.
+    is_support_token_filter = property(lambda self: True)
 
-        @staticmethod
-        def allocate_vocab_mask(vocab_size: int, batch_size: int, device: Any) -> Any:
-            return allocate(vocab_size, batch_size)
+    @staticmethod
+    def set_token_filter(vocab_mask: Any, token_ids: List[int], batch_idx: int,
+                         is_allowed: bool = True, reset_vocab_mask: bool = True) -> None:
+        row = vocab_mask[batch_idx]
+        if reset_vocab_mask:
+            row.fill_(0 if is_allowed else -1)
+        for token in token_ids:
+            word, bit = divmod(int(token), 32)
+            value = 1 << bit if bit < 31 else -(1 << 31)
+            row[word] = row[word] | value if is_allowed else row[word] & ~value
 
-        move_vocab_mask = staticmethod(PawlGrammar.move_vocab_mask)
-        apply_vocab_mask = staticmethod(PawlGrammar.apply_vocab_mask)
+    @staticmethod
+    def allocate_vocab_mask(vocab_size: int, batch_size: int, device: Any) -> Any:
+        return _allocate(vocab_size, batch_size)
 
-    def allocate(vocab_size: int, batch_size: int) -> Any:
-        return torch.full(pawl.mask_shape(batch_size, vocab_size), -1, dtype=torch.int32,
-                          pin_memory=torch.cuda.is_available())
+    move_vocab_mask = staticmethod(GrammarMethods.move_vocab_mask)
+    apply_vocab_mask = staticmethod(GrammarMethods.apply_vocab_mask)
+
+
+def _make_classes() -> Dict[str, Any]:
+    class PawlGrammar(GrammarMethods, _sglang().BaseGrammarObject):
+        pass
+
+    class PawlBackend(BackendMethods, _sglang().BaseGrammarBackend):
+        pass
 
     return {"grammar": PawlGrammar, "backend": PawlBackend}
 

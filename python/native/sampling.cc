@@ -12,7 +12,6 @@
 #include <optional>
 #include <utility>
 
-#include "pawl/check.h"
 #include "pawl/engine.h"
 #include "python/native/binding.h"
 #include "src/base/utf8.h"

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "grammar/regex/regex_arena.h"
-#include "pawl/stop_flag.h"
+#include "pawl/result.h"
 #include "schemas/formula/formula.h"
 #include "schemas/limits.h"
 #include "schemas/number/number_automaton.h"

@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "grammar/hash_index.h"
-#include "pawl/json_schema_options.h"
+#include "pawl/compiler.h"
 #include "schemas/formula/atoms.h"
 #include "schemas/frames/id_set.h"
 #include "schemas/scalar/string_program.h"

@@ -9,7 +9,7 @@
 #include <tuple>
 #include <vector>
 
-#include "pawl/json_schema_options.h"
+#include "pawl/compiler.h"
 #include "schemas/formula/merging.h"
 #include "schemas/frames/frames.h"
 #include "schemas/limits.h"

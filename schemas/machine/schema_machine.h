@@ -19,7 +19,7 @@
 
 #include "grammar/hash_index.h"
 #include "grammar/machine.h"
-#include "pawl/json_schema_options.h"
+#include "pawl/compiler.h"
 #include "schemas/formula/atoms.h"
 #include "schemas/frames/frames.h"
 #include "schemas/scalar/json_string.h"

@@ -16,7 +16,7 @@
 #include <string_view>
 #include <type_traits>
 
-#include "pawl/json_schema_options.h"
+#include "pawl/compiler.h"
 #include "src/base/names.h"
 
 namespace pawl {

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "pawl/json_schema_options.h"
+#include "pawl/compiler.h"
 #include "schemas/formula/atoms.h"
 #include "schemas/read/references.h"
 #include "schemas/read/schema_reader.h"

@@ -17,7 +17,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "pawl/json_schema_options.h"
+#include "pawl/compiler.h"
 #include "pawl/result.h"
 #include "src/base/json.h"
 

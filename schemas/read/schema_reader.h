@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "grammar/regex/formats.h"
-#include "pawl/json_schema_options.h"
+#include "pawl/compiler.h"
 #include "pawl/result.h"
 #include "schemas/formula/atoms.h"
 #include "src/base/json.h"

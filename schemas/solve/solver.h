@@ -20,7 +20,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "pawl/json_schema_options.h"
+#include "pawl/compiler.h"
 #include "schemas/formula/value_classes.h"
 #include "schemas/frames/frames.h"
 #include "schemas/frames/scalars.h"
@@ -116,7 +116,7 @@ class Solver : private ValueSource {
     bool complete;
     size_t MemoryBytes() const { return HeapBytes(cubes); }
   };
-  // Keys that the schema does not name, for members that nobody requires.
+  // Keys that the schema does not name, for members that no keyword requires.
   struct SpareKey {
     std::string name;
     NameId id;

@@ -17,8 +17,7 @@
 #include <string_view>
 
 #include "grammar/cfg/grammar_ir.h"
-#include "pawl/grammar_options.h"
-#include "pawl/json_schema_options.h"
+#include "pawl/compiler.h"
 #include "pawl/result.h"
 #include "pawl/vocabulary.h"
 

@@ -1,9 +1,8 @@
 // The formats are those of the families' own chat templates: what a template renders of a tool call
 // is what the model was trained to write, so that is what is asked for, with the white space there.
-#include "pawl/structural_tag_presets.h"
-
 #include <vector>
 
+#include "pawl/compiler.h"
 #include "src/base/json.h"
 
 namespace pawl {

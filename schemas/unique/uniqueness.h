@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-#include "pawl/json_schema_options.h"
+#include "pawl/compiler.h"
 #include "schemas/frames/frames.h"
 #include "schemas/frames/scalars.h"
 #include "src/base/json.h"

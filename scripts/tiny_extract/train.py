@@ -130,7 +130,7 @@ class Muon:
                 place += count
 
 
-def main():
+def read_options():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--run", required=True)
     parser.add_argument("--until", required=True, help="HH:MM, local time; training ends then")
@@ -147,16 +147,11 @@ def main():
     parser.add_argument("--layers", type=int, default=4)
     parser.add_argument("--heads", type=int, default=4)
     parser.add_argument("--inner", type=int, default=384)
-    options = parser.parse_args()
-    torch.set_num_threads(options.threads)
-    torch._dynamo.config.recompile_limit = 64
-    torch._inductor.config.cpp.dynamic_threads = True
-    folder = Path(options.run)
-    folder.mkdir(parents=True, exist_ok=True)
-    now = datetime.datetime.now()
-    hour, minute = map(int, options.until.split(":"))
-    deadline = now.replace(hour=hour, minute=minute, second=0).timestamp()
+    return parser.parse_args()
 
+
+def make_model(options, folder):
+    """The model, its two optimizers, and the parameters of the second: the embedding and the norms."""
     if options.ranks > 1:
         torch.distributed.init_process_group("gloo", init_method=f"file://{folder.absolute()}/meeting", rank=options.rank, world_size=options.ranks)
     torch.manual_seed(options.seed)
@@ -166,34 +161,77 @@ def main():
     muon = Muon(model)
     others = [model.embed, model.norm] + [p for b in model.blocks for p in (b.input_layernorm, b.post_attention_layernorm)]
     adam = torch.optim.AdamW(others, lr=options.adam_rate, betas=(0.9, 0.95), weight_decay=0.0)
-    average = {name: p.detach().clone() for name, p in model.named_parameters()}
-    step = tokens = scored = 0
-    spent = 0.0
-    checkpoint = folder / "checkpoint.pt"
+    return model, muon, adam, others
+
+
+def restore(options, checkpoint, model, muon, adam):
+    """The average of the weights, and the steps, tokens, scored tokens and seconds so far."""
+    counts = ("step", "tokens", "scored", "spent")
     if options.resume and checkpoint.exists():
         saved = torch.load(checkpoint, weights_only=False)
         model.load_state_dict(saved["model"])
-        muon.state, average = saved["muon"], saved["average"]
+        muon.state = saved["muon"]
         adam.load_state_dict(saved["adam"])
-        step, tokens, scored, spent = saved["step"], saved["tokens"], saved["scored"], saved["spent"]
-
-    elif options.start:
-        smaller = load_hf_folder(options.start)
-        take_weights(model, smaller)
-        average = {name: p.detach().clone() for name, p in model.named_parameters()}
+        return saved["average"], [saved[name] for name in counts]
+    past = {}
+    if options.start:
+        take_weights(model, load_hf_folder(options.start))
         past = json.loads((Path(options.start) / "training.json").read_text())
-        step, tokens, scored, spent = past["step"], past["tokens"], past["scored"], past["spent"]
+    average = {name: p.detach().clone() for name, p in model.named_parameters()}
+    return average, [past[name] if past else 0 for name in counts]
+
+
+def tensors_of(ids, mask, places, parts):
+    """Inputs, places and parts of a batch, and of its scored tokens where they are, their weights and targets."""
+    ids = torch.from_numpy(ids.astype(np.int64))
+    weights = torch.from_numpy(mask[:, 1:].astype(np.float32)).reshape(-1)
+    chosen = weights.nonzero()[:, 0]
+    places, parts = torch.from_numpy(places[:, :-1].astype(np.int64)), torch.from_numpy(parts[:, :-1].astype(np.int64))
+    return ids[:, :-1].contiguous(), places, parts, chosen, weights[chosen], ids[:, 1:].reshape(-1)[chosen]
+
+
+def share_gradients(model, ranks, stop):
+    """Averages the gradients over the processes. False: one of them stops, and so do all."""
+    flat = torch.cat([p.grad.reshape(-1) for p in model.parameters()] + [torch.tensor([float(stop)])])
+    torch.distributed.all_reduce(flat)
+    if flat[-1] > 0:
+        return False
+    place = 0
+    for p in model.parameters():
+        p.grad.copy_(flat[place:place + p.numel()].view_as(p)).div_(ranks)
+        place += p.numel()
+    return True
+
+
+def start_worker(context, folder, seed, step):
+    queue = context.Queue(maxsize=24)
+    process = context.Process(target=produce, args=(queue, str(folder / "tokenizer.json"), seed, step), daemon=True)
+    process.start()
+    return process, queue
+
+
+def main():
+    options = read_options()
+    torch.set_num_threads(options.threads)
+    torch._dynamo.config.recompile_limit = 64
+    torch._inductor.config.cpp.dynamic_threads = True
+    folder = Path(options.run)
+    folder.mkdir(parents=True, exist_ok=True)
+    now = datetime.datetime.now()
+    hour, minute = map(int, options.until.split(":"))
+    deadline = now.replace(hour=hour, minute=minute, second=0).timestamp()
+
+    model, muon, adam, others = make_model(options, folder)
+    checkpoint = folder / "checkpoint.pt"
+    average, (step, tokens, scored, spent) = restore(options, checkpoint, model, muon, adam)
     first_step = step
 
     context = multiprocessing.get_context("spawn")
 
-    def start_worker():
-        fresh = context.Queue(maxsize=24)
-        process = context.Process(target=produce, args=(fresh, str(folder / "tokenizer.json"), options.seed + 1000 * options.rank, step), daemon=True)
-        process.start()
-        return process, fresh
+    def begin():
+        return start_worker(context, folder, options.seed + 1000 * options.rank, step)
 
-    (worker, queue), renew = start_worker(), []
+    (worker, queue), renew = begin(), []
 
     def save():
         if options.rank:
@@ -215,32 +253,21 @@ def main():
         if renew:
             renew.clear()
             worker.terminate()
-            worker, queue = start_worker()
+            worker, queue = begin()
         if options.threads > 1:
             threads = free_threads(options.threads)
             doubles += threads > 1
             torch.set_num_threads(threads)
         before = time.time()
-        ids, mask, places, parts = queue.get()
+        batch = queue.get()
         wait += time.time() - before
-        ids = torch.from_numpy(ids.astype(np.int64))
-        weights = torch.from_numpy(mask[:, 1:].astype(np.float32)).reshape(-1)
-        chosen = weights.nonzero()[:, 0]
-        weights = weights[chosen]
-        places, parts = torch.from_numpy(places[:, :-1].astype(np.int64)), torch.from_numpy(parts[:, :-1].astype(np.int64))
-        target = ids[:, 1:].reshape(-1)[chosen]
-        logits = model.logits(model.hidden(ids[:, :-1].contiguous(), chosen, places, parts))
+        inputs, places, parts, chosen, weights, target = tensors_of(*batch)
+        logits = model.logits(model.hidden(inputs, chosen, places, parts))
         losses = F.cross_entropy(logits, target, reduction="none")
         (losses @ weights / weights.sum()).backward()
         if options.ranks > 1:
-            flat = torch.cat([p.grad.reshape(-1) for p in model.parameters()] + [torch.tensor([float(bool(stopped or left <= 0))])])
-            torch.distributed.all_reduce(flat)
-            if flat[-1] > 0:
+            if not share_gradients(model, options.ranks, bool(stopped or left <= 0)):
                 break
-            place = 0
-            for p in model.parameters():
-                p.grad.copy_(flat[place:place + p.numel()].view_as(p)).div_(options.ranks)
-                place += p.numel()
             left = agreed(left)
         scale = min(1.0, (step - first_step + 1) / 60) * min(1.0, left / (60 * options.decay_minutes))
         torch.nn.utils.clip_grad_norm_(others, 1.0)
@@ -250,7 +277,7 @@ def main():
         adam.step()
         for p in model.parameters():
             p.grad = None
-        step, tokens, scored = step + 1, tokens + options.ranks * ids.shape[0] * (ids.shape[1] - 1), scored + options.ranks * len(chosen)
+        step, tokens, scored = step + 1, tokens + options.ranks * inputs.numel(), scored + options.ranks * len(chosen)
         with torch.no_grad():
             keep = min(0.995, (1 + step) / (10 + step))
             for name, p in model.named_parameters():

@@ -7,12 +7,12 @@
 //     mask = state.mask();                // calls StopScope::Check() at least every 1,000 steps
 //   } catch (const Stopped&) { ... }      // stop = true was set by another thread
 //
-// Scopes nest: the innermost one counts; one for a StopFlag is asked beside the flag around it.
+// Scopes nest: the innermost one counts; one for a StopFlag is asked next to the flag around it.
 // Without a scope, Check does nothing. A computation that a Stopped exception leaves may be half
 // done; the owner of its memory has to drop or repair the result.
 //
-// A StepWatch is asked at the same places, less often: whoever answers for what the computation
-// keeps may end it as well.
+// A StepWatch is asked at the same places, less often: the owner of what the computation keeps may
+// end it as well.
 //
 // Thread safety: a scope belongs to the thread that made it; the flag may be set by any thread.
 #ifndef PAWL_SRC_BASE_STOP_SCOPE_H_
@@ -23,7 +23,7 @@
 #include <cstdint>
 #include <exception>
 
-#include "pawl/stop_flag.h"
+#include "pawl/result.h"
 
 namespace pawl {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "pawl/drafts.h"
+#include "pawl/generation.h"
 #include "src/cli/engine.h"
 
 namespace pawl::cli {

@@ -6,7 +6,6 @@
 #include <string_view>
 #include <vector>
 
-#include "pawl/capture.h"
 #include "pawl/grammar.h"
 #include "pawl/result.h"
 #include "pawl/vocabulary.h"

@@ -9,7 +9,7 @@
 #include <system_error>
 #include <vector>
 
-#include "pawl/json_schema_options.h"
+#include "pawl/compiler.h"
 #include "src/base/file.h"
 #include "src/base/json.h"
 

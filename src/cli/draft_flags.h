@@ -5,7 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
-#include "pawl/drafts.h"
+#include "pawl/generation.h"
 #include "pawl/result.h"
 #include "src/cli/engine.h"
 #include "src/decode/draft/drafter.h"

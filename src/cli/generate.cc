@@ -74,31 +74,32 @@ void NoteStop(const Generation& output) {
   }
 }
 
-int Generate(const GenerateFlags& flags) {
-  if (Status status = flags.grammar.Check(); !status.ok()) return Fail(kGenerate, status.error());
-  if (Status status = flags.sampling.Check(); !status.ok()) return Fail(kGenerate, status.error());
-  if (Status status = flags.sampler.Check(flags.sampling); !status.ok()) {
-    return Fail(kGenerate, status.error());
-  }
-  if (flags.sampler.any() && (flags.captures || flags.grammar.combine.gap_count() > 1)) {
-    return Fail(kGenerate, Error{ErrorCode::kUnsupported,
-                                 "cannot be used with --captures and --gap", "--sampler"});
-  }
-  if (Status status = flags.model.Check(); !status.ok()) return Fail(kGenerate, status.error());
-  if (Status status = flags.drafts.Check(); !status.ok()) return Fail(kGenerate, status.error());
-  if (flags.sampler.any() && (flags.drafts.options.sources != "off" || !flags.stats_json.empty())) {
-    return Fail(kGenerate, Error{ErrorCode::kUnsupported,
-                                 "cannot be used with --draft and --stats-json", "--sampler"});
-  }
+Status Check(const GenerateFlags& flags) {
+  const auto with = [](const char* options) {
+    return Error{ErrorCode::kUnsupported, fmt::format("cannot be used with {}", options),
+                 "--sampler"};
+  };
+  const bool gaps = flags.grammar.combine.gap_count() > 1;
+  if (Status status = flags.grammar.Check(); !status.ok()) return status;
+  if (Status status = flags.sampling.Check(); !status.ok()) return status;
+  if (Status status = flags.sampler.Check(flags.sampling); !status.ok()) return status;
+  if (flags.sampler.any() && (flags.captures || gaps)) return with("--captures and --gap");
+  if (Status status = flags.model.Check(); !status.ok()) return status;
+  if (Status status = flags.drafts.Check(); !status.ok()) return status;
+  if (flags.sampler.any() && (flags.drafts.options.sources != "off" || !flags.stats_json.empty()))
+    return with("--draft and --stats-json");
   if (!flags.stats_json.empty()) {
-    if (Status status = CheckWritable(flags.stats_json); !status.ok()) {
-      return Fail(kGenerate, status.error());
-    }
+    if (Status status = CheckWritable(flags.stats_json); !status.ok()) return status;
   }
-  if (flags.captures && flags.grammar.combine.gap_count() > 1) {
-    return Fail(kGenerate, Error{ErrorCode::kInvalid,
-                                 "speaks of one output, but --gap makes several", "--captures"});
+  if (flags.captures && gaps) {
+    return Error{ErrorCode::kInvalid, "speaks of one output, but --gap makes several",
+                 "--captures"};
   }
+  return {};
+}
+
+int Generate(const GenerateFlags& flags) {
+  if (Status status = Check(flags); !status.ok()) return Fail(kGenerate, status.error());
   Result<Prompted> prompted = flags.model.Load(kGenerate);
   if (!prompted.ok()) return Fail(kGenerate, prompted.error());
   const ModelText& text = prompted->model->text();

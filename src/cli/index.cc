@@ -91,6 +91,10 @@ int Run(const IndexFlags& flags) {
     Note(kIndex,
          fmt::format("note: {} {}; the rest is not in the index", flags.folder, counts.limit));
   }
+  if (counts.deep > 0) {
+    Note(kIndex, fmt::format("note: {} folders of {} lie too deep to be opened", counts.deep,
+                             flags.folder));
+  }
   if (counts.outside > 0) {
     Note(kIndex, fmt::format("note: {} links that lead out of {} were passed over", counts.outside,
                              flags.folder));

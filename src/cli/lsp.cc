@@ -298,7 +298,10 @@ class Server {
       if (c == EOF) return std::nullopt;
       if (c != '\n') {
         line += static_cast<char>(c);
-        if (line.size() > 4096) return std::nullopt;
+        if (line.size() > 4096) {
+          Note(kLsp, "a header of a message has more than 4096 bytes");
+          return std::nullopt;
+        }
         continue;
       }
       if (!line.empty() && line.back() == '\r') line.pop_back();
@@ -310,9 +313,15 @@ class Server {
         length = std::strtoull(line.c_str() + name.size() + 1, nullptr, 10);
       line.clear();
     }
-    if (length > kMaxMessage) return std::nullopt;
+    if (length > kMaxMessage) {
+      Note(kLsp, fmt::format("a message has {} bytes; the limit is {}", length, kMaxMessage));
+      return std::nullopt;
+    }
     std::string message(length, '\0');
-    if (std::fread(message.data(), 1, length, stdin) != length) return std::nullopt;
+    if (std::fread(message.data(), 1, length, stdin) != length) {
+      Note(kLsp, "the input ends inside a message");
+      return std::nullopt;
+    }
     return message;
   }
   static void LogError(const std::string& message) {

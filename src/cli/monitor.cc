@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "src/base/file.h"
 #include "src/base/json.h"
 #include "src/cli/command.h"
 #include "src/cli/describe.h"
@@ -144,7 +145,11 @@ std::string Absolute(const std::string& file) {
 }
 
 Result<std::vector<Input> > Inputs(const MonitorCommandFlags& flags, const std::string& file) {
-  Result<std::string> content = ReadInput(file, size_t{1} << 30);
+  // A pipe that a shell made is read to its end; one that lies in a folder may have no writer.
+  const bool pipe =
+      file == "-" || file.starts_with("/dev/fd/") || file.starts_with("/proc/self/fd/");
+  const size_t most = JsonLines(file) ? size_t{1} << 30 : kMaxFileBytes;
+  Result<std::string> content = pipe ? ReadInput(file, most) : ReadRegularFile(file, most);
   if (!content.ok()) return content.error();
   std::vector<Input> inputs;
   if (!JsonLines(file)) {
@@ -170,6 +175,37 @@ Result<std::vector<Input> > Inputs(const MonitorCommandFlags& flags, const std::
     inputs.push_back({place, program->text});
   }
   return inputs;
+}
+
+// `alone`: the only text of its file; of others only refusals are printed, where there is no
+// report.
+void PrintOutcome(const Input& input, const Outcome& outcome, bool alone, bool refusals) {
+  if (!alone && (!outcome.refusal || !refusals)) return;
+  if (!outcome.refusal) {
+    const uint64_t given_up = outcome.counts.given_up;
+    Print(fmt::format("{}: accepted ({} tokens, {} of {} points constrained{})\n", input.name,
+                      outcome.tokens, outcome.counts.constrained, outcome.counts.points,
+                      given_up == 0 ? "" : fmt::format(", {} given up", given_up)));
+  } else if (const Refusal& r = *outcome.refusal; r.monitor == monitors::kLimits) {
+    Print(fmt::format("{}: {}\n", input.name, r.message));
+  } else {
+    Print(fmt::format("{}: refused at {}: {}: {} ({}{})\n", input.name, Place(input.text, r.byte),
+                      Readable(r.identifier), r.message, r.monitor.empty() ? "strict" : r.monitor,
+                      r.at_end ? ", at the end of the text" : ""));
+  }
+}
+
+Result<std::unique_ptr<MonitorSet> > MakeSet(const MonitorCommandFlags& flags, Language language,
+                                             const std::shared_ptr<monitors::LspServer>& server,
+                                             const std::string& file) {
+  auto made = MonitorSet::Make(language, {.monitors = flags.monitored.monitors,
+                                          .repo = flags.monitored.repo,
+                                          .cache = MonitorFlags::CacheFolder(),
+                                          .class_path = flags.class_path,
+                                          .server = server,
+                                          .file = Absolute(file)});
+  if (made.ok()) return made;
+  return Error{made.error().code, made.error().message, "--" + made.error().place};
 }
 
 int Run(const MonitorCommandFlags& flags) {
@@ -206,15 +242,8 @@ int Run(const MonitorCommandFlags& flags) {
     std::unique_ptr<MonitorSet>& set = sets[*language];
     if (server != nullptr) set = nullptr;  // it knows a text by its file
     if (set == nullptr) {
-      auto made = MonitorSet::Make(*language, {.monitors = flags.monitored.monitors,
-                                               .repo = flags.monitored.repo,
-                                               .cache = MonitorFlags::CacheFolder(),
-                                               .class_path = flags.class_path,
-                                               .server = server,
-                                               .file = Absolute(file)});
-      if (!made.ok())
-        return Fail(kMonitor,
-                    Error{made.error().code, made.error().message, "--" + made.error().place});
+      auto made = MakeSet(flags, *language, server, file);
+      if (!made.ok()) return Fail(kMonitor, made.error());
       set = std::move(*made);
     }
     set->analysis().SetFile(file);
@@ -232,25 +261,10 @@ int Run(const MonitorCommandFlags& flags) {
       }
       if (outcome->refusal) {
         exit_code = std::max(exit_code, static_cast<int>(kExitSomeFailed));
-        const Refusal& r = *outcome->refusal;
-        const bool print = inputs->size() == 1 || flags.json.empty();
-        if (print && r.monitor == monitors::kLimits) {
-          Print(fmt::format("{}: {}\n", input.name, r.message));
-        } else if (print) {
-          Print(fmt::format("{}: refused at {}: {}: {} ({}{})\n", input.name,
-                            Place(input.text, r.byte), Readable(r.identifier), r.message,
-                            r.monitor.empty() ? "strict" : r.monitor,
-                            r.at_end ? ", at the end of the text" : ""));
-        }
       } else {
         ++accepted;
-        if (inputs->size() == 1) {
-          const uint64_t given_up = outcome->counts.given_up;
-          Print(fmt::format("{}: accepted ({} tokens, {} of {} points constrained{})\n", input.name,
-                            outcome->tokens, outcome->counts.constrained, outcome->counts.points,
-                            given_up == 0 ? "" : fmt::format(", {} given up", given_up)));
-        }
       }
+      PrintOutcome(input, *outcome, inputs->size() == 1, flags.json.empty());
       report["files"].push_back(Entry(input, *outcome));
     }
     if (inputs->size() > 1)

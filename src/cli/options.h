@@ -14,7 +14,6 @@
 #include "pawl/combine.h"
 #include "pawl/compiler.h"
 #include "pawl/grammar.h"
-#include "pawl/json_schema_options.h"
 #include "pawl/result.h"
 #include "pawl/vocabulary.h"
 #include "src/decode/sampler.h"

@@ -21,7 +21,7 @@
 #include <string_view>
 
 #include "grammar/grammar_access.h"
-#include "pawl/mask.h"
+#include "pawl/grammar.h"
 
 namespace pawl::cli {
 namespace {
@@ -54,7 +54,9 @@ void RandomWalkModel::Renew() {
   GrammarAccess::Replayed(states_.back());
 }
 
-Status RandomWalkModel::Forward(std::span<const Row> rows, std::span<float> logits) {
+Status RandomWalkModel::Run(const ModelCall& call) {
+  const std::span<const Row> rows = call.rows;
+  const std::span<float> logits = call.logits;
   for (const Row& row : rows) {
     const auto position = static_cast<size_t>(row.position);
     Truncate(row.sequence, row.position);

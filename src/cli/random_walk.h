@@ -34,7 +34,7 @@ class RandomWalkModel : public Model {
   Result<SequenceId> NewSequence(int /*capacity*/) override { return SequenceId{0}; }
   void FreeSequence(SequenceId sequence) override { Truncate(sequence, 0); }
   void Truncate(SequenceId sequence, int length) override;
-  Status Forward(std::span<const Row> rows, std::span<float> logits) override;
+  Status Run(const ModelCall& call) override;
 
  private:
   // A completion that was found at some position, followed from there.

@@ -8,10 +8,11 @@
 #include <charconv>
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <span>
 #include <utility>
 
-#include "pawl/check.h"
+#include "pawl/sampling.h"
 #include "src/base/file.h"
 #include "src/cli/command.h"
 #include "src/decode/sampling/names.h"
@@ -84,10 +85,8 @@ Status WriteFile(const std::string& path, const std::string& bytes) {
 }
 
 bool Exists(const std::string& path) {
-  std::FILE* file = std::fopen(path.c_str(), "rb");
-  if (file == nullptr) return false;
-  std::fclose(file);
-  return true;
+  std::error_code ignored;
+  return std::filesystem::exists(path, ignored);
 }
 
 // The place of an error of RunSampler as an option.
@@ -294,6 +293,10 @@ int SamplerFlags::Run(const std::string& command, const Scene& scene) const {
   }
   if (!trie_file.empty()) {
     // Before the work whose result it is to hold.
+    std::error_code ignored;
+    if (Exists(trie_file) && !std::filesystem::is_regular_file(trie_file, ignored)) {
+      return Fail(command, Error{ErrorCode::kIo, "not a regular file", trie_file});
+    }
     if (Status status = CheckWritable(trie_file); !status.ok())
       return Fail(command, status.error());
   }
@@ -304,7 +307,7 @@ int SamplerFlags::Run(const std::string& command, const Scene& scene) const {
     if (!made.ok()) return Fail(command, made.error());
     key = *std::move(made);
     if (Exists(trie_file)) {
-      Result<std::string> bytes = ReadInput(trie_file, kMostTrieBytes);
+      Result<std::string> bytes = ReadRegularFile(trie_file, kMostTrieBytes);
       if (!bytes.ok()) return Fail(command, bytes.error());
       Result<OracleTrie> loaded = OracleTrie::Load(*bytes, key, {.max_bytes = kMostTrieBytes});
       if (!loaded.ok()) return Fail(command, InFile(trie_file, loaded.error()));

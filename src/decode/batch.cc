@@ -46,7 +46,6 @@
 
 #include "src/base/stop_scope.h"
 #include "src/decode/batch_request.h"
-#include "src/decode/draft/source.h"
 
 namespace pawl {
 namespace {
@@ -87,9 +86,13 @@ BatchEngine::BatchEngine(Model& model, std::shared_ptr<const Vocabulary> vocabul
     looks_ = std::make_unique<LookQueue>(LookQueue::Options{.threads = options.look_threads});
   options_.max_batch = std::max(1, options_.max_batch);
   options_.max_rows = std::max(2 * options_.max_batch, options_.max_rows);
-  // The lossy rule looks at the logits.
-  if (options_.drafter != nullptr && options_.drafter->options().lossy > 0) {
-    options_.sample_in_model = false;
+  if (DraftVerifier::NeedsLogits(options_.drafter.get())) options_.sample_in_model = false;
+  if (options_.drafter != nullptr) {
+    verifier_ = std::make_unique<DraftVerifier>(
+        model_, DraftVerifier::Setting{.drafter = options_.drafter,
+                                       .max_rows = options_.max_rows,
+                                       .draws = options_.sample_in_model && model_.samples(),
+                                       .may_wait = MayWait()});
   }
   const KvMemory memory = model_.kv_memory();
   const int context = model_.info().context_length;
@@ -188,7 +191,7 @@ void BatchEngine::EndCancelled() {
         continue;
       }
       request->run.Cancel();
-      FinishDrafts(*request);
+      EndDrafts(*request);
       request->ended = true;
       Release(*request);
       ended_.push_back(std::move(request));
@@ -198,7 +201,7 @@ void BatchEngine::EndCancelled() {
   line_.ForEach([&](Owned& request) {
     if (!request->cancelled) return;
     request->run.Cancel();
-    FinishDrafts(*request);
+    EndDrafts(*request);
     ended_.push_back(std::move(request));
   });
   line_.DropEmpty();
@@ -322,12 +325,12 @@ Result<bool> BatchEngine::Begin(Request& request) {
   Result<bool> wants = request.run.Start();
   if (!wants.ok() || !*wants) return wants;
   const StopScope scope(&request.stop);
+  if (verifier_ != nullptr) request.drafts = verifier_->New(request.run);
   // What drafts ask of a constraint is not known.
-  const bool asks_more = request.run.at() != nullptr && options_.drafter != nullptr &&
-                         options_.drafter->wants_fingerprint();
+  const bool asks_more = request.drafts != nullptr && verifier_->asks_first(request.run);
   if (!MayWait() && asks_more) return true;
   wants = request.run.Look(!MayWait());
-  if (wants.ok() && *wants && asks_more) request.fingerprint = FingerprintOf(&*request.run.at());
+  if (wants.ok() && *wants && asks_more) verifier_->Prepare(*request.drafts);
   return wants;
 }
 
@@ -337,7 +340,7 @@ Result<bool> BatchEngine::FinishBegin(Request& request) {
     return Error{ErrorCode::kUnsupported, "is not there where the device draws the tokens",
                  std::string(lacks)};
   }
-  BeginDrafts(request);
+  if (request.drafts != nullptr) verifier_->Begin(*request.drafts);
   return true;
 }
 
@@ -455,7 +458,7 @@ void BatchEngine::Preempt() {
   running_.pop_back();
   Release(*youngest);
   if (youngest->ended) {
-    FinishDrafts(*youngest);
+    EndDrafts(*youngest);
     ended_.push_back(std::move(youngest));
     return;
   }
@@ -466,8 +469,29 @@ void BatchEngine::Preempt() {
 
 // ---- The model ----
 
-void BatchEngine::MakeRows(std::span<const Share> shares, bool draws) {
+// Requests whose drafts an exception has left half made get none from here on.
+bool BatchEngine::PlanDrafts(std::span<const Share> shares, bool wanted) {
+  if (verifier_ == nullptr) return false;
+  const Result<bool> made = Guarded([&]() -> Result<bool> {
+    verifier_->BeginCall(model_.kv_memory().available - MissingPages());
+    for (const Share& share : shares) {
+      Request& request = *share.request;
+      if (!wanted && request.drafts != nullptr) DraftVerifier::Drop(*request.drafts);
+      verifier_->Offer(wanted ? request.drafts.get() : nullptr, request.run, request.length,
+                       share.rows);
+    }
+    return verifier_->Grow();
+  });
+  if (made.ok()) return *made;
   for (const Share& share : shares) {
+    if (share.request->drafts != nullptr) DraftVerifier::GiveUp(*share.request->drafts);
+  }
+  return false;
+}
+
+void BatchEngine::MakeRows(std::span<Share> shares, bool draws) {
+  for (Share& share : shares) {
+    share.draft_rows = 0;
     Request& request = *share.request;
     const std::span<const TokenId> tokens = request.run.tokens();
     const bool last = share.rows == request.pending();
@@ -480,7 +504,15 @@ void BatchEngine::MakeRows(std::span<const Share> shares, bool draws) {
     rows_.back().output = static_cast<int32_t>(asking_.size());
     if (!draws) rows_.back().allowed = request.run.allowed();
     asking_.push_back({&request});
-    AddDraftRows(request, share.rows, draws);
+    if (request.drafts == nullptr) continue;
+    share.draft_rows = verifier_->AddRows(*request.drafts,
+                                          {.sequence = request.sequence,
+                                           .length = request.length,
+                                           .pending = share.rows,
+                                           .root_output = rows_.back().output,
+                                           .next_output = static_cast<int32_t>(asking_.size())},
+                                          rows_);
+    for (int i = 0; i < share.draft_rows; ++i) asking_.push_back({&request, i});
   }
   const auto width = static_cast<size_t>(model_.info().vocabulary_size);
   if (!draws && logits_.size() < width * asking_.size()) logits_.resize(width * asking_.size());
@@ -494,17 +526,38 @@ void BatchEngine::MakeRows(std::span<const Share> shares, bool draws) {
 Status BatchEngine::RunRows(bool draws, double& seconds) {
   CountStep();
   Timer timer(seconds);
-  if (!draws) return model_.Forward(rows_, logits_);
-  return model_.ForwardAndSample(rows_, requests_, tokens_, [this] { FollowLate(); });
+  ModelCall call;
+  call.rows = rows_;
+  if (draws) {
+    call.draws = true;
+    call.requests = requests_;
+    call.tokens = tokens_;
+    call.late = [this] { FollowLate(); };
+  } else {
+    call.logits = logits_;
+  }
+  return model_.Run(call);
 }
 
 void BatchEngine::Forget(std::span<const Share> shares) {
   for (const Share& share : shares) model_.Truncate(share.request->sequence, share.request->length);
 }
 
-Status BatchEngine::Call(std::span<const Share> shares, bool with_drafts) {
-  const bool drafted = with_drafts && DraftsMade(shares);
-  if (!with_drafts) DropDrafts(shares);
+CallAnswers BatchEngine::answers() const {
+  const auto width = static_cast<size_t>(model_.info().vocabulary_size);
+  const bool draws = options_.sample_in_model && model_.samples();
+  CallAnswers answers;
+  answers.width = width;
+  if (draws) {
+    answers.tokens = tokens_;
+  } else {
+    answers.logits = logits_;
+  }
+  return answers;
+}
+
+Status BatchEngine::Call(std::span<Share> shares, bool with_drafts) {
+  const bool drafted = PlanDrafts(shares, with_drafts);
   const bool draws = options_.sample_in_model && model_.samples();
   rows_.clear();
   asking_.clear();
@@ -522,7 +575,7 @@ Status BatchEngine::Call(std::span<const Share> shares, bool with_drafts) {
     // Drafts must not harm: there may be no memory for them, or a row that no output comes by has
     // no good logits.
     Forget(shares);
-    ++stats_.failed_drafts;
+    verifier_->CountFailedCall();
     return Call(shares, false);
   }
   const std::span<const int32_t> bad = answered ? model_.bad_rows() : std::span<const int32_t>();
@@ -536,7 +589,7 @@ Status BatchEngine::Call(std::span<const Share> shares, bool with_drafts) {
     const double row = seconds / static_cast<double>(rows_.size());
     row_seconds_ += (row - row_seconds_) * (row_seconds_ > 0 ? kNewestRows : 1.0);
   }
-  LearnCost(shares, seconds);
+  if (verifier_ != nullptr) verifier_->Learn(static_cast<int>(rows_.size()), seconds);
   stats_.rows += static_cast<int64_t>(rows_.size());
   const double per_row = seconds / static_cast<double>(std::max<size_t>(1, rows_.size()));
   int32_t first = 0;
@@ -544,7 +597,7 @@ Status BatchEngine::Call(std::span<const Share> shares, bool with_drafts) {
     Request& request = *share.request;
     GenerationStats& stats = request.run.stats();
     ++stats.forward_calls;
-    const int rows = share.rows + request.draft_rows;
+    const int rows = share.rows + share.draft_rows;
     (request.run.asked() ? stats.decode_seconds : stats.prefill_seconds) += per_row * rows;
     const auto bad_here = std::lower_bound(bad.begin(), bad.end(), first);
     const bool failed =
@@ -568,7 +621,7 @@ Status BatchEngine::Call(std::span<const Share> shares, bool with_drafts) {
 }
 
 void BatchEngine::CallAlone() {
-  for (const Share& share : shares_) {
+  for (Share& share : shares_) {
     if (share.request->ended) continue;
     // A call of one share settles it.
     (void)Call({&share, 1}, false);
@@ -583,7 +636,7 @@ void BatchEngine::FollowLate() {
   const auto follow = [this](int64_t begin, int64_t end, int) {
     for (int64_t i = begin; i < end; ++i) {
       Request& request = *asking_[static_cast<size_t>(i)].request;
-      if (asking_[static_cast<size_t>(i)].node > 0) continue;
+      if (asking_[static_cast<size_t>(i)].draft >= 0) continue;
       asked_tokens_[static_cast<size_t>(i)] = request.run.tokens().size();
       if (request.run.asks()) request.Take(Guarded([&] { return LookHere(request); }));
     }
@@ -600,7 +653,7 @@ void BatchEngine::FollowLate() {
     Timer timer(seconds);
     pool_.ParallelFor(size, 1, follow);
     for (const Asking& asking : asking_) {
-      if (asking.node > 0) continue;
+      if (asking.draft >= 0) continue;
       asking.request->follows_later = false;
       if (!asking.request->ended && asking.request->run.asks()) BeginLook(*asking.request);
     }
@@ -619,25 +672,19 @@ void BatchEngine::FollowLate() {
 void BatchEngine::Ask(size_t output) {
   Request& request = *asking_[output].request;
   SampleRequest& wanted = requests_[output];
-  const int node = asking_[output].node;
-  wanted.unwanted = node == 0 && (request.looking || request.ended ||
-                                  request.run.tokens().size() != asked_tokens_[output]);
+  if (const int draft = asking_[output].draft; draft >= 0) {
+    return DraftVerifier::Ask(*request.drafts, draft, wanted);
+  }
+  wanted.unwanted =
+      request.looking || request.ended || request.run.tokens().size() != asked_tokens_[output];
   if (wanted.unwanted) return;
   const Status asked = Guarded([&]() -> Status {
-    if (node > 0) {
-      AskBehind(request, node, wanted);
-    } else {
-      wanted = request.run.Request();
-    }
+    wanted = request.run.Request();
     return {};
   });
   if (asked.ok()) return;
   wanted.unwanted = true;
-  if (node > 0) {
-    request.node_rows[static_cast<size_t>(node)].failure = CopyOf(asked.error());
-  } else {
-    request.Fail(CopyOf(asked.error()));
-  }
+  request.Fail(CopyOf(asked.error()));
 }
 
 // A step takes the sum of both, or the longer of the two and that again for what is forced.
@@ -649,14 +696,14 @@ bool BatchEngine::LateIsFaster() const {
 
 void BatchEngine::TakeAnswers() {
   // A tree grows from the place behind the token, so that is found first.
-  const bool later = options_.drafter == nullptr && LateIsFaster();
+  const bool later = verifier_ == nullptr && LateIsFaster();
   std::atomic<int> taken = 0, forced = 0;
   const auto take = [&](int64_t begin, int64_t end, int) {
     for (int64_t i = begin; i < end; ++i) {
       Request& request = *running_[static_cast<size_t>(i)];
       if (request.logits == nullptr && request.drawn == kNoToken) continue;
       const size_t tokens = request.run.tokens().size();
-      const bool tree = HasTree(request);
+      const bool tree = request.drafts != nullptr && DraftVerifier::HasTree(*request.drafts);
       request.Take(
           Guarded([&] { return tree ? TakeDrafted(request) : TakeAnswer(request, later); }));
       ++taken;
@@ -672,8 +719,10 @@ void BatchEngine::TakeAnswers() {
         BeginLook(*request);
     }
     for (const Owned& request : running_) {
+      if (request->drafts == nullptr) continue;
       const Status settled = Guarded([&]() -> Status {
-        SettleDrafts(*request);
+        request->length = verifier_->Settle(*request->drafts, answers(), request->sequence,
+                                            request->length, request->ended);
         return {};
       });
       if (!settled.ok()) request->Fail(CopyOf(settled.error()));
@@ -697,6 +746,27 @@ Result<bool> BatchEngine::TakeAnswer(Request& request, bool later) {
   return request.follows_later ? true : LookHere(request);
 }
 
+Result<bool> BatchEngine::TakeDrafted(Request& request) {
+  request.drawn = kNoToken;
+  request.logits = nullptr;
+  return verifier_->Take(*request.drafts, answers(), [&] { return LookHere(request); });
+}
+
+void BatchEngine::EndDrafts(Request& request) {
+  if (request.drafts == nullptr) return;
+  verifier_->End(*request.drafts, request.error.has_value());
+  request.drafts.reset();
+}
+
+BatchStats BatchEngine::stats() const {
+  BatchStats stats = stats_;
+  if (verifier_ == nullptr) return stats;
+  stats.drafts = verifier_->counts().rows;
+  stats.accepted = verifier_->counts().accepted;
+  stats.failed_drafts = verifier_->counts().failed_calls;
+  return stats;
+}
+
 void BatchEngine::Settle() {
   // Callbacks may add requests, which moves what is in the lists.
   for (size_t i = 0; i < running_.size(); ++i) {
@@ -710,7 +780,7 @@ void BatchEngine::Settle() {
       request.error.reset();
     }
     if (!request.ended) continue;
-    FinishDrafts(request);
+    EndDrafts(request);
     Release(request);
     ended_.push_back(std::move(running_[i]));
   }

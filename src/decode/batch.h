@@ -43,8 +43,8 @@
 #include "pawl/vocabulary.h"
 #include "src/base/thread_pool.h"
 #include "src/decode/constraint.h"
-#include "src/decode/draft/cost_curve.h"
 #include "src/decode/draft/drafter.h"
+#include "src/decode/draft/verifier.h"
 #include "src/decode/generation.h"
 #include "src/decode/look_queue.h"
 #include "src/decode/waiting_line.h"
@@ -131,7 +131,7 @@ class BatchEngine {
 
   int running() const { return static_cast<int>(running_.size()); }
   int waiting() const { return line_.size() + static_cast<int>(next_.size()); }
-  const BatchStats& stats() const { return stats_; }
+  BatchStats stats() const;
 
  private:
   struct Request;
@@ -140,6 +140,7 @@ class BatchEngine {
   struct Share {
     Request* request;
     int rows = 0;
+    int draft_rows = 0;  // behind those
   };
 
   void EndCancelled();
@@ -179,30 +180,22 @@ class BatchEngine {
   void Preempt();
   // Runs `shares` in one call, with drafts behind them where there are some; the failed ones get
   // their error.
-  Status Call(std::span<const Share> shares, bool with_drafts);
-  void MakeRows(std::span<const Share> shares, bool draws);
+  Status Call(std::span<Share> shares, bool with_drafts);
+  // Whether there are drafts.
+  bool PlanDrafts(std::span<const Share> shares, bool wanted);
+  void MakeRows(std::span<Share> shares, bool draws);
   Status RunRows(bool draws, double& seconds);
   // After a call that failed as a whole.
   void Forget(std::span<const Share> shares);
-  // batch_drafts.cc: trees for those of `shares` whose next token is asked for.
-  bool DraftsMade(std::span<const Share> shares);
-  bool MakeDrafts(std::span<const Share> shares);
-  void BeginDrafts(Request& request);
-  static bool HasTree(const Request& request);
-  void DropDrafts(std::span<const Share> shares);
-  void LearnCost(std::span<const Share> shares, double seconds);
-  // The rows behind those of a share.
-  void AddDraftRows(Request& request, int pending, bool draws);
-  // The next tokens of a request whose last token and drafts have run.
-  Result<bool> TakeDrafted(Request& request);
-  // What is in the model's memory of what was drafted, and what the drafter learns.
-  void SettleDrafts(Request& request);
-  void FinishDrafts(Request& request);
-  void AskBehind(Request& request, int node, SampleRequest& wanted) const;
+  CallAnswers answers() const;
+  // The request has ended.
+  void EndDrafts(Request& request);
   void CallAlone();
   // Of the requests whose last token has run, the next one.
   void TakeAnswers();
   Result<bool> TakeAnswer(Request& request, bool later);
+  // The next tokens of a request whose last token and drafts have run.
+  Result<bool> TakeDrafted(Request& request);
   // What the model asks for while it computes.
   void FollowLate();
   void Ask(size_t output);
@@ -218,7 +211,8 @@ class BatchEngine {
   BatchOptions options_;
   OutputTask task_;
   ThreadPool pool_;
-  std::unique_ptr<LookQueue> looks_;  // nullptr: no threads for looks
+  std::unique_ptr<LookQueue> looks_;         // nullptr: no threads for looks
+  std::unique_ptr<DraftVerifier> verifier_;  // nullptr: no drafts
   RequestId next_id_ = 0;
   int64_t next_age_ = 0;
   // Those whose turn has not come, then those whose turn has: waiting for their first look, a place
@@ -239,14 +233,11 @@ class BatchEngine {
   std::vector<TokenId> tokens_;
   struct Asking {
     Request* request = nullptr;
-    int node = 0;  // of its tree; 0: behind its last token
+    int draft = -1;  // which of its drafts; -1: its last token
   };
   std::vector<Asking> asking_;        // by output
   std::vector<size_t> asked_tokens_;  // of FollowLate: tokens() before
   std::vector<Request*> present_;     // of PlanShares
-  CostCurve curve_;
-  bool curve_tried_ = false;
-  std::vector<DraftTask> draft_tasks_;
   // Running means by step: seconds of calls, seconds for what follows a token, and which part of
   // the tokens is followed by forced ones.
   double call_seconds_ = 0, follow_seconds_ = 0, forced_share_ = 0;

@@ -29,7 +29,6 @@
 #include "src/base/stop_scope.h"
 #include "src/decode/batch.h"
 #include "src/decode/batch_request.h"
-#include "src/decode/draft/source.h"
 
 namespace pawl {
 namespace {
@@ -65,9 +64,8 @@ void BatchEngine::LookThere(Request& request) noexcept {
   Result<bool> answer = Guarded([&] {
     const StopScope scope(&request.stop);
     Result<bool> goes_on = request.run.Look();
-    const bool drafts = !request.begun && options_.drafter != nullptr;
-    if (goes_on.ok() && *goes_on && drafts && options_.drafter->wants_fingerprint())
-      request.fingerprint = FingerprintOf(request.run.at().get());
+    const bool first = !request.begun && request.drafts != nullptr;
+    if (goes_on.ok() && *goes_on && first) verifier_->Prepare(*request.drafts);
     return goes_on;
   });
   request.answer = std::move(answer);
@@ -98,7 +96,7 @@ void BatchEngine::TakeLooks() {
     EndLook(*request);
     request->error.reset();
     request->run.Cancel();
-    FinishDrafts(*request);
+    EndDrafts(*request);
     ended_.push_back(std::move(request));
   }
   std::erase(leaving_, nullptr);

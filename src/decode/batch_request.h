@@ -7,15 +7,11 @@
 #include <memory>
 #include <optional>
 #include <utility>
-#include <vector>
 
 #include "src/base/failure.h"
 #include "src/decode/batch.h"
 
 namespace pawl {
-
-// Pages that so many positions of a KV cache take.
-inline int64_t Pages(int64_t positions, int page) { return (positions + page - 1) / page; }
 
 struct BatchEngine::Request {
   Request(RequestId id_in, const OutputTask& task, BatchRequest from)
@@ -52,7 +48,6 @@ struct BatchEngine::Request {
   std::atomic<bool> stop{false};  // ends the look
   std::atomic<bool> looked{false};
   Result<bool> answer = true;  // of the look, when `looked`
-  uint64_t fingerprint = 0;    // of the constraint, for drafts
   SequenceId sequence = -1;
   int length = 0;                 // tokens that the sequence holds
   const float* logits = nullptr;  // of its last token, or
@@ -60,23 +55,7 @@ struct BatchEngine::Request {
   bool ended = false;
   std::optional<Error> error;
 
-  // Drafts. In a call they stand behind the pending rows: the likeliest chain as plain rows, so
-  // that nothing is moved when it comes, then the rest as a tree.
-  std::unique_ptr<DraftedRequest> drafted;  // nullptr: none for this request
-  int draft_rows = 0;                       // in the call that was made last
-  int plain_rows = 0;                       // of its sequence in that call, pending ones included
-  struct NodeRow {
-    int row = 0;        // which of its sequence
-    uint64_t path = 0;  // as ancestors
-    int32_t output = -1;
-    std::vector<SeenToken> seen;   // what the request of a backend that draws refers to
-    std::optional<Error> failure;  // no request could be made
-  };
-  std::vector<NodeRow> node_rows;  // by node of the tree
-  bool took_drafted = false;       // what follows is of the last call
-  int reached = 0;                 // the node from which the output goes on
-  // Nodes that the output came by, each with the token after it.
-  std::vector<std::pair<int, TokenId>> visited;
+  std::unique_ptr<OutputDrafts> drafts;  // nullptr: none for this request
 };
 
 }  // namespace pawl

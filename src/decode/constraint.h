@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "pawl/grammar.h"
-#include "pawl/mask.h"
 #include "pawl/vocabulary.h"
 
 namespace pawl {

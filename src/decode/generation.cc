@@ -292,45 +292,39 @@ float OutputRun::Temperature(std::optional<float> asked) const {
   return options_.grammar_temperature ? asked.value_or(given) : given;
 }
 
-Result<bool> OutputRun::Take(std::span<const float> logits) { return TakeOrDrafted(logits, {}, 0); }
-
-Result<bool> OutputRun::TakeOrDrafted(std::span<const float> logits,
-                                      std::span<const TokenId> drafted, float lossy) {
-  came_lossy_ = false;
+Result<bool> OutputRun::Take(std::span<const float> logits, TokenRule* rule) {
   if (at_ != nullptr && !at_->exact()) {
     asked_ = true;
     asked_logits_.assign(logits.begin(), logits.end());
-    asked_drafted_.assign(drafted.begin(), drafted.end());
-    asked_lossy_ = lossy;
+    asked_rule_ = rule;
     stage_ = Stage::kDraw;
     return true;
   }
-  const Result<TokenId> token = Choose(logits, drafted, lossy);
+  const Result<TokenId> token = Choose(logits, rule);
   if (!token.ok()) return token.error();
   return TakeToken(*token);
 }
 
 Result<bool> OutputRun::DrawAsked() {
-  const Result<TokenId> token = Choose(asked_logits_, asked_drafted_, asked_lossy_);
+  const Result<TokenId> token = Choose(asked_logits_, asked_rule_);
   if (!token.ok()) return token.error();
   return TakeToken(*token);
 }
 
-Result<TokenId> OutputRun::Choose(std::span<const float> logits, std::span<const TokenId> drafted,
-                                  float lossy) {
+Result<TokenId> OutputRun::Choose(std::span<const float> logits, TokenRule* rule) {
   Timer timer(stats_.sample_seconds);
   sampler_.set_temperature(Temperature(temperature_));
   std::span<const float> known = logits.first(static_cast<size_t>(KnownTokens()));
   watch_.See(known, mask_.get());
   if (!options_.logit_bias.empty()) known = Biased(known);
-  const Result<TokenId> sampled = Draw(known);
-  if (!sampled.ok() || drafted.empty() || lossy <= 0) return sampled;
-  const Result<TokenId> probable = sampler_.ProbableDraft(
-      known, mask_.get(), {std::span(tokens_).first(prompt_size_), output()}, drafted, lossy);
-  if (!probable.ok() || *probable == kNoToken || *probable == *sampled) return sampled;
+  Result<TokenId> sampled = Draw(known);
+  if (!sampled.ok() || rule == nullptr) return sampled;
+  Result<TokenId> other = rule->Instead(
+      sampler_, known, mask_.get(), {std::span(tokens_).first(prompt_size_), output()}, *sampled);
+  if (!other.ok()) return other;
+  if (*other == kNoToken) return sampled;
   behind_ = nullptr;
-  came_lossy_ = true;
-  return probable;
+  return other;
 }
 
 // A constraint that is not exact is asked about what was drawn; what it refuses leaves the mask.

@@ -56,6 +56,15 @@ struct OutputTask {
   int positions = 0;
 };
 
+// Takes another token than the one that was sampled.
+class TokenRule {
+ public:
+  virtual ~TokenRule() = default;
+  // kNoToken: none. `sampler`: as it is set for this token.
+  virtual Result<TokenId> Instead(Sampler& sampler, std::span<const float> logits, const Mask* mask,
+                                  const TokenHistory& history, TokenId sampled) = 0;
+};
+
 // One thread at a time; different runs may go on at the same time.
 class OutputRun {
  public:
@@ -71,11 +80,9 @@ class OutputRun {
   //
   // Start, once: the errors of Session::Generate that need no constraint.
   Result<bool> Start();
-  // `logits`, after tokens(), has at least the model's vocabulary.
-  Result<bool> Take(std::span<const float> logits);
-  // As Take, but takes one of the `drafted` tokens where Sampler::ProbableDraft has one.
-  Result<bool> TakeOrDrafted(std::span<const float> logits, std::span<const TokenId> drafted,
-                             float lossy);
+  // `logits`, after tokens(), has at least the model's vocabulary. `rule`, which outlives the look
+  // that follows, may choose another token; nullptr: none.
+  Result<bool> Take(std::span<const float> logits, TokenRule* rule = nullptr);
   // As Take, with the token that a backend has drawn as Request() asks. Where tokens_left(), the
   // row of the token may run before the look.
   Result<bool> TakeToken(TokenId token);
@@ -86,8 +93,6 @@ class OutputRun {
   Result<bool> Look(bool known_only = false);
   // There is a look to do.
   bool asks() const { return stage_ != Stage::kNone; }
-  // Whether the last token came by the rule of TakeOrDrafted alone; after Look.
-  bool came_lossy() const { return came_lossy_; }
   // How the next token is to be drawn, where logits are wanted. Points into this object, until the
   // next token is taken.
   SampleRequest Request();
@@ -169,8 +174,7 @@ class OutputRun {
   bool WantsForcedText() const;
   TokenId Forced();
   Result<bool> DrawAsked();
-  Result<TokenId> Choose(std::span<const float> logits, std::span<const TokenId> drafted,
-                         float lossy);
+  Result<TokenId> Choose(std::span<const float> logits, TokenRule* rule);
   Result<TokenId> Draw(std::span<const float> logits);
   std::shared_ptr<const Mask> Without(const Mask& mask, TokenId token, int refusals);
   float Temperature(std::optional<float> asked) const;
@@ -196,11 +200,9 @@ class OutputRun {
   TokenId entering_ = kNoToken;  // taken, and not yet followed
   // Of a constraint that is not exact: what the next token is drawn from.
   std::vector<float> asked_logits_;
-  std::vector<TokenId> asked_drafted_;
-  float asked_lossy_ = 0;
+  TokenRule* asked_rule_ = nullptr;
   Constraint::Known known_;  // of at_, as far as it was asked
   // After a token that was drawn and asked about, until it is entered.
-  bool came_lossy_ = false;
   std::shared_ptr<const Constraint> behind_;
   std::vector<SeenToken> seen_;  // of a request
   // Of at_, while logits are wanted.

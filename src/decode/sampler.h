@@ -25,7 +25,7 @@
 #include <vector>
 
 #include "pawl/generation.h"
-#include "pawl/mask.h"
+#include "pawl/grammar.h"
 #include "pawl/result.h"
 #include "pawl/vocabulary.h"
 

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "pawl/generation.h"
-#include "pawl/mask.h"
+#include "pawl/grammar.h"
 
 namespace pawl {
 

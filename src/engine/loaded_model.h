@@ -22,8 +22,8 @@
 #include <vector>
 
 #include "grammar/forced_spelling.h"
-#include "pawl/drafts.h"
-#include "pawl/model_options.h"
+#include "pawl/engine.h"
+#include "pawl/generation.h"
 #include "pawl/result.h"
 #include "pawl/vocabulary.h"
 #include "src/decode/draft/drafter.h"

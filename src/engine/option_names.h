@@ -7,8 +7,8 @@
 #include <span>
 #include <string_view>
 
+#include "pawl/engine.h"
 #include "pawl/generation.h"
-#include "pawl/model_options.h"
 #include "src/base/names.h"
 
 namespace pawl {

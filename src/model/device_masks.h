@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "kernels/cuda/runtime.h"
-#include "pawl/mask.h"
+#include "pawl/grammar.h"
 #include "pawl/result.h"
 
 namespace pawl::PAWL_GPU {

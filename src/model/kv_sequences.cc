@@ -76,7 +76,7 @@ void KvSequences::Truncate(SequenceId sequence, int length) {
   SequenceState& state = At(sequence);
   state.length = std::clamp(length, 0, state.length);
   state.tokens.resize(static_cast<size_t>(state.length));
-  state.last_rows = 0;
+  state.last_rows = state.whole_rows = 0;
   ReleasePages(state, state.length, pool_);
 }
 
@@ -100,7 +100,7 @@ int KvSequences::ReusePrefix(SequenceId sequence, std::span<const TokenId> token
     const int32_t page = pool_.Find(parent, next);
     if (page == kNoPage) break;
     if (first) ReleasePages(state, state.length, pool_);
-    if (first) state.last_rows = 0;
+    if (first) state.last_rows = state.whole_rows = 0;
     first = false;
     pool_.Share(page);
     state.pages.push_back(page);
@@ -117,7 +117,7 @@ Status KvSequences::CommitTree(SequenceId sequence, int row, std::vector<SlotCop
     return Error{ErrorCode::kInvalid, "there is no sequence " + std::to_string(sequence), ""};
   }
   SequenceState& state = At(sequence);
-  if (row < 0 || row >= std::min(state.last_rows, kMaxTreeRows)) {
+  if (row < 0 || row >= std::min(state.whole_rows, kMaxTreeRows)) {
     return Error{ErrorCode::kInvalid,
                  "the last call with this sequence had no row " + std::to_string(row), ""};
   }
@@ -131,7 +131,7 @@ Status KvSequences::CommitTree(SequenceId sequence, int row, std::vector<SlotCop
     copies.push_back({state.TreeSlot(state.tree_index[nth]), state.SlotOf(state.position[nth])});
   }
   state.length = state.position[static_cast<size_t>(row)] + 1;
-  state.last_rows = 0;
+  state.last_rows = state.whole_rows = 0;
   // Plain rows were cut off, and there was no tree.
   if (state.published > PagesFor(state.length)) ReleasePages(state, state.length, pool_);
   return {};
@@ -146,8 +146,9 @@ void KvSequences::Finish(std::span<const Row> rows, const RowPlan& plan) {
     SequenceState& state = At(change.sequence);
     state.length = change.base;
     state.tokens.resize(static_cast<size_t>(change.base));
-    if (change.failed) state.last_rows = 0;
+    if (change.failed) state.last_rows = state.whole_rows = 0;
   }
+  if (plan.partial) return;
   for (const Row& row : rows) {
     const auto sequence = static_cast<size_t>(row.sequence);
     if (row.ancestors != 0 || plan.changes[static_cast<size_t>(plan.change_of[sequence])].failed) {
@@ -159,7 +160,7 @@ void KvSequences::Finish(std::span<const Row> rows, const RowPlan& plan) {
   for (const RowPlan::Change& change : plan.changes) {
     SequenceState& state = At(change.sequence);
     // Committing a tree may still overwrite plain rows.
-    Publish(state, change.tree_rows > 0 ? change.base : state.length);
+    if (!change.kept) Publish(state, change.tree_rows > 0 ? change.base : state.length);
   }
 }
 

@@ -33,7 +33,7 @@ class KvSequences {
   // `copies`: what the backend has to copy, all sources before it writes anything else.
   Status CommitTree(SequenceId sequence, int row, std::vector<SlotCopy>& copies);
 
-  // The beginning and the end of a Forward call.
+  // The beginning and the end of a call.
   Status Plan(std::span<const Row> rows, const PlanLimits& limits, RowPlan& plan);
   void Finish(std::span<const Row> rows, const RowPlan& plan);
 

@@ -11,7 +11,7 @@
 //   std::vector<float> logits((*model)->info().vocabulary_size);
 //   const Row rows[] = {{.token = 7, .position = 0, .sequence = s},
 //                       {.token = 9, .position = 1, .sequence = s, .output = 0}};
-//   Status status = (*model)->Forward(rows, logits);                     // logits after the tokens
+//   Status status = (*model)->Run({.rows = rows, .logits = logits});     // logits after the tokens
 //   7, 9
 //
 // What a row sees
@@ -28,11 +28,23 @@
 //
 // What stays
 //   After the call the plain rows are committed: the length is base + their number. Tree rows are
-//   not part of the sequence; CommitTree, called before the next Forward or Truncate with that
+//   not part of the sequence; CommitTree, called before the next Run or Truncate with that
 //   sequence, commits the path to one of them. Example: the last sampled token 5 at position 9 with
 //   the drafts 6 and 7 after it and 8 after 7:
 //     {5, 9, s, 0, 0}  {6, 10, s, 0b0001, 1}  {7, 10, s, 0b0001, 2}  {8, 11, s, 0b0101, 3}
 //   CommitTree(s, 3) then keeps 5, 7, 8 (length 12); CommitTree(s, 1) would keep 5, 6 (length 11).
+//
+// Trees that grow
+//   With ModelCall::keep_tree the first row of a sequence may be a tree row. The rows of its last
+//   call then stay, and its rows of this call are counted on from them, in ancestor words, in
+//   CommitTree and in kMaxTreeRows. All its rows of this call are tree rows. The example in two
+//   calls: {5, 9, s, 0, 0}  {6, 10, s, 0b0001, 1}  {7, 10, s, 0b0001, 2}, then {8, 11, s, 0b0101,
+//   0}.
+//
+// Some layers only
+//   A call with ModelCall::layers gives the logits of a model made of these layers. It writes keys
+//   and values of these layers alone, so none of its rows is committed: the sequences end at their
+//   bases. Rows of such a call stay for a call with keep_tree and the same layers.
 #ifndef PAWL_SRC_MODEL_MODEL_H_
 #define PAWL_SRC_MODEL_MODEL_H_
 
@@ -42,11 +54,12 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "pawl/engine.h"
 #include "pawl/generation.h"
-#include "pawl/mask.h"
-#include "pawl/model_options.h"
+#include "pawl/grammar.h"
 #include "pawl/result.h"
 #include "pawl/vocabulary.h"
 #include "src/base/draw.h"
@@ -113,6 +126,36 @@ struct SampleRequest {
 };
 constexpr int kMostTopTokens = 64;
 
+// The states of the residual stream, between the layers.
+struct ModelTap {
+  // Behind so many layers: 0 is the embedding, i + 1 is behind layer i, which has to run.
+  int layer = 0;
+  std::span<float> states = {};  // [row of the call][hidden]
+
+  static constexpr int kFinal = -1;  // behind the last norm: what the head reads
+};
+
+// One call of a model.
+struct ModelCall {
+  std::span<const Row> rows = {};
+  // Logits of rows with output >= 0 go to logits[output * vocabulary_size ...]; those that a row's
+  // `allowed` leaves out may be skipped.
+  std::span<float> logits = {};
+  // Where the model draws (Model::samples), in place of logits a token: tokens[output] for each row
+  // with an output >= 0, drawn as requests[output] says. `late` is called once, when the forward
+  // pass is under way on a device and before the requests are read, so that the caller fills them
+  // (and finds masks for them) meanwhile; it is not called when the call fails before that.
+  bool draws = false;
+  std::span<const SampleRequest> requests = {};
+  std::span<TokenId> tokens = {};
+  std::function<void()> late = nullptr;
+
+  // Numbers of layers that run, ascending; empty: all. See "Some layers only" above.
+  std::span<const int> layers = {};
+  std::span<const ModelTap> taps = {};
+  bool keep_tree = false;  // see "Trees that grow" above
+};
+
 // The memory for keys and values, in pages that all sequences draw from.
 struct KvMemory {
   int page_positions = 1;
@@ -147,27 +190,37 @@ class Model {
   }
   virtual KvMemory kv_memory() const { return {}; }
 
-  // Runs the rows; see the top of this file. Logits of rows with output >= 0 go to
-  // logits[output * vocabulary_size ...]; those that a row's `allowed` leaves out may be skipped.
-  // Errors:
+  // Runs the rows; see the top of this file. Errors:
   //   kInvalid (token, sequence, position, ancestors or output out of range) and kLimit (position
   //     beyond the capacity, tree too large, no memory for more positions), with the row as place
-  //     where there is one: nothing has changed then, and bad_rows() is empty.
+  //     where there is one: nothing has changed then, and bad_rows() is empty. kInvalid with
+  //     "layers" or "taps" as place: a layer that there is not, or that does not run, or a buffer
+  //     that is too small.
   //   kInvalid where logits are NaN or infinite: bad_rows() names these rows. Their sequences end
   //     at their bases; all others are as after a good call, and their logits are there.
+  //   kInvalid where a mask allows nothing, with the output as place (`draws`).
+  //   kUnsupported where the backend lacks what is asked for: `draws` where !samples(), layers,
+  //     taps, keep_tree. Nothing has changed then.
   //   Others: the sequences of the call end at their bases.
-  virtual Status Forward(std::span<const Row> rows, std::span<float> logits) = 0;
-  // Forward, and in place of logits a token: tokens[output] for each row with an output >= 0, drawn
-  // as requests[output] says. `late` is called once, when the forward pass is under way on a device
-  // and before the requests are read, so that the caller fills them (and finds masks for them)
-  // meanwhile; it is not called when the call fails before that. Errors: as Forward; kInvalid where
-  // a mask allows nothing, with the output as place; kUnsupported where !samples().
+  virtual Status Run(const ModelCall& call) = 0;
+  // The model draws tokens itself.
   virtual bool samples() const { return false; }
-  virtual Status ForwardAndSample(std::span<const Row> /*rows*/,
-                                  std::span<const SampleRequest> /*requests*/,
-                                  std::span<TokenId> /*tokens*/,
-                                  const std::function<void()>& /*late*/ = {}) {
-    return Error{ErrorCode::kUnsupported, "this backend does not sample", ""};
+  // Short for Run.
+  Status Forward(std::span<const Row> rows, std::span<float> logits) {
+    ModelCall call;
+    call.rows = rows;
+    call.logits = logits;
+    return Run(call);
+  }
+  Status ForwardAndSample(std::span<const Row> rows, std::span<const SampleRequest> requests,
+                          std::span<TokenId> tokens, std::function<void()> late = {}) {
+    ModelCall call;
+    call.rows = rows;
+    call.draws = true;
+    call.requests = requests;
+    call.tokens = tokens;
+    call.late = std::move(late);
+    return Run(call);
   }
   // The rows of the last call whose logits are not finite, in ascending order.
   virtual std::span<const int32_t> bad_rows() const { return {}; }

@@ -70,6 +70,39 @@ Status PlanTreeRow(const Row& row, size_t index, SequenceState& state, int nth,
   return {};
 }
 
+// The first row of a sequence in the call. A tree row goes on from the rows of the last call.
+Status BeginChange(const Row& row, size_t index, SequenceState& state, const PlanLimits& limits,
+                   RowPlan& plan) {
+  if (!limits.keep_tree || row.ancestors == 0) {
+    if (row.position > state.length) {
+      return RowError(ErrorCode::kInvalid, index,
+                      "position " + std::to_string(row.position) +
+                          " leaves a gap: its sequence has " + std::to_string(state.length) +
+                          " positions");
+    }
+    plan.changes.push_back({row.sequence, row.position, row.position, row.position, 0, 0});
+    state.last_rows = 0;
+    state.whole_rows = 0;
+    state.layers = limits.layers;
+    return {};
+  }
+  const int rows = std::min(state.last_rows, kMaxTreeRows);
+  if (rows > state.whole_rows && state.layers != limits.layers) {
+    return RowError(ErrorCode::kInvalid, index,
+                    "the rows that are kept ran other layers than this call");
+  }
+  RowPlan::Change change = {row.sequence, state.length, state.length, state.length, 0, 0};
+  change.kept = true;
+  for (int i = 0; i < rows; ++i) {
+    const auto n = static_cast<size_t>(i);
+    change.end = std::max(change.end, state.position[n] + 1);
+    change.tree_rows = std::max(change.tree_rows, state.tree_index[n] + 1);
+  }
+  plan.changes.push_back(change);
+  state.layers = limits.layers;
+  return {};
+}
+
 Status PlanRow(const Row& row, size_t index, std::span<SequenceState> sequences,
                const PlanLimits& limits, RowPlan& plan) {
   if (row.sequence < 0 || static_cast<size_t>(row.sequence) >= sequences.size() ||
@@ -95,15 +128,8 @@ Status PlanRow(const Row& row, size_t index, std::span<SequenceState> sequences,
   }
   int32_t& change_index = plan.change_of[static_cast<size_t>(row.sequence)];
   if (change_index < 0) {
-    if (row.position > state.length) {
-      return RowError(ErrorCode::kInvalid, index,
-                      "position " + std::to_string(row.position) +
-                          " leaves a gap: its sequence has " + std::to_string(state.length) +
-                          " positions");
-    }
-    change_index = static_cast<int32_t>(plan.changes.size());
-    plan.changes.push_back({row.sequence, row.position, row.position, row.position, 0, 0});
-    state.last_rows = 0;
+    if (Status status = BeginChange(row, index, state, limits, plan); !status.ok()) return status;
+    change_index = static_cast<int32_t>(plan.changes.size()) - 1;
   }
   RowPlan::Change& change = plan.changes[static_cast<size_t>(change_index)];
   const int nth = state.last_rows;
@@ -113,6 +139,14 @@ Status PlanRow(const Row& row, size_t index, std::span<SequenceState> sequences,
     if (Status status = PlanTreeRow(row, index, state, nth, change, plan, planned); !status.ok()) {
       return status;
     }
+    if (change.kept && row.position / kPagePositions < state.published) {
+      return RowError(ErrorCode::kInvalid, index,
+                      "position " + std::to_string(row.position) +
+                          " lies in a page that is full: a tree can grow behind it alone");
+    }
+  } else if (change.kept) {
+    return RowError(ErrorCode::kInvalid, index,
+                    "a sequence that keeps its tree gets tree rows alone");
   } else {
     if (row.position != change.length) {
       return RowError(ErrorCode::kInvalid, index,
@@ -137,6 +171,7 @@ Status PlanRow(const Row& row, size_t index, std::span<SequenceState> sequences,
     state.token[i] = row.token;
   }
   ++state.last_rows;
+  if (limits.layers == 0) state.whole_rows = state.last_rows;
   plan.rows.push_back(planned);
   return {};
 }
@@ -343,6 +378,7 @@ Status PlanRows(std::span<const Row> rows, std::span<SequenceState> sequences, K
   plan.extra.clear();
   plan.copies.clear();
   plan.changes.clear();
+  plan.partial = limits.layers != 0;
   plan.change_of.assign(sequences.size(), -1);
   Status status;
   for (size_t i = 0; i < rows.size() && status.ok(); ++i) {
@@ -355,7 +391,8 @@ Status PlanRows(std::span<const Row> rows, std::span<SequenceState> sequences, K
   }
   // A failed call leaves no tree to commit.
   for (const RowPlan::Change& change : plan.changes) {
-    sequences[static_cast<size_t>(change.sequence)].last_rows = 0;
+    SequenceState& state = sequences[static_cast<size_t>(change.sequence)];
+    state.last_rows = state.whole_rows = 0;
   }
   return status;
 }

@@ -1,4 +1,4 @@
-// From the rows of a Forward call to where each row's keys and values are stored and what it
+// From the rows of a call to where each row's keys and values are stored and what it
 // attends to. Backends share this, so that the rules of model.h are checked in one place.
 #ifndef PAWL_SRC_MODEL_ROW_PLAN_H_
 #define PAWL_SRC_MODEL_ROW_PLAN_H_
@@ -38,6 +38,9 @@ struct SequenceState {
   // The rows of the last call, for CommitTree: the path to row i (itself excluded) as bits, its
   // position, its token, and which tree row it is (-1: a plain one).
   int last_rows = 0;
+  // Of these rows, those from `whole_rows` on ran the layers of the set `layers` alone.
+  int whole_rows = 0;
+  uint64_t layers = 0;
   std::array<uint64_t, kMaxTreeRows> path = {};
   std::array<int32_t, kMaxTreeRows> position = {};
   std::array<TokenId, kMaxTreeRows> token = {};
@@ -80,20 +83,24 @@ struct RowPlan {
     int tree_rows;
     int32_t pages_begin;  // of its page table in `pages`
     bool failed = false;  // for the backend to set: it then ends at `base`
+    bool kept = false;    // the rows of the last call stay; `base` is the length
   };
   std::vector<Change> changes;
 
+  bool partial = false;            // some layers only: nothing is committed
   std::vector<int32_t> change_of;  // by sequence, -1 where it has none
   std::vector<int32_t> sources;    // pages that were copied from
 };
 
 struct PlanLimits {
   int vocabulary = 0;
-  int64_t logits = 0;  // how many floats the caller gave room for
+  int64_t logits = 0;      // how many floats the caller gave room for
+  bool keep_tree = false;  // of the call
+  uint64_t layers = 0;     // tells sets of layers apart; 0: all
 };
 
 // Fills `plan`, reusing its memory, and the last-call fields of the sequences, and sees to it that
-// they have pages for all rows. Errors: as Model::Forward; nothing that matters is changed then.
+// they have pages for all rows. Errors: as Model::Run; nothing that matters is changed then.
 // KvSequences::Plan is the one to call.
 Status PlanRows(std::span<const Row> rows, std::span<SequenceState> sequences, KvPool& pool,
                 const PlanLimits& limits, RowPlan& plan);

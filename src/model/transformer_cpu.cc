@@ -67,6 +67,17 @@ int32_t WindowOf(const TransformerConfig& config) {
   return window;
 }
 
+// A number for a set of layers, 0 for all.
+uint64_t KeyOf(std::span<const int> layers) {
+  if (layers.empty()) return 0;
+  uint64_t key = 0;
+  for (const int layer : layers) {
+    key = (key ^ (static_cast<uint64_t>(layer) + 1)) * 0x9e3779b97f4a7c15u;
+    key ^= key >> 29;
+  }
+  return key | 1;
+}
+
 }  // namespace
 
 TransformerCpu::TransformerCpu(TransformerConfig config, TransformerWeights weights,
@@ -134,6 +145,7 @@ TransformerCpu::TransformerCpu(TransformerConfig config, TransformerWeights weig
   active_.reserve(kBlockRows);
   attention_chunks_.reserve(kBlockRows);
   outputs_.reserve(kBlockRows);
+  layers_.reserve(config_.layers.size());
   allowed_.reserve(kBlockRows);
 }
 
@@ -404,21 +416,10 @@ void TransformerCpu::AttentionLayer(int layer_index, std::span<const Row> rows, 
     }
   });
 
-  if (layer_index + 1 == config_.layer_count() && outputs_.size() < active_.size()) {
-    // Keep the rows with an output, moved to the front.
-    size_t kept = 0;
-    for (const int32_t r : active_) {
-      if (rows[static_cast<size_t>(r)].output < 0) continue;
-      const auto to = static_cast<int64_t>(kept);
-      if (to != r) {
-        std::copy_n(x_.get() + r * hidden, hidden, x_.get() + to * hidden);
-        std::copy_n(normed_.get() + r * hidden, hidden, normed_.get() + to * hidden);
-      }
-      active_[kept++] = r;
-    }
-    active_.resize(kept);
-    if (kept == 0) return;
-    Pack(layer.q.w.type, normed_.get(), hidden, static_cast<int64_t>(kept));
+  if (layer_index == layers_.back() && !taps_behind_last_ && outputs_.size() < active_.size()) {
+    KeepRowsWithOutput(rows);
+    if (active_.empty()) return;
+    Pack(layer.q.w.type, normed_.get(), hidden, static_cast<int64_t>(active_.size()));
   }
   const auto active = static_cast<int64_t>(active_.size());
 
@@ -441,6 +442,21 @@ void TransformerCpu::AttentionLayer(int layer_index, std::span<const Row> rows, 
   });
   Pack(layer.o.w.type, attended_.get(), q_width, active);
   AddToResidual(layer.o, layer.attention_post_norm, active);
+}
+
+void TransformerCpu::KeepRowsWithOutput(std::span<const Row> rows) {
+  const int64_t hidden = config_.hidden;
+  size_t kept = 0;
+  for (const int32_t r : active_) {
+    if (rows[static_cast<size_t>(r)].output < 0) continue;
+    const auto to = static_cast<int64_t>(kept);
+    if (to != r) {
+      std::copy_n(x_.get() + r * hidden, hidden, x_.get() + to * hidden);
+      std::copy_n(normed_.get() + r * hidden, hidden, normed_.get() + to * hidden);
+    }
+    active_[kept++] = r;
+  }
+  active_.resize(kept);
 }
 
 void TransformerCpu::AddToResidual(const Linear& linear, const std::vector<float>& post_norm,
@@ -500,9 +516,9 @@ void TransformerCpu::FindHeadPieces() {
   });
 }
 
+// What is normed stands in normed_.
 void TransformerCpu::Head(size_t first, std::span<float> logits) {
   const auto rows = static_cast<int64_t>(active_.size());
-  Norm(weights_.final_norm, rows);
   Pack(weights_.head.type, normed_.get(), config_.hidden, rows);
   MatMulArgs args;
   args.w = weights_.head;
@@ -532,8 +548,16 @@ void TransformerCpu::Head(size_t first, std::span<float> logits) {
   }
 }
 
-void TransformerCpu::ForwardBlock(std::span<const Row> rows, size_t first,
-                                  std::span<float> logits) {
+void TransformerCpu::Tap(const ModelCall& call, int layer, const float* states, size_t rows,
+                         size_t first) const {
+  const auto hidden = static_cast<size_t>(config_.hidden);
+  for (const ModelTap& tap : call.taps) {
+    if (tap.layer != layer) continue;
+    std::copy_n(states, rows * hidden, tap.states.data() + first * hidden);
+  }
+}
+
+void TransformerCpu::ForwardBlock(const ModelCall& call, std::span<const Row> rows, size_t first) {
   const int64_t hidden = config_.hidden;
   active_.clear();
   outputs_.clear();
@@ -550,23 +574,68 @@ void TransformerCpu::ForwardBlock(std::span<const Row> rows, size_t first,
       for (int64_t i = 0; i < hidden; ++i) x[i] *= config_.embedding_scale;
     }
   }
-  for (int layer = 0; layer < config_.layer_count(); ++layer) {
+  Tap(call, 0, x_.get(), rows.size(), first);
+  for (const int layer : layers_) {
     AttentionLayer(layer, rows, first);
     if (active_.empty()) return;
     MlpLayer(weights_.layers[static_cast<size_t>(layer)]);
+    Tap(call, layer + 1, x_.get(), active_.size(), first);
   }
-  Head(first, logits);
+  Norm(weights_.final_norm, static_cast<int64_t>(active_.size()));
+  Tap(call, ModelTap::kFinal, normed_.get(), active_.size(), first);
+  if (outputs_.size() < active_.size()) KeepRowsWithOutput(rows);
+  if (!active_.empty()) Head(first, call.logits);
 }
 
-Status TransformerCpu::Forward(std::span<const Row> rows, std::span<float> logits) {
+Status TransformerCpu::PrepareLayers(const ModelCall& call) {
+  const int count = config_.layer_count();
+  layers_.assign(call.layers.begin(), call.layers.end());
+  if (layers_.empty()) {
+    for (int i = 0; i < count; ++i) layers_.push_back(i);
+  }
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    if (layers_[i] >= 0 && layers_[i] < count && (i == 0 || layers_[i] > layers_[i - 1])) continue;
+    return Error{ErrorCode::kInvalid,
+                 "must be ascending numbers from 0 to " + std::to_string(count - 1) + ", not " +
+                     std::to_string(layers_[i]) + " at place " + std::to_string(i),
+                 "layers"};
+  }
+  const size_t floats = call.rows.size() * static_cast<size_t>(config_.hidden);
+  taps_behind_last_ = false;
+  for (const ModelTap& tap : call.taps) {
+    const bool runs = tap.layer == 0 || tap.layer == ModelTap::kFinal ||
+                      std::ranges::find(layers_, tap.layer - 1) != layers_.end();
+    if (!runs || tap.layer < ModelTap::kFinal) {
+      return Error{ErrorCode::kInvalid,
+                   "has layer " + std::to_string(tap.layer) + ", which does not run", "taps"};
+    }
+    if (tap.states.size() < floats) {
+      return Error{ErrorCode::kInvalid,
+                   "has " + std::to_string(tap.states.size()) + " floats for layer " +
+                       std::to_string(tap.layer) + ", but the rows need " + std::to_string(floats),
+                   "taps"};
+    }
+    taps_behind_last_ |= tap.layer == ModelTap::kFinal || tap.layer == layers_.back() + 1;
+  }
+  return {};
+}
+
+Status TransformerCpu::Run(const ModelCall& call) {
+  const std::span<const Row> rows = call.rows;
   bad_rows_.clear();
-  const PlanLimits limits = {config_.vocabulary, static_cast<int64_t>(logits.size())};
+  if (call.draws) return Error{ErrorCode::kUnsupported, "this backend does not sample", ""};
+  if (Status status = PrepareLayers(call); !status.ok()) return status;
+  PlanLimits limits;
+  limits.vocabulary = config_.vocabulary;
+  limits.logits = static_cast<int64_t>(call.logits.size());
+  limits.keep_tree = call.keep_tree;
+  limits.layers = KeyOf(call.layers);
   if (Status status = sequences_.Plan(rows, limits, plan_); !status.ok()) return status;
   Copy(plan_.copies);
   for (const Row& row : rows) ExtendRopeTables(row.position + 1);
   for (size_t first = 0; first < rows.size(); first += kBlockRows) {
-    ForwardBlock(rows.subspan(first, std::min<size_t>(kBlockRows, rows.size() - first)), first,
-                 logits);
+    ForwardBlock(call, rows.subspan(first, std::min<size_t>(kBlockRows, rows.size() - first)),
+                 first);
   }
   for (const int32_t row : bad_rows_) {
     const auto sequence = static_cast<size_t>(rows[static_cast<size_t>(row)].sequence);

@@ -44,7 +44,7 @@ class TransformerCpu final : public Model {
   void Truncate(SequenceId sequence, int length) override;
   int ReusePrefix(SequenceId sequence, std::span<const TokenId> tokens) override;
   KvMemory kv_memory() const override;
-  Status Forward(std::span<const Row> rows, std::span<float> logits) override;
+  Status Run(const ModelCall& call) override;
   std::span<const int32_t> bad_rows() const override { return bad_rows_; }
   Status CommitTree(SequenceId sequence, int row) override;
 
@@ -69,9 +69,15 @@ class TransformerCpu final : public Model {
   // head_dim / 2 cosines and as many sines.
   const float* RopeAt(int layer, int position) const;
 
+  // The layers that run, and whether the taps of a call can be served.
+  Status PrepareLayers(const ModelCall& call);
   // A block of at most kBlockRows rows, `first` being its first in the call.
-  void ForwardBlock(std::span<const Row> rows, size_t first, std::span<float> logits);
+  void ForwardBlock(const ModelCall& call, std::span<const Row> rows, size_t first);
   void AttentionLayer(int layer, std::span<const Row> rows, size_t first);
+  // Of all rows of the block.
+  void Tap(const ModelCall& call, int layer, const float* states, size_t rows, size_t first) const;
+  // Of active_ the rows with an output stay, moved to the front of x_ and normed_.
+  void KeepRowsWithOutput(std::span<const Row> rows);
   struct AttentionChunk {
     int64_t begin, end;   // in active_
     int32_t pages_begin;  // of their sequence, in the plan
@@ -111,6 +117,8 @@ class TransformerCpu final : public Model {
   RowPlan plan_;
   std::vector<SlotCopy> copies_;
   std::vector<int32_t> bad_rows_;
+  std::vector<int> layers_;        // that the call runs
+  bool taps_behind_last_ = false;  // so that the last of them keeps all rows
 
   std::vector<RopeRows> rope_rows_;              // by rope
   std::vector<std::vector<float>> rope_tables_;  // by rope: [position][cosines, sines]

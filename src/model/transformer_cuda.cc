@@ -424,13 +424,29 @@ Status TransformerCuda::CommitTree(SequenceId sequence, int row) {
 
 // ---- The forward pass ----
 
-Status TransformerCuda::Forward(std::span<const Row> rows, std::span<float> logits) {
+Status TransformerCuda::Run(const ModelCall& call) {
+  // They would be arguments of the captured graphs.
+  const char* const lacks = !call.layers.empty() ? "layers"
+                            : !call.taps.empty() ? "taps"
+                            : call.keep_tree     ? "keep_tree"
+                                                 : nullptr;
+  if (lacks != nullptr) {
+    bad_rows_.clear();
+    return Error{ErrorCode::kUnsupported, "is not there on CUDA devices", lacks};
+  }
   Wanted wanted;
-  wanted.logits = logits;
-  return Run(rows, wanted);
+  if (call.draws) {
+    wanted.requests = call.requests;
+    wanted.tokens = call.tokens.first(std::min(call.tokens.size(), call.requests.size()));
+    wanted.sample = true;
+    wanted.late = call.late;
+  } else {
+    wanted.logits = call.logits;
+  }
+  return RunRows(call.rows, wanted);
 }
 
-Status TransformerCuda::Run(std::span<const Row> rows, Wanted& wanted) {
+Status TransformerCuda::RunRows(std::span<const Row> rows, Wanted& wanted) {
   bad_rows_.clear();
   AllowDependentLaunch(options_.dependent_launch);
   PlanLimits limits;

@@ -72,14 +72,13 @@ class TransformerCuda final : public Model {
     return sequences_->ReusePrefix(sequence, tokens);
   }
   KvMemory kv_memory() const override;
-  Status Forward(std::span<const Row> rows, std::span<float> logits) override;
+  // kUnsupported for some layers only, taps and trees that are kept.
+  Status Run(const ModelCall& call) override;
   bool samples() const override { return true; }
-  Status ForwardAndSample(std::span<const Row> rows, std::span<const SampleRequest> requests,
-                          std::span<TokenId> tokens, const std::function<void()>& late) override;
   std::span<const int32_t> bad_rows() const override { return bad_rows_; }
   Status CommitTree(SequenceId sequence, int row) override;
   // What turned out not to work here, and why, and is done another way since: dependent launches,
-  // graphs, the library. "" if all does. One thread at a time, with Forward.
+  // graphs, the library. "" if all does. One thread at a time, with Run.
   const std::string& given_up() const { return given_up_; }
   // How many graphs have been made so far.
   int64_t graphs_made() const { return graphs_made_; }
@@ -153,7 +152,7 @@ class TransformerCuda final : public Model {
   Status ExtendRopeTables(int positions);
   Status Copy(std::span<const SlotCopy> copies);
 
-  Status Run(std::span<const Row> rows, Wanted& wanted);
+  Status RunRows(std::span<const Row> rows, Wanted& wanted);
   Status ForwardBlocks(std::span<const Row> rows, Wanted& wanted);
   // At most kMostSkinnyRows rows from `first` on.
   Status ForwardBlock(std::span<const Row> rows, size_t first, size_t count, Wanted& wanted);
@@ -170,6 +169,10 @@ class TransformerCuda final : public Model {
   template <typename Visit>
   void ForPrefillPieces(const Visit& visit) const;
   int64_t PrefillBytes() const;
+  Status PrefillNorm(const float* weight, int count);
+  Status PrefillResidual(const DeviceMatrix& w, const uint16_t* from, int64_t stride,
+                         const float* post_norm, int count);
+  Status PrefillMlp(const DeviceLayer& layer, int count);
   Status PrefillLayer(int layer, int count, int runs, int most_positions, bool last);
   Status AttendRowByRow(int layer, int count, int most_positions);
   Status GrowPartial(int64_t bytes);

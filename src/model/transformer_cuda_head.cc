@@ -47,18 +47,6 @@ void ListBits(std::span<const uint32_t> words, int limit, std::vector<int32_t>& 
 
 }  // namespace
 
-Status TransformerCuda::ForwardAndSample(std::span<const Row> rows,
-                                         std::span<const SampleRequest> requests,
-                                         std::span<TokenId> tokens,
-                                         const std::function<void()>& late) {
-  Wanted wanted;
-  wanted.requests = requests;
-  wanted.tokens = tokens.first(std::min(tokens.size(), requests.size()));
-  wanted.sample = true;
-  wanted.late = late;
-  return Run(rows, wanted);
-}
-
 Status TransformerCuda::GrowLogits(int count) {
   return Grow(logits_, int64_t{count} * logits_stride_ * 4, true);
 }

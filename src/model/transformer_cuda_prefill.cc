@@ -151,11 +151,65 @@ Status TransformerCuda::AttendRowByRow(int index, int count, int most_positions)
   return RunToBf16(round, stream_);
 }
 
+// The residuals, normed, as bf16.
+Status TransformerCuda::PrefillNorm(const float* weight, int count) {
+  ToBf16 args;
+  args.x = prefill_->x.as<float>();
+  args.x_stride = hidden_stride_;
+  args.norm = weight;
+  args.epsilon = config_.norm_epsilon;
+  args.columns = config_.hidden;
+  args.count = count;
+  args.to = prefill_->normed.as<uint16_t>();
+  args.to_stride = hidden_stride_;
+  return RunToBf16(args, stream_);
+}
+
+// Adds a product, with its own norm where there is one, to the residuals.
+Status TransformerCuda::PrefillResidual(const DeviceMatrix& w, const uint16_t* from, int64_t stride,
+                                        const float* post_norm, int count) {
+  auto* x = prefill_->x.as<float>();
+  float* to = post_norm != nullptr ? prefill_->answer.as<float>() : x;
+  Status product = PrefillProduct(w, from, stride, to, hidden_stride_, count, post_norm == nullptr);
+  if (!product.ok() || post_norm == nullptr) return product;
+  NormAndAdd args;
+  args.y = to;
+  args.y_stride = args.x_stride = hidden_stride_;
+  args.norm = post_norm;
+  args.epsilon = config_.norm_epsilon;
+  args.columns = config_.hidden;
+  args.count = count;
+  args.x = x;
+  return RunNormAndAdd(args, stream_);
+}
+
+Status TransformerCuda::PrefillMlp(const DeviceLayer& layer, int count) {
+  const auto* normed = prefill_->normed.as<uint16_t>();
+  auto* gate = prefill_->gate_up.as<float>();
+  float* up = gate + kRows * inner_stride_;
+  if (Status status = PrefillNorm(layer.mlp_norm, count); !status.ok()) return status;
+  for (const auto& [linear, to] : {std::pair(&layer.gate, gate), std::pair(&layer.up, up)}) {
+    Status status =
+        PrefillProduct(linear->w, normed, hidden_stride_, to, inner_stride_, count, false);
+    if (!status.ok()) return status;
+  }
+  ToBf16 act;
+  act.x = gate;
+  act.x_stride = inner_stride_;
+  act.up = up;
+  act.gate = config_.activation == Activation::kSilu ? Gate::kSilu : Gate::kGeluTanh;
+  act.columns = config_.intermediate;
+  act.count = count;
+  act.to = prefill_->inner.as<uint16_t>();
+  act.to_stride = inner_stride_;
+  if (Status status = RunToBf16(act, stream_); !status.ok()) return status;
+  return PrefillResidual(layer.down.w, act.to, inner_stride_, layer.mlp_post_norm, count);
+}
+
 Status TransformerCuda::PrefillLayer(int index, int count, int runs, int most_positions,
                                      bool last) {
   const DeviceLayer& layer = layers_[static_cast<size_t>(index)];
   const LayerConfig& config = config_.layers[static_cast<size_t>(index)];
-  auto* x = prefill_->x.as<float>();
   auto* normed = prefill_->normed.as<uint16_t>();
   auto* qkv = prefill_->qkv.as<float>();
   const auto* rows = prefill_->rows.device.as<DeviceRow>();
@@ -165,36 +219,7 @@ Status TransformerCuda::PrefillLayer(int index, int count, int runs, int most_po
   const auto then = [&](auto&& step) {
     if (status.ok()) status = step();
   };
-  const auto norm = [&](const float* weight) {
-    ToBf16 args;
-    args.x = x;
-    args.x_stride = hidden_stride_;
-    args.norm = weight;
-    args.epsilon = config_.norm_epsilon;
-    args.columns = config_.hidden;
-    args.count = count;
-    args.to = normed;
-    args.to_stride = hidden_stride_;
-    return RunToBf16(args, stream_);
-  };
-  const auto residual = [&](const DeviceMatrix& w, const uint16_t* from, int64_t stride,
-                            const float* post_norm) -> Status {
-    float* to = post_norm != nullptr ? prefill_->answer.as<float>() : x;
-    Status product =
-        PrefillProduct(w, from, stride, to, hidden_stride_, count, post_norm == nullptr);
-    if (!product.ok() || post_norm == nullptr) return product;
-    NormAndAdd args;
-    args.y = to;
-    args.y_stride = args.x_stride = hidden_stride_;
-    args.norm = post_norm;
-    args.epsilon = config_.norm_epsilon;
-    args.columns = config_.hidden;
-    args.count = count;
-    args.x = x;
-    return RunNormAndAdd(args, stream_);
-  };
-
-  then([&] { return norm(layer.attention_norm); });
+  then([&] { return PrefillNorm(layer.attention_norm, count); });
   const DeviceLinear* linears[] = {&layer.q, &layer.k, &layer.v};
   const int64_t offsets[] = {0, q_width, q_width + kv_width};
   for (int i = 0; i < 3; ++i) {
@@ -239,28 +264,10 @@ Status TransformerCuda::PrefillLayer(int index, int count, int runs, int most_po
   } else {
     then([&] { return AttendRowByRow(index, count, most_positions); });
   }
-  then([&] { return residual(layer.o.w, attended, q_stride_, layer.attention_post_norm); });
-
-  auto* gate = prefill_->gate_up.as<float>();
-  float* up = gate + kRows * inner_stride_;
-  then([&] { return norm(layer.mlp_norm); });
   then([&] {
-    return PrefillProduct(layer.gate.w, normed, hidden_stride_, gate, inner_stride_, count, false);
+    return PrefillResidual(layer.o.w, attended, q_stride_, layer.attention_post_norm, count);
   });
-  then([&] {
-    return PrefillProduct(layer.up.w, normed, hidden_stride_, up, inner_stride_, count, false);
-  });
-  ToBf16 act;
-  act.x = gate;
-  act.x_stride = inner_stride_;
-  act.up = up;
-  act.gate = config_.activation == Activation::kSilu ? Gate::kSilu : Gate::kGeluTanh;
-  act.columns = config_.intermediate;
-  act.count = count;
-  act.to = prefill_->inner.as<uint16_t>();
-  act.to_stride = inner_stride_;
-  then([&] { return RunToBf16(act, stream_); });
-  then([&] { return residual(layer.down.w, act.to, inner_stride_, layer.mlp_post_norm); });
+  then([&] { return PrefillMlp(layer, count); });
   return status;
 }
 

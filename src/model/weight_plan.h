@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "pawl/model_options.h"
+#include "pawl/engine.h"
 #include "pawl/result.h"
 
 namespace pawl {

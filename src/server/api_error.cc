@@ -4,6 +4,7 @@
 
 #include "src/base/failure.h"
 #include "src/base/json.h"
+#include "src/base/utf8.h"
 
 namespace pawl::server {
 
@@ -24,15 +25,24 @@ std::string ApiError::type() const {
   }
 }
 
+std::string Shortened(std::string_view text, size_t most) {
+  if (text.size() <= most) return std::string(text);
+  return std::string(text.substr(0, CompleteUtf8Prefix(text.substr(0, most)))) + "... (" +
+         std::to_string(text.size()) + " bytes)";
+}
+
+std::string ApiError::ShortMessage() const { return Shortened(message, kMostMessageBytes); }
+std::string ApiError::ShortParam() const { return Shortened(param, kMostPointerBytes); }
+
 std::string ApiError::Object() const {
   std::string word = code;
   if (word.empty() && status == 401) word = "invalid_api_key";
   if (word.empty() && status == 429) word = "queue_full";
   if (word.empty() && status == 413) word = "too_large";
-  std::string text = message;
-  if (!param.empty()) text = "#" + param + ": " + text;
+  std::string text = ShortMessage();
+  if (!param.empty()) text = "#" + ShortParam() + ": " + text;
   return "{\"message\":" + json::Quote(text) + ",\"type\":\"" + type() +
-         "\",\"param\":" + (param.empty() ? "null" : json::Quote(param)) +
+         "\",\"param\":" + (param.empty() ? "null" : json::Quote(ShortParam())) +
          ",\"code\":" + (word.empty() ? "null" : json::Quote(word)) + "}";
 }
 

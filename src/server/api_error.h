@@ -22,6 +22,9 @@ struct ApiError {
   int retry_seconds = 0;   // of Retry-After, where it is not 0
 
   std::string type() const;
+  // As clients and the log get them: what a request has in them of any length is cut.
+  std::string ShortMessage() const;
+  std::string ShortParam() const;
   // {"message": ..., "type": ..., "param": ..., "code": ...}
   std::string Object() const;
   // {"error": {...}}
@@ -33,6 +36,10 @@ struct ApiError {
 // ("/response_format/json_schema/schema"); a JSON Pointer in the error's own place is appended.
 // What memory ran out for is 503: it may be there the next time.
 ApiError FromError(const Error& error, std::string_view pointer);
+
+// The text, or its beginning and how many bytes it has where these are more than `most`.
+std::string Shortened(std::string_view text, size_t most);
+inline constexpr size_t kMostMessageBytes = 1000, kMostPointerBytes = 300;
 
 // For an exception that was caught (src/base/failure.h). Throws nothing, also without memory.
 ApiError FailureError(const Error& error) noexcept;

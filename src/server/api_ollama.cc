@@ -54,7 +54,7 @@ class OllamaFormatter : public Formatter {
     text += json.End().Take() + "\n";
   }
   void Fail(const ApiError& error, std::string& text) override {
-    text += "{\"error\":" + json::Quote(error.message) + "}\n";
+    text += "{\"error\":" + json::Quote(error.ShortMessage()) + "}\n";
   }
   HttpReply Whole(const CallOut& out) override {
     const ChoiceOut& choice = out.choices[0];
@@ -158,8 +158,8 @@ Status ReadGenerate(RequestReader& in, CallSpec& spec) {
 
 HttpReply OllamaError(const ApiError& error) {
   HttpReply reply = error.ToReply();
-  const std::string place = error.param.empty() ? "" : "#" + error.param + ": ";
-  reply.body = "{\"error\":" + json::Quote(place + error.message) + "}";
+  const std::string place = error.param.empty() ? "" : "#" + error.ShortParam() + ": ";
+  reply.body = "{\"error\":" + json::Quote(place + error.ShortMessage()) + "}";
   return reply;
 }
 

@@ -6,7 +6,6 @@
 #include <memory>
 
 #include "pawl/result.h"
-#include "pawl/stop_flag.h"
 #include "src/base/json.h"
 #include "src/server/http.h"
 #include "src/server/server_state.h"

@@ -79,7 +79,7 @@ class ResponseFormatter : public Formatter {
     JsonWriter json;
     json.Object().Key("type").String("error").Key("sequence_number").Int(number_++);
     json.Key("code").String(error.code.empty() ? error.type() : error.code);
-    json.Key("message").String(error.message);
+    json.Key("message").String(error.ShortMessage());
     json.Key("param").Raw(error.param.empty() ? "null" : json::Quote(error.param));
     json.Key("error").Raw(error.Object()).End();
     text += "event: error\ndata: " + json.text() + "\n\n";

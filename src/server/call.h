@@ -20,7 +20,7 @@
 
 #include "pawl/generation.h"
 #include "pawl/grammar.h"
-#include "pawl/stop_flag.h"
+#include "pawl/result.h"
 #include "src/server/api_error.h"
 #include "src/server/code_completion.h"
 #include "src/server/constraint_spec.h"

@@ -23,8 +23,7 @@
 #include <string>
 #include <vector>
 
-#include "pawl/grammar_options.h"
-#include "pawl/json_schema_options.h"
+#include "pawl/compiler.h"
 #include "pawl/result.h"
 #include "src/base/json.h"
 

@@ -15,7 +15,7 @@
 #include <functional>
 #include <memory>
 
-#include "pawl/stop_flag.h"
+#include "pawl/result.h"
 #include "src/server/api_error.h"
 #include "src/server/http.h"
 

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <utility>
 
+#include "src/server/api_error.h"
+
 namespace pawl::server {
 namespace {
 
@@ -70,7 +72,7 @@ std::vector<std::string> RequestReader::Unread(
     if (value.type == json::Type::kNull) continue;
     if (std::ranges::find(found_, &value) != found_.end()) continue;
     if (std::ranges::find(others, &value) != others.end()) continue;
-    out.push_back(PointerOf(name).substr(1));
+    out.push_back(Shortened(PointerOf(name).substr(1), kMostPointerBytes));
   }
   return out;
 }

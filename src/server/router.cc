@@ -150,7 +150,7 @@ HttpReply Router::Refusal(const HttpRequest& request, const ApiError& error) con
   server_->metrics.CountRequest("refused", error.status);
   JsonWriter json;
   json.Object().Key("event").String("refused").Key("id").String(request.id);
-  json.Key("status").Int(error.status).Key("message").String(ShownBytes(error.message));
+  json.Key("status").Int(error.status).Key("message").String(ShownBytes(error.ShortMessage()));
   server_->Log(json.End().Take());
   return IsOllama(request) ? OllamaError(error) : error.ToReply();
 }

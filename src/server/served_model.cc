@@ -38,7 +38,10 @@ Result<std::string> TextOf(const Value& content, const std::string& pointer) {
     const Value* type = part.Find("type");
     const Value* said = part.Find("text");
     if (said == nullptr) said = part.Find("refusal");
-    if (said == nullptr || said->type != json::Type::kString) {
+    if (said != nullptr && said->type != json::Type::kString) {
+      return Error{ErrorCode::kInvalid, "must be a string", PointerJoin(place, "text")};
+    }
+    if (said == nullptr) {
       return Error{ErrorCode::kUnsupported,
                    "is a part of type " +
                        json::Quote(type != nullptr ? type->text : std::string("?")) +

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "grammar/forced_spelling.h"
-#include "pawl/model_options.h"
+#include "pawl/engine.h"
 #include "pawl/result.h"
 #include "src/base/json.h"
 #include "src/engine/loaded_model.h"

@@ -29,6 +29,17 @@ struct SplitRegex::Frame {
 };
 
 struct SplitRegex::Run {
+  // False: there are no more steps.
+  bool Spend(uint64_t steps) {
+    stop.Step(steps);
+    if (steps_left >= steps) {
+      steps_left -= steps;
+    } else {
+      exhausted = true;
+    }
+    return !exhausted;
+  }
+
   std::span<const char32_t> units;
   uint64_t steps_left;
   bool exhausted = false;
@@ -36,20 +47,77 @@ struct SplitRegex::Run {
   StopSteps stop;
 };
 
+// Whether an assertion without a body holds at the position.
+bool SplitRegex::Holds(const Instruction& in, std::span<const char32_t> units,
+                       size_t position) const {
+  switch (in.op) {
+    case Op::kBeginLine:
+      return position == 0 || (units[position - 1] == '\n' && position < units.size());
+    case Op::kEndLine:
+      return position == units.size() || units[position] == '\n';
+    case Op::kBeginText:
+      return position == 0;
+    case Op::kEndText:
+      return position == units.size();
+    default: {  // kWordBoundary
+      const UnitSet& word = sets_[in.set];
+      const bool before = position > 0 && word.Contains(units[position - 1]);
+      const bool after = position < units.size() && word.Contains(units[position]);
+      return (before != after) != in.negative;
+    }
+  }
+}
+
+// A repetition of one set, `next` behind it; the lengths that are left to try go on the stack.
+// False: there are too few.
+bool SplitRegex::Repeat(Run& run, const Instruction& in, uint32_t next, size_t& position) const {
+  const UnitSet& set = sets_[in.set];
+  const size_t most = std::min<size_t>(in.max, run.units.size() - position);
+  const size_t wanted = in.mode == Mode::kLazy ? std::min<size_t>(in.min, most) : most;
+  size_t n = 0;
+  for (size_t part = 0; n < wanted && part == n;) {
+    part = std::min(wanted, n + StopSteps::kBetween);
+    const size_t before = n;
+    while (n < part && set.Contains(run.units[position + n])) ++n;
+    run.Spend(n - before);
+  }
+  if (n < in.min) return false;
+  if (in.mode == Mode::kGreedy && n > in.min) {
+    run.stack.push_back({next, -1, position + n - 1, position + in.min});
+  } else if (in.mode == Mode::kLazy && n < most) {
+    run.stack.push_back({next, +1, position + n, position + most});
+  }
+  position += n;
+  return true;
+}
+
+// Goes back to the last choice above `base` that has something left to try. False: there is none.
+bool SplitRegex::Backtrack(Run& run, size_t base, uint32_t& pc, size_t& position) const {
+  while (run.stack.size() > base) {
+    Frame& frame = run.stack.back();
+    pc = frame.pc;
+    position = frame.position;
+    if (frame.direction == 0) {
+      run.stack.pop_back();
+      return true;
+    }
+    if (frame.direction < 0) {
+      if (frame.position-- == frame.bound) run.stack.pop_back();
+      return true;
+    }
+    const bool fits = sets_[program_[pc - 1].set].Contains(run.units[position]);
+    position = ++frame.position;
+    if (!fits || frame.position == frame.bound) run.stack.pop_back();
+    if (fits) return true;
+  }
+  return false;
+}
+
 bool SplitRegex::Step(Run& run, uint32_t pc, size_t position, size_t& end) const {
   const size_t base = run.stack.size();
   const std::span<const char32_t> units = run.units;
-  const auto spend = [&run](uint64_t steps) {
-    run.stop.Step(steps);
-    if (run.steps_left >= steps) {
-      run.steps_left -= steps;
-    } else {
-      run.exhausted = true;
-    }
-    return !run.exhausted;
-  };
   while (true) {
-    bool ok = spend(1);
+    bool ok = run.Spend(1);
     if (!ok) {
       run.stack.resize(base);
       return false;
@@ -61,28 +129,9 @@ bool SplitRegex::Step(Run& run, uint32_t pc, size_t position, size_t& end) const
         ++position;
         ++pc;
         break;
-      case Op::kSetLoop: {
-        const UnitSet& set = sets_[in.set];
-        const size_t most = std::min<size_t>(in.max, units.size() - position);
-        const size_t wanted = in.mode == Mode::kLazy ? std::min<size_t>(in.min, most) : most;
-        size_t n = 0;
-        for (size_t part = 0; n < wanted && part == n;) {
-          part = std::min(wanted, n + StopSteps::kBetween);
-          const size_t before = n;
-          while (n < part && set.Contains(units[position + n])) ++n;
-          spend(n - before);
-        }
-        ok = n >= in.min;
-        if (!ok) break;
-        ++pc;
-        if (in.mode == Mode::kGreedy && n > in.min) {
-          run.stack.push_back({pc, -1, position + n - 1, position + in.min});
-        } else if (in.mode == Mode::kLazy && n < most) {
-          run.stack.push_back({pc, +1, position + n, position + most});
-        }
-        position += n;
+      case Op::kSetLoop:
+        ok = Repeat(run, in, ++pc, position);
         break;
-      }
       case Op::kSplit:
         run.stack.push_back({in.y, 0, position, position});
         pc = in.x;
@@ -103,54 +152,19 @@ bool SplitRegex::Step(Run& run, uint32_t pc, size_t position, size_t& end) const
         break;
       }
       case Op::kBeginLine:
-        ok = position == 0 || (units[position - 1] == '\n' && position < units.size());
-        ++pc;
-        break;
       case Op::kEndLine:
-        ok = position == units.size() || units[position] == '\n';
-        ++pc;
-        break;
       case Op::kBeginText:
-        ok = position == 0;
-        ++pc;
-        break;
       case Op::kEndText:
-        ok = position == units.size();
+      case Op::kWordBoundary:
+        ok = Holds(in, units, position);
         ++pc;
         break;
-      case Op::kWordBoundary: {
-        const UnitSet& word = sets_[in.set];
-        const bool before = position > 0 && word.Contains(units[position - 1]);
-        const bool after = position < units.size() && word.Contains(units[position]);
-        ok = (before != after) != in.negative;
-        ++pc;
-        break;
-      }
       case Op::kAccept:
         end = position;
         run.stack.resize(base);
         return true;
     }
-    while (!ok) {
-      if (run.stack.size() == base) return false;
-      Frame& frame = run.stack.back();
-      pc = frame.pc;
-      ok = true;
-      if (frame.direction == 0) {
-        position = frame.position;
-        run.stack.pop_back();
-      } else if (frame.direction < 0) {
-        position = frame.position;
-        if (frame.position == frame.bound)
-          run.stack.pop_back();
-        else
-          --frame.position;
-      } else {
-        ok = sets_[program_[pc - 1].set].Contains(units[frame.position]);
-        position = ++frame.position;
-        if (!ok || frame.position == frame.bound) run.stack.pop_back();
-      }
-    }
+    if (!ok && !Backtrack(run, base, pc, position)) return false;
   }
 }
 

@@ -79,6 +79,9 @@ class SplitRegex {
   struct Run;
 
   bool Step(Run& run, uint32_t pc, size_t position, size_t& end) const;
+  bool Holds(const Instruction& in, std::span<const char32_t> units, size_t position) const;
+  bool Repeat(Run& run, const Instruction& in, uint32_t next, size_t& position) const;
+  bool Backtrack(Run& run, size_t base, uint32_t& pc, size_t& position) const;
 
   std::vector<Instruction> program_;
   std::vector<UnitSet> sets_;

@@ -157,6 +157,19 @@ TEST(MessagesTest, PipesAreNoModelFiles) {
   ExpectRefused({"tokenize", "--tokenizer", pipe, "--text", "x"}, {pipe, "not a regular file"});
 }
 
+// Bug: the histories of drafts and the tries of samplers were waited for.
+TEST(MessagesTest, PipesAreNoKeptFiles) {
+  const std::string pipe = ScratchPath("piped-kept");
+  std::filesystem::remove(pipe);
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  ExpectRefused({"generate", "--model", RandomModelFolder(), "--prompt", "x", "--choice", "a",
+                 "--sampler", "cars", "--trie", pipe},
+                {pipe, "not a regular file"});
+  ExpectRefused({"extract", "--model", RandomModelFolder(), "--schema", GoodSchema(), "--text", "x",
+                 "--draft", "history", "--draft-history", pipe},
+                {pipe, "not a regular file"});
+}
+
 // Bug: the first row of the first prompt was called out of range.
 TEST(MessagesTest, ABeginTokenBeyondTheVocabularyIsRefusedAtLoad) {
   const std::string folder = ModelFolderWith("far-bos", R"({"bos":true})");

@@ -228,6 +228,7 @@ TEST_F(StrangerCommands, Complete) {
   Refuses(at("../outside/Secret.java"), "Secret.java");
   const CommandResult monitored = RunPawl({"monitor", "--repo", folder_, folder_ + "/A.java"});
   EXPECT_EQ(monitored.exit_code, 0) << monitored.err;
+  Refuses({"monitor", folder_ + "/Pipe.java"}, "Pipe.java");
   EXPECT_TRUE(fs::is_fifo(theirs_));
 }
 
@@ -401,6 +402,23 @@ Json Opened(const std::string& uri, const std::string& text) {
           {"params",
            {{"textDocument",
              {{"uri", uri}, {"languageId", "typescript"}, {"version", 1}, {"text", text}}}}}};
+}
+
+// Bug: a message that is too large ended the server without a word.
+TEST_F(MonitorCommands, LspSaysWhatEndsIt) {
+  std::string input =
+      Framed({{"jsonrpc", "2.0"}, {"id", 0}, {"method", "initialize"}, {"params", Json::object()}});
+  const std::string uri = "file:///kept/below.ts";
+  input += Framed(Opened(uri, "const a = 1;\n"));
+  input += Framed(Asked(1, uri, 1, 0));
+  input += "Content-Length: 999999999\r\n\r\n{}";
+  const CommandResult result =
+      RunPawl({"lsp", "--model", RandomModelFolder(), "--max-tokens", "1"}, input);
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_NE(result.err.find("999999999 bytes"), std::string::npos) << result.err;
+  const std::vector<Json> answers = Unframed(result.out);
+  ASSERT_EQ(answers.size(), 2U) << result.out;
+  EXPECT_TRUE(answers[1].contains("result")) << answers[1];
 }
 
 // 256 documents are kept. The first of them by name is the first that was opened, but it is asked

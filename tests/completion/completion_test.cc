@@ -14,43 +14,27 @@
 #include "src/text/fim.h"
 #include "tests/monitors/monitors_test_util.h"
 #include "tests/source_dir.h"
+#include "tests/support/toy_model.h"
 
 namespace pawl::completion {
 using namespace monitors;  // NOLINT(google-build-using-namespace)
 namespace {
 
-class HashModel : public Model {
+class HashModel : public ToyModel {
  public:
-  HashModel(int vocabulary_size, uint64_t seed) : seed_(seed) {
-    info_.vocabulary_size = vocabulary_size;
-    info_.context_length = 2000;
-  }
-  const ModelInfo& info() const override { return info_; }
-  Result<SequenceId> NewSequence(int) override {
-    history_.clear();
-    return SequenceId{0};
-  }
-  void FreeSequence(SequenceId) override {}
-  void Truncate(SequenceId, int length) override { history_.resize(static_cast<size_t>(length)); }
-  Status Forward(std::span<const Row> rows, std::span<float> logits) override {
-    history_.resize(static_cast<size_t>(rows[0].position));
-    for (const Row& row : rows) history_.push_back(row.token);
-    uint64_t hash = seed_;
-    for (const TokenId token : history_)
-      hash = (hash ^ static_cast<uint64_t>(token)) * 1099511628211ULL;
-    for (size_t t = 0; t < static_cast<size_t>(info_.vocabulary_size); ++t) {
-      uint64_t x = (hash ^ t) * 0x9E3779B97F4A7C15ULL;
-      x ^= x >> 29;
-      x *= 0xBF58476D1CE4E5B9ULL;
-      logits[t] = static_cast<float>(x >> 40) / static_cast<float>(1 << 22);
-    }
-    return {};
-  }
-
- private:
-  ModelInfo info_;
-  uint64_t seed_;
-  std::vector<TokenId> history_;
+  HashModel(int vocabulary_size, uint64_t seed)
+      : ToyModel({.vocabulary_size = vocabulary_size, .context_length = 2000},
+                 [seed](const Place& place, std::span<float> out) {
+                   uint64_t hash = seed;
+                   for (const TokenId token : place.tokens)
+                     hash = (hash ^ static_cast<uint64_t>(token)) * 1099511628211ULL;
+                   for (size_t t = 0; t < out.size(); ++t) {
+                     uint64_t x = (hash ^ t) * 0x9E3779B97F4A7C15ULL;
+                     x ^= x >> 29;
+                     x *= 0xBF58476D1CE4E5B9ULL;
+                     out[t] = static_cast<float>(x >> 40) / static_cast<float>(1 << 22);
+                   }
+                 }) {}
 };
 
 class CompleteTest : public testing::Test {

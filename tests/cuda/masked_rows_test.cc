@@ -7,7 +7,7 @@
 
 #include "kernels/bitmask.h"
 #include "kernels/cuda/masks.h"
-#include "pawl/mask.h"
+#include "pawl/grammar.h"
 #include "src/decode/sampler.h"
 #include "tests/cuda/cuda_test_util.h"
 

@@ -6,7 +6,7 @@
 #include <map>
 
 #include "pawl/cuda_kernels.h"
-#include "pawl/mask.h"
+#include "pawl/grammar.h"
 #include "src/decode/sampler.h"
 #include "tests/cuda/cuda_test_util.h"
 

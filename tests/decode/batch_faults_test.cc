@@ -22,23 +22,14 @@ namespace pawl {
 namespace {
 
 // Throws in the calls that `throws` names, before or after the rows have run.
-class ThrowingModel : public PagedModel {
- public:
-  using PagedModel::PagedModel;
-  std::function<bool(int call, std::span<const Row> rows)> throws;
-  bool afterwards = false;
-
-  Status Forward(std::span<const Row> rows, std::span<float> logits) override {
-    const bool now = throws && throws(++call_, rows);
-    if (now && !afterwards) throw std::bad_alloc();
-    Status status = PagedModel::Forward(rows, logits);
-    if (now) throw std::bad_alloc();
-    return status;
-  }
-
- private:
-  int call_ = 0;
-};
+void Throwing(ToyModel& model, bool afterwards,
+              std::function<bool(int call, std::span<const Row> rows)> throws) {
+  (afterwards ? model.after : model.before) = [&model,
+                                               throws](std::span<const Row> rows) -> Status {
+    if (throws(model.calls, rows)) throw std::bad_alloc();
+    return {};
+  };
+}
 
 // Another constraint's answers, until the state so many tokens behind the first.
 class ThrowingConstraint : public Constraint {
@@ -100,15 +91,14 @@ std::vector<Job> SomeJobs(unsigned seed) {
 TEST(BatchFaultsTest, ACallOfTheModelThatThrowsOnceChangesNoOutput) {
   for (unsigned seed = 0; seed < 20; ++seed) {
     const std::vector<Job> jobs = SomeJobs(seed);
-    ThrowingModel model(40);
-    model.afterwards = seed % 2 == 1;
+    PagedModel model(40);
     int thrown = 0;
-    model.throws = [&](int call, std::span<const Row> rows) {
+    Throwing(model, seed % 2 == 1, [&](int call, std::span<const Row> rows) {
       const bool several = rows.front().sequence != rows.back().sequence;
       const bool now = several && call % 5 == static_cast<int>(seed % 5);
       thrown += now ? 1 : 0;
       return now;
-    };
+    });
     const Outputs outputs = RunAll(model, jobs, 1 + static_cast<int>(seed % 3));
     EXPECT_GT(thrown, 0);
     for (size_t i = 0; i < jobs.size(); ++i) {
@@ -122,12 +112,11 @@ TEST(BatchFaultsTest, WhoseCallThrowsEachTimeFailsAlone) {
   for (const bool afterwards : {false, true}) {
     std::vector<Job> jobs = SomeJobs(7);
     jobs[2].prompt.push_back(kEndToken);  // no other has this one in its prompt
-    ThrowingModel model(40);
-    model.afterwards = afterwards;
-    model.throws = [](int, std::span<const Row> rows) {
+    PagedModel model(40);
+    Throwing(model, afterwards, [](int, std::span<const Row> rows) {
       return std::any_of(rows.begin(), rows.end(),
                          [](const Row& row) { return row.token == kEndToken; });
-    };
+    });
     const Outputs outputs = RunAll(model, jobs, 2);
     for (size_t i = 0; i < jobs.size(); ++i) {
       ASSERT_TRUE(outputs[i].has_value());

@@ -215,13 +215,11 @@ TEST(BatchTest, TransformersWriteInABatchWhatTheyWriteAlone) {
     options.kv_bytes = 3 * PagesFor(120) * (*roomy)->kv_memory().page_bytes;
     const auto tight = LoadModel(folder, options);
     ASSERT_TRUE(tight.ok());
-    VocabularyInit init;
+    std::vector<std::string> names;
     for (int i = 0; i < (*roomy)->info().vocabulary_size; ++i) {
-      init.tokens.push_back("<" + std::to_string(i) + ">");
+      names.push_back("<" + std::to_string(i) + ">");
     }
-    init.special = {0};
-    init.end_tokens = {0};
-    const std::shared_ptr<const Vocabulary> vocabulary = *Vocabulary::Create(std::move(init));
+    const auto vocabulary = VocabularyOf(std::move(names), {}, {"<0>"});
     Session session(**roomy, vocabulary);
     BatchEngine engine(**tight, vocabulary, {}, {.max_batch = 10, .max_rows = 40, .threads = 2});
     std::mt19937 random(3);
@@ -257,7 +255,7 @@ TEST(BatchTest, AModelThatDrawsIsToldTheGrammarsTemperature) {
   constexpr float kGiven = 0.5f;
   for (const LateMasks late : {LateMasks::kAlways, LateMasks::kNever}) {
     for (const bool obey : {true, false}) {
-      DrawingModel model;
+      PagedModel model(1000, 0, /*draws=*/true);
       BatchOptions options;
       options.late_masks = late;
       BatchEngine engine(model, TestVocabulary(), {}, options);

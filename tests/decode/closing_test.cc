@@ -14,18 +14,13 @@
 #include "pawl/grammar.h"
 #include "src/decode/constraint.h"
 #include "tests/allowed_time.h"
+#include "tests/support/vocabularies.h"
 
 namespace pawl {
 namespace {
 
-std::shared_ptr<const Vocabulary> Letters() {
-  VocabularyInit init;
-  for (char c = 'a'; c <= 'z'; ++c) init.tokens.emplace_back(1, c);
-  for (const char* more : {"nation", "international", "ing", "<end>", "<call>"})
-    init.tokens.emplace_back(more);
-  init.special = {29, 30};
-  init.end_tokens = {29};
-  return *Vocabulary::Create(std::move(init));
+std::shared_ptr<const Vocabulary> Words() {
+  return VocabularyOf(Letters('a', 'z', {"nation", "international", "ing", "<end>"}), {"<call>"});
 }
 
 bool Closes(State state, const std::vector<TokenId>& tokens) {
@@ -38,7 +33,7 @@ bool Closes(State state, const std::vector<TokenId>& tokens) {
 }
 
 TEST(ClosingTest, LongTokensAreFoundWhereTheyAreNeeded) {
-  const Compiler compiler(Letters());
+  const Compiler compiler(Words());
   const auto grammar = compiler.CompileRegex("[a-z]{30}");
   ASSERT_TRUE(grammar.ok());
   const State start = grammar->Start();
@@ -63,7 +58,7 @@ TEST(ClosingTest, LongTokensAreFoundWhereTheyAreNeeded) {
 
 // Regression: a completion was looked for after every token, 32 times.
 TEST(ClosingTest, LongTextsTakeTimeInProportion) {
-  const Compiler compiler(Letters());
+  const Compiler compiler(Words());
   const auto grammar = compiler.CompileRegex("[a-z]{4000}");
   ASSERT_TRUE(grammar.ok());
   const State start = grammar->Start();
@@ -78,14 +73,10 @@ TEST(ClosingTest, LongTextsTakeTimeInProportion) {
 
 // Regression: where nothing shorter is there, every token was tried with a completion for each.
 TEST(ClosingTest, WhatCannotBeShorterIsGivenUpSoon) {
-  VocabularyInit init;
-  for (int byte = 0; byte < 256; ++byte) init.tokens.emplace_back(1, static_cast<char>(byte));
-  init.tokens.emplace_back("<end>");
-  init.special = init.end_tokens = {256};
   std::string schema = R"({"minProperties":60,"propertyNames":{"enum":["k0")";
   for (int key = 1; key < 600; ++key) schema += ",\"k" + std::to_string(key) + "\"";
   schema += R"(]},"type":"object","additionalProperties":{"type":"null"}})";
-  const auto grammar = Compiler(*Vocabulary::Create(std::move(init))).CompileJsonSchema(schema);
+  const auto grammar = Compiler(VocabularyOf(AllBytes())).CompileJsonSchema(schema);
   ASSERT_TRUE(grammar.ok()) << grammar.error().ToString();
   const State start = grammar->Start();
   const int shortest = start.shortest_close();
@@ -97,7 +88,7 @@ TEST(ClosingTest, WhatCannotBeShorterIsGivenUpSoon) {
 }
 
 TEST(ClosingTest, TokensTakenByNumberAreAmongThem) {
-  const Compiler compiler(Letters());
+  const Compiler compiler(Words());
   const auto grammar =
       compiler.CompileGrammar("start: <call> /[a-z]{13}/ <call>", GrammarLanguage::kLark);
   ASSERT_TRUE(grammar.ok()) << grammar.error().ToString();
@@ -111,7 +102,7 @@ TEST(ClosingTest, TokensTakenByNumberAreAmongThem) {
 // Regression: a search derived a term of up to 20,000 alternatives for each character, 18 s each
 // time that it was asked.
 TEST(ClosingTest, LongRegexesAreReadOffTheirStructure) {
-  const Compiler compiler(Letters());
+  const Compiler compiler(Words());
   const double begin = ProcessorSeconds();
   const auto grammar = compiler.CompileRegex("(a|b)*a(a|b){20000}");
   ASSERT_TRUE(grammar.ok());
@@ -126,11 +117,8 @@ TEST(ClosingTest, WhatNoTokensReachIsNotLookedFor) {
   std::string schema = R"({"type":"object","required":["prefix_0")";
   for (int key = 1; key < 3000; ++key) schema += ",\"prefix_" + std::to_string(key) + "\"";
   schema += "]}";
-  VocabularyInit init;
-  for (int byte = 0; byte < 256; ++byte) init.tokens.emplace_back(1, static_cast<char>(byte));
-  for (const char* more : {"prefix_", "{\"", "\":", "<end>"}) init.tokens.emplace_back(more);
-  init.special = init.end_tokens = {259};
-  const auto grammar = Compiler(*Vocabulary::Create(std::move(init))).CompileJsonSchema(schema);
+  const Compiler compiler(VocabularyOf(AllBytes({"prefix_", "{\"", "\":"})));
+  const auto grammar = compiler.CompileJsonSchema(schema);
   ASSERT_TRUE(grammar.ok()) << grammar.error().ToString();
   const double begin = ProcessorSeconds();
   EXPECT_GT(grammar->Start().shortest_close(), 20'000);
@@ -160,7 +148,7 @@ class Counting : public Machine {
 
 TEST(ClosingTest, WhatWasFoundIsKeptWithTheGrammar) {
   const auto machine = std::make_shared<Counting>(300);
-  const Grammar grammar(machine, Letters());
+  const Grammar grammar(machine, Words());
   const auto first = CloseWithin(grammar.Start(), 30);
   ASSERT_TRUE(first);
   const auto nothing = CloseWithin(grammar.Start(), 20);

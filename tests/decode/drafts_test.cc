@@ -27,6 +27,7 @@
 #include "src/model/random_weights.h"
 #include "tests/decode/sixteen_model.h"
 #include "tests/model/model_test_util.h"
+#include "tests/support/vocabularies.h"
 
 namespace pawl {
 namespace {
@@ -40,24 +41,14 @@ int SeedsFromEnvironment(const char* name, int otherwise) {
 
 // All of ASCII that is printed and some longer tokens: 130, as the smallest models have.
 std::shared_ptr<const Vocabulary> TestVocabulary() {
-  VocabularyInit init;
-  init.tokens = {"<pad>", "<s>", "</s>"};
-  for (char c = ' '; c <= '~'; ++c) init.tokens.push_back(std::string(1, c));
-  for (const char* longer :
-       {"\n", "{\"", "\":", "\",",   "\"}",  "na", "name", "me",    "true", "fal", "se",
-        "nu", "ll",  "red", "green", "blue", "co", "lor",  "\":\"", "\":{", "siz", "size",
-        "er", "in",  "th",  "10",    "00",   "]}", "[{",   "},",    ",\"",  "<a>"}) {
-    init.tokens.push_back(longer);
-  }
-  init.tokens.resize(130, "<x>");
-  init.special = {0, 1, 2};
-  for (TokenId t = 0; t < 130; ++t) {
-    if (init.tokens[static_cast<size_t>(t)] == "<x>") init.special.push_back(t);
-  }
-  init.end_tokens = {kEnd};
-  auto vocabulary = Vocabulary::Create(std::move(init));
-  EXPECT_TRUE(vocabulary.ok());
-  return *vocabulary;
+  std::vector<std::string> tokens =
+      Joined({"<pad>", "<s>", "</s>"},
+             Letters(' ', '~', {"\n",   "{\"", "\":",   "\",",  "\"}", "na",   "name",  "me",
+                                "true", "fal", "se",    "nu",   "ll",  "red",  "green", "blue",
+                                "co",   "lor", "\":\"", "\":{", "siz", "size", "er",    "in",
+                                "th",   "10",  "00",    "]}",   "[{",  "},",   ",\"",   "<a>"}));
+  EXPECT_EQ(tokens.size(), 130u);
+  return VocabularyOf(std::move(tokens), {"<pad>", "<s>"}, {"</s>"});
 }
 
 Encoder LongestFirst(const std::shared_ptr<const Vocabulary>& vocabulary) {

@@ -11,20 +11,11 @@
 
 #include "pawl/compiler.h"
 #include "src/decode/session.h"
+#include "tests/support/toy_model.h"
+#include "tests/support/vocabularies.h"
 
 namespace pawl {
 namespace {
-
-std::shared_ptr<const Vocabulary> Make(std::vector<std::string> tokens) {
-  VocabularyInit init;
-  init.tokens = std::move(tokens);
-  init.tokens.push_back("<end>");
-  init.special = {static_cast<TokenId>(init.tokens.size() - 1)};
-  init.end_tokens = init.special;
-  auto vocabulary = Vocabulary::Create(std::move(init));
-  EXPECT_TRUE(vocabulary.ok());
-  return *vocabulary;
-}
 
 // The longest token each time: a spelling that differs from the fewest tokens and is easy to tell.
 Encoder Greedy(const std::shared_ptr<const Vocabulary>& vocabulary) {
@@ -50,7 +41,8 @@ std::string Spelled(const Vocabulary& vocabulary, const Encoder& encode, std::st
 }
 
 TEST(ForcedSpellingTest, LeavesOutWhatALongerTokenMaySwallow) {
-  const auto words = Make({"\"", ":", "a", "b", "c", "ab", "abc", "\":", "inter", "n", "internal"});
+  const auto words =
+      VocabularyOf({"\"", ":", "a", "b", "c", "ab", "abc", "\":", "inter", "n", "internal"});
   const Encoder encode = Greedy(words);
   EXPECT_EQ(Spelled(*words, encode, "\"abc\":"), "\"|abc|\":|");
   EXPECT_EQ(Spelled(*words, encode, "\"abc\""), "\"|abc|");  // the quote may become ":
@@ -73,7 +65,7 @@ TEST(ForcedSpellingTest, AgreesWithItsDefinition) {
       for (unsigned n = 2 + rng() % 4; n > 0; --n) token += static_cast<char>('a' + rng() % 3);
       tokens.push_back(token);
     }
-    const auto vocabulary = Make(tokens);
+    const auto vocabulary = VocabularyOf(tokens);
     const Encoder encode = Greedy(vocabulary);
     std::string forced;
     for (unsigned n = 1 + rng() % 12; n > 0; --n) forced += static_cast<char>('a' + rng() % 3);
@@ -93,41 +85,17 @@ TEST(ForcedSpellingTest, AgreesWithItsDefinition) {
   }
 }
 
-// Likes short tokens best, whatever came before.
-class ByteLover : public Model {
- public:
-  explicit ByteLover(const Vocabulary& vocabulary) : vocabulary_(vocabulary) {
-    info_.vocabulary_size = vocabulary.size();
-    info_.context_length = 1000;
-  }
-  const ModelInfo& info() const override { return info_; }
-  Result<SequenceId> NewSequence(int) override { return 0; }
-  void FreeSequence(SequenceId) override {}
-  void Truncate(SequenceId, int) override {}
-  Status Forward(std::span<const Row> rows, std::span<float> logits) override {
-    for (const Row& row : rows) {
-      if (row.output < 0) continue;
-      for (TokenId t = 0; t < vocabulary_.size(); ++t) {
-        logits[static_cast<size_t>(row.output * vocabulary_.size() + t)] =
-            -static_cast<float>(vocabulary_.bytes(t).size());
-      }
-    }
-    return {};
-  }
-
- private:
-  const Vocabulary& vocabulary_;
-  ModelInfo info_;
-};
-
 TEST(ForcedSpellingTest, TheSessionWritesForcedRunsAsTheTokenizerDoes) {
-  std::vector<std::string> tokens;
-  for (int byte = 32; byte < 127; ++byte) tokens.emplace_back(1, static_cast<char>(byte));
-  for (const char* word : {"customer", "custom", "cat", "dog", "\":"}) tokens.emplace_back(word);
-  const auto vocabulary = Make(tokens);
+  const auto vocabulary =
+      VocabularyOf(Letters(' ', '~', {"customer", "custom", "cat", "dog", "\":"}));
   const auto grammar = Compiler(vocabulary).CompileRegex("\"customer\":(cat|dog)");
   ASSERT_TRUE(grammar.ok());
-  ByteLover model(*vocabulary);
+  // Likes short tokens best, whatever came before.
+  ToyModel model({.vocabulary_size = vocabulary->size(), .reads = false},
+                 [&](const ToyModel::Place&, std::span<float> out) {
+                   for (TokenId t = 0; t < vocabulary->size(); ++t)
+                     out[static_cast<size_t>(t)] = -static_cast<float>(vocabulary->bytes(t).size());
+                 });
   const auto run = [&](Encoder encode, bool skip_forced) {
     Session session(model, vocabulary, std::move(encode));
     GenerateOptions options;

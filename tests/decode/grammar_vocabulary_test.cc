@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "pawl/compiler.h"
-#include "pawl/grammar_options.h"
 #include "src/base/file.h"
 #include "src/text/tokenizer.h"
 #include "tests/source_dir.h"

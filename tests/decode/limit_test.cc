@@ -10,51 +10,24 @@
 #include "grammar/languages/ebnf.h"
 #include "pawl/grammar.h"
 #include "src/decode/session.h"
+#include "tests/support/toy_model.h"
+#include "tests/support/vocabularies.h"
 
 namespace pawl {
 namespace {
 
-std::shared_ptr<const Vocabulary> Letters() {
-  VocabularyInit init;
-  init.tokens = {"a", "b", "aa", "ba", "<end>"};
-  init.special = {4};
-  init.end_tokens = {4};
-  return *Vocabulary::Create(std::move(init));
-}
-
-// Likes the letter a best, and the end least.
-class LikesA : public Model {
- public:
-  LikesA() {
-    info_.vocabulary_size = 5;
-    info_.context_length = 4000;
-  }
-  const ModelInfo& info() const override { return info_; }
-  Result<SequenceId> NewSequence(int) override { return next_++; }
-  void FreeSequence(SequenceId) override {}
-  void Truncate(SequenceId, int) override {}
-  Status Forward(std::span<const Row> rows, std::span<float> logits) override {
-    for (const Row& row : rows) {
-      if (row.output < 0) continue;
-      const auto begin = logits.begin() + row.output * 5;
-      for (int i = 0; i < 5; ++i) begin[i] = static_cast<float>(5 - i);
-    }
-    return {};
-  }
-
- private:
-  ModelInfo info_;
-  SequenceId next_ = 0;
-};
-
 Result<Generation> Output(const CfgLimits& limits, const GenerateOptions& options) {
-  const auto vocabulary = Letters();
+  const auto vocabulary = VocabularyOf({"a", "b", "aa", "ba"});
   auto ir = ReadEbnf("root ::= s\ns ::= \"a\" s \"a\" | \"b\" s \"b\" | \"a\"\n", {});
   EXPECT_TRUE(ir.ok());
   auto machine = CfgMachine::Create(*ir, *vocabulary, limits);
   EXPECT_TRUE(machine.ok());
   const Grammar grammar(*machine, vocabulary);
-  LikesA model;
+  // Likes the letter a best, and the end least.
+  ToyModel model({.vocabulary_size = 5, .context_length = 4000, .reads = false},
+                 [](const ToyModel::Place&, std::span<float> out) {
+                   for (size_t i = 0; i < 5; ++i) out[i] = static_cast<float>(5 - i);
+                 });
   Session session(model, vocabulary);
   const TokenId prompt[] = {0};
   return session.Generate(prompt, MakeConstraint(grammar), options);

@@ -205,7 +205,7 @@ TEST(LooksTest, RandomDelaysChangeNoOutputWhereTheModelDraws) {
   int64_t late = 0;
   for (const LateMasks masks : {LateMasks::kAlways, LateMasks::kNever}) {
     std::mt19937 random(3);
-    DrawingModel drawing(40);
+    PagedModel drawing(40, 0, /*draws=*/true);
     BatchEngine engine(drawing, TestVocabulary(), {},
                        WithThreads({.max_batch = 5, .threads = 2, .late_masks = masks}));
     std::vector<Job> jobs;

@@ -185,31 +185,20 @@ TEST(LossyDraftsTest, ThresholdsAreChecked) {
 
 #if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 
-// Logits that differ from place to place.
-class WanderingModel : public SixteenModel {
- public:
-  Status Forward(std::span<const Row> rows, std::span<float> logits) override {
-    for (const Row& row : rows) {
-      uint64_t x = static_cast<uint64_t>(row.position) * 0x9e3779b97f4a7c15u + 77u + seed_;
-      for (size_t v = 0; v < 16 && row.output >= 0; ++v) {
-        x ^= x << 13, x ^= x >> 7, x ^= x << 17;
-        logits[static_cast<size_t>(row.output) * 16 + v] = static_cast<float>(x % 1000) / 200;
-      }
-    }
-    return {};
-  }
-  void NextText() { seed_ += 0x51ed27; }
-
- private:
-  uint64_t seed_ = 0;
-};
-
 // States are values that nodes hold: when a tree goes, so do they. Histories have their budget, and
 // the other tables a size. PAWL_DRAFT_STEPS sets how many steps there are.
 TEST(DraftMemoryTest, StaysBoundedOverManySteps) {
   const char* const given = std::getenv("PAWL_DRAFT_STEPS");
   const int64_t steps = given != nullptr ? std::max(1000LL, std::atoll(given)) : 4'000;
-  WanderingModel model;
+  // Logits that differ from place to place, and from text to text.
+  uint64_t text_seed = 77;
+  ToyModel model(kSixteen, [&](const ToyModel::Place& place, std::span<float> out) {
+    uint64_t x = static_cast<uint64_t>(place.row.position) * 0x9e3779b97f4a7c15u + text_seed;
+    for (float& logit : out) {
+      x ^= x << 13, x ^= x >> 7, x ^= x << 17;
+      logit = static_cast<float>(x % 1000) / 200;
+    }
+  });
   const auto vocabulary = SixteenLetters();
   const Compiler compiler(vocabulary);
   const auto grammar = compiler.CompileGrammar(
@@ -240,7 +229,7 @@ TEST(DraftMemoryTest, StaysBoundedOverManySteps) {
                 .done = [&](Result<Generation> output) {
                   ASSERT_TRUE(output.ok()) << output.error().ToString();
                   ++outputs;
-                  model.NextText();
+                  text_seed += 0x51ed27;
                 }});
   };
   const auto bytes = [] { return static_cast<int64_t>(mallinfo2().uordblks); };

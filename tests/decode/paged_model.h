@@ -1,6 +1,5 @@
-// A model whose logits are a hash of the tokens that it finds in its pages, so that any slip in
-// what is fed, kept, shared or evicted changes the output; a constraint and jobs for it, and what a
-// job gets alone from a model with room for everything.
+// A toy model in pages, a constraint and jobs for it, and what a job gets alone from a model with
+// room for everything.
 #ifndef PAWL_TESTS_DECODE_PAGED_MODEL_H_
 #define PAWL_TESTS_DECODE_PAGED_MODEL_H_
 
@@ -9,7 +8,6 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
-#include <map>
 #include <memory>
 #include <optional>
 #include <random>
@@ -18,97 +16,42 @@
 #include <utility>
 #include <vector>
 
-#include "src/base/random.h"
 #include "src/decode/batch.h"
-#include "src/decode/sampler.h"
 #include "src/decode/session.h"
-#include "src/model/kv_sequences.h"
+#include "tests/support/toy_model.h"
+#include "tests/support/vocabularies.h"
 
 namespace pawl {
 
 enum : TokenId { kOpen, kShut, kDone, kEndToken, kDead, kBroken, kTokens };
 inline constexpr int kContext = 400;
 
-class PagedModel : public Model {
+// A toy whose logits are a hash of the tokens before. A call with kDead fails as on a device that
+// is lost, and logits after kBroken are not numbers.
+class PagedModel : public ToyModel {
  public:
-  explicit PagedModel(int32_t pages, int32_t kept = 0)
-      : sequences({pages, kept}, kContext),
-        memory_(static_cast<size_t>(pages * kPagePositions), kNoToken) {
-    info_.vocabulary_size = kTokens;
-    info_.context_length = kContext;
-  }
-  const ModelInfo& info() const override { return info_; }
-  Result<SequenceId> NewSequence(int capacity) override { return sequences.New(capacity); }
-  void FreeSequence(SequenceId id) override { sequences.Free(id); }
-  void Truncate(SequenceId id, int length) override { sequences.Truncate(id, length); }
-  int ReusePrefix(SequenceId id, std::span<const TokenId> tokens) override {
-    return sequences.ReusePrefix(id, tokens);
-  }
-  KvMemory kv_memory() const override {
-    return {kPagePositions, sequences.pool().pages(), sequences.pool().available(), 1};
-  }
-  std::span<const int32_t> bad_rows() const override { return bad_; }
-
-  Status Forward(std::span<const Row> rows, std::span<float> logits) override {
-    bad_.clear();
-    ++calls;
-    most_rows = std::max(most_rows, static_cast<int>(rows.size()));
-    // As a backend that gives up on the whole call.
-    for (const Row& row : rows) {
-      if (row.token == kDead) return Error{ErrorCode::kInternal, "the device is lost", ""};
-    }
-    const PlanLimits limits = {kTokens, static_cast<int64_t>(logits.size())};
-    if (Status status = sequences.Plan(rows, limits, plan_); !status.ok()) return status;
-    for (const SlotCopy& copy : plan_.copies) {
-      memory_[static_cast<size_t>(copy.to)] = memory_[static_cast<size_t>(copy.from)];
-    }
-    for (size_t i = 0; i < rows.size(); ++i) {
-      memory_[static_cast<size_t>(plan_.rows[i].slot)] = rows[i].token;
-    }
-    for (size_t i = 0; i < rows.size(); ++i) {
-      if (rows[i].output < 0) continue;
-      uint64_t hash = 1;
-      bool broken = false;
-      for (int32_t p = 0; p < plan_.rows[i].prefix; ++p) {
-        const int32_t page =
-            plan_.pages[static_cast<size_t>(plan_.rows[i].pages_begin + p / kPagePositions)];
-        const TokenId t = memory_[static_cast<size_t>(page * kPagePositions + p % kPagePositions)];
-        broken |= t == kBroken;
-        hash = (hash ^ static_cast<uint64_t>(t + 1)) * 0x9e3779b97f4a7c15u;
-        hash ^= hash >> 29;
+  explicit PagedModel(int32_t pages, int32_t kept = 0, bool draws = false)
+      : ToyModel({.vocabulary_size = kTokens,
+                  .context_length = kContext,
+                  .pages = pages,
+                  .kept = kept,
+                  .draws = draws},
+                 [](const Place& place, std::span<float> out) {
+                   HashedLogits(place, out);
+                   if (std::ranges::find(place.tokens, kBroken) == place.tokens.end()) return;
+                   std::ranges::fill(out, std::numeric_limits<float>::quiet_NaN());
+                 }) {
+    before = [](std::span<const Row> rows) -> Status {
+      for (const Row& row : rows) {
+        if (row.token == kDead) return Error{ErrorCode::kInternal, "the device is lost", ""};
       }
-      for (size_t v = 0; v < kTokens; ++v) {
-        logits[static_cast<size_t>(rows[i].output) * kTokens + v] =
-            broken ? std::numeric_limits<float>::quiet_NaN() : 4 * UniformAt(hash, 1, v);
-      }
-      if (!broken) continue;
-      bad_.push_back(static_cast<int32_t>(i));
-      plan_.changes[static_cast<size_t>(plan_.change_of[static_cast<size_t>(rows[i].sequence)])]
-          .failed = true;
-    }
-    sequences.Finish(rows, plan_);
-    if (bad_.empty()) return {};
-    return Error{ErrorCode::kInvalid, "not finite", "model"};
+      return {};
+    };
   }
-
-  KvSequences sequences;
-  int calls = 0;
-  int most_rows = 0;
-
- private:
-  ModelInfo info_;
-  RowPlan plan_;
-  std::vector<TokenId> memory_;
-  std::vector<int32_t> bad_;
 };
 
-inline std::shared_ptr<const Vocabulary> TestVocabulary() {
-  VocabularyInit init;
-  init.tokens = {"a", "b", ";", "<end>"};  // the others are in prompts only
-  init.special = {kEndToken};
-  init.end_tokens = {kEndToken};
-  return *Vocabulary::Create(std::move(init));
-}
+// The tokens that the constraint knows. The others are in prompts only.
+inline std::shared_ptr<const Vocabulary> TestVocabulary() { return VocabularyOf({"a", "b", ";"}); }
 
 // "a" opens, "b" closes, ";" ends when all are closed; from `most` open on only "b" may follow
 // until three are left (a forced run). From `dead` tokens on nothing is allowed.
@@ -198,32 +141,6 @@ inline void ExpectSame(const Result<Generation>& got, const Result<Generation>& 
   EXPECT_EQ(got->text, want->text) << index;
   EXPECT_EQ(got->stop, want->stop) << index;
 }
-
-// Draws the tokens itself, as the requests say, and writes down with which temperatures.
-class DrawingModel : public PagedModel {
- public:
-  explicit DrawingModel(int32_t pages = 1000) : PagedModel(pages) {}
-  bool samples() const override { return true; }
-  Status ForwardAndSample(std::span<const Row> rows, std::span<const SampleRequest> requests,
-                          std::span<TokenId> tokens, const std::function<void()>& late) override {
-    std::vector<float> logits(requests.size() * kTokens);
-    if (Status status = Forward(rows, logits); !status.ok()) return status;
-    late();
-    for (size_t i = 0; i < requests.size(); ++i) {
-      const SampleRequest& request = requests[i];
-      if (request.unwanted) continue;
-      temperatures[request.position].push_back(request.temperature);
-      Sampler sampler({.temperature = request.temperature, .seed = request.seed});
-      const auto known = static_cast<size_t>(request.vocabulary);
-      const Result<TokenId> token = sampler.Sample(std::span(logits).subspan(i * kTokens, known),
-                                                   request.mask.get(), request.position, {});
-      if (!token.ok()) return token.error();
-      tokens[i] = *token;
-    }
-    return {};
-  }
-  std::map<uint64_t, std::vector<float>> temperatures;  // by position in the output
-};
 
 }  // namespace pawl
 

@@ -14,69 +14,30 @@
 #include <vector>
 
 #include "pawl/compiler.h"
-#include "src/base/random.h"
 #include "src/decode/sampler.h"
+#include "tests/support/toy_model.h"
+#include "tests/support/vocabularies.h"
 
 namespace pawl {
 namespace {
 
-class HashModel : public Model {
+// A toy that sees to it that no token is fed twice, and may fail at a position.
+class HashModel : public ToyModel {
  public:
-  explicit HashModel(int vocabulary_size, int context_length = 1000) {
-    info_.vocabulary_size = vocabulary_size;
-    info_.context_length = context_length;
-  }
-  const ModelInfo& info() const override { return info_; }
-  ModelInfo& mutable_info() { return info_; }
-
-  Result<SequenceId> NewSequence(int capacity) override {
-    ++alive;
-    sequences_[next_] = {capacity, {}};
-    return next_++;
-  }
-  void FreeSequence(SequenceId sequence) override {
-    --alive;
-    sequences_.erase(sequence);
-  }
-  void Truncate(SequenceId sequence, int length) override {
-    std::vector<TokenId>& tokens = sequences_.at(sequence).tokens;
-    ASSERT_LE(static_cast<size_t>(length), tokens.size());
-    tokens.resize(static_cast<size_t>(length));
-  }
-  Status Forward(std::span<const Row> rows, std::span<float> logits) override {
-    ++forward_calls;
-    for (const Row& row : rows) {
-      Sequence& sequence = sequences_.at(row.sequence);
-      EXPECT_EQ(static_cast<size_t>(row.position), sequence.tokens.size()) << "a gap or an overlap";
-      EXPECT_LT(row.position, sequence.capacity);
-      sequence.tokens.push_back(row.token);
-      if (fail_at_position == row.position) return Error{ErrorCode::kInternal, "boom", ""};
-      if (row.output < 0) continue;
-      uint64_t hash = 1;
-      for (TokenId t : sequence.tokens) {
-        const PhiloxBlock block = Philox4x32(hash, 0, static_cast<uint64_t>(t));
-        hash = (uint64_t{block.word[0]} << 32) | block.word[1];
+  explicit HashModel(int vocabulary_size, int context_length = 1000)
+      : ToyModel({.vocabulary_size = vocabulary_size, .context_length = context_length},
+                 HashedLogits) {
+    before = [this](std::span<const Row> rows) -> Status {
+      std::map<SequenceId, int> lengths;
+      for (const Row& row : rows) {
+        const auto [at, first] = lengths.try_emplace(row.sequence, sequences.length(row.sequence));
+        EXPECT_EQ(row.position, at->second++) << "a gap or an overlap";
+        if (row.position == fail_at_position) return Error{ErrorCode::kInternal, "boom", ""};
       }
-      const auto width = static_cast<size_t>(info_.vocabulary_size);
-      for (size_t i = 0; i < width; ++i) {
-        logits[static_cast<size_t>(row.output) * width + i] = 4 * UniformAt(hash, 1, i);
-      }
-    }
-    return {};
+      return {};
+    };
   }
-
-  int alive = 0;
-  int forward_calls = 0;
   int fail_at_position = -1;
-
- private:
-  struct Sequence {
-    int capacity;
-    std::vector<TokenId> tokens;
-  };
-  ModelInfo info_;
-  std::map<SequenceId, Sequence> sequences_;
-  SequenceId next_ = 0;
 };
 
 // Tokens: "a" opens one, "A" opens ten, "b" closes one, ";" ends when all are closed; after ten or
@@ -84,13 +45,7 @@ class HashModel : public Model {
 enum : TokenId { kOpen, kOpenTen, kShut, kDone, kEndToken, kPad, kTokens };
 
 std::shared_ptr<const Vocabulary> TestVocabulary() {
-  VocabularyInit init;
-  init.tokens = {"a", "A", "b", ";", "<end>", "<pad>"};
-  init.special = {kEndToken, kPad};
-  init.end_tokens = {kEndToken};
-  auto vocabulary = Vocabulary::Create(std::move(init));
-  EXPECT_TRUE(vocabulary.ok());
-  return *vocabulary;
+  return VocabularyOf({"a", "A", "b", ";", "<end>"}, {"<pad>"});
 }
 
 class OpenClose : public Constraint {
@@ -258,8 +213,8 @@ TEST(SessionTest, ForcedTokensChangeNothingButTheNumberOfCalls) {
     EXPECT_EQ(with->text, without->text);
     EXPECT_EQ(with->stop, without->stop);
     EXPECT_EQ(without->stats.forced_tokens, 0);
-    EXPECT_LE(model_on.forward_calls, model_off.forward_calls);
-    saved += model_off.forward_calls - model_on.forward_calls;
+    EXPECT_LE(model_on.calls, model_off.calls);
+    saved += model_off.calls - model_on.calls;
   }
   EXPECT_GT(saved, 100);
 }
@@ -360,7 +315,7 @@ TEST(SessionTest, WithoutConstraintItEndsAtTheEndTokenOrTheBudget) {
   EXPECT_GT(cut, 0);
   EXPECT_GT(padded, 0);
   // The model's own list of end tokens counts as well.
-  model.mutable_info().end_tokens = {kOpen, kOpenTen, kShut, kDone};
+  model.model_info.end_tokens = {kOpen, kOpenTen, kShut, kDone};
   const auto out = session.Generate(kPrompt, nullptr, {});
   ASSERT_TRUE(out.ok());
   EXPECT_TRUE(out->tokens.empty());
@@ -427,11 +382,7 @@ TEST(SessionTest, ErrorsOfTheModelAndBadArgumentsComeBack) {
 
 // Each token against the sampler, given by itself the logits and the temperature of that place.
 TEST(SessionTest, TheGrammarsTemperatureCountsWhereItAsks) {
-  VocabularyInit init;
-  for (char c = 'a'; c <= 'z'; ++c) init.tokens.emplace_back(1, c);
-  init.tokens.emplace_back("<end>");
-  init.special = init.end_tokens = {26};
-  const std::shared_ptr<const Vocabulary> vocabulary = *Vocabulary::Create(std::move(init));
+  const auto vocabulary = VocabularyOf(Letters('a', 'z'));
   const auto grammar = Compiler(vocabulary)
                            .CompileGrammar(
                                "start: cold warm free\ncold[temperature=0]: /[a-m]{6}/\n"

@@ -5,44 +5,27 @@
 
 #include <memory>
 #include <span>
-#include <string>
-#include <utility>
 
-#include "pawl/vocabulary.h"
-#include "src/model/model.h"
+#include "tests/support/toy_model.h"
+#include "tests/support/vocabularies.h"
 
 namespace pawl {
 
-class SixteenModel : public Model {
- public:
-  SixteenModel() {
-    info_.vocabulary_size = 16;
-    info_.context_length = 1 << 20;
-  }
-  const ModelInfo& info() const override { return info_; }
-  Result<SequenceId> NewSequence(int) override { return 0; }
-  void FreeSequence(SequenceId) override {}
-  void Truncate(SequenceId, int) override {}
-  Status Forward(std::span<const Row> rows, std::span<float> logits) override {
-    for (const Row& row : rows) {
-      for (size_t v = 0; v < 16 && row.output >= 0; ++v) {
-        logits[static_cast<size_t>(row.output) * 16 + v] = Logit(v);
-      }
-    }
-    return {};
-  }
-  Status CommitTree(SequenceId, int) override { return {}; }
-  static float Logit(size_t v) { return 0.37f * static_cast<float>((v * 7) % 16) - 2; }
+inline constexpr ToyOptions kSixteen = {
+    .vocabulary_size = 16, .context_length = 1 << 20, .reads = false};
 
- private:
-  ModelInfo info_;
+class SixteenModel : public ToyModel {
+ public:
+  SixteenModel()
+      : ToyModel(kSixteen, [](const Place&, std::span<float> out) {
+          for (size_t v = 0; v < out.size(); ++v) out[v] = Logit(v);
+        }) {}
+  static float Logit(size_t v) { return 0.37f * static_cast<float>((v * 7) % 16) - 2; }
 };
 
-// "a" to "p".
+// "a" to "p", and nothing that ends an output.
 inline std::shared_ptr<const Vocabulary> SixteenLetters() {
-  VocabularyInit init;
-  for (int i = 0; i < 16; ++i) init.tokens.push_back(std::string(1, static_cast<char>('a' + i)));
-  return *Vocabulary::Create(std::move(init));
+  return VocabularyOf(Letters('a', 'p'), {}, {});
 }
 
 }  // namespace pawl

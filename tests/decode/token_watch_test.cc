@@ -12,6 +12,8 @@
 #include "pawl/compiler.h"
 #include "src/base/random.h"
 #include "src/decode/session.h"
+#include "tests/support/toy_model.h"
+#include "tests/support/vocabularies.h"
 
 namespace pawl {
 namespace {
@@ -19,43 +21,20 @@ namespace {
 constexpr int kVocabulary = 12;
 
 // Logits that depend on the position alone, so that a test can ask for them.
-class PositionModel : public Model {
+class PositionModel : public ToyModel {
  public:
-  PositionModel() {
-    info_.vocabulary_size = kVocabulary;
-    info_.context_length = 200;
-  }
-  const ModelInfo& info() const override { return info_; }
-  Result<SequenceId> NewSequence(int) override { return 0; }
-  void FreeSequence(SequenceId) override {}
-  void Truncate(SequenceId, int) override {}
-  Status Forward(std::span<const Row> rows, std::span<float> logits) override {
-    for (const Row& row : rows) {
-      if (row.output < 0) continue;
-      all_wanted = all_wanted && row.allowed.empty();
-      for (int i = 0; i < kVocabulary; ++i) {
-        logits[static_cast<size_t>(row.output * kVocabulary + i)] = LogitAt(row.position, i);
-      }
-    }
-    return {};
-  }
+  PositionModel()
+      : ToyModel({.vocabulary_size = kVocabulary, .context_length = 200, .reads = false},
+                 [this](const Place& place, std::span<float> out) {
+                   all_wanted = all_wanted && place.row.allowed.empty();
+                   for (int i = 0; i < kVocabulary; ++i)
+                     out[static_cast<size_t>(i)] = LogitAt(place.row.position, i);
+                 }) {}
   static float LogitAt(int position, int token) {
     return 6 * UniformAt(7, static_cast<uint64_t>(position), static_cast<uint64_t>(token));
   }
   bool all_wanted = true;
-
- private:
-  ModelInfo info_;
 };
-
-std::shared_ptr<const Vocabulary> Letters() {
-  VocabularyInit init;
-  for (char c = 'a'; c < 'a' + kVocabulary - 1; ++c) init.tokens.emplace_back(1, c);
-  init.tokens.emplace_back("<end>");
-  init.special = {kVocabulary - 1};
-  init.end_tokens = {kVocabulary - 1};
-  return *Vocabulary::Create(std::move(init));
-}
 
 double LogSumAt(int position, const std::string& letters) {
   double sum = 0;
@@ -65,7 +44,7 @@ double LogSumAt(int position, const std::string& letters) {
 
 TEST(TokenWatchTest, LogprobsAreSoftmaxAmongTheAllowed) {
   PositionModel model;
-  const auto vocabulary = Letters();
+  const auto vocabulary = VocabularyOf(Letters('a', 'k'));
   const Compiler compiler(vocabulary);
   const auto grammar = compiler.CompileRegex("([a-d]x?[b-f]k){4}");
   ASSERT_TRUE(grammar.ok());
@@ -125,7 +104,7 @@ TEST(TokenWatchTest, LogprobsAreSoftmaxAmongTheAllowed) {
 
 TEST(TokenWatchTest, BiasMovesTheChoiceAndTheGrammarHasTheLastWord) {
   PositionModel model;
-  const auto vocabulary = Letters();
+  const auto vocabulary = VocabularyOf(Letters('a', 'k'));
   const Compiler compiler(vocabulary);
   const auto grammar = compiler.CompileRegex("[a-d]{8}");
   Session session(model, vocabulary);
@@ -148,7 +127,7 @@ TEST(TokenWatchTest, BiasMovesTheChoiceAndTheGrammarHasTheLastWord) {
 
 TEST(TokenWatchTest, AtTheEndOfTheBudgetItIsClosedOrCut) {
   PositionModel model;
-  const auto vocabulary = Letters();
+  const auto vocabulary = VocabularyOf(Letters('a', 'k'));
   const Compiler compiler(vocabulary);
   const auto grammar = compiler.CompileRegex("a[b-h]{20,90}cab");
   Session session(model, vocabulary);

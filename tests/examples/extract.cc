@@ -1,15 +1,14 @@
-// extract HEADER... OUT.cc OUT.c: the examples at the top of the public headers, as code to
-// compile.
+// extract HEADER... OUT.cc OUT.c: the examples in the public headers, as code to compile.
 //
-// Of a comment that opens a header the lines that are indented by three blanks more are its
-// example. Those of one header become one function in a namespace named after it, so that they may
-// go on with each other's variables; what they take for granted is declared in prelude.h. `...`
-// stands for what the reader has to say: for nothing.
+// The lines of a comment that are indented by three blanks more are its example. Those of one
+// comment become one function, so that they may go on with each other's variables; what they take
+// for granted is declared in prelude.h. `...` stands for what the reader has to say: for nothing.
 #include <cctype>
 #include <fstream>
 #include <iostream>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace {
 
@@ -34,15 +33,29 @@ std::string WithoutDots(const std::string& line) {
   return out;
 }
 
-// The example of a header whose comment's lines begin with `mark`; "" where there is none.
-// `once`: it is one block, since lists further down are indented in the same way.
-std::string ExampleOf(std::istream& in, const std::string& mark, bool once) {
+// The examples of a header, one for each of its comments that has one. Of a declaration's own
+// comment the indented lines are lists.
+std::vector<std::string> ExamplesOf(std::istream& in) {
+  std::vector<std::string> out;
+  std::string line, code;
+  while (std::getline(in, line)) {
+    if (StartsWith(line, "//   ")) code += WithoutDots(line.substr(3)) + "\n";
+    if (StartsWith(line, "//") || code.empty()) continue;
+    if (line.empty() || line[0] == '#') out.push_back(code);
+    code.clear();
+  }
+  return out;
+}
+
+// The example at the top of the C header. It is one block, since lists further down are indented in
+// the same way.
+std::string ExampleOfC(std::istream& in) {
   std::string out, line;
   std::getline(in, line);
-  while (std::getline(in, line) && StartsWith(line, mark)) {
-    if (StartsWith(line, mark + "   ")) {
-      out += WithoutDots(line.substr(mark.size() + 1)) + "\n";
-    } else if (once && !out.empty()) {
+  while (std::getline(in, line) && StartsWith(line, " *")) {
+    if (StartsWith(line, " *   ")) {
+      out += WithoutDots(line.substr(3)) + "\n";
+    } else if (!out.empty()) {
       break;
     }
   }
@@ -61,19 +74,22 @@ int main(int argc, char** argv) {
     std::ifstream in(path);
     std::string name = path.substr(path.rfind('/') + 1);
     const bool is_c = name == "pawl.h";
-    const std::string code = ExampleOf(in, is_c ? " *" : "//", is_c);
-    if (code.empty()) continue;
-    ++examples;
     if (is_c) {
-      c << code;
+      c << ExampleOfC(in);
+      ++examples;
       continue;
     }
     for (char& letter : name)
       letter = std::isalnum(static_cast<unsigned char>(letter)) ? letter : '_';
-    cc << "namespace from_" << name << " {\nint Example() {\n" << code << "  return 0;\n}\n}\n";
+    int number = 0;
+    for (const std::string& code : ExamplesOf(in)) {
+      ++examples;
+      cc << "namespace from_" << name << " {\nint Example" << ++number << "() {\n"
+         << code << "  return 0;\n}\n}\n";
+    }
   }
   c << "  return 0;\n}\n";
-  if (examples >= 12) return 0;
+  if (examples >= 15) return 0;
   std::cerr << "extract: " << examples << " examples: the headers had more\n";
   return 1;
 }

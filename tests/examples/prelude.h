@@ -11,22 +11,15 @@
 #include <string_view>
 #include <vector>
 
-#include "pawl/capture.h"
-#include "pawl/check.h"
 #include "pawl/combine.h"
 #include "pawl/compiler.h"
 #include "pawl/cuda_kernels.h"
-#include "pawl/drafts.h"
 #include "pawl/engine.h"
 #include "pawl/generation.h"
 #include "pawl/grammar.h"
-#include "pawl/json_schema_options.h"
 #include "pawl/matcher.h"
-#include "pawl/model_options.h"
 #include "pawl/result.h"
 #include "pawl/sampling.h"
-#include "pawl/stop_flag.h"
-#include "pawl/structural_tag_presets.h"
 #include "pawl/vocabulary.h"
 
 extern std::shared_ptr<const pawl::Vocabulary> vocabulary;

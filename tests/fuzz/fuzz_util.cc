@@ -9,18 +9,12 @@
 #include <vector>
 
 #include "src/base/random.h"
+#include "tests/support/vocabularies.h"
 
 namespace pawl::fuzz {
 
 const std::shared_ptr<const Vocabulary>& Bytes() {
-  static const std::shared_ptr<const Vocabulary> bytes = [] {
-    VocabularyInit init;
-    for (int b = 0; b < kEnd; ++b) init.tokens.emplace_back(1, static_cast<char>(b));
-    init.tokens.emplace_back();
-    init.special = {kEnd};
-    init.end_tokens = {kEnd};
-    return *Vocabulary::Create(std::move(init));
-  }();
+  static const auto bytes = VocabularyOf(AllBytes(), {}, {""});
   return bytes;
 }
 

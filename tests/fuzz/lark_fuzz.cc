@@ -16,6 +16,7 @@
 #include "tests/fuzz/fuzz_util.h"
 #include "tests/grammar/capture_reference.h"
 #include "tests/grammar/cfg_reference.h"
+#include "tests/support/vocabularies.h"
 
 namespace {
 
@@ -61,14 +62,7 @@ void RequireWellFormed(const GrammarIr& ir, std::string_view text) {
 
 // Bytes, and some tokens that grammars may name.
 const std::shared_ptr<const Vocabulary>& Tokens() {
-  static const auto tokens = [] {
-    VocabularyInit init;
-    for (int b = 0; b < 256; ++b) init.tokens.emplace_back(1, static_cast<char>(b));
-    init.tokens.insert(init.tokens.end(), {"ab", "<|x|>", "<tool>", "<end>"});
-    init.special = {257, 258, 259};
-    init.end_tokens = {259};
-    return *Vocabulary::Create(std::move(init));
-  }();
+  static const auto tokens = VocabularyOf(AllBytes({"ab"}), {"<|x|>", "<tool>"});
   return tokens;
 }
 

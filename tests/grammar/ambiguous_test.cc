@@ -20,6 +20,7 @@
 #include "tests/grammar/cfg_reference.h"
 #include "tests/grammar/mask_oracle.h"
 #include "tests/source_dir.h"
+#include "tests/support/vocabularies.h"
 
 namespace pawl {
 namespace {
@@ -27,17 +28,10 @@ namespace {
 using RuleId = GrammarIr::RuleId;
 
 std::shared_ptr<const Vocabulary> TextTokens() {
-  static const std::shared_ptr<const Vocabulary> vocabulary = [] {
-    VocabularyInit init;
-    for (int c = ' '; c <= '~'; ++c) init.tokens.emplace_back(1, static_cast<char>(c));
-    for (const char* token : {"\n", "ab", "a+", "+a", "a*b", ")+", "((", "aa", "if ", "else ", "x;",
-                              "if x ", "aaaa", " * ", "a * b", "a * b;", "12", "+1", "<end>"})
-      init.tokens.emplace_back(token);
-    const auto end = static_cast<TokenId>(init.tokens.size() - 1);
-    init.special = {end};
-    init.end_tokens = {end};
-    return *Vocabulary::Create(std::move(init));
-  }();
+  static const auto vocabulary =
+      VocabularyOf(Letters(' ', '~',
+                           {"\n", "ab", "a+", "+a", "a*b", ")+", "((", "aa", "if ", "else ", "x;",
+                            "if x ", "aaaa", " * ", "a * b", "a * b;", "12", "+1"}));
   return vocabulary;
 }
 

@@ -1,4 +1,4 @@
-// The slow, obvious search for the preferred derivation of a text, see pawl/capture.h: tries
+// The slow, obvious search for the preferred derivation of a text, see pawl/grammar.h: tries
 // everything in the order of preference and takes the first that fits. For grammars of bytes, texts
 // of a few ASCII letters.
 #ifndef PAWL_TESTS_GRAMMAR_CAPTURE_REFERENCE_H_
@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "grammar/cfg/grammar_ir.h"
-#include "pawl/capture.h"
+#include "pawl/grammar.h"
 #include "tests/grammar/cfg_reference.h"
 
 namespace pawl {

@@ -13,6 +13,7 @@
 #include "tests/grammar/capture_reference.h"
 #include "tests/grammar/cfg_reference.h"
 #include "tests/grammar/mask_oracle.h"
+#include "tests/support/vocabularies.h"
 
 namespace pawl {
 
@@ -25,12 +26,8 @@ namespace {
 using ExprId = GrammarIr::ExprId;
 using RuleId = GrammarIr::RuleId;
 
-std::shared_ptr<const Vocabulary> Letters() {
-  VocabularyInit init;
-  init.tokens = {"a", "b", "c", "ab", "<tool>", "", "<end>"};
-  init.special = {4, 5, 6};
-  init.end_tokens = {6};
-  return *Vocabulary::Create(std::move(init));
+std::shared_ptr<const Vocabulary> Tokens() {
+  return VocabularyOf({"a", "b", "c", "ab", "<tool>", ""}, {"<tool>", ""});
 }
 
 // Some rules with a capture; recursion of every kind, empty rules, ambiguity.
@@ -77,7 +74,7 @@ void MakeRandom(GrammarIr& ir, std::mt19937& random) {
 }
 
 TEST(CaptureTest, RandomGrammarsGiveThePreferredDerivation) {
-  const auto vocabulary = Letters();
+  const auto vocabulary = Tokens();
   int compared = 0, captures = 0, circular = 0;
   for (uint32_t seed = 0; seed < 6000; ++seed) {
     std::mt19937 random(seed);
@@ -122,7 +119,7 @@ TEST(CaptureTest, RandomGrammarsGiveThePreferredDerivation) {
 // Limits of tokens that may be overrun: the mask is what trying every token says, every state can
 // be finished, and what was written that way has its captures.
 TEST(CaptureTest, RandomWalksUnderLimitsOfTokens) {
-  const auto vocabulary = Letters();
+  const auto vocabulary = Tokens();
   int states = 0, limits = 0, found = 0;
   for (uint32_t seed = 0; seed < 1500; ++seed) {
     std::mt19937 random(seed + 5000);
@@ -163,7 +160,7 @@ TEST(CaptureTest, RandomWalksUnderLimitsOfTokens) {
 using Language = GrammarLanguage;
 
 Grammar Compile(std::string_view text, Language language = Language::kLark) {
-  auto grammar = Compiler(Letters()).CompileGrammar(text, language);
+  auto grammar = Compiler(Tokens()).CompileGrammar(text, language);
   EXPECT_TRUE(grammar.ok()) << text << "\n" << grammar.error().ToString();
   return *grammar;
 }
@@ -237,7 +234,7 @@ TEST(CaptureTest, Markers) {
 }
 
 TEST(CaptureTest, TokensAndHistory) {
-  const auto vocabulary = Letters();
+  const auto vocabulary = Tokens();
   const auto grammar =
       Compiler(vocabulary)
           .CompileGrammar("start: wrap\nwrap[capture]: \"a\" <tool> word\nword[capture]: /[a-z]/+",
@@ -281,7 +278,7 @@ TEST(CaptureTest, OutputsThatOnlyATokenCompletes) {
 // Before what must be a token: the captures of the whole that the completion gives, but for those
 // that end or begin later.
 TEST(CaptureTest, RandomGrammarsBeforeAToken) {
-  const auto vocabulary = Letters();
+  const auto vocabulary = Tokens();
   int compared = 0, captures = 0;
   for (uint32_t seed = 0; seed < 1500; ++seed) {
     std::mt19937 random(seed + 9000);

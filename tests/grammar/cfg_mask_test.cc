@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "pawl/compiler.h"
-#include "pawl/grammar_options.h"
 #include "tests/grammar/mask_oracle.h"
+#include "tests/support/vocabularies.h"
 
 namespace pawl {
 namespace {
@@ -45,13 +45,10 @@ std::shared_ptr<const Vocabulary> DenseVocabulary(uint32_t seed) {
       token += pieces[random() % pieces.size()];
     tokens.insert(token);
   }
-  VocabularyInit init;
-  init.tokens.assign(tokens.begin(), tokens.end());
-  std::ranges::shuffle(init.tokens, random);
-  init.tokens.push_back(init.tokens[7]);  // two tokens of the same bytes
-  init.tokens.emplace_back("<s>");
-  init.special = init.end_tokens = {static_cast<TokenId>(init.tokens.size() - 1)};
-  return *Vocabulary::Create(std::move(init));
+  std::vector<std::string> shuffled(tokens.begin(), tokens.end());
+  std::ranges::shuffle(shuffled, random);
+  shuffled.push_back(shuffled[7]);  // two tokens of the same bytes
+  return VocabularyOf(std::move(shuffled), {}, {"<s>"});
 }
 
 struct Case {

@@ -12,19 +12,16 @@
 #include "grammar/cfg/grammar_ir.h"
 #include "pawl/grammar.h"
 #include "pawl/vocabulary.h"
+#include "tests/support/vocabularies.h"
 
 namespace pawl {
 
 inline std::shared_ptr<const Vocabulary> Tokens() {
-  static const std::shared_ptr<const Vocabulary> vocabulary = [] {
-    VocabularyInit init;
-    init.tokens = {"a",      "b",   "c",    "aa",   "ab", "ba",  "bb",  "abc", "cab",  "aab",
-                   "aaaa",   "bab", "abab", "ca",   "cc", "ac",  "bca", "x",   "aax",  "<s>",
-                   "<tool>", "é",   "\xC3", "\xA9", "aé", "acb", "cba", "bbb", "babc", "aaaaaaaa"};
-    init.special = {19, 20};
-    init.end_tokens = {19};
-    return *Vocabulary::Create(std::move(init));
-  }();
+  static const auto vocabulary =
+      VocabularyOf({"a",      "b",   "c",    "aa",   "ab", "ba",  "bb",  "abc", "cab",  "aab",
+                    "aaaa",   "bab", "abab", "ca",   "cc", "ac",  "bca", "x",   "aax",  "<s>",
+                    "<tool>", "é",   "\xC3", "\xA9", "aé", "acb", "cba", "bbb", "babc", "aaaaaaaa"},
+                   {"<tool>"}, {"<s>"});
   return vocabulary;
 }
 

@@ -12,27 +12,20 @@
 #include "src/base/file.h"
 #include "tests/grammar/mask_oracle.h"
 #include "tests/source_dir.h"
+#include "tests/support/vocabularies.h"
 
 namespace pawl {
 namespace {
 
-std::shared_ptr<const Vocabulary> Bytes() {
-  VocabularyInit init;
-  for (int byte = 0; byte < 256; ++byte) init.tokens.emplace_back(1, static_cast<char>(byte));
-  for (const char* more :
-       {"\": ", "},", "return", "    ", "\n    ", "],", "true", "ab", "abc", "), "})
-    init.tokens.emplace_back(more);
-  init.tokens.emplace_back("<end>");
-  init.tokens.emplace_back("<tool>");
-  const auto size = static_cast<TokenId>(init.tokens.size());
-  init.special = {size - 2, size - 1};
-  init.end_tokens = {size - 2};
-  return *Vocabulary::Create(std::move(init));
+std::shared_ptr<const Vocabulary> BytesAndPieces() {
+  return VocabularyOf(AllBytes({"\": ", "},", "return", "    ", "\n    ", "],", "true", "ab", "abc",
+                                "), ", "<end>"}),
+                      {"<tool>"});
 }
 
 class CombineTest : public testing::Test {
  protected:
-  CombineTest() : vocabulary_(Bytes()), compiler_(vocabulary_) {}
+  CombineTest() : vocabulary_(BytesAndPieces()), compiler_(vocabulary_) {}
 
   Grammar File(const std::string& name, GrammarLanguage language) {
     const auto text = ReadFile(SourceDir() + "/grammar/examples/" + name);

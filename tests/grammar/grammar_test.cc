@@ -8,17 +8,13 @@
 
 #include "grammar/masks/token_trie.h"
 #include "pawl/compiler.h"
+#include "tests/support/vocabularies.h"
 
 namespace pawl {
 namespace {
 
-std::shared_ptr<const Vocabulary> MakeVocabulary(std::vector<std::string> extra) {
-  VocabularyInit init;
-  for (int b = 0; b < 256; ++b) init.tokens.push_back(std::string(1, static_cast<char>(b)));
-  for (std::string& token : extra) init.tokens.push_back(std::move(token));
-  init.tokens.push_back("<end>");
-  init.end_tokens = {static_cast<TokenId>(init.tokens.size()) - 1};
-  return *Vocabulary::Create(std::move(init));
+std::shared_ptr<const Vocabulary> MakeVocabulary(const std::vector<std::string>& extra) {
+  return VocabularyOf(AllBytes(extra));
 }
 
 TEST(VocabularyTest, RefusesWhatItCannotHold) {

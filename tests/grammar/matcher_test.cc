@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "pawl/compiler.h"
+#include "tests/support/vocabularies.h"
 
 namespace pawl {
 namespace {
@@ -25,14 +26,9 @@ constexpr TokenId kEnd2 = kEnd + 1;
 constexpr TokenId kControl = kEnd + 2;
 
 std::shared_ptr<const Vocabulary> Words() {
-  VocabularyInit init;
-  for (int b = 0; b < 256; ++b) init.tokens.emplace_back(1, static_cast<char>(b));
-  for (const char* word : {"ab", "abc", "bc", "\"a", "\":", "{\"", "\"}", "12"})
-    init.tokens.emplace_back(word);
-  init.tokens.insert(init.tokens.end(), {"<end>", "<eot>", "<control>"});
-  init.special = {kControl};
-  init.end_tokens = {kEnd, kEnd2};
-  return *Vocabulary::Create(std::move(init));
+  return VocabularyOf(
+      AllBytes({"ab", "abc", "bc", "\"a", "\":", "{\"", "\"}", "12", "<end>", "<eot>"}),
+      {"<control>"}, {"<end>", "<eot>"});
 }
 
 std::vector<Grammar> Grammars() {
@@ -297,16 +293,13 @@ TEST(StateTest, CopiesTheMasksThatAreKnown) {
 
 // So many tokens that threads share the new states of one grammar.
 std::shared_ptr<const Vocabulary> ManyWords() {
-  VocabularyInit init;
-  for (int b = 0; b < 256; ++b) init.tokens.emplace_back(1, static_cast<char>(b));
+  std::vector<std::string> tokens = AllBytes();
   for (int i = 0; i < 36'000; ++i) {
     std::string word;
     for (int rest = i; word.size() < 4; rest /= 14) word += "abc0123\"{}:, "[rest % 14];
-    init.tokens.push_back(std::move(word));
+    tokens.push_back(std::move(word));
   }
-  init.tokens.emplace_back("<end>");
-  init.end_tokens = {static_cast<TokenId>(init.tokens.size() - 1)};
-  return *Vocabulary::Create(std::move(init));
+  return VocabularyOf(std::move(tokens));
 }
 
 TEST(BatchFillerTest, ThreadsShareTheNewStatesOfOneGrammar) {

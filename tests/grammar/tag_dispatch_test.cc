@@ -110,10 +110,10 @@ TEST(TagDispatchTest, ManyTagsCostWhatTheirLengthSays) {
     Dice random(3);
     std::string grammar = "root ::= TagDispatch(", rules;
     for (int i = 0; i < n; ++i) {
-      std::string tag;
+      std::string tag = "<";
       for (int k = 0; k < 8; ++k) tag += static_cast<char>('a' + random.Below(26));
       const std::string rule = "r" + std::to_string(i);
-      grammar += "(\"" + tag + "\", " + rule + "), ";
+      grammar += (i > 0 ? ", (\"" : "(\"") + tag + "\", " + rule + ")";
       rules += rule + " ::= \"" + std::to_string(i) + "\"\n";
     }
     Result<GrammarIr> ir = ReadEbnf(grammar + ")\n" + rules, {});
@@ -128,6 +128,21 @@ TEST(TagDispatchTest, ManyTagsCostWhatTheirLengthSays) {
   const size_t some = bytes(200), twice = bytes(400);
   EXPECT_LT(twice, 5 * some / 2) << some;
   EXPECT_LT(twice, size_t{16} << 20);
+}
+
+// Each free text of its own is one more automaton that runs beside the others.
+TEST(TagDispatchTest, TagsThatReachIntoEachOtherInTooManyWaysAreRefused) {
+  std::string grammar = "root ::= TagDispatch(";
+  for (int i = 0; i < 699; ++i) {
+    const std::string k = std::to_string(i);
+    grammar += std::string(i > 0 ? ", " : "") + "(\"" + k + "x" + k + "\", r)";
+  }
+  const Result<GrammarIr> ir = ReadEbnf(grammar + ")\nr ::= \"x\"\n", {});
+  ASSERT_FALSE(ir.ok());
+  EXPECT_EQ(ir.error().code, ErrorCode::kLimit);
+  EXPECT_NE(ir.error().message.find(" ways, more than 128"), std::string::npos)
+      << ir.error().message;
+  EXPECT_EQ(ir.error().place, "1:10");
 }
 
 TEST(StopReachTest, WhatReachesIntoAText) {

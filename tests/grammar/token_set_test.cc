@@ -10,15 +10,14 @@
 
 #include "pawl/compiler.h"
 #include "pawl/matcher.h"
+#include "tests/support/vocabularies.h"
 
 namespace pawl {
 namespace {
 
 constexpr TokenId kA = 0, kB = 1, kEnd = 2;
 
-std::shared_ptr<const Vocabulary> Small() {
-  return *Vocabulary::Create({.tokens = {"a", "b", "</s>"}, .special = {}, .end_tokens = {kEnd}});
-}
+std::shared_ptr<const Vocabulary> Small() { return VocabularyOf({"a", "b"}, {}, {"</s>"}); }
 
 struct Case {
   GrammarLanguage language;

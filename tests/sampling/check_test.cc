@@ -1,6 +1,4 @@
 // Checks: grammars, memories of answers, programs that answer, are late, lie or die.
-#include "pawl/check.h"
-
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -10,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "pawl/sampling.h"
 #include "src/decode/sampling/asking.h"
 #include "tests/sampling/toy_model.h"
 #include "tests/source_dir.h"

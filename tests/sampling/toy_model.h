@@ -1,5 +1,4 @@
-// A model whose next-token law is a function of the tokens that it finds in its pages, so that any
-// slip in what is fed, shared or taken back changes the law; and what samplers need beside it.
+// A toy model whose next token has a given law, and what samplers need next to it.
 #ifndef PAWL_TESTS_SAMPLING_TOY_MODEL_H_
 #define PAWL_TESTS_SAMPLING_TOY_MODEL_H_
 
@@ -17,7 +16,8 @@
 
 #include "pawl/compiler.h"
 #include "src/decode/sampling/aligned.h"
-#include "src/model/kv_sequences.h"
+#include "tests/support/toy_model.h"
+#include "tests/support/vocabularies.h"
 
 namespace pawl {
 
@@ -25,78 +25,26 @@ namespace pawl {
 enum : TokenId { kZero, kOne, kTwoZeros, kNewLine, kTheEnd, kPrompt, kToyTokens };
 
 inline std::shared_ptr<const Vocabulary> ToyVocabulary() {
-  VocabularyInit init;
-  init.tokens = {"0", "1", "00", "\n", "<end>"};
-  init.special = {kTheEnd};
-  init.end_tokens = {kTheEnd};
-  return *Vocabulary::Create(std::move(init));
+  return VocabularyOf({"0", "1", "00", "\n"});
 }
 
 // The probabilities of all tokens behind an output.
 using ToyLaw = std::function<std::vector<double>(std::span<const TokenId> output)>;
 
-class ToyModel : public Model {
+// A toy model that has this law behind a prompt of `prompt` tokens.
+class LawModel : public ToyModel {
  public:
-  ToyModel(ToyLaw law, int prompt, int32_t pages = 2000, int context = 200)
-      : sequences({pages, pages / 4}, context),
-        law_(std::move(law)),
-        prompt_(prompt),
-        memory_(static_cast<size_t>(pages * kPagePositions), kNoToken) {
-    info_.vocabulary_size = kToyTokens;
-    info_.context_length = context;
-  }
-  const ModelInfo& info() const override { return info_; }
-  Result<SequenceId> NewSequence(int capacity) override { return sequences.New(capacity); }
-  void FreeSequence(SequenceId id) override { sequences.Free(id); }
-  void Truncate(SequenceId id, int length) override { sequences.Truncate(id, length); }
-  int ReusePrefix(SequenceId id, std::span<const TokenId> tokens) override {
-    return sequences.ReusePrefix(id, tokens);
-  }
-  KvMemory kv_memory() const override {
-    return {kPagePositions, sequences.pool().pages(), sequences.pool().available(), 1};
-  }
-
-  Status Forward(std::span<const Row> rows, std::span<float> logits) override {
-    const PlanLimits limits = {kToyTokens, static_cast<int64_t>(logits.size())};
-    if (Status status = sequences.Plan(rows, limits, plan_); !status.ok()) return status;
-    for (const SlotCopy& copy : plan_.copies) {
-      memory_[static_cast<size_t>(copy.to)] = memory_[static_cast<size_t>(copy.from)];
-    }
-    for (size_t i = 0; i < rows.size(); ++i) {
-      memory_[static_cast<size_t>(plan_.rows[i].slot)] = rows[i].token;
-    }
-    for (size_t i = 0; i < rows.size(); ++i) {
-      if (rows[i].output < 0) continue;
-      const PlannedRow& row = plan_.rows[i];
-      std::vector<TokenId> seen;
-      for (int32_t p = 0; p < row.prefix; ++p) {
-        const int32_t page = plan_.pages[static_cast<size_t>(row.pages_begin + p / kPagePositions)];
-        seen.push_back(memory_[static_cast<size_t>(page * kPagePositions + p % kPagePositions)]);
-      }
-      for (int32_t e = 0; e < row.extra_count; ++e) {
-        const int32_t slot = plan_.extra[static_cast<size_t>(row.extra_begin + e)];
-        seen.push_back(memory_[static_cast<size_t>(slot)]);
-      }
-      EXPECT_GE(static_cast<int>(seen.size()), prompt_);
-      const std::vector<double> law = law_(std::span(seen).subspan(static_cast<size_t>(prompt_)));
-      for (size_t t = 0; t < kToyTokens; ++t) {
-        logits[static_cast<size_t>(rows[i].output) * kToyTokens + t] =
-            t < law.size() && law[t] > 0 ? static_cast<float>(std::log(law[t]) + 3)
-                                         : -std::numeric_limits<float>::infinity();
-      }
-    }
-    sequences.Finish(rows, plan_);
-    return {};
-  }
-
-  KvSequences sequences;
-
- private:
-  ModelInfo info_;
-  ToyLaw law_;
-  int prompt_;
-  RowPlan plan_;
-  std::vector<TokenId> memory_;
+  LawModel(const ToyLaw& law, int prompt)
+      : ToyModel({.vocabulary_size = kToyTokens, .context_length = 200, .pages = 2000, .kept = 500},
+                 [law, prompt](const Place& place, std::span<float> out) {
+                   EXPECT_GE(static_cast<int>(place.tokens.size()), prompt);
+                   const std::vector<double> p =
+                       law(place.tokens.subspan(static_cast<size_t>(prompt)));
+                   for (size_t t = 0; t < out.size(); ++t) {
+                     out[t] = t < p.size() && p[t] > 0 ? static_cast<float>(std::log(p[t]) + 3)
+                                                       : -std::numeric_limits<float>::infinity();
+                   }
+                 }) {}
 };
 
 // Five fair bits, and the end.
@@ -181,7 +129,7 @@ struct Toy {
     EXPECT_EQ(model.sequences.Check(), "");
   }
 
-  ToyModel model;
+  LawModel model;
   std::vector<TokenId> prompt;
   std::shared_ptr<const Vocabulary> vocabulary;
   std::shared_ptr<const Constraint> constraint;

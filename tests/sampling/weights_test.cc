@@ -194,7 +194,7 @@ TEST(WeightsTest, AModelAsProposal) {
   constexpr int kRuns = 2000;
   for (int r = 0; r < kRuns; ++r) {
     Toy made(HashedLaw);
-    ToyModel draft(other, 37);
+    LawModel draft(other, 37);
     SamplerOptions options{.sampler = SamplerKind::kSmc, .n = 4, .particles = 4, .max_tokens = 4};
     options.checks = {MakeGrammarCheck(grammar)};
     options.seed = static_cast<uint64_t>(r);

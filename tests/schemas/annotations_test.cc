@@ -9,7 +9,7 @@
 
 #include "pawl/compiler.h"
 #include "schemas/read/option_fields.h"
-#include "tests/schemas/byte_vocabulary.h"
+#include "tests/support/vocabularies.h"
 
 namespace pawl {
 namespace {

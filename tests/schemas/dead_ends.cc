@@ -13,6 +13,7 @@
 #include "schemas/read/schema_reader.h"
 #include "tests/oracle/json_schema_validator.h"
 #include "tests/schemas/property_generators.h"
+#include "tests/support/vocabularies.h"
 
 namespace pawl::property {
 

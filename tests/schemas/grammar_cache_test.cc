@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "pawl/compiler.h"
-#include "tests/schemas/byte_vocabulary.h"
+#include "tests/support/vocabularies.h"
 
 namespace pawl {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/schemas/byte_vocabulary.h"
+#include "tests/support/vocabularies.h"
 
 namespace pawl {
 namespace {

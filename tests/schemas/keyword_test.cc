@@ -5,7 +5,7 @@
 
 #include "pawl/compiler.h"
 #include "tests/allowed_time.h"
-#include "tests/schemas/byte_vocabulary.h"
+#include "tests/support/vocabularies.h"
 
 namespace pawl {
 namespace {

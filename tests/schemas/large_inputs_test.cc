@@ -7,7 +7,7 @@
 
 #include "pawl/compiler.h"
 #include "pawl/grammar.h"
-#include "tests/schemas/byte_vocabulary.h"
+#include "tests/support/vocabularies.h"
 
 namespace pawl {
 namespace {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "pawl/compiler.h"
+#include "tests/support/vocabularies.h"
 
 namespace pawl {
 namespace {
@@ -10,14 +11,8 @@ namespace {
 using Whitespace = JsonSchemaOptions::Whitespace;
 
 std::shared_ptr<const Vocabulary> Words() {
-  VocabularyInit init;
-  for (int b = 0; b < 256; ++b) init.tokens.push_back(std::string(1, static_cast<char>(b)));
-  for (const char* word : {", ", ": ", ",  ", "\", \"", "\": ", ": 1", ",", " 1", "\\u00", "e9",
-                           "u00e9\"", "\xC3\xA9\""})
-    init.tokens.push_back(word);
-  init.tokens.push_back("<end>");
-  init.end_tokens = {static_cast<TokenId>(init.tokens.size()) - 1};
-  return *Vocabulary::Create(std::move(init));
+  return VocabularyOf(AllBytes({", ", ": ", ",  ", "\", \"", "\": ", ": 1", ",", " 1", "\\u00",
+                                "e9", "u00e9\"", "\xC3\xA9\""}));
 }
 
 bool Accepts(const Grammar& grammar, const std::string& text) {

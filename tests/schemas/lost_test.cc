@@ -20,6 +20,7 @@
 #include "pawl/compiler.h"
 #include "pawl/matcher.h"
 #include "src/base/stop_scope.h"
+#include "tests/support/vocabularies.h"
 
 namespace {
 // Of this thread: the allocation that fails, counted from now on; 0: none.
@@ -49,24 +50,7 @@ namespace pawl {
 namespace {
 
 std::shared_ptr<const Vocabulary> Tokens() {
-  static const auto vocabulary = [] {
-    VocabularyInit init;
-    for (int b = 0; b < 256; ++b) init.tokens.push_back(std::string(1, static_cast<char>(b)));
-    std::mt19937 random(3);
-    for (const char* more : {"\":", "\",\"", "{\"", "\"}", "\":[", "],\"", "true", "null", "<call",
-                             "=f>", "</call>", "2025-", "T00:", "@", "name"})
-      init.tokens.push_back(more);
-    for (int i = 0; i < 300; ++i) {
-      std::string token;
-      for (size_t n = 2 + random() % 3; n > 0; --n)
-        token.push_back(
-            static_cast<char>(random() % 4 == 0 ? '0' + random() % 10 : 'a' + random() % 26));
-      init.tokens.push_back(std::move(token));
-    }
-    init.tokens.push_back("<end>");
-    init.end_tokens = {static_cast<TokenId>(init.tokens.size()) - 1};
-    return *Vocabulary::Create(std::move(init));
-  }();
+  static const auto vocabulary = VocabularyOf(JsonTokens(300));
   return vocabulary;
 }
 

@@ -15,6 +15,7 @@
 #include "tests/oracle/json_schema_validator.h"
 #include "tests/schemas/dead_ends.h"
 #include "tests/schemas/property_generators.h"
+#include "tests/support/vocabularies.h"
 
 namespace pawl::property {
 namespace {
@@ -29,11 +30,7 @@ std::shared_ptr<const Vocabulary> Pieces() {
       for (size_t at = 0; at + length <= text.size(); ++at) pieces.insert(text.substr(at, length));
     }
   }
-  VocabularyInit init;
-  init.tokens.assign(pieces.begin(), pieces.end());
-  init.end_tokens = {static_cast<TokenId>(init.tokens.size())};
-  init.tokens.push_back("<end>");
-  return *Vocabulary::Create(std::move(init));
+  return VocabularyOf({pieces.begin(), pieces.end()});
 }
 
 class Checker {

@@ -8,7 +8,7 @@
 
 #include "pawl/compiler.h"
 #include "schemas/read/references.h"
-#include "tests/schemas/byte_vocabulary.h"
+#include "tests/support/vocabularies.h"
 
 namespace pawl {
 namespace {

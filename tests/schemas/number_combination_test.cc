@@ -10,7 +10,7 @@
 
 #include "pawl/compiler.h"
 #include "src/base/json.h"
-#include "tests/schemas/byte_vocabulary.h"
+#include "tests/support/vocabularies.h"
 
 namespace pawl {
 namespace {

@@ -13,9 +13,9 @@
 #include "src/base/file.h"
 #include "src/base/json.h"
 #include "src/text/tokenizer.h"
-#include "tests/schemas/byte_vocabulary.h"
 #include "tests/schemas/pattern_pairs.h"
 #include "tests/schemas/property_generators.h"
+#include "tests/support/vocabularies.h"
 
 namespace pawl::property {
 namespace {

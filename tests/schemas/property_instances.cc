@@ -6,6 +6,7 @@
 #include "schemas/number/decimal.h"
 #include "src/base/utf8.h"
 #include "tests/schemas/property_generators.h"
+#include "tests/support/vocabularies.h"
 
 namespace pawl::property {
 
@@ -401,11 +402,10 @@ std::shared_ptr<const Vocabulary> RandomVocabulary(Dice& dice, int random_tokens
                                             "\":{\"",
                                             "\"},",
                                             "\"],"};
-  VocabularyInit init;
+  std::vector<std::string> tokens;
   std::set<std::string> known;
   const auto add = [&](const std::string& token) {
-    if (!token.empty() && token.size() < 24 && known.insert(token).second)
-      init.tokens.push_back(token);
+    if (!token.empty() && token.size() < 24 && known.insert(token).second) tokens.push_back(token);
   };
   for (int byte = 0; byte < 256; ++byte) add(std::string(1, static_cast<char>(byte)));
   for (const char* piece : kPieces) add(piece);
@@ -415,15 +415,8 @@ std::shared_ptr<const Vocabulary> RandomVocabulary(Dice& dice, int random_tokens
     if (dice.Percent(30)) token = token.substr(dice.Below(token.size()));
     add(token);
   }
-  for (size_t i = init.tokens.size(); i > 1; --i)
-    std::swap(init.tokens[i - 1], init.tokens[dice.Below(i)]);
-  const auto next = static_cast<TokenId>(init.tokens.size());
-  init.tokens.push_back("<pad>");
-  init.tokens.push_back("<end>");
-  init.special = {next, next + 1};
-  init.end_tokens = {next + 1};
-  auto vocabulary = Vocabulary::Create(std::move(init));
-  return vocabulary.ok() ? *vocabulary : nullptr;
+  for (size_t i = tokens.size(); i > 1; --i) std::swap(tokens[i - 1], tokens[dice.Below(i)]);
+  return VocabularyOf(std::move(tokens), {"<pad>"});
 }
 
 }  // namespace pawl::property

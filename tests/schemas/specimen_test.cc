@@ -10,6 +10,7 @@
 #include "grammar/grammar_access.h"
 #include "pawl/compiler.h"
 #include "pawl/matcher.h"
+#include "tests/support/vocabularies.h"
 
 namespace pawl {
 namespace {
@@ -24,18 +25,10 @@ constexpr const char* kTree = R"({"$ref":"#/$defs/t","$defs":{"t":{"type":"objec
     "left":{"$ref":"#/$defs/t"},"right":{"$ref":"#/$defs/t"},"v":{"type":"number"}}}}})";
 
 std::shared_ptr<const Vocabulary> PreparedTokens() {
-  static const auto vocabulary = [] {
-    VocabularyInit init;
-    for (int b = 0; b < 256; ++b) init.tokens.push_back(std::string(1, static_cast<char>(b)));
-    for (const char* more :
-         {"{\"",  "\":",  " \"",   "\",", "\"}",  ", ",    "name", "age",  "kind", "tags",
-          "home", "city", "zip",   "ok",  "true", "false", " [\"", "\"],", " {\"", "\"},",
-          "12",   "big",  "small", "Ann", "left", "right", "ab",   " a"})
-      init.tokens.push_back(more);
-    init.tokens.push_back("<end>");
-    init.end_tokens = {static_cast<TokenId>(init.tokens.size()) - 1};
-    return *Vocabulary::Create(std::move(init));
-  }();
+  static const auto vocabulary = VocabularyOf(
+      AllBytes({"{\"",  "\":",  " \"",   "\",", "\"}",  ", ",    "name", "age",  "kind", "tags",
+                "home", "city", "zip",   "ok",  "true", "false", " [\"", "\"],", " {\"", "\"},",
+                "12",   "big",  "small", "Ann", "left", "right", "ab",   " a"}));
   return vocabulary;
 }
 

@@ -6,7 +6,7 @@
 
 #include "pawl/compiler.h"
 #include "schemas/read/schema_reader.h"
-#include "tests/schemas/byte_vocabulary.h"
+#include "tests/support/vocabularies.h"
 
 namespace pawl {
 namespace {

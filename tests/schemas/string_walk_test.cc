@@ -17,14 +17,14 @@
 #include "schemas/scalar/class_trie.h"
 #include "schemas/scalar/string_search.h"
 #include "tests/schemas/property_generators.h"
+#include "tests/support/vocabularies.h"
 
 namespace pawl::property {
 namespace {
 
 std::shared_ptr<const Vocabulary> WideVocabulary() {
   Dice dice(5);
-  std::vector<std::string> tokens;
-  for (int byte = 0; byte < 256; ++byte) tokens.emplace_back(1, static_cast<char>(byte));
+  std::vector<std::string> tokens = AllBytes();
   for (int number = 0; number < 1000; number += 1 + number / 100)
     tokens.push_back(std::to_string(number));
   const auto word = [&] {
@@ -111,11 +111,7 @@ std::shared_ptr<const Vocabulary> WideVocabulary() {
                            "a\xC2",
                            "\xEF\xBB"})
     tokens.push_back(text);
-  tokens.push_back("<end>");
-  VocabularyInit init;
-  init.special = init.end_tokens = {static_cast<TokenId>(tokens.size() - 1)};
-  init.tokens = std::move(tokens);
-  return *Vocabulary::Create(std::move(init));
+  return VocabularyOf(std::move(tokens));
 }
 
 // A token that keeps the string open, where one is found soon.

@@ -10,10 +10,9 @@
 #include <vector>
 
 #include "pawl/compiler.h"
-#include "pawl/structural_tag_presets.h"
 #include "src/base/json.h"
-#include "tests/schemas/byte_vocabulary.h"
 #include "tests/source_dir.h"
+#include "tests/support/vocabularies.h"
 
 namespace pawl {
 namespace {
@@ -135,77 +134,70 @@ TEST(StructuralTag, FreeTextAndTagsAsARecogniserHasThem) {
 }
 
 std::shared_ptr<const Vocabulary> Tokens() {
-  static const std::shared_ptr<const Vocabulary> vocabulary = [] {
-    VocabularyInit init;
-    init.tokens = {"a",
-                   "b",
-                   "c",
-                   "ab",
-                   "ba",
-                   "abc",
-                   "bca",
-                   "aa",
-                   "cab",
-                   "bab",
-                   "{",
-                   "}",
-                   "{\"",
-                   "\":",
-                   "1",
-                   "12",
-                   "\"}",
-                   "}b",
-                   "}ba",
-                   "1}",
-                   "1}b",
-                   "{}",
-                   "{}b",
-                   "\"",
-                   "x\"",
-                   "a\":1}b",
-                   ",",
-                   "é",
-                   "\xC3",
-                   "\xA9",
-                   "aé",
-                   "\xA9"
-                   "a",
-                   "\n",
-                   "<",
-                   ">",
-                   "</",
-                   "<s>",
-                   "<t>",
-                   "aaaab",
-                   "cccc",
-                   "b{}",
-                   "ab{",
-                   "[1]",
-                   "1,2",
-                   "}<"};
-    init.special = {36, 37};
-    init.end_tokens = {36};
-    return *Vocabulary::Create(std::move(init));
-  }();
+  static const auto vocabulary = VocabularyOf({"a",
+                                               "b",
+                                               "c",
+                                               "ab",
+                                               "ba",
+                                               "abc",
+                                               "bca",
+                                               "aa",
+                                               "cab",
+                                               "bab",
+                                               "{",
+                                               "}",
+                                               "{\"",
+                                               "\":",
+                                               "1",
+                                               "12",
+                                               "\"}",
+                                               "}b",
+                                               "}ba",
+                                               "1}",
+                                               "1}b",
+                                               "{}",
+                                               "{}b",
+                                               "\"",
+                                               "x\"",
+                                               "a\":1}b",
+                                               ",",
+                                               "é",
+                                               "\xC3",
+                                               "\xA9",
+                                               "aé",
+                                               "\xA9"
+                                               "a",
+                                               "\n",
+                                               "<",
+                                               ">",
+                                               "</",
+                                               "<s>",
+                                               "<t>",
+                                               "aaaab",
+                                               "cccc",
+                                               "b{}",
+                                               "ab{",
+                                               "[1]",
+                                               "1,2",
+                                               "}<"},
+                                              {"<t>"}, {"<s>"});
   return vocabulary;
 }
 
 // So many tokens that lexemes with a machine of their own are asked instead of walked.
 std::shared_ptr<const Vocabulary> ManyTokens() {
   static const std::shared_ptr<const Vocabulary> vocabulary = [] {
-    VocabularyInit init;
-    for (TokenId id = 0; id < Tokens()->size(); ++id) init.tokens.emplace_back(Tokens()->bytes(id));
-    init.special = {36, 37};
-    init.end_tokens = {36};
+    std::vector<std::string> tokens;
+    for (TokenId id = 0; id < Tokens()->size(); ++id) tokens.emplace_back(Tokens()->bytes(id));
     const char* const pieces[] = {"a", "b", "c",    "{",    "}", "\"", ":",  "1",   ",",  "<", ">",
                                   "/", "é", "\xC3", "\xA9", "[", "]",  "ab", "\":", "}b", "t", " "};
     std::mt19937 random(3);
-    while (init.tokens.size() < 3000) {
+    while (tokens.size() < 3000) {
       std::string token;
       for (size_t k = 2 + random() % 5; k > 0; --k) token += pieces[random() % std::size(pieces)];
-      init.tokens.push_back(token);
+      tokens.push_back(token);
     }
-    return *Vocabulary::Create(std::move(init));
+    return VocabularyOf(std::move(tokens), {"<t>"}, {"<s>"});
   }();
   return vocabulary;
 }

@@ -10,7 +10,7 @@
 #include "schemas/formula/constant.h"
 #include "src/base/json.h"
 #include "tests/allowed_time.h"
-#include "tests/schemas/byte_vocabulary.h"
+#include "tests/support/vocabularies.h"
 
 namespace pawl {
 namespace {

@@ -42,9 +42,10 @@ class PoisonedModel : public Model {
     return inner_->CommitTree(sequence, row);
   }
 
-  Status Forward(std::span<const Row> rows, std::span<float> logits) override {
+  Status Run(const ModelCall& call) override {
+    const std::span<const Row> rows = call.rows;
     bad_.clear();
-    if (Status status = inner_->Forward(rows, logits); !status.ok()) return status;
+    if (Status status = inner_->Run(call); !status.ok()) return status;
     for (size_t i = 0; i < rows.size(); ++i) {
       if (rows[i].token == poison_) poisoned_.insert(rows[i].sequence);
       if (rows[i].output >= 0 && poisoned_.contains(rows[i].sequence)) {

@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-#include "pawl/stop_flag.h"
+#include "pawl/result.h"
 #include "src/base/json.h"
 #include "src/engine/model_files.h"
 #include "src/server/grammar_store.h"

@@ -14,6 +14,7 @@
 
 #include "pawl/compiler.h"
 #include "src/base/random.h"
+#include "tests/support/vocabularies.h"
 
 namespace pawl::server {
 namespace {
@@ -70,11 +71,7 @@ Parts Parse(const OutputPlan& plan, const std::string& text, uint64_t seed) {
 
 // All bytes are tokens, so the grammar can be asked about any text.
 bool Fits(const OutputPlan& plan, const std::string& text) {
-  VocabularyInit init;
-  for (int b = 0; b < 256; ++b) init.tokens.emplace_back(1, static_cast<char>(b));
-  init.tokens.emplace_back("<end>");
-  init.special = init.end_tokens = {256};
-  const auto vocabulary = *Vocabulary::Create(std::move(init));
+  const auto vocabulary = VocabularyOf(AllBytes());
   const Compiler compiler(vocabulary);
   GrammarOptions options;
   options.json_schema.whitespace = JsonSchemaOptions::Whitespace::kCompact;

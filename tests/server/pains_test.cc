@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "pawl/stop_flag.h"
+#include "pawl/result.h"
 #include "src/engine/model_files.h"
 #include "src/server/grammar_store.h"
 #include "src/server/server.h"

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <future>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -190,6 +191,31 @@ TEST(ServerTest, KeysKeepTheSchemasOrder) {
             R"({"zeta":1,"alpha":2,"mid":3})");
 }
 
+// Bug: what a client wrote was repeated in the answer and in the log, at any length.
+TEST(ServerTest, RepeatedTextOfClientsIsCut) {
+  std::mutex mutex;
+  size_t logged = 0;
+  ServerOptions options = Options();
+  options.log = [&](const std::string& line) {
+    const std::lock_guard lock(mutex);
+    logged += line.size();
+  };
+  const std::unique_ptr<Server> server = StartServer(options);
+  Connection c(server->port());
+  const std::string text(200'000, 'r');
+  const std::string tools = R"(,"tools":[{"type":"function","function":{"name":"f"}}])";
+  for (const std::string& more :
+       {tools + R"(,"tool_choice":")" + text + "\"", R"(,"tools":[{"type":")" + text + R"("}])",
+        R"(,"response_format":{"type":")" + text + R"("})",
+        R"(,"logit_bias":{")" + text + R"(":1})", R"(,"max_tokens":1,")" + text + R"(":1)"}) {
+    const size_t before = logged;
+    const Answer answer = c.Post("/v1/chat/completions", Chat(more));
+    EXPECT_LT(answer.body.size(), 4'000U) << more.substr(0, 60);
+    const std::lock_guard lock(mutex);
+    EXPECT_LT(logged - before, 4'000U) << more.substr(0, 60);
+  }
+}
+
 TEST(ServerTest, ErrorsNameThePlace) {
   Connection c(Port());
   const std::pair<std::string, std::string> kCases[] = {
@@ -206,6 +232,8 @@ TEST(ServerTest, ErrorsNameThePlace) {
       {R"({"messages":[]})", "/messages"},
       {R"({"messages":[{"role":"user","content":[{"type":"image_url"}]}]})",
        "/messages/0/content/0"},
+      {R"({"messages":[{"role":"user","content":[{"type":"text","text":1}]}]})",
+       "/messages/0/content/0/text"},
       {R"({"model":"x"})", "/messages"},
   };
   for (const auto& [body, place] : kCases) {

@@ -296,114 +296,129 @@ std::vector<Type> Typer::Patterns(std::string_view name, const Node* at) {
   return found;
 }
 
+// Declared before `below`, a part of the block.
+std::optional<Type> Typer::LocalOfBlock(const Node* block, std::string_view name,
+                                        const Node* below) {
+  std::optional<Type> found;
+  for (const Node& statement : block->kids()) {
+    if (statement.start > below->start ||
+        (&statement == below && !statement.is(K::k_local_variable_declaration)))
+      break;
+    if (auto type = DeclaredBy(statement, name)) found = std::move(type);
+    // Groups of a switch see what earlier groups declare.
+    if (block->is(K::k_switch_block)) {
+      for (const Node& inner : statement.kids()) {
+        if (auto type = DeclaredBy(inner, name)) found = std::move(type);
+      }
+    }
+    if (&statement == below) break;
+  }
+  return found;
+}
+
+// Declared before `at` by one of the resources of a `try`.
+std::optional<Type> Typer::LocalOfResources(const Node* list, std::string_view name,
+                                            const Node* at) {
+  if (list == nullptr) return std::nullopt;
+  for (const Node& resource : list->kids()) {
+    const Node* id = resource.is(K::k_resource) ? resource.at(F::k_name) : nullptr;
+    if (id == nullptr || id->text() != name || resource.start > at->start) continue;
+    if (resource.at(F::k_type) != nullptr) return DeclaratorType(resource, resource);
+  }
+  return std::nullopt;
+}
+
+std::optional<Type> Typer::LocalOfCatch(const Node* clause, std::string_view name) {
+  for (const Node& kid : clause->kids()) {
+    const Node* id = kid.is(K::k_catch_formal_parameter) ? kid.at(F::k_name) : nullptr;
+    if (id == nullptr || id->text() != name) continue;
+    // The common super type of the alternatives is not computed.
+    const Node* types = kid.first(K::k_catch_type);
+    const Node* only = nullptr;
+    int count = 0;
+    if (types != nullptr) {
+      for (const Node& type : types->kids()) {
+        if (type.named && !type.is(K::k_comment)) {
+          only = &type;
+          ++count;
+        }
+      }
+    }
+    return count == 1 ? world_.TypeFromNode(only, world_.program())
+                      : ClassType("java.lang.Throwable", {});
+  }
+  return std::nullopt;
+}
+
+std::optional<Type> Typer::LocalOfLambda(const Node* lambda, std::string_view name) {
+  const Node* parameters = lambda->at(F::k_parameters);
+  if (parameters == nullptr) return std::nullopt;
+  if (parameters->is(K::k_identifier)) {
+    if (parameters->text() != name) return std::nullopt;
+    return LambdaParameter(lambda, 0).value_or(Type{});
+  }
+  // (var a, var b) -> ...
+  if (!parameters->is(K::k_inferred_parameters)) return Parameter(parameters, name);
+  size_t which = 0;
+  for (const Node& kid : parameters->kids()) {
+    if (!kid.is(K::k_identifier)) continue;
+    if (kid.text() == name) return LambdaParameter(lambda, which).value_or(Type{});
+    ++which;
+  }
+  return std::nullopt;
+}
+
+// Declared by the node itself for what stands below.
+std::optional<Type> Typer::LocalOf(const Node* up, std::string_view name, const Node* below,
+                                   const Node* at) {
+  switch (up->kind) {
+    case K::k_block:
+    case K::k_constructor_body:
+    case K::k_switch_block_statement_group:
+    case K::k_switch_block:
+    case K::k_program:
+      return LocalOfBlock(up, name, below);
+    case K::k_for_statement:
+      for (const Node& kid : up->kids()) {
+        if (auto type = DeclaredBy(kid, name)) return type;
+      }
+      return std::nullopt;
+    case K::k_enhanced_for_statement: {
+      const Node* id = up->at(F::k_name);
+      if (id == nullptr || id->text() != name || below->field == F::k_value) return std::nullopt;
+      const Node* type = up->at(F::k_type);
+      if (type != nullptr && type->text() == "var") return ElementOf(TypeOf(up->at(F::k_value)));
+      return World::WithDimensions(world_.TypeFromNode(type, world_.program()),
+                                   up->at(F::k_dimensions));
+    }
+    case K::k_try_with_resources_statement:
+      return LocalOfResources(up->first(K::k_resource_specification), name, at);
+    case K::k_resource_specification:
+      return LocalOfResources(up, name, at);
+    case K::k_catch_clause:
+      return LocalOfCatch(up, name);
+    case K::k_lambda_expression:
+      return LocalOfLambda(up, name);
+    case K::k_method_declaration:
+    case K::k_constructor_declaration: {
+      const Node* list = up->at(F::k_parameters);
+      return list == nullptr ? std::nullopt : Parameter(list, name);
+    }
+    case K::k_compact_constructor_declaration: {
+      const Node* record = up->Enclosing(K::k_record_declaration);
+      const Node* list = record == nullptr ? nullptr : record->at(F::k_parameters);
+      return list == nullptr ? std::nullopt : Parameter(list, name);
+    }
+    default:
+      return std::nullopt;
+  }
+}
+
 std::optional<Type> Typer::Local(std::string_view name, const Node* at) {
   const Node* below = at;
   for (const Node* up = at->parent; up != nullptr; below = up, up = up->parent) {
     Work::Step();
-    switch (up->kind) {
-      case K::k_block:
-      case K::k_constructor_body:
-      case K::k_switch_block_statement_group:
-      case K::k_switch_block:
-      case K::k_program: {
-        std::optional<Type> found;
-        for (const Node& statement : up->kids()) {
-          if (statement.start > below->start ||
-              (&statement == below && !statement.is(K::k_local_variable_declaration)))
-            break;
-          if (auto type = DeclaredBy(statement, name)) found = std::move(type);
-          // Groups of a switch see what earlier groups declare.
-          if (up->is(K::k_switch_block)) {
-            for (const Node& inner : statement.kids()) {
-              if (auto type = DeclaredBy(inner, name)) found = std::move(type);
-            }
-          }
-          if (&statement == below) break;
-        }
-        if (found) return found;
-        break;
-      }
-      case K::k_for_statement:
-        for (const Node& kid : up->kids()) {
-          if (auto type = DeclaredBy(kid, name)) return type;
-        }
-        break;
-      case K::k_enhanced_for_statement: {
-        const Node* id = up->at(F::k_name);
-        if (id == nullptr || id->text() != name || below->field == F::k_value) break;
-        const Node* type = up->at(F::k_type);
-        if (type != nullptr && type->text() == "var") return ElementOf(TypeOf(up->at(F::k_value)));
-        return World::WithDimensions(world_.TypeFromNode(type, world_.program()),
-                                     up->at(F::k_dimensions));
-      }
-      case K::k_try_with_resources_statement:
-      case K::k_resource_specification: {
-        const Node* list =
-            up->is(K::k_resource_specification) ? up : up->first(K::k_resource_specification);
-        if (list == nullptr) break;
-        for (const Node& resource : list->kids()) {
-          const Node* id = resource.is(K::k_resource) ? resource.at(F::k_name) : nullptr;
-          if (id == nullptr || id->text() != name || resource.start > at->start) continue;
-          if (resource.at(F::k_type) == nullptr) continue;
-          return DeclaratorType(resource, resource);
-        }
-        break;
-      }
-      case K::k_catch_clause:
-        for (const Node& kid : up->kids()) {
-          const Node* id = kid.is(K::k_catch_formal_parameter) ? kid.at(F::k_name) : nullptr;
-          if (id == nullptr || id->text() != name) continue;
-          // The common super type of the alternatives is not computed.
-          const Node* types = kid.first(K::k_catch_type);
-          const Node* only = nullptr;
-          int count = 0;
-          if (types != nullptr) {
-            for (const Node& type : types->kids()) {
-              if (type.named && !type.is(K::k_comment)) {
-                only = &type;
-                ++count;
-              }
-            }
-          }
-          return count == 1 ? world_.TypeFromNode(only, world_.program())
-                            : ClassType("java.lang.Throwable", {});
-        }
-        break;
-      case K::k_lambda_expression: {
-        const Node* parameters = up->at(F::k_parameters);
-        if (parameters == nullptr) break;
-        if (parameters->is(K::k_identifier)) {
-          if (parameters->text() == name) return LambdaParameter(up, 0).value_or(Type{});
-        } else if (parameters->is(K::k_inferred_parameters)) {
-          size_t which = 0;
-          for (const Node& kid : parameters->kids()) {
-            if (!kid.is(K::k_identifier)) continue;
-            if (kid.text() == name) return LambdaParameter(up, which).value_or(Type{});
-            ++which;
-          }
-        } else if (auto type = Parameter(parameters, name)) {
-          // (var a, var b) -> ...
-          return type;
-        }
-        break;
-      }
-      case K::k_method_declaration:
-      case K::k_constructor_declaration:
-        if (const Node* list = up->at(F::k_parameters)) {
-          if (auto type = Parameter(list, name)) return type;
-        }
-        break;
-      case K::k_compact_constructor_declaration: {
-        const Node* record = up->Enclosing(K::k_record_declaration);
-        const Node* list = record == nullptr ? nullptr : record->at(F::k_parameters);
-        if (list != nullptr) {
-          if (auto type = Parameter(list, name)) return type;
-        }
-        break;
-      }
-      default:
-        break;
-    }
+    if (auto type = LocalOf(up, name, below, at)) return type;
     // What is around a class is seen from a local one; fields of the class come first.
     if (ClassAround(up) != nullptr) return std::nullopt;
   }

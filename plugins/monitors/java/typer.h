@@ -49,6 +49,12 @@ class Typer {
   // --- names
   Value Identifier(std::string_view name, const Node* at);
   std::optional<Type> Local(std::string_view name, const Node* at);
+  std::optional<Type> LocalOf(const Node* up, std::string_view name, const Node* below,
+                              const Node* at);
+  std::optional<Type> LocalOfBlock(const Node* block, std::string_view name, const Node* below);
+  std::optional<Type> LocalOfResources(const Node* list, std::string_view name, const Node* at);
+  std::optional<Type> LocalOfCatch(const Node* clause, std::string_view name);
+  std::optional<Type> LocalOfLambda(const Node* lambda, std::string_view name);
   std::optional<Type> DeclaredBy(const Node& statement, std::string_view name);
   std::optional<Type> Parameter(const Node* list, std::string_view name);
   std::vector<Type> Patterns(std::string_view name, const Node* at);

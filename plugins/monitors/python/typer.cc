@@ -118,21 +118,72 @@ Type Typer::Elements(const Type& type) {
   return args.size() == 1 ? args[0] : Type{};
 }
 
+Type Typer::TypeOfString(const Node* node) {
+  const Node* first = node->is(K::k_string) ? node : node->first_named();
+  if (first == nullptr) return {};
+  for (const char c : first->text()) {
+    if (c == '"' || c == '\'') break;
+    if (c == 'b' || c == 'B') return world_.InstanceOf("bytes");
+    if (c == 't' || c == 'T') return {};
+  }
+  return world_.InstanceOf("str");
+}
+
+Type Typer::TypeOfBinary(const Node* node) {
+  const Type left = TypeOf(node->at(F::k_left));
+  const Node* op = node->at(F::k_operator);
+  const Type text = world_.InstanceOf("str");
+  if (op == nullptr || !left.is(TK::kInstance)) return {};
+  if (left == text && (op->text() == "%" || op->text() == "*")) return text;
+  const Type right = TypeOf(node->at(F::k_right));
+  if (left == text && right == text && op->text() == "+") return text;
+  const Type number = world_.InstanceOf("int");
+  static constexpr std::array<std::string_view, 8> kWhole = {"+", "-", "*", "//",
+                                                             "%", "&", "|", "^"};
+  if (left == number && right == number &&
+      std::find(kWhole.begin(), kWhole.end(), op->text()) != kWhole.end()) {
+    return number;
+  }
+  return {};
+}
+
+Type Typer::TypeOfSubscript(const Node* node) {
+  const Type of = TypeOf(node->at(F::k_value));
+  const Node* index = node->at(F::k_subscript);
+  if (!of.is(TK::kInstance) || index == nullptr) return {};
+  if (!of.cls->module->stub || of.cls->module->name != "builtins") return {};
+  const std::string& name = of.cls->name;
+  if (name == "str") return of;
+  if (index->is(K::k_slice)) return name == "list" || name == "bytes" ? of : Type{};
+  if (name == "list" && of.args.size() == 1) return of.args[0];
+  if (name == "dict" && of.args.size() == 2) return of.args[1];
+  return {};
+}
+
+Type Typer::TypeOfCall(const Node* node) {
+  const Node* list = node->at(F::k_arguments);
+  const Node* function = node->at(F::k_function);
+  const Type callee = TypeOf(function);
+  if (!callee.known() || list == nullptr) return {};
+  int count = list->is(K::k_argument_list) ? 0 : -1;
+  for (const Node& kid : list->kids()) {
+    if (!kid.named || kid.is(K::k_comment)) continue;
+    if (kid.is(K::k_list_splat) || kid.is(K::k_dictionary_splat)) {
+      count = -1;
+      break;
+    }
+    ++count;
+  }
+  return world_.Call(callee, count);
+}
+
 Type Typer::Compute(const Node* node) {
   switch (node->kind) {
     case K::k_identifier:
       return TypeOfName(node);
     case K::k_string:
-    case K::k_concatenated_string: {
-      const Node* first = node->is(K::k_string) ? node : node->first_named();
-      if (first == nullptr) return {};
-      for (const char c : first->text()) {
-        if (c == '"' || c == '\'') break;
-        if (c == 'b' || c == 'B') return world_.InstanceOf("bytes");
-        if (c == 't' || c == 'T') return {};
-      }
-      return world_.InstanceOf("str");
-    }
+    case K::k_concatenated_string:
+      return TypeOfString(node);
     case K::k_integer:
       return node->text().find_first_of("jJ") == std::string_view::npos ? world_.InstanceOf("int")
                                                                         : Type{};
@@ -147,13 +198,15 @@ Type Typer::Compute(const Node* node) {
       return {.kind = TK::kNone};
     case K::k_list:
     case K::k_set: {
-      std::vector<Type> elements;
+      // The types of elements are only looked at: a list may get others later.
+      size_t elements = 0;
       for (const Node& kid : node->kids()) {
-        if (kid.named && !kid.is(K::k_comment)) elements.push_back(TypeOf(&kid));
-        if (elements.size() > 8) break;
+        if (kid.named && !kid.is(K::k_comment)) {
+          (void)TypeOf(&kid);
+          ++elements;
+        }
+        if (elements > 8) break;
       }
-      // A list may get other elements later.
-      (void)elements;
       return world_.InstanceOf(node->is(K::k_list) ? "list" : "set", {Type{}});
     }
     case K::k_list_comprehension:
@@ -182,23 +235,8 @@ Type Typer::Compute(const Node* node) {
     }
     case K::k_boolean_operator:
       return Either({TypeOf(node->at(F::k_left)), TypeOf(node->at(F::k_right))});
-    case K::k_binary_operator: {
-      const Type left = TypeOf(node->at(F::k_left));
-      const Node* op = node->at(F::k_operator);
-      const Type text = world_.InstanceOf("str");
-      if (op == nullptr || !left.is(TK::kInstance)) return {};
-      if (left == text && (op->text() == "%" || op->text() == "*")) return text;
-      const Type right = TypeOf(node->at(F::k_right));
-      if (left == text && right == text && op->text() == "+") return text;
-      const Type number = world_.InstanceOf("int");
-      static constexpr std::array<std::string_view, 8> kWhole = {"+", "-", "*", "//",
-                                                                 "%", "&", "|", "^"};
-      if (left == number && right == number &&
-          std::find(kWhole.begin(), kWhole.end(), op->text()) != kWhole.end()) {
-        return number;
-      }
-      return {};
-    }
+    case K::k_binary_operator:
+      return TypeOfBinary(node);
     case K::k_attribute: {
       const Node* object = node->at(F::k_object);
       const Node* name = node->at(F::k_attribute);
@@ -207,34 +245,10 @@ Type Typer::Compute(const Node* node) {
       if (!of.known() || Guarded(node, of)) return {};
       return world_.Attribute(of, name->text());
     }
-    case K::k_subscript: {
-      const Type of = TypeOf(node->at(F::k_value));
-      const Node* index = node->at(F::k_subscript);
-      if (!of.is(TK::kInstance) || index == nullptr) return {};
-      if (!of.cls->module->stub || of.cls->module->name != "builtins") return {};
-      const std::string& name = of.cls->name;
-      if (name == "str") return of;
-      if (index->is(K::k_slice)) return name == "list" || name == "bytes" ? of : Type{};
-      if (name == "list" && of.args.size() == 1) return of.args[0];
-      if (name == "dict" && of.args.size() == 2) return of.args[1];
-      return {};
-    }
-    case K::k_call: {
-      const Node* list = node->at(F::k_arguments);
-      const Node* function = node->at(F::k_function);
-      const Type callee = TypeOf(function);
-      if (!callee.known() || list == nullptr) return {};
-      int count = list->is(K::k_argument_list) ? 0 : -1;
-      for (const Node& kid : list->kids()) {
-        if (!kid.named || kid.is(K::k_comment)) continue;
-        if (kid.is(K::k_list_splat) || kid.is(K::k_dictionary_splat)) {
-          count = -1;
-          break;
-        }
-        ++count;
-      }
-      return world_.Call(callee, count);
-    }
+    case K::k_subscript:
+      return TypeOfSubscript(node);
+    case K::k_call:
+      return TypeOfCall(node);
     default:
       return {};
   }

@@ -29,6 +29,10 @@ class Typer {
 
  private:
   Type Compute(const Node* node);
+  Type TypeOfString(const Node* node);
+  Type TypeOfBinary(const Node* node);
+  Type TypeOfSubscript(const Node* node);
+  Type TypeOfCall(const Node* node);
   Type TypeOfName(const Node* name);
   Type Flow(const std::vector<Binding>& bindings, const Node* use, const Node* container);
   Type BindingType(const Binding& binding);

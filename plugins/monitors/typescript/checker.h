@@ -117,7 +117,9 @@ class Checker {
   TypeRef ThisType(const Node* node);
 
  private:
-  friend class Inference;
+  friend class Narrowing;
+  friend class Candidates;
+  friend class CallAttempt;
   struct Scope {
     Table names;
     bool host = false;
@@ -138,7 +140,16 @@ class Checker {
 
   void ReadBases(Symbol* symbol);
   void CheckBases(Symbol* symbol);
+  std::optional<Property> MemberOfUnion(TypeRef type, std::string_view name);
+  std::optional<Property> MemberOfStatic(Symbol* symbol, std::string_view name);
+  std::optional<Property> MemberOfTuple(TypeRef type, std::string_view name);
+  std::optional<Property> MemberOfRef(TypeRef type, std::string_view name);
+  std::optional<Property> MemberOfShape(TypeRef type, std::string_view name);
+  std::optional<Property> MemberOfGlobal(std::string_view interface, std::string_view name);
   TypeRef ComputeTypeOf(const Node* node);
+  TypeRef TypeOfNumber(std::string_view text);
+  TypeRef TypeOfCall(const Node* node);
+  TypeRef TypeOfAugmented(const Node* node);
   TypeRef TypeOfIdentifier(const Node* node);
   TypeRef TypeOfMember(const Node* node);
   TypeRef TypeOfSubscript(const Node* node);
@@ -149,36 +160,46 @@ class Checker {
   TypeRef TypeOfNew(const Node* node);
   TypeRef TypeOfFunction(const Node* node);
   TypeRef TypeOfVariable(Symbol* symbol);
+  TypeRef TypeOfDeclared(const Node* name);
+  TypeRef TypeOfRest(const Node* rest);
+  TypeRef TypeOfPatternElement(const Node* name);
+  TypeRef TypeOfDefaulted(const Node* name);
   TypeRef InitializerType(const Node* value, bool constant);
-  TypeRef EvolvingArray(Symbol* symbol, const Node* use);
   TypeRef TypeOfReferenceNode(const Node* node);
   TypeRef Utility(Symbol* symbol, const std::vector<TypeRef>& args, bool* known);
   TypeRef KeyOf(TypeRef type);
+  TypeRef ReadTypeNode(const Node* node);
+  TypeRef TypeOfWord(std::string_view word);
+  TypeRef Readonly(TypeRef type);
+  TypeRef ReadonlyFromNode(const Node* inner);
   TypeRef TypeOfLiteralNode(const Node* node);
   TypeRef TupleFromNode(const Node* node);
   const Shape* ShapeFromNode(const Node* node, const Mapper& mapper);
   void AddSignatureMembers(const Node* body, const Mapper& mapper, Shape& shape);
   void EachReturn(const Node* body, const std::function<void(const Node*)>& visit);
   const Signature* ContextualSignature(const Node* function);
+  TypeRef ContextOfProperty(const Node* node);
+  TypeRef ContextOfElement(const Node* node);
+  TypeRef ContextOfResult(const Node* function);
+  TypeRef ContextOfArgument(const Node* node);
+  TypeRef AgreedFunction(const Signature* a, const Signature* b);
+  std::optional<Fits> AssignableToWord(TypeRef from, TypeRef to);
+  std::optional<Fits> AssignableEnum(TypeRef from, TypeRef to);
+  Fits AssignableTuple(TypeRef from, TypeRef to);
+  std::optional<Fits> AssignableRef(TypeRef from, TypeRef to);
+  std::optional<Fits> AssignableToLibrary(TypeRef from, TypeRef to);
+  Fits AssignableToSignature(const std::vector<const Signature*>& offered, const Signature* wanted);
+  Fits AssignableToStringIndex(const Shape& from, TypeRef wanted);
+  Fits AssignableToNumberIndex(TypeRef from, const Shape* shape, TypeRef wanted);
   Fits AssignableShape(TypeRef from, TypeRef to);
   Fits AssignableSignature(const Signature* from, const Signature* to);
-  void Infer(TypeRef from, TypeRef to, std::unordered_map<TypeRef, std::vector<TypeRef>>& found,
-             int depth);
-  bool TryCall(const Node* call, const Signature* candidate, const std::vector<const Node*>& args,
-               bool spread, Call& result);
+  std::optional<std::vector<const Signature*>> ConstructorsOf(Symbol* symbol);
+  void ChooseOverload(const Node* call, const std::vector<const Signature*>& overloads,
+                      const std::vector<const Node*>& args, bool spread, Call& result);
   void Forget(const Node* inside);
   bool ContextSensitive(const Node* argument);
   bool HasParams(TypeRef type, int depth = 0);
-  TypeRef NarrowBy(const Node* condition, bool truth, const std::string& key, TypeRef type,
-                   const Node* reference);
   TypeRef FilterTruthy(TypeRef type, bool truthy);
-  TypeRef AssignedIn(const Node* statement, const std::string& key, const Node* before,
-                     TypeRef declared);
-  TypeRef AssignNarrow(TypeRef declared, TypeRef assigned);
-  TypeRef FlowBefore(const Node* node, const std::string& key, const Node* stop, Symbol* root,
-                     const Node* reference);
-  TypeRef assumed_declared_ = nullptr;
-  bool MentionsAssignment(const Node* node, const std::string& key);
 
   TypePool pool_;
   std::deque<Symbol> lib_symbols_;

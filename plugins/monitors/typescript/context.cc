@@ -8,15 +8,117 @@
 
 namespace pawl::monitors::ts {
 
+// The member that a property of an object literal is for.
+TypeRef Checker::ContextOfProperty(const Node* node) {
+  const Node* parent = node->parent;
+  if (node->field != F::k_value || parent->parent == nullptr) return nullptr;
+  const TypeRef object = ContextualType(parent->parent);
+  const Node* key = parent->at(F::k_key);
+  if (object == nullptr || key == nullptr) return nullptr;
+  if (object->open()) return pool_.open;
+  std::string name(key->text());
+  if (key->is(K::k_string) && name.size() >= 2) name = name.substr(1, name.size() - 2);
+  if (key->is(K::k_computed_property_name)) {
+    const Shape* shape = ShapeOf(object);
+    return shape == nullptr                 ? nullptr
+           : shape->string_index != nullptr ? shape->string_index
+                                            : shape->number_index;
+  }
+  const auto member = Member(pool_.NonNull(object), name);
+  if (!member) {
+    const Shape* shape = ShapeOf(object);
+    return shape == nullptr ? nullptr : shape->number_index;
+  }
+  return TypeOfProperty(*member);
+}
+
+TypeRef Checker::ContextOfElement(const Node* node) {
+  const Node* parent = node->parent;
+  const TypeRef array = ContextualType(parent);
+  if (array == nullptr) return nullptr;
+  size_t index = 0;
+  for (const Node& kid : parent->kids()) {
+    if (&kid == node) break;
+    if (kid.named && !kid.is(K::k_comment)) ++index;
+  }
+  std::vector<TypeRef> parts;
+  TypePool::Each(pool_.NonNull(array), [&](TypeRef part) {
+    if (part->is(T::kTuple)) {
+      if (index < part->parts.size()) parts.push_back(part->parts[index]);
+    } else if (part->is(T::kRef) && !part->parts.empty()) {
+      parts.push_back(IterationType(part));
+    } else if (part->open()) {
+      parts.push_back(part);
+    }
+  });
+  return parts.empty() ? nullptr : pool_.Union(std::move(parts));
+}
+
+// What the function should return.
+TypeRef Checker::ContextOfResult(const Node* function) {
+  TypeRef result = nullptr;
+  if (const Node* annotation = function->at(F::k_return_type)) {
+    result = TypeFromNode(annotation);
+  } else if (const Signature* context = ContextualSignature(function)) {
+    result = context->result;
+  }
+  return result != nullptr && Async(function) ? Awaited(result) : result;
+}
+
+// A function with what the two agree in; the rest is open. Their parameters matter most.
+TypeRef Checker::AgreedFunction(const Signature* a, const Signature* b) {
+  Signature* both = pool_.NewSignature();
+  *both = a->params.size() >= b->params.size() ? *a : *b;
+  for (size_t i = 0; i < std::min(a->params.size(), b->params.size()); ++i) {
+    if (a->params[i].type != b->params[i].type) both->params[i].type = pool_.open;
+  }
+  both->result = a->result == b->result ? a->result : pool_.open;
+  return pool_.Function({both});
+}
+
+// The callee's parameter, where all overloads that take so many arguments agree.
+TypeRef Checker::ContextOfArgument(const Node* node) {
+  const Node* parent = node->parent;
+  const Node* call = parent->parent;
+  if (call == nullptr) return nullptr;
+  size_t index = 0;
+  for (const Node& kid : parent->kids()) {
+    if (&kid == node) break;
+    if (kid.is(K::k_spread_element)) return pool_.open;
+    if (kid.named && !kid.is(K::k_comment)) ++index;
+  }
+  const bool construct = call->is(K::k_new_expression);
+  const Node* callee = call->at(construct ? F::k_constructor : F::k_function);
+  if (callee == nullptr) return nullptr;
+  const TypeRef of = pool_.NonNull(TypeOf(callee));
+  if (of->loose()) return pool_.open;
+  TypeRef agreed = nullptr;
+  for (const Signature* s : CallSignatures(of, construct)) {
+    TypeRef wanted = nullptr;
+    if (index < s->params.size() && !s->params[index].rest) {
+      wanted = s->params[index].type;
+    } else if (s->has_rest()) {
+      wanted = IterationType(s->params.back().type);
+    } else {
+      continue;
+    }
+    Mapper free;
+    for (TypeRef p : s->type_params) free.emplace_back(p, pool_.open);
+    wanted = Instantiate(wanted, free);
+    if (agreed != nullptr && agreed != wanted) {
+      if (!agreed->is(T::kFunction) || !wanted->is(T::kFunction)) return pool_.open;
+      wanted = AgreedFunction(agreed->signatures.front(), wanted->signatures.front());
+    }
+    agreed = wanted;
+  }
+  return agreed == nullptr ? pool_.open : agreed;
+}
+
 TypeRef Checker::ContextualType(const Node* node) {
   if (const auto given = contextual_.find(node); given != contextual_.end()) return given->second;
   const Node* parent = node->parent;
   if (parent == nullptr || depth_ > 60) return nullptr;
-  struct Deeper {
-    int& depth;
-    explicit Deeper(int& d) : depth(d) { ++depth; }
-    ~Deeper() { --depth; }
-  } deeper(depth_);
+  const Nested nested(depth_);
   switch (parent->kind) {
     case K::k_variable_declarator:
     case K::k_public_field_definition:
@@ -57,118 +159,19 @@ TypeRef Checker::ContextualType(const Node* node) {
       const Node* type = &parent->kids().back();
       return node != type && type->text() != "const" ? TypeFromNode(type) : nullptr;
     }
-    case K::k_pair: {
-      if (node->field != F::k_value || parent->parent == nullptr) return nullptr;
-      const TypeRef object = ContextualType(parent->parent);
-      const Node* key = parent->at(F::k_key);
-      if (object == nullptr || key == nullptr) return nullptr;
-      if (object->open()) return pool_.open;
-      std::string name(key->text());
-      if (key->is(K::k_string) && name.size() >= 2) name = name.substr(1, name.size() - 2);
-      if (key->is(K::k_computed_property_name)) {
-        const Shape* shape = ShapeOf(object);
-        return shape == nullptr                 ? nullptr
-               : shape->string_index != nullptr ? shape->string_index
-                                                : shape->number_index;
-      }
-      const auto member = Member(pool_.NonNull(object), name);
-      if (!member) {
-        const Shape* shape = ShapeOf(object);
-        return shape == nullptr ? nullptr : shape->number_index;
-      }
-      return TypeOfProperty(*member);
-    }
-    case K::k_array: {
-      const TypeRef array = ContextualType(parent);
-      if (array == nullptr) return nullptr;
-      size_t index = 0;
-      for (const Node& kid : parent->kids()) {
-        if (&kid == node) break;
-        if (kid.named && !kid.is(K::k_comment)) ++index;
-      }
-      std::vector<TypeRef> parts;
-      TypePool::Each(pool_.NonNull(array), [&](TypeRef part) {
-        if (part->is(T::kTuple)) {
-          if (index < part->parts.size()) parts.push_back(part->parts[index]);
-        } else if (part->is(T::kRef) && !part->parts.empty()) {
-          parts.push_back(IterationType(part));
-        } else if (part->open()) {
-          parts.push_back(part);
-        }
-      });
-      return parts.empty() ? nullptr : pool_.Union(std::move(parts));
-    }
-    case K::k_spread_element:
-      return nullptr;
+    case K::k_pair:
+      return ContextOfProperty(node);
+    case K::k_array:
+      return ContextOfElement(node);
     case K::k_return_statement: {
       const Node* function = parent;
       while (function != nullptr && !IsFunction(function)) function = function->parent;
-      if (function == nullptr) return nullptr;
-      TypeRef result = nullptr;
-      if (const Node* annotation = function->at(F::k_return_type)) {
-        result = TypeFromNode(annotation);
-      } else if (const Signature* context = ContextualSignature(function)) {
-        result = context->result;
-      }
-      if (result != nullptr && Async(function)) result = Awaited(result);
-      return result;
+      return function == nullptr ? nullptr : ContextOfResult(function);
     }
-    case K::k_arrow_function: {
-      if (node->field != F::k_body) return nullptr;
-      TypeRef result = nullptr;
-      if (const Node* annotation = parent->at(F::k_return_type)) {
-        result = TypeFromNode(annotation);
-      } else if (const Signature* context = ContextualSignature(parent)) {
-        result = context->result;
-      }
-      if (result != nullptr && Async(parent)) result = Awaited(result);
-      return result;
-    }
-    case K::k_arguments: {
-      // The callee's parameter, where all overloads that take so many arguments agree.
-      const Node* call = parent->parent;
-      if (call == nullptr) return nullptr;
-      size_t index = 0;
-      for (const Node& kid : parent->kids()) {
-        if (&kid == node) break;
-        if (kid.is(K::k_spread_element)) return pool_.open;
-        if (kid.named && !kid.is(K::k_comment)) ++index;
-      }
-      const bool construct = call->is(K::k_new_expression);
-      const Node* callee = call->at(construct ? F::k_constructor : F::k_function);
-      if (callee == nullptr) return nullptr;
-      const TypeRef of = pool_.NonNull(TypeOf(callee));
-      if (of->loose()) return pool_.open;
-      TypeRef agreed = nullptr;
-      for (const Signature* s : CallSignatures(of, construct)) {
-        TypeRef wanted = nullptr;
-        if (index < s->params.size() && !s->params[index].rest) {
-          wanted = s->params[index].type;
-        } else if (s->has_rest()) {
-          wanted = IterationType(s->params.back().type);
-        } else {
-          continue;
-        }
-        Mapper free;
-        for (TypeRef p : s->type_params) free.emplace_back(p, pool_.open);
-        wanted = Instantiate(wanted, free);
-        if (agreed != nullptr && agreed != wanted) {
-          // Functions that agree in their parameters are what matters most.
-          if (!agreed->is(T::kFunction) || !wanted->is(T::kFunction)) return pool_.open;
-          const Signature* a = agreed->signatures.front();
-          const Signature* b = wanted->signatures.front();
-          Signature* both = pool_.NewSignature();
-          *both = a->params.size() >= b->params.size() ? *a : *b;
-          for (size_t i = 0; i < std::min(a->params.size(), b->params.size()); ++i) {
-            if (a->params[i].type != b->params[i].type) both->params[i].type = pool_.open;
-          }
-          both->result = a->result == b->result ? a->result : pool_.open;
-          wanted = pool_.Function({both});
-        }
-        agreed = wanted;
-      }
-      return agreed == nullptr ? pool_.open : agreed;
-    }
+    case K::k_arrow_function:
+      return node->field == F::k_body ? ContextOfResult(parent) : nullptr;
+    case K::k_arguments:
+      return ContextOfArgument(node);
     default:
       return nullptr;
   }

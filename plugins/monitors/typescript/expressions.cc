@@ -29,25 +29,66 @@ TypeRef Checker::TypeOf(const Node* node) {
   return type;
 }
 
+TypeRef Checker::TypeOfNumber(std::string_view text) {
+  if (text.ends_with('n')) return pool_.BigIntLiteral(std::string(text), true);
+  std::string clean;
+  for (const char c : text) {
+    if (c != '_') clean += c;
+  }
+  double value = 0;
+  if (clean.size() > 2 && clean[0] == '0' && (clean[1] == 'x' || clean[1] == 'X')) {
+    value = static_cast<double>(std::strtoull(clean.c_str() + 2, nullptr, 16));
+  } else if (clean.size() > 2 && clean[0] == '0' && (clean[1] == 'b' || clean[1] == 'B')) {
+    value = static_cast<double>(std::strtoull(clean.c_str() + 2, nullptr, 2));
+  } else {
+    std::from_chars(clean.data(), clean.data() + clean.size(), value);
+  }
+  return pool_.NumberLiteral(value, std::string(text), true);
+}
+
+TypeRef Checker::TypeOfCall(const Node* node) {
+  const Call& call = ResolveCall(node);
+  TypeRef type = call.signature == nullptr ? pool_.open : ResultOf(call.signature);
+  // f?.() and a?.b()
+  const Node* function = node->at(F::k_function);
+  const bool chained = node->at(F::k_optional_chain) != nullptr ||
+                       node->first(K::k_optional_chain) != nullptr ||
+                       (function != nullptr && function->is(K::k_member_expression) &&
+                        function->first(K::k_optional_chain) != nullptr);
+  if (chained) type = pool_.Union(type, pool_.undefined);
+  return type;
+}
+
+// a += b
+TypeRef Checker::TypeOfAugmented(const Node* node) {
+  const Node* op = node->at(F::k_operator);
+  const std::string_view text = op == nullptr ? "" : op->text();
+  const TypeRef left = TypeOf(node->at(F::k_left));
+  const TypeRef right = TypeOf(node->at(F::k_right));
+  if (text == "+=") {
+    if (left->loose() || right->loose()) return pool_.open;
+    return Assignable(left, pool_.number) == Fits::kYes &&
+                   Assignable(right, pool_.number) == Fits::kYes
+               ? pool_.number
+               : pool_.string;
+  }
+  if (text == "&&=" || text == "||=" ||
+      text ==
+          "?"
+          "?=") {
+    return pool_.Union(text == "?"
+                               "?="
+                           ? pool_.NonNull(left)
+                           : left,
+                       right);
+  }
+  return Assignable(left, pool_.bigint) == Fits::kYes ? pool_.bigint : pool_.number;
+}
+
 TypeRef Checker::ComputeTypeOf(const Node* node) {
   switch (node->kind) {
-    case K::k_number: {
-      const std::string_view text = node->text();
-      if (text.ends_with('n')) return pool_.BigIntLiteral(std::string(text), true);
-      std::string clean;
-      for (const char c : text) {
-        if (c != '_') clean += c;
-      }
-      double value = 0;
-      if (clean.size() > 2 && clean[0] == '0' && (clean[1] == 'x' || clean[1] == 'X')) {
-        value = static_cast<double>(std::strtoull(clean.c_str() + 2, nullptr, 16));
-      } else if (clean.size() > 2 && clean[0] == '0' && (clean[1] == 'b' || clean[1] == 'B')) {
-        value = static_cast<double>(std::strtoull(clean.c_str() + 2, nullptr, 2));
-      } else {
-        std::from_chars(clean.data(), clean.data() + clean.size(), value);
-      }
-      return pool_.NumberLiteral(value, std::string(text), true);
-    }
+    case K::k_number:
+      return TypeOfNumber(node->text());
     case K::k_string: {
       const std::string_view text = node->text();
       return pool_.StringLiteral(
@@ -94,18 +135,8 @@ TypeRef Checker::ComputeTypeOf(const Node* node) {
       return TypeOfMember(node);
     case K::k_subscript_expression:
       return TypeOfSubscript(node);
-    case K::k_call_expression: {
-      const Call& call = ResolveCall(node);
-      TypeRef type = call.signature == nullptr ? pool_.open : ResultOf(call.signature);
-      // f?.() and a?.b()
-      const Node* function = node->at(F::k_function);
-      const bool chained = node->at(F::k_optional_chain) != nullptr ||
-                           node->first(K::k_optional_chain) != nullptr ||
-                           (function != nullptr && function->is(K::k_member_expression) &&
-                            function->first(K::k_optional_chain) != nullptr);
-      if (chained) type = pool_.Union(type, pool_.undefined);
-      return type;
-    }
+    case K::k_call_expression:
+      return TypeOfCall(node);
     case K::k_new_expression:
       return TypeOfNew(node);
     case K::k_binary_expression:
@@ -115,30 +146,8 @@ TypeRef Checker::ComputeTypeOf(const Node* node) {
       return TypeOfUnary(node);
     case K::k_assignment_expression:
       return TypeOf(node->at(F::k_right));
-    case K::k_augmented_assignment_expression: {
-      const Node* op = node->at(F::k_operator);
-      const std::string_view text = op == nullptr ? "" : op->text();
-      const TypeRef left = TypeOf(node->at(F::k_left));
-      const TypeRef right = TypeOf(node->at(F::k_right));
-      if (text == "+=") {
-        if (left->loose() || right->loose()) return pool_.open;
-        return Assignable(left, pool_.number) == Fits::kYes &&
-                       Assignable(right, pool_.number) == Fits::kYes
-                   ? pool_.number
-                   : pool_.string;
-      }
-      if (text == "&&=" || text == "||=" ||
-          text ==
-              "?"
-              "?=") {
-        return pool_.Union(text == "?"
-                                   "?="
-                               ? pool_.NonNull(left)
-                               : left,
-                           right);
-      }
-      return Assignable(left, pool_.bigint) == Fits::kYes ? pool_.bigint : pool_.number;
-    }
+    case K::k_augmented_assignment_expression:
+      return TypeOfAugmented(node);
     case K::k_ternary_expression:
       return pool_.Union(TypeOf(node->at(F::k_consequence)), TypeOf(node->at(F::k_alternative)));
     case K::k_object:
@@ -212,6 +221,45 @@ TypeRef Checker::TypeOfSubscript(const Node* node) {
   TypeRef type = ElementType(on, pool_.Regular(TypeOf(index)));
   if (IsReference(node)) type = Narrowed(node, type);
   return chain && whole != on ? pool_.Union(type, pool_.undefined) : type;
+}
+
+TypeRef Checker::FilterTruthy(TypeRef type, bool truthy) {
+  std::vector<TypeRef> parts;
+  TypePool::Each(type, [&](TypeRef part) {
+    switch (part->kind) {
+      case T::kNull:
+      case T::kUndefined:
+      case T::kVoid:
+        if (!truthy) parts.push_back(part);
+        return;
+      case T::kBooleanLiteral:
+        if ((part->text == "true") == truthy) parts.push_back(part);
+        return;
+      case T::kBoolean:
+        parts.push_back(truthy ? pool_.true_ : pool_.false_);
+        return;
+      case T::kNumberLiteral:
+        if ((part->number != 0) == truthy) parts.push_back(part);
+        return;
+      case T::kStringLiteral:
+        if (part->text.empty() != truthy) parts.push_back(part);
+        return;
+      case T::kRef:
+        if (part->symbol->is(kEnum) || truthy) parts.push_back(part);
+        return;
+      case T::kShape:
+      case T::kFunction:
+      case T::kTuple:
+      case T::kStatic:
+      case T::kObject:
+      case T::kSymbol:
+        if (truthy) parts.push_back(part);
+        return;
+      default:
+        parts.push_back(part);
+    }
+  });
+  return pool_.Union(std::move(parts));
 }
 
 TypeRef Checker::TypeOfBinary(const Node* node) {

@@ -17,16 +17,181 @@ TypeRef Checker::TypeOfProperty(const Property& property) {
   return type;
 }
 
+namespace {
+
+Property Typed(std::string_view name, TypeRef type) {
+  return Property{.name = std::string(name), .type = type};
+}
+
+// The names of members of a type and of all above it, each type once.
+class MemberNames {
+ public:
+  MemberNames(Checker& checker, std::vector<std::string>& names)
+      : checker_(checker), names_(names) {}
+
+  // False: there may be more members.
+  bool Add(TypeRef ref) {
+    above_.assign(1, ref);
+    while (!above_.empty()) {
+      const TypeRef one = above_.back();
+      above_.pop_back();
+      if (met_.insert(one).second && !AddOne(one)) return false;
+    }
+    return true;
+  }
+
+ private:
+  bool AddOne(TypeRef ref) {
+    Work::Step();
+    if (ref->is(T::kShape)) {
+      const Shape* shape = checker_.ShapeOf(ref);
+      if (shape == nullptr || shape->open || shape->string_index != nullptr) return false;
+      for (const Property& p : shape->properties) names_.push_back(p.name);
+      return shape->calls.empty() && shape->constructs.empty();
+    }
+    if (!ref->is(T::kRef)) return false;
+    Symbol* symbol = ref->symbol;
+    checker_.FillMembers(symbol);
+    if (symbol->is(kEnum) || checker_.OpenSymbol(symbol)) return false;
+    Work::Step(symbol->members.size());
+    for (const auto& [name, member] : symbol->members) {
+      if (!name.starts_with("@@")) names_.push_back(name);
+    }
+    for (TypeRef base : checker_.BasesOf(ref)) above_.push_back(base);
+    if (symbol->bases_open) return false;
+    if (!symbol->indexes.empty() && checker_.ShapeOf(ref)->string_index != nullptr) return false;
+    if (!symbol->calls.empty() || !symbol->constructs.empty()) {
+      if (symbol->is(kClass)) return true;
+      Symbol* function = checker_.Global("Function");
+      if (function == nullptr) return false;
+      if (symbol != function) above_.push_back(checker_.pool().Ref(function, {}));
+    }
+    return true;
+  }
+
+  Checker& checker_;
+  std::vector<std::string>& names_;
+  std::unordered_set<TypeRef> met_;
+  std::vector<TypeRef> above_;
+};
+
+}  // namespace
+
+// In every part; a part that lacks it may have been excluded by a condition that is not followed.
+std::optional<Property> Checker::MemberOfUnion(TypeRef type, std::string_view name) {
+  std::vector<TypeRef> types;
+  bool all = true;
+  bool some = false;
+  Property result{.name = std::string(name)};
+  for (TypeRef part : type->parts) {
+    if (part->is(T::kNull) || part->is(T::kUndefined)) continue;
+    const auto member = Member(part, name);
+    if (!member) {
+      // Object literals that stand side by side have each other's properties as optional ones.
+      if (part->literal_object) {
+        types.push_back(pool_.undefined);
+        continue;
+      }
+      all = false;
+      continue;
+    }
+    some = true;
+    types.push_back(TypeOfProperty(*member));
+    result.optional = result.optional || member->optional;
+    result.readonly = result.readonly || member->readonly;
+    result.method = result.method || member->method;
+  }
+  if (!some) return std::nullopt;
+  result.type = all ? pool_.Union(std::move(types)) : pool_.open;
+  return result;
+}
+
+std::optional<Property> Checker::MemberOfStatic(Symbol* symbol, std::string_view name) {
+  FillMembers(symbol);
+  const auto found = symbol->statics.find(std::string(name));
+  if (found != symbol->statics.end()) {
+    return Property{
+        .name = std::string(name), .readonly = symbol->is(kEnum), .symbol = found->second};
+  }
+  if (OpenSymbol(symbol)) return Typed(name, pool_.open);
+  if (symbol->is(kEnum)) return MemberOfGlobal("Object", name);
+  if (!symbol->is(kClass) || symbol->bases_open || name == "prototype")
+    return Typed(name, pool_.open);
+  for (TypeRef base : BasesOf(pool_.Ref(symbol, ParamsOf(symbol)))) {
+    if (!base->is(T::kRef) || !base->symbol->is(kClass)) return Typed(name, pool_.open);
+    if (auto member = Member(pool_.Static(base->symbol), name)) return member;
+  }
+  Symbol* function = Global("Function");
+  return function == nullptr ? Typed(name, pool_.open) : Member(pool_.Ref(function, {}), name);
+}
+
+std::optional<Property> Checker::MemberOfTuple(TypeRef type, std::string_view name) {
+  if (!name.empty() &&
+      std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; })) {
+    const size_t i = std::stoul(std::string(name.substr(0, 6)));
+    if (i < type->parts.size()) return Typed(name, type->parts[i]);
+    return type->rest ? std::optional(Typed(name, type->parts.back())) : std::nullopt;
+  }
+  if (name == "length" && !type->rest && type->required == type->parts.size()) {
+    const std::string count = std::to_string(type->parts.size());
+    return Typed(name, pool_.NumberLiteral(static_cast<double>(type->parts.size()), count));
+  }
+  return Member(Apparent(type), name);
+}
+
+// The member of an interface of the library; nullopt: no such interface either.
+std::optional<Property> Checker::MemberOfGlobal(std::string_view interface, std::string_view name) {
+  Symbol* symbol = Global(interface);
+  return symbol == nullptr ? std::nullopt : Member(pool_.Ref(symbol, {}), name);
+}
+
+std::optional<Property> Checker::MemberOfRef(TypeRef type, std::string_view name) {
+  // Straight from the tables: the shape of a library type has hundreds of members.
+  Symbol* symbol = type->symbol;
+  if (Symbol* member = MemberSymbol(symbol, std::string(name))) {
+    Property property{.name = std::string(name), .symbol = member};
+    const std::vector<TypeRef>& params = ParamsOf(symbol);
+    for (size_t i = 0; i < params.size() && i < type->parts.size(); ++i) {
+      property.mapper.emplace_back(params[i], type->parts[i]);
+    }
+    property.optional = member->is(kOptional);
+    property.readonly = member->is(kReadonly) || (member->is(kGetter) && !member->is(kSetter));
+    property.method = member->is(kMethod);
+    return property;
+  }
+  for (TypeRef base : BasesOf(type)) {
+    ++depth_;
+    auto member = Member(base, name);
+    --depth_;
+    if (member) return member;
+  }
+  if (symbol->bases_open || OpenSymbol(symbol)) return Typed(name, pool_.open);
+  if (!symbol->indexes.empty()) {
+    const Shape* shape = ShapeOf(type);
+    if (shape->string_index != nullptr) return Typed(name, shape->string_index);
+  }
+  if ((!symbol->calls.empty() || !symbol->constructs.empty()) && Global("Function") != symbol) {
+    if (auto member = MemberOfGlobal("Function", name)) return member;
+  }
+  return Global("Object") == symbol ? std::nullopt : MemberOfGlobal("Object", name);
+}
+
+std::optional<Property> Checker::MemberOfShape(TypeRef type, std::string_view name) {
+  const Shape* shape = ShapeOf(type);
+  if (const Property* p = shape == nullptr ? nullptr : shape->Find(name)) return *p;
+  if (shape == nullptr || shape->open) return Typed(name, pool_.open);
+  if (shape->string_index != nullptr) return Typed(name, shape->string_index);
+  if (!shape->calls.empty() || !shape->constructs.empty()) {
+    if (auto member = MemberOfGlobal("Function", name)) return member;
+  }
+  return MemberOfGlobal("Object", name);
+}
+
 std::optional<Property> Checker::Member(TypeRef type, std::string_view name) {
-  const auto open = [&] { return Property{.name = std::string(name), .type = pool_.open}; };
   // A constraint may be a union of parameters that have it as a part of theirs.
   constexpr int kMostInner = 60;
-  if (depth_ > 80 || member_depth_ > kMostInner) return open();
-  struct Inner {
-    int& depth;
-    explicit Inner(int& d) : depth(d) { ++depth; }
-    ~Inner() { --depth; }
-  } inner(member_depth_);
+  if (depth_ > 80 || member_depth_ > kMostInner) return Typed(name, pool_.open);
+  const Nested nested(member_depth_);
   Work::Step();
   switch (type->kind) {
     case T::kOpen:
@@ -34,40 +199,13 @@ std::optional<Property> Checker::Member(TypeRef type, std::string_view name) {
     case T::kUnknown:
     case T::kNever:
     case T::kObject:
-      return open();
+      return Typed(name, pool_.open);
     case T::kVoid:
     case T::kUndefined:
     case T::kNull:
       return std::nullopt;
-    case T::kUnion: {
-      // In every part; a part that lacks it may have been excluded by a condition that is not
-      // followed.
-      std::vector<TypeRef> types;
-      bool all = true;
-      bool some = false;
-      Property result{.name = std::string(name)};
-      for (TypeRef part : type->parts) {
-        if (part->is(T::kNull) || part->is(T::kUndefined)) continue;
-        const auto member = Member(part, name);
-        if (!member) {
-          // Object literals that stand side by side have each other's properties as optional ones.
-          if (part->literal_object) {
-            types.push_back(pool_.undefined);
-            continue;
-          }
-          all = false;
-          continue;
-        }
-        some = true;
-        types.push_back(TypeOfProperty(*member));
-        result.optional = result.optional || member->optional;
-        result.readonly = result.readonly || member->readonly;
-        result.method = result.method || member->method;
-      }
-      if (!some) return std::nullopt;
-      result.type = all ? pool_.Union(std::move(types)) : pool_.open;
-      return result;
-    }
+    case T::kUnion:
+      return MemberOfUnion(type, name);
     case T::kIntersection: {
       std::vector<TypeRef> types;
       Property result{.name = std::string(name)};
@@ -81,109 +219,16 @@ std::optional<Property> Checker::Member(TypeRef type, std::string_view name) {
     case T::kFunction: {
       Symbol* function =
           Global("CallableFunction") != nullptr ? Global("CallableFunction") : Global("Function");
-      return function == nullptr ? open() : Member(pool_.Ref(function, {}), name);
+      return function == nullptr ? Typed(name, pool_.open) : Member(pool_.Ref(function, {}), name);
     }
-    case T::kStatic: {
-      Symbol* symbol = type->symbol;
-      FillMembers(symbol);
-      const auto found = symbol->statics.find(std::string(name));
-      if (found != symbol->statics.end()) {
-        return Property{
-            .name = std::string(name), .readonly = symbol->is(kEnum), .symbol = found->second};
-      }
-      if (OpenSymbol(symbol)) return open();
-      if (symbol->is(kEnum)) {
-        Symbol* object = Global("Object");
-        return object == nullptr ? std::nullopt : Member(pool_.Ref(object, {}), name);
-      }
-      if (!symbol->is(kClass) || symbol->bases_open) return open();
-      if (name == "prototype") return open();
-      for (TypeRef base : BasesOf(pool_.Ref(symbol, ParamsOf(symbol)))) {
-        if (base->is(T::kRef) && base->symbol->is(kClass)) {
-          if (auto member = Member(pool_.Static(base->symbol), name)) return member;
-        } else {
-          return open();
-        }
-      }
-      Symbol* function = Global("Function");
-      return function == nullptr ? open() : Member(pool_.Ref(function, {}), name);
-    }
-    case T::kTuple: {
-      if (!name.empty() &&
-          std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; })) {
-        const size_t i = std::stoul(std::string(name.substr(0, 6)));
-        if (i < type->parts.size()) {
-          return Property{.name = std::string(name), .type = type->parts[i]};
-        }
-        if (type->rest) return Property{.name = std::string(name), .type = type->parts.back()};
-        return std::nullopt;
-      }
-      if (name == "length" && !type->rest && type->required == type->parts.size()) {
-        const std::string count = std::to_string(type->parts.size());
-        return Property{
-            .name = "length",
-            .type = pool_.NumberLiteral(static_cast<double>(type->parts.size()), count)};
-      }
-      return Member(Apparent(type), name);
-    }
+    case T::kStatic:
+      return MemberOfStatic(type->symbol, name);
+    case T::kTuple:
+      return MemberOfTuple(type, name);
     case T::kRef:
-    case T::kShape: {
-      if (type->is(T::kRef) && type->symbol->is(kEnum)) return open();
-      if (type->is(T::kRef)) {
-        // Straight from the tables: the shape of a library type has hundreds of members.
-        Symbol* symbol = type->symbol;
-        if (Symbol* member = MemberSymbol(symbol, std::string(name))) {
-          Property property{.name = std::string(name), .symbol = member};
-          const std::vector<TypeRef>& params = ParamsOf(symbol);
-          for (size_t i = 0; i < params.size() && i < type->parts.size(); ++i) {
-            property.mapper.emplace_back(params[i], type->parts[i]);
-          }
-          property.optional = member->is(kOptional);
-          property.readonly =
-              member->is(kReadonly) || (member->is(kGetter) && !member->is(kSetter));
-          property.method = member->is(kMethod);
-          return property;
-        }
-        for (TypeRef base : BasesOf(type)) {
-          ++depth_;
-          auto member = Member(base, name);
-          --depth_;
-          if (member) return member;
-        }
-        if (symbol->bases_open || OpenSymbol(symbol)) return open();
-        if (!symbol->indexes.empty()) {
-          const Shape* shape = ShapeOf(type);
-          if (shape->string_index != nullptr) {
-            return Property{.name = std::string(name), .type = shape->string_index};
-          }
-        }
-        if (!symbol->calls.empty() || !symbol->constructs.empty()) {
-          Symbol* function = Global("Function");
-          if (function != nullptr && symbol != function) {
-            if (auto member = Member(pool_.Ref(function, {}), name)) return member;
-          }
-        }
-      } else {
-        const Shape* shape = ShapeOf(type);
-        if (shape == nullptr || shape->open) {
-          if (const Property* p = shape == nullptr ? nullptr : shape->Find(name)) return *p;
-          return open();
-        }
-        if (const Property* p = shape->Find(name)) return *p;
-        if (shape->string_index != nullptr) {
-          return Property{.name = std::string(name), .type = shape->string_index};
-        }
-        if (!shape->calls.empty() || !shape->constructs.empty()) {
-          Symbol* function = Global("Function");
-          if (function != nullptr) {
-            if (auto member = Member(pool_.Ref(function, {}), name)) return member;
-          }
-        }
-      }
-      Symbol* object = Global("Object");
-      if (object == nullptr || (type->is(T::kRef) && type->symbol == object)) return std::nullopt;
-      return Member(pool_.Ref(object, {}), name);
-    }
+      return type->symbol->is(kEnum) ? Typed(name, pool_.open) : MemberOfRef(type, name);
+    case T::kShape:
+      return MemberOfShape(type, name);
     default:
       return Member(Apparent(type), name);
   }
@@ -191,45 +236,7 @@ std::optional<Property> Checker::Member(TypeRef type, std::string_view name) {
 
 std::optional<std::vector<std::string>> Checker::Members(TypeRef type, const Node* at) {
   std::vector<std::string> names;
-  // The type and all above it, each once. False: there may be more members.
-  std::unordered_set<TypeRef> met;
-  std::vector<TypeRef> above;
-  const auto add_one = [&](TypeRef ref) -> bool {
-    Work::Step();
-    if (ref->is(T::kShape)) {
-      const Shape* shape = ShapeOf(ref);
-      if (shape == nullptr || shape->open || shape->string_index != nullptr) return false;
-      for (const Property& p : shape->properties) names.push_back(p.name);
-      return shape->calls.empty() && shape->constructs.empty();
-    }
-    if (!ref->is(T::kRef)) return false;
-    Symbol* symbol = ref->symbol;
-    FillMembers(symbol);
-    if (symbol->is(kEnum) || OpenSymbol(symbol)) return false;
-    Work::Step(symbol->members.size());
-    for (const auto& [name, member] : symbol->members) {
-      if (!name.starts_with("@@")) names.push_back(name);
-    }
-    for (TypeRef base : BasesOf(ref)) above.push_back(base);
-    if (symbol->bases_open) return false;
-    if (!symbol->indexes.empty() && ShapeOf(ref)->string_index != nullptr) return false;
-    if (!symbol->calls.empty() || !symbol->constructs.empty()) {
-      if (symbol->is(kClass)) return true;
-      Symbol* function = Global("Function");
-      if (function == nullptr) return false;
-      if (symbol != function) above.push_back(pool_.Ref(function, {}));
-    }
-    return true;
-  };
-  const auto add_ref = [&](TypeRef ref) -> bool {
-    above.assign(1, ref);
-    while (!above.empty()) {
-      const TypeRef one = above.back();
-      above.pop_back();
-      if (met.insert(one).second && !add_one(one)) return false;
-    }
-    return true;
-  };
+  MemberNames above(*this, names);
   bool known = true;
   TypePool::Each(type, [&](TypeRef part) {
     if (!known || part->is(T::kNull) || part->is(T::kUndefined)) return;
@@ -254,21 +261,21 @@ std::optional<std::vector<std::string>> Checker::Members(TypeRef type, const Nod
         }
         if (symbol->bases_open) known = false;
         Symbol* function = Global("Function");
-        if (function == nullptr || !add_ref(pool_.Ref(function, {}))) known = false;
+        if (function == nullptr || !above.Add(pool_.Ref(function, {}))) known = false;
       }
       return;
     }
     if (part->is(T::kFunction)) {
       for (const char* interface : {"CallableFunction", "Function"}) {
         Symbol* function = Global(interface);
-        if (function == nullptr || !add_ref(pool_.Ref(function, {}))) known = false;
+        if (function == nullptr || !above.Add(pool_.Ref(function, {}))) known = false;
       }
       return;
     }
     const TypeRef seen = Apparent(part);
     if (seen->is(T::kIntersection)) {
       for (TypeRef inner : seen->parts) {
-        if (!add_ref(Apparent(inner))) known = false;
+        if (!above.Add(Apparent(inner))) known = false;
       }
       return;
     }
@@ -284,10 +291,10 @@ std::optional<std::vector<std::string>> Checker::Members(TypeRef type, const Nod
       }
       return;
     }
-    if (!add_ref(seen)) known = false;
+    if (!above.Add(seen)) known = false;
   });
   if (!known || names.empty()) return std::nullopt;
-  if (Symbol* object = Global("Object")) add_ref(pool_.Ref(object, {}));
+  if (Symbol* object = Global("Object")) above.Add(pool_.Ref(object, {}));
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
   return names;

@@ -12,6 +12,18 @@ namespace pawl::monitors::ts {
 using K = Kind;
 using F = Field;
 
+// Counts the calls of a function in each other.
+class Nested {
+ public:
+  explicit Nested(int& depth) : depth_(depth) { ++depth_; }
+  ~Nested() { --depth_; }
+  Nested(const Nested&) = delete;
+  Nested& operator=(const Nested&) = delete;
+
+ private:
+  int& depth_;
+};
+
 inline bool IsFunction(const Node* node) {
   switch (node->kind) {
     case K::k_arrow_function:

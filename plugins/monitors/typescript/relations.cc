@@ -4,17 +4,36 @@
 #include <algorithm>
 
 #include "plugins/monitors/typescript/checker.h"
+#include "plugins/monitors/typescript/nodes.h"
 #include "plugins/monitors/work.h"
 
 namespace pawl::monitors::ts {
-
-using F = Field;
 
 namespace {
 
 Fits Both(Fits a, Fits b) {
   if (a == Fits::kNo || b == Fits::kNo) return Fits::kNo;
   return a == Fits::kMaybe || b == Fits::kMaybe ? Fits::kMaybe : Fits::kYes;
+}
+
+// Whether all that the question is asked of fit.
+template <typename Items, typename Question>
+Fits All(const Items& items, Question fits) {
+  Fits all = Fits::kYes;
+  for (const auto& item : items) all = Both(all, fits(item));
+  return all;
+}
+
+// The best of the answers.
+template <typename Items, typename Question>
+Fits Best(const Items& items, Question fits) {
+  Fits best = Fits::kNo;
+  for (const auto& item : items) {
+    const Fits one = fits(item);
+    if (one == Fits::kYes) return one;
+    if (one == Fits::kMaybe) best = one;
+  }
+  return best;
 }
 
 bool ArrayLike(TypeRef type) {
@@ -36,78 +55,30 @@ bool StringEnum(Symbol* symbol) {
 
 }  // namespace
 
-Fits Checker::Assignable(TypeRef from, TypeRef to) {
-  if (from == to || to->is(T::kAny) || to->is(T::kUnknown)) return Fits::kYes;
-  if (from->open() || to->open()) return Fits::kMaybe;
-  if (from->is(T::kAny)) return to->is(T::kNever) ? Fits::kNo : Fits::kYes;
-  if (from->is(T::kNever)) return Fits::kYes;
-  if (to->is(T::kNever)) return Fits::kNo;
-  if (depth_ > 60) return Fits::kMaybe;
-  Work::Step();
-  struct Deeper {
-    int& depth;
-    explicit Deeper(int& d) : depth(d) { ++depth; }
-    ~Deeper() { --depth; }
-  } deeper(depth_);
-  if (from->is(T::kUnion)) {
-    Fits all = Fits::kYes;
-    for (TypeRef part : from->parts) all = Both(all, Assignable(part, to));
-    return all;
-  }
-  if (to->is(T::kUnion)) {
-    Fits best = Fits::kNo;
-    for (TypeRef part : to->parts) {
-      const Fits fits = Assignable(from, part);
-      if (fits == Fits::kYes) return fits;
-      if (fits == Fits::kMaybe) best = fits;
-    }
-    return best;
-  }
-  if (to->is(T::kIntersection)) {
-    Fits all = Fits::kYes;
-    for (TypeRef part : to->parts) all = Both(all, Assignable(from, part));
-    return all;
-  }
-  if (from->is(T::kIntersection)) {
-    Fits best = Fits::kNo;
-    for (TypeRef part : from->parts) {
-      const Fits fits = Assignable(part, to);
-      if (fits == Fits::kYes) return fits;
-      if (fits == Fits::kMaybe) best = fits;
-    }
-    if (to->is(T::kShape) || to->is(T::kRef)) return AssignableShape(from, to);
-    return best;
-  }
-  const TypeRef regular = pool_.Regular(from);
-  to = pool_.Regular(to);
-  if (regular == to) return Fits::kYes;
+// To a type that is a word, from anything but a parameter; nullopt: what `from` is has to tell.
+std::optional<Fits> Checker::AssignableToWord(TypeRef from, TypeRef to) {
+  Symbol* const enumeration = from->is(T::kEnumMember)                       ? from->symbol->owner
+                              : from->is(T::kRef) && from->symbol->is(kEnum) ? from->symbol
+                                                                             : nullptr;
   switch (to->kind) {
     case T::kNumber:
       if (from->is(T::kNumberLiteral)) return Fits::kYes;
-      if (from->is(T::kRef) && from->symbol->is(kEnum))
-        return StringEnum(from->symbol) ? Fits::kMaybe : Fits::kYes;
-      if (from->is(T::kEnumMember))
-        return StringEnum(from->symbol->owner) ? Fits::kMaybe : Fits::kYes;
-      break;
+      if (enumeration != nullptr) return StringEnum(enumeration) ? Fits::kMaybe : Fits::kYes;
+      return std::nullopt;
     case T::kString:
       if (from->is(T::kStringLiteral)) return Fits::kYes;
-      if (from->is(T::kRef) && from->symbol->is(kEnum))
-        return StringEnum(from->symbol) ? Fits::kMaybe : Fits::kNo;
-      if (from->is(T::kEnumMember))
-        return StringEnum(from->symbol->owner) ? Fits::kMaybe : Fits::kNo;
-      break;
+      if (enumeration != nullptr) return StringEnum(enumeration) ? Fits::kMaybe : Fits::kNo;
+      return std::nullopt;
     case T::kBoolean:
-      if (from->is(T::kBooleanLiteral)) return Fits::kYes;
-      break;
+      return from->is(T::kBooleanLiteral) ? std::optional(Fits::kYes) : std::nullopt;
     case T::kBigInt:
-      if (from->is(T::kBigIntLiteral)) return Fits::kYes;
-      break;
+      return from->is(T::kBigIntLiteral) ? std::optional(Fits::kYes) : std::nullopt;
     case T::kVoid:
       return from->is(T::kUndefined) ? Fits::kYes : Fits::kNo;
     case T::kObject:
       switch (from->kind) {
         case T::kRef:
-          return from->symbol->is(kEnum) ? Fits::kNo : Fits::kYes;
+          return enumeration != nullptr ? Fits::kNo : Fits::kYes;
         case T::kShape:
         case T::kFunction:
         case T::kTuple:
@@ -119,65 +90,95 @@ Fits Checker::Assignable(TypeRef from, TypeRef to) {
           return Fits::kNo;
       }
     default:
-      break;
+      return std::nullopt;
   }
-  if (from->is(T::kParam)) {
-    const TypeRef constraint = ConstraintOf(from);
-    if (constraint->is(T::kUnknown)) {
-      return to->is(T::kShape) && ShapeOf(to)->properties.empty() ? Fits::kMaybe : Fits::kNo;
-    }
-    return Assignable(constraint, to);
-  }
-  if (to->is(T::kParam)) return Fits::kNo;
+}
+
+// One of the two is an enum or a member of one; nullopt: neither is.
+std::optional<Fits> Checker::AssignableEnum(TypeRef from, TypeRef to) {
   if (to->is(T::kRef) && to->symbol->is(kEnum)) {
     if (from->is(T::kEnumMember)) return from->symbol->owner == to->symbol ? Fits::kYes : Fits::kNo;
-    if (from->is(T::kNumber) || from->is(T::kNumberLiteral)) {
+    if (from->is(T::kNumber) || from->is(T::kNumberLiteral))
       return StringEnum(to->symbol) ? Fits::kNo : Fits::kMaybe;
-    }
     return Fits::kNo;
   }
   if (to->is(T::kEnumMember))
     return from->is(T::kRef) && from->symbol == to->symbol->owner ? Fits::kMaybe : Fits::kNo;
-  if (from->is(T::kRef) && from->symbol->is(kEnum)) {
+  if (from->is(T::kRef) && from->symbol->is(kEnum))
     return to->is(T::kShape) || to->is(T::kRef) ? Fits::kMaybe : Fits::kNo;
+  return std::nullopt;
+}
+
+Fits Checker::AssignableTuple(TypeRef from, TypeRef to) {
+  if (!from->is(T::kTuple) || (from->readonly && !to->readonly) || (from->rest && !to->rest) ||
+      (!to->rest && from->parts.size() > to->parts.size()) || from->required < to->required) {
+    return Fits::kNo;
   }
-  if (to->is(T::kTuple)) {
-    if (!from->is(T::kTuple)) return Fits::kNo;
-    if (from->readonly && !to->readonly) return Fits::kNo;
-    if (from->rest && !to->rest) return Fits::kNo;
-    if (!to->rest && from->parts.size() > to->parts.size()) return Fits::kNo;
-    if (from->required < to->required) return Fits::kNo;
+  size_t i = 0;
+  return All(from->parts, [&](TypeRef part) {
+    return Assignable(part, to->parts[std::min(i++, to->parts.size() - 1)]);
+  });
+}
+
+// Two references to declarations, by their names; nullopt: their members have to tell.
+std::optional<Fits> Checker::AssignableRef(TypeRef from, TypeRef to) {
+  if (from->symbol == to->symbol || (ArrayLike(from) && ArrayLike(to))) {
+    if (from->symbol->name == "ReadonlyArray" && to->symbol->name == "Array" &&
+        from->symbol->is(kLib)) {
+      return Fits::kNo;
+    }
     Fits all = Fits::kYes;
-    for (size_t i = 0; i < from->parts.size(); ++i) {
-      all = Both(all, Assignable(from->parts[i], to->parts[std::min(i, to->parts.size() - 1)]));
+    for (size_t i = 0; i < from->parts.size() && i < to->parts.size(); ++i) {
+      all = Both(all, Assignable(from->parts[i], to->parts[i]));
     }
     return all;
   }
+  for (TypeRef base : BasesOf(from)) {
+    if (Assignable(base, to) == Fits::kYes) return Fits::kYes;
+  }
+  return std::nullopt;
+}
+
+Fits Checker::Assignable(TypeRef from, TypeRef to) {
+  if (from == to || to->is(T::kAny) || to->is(T::kUnknown)) return Fits::kYes;
+  if (from->open() || to->open()) return Fits::kMaybe;
+  if (from->is(T::kAny)) return to->is(T::kNever) ? Fits::kNo : Fits::kYes;
+  if (from->is(T::kNever)) return Fits::kYes;
+  if (to->is(T::kNever)) return Fits::kNo;
+  if (depth_ > 60) return Fits::kMaybe;
+  Work::Step();
+  const Nested nested(depth_);
+  const auto part_fits = [&](TypeRef part) { return Assignable(part, to); };
+  const auto fits_part = [&](TypeRef part) { return Assignable(from, part); };
+  if (from->is(T::kUnion)) return All(from->parts, part_fits);
+  if (to->is(T::kUnion)) return Best(to->parts, fits_part);
+  if (to->is(T::kIntersection)) return All(to->parts, fits_part);
+  if (from->is(T::kIntersection)) {
+    const Fits best = Best(from->parts, part_fits);
+    const bool together = best != Fits::kYes && (to->is(T::kShape) || to->is(T::kRef));
+    return together ? AssignableShape(from, to) : best;
+  }
+  const TypeRef regular = pool_.Regular(from);
+  to = pool_.Regular(to);
+  if (regular == to) return Fits::kYes;
+  if (const auto fits = AssignableToWord(from, to)) return *fits;
+  if (from->is(T::kParam)) {
+    const TypeRef constraint = ConstraintOf(from);
+    if (!constraint->is(T::kUnknown)) return Assignable(constraint, to);
+    return to->is(T::kShape) && ShapeOf(to)->properties.empty() ? Fits::kMaybe : Fits::kNo;
+  }
+  if (to->is(T::kParam)) return Fits::kNo;
+  if (const auto fits = AssignableEnum(from, to)) return *fits;
+  if (to->is(T::kTuple)) return AssignableTuple(from, to);
   if (from->is(T::kTuple) && ArrayLike(to)) {
     if (from->readonly && to->symbol->name == "Array") return Fits::kNo;
-    Fits all = Fits::kYes;
-    for (TypeRef part : from->parts) all = Both(all, Assignable(part, to->parts[0]));
-    return all;
+    return All(from->parts, [&](TypeRef part) { return Assignable(part, to->parts[0]); });
   }
   if (from->is(T::kRef) && to->is(T::kRef)) {
-    if (from->symbol == to->symbol || (ArrayLike(from) && ArrayLike(to))) {
-      if (from->symbol->name == "ReadonlyArray" && to->symbol->name == "Array" &&
-          from->symbol->is(kLib)) {
-        return Fits::kNo;
-      }
-      Fits all = Fits::kYes;
-      for (size_t i = 0; i < from->parts.size() && i < to->parts.size(); ++i) {
-        all = Both(all, Assignable(from->parts[i], to->parts[i]));
-      }
-      return all;
-    }
-    for (TypeRef base : BasesOf(from)) {
-      if (Assignable(base, to) == Fits::kYes) return Fits::kYes;
-    }
+    if (const auto fits = AssignableRef(from, to)) return *fits;
   }
   const bool structural = to->is(T::kShape) || to->is(T::kRef) || to->is(T::kFunction);
-  if (!structural) return Fits::kNo;
-  if (from->is(T::kNull) || from->is(T::kUndefined) || from->is(T::kVoid) ||
+  if (!structural || from->is(T::kNull) || from->is(T::kUndefined) || from->is(T::kVoid) ||
       from->is(T::kUnknown)) {
     return Fits::kNo;
   }
@@ -210,6 +211,68 @@ Fits Checker::AssignableSignature(const Signature* from, const Signature* to) {
   return Both(all, Assignable(ResultOf(from), wanted));
 }
 
+// To a class or interface of the library, which is compared by name and not member by member;
+// nullopt: its members have to tell.
+std::optional<Fits> Checker::AssignableToLibrary(TypeRef from, TypeRef to) {
+  const std::string& name = to->symbol->name;
+  if (name == "Object") return Fits::kYes;
+  if (name == "Function")
+    return CallSignatures(from, false).empty() && !from->is(T::kStatic) ? Fits::kNo : Fits::kYes;
+  if (name == "PromiseLike") {
+    if (from->is(T::kRef) && from->symbol->name == "Promise")
+      return Assignable(from->parts[0], to->parts[0]);
+    return from->is(T::kRef) || from->is(T::kShape) ? Fits::kMaybe : Fits::kNo;
+  }
+  if (name == "Iterable" || name == "ArrayLike" || name == "ReadonlySet" || name == "ReadonlyMap" ||
+      name == "ConcatArray" || name == "RelativeIndexable") {
+    const TypeRef element = IterationType(from);
+    if (element->open() && !(from->is(T::kRef) && !from->parts.empty() && from->parts[0]->open())) {
+      return from->is(T::kNumber) || from->is(T::kNumberLiteral) || from->is(T::kBoolean)
+                 ? Fits::kNo
+                 : Fits::kMaybe;
+    }
+    if (name == "ReadonlyMap") return Fits::kMaybe;
+    return Assignable(element, to->parts.empty() ? pool_.open : to->parts[0]);
+  }
+  if (!from->is(T::kRef) || !from->symbol->is(kLib)) return std::nullopt;
+  const auto wrapped = [](const std::string& n) {
+    return n == "Number" || n == "String" || n == "Boolean";
+  };
+  return wrapped(name) || wrapped(from->symbol->name) ? Fits::kNo : Fits::kMaybe;
+}
+
+// The best of the signatures that are offered.
+Fits Checker::AssignableToSignature(const std::vector<const Signature*>& offered,
+                                    const Signature* wanted) {
+  Fits best = Fits::kNo;
+  for (const Signature* s : offered) {
+    const Fits fits = AssignableSignature(s, wanted);
+    if (best == Fits::kNo || fits == Fits::kYes) best = fits;
+  }
+  return best;
+}
+
+// What an index for strings asks of all properties.
+Fits Checker::AssignableToStringIndex(const Shape& from, TypeRef wanted) {
+  if (from.string_index != nullptr) return Assignable(from.string_index, wanted);
+  const Fits all = All(from.properties,
+                       [&](const Property& p) { return Assignable(TypeOfProperty(p), wanted); });
+  return from.number_index == nullptr ? all : Both(all, Assignable(from.number_index, wanted));
+}
+
+Fits Checker::AssignableToNumberIndex(TypeRef from, const Shape* shape, TypeRef wanted) {
+  if (from->is(T::kTuple) || ArrayLike(from))
+    return Assignable(ElementType(from, pool_.number), wanted);
+  if (shape == nullptr) return Fits::kMaybe;
+  if (shape->number_index != nullptr) return Assignable(shape->number_index, wanted);
+  if (shape->string_index != nullptr) return Assignable(shape->string_index, wanted);
+  if (from->is(T::kRef)) return Fits::kMaybe;
+  return All(shape->properties, [&](const Property& p) {
+    const bool number = !p.name.empty() && p.name[0] >= '0' && p.name[0] <= '9';
+    return number ? Assignable(TypeOfProperty(p), wanted) : Fits::kYes;
+  });
+}
+
 Fits Checker::AssignableShape(TypeRef from, TypeRef to) {
   const std::pair<TypeRef, TypeRef> question(from, to);
   if (std::find(assumed_.begin(), assumed_.end(), question) != assumed_.end()) return Fits::kYes;
@@ -223,49 +286,11 @@ Fits Checker::AssignableShape(TypeRef from, TypeRef to) {
   if (to->is(T::kFunction)) {
     const auto offered = CallSignatures(from, false);
     if (offered.empty()) return from->is(T::kStatic) ? Fits::kMaybe : Fits::kNo;
-    Fits all = Fits::kYes;
-    for (const Signature* wanted : to->signatures) {
-      Fits best = Fits::kNo;
-      for (const Signature* s : offered)
-        best = std::max(best, AssignableSignature(s, wanted), [](Fits a, Fits b) {
-          const auto rank = [](Fits f) { return f == Fits::kNo ? 0 : f == Fits::kMaybe ? 1 : 2; };
-          return rank(a) < rank(b);
-        });
-      all = Both(all, best);
-    }
-    return all;
+    return All(to->signatures,
+               [&](const Signature* wanted) { return AssignableToSignature(offered, wanted); });
   }
-  // A class of the library is compared by name, not member by member.
   if (to->is(T::kRef) && to->symbol->is(kLib)) {
-    const std::string& name = to->symbol->name;
-    if (name == "Object") return Fits::kYes;
-    if (name == "Function")
-      return CallSignatures(from, false).empty() && !from->is(T::kStatic) ? Fits::kNo : Fits::kYes;
-    if (name == "Iterable" || name == "ArrayLike" || name == "PromiseLike" ||
-        name == "ReadonlySet" || name == "ReadonlyMap" || name == "ConcatArray" ||
-        name == "RelativeIndexable") {
-      if (name == "PromiseLike") {
-        if (!(from->is(T::kRef) && from->symbol->name == "Promise")) {
-          return from->is(T::kRef) || from->is(T::kShape) ? Fits::kMaybe : Fits::kNo;
-        }
-        return Assignable(from->parts[0], to->parts[0]);
-      }
-      const TypeRef element = IterationType(from);
-      if (element->open() &&
-          !(from->is(T::kRef) && !from->parts.empty() && from->parts[0]->open())) {
-        return from->is(T::kNumber) || from->is(T::kNumberLiteral) || from->is(T::kBoolean)
-                   ? Fits::kNo
-                   : Fits::kMaybe;
-      }
-      if (name == "ReadonlyMap") return Fits::kMaybe;
-      return Assignable(element, to->parts.empty() ? pool_.open : to->parts[0]);
-    }
-    if (from->is(T::kRef) && from->symbol->is(kLib)) {
-      const auto wrapped = [](const std::string& n) {
-        return n == "Number" || n == "String" || n == "Boolean";
-      };
-      return wrapped(name) || wrapped(from->symbol->name) ? Fits::kNo : Fits::kMaybe;
-    }
+    if (const auto fits = AssignableToLibrary(from, to)) return *fits;
   }
   const Shape* wanted = ShapeOf(to);
   if (wanted == nullptr || wanted->open) return Fits::kMaybe;
@@ -292,44 +317,16 @@ Fits Checker::AssignableShape(TypeRef from, TypeRef to) {
   const Shape* given = ShapeOf(from);
   if (wanted->string_index != nullptr) {
     if (given == nullptr) return Fits::kMaybe;
-    if (given->string_index != nullptr) {
-      all = Both(all, Assignable(given->string_index, wanted->string_index));
-    } else if (from->is(T::kRef)) {
-      return Fits::kNo;  // interfaces and classes have no implicit index signature
-    } else {
-      for (const Property& p : given->properties) {
-        all = Both(all, Assignable(TypeOfProperty(p), wanted->string_index));
-      }
-      if (given->number_index != nullptr)
-        all = Both(all, Assignable(given->number_index, wanted->string_index));
-    }
+    // Interfaces and classes have no implicit index signature.
+    if (given->string_index == nullptr && from->is(T::kRef)) return Fits::kNo;
+    all = Both(all, AssignableToStringIndex(*given, wanted->string_index));
   }
-  if (wanted->number_index != nullptr && all != Fits::kNo) {
-    if (from->is(T::kTuple) || ArrayLike(from)) {
-      all = Both(all, Assignable(ElementType(from, pool_.number), wanted->number_index));
-    } else if (given != nullptr && given->number_index != nullptr) {
-      all = Both(all, Assignable(given->number_index, wanted->number_index));
-    } else if (given != nullptr && given->string_index != nullptr) {
-      all = Both(all, Assignable(given->string_index, wanted->number_index));
-    } else if (given != nullptr && !from->is(T::kRef)) {
-      for (const Property& p : given->properties) {
-        if (!p.name.empty() && p.name[0] >= '0' && p.name[0] <= '9') {
-          all = Both(all, Assignable(TypeOfProperty(p), wanted->number_index));
-        }
-      }
-    } else {
-      all = Both(all, Fits::kMaybe);
-    }
-  }
+  if (wanted->number_index != nullptr && all != Fits::kNo)
+    all = Both(all, AssignableToNumberIndex(from, given, wanted->number_index));
   for (const Signature* call : wanted->calls) {
     const auto offered = CallSignatures(from, false);
     if (offered.empty()) return Fits::kNo;
-    Fits best = Fits::kNo;
-    for (const Signature* s : offered) {
-      const Fits fits = AssignableSignature(s, call);
-      if (best == Fits::kNo || fits == Fits::kYes) best = fits;
-    }
-    all = Both(all, best);
+    all = Both(all, AssignableToSignature(offered, call));
   }
   if (!wanted->constructs.empty()) all = Both(all, Fits::kMaybe);
   if (given != nullptr && given->open && all == Fits::kNo) return Fits::kMaybe;

@@ -13,34 +13,12 @@
 
 #include "plugins/monitors/typescript/check.h"
 #include "plugins/monitors/typescript/library.h"
+#include "plugins/monitors/typescript/nodes.h"
 #include "plugins/monitors/work.h"
 
 namespace pawl::monitors::ts {
 
-using K = Kind;
-using F = Field;
-
 namespace {
-
-bool IsFunction(const Node* node) {
-  switch (node->kind) {
-    case K::k_arrow_function:
-    case K::k_function_expression:
-    case K::k_function_declaration:
-    case K::k_method_definition:
-      return true;
-    default:
-      return false;
-  }
-}
-
-bool HasWord(const Node* node, std::string_view word) {
-  for (const Node& kid : node->kids()) {
-    if (kid.field == F::k_body) return false;
-    if (!kid.named && kid.text() == word) return true;
-  }
-  return false;
-}
 
 class Strict {
  public:
@@ -473,6 +451,91 @@ class Strict {
     }
   }
 
+  void VisitMember(const Node* node) {
+    const Node* object = node->at(F::k_object);
+    if (object == nullptr) return;
+    const TypeRef of = checker_.TypeOf(object);
+    if (of->open()) return Add(object, "its type is not followed");
+    if (node->first(K::k_optional_chain) == nullptr) NotNull(object);
+    if (!problems_.empty()) return;
+    if (of->is(T::kUnion)) {
+      for (TypeRef part : of->parts) {
+        if (part->is(T::kNull) || part->is(T::kUndefined)) continue;
+        if (!checker_.Member(part, node->at(F::k_property)->text()))
+          return Add(node, "is no member of every part");
+      }
+    } else if (!checker_.Member(of, node->at(F::k_property)->text())) {
+      return Add(node->at(F::k_property), "is no member");
+    }
+    const bool written = node->field == F::k_left;
+    if (!written && checker_.TypeOf(node)->open()) Add(node, "its type is not followed");
+  }
+
+  void VisitSubscript(const Node* node) {
+    const Node* object = node->at(F::k_object);
+    const Node* index = node->at(F::k_index);
+    if (object == nullptr || index == nullptr) return;
+    if (checker_.TypeOf(object)->is(T::kAny)) return;
+    if (node->first(K::k_optional_chain) == nullptr) NotNull(object);
+    if (problems_.empty()) NotNull(index);
+    if (problems_.empty() && checker_.TypeOf(node)->open()) Add(node, "its type is not followed");
+  }
+
+  void VisitUnary(const Node* node) {
+    const Node* op = node->at(F::k_operator);
+    const Node* argument = node->at(F::k_argument);
+    if (op == nullptr || argument == nullptr) return;
+    const TypeRef of = checker_.TypeOf(argument);
+    if (op->text() == "!" || op->text() == "typeof" || op->text() == "void") return;
+    if (of->open()) return Add(argument, "its type is not followed");
+    if (op->text() == "delete") {
+      if (!of->is(T::kAny) && !argument->is(K::k_subscript_expression))
+        Add(node, "is not in the subset");
+      return;
+    }
+    if (op->text() == "++" || op->text() == "--") {
+      if (!Numeric(of)) Add(argument, "is no number: " + checker_.Describe(of));
+    } else {
+      NotNull(argument);
+    }
+  }
+
+  void VisitForIn(const Node* node) {
+    const Node* op = node->at(F::k_operator);
+    const Node* right = node->at(F::k_right);
+    if (op == nullptr || right == nullptr) return;
+    const TypeRef of = checker_.TypeOf(right);
+    if (of->open()) return Add(right, "its type is not followed");
+    NotNull(right);
+    if (op->text() == "of" && checker_.IterationType(of)->open())
+      Add(right, "is nothing to iterate over");
+    if (op->text() == "of" && of->is(T::kUnknown)) Add(right, "is unknown");
+  }
+
+  void VisitCast(const Node* node) {
+    if (node->text().ends_with("as const")) return Add(node, "is not in the subset");
+    const TypeRef to = checker_.TypeOf(node);
+    const TypeRef from = pool_.Widen(checker_.TypeOf(
+        node->is(K::k_type_assertion) ? &node->kids().back() : node->first_named()));
+    if (to->open() || from->open()) return Add(node, "its type is not followed");
+    if (checker_.Comparable(from, to) == Fits::kNo) {
+      Add(node, checker_.Describe(from) + " is no " + checker_.Describe(to));
+    }
+  }
+
+  void VisitObject(const Node* node) {
+    std::vector<std::string_view> seen;
+    for (const Node& kid : node->kids()) {
+      const Node* key = kid.is(K::k_pair) ? kid.at(F::k_key) : nullptr;
+      if (key == nullptr || key->is(K::k_computed_property_name)) continue;
+      std::string_view name = key->text();
+      if (key->is(K::k_string) && name.size() >= 2) name = name.substr(1, name.size() - 2);
+      if (std::find(seen.begin(), seen.end(), name) != seen.end())
+        return Add(key, "is there twice");
+      seen.push_back(name);
+    }
+  }
+
   void Visit(const Node* node) {
     switch (node->kind) {
       case K::k_generator_function:
@@ -521,37 +584,10 @@ class Strict {
       case K::k_assignment_expression:
       case K::k_augmented_assignment_expression:
         return VisitAssignment(node);
-      case K::k_member_expression: {
-        const Node* object = node->at(F::k_object);
-        if (object == nullptr) return;
-        const TypeRef of = checker_.TypeOf(object);
-        if (of->open()) return Add(object, "its type is not followed");
-        if (node->first(K::k_optional_chain) == nullptr) NotNull(object);
-        if (!problems_.empty()) return;
-        if (of->is(T::kUnion)) {
-          for (TypeRef part : of->parts) {
-            if (part->is(T::kNull) || part->is(T::kUndefined)) continue;
-            if (!checker_.Member(part, node->at(F::k_property)->text()))
-              return Add(node, "is no member of every part");
-          }
-        } else if (!checker_.Member(of, node->at(F::k_property)->text())) {
-          return Add(node->at(F::k_property), "is no member");
-        }
-        const bool written = node->field == F::k_left;
-        if (!written && checker_.TypeOf(node)->open()) Add(node, "its type is not followed");
-        return;
-      }
-      case K::k_subscript_expression: {
-        const Node* object = node->at(F::k_object);
-        const Node* index = node->at(F::k_index);
-        if (object == nullptr || index == nullptr) return;
-        if (checker_.TypeOf(object)->is(T::kAny)) return;
-        if (node->first(K::k_optional_chain) == nullptr) NotNull(object);
-        if (problems_.empty()) NotNull(index);
-        if (problems_.empty() && checker_.TypeOf(node)->open())
-          Add(node, "its type is not followed");
-        return;
-      }
+      case K::k_member_expression:
+        return VisitMember(node);
+      case K::k_subscript_expression:
+        return VisitSubscript(node);
       case K::k_binary_expression: {
         const Node* op = node->at(F::k_operator);
         if (op != nullptr && node->at(F::k_left) != nullptr && node->at(F::k_right) != nullptr) {
@@ -560,37 +596,10 @@ class Strict {
         return;
       }
       case K::k_update_expression:
-      case K::k_unary_expression: {
-        const Node* op = node->at(F::k_operator);
-        const Node* argument = node->at(F::k_argument);
-        if (op == nullptr || argument == nullptr) return;
-        const TypeRef of = checker_.TypeOf(argument);
-        if (op->text() == "!" || op->text() == "typeof" || op->text() == "void") return;
-        if (of->open()) return Add(argument, "its type is not followed");
-        if (op->text() == "delete") {
-          if (of->is(T::kAny)) return;
-          return argument->is(K::k_subscript_expression) ? void()
-                                                         : Add(node, "is not in the subset");
-        }
-        if (op->text() == "++" || op->text() == "--") {
-          if (!Numeric(of)) Add(argument, "is no number: " + checker_.Describe(of));
-        } else {
-          NotNull(argument);
-        }
-        return;
-      }
-      case K::k_for_in_statement: {
-        const Node* op = node->at(F::k_operator);
-        const Node* right = node->at(F::k_right);
-        if (op == nullptr || right == nullptr) return;
-        const TypeRef of = checker_.TypeOf(right);
-        if (of->open()) return Add(right, "its type is not followed");
-        NotNull(right);
-        if (op->text() == "of" && checker_.IterationType(of)->open())
-          Add(right, "is nothing to iterate over");
-        if (op->text() == "of" && of->is(T::kUnknown)) Add(right, "is unknown");
-        return;
-      }
+      case K::k_unary_expression:
+        return VisitUnary(node);
+      case K::k_for_in_statement:
+        return VisitForIn(node);
       case K::k_spread_element: {
         const Node* of = node->first_named();
         if (of == nullptr || (node->parent != nullptr && node->parent->is(K::k_object))) return;
@@ -599,35 +608,15 @@ class Strict {
         return;
       }
       case K::k_as_expression:
-      case K::k_type_assertion: {
-        if (node->text().ends_with("as const")) return Add(node, "is not in the subset");
-        const TypeRef to = checker_.TypeOf(node);
-        const TypeRef from = pool_.Widen(checker_.TypeOf(
-            node->is(K::k_type_assertion) ? &node->kids().back() : node->first_named()));
-        if (to->open() || from->open()) return Add(node, "its type is not followed");
-        if (checker_.Comparable(from, to) == Fits::kNo) {
-          Add(node, checker_.Describe(from) + " is no " + checker_.Describe(to));
-        }
-        return;
-      }
+      case K::k_type_assertion:
+        return VisitCast(node);
       case K::k_class_declaration: {
         const Node* heritage = node->first(K::k_class_heritage);
         if (heritage != nullptr) Add(heritage, "is not in the subset");
         return;
       }
-      case K::k_object: {
-        std::vector<std::string_view> seen;
-        for (const Node& kid : node->kids()) {
-          const Node* key = kid.is(K::k_pair) ? kid.at(F::k_key) : nullptr;
-          if (key == nullptr || key->is(K::k_computed_property_name)) continue;
-          std::string_view name = key->text();
-          if (key->is(K::k_string) && name.size() >= 2) name = name.substr(1, name.size() - 2);
-          if (std::find(seen.begin(), seen.end(), name) != seen.end())
-            return Add(key, "is there twice");
-          seen.push_back(name);
-        }
-        return;
-      }
+      case K::k_object:
+        return VisitObject(node);
       case K::k_type_identifier:
         if (HostName(node->text())) Add(node, "belongs to the host");
         return;

@@ -8,12 +8,10 @@
 #include <charconv>
 
 #include "plugins/monitors/typescript/checker.h"
+#include "plugins/monitors/typescript/nodes.h"
 #include "plugins/monitors/work.h"
 
 namespace pawl::monitors::ts {
-
-using K = Kind;
-using F = Field;
 
 TypeRef Checker::ArrayOf(TypeRef element) {
   Symbol* array = Global("Array");
@@ -211,14 +209,50 @@ TypeRef Checker::TypeOfReferenceNode(const Node* node) {
   return DeclaredType(symbol, std::move(args));
 }
 
-TypeRef Checker::TypeFromNode(const Node* node) {
-  if (node == nullptr) return pool_.open;
-  const bool lib = node->tree == lib_.get();
-  auto& known = lib ? lib_nodes_ : types_;
-  if (const auto found = known.find(node); found != known.end()) return found->second;
-  if (depth_ > 60) return pool_.open;
-  ++depth_;
-  TypeRef type = pool_.open;
+TypeRef Checker::TypeOfWord(std::string_view word) {
+  return word == "number"    ? pool_.number
+         : word == "string"  ? pool_.string
+         : word == "boolean" ? pool_.boolean
+         : word == "any"     ? pool_.any
+         : word == "void"    ? pool_.void_
+         : word == "unknown" ? pool_.unknown
+         : word == "never"   ? pool_.never
+         : word == "object"  ? pool_.object
+         : word == "symbol"  ? pool_.symbol
+                             : pool_.open;
+}
+
+TypeRef Checker::Readonly(TypeRef type) {
+  if (type->is(T::kTuple)) return pool_.Tuple(type->parts, type->required, type->rest, true);
+  Symbol* array = Global("ReadonlyArray");
+  const bool mutable_array = type->is(T::kRef) && type->symbol == Global("Array");
+  return mutable_array && array != nullptr ? pool_.Ref(array, type->parts) : pool_.open;
+}
+
+TypeRef Checker::ReadonlyFromNode(const Node* inner) {
+  if (inner == nullptr || !inner->is(K::k_union_type)) return Readonly(TypeFromNode(inner));
+  // The grammar takes `readonly T[] | null` for `readonly (T[] | null)`.
+  std::vector<TypeRef> parts;
+  std::vector<const Node*> flat;
+  std::vector<const Node*> todo = {inner};
+  while (!todo.empty()) {
+    const Node* n = todo.back();
+    todo.pop_back();
+    if (n != inner && !n->is(K::k_union_type)) {
+      flat.push_back(n);
+      continue;
+    }
+    const auto kids = n->kids();
+    for (auto kid = kids.rbegin(); kid != kids.rend(); ++kid) {
+      if (kid->named && !kid->is(K::k_comment)) todo.push_back(&*kid);
+    }
+  }
+  for (const Node* part : flat)
+    parts.push_back(parts.empty() ? Readonly(TypeFromNode(part)) : TypeFromNode(part));
+  return pool_.Union(std::move(parts));
+}
+
+TypeRef Checker::ReadTypeNode(const Node* node) {
   switch (node->kind) {
     case K::k_type_annotation:
     case K::k_opting_type_annotation:
@@ -227,146 +261,88 @@ TypeRef Checker::TypeFromNode(const Node* node) {
     case K::k_parenthesized_type:
     case K::k_constraint:
     case K::k_default_type:
-      type = TypeFromNode(node->first_named());
-      break;
-    case K::k_predefined_type: {
-      const std::string_view word = node->text();
-      type = word == "number"    ? pool_.number
-             : word == "string"  ? pool_.string
-             : word == "boolean" ? pool_.boolean
-             : word == "any"     ? pool_.any
-             : word == "void"    ? pool_.void_
-             : word == "unknown" ? pool_.unknown
-             : word == "never"   ? pool_.never
-             : word == "object"  ? pool_.object
-             : word == "symbol"  ? pool_.symbol
-                                 : pool_.open;
-      break;
-    }
+      return TypeFromNode(node->first_named());
+    case K::k_predefined_type:
+      return TypeOfWord(node->text());
     case K::k_type_identifier:
-      if (node->text() == "bigint" && Resolve("bigint", node, kTypeName) == nullptr) {
-        type = pool_.bigint;
-      } else {
-        type = TypeOfReferenceNode(node);
-      }
-      break;
+      return node->text() == "bigint" && Resolve("bigint", node, kTypeName) == nullptr
+                 ? pool_.bigint
+                 : TypeOfReferenceNode(node);
     case K::k_generic_type:
     case K::k_nested_type_identifier:
-      type = TypeOfReferenceNode(node);
-      break;
     case K::k_identifier:
-      type = TypeOfReferenceNode(node);
-      break;
+      return TypeOfReferenceNode(node);
     case K::k_literal_type:
     case K::k_undefined:
     case K::k_null:
     case K::k_string:
-      type = TypeOfLiteralNode(node);
-      break;
+      return TypeOfLiteralNode(node);
     case K::k_array_type:
-      type = ArrayOf(TypeFromNode(node->first_named()));
-      break;
-    case K::k_readonly_type: {
-      const auto readonly = [&](TypeRef inner) -> TypeRef {
-        if (inner->is(T::kTuple))
-          return pool_.Tuple(inner->parts, inner->required, inner->rest, true);
-        Symbol* array = Global("ReadonlyArray");
-        const bool mutable_array = inner->is(T::kRef) && inner->symbol == Global("Array");
-        return mutable_array && array != nullptr ? pool_.Ref(array, inner->parts) : pool_.open;
-      };
-      const Node* inner = node->first_named();
-      if (inner != nullptr && inner->is(K::k_union_type)) {
-        // The grammar takes `readonly T[] | null` for `readonly (T[] | null)`.
-        std::vector<const Node*> flat;
-        std::vector<const Node*> todo = {inner};
-        while (!todo.empty()) {
-          const Node* n = todo.back();
-          todo.pop_back();
-          if (n != inner && !n->is(K::k_union_type)) {
-            flat.push_back(n);
-            continue;
-          }
-          const auto kids = n->kids();
-          for (auto kid = kids.rbegin(); kid != kids.rend(); ++kid) {
-            if (kid->named && !kid->is(K::k_comment)) todo.push_back(&*kid);
-          }
-        }
-        std::vector<TypeRef> parts;
-        for (const Node* part : flat)
-          parts.push_back(parts.empty() ? readonly(TypeFromNode(part)) : TypeFromNode(part));
-        type = pool_.Union(std::move(parts));
-      } else {
-        type = readonly(TypeFromNode(inner));
-      }
-      break;
-    }
+      return ArrayOf(TypeFromNode(node->first_named()));
+    case K::k_readonly_type:
+      return ReadonlyFromNode(node->first_named());
     case K::k_tuple_type:
-      type = TupleFromNode(node);
-      break;
+      return TupleFromNode(node);
     case K::k_union_type:
     case K::k_intersection_type: {
       std::vector<TypeRef> parts;
       for (const Node& kid : node->kids()) {
         if (kid.named && !kid.is(K::k_comment)) parts.push_back(TypeFromNode(&kid));
       }
-      type = node->is(K::k_union_type) ? pool_.Union(std::move(parts))
+      return node->is(K::k_union_type) ? pool_.Union(std::move(parts))
                                        : pool_.Intersection(std::move(parts));
-      break;
     }
     case K::k_function_type:
     case K::k_constructor_type: {
       const Signature* signature = SignatureOf(node);
-      if (node->is(K::k_function_type)) {
-        type = pool_.Function({signature});
-      } else {
-        Shape shape;
-        shape.constructs.push_back(signature);
-        type = pool_.ShapeOf(std::move(shape));
-      }
-      break;
+      if (node->is(K::k_function_type)) return pool_.Function({signature});
+      Shape shape;
+      shape.constructs.push_back(signature);
+      return pool_.ShapeOf(std::move(shape));
     }
     case K::k_object_type:
-      type = node->first(K::k_index_signature) != nullptr &&
+      return node->first(K::k_index_signature) != nullptr &&
                      node->first(K::k_index_signature)->first(K::k_mapped_type_clause) != nullptr
                  ? pool_.open
                  : pool_.ShapeAt(node, {});
-      break;
     case K::k_index_type_query:
-      type = KeyOf(TypeFromNode(node->first_named()));
-      break;
+      return KeyOf(TypeFromNode(node->first_named()));
     case K::k_lookup_type: {
       std::vector<const Node*> parts;
       for (const Node& kid : node->kids()) {
         if (kid.named && !kid.is(K::k_comment)) parts.push_back(&kid);
       }
-      if (parts.size() == 2) {
-        const TypeRef object = TypeFromNode(parts[0]);
-        const TypeRef index = TypeFromNode(parts[1]);
-        if (!HasParams(object) && !HasParams(index)) type = ElementType(object, index);
-      }
-      break;
+      if (parts.size() != 2) return pool_.open;
+      const TypeRef object = TypeFromNode(parts[0]);
+      const TypeRef index = TypeFromNode(parts[1]);
+      return HasParams(object) || HasParams(index) ? pool_.open : ElementType(object, index);
     }
-    case K::k_type_query:
-      if (const Node* name = node->first(K::k_identifier)) {
-        if (Symbol* symbol = Resolve(name->text(), node, kValue)) {
-          type = pool_.Regular(TypeOfSymbol(symbol));
-        }
-      }
-      break;
+    case K::k_type_query: {
+      const Node* name = node->first(K::k_identifier);
+      Symbol* symbol = name == nullptr ? nullptr : Resolve(name->text(), node, kValue);
+      return symbol == nullptr ? pool_.open : pool_.Regular(TypeOfSymbol(symbol));
+    }
     case K::k_this_type:
-      type = ThisType(node);
-      break;
+      return ThisType(node);
     case K::k_type_predicate_annotation:
     case K::k_type_predicate:
-      type = pool_.boolean;
-      break;
+      return pool_.boolean;
     case K::k_asserts_annotation:
     case K::k_asserts:
-      type = pool_.void_;
-      break;
+      return pool_.void_;
     default:
-      break;
+      return pool_.open;
   }
+}
+
+TypeRef Checker::TypeFromNode(const Node* node) {
+  if (node == nullptr) return pool_.open;
+  const bool lib = node->tree == lib_.get();
+  auto& known = lib ? lib_nodes_ : types_;
+  if (const auto found = known.find(node); found != known.end()) return found->second;
+  if (depth_ > 60) return pool_.open;
+  ++depth_;
+  const TypeRef type = ReadTypeNode(node);
   --depth_;
   (lib ? lib_nodes_ : types_)[node] = type;
   return type;
@@ -470,11 +446,7 @@ TypeRef Checker::Instantiate(TypeRef type, const Mapper& mapper) {
   if (mapper.empty()) return type;
   if (depth_ > 60) return pool_.open;
   Work::Step(1 + mapper.size() / 4 + type->parts.size() / 4);
-  struct Deeper {
-    int& depth;
-    explicit Deeper(int& d) : depth(d) { ++depth; }
-    ~Deeper() { --depth; }
-  } deeper(depth_);
+  const Nested nested(depth_);
   const auto parts = [&] {
     std::vector<TypeRef> result;
     for (TypeRef part : type->parts) result.push_back(Instantiate(part, mapper));

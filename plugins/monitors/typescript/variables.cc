@@ -77,31 +77,95 @@ TypeRef Checker::TypeOfVariable(Symbol* symbol) {
   return TypeOfPattern(name);
 }
 
+namespace {
+
+size_t CommasBefore(const Node* pattern, const Node* part) {
+  size_t commas = 0;
+  for (const Node& kid : pattern->kids()) {
+    if (&kid == part) break;
+    if (kid.text() == ",") ++commas;
+  }
+  return commas;
+}
+
+}  // namespace
+
+TypeRef Checker::TypeOfDeclared(const Node* name) {
+  const Node* declarator = name->parent;
+  if (const Node* annotation = declarator->at(F::k_type)) return TypeFromNode(annotation);
+  const Node* value = declarator->at(F::k_value);
+  if (value == nullptr) return pool_.open;
+  const Node* kind = declarator->parent == nullptr ? nullptr : declarator->parent->at(F::k_kind);
+  const bool constant = kind != nullptr && kind->text() == "const";
+  const TypeRef type = InitializerType(value, constant);
+  // `const found = []` grows by what is pushed.
+  if (type->is(T::kRef) && type->parts.size() == 1 && type->parts[0]->is(T::kNever) &&
+      value->is(K::k_array) && name->is(K::k_identifier)) {
+    return ArrayOf(pool_.open);
+  }
+  return type;
+}
+
+// `...rest` as a parameter, or in the pattern of an array.
+TypeRef Checker::TypeOfRest(const Node* rest) {
+  const Node* above = rest->parent;
+  if (above == nullptr) return pool_.open;
+  if (above->is(K::k_required_parameter) || above->is(K::k_optional_parameter))
+    return TypeOfParameter(above);
+  if (!above->is(K::k_array_pattern)) return pool_.open;
+  const TypeRef of = TypeOfPattern(above);
+  if (!of->is(T::kTuple)) return ArrayOf(IterationType(of));
+  const size_t skipped = std::min(CommasBefore(above, rest), of->parts.size());
+  return ArrayOf(pool_.Union(
+      std::vector<TypeRef>(of->parts.begin() + static_cast<ptrdiff_t>(skipped), of->parts.end())));
+}
+
+TypeRef Checker::TypeOfPatternElement(const Node* name) {
+  const TypeRef of = TypeOfPattern(name->parent);
+  const size_t index = CommasBefore(name->parent, name);
+  std::vector<TypeRef> parts;
+  TypePool::Each(of, [&](TypeRef part) {
+    if (part->is(T::kTuple)) {
+      parts.push_back(index < part->parts.size() ? part->parts[index]
+                      : part->rest               ? part->parts.back()
+                                                 : pool_.undefined);
+    } else {
+      parts.push_back(IterationType(part));
+    }
+  });
+  return pool_.Union(std::move(parts));
+}
+
+// A part of a pattern with a default value.
+TypeRef Checker::TypeOfDefaulted(const Node* name) {
+  const Node* parent = name->parent;
+  const Node* standard = parent->at(F::k_right);
+  TypeRef of = pool_.open;
+  if (parent->is(K::k_object_assignment_pattern)) {
+    const TypeRef whole = TypeOfPattern(parent->parent);
+    const auto member = Member(whole, name->text());
+    if (member) of = TypeOfProperty(*member);
+  } else {
+    of = TypeOfPattern(parent);
+  }
+  if (of->open()) return of;
+  std::vector<TypeRef> parts;
+  TypePool::Each(of, [&](TypeRef part) {
+    if (!part->is(T::kUndefined)) parts.push_back(part);
+  });
+  parts.push_back(pool_.Widen(TypeOf(standard)));
+  return pool_.Union(std::move(parts));
+}
+
 // The type that a name in a declaration has: that of the declaration, or of the part that its
 // pattern takes.
 TypeRef Checker::TypeOfPattern(const Node* name) {
   const Node* parent = name->parent;
   if (parent == nullptr || depth_ > 60) return pool_.open;
-  struct Deeper {
-    int& depth;
-    explicit Deeper(int& d) : depth(d) { ++depth; }
-    ~Deeper() { --depth; }
-  } deeper(depth_);
+  const Nested nested(depth_);
   switch (parent->kind) {
-    case K::k_variable_declarator: {
-      if (const Node* annotation = parent->at(F::k_type)) return TypeFromNode(annotation);
-      const Node* value = parent->at(F::k_value);
-      if (value == nullptr) return pool_.open;
-      const Node* kind = parent->parent == nullptr ? nullptr : parent->parent->at(F::k_kind);
-      const bool constant = kind != nullptr && kind->text() == "const";
-      const TypeRef type = InitializerType(value, constant);
-      // `const found = []` grows by what is pushed.
-      if (type->is(T::kRef) && type->parts.size() == 1 && type->parts[0]->is(T::kNever) &&
-          value->is(K::k_array) && name->is(K::k_identifier)) {
-        return ArrayOf(pool_.open);
-      }
-      return type;
-    }
+    case K::k_variable_declarator:
+      return TypeOfDeclared(name);
     case K::k_for_in_statement: {
       const Node* op = parent->at(F::k_operator);
       if (op != nullptr && op->text() == "in") return pool_.string;
@@ -115,50 +179,12 @@ TypeRef Checker::TypeOfPattern(const Node* name) {
     case K::k_required_parameter:
     case K::k_optional_parameter:
       return TypeOfParameter(parent);
-    case K::k_rest_pattern: {
-      const Node* above = parent->parent;
-      if (above != nullptr &&
-          (above->is(K::k_required_parameter) || above->is(K::k_optional_parameter))) {
-        return TypeOfParameter(above);
-      }
-      if (above != nullptr && above->is(K::k_array_pattern)) {
-        const TypeRef of = TypeOfPattern(above);
-        if (of->is(T::kTuple)) {
-          size_t skipped = 0;
-          for (const Node& kid : above->kids()) {
-            if (&kid == parent) break;
-            if (kid.text() == ",") ++skipped;
-          }
-          std::vector<TypeRef> left(
-              of->parts.begin() + static_cast<ptrdiff_t>(std::min(skipped, of->parts.size())),
-              of->parts.end());
-          return ArrayOf(pool_.Union(std::move(left)));
-        }
-        return ArrayOf(IterationType(of));
-      }
-      return pool_.open;
-    }
+    case K::k_rest_pattern:
+      return TypeOfRest(parent);
     case K::k_arrow_function:
       return TypeOfParameter(name);
-    case K::k_array_pattern: {
-      const TypeRef of = TypeOfPattern(parent);
-      size_t index = 0;
-      for (const Node& kid : parent->kids()) {
-        if (&kid == name) break;
-        if (kid.text() == ",") ++index;
-      }
-      std::vector<TypeRef> parts;
-      TypePool::Each(of, [&](TypeRef part) {
-        if (part->is(T::kTuple)) {
-          parts.push_back(index < part->parts.size() ? part->parts[index]
-                          : part->rest               ? part->parts.back()
-                                                     : pool_.undefined);
-        } else {
-          parts.push_back(IterationType(part));
-        }
-      });
-      return pool_.Union(std::move(parts));
-    }
+    case K::k_array_pattern:
+      return TypeOfPatternElement(name);
     case K::k_object_pattern:
     case K::k_pair_pattern: {
       const Node* pattern = parent->is(K::k_pair_pattern) ? parent->parent : parent;
@@ -173,24 +199,8 @@ TypeRef Checker::TypeOfPattern(const Node* name) {
       return member ? TypeOfProperty(*member) : pool_.open;
     }
     case K::k_assignment_pattern:
-    case K::k_object_assignment_pattern: {
-      const Node* standard = parent->at(F::k_right);
-      TypeRef of = pool_.open;
-      if (parent->is(K::k_object_assignment_pattern)) {
-        const TypeRef whole = TypeOfPattern(parent->parent);
-        const auto member = Member(whole, name->text());
-        if (member) of = TypeOfProperty(*member);
-      } else {
-        of = TypeOfPattern(parent);
-      }
-      if (of->open()) return of;
-      std::vector<TypeRef> parts;
-      TypePool::Each(of, [&](TypeRef part) {
-        if (!part->is(T::kUndefined)) parts.push_back(part);
-      });
-      parts.push_back(pool_.Widen(TypeOf(standard)));
-      return pool_.Union(std::move(parts));
-    }
+    case K::k_object_assignment_pattern:
+      return TypeOfDefaulted(name);
     default:
       return pool_.open;
   }

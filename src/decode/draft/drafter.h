@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-#include "pawl/drafts.h"
+#include "pawl/generation.h"
 #include "src/decode/draft/cost_curve.h"
 #include "src/decode/draft/source.h"
 

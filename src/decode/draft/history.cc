@@ -71,7 +71,7 @@ class HistorySource : public DraftSource {
   int64_t bytes() const override { return bytes_; }
 
   Status Read(const std::string& file) {
-    const Result<std::string> content = ReadFile(file, kMostFileBytes);
+    const Result<std::string> content = ReadRegularFile(file, kMostFileBytes);
     if (!content.ok()) return content.error();
     std::string_view rest = *content;
     const auto bad = [&](const char* why) {

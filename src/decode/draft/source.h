@@ -16,9 +16,8 @@
 #include <vector>
 
 #include "grammar/forced_spelling.h"
-#include "pawl/drafts.h"
 #include "pawl/generation.h"
-#include "pawl/mask.h"
+#include "pawl/grammar.h"
 #include "pawl/result.h"
 #include "pawl/vocabulary.h"
 #include "src/decode/constraint.h"

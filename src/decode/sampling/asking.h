@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "pawl/check.h"
 #include "pawl/result.h"
+#include "pawl/sampling.h"
 #include "pawl/vocabulary.h"
 
 namespace pawl {

@@ -3,8 +3,8 @@
 #include <string>
 #include <utility>
 
-#include "pawl/check.h"
 #include "pawl/compiler.h"
+#include "pawl/sampling.h"
 #include "src/base/file.h"
 #include "src/decode/sampling/names.h"
 

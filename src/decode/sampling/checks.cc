@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "pawl/check.h"
+#include "pawl/sampling.h"
 #include "src/decode/sampling/asking.h"
 
 namespace pawl {

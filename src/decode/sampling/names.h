@@ -8,7 +8,6 @@
 #include <string>
 #include <string_view>
 
-#include "pawl/check.h"
 #include "pawl/sampling.h"
 #include "src/base/names.h"
 

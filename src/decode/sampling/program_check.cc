@@ -24,7 +24,7 @@
 #include <string>
 #include <utility>
 
-#include "pawl/check.h"
+#include "pawl/sampling.h"
 #include "src/base/json.h"
 #include "src/base/utf8.h"
 #include "src/decode/sampling/names.h"

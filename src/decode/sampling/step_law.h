@@ -15,7 +15,7 @@
 #include <span>
 #include <vector>
 
-#include "pawl/mask.h"
+#include "pawl/grammar.h"
 #include "pawl/result.h"
 #include "pawl/vocabulary.h"
 #include "src/decode/sampling/noise.h"

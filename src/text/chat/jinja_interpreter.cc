@@ -279,6 +279,44 @@ class Interpreter {
     scope_->variables.emplace_back("loop", variable);
   }
 
+  void StepLoop(const Instruction& i) {
+    switch (i.op) {
+      case Op::kForBegin:
+        return ForBegin();
+      case Op::kFilterNext: {
+        Loop& loop = *loops_.back();
+        if (loop.next < loop.items.size()) return NextRound(loop, false);
+        loop.items.resize(loop.kept);
+        loop.next = 0;
+        return Jump(i.a);
+      }
+      case Op::kFilterKeep: {
+        Loop& loop = *loops_.back();
+        if (Truth(Pop())) loop.items[loop.kept++] = loop.items[loop.next - 1];
+        return PopScope();
+      }
+      case Op::kForNext: {
+        Loop& loop = *loops_.back();
+        if (loop.next < loop.items.size()) return NextRound(loop, true);
+        EndLoop();
+        return Jump(i.a);
+      }
+      case Op::kForContinue:
+        PopScope();
+        if (i.b != 0) loops_.back()->finished = true;
+        return Jump(i.a);
+      case Op::kForBreak:
+        PopScope();
+        EndLoop();
+        return Jump(i.a);
+      case Op::kForElse:
+        if (loop_finished_) Jump(i.a);
+        return;
+      default:
+        return;
+    }
+  }
+
   void Unpack(size_t count) {
     std::vector<Value> items = Iterate(heap_, Pop());
     if (heap_.failed()) return;
@@ -333,64 +371,37 @@ class Interpreter {
     return heap_.NewDict(std::move(entries));
   }
 
-  void Step(const Instruction& i) {
-    const auto a = static_cast<size_t>(i.a);
+  static Value ConstantOf(Constant constant) {
+    switch (constant) {
+      case Constant::kUndefined:
+        return {};
+      case Constant::kNone:
+        return Value::None();
+      case Constant::kFalse:
+      case Constant::kTrue:
+        return Value::Bool(constant == Constant::kTrue);
+    }
+    return {};
+  }
+
+  void Sign(Op op) {
+    const Value value = Pop();
+    if (!value.is_number()) {
+      return heap_.Fail("a sign needs a number; found " + KindName(value));
+    }
+    return Push(op == Op::kPlus ? Arithmetic(heap_, Op::kAdd, Value::Integer(0), value)
+                : value.is(Value::Kind::kFloat)
+                    ? Value::Float(-value.real)
+                    : Arithmetic(heap_, Op::kSubtract, Value::Integer(0), value));
+  }
+
+  void Operate(const Instruction& i) {
     switch (i.op) {
-      case Op::kText:
-        return Write(program_.strings[a]);
-      case Op::kOutput:
-        return Write(ToText(heap_, Pop()));
-      case Op::kString:
-        return Push(Value::String(&program_.strings[a]));
-      case Op::kInteger:
-        return Push(Value::Integer(program_.integers[a]));
-      case Op::kFloat:
-        return Push(Value::Float(program_.floats[a]));
-      case Op::kConstant:
-        switch (static_cast<Constant>(i.a)) {
-          case Constant::kUndefined:
-            return Push({});
-          case Constant::kNone:
-            return Push(Value::None());
-          case Constant::kFalse:
-          case Constant::kTrue:
-            return Push(Value::Bool(static_cast<Constant>(i.a) == Constant::kTrue));
-        }
-        return;
-      case Op::kName:
-        return Push(Name(NameAt(i.a)));
-      case Op::kList:
-      case Op::kTuple: {
-        std::vector<Value> items(stack_.end() - static_cast<ptrdiff_t>(a), stack_.end());
-        Drop(a);
-        return Push(heap_.NewList(std::move(items),
-                                  i.op == Op::kList ? List::Type::kList : List::Type::kTuple));
-      }
-      case Op::kDict:
-        return Push(MakeDict(a));
-      case Op::kAttribute:
-        return Push(Attribute(heap_, Pop(), NameAt(i.a)));
-      case Op::kItem: {
-        const Value key = Pop();
-        return Push(Item(heap_, Pop(), key));
-      }
-      case Op::kSlice: {
-        const Value step = Pop(), end = Pop(), begin = Pop();
-        return Push(SliceOf(heap_, Pop(), begin, end, step));
-      }
       case Op::kNot:
         return Push(Value::Bool(!Truth(Pop())));
       case Op::kNegate:
-      case Op::kPlus: {
-        const Value value = Pop();
-        if (!value.is_number()) {
-          return heap_.Fail("a sign needs a number; found " + KindName(value));
-        }
-        return Push(i.op == Op::kPlus ? Arithmetic(heap_, Op::kAdd, Value::Integer(0), value)
-                    : value.is(Value::Kind::kFloat)
-                        ? Value::Float(-value.real)
-                        : Arithmetic(heap_, Op::kSubtract, Value::Integer(0), value));
-      }
+      case Op::kPlus:
+        return Sign(i.op);
       case Op::kAdd:
       case Op::kSubtract:
       case Op::kMultiply:
@@ -419,6 +430,76 @@ class Interpreter {
         Push(Value::Bool(false));
         return Jump(i.a);
       }
+      default:
+        return;
+    }
+  }
+
+  // A filter, a test or a method, with its subject below the arguments.
+  void Apply(const Instruction& i) {
+    const CallShape& shape = program_.calls[static_cast<size_t>(i.a)];
+    const Value subject = stack_[stack_.size() - shape.size() - 1];
+    const Arguments arguments = ArgumentsOf(shape);
+    Value result;
+    if (i.op == Op::kFilter) {
+      result = ApplyFilter(heap_, i.b, subject, arguments);
+    } else if (i.op == Op::kTest) {
+      result = Value::Bool(ApplyTest(heap_, i.b, subject, arguments));
+    } else {
+      result = CallMethod(heap_, subject, NameAt(i.b), arguments);
+    }
+    Drop(shape.size() + 1);
+    return Push(result);
+  }
+
+  void StepValue(const Instruction& i) {
+    const auto a = static_cast<size_t>(i.a);
+    switch (i.op) {
+      case Op::kText:
+        return Write(program_.strings[a]);
+      case Op::kOutput:
+        return Write(ToText(heap_, Pop()));
+      case Op::kString:
+        return Push(Value::String(&program_.strings[a]));
+      case Op::kInteger:
+        return Push(Value::Integer(program_.integers[a]));
+      case Op::kFloat:
+        return Push(Value::Float(program_.floats[a]));
+      case Op::kConstant:
+        return Push(ConstantOf(static_cast<Constant>(i.a)));
+      case Op::kName:
+        return Push(Name(NameAt(i.a)));
+      case Op::kList:
+      case Op::kTuple: {
+        std::vector<Value> items(stack_.end() - static_cast<ptrdiff_t>(a), stack_.end());
+        Drop(a);
+        return Push(heap_.NewList(std::move(items),
+                                  i.op == Op::kList ? List::Type::kList : List::Type::kTuple));
+      }
+      case Op::kDict:
+        return Push(MakeDict(a));
+      case Op::kAttribute:
+        return Push(Attribute(heap_, Pop(), NameAt(i.a)));
+      case Op::kItem: {
+        const Value key = Pop();
+        return Push(Item(heap_, Pop(), key));
+      }
+      case Op::kSlice: {
+        const Value step = Pop(), end = Pop(), begin = Pop();
+        return Push(SliceOf(heap_, Pop(), begin, end, step));
+      }
+      default:
+        return;
+    }
+  }
+
+  // The operations are ordered by what they are about (jinja_program.h).
+  void Step(const Instruction& i) {
+    if (i.op <= Op::kSlice) return StepValue(i);
+    if (i.op <= Op::kChain) return Operate(i);
+    if (i.op >= Op::kForBegin && i.op <= Op::kForElse) return StepLoop(i);
+    const auto a = static_cast<size_t>(i.a);
+    switch (i.op) {
       case Op::kJump:
         return Jump(i.a);
       case Op::kJumpIfFalse:
@@ -430,21 +511,8 @@ class Interpreter {
         return Drop(1);
       case Op::kFilter:
       case Op::kTest:
-      case Op::kMethod: {
-        const CallShape& shape = program_.calls[a];
-        const Value subject = stack_[stack_.size() - shape.size() - 1];
-        const Arguments arguments = ArgumentsOf(shape);
-        Value result;
-        if (i.op == Op::kFilter) {
-          result = ApplyFilter(heap_, i.b, subject, arguments);
-        } else if (i.op == Op::kTest) {
-          result = Value::Bool(ApplyTest(heap_, i.b, subject, arguments));
-        } else {
-          result = CallMethod(heap_, subject, NameAt(i.b), arguments);
-        }
-        Drop(shape.size() + 1);
-        return Push(result);
-      }
+      case Op::kMethod:
+        return Apply(i);
       case Op::kCall:
         return Call(i);
       case Op::kStore:
@@ -453,37 +521,6 @@ class Interpreter {
         return StoreAttribute(NameAt(i.a), NameAt(i.b));
       case Op::kUnpack:
         return Unpack(a);
-      case Op::kForBegin:
-        return ForBegin();
-      case Op::kFilterNext: {
-        Loop& loop = *loops_.back();
-        if (loop.next < loop.items.size()) return NextRound(loop, false);
-        loop.items.resize(loop.kept);
-        loop.next = 0;
-        return Jump(i.a);
-      }
-      case Op::kFilterKeep: {
-        Loop& loop = *loops_.back();
-        if (Truth(Pop())) loop.items[loop.kept++] = loop.items[loop.next - 1];
-        return PopScope();
-      }
-      case Op::kForNext: {
-        Loop& loop = *loops_.back();
-        if (loop.next < loop.items.size()) return NextRound(loop, true);
-        EndLoop();
-        return Jump(i.a);
-      }
-      case Op::kForContinue:
-        PopScope();
-        if (i.b != 0) loops_.back()->finished = true;
-        return Jump(i.a);
-      case Op::kForBreak:
-        PopScope();
-        EndLoop();
-        return Jump(i.a);
-      case Op::kForElse:
-        if (loop_finished_) Jump(i.a);
-        return;
       case Op::kPushScope:
         scope_ = heap_.NewScope(scope_);
         return;
@@ -504,7 +541,7 @@ class Interpreter {
         return;
       case Op::kReturn:
         return Return();
-      case Op::kEnd:
+      default:
         return;
     }
   }

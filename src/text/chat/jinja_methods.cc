@@ -110,6 +110,87 @@ bool Affix(Heap& heap, Reader& reader, const MarkedText& text, bool front) {
   return false;
 }
 
+Value ReplaceIn(Heap& heap, Reader& reader, const MarkedText& text) {
+  if (!reader.AtMost(3, {"count"})) return {};
+  const MarkedText* from = reader.String(0);
+  const MarkedText* to = reader.String(1);
+  const int64_t most = reader.Integer(2, "count", -1);
+  if (heap.failed()) return {};
+  // What the longest result could take.
+  const size_t growth = to->size() / std::max<size_t>(from->size(), 1) + 1;
+  if (!heap.SpendBytes(text.size() * growth / 16)) return {};
+  return heap.String(Replace(text, *from, *to, most));
+}
+
+Value WithoutAffix(Heap& heap, Reader& reader, const MarkedText& text, bool front) {
+  const MarkedText* affix = reader.AtMost(1) ? reader.String(0) : nullptr;
+  if (affix == nullptr) return {};
+  const size_t size = affix->size();
+  if (front) {
+    const bool there = text.bytes().starts_with(affix->bytes());
+    return heap.String(text.Slice(there ? size : 0, text.size()));
+  }
+  const bool there = text.bytes().ends_with(affix->bytes());
+  return heap.String(text.Slice(0, text.size() - (there ? size : 0)));
+}
+
+Value FindOrCount(Reader& reader, const MarkedText& text, std::string_view name) {
+  const MarkedText* what = reader.AtMost(1) ? reader.String(0) : nullptr;
+  if (what == nullptr) return {};
+  if (name != "count") return Value::Integer(Find(text, *what, name == "rfind"));
+  if (what->empty()) {
+    return Value::Integer(static_cast<int64_t>(CountCodepoints(text.bytes())) + 1);
+  }
+  int64_t count = 0;
+  for (size_t at = text.bytes().find(what->bytes()); at != std::string::npos;
+       at = text.bytes().find(what->bytes(), at + what->size())) {
+    ++count;
+  }
+  return Value::Integer(count);
+}
+
+Value Join(Heap& heap, Reader& reader, const MarkedText& text) {
+  const Value* items = reader.AtMost(1) ? reader.At(0) : nullptr;
+  if (items == nullptr) {
+    heap.Fail("join(): expected a list");
+    return {};
+  }
+  MarkedText out;
+  bool first = true;
+  for (const Value& item : Iterate(heap, *items)) {
+    if (!item.is_string()) {
+      heap.Fail("join(): expected strings, found " + KindName(item));
+      return {};
+    }
+    if (!first) out.Append(text);
+    first = false;
+    out.Append(*item.string);
+    if (!heap.SpendBytes(item.string->size() + text.size())) return {};
+  }
+  return heap.String(std::move(out));
+}
+
+Value ConsistsOf(Heap& heap, Reader& reader, const MarkedText& text, bool space) {
+  if (!reader.AtMost(0)) return {};
+  const std::u32string all = DecodeCodepoints(text.bytes());
+  bool good = !all.empty();
+  for (const char32_t c : all) {
+    if (space) {
+      good = good && IsSpace(c);
+    } else if (c < 0x80) {
+      good = good && c >= '0' && c <= '9';
+    } else if (good && HasProperty("N", c)) {
+      good = HasProperty("Nd", c);
+      if (!good) {
+        heap.Fail(ErrorCode::kUnsupported, "isdigit(): the text has a digit of an unusual kind");
+      }
+    } else {
+      good = false;
+    }
+  }
+  return Value::Bool(good);
+}
+
 Value StringMethod(Heap& heap, const MarkedText& text, std::string_view name,
                    const Arguments& arguments) {
   Reader reader(heap, name, arguments);
@@ -150,82 +231,13 @@ Value StringMethod(Heap& heap, const MarkedText& text, std::string_view name,
               reader.Name() + ": the text has a letter whose case is not mapped");
     return {};
   }
-  if (name == "replace") {
-    if (!reader.AtMost(3, {"count"})) return {};
-    const MarkedText* from = reader.String(0);
-    const MarkedText* to = reader.String(1);
-    const int64_t most = reader.Integer(2, "count", -1);
-    if (heap.failed()) return {};
-    // What the longest result could take.
-    const size_t growth = to->size() / std::max<size_t>(from->size(), 1) + 1;
-    if (!heap.SpendBytes(text.size() * growth / 16)) return {};
-    return heap.String(Replace(text, *from, *to, most));
-  }
-  if (name == "removeprefix" || name == "removesuffix") {
-    const MarkedText* affix = reader.AtMost(1) ? reader.String(0) : nullptr;
-    if (affix == nullptr) return {};
-    const size_t size = affix->size();
-    if (name == "removeprefix") {
-      const bool there = text.bytes().starts_with(affix->bytes());
-      return heap.String(text.Slice(there ? size : 0, text.size()));
-    }
-    const bool there = text.bytes().ends_with(affix->bytes());
-    return heap.String(text.Slice(0, text.size() - (there ? size : 0)));
-  }
-  if (name == "find" || name == "rfind" || name == "count") {
-    const MarkedText* what = reader.AtMost(1) ? reader.String(0) : nullptr;
-    if (what == nullptr) return {};
-    if (name != "count") return Value::Integer(Find(text, *what, name == "rfind"));
-    if (what->empty()) {
-      return Value::Integer(static_cast<int64_t>(CountCodepoints(text.bytes())) + 1);
-    }
-    int64_t count = 0;
-    for (size_t at = text.bytes().find(what->bytes()); at != std::string::npos;
-         at = text.bytes().find(what->bytes(), at + what->size())) {
-      ++count;
-    }
-    return Value::Integer(count);
-  }
-  if (name == "join") {
-    const Value* items = reader.AtMost(1) ? reader.At(0) : nullptr;
-    if (items == nullptr) {
-      heap.Fail("join(): expected a list");
-      return {};
-    }
-    MarkedText out;
-    bool first = true;
-    for (const Value& item : Iterate(heap, *items)) {
-      if (!item.is_string()) {
-        heap.Fail("join(): expected strings, found " + KindName(item));
-        return {};
-      }
-      if (!first) out.Append(text);
-      first = false;
-      out.Append(*item.string);
-      if (!heap.SpendBytes(item.string->size() + text.size())) return {};
-    }
-    return heap.String(std::move(out));
-  }
-  if (name == "isdigit" || name == "isspace") {
-    if (!reader.AtMost(0)) return {};
-    const std::u32string all = DecodeCodepoints(text.bytes());
-    bool good = !all.empty();
-    for (const char32_t c : all) {
-      if (name == "isspace") {
-        good = good && IsSpace(c);
-      } else if (c < 0x80) {
-        good = good && c >= '0' && c <= '9';
-      } else if (good && HasProperty("N", c)) {
-        good = HasProperty("Nd", c);
-        if (!good) {
-          heap.Fail(ErrorCode::kUnsupported, "isdigit(): the text has a digit of an unusual kind");
-        }
-      } else {
-        good = false;
-      }
-    }
-    return Value::Bool(good);
-  }
+  if (name == "replace") return ReplaceIn(heap, reader, text);
+  if (name == "removeprefix" || name == "removesuffix")
+    return WithoutAffix(heap, reader, text, name == "removeprefix");
+  if (name == "find" || name == "rfind" || name == "count") return FindOrCount(reader, text, name);
+  if (name == "join") return Join(heap, reader, text);
+  if (name == "isdigit" || name == "isspace")
+    return ConsistsOf(heap, reader, text, name == "isspace");
   heap.Fail(ErrorCode::kUnsupported,
             "strings have no method " + json::Quote(name) + " here" + kSupported);
   return {};

@@ -215,7 +215,7 @@ class GrammarMatcher:
         return self._default_temperature if asked is None else asked
 
     def get_captures(self, *, deduplicate: bool = True) -> List[Tuple[str, bytes]]:
-        """Those of the derivation that pawl/capture.h prefers, each once; XGrammar's events of
+        """Those of the derivation that pawl/grammar.h prefers, each once; XGrammar's events of
         other readings (deduplicate=False) do not exist here."""
         try:
             return [(name, text) for name, _, _, text in self._native.captures()]

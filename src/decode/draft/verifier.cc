@@ -1,0 +1,312 @@
+// Drafts in a batch: which outputs get some, the rows that verify them, and the walk.
+//
+// The rule. The token at a position is a function of the logits there, the mask, the seed and the
+// position, and of nothing else; forced and closing tokens are functions of the state. OutputRun
+// decides all of that, and it does not know of drafts. A tree only means that the logits behind
+// some tokens are at hand already: as long as what OutputRun takes is a path in the tree, it is
+// given the next logits from there, and where it leaves the tree the step ends. So the output is
+// the one without drafts, whatever was drafted, and there is nothing to roll back.
+//
+// Rows. A node's row runs under the node's own mask, so the logits that the head computes are those
+// that the state there may need, the last one included. The likeliest chain runs as plain rows of
+// its sequence, and the rest as a tree next to it: where the output goes along the chain, keys and
+// values stay where they are.
+//
+// Failures. A call with drafts may fail because there is no memory for the tree, or because a row
+// that no output comes by has logits that are not numbers. BatchEngine makes such a call again
+// without drafts. An exception while drafts are made means a call without drafts.
+#include "src/decode/draft/verifier.h"
+
+#include <algorithm>
+#include <string>
+
+#include "src/base/failure.h"
+#include "src/decode/draft/source.h"
+
+namespace pawl {
+namespace {
+
+// What is known of a constraint, for drafts, which are made on the thread that may not wait. A
+// place of which the mask is not known is none to draft for.
+class KnownView : public Constraint {
+ public:
+  explicit KnownView(std::shared_ptr<const Constraint> of)
+      : of_(std::move(of)), known_(of_->known()) {}
+  bool knows_place() const { return known_.place; }
+
+  std::shared_ptr<const Mask> mask() const override { return known_.mask; }
+  std::shared_ptr<const Constraint> Advance(TokenId token) const override {
+    std::shared_ptr<const Constraint> next = of_->KnownAdvance(token);
+    if (next == nullptr) return nullptr;
+    auto view = std::make_shared<KnownView>(std::move(next));
+    return view->knows_place() ? view : nullptr;
+  }
+  bool exact() const override { return of_->exact(); }
+  bool accepting() const override { return known_.accepting; }
+  std::string forced(size_t limit) const override {
+    return known_.forced == nullptr ? "" : known_.forced->substr(0, limit);
+  }
+  std::optional<float> temperature() const override { return known_.temperature; }
+  std::optional<std::vector<TokenId>> Closing() const override { return std::nullopt; }
+  int shortest_close() const override { return known_.close.value_or(-1); }
+
+ private:
+  const std::shared_ptr<const Constraint> of_;
+  const Known known_;
+};
+
+}  // namespace
+
+Result<TokenId> OutputDrafts::Instead(Sampler& sampler, std::span<const float> logits,
+                                      const Mask* mask, const TokenHistory& history,
+                                      TokenId sampled) {
+  if (children_.empty()) return kNoToken;
+  Result<TokenId> probable = sampler.ProbableDraft(logits, mask, history, children_, lossy_);
+  if (probable.ok() && *probable == sampled) return kNoToken;
+  if (probable.ok() && *probable != kNoToken) drafted_->CountLossy();
+  return probable;
+}
+
+std::unique_ptr<OutputDrafts> DraftVerifier::New(OutputRun& run) const {
+  if (!run.options().drafts) return nullptr;
+  // A device that draws hands out log-probabilities for a token at a time.
+  if (setting_.draws && run.wants_top()) return nullptr;
+  return std::make_unique<OutputDrafts>(run, setting_.drafter->options().lossy);
+}
+
+void DraftVerifier::Prepare(OutputDrafts& drafts) const {
+  if (asks_first(drafts.run_)) drafts.fingerprint_ = FingerprintOf(drafts.run_.at().get());
+}
+
+void DraftVerifier::Begin(OutputDrafts& drafts) {
+  const OutputRun& run = drafts.run_;
+  drafts.drafted_ = setting_.drafter->Begin({.prompt = run.tokens().first(run.prompt_size()),
+                                             .constraint = run.at(),
+                                             .grammar = drafts.fingerprint_,
+                                             .options = &run.options()});
+}
+
+// ---- Trees ----
+
+void DraftVerifier::BeginCall(int64_t pages) {
+  tasks_.clear();
+  pages_ = pages;
+  rows_ = outputs_ = 0;
+  context_ = context_of_all_ = 0;
+}
+
+void DraftVerifier::Offer(OutputDrafts* drafts, const OutputRun& run, int length, int rows) {
+  ++outputs_;
+  rows_ += rows;
+  if (!run.asked()) context_of_all_ = -1;
+  if (context_of_all_ >= 0) context_of_all_ += length + rows;
+  if (drafts == nullptr) return;
+  drafts->nodes_.clear();
+  drafts->visited_.clear();
+  if (drafts->drafted_ == nullptr) return;
+  drafts->drafted_->tree.nodes.clear();
+  if (rows != static_cast<int>(run.tokens().size()) - length) return;
+  // The last token of the budget needs no row.
+  const int depth = run.tokens_left() - 1;
+  const int nodes = std::min(setting_.drafter->options().nodes, kMaxTreeRows - rows);
+  const int64_t needed = 2 * Pages(nodes, model_.kv_memory().page_positions) + 2;
+  if (depth <= 0 || nodes <= 0 || needed > pages_) return;
+  std::shared_ptr<const Constraint> at = run.at();
+  if (at != nullptr && !setting_.may_wait) {
+    auto view = std::make_shared<KnownView>(std::move(at));
+    if (!view->knows_place()) return;
+    at = std::move(view);
+  }
+  pages_ -= needed;
+  context_ += length + rows;
+  tasks_.push_back({.request = drafts->drafted_.get(),
+                    .tokens = run.tokens(),
+                    .prompt = run.prompt_size(),
+                    .at = std::move(at),
+                    .mask = run.mask(),
+                    .most_nodes = nodes,
+                    .most_depth = depth});
+}
+
+bool DraftVerifier::Grow() {
+  if (tasks_.empty()) return false;
+  const bool weighs = !setting_.drafter->options().always;
+  if (weighs && !std::exchange(curve_tried_, true)) (void)curve_.Measure(model_);
+  setting_.drafter->Draft(tasks_, {.most_nodes = setting_.max_rows - rows_,
+                                   .rows = rows_,
+                                   .context = static_cast<int>(context_ / std::ssize(tasks_)),
+                                   .curve = weighs && curve_.known() ? &curve_ : nullptr});
+  return std::any_of(tasks_.begin(), tasks_.end(),
+                     [](const DraftTask& task) { return task.request->tree.drafts() > 0; });
+}
+
+void DraftVerifier::Drop(OutputDrafts& drafts) {
+  drafts.nodes_.clear();
+  drafts.visited_.clear();
+  if (drafts.drafted_ != nullptr) drafts.drafted_->tree.nodes.clear();
+}
+
+void DraftVerifier::GiveUp(OutputDrafts& drafts) {
+  Drop(drafts);
+  drafts.drafted_.reset();
+}
+
+// ---- Rows ----
+
+int DraftVerifier::AddRows(OutputDrafts& drafts, const Where& where, std::vector<Row>& rows) {
+  drafts.nodes_.clear();
+  drafts.plain_rows_ = where.pending;
+  if (!drafts.has_tree()) return 0;
+  const DraftTree& tree = drafts.drafted_->tree;
+  const int root = where.length + where.pending - 1;  // its position
+  drafts.node_rows_.assign(tree.nodes.size(), {});
+  OutputDrafts::NodeRow& first = drafts.node_rows_[0];
+  first.row = where.pending - 1;
+  first.path = (uint64_t{1} << (where.pending - 1)) - 1;
+  first.output = where.root_output;
+  const auto add = [&](int index, bool plain) {
+    const DraftNode& node = tree.nodes[static_cast<size_t>(index)];
+    const OutputDrafts::NodeRow& parent = drafts.node_rows_[static_cast<size_t>(node.parent)];
+    OutputDrafts::NodeRow& mine = drafts.node_rows_[static_cast<size_t>(index)];
+    const auto nth = static_cast<int>(drafts.nodes_.size());
+    mine.row = where.pending + nth;
+    mine.path = parent.path | uint64_t{1} << parent.row;
+    mine.output = where.next_output + nth;
+    Row row = {.token = node.token,
+               .position = root + node.depth,
+               .sequence = where.sequence,
+               .ancestors = plain ? 0 : mine.path,
+               .output = mine.output};
+    if (!setting_.draws) row.allowed = drafts.run_.AllowedBy(node.mask.get());
+    rows.push_back(row);
+    drafts.nodes_.push_back(index);
+  };
+  for (int i = tree.LikeliestChild(0); i >= 0; i = tree.LikeliestChild(i)) {
+    add(i, true);
+    ++drafts.plain_rows_;
+  }
+  for (int i = 1; i < static_cast<int>(tree.nodes.size()); ++i) {
+    if (drafts.node_rows_[static_cast<size_t>(i)].output < 0) add(i, false);
+  }
+  const auto added = static_cast<int>(drafts.nodes_.size());
+  counts_.rows += added;
+  return added;
+}
+
+void DraftVerifier::Ask(OutputDrafts& drafts, int nth, SampleRequest& wanted) {
+  const int index = drafts.nodes_[static_cast<size_t>(nth)];
+  OutputDrafts::NodeRow& row = drafts.node_rows_[static_cast<size_t>(index)];
+  const Status asked = Guarded([&]() -> Status {
+    const DraftTree& tree = drafts.drafted_->tree;
+    const DraftNode& node = tree.nodes[static_cast<size_t>(index)];
+    wanted.unwanted = !node.legal || (node.mask != nullptr && node.mask->count() == 0);
+    if (wanted.unwanted) return {};
+    std::vector<TokenId> path;
+    for (int i = index; i > 0; i = tree.nodes[static_cast<size_t>(i)].parent) {
+      path.push_back(tree.nodes[static_cast<size_t>(i)].token);
+    }
+    std::reverse(path.begin(), path.end());
+    wanted = drafts.run_.RequestBehind(path, node.at.get(), node.mask, row.seen);
+    return {};
+  });
+  if (asked.ok()) return;
+  wanted.unwanted = true;
+  row.failure = CopyOf(asked.error());
+}
+
+// ---- The walk ----
+
+Result<bool> DraftVerifier::Take(OutputDrafts& drafts, const CallAnswers& answers,
+                                 const std::function<Result<bool>()>& look) const {
+  const DraftTree& tree = drafts.drafted_->tree;
+  OutputRun& run = drafts.run_;
+  drafts.took_ = true;
+  drafts.reached_ = 0;
+  for (int node = 0;;) {
+    const size_t before = run.tokens().size();
+    OutputDrafts::NodeRow& row = drafts.node_rows_[static_cast<size_t>(node)];
+    if (row.failure) return std::move(*row.failure);
+    const TokenId drawn =
+        answers.drawn() ? answers.tokens[static_cast<size_t>(row.output)] : kNoToken;
+    if (answers.drawn() && drawn == kNoToken) {
+      return Error{ErrorCode::kInternal, "the mask allows no token", ""};
+    }
+    if (drafts.lossy_ > 0) tree.ChildrenOf(node, drafts.children_);
+    Result<bool> wants = answers.drawn() ? run.TakeToken(drawn)
+                                         : run.Take(answers.Logits(row.output),
+                                                    drafts.lossy_ > 0 ? &drafts : nullptr);
+    if (wants.ok() && *wants) wants = look();
+    // A token was taken, and perhaps forced ones behind it.
+    const std::span<const TokenId> tokens = run.tokens();
+    bool inside = tokens.size() > before;
+    if (wants.ok() && *wants && run.asks()) {
+      // The rest of the look is another thread's. What the tree has behind the token is left.
+      if (inside) drafts.visited_.push_back({node, tokens[before]});
+      return wants;
+    }
+    for (size_t i = before; inside && i < tokens.size(); ++i) {
+      drafts.visited_.push_back({node, tokens[i]});
+      const int child = tree.Child(node, tokens[i]);
+      inside = child >= 0;
+      if (!inside) break;
+      drafts.reached_ = node = child;
+      run.MarkDrafted(i);
+    }
+    if (!wants.ok() || !*wants || !inside) return wants;
+  }
+}
+
+int DraftVerifier::Settle(OutputDrafts& drafts, const CallAnswers& answers, SequenceId sequence,
+                          int length, bool ended) {
+  if (!drafts.has_tree() || !std::exchange(drafts.took_, false)) return length;
+  Drafter& drafter = *setting_.drafter;
+  const DraftTree& tree = drafts.drafted_->tree;
+  const bool sees = drafter.wants_logits() && !answers.drawn();
+  for (const auto& [at, came] : drafts.visited_) {
+    if (sees) {
+      drafter.SeeLogits(*drafts.drafted_, at, tree.nodes[static_cast<size_t>(at)].token,
+                        answers.Logits(drafts.node_rows_[static_cast<size_t>(at)].output));
+    }
+    drafter.Verified(*drafts.drafted_, at, came);
+  }
+  const auto node = static_cast<size_t>(drafts.reached_);
+  const int accepted = tree.nodes[node].depth;
+  counts_.accepted += accepted;
+  drafts.visited_.clear();
+  const int pending = drafts.node_rows_[0].row + 1;
+  const int rows = pending + static_cast<int>(drafts.nodes_.size());
+  drafts.nodes_.clear();
+  if (ended) return length;
+  const int row = drafts.node_rows_[node].row;
+  if (rows > drafts.plain_rows_) {
+    if (model_.CommitTree(sequence, row).ok()) return length + accepted;
+    model_.Truncate(sequence, length);
+    return length;
+  }
+  if (row + 1 < drafts.plain_rows_) model_.Truncate(sequence, length + accepted);
+  return length + accepted;
+}
+
+void DraftVerifier::End(OutputDrafts& drafts, bool failed) {
+  if (drafts.drafted_ == nullptr) return;
+  OutputRun& run = drafts.run_;
+  const bool whole = !failed && (run.stop_reason() == StopReason::kEnd ||
+                                 run.stop_reason() == StopReason::kClosed);
+  // The output is what it is, also where its drafts cannot learn from it.
+  (void)Guarded([&]() -> Status {
+    std::span<const TokenId> output;
+    if (whole) output = run.tokens().subspan(run.prompt_size());
+    setting_.drafter->Finish(*drafts.drafted_, output);
+    run.stats().drafts = drafts.drafted_->stats();
+    return {};
+  });
+  drafts.drafted_.reset();
+}
+
+// Calls in which no prompt is read tell what a row costs.
+void DraftVerifier::Learn(int rows, double seconds) {
+  if (!curve_.known() || context_of_all_ < 0 || outputs_ == 0) return;
+  curve_.Learn(rows, static_cast<int>(context_of_all_ / outputs_), seconds);
+}
+
+}  // namespace pawl

@@ -1,0 +1,184 @@
+// DraftVerifier: the drafts of a batch. It decides which outputs get some, adds the rows that
+// verify them, and takes the tokens that they were right about.
+//
+//   DraftVerifier verifier(model, {.drafter = drafter, .max_rows = 256});
+//   auto drafts = verifier.New(run);                    // nullptr: this output gets none
+//   verifier.Prepare(*drafts);                          // on any thread, with the run's first look
+//   verifier.Begin(*drafts);
+//   ... for each call of the model:
+//   verifier.BeginCall(pages);
+//   verifier.Offer(drafts.get(), run, length, rows);    // each output that has rows in the call
+//   verifier.Grow();                                    // trees behind them
+//   verifier.AddRows(*drafts, where, rows);             // behind the rows of the output
+//   ... the model runs, and where it draws tokens itself:
+//   verifier.Ask(*drafts, nth, request);
+//   ... then, while the root's answer is there:
+//   Result<bool> wants = verifier.Take(*drafts, answers, look);
+//   length = verifier.Settle(*drafts, answers, sequence, length, ended);
+//   ... at the end of the output:
+//   verifier.End(*drafts, failed);
+//
+// All draft state is here: of a batch in DraftVerifier, of an output in OutputDrafts. The outputs
+// are the same with drafts and without them (verifier.cc tells why).
+//
+// Thread safety: one thread at a time. Exceptions: Prepare, Ask and Take may be called for
+// different outputs at the same time, Ask also for different rows of one output.
+#ifndef PAWL_SRC_DECODE_DRAFT_VERIFIER_H_
+#define PAWL_SRC_DECODE_DRAFT_VERIFIER_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "pawl/result.h"
+#include "pawl/vocabulary.h"
+#include "src/decode/draft/cost_curve.h"
+#include "src/decode/draft/drafter.h"
+#include "src/decode/generation.h"
+#include "src/model/model.h"
+
+namespace pawl {
+
+// Pages that so many positions of a KV cache take.
+inline int64_t Pages(int64_t positions, int page) { return (positions + page - 1) / page; }
+
+// What a call of the model has answered.
+struct CallAnswers {
+  std::span<const float> logits;    // [output][width]; or, where the model draws,
+  std::span<const TokenId> tokens;  // by output
+  size_t width = 0;
+
+  bool drawn() const { return !tokens.empty(); }
+  std::span<const float> Logits(int32_t output) const {
+    return logits.subspan(static_cast<size_t>(output) * width, width);
+  }
+};
+
+// The drafts of one output. Lives no longer than the verifier and the output.
+class OutputDrafts final : public TokenRule {
+ public:
+  OutputDrafts(OutputRun& run, float lossy) : run_(run), lossy_(lossy) {}
+
+  // The lossy rule: a draft that is probable enough takes the place of the sampled token.
+  Result<TokenId> Instead(Sampler& sampler, std::span<const float> logits, const Mask* mask,
+                          const TokenHistory& history, TokenId sampled) override;
+
+ private:
+  friend class DraftVerifier;
+  struct NodeRow {
+    int row = 0;        // which of its sequence
+    uint64_t path = 0;  // as ancestors
+    int32_t output = -1;
+    std::vector<SeenToken> seen;   // what the request of a backend that draws refers to
+    std::optional<Error> failure;  // no request could be made
+  };
+
+  // Also a root alone: the sources learn what came there.
+  bool has_tree() const { return drafted_ != nullptr && !drafted_->tree.nodes.empty(); }
+
+  OutputRun& run_;
+  const float lossy_;
+  uint64_t fingerprint_ = 0;                 // of the constraint
+  std::unique_ptr<DraftedRequest> drafted_;  // nullptr: not begun, or given up
+  // In a call drafts stand behind the pending rows of the output: the likeliest chain as plain
+  // rows, so that nothing is moved when it comes, then the rest as a tree.
+  std::vector<int> nodes_;          // by row of a draft
+  int plain_rows_ = 0;              // of its sequence in the last call, pending ones included
+  std::vector<NodeRow> node_rows_;  // by node
+  std::vector<TokenId> children_;   // of the node where the next token is taken
+  bool took_ = false;               // what follows is of the last call
+  int reached_ = 0;                 // the node from which the output goes on
+  // Nodes that the output came by, each with the token after it.
+  std::vector<std::pair<int, TokenId>> visited_;
+};
+
+class DraftVerifier {
+ public:
+  struct Setting {
+    std::shared_ptr<Drafter> drafter;
+    int max_rows = 256;  // of a call
+    bool draws = false;  // the model draws the tokens
+    // Whether a constraint may be asked what is not known yet.
+    bool may_wait = true;
+  };
+  struct Counts {
+    int64_t rows = 0;          // of drafts
+    int64_t accepted = 0;      // drafts that came
+    int64_t failed_calls = 0;  // with drafts, made again without
+  };
+
+  DraftVerifier(Model& model, Setting setting) : model_(model), setting_(std::move(setting)) {}
+
+  // The lossy rule looks at logits, so a model must not draw under it.
+  static bool NeedsLogits(const Drafter* drafter) {
+    return drafter != nullptr && drafter->options().lossy > 0;
+  }
+
+  // nullptr: the output wants none, or can have none.
+  std::unique_ptr<OutputDrafts> New(OutputRun& run) const;
+  // Whether Prepare asks the constraint, which may take a while.
+  bool asks_first(const OutputRun& run) const {
+    return run.at() != nullptr && setting_.drafter->wants_fingerprint();
+  }
+  void Prepare(OutputDrafts& drafts) const;
+  void Begin(OutputDrafts& drafts);
+
+  // `pages`: that the rows which run in any case leave.
+  void BeginCall(int64_t pages);
+  // `drafts` nullptr: an output without. `length`: of its sequence, `rows`: of the call.
+  void Offer(OutputDrafts* drafts, const OutputRun& run, int length, int rows);
+  // Whether any tree has drafts. After an exception of BeginCall to Grow: GiveUp for each output.
+  bool Grow();
+  // No tree for the call that comes; no drafts for this output from here on.
+  static void Drop(OutputDrafts& drafts);
+  static void GiveUp(OutputDrafts& drafts);
+  void CountFailedCall() { ++counts_.failed_calls; }
+
+  // Where drafts are added: behind `pending` rows of the output, the last one of which has the
+  // answer `root_output`. Answers of drafts have the numbers from `next_output` on, one each.
+  struct Where {
+    SequenceId sequence = -1;
+    int length = 0, pending = 0;
+    int32_t root_output = -1, next_output = 0;
+  };
+  // Returns how many rows were added.
+  int AddRows(OutputDrafts& drafts, const Where& where, std::vector<Row>& rows);
+  // How the model is to draw the token behind the nth of these rows. Errors come from Take.
+  static void Ask(OutputDrafts& drafts, int nth, SampleRequest& wanted);
+  // There are answers to take.
+  static bool HasTree(const OutputDrafts& drafts) { return drafts.has_tree(); }
+  // The next tokens of an output whose last token and drafts have run. `look`: OutputRun::Look.
+  Result<bool> Take(OutputDrafts& drafts, const CallAnswers& answers,
+                    const std::function<Result<bool>()>& look) const;
+  // What is in the model's memory of what was drafted, and what the sources learn. Returns the
+  // length of the sequence. `ended`: the sequence goes.
+  int Settle(OutputDrafts& drafts, const CallAnswers& answers, SequenceId sequence, int length,
+             bool ended);
+  // What the call took. `rows`: of the call.
+  void Learn(int rows, double seconds);
+  // The output has ended, by an error where `failed`.
+  void End(OutputDrafts& drafts, bool failed);
+
+  const Counts& counts() const { return counts_; }
+
+ private:
+  Model& model_;
+  const Setting setting_;
+  CostCurve curve_;
+  bool curve_tried_ = false;
+  // Of the call: trees that may grow, pages that are left, rows and tokens of the outputs.
+  std::vector<DraftTask> tasks_;
+  int64_t pages_ = 0;
+  int rows_ = 0, outputs_ = 0;
+  int64_t context_ = 0;         // of the tasks
+  int64_t context_of_all_ = 0;  // -1: a prompt is read
+  Counts counts_;
+};
+
+}  // namespace pawl
+
+#endif  // PAWL_SRC_DECODE_DRAFT_VERIFIER_H_

@@ -23,7 +23,7 @@ namespace {
 constexpr size_t kMostBeginnings = 20'000;
 constexpr size_t kMostWays = 64;
 // Free texts of their own: all of them run side by side.
-constexpr size_t kMostFreeTexts = 512;
+constexpr size_t kMostFreeTexts = 128;
 
 }  // namespace
 

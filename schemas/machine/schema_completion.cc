@@ -120,32 +120,29 @@ std::optional<std::string> SchemaMachine::NewNumber(Key state, const std::string
 }
 
 // Where what is missing was counted it is not read again: each item would make a set of its own.
-SchemaMachine::Closed SchemaMachine::CloseCounted(NodeId id, Mode mode) {
+SchemaMachine::Closed SchemaMachine::CloseCounted(NodeId id, Mode mode,
+                                                  std::optional<std::string_view> wanted) {
   const Node node = nodes_[id];
   if (frames_[node.frame].kind != kArrayValue || nodes_[node.parent].tracks_items) return {};
   const auto rest = solver_.CountedText(node.frame);
   if (!rest) return {};
   const std::string comma = mode == Mode::kAfter ? "," : "";
-  // A sample is read item by item: what is counted would be found by its samples again.
-  const NodeId outer = std::exchange(counted_, id);
-  bool fit = true;
+  std::string text = Written((rest->text.empty() ? "" : comma) + rest->text + "]");
+  if (wanted && !wanted->starts_with(text)) return {};
   for (const std::string& sample : rest->samples) {
-    fit = fit && AfterPiece(MakeKey(id, Structure(mode)), Written(comma + sample)) != kDead;
+    if (AfterPiece(MakeKey(id, Structure(mode)), Written(comma + sample)) == kDead) return {};
   }
-  counted_ = outer;
-  if (!fit) return {};
   const Key closed = EndValue(node.parent, {}, ']');
   if (closed == kDead) return {};
-  return {closed, Written((rest->text.empty() ? "" : comma) + rest->text + "]")};
+  return {closed, std::move(text)};
 }
 
 // The items of an array of which as many are written as have to be, as CloseCounted has them.
 std::optional<Machine::Key> SchemaMachine::ReadCounted(Key state, std::string_view piece,
                                                        size_t& read) {
   if (lexemes_[LexemeOf(state)].mode != Mode::kFirstItem) return std::nullopt;
-  if (FrameOf(state) == counted_) return std::nullopt;
-  const Closed closed = CloseCounted(FrameOf(state), Mode::kFirstItem);
-  if (closed.state == kDead || !piece.substr(read).starts_with(closed.text)) return std::nullopt;
+  const Closed closed = CloseCounted(FrameOf(state), Mode::kFirstItem, piece.substr(read));
+  if (closed.state == kDead) return std::nullopt;
   read += closed.text.size();
   return closed.state;
 }

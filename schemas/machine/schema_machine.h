@@ -201,14 +201,13 @@ class SchemaMachine : public Machine {
   // What is missing of a container, its bracket included; `mode`: where it stands in it.
   std::optional<std::string> RestOf(FrameId frame, Mode mode);
   // The rest of an array whose missing items were counted, and the state after it; kDead where they
-  // were not. `mode`: kAfter or kFirstItem.
+  // were not, or where the text `wanted` does not begin with it. `mode`: kAfter or kFirstItem.
   struct Closed {
     Key state = kDead;
     std::string text = {};
   };
-  Closed CloseCounted(NodeId id, Mode mode);
+  Closed CloseCounted(NodeId id, Mode mode, std::optional<std::string_view> wanted = {});
   std::optional<Key> ReadCounted(Key state, std::string_view piece, size_t& read);
-  NodeId counted_ = UINT32_MAX;  // the array that CloseCounted looks at
 
   std::unique_ptr<SchemaTable> table_;
   JsonSchemaOptions options_;

@@ -29,8 +29,8 @@ struct RegexDfaLimits {
   uint64_t max_work = 1u << 28;
   // The same, beyond which nothing is searched for emptiness any more: what is undecided is kept.
   uint64_t max_search_work = 1u << 28;
-  // The same of the steps of these searches alone, beyond twice those of everything else: a DFA that
-  // is in use for long has searched a lot, and each new state is to be searched all the same.
+  // The same of the steps of these searches alone, beyond twice those of everything else: a DFA
+  // that is in use for long has searched a lot, and each new state is to be searched all the same.
   uint64_t max_emptiness_work = 1u << 28;
   // States that one search for an accepted string may look at before it gives up.
   int emptiness_fuel = 4000;

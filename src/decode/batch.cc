@@ -1,9 +1,7 @@
 // A step: end what was cancelled, admit, choose rows, call the model, give each request its token
 // or its logits, call back.
 //
-// Rows. A request's sequence holds a beginning of its tokens (prompt and output); the rest is
-// pending, and the logits after its last token are wanted. One pending token is a decode step, a
-// few are a forced run, many are a prompt, or what has to be computed again. Those that have begun
+// Rows. Works (work.h) say how many rows they want to run before they go on. Those that have begun
 // to write come first, in the order of age; prompts share what is left of the rows of a call, the
 // oldest first, chunk by chunk, and a quarter of the rows is theirs in any case, so that neither
 // kind holds up the other. Next to outputs that write, prompts get as many rows as the model
@@ -15,7 +13,8 @@
 // Masks. Where the model draws tokens itself it asks for the masks when its forward pass is under
 // way. A new token's row can then run before the constraint has followed the token: in the model's
 // time, and not in front of it. But a constraint that turns out to force what comes next has wasted
-// a call, so that is done where measurements say that it pays.
+// a call, so that is done where measurements say that it pays. Where a work needs logits, the model
+// gives logits to all in that call, and the tokens are drawn here, which are the same.
 //
 // Turns and memory. A request waits in the line until the turn of its group comes; then it gets its
 // age. Those with an age and no place come before the line, the oldest first, and where memory does
@@ -44,18 +43,12 @@
 #include <string>
 #include <utility>
 
-#include "src/base/stop_scope.h"
-#include "src/decode/batch_request.h"
-
 namespace pawl {
 namespace {
 
 // A request is admitted when its tokens and so many more fit: admitting it just to send it away
 // again would be work for nothing.
 constexpr int kHeadroom = 64;
-// Pending tokens of a request that writes: forced runs are not much longer.
-constexpr int kMostWritten = 64;
-
 // Steps that a group waits for a first place while another one has several.
 constexpr int kPatience = 8;
 // Running requests, those that wait for looks included, for each place in the batch.
@@ -97,21 +90,33 @@ BatchEngine::BatchEngine(Model& model, std::shared_ptr<const Vocabulary> vocabul
   const KvMemory memory = model_.kv_memory();
   const int context = model_.info().context_length;
   const int64_t pages = std::min<int64_t>(memory.pages, context);  // no overflow
-  task_.model = &model_.info();
-  task_.vocabulary = vocabulary_.get();
-  task_.encode = &encode_;
-  task_.positions = static_cast<int>(std::min<int64_t>(context, pages * memory.page_positions));
+  setting_.task.model = &model_.info();
+  setting_.task.vocabulary = vocabulary_.get();
+  setting_.task.encode = &encode_;
+  setting_.task.positions =
+      static_cast<int>(std::min<int64_t>(context, pages * memory.page_positions));
+  setting_.model = &model_;
+  setting_.verifier = verifier_.get();
+  setting_.draws = options_.sample_in_model && model_.samples();
 }
 
 BatchEngine::~BatchEngine() {
-  const auto stop = [](const Owned& request) { request->stop = true; };
+  const auto stop = [](const Owned& request) { request->work->stop = true; };
   std::for_each(running_.begin(), running_.end(), stop);
   std::for_each(next_.begin(), next_.end(), stop);
   looks_.reset();
-  for (const Owned& request : running_) Release(*request);
+  for (const Owned& request : running_) request->work->Evict();
 }
 
 RequestId BatchEngine::Add(BatchRequest request) {
+  const uint64_t group = request.group;
+  return Add(std::make_unique<OutputWork>(setting_, std::move(request.prompt),
+                                          std::move(request.constraint), std::move(request.options),
+                                          std::move(request.done)),
+             group);
+}
+
+RequestId BatchEngine::Add(std::unique_ptr<Work> work, uint64_t group_in) {
   const size_t all = running_.size() + next_.size() + leaving_.size() + ended_.size() +
                      static_cast<size_t>(line_.size()) + 1;
   const size_t most = std::min(all, static_cast<size_t>(kMostPerPlace * options_.max_batch));
@@ -121,7 +126,7 @@ RequestId BatchEngine::Add(BatchRequest request) {
   ReserveFor(most, running_);
   ReserveFor(most, present_);
   ReserveFor(most, shares_);
-  auto added = std::make_unique<Request>(next_id_, task_, std::move(request));
+  auto added = std::make_unique<Request>(next_id_, group_in, std::move(work));
   const uint64_t group = added->group;
   line_.Add(std::move(added), group);
   return next_id_++;
@@ -131,17 +136,11 @@ void BatchEngine::Cancel(RequestId id) {
   const auto cancel = [&](const Owned& request) {
     if (request->id != id) return;
     request->cancelled = cancels_ = true;
-    request->stop = true;
+    request->work->stop = true;
   };
   std::for_each(running_.begin(), running_.end(), cancel);
   std::for_each(next_.begin(), next_.end(), cancel);
   line_.ForEach(cancel);
-}
-
-void BatchEngine::Release(Request& request) {
-  if (request.sequence >= 0) model_.FreeSequence(request.sequence);
-  request.sequence = -1;
-  request.length = 0;
 }
 
 bool BatchEngine::Step() noexcept {
@@ -151,6 +150,7 @@ bool BatchEngine::Step() noexcept {
     EndCancelled();
     Admit();
     if (present() > 0) {
+      if (needs_logits()) FollowNow();
       PlanShares();
       ran = true;
       ++stats_.steps;
@@ -186,22 +186,22 @@ void BatchEngine::EndCancelled() {
     for (Owned& request : *list) {
       if (!request->cancelled) continue;
       if (request->looking) {
-        Release(*request);
+        request->work->Evict();
         leaving_.push_back(std::move(request));
         continue;
       }
-      request->run.Cancel();
-      EndDrafts(*request);
+      request->work->Cancel();
+      request->work->End(request->error.has_value());
       request->ended = true;
-      Release(*request);
+      request->work->Evict();
       ended_.push_back(std::move(request));
     }
     std::erase(*list, nullptr);
   }
   line_.ForEach([&](Owned& request) {
     if (!request->cancelled) return;
-    request->run.Cancel();
-    EndDrafts(*request);
+    request->work->Cancel();
+    request->work->End(request->error.has_value());
     ended_.push_back(std::move(request));
   });
   line_.DropEmpty();
@@ -240,8 +240,8 @@ void BatchEngine::Admit() {
       Owned request = line_.Next([this](uint64_t group) { return PlacesOf(group); });
       request->age = next_age_++;
       if (!std::exchange(request->started, true)) {
-        request->Take(Guarded([&] { return Begin(*request); }));
-        if (!request->ended && request->run.asks()) BeginLook(*request);
+        request->Take(Guarded([&] { return request->work->Start(MayWait()); }));
+        if (!request->ended && request->work->asks()) BeginLook(*request);
       }
       next_.push_back(std::move(request));
       if (!AdmitReady()) return;
@@ -264,16 +264,11 @@ bool BatchEngine::AdmitReady() {
     if (present() >= options_.max_batch || running() >= kMostPerPlace * options_.max_batch)
       return false;
     if (!request.ended && !std::exchange(request.begun, true))
-      request.Take(Guarded([&] { return FinishBegin(request); }));
+      request.Take(Guarded([&] { return request.work->Begin(); }));
     if (!request.ended) {
       if (!running_.empty() && !HasRoomFor(request)) return false;
-      const Result<SequenceId> sequence =
-          Guarded([&] { return model_.NewSequence(request.run.most_tokens()); });
-      if (sequence.ok()) {
-        request.sequence = *sequence;
-      } else {
-        request.Fail(CopyOf(sequence.error()));
-      }
+      const Status opened = Guarded([&] { return request.work->Open(); });
+      if (!opened.ok()) request.Fail(CopyOf(opened.error()));
     }
     // Those that have ended already are settled with the others.
     InsertByAge(std::move(next_[i]), running_);
@@ -316,94 +311,51 @@ void BatchEngine::MakePlace() {
   }
   patience_ = 0;
   running_.erase(running_.begin() + static_cast<ptrdiff_t>(chosen));
-  Release(request);
+  request.work->Evict();
   ++request.preemptions;
   ++stats_.preemptions;
 }
 
-Result<bool> BatchEngine::Begin(Request& request) {
-  Result<bool> wants = request.run.Start();
-  if (!wants.ok() || !*wants) return wants;
-  const StopScope scope(&request.stop);
-  if (verifier_ != nullptr) request.drafts = verifier_->New(request.run);
-  // What drafts ask of a constraint is not known.
-  const bool asks_more = request.drafts != nullptr && verifier_->asks_first(request.run);
-  if (!MayWait() && asks_more) return true;
-  wants = request.run.Look(!MayWait());
-  if (wants.ok() && *wants && asks_more) verifier_->Prepare(*request.drafts);
-  return wants;
-}
-
-Result<bool> BatchEngine::FinishBegin(Request& request) {
-  const std::string_view lacks = request.run.NeedsLogits();
-  if (!lacks.empty() && options_.sample_in_model && model_.samples()) {
-    return Error{ErrorCode::kUnsupported, "is not there where the device draws the tokens",
-                 std::string(lacks)};
-  }
-  if (request.drafts != nullptr) verifier_->Begin(*request.drafts);
-  return true;
-}
-
 bool BatchEngine::HasRoomFor(const Request& request) const {
-  const KvMemory memory = model_.kv_memory();
-  const auto wants = [&](const Request& r) {
-    // The tokens of one that sits out are not known here.
-    const int tokens = r.looking ? r.length : static_cast<int>(r.run.tokens().size());
-    const int64_t most = std::min(r.run.most_tokens(), tokens + kHeadroom);
-    return Pages(most, memory.page_positions) - Pages(r.length, memory.page_positions);
-  };
-  int64_t pages = wants(request);
+  int64_t pages = request.work->pages(kHeadroom, request.looking);
   for (const Owned& other : running_) {
-    if (!other->ended) pages += wants(*other);
+    if (!other->ended) pages += other->work->pages(kHeadroom, other->looking);
   }
-  return pages <= memory.available;
+  return pages <= model_.kv_memory().available;
 }
 
 // ---- Rows ----
 
 void BatchEngine::PlanShares() {
+  const auto guarded = [](Request& request, auto step) {
+    const Status done = Guarded([&] { return step(*request.work); });
+    if (!done.ok()) request.Fail(CopyOf(done.error()));
+    return done.ok();
+  };
   for (;;) {
     shares_.clear();
     present_.clear();
     for (const Owned& request : running_) {
       if (request->looking || request->ended) continue;
-      if (static_cast<int>(present_.size()) < options_.max_batch) present_.push_back(&*request);
+      if (static_cast<int>(present_.size()) >= options_.max_batch) break;
+      if (guarded(*request, [](Work& work) { return work.Prepare(); })) {
+        present_.push_back(&*request);
+      }
     }
     int left = options_.max_rows;
-    const auto writes = [](const Request& request) {
-      return request.run.asked() && request.pending() <= kMostWritten;
-    };
-    const bool prompts = std::any_of(present_.begin(), present_.end(),
-                                     [&](const Request* request) { return !writes(*request); });
+    const auto writes = [](const Request* request) { return request->work->writes(); };
+    const bool prompts = !std::all_of(present_.begin(), present_.end(), writes);
     int for_writing = prompts ? left - left / 4 : left;
     left -= for_writing;
     for (Request* const request : present_) {
-      if (writes(*request)) AddShare(*request, request->pending(), for_writing);
+      if (writes(request)) AddShare(*request, request->work->pending(), for_writing);
     }
     left += for_writing;
     // Outputs that write wait for the rows of prompts in their call.
     if (!shares_.empty()) left = std::min(left, PromptRows());
     for (Request* const request : present_) {
-      if (writes(*request)) continue;
-      if (request->pending() > 1) {
-        // The last token runs in any case, for its logits.
-        const std::span<const TokenId> tokens = request->run.tokens();
-        const Result<int> found = Guarded([&]() -> Result<int> {
-          return model_.ReusePrefix(request->sequence, tokens.first(tokens.size() - 1));
-        });
-        if (!found.ok()) {
-          request->Fail(CopyOf(found.error()));
-          continue;
-        }
-        const int reused = std::max(request->length, *found);
-        if (!request->run.asked()) {
-          const int prompt = request->run.stats().prompt_tokens;
-          request->run.stats().reused_tokens +=
-              std::min(reused, prompt) - std::min(request->length, prompt);
-        }
-        request->length = reused;
-      }
-      if (!WaitsForElder(*request)) AddShare(*request, request->pending(), left);
+      if (writes(request) || !guarded(*request, [](Work& work) { return work.Reuse(); })) continue;
+      if (!WaitsForElder(*request)) AddShare(*request, request->work->pending(), left);
     }
     if (running() <= 1 || MissingPages() <= model_.kv_memory().available) return;
     Preempt();
@@ -418,37 +370,36 @@ int BatchEngine::PromptRows() const {
 }
 
 void BatchEngine::AddShare(Request& request, int most, int& left) {
-  const int rows = std::min(most, left);
+  const int rows = std::min({most, left, request.work->most_rows(options_.max_rows)});
   if (rows <= 0) return;
   left -= rows;
   shares_.push_back({&request, rows});
 }
 
-// Whether an older request computes the next page of this one in this call.
-bool BatchEngine::WaitsForElder(const Request& request) const {
+// Whether an older output computes the next page of this one in this call.
+bool BatchEngine::WaitsForElder(Request& request) const {
+  const OutputWork* const output = request.work->output();
+  if (output == nullptr) return false;
   const int page = model_.kv_memory().page_positions;
-  const std::span<const TokenId> tokens = request.run.tokens();
+  const std::span<const TokenId> tokens = output->tokens();
   // The last token is not taken from the cache.
-  const int end = request.length + page;
-  if (page <= 1 || request.length % page != 0 || end >= static_cast<int>(tokens.size())) {
+  const int end = output->length() + page;
+  if (page <= 1 || output->length() % page != 0 || end >= static_cast<int>(tokens.size())) {
     return false;
   }
   for (const Share& share : shares_) {
-    const std::span<const TokenId> others = share.request->run.tokens();
-    const int length = share.request->length;
-    if (length > request.length || length + share.rows < end) continue;
+    const OutputWork* const other = share.request->work->output();
+    if (other == nullptr) continue;
+    const std::span<const TokenId> others = other->tokens();
+    if (other->length() > output->length() || other->length() + share.rows < end) continue;
     if (std::equal(tokens.begin(), tokens.begin() + end, others.begin())) return true;
   }
   return false;
 }
 
 int64_t BatchEngine::MissingPages() const {
-  const int page = model_.kv_memory().page_positions;
   int64_t missing = 0;
-  for (const Share& share : shares_) {
-    const int64_t length = share.request->length;
-    missing += Pages(length + share.rows, page) - Pages(length, page);
-  }
+  for (const Share& share : shares_) missing += share.request->work->PagesOf(share.rows);
   return missing;
 }
 
@@ -456,9 +407,9 @@ int64_t BatchEngine::MissingPages() const {
 void BatchEngine::Preempt() {
   Owned youngest = std::move(running_.back());
   running_.pop_back();
-  Release(*youngest);
+  youngest->work->Evict();
   if (youngest->ended) {
-    EndDrafts(*youngest);
+    youngest->work->End(youngest->error.has_value());
     ended_.push_back(std::move(youngest));
     return;
   }
@@ -469,66 +420,59 @@ void BatchEngine::Preempt() {
 
 // ---- The model ----
 
-// Requests whose drafts an exception has left half made get none from here on.
+bool BatchEngine::needs_logits() const {
+  return setting_.draws && std::ranges::any_of(running_, [](const Owned& request) {
+           return request->work->needs_logits();
+         });
+}
+
+// Outputs whose drafts an exception has left half made get none from here on.
 bool BatchEngine::PlanDrafts(std::span<const Share> shares, bool wanted) {
   if (verifier_ == nullptr) return false;
   const Result<bool> made = Guarded([&]() -> Result<bool> {
-    verifier_->BeginCall(model_.kv_memory().available - MissingPages());
+    int rows_of_others = 0;
     for (const Share& share : shares) {
-      Request& request = *share.request;
-      if (!wanted && request.drafts != nullptr) DraftVerifier::Drop(*request.drafts);
-      verifier_->Offer(wanted ? request.drafts.get() : nullptr, request.run, request.length,
-                       share.rows);
+      if (share.request->work->output() == nullptr) rows_of_others += share.rows;
+    }
+    verifier_->BeginCall(model_.kv_memory().available - MissingPages(), rows_of_others);
+    for (const Share& share : shares) {
+      if (OutputWork* const output = share.request->work->output(); output != nullptr) {
+        output->Offer(share.rows, wanted);
+      }
     }
     return verifier_->Grow();
   });
   if (made.ok()) return *made;
   for (const Share& share : shares) {
-    if (share.request->drafts != nullptr) DraftVerifier::GiveUp(*share.request->drafts);
+    if (OutputWork* const output = share.request->work->output()) output->GiveUpDrafts();
   }
   return false;
 }
 
-void BatchEngine::MakeRows(std::span<Share> shares, bool draws) {
+void BatchEngine::MakeRows(std::span<Share> shares) {
+  sink_.draws = setting_.draws && !needs_logits();
   for (Share& share : shares) {
-    share.draft_rows = 0;
-    Request& request = *share.request;
-    const std::span<const TokenId> tokens = request.run.tokens();
-    const bool last = share.rows == request.pending();
-    for (int i = 0; i < share.rows; ++i) {
-      rows_.push_back({.token = tokens[static_cast<size_t>(request.length + i)],
-                       .position = request.length + i,
-                       .sequence = request.sequence});
-    }
-    if (!last) continue;
-    rows_.back().output = static_cast<int32_t>(asking_.size());
-    if (!draws) rows_.back().allowed = request.run.allowed();
-    asking_.push_back({&request});
-    if (request.drafts == nullptr) continue;
-    share.draft_rows = verifier_->AddRows(*request.drafts,
-                                          {.sequence = request.sequence,
-                                           .length = request.length,
-                                           .pending = share.rows,
-                                           .root_output = rows_.back().output,
-                                           .next_output = static_cast<int32_t>(asking_.size())},
-                                          rows_);
-    for (int i = 0; i < share.draft_rows; ++i) asking_.push_back({&request, i});
+    const size_t begin = sink_.rows.size();
+    share.request->work->Ask(sink_, share.rows);
+    share.all_rows = static_cast<int>(sink_.rows.size() - begin);
+    asking_.resize(sink_.asking.size(), share.request);
   }
   const auto width = static_cast<size_t>(model_.info().vocabulary_size);
-  if (!draws && logits_.size() < width * asking_.size()) logits_.resize(width * asking_.size());
-  if (draws) {
-    requests_.assign(asking_.size(), {});
-    tokens_.assign(asking_.size(), kNoToken);
-    asked_tokens_.resize(asking_.size());
+  const size_t outputs = sink_.asking.size();
+  if (sink_.draws) {
+    requests_.assign(outputs, {});
+    tokens_.assign(outputs, kNoToken);
+  } else if (logits_.size() < width * outputs) {
+    logits_.resize(width * outputs);
   }
 }
 
-Status BatchEngine::RunRows(bool draws, double& seconds) {
+Status BatchEngine::RunRows(double& seconds) {
   CountStep();
   Timer timer(seconds);
   ModelCall call;
-  call.rows = rows_;
-  if (draws) {
+  call.rows = sink_.rows;
+  if (sink_.draws) {
     call.draws = true;
     call.requests = requests_;
     call.tokens = tokens_;
@@ -539,16 +483,10 @@ Status BatchEngine::RunRows(bool draws, double& seconds) {
   return model_.Run(call);
 }
 
-void BatchEngine::Forget(std::span<const Share> shares) {
-  for (const Share& share : shares) model_.Truncate(share.request->sequence, share.request->length);
-}
-
 CallAnswers BatchEngine::answers() const {
-  const auto width = static_cast<size_t>(model_.info().vocabulary_size);
-  const bool draws = options_.sample_in_model && model_.samples();
   CallAnswers answers;
-  answers.width = width;
-  if (draws) {
+  answers.width = static_cast<size_t>(model_.info().vocabulary_size);
+  if (sink_.draws) {
     answers.tokens = tokens_;
   } else {
     answers.logits = logits_;
@@ -558,64 +496,49 @@ CallAnswers BatchEngine::answers() const {
 
 Status BatchEngine::Call(std::span<Share> shares, bool with_drafts) {
   const bool drafted = PlanDrafts(shares, with_drafts);
-  const bool draws = options_.sample_in_model && model_.samples();
-  rows_.clear();
+  sink_.rows.clear();
+  sink_.asking.clear();
   asking_.clear();
   double seconds = 0;
   bool answered = false;  // rather than left by an exception
   const Status status = Guarded([&] {
-    MakeRows(shares, draws);
+    MakeRows(shares);
     Status ran;
-    if (!rows_.empty()) ran = RunRows(draws, seconds);
+    if (!sink_.rows.empty()) ran = RunRows(seconds);
     answered = true;
     return ran;
   });
-  if (rows_.empty() && answered) return {};
+  if (sink_.rows.empty() && answered) return {};
   if (!status.ok() && drafted) {
     // Drafts must not harm: there may be no memory for them, or a row that no output comes by has
     // no good logits.
-    Forget(shares);
+    for (const Share& share : shares) share.request->work->Forget();
     verifier_->CountFailedCall();
     return Call(shares, false);
   }
   const std::span<const int32_t> bad = answered ? model_.bad_rows() : std::span<const int32_t>();
   if (!status.ok() && bad.empty() && shares.size() > 1) {
-    Forget(shares);
+    for (const Share& share : shares) share.request->work->Forget();
     return CopyOf(status.error());
   }
-  const auto width = static_cast<size_t>(model_.info().vocabulary_size);
+  const auto rows = static_cast<int>(sink_.rows.size());
   call_seconds_ += (seconds - call_seconds_) * kNewest;
-  if (static_cast<int>(rows_.size()) >= kLeastPromptRows) {
-    const double row = seconds / static_cast<double>(rows_.size());
+  if (rows >= kLeastPromptRows) {
+    const double row = seconds / rows;
     row_seconds_ += (row - row_seconds_) * (row_seconds_ > 0 ? kNewestRows : 1.0);
   }
-  if (verifier_ != nullptr) verifier_->Learn(static_cast<int>(rows_.size()), seconds);
-  stats_.rows += static_cast<int64_t>(rows_.size());
-  const double per_row = seconds / static_cast<double>(std::max<size_t>(1, rows_.size()));
+  if (verifier_ != nullptr) verifier_->Learn(rows, seconds);
+  stats_.rows += rows;
+  const double per_row = seconds / std::max(1, rows);
   int32_t first = 0;
   for (const Share& share : shares) {
     Request& request = *share.request;
-    GenerationStats& stats = request.run.stats();
-    ++stats.forward_calls;
-    const int rows = share.rows + share.draft_rows;
-    (request.run.asked() ? stats.decode_seconds : stats.prefill_seconds) += per_row * rows;
     const auto bad_here = std::lower_bound(bad.begin(), bad.end(), first);
+    first += share.all_rows;
     const bool failed =
-        !status.ok() && (bad.empty() || (bad_here != bad.end() && *bad_here < first + rows));
-    const int32_t last = first + share.rows - 1;
-    first += rows;
-    if (failed) {
-      if (!request.ended) request.Fail(CopyOf(status.error()));
-      continue;
-    }
-    request.length += share.rows;
-    const int32_t output = rows_[static_cast<size_t>(last)].output;
-    if (output < 0) continue;
-    if (!draws) {
-      request.logits = logits_.data() + width * static_cast<size_t>(output);
-    } else if (!requests_[static_cast<size_t>(output)].unwanted) {
-      request.drawn = tokens_[static_cast<size_t>(output)];
-    }
+        !status.ok() && (bad.empty() || (bad_here != bad.end() && *bad_here < first));
+    request.work->Ran(answers(), per_row * share.all_rows, failed);
+    if (failed && !request.ended) request.Fail(CopyOf(status.error()));
   }
   return {};
 }
@@ -630,32 +553,32 @@ void BatchEngine::CallAlone() {
 }
 
 // The constraints follow the tokens whose rows the model computes now, and the requests are made
-// for what they allow. Where the output has ended, sits out, or goes on with what is forced, nobody
-// wants the token after that row.
+// for what they allow. Where the output has ended, sits out, or goes on with what is forced, the
+// token after that row is not wanted.
 void BatchEngine::FollowLate() {
-  const auto follow = [this](int64_t begin, int64_t end, int) {
-    for (int64_t i = begin; i < end; ++i) {
-      Request& request = *asking_[static_cast<size_t>(i)].request;
-      if (asking_[static_cast<size_t>(i)].draft >= 0) continue;
-      asked_tokens_[static_cast<size_t>(i)] = request.run.tokens().size();
-      if (request.run.asks()) request.Take(Guarded([&] { return LookHere(request); }));
+  const auto is_last = [this](size_t i) { return sink_.asking[i].tag < 0; };
+  const auto output_of = [this](size_t i) { return asking_[i]->work->output(); };
+  const auto follow = [&](int64_t begin, int64_t end, int) {
+    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
+      if (!is_last(i)) continue;
+      asking_[i]->Take(Guarded([&] { return output_of(i)->Follow(); }));
     }
   };
   const auto ask = [this](int64_t begin, int64_t end, int) {
     for (int64_t i = begin; i < end; ++i) Ask(static_cast<size_t>(i));
   };
-  const auto size = static_cast<int64_t>(asking_.size());
-  const bool late = std::any_of(asking_.begin(), asking_.end(),
-                                [](const Asking& asking) { return asking.request->follows_later; });
+  bool late = false;
+  for (size_t i = 0; i < asking_.size(); ++i) late |= output_of(i)->follows_later();
   stats_.late_steps += late ? 1 : 0;
+  const auto size = static_cast<int64_t>(asking_.size());
   double seconds = 0;
   {
     Timer timer(seconds);
     pool_.ParallelFor(size, 1, follow);
-    for (const Asking& asking : asking_) {
-      if (asking.draft >= 0) continue;
-      asking.request->follows_later = false;
-      if (!asking.request->ended && asking.request->run.asks()) BeginLook(*asking.request);
+    for (size_t i = 0; i < asking_.size(); ++i) {
+      if (!is_last(i)) continue;
+      output_of(i)->EndFollow();
+      if (!asking_[i]->ended && asking_[i]->work->asks()) BeginLook(*asking_[i]);
     }
     WaitForLooks();
     pool_.ParallelFor(size, 1, ask);
@@ -668,23 +591,25 @@ void BatchEngine::FollowLate() {
   forced_share_ += (forced / static_cast<double>(asking_.size()) - forced_share_) * kNewest;
 }
 
+void BatchEngine::FollowNow() {
+  for (const Owned& request : running_) {
+    OutputWork* const output = request->work->output();
+    if (output == nullptr || request->looking || request->ended || !output->follows_later()) {
+      continue;
+    }
+    request->Take(Guarded([&] { return output->Follow(); }));
+    output->EndFollow();
+    if (!request->ended && request->work->asks()) BeginLook(*request);
+  }
+  WaitForLooks();
+}
+
 // How the model is to draw the token of an output of the call.
 void BatchEngine::Ask(size_t output) {
-  Request& request = *asking_[output].request;
-  SampleRequest& wanted = requests_[output];
-  if (const int draft = asking_[output].draft; draft >= 0) {
-    return DraftVerifier::Ask(*request.drafts, draft, wanted);
-  }
-  wanted.unwanted =
-      request.looking || request.ended || request.run.tokens().size() != asked_tokens_[output];
-  if (wanted.unwanted) return;
-  const Status asked = Guarded([&]() -> Status {
-    wanted = request.run.Request();
-    return {};
-  });
-  if (asked.ok()) return;
-  wanted.unwanted = true;
-  request.Fail(CopyOf(asked.error()));
+  Request& request = *asking_[output];
+  const Status asked = request.work->output()->Request(
+      sink_.asking[output].tag, request.looking || request.ended, requests_[output]);
+  if (!asked.ok()) request.Fail(CopyOf(asked.error()));
 }
 
 // A step takes the sum of both, or the longer of the two and that again for what is forced.
@@ -698,16 +623,14 @@ void BatchEngine::TakeAnswers() {
   // A tree grows from the place behind the token, so that is found first.
   const bool later = verifier_ == nullptr && LateIsFaster();
   std::atomic<int> taken = 0, forced = 0;
+  const CallAnswers answers = this->answers();
   const auto take = [&](int64_t begin, int64_t end, int) {
     for (int64_t i = begin; i < end; ++i) {
       Request& request = *running_[static_cast<size_t>(i)];
-      if (request.logits == nullptr && request.drawn == kNoToken) continue;
-      const size_t tokens = request.run.tokens().size();
-      const bool tree = request.drafts != nullptr && DraftVerifier::HasTree(*request.drafts);
-      request.Take(
-          Guarded([&] { return tree ? TakeDrafted(request) : TakeAnswer(request, later); }));
+      if (!request.work->answered()) continue;
+      request.Take(Guarded([&] { return request.work->Take(answers, later); }));
       ++taken;
-      if (!tree && request.run.tokens().size() > tokens + 1) ++forced;
+      if (const OutputWork* const output = request.work->output()) forced += output->took_forced();
     }
   };
   double seconds = 0;
@@ -715,14 +638,11 @@ void BatchEngine::TakeAnswers() {
     Timer timer(seconds);
     pool_.ParallelFor(running(), 1, take);
     for (const Owned& request : running_) {
-      if (!request->looking && !request->ended && !request->follows_later && request->run.asks())
-        BeginLook(*request);
+      if (!request->looking && !request->ended && request->work->asks()) BeginLook(*request);
     }
     for (const Owned& request : running_) {
-      if (request->drafts == nullptr) continue;
       const Status settled = Guarded([&]() -> Status {
-        request->length = verifier_->Settle(*request->drafts, answers(), request->sequence,
-                                            request->length, request->ended);
+        request->work->Settle(answers, request->ended);
         return {};
       });
       if (!settled.ok()) request->Fail(CopyOf(settled.error()));
@@ -732,30 +652,6 @@ void BatchEngine::TakeAnswers() {
   if (later || taken == 0) return;
   follow_seconds_ += (seconds - follow_seconds_) * kNewest;
   forced_share_ += (static_cast<double>(forced) / taken - forced_share_) * kNewest;
-}
-
-Result<bool> BatchEngine::TakeAnswer(Request& request, bool later) {
-  const TokenId drawn = std::exchange(request.drawn, kNoToken);
-  const float* const logits = std::exchange(request.logits, nullptr);
-  const auto width = static_cast<size_t>(model_.info().vocabulary_size);
-  Result<bool> wants =
-      drawn != kNoToken ? request.run.TakeToken(drawn) : request.run.Take({logits, width});
-  if (!wants.ok() || !*wants) return wants;
-  // The last token of the budget has no row.
-  request.follows_later = later && drawn != kNoToken && request.run.tokens_left() > 0;
-  return request.follows_later ? true : LookHere(request);
-}
-
-Result<bool> BatchEngine::TakeDrafted(Request& request) {
-  request.drawn = kNoToken;
-  request.logits = nullptr;
-  return verifier_->Take(*request.drafts, answers(), [&] { return LookHere(request); });
-}
-
-void BatchEngine::EndDrafts(Request& request) {
-  if (request.drafts == nullptr) return;
-  verifier_->End(*request.drafts, request.error.has_value());
-  request.drafts.reset();
 }
 
 BatchStats BatchEngine::stats() const {
@@ -772,7 +668,7 @@ void BatchEngine::Settle() {
   for (size_t i = 0; i < running_.size(); ++i) {
     Request& request = *running_[i];
     if (request.looking) continue;
-    const Result<bool> goes_on = Guarded([&]() -> Result<bool> { return request.run.Tell(); });
+    const Result<bool> goes_on = Guarded([&] { return request.work->Tell(); });
     if (!goes_on.ok()) {
       request.Fail(CopyOf(goes_on.error()));
     } else if (!*goes_on) {
@@ -780,23 +676,18 @@ void BatchEngine::Settle() {
       request.error.reset();
     }
     if (!request.ended) continue;
-    EndDrafts(request);
-    Release(request);
+    request.work->End(request.error.has_value());
+    request.work->Evict();
     ended_.push_back(std::move(running_[i]));
   }
   std::erase(running_, nullptr);
   // A callback may add requests, not end them.
   for (size_t i = 0; i < ended_.size(); ++i) {
     const Owned request = std::move(ended_[i]);
-    if (!request->done) continue;
-    Result<Generation> output = Guarded([&]() -> Result<Generation> {
-      if (request->error.has_value()) return std::move(*request->error);
-      request->run.stats().preemptions = request->preemptions;
-      return request->run.Finish();
-    });
-    Discard(*request);
+    request->work->Finish(std::move(request->error), request->preemptions);
+    Discard(*request->work);
     try {
-      request->done(std::move(output));
+      request->work->Done();
     } catch (...) {  // NOLINT(bugprone-empty-catch): see BatchRequest
     }
   }

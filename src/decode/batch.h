@@ -1,11 +1,13 @@
 // BatchEngine: many outputs from one model at a time, each under its own constraint, callback and
-// budget. Requests come and go between steps.
+// budget. Requests come and go between steps. Other works (work.h) share the calls: the branches of
+// a sampler, the scores of given tokens.
 //
 //   pawl::BatchEngine engine(*model, vocabulary, encode, {.max_batch = 8});
 //   for (auto& prompt : prompts) {
 //     engine.Add({.prompt = prompt, .constraint = constraint, .options = {.max_tokens = 200},
 //                 .done = [](Result<Generation> output) { ... }});
 //   }
+//   engine.Add(MakeSamplerWork(...));                       // sampling/branch_work.h
 //   while (engine.Step()) {
 //   }
 //
@@ -16,8 +18,9 @@
 // are given to the groups in turn, and inside of a group in the order in which its requests were
 // added, when memory holds the prompt and some tokens more. A group without any place, whose turn
 // has come, gets one of a group that has several. When memory runs out, the youngest of the running
-// requests makes room; it is computed again later, from what the prefix cache has kept, and nobody
-// notices but by the time. The oldest always goes on, so every request ends.
+// requests makes room; it is computed again later, from what the prefix cache has kept, and only
+// the time tells. The oldest always goes on, so every request ends. The branches of a sampler get
+// at most half of the rows of a call, so that outputs go on next to them.
 //
 // Looks. What a constraint is asked may take long. With BatchOptions::look_threads Step never waits
 // for it longer than 5 ms: the output sits out until the answer is there, while the others go on
@@ -31,23 +34,27 @@
 #ifndef PAWL_SRC_DECODE_BATCH_H_
 #define PAWL_SRC_DECODE_BATCH_H_
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "grammar/forced_spelling.h"
 #include "pawl/result.h"
 #include "pawl/vocabulary.h"
+#include "src/base/failure.h"
 #include "src/base/thread_pool.h"
 #include "src/decode/constraint.h"
 #include "src/decode/draft/drafter.h"
 #include "src/decode/draft/verifier.h"
-#include "src/decode/generation.h"
 #include "src/decode/look_queue.h"
+#include "src/decode/output_work.h"
 #include "src/decode/waiting_line.h"
+#include "src/decode/work.h"
 #include "src/model/model.h"
 
 namespace pawl {
@@ -120,6 +127,8 @@ class BatchEngine {
   // All errors come by `done`, in a later Step. Throws std::bad_alloc where there is no memory for
   // the request: the engine is as before then, and `done` is not called.
   RequestId Add(BatchRequest request);
+  // The same for a work of another kind. `group` as in BatchRequest.
+  RequestId Add(std::unique_ptr<Work> work, uint64_t group = 0);
   // It ends at the next step, with what it has (StopReason::kCancelled), or as soon as its look has
   // stopped (base/stop_scope.h). Unknown ids are ignored.
   void Cancel(RequestId id);
@@ -134,23 +143,50 @@ class BatchEngine {
   BatchStats stats() const;
 
  private:
-  struct Request;
+  // A work, and where it stands.
+  struct Request {
+    Request(RequestId id_in, uint64_t group_in, std::unique_ptr<Work> work_in)
+        : id(id_in),
+          group(group_in != 0 ? group_in : ~static_cast<uint64_t>(id_in)),
+          work(std::move(work_in)) {}
+    void Fail(Error why) noexcept {
+      error = std::move(why);
+      ended = true;
+    }
+    // What a step of the work has answered.
+    void Take(const Result<bool>& goes_on) noexcept {
+      if (!goes_on.ok()) return Fail(CopyOf(goes_on.error()));
+      ended = !*goes_on;
+    }
+
+    RequestId id;
+    const uint64_t group;
+    int64_t age = 0;  // grows with each request whose turn has come
+    const std::unique_ptr<Work> work;
+    bool started = false;  // its turn has come once
+    bool begun = false;    // what comes before its first row is done
+    bool cancelled = false;
+    int preemptions = 0;
+    // While another thread looks (batch_looks.cc), `work` is that thread's, see work.h.
+    bool looking = false;
+    bool late = false;  // and Step no longer waits for it
+    std::atomic<bool> looked{false};
+    Result<bool> answer = true;  // of the look, when `looked`
+    bool ended = false;
+    std::optional<Error> error;
+  };
   using Owned = std::unique_ptr<Request>;
   // Part of a request in a call.
   struct Share {
     Request* request;
     int rows = 0;
-    int draft_rows = 0;  // behind those
+    int all_rows = 0;  // with drafts; of the call that was made last
   };
 
   void EndCancelled();
   void Admit();
   // Those of next_ that can run begin to. false: one of them has to wait for a place or memory.
   bool AdmitReady();
-  // Its options and what is known of its constraint.
-  Result<bool> Begin(Request& request);
-  // When its first look is done.
-  Result<bool> FinishBegin(Request& request);
   void InsertByAge(Owned request, std::vector<Owned>& list);
   // Running requests that wait for no look.
   int present() const;
@@ -158,16 +194,14 @@ class BatchEngine {
   void MakePlace();
   // batch_looks.cc: what is left of the request's look, on another thread.
   void BeginLook(Request& request);
-  // The request's look on this thread: all of it, or with look threads what is known.
-  Result<bool> LookHere(Request& request);
   void LookThere(Request& request) noexcept;
   // For those that are not late, at most 5 ms.
   void WaitForLooks();
   void WaitForNews();
   void TakeLooks();
   void EndLook(Request& request);
-  // Frees what the request's constraint holds, for which it may wait.
-  void Discard(Request& request);
+  // Frees what the work's constraints hold, for which it may wait.
+  void Discard(Work& work);
   bool MayWait() const { return looks_ == nullptr; }  // Step, for constraints
   void CountStep();
   bool HasRoomFor(const Request& request) const;
@@ -175,7 +209,7 @@ class BatchEngine {
   void PlanShares();
   int PromptRows() const;
   void AddShare(Request& request, int most, int& left);
-  bool WaitsForElder(const Request& request) const;
+  bool WaitsForElder(Request& request) const;
   int64_t MissingPages() const;
   void Preempt();
   // Runs `shares` in one call, with drafts behind them where there are some; the failed ones get
@@ -183,33 +217,29 @@ class BatchEngine {
   Status Call(std::span<Share> shares, bool with_drafts);
   // Whether there are drafts.
   bool PlanDrafts(std::span<const Share> shares, bool wanted);
-  void MakeRows(std::span<Share> shares, bool draws);
-  Status RunRows(bool draws, double& seconds);
-  // After a call that failed as a whole.
-  void Forget(std::span<const Share> shares);
+  void MakeRows(std::span<Share> shares);
+  Status RunRows(double& seconds);
   CallAnswers answers() const;
-  // The request has ended.
-  void EndDrafts(Request& request);
+  // Some work of the next call needs logits, so the model does not draw in it.
+  bool needs_logits() const;
   void CallAlone();
   // Of the requests whose last token has run, the next one.
   void TakeAnswers();
-  Result<bool> TakeAnswer(Request& request, bool later);
-  // The next tokens of a request whose last token and drafts have run.
-  Result<bool> TakeDrafted(Request& request);
   // What the model asks for while it computes.
   void FollowLate();
+  // What was left for that, where no model draws.
+  void FollowNow();
   void Ask(size_t output);
   bool LateIsFaster() const;
   // Tells and ends the requests that have something to tell or have ended.
   void Settle();
   void FailAll(const Error& why);
-  void Release(Request& request);
 
   Model& model_;
   std::shared_ptr<const Vocabulary> vocabulary_;
   Encoder encode_;
   BatchOptions options_;
-  OutputTask task_;
+  OutputSetting setting_;
   ThreadPool pool_;
   std::unique_ptr<LookQueue> looks_;         // nullptr: no threads for looks
   std::unique_ptr<DraftVerifier> verifier_;  // nullptr: no drafts
@@ -227,17 +257,12 @@ class BatchEngine {
   int patience_ = 0;  // steps for which a group has had no place
   double step_began_ = -1;
   std::vector<Share> shares_;
-  std::vector<Row> rows_;
+  RowSink sink_;
   std::vector<float> logits_;  // or, where the model draws,
   std::vector<SampleRequest> requests_;
   std::vector<TokenId> tokens_;
-  struct Asking {
-    Request* request = nullptr;
-    int draft = -1;  // which of its drafts; -1: its last token
-  };
-  std::vector<Asking> asking_;        // by output
-  std::vector<size_t> asked_tokens_;  // of FollowLate: tokens() before
-  std::vector<Request*> present_;     // of PlanShares
+  std::vector<Request*> asking_;   // by output
+  std::vector<Request*> present_;  // of PlanShares
   // Running means by step: seconds of calls, seconds for what follows a token, and which part of
   // the tokens is followed by forced ones.
   double call_seconds_ = 0, follow_seconds_ = 0, forced_share_ = 0;

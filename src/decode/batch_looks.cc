@@ -26,9 +26,7 @@
 
 #include <utility>
 
-#include "src/base/stop_scope.h"
 #include "src/decode/batch.h"
-#include "src/decode/batch_request.h"
 
 namespace pawl {
 namespace {
@@ -43,15 +41,10 @@ double ThreadSeconds() {
 
 }  // namespace
 
-Result<bool> BatchEngine::LookHere(Request& request) {
-  const StopScope scope(&request.stop);
-  return request.run.Look(!MayWait());
-}
-
 void BatchEngine::BeginLook(Request& request) {
   request.looked = false;
   const Status begun = Guarded([&]() -> Status {
-    looks_->Push(request.run.lane(), [this, &request] { LookThere(request); });
+    looks_->Push(request.work->lane(), [this, &request] { LookThere(request); });
     return {};
   });
   if (!begun.ok()) return request.Fail(CopyOf(begun.error()));
@@ -61,14 +54,7 @@ void BatchEngine::BeginLook(Request& request) {
 }
 
 void BatchEngine::LookThere(Request& request) noexcept {
-  Result<bool> answer = Guarded([&] {
-    const StopScope scope(&request.stop);
-    Result<bool> goes_on = request.run.Look();
-    const bool first = !request.begun && request.drafts != nullptr;
-    if (goes_on.ok() && *goes_on && first) verifier_->Prepare(*request.drafts);
-    return goes_on;
-  });
-  request.answer = std::move(answer);
+  request.answer = Guarded([&] { return request.work->Look(false); });
   request.looked.store(true, std::memory_order_release);
 }
 
@@ -76,9 +62,7 @@ void BatchEngine::EndLook(Request& request) {
   request.looking = request.late = false;
   --looking_;
   if (!request.ended) request.Take(request.answer);
-  const bool has_run = static_cast<int>(request.run.tokens().size()) == request.length;
-  if (!request.ended && request.sequence >= 0 && has_run)
-    model_.Truncate(request.sequence, --request.length);
+  if (!request.ended) request.work->Looked();
 }
 
 void BatchEngine::TakeLooks() {
@@ -95,8 +79,8 @@ void BatchEngine::TakeLooks() {
     if (!ended(request)) continue;
     EndLook(*request);
     request->error.reset();
-    request->run.Cancel();
-    EndDrafts(*request);
+    request->work->Cancel();
+    request->work->End(false);
     ended_.push_back(std::move(request));
   }
   std::erase(leaving_, nullptr);
@@ -117,12 +101,12 @@ void BatchEngine::WaitForLooks() {
 
 void BatchEngine::WaitForNews() { looks_->WaitForNews(LookQueue::Clock::now() + kLongestLookWait); }
 
-void BatchEngine::Discard(Request& request) {
+void BatchEngine::Discard(Work& work) {
   if (looks_ == nullptr) return;
-  const void* const lane = request.run.lane();
+  const void* const lane = work.lane();
   (void)Guarded([&]() -> Status {
-    auto constraints = request.run.TakeConstraints();
-    if (constraints.front() != nullptr)
+    auto constraints = work.TakeConstraints();
+    if (!constraints.empty() && constraints.front() != nullptr)
       looks_->Push(
           lane, [held = std::move(constraints)]() mutable { held.clear(); }, false);
     return {};

@@ -292,7 +292,7 @@ float OutputRun::Temperature(std::optional<float> asked) const {
   return options_.grammar_temperature ? asked.value_or(given) : given;
 }
 
-Result<bool> OutputRun::Take(std::span<const float> logits, TokenRule* rule) {
+Result<bool> OutputRun::Take(std::span<const float> logits, const TokenRule* rule) {
   if (at_ != nullptr && !at_->exact()) {
     asked_ = true;
     asked_logits_.assign(logits.begin(), logits.end());
@@ -311,7 +311,7 @@ Result<bool> OutputRun::DrawAsked() {
   return TakeToken(*token);
 }
 
-Result<TokenId> OutputRun::Choose(std::span<const float> logits, TokenRule* rule) {
+Result<TokenId> OutputRun::Choose(std::span<const float> logits, const TokenRule* rule) {
   Timer timer(stats_.sample_seconds);
   sampler_.set_temperature(Temperature(temperature_));
   std::span<const float> known = logits.first(static_cast<size_t>(KnownTokens()));
@@ -319,8 +319,8 @@ Result<TokenId> OutputRun::Choose(std::span<const float> logits, TokenRule* rule
   if (!options_.logit_bias.empty()) known = Biased(known);
   Result<TokenId> sampled = Draw(known);
   if (!sampled.ok() || rule == nullptr) return sampled;
-  Result<TokenId> other = rule->Instead(
-      sampler_, known, mask_.get(), {std::span(tokens_).first(prompt_size_), output()}, *sampled);
+  Result<TokenId> other = (*rule)(sampler_, known, mask_.get(),
+                                  {std::span(tokens_).first(prompt_size_), output()}, *sampled);
   if (!other.ok()) return other;
   if (*other == kNoToken) return sampled;
   behind_ = nullptr;

@@ -56,14 +56,11 @@ struct OutputTask {
   int positions = 0;
 };
 
-// Takes another token than the one that was sampled.
-class TokenRule {
- public:
-  virtual ~TokenRule() = default;
-  // kNoToken: none. `sampler`: as it is set for this token.
-  virtual Result<TokenId> Instead(Sampler& sampler, std::span<const float> logits, const Mask* mask,
-                                  const TokenHistory& history, TokenId sampled) = 0;
-};
+// Another token to take than the one that was sampled; kNoToken: none. `sampler`: as it is set for
+// this token.
+using TokenRule =
+    std::function<Result<TokenId>(Sampler& sampler, std::span<const float> logits, const Mask* mask,
+                                  const TokenHistory& history, TokenId sampled)>;
 
 // One thread at a time; different runs may go on at the same time.
 class OutputRun {
@@ -82,7 +79,7 @@ class OutputRun {
   Result<bool> Start();
   // `logits`, after tokens(), has at least the model's vocabulary. `rule`, which outlives the look
   // that follows, may choose another token; nullptr: none.
-  Result<bool> Take(std::span<const float> logits, TokenRule* rule = nullptr);
+  Result<bool> Take(std::span<const float> logits, const TokenRule* rule = nullptr);
   // As Take, with the token that a backend has drawn as Request() asks. Where tokens_left(), the
   // row of the token may run before the look.
   Result<bool> TakeToken(TokenId token);
@@ -174,7 +171,7 @@ class OutputRun {
   bool WantsForcedText() const;
   TokenId Forced();
   Result<bool> DrawAsked();
-  Result<TokenId> Choose(std::span<const float> logits, TokenRule* rule);
+  Result<TokenId> Choose(std::span<const float> logits, const TokenRule* rule);
   Result<TokenId> Draw(std::span<const float> logits);
   std::shared_ptr<const Mask> Without(const Mask& mask, TokenId token, int refusals);
   float Temperature(std::optional<float> asked) const;
@@ -200,7 +197,7 @@ class OutputRun {
   TokenId entering_ = kNoToken;  // taken, and not yet followed
   // Of a constraint that is not exact: what the next token is drawn from.
   std::vector<float> asked_logits_;
-  TokenRule* asked_rule_ = nullptr;
+  const TokenRule* asked_rule_ = nullptr;
   Constraint::Known known_;  // of at_, as far as it was asked
   // After a token that was drawn and asked about, until it is entered.
   std::shared_ptr<const Constraint> behind_;

@@ -62,6 +62,18 @@ Status CheckSamplingParams(const SamplingParams& p) {
   return {};
 }
 
+std::vector<SamplerStage> StagesOf(const SamplingParams& params) {
+  using Kind = SamplerStage::Kind;
+  std::vector<SamplerStage> stages;
+  const Penalties penalties = {params.repetition_penalty, params.presence_penalty,
+                               params.frequency_penalty};
+  if (penalties.any()) stages.push_back({.kind = Kind::kPenalties, .penalties = penalties});
+  if (params.top_k > 0) stages.push_back({.kind = Kind::kTopK, .most = params.top_k});
+  if (params.top_p < 1) stages.push_back({.kind = Kind::kTopP, .share = params.top_p});
+  if (params.min_p > 0) stages.push_back({.kind = Kind::kMinP, .share = params.min_p});
+  return stages;
+}
+
 Result<TokenId> Sampler::Sample(std::span<const float> logits, const Mask* mask, uint64_t position,
                                 const TokenHistory& history) {
   if (Status status = Filter(logits, mask, history); !status.ok()) return status.error();
@@ -97,19 +109,27 @@ Result<TokenId> Sampler::ProbableDraft(std::span<const float> logits, const Mask
 Status Sampler::Filter(std::span<const float> logits, const Mask* mask,
                        const TokenHistory& history) {
   if (Status status = Collect(logits, mask); !status.ok()) return status;
-  Penalise(history);
-  if (params_.temperature == 0 || candidates_.size() == 1) return {};
-
-  if (params_.top_k > 0 && static_cast<size_t>(params_.top_k) < candidates_.size()) KeepTopK();
-  if (params_.top_p < 1 || params_.min_p > 0) {
-    float largest = -kInfinity;
-    for (const Candidate& c : candidates_) largest = std::max(largest, c.score);
-    if (params_.top_p < 1) KeepTopP(largest);
-    if (params_.min_p > 0) {
-      const float least = std::log(params_.min_p);
-      std::erase_if(candidates_, [&](const Candidate& c) {
-        return RelativeScore(c.score, largest, params_.temperature) < least;
-      });
+  float largest = kInfinity;  // of the scores; infinity: to be found
+  for (const SamplerStage& stage : stages_) {
+    if (stage.kind == SamplerStage::Kind::kPenalties) {
+      Penalise(stage.penalties, history);
+      largest = kInfinity;
+      continue;
+    }
+    if (params_.temperature == 0 || candidates_.size() == 1) continue;
+    if (stage.kind == SamplerStage::Kind::kTopK) {
+      KeepTopK(stage.most);
+      continue;
+    }
+    // All filters leave the largest score.
+    if (largest == kInfinity) {
+      largest = -kInfinity;
+      for (const Candidate& c : candidates_) largest = std::max(largest, c.score);
+    }
+    if (stage.kind == SamplerStage::Kind::kTopP) {
+      KeepTopP(stage.share, largest);
+    } else {
+      KeepMinP(stage.share, largest);
     }
   }
   return {};
@@ -151,10 +171,7 @@ Status Sampler::Collect(std::span<const float> logits, const Mask* mask) {
   return {};
 }
 
-void Sampler::Penalise(const TokenHistory& history) {
-  const Penalties penalties = {params_.repetition_penalty, params_.presence_penalty,
-                               params_.frequency_penalty};
-  if (!penalties.any()) return;
+void Sampler::Penalise(const Penalties& penalties, const TokenHistory& history) {
   std::unordered_map<TokenId, int32_t> counts;  // in the output; of all that were seen
   for (const TokenId token : history.prompt) counts[token];
   for (const TokenId token : history.output) ++counts[token];
@@ -164,17 +181,18 @@ void Sampler::Penalise(const TokenHistory& history) {
   }
 }
 
-void Sampler::KeepTopK() {
+void Sampler::KeepTopK(int most) {
+  if (static_cast<size_t>(most) >= candidates_.size()) return;
   const auto better = [](const Candidate& a, const Candidate& b) {
     return a.score > b.score || (a.score == b.score && a.token < b.token);
   };
-  std::nth_element(candidates_.begin(), candidates_.begin() + (params_.top_k - 1),
-                   candidates_.end(), better);
-  candidates_.resize(static_cast<size_t>(params_.top_k));
+  std::nth_element(candidates_.begin(), candidates_.begin() + (most - 1), candidates_.end(),
+                   better);
+  candidates_.resize(static_cast<size_t>(most));
 }
 
 // A heap instead of a sort: usually a handful of tokens reach p.
-void Sampler::KeepTopP(float largest) {
+void Sampler::KeepTopP(float share, float largest) {
   const auto weight = [&](const Candidate& c) {
     return WeightOf(RelativeScore(c.score, largest, params_.temperature));
   };
@@ -186,12 +204,19 @@ void Sampler::KeepTopP(float largest) {
   std::make_heap(candidates_.begin(), candidates_.end(), worse);
   auto end = candidates_.end();
   uint64_t reached = 0;
-  while (end != candidates_.begin() && !Reaches(reached, params_.top_p, total)) {
+  while (end != candidates_.begin() && !Reaches(reached, share, total)) {
     std::pop_heap(candidates_.begin(), end, worse);
     --end;
     reached += weight(*end);
   }
   candidates_.erase(candidates_.begin(), end);
+}
+
+void Sampler::KeepMinP(float share, float largest) {
+  const float least = std::log(share);
+  std::erase_if(candidates_, [&](const Candidate& c) {
+    return RelativeScore(c.score, largest, params_.temperature) < least;
+  });
 }
 
 TokenId Sampler::Argmax() const {

@@ -5,18 +5,19 @@
 //   pawl::Result<pawl::TokenId> token = sampler.Sample(logits, mask, position, {prompt, output});
 //
 // Order of operations:
-//   1. penalties   repetition (tokens of prompt and output), then presence and frequency (output
-//   only)
-//   2. mask        tokens that it does not allow are gone, so the filters below only rank what may
+//   1. mask        tokens that it does not allow are gone, so the filters below only rank what may
 //   be chosen
-//   3. temperature logits / T; T = 0 takes the largest logit, the lowest id among equals, and ends
-//   here
-//   4. top-k       the k largest
-//   5. top-p       the fewest of the largest whose probabilities, among what top-k left, reach p
-//   6. min-p       tokens with at least min_p times the probability of the most probable one
-//   7. the draw    argmax over what is left of logit / T + Gumbel noise at (seed, position, token)
-// The arithmetic is that of src/base/draw.h, which the CUDA kernels share.
-// Equal logits rank by token id, lowest first, in every step.
+//   2. the stages, in the order of the list (StagesOf):
+//      penalties   repetition (tokens of prompt and output), then presence and frequency (output
+//      only)
+//      top-k       the k largest
+//      top-p       the fewest of the largest whose probabilities, among what is left, reach p
+//      min-p       tokens with at least min_p times the probability of the most probable one
+//   3. the draw    argmax over what is left of logit / T + Gumbel noise at (seed, position, token)
+// Temperature T divides the logits for top-p, min-p and the draw. T = 0 takes the largest logit,
+// the lowest id among equals, and leaves all filters out. The arithmetic is that of
+// src/base/draw.h, which the CUDA kernels share. Equal logits rank by token id, lowest first, in
+// every step.
 #ifndef PAWL_SRC_DECODE_SAMPLER_H_
 #define PAWL_SRC_DECODE_SAMPLER_H_
 
@@ -28,11 +29,24 @@
 #include "pawl/grammar.h"
 #include "pawl/result.h"
 #include "pawl/vocabulary.h"
+#include "src/base/draw.h"
 
 namespace pawl {
 
 // kInvalid with the field's name as place when a value is out of its range or not a number.
 Status CheckSamplingParams(const SamplingParams& params);
+
+// What is done to the tokens that may be chosen.
+struct SamplerStage {
+  enum class Kind : uint8_t { kPenalties, kTopK, kTopP, kMinP };
+  Kind kind = Kind::kPenalties;
+  Penalties penalties = {};  // kPenalties
+  int most = 0;              // kTopK: tokens
+  float share = 0;           // kTopP, kMinP
+};
+
+// The stages that the parameters switch on, in the order at the top of this file.
+std::vector<SamplerStage> StagesOf(const SamplingParams& params);
 
 // What was there before; the penalties look at it.
 struct TokenHistory {
@@ -45,7 +59,7 @@ struct TokenHistory {
 class Sampler {
  public:
   // REQUIRES: CheckSamplingParams(params) is ok.
-  explicit Sampler(const SamplingParams& params) : params_(params) {}
+  explicit Sampler(const SamplingParams& params) : params_(params), stages_(StagesOf(params)) {}
 
   // `mask` nullptr allows every token; else it has at least as many bits as there are logits, and
   // tokens beyond the logits cannot be chosen. `position` is the number of tokens already in the
@@ -73,15 +87,17 @@ class Sampler {
     TokenId token;
   };
   Status Collect(std::span<const float> logits, const Mask* mask);
-  void Penalise(const TokenHistory& history);
+  void Penalise(const Penalties& penalties, const TokenHistory& history);
   // Leaves what a token is drawn from.
   Status Filter(std::span<const float> logits, const Mask* mask, const TokenHistory& history);
-  void KeepTopK();
-  void KeepTopP(float largest);
+  void KeepTopK(int most);
+  void KeepTopP(float share, float largest);
+  void KeepMinP(float share, float largest);
   TokenId Argmax() const;
   TokenId Draw(uint64_t position) const;
 
   SamplingParams params_;
+  std::vector<SamplerStage> stages_;
   std::vector<Candidate>
       candidates_;  // scratch: in ascending token order until a filter reorders it
 };

@@ -15,7 +15,7 @@ constexpr size_t kNeighbours = 8, kMostTokens = 49152;
 // Reading a whole row of logits would take longer than it saves.
 constexpr int kMostRead = 8192;
 
-struct Row {
+struct TokenRow {
   TokenId token = kNoToken;
   std::array<TokenId, kNeighbours> next = {};
 };
@@ -23,26 +23,26 @@ struct Row {
 class FollowersTable {
  public:
   explicit FollowersTable(size_t vocabulary) : rows_(std::min(vocabulary, kMostTokens)) {}
-  const Row* Find(TokenId token) const {
+  const TokenRow* Find(TokenId token) const {
     if (token < 0 || rows_.empty()) return nullptr;
-    const Row& row = rows_[static_cast<size_t>(token) % rows_.size()];
+    const TokenRow& row = rows_[static_cast<size_t>(token) % rows_.size()];
     return row.token == token ? &row : nullptr;
   }
-  Row* At(TokenId token) {
+  TokenRow* At(TokenId token) {
     if (token < 0 || rows_.empty()) return nullptr;
-    Row& row = rows_[static_cast<size_t>(token) % rows_.size()];
+    TokenRow& row = rows_[static_cast<size_t>(token) % rows_.size()];
     if (row.token != token) {
       row.token = token;
       row.next.fill(kNoToken);
     }
     return &row;
   }
-  int64_t bytes() const { return static_cast<int64_t>(rows_.size() * sizeof(Row)); }
+  int64_t bytes() const { return static_cast<int64_t>(rows_.size() * sizeof(TokenRow)); }
 
  private:
-  std::vector<Row> rows_;
+  std::vector<TokenRow> rows_;
 };
-static_assert(sizeof(Row) * kMostTokens < 2'000'000);
+static_assert(sizeof(TokenRow) * kMostTokens < 2'000'000);
 
 class RecyclingFollower : public DraftFollower {
  public:
@@ -51,7 +51,7 @@ class RecyclingFollower : public DraftFollower {
 
   void Propose(const DraftPlace& place, DraftCursor&, std::vector<DraftProposal>& out) override {
     if (place.path.empty() && place.tokens.empty()) return;
-    const Row* row = table_.Find(place.path.empty() ? place.tokens.back() : place.path.back());
+    const TokenRow* row = table_.Find(place.path.empty() ? place.tokens.back() : place.path.back());
     if (row == nullptr) return;
     uint8_t rank = 0;
     for (const TokenId token : row->next) {
@@ -85,7 +85,7 @@ class RecyclingFollower : public DraftFollower {
         }
       }
     }
-    Row* row = table_.At(token);
+    TokenRow* row = table_.At(token);
     if (row == nullptr) return;
     // What a mask hid may be likely where another one does not.
     std::array<TokenId, kNeighbours> next;

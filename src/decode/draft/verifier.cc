@@ -57,6 +57,9 @@ class KnownView : public Constraint {
 
 }  // namespace
 
+OutputDrafts::OutputDrafts(OutputRun& run, float lossy)
+    : run_(run), lossy_(lossy), rule_([this](auto&&... with) { return Instead(with...); }) {}
+
 Result<TokenId> OutputDrafts::Instead(Sampler& sampler, std::span<const float> logits,
                                       const Mask* mask, const TokenHistory& history,
                                       TokenId sampled) {
@@ -88,11 +91,13 @@ void DraftVerifier::Begin(OutputDrafts& drafts) {
 
 // ---- Trees ----
 
-void DraftVerifier::BeginCall(int64_t pages) {
+void DraftVerifier::BeginCall(int64_t pages, int others) {
   tasks_.clear();
   pages_ = pages;
-  rows_ = outputs_ = 0;
-  context_ = context_of_all_ = 0;
+  rows_ = others;
+  outputs_ = 0;
+  context_ = 0;
+  context_of_all_ = others > 0 ? -1 : 0;
 }
 
 void DraftVerifier::Offer(OutputDrafts* drafts, const OutputRun& run, int length, int rows) {
@@ -177,7 +182,7 @@ int DraftVerifier::AddRows(OutputDrafts& drafts, const Where& where, std::vector
                .sequence = where.sequence,
                .ancestors = plain ? 0 : mine.path,
                .output = mine.output};
-    if (!setting_.draws) row.allowed = drafts.run_.AllowedBy(node.mask.get());
+    if (!where.draws) row.allowed = drafts.run_.AllowedBy(node.mask.get());
     rows.push_back(row);
     drafts.nodes_.push_back(index);
   };
@@ -234,7 +239,7 @@ Result<bool> DraftVerifier::Take(OutputDrafts& drafts, const CallAnswers& answer
     if (drafts.lossy_ > 0) tree.ChildrenOf(node, drafts.children_);
     Result<bool> wants = answers.drawn() ? run.TakeToken(drawn)
                                          : run.Take(answers.Logits(row.output),
-                                                    drafts.lossy_ > 0 ? &drafts : nullptr);
+                                                    drafts.lossy_ > 0 ? &drafts.rule_ : nullptr);
     if (wants.ok() && *wants) wants = look();
     // A token was taken, and perhaps forced ones behind it.
     const std::span<const TokenId> tokens = run.tokens();

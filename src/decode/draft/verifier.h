@@ -6,7 +6,7 @@
 //   verifier.Prepare(*drafts);                          // on any thread, with the run's first look
 //   verifier.Begin(*drafts);
 //   ... for each call of the model:
-//   verifier.BeginCall(pages);
+//   verifier.BeginCall(pages, others);
 //   verifier.Offer(drafts.get(), run, length, rows);    // each output that has rows in the call
 //   verifier.Grow();                                    // trees behind them
 //   verifier.AddRows(*drafts, where, rows);             // behind the rows of the output
@@ -39,33 +39,17 @@
 #include "src/decode/draft/cost_curve.h"
 #include "src/decode/draft/drafter.h"
 #include "src/decode/generation.h"
+#include "src/decode/work.h"
 #include "src/model/model.h"
 
 namespace pawl {
 
-// Pages that so many positions of a KV cache take.
-inline int64_t Pages(int64_t positions, int page) { return (positions + page - 1) / page; }
-
-// What a call of the model has answered.
-struct CallAnswers {
-  std::span<const float> logits;    // [output][width]; or, where the model draws,
-  std::span<const TokenId> tokens;  // by output
-  size_t width = 0;
-
-  bool drawn() const { return !tokens.empty(); }
-  std::span<const float> Logits(int32_t output) const {
-    return logits.subspan(static_cast<size_t>(output) * width, width);
-  }
-};
-
 // The drafts of one output. Lives no longer than the verifier and the output.
-class OutputDrafts final : public TokenRule {
+class OutputDrafts {
  public:
-  OutputDrafts(OutputRun& run, float lossy) : run_(run), lossy_(lossy) {}
-
-  // The lossy rule: a draft that is probable enough takes the place of the sampled token.
-  Result<TokenId> Instead(Sampler& sampler, std::span<const float> logits, const Mask* mask,
-                          const TokenHistory& history, TokenId sampled) override;
+  OutputDrafts(OutputRun& run, float lossy);
+  OutputDrafts(const OutputDrafts&) = delete;
+  OutputDrafts& operator=(const OutputDrafts&) = delete;
 
  private:
   friend class DraftVerifier;
@@ -80,8 +64,13 @@ class OutputDrafts final : public TokenRule {
   // Also a root alone: the sources learn what came there.
   bool has_tree() const { return drafted_ != nullptr && !drafted_->tree.nodes.empty(); }
 
+  // The lossy rule: a draft that is probable enough takes the place of the sampled token.
+  Result<TokenId> Instead(Sampler& sampler, std::span<const float> logits, const Mask* mask,
+                          const TokenHistory& history, TokenId sampled);
+
   OutputRun& run_;
-  const float lossy_;
+  const float lossy_;  // 0: off
+  const TokenRule rule_;
   uint64_t fingerprint_ = 0;                 // of the constraint
   std::unique_ptr<DraftedRequest> drafted_;  // nullptr: not begun, or given up
   // In a call drafts stand behind the pending rows of the output: the likeliest chain as plain
@@ -127,8 +116,9 @@ class DraftVerifier {
   void Prepare(OutputDrafts& drafts) const;
   void Begin(OutputDrafts& drafts);
 
-  // `pages`: that the rows which run in any case leave.
-  void BeginCall(int64_t pages);
+  // `pages`: that the rows which run in any case leave. `others`: rows of the call that are of no
+  // output.
+  void BeginCall(int64_t pages, int others);
   // `drafts` nullptr: an output without. `length`: of its sequence, `rows`: of the call.
   void Offer(OutputDrafts* drafts, const OutputRun& run, int length, int rows);
   // Whether any tree has drafts. After an exception of BeginCall to Grow: GiveUp for each output.
@@ -144,6 +134,7 @@ class DraftVerifier {
     SequenceId sequence = -1;
     int length = 0, pending = 0;
     int32_t root_output = -1, next_output = 0;
+    bool draws = false;  // the model draws in this call
   };
   // Returns how many rows were added.
   int AddRows(OutputDrafts& drafts, const Where& where, std::vector<Row>& rows);
@@ -175,7 +166,7 @@ class DraftVerifier {
   int64_t pages_ = 0;
   int rows_ = 0, outputs_ = 0;
   int64_t context_ = 0;         // of the tasks
-  int64_t context_of_all_ = 0;  // -1: a prompt is read
+  int64_t context_of_all_ = 0;  // -1: a prompt is read, or rows of others run
   Counts counts_;
 };
 

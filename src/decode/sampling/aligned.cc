@@ -391,7 +391,7 @@ bool Hand(WeightedOutput out, const SamplerOptions& options, SamplerResult& resu
 
 Result<SamplerResult> SampleAligned(const SamplerSetting& setting, OracleTrie* trie,
                                     std::optional<Fidelity> fidelity) {
-  Branches branches(setting.model, setting.prompt, setting.capacity);
+  Branches branches(setting.host, setting.model, setting.prompt, setting.capacity);
   if (Status status = branches.Start(); !status.ok()) return status.error();
   OracleTrie own;
   OracleTrie& used = trie != nullptr ? *trie : own;

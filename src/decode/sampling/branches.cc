@@ -1,148 +1,236 @@
 // A branch is a sequence of the model and the tokens that it ought to hold. Rows are made for those
 // that it does not hold yet when logits are asked for, so that appending, forking and going back
-// cost nothing by themselves.
+// cost nothing by themselves. Sequences are made, cut back and freed at that time too: what a
+// sampler does between two calls asks nothing of the model, which may be busy for others.
 //
 // The prompt is a branch of its own, number 0, which holds its pages as long as the others live.
 #include "src/decode/sampling/branches.h"
 
-#include <algorithm>
-#include <utility>
-
 namespace pawl {
 
-Branches::Branches(Model& model, std::vector<TokenId> prompt, int capacity, int max_rows)
-    : model_(model),
-      prompt_(std::move(prompt)),
-      capacity_(capacity),
-      max_rows_(std::max(max_rows, 1)) {}
+// ---- The side of the sampler ----
 
-Branches::~Branches() {
-  for (Branch& branch : branches_) {
-    if (branch.sequence >= 0) model_.FreeSequence(branch.sequence);
+int BranchSet::Make(std::vector<TokenId> tokens) {
+  size_t at = 0;
+  while (at < branches_.size() && branches_[at].life != 0) ++at;
+  if (at == branches_.size()) branches_.emplace_back();
+  Branch& branch = branches_[at];
+  branch.tokens = std::move(tokens);
+  branch.tokens.reserve(static_cast<size_t>(capacity_));
+  branch.same = 0;
+  branch.sought = false;
+  branch.life = ++lives_;
+  return static_cast<int>(at);
+}
+
+void BranchSet::Free(int branch) { At(branch) = Branch(); }
+
+void BranchSet::Seek(int branch, std::span<const TokenId> tokens) {
+  Branch& b = At(branch);
+  const auto [differs, ignored] =
+      std::mismatch(b.tokens.begin(), b.tokens.end(), tokens.begin(), tokens.end());
+  const auto same = static_cast<size_t>(differs - b.tokens.begin());
+  b.tokens.resize(same);
+  b.tokens.insert(b.tokens.end(), tokens.begin() + static_cast<ptrdiff_t>(same), tokens.end());
+  b.same = std::min(b.same, static_cast<int>(same));
+  b.sought = true;
+}
+
+void BranchSet::BeginWant(size_t count) {
+  next_ = reached_next_ = 0;
+  logits_.resize(std::max(logits_.size(), count * width_));
+}
+
+void BranchSet::Want(std::span<const int> branches) {
+  behind_ = false;
+  wanted_.assign(branches.begin(), branches.end());
+  BeginWant(wanted_.size());
+}
+
+void BranchSet::WantBehind(int branch, std::span<const TokenId> tokens) {
+  behind_ = true;
+  wanted_.assign(1, branch);
+  behind_tokens_.assign(tokens.begin(), tokens.end());
+  BeginWant(behind_tokens_.size());
+}
+
+// ---- The side of the model ----
+
+Status BranchSet::Open(Model& model) {
+  held_.resize(std::max(held_.size(), branches_.size()));
+  // Freed last: the pages that they share with new ones are still there for these.
+  std::vector<SequenceId> dead;
+  Status status;
+  for (size_t i = 0; i < branches_.size() && status.ok(); ++i) {
+    Branch& branch = branches_[i];
+    Held& held = held_[i];
+    if (held.life != branch.life) {
+      if (held.sequence >= 0) dead.push_back(held.sequence);
+      held = {.life = branch.life};
+    }
+    if (branch.life == 0) continue;
+    bool reuses = branch.sought;
+    if (held.sequence < 0) {
+      const Result<SequenceId> sequence = model.NewSequence(capacity_);
+      if (!sequence.ok()) {
+        status = sequence.error();
+        break;
+      }
+      held.sequence = *sequence;
+      held.computed = 0;
+      reuses = true;
+    } else if (held.computed > branch.same) {
+      held.computed = branch.same;
+      model.Truncate(held.sequence, held.computed);
+    }
+    // Others may have been there before.
+    if (reuses) {
+      held.computed = std::max(held.computed, model.ReusePrefix(held.sequence, branch.tokens));
+    }
+    branch.same = static_cast<int>(branch.tokens.size());
+    branch.sought = false;
+  }
+  for (const SequenceId sequence : dead) model.FreeSequence(sequence);
+  return status;
+}
+
+int BranchSet::pending() const {
+  int rows = 0;
+  for (size_t nth = behind_ ? 0 : next_; nth < wanted_.size(); ++nth) {
+    const int size = static_cast<int>(At(wanted_[nth]).tokens.size());
+    rows += size - std::min(HeldOf(wanted_[nth]).computed, size - 1);
+  }
+  if (behind_) rows += static_cast<int>(behind_tokens_.size() - next_);
+  return rows;
+}
+
+void BranchSet::Forget(Model& model) {
+  for (const auto& [branch, computed] : reached_) {
+    model.Truncate(HeldOf(branch).sequence, HeldOf(branch).computed);
+  }
+  reached_.clear();
+  reached_next_ = next_;
+}
+
+int64_t BranchSet::pages(int page, int more) const {
+  int64_t pages = 0;
+  for (size_t i = 0; i < branches_.size(); ++i) {
+    const Branch& b = branches_[i];
+    if (b.life == 0) continue;
+    const int most = std::min(capacity_, static_cast<int>(b.tokens.size()) + more);
+    const int computed = i < held_.size() && held_[i].life == b.life ? held_[i].computed : 0;
+    pages += (most + page - 1) / page - (computed + page - 1) / page;
+  }
+  return std::max<int64_t>(pages, 0);
+}
+
+int64_t BranchSet::PagesOf(int page, int rows) const {
+  int64_t pages = 0;
+  for (size_t nth = behind_ ? 0 : next_; nth < wanted_.size() && rows > 0; ++nth) {
+    const int size = static_cast<int>(At(wanted_[nth]).tokens.size());
+    const int at = std::min(HeldOf(wanted_[nth]).computed, size - 1);
+    const int end = std::min(size, at + rows);
+    pages += (end + page - 1) / page - (at + page - 1) / page;
+    rows -= end - at;
+  }
+  if (behind_ && rows > 0) pages += (std::min(rows, kMaxTreeRows) + page - 1) / page;
+  return pages;
+}
+
+void BranchSet::Evict(Model& model) {
+  for (Held& held : held_) {
+    if (held.sequence >= 0) model.FreeSequence(held.sequence);
+    held.sequence = -1;
+    held.computed = 0;
   }
 }
 
+// ---- A model by itself ----
+
+namespace {
+
+class ModelHost final : public BranchHost {
+ public:
+  ModelHost(Model& model, int max_rows) : model_(model), max_rows_(std::max(max_rows, 2)) {}
+
+  KvMemory memory() const override { return model_.kv_memory(); }
+  void Join(std::shared_ptr<BranchSet> set) override { sets_.push_back(std::move(set)); }
+  void Leave(const BranchSet& set) override {
+    std::erase_if(sets_, [&](const std::shared_ptr<BranchSet>& one) {
+      if (&*one != &set) return false;
+      one->Evict(model_);
+      return true;
+    });
+  }
+
+  Status Run(BranchSet& set) override {
+    if (Status status = set.Open(model_); !status.ok()) return status;
+    while (!set.done()) {
+      rows_.clear();
+      set.AddRows(max_rows_, rows_, [](size_t nth) { return static_cast<int32_t>(nth); });
+      ModelCall call;
+      call.rows = rows_;
+      call.logits = set.buffer();
+      if (Status status = model_.Run(call); !status.ok()) {
+        set.Forget(model_);
+        return status;
+      }
+      set.Ran([](size_t) { return std::span<const float>(); });
+    }
+    return {};
+  }
+
+ private:
+  Model& model_;
+  const int max_rows_;
+  std::vector<Row> rows_;
+  std::vector<std::shared_ptr<BranchSet>> sets_;
+};
+
+}  // namespace
+
+// ---- Branches ----
+
+Branches::Branches(std::unique_ptr<BranchHost> own, BranchHost* host, const Model& model,
+                   std::vector<TokenId> prompt, int capacity)
+    : own_(std::move(own)),
+      host_(host != nullptr ? *host : *own_),
+      prompt_(std::move(prompt)),
+      set_(std::make_shared<BranchSet>(capacity, model.info().vocabulary_size)) {
+  host_.Join(set_);
+}
+
+Branches::Branches(Model& model, std::vector<TokenId> prompt, int capacity, int max_rows)
+    : Branches(std::make_unique<ModelHost>(model, max_rows), nullptr, model, std::move(prompt),
+               capacity) {}
+
+Branches::Branches(BranchHost* host, Model& model, std::vector<TokenId> prompt, int capacity)
+    : Branches(host != nullptr ? nullptr : std::make_unique<ModelHost>(model, 256), host, model,
+               std::move(prompt), capacity) {}
+
+Branches::~Branches() { host_.Leave(*set_); }
+
 Status Branches::Start() {
-  Result<int> made = Make(prompt_);
-  if (!made.ok()) return made.error();
-  const int root[] = {*made};
+  const int root[] = {set_->Make(prompt_)};
   if (Status status = Run(root); !status.ok()) return status;
   prompt_logits_.assign(logits(0).begin(), logits(0).end());
   return {};
 }
 
-Result<int> Branches::Make(std::vector<TokenId> tokens) {
-  size_t at = 0;
-  while (at < branches_.size() && branches_[at].sequence >= 0) ++at;
-  // Before the sequence, which no branch would free if there were no memory for it.
-  if (at == branches_.size()) branches_.emplace_back();
-  Result<SequenceId> sequence = model_.NewSequence(capacity_);
-  if (!sequence.ok()) return sequence.error();
-  Branch& branch = branches_[at];
-  branch.sequence = *sequence;
-  branch.computed = model_.ReusePrefix(*sequence, tokens);
-  branch.tokens = std::move(tokens);
-  branch.tokens.reserve(static_cast<size_t>(capacity_));
-  return static_cast<int>(at);
-}
-
-Result<int> Branches::New() { return Make(prompt_); }
-Result<int> Branches::Fork(int branch) { return Make(At(branch).tokens); }
-
-void Branches::Free(int branch) {
-  model_.FreeSequence(At(branch).sequence);
-  At(branch) = Branch();
-}
-
-void Branches::Append(int branch, TokenId token) { At(branch).tokens.push_back(token); }
-
 void Branches::Seek(int branch, std::span<const TokenId> output) {
-  Branch& b = At(branch);
-  size_t same = prompt_.size();
-  while (same < b.tokens.size() && same - prompt_.size() < output.size() &&
-         b.tokens[same] == output[same - prompt_.size()]) {
-    ++same;
-  }
-  b.tokens.resize(same);
-  b.tokens.insert(b.tokens.end(), output.begin() + static_cast<ptrdiff_t>(same - prompt_.size()),
-                  output.end());
-  if (b.computed > static_cast<int>(same)) {
-    b.computed = static_cast<int>(same);
-    model_.Truncate(b.sequence, b.computed);
-  }
-  // Others may have been there before.
-  b.computed = std::max(b.computed, model_.ReusePrefix(b.sequence, b.tokens));
-}
-
-Status Branches::Call(std::span<const Row> rows) {
-  ++calls_;
-  rows_count_ += static_cast<int64_t>(rows.size());
-  return model_.Forward(rows, logits_);
-}
-
-std::span<const float> Branches::logits(size_t nth) const {
-  const auto size = static_cast<size_t>(model_.info().vocabulary_size);
-  return std::span(logits_).subspan(nth * size, size);
+  std::vector<TokenId> tokens = prompt_;
+  tokens.insert(tokens.end(), output.begin(), output.end());
+  set_->Seek(branch, tokens);
 }
 
 Status Branches::Run(std::span<const int> branches) {
-  logits_.resize(std::max(logits_.size(), branches.size() * static_cast<size_t>(width())));
-  rows_.clear();
-  const auto flush = [&]() -> Status {
-    if (rows_.empty()) return {};
-    Status status = Call(rows_);
-    rows_.clear();
-    return status;
-  };
-  for (size_t nth = 0; nth < branches.size(); ++nth) {
-    Branch& b = At(branches[nth]);
-    const int size = static_cast<int>(b.tokens.size());
-    // The last row runs in any case: its logits are wanted.
-    int at = std::min(b.computed, size - 1);
-    while (at < size) {
-      // A part of a branch may end a call; a call may not begin with a part of one behind others.
-      if (static_cast<int>(rows_.size()) == max_rows_) {
-        if (Status status = flush(); !status.ok()) return status;
-      }
-      const int room = max_rows_ - static_cast<int>(rows_.size());
-      const int end = std::min(size, at + room);
-      for (; at < end; ++at) {
-        rows_.push_back({.token = b.tokens[static_cast<size_t>(at)],
-                         .position = at,
-                         .sequence = b.sequence,
-                         .output = at + 1 == size ? static_cast<int32_t>(nth) : -1});
-      }
-    }
-    b.computed = size;
-  }
-  return flush();
+  set_->Want(branches);
+  return host_.Run(*set_);
 }
 
 Status Branches::LookBehind(int branch, std::span<const TokenId> tokens) {
-  Branch& b = At(branch);
-  const int size = static_cast<int>(b.tokens.size());
-  const int room = kMaxTreeRows - static_cast<int>(tokens.size());
-  if (size - std::min(b.computed, size - 1) > room) {
-    const int run[] = {branch};
-    if (Status status = Run(run); !status.ok()) return status;
-  }
-  logits_.resize(std::max(logits_.size(), tokens.size() * static_cast<size_t>(width())));
-  rows_.clear();
-  uint64_t path = 0;
-  for (int at = std::min(b.computed, size - 1); at < size; ++at) {
-    path = path << 1 | 1;
-    rows_.push_back(
-        {.token = b.tokens[static_cast<size_t>(at)], .position = at, .sequence = b.sequence});
-  }
-  for (size_t i = 0; i < tokens.size(); ++i) {
-    rows_.push_back({.token = tokens[i],
-                     .position = size,
-                     .sequence = b.sequence,
-                     .ancestors = path,
-                     .output = static_cast<int32_t>(i)});
-  }
-  b.computed = size;
-  return Call(rows_);
+  set_->WantBehind(branch, tokens);
+  return host_.Run(*set_);
 }
 
 }  // namespace pawl

@@ -12,11 +12,17 @@
 //
 // What a fork shares are whole pages; the at most 15 positions behind them are computed again with
 // the fork's next row, in the same call, to the same bits.
+//
+// A host runs the rows: a model by itself, or the batch that the branches are a work of
+// (branch_work.h).
 #ifndef PAWL_SRC_DECODE_SAMPLING_BRANCHES_H_
 #define PAWL_SRC_DECODE_SAMPLING_BRANCHES_H_
 
+#include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "pawl/result.h"
@@ -25,11 +31,117 @@
 
 namespace pawl {
 
-// One thread at a time. Frees all its sequences when it goes; the model must outlive it.
+// Branches as tokens on one side, as sequences of a model on the other. The two sides may be those
+// of two threads: the side of the sampler changes branches and says which logits it wants; then the
+// side of the model adds the rows, call by call, until the logits are there. Evict and Free are the
+// exception: the side of the model may call them at any time.
+class BranchSet {
+ public:
+  // `capacity`: the most positions of a branch. `width`: of the logits.
+  BranchSet(int capacity, int width) : capacity_(capacity), width_(static_cast<size_t>(width)) {}
+
+  // ---- The side of the sampler
+  int Make(std::vector<TokenId> tokens);
+  void Free(int branch);
+  void Append(int branch, TokenId token) { At(branch).tokens.push_back(token); }
+  void Seek(int branch, std::span<const TokenId> tokens);
+  const std::vector<TokenId>& tokens(int branch) const {
+    return branches_[static_cast<size_t>(branch)].tokens;
+  }
+  // The logits after all tokens of each of these branches.
+  void Want(std::span<const int> branches);
+  // After the last token of a branch, each of these (at most kMaxTreeRows - 1) by itself.
+  void WantBehind(int branch, std::span<const TokenId> tokens);
+  std::span<const float> logits(size_t nth) const {
+    return std::span(logits_).subspan(nth * width_, width_);
+  }
+  int64_t calls() const { return calls_; }
+  int64_t rows() const { return rows_; }
+
+  // ---- The side of the model, while logits are wanted
+  // Sequences for all branches. Errors: those of Model::NewSequence.
+  Status Open(Model& model);
+  // Rows that are left, after Open.
+  int pending() const;
+  bool done() const { return next_ == size(); }
+  // Appends rows, at most so many. `output_of(nth)`: the Row::output of the logits(nth).
+  template <typename OutputOf>
+  void AddRows(int most, std::vector<Row>& rows, const OutputOf& output_of);
+  // They have run. `answer_of(nth)`: the logits that are wanted, or empty where they are in
+  // buffer() already.
+  template <typename AnswerOf>
+  void Ran(const AnswerOf& answer_of);
+  std::span<float> buffer() { return logits_; }
+  // They have not.
+  void Forget(Model& model);
+  // Pages for so many tokens more, and those that the next rows take.
+  int64_t pages(int page, int more) const;
+  int64_t PagesOf(int page, int rows) const;
+
+  // ---- At any time
+  void Evict(Model& model);
+
+ private:
+  struct Branch {
+    uint64_t life = 0;  // 0: free
+    std::vector<TokenId> tokens;
+    int same = 0;         // of the first tokens since Open
+    bool sought = false;  // since Open
+  };
+  // What the model holds of a branch.
+  struct Held {
+    uint64_t life = 0;
+    SequenceId sequence = -1;
+    int computed = 0;  // tokens whose keys and values are there
+  };
+  Branch& At(int branch) { return branches_[static_cast<size_t>(branch)]; }
+  const Branch& At(int branch) const { return branches_[static_cast<size_t>(branch)]; }
+  Held& HeldOf(int branch) { return held_[static_cast<size_t>(branch)]; }
+  const Held& HeldOf(int branch) const { return held_[static_cast<size_t>(branch)]; }
+  size_t size() const { return behind_ ? behind_tokens_.size() : wanted_.size(); }
+  void BeginWant(size_t count);
+  template <typename OutputOf>
+  void AddRun(int most, std::vector<Row>& rows, const OutputOf& output_of);
+  template <typename OutputOf>
+  void AddBehind(int most, std::vector<Row>& rows, const OutputOf& output_of);
+
+  const int capacity_;
+  const size_t width_;
+  std::vector<Branch> branches_;
+  uint64_t lives_ = 0;
+  std::vector<Held> held_;
+  // What is wanted: logits of branches, or behind one of them. Those before `next_` are there.
+  bool behind_ = false;
+  std::vector<int> wanted_;
+  std::vector<TokenId> behind_tokens_;
+  size_t next_ = 0;
+  std::vector<float> logits_;
+  // Of the call that is under way: what it leaves computed, and how far `next_` comes.
+  std::vector<std::pair<int, int>> reached_;
+  size_t reached_next_ = 0;
+  int64_t calls_ = 0, rows_ = 0;
+};
+
+// Runs the rows of branches.
+class BranchHost {
+ public:
+  virtual ~BranchHost() = default;
+  // Its `pages` and `page_positions`.
+  virtual KvMemory memory() const = 0;
+  // `set` may want logits from here on, until Leave.
+  virtual void Join(std::shared_ptr<BranchSet> set) = 0;
+  virtual void Leave(const BranchSet& set) = 0;
+  // Until the logits that the set wants are there. Errors: those of Model::Run.
+  virtual Status Run(BranchSet& set) = 0;
+};
+
+// One thread at a time. Frees all its sequences when it goes; the host must outlive it.
 class Branches {
  public:
   // `capacity`: the most positions of a branch, the prompt included. `max_rows`: of a call.
   Branches(Model& model, std::vector<TokenId> prompt, int capacity, int max_rows = 256);
+  // `host` nullptr: the model by itself.
+  Branches(BranchHost* host, Model& model, std::vector<TokenId> prompt, int capacity);
   ~Branches();
   Branches(const Branches&) = delete;
   Branches& operator=(const Branches&) = delete;
@@ -38,46 +150,117 @@ class Branches {
   Status Start();
   std::span<const float> prompt_logits() const { return prompt_logits_; }
 
-  // A branch that stands behind the prompt. Errors: those of Model::NewSequence.
-  Result<int> New();
-  Result<int> Fork(int branch);
-  void Free(int branch);
-  void Append(int branch, TokenId token);
+  // A branch that stands behind the prompt.
+  Result<int> New() { return set_->Make(prompt_); }
+  Result<int> Fork(int branch) { return set_->Make(set_->tokens(branch)); }
+  void Free(int branch) { set_->Free(branch); }
+  void Append(int branch, TokenId token) { set_->Append(branch, token); }
   // The branch stands behind the prompt and these tokens; what it shares with before stays.
   void Seek(int branch, std::span<const TokenId> output);
   // The logits after all tokens of each of these branches, in one call or, where they are many
-  // rows, in a few. Each branch at most once. Errors: those of Model::Forward.
+  // rows, in a few. Each branch at most once. Errors: those of Model::Run and Model::NewSequence.
   Status Run(std::span<const int> branches);
-  std::span<const float> logits(size_t nth) const;
+  std::span<const float> logits(size_t nth) const { return set_->logits(nth); }
 
   // After the last token of a branch, each of these (at most kMaxTreeRows - 1) by itself: its
   // logits are logits(i). The branch does not get longer.
   Status LookBehind(int branch, std::span<const TokenId> tokens);
 
-  int64_t calls() const { return calls_; }
-  int64_t rows() const { return rows_count_; }
+  int64_t calls() const { return set_->calls(); }
+  int64_t rows() const { return set_->rows(); }
 
  private:
-  struct Branch {
-    SequenceId sequence = -1;  // -1: free
-    std::vector<TokenId> tokens;
-    int computed = 0;  // tokens whose keys and values are there
-  };
-  Branch& At(int branch) { return branches_[static_cast<size_t>(branch)]; }
-  Result<int> Make(std::vector<TokenId> tokens);
-  Status Call(std::span<const Row> rows);
-  int width() const { return model_.info().vocabulary_size; }
+  Branches(std::unique_ptr<BranchHost> own, BranchHost* host, const Model& model,
+           std::vector<TokenId> prompt, int capacity);
 
-  Model& model_;
+  const std::unique_ptr<BranchHost> own_;  // nullptr: another one's
+  BranchHost& host_;
   std::vector<TokenId> prompt_;
-  int capacity_;
-  int max_rows_;
-  std::vector<Branch> branches_;
+  const std::shared_ptr<BranchSet> set_;
   std::vector<float> prompt_logits_;
-  std::vector<float> logits_;
-  std::vector<Row> rows_;
-  int64_t calls_ = 0, rows_count_ = 0;
 };
+
+// ---- Templates ----
+
+template <typename OutputOf>
+void BranchSet::AddRows(int most, std::vector<Row>& rows, const OutputOf& output_of) {
+  reached_.clear();
+  reached_next_ = next_;
+  const size_t before = rows.size();
+  if (behind_) {
+    AddBehind(most, rows, output_of);
+  } else {
+    AddRun(most, rows, output_of);
+  }
+  if (rows.size() == before) return;
+  ++calls_;
+  rows_ += static_cast<int64_t>(rows.size() - before);
+}
+
+template <typename OutputOf>
+void BranchSet::AddRun(int most, std::vector<Row>& rows, const OutputOf& output_of) {
+  for (int left = most; left > 0 && reached_next_ < wanted_.size();) {
+    const int branch = wanted_[reached_next_];
+    const Branch& b = At(branch);
+    const int size = static_cast<int>(b.tokens.size());
+    // The last row runs in any case: its logits are wanted.
+    int at = std::min(HeldOf(branch).computed, size - 1);
+    const int end = std::min(size, at + left);
+    left -= end - at;
+    for (; at < end; ++at) {
+      const int32_t output = at + 1 == size ? output_of(reached_next_) : -1;
+      rows.push_back({.token = b.tokens[static_cast<size_t>(at)],
+                      .position = at,
+                      .sequence = HeldOf(branch).sequence,
+                      .output = output});
+    }
+    reached_.push_back({branch, end});
+    if (end < size) return;
+    ++reached_next_;
+  }
+}
+
+template <typename OutputOf>
+void BranchSet::AddBehind(int most, std::vector<Row>& rows, const OutputOf& output_of) {
+  const int branch = wanted_[0];
+  const Branch& b = At(branch);
+  const int size = static_cast<int>(b.tokens.size());
+  const int room = std::min(most, kMaxTreeRows);
+  const auto left = static_cast<int>(behind_tokens_.size() - next_);
+  int at = std::min(HeldOf(branch).computed, size - 1);
+  // Rows of tokens that are missing run alone where there is no place for both.
+  const bool alone = size - at > 1 && size - at + left > room;
+  const int end = alone ? std::min(size, at + most) : size;
+  if (!alone && room < 2) return;
+  uint64_t path = 0;
+  for (; at < end; ++at) {
+    path = path << 1 | 1;
+    rows.push_back({.token = b.tokens[static_cast<size_t>(at)],
+                    .position = at,
+                    .sequence = HeldOf(branch).sequence});
+  }
+  reached_.push_back({branch, end});
+  if (alone) return;
+  const int taken = size - std::min(HeldOf(branch).computed, size - 1);
+  for (int i = 0; i < std::min(left, room - taken); ++i) {
+    rows.push_back({.token = behind_tokens_[reached_next_],
+                    .position = size,
+                    .sequence = HeldOf(branch).sequence,
+                    .ancestors = path,
+                    .output = output_of(reached_next_)});
+    ++reached_next_;
+  }
+}
+
+template <typename AnswerOf>
+void BranchSet::Ran(const AnswerOf& answer_of) {
+  for (const auto& [branch, computed] : reached_) HeldOf(branch).computed = computed;
+  for (; next_ < reached_next_; ++next_) {
+    const std::span<const float> answer = answer_of(next_);
+    std::copy(answer.begin(), answer.end(),
+              logits_.begin() + static_cast<ptrdiff_t>(next_ * width_));
+  }
+}
 
 }  // namespace pawl
 

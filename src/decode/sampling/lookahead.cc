@@ -152,7 +152,7 @@ class LookaheadRun {
 }  // namespace
 
 Result<SamplerResult> SampleWithLookahead(const SamplerSetting& setting) {
-  Branches branches(setting.model, setting.prompt, setting.capacity);
+  Branches branches(setting.host, setting.model, setting.prompt, setting.capacity);
   if (Status status = branches.Start(); !status.ok()) return status.error();
   SamplerResult result;
   LookaheadRun run(setting, branches);

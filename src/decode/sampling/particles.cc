@@ -64,7 +64,7 @@ class Run {
       : s_(setting),
         options_(setting.options),
         size_(options_.sampler == SamplerKind::kSmc ? options_.particles : 1),
-        branches_(setting.model, setting.prompt, setting.capacity) {
+        branches_(setting.host, setting.model, setting.prompt, setting.capacity) {
     if (s_.proposal != nullptr) {
       draft_branches_ = std::make_unique<Branches>(*s_.proposal, setting.prompt, setting.capacity);
     }
@@ -96,7 +96,7 @@ class Run {
     if (running_.empty()) return true;
     const auto particles = static_cast<int64_t>(running_.size() + 1) * size_;
     if (particles > std::max(options_.batch, 1)) return false;
-    const KvMemory memory = s_.model.kv_memory();
+    const KvMemory memory = s_.host != nullptr ? s_.host->memory() : s_.model.kv_memory();
     // What all of them need at their longest, beside the prompt.
     const int64_t pages = s_.task.max_tokens / memory.page_positions + 2;
     return particles * pages <= memory.pages - s_.capacity / memory.page_positions - 1;

@@ -9,6 +9,7 @@
 #include "pawl/result.h"
 #include "pawl/sampling.h"
 #include "src/base/thread_pool.h"
+#include "src/decode/sampling/branches.h"
 #include "src/decode/sampling/output_so_far.h"
 #include "src/model/model.h"
 
@@ -24,7 +25,8 @@ struct SamplerSetting {
   // Tokens are drawn as this one says, and weighted as the other one does; nullptr: none. Its
   // vocabulary is that of the other.
   Model* proposal = nullptr;
-  int capacity = 0;  // positions of a sequence
+  int capacity = 0;            // positions of a sequence
+  BranchHost* host = nullptr;  // runs the rows of `model`; nullptr: the model by itself
 };
 
 // kMasked, kAwrs and kSmc. Errors: those of the models and the checks.

@@ -3,17 +3,20 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "src/decode/sampling/aligned.h"
+#include "src/decode/sampling/branch_work.h"
 #include "src/decode/sampling/particles.h"
+#include "src/decode/score_work.h"
 
 namespace pawl {
 namespace {
 
 constexpr int kMostLines = 100'000'000;
-constexpr int kScoreRows = 64;
 
 Error Invalid(const char* place, std::string message) {
   return Error{ErrorCode::kInvalid, std::move(message), place};
@@ -56,16 +59,14 @@ Status CheckTokens(std::span<const TokenId> tokens, int width, const char* place
 }
 
 // Positions that one sequence can have.
-int PositionsOf(const Model& model) {
-  const KvMemory memory = model.kv_memory();
-  const int64_t context = model.info().context_length;
+int PositionsOf(const ModelInfo& info, const KvMemory& memory) {
+  const int64_t context = info.context_length;
   if (memory.pages >= context / memory.page_positions + 1) return static_cast<int>(context);
   return static_cast<int>(std::min(context, memory.pages * memory.page_positions));
 }
 
-}  // namespace
-
-Result<SamplerResult> RunSampler(const SamplerInput& input, const SamplerOptions& given) {
+Result<SamplerResult> RunIn(BranchHost* host, const SamplerInput& input,
+                            const SamplerOptions& given) {
   SamplerOptions options = given;
   if (options.fidelity.has_value()) {
     constexpr SamplerKind kinds[] = {SamplerKind::kMasked, SamplerKind::kAligned,
@@ -76,11 +77,12 @@ Result<SamplerResult> RunSampler(const SamplerInput& input, const SamplerOptions
   }
   if (Status status = CheckOptions(options); !status.ok()) return status.error();
   const ModelInfo& info = input.model.info();
+  const KvMemory memory = host != nullptr ? host->memory() : input.model.kv_memory();
   if (input.prompt.empty()) return Invalid("prompt", "has no tokens");
   if (Status status = CheckTokens(input.prompt, info.vocabulary_size, "prompt"); !status.ok()) {
     return status.error();
   }
-  int positions = PositionsOf(input.model);
+  int positions = PositionsOf(info, memory);
   if (input.proposal != nullptr) {
     if (options.sampler != SamplerKind::kSmc && options.sampler != SamplerKind::kAwrs) {
       return Invalid("proposal", "is for smc and awrs");
@@ -88,7 +90,8 @@ Result<SamplerResult> RunSampler(const SamplerInput& input, const SamplerOptions
     if (input.proposal->info().vocabulary_size != info.vocabulary_size) {
       return Invalid("proposal", "has another vocabulary than the model");
     }
-    positions = std::min(positions, PositionsOf(*input.proposal));
+    positions =
+        std::min(positions, PositionsOf(input.proposal->info(), input.proposal->kv_memory()));
   }
   const int prompt = static_cast<int>(input.prompt.size());
   if (prompt >= positions) {
@@ -114,7 +117,8 @@ Result<SamplerResult> RunSampler(const SamplerInput& input, const SamplerOptions
                                options,
                                input.pool,
                                input.proposal,
-                               std::min(positions, prompt + task.max_tokens + 1)};
+                               std::min(positions, prompt + task.max_tokens + 1),
+                               host};
   switch (options.sampler) {
     case SamplerKind::kMasked:
     case SamplerKind::kAwrs:
@@ -125,6 +129,31 @@ Result<SamplerResult> RunSampler(const SamplerInput& input, const SamplerOptions
     default:
       return SampleAligned(setting, input.trie, options.fidelity);
   }
+}
+
+}  // namespace
+
+Result<SamplerResult> RunSampler(const SamplerInput& input, const SamplerOptions& options) {
+  return RunIn(nullptr, input, options);
+}
+
+std::unique_ptr<Work> MakeSamplerWork(SamplerInput input, SamplerOptions options,
+                                      std::function<void(Result<SamplerResult>)> done) {
+  Model& model = input.model;
+  const auto prompt = static_cast<int>(input.prompt.size());
+  const auto result = std::make_shared<std::optional<SamplerResult>>();
+  return std::make_unique<BranchWork>(
+      model, prompt,
+      [input = std::move(input), options = std::move(options), result](BranchHost& host) -> Status {
+        Result<SamplerResult> ran = RunIn(&host, input, options);
+        if (!ran.ok()) return ran.error();
+        *result = *std::move(ran);
+        return {};
+      },
+      [done = std::move(done), result](Status ended) {
+        if (!ended.ok()) return done(ended.error());
+        done(*std::move(*result));
+      });
 }
 
 Result<std::vector<double>> ScoreTokens(Model& model, std::span<const TokenId> prompt,
@@ -139,40 +168,23 @@ Result<std::vector<double>> ScoreTokens(Model& model, std::span<const TokenId> p
   std::vector<double> scores;
   if (tokens.empty()) return scores;
   const size_t rows_in_all = prompt.size() + tokens.size() - 1;
-  if (rows_in_all > static_cast<size_t>(PositionsOf(model))) {
+  if (rows_in_all > static_cast<size_t>(PositionsOf(model.info(), model.kv_memory()))) {
     return Error{ErrorCode::kLimit,
                  "prompt and tokens are " + std::to_string(rows_in_all + 1) +
-                     " tokens, but the model holds " + std::to_string(PositionsOf(model)),
+                     " tokens, but the model holds " +
+                     std::to_string(PositionsOf(model.info(), model.kv_memory())),
                  "tokens"};
   }
-  Result<SequenceId> sequence = model.NewSequence(static_cast<int>(rows_in_all));
-  if (!sequence.ok()) return sequence.error();
-  struct Scope {
-    Model& model;
-    SequenceId sequence;
-    ~Scope() { model.FreeSequence(sequence); }
-  } const scope{model, *sequence};
-  std::vector<float> logits(static_cast<size_t>(kScoreRows) * static_cast<size_t>(width));
-  // Row i, of the token at position i, has the logits of token i + 1.
-  for (size_t begin = 0; begin < rows_in_all; begin += kScoreRows) {
-    std::vector<Row> rows;
-    for (size_t i = begin; i < std::min(rows_in_all, begin + kScoreRows); ++i) {
-      const bool wanted = i + 1 >= prompt.size();
-      rows.push_back({.token = i < prompt.size() ? prompt[i] : tokens[i - prompt.size()],
-                      .position = static_cast<int32_t>(i),
-                      .sequence = *sequence,
-                      .output = wanted ? static_cast<int32_t>(i - begin) : -1});
-    }
-    if (Status status = model.Forward(rows, logits); !status.ok()) return status.error();
-    for (const Row& row : rows) {
-      if (row.output < 0) continue;
-      const auto at = static_cast<size_t>(row.position) + 1 - prompt.size();
-      const std::span<const float> of_row = std::span(logits).subspan(
-          static_cast<size_t>(row.output) * static_cast<size_t>(width), static_cast<size_t>(width));
-      const Result<StepLaw> law = MakeStepLaw(of_row, temperature, nullptr, 0);
-      if (!law.ok()) return law.error();
-      scores.push_back(law->LogProbability(of_row, tokens[at]));
-    }
+  std::vector<TokenId> all(prompt.begin(), prompt.end());
+  all.insert(all.end(), tokens.begin(), tokens.end());
+  ScoreWork work(model, all, prompt.size(), [&](size_t i, std::span<const float> logits) -> Status {
+    const Result<StepLaw> law = MakeStepLaw(logits, temperature, nullptr, 0);
+    if (!law.ok()) return law.error();
+    scores.push_back(law->LogProbability(logits, all[i]));
+    return {};
+  });
+  if (Status status = RunAlone(model, work, ScoreWork::kMostRows); !status.ok()) {
+    return status.error();
   }
   return scores;
 }

@@ -3,6 +3,7 @@
 #ifndef PAWL_SRC_DECODE_SAMPLING_RUN_H_
 #define PAWL_SRC_DECODE_SAMPLING_RUN_H_
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "src/base/thread_pool.h"
 #include "src/decode/constraint.h"
 #include "src/decode/sampling/oracle_trie.h"
+#include "src/decode/work.h"
 #include "src/model/model.h"
 
 namespace pawl {
@@ -33,6 +35,12 @@ struct SamplerInput {
 // Errors: kInvalid with the option as place; kLimit for a prompt that is too long ("prompt"); those
 // of the model and the checks.
 Result<SamplerResult> RunSampler(const SamplerInput& input, const SamplerOptions& options);
+
+// The same as a work of a batch (BatchEngine::Add), whose calls it shares. What `input` refers to
+// outlives the work. Checks and callbacks of the options are
+// called on a thread of the work, `done` on the thread of the batch.
+std::unique_ptr<Work> MakeSamplerWork(SamplerInput input, SamplerOptions options,
+                                      std::function<void(Result<SamplerResult>)> done);
 
 // log P(token i | prompt and the tokens before it), by token, at this temperature, without a mask.
 // Errors: kInvalid with "prompt", "tokens" or "temperature" as place, kLimit, those of the model.

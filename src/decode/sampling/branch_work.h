@@ -1,0 +1,96 @@
+// BranchWork: what writes branches (a sampler), as a work of a batch: its rows run in the calls of
+// the other works.
+//
+//   engine.Add(std::make_unique<BranchWork>(model, prompt_tokens,
+//       [](BranchHost& host) -> Status {
+//         Branches branches(&host, model, prompt, capacity);
+//         ...                                   // host.Run returns when the rows have run
+//       },
+//       [](Status ended) { ... }));
+//
+// The body runs on a thread of its own, as the look of the work (work.h): from one time that it
+// wants logits to the next. So what it asks of constraints and checks holds up no output, and what
+// it calls is called on that thread. It must not use the model but by the host.
+#ifndef PAWL_SRC_DECODE_SAMPLING_BRANCH_WORK_H_
+#define PAWL_SRC_DECODE_SAMPLING_BRANCH_WORK_H_
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "src/base/side_thread.h"
+#include "src/decode/sampling/branches.h"
+#include "src/decode/work.h"
+
+namespace pawl {
+
+class BranchWork final : public Work, public BranchHost {
+ public:
+  // `done` is called on the thread of the engine.
+  BranchWork(Model& model, int prompt_tokens, std::function<Status(BranchHost&)> body,
+             std::function<void(Status)> done);
+  ~BranchWork() override;
+
+  // ---- Of BranchHost, for the body
+  KvMemory memory() const override { return memory_; }
+  void Join(std::shared_ptr<BranchSet> set) override;
+  void Leave(const BranchSet& set) override;
+  Status Run(BranchSet& set) override;
+
+  // ---- Of Work
+  Result<bool> Start(bool may_wait) override;
+  bool asks() const override { return asks_; }
+  Result<bool> Look(bool known_only) override;
+  Status Open() override { return {}; }
+  Status Prepare() override;
+  int pending() const override { return wanted_ == nullptr ? 0 : wanted_->pending(); }
+  bool writes() const override;
+  // At least 2: a row, and one behind it.
+  int most_rows(int max_rows) const override { return std::max(2, max_rows / 2); }
+  bool needs_logits() const override { return true; }
+  int64_t pages(int headroom, bool looking) const override;
+  int64_t PagesOf(int rows) const override;
+  void Ask(RowSink& sink, int most) override;
+  void Ran(const CallAnswers& answers, double seconds, bool failed) override;
+  bool answered() const override { return answered_; }
+  Result<bool> Take(const CallAnswers& answers, bool later) override;
+  void Forget() override;
+  void Evict() override;
+  void Cancel() override;
+  void End(bool failed) override;
+  void Finish(std::optional<Error> error, int preemptions) override;
+  void Done() override;
+
+ private:
+  void FreeLeft();
+
+  Model& model_;
+  const KvMemory memory_;
+  const int prompt_tokens_;
+  const std::function<Status(BranchHost&)> body_;
+  const std::function<void(Status)> done_;
+  bool may_wait_ = true;
+  bool asks_ = true;
+  // Of the body; set while it pauses or at its end.
+  BranchSet* wanted_ = nullptr;
+  Status body_status_;
+  // What the body gets when it goes on; an error: it is to end.
+  Status answer_;
+  std::optional<Status> result_;
+  // Of the last call: where the answers of the set are.
+  std::vector<std::pair<size_t, int32_t>> outputs_;
+  bool answered_ = false, ever_answered_ = false;
+  mutable int64_t pages_ = 0;  // what pages() said last
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<BranchSet>> sets_;  // under mutex_
+  std::vector<std::shared_ptr<BranchSet>> left_;  // under mutex_; their sequences are to be freed
+  SideThread thread_;                             // the last one: the body uses the others
+};
+
+}  // namespace pawl
+
+#endif  // PAWL_SRC_DECODE_SAMPLING_BRANCH_WORK_H_

@@ -1,0 +1,69 @@
+// ScoreWork: reads the logits behind given tokens, as a work of a batch.
+//
+//   engine.Add(std::make_unique<ScoreWork>(model, tokens, /*first=*/3,
+//       [](size_t i, std::span<const float> logits) -> Status { ... },   // from which token i
+//       comes
+//       [](Status ended) { ... }));
+#ifndef PAWL_SRC_DECODE_SCORE_WORK_H_
+#define PAWL_SRC_DECODE_SCORE_WORK_H_
+
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "src/decode/work.h"
+
+namespace pawl {
+
+class ScoreWork final : public Work {
+ public:
+  // Of a call: bounds the memory for logits.
+  static constexpr int kMostRows = 64;
+  // The logits from which tokens[i] comes.
+  using See = std::function<Status(size_t i, std::span<const float> logits)>;
+
+  // `see` is asked for each token from `first` on, which is at least 1, in this order, on one of
+  // the threads of the engine. `done` is called on the thread of the engine.
+  ScoreWork(Model& model, std::vector<TokenId> tokens, size_t first, See see,
+            std::function<void(Status)> done = {});
+  ~ScoreWork() override { Evict(); }
+
+  Result<bool> Start(bool may_wait) override;
+  bool asks() const override { return false; }
+  Result<bool> Look(bool /*known_only*/) override { return true; }
+  Status Open() override;
+  Status Reuse() override;
+  int pending() const override;
+  bool writes() const override { return false; }
+  int most_rows(int max_rows) const override;
+  bool needs_logits() const override { return true; }
+  int64_t pages(int headroom, bool looking) const override;
+  int64_t PagesOf(int rows) const override;
+  void Ask(RowSink& sink, int most) override;
+  void Ran(const CallAnswers& answers, double seconds, bool failed) override;
+  bool answered() const override { return answered_; }
+  Result<bool> Take(const CallAnswers& answers, bool later) override;
+  void Forget() override;
+  void Evict() override;
+  void Cancel() override;
+  void Finish(std::optional<Error> error, int preemptions) override;
+  void Done() override;
+
+ private:
+  Model& model_;
+  const std::vector<TokenId> tokens_;
+  const See see_;
+  const std::function<void(Status)> done_;
+  size_t next_;  // the first token that was not seen
+  SequenceId sequence_ = -1;
+  int length_ = 0;       // of the sequence
+  int rows_ = 0;         // of the last call
+  int32_t output_ = -1;  // the first one of the last call
+  bool answered_ = false;
+  Status result_;
+};
+
+}  // namespace pawl
+
+#endif  // PAWL_SRC_DECODE_SCORE_WORK_H_

@@ -16,6 +16,12 @@
 namespace pawl {
 namespace {
 
+// The same model, which draws the tokens itself.
+class DrawingModel : public PagedModel {
+ public:
+  explicit DrawingModel(int32_t pages) : PagedModel(pages, 0, true) {}
+};
+
 // Another model, whose calls are counted.
 class CountingModel : public Model {
  public:

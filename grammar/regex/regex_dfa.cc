@@ -217,8 +217,7 @@ bool RegexDfa::SearchLive(uint32_t state) {
     }
     const uint32_t at = std::get<2>(open.top());
     open.pop();
-    // The first class last, so that it is followed first.
-    for (int cls = classes(); cls-- > 0;) {
+    for (int cls = 0; cls < classes(); ++cls) {
       StopScope::Step();
       const uint32_t next = RawNext(at, cls);
       if (next == kDead || states_[next].life == Life::kDead) continue;

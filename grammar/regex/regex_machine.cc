@@ -27,7 +27,7 @@ constexpr int64_t kUndecided = 1000;
 constexpr uint64_t kCompletionWork = uint64_t{1} << 24;
 // And all searches for emptiness of a machine. A conjunction of twenty patterns that each count has
 // states by the million, and each of them is searched.
-constexpr RegexDfaLimits kLimits{.max_emptiness_work = uint64_t{1} << 23};
+constexpr RegexDfaLimits kLimits{.max_emptiness_work = uint64_t{1} << 24};
 
 // false: no character beyond ASCII may follow. Answers at once, and only where they are all alike.
 bool LeadsBeyondAscii(RegexDfa& dfa, uint32_t state) {
@@ -242,26 +242,24 @@ std::optional<std::string> RegexMachine::ShortestCompletion(Key key) {
   // any end, by what is needed alone.
   //
   // Whether a state is live takes a search of its own, which marks the path that it finds. So only
-  // states that the search goes on from are asked, not all their neighbours. And of equals the
-  // first one comes first, as in those searches (RegexDfa::SearchLive), so that the first of them
-  // marks the path that is followed here.
+  // states that the search goes on from are asked, not all their neighbours.
   struct Entry {
-    uint64_t total, depth, age;
+    uint64_t total, depth;
+    bool live;
     uint32_t state;
     bool operator<(const Entry& other) const {
       if (total != other.total) return total > other.total;
-      return depth != other.depth ? depth < other.depth : age > other.age;
+      return depth != other.depth ? depth < other.depth : state > other.state;
     }
   };
   std::unordered_map<uint32_t, std::pair<uint32_t, int>> from = {{p.state, {p.state, -1}}};
   std::priority_queue<Entry> queue;
   bool exact = true;
-  uint64_t ages = 0;
   // What needs more characters than a completion may have is not looked at.
   const auto push = [&](uint64_t depth, uint32_t state) {
     const uint64_t needed = dfa_.MinLength(state);
     if (depth + needed <= kMaxCompletion)
-      queue.push({exact ? depth + needed : needed, depth, ages++, state});
+      queue.push({exact ? depth + needed : needed, depth, dfa_.KnownLive(state), state});
   };
   push(0, p.state);
   const size_t least = dfa_.MinLength(p.state);
@@ -275,11 +273,10 @@ std::optional<std::string> RegexMachine::ShortestCompletion(Key key) {
       for (std::priority_queue<Entry> open = std::exchange(queue, {}); !open.empty(); open.pop())
         push(open.top().depth, open.top().state);
     }
-    const auto [total, depth, age, state] = queue.top();
+    const auto [total, depth, live, state] = queue.top();
     queue.pop();
     // That may take as long to find out as an end: not asked for long.
-    if (!dfa_.KnownLive(state) && dfa_.undecided() <= undecided + kUndecided &&
-        !dfa_.Lives(state)) {
+    if (!live && dfa_.undecided() <= undecided + kUndecided && !dfa_.Lives(state)) {
       --visits;
       continue;
     }

@@ -19,14 +19,14 @@ namespace {
 
 constexpr uint32_t kNone = UINT32_MAX;
 
-struct State {
+struct SuffixState {
   uint32_t length = 0;
   uint32_t link = kNone;
   std::map<uint32_t, uint32_t> next;  // by chunk
 };
 
-std::vector<State> SuffixAutomaton(std::span<const uint32_t> word) {
-  std::vector<State> states(1);
+std::vector<SuffixState> SuffixAutomaton(std::span<const uint32_t> word) {
+  std::vector<SuffixState> states(1);
   uint32_t last = 0;
   for (const uint32_t letter : word) {
     const auto fresh = static_cast<uint32_t>(states.size());
@@ -42,7 +42,7 @@ std::vector<State> SuffixAutomaton(std::span<const uint32_t> word) {
         states[fresh].link = old;
       } else {
         const auto clone = static_cast<uint32_t>(states.size());
-        State copy = states[old];
+        SuffixState copy = states[old];
         copy.length = states[at].length + 1;
         states.push_back(std::move(copy));
         for (; at != kNone; at = states[at].link) {
@@ -108,7 +108,7 @@ ReId SubstringRegex(RegexArena& arena, std::span<const std::u32string> chunks) {
   for (const std::u32string& chunk : chunks) {
     if (!chunk.empty()) word.push_back(ids[chunk]);
   }
-  const std::vector<State> states = SuffixAutomaton(word);
+  const std::vector<SuffixState> states = SuffixAutomaton(word);
   // Edges lead to longer states, so the longest come first.
   std::vector<uint32_t> order(states.size());
   for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;

@@ -31,7 +31,7 @@ std::shared_ptr<const Vocabulary> CaptureTokens() {
 }
 
 // Some rules with a capture; recursion of every kind, empty rules, ambiguity.
-void MakeRandom(GrammarIr& ir, std::mt19937& random) {
+void MakeRandomCaptures(GrammarIr& ir, std::mt19937& random) {
   const auto pick = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
   std::vector<RuleId> rules;
   const int count = 2 + pick(4);
@@ -79,7 +79,7 @@ TEST(CaptureTest, RandomGrammarsGiveThePreferredDerivation) {
   for (uint32_t seed = 0; seed < 6000; ++seed) {
     std::mt19937 random(seed);
     GrammarIr ir;
-    MakeRandom(ir, random);
+    MakeRandomCaptures(ir, random);
     auto machine = CfgMachine::Create(ir, *vocabulary);
     if (!machine.ok()) continue;
     const Grammar grammar(*machine, vocabulary);
@@ -124,7 +124,7 @@ TEST(CaptureTest, RandomWalksUnderLimitsOfTokens) {
   for (uint32_t seed = 0; seed < 1500; ++seed) {
     std::mt19937 random(seed + 5000);
     GrammarIr ir;
-    MakeRandom(ir, random);
+    MakeRandomCaptures(ir, random);
     for (RuleId rule = 0; rule < ir.rule_count(); ++rule) {
       if (ir.expr(ir.rule(rule).body).kind != GrammarIr::Kind::kRegex) continue;
       GrammarIr::Attributes attributes = ir.rule(rule).attributes;
@@ -288,7 +288,7 @@ TEST(CaptureTest, RandomGrammarsBeforeAToken) {
   for (uint32_t seed = 0; seed < 1500; ++seed) {
     std::mt19937 random(seed + 9000);
     GrammarIr ir;
-    MakeRandom(ir, random);
+    MakeRandomCaptures(ir, random);
     const RuleId outer = ir.AddRule("outer");
     ir.Define(outer, ir.Sequence({ir.Call(0), ir.Tokens({.ranges = {{4, 4}}}), ir.Call(1)}));
     ir.SetAttributes(outer, {.capture = "outer"});

@@ -33,6 +33,11 @@ function(pawl_hot name)
   target_compile_options(${name} PRIVATE $<$<AND:$<CONFIG:Release>,$<COMPILE_LANG_AND_ID:CXX,GNU,Clang>>:-O3>)
 endfunction()
 
+# pawl_cold(name): after pawl_target, for code that is compiled more often than it runs long: compiling takes a quarter less.
+function(pawl_cold name)
+  target_compile_options(${name} PRIVATE $<$<AND:$<CONFIG:Release>,$<COMPILE_LANG_AND_ID:CXX,GNU,Clang>>:-O1>)
+endfunction()
+
 # Precompiled headers save processor time. Sources include what they
 # need all the same, and other compilers than GCC show when one does not.
 # Not with a compiler cache, which answers for a tree that it has not seen only when the headers are not precompiled.
@@ -43,7 +48,8 @@ endif()
 option(PAWL_PRECOMPILE "Precompile the headers that most sources read (GCC)" ${pawl_precompile_default})
 
 # pawl_precompiled(name kind): `name` reads cmake/precompiled/KIND.h, which is compiled once for all targets of that kind.
-# Libraries read `standard`, tests `tests`: code for one is not code for the other (-fPIC, -fPIE). The command has its own.
+# Libraries read `standard`, programs of tests `tests`: code for one is not code for the other (-fPIC, -fPIE; -O2, -O1). The
+# command has its own.
 function(pawl_precompiled name kind)
   if(NOT PAWL_PRECOMPILE OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     return()
@@ -68,6 +74,9 @@ function(pawl_precompiled name kind)
       target_compile_options(${shared} PRIVATE -pthread)
     endif()
     pawl_target(${shared})
+    if(kind STREQUAL tests)
+      pawl_cold(${shared})
+    endif()
     target_compile_options(${shared} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:-Wno-stringop-overflow;-Wno-array-bounds>")
     target_precompile_headers(${shared} PRIVATE
       $<$<COMPILE_LANGUAGE:CXX>:${pawl_SOURCE_DIR}/cmake/precompiled/${kind}.h>)

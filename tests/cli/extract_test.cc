@@ -31,7 +31,7 @@ constexpr const char* kSchema = R"({
 std::string SchemaFile() { return WriteScratch("record.json", kSchema); }
 
 // What kSchema says, by hand.
-void ExpectValid(const std::string& text) {
+void ExpectValidRecord(const std::string& text) {
   const Json value = Json::parse(text, nullptr, false);
   ASSERT_TRUE(value.is_object()) << text;
   EXPECT_EQ(value.size(), 4u) << text;
@@ -46,7 +46,7 @@ void ExpectValid(const std::string& text) {
   EXPECT_LE(value["tags"].size(), 3u) << text;
 }
 
-std::vector<std::string> Command(const std::vector<std::string>& more) {
+std::vector<std::string> ExtractCommand(const std::vector<std::string>& more) {
   std::vector<std::string> arguments = {"extract", "--schema", SchemaFile(), "--model",
                                         RandomModelFolder()};
   arguments.insert(arguments.end(), more.begin(), more.end());
@@ -66,32 +66,32 @@ TEST(ExtractTest, TheSizeOfTheBatchChangesNothing) {
   for (const char* batch : {"1", "3", "64"}) {
     std::vector<std::string> all = options;
     all.insert(all.end(), {"--batch", batch});
-    results.push_back(RunPawl(Command(all), input));
+    results.push_back(RunPawl(ExtractCommand(all), input));
     EXPECT_EQ(results.back().exit_code, 1);
     EXPECT_EQ(std::count(results.back().out.begin(), results.back().out.end(), '\n'), 42);
     EXPECT_EQ(results.back().out, results[0].out) << batch;
     EXPECT_EQ(results.back().err, results[0].err) << batch;
   }
-  EXPECT_EQ(RunPawl(Command({"--json-lines", "--batch", "0"}), input).exit_code, 2);
+  EXPECT_EQ(RunPawl(ExtractCommand({"--json-lines", "--batch", "0"}), input).exit_code, 2);
 }
 
 TEST(ExtractTest, OutputIsValidAtEveryTemperatureAndSeed) {
   for (const char* temperature : {"0", "0.7", "1.5", "50"}) {
     for (int seed = 0; seed < 4; ++seed) {
       const CommandResult result =
-          RunPawl(Command({"--text", "Ann Lee, 41", "--temperature", temperature, "--seed",
-                           std::to_string(seed), "--max-tokens", "150"}));
+          RunPawl(ExtractCommand({"--text", "Ann Lee, 41", "--temperature", temperature, "--seed",
+                                  std::to_string(seed), "--max-tokens", "150"}));
       ASSERT_EQ(result.exit_code, 0) << result.err;
-      ExpectValid(result.out);
+      ExpectValidRecord(result.out);
     }
   }
 }
 
 TEST(ExtractTest, TextComesFromOptionFileOrStandardInput) {
   const std::string text = "Ann Lee, 41\nand more";
-  const CommandResult option = RunPawl(Command({"--text", text}));
-  const CommandResult file = RunPawl(Command({"--file", WriteScratch("text.txt", text)}));
-  const CommandResult input = RunPawl(Command({}), text);
+  const CommandResult option = RunPawl(ExtractCommand({"--text", text}));
+  const CommandResult file = RunPawl(ExtractCommand({"--file", WriteScratch("text.txt", text)}));
+  const CommandResult input = RunPawl(ExtractCommand({}), text);
   EXPECT_EQ(option.exit_code, 0);
   EXPECT_EQ(option.out, file.out);
   EXPECT_EQ(option.out, input.out);
@@ -100,7 +100,7 @@ TEST(ExtractTest, TextComesFromOptionFileOrStandardInput) {
 // Bug: from an empty text a record was made up, as long as the budget.
 TEST(ExtractTest, AnEmptyTextIsAMistake) {
   const auto refusal = [](const std::vector<std::string>& more, std::string_view input = "") {
-    const CommandResult result = RunPawl(Command(more), input);
+    const CommandResult result = RunPawl(ExtractCommand(more), input);
     EXPECT_EQ(result.exit_code, 2);
     EXPECT_EQ(result.out, "");
     return result.err;
@@ -111,19 +111,19 @@ TEST(ExtractTest, AnEmptyTextIsAMistake) {
   const std::string file = WriteScratch("nothing.txt", "");
   EXPECT_EQ(refusal({"--file", file}), "pawl extract: " + file + ": is empty\n");
   // One of many does not stop the others.
-  const CommandResult lines = RunPawl(Command({"--json-lines"}), "\"\"\n\n\"Bo, 7\"\n");
+  const CommandResult lines = RunPawl(ExtractCommand({"--json-lines"}), "\"\"\n\n\"Bo, 7\"\n");
   EXPECT_EQ(lines.exit_code, 1);
   const std::string errors = R"({"error":{"line":1,"message":"text: is empty"}})"
                              "\n"
                              R"({"error":{"line":2,"message":"is empty"}})"
                              "\n";
   ASSERT_TRUE(lines.out.starts_with(errors)) << lines.out;
-  ExpectValid(lines.out.substr(errors.size()));
+  ExpectValidRecord(lines.out.substr(errors.size()));
 }
 
 TEST(ExtractTest, JsonLinesAreAnsweredInWholeWhateverTheirEnds) {
   const std::string input = "\"a\"\r\n\"" + std::string(200'000, 'x') + "\"\n\"b\"";
-  const CommandResult result = RunPawl(Command({"--json-lines"}), input);
+  const CommandResult result = RunPawl(ExtractCommand({"--json-lines"}), input);
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_EQ(std::count(result.out.begin(), result.out.end(), '\n'), 3);
   EXPECT_NE(result.err.find("line 2: text: has 200001 bytes, but 255 tokens hold no more than"),
@@ -138,13 +138,13 @@ TEST(ExtractTest, SameSeedSameOutputForEveryNumberOfThreads) {
   for (const char* threads : {"1", "2", "2", "3"}) {
     std::vector<std::string> arguments = base;
     arguments.insert(arguments.end(), {"--threads", threads});
-    outputs.push_back(RunPawl(Command(arguments)).out);
+    outputs.push_back(RunPawl(ExtractCommand(arguments)).out);
   }
   EXPECT_NE(outputs[0], "");
   for (const std::string& output : outputs) EXPECT_EQ(output, outputs[0]);
   std::vector<std::string> other = base;
   other.back() = "12";
-  EXPECT_NE(RunPawl(Command(other)).out, outputs[0]);
+  EXPECT_NE(RunPawl(ExtractCommand(other)).out, outputs[0]);
 }
 
 TEST(ExtractTest, ATinyBudgetClosesTheOutputAndSaysSo) {
@@ -152,16 +152,16 @@ TEST(ExtractTest, ATinyBudgetClosesTheOutputAndSaysSo) {
   const int shortest = 45;
   int closed = 0;
   for (int budget = shortest; budget < shortest + 12; ++budget) {
-    const CommandResult result = RunPawl(
-        Command({"--text", "x", "--temperature", "1.5", "--max-tokens", std::to_string(budget)}));
+    const CommandResult result = RunPawl(ExtractCommand(
+        {"--text", "x", "--temperature", "1.5", "--max-tokens", std::to_string(budget)}));
     ASSERT_EQ(result.exit_code, 0) << result.err;
-    ExpectValid(result.out);
+    ExpectValidRecord(result.out);
     EXPECT_LE(static_cast<int>(result.out.size()), budget + 1);
     if (result.err.find("closed in the shortest valid way") != std::string::npos) ++closed;
   }
   EXPECT_GT(closed, 6);
   const CommandResult impossible =
-      RunPawl(Command({"--text", "x", "--max-tokens", std::to_string(shortest - 1)}));
+      RunPawl(ExtractCommand({"--text", "x", "--max-tokens", std::to_string(shortest - 1)}));
   EXPECT_EQ(impossible.exit_code, 2);
   EXPECT_NE(impossible.err.find("takes 45 tokens"), std::string::npos) << impossible.err;
 }
@@ -177,13 +177,14 @@ TEST(ExtractTest, JsonLinesKeepTheirOrderAndLoseNoLine) {
       std::string(300, 'x') +
       "\"\n"
       "\"last, without a new line\"";
-  const CommandResult result = RunPawl(Command({"--json-lines", "--temperature", "1"}), input);
+  const CommandResult result =
+      RunPawl(ExtractCommand({"--json-lines", "--temperature", "1"}), input);
   EXPECT_EQ(result.exit_code, 1);
   std::vector<std::string> lines;
   std::istringstream stream(result.out);
   for (std::string line; std::getline(stream, line);) lines.push_back(line);
   ASSERT_EQ(lines.size(), 7u) << result.out;
-  for (const int good : {0, 1, 6}) ExpectValid(lines[static_cast<size_t>(good)]);
+  for (const int good : {0, 1, 6}) ExpectValidRecord(lines[static_cast<size_t>(good)]);
   for (const int bad : {2, 3, 4, 5}) {
     const Json value = Json::parse(lines[static_cast<size_t>(bad)], nullptr, false);
     ASSERT_TRUE(value.contains("error")) << lines[static_cast<size_t>(bad)];
@@ -191,19 +192,19 @@ TEST(ExtractTest, JsonLinesKeepTheirOrderAndLoseNoLine) {
     EXPECT_NE(result.err.find("line " + std::to_string(bad + 1) + ": "), std::string::npos);
   }
   // Each line is what the command gives for that text alone.
-  EXPECT_EQ(lines[1] + "\n", RunPawl(Command({"--text", "Bo", "--temperature", "1"})).out);
+  EXPECT_EQ(lines[1] + "\n", RunPawl(ExtractCommand({"--text", "Bo", "--temperature", "1"})).out);
 }
 
 TEST(ExtractTest, JsonLinesStayOnOneLineWithWhiteSpace) {
   std::string input;
   for (int i = 0; i < 5; ++i) input += "\"" + std::to_string(i) + "\"\n";
-  const CommandResult result = RunPawl(
-      Command({"--json-lines", "--whitespace", "any", "--temperature", "2", "--order", "any"}),
-      input);
+  const CommandResult result = RunPawl(ExtractCommand({"--json-lines", "--whitespace", "any",
+                                                       "--temperature", "2", "--order", "any"}),
+                                       input);
   EXPECT_EQ(result.exit_code, 0) << result.err;
   std::istringstream stream(result.out);
   int lines = 0;
-  for (std::string line; std::getline(stream, line); ++lines) ExpectValid(line);
+  for (std::string line; std::getline(stream, line); ++lines) ExpectValidRecord(line);
   EXPECT_EQ(lines, 5);
 }
 
@@ -282,7 +283,7 @@ TEST(ExtractTest, WithoutAPromptTheChatTemplateIsUsed) {
 
 TEST(ExtractTest, ProgressAndStatisticsGoToStandardError) {
   const CommandResult result =
-      RunPawl(Command({"--json-lines", "--stats", "--progress"}), "\"a\"\n\"ab\"\n");
+      RunPawl(ExtractCommand({"--json-lines", "--stats", "--progress"}), "\"a\"\n\"ab\"\n");
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_NE(result.err.find("output"), std::string::npos);
   EXPECT_EQ(result.out.find("pawl"), std::string::npos);

@@ -14,7 +14,7 @@
 namespace pawl {
 namespace {
 
-std::vector<std::string> Command(const std::vector<std::string>& more) {
+std::vector<std::string> GenerateCommand(const std::vector<std::string>& more) {
   std::vector<std::string> arguments = {"generate", "--model", RandomModelFolder(), "--prompt",
                                         "Once "};
   arguments.insert(arguments.end(), more.begin(), more.end());
@@ -24,8 +24,8 @@ std::vector<std::string> Command(const std::vector<std::string>& more) {
 TEST(GenerateTest, ChoiceIsOneOfTheStrings) {
   std::set<std::string> seen;
   for (int seed = 0; seed < 12; ++seed) {
-    const CommandResult result =
-        RunPawl(Command({"--choice", "red", "--choice", "green", "--choice", "gr\xC3\xBCn, a b",
+    const CommandResult result = RunPawl(
+        GenerateCommand({"--choice", "red", "--choice", "green", "--choice", "gr\xC3\xBCn, a b",
                          "--temperature", "5", "--seed", std::to_string(seed)}));
     ASSERT_EQ(result.exit_code, 0) << result.err;
     seen.insert(result.out);
@@ -39,8 +39,8 @@ TEST(GenerateTest, ChoiceIsOneOfTheStrings) {
 TEST(GenerateTest, RegexMatchesWhole) {
   for (int seed = 0; seed < 8; ++seed) {
     const CommandResult result =
-        RunPawl(Command({"--regex", "(yes|no), [a-z ]{3,40}", "--temperature", "2", "--seed",
-                         std::to_string(seed)}));
+        RunPawl(GenerateCommand({"--regex", "(yes|no), [a-z ]{3,40}", "--temperature", "2",
+                                 "--seed", std::to_string(seed)}));
     ASSERT_EQ(result.exit_code, 0) << result.err;
     EXPECT_TRUE(RE2::FullMatch(result.out, "(yes|no), [a-z ]{3,40}\n")) << result.out;
   }
@@ -51,9 +51,9 @@ TEST(GenerateTest, SeveralGaps) {
   const char kRegex[] = "([a-c]x?)+-[0-9]{2,4};(yes|no)";
   std::set<std::string> seen;
   for (int seed = 0; seed < 8; ++seed) {
-    const auto arguments =
-        Command({"--regex", kRegex, "--prefix", "a", "--gap", "x", "--gap", "7", "--suffix", "o",
-                 "--max-tokens", "12", "--temperature", "3", "--seed", std::to_string(seed)});
+    const auto arguments = GenerateCommand({"--regex", kRegex, "--prefix", "a", "--gap", "x",
+                                            "--gap", "7", "--suffix", "o", "--max-tokens", "12",
+                                            "--temperature", "3", "--seed", std::to_string(seed)});
     const CommandResult result = RunPawl(arguments);
     ASSERT_EQ(result.exit_code, 0) << result.err;
     EXPECT_EQ(RunPawl(arguments).out, result.out);
@@ -67,10 +67,11 @@ TEST(GenerateTest, SeveralGaps) {
     seen.insert(text);
   }
   EXPECT_GT(seen.size(), 3u);
-  const CommandResult captures = RunPawl(Command({"--regex", kRegex, "--gap", "x", "--captures"}));
+  const CommandResult captures =
+      RunPawl(GenerateCommand({"--regex", kRegex, "--gap", "x", "--captures"}));
   EXPECT_EQ(captures.exit_code, 2);
   EXPECT_NE(captures.err.find("--captures: "), std::string::npos) << captures.err;
-  const CommandResult alone = RunPawl(Command({"--gap", "x"}));
+  const CommandResult alone = RunPawl(GenerateCommand({"--gap", "x"}));
   EXPECT_EQ(alone.exit_code, 2);
   EXPECT_NE(alone.err.find("--gap, --suffix and --require want a constraint"), std::string::npos)
       << alone.err;
@@ -79,7 +80,7 @@ TEST(GenerateTest, SeveralGaps) {
 TEST(GenerateTest, SchemaGivesValidJson) {
   const std::string schema = WriteScratch(
       "pair.json", R"({"type":"array","items":{"type":"boolean"},"minItems":2,"maxItems":2})");
-  const CommandResult result = RunPawl(Command({"--schema", schema, "--temperature", "3"}));
+  const CommandResult result = RunPawl(GenerateCommand({"--schema", schema, "--temperature", "3"}));
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const auto value = nlohmann::json::parse(result.out, nullptr, false);
   ASSERT_TRUE(value.is_array()) << result.out;
@@ -92,7 +93,7 @@ TEST(GenerateTest, TheGrammarsTemperatureCountsInItsRules) {
     const std::string grammar = WriteScratch(name, text);
     std::set<std::string> seen;
     for (int seed = 0; seed < 6; ++seed) {
-      const CommandResult result = RunPawl(Command(
+      const CommandResult result = RunPawl(GenerateCommand(
           {"--grammar", grammar, "--temperature", temperature, "--seed", std::to_string(seed)}));
       EXPECT_EQ(result.exit_code, 0) << result.err;
       seen.insert(result.out);
@@ -110,8 +111,8 @@ TEST(GenerateTest, TheGrammarsTemperatureCountsInItsRules) {
 TEST(GenerateTest, WithoutConstraintItEndsByItselfOrIsCutAtTheBudgetAndSaysSo) {
   int cut = 0;
   for (int seed = 0; seed < 5; ++seed) {
-    const CommandResult result = RunPawl(
-        Command({"--max-tokens", "20", "--temperature", "1", "--seed", std::to_string(seed)}));
+    const CommandResult result = RunPawl(GenerateCommand(
+        {"--max-tokens", "20", "--temperature", "1", "--seed", std::to_string(seed)}));
     ASSERT_EQ(result.exit_code, 0) << result.err;
     EXPECT_LE(result.out.size(), 21u);
     const bool says_so = result.err.find("cut at the budget of 20 tokens") != std::string::npos;
@@ -128,7 +129,7 @@ TEST(GenerateTest, ForcedTokensDoNotChangeTheOutput) {
                                               "--seed",        std::to_string(seed)};
     std::vector<std::string> slow = options;
     slow.emplace_back("--no-skip-forced");
-    EXPECT_EQ(RunPawl(Command(options)).out, RunPawl(Command(slow)).out);
+    EXPECT_EQ(RunPawl(GenerateCommand(options)).out, RunPawl(GenerateCommand(slow)).out);
   }
 }
 
@@ -241,10 +242,11 @@ TEST(GenerateTest, DtypeIsHowWeightsAreKept) {
     ASSERT_EQ(info.exit_code, 0) << info.err;
     const auto json = nlohmann::json::parse(info.out, nullptr, false);
     EXPECT_EQ(json["weights"].get<std::string>().substr(0, 4), dtype) << info.out;
-    EXPECT_EQ(
-        RunPawl(Command({"--choice", "red", "--choice", "green", "--dtype", dtype})).exit_code, 0);
+    EXPECT_EQ(RunPawl(GenerateCommand({"--choice", "red", "--choice", "green", "--dtype", dtype}))
+                  .exit_code,
+              0);
   }
-  const CommandResult bad = RunPawl(Command({"--choice", "red", "--dtype", "int3"}));
+  const CommandResult bad = RunPawl(GenerateCommand({"--choice", "red", "--dtype", "int3"}));
   EXPECT_NE(bad.exit_code, 0);
   EXPECT_NE(bad.err.find("--dtype"), std::string::npos) << bad.err;
 }

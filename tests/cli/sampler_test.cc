@@ -22,12 +22,12 @@ std::vector<std::string> With(std::vector<std::string> arguments,
   arguments.insert(arguments.end(), more.begin(), more.end());
   return arguments;
 }
-std::vector<std::string> Generate(const std::vector<std::string>& more) {
+std::vector<std::string> GenerateWith(const std::vector<std::string>& more) {
   return With({"generate", "--model", RandomModelFolder(), "--prompt", "Once ", "--max-tokens",
                "20", "--json-lines"},
               more);
 }
-std::vector<Json> Lines(const CommandResult& result) {
+std::vector<Json> JsonLines(const CommandResult& result) {
   std::vector<Json> lines;
   std::istringstream in(result.out);
   for (std::string line; std::getline(in, line);) {
@@ -62,9 +62,9 @@ TEST(SamplerCommandTest, LinesKeysAndWeights) {
     if (sampler == "cars") options[3] = "300";
     if (sampler == "cars") options = With(options, {"--attempts", "100000"});
     const CommandResult result =
-        RunPawl(Generate(With(options, {"--choice", "ab", "--choice", "b", "--choice", "ca"})));
+        RunPawl(GenerateWith(With(options, {"--choice", "ab", "--choice", "b", "--choice", "ca"})));
     ASSERT_EQ(result.exit_code, 0) << result.err;
-    const std::vector<Json> lines = Lines(result);
+    const std::vector<Json> lines = JsonLines(result);
     ASSERT_EQ(lines.size(), sampler == "cars" ? 300u : 600u);
     std::map<std::string, double> weights;
     double total = 0;
@@ -94,13 +94,13 @@ TEST(SamplerCommandTest, LinesKeysAndWeights) {
 TEST(SamplerCommandTest, ChecksCutTheLanguageDown) {
   for (const std::string sampler : {"awrs", "smc", "asap"}) {
     const CommandResult result =
-        RunPawl(Generate({"--sampler", sampler, "--n", "12", "--regex", "[ab]{1,6}", "--check",
-                          "regex:a*b+", "--check",
-                          "program@complete:while read -r l; do i=${l#*:}; echo "
-                          "\"{\\\"id\\\":${i%%,*},\\\"verdict\\\":\\\"accept\\\"}\"; done"}));
+        RunPawl(GenerateWith({"--sampler", sampler, "--n", "12", "--regex", "[ab]{1,6}", "--check",
+                              "regex:a*b+", "--check",
+                              "program@complete:while read -r l; do i=${l#*:}; echo "
+                              "\"{\\\"id\\\":${i%%,*},\\\"verdict\\\":\\\"accept\\\"}\"; done"}));
     ASSERT_EQ(result.exit_code, 0) << result.err;
     int asked = 0;
-    for (const Json& line : Lines(result)) {
+    for (const Json& line : JsonLines(result)) {
       asked += line.at("report").at("evaluations").get<int>();
       if (!line.at("report").at("valid").get<bool>()) continue;
       const std::string text = line.at("text");
@@ -114,9 +114,9 @@ TEST(SamplerCommandTest, ChecksCutTheLanguageDown) {
 // Control tokens have no text, so a check alone would let them pass.
 TEST(SamplerCommandTest, ChecksAloneAllowNoControlTokens) {
   const CommandResult result =
-      RunPawl(Generate({"--sampler", "awrs", "--n", "40", "--check", "regex:[ab]{0,2}"}));
+      RunPawl(GenerateWith({"--sampler", "awrs", "--n", "40", "--check", "regex:[ab]{0,2}"}));
   ASSERT_EQ(result.exit_code, 0) << result.err;
-  for (const Json& line : Lines(result)) {
+  for (const Json& line : JsonLines(result)) {
     EXPECT_TRUE(line.at("report").at("valid").get<bool>());
     EXPECT_EQ(line.at("tokens").size(), line.at("text").get<std::string>().size() + 1);
   }
@@ -126,9 +126,9 @@ TEST(SamplerCommandTest, ThreadsAndBatchesChangeNothing) {
   for (const std::string sampler : {"awrs", "smc"}) {
     std::string first;
     for (const auto& [threads, batch] : {std::pair("1", "1"), {"2", "8"}, {"2", "50"}}) {
-      const CommandResult result =
-          RunPawl(Generate({"--sampler", sampler, "--n", "10", "--regex", "[a-d]{3,9}", "--check",
-                            "regex:[abc]*d?", "--threads", threads, "--batch", batch}));
+      const CommandResult result = RunPawl(
+          GenerateWith({"--sampler", sampler, "--n", "10", "--regex", "[a-d]{3,9}", "--check",
+                        "regex:[abc]*d?", "--threads", threads, "--batch", batch}));
       ASSERT_EQ(result.exit_code, 0) << result.err;
       if (first.empty()) first = result.out;
       EXPECT_EQ(result.out, first);
@@ -139,9 +139,9 @@ TEST(SamplerCommandTest, ThreadsAndBatchesChangeNothing) {
 TEST(SamplerCommandTest, FidelityIsReported) {
   for (const std::string fidelity : {"fast", "aligned", "exact"}) {
     const CommandResult result =
-        RunPawl(Generate({"--fidelity", fidelity, "--n", "3", "--regex", "[a-d]{2}"}));
+        RunPawl(GenerateWith({"--fidelity", fidelity, "--n", "3", "--regex", "[a-d]{2}"}));
     ASSERT_EQ(result.exit_code, 0) << result.err;
-    for (const Json& line : Lines(result)) {
+    for (const Json& line : JsonLines(result)) {
       const Json& report = line.at("report");
       EXPECT_EQ(report.at("fidelity").at("asked"), fidelity);
       const std::string reached = report.at("fidelity").at("reached");
@@ -159,18 +159,18 @@ TEST(SamplerCommandTest, FidelityIsReported) {
 TEST(SamplerCommandTest, TrieIsKept) {
   const std::string file = ScratchPath("kept.trie");
   std::remove(file.c_str());
-  const auto arguments = Generate({"--sampler", "asap", "--n", "40", "--regex", "[ab]{2}", "--trie",
-                                   file, "--temperature", "1"});
+  const auto arguments = GenerateWith({"--sampler", "asap", "--n", "40", "--regex", "[ab]{2}",
+                                       "--trie", file, "--temperature", "1"});
   double theta = 1;
   for (int run = 0; run < 3; ++run) {
     const CommandResult result = RunPawl(arguments);
     ASSERT_EQ(result.exit_code, 0) << result.err;
-    const double now = Lines(result).back().at("report").at("theta");
+    const double now = JsonLines(result).back().at("report").at("theta");
     EXPECT_LE(now, theta);
     theta = now;
   }
-  const CommandResult other = RunPawl(
-      Generate({"--sampler", "asap", "--regex", "[ab]{3}", "--trie", file, "--temperature", "1"}));
+  const CommandResult other = RunPawl(GenerateWith(
+      {"--sampler", "asap", "--regex", "[ab]{3}", "--trie", file, "--temperature", "1"}));
   EXPECT_EQ(other.exit_code, 2);
   EXPECT_NE(other.err.find("belongs to another model"), std::string::npos) << other.err;
 }
@@ -215,7 +215,7 @@ TEST(SamplerCommandTest, ExamplesOfChecks) {
     }
     const CommandResult result = RunPawl(arguments);
     std::map<std::string, int> valid;
-    for (const Json& line : Lines(result)) {
+    for (const Json& line : JsonLines(result)) {
       if (line.at("report").at("valid")) ++valid[line.at("text")];
     }
     EXPECT_EQ(result.exit_code, 0) << result.err;

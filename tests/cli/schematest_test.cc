@@ -45,7 +45,7 @@ CommandResult SchemaTest(const std::vector<std::string>& more, const std::string
   return RunPawl(arguments);
 }
 
-std::string Slurp(const std::string& path) {
+std::string ReadWhole(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream content;
   content << file.rdbuf();
@@ -59,7 +59,7 @@ TEST(SchemaTestTest, CountsWhatIsExact) {
   EXPECT_NE(result.out.find("required 3 of 4 exact  optional 1 of 2 exact  formats 1 of 1 exact"),
             std::string::npos)
       << result.out;
-  const Json report = Json::parse(Slurp(out), nullptr, false);
+  const Json report = Json::parse(ReadWhole(out), nullptr, false);
   ASSERT_TRUE(report.is_object());
   EXPECT_EQ(report["required"], Json::parse(R"({"total":4,"exact":3})"));
   EXPECT_EQ(report["optional"], Json::parse(R"({"total":2,"exact":1})"));
@@ -105,7 +105,7 @@ TEST(SchemaTestTest, TheRatchetHoldsWhatIsKnown) {
   EXPECT_EQ(changed.out.find("draft4"), std::string::npos) << changed.out;
   // An update keeps the reasons, and the lines of what did not run.
   EXPECT_EQ(SchemaTest({"--ratchet", other, "--update-ratchet"}).exit_code, 0);
-  const std::string updated = Slurp(other);
+  const std::string updated = ReadWhole(other);
   EXPECT_NE(updated.find("\tthe suite is wrong\n"), std::string::npos) << updated;
   EXPECT_NE(updated.find("draft4/a.json\tx: y\trefused\tnot run\n"), std::string::npos) << updated;
   EXPECT_NE(updated.find("not run without --formats"), std::string::npos) << updated;
@@ -137,7 +137,7 @@ TEST(SchemaTestTest, TheOfficialSuite) {
   EXPECT_EQ(result.out.find("exact now"), std::string::npos) << result.out;
 }
 
-void ExpectRefused(const CommandResult& result, const std::vector<std::string>& parts) {
+void ExpectSuiteRefused(const CommandResult& result, const std::vector<std::string>& parts) {
   EXPECT_EQ(result.exit_code, 2) << result.out;
   EXPECT_EQ(result.out, "");
   EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
@@ -147,20 +147,20 @@ void ExpectRefused(const CommandResult& result, const std::vector<std::string>& 
 }
 
 TEST(SchemaTestTest, BadInput) {
-  ExpectRefused(SchemaTest({}, "3"), {"pawl schematest: ", "--draft", "2019-09"});
-  ExpectRefused(SchemaTest({}, "6"), {"suite: ", "no folder tests/draft6"});
-  ExpectRefused(RunPawl({"schematest", "--draft", "7"}), {"--suite"});
-  ExpectRefused(SchemaTest({"--update-ratchet"}), {"--update-ratchet: needs --ratchet"});
-  ExpectRefused(SchemaTest({"--tokenizer", ScratchPath("absent")}), {"absent"});
+  ExpectSuiteRefused(SchemaTest({}, "3"), {"pawl schematest: ", "--draft", "2019-09"});
+  ExpectSuiteRefused(SchemaTest({}, "6"), {"suite: ", "no folder tests/draft6"});
+  ExpectSuiteRefused(RunPawl({"schematest", "--draft", "7"}), {"--suite"});
+  ExpectSuiteRefused(SchemaTest({"--update-ratchet"}), {"--update-ratchet: needs --ratchet"});
+  ExpectSuiteRefused(SchemaTest({"--tokenizer", ScratchPath("absent")}), {"absent"});
   const auto with = [](const std::string& content) {
     WriteScratch("broken/tests/draft7/a.json", content);
     return RunPawl({"schematest", "--suite", ScratchPath("broken"), "--draft", "7"});
   };
-  ExpectRefused(with("[{"), {"tests/draft7/a.json: 1:3 (byte 2)"});
-  ExpectRefused(with("{}"), {"tests/draft7/a.json: #: must be an array"});
-  ExpectRefused(with(R"([{"description":"x","schema":{}}])"), {"a.json: #/0: must have"});
-  ExpectRefused(with(R"([{"description":"x","schema":{},"tests":[{"data":1}]}])"),
-                {"a.json: #/0/tests/0: must have"});
+  ExpectSuiteRefused(with("[{"), {"tests/draft7/a.json: 1:3 (byte 2)"});
+  ExpectSuiteRefused(with("{}"), {"tests/draft7/a.json: #: must be an array"});
+  ExpectSuiteRefused(with(R"([{"description":"x","schema":{}}])"), {"a.json: #/0: must have"});
+  ExpectSuiteRefused(with(R"([{"description":"x","schema":{},"tests":[{"data":1}]}])"),
+                     {"a.json: #/0/tests/0: must have"});
 }
 
 TEST(SchemaTestTest, BadRatchets) {

@@ -22,7 +22,7 @@ namespace pawl::completion {
 using namespace monitors;  // NOLINT(google-build-using-namespace)
 namespace {
 
-constexpr const char* kPrefix =
+constexpr const char* kMemberPrefix =
     "interface Point { width: number; height: number; toText(): string }\n"
     "function f(p: Point, q: number[]) {\n  const label: string = p.toText();\n  return p.";
 
@@ -85,15 +85,15 @@ TEST_F(ConstraintTest, MasksAllowWhatTheMonitorsDo) {
   MonitorSet& set = *host_->set();
   for (const char* more : {"", "wid", "width", "width + q.", "width + q.len", "toText().",
                            "width; // p.", "width + \"p."}) {
-    const std::string text = std::string(kPrefix) + more;
-    auto at = MonitorConstraint(host_, {.prefix = kPrefix, .suffix = "", .must = ""});
+    const std::string text = std::string(kMemberPrefix) + more;
+    auto at = MonitorConstraint(host_, {.prefix = kMemberPrefix, .suffix = "", .must = ""});
     for (const TokenId token : vocabulary_->FewestTokens(more)) {
       at = at->Advance(token);
       ASSERT_NE(at, nullptr) << more;
     }
     EXPECT_FALSE(at->exact());
     const auto mask = at->mask();
-    TextState state = set.Start(kPrefix);
+    TextState state = set.Start(kMemberPrefix);
     ASSERT_TRUE(state.Add(more, nullptr)) << more;
     int allowed = 0;
     for (TokenId t = 0; t < vocabulary_->size(); ++t) {
@@ -122,7 +122,7 @@ TEST_F(ConstraintTest, MasksAllowWhatTheMonitorsDo) {
 }
 
 TEST_F(ConstraintTest, DraftsChangeNothing) {
-  const std::vector<TokenId> prompt = tokenizer_->Encode(kPrefix);
+  const std::vector<TokenId> prompt = tokenizer_->Encode(kMemberPrefix);
   int refused = 0, accepted_drafts = 0;
   for (uint64_t seed = 0; seed < 6; ++seed) {
     GenerateOptions options;
@@ -135,7 +135,8 @@ TEST_F(ConstraintTest, DraftsChangeNothing) {
     const auto run = [&](std::shared_ptr<Drafter> drafter) {
       Session session(*model_, vocabulary_, {}, std::move(drafter));
       return session.Generate(
-          prompt, MonitorConstraint(host_, {.prefix = kPrefix, .suffix = "", .must = ""}), options);
+          prompt, MonitorConstraint(host_, {.prefix = kMemberPrefix, .suffix = "", .must = ""}),
+          options);
     };
     const auto plain = run(nullptr);
     const auto drafted = run(Draft());
@@ -147,7 +148,7 @@ TEST_F(ConstraintTest, DraftsChangeNothing) {
     accepted_drafts += drafted->stats.drafts.accepted;
     refused += static_cast<int>(host_->refused() - before);
     // The text is one that the monitors let be written.
-    TextState state = host_->set()->Start(kPrefix);
+    TextState state = host_->set()->Start(kMemberPrefix);
     EXPECT_TRUE(state.Add(plain->text, nullptr)) << plain->text;
   }
   EXPECT_GT(refused, 0);
@@ -157,19 +158,20 @@ TEST_F(ConstraintTest, AGrammarHoldsToo) {
   auto compiler = Compiler(vocabulary_);
   const auto grammar = compiler.CompileRegex("[a-z]{3,12};");
   ASSERT_TRUE(grammar.ok());
-  const std::vector<TokenId> prompt = tokenizer_->Encode(kPrefix);
+  const std::vector<TokenId> prompt = tokenizer_->Encode(kMemberPrefix);
   for (uint64_t seed = 0; seed < 4; ++seed) {
     GenerateOptions options;
     options.max_tokens = 20;
     options.sampling.seed = seed;
     options.sampling.temperature = 1;
     Session session(*model_, vocabulary_);
-    const auto made = session.Generate(
-        prompt,
-        MonitorConstraint(
-            host_,
-            {.prefix = kPrefix, .suffix = "", .must = "", .grammar = MakeConstraint(*grammar)}),
-        options);
+    const auto made =
+        session.Generate(prompt,
+                         MonitorConstraint(host_, {.prefix = kMemberPrefix,
+                                                   .suffix = "",
+                                                   .must = "",
+                                                   .grammar = MakeConstraint(*grammar)}),
+                         options);
     ASSERT_TRUE(made.ok()) << made.error().ToString();
     // The members in small letters.
     EXPECT_TRUE(made->text == "width;" || made->text == "height;" || made->text == "constructor;")
@@ -178,18 +180,19 @@ TEST_F(ConstraintTest, AGrammarHoldsToo) {
 }
 
 TEST_F(ConstraintTest, WhatHasToComeComes) {
-  const std::vector<TokenId> prompt = tokenizer_->Encode(kPrefix);
+  const std::vector<TokenId> prompt = tokenizer_->Encode(kMemberPrefix);
   GenerateOptions options;
   options.max_tokens = 12;
   options.at_budget = AtBudget::kCut;
   Session session(*model_, vocabulary_);
   const auto made = session.Generate(
-      prompt, MonitorConstraint(host_, {.prefix = kPrefix, .suffix = "", .must = "hei"}), options);
+      prompt, MonitorConstraint(host_, {.prefix = kMemberPrefix, .suffix = "", .must = "hei"}),
+      options);
   ASSERT_TRUE(made.ok());
   EXPECT_TRUE(made->text.starts_with("height")) << made->text;
-  EXPECT_FALSE(MonitorsAllow(*host_, {.prefix = kPrefix, .suffix = "", .must = "depth"}));
-  EXPECT_TRUE(MonitorsAllow(*host_, {.prefix = kPrefix, .suffix = "", .must = "dept"}) ==
-              MonitorsAllow(*host_, {.prefix = kPrefix, .suffix = "", .must = "zzz"}));
+  EXPECT_FALSE(MonitorsAllow(*host_, {.prefix = kMemberPrefix, .suffix = "", .must = "depth"}));
+  EXPECT_TRUE(MonitorsAllow(*host_, {.prefix = kMemberPrefix, .suffix = "", .must = "dept"}) ==
+              MonitorsAllow(*host_, {.prefix = kMemberPrefix, .suffix = "", .must = "zzz"}));
 }
 
 TEST(StatementEndTest, WhereStatementsEnd) {

@@ -26,13 +26,13 @@ double Kept(CacheType type, float value) {
   return best;
 }
 
-struct Case {
+struct AttentionCase {
   CacheType type;
   int heads, kv_heads, head_dim, length, window;
   float soft_cap;
   bool norm;
 };
-const Case kCases[] = {
+const AttentionCase kAttentionCases[] = {
     {CacheType::kF32, 4, 2, 16, 37, 0, 0, false},
     {CacheType::kBf16, 3, 1, 24, 300, 0, 0, true},
     {CacheType::kFp8, 8, 1, 64, 70, 0, 20, false},
@@ -50,7 +50,7 @@ class AttentionTest : public GpuTest {};
 // A sequence of `length` positions written by RotateAndStore in two calls and looked at by
 // Attention; pages are handed out in a random order.
 struct Sequence {
-  Sequence(Random& random, const Case& test_case) : c(test_case) {
+  Sequence(Random& random, const AttentionCase& test_case) : c(test_case) {
     const auto pages = static_cast<size_t>((c.length + 64 + kPageSize - 1) / kPageSize + 3);
     table.resize(pages);
     std::iota(table.begin(), table.end(), 0);
@@ -268,7 +268,7 @@ struct Sequence {
     return all;
   }
 
-  Case c;
+  AttentionCase c;
   int width = 0;
   std::vector<int32_t> table;
   std::vector<float> qkv, q_norm, k_norm, rope;
@@ -279,7 +279,7 @@ struct Sequence {
 
 TEST_F(AttentionTest, EqualsDoublePrecisionInAnyCompany) {
   Random random(1);
-  for (const Case& c : kCases) {
+  for (const AttentionCase& c : kAttentionCases) {
     Sequence sequence(random, c);
     const std::string label = std::to_string(c.heads) + "/" + std::to_string(c.kv_heads) + " x " +
                               std::to_string(c.head_dim) + ", " + std::to_string(c.length);
@@ -329,7 +329,7 @@ TEST_F(AttentionTest, EqualsDoublePrecisionInAnyCompany) {
 // The same tokens as a plain run and as a path of a tree whose rows lie elsewhere.
 TEST_F(AttentionTest, PathOfATreeHasTheBitsOfThePlainRun) {
   Random random(2);
-  for (const Case& c : kCases) {
+  for (const AttentionCase& c : kAttentionCases) {
     Sequence sequence(random, c);
     std::vector<DeviceRow> rows;
     std::vector<int> from;
@@ -368,7 +368,7 @@ TEST_F(AttentionTest, GroupsHaveTheBitsOfTheirRows) {
   Random random(3);
   const int64_t shared = CurrentDevice()->shared_bytes;
   int taken = 0;
-  for (const Case& c : kCases) {
+  for (const AttentionCase& c : kAttentionCases) {
     if (!AttentionTakesGroups(c.type, c.heads, c.kv_heads, c.head_dim, shared)) continue;
     ++taken;
     Sequence sequence(random, c);
@@ -436,10 +436,10 @@ TEST_F(AttentionTest, GroupsHaveTheBitsOfTheirRows) {
 // that the query sees.
 TEST_F(AttentionTest, PromptsInTilesEqualDoublePrecision) {
   Random random(4);
-  for (const Case& c : {Case{CacheType::kBf16, 4, 2, 16, 150, 20, 0, false},
-                        Case{CacheType::kF32, 2, 1, 80, 150, 33, 0, false},
-                        Case{CacheType::kFp8, 2, 2, 136, 70, 0, 50, false},
-                        Case{CacheType::kBf16, 2, 1, 64, 100, 0, 0, false}}) {
+  for (const AttentionCase& c : {AttentionCase{CacheType::kBf16, 4, 2, 16, 150, 20, 0, false},
+                                 AttentionCase{CacheType::kF32, 2, 1, 80, 150, 33, 0, false},
+                                 AttentionCase{CacheType::kFp8, 2, 2, 136, 70, 0, 50, false},
+                                 AttentionCase{CacheType::kBf16, 2, 1, 64, 100, 0, 0, false}}) {
     Sequence sequence(random, c);
     const bool far_below = c.head_dim == 16;
     for (size_t i = 0; i < sequence.rope.size() && far_below; ++i) {

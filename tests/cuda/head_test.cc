@@ -13,14 +13,14 @@
 namespace pawl::PAWL_GPU {
 namespace {
 
-struct Case {
+struct HeadCase {
   DeviceWeight type;
   int vocabulary, columns, rows;
   double allowed;  // of the tokens, by each mask
   float soft_cap;
   bool listed;
 };
-const Case kCases[] = {
+const HeadCase kHeadCases[] = {
     {DeviceWeight::kBf16, 300, 96, 1, 0.5, 0.0f, false},
     {DeviceWeight::kBf16, 700, 64, 8, 0.002, 0.0f, false},
     {DeviceWeight::kBf16, 700, 64, 7, 0.002, 0.0f, true},
@@ -38,7 +38,7 @@ class HeadTest : public GpuTest {};
 
 // What a launch is given, in device memory.
 struct Given {
-  Given(Random& random, const Case& c)
+  Given(Random& random, const HeadCase& c)
       : w(MakeWeights(random, c.type, c.vocabulary, c.columns)), device_w(w.packed) {
     x_stride = (c.columns + 3) / 4 * 4;
     // Rows of x in another order, one of them unused.
@@ -92,7 +92,7 @@ struct Given {
 
 TEST_F(HeadTest, TokensAreTheSamplers) {
   Random random(1);
-  for (const Case& c : kCases) {
+  for (const HeadCase& c : kHeadCases) {
     const std::string label = std::to_string(static_cast<int>(c.type)) + " " +
                               std::to_string(c.vocabulary) + " tokens, " + std::to_string(c.rows) +
                               " rows";

@@ -126,14 +126,14 @@ struct DeviceRows {
   MaskedRows args;
 };
 
-struct Case {
+struct RowsCase {
   LogitType type;
   int64_t vocabulary;
   int rows;
   bool listed;
   double allowed;
 };
-const Case kCases[] = {
+const RowsCase kRowsCases[] = {
     {LogitType::kF32, 1, 1, false, 0.5},     {LogitType::kF32, 32, 2, false, 0.0},
     {LogitType::kF32, 33, 5, true, 0.5},     {LogitType::kF16, 257, 8, true, 0.9},
     {LogitType::kBf16, 1023, 3, false, 1.0}, {LogitType::kBf16, 8192, 9, true, 0.001},
@@ -144,7 +144,7 @@ class MaskedRowsTest : public GpuTest {};
 
 TEST_F(MaskedRowsTest, BitmaskEqualsCpu) {
   Random random(1);
-  for (const Case& c : kCases) {
+  for (const RowsCase& c : kRowsCases) {
     Rows rows(random, c.type, c.vocabulary, c.rows, c.listed, c.allowed);
     std::vector<std::byte> expected = rows.Bytes();
     BitmaskArgs args;
@@ -174,7 +174,7 @@ TEST_F(MaskedRowsTest, BitmaskEqualsCpu) {
 
 TEST_F(MaskedRowsTest, TokensAreTheSamplers) {
   Random random(2);
-  for (const Case& c : kCases) {
+  for (const RowsCase& c : kRowsCases) {
     Rows rows(random, c.type, c.vocabulary, c.rows, c.listed, c.allowed);
     const auto count = static_cast<size_t>(rows.count);
     std::vector<float> temperatures;
@@ -240,7 +240,7 @@ TEST_F(MaskedRowsTest, BrokenAndEndlessLogits) {
 
 TEST_F(MaskedRowsTest, LogSoftmaxAndTopK) {
   Random random(4);
-  for (const Case& c : kCases) {
+  for (const RowsCase& c : kRowsCases) {
     Rows rows(random, c.type, c.vocabulary, c.rows, c.listed, c.allowed);
     const auto count = static_cast<size_t>(rows.count),
                vocabulary = static_cast<size_t>(c.vocabulary);

@@ -12,7 +12,7 @@
 namespace pawl::PAWL_GPU {
 namespace {
 
-struct Case {
+struct MatMulCase {
   DeviceWeight type;
   int rows_of_w, columns, rows;
   bool bias, add, norm;
@@ -21,7 +21,7 @@ struct Case {
   bool minimums = false;  // of kI4
 };
 
-const Case kCases[] = {
+const MatMulCase kMatMulCases[] = {
     {DeviceWeight::kBf16, 16, 32, 1, false, false, false, Gate::kNone},
     {DeviceWeight::kBf16, 37, 100, 3, true, false, true, Gate::kNone},
     {DeviceWeight::kBf16, 50, 576, 9, false, true, false, Gate::kNone},
@@ -48,7 +48,7 @@ class MatMulTest : public GpuTest {};
 
 TEST_F(MatMulTest, EqualsDoublePrecision) {
   Random random(1);
-  for (const Case& c : kCases) {
+  for (const MatMulCase& c : kMatMulCases) {
     const auto outputs = static_cast<size_t>(c.rows_of_w), columns = static_cast<size_t>(c.columns);
     const auto rows = static_cast<size_t>(c.rows);
     const std::string label = std::to_string(static_cast<int>(c.type)) + " " +

@@ -19,7 +19,7 @@
 namespace pawl {
 namespace {
 
-std::shared_ptr<const Vocabulary> Words() {
+std::shared_ptr<const Vocabulary> LetterTokens() {
   return VocabularyOf(Letters('a', 'z', {"nation", "international", "ing", "<end>"}), {"<call>"});
 }
 
@@ -33,7 +33,7 @@ bool Closes(State state, const std::vector<TokenId>& tokens) {
 }
 
 TEST(ClosingTest, LongTokensAreFoundWhereTheyAreNeeded) {
-  const Compiler compiler(Words());
+  const Compiler compiler(LetterTokens());
   const auto grammar = compiler.CompileRegex("[a-z]{30}");
   ASSERT_TRUE(grammar.ok());
   const State start = grammar->Start();
@@ -58,7 +58,7 @@ TEST(ClosingTest, LongTokensAreFoundWhereTheyAreNeeded) {
 
 // Regression: a completion was looked for after every token, 32 times.
 TEST(ClosingTest, LongTextsTakeTimeInProportion) {
-  const Compiler compiler(Words());
+  const Compiler compiler(LetterTokens());
   const auto grammar = compiler.CompileRegex("[a-z]{4000}");
   ASSERT_TRUE(grammar.ok());
   const State start = grammar->Start();
@@ -88,7 +88,7 @@ TEST(ClosingTest, WhatCannotBeShorterIsGivenUpSoon) {
 }
 
 TEST(ClosingTest, TokensTakenByNumberAreAmongThem) {
-  const Compiler compiler(Words());
+  const Compiler compiler(LetterTokens());
   const auto grammar =
       compiler.CompileGrammar("start: <call> /[a-z]{13}/ <call>", GrammarLanguage::kLark);
   ASSERT_TRUE(grammar.ok()) << grammar.error().ToString();
@@ -102,7 +102,7 @@ TEST(ClosingTest, TokensTakenByNumberAreAmongThem) {
 // Regression: a search derived a term of up to 20,000 alternatives for each character, 18 s each
 // time that it was asked.
 TEST(ClosingTest, LongRegexesAreReadOffTheirStructure) {
-  const Compiler compiler(Words());
+  const Compiler compiler(LetterTokens());
   const double begin = ProcessorSeconds();
   const auto grammar = compiler.CompileRegex("(a|b)*a(a|b){20000}");
   ASSERT_TRUE(grammar.ok());
@@ -148,7 +148,7 @@ class Counting : public Machine {
 
 TEST(ClosingTest, WhatWasFoundIsKeptWithTheGrammar) {
   const auto machine = std::make_shared<Counting>(300);
-  const Grammar grammar(machine, Words());
+  const Grammar grammar(machine, LetterTokens());
   const auto first = CloseWithin(grammar.Start(), 30);
   ASSERT_TRUE(first);
   const auto nothing = CloseWithin(grammar.Start(), 20);

@@ -40,7 +40,7 @@ int SeedsFromEnvironment(const char* name, int otherwise) {
 }
 
 // All of ASCII that is printed and some longer tokens: 130, as the smallest models have.
-std::shared_ptr<const Vocabulary> TestVocabulary() {
+std::shared_ptr<const Vocabulary> DraftVocabulary() {
   std::vector<std::string> tokens =
       Joined({"<pad>", "<s>", "</s>"},
              Letters(' ', '~', {"\n",   "{\"", "\":",   "\",",  "\"}", "na",   "name",  "me",
@@ -244,7 +244,7 @@ class DraftsTest : public ::testing::Test {
     return *std::move(drafter);
   }
 
-  std::shared_ptr<const Vocabulary> vocabulary_ = TestVocabulary();
+  std::shared_ptr<const Vocabulary> vocabulary_ = DraftVocabulary();
   Encoder encode_ = LongestFirst(vocabulary_);
   Compiler compiler_{vocabulary_};
   DraftSetting model_setting_;

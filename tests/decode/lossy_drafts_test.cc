@@ -48,7 +48,7 @@ struct Drawn {
   int64_t lossy = 0;
 };
 
-constexpr int kDraws = 20'000;
+constexpr int kLossyDraws = 20'000;
 
 Drawn Draw(std::vector<TokenId> drafts, float lossy, float temperature,
            const std::shared_ptr<const Constraint>& constraint) {
@@ -67,7 +67,7 @@ Drawn Draw(std::vector<TokenId> drafts, float lossy, float temperature,
   BatchEngine engine(model, vocabulary, {}, options);
   Drawn drawn;
   constexpr int kPart = 2000;
-  for (int part = 0; part < kDraws / kPart; ++part) {
+  for (int part = 0; part < kLossyDraws / kPart; ++part) {
     GenerateOptions generate;
     generate.sampling = {.temperature = temperature, .seed = static_cast<uint64_t>(7 + part)};
     generate.max_tokens = kPart;
@@ -77,7 +77,7 @@ Drawn Draw(std::vector<TokenId> drafts, float lossy, float temperature,
                 .done = [&](Result<Generation> output) {
                   ASSERT_TRUE(output.ok());
                   for (const TokenId t : output->tokens) {
-                    drawn.shares[static_cast<size_t>(t)] += 1.0 / kDraws;
+                    drawn.shares[static_cast<size_t>(t)] += 1.0 / kLossyDraws;
                   }
                   drawn.lossy += output->stats.drafts.lossy;
                 }});
@@ -123,7 +123,7 @@ TEST(LossyDraftsTest, TotalVariationIsAtMostTheThreshold) {
       const double first = p[static_cast<size_t>(order[0])];
       const double second = p[static_cast<size_t>(order[1])];
       // Of an empirical distribution of so many draws, generously.
-      const double error = std::sqrt(16.0 / kDraws);
+      const double error = std::sqrt(16.0 / kLossyDraws);
       // The likeliest, the second, two at once, one that hardly ever comes.
       for (const std::vector<TokenId>& drafts :
            {std::vector<TokenId>{order[0]}, {order[1]}, {order[1], order[0]}, {order.back()}}) {

@@ -18,7 +18,7 @@ namespace pawl {
 namespace {
 
 // Not a multiple of 32, and more than one piece of the head.
-constexpr int kVocabulary = 1337;
+constexpr int kHeadVocabulary = 1337;
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 using Random = std::mt19937;
@@ -32,7 +32,7 @@ std::unique_ptr<Model> MakeModel(KernelVariant kernels, WeightDtype dtype, float
   config.heads = 4;
   config.kv_heads = 2;
   config.head_dim = 24;
-  config.vocabulary = kVocabulary;
+  config.vocabulary = kHeadVocabulary;
   config.layers.resize(2);
   config.logit_soft_cap = soft_cap;
   ModelOptions options;
@@ -54,9 +54,9 @@ bool Allows(const Words& words, int token) {
 
 // A few tokens, a run of them, most of them, every one, or words that end early.
 Words RandomMask(Random& random, int kind) {
-  const size_t size = (kVocabulary + 31) / 32;
+  const size_t size = (kHeadVocabulary + 31) / 32;
   Words words(kind == 4 ? size / 2 : size, 0);
-  const int last = std::min(kVocabulary, static_cast<int>(words.size()) * 32);
+  const int last = std::min(kHeadVocabulary, static_cast<int>(words.size()) * 32);
   const auto allow = [&](int token) {
     words[static_cast<size_t>(token / 32)] |= uint32_t{1} << token % 32;
   };
@@ -91,12 +91,12 @@ TEST(MaskedHeadTest, AllowedLogitsHaveTheBitsOfAFullCall) {
           std::vector<Words> masks;
           for (int i = 0; i < count; ++i) {
             const SequenceId sequence = *model->NewSequence(4);
-            rows.push_back({static_cast<TokenId>(random() % kVocabulary), 0, sequence, 0, i});
+            rows.push_back({static_cast<TokenId>(random() % kHeadVocabulary), 0, sequence, 0, i});
             masks.push_back(RandomMask(random, static_cast<int>(random() % 5)));
           }
           // One row may want everything.
           const int full = round % 3 == 0 ? static_cast<int>(random()) % count : -1;
-          std::vector<float> expected(static_cast<size_t>(count) * kVocabulary, kNan);
+          std::vector<float> expected(static_cast<size_t>(count) * kHeadVocabulary, kNan);
           std::vector<float> got = expected;
           ASSERT_TRUE(model->Forward(rows, expected).ok());
           for (int i = 0; i < count; ++i) {
@@ -104,8 +104,8 @@ TEST(MaskedHeadTest, AllowedLogitsHaveTheBitsOfAFullCall) {
           }
           ASSERT_TRUE(model->Forward(rows, got).ok());
           for (int i = 0; i < count; ++i) {
-            for (int t = 0; t < kVocabulary; ++t) {
-              const size_t at = static_cast<size_t>(i) * kVocabulary + static_cast<size_t>(t);
+            for (int t = 0; t < kHeadVocabulary; ++t) {
+              const size_t at = static_cast<size_t>(i) * kHeadVocabulary + static_cast<size_t>(t);
               if (i != full && !Allows(masks[static_cast<size_t>(i)], t)) continue;
               ASSERT_EQ(std::memcmp(&expected[at], &got[at], sizeof(float)), 0)
                   << model->info().kernels << " row " << i << " token " << t;
@@ -122,13 +122,13 @@ TEST(MaskedHeadTest, RowsOfTheHeadThatNobodyAllowsAreSkipped) {
   const std::unique_ptr<Model> model =
       MakeModel(KernelVariant::kAuto, WeightDtype::kAsStored, 0.0f, 1);
   const SequenceId one = *model->NewSequence(4), two = *model->NewSequence(4);
-  Words first((kVocabulary + 31) / 32, 0), second = first;
+  Words first((kHeadVocabulary + 31) / 32, 0), second = first;
   first[3] = 1;
   second[20] = 0x80000000u;
   std::vector<Row> rows = {{7, 0, one, 0, 0}, {8, 0, two, 0, 1}};
   rows[0].allowed = first;
   rows[1].allowed = second;
-  std::vector<float> logits(2 * kVocabulary, kNan);
+  std::vector<float> logits(2 * kHeadVocabulary, kNan);
   ASSERT_TRUE(model->Forward(rows, logits).ok());
   int computed = 0;
   for (const float logit : logits) computed += std::isnan(logit) ? 0 : 1;
@@ -149,8 +149,8 @@ TEST(MaskedHeadTest, TheSamplerSeesNoDifference) {
   const SequenceId sequence = *model->NewSequence(64);
   const auto unit = [&] { return static_cast<float>(random() % 1000) / 1000.0f; };
   std::vector<TokenId> prompt, output;
-  for (int i = 0; i < 20; ++i) prompt.push_back(static_cast<TokenId>(random() % kVocabulary));
-  for (int i = 0; i < 10; ++i) output.push_back(static_cast<TokenId>(random() % kVocabulary));
+  for (int i = 0; i < 20; ++i) prompt.push_back(static_cast<TokenId>(random() % kHeadVocabulary));
+  for (int i = 0; i < 10; ++i) output.push_back(static_cast<TokenId>(random() % kHeadVocabulary));
   for (int round = 0; round < 600; ++round) {
     Words words = RandomMask(random, round % 4);
     const Mask mask(round, words);
@@ -164,8 +164,8 @@ TEST(MaskedHeadTest, TheSamplerSeesNoDifference) {
     params.presence_penalty = random() % 2 == 0 ? 0.0f : unit();
     params.frequency_penalty = random() % 2 == 0 ? 0.0f : unit();
     params.seed = random();
-    Row row = {static_cast<TokenId>(random() % kVocabulary), 0, sequence, 0, 0};
-    std::vector<float> full(kVocabulary, kNan), masked(kVocabulary, kNan);
+    Row row = {static_cast<TokenId>(random() % kHeadVocabulary), 0, sequence, 0, 0};
+    std::vector<float> full(kHeadVocabulary, kNan), masked(kHeadVocabulary, kNan);
     ASSERT_TRUE(model->Forward({&row, 1}, full).ok());
     row.allowed = mask.words();
     ASSERT_TRUE(model->Forward({&row, 1}, masked).ok());

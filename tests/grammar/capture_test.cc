@@ -26,12 +26,12 @@ namespace {
 using ExprId = GrammarIr::ExprId;
 using RuleId = GrammarIr::RuleId;
 
-std::shared_ptr<const Vocabulary> Tokens() {
+std::shared_ptr<const Vocabulary> CaptureTokens() {
   return VocabularyOf({"a", "b", "c", "ab", "<tool>", ""}, {"<tool>", ""});
 }
 
 // Some rules with a capture; recursion of every kind, empty rules, ambiguity.
-void MakeRandom(GrammarIr& ir, std::mt19937& random) {
+void MakeRandomCaptures(GrammarIr& ir, std::mt19937& random) {
   const auto pick = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
   std::vector<RuleId> rules;
   const int count = 2 + pick(4);
@@ -74,12 +74,12 @@ void MakeRandom(GrammarIr& ir, std::mt19937& random) {
 }
 
 TEST(CaptureTest, RandomGrammarsGiveThePreferredDerivation) {
-  const auto vocabulary = Tokens();
+  const auto vocabulary = CaptureTokens();
   int compared = 0, captures = 0, circular = 0;
   for (uint32_t seed = 0; seed < 6000; ++seed) {
     std::mt19937 random(seed);
     GrammarIr ir;
-    MakeRandom(ir, random);
+    MakeRandomCaptures(ir, random);
     auto machine = CfgMachine::Create(ir, *vocabulary);
     if (!machine.ok()) continue;
     const Grammar grammar(*machine, vocabulary);
@@ -119,12 +119,12 @@ TEST(CaptureTest, RandomGrammarsGiveThePreferredDerivation) {
 // Limits of tokens that may be overrun: the mask is what trying every token says, every state can
 // be finished, and what was written that way has its captures.
 TEST(CaptureTest, RandomWalksUnderLimitsOfTokens) {
-  const auto vocabulary = Tokens();
+  const auto vocabulary = CaptureTokens();
   int states = 0, limits = 0, found = 0;
   for (uint32_t seed = 0; seed < 1500; ++seed) {
     std::mt19937 random(seed + 5000);
     GrammarIr ir;
-    MakeRandom(ir, random);
+    MakeRandomCaptures(ir, random);
     for (RuleId rule = 0; rule < ir.rule_count(); ++rule) {
       if (ir.expr(ir.rule(rule).body).kind != GrammarIr::Kind::kRegex) continue;
       GrammarIr::Attributes attributes = ir.rule(rule).attributes;
@@ -159,8 +159,8 @@ TEST(CaptureTest, RandomWalksUnderLimitsOfTokens) {
 
 using Language = GrammarLanguage;
 
-Grammar Compile(std::string_view text, Language language = Language::kLark) {
-  auto grammar = Compiler(Tokens()).CompileGrammar(text, language);
+Grammar CompileLark(std::string_view text, Language language = Language::kLark) {
+  auto grammar = Compiler(CaptureTokens()).CompileGrammar(text, language);
   EXPECT_TRUE(grammar.ok()) << text << "\n" << grammar.error().ToString();
   return *grammar;
 }
@@ -182,32 +182,35 @@ std::vector<std::string> Captures(const Grammar& grammar, std::string_view text)
 using Texts = std::vector<std::string>;
 
 TEST(CaptureTest, Lark) {
-  const Grammar list = Compile("start: \"[\" [n (\",\" n)*] \"]\"\nn[capture=\"item\"]: /[0-9]+/");
+  const Grammar list =
+      CompileLark("start: \"[\" [n (\",\" n)*] \"]\"\nn[capture=\"item\"]: /[0-9]+/");
   EXPECT_EQ(Captures(list, "[1,22,333]"), (Texts{"item=1", "item=22", "item=333"}));
   EXPECT_EQ(Captures(list, "[]"), Texts{});
   EXPECT_EQ(Captures(list, "[1,2"), (Texts{"item=1", "item=2"}));  // as "]" would end it
   EXPECT_EQ(Captures(list, "[1,"), Texts{"item=1"});
   EXPECT_EQ(Captures(list, "(1"), Texts{"the output does not fit the grammar"});
-  const Grammar nested = Compile("start: o\no[capture]: \"x\" i \"!\"\ni[capture]: /[a-z]*/");
+  const Grammar nested = CompileLark("start: o\no[capture]: \"x\" i \"!\"\ni[capture]: /[a-z]*/");
   EXPECT_EQ(Captures(nested, "xabc!"), (Texts{"i=abc", "o=xabc!"}));
   EXPECT_EQ(Captures(nested, "x!"), (Texts{"i=", "o=x!"}));
   // What is ignored behind a rule is not captured; the longest text from left to right.
-  EXPECT_EQ(Captures(Compile("start: a b\na[capture]: /x+/\nb[capture]: /x*/ \".\"\n%ignore / +/"),
-                     "xxx ."),
-            (Texts{"a=xxx", "b=."}));
-  EXPECT_EQ(Captures(Compile("start: list\nlist[capture]: \"a\" \",\" list | \"a\""), "a,a,a"),
+  EXPECT_EQ(
+      Captures(CompileLark("start: a b\na[capture]: /x+/\nb[capture]: /x*/ \".\"\n%ignore / +/"),
+               "xxx ."),
+      (Texts{"a=xxx", "b=."}));
+  EXPECT_EQ(Captures(CompileLark("start: list\nlist[capture]: \"a\" \",\" list | \"a\""), "a,a,a"),
             (Texts{"list=a", "list=a,a", "list=a,a,a"}));
-  EXPECT_EQ(Captures(Compile("start: list\nlist[capture]: list \",\" \"a\" | \"a\""), "a,a,a"),
+  EXPECT_EQ(Captures(CompileLark("start: list\nlist[capture]: list \",\" \"a\" | \"a\""), "a,a,a"),
             (Texts{"list=a", "list=a,a", "list=a,a,a"}));
-  EXPECT_EQ(Captures(Compile("start: call* text\ncall: head n \"</f>\"\nhead[lazy]: TEXT \"<f>\"\n"
-                             "n[capture]: /[0-9]+/\ntext[capture]: TEXT\nTEXT: /(.|\\n)*/"),
-                     "go<f>12</f><f>3</f>on"),
-            (Texts{"n=12", "n=3", "text=on"}));
+  EXPECT_EQ(
+      Captures(CompileLark("start: call* text\ncall: head n \"</f>\"\nhead[lazy]: TEXT \"<f>\"\n"
+                           "n[capture]: /[0-9]+/\ntext[capture]: TEXT\nTEXT: /(.|\\n)*/"),
+               "go<f>12</f><f>3</f>on"),
+      (Texts{"n=12", "n=3", "text=on"}));
 }
 
 TEST(CaptureTest, OtherLanguages) {
-  EXPECT_EQ(Captures(Compile("root ::= (n \";\")+\nn[capture=\"x\"] ::= [0-9]+ | \"(\" n \")\"",
-                             Language::kEbnf),
+  EXPECT_EQ(Captures(CompileLark("root ::= (n \";\")+\nn[capture=\"x\"] ::= [0-9]+ | \"(\" n \")\"",
+                                 Language::kEbnf),
                      "1;(2);"),
             (Texts{"x=1", "x=2", "x=(2)"}));
 }
@@ -221,20 +224,22 @@ TEST(CaptureTest, Markers) {
            "]: " + std::string(rest);
   };
   for (const Language language : {Language::kLark, Language::kLarkXgrammar}) {
-    EXPECT_EQ(Captures(Compile(grammar("suffix=/!!+/", "/[a-z]*/"), language), "ab!!z"),
+    EXPECT_EQ(Captures(CompileLark(grammar("suffix=/!!+/", "/[a-z]*/"), language), "ab!!z"),
               (Texts{"end=!!", "in=ab", "all=ab!!z"}));
-    EXPECT_EQ(Captures(Compile(grammar("suffix=/b?a/", "\"b\""), language), "baz"),
+    EXPECT_EQ(Captures(CompileLark(grammar("suffix=/b?a/", "\"b\""), language), "baz"),
               (Texts{"end=a", "in=b", "all=baz"}));
   }
-  EXPECT_EQ(Captures(Compile(grammar("stop=/!!+/", "/[a-z]*/"), Language::kLarkXgrammar), "ab!!z"),
-            (Texts{"end=!!", "in=ab", "all=abz[0,5)"}));
   EXPECT_EQ(
-      Captures(Compile("start[capture=\"all\"]: r \"!z\"\n" + inner + "stop=\"!\"]: /.*/"), "ab!z"),
+      Captures(CompileLark(grammar("stop=/!!+/", "/[a-z]*/"), Language::kLarkXgrammar), "ab!!z"),
+      (Texts{"end=!!", "in=ab", "all=abz[0,5)"}));
+  EXPECT_EQ(
+      Captures(CompileLark("start[capture=\"all\"]: r \"!z\"\n" + inner + "stop=\"!\"]: /.*/"),
+               "ab!z"),
       (Texts{"end=!", "in=ab", "all=ab!z"}));
 }
 
 TEST(CaptureTest, TokensAndHistory) {
-  const auto vocabulary = Tokens();
+  const auto vocabulary = CaptureTokens();
   const auto grammar =
       Compiler(vocabulary)
           .CompileGrammar("start: wrap\nwrap[capture]: \"a\" <tool> word\nword[capture]: /[a-z]/+",
@@ -261,8 +266,8 @@ TEST(CaptureTest, TokensAndHistory) {
 }
 
 TEST(CaptureTest, OutputsThatOnlyATokenCompletes) {
-  const Grammar grammar =
-      Compile("start: (x <tool>)+ y <tool> (\"c\" | <tool>)\nx[capture]: /a+/\ny[capture]: /b/");
+  const Grammar grammar = CompileLark(
+      "start: (x <tool>)+ y <tool> (\"c\" | <tool>)\nx[capture]: /a+/\ny[capture]: /b/");
   EXPECT_EQ(Captures(grammar, "a"), (Texts{"x=a"}));
   EXPECT_EQ(Captures(grammar, "b"), (Texts{"the output does not fit the grammar"}));
   Matcher matcher(grammar);
@@ -278,12 +283,12 @@ TEST(CaptureTest, OutputsThatOnlyATokenCompletes) {
 // Before what must be a token: the captures of the whole that the completion gives, but for those
 // that end or begin later.
 TEST(CaptureTest, RandomGrammarsBeforeAToken) {
-  const auto vocabulary = Tokens();
+  const auto vocabulary = CaptureTokens();
   int compared = 0, captures = 0;
   for (uint32_t seed = 0; seed < 1500; ++seed) {
     std::mt19937 random(seed + 9000);
     GrammarIr ir;
-    MakeRandom(ir, random);
+    MakeRandomCaptures(ir, random);
     const RuleId outer = ir.AddRule("outer");
     ir.Define(outer, ir.Sequence({ir.Call(0), ir.Tokens({.ranges = {{4, 4}}}), ir.Call(1)}));
     ir.SetAttributes(outer, {.capture = "outer"});
@@ -325,7 +330,7 @@ TEST(CaptureTest, LinearInTheText) {
        {"list: item \",\" list | item", "list: list \",\" item | item", "list: item (\",\" item)*",
         "list: (item | \"(\" list \")\") [\",\" list]"}) {
     const Grammar grammar =
-        Compile("start: list\n" + std::string(rules) + "\nitem[capture]: /[a-z]+/");
+        CompileLark("start: list\n" + std::string(rules) + "\nitem[capture]: /[a-z]+/");
     double seconds[2];
     for (const int big : {0, 1}) {
       std::string text = "ab";
@@ -339,7 +344,7 @@ TEST(CaptureTest, LinearInTheText) {
 }
 
 TEST(CaptureTest, TemperatureOfTheInnermostRule) {
-  const Grammar grammar = Compile(
+  const Grammar grammar = CompileLark(
       "start: \"a\" x \"b\" | \"c\" y\nx[temperature=0.5]: %lark {\n start: \"x\" z\n"
       " z[temperature=0.25]: /z+/\n}\ny[temperature=2]: /y*/");
   const auto at = [&](std::string_view text) {
@@ -351,12 +356,12 @@ TEST(CaptureTest, TemperatureOfTheInnermostRule) {
   EXPECT_EQ(at("axz"), 0.25f);
   EXPECT_EQ(at("axzb"), std::nullopt);
   EXPECT_EQ(at("cyy"), 2.0f);
-  EXPECT_EQ(Compile("start: \"a\"").Start().temperature(), std::nullopt);
+  EXPECT_EQ(CompileLark("start: \"a\"").Start().temperature(), std::nullopt);
 }
 
 // A grammar inside is one lexeme whose tokens are counted; where it may not end it goes on.
 TEST(CaptureTest, MaxTokensOfGrammarsInside) {
-  const Grammar grammar = Compile(
+  const Grammar grammar = CompileLark(
       "start: list \"c\"\nlist[max_tokens=2]: item | list item\nitem: \"a\" item \"b\" | \"ab\"",
       Language::kLarkXgrammar);
   State state = *grammar.Start().Advance(TokenId{3});

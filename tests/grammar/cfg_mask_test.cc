@@ -51,12 +51,12 @@ std::shared_ptr<const Vocabulary> DenseVocabulary(uint32_t seed) {
   return VocabularyOf(std::move(shuffled), {}, {"<s>"});
 }
 
-struct Case {
+struct MaskCase {
   GrammarLanguage language;
   const char* grammar;
 };
 
-const Case kCases[] = {
+const MaskCase kMaskCases[] = {
     {GrammarLanguage::kEbnf,
      "root ::= e\ne ::= n | n \"(\" e (\",\" e)* \")\" | e \" * \" e\nn ::= [a-z]+ \" \"*"},
     {GrammarLanguage::kEbnf,
@@ -80,19 +80,20 @@ TEST(CfgMaskTest, DenseVocabulariesMeetTheirMasks) {
     const auto vocabulary = DenseVocabulary(seed);
     const Compiler compiler(vocabulary);
     std::mt19937 random(seed + 12345);
-    for (size_t i = 0; i < std::size(kCases); ++i) {
+    for (size_t i = 0; i < std::size(kMaskCases); ++i) {
       GrammarOptions options;  // prepared whole, not at all, and stopped on the way
       if (seed % 4 == 0) options.prepare_steps = 3'000'000;
       if (seed % 4 > 1) options.prepare_steps = 1 + random() % 8000;
-      const auto grammar = compiler.CompileGrammar(kCases[i].grammar, kCases[i].language, options);
-      ASSERT_TRUE(grammar.ok()) << kCases[i].grammar << "\n" << grammar.error().ToString();
+      const auto grammar =
+          compiler.CompileGrammar(kMaskCases[i].grammar, kMaskCases[i].language, options);
+      ASSERT_TRUE(grammar.ok()) << kMaskCases[i].grammar << "\n" << grammar.error().ToString();
       for (int walk = 0; walk < 3; ++walk) {
         State state = grammar->Start();
         std::string text;
         for (int step = 0; step < 6; ++step) {
           const std::vector<TokenId> allowed =
               AllowedTokens(state, *vocabulary,
-                            std::string(kCases[i].grammar) + "\nseed " + std::to_string(seed) +
+                            std::string(kMaskCases[i].grammar) + "\nseed " + std::to_string(seed) +
                                 " after \"" + text + '"');
           ASSERT_FALSE(testing::Test::HasFailure());
           ++states;

@@ -24,7 +24,7 @@ std::string RandomText(std::mt19937& random, size_t most) {
 }
 
 // The texts of up to `length` letters that the grammar has, by the slow recogniser.
-std::vector<std::string> Language(GrammarIr& ir, size_t length) {
+std::vector<std::string> Sentences(GrammarIr& ir, size_t length) {
   CfgReference reference(ir);
   std::vector<std::string> out;
   for (const std::string& text : Texts(length)) {
@@ -86,7 +86,7 @@ TEST(QuotientTest, LaterGapsMayBeAnything) {
     std::mt19937 random(seed + 2'000'000);
     GrammarIr ir;
     MakeRandom(ir, random);
-    const std::vector<std::string> words = Language(ir, 5);
+    const std::vector<std::string> words = Sentences(ir, 5);
     const std::string prefix = RandomText(random, 1), middle = RandomText(random, 2),
                       last = RandomText(random, 1);
     const std::vector<std::string> after = {middle, last};

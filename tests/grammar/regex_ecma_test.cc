@@ -12,14 +12,14 @@ namespace {
 
 using regex_test::Finds;
 
-struct Case {
+struct EcmaCase {
   const char* pattern;
   std::vector<std::string> found;
   std::vector<std::string> not_found;
 };
 
-void Check(const std::vector<Case>& cases, const RegexSyntaxOptions& options = {}) {
-  for (const Case& c : cases) {
+void Check(const std::vector<EcmaCase>& cases, const RegexSyntaxOptions& options = {}) {
+  for (const EcmaCase& c : cases) {
     for (const std::string& text : c.found) {
       EXPECT_TRUE(Finds(c.pattern, text, options)) << c.pattern << " must find " << text;
     }

@@ -19,14 +19,14 @@ namespace {
 using regex_test::Decode;
 using regex_test::MatchesByDfa;
 
-struct Case {
+struct FormatCase {
   const char* format;
   std::vector<std::string> valid;
   std::vector<std::string> invalid;
 };
 
 TEST(Formats, Tables) {
-  const std::vector<Case> cases = {
+  const std::vector<FormatCase> cases = {
       {"date",
        {"2024-02-29", "2000-02-29", "2023-12-31"},
        {"2023-02-29", "1900-02-29", "2023-04-31", "2023-13-01", ""}},
@@ -85,7 +85,7 @@ TEST(Formats, Tables) {
       {"binary", {"", "anything\n"}, {}},
   };
   EXPECT_EQ(cases.size(), KnownFormats().size());
-  for (const Case& c : cases) {
+  for (const FormatCase& c : cases) {
     ASSERT_TRUE(IsKnownFormat(c.format));
     auto arena = std::make_shared<RegexArena>();
     const Result<ReId> id = FormatRegex(*arena, c.format);

@@ -19,12 +19,12 @@ constexpr TokenId kA = 0, kB = 1, kEnd = 2;
 
 std::shared_ptr<const Vocabulary> Small() { return VocabularyOf({"a", "b"}, {}, {"</s>"}); }
 
-struct Case {
+struct TokenSetCase {
   GrammarLanguage language;
   std::string text;
 };
 
-Result<Grammar> Compile(const Case& c) {
+Result<Grammar> CompileCase(const TokenSetCase& c) {
   return Compiler(Small()).CompileGrammar(c.text, c.language);
 }
 
@@ -52,7 +52,7 @@ void ExpectAgreement(const Matcher& matcher, int depth, const std::string& after
   EXPECT_TRUE(forced_fits) << "after " << after;
 }
 
-const std::vector<Case> kCases = {
+const std::vector<TokenSetCase> kTokenSetCases = {
     {GrammarLanguage::kLark, "start: <[*]> \"b\""},
     {GrammarLanguage::kLark, "start: <[*]>* \"b\""},
     {GrammarLanguage::kLark, "start: <[^0]> \"b\""},
@@ -69,9 +69,9 @@ const std::vector<Case> kCases = {
 };
 
 TEST(TokenSet, TheMaskSaysWhatAMatcherTakes) {
-  for (const Case& c : kCases) {
+  for (const TokenSetCase& c : kTokenSetCases) {
     SCOPED_TRACE(c.text);
-    auto grammar = Compile(c);
+    auto grammar = CompileCase(c);
     ASSERT_TRUE(grammar.ok()) << grammar.error().ToString();
     ExpectAgreement(Matcher(*grammar), 4, "");
     for (const std::vector<TokenId>& ends :
@@ -92,7 +92,7 @@ TEST(TokenSet, TheMaskSaysWhatAMatcherTakes) {
 
 TEST(TokenSet, AnyTokenIsNoneThatEndsTheOutput) {
   for (const char* text : {"start: <[*]> \"b\"", "start: <[^0]> \"b\""}) {
-    const Grammar grammar = *Compile({GrammarLanguage::kLark, text});
+    const Grammar grammar = *CompileCase({GrammarLanguage::kLark, text});
     EXPECT_EQ(MaskOf(Matcher(grammar)) & 4u, 0u) << text;
     EXPECT_FALSE(grammar.Start().Advance(kEnd).has_value()) << text;
   }
@@ -105,7 +105,7 @@ TEST(TokenSet, AnyTokenIsNoneThatEndsTheOutput) {
 }
 
 TEST(TokenSet, AnEndTokenThatIsNamedGoesOn) {
-  Matcher matcher(*Compile({GrammarLanguage::kLark, "start: \"a\" </s> \"b\""}));
+  Matcher matcher(*CompileCase({GrammarLanguage::kLark, "start: \"a\" </s> \"b\""}));
   ASSERT_TRUE(matcher.Accept(kA));
   EXPECT_EQ(MaskOf(matcher), 4u);
   ASSERT_TRUE(matcher.Accept(kEnd));
@@ -120,7 +120,7 @@ TEST(TokenSet, AnEndTokenThatIsNamedGoesOn) {
 
 // Where the text is complete the same token ends it, although the grammar could go on with it.
 TEST(TokenSet, AnEndTokenEndsACompleteText) {
-  const Grammar grammar = *Compile({GrammarLanguage::kLark, "start: \"a\" (</s> \"b\")?"});
+  const Grammar grammar = *CompileCase({GrammarLanguage::kLark, "start: \"a\" (</s> \"b\")?"});
   Matcher matcher(grammar);
   ASSERT_TRUE(matcher.Accept(kA));
   ASSERT_TRUE(matcher.Accept(kEnd));
@@ -137,20 +137,21 @@ TEST(TokenSet, AnEndTokenEndsACompleteText) {
 }
 
 TEST(TokenSet, NothingIsForcedWhereATokenMayCome) {
-  const std::vector<std::pair<Case, std::string>> cases = {
+  const std::vector<std::pair<TokenSetCase, std::string>> cases = {
       {{GrammarLanguage::kGbnf, "root ::= \"a\" (!<[1]>)* \"bb\""}, "a"},
       {{GrammarLanguage::kLark, "start: (<[0]> | \"b\") \"b\""}, ""},
       {{GrammarLanguage::kLark, "start: </s>* \"b\""}, ""},
   };
   for (const auto& [c, before] : cases) {
-    Matcher matcher(*Compile(c));
+    Matcher matcher(*CompileCase(c));
     ASSERT_TRUE(matcher.AcceptBytes(before));
     EXPECT_EQ(matcher.ForcedBytes(), "") << c.text;
     EXPECT_TRUE(matcher.ForcedTokens().empty()) << c.text;
   }
   // What stands before such a place still is.
-  EXPECT_EQ(Matcher(*Compile({GrammarLanguage::kLark, "start: \"ab\" </s>? \"b\""})).ForcedBytes(),
-            "ab");
+  EXPECT_EQ(
+      Matcher(*CompileCase({GrammarLanguage::kLark, "start: \"ab\" </s>? \"b\""})).ForcedBytes(),
+      "ab");
   const Matcher tag(*Compiler(Small()).CompileStructuralTag(
       R"({"type":"structural_tag","format":{"type":"sequence","elements":[
           {"type":"any_tokens"},{"type":"const_string","value":"bb"}]}})"));
@@ -158,15 +159,16 @@ TEST(TokenSet, NothingIsForcedWhereATokenMayCome) {
 }
 
 TEST(TokenSet, ASetWithoutTokensIsADeadEnd) {
-  for (const Case& c : {Case{GrammarLanguage::kLark, "start: <[^0-2]> \"b\""},
-                        Case{GrammarLanguage::kLark, "start: \"a\" <[^0-1]>"},
-                        Case{GrammarLanguage::kEbnf, "root ::= \"a\" ExcludeToken(0, 1, 2)"}}) {
-    const auto grammar = Compile(c);
+  for (const TokenSetCase& c :
+       {TokenSetCase{GrammarLanguage::kLark, "start: <[^0-2]> \"b\""},
+        TokenSetCase{GrammarLanguage::kLark, "start: \"a\" <[^0-1]>"},
+        TokenSetCase{GrammarLanguage::kEbnf, "root ::= \"a\" ExcludeToken(0, 1, 2)"}}) {
+    const auto grammar = CompileCase(c);
     ASSERT_FALSE(grammar.ok()) << c.text;
     EXPECT_EQ(grammar.error().code, ErrorCode::kUnsatisfiable) << c.text;
   }
   const Grammar grammar =
-      *Compile({GrammarLanguage::kLark, "start: \"a\" (\"a\" <[^0-1]> | \"b\")"});
+      *CompileCase({GrammarLanguage::kLark, "start: \"a\" (\"a\" <[^0-1]> | \"b\")"});
   Matcher matcher(grammar);
   ASSERT_TRUE(matcher.Accept(kA));
   EXPECT_EQ(MaskOf(matcher), 2u);

@@ -54,7 +54,7 @@ Reading ReadText(MonitorSet& set, std::string_view text) {
   return reading;
 }
 
-std::string Repeated(std::string_view part, size_t n) {
+std::string ManyTimes(std::string_view part, size_t n) {
   std::string text;
   for (size_t i = 0; i < n; ++i) text += part;
   return text;
@@ -138,8 +138,9 @@ std::vector<Family> Families() {
   constexpr Language kPython = Language::kPython;
   const auto nested = [](std::string before, std::string open, std::string inner, std::string close,
                          std::string behind) {
-    return
-        [=](size_t n) { return before + Repeated(open, n) + inner + Repeated(close, n) + behind; };
+    return [=](size_t n) {
+      return before + ManyTimes(open, n) + inner + ManyTimes(close, n) + behind;
+    };
   };
   const auto lines = [](std::string before, std::string line, std::string behind) {
     return [=](size_t n) { return before + Numbered(line, n) + behind; };
@@ -197,9 +198,9 @@ std::vector<Family> Families() {
        40'000},
       {"generics", kPython, nested("def f(x: ", "list[", "int", "]", "):\n  x.append(1)\n"),
        40'000},
-      {"comments", kTs, [](size_t n) { return "let x = 1;\n" + Repeated("/* a\n", n); }, 100'000},
-      {"comments", kJava, [](size_t n) { return "class A {\n" + Repeated("/* a\n", n); }, 100'000},
-      {"strings", kPython, [](size_t n) { return "x = 1\n" + Repeated("\"\"\" a\n", 2 * n + 1); },
+      {"comments", kTs, [](size_t n) { return "let x = 1;\n" + ManyTimes("/* a\n", n); }, 100'000},
+      {"comments", kJava, [](size_t n) { return "class A {\n" + ManyTimes("/* a\n", n); }, 100'000},
+      {"strings", kPython, [](size_t n) { return "x = 1\n" + ManyTimes("\"\"\" a\n", 2 * n + 1); },
        20'000},
       {"signs", kTs, nested("let x = ", "!", "1", "", ";\n"), 400'000},
       {"sums", kTs, lines("let a = 1;\nlet x = a", "+a", ";\nx.y;\n"), 20'000},
@@ -239,10 +240,10 @@ TEST(LimitsTest, LargeTextsEndSoon) {
 
 TEST(LimitsTest, WhatIsTooDeepIsNamedByItsPlace) {
   for (const auto& [language, text, place] :
-       {std::tuple{Language::kTypeScript, "\nlet x = " + Repeated("(", 300), "2:265"},
-        std::tuple{Language::kTypeScript, "let x = " + Repeated("`${", 300), "1:779"},
-        std::tuple{Language::kPython, "x = " + Repeated("[", 300) + Repeated("]", 300), "1:261"},
-        std::tuple{Language::kJava, "class A {\n" + Repeated("{", 300), "2:256"}}) {
+       {std::tuple{Language::kTypeScript, "\nlet x = " + ManyTimes("(", 300), "2:265"},
+        std::tuple{Language::kTypeScript, "let x = " + ManyTimes("`${", 300), "1:779"},
+        std::tuple{Language::kPython, "x = " + ManyTimes("[", 300) + ManyTimes("]", 300), "1:261"},
+        std::tuple{Language::kJava, "class A {\n" + ManyTimes("{", 300), "2:256"}}) {
     auto set = AllMonitors(language);
     const Reading reading = ReadText(*set, text);
     ASSERT_TRUE(reading.too_deep()) << text;
@@ -253,12 +254,13 @@ TEST(LimitsTest, WhatIsTooDeepIsNamedByItsPlace) {
   }
   // As many as are allowed are analysed.
   auto set = AllMonitors(Language::kTypeScript);
-  const std::string open = Repeated("(", MonitorLimits{}.brackets);
-  const Reading fits = ReadText(*set, "let x = " + open + "1" + Repeated(")", open.size()) + ";\n");
+  const std::string open = ManyTimes("(", MonitorLimits{}.brackets);
+  const Reading fits =
+      ReadText(*set, "let x = " + open + "1" + ManyTimes(")", open.size()) + ";\n");
   EXPECT_FALSE(fits.refusal.has_value()) << fits.refusal->message;
   // Not only brackets are deep.
   EXPECT_TRUE(
-      ReadText(*set, "let a = 1;\nif (a) {}" + Repeated(" else if (a) {}", 2000)).too_deep());
+      ReadText(*set, "let a = 1;\nif (a) {}" + ManyTimes(" else if (a) {}", 2000)).too_deep());
 }
 
 // With few steps nothing is refused that the same text would be refused for with more, and the
@@ -281,7 +283,7 @@ TEST(LimitsTest, WhatGivesUpSaysNothing) {
 // A text is not asked about any more when several questions have given up, or all together have
 // taken too long.
 TEST(LimitsTest, TextsHaveLimitsToo) {
-  const std::string text = "const s = 'a';\n" + Repeated("s.length;\n", 50);
+  const std::string text = "const s = 'a';\n" + ManyTimes("s.length;\n", 50);
   for (const bool few : {true, false}) {
     MonitorOptions options;
     options.limits.question_steps = few ? 20 : 100'000;
@@ -338,7 +340,7 @@ TEST(LimitsTest, StoppedQuestionsLeaveNothingBehind) {
 
 // Long names are not compared with what may stand there.
 TEST(LimitsTest, LongNamesTakeLinearTime) {
-  const std::string name = Repeated("abcdefghij", 20'000);
+  const std::string name = ManyTimes("abcdefghij", 20'000);
   auto set = AllMonitors(Language::kTypeScript);
   const double begin = ProcessorSeconds();
   const Reading reading = ReadText(*set, "let a = {" + name + ": 1};\na." + name + ";\n");

@@ -51,14 +51,14 @@ std::optional<Refusal> In(MonitorSet& set, const std::string& program) {
   return Judge(set, kHead + program);
 }
 
-struct Case {
+struct PythonCase {
   const char* right;
   const char* wrong;
   const char* name;  // that is refused
 };
 
 // clang-format off
-const Case kCases[] = {
+const PythonCase kCases[] = {
     {"print(\"a\".upper())\n", "print(\"a\".uper())\n", "uper"},
     {"n = [1, 2].count(1)\n", "n = [1, 2].length(1)\n", "length"},
     {"d = {}\nfor k in d.keys():\n    print(k)\n", "d = {}\nfor k in d.kyes():\n    print(k)\n", "kyes"},
@@ -92,7 +92,7 @@ class PythonMonitorTest : public ::testing::Test {
 };
 
 TEST_F(PythonMonitorTest, RightProgramsPassAndWrongNamesAreRefused) {
-  for (const Case& c : kCases) {
+  for (const PythonCase& c : kCases) {
     const auto right = In(*set_, c.right);
     EXPECT_FALSE(right.has_value()) << c.right << right->identifier << ": " << right->message;
     const auto wrong = In(*set_, c.wrong);

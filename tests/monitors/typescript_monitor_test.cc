@@ -11,14 +11,14 @@
 namespace pawl::monitors {
 namespace {
 
-struct Case {
+struct TypeScriptCase {
   std::string program;
   std::string refused;  // empty: accepted
 };
 
-void Check(const std::vector<Case>& cases) {
+void Check(const std::vector<TypeScriptCase>& cases) {
   auto set = AllMonitors(Language::kTypeScript);
-  for (const Case& c : cases) {
+  for (const TypeScriptCase& c : cases) {
     const auto refusal = Judge(*set, c.program);
     EXPECT_EQ(refusal ? refusal->identifier : "", c.refused)
         << c.program << (refusal ? "\n" + refusal->message : "");

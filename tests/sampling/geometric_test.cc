@@ -71,14 +71,14 @@ class Residue {
   uint64_t value_;
 };
 
-struct Case {
+struct GeometricCase {
   std::vector<uint32_t> masses;
   std::vector<bool> accepted;
   uint32_t total = 0, valid = 0;
 };
 
-Case RandomCase(std::mt19937& random) {
-  Case c;
+GeometricCase RandomGeometricCase(std::mt19937& random) {
+  GeometricCase c;
   const int items = std::uniform_int_distribution<int>(1, 6)(random);
   for (int i = 0; i < items; ++i) {
     c.masses.push_back(std::uniform_int_distribution<uint32_t>(1, 1000)(random));
@@ -97,7 +97,8 @@ class EveryDraw {
   // is told `phantoms`. Without it every number of phantoms up to the limit is a path of its own.
   // `sums` remembers the closed form by the mass that is gone.
   using Sums = std::unordered_map<uint32_t, Residue>;
-  EveryDraw(Trail& trail, const Case& c, std::optional<Residue> t, int64_t phantoms, Sums& sums)
+  EveryDraw(Trail& trail, const GeometricCase& c, std::optional<Residue> t, int64_t phantoms,
+            Sums& sums)
       : trail_(trail),
         c_(c),
         t_(t),
@@ -158,7 +159,7 @@ class EveryDraw {
 
  private:
   Trail& trail_;
-  const Case& c_;
+  const GeometricCase& c_;
   std::optional<Residue> t_;
   int64_t told_;
   Sums& sums_;
@@ -172,7 +173,7 @@ TEST(GeometricTest, ProperlyWeightedWithoutTruncation) {
   std::mt19937 random(21);
   int mismatches = 0, six = 0;
   for (int n = 0; n < 200; ++n) {
-    const Case c = RandomCase(random);
+    const GeometricCase c = RandomGeometricCase(random);
     six += c.masses.size() == 6;
     for (const int accepts : {2, 3, 4}) {
       if (accepts == 4 && n % 4 != 0) continue;
@@ -213,7 +214,7 @@ TEST(GeometricTest, ProperlyWeightedWithTruncation) {
   std::mt19937 random(22);
   int mismatches = 0;
   for (int n = 0; n < 200; ++n) {
-    const Case c = RandomCase(random);
+    const GeometricCase c = RandomGeometricCase(random);
     for (const auto& [accepts, most] : {std::pair(2, 1), {2, 4}, {3, 3}, {4, 2}}) {
       std::vector<Residue> weighted(c.masses.size());
       EveryDraw::Sums closed;

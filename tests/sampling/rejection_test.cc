@@ -80,7 +80,7 @@ class EveryOrder {
   ExactNumber path_ = ExactNumber::One();
 };
 
-struct Case {
+struct RejectionCase {
   std::vector<uint32_t> masses;
   std::vector<bool> accepted;
   std::vector<uint32_t> target;  // of the model, where draws come from a proposal; else empty
@@ -105,7 +105,7 @@ struct Expectation {
 
 using Run = std::function<Drawn<EveryOrder::Mass>(EveryOrder&)>;
 
-Expectation Enumerate(const Case& c, const Run& run) {
+Expectation Enumerate(const RejectionCase& c, const Run& run) {
   Expectation e;
   e.weighted.resize(c.masses.size());
   e.drawn.resize(c.masses.size());
@@ -129,8 +129,8 @@ Expectation Enumerate(const Case& c, const Run& run) {
   return e;
 }
 
-Case RandomCase(std::mt19937& random, int most_items) {
-  Case c;
+RejectionCase RandomRejectionCase(std::mt19937& random, int most_items) {
+  RejectionCase c;
   const int items = std::uniform_int_distribution<int>(1, most_items)(random);
   const int most = std::uniform_int_distribution<int>(1, 60 / items)(random);
   for (int i = 0; i < items; ++i) {
@@ -142,7 +142,7 @@ Case RandomCase(std::mt19937& random, int most_items) {
 }
 
 // How many items of all cases do not get exactly their probability.
-int Mismatches(const Case& c, const Expectation& e, bool whole) {
+int Mismatches(const RejectionCase& c, const Expectation& e, bool whole) {
   int wrong = int{e.invalid_with_weight} + int{whole && e.valid_without_weight};
   for (size_t i = 0; i < c.masses.size(); ++i) {
     const uint32_t p = c.target.empty() ? c.masses[i] : c.target[i];
@@ -161,7 +161,7 @@ TEST(RejectionTest, ProperlyWeightedInExactArithmetic) {
   std::mt19937 random(17);
   int mismatches = 0;
   for (int n = 0; n < 200; ++n) {
-    const Case c = RandomCase(random, 6);
+    const RejectionCase c = RandomRejectionCase(random, 6);
     mismatches +=
         Mismatches(c, Enumerate(c, [](EveryOrder& s) { return DrawRecursive(s, 1 << 20); }), true);
     mismatches += Mismatches(c, Enumerate(c, [](EveryOrder& s) { return DrawTwoLoop(s); }), true);
@@ -179,7 +179,7 @@ TEST(RejectionTest, GeometricIsProperlyWeightedInExactArithmetic) {
   std::mt19937 random(18);
   int mismatches = 0;
   for (int n = 0; n < 200; ++n) {
-    const Case c = RandomCase(random, n % 20 == 0 ? 6 : 4);
+    const RejectionCase c = RandomRejectionCase(random, n % 20 == 0 ? 6 : 4);
     for (const auto& [accepts, most] : {std::pair(2, 1), {2, 3}, {3, 2}, {4, 3}, {2, 4}}) {
       if (c.masses.size() > 4 && accepts + most > 5) continue;
       const Expectation e = Enumerate(c, [&](EveryOrder& s) {
@@ -195,7 +195,7 @@ TEST(RejectionTest, ProposalIsProperlyWeightedInExactArithmetic) {
   std::mt19937 random(19);
   int mismatches = 0;
   for (int n = 0; n < 200; ++n) {
-    Case c = RandomCase(random, 5);
+    RejectionCase c = RandomRejectionCase(random, 5);
     // The model's masses have the sum of the proposal's; some may be 0.
     c.target = c.masses;
     std::shuffle(c.target.begin(), c.target.end(), random);
@@ -217,7 +217,7 @@ TEST(RejectionTest, ProposalIsProperlyWeightedInExactArithmetic) {
 TEST(RejectionTest, LooksMatchTheClosedForms) {
   std::mt19937 random(20);
   for (int n = 0; n < 200; ++n) {
-    const Case c = RandomCase(random, 6);
+    const RejectionCase c = RandomRejectionCase(random, 6);
     const uint32_t z = c.valid();
     if (z == 0) continue;
     const Expectation two = Enumerate(c, [](EveryOrder& s) { return DrawTwoLoop(s); });

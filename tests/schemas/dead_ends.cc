@@ -55,13 +55,13 @@ constexpr const char* kKeywords[] = {"type",
                                      "oneOf",
                                      "not",
                                      "if"};
-constexpr const char* kKeys[] = {"a", "b", "c"};
+constexpr const char* kWalkedKeys[] = {"a", "b", "c"};
 constexpr const char* kScalars[] = {"null", "true", "false", "0",     "1",     "2",
                                     "1.5",  "\"\"", "\"x\"", "\"y\"", "\"xy\""};
-constexpr const char* kPatterns[] = {"^x", "y$", "^[xy]$", "^x?$", "^x*$", "^(x|xy)$"};
+constexpr const char* kWalkedPatterns[] = {"^x", "y$", "^[xy]$", "^x?$", "^x*$", "^(x|xy)$"};
 constexpr const char* kKeyPatterns[] = {"^a", "b$", "^[ab]$", "^.$", "^a?$", "^[^a]*$"};
-constexpr const char* kTypes[] = {"null",   "boolean", "integer", "number",
-                                  "string", "array",   "object"};
+constexpr const char* kWalkedTypes[] = {"null",   "boolean", "integer", "number",
+                                        "string", "array",   "object"};
 constexpr size_t kMaxWalk = 160;
 
 Value Parsed(const std::string& text) { return *json::Parse(text); }
@@ -97,7 +97,7 @@ class Small {
     if (IsArray(one) || IsArray(other))
       return IsObject(other) && dice_.Percent(50) ? "object" : "array";
     if (IsObject(one) || IsObject(other)) return "object";
-    return dice_.Percent(60) ? (dice_.Percent(50) ? "array" : "object") : dice_.Pick(kTypes);
+    return dice_.Percent(60) ? (dice_.Percent(50) ? "array" : "object") : dice_.Pick(kWalkedTypes);
   }
   // A keyword that speaks of the same kind of value.
   std::string Near(const std::string& keyword) {
@@ -112,7 +112,7 @@ class Small {
   Value Constant() {
     if (dice_.Percent(75)) return Scalar();
     if (dice_.Percent(50)) return List(dice_.Between(0, 2), [&] { return Scalar(); });
-    return Map(dice_.Between(0, 2), kKeys, [&] { return Scalar(); });
+    return Map(dice_.Between(0, 2), kWalkedKeys, [&] { return Scalar(); });
   }
   Value Count(int most) { return MakeNumber(std::to_string(dice_.Between(0, most))); }
 
@@ -136,7 +136,7 @@ class Small {
   void Add(Value& schema, const std::string& k, int depth) {
     const auto sub = [&] { return Sub(depth - 1); };
     if (k == "type") {
-      Set(schema, k, MakeString(dice_.Pick(kTypes)));
+      Set(schema, k, MakeString(dice_.Pick(kWalkedTypes)));
     } else if (k == "const") {
       Set(schema, k, Constant());
     } else if (k == "enum") {
@@ -148,7 +148,7 @@ class Small {
     } else if (k == "minLength" || k == "maxLength") {
       Set(schema, k, Count(2));
     } else if (k == "pattern") {
-      Set(schema, k, MakeString(dice_.Pick(kPatterns)));
+      Set(schema, k, MakeString(dice_.Pick(kWalkedPatterns)));
     } else if (k == "prefixItems") {
       Set(schema, k, List(dice_.Between(1, 3), sub));
     } else if (k == "minContains" || k == "maxContains") {
@@ -159,7 +159,7 @@ class Small {
     } else if (k == "uniqueItems") {
       Set(schema, k, MakeBool(true));
     } else if (k == "properties" || k == "dependentSchemas") {
-      Set(schema, k, Map(dice_.Between(1, 3), kKeys, sub));
+      Set(schema, k, Map(dice_.Between(1, 3), kWalkedKeys, sub));
     } else if (k == "required") {
       Set(schema, k, Keys(dice_.Between(1, 2)));
     } else if (k == "patternProperties") {
@@ -176,7 +176,7 @@ class Small {
     } else if (k == "minProperties" || k == "maxProperties") {
       Set(schema, k, Count(3));
     } else if (k == "dependentRequired") {
-      Set(schema, k, Map(1, kKeys, [&] { return Keys(1); }));
+      Set(schema, k, Map(1, kWalkedKeys, [&] { return Keys(1); }));
     } else if (k == "allOf" || k == "anyOf" || k == "oneOf") {
       Set(schema, k, List(dice_.Between(1, 3), [&] { return Sub(depth); }));
     } else if (k == "not") {
@@ -198,7 +198,7 @@ class Small {
   }
   Value Keys(int n) {
     Value list{Type::kArray, {}, {}, {}};
-    for (const char* key : kKeys) {
+    for (const char* key : kWalkedKeys) {
       if (n > 0 && dice_.Percent(60)) list.items.push_back(MakeString(key)), --n;
     }
     if (list.items.empty()) list.items.push_back(MakeString("a"));
@@ -240,7 +240,7 @@ std::vector<std::string> MakeInstances() {
   for (int i = 1; i < 5 * 5 * 5; ++i) {
     std::string text;
     int rest = i;
-    for (const char* key : kKeys) {
+    for (const char* key : kWalkedKeys) {
       const char* value = kValues[rest % 5];
       rest /= 5;
       if (*value != 0) text += (text.empty() ? "\"" : ",\"") + std::string(key) + "\":" + value;

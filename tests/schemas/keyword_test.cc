@@ -24,14 +24,14 @@ bool Accepts(const Grammar& grammar, const std::string& text) {
   return state && state->accepting();
 }
 
-struct Case {
+struct KeywordCase {
   const char* schema;
   std::vector<const char*> accepted, refused;
 };
 
 TEST(KeywordTest, AcceptAndRefuse) {
   const Compiler compiler(Bytes());
-  const std::vector<Case> cases = {
+  const std::vector<KeywordCase> cases = {
       {R"({})",
        {"null", " [1, {\"a\": \"\\ud83d\\ude00\"}] ", "-0.5e+7"},
        {"nul", "[1,]", "\"\\ud800\"", "01", "\"\t\""}},
@@ -124,7 +124,7 @@ TEST(KeywordTest, AcceptAndRefuse) {
        {"{\"kids\":[{}]}"},
        {"{\"kids\":[{\"x\":1}]}", "{\"x\":1}"}},
   };
-  for (const Case& c : cases) {
+  for (const KeywordCase& c : cases) {
     auto grammar = compiler.CompileJsonSchema(c.schema, AnyText());
     if (c.accepted.empty() && !grammar.ok()) {
       EXPECT_EQ(grammar.error().code, ErrorCode::kUnsatisfiable) << c.schema;

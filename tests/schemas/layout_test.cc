@@ -15,7 +15,7 @@ std::shared_ptr<const Vocabulary> Words() {
                                 "e9", "u00e9\"", "\xC3\xA9\""}));
 }
 
-bool Accepts(const Grammar& grammar, const std::string& text) {
+bool LayoutAccepts(const Grammar& grammar, const std::string& text) {
   const auto state = grammar.Start().Advance(text);
   return state && state->accepting();
 }
@@ -47,17 +47,17 @@ TEST(LayoutTest, OrderWhitespaceAndSpelling) {
   JsonSchemaOptions compact;
   compact.whitespace = Whitespace::kCompact;
   const Grammar strict = Compiled(schema, compact);
-  EXPECT_TRUE(Accepts(strict, R"({"b":1,"a":2,"z":3})"));
-  EXPECT_FALSE(Accepts(strict, R"({"a":2,"b":1})"));
-  EXPECT_FALSE(Accepts(strict, R"({"b": 1})"));
-  EXPECT_FALSE(Accepts(strict, R"({"\u0062":1})"));
-  EXPECT_FALSE(Accepts(strict, R"({"b":1e3})"));
+  EXPECT_TRUE(LayoutAccepts(strict, R"({"b":1,"a":2,"z":3})"));
+  EXPECT_FALSE(LayoutAccepts(strict, R"({"a":2,"b":1})"));
+  EXPECT_FALSE(LayoutAccepts(strict, R"({"b": 1})"));
+  EXPECT_FALSE(LayoutAccepts(strict, R"({"\u0062":1})"));
+  EXPECT_FALSE(LayoutAccepts(strict, R"({"b":1e3})"));
   EXPECT_EQ(strict.Start().forced(), "{\"b\":");
   JsonSchemaOptions bounded;  // the default
   bounded.max_whitespace = 2;
   const Grammar spaced = Compiled(schema, bounded);
-  EXPECT_TRUE(Accepts(spaced, "{  \"b\" :\n 1}"));
-  EXPECT_FALSE(Accepts(spaced, "{   \"b\":1}"));
+  EXPECT_TRUE(LayoutAccepts(spaced, "{  \"b\" :\n 1}"));
+  EXPECT_FALSE(LayoutAccepts(spaced, "{   \"b\":1}"));
 }
 
 TEST(LayoutTest, SeparatorsAreExact) {
@@ -69,12 +69,12 @@ TEST(LayoutTest, SeparatorsAreExact) {
       R"({"type": "object", "properties": {"a": {"type": "array", "items": {"type": "integer"}}, "b": {}},
           "required": ["a", "b"], "additionalProperties": false})",
       options);
-  EXPECT_TRUE(Accepts(grammar, R"({"a": [1, 2], "b": {"x,y:z": ",:"}})"));
-  EXPECT_FALSE(Accepts(grammar, R"({"a": [1,2], "b": 1})"));
-  EXPECT_FALSE(Accepts(grammar, R"({"a":[1, 2], "b": 1})"));
-  EXPECT_FALSE(Accepts(grammar, R"({"a":  [1, 2], "b": 1})"));
-  EXPECT_FALSE(Accepts(grammar, R"({"a": [1,  2], "b": 1})"));
-  EXPECT_FALSE(Accepts(grammar, R"({"a": [ 1], "b": 1})"));
+  EXPECT_TRUE(LayoutAccepts(grammar, R"({"a": [1, 2], "b": {"x,y:z": ",:"}})"));
+  EXPECT_FALSE(LayoutAccepts(grammar, R"({"a": [1,2], "b": 1})"));
+  EXPECT_FALSE(LayoutAccepts(grammar, R"({"a":[1, 2], "b": 1})"));
+  EXPECT_FALSE(LayoutAccepts(grammar, R"({"a":  [1, 2], "b": 1})"));
+  EXPECT_FALSE(LayoutAccepts(grammar, R"({"a": [1,  2], "b": 1})"));
+  EXPECT_FALSE(LayoutAccepts(grammar, R"({"a": [ 1], "b": 1})"));
   EXPECT_EQ(grammar.Start().forced(), R"({"a": [)");
   ExpectMasksAgree(grammar, R"({"a": [1, 2], "b": "c, d"})");
   const auto begun = grammar.Start().Advance(R"({"a": [1,)");
@@ -109,29 +109,29 @@ TEST(LayoutTest, AsciiStringsAndKeys) {
   options.whitespace = Whitespace::kCompact;
   options.ascii = true;
   const Grammar grammar = Compiled(schema, options);
-  EXPECT_TRUE(Accepts(grammar, R"({"\u00e9":"a\u00e9\ud83d\ude00"})"));
-  EXPECT_FALSE(Accepts(grammar, R"({"é":"a"})"));
-  EXPECT_FALSE(Accepts(grammar, R"({"\u00e9":"é"})"));
-  EXPECT_FALSE(Accepts(grammar, R"({"\u00E9":"a"})"));       // one spelling only
-  EXPECT_FALSE(Accepts(grammar, R"({"\u00e9":"\u0061"})"));  // ASCII stays as it is
-  EXPECT_FALSE(Accepts(grammar, R"({"\u00e9":"\u00ea"})"));
+  EXPECT_TRUE(LayoutAccepts(grammar, R"({"\u00e9":"a\u00e9\ud83d\ude00"})"));
+  EXPECT_FALSE(LayoutAccepts(grammar, R"({"é":"a"})"));
+  EXPECT_FALSE(LayoutAccepts(grammar, R"({"\u00e9":"é"})"));
+  EXPECT_FALSE(LayoutAccepts(grammar, R"({"\u00E9":"a"})"));       // one spelling only
+  EXPECT_FALSE(LayoutAccepts(grammar, R"({"\u00e9":"\u0061"})"));  // ASCII stays as it is
+  EXPECT_FALSE(LayoutAccepts(grammar, R"({"\u00e9":"\u00ea"})"));
   EXPECT_EQ(grammar.Start().forced(), R"({"\u00e9":")");
   ExpectMasksAgree(grammar, R"({"\u00e9":"a\u00e9\ud83d\ude00","\u00e8":["\u65e5"]})");
   EXPECT_EQ(Compiled(R"({"const": {"é": "😀"}})", options).Start().ShortestCompletion(),
             R"({"\u00e9":"\ud83d\ude00"})");
   options.canonical_spelling = false;
   const Grammar any = Compiled(schema, options);
-  EXPECT_TRUE(Accepts(any, R"({"\u00E9":"\u0061\u00e9"})"));
-  EXPECT_FALSE(Accepts(any, R"({"\u00E9":"é"})"));
+  EXPECT_TRUE(LayoutAccepts(any, R"({"\u00E9":"\u0061\u00e9"})"));
+  EXPECT_FALSE(LayoutAccepts(any, R"({"\u00E9":"é"})"));
 }
 
-struct Case {
+struct LayoutCase {
   const char* schema;
   std::vector<const char*> accepted, refused;
 };
 
 TEST(LayoutTest, ClosedObjects) {
-  const std::vector<Case> cases = {
+  const std::vector<LayoutCase> cases = {
       {R"({"properties": {"a": {}}})", {R"({"a":1})", "{}", "3"}, {R"({"b":1})"}},
       {R"({"patternProperties": {"^x": {}}})", {R"({"x1":1})"}, {R"({"y":1})"}},
       // Said by the schema itself.
@@ -176,14 +176,14 @@ TEST(LayoutTest, ClosedObjects) {
   JsonSchemaOptions open, closed;
   open.order = closed.order = JsonSchemaOptions::Order::kAny;
   closed.additional_properties = false;
-  for (const Case& one : cases) {
+  for (const LayoutCase& one : cases) {
     const Grammar grammar = Compiled(one.schema, closed);
     for (const char* text : one.accepted) {
-      EXPECT_TRUE(Accepts(grammar, text)) << one.schema << " " << text;
-      EXPECT_TRUE(Accepts(Compiled(one.schema, open), text)) << one.schema << " " << text;
+      EXPECT_TRUE(LayoutAccepts(grammar, text)) << one.schema << " " << text;
+      EXPECT_TRUE(LayoutAccepts(Compiled(one.schema, open), text)) << one.schema << " " << text;
     }
     for (const char* text : one.refused)
-      EXPECT_FALSE(Accepts(grammar, text)) << one.schema << " " << text;
+      EXPECT_FALSE(LayoutAccepts(grammar, text)) << one.schema << " " << text;
   }
 }
 

@@ -22,7 +22,7 @@ int Scale() {
   return scale == nullptr ? 1 : std::max(1, std::atoi(scale));
 }
 
-Decimal D(const std::string& text) {
+Decimal DecimalOf(const std::string& text) {
   Result<Decimal> d = Decimal::Parse(text);
   EXPECT_TRUE(d.ok()) << text;
   return d.ok() ? *d : Decimal();
@@ -45,8 +45,8 @@ bool Fulfils(const NumberConstraint& c, const Decimal& v) {
 }
 
 bool FulfilsText(const NumberConstraint& c, const std::string& text) {
-  if (c.no_minus_zero && text[0] == '-' && D(text).is_zero()) return false;
-  return Fulfils(c, D(text)) && (!c.integer_text || text.find_first_of(".eE") == text.npos);
+  if (c.no_minus_zero && text[0] == '-' && DecimalOf(text).is_zero()) return false;
+  return Fulfils(c, DecimalOf(text)) && (!c.integer_text || text.find_first_of(".eE") == text.npos);
 }
 
 // The texts the automaton is documented to read.
@@ -165,14 +165,14 @@ Decimal RandomBound(Random& random) {
     case 0:
       return Decimal();
     case 1:
-      return D(RandomNumber(random, 30, false));
+      return DecimalOf(RandomNumber(random, 30, false));
     case 2:
-      return D(std::string(random() % 2 ? "-" : "") + "1e" +
-               std::to_string(static_cast<int>(random() % 9) - 4));
+      return DecimalOf(std::string(random() % 2 ? "-" : "") + "1e" +
+                       std::to_string(static_cast<int>(random() % 9) - 4));
     case 3:
-      return D(RandomNumber(random, 8, true));
+      return DecimalOf(RandomNumber(random, 8, true));
     default:
-      return D(RandomNumber(random, 2, false));
+      return DecimalOf(RandomNumber(random, 2, false));
   }
 }
 
@@ -182,7 +182,7 @@ Decimal RandomDivisor(Random& random) {
                                           "100",  "1000",      "0.3",      "0.25",
                                           "12",   "123456789", "0.000037", "1.5",
                                           "1e9",  "6e-3",      "1024",     "999999999999999999"};
-  return D(kDivisors[random() % std::size(kDivisors)]);
+  return DecimalOf(kDivisors[random() % std::size(kDivisors)]);
 }
 
 NumberConstraint RandomConstraint(Random& random) {
@@ -196,7 +196,7 @@ NumberConstraint RandomConstraint(Random& random) {
         std::string text = c.minimum->ToString();
         if (text.find('e') == std::string::npos) {
           text.back() = static_cast<char>('0' + random() % 10);
-          c.maximum = D(text);
+          c.maximum = DecimalOf(text);
         }
       }
     }
@@ -237,7 +237,7 @@ std::string NearText(Random& random, const NumberConstraint& c, bool exponents) 
       if (exponents && e == text.size()) {
         // Shift the point, keep the value or miss it by a power of ten.
         const int shift = static_cast<int>(random() % 5) - 2;
-        Decimal moved = D(text + "e" + std::to_string(shift));
+        Decimal moved = DecimalOf(text + "e" + std::to_string(shift));
         text = moved.ToString();
         if (text.find('e') == std::string::npos) text += "e" + std::to_string(-shift);
       }
@@ -307,13 +307,13 @@ TEST(NumberAutomatonTest, ZeroWithoutMinus) {
     EXPECT_FALSE(any.automaton().Accepting(any.Walk(text))) << text;
     EXPECT_TRUE(any.automaton().CanAccept(any.Walk(text))) << text;
   }
-  c.minimum = D("0");
+  c.minimum = DecimalOf("0");
   check(c, {"0", "0.0", "0.5"}, {"-"});
-  c.minimum = D("-0.01");
-  c.multiple_of = D("0.01");
+  c.minimum = DecimalOf("-0.01");
+  c.multiple_of = DecimalOf("0.01");
   check(c, {"0", "-0.01", "-0.010"}, {"-0.00e1", "-2e0"});
-  c.minimum = D("-3");
-  c.multiple_of = D("1");
+  c.minimum = DecimalOf("-3");
+  c.multiple_of = DecimalOf("1");
   check(c, {"0", "0.0", "-3", "-1.0"}, {"-4"});
   Walker whole(c, false);  // no fraction, so nothing but zero follows
   EXPECT_FALSE(whole.automaton().CanAccept(whole.Walk("-0")));
@@ -323,9 +323,9 @@ TEST(NumberAutomatonTest, EmptinessCombinesRangeAndDivisor) {
   const auto empty = [](const char* low, const char* high, const char* multiple,
                         bool integer = false) {
     NumberConstraint c;
-    if (*low) c.minimum = D(low);
-    if (*high) c.maximum = D(high);
-    if (*multiple) c.multiple_of = D(multiple);
+    if (*low) c.minimum = DecimalOf(low);
+    if (*high) c.maximum = DecimalOf(high);
+    if (*multiple) c.multiple_of = DecimalOf(multiple);
     c.integer = integer;
     const bool plain = (*NumberAutomaton::Create(c, false))->IsEmpty();
     EXPECT_EQ(plain, (*NumberAutomaton::Create(c, true))->IsEmpty()) << Describe(c);
@@ -359,16 +359,16 @@ TEST(NumberAutomatonTest, PlainAutomataAreSmall) {
   EXPECT_LE(states(c, false, false), 16u);
   c.minimum = Decimal(3);
   EXPECT_LE(states(c, false, false), 24u);
-  c.maximum = D("123456");
+  c.maximum = DecimalOf("123456");
   EXPECT_LE(states(c, false, false), 80u);
   c = NumberConstraint{};
-  c.minimum = D("-0.5");
-  c.maximum = D("123456789012345678901234567890.5");
+  c.minimum = DecimalOf("-0.5");
+  c.maximum = DecimalOf("123456789012345678901234567890.5");
   EXPECT_LE(states(c, false, false), 200u);
   c = NumberConstraint{};
-  c.multiple_of = D("0.01");
+  c.multiple_of = DecimalOf("0.01");
   EXPECT_LE(states(c, false, false), 24u);
-  c.multiple_of = D("7");
+  c.multiple_of = DecimalOf("7");
   EXPECT_LE(states(c, false, false), 60u);
   // With exponents the digits are counted up to the limit, but no digit string is a state of its
   // own.
@@ -382,9 +382,9 @@ TEST(NumberAutomatonTest, PlainAutomataAreSmall) {
 
 TEST(NumberAutomatonTest, LongTextsEndInFewStates) {
   NumberConstraint c;
-  c.minimum = D("0.1");
-  c.maximum = D("12345.678");
-  c.multiple_of = D("0.002");
+  c.minimum = DecimalOf("0.1");
+  c.maximum = DecimalOf("12345.678");
+  c.multiple_of = DecimalOf("0.002");
   for (const bool exponents : {false, true}) {
     Walker walker(c, exponents);
     const std::string zeros(100'000, '0');
@@ -399,7 +399,7 @@ TEST(NumberAutomatonTest, LongTextsEndInFewStates) {
 TEST(NumberAutomatonTest, ExponentsReachAsFarAsDocumented) {
   NumberConstraint c;
   c.minimum = Decimal(1);
-  c.maximum = D("9e399");
+  c.maximum = DecimalOf("9e399");
   Walker bounded(c, true);
   NumberAutomaton& a = bounded.automaton();
   EXPECT_TRUE(a.Accepting(bounded.Walk("5e399")));
@@ -428,9 +428,9 @@ TEST(NumberAutomatonTest, ExponentsReachAsFarAsDocumented) {
 TEST(NumberAutomatonTest, ZeroHasAnyExponent) {
   NumberConstraint c;
   c.minimum = Decimal(-3);
-  c.maximum = D("17.5");
+  c.maximum = DecimalOf("17.5");
   c.exclusive_maximum = true;
-  c.multiple_of = D("0.25");
+  c.multiple_of = DecimalOf("0.25");
   NumberConstraint positive;
   positive.minimum = Decimal(1);
   NumberConstraint multiple;
@@ -468,16 +468,16 @@ TEST(NumberAutomatonTest, SyntaxIsJson) {
 
 TEST(NumberAutomatonTest, LimitsAreErrors) {
   NumberConstraint c;
-  c.multiple_of = D("1234567890123456789");
+  c.multiple_of = DecimalOf("1234567890123456789");
   EXPECT_EQ(NumberAutomaton::Create(c, false).error().code, ErrorCode::kLimit);
-  c.multiple_of = D("1e-1001");
+  c.multiple_of = DecimalOf("1e-1001");
   EXPECT_EQ(NumberAutomaton::Create(c, false).error().code, ErrorCode::kLimit);
-  c.multiple_of = D("-2");
+  c.multiple_of = DecimalOf("-2");
   EXPECT_EQ(NumberAutomaton::Create(c, false).error().code, ErrorCode::kInvalid);
   c.multiple_of.reset();
-  c.maximum = D("1e1000");
+  c.maximum = DecimalOf("1e1000");
   EXPECT_EQ(NumberAutomaton::Create(c, false).error().code, ErrorCode::kLimit);
-  c.maximum = D("1e999");
+  c.maximum = DecimalOf("1e999");
   EXPECT_TRUE(NumberAutomaton::Create(c, true).ok());
 }
 

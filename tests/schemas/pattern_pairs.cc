@@ -18,7 +18,7 @@ struct Sample {
   const char* text;
 };
 
-constexpr Sample kFormats[] = {
+constexpr Sample kPairedFormats[] = {
     {"date-time", "2024-02-29T23:59:60.125+01:30"},
     {"date", "2000-02-29"},
     {"time", "08:30:06.283185Z"},
@@ -29,7 +29,7 @@ constexpr Sample kFormats[] = {
     {"uuid", "2EB8AA08-aa98-11ea-b4aa-73b441d16380"},
 };
 
-constexpr Sample kPatterns[] = {
+constexpr Sample kPairedPatterns[] = {
     // Dates and times.
     {R"(\d\d\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ)", "2019-11-02T10:11:12Z"},
     {R"(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z)", "2019-11-02T10:11:12.345Z"},
@@ -91,9 +91,9 @@ std::vector<PatternPair> PatternPairs() {
   static constexpr std::pair<const char*, const char*> kAnchors[] = {
       {"", ""}, {"^", ""}, {"", "$"}, {"^", "$"}};
   std::vector<PatternPair> pairs;
-  for (const Sample& format : kFormats) {
+  for (const Sample& format : kPairedFormats) {
     int number = 0;
-    for (const Sample& pattern : kPatterns) {
+    for (const Sample& pattern : kPairedPatterns) {
       ++number;
       const std::string two = number < 10 ? "0" + std::to_string(number) : std::to_string(number);
       for (const auto& [begin, end] : kAnchors) {

@@ -40,11 +40,11 @@ constexpr const char* kStrings[] = {"",
                                     "bca",
                                     "abab",
                                     "0"};
-constexpr const char* kKeys[] = {"a", "b", "ab", "c", "\xC3\xA9", "a\"b", "", "aa", "x"};
-constexpr const char* kNumbers[] = {"0",     "1",  "-1",  "2",    "3",    "4",    "5",
-                                    "6",     "7",  "10",  "12",   "-3",   "0.5",  "1.5",
-                                    "-0.25", "20", "100", "2.75", "14",   "-0.0", "2.5",
-                                    "0.3",   "99", "101", "1e2",  "1e-1", "0.01", "-2"};
+constexpr const char* kInstanceKeys[] = {"a", "b", "ab", "c", "\xC3\xA9", "a\"b", "", "aa", "x"};
+constexpr const char* kInstanceNumbers[] = {"0",     "1",  "-1",  "2",    "3",    "4",    "5",
+                                            "6",     "7",  "10",  "12",   "-3",   "0.5",  "1.5",
+                                            "-0.25", "20", "100", "2.75", "14",   "-0.0", "2.5",
+                                            "0.3",   "99", "101", "1e2",  "1e-1", "0.01", "-2"};
 
 size_t SmallCount(const Value* keyword, size_t otherwise) {
   return keyword == nullptr || keyword->text.empty() ? otherwise
@@ -81,7 +81,7 @@ class Sampler {
     if (type == "object") return Object(schema, depth);
     if (type == "array") return Array(schema, depth);
     if (type == "string") return MakeString(dice_.Pick(kStrings));
-    if (type == "number") return MakeNumber(dice_.Pick(kNumbers));
+    if (type == "number") return MakeNumber(dice_.Pick(kInstanceNumbers));
     if (type == "integer") return MakeNumber(std::to_string(dice_.Between(-3, 21)));
     if (type == "boolean") return MakeBool(dice_.Percent(50));
     if (type == "null") return Value{};
@@ -127,7 +127,8 @@ class Sampler {
       }
     }
     const size_t least = SmallCount(schema.Find("minProperties"), 0);
-    if (dice_.Percent(20) || (out.size() < least && dice_.Percent(90))) add(dice_.Pick(kKeys));
+    if (dice_.Percent(20) || (out.size() < least && dice_.Percent(90)))
+      add(dice_.Pick(kInstanceKeys));
     if (dice_.Percent(30)) {
       for (size_t i = out.members.size(); i > 1; --i)
         std::swap(out.members[i - 1], out.members[dice_.Below(i)]);
@@ -221,7 +222,7 @@ Value RandomValue(Dice& dice, int depth) {
       return MakeBool(dice.Percent(50));
     case 2:
     case 3:
-      return MakeNumber(dice.Pick(kNumbers));
+      return MakeNumber(dice.Pick(kInstanceNumbers));
     case 4:
       return MakeString(dice.Pick(kStrings));
     case 5: {
@@ -232,7 +233,7 @@ Value RandomValue(Dice& dice, int depth) {
     default: {
       Value out{Type::kObject, {}, {}, {}};
       for (size_t n = dice.Below(4); n > 0; --n) {
-        const std::string key = dice.Pick(kKeys);
+        const std::string key = dice.Pick(kInstanceKeys);
         if (out.Find(key) == nullptr) out.members.emplace_back(key, RandomValue(dice, depth - 1));
       }
       return out;
@@ -267,7 +268,7 @@ Value Mutated(Dice& dice, const Value& value) {
       out.items.push_back(RandomValue(dice, 1));
       return out;
     case Type::kObject: {
-      const std::string key = dice.Pick(kKeys);
+      const std::string key = dice.Pick(kInstanceKeys);
       if (out.Find(key) == nullptr) out.members.emplace_back(key, RandomValue(dice, 1));
       return out;
     }

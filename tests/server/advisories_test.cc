@@ -18,11 +18,11 @@
 namespace pawl::server {
 namespace {
 
-constexpr int64_t kMiB = int64_t{1} << 20;
-constexpr int64_t kGrammarBytes = 16 * kMiB;
+constexpr int64_t kMebibyte = int64_t{1} << 20;
+constexpr int64_t kGrammarBytes = 16 * kMebibyte;
 
 // Bytes that were asked for and not freed; 0 where the heap is not counted (sanitizers).
-int64_t HeapBytes() {
+int64_t BytesOfHeap() {
   const struct mallinfo2 heap = mallinfo2();
   return static_cast<int64_t>(heap.uordblks + heap.hblkhd);
 }
@@ -52,14 +52,14 @@ class AdvisoriesTest : public testing::Test {
 
   void SetUp() override {
     Plain();
-    heap_ = HeapBytes();
+    heap_ = BytesOfHeap();
     seconds_ = ProcessorSeconds();
   }
   void TearDown() override {
     Plain();
     EXPECT_LE(ProcessorSeconds() - seconds_, AllowedSeconds(most_seconds_));
     // What grammars keep has a budget of its own; a grammar in use may be beyond it.
-    EXPECT_LE(HeapBytes() - heap_, 2 * kGrammarBytes);
+    EXPECT_LE(BytesOfHeap() - heap_, 2 * kGrammarBytes);
   }
 
   static Answer Post(const std::string& route, const std::string& body) {

@@ -17,7 +17,7 @@
 namespace pawl::server {
 namespace {
 
-std::unique_ptr<Server> StartServer(const char* chat_template) {
+std::unique_ptr<Server> StartWithTemplate(const char* chat_template) {
   ServerOptions options;
   options.model_path = PAWL_SOURCE_DIR "/models/tiny-extract";
   options.model.model.threads = 1;
@@ -28,26 +28,26 @@ std::unique_ptr<Server> StartServer(const char* chat_template) {
   return *std::move(server);
 }
 
-int Port() {
-  static const std::unique_ptr<Server> server = StartServer("");
+int PainsPort() {
+  static const std::unique_ptr<Server> server = StartWithTemplate("");
   return server->port();
 }
 
 // With calls as Hermes writes them.
 int ToolsPort() {
-  static const std::unique_ptr<Server> server = StartServer(
+  static const std::unique_ptr<Server> server = StartWithTemplate(
       "{% for m in messages %}{{ m.content }}\n{% endfor %}{% if tools %}<tool_call>{% endif %}");
   return server->port();
 }
 
-std::string Chat(const std::string& schema, const std::string& more) {
+std::string ChatWith(const std::string& schema, const std::string& more) {
   return R"({"messages":[{"role":"user","content":"Ann Lee, ann@example.org"}],
       "response_format":{"type":"json_schema","json_schema":{"name":"x","schema":)" +
          schema + "}}" + more + "}";
 }
 
 std::string ContentOf(const std::string& body) {
-  Connection c(Port());
+  Connection c(PainsPort());
   const Answer answer = c.Post("/v1/chat/completions", body);
   EXPECT_EQ(answer.status, 200) << answer.body;
   return At(answer.Json(), "/choices/0/message/content").text;
@@ -76,10 +76,10 @@ TEST(PainsTest, WhiteSpaceEnds) {
   const std::string bias =
       R"(,"temperature":0,"max_tokens":400,"close_at_budget":false,"logit_bias":)" +
       BiasToWhiteSpace();
-  const std::string compact = ContentOf(Chat(schema, bias));
+  const std::string compact = ContentOf(ChatWith(schema, bias));
   EXPECT_TRUE(json::Parse(compact).ok()) << compact;
   EXPECT_EQ(compact.find_first_of(" \t\r\n"), std::string::npos) << compact;
-  const std::string bounded = ContentOf(Chat(schema, bias + R"(,"whitespace":"bounded")"));
+  const std::string bounded = ContentOf(ChatWith(schema, bias + R"(,"whitespace":"bounded")"));
   EXPECT_TRUE(json::Parse(bounded).ok()) << bounded;
   size_t run = 0, longest = 0;
   for (const char ch : bounded) {
@@ -92,15 +92,16 @@ TEST(PainsTest, WhiteSpaceEnds) {
 
 // Row 2. Parts of a schema that others have dropped.
 TEST(PainsTest, EveryPartOfASchemaHolds) {
-  EXPECT_EQ(
-      ContentOf(Chat(R"({"type":"object","allOf":[{"properties":{"a":{"const":1}},"required":["a"]},
+  EXPECT_EQ(ContentOf(ChatWith(
+                R"({"type":"object","allOf":[{"properties":{"a":{"const":1}},"required":["a"]},
       {"properties":{"b":{"const":2}},"required":["b"]}],"additionalProperties":true,
       "maxProperties":2})",
-                     R"(,"temperature":1,"seed":1)")),
-      R"({"a":1,"b":2})");
+                R"(,"temperature":1,"seed":1)")),
+            R"({"a":1,"b":2})");
   // What stands beside anyOf.
-  EXPECT_EQ(ContentOf(Chat(R"({"anyOf":[{"type":"string"},{"type":"integer"}],"enum":[7]})", "")),
-            "7");
+  EXPECT_EQ(
+      ContentOf(ChatWith(R"({"anyOf":[{"type":"string"},{"type":"integer"}],"enum":[7]})", "")),
+      "7");
 }
 
 // Row 6, and the index of each call in a stream (row 7).
@@ -140,11 +141,11 @@ TEST(PainsTest, CallsAreCountedAndNumbered) {
 
 // Row 11. Counts are exact, however large.
 TEST(PainsTest, CountsAreExact) {
-  const std::string list =
-      ContentOf(Chat(R"({"type":"array","items":{"const":1},"minItems":700,"maxItems":700})", ""));
+  const std::string list = ContentOf(
+      ChatWith(R"({"type":"array","items":{"const":1},"minItems":700,"maxItems":700})", ""));
   EXPECT_EQ(std::ranges::count(list, '1'), 700);
-  const std::string text = ContentOf(
-      Chat(R"({"type":"string","pattern":"^x{1200}$","minLength":1200,"maxLength":65536})", ""));
+  const std::string text = ContentOf(ChatWith(
+      R"({"type":"string","pattern":"^x{1200}$","minLength":1200,"maxLength":65536})", ""));
   EXPECT_EQ(text.size(), 1202u);
 }
 
@@ -153,8 +154,8 @@ TEST(PainsTest, CountsAreExact) {
 TEST(PainsTest, BoundedStringsAreJson) {
   for (int seed = 0; seed < 12; ++seed) {
     const std::string content =
-        ContentOf(Chat(R"({"type":"string","minLength":4,"maxLength":6})",
-                       R"(,"temperature":8,"seed":)" + std::to_string(seed)));
+        ContentOf(ChatWith(R"({"type":"string","minLength":4,"maxLength":6})",
+                           R"(,"temperature":8,"seed":)" + std::to_string(seed)));
     const auto value = json::Parse(content);
     ASSERT_TRUE(value.ok()) << content;
     const auto characters = std::ranges::count_if(
@@ -162,15 +163,15 @@ TEST(PainsTest, BoundedStringsAreJson) {
     EXPECT_GE(characters, 4) << content;
     EXPECT_LE(characters, 6) << content;
   }
-  EXPECT_EQ(ContentOf(Chat(R"({"const":"a\n\t\"\\b"})", "")), R"("a\n\t\"\\b")");
+  EXPECT_EQ(ContentOf(ChatWith(R"({"const":"a\n\t\"\\b"})", "")), R"("a\n\t\"\\b")");
 }
 
 // Row 13.
 TEST(PainsTest, LettersOfAnyScript) {
   for (const char* text : {"Grüße", "日本語", "Ελλάδα", "שלום", "हिन्दी", "😀"}) {
-    EXPECT_EQ(ContentOf(Chat("{\"enum\":[" + json::Quote(text) + "]}", "")), json::Quote(text));
+    EXPECT_EQ(ContentOf(ChatWith("{\"enum\":[" + json::Quote(text) + "]}", "")), json::Quote(text));
   }
-  EXPECT_EQ(ContentOf(Chat(R"({"const":"\u00e4\ud83d\ude00"})", "")), "\"ä😀\"");
+  EXPECT_EQ(ContentOf(ChatWith(R"({"const":"\u00e4\ud83d\ude00"})", "")), "\"ä😀\"");
 }
 
 // Row 15. Keys are counted, and what is used least goes.
@@ -204,7 +205,7 @@ TEST(PainsTest, GrammarsStayWithinTheirBytes) {
 
 // Row 18. How much of the model's wish a constraint took is told.
 TEST(PainsTest, TheMasksSurpriseIsReported) {
-  Connection c(Port());
+  Connection c(PainsPort());
   const std::string body =
       R"({"prompt":"Ann Lee","max_tokens":9,"temperature":0,"mask_surprise":true,
       "structured_outputs":{"choice":["zzzzzz","qqqqqq"]}})";

@@ -14,7 +14,7 @@
 namespace pawl::server {
 namespace {
 
-constexpr const char* kSchema =
+constexpr const char* kThinkingSchema =
     R"({"type":"object","properties":{"name":{"type":"string","maxLength":30},"email":{"type":"string",
     "format":"email","maxLength":40}},"required":["name","email"],"additionalProperties":false})";
 
@@ -28,7 +28,7 @@ constexpr const char* kLeaves =
     "{% for m in messages %}{{ m.content }}\n{% endfor %}{% if enable_thinking is defined and not "
     "enable_thinking %}<think></think>{% endif %}";
 
-std::unique_ptr<Server> StartServer(const char* chat_template, bool drafts) {
+std::unique_ptr<Server> StartThinking(const char* chat_template, bool drafts) {
   ServerOptions options;
   options.model_path = PAWL_SOURCE_DIR "/models/tiny-extract";
   options.model.model.threads = 1;
@@ -41,19 +41,19 @@ std::unique_ptr<Server> StartServer(const char* chat_template, bool drafts) {
 }
 
 int OpensPort() {
-  static const std::unique_ptr<Server> server = StartServer(kOpens, false);
+  static const std::unique_ptr<Server> server = StartThinking(kOpens, false);
   return server->port();
 }
 
 int DraftsPort() {
-  static const std::unique_ptr<Server> server = StartServer(kOpens, true);
+  static const std::unique_ptr<Server> server = StartThinking(kOpens, true);
   return server->port();
 }
 
-std::string Body(const std::string& more) {
+std::string ThinkingBody(const std::string& more) {
   return R"({"messages":[{"role":"user","content":"Ann Lee, ann@example.org"}],"max_tokens":300,
       "response_format":{"type":"json_schema","json_schema":{"name":"x","schema":)" +
-         std::string(kSchema) + "}}" + more + "}";
+         std::string(kThinkingSchema) + "}}" + more + "}";
 }
 
 struct Said {
@@ -69,7 +69,8 @@ Said Ask(int port, const std::string& more, bool stream) {
   Connection c(port);
   const Answer answer = c.Post(
       "/v1/chat/completions",
-      Body(more + (stream ? R"(,"stream":true,"stream_options":{"include_usage":true})" : "")));
+      ThinkingBody(more +
+                   (stream ? R"(,"stream":true,"stream_options":{"include_usage":true})" : "")));
   Said said;
   said.status = answer.status;
   const auto totals = [&](const json::Value& value) {
@@ -182,7 +183,7 @@ TEST(ThinkingTest, TheAnswerIsNotEmptyByAccident) {
   const std::string all = R"(,"max_tokens":70,"temperature":1,"seed":2)";
   Connection c(OpensPort());
   const auto ask = [&](const std::string& more) {
-    std::string body = Body(more + all);
+    std::string body = ThinkingBody(more + all);
     body.erase(body.find(R"("max_tokens":300,)"), 17);
     return c.Post("/v1/chat/completions", body);
   };
@@ -217,7 +218,7 @@ TEST(ThinkingTest, CallsComeBehindIt) {
 }
 
 TEST(ThinkingTest, TheModelMayOpenTheBlockOrNot) {
-  const auto server = StartServer(kLeaves, false);
+  const auto server = StartThinking(kLeaves, false);
   for (int seed = 0; seed < 4; ++seed) {
     ExpectRecord(Ask(server->port(),
                      R"(,"thinking_budget":8,"temperature":1.2,"seed":)" + std::to_string(seed),

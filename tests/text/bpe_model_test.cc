@@ -80,7 +80,7 @@ TEST(BpeModelTest, AgreesWithTheDefinition) {
   }
 }
 
-std::vector<TokenId> Encode(const BpeModel& model, std::string_view word) {
+std::vector<TokenId> EncodeWord(const BpeModel& model, std::string_view word) {
   BpeModel::Scratch scratch;
   std::vector<TokenId> out;
   model.Encode(word, scratch, out);
@@ -92,31 +92,31 @@ TEST(BpeModelTest, UnknownCharacters) {
   init.vocab = {{"a", 0}, {"?", 1}, {"<0xC3>", 2}, {"<0xA9>", 3}, {"<0xFF>", 4}};
   auto model = BpeModel::Create(init);
   ASSERT_TRUE(model.ok());
-  EXPECT_EQ(Encode(*model, "axxa"), (std::vector<TokenId>{0, 0}));  // no unknown token: dropped
+  EXPECT_EQ(EncodeWord(*model, "axxa"), (std::vector<TokenId>{0, 0}));  // no unknown token: dropped
   init.unk_token = "?";
   model = BpeModel::Create(init);
-  EXPECT_EQ(Encode(*model,
-                   "axxé\xFF"
-                   "a"),
+  EXPECT_EQ(EncodeWord(*model,
+                       "axxé\xFF"
+                       "a"),
             (std::vector<TokenId>{0, 1, 1, 1, 1, 0}));
   init.fuse_unk = true;
   model = BpeModel::Create(init);
-  EXPECT_EQ(Encode(*model, "axxéa"), (std::vector<TokenId>{0, 1, 0}));
+  EXPECT_EQ(EncodeWord(*model, "axxéa"), (std::vector<TokenId>{0, 1, 0}));
   init.byte_fallback = true;
   model = BpeModel::Create(init);
-  EXPECT_EQ(Encode(*model, "axéx\xFF\xC3"), (std::vector<TokenId>{0, 1, 2, 3, 1, 4, 2}));
+  EXPECT_EQ(EncodeWord(*model, "axéx\xFF\xC3"), (std::vector<TokenId>{0, 1, 2, 3, 1, 4, 2}));
 }
 
 TEST(BpeModelTest, IgnoreMergesTakesWholeWords) {
   BpeInit init;
   init.vocab = {{"a", 0}, {"b", 1}, {"ab", 2}, {"aba", 3}};
   init.merges = {{"a", "b"}};
-  EXPECT_EQ(Encode(*BpeModel::Create(init), "aba"), (std::vector<TokenId>{2, 0}));
+  EXPECT_EQ(EncodeWord(*BpeModel::Create(init), "aba"), (std::vector<TokenId>{2, 0}));
   init.ignore_merges = true;
-  EXPECT_EQ(Encode(*BpeModel::Create(init), "aba"), (std::vector<TokenId>{3}));
-  EXPECT_EQ(Encode(*BpeModel::Create(init), "abab"), (std::vector<TokenId>{2, 2}));
+  EXPECT_EQ(EncodeWord(*BpeModel::Create(init), "aba"), (std::vector<TokenId>{3}));
+  EXPECT_EQ(EncodeWord(*BpeModel::Create(init), "abab"), (std::vector<TokenId>{2, 2}));
   init.forbidden = {"aba", "ab"};
-  EXPECT_EQ(Encode(*BpeModel::Create(init), "aba"), (std::vector<TokenId>{0, 1, 0}));
+  EXPECT_EQ(EncodeWord(*BpeModel::Create(init), "aba"), (std::vector<TokenId>{0, 1, 0}));
 }
 
 TEST(BpeModelTest, Errors) {

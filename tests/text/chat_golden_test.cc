@@ -10,10 +10,10 @@
 namespace pawl {
 namespace {
 
-const std::string kFolder = SourceDir() + "/tests/data/chat/";
+const std::string kChatFolder = SourceDir() + "/tests/data/chat/";
 
 TEST(ChatGolden, EveryCase) {
-  const Result<std::string> text = ReadFile(kFolder + "goldens.json");
+  const Result<std::string> text = ReadFile(kChatFolder + "goldens.json");
   ASSERT_TRUE(text.ok());
   Result<json::Value> root = json::Parse(*text);
   ASSERT_TRUE(root.ok()) << root.error().ToString();
@@ -25,7 +25,7 @@ TEST(ChatGolden, EveryCase) {
     json::Value one = golden;
     const std::string& name = golden.Find("name")->text;
     if (golden.Find("template") == nullptr) {
-      const Result<std::string> source = ReadFile(kFolder + "templates/" + name + ".jinja");
+      const Result<std::string> source = ReadFile(kChatFolder + "templates/" + name + ".jinja");
       ASSERT_TRUE(source.ok()) << name;
       one.members.emplace_back("template", json::Value{json::Type::kString, *source, {}, {}});
     }

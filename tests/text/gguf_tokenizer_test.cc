@@ -15,9 +15,11 @@
 namespace pawl {
 namespace {
 
-const std::string kFolder = SourceDir() + "/tests/data/tokenizers/";
+const std::string kTokenizerFolder = SourceDir() + "/tests/data/tokenizers/";
 
-json::Value Load(const std::string& name) { return *json::Parse(*ReadFile(kFolder + name)); }
+json::Value LoadJson(const std::string& name) {
+  return *json::Parse(*ReadFile(kTokenizerFolder + name));
+}
 
 // What a converter makes of a tokenizer.json.
 struct Converted {
@@ -28,7 +30,7 @@ struct Converted {
 
 void Convert(const std::string& name, const std::string& model, const std::string& pre,
              Converted& out) {
-  out.root = Load(name + ".tokenizer.json");
+  out.root = LoadJson(name + ".tokenizer.json");
   GgufVocabulary& v = out.vocabulary;
   v.path = "F";
   v.model = model;
@@ -80,7 +82,7 @@ TEST_P(GgufTokenizerTest, GivesTheIdsOfItsTokenizerJson) {
   converted.vocabulary.add_space_prefix = GetParam().space_prefix;
   const auto tokenizer = MakeGgufTokenizer(converted.vocabulary);
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.error().ToString();
-  const auto expected = Tokenizer::FromFile(kFolder + GetParam().name + ".tokenizer.json");
+  const auto expected = Tokenizer::FromFile(kTokenizerFolder + GetParam().name + ".tokenizer.json");
   ASSERT_TRUE(expected.ok());
   EXPECT_EQ((*tokenizer)->size(), (*expected)->size());
   // What a GGUF file does not tell: tokens looked for after normalizing, and pieces without merges.
@@ -91,7 +93,7 @@ TEST_P(GgufTokenizerTest, GivesTheIdsOfItsTokenizerJson) {
     }
   }
   size_t tokens = 0;
-  for (const json::Value& text : Load("strings.json").items) {
+  for (const json::Value& text : LoadJson("strings.json").items) {
     const std::vector<TokenId> ids = (*expected)->Encode(text.text);
     const auto has = [&](TokenId id) { return std::count(ids.begin(), ids.end(), id) > 0; };
     if (std::any_of(untold.begin(), untold.end(), has)) continue;

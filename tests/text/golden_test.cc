@@ -15,10 +15,10 @@
 namespace pawl {
 namespace {
 
-const std::string kFolder = SourceDir() + "/tests/data/tokenizers/";
+const std::string kGoldenFolder = SourceDir() + "/tests/data/tokenizers/";
 
-json::Value Load(const std::string& name) {
-  const Result<std::string> text = ReadFile(kFolder + name);
+json::Value LoadGolden(const std::string& name) {
+  const Result<std::string> text = ReadFile(kGoldenFolder + name);
   EXPECT_TRUE(text.ok()) << name;
   Result<json::Value> value = json::Parse(text.ok() ? *text : "null");
   EXPECT_TRUE(value.ok()) << name;
@@ -34,11 +34,11 @@ std::vector<TokenId> Ids(const json::Value& list) {
 class GoldenTest : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
-    const auto loaded = Tokenizer::FromFile(kFolder + GetParam() + ".tokenizer.json");
+    const auto loaded = Tokenizer::FromFile(kGoldenFolder + GetParam() + ".tokenizer.json");
     ASSERT_TRUE(loaded.ok()) << loaded.error().ToString();
     tokenizer_ = *loaded;
-    golden_ = Load(GetParam() + std::string(".golden.json"));
-    const json::Value strings = Load("strings.json");
+    golden_ = LoadGolden(GetParam() + std::string(".golden.json"));
+    const json::Value strings = LoadGolden("strings.json");
     const size_t count = golden_.Find("ids")->items.size();
     ASSERT_GE(count, 100u);
     for (size_t i = 0; i < count; ++i) strings_.push_back(strings.items[i].text);

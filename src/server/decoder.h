@@ -12,7 +12,6 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -22,7 +21,6 @@
 #include <vector>
 
 #include "src/decode/batch.h"
-#include "src/decode/waiting_line.h"
 #include "src/model/model.h"
 
 namespace pawl::server {
@@ -63,7 +61,7 @@ class Decoder {
   Id Add(BatchRequest request);
   // Without memory for the message the request goes on: its callback has to end it.
   void Cancel(Id id) noexcept;
-  // In steps of its own between those of the outputs, a chunk of one group after the other.
+  // In the calls of the outputs.
   Id Score(ScoreRequest request);
 
   int running() const { return running_; }
@@ -75,34 +73,24 @@ class Decoder {
   int64_t kv_bytes() const { return kv_bytes_; }
 
  private:
-  struct Scoring;
   using Done = std::function<void(Result<Generation>)>;
   struct Message {
     Id id = 0;
     enum class Kind { kAdd, kCancel, kScore } kind = Kind::kCancel;
     std::unique_ptr<BatchRequest> request;
     std::shared_ptr<Done> done;  // of the request
-    std::unique_ptr<ScoreRequest> score;
+    std::shared_ptr<ScoreRequest> score;
   };
 
   void Send(Message message);
   void Loop();
   void Take(Message message) noexcept;
-  // false: nothing to do.
-  bool ScoreStep() noexcept;
-  // The scoring whose turn it is.
-  Scoring* NextScoring();
-  Status ScoreChunk(Scoring& scoring);
+  std::unique_ptr<Work> ScoringOf(Id id, const std::shared_ptr<ScoreRequest>& request);
 
   Model& model_;
   const std::shared_ptr<const Vocabulary> vocabulary_;
   BatchEngine engine_;
   std::unordered_map<Id, RequestId> ids_;
-  // One of each group is scored, so many groups at a time; the others wait in the line.
-  static constexpr size_t kScoredAtATime = 8;
-  WaitingLine<std::unique_ptr<Scoring>> score_line_;
-  std::deque<std::unique_ptr<Scoring>> scoring_;  // the next turn first
-  std::vector<float> logits_;
 
   std::mutex mutex_;
   std::condition_variable wake_;

@@ -272,13 +272,19 @@ bool RegexArena::MergeHeads(std::vector<ReId>& alternatives) {
 void RegexArena::DropSubsumed(std::vector<ReId>& alternatives) {
   if (alternatives.size() < 2) return;
   std::vector<ReId> dropped;
+  // Of a chain of optional parts each beginning may be an alternative: of long chains what follows
+  // a part is looked at once, not from each of them.
+  constexpr size_t kFewSteps = 64;
+  size_t steps = 0;
+  std::unordered_set<ReId> seen;
   for (const ReId id : alternatives) {
     ReId rest = id;
     while (kind(rest) == Kind::kConcat && Nullable(node(rest).a) && !IsOpen(node(rest).a)) {
+      StopScope::Step();
       rest = node(rest).b;
-      if (std::binary_search(alternatives.begin(), alternatives.end(), rest)) {
+      if (++steps > kFewSteps && !seen.insert(rest).second) break;
+      if (std::binary_search(alternatives.begin(), alternatives.end(), rest))
         dropped.push_back(rest);
-      }
     }
   }
   if (dropped.empty()) return;

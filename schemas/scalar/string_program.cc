@@ -114,6 +114,7 @@ static void BuildTrie(std::vector<StringProgram::TrieNode>& nodes,
   std::vector<Run> runs = {{0, literals.size(), 0}};
   nodes.emplace_back();
   for (size_t node = 0; node < runs.size(); ++node) {
+    StopScope::Step();
     auto [begin, end, depth] = runs[node];
     if (begin < end && literals[begin].size() == depth)
       nodes[node].literal = static_cast<int>(begin++);
@@ -149,6 +150,7 @@ void StringProgram::BuildClasses() {
   std::array<bool, 128> in_ascii = {};
   for (const Trie& trie : tries_) {
     for (const std::u32string& literal : atom(trie.atom).literals) {
+      StopScope::Step();
       for (const char32_t c : literal) {
         if (c >= 128) {
           literal_points.push_back(c);

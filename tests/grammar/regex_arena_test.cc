@@ -11,11 +11,13 @@
 #include <optional>
 #include <random>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "grammar/regex/regex_machine.h"
 #include "src/base/unicode.h"
+#include "tests/allowed_time.h"
 #include "tests/grammar/regex_test_util.h"
 
 namespace pawl {
@@ -387,6 +389,66 @@ TEST(RegexArena, CompletionsWithoutBooleansTakeFewSteps) {
   ASSERT_TRUE(text);
   EXPECT_EQ(text->size(), 20'001u);
   EXPECT_LT(arena->work() - before, 1000u);
+}
+
+// Bug: of twenty lookaheads that each count, every state beside the way to the end was searched for
+// an end of its own: 20 seconds, and then no completion.
+TEST(RegexArena, CompletionsOfConjunctionsAskAboutTheirWayAlone) {
+  const auto work = [](int n) {
+    std::string pattern = "^";
+    for (int i = 0; i < n; ++i) {
+      pattern += "(?=.*" + std::string(1, static_cast<char>('A' + i)) + ".{" +
+                 std::to_string(10 + 3 * i) + "})";
+    }
+    const auto arena = std::make_shared<RegexArena>();
+    const Result<ReId> id = ParseEcma(*arena, pattern + ".{200}$", {});
+    EXPECT_TRUE(id.ok());
+    RegexMachine machine(arena, *id);
+    const Machine::Key start = machine.Start();
+    const uint64_t before = arena->work();
+    const auto text = machine.ShortestCompletion(start);
+    EXPECT_TRUE(text && text->size() == 200);
+    return arena->work() - before;
+  };
+  const uint64_t some = work(5), all = work(20);
+  EXPECT_LT(all, 10 * some) << some;  // a step has four times the parts
+  EXPECT_LT(all, 1'000'000u);
+}
+
+// What is searched for emptiness beside all else has an end.
+TEST(RegexArena, SearchesForEmptinessHaveALimit) {
+  const auto arena = std::make_shared<RegexArena>();
+  const Result<ReId> id = ParseEcma(*arena, "^(?=.*a.{40}$)(?=.*b.{41}$)(?!.*c.{42}d).*$", {});
+  ASSERT_TRUE(id.ok());
+  RegexDfa dfa(arena, *id, {.max_emptiness_work = 10'000});
+  std::mt19937 random(5);
+  uint32_t state = dfa.Start();
+  uint64_t asked = 0;
+  const uint64_t begin = arena->work();
+  for (int i = 0; i < 300 && state != RegexDfa::kDead; ++i) {
+    for (int cls = 0; cls < dfa.classes(); ++cls) (void)dfa.Next(state, cls);
+    asked += static_cast<uint64_t>(dfa.WorkAt(state));
+    state = dfa.Next(state, dfa.ClassOf(static_cast<char32_t>('a' + random() % 5)));
+  }
+  // What is asked from outside, twice that, and the search at the limit.
+  EXPECT_LT(arena->work() - begin, 10'000 + 3 * asked + (1u << 20));
+}
+
+// Bug: (a|b)?(c|d)?... of 30,000 parts took 3 seconds and 2 GB for each character: from each part
+// all that follow were looked at.
+TEST(RegexArena, ChainsOfOptionalParts) {
+  RegexArena arena;
+  std::vector<ReId> parts;
+  for (char32_t i = 0; i < 30'000; ++i) {
+    const ReId part =
+        arena.Or(arena.Literal(std::u32string{U'a', 0x10000 + i}),
+                 arena.Concat(arena.Repeat(RegexArena::kAnyChar, 3, 9), arena.Char(U'b')));
+    parts.push_back(arena.Optional(part));
+  }
+  const ReId chain = arena.Concat(std::span<const ReId>(parts));
+  const double begin = ProcessorSeconds();
+  EXPECT_NE(arena.Derive(chain, U'x'), RegexArena::kNothing);
+  EXPECT_LE(ProcessorSeconds() - begin, AllowedSeconds(1.0));
 }
 
 }  // namespace

@@ -268,6 +268,27 @@ TEST(WorkersTest, AClientThatGoesStopsTheReading) {
             1);
 }
 
+// Bug: compiling went on after its client had gone, and the next request waited for it.
+TEST(WorkersTest, AClientThatGoesStopsTheCompiling) {
+  ServerOptions options = Probe().Options();
+  options.on_work = nullptr;
+  const auto server = StartServer(options);
+  const auto counts = [&](const char* line) {
+    Connection c(server->port());
+    return c.Get("/metrics").body.find(line) != std::string::npos;
+  };
+  {
+    // Takes seconds.
+    std::string pattern;
+    for (int i = 0; i < 30'000; ++i) pattern += "(a" + std::to_string(i) + "|[a-z]{3,9}b)?";
+    Connection c(server->port());
+    SendPost(c, "/v1/completions", R"({"prompt":"a","max_tokens":2,"regex":")" + pattern + "\"}");
+    while (!counts("pawl_grammar_misses_total 1\n")) std::this_thread::yield();
+  }
+  while (!counts("pawl_compiles_stopped_total 1\n")) std::this_thread::yield();
+  EXPECT_TRUE(counts("pawl_grammars 0\n"));
+}
+
 // So does the time for a request, also while it waits for a worker.
 TEST(WorkersTest, ARequestThatIsReadTooLongIsAnswered) {
   Probe probe;

@@ -21,7 +21,7 @@ std::unique_ptr<CodePlans> MakeCodePlans(std::shared_ptr<const Vocabulary> /*voc
   return nullptr;
 }
 
-std::optional<CodeSpec> ReadCode(RequestReader& /*in*/) { return std::nullopt; }
+std::optional<CodeSpec> ReadCode(const JsonReader& /*in*/) { return std::nullopt; }
 
 #else
 
@@ -129,15 +129,15 @@ std::unique_ptr<CodePlans> MakeCodePlans(std::shared_ptr<const Vocabulary> vocab
   return std::make_unique<Plans>(std::move(vocabulary), options);
 }
 
-std::optional<CodeSpec> ReadCode(RequestReader& in) {
+std::optional<CodeSpec> ReadCode(const JsonReader& in) {
   CodeSpec spec;
-  in.String("language", spec.language);
-  in.String("filename", spec.file);
-  const json::Value* monitors = in.Find("monitors");
-  if (monitors != nullptr && monitors->is_bool()) {
-    spec.use_monitors = monitors->type == json::Type::kTrue;
+  in["language"].Read(spec.language);
+  in["filename"].Read(spec.file);
+  const JsonReader monitors = in["monitors"];
+  if (monitors.present() && monitors.value()->is_bool()) {
+    spec.use_monitors = monitors.Bool();
   } else {
-    in.Strings("monitors", spec.monitors, 64);
+    monitors.ReadStrings(spec.monitors, 64);
   }
   if (!in.ok()) return std::nullopt;
   if (!spec.language.empty() && !monitors::LanguageNamed(spec.language)) {

@@ -11,8 +11,8 @@
 
 #include "pawl/result.h"
 #include "pawl/vocabulary.h"
+#include "src/base/json_reader.h"
 #include "src/decode/constraint.h"
-#include "src/server/request_reader.h"
 
 namespace pawl::server {
 
@@ -75,7 +75,7 @@ std::unique_ptr<CodePlans> MakeCodePlans(std::shared_ptr<const Vocabulary> vocab
 
 // The members `language`, `filename` and `monitors` (a list of names, or false). nullopt: the
 // language is not known by them. Errors go to `in`.
-std::optional<CodeSpec> ReadCode(RequestReader& in);
+std::optional<CodeSpec> ReadCode(const JsonReader& in);
 
 }  // namespace pawl::server
 

@@ -30,8 +30,6 @@ namespace pawl {
 namespace {
 
 using ExprId = GrammarIr::ExprId;
-using structural_tag::Shown;
-using structural_tag::Wrong;
 
 constexpr char32_t kFirstToken = 0x110000;  // behind the last code point
 
@@ -68,26 +66,21 @@ Result<GrammarIr> StructuralTagReader::Read(std::string_view text) {
                      2 * std::clamp(context_.options.max_nesting, 0, 1000) + 16;
   auto document = json::Parse(text, limits);
   if (!document.ok()) return document.error();
-  if (document->type != json::Type::kObject)
-    return Wrong(
-        "a structural tag is an object, not " + std::string(json::TypeName(document->type)), "#");
-  auto root = [&]() -> Result<ExprId> {
-    if (const json::Value* type = Find(*document, "type");
-        type != nullptr && (type->type != json::Type::kString || type->text != "structural_tag")) {
-      return Wrong("must be \"structural_tag\"", "#/type");
-    }
-    if (Find(*document, "structures") != nullptr) return ReadLegacy(*document);
-    if (Status status = CheckFields(*document, "#", {"type", "format"}); !status.ok())
-      return status.error();
-    const json::Value* format = Find(*document, "format");
-    if (format == nullptr) return Wrong("\"format\" is missing", "#");
-    return Format(*format, "#/format", {}, 0);
-  }();
-  if (!root.ok()) return root.error();
+  const JsonReader in(*document);
+  const ExprId root = ReadDocument(in);
+  if (!in.ok()) return in.error();
   const GrammarIr::RuleId rule = ir_.AddRule("structural_tag");
-  ir_.Define(rule, *root);
+  ir_.Define(rule, root);
   ir_.SetRoot(rule);
   return std::move(ir_);
+}
+
+ExprId StructuralTagReader::ReadDocument(const JsonReader& in) {
+  const JsonReader type = in.Object()["type"];
+  if (type.String("structural_tag") != "structural_tag") type.Fail("must be \"structural_tag\"");
+  if (in["structures"].present()) return ReadLegacy(in);
+  in.OnlyMembers({"type", "format"});
+  return Format(in["format"], {}, 0);
 }
 
 // Expressions -------------------------------------------------------------------------------------
@@ -198,8 +191,8 @@ ExprId StructuralTagReader::OneOf(const std::vector<Tag>& tags) {
   return ir_.Choice(choices);
 }
 
-Result<ExprId> StructuralTagReader::Dispatch(
-    const std::vector<std::pair<std::string, std::string>>& triggers, const std::vector<Tag>& tags,
+ExprId StructuralTagReader::Dispatch(
+    const std::vector<std::pair<std::string, JsonReader>>& triggers, const std::vector<Tag>& tags,
     const std::vector<std::string>& excludes, const Around& around, bool at_least_one, bool loop) {
   if (at_least_one && !loop) return OneOf(tags);
   Text text{.stops = excludes};
@@ -213,11 +206,10 @@ Result<ExprId> StructuralTagReader::Dispatch(
     for (size_t k = 0; k + 1 < trigger.size() && at != Machine::kDead; ++k)
       at = plain.Step(at, static_cast<uint8_t>(trigger[k]));
     if (std::ranges::find(excludes, trigger) != excludes.end())
-      return Wrong("this trigger is excluded as well", place);
-    if (at == Machine::kDead) {
-      return Wrong("text stops inside of this trigger, at another trigger or at what is excluded",
-                   place);
-    }
+      place.Fail("this trigger is excluded as well");
+    if (at == Machine::kDead)
+      place.Fail("text stops inside of this trigger, at another trigger or at what is excluded");
+    if (!place.ok()) return GrammarIr::kNever;
   }
   // Triggers that a stop may reach into have a free text of their own, those alike together.
   std::vector<std::u32string> bytes;
@@ -291,20 +283,13 @@ ExprId StructuralTagReader::TokenDispatch(const std::vector<TokenId>& triggers,
 
 // Formats -----------------------------------------------------------------------------------------
 
-Result<ExprId> StructuralTagReader::Format(const Value& value, Pointer at, const Around& around,
-                                           int depth) {
+ExprId StructuralTagReader::Format(const JsonReader& in, const Around& around, int depth) {
   if (depth > std::clamp(context_.options.max_nesting, 0, 1000))
-    return Error{ErrorCode::kLimit, "formats are nested too deeply", at};
+    in.Fail("formats are nested too deeply", ErrorCode::kLimit);
   StopScope::Step();
-  if (value.type != json::Type::kObject) return Wrong("a format is an object", at);
-  auto type_field = StringField(value, at, "type");
-  if (!type_field.ok()) return type_field.error();
-  const std::string& type = *type_field;
-  if (type == "tag") {
-    auto tag = ReadTag(value, at, depth);
-    if (!tag.ok()) return tag.error();
-    return TagOf(*tag);
-  }
+  const std::string& type = in.Object()["type"].String();
+  if (!in.ok()) return GrammarIr::kNever;
+  if (type == "tag") return TagOf(ReadTag(in, depth));
   static const std::map<std::string_view, std::vector<std::string_view>> kFields = {
       {"const_string", {"type", "value"}},
       {"json_schema",
@@ -331,36 +316,29 @@ Result<ExprId> StructuralTagReader::Format(const Value& value, Pointer at, const
       {"token_dispatch", {"type", "rules", "loop", "exclude_tokens"}},
       {"tags_with_separator", {"type", "tags", "separator", "at_least_one", "stop_after_first"}}};
   const auto fields = kFields.find(type);
-  if (fields == kFields.end())
-    return Wrong("no format has the type " + Shown(type), json::PointerJoin(at, "type"));
-  if (Status s = CheckFields(value, at, fields->second); !s.ok()) return s.error();
-  if (type == "const_string") {
-    auto text = StringField(value, at, "value");
-    if (!text.ok()) return text.error();
-    return TextOf(*text);
+  if (fields == kFields.end()) {
+    in["type"].Fail("no format has the type " + json::Quote(type.substr(0, 60)));
+    return GrammarIr::kNever;
   }
-  if (type == "json_schema" || type == "qwen_xml_parameter") return ReadJsonSchema(type, value, at);
-  if (type == "grammar") return ReadGrammar(value, at);
-  if (type == "regex") return ReadRegex(value, at);
-  if (type == "any_text") return ReadAnyText(value, at, around);
-  if (type == "exclude_token" || type == "any_tokens")
-    return ReadAnyTokens(type, value, at, around);
-  if (type == "token") {
-    auto token = TokenField(value, at);
-    if (!token.ok()) return token.error();
-    return TokensOf({*token}, false);
-  }
-  if (type == "sequence" || type == "or") return ReadElements(type, value, at, around, depth);
+  in.OnlyMembers(fields->second);
+  if (type == "const_string") return TextOf(in["value"].String());
+  if (type == "json_schema" || type == "qwen_xml_parameter") return ReadJsonSchema(type, in);
+  if (type == "grammar") return ReadGrammar(in);
+  if (type == "regex") return ReadRegex(in);
+  if (type == "any_text") return ReadAnyText(in, around);
+  if (type == "exclude_token" || type == "any_tokens") return ReadAnyTokens(type, in, around);
+  if (type == "token") return TokensOf({Token(in["token"])}, false);
+  if (type == "sequence" || type == "or") return ReadElements(type, in, around, depth);
   if (type == "optional" || type == "plus" || type == "star" || type == "repeat")
-    return ReadRepeat(type, value, at, around, depth);
-  if (type == "triggered_tags") return ReadTriggered(value, at, around, depth);
-  if (type == "token_triggered_tags") return ReadTokenTriggered(value, at, around, depth);
-  if (type == "dispatch") return ReadDispatch(value, at, false, depth);
-  if (type == "token_dispatch") return ReadDispatch(value, at, true, depth);
-  return ReadSeparated(value, at, depth);
+    return ReadRepeat(type, in, around, depth);
+  if (type == "triggered_tags") return ReadTriggered(in, around, depth);
+  if (type == "token_triggered_tags") return ReadTokenTriggered(in, around, depth);
+  if (type == "dispatch") return ReadDispatch(in, false, depth);
+  if (type == "token_dispatch") return ReadDispatch(in, true, depth);
+  return ReadSeparated(in, depth);
 }
 
-Result<ExprId> StructuralTagReader::JsonSchema(const Value& schema, Pointer at,
+Result<ExprId> StructuralTagReader::JsonSchema(const json::Value& schema, const std::string& at,
                                                const JsonSchemaOptions& options) {
   const std::string text = json::Dump(schema);
   const std::string key = KeyOf(options) + text;
@@ -372,57 +350,44 @@ Result<ExprId> StructuralTagReader::JsonSchema(const Value& schema, Pointer at,
   return expr;
 }
 
-Result<ExprId> StructuralTagReader::ReadJsonSchema(const std::string& type, const Value& value,
-                                                   Pointer at) {
-  const Value* schema = Find(value, "json_schema");
-  if (schema == nullptr) return Wrong("\"json_schema\" is missing", at);
-  const std::string place = json::PointerJoin(at, "json_schema");
-  if (schema->type != json::Type::kObject && !schema->is_bool())
-    return Wrong("a schema is an object, true or false", place);
-  auto any_order = BoolField(value, at, "any_order", false);
-  if (!any_order.ok()) return any_order.error();
-  auto spaces = CountField(value, at, "max_whitespace_cnt");
-  if (!spaces.ok()) return spaces.error();
-  auto excluded = Strings(value, at, "excludes", false);
-  if (!excluded.ok()) return excluded.error();
+ExprId StructuralTagReader::ReadJsonSchema(const std::string& type, const JsonReader& in) {
+  const JsonReader schema = in["json_schema"];
+  if (!schema.IsObject() && !(schema.present() && schema.value()->is_bool()))
+    schema.Fail("a schema is an object, true or false");
+  const std::optional<uint32_t> spaces = Count(in["max_whitespace_cnt"]);
   JsonSchemaOptions options = context_.options.json_schema;
-  for (const auto& [text, text_place] : *excluded) {
+  for (const auto& [text, written] : Strings(in["excludes"])) {
     // Of these a JSON text shows another spelling.
     if (text.find_first_of("\\\"") != std::string::npos ||
         std::ranges::any_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x20; })) {
-      return Wrong("a quote, a backslash or a control character cannot be excluded", text_place);
+      written.Fail("a quote, a backslash or a control character cannot be excluded");
     }
     options.excluded_texts += (options.excluded_texts.empty() ? "" : "\n") + text;
   }
-  if (*any_order) options.order = JsonSchemaOptions::Order::kAny;
-  if (*spaces && options.whitespace != JsonSchemaOptions::Whitespace::kCompact) {
+  if (in["any_order"].Bool(false)) options.order = JsonSchemaOptions::Order::kAny;
+  if (spaces && options.whitespace != JsonSchemaOptions::Whitespace::kCompact) {
     options.whitespace = JsonSchemaOptions::Whitespace::kBounded;
-    options.max_whitespace = static_cast<int>(std::min(**spaces, 1'000'000u));
+    options.max_whitespace = static_cast<int>(std::min(*spaces, 1'000'000u));
   }
-  std::string style = type == "qwen_xml_parameter" ? "qwen_xml" : "json";
-  if (Find(value, "style") != nullptr) {
-    auto given = StringField(value, at, "style");
-    if (!given.ok()) return given.error();
-    style = *given;
-  }
-  if (style == "json") return JsonSchema(*schema, place, options);
+  const std::string style = in["style"].String(type == "qwen_xml_parameter" ? "qwen_xml" : "json");
   const std::optional<XmlStyle> xml = XmlStyleOf(style);
-  if (!xml) return Wrong("no style is called " + Shown(style), json::PointerJoin(at, "style"));
-  return XmlStyleReader(*this, *schema, place, *xml, options).Read();
+  if (style != "json" && !xml)
+    in["style"].Fail("no style is called " + json::Quote(style.substr(0, 60)));
+  if (!in.ok()) return GrammarIr::kNever;
+  const Result<ExprId> read =
+      xml ? XmlStyleReader(*this, *schema.value(), schema.place(), *xml, options).Read()
+          : JsonSchema(*schema.value(), schema.place(), options);
+  if (read.ok()) return *read;
+  in.Fail(read.error());
+  return GrammarIr::kNever;
 }
 
-Result<ExprId> StructuralTagReader::ReadGrammar(const Value& value, Pointer at) {
-  auto text = StringField(value, at, "grammar");
-  if (!text.ok()) return text.error();
-  GrammarLanguage language = GrammarLanguage::kEbnf;
-  if (Find(value, "syntax") != nullptr) {
-    auto name = StringField(value, at, "syntax");
-    if (!name.ok()) return name.error();
-    const auto known = GrammarLanguageOf(*name);
-    if (!known)
-      return Wrong("must be \"ebnf\", \"gbnf\" or \"lark\"", json::PointerJoin(at, "syntax"));
-    language = *known;
-  }
+ExprId StructuralTagReader::ReadGrammar(const JsonReader& in) {
+  const JsonReader text = in["grammar"], syntax = in["syntax"];
+  const std::optional<GrammarLanguage> language = GrammarLanguageOf(syntax.String("ebnf"));
+  if (!language) syntax.Fail("must be \"ebnf\", \"gbnf\" or \"lark\"");
+  const std::string& written = text.String();
+  if (!in.ok()) return GrammarIr::kNever;
   LanguageOptions reading;
   reading.max_bytes = context_.options.max_bytes;
   reading.max_nesting = context_.options.max_nesting;
@@ -432,315 +397,229 @@ Result<ExprId> StructuralTagReader::ReadGrammar(const Value& value, Pointer at) 
     if (!machine.ok()) return machine.error();
     return GrammarIr::Automaton{*std::move(machine), "%json " + std::string(schema)};
   };
-  auto grammar = language == GrammarLanguage::kEbnf   ? ReadEbnf(*text, reading)
-                 : language == GrammarLanguage::kGbnf ? ReadGbnf(*text, reading)
-                                                      : ReadLark(*text, reading);
-  const std::string place = json::PointerJoin(at, "grammar");
-  if (!grammar.ok()) return ErrorInside(grammar.error(), place);
-  return ir_.Call(ImportIr(ir_, *grammar));
+  auto grammar = *language == GrammarLanguage::kEbnf   ? ReadEbnf(written, reading)
+                 : *language == GrammarLanguage::kGbnf ? ReadGbnf(written, reading)
+                                                       : ReadLark(written, reading);
+  if (grammar.ok()) return ir_.Call(ImportIr(ir_, *grammar));
+  text.Fail(ErrorInside(grammar.error(), text.place()));
+  return GrammarIr::kNever;
 }
 
-Result<ExprId> StructuralTagReader::ReadRegex(const Value& value, Pointer at) {
-  auto pattern = StringField(value, at, "pattern");
-  if (!pattern.ok()) return pattern.error();
-  auto regex = ParseEcma(ir_.arena(), *pattern, {.search = false});
-  const std::string place = json::PointerJoin(at, "pattern");
-  if (!regex.ok()) return ErrorInside(regex.error(), place);
-  return ir_.Regex(*regex);
+ExprId StructuralTagReader::ReadRegex(const JsonReader& in) {
+  const JsonReader pattern = in["pattern"];
+  auto regex = ParseEcma(ir_.arena(), pattern.String(), {.search = false});
+  if (regex.ok()) return ir_.Regex(*regex);
+  pattern.Fail(ErrorInside(regex.error(), pattern.place()));
+  return GrammarIr::kNever;
 }
 
-Result<ExprId> StructuralTagReader::ReadAnyText(const Value& value, Pointer at,
-                                                const Around& around) {
-  auto excludes = Strings(value, at, "excludes", false);
-  if (!excludes.ok()) return excludes.error();
-  auto max_tokens = CountField(value, at, "max_tokens");
-  if (!max_tokens.ok()) return max_tokens.error();
-  auto max_chars = CountField(value, at, "max_chars");
-  if (!max_chars.ok()) return max_chars.error();
-  if (*max_chars && **max_chars > FreeTextRules::kMostChars) {
-    return Error{ErrorCode::kLimit, "more than 268435456 characters are not counted",
-                 json::PointerJoin(at, "max_chars")};
+ExprId StructuralTagReader::ReadAnyText(const JsonReader& in, const Around& around) {
+  Text text{
+      .stops = {}, .max_chars = Count(in["max_chars"]), .max_tokens = Count(in["max_tokens"])};
+  if (text.max_chars && *text.max_chars > FreeTextRules::kMostChars) {
+    in["max_chars"].Fail("more than 268435456 characters are not counted", ErrorCode::kLimit);
   }
-  Text text{.stops = {}, .max_chars = *max_chars, .max_tokens = *max_tokens};
-  for (const auto& [exclude, place] : *excludes) text.stops.push_back(exclude);
+  for (const auto& [exclude, written] : Strings(in["excludes"])) text.stops.push_back(exclude);
   text.stops.insert(text.stops.end(), around.ends.begin(), around.ends.end());
-  return FreeTextOf(text);
+  return in.ok() ? FreeTextOf(text) : GrammarIr::kNever;
 }
 
-Result<ExprId> StructuralTagReader::ReadAnyTokens(const std::string& type, const Value& value,
-                                                  Pointer at, const Around& around) {
-  auto excludes = Tokens(value, at, "exclude_tokens", false);
-  if (!excludes.ok()) return excludes.error();
-  auto most = CountField(value, at, "max_tokens");
-  if (!most.ok()) return most.error();
-  excludes->insert(excludes->end(), around.end_tokens.begin(), around.end_tokens.end());
-  const ExprId token = TokensOf(*excludes, true);
+ExprId StructuralTagReader::ReadAnyTokens(const std::string& type, const JsonReader& in,
+                                          const Around& around) {
+  std::vector<TokenId> excludes = Tokens(in["exclude_tokens"]);
+  const std::optional<uint32_t> most = Count(in["max_tokens"]);
+  excludes.insert(excludes.end(), around.end_tokens.begin(), around.end_tokens.end());
+  const ExprId token = TokensOf(excludes, true);
   return type == "exclude_token" ? token
-                                 : ir_.Repeat(token, 0, most->value_or(GrammarIr::kUnbounded));
+                                 : ir_.Repeat(token, 0, most.value_or(GrammarIr::kUnbounded));
 }
 
-Result<ExprId> StructuralTagReader::ReadElements(const std::string& type, const Value& value,
-                                                 Pointer at, const Around& around, int depth) {
-  auto elements = ArrayField(value, at, "elements");
-  if (!elements.ok()) return elements.error();
+ExprId StructuralTagReader::ReadElements(const std::string& type, const JsonReader& in,
+                                         const Around& around, int depth) {
   std::vector<ExprId> parts;
-  for (size_t i = 0; i < (*elements)->items.size(); ++i) {
-    auto part = Format((*elements)->items[i],
-                       json::PointerJoin(json::PointerJoin(at, "elements"), std::to_string(i)),
-                       around, depth + 1);
-    if (!part.ok()) return part.error();
-    parts.push_back(*part);
-  }
+  for (const JsonReader element : FullArray(in["elements"]).items())
+    parts.push_back(Format(element, around, depth + 1));
   return type == "or" ? ir_.Choice(parts) : ir_.Sequence(parts);
 }
 
-Result<ExprId> StructuralTagReader::ReadRepeat(const std::string& type, const Value& value,
-                                               Pointer at, const Around& around, int depth) {
-  uint32_t min = type == "plus" ? 1 : 0;
+ExprId StructuralTagReader::ReadRepeat(const std::string& type, const JsonReader& in,
+                                       const Around& around, int depth) {
+  int64_t min = type == "plus" ? 1 : 0;
   uint32_t max = type == "optional" ? 1 : GrammarIr::kUnbounded;
   if (type == "repeat") {
-    auto least = CountField(value, at, "min");
-    if (!least.ok()) return least.error();
-    if (!*least) return Wrong("\"min\" is missing", at);
-    min = **least;
-    const Value* most = Find(value, "max");
-    if (most == nullptr) return Wrong("\"max\" is missing", at);
-    if (most->type != json::Type::kNumber || most->text != "-1") {
-      auto number = CountField(value, at, "max");
-      if (!number.ok()) return Wrong("must be a whole number, or -1 for any", number.error().place);
-      max = **number;
-      if (max < min) return Wrong("must not be less than \"min\"", json::PointerJoin(at, "max"));
-    }
+    min = in["min"].Whole(0, INT32_MAX);
+    const JsonReader most = in["max"];  // -1: any
+    const int64_t given = most.Whole(-1, INT32_MAX);
+    if (given >= 0) max = static_cast<uint32_t>(given);
+    if (max < min) most.Fail("must not be less than \"min\"");
   }
-  auto part = ContentField(value, at, around, depth);
-  if (!part.ok()) return part.error();
-  return ir_.Repeat(*part, min, max);
+  const ExprId part = Format(in["content"], around, depth + 1);
+  return in.ok() ? ir_.Repeat(part, static_cast<uint32_t>(min), max) : GrammarIr::kNever;
 }
 
-Result<StructuralTagReader::Tag> StructuralTagReader::ReadTag(const Value& value, Pointer at,
-                                                              int depth) {
-  if (value.type != json::Type::kObject) return Wrong("a tag is an object", at);
-  if (const Value* type = Find(value, "type");
-      type != nullptr && (type->type != json::Type::kString || type->text != "tag")) {
-    return Wrong("must be \"tag\"", json::PointerJoin(at, "type"));
-  }
-  if (Status s = CheckFields(value, at, {"type", "begin", "content", "end"}); !s.ok())
-    return s.error();
-  const auto token_of = [&](const Value& field, const std::string& place) -> Result<TokenId> {
-    auto type = StringField(field, place, "type");
-    if (!type.ok()) return type.error();
-    if (*type != "token") return Wrong("must be \"token\"", json::PointerJoin(place, "type"));
-    if (Status s = CheckFields(field, place, {"type", "token"}); !s.ok()) return s.error();
-    return TokenField(field, place);
-  };
+TokenId StructuralTagReader::ReadToken(const JsonReader& in) {
+  if (in.Object()["type"].String() != "token") in["type"].Fail("must be \"token\"");
+  in.OnlyMembers({"type", "token"});
+  return Token(in["token"]);
+}
+
+StructuralTagReader::Tag StructuralTagReader::ReadTag(const JsonReader& in, int depth) {
+  in.OnlyMembers({"type", "begin", "content", "end"});
+  if (in["type"].String("tag") != "tag") in["type"].Fail("must be \"tag\"");
   Tag tag;
-  const Value* begin = Find(value, "begin");
-  if (begin == nullptr) return Wrong("\"begin\" is missing", at);
-  const std::string begin_place = json::PointerJoin(at, "begin");
-  if (begin->type == json::Type::kString) {
-    tag.begin = SymbolsOf(begin->text, special_);
-  } else if (begin->type == json::Type::kObject) {
-    auto token = token_of(*begin, begin_place);
-    if (!token.ok()) return token.error();
-    tag.begin_token = *token;
+  const JsonReader begin = in["begin"], end = in["end"];
+  if (begin.IsString()) {
+    tag.begin = SymbolsOf(begin.String(), special_);
+  } else if (begin.IsObject()) {
+    tag.begin_token = ReadToken(begin);
   } else {
-    return Wrong("must be a string or a token", begin_place);
+    begin.Fail("must be a string or a token");
   }
-  const Value* end = Find(value, "end");
-  if (end == nullptr) return Wrong("\"end\" is missing", at);
-  const std::string end_place = json::PointerJoin(at, "end");
   Around inside;
   std::vector<ExprId> ends;
   const auto add_end = [&](const std::string& text) {
     if (!text.empty()) inside.ends.push_back(text);
     ends.push_back(TextOf(text));
   };
-  if (end->type == json::Type::kObject) {
-    auto token = token_of(*end, end_place);
-    if (!token.ok()) return token.error();
-    inside.end_tokens.push_back(*token);
-    ends.push_back(TokensOf({*token}, false));
-  } else if (end->type == json::Type::kString) {
-    add_end(end->text);
-  } else if (end->type == json::Type::kArray && !end->items.empty()) {
-    for (size_t i = 0; i < end->items.size(); ++i) {
-      if (end->items[i].type != json::Type::kString)
-        return Wrong("must be a string", json::PointerJoin(end_place, std::to_string(i)));
-      add_end(end->items[i].text);
-    }
+  if (end.IsObject()) {
+    inside.end_tokens.push_back(ReadToken(end));
+    ends.push_back(TokensOf(inside.end_tokens, false));
+  } else if (end.IsString()) {
+    add_end(end.String());
+  } else if (end.IsArray() && end.size() > 0) {
+    for (const JsonReader one : end.items()) add_end(one.String());
   } else {
-    return Wrong("must be a string, an array of strings that is not empty, or a token", end_place);
+    end.Fail("must be a string, an array of strings that is not empty, or a token");
   }
-  auto part = ContentField(value, at, inside, depth);
-  if (!part.ok()) return part.error();
-  tag.rest = ir_.Sequence({*part, ir_.Choice(ends)});
+  const ExprId part = Format(in["content"], inside, depth + 1);
+  if (in.ok()) tag.rest = ir_.Sequence({part, ir_.Choice(ends)});
   return tag;
 }
 
-Result<StructuralTagReader::TagList> StructuralTagReader::ReadTagList(const Value& value,
-                                                                      Pointer at, int depth) {
+StructuralTagReader::TagList StructuralTagReader::ReadTagList(const JsonReader& in, int depth) {
   TagList list;
-  auto at_least_one = BoolField(value, at, "at_least_one", false);
-  if (!at_least_one.ok()) return at_least_one.error();
-  list.at_least_one = *at_least_one;
-  auto stop_after_first = BoolField(value, at, "stop_after_first", false);
-  if (!stop_after_first.ok()) return stop_after_first.error();
-  list.loop = !*stop_after_first;
-  auto array = ArrayField(value, at, "tags");
-  if (!array.ok()) return array.error();
-  const std::string tags = json::PointerJoin(at, "tags");
-  for (size_t i = 0; i < (*array)->items.size(); ++i) {
-    const std::string place = json::PointerJoin(tags, std::to_string(i));
-    auto tag = ReadTag((*array)->items[i], place, depth);
-    if (!tag.ok()) return tag.error();
-    list.tags.push_back(*std::move(tag));
-    list.begins.push_back({Find((*array)->items[i], "begin"), json::PointerJoin(place, "begin")});
+  list.at_least_one = in["at_least_one"].Bool(false);
+  list.loop = !in["stop_after_first"].Bool(false);
+  for (const JsonReader tag : FullArray(in["tags"]).items()) {
+    list.tags.push_back(ReadTag(tag, depth));
+    list.begins.push_back(tag["begin"]);
   }
   return list;
 }
 
-Result<ExprId> StructuralTagReader::ReadTriggered(const Value& value, Pointer at,
-                                                  const Around& around, int depth) {
-  auto triggers = Strings(value, at, "triggers", true);
-  if (!triggers.ok()) return triggers.error();
-  auto excluded = Strings(value, at, "excludes", false);
-  if (!excluded.ok()) return excluded.error();
-  auto list = ReadTagList(value, at, depth);
-  if (!list.ok()) return list.error();
-  std::vector<std::string> sorted;
-  for (const auto& [trigger, place] : *triggers) sorted.push_back(trigger);
+// Whether exactly one of the triggers begins this text.
+static void CheckTrigger(size_t fitting, const JsonReader& begin) {
+  if (fitting == 0) begin.Fail("begins with none of the triggers");
+  if (fitting > 1) begin.Fail("begins with several of the triggers");
+}
+
+ExprId StructuralTagReader::ReadTriggered(const JsonReader& in, const Around& around, int depth) {
+  const auto triggers = Strings(FullArray(in["triggers"]));
+  std::vector<std::string> sorted, excludes;
+  for (const auto& [exclude, written] : Strings(in["excludes"])) excludes.push_back(exclude);
+  const TagList list = ReadTagList(in, depth);
+  for (const auto& [trigger, written] : triggers) sorted.push_back(trigger);
   SortUnique(sorted);
-  for (const auto& [begin, place] : list->begins) {
-    if (begin->type != json::Type::kString)
-      return Wrong("tags that a text triggers have a string begin, no token", place);
+  for (const JsonReader& begin : list.begins) {
+    if (!in.ok()) break;
+    if (!begin.IsString()) begin.Fail("tags that a text triggers have a string begin, no token");
+    const std::string& text = begin.String();
     size_t fitting = 0;
-    for (size_t length = 1; length <= begin->text.size() && fitting < 2; ++length)
-      fitting += std::binary_search(sorted.begin(), sorted.end(), begin->text.substr(0, length));
-    if (fitting == 0) return Wrong("begins with none of the triggers", place);
-    if (fitting > 1) return Wrong("begins with several of the triggers", place);
+    for (size_t length = 1; length <= text.size() && fitting < 2; ++length)
+      fitting += std::binary_search(sorted.begin(), sorted.end(), text.substr(0, length));
+    CheckTrigger(fitting, begin);
   }
-  std::vector<std::string> excludes;
-  for (const auto& [exclude, place] : *excluded) excludes.push_back(exclude);
-  return Dispatch(*triggers, list->tags, excludes, around, list->at_least_one, list->loop);
+  if (!in.ok()) return GrammarIr::kNever;
+  return Dispatch(triggers, list.tags, excludes, around, list.at_least_one, list.loop);
 }
 
 // "dispatch" by texts, or "token_dispatch".
-Result<ExprId> StructuralTagReader::ReadDispatch(const Value& value, Pointer at, bool by_tokens,
-                                                 int depth) {
-  const char* const excludes = by_tokens ? "exclude_tokens" : "excludes";
-  auto rules = ArrayField(value, at, "rules");
-  if (!rules.ok()) return rules.error();
-  auto loop = BoolField(value, at, "loop", true);
-  if (!loop.ok()) return loop.error();
+ExprId StructuralTagReader::ReadDispatch(const JsonReader& in, bool by_tokens, int depth) {
+  const bool loop = in["loop"].Bool(true);
   std::vector<std::string> excluded_texts;
-  std::vector<TokenId> excluded_tokens;
-  if (by_tokens) {
-    auto excluded = Tokens(value, at, excludes, false);
-    if (!excluded.ok()) return excluded.error();
-    excluded_tokens = *std::move(excluded);
-  } else {
-    auto excluded = Strings(value, at, excludes, false);
-    if (!excluded.ok()) return excluded.error();
-    for (const auto& [exclude, place] : *excluded) excluded_texts.push_back(exclude);
-  }
-  std::vector<std::pair<std::string, std::string>> texts;
+  std::vector<TokenId> excluded_tokens = Tokens(in["exclude_tokens"]);
+  for (const auto& [exclude, written] : Strings(in["excludes"])) excluded_texts.push_back(exclude);
+  std::vector<std::pair<std::string, JsonReader>> texts;
   std::vector<TokenId> tokens;
   std::vector<Tag> tags;
-  for (size_t i = 0; i < (*rules)->items.size(); ++i) {
-    const Value& rule = (*rules)->items[i];
-    const std::string place = json::PointerJoin(json::PointerJoin(at, "rules"), std::to_string(i));
-    if (rule.type != json::Type::kArray || rule.items.size() != 2)
-      return Wrong(by_tokens ? "a rule is [token, format]" : "a rule is [pattern, format]", place);
-    const Value& trigger = rule.items[0];
+  for (const JsonReader rule : FullArray(in["rules"]).items()) {
+    if (!rule.IsArray() || rule.size() != 2)
+      rule.Fail(by_tokens ? "a rule is [token, format]" : "a rule is [pattern, format]");
+    const JsonReader trigger = rule.Item(0);
     if (by_tokens) {
-      auto token = Token(trigger, place + "/0");
-      if (!token.ok()) return token.error();
-      tokens.push_back(*token);
-      tags.push_back({{}, *token});
+      tokens.push_back(Token(trigger));
+      tags.push_back({{}, tokens.back()});
     } else {
-      if (trigger.type != json::Type::kString || trigger.text.empty())
-        return Wrong("must be a string that is not empty", place + "/0");
-      texts.emplace_back(trigger.text, place + "/0");
-      tags.push_back({SymbolsOf(trigger.text, special_)});
+      if (trigger.String().empty()) trigger.Fail("must be a string that is not empty");
+      texts.emplace_back(trigger.String(), trigger);
+      tags.push_back({SymbolsOf(trigger.String(), special_)});
     }
-    auto content = Format(rule.items[1], place + "/1", {}, depth + 1);
-    if (!content.ok()) return content.error();
-    tags.back().rest = *content;
+    tags.back().rest = Format(rule.Item(1), {}, depth + 1);
   }
-  if (by_tokens) return TokenDispatch(tokens, tags, excluded_tokens, false, *loop);
-  return Dispatch(texts, tags, excluded_texts, {}, false, *loop);
+  if (!in.ok()) return GrammarIr::kNever;
+  if (by_tokens) return TokenDispatch(tokens, tags, excluded_tokens, false, loop);
+  return Dispatch(texts, tags, excluded_texts, {}, false, loop);
 }
 
-Result<ExprId> StructuralTagReader::ReadTokenTriggered(const Value& value, Pointer at,
-                                                       const Around& around, int depth) {
-  auto triggers = Tokens(value, at, "trigger_tokens", true);
-  if (!triggers.ok()) return triggers.error();
-  auto excludes = Tokens(value, at, "exclude_tokens", false);
-  if (!excludes.ok()) return excludes.error();
-  auto list = ReadTagList(value, at, depth);
-  if (!list.ok()) return list.error();
-  for (size_t i = 0; i < list->tags.size(); ++i) {
-    const TokenId begin = list->tags[i].begin_token;
-    const std::string& place = list->begins[i].second;
+ExprId StructuralTagReader::ReadTokenTriggered(const JsonReader& in, const Around& around,
+                                               int depth) {
+  const std::vector<TokenId> triggers = Tokens(FullArray(in["trigger_tokens"]));
+  std::vector<TokenId> excludes = Tokens(in["exclude_tokens"]);
+  const TagList list = ReadTagList(in, depth);
+  for (size_t i = 0; i < list.tags.size() && in.ok(); ++i) {
+    const TokenId begin = list.tags[i].begin_token;
     if (begin == kNoToken)
-      return Wrong("tags that a token triggers have a token begin, no string", place);
-    if (std::ranges::find(*triggers, begin) == triggers->end())
-      return Wrong("is none of the trigger tokens", place);
+      list.begins[i].Fail("tags that a token triggers have a token begin, no string");
+    if (std::ranges::find(triggers, begin) == triggers.end())
+      list.begins[i].Fail("is none of the trigger tokens");
   }
-  excludes->insert(excludes->end(), around.end_tokens.begin(), around.end_tokens.end());
-  return TokenDispatch(*triggers, list->tags, *excludes, list->at_least_one, list->loop);
+  if (!in.ok()) return GrammarIr::kNever;
+  excludes.insert(excludes.end(), around.end_tokens.begin(), around.end_tokens.end());
+  return TokenDispatch(triggers, list.tags, excludes, list.at_least_one, list.loop);
 }
 
-Result<ExprId> StructuralTagReader::ReadSeparated(const Value& value, Pointer at, int depth) {
-  auto separator = StringField(value, at, "separator");
-  if (!separator.ok()) return separator.error();
-  auto list = ReadTagList(value, at, depth);
-  if (!list.ok()) return list.error();
-  const ExprId tag = OneOf(list->tags);
+ExprId StructuralTagReader::ReadSeparated(const JsonReader& in, int depth) {
+  const std::string& separator = in["separator"].String();
+  const TagList list = ReadTagList(in, depth);
+  if (!in.ok()) return GrammarIr::kNever;
+  const ExprId tag = OneOf(list.tags);
   ExprId all = tag;
-  if (list->loop) {
-    const ExprId more = ir_.Sequence({TextOf(*separator), tag});
+  if (list.loop) {
+    const ExprId more = ir_.Sequence({TextOf(separator), tag});
     all = ir_.Sequence({tag, ir_.Repeat(more, 0, GrammarIr::kUnbounded)});
   }
-  return list->at_least_one ? all : ir_.Optional(all);
+  return list.at_least_one ? all : ir_.Optional(all);
 }
 
 // The older form: {"structures": [{"begin", "schema", "end"}], "triggers": [...]}.
-Result<ExprId> StructuralTagReader::ReadLegacy(const Value& document) {
-  if (Status s = CheckFields(document, "#", {"type", "structures", "triggers"}); !s.ok())
-    return s.error();
-  auto triggers = Strings(document, "#", "triggers", true);
-  if (!triggers.ok()) return triggers.error();
-  auto structures = ArrayField(document, "#", "structures");
-  if (!structures.ok()) return structures.error();
+ExprId StructuralTagReader::ReadLegacy(const JsonReader& in) {
+  in.OnlyMembers({"type", "structures", "triggers"});
+  const auto triggers = Strings(FullArray(in["triggers"]));
   std::vector<Tag> tags;
-  for (size_t i = 0; i < (*structures)->items.size(); ++i) {
-    const Value& item = (*structures)->items[i];
-    const std::string place = "#/structures/" + std::to_string(i);
-    if (item.type != json::Type::kObject) return Wrong("must be an object", place);
-    if (Status s = CheckFields(item, place, {"begin", "schema", "end"}); !s.ok()) return s.error();
-    auto begin = StringField(item, place, "begin");
-    if (!begin.ok()) return begin.error();
-    auto end = StringField(item, place, "end");
-    if (!end.ok()) return end.error();
+  for (const JsonReader item : FullArray(in["structures"]).items()) {
+    item.OnlyMembers({"begin", "schema", "end"});
+    const JsonReader begin = item["begin"], schema = item["schema"];
+    const std::string &first = begin.String(), &last = item["end"].String();
     size_t fitting = 0;
-    for (const auto& [trigger, at] : *triggers) fitting += begin->starts_with(trigger);
-    if (fitting == 0) return Wrong("begins with none of the triggers", place + "/begin");
-    if (fitting > 1) return Wrong("begins with several of the triggers", place + "/begin");
-    const Value* schema = Find(item, "schema");
-    if (schema == nullptr) return Wrong("\"schema\" is missing", place);
-    Value parsed;
-    if (schema->type == json::Type::kString) {
-      auto value = json::Parse(schema->text);
-      if (!value.ok()) return ErrorInside(value.error(), place + "/schema");
-      parsed = *std::move(value);
-      schema = &parsed;
+    for (const auto& [trigger, written] : triggers) fitting += first.starts_with(trigger);
+    CheckTrigger(fitting, begin);
+    if (!schema.present()) schema.Fail("is missing");
+    if (!in.ok()) break;
+    Result<json::Value> parsed =
+        schema.IsString() ? json::Parse(schema.String()) : Result<json::Value>(*schema.value());
+    if (!parsed.ok()) {
+      schema.Fail(ErrorInside(parsed.error(), schema.place()));
+      break;
     }
-    auto content = JsonSchema(*schema, place + "/schema", context_.options.json_schema);
-    if (!content.ok()) return content.error();
-    tags.push_back({SymbolsOf(*begin, special_), kNoToken, ir_.Sequence({*content, TextOf(*end)})});
+    auto content = JsonSchema(*parsed, schema.place(), context_.options.json_schema);
+    if (!content.ok()) {
+      schema.Fail(content.error());
+      break;
+    }
+    tags.push_back({SymbolsOf(first, special_), kNoToken, ir_.Sequence({*content, TextOf(last)})});
   }
-  return Dispatch(*triggers, tags, {}, {}, false, true);
+  if (!in.ok()) return GrammarIr::kNever;
+  return Dispatch(triggers, tags, {}, {}, false, true);
 }
 
 Result<GrammarIr> ReadStructuralTag(std::string_view text, const StructuralTagContext& context) {

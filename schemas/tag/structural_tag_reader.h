@@ -12,19 +12,9 @@
 #include <vector>
 
 #include "schemas/tag/structural_tag.h"
-#include "src/base/json.h"
+#include "src/base/json_reader.h"
 
 namespace pawl {
-
-namespace structural_tag {
-
-inline Error Wrong(std::string message, const std::string& at) {
-  return Error{ErrorCode::kInvalid, std::move(message), at};
-}
-// The beginning of a text, for messages.
-inline std::string Shown(std::string_view text) { return json::Quote(text.substr(0, 60)); }
-
-}  // namespace structural_tag
 
 class StructuralTagReader {
  public:
@@ -53,41 +43,39 @@ class StructuralTagReader {
     std::optional<uint32_t> max_chars = {};
     std::optional<uint32_t> max_tokens = {};
   };
-  using Pointer = const std::string&;
-  using Value = json::Value;
-
-  Result<ExprId> Format(const Value& value, Pointer at, const Around& around, int depth);
-  Result<ExprId> JsonSchema(const Value& schema, Pointer at, const JsonSchemaOptions& options);
-  Result<ExprId> ReadJsonSchema(const std::string& type, const Value& value, Pointer at);
-  Result<ExprId> ReadGrammar(const Value& value, Pointer at);
-  Result<ExprId> ReadRegex(const Value& value, Pointer at);
-  Result<ExprId> ReadAnyText(const Value& value, Pointer at, const Around& around);
-  Result<ExprId> ReadAnyTokens(const std::string& type, const Value& value, Pointer at,
-                               const Around& around);
-  Result<ExprId> ReadElements(const std::string& type, const Value& value, Pointer at,
-                              const Around& around, int depth);
-  Result<ExprId> ReadRepeat(const std::string& type, const Value& value, Pointer at,
-                            const Around& around, int depth);
-  Result<ExprId> ReadTriggered(const Value& value, Pointer at, const Around& around, int depth);
-  Result<ExprId> ReadDispatch(const Value& value, Pointer at, bool by_tokens, int depth);
-  Result<ExprId> ReadTokenTriggered(const Value& value, Pointer at, const Around& around,
-                                    int depth);
-  Result<ExprId> ReadSeparated(const Value& value, Pointer at, int depth);
-  Result<ExprId> ReadLegacy(const Value& document);
-  Result<Tag> ReadTag(const Value& value, Pointer at, int depth);
+  // What follows gives kNever, or something else of no use, after an error.
+  ExprId ReadDocument(const JsonReader& in);
+  ExprId Format(const JsonReader& in, const Around& around, int depth);
+  ExprId ReadJsonSchema(const std::string& type, const JsonReader& in);
+  ExprId ReadGrammar(const JsonReader& in);
+  ExprId ReadRegex(const JsonReader& in);
+  ExprId ReadAnyText(const JsonReader& in, const Around& around);
+  ExprId ReadAnyTokens(const std::string& type, const JsonReader& in, const Around& around);
+  ExprId ReadElements(const std::string& type, const JsonReader& in, const Around& around,
+                      int depth);
+  ExprId ReadRepeat(const std::string& type, const JsonReader& in, const Around& around, int depth);
+  ExprId ReadTriggered(const JsonReader& in, const Around& around, int depth);
+  ExprId ReadDispatch(const JsonReader& in, bool by_tokens, int depth);
+  ExprId ReadTokenTriggered(const JsonReader& in, const Around& around, int depth);
+  ExprId ReadSeparated(const JsonReader& in, int depth);
+  ExprId ReadLegacy(const JsonReader& in);
+  Tag ReadTag(const JsonReader& in, int depth);
+  TokenId ReadToken(const JsonReader& in);  // {"type": "token", "token": ...}
   // The fields that formats of several tags share: "tags", "at_least_one", "stop_after_first".
   struct TagList {
     std::vector<Tag> tags;
-    std::vector<std::pair<const Value*, std::string>> begins;  // as they are written, with places
+    std::vector<JsonReader> begins;  // as they are written
     bool at_least_one = false;
     bool loop = true;  // not only the first one
   };
-  Result<TagList> ReadTagList(const Value& value, Pointer at, int depth);
+  TagList ReadTagList(const JsonReader& in, int depth);
+  Result<ExprId> JsonSchema(const json::Value& schema, const std::string& at,
+                            const JsonSchemaOptions& options);
 
-  // Free text and tags in turn. `triggers` with the place of each.
-  Result<ExprId> Dispatch(const std::vector<std::pair<std::string, std::string>>& triggers,
-                          const std::vector<Tag>& tags, const std::vector<std::string>& excludes,
-                          const Around& around, bool at_least_one, bool loop);
+  // Free text and tags in turn. `triggers` with where each of them is written.
+  ExprId Dispatch(const std::vector<std::pair<std::string, JsonReader>>& triggers,
+                  const std::vector<Tag>& tags, const std::vector<std::string>& excludes,
+                  const Around& around, bool at_least_one, bool loop);
   ExprId TokenDispatch(const std::vector<TokenId>& triggers, const std::vector<Tag>& tags,
                        std::vector<TokenId> excludes, bool at_least_one, bool loop);
   ExprId FreeTextOf(const Text& text, const std::string& before = "");
@@ -100,25 +88,13 @@ class StructuralTagReader {
   ExprId TokensOf(const std::vector<TokenId>& tokens, bool complement);
 
   // Fields.
-  Status CheckFields(const Value& value, Pointer at,
-                     const std::vector<std::string_view>& known) const;
-  // The field, nullptr where it is missing or null.
-  static const Value* Find(const Value& value, std::string_view key);
-  Result<std::string> StringField(const Value& value, Pointer at, std::string_view key) const;
-  Result<bool> BoolField(const Value& value, Pointer at, std::string_view key,
-                         bool otherwise) const;
-  Result<std::optional<uint32_t>> CountField(const Value& value, Pointer at,
-                                             std::string_view key) const;
-  Result<const Value*> ArrayField(const Value& value, Pointer at, std::string_view key) const;
-  // Strings that are not empty, each with its place.
-  Result<std::vector<std::pair<std::string, std::string>>> Strings(const Value& value, Pointer at,
-                                                                   std::string_view key,
-                                                                   bool required) const;
-  Result<std::vector<TokenId>> Tokens(const Value& value, Pointer at, std::string_view key,
-                                      bool required);
-  Result<TokenId> Token(const Value& value, Pointer at);
-  Result<TokenId> TokenField(const Value& value, Pointer at);
-  Result<ExprId> ContentField(const Value& value, Pointer at, const Around& around, int depth);
+  static std::optional<uint32_t> Count(const JsonReader& in);
+  // An array that is not empty.
+  static JsonReader FullArray(const JsonReader& in);
+  // Strings that are not empty, each with where it is written.
+  static std::vector<std::pair<std::string, JsonReader>> Strings(const JsonReader& in);
+  std::vector<TokenId> Tokens(const JsonReader& in);
+  TokenId Token(const JsonReader& in);
 
   const StructuralTagContext& context_;
   GrammarIr ir_;

@@ -329,12 +329,12 @@ Result<ExprId> XmlStyleReader::List(const json::Value& schema, const std::string
   const bool named = style_.marks == XmlStyle::Marks::kMinimaxM3;
   const ExprId name = named ? ir.Literal("item") : GrammarIr::kEmpty;
   const ExprId item = ir.Sequence({Spaces(), Parameter(name, *forms)});
-  auto least = reader_.CountField(schema, at, "minItems");
-  if (!least.ok()) return least.error();
-  auto most = reader_.CountField(schema, at, "maxItems");
-  if (!most.ok()) return most.error();
+  const JsonReader in(schema, at);
+  const std::optional<uint32_t> least = StructuralTagReader::Count(in["minItems"]);
+  const std::optional<uint32_t> most = StructuralTagReader::Count(in["maxItems"]);
+  if (!in.ok()) return in.error();
   return ir.Sequence(
-      {ir.Repeat(item, least->value_or(0), most->value_or(GrammarIr::kUnbounded)), Spaces()});
+      {ir.Repeat(item, least.value_or(0), most.value_or(GrammarIr::kUnbounded)), Spaces()});
 }
 
 Result<ExprId> XmlStyleReader::Raw(const json::Value& schema, const std::string& at) {
@@ -356,11 +356,11 @@ Result<ExprId> XmlStyleReader::Raw(const json::Value& schema, const std::string&
     all.push_back(*regex);
   }
   if (Has(schema, "minLength") || Has(schema, "maxLength")) {
-    auto least = reader_.CountField(schema, at, "minLength");
-    if (!least.ok()) return least.error();
-    auto most = reader_.CountField(schema, at, "maxLength");
-    if (!most.ok()) return most.error();
-    all.push_back(arena.Repeat(RegexArena::kAnyChar, least->value_or(0), *most));
+    const JsonReader in(schema, at);
+    const std::optional<uint32_t> least = StructuralTagReader::Count(in["minLength"]);
+    const std::optional<uint32_t> most = StructuralTagReader::Count(in["maxLength"]);
+    if (!in.ok()) return in.error();
+    all.push_back(arena.Repeat(RegexArena::kAnyChar, least.value_or(0), most));
   }
   std::vector<std::string> stops = {style_.end};
   for (std::string_view rest = options_.excluded_texts; !rest.empty();) {

@@ -3,7 +3,7 @@
 #include <type_traits>
 
 #include "schemas/read/option_fields.h"
-#include "src/base/json.h"
+#include "src/base/json_reader.h"
 #include "src/capi/handles.h"
 
 namespace pawl::capi {
@@ -103,16 +103,10 @@ pawl_status Finish(const pawl_compiler& compiler, GrammarSource source,
 Result<std::vector<std::string>> Strings(std::string_view text) {
   const Result<json::Value> list = json::Parse(text);
   if (!list.ok()) return list.error();
+  const JsonReader in(*list);
   std::vector<std::string> out;
-  for (const json::Value& item : list->items) {
-    if (item.type != json::Type::kString) {
-      return Error{ErrorCode::kInvalid, "must be a string",
-                   json::PointerJoin("#", std::to_string(out.size()))};
-    }
-    out.push_back(item.text);
-  }
-  if (list->type != json::Type::kArray)
-    return Error{ErrorCode::kInvalid, "must be a JSON array of strings", "#"};
+  for (const JsonReader item : in.Array().items()) out.push_back(item.String());
+  if (!in.ok()) return in.error();
   return out;
 }
 

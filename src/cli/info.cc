@@ -23,7 +23,7 @@ namespace {
 
 constexpr const char* kInfo = "info";
 
-struct Row {
+struct InfoLine {
   std::string key;
   std::string value;
 };
@@ -84,14 +84,14 @@ std::string FilesText(const WeightPlan& plan) {
   return fmt::format("{:.2f} MiB{}", Mib(plan.file_bytes), types);
 }
 
-void PrintRows(std::span<const Row> rows) {
+void PrintRows(std::span<const InfoLine> rows) {
   for (const auto& [key, value] : rows) Print(fmt::format("{:<13} {}\n", key, value));
 }
 
 int Info(const InfoFlags& flags) {
-  std::vector<Row> rows;
+  std::vector<InfoLine> rows;
   const auto add = [&rows](const char* key, std::string value) {
-    rows.push_back(Row{key, std::move(value)});
+    rows.push_back(InfoLine{key, std::move(value)});
   };
   add("version", PAWL_VERSION);
   add("build", Build());

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "src/base/file.h"
-#include "src/base/json.h"
+#include "src/base/json_reader.h"
 
 namespace pawl {
 namespace {
@@ -45,52 +45,19 @@ bool AddsBos(const Tokenizer& tokenizer) {
   return tokenizer.bos() != kNoToken && !tokens.empty() && tokens.front() == tokenizer.bos();
 }
 
-Error Unknown(std::string_view pointer, std::string_view key) {
-  return Error{ErrorCode::kInvalid, "is not known here", json::PointerJoin(pointer, key)};
-}
-
-Status ReadExtract(const json::Value& extract, PromptTemplate& prompt) {
-  if (extract.type != json::Type::kObject) {
-    return Error{ErrorCode::kInvalid, "must be an object", "#/extract"};
-  }
-  for (const auto& [key, value] : extract.members) {
-    if (key == "bos") {
-      if (!value.is_bool()) {
-        return Error{ErrorCode::kInvalid, "must be true or false", "#/extract/bos"};
-      }
-      prompt.bos = value.type == json::Type::kTrue;
-    } else if (key == "prompt") {
-      if (value.type != json::Type::kString) {
-        return Error{ErrorCode::kInvalid, "must be a string", "#/extract/prompt"};
-      }
-      if (value.text.find("{text}") == std::string::npos) {
-        return Error{ErrorCode::kInvalid, "must contain {text}", "#/extract/prompt"};
-      }
-      prompt.text = value.text;
-    } else {
-      return Unknown("#/extract", key);
-    }
-  }
-  return {};
-}
-
 Result<PromptTemplate> ParsePromptFile(std::string_view text) {
   Result<json::Value> root = json::Parse(text);
   if (!root.ok()) return root.error();
-  if (root->type != json::Type::kObject) {
-    return Error{ErrorCode::kInvalid, "must be an object", "#"};
-  }
   PromptTemplate prompt;
-  for (const auto& [key, value] : root->members) {
-    if (key == "bos") {
-      if (!value.is_bool()) return Error{ErrorCode::kInvalid, "must be true or false", "#/bos"};
-      prompt.bos = value.type == json::Type::kTrue;
-    } else if (key == "extract") {
-      if (Status status = ReadExtract(value, prompt); !status.ok()) return status.error();
-    } else {
-      return Unknown("#", key);
-    }
+  const JsonReader in(*root), extract = in["extract"].OptionalObject();
+  in.OnlyMembers({"bos", "extract"});
+  in["bos"].Read(prompt.bos);
+  if (extract.present()) extract.OnlyMembers({"bos", "prompt"});
+  extract["bos"].Read(prompt.bos);
+  if (const JsonReader filled = extract["prompt"]; filled.Read(prompt.text)) {
+    if (prompt.text.find("{text}") == std::string::npos) filled.Fail("must contain {text}");
   }
+  if (!in.ok()) return in.error();
   return prompt;
 }
 

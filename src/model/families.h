@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "src/model/config_reader.h"
+#include "src/base/json_reader.h"
 #include "src/model/transformer_config.h"
 
 namespace pawl {
@@ -28,7 +28,7 @@ struct Family {
   FamilyDefaults defaults;
   // Called once widths, layers (a default each) and context are filled in; reads the rest. RoPE is
   // the family's too: it calls ReadRope.
-  void (*read)(ConfigReader& reader, TransformerConfig& config);
+  void (*read)(const JsonReader& in, TransformerConfig& config);
 };
 
 // nullptr when there is none.
@@ -38,10 +38,20 @@ std::string FamilyNames();
 
 // The RoPE settings at the top level of config.json in either spelling: rope_theta and
 // rope_scaling, or rope_parameters.
-RopeConfig ReadRope(ConfigReader& reader, int context, double default_theta);
-// One object of RoPE settings. `key`: where it stands, "rope_parameters/full_attention".
-RopeConfig ReadRopeObject(ConfigReader& reader, const json::Value& object, std::string_view key,
-                          int context, double theta, bool type_required);
+RopeConfig ReadRope(const JsonReader& in, int context, double default_theta);
+// One object of RoPE settings.
+RopeConfig ReadRopeObject(const JsonReader& object, int context, double theta, bool type_required);
+
+// A setting that is not understood may be harmless or may change every number, and its name does
+// not tell which. So a member with a value is read, known to be harmless, or an error.
+
+// kUnsupported unless the setting is `supported` or absent.
+void ExpectString(const JsonReader& in, std::string_view supported);
+// kUnsupported where it says something: anything but null, false or empty.
+void ExpectNothing(const JsonReader& in);
+// kUnsupported for the first member that nothing has read and that says something; names that begin
+// with '_' are comments. `owner`: "LlamaForCausalLM", for the message.
+void RefuseTheRest(const JsonReader& in, std::string_view owner);
 
 }  // namespace pawl
 

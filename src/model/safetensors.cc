@@ -16,8 +16,7 @@
 #include <optional>
 
 #include "src/base/drop_pages.h"
-#include "src/base/json.h"
-#include "src/model/json_fields.h"
+#include "src/base/json_reader.h"
 
 namespace pawl {
 namespace {
@@ -55,6 +54,12 @@ std::optional<int64_t> Product(int64_t a, int64_t b) {
   return product;
 }
 
+// A number of digits alone: the format has no 1.0.
+std::optional<int64_t> SizeOf(const json::Value& value) {
+  const bool digits = value.text.find_first_not_of("0123456789") == std::string::npos;
+  return digits ? json::WholeOf(value) : std::nullopt;
+}
+
 Result<TensorView> ParseTensor(const json::Value& entry, const std::string& place,
                                const std::byte* data, int64_t data_bytes) {
   const auto invalid = [&place](std::string message) {
@@ -77,19 +82,19 @@ Result<TensorView> ParseTensor(const json::Value& entry, const std::string& plac
   if (shape->items.size() > kMostDimensions) return invalid("has more than 8 dimensions");
   std::optional<int64_t> bytes = *bits / 8;
   for (const json::Value& item : shape->items) {
-    const std::optional<int64_t> size = AsInt(item);
-    if (!size || *size < 0) {
-      return invalid("shape holds something other than sizes: " + Shown(item));
+    const std::optional<int64_t> size = SizeOf(item);
+    if (!size) {
+      return invalid("shape holds something other than sizes: " + json::Shown(item));
     }
     bytes = Product(*bytes, *size);
     if (!bytes) return invalid("shape overflows 63 bits");
     tensor.shape.push_back(*size);
   }
-  const std::optional<int64_t> begin = AsInt(offsets->items[0]);
-  const std::optional<int64_t> end = AsInt(offsets->items[1]);
-  if (!begin || !end || *begin < 0 || *end < *begin) {
-    return invalid("data_offsets are no range: " + Shown(offsets->items[0]) + " to " +
-                   Shown(offsets->items[1]));
+  const std::optional<int64_t> begin = SizeOf(offsets->items[0]);
+  const std::optional<int64_t> end = SizeOf(offsets->items[1]);
+  if (!begin || !end || *end < *begin) {
+    return invalid("data_offsets are no range: " + json::Shown(offsets->items[0]) + " to " +
+                   json::Shown(offsets->items[1]));
   }
   if (*end > data_bytes) {
     return invalid("data_offsets end at " + std::to_string(*end) + ", the file's data at " +

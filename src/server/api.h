@@ -11,10 +11,9 @@
 #include <string_view>
 
 #include "pawl/result.h"
-#include "src/base/json.h"
+#include "src/base/json_reader.h"
 #include "src/server/call.h"
 #include "src/server/json_writer.h"
-#include "src/server/request_reader.h"
 #include "src/server/server_state.h"
 
 namespace pawl::server {
@@ -39,18 +38,19 @@ Status StartOllama(const ApiRequest& request, bool chat);
 
 // Sampling, budget, stop strings, seeds, thinking and the constraint. `max_names`: what the budget
 // may be called, the first that is there counts.
-Status ReadCommon(const ApiRequest& request, RequestReader& in,
+Status ReadCommon(const ApiRequest& request, const JsonReader& in,
                   std::initializer_list<const char*> max_names, int default_tokens, CallSpec& spec);
 // The member `options` of Ollama's bodies, and what in others stands at the top.
-void ReadSampling(RequestReader& in, CallSpec& spec);
-void ReadSeed(RequestReader& in, CallSpec& spec);
+void ReadSampling(const JsonReader& in, CallSpec& spec);
+void ReadSeed(const JsonReader& in, CallSpec& spec);
+// The places of members that nothing has read; the first of them, where there are many.
+void AddIgnored(const JsonReader& in, CallSpec& spec);
 
-// Members of a chat body: messages, tools for the template, its arguments; the schema for models
-// without a template.
-Status ReadChatPrompt(RequestReader& in, CallSpec& spec, std::string_view messages_name);
+// The messages of a chat.
+Status ReadChatPrompt(const JsonReader& messages, CallSpec& spec);
 
 // A prompt for a completion: a text, or tokens, or a list of either.
-Status ReadPrompts(RequestReader& in, std::string_view name, const ServerState& server,
+Status ReadPrompts(const JsonReader& in, const ServerState& server,
                    std::vector<PromptSpec>& prompts);
 
 // The prompt of a gap, where the client has put the marks of a code model into its text: taken

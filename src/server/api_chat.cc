@@ -148,37 +148,28 @@ class ChatFormatter : public Formatter {
 }  // namespace
 
 Status StartChat(const ApiRequest& request, bool fim) {
-  RequestReader in(request.body, "#");
+  const JsonReader in = JsonReader(request.body).Object();
   CallSpec spec;
   spec.route = fim ? "/v1/fim/completions" : "/v1/chat/completions";
-  if (!in.ok()) return in.error();
   if (fim) {
     PromptSpec prompt;
     prompt.kind = PromptSpec::Kind::kInfill;
     prompt.pointer = "#/prompt";
-    if (!in.String("prompt", prompt.text)) in.Fail("prompt", "is missing");
-    in.String("suffix", prompt.suffix);
+    prompt.text = in["prompt"].String();
+    prompt.suffix = in["suffix"].String("");
     ReadGapMarks(prompt);
     spec.code = ReadCode(in);
-    if (!in.ok()) return in.error();
     spec.prompts = {std::move(prompt)};
-  } else if (Status status = ReadChatPrompt(in, spec, "messages"); !status.ok()) {
+  } else if (Status status = ReadChatPrompt(in["messages"], spec); !status.ok()) {
     return status;
   }
-  bool logprobs = false;
-  if (in.Bool("logprobs", logprobs) && logprobs) {
+  const bool logprobs = in["logprobs"].Bool(false), reports = in["token_report"].Bool(false);
+  if (logprobs) {
     spec.options.logprobs = 0;
-    in.Int("top_logprobs", spec.options.logprobs, 0, 20);
-    spec.want_tokens = true;
+    in["top_logprobs"].Read(spec.options.logprobs, 0, 20);
   }
-  bool usage = false, reports = false;
-  if (in.Bool("token_report", reports) && reports) spec.want_tokens = true;
-  if (const json::Value* options = in.FindObject("stream_options")) {
-    RequestReader inner(*options, "#/stream_options");
-    inner.Bool("include_usage", usage);
-    if (!inner.ok()) return inner.error();
-  }
-  if (!in.ok()) return in.error();
+  spec.want_tokens = logprobs || reports;
+  const bool usage = in["stream_options"].OptionalObject()["include_usage"].Bool(false);
   if (Status status = ReadCommon(request, in, {"max_completion_tokens", "max_tokens"},
                                  fim ? 128 : request.server->options.max_tokens, spec);
       !status.ok()) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "src/server/api.h"
+#include "src/server/api_error.h"
 
 namespace pawl::server {
 namespace {
@@ -14,36 +15,32 @@ constexpr size_t kMostStops = 16;
 constexpr size_t kMostBiases = 4096;
 constexpr int kMostTokens = 1 << 24;
 constexpr size_t kMostPrompts = 2048;
+constexpr const char* kNoPrompt = "must be a text, a list of token ids, or a list of either";
 
-void ReadBias(const ServerState& server, RequestReader& in, CallSpec& spec) {
-  const json::Value* bias = in.FindObject("logit_bias");
-  if (bias == nullptr) return;
-  if (bias->size() > kMostBiases) {
-    return in.Fail("logit_bias", "has more than " + std::to_string(kMostBiases) + " tokens",
-                   ErrorCode::kLimit);
+void ReadBias(const ServerState& server, const JsonReader& in, CallSpec& spec) {
+  if (in.OptionalObject().size() > kMostBiases) {
+    return in.Fail("has more than " + std::to_string(kMostBiases) + " tokens", ErrorCode::kLimit);
   }
-  for (const auto& [key, value] : bias->members) {
-    const std::string place = "logit_bias";
+  if (!in.IsObject()) return;
+  for (const auto& [key, value] : in.value()->members) {
     int token = -1;
     const char* const end = key.data() + key.size();
     const auto [at, error] = std::from_chars(key.data(), end, token);
-    const std::optional<double> number = NumberOf(value);
+    const std::optional<double> number = json::NumberOf(value);
     if (error != std::errc() || at != end || token < 0 || !number || *number < -100 ||
         *number > 100 || token >= server.model->vocabulary()->size()) {
-      return in.Fail({ErrorCode::kInvalid, "must be a number from -100 to 100 for a token's id",
-                      json::PointerJoin(in.PointerOf(place), key)});
+      return in[key].Fail("must be a number from -100 to 100 for a token's id");
     }
     spec.options.logit_bias.emplace_back(token, static_cast<float>(*number));
   }
 }
 
-void ReadStop(RequestReader& in, CallSpec& spec) {
-  in.Strings("stop", spec.stop, kMostStops);
-  in.Bool("include_stop_str_in_output", spec.include_stop);
-  if (!in.ok()) return;
+void ReadStop(const JsonReader& in, CallSpec& spec) {
+  in["stop"].ReadStrings(spec.stop, kMostStops);
+  in["include_stop_str_in_output"].Read(spec.include_stop);
   for (const std::string& stop : spec.stop) {
-    if (stop.empty()) return in.Fail("stop", "has an empty string");
-    if (stop.size() > 1024) return in.Fail("stop", "has a string of more than 1024 bytes");
+    if (stop.empty()) in["stop"].Fail("has an empty string");
+    if (stop.size() > 1024) in["stop"].Fail("has a string of more than 1024 bytes");
   }
 }
 
@@ -59,60 +56,49 @@ void SetArgument(json::Value& arguments, const std::string& name, json::Value va
 }
 
 // How much the model is to think, in the words of several APIs.
-void ReadThinking(RequestReader& in, CallSpec& spec, json::Value& arguments) {
-  if (const json::Value* given = in.FindObject("chat_template_kwargs")) arguments = *given;
-  in.Int("thinking_budget", spec.thinking_tokens, 0, kMostTokens);
-  std::string effort;
-  const json::Value* reasoning = in.Find("reasoning");
-  if (reasoning != nullptr && reasoning->type == json::Type::kObject) {
-    RequestReader inner(*reasoning, in.PointerOf("reasoning"));
-    inner.String("effort", effort);
-    if (!inner.ok()) return in.Fail(inner.error());
-  }
-  in.String("reasoning_effort", effort);
+void ReadThinking(const JsonReader& in, CallSpec& spec, json::Value& arguments) {
+  const JsonReader given = in["chat_template_kwargs"].OptionalObject();
+  if (given.present()) arguments = *given.value();
+  in["thinking_budget"].Read(spec.thinking_tokens, 0, kMostTokens);
+  std::string effort, type;
+  in["reasoning"]["effort"].Read(effort);
+  in["reasoning_effort"].Read(effort);
   if (effort == "none" || effort == "minimal") {
     SetArgument(arguments, "enable_thinking", BoolValue(false));
   } else if (!effort.empty()) {
-    json::Value value;
-    value.type = json::Type::kString;
-    value.text = effort;
-    SetArgument(arguments, "reasoning_effort", std::move(value));
+    SetArgument(arguments, "reasoning_effort", StringValue(effort));
   }
-  const json::Value* thinking = in.Find("thinking");
-  if (thinking != nullptr && thinking->type == json::Type::kObject) {
-    RequestReader inner(*thinking, in.PointerOf("thinking"));
-    std::string type;
-    inner.String("type", type);
-    inner.Int("budget_tokens", spec.thinking_tokens, 0, kMostTokens);
-    if (!inner.ok()) return in.Fail(inner.error());
+  const JsonReader thinking = in["thinking"], think = in["think"];
+  if (thinking.IsObject()) {
+    thinking["type"].Read(type);
+    thinking["budget_tokens"].Read(spec.thinking_tokens, 0, kMostTokens);
     if (type == "disabled") SetArgument(arguments, "enable_thinking", BoolValue(false));
   }
-  const json::Value* think = in.Find("think");  // Ollama's
-  if (think != nullptr && think->is_bool()) {
-    SetArgument(arguments, "enable_thinking", BoolValue(think->type == json::Type::kTrue));
-  } else if (think != nullptr && think->type == json::Type::kString) {
-    SetArgument(arguments, "reasoning_effort", *think);
+  if (think.IsString()) {  // Ollama's
+    SetArgument(arguments, "reasoning_effort", *think.value());
+  } else if (think.present() && think.value()->is_bool()) {
+    SetArgument(arguments, "enable_thinking", *think.value());
   }
 }
 
 }  // namespace
 
-void ReadSampling(RequestReader& in, CallSpec& spec) {
+void ReadSampling(const JsonReader& in, CallSpec& spec) {
   SamplingParams& sampling = spec.options.sampling;
-  in.Float("temperature", sampling.temperature, 0, 100);
-  if (in.Float("top_p", sampling.top_p, 0, 1) && sampling.top_p <= 0) sampling.top_p = 1e-6f;
+  in["temperature"].Read(sampling.temperature, 0, 100);
+  if (in["top_p"].Read(sampling.top_p, 0, 1) && sampling.top_p <= 0) sampling.top_p = 1e-6f;
   int top_k = 0;
-  if (in.Int("top_k", top_k, -1, 1 << 30)) sampling.top_k = std::max(0, top_k);
-  in.Float("min_p", sampling.min_p, 0, 1);
-  in.Float("presence_penalty", sampling.presence_penalty, -2, 2);
-  in.Float("frequency_penalty", sampling.frequency_penalty, -2, 2);
-  in.Float("repetition_penalty", sampling.repetition_penalty, 0.01, 100);
-  in.Float("repeat_penalty", sampling.repetition_penalty, 0.01, 100);
+  if (in["top_k"].Read(top_k, -1, 1 << 30)) sampling.top_k = std::max(0, top_k);
+  in["min_p"].Read(sampling.min_p, 0, 1);
+  in["presence_penalty"].Read(sampling.presence_penalty, -2, 2);
+  in["frequency_penalty"].Read(sampling.frequency_penalty, -2, 2);
+  in["repetition_penalty"].Read(sampling.repetition_penalty, 0.01, 100);
+  in["repeat_penalty"].Read(sampling.repetition_penalty, 0.01, 100);
 }
 
-void ReadSeed(RequestReader& in, CallSpec& spec) {
+void ReadSeed(const JsonReader& in, CallSpec& spec) {
   int64_t seed = 0;
-  if (in.Int64("seed", seed) && seed != -1) {
+  if (in.Read(seed) && seed != -1) {
     spec.options.sampling.seed = static_cast<uint64_t>(seed);
   } else {
     thread_local std::mt19937_64 random{std::random_device{}()};
@@ -120,44 +106,50 @@ void ReadSeed(RequestReader& in, CallSpec& spec) {
   }
 }
 
-Status ReadCommon(const ApiRequest& request, RequestReader& in,
+void AddIgnored(const JsonReader& in, CallSpec& spec) {
+  constexpr size_t kMost = 256;
+  for (const json::Member* member : in.Unread(kMost)) {
+    spec.ignored.push_back(
+        Shortened(json::PointerJoin(in.place(), member->first).substr(1), kMostPointerBytes));
+  }
+}
+
+Status ReadCommon(const ApiRequest& request, const JsonReader& in,
                   std::initializer_list<const char*> max_names, int default_tokens,
                   CallSpec& spec) {
-  if (!in.ok()) return in.error();
   ServerState& server = *request.server;
   spec.options.sampling.temperature = server.model->temperature();
   spec.options.max_tokens = default_tokens;
   ReadSampling(in, spec);
-  ReadSeed(in, spec);
+  ReadSeed(in["seed"], spec);
   for (const char* name : max_names) {
     int tokens = 0;
-    if (!in.Int(name, tokens, -1, kMostTokens)) continue;
+    if (!in[name].Read(tokens, -1, kMostTokens)) continue;
     if (tokens >= 0) {
       spec.options.max_tokens = tokens;
-      spec.budget_pointer = in.PointerOf(name);
+      spec.budget_pointer = in[name].place();
     }
     break;
   }
-  in.Int("n", spec.n, 1, kMostOutputs);
+  in["n"].Read(spec.n, 1, kMostOutputs);
   int best_of = spec.n;
-  if (in.Int("best_of", best_of, 1, kMostOutputs) && best_of != spec.n) {
-    in.Fail("best_of", "must be n where it is given", ErrorCode::kUnsupported);
+  if (in["best_of"].Read(best_of, 1, kMostOutputs) && best_of != spec.n) {
+    in["best_of"].Unsupported("must be n where it is given");
   }
   ReadStop(in, spec);
-  ReadBias(server, in, spec);
-  in.Bool("stream", spec.stream);
-  bool close = true;
-  in.Bool("close_at_budget", close);
-  spec.options.at_budget = close ? AtBudget::kCloseOrCut : AtBudget::kCut;
-  in.Bool("mask_surprise", spec.options.mask_surprise);
-  in.Bool("drafts", spec.options.drafts);
+  ReadBias(server, in["logit_bias"], spec);
+  in["stream"].Read(spec.stream);
+  spec.options.at_budget =
+      in["close_at_budget"].Bool(true) ? AtBudget::kCloseOrCut : AtBudget::kCut;
+  in["mask_surprise"].Read(spec.options.mask_surprise);
+  in["drafts"].Read(spec.options.drafts);
   json::Value arguments;
   ReadThinking(in, spec, arguments);
   if (!in.ok()) return in.error();
   for (PromptSpec& prompt : spec.prompts) prompt.arguments = arguments;
   const KnownTools::Match* const match = request.tools;
   Result<RequestConstraints> asked =
-      ReadConstraints(in.object(), match == nullptr ? nullptr : match->tools.get());
+      ReadConstraints(in, match == nullptr ? nullptr : match->tools.get());
   if (!asked.ok()) return asked.error();
   if (match != nullptr) {
     server.known_tools.Keep(request.exchange->request().body, *match, asked->tools);
@@ -165,76 +157,62 @@ Status ReadCommon(const ApiRequest& request, RequestReader& in,
   spec.asked = *std::move(asked);
   if (spec.asked.layout.max_string < 0) spec.asked.layout.max_string = server.options.max_string;
   // What says who asks, or where an answer is to be kept, changes no output.
-  for (const char* name : {"model", "user", "metadata", "store", "service_tier", "keep_alive",
-                           "safety_identifier", "prompt_cache_key", "cache_prompt"}) {
-    (void)in.Find(name);
-  }
-  spec.ignored = in.Unread(spec.asked.read);
+  in.Ignore({"model", "user", "metadata", "store", "service_tier", "keep_alive",
+             "safety_identifier", "prompt_cache_key", "cache_prompt"});
+  AddIgnored(in, spec);
   return {};
 }
 
-Status ReadChatPrompt(RequestReader& in, CallSpec& spec, std::string_view messages_name) {
-  const json::Value* messages = in.FindArray(messages_name);
-  if (!in.ok()) return in.error();
-  if (messages == nullptr || messages->items.empty()) {
-    return Error{ErrorCode::kInvalid, "must be a list of messages that is not empty",
-                 in.PointerOf(messages_name)};
+Status ReadChatPrompt(const JsonReader& messages, CallSpec& spec) {
+  if (messages.OptionalArray().size() == 0) {
+    messages.Fail("must be a list of messages that is not empty");
   }
+  if (!messages.ok()) return messages.error();
   PromptSpec prompt;
   prompt.kind = PromptSpec::Kind::kChat;
-  prompt.messages = *messages;
-  prompt.pointer = in.PointerOf(messages_name);
+  prompt.messages = *messages.value();
+  prompt.pointer = messages.place();
   spec.prompts = {std::move(prompt)};
   return {};
 }
 
-Status ReadPrompts(RequestReader& in, std::string_view name, const ServerState& server,
+Status ReadPrompts(const JsonReader& in, const ServerState& server,
                    std::vector<PromptSpec>& prompts) {
-  const json::Value* given = in.Find(name);
-  const std::string place = in.PointerOf(name);
-  if (given == nullptr) return Error{ErrorCode::kInvalid, "is missing", place};
-  const Error wrong{ErrorCode::kInvalid, "must be a text, a list of token ids, or a list of either",
-                    place};
-  const auto tokens_of = [&](const json::Value& list) -> Result<std::vector<TokenId>> {
-    std::vector<TokenId> tokens;
-    for (const json::Value& item : list.items) {
-      const std::optional<int64_t> token = WholeOf(item);
-      if (!token || *token < 0 || *token >= server.model->info().vocabulary_size) {
-        return Error{ErrorCode::kInvalid, "has something that is no token id of this model", place};
-      }
-      tokens.push_back(static_cast<TokenId>(*token));
-    }
-    return tokens;
-  };
-  const auto add = [&](const json::Value& one) -> Status {
+  const auto add = [&](const json::Value& one) {
     PromptSpec prompt;
-    prompt.pointer = place;
+    prompt.pointer = in.place();
     // Editors spell the marks of a gap in the prompt; what they spell is meant.
     prompt.parse_special = true;
     if (one.type == json::Type::kString) {
       prompt.text = one.text;
     } else if (one.type == json::Type::kArray) {
-      Result<std::vector<TokenId>> tokens = tokens_of(one);
-      if (!tokens.ok()) return tokens.error();
       prompt.kind = PromptSpec::Kind::kTokens;
-      prompt.tokens = *std::move(tokens);
+      for (const json::Value& item : one.items) {
+        const std::optional<int64_t> token = json::WholeOf(item);
+        if (!token || *token < 0 || *token >= server.model->info().vocabulary_size) {
+          return in.Fail("has something that is no token id of this model");
+        }
+        prompt.tokens.push_back(static_cast<TokenId>(*token));
+      }
     } else {
-      return wrong;
+      return in.Fail(kNoPrompt);
     }
     prompts.push_back(std::move(prompt));
-    return {};
   };
-  if (given->type == json::Type::kString) return add(*given);
-  if (given->type != json::Type::kArray || given->items.empty()) return wrong;
-  if (given->items[0].type == json::Type::kNumber) return add(*given);
-  if (given->items.size() > kMostPrompts) {
-    return Error{ErrorCode::kLimit, "has more than " + std::to_string(kMostPrompts) + " prompts",
-                 place};
+  if (!in.present()) {
+    in.Fail("is missing");
+  } else if (in.IsString() || in.Item(0).Is(json::Type::kNumber)) {
+    add(*in.value());
+  } else if (!in.IsArray() || in.size() == 0) {
+    in.Fail(kNoPrompt);
+  } else if (in.size() > kMostPrompts) {
+    in.Fail("has more than " + std::to_string(kMostPrompts) + " prompts", ErrorCode::kLimit);
+  } else {
+    for (const json::Value& one : in.value()->items) {
+      if (in.ok()) add(one);
+    }
   }
-  for (const json::Value& one : given->items) {
-    if (Status status = add(one); !status.ok()) return status;
-  }
-  return {};
+  return in.status();
 }
 
 void ReadGapMarks(PromptSpec& prompt, const FimTemplate* own) {

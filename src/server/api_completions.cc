@@ -173,85 +173,66 @@ class LlamaFormatter : public Formatter {
 }  // namespace
 
 Status StartCompletion(const ApiRequest& request) {
-  RequestReader in(request.body, "#");
+  const JsonReader in = JsonReader(request.body).Object();
   CallSpec spec;
   spec.route = "/v1/completions";
-  if (!in.ok()) return in.error();
-  if (Status status = ReadPrompts(in, "prompt", *request.server, spec.prompts); !status.ok()) {
+  if (Status status = ReadPrompts(in["prompt"], *request.server, spec.prompts); !status.ok()) {
     return status;
   }
-  std::string suffix;
-  if (in.String("suffix", suffix) && !suffix.empty()) {
-    for (PromptSpec& prompt : spec.prompts) {
-      if (prompt.kind == PromptSpec::Kind::kTokens) {
-        return Error{ErrorCode::kUnsupported, "needs a prompt that is a text", "#/suffix"};
-      }
-      prompt.kind = PromptSpec::Kind::kInfill;
-      prompt.suffix = suffix;
+  const std::string suffix = in["suffix"].String("");
+  for (PromptSpec& prompt : spec.prompts) {
+    if (suffix.empty()) break;
+    if (prompt.kind == PromptSpec::Kind::kTokens) {
+      in["suffix"].Unsupported("needs a prompt that is a text");
     }
+    prompt.kind = PromptSpec::Kind::kInfill;
+    prompt.suffix = suffix;
   }
-  in.Bool("echo", spec.echo);
+  in["echo"].Read(spec.echo);
   // An editor that marks the gap itself: with the language known it is completed as any other.
   if (std::optional<CodeSpec> code = ReadCode(in); code && !spec.echo && spec.prompts.size() == 1) {
     PromptSpec& prompt = spec.prompts[0];
     if (prompt.kind == PromptSpec::Kind::kText) ReadGapMarks(prompt, request.server->model->fim());
     if (prompt.kind == PromptSpec::Kind::kInfill) spec.code = std::move(code);
   }
-  const bool logprobs = in.Int("logprobs", spec.options.logprobs, 0, 20);
-  bool usage = false, reports = false;
-  in.Bool("token_report", reports);
+  const bool logprobs = in["logprobs"].Read(spec.options.logprobs, 0, 20);
+  const bool reports = in["token_report"].Bool(false);
+  const bool usage = in["stream_options"].OptionalObject()["include_usage"].Bool(false);
   spec.want_tokens = logprobs || reports;
-  if (const json::Value* options = in.FindObject("stream_options")) {
-    RequestReader inner(*options, "#/stream_options");
-    inner.Bool("include_usage", usage);
-    if (!inner.ok()) return inner.error();
-  }
-  if (!in.ok()) return in.error();
   if (Status status = ReadCommon(request, in, {"max_tokens", "max_completion_tokens"}, 16, spec);
       !status.ok()) {
     return status;
   }
   if (spec.code) spec.code->has_grammar = HasConstraint(spec.asked);
-  if (spec.echo && spec.stream) {
-    return Error{ErrorCode::kUnsupported, "is there without a stream only", "#/echo"};
-  }
+  if (spec.echo && spec.stream) in["echo"].Unsupported("is there without a stream only");
   if (spec.prompts.size() * static_cast<size_t>(spec.n) > 2048) {
-    return Error{ErrorCode::kLimit, "asks for more than 2048 outputs in all", "#/n"};
+    in["n"].Fail("asks for more than 2048 outputs in all", ErrorCode::kLimit);
   }
+  if (!in.ok()) return in.error();
   Call::Start(request.server, request.exchange, std::move(spec),
               std::make_unique<CompletionFormatter>(request.server, logprobs, usage, reports));
   return {};
 }
 
 Status StartInfill(const ApiRequest& request, bool infill) {
-  RequestReader in(request.body, "#");
+  const JsonReader in = JsonReader(request.body).Object();
   CallSpec spec;
   spec.route = infill ? "/infill" : "/completion";
-  if (!in.ok()) return in.error();
   if (infill) {
     PromptSpec prompt;
     prompt.kind = PromptSpec::Kind::kInfill;
     prompt.pointer = "#/input_prefix";
-    in.String("input_prefix", prompt.text);
-    in.String("input_suffix", prompt.suffix);
-    std::string typed;  // what stands behind the prefix already
-    in.String("prompt", typed);
-    prompt.text += typed;
-    if (const json::Value* extra = in.FindArray("input_extra")) {
-      for (size_t i = 0; i < extra->items.size(); ++i) {
-        RequestReader file(extra->items[i], "#/input_extra/" + std::to_string(i));
-        std::string name, text;
-        file.String("filename", name);
-        file.String("text", text);
-        if (!file.ok()) return file.error();
-        prompt.files.emplace_back(std::move(name), std::move(text));
-      }
+    // "prompt": what stands behind the prefix already.
+    prompt.text = in["input_prefix"].String("") + in["prompt"].String("");
+    prompt.suffix = in["input_suffix"].String("");
+    for (const JsonReader file : in["input_extra"].OptionalArray().items()) {
+      file.Object();
+      prompt.files.emplace_back(file["filename"].String(""), file["text"].String(""));
     }
     ReadGapMarks(prompt);
     spec.code = ReadCode(in);
-    if (!in.ok()) return in.error();
     spec.prompts = {std::move(prompt)};
-  } else if (Status status = ReadPrompts(in, "prompt", *request.server, spec.prompts);
+  } else if (Status status = ReadPrompts(in["prompt"], *request.server, spec.prompts);
              !status.ok()) {
     return status;
   }

@@ -74,50 +74,41 @@ class ExtractFormatter : public Formatter {
 }  // namespace
 
 Status StartExtract(const ApiRequest& request) {
-  RequestReader in(request.body, "#");
+  const JsonReader in = JsonReader(request.body).Object();
   CallSpec spec;
   spec.route = "/v1/extract";
+  const JsonReader schema = in["schema"], texts = in["texts"].OptionalArray(), text = in["text"];
+  if (!schema.present()) {
+    schema.Fail("is missing");
+  } else if (!schema.IsObject() && !schema.value()->is_bool()) {
+    schema.Fail("must be a JSON Schema, an object");
+  }
+  if (texts.present() == text.present()) {
+    text.Fail(R"(must be given: one "text", or a list of "texts")");
+  }
+  if (texts.present() && (texts.size() == 0 || texts.size() > kMostTexts)) {
+    texts.Fail("must have 1 to " + std::to_string(kMostTexts) + " texts, not " +
+                   std::to_string(texts.size()),
+               ErrorCode::kLimit);
+  }
   if (!in.ok()) return in.error();
-  const json::Value* schema = in.Find("schema");
-  if (schema == nullptr) return Error{ErrorCode::kInvalid, "is missing", "#/schema"};
-  if (schema->type != json::Type::kObject && !schema->is_bool()) {
-    return Error{ErrorCode::kInvalid, "must be a JSON Schema, an object", "#/schema"};
-  }
-  const json::Value* texts = in.FindArray("texts");
-  const json::Value* text = in.FindString("text");
-  if (!in.ok()) return in.error();
-  if ((texts == nullptr) == (text == nullptr)) {
-    return Error{ErrorCode::kInvalid, R"(must be given: one "text", or a list of "texts")",
-                 "#/text"};
-  }
-  if (texts != nullptr && (texts->items.empty() || texts->items.size() > kMostTexts)) {
-    return Error{ErrorCode::kLimit,
-                 "must have 1 to " + std::to_string(kMostTexts) + " texts, not " +
-                     std::to_string(texts->items.size()),
-                 "#/texts"};
-  }
   std::vector<std::string> all;
-  const size_t count = texts != nullptr ? texts->items.size() : 1;
-  const std::string schema_text = json::Dump(*schema);
-  for (size_t i = 0; i < count; ++i) {
-    const json::Value& one = texts != nullptr ? texts->items[i] : *text;
-    const std::string place = texts != nullptr ? "#/texts/" + std::to_string(i) : "#/text";
-    if (one.type != json::Type::kString) {
-      return Error{ErrorCode::kInvalid, "must be a string", place};
-    }
-    if (Status status = CheckExtractText(one.text); !status.ok()) {
-      return InFile(place, status.error());
+  const std::string schema_text = json::Dump(*schema.value());
+  const auto add = [&](const JsonReader& one) {
+    all.push_back(one.String());
+    if (Status status = CheckExtractText(all.back()); !status.ok()) {
+      one.Fail(InFile(one.place(), status.error()));
     }
     PromptSpec prompt;
     prompt.kind = PromptSpec::Kind::kExtract;
-    prompt.text = one.text;
+    prompt.text = all.back();
     prompt.schema = schema_text;
-    prompt.pointer = place;
+    prompt.pointer = one.place();
     spec.prompts.push_back(std::move(prompt));
-    all.push_back(one.text);
-  }
-  bool spans = true;
-  in.Bool("spans", spans);
+  };
+  if (text.present()) add(text);
+  for (const JsonReader one : texts.items()) add(one);
+  const bool spans = in["spans"].Bool(true);
   if (Status status =
           ReadCommon(request, in, {"max_tokens"}, request.server->options.max_tokens, spec);
       !status.ok()) {
@@ -127,22 +118,20 @@ Status StartExtract(const ApiRequest& request) {
     return Error{ErrorCode::kInvalid, "is a second constraint beside #/schema",
                  spec.asked.answer.pointer};
   }
-  if (!spec.asked.tools.empty()) {
-    return Error{ErrorCode::kUnsupported, "cannot go with #/schema", "#/tools"};
-  }
+  if (!spec.asked.tools.empty()) in["tools"].Unsupported("cannot go with #/schema");
   spec.asked.answer.kind = ConstraintSpec::Kind::kJsonSchema;
   spec.asked.answer.text = schema_text;
   spec.asked.answer.pointer = "#/schema";
   LayoutSpec& layout = spec.asked.layout;
   if (!layout.asked_additional_properties) layout.additional_properties = true;
   // As the command: greedy unless it says otherwise, seed 0, always complete.
-  float ignored = 0;
-  if (!in.Float("temperature", ignored, 0, 100)) spec.options.sampling.temperature = 0;
-  if (in.Find("seed") == nullptr) spec.options.sampling.seed = 0;
+  if (!in["temperature"].present()) spec.options.sampling.temperature = 0;
+  if (!in["seed"].present()) spec.options.sampling.seed = 0;
   if (spec.options.at_budget == AtBudget::kCloseOrCut) spec.options.at_budget = AtBudget::kClose;
-  if (spec.n != 1) return Error{ErrorCode::kUnsupported, "must be 1 on this route", "#/n"};
+  if (spec.n != 1) in["n"].Unsupported("must be 1 on this route");
+  if (!in.ok()) return in.error();
   spec.one_by_one = true;
-  const bool single = text != nullptr;
+  const bool single = text.present();
   Call::Start(request.server, request.exchange, std::move(spec),
               std::make_unique<ExtractFormatter>(std::move(all), spans, single));
   return {};

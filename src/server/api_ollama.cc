@@ -1,9 +1,7 @@
 // Ollama's /api/chat and /api/generate: lines of JSON in place of events, a stream unless it says
 // otherwise, tool calls whole.
-#include <algorithm>
 #include <chrono>
 #include <ctime>
-#include <iterator>
 #include <utility>
 
 #include "src/server/api.h"
@@ -114,33 +112,23 @@ class OllamaFormatter : public Formatter {
 json::Value MessageOf(const char* role, const std::string& content) {
   json::Value message;
   message.type = json::Type::kObject;
-  for (const auto& [key, text] : {std::pair<const char*, std::string>{"role", role},
-                                  std::pair<const char*, std::string>{"content", content}}) {
-    json::Value value;
-    value.type = json::Type::kString;
-    value.text = text;
-    message.members.emplace_back(key, std::move(value));
-  }
+  message.members.emplace_back("role", StringValue(role));
+  message.members.emplace_back("content", StringValue(content));
   return message;
 }
 
-Status ReadGenerate(RequestReader& in, CallSpec& spec) {
+void ReadGenerate(const JsonReader& in, CallSpec& spec) {
   PromptSpec prompt;
   prompt.pointer = "#/prompt";
-  std::string text, system, suffix;
-  in.String("prompt", text);
-  in.String("system", system);
-  in.String("suffix", suffix);
-  bool raw = false;
-  in.Bool("raw", raw);
-  if (const json::Value* images = in.FindArray("images"); images != nullptr && images->size() > 0) {
-    in.Fail("images", "are not taken: this server takes text", ErrorCode::kUnsupported);
+  const std::string text = in["prompt"].String(""), system = in["system"].String("");
+  prompt.suffix = in["suffix"].String("");
+  const bool raw = in["raw"].Bool(false);
+  if (const JsonReader images = in["images"].OptionalArray(); images.size() > 0) {
+    images.Unsupported("are not taken: this server takes text");
   }
-  if (!in.ok()) return in.error();
-  if (!suffix.empty()) {
+  if (!prompt.suffix.empty()) {
     prompt.kind = PromptSpec::Kind::kInfill;
     prompt.text = text;
-    prompt.suffix = suffix;
   } else if (raw) {
     prompt.text = text;
     prompt.parse_special = true;
@@ -151,7 +139,6 @@ Status ReadGenerate(RequestReader& in, CallSpec& spec) {
     prompt.messages.items.push_back(MessageOf("user", text));
   }
   spec.prompts = {std::move(prompt)};
-  return {};
 }
 
 }  // namespace
@@ -164,34 +151,30 @@ HttpReply OllamaError(const ApiError& error) {
 }
 
 Status StartOllama(const ApiRequest& request, bool chat) {
-  RequestReader in(request.body, "#");
+  const JsonReader in = JsonReader(request.body).Object();
   CallSpec spec;
   spec.route = chat ? "/api/chat" : "/api/generate";
-  if (!in.ok()) return in.error();
-  const Status status = chat ? ReadChatPrompt(in, spec, "messages") : ReadGenerate(in, spec);
-  if (!status.ok()) return status;
-  const json::Value* const options = in.FindObject("options");
+  if (!chat) {
+    ReadGenerate(in, spec);
+  } else if (Status status = ReadChatPrompt(in["messages"], spec); !status.ok()) {
+    return status;
+  }
+  const JsonReader options = in["options"].OptionalObject();
   if (Status common = ReadCommon(request, in, {}, request.server->options.max_tokens, spec);
       !common.ok()) {
     return common;
   }
-  if (spec.n != 1) return Error{ErrorCode::kUnsupported, "must be 1 on this route", "#/n"};
-  spec.stream = true;
-  in.Bool("stream", spec.stream);
-  if (options != nullptr) {
-    RequestReader inner(*options, "#/options");
-    ReadSampling(inner, spec);
-    if (inner.Find("seed") != nullptr) ReadSeed(inner, spec);
-    int tokens = -1;
-    if (inner.Int("num_predict", tokens, -2, 1 << 24) && tokens >= 0) {
-      spec.options.max_tokens = tokens;
-      spec.budget_pointer = "#/options/num_predict";
-    }
-    inner.Strings("stop", spec.stop, 16);
-    if (!inner.ok()) return inner.error();
-    std::erase(spec.stop, "");
-    std::ranges::move(inner.Unread(), std::back_inserter(spec.ignored));
+  if (spec.n != 1) in["n"].Unsupported("must be 1 on this route");
+  spec.stream = in["stream"].Bool(true);
+  ReadSampling(options, spec);
+  if (options["seed"].present()) ReadSeed(options["seed"], spec);
+  int tokens = -1;
+  if (options["num_predict"].Read(tokens, -2, 1 << 24) && tokens >= 0) {
+    spec.options.max_tokens = tokens;
+    spec.budget_pointer = options["num_predict"].place();
   }
+  if (options["stop"].ReadStrings(spec.stop, 16)) std::erase(spec.stop, "");
+  AddIgnored(options, spec);
   if (!in.ok()) return in.error();
   PromptSpec& prompt = spec.prompts[0];
   if (spec.asked.answer.kind == ConstraintSpec::Kind::kJsonSchema) {

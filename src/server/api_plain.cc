@@ -143,30 +143,23 @@ Result<HttpReply> MetricsPage(ServerState& server, const PlainRequest&) {
 // vLLM's {"prompt"} or {"messages"}, llama.cpp's {"content"}.
 Result<HttpReply> Tokenize(ServerState& server, const PlainRequest& request) {
   const StopScope scope(request.halt);
-  RequestReader in(*request.body, "#");
+  const JsonReader in = JsonReader(*request.body).Object();
   const ServedModel& model = *server.model;
-  std::string text;
-  bool special = true, pieces = false, add = false;
-  in.Bool("parse_special", special);
-  in.Bool("with_pieces", pieces);
-  const bool vllm = in.Find("prompt") != nullptr;
-  if (vllm) add = true;
-  in.Bool(vllm ? "add_special_tokens" : "add_special", add);
+  const bool vllm = in["prompt"].present();
+  const bool special = in["parse_special"].Bool(true), pieces = in["with_pieces"].Bool(false);
+  const bool add = in[vllm ? "add_special_tokens" : "add_special"].Bool(vllm);
   std::vector<TokenId> tokens;
-  if (in.Find("messages") != nullptr) {
+  if (in["messages"].present()) {
     CallSpec spec;
-    if (Status status = ReadChatPrompt(in, spec, "messages"); !status.ok()) return status.error();
+    if (Status status = ReadChatPrompt(in["messages"], spec); !status.ok()) return status.error();
     Result<PreparedPrompt> prompt = model.Prepare(spec.prompts[0]);
     if (!prompt.ok()) return prompt.error();
     tokens = prompt->tokens;
   } else {
-    if (!in.String(vllm ? "prompt" : "content", text) && in.ok()) {
-      in.Fail(vllm ? "prompt" : "content", "is missing");
-    }
+    const std::string& text = in[vllm ? "prompt" : "content"].String();
     if (!in.ok()) return in.error();
     tokens = model.tokenizer().Encode(text, {.add_special_tokens = add, .parse_special = special});
   }
-  if (!in.ok()) return in.error();
   JsonWriter json;
   json.Object().Key("tokens").Array();
   for (const TokenId token : tokens) {
@@ -184,16 +177,14 @@ Result<HttpReply> Tokenize(ServerState& server, const PlainRequest& request) {
 
 Result<HttpReply> Detokenize(ServerState& server, const PlainRequest& request) {
   const StopScope scope(request.halt);
-  RequestReader in(*request.body, "#");
-  const json::Value* list = in.FindArray("tokens");
-  if (in.ok() && list == nullptr) in.Fail("tokens", "is missing");
-  if (!in.ok()) return in.error();
+  const JsonReader list = JsonReader(*request.body).Object()["tokens"].Array();
+  if (!list.ok()) return list.error();
   std::vector<TokenId> tokens;
-  for (size_t i = 0; i < list->items.size(); ++i) {
-    const std::optional<int64_t> token = WholeOf(list->items[i]);
+  for (const json::Value& item : list.value()->items) {
+    const std::optional<int64_t> token = json::WholeOf(item);
     if (!token || *token < 0 || *token >= server.model->vocabulary()->size()) {
-      return Error{ErrorCode::kInvalid, "is no token id of this model",
-                   "#/tokens/" + std::to_string(i)};
+      list.Item(tokens.size()).Fail("is no token id of this model");
+      return list.error();
     }
     tokens.push_back(static_cast<TokenId>(*token));
   }
@@ -227,7 +218,7 @@ Result<HttpReply> TokenizerInfo(ServerState& server, const PlainRequest&) {
 // A constraint tried without a model: what a schema editor wants to know.
 Result<HttpReply> CompileOnly(ServerState& server, const PlainRequest& request) {
   const StopScope scope(request.halt);
-  Result<RequestConstraints> asked = ReadConstraints(*request.body);
+  Result<RequestConstraints> asked = ReadConstraints(JsonReader(*request.body));
   if (!asked.ok()) return asked.error();
   if (asked->layout.max_string < 0) asked->layout.max_string = server.options.max_string;
   Result<OutputPlan> plan = MakePlan(*asked, server.model->traits(), ThinkingStart::kOff);

@@ -274,10 +274,9 @@ class ResponseFormatter : public Formatter {
   int number_ = 0;
 };
 
-Value CallOf(const Value& item, bool custom) {
+Value CallOf(const JsonReader& item, bool custom) {
   const auto text = [&](const char* name) {
-    const Value* member = item.Find(name);
-    return member != nullptr && member->type == json::Type::kString ? member->text : std::string();
+    return item[name].IsString() ? item[name].String() : std::string();
   };
   const std::string arguments =
       custom ? "{\"input\":" + json::Quote(text("input")) + "}" : text("arguments");
@@ -288,32 +287,19 @@ Value CallOf(const Value& item, bool custom) {
 }
 
 // Items of the input as messages of a chat.
-Status ReadInput(RequestReader& in, Value& messages) {
-  const Value* input = in.Find("input");
-  if (!in.ok()) return in.error();
-  if (input == nullptr) return Error{ErrorCode::kInvalid, "is missing", "#/input"};
-  if (input->type == json::Type::kString) {
-    messages.items.push_back(Message("user", *input));
-    return {};
-  }
-  if (input->type != json::Type::kArray || input->items.empty()) {
-    return Error{ErrorCode::kInvalid, "must be a text or a list of items", "#/input"};
-  }
-  for (size_t i = 0; i < input->items.size(); ++i) {
-    const Value& item = input->items[i];
-    RequestReader one(item, "#/input/" + std::to_string(i));
-    std::string type = "message";
-    if (one.ok()) one.String("type", type);
-    if (!one.ok()) return one.error();
+void ReadInput(const JsonReader& in, Value& messages) {
+  if (!in.present()) return in.Fail("is missing");
+  if (in.IsString()) return messages.items.push_back(Message("user", *in.value()));
+  if (!in.IsArray() || in.size() == 0) return in.Fail("must be a text or a list of items");
+  for (const JsonReader one : in.items()) {
+    const std::string type = one.Object()["type"].String("message");
+    const JsonReader content = one["content"], output = one["output"], id = one["call_id"];
     if (type == "message") {
-      std::string role;
-      if (!one.String("role", role)) one.Fail("role", "is missing");
-      const Value* content = one.Find("content");
-      if (one.ok() && content == nullptr) one.Fail("content", "is missing");
-      if (!one.ok()) return one.error();
-      messages.items.push_back(Message(role, *content));
+      const std::string& role = one["role"].String();
+      if (!content.present()) content.Fail("is missing");
+      if (in.ok()) messages.items.push_back(Message(role, *content.value()));
     } else if (type == "function_call" || type == "custom_tool_call") {
-      Value call = CallOf(item, type == "custom_tool_call");
+      Value call = CallOf(one, type == "custom_tool_call");
       const bool join =
           !messages.items.empty() && messages.items.back().Find("tool_calls") != nullptr;
       if (!join) {
@@ -325,40 +311,29 @@ Status ReadInput(RequestReader& in, Value& messages) {
       }
       messages.items.back().members.back().second.items.push_back(std::move(call));
     } else if (type == "function_call_output" || type == "custom_tool_call_output") {
-      const Value* output = one.Find("output");
-      if (output == nullptr)
-        return Error{ErrorCode::kInvalid, "is missing", one.PointerOf("output")};
-      Value message = Message("tool", *output);
-      if (const Value* id = item.Find("call_id")) message.members.emplace_back("tool_call_id", *id);
+      if (!output.present()) return output.Fail("is missing");
+      Value message = Message("tool", *output.value());
+      if (id.value() != nullptr) message.members.emplace_back("tool_call_id", *id.value());
       messages.items.push_back(std::move(message));
     } else if (type != "reasoning") {
-      return Error{ErrorCode::kUnsupported,
-                   "is " + json::Quote(type) +
-                       "; there are messages, function and custom calls, "
-                       "their outputs, and reasoning",
-                   one.PointerOf("type")};
+      one["type"].Unsupported("is " + json::Quote(type) +
+                              "; there are messages, function and custom calls, "
+                              "their outputs, and reasoning");
     }
   }
-  return {};
 }
 
 }  // namespace
 
 Status StartResponse(const ApiRequest& request) {
-  RequestReader in(request.body, "#");
+  const JsonReader in = JsonReader(request.body).Object();
   CallSpec spec;
   spec.route = "/v1/responses";
-  if (!in.ok()) return in.error();
-  for (const char* name : {"previous_response_id", "conversation", "prompt"}) {
-    if (in.Find(name) != nullptr) {
-      return Error{ErrorCode::kUnsupported, "is not supported: nothing is stored here",
-                   in.PointerOf(name)};
+  for (const char* name : {"previous_response_id", "conversation", "prompt", "background"}) {
+    const JsonReader stored = in[name];
+    if (stored.present() && (name != std::string_view("background") || stored.Bool())) {
+      stored.Unsupported("is not supported: nothing is stored here");
     }
-  }
-  bool background = false;
-  if (in.Bool("background", background) && background) {
-    return Error{ErrorCode::kUnsupported, "is not supported: nothing is stored here",
-                 "#/background"};
   }
   PromptSpec prompt;
   prompt.kind = PromptSpec::Kind::kChat;
@@ -366,18 +341,19 @@ Status StartResponse(const ApiRequest& request) {
   prompt.messages.type = json::Type::kArray;
   Echo echo;
   std::string instructions;
-  if (in.String("instructions", instructions)) {
+  if (in["instructions"].Read(instructions)) {
     echo.instructions = json::Quote(instructions);
     prompt.messages.items.push_back(Message("system", StringValue(instructions)));
   }
-  if (Status status = ReadInput(in, prompt.messages); !status.ok()) return status;
+  ReadInput(in["input"], prompt.messages);
   spec.prompts = {std::move(prompt)};
   if (Status status =
           ReadCommon(request, in, {"max_output_tokens"}, request.server->options.max_tokens, spec);
       !status.ok()) {
     return status;
   }
-  if (spec.n != 1) return Error{ErrorCode::kUnsupported, "must be 1 on this route", "#/n"};
+  if (spec.n != 1) in["n"].Unsupported("must be 1 on this route");
+  if (!in.ok()) return in.error();
   const RequestConstraints& asked = spec.asked;
   PromptSpec& chat = spec.prompts[0];
   if (asked.answer.kind == ConstraintSpec::Kind::kJsonSchema) chat.schema = asked.answer.text;
@@ -394,16 +370,14 @@ Status StartResponse(const ApiRequest& request) {
     }
   }
   const auto repeat = [&](const char* name, std::string& value) {
-    if (const Value* given = in.Find(name)) value = json::Dump(*given);
+    if (const JsonReader given = in[name]; given.present()) value = json::Dump(*given.value());
   };
   repeat("tools", echo.tools);
   repeat("tool_choice", echo.tool_choice);
-  if (in.Find("text") != nullptr && in.Find("text")->Find("format") != nullptr) {
-    repeat("text", echo.text);
-  }
+  if (in["text"]["format"].value() != nullptr) repeat("text", echo.text);
   repeat("metadata", echo.metadata);
   echo.parallel = asked.parallel;
-  echo.has_max_tokens = in.Find("max_output_tokens") != nullptr;
+  echo.has_max_tokens = in["max_output_tokens"].present();
   echo.max_tokens = spec.options.max_tokens;
   echo.temperature = spec.options.sampling.temperature;
   echo.top_p = spec.options.sampling.top_p;

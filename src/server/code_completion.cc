@@ -105,15 +105,15 @@ Result<CodePlan> CodePlans::Plan(const CodeSpec& spec, std::string prefix, std::
   return CodePlan(std::move(planned));
 }
 
-std::optional<CodeSpec> ReadCode(RequestReader& in) {
+std::optional<CodeSpec> ReadCode(const JsonReader& in) {
   CodeSpec spec;
-  in.String("language", spec.language);
-  in.String("filename", spec.file);
-  const json::Value* monitors = in.Find("monitors");
-  if (monitors != nullptr && monitors->is_bool()) {
-    spec.use_monitors = monitors->type == json::Type::kTrue;
+  in["language"].Read(spec.language);
+  in["filename"].Read(spec.file);
+  const JsonReader monitors = in["monitors"];
+  if (monitors.present() && monitors.value()->is_bool()) {
+    spec.use_monitors = monitors.Bool();
   } else {
-    in.Strings("monitors", spec.monitors, 64);
+    monitors.ReadStrings(spec.monitors, 64);
   }
   if (!in.ok()) return std::nullopt;
   if (!spec.language.empty() && !monitors::LanguageNamed(spec.language)) {

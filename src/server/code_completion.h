@@ -14,8 +14,8 @@
 
 #include "pawl/result.h"
 #include "pawl/vocabulary.h"
+#include "src/base/json_reader.h"
 #include "src/decode/constraint.h"
-#include "src/server/request_reader.h"
 
 namespace pawl::server {
 
@@ -92,7 +92,7 @@ class CodePlans {
 
 // The members `language`, `filename` and `monitors` (a list of names, or false). nullopt: the
 // language is not known by them. Errors go to `in`.
-std::optional<CodeSpec> ReadCode(RequestReader& in);
+std::optional<CodeSpec> ReadCode(const JsonReader& in);
 
 }  // namespace pawl::server
 

@@ -11,7 +11,7 @@ struct CodeOutput::Parts {
 };
 struct CodePlans::Parts {};
 
-std::optional<CodeSpec> ReadCode(RequestReader& /*in*/) { return std::nullopt; }
+std::optional<CodeSpec> ReadCode(const JsonReader& /*in*/) { return std::nullopt; }
 std::unique_ptr<CodePlans> CodePlans::Make(std::shared_ptr<const Vocabulary> /*vocabulary*/,
                                            const CodeOptions& /*options*/) {
   return nullptr;

@@ -10,13 +10,10 @@
 #include <string_view>
 #include <utility>
 
-#include "src/server/request_reader.h"
-
 namespace pawl::server {
 namespace {
 
 using Kind = ConstraintSpec::Kind;
-using json::PointerJoin;
 using json::Quote;
 using json::Value;
 
@@ -26,10 +23,8 @@ constexpr size_t kMaxChoices = 50'000;
 constexpr size_t kMaxTextBytes = size_t{1} << 20;
 constexpr size_t kMaxTools = 512;
 constexpr size_t kMaxNameBytes = 128;
-
-Error Wrong(std::string pointer, std::string message, ErrorCode code = ErrorCode::kInvalid) {
-  return Error{code, std::move(message), std::move(pointer)};
-}
+constexpr const char* kNoPattern =
+    "is not supported; \"whitespace\" may be \"compact\" or \"bounded\"";
 
 // XGrammar's EBNF and GBNF define rules with "::=", Lark with ":".
 GrammarLanguage LanguageOf(std::string_view grammar) {
@@ -37,452 +32,300 @@ GrammarLanguage LanguageOf(std::string_view grammar) {
                                                        : GrammarLanguage::kLark;
 }
 
+// What `in` wraps under this name; itself where it wraps nothing.
+JsonReader Unwrapped(const JsonReader& in, std::string_view name) {
+  const JsonReader wrapped = in[name].OptionalObject();
+  return wrapped.present() ? wrapped : in;
+}
+
 class Reader {
  public:
-  Reader(const Value& body, const std::vector<ToolSpec>* known)
-      : in_(body, "#"), known_tools_(known) {}
+  Reader(const JsonReader& in, const std::vector<ToolSpec>* known)
+      : in_(in.Object()), known_tools_(known) {}
 
   Result<RequestConstraints> Read() {
-    if (in_.ok()) ReadLayout();
-    if (in_.ok()) ReadResponseFormat();
-    if (in_.ok()) ReadTextFormat();
-    if (in_.ok()) ReadStructuredOutputs();
-    if (in_.ok()) ReadOldNames();
-    if (in_.ok()) ReadOllama();
-    if (in_.ok()) ReadTools();
-    if (in_.ok()) ReadChoice();
+    ReadLayout();
+    if (const JsonReader in = in_["response_format"]; in.present()) ReadFormat(in);
+    if (const JsonReader in = in_["text"]["format"]; in.present()) ReadFormat(in);
+    ReadStructuredOutputs();
+    ReadOldNames();
+    ReadOllama();
+    ReadTools();
+    ReadChoice();
     if (!in_.ok()) return in_.error();
-    out_.read = in_.found();
     return std::move(out_);
   }
 
  private:
-  void Fail(std::string pointer, std::string message, ErrorCode code = ErrorCode::kInvalid) {
-    in_.Fail(Wrong(std::move(pointer), std::move(message), code));
+  // The constraint of the answer, of which there may be one.
+  void Take(Kind kind, std::string text, const JsonReader& at) {
+    ConstraintSpec& answer = out_.answer;
+    if (answer.kind != Kind::kNone) {
+      return at.Fail("is a second constraint beside " + answer.pointer + "; give exactly one");
+    }
+    answer.kind = kind;
+    answer.text = std::move(text);
+    answer.pointer = at.place();
   }
 
-  void Take(ConstraintSpec spec) {
-    if (out_.answer.kind != Kind::kNone) {
-      return Fail(spec.pointer,
-                  "is a second constraint beside " + out_.answer.pointer + "; give exactly one");
+  // A schema (an object or a boolean) or a structural tag (an object). `as_text`: or the same as
+  // text, as vLLM takes it.
+  void TakeJson(Kind kind, const JsonReader& in, bool as_text) {
+    if (!in.present()) return;
+    const Value* value = in.value();
+    Result<Value> parsed = Value();
+    if (as_text && in.IsString() && !value->text.empty()) {
+      parsed = json::Parse(value->text);
+      if (!parsed.ok()) return in.Fail("is a text that is not JSON: " + parsed.error().ToString());
+      value = &*parsed;
     }
-    out_.answer = std::move(spec);
+    const bool tag = kind == Kind::kStructuralTag;
+    if (value->type == json::Type::kObject || (!tag && value->is_bool())) {
+      return Take(kind, json::Dump(*value), in);
+    }
+    in.Fail(tag ? "must be a structural tag, an object" : "must be a JSON Schema, an object");
   }
 
-  // ---- The parts of a constraint ----
+  void TakeAnyObject(const JsonReader& in) { Take(Kind::kJsonSchema, R"({"type":"object"})", in); }
 
-  // A schema: an object or a boolean, or the same as text.
-  std::optional<ConstraintSpec> Schema(const Value& value, const std::string& pointer,
-                                       bool as_text = false) {
-    ConstraintSpec spec;
-    spec.kind = Kind::kJsonSchema;
-    spec.pointer = pointer;
-    if (value.type == json::Type::kObject || value.is_bool()) {
-      spec.text = json::Dump(value);
-      return spec;
+  void TakeText(Kind kind, const JsonReader& in) {
+    if (!in.IsString() || in.String().empty()) return in.Fail("must be a string that is not empty");
+    if (kind == Kind::kRegex && in.String().size() > kMaxTextBytes) {
+      return in.Fail("has more than " + std::to_string(kMaxTextBytes) + " bytes",
+                     ErrorCode::kLimit);
     }
-    if (as_text && value.type == json::Type::kString && !value.text.empty()) {
-      Result<Value> parsed = json::Parse(value.text);
-      if (!parsed.ok()) {
-        Fail(pointer, "is a text that is not JSON: " + parsed.error().ToString());
-        return std::nullopt;
-      }
-      return Schema(*parsed, pointer);
-    }
-    Fail(pointer, "must be a JSON Schema, an object");
-    return std::nullopt;
+    Take(kind, in.String(), in);
   }
 
-  std::optional<ConstraintSpec> Text(Kind kind, const Value& value, const std::string& pointer) {
-    if (value.type != json::Type::kString || value.text.empty()) {
-      Fail(pointer, "must be a string that is not empty");
-      return std::nullopt;
-    }
-    if (kind == Kind::kRegex && value.text.size() > kMaxTextBytes) {
-      Fail(pointer, "has more than " + std::to_string(kMaxTextBytes) + " bytes", ErrorCode::kLimit);
-      return std::nullopt;
-    }
-    ConstraintSpec spec;
-    spec.kind = kind;
-    spec.text = value.text;
-    spec.pointer = pointer;
-    return spec;
+  void TakeGrammar(const JsonReader& in, std::optional<GrammarLanguage> language = {}) {
+    TakeText(Kind::kGrammar, in);
+    if (in.ok()) out_.answer.language = language ? *language : LanguageOf(out_.answer.text);
   }
 
-  std::optional<ConstraintSpec> GrammarText(const Value& value, const std::string& pointer,
-                                            std::optional<GrammarLanguage> language = {}) {
-    std::optional<ConstraintSpec> spec = Text(Kind::kGrammar, value, pointer);
-    if (spec) spec->language = language ? *language : LanguageOf(spec->text);
-    return spec;
-  }
-
-  std::optional<ConstraintSpec> Choice(const Value& value, const std::string& pointer) {
-    if (value.type != json::Type::kArray || value.items.empty() ||
-        value.items.size() > kMaxChoices) {
-      Fail(pointer, "must be a list of 1 to " + std::to_string(kMaxChoices) + " strings");
-      return std::nullopt;
+  void TakeChoice(const JsonReader& in) {
+    if (!in.IsArray() || in.size() == 0 || in.size() > kMaxChoices) {
+      return in.Fail("must be a list of 1 to " + std::to_string(kMaxChoices) + " strings");
     }
-    ConstraintSpec spec;
-    spec.kind = Kind::kChoice;
-    spec.pointer = pointer;
     size_t bytes = 0;
-    for (const Value& item : value.items) bytes += item.text.size();
+    for (const Value& item : in.value()->items) bytes += item.text.size();
     if (bytes > kMaxTextBytes) {
-      Fail(pointer, "has more than " + std::to_string(kMaxTextBytes) + " bytes in its strings",
-           ErrorCode::kLimit);
-      return std::nullopt;
+      return in.Fail("has more than " + std::to_string(kMaxTextBytes) + " bytes in its strings",
+                     ErrorCode::kLimit);
     }
-    for (size_t i = 0; i < value.items.size(); ++i) {
-      if (value.items[i].type != json::Type::kString) {
-        Fail(PointerJoin(pointer, std::to_string(i)), "must be a string");
-        return std::nullopt;
-      }
-      spec.choices.push_back(value.items[i].text);
-    }
-    return spec;
-  }
-
-  std::optional<ConstraintSpec> AnyObject(const std::string& pointer) {
-    ConstraintSpec spec;
-    spec.kind = Kind::kJsonSchema;
-    spec.text = R"({"type":"object"})";
-    spec.pointer = pointer;
-    return spec;
-  }
-
-  // An object, or the same as text (vLLM takes it as text).
-  std::optional<ConstraintSpec> StructuralTag(const Value& value, const std::string& pointer) {
-    ConstraintSpec spec;
-    spec.kind = Kind::kStructuralTag;
-    spec.pointer = pointer;
-    if (value.type == json::Type::kObject) {
-      spec.text = json::Dump(value);
-      return spec;
-    }
-    if (value.type == json::Type::kString && !value.text.empty()) {
-      Result<Value> parsed = json::Parse(value.text);
-      if (!parsed.ok()) {
-        Fail(pointer, "is a text that is not JSON: " + parsed.error().ToString());
-        return std::nullopt;
-      }
-      return StructuralTag(*parsed, pointer);
-    }
-    Fail(pointer, "must be a structural tag, an object");
-    return std::nullopt;
-  }
-
-  void TakeIf(std::optional<ConstraintSpec> spec, bool deprecated = false) {
-    if (!spec) return;
-    spec->deprecated = deprecated;
-    Take(*std::move(spec));
+    Take(Kind::kChoice, "", in);
+    in.ReadStrings(out_.answer.choices, kMaxChoices);
   }
 
   // ---- Where they stand ----
 
   void ReadLayout() {
-    std::string whitespace;
-    if (in_.String("whitespace", whitespace)) {
-      using Whitespace = JsonSchemaOptions::Whitespace;
-      if (whitespace == "compact") {
-        out_.layout.whitespace = Whitespace::kCompact;
-      } else if (whitespace == "bounded") {
-        out_.layout.whitespace = Whitespace::kBounded;
-      } else {
-        Fail("#/whitespace", R"(must be "compact" or "bounded")");
-      }
+    using Whitespace = JsonSchemaOptions::Whitespace;
+    const JsonReader in = in_["whitespace"];
+    const std::string whitespace = in.String("compact");
+    if (whitespace == "bounded") {
+      out_.layout.whitespace = Whitespace::kBounded;
+    } else if (whitespace != "compact") {
+      in.Fail(R"(must be "compact" or "bounded")");
     }
-    in_.Int("max_string", out_.layout.max_string, 0, 1 << 30);
-    if (in_.Bool("additional_properties", out_.layout.additional_properties)) {
-      out_.layout.asked_additional_properties = true;
-    }
-    out_.asked_parallel = in_.Bool("parallel_tool_calls", out_.parallel);
+    in_["max_string"].Read(out_.layout.max_string, 0, 1 << 30);
+    out_.layout.asked_additional_properties =
+        in_["additional_properties"].Read(out_.layout.additional_properties);
+    out_.asked_parallel = in_["parallel_tool_calls"].Read(out_.parallel);
   }
 
-  void ReadFormat(const Value& format, const std::string& pointer) {
-    RequestReader in(format, pointer);
-    std::string type;
-    if (in.ok() && !in.String("type", type)) in.Fail("type", "is missing");
-    if (in.ok()) ReadFormat(in, type);
-    if (!in.ok()) in_.Fail(in.error());
-  }
-
-  void ReadFormat(RequestReader& in, const std::string& type) {
-    if (type == "text") return;
-    const Value* bare = in.Find("schema");
+  void ReadFormat(const JsonReader& in) {
+    const std::string& type = in.Object()["type"].String();
+    if (!in.ok() || type == "text") return;
     if (type == "json_object") {
       // With a schema: llama.cpp's.
-      if (bare != nullptr) return TakeIf(Schema(*bare, in.PointerOf("schema")));
-      return TakeIf(AnyObject(in.pointer()));
+      const JsonReader schema = in["schema"];
+      return schema.present() ? TakeJson(Kind::kJsonSchema, schema, false) : TakeAnyObject(in);
     }
-    if (type == "json_schema") return ReadJsonSchema(in, bare);
+    if (type == "json_schema") return ReadJsonSchema(in);
     if (type == "grammar" || type == "regex" || type == "choice") {
-      const Value* value = in.Find(type == "regex" ? "pattern" : type);
-      const std::string key = value == nullptr || type != "regex" ? type : std::string("pattern");
-      if (value == nullptr) value = in.Find(key);
-      if (value == nullptr) return in.Fail(key, "is missing");
-      const std::string place = in.PointerOf(key);
-      if (type == "regex") return TakeIf(Text(Kind::kRegex, *value, place));
-      if (type == "choice") return TakeIf(Choice(*value, place));
-      return TakeIf(GrammarText(*value, place));
+      const JsonReader pattern = in["pattern"], named = in[type];
+      const JsonReader& value = type == "regex" && pattern.present() ? pattern : named;
+      return value.present() ? TakeNamed(type, value) : value.Fail("is missing");
     }
-    if (type == "structural_tag") return TakeIf(StructuralTag(in.object(), in.pointer()));
-    in.Fail("type", "is " + Quote(type) +
-                        ", which is not known; there are text, json_object, json_schema, grammar, "
-                        "regex, choice and structural_tag");
+    if (type == "structural_tag") return TakeJson(Kind::kStructuralTag, in, false);
+    in["type"].Fail("is " + Quote(type) +
+                    ", which is not known; there are text, json_object, json_schema, grammar, "
+                    "regex, choice and structural_tag");
   }
 
-  void ReadJsonSchema(RequestReader& in, const Value* bare) {
-    const Value* wrapped = in.FindObject("json_schema");
-    if (!in.ok()) return;
-    if (wrapped == nullptr && bare == nullptr) return in.Fail("json_schema", "is missing");
-    if (wrapped != nullptr && bare != nullptr) {
-      return in.Fail("schema", "is a second schema beside that of json_schema");
+  void ReadJsonSchema(const JsonReader& in) {
+    const JsonReader wrapped = in["json_schema"].OptionalObject(), bare = in["schema"];
+    if (!wrapped.present() && !bare.present()) return wrapped.Fail("is missing");
+    if (wrapped.present() && bare.present()) {
+      return bare.Fail("is a second schema beside that of json_schema");
     }
-    std::string name;
-    bool strict = false;
-    if (wrapped == nullptr) {
-      in.String("name", name);
-      in.Bool("strict", strict);
-      if (!in.ok()) return;
-      std::optional<ConstraintSpec> spec = Schema(*bare, in.PointerOf("schema"));
-      if (spec) spec->name = name;
-      return TakeIf(std::move(spec));
-    }
-    RequestReader inner(*wrapped, in.PointerOf("json_schema"));
-    inner.String("name", name);
-    inner.Bool("strict", strict);
-    const Value* schema = inner.Find("schema");
-    std::string ignored;
-    inner.String("description", ignored);
-    if (!inner.ok()) return in.Fail(inner.error());
-    std::optional<ConstraintSpec> spec;
-    if (schema != nullptr) {
-      spec = Schema(*schema, inner.PointerOf("schema"));
-    } else if (wrapped->Find("type") != nullptr || wrapped->Find("properties") != nullptr) {
-      spec = Schema(*wrapped, inner.pointer());  // the schema itself, without its wrapper
+    const JsonReader& inner = wrapped.present() ? wrapped : in;
+    const std::string name = inner["name"].String("");
+    inner["strict"].Bool(false);
+    if (wrapped.present()) inner["description"].String("");
+    const JsonReader schema = inner["schema"];
+    if (schema.present()) {
+      TakeJson(Kind::kJsonSchema, schema, false);
+    } else if (inner["type"].value() != nullptr || inner["properties"].value() != nullptr) {
+      TakeJson(Kind::kJsonSchema, inner, false);  // the schema itself, without its wrapper
     } else {
-      spec = AnyObject(inner.pointer());
+      TakeAnyObject(inner);
     }
-    if (spec) spec->name = name;
-    TakeIf(std::move(spec));
-  }
-
-  void ReadResponseFormat() {
-    if (const Value* format = in_.Find("response_format")) ReadFormat(*format, "#/response_format");
-  }
-
-  void ReadTextFormat() {
-    const Value* text = in_.Find("text");
-    if (text == nullptr || text->type != json::Type::kObject) return;
-    const Value* format = text->Find("format");
-    if (format != nullptr && format->type != json::Type::kNull) {
-      ReadFormat(*format, "#/text/format");
-    }
+    if (in.ok()) out_.answer.name = name;
   }
 
   void ReadStructuredOutputs() {
-    const Value* value = in_.FindObject("structured_outputs");
-    if (value == nullptr) return;
-    RequestReader in(*value, "#/structured_outputs");
-    int given = 0;
-    for (const auto& [key, member] : value->members) {
-      if (member.type == json::Type::kNull) continue;
-      const std::string place = in.PointerOf(key);
+    const JsonReader in = in_["structured_outputs"].OptionalObject();
+    if (!in.present()) return;
+    bool given = false;
+    for (const auto& [key, member] : in.value()->members) {
+      if (member.type == json::Type::kNull || key.starts_with("_")) continue;
+      if (!in.ok()) return;
+      const JsonReader one = in[key];
       if (key == "disable_any_whitespace") {
-        bool ignored = false;  // that is the default here
-        in.Bool(key, ignored);
+        one.Bool();  // that is the default here
       } else if (key == "disable_additional_properties") {
-        bool closed = false;
-        if (in.Bool(key, closed)) {
-          out_.layout.additional_properties = !closed;
-          out_.layout.asked_additional_properties = true;
-        }
+        out_.layout.additional_properties = !one.Bool();
+        out_.layout.asked_additional_properties = true;
       } else if (key == "whitespace_pattern") {
-        in.Fail(key, "is not supported; \"whitespace\" may be \"compact\" or \"bounded\"",
-                ErrorCode::kUnsupported);
+        one.Unsupported(kNoPattern);
       } else if (key == "json_object" && member.type == json::Type::kFalse) {
         continue;
       } else if (key == "json" || key == "json_object" || key == "regex" || key == "choice" ||
                  key == "grammar" || key == "structural_tag") {
-        ++given;
-        ReadNamed(key, member, place, false);
-      } else if (!key.starts_with("_")) {
-        in.Fail(key,
-                "is not known; there are json, regex, choice, grammar, json_object and "
-                "structural_tag");
+        given = true;
+        TakeNamed(key, one);
+      } else {
+        one.Fail(
+            "is not known; there are json, regex, choice, grammar, json_object and "
+            "structural_tag");
       }
     }
-    if (!in.ok()) return in_.Fail(in.error());
-    if (given == 0) {
-      Fail(in.pointer(),
-           "must have one of json, regex, choice, grammar, json_object and structural_tag");
+    if (!given) {
+      in.Fail("must have one of json, regex, choice, grammar, json_object and structural_tag");
     }
   }
 
-  void ReadNamed(const std::string& key, const Value& value, const std::string& place, bool old) {
-    if (key == "json") return TakeIf(Schema(value, place, true), old);
-    if (key == "regex") return TakeIf(Text(Kind::kRegex, value, place), old);
-    if (key == "choice") return TakeIf(Choice(value, place), old);
-    if (key == "grammar") return TakeIf(GrammarText(value, place), old);
-    if (key == "structural_tag") return TakeIf(StructuralTag(value, place), old);
-    if (value.type != json::Type::kTrue) return Fail(place, "must be true");
-    TakeIf(AnyObject(place), old);
+  void TakeNamed(std::string_view key, const JsonReader& in) {
+    if (key == "json") return TakeJson(Kind::kJsonSchema, in, true);
+    if (key == "regex") return TakeText(Kind::kRegex, in);
+    if (key == "choice") return TakeChoice(in);
+    if (key == "grammar") return TakeGrammar(in);
+    if (key == "structural_tag") return TakeJson(Kind::kStructuralTag, in, true);
+    if (!in.Is(json::Type::kTrue)) return in.Fail("must be true");
+    TakeAnyObject(in);
   }
 
   void ReadOldNames() {
-    for (const char* name : {"json", "regex", "choice", "grammar"}) {
-      const std::string key = std::string("guided_") + name;
-      if (const Value* value = in_.Find(key)) ReadNamed(name, *value, "#/" + key, true);
+    for (const std::string name :
+         {"guided_json", "guided_regex", "guided_choice", "guided_grammar", "structural_tag"}) {
+      const JsonReader in = in_[name];
+      if (!in.present()) continue;
+      TakeNamed(name.starts_with("guided_") ? name.substr(7) : name, in);
+      out_.answer.deprecated = true;
     }
-    if (const Value* value = in_.Find("guided_whitespace_pattern")) {
-      (void)value;
-      Fail("#/guided_whitespace_pattern",
-           "is not supported; \"whitespace\" may be \"compact\" or \"bounded\"",
-           ErrorCode::kUnsupported);
-    }
-    if (const Value* value = in_.Find("structural_tag")) {
-      TakeIf(StructuralTag(*value, "#/structural_tag"), true);
-    }
-    if (const Value* value = in_.Find("regex")) TakeIf(Text(Kind::kRegex, *value, "#/regex"));
-    if (const Value* value = in_.Find("ebnf")) {
-      TakeIf(GrammarText(*value, "#/ebnf", GrammarLanguage::kEbnf));
-    }
-    if (const Value* value = in_.Find("grammar")) {
-      // llama.cpp's clients send an empty one for none.
-      if (value->type == json::Type::kString && value->text.empty()) return;
-      TakeIf(GrammarText(*value, "#/grammar", GrammarLanguage::kGbnf));
-    }
-    if (const Value* value = in_.Find("json_schema")) TakeIf(Schema(*value, "#/json_schema"));
+    const JsonReader pattern = in_["guided_whitespace_pattern"], regex = in_["regex"],
+                     ebnf = in_["ebnf"], gbnf = in_["grammar"];
+    if (pattern.present()) pattern.Unsupported(kNoPattern);
+    if (regex.present()) TakeText(Kind::kRegex, regex);
+    if (ebnf.present()) TakeGrammar(ebnf, GrammarLanguage::kEbnf);
+    // llama.cpp's clients send an empty one for none.
+    const bool none = gbnf.IsString() && gbnf.String().empty();
+    if (gbnf.present() && !none) TakeGrammar(gbnf, GrammarLanguage::kGbnf);
+    TakeJson(Kind::kJsonSchema, in_["json_schema"], false);
   }
 
   void ReadOllama() {
-    const Value* format = in_.Find("format");
-    if (format == nullptr) return;
-    if (format->type == json::Type::kString) {
-      if (format->text.empty()) return;
-      if (format->text == "json") return TakeIf(AnyObject("#/format"));
-      return Fail("#/format", R"(must be "json" or a JSON Schema)");
-    }
-    TakeIf(Schema(*format, "#/format"));
+    const JsonReader in = in_["format"];
+    if (!in.IsString()) return TakeJson(Kind::kJsonSchema, in, false);
+    if (in.String() == "json") return TakeAnyObject(in);
+    if (!in.String().empty()) in.Fail(R"(must be "json" or a JSON Schema)");
   }
 
   // ---- Tools ----
 
   void ReadTools() {
     for (const char* name : {"functions", "function_call"}) {
-      if (in_.Find(name) != nullptr) {
-        return in_.Fail(name, "is the older form of tools and tool_choice, which is not supported",
-                        ErrorCode::kUnsupported);
+      if (const JsonReader in = in_[name]; in.present()) {
+        in.Unsupported("is the older form of tools and tool_choice, which is not supported");
       }
     }
-    const Value* tools = in_.FindArray("tools");
+    const JsonReader tools = in_["tools"].OptionalArray();
     if (known_tools_ != nullptr) out_.tools = *known_tools_;
-    if (tools == nullptr) return;
-    if (tools->items.size() > kMaxTools) {
-      return Fail("#/tools", "has more than " + std::to_string(kMaxTools) + " tools",
-                  ErrorCode::kLimit);
+    if (tools.size() > kMaxTools) {
+      return tools.Fail("has more than " + std::to_string(kMaxTools) + " tools", ErrorCode::kLimit);
     }
     std::set<std::string> names;
-    for (size_t i = 0; i < tools->items.size() && in_.ok(); ++i) {
-      RequestReader in(tools->items[i], "#/tools/" + std::to_string(i));
+    for (const JsonReader in : tools.items()) {
       ToolSpec tool = ReadTool(in);
-      if (in.ok() && !names.insert(tool.name).second) {
-        in.Fail("name", "is " + Quote(tool.name) + ", as that of another tool");
+      if (!names.insert(tool.name).second) {
+        in["name"].Fail("is " + Quote(tool.name) + ", as that of another tool");
       }
-      if (!in.ok()) return in_.Fail(in.error());
       out_.tools.push_back(std::move(tool));
     }
   }
 
-  ToolSpec ReadTool(RequestReader& in) {
+  static ToolSpec ReadTool(const JsonReader& in) {
     ToolSpec tool;
-    std::string type = "function";
-    if (in.ok()) in.String("type", type);
-    if (!in.ok()) return tool;
+    const std::string type = in.Object()["type"].String("function");
     if (type != "function" && type != "custom") {
-      in.Fail("type", "is " + Quote(type) + "; this server has function and custom tools",
-              ErrorCode::kUnsupported);
+      in["type"].Unsupported("is " + Quote(type) + "; this server has function and custom tools");
       return tool;
     }
     tool.kind = type == "custom" ? ToolSpec::Kind::kCustom : ToolSpec::Kind::kFunction;
     // /v1/chat/completions wraps what /v1/responses does not.
-    const Value* wrapped = in.FindObject(type);
-    if (!in.ok()) return tool;
-    RequestReader inner(wrapped != nullptr ? *wrapped : in.object(),
-                        wrapped != nullptr ? in.PointerOf(type) : in.pointer());
-    tool.pointer = inner.pointer();
-    if (!inner.String("name", tool.name) && inner.ok()) inner.Fail("name", "is missing");
-    if (inner.ok()) CheckName(inner, tool.name);
-    inner.String("description", tool.description);
-    bool strict = false;
-    inner.Bool("strict", strict);
-    if (inner.ok() && tool.kind == ToolSpec::Kind::kFunction) ReadParameters(inner, tool);
-    if (inner.ok() && tool.kind == ToolSpec::Kind::kCustom) ReadCustomFormat(inner, tool);
-    if (!inner.ok()) in.Fail(inner.error());
+    const JsonReader inner = Unwrapped(in, type);
+    tool.pointer = inner.place();
+    tool.name = inner["name"].String();
+    CheckName(inner["name"], tool.name);
+    tool.description = inner["description"].String("");
+    inner["strict"].Bool(false);
+    tool.kind == ToolSpec::Kind::kCustom ? ReadCustomFormat(inner, tool)
+                                         : ReadParameters(inner["parameters"], tool);
     return tool;
   }
 
-  static void CheckName(RequestReader& in, const std::string& name) {
+  static void CheckName(const JsonReader& in, const std::string& name) {
     const bool good = !name.empty() && name.size() <= kMaxNameBytes &&
                       std::all_of(name.begin(), name.end(), [](char c) {
                         return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
                                (c >= 'A' && c <= 'Z') || c == '_' || c == '-' || c == '.' ||
                                c == ':' || c == '/';
                       });
-    if (!good) {
-      in.Fail("name",
-              "must be 1 to " + std::to_string(kMaxNameBytes) + " letters, digits and _ - . : /");
-    }
+    if (good) return;
+    in.Fail("must be 1 to " + std::to_string(kMaxNameBytes) + " letters, digits and _ - . : /");
   }
 
-  static void ReadParameters(RequestReader& in, ToolSpec& tool) {
+  static void ReadParameters(const JsonReader& in, ToolSpec& tool) {
     tool.input.kind = Kind::kJsonSchema;
-    tool.input.pointer = in.PointerOf("parameters");
-    const Value* parameters = in.FindObject("parameters");
+    tool.input.pointer = in.place();
     tool.input.text = R"({"type":"object"})";
     // {} is how some clients say "no parameters".
-    if (parameters != nullptr && parameters->size() > 0) tool.input.text = json::Dump(*parameters);
-    if (parameters != nullptr && parameters->size() > 0 && parameters->Find("type") == nullptr &&
-        parameters->Find("$ref") == nullptr && parameters->Find("anyOf") == nullptr &&
-        parameters->Find("oneOf") == nullptr && parameters->Find("allOf") == nullptr) {
-      // Arguments are an object even where the schema leaves that open.
-      Value typed = *parameters;
-      Value object;
-      object.type = json::Type::kString;
-      object.text = "object";
-      typed.members.emplace(typed.members.begin(), "type", std::move(object));
-      tool.input.text = json::Dump(typed);
+    if (in.OptionalObject().size() == 0) return;
+    const Value& parameters = *in.value();
+    tool.input.text = json::Dump(parameters);
+    for (const char* key : {"type", "$ref", "anyOf", "oneOf", "allOf"}) {
+      if (parameters.Find(key) != nullptr) return;
     }
+    // Arguments are an object even where the schema leaves that open.
+    tool.input.text.insert(1, R"("type":"object",)");
   }
 
-  static void ReadCustomFormat(RequestReader& in, ToolSpec& tool) {
-    tool.input.pointer = in.pointer();
-    const Value* format = in.FindObject("format");
-    if (format == nullptr) return;
-    RequestReader outer(*format, in.PointerOf("format"));
-    std::string type;
-    if (!outer.String("type", type) && outer.ok()) outer.Fail("type", "is missing");
-    if (outer.ok() && type != "text" && type != "grammar") {
-      outer.Fail("type", R"(must be "text" or "grammar")");
-    }
-    if (!outer.ok()) return in.Fail(outer.error());
+  static void ReadCustomFormat(const JsonReader& in, ToolSpec& tool) {
+    tool.input.pointer = in.place();
+    const JsonReader format = in["format"].OptionalObject();
+    if (!format.present()) return;
+    const std::string& type = format["type"].String();
     if (type == "text") return;
-    const Value* wrapped = outer.FindObject("grammar");
-    if (!outer.ok()) return in.Fail(outer.error());
-    RequestReader grammar(wrapped != nullptr ? *wrapped : *format,
-                          wrapped != nullptr ? outer.PointerOf("grammar") : outer.pointer());
-    std::string syntax;
-    if (!grammar.String("syntax", syntax) && grammar.ok()) grammar.Fail("syntax", "is missing");
-    if (!grammar.String("definition", tool.input.text) && grammar.ok()) {
-      grammar.Fail("definition", "is missing");
-    }
-    if (grammar.ok() && tool.input.text.empty()) grammar.Fail("definition", "is empty");
-    if (grammar.ok() && syntax != "lark" && syntax != "regex") {
-      grammar.Fail("syntax", R"(must be "lark" or "regex")");
-    }
-    if (!grammar.ok()) return in.Fail(grammar.error());
-    tool.input.pointer = grammar.PointerOf("definition");
-    tool.input.kind = syntax == "lark" ? Kind::kGrammar : Kind::kRegex;
+    if (type != "grammar") format["type"].Fail(R"(must be "text" or "grammar")");
+    const JsonReader grammar = Unwrapped(format, "grammar");
+    const JsonReader syntax = grammar["syntax"], definition = grammar["definition"];
+    const std::string& named = syntax.String();
+    tool.input.text = definition.String();
+    if (tool.input.text.empty()) definition.Fail("is empty");
+    if (named != "lark" && named != "regex") syntax.Fail(R"(must be "lark" or "regex")");
+    tool.input.pointer = definition.place();
+    tool.input.kind = named == "lark" ? Kind::kGrammar : Kind::kRegex;
     tool.input.language = GrammarLanguage::kLark;
   }
 
@@ -492,38 +335,19 @@ class Reader {
     for (size_t i = 0; i < out_.tools.size(); ++i) out_.choice.allowed.push_back(i);
   }
 
-  std::optional<size_t> ToolNamed(const std::string& name) const {
-    for (size_t i = 0; i < out_.tools.size(); ++i) {
-      if (out_.tools[i].name == name) return i;
+  // Of {"type": "function", "function": {"name": ...}}, {"type": "function", "name": ...}; nullopt,
+  // with an error, where there is none.
+  std::optional<size_t> NamedBy(const JsonReader& in) const {
+    const JsonReader name = Unwrapped(in.Object(), in["type"].String("function"))["name"];
+    const std::string& text = name.String();
+    for (size_t i = 0; in.ok() && i < out_.tools.size(); ++i) {
+      if (out_.tools[i].name == text) return i;
     }
+    name.Fail("is " + Quote(text) + ", which none of the tools is called");
     return std::nullopt;
   }
 
-  // The name in {"type": "function", "function": {"name": ...}}, {"type": "function", "name": ...}.
-  std::optional<size_t> NamedBy(const Value& value, const std::string& pointer) {
-    RequestReader in(value, pointer);
-    std::string type = "function", name;
-    if (in.ok()) in.String("type", type);
-    const Value* wrapped = in.ok() ? in.FindObject(type) : nullptr;
-    if (in.ok()) {
-      RequestReader inner(wrapped != nullptr ? *wrapped : value,
-                          wrapped != nullptr ? in.PointerOf(type) : pointer);
-      if (!inner.String("name", name) && inner.ok()) inner.Fail("name", "is missing");
-      if (!inner.ok()) {
-        in.Fail(inner.error());
-      } else if (!ToolNamed(name)) {
-        inner.Fail("name", "is " + Quote(name) + ", which none of the tools is called");
-        in.Fail(inner.error());
-      }
-    }
-    if (!in.ok()) {
-      in_.Fail(in.error());
-      return std::nullopt;
-    }
-    return ToolNamed(name);
-  }
-
-  void SetMode(const std::string& mode, const std::string& pointer) {
+  void SetMode(const std::string& mode, const JsonReader& at) {
     using Mode = ToolChoice::Mode;
     if (mode == "none") {
       out_.choice.mode = Mode::kNone;
@@ -531,60 +355,50 @@ class Reader {
       out_.choice.mode = Mode::kAuto;
     } else if (mode == "required" || mode == "any") {
       out_.choice.mode = Mode::kRequired;
-      if (out_.tools.empty()) Fail(pointer, "requires a call, but there are no tools");
+      if (out_.tools.empty()) at.Fail("requires a call, but there are no tools");
     } else {
-      Fail(pointer, "is " + Quote(mode) + R"(; there are "none", "auto" and "required")");
+      at.Fail("is " + Quote(mode) + R"(; there are "none", "auto" and "required")");
     }
   }
 
   void ReadChoice() {
-    const Value* choice = in_.Find("tool_choice");
-    if (choice == nullptr) {
+    const JsonReader choice = in_["tool_choice"];
+    if (!choice.present()) {
       out_.choice.mode = out_.tools.empty() ? ToolChoice::Mode::kNone : ToolChoice::Mode::kAuto;
       return AllowAll();
     }
-    const std::string pointer = "#/tool_choice";
-    if (choice->type == json::Type::kString) {
-      SetMode(choice->text, pointer);
+    if (choice.IsString()) {
+      SetMode(choice.String(), choice);
       if (out_.tools.empty()) out_.choice.mode = ToolChoice::Mode::kNone;
       return AllowAll();
     }
-    if (choice->type != json::Type::kObject) {
-      return Fail(pointer, "must be a string or an object");
+    if (!choice.IsObject()) return choice.Fail("must be a string or an object");
+    if (choice["type"].IsString() && choice["type"].String() == "allowed_tools") {
+      return ReadAllowed(Unwrapped(choice, "allowed_tools"));
     }
-    const Value* type = choice->Find("type");
-    if (type != nullptr && type->text == "allowed_tools") return ReadAllowed(*choice, pointer);
-    const std::optional<size_t> tool = NamedBy(*choice, pointer);
+    const std::optional<size_t> tool = NamedBy(choice);
     if (!tool) return;
     out_.choice.mode = ToolChoice::Mode::kRequired;
     out_.choice.named = true;
     out_.choice.allowed = {*tool};
   }
 
-  void ReadAllowed(const Value& choice, const std::string& pointer) {
-    RequestReader outer(choice, pointer);
-    const Value* wrapped = outer.FindObject("allowed_tools");
-    if (!outer.ok()) return in_.Fail(outer.error());
-    RequestReader in(wrapped != nullptr ? *wrapped : choice,
-                     wrapped != nullptr ? outer.PointerOf("allowed_tools") : pointer);
-    std::string mode = "auto";
-    in.String("mode", mode);
-    const Value* tools = in.FindArray("tools");
-    if (in.ok() && (tools == nullptr || tools->items.empty())) in.Fail("tools", "is missing");
-    if (!in.ok()) return in_.Fail(in.error());
-    for (size_t i = 0; i < tools->items.size(); ++i) {
-      const std::optional<size_t> tool =
-          NamedBy(tools->items[i], PointerJoin(in.PointerOf("tools"), std::to_string(i)));
+  void ReadAllowed(const JsonReader& in) {
+    const std::string mode = in["mode"].String("auto");
+    const JsonReader tools = in["tools"].Array();
+    if (tools.size() == 0) tools.Fail("must not be empty");
+    for (const JsonReader one : tools.items()) {
+      const std::optional<size_t> tool = NamedBy(one);
       if (!tool) return;
       auto& allowed = out_.choice.allowed;
       if (std::find(allowed.begin(), allowed.end(), *tool) == allowed.end()) {
         allowed.push_back(*tool);
       }
     }
-    SetMode(mode, in.PointerOf("mode"));
+    SetMode(mode, in["mode"]);
   }
 
-  RequestReader in_;
+  const JsonReader in_;
   const std::vector<ToolSpec>* const known_tools_;
   RequestConstraints out_;
 };
@@ -602,27 +416,27 @@ std::string Format(std::string_view type, std::string_view key, const std::strin
 }
 
 // The older form of a structural tag as a format.
-Result<std::string> FormatOfOldTag(const Value& tag, const std::string& pointer) {
-  const Value* structures = tag.Find("structures");
-  const Value* triggers = tag.Find("triggers");
-  if (structures == nullptr || triggers == nullptr || structures->type != json::Type::kArray) {
-    return Wrong(pointer, R"(must have "format", or "structures" and "triggers")");
+Result<std::string> FormatOfOldTag(const JsonReader& tag) {
+  const JsonReader structures = tag["structures"], triggers = tag["triggers"];
+  if (!structures.IsArray() || triggers.value() == nullptr) {
+    tag.Fail(R"(must have "format", or "structures" and "triggers")");
   }
   std::string tags;
-  for (size_t i = 0; i < structures->items.size(); ++i) {
-    const Value& one = structures->items[i];
-    const Value *begin = one.Find("begin"), *schema = one.Find("schema"), *end = one.Find("end");
+  for (const JsonReader one : structures.items()) {
+    const Value *begin = one["begin"].value(), *schema = one["schema"].value(),
+                *end = one["end"].value();
     if (begin == nullptr || schema == nullptr || end == nullptr) {
-      return Wrong(pointer + "/structures/" + std::to_string(i),
-                   R"(must have "begin", "schema" and "end")");
+      one.Fail(R"(must have "begin", "schema" and "end")");
+      break;
     }
-    tags += (i > 0 ? "," : "") + Format("tag", "begin", json::Dump(*begin));
+    tags += (tags.empty() ? "" : ",") + Format("tag", "begin", json::Dump(*begin));
     tags.pop_back();
     tags += ",\"content\":" + Format("json_schema", "json_schema", json::Dump(*schema)) +
             ",\"end\":" + json::Dump(*end) + "}";
   }
-  return "{\"type\":\"triggered_tags\",\"triggers\":" + json::Dump(*triggers) + ",\"tags\":[" +
-         tags + "]}";
+  if (!tag.ok()) return tag.error();
+  return "{\"type\":\"triggered_tags\",\"triggers\":" + json::Dump(*triggers.value()) +
+         ",\"tags\":[" + tags + "]}";
 }
 
 }  // namespace
@@ -663,7 +477,7 @@ Result<std::string> ConstraintSpec::AsFormat() const {
   const Result<Value> tag = json::Parse(text);
   if (!tag.ok()) return tag.error();
   if (const Value* format = tag->Find("format")) return json::Dump(*format);
-  return FormatOfOldTag(*tag, pointer);
+  return FormatOfOldTag(JsonReader(*tag, pointer));
 }
 
 json::Value ToolSpec::Declared() const {
@@ -678,7 +492,7 @@ json::Value ToolSpec::Declared() const {
   return declared.ok() ? *declared : Value();
 }
 
-Result<RequestConstraints> ReadConstraints(const json::Value& body,
+Result<RequestConstraints> ReadConstraints(const JsonReader& body,
                                            const std::vector<ToolSpec>* known) {
   return Reader(body, known).Read();
 }

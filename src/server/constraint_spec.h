@@ -1,9 +1,9 @@
 // What the output of a request must be, in every spelling that clients use, read into one form.
 //
-//   Result<RequestConstraints> asked = ReadConstraints(body);     // errors:
-//   "#/response_format/..." asked->answer.kind                                            // what a
-//   plain answer must be asked->tools, asked->choice                                   // what may
-//   or must be called
+//   Result<RequestConstraints> asked = ReadConstraints(JsonReader(body));
+//   asked.error()                  // "#/response_format/...: ..."
+//   asked->answer.kind             // what a plain answer must be
+//   asked->tools, asked->choice    // what may or must be called
 //
 // The spellings of the answer, of which there may be one:
 //   response_format      {"type": "text"}, {"type": "json_object"} also with "schema",
@@ -25,7 +25,7 @@
 
 #include "pawl/compiler.h"
 #include "pawl/result.h"
-#include "src/base/json.h"
+#include "src/base/json_reader.h"
 
 namespace pawl::server {
 
@@ -82,15 +82,14 @@ struct RequestConstraints {
   LayoutSpec layout;
   std::vector<ToolSpec> tools;
   ToolChoice choice;
-  bool parallel = true;                  // more than one call
-  bool asked_parallel = false;           // the request says which
-  std::vector<const json::Value*> read;  // the members of the body that were looked at
+  bool parallel = true;         // more than one call
+  bool asked_parallel = false;  // the request says which
 };
 
 // Of a body of /v1/chat/completions, /v1/completions, /v1/responses, /api/chat, /api/generate,
 // /infill: all of these members mean the same everywhere. Errors: place is the JSON Pointer,
 // beginning with '#'. `known`: what was read of the tools before; the body has null in their place.
-Result<RequestConstraints> ReadConstraints(const json::Value& body,
+Result<RequestConstraints> ReadConstraints(const JsonReader& body,
                                            const std::vector<ToolSpec>* known = nullptr);
 
 }  // namespace pawl::server

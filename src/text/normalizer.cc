@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "src/base/stop_steps.h"
+#include "src/text/tokenizer_steps.h"
 
 namespace pawl {
 namespace {
@@ -42,18 +43,18 @@ std::string Strip(std::string_view text, bool left, bool right) {
 
 }  // namespace
 
-SplitRegex LoadPattern(const JsonNode& node) {
+SplitRegex LoadPattern(const JsonReader& node) {
   node.OnlyMembers({"String", "Regex"});
-  const JsonNode literal = node.Member("String"), regex = node.Member("Regex");
+  const JsonReader literal = node["String"], regex = node["Regex"];
   if (literal.present()) {
-    if (regex.present()) node.Fail(ErrorCode::kInvalid, "both String and Regex");
+    if (regex.present()) node.Fail("both String and Regex");
     if (literal.String().empty()) literal.Unsupported("an empty pattern");
     return SplitRegex::Literal(literal.String());
   }
   Result<SplitRegex> compiled = SplitRegex::Compile(regex.String());
   if (compiled.ok()) return std::move(*compiled);
-  regex.Fail(compiled.error().code,
-             "in the pattern, " + compiled.error().place + ": " + compiled.error().message);
+  regex.Fail("in the pattern, " + compiled.error().place + ": " + compiled.error().message,
+             compiled.error().code);
   return {};
 }
 
@@ -81,20 +82,16 @@ std::string ReplaceMatches(std::string_view text, const SplitRegex& pattern,
   return out;
 }
 
-TextNormalizer TextNormalizer::Load(const JsonNode& node) {
+TextNormalizer TextNormalizer::Load(const JsonReader& node) {
   TextNormalizer normalizer;
-  if (node.present()) normalizer.Add(node, 0);
+  if (!node.present()) return normalizer;
+  ForEachStep(node, "normalizers",
+              [&](const JsonReader& step, const std::string& type) { normalizer.Add(step, type); });
   return normalizer;
 }
 
-void TextNormalizer::Add(const JsonNode& node, int depth) {
-  if (depth > kMaxNesting) return node.Fail(ErrorCode::kLimit, "nested too deeply");
-  const std::string& type = node.Member("type").String();
-  if (type == "Sequence") {
-    node.OnlyMembers({"type", "normalizers"});
-    const JsonNode list = node.Member("normalizers");
-    for (size_t i = 0, n = list.ArraySize(); i < n; ++i) Add(list.Item(i), depth + 1);
-  } else if (type == "NFC" || type == "NFD" || type == "NFKC" || type == "NFKD") {
+void TextNormalizer::Add(const JsonReader& node, const std::string& type) {
+  if (type == "NFC" || type == "NFD" || type == "NFKC" || type == "NFKD") {
     node.OnlyMembers({"type"});
     steps_.push_back({.kind = Kind::kUnicode,
                       .form = type == "NFC"    ? NormalizationForm::kNfc
@@ -106,19 +103,19 @@ void TextNormalizer::Add(const JsonNode& node, int depth) {
     steps_.push_back({.kind = Kind::kLowercase});
   } else if (type == "Prepend") {
     node.OnlyMembers({"type", "prepend"});
-    steps_.push_back({.kind = Kind::kPrepend, .content = node.Member("prepend").String()});
+    steps_.push_back({.kind = Kind::kPrepend, .content = node["prepend"].String()});
   } else if (type == "Replace") {
     node.OnlyMembers({"type", "pattern", "content"});
     steps_.push_back({.kind = Kind::kReplace,
-                      .content = node.Member("content").String(),
-                      .pattern = LoadPattern(node.Member("pattern"))});
+                      .content = node["content"].String(),
+                      .pattern = LoadPattern(node["pattern"])});
   } else if (type == "Strip") {
     node.OnlyMembers({"type", "strip_left", "strip_right"});
     steps_.push_back({.kind = Kind::kStrip,
-                      .left = node.Member("strip_left").Bool(),
-                      .right = node.Member("strip_right").Bool()});
+                      .left = node["strip_left"].Bool(),
+                      .right = node["strip_right"].Bool()});
   } else {
-    node.Member("type").Unsupported("normalizer " + json::Quote(type));
+    node["type"].Unsupported("normalizer " + json::Quote(type));
   }
 }
 

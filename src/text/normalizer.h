@@ -7,14 +7,14 @@
 #include <string_view>
 #include <vector>
 
-#include "src/text/json_node.h"
+#include "src/base/json_reader.h"
 #include "src/text/split_regex.h"
 #include "src/text/unicode_normalize.h"
 
 namespace pawl {
 
 // {"String": text} or {"Regex": pattern}, as several parts of the file have it.
-SplitRegex LoadPattern(const JsonNode& node);
+SplitRegex LoadPattern(const JsonReader& node);
 // `text` with every match replaced.
 std::string ReplaceMatches(std::string_view text, const SplitRegex& pattern,
                            std::string_view content);
@@ -23,7 +23,7 @@ class TextNormalizer {
  public:
   // Sequence, Prepend, Replace, NFC, NFD, NFKC, NFKD, Lowercase, Strip; anything else is an error.
   // `node` may be null or absent: nothing is rewritten.
-  static TextNormalizer Load(const JsonNode& node);
+  static TextNormalizer Load(const JsonReader& node);
 
   bool empty() const { return steps_.empty(); }
   std::string Apply(std::string_view text) const;
@@ -37,7 +37,7 @@ class TextNormalizer {
     SplitRegex pattern = {};
     bool left = false, right = false;
   };
-  void Add(const JsonNode& node, int depth);
+  void Add(const JsonReader& node, const std::string& type);
   std::vector<Step> steps_;
 };
 

@@ -3,65 +3,55 @@
 #include "src/text/post_processor.h"
 
 #include <limits>
+#include <string>
+
+#include "src/text/tokenizer_steps.h"
 
 namespace pawl {
-namespace {}
-
-PostProcessor PostProcessor::Load(const JsonNode& node) {
+PostProcessor PostProcessor::Load(const JsonReader& node) {
   PostProcessor out;
-  if (node.present()) out.Add(node, 0);
+  if (!node.present()) return out;
+  ForEachStep(node, "processors",
+              [&](const JsonReader& step, const std::string& type) { out.Add(step, type); });
   return out;
 }
 
-TokenId PostProcessor::LoadId(const JsonNode& node) {
-  const int64_t id = node.Integer();
-  if (id < 0 || id > std::numeric_limits<TokenId>::max()) {
-    node.Fail(ErrorCode::kInvalid, "token id out of range");
-    return 0;
-  }
-  return static_cast<TokenId>(id);
+TokenId PostProcessor::LoadId(const JsonReader& node) {
+  return static_cast<TokenId>(node.Whole(0, std::numeric_limits<TokenId>::max()));
 }
 
-void PostProcessor::Add(const JsonNode& node, int depth) {
-  if (depth > kMaxNesting) return node.Fail(ErrorCode::kLimit, "nested too deeply");
-  const std::string& type = node.Member("type").String();
-  if (type == "Sequence") {
-    node.OnlyMembers({"type", "processors"});
-    const JsonNode list = node.Member("processors");
-    for (size_t i = 0, n = list.ArraySize(); i < n; ++i) Add(list.Item(i), depth + 1);
-  } else if (type == "ByteLevel") {
+void PostProcessor::Add(const JsonReader& node, const std::string& type) {
+  if (type == "ByteLevel") {
     node.OnlyMembers({"type", "add_prefix_space", "trim_offsets", "use_regex"});
   } else if (type == "TemplateProcessing") {
     AddTemplate(node);
   } else if (type == "RobertaProcessing" || type == "BertProcessing") {
     node.OnlyMembers({"type", "sep", "cls", "trim_offsets", "add_prefix_space"});
     Template added;
-    added.before.push_back(LoadId(node.Member("cls").Item(1)));
-    added.after.push_back(LoadId(node.Member("sep").Item(1)));
+    added.before.push_back(LoadId(node["cls"].Item(1)));
+    added.after.push_back(LoadId(node["sep"].Item(1)));
     templates_.push_back(std::move(added));
   } else {
-    node.Member("type").Unsupported("post-processor " + json::Quote(type));
+    node["type"].Unsupported("post-processor " + json::Quote(type));
   }
 }
 
-void PostProcessor::AddTemplate(const JsonNode& node) {
+void PostProcessor::AddTemplate(const JsonReader& node) {
   node.OnlyMembers({"type", "single", "pair", "special_tokens"});
-  const JsonNode single = node.Member("single"), special = node.Member("special_tokens");
+  const JsonReader single = node["single"], special = node["special_tokens"];
   Template added;
   bool seen = false;
-  for (size_t i = 0, n = single.ArraySize(); i < n; ++i) {
-    const JsonNode item = single.Item(i);
+  for (const JsonReader item : single.Array().items()) {
     item.OnlyMembers({"Sequence", "SpecialToken"});
-    if (const JsonNode sequence = item.Member("Sequence"); sequence.present()) {
-      if (sequence.Member("id").String() != "A") sequence.Unsupported("a second text");
+    if (const JsonReader sequence = item["Sequence"]; sequence.present()) {
+      if (sequence["id"].String() != "A") sequence.Unsupported("a second text");
       if (seen) sequence.Unsupported("the text twice");
       seen = true;
       continue;
     }
-    const JsonNode token = special.Member(item.Member("SpecialToken").Member("id").String());
-    const JsonNode ids = token.Member("ids");
-    for (size_t k = 0, count = ids.ArraySize(); k < count; ++k) {
-      (seen ? added.after : added.before).push_back(LoadId(ids.Item(k)));
+    const JsonReader token = special[item["SpecialToken"]["id"].String()];
+    for (const JsonReader id : token["ids"].Array().items()) {
+      (seen ? added.after : added.before).push_back(LoadId(id));
     }
   }
   if (!seen) single.Unsupported("a template without the text");

@@ -3,10 +3,11 @@
 #ifndef PAWL_SRC_TEXT_POST_PROCESSOR_H_
 #define PAWL_SRC_TEXT_POST_PROCESSOR_H_
 
+#include <string>
 #include <vector>
 
 #include "pawl/vocabulary.h"
-#include "src/text/json_node.h"
+#include "src/base/json_reader.h"
 
 namespace pawl {
 
@@ -15,7 +16,7 @@ class PostProcessor {
   // TemplateProcessing (its form for one text), ByteLevel (which only moves offsets),
   // RobertaProcessing, BertProcessing, Sequence; anything else is an error. `node` may be null or
   // absent.
-  static PostProcessor Load(const JsonNode& node);
+  static PostProcessor Load(const JsonReader& node);
 
   // Appends every token it may add.
   void CollectIds(std::vector<TokenId>& out) const;
@@ -25,9 +26,9 @@ class PostProcessor {
   struct Template {
     std::vector<TokenId> before, after;
   };
-  void Add(const JsonNode& node, int depth);
-  void AddTemplate(const JsonNode& node);
-  static TokenId LoadId(const JsonNode& node);
+  void Add(const JsonReader& node, const std::string& type);
+  void AddTemplate(const JsonReader& node);
+  static TokenId LoadId(const JsonReader& node);
 
   std::vector<Template> templates_;  // innermost first
 };

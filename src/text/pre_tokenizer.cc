@@ -14,6 +14,7 @@
 #include "src/base/utf8.h"
 #include "src/text/byte_alphabet.h"
 #include "src/text/normalizer.h"
+#include "src/text/tokenizer_steps.h"
 #include "src/text/unicode_scripts.h"
 
 namespace pawl {
@@ -27,9 +28,11 @@ constexpr int64_t kMaxFixedLength = 100'000;  // characters; as many repetitions
 
 }  // namespace
 
-PreTokenizer PreTokenizer::Load(const JsonNode& node) {
+PreTokenizer PreTokenizer::Load(const JsonReader& node) {
   PreTokenizer out;
-  if (node.present()) out.Add(node, 0);
+  if (!node.present()) return out;
+  ForEachStep(node, "pretokenizers",
+              [&](const JsonReader& step, const std::string& type) { out.Add(step, type); });
   return out;
 }
 
@@ -39,7 +42,7 @@ bool PreTokenizer::removes() const {
   });
 }
 
-PreTokenizer::Behavior PreTokenizer::LoadBehavior(const JsonNode& node) {
+PreTokenizer::Behavior PreTokenizer::LoadBehavior(const JsonReader& node) {
   const std::string& name = node.String();
   if (name == "Removed") return Behavior::kRemoved;
   if (name == "Isolated") return Behavior::kIsolated;
@@ -50,24 +53,24 @@ PreTokenizer::Behavior PreTokenizer::LoadBehavior(const JsonNode& node) {
   return Behavior::kIsolated;
 }
 
-void PreTokenizer::AddSplit(std::string_view pattern, Behavior behavior, const JsonNode& node) {
+void PreTokenizer::AddSplit(std::string_view pattern, Behavior behavior, const JsonReader& node) {
   Result<SplitRegex> compiled = SplitRegex::Compile(pattern);
-  if (!compiled.ok()) return node.Fail(ErrorCode::kInternal, compiled.error().ToString());
+  if (!compiled.ok()) return node.Fail(compiled.error().ToString(), ErrorCode::kInternal);
   steps_.push_back({.pattern = std::move(*compiled), .behavior = behavior});
 }
 
-void PreTokenizer::AddByteLevel(const JsonNode& node) {
+void PreTokenizer::AddByteLevel(const JsonReader& node) {
   node.OnlyMembers({"type", "add_prefix_space", "trim_offsets", "use_regex"});
-  if (node.Member("add_prefix_space").Bool()) {
+  if (node["add_prefix_space"].Bool()) {
     steps_.push_back({.kind = Kind::kPrefixSpace, .replacement = " "});
   }
-  if (node.Member("use_regex").BoolOr(true)) {
+  if (node["use_regex"].Bool(true)) {
     AddSplit(kByteLevelPattern, Behavior::kIsolated, node);
   }
   byte_level_ = true;
 }
 
-void PreTokenizer::AddPunctuation(Behavior behavior, const JsonNode& node) {
+void PreTokenizer::AddPunctuation(Behavior behavior, const JsonReader& node) {
   std::string pattern = R"([!-/:-@\[-`{-~)";
   for (const CodepointRange& range : PunctuationRanges()) {
     char text[32];
@@ -78,48 +81,35 @@ void PreTokenizer::AddPunctuation(Behavior behavior, const JsonNode& node) {
   AddSplit(pattern + "]", behavior, node);
 }
 
-void PreTokenizer::AddFixedLength(const JsonNode& node) {
+void PreTokenizer::AddFixedLength(const JsonReader& node) {
   node.OnlyMembers({"type", "length"});
-  const JsonNode length = node.Member("length");
-  const int64_t characters = length.Integer();
-  if (characters < 1) return length.Fail(ErrorCode::kInvalid, "must be at least 1");
-  if (characters > kMaxFixedLength) {
-    return length.Fail(ErrorCode::kLimit, "more than the limit of 100,000");
-  }
+  const int64_t characters = node["length"].Whole(1, kMaxFixedLength);
+  if (!node.ok()) return;
   AddSplit("[\\s\\S]{1," + std::to_string(characters) + "}", Behavior::kIsolated, node);
 }
 
-void PreTokenizer::Add(const JsonNode& node, int depth) {
-  if (depth > kMaxNesting) return node.Fail(ErrorCode::kLimit, "nested too deeply");
-  const std::string& type = node.Member("type").String();
+void PreTokenizer::Add(const JsonReader& node, const std::string& type) {
   const size_t before = steps_.size();
   const bool on_alphabet = byte_level_;
   if (on_alphabet && (type == "ByteLevel" || type == "Metaspace")) {
-    return node.Member("type").Unsupported("pre-tokenizer " + json::Quote(type) +
-                                           " after ByteLevel");
-  }
-  if (type == "Sequence") {
-    node.OnlyMembers({"type", "pretokenizers"});
-    const JsonNode list = node.Member("pretokenizers");
-    for (size_t i = 0, n = list.ArraySize(); i < n; ++i) Add(list.Item(i), depth + 1);
-    return;
+    return node["type"].Unsupported("pre-tokenizer " + json::Quote(type) + " after ByteLevel");
   }
   if (type == "ByteLevel") {
     AddByteLevel(node);
   } else if (type == "Split") {
     node.OnlyMembers({"type", "pattern", "behavior", "invert"});
-    steps_.push_back({.pattern = LoadPattern(node.Member("pattern")),
-                      .behavior = LoadBehavior(node.Member("behavior")),
-                      .invert = node.Member("invert").Bool()});
+    steps_.push_back({.pattern = LoadPattern(node["pattern"]),
+                      .behavior = LoadBehavior(node["behavior"]),
+                      .invert = node["invert"].Bool()});
   } else if (type == "Metaspace") {
     AddMetaspace(node);
   } else if (type == "Digits") {
     node.OnlyMembers({"type", "individual_digits"});
-    const bool single = node.Member("individual_digits").Bool();
+    const bool single = node["individual_digits"].Bool();
     AddSplit("\\p{N}", single ? Behavior::kIsolated : Behavior::kContiguous, node);
   } else if (type == "Punctuation") {
     node.OnlyMembers({"type", "behavior"});
-    const JsonNode behavior = node.Member("behavior");
+    const JsonReader behavior = node["behavior"];
     AddPunctuation(behavior.present() ? LoadBehavior(behavior) : Behavior::kIsolated, node);
   } else if (type == "Whitespace") {
     // \w+|[^\w\s]+ with the word characters of UTS #18: this one is not matched by Oniguruma.
@@ -141,25 +131,23 @@ void PreTokenizer::Add(const JsonNode& node, int depth) {
     steps_.push_back({.kind = Kind::kScripts});
   } else if (type == "CharDelimiterSplit") {
     node.OnlyMembers({"type", "delimiter"});
-    const std::string& delimiter = node.Member("delimiter").String();
-    if (delimiter.empty())
-      node.Member("delimiter").Fail(ErrorCode::kInvalid, "must be one character");
+    const std::string& delimiter = node["delimiter"].String();
+    if (delimiter.empty()) node["delimiter"].Fail("must be one character");
     steps_.push_back({.pattern = SplitRegex::Literal(delimiter), .behavior = Behavior::kRemoved});
   } else {
-    node.Member("type").Unsupported("pre-tokenizer " + json::Quote(type));
+    node["type"].Unsupported("pre-tokenizer " + json::Quote(type));
   }
   for (size_t i = before; i < steps_.size(); ++i) steps_[i].on_alphabet = on_alphabet;
 }
 
-void PreTokenizer::AddMetaspace(const JsonNode& node) {
+void PreTokenizer::AddMetaspace(const JsonReader& node) {
   node.OnlyMembers(
       {"type", "replacement", "add_prefix_space", "prepend_scheme", "split", "str_rep"});
-  Step step{.kind = Kind::kMetaspace, .replacement = node.Member("replacement").String()};
-  if (step.replacement.empty())
-    node.Member("replacement").Fail(ErrorCode::kInvalid, "must be one character");
-  const JsonNode scheme = node.Member("prepend_scheme");
-  const std::string name = scheme.StringOr("always");
-  if (name == "never" || !node.Member("add_prefix_space").BoolOr(true))
+  Step step{.kind = Kind::kMetaspace, .replacement = node["replacement"].String()};
+  if (step.replacement.empty()) node["replacement"].Fail("must be one character");
+  const JsonReader scheme = node["prepend_scheme"];
+  const std::string name = scheme.String("always");
+  if (name == "never" || !node["add_prefix_space"].Bool(true))
     step.scheme = Scheme::kNever;
   else if (name == "first")
     step.scheme = Scheme::kFirst;
@@ -167,7 +155,7 @@ void PreTokenizer::AddMetaspace(const JsonNode& node) {
     scheme.Unsupported("prepend scheme " + json::Quote(name));
   const SplitRegex pattern = SplitRegex::Literal(step.replacement);
   steps_.push_back(std::move(step));
-  if (node.Member("split").BoolOr(true)) {
+  if (node["split"].Bool(true)) {
     steps_.push_back({.pattern = pattern, .behavior = Behavior::kMergedWithNext});
   }
 }

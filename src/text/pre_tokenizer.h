@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "src/text/json_node.h"
+#include "src/base/json_reader.h"
 #include "src/text/split_regex.h"
 
 namespace pawl {
@@ -25,7 +25,7 @@ class PreTokenizer {
   // CharDelimiterSplit, BertPreTokenizer, FixedLength, UnicodeScripts, Sequence; anything else is
   // an error. Behind ByteLevel stand only those that cut. `node` may be null or absent: a text is
   // one word.
-  static PreTokenizer Load(const JsonNode& node);
+  static PreTokenizer Load(const JsonReader& node);
 
   // Whether the words are to be read as bytes, with a vocabulary in the byte-level alphabet.
   bool byte_level() const { return byte_level_; }
@@ -50,13 +50,13 @@ class PreTokenizer {
   };
   using Scratch = std::vector<std::vector<char32_t>>;  // units, for each step
 
-  void Add(const JsonNode& node, int depth);
-  void AddByteLevel(const JsonNode& node);
-  void AddPunctuation(Behavior behavior, const JsonNode& node);
-  void AddFixedLength(const JsonNode& node);
-  void AddMetaspace(const JsonNode& node);
-  void AddSplit(std::string_view pattern, Behavior behavior, const JsonNode& node);
-  static Behavior LoadBehavior(const JsonNode& node);
+  void Add(const JsonReader& node, const std::string& type);
+  void AddByteLevel(const JsonReader& node);
+  void AddPunctuation(Behavior behavior, const JsonReader& node);
+  void AddFixedLength(const JsonReader& node);
+  void AddMetaspace(const JsonReader& node);
+  void AddSplit(std::string_view pattern, Behavior behavior, const JsonReader& node);
+  static Behavior LoadBehavior(const JsonReader& node);
   static void Decode(const Step& step, std::string_view text, std::vector<char32_t>& units);
   template <typename Emit>
   static void Split(const Step& step, const Piece& piece, std::vector<char32_t>& units,

@@ -7,28 +7,19 @@
 #include "src/base/stop_steps.h"
 #include "src/text/byte_alphabet.h"
 #include "src/text/normalizer.h"
+#include "src/text/tokenizer_steps.h"
 
 namespace pawl {
-namespace {}
-
-TokenDecoder TokenDecoder::Load(const JsonNode& node) {
+TokenDecoder TokenDecoder::Load(const JsonReader& node) {
   TokenDecoder out;
-  if (node.present())
-    out.Add(node, 0);
-  else
-    out.join_with_space_ = true;
+  out.join_with_space_ = !node.present();
+  if (!node.present()) return out;
+  ForEachStep(node, "decoders",
+              [&](const JsonReader& step, const std::string& type) { out.Add(step, type); });
   return out;
 }
 
-void TokenDecoder::Add(const JsonNode& node, int depth) {
-  if (depth > kMaxNesting) return node.Fail(ErrorCode::kLimit, "nested too deeply");
-  const std::string& type = node.Member("type").String();
-  if (type == "Sequence") {
-    node.OnlyMembers({"type", "decoders"});
-    const JsonNode list = node.Member("decoders");
-    for (size_t i = 0, n = list.ArraySize(); i < n; ++i) Add(list.Item(i), depth + 1);
-    return;
-  }
+void TokenDecoder::Add(const JsonReader& node, const std::string& type) {
   if (type == "Fuse") {
     node.OnlyMembers({"type"});
     joined_ = true;
@@ -36,20 +27,17 @@ void TokenDecoder::Add(const JsonNode& node, int depth) {
   }
   if (type == "Strip") {
     node.OnlyMembers({"type", "content", "start", "stop"});
-    Step step{.kind = Kind::kStrip, .content = node.Member("content").String()};
-    const int64_t start = node.Member("start").Integer(), stop = node.Member("stop").Integer();
-    if (start < 0) node.Member("start").Fail(ErrorCode::kInvalid, "must not be negative");
-    if (stop < 0) node.Member("stop").Fail(ErrorCode::kInvalid, "must not be negative");
-    if (step.content.empty())
-      node.Member("content").Fail(ErrorCode::kInvalid, "must be one character");
-    if (joined_ && stop > 0) node.Member("stop").Unsupported("cutting the end of the whole text");
+    Step step{.kind = Kind::kStrip, .content = node["content"].String()};
+    const int64_t start = node["start"].Whole(0), stop = node["stop"].Whole(0);
+    if (step.content.empty()) node["content"].Fail("must be one character");
+    if (joined_ && stop > 0) node["stop"].Unsupported("cutting the end of the whole text");
     step.start = static_cast<size_t>(start);
     step.stop = static_cast<size_t>(stop);
     (joined_ ? text_steps_ : steps_).push_back(std::move(step));
     return;
   }
   if (joined_)
-    return node.Member("type").Unsupported("decoder " + json::Quote(type) + " on the joined text");
+    return node["type"].Unsupported("decoder " + json::Quote(type) + " on the joined text");
   if (type == "ByteLevel") {
     node.OnlyMembers({"type", "add_prefix_space", "trim_offsets", "use_regex"});
     steps_.push_back({.kind = Kind::kByteLevel});
@@ -57,8 +45,8 @@ void TokenDecoder::Add(const JsonNode& node, int depth) {
   } else if (type == "Replace") {
     node.OnlyMembers({"type", "pattern", "content"});
     steps_.push_back({.kind = Kind::kReplace,
-                      .pattern = LoadPattern(node.Member("pattern")),
-                      .content = node.Member("content").String()});
+                      .pattern = LoadPattern(node["pattern"]),
+                      .content = node["content"].String()});
   } else if (type == "ByteFallback") {
     node.OnlyMembers({"type"});
     steps_.push_back({.kind = Kind::kByteFallback});
@@ -66,18 +54,17 @@ void TokenDecoder::Add(const JsonNode& node, int depth) {
     node.OnlyMembers(
         {"type", "replacement", "add_prefix_space", "prepend_scheme", "split", "str_rep"});
     Step step{.kind = Kind::kMetaspace};
-    const JsonNode replacement = node.Member("replacement"), scheme = node.Member("prepend_scheme");
-    if (replacement.String().empty())
-      replacement.Fail(ErrorCode::kInvalid, "must be one character");
+    const JsonReader replacement = node["replacement"], scheme = node["prepend_scheme"];
+    if (replacement.String().empty()) replacement.Fail("must be one character");
     step.pattern = SplitRegex::Literal(replacement.String());
-    const std::string name = scheme.StringOr("always");
+    const std::string name = scheme.String("always");
     if (name != "always" && name != "first" && name != "never") {
       scheme.Unsupported("prepend scheme " + json::Quote(name));
     }
-    step.drop_first = name != "never" && node.Member("add_prefix_space").BoolOr(true);
+    step.drop_first = name != "never" && node["add_prefix_space"].Bool(true);
     steps_.push_back(std::move(step));
   } else {
-    node.Member("type").Unsupported("decoder " + json::Quote(type));
+    node["type"].Unsupported("decoder " + json::Quote(type));
   }
 }
 

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "src/text/json_node.h"
+#include "src/base/json_reader.h"
 #include "src/text/split_regex.h"
 
 namespace pawl {
@@ -25,7 +25,7 @@ class TokenDecoder {
 
   // ByteLevel, Replace, ByteFallback, Fuse, Strip, Metaspace, Sequence; anything else is an error.
   // `node` may be null or absent: tokens are joined with spaces.
-  static TokenDecoder Load(const JsonNode& node);
+  static TokenDecoder Load(const JsonReader& node);
 
   // The bytes of a text made of these tokens.
   std::string DecodeAll(const std::vector<Token>& tokens) const;
@@ -43,7 +43,7 @@ class TokenDecoder {
   };
   // Takes up to `most` copies of `content` from the front.
   static void StripFront(std::string& text, std::string_view content, size_t most);
-  void Add(const JsonNode& node, int depth);
+  void Add(const JsonReader& node, const std::string& type);
   std::string DecodeOne(const Token& token, bool first) const;
 
   std::vector<Step> steps_;       // on each token

@@ -9,9 +9,9 @@
 
 #include "src/base/file.h"
 #include "src/base/json.h"
+#include "src/base/json_reader.h"
 #include "src/base/utf8.h"
 #include "src/text/bpe_tokenizer.h"
-#include "src/text/json_node.h"
 
 namespace pawl {
 namespace {
@@ -29,21 +29,16 @@ struct SpecialTokens {
   std::vector<Reference> bos, end, other;
 };
 
-void AddName(const JsonNode& node, std::vector<SpecialTokens::Reference>& out) {
+void AddName(const JsonReader& node, std::vector<SpecialTokens::Reference>& out) {
   if (!node.present()) return;
-  const JsonNode name = node.IsObject() ? node.Member("content") : node;
-  out.push_back({name.String(), std::nullopt, name.pointer()});
+  const JsonReader name = node.IsObject() ? node["content"] : node;
+  out.push_back({name.String(), std::nullopt, name.place()});
 }
 
-void AddIds(const JsonNode& node, std::vector<SpecialTokens::Reference>& out) {
+void AddIds(const JsonReader& node, std::vector<SpecialTokens::Reference>& out) {
   if (!node.present()) return;
-  if (node.value()->type != json::Type::kArray) {
-    out.push_back({"", node.Integer(), node.pointer()});
-    return;
-  }
-  for (size_t i = 0; i < node.ArraySize(); ++i) {
-    out.push_back({"", node.Item(i).Integer(), node.Item(i).pointer()});
-  }
+  if (!node.IsArray()) out.push_back({"", node.Whole(), node.place()});
+  for (const JsonReader id : node.items()) out.push_back({"", id.Whole(), id.place()});
 }
 
 class Loader {
@@ -72,26 +67,25 @@ class Loader {
       if (!text.ok()) return text.error();
       Result<json::Value> value = Parse(*text, path.string());
       if (!value.ok()) return value.error();
-      const JsonNode root(&*value, path.string() + "#", &errors_);
-      if (!root.IsObject()) root.Fail(ErrorCode::kInvalid, "must be an object");
+      const JsonReader root(*value, path.string() + "#");
+      root.Object();
       if (name == std::string_view("tokenizer_config.json")) {
-        AddName(root.Member("bos_token"), out.bos);
+        AddName(root["bos_token"], out.bos);
         // "bos_token": null says that there is none, whatever the ids of the other files.
-        bos_settled = root.Member("bos_token").value() != nullptr;
-        AddName(root.Member("eos_token"), out.end);
+        bos_settled = root["bos_token"].value() != nullptr;
+        AddName(root["eos_token"], out.end);
         for (const char* kind :
              {"unk_token", "pad_token", "sep_token", "cls_token", "mask_token"}) {
-          AddName(root.Member(kind), out.other);
+          AddName(root[kind], out.other);
         }
-        if (const JsonNode list = root.Member("additional_special_tokens"); list.present()) {
-          for (size_t i = 0, n = list.ArraySize(); i < n; ++i) AddName(list.Item(i), out.other);
-        }
+        const JsonReader list = root["additional_special_tokens"].OptionalArray();
+        for (const JsonReader token : list.items()) AddName(token, out.other);
       } else {
         const bool last_resort = name == std::string_view("config.json");
-        if (!bos_settled && out.bos.empty()) AddIds(root.Member("bos_token_id"), out.bos);
-        if (!last_resort || out.end.empty()) AddIds(root.Member("eos_token_id"), out.end);
+        if (!bos_settled && out.bos.empty()) AddIds(root["bos_token_id"], out.bos);
+        if (!last_resort || out.end.empty()) AddIds(root["eos_token_id"], out.end);
       }
-      if (errors_.any()) return errors_.first();
+      if (!root.ok()) return root.error();
     }
     return {};
   }
@@ -111,38 +105,34 @@ class Loader {
       error.message += std::string("; ") + kExpected;
       return error;
     }
-    if (value->type != json::Type::kObject) {
-      return Error{
-          ErrorCode::kInvalid,
-          std::string("must be an object, not ") + json::TypeName(value->type) + "; " + kExpected,
-          file + "#"};
-    }
-    if (value->Find("model") == nullptr) {
-      return Error{ErrorCode::kInvalid, std::string("missing, must be an object; ") + kExpected,
-                   file + "#/model"};
+    const JsonReader root(*value, file + "#");
+    root.Object()["model"].Object();
+    if (!root.ok()) {
+      Error error = root.error();
+      error.message += std::string("; ") + kExpected;
+      return error;
     }
     if (!folder.empty()) {
       if (Status status = LoadSpecialTokens(folder, special); !status.ok()) return status.error();
     }
-    const JsonNode root(&*value, file + "#", &errors_);
     root.OnlyMembers({"version", "truncation", "padding", "added_tokens", "normalizer",
                       "pre_tokenizer", "post_processor", "decoder", "model"});
-    if (root.Member("truncation").present()) root.Member("truncation").Unsupported("truncation");
+    if (root["truncation"].present()) root["truncation"].Unsupported("truncation");
     // Padding to the longest of a batch does nothing to a single text.
-    const JsonNode padding = root.Member("padding");
-    if (padding.present() && padding.Member("strategy").StringOr("") != "BatchLongest") {
+    const JsonReader padding = root["padding"];
+    if (padding.present() && padding["strategy"].String("") != "BatchLongest") {
       padding.Unsupported("padding to a fixed length");
     }
-    TextNormalizer normalizer = TextNormalizer::Load(root.Member("normalizer"));
-    PreTokenizer pre_tokenizer = PreTokenizer::Load(root.Member("pre_tokenizer"));
-    PostProcessor post_processor = PostProcessor::Load(root.Member("post_processor"));
-    TokenDecoder decoder = TokenDecoder::Load(root.Member("decoder"));
-    std::vector<AddedToken> added = LoadAddedTokens(root.Member("added_tokens"));
-    if (errors_.any()) return errors_.first();
+    TextNormalizer normalizer = TextNormalizer::Load(root["normalizer"]);
+    PreTokenizer pre_tokenizer = PreTokenizer::Load(root["pre_tokenizer"]);
+    PostProcessor post_processor = PostProcessor::Load(root["post_processor"]);
+    TokenDecoder decoder = TokenDecoder::Load(root["decoder"]);
+    std::vector<AddedToken> added = LoadAddedTokens(root["added_tokens"]);
+    if (!root.ok()) return root.error();
 
-    BpeInit init = LoadModel(root.Member("model"));
+    BpeInit init = LoadModel(root["model"]);
     init.byte_level = pre_tokenizer.byte_level();
-    if (errors_.any()) return errors_.first();
+    if (!root.ok()) return root.error();
     MarkSpecial(special, added, init);
     Result<BpeModel> model = BpeModel::Create(std::move(init));
     if (!model.ok()) {
@@ -150,8 +140,8 @@ class Loader {
       error.place = file + "#/model" + error.place;
       return error;
     }
-    CheckAddedTokens(root.Member("added_tokens"), added, *model);
-    if (errors_.any()) return errors_.first();
+    CheckAddedTokens(root["added_tokens"], added, *model);
+    if (!root.ok()) return root.error();
 
     TokenizerParts parts{std::move(*model),
                          std::move(normalizer),
@@ -162,91 +152,78 @@ class Loader {
                          kNoToken,
                          {}};
     std::vector<TokenId> bos;
-    Resolve(special.bos, parts, bos);
-    Resolve(special.end, parts, parts.end_tokens);
+    Resolve(special.bos, parts, root, bos);
+    Resolve(special.end, parts, root, parts.end_tokens);
     if (!bos.empty()) parts.bos = bos[0];
     std::vector<TokenId> template_ids;
     parts.post_processor.CollectIds(template_ids);
     for (const TokenId id : template_ids) {
       if (NameOf(id, parts)) continue;
-      root.Member("post_processor")
-          .Fail(ErrorCode::kInvalid, "there is no token " + std::to_string(id));
+      root["post_processor"].Fail("there is no token " + std::to_string(id));
     }
-    if (errors_.any()) return errors_.first();
+    if (!root.ok()) return root.error();
     return std::shared_ptr<const Tokenizer>(std::make_shared<BpeTokenizer>(std::move(parts)));
   }
 
  private:
-  static std::vector<AddedToken> LoadAddedTokens(const JsonNode& node) {
+  static std::vector<AddedToken> LoadAddedTokens(const JsonReader& node) {
     std::vector<AddedToken> out;
-    if (!node.present()) return out;
-    const size_t count = node.ArraySize();
-    for (size_t i = 0; i < count; ++i) {
-      const JsonNode item = node.Item(i);
+    for (const JsonReader item : node.OptionalArray().items()) {
       item.OnlyMembers(
           {"id", "content", "single_word", "lstrip", "rstrip", "normalized", "special"});
-      const int64_t id = item.Member("id").Integer();
       AddedToken token;
-      token.content = item.Member("content").String();
-      token.single_word = item.Member("single_word").BoolOr(false);
-      token.lstrip = item.Member("lstrip").BoolOr(false);
-      token.rstrip = item.Member("rstrip").BoolOr(false);
-      token.special = item.Member("special").BoolOr(false);
-      token.normalized = item.Member("normalized").BoolOr(!token.special);
-      if (token.content.empty())
-        item.Member("content").Fail(ErrorCode::kInvalid, "must not be empty");
+      token.id = static_cast<TokenId>(item["id"].Whole(0, kMaxTokenId));
+      token.content = item["content"].String();
+      token.single_word = item["single_word"].Bool(false);
+      token.lstrip = item["lstrip"].Bool(false);
+      token.rstrip = item["rstrip"].Bool(false);
+      token.special = item["special"].Bool(false);
+      token.normalized = item["normalized"].Bool(!token.special);
+      if (token.content.empty()) item["content"].Fail("must not be empty");
       if (token.content.size() > kMaxAddedToken) {
-        item.Member("content").Fail(ErrorCode::kLimit, "longer than the limit of 4,096 bytes");
+        item["content"].Fail("longer than the limit of 4,096 bytes", ErrorCode::kLimit);
       }
-      if (id < 0 || id > kMaxTokenId)
-        item.Member("id").Fail(ErrorCode::kLimit, "token id out of range");
-      else
-        token.id = static_cast<TokenId>(id);
-      if (node.errors()->any()) return {};
       out.push_back(std::move(token));
     }
     return out;
   }
 
-  static BpeInit LoadModel(const JsonNode& node) {
+  static BpeInit LoadModel(const JsonReader& node) {
     BpeInit out;
-    const JsonNode type = node.Member("type");
+    const JsonReader type = node["type"];
     if (type.present() && type.String() != "BPE")
       type.Unsupported("model " + json::Quote(type.String()) + " (BPE is supported)");
     node.OnlyMembers({"type", "dropout", "unk_token", "continuing_subword_prefix",
                       "end_of_word_suffix", "fuse_unk", "byte_fallback", "ignore_merges", "vocab",
                       "merges"});
-    const JsonNode dropout = node.Member("dropout");
+    const JsonReader dropout = node["dropout"];
     if (dropout.present() &&
         dropout.value()->text.find_first_of("123456789") != std::string::npos) {
       dropout.Unsupported("dropout");
     }
     for (const char* name : {"continuing_subword_prefix", "end_of_word_suffix"}) {
-      if (!node.Member(name).StringOr("").empty())
-        node.Member(name).Unsupported("marks inside words");
+      if (!node[name].String("").empty()) node[name].Unsupported("marks inside words");
     }
-    out.unk_token = node.Member("unk_token").StringOr("");
-    out.fuse_unk = node.Member("fuse_unk").BoolOr(false);
-    out.byte_fallback = node.Member("byte_fallback").BoolOr(false);
-    out.ignore_merges = node.Member("ignore_merges").BoolOr(false);
+    out.unk_token = node["unk_token"].String("");
+    out.fuse_unk = node["fuse_unk"].Bool(false);
+    out.byte_fallback = node["byte_fallback"].Bool(false);
+    out.ignore_merges = node["ignore_merges"].Bool(false);
 
-    const JsonNode vocab = node.Member("vocab"), merges = node.Member("merges");
-    if (!vocab.IsObject()) vocab.Fail(ErrorCode::kInvalid, "must be an object of token: id");
-    const size_t merge_count = merges.ArraySize();
-    if (node.errors()->any()) return out;
+    const JsonReader vocab = node["vocab"].Object(), merges = node["merges"].Array();
+    if (!node.ok()) return out;
     out.vocab.reserve(vocab.value()->members.size());
     for (const auto& [name, id] : vocab.value()->members) {
       // Pointers are built only for errors: there are hundreds of thousands of these.
       const bool number = id.type == json::Type::kNumber && id.text.size() <= 9 &&
                           id.text.find_first_not_of("0123456789") == std::string::npos;
       if (!number) {
-        vocab.Member(name).Fail(ErrorCode::kInvalid, "must be a token id");
+        vocab[name].Fail("must be a token id");
         return out;
       }
       out.vocab.emplace_back(name, static_cast<TokenId>(std::stol(id.text)));
     }
-    out.merges.reserve(merge_count);
-    for (size_t i = 0; i < merge_count; ++i) {
+    out.merges.reserve(merges.size());
+    for (size_t i = 0; i < merges.size(); ++i) {
       const json::Value& merge = merges.value()->items[i];
       if (merge.type == json::Type::kString) {
         const size_t space = merge.text.find(' ');
@@ -260,7 +237,7 @@ class Loader {
         out.merges.emplace_back(merge.items[0].text, merge.items[1].text);
         continue;
       }
-      merges.Item(i).Fail(ErrorCode::kInvalid, "must be two tokens");
+      merges.Item(i).Fail("must be two tokens");
       return out;
     }
     return out;
@@ -292,7 +269,7 @@ class Loader {
     }
   }
 
-  static void CheckAddedTokens(const JsonNode& node, const std::vector<AddedToken>& added,
+  static void CheckAddedTokens(const JsonReader& node, const std::vector<AddedToken>& added,
                                const BpeModel& model) {
     std::vector<std::pair<TokenId, size_t>> seen;
     for (size_t i = 0; i < added.size(); ++i) {
@@ -300,8 +277,7 @@ class Loader {
       const TokenId known = model.Find(token.content);
       const bool taken = token.id < model.size() && model.name(token.id).data() != nullptr;
       if (known != token.id && (known != kNoToken || taken)) {
-        node.Item(i).Fail(ErrorCode::kInvalid,
-                          "the vocabulary has another id for it, or another token for its id");
+        node.Item(i).Fail("the vocabulary has another id for it, or another token for its id");
       }
       seen.emplace_back(token.id, i);
     }
@@ -309,9 +285,8 @@ class Loader {
     TokenId free = model.size() + 65536;  // a bound on gaps, as in the vocabulary
     for (size_t k = 0; k < seen.size(); ++k) {
       const auto [id, i] = seen[k];
-      if (k > 0 && seen[k - 1].first == id)
-        node.Item(i).Fail(ErrorCode::kInvalid, "its id is used twice");
-      if (id >= free) node.Item(i).Fail(ErrorCode::kLimit, "token id out of range");
+      if (k > 0 && seen[k - 1].first == id) node.Item(i).Fail("its id is used twice");
+      if (id >= free) node.Item(i).Fail("token id out of range", ErrorCode::kLimit);
       free = std::max(free, id + 65536);
     }
     std::vector<std::string_view> contents;
@@ -320,7 +295,7 @@ class Loader {
     std::sort(contents.begin(), contents.end());
     if (const auto twice = std::adjacent_find(contents.begin(), contents.end());
         twice != contents.end()) {
-      node.Fail(ErrorCode::kInvalid, json::Quote(*twice) + " is there twice");
+      node.Fail(json::Quote(*twice) + " is there twice");
     }
   }
 
@@ -333,8 +308,9 @@ class Loader {
     return std::nullopt;
   }
 
-  void Resolve(const std::vector<SpecialTokens::Reference>& references, const TokenizerParts& parts,
-               std::vector<TokenId>& out) {
+  static void Resolve(const std::vector<SpecialTokens::Reference>& references,
+                      const TokenizerParts& parts, const JsonReader& root,
+                      std::vector<TokenId>& out) {
     for (const auto& reference : references) {
       TokenId id = kNoToken;
       if (reference.id) {
@@ -348,14 +324,12 @@ class Loader {
         }
       }
       if (id == kNoToken) {
-        errors_.Add(ErrorCode::kInvalid, "no token of tokenizer.json", reference.place);
+        root.Fail({ErrorCode::kInvalid, "no token of tokenizer.json", reference.place});
       } else if (std::find(out.begin(), out.end(), id) == out.end()) {
         out.push_back(id);
       }
     }
   }
-
-  LoadErrors errors_;
 };
 
 }  // namespace

@@ -213,7 +213,7 @@ static void test_compiler_and_bytes(void) {
       {"lark", "start: \"a\" start | \"b\"", "start: item", "1:8"},
       {"structural_tag",
        "{\"type\":\"structural_tag\",\"format\":{\"type\":\"const_string\",\"value\":\"ab\"}}",
-       "{\"type\":\"structural_tag\"}", "#"},
+       "{\"type\":\"structural_tag\"}", "#/format"},
   };
   for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; ++i) {
     pawl_grammar_free(compile(compiler, kinds[i][0], kinds[i][1]));

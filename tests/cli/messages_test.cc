@@ -397,7 +397,7 @@ TEST(MessagesTest, WrongTokenizersSayWhatIsExpected) {
   };
   const std::string expected = "expected a tokenizer.json";
   ExpectRefused(with(SourceDir() + "/schemas/examples/contact.json"),
-                {"contact.json#/model: missing", expected});
+                {"contact.json#/model: is missing", expected});
   ExpectRefused(with(SourceDir() + "/models/tiny-extract/model.safetensors"),
                 {"model.safetensors: 1:2 (byte ", "not JSON", expected});
   ExpectRefused(with(WriteScratch("empty_tokenizer.json", "")),

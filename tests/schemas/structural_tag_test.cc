@@ -407,9 +407,9 @@ TEST(StructuralTag, ErrorsHaveAPointer) {
     ErrorCode code;
   } cases[] = {
       {R"({"type":"x"})", "#/format/type", ErrorCode::kInvalid},
-      {R"({"value":"x"})", "#/format", ErrorCode::kInvalid},
+      {R"({"value":"x"})", "#/format/type", ErrorCode::kInvalid},
       {R"([])", "#/format", ErrorCode::kInvalid},
-      {R"({"type":"const_string"})", "#/format", ErrorCode::kInvalid},
+      {R"({"type":"const_string"})", "#/format/value", ErrorCode::kInvalid},
       {R"({"type":"const_string","value":1})", "#/format/value", ErrorCode::kInvalid},
       {R"({"type":"const_string","value":"","valu":1})", "#/format/valu", ErrorCode::kUnsupported},
       {R"({"type":"sequence","elements":[{"type":"any_text"},{"type":"regex","pattern":"("}]})",

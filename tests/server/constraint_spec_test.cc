@@ -15,7 +15,7 @@ using Kind = ConstraintSpec::Kind;
 Result<RequestConstraints> Read(const std::string& body) {
   const auto value = json::Parse(body);
   EXPECT_TRUE(value.ok()) << body;
-  return ReadConstraints(*value);
+  return ReadConstraints(JsonReader(*value));
 }
 
 struct Good {

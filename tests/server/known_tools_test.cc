@@ -29,7 +29,7 @@ std::string List(int count, const std::string& salt = "") {
 std::vector<ToolSpec> ToolsOf(const std::string& list) {
   const auto body = json::Parse("{\"tools\":" + list + "}");
   EXPECT_TRUE(body.ok());
-  const auto asked = ReadConstraints(*body);
+  const auto asked = ReadConstraints(JsonReader(*body));
   EXPECT_TRUE(asked.ok());
   return asked->tools;
 }
@@ -56,7 +56,7 @@ TEST(KnownToolsTest, FoundWhereverTheyStand) {
     EXPECT_EQ(body.substr(match.begin, match.size), list);
     const auto rest = json::Parse(match.Rest(body));
     ASSERT_TRUE(rest.ok());
-    const auto asked = ReadConstraints(*rest, match.tools.get());
+    const auto asked = ReadConstraints(JsonReader(*rest), match.tools.get());
     ASSERT_TRUE(asked.ok());
     ASSERT_EQ(asked->tools.size(), 40u);
     EXPECT_EQ(asked->choice.mode, ToolChoice::Mode::kAuto);

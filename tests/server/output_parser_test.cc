@@ -88,7 +88,7 @@ bool Fits(const OutputPlan& plan, const std::string& text) {
 RequestConstraints Asked(const std::string& body) {
   const auto value = json::Parse(body);
   EXPECT_TRUE(value.ok()) << value.error().ToString();
-  const auto asked = ReadConstraints(*value);
+  const auto asked = ReadConstraints(JsonReader(*value));
   EXPECT_TRUE(asked.ok()) << asked.error().ToString();
   return *asked;
 }

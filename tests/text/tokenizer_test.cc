@@ -63,16 +63,18 @@ TEST(TokenizerTest, UnsupportedIsNamedByJsonPointer) {
       {R"("normalizer": {"type": "Nmt"})", "#/normalizer/type: normalizer \"Nmt\""},
       {R"("normalizer": {"type": "Sequence", "normalizers": [{"type": "NFC"}, {"type": "Precompiled"}]})",
        "#/normalizer/normalizers/1/type: normalizer \"Precompiled\""},
-      {R"("normalizer": {"type": "NFC", "fast": true})", "#/normalizer/fast: unknown member"},
-      {R"("normalizer": {"type": "Prepend"})", "#/normalizer/prepend: missing, must be a string"},
+      {R"("normalizer": {"type": "NFC", "fast": true})",
+       "#/normalizer/fast: unknown member; known are type"},
+      {R"("normalizer": {"type": "Prepend"})",
+       "#/normalizer/prepend: is missing, must be a string"},
       {R"j("normalizer": {"type": "Replace", "pattern": {"Regex": "a(?<=b)"}, "content": ""})j",
        "#/normalizer/pattern/Regex: in the pattern, byte 1: a group of this kind"},
-      {R"("normalizer": 7)", "#/normalizer/type: missing, must be a string"},
+      {R"("normalizer": 7)", "#/normalizer/type: is missing, must be a string"},
       {R"("pre_tokenizer": {"type": "Odd"})", "#/pre_tokenizer/type: pre-tokenizer \"Odd\""},
       {R"("pre_tokenizer": {"type": "FixedLength", "length": 0})",
-       "#/pre_tokenizer/length: must be at least 1"},
+       "#/pre_tokenizer/length: must be a whole number from 1 to 100000, not 0"},
       {R"("pre_tokenizer": {"type": "FixedLength", "length": 100001})",
-       "#/pre_tokenizer/length: more than the limit of 100,000"},
+       "#/pre_tokenizer/length: must be a whole number from 1 to 100000, not 100001"},
       {R"("pre_tokenizer": {"type": "Sequence", "pretokenizers": [
            {"type": "ByteLevel", "add_prefix_space": false}, {"type": "Metaspace", "replacement": "_"}]})",
        "#/pre_tokenizer/pretokenizers/1/type: pre-tokenizer \"Metaspace\" after ByteLevel"},
@@ -93,7 +95,9 @@ TEST(TokenizerTest, UnsupportedIsNamedByJsonPointer) {
       {R"("truncation": {"max_length": 3})", "#/truncation: truncation"},
       {R"("padding": {"strategy": {"Fixed": 8}})",
        "#/padding/strategy: must be a string, not object"},
-      {R"("surprise": 1)", "#/surprise: unknown member"},
+      {R"("surprise": 1)",
+       "#/surprise: unknown member; known are version, truncation, padding, added_tokens, "
+       "normalizer, pre_tokenizer, post_processor, decoder, model"},
       {R"("added_tokens": {})", "#/added_tokens: must be an array, not object"},
       {R"("added_tokens": [{"id": 0, "content": "z"}])",
        "#/added_tokens/0: the vocabulary has another id for it, or another token for its id"},
@@ -108,9 +112,9 @@ TEST(TokenizerTest, UnsupportedIsNamedByJsonPointer) {
       {R"("added_tokens": [{"id": 16000000, "content": "x"}])",
        "#/added_tokens/0: token id out of range"},
       {R"("added_tokens": [{"id": 99999999999, "content": "x"}])",
-       "#/added_tokens/0/id: token id out of range"},
+       "#/added_tokens/0/id: must be a whole number from 0 to 16777215, not 99999999999"},
       {R"("added_tokens": [{"id": 1.5, "content": "x"}])",
-       "#/added_tokens/0/id: must be a whole number, not number"},
+       "#/added_tokens/0/id: must be a whole number from 0 to 16777215, not 1.5"},
   };
   for (const auto& [extra, message] : kCases) EXPECT_EQ(LoadError(Small(extra)), message) << extra;
 
@@ -119,7 +123,10 @@ TEST(TokenizerTest, UnsupportedIsNamedByJsonPointer) {
       {R"("end_of_word_suffix": "</w>")", "#/model/end_of_word_suffix: marks inside words"},
       {R"("unk_token": "nope")", "#/model/unk_token: the unknown token is not in the vocabulary"},
       {R"("fuse_unk": 1)", "#/model/fuse_unk: must be true or false, not number"},
-      {R"("odd": 1)", "#/model/odd: unknown member"},
+      {R"("odd": 1)",
+       "#/model/odd: unknown member; known are type, dropout, unk_token, "
+       "continuing_subword_prefix, end_of_word_suffix, fuse_unk, byte_fallback, ignore_merges, "
+       "vocab, merges"},
   };
   for (const auto& [extra, message] : kModels)
     EXPECT_EQ(LoadError(Small("", extra)), message) << extra;
@@ -129,7 +136,7 @@ TEST(TokenizerTest, HostileModels) {
   const std::pair<std::string, std::string> kCases[] = {
       {"", "is empty; expected a tokenizer.json"},
       {"[]", "#: must be an object, not array"},
-      {"{}", "#/model: missing, must be an object"},
+      {"{}", "#/model: is missing, must be an object"},
       {R"({"model": {"type": "WordPiece", "vocab": {}}})", "#/model/type: model \"WordPiece\""},
       {R"({"model": {"type": "BPE", "vocab": [], "merges": []}})",
        "#/model/vocab: must be an object"},
@@ -159,7 +166,7 @@ TEST(TokenizerTest, HostileModels) {
       {R"({"model": {"type": "BPE", "vocab": {"a": 0, "": 1}, "merges": [["", "a"]]}})",
        "#/model/merges/0: a merge with an empty side"},
       {R"({"model": {"type": "BPE", "vocab": {"a": 0}}})",
-       "#/model/merges: missing, must be an array"},
+       "#/model/merges: is missing, must be an array"},
   };
   for (const auto& [json, message] : kCases) {
     EXPECT_NE(LoadError(json).find(message), std::string::npos) << json << "\n" << LoadError(json);
@@ -390,7 +397,7 @@ TEST_F(FolderTest, Errors) {
   EXPECT_EQ(Error().substr(0, 41), "DIR/generation_config.json: 1:2 (byte 1):");
   Write("generation_config.json", "{}");
   Write("tokenizer.json", Small("\"normalizer\": 3"));
-  EXPECT_EQ(Error(), "DIR/tokenizer.json#/normalizer/type: missing, must be a string");
+  EXPECT_EQ(Error(), "DIR/tokenizer.json#/normalizer/type: is missing, must be a string");
   std::filesystem::remove(folder_ / "tokenizer.json");
   const auto missing = Tokenizer::FromFile(folder_.string());
   ASSERT_FALSE(missing.ok());

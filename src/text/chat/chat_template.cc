@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "src/base/json_reader.h"
 #include "src/base/utf8.h"
 #include "src/text/chat/jinja_interpreter.h"
 #include "src/text/chat/jinja_program.h"
@@ -53,10 +54,7 @@ Status CheckMessages(const json::Value& messages) {
 }
 
 Status CheckList(const json::Value& value, const char* name) {
-  if (value.type == json::Type::kNull || value.type == json::Type::kArray) return {};
-  return Error{ErrorCode::kInvalid,
-               std::string("must be a list, not ") + json::TypeName(value.type),
-               std::string("#/") + name};
+  return JsonReader(value, std::string("#/") + name).OptionalArray().status();
 }
 
 }  // namespace

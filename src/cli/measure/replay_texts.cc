@@ -2,7 +2,7 @@
 // separators. Its keys come in the order of the text: where that is the schema's, as a model that
 // follows the schema writes, the grammar has that order too; elsewhere it allows any. In the same
 // way numbers and escapes are canonical where the text's are.
-#include "src/cli/replay_texts.h"
+#include "src/cli/measure/replay_texts.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "src/base/file.h"
+#include "src/cli/measure/python_json.h"
 #include "src/cli/options.h"
-#include "src/cli/python_json.h"
 
 namespace pawl::cli {
 namespace {

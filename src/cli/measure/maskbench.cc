@@ -26,11 +26,11 @@
 #include "src/base/random.h"
 #include "src/cli/command.h"
 #include "src/cli/engine.h"
-#include "src/cli/maskbench_pool.h"
+#include "src/cli/measure/maskbench_pool.h"
+#include "src/cli/measure/python_json.h"
+#include "src/cli/measure/times.h"
 #include "src/cli/options.h"
 #include "src/cli/progress.h"
-#include "src/cli/python_json.h"
-#include "src/cli/times.h"
 
 namespace pawl::cli {
 namespace {

@@ -1,6 +1,6 @@
 // A line of the file is a case and a reason. Reading keeps the order, writing sorts, so that two
 // versions differ in as few lines as the results do.
-#include "src/cli/schematest_ratchet.h"
+#include "src/cli/measure/schematest_ratchet.h"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 // The parts of `pawl bench draft`: one file for each.
-#ifndef PAWL_SRC_CLI_BENCH_DRAFT_H_
-#define PAWL_SRC_CLI_BENCH_DRAFT_H_
+#ifndef PAWL_SRC_CLI_MEASURE_BENCH_DRAFT_H_
+#define PAWL_SRC_CLI_MEASURE_BENCH_DRAFT_H_
 
 #include <cstdint>
 #include <string>
@@ -50,4 +50,4 @@ int CheckEqual(const BenchDraftFlags& flags);
 
 }  // namespace pawl::cli
 
-#endif  // PAWL_SRC_CLI_BENCH_DRAFT_H_
+#endif  // PAWL_SRC_CLI_MEASURE_BENCH_DRAFT_H_

@@ -1,8 +1,8 @@
 // The ratchet of `pawl schematest`: a file that names every case that is not exact, with the
 // reason. A case that fails and is not in it is a step back; one that is in it and passes has to be
 // taken out, so that it can never fail again unseen.
-#ifndef PAWL_SRC_CLI_SCHEMATEST_RATCHET_H_
-#define PAWL_SRC_CLI_SCHEMATEST_RATCHET_H_
+#ifndef PAWL_SRC_CLI_MEASURE_SCHEMATEST_RATCHET_H_
+#define PAWL_SRC_CLI_MEASURE_SCHEMATEST_RATCHET_H_
 
 #include <functional>
 #include <string>
@@ -46,4 +46,4 @@ class Ratchet {
 
 }  // namespace pawl::cli
 
-#endif  // PAWL_SRC_CLI_SCHEMATEST_RATCHET_H_
+#endif  // PAWL_SRC_CLI_MEASURE_SCHEMATEST_RATCHET_H_

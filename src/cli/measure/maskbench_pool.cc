@@ -1,7 +1,7 @@
 // Each worker owns every `workers`-th job and writes two records to its pipe for each: that it
 // begins, and the outcome. The parent polls the pipes; the beginning that has no outcome yet tells
 // which job to blame when a worker hangs or dies, and where its successor goes on.
-#include "src/cli/maskbench_pool.h"
+#include "src/cli/measure/maskbench_pool.h"
 
 #include <poll.h>
 #include <signal.h>

@@ -1,6 +1,6 @@
 // Reading the suite with Pawl's own JSON reader: a tree of numbers as doubles would lose the
 // difference between 1 and 1.0, which draft 4 makes, and the digits of bignum.json.
-#include "src/cli/schematest_suite.h"
+#include "src/cli/measure/schematest_suite.h"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 // Python's float is the shortest text that reads back as the same double, which std::to_chars gives
 // as digits and an exponent; where the point goes is Python's rule.
-#include "src/cli/python_json.h"
+#include "src/cli/measure/python_json.h"
 
 #include <charconv>
 #include <cmath>

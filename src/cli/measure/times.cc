@@ -1,5 +1,5 @@
 // Percentiles are by nearest rank, so each is a time that was measured. All times are sorted once.
-#include "src/cli/times.h"
+#include "src/cli/measure/times.h"
 
 #include <fmt/format.h>
 

@@ -31,10 +31,10 @@
 #include "src/cli/describe.h"
 #include "src/cli/documents.h"
 #include "src/cli/engine.h"
+#include "src/cli/measure/schematest_ratchet.h"
+#include "src/cli/measure/schematest_suite.h"
 #include "src/cli/options.h"
 #include "src/cli/progress.h"
-#include "src/cli/schematest_ratchet.h"
-#include "src/cli/schematest_suite.h"
 #include "src/cli/walk.h"
 
 namespace pawl::cli {

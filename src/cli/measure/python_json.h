@@ -1,7 +1,7 @@
 // JSON text as Python's json.dumps(value, ensure_ascii=False) writes it: what MaskBench and its
 // peers feed to an engine.
-#ifndef PAWL_SRC_CLI_PYTHON_JSON_H_
-#define PAWL_SRC_CLI_PYTHON_JSON_H_
+#ifndef PAWL_SRC_CLI_MEASURE_PYTHON_JSON_H_
+#define PAWL_SRC_CLI_MEASURE_PYTHON_JSON_H_
 
 #include <string>
 
@@ -15,4 +15,4 @@ std::string PythonJson(const json::Value& value);
 
 }  // namespace pawl::cli
 
-#endif  // PAWL_SRC_CLI_PYTHON_JSON_H_
+#endif  // PAWL_SRC_CLI_MEASURE_PYTHON_JSON_H_

@@ -16,8 +16,8 @@
 #include "src/cli/command.h"
 #include "src/cli/describe.h"
 #include "src/cli/engine.h"
+#include "src/cli/measure/times.h"
 #include "src/cli/options.h"
-#include "src/cli/times.h"
 
 namespace pawl::cli {
 namespace {

@@ -1,7 +1,7 @@
 // MaskbenchPool: runs the schemas of MaskBench in child processes, so that a crash or an endless
 // loop costs one schema, not the run.
-#ifndef PAWL_SRC_CLI_MASKBENCH_POOL_H_
-#define PAWL_SRC_CLI_MASKBENCH_POOL_H_
+#ifndef PAWL_SRC_CLI_MEASURE_MASKBENCH_POOL_H_
+#define PAWL_SRC_CLI_MEASURE_MASKBENCH_POOL_H_
 
 #include <cstdint>
 #include <functional>
@@ -43,4 +43,4 @@ Status RunMaskbench(size_t count, int workers, double timeout_seconds,
 
 }  // namespace pawl::cli
 
-#endif  // PAWL_SRC_CLI_MASKBENCH_POOL_H_
+#endif  // PAWL_SRC_CLI_MEASURE_MASKBENCH_POOL_H_

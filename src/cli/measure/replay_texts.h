@@ -1,7 +1,7 @@
 // Texts that a model could have written: the valid instances of MaskBench with their schemas, as
 // `pawl bench draft` replays them.
-#ifndef PAWL_SRC_CLI_REPLAY_TEXTS_H_
-#define PAWL_SRC_CLI_REPLAY_TEXTS_H_
+#ifndef PAWL_SRC_CLI_MEASURE_REPLAY_TEXTS_H_
+#define PAWL_SRC_CLI_MEASURE_REPLAY_TEXTS_H_
 
 #include <array>
 #include <cstdint>
@@ -55,4 +55,4 @@ std::vector<TextKind> KindsOfBytes(std::string_view text, const json::Value& sch
 
 }  // namespace pawl::cli
 
-#endif  // PAWL_SRC_CLI_REPLAY_TEXTS_H_
+#endif  // PAWL_SRC_CLI_MEASURE_REPLAY_TEXTS_H_

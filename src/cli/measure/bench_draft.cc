@@ -1,5 +1,5 @@
 // `pawl bench draft`: what drafts give, and that they change nothing.
-#include "src/cli/bench_draft.h"
+#include "src/cli/measure/bench_draft.h"
 
 #include <fmt/format.h>
 

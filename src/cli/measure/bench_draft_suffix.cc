@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "src/base/file.h"
-#include "src/cli/bench_draft.h"
 #include "src/cli/command.h"
-#include "src/cli/replay_texts.h"
+#include "src/cli/measure/bench_draft.h"
+#include "src/cli/measure/replay_texts.h"
 #include "src/decode/draft/suffix_automaton.h"
 #include "src/decode/draft/suffix_proposals.h"
 

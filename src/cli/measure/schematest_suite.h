@@ -1,8 +1,8 @@
 // The official JSON Schema test suite as it lies on disk (json-schema-org/JSON-Schema-Test-Suite):
 // tests/DRAFT/*.json, tests/DRAFT/optional/*.json and tests/DRAFT/optional/format/*.json, each a
 // list of schemas with instances.
-#ifndef PAWL_SRC_CLI_SCHEMATEST_SUITE_H_
-#define PAWL_SRC_CLI_SCHEMATEST_SUITE_H_
+#ifndef PAWL_SRC_CLI_MEASURE_SCHEMATEST_SUITE_H_
+#define PAWL_SRC_CLI_MEASURE_SCHEMATEST_SUITE_H_
 
 #include <array>
 #include <string>
@@ -55,4 +55,4 @@ Result<std::vector<SuiteFile>> ReadSuite(const std::string& suite, const SuiteDr
 
 }  // namespace pawl::cli
 
-#endif  // PAWL_SRC_CLI_SCHEMATEST_SUITE_H_
+#endif  // PAWL_SRC_CLI_MEASURE_SCHEMATEST_SUITE_H_

@@ -1,6 +1,6 @@
 // What is said of many measured times: their average and percentiles.
-#ifndef PAWL_SRC_CLI_TIMES_H_
-#define PAWL_SRC_CLI_TIMES_H_
+#ifndef PAWL_SRC_CLI_MEASURE_TIMES_H_
+#define PAWL_SRC_CLI_MEASURE_TIMES_H_
 
 #include <cstdint>
 #include <string>
@@ -17,4 +17,4 @@ std::string SummaryJson(const std::vector<uint64_t>& ns);
 
 }  // namespace pawl::cli
 
-#endif  // PAWL_SRC_CLI_TIMES_H_
+#endif  // PAWL_SRC_CLI_MEASURE_TIMES_H_

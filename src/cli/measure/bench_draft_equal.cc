@@ -10,10 +10,10 @@
 
 #include "pawl/compiler.h"
 #include "src/base/file.h"
-#include "src/cli/bench_draft.h"
 #include "src/cli/command.h"
 #include "src/cli/draft_flags.h"
 #include "src/cli/engine.h"
+#include "src/cli/measure/bench_draft.h"
 #include "src/cli/options.h"
 #include "src/decode/batch.h"
 #include "src/engine/prompt.h"

@@ -21,10 +21,10 @@
 #include <vector>
 
 #include "src/base/file.h"
-#include "src/cli/bench_draft.h"
 #include "src/cli/command.h"
+#include "src/cli/measure/bench_draft.h"
+#include "src/cli/measure/replay_texts.h"
 #include "src/cli/progress.h"
-#include "src/cli/replay_texts.h"
 #include "src/decode/draft/drafter.h"
 #include "src/decode/generation.h"
 #include "src/decode/sampler.h"

@@ -391,8 +391,8 @@ TEST(RegexArena, CompletionsWithoutBooleansTakeFewSteps) {
   EXPECT_LT(arena->work() - before, 1000u);
 }
 
-// Bug: of twenty lookaheads that each count, every state beside the way to the end was searched for
-// an end of its own: 20 seconds, and then no completion.
+// Bug: of twenty lookaheads that each count, every state that does not lead to the end was searched
+// for an end of its own: 20 seconds, and then no completion.
 TEST(RegexArena, CompletionsOfConjunctionsAskAboutTheirWayAlone) {
   const auto work = [](int n) {
     std::string pattern = "^";
@@ -415,7 +415,7 @@ TEST(RegexArena, CompletionsOfConjunctionsAskAboutTheirWayAlone) {
   EXPECT_LT(all, 1'000'000u);
 }
 
-// What is searched for emptiness beside all else has an end.
+// The searches for emptiness have a limit of their own.
 TEST(RegexArena, SearchesForEmptinessHaveALimit) {
   const auto arena = std::make_shared<RegexArena>();
   const Result<ReId> id = ParseEcma(*arena, "^(?=.*a.{40}$)(?=.*b.{41}$)(?!.*c.{42}d).*$", {});

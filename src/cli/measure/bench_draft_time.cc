@@ -342,64 +342,43 @@ Result<std::vector<ReplayFile>> PickTexts(const BenchDraftFlags& flags, const Mo
   return picked;
 }
 
-}  // namespace
-
-int ReplayTimes(const BenchDraftFlags& flags) {
-  if (!flags.json.empty()) {
-    if (Status status = CheckWritable(flags.json); !status.ok()) {
-      return Fail(kBenchDraft, status.error());
-    }
-  }
-  Result<ModelText> text = LoadText(kBenchDraft, flags.tokenizer);
-  if (!text.ok()) return Fail(kBenchDraft, text.error());
-  Result<std::vector<ReplayFile>> files = PickTexts(flags, *text);
-  if (!files.ok()) return Fail(kBenchDraft, files.error());
-  ModelOptions options;
-  options.threads = flags.threads;
-  options.dtype = DtypeNamed(flags.dtype);
-  options.kernels = KernelsNamed(flags.kernels);
-  Result<std::unique_ptr<Model>> model = RandomModel(*ShapeNamed(flags.shape), options, 1);
-  if (!model.ok()) return Fail(kBenchDraft, model.error());
-  std::vector<int> contestants = {0, -1};
-  if (flags.all_nodes) contestants.insert(contestants.end(), {1, 2, 4, 8, 16, 32});
-  std::vector<std::unique_ptr<Contestant>> made;
-  std::vector<Spent> spent(contestants.size());
-  for (const int nodes : contestants) {
-    auto contestant = Contestant::Make(*text, **model, flags, nodes);
-    if (!contestant.ok()) return Fail(kBenchDraft, AtSources(contestant.error()));
-    made.push_back(*std::move(contestant));
-  }
+// All contestants, what each spent, and how many texts they read.
+struct Comparison {
+  std::vector<int> nodes;  // as Contestant::Make has them; 0 first, then -1
+  std::vector<std::unique_ptr<Contestant>> contestants;
+  std::vector<Spent> spent;
   int texts = 0;
-  {
-    Progress progress(kBenchDraft, "starting");
-    for (const ReplayFile& file : *files) {
-      for (const ReplayText& replayed : file.texts) {
-        ++texts;
-        for (size_t i = 0; i < made.size(); ++i) {
-          // Each begins as often as the others.
-          const size_t turn = (i + static_cast<size_t>(texts)) % made.size();
-          if (Status status = made[turn]->Read(file, replayed, spent[turn]); !status.ok()) {
-            return Fail(kBenchDraft, status.error());
-          }
-        }
-        progress.Set(fmt::format("{} texts, {:.2f} times as fast", texts,
-                                 spent[0].seconds / spent[1].seconds));
+};
+
+Status ReadTexts(const std::vector<ReplayFile>& files, Comparison& all) {
+  Progress progress(kBenchDraft, "starting");
+  for (const ReplayFile& file : files) {
+    for (const ReplayText& replayed : file.texts) {
+      ++all.texts;
+      for (size_t i = 0; i < all.contestants.size(); ++i) {
+        // Each begins as often as the others.
+        const size_t turn = (i + static_cast<size_t>(all.texts)) % all.contestants.size();
+        Status status = all.contestants[turn]->Read(file, replayed, all.spent[turn]);
+        if (!status.ok()) return status;
       }
-      for (const auto& contestant : made) (void)contestant->Forget();
+      progress.Set(fmt::format("{} texts, {:.2f} times as fast", all.texts,
+                               all.spent[0].seconds / all.spent[1].seconds));
     }
+    for (const auto& contestant : all.contestants) (void)contestant->Forget();
   }
-  if (texts == 0) {
-    return Fail(kBenchDraft,
-                Error{ErrorCode::kInvalid, "no valid instance fits its schema", flags.replay});
-  }
+  return {};
+}
+
+// Prints the table, and returns the same figures as JSON.
+std::string Report(const BenchDraftFlags& flags, const ModelInfo& info, const Comparison& all) {
+  const std::vector<Spent>& spent = all.spent;
   std::string json = fmt::format(
       "{{\"shape\":\"{}\",\"dtype\":\"{}\",\"kernels\":\"{}\",\"threads\":{},\"texts\":{},"
       "\"tokens\":{},\"cost_us\":[",
-      flags.shape, flags.dtype, (*model)->info().kernels, (*model)->info().threads, texts,
-      spent[0].tokens);
-  Print(fmt::format("{} texts, {} tokens; {} {}, {}, {} threads\nrows   ", texts, spent[0].tokens,
-                    flags.shape, flags.dtype, (*model)->info().kernels, (*model)->info().threads));
-  const auto points = made[1]->curve().points();
+      flags.shape, flags.dtype, info.kernels, info.threads, all.texts, spent[0].tokens);
+  Print(fmt::format("{} texts, {} tokens; {} {}, {}, {} threads\nrows   ", all.texts,
+                    spent[0].tokens, flags.shape, flags.dtype, info.kernels, info.threads));
+  const auto points = all.contestants[1]->curve().points();
   for (size_t i = 0; i < 6; ++i) {
     Print(fmt::format("{:>9}", 1 << i));
     json += fmt::format("{}{:.1f}", i == 0 ? "" : ",", points[i] * 1e6);
@@ -411,15 +390,15 @@ int ReplayTimes(const BenchDraftFlags& flags) {
                     "expected"));
   json += "],\"runs\":{";
   double best_fixed = 0, chosen = 0;
-  for (size_t i = 0; i < made.size(); ++i) {
+  for (size_t i = 0; i < spent.size(); ++i) {
     const Spent& s = spent[i];
-    const std::string name = contestants[i] == 0    ? "off"
-                             : contestants[i] == -1 ? "curve"
-                                                    : std::to_string(contestants[i]);
+    const std::string name = all.nodes[i] == 0    ? "off"
+                             : all.nodes[i] == -1 ? "curve"
+                                                  : std::to_string(all.nodes[i]);
     double least = 0;
     const double mean = MeanSpeedup(spent[0], s, least), faster = spent[0].seconds / s.seconds;
-    if (contestants[i] == -1) chosen = faster;
-    if (contestants[i] > 0) best_fixed = std::max(best_fixed, faster);
+    if (all.nodes[i] == -1) chosen = faster;
+    if (all.nodes[i] > 0) best_fixed = std::max(best_fixed, faster);
     const auto steps = static_cast<double>(s.steps);
     Print(fmt::format("{:<10}{:>10}{:>12.2f}{:>12.2f}{:>10.3f}{:>10.3f}{:>10.3f}{:>12}{:>12.0f}\n",
                       name, s.steps, static_cast<double>(s.tokens) / steps,
@@ -452,8 +431,46 @@ int ReplayTimes(const BenchDraftFlags& flags) {
                       chosen / best_fixed));
     json += fmt::format(",\"of_best_fixed\":{:.4f}", chosen / best_fixed);
   }
+  return json + "}\n";
+}
+
+}  // namespace
+
+int ReplayTimes(const BenchDraftFlags& flags) {
   if (!flags.json.empty()) {
-    if (Status status = WriteFile(flags.json, json + "}\n"); !status.ok()) {
+    if (Status status = CheckWritable(flags.json); !status.ok()) {
+      return Fail(kBenchDraft, status.error());
+    }
+  }
+  Result<ModelText> text = LoadText(kBenchDraft, flags.tokenizer);
+  if (!text.ok()) return Fail(kBenchDraft, text.error());
+  Result<std::vector<ReplayFile>> files = PickTexts(flags, *text);
+  if (!files.ok()) return Fail(kBenchDraft, files.error());
+  ModelOptions options;
+  options.threads = flags.threads;
+  options.dtype = DtypeNamed(flags.dtype);
+  options.kernels = KernelsNamed(flags.kernels);
+  Result<std::unique_ptr<Model>> model = RandomModel(*ShapeNamed(flags.shape), options, 1);
+  if (!model.ok()) return Fail(kBenchDraft, model.error());
+  Comparison all;
+  all.nodes = {0, -1};
+  if (flags.all_nodes) all.nodes.insert(all.nodes.end(), {1, 2, 4, 8, 16, 32});
+  all.spent.resize(all.nodes.size());
+  for (const int nodes : all.nodes) {
+    auto contestant = Contestant::Make(*text, **model, flags, nodes);
+    if (!contestant.ok()) return Fail(kBenchDraft, AtSources(contestant.error()));
+    all.contestants.push_back(*std::move(contestant));
+  }
+  if (Status status = ReadTexts(*files, all); !status.ok()) {
+    return Fail(kBenchDraft, status.error());
+  }
+  if (all.texts == 0) {
+    return Fail(kBenchDraft,
+                Error{ErrorCode::kInvalid, "no valid instance fits its schema", flags.replay});
+  }
+  const std::string json = Report(flags, (*model)->info(), all);
+  if (!flags.json.empty()) {
+    if (Status status = WriteFile(flags.json, json); !status.ok()) {
       return Fail(kBenchDraft, status.error());
     }
   }

@@ -9,11 +9,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <ctime>
 #include <memory>
+#include <utility>
+#include <vector>
 
 namespace pawl::cli {
 namespace {
@@ -87,14 +90,142 @@ double ProcessorTime(pid_t pid) {
 // A job that neither ends nor computes gets so many times its time on the clock on the wall.
 constexpr double kPatience = 30;
 
-struct Worker {
-  size_t next = 0;  // job after the last outcome
-  bool begun = false;
-  Clock::time_point began;
-  double began_at = 0;  // processor time
-  pid_t pid = -1;
-  int fd = -1;
-  std::string buffer;  // of records: kind, job, bytes, body
+class WorkerPool {
+ public:
+  using Job = std::function<MaskbenchOutcome(size_t)>;
+  using Done = std::function<void(size_t, MaskbenchOutcome)>;
+
+  WorkerPool(size_t count, int workers, double timeout_seconds, const Job& job, const Done& done)
+      : count_(count), timeout_seconds_(timeout_seconds), job_(job), done_(done) {
+    workers_.resize(static_cast<size_t>(workers));
+  }
+
+  Status Run() {
+    for (size_t i = 0; i < std::min(workers_.size(), count_); ++i) {
+      workers_[i].next = i;
+      if (Status status = Start(workers_[i]); !status.ok()) return status;
+    }
+    const auto runs = [](const Worker& worker) { return worker.fd >= 0; };
+    while (std::ranges::any_of(workers_, runs)) {
+      std::vector<pollfd> polls;
+      polls.reserve(workers_.size());
+      for (const Worker& worker : workers_) polls.push_back({worker.fd, POLLIN, 0});
+      poll(polls.data(), polls.size(), 100);
+      for (size_t i = 0; i < workers_.size(); ++i) {
+        if (workers_[i].fd < 0) continue;
+        const bool has_news = (polls[i].revents & (POLLIN | POLLHUP)) != 0;
+        if (Status status = has_news ? Read(workers_[i]) : Watch(workers_[i]); !status.ok())
+          return status;
+      }
+    }
+    return {};
+  }
+
+ private:
+  struct Worker {
+    size_t next = 0;  // job after the last outcome
+    bool begun = false;
+    Clock::time_point began;
+    double began_at = 0;  // processor time
+    pid_t pid = -1;
+    int fd = -1;
+    std::string buffer;  // of records: kind, job, bytes, body
+  };
+
+  Status Start(Worker& worker) {
+    int ends[2];
+    if (pipe(ends) != 0)
+      return Error{ErrorCode::kIo, "no pipe to a worker: " + std::string(std::strerror(errno)), ""};
+    const pid_t pid = fork();
+    if (pid < 0)
+      return Error{ErrorCode::kIo, "no worker process: " + std::string(std::strerror(errno)), ""};
+    if (pid == 0) {
+      close(ends[0]);
+      RunJobs(worker.next, ends[1]);
+      _exit(0);
+    }
+    close(ends[1]);
+    worker.pid = pid;
+    worker.fd = ends[0];
+    worker.begun = false;
+    worker.buffer.clear();
+    return {};
+  }
+
+  // In the process of a worker.
+  void RunJobs(size_t first, int fd) const {
+    const auto write_record = [&](uint64_t kind, size_t job, const std::string& body) {
+      std::string record;
+      Put(record, kind);
+      Put(record, job);
+      Put(record, body.size());
+      record += body;
+      return WriteAll(fd, record.data(), record.size());
+    };
+    for (size_t i = first; i < count_; i += workers_.size()) {
+      if (!write_record(kBegin, i, "") || !write_record(kOutcome, i, Encode(job_(i)))) break;
+    }
+  }
+
+  static void Stop(Worker& worker) {
+    close(worker.fd);
+    worker.fd = -1;
+    kill(worker.pid, SIGKILL);
+    int status = 0;
+    waitpid(worker.pid, &status, 0);
+  }
+
+  // The worker is gone, or is to go: its job gets the blame, its successor the rest.
+  Status Replace(Worker& worker, MaskbenchOutcome::Kind kind, std::string detail) {
+    Stop(worker);
+    MaskbenchOutcome outcome;
+    outcome.kind = kind;
+    outcome.detail = std::move(detail);
+    done_(worker.next, std::move(outcome));
+    worker.next += workers_.size();
+    return worker.next < count_ ? Start(worker) : Status();
+  }
+
+  Status Read(Worker& worker) {
+    const ssize_t n = read(worker.fd, chunk_.data(), chunk_.size());
+    if (n > 0) worker.buffer.append(chunk_.data(), static_cast<size_t>(n));
+    constexpr size_t kHead = 3 * sizeof(uint64_t);
+    size_t used = 0;
+    while (worker.buffer.size() - used >= kHead) {
+      const char* at = worker.buffer.data() + used;
+      const uint64_t kind = Take(at), index = Take(at), size = Take(at);
+      if (worker.buffer.size() - used - kHead < size) break;
+      worker.begun = kind == kBegin;
+      worker.began = Clock::now();
+      worker.began_at = ProcessorTime(worker.pid);
+      if (kind == kOutcome) {
+        worker.next = index + workers_.size();
+        done_(index, Decode(at));
+      }
+      used += kHead + size;
+    }
+    worker.buffer.erase(0, used);
+    if (n > 0) return {};
+    if (worker.next < count_) return Replace(worker, MaskbenchOutcome::kCrash, "the process ended");
+    Stop(worker);
+    return {};
+  }
+
+  Status Watch(Worker& worker) {
+    if (!worker.begun) return {};
+    const double seconds = std::chrono::duration<double>(Clock::now() - worker.began).count();
+    if (ProcessorTime(worker.pid) - worker.began_at <= timeout_seconds_ &&
+        seconds <= kPatience * timeout_seconds_)
+      return {};
+    return Replace(worker, MaskbenchOutcome::kTimeout, "took too long");
+  }
+
+  const size_t count_;
+  const double timeout_seconds_;
+  const Job& job_;
+  const Done& done_;
+  std::vector<Worker> workers_;
+  std::vector<char> chunk_ = std::vector<char>(1 << 16);
 };
 
 }  // namespace
@@ -109,114 +240,7 @@ const char* MaskbenchKindName(MaskbenchOutcome::Kind kind) {
 Status RunMaskbench(size_t count, int workers, double timeout_seconds,
                     const std::function<MaskbenchOutcome(size_t)>& job,
                     const std::function<void(size_t, MaskbenchOutcome)>& done) {
-  const auto stride = static_cast<size_t>(workers);
-  std::vector<Worker> pool(stride);
-  const auto start = [&](Worker& worker) -> Status {
-    int ends[2];
-    if (pipe(ends) != 0)
-      return Error{ErrorCode::kIo, "no pipe to a worker: " + std::string(std::strerror(errno)), ""};
-    const pid_t pid = fork();
-    if (pid < 0)
-      return Error{ErrorCode::kIo, "no worker process: " + std::string(std::strerror(errno)), ""};
-    if (pid == 0) {
-      close(ends[0]);
-      for (size_t i = worker.next; i < count; i += stride) {
-        std::string record;
-        Put(record, kBegin);
-        Put(record, i);
-        Put(record, 0);
-        if (!WriteAll(ends[1], record.data(), record.size())) break;
-        const std::string body = Encode(job(i));
-        record.clear();
-        Put(record, kOutcome);
-        Put(record, i);
-        Put(record, body.size());
-        record += body;
-        if (!WriteAll(ends[1], record.data(), record.size())) break;
-      }
-      _exit(0);
-    }
-    close(ends[1]);
-    worker.pid = pid;
-    worker.fd = ends[0];
-    worker.begun = false;
-    worker.buffer.clear();
-    return {};
-  };
-  const auto stop = [](Worker& worker) {
-    close(worker.fd);
-    worker.fd = -1;
-    kill(worker.pid, SIGKILL);
-    int status = 0;
-    waitpid(worker.pid, &status, 0);
-    return status;
-  };
-  // The worker is gone, or is to go: its job gets the blame, its successor the rest.
-  const auto replace = [&](Worker& worker, MaskbenchOutcome::Kind kind,
-                           std::string detail) -> Status {
-    stop(worker);
-    MaskbenchOutcome outcome;
-    outcome.kind = kind;
-    outcome.detail = std::move(detail);
-    done(worker.next, std::move(outcome));
-    worker.next += stride;
-    return worker.next < count ? start(worker) : Status();
-  };
-
-  size_t live = 0;
-  for (size_t i = 0; i < stride; ++i) {
-    pool[i].next = i;
-    if (i >= count) continue;
-    if (Status status = start(pool[i]); !status.ok()) return status;
-    ++live;
-  }
-  std::vector<char> chunk(1 << 16);
-  while (live > 0) {
-    std::vector<pollfd> polls;
-    polls.reserve(pool.size());
-    for (const Worker& worker : pool) polls.push_back({worker.fd, POLLIN, 0});
-    poll(polls.data(), polls.size(), 100);
-    live = 0;
-    for (size_t i = 0; i < stride; ++i) {
-      Worker& worker = pool[i];
-      if (worker.fd < 0) continue;
-      Status status;
-      if ((polls[i].revents & (POLLIN | POLLHUP)) != 0) {
-        const ssize_t n = read(worker.fd, chunk.data(), chunk.size());
-        if (n > 0) worker.buffer.append(chunk.data(), static_cast<size_t>(n));
-        size_t used = 0;
-        while (worker.buffer.size() - used >= 3 * sizeof(uint64_t)) {
-          const char* at = worker.buffer.data() + used;
-          const uint64_t kind = Take(at), index = Take(at), size = Take(at);
-          if (worker.buffer.size() - used - 3 * sizeof(uint64_t) < size) break;
-          worker.begun = kind == kBegin;
-          worker.began = Clock::now();
-          worker.began_at = ProcessorTime(worker.pid);
-          if (kind == kOutcome) {
-            worker.next = index + stride;
-            done(index, Decode(at));
-          }
-          used += 3 * sizeof(uint64_t) + size;
-        }
-        worker.buffer.erase(0, used);
-        if (n <= 0) {
-          if (worker.next >= count) {
-            stop(worker);
-          } else {
-            status = replace(worker, MaskbenchOutcome::kCrash, "the process ended");
-          }
-        }
-      } else if (worker.begun &&
-                 (ProcessorTime(worker.pid) - worker.began_at > timeout_seconds ||
-                  std::chrono::duration<double>(Clock::now() - worker.began).count() >
-                      kPatience * timeout_seconds)) {
-        status = replace(worker, MaskbenchOutcome::kTimeout, "took too long");
-      }
-      if (!status.ok()) return status;
-      live += worker.fd >= 0 ? 1 : 0;
-    }
-  }
-  return {};
+  return WorkerPool(count, workers, timeout_seconds, job, done).Run();
 }
 
 }  // namespace pawl::cli

@@ -24,9 +24,9 @@ Property Typed(std::string_view name, TypeRef type) {
 }
 
 // The names of members of a type and of all above it, each type once.
-class MemberNames {
+class NameCollector {
  public:
-  MemberNames(Checker& checker, std::vector<std::string>& names)
+  NameCollector(Checker& checker, std::vector<std::string>& names)
       : checker_(checker), names_(names) {}
 
   // False: there may be more members.
@@ -236,7 +236,7 @@ std::optional<Property> Checker::Member(TypeRef type, std::string_view name) {
 
 std::optional<std::vector<std::string>> Checker::Members(TypeRef type, const Node* at) {
   std::vector<std::string> names;
-  MemberNames above(*this, names);
+  NameCollector above(*this, names);
   bool known = true;
   TypePool::Each(type, [&](TypeRef part) {
     if (!known || part->is(T::kNull) || part->is(T::kUndefined)) return;

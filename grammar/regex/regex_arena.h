@@ -141,6 +141,20 @@ class RegexArena {
     if (kind(id) != Kind::kOr) return {id};
     return {operands(id).begin(), operands(id).end()};
   }
+  // Calls fn with each of them. REQUIRES: fn makes no terms.
+  template <typename Fn>
+  void ForAlternatives(ReId id, const Fn& fn) const {
+    if (kind(id) != Kind::kOr) return fn(id);
+    for (const ReId each : operands(id)) fn(each);
+  }
+  // What follows kAnything at the head of a concatenation; kNothing for other terms.
+  ReId AfterAnything(ReId id) const {
+    return kind(id) == Kind::kConcat && node(id).a == kAnything ? node(id).b : ReId{kNothing};
+  }
+  // The sets that a derivative asks about its character, by their numbers: characters that each of
+  // them has or lacks together have the same derivative. false: not known.
+  bool FirstSets(ReId id, std::vector<uint32_t>& sets) const;
+  const CodepointSet& set(uint32_t number) const { return sets_[number]; }
   // Every distinct character set in the term.
   std::vector<const CodepointSet*> Sets(ReId id) const;
 

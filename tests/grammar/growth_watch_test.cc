@@ -18,7 +18,7 @@
 namespace pawl {
 namespace {
 
-constexpr size_t kMiB = size_t{1} << 20;
+constexpr size_t kOneMiB = size_t{1} << 20;
 
 // Each completion finds `bytes`, a kilobyte a step.
 class GrowingMachine : public Machine {
@@ -47,7 +47,7 @@ class GrowingMachine : public Machine {
 TEST(GrowthWatchTest, AQuestionThatFindsTooMuchIsEnded) {
   auto vocabulary = Vocabulary::Create({.tokens = {"a"}, .special = {}, .end_tokens = {}});
   ASSERT_TRUE(vocabulary.ok());
-  const auto budget = std::make_shared<MemoryBudget>(64 * kMiB);
+  const auto budget = std::make_shared<MemoryBudget>(64 * kOneMiB);
   std::shared_ptr<GrowingMachine> last;
   int made = 0;
   const auto make = [&](size_t bytes) {
@@ -56,19 +56,19 @@ TEST(GrowthWatchTest, AQuestionThatFindsTooMuchIsEnded) {
     return LockedMachine{last, std::make_shared<MachineLock>()};
   };
   const size_t most = GrowthWatch::MostOf(budget->limit());
-  EXPECT_EQ(most, 48 * kMiB);
+  EXPECT_EQ(most, 48 * kOneMiB);
   const Grammar large = GrammarAccess::New(
-      make(1024 * kMiB).machine, *vocabulary, budget, [&] { return make(kMiB); }, 0);
+      make(1024 * kOneMiB).machine, *vocabulary, budget, [&] { return make(kOneMiB); }, 0);
   const State state = large.Start();
   EXPECT_THROW((void)state.ShortestCompletion(), TooMuchMemory);
   // Looks are made at least every 4,096 steps.
   EXPECT_GT(last->kept(), most);
-  EXPECT_LE(last->kept(), most + 8 * kMiB);
+  EXPECT_LE(last->kept(), most + 8 * kOneMiB);
   EXPECT_TRUE(state.lost());
   EXPECT_EQ(large.Start().ShortestCompletion(), "a");
   EXPECT_EQ(made, 2);
   // Many questions may find more together.
-  const Grammar small = GrammarAccess::New(make(16 * kMiB).machine, *vocabulary, budget, {}, 0);
+  const Grammar small = GrammarAccess::New(make(16 * kOneMiB).machine, *vocabulary, budget, {}, 0);
   for (int i = 0; i < 10; ++i) EXPECT_EQ(small.Start().ShortestCompletion(), "a");
 }
 

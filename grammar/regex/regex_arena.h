@@ -151,10 +151,6 @@ class RegexArena {
   ReId AfterAnything(ReId id) const {
     return kind(id) == Kind::kConcat && node(id).a == kAnything ? node(id).b : ReId{kNothing};
   }
-  // The sets that a derivative asks about its character, by their numbers: characters that each of
-  // them has or lacks together have the same derivative. false: not known.
-  bool FirstSets(ReId id, std::vector<uint32_t>& sets) const;
-  const CodepointSet& set(uint32_t number) const { return sets_[number]; }
   // Every distinct character set in the term.
   std::vector<const CodepointSet*> Sets(ReId id) const;
 

@@ -15,8 +15,6 @@
 // again before a character is read; the least fixed point then adds nothing, so it counts as
 // kNothing there.
 #include <string>
-#include <unordered_set>
-#include <vector>
 
 #include "grammar/regex/regex_arena.h"
 #include "src/base/stop_scope.h"
@@ -183,43 +181,6 @@ ReId RegexArena::DeriveAt(ReId id, char32_t codepoint, int depth) {
     derivatives_.Insert(key, result);
   }
   return result;
-}
-
-bool RegexArena::FirstSets(ReId id, std::vector<uint32_t>& sets) const {
-  std::vector<ReId> pending{id};
-  std::unordered_set<ReId> seen{id};
-  const auto visit = [&](ReId next) {
-    if (seen.insert(next).second) pending.push_back(next);
-  };
-  while (!pending.empty()) {
-    const ReId at = pending.back();
-    pending.pop_back();
-    const Node& n = node(at);
-    switch (n.kind) {
-      case Kind::kEmptySet:
-      case Kind::kEpsilon:
-        break;
-      case Kind::kSet:
-        sets.push_back(n.a);
-        break;
-      case Kind::kConcat:
-        visit(n.a);
-        if (Nullable(n.a)) visit(n.b);
-        break;
-      case Kind::kRepeat:
-      case Kind::kNot:
-        visit(n.a);
-        break;
-      case Kind::kOr:
-      case Kind::kAnd:
-        for (const ReId operand : operands(at)) visit(operand);
-        break;
-      case Kind::kLook:
-      case Kind::kScope:
-        return false;
-    }
-  }
-  return true;
 }
 
 // What `id` matches without reading a character: an open term of conditions, kEpsilon or kNothing.

@@ -12,7 +12,6 @@
 #include "schemas/scalar/string_outline.h"
 
 #include <algorithm>
-#include <numeric>
 #include <queue>
 
 #include "schemas/limits.h"
@@ -77,50 +76,14 @@ const std::vector<uint16_t>& StringOutline::ClassesFrom(uint32_t part) {
   if (!parts_[part].knows_classes) {
     parts_[part].knows_classes = true;
     program_.spending().steps += static_cast<int64_t>(classes_);
-    const std::vector<uint16_t> alike = AlikeFrom(parts_[part].term);
     for (size_t cls = 0; cls < classes_; ++cls) {
       const char32_t c = program_.Representative(static_cast<int>(cls));
-      if (IsSurrogate(c)) continue;
-      const Span span = Next(part, alike[cls]);
-      cells_[size_t{parts_[part].row} * classes_ + cls] = span;
-      if (span.count > 0) parts_[part].classes.push_back(static_cast<uint16_t>(cls));
+      if (c >= 0xD800 && c <= 0xDFFF) continue;
+      if (Next(part, static_cast<int>(cls)).count > 0)
+        parts_[part].classes.push_back(static_cast<uint16_t>(cls));
     }
   }
   return parts_[part].classes;
-}
-
-// By class, the first one that leads to the same parts.
-std::vector<uint16_t> StringOutline::AlikeFrom(ReId term) {
-  constexpr uint16_t kNoClass = UINT16_MAX;
-  std::vector<uint16_t> alike(classes_, 0);
-  std::vector<uint32_t> sets;
-  if (!arena_.FirstSets(arena_.Close(term), sets)) {
-    std::iota(alike.begin(), alike.end(), uint16_t{0});
-    return alike;
-  }
-  std::vector<uint16_t> other(classes_);  // by first class: the first one that a set tells apart
-  const auto tell_apart = [&](const std::vector<bool>& in) {
-    std::ranges::fill(other, kNoClass);
-    for (size_t cls = 0; cls < classes_; ++cls) {
-      const uint16_t first = alike[cls];
-      if (in[cls] == in[first]) continue;
-      if (other[first] == kNoClass) other[first] = static_cast<uint16_t>(cls);
-      alike[cls] = other[first];
-    }
-  };
-  const auto classes_in = [&](const auto& contains) {
-    std::vector<bool> in;
-    for (size_t cls = 0; cls < classes_; ++cls)
-      in.push_back(contains(program_.Representative(static_cast<int>(cls))));
-    return in;
-  };
-  tell_apart(classes_in(IsSurrogate));
-  for (const uint32_t set : sets) {
-    const auto [found, fresh] = in_set_.try_emplace(set);
-    if (fresh) found->second = classes_in([&](char32_t c) { return arena_.set(set).Contains(c); });
-    tell_apart(found->second);
-  }
-  return alike;
 }
 
 // The alternatives of the derivative. Those of a search stay apart: a choice of all of them would

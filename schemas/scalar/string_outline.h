@@ -49,8 +49,8 @@ class StringOutline {
   uint32_t AtLeast(StateId state);
 
   size_t MemoryBytes() const {
-    return HeapBytes(parts_, part_of_, in_set_, cells_, members_, points_, info_, index_, sides_,
-                     answers_, at_least_, stamps_);
+    return HeapBytes(parts_, part_of_, cells_, members_, points_, info_, index_, sides_, answers_,
+                     at_least_, stamps_);
   }
   size_t GrowthHint() const {
     return parts_.size() * (sizeof(Part) + 40) + cells_.size() * sizeof(Span) + points_.size() * 4 +
@@ -82,7 +82,6 @@ class StringOutline {
   uint32_t PartOf(ReId term);
   Span AddParts(ReId term);
   void Derive(ReId term, char32_t c, std::vector<ReId>& out);
-  std::vector<uint16_t> AlikeFrom(ReId term);
   // The classes that do not lead to nothing.
   const std::vector<uint16_t>& ClassesFrom(uint32_t part);
   // The parts that the characters of a class lead to.
@@ -127,16 +126,15 @@ class StringOutline {
   bool failed_ = false;  // the picture of the start is too large
   std::deque<Part> parts_;
   std::unordered_map<ReId, uint32_t> part_of_;
-  std::unordered_map<uint32_t, std::vector<bool>> in_set_;  // by set of the arena, and class
-  std::vector<Span> cells_;                                 // by row and class
-  std::vector<uint32_t> members_;                           // of spans
-  std::vector<uint32_t> points_;                            // parts
-  std::vector<Info> info_;                                  // by point
-  HashIndex index_;                                         // of points_
-  std::vector<std::deque<Side>> sides_;                     // by regex and its state
-  std::vector<Answer> answers_;                             // by state; kUnasked
-  std::vector<uint32_t> at_least_;                          // by state; kUnasked
-  std::vector<uint32_t> stamps_;                            // by point: its place in an exploration
+  std::vector<Span> cells_;              // by row and class
+  std::vector<uint32_t> members_;        // of spans
+  std::vector<uint32_t> points_;         // parts
+  std::vector<Info> info_;               // by point
+  HashIndex index_;                      // of points_
+  std::vector<std::deque<Side>> sides_;  // by regex and its state
+  std::vector<Answer> answers_;          // by state; kUnasked
+  std::vector<uint32_t> at_least_;       // by state; kUnasked
+  std::vector<uint32_t> stamps_;         // by point: its place in an exploration
 };
 
 }  // namespace pawl::schema

@@ -27,10 +27,6 @@
 
 namespace pawl::schema {
 
-// Code points that no text has.
-inline constexpr char32_t kSurrogatesBegin = 0xD800, kSurrogatesEnd = 0xDFFF;
-inline bool IsSurrogate(char32_t c) { return c >= kSurrogatesBegin && c <= kSurrogatesEnd; }
-
 class StringProgram {
  public:
   using StateId = uint32_t;

@@ -15,6 +15,12 @@
 #include "src/base/stop_scope.h"
 
 namespace pawl::schema {
+namespace {
+constexpr char32_t kSurrogatesBegin = 0xD800, kSurrogatesEnd = 0xDFFF;
+
+bool IsSurrogate(char32_t c) { return c >= kSurrogatesBegin && c <= kSurrogatesEnd; }
+}  // namespace
+
 size_t StringSearch::SettlingBytes() const {
   return settling_tokens_ == nullptr ? 0 : settling_tokens_->MemoryBytes();
 }

@@ -76,6 +76,7 @@ const std::vector<uint16_t>& StringOutline::ClassesFrom(uint32_t part) {
   if (!parts_[part].knows_classes) {
     parts_[part].knows_classes = true;
     program_.spending().steps += static_cast<int64_t>(classes_);
+    derivatives_ += static_cast<int64_t>(classes_);
     for (size_t cls = 0; cls < classes_; ++cls) {
       const char32_t c = program_.Representative(static_cast<int>(cls));
       if (c >= 0xD800 && c <= 0xDFFF) continue;
@@ -164,6 +165,7 @@ bool StringOutline::Explore(const std::vector<uint32_t>& from, int64_t steps, bo
   std::vector<Span> spans(width_);
   int64_t left = steps;
   for (uint32_t at = 0; at < points.size() && left > 0 && !overflow(); ++at) {
+    if (main && derivatives_ > limits::kOutlineDerivatives) left = 0;
     const uint32_t point = points[at];
     uint32_t distance = 0, part = 0;
     if (info_[point].main || OneIsLeft(point, distance, part)) continue;

@@ -124,6 +124,7 @@ class StringOutline {
   const size_t width_;
   const size_t classes_;
   bool failed_ = false;  // the picture of the start is too large
+  int64_t derivatives_ = 0;
   std::deque<Part> parts_;
   std::unordered_map<ReId, uint32_t> part_of_;
   std::vector<Span> cells_;              // by row and class

@@ -73,13 +73,6 @@ std::vector<float> LogitsOf(Model& model, const std::vector<Row>& rows,
   return logits;
 }
 
-std::vector<TokenId> RandomTokens(std::mt19937& random, int vocabulary, int count) {
-  std::vector<TokenId> tokens(static_cast<size_t>(count));
-  for (TokenId& token : tokens)
-    token = static_cast<TokenId>(random() % static_cast<unsigned>(vocabulary));
-  return tokens;
-}
-
 // ---- Taps ----
 
 // The forward pass of one sequence in double precision, one position and one sum at a time. For

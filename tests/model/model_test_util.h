@@ -9,6 +9,7 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <random>
 #include <span>
 #include <string>
 #include <utility>
@@ -85,6 +86,13 @@ inline std::unique_ptr<Model> LoadGolden(const std::string& name, int threads = 
     return nullptr;
   }
   return *std::move(model);
+}
+
+inline std::vector<TokenId> RandomTokens(std::mt19937& random, int vocabulary, int count) {
+  std::vector<TokenId> tokens(static_cast<size_t>(count));
+  for (TokenId& token : tokens)
+    token = static_cast<TokenId>(random() % static_cast<unsigned>(vocabulary));
+  return tokens;
 }
 
 inline SequenceId MakeSequence(Model& model, int capacity) {

@@ -11,14 +11,6 @@ namespace {
 
 constexpr int kLength = 200;  // more than one block of rows
 
-std::vector<TokenId> RandomTokens(std::mt19937& random, int count, int vocabulary) {
-  std::vector<TokenId> tokens;
-  for (int i = 0; i < count; ++i) {
-    tokens.push_back(static_cast<TokenId>(random() % static_cast<unsigned>(vocabulary)));
-  }
-  return tokens;
-}
-
 // Threads take part in every loop, however small.
 std::unique_ptr<Model> LoadThreaded(const std::string& name, int threads, KernelVariant kernels) {
   Result<TransformerConfig> config = ReadTransformerConfig(GoldenFolder(name));
@@ -36,7 +28,7 @@ class RowsTest : public testing::TestWithParam<std::pair<std::string, KernelVari
     model_ = LoadGolden(name_, 1, kernels_);
     ASSERT_NE(model_, nullptr);
     vocabulary_ = static_cast<size_t>(model_->info().vocabulary_size);
-    tokens_ = RandomTokens(random_, kLength, static_cast<int>(vocabulary_));
+    tokens_ = RandomTokens(random_, static_cast<int>(vocabulary_), kLength);
     alone_ = Alone(tokens_);
   }
 
@@ -102,7 +94,7 @@ TEST_P(RowsTest, SequencesInOneCallDoNotMix) {
   std::vector<std::vector<float>> expected = {alone_};
   std::vector<SequenceId> sequences = {MakeSequence(*model_, 256)};
   for (int i = 1; i < 4; ++i) {
-    texts.push_back(RandomTokens(random_, 60 + 20 * i, static_cast<int>(vocabulary_)));
+    texts.push_back(RandomTokens(random_, static_cast<int>(vocabulary_), 60 + 20 * i));
     expected.push_back(Alone(texts.back()));
     sequences.push_back(MakeSequence(*model_, 256));
   }
@@ -153,7 +145,7 @@ TEST_P(RowsTest, KernelVariantsHaveTheSameBits) {
 
 TEST_P(RowsTest, TruncateForgets) {
   const SequenceId sequence = MakeSequence(*model_, kLength);
-  const std::vector<TokenId> other = RandomTokens(random_, 40, static_cast<int>(vocabulary_));
+  const std::vector<TokenId> other = RandomTokens(random_, static_cast<int>(vocabulary_), 40);
   RunChunk(*model_, sequence, 0, other);
   model_->Truncate(sequence, 0);
   RunChunk(*model_, sequence, 0, std::span(tokens_).first(30));
@@ -175,7 +167,7 @@ TEST_P(RowsTest, PagesInAnyOrderHaveTheSameBits) {
     for (int turn = 0; turn < 4; ++turn) {
       for (const SequenceId other : others) {
         RunChunk(*model_, other, 20 * turn,
-                 RandomTokens(random_, 20, static_cast<int>(vocabulary_)));
+                 RandomTokens(random_, static_cast<int>(vocabulary_), 20));
       }
     }
     std::shuffle(others.begin(), others.end(), random_);
@@ -196,7 +188,7 @@ TEST_P(RowsTest, PagesInAnyOrderHaveTheSameBits) {
 
 TEST_P(RowsTest, WhatThePrefixCacheHeldHasTheSameBits) {
   const std::span<const TokenId> tokens(tokens_);
-  const std::vector<TokenId> other = RandomTokens(random_, 40, static_cast<int>(vocabulary_));
+  const std::vector<TokenId> other = RandomTokens(random_, static_cast<int>(vocabulary_), 40);
   // alone_ was computed by a sequence that has ended.
   const SequenceId a = MakeSequence(*model_, kLength), b = MakeSequence(*model_, kLength);
   EXPECT_EQ(model_->ReusePrefix(a, tokens.first(100)), 96);
@@ -249,7 +241,7 @@ TEST_P(RowsTest, TreesHaveTheBitsOfTheirPaths) {
     const int plain = 1 + static_cast<int>(random_() % 5);
     const int size = round == 0 ? kMaxTreeRows : plain + static_cast<int>(random_() % 25);
     Tree tree;
-    tree.tokens = RandomTokens(random_, size, static_cast<int>(vocabulary_));
+    tree.tokens = RandomTokens(random_, static_cast<int>(vocabulary_), size);
     for (int i = 0; i < size; ++i) {
       tree.parents.push_back(i < plain ? i - 1
                                        : static_cast<int>(random_() % static_cast<unsigned>(i)));

@@ -2,14 +2,13 @@
 // are read by name, the lock is released, and signals are looked at while a thread waits.
 #include "pawl/engine.h"
 
-#include <ctime>
 #include <filesystem>
 #include <string>
 #include <utility>
 
 #include "pawl/compiler.h"
 #include "python/native/binding.h"
-#include "python/native/engine_loop.h"
+#include "python/native/bound_engine.h"
 #include "src/base/json.h"
 #include "src/engine/option_names.h"
 
@@ -88,6 +87,7 @@ EngineOptions EngineOptionsOf(const nb::dict& given) {
     field("draft_model", out.drafts.model);
     field("draft_history", out.drafts.history_file);
     field("draft_history_bytes", out.drafts.history_bytes);
+    field("oracle_bytes", out.oracle_bytes);
   });
   return out;
 }
@@ -112,32 +112,6 @@ GenerateOptions GenerateOptionsOf(const nb::dict& given) {
     field("mask_surprise", out.mask_surprise);
   });
   return out;
-}
-
-std::tm Now() {
-  const std::time_t seconds = std::time(nullptr);
-  std::tm now{};
-  ::localtime_r(&seconds, &now);
-  return now;
-}
-
-// A prompt: ("prompt", text, special), ("tokens", ids), ("chat", JSON) or ("extract", schema,
-// text).
-EngineRequest RequestOf(const nb::tuple& prompt) {
-  EngineRequest request;
-  const auto kind = nb::cast<std::string>(prompt[0]);
-  request.now = Now();
-  if (kind == "prompt") {
-    request.prompt = TextOf(prompt[1], "the prompt");
-    request.parse_special = nb::cast<bool>(prompt[2]);
-  } else if (kind == "tokens") {
-    request.tokens = OptionValue<std::vector<TokenId>>(prompt[1], "the prompt", "tokens, ints");
-  } else if (kind == "chat") {
-    request.chat_json = TextOf(prompt[1], "the messages");
-  } else {
-    request.extract = ExtractInput{TextOf(prompt[1], "the schema"), TextOf(prompt[2], "a text")};
-  }
-  return request;
 }
 
 const char* StopName(StopReason stop) {
@@ -227,27 +201,18 @@ nb::object CapturesOf(Job& job) {
   return found;
 }
 
-// A job with the loop that runs it, which must not go before. One that nobody holds any more ends.
+// A job with the engine that runs it, which must not go before. A job that nothing in Python refers
+// to ends.
 struct BoundJob {
-  BoundJob(std::shared_ptr<EngineLoop> of, std::shared_ptr<Job> made)
-      : loop(std::move(of)), job(std::move(made)) {}
+  BoundJob(std::shared_ptr<AsyncEngine> of, std::shared_ptr<Job> made)
+      : engine(std::move(of)), job(std::move(made)) {}
   BoundJob(BoundJob&&) = default;
   ~BoundJob() {
-    if (loop != nullptr && !loop->forked() && !job->done()) loop->Cancel(job);
+    if (engine != nullptr && !engine->forked() && !job->done()) engine->Cancel(job->id());
   }
 
-  std::shared_ptr<EngineLoop> loop;
+  std::shared_ptr<AsyncEngine> engine;
   std::shared_ptr<Job> job;
-};
-
-struct BoundEngine {
-  std::shared_ptr<EngineLoop> loop;
-  ~BoundEngine() {
-    if (loop == nullptr) return;
-    // Its thread is joined, perhaps after a step; others may go on meanwhile.
-    nb::gil_scoped_release release;
-    loop.reset();
-  }
 };
 
 void BindJob(nb::module_& module) {
@@ -276,7 +241,7 @@ void BindJob(nb::module_& module) {
              return nb::make_tuple(BytesOf(news.bytes), news.tokens, news.done);
            })
       .def("arm", [](const BoundJob& self) { return self.job->Arm(); })
-      .def("cancel", [](const BoundJob& self) { self.loop->Cancel(self.job); })
+      .def("cancel", [](const BoundJob& self) { self.engine->Cancel(self.job->id()); })
       .def("output", [](const BoundJob& self) { return OutputOf(*self.job); })
       .def("captures", [](const BoundJob& self) { return CapturesOf(*self.job); })
       .def("logs", [](const BoundJob& self) {
@@ -291,7 +256,7 @@ void BindJob(nb::module_& module) {
       });
 }
 
-nb::dict InfoOf(const EngineInfo& info) {
+nb::dict InfoDict(const EngineInfo& info) {
   nb::dict out;
   out["architecture"] = info.architecture;
   out["weights"] = info.weights;
@@ -316,63 +281,81 @@ BoundJob Submit(const BoundEngine& self, const nb::tuple& prompt,
   request.grammar = grammar;
   Result<std::shared_ptr<Job>> job = [&] {
     nb::gil_scoped_release release;
-    return self.loop->Submit(std::move(request), {stops, streams});
+    return Job::Start(*self.engine, self.armed, std::move(request), {stops, streams});
   }();
-  return {self.loop, Take(std::move(job))};
+  return {self.engine, Take(std::move(job))};
 }
 
 }  // namespace
+
+EngineRequest RequestOf(const nb::tuple& prompt) {
+  EngineRequest request;
+  const auto kind = nb::cast<std::string>(prompt[0]);
+  request.now = LocalTime();
+  if (kind == "prompt") {
+    request.prompt = TextOf(prompt[1], "the prompt");
+    request.parse_special = nb::cast<bool>(prompt[2]);
+  } else if (kind == "tokens") {
+    request.tokens = OptionValue<std::vector<TokenId>>(prompt[1], "the prompt", "tokens, ints");
+  } else if (kind == "chat") {
+    request.chat_json = TextOf(prompt[1], "the messages");
+  } else {
+    request.extract = ExtractInput{TextOf(prompt[1], "the schema"), TextOf(prompt[2], "a text")};
+  }
+  return request;
+}
 
 void BindEngine(nb::module_& module) {
   BindJob(module);
   nb::class_<BoundEngine>(module, "Engine")
       .def(nb::new_([](const std::string& path, const nb::dict& given) {
              const EngineOptions options = EngineOptionsOf(given);
-             Result<Engine> engine = [&] {
+             auto engine = [&] {
                nb::gil_scoped_release release;
-               return Engine::Load(path, options);
+               return AsyncEngine::Load(path, options);
              }();
-             auto* bound = new BoundEngine();
-             bound->loop = EngineLoop::Share(Take(std::move(engine)));
-             return bound;
+             auto bound = std::make_unique<BoundEngine>();
+             bound->engine = Take(std::move(engine));
+             return bound.release();
            }),
            nb::arg("path"), nb::arg("options") = nb::dict())
       .def_prop_ro("vocabulary",
                    [](const BoundEngine& self) {
-                     return std::const_pointer_cast<Vocabulary>(self.loop->engine().vocabulary());
+                     return std::const_pointer_cast<Vocabulary>(self.engine->model().vocabulary());
                    })
       .def_prop_ro("info",
-                   [](const BoundEngine& self) { return InfoOf(self.loop->engine().info()); })
+                   [](const BoundEngine& self) { return InfoDict(InfoOf(self.engine->model())); })
       .def(
           "compiler",
           [](const BoundEngine& self, size_t cached_grammars) {
             CompilerOptions options;
             options.cached_grammars = cached_grammars;
-            return Compiler(self.loop->engine().vocabulary(), options);
+            return Compiler(self.engine->model().vocabulary(), options);
           },
           nb::arg("cached_grammars"))
       .def(
           "encode",
           [](const BoundEngine& self, nb::handle text, bool special) {
-            return self.loop->engine().Encode(TextOf(text, "the text"), special);
+            return self.engine->model().tokenizer().Encode(TextOf(text, "the text"),
+                                                           {.parse_special = special});
           },
           nb::arg("text"), nb::arg("special") = false)
       .def(
           "decode",
           [](const BoundEngine& self, const std::vector<TokenId>& tokens) {
-            const Engine& engine = self.loop->engine();
+            const LoadedModel& model = self.engine->model();
             for (const TokenId token : tokens) {
-              if (token < 0 || token >= engine.vocabulary()->size()) {
+              if (token < 0 || token >= model.vocabulary()->size()) {
                 throw nb::index_error(("there is no token " + std::to_string(token)).c_str());
               }
             }
-            return BytesOf(engine.Decode(tokens));
+            return BytesOf(model.tokenizer().Decode(tokens));
           },
           nb::arg("tokens"))
       .def(
           "prompt_tokens",
           [](const BoundEngine& self, const nb::tuple& prompt) {
-            return Take(self.loop->engine().PromptTokens(RequestOf(prompt)));
+            return Take(PromptTokensOf(RequestOf(prompt), self.engine->model()));
           },
           nb::arg("prompt"))
       .def("submit", &Submit, nb::arg("prompt"), nb::arg("grammar").none(), nb::arg("options"),
@@ -380,15 +363,17 @@ void BindEngine(nb::module_& module) {
       .def("wait_armed",
            [](const BoundEngine& self) -> std::optional<std::vector<int64_t>> {
              std::vector<int64_t> ids;
-             const std::shared_ptr<EngineLoop> loop = self.loop;
+             const std::shared_ptr<ArmedJobs> armed = self.armed;
              nb::gil_scoped_release release;
-             if (!loop->WaitArmed(ids)) return std::nullopt;
+             if (!armed->Wait(ids)) return std::nullopt;
              return ids;
            })
       .def("close", [](const BoundEngine& self) {
         Status saved = [&] {
           nb::gil_scoped_release release;
-          return self.loop->Close();
+          Status closed = self.engine->Close();
+          self.armed->Close();
+          return closed;
         }();
         if (!saved.ok()) Raise(saved.error());
       });

@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "pawl/engine.h"
-#include "python/native/binding.h"
+#include "python/native/bound_engine.h"
 #include "src/base/utf8.h"
 #include "src/decode/sampling/names.h"
 #include "src/engine/option_names.h"
@@ -198,19 +198,16 @@ SamplerOptions OptionsOf(const nb::dict& given) {
   return o;
 }
 
-EngineRequest RequestOf(nb::handle prompt, bool is_chat, bool special) {
-  EngineRequest request;
-  request.parse_special = special;
-  std::vector<TokenId> tokens;
-  if (is_chat) {
-    request.chat_json = TextOf(prompt, "the messages");
-  } else if (!PyUnicode_Check(prompt.ptr()) && !PyBytes_Check(prompt.ptr()) &&
-             nb::try_cast(prompt, tokens)) {
-    request.tokens = std::move(tokens);
-  } else {
-    request.prompt = TextOf(prompt, "the prompt");
+// Whether no signal has come, such as that of Ctrl-C. Its exception is `raised`.
+bool NoSignal(FirstRaised& raised) {
+  nb::gil_scoped_acquire acquire;
+  if (PyErr_CheckSignals() == 0) return true;
+  try {
+    throw nb::python_error();
+  } catch (...) {
+    raised.Take(std::current_exception());
   }
-  return request;
+  return false;
 }
 
 nb::tuple OutputOf(const WeightedOutput& out, const std::optional<Fidelity>& asked) {
@@ -218,9 +215,14 @@ nb::tuple OutputOf(const WeightedOutput& out, const std::optional<Fidelity>& ask
                         ReportJson(out.report, asked));
 }
 
-nb::list Sample(Engine& engine, const EngineRequest& request, SamplerOptions options,
-                const std::vector<HeldCheck*>& checks, nb::handle critic, Engine* proposal,
-                nb::handle on_output) {
+nb::list Sample(const BoundEngine& self, const nb::tuple& prompt,
+                const std::optional<Grammar>& grammar, const nb::dict& given,
+                const std::vector<HeldCheck*>& checks, nb::handle critic,
+                const BoundEngine* proposal, nb::handle on_output) {
+  EngineRequest request = RequestOf(prompt);
+  request.grammar = grammar;
+  SamplerOptions options = OptionsOf(given);
+  const std::optional<Fidelity> fidelity = options.fidelity;
   FirstRaised raised;
   for (const HeldCheck* held : checks) {
     options.checks.push_back(held->check);
@@ -229,23 +231,25 @@ nb::list Sample(Engine& engine, const EngineRequest& request, SamplerOptions opt
   if (PyCallable_Check(critic.ptr()) != 0) {
     options.critic = std::make_shared<FunctionCritic>(critic, raised);
   } else if (!critic.is_none()) {
-    options.critic = Take(MakeProgramCritic(
-        ShellProgram(TextOf(critic, "the critic"), Programs(5, engine.info().threads))));
+    options.critic = Take(MakeProgramCritic(ShellProgram(
+        TextOf(critic, "the critic"), Programs(5, InfoOf(self.engine->model()).threads))));
   }
-  options.on_output = [&](const WeightedOutput& out) {
-    nb::gil_scoped_acquire acquire;
-    try {
-      if (PyErr_CheckSignals() != 0) throw nb::python_error();
-      if (on_output.is_none()) return true;
-      return on_output(OutputOf(out, options.fidelity)).ptr() != Py_False;
-    } catch (...) {
-      raised.Take(std::current_exception());
-      return false;
-    }
-  };
+  if (!on_output.is_none()) {
+    options.on_output = [&](const WeightedOutput& out) {
+      nb::gil_scoped_acquire acquire;
+      try {
+        return on_output(OutputOf(out, fidelity)).ptr() != Py_False;
+      } catch (...) {
+        raised.Take(std::current_exception());
+        return false;
+      }
+    };
+  }
   auto result = [&] {
     nb::gil_scoped_release release;
-    return engine.Sample(request, options, proposal);
+    return self.engine->Sample(request, std::move(options),
+                               proposal != nullptr ? proposal->engine : nullptr,
+                               [&] { return NoSignal(raised); });
   }();
   raised.Rethrow();
   for (const HeldCheck* held : checks) {
@@ -253,10 +257,20 @@ nb::list Sample(Engine& engine, const EngineRequest& request, SamplerOptions opt
   }
   nb::list outputs;
   const SamplerResult done = Take(std::move(result));
-  for (const WeightedOutput& out : done.outputs) {
-    outputs.append(OutputOf(out, options.fidelity));
-  }
+  for (const WeightedOutput& out : done.outputs) outputs.append(OutputOf(out, fidelity));
   return outputs;
+}
+
+std::vector<double> Score(const BoundEngine& self, const nb::tuple& prompt,
+                          const std::vector<TokenId>& tokens, double temperature) {
+  const EngineRequest request = RequestOf(prompt);
+  FirstRaised raised;
+  auto scores = [&] {
+    nb::gil_scoped_release release;
+    return self.engine->Score(request, tokens, temperature, [&] { return NoSignal(raised); });
+  }();
+  raised.Rethrow();
+  return Take(std::move(scores));
 }
 
 }  // namespace
@@ -282,69 +296,26 @@ void BindSampling(nb::module_& module) {
       .def_prop_ro("granularity",
                    [](const HeldCheck& held) { return NameOf(held.check->granularity()); });
 
-  nb::class_<Engine>(module, "SamplingEngine")
-      .def(
-          "__init__",
-          [](Engine* self, const std::string& path, int threads, const std::string& dtype,
-             size_t oracle_bytes) {
-            EngineOptions options;
-            options.max_batch = 1;
-            options.model.threads = threads;
-            options.model.dtype = RequiredOption<WeightDtype>(dtype, "dtype");
-            options.oracle_bytes = oracle_bytes;
-            Result<Engine> engine = [&] {
-              nb::gil_scoped_release release;
-              return Engine::Load(path, options);
-            }();
-            new (self) Engine(Take(std::move(engine)));
-          },
-          nb::arg("path"), nb::arg("threads"), nb::arg("dtype"), nb::arg("oracle_bytes"))
-      .def_prop_ro("vocabulary",
-                   [](const Engine& engine) {
-                     return std::const_pointer_cast<Vocabulary>(engine.vocabulary());
-                   })
-      .def(
-          "encode",
-          [](const Engine& engine, nb::handle text) {
-            return engine.Encode(TextOf(text, "the text"));
-          },
-          nb::arg("text"))
+  // One engine generates, samples and scores; the other name is for those that know it.
+  const auto engine = nb::borrow<nb::class_<BoundEngine>>(module.attr("Engine"));
+  module.attr("SamplingEngine") = engine;
+  nb::class_<BoundEngine>(engine)
       .def(
           "check_of",
-          [](const Engine& engine, const std::string& spec, double timeout) {
-            const CheckSpecOptions programs = Programs(timeout, engine.info().threads);
+          [](const BoundEngine& self, const std::string& spec, double timeout) {
+            const LoadedModel& model = self.engine->model();
+            const CheckSpecOptions programs = Programs(timeout, InfoOf(model).threads);
             auto check = [&] {
               nb::gil_scoped_release release;
-              return MakeCheckOf(spec, engine.vocabulary(), programs);
+              return MakeCheckOf(spec, model.vocabulary(), programs);
             }();
             return HeldCheck{Take(std::move(check)), nullptr};
           },
           nb::arg("spec"), nb::arg("timeout"))
-      .def(
-          "sample",
-          [](Engine& engine, nb::handle prompt, bool is_chat, bool special, const Grammar* grammar,
-             const nb::dict& options, const std::vector<HeldCheck*>& checks, nb::handle critic,
-             Engine* proposal, nb::handle on_output) {
-            EngineRequest request = RequestOf(prompt, is_chat, special);
-            if (grammar != nullptr) request.grammar = *grammar;
-            return Sample(engine, request, OptionsOf(options), checks, critic, proposal, on_output);
-          },
-          nb::arg("prompt"), nb::arg("is_chat"), nb::arg("special"), nb::arg("grammar").none(),
-          nb::arg("options"), nb::arg("checks"), nb::arg("critic").none(),
-          nb::arg("proposal").none(), nb::arg("on_output").none())
-      .def(
-          "score",
-          [](Engine& engine, nb::handle prompt, bool is_chat, bool special,
-             const std::vector<TokenId>& tokens, double temperature) {
-            const EngineRequest request = RequestOf(prompt, is_chat, special);
-            auto scores = [&] {
-              nb::gil_scoped_release release;
-              return engine.Score(request, tokens, temperature);
-            }();
-            return Take(std::move(scores));
-          },
-          nb::arg("prompt"), nb::arg("is_chat"), nb::arg("special"), nb::arg("tokens"),
-          nb::arg("temperature"));
+      .def("sample", &Sample, nb::arg("prompt"), nb::arg("grammar").none(), nb::arg("options"),
+           nb::arg("checks"), nb::arg("critic").none(), nb::arg("proposal").none(),
+           nb::arg("on_output").none())
+      .def("score", &Score, nb::arg("prompt"), nb::arg("tokens"), nb::arg("temperature"));
 }
 
 }  // namespace pawl::python

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from ._options import ExtractOptions, GenerateOptions
+    from .sampling import WeightedOutput
 
     Message = Mapping[str, Any]
     Conversation = Union[str, Sequence[Message]]
@@ -89,6 +90,7 @@ class Engine:
         draft_model: "Union[str, os.PathLike[str], None]" = None,
         draft_history: "Union[str, os.PathLike[str], None]" = None,
         draft_history_bytes: int = 64 << 20,
+        oracle_bytes: int = 256 << 20,
     ) -> None:
         if model is not None and not isinstance(model, (str, os.PathLike)):
             raise TypeError(f"model must be a path, not {type(model).__name__}")
@@ -105,6 +107,7 @@ class Engine:
             chat_template=chat_template,
             draft=draft if isinstance(draft, str) else ",".join(draft),
             draft_nodes=draft_nodes, draft_history_bytes=draft_history_bytes,
+            oracle_bytes=oracle_bytes,
             **{name: None if path is None else os.fspath(path) for name, path in files.items()})
         self._native: Optional[_pawl.Engine] = _native(self.path, self._options)
         self._process = os.getpid()
@@ -386,6 +389,32 @@ class Engine:
         jobs = self._running.arun(requests(), _ahead(ahead, self._ahead))
         async for value in avalues(jobs, lambda job: call.output(job).value, errors, "texts"):
             yield value
+
+    # Samples and scores.
+
+    def sample(self, prompt: Union[None, str, Sequence[int]] = None, **options: Any) -> "List[WeightedOutput]":
+        """Outputs that keep the model's distribution: docs/sampling.md.
+
+            engine.sample("Once ", sampler="smc", n=20, particles=5, regex="[a-z ]{3,40}")
+
+        The arguments are those of pawl.sampling.Model.generate. The rows of the samplers run in the calls of the
+        model that the other outputs of this engine make.
+        """
+        from .sampling import Model
+
+        return Model(self).generate(prompt, **options)
+
+    def score(self, prompt: Union[None, str, Sequence[int]] = None, **options: Any) -> float:
+        """The log-probability of `text` or `tokens` behind a prompt, as pawl.sampling.Model.score."""
+        from .sampling import Model
+
+        return Model(self).score(prompt, **options)
+
+    def score_each(self, prompt: Union[None, str, Sequence[int]] = None, **options: Any) -> List[float]:
+        """The log-probability of each token, as pawl.sampling.Model.score_each."""
+        from .sampling import Model
+
+        return Model(self).score_each(prompt, **options)
 
     # Running.
 

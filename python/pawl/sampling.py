@@ -29,9 +29,9 @@ import os
 from typing import Any, Callable, Iterable, Optional, Sequence, Union
 
 from . import _pawl
-from ._compiler import Compiler, schema_text
+from ._compiler import schema_text
+from ._engine import Engine
 from ._errors import PawlError
-from ._paths import shipped_model
 
 __all__ = ["Check", "Model", "WeightedOutput", "generate", "score"]
 
@@ -41,7 +41,6 @@ CheckFunction = Callable[[str, "list[int]", bool], Union[str, bool]]
 CriticFunction = Callable[[str, "list[int]", bool], float]
 
 _LANGUAGES = (".ebnf", ".gbnf", ".lark")
-_KEPT_GRAMMARS = 8
 
 #: A check that is made once and used in several calls: samplers that learn know it again.
 #: Check.from_function(function, granularity), Check.from_grammar(grammar, granularity), Model.check_of(spec).
@@ -65,28 +64,28 @@ def _output(native: "tuple[bytes, list[int], float, float, str]") -> WeightedOut
 
 
 class Model:
-    """A model folder or GGUF file; without a path the model that ships. Its methods run one at a time: use a Model of
-    its own for each thread.
+    """A model folder or GGUF file; without a path the model that ships. Or a pawl.Engine, whose weights it uses:
+    an engine generates, samples and scores at the same time. A Model may be used by several threads.
 
     `oracle_bytes`: memory for what asap, ars and cars learn about prompts, which later calls with the same prompt,
-    constraint, check objects, temperature and max_tokens go on from.
+    constraint, check objects, temperature and max_tokens go on from. With an engine its options hold.
     """
 
-    def __init__(self, path: "Union[None, os.PathLike[str], str]" = None, *, threads: int = 0, dtype: str = "stored",
-                 oracle_bytes: int = 256 << 20) -> None:
-        self._native = _pawl.SamplingEngine(os.fspath(path or shipped_model()), threads, dtype,
-                                            oracle_bytes)
-        self.vocabulary = self._native.vocabulary
+    def __init__(self, path: "Union[None, Engine, os.PathLike[str], str]" = None, *, threads: int = 0,
+                 dtype: str = "stored", oracle_bytes: int = 256 << 20) -> None:
+        self.engine: Engine = (path if isinstance(path, Engine) else
+                               Engine(path, threads=threads, dtype=dtype, oracle_bytes=oracle_bytes))
+        self.vocabulary = self.engine.vocabulary
         # The same text is the same grammar, by which the engine knows what it has learnt.
-        self._compiler = Compiler(self.vocabulary, cached_grammars=_KEPT_GRAMMARS)
+        self._compiler = self.engine.compiler
 
     def encode(self, text: str) -> "list[int]":
         """The text as the tokenizer spells it, with nothing before or behind it."""
-        return self._native.encode(text)
+        return self.engine.encode(text)
 
     def check_of(self, spec: str, *, check_timeout: float = 5) -> Check:
         """KIND:VALUE or KIND@GRANULARITY:VALUE, as `pawl generate --check` takes it."""
-        return self._native.check_of(spec, check_timeout)
+        return self.engine._engine().check_of(spec, check_timeout)
 
     def _grammar(self, regex: Optional[str], schema: Any, choice: "Optional[Iterable[str]]",
                  grammar: "Union[None, _pawl.Grammar, os.PathLike[str], str]") -> Optional[_pawl.Grammar]:
@@ -113,7 +112,7 @@ class Model:
         if isinstance(one, Check):
             return one
         if isinstance(one, str):
-            return self._native.check_of(one, check_timeout)
+            return self.check_of(one, check_timeout=check_timeout)
         return Check.from_function(one, granularity)
 
     def generate(self, prompt: "Union[None, str, Sequence[int]]" = None, *, messages: Any = None,
@@ -149,9 +148,9 @@ class Model:
         checks = [] if check is None else list(check) if isinstance(check, (list, tuple)) else [check]
         made = [self._check(one, granularity, check_timeout) for one in checks]
         tell = None if on_output is None else lambda native: on_output(_output(native))
-        outputs = self._native.sample(*_prompt(prompt, messages), special,
-                                      self._grammar(regex, schema, choice, grammar), options, made, critic,
-                                      None if proposal is None else proposal._native, tell)
+        outputs = self._call(self.engine._engine().sample, _prompt(prompt, messages, special),
+                             self._grammar(regex, schema, choice, grammar), options, made, critic,
+                             None if proposal is None else proposal.engine._engine(), tell)
         return [_output(native) for native in outputs]
 
     def score_each(self, prompt: "Union[None, str, Sequence[int]]" = None, *, messages: Any = None,
@@ -166,11 +165,14 @@ class Model:
             if not self.vocabulary.end_tokens:
                 raise PawlError("invalid", "the model has no end token", "end")
             ids.append(self.vocabulary.end_tokens[0])
-        return self._native.score(*_prompt(prompt, messages), special, ids, temperature)
+        return self._call(self.engine._engine().score, _prompt(prompt, messages, special), ids, temperature)
 
     def score(self, prompt: "Union[None, str, Sequence[int]]" = None, **options: Any) -> float:
         """What `pawl score` prints: the sum of score_each."""
         return sum(self.score_each(prompt, **options))
+
+    def _call(self, native: "Callable[..., Any]", *arguments: Any) -> Any:
+        return self.engine._running.call(native, *arguments)
 
 
 def _text_of(path: "os.PathLike[str] | str") -> str:
@@ -181,23 +183,23 @@ def _text_of(path: "os.PathLike[str] | str") -> str:
         raise PawlError("io", f"cannot read: {error.strerror}", os.fspath(path)) from None
 
 
-def _prompt(prompt: "Union[None, str, Sequence[int]]", messages: Any) -> "tuple[Any, bool]":
+def _prompt(prompt: "Union[None, str, Sequence[int]]", messages: Any, special: bool) -> "tuple[Any, ...]":
     if (prompt is None) == (messages is None):
         raise PawlError("invalid", "one of prompt and messages is wanted")
     if messages is not None:
-        return messages if isinstance(messages, str) else json.dumps(messages), True
-    return prompt if isinstance(prompt, (str, bytes)) else list(prompt), False
+        return "chat", messages if isinstance(messages, str) else json.dumps(messages)
+    return ("prompt", prompt, special) if isinstance(prompt, (str, bytes)) else ("tokens", list(prompt))
 
 
 def generate(prompt: "Union[None, str, Sequence[int]]" = None, *,
-             model: "Union[None, Model, os.PathLike[str], str]" = None,
+             model: "Union[None, Model, Engine, os.PathLike[str], str]" = None,
              **options: Any) -> "list[WeightedOutput]":
     """Model(model).generate(prompt, ...); a Model is used as it is."""
     return (model if isinstance(model, Model) else Model(model)).generate(prompt, **options)
 
 
 def score(prompt: "Union[None, str, Sequence[int]]" = None, *,
-          model: "Union[None, Model, os.PathLike[str], str]" = None,
+          model: "Union[None, Model, Engine, os.PathLike[str], str]" = None,
           **options: Any) -> float:
     """Model(model).score(prompt, ...); a Model is used as it is."""
     return (model if isinstance(model, Model) else Model(model)).score(prompt, **options)

@@ -1,4 +1,6 @@
 // `pawl score`: how probable a model finds tokens, or a text as its tokenizer spells it.
+#include "src/decode/score.h"
+
 #include <fmt/format.h>
 
 #include <memory>
@@ -10,7 +12,6 @@
 #include "src/cli/command.h"
 #include "src/cli/prompted_model.h"
 #include "src/cli/sampler_flags.h"
-#include "src/decode/sampling/run.h"
 
 namespace pawl::cli {
 namespace {

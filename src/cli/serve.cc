@@ -101,11 +101,8 @@ int Serve(const ServeFlags& flags) {
     if (!keys.ok()) return Fail(kServe, keys.error());
     options.api_keys = *std::move(keys);
   }
-  std::shared_ptr<Drafter> drafter;
   options.make_drafter = [&](const server::ServedModel& model) {
-    Result<std::shared_ptr<Drafter>> made = flags.drafts.Make(model.loaded());
-    if (made.ok()) drafter = *made;
-    return made;
+    return flags.drafts.Make(model.loaded());
   };
   options.http.host = flags.host;
   options.http.port = flags.port;
@@ -146,10 +143,7 @@ int Serve(const ServeFlags& flags) {
   ::sigwait(&signals, &signal);
   // A second signal ends it at once.
   ::pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
-  (*server)->Stop();
-  if (drafter != nullptr) {
-    if (Status status = drafter->Save(); !status.ok()) return Fail(kServe, status.error());
-  }
+  if (Status status = (*server)->Stop(); !status.ok()) return Fail(kServe, status.error());
   return kExitOk;
 }
 

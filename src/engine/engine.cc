@@ -1,108 +1,22 @@
-// The engine that others link: the parts that the command line puts together, behind one pointer.
-//
-// A request is laid out and encoded when it is added, so that what is wrong with it is told at once
-// and to whoever made it. From there on it is one of BatchEngine's; Generate and GenerateAll are
-// steps until their own requests have answered.
+// The engine that others link, on the thread of its caller. A request is laid out when it is added
+// (engine_parts.h); from there on it is one of BatchEngine's. Generate and GenerateAll make steps
+// until their own requests have answered.
 #include "pawl/engine.h"
 
-#include <algorithm>
-#include <list>
 #include <utility>
 
 #include "src/base/failure.h"
-#include "src/base/file.h"
-#include "src/base/json.h"
-#include "src/base/utf8.h"
-#include "src/decode/batch.h"
 #include "src/decode/sampling/run.h"
-#include "src/engine/loaded_model.h"
-#include "src/engine/model_files.h"
-#include "src/model/model.h"
-#include "src/text/chat/chat_input.h"
+#include "src/decode/score.h"
+#include "src/engine/engine_parts.h"
 
 namespace pawl {
-namespace {
-
-constexpr int kMostBatch = 1024;
-
-// The decode loop knows constraints; whoever made the request gave a grammar.
-Result<Generation> ForCaller(Result<Generation> output) {
-  if (output.ok() || output.error().place != "constraint") return output;
-  Error error = output.error();
-  error.place = "grammar";
-  return error;
-}
-
-Result<ChatInput> InputOf(const EngineRequest& request) {
-  ChatInput input;
-  if (!request.chat_json.empty()) {
-    Result<json::Value> value = json::Parse(request.chat_json);
-    if (!value.ok()) return InFile("chat_json", value.error());
-    Result<ChatInput> read = ChatInputFromJson(*value);
-    if (!read.ok()) return InFile("chat_json", read.error());
-    input = *std::move(read);
-  } else {
-    input.messages.type = json::Type::kArray;
-    for (const ChatMessage& message : request.messages) {
-      const std::string place = "messages: #/" + std::to_string(input.messages.items.size());
-      if (Status status = CheckUtf8(message.role); !status.ok()) {
-        return InFile(place + "/role", status.error());
-      }
-      if (Status status = CheckUtf8(message.content); !status.ok()) {
-        return InFile(place + "/content", status.error());
-      }
-      input.messages.items.push_back(MakeChatMessage(message.role, message.content));
-    }
-  }
-  input.now = request.now;
-  return input;
-}
-
-Result<std::vector<TokenId>> ChatTokens(const EngineRequest& request, const LoadedModel& model) {
-  if (!model.chat().ok()) return model.chat().error();
-  Result<ChatInput> input = InputOf(request);
-  if (!input.ok()) return input.error();
-  const Result<MarkedText> prompt = model.RenderChat(*std::move(input));
-  if (!prompt.ok()) {
-    const bool in_input = prompt.error().place.starts_with("#");
-    const char* given = request.chat_json.empty() ? "messages" : "chat_json";
-    return InFile(in_input ? given : model.chat()->place, prompt.error());
-  }
-  return model.EncodeChat(*prompt);
-}
-
-// A trie and what it is of. The grammar is kept, so that another one cannot be at its address.
-struct KnownTrie {
-  std::vector<TokenId> prompt;
-  std::optional<Grammar> grammar;
-  double temperature;
-  int max_tokens;
-  bool adaptive;
-  std::vector<std::shared_ptr<const Check>> checks;
-  OracleTrie trie;
-
-  bool IsOf(std::span<const TokenId> tokens, const std::optional<Grammar>& other,
-            const SamplerOptions& options) const {
-    const bool same_grammar = grammar.has_value() == other.has_value() &&
-                              (!grammar || grammar->Start() == other->Start());
-    return same_grammar && std::equal(prompt.begin(), prompt.end(), tokens.begin(), tokens.end()) &&
-           temperature == options.temperature && max_tokens == options.max_tokens &&
-           adaptive == (options.sampler == SamplerKind::kAdaptive && !options.fidelity) &&
-           checks == options.checks;
-  }
-};
-
-}  // namespace
 
 struct Engine::Impl {
+  explicit Impl(size_t oracle_bytes) : tries(oracle_bytes) {}
   static Result<Engine> Load(const std::string& path, const EngineOptions& options);
-  Result<SamplerResult> Sample(const EngineRequest& request, const SamplerOptions& options,
-                               std::vector<TokenId> prompt, Model* proposal);
 
-  // The one used last first.
-  std::list<KnownTrie> tries;
-  size_t oracle_bytes = 0;
-
+  KnownTries tries;
   std::unique_ptr<LoadedModel> loaded;
   std::shared_ptr<Drafter> drafter;    // nullptr where drafts are off
   std::unique_ptr<BatchEngine> batch;  // goes before the model that it refers to
@@ -118,40 +32,15 @@ Result<Engine> Engine::Load(const std::string& path, const EngineOptions& option
 }
 
 Result<Engine> Engine::Impl::Load(const std::string& path, const EngineOptions& options) {
-  if (options.max_batch < 1 || options.max_batch > kMostBatch) {
-    return Error{ErrorCode::kInvalid,
-                 "must be from 1 to " + std::to_string(kMostBatch) + ", not " +
-                     std::to_string(options.max_batch),
-                 "max_batch"};
-  }
-  if (options.model.threads < 0) {
-    return Error{ErrorCode::kInvalid,
-                 "must be at least 0, not " + std::to_string(options.model.threads), "threads"};
-  }
-  if (const auto sources = ParseDraftSources(options.drafts); !sources.ok()) {
-    return sources.error();
-  }
-  auto impl = std::make_unique<Impl>();
-  impl->oracle_bytes = options.oracle_bytes;
-  Result<std::unique_ptr<LoadedModel>> loaded =
-      LoadedModel::Open(path, {.text = options.chat_template});
-  if (!loaded.ok()) return loaded.error();
-  impl->loaded = *std::move(loaded);
+  Result<EngineParts> parts = LoadEngineParts(path, options);
+  if (!parts.ok()) return parts.error();
+  auto impl = std::make_unique<Impl>(options.oracle_bytes);
+  impl->loaded = std::move(parts->model);
+  impl->drafter = std::move(parts->drafter);
   const LoadedModel& model = *impl->loaded;
-  if (Status status = impl->loaded->LoadWeights(options.model); !status.ok()) {
-    return status.error();
-  }
-  Result<std::shared_ptr<Drafter>> drafter = model.MakeDrafter(options.drafts);
-  if (!drafter.ok()) return drafter.error();
-  impl->drafter = *std::move(drafter);
-  BatchOptions batch;
-  batch.max_batch = options.max_batch;
-  batch.max_rows = std::max(batch.max_rows, 2 * options.max_batch);
-  batch.threads = options.max_batch > 1 ? model.mask_threads() : 1;
-  batch.look_threads = std::max(2, batch.threads);
-  batch.drafter = impl->drafter;
   impl->batch =
-      std::make_unique<BatchEngine>(model.model(), model.vocabulary(), model.encoder(), batch);
+      std::make_unique<BatchEngine>(model.model(), model.vocabulary(), model.encoder(),
+                                    BatchOptionsFor(model, options.max_batch, impl->drafter));
   return Engine(std::move(impl));
 }
 
@@ -159,19 +48,7 @@ const std::shared_ptr<const Vocabulary>& Engine::vocabulary() const {
   return impl_->loaded->vocabulary();
 }
 
-EngineInfo Engine::info() const {
-  const ModelInfo& model = impl_->loaded->info();
-  EngineInfo info;
-  info.architecture = model.architecture;
-  info.weights = model.dtype;
-  info.kernels = model.kernels;
-  info.parameters = model.parameters;
-  info.weight_bytes = model.weight_bytes;
-  info.context_length = model.context_length;
-  info.threads = model.threads;
-  info.has_chat_template = impl_->loaded->chat().ok();
-  return info;
-}
+EngineInfo Engine::info() const { return InfoOf(*impl_->loaded); }
 
 std::vector<TokenId> Engine::Encode(std::string_view text, bool parse_special) const {
   return impl_->loaded->tokenizer().Encode(text, {.parse_special = parse_special});
@@ -182,55 +59,17 @@ std::string Engine::Decode(std::span<const TokenId> tokens) const {
 }
 
 Result<std::vector<TokenId>> Engine::PromptTokens(const EngineRequest& request) const {
-  const int given = int{!request.prompt.empty()} + int{!request.messages.empty()} +
-                    int{!request.chat_json.empty()} + int{!request.tokens.empty()} +
-                    int{request.extract.has_value()};
-  if (given > 1) {
-    return Error{ErrorCode::kInvalid,
-                 "more than one of prompt, messages, chat_json, tokens and extract is given",
-                 "prompt"};
-  }
-  const LoadedModel& model = *impl_->loaded;
-  const auto placed = [](Result<std::vector<TokenId>> tokens, const char* place) {
-    if (tokens.ok() || !tokens.error().place.empty()) return tokens;
-    return Result<std::vector<TokenId>>(InFile(place, tokens.error()));
-  };
-  if (request.extract) {
-    const auto& [schema, text] = *request.extract;
-    if (Status status = CheckExtractText(text); !status.ok()) {
-      return InFile("text", status.error());
-    }
-    return placed(model.EncodeExtract(schema, text, request.now), "text");
-  }
-  if (!request.tokens.empty()) return request.tokens;
-  if (!request.messages.empty() || !request.chat_json.empty()) {
-    return placed(ChatTokens(request, model), "prompt");
-  }
-  if (Status status = CheckUtf8(request.prompt); !status.ok()) {
-    return InFile("prompt", status.error());
-  }
-  return placed(model.EncodePlain(request.prompt, request.parse_special), "prompt");
+  return PromptTokensOf(request, *impl_->loaded);
 }
 
 Result<RequestId> Engine::Add(const EngineRequest& request, Done done) {
   return Guarded([&]() -> Result<RequestId> {
-    Result<std::vector<TokenId>> prompt = PromptTokens(request);
-    if (!prompt.ok()) return prompt.error();
-    BatchRequest added;
-    if (request.grammar.has_value()) {
-      if (&request.grammar->vocabulary() != impl_->loaded->vocabulary().get()) {
-        return Error{ErrorCode::kInvalid,
-                     "was compiled for another vocabulary than that of this engine", "grammar"};
-      }
-      added.constraint = MakeConstraint(*request.grammar);
-    }
-    added.prompt = *std::move(prompt);
-    added.options = request.options;
-    added.group = request.group;
-    added.done = [done = std::move(done)](Result<Generation> output) {
+    Result<BatchRequest> added = BatchRequestOf(request, *impl_->loaded);
+    if (!added.ok()) return added.error();
+    added->done = [done = std::move(done)](Result<Generation> output) {
       if (done) done(ForCaller(std::move(output)));
     };
-    return impl_->batch->Add(std::move(added));
+    return impl_->batch->Add(*std::move(added));
   });
 }
 
@@ -241,59 +80,28 @@ Status Engine::SaveDraftHistory() {
 Result<SamplerResult> Engine::Sample(const EngineRequest& request, const SamplerOptions& options,
                                      Engine* proposal) {
   return Guarded([&]() -> Result<SamplerResult> {
-    Result<std::vector<TokenId>> prompt = PromptTokens(request);
+    const LoadedModel& model = *impl_->loaded;
+    Result<std::vector<TokenId>> prompt = PromptTokensOf(request, model);
     if (!prompt.ok()) return prompt.error();
-    if (request.grammar.has_value() &&
-        &request.grammar->vocabulary() != impl_->loaded->vocabulary().get()) {
-      return Error{ErrorCode::kInvalid,
-                   "was compiled for another vocabulary than that of this engine", "grammar"};
-    }
+    Result<std::shared_ptr<const Constraint>> constraint = ConstraintOf(request, model);
+    if (!constraint.ok()) return constraint.error();
     if (proposal == this) {
       return Error{ErrorCode::kInvalid, "is the model itself", "proposal"};
     }
-    return impl_->Sample(request, options, *std::move(prompt),
-                         proposal != nullptr ? &proposal->impl_->loaded->model() : nullptr);
+    // A trie that an exception has left half grown is not asked again.
+    auto trie = impl_->tries.Take(KnownTries::KeyOf(*prompt, request, options));
+    ThreadPool pool(model.mask_threads());
+    const SamplerInput input{model.model(),
+                             *model.vocabulary(),
+                             *std::move(prompt),
+                             *std::move(constraint),
+                             pool,
+                             proposal != nullptr ? &proposal->impl_->loaded->model() : nullptr,
+                             &trie.front().trie};
+    Result<SamplerResult> result = RunSampler(input, options);
+    impl_->tries.GiveBack(std::move(trie));
+    return result;
   });
-}
-
-Result<SamplerResult> Engine::Impl::Sample(const EngineRequest& request,
-                                           const SamplerOptions& options,
-                                           std::vector<TokenId> prompt, Model* proposal) {
-  const auto known = std::find_if(tries.begin(), tries.end(), [&](const KnownTrie& t) {
-    return t.IsOf(prompt, request.grammar, options);
-  });
-  if (known != tries.end()) {
-    tries.splice(tries.begin(), tries, known);
-  } else {
-    const bool adaptive = options.sampler == SamplerKind::kAdaptive && !options.fidelity;
-    tries.push_front({prompt, request.grammar, options.temperature, options.max_tokens, adaptive,
-                      options.checks, OracleTrie({.max_bytes = oracle_bytes / 4})});
-  }
-  // A trie that an exception has left half grown is not asked again.
-  struct Scope {
-    std::list<KnownTrie>& tries;
-    bool whole = false;
-    ~Scope() {
-      if (!whole) tries.pop_front();
-    }
-  } scope{tries};
-  ThreadPool pool(loaded->mask_threads());
-  const SamplerInput input{loaded->model(),
-                           *loaded->vocabulary(),
-                           std::move(prompt),
-                           request.grammar ? MakeConstraint(*request.grammar) : nullptr,
-                           pool,
-                           proposal,
-                           &tries.front().trie};
-  Result<SamplerResult> result = RunSampler(input, options);
-  scope.whole = true;
-  size_t bytes = 0;
-  for (auto it = tries.begin(); it != tries.end();) {
-    bytes += it->trie.bytes();
-    // One that knows nothing is not worth a place.
-    it = bytes > oracle_bytes || it->trie.node_count() == 0 ? tries.erase(it) : std::next(it);
-  }
-  return result;
 }
 
 Result<std::vector<double>> Engine::Score(const EngineRequest& request,

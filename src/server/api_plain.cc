@@ -103,15 +103,15 @@ Result<HttpReply> MetricsPage(ServerState& server, const PlainRequest&) {
         static_cast<double>(m.timed_out));
   gauge("pawl_requests_live", "Requests taken and not answered yet.", server.calls);
   if (server.ready) {
-    const Decoder& decoder = *server.decoder;
-    gauge("pawl_outputs_running", "Outputs in the batch.", decoder.running());
-    gauge("pawl_outputs_waiting", "Outputs that wait for a place in the batch.", decoder.waiting());
-    count("pawl_model_steps_total", "Steps of the batch.", static_cast<double>(decoder.steps()));
+    const AsyncEngine& engine = *server.engine;
+    gauge("pawl_outputs_running", "Outputs in the batch.", engine.running());
+    gauge("pawl_outputs_waiting", "Outputs that wait for a place in the batch.", engine.waiting());
+    count("pawl_model_steps_total", "Steps of the batch.", static_cast<double>(engine.steps()));
     gauge("pawl_kv_usage_ratio", "Keys and values in use, of the memory for them.",
-          decoder.kv_usage());
+          engine.kv_usage());
     gauge("pawl_kv_bytes",
           "Pages of keys and values that have memory, those in the prefix cache included.",
-          static_cast<double>(decoder.kv_bytes()));
+          static_cast<double>(engine.kv_bytes()));
     const GrammarStore::Stats grammars = server.grammars->stats();
     gauge("pawl_grammars", "Compiled grammars that are kept.",
           static_cast<double>(grammars.grammars));

@@ -1,11 +1,10 @@
-// Three threads meet here. A worker prepares; the decoder's thread appends tokens to a choice under
+// Three threads meet here. A worker prepares; the engine's thread appends tokens to a choice under
 // the lock, which is held for a few instructions; the connection's thread takes what is there when
 // its client has room, and does all the parsing and formatting. A reply as a whole is the same
 // taking, done once at the end, so that a stream and a whole reply cannot differ.
 //
-// Stop strings. They are looked for in the bytes of the output as they come, on the decoder's
-// thread, because they end the output. Where one may have begun at the end of the text, these bytes
-// are not handed out yet.
+// Stop strings are the engine's (AsyncEngine). Where one may have begun at the end of the text,
+// these bytes are not handed out yet.
 #include "src/server/call.h"
 
 #include <algorithm>
@@ -15,7 +14,6 @@
 #include "src/base/failure.h"
 #include "src/base/json.h"
 #include "src/base/stop_scope.h"
-#include "src/decode/stop_strings.h"
 #include "src/server/json_writer.h"
 #include "src/server/server_state.h"
 
@@ -74,7 +72,8 @@ struct Call::Choice {
   std::vector<TokenId> prompt_tokens;
   std::optional<Error> refused;      // before it began
   std::shared_ptr<CodeOutput> code;  // of code to complete
-  Decoder::Id id = 0;
+  AsyncEngine::Id id = 0;
+  bool code_goes_on = true;  // of the engine's thread
 
   // Under mutex_.
   std::string text;
@@ -192,7 +191,7 @@ bool Call::GiveUp(const std::optional<ApiError>& error) noexcept {
       gone_ = true;
     }
     for (const auto& choice : choices_) {
-      if (choice->id != 0 && !choice->done) server_->decoder->Cancel(choice->id);
+      if (choice->id != 0 && !choice->done) server_->engine->Cancel(choice->id);
     }
     wake = launched_;
     if (stop_ != nullptr) stop_->Stop();
@@ -297,11 +296,8 @@ void Call::ScorePrompts() {
   scores_.resize(spec_.prompts.size());
   score_left_ = static_cast<int>(spec_.prompts.size());
   for (size_t p = 0; p < spec_.prompts.size(); ++p) {
-    ScoreRequest request;
-    request.tokens = choices_[p * static_cast<size_t>(spec_.n)]->prompt_tokens;
-    request.top = spec_.options.logprobs;
-    request.group = group_;
-    request.done = [self = shared_from_this(), p](Result<ScoredTokens> scores) {
+    Choice& choice = *choices_[p * static_cast<size_t>(spec_.n)];
+    auto done = [self = shared_from_this(), p](Result<TokenScores> scores) {
       const Status told = Guarded([&]() -> Status {
         self->Scored(p, std::move(scores));
         return {};
@@ -310,11 +306,19 @@ void Call::ScorePrompts() {
     };
     // Locked, so that what follows the scores does not set the id first.
     const std::lock_guard lock(mutex_);
-    choices_[p * static_cast<size_t>(spec_.n)]->id = server_->decoder->Score(std::move(request));
+    const Result<AsyncEngine::Id> id = server_->engine->SubmitScore(
+        choice.prompt_tokens, {.top = spec_.options.logprobs}, group_, std::move(done));
+    if (id.ok()) {
+      choice.id = *id;
+      continue;
+    }
+    failure_ = FromError(id.error(), "");
+    if (--score_left_ > 0) continue;
+    server_->workers->Submit([self = shared_from_this()] { self->OnWorker(&Call::Launch); }, size_);
   }
 }
 
-void Call::Scored(size_t prompt, Result<ScoredTokens> scores) {
+void Call::Scored(size_t prompt, Result<TokenScores> scores) {
   bool last = false;
   {
     const std::lock_guard lock(mutex_);
@@ -365,13 +369,13 @@ void Call::Launch() {
 
 void Call::Begin(Choice& choice) noexcept {
   const Status added = Guarded([&]() -> Status {
-    AddToDecoder(choice);
+    Submit(choice);
     return {};
   });
   if (!added.ok()) Done(choice, CopyOf(added.error()));
 }
 
-void Call::AddToDecoder(Choice& choice) {
+void Call::Submit(Choice& choice) {
   if (choice.refused) return Done(choice, *choice.refused);
   BatchRequest request;
   request.prompt = choice.prompt_tokens;
@@ -391,32 +395,36 @@ void Call::AddToDecoder(Choice& choice) {
     nothing.stats.prompt_tokens = static_cast<int>(request.prompt.size());
     return Done(choice, std::move(nothing));
   }
-  if (spec_.want_tokens || spec_.options.mask_surprise) {
-    request.options.on_report = [self, &choice](const TokenReport& report) {
-      return self->Told(choice, report.token, report.bytes, &report);
-    };
-  } else {
-    request.options.on_token = [self, &choice](TokenId token, std::string_view bytes) {
-      return self->Told(choice, token, bytes, nullptr);
-    };
-  }
-  request.done = [self, &choice](Result<Generation> output) {
+  request.group = group_;
+  Delivery delivery;
+  delivery.stops = spec_.stop;
+  delivery.include_stop = spec_.include_stop;
+  delivery.reports = spec_.want_tokens || spec_.options.mask_surprise;
+  delivery.text_of = [self, &choice](TokenId token, std::string_view bytes) {
+    return self->TextOf(choice, token, bytes);
+  };
+  delivery.on_token = [self, &choice](const OutputToken& token) {
+    return self->Told(choice, token);
+  };
+  delivery.done = [self, &choice](Result<Generation> output, std::string_view) {
     self->Done(choice, std::move(output));
   };
-  request.group = group_;
-  const Decoder::Id id = server_->decoder->Add(std::move(request));
+  const Result<AsyncEngine::Id> id =
+      server_->engine->Submit(std::move(request), std::move(delivery));
+  if (!id.ok()) return Done(choice, id.error());
   bool cancel = false;
   {
     const std::lock_guard lock(mutex_);
-    choice.id = id;
+    choice.id = *id;
     cancel = gone_ || failure_.has_value();
   }
-  if (cancel) server_->decoder->Cancel(id);
+  if (cancel) server_->engine->Cancel(*id);
 }
 
-// ---- On the decoder's thread ----
+// ---- On the engine's thread ----
 
-bool Call::Told(Choice& choice, TokenId token, std::string_view bytes, const TokenReport* report) {
+// Special tokens that the parser reads have their names for a text. Code is cut where it ends.
+std::string_view Call::TextOf(Choice& choice, TokenId token, std::string_view bytes) {
   const Vocabulary& vocabulary = *server_->model->vocabulary();
   if (bytes.empty() && vocabulary.is_special(token)) {
     const std::string_view name = vocabulary.bytes(token);
@@ -425,25 +433,26 @@ bool Call::Told(Choice& choice, TokenId token, std::string_view bytes, const Tok
       bytes = name;
     }
   }
+  if (choice.code == nullptr) return bytes;
+  choice.code_goes_on = choice.code->Add(bytes);
+  return choice.code->added();
+}
+
+bool Call::Told(Choice& choice, const OutputToken& token) {
   if (first_token_ == 0) {
     first_token_ = seconds();
     server_->metrics.first_token.Observe(first_token_);
   }
-  bool goes_on = true;
+  const bool goes_on = token.stop.empty() && choice.code_goes_on;
   {
     const std::lock_guard lock(mutex_);
     if (gone_ || failure_) return false;
-    if (choice.code != nullptr) {
-      goes_on = choice.code->Add(bytes);
-      bytes = choice.code->added();
-    }
-    const size_t before = choice.text.size();
-    choice.text += bytes;
+    choice.text += token.bytes;
     if (spec_.want_tokens) {
       TokenEntry entry;
-      entry.token = token;
-      entry.bytes = bytes;
-      if (report != nullptr) {
+      entry.token = token.token;
+      entry.bytes = token.bytes;
+      if (const TokenReport* const report = token.report) {
         entry.source = report->source;
         entry.allowed = report->allowed;
         entry.logprob = report->logprob;
@@ -452,16 +461,13 @@ bool Call::Told(Choice& choice, TokenId token, std::string_view bytes, const Tok
       }
       choice.entries.push_back(std::move(entry));
     }
-    choice.lengths.push_back(static_cast<uint32_t>(bytes.size()));
-    const StopScan scan = FindStop(spec_.stop, choice.text, before);
-    choice.safe = scan.safe;
-    if (scan.which < spec_.stop.size()) {
-      choice.stop_string = spec_.stop[scan.which];
+    choice.lengths.push_back(static_cast<uint32_t>(token.bytes.size()));
+    if (!token.stop.empty()) {
+      choice.stop_string = token.stop;
       choice.stopped = true;
-      choice.text.resize(scan.at + (spec_.include_stop ? choice.stop_string.size() : 0));
-      choice.safe = choice.text.size();
-      goes_on = false;
     }
+    choice.text.resize(token.size);
+    choice.safe = token.safe;
   }
   if (spec_.stream && goes_on) exchange_->Wake();
   return goes_on;
@@ -747,14 +753,15 @@ void Call::Whole() {
       out.content = tokenizer.Decode(choice->prompt_tokens, true) + out.content;
       if (scores_.empty()) continue;
       std::vector<TokenEntry> prompt;
-      const ScoredTokens& scores = scores_[choice->prompt];
+      const TokenScores& scores = scores_[choice->prompt];
       for (size_t i = 0; i < choice->prompt_tokens.size(); ++i) {
         TokenEntry entry;
         entry.token = choice->prompt_tokens[i];
         entry.bytes = server_->model->vocabulary()->bytes(entry.token);
         entry.in_prompt = true;
-        entry.logprob = scores.logprobs[i];
-        entry.top = scores.top[i];
+        // The first token has no probability.
+        if (i > 0) entry.logprob = static_cast<float>(scores.logprobs[i - 1]);
+        if (i > 0) entry.top = scores.top[i - 1];
         prompt.push_back(std::move(entry));
       }
       out.tokens.insert(out.tokens.begin(), std::make_move_iterator(prompt.begin()),

@@ -21,10 +21,10 @@
 #include "pawl/generation.h"
 #include "pawl/grammar.h"
 #include "pawl/result.h"
+#include "src/engine/async_engine.h"
 #include "src/server/api_error.h"
 #include "src/server/code_completion.h"
 #include "src/server/constraint_spec.h"
-#include "src/server/decoder.h"
 #include "src/server/http.h"
 #include "src/server/output_parser.h"
 #include "src/server/served_model.h"
@@ -160,13 +160,14 @@ class Call : public std::enable_shared_from_this<Call> {
   void Launch();
   // A choice that cannot begin has ended, with the error.
   void Begin(Choice& choice) noexcept;
-  void AddToDecoder(Choice& choice);
+  void Submit(Choice& choice);
   void Refuse(const ApiError& error) noexcept;
 
-  // On the decoder's thread.
-  bool Told(Choice& choice, TokenId token, std::string_view bytes, const TokenReport* report);
+  // On the engine's thread.
+  std::string_view TextOf(Choice& choice, TokenId token, std::string_view bytes);
+  bool Told(Choice& choice, const OutputToken& token);
   void Done(Choice& choice, Result<Generation> output) noexcept;
-  void Scored(size_t prompt, Result<ScoredTokens> scores);
+  void Scored(size_t prompt, Result<TokenScores> scores);
 
   // On the connection's thread.
   bool Pull(std::string& text);
@@ -192,11 +193,11 @@ class Call : public std::enable_shared_from_this<Call> {
   std::vector<Grammar> grammars_;  // by prompt; none: no constraint
   bool names_specials_ = false;    // special tokens are part of the text that is parsed
   CallOut out_;                    // of the connection's thread once it runs
-  std::vector<ScoredTokens> scores_;
+  std::vector<TokenScores> scores_;
 
   std::mutex mutex_;
   std::vector<std::unique_ptr<Choice>> choices_;
-  size_t added_ = 0;                 // of choices_, to the decoder
+  size_t added_ = 0;                 // of choices_, to the engine
   size_t left_ = 0;                  // choices that have not ended; under mutex_
   bool launched_ = false;            // under mutex_
   std::shared_ptr<StopFlag> stop_;   // under mutex_

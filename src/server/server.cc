@@ -18,7 +18,7 @@ namespace pawl::server {
 class Server::Impl {
  public:
   explicit Impl(const ServerOptions& options) : state_(std::make_shared<ServerState>(options)) {}
-  ~Impl() { Stop(); }
+  ~Impl() { (void)Stop(); }
 
   Status Listen() {
     Router router(state_);
@@ -47,8 +47,8 @@ class Server::Impl {
     return load_status_;
   }
 
-  void Stop() {
-    if (stopped_ || http_ == nullptr) return;
+  Status Stop() {
+    if (stopped_ || http_ == nullptr) return {};
     stopped_ = true;
     state_->draining = true;
     if (loader_.joinable()) loader_.join();
@@ -72,8 +72,11 @@ class Server::Impl {
     changed_.notify_all();
     watcher_.join();
     state_->workers.reset();
-    state_->decoder.reset();
+    Status saved;
+    if (state_->engine != nullptr) saved = state_->engine->Close();
+    state_->engine.reset();
     http_.reset();
+    return saved;
   }
 
  private:
@@ -105,14 +108,11 @@ class Server::Impl {
                                            state.options.grammar_bytes / state.kToolShare});
     state.code = CodePlans::Make(state.model->vocabulary(), state.options.code);
     state.workers = std::make_unique<WorkerPool>(state.options.workers);
-    Decoder::Options options;
-    options.max_batch = state.options.max_batch;
-    options.threads = state.options.max_batch > 1 ? state.model->loaded().mask_threads() : 1;
-    options.drafter = *std::move(drafter);
-    options.on_step = [&state](double seconds) { state.metrics.step.Observe(seconds); };
-    state.decoder =
-        std::make_unique<Decoder>(state.model->loaded().model(), state.model->vocabulary(),
-                                  state.model->loaded().encoder(), options);
+    state.engine = std::make_unique<AsyncEngine>(
+        state.model->loaded(),
+        AsyncOptions{.max_batch = state.options.max_batch,
+                     .drafter = *std::move(drafter),
+                     .on_step = [&state](double s) { state.metrics.step.Observe(s); }});
     state.ready = true;
     return {};
   }
@@ -179,6 +179,6 @@ Result<std::unique_ptr<Server>> Server::Start(const ServerOptions& options) {
 
 int Server::port() const { return impl_->port(); }
 Status Server::WaitUntilReady() { return impl_->WaitUntilReady(); }
-void Server::Stop() { impl_->Stop(); }
+Status Server::Stop() { return impl_->Stop(); }
 
 }  // namespace pawl::server

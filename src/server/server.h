@@ -77,8 +77,8 @@ class Server {
   // Errors: those of loading the model.
   Status WaitUntilReady();
   // Takes no more requests and answers those that run, for at most drain_seconds; then they are
-  // given up.
-  void Stop();
+  // given up. Errors: those of the history of drafts, which is written then.
+  Status Stop();
 
  private:
   class Impl;

@@ -10,9 +10,9 @@
 #include <string_view>
 #include <vector>
 
+#include "src/engine/async_engine.h"
 #include "src/server/call.h"
 #include "src/server/code_completion.h"
-#include "src/server/decoder.h"
 #include "src/server/grammar_store.h"
 #include "src/server/intake.h"
 #include "src/server/known_tools.h"
@@ -39,8 +39,8 @@ class ServerState {
   // There from `ready` on.
   std::unique_ptr<ServedModel> model;
   std::unique_ptr<GrammarStore> grammars;
-  std::unique_ptr<Decoder> decoder;
-  std::unique_ptr<CodePlans> code;  // nullptr: code is completed without monitors
+  std::unique_ptr<AsyncEngine> engine;  // of the model
+  std::unique_ptr<CodePlans> code;      // nullptr: code is completed without monitors
   std::unique_ptr<WorkerPool> workers;
   std::atomic<bool> ready{false};
   std::atomic<bool> draining{false};

@@ -37,19 +37,30 @@ TEST(StopStringsTest, AnOutputDoesNotDependOnTheCuts) {
     for (std::string& stop : stops) stop = RandomText(random, 1, 6);
     const std::string text = RandomText(random, 0, 24);
     const std::string expected = Twin(stops, text);
+    const bool include = random() % 2 == 1;
+    StopStrings found(stops, include);
     std::string output, shown;
     for (size_t at = 0; at < text.size();) {
       const size_t size = std::min<size_t>(random() % 5, text.size() - at);
-      const size_t before = output.size();
       output += text.substr(at, size);
+      const bool goes_on = found.Feed(std::string_view(text).substr(at, size));
       at += size;
-      const StopScan scan = FindStop(stops, output, before);
-      ASSERT_LE(shown.size(), scan.safe) << "bytes were shown that a stop string takes back";
-      ASSERT_LE(scan.safe, output.size());
-      shown = output.substr(0, scan.safe);
-      ASSERT_TRUE(expected.starts_with(shown));
-      if (scan.which == stops.size()) continue;
-      output.resize(scan.at);
+      ASSERT_LE(shown.size(), found.safe()) << "bytes were shown that a stop string takes back";
+      ASSERT_LE(found.safe(), found.size());
+      ASSERT_LE(found.size(), output.size());
+      shown = output.substr(0, found.safe());
+      ASSERT_TRUE(goes_on || !found.found().empty());
+      if (goes_on) {
+        ASSERT_TRUE(found.found().empty());
+        ASSERT_EQ(found.size(), output.size());
+        ASSERT_TRUE(expected.starts_with(shown));
+        continue;
+      }
+      output.resize(found.size());
+      if (include) {
+        ASSERT_TRUE(output.ends_with(found.found()));
+        output.resize(output.size() - found.found().size());
+      }
       ++stopped;
       break;
     }
@@ -61,13 +72,21 @@ TEST(StopStringsTest, AnOutputDoesNotDependOnTheCuts) {
 // What is held back is no more than what may begin a stop string.
 TEST(StopStringsTest, AllThatIsSafeIsShown) {
   const std::vector<std::string> stops = {"END", "\n\n"};
-  EXPECT_EQ(FindStop(stops, "some EN", 0).safe, 5u);
-  EXPECT_EQ(FindStop(stops, "some ENd", 0).safe, 8u);
-  EXPECT_EQ(FindStop(stops, "some\n", 0).safe, 4u);
-  EXPECT_EQ(FindStop({}, "some", 0).safe, 4u);
-  const StopScan scan = FindStop(stops, "a\n\nEND", 0);
-  EXPECT_EQ(scan.which, 1u);
-  EXPECT_EQ(scan.at, 1u);
+  const auto safe = [&](const char* text) {
+    StopStrings found(stops);
+    EXPECT_TRUE(found.Feed(text));
+    return found.safe();
+  };
+  EXPECT_EQ(safe("some EN"), 5u);
+  EXPECT_EQ(safe("some ENd"), 8u);
+  EXPECT_EQ(safe("some\n"), 4u);
+  StopStrings none;
+  EXPECT_TRUE(none.Feed("some"));
+  EXPECT_EQ(none.safe(), 4u);
+  StopStrings found(stops);
+  EXPECT_FALSE(found.Feed("a\n\nEND"));
+  EXPECT_EQ(found.found(), "\n\n");
+  EXPECT_EQ(found.size(), 1u);
 }
 
 }  // namespace

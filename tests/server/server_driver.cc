@@ -35,6 +35,6 @@ int main(int argc, char** argv) {
   std::fflush(stdout);
   int signal = 0;
   sigwait(&ends, &signal);
-  (*server)->Stop();
+  (void)(*server)->Stop();
   return 0;
 }

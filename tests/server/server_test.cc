@@ -721,7 +721,7 @@ TEST(ServerTest, StoppingAnswersWhatWasTaken) {
     });
   }
   while (good < 16) std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  server->Stop();
+  EXPECT_TRUE(server->Stop().ok());
   server.reset();
   for (std::thread& client : clients) client.join();
   EXPECT_EQ(bad, 0);

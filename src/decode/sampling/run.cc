@@ -8,10 +8,11 @@
 #include <string>
 #include <utility>
 
+#include "src/base/failure.h"
 #include "src/decode/sampling/aligned.h"
 #include "src/decode/sampling/branch_work.h"
 #include "src/decode/sampling/particles.h"
-#include "src/decode/score_work.h"
+#include "src/decode/score.h"
 
 namespace pawl {
 namespace {
@@ -45,24 +46,6 @@ Status CheckOptions(const SamplerOptions& o) {
     if (check == nullptr) return Invalid("checks", "has a check that is not there");
   }
   return {};
-}
-
-Status CheckTokens(std::span<const TokenId> tokens, int width, const char* place) {
-  for (const TokenId token : tokens) {
-    if (token < 0 || token >= width) {
-      return Invalid(place, "has token " + std::to_string(token) +
-                                ", but the model's vocabulary ends at " +
-                                std::to_string(width - 1));
-    }
-  }
-  return {};
-}
-
-// Positions that one sequence can have.
-int PositionsOf(const ModelInfo& info, const KvMemory& memory) {
-  const int64_t context = info.context_length;
-  if (memory.pages >= context / memory.page_positions + 1) return static_cast<int>(context);
-  return static_cast<int>(std::min(context, memory.pages * memory.page_positions));
 }
 
 Result<SamplerResult> RunIn(BranchHost* host, const SamplerInput& input,
@@ -141,52 +124,29 @@ std::unique_ptr<Work> MakeSamplerWork(SamplerInput input, SamplerOptions options
                                       std::function<void(Result<SamplerResult>)> done) {
   Model& model = input.model;
   const auto prompt = static_cast<int>(input.prompt.size());
-  const auto result = std::make_shared<std::optional<SamplerResult>>();
+  // What the caller gave goes before `done` is called, so that checks and callbacks end with the
+  // caller's thread and not with the engine's.
+  struct Run {
+    SamplerInput input;
+    SamplerOptions options;
+    SamplerResult result;
+  };
+  const auto run = std::make_shared<std::optional<Run>>(
+      Run{std::move(input), std::move(options), SamplerResult()});
   return std::make_unique<BranchWork>(
       model, prompt,
-      [input = std::move(input), options = std::move(options), result](BranchHost& host) -> Status {
-        Result<SamplerResult> ran = RunIn(&host, input, options);
+      [run](BranchHost& host) -> Status {
+        Result<SamplerResult> ran = RunIn(&host, (*run)->input, (*run)->options);
         if (!ran.ok()) return ran.error();
-        *result = *std::move(ran);
+        (*run)->result = *std::move(ran);
         return {};
       },
-      [done = std::move(done), result](Status ended) {
-        if (!ended.ok()) return done(ended.error());
-        done(*std::move(*result));
+      [done = std::move(done), run](const Status& ended) {
+        SamplerResult result = std::move((*run)->result);
+        run->reset();
+        if (!ended.ok()) return done(CopyOf(ended.error()));
+        done(std::move(result));
       });
-}
-
-Result<std::vector<double>> ScoreTokens(Model& model, std::span<const TokenId> prompt,
-                                        std::span<const TokenId> tokens, double temperature) {
-  const int width = model.info().vocabulary_size;
-  if (!(temperature > 0) || !std::isfinite(temperature)) {
-    return Invalid("temperature", "must be a finite number above 0");
-  }
-  if (prompt.empty()) return Invalid("prompt", "has no tokens");
-  if (Status status = CheckTokens(prompt, width, "prompt"); !status.ok()) return status.error();
-  if (Status status = CheckTokens(tokens, width, "tokens"); !status.ok()) return status.error();
-  std::vector<double> scores;
-  if (tokens.empty()) return scores;
-  const size_t rows_in_all = prompt.size() + tokens.size() - 1;
-  if (rows_in_all > static_cast<size_t>(PositionsOf(model.info(), model.kv_memory()))) {
-    return Error{ErrorCode::kLimit,
-                 "prompt and tokens are " + std::to_string(rows_in_all + 1) +
-                     " tokens, but the model holds " +
-                     std::to_string(PositionsOf(model.info(), model.kv_memory())),
-                 "tokens"};
-  }
-  std::vector<TokenId> all(prompt.begin(), prompt.end());
-  all.insert(all.end(), tokens.begin(), tokens.end());
-  ScoreWork work(model, all, prompt.size(), [&](size_t i, std::span<const float> logits) -> Status {
-    const Result<StepLaw> law = MakeStepLaw(logits, temperature, nullptr, 0);
-    if (!law.ok()) return law.error();
-    scores.push_back(law->LogProbability(logits, all[i]));
-    return {};
-  });
-  if (Status status = RunAlone(model, work, ScoreWork::kMostRows); !status.ok()) {
-    return status.error();
-  }
-  return scores;
 }
 
 }  // namespace pawl

@@ -1,11 +1,9 @@
-// A run of a sampler from what a caller has: a model, a prompt, a constraint, options. And the
-// probability of tokens.
+// A run of a sampler from what a caller has: a model, a prompt, a constraint, options.
 #ifndef PAWL_SRC_DECODE_SAMPLING_RUN_H_
 #define PAWL_SRC_DECODE_SAMPLING_RUN_H_
 
 #include <functional>
 #include <memory>
-#include <span>
 #include <vector>
 
 #include "pawl/result.h"
@@ -41,11 +39,6 @@ Result<SamplerResult> RunSampler(const SamplerInput& input, const SamplerOptions
 // called on a thread of the work, `done` on the thread of the batch.
 std::unique_ptr<Work> MakeSamplerWork(SamplerInput input, SamplerOptions options,
                                       std::function<void(Result<SamplerResult>)> done);
-
-// log P(token i | prompt and the tokens before it), by token, at this temperature, without a mask.
-// Errors: kInvalid with "prompt", "tokens" or "temperature" as place, kLimit, those of the model.
-Result<std::vector<double>> ScoreTokens(Model& model, std::span<const TokenId> prompt,
-                                        std::span<const TokenId> tokens, double temperature);
 
 }  // namespace pawl
 

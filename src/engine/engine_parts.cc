@@ -1,0 +1,226 @@
+// Each door hands its requests in here, so that each check is made for all of them: a request is
+// laid out and encoded on the thread of its caller, who is told at once what is wrong with it.
+#include "src/engine/engine_parts.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "src/base/file.h"
+#include "src/base/json.h"
+#include "src/base/utf8.h"
+#include "src/engine/model_files.h"
+#include "src/text/chat/chat_input.h"
+
+namespace pawl {
+namespace {
+
+constexpr int kMostBatch = 1024;
+
+Result<ChatInput> InputOf(const EngineRequest& request) {
+  ChatInput input;
+  if (!request.chat_json.empty()) {
+    Result<json::Value> value = json::Parse(request.chat_json);
+    if (!value.ok()) return InFile("chat_json", value.error());
+    Result<ChatInput> read = ChatInputFromJson(*value);
+    if (!read.ok()) return InFile("chat_json", read.error());
+    input = *std::move(read);
+  } else {
+    input.messages.type = json::Type::kArray;
+    for (const ChatMessage& message : request.messages) {
+      const std::string place = "messages: #/" + std::to_string(input.messages.items.size());
+      if (Status status = CheckUtf8(message.role); !status.ok()) {
+        return InFile(place + "/role", status.error());
+      }
+      if (Status status = CheckUtf8(message.content); !status.ok()) {
+        return InFile(place + "/content", status.error());
+      }
+      input.messages.items.push_back(MakeChatMessage(message.role, message.content));
+    }
+  }
+  input.now = request.now;
+  return input;
+}
+
+Result<std::vector<TokenId>> ChatTokens(const EngineRequest& request, const LoadedModel& model) {
+  if (!model.chat().ok()) return model.chat().error();
+  Result<ChatInput> input = InputOf(request);
+  if (!input.ok()) return input.error();
+  const Result<MarkedText> prompt = model.RenderChat(*std::move(input));
+  if (!prompt.ok()) {
+    const bool in_input = prompt.error().place.starts_with("#");
+    const char* given = request.chat_json.empty() ? "messages" : "chat_json";
+    return InFile(in_input ? given : model.chat()->place, prompt.error());
+  }
+  return model.EncodeChat(*prompt);
+}
+
+}  // namespace
+
+Result<EngineParts> LoadEngineParts(const std::string& path, const EngineOptions& options) {
+  if (options.max_batch < 1 || options.max_batch > kMostBatch) {
+    return Error{ErrorCode::kInvalid,
+                 "must be from 1 to " + std::to_string(kMostBatch) + ", not " +
+                     std::to_string(options.max_batch),
+                 "max_batch"};
+  }
+  if (options.model.threads < 0) {
+    return Error{ErrorCode::kInvalid,
+                 "must be at least 0, not " + std::to_string(options.model.threads), "threads"};
+  }
+  if (const auto sources = ParseDraftSources(options.drafts); !sources.ok()) {
+    return sources.error();
+  }
+  EngineParts parts;
+  Result<std::unique_ptr<LoadedModel>> loaded =
+      LoadedModel::Open(path, {.text = options.chat_template});
+  if (!loaded.ok()) return loaded.error();
+  parts.model = *std::move(loaded);
+  if (Status status = parts.model->LoadWeights(options.model); !status.ok()) {
+    return status.error();
+  }
+  Result<std::shared_ptr<Drafter>> drafter = parts.model->MakeDrafter(options.drafts);
+  if (!drafter.ok()) return drafter.error();
+  parts.drafter = *std::move(drafter);
+  return parts;
+}
+
+BatchOptions BatchOptionsFor(const LoadedModel& model, int max_batch,
+                             std::shared_ptr<Drafter> drafter) {
+  BatchOptions batch;
+  batch.max_batch = max_batch;
+  batch.max_rows = std::max(batch.max_rows, 2 * max_batch);
+  batch.threads = max_batch > 1 ? model.mask_threads() : 1;
+  batch.look_threads = std::max(2, batch.threads);
+  batch.drafter = std::move(drafter);
+  return batch;
+}
+
+EngineInfo InfoOf(const LoadedModel& loaded) {
+  const ModelInfo& model = loaded.info();
+  EngineInfo info;
+  info.architecture = model.architecture;
+  info.weights = model.dtype;
+  info.kernels = model.kernels;
+  info.parameters = model.parameters;
+  info.weight_bytes = model.weight_bytes;
+  info.context_length = model.context_length;
+  info.threads = model.threads;
+  info.has_chat_template = loaded.chat().ok();
+  return info;
+}
+
+Result<std::vector<TokenId>> PromptTokensOf(const EngineRequest& request,
+                                            const LoadedModel& model) {
+  const int given = int{!request.prompt.empty()} + int{!request.messages.empty()} +
+                    int{!request.chat_json.empty()} + int{!request.tokens.empty()} +
+                    int{request.extract.has_value()};
+  if (given > 1) {
+    return Error{ErrorCode::kInvalid,
+                 "more than one of prompt, messages, chat_json, tokens and extract is given",
+                 "prompt"};
+  }
+  const auto placed = [](Result<std::vector<TokenId>> tokens, const char* place) {
+    if (tokens.ok() || !tokens.error().place.empty()) return tokens;
+    return Result<std::vector<TokenId>>(InFile(place, tokens.error()));
+  };
+  if (request.extract) {
+    const auto& [schema, text] = *request.extract;
+    if (Status status = CheckExtractText(text); !status.ok()) {
+      return InFile("text", status.error());
+    }
+    return placed(model.EncodeExtract(schema, text, request.now), "text");
+  }
+  if (!request.tokens.empty()) return request.tokens;
+  if (!request.messages.empty() || !request.chat_json.empty()) {
+    return placed(ChatTokens(request, model), "prompt");
+  }
+  if (Status status = CheckUtf8(request.prompt); !status.ok()) {
+    return InFile("prompt", status.error());
+  }
+  return placed(model.EncodePlain(request.prompt, request.parse_special), "prompt");
+}
+
+Result<std::shared_ptr<const Constraint>> ConstraintOf(const EngineRequest& request,
+                                                       const LoadedModel& model) {
+  if (!request.grammar.has_value()) return std::shared_ptr<const Constraint>();
+  if (&request.grammar->vocabulary() != model.vocabulary().get()) {
+    return Error{ErrorCode::kInvalid,
+                 "was compiled for another vocabulary than that of this engine", "grammar"};
+  }
+  return MakeConstraint(*request.grammar);
+}
+
+Result<BatchRequest> BatchRequestOf(const EngineRequest& request, const LoadedModel& model) {
+  Result<std::vector<TokenId>> prompt = PromptTokensOf(request, model);
+  if (!prompt.ok()) return prompt.error();
+  Result<std::shared_ptr<const Constraint>> constraint = ConstraintOf(request, model);
+  if (!constraint.ok()) return constraint.error();
+  BatchRequest out;
+  out.prompt = *std::move(prompt);
+  out.constraint = *std::move(constraint);
+  out.options = request.options;
+  out.group = request.group;
+  return out;
+}
+
+Result<Generation> ForCaller(Result<Generation> output) {
+  if (output.ok() || output.error().place != "constraint") return output;
+  Error error = output.error();
+  error.place = "grammar";
+  return error;
+}
+
+// ---- Tries ----
+
+bool KnownTries::Key::operator==(const Key& other) const {
+  const bool same_grammar = grammar.has_value() == other.grammar.has_value() &&
+                            (!grammar || grammar->Start() == other.grammar->Start());
+  return same_grammar && prompt == other.prompt && temperature == other.temperature &&
+         max_tokens == other.max_tokens && adaptive == other.adaptive && checks == other.checks;
+}
+
+KnownTries::Key KnownTries::KeyOf(std::span<const TokenId> prompt, const EngineRequest& request,
+                                  const SamplerOptions& options) {
+  return {.prompt = {prompt.begin(), prompt.end()},
+          .grammar = request.grammar,
+          .temperature = options.temperature,
+          .max_tokens = options.max_tokens,
+          .adaptive = options.sampler == SamplerKind::kAdaptive && !options.fidelity,
+          .checks = options.checks};
+}
+
+std::list<KnownTries::Known> KnownTries::Take(Key key) {
+  std::list<Known> taken;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto known =
+        std::ranges::find_if(tries_, [&](const Known& one) { return one.key == key; });
+    if (known != tries_.end()) taken.splice(taken.begin(), tries_, known);
+  }
+  if (taken.empty()) {
+    taken.push_back({std::move(key), OracleTrie({.max_bytes = max_bytes_ / 4})});
+  }
+  return taken;
+}
+
+void KnownTries::GiveBack(std::list<Known> trie) noexcept {
+  std::list<Known> forgotten;
+  const std::lock_guard lock(mutex_);
+  // Another sampler may have begun one of the same key meanwhile.
+  const auto same =
+      std::ranges::find_if(tries_, [&](const Known& one) { return one.key == trie.front().key; });
+  if (same != tries_.end()) forgotten.splice(forgotten.end(), tries_, same);
+  tries_.splice(tries_.begin(), trie);
+  size_t bytes = 0;
+  for (auto it = tries_.begin(); it != tries_.end();) {
+    const auto next = std::next(it);
+    bytes += it->trie.bytes();
+    // One that knows nothing is not worth a place.
+    if (bytes > max_bytes_ || it->trie.node_count() == 0) {
+      forgotten.splice(forgotten.end(), tries_, it);
+    }
+    it = next;
+  }
+}
+
+}  // namespace pawl

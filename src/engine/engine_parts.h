@@ -1,0 +1,83 @@
+// What the engines share: loading a model with its drafter, and requests of the public engine as
+// requests of the batch. Engine runs them on the caller's thread (engine.cc), AsyncEngine on a
+// thread of its own (async_engine.h).
+//
+// Thread safety: all functions may be called from several threads.
+#ifndef PAWL_SRC_ENGINE_ENGINE_PARTS_H_
+#define PAWL_SRC_ENGINE_ENGINE_PARTS_H_
+
+#include <list>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "pawl/engine.h"
+#include "src/decode/batch.h"
+#include "src/decode/sampling/oracle_trie.h"
+#include "src/engine/loaded_model.h"
+
+namespace pawl {
+
+struct EngineParts {
+  std::unique_ptr<LoadedModel> model;
+  std::shared_ptr<Drafter> drafter;  // nullptr where drafts are off
+};
+// Errors: those of Engine::Load.
+Result<EngineParts> LoadEngineParts(const std::string& path, const EngineOptions& options);
+// Batches of at most `max_batch` requests of the model.
+BatchOptions BatchOptionsFor(const LoadedModel& model, int max_batch,
+                             std::shared_ptr<Drafter> drafter);
+
+EngineInfo InfoOf(const LoadedModel& model);
+// Errors: those of Engine::PromptTokens.
+Result<std::vector<TokenId>> PromptTokensOf(const EngineRequest& request, const LoadedModel& model);
+// The constraint of the request; nullptr: none. Errors: kInvalid for a grammar of another
+// vocabulary.
+Result<std::shared_ptr<const Constraint>> ConstraintOf(const EngineRequest& request,
+                                                       const LoadedModel& model);
+// Without `done`. Errors: those of Engine::Add.
+Result<BatchRequest> BatchRequestOf(const EngineRequest& request, const LoadedModel& model);
+// The batch knows constraints; the caller gave a grammar.
+Result<Generation> ForCaller(Result<Generation> output);
+
+// Tries of samplers (oracle_trie.h) that are kept between calls, the one used last first.
+class KnownTries {
+ public:
+  // What a trie is of. The grammar is kept, so that another one cannot be at its address.
+  struct Key {
+    std::vector<TokenId> prompt;
+    std::optional<Grammar> grammar;
+    double temperature;
+    int max_tokens;
+    bool adaptive;
+    std::vector<std::shared_ptr<const Check>> checks;
+
+    bool operator==(const Key& other) const;
+  };
+  // A trie in use: by one sampler at a time.
+  struct Known {
+    Key key;
+    OracleTrie trie;
+  };
+
+  explicit KnownTries(size_t max_bytes) : max_bytes_(max_bytes) {}
+
+  static Key KeyOf(std::span<const TokenId> prompt, const EngineRequest& request,
+                   const SamplerOptions& options);
+  // The known trie, out of the list, or a new one. A trie that is not given back is forgotten.
+  std::list<Known> Take(Key key);
+  // REQUIRES: the list has the one trie that Take returned.
+  void GiveBack(std::list<Known> trie) noexcept;
+
+ private:
+  const size_t max_bytes_;
+  std::mutex mutex_;
+  std::list<Known> tries_;  // under mutex_
+};
+
+}  // namespace pawl
+
+#endif  // PAWL_SRC_ENGINE_ENGINE_PARTS_H_

@@ -308,12 +308,13 @@ BoundJob Submit(const BoundEngine& self, const nb::tuple& prompt,
                 const std::optional<Grammar>& grammar, const nb::dict& options,
                 const std::vector<std::string>& stops,
                 const std::vector<std::pair<TokenId, float>>& logit_bias, bool streams,
-                uint64_t group) {
+                uint64_t group, nb::object constraint) {
   EngineRequest request = RequestOf(prompt);
   request.group = group;
   request.options = GenerateOptionsOf(options);
   request.options.logit_bias = logit_bias;
   request.grammar = grammar;
+  request.constraint = ConstraintOf(std::move(constraint), self.loop->engine().vocabulary());
   Result<std::shared_ptr<Job>> job = [&] {
     nb::gil_scoped_release release;
     return self.loop->Submit(std::move(request), {stops, streams});
@@ -376,7 +377,8 @@ void BindEngine(nb::module_& module) {
           },
           nb::arg("prompt"))
       .def("submit", &Submit, nb::arg("prompt"), nb::arg("grammar").none(), nb::arg("options"),
-           nb::arg("stops"), nb::arg("logit_bias"), nb::arg("streams"), nb::arg("group"))
+           nb::arg("stops"), nb::arg("logit_bias"), nb::arg("streams"), nb::arg("group"),
+           nb::arg("constraint").none() = nb::none())
       .def("wait_armed",
            [](const BoundEngine& self) -> std::optional<std::vector<int64_t>> {
              std::vector<int64_t> ids;

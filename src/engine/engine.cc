@@ -25,9 +25,9 @@ namespace {
 
 constexpr int kMostBatch = 1024;
 
-// The decode loop knows constraints; whoever made the request gave a grammar.
-Result<Generation> ForCaller(Result<Generation> output) {
-  if (output.ok() || output.error().place != "constraint") return output;
+// The decode loop knows constraints; a caller without one of their own gave a grammar.
+Result<Generation> ForCaller(Result<Generation> output, bool grammar_only) {
+  if (output.ok() || !grammar_only || output.error().place != "constraint") return output;
   Error error = output.error();
   error.place = "grammar";
   return error;
@@ -71,21 +71,37 @@ Result<std::vector<TokenId>> ChatTokens(const EngineRequest& request, const Load
   return model.EncodeChat(*prompt);
 }
 
-// A trie and what it is of. The grammar is kept, so that another one cannot be at its address.
+// What the output obeys. nullptr: nothing.
+Result<std::shared_ptr<const Constraint>> ConstraintOf(
+    const EngineRequest& request, const std::shared_ptr<const Vocabulary>& vocabulary) {
+  if (!request.grammar) return request.constraint;
+  if (&request.grammar->vocabulary() != vocabulary.get()) {
+    return Error{ErrorCode::kInvalid,
+                 "was compiled for another vocabulary than that of this engine", "grammar"};
+  }
+  std::shared_ptr<const Constraint> grammar = MakeConstraint(*request.grammar);
+  if (request.constraint == nullptr) return grammar;
+  return Both(std::move(grammar), request.constraint, vocabulary);
+}
+
+// A trie and what it is of. Grammar and constraint are kept, so that others cannot be at their
+// addresses.
 struct KnownTrie {
   std::vector<TokenId> prompt;
   std::optional<Grammar> grammar;
+  std::shared_ptr<const Constraint> constraint;
   double temperature;
   int max_tokens;
   bool adaptive;
   std::vector<std::shared_ptr<const Check>> checks;
   OracleTrie trie;
 
-  bool IsOf(std::span<const TokenId> tokens, const std::optional<Grammar>& other,
+  bool IsOf(std::span<const TokenId> tokens, const EngineRequest& request,
             const SamplerOptions& options) const {
+    const std::optional<Grammar>& other = request.grammar;
     const bool same_grammar = grammar.has_value() == other.has_value() &&
                               (!grammar || grammar->Start() == other->Start());
-    return same_grammar && std::equal(prompt.begin(), prompt.end(), tokens.begin(), tokens.end()) &&
+    return same_grammar && constraint == request.constraint && std::equal(prompt.begin(), prompt.end(), tokens.begin(), tokens.end()) &&
            temperature == options.temperature && max_tokens == options.max_tokens &&
            adaptive == (options.sampler == SamplerKind::kAdaptive && !options.fidelity) &&
            checks == options.checks;
@@ -97,7 +113,8 @@ struct KnownTrie {
 struct Engine::Impl {
   static Result<Engine> Load(const std::string& path, const EngineOptions& options);
   Result<SamplerResult> Sample(const EngineRequest& request, const SamplerOptions& options,
-                               std::vector<TokenId> prompt, Model* proposal);
+                               std::vector<TokenId> prompt,
+                               std::shared_ptr<const Constraint> constraint, Model* proposal);
 
   // The one used last first.
   std::list<KnownTrie> tries;
@@ -216,19 +233,16 @@ Result<RequestId> Engine::Add(const EngineRequest& request, Done done) {
   return Guarded([&]() -> Result<RequestId> {
     Result<std::vector<TokenId>> prompt = PromptTokens(request);
     if (!prompt.ok()) return prompt.error();
+    auto constraint = ConstraintOf(request, vocabulary());
+    if (!constraint.ok()) return constraint.error();
     BatchRequest added;
-    if (request.grammar.has_value()) {
-      if (&request.grammar->vocabulary() != impl_->loaded->vocabulary().get()) {
-        return Error{ErrorCode::kInvalid,
-                     "was compiled for another vocabulary than that of this engine", "grammar"};
-      }
-      added.constraint = MakeConstraint(*request.grammar);
-    }
+    added.constraint = *std::move(constraint);
     added.prompt = *std::move(prompt);
     added.options = request.options;
     added.group = request.group;
-    added.done = [done = std::move(done)](Result<Generation> output) {
-      if (done) done(ForCaller(std::move(output)));
+    const bool grammar_only = request.constraint == nullptr;
+    added.done = [done = std::move(done), grammar_only](Result<Generation> output) {
+      if (done) done(ForCaller(std::move(output), grammar_only));
     };
     return impl_->batch->Add(std::move(added));
   });
@@ -243,31 +257,34 @@ Result<SamplerResult> Engine::Sample(const EngineRequest& request, const Sampler
   return Guarded([&]() -> Result<SamplerResult> {
     Result<std::vector<TokenId>> prompt = PromptTokens(request);
     if (!prompt.ok()) return prompt.error();
-    if (request.grammar.has_value() &&
-        &request.grammar->vocabulary() != impl_->loaded->vocabulary().get()) {
-      return Error{ErrorCode::kInvalid,
-                   "was compiled for another vocabulary than that of this engine", "grammar"};
+    auto constraint = ConstraintOf(request, vocabulary());
+    if (!constraint.ok()) return constraint.error();
+    if (request.constraint != nullptr && !request.constraint->exact()) {
+      return Error{ErrorCode::kUnsupported, "is not exact, which samplers need", "constraint"};
     }
     if (proposal == this) {
       return Error{ErrorCode::kInvalid, "is the model itself", "proposal"};
     }
-    return impl_->Sample(request, options, *std::move(prompt),
+    return impl_->Sample(request, options, *std::move(prompt), *std::move(constraint),
                          proposal != nullptr ? &proposal->impl_->loaded->model() : nullptr);
   });
 }
 
 Result<SamplerResult> Engine::Impl::Sample(const EngineRequest& request,
                                            const SamplerOptions& options,
-                                           std::vector<TokenId> prompt, Model* proposal) {
+                                           std::vector<TokenId> prompt,
+                                           std::shared_ptr<const Constraint> constraint,
+                                           Model* proposal) {
   const auto known = std::find_if(tries.begin(), tries.end(), [&](const KnownTrie& t) {
-    return t.IsOf(prompt, request.grammar, options);
+    return t.IsOf(prompt, request, options);
   });
   if (known != tries.end()) {
     tries.splice(tries.begin(), tries, known);
   } else {
     const bool adaptive = options.sampler == SamplerKind::kAdaptive && !options.fidelity;
-    tries.push_front({prompt, request.grammar, options.temperature, options.max_tokens, adaptive,
-                      options.checks, OracleTrie({.max_bytes = oracle_bytes / 4})});
+    tries.push_front({prompt, request.grammar, request.constraint, options.temperature,
+                      options.max_tokens, adaptive, options.checks,
+                      OracleTrie({.max_bytes = oracle_bytes / 4})});
   }
   // A trie that an exception has left half grown is not asked again.
   struct Scope {
@@ -281,7 +298,7 @@ Result<SamplerResult> Engine::Impl::Sample(const EngineRequest& request,
   const SamplerInput input{loaded->model(),
                            *loaded->vocabulary(),
                            std::move(prompt),
-                           request.grammar ? MakeConstraint(*request.grammar) : nullptr,
+                           std::move(constraint),
                            pool,
                            proposal,
                            &tries.front().trie};

@@ -233,7 +233,11 @@ struct BoundJob {
       : loop(std::move(of)), job(std::move(made)) {}
   BoundJob(BoundJob&&) = default;
   ~BoundJob() {
-    if (loop != nullptr && !loop->forked() && !job->done()) loop->Cancel(job);
+    if (loop == nullptr) return;
+    // With the last of a loop its thread is joined, which may have to free what is Python's.
+    nb::gil_scoped_release release;
+    if (!loop->forked() && !job->done()) loop->Cancel(job);
+    loop.reset();
   }
 
   std::shared_ptr<EngineLoop> loop;

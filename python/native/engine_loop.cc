@@ -250,7 +250,13 @@ void EngineLoop::Loop() {
     taken.clear();
     busy = engine_.Step();
   }
-  for (auto& [job, id] : running_) job->End(kClosedError);
+  for (auto& [job, id] : running_) {
+    job->End(kClosedError);
+    engine_.Cancel(id);
+  }
+  // Questions to constraints that are written in Python end while there is an interpreter.
+  while (engine_.Step()) {
+  }
   for (Message& message : inbox_) {
     if (message.request) message.job->End(kClosedError);
   }

@@ -124,7 +124,7 @@ foreach(component IN LISTS PAWL_COMPONENTS)
 endforeach()
 set(PAWL_HEADERS_LEFT_OUT)
 if(NOT PAWL_BUILD_ENGINE)
-  set(PAWL_HEADERS_LEFT_OUT REGEX "/(check|drafts|engine|generation|model_options|sampling)\\.h$" EXCLUDE)
+  set(PAWL_HEADERS_LEFT_OUT REGEX "/(check|constraint|drafts|engine|generation|model_options|sampling)\\.h$" EXCLUDE)
 endif()
 install(DIRECTORY ${pawl_SOURCE_DIR}/include/pawl DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h"
   ${PAWL_HEADERS_LEFT_OUT})

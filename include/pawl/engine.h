@@ -58,6 +58,7 @@
 #include <string_view>
 #include <vector>
 
+#include "pawl/constraint.h"
 #include "pawl/generation.h"
 #include "pawl/grammar.h"
 #include "pawl/result.h"
@@ -142,8 +143,11 @@ struct EngineRequest {
   bool parse_special = false;
   // The time for chat templates. nullopt: a template that asks for the time gets none.
   std::optional<std::tm> now;
-  // The constraint of the output, compiled for Engine::vocabulary(). nullopt: no constraint.
+  // The grammar of the output, compiled for Engine::vocabulary(). nullopt: no grammar.
   std::optional<Grammar> grammar;
+  // A constraint of your own (pawl/constraint.h) for Engine::vocabulary(). nullptr: none. With a
+  // grammar, the output obeys both.
+  std::shared_ptr<const Constraint> constraint;
   GenerateOptions options;
   // Requests with the same number are one group. Groups take turns for the places in the batch. 0:
   // the request is a group of its own.
@@ -188,7 +192,8 @@ class PAWL_EXPORT Engine {
   // Runs until this request has ended. Requests that were added go on meanwhile.
   // Errors: those of Add. A prompt that does not fit into the context is kLimit, and so is a
   // shortest output that does not fit into the budget; the message has both numbers. A sampling
-  // parameter out of range is kInvalid. Places: "prompt", "grammar", "max_tokens", or the sampling
+  // parameter out of range is kInvalid. Errors of a constraint of your own are those of
+  // pawl/constraint.h. Places: "prompt", "grammar", "constraint", "max_tokens", or the sampling
   // parameter.
   Result<Generation> Generate(const EngineRequest& request);
   // Runs all requests. Returns a result for each, in order. A failed request does not affect
@@ -197,12 +202,13 @@ class PAWL_EXPORT Engine {
 
   // Returns outputs that keep the model's distribution (pawl/sampling.h). The request's `options`
   // are ignored, and no text is forced. The tries of kAligned, kAdaptive and kExact are kept for
-  // the next call with the same prompt, grammar, checks (the same objects), temperature and
-  // max_tokens, up to EngineOptions::oracle_bytes. With `proposal`, kAwrs and kSmc draw tokens from
+  // the next call with the same prompt, grammar, constraint and checks (the same objects),
+  // temperature and max_tokens, up to EngineOptions::oracle_bytes. With `proposal`, kAwrs and kSmc draw tokens from
   // that model and weight them for this one. It must have the same vocabulary and no other user
   // during the call.
   // Errors: those of Add and of the checks; kInvalid with the option as place; kLimit with "prompt"
-  // as place if the prompt is too long.
+  // as place if the prompt is too long; kUnsupported with "constraint" as place if the constraint
+  // is not exact.
   // REQUIRES: not called from a callback.
   Result<SamplerResult> Sample(const EngineRequest& request, const SamplerOptions& options,
                                Engine* proposal = nullptr);

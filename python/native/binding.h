@@ -25,6 +25,7 @@
 #include <utility>
 #include <vector>
 
+#include "pawl/constraint.h"
 #include "pawl/result.h"
 #include "pawl/vocabulary.h"
 
@@ -69,8 +70,13 @@ class MaskRows {
 // Clears what a row has beyond the vocabulary's words: ids that no token has are never allowed.
 void ClearTail(std::span<uint32_t> row, const Vocabulary& vocabulary);
 
+// A constraint that is written in Python; nullptr for None.
+std::shared_ptr<const Constraint> ConstraintOf(nb::object object,
+                                               std::shared_ptr<const Vocabulary> vocabulary);
+
 void BindVocabulary(nb::module_& module);
 void BindCompiler(nb::module_& module);
+void BindConstraint(nb::module_& module);
 void BindMatcher(nb::module_& module);
 void BindEngine(nb::module_& module);
 void BindSampling(nb::module_& module);

@@ -208,7 +208,11 @@ struct BoundJob {
       : engine(std::move(of)), job(std::move(made)) {}
   BoundJob(BoundJob&&) = default;
   ~BoundJob() {
-    if (engine != nullptr && !engine->forked() && !job->done()) engine->Cancel(job->id());
+    if (engine == nullptr) return;
+    // With the last of an engine its thread is joined, which may have to free what is Python's.
+    nb::gil_scoped_release release;
+    if (!engine->forked() && !job->done()) engine->Cancel(job->id());
+    engine.reset();
   }
 
   std::shared_ptr<AsyncEngine> engine;
@@ -273,12 +277,13 @@ BoundJob Submit(const BoundEngine& self, const nb::tuple& prompt,
                 const std::optional<Grammar>& grammar, const nb::dict& options,
                 const std::vector<std::string>& stops,
                 const std::vector<std::pair<TokenId, float>>& logit_bias, bool streams,
-                uint64_t group) {
+                uint64_t group, nb::object constraint) {
   EngineRequest request = RequestOf(prompt);
   request.group = group;
   request.options = GenerateOptionsOf(options);
   request.options.logit_bias = logit_bias;
   request.grammar = grammar;
+  request.constraint = ConstraintOf(std::move(constraint), self.engine->model().vocabulary());
   Result<std::shared_ptr<Job>> job = [&] {
     nb::gil_scoped_release release;
     return Job::Start(*self.engine, self.armed, std::move(request), {stops, streams});
@@ -359,7 +364,8 @@ void BindEngine(nb::module_& module) {
           },
           nb::arg("prompt"))
       .def("submit", &Submit, nb::arg("prompt"), nb::arg("grammar").none(), nb::arg("options"),
-           nb::arg("stops"), nb::arg("logit_bias"), nb::arg("streams"), nb::arg("group"))
+           nb::arg("stops"), nb::arg("logit_bias"), nb::arg("streams"), nb::arg("group"),
+           nb::arg("constraint").none() = nb::none())
       .def("wait_armed",
            [](const BoundEngine& self) -> std::optional<std::vector<int64_t>> {
              std::vector<int64_t> ids;

@@ -40,6 +40,7 @@ NB_MODULE(_pawl, module) {
   module.doc() = "The native part of pawl; use the package pawl.";
   pawl::python::BindVocabulary(module);
   pawl::python::BindCompiler(module);
+  pawl::python::BindConstraint(module);
   pawl::python::BindMatcher(module);
   pawl::python::BindEngine(module);
   pawl::python::BindSampling(module);

@@ -24,12 +24,14 @@ thread while another one uses it. docs/python.md has more.
 
 from ._closing import check_budget, closing_token, closing_tokens
 from ._compiler import Compiler
+from ._constraint import Constraint, Place
 from ._engine import Engine, ModelInfo
 from ._errors import PawlError
 from ._masks import allocate_mask, apply_mask, mask_shape, mask_words
 from ._output import AsyncStream, Output, Stream
 from ._paths import command_path, shipped_model
-from ._pawl import BatchFiller, Grammar, Matcher, Tokenizer, draft_tree_parents
+from ._pawl import (BatchFiller, Grammar, Mask, Matcher, Tokenizer, draft_tree_parents, mask_of_texts,
+                    mask_of_tokens, mask_where)
 from ._schema import schema_of
 from ._vocabulary import Vocabulary
 
@@ -39,12 +41,15 @@ __all__ = [
     "AsyncStream",
     "BatchFiller",
     "Compiler",
+    "Constraint",
     "Engine",
     "Grammar",
+    "Mask",
     "Matcher",
     "ModelInfo",
     "Output",
     "PawlError",
+    "Place",
     "Stream",
     "Tokenizer",
     "Vocabulary",
@@ -55,7 +60,10 @@ __all__ = [
     "closing_tokens",
     "command_path",
     "draft_tree_parents",
+    "mask_of_texts",
+    "mask_of_tokens",
     "mask_shape",
+    "mask_where",
     "mask_words",
     "schema_of",
     "shipped_model",

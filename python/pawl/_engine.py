@@ -176,7 +176,8 @@ class Engine:
             engine.generate("A colour: ", choice=["red", "green"], temperature=1, seed=3).text
             engine.generate("Ann Lee, ann@lee.org", schema=Contact).value
 
-        At most one of `schema`, `regex`, `choice`, `grammar`, `structural_tag`, `substring`.
+        At most one of `schema`, `regex`, `choice`, `grammar`, `structural_tag`, `substring`; and next to
+        it `constraint`, a Constraint of your own.
         `errors="return"`: what fails stands in the list as its exception.
         """
         call = _Call(self, options)
@@ -430,7 +431,7 @@ class Engine:
     def _submit(self, prompt: Tuple[Any, ...], grammar: Optional[_pawl.Grammar], options: Sorted,
                 streams: bool, group: int) -> _pawl.Job:
         return self._running.call(self._engine().submit, prompt, grammar, options.sampling,
-                                  options.stops, options.logit_bias, streams, group)
+                                  options.stops, options.logit_bias, streams, group, options.own)
 
     def _text_of_schema(self, schema: Any) -> str:
         """As compact JSON. Those of types are kept, since making them takes milliseconds."""

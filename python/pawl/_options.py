@@ -10,9 +10,10 @@ from __future__ import annotations
 import difflib
 import json
 import os
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Mapping, Sequence, Tuple, TypedDict, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, TypedDict, Union
 
 from . import _pawl
+from ._constraint import Constraint
 from ._errors import PawlError
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ class ExtractOptions(SamplingOptions, SchemaOptions, total=False):
 
 
 class GenerateOptions(SamplingOptions, SchemaOptions, total=False):
-    """What `generate` and its like take: at most one of the constraints, `schema` to `substring`."""
+    """What `generate` and its like take: at most one of `schema` to `substring`, and a `constraint`."""
 
     schema: Any
     regex: str
@@ -84,6 +85,7 @@ class GenerateOptions(SamplingOptions, SchemaOptions, total=False):
     grammar: "Union[str, os.PathLike[str], _pawl.Grammar]"
     structural_tag: "Union[str, Mapping[str, Any]]"
     substring: str
+    constraint: Constraint
     language: str
     root: str
     special: bool
@@ -104,6 +106,7 @@ class Sorted:
         self.schema: Dict[str, Any] = {}
         self.constraint: Dict[str, Any] = {}
         self.special = False
+        self.own: Optional[Constraint] = None
         for name, value in options.items():
             if name in _SAMPLING:
                 self.sampling[name] = value
@@ -112,6 +115,10 @@ class Sorted:
             elif with_constraint and (name in _CONSTRAINTS or name in _BESIDE):
                 if value is not None:
                     self.constraint[name] = value
+            elif with_constraint and name == "constraint":
+                if value is not None and not isinstance(value, Constraint):
+                    raise TypeError(f"constraint must be a pawl.Constraint, not {type(value).__name__}")
+                self.own = value
             elif with_constraint and name == "special":
                 self.special = bool(value)
             else:
@@ -131,7 +138,7 @@ class Sorted:
 def _unknown(name: str, with_constraint: bool) -> str:
     known = [*_SAMPLING, *_SCHEMA]
     if with_constraint:
-        known += [*_CONSTRAINTS, *_BESIDE, "special"]
+        known += [*_CONSTRAINTS, *_BESIDE, "constraint", "special"]
     near = difflib.get_close_matches(name, known, 1)
     return f"there is no option {name}" + (f"; is {near[0]} meant?" if near else "")
 

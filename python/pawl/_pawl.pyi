@@ -35,6 +35,23 @@ class Vocabulary:
 
     def fewest_tokens(self, text: Text) -> list[int]: ...
 
+class Mask:
+    def __len__(self) -> int: ...
+
+    def __contains__(self, token: int) -> bool: ...
+
+    @property
+    def tokens(self) -> list[int]: ...
+
+def mask_of_tokens(vocabulary: Vocabulary, tokens: Sequence[int]) -> Mask:
+    """A mask of these tokens."""
+
+def mask_where(vocabulary: Vocabulary, fits: Callable[[int, bytes], bool]) -> Mask:
+    """A mask of the text tokens for which fits(token, bytes) is true."""
+
+def mask_of_texts(vocabulary: Vocabulary, texts: Iterable[Text]) -> Mask:
+    """A mask of the text tokens with which one of the texts begins."""
+
 class Tokenizer:
     @staticmethod
     def from_file(path: str) -> Tokenizer: ...
@@ -208,7 +225,7 @@ class Engine:
 
     def prompt_tokens(self, prompt: tuple[Any, ...]) -> list[int]: ...
 
-    def submit(self, prompt: tuple[Any, ...], grammar: Grammar | None, options: Mapping[str, Any], stops: Sequence[str], logit_bias: Sequence[tuple[int, float]], streams: bool, group: int) -> Job: ...
+    def submit(self, prompt: tuple[Any, ...], grammar: Grammar | None, options: Mapping[str, Any], stops: Sequence[str], logit_bias: Sequence[tuple[int, float]], streams: bool, group: int, constraint: Any = None) -> Job: ...
 
     def check_of(self, spec: str, timeout: float) -> Check: ...
 

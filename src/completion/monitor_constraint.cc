@@ -1,4 +1,4 @@
-// The adapter from a text's state under monitors to the decode loop's Constraint.
+// The adapter from a text's state under monitors to a Constraint.
 //
 // What a mask can say cheaply. At a name of which the possible ones are known: tokens are looked up
 // by the paths of those names, so the cost is that of the names and not of the vocabulary. Behind
@@ -18,10 +18,6 @@ namespace {
 
 void Set(NameTokens::Bits& bits, TokenId token) {
   bits[static_cast<size_t>(token) >> 5] |= uint32_t{1} << (token & 31);
-}
-
-void Clear(NameTokens::Bits& bits, TokenId token) {
-  bits[static_cast<size_t>(token) >> 5] &= ~(uint32_t{1} << (token & 31));
 }
 
 }  // namespace
@@ -132,16 +128,15 @@ class Asking {
   const uint64_t before_;
 };
 
-class Monitored : public Constraint {
+class Monitored final : public Constraint {
  public:
   // With the host's mutex.
   Monitored(std::shared_ptr<MonitorHost> host, std::optional<monitors::TextState> state,
-            std::string must, std::shared_ptr<const Constraint> grammar, Counter given_up,
-            bool name_first = false)
+            std::string must, bool special, Counter given_up, bool name_first = false)
       : host_(std::move(host)),
         state_(std::move(state)),
         must_(std::move(must)),
-        grammar_(std::move(grammar)),
+        special_(special),
         given_up_(std::move(given_up)),
         name_first_(name_first) {}
   ~Monitored() override {
@@ -154,26 +149,20 @@ class Monitored : public Constraint {
 
   bool exact() const override { return false; }
 
-  std::shared_ptr<const Mask> mask() const override {
+  Place Look() const override {
     const Asking asking(*host_, given_up_);
     if (mask_ == nullptr) mask_ = MakeMask();
-    return mask_;
+    return {.mask = mask_, .accepting = MayEnd()};
   }
 
   std::shared_ptr<const Constraint> Advance(TokenId token) const override {
     const Vocabulary& vocabulary = *host_->vocabulary();
     if (token < 0 || token >= vocabulary.size()) return nullptr;
-    std::shared_ptr<const Constraint> grammar;
-    if (grammar_ != nullptr) {
-      grammar = grammar_->Advance(token);
-      if (grammar == nullptr) return nullptr;
-    }
     const std::string_view bytes = vocabulary.bytes(token);
     if (vocabulary.is_special(token) || bytes.empty()) {
-      // Only a grammar names such tokens; they are no text.
-      if (grammar == nullptr || !must_.empty()) return nullptr;
+      if (!special_ || !must_.empty()) return nullptr;
       const std::lock_guard lock(host_->mutex());
-      return std::make_shared<Monitored>(host_, state_, must_, std::move(grammar), given_up_);
+      return std::make_shared<Monitored>(host_, state_, must_, special_, given_up_);
     }
     if (!must_.starts_with(bytes) && !bytes.starts_with(must_)) return nullptr;
     const Asking asking(*host_, given_up_);
@@ -184,87 +173,34 @@ class Monitored : public Constraint {
       return nullptr;
     }
     return std::make_shared<Monitored>(host_, std::move(next),
-                                       must_.substr(std::min(must_.size(), bytes.size())),
-                                       std::move(grammar), given_up_);
+                                       must_.substr(std::min(must_.size(), bytes.size())), special_,
+                                       given_up_);
   }
 
-  bool accepting() const override {
-    const Asking asking(*host_, given_up_);
-    return MayEnd();
-  }
-
-  std::shared_ptr<const std::string> limit_note() const override {
-    return grammar_ != nullptr ? grammar_->limit_note() : nullptr;
-  }
-
-  std::optional<float> temperature() const override {
-    return grammar_ != nullptr ? grammar_->temperature() : std::nullopt;
-  }
-
-  std::optional<std::vector<TokenId>> Closing() const override {
-    if (accepting()) return std::vector<TokenId>{};
-    if (grammar_ != nullptr) return ClosingWithGrammar();
+  std::optional<std::vector<TokenId>> Completion(int most) const override {
     std::string missing = must_;
-    if (missing.empty()) {
-      const std::lock_guard lock(host_->mutex());
-      missing = Missing();
+    {
+      const Asking asking(*host_, given_up_);
+      if (MayEnd()) return std::vector<TokenId>{};
+      if (missing.empty()) missing = Missing();
     }
-    return Tried(host_->vocabulary()->FewestTokens(missing));
-  }
-
-  std::optional<std::vector<TokenId>> ClosingWithin(int most) const override {
-    auto tokens = grammar_ != nullptr ? Tried(grammar_->ClosingWithin(most)) : Closing();
-    if (!tokens && grammar_ != nullptr) tokens = ClosingWithGrammar();
-    if (tokens && static_cast<int>(tokens->size()) > most) tokens.reset();
+    std::vector<TokenId> tokens = host_->vocabulary()->FewestTokens(missing);
+    if (static_cast<int>(tokens.size()) > most) return std::nullopt;
+    std::shared_ptr<const Constraint> at;
+    const Constraint* from = this;
+    for (const TokenId token : tokens) {
+      at = from->Advance(token);
+      if (at == nullptr) return std::nullopt;
+      from = at.get();
+    }
+    if (!static_cast<const Monitored*>(from)->Accepts()) return std::nullopt;
     return tokens;
   }
 
-  int shortest_close() const override {
-    const auto tokens = Closing();
-    return tokens ? static_cast<int>(tokens->size()) : -1;
-  }
-
  private:
-  // The grammar's shortest way, where the monitors let it be written; else that behind one of the
-  // names that may stand here, the shortest ones first.
-  std::optional<std::vector<TokenId>> ClosingWithGrammar() const {
-    constexpr size_t kMostNames = 64;
-    constexpr uint64_t kMostSteps = 1'000'000;
-    if (auto tokens = Tried(grammar_->Closing())) return tokens;
-    std::vector<std::string> ways;
-    {
-      const Asking asking(*host_, given_up_);
-      const auto names = state_ && must_.empty() ? state_->Expected() : nullptr;
-      if (names == nullptr) return std::nullopt;
-      const size_t written = state_->completions() != nullptr ? state_->written() : 0;
-      const std::string begun = state_->text().substr(state_->text().size() - written);
-      for (const std::string& name : names->names) {
-        if (name.starts_with(begun) && name != begun) ways.push_back(name.substr(written));
-      }
-    }
-    const auto shorter = [](const auto& a, const auto& b) { return a.size() < b.size(); };
-    std::stable_sort(ways.begin(), ways.end(), shorter);
-    if (ways.size() > kMostNames) ways.resize(kMostNames);
-    // Each of them may ask questions; together they have a bound too.
-    const uint64_t before = monitors::Work::Total();
-    for (const std::string& way : ways) {
-      if (monitors::Work::Total() - before > kMostSteps) break;
-      std::vector<TokenId> tokens = host_->vocabulary()->FewestTokens(way);
-      std::shared_ptr<const Constraint> at;
-      const Constraint* from = this;
-      for (const TokenId token : tokens) {
-        at = from->Advance(token);
-        if (at == nullptr) break;
-        from = at.get();
-      }
-      const auto* behind = dynamic_cast<const Monitored*>(at.get());
-      if (behind == nullptr) continue;
-      const auto rest = behind->Tried(behind->grammar_->Closing());
-      if (!rest) continue;
-      tokens.insert(tokens.end(), rest->begin(), rest->end());
-      return tokens;
-    }
-    return std::nullopt;
+  bool Accepts() const {
+    const Asking asking(*host_, given_up_);
+    return MayEnd();
   }
 
   // What a begun name lacks at least.
@@ -282,25 +218,11 @@ class Monitored : public Constraint {
   }
 
   bool MayEnd() const {
-    if (!must_.empty() || (grammar_ != nullptr && !grammar_->accepting())) return false;
-    return Missing().empty() && !WantsName();
+    return must_.empty() && Missing().empty() && !WantsName();
   }
 
   bool WantsName() const {
     return name_first_ && state_ && must_.empty() && state_->Expected() != nullptr;
-  }
-
-  // The tokens, where one after the other is taken.
-  std::optional<std::vector<TokenId>> Tried(std::optional<std::vector<TokenId>> tokens) const {
-    std::shared_ptr<const Constraint> at;
-    const Constraint* from = this;
-    for (size_t i = 0; tokens && i < tokens->size(); ++i) {
-      at = from->Advance((*tokens)[i]);
-      if (at == nullptr) return std::nullopt;
-      from = at.get();
-    }
-    if (tokens && !from->accepting()) return std::nullopt;
-    return tokens;
   }
 
   std::shared_ptr<const Mask> MakeMask() const {
@@ -319,21 +241,13 @@ class Monitored : public Constraint {
       bits = tokens.text();
     }
     const Vocabulary& vocabulary = *host_->vocabulary();
-    const std::shared_ptr<const Mask> of_grammar = grammar_ != nullptr ? grammar_->mask() : nullptr;
-    if (of_grammar != nullptr) {
-      const std::span<const uint32_t> allowed = of_grammar->words();
-      for (size_t i = 0; i < bits.size(); ++i) {
-        // A grammar may name special tokens.
-        uint32_t special = allowed[i] & ~tokens.text()[i];
-        if (!must_.empty()) special = 0;
-        bits[i] = (bits[i] & allowed[i]) | special;
-      }
+    // Only a grammar names special tokens; they are no text.
+    for (TokenId t = 0; special_ && must_.empty() && t < vocabulary.size(); ++t) {
+      if (vocabulary.is_special(t)) Set(bits, t);
     }
     const bool ends = MayEnd();
-    const bool grammar_ends = grammar_ != nullptr && grammar_->accepting();
     for (const TokenId t : vocabulary.end_tokens()) {
       if (ends) Set(bits, t);
-      if (!ends && (grammar_ends || grammar_ == nullptr)) Clear(bits, t);
     }
     return std::make_shared<Mask>(0, std::move(bits));
   }
@@ -341,7 +255,7 @@ class Monitored : public Constraint {
   const std::shared_ptr<MonitorHost> host_;
   mutable std::optional<monitors::TextState> state_;  // under the host's mutex
   const std::string must_;
-  const std::shared_ptr<const Constraint> grammar_;
+  const bool special_;
   const Counter given_up_;
   const bool name_first_;
   mutable std::shared_ptr<const Mask> mask_;  // under the host's mutex
@@ -354,8 +268,11 @@ std::shared_ptr<const Constraint> MonitorConstraint(std::shared_ptr<MonitorHost>
   const std::lock_guard lock(host->mutex());
   std::optional<monitors::TextState> state;
   if (host->set() != nullptr) state = host->set()->Start(text.prefix, text.suffix);
-  return std::make_shared<Monitored>(host, std::move(state), text.must, text.grammar, text.given_up,
-                                     text.name_first);
+  const bool special = text.grammar != nullptr;
+  std::shared_ptr<const Constraint> monitored = std::make_shared<Monitored>(
+      host, std::move(state), text.must, special, text.given_up, text.name_first);
+  if (text.grammar == nullptr) return monitored;
+  return Both(text.grammar, std::move(monitored), host->vocabulary());
 }
 
 bool MonitorsAllow(MonitorHost& host, const MonitoredText& text) {

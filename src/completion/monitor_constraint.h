@@ -1,4 +1,4 @@
-// Monitors as a constraint of the decode loop.
+// Monitors as a constraint (pawl/constraint.h).
 //
 //   auto host = std::make_shared<MonitorHost>(*MonitorSet::Make(Language::kTypeScript, {}),
 //                                             vocabulary);
@@ -23,9 +23,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "pawl/constraint.h"
 #include "pawl/vocabulary.h"
 #include "plugins/monitors/monitor.h"
-#include "src/decode/constraint.h"
 
 namespace pawl::completion {
 

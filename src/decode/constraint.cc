@@ -1,4 +1,4 @@
-// Adapters from the grammar core's State to the decode loop's Constraint.
+// The adapter from the grammar core's State to the decode loop's Constraint.
 //
 // What a state was asked is kept with its grammar (grammar/known_answers.h), so that other outputs,
 // and this one when it comes by again, know the answer without the lock of the grammar.
@@ -27,13 +27,22 @@ struct Trail {
   }
 };
 
-class GrammarConstraint : public Constraint {
+class GrammarConstraint final : public LoopConstraint {
  public:
   GrammarConstraint(Grammar grammar, State state, std::shared_ptr<Trail> trail)
       : grammar_(std::move(grammar)), state_(std::move(state)), trail_(std::move(trail)) {}
 
-  std::shared_ptr<const Mask> mask() const override {
-    return Asked([](const State& at) { return at.mask(); });
+  Place Look() const override {
+    return Asked([](const State& at) {
+      Place place{.mask = at.mask()};
+      KnownAnswers::Place known = PlaceOf(at);
+      const int allowed = place.mask->count();
+      if (allowed > 1 && allowed <= kMostSpellings) place.forced = ForcedOf(at, known.forced);
+      place.accepting = known.accepting;
+      place.temperature = known.temperature;
+      if (known.limit != nullptr) place.limit = *known.limit;
+      return place;
+    });
   }
 
   std::shared_ptr<const Constraint> Advance(TokenId token) const override {
@@ -56,57 +65,46 @@ class GrammarConstraint : public Constraint {
   std::string forced(size_t limit) const override {
     return Asked([&](const State& at) {
       if (limit != kForcedLimit) return at.forced(limit);
-      KnownAnswers::Place place = AnswersOf(at).Find(KeyOf(at));
-      if (place.forced == nullptr) {
-        place = {};
-        place.forced = std::make_shared<const std::string>(at.forced(limit));
-        Keep(at, place);
-      }
-      return *place.forced;
+      return ForcedOf(at, AnswersOf(at).Find(KeyOf(at)).forced);
     });
   }
-  std::optional<float> temperature() const override {
-    return Asked([](const State& at) { return PlaceOf(at).temperature; });
-  }
 
-  std::shared_ptr<const std::string> limit_note() const override {
-    return Asked([](const State& at) { return PlaceOf(at).limit; });
-  }
-
-  std::optional<std::vector<TokenId>> Closing() const override {
-    return Asked([](const State& at) { return at.CompletionTokens(); });
-  }
-  std::optional<std::vector<TokenId>> ClosingWithin(int most) const override {
+  std::optional<std::vector<TokenId>> Completion(int most) const override {
     return Asked([&](const State& at) { return CloseWithin(at, most); });
   }
 
-  int shortest_close() const override {
-    return Asked([](const State& at) {
+  int CompletionLength(int most) const override {
+    return Asked([&](const State& at) {
       KnownAnswers::Place place = AnswersOf(at).Find(KeyOf(at));
       if (!place.close) {
         place = {};
         place.close = at.shortest_close();
         Keep(at, place);
       }
-      return *place.close;
+      if (*place.close <= most) return *place.close;
+      const auto found = CloseWithin(at, most);
+      return found ? static_cast<int>(found->size()) : -1;
     });
   }
 
   Known known() const override {
     const State at = Now();
     if (at.outgrown()) return {};
-    KnownAnswers::Place place = AnswersOf(at).Find(KeyOf(at));
+    const KnownAnswers::Place place = AnswersOf(at).Find(KeyOf(at));
     Known known;
-    known.mask = place.asked ? GrammarAccess::KnownMask(at) : nullptr;
-    known.place = known.mask != nullptr;
-    known.accepting = place.accepting;
-    known.temperature = place.temperature;
-    known.limit = std::move(place.limit);
     known.close = place.close;
-    known.forced = std::move(place.forced);
+    if (place.forced != nullptr) {
+      known.forced = true;
+      known.at.forced = *place.forced;
+    }
+    known.at.mask = place.asked ? GrammarAccess::KnownMask(at) : nullptr;
+    known.place = known.at.mask != nullptr;
+    known.at.accepting = place.accepting;
+    known.at.temperature = place.temperature;
+    if (place.limit != nullptr) known.at.limit = *place.limit;
     return known;
   }
-  std::shared_ptr<const Constraint> KnownAdvance(TokenId token) const override {
+  std::shared_ptr<const LoopConstraint> KnownNext(TokenId token) const override {
     const State at = Now();
     const Vocabulary& vocabulary = at.vocabulary();
     if (at.outgrown() || token < 0 || token >= vocabulary.size()) return nullptr;
@@ -131,12 +129,19 @@ class GrammarConstraint : public Constraint {
     Keep(at, place);
     return place;
   }
+  static std::string ForcedOf(const State& at, std::shared_ptr<const std::string> known) {
+    if (known != nullptr) return *known;
+    KnownAnswers::Place place;
+    place.forced = std::make_shared<const std::string>(at.forced(kForcedLimit));
+    Keep(at, place);
+    return *place.forced;
+  }
   static std::optional<State> AfterOf(const State& at, TokenId token) {
     std::optional<State> after = at.Advance(token);
     if (after && !at.lost()) GrammarAccess::KeepStep(at, token, *after);
     return after;
   }
-  std::shared_ptr<const Constraint> After(TokenId token, State state) const {
+  std::shared_ptr<const LoopConstraint> After(TokenId token, State state) const {
     return std::make_shared<GrammarConstraint>(grammar_, std::move(state),
                                                std::make_shared<Trail>(trail_, token));
   }
@@ -178,32 +183,10 @@ class GrammarConstraint : public Constraint {
   const std::shared_ptr<Trail> trail_;
 };
 
-class Anything : public Constraint {
- public:
-  std::shared_ptr<const Mask> mask() const override { return nullptr; }
-  std::shared_ptr<const Constraint> Advance(TokenId) const override {
-    return std::make_shared<Anything>();
-  }
-  bool accepting() const override { return true; }
-  std::optional<std::vector<TokenId>> Closing() const override { return std::vector<TokenId>{}; }
-  int shortest_close() const override { return 0; }
-  Known known() const override {
-    Known known;
-    known.place = known.accepting = true;
-    known.close = 0;
-    return known;
-  }
-  std::shared_ptr<const Constraint> KnownAdvance(TokenId token) const override {
-    return Advance(token);
-  }
-};
-
 }  // namespace
 
 std::shared_ptr<const Constraint> MakeConstraint(const Grammar& grammar) {
   return std::make_shared<GrammarConstraint>(grammar, grammar.Start(), nullptr);
 }
-
-std::shared_ptr<const Constraint> Unconstrained() { return std::make_shared<Anything>(); }
 
 }  // namespace pawl

@@ -31,6 +31,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <limits>
 #include <unordered_map>
 #include <utility>
 
@@ -51,7 +52,6 @@ int64_t Now() {
 Error Limit(const char* place, std::string message) {
   return Error{ErrorCode::kLimit, std::move(message), place};
 }
-Error Internal(std::string message) { return Error{ErrorCode::kInternal, std::move(message), ""}; }
 
 }  // namespace
 
@@ -64,7 +64,8 @@ OutputRun::OutputRun(const OutputTask& task, std::vector<TokenId> prompt,
       vocabulary_(*task.vocabulary),
       prompt_size_(prompt.size()),
       tokens_(std::move(prompt)),
-      at_(std::move(constraint)),
+      at_(ForLoop(std::move(constraint), *task.vocabulary)),
+      foreign_(at_ != nullptr && at_->foreign()),
       options_(std::move(options)),
       sampler_(options_.sampling),
       closes_(options_.at_budget != AtBudget::kCut),
@@ -131,8 +132,23 @@ Error OutputRun::TooLong(int close) const {
   return Limit("max_tokens", std::move(message));
 }
 
+// What is wrong with a constraint's answers: of a grammar it is a fault of this library, of others
+// one of their authors.
+Error OutputRun::Wrong(std::string message) const {
+  if (!foreign_) return Error{ErrorCode::kInternal, std::move(message), ""};
+  return Error{ErrorCode::kInvalid, std::move(message), "constraint"};
+}
+
 Result<bool> OutputRun::Look(bool known_only) {
   if (stage_ == Stage::kNone) return true;
+  try {
+    return LookOn(known_only);
+  } catch (...) {
+    return ConstraintFailure(foreign_);
+  }
+}
+
+Result<bool> OutputRun::LookOn(bool known_only) {
   if (stage_ == Stage::kDraw) {
     if (known_only) return true;
     Result<bool> more = DrawAsked();
@@ -182,19 +198,15 @@ std::optional<Result<bool>> OutputRun::Prepare(bool known_only, bool& waits) {
     waits = true;
     return std::nullopt;
   }
-  int close = known_.close ? *known_.close : at_->shortest_close();
-  const bool may_cut = options_.at_budget == AtBudget::kCloseOrCut;
-  if (close < 0 && !may_cut) {
+  const int close = CloseLength(stats_.budget);
+  const bool fits = close >= 0;
+  if (!fits && options_.at_budget != AtBudget::kCloseOrCut) {
+    const int shortest = at_->CompletionLength(std::numeric_limits<int>::max());
+    if (shortest >= 0) return TooLong(shortest);
     return Limit("constraint",
                  "no output that fits was found within the limits (which does not prove that "
                  "there is none)");
   }
-  if (close > stats_.budget) {
-    if (const auto found = at_->ClosingWithin(stats_.budget))
-      close = static_cast<int>(found->size());
-  }
-  const bool fits = close >= 0 && close <= stats_.budget;
-  if (!fits && !may_cut) return TooLong(close);
   closes_ = fits;
   if (fits) kept_ = {at_, close};
   stage_ = Stage::kPlace;
@@ -203,16 +215,16 @@ std::optional<Result<bool>> OutputRun::Prepare(bool known_only, bool& waits) {
 
 // The constraint follows the token that was appended.
 std::optional<Result<bool>> OutputRun::Enter(bool known_only, bool& waits) {
-  std::shared_ptr<const Constraint> next = std::exchange(behind_, nullptr);
+  std::shared_ptr<const LoopConstraint> next = std::exchange(behind_, nullptr);
   if (next == nullptr) {
-    next = known_only ? at_->KnownAdvance(entering_) : at_->Advance(entering_);
+    next = known_only ? at_->KnownNext(entering_) : at_->Next(entering_);
     if (next == nullptr && known_only) {
       waits = true;
       return std::nullopt;
     }
   }
   if (next == nullptr) {
-    return Internal("the mask allowed token " + std::to_string(entering_) + ", the state did not");
+    return Wrong("the mask allows token " + std::to_string(entering_) + ", but Advance refuses it");
   }
   at_ = std::move(next);
   known_ = at_->known();
@@ -240,17 +252,15 @@ std::optional<Result<bool>> OutputRun::AtPlace(bool known_only, bool& waits) {
   waits = known_only && !known_.place;
   if (waits) return std::nullopt;
   if (!known_.place) {
-    known_.mask = at_->mask();
-    known_.accepting = at_->accepting();
-    known_.temperature = at_->temperature();
-    known_.limit = at_->limit_note();
-    known_.place = true;
+    known_.at = at_->Look();
+    known_.place = known_.forced = true;
   }
-  mask_ = known_.mask;
-  accepting_ = known_.accepting;
-  temperature_ = known_.temperature;
-  if (known_.limit != nullptr) {
-    if (std::ranges::find(notes_, *known_.limit) == notes_.end()) notes_.push_back(*known_.limit);
+  mask_ = known_.at.mask;
+  accepting_ = known_.at.accepting;
+  temperature_ = known_.at.temperature;
+  const std::string& limit = known_.at.limit;
+  if (!limit.empty()) {
+    if (std::ranges::find(notes_, limit) == notes_.end()) notes_.push_back(limit);
     waits = known_only && closes();
     if (waits) return std::nullopt;
     if (closes()) {
@@ -269,8 +279,9 @@ std::optional<Result<bool>> OutputRun::AtPlace(bool known_only, bool& waits) {
     if (stuck || !Keep()) return Close();
   }
   if (left() <= 0) return Stop(closes() ? StopReason::kClosed : StopReason::kLength);
+  if (stuck && foreign_) return Wrong("the mask allows no token");
   if (mask_ == nullptr || !options_.skip_forced || !at_->exact()) return true;
-  waits = known_only && WantsForcedText() && known_.forced == nullptr;
+  waits = known_only && WantsForcedText() && !known_.forced;
   if (waits) return std::nullopt;
   const TokenId token = Forced();
   if (token == kNoToken) return true;
@@ -335,9 +346,11 @@ Result<TokenId> OutputRun::Draw(std::span<const float> logits) {
   for (int refusals = 0;;) {
     Result<TokenId> sampled = sampler_.Sample(logits, mask.get(), size(),
                                               {std::span(tokens_).first(prompt_size_), output()});
-    if (!sampled.ok() || at_ == nullptr || at_->exact() || IsEnd(*sampled)) return sampled;
+    if (at_ == nullptr || at_->exact() || (sampled.ok() && IsEnd(*sampled))) return sampled;
+    if (!sampled.ok() && mask->count() == 0) return Wrong(sampled.error().message);
+    if (!sampled.ok()) return sampled;
     Timer timer(stats_.constraint_seconds);
-    behind_ = at_->Advance(*sampled);
+    behind_ = at_->Next(*sampled);
     if (behind_ != nullptr) return sampled;
     mask = Without(*mask, *sampled, ++refusals);
   }
@@ -410,11 +423,11 @@ SampleRequest OutputRun::Request() {
   return request;
 }
 
-SampleRequest OutputRun::RequestBehind(std::span<const TokenId> path, const Constraint* at,
+SampleRequest OutputRun::RequestBehind(std::span<const TokenId> path,
+                                       std::optional<float> temperature,
                                        std::shared_ptr<const Mask> mask,
                                        std::vector<SeenToken>& seen) const {
-  SampleRequest request =
-      RequestAt(at == nullptr ? std::nullopt : at->temperature(), std::move(mask));
+  SampleRequest request = RequestAt(temperature, std::move(mask));
   request.position += path.size();
   if (request.penalties.any()) {
     AddSeen(path, seen);
@@ -439,14 +452,15 @@ int OutputRun::OnTrial() const { return closes() ? static_cast<int>(size() - kep
 
 // Whether the completion from here fits the budget; if so, here is the place to return to.
 bool OutputRun::Keep() {
-  int close = known_.close ? *known_.close : at_->shortest_close();
-  if (close > left()) {
-    const auto found = at_->ClosingWithin(left());
-    close = found ? static_cast<int>(found->size()) : -1;
-  }
-  if (close < 0 || close > left()) return false;
+  const int close = CloseLength(left());
+  if (close < 0) return false;
   kept_ = {at_, close, size(), text_.size(), stats_.forced_tokens, stats_.sampled_tokens};
   return true;
+}
+
+// Tokens of a completion of at_ with at most `most`; -1: none was found.
+int OutputRun::CloseLength(int most) const {
+  return known_.close && *known_.close <= most ? *known_.close : at_->CompletionLength(most);
 }
 
 // Whether at_ is known to end within the budget.
@@ -457,7 +471,7 @@ bool OutputRun::KnowsRoom() const {
 // Whether Forced looks for a run of bytes.
 bool OutputRun::WantsForcedText() const {
   return spelled_.empty() && mask_->singleton() == kNoToken && *task_.encode &&
-         mask_->count() <= kMostSpellings;
+         mask_->count() <= LoopConstraint::kMostSpellings;
 }
 
 // The token that has to come next, or kNoToken when the model is to be asked.
@@ -466,7 +480,7 @@ TokenId OutputRun::Forced() {
   if (spelled_.empty() && mask.singleton() != kNoToken) return mask.singleton();
   if (WantsForcedText()) {
     const std::string run =
-        known_.forced != nullptr ? *known_.forced : at_->forced(Constraint::kForcedLimit);
+        known_.forced ? known_.at.forced : at_->forced(LoopConstraint::kForcedLimit);
     if (run.size() > 1) spelled_ = SpellForced(vocabulary_, *task_.encode, run);
     std::reverse(spelled_.begin(), spelled_.end());
   }
@@ -488,19 +502,19 @@ Result<bool> OutputRun::Close() {
     stats_.forced_tokens = kept_.forced;
     stats_.sampled_tokens = kept_.sampled;
   }
-  const std::optional<std::vector<TokenId>> closing = at_->ClosingWithin(left());
+  const std::optional<std::vector<TokenId>> closing = at_->Completion(left());
   if (!closing.has_value() || static_cast<int>(closing->size()) > left()) {
-    return Internal("the completion no longer fits the budget");
+    return Wrong("the completion no longer fits the budget");
   }
   for (const TokenId token : *closing) {
-    at_ = at_->Advance(token);
-    if (at_ == nullptr) return Internal("a token of the completion was refused");
+    at_ = at_->Next(token);
+    if (at_ == nullptr) return Wrong("a token of the completion was refused");
     ++stats_.closing_tokens;
     mask_ = nullptr;
     Append(token, TokenReport::Source::kClosing);
     sure_ = size();
   }
-  if (!at_->accepting()) return Internal("the completion does not complete the output");
+  if (!at_->accepting()) return Wrong("the completion does not complete the output");
   return Stop(StopReason::kClosed);
 }
 

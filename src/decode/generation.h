@@ -65,10 +65,6 @@ using TokenRule =
 // One thread at a time; different runs may go on at the same time.
 class OutputRun {
  public:
-  // A forced run of bytes is looked for where so few tokens are allowed: its prefixes. Where more
-  // are, tokens reach beyond its end, and the choice is the model's.
-  static constexpr int kMostSpellings = 64;
-
   OutputRun(const OutputTask& task, std::vector<TokenId> prompt,
             std::shared_ptr<const Constraint> constraint, GenerateOptions options);
 
@@ -95,9 +91,9 @@ class OutputRun {
   SampleRequest Request();
 
   // The same for the token behind `path`, tokens that may follow tokens(): what Request would say
-  // after they were taken. `at` and `mask`: of the constraint there. `seen`: gets what the request
-  // refers to.
-  SampleRequest RequestBehind(std::span<const TokenId> path, const Constraint* at,
+  // after they were taken. `temperature` and `mask`: of the constraint there. `seen`: gets what the
+  // request refers to.
+  SampleRequest RequestBehind(std::span<const TokenId> path, std::optional<float> temperature,
                               std::shared_ptr<const Mask> mask, std::vector<SeenToken>& seen) const;
 
   // tokens()[i], of the output, had been guessed by a draft. To be called before Tell.
@@ -115,7 +111,7 @@ class OutputRun {
   // The most that tokens() can have; after Start.
   int most_tokens() const { return static_cast<int>(prompt_size_) + stats_.budget; }
   // Where the next token is chosen, while logits are wanted and there is no look to do.
-  const std::shared_ptr<const Constraint>& at() const { return at_; }
+  const std::shared_ptr<const LoopConstraint>& at() const { return at_; }
   const std::shared_ptr<const Mask>& mask() const { return mask_; }
   // Tokens that the budget leaves.
   int tokens_left() const { return left(); }
@@ -135,7 +131,7 @@ class OutputRun {
   // What a backend that draws tokens itself cannot do for this request; empty: nothing.
   std::string_view NeedsLogits() const;
   GenerationStats& stats() { return stats_; }
-  // What the constraint's questions wait for, Constraint::lane(); while no other thread looks.
+  // What the constraint's questions wait for, LoopConstraint::lane(); while no other thread looks.
   const void* lane() const { return at_ == nullptr ? nullptr : at_->lane(); }
   // Takes the constraint out of an output that has ended: to free it may take a while.
   std::vector<std::shared_ptr<const Constraint>> TakeConstraints();
@@ -157,6 +153,8 @@ class OutputRun {
 
   int KnownTokens() const;
   Status CheckOptions() const;
+  Result<bool> LookOn(bool known_only);
+  Error Wrong(std::string message) const;
   // The stages of a look. nullopt: on to the next one. They set `waits` where they need more than
   // is known.
   std::optional<Result<bool>> Prepare(bool known_only, bool& waits);
@@ -166,6 +164,7 @@ class OutputRun {
   std::string Holder() const;
   Error TooLong(int close) const;
   bool KnowsRoom() const;
+  int CloseLength(int most) const;
   int OnTrial() const;
   bool Keep();
   bool WantsForcedText() const;
@@ -190,7 +189,8 @@ class OutputRun {
   const size_t prompt_size_;
   std::vector<TokenId> tokens_;
   std::string text_;
-  std::shared_ptr<const Constraint> at_;
+  std::shared_ptr<const LoopConstraint> at_;
+  const bool foreign_;  // at_ is not a grammar's
   GenerateOptions options_;
   Sampler sampler_;
   Stage stage_ = Stage::kNone;
@@ -198,9 +198,9 @@ class OutputRun {
   // Of a constraint that is not exact: what the next token is drawn from.
   std::vector<float> asked_logits_;
   const TokenRule* asked_rule_ = nullptr;
-  Constraint::Known known_;  // of at_, as far as it was asked
+  LoopConstraint::Known known_;  // of at_, as far as it was asked
   // After a token that was drawn and asked about, until it is entered.
-  std::shared_ptr<const Constraint> behind_;
+  std::shared_ptr<const LoopConstraint> behind_;
   std::vector<SeenToken> seen_;  // of a request
   // Of at_, while logits are wanted.
   std::shared_ptr<const Mask> mask_;
@@ -208,7 +208,7 @@ class OutputRun {
   std::optional<float> temperature_;
   std::vector<TokenId> spelled_;  // of a forced run, not yet taken, the next one last
   struct Kept {
-    std::shared_ptr<const Constraint> at;
+    std::shared_ptr<const LoopConstraint> at;
     int close = 0;                // tokens of its completion
     size_t tokens = 0, text = 0;  // of the output
     int forced = 0, sampled = 0;

@@ -134,7 +134,7 @@ struct AsyncEngine::OutputRequest final : Request {
   BatchRequest request;
   Delivery delivery;
   StopStrings stops;
-  bool for_caller = false;  // who gave a grammar, not a constraint
+  bool for_caller = false;  // who gave a grammar, and no constraint
 };
 
 struct AsyncEngine::ScoreRequest final : Request {
@@ -294,7 +294,7 @@ Result<AsyncEngine::Id> AsyncEngine::Submit(const EngineRequest& request, Delive
   Result<BatchRequest> made = BatchRequestOf(request, model_);
   if (!made.ok()) return made.error();
   const auto handed = std::make_shared<OutputRequest>(*this, *std::move(made), std::move(delivery));
-  handed->for_caller = true;
+  handed->for_caller = request.constraint == nullptr;
   return Hand(handed);
 }
 
@@ -315,7 +315,7 @@ Result<AsyncEngine::Id> AsyncEngine::SubmitSampler(const EngineRequest& request,
                                                    SampleDone done) {
   Result<std::vector<TokenId>> prompt = PromptTokensOf(request, model_);
   if (!prompt.ok()) return prompt.error();
-  Result<std::shared_ptr<const Constraint>> constraint = ConstraintOf(request, model_);
+  Result<std::shared_ptr<const Constraint>> constraint = SamplerConstraintOf(request, model_);
   if (!constraint.ok()) return constraint.error();
   if (proposal.get() == this) {
     return Error{ErrorCode::kInvalid, "is the model itself", "proposal"};

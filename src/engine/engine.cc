@@ -66,8 +66,9 @@ Result<RequestId> Engine::Add(const EngineRequest& request, Done done) {
   return Guarded([&]() -> Result<RequestId> {
     Result<BatchRequest> added = BatchRequestOf(request, *impl_->loaded);
     if (!added.ok()) return added.error();
-    added->done = [done = std::move(done)](Result<Generation> output) {
-      if (done) done(ForCaller(std::move(output)));
+    const bool grammar_only = request.constraint == nullptr;
+    added->done = [done = std::move(done), grammar_only](Result<Generation> output) {
+      if (done) done(grammar_only ? ForCaller(std::move(output)) : std::move(output));
     };
     return impl_->batch->Add(*std::move(added));
   });
@@ -83,7 +84,7 @@ Result<SamplerResult> Engine::Sample(const EngineRequest& request, const Sampler
     const LoadedModel& model = *impl_->loaded;
     Result<std::vector<TokenId>> prompt = PromptTokensOf(request, model);
     if (!prompt.ok()) return prompt.error();
-    Result<std::shared_ptr<const Constraint>> constraint = ConstraintOf(request, model);
+    Result<std::shared_ptr<const Constraint>> constraint = SamplerConstraintOf(request, model);
     if (!constraint.ok()) return constraint.error();
     if (proposal == this) {
       return Error{ErrorCode::kInvalid, "is the model itself", "proposal"};

@@ -142,12 +142,22 @@ Result<std::vector<TokenId>> PromptTokensOf(const EngineRequest& request,
 
 Result<std::shared_ptr<const Constraint>> ConstraintOf(const EngineRequest& request,
                                                        const LoadedModel& model) {
-  if (!request.grammar.has_value()) return std::shared_ptr<const Constraint>();
+  if (!request.grammar) return request.constraint;
   if (&request.grammar->vocabulary() != model.vocabulary().get()) {
     return Error{ErrorCode::kInvalid,
                  "was compiled for another vocabulary than that of this engine", "grammar"};
   }
-  return MakeConstraint(*request.grammar);
+  std::shared_ptr<const Constraint> grammar = MakeConstraint(*request.grammar);
+  if (request.constraint == nullptr) return grammar;
+  return Both(std::move(grammar), request.constraint, model.vocabulary());
+}
+
+Result<std::shared_ptr<const Constraint>> SamplerConstraintOf(const EngineRequest& request,
+                                                              const LoadedModel& model) {
+  if (request.constraint != nullptr && !request.constraint->exact()) {
+    return Error{ErrorCode::kUnsupported, "is not exact, which samplers need", "constraint"};
+  }
+  return ConstraintOf(request, model);
 }
 
 Result<BatchRequest> BatchRequestOf(const EngineRequest& request, const LoadedModel& model) {
@@ -175,14 +185,16 @@ Result<Generation> ForCaller(Result<Generation> output) {
 bool KnownTries::Key::operator==(const Key& other) const {
   const bool same_grammar = grammar.has_value() == other.grammar.has_value() &&
                             (!grammar || grammar->Start() == other.grammar->Start());
-  return same_grammar && prompt == other.prompt && temperature == other.temperature &&
-         max_tokens == other.max_tokens && adaptive == other.adaptive && checks == other.checks;
+  return same_grammar && constraint == other.constraint && prompt == other.prompt &&
+         temperature == other.temperature && max_tokens == other.max_tokens &&
+         adaptive == other.adaptive && checks == other.checks;
 }
 
 KnownTries::Key KnownTries::KeyOf(std::span<const TokenId> prompt, const EngineRequest& request,
                                   const SamplerOptions& options) {
   return {.prompt = {prompt.begin(), prompt.end()},
           .grammar = request.grammar,
+          .constraint = request.constraint,
           .temperature = options.temperature,
           .max_tokens = options.max_tokens,
           .adaptive = options.sampler == SamplerKind::kAdaptive && !options.fidelity,

@@ -38,18 +38,23 @@ Result<std::vector<TokenId>> PromptTokensOf(const EngineRequest& request, const 
 // vocabulary.
 Result<std::shared_ptr<const Constraint>> ConstraintOf(const EngineRequest& request,
                                                        const LoadedModel& model);
+// The same for samplers. Errors: also kUnsupported for a constraint that is not exact.
+Result<std::shared_ptr<const Constraint>> SamplerConstraintOf(const EngineRequest& request,
+                                                              const LoadedModel& model);
 // Without `done`. Errors: those of Engine::Add.
 Result<BatchRequest> BatchRequestOf(const EngineRequest& request, const LoadedModel& model);
-// The batch knows constraints; the caller gave a grammar.
+// The batch knows constraints; the caller gave a grammar alone.
 Result<Generation> ForCaller(Result<Generation> output);
 
 // Tries of samplers (oracle_trie.h) that are kept between calls, the one used last first.
 class KnownTries {
  public:
-  // What a trie is of. The grammar is kept, so that another one cannot be at its address.
+  // What a trie is of. Grammar and constraint are kept, so that others cannot be at their
+  // addresses.
   struct Key {
     std::vector<TokenId> prompt;
     std::optional<Grammar> grammar;
+    std::shared_ptr<const Constraint> constraint;
     double temperature;
     int max_tokens;
     bool adaptive;

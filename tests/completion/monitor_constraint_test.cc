@@ -92,13 +92,13 @@ TEST_F(ConstraintTest, MasksAllowWhatTheMonitorsDo) {
       ASSERT_NE(at, nullptr) << more;
     }
     EXPECT_FALSE(at->exact());
-    const auto mask = at->mask();
+    const auto [mask, accepting, forced, temperature, limit] = at->Look();
     TextState state = set.Start(kMemberPrefix);
     ASSERT_TRUE(state.Add(more, nullptr)) << more;
     int allowed = 0;
     for (TokenId t = 0; t < vocabulary_->size(); ++t) {
       if (vocabulary_->is_special(t)) {
-        EXPECT_EQ(mask->Allows(t), vocabulary_->is_end(t) && at->accepting()) << more;
+        EXPECT_EQ(mask->Allows(t), vocabulary_->is_end(t) && accepting) << more;
         continue;
       }
       TextState next = state;
@@ -111,8 +111,8 @@ TEST_F(ConstraintTest, MasksAllowWhatTheMonitorsDo) {
     // Inside of a name the mask is nearly all that is to be known.
     if (std::string_view(more) == "wid") {
       EXPECT_LE(mask->count(), allowed + 4);
-      EXPECT_FALSE(at->accepting());
-      const std::optional<std::vector<TokenId>> closing = at->Closing();
+      EXPECT_FALSE(accepting);
+      const std::optional<std::vector<TokenId>> closing = at->Completion(100);
       ASSERT_TRUE(closing.has_value());
       std::string closed = more;
       for (const TokenId t : *closing) closed += vocabulary_->bytes(t);

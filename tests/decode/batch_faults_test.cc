@@ -36,8 +36,8 @@ class ThrowingConstraint : public Constraint {
  public:
   ThrowingConstraint(std::shared_ptr<const Constraint> at, int left, bool memory)
       : at_(std::move(at)), left_(left), memory_(memory) {}
-  std::shared_ptr<const Mask> mask() const override {
-    if (left_ > 0) return at_->mask();
+  Place Look() const override {
+    if (left_ > 0) return at_->Look();
     if (memory_) throw std::bad_alloc();
     throw std::runtime_error("this mask is not to be had");
   }
@@ -46,9 +46,9 @@ class ThrowingConstraint : public Constraint {
     if (next == nullptr) return nullptr;
     return std::make_shared<ThrowingConstraint>(std::move(next), left_ - 1, memory_);
   }
-  bool accepting() const override { return at_->accepting(); }
-  std::optional<std::vector<TokenId>> Closing() const override { return at_->Closing(); }
-  int shortest_close() const override { return at_->shortest_close(); }
+  std::optional<std::vector<TokenId>> Completion(int most) const override {
+    return at_->Completion(most);
+  }
 
  private:
   std::shared_ptr<const Constraint> at_;

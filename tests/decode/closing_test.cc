@@ -48,8 +48,8 @@ TEST(ClosingTest, LongTokensAreFoundWhereTheyAreNeeded) {
   EXPECT_FALSE(CloseWithin(start, 2));
   EXPECT_FALSE(CloseWithin(start, 0));
   const auto constraint = MakeConstraint(*grammar);
-  EXPECT_EQ(constraint->Closing()->size(), 30u);
-  EXPECT_LE(constraint->ClosingWithin(10)->size(), 10u);
+  EXPECT_EQ(constraint->Completion(100)->size(), 30u);
+  EXPECT_LE(constraint->Completion(10)->size(), 10u);
   // An accepting state is closed already.
   const auto done = start.Advance(std::string(30, 'q'));
   ASSERT_TRUE(done);

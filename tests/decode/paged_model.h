@@ -59,12 +59,12 @@ class Brackets : public Constraint {
  public:
   Brackets(int open, int most, int dead, bool draining = false, bool done = false)
       : open_(open), most_(most), dead_(dead), draining_(draining), done_(done) {}
-  std::shared_ptr<const Mask> mask() const override {
+  Place Look() const override {
     uint32_t bits = done_ ? 1u << kEndToken : 0;
     for (TokenId t = 0; t <= kDone; ++t) {
       if (Advance(t) != nullptr) bits |= 1u << t;
     }
-    return std::make_shared<Mask>(0, std::vector<uint32_t>{bits});
+    return {.mask = std::make_shared<Mask>(0, std::vector<uint32_t>{bits}), .accepting = done_};
   }
   std::shared_ptr<const Constraint> Advance(TokenId token) const override {
     if (done_ || dead_ == 0 || (draining_ && token != kShut)) return nullptr;
@@ -79,13 +79,13 @@ class Brackets : public Constraint {
     }
     return nullptr;
   }
-  bool accepting() const override { return done_; }
-  std::optional<std::vector<TokenId>> Closing() const override {
-    std::vector<TokenId> tokens(done_ ? 0 : static_cast<size_t>(open_), kShut);
-    if (!done_) tokens.push_back(kDone);
+  std::optional<std::vector<TokenId>> Completion(int most) const override {
+    if (done_) return std::vector<TokenId>{};
+    if (open_ + 1 > most) return std::nullopt;
+    std::vector<TokenId> tokens(static_cast<size_t>(open_), kShut);
+    tokens.push_back(kDone);
     return tokens;
   }
-  int shortest_close() const override { return done_ ? 0 : open_ + 1; }
 
  private:
   int open_, most_, dead_;

@@ -53,27 +53,25 @@ class OpenClose : public Constraint {
   explicit OpenClose(int open, bool draining = false, bool done = false)
       : open_(open), draining_(draining), done_(done) {}
 
-  std::shared_ptr<const Mask> mask() const override {
+  Place Look() const override {
     uint32_t bits = 0;
     for (TokenId t = 0; t < kEndToken; ++t) {
       if (Next(t).has_value()) bits |= 1u << t;
     }
     if (done_) bits |= 1u << kEndToken;
-    return std::make_shared<Mask>(0, std::vector<uint32_t>{bits});
+    return {.mask = std::make_shared<Mask>(0, std::vector<uint32_t>{bits}), .accepting = done_};
   }
   std::shared_ptr<const Constraint> Advance(TokenId token) const override {
     const std::optional<OpenClose> next = Next(token);
     return next.has_value() ? std::make_shared<OpenClose>(*next) : nullptr;
   }
-  bool accepting() const override { return done_; }
-  std::optional<std::vector<TokenId>> Closing() const override {
-    std::vector<TokenId> tokens;
-    if (done_) return tokens;
-    tokens.assign(static_cast<size_t>(open_), kShut);
+  std::optional<std::vector<TokenId>> Completion(int most) const override {
+    if (done_) return std::vector<TokenId>{};
+    if (open_ + 1 > most) return std::nullopt;
+    std::vector<TokenId> tokens(static_cast<size_t>(open_), kShut);
     tokens.push_back(kDone);
     return tokens;
   }
-  int shortest_close() const override { return done_ ? 0 : open_ + 1; }
 
  private:
   std::optional<OpenClose> Next(TokenId token) const {
@@ -142,9 +140,9 @@ TEST(SessionTest, TokensGoOnTrialWhereCompletionsAreLong) {
       if (next == nullptr) return nullptr;
       return std::make_shared<Counting>(static_cast<const OpenClose&>(*next), asked_);
     }
-    int shortest_close() const override {
+    std::optional<std::vector<TokenId>> Completion(int most) const override {
       ++*asked_;
-      return OpenClose::shortest_close();
+      return OpenClose::Completion(most);
     }
 
    private:

@@ -13,6 +13,7 @@
 
 #include "pawl/combine.h"
 #include "pawl/compiler.h"
+#include "pawl/constraint.h"
 #include "pawl/cuda_kernels.h"
 #include "pawl/engine.h"
 #include "pawl/generation.h"

@@ -70,7 +70,8 @@ class Replayer {
 
  private:
   void Read(const std::vector<TokenId>& prompt, const ReplayText& text) {
-    std::shared_ptr<const Constraint> at = MakeConstraint(text.grammar);
+    std::shared_ptr<const LoopConstraint> at =
+        ForLoop(MakeConstraint(text.grammar), text.grammar.vocabulary());
     const auto request =
         drafter_->Begin({.prompt = prompt, .constraint = at, .grammar = FingerprintOf(at.get())});
     std::vector<TokenId> tokens = prompt;
@@ -86,7 +87,7 @@ class Replayer {
                         .tokens = tokens,
                         .prompt = prompt_size,
                         .at = at,
-                        .mask = at->mask(),
+                        .mask = at->Look().mask,
                         .most_nodes = nodes_,
                         .most_depth = left};
       drafter_->Draft({&task, 1}, {});
@@ -94,7 +95,7 @@ class Replayer {
       for (int node = 0; node >= 0 && done < text.tokens.size();) {
         const TokenId came = text.tokens[done++];
         drafter_->Verified(*request, node, came);
-        at = at->Advance(came);
+        at = at->Next(came);
         node = request->tree.Child(node, came);
       }
       tokens.insert(tokens.end(), text.tokens.begin() + static_cast<ptrdiff_t>(begin),

@@ -97,7 +97,8 @@ class Contestant {
       if (Status status = model_.Forward(rows_, {}); !status.ok()) return status;
     }
     size_t held = shown - 1;  // positions
-    std::shared_ptr<const Constraint> at = MakeConstraint(text.grammar);
+    std::shared_ptr<const LoopConstraint> at =
+        ForLoop(MakeConstraint(text.grammar), text.grammar.vocabulary());
     std::unique_ptr<DraftedRequest> request;
     if (drafter_ != nullptr) request = drafter_->Begin({.prompt = prompt, .constraint = at});
     size_t done = 0;
@@ -138,20 +139,20 @@ class Contestant {
 
   // What the decode loop takes without the model, where the text has the same tokens.
   void TakeForced(const ReplayText& text, size_t size, size_t& done,
-                  std::shared_ptr<const Constraint>& at, std::vector<TokenId>& tokens) const {
+                  std::shared_ptr<const LoopConstraint>& at, std::vector<TokenId>& tokens) const {
     const auto take = [&](TokenId token) {
       if (done >= size || text.tokens[done] != token) return false;
-      at = at->Advance(token);
+      at = at->Next(token);
       tokens.push_back(token);
       ++done;
       return true;
     };
     for (bool more = true; more && done < size;) {
-      const auto mask = at->mask();
+      const auto mask = at->Look().mask;
       more = false;
       if (mask->singleton() != kNoToken) {
         more = take(mask->singleton());
-      } else if (mask->count() <= OutputRun::kMostSpellings) {
+      } else if (mask->count() <= LoopConstraint::kMostSpellings) {
         const std::string run = at->forced(256);
         if (run.size() < 2) return;
         for (const TokenId token : SpellForced(*text_.vocabulary, encode_, run)) {
@@ -169,11 +170,11 @@ class Contestant {
 
   Status Step(const ReplayText& text, size_t size, SequenceId sequence, size_t hidden,
               DraftedRequest* request, size_t width, size_t& done,
-              std::shared_ptr<const Constraint>& at, std::vector<TokenId>& tokens, size_t& held) {
+              std::shared_ptr<const LoopConstraint>& at, std::vector<TokenId>& tokens, size_t& held) {
     rows_.clear();
     for (size_t i = hidden + held; i < tokens.size(); ++i) Push(tokens[i], i - hidden, sequence);
     const int pending = static_cast<int>(rows_.size());
-    const std::shared_ptr<const Mask> mask = at->mask();
+    const std::shared_ptr<const Mask> mask = at->Look().mask;
     rows_.back().output = 0;
     rows_.back().allowed = WordsOf(mask.get(), width);
     int outputs = 1;
@@ -212,7 +213,7 @@ class Contestant {
           known < static_cast<size_t>(text_.vocabulary->size()) ? nullptr : here.get(), done, {});
       const TokenId came = text.tokens[done++];
       tokens.push_back(came);
-      at = at->Advance(came);
+      at = at->Next(came);
       if (tree) drafter_->Verified(*request, node, came);
       const int child = tree ? request->tree.Child(node, came) : -1;
       if (child < 0 || done >= size) break;

@@ -215,12 +215,14 @@ bool Drafter::Grow(const DraftTask& task, const Candidate& candidate) {
   node.chance = candidate.chance;
   node.legal = parent.legal;
   if (parent.at != nullptr) {
-    node.at = parent.at->Advance(candidate.token);
+    node.at = parent.at->Next(candidate.token);
     if (node.at == nullptr) {
       if (setting_.options.filter) return false;
       node.legal = false;
     } else {
-      node.mask = node.at->mask();
+      LoopConstraint::Place place = node.at->Look();
+      node.mask = std::move(place.mask);
+      node.temperature = place.temperature;
     }
   }
   for (size_t i = 0; i < request.followers_.size(); ++i) {

@@ -15,6 +15,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -32,8 +33,9 @@ struct DraftNode {
   TokenId token = kNoToken;
   int parent = -1;  // node 0 is the root: the last token that there is
   int depth = 0;
-  std::shared_ptr<const Constraint> at;  // after the token; nullptr without constraint
-  std::shared_ptr<const Mask> mask;      // of `at`
+  std::shared_ptr<const LoopConstraint> at;  // after the token; nullptr without constraint
+  std::shared_ptr<const Mask> mask;          // of `at`
+  std::optional<float> temperature;          // of `at`, but at the root
   bool legal = true;                     // false: the constraint refuses it (unfiltered drafts)
   float chance = 1;                      // that the output comes by here
   std::array<DraftCursor, kMostDraftSources> cursors = {};
@@ -77,7 +79,7 @@ struct DraftTask {
   DraftedRequest* request = nullptr;
   std::span<const TokenId> tokens;  // prompt and output; the root is the last of them
   size_t prompt = 0;
-  std::shared_ptr<const Constraint> at;  // after them
+  std::shared_ptr<const LoopConstraint> at;  // after them
   std::shared_ptr<const Mask> mask;
   int most_nodes = 0;
   int most_depth = 0;

@@ -72,7 +72,7 @@ class ForcedFollower : public DraftFollower {
   std::vector<TokenId> Spell(const DraftPlace& place) {
     const std::string text = place.at->forced(kLongestRun);
     if (text.empty()) return {};
-    if (skips_ && text.size() > 1 && place.mask->count() <= OutputRun::kMostSpellings) {
+    if (skips_ && text.size() > 1 && place.mask->count() <= LoopConstraint::kMostSpellings) {
       if (known_.size() > kKnown) known_.clear();
       const auto [known, fresh] = known_.try_emplace(text);
       if (fresh) known->second = SpellForced(*setting_.vocabulary, setting_.encode, text);

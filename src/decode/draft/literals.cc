@@ -132,7 +132,7 @@ class LiteralsFollower : public DraftFollower {
         place.mask->count() < 2) {
       return;
     }
-    const Candidates& list = source_.Of(place.at->mask());
+    const Candidates& list = source_.Of(place.at->Look().mask);
     if (list.tokens.empty()) return;
     asked_.push_back({list.hash, {}});
     cursor.a = static_cast<uint32_t>(asked_.size());
@@ -197,7 +197,7 @@ class LiteralsFollower : public DraftFollower {
     const auto [known, fresh] = places_.try_emplace({place.mask, token});
     if (!fresh) return known->second;
     std::string text(source_.setting().vocabulary->bytes(token));
-    if (const auto next = place.at->Advance(token)) text += next->forced(64);
+    if (const auto next = place.at->Next(token)) text += next->forced(64);
     const size_t begin = text.find_first_not_of(" ,:{}[]\"'\n\t\r");
     if (begin == std::string::npos) return known->second;
     const size_t end = std::min(text.find('"', begin), text.size());

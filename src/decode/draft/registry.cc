@@ -97,8 +97,9 @@ uint64_t FingerprintOf(const Constraint* constraint) {
   uint64_t hash = 1;
   std::shared_ptr<const Constraint> kept;
   for (int i = 0; i < kSteps; ++i) {
-    const std::shared_ptr<const Mask> mask = constraint->mask();
-    hash = Mix(hash, constraint->accepting() ? 3 : 5);
+    const Constraint::Place place = constraint->Look();
+    const std::shared_ptr<const Mask>& mask = place.mask;
+    hash = Mix(hash, place.accepting ? 3 : 5);
     if (mask == nullptr) break;
     for (const uint32_t word : mask->words()) hash = Mix(hash, word);
     const TokenId token = ShortestAllowed(*mask, *constraint);

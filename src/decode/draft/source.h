@@ -35,7 +35,7 @@ struct DraftPlace {
   std::span<const TokenId> tokens;  // prompt and output that there are
   size_t prompt = 0;                // tokens of the prompt
   std::span<const TokenId> path;    // drafts after them, up to the node
-  const Constraint* at = nullptr;   // nullptr: anything goes, or (unfiltered) nothing is known
+  const LoopConstraint* at = nullptr;   // nullptr: anything goes, or (unfiltered) nothing is known
   const Mask* mask = nullptr;       // of `at`
   // Proposals that are not allowed will be dropped: do not let them weigh, but count them.
   bool filtered = true;

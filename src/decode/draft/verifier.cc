@@ -28,30 +28,27 @@ namespace {
 
 // What is known of a constraint, for drafts, which are made on the thread that may not wait. A
 // place of which the mask is not known is none to draft for.
-class KnownView : public Constraint {
+class KnownView final : public LoopConstraint {
  public:
-  explicit KnownView(std::shared_ptr<const Constraint> of)
+  explicit KnownView(std::shared_ptr<const LoopConstraint> of)
       : of_(std::move(of)), known_(of_->known()) {}
   bool knows_place() const { return known_.place; }
 
-  std::shared_ptr<const Mask> mask() const override { return known_.mask; }
+  Place Look() const override { return known_.at; }
   std::shared_ptr<const Constraint> Advance(TokenId token) const override {
-    std::shared_ptr<const Constraint> next = of_->KnownAdvance(token);
+    std::shared_ptr<const LoopConstraint> next = of_->KnownNext(token);
     if (next == nullptr) return nullptr;
     auto view = std::make_shared<KnownView>(std::move(next));
     return view->knows_place() ? view : nullptr;
   }
   bool exact() const override { return of_->exact(); }
-  bool accepting() const override { return known_.accepting; }
-  std::string forced(size_t limit) const override {
-    return known_.forced == nullptr ? "" : known_.forced->substr(0, limit);
-  }
-  std::optional<float> temperature() const override { return known_.temperature; }
-  std::optional<std::vector<TokenId>> Closing() const override { return std::nullopt; }
-  int shortest_close() const override { return known_.close.value_or(-1); }
+  bool accepting() const override { return known_.at.accepting; }
+  std::string forced(size_t limit) const override { return known_.at.forced.substr(0, limit); }
+  std::optional<std::vector<TokenId>> Completion(int) const override { return std::nullopt; }
+  int CompletionLength(int) const override { return known_.close.value_or(-1); }
 
  private:
-  const std::shared_ptr<const Constraint> of_;
+  const std::shared_ptr<const LoopConstraint> of_;
   const Known known_;
 };
 
@@ -72,6 +69,8 @@ Result<TokenId> OutputDrafts::Instead(Sampler& sampler, std::span<const float> l
 
 std::unique_ptr<OutputDrafts> DraftVerifier::New(OutputRun& run) const {
   if (!run.options().drafts) return nullptr;
+  // What is not a grammar is known only after a question, and this thread may not ask.
+  if (!setting_.may_wait && run.at() != nullptr && run.at()->foreign()) return nullptr;
   // A device that draws hands out log-probabilities for a token at a time.
   if (setting_.draws && run.wants_top()) return nullptr;
   return std::make_unique<OutputDrafts>(run, setting_.drafter->options().lossy);
@@ -116,7 +115,7 @@ void DraftVerifier::Offer(OutputDrafts* drafts, const OutputRun& run, int length
   const int nodes = std::min(setting_.drafter->options().nodes, kMaxTreeRows - rows);
   const int64_t needed = 2 * Pages(nodes, model_.kv_memory().page_positions) + 2;
   if (depth <= 0 || nodes <= 0 || needed > pages_) return;
-  std::shared_ptr<const Constraint> at = run.at();
+  std::shared_ptr<const LoopConstraint> at = run.at();
   if (at != nullptr && !setting_.may_wait) {
     auto view = std::make_shared<KnownView>(std::move(at));
     if (!view->knows_place()) return;
@@ -211,7 +210,7 @@ void DraftVerifier::Ask(OutputDrafts& drafts, int nth, SampleRequest& wanted) {
       path.push_back(tree.nodes[static_cast<size_t>(i)].token);
     }
     std::reverse(path.begin(), path.end());
-    wanted = drafts.run_.RequestBehind(path, node.at.get(), node.mask, row.seen);
+    wanted = drafts.run_.RequestBehind(path, node.temperature, node.mask, row.seen);
     return {};
   });
   if (asked.ok()) return;

@@ -134,7 +134,7 @@ bool OutputSoFar::IsEnd(TokenId token) const {
 
 Allowed OutputSoFar::AllowedNext() const {
   if (!at_budget()) {
-    Allowed allowed{at_ != nullptr ? at_->mask() : task_->unconstrained, false};
+    Allowed allowed{at_ != nullptr ? at_->Look().mask : task_->unconstrained, false};
     allowed.dead = allowed.mask != nullptr && allowed.mask->count() == 0;
     return allowed;
   }
@@ -166,7 +166,7 @@ Result<bool> OutputSoFar::ChecksAllowBytes(std::string_view bytes, StepCounts& c
 bool OutputSoFar::Append(TokenId token, double log_probability_of_it) {
   const bool end = IsEnd(token);
   if (!end && at_ != nullptr) {
-    at_ = at_->Advance(token);
+    at_ = at_->Next(token);
     if (at_ == nullptr) return false;
   }
   ended_ = end;

@@ -57,7 +57,8 @@ struct Allowed {
 // A value: a copy is a fork.
 class OutputSoFar {
  public:
-  explicit OutputSoFar(const SamplingTask& task) : task_(&task), at_(task.constraint) {}
+  explicit OutputSoFar(const SamplingTask& task)
+      : task_(&task), at_(ForLoop(task.constraint, *task.vocabulary)) {}
 
   const std::vector<TokenId>& tokens() const { return tokens_; }  // with the end token
   const std::string& text() const { return text_; }
@@ -77,7 +78,7 @@ class OutputSoFar {
 
  private:
   const SamplingTask* task_;
-  std::shared_ptr<const Constraint> at_;
+  std::shared_ptr<const LoopConstraint> at_;
   std::vector<TokenId> tokens_;
   std::string text_;
   bool ended_ = false;

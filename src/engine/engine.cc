@@ -17,6 +17,7 @@
 #include "src/decode/sampling/run.h"
 #include "src/engine/loaded_model.h"
 #include "src/engine/model_files.h"
+#include "src/engine/model_paths.h"
 #include "src/model/model.h"
 #include "src/text/chat/chat_input.h"
 
@@ -113,8 +114,8 @@ Engine::Engine(Engine&& other) noexcept = default;
 Engine& Engine::operator=(Engine&& other) noexcept = default;
 Engine::~Engine() = default;
 
-Result<Engine> Engine::Load(const std::string& path, const EngineOptions& options) {
-  return Guarded([&] { return Impl::Load(path, options); });
+Result<Engine> Engine::Load(const std::string& model, const EngineOptions& options) {
+  return Guarded([&] { return Impl::Load(model, options); });
 }
 
 Result<Engine> Engine::Impl::Load(const std::string& path, const EngineOptions& options) {
@@ -133,15 +134,23 @@ Result<Engine> Engine::Impl::Load(const std::string& path, const EngineOptions& 
   }
   auto impl = std::make_unique<Impl>();
   impl->oracle_bytes = options.oracle_bytes;
+  const Result<std::string> found = ResolveModel(path, options.paths);
+  if (!found.ok()) return found.error();
   Result<std::unique_ptr<LoadedModel>> loaded =
-      LoadedModel::Open(path, {.text = options.chat_template});
+      LoadedModel::Open(*found, {.text = options.chat_template});
   if (!loaded.ok()) return loaded.error();
   impl->loaded = *std::move(loaded);
   const LoadedModel& model = *impl->loaded;
   if (Status status = impl->loaded->LoadWeights(options.model); !status.ok()) {
     return status.error();
   }
-  Result<std::shared_ptr<Drafter>> drafter = model.MakeDrafter(options.drafts);
+  DraftOptions drafts = options.drafts;
+  if (!drafts.model.empty()) {
+    Result<std::string> small = ResolveModel(drafts.model, options.paths);
+    if (!small.ok()) return small.error();
+    drafts.model = *std::move(small);
+  }
+  Result<std::shared_ptr<Drafter>> drafter = model.MakeDrafter(drafts);
   if (!drafter.ok()) return drafter.error();
   impl->drafter = *std::move(drafter);
   BatchOptions batch;

@@ -31,6 +31,7 @@ from ._output import AsyncStream, Output, Stream
 from ._paths import command_path, shipped_model
 from ._pawl import BatchFiller, Grammar, Matcher, Tokenizer, draft_tree_parents
 from ._schema import schema_of
+from ._stores import pull
 from ._vocabulary import Vocabulary
 
 __version__ = "0.1.0"
@@ -57,6 +58,7 @@ __all__ = [
     "draft_tree_parents",
     "mask_shape",
     "mask_words",
+    "pull",
     "schema_of",
     "shipped_model",
 ]

@@ -100,7 +100,7 @@ class Engine:
                       draft_history=draft_history)
         self.path: str = (shipped_model() if model is None
                           else resolve_model(os.path.expanduser(os.fspath(model))))
-        if draft_model is not None:
+        if draft_model:
             draft_model = resolve_model(os.fspath(draft_model))
         files = {"draft_text": draft_text, "draft_model": draft_model,
                  "draft_history": draft_history}

@@ -32,7 +32,7 @@
 // old one rolls back, and sharing one forks. docs/constraints.md says what is asked when.
 //
 // Errors. An exception that leaves a method ends this output with an error that has the text of the
-// exception. Three wrong answers do the same: a mask of another size than the vocabulary, a mask
+// exception. Wrong answers do the same. They are a mask of another size than the vocabulary, a mask
 // that allows nothing where the output may not end, and an Advance that refuses a token of an exact
 // mask. The place of these errors is "constraint". Other outputs go on.
 //

@@ -108,8 +108,21 @@ struct ModelOptions {
   KernelVariant kernels = KernelVariant{};
 };
 
+// The stores of this machine in which Engine::Load looks for models by name. The library reads no
+// environment variables, so callers say where the stores are.
+//
+//   pawl::EngineOptions options;
+//   options.paths.hub = {"/home/ann/.cache/huggingface/hub"};
+//   auto engine = pawl::Engine::Load("Qwen/Qwen3-0.6B-GGUF:Q8_0", options);
+struct ModelPaths {
+  std::vector<std::string> hub;       // caches of the Hugging Face hub, with models--ORG--NAME
+  std::vector<std::string> ollama;    // stores of Ollama, with manifests and blobs
+  std::vector<std::string> lmstudio;  // folders of LM Studio, with ORG/NAME
+};
+
 struct EngineOptions {
   ModelOptions model;
+  ModelPaths paths;   // for names of models; paths of files need none
   int max_batch = 8;  // requests that run at a time, 1 to 1024; further requests wait
   // A chat template in the Jinja subset of docs/chat_templates.md. Empty: that of the model.
   std::string chat_template;
@@ -171,11 +184,11 @@ class PAWL_EXPORT Engine {
  public:
   using Done = std::function<void(Result<Generation> output)>;
 
-  // `path`: a folder of Hugging Face's form (config.json, *.safetensors, tokenizer.json, optionally
-  // a chat template), or a GGUF file.
-  // Errors: kIo, kInvalid and kUnsupported with the file and the key, tensor or byte; kLimit if
-  // there is not enough memory.
-  static Result<Engine> Load(const std::string& path, const EngineOptions& options = {});
+  // `model`: a folder of Hugging Face's form (config.json, *.safetensors, tokenizer.json,
+  // optionally a chat template), a GGUF file, or the name of a model in a store of
+  // EngineOptions::paths (docs/models.md). Load fetches nothing. Errors: kIo, kInvalid and
+  // kUnsupported with the file and the key, tensor or byte; kLimit if there is not enough memory.
+  static Result<Engine> Load(const std::string& model, const EngineOptions& options = {});
   Engine(Engine&& other) noexcept;
   Engine& operator=(Engine&& other) noexcept;
   // Drops requests that have not ended, without calling their callbacks.

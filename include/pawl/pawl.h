@@ -465,11 +465,20 @@ typedef struct pawl_engine_options {
   int32_t threads; /* 0: all cores */
   int32_t dtype;
   int64_t oracle_bytes; /* memory for the tries of samplers */
+  /* The stores in which pawl_engine_load looks for models by name: caches of the Hugging Face hub,
+   * stores of Ollama, folders of LM Studio. NUL-terminated paths. */
+  const char* const* hub_folders;
+  size_t hub_count;
+  const char* const* ollama_folders;
+  size_t ollama_count;
+  const char* const* lmstudio_folders;
+  size_t lmstudio_count;
 } pawl_engine_options;
 /* Threads: any. */
 PAWL_API void pawl_engine_options_init(pawl_engine_options* options, size_t struct_size);
 
-/* Loads a model. path: a folder of Hugging Face's form, or a GGUF file. Threads: any. */
+/* Loads a model. path: a folder of Hugging Face's form, a GGUF file, or the name of a model in one of
+ * the stores of `options` (docs/models.md). Threads: any. */
 PAWL_API pawl_status pawl_engine_load(const char* path, size_t path_length,
                                       const pawl_engine_options* options, pawl_engine** engine,
                                       pawl_error** error);

@@ -80,6 +80,7 @@ void BindConstraint(nb::module_& module);
 void BindMatcher(nb::module_& module);
 void BindEngine(nb::module_& module);
 void BindSampling(nb::module_& module);
+void BindStores(nb::module_& module);
 
 }  // namespace pawl::python
 

@@ -44,4 +44,5 @@ NB_MODULE(_pawl, module) {
   pawl::python::BindMatcher(module);
   pawl::python::BindEngine(module);
   pawl::python::BindSampling(module);
+  pawl::python::BindStores(module);
 }

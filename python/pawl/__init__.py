@@ -33,6 +33,7 @@ from ._paths import command_path, shipped_model
 from ._pawl import (BatchFiller, Grammar, Mask, Matcher, Tokenizer, draft_tree_parents, mask_of_texts,
                     mask_of_tokens, mask_where)
 from ._schema import schema_of
+from ._stores import pull
 from ._vocabulary import Vocabulary
 
 __version__ = "0.1.0"
@@ -65,6 +66,7 @@ __all__ = [
     "mask_shape",
     "mask_where",
     "mask_words",
+    "pull",
     "schema_of",
     "shipped_model",
 ]

@@ -24,6 +24,7 @@ from ._options import Sorted, json_text, language_of, read_text
 from ._output import AsyncStream, Output, Stream, ValueMaker
 from ._paths import shipped_model
 from ._running import Request, Running, agather, asynchronous, avalues, bar, gather, values
+from ._stores import resolve_model
 
 if TYPE_CHECKING:
     from typing import Literal
@@ -66,8 +67,9 @@ class Engine:
         engine = pawl.Engine()                      # the model that ships with Pawl
         engine = pawl.Engine("models/SmolLM2-1.7B-Instruct", dtype="int8")
 
-    `model`: a folder as on the Hugging Face hub (config.json, *.safetensors, tokenizer.json), or a
-    GGUF file. The options are those of the command: docs/python.md. An engine may be used by many
+    `model`: a folder as on the Hugging Face hub (config.json, *.safetensors, tokenizer.json), a GGUF
+    file, or the name of a model that is on this machine: "org/name", "org/name:Q8_0", "ollama:name",
+    "lmstudio:org/name". Nothing is fetched; `pawl.pull` does that. The options are those of the command: docs/python.md. An engine may be used by many
     threads and by asyncio at the same time, and `with` closes it.
     """
 
@@ -98,7 +100,10 @@ class Engine:
             raise PawlError("invalid", "is empty", "model")
         _check_drafts(draft, draft_text=draft_text, draft_model=draft_model,
                       draft_history=draft_history)
-        self.path: str = shipped_model() if model is None else os.path.expanduser(os.fspath(model))
+        self.path: str = (shipped_model() if model is None
+                          else resolve_model(os.path.expanduser(os.fspath(model))))
+        if draft_model:
+            draft_model = resolve_model(os.fspath(draft_model))
         files = {"draft_text": draft_text, "draft_model": draft_model,
                  "draft_history": draft_history}
         self._options: Dict[str, Any] = dict(

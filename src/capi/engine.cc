@@ -78,6 +78,24 @@ pawl_status ReadPrograms(double timeout, int32_t processes, CheckSpecOptions& ou
   return PAWL_OK;
 }
 
+pawl_status ReadPaths(const pawl_engine_options& given, ModelPaths& out, pawl_error** error) {
+  const auto read = [&](const char* name, const char* const* folders, size_t count,
+                        std::vector<std::string>& paths) -> pawl_status {
+    if (!IsText(folders, count)) return Null(error, name);
+    for (size_t i = 0; i < count; ++i) {
+      if (folders[i] == nullptr) return Null(error, name + ("[" + std::to_string(i) + "]"));
+      paths.emplace_back(folders[i]);
+    }
+    return PAWL_OK;
+  };
+  if (const auto bad = read("hub_folders", given.hub_folders, given.hub_count, out.hub)) return bad;
+  if (const auto bad =
+          read("ollama_folders", given.ollama_folders, given.ollama_count, out.ollama)) {
+    return bad;
+  }
+  return read("lmstudio_folders", given.lmstudio_folders, given.lmstudio_count, out.lmstudio);
+}
+
 pawl_status ReadPrompt(const pawl_prompt* given, EngineRequest& request, pawl_error** error) {
   if (given == nullptr) return Null(error, "prompt");
   pawl_prompt prompt{};
@@ -217,6 +235,7 @@ pawl_status pawl_engine_load(const char* path, size_t path_length,
     opened.model.threads = given.threads;
     opened.model.dtype = static_cast<WeightDtype>(given.dtype);
     opened.oracle_bytes = static_cast<size_t>(given.oracle_bytes);
+    if (const pawl_status bad = ReadPaths(given, opened.paths, error)) return bad;
     Result<Engine> loaded = Engine::Load(std::string(Text(path, path_length)), opened);
     if (!loaded.ok()) return Fail(error, loaded.error());
     auto data = std::make_shared<VocabularyData>();

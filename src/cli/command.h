@@ -36,6 +36,8 @@ void AddBenchDraft(CLI::App& bench, Action& action);
 void AddMaskbench(CLI::App& app, Action& action);
 void AddTokenize(CLI::App& app, Action& action);
 void AddInfo(CLI::App& app, Action& action);
+void AddModels(CLI::App& app, Action& action);
+void AddPull(CLI::App& app, Action& action);
 void AddSample(CLI::App& app, Action& action);
 void AddScore(CLI::App& app, Action& action);
 void AddGrammar(CLI::App& app, Action& action);

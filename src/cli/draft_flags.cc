@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "src/cli/engine.h"
 #include "src/cli/options.h"
 
 namespace pawl::cli {
@@ -30,9 +31,9 @@ void DraftFlags::AddTo(CLI::App* command) {
       ->capture_default_str();
   command
       ->add_option("--draft-model", options.model,
-                   "Folder of a smaller model with the same vocabulary, which drafts")
+                   "A smaller model with the same vocabulary, which drafts: as --model")
       ->check(NotEmpty)
-      ->type_name("DIR");
+      ->type_name("MODEL");
   command->add_option("--draft-text", options.text_file, "Text that outputs may quote, for drafts")
       ->check(NotEmpty)
       ->type_name("FILE");
@@ -79,7 +80,13 @@ Status DraftFlags::Check() const {
 }
 
 Result<std::shared_ptr<Drafter>> DraftFlags::Make(const LoadedModel& model) const {
-  Result<std::shared_ptr<Drafter>> drafter = model.MakeDrafter(options);
+  DraftOptions found = options;
+  if (!found.model.empty()) {
+    Result<std::string> path = FindModelFolder(found.model);
+    if (!path.ok()) return path.error();
+    found.model = *std::move(path);
+  }
+  Result<std::shared_ptr<Drafter>> drafter = model.MakeDrafter(found);
   if (!drafter.ok()) return AtDraft(drafter.error());
   return drafter;
 }

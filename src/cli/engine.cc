@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <system_error>
 #include <utility>
@@ -13,6 +15,7 @@
 #include "src/cli/command.h"
 #include "src/cli/progress.h"
 #include "src/engine/model_files.h"
+#include "src/engine/model_paths.h"
 #include "src/engine/option_names.h"
 
 namespace pawl::cli {
@@ -33,10 +36,29 @@ ptrdiff_t IndexOf(const std::vector<std::string>& names, const std::string& name
 
 }  // namespace
 
+std::string EnvironmentVariable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+const ModelPaths& StorePaths() {
+  static const ModelPaths paths = ModelPathsOf(EnvironmentVariable);
+  return paths;
+}
+
+std::string LabelOf(const std::string& given) {
+  std::error_code ignored;
+  if (given.empty() || fs::exists(given, ignored)) return "";
+  const Result<std::optional<ModelName>> name = ParseModelName(given);
+  return name.ok() && name->has_value() ? (*name)->Label() : "";
+}
+
 Result<std::string> FindModelFolder(const std::string& given, const std::string& shipped) {
   if (!given.empty()) {
-    if (Status status = CheckModelPath(given); !status.ok()) return status.error();
-    return given;
+    Result<std::string> found = ResolveModel(given, StorePaths());
+    if (!found.ok()) return found;
+    if (Status status = CheckModelPath(*found); !status.ok()) return status.error();
+    return found;
   }
   std::vector<std::string> places;
   const std::string executable = ExecutableFolder();
@@ -60,8 +82,9 @@ Result<std::string> FindModelFolder(const std::string& given, const std::string&
 
 Result<ModelText> LoadText(const std::string& command, const std::string& given) {
   std::string path = given;
-  if (path.empty()) {
-    Result<std::string> folder = FindModelFolder("");
+  // A tokenizer.json that is not there is no name of a model.
+  if (path.empty() || (!path.ends_with(".json") && !LabelOf(path).empty())) {
+    Result<std::string> folder = FindModelFolder(path);
     if (!folder.ok()) return folder.error();
     path = *std::move(folder);
   }

@@ -12,16 +12,27 @@
 
 namespace pawl::cli {
 
-// `given`, or when it is empty the model that ships with Pawl: looked for beside the executable
-// (../models,
-// ../share/pawl/models) and in the source tree. `given` may be a GGUF file.
-// Errors: kIo when there is no such folder or file.
+// An environment variable; empty where it is not set.
+std::string EnvironmentVariable(const char* name);
+// The stores of models that the environment names, read once.
+const ModelPaths& StorePaths();
+
+// The path of `given`, which is one or the name of a model in a store. When it is empty, the model
+// that ships with Pawl, which is in ../models or ../share/pawl/models of the executable, or in the
+// source tree. Errors: those of ResolveModel; kIo when it is no model.
 Result<std::string> FindModelFolder(const std::string& given,
                                     const std::string& shipped = "tiny-extract");
 
+// What a server calls the model where nothing else is said: "ORG/NAME" of a name; empty for a path.
+std::string LabelOf(const std::string& given);
+
+inline constexpr const char* kModelHelp =
+    "Model folder, GGUF file or name: ORG/NAME, ollama:NAME, lmstudio:ORG/NAME (default: the model "
+    "that ships)";
 inline constexpr const char* kTokenizerHelp =
     "tokenizer.json, or a folder with one (default: that of the model that ships)";
-// `path`: a tokenizer.json, a folder with one, or a GGUF file; empty: that of the model that ships.
+// `path`: a tokenizer.json, a folder with one, a GGUF file, or the name of a model; empty: that of
+// the model that ships.
 Result<ModelText> LoadText(const std::string& command, const std::string& path);
 // `path`: a model folder or a GGUF file.
 Result<std::unique_ptr<LoadedModel>> OpenModel(const std::string& command, const std::string& path);

@@ -351,11 +351,7 @@ void AddExtract(CLI::App& app, Action& action) {
                    ->capture_default_str()
                    ->excludes(text);
   (void)file;
-  command
-      ->add_option("--model", flags->model,
-                   "Model folder or GGUF file (default: the model that ships)")
-      ->check(NotEmpty)
-      ->type_name("DIR");
+  command->add_option("--model", flags->model, kModelHelp)->check(NotEmpty)->type_name("MODEL");
   flags->sampling.AddTo(command);
   command->add_option("--dtype", flags->dtype, "How weights are kept in memory")
       ->check(CLI::IsMember(DtypeNames()))

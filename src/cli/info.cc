@@ -155,11 +155,7 @@ int Info(const InfoFlags& flags) {
 void AddInfo(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(kInfo, "Show the build, the machine and a model");
   const auto flags = std::make_shared<InfoFlags>();
-  command
-      ->add_option("--model", flags->model,
-                   "Model folder or GGUF file (default: the model that ships)")
-      ->check(NotEmpty)
-      ->type_name("DIR");
+  command->add_option("--model", flags->model, kModelHelp)->check(NotEmpty)->type_name("MODEL");
   command->add_option("--dtype", flags->dtype, "How weights are kept in memory")
       ->check(CLI::IsMember(DtypeNames()))
       ->type_name("TYPE")

@@ -85,6 +85,8 @@ int Main(int argc, char** argv) {
   AddTokenize(app, action);
   AddGrammar(app, action);
   AddInfo(app, action);
+  AddModels(app, action);
+  AddPull(app, action);
   AddSample(app, action);
   AddScore(app, action);
   AddSchemaTest(app, action);

@@ -85,9 +85,10 @@ Result<std::optional<monitors::Language>> LanguageFlag(const std::string& name) 
 #endif
 
 void CompleterFlags::AddTo(CLI::App* command) {
-  command->add_option("--model", model, "Model folder or GGUF file (default: models/tiny-code)")
+  command
+      ->add_option("--model", model, "Model folder, GGUF file or name (default: models/tiny-code)")
       ->check(NotEmpty)
-      ->type_name("DIR");
+      ->type_name("MODEL");
   command->add_option("--threads", threads, "Threads of the model; 0: all cores")
       ->transform(WholeNumber(0, 1024))
       ->type_name("N")

@@ -11,9 +11,7 @@
 namespace pawl::cli {
 
 void PromptedModelFlags::AddPromptTo(CLI::App* command) {
-  command->add_option("--model", model, "Model folder or GGUF file (default: the model that ships)")
-      ->check(NotEmpty)
-      ->type_name("PATH");
+  command->add_option("--model", model, kModelHelp)->check(NotEmpty)->type_name("MODEL");
   auto* given = command->add_option("--prompt", prompt, "The prompt")->type_name("TEXT");
   auto* file =
       command->add_option("--prompt-file", prompt_file, "File with the prompt; -: standard input")

@@ -196,7 +196,7 @@ void SamplerFlags::AddTo(CLI::App* command) {
       ->add_option("--proposal", proposal,
                    "Of awrs and smc: a model with the same vocabulary that proposes tokens")
       ->check(NotEmpty)
-      ->type_name("PATH")
+      ->type_name("MODEL")
       ->group(group);
   command
       ->add_option(
@@ -287,7 +287,9 @@ int SamplerFlags::Run(const std::string& command, const Scene& scene) const {
   if (!options.ok()) return Fail(command, options.error());
   std::unique_ptr<Model> draft;
   if (!proposal.empty()) {
-    Result<std::unique_ptr<Model>> loaded = LoadWeightsOnly(command, proposal, scene.threads);
+    const Result<std::string> path = FindModelFolder(proposal);
+    if (!path.ok()) return Fail(command, path.error());
+    Result<std::unique_ptr<Model>> loaded = LoadWeightsOnly(command, *path, scene.threads);
     if (!loaded.ok()) return Fail(command, loaded.error());
     draft = *std::move(loaded);
   }

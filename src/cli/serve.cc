@@ -87,7 +87,7 @@ int Serve(const ServeFlags& flags) {
   Result<std::string> folder = FindModelFolder(flags.model);
   if (!folder.ok()) return Fail(kServe, folder.error());
   options.model_path = *folder;
-  options.model.name = flags.name;
+  options.model.name = flags.name.empty() ? LabelOf(flags.model) : flags.name;
   options.model.tool_syntax = flags.tool_syntax;
   options.model.model = ModelOptionsOf(kServe, flags.threads, flags.dtype, flags.device);
   options.model.note = [](const std::string& note) { Note(kServe, "note: " + note); };
@@ -153,12 +153,10 @@ void AddServe(CLI::App& app, Action& action) {
   CLI::App* command =
       app.add_subcommand(kServe, "Serve a model over HTTP (OpenAI's API and others)");
   const auto flags = std::make_shared<ServeFlags>();
+  command->add_option("--model", flags->model, kModelHelp)->check(NotEmpty)->type_name("MODEL");
   command
-      ->add_option("--model", flags->model,
-                   "Model folder or GGUF file (default: the model that ships)")
-      ->check(NotEmpty)
-      ->type_name("DIR");
-  command->add_option("--model-name", flags->name, "What clients call it (default: the folder)")
+      ->add_option("--model-name", flags->name,
+                   "What clients call it (default: the folder, or ORG/NAME)")
       ->type_name("NAME");
   command->add_option("--host", flags->host, "Address to listen on; 0.0.0.0: all")
       ->check(NotEmpty)

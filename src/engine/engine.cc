@@ -27,8 +27,8 @@ Engine::Engine(Engine&& other) noexcept = default;
 Engine& Engine::operator=(Engine&& other) noexcept = default;
 Engine::~Engine() = default;
 
-Result<Engine> Engine::Load(const std::string& path, const EngineOptions& options) {
-  return Guarded([&] { return Impl::Load(path, options); });
+Result<Engine> Engine::Load(const std::string& model, const EngineOptions& options) {
+  return Guarded([&] { return Impl::Load(model, options); });
 }
 
 Result<Engine> Engine::Impl::Load(const std::string& path, const EngineOptions& options) {

@@ -9,6 +9,7 @@
 #include "src/base/json.h"
 #include "src/base/utf8.h"
 #include "src/engine/model_files.h"
+#include "src/engine/model_paths.h"
 #include "src/text/chat/chat_input.h"
 
 namespace pawl {
@@ -70,15 +71,23 @@ Result<EngineParts> LoadEngineParts(const std::string& path, const EngineOptions
   if (const auto sources = ParseDraftSources(options.drafts); !sources.ok()) {
     return sources.error();
   }
+  const Result<std::string> found = ResolveModel(path, options.paths);
+  if (!found.ok()) return found.error();
   EngineParts parts;
   Result<std::unique_ptr<LoadedModel>> loaded =
-      LoadedModel::Open(path, {.text = options.chat_template});
+      LoadedModel::Open(*found, {.text = options.chat_template});
   if (!loaded.ok()) return loaded.error();
   parts.model = *std::move(loaded);
   if (Status status = parts.model->LoadWeights(options.model); !status.ok()) {
     return status.error();
   }
-  Result<std::shared_ptr<Drafter>> drafter = parts.model->MakeDrafter(options.drafts);
+  DraftOptions drafts = options.drafts;
+  if (!drafts.model.empty()) {
+    Result<std::string> small = ResolveModel(drafts.model, options.paths);
+    if (!small.ok()) return small.error();
+    drafts.model = *std::move(small);
+  }
+  Result<std::shared_ptr<Drafter>> drafter = parts.model->MakeDrafter(drafts);
   if (!drafter.ok()) return drafter.error();
   parts.drafter = *std::move(drafter);
   return parts;

@@ -130,6 +130,19 @@ TEST(MessagesTest, BadModelFoldersNameTheFile) {
   ExpectRefused(with(ScratchPath("bad-config")), {"bad-config/config.json"});
 }
 
+TEST(MessagesTest, NamesOfModels) {
+  const std::string model = "no-such-org/no-such-name";
+  ExpectRefused({"info", "--model", model},
+                {"pawl info: " + model + ": no such model folder or file, and no ",
+                 "`pawl pull " + model + "` fetches it"});
+  ExpectRefused({"generate", "--prompt", "x", "--draft", "model", "--draft-model", "ollama:../x"},
+                {"ollama:../x: is no name of a model; expected ollama:NAME"});
+  ExpectRefused({"tokenize", "--tokenizer", "lmstudio:x", "--text", "x"},
+                {"lmstudio:x: is no name of a model; expected lmstudio:ORG/NAME"});
+  ExpectRefused({"pull"}, {"pawl pull: name: must be given"});
+  ExpectRefused({"pull", "../x"}, {"pawl pull: ../x: is no name of a model; expected ORG/NAME"});
+}
+
 // Bug: a pipe in the place of a model's file was waited for, for ever.
 TEST(MessagesTest, PipesAreNoModelFiles) {
   namespace fs = std::filesystem;

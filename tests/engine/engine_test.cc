@@ -227,6 +227,23 @@ std::string LoadError(const std::string& path, const EngineOptions& options = {}
   return engine.ok() ? "" : engine.error().ToString();
 }
 
+// The sources are a store of LM Studio's form: models/tiny-extract is ORG/NAME.
+TEST(EngineTest, LoadsByNameFromTheStoresThatItIsGiven) {
+  EngineOptions options;
+  EXPECT_EQ(LoadError("lmstudio:models/tiny-extract", options),
+            "lmstudio:models/tiny-extract: no such model folder or file; `lms get "
+            "models/tiny-extract` fetches it");
+  options.paths.lmstudio = {SourceDir()};
+  const Result<Engine> engine = Engine::Load("lmstudio:models/tiny-extract", options);
+  ASSERT_TRUE(engine.ok()) << engine.error().ToString();
+  EXPECT_EQ(engine->info().parameters, Load().info().parameters);
+  options.drafts.sources = "model";
+  options.drafts.model = "lmstudio:models/none";
+  EXPECT_NE(
+      LoadError("lmstudio:models/tiny-extract", options).find("lmstudio:models/none: no such"),
+      std::string::npos);
+}
+
 TEST(EngineTest, LoadingSaysWhatIsWrongAndWhere) {
   EXPECT_EQ(LoadError("/no/such/model"), "/no/such/model: no such model folder or file");
   EXPECT_EQ(

@@ -586,11 +586,7 @@ void AddBenchDecode(CLI::App& bench, Action& action) {
   CLI::App* command = bench.add_subcommand(
       "decode", "Time a model's steps and prompts beside what memory can be read with");
   const auto flags = std::make_shared<BenchDecodeFlags>();
-  command
-      ->add_option("--model", flags->model,
-                   "Model folder or GGUF file (default: the model that ships)")
-      ->check(NotEmpty)
-      ->type_name("DIR");
+  command->add_option("--model", flags->model, kModelHelp)->check(NotEmpty)->type_name("MODEL");
   command
       ->add_option("--shape", flags->shape,
                    "Instead of a model: random weights of the shape of SmolLM2-135M, Qwen2.5-0.5B, "

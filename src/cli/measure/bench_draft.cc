@@ -83,9 +83,9 @@ void AddBenchDraft(CLI::App& bench, Action& action) {
                     "Compare outputs with drafts and without; exit code 1 where one differs");
   command
       ->add_option("--model", flags->model,
-                   "With --equal: model folder or GGUF file (default: the model that ships)")
+                   "With --equal: model folder, GGUF file or name (default: the model that ships)")
       ->check(NotEmpty)
-      ->type_name("DIR");
+      ->type_name("MODEL");
   command->add_option("--schema", flags->schemas, "With --equal: JSON Schemas")
       ->check(NotEmpty)
       ->type_name("FILE...");

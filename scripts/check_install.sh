@@ -99,6 +99,7 @@ libdir=$(dirname "$(find "$prefix" -name pawl.pc)")
 export PKG_CONFIG_PATH=$libdir
 read -ra flags <<<"$(pkg-config --cflags --libs pawl)"
 "${CC:-cc}" -std=c11 -Wall -Wextra -Werror examples/c/print_mask.c "${flags[@]}" -o print_mask_c
+"${CC:-cc}" -std=c11 -Wall -Wextra -Werror examples/c/stream.c "${flags[@]}" -o stream_c
 export LD_LIBRARY_PATH=${libdir%/pkgconfig}
 expect "C, pkg-config" ./print_mask_c
 

@@ -431,7 +431,7 @@ PAWL_API pawl_status pawl_batch_fill(const pawl_batch* batch, const pawl_matcher
                                      size_t count, uint32_t* rows, size_t stride, size_t* ended);
 PAWL_API void pawl_batch_free(pawl_batch* batch);
 
-/* ---- Engine: a model, and outputs that keep its distribution --------------------------------- */
+/* ---- Engine: a model, its outputs, and outputs that keep its distribution -------------------- */
 
 /* A model. Without the engine (PAWL_BUILD_ENGINE=OFF) pawl_engine_load returns PAWL_UNSUPPORTED.
  *
@@ -457,14 +457,38 @@ enum {
   PAWL_DTYPE_BF16 = 2,
   PAWL_DTYPE_FP16 = 3,
   PAWL_DTYPE_INT8 = 4,
-  PAWL_DTYPE_INT4 = 5
+  PAWL_DTYPE_INT4 = 5,
+  PAWL_DTYPE_FP8 = 6 /* CUDA devices only */
 };
+/* AUTO: a CUDA device if there is a suitable one, otherwise the CPU. */
+enum { PAWL_DEVICE_CPU = 0, PAWL_DEVICE_CUDA = 1, PAWL_DEVICE_AUTO = 2 };
+/* The type of keys and values on CUDA devices. */
+enum { PAWL_KV_BF16 = 0, PAWL_KV_FP8 = 1, PAWL_KV_FP32 = 2 };
 
 typedef struct pawl_engine_options {
   size_t struct_size;
   int32_t threads; /* 0: all cores */
   int32_t dtype;
   int64_t oracle_bytes; /* memory for the tries of samplers */
+  int32_t device;
+  int32_t kv_dtype;
+  int64_t kv_bytes;      /* memory for keys and values; 0: chosen by the library */
+  int64_t kept_kv_bytes; /* the part for prefixes that no output uses; -1: chosen by the library */
+  int32_t max_batch;     /* outputs that run at a time, 1 to 1024; further ones wait */
+  int32_t draft_nodes;   /* most drafted tokens of an output in a call, 1 to 63 */
+  const char* chat_template; /* in the Jinja subset of docs/chat_templates.md; NULL: the model's */
+  size_t chat_template_length;
+  /* Drafts: "off" (also NULL), "auto", or names of sources separated by commas, as in
+   * docs/drafting.md. The other fields are for the sources "text", "model" and "history". */
+  const char* drafts;
+  size_t drafts_length;
+  const char* draft_text_file;
+  size_t draft_text_file_length;
+  const char* draft_model;
+  size_t draft_model_length;
+  const char* draft_history_file;
+  size_t draft_history_file_length;
+  int64_t draft_history_bytes;
   /* The stores in which pawl_engine_load looks for models by name: caches of the Hugging Face hub,
    * stores of Ollama, folders of LM Studio. NUL-terminated paths. */
   const char* const* hub_folders;
@@ -483,6 +507,9 @@ PAWL_API pawl_status pawl_engine_load(const char* path, size_t path_length,
                                       const pawl_engine_options* options, pawl_engine** engine,
                                       pawl_error** error);
 PAWL_API void pawl_engine_free(pawl_engine* engine);
+/* Writes the outputs that drafts have learnt to draft_history_file. Freeing the engine does so,
+ * too, but cannot report an error. Without such a file: PAWL_OK. Threads: any. */
+PAWL_API pawl_status pawl_engine_save_drafts(pawl_engine* engine, pawl_error** error);
 /* The vocabulary for the grammars and checks of this model. Threads: any. */
 PAWL_API pawl_status pawl_engine_vocabulary(const pawl_engine* engine,
                                             pawl_vocabulary** vocabulary);
@@ -491,7 +518,7 @@ PAWL_API pawl_status pawl_engine_vocabulary(const pawl_engine* engine,
 PAWL_API pawl_status pawl_engine_encode(const pawl_engine* engine, const char* text, size_t length,
                                         int32_t* tokens, size_t capacity, size_t* count);
 
-/* A prompt: one of text, chat_json and tokens. */
+/* A prompt: one of text, chat_json and tokens; or text with schema. */
 typedef struct pawl_prompt {
   size_t struct_size;
   const char* text; /* UTF-8 */
@@ -502,9 +529,117 @@ typedef struct pawl_prompt {
   const int32_t* tokens; /* used unchanged */
   size_t token_count;
   int32_t parse_special; /* 1: special tokens that the text spells become these tokens */
+  /* A JSON Schema. If not NULL, the prompt is that of `pawl extract`: for a record of this schema
+   * from the text. The caller compiles the grammar of the schema. */
+  const char* schema;
+  size_t schema_length;
 } pawl_prompt;
 /* Threads: any. */
 PAWL_API void pawl_prompt_init(pawl_prompt* prompt, size_t struct_size);
+
+/* ---- Outputs --------------------------------------------------------------------------------- */
+
+/* One output of a model, which may still be running. Outputs of one engine share the calls of the
+ * model; each has the tokens that it has alone.
+ *
+ *     pawl_generation* generation = NULL;
+ *     pawl_generate_options wanted;
+ *     pawl_generate_options_init(&wanted, sizeof wanted);
+ *     wanted.on_text = show;                        // int show(void*, const char*, size_t)
+ *     pawl_generation_start(engine, &prompt, grammar, &wanted, &generation, &error);
+ *     pawl_generation_wait(generation, &error);      // calls show on this thread
+ *     pawl_output output;
+ *     pawl_output_init(&output, sizeof output);
+ *     pawl_generation_get(generation, &output);
+ *     fwrite(output.text, 1, output.text_length, stdout);
+ *     pawl_generation_free(generation);              // an output that still runs ends */
+typedef struct pawl_generation pawl_generation;
+
+/* The end of an output under a grammar when its budget is nearly spent: closed in the shortest
+ * form; the same, but cut if even the shortest output is too long; cut, complete or not. */
+enum { PAWL_AT_BUDGET_CLOSE = 0, PAWL_AT_BUDGET_CLOSE_OR_CUT = 1, PAWL_AT_BUDGET_CUT = 2 };
+
+/* Called with the next bytes of the output, which may end inside a character. 0 ends the output. */
+typedef int (*pawl_on_text)(void* context, const char* text, size_t length);
+
+/* docs/engine.md explains the options. */
+typedef struct pawl_generate_options {
+  size_t struct_size;
+  double temperature; /* 0: greedy */
+  int32_t top_k;      /* 0: off */
+  int32_t max_tokens; /* budget of the output */
+  double top_p;
+  double min_p;
+  double repetition_penalty;
+  double presence_penalty;
+  double frequency_penalty;
+  uint64_t seed;
+  uint64_t group; /* outputs of one number take turns with other groups; 0: a group of its own */
+  int32_t at_budget;
+  int32_t grammar_temperature; /* 1: a temperature of the grammar replaces `temperature` */
+  int32_t skip_forced;         /* 1: tokens that the grammar dictates are taken without the model */
+  int32_t drafts;              /* 0: no drafts for this output */
+  /* Texts at which the output ends. */
+  const char* const* stops;
+  const size_t* stop_lengths;
+  size_t stop_count;
+  /* NULL: no call. Called on the thread that waits for the output, while it waits. */
+  pawl_on_text on_text;
+  void* on_text_context;
+  int32_t include_stop; /* 1: the output has the stop text, too */
+} pawl_generate_options;
+/* Threads: any. */
+PAWL_API void pawl_generate_options_init(pawl_generate_options* options, size_t struct_size);
+
+/* Why an output ended. CLOSED: the shortest completion was appended. LENGTH: cut by the budget. */
+enum {
+  PAWL_STOP_END = 0,
+  PAWL_STOP_CLOSED = 1,
+  PAWL_STOP_LENGTH = 2,
+  PAWL_STOP_CANCELLED = 3,
+  PAWL_STOP_TEXT = 4 /* one of `stops` */
+};
+
+/* An output. Its pointers are valid as long as the generation lives. */
+typedef struct pawl_output {
+  size_t struct_size;
+  const char* text; /* bytes */
+  size_t text_length;
+  const int32_t* tokens; /* without the end token; with those of a stop text that was cut off */
+  size_t token_count;
+  int32_t stop;
+  int32_t stop_index; /* with PAWL_STOP_TEXT: which of `stops`; otherwise -1 */
+  int32_t prompt_tokens;
+  int32_t reused_tokens; /* of the prompt: their keys and values were in memory */
+  int32_t sampled_tokens;
+  int32_t forced_tokens;
+  int32_t closing_tokens;
+  int32_t model_calls;
+  int32_t drafted_tokens;
+  int32_t accepted_tokens; /* drafted tokens that were right */
+} pawl_output;
+/* Threads: any. */
+PAWL_API void pawl_output_init(pawl_output* output, size_t struct_size);
+
+/* Begins an output, and returns at once. grammar: NULL for none, otherwise one for the engine's
+ * vocabulary. options: NULL for the defaults. Threads: any. */
+PAWL_API pawl_status pawl_generation_start(pawl_engine* engine, const pawl_prompt* prompt,
+                                           const pawl_grammar* grammar,
+                                           const pawl_generate_options* options,
+                                           pawl_generation** generation, pawl_error** error);
+/* Waits until the output has ended, and calls on_text meanwhile. An output that fails has the error
+ * here. Threads: one at a time; pawl_generation_cancel may be called meanwhile. */
+PAWL_API pawl_status pawl_generation_wait(pawl_generation* generation, pawl_error** error);
+/* The output ends soon, with what it has (PAWL_STOP_CANCELLED). Threads: any. */
+PAWL_API void pawl_generation_cancel(pawl_generation* generation);
+/* The output. PAWL_BAD_ARGUMENT before a wait that returned PAWL_OK. Threads: any. */
+PAWL_API pawl_status pawl_generation_get(const pawl_generation* generation, pawl_output* output);
+PAWL_API void pawl_generation_free(pawl_generation* generation);
+/* pawl_generation_start and pawl_generation_wait in one call. Threads: any. */
+PAWL_API pawl_status pawl_engine_generate(pawl_engine* engine, const pawl_prompt* prompt,
+                                          const pawl_grammar* grammar,
+                                          const pawl_generate_options* options,
+                                          pawl_generation** generation, pawl_error** error);
 
 /* ---- Checks: constraints that are too slow or too complex for a mask ------------------------- */
 
@@ -620,7 +755,7 @@ typedef struct pawl_sampler_options {
   int32_t attempts;
   int32_t lookahead;
   int32_t batch;
-  pawl_engine* proposal; /* NULL: none; it must have no other user during the call */
+  pawl_engine* proposal; /* NULL: none; one that runs outputs is an error, and new ones wait */
   /* Called for each output, in order, on the thread of the call. NULL: no call. */
   pawl_on_sample on_sample;
   void* on_sample_context;
@@ -630,7 +765,7 @@ PAWL_API void pawl_sampler_options_init(pawl_sampler_options* options, size_t st
 
 typedef struct pawl_samples pawl_samples;
 /* Samples outputs. grammar: NULL for none, otherwise one for the engine's vocabulary. options: NULL
- * for the defaults. Threads: alone. */
+ * for the defaults. Threads: any; samplers share the calls of the model with outputs. */
 PAWL_API pawl_status pawl_engine_sample(pawl_engine* engine, const pawl_prompt* prompt,
                                         const pawl_grammar* grammar,
                                         const pawl_sampler_options* options, pawl_samples** samples,
@@ -644,7 +779,7 @@ PAWL_API void pawl_samples_free(pawl_samples* samples);
 
 /* Computes the model's log-probability (base e) of the tokens after the prompt, at this temperature
  * and without a mask. The result is *sum. If `each` is not NULL, each[i] is the log-probability of
- * token i after the tokens before it. Threads: alone. */
+ * token i after the tokens before it. Threads: any. */
 PAWL_API pawl_status pawl_engine_score(pawl_engine* engine, const pawl_prompt* prompt,
                                        const int32_t* tokens, size_t count, double temperature,
                                        double* sum, double* each, pawl_error** error);

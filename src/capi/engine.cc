@@ -1,17 +1,12 @@
-// Models for C: loading one, and what samplers make of it. The options are those of
-// pawl/sampling.h, field by field; functions of the caller become checks and critics.
+// Samplers for C. The options are those of pawl/sampling.h, field by field; functions of the caller
+// become checks and critics.
 #include "pawl/engine.h"
 
 #include <cmath>
 #include <numeric>
 
-#include "src/capi/handles.h"
+#include "src/capi/engine_handles.h"
 #include "src/decode/sampling/names.h"
-
-struct pawl_engine {
-  pawl::Engine engine;
-  std::shared_ptr<const pawl::capi::VocabularyData> vocabulary;
-};
 
 struct pawl_check {
   std::shared_ptr<const pawl::Check> check;
@@ -55,16 +50,6 @@ class ScoreFunction : public Critic {
   void* context_;
 };
 
-// A number of the caller's as a choice of ours.
-template <typename Choice>
-pawl_status Choose(int32_t given, const char* name, Choice& field, pawl_error** error) {
-  if (given < 0 || static_cast<size_t>(given) >= OptionNames(Choice()).size()) {
-    return BadArgument(error, name, "is no such choice: " + std::to_string(given));
-  }
-  field = static_cast<Choice>(given);
-  return PAWL_OK;
-}
-
 pawl_status ReadPrograms(double timeout, int32_t processes, CheckSpecOptions& out,
                          pawl_error** error) {
   if (!(timeout >= 0.001 && timeout <= 86400)) {
@@ -75,40 +60,6 @@ pawl_status ReadPrograms(double timeout, int32_t processes, CheckSpecOptions& ou
   }
   out.time_limit = std::chrono::milliseconds(static_cast<int64_t>(timeout * 1000));
   out.processes = processes;
-  return PAWL_OK;
-}
-
-pawl_status ReadPaths(const pawl_engine_options& given, ModelPaths& out, pawl_error** error) {
-  const auto read = [&](const char* name, const char* const* folders, size_t count,
-                        std::vector<std::string>& paths) -> pawl_status {
-    if (!IsText(folders, count)) return Null(error, name);
-    for (size_t i = 0; i < count; ++i) {
-      if (folders[i] == nullptr) return Null(error, name + ("[" + std::to_string(i) + "]"));
-      paths.emplace_back(folders[i]);
-    }
-    return PAWL_OK;
-  };
-  if (const auto bad = read("hub_folders", given.hub_folders, given.hub_count, out.hub)) return bad;
-  if (const auto bad =
-          read("ollama_folders", given.ollama_folders, given.ollama_count, out.ollama)) {
-    return bad;
-  }
-  return read("lmstudio_folders", given.lmstudio_folders, given.lmstudio_count, out.lmstudio);
-}
-
-pawl_status ReadPrompt(const pawl_prompt* given, EngineRequest& request, pawl_error** error) {
-  if (given == nullptr) return Null(error, "prompt");
-  pawl_prompt prompt{};
-  if (const pawl_status bad = ReadStruct(given, prompt, error)) return bad;
-  if (!IsText(prompt.text, prompt.text_length)) return Null(error, "prompt.text");
-  if (!IsText(prompt.chat_json, prompt.chat_json_length)) return Null(error, "prompt.chat_json");
-  if (!IsText(prompt.tokens, prompt.token_count)) return Null(error, "prompt.tokens");
-  request.prompt = Text(prompt.text, prompt.text_length);
-  request.chat_json = Text(prompt.chat_json, prompt.chat_json_length);
-  if (prompt.token_count > 0) {
-    request.tokens.assign(prompt.tokens, prompt.tokens + prompt.token_count);
-  }
-  request.parse_special = prompt.parse_special != 0;
   return PAWL_OK;
 }
 
@@ -203,70 +154,11 @@ using namespace pawl::capi;  // NOLINT
 
 extern "C" {
 
-void pawl_engine_options_init(pawl_engine_options* options, size_t struct_size) {
-  pawl_engine_options defaults{};
-  defaults.oracle_bytes = static_cast<int64_t>(EngineOptions().oracle_bytes);
-  InitStruct(options, struct_size, defaults);
-}
-void pawl_prompt_init(pawl_prompt* prompt, size_t struct_size) {
-  InitStruct(prompt, struct_size, {});
-}
 void pawl_sample_init(pawl_sample* sample, size_t struct_size) {
   InitStruct(sample, struct_size, {});
 }
 void pawl_sampler_options_init(pawl_sampler_options* options, size_t struct_size) {
   InitStruct(options, struct_size, SamplerDefaults());
-}
-
-pawl_status pawl_engine_load(const char* path, size_t path_length,
-                             const pawl_engine_options* options, pawl_engine** engine,
-                             pawl_error** error) {
-  return Guard(error, [&]() -> pawl_status {
-    if (!IsText(path, path_length)) return Null(error, "path");
-    if (engine == nullptr) return Null(error, "engine");
-    pawl_engine_options given;
-    pawl_engine_options_init(&given, sizeof given);
-    if (const pawl_status bad = ReadStruct(options, given, error)) return bad;
-    if (given.dtype < PAWL_DTYPE_STORED || given.dtype > PAWL_DTYPE_INT4) {
-      return BadArgument(error, "dtype", "is no such choice: " + std::to_string(given.dtype));
-    }
-    if (given.oracle_bytes < 0) return BadArgument(error, "oracle_bytes", "must not be negative");
-    EngineOptions opened;
-    opened.model.threads = given.threads;
-    opened.model.dtype = static_cast<WeightDtype>(given.dtype);
-    opened.oracle_bytes = static_cast<size_t>(given.oracle_bytes);
-    if (const pawl_status bad = ReadPaths(given, opened.paths, error)) return bad;
-    Result<Engine> loaded = Engine::Load(std::string(Text(path, path_length)), opened);
-    if (!loaded.ok()) return Fail(error, loaded.error());
-    auto data = std::make_shared<VocabularyData>();
-    data->vocabulary = loaded->vocabulary();
-    data->fingerprint = FingerprintOf(*data->vocabulary);
-    *engine = new pawl_engine{*std::move(loaded), std::move(data)};
-    return PAWL_OK;
-  });
-}
-void pawl_engine_free(pawl_engine* engine) { delete engine; }
-
-pawl_status pawl_engine_vocabulary(const pawl_engine* engine, pawl_vocabulary** vocabulary) {
-  return Guard(nullptr, [&]() -> pawl_status {
-    if (engine == nullptr || vocabulary == nullptr) return PAWL_BAD_ARGUMENT;
-    *vocabulary = new pawl_vocabulary{engine->vocabulary};
-    return PAWL_OK;
-  });
-}
-
-pawl_status pawl_engine_encode(const pawl_engine* engine, const char* text, size_t length,
-                               int32_t* tokens, size_t capacity, size_t* count) {
-  return Guard(nullptr, [&]() -> pawl_status {
-    if (engine == nullptr || count == nullptr || !IsText(text, length) ||
-        !IsText(tokens, capacity)) {
-      return PAWL_BAD_ARGUMENT;
-    }
-    const std::vector<TokenId> ids = engine->engine.Encode(Text(text, length));
-    std::copy_n(ids.begin(), std::min(capacity, ids.size()), tokens);
-    *count = ids.size();
-    return PAWL_OK;
-  });
 }
 
 pawl_status pawl_check_create(pawl_judge judge, void* context, int32_t granularity,
@@ -356,13 +248,14 @@ pawl_status pawl_engine_sample(pawl_engine* engine, const pawl_prompt* prompt,
     SamplerOptions sampling;
     pawl_engine* proposal = nullptr;
     if (const pawl_status bad = ReadOptions(options, sampling, &proposal, error)) return bad;
-    Result<SamplerResult> result =
-        engine->engine.Sample(request, sampling, proposal == nullptr ? nullptr : &proposal->engine);
+    const std::optional<Fidelity> fidelity = sampling.fidelity;
+    Result<SamplerResult> result = engine->engine->Sample(
+        request, std::move(sampling), proposal == nullptr ? nullptr : proposal->engine);
     if (!result.ok()) return Fail(error, result.error());
     auto made = std::make_unique<pawl_samples>();
     made->outputs = std::move(result->outputs);
     for (const WeightedOutput& output : made->outputs) {
-      made->reports.push_back(ReportJson(output.report, sampling.fidelity));
+      made->reports.push_back(ReportJson(output.report, fidelity));
     }
     *samples = made.release();
     return PAWL_OK;
@@ -393,7 +286,7 @@ pawl_status pawl_engine_score(pawl_engine* engine, const pawl_prompt* prompt, co
     EngineRequest request;
     if (const pawl_status bad = ReadPrompt(prompt, request, error)) return bad;
     const Result<std::vector<double>> scores =
-        engine->engine.Score(request, std::span(tokens, count), temperature);
+        engine->engine->Score(request, std::span(tokens, count), temperature);
     if (!scores.ok()) return Fail(error, scores.error());
     *sum = std::accumulate(scores->begin(), scores->end(), 0.0);
     if (each != nullptr) std::copy(scores->begin(), scores->end(), each);

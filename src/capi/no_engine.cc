@@ -20,6 +20,12 @@ void pawl_engine_options_init(pawl_engine_options* options, size_t struct_size) 
 void pawl_prompt_init(pawl_prompt* prompt, size_t struct_size) {
   pawl::capi::InitStruct(prompt, struct_size, {});
 }
+void pawl_generate_options_init(pawl_generate_options* options, size_t struct_size) {
+  pawl::capi::InitStruct(options, struct_size, {});
+}
+void pawl_output_init(pawl_output* output, size_t struct_size) {
+  pawl::capi::InitStruct(output, struct_size, {});
+}
 void pawl_sample_init(pawl_sample* sample, size_t struct_size) {
   pawl::capi::InitStruct(sample, struct_size, {});
 }
@@ -36,6 +42,21 @@ pawl_status pawl_engine_vocabulary(const pawl_engine*, pawl_vocabulary**) {
 }
 pawl_status pawl_engine_encode(const pawl_engine*, const char*, size_t, int32_t*, size_t, size_t*) {
   return PAWL_UNSUPPORTED;
+}
+pawl_status pawl_engine_save_drafts(pawl_engine*, pawl_error** error) { return None(error); }
+pawl_status pawl_generation_start(pawl_engine*, const pawl_prompt*, const pawl_grammar*,
+                                  const pawl_generate_options*, pawl_generation**,
+                                  pawl_error** error) {
+  return None(error);
+}
+pawl_status pawl_generation_wait(pawl_generation*, pawl_error** error) { return None(error); }
+void pawl_generation_cancel(pawl_generation*) {}
+pawl_status pawl_generation_get(const pawl_generation*, pawl_output*) { return PAWL_UNSUPPORTED; }
+void pawl_generation_free(pawl_generation*) {}
+pawl_status pawl_engine_generate(pawl_engine*, const pawl_prompt*, const pawl_grammar*,
+                                 const pawl_generate_options*, pawl_generation**,
+                                 pawl_error** error) {
+  return None(error);
 }
 pawl_status pawl_check_create(pawl_judge, void*, int32_t, pawl_check**, pawl_error** error) {
   return None(error);

@@ -1,5 +1,5 @@
 // `pawl score`: how probable a model finds tokens, or a text as its tokenizer spells it.
-#include "src/decode/score.h"
+#include "src/decode/sampling/score.h"
 
 #include <fmt/format.h>
 

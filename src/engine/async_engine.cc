@@ -198,7 +198,7 @@ struct AsyncEngine::SamplerRequest final : Request {
     // Who hears of the end may use both engines as they like.
     if (const auto lent = std::exchange(proposal, nullptr)) lent->Return();
     // A trie that a failure has left half grown is not asked again.
-    if (result.ok()) engine.tries_.GiveBack(std::move(trie));
+    if (result.ok()) engine.tries_.PutBack(std::move(trie));
     trie.clear();
     Tell(done, std::move(result));
   }

@@ -42,7 +42,7 @@
 
 #include "pawl/engine.h"
 #include "src/decode/batch.h"
-#include "src/decode/score.h"
+#include "src/decode/sampling/score.h"
 #include "src/decode/stop_strings.h"
 #include "src/engine/engine_parts.h"
 #include "src/engine/loaded_model.h"

@@ -7,7 +7,7 @@
 
 #include "src/base/failure.h"
 #include "src/decode/sampling/run.h"
-#include "src/decode/score.h"
+#include "src/decode/sampling/score.h"
 #include "src/engine/engine_parts.h"
 
 namespace pawl {
@@ -100,7 +100,7 @@ Result<SamplerResult> Engine::Sample(const EngineRequest& request, const Sampler
                              proposal != nullptr ? &proposal->impl_->loaded->model() : nullptr,
                              &trie.front().trie};
     Result<SamplerResult> result = RunSampler(input, options);
-    impl_->tries.GiveBack(std::move(trie));
+    impl_->tries.PutBack(std::move(trie));
     return result;
   });
 }

@@ -224,7 +224,7 @@ std::list<KnownTries::Known> KnownTries::Take(Key key) {
   return taken;
 }
 
-void KnownTries::GiveBack(std::list<Known> trie) noexcept {
+void KnownTries::PutBack(std::list<Known> trie) noexcept {
   std::list<Known> forgotten;
   const std::lock_guard lock(mutex_);
   // Another sampler may have begun one of the same key meanwhile.

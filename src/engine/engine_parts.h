@@ -72,10 +72,10 @@ class KnownTries {
 
   static Key KeyOf(std::span<const TokenId> prompt, const EngineRequest& request,
                    const SamplerOptions& options);
-  // The known trie, out of the list, or a new one. A trie that is not returned is forgotten.
+  // The known trie, out of the list, or a new one. A trie that is not put back is forgotten.
   std::list<Known> Take(Key key);
   // REQUIRES: the list has the one trie that Take returned.
-  void GiveBack(std::list<Known> trie) noexcept;
+  void PutBack(std::list<Known> trie) noexcept;
 
  private:
   const size_t max_bytes_;

@@ -403,6 +403,23 @@ TEST(AsyncEngineTest, OutputsOfASamplerComeToTheThreadThatWaits) {
   EXPECT_TRUE(RunOne(engine, Chat(1)).ok());
 }
 
+// Attempts that the first token refutes ask for no logits; a run of them has to end all the same.
+TEST(AsyncEngineTest, ASamplerThatAsksForNoLogitsCanBeCancelled) {
+  CountedSetup setup;
+  AsyncEngine engine(*setup.model, {});
+  EngineRequest request;
+  request.prompt = "Names: ";
+  request.grammar = setup.Regex("[0-9]{60}");
+  SamplerOptions options;
+  options.sampler = SamplerKind::kRejection;
+  options.attempts = 1'000'000'000;
+  int asked = 0;
+  const Result<SamplerResult> result =
+      engine.Sample(request, options, nullptr, [&] { return ++asked < 3; });
+  EXPECT_FALSE(result.ok());
+  EXPECT_EQ(asked, 3);
+}
+
 // A trie that a sampler has learnt serves the next one with the same key, and two at once are fine.
 TEST(AsyncEngineTest, SamplersLearnFromEarlierOnes) {
   CountedSetup setup;

@@ -11,5 +11,6 @@
 extern const char *path, *schema;
 extern const float* logits;
 int32_t sample(const float* of, const uint32_t* row);
+int show(void* context, const char* text, size_t length);
 
 #endif /* PAWL_TESTS_EXAMPLES_PRELUDE_C_H_ */

@@ -5,6 +5,7 @@ import math
 import os
 import shutil
 import subprocess
+import sys
 import threading
 
 import pytest
@@ -196,3 +197,75 @@ def test_what_was_learnt_is_kept(model):
     again = model.generate(PROMPT, **options)
     assert sum(o.report["model_rows"] for o in again) <= sum(o.report["model_rows"] for o in first) / 2
     assert again[-1].report["theta"] <= first[-1].report["theta"]
+
+
+# One engine generates, samples and scores.
+
+def _maps():
+    """Mappings of weights in this process."""
+    with open("/proc/self/maps", encoding="utf-8") as maps:
+        return sum("model.safetensors" in line for line in maps)
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/maps"), reason="no /proc here")
+def test_an_engine_samples_without_loading_the_weights_again():
+    with pawl.Engine(MODEL) as engine:
+        assert engine.generate(PROMPT, max_tokens=3).text
+        loaded = _maps()
+        assert loaded > 0
+        model = sampling.Model(engine)
+        assert model.engine is engine
+        outputs = engine.sample(PROMPT, sampler="smc", n=3, particles=3, regex=REGEX, max_tokens=12, seed=3)
+        assert [o.text for o in outputs] == [
+            o.text for o in sampling.generate(PROMPT, model=engine, sampler="smc", n=3, particles=3, regex=REGEX,
+                                              max_tokens=12, seed=3)]
+        assert engine.score(PROMPT, tokens=outputs[0].tokens) == outputs[0].log_probability
+        assert sum(engine.score_each(PROMPT, tokens=outputs[0].tokens)) == outputs[0].log_probability
+        assert engine.generate(PROMPT, max_tokens=3).text
+        assert _maps() == loaded
+
+
+def test_samples_while_streams_run():
+    # A regex that the end of the budget cuts, so that the stream outlives the samplers.
+    options = dict(regex="[a-z ]*", max_tokens=150, temperature=1, seed=1)
+    sampled = dict(sampler="smc", n=4, particles=4, regex=REGEX, max_tokens=12, seed=3)
+    with pawl.Engine(MODEL) as engine:
+        alone = "".join(engine.stream(PROMPT, **options))
+        wanted = [(o.text, o.log_weight) for o in engine.sample(PROMPT, **sampled)]
+        pieces = []
+        stream = engine.stream(PROMPT, **options)
+        pieces.append(next(stream))
+        got = []
+        threads = [threading.Thread(target=lambda: got.append(
+            [(o.text, o.log_weight) for o in engine.sample(PROMPT, **sampled)])) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        pieces += list(stream)
+        for thread in threads:
+            thread.join()
+        assert "".join(pieces) == alone
+        assert got == [wanted] * 3
+
+
+def test_ctrl_c_ends_a_run_of_a_sampler():
+    code = f"""
+import os, signal, threading, pawl
+engine = pawl.Engine({MODEL!r})
+threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+try:
+    engine.sample({PROMPT!r}, sampler="rs", n=1, attempts=100_000_000, regex="[0-9]{{60}}", max_tokens=60)
+except KeyboardInterrupt:
+    print("interrupted", len(engine.generate({PROMPT!r}, max_tokens=2).tokens))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "interrupted 2\n", done.stderr
+
+
+def test_a_closed_engine_samples_no_more():
+    engine = pawl.Engine(MODEL)
+    model = sampling.Model(engine)
+    engine.close()
+    with pytest.raises(pawl.PawlError, match="the engine is closed"):
+        model.generate(PROMPT)
+    with pytest.raises(pawl.PawlError, match="the engine is closed"):
+        model.score(PROMPT, text="a")

@@ -9,7 +9,7 @@
 
 #include "src/decode/batch.h"
 #include "src/decode/sampling/run.h"
-#include "src/decode/score.h"
+#include "src/decode/sampling/score.h"
 #include "src/decode/score_work.h"
 #include "src/model/random_weights.h"
 #include "tests/decode/paged_model.h"

@@ -24,6 +24,7 @@
 #include <cmath>
 #include <utility>
 
+#include "src/base/stop_scope.h"
 #include "src/decode/sampling/resampling.h"
 
 namespace pawl {
@@ -247,6 +248,7 @@ Result<WeightedOutput> TrieSampler::Try(SamplerKind mode, uint64_t seed) {
   bool failed = false;
   int32_t deepest = OracleTrie::kNone;
   while (!failed && !a.output.ended()) {
+    StopScope::Check();
     const Noise noise(seed, a.output.tokens().size());
     a.out.report.at_budget |= a.output.at_budget();
     Result<Choice> choice =

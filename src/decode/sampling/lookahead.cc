@@ -11,6 +11,7 @@
 #include <cmath>
 #include <utility>
 
+#include "src/base/stop_scope.h"
 #include "src/decode/sampling/aligned.h"
 
 namespace pawl {
@@ -50,6 +51,7 @@ class LookaheadRun {
     out.log_weight = 0;
     bool failed = false;
     while (!output.ended() && !failed) {
+      StopScope::Check();
       out.report.at_budget |= output.at_budget();
       const Allowed allowed = output.AllowedNext();
       Result<StepLaw> law = LawOf(s_.task, logits, allowed);

@@ -27,6 +27,7 @@
 #include <optional>
 #include <utility>
 
+#include "src/base/stop_scope.h"
 #include "src/decode/sampling/branches.h"
 #include "src/decode/sampling/resampling.h"
 
@@ -78,6 +79,7 @@ class Run {
     const int64_t populations = (int64_t{options_.n} + size_ - 1) / size_;
     int64_t next = 0;
     while (!result_.cancelled && (!running_.empty() || next < populations)) {
+      StopScope::Check();
       while (next < populations && HasRoom()) Begin(next++);
       if (Status status = Step(); !status.ok()) return status.error();
       Deliver();

@@ -12,7 +12,7 @@
 #include "src/decode/sampling/aligned.h"
 #include "src/decode/sampling/branch_work.h"
 #include "src/decode/sampling/particles.h"
-#include "src/decode/score.h"
+#include "src/decode/sampling/score.h"
 
 namespace pawl {
 namespace {

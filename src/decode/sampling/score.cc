@@ -1,7 +1,7 @@
 // Scores are made by a ScoreWork, alone or in a batch. There are two readings of the logits: the
 // law of the model, as samplers have it (step_law.h), and what outputs report (token_watch.h), so
 // that a prompt's log-probabilities are those of an output of the same tokens.
-#include "src/decode/score.h"
+#include "src/decode/sampling/score.h"
 
 #include <algorithm>
 #include <cmath>

@@ -3,8 +3,8 @@
 //   engine.Add(MakeScoreWork(model, vocabulary_size, tokens, {.first = 3, .top = 5},
 //                            [](Result<TokenScores> scores) { ... }));
 //   Result<std::vector<double>> each = ScoreTokens(model, prompt, tokens, 1.0);
-#ifndef PAWL_SRC_DECODE_SCORE_H_
-#define PAWL_SRC_DECODE_SCORE_H_
+#ifndef PAWL_SRC_DECODE_SAMPLING_SCORE_H_
+#define PAWL_SRC_DECODE_SAMPLING_SCORE_H_
 
 #include <cstddef>
 #include <functional>
@@ -56,4 +56,4 @@ int PositionsOf(const ModelInfo& info, const KvMemory& memory);
 
 }  // namespace pawl
 
-#endif  // PAWL_SRC_DECODE_SCORE_H_
+#endif  // PAWL_SRC_DECODE_SAMPLING_SCORE_H_

@@ -1,0 +1,414 @@
+// Models and their outputs for C. An output is handed in to the engine, whose thread appends to it;
+// the thread that waits for the output hands the text on, so that functions of the caller run on
+// the caller's thread.
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "src/capi/engine_handles.h"
+
+namespace pawl::capi {
+namespace {
+
+// What has come of an output. The engine's thread and those of the caller share it.
+struct Coming {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::string text;
+  size_t safe = 0;  // bytes of `text` that stay
+  std::optional<Result<Generation>> output;
+  int32_t stop_index = -1;
+
+  bool Add(const OutputToken& token) {
+    const std::lock_guard lock(mutex);
+    text += token.bytes;
+    text.resize(token.size);
+    safe = token.safe;
+    changed.notify_all();
+    return true;
+  }
+  void End(Result<Generation> ended, std::string_view stop, const std::vector<std::string>& stops) {
+    const std::lock_guard lock(mutex);
+    output.emplace(std::move(ended));
+    const auto found = std::find(stops.begin(), stops.end(), stop);
+    if (!stop.empty() && found != stops.end()) {
+      stop_index = static_cast<int32_t>(found - stops.begin());
+    }
+    changed.notify_all();
+  }
+};
+
+std::string TextOf(const char* text, size_t length) { return std::string(Text(text, length)); }
+
+pawl_engine_options EngineDefaults() {
+  const EngineOptions defaults;
+  pawl_engine_options out{};
+  out.oracle_bytes = static_cast<int64_t>(defaults.oracle_bytes);
+  out.device = static_cast<int32_t>(defaults.model.device);
+  out.kv_dtype = static_cast<int32_t>(defaults.model.kv_dtype);
+  out.kv_bytes = defaults.model.kv_bytes;
+  out.kept_kv_bytes = defaults.model.kept_kv_bytes;
+  out.max_batch = defaults.max_batch;
+  out.draft_nodes = defaults.drafts.nodes;
+  out.draft_history_bytes = defaults.drafts.history_bytes;
+  return out;
+}
+
+pawl_status ReadPaths(const pawl_engine_options& given, ModelPaths& out, pawl_error** error) {
+  const auto read = [&](const char* name, const char* const* folders, size_t count,
+                        std::vector<std::string>& paths) -> pawl_status {
+    if (!IsText(folders, count)) return Null(error, name);
+    for (size_t i = 0; i < count; ++i) {
+      if (folders[i] == nullptr) return Null(error, name + ("[" + std::to_string(i) + "]"));
+      paths.emplace_back(folders[i]);
+    }
+    return PAWL_OK;
+  };
+  if (const auto bad = read("hub_folders", given.hub_folders, given.hub_count, out.hub)) return bad;
+  if (const auto bad =
+          read("ollama_folders", given.ollama_folders, given.ollama_count, out.ollama)) {
+    return bad;
+  }
+  return read("lmstudio_folders", given.lmstudio_folders, given.lmstudio_count, out.lmstudio);
+}
+
+pawl_status ReadEngineOptions(const pawl_engine_options* options, EngineOptions& out,
+                              pawl_error** error) {
+  pawl_engine_options given = EngineDefaults();
+  if (const pawl_status bad = ReadStruct(options, given, error)) return bad;
+  if (const pawl_status bad = Choose(given.dtype, "dtype", out.model.dtype, error)) return bad;
+  if (const pawl_status bad = Choose(given.device, "device", out.model.device, error)) return bad;
+  if (const pawl_status bad = Choose(given.kv_dtype, "kv_dtype", out.model.kv_dtype, error)) {
+    return bad;
+  }
+  if (given.oracle_bytes < 0) return BadArgument(error, "oracle_bytes", "must not be negative");
+  if (given.kv_bytes < 0) return BadArgument(error, "kv_bytes", "must not be negative");
+  if (given.draft_history_bytes < 0) {
+    return BadArgument(error, "draft_history_bytes", "must not be negative");
+  }
+  const struct {
+    const char* name;
+    const char* text;
+    size_t length;
+    std::string& field;
+  } texts[] = {
+      {"chat_template", given.chat_template, given.chat_template_length, out.chat_template},
+      {"drafts", given.drafts, given.drafts_length, out.drafts.sources},
+      {"draft_text_file", given.draft_text_file, given.draft_text_file_length,
+       out.drafts.text_file},
+      {"draft_model", given.draft_model, given.draft_model_length, out.drafts.model},
+      {"draft_history_file", given.draft_history_file, given.draft_history_file_length,
+       out.drafts.history_file}};
+  for (const auto& one : texts) {
+    if (!IsText(one.text, one.length)) return Null(error, one.name);
+    if (one.text != nullptr) one.field = TextOf(one.text, one.length);
+  }
+  out.model.threads = given.threads;
+  out.model.kv_bytes = given.kv_bytes;
+  out.model.kept_kv_bytes = given.kept_kv_bytes;
+  out.oracle_bytes = static_cast<size_t>(given.oracle_bytes);
+  out.max_batch = given.max_batch;
+  out.drafts.nodes = given.draft_nodes;
+  out.drafts.history_bytes = given.draft_history_bytes;
+  return ReadPaths(given, out.paths, error);
+}
+
+pawl_generate_options GenerateDefaults() {
+  const GenerateOptions defaults;
+  pawl_generate_options out{};
+  out.temperature = defaults.sampling.temperature;
+  out.top_k = defaults.sampling.top_k;
+  out.top_p = defaults.sampling.top_p;
+  out.min_p = defaults.sampling.min_p;
+  out.repetition_penalty = defaults.sampling.repetition_penalty;
+  out.presence_penalty = defaults.sampling.presence_penalty;
+  out.frequency_penalty = defaults.sampling.frequency_penalty;
+  out.seed = defaults.sampling.seed;
+  out.max_tokens = defaults.max_tokens;
+  out.at_budget = static_cast<int32_t>(defaults.at_budget);
+  out.grammar_temperature = defaults.grammar_temperature ? 1 : 0;
+  out.skip_forced = defaults.skip_forced ? 1 : 0;
+  out.drafts = defaults.drafts ? 1 : 0;
+  return out;
+}
+
+pawl_status ReadStops(const pawl_generate_options& given, std::vector<std::string>& stops,
+                      pawl_error** error) {
+  if (!IsText(given.stops, given.stop_count)) return Null(error, "stops");
+  if (!IsText(given.stop_lengths, given.stop_count)) return Null(error, "stop_lengths");
+  for (size_t i = 0; i < given.stop_count; ++i) {
+    const std::string place = "stops[" + std::to_string(i) + "]";
+    if (given.stops[i] == nullptr) return Null(error, place);
+    if (given.stop_lengths[i] == 0) return BadArgument(error, place, "must not be empty");
+    stops.push_back(TextOf(given.stops[i], given.stop_lengths[i]));
+  }
+  return PAWL_OK;
+}
+
+}  // namespace
+
+pawl_status ReadPrompt(const pawl_prompt* given, EngineRequest& request, pawl_error** error) {
+  if (given == nullptr) return Null(error, "prompt");
+  pawl_prompt prompt{};
+  if (const pawl_status bad = ReadStruct(given, prompt, error)) return bad;
+  if (!IsText(prompt.text, prompt.text_length)) return Null(error, "prompt.text");
+  if (!IsText(prompt.chat_json, prompt.chat_json_length)) return Null(error, "prompt.chat_json");
+  if (!IsText(prompt.tokens, prompt.token_count)) return Null(error, "prompt.tokens");
+  request.prompt = Text(prompt.text, prompt.text_length);
+  request.chat_json = Text(prompt.chat_json, prompt.chat_json_length);
+  if (prompt.token_count > 0) {
+    request.tokens.assign(prompt.tokens, prompt.tokens + prompt.token_count);
+  }
+  request.parse_special = prompt.parse_special != 0;
+  if (!IsText(prompt.schema, prompt.schema_length)) return Null(error, "prompt.schema");
+  if (prompt.schema != nullptr) {
+    request.extract =
+        ExtractInput{std::string(Text(prompt.schema, prompt.schema_length)), request.prompt};
+    request.prompt.clear();
+  }
+  return PAWL_OK;
+}
+
+}  // namespace pawl::capi
+
+struct pawl_generation {
+  ~pawl_generation() {
+    // Its number is 0 where it was never handed in.
+    if (!ended && engine != nullptr && id != 0) engine->Cancel(id);
+  }
+
+  std::shared_ptr<pawl::AsyncEngine> engine;
+  std::shared_ptr<pawl::capi::Coming> coming = std::make_shared<pawl::capi::Coming>();
+  pawl::AsyncEngine::Id id = 0;
+  pawl_on_text on_text = nullptr;
+  void* context = nullptr;
+  // Of the threads that wait.
+  size_t told = 0;       // bytes that on_text got
+  bool refused = false;  // by on_text
+  std::atomic<bool> ended{false};
+};
+
+using namespace pawl;        // NOLINT: this file is the C face of that namespace
+using namespace pawl::capi;  // NOLINT
+
+namespace pawl::capi {
+namespace {
+
+pawl_status Start(pawl_engine* engine, const pawl_prompt* prompt, const pawl_grammar* grammar,
+                  const pawl_generate_options* options, pawl_generation& made, pawl_error** error) {
+  EngineRequest request;
+  if (const pawl_status bad = ReadPrompt(prompt, request, error)) return bad;
+  pawl_generate_options given = GenerateDefaults();
+  if (const pawl_status bad = ReadStruct(options, given, error)) return bad;
+  GenerateOptions& out = request.options;
+  if (const pawl_status bad = Choose(given.at_budget, "at_budget", out.at_budget, error)) {
+    return bad;
+  }
+  std::vector<std::string> stops;
+  if (const pawl_status bad = ReadStops(given, stops, error)) return bad;
+  out.sampling.temperature = static_cast<float>(given.temperature);
+  out.sampling.top_k = given.top_k;
+  out.sampling.top_p = static_cast<float>(given.top_p);
+  out.sampling.min_p = static_cast<float>(given.min_p);
+  out.sampling.repetition_penalty = static_cast<float>(given.repetition_penalty);
+  out.sampling.presence_penalty = static_cast<float>(given.presence_penalty);
+  out.sampling.frequency_penalty = static_cast<float>(given.frequency_penalty);
+  out.sampling.seed = given.seed;
+  out.max_tokens = given.max_tokens;
+  out.grammar_temperature = given.grammar_temperature != 0;
+  out.skip_forced = given.skip_forced != 0;
+  out.drafts = given.drafts != 0;
+  request.group = given.group;
+  request.now = LocalTime();
+  if (grammar != nullptr) request.grammar = grammar->grammar;
+  made.engine = engine->engine;
+  made.on_text = given.on_text;
+  made.context = given.on_text_context;
+  Delivery delivery;
+  delivery.stops = stops;
+  delivery.include_stop = given.include_stop != 0;
+  if (given.on_text != nullptr) {
+    delivery.on_token = [coming = made.coming](const OutputToken& token) {
+      return coming->Add(token);
+    };
+  }
+  delivery.done = [coming = made.coming, stops = std::move(stops)](Result<Generation> output,
+                                                                   std::string_view stop) {
+    coming->End(std::move(output), stop, stops);
+  };
+  const Result<AsyncEngine::Id> id = made.engine->Submit(request, std::move(delivery));
+  if (!id.ok()) return Fail(error, id.error());
+  made.id = *id;
+  return PAWL_OK;
+}
+
+pawl_status WaitForEnd(pawl_generation& generation, pawl_error** error) {
+  Coming& coming = *generation.coming;
+  std::unique_lock lock(coming.mutex);
+  for (;;) {
+    const auto safe = [&] {
+      return coming.output && coming.output->ok() ? (*coming.output)->text.size() : coming.safe;
+    };
+    const bool tells = generation.on_text != nullptr && !generation.refused;
+    coming.changed.wait(
+        lock, [&] { return coming.output.has_value() || (tells && safe() > generation.told); });
+    const size_t end = safe();
+    if (!tells || end <= generation.told) {
+      if (!coming.output.has_value()) continue;
+      generation.ended = true;
+      if (coming.output->ok()) return PAWL_OK;
+      return Fail(error, coming.output->error());
+    }
+    const bool whole = coming.output && coming.output->ok();
+    const std::string_view text = whole ? (*coming.output)->text : coming.text;
+    const std::string piece(text.substr(generation.told, end - generation.told));
+    generation.told = end;
+    lock.unlock();
+    if (generation.on_text(generation.context, piece.data(), piece.size()) == 0) {
+      generation.refused = true;
+      generation.engine->Cancel(generation.id);
+    }
+    lock.lock();
+  }
+}
+
+}  // namespace
+}  // namespace pawl::capi
+
+extern "C" {
+
+void pawl_engine_options_init(pawl_engine_options* options, size_t struct_size) {
+  InitStruct(options, struct_size, EngineDefaults());
+}
+void pawl_prompt_init(pawl_prompt* prompt, size_t struct_size) {
+  InitStruct(prompt, struct_size, {});
+}
+void pawl_generate_options_init(pawl_generate_options* options, size_t struct_size) {
+  InitStruct(options, struct_size, GenerateDefaults());
+}
+void pawl_output_init(pawl_output* output, size_t struct_size) {
+  InitStruct(output, struct_size, {});
+}
+
+pawl_status pawl_engine_load(const char* path, size_t path_length,
+                             const pawl_engine_options* options, pawl_engine** engine,
+                             pawl_error** error) {
+  return Guard(error, [&]() -> pawl_status {
+    if (!IsText(path, path_length)) return Null(error, "path");
+    if (engine == nullptr) return Null(error, "engine");
+    EngineOptions opened;
+    if (const pawl_status bad = ReadEngineOptions(options, opened, error)) return bad;
+    auto loaded = AsyncEngine::Load(std::string(Text(path, path_length)), opened);
+    if (!loaded.ok()) {
+      Error cause = loaded.error();
+      if (cause.place == "draft") cause.place = "drafts";  // the field's name here
+      return Fail(error, cause);
+    }
+    auto data = std::make_shared<VocabularyData>();
+    data->vocabulary = (*loaded)->model().vocabulary();
+    data->fingerprint = FingerprintOf(*data->vocabulary);
+    *engine = new pawl_engine{*std::move(loaded), std::move(data)};
+    return PAWL_OK;
+  });
+}
+void pawl_engine_free(pawl_engine* engine) { delete engine; }
+
+pawl_status pawl_engine_save_drafts(pawl_engine* engine, pawl_error** error) {
+  return Guard(error, [&]() -> pawl_status {
+    if (engine == nullptr) return Null(error, "engine");
+    const Status saved = engine->engine->Save();
+    return saved.ok() ? PAWL_OK : Fail(error, saved.error());
+  });
+}
+
+pawl_status pawl_engine_vocabulary(const pawl_engine* engine, pawl_vocabulary** vocabulary) {
+  return Guard(nullptr, [&]() -> pawl_status {
+    if (engine == nullptr || vocabulary == nullptr) return PAWL_BAD_ARGUMENT;
+    *vocabulary = new pawl_vocabulary{engine->vocabulary};
+    return PAWL_OK;
+  });
+}
+
+pawl_status pawl_engine_encode(const pawl_engine* engine, const char* text, size_t length,
+                               int32_t* tokens, size_t capacity, size_t* count) {
+  return Guard(nullptr, [&]() -> pawl_status {
+    if (engine == nullptr || count == nullptr || !IsText(text, length) ||
+        !IsText(tokens, capacity)) {
+      return PAWL_BAD_ARGUMENT;
+    }
+    const std::vector<TokenId> ids = engine->engine->model().tokenizer().Encode(Text(text, length));
+    std::copy_n(ids.begin(), std::min(capacity, ids.size()), tokens);
+    *count = ids.size();
+    return PAWL_OK;
+  });
+}
+
+pawl_status pawl_generation_start(pawl_engine* engine, const pawl_prompt* prompt,
+                                  const pawl_grammar* grammar, const pawl_generate_options* options,
+                                  pawl_generation** generation, pawl_error** error) {
+  return Guard(error, [&]() -> pawl_status {
+    if (engine == nullptr) return Null(error, "engine");
+    if (generation == nullptr) return Null(error, "generation");
+    auto made = std::make_unique<pawl_generation>();
+    if (const pawl_status bad = Start(engine, prompt, grammar, options, *made, error)) return bad;
+    *generation = made.release();
+    return PAWL_OK;
+  });
+}
+
+pawl_status pawl_generation_wait(pawl_generation* generation, pawl_error** error) {
+  return Guard(error, [&]() -> pawl_status {
+    if (generation == nullptr) return Null(error, "generation");
+    return WaitForEnd(*generation, error);
+  });
+}
+
+void pawl_generation_cancel(pawl_generation* generation) {
+  if (generation != nullptr) generation->engine->Cancel(generation->id);
+}
+
+pawl_status pawl_generation_get(const pawl_generation* generation, pawl_output* output) {
+  if (generation == nullptr || output == nullptr || output->struct_size < sizeof(size_t) ||
+      !generation->ended || !generation->coming->output->ok()) {
+    return PAWL_BAD_ARGUMENT;
+  }
+  const Generation& made = **generation->coming->output;
+  pawl_output out{};
+  out.text = made.text.data();
+  out.text_length = made.text.size();
+  out.tokens = made.tokens.data();
+  out.token_count = made.tokens.size();
+  out.stop_index = generation->coming->stop_index;
+  out.stop = out.stop_index >= 0 ? PAWL_STOP_TEXT : static_cast<int32_t>(made.stop);
+  out.prompt_tokens = made.stats.prompt_tokens;
+  out.reused_tokens = made.stats.reused_tokens;
+  out.sampled_tokens = made.stats.sampled_tokens;
+  out.forced_tokens = made.stats.forced_tokens;
+  out.closing_tokens = made.stats.closing_tokens;
+  out.model_calls = made.stats.forward_calls;
+  out.drafted_tokens = static_cast<int32_t>(made.stats.drafts.rows);
+  out.accepted_tokens = static_cast<int32_t>(made.stats.drafts.accepted);
+  InitStruct(output, output->struct_size, out);
+  return PAWL_OK;
+}
+void pawl_generation_free(pawl_generation* generation) { delete generation; }
+
+pawl_status pawl_engine_generate(pawl_engine* engine, const pawl_prompt* prompt,
+                                 const pawl_grammar* grammar, const pawl_generate_options* options,
+                                 pawl_generation** generation, pawl_error** error) {
+  return Guard(error, [&]() -> pawl_status {
+    if (engine == nullptr) return Null(error, "engine");
+    if (generation == nullptr) return Null(error, "generation");
+    auto made = std::make_unique<pawl_generation>();
+    if (const pawl_status bad = Start(engine, prompt, grammar, options, *made, error)) return bad;
+    if (const pawl_status bad = WaitForEnd(*made, error)) return bad;
+    *generation = made.release();
+    return PAWL_OK;
+  });
+}
+
+}  // extern "C"

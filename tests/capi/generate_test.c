@@ -1,0 +1,450 @@
+/* Outputs of models for C: generating, streams, stop texts, cancelling from another thread, and
+ * structs of the sizes that they had before. Oracle of the outputs: other outputs of one seed. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pawl/pawl.h"
+
+static int failures = 0;
+#define CHECK(condition)                                                      \
+  do {                                                                        \
+    if (!(condition)) {                                                       \
+      fprintf(stderr, "%s:%d: failed: %s\n", __FILE__, __LINE__, #condition); \
+      ++failures;                                                             \
+    }                                                                         \
+  } while (0)
+
+/* The call fails with the status, and its error has this place. */
+#define CHECK_FAILS(call, wanted, where)                                                   \
+  do {                                                                                     \
+    pawl_error* error = NULL;                                                              \
+    CHECK((call) == (wanted));                                                             \
+    CHECK(pawl_error_status(error) == (wanted) && pawl_error_message(error)[0] != 0);      \
+    if (strcmp(pawl_error_place(error), where) != 0) {                                     \
+      fprintf(stderr, "%s:%d: place '%s'\n", __FILE__, __LINE__, pawl_error_place(error)); \
+      ++failures;                                                                          \
+    }                                                                                      \
+    pawl_error_free(error);                                                                \
+  } while (0)
+
+/* Succeeds, and writes the error where it does not. */
+static int ok(pawl_status status, pawl_error* error) {
+  if (status != PAWL_OK) {
+    fprintf(stderr, "%s: %s\n", pawl_error_place(error), pawl_error_message(error));
+    pawl_error_free(error);
+  }
+  return status == PAWL_OK;
+}
+
+static pawl_engine* load(const char* folder, const pawl_engine_options* options) {
+  pawl_engine* engine = NULL;
+  pawl_error* error = NULL;
+  CHECK(ok(pawl_engine_load(folder, strlen(folder), options, &engine, &error), error));
+  return engine;
+}
+
+static pawl_grammar* regex(const pawl_engine* engine, const char* text) {
+  pawl_vocabulary* v = NULL;
+  pawl_compiler* compiler = NULL;
+  pawl_grammar* grammar = NULL;
+  CHECK(pawl_engine_vocabulary(engine, &v) == PAWL_OK);
+  CHECK(pawl_compiler_create(v, NULL, &compiler, NULL) == PAWL_OK);
+  CHECK(pawl_compile(compiler, "regex", text, strlen(text), NULL, &grammar, NULL) == PAWL_OK);
+  pawl_compiler_free(compiler);
+  pawl_vocabulary_free(v);
+  return grammar;
+}
+
+static pawl_prompt prompt_of(const char* text) {
+  pawl_prompt prompt;
+  pawl_prompt_init(&prompt, sizeof prompt);
+  prompt.text = text;
+  prompt.text_length = strlen(text);
+  return prompt;
+}
+
+typedef struct shown {
+  char text[4096];
+  size_t length;
+  int calls;
+  int most; /* calls after which it ends the output; 0: never */
+} shown;
+static int show(void* context, const char* text, size_t length) {
+  shown* s = context;
+  CHECK(length > 0 && s->length + length < sizeof s->text);
+  memcpy(s->text + s->length, text, length);
+  s->length += length;
+  return ++s->calls != s->most;
+}
+
+static pawl_output output_of(const pawl_generation* generation) {
+  pawl_output output;
+  pawl_output_init(&output, sizeof output);
+  CHECK(pawl_generation_get(generation, &output) == PAWL_OK);
+  return output;
+}
+
+static void test_generate(pawl_engine* engine, const pawl_grammar* grammar) {
+  pawl_error* error = NULL;
+  const pawl_prompt prompt = prompt_of("The answer is ");
+  pawl_generate_options options;
+  pawl_generate_options_init(&options, sizeof options);
+  CHECK(options.max_tokens == 512 && options.top_p == 1 && options.skip_forced == 1);
+  options.temperature = 1;
+  options.seed = 7;
+  pawl_generation* whole = NULL;
+  CHECK(ok(pawl_engine_generate(engine, &prompt, grammar, &options, &whole, &error), error));
+  const pawl_output output = output_of(whole);
+  CHECK(output.stop == PAWL_STOP_END && output.stop_index == -1 && output.text_length > 5);
+  CHECK(output.token_count > 0 && output.prompt_tokens > 0 && output.model_calls > 0);
+  CHECK(output.sampled_tokens + output.forced_tokens + output.closing_tokens ==
+        (int32_t)output.token_count);
+
+  /* The same as a stream, to the byte, next to another output. */
+  shown text = {"", 0, 0, 0};
+  pawl_generation *stream = NULL, *other = NULL;
+  CHECK(pawl_generation_start(engine, &prompt, NULL, NULL, &other, NULL) == PAWL_OK);
+  options.on_text = show;
+  options.on_text_context = &text;
+  CHECK(ok(pawl_generation_start(engine, &prompt, grammar, &options, &stream, &error), error));
+  CHECK(pawl_generation_get(stream, &(pawl_output){.struct_size = sizeof(pawl_output)}) ==
+        PAWL_BAD_ARGUMENT);
+  CHECK(ok(pawl_generation_wait(stream, &error), error));
+  CHECK(text.length == output.text_length && memcmp(text.text, output.text, text.length) == 0);
+  CHECK(text.calls > 1);
+  CHECK(ok(pawl_generation_wait(stream, &error), error)); /* again: nothing more is told */
+  CHECK(text.length == output.text_length);
+  CHECK(output_of(stream).token_count == output.token_count);
+  pawl_generation_free(other); /* it may run still */
+  pawl_generation_free(stream);
+
+  /* The function may end the output. */
+  text = (shown){"", 0, 0, 2};
+  CHECK(ok(pawl_engine_generate(engine, &prompt, grammar, &options, &stream, &error), error));
+  CHECK(text.calls == 2);
+  pawl_generation_free(stream);
+  pawl_generation_free(whole);
+}
+
+static void test_stops(pawl_engine* engine) {
+  pawl_error* error = NULL;
+  pawl_grammar* grammar = regex(engine, "one two three four");
+  const pawl_prompt prompt = prompt_of("a");
+  const char* const stops[] = {"never", "hree"};
+  const size_t lengths[] = {5, 4};
+  pawl_generate_options options;
+  pawl_generate_options_init(&options, sizeof options);
+  options.stops = stops;
+  options.stop_lengths = lengths;
+  options.stop_count = 2;
+  for (int include = 0; include < 2; ++include) {
+    shown text = {"", 0, 0, 0};
+    options.include_stop = include;
+    options.on_text = include ? show : NULL;
+    options.on_text_context = &text;
+    pawl_generation* generation = NULL;
+    CHECK(ok(pawl_engine_generate(engine, &prompt, grammar, &options, &generation, &error), error));
+    const pawl_output output = output_of(generation);
+    const char* const wanted = include ? "one two three" : "one two t";
+    CHECK(output.text_length == strlen(wanted) && memcmp(output.text, wanted, strlen(wanted)) == 0);
+    CHECK(output.stop == PAWL_STOP_TEXT && output.stop_index == 1);
+    if (include) CHECK(text.length == strlen(wanted));
+    pawl_generation_free(generation);
+  }
+  options.stop_lengths = NULL;
+  pawl_generation* none = NULL;
+  CHECK_FAILS(pawl_generation_start(engine, &prompt, grammar, &options, &none, &error),
+              PAWL_BAD_ARGUMENT, "stop_lengths");
+  const size_t empty[] = {5, 0};
+  options.stop_lengths = empty;
+  CHECK_FAILS(pawl_generation_start(engine, &prompt, grammar, &options, &none, &error),
+              PAWL_BAD_ARGUMENT, "stops[1]");
+  CHECK(none == NULL);
+  pawl_grammar_free(grammar);
+}
+
+typedef struct both {
+  pthread_mutex_t mutex;
+  pthread_cond_t changed;
+  int told;
+  pawl_generation* generation;
+} both;
+static int tell(void* context, const char* text, size_t length) {
+  (void)text;
+  (void)length;
+  both* b = context;
+  pthread_mutex_lock(&b->mutex);
+  ++b->told;
+  pthread_cond_signal(&b->changed);
+  pthread_mutex_unlock(&b->mutex);
+  return 1;
+}
+static void* cancel_it(void* context) {
+  both* b = context;
+  pthread_mutex_lock(&b->mutex);
+  while (b->told < 2) pthread_cond_wait(&b->changed, &b->mutex);
+  pthread_mutex_unlock(&b->mutex);
+  pawl_generation_cancel(b->generation);
+  return NULL;
+}
+
+static void test_cancel(pawl_engine* engine) {
+  pawl_error* error = NULL;
+  pawl_grammar* grammar = regex(engine, "[a-z ]*[.]");
+  const pawl_prompt prompt = prompt_of("Once ");
+  both b = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, NULL};
+  pawl_generate_options options;
+  pawl_generate_options_init(&options, sizeof options);
+  options.max_tokens = 1500;
+  options.at_budget = PAWL_AT_BUDGET_CUT;
+  options.on_text = tell;
+  options.on_text_context = &b;
+  CHECK(
+      ok(pawl_generation_start(engine, &prompt, grammar, &options, &b.generation, &error), error));
+  pthread_t thread;
+  CHECK(pthread_create(&thread, NULL, cancel_it, &b) == 0);
+  CHECK(ok(pawl_generation_wait(b.generation, &error), error));
+  pthread_join(thread, NULL);
+  const pawl_output output = output_of(b.generation);
+  CHECK(output.stop == PAWL_STOP_CANCELLED && output.token_count > 0 && output.token_count < 1500);
+  pawl_generation_cancel(b.generation); /* it has ended */
+  pawl_generation_cancel(NULL);
+  pawl_generation_free(b.generation);
+  /* Not waited for. */
+  pawl_generation* left = NULL;
+  CHECK(pawl_generation_start(engine, &prompt, grammar, NULL, &left, NULL) == PAWL_OK);
+  pawl_generation_free(left);
+  pawl_generation_free(NULL);
+  pawl_grammar_free(grammar);
+}
+
+static void test_errors(pawl_engine* engine, const pawl_grammar* grammar) {
+  pawl_generation* none = NULL;
+  pawl_prompt prompt = prompt_of("a");
+  pawl_generate_options options;
+  pawl_generate_options_init(&options, sizeof options);
+  CHECK_FAILS(pawl_engine_generate(NULL, &prompt, grammar, NULL, &none, &error), PAWL_BAD_ARGUMENT,
+              "engine");
+  CHECK_FAILS(pawl_engine_generate(engine, NULL, grammar, NULL, &none, &error), PAWL_BAD_ARGUMENT,
+              "prompt");
+  CHECK_FAILS(pawl_generation_start(engine, &prompt, grammar, NULL, NULL, &error),
+              PAWL_BAD_ARGUMENT, "generation");
+  CHECK_FAILS(pawl_generation_wait(NULL, &error), PAWL_BAD_ARGUMENT, "generation");
+  CHECK(pawl_generation_get(NULL, NULL) == PAWL_BAD_ARGUMENT);
+  options.at_budget = 3;
+  CHECK_FAILS(pawl_engine_generate(engine, &prompt, grammar, &options, &none, &error),
+              PAWL_BAD_ARGUMENT, "at_budget");
+  options.at_budget = PAWL_AT_BUDGET_CLOSE;
+  options.max_tokens = 1;
+  CHECK_FAILS(pawl_engine_generate(engine, &prompt, grammar, &options, &none, &error), PAWL_LIMIT,
+              "max_tokens");
+  options.max_tokens = 30;
+  options.temperature = -1;
+  CHECK_FAILS(pawl_engine_generate(engine, &prompt, grammar, &options, &none, &error), PAWL_INVALID,
+              "temperature");
+  prompt.text = "\xff";
+  CHECK_FAILS(pawl_engine_generate(engine, &prompt, grammar, NULL, &none, &error), PAWL_INVALID,
+              "prompt: byte 0");
+  CHECK(none == NULL);
+}
+
+/* A record, by the prompt of `pawl extract`. */
+static void test_extract(pawl_engine* engine) {
+  pawl_error* error = NULL;
+  const char* const schema =
+      "{\"type\":\"object\",\"properties\":{\"name\":{\"type\":\"string\",\"maxLength\":20}},"
+      "\"required\":[\"name\"],\"additionalProperties\":false}";
+  pawl_vocabulary* v = NULL;
+  pawl_compiler* compiler = NULL;
+  pawl_grammar* grammar = NULL;
+  CHECK(pawl_engine_vocabulary(engine, &v) == PAWL_OK);
+  CHECK(pawl_compiler_create(v, NULL, &compiler, NULL) == PAWL_OK);
+  pawl_json_schema_options compact;
+  pawl_json_schema_options_init(&compact, sizeof compact);
+  compact.whitespace = PAWL_WHITESPACE_COMPACT;
+  CHECK(pawl_compile(compiler, "json_schema", schema, strlen(schema), &compact, &grammar, NULL) ==
+        PAWL_OK);
+  pawl_prompt prompt = prompt_of("Ann Lee, 020 7946 0018");
+  prompt.schema = schema;
+  prompt.schema_length = strlen(schema);
+  pawl_generation* generation = NULL;
+  CHECK(ok(pawl_engine_generate(engine, &prompt, grammar, NULL, &generation, &error), error));
+  const pawl_output output = output_of(generation);
+  CHECK(output.text_length == 18 && memcmp(output.text, "{\"name\":\"Ann Lee\"}", 18) == 0);
+  pawl_generation_free(generation);
+  prompt.text_length = 0;
+  CHECK_FAILS(pawl_engine_generate(engine, &prompt, grammar, NULL, &generation, &error),
+              PAWL_INVALID, "text");
+  pawl_grammar_free(grammar);
+  pawl_compiler_free(compiler);
+  pawl_vocabulary_free(v);
+}
+
+/* Programs that were built with an older header give shorter structs; what these lack has its
+ * default, and no byte behind them is read or written. */
+static void test_old_sizes(const char* folder) {
+  enum { kOldEngine = 24, kOldPrompt = 64, kOldOutput = 24 };
+  unsigned char bytes[sizeof(pawl_engine_options)];
+  memset(bytes, 0xAB, sizeof bytes);
+  pawl_engine_options* const old = (pawl_engine_options*)(void*)bytes;
+  pawl_engine_options_init(old, kOldEngine);
+  for (size_t i = kOldEngine; i < sizeof bytes; ++i) CHECK(bytes[i] == 0xAB);
+  old->threads = 1;
+  pawl_engine* engine = load(folder, old);
+  pawl_prompt full = prompt_of("The answer is ");
+  unsigned char given[sizeof full];
+  memset(given, 0xAB, sizeof given);
+  full.struct_size = kOldPrompt;
+  memcpy(given, &full, kOldPrompt);
+  pawl_grammar* grammar = regex(engine, "(yes|no), [a-z ]{1,8}");
+  pawl_generation* generation = NULL;
+  pawl_error* error = NULL;
+  CHECK(ok(pawl_engine_generate(engine, (const pawl_prompt*)(const void*)given, grammar, NULL,
+                                &generation, &error),
+           error));
+  unsigned char got[sizeof(pawl_output)];
+  memset(got, 0xAB, sizeof got);
+  pawl_output* const output = (pawl_output*)(void*)got;
+  pawl_output_init(output, kOldOutput);
+  CHECK(pawl_generation_get(generation, output) == PAWL_OK);
+  CHECK(output->struct_size == kOldOutput && output->text_length > 3);
+  for (size_t i = kOldOutput; i < sizeof got; ++i) CHECK(got[i] == 0xAB);
+  pawl_generation_free(generation);
+  /* A struct of a later version, with and without a field that this one does not know. */
+  struct {
+    pawl_generate_options known;
+    uint64_t unknown;
+  } later;
+  pawl_generate_options_init(&later.known, sizeof later);
+  CHECK(later.unknown == 0 && later.known.struct_size == sizeof later);
+  CHECK(ok(pawl_engine_generate(engine, &full, grammar, &later.known, &generation, &error), error));
+  pawl_generation_free(generation);
+  later.unknown = 1;
+  CHECK_FAILS(pawl_engine_generate(engine, &full, grammar, &later.known, &generation, &error),
+              PAWL_UNSUPPORTED, "struct_size");
+  pawl_grammar_free(grammar);
+  pawl_engine_free(engine);
+}
+
+static void test_engine_options(const char* folder) {
+  pawl_engine* engine = NULL;
+  pawl_engine_options options;
+  pawl_engine_options_init(&options, sizeof options);
+  CHECK(options.max_batch == 8 && options.kept_kv_bytes == -1 && options.device == PAWL_DEVICE_CPU);
+  const size_t length = strlen(folder);
+  options.device = 3;
+  CHECK_FAILS(pawl_engine_load(folder, length, &options, &engine, &error), PAWL_BAD_ARGUMENT,
+              "device");
+  options.device = PAWL_DEVICE_CPU;
+  options.kv_dtype = -1;
+  CHECK_FAILS(pawl_engine_load(folder, length, &options, &engine, &error), PAWL_BAD_ARGUMENT,
+              "kv_dtype");
+  options.kv_dtype = PAWL_KV_BF16;
+  options.max_batch = 0;
+  CHECK_FAILS(pawl_engine_load(folder, length, &options, &engine, &error), PAWL_INVALID,
+              "max_batch");
+  options.max_batch = 2;
+  options.kv_bytes = -1;
+  CHECK_FAILS(pawl_engine_load(folder, length, &options, &engine, &error), PAWL_BAD_ARGUMENT,
+              "kv_bytes");
+  options.kv_bytes = 16 << 20;
+  options.drafts = "none of these";
+  options.drafts_length = strlen(options.drafts);
+  CHECK_FAILS(pawl_engine_load(folder, length, &options, &engine, &error), PAWL_INVALID, "drafts");
+
+  /* Drafts with a file of past outputs, and a chat template. */
+  char file[] = "/tmp/pawl_capi_generate_XXXXXX";
+  const int made = mkstemp(file);
+  CHECK(made >= 0);
+  remove(file);
+  options.drafts = "forced,history";
+  options.drafts_length = strlen(options.drafts);
+  options.draft_history_file = file;
+  options.draft_history_file_length = strlen(file);
+  options.chat_template = "{% for m in messages %}{{ m.content }}{% endfor %}";
+  options.chat_template_length = strlen(options.chat_template);
+  engine = load(folder, &options);
+  pawl_error* error = NULL;
+  pawl_prompt chat;
+  pawl_prompt_init(&chat, sizeof chat);
+  chat.chat_json = "[{\"role\":\"user\",\"content\":\"The answer is \"}]";
+  chat.chat_json_length = strlen(chat.chat_json);
+  pawl_grammar* grammar = regex(engine, "(yes|no), [a-z ]{1,8}");
+  pawl_generation* generations[2] = {NULL, NULL};
+  for (int i = 0; i < 2; ++i) {
+    CHECK(ok(pawl_engine_generate(engine, &chat, grammar, NULL, &generations[i], &error), error));
+  }
+  const pawl_output first = output_of(generations[0]), second = output_of(generations[1]);
+  CHECK(first.text_length == second.text_length &&
+        memcmp(first.text, second.text, first.text_length) == 0);
+  CHECK(ok(pawl_engine_save_drafts(engine, &error), error));
+  FILE* saved = fopen(file, "rb");
+  CHECK(saved != NULL);
+  if (saved != NULL) fclose(saved);
+  remove(file);
+  /* Handles may be freed in any order. */
+  pawl_engine_free(engine);
+  CHECK(output_of(generations[1]).text_length == second.text_length);
+  for (int i = 0; i < 2; ++i) pawl_generation_free(generations[i]);
+  remove(file);
+  pawl_grammar_free(grammar);
+  CHECK_FAILS(pawl_engine_save_drafts(NULL, &error), PAWL_BAD_ARGUMENT, "engine");
+}
+
+/* A sampler runs next to an output, each with what it has alone. */
+typedef struct sampling {
+  pawl_engine* engine;
+  const pawl_grammar* grammar;
+  char text[256];
+} sampling;
+static void* sample(void* context) {
+  sampling* s = context;
+  const pawl_prompt prompt = prompt_of("The answer is ");
+  pawl_sampler_options options;
+  pawl_sampler_options_init(&options, sizeof options);
+  options.seed = 3;
+  options.max_tokens = 12;
+  pawl_samples* samples = NULL;
+  CHECK(pawl_engine_sample(s->engine, &prompt, s->grammar, &options, &samples, NULL) == PAWL_OK);
+  pawl_sample one;
+  pawl_sample_init(&one, sizeof one);
+  CHECK(pawl_samples_get(samples, 0, &one) == PAWL_OK && one.text_length < sizeof s->text);
+  memcpy(s->text, one.text, one.text_length);
+  s->text[one.text_length] = 0;
+  pawl_samples_free(samples);
+  return NULL;
+}
+
+static void test_samplers_next_to_outputs(pawl_engine* engine, const pawl_grammar* grammar) {
+  sampling alone = {engine, grammar, ""}, together = {engine, grammar, ""};
+  sample(&alone);
+  const pawl_prompt prompt = prompt_of("Once ");
+  pawl_generation* generation = NULL;
+  CHECK(pawl_generation_start(engine, &prompt, NULL, NULL, &generation, NULL) == PAWL_OK);
+  pthread_t thread;
+  CHECK(pthread_create(&thread, NULL, sample, &together) == 0);
+  CHECK(pawl_generation_wait(generation, NULL) == PAWL_OK);
+  pthread_join(thread, NULL);
+  CHECK(strlen(alone.text) > 3 && strcmp(alone.text, together.text) == 0);
+  pawl_generation_free(generation);
+}
+
+int main(int argc, char** argv) {
+  if (argc < 2) return 2;
+  pawl_engine* engine = load(argv[1], NULL);
+  pawl_grammar* grammar = regex(engine, "(yes|no), [a-z ]{3,40}");
+  test_generate(engine, grammar);
+  test_stops(engine);
+  test_cancel(engine);
+  test_errors(engine, grammar);
+  test_extract(engine);
+  test_samplers_next_to_outputs(engine, grammar);
+  pawl_grammar_free(grammar);
+  pawl_engine_free(engine);
+  test_old_sizes(argv[1]);
+  test_engine_options(argv[1]);
+  if (failures == 0) printf("all well\n");
+  return failures == 0 ? 0 : 1;
+}

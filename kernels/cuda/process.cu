@@ -7,7 +7,7 @@
 // far, and in it the bin where the sum over larger keys crosses what is asked for. Weights are
 // integers, so the sums are exact and no order of threads changes them.
 #include "kernels/cuda/device_language.h"
-#include "kernels/cuda/process.h"
+#include "kernels/cuda/kernels.h"
 #include "pawl/cuda_kernels.h"
 
 namespace pawl::PAWL_GPU {

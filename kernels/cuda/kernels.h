@@ -12,7 +12,7 @@
 #include "kernels/cuda/matrix.h"
 #include "kernels/cuda/runtime.h"
 #include "pawl/cuda_kernels.h"
-#include "src/base/draw.h"
+#include "src/base/random.h"
 
 namespace pawl::PAWL_GPU {
 

@@ -8,10 +8,10 @@
 // order, and goes over its chunk once more with what the whole row has; what is left to join after
 // that is a third kernel of one block for each row. Nothing depends on how many rows there are.
 //
-// The rule of the draw is that of src/base/draw.h.
+// The rule of the draw is that of src/base/random.h.
 #include "kernels/cuda/device_language.h"
 #include "kernels/cuda/kernels.h"
-#include "src/base/draw.h"
+#include "src/base/random.h"
 
 namespace pawl::PAWL_GPU {
 

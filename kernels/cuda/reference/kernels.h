@@ -16,7 +16,7 @@
 
 #include "kernels/cuda/kernels.h"
 #include "pawl/cuda_kernels.h"
-#include "src/base/draw.h"
+#include "src/base/random.h"
 
 namespace pawl::PAWL_GPU::reference {
 

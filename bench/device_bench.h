@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/cuda/prefill.h"
+#include "kernels/cuda/kernels.h"
 #include "kernels/cuda/runtime.h"
 
 namespace pawl::PAWL_GPU {

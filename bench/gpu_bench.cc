@@ -23,8 +23,7 @@
 #include <vector>
 
 #include "bench/device_bench.h"
-#include "kernels/cuda/masks.h"
-#include "kernels/cuda/prefill.h"
+#include "kernels/cuda/kernels.h"
 #include "kernels/cuda/runtime.h"
 #include "src/model/transformer_cuda.h"
 

@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "bench/kernel_bench.h"
-#include "kernels/cuda/reference/attention.h"
+#include "kernels/cuda/reference/kernels.h"
 
 namespace pawl::PAWL_GPU {
 namespace {

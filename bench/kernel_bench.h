@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "bench/device_bench.h"
-#include "kernels/cuda/layer.h"
+#include "kernels/cuda/kernels.h"
 #include "kernels/cuda/matrix.h"
 
 namespace pawl::PAWL_GPU {

@@ -4,9 +4,8 @@
 #include <memory>
 
 #include "bench/kernel_bench.h"
-#include "kernels/cuda/head.h"
-#include "kernels/cuda/process.h"
-#include "kernels/cuda/reference/masked_rows.h"
+#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/reference/kernels.h"
 #include "pawl/grammar.h"
 #include "src/decode/sampler.h"
 

@@ -1,10 +1,10 @@
-// Masks on logits, and what is asked of masked logits: bitmask.cu and masked_rows.cu.
+// Masks on logits, and what is asked of masked logits: masked_rows.cu and masked_rows.cu.
 #include <memory>
 
 #include "bench/kernel_bench.h"
 #include "kernels/bitmask.h"
-#include "kernels/cuda/masks.h"
-#include "kernels/cuda/reference/masked_rows.h"
+#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/reference/kernels.h"
 
 namespace pawl::PAWL_GPU {
 namespace {

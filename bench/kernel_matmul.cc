@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "bench/kernel_bench.h"
-#include "kernels/cuda/reference/matmul.h"
+#include "kernels/cuda/reference/kernels.h"
 
 namespace pawl::PAWL_GPU {
 namespace {

@@ -19,7 +19,7 @@
 #include <exception>
 #include <mutex>
 
-#include "src/base/spin.h"
+#include "src/base/threads.h"
 
 namespace pawl {
 

@@ -16,7 +16,7 @@
 #include <oneapi/dnnl/dnnl.hpp>
 
 #include "kernels/cpu/kernels.h"
-#include "src/base/huge_arena.h"
+#include "src/base/pages.h"
 
 namespace {
 

@@ -1,7 +1,6 @@
 // The characters of EBNF and GBNF: places, white space, names, escapes, classes. Columns count
 // characters; a line ends at \n, \r or both together.
 #include "grammar/languages/bnf_reader.h"
-#include "src/base/ascii.h"
 #include "src/base/utf8.h"
 
 namespace pawl {

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <optional>
 
-#include "src/base/ascii.h"
 #include "src/base/stop_scope.h"
 #include "src/base/utf8.h"
 

@@ -17,8 +17,6 @@
 
 #include "grammar/regex/codepoint_set.h"
 #include "grammar/regex/ecma_parser.h"
-#include "src/base/ascii.h"
-#include "src/base/unicode.h"
 #include "src/base/utf8.h"
 
 namespace pawl {

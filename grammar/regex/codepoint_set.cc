@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <unordered_set>
 
-#include "src/base/ascii.h"
 #include "src/base/utf8.h"
 
 namespace pawl {

@@ -10,7 +10,6 @@
 #include <string>
 
 #include "grammar/regex/ecma_ast.h"
-#include "src/base/ascii.h"
 #include "src/base/utf8.h"
 
 namespace pawl {

@@ -24,11 +24,9 @@
 #include <cstdint>
 #include <cstring>
 
-#include "kernels/cpu/amx_attention.h"
 #include "kernels/cpu/amx_pack.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/tiles.h"
-#include "kernels/cpu/variants.h"
 
 namespace pawl {
 namespace {

@@ -8,8 +8,6 @@
 // where memory holds no number). Both are sums of one row and one column of the instruction, whose
 // company changes nothing. Rows of a tree see different slots at the same position, and are
 // computed one by one.
-#include "kernels/cpu/amx_attention.h"
-
 #include <immintrin.h>
 
 #include <cstdint>
@@ -19,7 +17,6 @@
 #include "kernels/cpu/amx_pack.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/tiles.h"
-#include "kernels/cpu/variants.h"
 
 namespace pawl::amx {
 namespace {

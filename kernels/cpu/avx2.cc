@@ -5,7 +5,6 @@
 #include <cstdint>
 
 #include "kernels/cpu/kernels.h"
-#include "kernels/cpu/variants.h"
 
 namespace pawl {
 namespace {

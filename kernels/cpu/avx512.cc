@@ -5,7 +5,6 @@
 #include "kernels/cpu/avx512_inl.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/kernels_inl.h"
-#include "kernels/cpu/variants.h"
 
 namespace pawl {
 const KernelSet kAvx512Kernels = TableNamed<kAvx2Integers>("avx512");

@@ -22,7 +22,6 @@
 #include "kernels/cpu/avx512_inl.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/kernels_inl.h"
-#include "kernels/cpu/variants.h"
 
 namespace pawl {
 namespace {

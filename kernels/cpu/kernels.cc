@@ -2,7 +2,6 @@
 // those that keep what they get.
 #include "kernels/cpu/kernels.h"
 
-#include "kernels/cpu/variants.h"
 #include "src/base/cpu_features.h"
 
 namespace pawl {

@@ -206,6 +206,21 @@ enum class KernelVariant : int {
 // always finds some, and never kAmxBf16 or kAvx512Bf16.
 const KernelSet* FindKernels(KernelVariant variant);
 
+// The tables of the compiled variants; kernels.cc picks one.
+
+extern const KernelSet kPortableKernels;
+#if defined(PAWL_X86_KERNELS)
+extern const KernelSet kAvx2Kernels;
+extern const KernelSet kAvx512Kernels;
+// The same with AVX-512 VNNI for integer weights.
+extern const KernelSet kAvx512VnniKernels;
+// The same with inputs beside bf16 weights rounded to bf16. It needs AVX-512 BF16 too.
+extern const KernelSet kAvx512Bf16Kernels;
+// REQUIRES: RequestAmx() is true.
+const KernelSet& AmxKernels();
+const KernelSet& AmxBf16Kernels();
+#endif
+
 }  // namespace pawl
 
 #endif  // PAWL_KERNELS_CPU_KERNELS_H_

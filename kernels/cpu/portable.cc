@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "kernels/cpu/kernels.h"
-#include "kernels/cpu/variants.h"
 
 namespace pawl {
 namespace {

@@ -18,6 +18,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "kernels/cpu/kernels.h"
+
 namespace pawl {
 
 struct alignas(64) TileConfig {
@@ -121,5 +123,13 @@ __attribute__((always_inline)) inline void TileMultiply() {
 #endif
 
 }  // namespace pawl
+
+namespace pawl::amx {
+
+// As KernelSet::attention. Queries, keys, what softmax makes of their products, and values are
+// rounded to bf16. REQUIRES: RequestAmx() is true.
+void Attention(const AttentionArgs& args);
+
+}  // namespace pawl::amx
 
 #endif  // PAWL_KERNELS_CPU_TILES_H_

@@ -18,7 +18,7 @@
 #include <type_traits>
 
 #include "kernels/cuda/device_language.h"
-#include "kernels/cuda/layer.h"
+#include "kernels/cuda/kernels.h"
 
 namespace pawl::PAWL_GPU {
 namespace {

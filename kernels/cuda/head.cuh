@@ -14,7 +14,7 @@
 #ifndef PAWL_KERNELS_CUDA_HEAD_CUH_
 #define PAWL_KERNELS_CUDA_HEAD_CUH_
 
-#include "kernels/cuda/head.h"
+#include "kernels/cuda/kernels.h"
 #include "kernels/cuda/matmul.cuh"
 #include "pawl/cuda_kernels.h"
 

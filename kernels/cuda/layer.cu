@@ -1,8 +1,7 @@
 // The small kernels around products and attention. Each reads and writes its rows once; none is
 // long enough to matter but for the time a launch takes.
 #include "kernels/cuda/device_language.h"
-#include "kernels/cuda/layer.h"
-#include "kernels/cuda/weight.cuh"
+#include "kernels/cuda/kernels.h"
 
 namespace pawl::PAWL_GPU {
 namespace {

@@ -5,7 +5,7 @@
 //
 // Row-major y = x w^T is column-major y^T = w x^T: what the library sees as its first operand is w
 // transposed, its second is x as it is.
-#include "kernels/cuda/prefill.h"
+#include "kernels/cuda/kernels.h"
 
 #if __has_include(<cublasLt.h>)
 

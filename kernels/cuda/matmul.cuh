@@ -23,8 +23,7 @@
 #define PAWL_KERNELS_CUDA_MATMUL_CUH_
 
 #include "kernels/cuda/device_language.h"
-#include "kernels/cuda/matmul.h"
-#include "kernels/cuda/weight.cuh"
+#include "kernels/cuda/kernels.h"
 
 namespace pawl::PAWL_GPU {
 
@@ -584,9 +583,9 @@ Status LaunchEights(const MatMul& args, Stream stream) {
   return Launch("matmul", shape, stream, MatMulKernel<W, kTiles, kEights, false>, args);
 }
 
-// The kernels of one type of weights; each type has a file of its own, so that they compile side by
-// side. Three widths: one and two MMAs of eight rows, where decoding and verifying happen, and
-// eight. fp32 weights are for models small enough not to care.
+// The kernels of one type of weights; each type is compiled apart (matmul_type.cu), so that
+// they compile in parallel. Three widths: one and two MMAs of eight rows, where decoding and
+// verifying happen, and eight. fp32 weights are for models small enough not to care.
 template <DeviceWeight W, int kTiles>
 Status LaunchMatMul(const MatMul& args, Stream stream) {
   if (args.rows <= 8) return LaunchEights<W, kTiles, 1>(args, stream);

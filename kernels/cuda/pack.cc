@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "kernels/cpu/integers.h"
-#include "kernels/cuda/float8.h"
+#include "kernels/cuda/matrix.h"
 
 namespace pawl {
 namespace {

@@ -5,8 +5,7 @@
 // at multiples of 32 of the absolute position, and a key that a query does not see adds an exact
 // zero, so a row's result does not depend on which rows share its tile.
 #include "kernels/cuda/device_language.h"
-#include "kernels/cuda/prefill.h"
-#include "kernels/cuda/weight.cuh"
+#include "kernels/cuda/kernels.h"
 
 namespace pawl::PAWL_GPU {
 namespace {

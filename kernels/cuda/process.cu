@@ -1,13 +1,13 @@
 // A block for each row, which goes over the row's allowed logits a few times; they stay in the L2
 // cache. Words of the mask without a bit cost nothing.
 //
-// Top-k and top-p both ask for the least key (src/base/draw.h) that is kept: the k-th largest, or
+// Top-k and top-p both ask for the least key (src/base/random.h) that is kept: the k-th largest, or
 // the one where the weights of the largest keys, added up, reach the share p. It is found eight
 // bits at a time from the top: a histogram of the weights of the keys that share the bits found so
 // far, and in it the bin where the sum over larger keys crosses what is asked for. Weights are
 // integers, so the sums are exact and no order of threads changes them.
 #include "kernels/cuda/device_language.h"
-#include "kernels/cuda/process.h"
+#include "kernels/cuda/kernels.h"
 #include "pawl/cuda_kernels.h"
 
 namespace pawl::PAWL_GPU {

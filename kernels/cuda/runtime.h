@@ -12,8 +12,17 @@
 #include <string>
 #include <utility>
 
-#include "kernels/cuda/backend.h"
 #include "pawl/result.h"
+
+// The sources of the backend are compiled twice: by nvcc and the host compiler for devices
+// (namespace pawl::cuda), and by the host compiler alone, with PAWL_CUDA_EMULATED, for tests
+// without a device (namespace pawl::emulated, host_emulation.h). Both can be linked into one
+// program.
+#if defined(PAWL_CUDA_EMULATED)
+#define PAWL_GPU emulated
+#else
+#define PAWL_GPU cuda
+#endif
 
 namespace pawl::PAWL_GPU {
 

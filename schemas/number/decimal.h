@@ -13,8 +13,8 @@
 #include <string_view>
 
 #include "pawl/result.h"
-#include "src/base/ascii.h"
 #include "src/base/memory_size.h"
+#include "src/base/utf8.h"
 
 namespace pawl {
 

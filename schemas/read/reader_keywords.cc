@@ -7,7 +7,7 @@
 #include "grammar/regex/formats.h"
 #include "schemas/formula/constant.h"
 #include "schemas/read/reader_internal.h"
-#include "src/base/ascii.h"
+#include "src/base/utf8.h"
 
 namespace pawl::schema {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "schemas/limits.h"
-#include "src/base/ascii.h"
+#include "src/base/utf8.h"
 
 namespace pawl::schema {
 namespace {

@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <iterator>
 
-#include "src/base/ascii.h"
 #include "src/base/json.h"
 #include "src/base/utf8.h"
 

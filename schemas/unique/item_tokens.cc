@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "src/base/ascii.h"
+#include "src/base/utf8.h"
 
 namespace pawl::schema {
 namespace {

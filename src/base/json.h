@@ -72,6 +72,16 @@ const Value* ItemAt(const Value& array, std::string_view token);
 // "null", "boolean", "number", ...
 const char* TypeName(Type type);
 
+// The two parsers behind Parse. ParseValid is several times as fast, and says nothing about a text
+// that is not JSON.
+
+// false: the text is no JSON, exceeds a limit, or is one of the rare texts (a byte order mark, a
+// number of a thousand digits) that are left to the other parser. No recursion.
+bool ParseValid(std::string_view text, const ParseLimits& limits, Value& tree);
+
+// The other parser. REQUIRES: the text is not larger than the limit.
+Result<Value> ParseWithReasons(std::string_view text, const ParseLimits& limits);
+
 }  // namespace pawl::json
 
 #endif  // PAWL_SRC_BASE_JSON_H_

@@ -17,8 +17,7 @@
 #include <system_error>
 #include <utility>
 
-#include "src/base/spin.h"
-#include "src/base/thread_name.h"
+#include "src/base/threads.h"
 
 #if defined(__linux__)
 #include <sched.h>

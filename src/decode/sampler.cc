@@ -23,7 +23,7 @@
 #include <string>
 #include <unordered_map>
 
-#include "src/base/draw.h"
+#include "src/base/random.h"
 
 namespace pawl {
 namespace {

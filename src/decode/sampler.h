@@ -16,7 +16,7 @@
 //   3. the draw    argmax over what is left of logit / T + Gumbel noise at (seed, position, token)
 // Temperature T divides the logits for top-p, min-p and the draw. T = 0 takes the largest logit,
 // the lowest id among equals, and leaves all filters out. The arithmetic is that of
-// src/base/draw.h, which the CUDA kernels share. Equal logits rank by token id, lowest first, in
+// src/base/random.h, which the CUDA kernels share. Equal logits rank by token id, lowest first, in
 // every step.
 #ifndef PAWL_SRC_DECODE_SAMPLER_H_
 #define PAWL_SRC_DECODE_SAMPLER_H_
@@ -29,7 +29,7 @@
 #include "pawl/grammar.h"
 #include "pawl/result.h"
 #include "pawl/vocabulary.h"
-#include "src/base/draw.h"
+#include "src/base/random.h"
 
 namespace pawl {
 

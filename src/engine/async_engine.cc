@@ -18,8 +18,8 @@
 #include <utility>
 
 #include "src/base/failure.h"
-#include "src/base/thread_name.h"
 #include "src/base/thread_pool.h"
+#include "src/base/threads.h"
 #include "src/decode/sampling/run.h"
 
 namespace pawl {

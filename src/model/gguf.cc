@@ -14,8 +14,8 @@
 #include <system_error>
 #include <utility>
 
-#include "src/base/drop_pages.h"
 #include "src/base/json.h"
+#include "src/base/pages.h"
 
 namespace pawl {
 namespace {

@@ -62,7 +62,7 @@
 #include "pawl/grammar.h"
 #include "pawl/result.h"
 #include "pawl/vocabulary.h"
-#include "src/base/draw.h"
+#include "src/base/random.h"
 
 namespace pawl {
 

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "kernels/cpu/kernels.h"
-#include "src/base/huge_arena.h"
+#include "src/base/pages.h"
 #include "src/model/tensor_source.h"
 #include "src/model/transformer_cpu.h"
 #include "src/model/transformer_weights.h"

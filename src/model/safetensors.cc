@@ -15,8 +15,8 @@
 #include <limits>
 #include <optional>
 
-#include "src/base/drop_pages.h"
 #include "src/base/json_reader.h"
+#include "src/base/pages.h"
 
 namespace pawl {
 namespace {

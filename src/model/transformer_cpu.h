@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "kernels/cpu/kernels.h"
-#include "src/base/lazy_memory.h"
+#include "src/base/pages.h"
 #include "src/base/thread_pool.h"
 #include "src/model/kv_sequences.h"
 #include "src/model/model.h"

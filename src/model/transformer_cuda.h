@@ -1,5 +1,5 @@
 // The transformer on a CUDA device, one implementation for all families. Compiled in two forms, for
-// devices and for the host emulation (kernels/cuda/backend.h).
+// devices and for the host emulation (kernels/cuda/runtime.h).
 #ifndef PAWL_SRC_MODEL_TRANSFORMER_CUDA_H_
 #define PAWL_SRC_MODEL_TRANSFORMER_CUDA_H_
 
@@ -13,12 +13,8 @@
 #include <tuple>
 #include <vector>
 
-#include "kernels/cuda/head.h"
-#include "kernels/cuda/layer.h"
-#include "kernels/cuda/matmul.h"
+#include "kernels/cuda/kernels.h"
 #include "kernels/cuda/pack.h"
-#include "kernels/cuda/prefill.h"
-#include "kernels/cuda/process.h"
 #include "kernels/cuda/runtime.h"
 #include "src/model/device_masks.h"
 #include "src/model/kv_sequences.h"

@@ -15,7 +15,7 @@
 #include <cstddef>
 #include <cstring>
 
-#include "kernels/cuda/masks.h"
+#include "kernels/cuda/kernels.h"
 #include "src/model/transformer_cuda.h"
 
 namespace pawl::PAWL_GPU {

@@ -13,7 +13,7 @@
 
 #include "kernels/cpu/kernels.h"
 #include "pawl/result.h"
-#include "src/base/huge_arena.h"
+#include "src/base/pages.h"
 #include "src/model/model.h"
 #include "src/model/tensor_source.h"
 #include "src/model/transformer_config.h"

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "src/base/ascii.h"
+#include "src/base/utf8.h"
 
 namespace pawl::server {
 namespace {

@@ -7,8 +7,7 @@
 #include <exception>
 #include <utility>
 
-#include "src/base/thread_name.h"
-#include "src/base/thread_priority.h"
+#include "src/base/threads.h"
 
 namespace pawl::server {
 namespace {

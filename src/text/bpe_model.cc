@@ -12,7 +12,7 @@
 #include <cstring>
 #include <functional>
 
-#include "src/base/stop_steps.h"
+#include "src/base/stop_scope.h"
 #include "src/base/utf8.h"
 #include "src/text/byte_alphabet.h"
 

@@ -11,7 +11,7 @@
 
 #include <algorithm>
 
-#include "src/base/stop_steps.h"
+#include "src/base/stop_scope.h"
 
 namespace pawl {
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <map>
 
-#include "src/base/stop_steps.h"
+#include "src/base/stop_scope.h"
 #include "src/base/utf8.h"
 
 namespace pawl {

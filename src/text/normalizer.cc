@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "src/base/stop_steps.h"
+#include "src/base/stop_scope.h"
 #include "src/text/tokenizer_steps.h"
 
 namespace pawl {

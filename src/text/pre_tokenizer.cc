@@ -10,7 +10,7 @@
 #include <cstdio>
 #include <optional>
 
-#include "src/base/stop_steps.h"
+#include "src/base/stop_scope.h"
 #include "src/base/utf8.h"
 #include "src/text/byte_alphabet.h"
 #include "src/text/normalizer.h"

@@ -6,7 +6,7 @@
 //
 // The syntax is the part of Oniguruma's that such files use: literals, ".", classes (nested, and
 // their intersection "&&"), \s \d \w and their complements, \p{..} with any property of
-// src/base/unicode.h, groups, (?i:..), (?>..), (?=..), (?!..), ^ $ \A \z \b \B, alternation, and
+// src/base/utf8.h, groups, (?i:..), (?>..), (?=..), (?!..), ^ $ \A \z \b \B, alternation, and
 // greedy, lazy and possessive repetition. Everything else is an error (kUnsupported, or kInvalid
 // for bad syntax) whose place is "byte N" of the pattern.
 //

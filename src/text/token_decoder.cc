@@ -4,7 +4,7 @@
 // "the bytes of a token" well defined, which masks and streaming rest on.
 #include "src/text/token_decoder.h"
 
-#include "src/base/stop_steps.h"
+#include "src/base/stop_scope.h"
 #include "src/text/byte_alphabet.h"
 #include "src/text/normalizer.h"
 #include "src/text/tokenizer_steps.h"

@@ -13,7 +13,7 @@
 #include <span>
 #include <vector>
 
-#include "src/base/stop_steps.h"
+#include "src/base/stop_scope.h"
 #include "src/base/utf8.h"
 
 namespace pawl {

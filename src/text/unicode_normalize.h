@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "src/base/unicode.h"
+#include "src/base/utf8.h"
 
 namespace pawl {
 

@@ -1,12 +1,12 @@
 // The arena's promises: pieces of memory that start on cache lines and do not overlap.
-#include "src/base/huge_arena.h"
-
 #include <gtest/gtest.h>
 
 #include <cstring>
 #include <random>
 #include <utility>
 #include <vector>
+
+#include "src/base/pages.h"
 
 namespace pawl {
 namespace {

@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "src/base/json_valid.h"
 #include "src/base/stop_scope.h"
 
 namespace pawl::json {

@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "src/base/spin.h"
+#include "src/base/threads.h"
 
 namespace pawl {
 namespace {

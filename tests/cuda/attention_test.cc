@@ -1,13 +1,10 @@
 // Rotation, the cache and attention against double precision; rows in any company and paths of
 // draft trees by their bits.
-#include "kernels/cuda/reference/attention.h"
-
 #include <algorithm>
 #include <numeric>
 
-#include "kernels/cuda/layer.h"
-#include "kernels/cuda/prefill.h"
-#include "kernels/cuda/reference/layer.h"
+#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/reference/kernels.h"
 #include "tests/cuda/cuda_test_util.h"
 
 namespace pawl::PAWL_GPU {

@@ -1,10 +1,9 @@
 // Tokens drawn in the head against the sampler on the logits of the product.
-#include "kernels/cuda/head.h"
-
 #include <algorithm>
 #include <memory>
 #include <optional>
 
+#include "kernels/cuda/kernels.h"
 #include "pawl/cuda_kernels.h"
 #include "pawl/grammar.h"
 #include "src/decode/sampler.h"

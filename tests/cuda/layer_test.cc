@@ -1,10 +1,9 @@
 // The small kernels of a layer against their one-line meaning.
-#include "kernels/cuda/layer.h"
-
 #include <algorithm>
 
+#include "kernels/cuda/kernels.h"
 #include "kernels/cuda/pack.h"
-#include "kernels/cuda/reference/layer.h"
+#include "kernels/cuda/reference/kernels.h"
 #include "src/model/quantize.h"
 #include "tests/cuda/cuda_test_util.h"
 

@@ -1,12 +1,11 @@
 // The kernels of pawl/cuda_kernels.h: masks against the CPU kernel, tokens against the sampler,
 // log-probabilities and the largest few against double precision.
-#include "kernels/cuda/reference/masked_rows.h"
-
 #include <algorithm>
 #include <memory>
 
 #include "kernels/bitmask.h"
-#include "kernels/cuda/masks.h"
+#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/reference/kernels.h"
 #include "pawl/grammar.h"
 #include "src/decode/sampler.h"
 #include "tests/cuda/cuda_test_util.h"

@@ -1,12 +1,11 @@
 // The skinny product against double precision, for each type of weights, and its promise that a row
 // has the same bits in any company.
-#include "kernels/cuda/matmul.h"
-
 #include <algorithm>
 #include <map>
 #include <set>
 
-#include "kernels/cuda/reference/matmul.h"
+#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/reference/kernels.h"
 #include "tests/cuda/weights_util.h"
 
 namespace pawl::PAWL_GPU {

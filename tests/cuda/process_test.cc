@@ -1,10 +1,9 @@
 // Penalties, filters and the draw on a device against the sampler.
-#include "kernels/cuda/process.h"
-
 #include <algorithm>
 #include <cmath>
 #include <map>
 
+#include "kernels/cuda/kernels.h"
 #include "pawl/cuda_kernels.h"
 #include "pawl/grammar.h"
 #include "src/decode/sampler.h"

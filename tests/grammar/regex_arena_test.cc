@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "grammar/regex/regex_machine.h"
-#include "src/base/unicode.h"
+#include "src/base/utf8.h"
 #include "tests/allowed_time.h"
 #include "tests/grammar/regex_test_util.h"
 

@@ -6,7 +6,7 @@
 //   ... a request ...
 //   const int64_t seen = faults::Disarm();           // allocations of that kind since the mark
 //
-// Kinds are told by the names of threads (src/base/thread_name.h). What C libraries take with
+// Kinds are told by the names of threads (src/base/threads.h). What C libraries take with
 // malloc (tree-sitter, SQLite) is not counted: they have their own ways to say that memory ran out.
 #ifndef PAWL_TESTS_SERVER_ALLOCATION_FAULTS_H_
 #define PAWL_TESTS_SERVER_ALLOCATION_FAULTS_H_

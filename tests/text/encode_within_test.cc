@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "src/base/file.h"
-#include "src/base/stop_steps.h"
+#include "src/base/stop_scope.h"
 #include "src/text/added_tokens.h"
 #include "src/text/bpe_model.h"
 #include "src/text/codepoint_set.h"

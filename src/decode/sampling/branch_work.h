@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-#include "src/base/side_thread.h"
+#include "src/base/threads.h"
 #include "src/decode/sampling/branches.h"
 #include "src/decode/work.h"
 

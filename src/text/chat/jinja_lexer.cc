@@ -10,7 +10,6 @@
 
 #include <algorithm>
 
-#include "src/base/ascii.h"
 #include "src/base/json.h"
 #include "src/base/utf8.h"
 #include "src/text/chat/jinja_text.h"

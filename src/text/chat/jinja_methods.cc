@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "src/base/json.h"
-#include "src/base/unicode.h"
 #include "src/base/utf8.h"
 #include "src/text/chat/jinja_program.h"
 #include "src/text/chat/jinja_text.h"

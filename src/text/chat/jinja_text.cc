@@ -12,7 +12,6 @@
 #include <charconv>
 #include <cmath>
 
-#include "src/base/unicode.h"
 #include "src/base/utf8.h"
 
 namespace pawl::jinja {

@@ -1,10 +1,14 @@
 // One line for a human: which devices there are, or why there is none. A build without CUDA says so
 // in the same place.
-#include <cstdio>
-
 #include "kernels/cuda/device.h"
 
+#include <cstdio>
+
 namespace pawl {
+
+#if !defined(PAWL_HAVE_CUDA)  // else runtime.cu asks the driver
+CudaDevices FindCudaDevices() { return {false, {}, "not built with CUDA"}; }
+#endif
 
 std::string CudaDeviceSummary() {
   const CudaDevices found = FindCudaDevices();

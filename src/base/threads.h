@@ -1,0 +1,138 @@
+// Small tools for threads: their names and priorities, waiting for microseconds, and a function
+// that pauses on a thread of its own. Loops over many threads: thread_pool.h.
+#ifndef PAWL_SRC_BASE_THREADS_H_
+#define PAWL_SRC_BASE_THREADS_H_
+
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#if defined(__linux__)
+#include <pthread.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
+namespace pawl {
+
+// The name under which the calling thread stands in top, ps and debuggers. At most 15 bytes. Does
+// nothing where the system has no such names.
+inline void NameThread([[maybe_unused]] const char* name) {
+#if defined(__linux__)
+  (void)pthread_setname_np(pthread_self(), name);
+#endif
+}
+
+// A thread that gets less of the processors than others, where the system knows such a thing. A
+// thread cannot take that back.
+//
+//   const int id = SystemThreadId();   // on the thread itself
+//   LowerPriority(id);                 // on any thread
+inline int SystemThreadId() {
+#if defined(__linux__)
+  return static_cast<int>(::syscall(SYS_gettid));
+#else
+  return 0;
+#endif
+}
+
+inline void LowerPriority([[maybe_unused]] int system_id) {
+#if defined(__linux__)
+  constexpr int kNiceness = 10;
+  (void)::setpriority(PRIO_PROCESS, static_cast<id_t>(system_id), kNiceness);
+#endif
+}
+
+// Waiting for microseconds: what takes less time than it takes to sleep and to be woken. Pause
+// comes between two looks at something that another thread is about to change.
+inline void Pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+// Tries to lock a mutex for some 40 microseconds.
+inline std::unique_lock<std::mutex> LockSoon(std::mutex& mutex) {
+  constexpr int kTries = 400;
+  for (int i = 0; i < kTries; ++i) {
+    std::unique_lock lock(mutex, std::try_to_lock);
+    if (lock.owns_lock()) return lock;
+    for (int k = 0; k < 4; ++k) Pause();
+  }
+  return std::unique_lock(mutex, std::defer_lock);
+}
+
+// A function that runs on a thread of its own and stops in the middle, so that its caller goes on
+// where it pauses (a coroutine with a stack).
+//
+//   SideThread side([](SideThread& self) {
+//     Ask("first");
+//     self.Pause();                     // the caller of Resume goes on
+//     Ask("second");
+//   });
+//   side.Resume();                      // returns at the Pause
+//   side.Resume();                      // returns at the end
+//   assert(side.ended());
+//
+// Of the two threads one runs at a time. What one has written, the other one sees.
+//
+// Thread safety: Resume by one thread at a time, Pause by the function alone. The function must not
+// throw, and must have ended, or not have begun, when the object goes.
+class SideThread {
+ public:
+  explicit SideThread(std::function<void(SideThread&)> function) : function_(std::move(function)) {}
+  ~SideThread() {
+    if (thread_.joinable()) thread_.join();
+  }
+  SideThread(const SideThread&) = delete;
+  SideThread& operator=(const SideThread&) = delete;
+
+  bool begun() const { return thread_.joinable(); }
+  bool ended() const { return ended_; }
+
+  // Runs the function until it pauses or ends. REQUIRES: it has not ended. Throws
+  // std::system_error where the system has no more threads.
+  void Resume() {
+    std::unique_lock lock(mutex_);
+    inside_ = true;
+    if (!thread_.joinable()) {
+      thread_ = std::thread([this] {
+        {
+          std::unique_lock begin(mutex_);
+          changed_.wait(begin, [this] { return inside_; });
+        }
+        function_(*this);
+        const std::lock_guard end(mutex_);
+        ended_ = true;
+        inside_ = false;
+        changed_.notify_all();
+      });
+    }
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return !inside_; });
+  }
+
+  void Pause() {
+    std::unique_lock lock(mutex_);
+    inside_ = false;
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return inside_; });
+  }
+
+ private:
+  const std::function<void(SideThread&)> function_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool inside_ = false;  // whose turn it is
+  bool ended_ = false;
+  std::thread thread_;
+};
+
+}  // namespace pawl
+
+#endif  // PAWL_SRC_BASE_THREADS_H_

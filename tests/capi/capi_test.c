@@ -724,34 +724,6 @@ static void test_samples(pawl_engine* engine, const pawl_grammar* grammar,
   pawl_critic_free(critic);
 }
 
-/* The folder two above the model's is a store of LM Studio's form. */
-static void test_stores(const char* folder, pawl_engine_options options) {
-  char* root = malloc(strlen(folder) + 1);
-  strcpy(root, folder);
-  char* name = strrchr(root, '/');
-  *name = 0;
-  char* org = strrchr(root, '/');
-  *org = 0;
-  char model[256];
-  snprintf(model, sizeof model, "lmstudio:%s/%s", org + 1, name + 1);
-  pawl_error* error = NULL;
-  pawl_engine* engine = NULL;
-  CHECK_FAILS(pawl_engine_load(model, strlen(model), &options, &engine, &error), PAWL_IO, model);
-  const char* const folders[] = {root, NULL};
-  options.lmstudio_folders = folders;
-  options.lmstudio_count = 1;
-  CHECK(pawl_engine_load(model, strlen(model), &options, &engine, &error) == PAWL_OK);
-  pawl_engine_free(engine);
-  options.lmstudio_count = 2;
-  CHECK_FAILS(pawl_engine_load(model, strlen(model), &options, &engine, &error), PAWL_BAD_ARGUMENT,
-              "lmstudio_folders[1]");
-  options.lmstudio_count = 0;
-  options.hub_count = 1;
-  CHECK_FAILS(pawl_engine_load(model, strlen(model), &options, &engine, &error), PAWL_BAD_ARGUMENT,
-              "hub_folders");
-  free(root);
-}
-
 static void test_engine(const char* folder) {
   pawl_error* error = NULL;
   pawl_engine* engine = NULL;
@@ -763,7 +735,6 @@ static void test_engine(const char* folder) {
               PAWL_BAD_ARGUMENT, "dtype");
   pawl_engine_options_init(&options, sizeof options);
   options.threads = 1;
-  test_stores(folder, options);
   if (pawl_engine_load(folder, strlen(folder), &options, &engine, &error) != PAWL_OK) {
     fprintf(stderr, "%s\n", pawl_error_message(error));
     ++failures;

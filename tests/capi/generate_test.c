@@ -431,6 +431,37 @@ static void test_samplers_next_to_outputs(pawl_engine* engine, const pawl_gramma
   pawl_generation_free(generation);
 }
 
+/* The folder two above the model's is a store of LM Studio's form. */
+static void test_stores(const char* folder) {
+  pawl_engine_options options;
+  pawl_engine_options_init(&options, sizeof options);
+  options.threads = 1;
+  char* root = malloc(strlen(folder) + 1);
+  strcpy(root, folder);
+  char* name = strrchr(root, '/');
+  *name = 0;
+  char* org = strrchr(root, '/');
+  *org = 0;
+  char model[256];
+  snprintf(model, sizeof model, "lmstudio:%s/%s", org + 1, name + 1);
+  pawl_error* error = NULL;
+  pawl_engine* engine = NULL;
+  CHECK_FAILS(pawl_engine_load(model, strlen(model), &options, &engine, &error), PAWL_IO, model);
+  const char* const folders[] = {root, NULL};
+  options.lmstudio_folders = folders;
+  options.lmstudio_count = 1;
+  CHECK(pawl_engine_load(model, strlen(model), &options, &engine, &error) == PAWL_OK);
+  pawl_engine_free(engine);
+  options.lmstudio_count = 2;
+  CHECK_FAILS(pawl_engine_load(model, strlen(model), &options, &engine, &error), PAWL_BAD_ARGUMENT,
+              "lmstudio_folders[1]");
+  options.lmstudio_count = 0;
+  options.hub_count = 1;
+  CHECK_FAILS(pawl_engine_load(model, strlen(model), &options, &engine, &error), PAWL_BAD_ARGUMENT,
+              "hub_folders");
+  free(root);
+}
+
 int main(int argc, char** argv) {
   if (argc < 2) return 2;
   pawl_engine* engine = load(argv[1], NULL);
@@ -445,6 +476,7 @@ int main(int argc, char** argv) {
   pawl_engine_free(engine);
   test_old_sizes(argv[1]);
   test_engine_options(argv[1]);
+  test_stores(argv[1]);
   if (failures == 0) printf("all well\n");
   return failures == 0 ? 0 : 1;
 }

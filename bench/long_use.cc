@@ -76,7 +76,7 @@ size_t Walk(Matcher& matcher, const Vocabulary& vocabulary, std::vector<uint32_t
     TokenId token = kNoToken;
     if (random() % 6 == 0) {
       if (matcher.accepting()) break;
-      const auto rest = matcher.state().ShortestCompletion();
+      const auto rest = matcher.state().CompletionBytes();
       if (rest && !rest->empty()) token = vocabulary.LongestPrefix(*rest);
     }
     if (token == kNoToken) {

@@ -30,8 +30,8 @@ class MachineFrom : public Machine {
   }
   Key StepFrame(Key state, uint8_t byte) override { return machine_->StepFrame(state, byte); }
   bool Accepting(Key state) override { return ends_anywhere_ || machine_->Accepting(state); }
-  std::optional<std::string> ShortestCompletion(Key state) override {
-    return ends_anywhere_ ? "" : machine_->ShortestCompletion(state);
+  std::optional<std::string> CompletionBytes(Key state) override {
+    return ends_anywhere_ ? "" : machine_->CompletionBytes(state);
   }
   std::bitset<256> LastBytes() override {
     return ends_anywhere_ ? std::bitset<256>().set() : machine_->LastBytes();
@@ -70,7 +70,7 @@ class ReversedMachine : public Machine {
   uint32_t StepLexeme(uint32_t, uint8_t) override { return kLeavesLexeme; }
   Key StepFrame(Key state, uint8_t byte) override;
   bool Accepting(Key state) override;
-  std::optional<std::string> ShortestCompletion(Key) override { return std::nullopt; }
+  std::optional<std::string> CompletionBytes(Key) override { return std::nullopt; }
 
   size_t MemoryBytes() const override {
     return machine_->MemoryBytes() + HeapBytes(places_, index_, sets_, set_index_, settled_);

@@ -90,7 +90,7 @@ bool AutomatonView::Ends(Key state) {
                              [this](const auto& edge) { return Far(edge.to); });
 }
 
-std::optional<std::string> AutomatonView::ShortestCompletion(Key key) {
+std::optional<std::string> AutomatonView::CompletionBytes(Key key) {
   uint32_t at = LexemeOf(key) - 1;
   if (Far(at)) return std::nullopt;
   const std::vector<uint32_t>& distance = target_->distance;

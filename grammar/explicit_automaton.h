@@ -86,7 +86,7 @@ class AutomatonView : public Machine {
   Key StepFrame(Key, uint8_t) override { return kDead; }
   bool Accepting(Key state) override { return target_->accepting[LexemeOf(state) - 1]; }
   bool Ends(Key state) override;
-  std::optional<std::string> ShortestCompletion(Key state) override;
+  std::optional<std::string> CompletionBytes(Key state) override;
   std::bitset<256> LastBytes() override;
 
  private:

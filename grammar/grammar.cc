@@ -3,7 +3,7 @@
 
 #include "grammar/grammar_access.h"
 #include "grammar/grammar_impl.h"
-#include "grammar/grammar_keeper.h"
+#include "grammar/grammar_owner.h"
 #include "grammar/machine.h"
 
 namespace pawl {
@@ -49,9 +49,7 @@ int64_t State::CopyKnownMask(std::span<uint32_t> row) const {
 }
 bool State::accepting() const { return impl().Accepting(key_); }
 std::string State::forced(size_t limit) const { return impl().Forced(key_, limit); }
-std::optional<std::string> State::ShortestCompletion() const {
-  return impl().ShortestCompletion(key_);
-}
+std::optional<std::string> State::CompletionBytes() const { return impl().CompletionBytes(key_); }
 
 std::optional<float> State::temperature() const { return impl().Temperature(key_); }
 
@@ -96,7 +94,7 @@ std::optional<std::vector<TokenId>> State::CompletionTokens() const {
   return *GrammarAccess::CompletionOf(*this);
 }
 
-int State::shortest_close() const {
+int State::completion_length() const {
   const auto tokens = GrammarAccess::CompletionOf(*this);
   return *tokens ? static_cast<int>((*tokens)->size()) : -1;
 }
@@ -104,9 +102,9 @@ int State::shortest_close() const {
 const Vocabulary& State::vocabulary() const { return impl().vocabulary(); }
 
 Grammar::Grammar(std::shared_ptr<Machine> machine, std::shared_ptr<const Vocabulary> vocabulary)
-    : keeper_(GrammarKeeper::Make({std::move(machine), std::make_shared<MachineLock>()},
-                                  std::move(vocabulary),
-                                  std::make_shared<MemoryBudget>(MemoryBudget::kDefault), {})) {}
+    : keeper_(GrammarOwner::Make({std::move(machine), std::make_shared<MachineLock>()},
+                                 std::move(vocabulary),
+                                 std::make_shared<MemoryBudget>(MemoryBudget::kDefault), {})) {}
 
 State Grammar::Start() const {
   for (;;) {
@@ -118,11 +116,11 @@ State Grammar::Start() const {
 const Vocabulary& Grammar::vocabulary() const { return keeper_->vocabulary(); }
 const std::vector<std::string>& Grammar::notes() const { return keeper_->notes(); }
 
-std::vector<std::string> Grammar::Specimens(size_t bytes) const {
+std::vector<std::string> Grammar::SampleTexts(size_t bytes) const {
   const State start = Start();
-  std::vector<std::string> texts = start.impl().Specimens(bytes);
+  std::vector<std::string> texts = start.impl().SampleTexts(bytes);
   if (!texts.empty()) return texts;
-  if (auto shortest = start.ShortestCompletion(); shortest && shortest->size() <= bytes)
+  if (auto shortest = start.CompletionBytes(); shortest && shortest->size() <= bytes)
     texts.push_back(*std::move(shortest));
   return texts;
 }
@@ -159,9 +157,9 @@ Grammar GrammarAccess::New(std::shared_ptr<Machine> made,
                            std::shared_ptr<const Vocabulary> vocabulary,
                            std::shared_ptr<MemoryBudget> budget, MachineMaker again,
                            size_t source_bytes) {
-  return Grammar(GrammarKeeper::Make({std::move(made), std::make_shared<MachineLock>()},
-                                     std::move(vocabulary), std::move(budget), std::move(again),
-                                     source_bytes));
+  return Grammar(GrammarOwner::Make({std::move(made), std::make_shared<MachineLock>()},
+                                    std::move(vocabulary), std::move(budget), std::move(again),
+                                    source_bytes));
 }
 
 GrammarAccess GrammarAccess::Of(const Grammar& grammar) {
@@ -171,8 +169,7 @@ GrammarAccess GrammarAccess::Of(const Grammar& grammar) {
 }
 
 Grammar GrammarAccess::Make(std::shared_ptr<Machine> made, MachineMaker again) const {
-  return Grammar(
-      GrammarKeeper::Make({std::move(made), lock}, vocabulary, budget, std::move(again)));
+  return Grammar(GrammarOwner::Make({std::move(made), lock}, vocabulary, budget, std::move(again)));
 }
 
 GrammarAccess::Place GrammarAccess::PlaceOf(const State& state) {
@@ -185,7 +182,7 @@ std::string GrammarAccess::LimitNote(const State& state) {
 }
 MasksMade GrammarAccess::MasksMadeBy(const State& state) { return state.impl().masks_made(); }
 
-std::optional<State> GrammarAccess::Retake(const Grammar& grammar,
+std::optional<State> GrammarAccess::Replay(const Grammar& grammar,
                                            std::span<const TokenId> tokens) {
   for (;;) {
     const State start = grammar.Start();

@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "grammar/grammar_keeper.h"
+#include "grammar/grammar_owner.h"
 #include "grammar/known_answers.h"
 #include "grammar/machine.h"
 #include "grammar/machine_lock.h"
-#include "grammar/masks/mask_path.h"
+#include "grammar/masks/mask_strategy.h"
 #include "pawl/grammar.h"
 #include "pawl/vocabulary.h"
 
@@ -25,7 +25,7 @@ struct GrammarAccess {
   std::shared_ptr<const Vocabulary> vocabulary;
   std::shared_ptr<MemoryBudget> budget;
 
-  // A grammar of a compiler; the arguments are GrammarKeeper's.
+  // A grammar of a compiler; the arguments are GrammarOwner's.
   static Grammar New(std::shared_ptr<Machine> made, std::shared_ptr<const Vocabulary> vocabulary,
                      std::shared_ptr<MemoryBudget> budget, MachineMaker again, size_t source_bytes);
   static GrammarAccess Of(const Grammar& grammar);
@@ -49,10 +49,10 @@ struct GrammarAccess {
   // By the state's grammar, for profiles.
   static MasksMade MasksMadeBy(const State& state);
   // A text that is being written was taken again in the grammar of this state, which had begun
-  // anew; see State::outgrown().
+  // anew; see State::stale().
   static void Replayed(const State& state);
   // The state after the tokens of such a text in the grammar as it is now.
-  static std::optional<State> Retake(const Grammar& grammar, std::span<const TokenId> tokens);
+  static std::optional<State> Replay(const Grammar& grammar, std::span<const TokenId> tokens);
   // State::CompletionTokens(), found once for each state as long as the grammar keeps it.
   static std::shared_ptr<const std::optional<std::vector<TokenId>>> CompletionOf(
       const State& state);
@@ -72,7 +72,7 @@ struct GrammarAccess {
   static KnownAnswers::Place AskPlace(const State& state);
   // Keeps that `token` leads from one state to the other.
   static void KeepStep(const State& from, TokenId token, const State& to);
-  // A grammar that shares parts with the one this came from. `again`: see GrammarKeeper.
+  // A grammar that shares parts with the one this came from. `again`: see GrammarOwner.
   Grammar Make(std::shared_ptr<Machine> made, MachineMaker again) const;
 };
 

@@ -8,13 +8,13 @@
 //
 // What is kept is measured now and then: a machine says in a few loads about how much it has grown,
 // and is walked over when that is a lot. The budget hears of it and may have this grammar, or
-// another one, begin anew (grammar_keeper.h).
+// another one, begin anew (grammar_owner.h).
 #include "grammar/grammar_impl.h"
 
 #include <algorithm>
 #include <chrono>
 
-#include "grammar/masks/mask_path.h"
+#include "grammar/masks/mask_strategy.h"
 #include "src/base/stop_scope.h"
 
 namespace pawl {
@@ -344,7 +344,7 @@ void GrammarImpl::ForgetMasks() const {
 }
 
 void GrammarImpl::Retire() const {
-  outgrown_.store(true, std::memory_order_relaxed);
+  stale_.store(true, std::memory_order_relaxed);
   ForgetMasks();
 }
 

@@ -1,4 +1,4 @@
-// GrammarImpl: one epoch of a grammar, a machine with all that was found with it.
+// GrammarImpl: one generation of a grammar, a machine with all that was found with it.
 //
 // Thread-safe: one lock serialises what is asked of the machine (grammar_impl.cc). Once an
 // exception has broken that lock (machine_lock.h), every question is answered like that of a state
@@ -104,15 +104,15 @@ class GrammarImpl : public GrammarUse {
     return lost() ? -1 : memo_.Copy(key, row);
   }
   std::shared_ptr<const Mask> KnownMask(Machine::Key key) const { return memo_.Find(key); }
-  std::vector<std::string> Specimens(size_t bytes) const {
-    return Asked([&] { return machine_->Specimens(bytes); });
+  std::vector<std::string> SampleTexts(size_t bytes) const {
+    return Asked([&] { return machine_->SampleTexts(bytes); });
   }
   bool Accepting(Machine::Key key) const {
     return AskedBriefly([&] { return machine_->Accepting(key); });
   }
   std::string Forced(Machine::Key key, size_t limit) const;
-  std::optional<std::string> ShortestCompletion(Machine::Key key) const {
-    return Asked([&] { return machine_->ShortestCompletion(key); });
+  std::optional<std::string> CompletionBytes(Machine::Key key) const {
+    return Asked([&] { return machine_->CompletionBytes(key); });
   }
   std::optional<std::vector<OutputPiece>> Completion(Machine::Key key) const {
     return Asked([&] { return machine_->Completion(key); });

@@ -1,4 +1,4 @@
-// KnownAnswers: what a grammar's epoch was asked before, for askers that must neither work nor
+// KnownAnswers: what a grammar's generation was asked before, for askers that must neither work nor
 // wait.
 //
 //   const KnownAnswers::Place place = known.Find(key);
@@ -38,7 +38,7 @@ class KnownAnswers {
     bool by_bytes = false;  // the bytes of a token alone decide where it leads
     std::optional<float> temperature;
     std::shared_ptr<const std::string> limit;   // Machine::LimitNote; nullptr: empty
-    std::optional<int> close;                   // State::shortest_close
+    std::optional<int> close;                   // State::completion_length
     std::shared_ptr<const std::string> forced;  // State::forced of the default limit
   };
 

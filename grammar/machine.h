@@ -54,11 +54,11 @@ class Machine {
   virtual Key StepFrame(Key state, uint8_t byte) = 0;
   virtual bool Accepting(Key state) = 0;
   // A short byte string that leads to acceptance, nullopt when none was found.
-  virtual std::optional<std::string> ShortestCompletion(Key state) = 0;
+  virtual std::optional<std::string> CompletionBytes(Key state) = 0;
 
   // The same with tokens taken as a whole.
   virtual std::optional<std::vector<OutputPiece>> Completion(Key state) {
-    auto bytes = ShortestCompletion(state);
+    auto bytes = CompletionBytes(state);
     if (!bytes) return std::nullopt;
     if (bytes->empty()) return std::vector<OutputPiece>();
     return std::vector<OutputPiece>{{.bytes = *std::move(bytes)}};
@@ -66,7 +66,7 @@ class Machine {
 
   // Texts that go together through as much of what the machine names as they can, about so many
   // bytes of them at most, the last one perhaps only begun; none where that is not known.
-  virtual std::vector<std::string> Specimens(size_t /*bytes*/) { return {}; }
+  virtual std::vector<std::string> SampleTexts(size_t /*bytes*/) { return {}; }
 
   // Bytes with which a text of the machine may end; all where that is not known.
   virtual std::bitset<256> LastBytes() { return std::bitset<256>().set(); }

@@ -108,7 +108,7 @@ std::vector<Matcher::Position> Matcher::Retaken() const {
       continue;
     }
     if (!next) {
-      // Only where there is no machine to take them again in; see GrammarKeeper.
+      // Only where there is no machine to take them again in; see GrammarOwner.
       if (!state().lost()) return history_;
       next = at;
     }
@@ -119,7 +119,7 @@ std::vector<Matcher::Position> Matcher::Retaken() const {
   return renewed;
 }
 
-void Matcher::Renew() { history_ = Retaken(); }
+void Matcher::Rebuild() { history_ = Retaken(); }
 
 // What was answered before the state was lost is right, so looking afterwards is enough.
 template <typename Ask>
@@ -142,8 +142,8 @@ std::optional<float> Matcher::temperature() const {
   return Asked([](const Position& at) { return at.state.temperature(); });
 }
 
-std::optional<std::string> Matcher::ShortestCompletion() const {
-  return Asked([](const Position& at) { return at.state.ShortestCompletion(); });
+std::optional<std::string> Matcher::CompletionBytes() const {
+  return Asked([](const Position& at) { return at.state.CompletionBytes(); });
 }
 
 std::optional<std::vector<TokenId>> Matcher::CompletionTokens() const {
@@ -156,7 +156,7 @@ size_t Matcher::MatchedPrefix(std::string_view bytes) const {
 
 bool Matcher::Accept(TokenId token) {
   for (;;) {
-    if (state().outgrown()) Renew();
+    if (state().stale()) Rebuild();
     std::optional<Position> next = After(history_.back(), token);
     if (state().lost()) continue;
     if (!next) return false;
@@ -168,7 +168,7 @@ bool Matcher::Accept(TokenId token) {
 bool Matcher::AcceptBytes(std::string_view bytes) {
   if (history_.back().ended) return false;
   for (;;) {
-    if (state().outgrown()) Renew();
+    if (state().stale()) Rebuild();
     std::optional<State> next = state().Advance(bytes);
     if (state().lost()) continue;
     if (!next) return false;
@@ -189,7 +189,7 @@ bool Matcher::Rollback(size_t steps) {
 void Matcher::Reset() {
   history_.erase(history_.begin() + 1, history_.end());
   bytes_.clear();
-  if (state().outgrown()) history_.back().state = grammar_.Start();
+  if (state().stale()) history_.back().state = grammar_.Start();
 }
 
 Result<std::vector<Capture>> Matcher::Captures() const {

@@ -12,7 +12,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "grammar/grammar_keeper.h"
+#include "grammar/grammar_owner.h"
 
 namespace pawl {
 namespace {
@@ -30,15 +30,15 @@ void HandBackToTheSystem() {
 
 }  // namespace
 
-void MemoryBudget::Enrol(const std::shared_ptr<GrammarKeeper>& keeper) {
+void MemoryBudget::Register(const std::shared_ptr<GrammarOwner>& keeper) {
   const std::lock_guard lock(mutex_);
   if (keepers_.size() == keepers_.capacity())
     std::erase_if(keepers_, [](const auto& weak) { return weak.expired(); });
   keepers_.push_back(keeper);
 }
 
-std::vector<std::shared_ptr<GrammarKeeper>> MemoryBudget::Keepers() {
-  std::vector<std::shared_ptr<GrammarKeeper>> out;
+std::vector<std::shared_ptr<GrammarOwner>> MemoryBudget::Keepers() {
+  std::vector<std::shared_ptr<GrammarOwner>> out;
   const std::lock_guard lock(mutex_);
   for (const auto& weak : keepers_) {
     if (auto keeper = weak.lock()) out.push_back(std::move(keeper));
@@ -49,7 +49,7 @@ std::vector<std::shared_ptr<GrammarKeeper>> MemoryBudget::Keepers() {
 void MemoryBudget::Settle() {
   const std::unique_lock settling(settling_, std::try_to_lock);
   if (!settling.owns_lock() || !Spent()) return;
-  const std::vector<std::shared_ptr<GrammarKeeper>> keepers = Keepers();
+  const std::vector<std::shared_ptr<GrammarOwner>> keepers = Keepers();
   const auto over = [&] { return bytes_.load(std::memory_order_relaxed) > limit_; };
   const size_t least = limit() / 64;
   // What states in use hold stays until they go; who gave back is not asked again.
@@ -57,19 +57,20 @@ void MemoryBudget::Settle() {
   while (over()) {
     size_t best = keepers.size();
     for (size_t i = 0; i < keepers.size(); ++i) {
-      if (asked[i] || keepers[i]->Gain() < least) continue;
-      if (best == keepers.size() || keepers[i]->Gain() > keepers[best]->Gain()) best = i;
+      if (asked[i] || keepers[i]->Reclaimable() < least) continue;
+      if (best == keepers.size() || keepers[i]->Reclaimable() > keepers[best]->Reclaimable())
+        best = i;
     }
     if (best == keepers.size()) break;
     asked[best] = true;
-    keepers[best]->GiveBack();
+    keepers[best]->Trim();
   }
   LetGoIdle(keepers, UINT64_MAX);
   const int64_t left = bytes_.load(std::memory_order_relaxed);
   again_.store(left > limit_ ? left + limit_ / 32 : limit_, std::memory_order_relaxed);
 }
 
-void MemoryBudget::LetGoIdle(const std::vector<std::shared_ptr<GrammarKeeper>>& keepers,
+void MemoryBudget::LetGoIdle(const std::vector<std::shared_ptr<GrammarOwner>>& keepers,
                              uint64_t before) {
   while (bytes_.load(std::memory_order_relaxed) > limit_) {
     size_t oldest = keepers.size();
@@ -78,7 +79,7 @@ void MemoryBudget::LetGoIdle(const std::vector<std::shared_ptr<GrammarKeeper>>& 
       if (oldest == keepers.size() || keepers[i]->used() < keepers[oldest]->used()) oldest = i;
     }
     if (oldest == keepers.size()) return;
-    keepers[oldest]->LetGo();
+    keepers[oldest]->Evict();
   }
 }
 
@@ -86,7 +87,7 @@ void MemoryBudget::FreeUnused() {
   {
     const std::lock_guard settling(settling_);
     const uint64_t before = std::exchange(unused_since_, Tick());
-    const std::vector<std::shared_ptr<GrammarKeeper>> keepers = Keepers();
+    const std::vector<std::shared_ptr<GrammarOwner>> keepers = Keepers();
     for (const auto& keeper : keepers) keeper->LetGoLost();
     LetGoIdle(keepers, before);
   }

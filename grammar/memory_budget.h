@@ -2,7 +2,7 @@
 // spent.
 //
 //   auto budget = std::make_shared<MemoryBudget>(size_t{256} << 20);
-//   budget->Enrol(keeper);                  // a grammar joins
+//   budget->Register(keeper);                  // a grammar joins
 //   budget->Add(bytes);                     // it has grown
 //   if (budget->Spent()) budget->Settle();  // the largest begins anew
 //
@@ -19,7 +19,7 @@
 
 namespace pawl {
 
-class GrammarKeeper;
+class GrammarOwner;
 
 class MemoryBudget {
  public:
@@ -29,7 +29,7 @@ class MemoryBudget {
       : limit_(static_cast<int64_t>(limit - limit / 4)), again_(limit_) {}
 
   size_t limit() const { return static_cast<size_t>(limit_); }
-  void Enrol(const std::shared_ptr<GrammarKeeper>& keeper);
+  void Register(const std::shared_ptr<GrammarOwner>& keeper);
   void Add(int64_t bytes) {
     const int64_t now = bytes_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
     // What could not be given back has gone by now: the limit holds again.
@@ -57,9 +57,9 @@ class MemoryBudget {
   uint64_t Tick() { return ticks_.fetch_add(1, std::memory_order_relaxed); }
 
  private:
-  std::vector<std::shared_ptr<GrammarKeeper>> Keepers();
+  std::vector<std::shared_ptr<GrammarOwner>> Keepers();
   // Those used longest ago first, and of them only those used before the tick `before`.
-  void LetGoIdle(const std::vector<std::shared_ptr<GrammarKeeper>>& keepers, uint64_t before);
+  void LetGoIdle(const std::vector<std::shared_ptr<GrammarOwner>>& keepers, uint64_t before);
 
   const int64_t limit_;
   std::atomic<int64_t> bytes_{0};
@@ -69,7 +69,7 @@ class MemoryBudget {
   std::mutex settling_;            // by one thread at a time; of unused_since_
   uint64_t unused_since_ = 0;
   std::mutex mutex_;  // of what follows
-  std::vector<std::weak_ptr<GrammarKeeper>> keepers_;
+  std::vector<std::weak_ptr<GrammarOwner>> keepers_;
 };
 
 }  // namespace pawl

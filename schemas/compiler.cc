@@ -9,7 +9,7 @@
 
 #include "grammar/cfg/cfg_machine.h"
 #include "grammar/grammar_access.h"
-#include "grammar/grammar_keeper.h"
+#include "grammar/grammar_owner.h"
 #include "grammar/growth_watch.h"
 #include "grammar/languages/ebnf.h"
 #include "grammar/languages/gbnf.h"

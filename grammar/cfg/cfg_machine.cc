@@ -282,7 +282,7 @@ CfgMasks& CfgMachine::MasksOf(const Vocabulary& vocabulary) {
   return *masks_;
 }
 
-std::optional<std::string> CfgMachine::ShortestCompletion(Key state) {
+std::optional<std::string> CfgMachine::CompletionBytes(Key state) {
   auto parts = Completion(state);
   if (!parts || parts->size() > 1) return std::nullopt;
   if (parts->empty()) return "";
@@ -302,7 +302,7 @@ std::optional<std::vector<OutputPiece>> CfgMachine::Completion(Key state) {
     const Thread thread = threads_[at.begin + i];
     const CfgProgram::Cost after = continuations_->Shortest(thread.then);
     if (after >= length) continue;
-    const std::optional<std::string> rest = machine_of(thread).ShortestCompletion(thread.key);
+    const std::optional<std::string> rest = machine_of(thread).CompletionBytes(thread.key);
     if (!rest || rest->size() * CfgProgram::kByteCost + after >= length) continue;
     length = rest->size() * CfgProgram::kByteCost + after;
     best = *rest;
@@ -402,13 +402,13 @@ std::optional<std::vector<OutputPiece>> CfgMachine::Complete(ContId then, std::s
           // At least one byte: the empty text has a way of its own.
           std::optional<std::string> word;
           if (!machine.Accepting(terminal.start)) {
-            word = machine.ShortestCompletion(terminal.start);
+            word = machine.CompletionBytes(terminal.start);
           } else {
             // Many bytes lead to few states; each is asked once.
             std::set<Key> asked = {kDead};
             for (int byte = 0; byte < 256; ++byte) {
               if (!asked.insert(terminal.first[byte]).second) continue;
-              auto rest = machine.ShortestCompletion(terminal.first[byte]);
+              auto rest = machine.CompletionBytes(terminal.first[byte]);
               if (!rest || (word && word->size() <= rest->size() + 1)) continue;
               word = std::string(1, static_cast<char>(byte)) + *rest;
             }

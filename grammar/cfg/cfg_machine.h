@@ -60,7 +60,7 @@ class CfgMachine : public Machine {
     return next == kDeadState ? kDead : MakeKey(next, 1);
   }
   bool Accepting(Key state) override;
-  std::optional<std::string> ShortestCompletion(Key state) override;
+  std::optional<std::string> CompletionBytes(Key state) override;
   std::optional<std::vector<OutputPiece>> Completion(Key state) override;
   Key StepToken(Key state, TokenId token, Key by_bytes) override;
   Key AtToken(Key state, const Vocabulary& vocabulary) override;

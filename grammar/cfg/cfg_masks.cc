@@ -110,7 +110,7 @@ CfgMasks::TokenBits CfgMasks::Pack(std::vector<uint32_t> words) {
   return tokens;
 }
 
-std::optional<MaskPath> CfgMasks::Fill(Machine::Key key_of_state, uint32_t* words) {
+std::optional<MaskStrategy> CfgMasks::Fill(Machine::Key key_of_state, uint32_t* words) {
   if (CfgMachine::IsClosing(key_of_state)) {
     uint32_t node = TokenTrie::kRoot;
     for (const char byte : machine_.closing().BytesAt(CfgMachine::PlaceOf(key_of_state))) {
@@ -118,7 +118,7 @@ std::optional<MaskPath> CfgMasks::Fill(Machine::Key key_of_state, uint32_t* word
       if (node == TokenTrie::kNone) break;
       trie_.SetBits(trie_.nodes()[node], words);
     }
-    return MaskPath::kTrieWalk;
+    return MaskStrategy::kTrieWalk;
   }
   const StateId state = Machine::FrameOf(key_of_state);
   const size_t count = machine_.threads(state).size();
@@ -128,7 +128,7 @@ std::optional<MaskPath> CfgMasks::Fill(Machine::Key key_of_state, uint32_t* word
   }
   const ContId fresh = machine_.fresh(state);
   if (fresh != Continuations::kNone) Or(PartOfFresh(fresh).tokens, words);
-  return MaskPath::kTrieWalk;
+  return MaskStrategy::kTrieWalk;
 }
 
 bool CfgMasks::WithinLimit(StateId state) {

@@ -32,7 +32,7 @@ class CfgMasks : public MachineMasks {
  public:
   CfgMasks(CfgMachine& machine, const Vocabulary& vocabulary);
 
-  std::optional<MaskPath> Fill(Machine::Key state, uint32_t* words) override;
+  std::optional<MaskStrategy> Fill(Machine::Key state, uint32_t* words) override;
   // Finds beforehand what lexemes allow: at the start of each regex, then where most tokens take
   // it. `steps`: as GrammarOptions::prepare_steps.
   void Prepare(uint64_t steps);

@@ -165,7 +165,7 @@ bool FreeText::Accepting(Key state) {
 }
 
 // One character that is begun has to be ended; a few more may lead away from a restricted place.
-std::optional<std::string> FreeText::ShortestCompletion(Key state) {
+std::optional<std::string> FreeText::CompletionBytes(Key state) {
   struct Step {
     Key key;
     uint32_t before;
@@ -199,7 +199,7 @@ class FreeTextMasks : public MachineMasks {
         trie_(TrieOf(vocabulary)),
         stack_(WalkStack<Both>(trie_)) {}
 
-  std::optional<MaskPath> Fill(Machine::Key state, uint32_t* words) override;
+  std::optional<MaskStrategy> Fill(Machine::Key state, uint32_t* words) override;
   size_t MemoryBytes() const override { return HeapBytes(between_, stack_); }
   size_t GrowthHint() const override {
     return between_.size() * static_cast<size_t>(vocabulary_.mask_words()) * sizeof(uint32_t);
@@ -273,7 +273,7 @@ const std::vector<uint32_t>& FreeTextMasks::Between(const Place& place) {
   return words;
 }
 
-std::optional<MaskPath> FreeTextMasks::Fill(Key state, uint32_t* words) {
+std::optional<MaskStrategy> FreeTextMasks::Fill(Key state, uint32_t* words) {
   const Place place = text_.PlaceOf(state);
   if (text_.max_chars_ &&
       *text_.max_chars_ - place.chars < static_cast<uint32_t>(trie_.max_depth()))
@@ -281,14 +281,14 @@ std::optional<MaskPath> FreeTextMasks::Fill(Key state, uint32_t* words) {
   const Key between = FreeText::KeyOf({0, place.chars, place.utf8});
   const std::vector<uint32_t>& known = Between(place);
   std::copy(known.begin(), known.end(), words);
-  if (between == state) return MaskPath::kTrieWalk;
+  if (between == state) return MaskStrategy::kTrieWalk;
   Walk(trie_, TokenTrie::kRoot, Both{state, between}, stack_, [&](Both at, uint32_t i) {
     at.here = text_.StepFrame(at.here, trie_.nodes()[i].byte);
     at.there = text_.StepFrame(at.there, trie_.nodes()[i].byte);
     if (at.here == Machine::kDead && at.there != Machine::kDead) ClearBelow(trie_, i, words);
     return at.here == Machine::kDead || at.here == at.there ? Both{} : at;
   });
-  return MaskPath::kTrieWalk;
+  return MaskStrategy::kTrieWalk;
 }
 
 }  // namespace pawl

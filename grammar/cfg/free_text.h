@@ -39,7 +39,7 @@ class FreeText : public Machine {
   uint32_t StepLexeme(uint32_t, uint8_t) override { return kLeavesLexeme; }
   Key StepFrame(Key state, uint8_t byte) override;
   bool Accepting(Key state) override;
-  std::optional<std::string> ShortestCompletion(Key state) override;
+  std::optional<std::string> CompletionBytes(Key state) override;
   MachineMasks* Masks(const Vocabulary& vocabulary) override;
 
   size_t MemoryBytes() const override;

@@ -383,7 +383,7 @@ class Builder {
         const ReId term = regexes[number - 1];
         terminal.shortest = OfBytes(std::max(1u, ir_.arena().MinLength(term)));
       } else {
-        const auto text = of.ShortestCompletion(terminal.start);
+        const auto text = of.CompletionBytes(terminal.start);
         terminal.shortest =
             text ? static_cast<uint32_t>(std::max<size_t>(1, text->size())) : kInfinite / 2;
       }

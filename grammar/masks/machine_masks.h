@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "grammar/machine.h"
-#include "grammar/masks/mask_path.h"
+#include "grammar/masks/mask_strategy.h"
 
 namespace pawl {
 
@@ -19,7 +19,7 @@ class MachineMasks {
 
   // Sets the bits of all tokens whose bytes may follow and says by which way they were found.
   // nullopt: nothing was set, walking is no slower here. REQUIRES: the words are zero.
-  virtual std::optional<MaskPath> Fill(Machine::Key state, uint32_t* words) = 0;
+  virtual std::optional<MaskStrategy> Fill(Machine::Key state, uint32_t* words) = 0;
   // As Machine's.
   virtual size_t MemoryBytes() const { return 0; }
   virtual size_t GrowthHint() const { return 0; }

@@ -12,13 +12,13 @@ std::vector<uint32_t> MaskBuilder::Build(Machine::Key state) {
   return words;
 }
 
-MaskPath MaskBuilder::Build(Machine::Key state, std::vector<uint32_t>& words) {
+MaskStrategy MaskBuilder::Build(Machine::Key state, std::vector<uint32_t>& words) {
   state = machine_.AtToken(state, vocabulary_);
   MachineMasks* const own = machine_.Masks(vocabulary_);
-  std::optional<MaskPath> path = own == nullptr ? std::nullopt : own->Fill(state, words.data());
+  std::optional<MaskStrategy> path = own == nullptr ? std::nullopt : own->Fill(state, words.data());
   if (!path) {
     lexemes_.Fill(state, words.data());
-    path = MaskPath::kTrieWalk;
+    path = MaskStrategy::kTrieWalk;
   }
   machine_.FillTokens(state, words.data());
   if (machine_.Accepting(state)) {

@@ -8,7 +8,7 @@
 
 #include "grammar/machine.h"
 #include "grammar/masks/lexeme_masks.h"
-#include "grammar/masks/mask_path.h"
+#include "grammar/masks/mask_strategy.h"
 #include "pawl/vocabulary.h"
 
 namespace pawl {
@@ -22,7 +22,7 @@ class MaskBuilder {
   // Words of the mask of `state`, end-of-output tokens included when it accepts. Not memoised.
   std::vector<uint32_t> Build(Machine::Key state);
   // The same into `words`, and the way. REQUIRES: as many as a mask has, all zero.
-  MaskPath Build(Machine::Key state, std::vector<uint32_t>& words);
+  MaskStrategy Build(Machine::Key state, std::vector<uint32_t>& words);
   // Of what is kept between masks.
   size_t bytes() const { return lexemes_.bytes(); }
 

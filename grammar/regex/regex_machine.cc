@@ -212,7 +212,7 @@ bool RegexMachine::Ends(Key state) {
   return p.missing == 0 && dfa_.arena().MaxLength(dfa_.Term(p.state)) == 0;
 }
 
-std::optional<std::string> RegexMachine::ShortestCompletion(Key key) {
+std::optional<std::string> RegexMachine::CompletionBytes(Key key) {
   Position p = positions_[LexemeOf(key)];
   std::string out;
   if (p.missing > 0 && p.length == 0) {

@@ -25,7 +25,7 @@ class RegexMachine : public Machine {
   uint32_t StepLexeme(uint32_t lexeme, uint8_t byte) override;
   Key StepFrame(Key, uint8_t) override { return kDead; }  // the whole text is one lexeme
   bool Accepting(Key state) override;
-  std::optional<std::string> ShortestCompletion(Key state) override;
+  std::optional<std::string> CompletionBytes(Key state) override;
   bool Ends(Key state) override;
   // StepLexeme and Accepting for walks over a whole vocabulary: each state that is asked gets a
   // table of its steps.

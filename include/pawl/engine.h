@@ -214,7 +214,7 @@ class PAWL_EXPORT Engine {
   std::vector<Result<Generation>> GenerateAll(std::span<const EngineRequest> requests);
 
   // Returns outputs that keep the model's distribution (pawl/sampling.h). The request's `options`
-  // are ignored, and no text is forced. The tries of kAligned, kAdaptive and kExact are kept for
+  // are ignored, and no text is forced. The tries of kAsap, kArs and kCars are kept for
   // the next call with the same prompt, grammar, constraint and checks (the same objects),
   // temperature and max_tokens, up to EngineOptions::oracle_bytes. With `proposal`, kAwrs and kSmc
   // draw tokens from that model and weight them for this one. It must have the same vocabulary and

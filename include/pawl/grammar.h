@@ -99,7 +99,7 @@ class PAWL_EXPORT Mask {
 
 class Machine;
 class GrammarImpl;
-class GrammarKeeper;
+class GrammarOwner;
 
 // Counts the states in use of one generation of a grammar's data. For State only.
 class PAWL_EXPORT GrammarUse {
@@ -110,7 +110,7 @@ class PAWL_EXPORT GrammarUse {
   void Leave() const {
     if (users_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
   }
-  bool outgrown() const { return outgrown_.load(std::memory_order_relaxed) || lost(); }
+  bool stale() const { return stale_.load(std::memory_order_relaxed) || lost(); }
   bool lost() const { return lost_.load(std::memory_order_acquire); }
 
  protected:
@@ -118,7 +118,7 @@ class PAWL_EXPORT GrammarUse {
   explicit GrammarUse(const std::atomic<bool>& lost) : lost_(lost) {}
   virtual ~GrammarUse();
   mutable std::atomic<int64_t> users_{1};  // the grammar itself is one
-  mutable std::atomic<bool> outgrown_{false};
+  mutable std::atomic<bool> stale_{false};
   const std::atomic<bool>& lost_;
 };
 
@@ -170,14 +170,14 @@ class PAWL_EXPORT State {
   // The bytes of a short completion: after them the state is accepting. Empty if accepting().
   // nullopt if none was found within the limits, or if every completion needs a token that the
   // grammar names by number or name.
-  std::optional<std::string> ShortestCompletion() const;
+  std::optional<std::string> CompletionBytes() const;
   // A short completion that may contain such tokens. No piece is empty.
   std::optional<std::vector<OutputPiece>> Completion() const;
   // Completion() in the fewest tokens that spell it. nullopt if there is none, or if these are more
   // tokens than a rule with a limit of tokens has left.
   std::optional<std::vector<TokenId>> CompletionTokens() const;
   // The number of tokens of CompletionTokens(); -1 if it is nullopt.
-  int shortest_close() const;
+  int completion_length() const;
 
   // The sampling temperature that the grammar asks for here (`rule[temperature=...]`). The
   // innermost rule that asks counts. Of several possible rules the highest temperature counts.
@@ -188,13 +188,18 @@ class PAWL_EXPORT State {
   // The grammar was rebuilt to free memory. This state stays valid, but it keeps the old data
   // alive. To release the old data, replay the text from Grammar::Start(). Matcher and the decode
   // loop do.
-  bool outgrown() const { return grammar_->outgrown(); }
+  bool stale() const { return grammar_->stale(); }
+
+  // Deprecated names of the methods above.
+  std::optional<std::string> ShortestCompletion() const { return CompletionBytes(); }
+  int shortest_close() const { return completion_length(); }
+  bool outgrown() const { return stale(); }
 
   // An exception ended a question about this grammar in the middle: memory ran out, or the decode
   // loop stopped a question whose client has left. The grammar's data may then be half written, so
   // the state answers as if nothing could follow: no token, not accepting, no completion. Answers
   // given while lost() was false are right. To go on, replay the text from Grammar::Start(), which
-  // uses new data. Matcher and the decode loop do. lost() implies outgrown().
+  // uses new data. Matcher and the decode loop do. lost() implies stale().
   bool lost() const { return grammar_->lost(); }
 
   // true: the same texts may follow both states. States from before and after a rebuild of the
@@ -231,11 +236,13 @@ class PAWL_EXPORT Grammar {
   // The last text may be incomplete. For a JSON Schema the first text has each property once, and
   // further texts have the properties that did not fit into it. For other grammars: the shortest
   // text.
-  std::vector<std::string> Specimens(size_t bytes) const;
+  std::vector<std::string> SampleTexts(size_t bytes) const;
+  // Deprecated name of SampleTexts.
+  std::vector<std::string> Specimens(size_t bytes) const { return SampleTexts(bytes); }
   // Computes the masks along the tokens as far as they are accepted, including those before the
-  // first and after the last. Returns the number of masks. With the tokens of Specimens() these are
-  // most of the masks that an output needs. For engines that compile on another thread than they
-  // decode. The masks are the same as without this call.
+  // first and after the last. Returns the number of masks. With the tokens of SampleTexts() these
+  // are most of the masks that an output needs. For engines that compile on another thread than
+  // they decode. The masks are the same as without this call.
   size_t PrepareMasks(std::span<const TokenId> tokens) const;
 
   // Whether rules of the grammar have captures.
@@ -249,8 +256,8 @@ class PAWL_EXPORT Grammar {
 
  private:
   friend struct GrammarAccess;
-  explicit Grammar(std::shared_ptr<GrammarKeeper> keeper) : keeper_(std::move(keeper)) {}
-  std::shared_ptr<GrammarKeeper> keeper_;
+  explicit Grammar(std::shared_ptr<GrammarOwner> keeper) : keeper_(std::move(keeper)) {}
+  std::shared_ptr<GrammarOwner> keeper_;
 };
 
 }  // namespace pawl

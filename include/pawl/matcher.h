@@ -110,8 +110,10 @@ class PAWL_EXPORT Matcher {
   Result<std::vector<Capture>> Captures() const;
   // The sampling temperature that the grammar asks for here, see State::temperature().
   std::optional<float> temperature() const;
-  // State::ShortestCompletion(), CompletionTokens() and MatchedPrefix() at the matcher's position.
-  std::optional<std::string> ShortestCompletion() const;
+  // State::CompletionBytes(), CompletionTokens() and MatchedPrefix() at the matcher's position.
+  std::optional<std::string> CompletionBytes() const;
+  // Deprecated name of CompletionBytes.
+  std::optional<std::string> ShortestCompletion() const { return CompletionBytes(); }
   std::optional<std::vector<TokenId>> CompletionTokens() const;
   size_t MatchedPrefix(std::string_view bytes) const;
 
@@ -133,9 +135,9 @@ class PAWL_EXPORT Matcher {
                                                   size_t stride, std::span<uint8_t> accepted);
 
   bool IsEnd(TokenId token) const;
-  // All steps, replayed after a rebuild of the grammar, see State::outgrown().
+  // All steps, replayed after a rebuild of the grammar, see State::stale().
   std::vector<Position> Retaken() const;
-  void Renew();
+  void Rebuild();
   // The answer of `ask` at the last position, after a replay if the position is lost.
   template <typename Ask>
   auto Asked(const Ask& ask) const;

@@ -501,8 +501,8 @@ typedef struct pawl_engine_options {
 /* Threads: any. */
 PAWL_API void pawl_engine_options_init(pawl_engine_options* options, size_t struct_size);
 
-/* Loads a model. path: a folder of Hugging Face's form, a GGUF file, or the name of a model in one of
- * the stores of `options` (docs/models.md). Threads: any. */
+/* Loads a model. path: a folder of Hugging Face's form, a GGUF file, or the name of a model in one
+ * of the stores of `options` (docs/models.md). Threads: any. */
 PAWL_API pawl_status pawl_engine_load(const char* path, size_t path_length,
                                       const pawl_engine_options* options, pawl_engine** engine,
                                       pawl_error** error);

@@ -18,9 +18,9 @@
 // Weights. For every function f the mean over the outputs of exp(log_weight) * f(y) has the
 // expectation C * (sum of P(y) f(y) over the valid y). C is one constant of the run. So weighted
 // averages estimate averages under the model's distribution, given validity.
-//  - kMasked, kLookahead, kAwrs, kSmc, kAligned: C = 1. Weights include the probability that masks
+//  - kGcd, kFvo, kAwrs, kSmc, kAsap: C = 1. Weights include the probability that masks
 //  and checks removed, and for particles the evidence of the population.
-//  - kRejection, kAdaptive, kExact: C = 1 / (probability that an output is valid). Every log_weight
+//  - kRs, kArs, kCars: C = 1 / (probability that an output is valid). Every log_weight
 //  is 0.
 // A weight of 0 has log_weight kZeroWeight: the output is not valid, and is part of the mean.
 //
@@ -174,21 +174,28 @@ PAWL_EXPORT ProgramCheckOptions ShellProgram(const std::string& command,
                                              const CheckSpecOptions& options = {});
 
 enum class SamplerKind {
-  kMasked,     // "gcd": the mask at every step
-  kLookahead,  // "fvo": kMasked, with tokens weighted by the probability that the next mask leaves
-  kAwrs,       // "awrs": the mask, then rejection by the checks; independent weighted outputs
-  kSmc,        // "smc": kAwrs in populations that are resampled
-  kAligned,    // "asap": the mask, corrected by the prefixes of earlier outputs
-  kRejection,  // "rs": the model alone; invalid outputs are dropped
-  kAdaptive,   // "ars": kRejection, which never tries an invalid prefix again
-  kExact,      // "cars": kAdaptive, which also excludes tokens by the masks of known prefixes
+  kGcd,   // "gcd": the mask at every step
+  kFvo,   // "fvo": kGcd, with tokens weighted by the probability that the next mask leaves
+  kAwrs,  // "awrs": the mask, then rejection by the checks; independent weighted outputs
+  kSmc,   // "smc": kAwrs in populations that are resampled
+  kAsap,  // "asap": the mask, corrected by the prefixes of earlier outputs
+  kRs,    // "rs": the model alone; invalid outputs are dropped
+  kArs,   // "ars": kRs, which never tries an invalid prefix again
+  kCars,  // "cars": kArs, which also excludes tokens by the masks of known prefixes
+  // Deprecated names.
+  kMasked = kGcd,
+  kLookahead = kFvo,
+  kAligned = kAsap,
+  kRejection = kRs,
+  kAdaptive = kArs,
+  kExact = kCars,
 };
 
 // How near an output is to the model's distribution. Selects the sampler.
 enum class Fidelity {
-  kFast,     // kMasked
-  kAligned,  // kAligned: one of `attempts` outputs, chosen by weight
-  kExact,    // kExact within `attempts`, otherwise kAligned; the report says which
+  kFast,     // kGcd
+  kAligned,  // kAsap: one of `attempts` outputs, chosen by weight
+  kExact,    // kCars within `attempts`, otherwise kAsap; the report says which
 };
 
 // How weights under checks are estimated: src/decode/sampling/rejection.h.
@@ -198,7 +205,7 @@ enum class Resampling { kStratified, kSystematic, kMultinomial, kResidual };
 inline constexpr double kZeroWeight = -1e300;
 
 struct SamplerReport {
-  SamplerKind sampler = SamplerKind::kMasked;  // the sampler that made this output
+  SamplerKind sampler = SamplerKind::kGcd;  // the sampler that made this output
   bool valid = false;
   bool at_budget = false;  // the output has max_tokens tokens, so only the end could follow
   // The probability that the mask removed, for each step, the end included.
@@ -245,10 +252,10 @@ struct SamplerOptions {
   Resampling resampling = Resampling::kStratified;
   std::shared_ptr<const Critic> critic = {};  // of kSmc and kAwrs
 
-  // kAligned: the outputs from which one is chosen by weight. kRejection, kAdaptive, kExact: the
-  // most attempts for one valid output. 0: 1 for kAligned, 10000 for the others.
+  // kAsap: the outputs from which one is chosen by weight. kRs, kArs, kCars: the
+  // most attempts for one valid output. 0: 1 for kAsap, 10000 for the others.
   int attempts = 0;
-  int lookahead = 8;  // tokens after which kLookahead computes the mask, at most 32
+  int lookahead = 8;  // tokens after which kFvo computes the mask, at most 32
   int batch = 32;     // rows of a step: outputs of kAwrs, or particles, that run at a time
 
   // Called for each output, in order, as soon as it is complete. false ends the run.

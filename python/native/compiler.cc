@@ -116,14 +116,14 @@ Grammar Compile(const F& compile, const JsonSchemaOptions& options = {}) {
 int LongestStep(const Grammar& grammar, size_t limit) {
   constexpr size_t kAtOnce = 3;  // places that one token may go through
   int longest = 0;
-  for (const std::string& text : grammar.Specimens(limit)) {
+  for (const std::string& text : grammar.SampleTexts(limit)) {
     std::optional<State> at = grammar.Start();
-    std::vector<int> closings = {at->shortest_close()};
+    std::vector<int> closings = {at->completion_length()};
     for (const char byte : text) {
       at = at->Advance(std::string_view(&byte, 1));
       if (!at) break;
       if (std::string_view("{[,:\"").find(byte) == std::string_view::npos) continue;
-      const int closing = at->shortest_close();
+      const int closing = at->completion_length();
       if (closing < 0) continue;
       for (size_t k = 0; k < std::min(kAtOnce, closings.size()); ++k)
         longest = std::max(longest, closing - closings[closings.size() - 1 - k]);
@@ -159,7 +159,7 @@ void BindCompiler(nb::module_& module) {
           [](const Grammar& self, size_t limit) {
             const std::vector<std::string> texts = [&] {
               nb::gil_scoped_release release;
-              return self.Specimens(limit);
+              return self.SampleTexts(limit);
             }();
             nb::list out;
             for (const std::string& text : texts) out.append(BytesOf(text));

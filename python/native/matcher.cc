@@ -283,7 +283,7 @@ void BindMatcher(nb::module_& module) {
           nb::arg("text"))
       .def("shortest_completion",
            [](const Matcher& self) -> std::optional<nb::bytes> {
-             auto text = self.ShortestCompletion();
+             auto text = self.CompletionBytes();
              if (!text) return std::nullopt;
              return BytesOf(*text);
            })

@@ -88,7 +88,7 @@ Goal Frames::PendingGoal(FrameId id) {
   Goal goal{frame.pending_must, Tracks(frame), kNoFrame};
   if (goal.tracks.empty()) return goal;
   const bool has_items = frame.items != IdSets::kEmpty;  // the frame may move
-  goal.around = has_items && rules_ != nullptr ? rules_->Alike(id) : id;
+  goal.around = has_items && rules_ != nullptr ? rules_->Equivalent(id) : id;
   return goal;
 }
 

@@ -112,7 +112,7 @@ class ItemRules {
   virtual FormulaId LeavesEnough(const Frame& frame) = 0;
   // A frame that can be completed in the same ways, as far as look-ahead tells; the same one for
   // as many frames as possible.
-  virtual FrameId Alike(FrameId frame) = 0;
+  virtual FrameId Equivalent(FrameId frame) = 0;
 };
 
 class Frames {

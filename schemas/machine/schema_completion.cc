@@ -156,7 +156,7 @@ std::optional<std::string> SchemaMachine::RestOf(FrameId frame, Mode mode) {
   return (comma ? "," : "") + *rest.text + (frames_[frame].kind == kArrayValue ? "]" : "}");
 }
 
-std::optional<std::string> SchemaMachine::ShortestCompletion(Key state) {
+std::optional<std::string> SchemaMachine::CompletionBytes(Key state) {
   std::string out;
   // Each round finishes the lexeme and one frame, and walks over what it wrote, so a wrong guess
   // cannot pass.

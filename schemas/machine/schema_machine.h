@@ -50,8 +50,8 @@ class SchemaMachine : public Machine {
   uint32_t StepLexeme(uint32_t lexeme, uint8_t byte) override;
   Key StepFrame(Key state, uint8_t byte) override;
   bool Accepting(Key state) override;
-  std::optional<std::string> ShortestCompletion(Key state) override;
-  std::vector<std::string> Specimens(size_t bytes) override;
+  std::optional<std::string> CompletionBytes(Key state) override;
+  std::vector<std::string> SampleTexts(size_t bytes) override;
   bool Ends(Key state) override;
   std::bitset<256> LastBytes() override;
   bool TracksText(uint32_t frame) override {

@@ -119,7 +119,7 @@ class SpecimenWriter {
 
   // Goes on as the shortest completion does, to the end of the lexeme.
   bool Complete() {
-    const auto rest = machine_.ShortestCompletion(state_);
+    const auto rest = machine_.CompletionBytes(state_);
     if (!rest || rest->empty()) return false;
     const Mode mode = ModeNow();
     for (const char& byte : *rest) {
@@ -160,7 +160,7 @@ class SpecimenWriter {
 
 }  // namespace
 
-std::vector<std::string> SchemaMachine::Specimens(size_t bytes) {
+std::vector<std::string> SchemaMachine::SampleTexts(size_t bytes) {
   return SpecimenWriter(*this, bytes).Write();
 }
 

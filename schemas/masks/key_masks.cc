@@ -10,7 +10,7 @@
 namespace pawl::schema {
 
 const SchemaMasks::SparseWords& SchemaMasks::SimpleClosings(const StringIndex& index,
-                                                            const Rests& rests) {
+                                                            const Remainders& rests) {
   const auto [it, fresh] = simple_closings_.try_emplace({&index, &rests});
   if (!fresh) return it->second;
   std::map<uint32_t, uint32_t> words;
@@ -30,7 +30,7 @@ void SchemaMasks::FillOtherKeys(const Place& place) {
     for (const auto& [word, bits] : place.index->inside()) place.words[word] |= bits;
   }
   const StringProgram& program = SearchAt(place.state).program();
-  const Rests& rests =
+  const Remainders& rests =
       RestsAfterKey(Machine::FrameOf(place.state), program, program.start(), /*rank=*/-1);
   for (const auto& [word, bits] : SimpleClosings(*place.index, rests)) place.words[word] |= bits;
   for (const uint32_t quote : QuotesOfSeenKeys(place)) ClearBelow(place, quote);
@@ -45,7 +45,7 @@ void SchemaMasks::FillOtherKeys(const Place& place) {
   }
 }
 
-std::optional<MaskPath> SchemaMasks::FillKeys(const Place& place) {
+std::optional<MaskStrategy> SchemaMasks::FillKeys(const Place& place) {
   if (!InString(place) || LexemeAt(place.state).mode != Mode::kKey) return std::nullopt;
   const NodeId node = Machine::FrameOf(place.state);
   const FrameId frame_id = machine_.node(node).frame;
@@ -66,12 +66,12 @@ std::optional<MaskPath> SchemaMasks::FillKeys(const Place& place) {
     if (others) ClearBelow(place, *at);
     if (!allowed) continue;
     const auto state = layout.name_states[static_cast<size_t>(name.rank)];
-    const Rests& rests = RestsAfterKey(node, program, state, name.rank);
+    const Remainders& rests = RestsAfterKey(node, program, state, name.rank);
     const auto [begin, end] =
         place.index->CrossingsOf(trie_.FirstToken(*at), trie_.FirstToken(trie_.nodes()[*at].end));
     for (uint32_t i = begin; i < end; ++i) Allow(place, rests, place.index->crossings()[i]);
   }
-  return MaskPath::kKeys;
+  return MaskStrategy::kKeys;
 }
 
 std::optional<uint32_t> SchemaMasks::FollowName(const Place& place, const PlainKeys::Name& name,

@@ -43,13 +43,13 @@ SchemaMasks::SchemaMasks(SchemaMachine& machine, const Vocabulary& vocabulary)
       number_stack_(WalkStack<uint32_t>(trie_)),
       rest_stack_(WalkStack<Key>(tokens_.rests())) {}
 
-std::optional<MaskPath> SchemaMasks::Fill(Key state, uint32_t* words) {
+std::optional<MaskStrategy> SchemaMasks::Fill(Key state, uint32_t* words) {
   if (const auto path = FillBelow(At(state, TokenTrie::kRoot, words, nullptr))) return path;
   lexemes_.Fill(state, words, [&](uint32_t node, Key entered) {
     return MuchMayFollow(trie_.nodes()[node], node) &&
            FillBelow(At(entered, node, words, nullptr)).has_value();
   });
-  return MaskPath::kTrieWalk;
+  return MaskStrategy::kTrieWalk;
 }
 
 SchemaMasks::Place SchemaMasks::At(Key state, uint32_t node, uint32_t* words,
@@ -59,12 +59,12 @@ SchemaMasks::Place SchemaMasks::At(Key state, uint32_t node, uint32_t* words,
   return {state, node, words, apart, string ? tokens_.Below(node) : nullptr};
 }
 
-std::optional<MaskPath> SchemaMasks::FillBelow(const Place& place) {
+std::optional<MaskStrategy> SchemaMasks::FillBelow(const Place& place) {
   if (LexemeAt(place.state).part != 0) return std::nullopt;  // within a character
-#define PAWL_ASK_WAY(name) \
+#define PAWL_ASK_STRATEGY(name) \
   if (const auto path = name(place)) return path;
-  PAWL_MASK_WAYS(PAWL_ASK_WAY)
-#undef PAWL_ASK_WAY
+  PAWL_MASK_STRATEGIES(PAWL_ASK_STRATEGY)
+#undef PAWL_ASK_STRATEGY
   return std::nullopt;
 }
 

@@ -1,7 +1,7 @@
 // SchemaMasks: which tokens may follow a state of a SchemaMachine.
 //
-// A mask has several ways to be found, each for states of one sort; PAWL_MASK_WAYS lists them in
-// the order in which they are asked. A way decides nothing: what it finds equals trying every
+// A mask has several ways to be found, each for states of one sort; PAWL_MASK_STRATEGIES lists them
+// in the order in which they are asked. A way decides nothing: what it finds equals trying every
 // token, only faster. Where none knows the state, the vocabulary's trie is walked.
 #ifndef PAWL_SCHEMAS_MASKS_SCHEMA_MASKS_H_
 #define PAWL_SCHEMAS_MASKS_SCHEMA_MASKS_H_
@@ -28,7 +28,7 @@
 namespace pawl::schema {
 
 // The ways, one a line: each is a method of this name in a source of its own.
-#define PAWL_MASK_WAYS(way)                                                \
+#define PAWL_MASK_STRATEGIES(way)                                          \
   way(FillTracked)    /* under uniqueItems, unique_masks.cc */             \
       way(FillKeys)   /* of keys that are independent, key_masks.cc */     \
       way(FillString) /* inside other strings and keys, string_masks.cc */ \
@@ -40,7 +40,7 @@ class SchemaMasks : public MachineMasks {
  public:
   SchemaMasks(SchemaMachine& machine, const Vocabulary& vocabulary);
 
-  std::optional<MaskPath> Fill(Machine::Key state, uint32_t* words) override;
+  std::optional<MaskStrategy> Fill(Machine::Key state, uint32_t* words) override;
   size_t MemoryBytes() const override {
     return lexemes_.bytes() + HeapBytes(stack_, number_stack_, rest_stack_, value_masks_, rests_,
                                         distinct_rests_, simple_closings_, value_rests_, key_rests_,
@@ -63,7 +63,7 @@ class SchemaMasks : public MachineMasks {
   using Lexeme = SchemaMachine::Lexeme;
   using Mode = SchemaMachine::Mode;
   using SparseWords = std::vector<std::pair<uint32_t, uint32_t>>;  // (index of the word, bits)
-  using Rests = std::vector<uint64_t>;  // bits of the texts behind a quote that may follow
+  using Remainders = std::vector<uint64_t>;  // bits of the texts behind a quote that may follow
 
   // Values seen apart from what is around them, value_masks.cc.
   //
@@ -90,10 +90,10 @@ class SchemaMasks : public MachineMasks {
   // The place below a node; the tokens' index is looked up where the state is in a string.
   Place At(Key state, uint32_t node, uint32_t* words, ValueMask* apart) const;
   // Asks the ways in their order; nullopt where the trie has to be walked.
-  std::optional<MaskPath> FillBelow(const Place& place);
-#define PAWL_DECLARE_WAY(name) std::optional<MaskPath> name(const Place& place);
-  PAWL_MASK_WAYS(PAWL_DECLARE_WAY)
-#undef PAWL_DECLARE_WAY
+  std::optional<MaskStrategy> FillBelow(const Place& place);
+#define PAWL_DECLARE_STRATEGY(name) std::optional<MaskStrategy> name(const Place& place);
+  PAWL_MASK_STRATEGIES(PAWL_DECLARE_STRATEGY)
+#undef PAWL_DECLARE_STRATEGY
 
   const Lexeme& LexemeAt(Key state) const { return machine_.lexeme(Machine::LexemeOf(state)); }
   const Node& NodeAt(Key state) const { return machine_.node(Machine::FrameOf(state)); }
@@ -123,7 +123,7 @@ class SchemaMasks : public MachineMasks {
   // Values, value_masks.cc.
   //
   // kDead where the value cannot be seen apart: its outcome matters to a choice, or its text does.
-  Key Detached(Key state);
+  Key Standalone(Key state);
   // Of a detached state: the value is there, and `byte` does not belong to it.
   bool Exits(Key state, uint8_t byte) const;
   // The state of which `state` is the pending value's, after that value.
@@ -138,34 +138,35 @@ class SchemaMasks : public MachineMasks {
   //
   // Of a detached state: what is there inside the value, and the nodes of rests() that leave it.
   struct ValueRests {
-    Rests inside;
+    Remainders inside;
     std::vector<uint32_t> exits;
     size_t MemoryBytes() const { return HeapBytes(inside, exits); }
   };
   template <typename Leaves>
-  void TryRests(Key before, uint32_t begin, uint32_t end, Rests& out, const Leaves& leaves);
-  const Rests& RestsAfter(Key state);
+  void TryRests(Key before, uint32_t begin, uint32_t end, Remainders& out, const Leaves& leaves);
+  const Remainders& RestsAfter(Key state);
   const ValueRests& ValueRestsAfter(Key detached);
   // A node as it was before anything of the key was read.
   NodeId BeforeKey(NodeId node);
   // Of a key in the object of the node; rank -1: of a key that the schema does not name and that is
   // not there yet.
-  const Rests& RestsAfterKey(NodeId node, const StringProgram& program,
-                             StringProgram::StateId state, int rank);
+  const Remainders& RestsAfterKey(NodeId node, const StringProgram& program,
+                                  StringProgram::StateId state, int rank);
   // Of the keys of a group that is not free, and of all others that end in its state; `walk` reads
   // one of them. nullptr when there are not so many that they are all alike.
-  const Rests* RestsAfterKeys(const Place& place, const StringClosings& group,
-                              const std::function<Key()>& walk);
+  const Remainders* RestsAfterKeys(const Place& place, const StringClosings& group,
+                                   const std::function<Key()>& walk);
   void Close(const Place& place, const std::vector<StringClosings>& closings);
   void CloseStrings(const Place& place, const std::vector<StringClosings>& closings);
   void CloseKeys(const Place& place, const std::vector<StringClosings>& closings);
   void CloseOneKey(const Place& place, const StringClosings& group);
   template <typename Fn>
   static void ForEach(const Place& place, const StringClosings& group, const Fn& fn);
-  static bool Allows(const Rests& rests, uint32_t rest) {
+  static bool Allows(const Remainders& rests, uint32_t rest) {
     return ((rests[rest >> 6] >> (rest & 63)) & 1) != 0;
   }
-  void Allow(const Place& place, const Rests& rests, const StringIndex::Crossing& crossing) const {
+  void Allow(const Place& place, const Remainders& rests,
+             const StringIndex::Crossing& crossing) const {
     if (Allows(rests, crossing.rest)) Set(place, crossing.token);
   }
   // What was read of the key so far; nullopt when it is no text yet.
@@ -178,7 +179,7 @@ class SchemaMasks : public MachineMasks {
   // Plain keys, key_masks.cc.
   // The tokens of the index that close a string and go on with one of the rests, but for the
   // intricate ones.
-  const SparseWords& SimpleClosings(const StringIndex& index, const Rests& rests);
+  const SparseWords& SimpleClosings(const StringIndex& index, const Remainders& rests);
   // All keys that the schema does not name.
   void FillOtherKeys(const Place& place);
   // Follows the name from its character number `depth` on through the trie, setting the bits of the
@@ -218,19 +219,20 @@ class SchemaMasks : public MachineMasks {
   std::vector<Key> rest_stack_;         // and of those over the rests
 
   std::unordered_map<Key, std::unique_ptr<ValueMask>> value_masks_;  // by detached state
-  std::unordered_map<Key, const Rests*> rests_;
-  std::set<Rests> distinct_rests_;
-  std::map<std::pair<const StringIndex*, const Rests*>, SparseWords> simple_closings_;
+  std::unordered_map<Key, const Remainders*> rests_;
+  std::set<Remainders> distinct_rests_;
+  std::map<std::pair<const StringIndex*, const Remainders*>, SparseWords> simple_closings_;
   std::unordered_map<Key, ValueRests> value_rests_;
   std::unordered_map<Key, SparseWords> words_after_;
   std::vector<uint32_t> scratch_words_;
-  std::unordered_map<uint64_t, const Rests*> key_rests_;  // by node, and rank or state of the key
+  std::unordered_map<uint64_t, const Remainders*>
+      key_rests_;  // by node, and rank or state of the key
   // Walks of strings under several conditions, by search and state: in keys, the text of which is
   // remembered, the same ones are asked for at many places.
   struct WideWalk {
     std::vector<uint32_t> words;
     std::vector<StringClosings> closings;
-    MaskPath path;
+    MaskStrategy path;
     size_t MemoryBytes() const { return HeapBytes(words, closings); }
   };
   std::unordered_map<uint64_t, std::shared_ptr<WideWalk>> wide_walks_;

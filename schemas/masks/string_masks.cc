@@ -25,7 +25,7 @@ namespace pawl::schema {
 // Tries the rests below the state at the nodes begin ... end - 1; where `leaves(state, node)` the
 // node is left alone with all that is below it.
 template <typename Leaves>
-void SchemaMasks::TryRests(Key before, uint32_t begin, uint32_t end, Rests& out,
+void SchemaMasks::TryRests(Key before, uint32_t begin, uint32_t end, Remainders& out,
                            const Leaves& leaves) {
   const TokenTrie& trie = tokens_.rests();
   if (begin == end) return;
@@ -58,15 +58,15 @@ const SchemaMasks::ValueRests& SchemaMasks::ValueRestsAfter(Key detached) {
   return value_rests_.emplace(detached, std::move(out)).first->second;
 }
 
-const SchemaMasks::Rests& SchemaMasks::RestsAfter(Key state) {
+const SchemaMasks::Remainders& SchemaMasks::RestsAfter(Key state) {
   const auto found = rests_.find(state);
   if (found != rests_.end()) return *found->second;
-  Rests out((tokens_.rest_count() + 63) / 64, 0);
+  Remainders out((tokens_.rest_count() + 63) / 64, 0);
   const TokenTrie& trie = tokens_.rests();
   const auto nothing = [](Key, uint32_t) { return false; };
   if (state == Machine::kDead) {
     // nothing may follow
-  } else if (const Key detached = Detached(state); detached != Machine::kDead) {
+  } else if (const Key detached = Standalone(state); detached != Machine::kDead) {
     const ValueRests& value = ValueRestsAfter(detached);
     out = value.inside;
     const Key after = value.exits.empty() ? Machine::kDead : AfterDetached(state);
@@ -78,12 +78,12 @@ const SchemaMasks::Rests& SchemaMasks::RestsAfter(Key state) {
     out[0] = 1;
     TryRests(state, 0, trie.size(), out, nothing);
   }
-  const Rests& same = *distinct_rests_.insert(std::move(out)).first;
+  const Remainders& same = *distinct_rests_.insert(std::move(out)).first;
   rests_.emplace(state, &same);
   return same;
 }
 
-std::optional<MaskPath> SchemaMasks::FillString(const Place& place) {
+std::optional<MaskStrategy> SchemaMasks::FillString(const Place& place) {
   if (!InString(place)) return std::nullopt;
   const Lexeme lexeme = LexemeAt(place.state);
   StringSearch& search = machine_.string(lexeme);
@@ -93,7 +93,7 @@ std::optional<MaskPath> SchemaMasks::FillString(const Place& place) {
   };
   if (!place.root() || !search.program().wide()) {
     std::vector<StringClosings> closings;
-    const MaskPath path = walk_into(place.words, closings);
+    const MaskStrategy path = walk_into(place.words, closings);
     Close(place, closings);
     return path;
   }
@@ -141,12 +141,12 @@ void SchemaMasks::CloseStrings(const Place& place, const std::vector<StringClosi
   const NodeId node = Machine::FrameOf(place.state);
   StringProgram& program = SearchAt(place.state).program();
   const Goal goal = frames_.PendingGoal(machine_.node(node).frame);
-  const auto rests_after = [&](StringProgram::StateId s) -> const Rests& {
+  const auto rests_after = [&](StringProgram::StateId s) -> const Remainders& {
     std::vector<bool> truth;
     if (!goal.tracks.empty()) truth = solver_.scalars().StringTruth(goal, s);
     return RestsAfter(machine_.EndValue(node, truth, '"'));
   };
-  const Rests* same = nullptr;  // without tracks every string ends alike
+  const Remainders* same = nullptr;  // without tracks every string ends alike
   StringProgram::StateId same_state = 0;
   for (const StringClosings& group : closings) {
     if (goal.tracks.empty() || !group.free || !program.counting()) {
@@ -171,11 +171,11 @@ SchemaMasks::NodeId SchemaMasks::BeforeKey(NodeId id) {
   return machine_.InternNode(plain);
 }
 
-const SchemaMasks::Rests& SchemaMasks::RestsAfterKey(NodeId id, const StringProgram& program,
-                                                     StringProgram::StateId state, int rank) {
+const SchemaMasks::Remainders& SchemaMasks::RestsAfterKey(NodeId id, const StringProgram& program,
+                                                          StringProgram::StateId state, int rank) {
   id = BeforeKey(id);
   const uint32_t which = rank >= 0 ? 1u << 31 | static_cast<uint32_t>(rank) : state;
-  const Rests*& rests = key_rests_[uint64_t{id} << 32 | which];
+  const Remainders*& rests = key_rests_[uint64_t{id} << 32 | which];
   if (rests == nullptr) {
     const Frame& frame = frames_[machine_.node(id).frame];
     const NameId name = rank >= 0 ? frames_.layout(frame.layout).name_ids[static_cast<size_t>(rank)]
@@ -185,11 +185,11 @@ const SchemaMasks::Rests& SchemaMasks::RestsAfterKey(NodeId id, const StringProg
   return *rests;
 }
 
-const SchemaMasks::Rests* SchemaMasks::RestsAfterKeys(const Place& place,
-                                                      const StringClosings& group,
-                                                      const std::function<Key()>& walk) {
+const SchemaMasks::Remainders* SchemaMasks::RestsAfterKeys(const Place& place,
+                                                           const StringClosings& group,
+                                                           const std::function<Key()>& walk) {
   const NodeId id = BeforeKey(Machine::FrameOf(place.state));
-  const Rests*& rests = key_rests_[uint64_t{id} << 32 | group.state];
+  const Remainders*& rests = key_rests_[uint64_t{id} << 32 | group.state];
   if (rests == nullptr) {
     StringSearch& search = SearchAt(place.state);
     if (!Endless(search, group.state)) return nullptr;
@@ -207,7 +207,7 @@ void SchemaMasks::CloseOneKey(const Place& place, const StringClosings& group) {
     if (!after) after = WalkToken(place, any.token, quote);
     return *after;
   };
-  const Rests* const rests = any.escaped ? nullptr : RestsAfterKeys(place, group, after_quote);
+  const Remainders* const rests = any.escaped ? nullptr : RestsAfterKeys(place, group, after_quote);
   ForEach(place, group, [&](const auto& crossing) {
     const std::string_view rest = vocabulary_.bytes(crossing.token).substr(quote);
     const size_t first = rest.find_first_not_of(" \t\n\r");
@@ -233,7 +233,7 @@ void SchemaMasks::CloseKeys(const Place& place, const std::vector<StringClosings
   };
   for (const StringClosings& group : closings) {
     if (const int rank = machine_.RankOf(layout, program, group.state); rank >= 0) {
-      const Rests& rests = RestsAfterKey(node, program, group.state, rank);
+      const Remainders& rests = RestsAfterKey(node, program, group.state, rank);
       ForEach(place, group, [&](const auto& crossing) { Allow(place, rests, crossing); });
       continue;
     }
@@ -243,7 +243,8 @@ void SchemaMasks::CloseKeys(const Place& place, const std::vector<StringClosings
     }
     // One key cannot stand for all where only so many are possible, or their lengths matter.
     const bool alike = group.max == kUnbounded && !program.counting();
-    const Rests* const rests = alike ? &RestsAfterKey(node, program, group.state, -1) : nullptr;
+    const Remainders* const rests =
+        alike ? &RestsAfterKey(node, program, group.state, -1) : nullptr;
     ForEach(place, group, [&](const auto& crossing) {
       if (rests != nullptr && !Allows(*rests, crossing.rest)) return;
       const bool one_by_one = rests == nullptr || crossing.escaped || crossing.intricate;

@@ -136,7 +136,7 @@ void SchemaMasks::RefuseItems(const Place& place) {
   }
 }
 
-std::optional<MaskPath> SchemaMasks::FillTracked(const Place& place) {
+std::optional<MaskStrategy> SchemaMasks::FillTracked(const Place& place) {
   const Lexeme lexeme = LexemeAt(place.state);
   const NodeId node = Machine::FrameOf(place.state);
   if (!place.root() || !machine_.node(node).tracks_items) return std::nullopt;
@@ -144,11 +144,11 @@ std::optional<MaskPath> SchemaMasks::FillTracked(const Place& place) {
   if (!FillBelow(At(twin, TokenTrie::kRoot, place.words, nullptr))) return std::nullopt;
   if (lexeme.mode == Mode::kString || lexeme.mode == Mode::kKey) {
     RefuseItems(place);
-    return MaskPath::kUniqueItems;
+    return MaskStrategy::kUniqueItems;
   }
   if (lexeme.mode == Mode::kNumber && machine_.number(lexeme).Accepts(lexeme.state)) {
     // It goes on, or it is there; then the items are known that follow.
-    const Key detached = Detached(twin);
+    const Key detached = Standalone(twin);
     if (detached == Machine::kDead) return std::nullopt;
     const Key after = machine_.EndNumber(node, lexeme);
     std::vector<uint32_t> behind(static_cast<size_t>(vocabulary_.mask_words()), 0);
@@ -170,7 +170,7 @@ std::optional<MaskPath> SchemaMasks::FillTracked(const Place& place) {
                    [&](TokenId at) { Set(place, items.ids()[static_cast<size_t>(at)]); });
     return after;
   });
-  return MaskPath::kUniqueItems;
+  return MaskStrategy::kUniqueItems;
 }
 
 }  // namespace pawl::schema

@@ -19,7 +19,7 @@ namespace {
 constexpr uint32_t kPassed = UINT32_MAX - 1;
 }  // namespace
 
-Machine::Key SchemaMasks::Detached(Key state) {
+Machine::Key SchemaMasks::Standalone(Key state) {
   const Mode mode = LexemeAt(state).mode;
   if (mode != Mode::kColon && mode != Mode::kValue && mode != Mode::kNumber &&
       mode != Mode::kLiteral)
@@ -103,7 +103,7 @@ const SchemaMasks::SparseWords& SchemaMasks::WordsAfter(Key after) {
 }
 
 // Below a node that has led into a number.
-std::optional<MaskPath> SchemaMasks::FillNumber(const Place& place) {
+std::optional<MaskStrategy> SchemaMasks::FillNumber(const Place& place) {
   const uint32_t frame = Machine::FrameOf(place.state), first = Machine::LexemeOf(place.state);
   const Lexeme lexeme = LexemeAt(place.state);
   if (place.root() || lexeme.mode != Mode::kNumber || machine_.TracksText(frame))
@@ -140,30 +140,30 @@ std::optional<MaskPath> SchemaMasks::FillNumber(const Place& place) {
     }
     return Machine::kDeadLexeme;
   });
-  return MaskPath::kValue;
+  return MaskStrategy::kValue;
 }
 
-std::optional<MaskPath> SchemaMasks::FillValue(const Place& place) {
+std::optional<MaskStrategy> SchemaMasks::FillValue(const Place& place) {
   const Mode mode = LexemeAt(place.state).mode;
   if (!place.root() || mode == Mode::kString || mode == Mode::kKey ||
       machine_.TracksText(Machine::FrameOf(place.state))) {
     return std::nullopt;
   }
-  const Key detached = Detached(place.state);
+  const Key detached = Standalone(place.state);
   if (detached == Machine::kDead) {
     WalkAll(place.state, place.words, nullptr);
-    return MaskPath::kStructure;
+    return MaskStrategy::kStructure;
   }
   const ValueMask& mask = ValueMaskOf(detached);
   std::copy(mask.words.begin(), mask.words.end(), place.words);
-  if (mask.exits.empty() && mask.closings.empty() && !mask.ends_here) return MaskPath::kValue;
+  if (mask.exits.empty() && mask.closings.empty() && !mask.ends_here) return MaskStrategy::kValue;
   const Key after = AfterDetached(place.state);
-  if (after == Machine::kDead) return MaskPath::kValue;
+  if (after == Machine::kDead) return MaskStrategy::kValue;
   if (mask.ends_here) {
     for (const auto& [word, bits] : WordsAfter(after)) place.words[word] |= bits;
   }
   if (!mask.closings.empty()) {
-    const Rests& rests = RestsAfter(after);
+    const Remainders& rests = RestsAfter(after);
     for (const auto& [token, rest] : mask.closings) {
       if (Allows(rests, rest)) Set(place, token);
     }
@@ -178,7 +178,7 @@ std::optional<MaskPath> SchemaMasks::FillValue(const Place& place) {
     }
     if (left[byte] != Machine::kDead) WalkFrom(exit, left[byte], place.words, nullptr);
   }
-  return MaskPath::kValue;
+  return MaskStrategy::kValue;
 }
 
 }  // namespace pawl::schema

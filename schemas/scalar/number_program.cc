@@ -282,7 +282,7 @@ int NumberProgram::DigitsLeft(StateId state) const {
   return max_digits_ - static_cast<int>(std::max(digits & 0xFFFF, std::max(digits >> 16, 1u) - 1));
 }
 
-bool NumberProgram::Alike(StateId a, StateId b) const {
+bool NumberProgram::Equivalent(StateId a, StateId b) const {
   if (a == b) return true;
   const std::vector<uint32_t>&x = states_[a].key, &y = states_[b].key;
   return max_digits_ > 0 && x.size() == y.size() && x[0] != kExponentKey &&

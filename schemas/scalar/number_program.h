@@ -70,7 +70,7 @@ class NumberProgram {
   // How many digits are left of max_digits; INT_MAX without it.
   int DigitsLeft(StateId state) const;
   // The states differ in how many digits were read, if at all.
-  bool Alike(StateId a, StateId b) const;
+  bool Equivalent(StateId a, StateId b) const;
 
  private:
   NumberProgram() = default;

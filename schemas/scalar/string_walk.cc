@@ -35,14 +35,14 @@ class Walk {
         words_(words),
         closings_(closings) {}
 
-  MaskPath Run(StringSearch::StateId state, uint32_t node, bool fresh) {
+  MaskStrategy Run(StringSearch::StateId state, uint32_t node, bool fresh) {
     const bool root = root_ = node == TokenTrie::kRoot;
     const auto nodes = trie_.nodes();
     const uint32_t begin = root ? 0 : node + 1;
     const auto end = root ? static_cast<uint32_t>(nodes.size()) : nodes[node].end;
     const uint16_t top = root ? 0 : nodes[node].depth;
     const auto freedom = search_.FreedomOf(state);
-    MaskPath path = freedom ? MaskPath::kFreeString : MaskPath::kNarrowString;
+    MaskStrategy path = freedom ? MaskStrategy::kFreeString : MaskStrategy::kNarrowString;
     if (freedom && fresh) {
       const auto base = tokens_.AtMost(freedom->max);
       std::ranges::copy(base, words_);
@@ -70,7 +70,7 @@ class Walk {
       const bool wide = !apart_ && fresh && !spelling_.ascii &&
                         CountBeginnings(search_, state, trie_, classes) >= limits::kWidePlace;
       if (wide && WalkClasses(search_, state, vocabulary_, classes, words_)) {
-        path = MaskPath::kWideString;
+        path = MaskStrategy::kWideString;
         steps_ = classes.intricate();
         VisitSteps();
       } else if (!steps_.empty()) {
@@ -421,10 +421,10 @@ class Walk {
 
 }  // namespace
 
-MaskPath WalkString(StringSearch& search, StringSearch::StateId state, const Vocabulary& vocabulary,
-                    uint32_t node, const StringTokens& tokens, const StringIndex& index,
-                    StringSpelling spelling, bool fresh, uint32_t* words,
-                    std::vector<StringClosings>& closings) {
+MaskStrategy WalkString(StringSearch& search, StringSearch::StateId state,
+                        const Vocabulary& vocabulary, uint32_t node, const StringTokens& tokens,
+                        const StringIndex& index, StringSpelling spelling, bool fresh,
+                        uint32_t* words, std::vector<StringClosings>& closings) {
   return Walk(search, vocabulary, tokens, index, spelling, words, closings).Run(state, node, fresh);
 }
 

@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "grammar/masks/mask_path.h"
+#include "grammar/masks/mask_strategy.h"
 #include "schemas/scalar/string_search.h"
 #include "schemas/scalar/string_tokens.h"
 
@@ -32,10 +32,10 @@ struct StringClosings {
 // `state`: of the search at a boundary of code points, reached where `index` begins; live. Sets the
 // bits in `words` of the tokens that stay inside, and appends the others. `fresh`: words are zero,
 // and index is that of the root. The way by which they were found.
-MaskPath WalkString(StringSearch& search, StringSearch::StateId state, const Vocabulary& vocabulary,
-                    uint32_t node, const StringTokens& tokens, const StringIndex& index,
-                    StringSpelling spelling, bool fresh, uint32_t* words,
-                    std::vector<StringClosings>& closings);
+MaskStrategy WalkString(StringSearch& search, StringSearch::StateId state,
+                        const Vocabulary& vocabulary, uint32_t node, const StringTokens& tokens,
+                        const StringIndex& index, StringSpelling spelling, bool fresh,
+                        uint32_t* words, std::vector<StringClosings>& closings);
 
 // The plain tokens (class_trie.h) that may follow a position in a string. The trie of classes is
 // walked as if all characters of a class led to the same state. Where they do not, most of them do

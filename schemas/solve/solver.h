@@ -1,5 +1,5 @@
 // Solver: can it still be completed, and how? The look-ahead behind "no dead ends" and
-// shortest_close.
+// completion_length.
 //
 // Satisfiability of a formula and of what is left of a frame, each with a witness text. Answers are
 // memoised by id, so equal positions of a schema are decided once. "No" is a proof; "yes" comes

@@ -379,9 +379,9 @@ class Solver::ValueList {
  private:
   FormulaId Of(Kind kind) { return table_.formulas.ForKind(formula_, kind); }
   // "What the formula says of the kind, and nothing but that kind."
-  bool Plentiful(Kind kind) {
+  bool Unbounded(Kind kind) {
     FormulaArena& formulas = table_.formulas;
-    return solver_.unique_.Plentiful(formulas.And(Of(kind), formulas.Kinds(KindBit(kind))));
+    return solver_.unique_.Unbounded(formulas.And(Of(kind), formulas.Kinds(KindBit(kind))));
   }
   // Nothing but what stands in a list fits.
   template <typename Listed>
@@ -459,7 +459,7 @@ bool Solver::ValueList::AddStrings() {
   const Goal goal{formula_, {}, kNoFrame};
   std::set<std::u32string> texts;
   if (!OnlyListed(kStringValue, listed) &&
-      (Plentiful(kStringValue) || !solver_.ListStrings(solver_.scalars_.String(goal), texts)))
+      (Unbounded(kStringValue) || !solver_.ListStrings(solver_.scalars_.String(goal), texts)))
     return false;
   const std::vector<AtomId> atoms = table_.formulas.Atoms(Of(kStringValue));
   for (const AtomId a : atoms) {
@@ -488,7 +488,7 @@ bool Solver::ValueList::AddNumbers() {
   if (program == nullptr) return false;
   std::set<std::string> texts;
   if (!OnlyListed(kNumberValue, [&](AtomId a) { return !table_.number(a).values.empty(); })) {
-    if (Plentiful(kNumberValue) || !solver_.ListNumbers(*program, texts)) return false;
+    if (Unbounded(kNumberValue) || !solver_.ListNumbers(*program, texts)) return false;
     out_.bounded = true;
   }
   for (const AtomId a : table_.formulas.Atoms(Of(kNumberValue))) {

@@ -23,7 +23,7 @@ uint64_t Less(uint64_t a, uint64_t b) { return a == kUnbounded ? a : a - std::mi
 Uniqueness::Cell Uniqueness::CellOf(FormulaId formula) {
   Cell cell{formula, false, nullptr};
   if (formula == kFalseFormula) return cell;
-  cell.endless = Plentiful(formula);
+  cell.endless = Unbounded(formula);
   if (!cell.endless) cell.few = source_.FewValuesOf(formula);
   if (!cell.known() && source_.HasNoValue(formula)) cell.formula = kFalseFormula;
   return cell;
@@ -240,7 +240,7 @@ bool Uniqueness::PlentifulScalars(FormulaId formula) {
   return shortest && grows(*shortest);
 }
 
-bool Uniqueness::Plentiful(FormulaId formula) {
+bool Uniqueness::Unbounded(FormulaId formula) {
   if (const auto it = plentiful_.find(formula); it != plentiful_.end()) return it->second;
   bool final = true;
   bool endless = PlentifulScalars(formula);
@@ -376,7 +376,7 @@ const Uniqueness::Listed& Uniqueness::ValuesOf(FormulaId formula, size_t wanted)
   }
   for (const Kind kind : {kObjectValue, kArrayValue}) {
     bool final = true;
-    if (known.size() >= want || !Plentiful(formula)) break;
+    if (known.size() >= want || !Unbounded(formula)) break;
     const auto place = FreePlaceOf(formula, kind, final);
     if (!place) continue;
     const FormulaId of_kind = formulas.And(formula, formulas.Kinds(KindBit(kind)));

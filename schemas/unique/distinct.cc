@@ -29,7 +29,7 @@ bool Loops(NumberProgram& program, NumberProgram::StateId state, std::string_vie
     NumberProgram::StateId at = state;
     for (int i = 0; i < limits::kLoopSteps && at != 0; ++i) {
       const NumberProgram::StateId next = program.Step(at, digit);
-      if (next != 0 && program.Alike(next, at)) return true;
+      if (next != 0 && program.Equivalent(next, at)) return true;
       at = next;
     }
   }

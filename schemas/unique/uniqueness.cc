@@ -34,7 +34,7 @@ FormulaId Uniqueness::ItemDemand(const Frame& frame, uint64_t index, FormulaId d
 }
 
 // Of endless values no item matters, so look-ahead sees the same array whatever they are.
-FrameId Uniqueness::Alike(FrameId id) {
+FrameId Uniqueness::Equivalent(FrameId id) {
   const Frame& frame = frames_[id];
   if (frame.items == IdSets::kEmpty) return id;
   const Counting* const counting = CountingOf(frame);

@@ -86,7 +86,7 @@ class Uniqueness : public ItemRules {
   // Demands on single items.
   FormulaId ItemDemand(const Frame& frame, uint64_t index, FormulaId demand) override;
   FormulaId LeavesEnough(const Frame& frame) override;
-  FrameId Alike(FrameId frame) override;
+  FrameId Equivalent(FrameId frame) override;
   // "Different from all of these items."
   FormulaId DifferentFrom(IdSets::Id items);
 
@@ -111,7 +111,7 @@ class Uniqueness : public ItemRules {
   std::optional<std::string> NextItem(const Frame& frame);
 
   // Whether the values that fit have no end. "No" may be wrong.
-  bool Plentiful(FormulaId formula);
+  bool Unbounded(FormulaId formula);
   // Up to `count` short values that fit and are none of `items`.
   std::vector<std::string> NewValues(FormulaId formula, IdSets::Id items, size_t count);
 

@@ -76,7 +76,7 @@ class Extractor {
       grammar_flags.layout.max_string = MaxStringFor("");
     Result<Grammar> grammar = grammar_flags.Compile((*model)->vocabulary());
     if (!grammar.ok()) return grammar.error();
-    if (grammar->Start().shortest_close() < 0) {
+    if (grammar->Start().completion_length() < 0) {
       return Error{
           ErrorCode::kLimit,
           "no value that fits was found within the limits (which does not prove that there is "

@@ -43,7 +43,7 @@ void RandomWalkModel::Truncate(SequenceId, int length) {
   tokens_.resize(std::min(tokens_.size(), most == 0 ? 0 : most - 1));
 }
 
-void RandomWalkModel::Renew() {
+void RandomWalkModel::Rebuild() {
   std::vector<State> renewed = {grammar_.Start()};
   for (const TokenId token : tokens_) {
     std::optional<State> next = renewed.back().Advance(token);
@@ -64,7 +64,7 @@ Status RandomWalkModel::Run(const ModelCall& call) {
       states_.push_back(grammar_.Start());  // the prompt
       plans_.emplace_back();
     } else {
-      if (!states_.empty() && states_.back().outgrown()) Renew();
+      if (!states_.empty() && states_.back().stale()) Rebuild();
       std::optional<State> next =
           position == states_.size() ? states_.back().Advance(row.token) : std::optional<State>();
       if (!next.has_value()) {

@@ -46,7 +46,7 @@ Result<std::string> TrieKey(const SamplerFlags& flags, const SamplerFlags::Scene
   add(scene.folder);
   add(scene.model.info().dtype);
   add(fmt::format("{} {} {}", options.temperature, options.max_tokens,
-                  options.sampler == SamplerKind::kAdaptive));
+                  options.sampler == SamplerKind::kArs));
   for (const TokenId t : scene.prompt) add(std::to_string(t));
   add(g.regex.value_or(""));
   for (const auto* list : {&g.choices, &g.combine.gaps, &g.combine.suffixes, &g.combine.words,
@@ -302,7 +302,7 @@ int SamplerFlags::Run(const std::string& command, const Scene& scene) const {
     if (Status status = CheckWritable(trie_file); !status.ok())
       return Fail(command, status.error());
   }
-  OracleTrie trie({.max_bytes = kMostTrieBytes});
+  PrefixTrie trie({.max_bytes = kMostTrieBytes});
   std::string key;
   if (!trie_file.empty()) {
     Result<std::string> made = TrieKey(*this, scene, *options);
@@ -311,7 +311,7 @@ int SamplerFlags::Run(const std::string& command, const Scene& scene) const {
     if (Exists(trie_file)) {
       Result<std::string> bytes = ReadRegularFile(trie_file, kMostTrieBytes);
       if (!bytes.ok()) return Fail(command, bytes.error());
-      Result<OracleTrie> loaded = OracleTrie::Load(*bytes, key, {.max_bytes = kMostTrieBytes});
+      Result<PrefixTrie> loaded = PrefixTrie::Load(*bytes, key, {.max_bytes = kMostTrieBytes});
       if (!loaded.ok()) return Fail(command, InFile(trie_file, loaded.error()));
       trie = *std::move(loaded);
     }

@@ -387,7 +387,7 @@ bool BatchEngine::WaitsForElder(Request& request) const {
   if (page <= 1 || output->length() % page != 0 || end >= static_cast<int>(tokens.size())) {
     return false;
   }
-  for (const Share& share : shares_) {
+  for (const RowSpan& share : shares_) {
     const OutputWork* const other = share.request->work->output();
     if (other == nullptr) continue;
     const std::span<const TokenId> others = other->tokens();
@@ -399,7 +399,7 @@ bool BatchEngine::WaitsForElder(Request& request) const {
 
 int64_t BatchEngine::MissingPages() const {
   int64_t missing = 0;
-  for (const Share& share : shares_) missing += share.request->work->PagesOf(share.rows);
+  for (const RowSpan& share : shares_) missing += share.request->work->PagesOf(share.rows);
   return missing;
 }
 
@@ -427,15 +427,15 @@ bool BatchEngine::needs_logits() const {
 }
 
 // Outputs whose drafts an exception has left half made get none from here on.
-bool BatchEngine::PlanDrafts(std::span<const Share> shares, bool wanted) {
+bool BatchEngine::PlanDrafts(std::span<const RowSpan> shares, bool wanted) {
   if (verifier_ == nullptr) return false;
   const Result<bool> made = Guarded([&]() -> Result<bool> {
     int rows_of_others = 0;
-    for (const Share& share : shares) {
+    for (const RowSpan& share : shares) {
       if (share.request->work->output() == nullptr) rows_of_others += share.rows;
     }
     verifier_->BeginCall(model_.kv_memory().available - MissingPages(), rows_of_others);
-    for (const Share& share : shares) {
+    for (const RowSpan& share : shares) {
       if (OutputWork* const output = share.request->work->output(); output != nullptr) {
         output->Offer(share.rows, wanted);
       }
@@ -443,15 +443,15 @@ bool BatchEngine::PlanDrafts(std::span<const Share> shares, bool wanted) {
     return verifier_->Grow();
   });
   if (made.ok()) return *made;
-  for (const Share& share : shares) {
+  for (const RowSpan& share : shares) {
     if (OutputWork* const output = share.request->work->output()) output->GiveUpDrafts();
   }
   return false;
 }
 
-void BatchEngine::MakeRows(std::span<Share> shares) {
+void BatchEngine::MakeRows(std::span<RowSpan> shares) {
   sink_.draws = setting_.draws && !needs_logits();
-  for (Share& share : shares) {
+  for (RowSpan& share : shares) {
     const size_t begin = sink_.rows.size();
     share.request->work->Ask(sink_, share.rows);
     share.all_rows = static_cast<int>(sink_.rows.size() - begin);
@@ -476,7 +476,7 @@ Status BatchEngine::RunRows(double& seconds) {
     call.draws = true;
     call.requests = requests_;
     call.tokens = tokens_;
-    call.late = [this] { FollowLate(); };
+    call.late = [this] { AdvanceDuringForward(); };
   } else {
     call.logits = logits_;
   }
@@ -494,7 +494,7 @@ CallAnswers BatchEngine::answers() const {
   return answers;
 }
 
-Status BatchEngine::Call(std::span<Share> shares, bool with_drafts) {
+Status BatchEngine::Call(std::span<RowSpan> shares, bool with_drafts) {
   const bool drafted = PlanDrafts(shares, with_drafts);
   sink_.rows.clear();
   sink_.asking.clear();
@@ -512,13 +512,13 @@ Status BatchEngine::Call(std::span<Share> shares, bool with_drafts) {
   if (!status.ok() && drafted) {
     // Drafts must not harm: there may be no memory for them, or a row that no output comes by has
     // no good logits.
-    for (const Share& share : shares) share.request->work->Forget();
+    for (const RowSpan& share : shares) share.request->work->Forget();
     verifier_->CountFailedCall();
     return Call(shares, false);
   }
   const std::span<const int32_t> bad = answered ? model_.bad_rows() : std::span<const int32_t>();
   if (!status.ok() && bad.empty() && shares.size() > 1) {
-    for (const Share& share : shares) share.request->work->Forget();
+    for (const RowSpan& share : shares) share.request->work->Forget();
     return CopyOf(status.error());
   }
   const auto rows = static_cast<int>(sink_.rows.size());
@@ -531,7 +531,7 @@ Status BatchEngine::Call(std::span<Share> shares, bool with_drafts) {
   stats_.rows += rows;
   const double per_row = seconds / std::max(1, rows);
   int32_t first = 0;
-  for (const Share& share : shares) {
+  for (const RowSpan& share : shares) {
     Request& request = *share.request;
     const auto bad_here = std::lower_bound(bad.begin(), bad.end(), first);
     first += share.all_rows;
@@ -544,7 +544,7 @@ Status BatchEngine::Call(std::span<Share> shares, bool with_drafts) {
 }
 
 void BatchEngine::CallAlone() {
-  for (Share& share : shares_) {
+  for (RowSpan& share : shares_) {
     if (share.request->ended) continue;
     // A call of one share settles it.
     (void)Call({&share, 1}, false);
@@ -555,7 +555,7 @@ void BatchEngine::CallAlone() {
 // The constraints follow the tokens whose rows the model computes now, and the requests are made
 // for what they allow. Where the output has ended, sits out, or goes on with what is forced, the
 // token after that row is not wanted.
-void BatchEngine::FollowLate() {
+void BatchEngine::AdvanceDuringForward() {
   const auto is_last = [this](size_t i) { return sink_.asking[i].tag < 0; };
   const auto output_of = [this](size_t i) { return asking_[i]->work->output(); };
   const auto follow = [&](int64_t begin, int64_t end, int) {
@@ -614,7 +614,7 @@ void BatchEngine::Ask(size_t output) {
 
 // A step takes the sum of both, or the longer of the two and that again for what is forced.
 bool BatchEngine::LateIsFaster() const {
-  if (options_.late_masks != LateMasks::kAuto) return options_.late_masks == LateMasks::kAlways;
+  if (options_.late_masks != MaskOverlap::kAuto) return options_.late_masks == MaskOverlap::kAlways;
   return std::max(call_seconds_, follow_seconds_) * (1 + forced_share_) <
          call_seconds_ + follow_seconds_;
 }
@@ -668,7 +668,7 @@ void BatchEngine::Settle() {
   for (size_t i = 0; i < running_.size(); ++i) {
     Request& request = *running_[i];
     if (request.looking) continue;
-    const Result<bool> goes_on = Guarded([&] { return request.work->Tell(); });
+    const Result<bool> goes_on = Guarded([&] { return request.work->Emit(); });
     if (!goes_on.ok()) {
       request.Fail(CopyOf(goes_on.error()));
     } else if (!*goes_on) {

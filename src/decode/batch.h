@@ -64,7 +64,7 @@ using RequestId = int64_t;  // as in pawl/engine.h
 // Whether the row of a new token runs before the constraint has followed the token, so that the
 // host finds the next mask while the device computes. It costs a call more where the constraint
 // turns out to force what comes next. The outputs are the same either way.
-enum class LateMasks {
+enum class MaskOverlap {
   kAuto,  // where what was measured so far says that it saves time
   kNever,
   kAlways,
@@ -80,7 +80,7 @@ struct BatchOptions {
   // Threads for what constraints are asked and is not known yet; more are started while such a
   // question takes long. 0: the thread that calls Step finds it, however long that takes.
   int look_threads = 0;
-  LateMasks late_masks = LateMasks::kAuto;
+  MaskOverlap late_masks = MaskOverlap::kAuto;
   // Guesses what outputs go on with, so that a call may give several tokens of one; nullptr: one at
   // a time. The outputs are the same. Used by one engine alone; outlives nothing but it.
   std::shared_ptr<Drafter> drafter = nullptr;
@@ -177,7 +177,7 @@ class BatchEngine {
   };
   using Owned = std::unique_ptr<Request>;
   // Part of a request in a call.
-  struct Share {
+  struct RowSpan {
     Request* request;
     int rows = 0;
     int all_rows = 0;  // with drafts; of the call that was made last
@@ -214,10 +214,10 @@ class BatchEngine {
   void Preempt();
   // Runs `shares` in one call, with drafts behind them where there are some; the failed ones get
   // their error.
-  Status Call(std::span<Share> shares, bool with_drafts);
+  Status Call(std::span<RowSpan> shares, bool with_drafts);
   // Whether there are drafts.
-  bool PlanDrafts(std::span<const Share> shares, bool wanted);
-  void MakeRows(std::span<Share> shares);
+  bool PlanDrafts(std::span<const RowSpan> shares, bool wanted);
+  void MakeRows(std::span<RowSpan> shares);
   Status RunRows(double& seconds);
   CallAnswers answers() const;
   // Some work of the next call needs logits, so the model does not draw in it.
@@ -226,7 +226,7 @@ class BatchEngine {
   // Of the requests whose last token has run, the next one.
   void TakeAnswers();
   // What the model asks for while it computes.
-  void FollowLate();
+  void AdvanceDuringForward();
   // What was left for that, where no model draws.
   void FollowNow();
   void Ask(size_t output);
@@ -256,7 +256,7 @@ class BatchEngine {
   int looking_ = 0;   // requests that another thread looks for
   int patience_ = 0;  // steps for which a group has had no place
   double step_began_ = -1;
-  std::vector<Share> shares_;
+  std::vector<RowSpan> shares_;
   RowSink sink_;
   std::vector<float> logits_;  // or, where the model draws,
   std::vector<SampleRequest> requests_;

@@ -17,8 +17,8 @@
 // Cancel stops a look (base/stop_scope.h). The output's pages are free at once; the rest of it goes
 // when the thread has come back.
 //
-// With a row that has run already, while the look was late (FollowLate), the token after it was not
-// drawn. That row is computed again.
+// With a row that has run already, while the look was late (AdvanceDuringForward), the token after
+// it was not drawn. That row is computed again.
 //
 // What constraints hold is freed by those threads too: a monitor frees under its lock, and the last
 // state of a grammar's epoch takes the whole epoch with it.

@@ -47,7 +47,7 @@ class GrammarConstraint final : public LoopConstraint {
 
   std::shared_ptr<const Constraint> Advance(TokenId token) const override {
     std::optional<State> next = Asked([&](const State& at) {
-      while (at.outgrown()) {
+      while (at.stale()) {
         const std::optional<State> renewed = Retaken();
         if (!renewed) break;
         std::optional<State> after = AfterOf(*renewed, token);
@@ -78,7 +78,7 @@ class GrammarConstraint final : public LoopConstraint {
       KnownAnswers::Place place = AnswersOf(at).Find(KeyOf(at));
       if (!place.close) {
         place = {};
-        place.close = at.shortest_close();
+        place.close = at.completion_length();
         Keep(at, place);
       }
       if (*place.close <= most) return *place.close;
@@ -89,7 +89,7 @@ class GrammarConstraint final : public LoopConstraint {
 
   Known known() const override {
     const State at = Now();
-    if (at.outgrown()) return {};
+    if (at.stale()) return {};
     const KnownAnswers::Place place = AnswersOf(at).Find(KeyOf(at));
     Known known;
     known.close = place.close;
@@ -107,7 +107,7 @@ class GrammarConstraint final : public LoopConstraint {
   std::shared_ptr<const LoopConstraint> KnownNext(TokenId token) const override {
     const State at = Now();
     const Vocabulary& vocabulary = at.vocabulary();
-    if (at.outgrown() || token < 0 || token >= vocabulary.size()) return nullptr;
+    if (at.stale() || token < 0 || token >= vocabulary.size()) return nullptr;
     const std::string_view bytes =
         vocabulary.is_special(token) ? std::string_view() : vocabulary.bytes(token);
     const Machine::Key after = AnswersOf(at).After(KeyOf(at), token, bytes);
@@ -158,7 +158,7 @@ class GrammarConstraint final : public LoopConstraint {
     auto answer = ask(*at);
     while (at->lost()) {
       at = Retaken();
-      // Only where there is no machine to take the tokens again in; see GrammarKeeper.
+      // Only where there is no machine to take the tokens again in; see GrammarOwner.
       if (!at) break;
       {
         const std::lock_guard lock(mutex_);
@@ -174,7 +174,7 @@ class GrammarConstraint final : public LoopConstraint {
     std::vector<TokenId> tokens;
     for (const Trail* step = trail_.get(); step != nullptr; step = step->before.get())
       tokens.push_back(step->token);
-    return GrammarAccess::Retake(grammar_, std::vector<TokenId>(tokens.rbegin(), tokens.rend()));
+    return GrammarAccess::Replay(grammar_, std::vector<TokenId>(tokens.rbegin(), tokens.rend()));
   }
 
   const Grammar grammar_;

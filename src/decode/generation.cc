@@ -25,7 +25,7 @@
 // there on another thread: which answers were known decides nothing but the time.
 //
 // Between two logits nothing waits for anyone, so the runs of a batch can go on in several threads.
-// The callback is the caller's code and is left out of that: Tell calls it.
+// The callback is the caller's code and is left out of that: Emit calls it.
 #include "src/decode/generation.h"
 
 #include <algorithm>
@@ -58,8 +58,8 @@ Error Limit(const char* place, std::string message) {
 Timer::Timer(double& seconds) : seconds_(seconds), start_(Now()) {}
 Timer::~Timer() { seconds_ += static_cast<double>(Now() - start_) * 1e-9; }
 
-OutputRun::OutputRun(const OutputTask& task, std::vector<TokenId> prompt,
-                     std::shared_ptr<const Constraint> constraint, GenerateOptions options)
+OutputBuilder::OutputBuilder(const OutputTask& task, std::vector<TokenId> prompt,
+                             std::shared_ptr<const Constraint> constraint, GenerateOptions options)
     : task_(task),
       vocabulary_(*task.vocabulary),
       prompt_size_(prompt.size()),
@@ -71,7 +71,7 @@ OutputRun::OutputRun(const OutputTask& task, std::vector<TokenId> prompt,
       closes_(options_.at_budget != AtBudget::kCut),
       watch_(options_) {}
 
-Result<bool> OutputRun::Start() {
+Result<bool> OutputBuilder::Start() {
   if (Status status = CheckOptions(); !status.ok()) return status.error();
   const int context = task_.positions;
   stats_.prompt_tokens = static_cast<int>(prompt_size_);
@@ -81,7 +81,7 @@ Result<bool> OutputRun::Start() {
   return true;
 }
 
-Status OutputRun::CheckOptions() const {
+Status OutputBuilder::CheckOptions() const {
   if (Status status = CheckSamplingParams(options_.sampling); !status.ok()) return status;
   if (options_.max_tokens < 0) {
     return Error{ErrorCode::kInvalid, "must be at least 0", "max_tokens"};
@@ -117,11 +117,11 @@ Status OutputRun::CheckOptions() const {
 }
 
 // What the positions of a sequence are bounded by.
-std::string OutputRun::Holder() const {
+std::string OutputBuilder::Holder() const {
   return task_.positions < task_.model->context_length ? "memory for keys and values" : "context";
 }
 
-Error OutputRun::TooLong(int close) const {
+Error OutputBuilder::TooLong(int close) const {
   std::string message = "the shortest output that was found takes " + std::to_string(close) +
                         " tokens, but the budget is " + std::to_string(stats_.budget);
   if (stats_.budget < options_.max_tokens) {
@@ -134,12 +134,12 @@ Error OutputRun::TooLong(int close) const {
 
 // What is wrong with a constraint's answers: of a grammar it is a fault of this library, of others
 // one of their authors.
-Error OutputRun::Wrong(std::string message) const {
+Error OutputBuilder::Wrong(std::string message) const {
   if (!foreign_) return Error{ErrorCode::kInternal, std::move(message), ""};
   return Error{ErrorCode::kInvalid, std::move(message), "constraint"};
 }
 
-Result<bool> OutputRun::Look(bool known_only) {
+Result<bool> OutputBuilder::Look(bool known_only) {
   if (stage_ == Stage::kNone) return true;
   try {
     return LookOn(known_only);
@@ -148,7 +148,7 @@ Result<bool> OutputRun::Look(bool known_only) {
   }
 }
 
-Result<bool> OutputRun::LookOn(bool known_only) {
+Result<bool> OutputBuilder::LookOn(bool known_only) {
   if (stage_ == Stage::kDraw) {
     if (known_only) return true;
     Result<bool> more = DrawAsked();
@@ -156,7 +156,7 @@ Result<bool> OutputRun::LookOn(bool known_only) {
   }
   if (at_ == nullptr) {
     stage_ = Stage::kNone;
-    sure_ = size();
+    committed_ = size();
     if (left() <= 0) return Stop(StopReason::kLength);
     return true;
   }
@@ -189,7 +189,7 @@ Result<bool> OutputRun::LookOn(bool known_only) {
   }
 }
 
-std::optional<Result<bool>> OutputRun::Prepare(bool known_only, bool& waits) {
+std::optional<Result<bool>> OutputBuilder::Prepare(bool known_only, bool& waits) {
   if (!closes()) {
     stage_ = Stage::kPlace;
     return std::nullopt;
@@ -214,7 +214,7 @@ std::optional<Result<bool>> OutputRun::Prepare(bool known_only, bool& waits) {
 }
 
 // The constraint follows the token that was appended.
-std::optional<Result<bool>> OutputRun::Enter(bool known_only, bool& waits) {
+std::optional<Result<bool>> OutputBuilder::Enter(bool known_only, bool& waits) {
   std::shared_ptr<const LoopConstraint> next = std::exchange(behind_, nullptr);
   if (next == nullptr) {
     next = known_only ? at_->KnownNext(entering_) : at_->Next(entering_);
@@ -233,8 +233,8 @@ std::optional<Result<bool>> OutputRun::Enter(bool known_only, bool& waits) {
   return std::nullopt;
 }
 
-std::optional<Result<bool>> OutputRun::KeepOrClose(bool known_only, bool& waits) {
-  const bool stays_on_trial = closes() && OnTrial() <= kept_.close / kClosingPerTrial;
+std::optional<Result<bool>> OutputBuilder::KeepOrClose(bool known_only, bool& waits) {
+  const bool stays_on_trial = closes() && Uncommitted() <= kept_.close / kClosingPerTrial;
   if (closes() && !stays_on_trial) {
     if (known_only && !KnowsRoom()) {
       waits = true;
@@ -242,13 +242,13 @@ std::optional<Result<bool>> OutputRun::KeepOrClose(bool known_only, bool& waits)
     }
     if (!Keep()) return Close();
   }
-  if (!stays_on_trial) sure_ = size();
+  if (!stays_on_trial) committed_ = size();
   stage_ = Stage::kPlace;
   return std::nullopt;
 }
 
 // Takes what is forced, until there is a choice or an end.
-std::optional<Result<bool>> OutputRun::AtPlace(bool known_only, bool& waits) {
+std::optional<Result<bool>> OutputBuilder::AtPlace(bool known_only, bool& waits) {
   waits = known_only && !known_.place;
   if (waits) return std::nullopt;
   if (!known_.place) {
@@ -273,7 +273,7 @@ std::optional<Result<bool>> OutputRun::AtPlace(bool known_only, bool& waits) {
     return Stop(StopReason::kEnd);
   }
   const bool stuck = mask_ != nullptr && mask_->count() == 0;
-  if (OnTrial() > 0 && (stuck || left() <= 0)) {
+  if (Uncommitted() > 0 && (stuck || left() <= 0)) {
     waits = known_only;
     if (waits) return std::nullopt;
     if (stuck || !Keep()) return Close();
@@ -293,17 +293,17 @@ std::optional<Result<bool>> OutputRun::AtPlace(bool known_only, bool& waits) {
 }
 
 // Logits beyond the vocabulary are padding of the weights: no token stands for them.
-int OutputRun::KnownTokens() const {
+int OutputBuilder::KnownTokens() const {
   return std::min(task_.model->vocabulary_size, static_cast<int>(vocabulary_.size()));
 }
 
 // What the next token is drawn with, where the constraint has asked for `asked`.
-float OutputRun::Temperature(std::optional<float> asked) const {
+float OutputBuilder::Temperature(std::optional<float> asked) const {
   const float given = options_.sampling.temperature;
   return options_.grammar_temperature ? asked.value_or(given) : given;
 }
 
-Result<bool> OutputRun::Take(std::span<const float> logits, const TokenRule* rule) {
+Result<bool> OutputBuilder::Take(std::span<const float> logits, const TokenRule* rule) {
   if (at_ != nullptr && !at_->exact()) {
     asked_ = true;
     asked_logits_.assign(logits.begin(), logits.end());
@@ -316,13 +316,13 @@ Result<bool> OutputRun::Take(std::span<const float> logits, const TokenRule* rul
   return TakeToken(*token);
 }
 
-Result<bool> OutputRun::DrawAsked() {
+Result<bool> OutputBuilder::DrawAsked() {
   const Result<TokenId> token = Choose(asked_logits_, asked_rule_);
   if (!token.ok()) return token.error();
   return TakeToken(*token);
 }
 
-Result<TokenId> OutputRun::Choose(std::span<const float> logits, const TokenRule* rule) {
+Result<TokenId> OutputBuilder::Choose(std::span<const float> logits, const TokenRule* rule) {
   Timer timer(stats_.sample_seconds);
   sampler_.set_temperature(Temperature(temperature_));
   std::span<const float> known = logits.first(static_cast<size_t>(KnownTokens()));
@@ -341,7 +341,7 @@ Result<TokenId> OutputRun::Choose(std::span<const float> logits, const TokenRule
 // A constraint that is not exact is asked about what was drawn; what it refuses leaves the mask.
 // The noise of a token is a function of the position, so this is the token that a mask without the
 // refused ones would have given.
-Result<TokenId> OutputRun::Draw(std::span<const float> logits) {
+Result<TokenId> OutputBuilder::Draw(std::span<const float> logits) {
   std::shared_ptr<const Mask> mask = mask_;
   for (int refusals = 0;;) {
     Result<TokenId> sampled = sampler_.Sample(logits, mask.get(), size(),
@@ -356,7 +356,7 @@ Result<TokenId> OutputRun::Draw(std::span<const float> logits) {
   }
 }
 
-std::shared_ptr<const Mask> OutputRun::Without(const Mask& mask, TokenId token, int refusals) {
+std::shared_ptr<const Mask> OutputBuilder::Without(const Mask& mask, TokenId token, int refusals) {
   std::vector<uint32_t> words(mask.words().begin(), mask.words().end());
   const auto remove = [&](TokenId t) {
     words[static_cast<size_t>(t) >> 5] &= ~(uint32_t{1} << (t & 31));
@@ -370,7 +370,7 @@ std::shared_ptr<const Mask> OutputRun::Without(const Mask& mask, TokenId token, 
   return std::make_shared<Mask>(0, std::move(words));
 }
 
-std::span<const float> OutputRun::Biased(std::span<const float> logits) {
+std::span<const float> OutputBuilder::Biased(std::span<const float> logits) {
   biased_.assign(logits.begin(), logits.end());
   for (const auto& [token, bias] : options_.logit_bias) {
     biased_[static_cast<size_t>(token)] += bias;
@@ -378,14 +378,14 @@ std::span<const float> OutputRun::Biased(std::span<const float> logits) {
   return biased_;
 }
 
-std::string_view OutputRun::NeedsLogits() const {
+std::string_view OutputBuilder::NeedsLogits() const {
   if (at_ != nullptr && !at_->exact()) return "constraint";
   if (!options_.logit_bias.empty()) return "logit_bias";
   return watch_.wants_all_logits() ? "mask_surprise" : "";
 }
 
-SampleRequest OutputRun::RequestAt(std::optional<float> temperature,
-                                   std::shared_ptr<const Mask> mask) const {
+SampleRequest OutputBuilder::RequestAt(std::optional<float> temperature,
+                                       std::shared_ptr<const Mask> mask) const {
   const SamplingParams& params = options_.sampling;
   SampleRequest request;
   request.mask = std::move(mask);
@@ -402,7 +402,7 @@ SampleRequest OutputRun::RequestAt(std::optional<float> temperature,
 }
 
 // Of the tokens that there are, and `path` behind them.
-void OutputRun::AddSeen(std::span<const TokenId> path, std::vector<SeenToken>& seen) const {
+void OutputBuilder::AddSeen(std::span<const TokenId> path, std::vector<SeenToken>& seen) const {
   std::unordered_map<TokenId, int32_t> counts;
   for (size_t i = 0; i < tokens_.size(); ++i) counts[tokens_[i]] += i < prompt_size_ ? 0 : 1;
   for (const TokenId token : path) ++counts[token];
@@ -410,7 +410,7 @@ void OutputRun::AddSeen(std::span<const TokenId> path, std::vector<SeenToken>& s
   for (const auto& [token, count] : counts) seen.push_back({token, count});
 }
 
-SampleRequest OutputRun::Request() {
+SampleRequest OutputBuilder::Request() {
   SampleRequest request = RequestAt(temperature_, mask_);
   if (watch_.wants_logits()) {
     top_.assign(kMostTopTokens, {});
@@ -423,10 +423,10 @@ SampleRequest OutputRun::Request() {
   return request;
 }
 
-SampleRequest OutputRun::RequestBehind(std::span<const TokenId> path,
-                                       std::optional<float> temperature,
-                                       std::shared_ptr<const Mask> mask,
-                                       std::vector<SeenToken>& seen) const {
+SampleRequest OutputBuilder::RequestBehind(std::span<const TokenId> path,
+                                           std::optional<float> temperature,
+                                           std::shared_ptr<const Mask> mask,
+                                           std::vector<SeenToken>& seen) const {
   SampleRequest request = RequestAt(temperature, std::move(mask));
   request.position += path.size();
   if (request.penalties.any()) {
@@ -436,7 +436,7 @@ SampleRequest OutputRun::RequestBehind(std::span<const TokenId> path,
   return request;
 }
 
-Result<bool> OutputRun::TakeToken(TokenId token) {
+Result<bool> OutputBuilder::TakeToken(TokenId token) {
   asked_ = true;
   if (!top_.empty()) watch_.SeeTop(std::exchange(top_, {}));
   if (IsEnd(token)) return Stop(StopReason::kEnd);
@@ -448,10 +448,12 @@ Result<bool> OutputRun::TakeToken(TokenId token) {
 }
 
 // Tokens taken since the last place whose completion is known to fit.
-int OutputRun::OnTrial() const { return closes() ? static_cast<int>(size() - kept_.tokens) : 0; }
+int OutputBuilder::Uncommitted() const {
+  return closes() ? static_cast<int>(size() - kept_.tokens) : 0;
+}
 
 // Whether the completion from here fits the budget; if so, here is the place to return to.
-bool OutputRun::Keep() {
+bool OutputBuilder::Keep() {
   const int close = CloseLength(left());
   if (close < 0) return false;
   kept_ = {at_, close, size(), text_.size(), stats_.forced_tokens, stats_.sampled_tokens};
@@ -459,23 +461,23 @@ bool OutputRun::Keep() {
 }
 
 // Tokens of a completion of at_ with at most `most`; -1: none was found.
-int OutputRun::CloseLength(int most) const {
+int OutputBuilder::CloseLength(int most) const {
   return known_.close && *known_.close <= most ? *known_.close : at_->CompletionLength(most);
 }
 
 // Whether at_ is known to end within the budget.
-bool OutputRun::KnowsRoom() const {
+bool OutputBuilder::KnowsRoom() const {
   return known_.close && *known_.close >= 0 && *known_.close <= left();
 }
 
 // Whether Forced looks for a run of bytes.
-bool OutputRun::WantsForcedText() const {
+bool OutputBuilder::WantsForcedText() const {
   return spelled_.empty() && mask_->singleton() == kNoToken && *task_.encode &&
          mask_->count() <= LoopConstraint::kMostSpellings;
 }
 
 // The token that has to come next, or kNoToken when the model is to be asked.
-TokenId OutputRun::Forced() {
+TokenId OutputBuilder::Forced() {
   const Mask& mask = *mask_;
   if (spelled_.empty() && mask.singleton() != kNoToken) return mask.singleton();
   if (WantsForcedText()) {
@@ -493,8 +495,8 @@ TokenId OutputRun::Forced() {
 }
 
 // Appends the shortest completion of the last state that was kept, instead of what is on trial.
-Result<bool> OutputRun::Close() {
-  if (OnTrial() > 0) {
+Result<bool> OutputBuilder::Close() {
+  if (Uncommitted() > 0) {
     at_ = kept_.at;
     tokens_.resize(prompt_size_ + kept_.tokens);
     text_.resize(kept_.text);
@@ -512,36 +514,36 @@ Result<bool> OutputRun::Close() {
     ++stats_.closing_tokens;
     mask_ = nullptr;
     Append(token, TokenReport::Source::kClosing);
-    sure_ = size();
+    committed_ = size();
   }
   if (!at_->accepting()) return Wrong("the completion does not complete the output");
   return Stop(StopReason::kClosed);
 }
 
-Result<bool> OutputRun::Stop(StopReason reason) {
+Result<bool> OutputBuilder::Stop(StopReason reason) {
   stop_ = reason;
-  sure_ = size();
+  committed_ = size();
   return false;
 }
 
 // A special token that a model without constraint chooses is a token of the output, but no text.
-std::string_view OutputRun::BytesOf(TokenId token) const {
+std::string_view OutputBuilder::BytesOf(TokenId token) const {
   return vocabulary_.is_special(token) ? std::string_view() : vocabulary_.bytes(token);
 }
 
-void OutputRun::Append(TokenId token, TokenReport::Source source) {
+void OutputBuilder::Append(TokenId token, TokenReport::Source source) {
   watch_.Append(token, source, mask_ != nullptr ? mask_->count() : -1);
   tokens_.push_back(token);
   text_ += BytesOf(token);
 }
 
-bool OutputRun::Tell() {
-  while (told_ < sure_) {
-    const TokenId token = output()[told_++];
+bool OutputBuilder::Emit() {
+  while (emitted_ < committed_) {
+    const TokenId token = output()[emitted_++];
     told_bytes_ += BytesOf(token).size();
     bool goes_on = true;
     if (options_.on_report) {
-      TokenReport report = watch_.report(told_ - 1);
+      TokenReport report = watch_.report(emitted_ - 1);
       report.bytes = BytesOf(token);
       goes_on = options_.on_report(report);
     }
@@ -554,15 +556,15 @@ bool OutputRun::Tell() {
   return true;
 }
 
-void OutputRun::Cancel() {
+void OutputBuilder::Cancel() {
   stage_ = Stage::kNone;
-  tokens_.resize(prompt_size_ + told_);
+  tokens_.resize(prompt_size_ + emitted_);
   text_.resize(told_bytes_);
-  sure_ = told_;
+  committed_ = emitted_;
   stop_ = StopReason::kCancelled;
 }
 
-Generation OutputRun::Finish() {
+Generation OutputBuilder::Finish() {
   Generation out;
   stats_.output_tokens = static_cast<int>(size());
   out.tokens.assign(output().begin(), output().end());
@@ -574,12 +576,12 @@ Generation OutputRun::Finish() {
   return out;
 }
 
-std::vector<std::shared_ptr<const Constraint>> OutputRun::TakeConstraints() {
+std::vector<std::shared_ptr<const Constraint>> OutputBuilder::TakeConstraints() {
   return {std::exchange(at_, nullptr), std::exchange(kept_.at, nullptr),
           std::exchange(behind_, nullptr)};
 }
 
-bool OutputRun::IsEnd(TokenId token) const {
+bool OutputBuilder::IsEnd(TokenId token) const {
   // Under a constraint the mask knows where the end may be, and it knows the vocabulary's end
   // tokens only: to stop at another one would cut the output. Where the end may not be, a grammar
   // may still name such a token in the middle of its texts.

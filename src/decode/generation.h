@@ -1,12 +1,12 @@
-// OutputRun: one output in the making, and all that the decode loop decides about it: what is
+// OutputBuilder: one output in the making, and all that the decode loop decides about it: what is
 // forced, what is sampled, when and how it ends. It does not know the model; whoever drives it
 // (batch.h) brings the logits, and says when and on which thread the constraint is asked.
 //
-//   OutputRun run(task, prompt, constraint, options);
+//   OutputBuilder run(task, prompt, constraint, options);
 //   Result<bool> wants = run.Start();
 //   for (;;) {
 //     if (wants.ok() && *wants) wants = run.Look();   // asks the constraint
-//     if (!run.Tell()) break;                         // the callback stopped it
+//     if (!run.Emit()) break;                         // the callback stopped it
 //     if (!wants.ok() || !*wants) break;
 //     wants = run.Take(LogitsAfter(run.tokens()));
 //   }
@@ -28,8 +28,8 @@
 #include "pawl/result.h"
 #include "pawl/vocabulary.h"
 #include "src/decode/constraint.h"
+#include "src/decode/logprob_tracker.h"
 #include "src/decode/sampler.h"
-#include "src/decode/token_watch.h"
 #include "src/model/model.h"
 
 namespace pawl {
@@ -63,12 +63,12 @@ using TokenRule =
                                   const TokenHistory& history, TokenId sampled)>;
 
 // One thread at a time; different runs may go on at the same time.
-class OutputRun {
+class OutputBuilder {
  public:
-  OutputRun(const OutputTask& task, std::vector<TokenId> prompt,
-            std::shared_ptr<const Constraint> constraint, GenerateOptions options);
+  OutputBuilder(const OutputTask& task, std::vector<TokenId> prompt,
+                std::shared_ptr<const Constraint> constraint, GenerateOptions options);
 
-  // These return whether the output goes on; false: it has ended. No further call but Tell, Cancel
+  // These return whether the output goes on; false: it has ended. No further call but Emit, Cancel
   // and Finish after false or an error. Start and the Takes leave a look to do (asks()).
   //
   // Start, once: the errors of Session::Generate that need no constraint.
@@ -96,12 +96,12 @@ class OutputRun {
   SampleRequest RequestBehind(std::span<const TokenId> path, std::optional<float> temperature,
                               std::shared_ptr<const Mask> mask, std::vector<SeenToken>& seen) const;
 
-  // tokens()[i], of the output, had been guessed by a draft. To be called before Tell.
+  // tokens()[i], of the output, had been guessed by a draft. To be called before Emit.
   void MarkDrafted(size_t i) { watch_.MarkDrafted(i - prompt_size_); }
 
   // Calls back for the tokens that are sure to stay; false when the callback stops the generation,
   // which Finish then tells. To be called after each of the above, also after an error.
-  bool Tell();
+  bool Emit();
   // As if the callback had stopped it.
   void Cancel();
   Generation Finish();
@@ -165,7 +165,7 @@ class OutputRun {
   Error TooLong(int close) const;
   bool KnowsRoom() const;
   int CloseLength(int most) const;
-  int OnTrial() const;
+  int Uncommitted() const;
   bool Keep();
   bool WantsForcedText() const;
   TokenId Forced();
@@ -215,10 +215,10 @@ class OutputRun {
   };
   Kept kept_;  // the last place whose completion is known to fit the budget
   // Tokens that are sure to stay, those of them that the callback knows, and their bytes.
-  size_t sure_ = 0, told_ = 0, told_bytes_ = 0;
+  size_t committed_ = 0, emitted_ = 0, told_bytes_ = 0;
   bool asked_ = false;
   bool closes_ = true;  // rather than being cut at the end of the budget
-  TokenWatch watch_;
+  LogprobTracker watch_;
   std::vector<TokenLogprob> top_;  // of a request
   std::vector<float> biased_;
   StopReason stop_ = StopReason::kEnd;

@@ -1,5 +1,5 @@
-// OutputWork: one output of a batch, as a Work: an OutputRun, its sequence in the model, and its
-// drafts.
+// OutputWork: one output of a batch, as a Work: an OutputBuilder, its sequence in the model, and
+// its drafts.
 #ifndef PAWL_SRC_DECODE_OUTPUT_WORK_H_
 #define PAWL_SRC_DECODE_OUTPUT_WORK_H_
 
@@ -51,7 +51,7 @@ class OutputWork final : public Work {
   void Forget() override { setting_.model->Truncate(sequence_, length_); }
   void Evict() override;
 
-  Result<bool> Tell() override { return run_.Tell(); }
+  Result<bool> Emit() override { return run_.Emit(); }
   void Cancel() override { run_.Cancel(); }
   void End(bool failed) override;
   void Finish(std::optional<Error> error, int preemptions) override;
@@ -80,7 +80,7 @@ class OutputWork final : public Work {
 
  private:
   const OutputSetting& setting_;
-  OutputRun run_;
+  OutputBuilder run_;
   Callback done_;
   std::optional<Result<Generation>> result_;
   std::unique_ptr<OutputDrafts> drafts_;  // nullptr: none

@@ -13,7 +13,7 @@
 //   work.Ask(sink, std::min(work.pending(), most));  // its rows; none: it waits
 //   work.Ran(answers, seconds, failed);
 //   if (work.answered()) goes_on = work.Take(answers, later);
-//   goes_on = work.Tell();                           // calls back
+//   goes_on = work.Emit();                           // calls back
 //   ... when it has ended, or was cancelled:
 //   work.End(failed); work.Evict(); work.Finish(error); work.Done();
 //
@@ -47,13 +47,13 @@ inline int64_t Pages(int64_t positions, int page) { return (positions + page - 1
 
 // The rows of one call, and who wants the answers.
 struct RowSink {
-  struct Asking {
+  struct LogitsRequest {
     Work* work = nullptr;
     int tag = 0;  // what it means is the work's
   };
   bool draws = false;  // the model draws the tokens
   std::vector<Row> rows;
-  std::vector<Asking> asking;  // by output
+  std::vector<LogitsRequest> asking;  // by output
 
   // The number of an answer, for Row::output.
   int32_t Want(Work& work, int tag) {
@@ -129,7 +129,7 @@ class Work {
   // ---- The end
 
   // Calls back about what is sure; false: the callback stops it. Not while another thread looks.
-  virtual Result<bool> Tell() { return true; }
+  virtual Result<bool> Emit() { return true; }
   virtual void Cancel() = 0;
   // It has ended, by an error where `failed`.
   virtual void End(bool /*failed*/) {}

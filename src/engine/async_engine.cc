@@ -209,7 +209,7 @@ struct AsyncEngine::SamplerRequest final : Request {
   uint64_t group = 0;
   const SampleDone done;
   ThreadPool pool;
-  std::list<KnownTries::Known> trie;
+  std::list<CachedTries::Known> trie;
   std::shared_ptr<AsyncEngine> proposal;  // borrowed
 };
 
@@ -320,7 +320,7 @@ Result<AsyncEngine::Id> AsyncEngine::SubmitSampler(const EngineRequest& request,
   if (proposal.get() == this) {
     return Error{ErrorCode::kInvalid, "is the model itself", "proposal"};
   }
-  auto trie = tries_.Take(KnownTries::KeyOf(*prompt, request, options));
+  auto trie = tries_.Take(CachedTries::KeyOf(*prompt, request, options));
   const auto handed = std::make_shared<SamplerRequest>(
       *this, *std::move(prompt), *std::move(constraint), std::move(options), std::move(done));
   handed->group = request.group;

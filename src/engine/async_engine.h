@@ -169,7 +169,7 @@ class AsyncEngine {
   LoadedModel& model_;
   const std::shared_ptr<Drafter> drafter_;
   const int process_;
-  KnownTries tries_;
+  CachedTries tries_;
   BatchEngine batch_;     // of the thread
   bool closing_ = false;  // of the thread
 

@@ -16,7 +16,7 @@ struct Engine::Impl {
   explicit Impl(size_t oracle_bytes) : tries(oracle_bytes) {}
   static Result<Engine> Load(const std::string& path, const EngineOptions& options);
 
-  KnownTries tries;
+  CachedTries tries;
   std::unique_ptr<LoadedModel> loaded;
   std::shared_ptr<Drafter> drafter;    // nullptr where drafts are off
   std::unique_ptr<BatchEngine> batch;  // goes before the model that it refers to
@@ -90,7 +90,7 @@ Result<SamplerResult> Engine::Sample(const EngineRequest& request, const Sampler
       return Error{ErrorCode::kInvalid, "is the model itself", "proposal"};
     }
     // A trie that an exception has left half grown is not asked again.
-    auto trie = impl_->tries.Take(KnownTries::KeyOf(*prompt, request, options));
+    auto trie = impl_->tries.Take(CachedTries::KeyOf(*prompt, request, options));
     ThreadPool pool(model.mask_threads());
     const SamplerInput input{model.model(),
                              *model.vocabulary(),

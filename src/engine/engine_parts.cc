@@ -191,7 +191,7 @@ Result<Generation> ForCaller(Result<Generation> output) {
 
 // ---- Tries ----
 
-bool KnownTries::Key::operator==(const Key& other) const {
+bool CachedTries::Key::operator==(const Key& other) const {
   const bool same_grammar = grammar.has_value() == other.grammar.has_value() &&
                             (!grammar || grammar->Start() == other.grammar->Start());
   return same_grammar && constraint == other.constraint && prompt == other.prompt &&
@@ -199,18 +199,18 @@ bool KnownTries::Key::operator==(const Key& other) const {
          adaptive == other.adaptive && checks == other.checks;
 }
 
-KnownTries::Key KnownTries::KeyOf(std::span<const TokenId> prompt, const EngineRequest& request,
-                                  const SamplerOptions& options) {
+CachedTries::Key CachedTries::KeyOf(std::span<const TokenId> prompt, const EngineRequest& request,
+                                    const SamplerOptions& options) {
   return {.prompt = {prompt.begin(), prompt.end()},
           .grammar = request.grammar,
           .constraint = request.constraint,
           .temperature = options.temperature,
           .max_tokens = options.max_tokens,
-          .adaptive = options.sampler == SamplerKind::kAdaptive && !options.fidelity,
+          .adaptive = options.sampler == SamplerKind::kArs && !options.fidelity,
           .checks = options.checks};
 }
 
-std::list<KnownTries::Known> KnownTries::Take(Key key) {
+std::list<CachedTries::Known> CachedTries::Take(Key key) {
   std::list<Known> taken;
   {
     const std::lock_guard lock(mutex_);
@@ -219,12 +219,12 @@ std::list<KnownTries::Known> KnownTries::Take(Key key) {
     if (known != tries_.end()) taken.splice(taken.begin(), tries_, known);
   }
   if (taken.empty()) {
-    taken.push_back({std::move(key), OracleTrie({.max_bytes = max_bytes_ / 4})});
+    taken.push_back({std::move(key), PrefixTrie({.max_bytes = max_bytes_ / 4})});
   }
   return taken;
 }
 
-void KnownTries::PutBack(std::list<Known> trie) noexcept {
+void CachedTries::PutBack(std::list<Known> trie) noexcept {
   std::list<Known> forgotten;
   const std::lock_guard lock(mutex_);
   // Another sampler may have begun one of the same key meanwhile.

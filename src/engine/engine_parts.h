@@ -16,7 +16,7 @@
 
 #include "pawl/engine.h"
 #include "src/decode/batch.h"
-#include "src/decode/sampling/oracle_trie.h"
+#include "src/decode/sampling/prefix_trie.h"
 #include "src/engine/loaded_model.h"
 
 namespace pawl {
@@ -46,8 +46,8 @@ Result<BatchRequest> BatchRequestOf(const EngineRequest& request, const LoadedMo
 // The batch knows constraints; the caller gave a grammar alone.
 Result<Generation> ForCaller(Result<Generation> output);
 
-// Tries of samplers (oracle_trie.h) that are kept between calls, the one used last first.
-class KnownTries {
+// Tries of samplers (prefix_trie.h) that are kept between calls, the one used last first.
+class CachedTries {
  public:
   // What a trie is of. Grammar and constraint are kept, so that others cannot be at their
   // addresses.
@@ -65,10 +65,10 @@ class KnownTries {
   // A trie in use: by one sampler at a time.
   struct Known {
     Key key;
-    OracleTrie trie;
+    PrefixTrie trie;
   };
 
-  explicit KnownTries(size_t max_bytes) : max_bytes_(max_bytes) {}
+  explicit CachedTries(size_t max_bytes) : max_bytes_(max_bytes) {}
 
   static Key KeyOf(std::span<const TokenId> prompt, const EngineRequest& request,
                    const SamplerOptions& options);

@@ -57,7 +57,7 @@ std::optional<ApiError> Call::CompilePlan(ThinkingStart thinking) {
       layout.max_string = length;
       Result<Grammar> grammar = CompileOne();
       if (!grammar.ok()) return CompileError(grammar.error());
-      if (spec_.options.at_budget == AtBudget::kClose && grammar->Start().shortest_close() < 0) {
+      if (spec_.options.at_budget == AtBudget::kClose && grammar->Start().completion_length() < 0) {
         return FromError({ErrorCode::kLimit,
                           "no value that fits was found within the limits (which does not prove "
                           "that there is none)",

@@ -33,7 +33,7 @@ GrammarSource SourceOf(const ConstraintSpec& spec) {
 // The first masks take the longest; no output waits for them here.
 void Warm(const Grammar& grammar) {
   State state = grammar.Start();
-  (void)state.shortest_close();
+  (void)state.completion_length();
   (void)state.mask();
   const std::string forced = state.forced();
   if (forced.empty()) return;

@@ -57,8 +57,8 @@ class ConstraintTest : public testing::Test {
   // Guesses tokens that the mask allows, some of them refused when they are asked about.
   class GuessSource : public DraftSource {
    public:
-    std::unique_ptr<DraftFollower> Follow(const DraftRequest&) override {
-      class Follower : public DraftFollower {
+    std::unique_ptr<DraftSession> Follow(const DraftRequest&) override {
+      class Follower : public DraftSession {
        public:
         void Propose(const DraftPlace& place, DraftCursor&,
                      std::vector<DraftProposal>& out) override {

@@ -101,11 +101,11 @@ TEST_F(DecodeTest, TokensAreTheCpus) {
   const std::vector<Generation> expected = Run(*cpu_, {.max_batch = 4}, nullptr);
   struct Way {
     bool sample_in_model;
-    LateMasks late;
+    MaskOverlap late;
     int threads;
   };
-  for (const Way& way : {Way{true, LateMasks::kNever, 1}, Way{true, LateMasks::kAlways, 3},
-                         Way{false, LateMasks::kAuto, 1}}) {
+  for (const Way& way : {Way{true, MaskOverlap::kNever, 1}, Way{true, MaskOverlap::kAlways, 3},
+                         Way{false, MaskOverlap::kAuto, 1}}) {
     BatchStats stats;
     const std::vector<Generation> got = Run(*cuda_,
                                             {.max_batch = 4,
@@ -113,7 +113,7 @@ TEST_F(DecodeTest, TokensAreTheCpus) {
                                              .sample_in_model = way.sample_in_model,
                                              .late_masks = way.late},
                                             &stats);
-    EXPECT_EQ(stats.late_steps > 0, way.late == LateMasks::kAlways);
+    EXPECT_EQ(stats.late_steps > 0, way.late == MaskOverlap::kAlways);
     for (size_t i = 0; i < got.size(); ++i) {
       EXPECT_EQ(got[i].tokens, expected[i].tokens) << got[i].text << " | " << expected[i].text;
       EXPECT_EQ(got[i].stop, expected[i].stop);

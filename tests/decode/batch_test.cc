@@ -253,7 +253,7 @@ TEST(BatchTest, AModelThatDrawsIsToldTheGrammarsTemperature) {
                                GrammarLanguage::kLark);
   ASSERT_TRUE(grammar.ok()) << grammar.error().ToString();
   constexpr float kGiven = 0.5f;
-  for (const LateMasks late : {LateMasks::kAlways, LateMasks::kNever}) {
+  for (const MaskOverlap late : {MaskOverlap::kAlways, MaskOverlap::kNever}) {
     for (const bool obey : {true, false}) {
       PagedModel model(1000, 0, /*draws=*/true);
       BatchOptions options;

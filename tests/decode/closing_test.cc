@@ -37,7 +37,7 @@ TEST(ClosingTest, LongTokensAreFoundWhereTheyAreNeeded) {
   const auto grammar = compiler.CompileRegex("[a-z]{30}");
   ASSERT_TRUE(grammar.ok());
   const State start = grammar->Start();
-  EXPECT_EQ(start.shortest_close(), 30);
+  EXPECT_EQ(start.completion_length(), 30);
   EXPECT_EQ(CloseWithin(start, 30)->size(), 30u);
   for (int most = 6; most <= 29; ++most) {  // 13 + 13 + four letters
     const auto tokens = CloseWithin(start, most);
@@ -79,7 +79,7 @@ TEST(ClosingTest, WhatCannotBeShorterIsGivenUpSoon) {
   const auto grammar = Compiler(VocabularyOf(AllBytes())).CompileJsonSchema(schema);
   ASSERT_TRUE(grammar.ok()) << grammar.error().ToString();
   const State start = grammar->Start();
-  const int shortest = start.shortest_close();
+  const int shortest = start.completion_length();
   EXPECT_GT(shortest, 500);
   const double begin = ProcessorSeconds();
   EXPECT_FALSE(CloseWithin(start, 500));
@@ -93,7 +93,7 @@ TEST(ClosingTest, TokensTakenByNumberAreAmongThem) {
       compiler.CompileGrammar("start: <call> /[a-z]{13}/ <call>", GrammarLanguage::kLark);
   ASSERT_TRUE(grammar.ok()) << grammar.error().ToString();
   const State start = grammar->Start();
-  EXPECT_EQ(start.shortest_close(), 15);
+  EXPECT_EQ(start.completion_length(), 15);
   const auto tokens = CloseWithin(start, 3);
   ASSERT_TRUE(tokens);
   EXPECT_EQ(*tokens, (std::vector<TokenId>{30, 27, 30}));
@@ -107,7 +107,7 @@ TEST(ClosingTest, LongRegexesAreReadOffTheirStructure) {
   const auto grammar = compiler.CompileRegex("(a|b)*a(a|b){20000}");
   ASSERT_TRUE(grammar.ok());
   const State start = grammar->Start();
-  EXPECT_EQ(start.shortest_close(), 20'001);
+  EXPECT_EQ(start.completion_length(), 20'001);
   EXPECT_FALSE(CloseWithin(start, 50));
   EXPECT_LT(ProcessorSeconds() - begin, AllowedSeconds(0.5));
 }
@@ -121,7 +121,7 @@ TEST(ClosingTest, WhatNoTokensReachIsNotLookedFor) {
   const auto grammar = compiler.CompileJsonSchema(schema);
   ASSERT_TRUE(grammar.ok()) << grammar.error().ToString();
   const double begin = ProcessorSeconds();
-  EXPECT_GT(grammar->Start().shortest_close(), 20'000);
+  EXPECT_GT(grammar->Start().completion_length(), 20'000);
   EXPECT_FALSE(CloseWithin(grammar->Start(), 200));
   EXPECT_LT(ProcessorSeconds() - begin, AllowedSeconds(1.0));
 }
@@ -136,7 +136,7 @@ class Counting : public Machine {
   }
   Key StepFrame(Key, uint8_t) override { return kDead; }
   bool Accepting(Key state) override { return LexemeOf(state) == length_ + 1; }
-  std::optional<std::string> ShortestCompletion(Key state) override {
+  std::optional<std::string> CompletionBytes(Key state) override {
     ++asked;
     return std::string(length_ + 1 - LexemeOf(state), 'a');
   }
@@ -153,7 +153,7 @@ TEST(ClosingTest, WhatWasFoundIsKeptWithTheGrammar) {
   ASSERT_TRUE(first);
   const auto nothing = CloseWithin(grammar.Start(), 20);
   EXPECT_FALSE(nothing);
-  EXPECT_EQ(grammar.Start().shortest_close(), 300);
+  EXPECT_EQ(grammar.Start().completion_length(), 300);
   const int asked = machine->asked;
   EXPECT_GT(asked, 0);
   for (int round = 0; round < 3; ++round) {

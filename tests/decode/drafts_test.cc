@@ -94,8 +94,8 @@ class KnowingSource : public DraftSource {
   using Known = std::map<uint64_t, std::vector<TokenId>>;  // outputs by seed
   KnowingSource(const Known& known, bool right) : known_(known), right_(right) {}
 
-  std::unique_ptr<DraftFollower> Follow(const DraftRequest& request) override {
-    class Follower : public DraftFollower {
+  std::unique_ptr<DraftSession> Follow(const DraftRequest& request) override {
+    class Follower : public DraftSession {
      public:
       Follower(const std::vector<TokenId>& output, bool right) : output_(output), right_(right) {}
       void Propose(const DraftPlace& place, DraftCursor&,

@@ -197,7 +197,7 @@ TEST(LooksTest, RandomDelaysChangeNoOutput) {
 // The same where the model draws, and rows run before their constraint has followed.
 TEST(LooksTest, RandomDelaysChangeNoOutputWhereTheModelDraws) {
   int64_t late = 0;
-  for (const LateMasks masks : {LateMasks::kAlways, LateMasks::kNever}) {
+  for (const MaskOverlap masks : {MaskOverlap::kAlways, MaskOverlap::kNever}) {
     std::mt19937 random(3);
     PagedModel drawing(40, 0, /*draws=*/true);
     BatchEngine engine(drawing, TestVocabulary(), {},

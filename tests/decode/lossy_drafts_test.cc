@@ -25,8 +25,8 @@ namespace {
 class StubbornSource : public DraftSource {
  public:
   explicit StubbornSource(std::vector<TokenId> tokens) : tokens_(std::move(tokens)) {}
-  std::unique_ptr<DraftFollower> Follow(const DraftRequest&) override {
-    class Follower : public DraftFollower {
+  std::unique_ptr<DraftSession> Follow(const DraftRequest&) override {
+    class Follower : public DraftSession {
      public:
       explicit Follower(const std::vector<TokenId>& tokens) : tokens_(tokens) {}
       void Propose(const DraftPlace&, DraftCursor&, std::vector<DraftProposal>& out) override {

@@ -411,7 +411,7 @@ TEST(AsyncEngineTest, ASamplerThatAsksForNoLogitsCanBeCancelled) {
   request.prompt = "Names: ";
   request.grammar = setup.Regex("[0-9]{60}");
   SamplerOptions options;
-  options.sampler = SamplerKind::kRejection;
+  options.sampler = SamplerKind::kRs;
   options.attempts = 1'000'000'000;
   int asked = 0;
   const Result<SamplerResult> result =
@@ -428,7 +428,7 @@ TEST(AsyncEngineTest, SamplersLearnFromEarlierOnes) {
   request.prompt = "The answer is ";
   request.grammar = setup.Regex("(yes|no)");
   SamplerOptions options;
-  options.sampler = SamplerKind::kExact;
+  options.sampler = SamplerKind::kCars;
   options.max_tokens = 8;
   options.attempts = 200;
   const Result<SamplerResult> first = engine.Sample(request, options);

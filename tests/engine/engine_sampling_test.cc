@@ -26,10 +26,9 @@ constexpr const char* kPrompt = "The answer is ";
 constexpr const char* kRegex = "(yes|no), [a-z ]{1,8}";
 
 const std::map<SamplerKind, std::string> kNames = {
-    {SamplerKind::kMasked, "gcd"},   {SamplerKind::kLookahead, "fvo"},
-    {SamplerKind::kAwrs, "awrs"},    {SamplerKind::kSmc, "smc"},
-    {SamplerKind::kAligned, "asap"}, {SamplerKind::kRejection, "rs"},
-    {SamplerKind::kAdaptive, "ars"}, {SamplerKind::kExact, "cars"}};
+    {SamplerKind::kGcd, "gcd"}, {SamplerKind::kFvo, "fvo"},   {SamplerKind::kAwrs, "awrs"},
+    {SamplerKind::kSmc, "smc"}, {SamplerKind::kAsap, "asap"}, {SamplerKind::kRs, "rs"},
+    {SamplerKind::kArs, "ars"}, {SamplerKind::kCars, "cars"}};
 
 Engine Load(const EngineOptions& options = {}) {
   Result<Engine> engine = Engine::Load(kModel, options);
@@ -73,7 +72,7 @@ EngineRequest Under(const Engine& engine, const std::string& regex) {
 SamplerOptions Options(SamplerKind kind, int n, uint64_t seed = 3) {
   SamplerOptions options{.sampler = kind, .n = n, .seed = seed, .max_tokens = 12};
   // The model hardly ever writes such a text by itself.
-  if (kind >= SamplerKind::kRejection) options.attempts = 20;
+  if (kind >= SamplerKind::kRs) options.attempts = 20;
   return options;
 }
 
@@ -87,7 +86,7 @@ TEST(EngineSamplingTest, SameLinesAsTheCommand) {
   Engine engine = Load();
   for (const auto& [kind, name] : kNames) {
     SCOPED_TRACE(name);
-    const std::string attempts = kind >= SamplerKind::kRejection ? " --attempts 20" : "";
+    const std::string attempts = kind >= SamplerKind::kRs ? " --attempts 20" : "";
     ExpectLines(engine.Sample(Under(engine, kRegex), Options(kind, 6)),
                 Generate("--regex '" + std::string(kRegex) + "' --n 6 --seed 3 --sampler " + name +
                          attempts));
@@ -103,7 +102,7 @@ TEST(EngineSamplingTest, SameLinesAsTheCommand) {
 TEST(EngineSamplingTest, FunctionsAndTextsAreChecksLikeThoseOfTheCommand) {
   Engine engine = Load();
   for (const auto& [kind, name] : kNames) {
-    if (kind == SamplerKind::kLookahead) continue;
+    if (kind == SamplerKind::kFvo) continue;
     SCOPED_TRACE(name);
     const std::vector<std::string> lines =
         Generate("--n 4 --seed 3 --check 'regex:[^e]{0,9}' --attempts 20 --sampler " + name);
@@ -181,7 +180,7 @@ TEST(EngineSamplingTest, WhatWasLearntIsKept) {
     setting.oracle_bytes = bytes;
     Engine engine = Load(setting);
     const EngineRequest request = Under(engine, "[ab]{2}");
-    const SamplerOptions options = Options(SamplerKind::kAligned, 60);
+    const SamplerOptions options = Options(SamplerKind::kAsap, 60);
     const Result<SamplerResult> first = engine.Sample(request, options);
     const Result<SamplerResult> again = engine.Sample(request, options);
     SamplerOptions warmer = options;
@@ -285,7 +284,7 @@ TEST(EngineSamplingTest, ChecksAreAskedAboutFewTokens) {
   EngineRequest request;
   request.prompt = "Ann Lee works at Harrow Ltd. Phone: 020 7946 0018.\n";
   request.grammar = *compiler.CompileJsonSchema(text);
-  SamplerOptions options{.sampler = SamplerKind::kMasked, .n = 6, .max_tokens = 300};
+  SamplerOptions options{.sampler = SamplerKind::kGcd, .n = 6, .max_tokens = 300};
   const Result<SamplerResult> masked = engine.Sample(request, options);
   // The mask knows the keys, the check all the rest.
   request.grammar = *compiler.CompileJsonSchema(

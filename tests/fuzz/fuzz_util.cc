@@ -47,7 +47,7 @@ int RequireHonestMask(const State& state, std::string_view text) {
 }
 
 std::string RequireCompletion(const State& state, std::string_view text, bool& found) {
-  const std::optional<std::string> rest = state.ShortestCompletion();
+  const std::optional<std::string> rest = state.CompletionBytes();
   found = rest.has_value();
   if (!found) return {};
   std::string whole(text);

@@ -29,7 +29,7 @@ class Nothing : public Machine {
   uint32_t StepLexeme(uint32_t, uint8_t) override { return kDeadLexeme; }
   Key StepFrame(Key, uint8_t) override { return kDead; }
   bool Accepting(Key state) override { return state == 1; }
-  std::optional<std::string> ShortestCompletion(Key) override { return ""; }
+  std::optional<std::string> CompletionBytes(Key) override { return ""; }
 };
 
 Result<GrammarIr> Read(std::string_view text) {

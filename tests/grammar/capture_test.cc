@@ -141,7 +141,7 @@ TEST(CaptureTest, RandomWalksUnderLimitsOfTokens) {
     for (int step = 0; step < 10; ++step) {
       const std::vector<TokenId> allowed =
           AllowedTokens(state, *vocabulary, "seed " + std::to_string(seed));
-      const auto rest = state.ShortestCompletion();
+      const auto rest = state.CompletionBytes();
       ASSERT_TRUE(rest && state.Advance(*rest)->accepting()) << "seed " << seed;
       const auto captures = grammar.FindCaptures(pieces);
       ASSERT_TRUE(captures.ok()) << "seed " << seed << ": " << captures.error().ToString();
@@ -303,7 +303,7 @@ TEST(CaptureTest, RandomGrammarsBeforeAToken) {
       if (!state) continue;
       const auto rest = state->CompletionTokens();
       if (!rest) continue;
-      EXPECT_EQ(state->ShortestCompletion(), std::nullopt);
+      EXPECT_EQ(state->CompletionBytes(), std::nullopt);
       std::vector<OutputPiece> pieces = {{.bytes = text}};
       const auto found = grammar.FindCaptures(pieces);
       ASSERT_TRUE(found.ok()) << "seed " << seed << ": " << found.error().ToString();

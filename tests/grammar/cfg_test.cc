@@ -63,7 +63,7 @@ TEST(CfgTest, RandomWalksMeetTheirMasks) {
     for (int step = 0; step < 12; ++step) {
       const std::vector<TokenId> allowed = AllowedTokens(
           state, *vocabulary, "seed " + std::to_string(seed) + " after \"" + text + '"');
-      const auto completion = state.ShortestCompletion();
+      const auto completion = state.CompletionBytes();
       ASSERT_TRUE(completion) << "seed " << seed << " after \"" << text << '"';
       const auto end = state.Advance(*completion);
       ASSERT_TRUE(end && end->accepting())
@@ -162,7 +162,7 @@ TEST(CfgTest, SpecialTokensAndRangesAreTakenWhole) {
   EXPECT_FALSE(abc.mask()->Allows(20));
   EXPECT_TRUE(abc.mask()->Allows(21));
   EXPECT_TRUE(abc.Advance(TokenId{21})->accepting());
-  EXPECT_FALSE(abc.ShortestCompletion());
+  EXPECT_FALSE(abc.CompletionBytes());
 }
 
 TEST(CfgTest, TokensMissingInTheVocabularyAreNamed) {
@@ -215,14 +215,14 @@ TEST(CfgTest, CompletionTokensKeepToMaxTokens) {
   ASSERT_TRUE(machine.ok());
   const Grammar grammar(*machine, vocabulary);
   const State start = grammar.Start();
-  EXPECT_EQ(start.ShortestCompletion(), "xxx");
+  EXPECT_EQ(start.CompletionBytes(), "xxx");
   EXPECT_FALSE(start.CompletionTokens());
-  EXPECT_EQ(start.shortest_close(), -1);
+  EXPECT_EQ(start.completion_length(), -1);
   ir.SetAttributes(root, {.max_tokens = 3});
   machine = CfgMachine::Create(ir, *vocabulary);
   ASSERT_TRUE(machine.ok());
   const Grammar enough(*machine, vocabulary);
-  EXPECT_EQ(enough.Start().shortest_close(), 3);
+  EXPECT_EQ(enough.Start().completion_length(), 3);
 }
 
 // States on the way out of nested brackets: each closing byte took longer than the one before it.

@@ -47,7 +47,7 @@ class CombineTest : public testing::Test {
     std::string text;
     for (int step = 0; step < steps; ++step) {
       const std::vector<TokenId> allowed = AllowedTokens(state, *vocabulary_, "after " + text);
-      const auto completion = state.ShortestCompletion();
+      const auto completion = state.CompletionBytes();
       ASSERT_TRUE(completion) << "after " << text;
       ASSERT_TRUE(Accepts(whole, before + text + *completion + after))
           << before << '|' << text << '|' << *completion << '|' << after;
@@ -238,7 +238,7 @@ TEST_F(CombineTest, CompletionsHoldTokens) {
       compiler_.CompileGrammar("start: \"ab\" <tool> /[0-9]{3}/ <tool>", GrammarLanguage::kLark);
   ASSERT_TRUE(call.ok()) << call.error().ToString();
   const State start = call->Start();
-  EXPECT_FALSE(start.ShortestCompletion());
+  EXPECT_FALSE(start.CompletionBytes());
   const auto parts = start.Completion();
   ASSERT_TRUE(parts);
   ASSERT_EQ(parts->size(), 4u);
@@ -253,7 +253,7 @@ TEST_F(CombineTest, CompletionsHoldTokens) {
     at = *next;
   }
   EXPECT_TRUE(at.accepting());
-  EXPECT_EQ(start.shortest_close(), 6);
+  EXPECT_EQ(start.completion_length(), 6);
 }
 
 }  // namespace

@@ -89,8 +89,8 @@ TEST(GrammarTest, ChoicesForceWhatTheyShare) {
   EXPECT_FALSE(start.Advance("ree")->accepting());
   EXPECT_TRUE(start.Advance("reed")->accepting());
   EXPECT_FALSE(start.Advance("redd").has_value());
-  EXPECT_EQ(*start.Advance("ree")->ShortestCompletion(), "d");
-  EXPECT_EQ(start.shortest_close(), 1);  // "red"
+  EXPECT_EQ(*start.Advance("ree")->CompletionBytes(), "d");
+  EXPECT_EQ(start.completion_length(), 1);  // "red"
   EXPECT_EQ(start.MatchedPrefix("reef"), 3u);
   EXPECT_FALSE(compiler.CompileChoice({}).ok());
 }
@@ -141,7 +141,7 @@ TEST(GrammarTest, RegexMasksAreExact) {
       State state = grammar->Start();
       for (int step = 0; step < 8; ++step) {
         ExpectExactMask(state, *v);
-        const auto completion = state.ShortestCompletion();
+        const auto completion = state.CompletionBytes();
         ASSERT_TRUE(completion.has_value()) << pattern;
         EXPECT_TRUE(state.Advance(*completion)->accepting());
         std::vector<TokenId> tokens = state.mask()->Tokens();

@@ -28,7 +28,7 @@ class GrowingMachine : public Machine {
   uint32_t StepLexeme(uint32_t, uint8_t) override { return kLeavesLexeme; }
   Key StepFrame(Key state, uint8_t) override { return state; }
   bool Accepting(Key) override { return true; }
-  std::optional<std::string> ShortestCompletion(Key) override {
+  std::optional<std::string> CompletionBytes(Key) override {
     for (size_t found = 0; found < bytes_; found += 1024) {
       kept_ += 1024;
       StopScope::Step();
@@ -60,16 +60,16 @@ TEST(GrowthWatchTest, AQuestionThatFindsTooMuchIsEnded) {
   const Grammar large = GrammarAccess::New(
       make(1024 * kOneMiB).machine, *vocabulary, budget, [&] { return make(kOneMiB); }, 0);
   const State state = large.Start();
-  EXPECT_THROW((void)state.ShortestCompletion(), TooMuchMemory);
+  EXPECT_THROW((void)state.CompletionBytes(), TooMuchMemory);
   // Looks are made at least every 4,096 steps.
   EXPECT_GT(last->kept(), most);
   EXPECT_LE(last->kept(), most + 8 * kOneMiB);
   EXPECT_TRUE(state.lost());
-  EXPECT_EQ(large.Start().ShortestCompletion(), "a");
+  EXPECT_EQ(large.Start().CompletionBytes(), "a");
   EXPECT_EQ(made, 2);
   // Many questions may find more together.
   const Grammar small = GrammarAccess::New(make(16 * kOneMiB).machine, *vocabulary, budget, {}, 0);
-  for (int i = 0; i < 10; ++i) EXPECT_EQ(small.Start().ShortestCompletion(), "a");
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(small.Start().CompletionBytes(), "a");
 }
 
 TEST(GrowthWatchTest, TheErrorSaysSo) {

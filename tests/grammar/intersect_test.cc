@@ -83,7 +83,7 @@ TEST(IntersectTest, RandomGrammarsWithWords) {
     for (int step = 0; step < 4; ++step) {
       const std::vector<TokenId> allowed = AllowedTokens(
           state, *vocabulary, "seed " + std::to_string(seed) + " after \"" + text + '"');
-      const auto completion = state.ShortestCompletion();
+      const auto completion = state.CompletionBytes();
       ASSERT_TRUE(completion) << "seed " << seed << " after \"" << text << '"';
       ASSERT_TRUE(HasAll(text + *completion, words)) << "seed " << seed;
       ASSERT_TRUE(reference.Accepts(text + *completion)) << "seed " << seed;

@@ -25,7 +25,7 @@ class OneText : public Machine {
   }
   Key StepFrame(Key, uint8_t) override { return kDead; }
   bool Accepting(Key state) override { return LexemeOf(state) == text_.size() + 1; }
-  std::optional<std::string> ShortestCompletion(Key state) override {
+  std::optional<std::string> CompletionBytes(Key state) override {
     return text_.substr(LexemeOf(state) - 1);
   }
 

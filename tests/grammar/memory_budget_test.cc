@@ -71,7 +71,7 @@ class WaitingMachine : public Machine {
     return state;
   }
   bool Accepting(Key) override { return true; }
-  std::optional<std::string> ShortestCompletion(Key) override { return ""; }
+  std::optional<std::string> CompletionBytes(Key) override { return ""; }
 
   std::promise<void> asked, go;
 };
@@ -101,7 +101,7 @@ TEST(MemoryBudgetTest, WhatAStoppedQuestionHasFoundIsFreed) {
     uint32_t StepLexeme(uint32_t, uint8_t) override { return kLeavesLexeme; }
     Key StepFrame(Key, uint8_t) override { throw Stopped(); }
     bool Accepting(Key) override { return true; }
-    std::optional<std::string> ShortestCompletion(Key) override { return ""; }
+    std::optional<std::string> CompletionBytes(Key) override { return ""; }
   };
   const auto budget = std::make_shared<MemoryBudget>(64 * kMiB);
   auto machine = std::make_shared<StoppedMachine>();

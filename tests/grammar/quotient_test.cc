@@ -120,7 +120,7 @@ TEST(QuotientTest, LaterGapsMayBeAnything) {
       ASSERT_TRUE(next.ok()) << "seed " << seed << " \"" << head << "|*|" << last << '"';
       auto second = CfgMachine::Create(*next, *Tokens());
       ASSERT_TRUE(second.ok()) << "seed " << seed;
-      const auto completion = (*second)->ShortestCompletion((*second)->Start());
+      const auto completion = (*second)->CompletionBytes((*second)->Start());
       ASSERT_TRUE(completion);
       ASSERT_TRUE(CfgReference(ir).Accepts(head + *completion + last)) << "seed " << seed;
     }
@@ -150,7 +150,7 @@ TEST(QuotientTest, RandomWalksInGapsMeetTheirMasks) {
     for (int step = 0; step < 6; ++step) {
       const std::vector<TokenId> allowed = AllowedTokens(
           state, *vocabulary, "seed " + std::to_string(seed) + " after \"" + text + '"');
-      const auto completion = state.ShortestCompletion();
+      const auto completion = state.CompletionBytes();
       ASSERT_TRUE(completion) << "seed " << seed << " after \"" << text << '"';
       ASSERT_TRUE(reference.Accepts(prefix + text + *completion + after[0]))
           << "seed " << seed << ' ' << prefix << '|' << text << '|' << *completion << '|'

@@ -307,7 +307,7 @@ TEST(RegexArena, CompletionsOfHostileConjunctionsTakeFewSteps) {
       return text[text.size() - 21 + more] == 'a' && text[text.size() - 17 + more] == 'b';
     };
     while (least < 17 && !fits(least)) ++least;
-    const auto rest = machine.ShortestCompletion(key);
+    const auto rest = machine.CompletionBytes(key);
     ASSERT_TRUE(rest.has_value()) << text;
     if (fits(0)) {
       EXPECT_EQ(*rest, "") << text;
@@ -385,7 +385,7 @@ TEST(RegexArena, CompletionsWithoutBooleansTakeFewSteps) {
   RegexMachine machine(arena, *id);
   const Machine::Key start = machine.Start();
   const uint64_t before = arena->work();
-  const auto text = machine.ShortestCompletion(start);
+  const auto text = machine.CompletionBytes(start);
   ASSERT_TRUE(text);
   EXPECT_EQ(text->size(), 20'001u);
   EXPECT_LT(arena->work() - before, 1000u);
@@ -406,7 +406,7 @@ TEST(RegexArena, CompletionsOfCountedConjunctionsHaveALimit) {
     RegexMachine machine(arena, *id);
     const Machine::Key start = machine.Start();
     const uint64_t before = arena->work();
-    const auto text = machine.ShortestCompletion(start);
+    const auto text = machine.CompletionBytes(start);
     found = text && text->size() == 200;
     return arena->work() - before;
   };

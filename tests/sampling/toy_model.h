@@ -101,7 +101,7 @@ struct Toy {
     return task;
   }
 
-  Result<SamplerResult> Run(const SamplerOptions& options, OracleTrie* trie = nullptr,
+  Result<SamplerResult> Run(const SamplerOptions& options, PrefixTrie* trie = nullptr,
                             int threads = 1) {
     ThreadPool pool(threads);
     const SamplerSetting setting{model,
@@ -112,11 +112,11 @@ struct Toy {
                                  nullptr,
                                  static_cast<int>(prompt.size()) + options.max_tokens};
     switch (options.sampler) {
-      case SamplerKind::kMasked:
+      case SamplerKind::kGcd:
       case SamplerKind::kAwrs:
       case SamplerKind::kSmc:
         return SampleWithParticles(setting);
-      case SamplerKind::kLookahead:
+      case SamplerKind::kFvo:
         return SampleWithLookahead(setting);
       default:
         return SampleAligned(setting, trie);

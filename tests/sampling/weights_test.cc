@@ -16,12 +16,11 @@
 namespace pawl {
 namespace {
 
-constexpr SamplerKind kAll[] = {
-    SamplerKind::kMasked,  SamplerKind::kLookahead, SamplerKind::kAwrs,     SamplerKind::kSmc,
-    SamplerKind::kAligned, SamplerKind::kRejection, SamplerKind::kAdaptive, SamplerKind::kExact};
+constexpr SamplerKind kAll[] = {SamplerKind::kGcd, SamplerKind::kFvo,  SamplerKind::kAwrs,
+                                SamplerKind::kSmc, SamplerKind::kAsap, SamplerKind::kRs,
+                                SamplerKind::kArs, SamplerKind::kCars};
 bool IsExact(SamplerKind kind) {
-  return kind == SamplerKind::kRejection || kind == SamplerKind::kAdaptive ||
-         kind == SamplerKind::kExact;
+  return kind == SamplerKind::kRs || kind == SamplerKind::kArs || kind == SamplerKind::kCars;
 }
 
 // Compares the weights of many runs of `options` with the law, output by output.
@@ -347,7 +346,7 @@ TEST(WeightsTest, EndOfTheBudget) {
       }
     }
     EXPECT_GT(valid, 20);
-    if (!IsExact(kind) && kind != SamplerKind::kLookahead) {
+    if (!IsExact(kind) && kind != SamplerKind::kFvo) {
       EXPECT_GT(dead, 0);
     }
   }

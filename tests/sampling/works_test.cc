@@ -204,8 +204,8 @@ TEST(WorksTest, TimeOfTheMixture) {
 
 SamplerOptions PagedOptions(std::mt19937& random, uint64_t seed) {
   SamplerOptions options;
-  constexpr SamplerKind kinds[] = {SamplerKind::kSmc, SamplerKind::kAligned,
-                                   SamplerKind::kLookahead, SamplerKind::kAwrs};
+  constexpr SamplerKind kinds[] = {SamplerKind::kSmc, SamplerKind::kAsap, SamplerKind::kFvo,
+                                   SamplerKind::kAwrs};
   options.sampler = kinds[random() % 4];
   options.n = 1 + static_cast<int>(random() % 4);
   options.particles = 1 + static_cast<int>(random() % 4);

@@ -357,7 +357,7 @@ class Walker {
 
   std::string Complete(Machine::Key at, const std::string& text) {
     ++report_.completions;
-    const auto rest = machine_.ShortestCompletion(at);
+    const auto rest = machine_.CompletionBytes(at);
     if (!rest) return Judged("no completion of " + text, report_.undecided_open);
     const Machine::Key end = Read(at, *rest);
     if (end == Machine::kDead || !machine_.Accepting(end))

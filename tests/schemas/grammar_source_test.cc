@@ -48,7 +48,7 @@ TEST(GrammarSourceTest, EveryKindCompilesAndComesBackFromItsBytes) {
     const auto again = CompileKept(compiler, *read, fingerprint, 0);
     ASSERT_TRUE(again.ok()) << again.error().ToString();
     EXPECT_EQ(again->Start().mask()->Tokens(), grammar->Start().mask()->Tokens());
-    EXPECT_EQ(again->Start().ShortestCompletion(), grammar->Start().ShortestCompletion());
+    EXPECT_EQ(again->Start().CompletionBytes(), grammar->Start().CompletionBytes());
   }
   EXPECT_EQ(kinds, GrammarKinds()) << "every kind stands in this test, in the table's order";
 }

@@ -65,7 +65,7 @@ Outcome Attempt(const std::string& schema, const JsonSchemaOptions& options,
     const auto mask = state.mask();
     TokenId next = kNoToken;
     if (token >= ask) {
-      const auto end = state.ShortestCompletion();
+      const auto end = state.CompletionBytes();
       ask = end ? token + kAsk + static_cast<int>(end->size() / kBytesPerToken) : kTokens;
       if (end && !end->empty() && dice.Percent(40)) next = vocabulary->LongestPrefix(*end);
     }

@@ -318,7 +318,7 @@ TEST(KeywordTest, WhatIsDeepIsCompleted) {
         R"({"const":)" + nested("{\"a\":", "1", "}", 510) + "}"}) {
     const auto grammar = compiler.CompileJsonSchema(schema);
     ASSERT_TRUE(grammar.ok()) << schema.substr(0, 40) << grammar.error().ToString();
-    const auto text = grammar->Start().ShortestCompletion();
+    const auto text = grammar->Start().CompletionBytes();
     ASSERT_TRUE(text.has_value()) << schema.substr(0, 40);
     EXPECT_TRUE(Accepts(*grammar, *text)) << *text;
   }
@@ -371,7 +371,7 @@ TEST(KeywordTest, LongContainersAreReadInLinearTime) {
     auto state = grammar->Start().Advance(text);
     ASSERT_TRUE(state.has_value()) << schema;
     EXPECT_TRUE(state->Advance(more).has_value()) << schema;
-    EXPECT_TRUE(state->ShortestCompletion().has_value()) << schema;
+    EXPECT_TRUE(state->CompletionBytes().has_value()) << schema;
   };
   const int n = 5000;
   std::string numbers = "[", strings = "[", keys = "{";
@@ -413,7 +413,7 @@ TEST(KeywordTest, UniqueItemsAreNew) {
     ASSERT_TRUE(grammar.ok()) << grammar.error().ToString();
     const auto state = grammar->Start().Advance(c.begin);
     ASSERT_TRUE(state.has_value()) << c.schema << c.begin;
-    EXPECT_EQ(state->ShortestCompletion().value_or("none"), c.completion) << c.schema << c.begin;
+    EXPECT_EQ(state->CompletionBytes().value_or("none"), c.completion) << c.schema << c.begin;
   }
   auto grammar =
       compiler.CompileJsonSchema(R"({"items": {"type": "integer"}, "uniqueItems": true})", compact);
@@ -464,7 +464,7 @@ TEST(KeywordTest, CompletionsAreFound) {
        R"({"type": "array", "minItems": 5000})", R"({"type": "string", "minLength": 5000})"}) {
     const auto grammar = compiler.CompileJsonSchema(schema, AnyText());
     ASSERT_TRUE(grammar.ok()) << schema << ": " << grammar.error().ToString();
-    const auto text = grammar->Start().ShortestCompletion();
+    const auto text = grammar->Start().CompletionBytes();
     ASSERT_TRUE(text.has_value()) << schema;
     EXPECT_TRUE(Accepts(*grammar, *text)) << schema << " " << *text;
   }

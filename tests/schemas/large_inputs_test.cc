@@ -123,7 +123,7 @@ int64_t BytesOfCompletion(const std::string& schema, int64_t* length = nullptr) 
   EXPECT_TRUE(grammar.ok()) << grammar.error().ToString();
   if (!grammar.ok()) return 0;
   const auto before = static_cast<int64_t>(compiler.memory_bytes());
-  const auto rest = grammar->Start().ShortestCompletion();
+  const auto rest = grammar->Start().CompletionBytes();
   EXPECT_TRUE(rest.has_value());
   if (rest && length != nullptr) *length = static_cast<int64_t>(rest->size());
   const auto after = static_cast<int64_t>(compiler.memory_bytes());

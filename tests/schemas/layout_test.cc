@@ -79,8 +79,8 @@ TEST(LayoutTest, SeparatorsAreExact) {
   ExpectMasksAgree(grammar, R"({"a": [1, 2], "b": "c, d"})");
   const auto begun = grammar.Start().Advance(R"({"a": [1,)");
   ASSERT_TRUE(begun.has_value());
-  EXPECT_EQ(begun->ShortestCompletion(), R"( 0], "b": 0})");
-  EXPECT_EQ(grammar.Start().ShortestCompletion(), R"({"a": [], "b": 0})");
+  EXPECT_EQ(begun->CompletionBytes(), R"( 0], "b": 0})");
+  EXPECT_EQ(grammar.Start().CompletionBytes(), R"({"a": [], "b": 0})");
 }
 
 TEST(LayoutTest, SeparatorsAreChecked) {
@@ -117,7 +117,7 @@ TEST(LayoutTest, AsciiStringsAndKeys) {
   EXPECT_FALSE(LayoutAccepts(grammar, R"({"\u00e9":"\u00ea"})"));
   EXPECT_EQ(grammar.Start().forced(), R"({"\u00e9":")");
   ExpectMasksAgree(grammar, R"({"\u00e9":"a\u00e9\ud83d\ude00","\u00e8":["\u65e5"]})");
-  EXPECT_EQ(Compiled(R"({"const": {"é": "😀"}})", options).Start().ShortestCompletion(),
+  EXPECT_EQ(Compiled(R"({"const": {"é": "😀"}})", options).Start().CompletionBytes(),
             R"({"\u00e9":"\ud83d\ude00"})");
   options.canonical_spelling = false;
   const Grammar any = Compiled(schema, options);

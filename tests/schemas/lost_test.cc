@@ -259,10 +259,10 @@ TEST_P(LostTest, AStateSaysSo) {
   }
   if (!state.lost()) GTEST_SKIP() << "nothing was asked of the machine that allocates";
   EXPECT_TRUE(later->lost());
-  EXPECT_TRUE(state.outgrown());
+  EXPECT_TRUE(state.stale());
   EXPECT_EQ(state.mask()->count(), 0);
   EXPECT_FALSE(state.accepting());
-  EXPECT_FALSE(later->ShortestCompletion());
+  EXPECT_FALSE(later->CompletionBytes());
   EXPECT_FALSE(later->Advance("a"));
   EXPECT_EQ(state.MatchedPrefix("a"), 0u);
   EXPECT_EQ(state.forced(), "");
@@ -325,7 +325,7 @@ TEST(LostMachineTest, WithoutASourceTheGrammarTakesNothingMore) {
     }
     Key StepFrame(Key, uint8_t) override { return kDead; }
     bool Accepting(Key) override { return true; }
-    std::optional<std::string> ShortestCompletion(Key) override { return ""; }
+    std::optional<std::string> CompletionBytes(Key) override { return ""; }
   };
   const Grammar grammar(std::make_shared<Throwing>(), Tokens());
   Matcher matcher(grammar);

@@ -93,7 +93,7 @@ void Walk(const std::string& schema, const Vocabulary& vocabulary, Dice& dice, T
     // Long strings of nonsense lead nowhere: the shortest completion takes part of the way.
     std::string bytes(vocabulary.bytes(dice.Pick(allowed)));
     if (dice.Percent(40)) {
-      if (const auto end = machine.ShortestCompletion(state); end && !end->empty())
+      if (const auto end = machine.CompletionBytes(state); end && !end->empty())
         bytes = end->substr(0, 1 + dice.Below(end->size()));
     }
     for (const char c : bytes) {

@@ -80,7 +80,7 @@ class Checker {
   std::string Completed(Machine::Key key, const std::string& text, const std::string& next) {
     if (!Read(key, std::string_view(next).substr(text.size())))
       return "in the mask, and does not fit: " + next;
-    const auto rest = machine_.ShortestCompletion(key);
+    const auto rest = machine_.CompletionBytes(key);
     if (!rest) {
       ++report_.undecided;
       return machine_.undecided() > 0 ? "" : "no completion of " + next;

@@ -168,11 +168,11 @@ TEST(MemoryTest, WhatIsInUseStaysGood) {
     }
     const std::shared_ptr<const Mask> mask = state.mask();
     const std::vector<TokenId> allowed = mask->Tokens();
-    for (int i = 0; i < 3000 && !state.outgrown(); ++i) Walk(*grammar, random);
-    ASSERT_TRUE(state.outgrown()) << text;
+    for (int i = 0; i < 3000 && !state.stale(); ++i) Walk(*grammar, random);
+    ASSERT_TRUE(state.stale()) << text;
     EXPECT_EQ(mask->Tokens(), allowed);
     EXPECT_EQ(state.mask()->Tokens(), allowed);
-    EXPECT_EQ(state.ShortestCompletion(), twin.ShortestCompletion());
+    EXPECT_EQ(state.CompletionBytes(), twin.CompletionBytes());
     for (const TokenId token : allowed) {
       const auto a = state.Advance(token), b = twin.Advance(token);
       ASSERT_EQ(a.has_value(), b.has_value());
@@ -198,7 +198,7 @@ TEST(MemoryTest, MatchersTakeTheirStepsAgain) {
       ASSERT_EQ(matcher.steps(), twin.steps());
       continue;
     }
-    renewed += matcher.state().outgrown();
+    renewed += matcher.state().stale();
     if (i % 7 == 0 && static_cast<size_t>(token) < 256) {
       const std::string_view bytes = Tokens()->bytes(token);
       ASSERT_EQ(matcher.AcceptBytes(bytes), twin.AcceptBytes(bytes));
@@ -284,9 +284,9 @@ TEST(MemoryTest, CombinedGrammarsBeginAnew) {
   const Grammar expected = make(free), grammar = make(bound);
   const State old = grammar.Start();
   std::mt19937 random(8), other(8);
-  for (int i = 0; i < 1500 && !old.outgrown(); ++i)
+  for (int i = 0; i < 1500 && !old.stale(); ++i)
     ASSERT_EQ(Walk(grammar, random, 20), Walk(expected, other, 20));
-  EXPECT_TRUE(old.outgrown());
+  EXPECT_TRUE(old.stale());
   EXPECT_EQ(old.mask()->Tokens(), expected.Start().mask()->Tokens());
 }
 
@@ -306,8 +306,8 @@ TEST(MemoryTest, DocumentsAreAskedForOnce) {
   const int once = asked;
   const State old = grammar->Start();
   std::mt19937 random(9);
-  for (int i = 0; i < 3000 && !old.outgrown(); ++i) Walk(*grammar, random);
-  EXPECT_TRUE(old.outgrown());
+  for (int i = 0; i < 3000 && !old.stale(); ++i) Walk(*grammar, random);
+  EXPECT_TRUE(old.stale());
   EXPECT_TRUE(grammar->Start().Advance("{\"a\":1}").has_value());
   EXPECT_FALSE(grammar->Start().Advance("{\"a\":true").has_value());
   EXPECT_EQ(asked, once);

@@ -376,7 +376,7 @@ void Check(const Subject& s, const std::string& text, bool array, int depth, Cou
     if (state.accepting()) {
       ASSERT_TRUE(s.Valid(begun).value_or(false)) << s.text << " accepts " << begun;
     }
-    const auto rest = state.ShortestCompletion();
+    const auto rest = state.CompletionBytes();
     ASSERT_TRUE(rest.has_value()) << s.text << " after " << begun;
     ASSERT_TRUE(s.Valid(begun + *rest).value_or(false))
         << s.text << " completes " << begun << " with " << *rest;
@@ -424,7 +424,7 @@ void Walk(const Subject& s, Random& random, int steps) {
     ASSERT_TRUE(next.has_value()) << s.text << " after " << text;
     state = *next;
     text += s.grammar->vocabulary().bytes(token);
-    const auto rest = state.ShortestCompletion();
+    const auto rest = state.CompletionBytes();
     ASSERT_TRUE(rest && fits(text + *rest)) << s.text << " after " << text;
   }
 }
@@ -522,7 +522,7 @@ TEST(NumberCombinationTest, LongTexts) {
     State state = s.grammar->Start();
     for (size_t i = 0; i <= c.text.size(); ++i) {
       if (i % 1'237 == 0 || i == c.text.size()) {
-        const auto rest = state.ShortestCompletion();
+        const auto rest = state.CompletionBytes();
         ASSERT_TRUE(rest.has_value()) << c.schema << " after " << i;
         const auto end = state.Advance(*rest);
         ASSERT_TRUE(end && end->accepting()) << c.schema << " after " << i << ": " << *rest;
@@ -588,7 +588,7 @@ TEST(NumberCombinationTest, CanonicalIntegers) {
 void AcceptedBelow(const Subject& s, const State& state, std::string& text, int depth,
                    std::vector<std::string>& out) {
   if (state.accepting()) out.push_back(text);
-  const auto rest = state.ShortestCompletion();
+  const auto rest = state.CompletionBytes();
   ASSERT_TRUE(rest && s.Valid(text + *rest).value_or(false)) << s.text << " after " << text;
   if (depth == 0) return;
   const auto mask = depth > 1 ? state.mask() : nullptr;
@@ -703,7 +703,7 @@ TEST(NumberCombinationTest, CanonicalZeros) {
         state = *state.Advance(token);
         text += s.grammar->vocabulary().bytes(token);
       }
-      text += state.ShortestCompletion().value_or("?");
+      text += state.CompletionBytes().value_or("?");
       const auto value = json::Parse(text);
       ASSERT_TRUE(value.ok() && !HasMinusZero(*value)) << s.text << " writes " << text;
     }

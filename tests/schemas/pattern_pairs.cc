@@ -130,7 +130,7 @@ void WalkPair(const PatternPair& pair, const std::shared_ptr<const Vocabulary>& 
     return next;
   };
   std::vector<std::string> texts = pair.texts;
-  if (const auto shortest = grammar->Start().ShortestCompletion()) texts.push_back(*shortest);
+  if (const auto shortest = grammar->Start().CompletionBytes()) texts.push_back(*shortest);
   for (const std::string& text : texts) {
     std::optional<State> state = grammar->Start();
     written.clear();
@@ -145,7 +145,7 @@ void WalkPair(const PatternPair& pair, const std::shared_ptr<const Vocabulary>& 
   for (int i = 0; i < tokens && state; ++i) {
     TokenId ahead = kNoToken;
     if (dice.Percent(50)) {
-      const auto end = state->ShortestCompletion();
+      const auto end = state->CompletionBytes();
       if (end && !end->empty()) ahead = vocabulary->LongestPrefix(*end);
     }
     state = take(*state, [&](const Mask& mask) {

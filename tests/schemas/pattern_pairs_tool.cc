@@ -36,7 +36,7 @@ std::vector<std::string> ValidTexts(const Grammar& grammar, uint64_t seed) {
       text += grammar.vocabulary().bytes(token);
       state = *next;
     }
-    if (const auto end = state.ShortestCompletion()) texts.push_back(text + *end);
+    if (const auto end = state.CompletionBytes()) texts.push_back(text + *end);
   }
   return texts;
 }

@@ -186,7 +186,7 @@ Finding CheckCompletions(const Compiler& compiler, const Vocabulary& vocabulary,
   for (int walk = 0; walk < 3 && finding.failure.empty(); ++walk) {
     finding.failure = Walk(
         dice, vocabulary, *subject.grammar, 25, [&](const State& state, const std::string& text) {
-          const auto completion = state.ShortestCompletion();
+          const auto completion = state.CompletionBytes();
           if (!completion) return std::string("no completion");
           const auto end = state.Advance(*completion);
           if (!end) return "the completion " + Shown(*completion) + " is refused";
@@ -194,10 +194,11 @@ Finding CheckCompletions(const Compiler& compiler, const Vocabulary& vocabulary,
             return "the completion " + Shown(*completion) + " does not end in acceptance";
           if (state.accepting() && !completion->empty())
             return std::string("accepting, but the completion is not empty");
-          const int tokens = state.shortest_close();
+          const int tokens = state.completion_length();
           if (tokens < 0 || (tokens == 0) != completion->empty() ||
               tokens > static_cast<int>(completion->size())) {
-            return "shortest_close() is " + std::to_string(tokens) + " for " + Shown(*completion);
+            return "completion_length() is " + std::to_string(tokens) + " for " +
+                   Shown(*completion);
           }
           return subject.Invalid(text + *completion);
         });

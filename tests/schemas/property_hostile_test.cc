@@ -77,7 +77,7 @@ void Attempt(const std::string& name, const std::string& schema, Expected expect
     for (int step = 0; step < 20; ++step) {
       const auto mask = state.mask();
       state.forced(16);
-      if (step % 5 == 0) state.ShortestCompletion();
+      if (step % 5 == 0) state.CompletionBytes();
       const std::vector<TokenId> tokens = mask->Tokens();
       ASSERT_FALSE(tokens.empty());
       const auto next = state.Advance(dice.Pick(tokens));
@@ -306,7 +306,7 @@ TEST(HostileTest, DeepAndLongInstances) {
   const auto state = tree->Start().Advance(deep.substr(0, fits));
   ASSERT_TRUE(state.has_value());
   state->mask();
-  EXPECT_TRUE(state->ShortestCompletion().has_value());
+  EXPECT_TRUE(state->CompletionBytes().has_value());
 
   const auto string = compiler.CompileJsonSchema(R"({"type": "string", "maxLength": 1000000000})");
   ASSERT_TRUE(string.ok());
@@ -327,7 +327,7 @@ TEST(HostileTest, RegexesThatEndFarAway) {
     const auto grammar = compiler.CompileRegex(pattern);
     ASSERT_TRUE(grammar.ok()) << pattern;
     grammar->Start().mask();
-    EXPECT_FALSE(grammar->Start().ShortestCompletion().has_value()) << pattern;
+    EXPECT_FALSE(grammar->Start().CompletionBytes().has_value()) << pattern;
     EXPECT_LE(static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC, kSeconds) << pattern;
   }
 }
@@ -429,7 +429,7 @@ TEST(HostileTest, LongCompletionsAreFound) {
                         "items":{"enum":[{"a":1},[2],{"b":[3]}]}})")}) {
     const auto grammar = compiler.CompileJsonSchema(schema);
     ASSERT_TRUE(grammar.ok()) << schema << grammar.error().ToString();
-    const auto text = grammar->Start().ShortestCompletion();
+    const auto text = grammar->Start().CompletionBytes();
     ASSERT_TRUE(text.has_value()) << schema;
     const auto end = grammar->Start().Advance(*text);
     EXPECT_TRUE(end && end->accepting()) << schema << *text;

@@ -23,7 +23,7 @@ std::string Transcript(const Grammar& grammar, uint64_t seed) {
       uint64_t digest = 14695981039346656037u;
       for (const uint32_t word : mask->words()) digest = (digest ^ word) * 1099511628211u;
       out += std::to_string(digest) + (state.accepting() ? "!" : ".") + state.forced(8);
-      out += "|" + state.ShortestCompletion().value_or("none") + "|";
+      out += "|" + state.CompletionBytes().value_or("none") + "|";
       const std::vector<TokenId> tokens = mask->Tokens();
       if (tokens.empty()) break;
       const TokenId token = dice.Pick(tokens);

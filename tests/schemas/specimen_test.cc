@@ -47,7 +47,7 @@ std::vector<TokenId> LongestTokensOf(std::string_view text) {
 
 size_t PrepareAll(const Grammar& grammar, size_t bytes) {
   size_t found = 0;
-  for (const std::string& text : grammar.Specimens(bytes))
+  for (const std::string& text : grammar.SampleTexts(bytes))
     found += grammar.PrepareMasks(LongestTokensOf(text));
   return found;
 }
@@ -64,13 +64,13 @@ TEST(SpecimenTest, HasEachPropertyOnceAndFits) {
   using Texts = std::vector<std::string>;
   const Texts record = {R"({"name": "a", "age": 12, "kind": "big", "tags": ["a", "a"], )"
                         R"("home": {"city": "a", "zip": "a"}, "ok": true})"};
-  EXPECT_EQ(GrammarOf(kRecord).Specimens(1000), record);
-  const Texts tree = GrammarOf(kTree).Specimens(1000);
+  EXPECT_EQ(GrammarOf(kRecord).SampleTexts(1000), record);
+  const Texts tree = GrammarOf(kTree).SampleTexts(1000);
   const Texts expected = {
       R"({"left": {"left": {}, "right": {}, "v": 12.5}, "right": {}, "v": 12.5})"};
   EXPECT_EQ(tree, expected);
   const Texts regex = {"aaa-0"};
-  EXPECT_EQ(Compiler(PreparedTokens()).CompileRegex("[a-c]{3}-[0-9]+")->Specimens(100), regex);
+  EXPECT_EQ(Compiler(PreparedTokens()).CompileRegex("[a-c]{3}-[0-9]+")->SampleTexts(100), regex);
 }
 
 TEST(SpecimenTest, GoesIntoEachBranchOfAChoice) {
@@ -81,7 +81,7 @@ TEST(SpecimenTest, GoesIntoEachBranchOfAChoice) {
        "required":["side"]}},"required":["square"],"additionalProperties":false},
       {"type":"object","properties":{"disc":{"type":"object","properties":{"r":{"type":"number"}},
        "required":["r"]}},"required":["disc"],"additionalProperties":false}]})")
-                .Specimens(1000),
+                .SampleTexts(1000),
             expected);
 }
 
@@ -89,17 +89,17 @@ TEST(SpecimenTest, GoesOnBehindKeysThatHaveNoName) {
   const std::vector<std::string> texts =
       GrammarOf(R"({"type":"object","properties":{"a":{"type":"integer"}},
       "patternProperties":{"^x":{"const":7}},"additionalProperties":false,"minProperties":2})")
-          .Specimens(1000);
+          .SampleTexts(1000);
   ASSERT_EQ(texts.size(), 1u);
   EXPECT_TRUE(texts[0].starts_with(R"({"a": 12,)")) << texts[0];
   EXPECT_TRUE(texts[0].ends_with("}")) << texts[0];
 }
 
 TEST(SpecimenTest, EndsWhereItIsToldTo) {
-  EXPECT_TRUE(GrammarOf(kRecord).Specimens(0).empty());
-  const std::string whole = GrammarOf(kRecord).Specimens(1000)[0];
+  EXPECT_TRUE(GrammarOf(kRecord).SampleTexts(0).empty());
+  const std::string whole = GrammarOf(kRecord).SampleTexts(1000)[0];
   for (const size_t bytes : {1u, 7u, 40u, 90u}) {
-    const std::string text = GrammarOf(kRecord).Specimens(bytes)[0];
+    const std::string text = GrammarOf(kRecord).SampleTexts(bytes)[0];
     EXPECT_GE(text.size(), bytes);
     EXPECT_LE(text.size(), bytes + 16);  // of the longest piece
     EXPECT_TRUE(whole.starts_with(text));

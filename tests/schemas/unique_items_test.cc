@@ -84,7 +84,7 @@ TEST(UniqueItemsTest, FewValuesAreCounted) {
       EXPECT_EQ(too_many.error().code, ErrorCode::kUnsatisfiable) << c.items;
       auto grammar = compiler.CompileJsonSchema(Unique(c.items, c.count), options);
       ASSERT_TRUE(grammar.ok()) << c.items << grammar.error().ToString();
-      const auto completion = grammar->Start().ShortestCompletion();
+      const auto completion = grammar->Start().CompletionBytes();
       ASSERT_TRUE(completion.has_value()) << c.items;
       EXPECT_EQ(Distinct(*completion), static_cast<size_t>(c.count)) << *completion;
     }
@@ -107,7 +107,7 @@ TEST(UniqueItemsTest, NoWalkOverFewValuesEndsInADeadEnd) {
       std::string text;
       while (!at.accepting()) {
         if (random() % 8 == 0) {
-          const auto rest = at.ShortestCompletion();
+          const auto rest = at.CompletionBytes();
           ASSERT_TRUE(rest.has_value()) << c.items << " " << text;
           const auto end = at.Advance(*rest);
           ASSERT_TRUE(end && end->accepting()) << c.items << " " << text << " " << *rest;
@@ -147,7 +147,7 @@ TEST(UniqueItemsTest, LaterPlacesOfTuplesAreLeftTheirValues) {
       options.allow_exponents = !canonical;
       const auto grammar = compiler.CompileJsonSchema(schema, options);
       ASSERT_TRUE(grammar.ok()) << schema << grammar.error().ToString();
-      const auto text = grammar->Start().ShortestCompletion();
+      const auto text = grammar->Start().CompletionBytes();
       ASSERT_TRUE(text.has_value()) << schema;
       const auto end = grammar->Start().Advance(*text);
       EXPECT_TRUE(end && end->accepting()) << schema << " " << *text;
@@ -206,7 +206,7 @@ TEST(UniqueItemsTest, EndlessValuesAreListedOnce) {
     ASSERT_TRUE(after) << text << next;
     at = *after;
     text += next;
-    const auto rest = at.ShortestCompletion();
+    const auto rest = at.CompletionBytes();
     ASSERT_TRUE(rest.has_value()) << text;
     EXPECT_EQ(Distinct(text + *rest), 200U) << text + *rest;
     const auto end = at.Advance(*rest);
@@ -230,7 +230,7 @@ TEST(UniqueItemsTest, TextsOfFormatsAreCountless) {
   const auto after = at.Advance(std::string_view(text));
   ASSERT_TRUE(after);
   EXPECT_FALSE(after->Advance(std::string_view("\"nn@h6.org\"")));
-  const auto rest = after->ShortestCompletion();
+  const auto rest = after->CompletionBytes();
   ASSERT_TRUE(rest.has_value());
   EXPECT_EQ(Distinct(text + *rest), 30U) << *rest;
   EXPECT_LT(ProcessorSeconds() - begin, AllowedSeconds(2.0));
@@ -249,7 +249,7 @@ TEST(UniqueItemsTest, ManyValuesOfAnEnum) {
   for (int i = 0; i < 600; ++i) {
     ASSERT_TRUE(at.has_value()) << i;
     if (i % 10 == 0) {
-      const auto rest = at->ShortestCompletion();
+      const auto rest = at->CompletionBytes();
       ASSERT_TRUE(rest.has_value()) << i;
     }
     at->mask();

@@ -82,7 +82,7 @@ TEST(UniquenessTest, PairsAndObjectsHaveNoEnd) {
         items + "}";
     const auto machine = MachineOf(schema);
     ASSERT_NE(machine, nullptr);
-    const auto text = machine->ShortestCompletion(machine->Start());
+    const auto text = machine->CompletionBytes(machine->Start());
     ASSERT_TRUE(text.has_value()) << schema;
     EXPECT_EQ(json::Parse(*text)->items.size(), 100u);
     EXPECT_EQ(machine->undecided(), 0u);
@@ -163,7 +163,7 @@ TEST(UniquenessTest, WrittenArraysBesideContainsAreLinear) {
       for (size_t i = 0; i < text.size() && at != Machine::kDead; ++i) {
         at = machine->Step(at, static_cast<uint8_t>(text[i]));
         if (i % 1000 != 0 || at == Machine::kDead) continue;
-        const auto rest = machine->ShortestCompletion(at);
+        const auto rest = machine->CompletionBytes(at);
         ASSERT_TRUE(rest.has_value()) << text.substr(0, i + 1);
         EXPECT_GE(json::Parse(text.substr(0, i + 1) + *rest)->items.size(), size_t(n));
       }

@@ -347,7 +347,7 @@ class EngineFaultsTest : public testing::Test {
 };
 
 TEST_F(EngineFaultsTest, Samplers) {
-  for (const SamplerKind kind : {SamplerKind::kSmc, SamplerKind::kAwrs, SamplerKind::kAdaptive}) {
+  for (const SamplerKind kind : {SamplerKind::kSmc, SamplerKind::kAwrs, SamplerKind::kArs}) {
     const std::string name = "sampler " + std::to_string(static_cast<int>(kind));
     Check(name.c_str(), 60, [&] {
       EngineRequest request;

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "plugins/monitors/java/world.h"
+#include "plugins/monitors/java/symbol_table.h"
 #include "plugins/monitors/monitor.h"
 
 namespace pawl::monitors::java {
@@ -49,7 +49,7 @@ class JavaAnalysis : public Analysis {
     unparsed = true;
     return nullptr;
   }
-  World& world() { return *world_; }
+  SymbolTable& world() { return *world_; }
   std::vector<std::string> Limits() const override {
     std::vector<std::string> limits =
         world_ != nullptr ? world_->limits() : std::vector<std::string>();
@@ -96,13 +96,13 @@ class JavaAnalysis : public Analysis {
   }
 
   void Renew() {
-    if (world_ == nullptr) world_ = std::make_unique<World>(path_, repository_.get());
+    if (world_ == nullptr) world_ = std::make_unique<SymbolTable>(path_, repository_.get());
   }
 
   Parser parser_;
   std::vector<std::string> path_;
   std::unique_ptr<Repository> repository_;
-  std::unique_ptr<World> world_;
+  std::unique_ptr<SymbolTable> world_;
 };
 
 inline JavaAnalysis& Of(Analysis& analysis) { return static_cast<JavaAnalysis&>(analysis); }

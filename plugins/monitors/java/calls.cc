@@ -17,7 +17,7 @@ namespace {
 using K = Kind;
 using F = Field;
 using TK = Type::Kind;
-using Answer = World::Answer;
+using Answer = SymbolTable::Answer;
 
 bool HasVariable(const Type& type, const std::vector<std::string>& variables) {
   if (type.is(TK::kVariable))

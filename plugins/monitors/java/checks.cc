@@ -65,7 +65,7 @@ class New : public Monitor {
     if (made->first(K::k_class_body) != nullptr || made->kids().front().named) return {};
     const Node* type = made->at(F::k_type);
     if (type == nullptr) return {};
-    World& world = of.world();
+    SymbolTable& world = of.world();
     const Type meant = world.TypeFromNode(type, world.program());
     Class* found = meant.is(Type::Kind::kClass) ? world.Find(meant.name) : nullptr;
     if (found == nullptr || !Settled(*found, world.program())) return {};

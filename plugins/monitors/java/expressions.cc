@@ -146,7 +146,7 @@ Type Typer::Compute(const Node* node) {
       for (const Node& kid : node->kids()) {
         if (kid.field != F::k_dimensions) continue;
         if (kid.is(K::k_dimensions)) {
-          type = World::WithDimensions(std::move(type), &kid);
+          type = SymbolTable::WithDimensions(std::move(type), &kid);
         } else {
           type = ArrayOf(std::move(type));  // [n]
         }
@@ -223,8 +223,8 @@ Type Typer::DeclaratorType(const Node& declaration, const Node& declarator) {
     if (value == nullptr || Unfinished(value)) return {};
     return TypeOf(value);
   }
-  return World::WithDimensions(world_.TypeFromNode(type, world_.program()),
-                               declarator.at(F::k_dimensions));
+  return SymbolTable::WithDimensions(world_.TypeFromNode(type, world_.program()),
+                                     declarator.at(F::k_dimensions));
 }
 
 std::optional<Type> Typer::DeclaredBy(const Node& statement, std::string_view name) {
@@ -241,8 +241,9 @@ std::optional<Type> Typer::Parameter(const Node* list, std::string_view name) {
     if (parameter.is(K::k_formal_parameter) || parameter.is(K::k_catch_formal_parameter)) {
       const Node* id = parameter.at(F::k_name);
       if (id == nullptr || id->text() != name) continue;
-      return World::WithDimensions(world_.TypeFromNode(parameter.at(F::k_type), world_.program()),
-                                   parameter.at(F::k_dimensions));
+      return SymbolTable::WithDimensions(
+          world_.TypeFromNode(parameter.at(F::k_type), world_.program()),
+          parameter.at(F::k_dimensions));
     }
     if (parameter.is(K::k_spread_parameter)) {
       const Node* declarator = parameter.first(K::k_variable_declarator);
@@ -388,8 +389,8 @@ std::optional<Type> Typer::LocalOf(const Node* up, std::string_view name, const 
       if (id == nullptr || id->text() != name || below->field == F::k_value) return std::nullopt;
       const Node* type = up->at(F::k_type);
       if (type != nullptr && type->text() == "var") return ElementOf(TypeOf(up->at(F::k_value)));
-      return World::WithDimensions(world_.TypeFromNode(type, world_.program()),
-                                   up->at(F::k_dimensions));
+      return SymbolTable::WithDimensions(world_.TypeFromNode(type, world_.program()),
+                                         up->at(F::k_dimensions));
     }
     case K::k_try_with_resources_statement:
       return LocalOfResources(up->first(K::k_resource_specification), name, at);

@@ -2,7 +2,7 @@
 // asked for. A class with anything that could not be read is open.
 #include <algorithm>
 
-#include "plugins/monitors/java/world.h"
+#include "plugins/monitors/java/symbol_table.h"
 
 namespace pawl::monitors::java {
 namespace {
@@ -35,7 +35,7 @@ Modifiers ModifiersOf(const Node& node, bool in_interface) {
 
 }  // namespace
 
-void World::ReadVariables(const Node* list, std::vector<std::string>& into) {
+void SymbolTable::ReadVariables(const Node* list, std::vector<std::string>& into) {
   for (const Node& parameter : list->kids()) {
     if (!parameter.is(K::k_type_parameter)) continue;
     for (const Node& kid : parameter.kids()) {
@@ -46,7 +46,7 @@ void World::ReadVariables(const Node* list, std::vector<std::string>& into) {
   }
 }
 
-void World::ReadClass(Class& c) {
+void SymbolTable::ReadClass(Class& c) {
   if (c.read || c.node == nullptr) return;
   c.read = true;
   ReadHead(c);
@@ -101,7 +101,7 @@ void World::ReadClass(Class& c) {
   }
 }
 
-void World::ReadHead(Class& c) {
+void SymbolTable::ReadHead(Class& c) {
   if (c.head_read || c.node == nullptr) return;
   c.head_read = true;
   const Node* node = c.node;
@@ -142,7 +142,7 @@ void World::ReadHead(Class& c) {
   c.supers.push_back(ClassType("java.lang.Object"));
 }
 
-void World::ReadMember(const Node& node, Class& c) {
+void SymbolTable::ReadMember(const Node& node, Class& c) {
   SourceFile& file = *c.file;
   const Modifiers modifiers = ModifiersOf(node, c.is_interface);
   const Node* name = node.at(F::k_name);

@@ -15,7 +15,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "plugins/monitors/java/world.h"
+#include "plugins/monitors/java/symbol_table.h"
 
 namespace pawl::monitors::java {
 
@@ -32,7 +32,7 @@ struct Candidate {
 
 class Typer {
  public:
-  explicit Typer(World& world) : world_(world) {}
+  explicit Typer(SymbolTable& world) : world_(world) {}
 
   Value Evaluate(const Node* node);
   Type TypeOf(const Node* node);
@@ -71,7 +71,7 @@ class Typer {
   Type CallResult(const Node* call, std::vector<Candidate> candidates, const Type& receiver);
   std::vector<const Node*> ArgumentsOf(const Node* call) const;
   std::vector<Candidate> Fitting(const Node* call, const std::vector<Candidate>& candidates);
-  World::Answer Fits(const Node* argument, const Type& parameter, const Member& method);
+  SymbolTable::Answer Fits(const Node* argument, const Type& parameter, const Member& method);
   Type ParameterAt(const Candidate& candidate, size_t i, size_t count) const;
   void Infer(const Type& parameter, const Type& argument, const std::vector<std::string>& variables,
              Substitution& found, int depth);
@@ -87,7 +87,7 @@ class Typer {
   Type Compute(const Node* node);
   void Visible(Class& c, const Node* at, bool only_static, std::vector<std::string>& names);
 
-  World& world_;
+  SymbolTable& world_;
   std::unordered_map<const Node*, Value> known_;
   int depth_ = 0;
 };

@@ -2,7 +2,7 @@
 // type of this module's, or kUnknown; a name in one is looked for where the annotation stands.
 #include <algorithm>
 
-#include "plugins/monitors/python/world.h"
+#include "plugins/monitors/python/symbol_table.h"
 
 namespace pawl::monitors::python {
 namespace {
@@ -40,8 +40,8 @@ std::vector<const Node*> TypeArguments(const Node* node) {
   return args;
 }
 
-Type World::Special(std::string_view name, const std::vector<const Node*>& args, Module& module,
-                    int depth) {
+Type SymbolTable::Special(std::string_view name, const std::vector<const Node*>& args,
+                          Module& module, int depth) {
   std::vector<Type> types;
   if (name == "Optional" || name == "Union") {
     for (const Node* arg : args) types.push_back(FromAnnotation(arg, module, depth + 1));
@@ -74,7 +74,7 @@ Type World::Special(std::string_view name, const std::vector<const Node*>& args,
   return {};
 }
 
-Type World::FromAnnotation(const Node* node, Module& module, int depth) {
+Type SymbolTable::FromAnnotation(const Node* node, Module& module, int depth) {
   if (node == nullptr || depth > kMaxAnnotationDepth) return {};
   switch (node->kind) {
     case K::k_type:

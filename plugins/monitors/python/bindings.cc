@@ -1,6 +1,6 @@
 // The names that a scope binds. Statements are entered, functions and classes inside are not: they
 // have scopes of their own.
-#include "plugins/monitors/python/world.h"
+#include "plugins/monitors/python/symbol_table.h"
 
 namespace pawl::monitors::python {
 namespace {

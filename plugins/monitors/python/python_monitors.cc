@@ -12,8 +12,8 @@ namespace {
 
 using K = Kind;
 using F = Field;
+using python::SymbolTable;
 using python::Typer;
-using python::World;
 
 constexpr std::string_view kName = "pawl_name__";
 
@@ -110,7 +110,7 @@ class PythonAnalysis : public Analysis {
     unparsed = true;
     return nullptr;
   }
-  World& world() { return *world_; }
+  SymbolTable& world() { return *world_; }
   void Drop(bool whole) noexcept override {
     parser_.Forget();
     if (world_ != nullptr && !whole) {
@@ -136,7 +136,7 @@ class PythonAnalysis : public Analysis {
  private:
   void Renew() {
     if (world_ != nullptr) return;
-    auto world = std::make_unique<World>(stubs_, repo_);
+    auto world = std::make_unique<SymbolTable>(stubs_, repo_);
     world->Find("builtins");
     world_ = std::move(world);
   }
@@ -144,7 +144,7 @@ class PythonAnalysis : public Analysis {
   std::string stubs_;
   std::string repo_;
   std::string file_;
-  std::unique_ptr<World> world_;
+  std::unique_ptr<SymbolTable> world_;
 };
 
 PythonAnalysis& Of(Analysis& analysis) { return static_cast<PythonAnalysis&>(analysis); }

@@ -10,14 +10,14 @@
 #include <vector>
 
 #include "plugins/monitors/monitor.h"
-#include "plugins/monitors/python/world.h"
+#include "plugins/monitors/python/symbol_table.h"
 
 namespace pawl::monitors::python {
 
 class Typer {
  public:
   // `unfinished`: the text goes on at the world's cursor.
-  Typer(World& world, bool unfinished) : world_(world), unfinished_(unfinished) {}
+  Typer(SymbolTable& world, bool unfinished) : world_(world), unfinished_(unfinished) {}
 
   Type TypeOf(const Node* node);
   // The names that may stand in an attribute; nullopt: not known.
@@ -42,7 +42,7 @@ class Typer {
   bool Assigned(const Node* attribute) const;
   void CheckNames(std::vector<Refusal>& refusals);
 
-  World& world_;
+  SymbolTable& world_;
   bool unfinished_;
   std::unordered_map<const Node*, Type> known_;
   std::unordered_map<const Node*, std::unique_ptr<Scope>> scopes_;

@@ -99,7 +99,7 @@ class Contestant {
     size_t held = shown - 1;  // positions
     std::shared_ptr<const LoopConstraint> at =
         ForLoop(MakeConstraint(text.grammar), text.grammar.vocabulary());
-    std::unique_ptr<DraftedRequest> request;
+    std::unique_ptr<RequestDrafts> request;
     if (drafter_ != nullptr) request = drafter_->Begin({.prompt = prompt, .constraint = at});
     size_t done = 0;
     Status status;
@@ -123,7 +123,7 @@ class Contestant {
   }
 
   Status Forget() { return drafter_ == nullptr ? Status() : drafter_->Forget(); }
-  const CostCurve& curve() const { return curve_; }
+  const LatencyModel& curve() const { return curve_; }
 
  private:
   Contestant(const ModelText& text, Model& model)
@@ -169,8 +169,9 @@ class Contestant {
   }
 
   Status Step(const ReplayText& text, size_t size, SequenceId sequence, size_t hidden,
-              DraftedRequest* request, size_t width, size_t& done,
-              std::shared_ptr<const LoopConstraint>& at, std::vector<TokenId>& tokens, size_t& held) {
+              RequestDrafts* request, size_t width, size_t& done,
+              std::shared_ptr<const LoopConstraint>& at, std::vector<TokenId>& tokens,
+              size_t& held) {
     rows_.clear();
     for (size_t i = hidden + held; i < tokens.size(); ++i) Push(tokens[i], i - hidden, sequence);
     const int pending = static_cast<int>(rows_.size());
@@ -277,7 +278,7 @@ class Contestant {
   Model& model_;
   Sampler sampler_;
   std::unique_ptr<Drafter> drafter_;
-  CostCurve curve_;
+  LatencyModel curve_;
   std::vector<Row> rows_;
   std::vector<int> node_rows_;
   int plain_rows_ = 0;

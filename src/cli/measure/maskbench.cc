@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "grammar/grammar_access.h"
-#include "grammar/masks/mask_path.h"
+#include "grammar/masks/mask_strategy.h"
 #include "src/base/file.h"
 #include "src/base/json.h"
 #include "src/base/random.h"
@@ -153,7 +153,7 @@ class Bench {
   }
 
   Kind Feed(State state, const std::string& instance, bool valid, MaskbenchOutcome& outcome) const {
-    outcome.layers.resize(2 * kMaskPaths);
+    outcome.layers.resize(2 * kMaskStrategies);
     for (const TokenId token : text_.tokenizer->Encode(instance)) {
       const uint64_t made = GrammarAccess::MasksMadeBy(state).count;
       const uint64_t start = Nanoseconds(thread_time_);
@@ -163,7 +163,7 @@ class Bench {
       const uint64_t ns = Nanoseconds(thread_time_) - start;
       outcome.token_ns.push_back(ns);
       const MasksMade now = GrammarAccess::MasksMadeBy(state);
-      const auto path = static_cast<size_t>(now.count == made ? MaskPath::kKnown : now.last);
+      const auto path = static_cast<size_t>(now.count == made ? MaskStrategy::kKnown : now.last);
       outcome.layers[2 * path] += 1;
       outcome.layers[2 * path + 1] += ns;
       if (!next.has_value()) return valid ? Kind::kValidRejected : Kind::kPass;
@@ -193,7 +193,7 @@ struct SlowMask {
 constexpr size_t kSlowest = 10;
 
 struct Totals {
-  std::array<uint64_t, 2 * kMaskPaths> profile{};  // by MaskPath: masks, nanoseconds
+  std::array<uint64_t, 2 * kMaskStrategies> profile{};  // by MaskStrategy: masks, nanoseconds
   std::map<Kind, int> kinds;
   std::vector<uint64_t> token_ns, first_ns;
   uint64_t rss_bytes = 0;
@@ -272,14 +272,14 @@ std::string Profile(const Totals& totals) {
   std::string out = fmt::format("{:<16}{:>10}{:>10}{:>12}{:>10}{:>10}\n", "way", "masks", "%", "ms",
                                 "%", "avg us");
   double masks = 1e-9, ns = 1e-9;
-  for (size_t i = 0; i < kMaskPaths; ++i) {
+  for (size_t i = 0; i < kMaskStrategies; ++i) {
     masks += static_cast<double>(totals.profile[2 * i]);
     ns += static_cast<double>(totals.profile[2 * i + 1]);
   }
-  for (size_t i = 0; i < kMaskPaths; ++i) {
+  for (size_t i = 0; i < kMaskStrategies; ++i) {
     const auto count = static_cast<double>(totals.profile[2 * i]);
     const auto time = static_cast<double>(totals.profile[2 * i + 1]);
-    out += fmt::format("{:<16}{:>10}{:>10.2f}{:>12.1f}{:>10.2f}{:>10.2f}\n", kMaskPathNames[i],
+    out += fmt::format("{:<16}{:>10}{:>10.2f}{:>12.1f}{:>10.2f}{:>10.2f}\n", kMaskStrategyNames[i],
                        totals.profile[2 * i], 100 * count / masks, time / 1e6, 100 * time / ns,
                        count == 0 ? 0 : time / count / 1000);
   }

@@ -98,8 +98,8 @@ bool Drafter::wants_fingerprint() const {
                      [](const Entry& entry) { return entry.name == "history"; });
 }
 
-std::unique_ptr<DraftedRequest> Drafter::Begin(const DraftRequest& request) {
-  auto drafted = std::make_unique<DraftedRequest>();
+std::unique_ptr<RequestDrafts> Drafter::Begin(const DraftRequest& request) {
+  auto drafted = std::make_unique<RequestDrafts>();
   DraftRequest full = request;
   if (full.grammar == 0 && wants_fingerprint()) {
     full.grammar = FingerprintOf(request.constraint.get());
@@ -126,7 +126,7 @@ bool Drafter::IsEnd(TokenId token) const {
 }
 
 void Drafter::Prepare(const DraftTask& task) {
-  DraftedRequest& request = *task.request;
+  RequestDrafts& request = *task.request;
   // The prompt and the output come one after the other.
   while (request.seen_ < task.tokens.size()) {
     const size_t end = request.seen_ < task.prompt ? task.prompt : task.tokens.size();
@@ -148,7 +148,7 @@ void Drafter::Prepare(const DraftTask& task) {
 }
 
 void Drafter::Expand(const DraftTask& task, int number, int index) {
-  DraftedRequest& request = *task.request;
+  RequestDrafts& request = *task.request;
   DraftNode& node = request.tree.nodes[static_cast<size_t>(index)];
   path_.clear();
   for (int i = index; i > 0; i = request.tree.nodes[static_cast<size_t>(i)].parent) {
@@ -206,7 +206,7 @@ void Drafter::Expand(const DraftTask& task, int number, int index) {
 }
 
 bool Drafter::Grow(const DraftTask& task, const Candidate& candidate) {
-  DraftedRequest& request = *task.request;
+  RequestDrafts& request = *task.request;
   const DraftNode& parent = request.tree.nodes[static_cast<size_t>(candidate.parent)];
   DraftNode node;
   node.token = candidate.token;
@@ -260,7 +260,7 @@ int Drafter::Ask(std::span<const DraftTask> tasks, const DraftLimits& limits) {
   heap_.clear();
   int asked = 0;
   for (size_t i = 0; i < tasks.size(); ++i) {
-    DraftedRequest& request = *tasks[i].request;
+    RequestDrafts& request = *tasks[i].request;
     request.tree.nodes.clear();
     if (limits.curve != nullptr && !setting_.options.always && request.sleep_ > 0) {
       --request.sleep_;
@@ -323,7 +323,7 @@ void Drafter::GrowAll(std::span<const DraftTask> tasks, const DraftLimits& limit
   // Asking has been paid for now, but the next time it need not be.
   const bool pays = !weighs || best_gain / (cost(chosen) + asking) > alone / cost(0);
   for (const DraftTask& task : tasks) {
-    DraftedRequest& request = *task.request;
+    RequestDrafts& request = *task.request;
     if (request.tree.nodes.empty()) continue;
     if (request.tree.drafts() > 0 || !weighs) {
       ++request.stats_.calls;
@@ -333,17 +333,17 @@ void Drafter::GrowAll(std::span<const DraftTask> tasks, const DraftLimits& limit
       }
     }
     if (!weighs || (pays && request.tree.drafts() > 0)) {
-      request.nap_ = 0;
+      request.backoff_ = 0;
       continue;
     }
     const double worth = ask_seconds_ * alone / (kVain * cost(0));
-    request.nap_ = std::clamp(2 * request.nap_, 1, kMostSleep);
-    request.nap_ = std::min(request.nap_, static_cast<int>(std::min(worth, 1e6)));
-    request.sleep_ = request.nap_;
+    request.backoff_ = std::clamp(2 * request.backoff_, 1, kMostSleep);
+    request.backoff_ = std::min(request.backoff_, static_cast<int>(std::min(worth, 1e6)));
+    request.sleep_ = request.backoff_;
   }
 }
 
-void Drafter::Verified(DraftedRequest& request, int index, TokenId came) {
+void Drafter::Verified(RequestDrafts& request, int index, TokenId came) {
   const DraftNode& node = request.tree.nodes[static_cast<size_t>(index)];
   const bool followed = request.tree.Child(index, came) >= 0;
   if (followed) ++request.stats_.accepted;
@@ -367,7 +367,7 @@ void Drafter::Verified(DraftedRequest& request, int index, TokenId came) {
   }
 }
 
-void Drafter::SeeLogits(DraftedRequest& request, int index, TokenId token,
+void Drafter::SeeLogits(RequestDrafts& request, int index, TokenId token,
                         std::span<const float> logits) {
   const DraftNode* node = index < static_cast<int>(request.tree.nodes.size())
                               ? &request.tree.nodes[static_cast<size_t>(index)]
@@ -380,7 +380,7 @@ void Drafter::SeeLogits(DraftedRequest& request, int index, TokenId token,
   }
 }
 
-void Drafter::Finish(DraftedRequest& request, std::span<const TokenId> output) {
+void Drafter::Finish(RequestDrafts& request, std::span<const TokenId> output) {
   for (const auto& follower : request.followers_) follower->Finish(output);
   stats_.calls += request.stats_.calls;
   stats_.rows += request.stats_.rows;

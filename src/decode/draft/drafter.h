@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "pawl/generation.h"
-#include "src/decode/draft/cost_curve.h"
+#include "src/decode/draft/latency_model.h"
 #include "src/decode/draft/source.h"
 
 namespace pawl {
@@ -36,10 +36,10 @@ struct DraftNode {
   std::shared_ptr<const LoopConstraint> at;  // after the token; nullptr without constraint
   std::shared_ptr<const Mask> mask;          // of `at`
   std::optional<float> temperature;          // of `at`, but at the root
-  bool legal = true;                     // false: the constraint refuses it (unfiltered drafts)
-  float chance = 1;                      // that the output comes by here
+  bool legal = true;                         // false: the constraint refuses it (unfiltered drafts)
+  float chance = 1;                          // that the output comes by here
   std::array<DraftCursor, kMostDraftSources> cursors = {};
-  int first_proposal = 0, proposals = 0;  // of DraftedRequest::proposals
+  int first_proposal = 0, proposals = 0;  // of RequestDrafts::proposals
 };
 
 struct DraftTree {
@@ -54,7 +54,7 @@ struct DraftTree {
 };
 
 // What the drafter knows of one request. Made by Begin; goes before the drafter.
-class DraftedRequest {
+class RequestDrafts {
  public:
   DraftTree tree;
   const DraftStats& stats() const { return stats_; }
@@ -67,16 +67,16 @@ class DraftedRequest {
     DraftProposal proposal;
     size_t source;
   };
-  std::vector<std::unique_ptr<DraftFollower>> followers_;
+  std::vector<std::unique_ptr<DraftSession>> followers_;
   std::vector<Made> proposals_;
   size_t seen_ = 0;  // tokens that followers know
   size_t prompt_ = 0;
-  int sleep_ = 0, nap_ = 0;  // calls without drafts to come; how many the last time
+  int sleep_ = 0, backoff_ = 0;  // calls without drafts to come; how many the last time
   DraftStats stats_;
 };
 
 struct DraftTask {
-  DraftedRequest* request = nullptr;
+  RequestDrafts* request = nullptr;
   std::span<const TokenId> tokens;  // prompt and output; the root is the last of them
   size_t prompt = 0;
   std::shared_ptr<const LoopConstraint> at;  // after them
@@ -86,10 +86,10 @@ struct DraftTask {
 };
 
 struct DraftLimits {
-  int most_nodes = kMostDraftNodes;  // of all trees
-  int rows = 1;                      // that run in any case
-  int context = 0;                   // tokens that they see, on average
-  const CostCurve* curve = nullptr;  // nullptr: rows cost nothing
+  int most_nodes = kMostDraftNodes;     // of all trees
+  int rows = 1;                         // that run in any case
+  int context = 0;                      // tokens that they see, on average
+  const LatencyModel* curve = nullptr;  // nullptr: rows cost nothing
 };
 
 // One thread at a time.
@@ -101,17 +101,17 @@ class Drafter {
                                                std::span<const size_t> sources,
                                                std::vector<Named> more = {});
 
-  std::unique_ptr<DraftedRequest> Begin(const DraftRequest& request);
+  std::unique_ptr<RequestDrafts> Begin(const DraftRequest& request);
   // Begin looks at DraftRequest::grammar, and finds it where it is 0.
   bool wants_fingerprint() const;
   // Grows the tree of each request; the trees of before are gone.
   void Draft(std::span<const DraftTask> tasks, const DraftLimits& limits);
   // At this node of the last tree the output went on with that token.
-  void Verified(DraftedRequest& request, int node, TokenId came);
+  void Verified(RequestDrafts& request, int node, TokenId came);
   bool wants_logits() const { return wants_logits_; }
   // Where wants_logits: the logits there.
-  void SeeLogits(DraftedRequest& request, int node, TokenId token, std::span<const float> logits);
-  void Finish(DraftedRequest& request, std::span<const TokenId> output);
+  void SeeLogits(RequestDrafts& request, int node, TokenId token, std::span<const float> logits);
+  void Finish(RequestDrafts& request, std::span<const TokenId> output);
   // Histories to their file. Errors: kIo.
   Status Save();
   // What the sources of the registry learned is gone; how often they are right stays known. No

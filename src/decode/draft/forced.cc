@@ -4,8 +4,8 @@
 // run ends a longer token may reach into what is free. So the run is spelled behind what stands
 // there already, and its last token is drafted with the caution that counting teaches.
 //
-// The decode loop takes some runs without asking the model (OutputRun::Forced). Where it will do
-// so, the draft is what it will take, so that a tree goes on behind it.
+// The decode loop takes some runs without asking the model (OutputBuilder::Forced). Where it will
+// do so, the draft is what it will take, so that a tree goes on behind it.
 #include <algorithm>
 #include <string>
 #include <unordered_map>
@@ -25,7 +25,7 @@ constexpr size_t kBehind = 4;  // tokens that a spelling looks back at
 
 enum Bucket : uint8_t { kOnly, kInside, kNearEnd, kLast, kLastShort };
 
-class ForcedFollower : public DraftFollower {
+class ForcedFollower : public DraftSession {
  public:
   explicit ForcedFollower(const DraftSetting& setting, bool skips)
       : setting_(setting), skips_(skips) {}
@@ -132,7 +132,7 @@ class ForcedFollower : public DraftFollower {
 class ForcedSource : public DraftSource {
  public:
   explicit ForcedSource(const DraftSetting& setting) : setting_(setting) {}
-  std::unique_ptr<DraftFollower> Follow(const DraftRequest& request) override {
+  std::unique_ptr<DraftSession> Follow(const DraftRequest& request) override {
     const bool skips = setting_.as_skipped && (!request.options || request.options->skip_forced);
     return std::make_unique<ForcedFollower>(setting_, skips);
   }

@@ -36,7 +36,7 @@ class HistorySource : public DraftSource {
  public:
   explicit HistorySource(const DraftSetting& setting) : setting_(setting) {}
 
-  std::unique_ptr<DraftFollower> Follow(const DraftRequest& request) override;
+  std::unique_ptr<DraftSession> Follow(const DraftRequest& request) override;
 
   std::shared_ptr<SuffixAutomaton> Of(uint64_t grammar) {
     Past& past = pasts_[grammar];
@@ -150,7 +150,7 @@ class HistorySource : public DraftSource {
   int64_t bytes_ = 0;
 };
 
-class HistoryFollower : public DraftFollower {
+class HistoryFollower : public DraftSession {
  public:
   HistoryFollower(HistorySource& source, uint64_t grammar) : source_(source), grammar_(grammar) {
     Restart();
@@ -200,7 +200,7 @@ class HistoryFollower : public DraftFollower {
   std::vector<TokenId> output_;
 };
 
-std::unique_ptr<DraftFollower> HistorySource::Follow(const DraftRequest& request) {
+std::unique_ptr<DraftSession> HistorySource::Follow(const DraftRequest& request) {
   return std::make_unique<HistoryFollower>(*this, request.grammar);
 }
 

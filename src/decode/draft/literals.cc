@@ -44,7 +44,7 @@ struct Counts {
 class LiteralsSource : public DraftSource {
  public:
   explicit LiteralsSource(const DraftSetting& setting) : setting_(setting) {}
-  std::unique_ptr<DraftFollower> Follow(const DraftRequest& request) override;
+  std::unique_ptr<DraftSession> Follow(const DraftRequest& request) override;
   int64_t bytes() const override {
     return static_cast<int64_t>(lists_.size() * 512 + counts_.size() * 128);
   }
@@ -105,7 +105,7 @@ class LiteralsSource : public DraftSource {
   std::unordered_map<uint64_t, Counts> counts_;
 };
 
-class LiteralsFollower : public DraftFollower {
+class LiteralsFollower : public DraftSession {
  public:
   LiteralsFollower(LiteralsSource& source) : source_(source) {}
 
@@ -239,7 +239,7 @@ class LiteralsFollower : public DraftFollower {
   std::vector<Asked> asked_;
 };
 
-std::unique_ptr<DraftFollower> LiteralsSource::Follow(const DraftRequest& /*request*/) {
+std::unique_ptr<DraftSession> LiteralsSource::Follow(const DraftRequest& /*request*/) {
   return std::make_unique<LiteralsFollower>(*this);
 }
 

@@ -23,7 +23,7 @@ class ModelSource : public DraftSource {
  public:
   ModelSource(const DraftSetting& setting, std::unique_ptr<Model> model)
       : setting_(setting), model_(std::move(model)) {}
-  std::unique_ptr<DraftFollower> Follow(const DraftRequest& request) override;
+  std::unique_ptr<DraftSession> Follow(const DraftRequest& request) override;
 
   Model& model() { return *model_; }
   const DraftSetting& setting() const { return setting_; }
@@ -33,7 +33,7 @@ class ModelSource : public DraftSource {
   std::unique_ptr<Model> model_;
 };
 
-class ModelFollower : public DraftFollower {
+class ModelFollower : public DraftSession {
  public:
   ModelFollower(ModelSource& source, const DraftRequest& request)
       : source_(source),
@@ -125,7 +125,7 @@ class ModelFollower : public DraftFollower {
   std::vector<Row> rows_;
 };
 
-std::unique_ptr<DraftFollower> ModelSource::Follow(const DraftRequest& request) {
+std::unique_ptr<DraftSession> ModelSource::Follow(const DraftRequest& request) {
   return std::make_unique<ModelFollower>(*this, request);
 }
 

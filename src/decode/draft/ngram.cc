@@ -79,7 +79,7 @@ class NgramTable {
   std::vector<Entry> entries_;
 };
 
-class NgramFollower : public DraftFollower {
+class NgramFollower : public DraftSession {
  public:
   explicit NgramFollower(NgramTable& table) : table_(table) {}
   void Append(std::span<const TokenId> tokens) override {
@@ -141,7 +141,7 @@ class NgramFollower : public DraftFollower {
 
 class NgramSource : public DraftSource {
  public:
-  std::unique_ptr<DraftFollower> Follow(const DraftRequest&) override {
+  std::unique_ptr<DraftSession> Follow(const DraftRequest&) override {
     return std::make_unique<NgramFollower>(table_);
   }
   int64_t bytes() const override { return table_.bytes(); }

@@ -5,7 +5,7 @@
 namespace pawl {
 namespace {
 
-class RandomFollower : public DraftFollower {
+class RandomFollower : public DraftSession {
  public:
   explicit RandomFollower(int size) : size_(size) {}
   void Propose(const DraftPlace& place, DraftCursor&, std::vector<DraftProposal>& out) override {
@@ -29,7 +29,7 @@ class RandomFollower : public DraftFollower {
 class RandomSource : public DraftSource {
  public:
   explicit RandomSource(int size) : size_(size) {}
-  std::unique_ptr<DraftFollower> Follow(const DraftRequest&) override {
+  std::unique_ptr<DraftSession> Follow(const DraftRequest&) override {
     return std::make_unique<RandomFollower>(size_);
   }
 

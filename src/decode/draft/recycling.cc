@@ -44,7 +44,7 @@ class FollowersTable {
 };
 static_assert(sizeof(TokenRow) * kMostTokens < 2'000'000);
 
-class RecyclingFollower : public DraftFollower {
+class RecyclingFollower : public DraftSession {
  public:
   explicit RecyclingFollower(FollowersTable& table) : table_(table) {}
   bool wants_logits() const override { return true; }
@@ -111,7 +111,7 @@ class RecyclingFollower : public DraftFollower {
 class RecyclingSource : public DraftSource {
  public:
   explicit RecyclingSource(size_t vocabulary) : table_(vocabulary) {}
-  std::unique_ptr<DraftFollower> Follow(const DraftRequest&) override {
+  std::unique_ptr<DraftSession> Follow(const DraftRequest&) override {
     return std::make_unique<RecyclingFollower>(table_);
   }
   int64_t bytes() const override { return table_.bytes(); }

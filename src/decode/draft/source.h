@@ -32,11 +32,11 @@ struct DraftCursor {
 
 // A node of a tree, as a source sees it.
 struct DraftPlace {
-  std::span<const TokenId> tokens;  // prompt and output that there are
-  size_t prompt = 0;                // tokens of the prompt
-  std::span<const TokenId> path;    // drafts after them, up to the node
-  const LoopConstraint* at = nullptr;   // nullptr: anything goes, or (unfiltered) nothing is known
-  const Mask* mask = nullptr;       // of `at`
+  std::span<const TokenId> tokens;     // prompt and output that there are
+  size_t prompt = 0;                   // tokens of the prompt
+  std::span<const TokenId> path;       // drafts after them, up to the node
+  const LoopConstraint* at = nullptr;  // nullptr: anything goes, or (unfiltered) nothing is known
+  const Mask* mask = nullptr;          // of `at`
   // Proposals that are not allowed will be dropped: do not let them weigh, but count them.
   bool filtered = true;
   mutable int refused = 0;
@@ -62,9 +62,9 @@ struct DraftRequest {
 };
 
 // One thread at a time.
-class DraftFollower {
+class DraftSession {
  public:
-  virtual ~DraftFollower() = default;
+  virtual ~DraftSession() = default;
   // Prompt (the first call) and output gained these tokens.
   virtual void Append(std::span<const TokenId> /*tokens*/) {}
   // The cursor of the end of what was appended, and after a token from another cursor. Root is
@@ -88,7 +88,7 @@ class DraftFollower {
 class DraftSource {
  public:
   virtual ~DraftSource() = default;
-  virtual std::unique_ptr<DraftFollower> Follow(const DraftRequest& request) = 0;
+  virtual std::unique_ptr<DraftSession> Follow(const DraftRequest& request) = 0;
   // Memory that is shared between requests.
   virtual int64_t bytes() const { return 0; }
   // Writes what is to be kept. Errors: kIo.

@@ -5,7 +5,7 @@
 namespace pawl {
 namespace {
 
-class SuffixFollower : public DraftFollower {
+class SuffixFollower : public DraftSession {
  public:
   void Append(std::span<const TokenId> tokens) override {
     for (const TokenId token : tokens) text_.Append(token);
@@ -25,7 +25,7 @@ class SuffixFollower : public DraftFollower {
 
 class SuffixSource : public DraftSource {
  public:
-  std::unique_ptr<DraftFollower> Follow(const DraftRequest&) override {
+  std::unique_ptr<DraftSession> Follow(const DraftRequest&) override {
     return std::make_unique<SuffixFollower>();
   }
 };

@@ -14,7 +14,7 @@ namespace {
 constexpr size_t kMostBytes = size_t{64} << 20;
 constexpr size_t kPiece = 1 << 16;
 
-class TextFollower : public DraftFollower {
+class TextFollower : public DraftSession {
  public:
   explicit TextFollower(const SuffixAutomaton& text) : text_(text) {}
   void Append(std::span<const TokenId> tokens) override {
@@ -39,7 +39,7 @@ class TextFollower : public DraftFollower {
 
 class TextSource : public DraftSource {
  public:
-  std::unique_ptr<DraftFollower> Follow(const DraftRequest&) override {
+  std::unique_ptr<DraftSession> Follow(const DraftRequest&) override {
     return std::make_unique<TextFollower>(text_);
   }
   int64_t bytes() const override { return text_.bytes(); }

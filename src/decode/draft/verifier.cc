@@ -1,11 +1,11 @@
 // Drafts in a batch: which outputs get some, the rows that verify them, and the walk.
 //
 // The rule. The token at a position is a function of the logits there, the mask, the seed and the
-// position, and of nothing else; forced and closing tokens are functions of the state. OutputRun
-// decides all of that, and it does not know of drafts. A tree only means that the logits behind
-// some tokens are at hand already: as long as what OutputRun takes is a path in the tree, it is
-// given the next logits from there, and where it leaves the tree the step ends. So the output is
-// the one without drafts, whatever was drafted, and there is nothing to roll back.
+// position, and of nothing else; forced and closing tokens are functions of the state.
+// OutputBuilder decides all of that, and it does not know of drafts. A tree only means that the
+// logits behind some tokens are at hand already: as long as what OutputBuilder takes is a path in
+// the tree, it is given the next logits from there, and where it leaves the tree the step ends. So
+// the output is the one without drafts, whatever was drafted, and there is nothing to roll back.
 //
 // Rows. A node's row runs under the node's own mask, so the logits that the head computes are those
 // that the state there may need, the last one included. The likeliest chain runs as plain rows of
@@ -54,7 +54,7 @@ class KnownView final : public LoopConstraint {
 
 }  // namespace
 
-OutputDrafts::OutputDrafts(OutputRun& run, float lossy)
+OutputDrafts::OutputDrafts(OutputBuilder& run, float lossy)
     : run_(run), lossy_(lossy), rule_([this](auto&&... with) { return Instead(with...); }) {}
 
 Result<TokenId> OutputDrafts::Instead(Sampler& sampler, std::span<const float> logits,
@@ -67,7 +67,7 @@ Result<TokenId> OutputDrafts::Instead(Sampler& sampler, std::span<const float> l
   return probable;
 }
 
-std::unique_ptr<OutputDrafts> DraftVerifier::New(OutputRun& run) const {
+std::unique_ptr<OutputDrafts> DraftVerifier::New(OutputBuilder& run) const {
   if (!run.options().drafts) return nullptr;
   // What is not a grammar is known only after a question, and this thread may not ask.
   if (!setting_.may_wait && run.at() != nullptr && run.at()->foreign()) return nullptr;
@@ -81,7 +81,7 @@ void DraftVerifier::Prepare(OutputDrafts& drafts) const {
 }
 
 void DraftVerifier::Begin(OutputDrafts& drafts) {
-  const OutputRun& run = drafts.run_;
+  const OutputBuilder& run = drafts.run_;
   drafts.drafted_ = setting_.drafter->Begin({.prompt = run.tokens().first(run.prompt_size()),
                                              .constraint = run.at(),
                                              .grammar = drafts.fingerprint_,
@@ -99,7 +99,7 @@ void DraftVerifier::BeginCall(int64_t pages, int others) {
   context_of_all_ = others > 0 ? -1 : 0;
 }
 
-void DraftVerifier::Offer(OutputDrafts* drafts, const OutputRun& run, int length, int rows) {
+void DraftVerifier::Offer(OutputDrafts* drafts, const OutputBuilder& run, int length, int rows) {
   ++outputs_;
   rows_ += rows;
   if (!run.asked()) context_of_all_ = -1;
@@ -223,7 +223,7 @@ void DraftVerifier::Ask(OutputDrafts& drafts, int nth, SampleRequest& wanted) {
 Result<bool> DraftVerifier::Take(OutputDrafts& drafts, const CallAnswers& answers,
                                  const std::function<Result<bool>()>& look) const {
   const DraftTree& tree = drafts.drafted_->tree;
-  OutputRun& run = drafts.run_;
+  OutputBuilder& run = drafts.run_;
   drafts.took_ = true;
   drafts.reached_ = 0;
   for (int node = 0;;) {
@@ -293,7 +293,7 @@ int DraftVerifier::Settle(OutputDrafts& drafts, const CallAnswers& answers, Sequ
 
 void DraftVerifier::End(OutputDrafts& drafts, bool failed) {
   if (drafts.drafted_ == nullptr) return;
-  OutputRun& run = drafts.run_;
+  OutputBuilder& run = drafts.run_;
   const bool whole = !failed && (run.stop_reason() == StopReason::kEnd ||
                                  run.stop_reason() == StopReason::kClosed);
   // The output is what it is, also where its drafts cannot learn from it.

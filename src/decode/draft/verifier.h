@@ -36,8 +36,8 @@
 
 #include "pawl/result.h"
 #include "pawl/vocabulary.h"
-#include "src/decode/draft/cost_curve.h"
 #include "src/decode/draft/drafter.h"
+#include "src/decode/draft/latency_model.h"
 #include "src/decode/generation.h"
 #include "src/decode/work.h"
 #include "src/model/model.h"
@@ -47,7 +47,7 @@ namespace pawl {
 // The drafts of one output. Lives no longer than the verifier and the output.
 class OutputDrafts {
  public:
-  OutputDrafts(OutputRun& run, float lossy);
+  OutputDrafts(OutputBuilder& run, float lossy);
   OutputDrafts(const OutputDrafts&) = delete;
   OutputDrafts& operator=(const OutputDrafts&) = delete;
 
@@ -68,11 +68,11 @@ class OutputDrafts {
   Result<TokenId> Instead(Sampler& sampler, std::span<const float> logits, const Mask* mask,
                           const TokenHistory& history, TokenId sampled);
 
-  OutputRun& run_;
+  OutputBuilder& run_;
   const float lossy_;  // 0: off
   const TokenRule rule_;
-  uint64_t fingerprint_ = 0;                 // of the constraint
-  std::unique_ptr<DraftedRequest> drafted_;  // nullptr: not begun, or given up
+  uint64_t fingerprint_ = 0;                // of the constraint
+  std::unique_ptr<RequestDrafts> drafted_;  // nullptr: not begun, or given up
   // In a call drafts stand behind the pending rows of the output: the likeliest chain as plain
   // rows, so that nothing is moved when it comes, then the rest as a tree.
   std::vector<int> nodes_;          // by row of a draft
@@ -108,9 +108,9 @@ class DraftVerifier {
   }
 
   // nullptr: the output wants none, or can have none.
-  std::unique_ptr<OutputDrafts> New(OutputRun& run) const;
+  std::unique_ptr<OutputDrafts> New(OutputBuilder& run) const;
   // Whether Prepare asks the constraint, which may take a while.
-  bool asks_first(const OutputRun& run) const {
+  bool asks_first(const OutputBuilder& run) const {
     return run.at() != nullptr && setting_.drafter->wants_fingerprint();
   }
   void Prepare(OutputDrafts& drafts) const;
@@ -120,7 +120,7 @@ class DraftVerifier {
   // output.
   void BeginCall(int64_t pages, int others);
   // `drafts` nullptr: an output without. `length`: of its sequence, `rows`: of the call.
-  void Offer(OutputDrafts* drafts, const OutputRun& run, int length, int rows);
+  void Offer(OutputDrafts* drafts, const OutputBuilder& run, int length, int rows);
   // Whether any tree has drafts. After an exception of BeginCall to Grow: GiveUp for each output.
   bool Grow();
   // No tree for the call that comes; no drafts for this output from here on.
@@ -142,7 +142,7 @@ class DraftVerifier {
   static void Ask(OutputDrafts& drafts, int nth, SampleRequest& wanted);
   // There are answers to take.
   static bool HasTree(const OutputDrafts& drafts) { return drafts.has_tree(); }
-  // The next tokens of an output whose last token and drafts have run. `look`: OutputRun::Look.
+  // The next tokens of an output whose last token and drafts have run. `look`: OutputBuilder::Look.
   Result<bool> Take(OutputDrafts& drafts, const CallAnswers& answers,
                     const std::function<Result<bool>()>& look) const;
   // What is in the model's memory of what was drafted, and what the sources learn. Returns the
@@ -159,7 +159,7 @@ class DraftVerifier {
  private:
   Model& model_;
   const Setting setting_;
-  CostCurve curve_;
+  LatencyModel curve_;
   bool curve_tried_ = false;
   // Of the call: trees that may grow, pages that are left, rows and tokens of the outputs.
   std::vector<DraftTask> tasks_;

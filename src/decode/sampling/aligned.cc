@@ -1,18 +1,18 @@
-// Sampling with a trie of what was tried. With theta of OracleTrie, a token y is drawn behind a
+// Sampling with a trie of what was tried. With theta of PrefixTrie, a token y is drawn behind a
 // visited prefix x with probability P(y | x) theta(xy) / theta(x). What is drawn behind a prefix
 // that is visited for the first time makes the methods:
 //
-//   kAligned   (ASAp, Park et al., arXiv 2405.21047) from the tokens that the mask allows. Every
+//   kAsap      (ASAp, Park et al., arXiv 2405.21047) from the tokens that the mask allows. Every
 //              output is valid; early ones are drawn as masks draw them, later ones ever more as
 //              the model does. How probable the output was is known, so it gets the weight P / q,
 //              the product of theta(x) / theta(xy) over its steps, with the mass of the mask for
 //              theta(x) where x is new.
-//   kExact     (CARS, arXiv 2510.01902) from all tokens; what is invalid ends the attempt. The
+//   kCars      (CARS, arXiv 2510.01902) from all tokens; what is invalid ends the attempt. The
 //              product of the steps' probabilities is then P(y) / theta(root) for every valid y, so
 //              an accepted output has exactly the model's law, whatever the trie knows. Knowing
 //              more only makes attempts fail less often. The root itself is drawn under its mask.
-//   kAdaptive  the same without masks: only what was drawn and was invalid is known to be.
-//   kRejection knows nothing.
+//   kArs       the same without masks: only what was drawn and was invalid is known to be.
+//   kRs        knows nothing.
 //
 // Walking over what is known asks nothing of the model: edges have their probabilities. Logits are
 // needed where a walk leaves the trie, and where it takes a token that was not tried yet behind a
@@ -34,12 +34,10 @@ constexpr uint64_t kLineSeeds = 3, kAttemptSeeds = 4, kChoiceSeeds = 5;
 constexpr int kDefaultExactAttempts = 10000;
 
 bool Learns(SamplerKind mode) {
-  return mode == SamplerKind::kAligned || mode == SamplerKind::kAdaptive ||
-         mode == SamplerKind::kExact;
+  return mode == SamplerKind::kAsap || mode == SamplerKind::kArs || mode == SamplerKind::kCars;
 }
 bool IsExact(SamplerKind mode) {
-  return mode == SamplerKind::kRejection || mode == SamplerKind::kAdaptive ||
-         mode == SamplerKind::kExact;
+  return mode == SamplerKind::kRs || mode == SamplerKind::kArs || mode == SamplerKind::kCars;
 }
 
 const Candidate* FindCandidate(const StepLaw& law, TokenId token) {
@@ -54,8 +52,8 @@ struct TrieSampler::Attempt {
   OutputSoFar output;
   // The node of the output so far, or kNone; then `parent` and what leads from it, where that has a
   // node.
-  int32_t node = OracleTrie::kNone;
-  int32_t parent = OracleTrie::kNone;
+  int32_t node = PrefixTrie::kNone;
+  int32_t parent = PrefixTrie::kNone;
   TokenId token = kNoToken;
   double probability = 1;
   WeightedOutput out;
@@ -65,7 +63,7 @@ struct TrieSampler::Choice {
   TokenId token = kNoToken;  // kNoToken: the attempt has failed
   double log_probability = 0;
   double log_factor = 0;             // of the weight
-  int32_t next = OracleTrie::kNone;  // the node behind it, or kEnd, where there is one
+  int32_t next = PrefixTrie::kNone;  // the node behind it, or kEnd, where there is one
 };
 
 TrieSampler::~TrieSampler() {
@@ -106,18 +104,18 @@ Result<TrieSampler::Choice> TrieSampler::ChooseNew(Attempt& a, SamplerKind mode,
   if (!logits.ok()) return logits.error();
   Result<StepLaw> law = LawOf(task_, *logits, allowed);
   if (!law.ok()) return law.error();
-  const bool masked = mode == SamplerKind::kAligned || mode == SamplerKind::kExact;
-  if (Learns(mode) && (root || a.parent != OracleTrie::kNone)) {
+  const bool masked = mode == SamplerKind::kAsap || mode == SamplerKind::kCars;
+  if (Learns(mode) && (root || a.parent != PrefixTrie::kNone)) {
     const double mass = masked ? std::min(1.0, std::exp(law->log_allowed)) : 1;
     const int count =
         masked ? static_cast<int>(law->allowed.size()) : static_cast<int>(logits->size());
     a.node = trie_.Visit(a.parent, a.token, a.probability, mass, count);
   }
-  if (mode == SamplerKind::kMasked || masked) {
+  if (mode == SamplerKind::kGcd || masked) {
     a.out.report.removed.push_back(0 - std::expm1(std::min(0.0, law->log_allowed)));
     a.out.report.mask_surprise -= law->log_allowed;
   }
-  if (mode == SamplerKind::kMasked || mode == SamplerKind::kAligned) {
+  if (mode == SamplerKind::kGcd || mode == SamplerKind::kAsap) {
     Result<StepDraw> draw = DrawStep(task_, a.output, *law, nullptr, noise);
     if (!draw.ok()) return draw.error();
     a.out.report.evaluations += draw->counts.asked;
@@ -127,7 +125,7 @@ Result<TrieSampler::Choice> TrieSampler::ChooseNew(Attempt& a, SamplerKind mode,
     }
     return Choice{draw->token, draw->log_probability, draw->log_weight};
   }
-  if (mode == SamplerKind::kExact && root) {
+  if (mode == SamplerKind::kCars && root) {
     const TokenId token = DrawFrom(*law, noise);
     if (token == kNoToken) return Choice{};
     return Checked(a, {token, FindCandidate(*law, token)->log_mass});
@@ -138,8 +136,8 @@ Result<TrieSampler::Choice> TrieSampler::ChooseNew(Attempt& a, SamplerKind mode,
   const TokenId token = DrawFrom(*whole, noise);
   const Choice choice{token, whole->LogProbability(*logits, token)};
   if (FindCandidate(*law, token) == nullptr) {
-    // kExact knows already: it is not among what is allowed.
-    if (mode == SamplerKind::kAdaptive) {
+    // kCars knows already: it is not among what is allowed.
+    if (mode == SamplerKind::kArs) {
       trie_.AddDead(a.node, token, std::exp(choice.log_probability));
     }
     return Choice{};
@@ -149,23 +147,23 @@ Result<TrieSampler::Choice> TrieSampler::ChooseNew(Attempt& a, SamplerKind mode,
 
 Result<TrieSampler::Choice> TrieSampler::ChooseVisited(Attempt& a, SamplerKind mode,
                                                        const Noise& noise) {
-  if (mode != SamplerKind::kAdaptive) {
+  if (mode != SamplerKind::kArs) {
     const double allowed = std::min(1.0, trie_.Allowed(a.node));
     a.out.report.removed.push_back(1 - allowed);
     a.out.report.mask_surprise -= std::log(allowed);
   }
   const double rest = trie_.Remainder(a.node);
   double sum = rest;
-  const OracleTrie::Edge* last = nullptr;
-  for (const OracleTrie::Edge& edge : trie_.edges(a.node)) {
+  const PrefixTrie::Edge* last = nullptr;
+  for (const PrefixTrie::Edge& edge : trie_.edges(a.node)) {
     const double mass = edge.probability * trie_.ThetaOf(edge);
     sum += mass;
     if (mass > 0) last = &edge;
   }
   if (!(sum > 0)) return Choice{};
   double left = noise.Uniform(0, 1) * sum;
-  const OracleTrie::Edge* chosen = nullptr;
-  for (const OracleTrie::Edge& edge : trie_.edges(a.node)) {
+  const PrefixTrie::Edge* chosen = nullptr;
+  for (const PrefixTrie::Edge& edge : trie_.edges(a.node)) {
     const double mass = edge.probability * trie_.ThetaOf(edge);
     if (left < mass) {
       chosen = &edge;
@@ -193,7 +191,7 @@ Result<TrieSampler::Choice> TrieSampler::ChooseUntried(Attempt& a, SamplerKind m
   Result<StepLaw> law = LawOf(task_, *logits, allowed);
   if (!law.ok()) return law.error();
   StepLaw from = *law;
-  if (mode == SamplerKind::kAdaptive) {
+  if (mode == SamplerKind::kArs) {
     Result<StepLaw> whole =
         MakeStepLaw(*logits, task_.temperature, nullptr, static_cast<int>(logits->size()));
     if (!whole.ok()) return whole.error();
@@ -203,7 +201,7 @@ Result<TrieSampler::Choice> TrieSampler::ChooseUntried(Attempt& a, SamplerKind m
                 [&](const Candidate& c) { return trie_.Find(a.node, c.token) != nullptr; });
   from.log_allowed = LogSum(from.allowed);
   if (from.allowed.empty()) return Choice{};
-  if (mode == SamplerKind::kAligned) {
+  if (mode == SamplerKind::kAsap) {
     Result<StepDraw> draw = DrawStep(task_, a.output, from, nullptr, noise);
     if (!draw.ok()) return draw.error();
     a.out.report.evaluations += draw->counts.asked;
@@ -246,15 +244,15 @@ Result<WeightedOutput> TrieSampler::Try(SamplerKind mode, uint64_t seed) {
   const int64_t rows = branches_.rows();
   double log_weight = 0;
   bool failed = false;
-  int32_t deepest = OracleTrie::kNone;
+  int32_t deepest = PrefixTrie::kNone;
   while (!failed && !a.output.ended()) {
     StopScope::Check();
     const Noise noise(seed, a.output.tokens().size());
     a.out.report.at_budget |= a.output.at_budget();
     Result<Choice> choice =
-        a.node != OracleTrie::kNone ? ChooseVisited(a, mode, noise) : ChooseNew(a, mode, noise);
+        a.node != PrefixTrie::kNone ? ChooseVisited(a, mode, noise) : ChooseNew(a, mode, noise);
     if (!choice.ok()) return choice.error();
-    if (a.node != OracleTrie::kNone) deepest = a.node;
+    if (a.node != PrefixTrie::kNone) deepest = a.node;
     if (choice->token == kNoToken) {
       failed = true;
       break;
@@ -272,7 +270,7 @@ Result<WeightedOutput> TrieSampler::Try(SamplerKind mode, uint64_t seed) {
       a.parent = a.node;
       a.token = choice->token;
       a.probability = probability;
-      a.node = choice->next >= 0 ? choice->next : OracleTrie::kNone;
+      a.node = choice->next >= 0 ? choice->next : PrefixTrie::kNone;
     }
   }
   trie_.Update(deepest);
@@ -297,7 +295,7 @@ void AddCosts(const SamplerReport& from, SamplerReport& to) {
 
 class AlignedRun {
  public:
-  AlignedRun(const SamplerSetting& setting, OracleTrie& trie, Branches& branches)
+  AlignedRun(const SamplerSetting& setting, PrefixTrie& trie, Branches& branches)
       : options_(setting.options), trie_(trie), sampler_(setting.task, branches, trie) {}
 
   // Up to `most` attempts, until one is valid; of the last one, what became of it.
@@ -343,7 +341,7 @@ class AlignedRun {
     out.report.attempts = count;
     // With a probability of at least known^count all of them were outputs seen before, and these
     // are drawn in proportion to P.
-    if (mode == SamplerKind::kAligned) {
+    if (mode == SamplerKind::kAsap) {
       out.report.distance_at_most = 1 - std::pow(std::min(1.0, known), count);
     }
     return out;
@@ -357,7 +355,7 @@ class AlignedRun {
                       : Aligned(mode, seed, attempts > 0 ? attempts : 1);
     if (out.ok() && fidelity == Fidelity::kExact && !out->report.valid) {
       const SamplerReport costs = out->report;
-      out = Aligned(SamplerKind::kAligned, SeedFor(seed, 1, kChoiceSeeds), 1);
+      out = Aligned(SamplerKind::kAsap, SeedFor(seed, 1, kChoiceSeeds), 1);
       if (!out.ok()) return out;
       AddCosts(costs, out->report);
       out->report.attempts += costs.attempts;
@@ -373,7 +371,7 @@ class AlignedRun {
 
  private:
   const SamplerOptions& options_;
-  OracleTrie& trie_;
+  PrefixTrie& trie_;
   TrieSampler sampler_;
 };
 
@@ -391,12 +389,12 @@ bool Hand(WeightedOutput out, const SamplerOptions& options, SamplerResult& resu
 
 }  // namespace
 
-Result<SamplerResult> SampleAligned(const SamplerSetting& setting, OracleTrie* trie,
+Result<SamplerResult> SampleAligned(const SamplerSetting& setting, PrefixTrie* trie,
                                     std::optional<Fidelity> fidelity) {
   Branches branches(setting.host, setting.model, setting.prompt, setting.capacity);
   if (Status status = branches.Start(); !status.ok()) return status.error();
-  OracleTrie own;
-  OracleTrie& used = trie != nullptr ? *trie : own;
+  PrefixTrie own;
+  PrefixTrie& used = trie != nullptr ? *trie : own;
   SamplerResult result;
   {
     AlignedRun run(setting, used, branches);

@@ -1,5 +1,5 @@
-// Aligned decoding: outputs one after another that learn from each other by an OracleTrie, in the
-// modes of SamplerKind: kMasked, kAligned, kRejection, kAdaptive, kExact. And kLookahead, which
+// Aligned decoding: outputs one after another that learn from each other by an PrefixTrie, in the
+// modes of SamplerKind: kGcd, kAsap, kRs, kArs, kCars. And kFvo, which
 // looks one token ahead and learns nothing.
 #ifndef PAWL_SRC_DECODE_SAMPLING_ALIGNED_H_
 #define PAWL_SRC_DECODE_SAMPLING_ALIGNED_H_
@@ -9,16 +9,16 @@
 #include "pawl/result.h"
 #include "pawl/sampling.h"
 #include "src/decode/sampling/branches.h"
-#include "src/decode/sampling/oracle_trie.h"
 #include "src/decode/sampling/particles.h"
+#include "src/decode/sampling/prefix_trie.h"
 
 namespace pawl {
 
 // One output begun: valid, or where it failed with a log_weight of kZeroWeight.
 class TrieSampler {
  public:
-  // `branches` have started. `trie` is of the same task; kMasked and kRejection leave it as it is.
-  TrieSampler(const SamplingTask& task, Branches& branches, OracleTrie& trie)
+  // `branches` have started. `trie` is of the same task; kGcd and kRs leave it as it is.
+  TrieSampler(const SamplingTask& task, Branches& branches, PrefixTrie& trie)
       : task_(task), branches_(branches), trie_(trie) {}
   ~TrieSampler();
   TrieSampler(const TrieSampler&) = delete;
@@ -40,12 +40,12 @@ class TrieSampler {
 
   const SamplingTask& task_;
   Branches& branches_;
-  OracleTrie& trie_;
+  PrefixTrie& trie_;
   int branch_ = -1;
 };
 
 // All of options.n. `trie` nullptr: one for this run alone.
-Result<SamplerResult> SampleAligned(const SamplerSetting& setting, OracleTrie* trie,
+Result<SamplerResult> SampleAligned(const SamplerSetting& setting, PrefixTrie* trie,
                                     std::optional<Fidelity> fidelity = std::nullopt);
 
 Result<SamplerResult> SampleWithLookahead(const SamplerSetting& setting);

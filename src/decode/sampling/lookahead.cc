@@ -20,7 +20,7 @@ namespace {
 constexpr uint64_t kOutputSeeds = 3;
 constexpr int kMostLookahead = 32;
 
-// One step of kLookahead: the most probable allowed tokens are each followed by the mass that the
+// One step of kFvo: the most probable allowed tokens are each followed by the mass that the
 // mask behind them leaves; `behind` gets, for each of `tried`, the logits' place.
 struct Ahead {
   std::vector<TokenId> tried;
@@ -43,7 +43,7 @@ class LookaheadRun {
   Result<WeightedOutput> Output(uint64_t seed) {
     OutputSoFar output(s_.task);
     WeightedOutput out;
-    out.report.sampler = SamplerKind::kLookahead;
+    out.report.sampler = SamplerKind::kFvo;
     const int64_t rows = branches_.rows();
     Result<int> branch = branches_.New();
     if (!branch.ok()) return branch.error();

@@ -1,6 +1,6 @@
 // Particles: populations of weighted outputs that a model writes side by side (sequential Monte
 // Carlo). A population of one is an independent weighted output (kAwrs); without checks its draws
-// are those of masks (kMasked).
+// are those of masks (kGcd).
 #ifndef PAWL_SRC_DECODE_SAMPLING_PARTICLES_H_
 #define PAWL_SRC_DECODE_SAMPLING_PARTICLES_H_
 
@@ -29,7 +29,7 @@ struct SamplerSetting {
   BranchHost* host = nullptr;  // runs the rows of `model`; nullptr: the model by itself
 };
 
-// kMasked, kAwrs and kSmc. Errors: those of the models and the checks.
+// kGcd, kAwrs and kSmc. Errors: those of the models and the checks.
 Result<SamplerResult> SampleWithParticles(const SamplerSetting& setting);
 
 }  // namespace pawl

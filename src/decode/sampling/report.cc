@@ -49,15 +49,15 @@ std::string ReportJson(const SamplerReport& r, std::optional<Fidelity> asked) {
   }
   out += "]";
   if (r.sampler == SamplerKind::kSmc) out += ",\"log_evidence\":" + Number(r.log_evidence);
-  if (r.sampler == SamplerKind::kAligned || r.sampler == SamplerKind::kAdaptive ||
-      r.sampler == SamplerKind::kExact) {
+  if (r.sampler == SamplerKind::kAsap || r.sampler == SamplerKind::kArs ||
+      r.sampler == SamplerKind::kCars) {
     out += ",\"theta\":" + Number(r.theta) + ",\"found\":" + Number(r.found);
   }
   if (r.distance_at_most >= 0) out += ",\"distance_at_most\":" + Number(r.distance_at_most);
   if (asked.has_value()) {
-    const Fidelity reached = r.sampler == SamplerKind::kExact     ? Fidelity::kExact
-                             : r.sampler == SamplerKind::kAligned ? Fidelity::kAligned
-                                                                  : Fidelity::kFast;
+    const Fidelity reached = r.sampler == SamplerKind::kCars   ? Fidelity::kExact
+                             : r.sampler == SamplerKind::kAsap ? Fidelity::kAligned
+                                                               : Fidelity::kFast;
     out += std::string(",\"fidelity\":{\"asked\":\"") + NameOf(*asked) + "\",\"reached\":\"" +
            (r.valid ? NameOf(reached) : "none") + "\"}";
   }

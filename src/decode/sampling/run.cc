@@ -52,8 +52,7 @@ Result<SamplerResult> RunIn(BranchHost* host, const SamplerInput& input,
                             const SamplerOptions& given) {
   SamplerOptions options = given;
   if (options.fidelity.has_value()) {
-    constexpr SamplerKind kinds[] = {SamplerKind::kMasked, SamplerKind::kAligned,
-                                     SamplerKind::kExact};
+    constexpr SamplerKind kinds[] = {SamplerKind::kGcd, SamplerKind::kAsap, SamplerKind::kCars};
     options.sampler = kinds[static_cast<size_t>(*options.fidelity)];
     constexpr int attempts[] = {1, 16, 200};
     if (options.attempts == 0) options.attempts = attempts[static_cast<size_t>(*options.fidelity)];
@@ -103,11 +102,11 @@ Result<SamplerResult> RunIn(BranchHost* host, const SamplerInput& input,
                                std::min(positions, prompt + task.max_tokens + 1),
                                host};
   switch (options.sampler) {
-    case SamplerKind::kMasked:
+    case SamplerKind::kGcd:
     case SamplerKind::kAwrs:
     case SamplerKind::kSmc:
       return SampleWithParticles(setting);
-    case SamplerKind::kLookahead:
+    case SamplerKind::kFvo:
       return SampleWithLookahead(setting);
     default:
       return SampleAligned(setting, input.trie, options.fidelity);

@@ -11,7 +11,7 @@
 #include "pawl/vocabulary.h"
 #include "src/base/thread_pool.h"
 #include "src/decode/constraint.h"
-#include "src/decode/sampling/oracle_trie.h"
+#include "src/decode/sampling/prefix_trie.h"
 #include "src/decode/work.h"
 #include "src/model/model.h"
 
@@ -24,10 +24,10 @@ struct SamplerInput {
   std::shared_ptr<const Constraint> constraint;  // nullptr: none
   ThreadPool& pool;
   Model* proposal = nullptr;
-  // What kAligned, kAdaptive and kExact learn is kept here; nullptr: for this run alone. It is of
-  // one model, prompt, constraint, temperature, max_tokens and set of checks; kAdaptive needs one
+  // What kAsap, kArs and kCars learn is kept here; nullptr: for this run alone. It is of
+  // one model, prompt, constraint, temperature, max_tokens and set of checks; kArs needs one
   // of its own.
-  OracleTrie* trie = nullptr;
+  PrefixTrie* trie = nullptr;
 };
 
 // Errors: kInvalid with the option as place; kLimit for a prompt that is too long ("prompt"); those

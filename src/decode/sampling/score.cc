@@ -1,6 +1,6 @@
 // Scores are made by a ScoreWork, alone or in a batch. There are two readings of the logits: the
-// law of the model, as samplers have it (step_law.h), and what outputs report (token_watch.h), so
-// that a prompt's log-probabilities are those of an output of the same tokens.
+// law of the model, as samplers have it (step_law.h), and what outputs report (logprob_tracker.h),
+// so that a prompt's log-probabilities are those of an output of the same tokens.
 #include "src/decode/sampling/score.h"
 
 #include <algorithm>
@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "src/base/failure.h"
+#include "src/decode/logprob_tracker.h"
 #include "src/decode/sampling/step_law.h"
 #include "src/decode/score_work.h"
-#include "src/decode/token_watch.h"
 
 namespace pawl {
 namespace {
@@ -30,7 +30,7 @@ Status SeeLaw(std::span<const float> logits, TokenId token, double temperature,
 
 void SeeReport(std::span<const float> logits, TokenId token, const GenerateOptions& options,
                TokenScores& scores) {
-  TokenWatch watch(options);
+  LogprobTracker watch(options);
   watch.See(logits, nullptr);
   watch.Append(token, TokenReport::Source::kSampled, -1);
   const TokenReport report = watch.report(0);

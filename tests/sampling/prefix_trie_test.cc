@@ -1,5 +1,5 @@
 // Aligned decoding on the language of 17 strings, whose laws are known exactly.
-#include "src/decode/sampling/oracle_trie.h"
+#include "src/decode/sampling/prefix_trie.h"
 
 #include <gtest/gtest.h>
 
@@ -26,26 +26,26 @@ std::vector<std::string> Seventeen() {
 }
 
 // The law that the next output is drawn from, by what the trie knows.
-double NextLaw(const OracleTrie& trie, const std::string& text) {
+double NextLaw(const PrefixTrie& trie, const std::string& text) {
   double q = 1;
   int32_t node = trie.root();
   for (size_t i = 0; i < text.size(); ++i) {
     const bool lone = i > 0 && text[0] == '0';  // the mask allows one bit there
     const TokenId token = text[i] == '0' ? kZero : kOne;
-    if (node == OracleTrie::kNone) {
+    if (node == PrefixTrie::kNone) {
       q *= lone ? 1 : 0.5;
       continue;
     }
     double sum = trie.Remainder(node);
-    for (const OracleTrie::Edge& e : trie.edges(node)) sum += e.probability * trie.ThetaOf(e);
-    const OracleTrie::Edge* edge = trie.Find(node, token);
+    for (const PrefixTrie::Edge& e : trie.edges(node)) sum += e.probability * trie.ThetaOf(e);
+    const PrefixTrie::Edge* edge = trie.Find(node, token);
     q *= 0.5 * (edge != nullptr ? trie.ThetaOf(*edge) : 1) / sum;
-    node = edge != nullptr ? edge->node : OracleTrie::kNone;
+    node = edge != nullptr ? edge->node : PrefixTrie::kNone;
   }
   return q;
 }
 
-double Divergence(const OracleTrie& trie, double* variation = nullptr) {
+double Divergence(const PrefixTrie& trie, double* variation = nullptr) {
   double kl = 0, tv = 0;
   for (const std::string& text : Seventeen()) {
     const double q = NextLaw(trie, text);
@@ -74,9 +74,9 @@ TEST(OracleTrieTest, DivergenceOfAlignedDecoding) {
   constexpr int kRuns = 400;
   std::map<int, double> sum;
   Bench bench;
-  EXPECT_NEAR(Divergence(OracleTrie()), .7538, 1e-4);
+  EXPECT_NEAR(Divergence(PrefixTrie()), .7538, 1e-4);
   for (uint64_t run = 0; run < kRuns; ++run) {
-    OracleTrie trie;
+    PrefixTrie trie;
     TrieSampler sampler(bench.task, bench.branches, trie);
     double theta = 1;
     for (int n = 1; n <= 20; ++n) {
@@ -84,7 +84,7 @@ TEST(OracleTrieTest, DivergenceOfAlignedDecoding) {
       Divergence(trie, &variation);
       EXPECT_LE(variation, 1 - trie.found() / trie.theta() + 1e-12);
       const Result<WeightedOutput> out =
-          sampler.Try(SamplerKind::kAligned, SeedFor(run, static_cast<uint64_t>(n), 77));
+          sampler.Try(SamplerKind::kAsap, SeedFor(run, static_cast<uint64_t>(n), 77));
       ASSERT_TRUE(out.ok());
       EXPECT_TRUE(out->report.valid);
       EXPECT_LE(trie.theta(), theta);
@@ -98,7 +98,7 @@ TEST(OracleTrieTest, DivergenceOfAlignedDecoding) {
     if (run % 50 != 0) continue;
     // Once every string was seen, theta is the mass and the law is exact.
     for (uint64_t n = 0; n < 300; ++n) {
-      ASSERT_TRUE(sampler.Try(SamplerKind::kAligned, SeedFor(run, n, 78)).ok());
+      ASSERT_TRUE(sampler.Try(SamplerKind::kAsap, SeedFor(run, n, 78)).ok());
     }
     EXPECT_NEAR(trie.theta(), kSeventeenMass, 1e-12);
     EXPECT_NEAR(trie.found(), kSeventeenMass, 1e-12);
@@ -119,12 +119,12 @@ TEST(OracleTrieTest, AcceptedSamplesAreExactFromTheFirstOne) {
   Bench bench;
   const std::vector<std::string> all = Seventeen();
   const std::map<SamplerKind, double> expected_tries = {
-      {SamplerKind::kRejection, 1.88}, {SamplerKind::kAdaptive, 1.44}, {SamplerKind::kExact, 1.30}};
+      {SamplerKind::kRs, 1.88}, {SamplerKind::kArs, 1.44}, {SamplerKind::kCars, 1.30}};
   for (const auto& [kind, expected] : expected_tries) {
     std::map<std::string, int> first, fifth;
     int64_t tries = 0;
     for (uint64_t run = 0; run < kRuns; ++run) {
-      OracleTrie trie;
+      PrefixTrie trie;
       TrieSampler sampler(bench.task, bench.branches, trie);
       int accepted = 0;
       for (uint64_t n = 0; accepted < 5; ++n) {
@@ -153,14 +153,14 @@ TEST(OracleTrieTest, AcceptedSamplesAreExactFromTheFirstOne) {
 // A walk over what is known asks the model nothing.
 TEST(OracleTrieTest, KnownOutputsNeedNoModel) {
   Bench bench;
-  OracleTrie trie;
+  PrefixTrie trie;
   TrieSampler sampler(bench.task, bench.branches, trie);
   for (uint64_t n = 0; n < 500; ++n) {
-    ASSERT_TRUE(sampler.Try(SamplerKind::kAligned, n).ok());
+    ASSERT_TRUE(sampler.Try(SamplerKind::kAsap, n).ok());
   }
   const int64_t rows = bench.branches.rows();
   for (uint64_t n = 500; n < 1000; ++n) {
-    const Result<WeightedOutput> out = sampler.Try(SamplerKind::kAligned, n);
+    const Result<WeightedOutput> out = sampler.Try(SamplerKind::kAsap, n);
     ASSERT_TRUE(out.ok());
     EXPECT_NEAR(out->log_weight, std::log(kSeventeenMass), 1e-9);
     EXPECT_EQ(out->report.model_rows, 0);
@@ -172,12 +172,12 @@ TEST(OracleTrieTest, BoundedAndStillExact) {
   Bench bench;
   std::map<std::string, int> counts;
   constexpr int kRuns = 17000;
-  OracleTrie trie({.max_bytes = 700});
+  PrefixTrie trie({.max_bytes = 700});
   TrieSampler sampler(bench.task, bench.branches, trie);
   double theta = 1;
   int accepted = 0;
   for (uint64_t n = 0; accepted < kRuns; ++n) {
-    const Result<WeightedOutput> out = sampler.Try(SamplerKind::kExact, n);
+    const Result<WeightedOutput> out = sampler.Try(SamplerKind::kCars, n);
     ASSERT_TRUE(out.ok());
     EXPECT_LE(trie.theta(), theta);
     theta = trie.theta();
@@ -196,11 +196,11 @@ TEST(OracleTrieTest, BoundedAndStillExact) {
 
 TEST(OracleTrieTest, SavedAndLoaded) {
   Bench bench;
-  OracleTrie trie;
+  PrefixTrie trie;
   TrieSampler sampler(bench.task, bench.branches, trie);
-  for (uint64_t n = 0; n < 6; ++n) ASSERT_TRUE(sampler.Try(SamplerKind::kAligned, n).ok());
+  for (uint64_t n = 0; n < 6; ++n) ASSERT_TRUE(sampler.Try(SamplerKind::kAsap, n).ok());
   const std::string bytes = trie.Save("key");
-  Result<OracleTrie> loaded = OracleTrie::Load(bytes, "key");
+  Result<PrefixTrie> loaded = PrefixTrie::Load(bytes, "key");
   ASSERT_TRUE(loaded.ok());
   EXPECT_EQ(loaded->theta(), trie.theta());
   EXPECT_EQ(loaded->found(), trie.found());
@@ -208,15 +208,15 @@ TEST(OracleTrieTest, SavedAndLoaded) {
   for (const std::string& text : Seventeen()) {
     EXPECT_EQ(NextLaw(*loaded, text), NextLaw(trie, text));
   }
-  EXPECT_FALSE(OracleTrie::Load(bytes, "other").ok());
-  EXPECT_FALSE(OracleTrie::Load(bytes, "key", {.max_bytes = 100}).ok());
+  EXPECT_FALSE(PrefixTrie::Load(bytes, "other").ok());
+  EXPECT_FALSE(PrefixTrie::Load(bytes, "key", {.max_bytes = 100}).ok());
   // Damaged bytes are refused or give a trie whose numbers are in range.
   std::mt19937 random(5);
   for (int n = 0; n < 3000; ++n) {
     std::string damaged = bytes;
     if (n % 2 == 0) damaged.resize(random() % bytes.size());
     if (!damaged.empty()) damaged[random() % damaged.size()] ^= static_cast<char>(1 << n % 8);
-    const Result<OracleTrie> read = OracleTrie::Load(damaged, "key");
+    const Result<PrefixTrie> read = PrefixTrie::Load(damaged, "key");
     if (read.ok()) {
       EXPECT_GE(read->theta(), 0);
       EXPECT_LE(read->theta(), 1 + 1e-6);
@@ -227,15 +227,14 @@ TEST(OracleTrieTest, SavedAndLoaded) {
 // Other models than fair bits, and more than one spelling: the law of the next output always sums
 // to 1, and theta is never below the mass.
 TEST(OracleTrieTest, ThetaIsAnUpperBound) {
-  for (const SamplerKind kind :
-       {SamplerKind::kAligned, SamplerKind::kAdaptive, SamplerKind::kExact}) {
+  for (const SamplerKind kind : {SamplerKind::kAsap, SamplerKind::kArs, SamplerKind::kCars}) {
     Toy toy(HashedLaw);
     toy.Constrain("0{1,3}1?|1(0|10)1*\n?");
     const Grammar grammar = toy.Compile("0{1,3}1?|1(0|10)1*\n?");
     double mass = 0;
     for (const auto& [y, p] : Enumerate(HashedLaw, &grammar, 5)) mass += p;
     SamplerOptions options{.sampler = kind, .n = 1, .max_tokens = 5};
-    OracleTrie trie;
+    PrefixTrie trie;
     double theta = 1;
     for (uint64_t n = 0; n < 800; ++n) {
       options.seed = n;
@@ -245,7 +244,7 @@ TEST(OracleTrieTest, ThetaIsAnUpperBound) {
       EXPECT_LE(trie.found(), mass + 1e-6);
       theta = trie.theta();
     }
-    if (kind != SamplerKind::kAdaptive) {
+    if (kind != SamplerKind::kArs) {
       EXPECT_NEAR(theta, mass, 0.01);
     }
   }

@@ -1,7 +1,7 @@
-// TokenWatch: what the model thought of the tokens of an output: log-probabilities, and how much of
-// the model's probability the mask took away.
+// LogprobTracker: what the model thought of the tokens of an output: log-probabilities, and how
+// much of the model's probability the mask took away.
 //
-//   TokenWatch watch(options);
+//   LogprobTracker watch(options);
 //   watch.See(logits, mask);                // before biases, penalties and temperature
 //   watch.Append(token, source, allowed);   // the token that was taken after that
 //   watch.report(i)                         // of output token i
@@ -19,9 +19,9 @@
 
 namespace pawl {
 
-class TokenWatch {
+class LogprobTracker {
  public:
-  explicit TokenWatch(const GenerateOptions& options)
+  explicit LogprobTracker(const GenerateOptions& options)
       : on_(static_cast<bool>(options.on_report) || options.mask_surprise),
         most_(options.logprobs),
         surprise_(options.mask_surprise) {}

@@ -1,7 +1,7 @@
 // All classes that a Java text can name: those of the text itself, of the repository, and of the
 // class path; and what each of them has.
-#ifndef PAWL_PLUGINS_MONITORS_JAVA_WORLD_H_
-#define PAWL_PLUGINS_MONITORS_JAVA_WORLD_H_
+#ifndef PAWL_PLUGINS_MONITORS_JAVA_SYMBOL_TABLE_H_
+#define PAWL_PLUGINS_MONITORS_JAVA_SYMBOL_TABLE_H_
 
 #include <functional>
 #include <memory>
@@ -39,9 +39,9 @@ struct SourceFile {
   std::unordered_map<const Node*, Class*> by_node;
 };
 
-class World {
+class SymbolTable {
  public:
-  World(std::vector<std::string> class_path, Repository* repository)
+  SymbolTable(std::vector<std::string> class_path, Repository* repository)
       : path_(std::move(class_path)), repository_(repository) {}
 
   // The text that is being written. `cursor`: what encloses it is unfinished.
@@ -101,4 +101,4 @@ class World {
 
 }  // namespace pawl::monitors::java
 
-#endif  // PAWL_PLUGINS_MONITORS_JAVA_WORLD_H_
+#endif  // PAWL_PLUGINS_MONITORS_JAVA_SYMBOL_TABLE_H_

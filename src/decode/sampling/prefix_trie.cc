@@ -4,7 +4,7 @@
 //
 // Where all allowed tokens have edges the remainder is nothing, and not what rounding leaves of a
 // difference: so theta reaches the true mass.
-#include "src/decode/sampling/oracle_trie.h"
+#include "src/decode/sampling/prefix_trie.h"
 
 #include <algorithm>
 #include <cmath>
@@ -41,7 +41,7 @@ Error Damaged() { return Error{ErrorCode::kInvalid, "is no trie, or damaged", ""
 
 }  // namespace
 
-bool OracleTrie::Room(size_t bytes) {
+bool PrefixTrie::Room(size_t bytes) {
   if (bytes_ + bytes > options_.max_bytes) {
     full_ = true;
     return false;
@@ -50,7 +50,7 @@ bool OracleTrie::Room(size_t bytes) {
   return true;
 }
 
-bool OracleTrie::AddEdge(int32_t node, const Edge& edge) {
+bool PrefixTrie::AddEdge(int32_t node, const Edge& edge) {
   std::vector<Edge>& edges = At(node).edges;
   const auto it = std::lower_bound(edges.begin(), edges.end(), edge.token,
                                    [](const Edge& e, TokenId token) { return e.token < token; });
@@ -64,7 +64,7 @@ bool OracleTrie::AddEdge(int32_t node, const Edge& edge) {
   return true;
 }
 
-int32_t OracleTrie::Visit(int32_t parent, TokenId token, double probability, double allowed,
+int32_t PrefixTrie::Visit(int32_t parent, TokenId token, double probability, double allowed,
                           int count) {
   if (parent == kNone && !nodes_.empty()) return kNone;
   if (nodes_.size() >= static_cast<size_t>(INT32_MAX) || !Room(2 * sizeof(Node))) return kNone;
@@ -75,16 +75,16 @@ int32_t OracleTrie::Visit(int32_t parent, TokenId token, double probability, dou
   return made;
 }
 
-void OracleTrie::AddDead(int32_t node, TokenId token, double probability) {
+void PrefixTrie::AddDead(int32_t node, TokenId token, double probability) {
   if (node != kNone) AddEdge(node, {token, kDead, probability});
 }
 
-void OracleTrie::AddEnd(int32_t node, TokenId token, double probability) {
+void PrefixTrie::AddEnd(int32_t node, TokenId token, double probability) {
   if (node == kNone || Find(node, token) != nullptr) return;
   if (AddEdge(node, {token, kEnd, probability})) found_ += At(node).reach * probability;
 }
 
-const OracleTrie::Edge* OracleTrie::Find(int32_t node, TokenId token) const {
+const PrefixTrie::Edge* PrefixTrie::Find(int32_t node, TokenId token) const {
   if (node < 0) return nullptr;
   const std::vector<Edge>& edges = At(node).edges;
   const auto it = std::lower_bound(edges.begin(), edges.end(), token,
@@ -92,12 +92,12 @@ const OracleTrie::Edge* OracleTrie::Find(int32_t node, TokenId token) const {
   return it != edges.end() && it->token == token ? &*it : nullptr;
 }
 
-double OracleTrie::Theta(int32_t node) const {
+double PrefixTrie::Theta(int32_t node) const {
   if (node == kDead) return 0;
   return node < 0 ? 1 : At(node).theta;
 }
 
-double OracleTrie::Remainder(int32_t node) const {
+double PrefixTrie::Remainder(int32_t node) const {
   const Node& n = At(node);
   if (static_cast<int64_t>(n.edges.size()) >= n.count) return 0;
   double rest = n.allowed;
@@ -105,7 +105,7 @@ double OracleTrie::Remainder(int32_t node) const {
   return std::max(0.0, rest);
 }
 
-void OracleTrie::Update(int32_t node) {
+void PrefixTrie::Update(int32_t node) {
   for (; node >= 0; node = At(node).parent) {
     double theta = Remainder(node);
     for (const Edge& edge : At(node).edges) theta += edge.probability * ThetaOf(edge);
@@ -113,7 +113,7 @@ void OracleTrie::Update(int32_t node) {
   }
 }
 
-std::string OracleTrie::Save(std::string_view key) const {
+std::string PrefixTrie::Save(std::string_view key) const {
   std::string out = kMagic;
   const uint64_t size = key.size(), count = nodes_.size();
   Put(out, &size, sizeof size);
@@ -137,7 +137,7 @@ std::string OracleTrie::Save(std::string_view key) const {
   return out;
 }
 
-Result<OracleTrie> OracleTrie::Load(std::string_view bytes, std::string_view key,
+Result<PrefixTrie> PrefixTrie::Load(std::string_view bytes, std::string_view key,
                                     const OracleTrieOptions& options) {
   const std::string_view magic = kMagic;
   if (!bytes.starts_with(magic)) return Damaged();
@@ -149,7 +149,7 @@ Result<OracleTrie> OracleTrie::Load(std::string_view bytes, std::string_view key
                  "belongs to another model, prompt, constraint, check, temperature or budget", ""};
   }
   in.bytes.remove_prefix(size);
-  OracleTrie trie(options);
+  PrefixTrie trie(options);
   const auto count = in.Take<uint64_t>();
   trie.found_ = in.Take<double>();
   const auto share = [](double p) { return p >= 0 && p <= 1 + 1e-9; };

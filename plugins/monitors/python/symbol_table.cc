@@ -1,12 +1,11 @@
 // Modules and the types of what they declare. A module is read when it is first imported; its names
 // are gathered from all its branches, since which of them runs depends on version and platform.
 // What several declarations say of one name is taken together: any of them may hold.
-#include "plugins/monitors/python/world.h"
-
 #include <algorithm>
 #include <array>
 
 #include "plugins/monitors/python/packaged.h"
+#include "plugins/monitors/python/symbol_table.h"
 #include "plugins/monitors/scan.h"
 #include "plugins/monitors/work.h"
 #include "src/base/file.h"
@@ -110,7 +109,7 @@ Type Substitute(const Type& type, const Substitution& with, const Type& self) {
   return result;
 }
 
-void World::SetProgram(std::unique_ptr<Tree> tree, const std::string& path, uint32_t cursor) {
+void SymbolTable::SetProgram(std::unique_ptr<Tree> tree, const std::string& path, uint32_t cursor) {
   if (modules_.size() > kMaxModules) modules_.clear();
   program_ = std::make_unique<Module>();
   program_->name = "__main__";
@@ -126,7 +125,7 @@ void World::SetProgram(std::unique_ptr<Tree> tree, const std::string& path, uint
   CollectBindings(program_->tree->root(), program_->scope);
 }
 
-void World::Forget() noexcept {
+void SymbolTable::Forget() noexcept {
   *program_ = Module{};
   for (auto& [name, module] : modules_) {
     if (module != nullptr) module->classes.clear();
@@ -134,7 +133,7 @@ void World::Forget() noexcept {
   depth_ = 0;
 }
 
-void World::AddSubmodules(Module& module, bool in_repository) const {
+void SymbolTable::AddSubmodules(Module& module, bool in_repository) const {
   std::vector<std::string> files;
   if (in_repository) {
     files = repository_->NamesIn(module.path, kMaxSubmodules);
@@ -146,7 +145,7 @@ void World::AddSubmodules(Module& module, bool in_repository) const {
   for (const std::string& file : files) module.submodules.insert(file.substr(0, file.find('.')));
 }
 
-std::unique_ptr<Module> World::Load(const std::string& name) {
+std::unique_ptr<Module> SymbolTable::Load(const std::string& name) {
   std::string relative = name;
   std::replace(relative.begin(), relative.end(), '.', '/');
   struct Place {
@@ -198,14 +197,14 @@ std::unique_ptr<Module> World::Load(const std::string& name) {
   return nullptr;
 }
 
-Module* World::Find(const std::string& name) {
+Module* SymbolTable::Find(const std::string& name) {
   const auto found = modules_.find(name);
   if (found != modules_.end()) return found->second.get();
   auto loaded = Load(name);
   return (modules_[name] = std::move(loaded)).get();
 }
 
-std::string World::Absolute(const Binding& import, const Module& from) const {
+std::string SymbolTable::Absolute(const Binding& import, const Module& from) const {
   if (import.level == 0) return import.module;
   std::string base = from.name;
   for (int up = import.level - (from.package ? 1 : 0); up > 0; --up) {
@@ -217,7 +216,7 @@ std::string World::Absolute(const Binding& import, const Module& from) const {
   return import.module.empty() ? base : base + "." + import.module;
 }
 
-Class* World::ClassOf(const Node* node, Module& module) {
+Class* SymbolTable::ClassOf(const Node* node, Module& module) {
   auto& slot = module.classes[node];
   if (slot != nullptr) return slot.get();
   slot = std::make_unique<Class>();
@@ -244,7 +243,7 @@ Class* World::ClassOf(const Node* node, Module& module) {
   return &c;
 }
 
-void World::ReadHead(Class& c) {
+void SymbolTable::ReadHead(Class& c) {
   if (c.head_read) return;
   c.head_read = true;
   if (c.module->stub && c.module->name == "typing") c.is_abstract = true;
@@ -309,7 +308,7 @@ void World::ReadHead(Class& c) {
   }
 }
 
-Class* World::Builtin(const char* name) {
+Class* SymbolTable::Builtin(const char* name) {
   Module* builtins = Find("builtins");
   if (builtins == nullptr) return nullptr;
   const auto found = builtins->scope.names.find(name);
@@ -320,14 +319,14 @@ Class* World::Builtin(const char* name) {
   return nullptr;
 }
 
-Type World::InstanceOf(const char* builtin, std::vector<Type> args) {
+Type SymbolTable::InstanceOf(const char* builtin, std::vector<Type> args) {
   Class* c = Builtin(builtin);
   if (c == nullptr) return {};
   return {.kind = TK::kInstance, .cls = c, .args = std::move(args)};
 }
 
-Type World::TypeOfBindings(const std::vector<Binding>& bindings, Module& module, Class* in,
-                           int depth) {
+Type SymbolTable::TypeOfBindings(const std::vector<Binding>& bindings, Module& module, Class* in,
+                                 int depth) {
   if (depth > kMaxImportDepth || bindings.empty()) return {};
   std::vector<Type> types;
   Type functions{.kind = TK::kFunction, .module = &module, .cls = in};
@@ -409,7 +408,7 @@ Type World::TypeOfBindings(const std::vector<Binding>& bindings, Module& module,
   return Either(std::move(types));
 }
 
-Type World::MemberOfModule(Module& module, std::string_view name, int depth) {
+Type SymbolTable::MemberOfModule(Module& module, std::string_view name, int depth) {
   if (depth > kMaxImportDepth || module.name.starts_with("distutils")) return {};
   const auto found = module.scope.names.find(std::string(name));
   if (found != module.scope.names.end())
@@ -431,7 +430,8 @@ Type World::MemberOfModule(Module& module, std::string_view name, int depth) {
   return {};
 }
 
-bool World::Walk(const Type& type, const std::function<bool(Class&, const Substitution&)>& visit) {
+bool SymbolTable::Walk(const Type& type,
+                       const std::function<bool(Class&, const Substitution&)>& visit) {
   if ((!type.is(TK::kInstance) && !type.is(TK::kClass)) || type.cls == nullptr) return false;
   std::vector<Type> todo = {type};
   std::unordered_set<const Class*> seen;
@@ -476,7 +476,7 @@ bool World::Walk(const Type& type, const std::function<bool(Class&, const Substi
   return closed;
 }
 
-std::vector<Type> World::ArgumentsAs(const Type& type, std::string_view super) {
+std::vector<Type> SymbolTable::ArgumentsAs(const Type& type, std::string_view super) {
   std::vector<Type> args;
   if (!type.is(TK::kInstance)) return args;
   Walk(type, [&](Class& c, const Substitution& with) {
@@ -487,7 +487,7 @@ std::vector<Type> World::ArgumentsAs(const Type& type, std::string_view super) {
   return args;
 }
 
-Type World::Attribute(const Type& type, std::string_view name, int depth) {
+Type SymbolTable::Attribute(const Type& type, std::string_view name, int depth) {
   if (depth > kMaxImportDepth) return {};
   if (type.is(TK::kModule)) return MemberOfModule(*type.module, name, depth + 1);
   if (type.is(TK::kEither)) {
@@ -539,7 +539,7 @@ Type World::Attribute(const Type& type, std::string_view name, int depth) {
   return result;
 }
 
-Type World::Call(const Type& callee, int count) {
+Type SymbolTable::Call(const Type& callee, int count) {
   switch (callee.kind) {
     case TK::kClass: {
       Class* c = callee.cls;
@@ -624,7 +624,7 @@ Type World::Call(const Type& callee, int count) {
   return types.empty() ? Type{} : Either(std::move(types));
 }
 
-const std::unordered_set<std::string>& World::SetOnSelf(Class& c) {
+const std::unordered_set<std::string>& SymbolTable::SetOnSelf(Class& c) {
   if (c.self_read) return c.set_on_self;
   c.self_read = true;
   if (c.module->stub) {
@@ -653,7 +653,7 @@ const std::unordered_set<std::string>& World::SetOnSelf(Class& c) {
 }
 
 // `import unittest.test` makes `test` a name of unittest, whether its stubs know it or not.
-void World::AddImported(const std::string& module, std::vector<std::string>& names) const {
+void SymbolTable::AddImported(const std::string& module, std::vector<std::string>& names) const {
   if (program_->tree == nullptr) return;
   const std::string_view text = program_->tree->text();
   Work::Bytes(text.size());
@@ -667,7 +667,7 @@ void World::AddImported(const std::string& module, std::vector<std::string>& nam
   }
 }
 
-std::optional<std::vector<std::string>> World::NamesOf(const Type& type) {
+std::optional<std::vector<std::string>> SymbolTable::NamesOf(const Type& type) {
   std::vector<std::string> names;
   std::vector<Type> todo = {type};
   for (size_t i = 0; i < todo.size() && i < 64; ++i) {

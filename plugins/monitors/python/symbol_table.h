@@ -1,7 +1,7 @@
 // The modules that a Python text can import: stubs of the standard library, modules of the
 // repository; and the types that their annotations tell.
-#ifndef PAWL_PLUGINS_MONITORS_PYTHON_WORLD_H_
-#define PAWL_PLUGINS_MONITORS_PYTHON_WORLD_H_
+#ifndef PAWL_PLUGINS_MONITORS_PYTHON_SYMBOL_TABLE_H_
+#define PAWL_PLUGINS_MONITORS_PYTHON_SYMBOL_TABLE_H_
 
 #include <functional>
 #include <memory>
@@ -22,11 +22,11 @@ void CollectBindings(const Node* body, Scope& scope);
 // The arguments of list[int] or Dict[str, int].
 std::vector<const Node*> TypeArguments(const Node* node);
 
-class World {
+class SymbolTable {
  public:
   // `stubs`: a folder with builtins.pyi, empty: those that Pawl brings. `repository`: a folder,
   // empty: none.
-  World(std::string stubs, const std::string& repository) : stubs_(std::move(stubs)) {
+  SymbolTable(std::string stubs, const std::string& repository) : stubs_(std::move(stubs)) {
     if (!repository.empty()) repository_.emplace(repository);
   }
 
@@ -79,4 +79,4 @@ class World {
 
 }  // namespace pawl::monitors::python
 
-#endif  // PAWL_PLUGINS_MONITORS_PYTHON_WORLD_H_
+#endif  // PAWL_PLUGINS_MONITORS_PYTHON_SYMBOL_TABLE_H_

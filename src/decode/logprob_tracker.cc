@@ -2,7 +2,7 @@
 // the mask has changed it: softmax over the allowed tokens. So the probabilities of the tokens that
 // may come add up to one, a token that must come has probability one, and without a mask they are
 // the model's own. What the mask took is told apart, as surprise.
-#include "src/decode/token_watch.h"
+#include "src/decode/logprob_tracker.h"
 
 #include <algorithm>
 #include <bit>
@@ -49,7 +49,7 @@ float Finite(double logprob) {
 
 }  // namespace
 
-void TokenWatch::See(std::span<const float> logits, const Mask* mask) {
+void LogprobTracker::See(std::span<const float> logits, const Mask* mask) {
   if (!wants_logits()) return;
   seen_ = true;
   log_sum_ = LogSum(logits, mask);
@@ -80,7 +80,7 @@ void TokenWatch::See(std::span<const float> logits, const Mask* mask) {
   std::sort(top_.begin(), top_.end(), better);
 }
 
-void TokenWatch::SeeTop(std::span<const TokenLogprob> top) {
+void LogprobTracker::SeeTop(std::span<const TokenLogprob> top) {
   if (!on_ || most_ < 0) return;
   seen_ = true;
   seen_surprise_ = 0;
@@ -91,7 +91,7 @@ void TokenWatch::SeeTop(std::span<const TokenLogprob> top) {
   }
 }
 
-void TokenWatch::Append(TokenId token, TokenReport::Source source, int allowed) {
+void LogprobTracker::Append(TokenId token, TokenReport::Source source, int allowed) {
   if (!on_) return;
   Record record{token, source, allowed, 0, 0, tops_.size(), tops_.size()};
   if (seen_ && source == TokenReport::Source::kSampled) {
@@ -111,18 +111,18 @@ void TokenWatch::Append(TokenId token, TokenReport::Source source, int allowed) 
   records_.push_back(record);
 }
 
-void TokenWatch::MarkDrafted(size_t i) {
+void LogprobTracker::MarkDrafted(size_t i) {
   if (i >= records_.size() || records_[i].source != TokenReport::Source::kSampled) return;
   records_[i].source = TokenReport::Source::kDrafted;
 }
 
-void TokenWatch::Cut(size_t tokens) {
+void LogprobTracker::Cut(size_t tokens) {
   if (tokens >= records_.size()) return;
   tops_.resize(records_[tokens].top_begin);
   records_.resize(tokens);
 }
 
-TokenReport TokenWatch::report(size_t i) const {
+TokenReport LogprobTracker::report(size_t i) const {
   const Record& record = records_[i];
   TokenReport out;
   out.token = record.token;
@@ -134,7 +134,7 @@ TokenReport TokenWatch::report(size_t i) const {
   return out;
 }
 
-double TokenWatch::surprise_sum() const {
+double LogprobTracker::surprise_sum() const {
   double sum = 0;
   for (const Record& record : records_) sum += record.surprise;
   return sum;

@@ -1,8 +1,8 @@
-// A machine and all that was found with it is one epoch of a grammar. Its states hold it by a count
-// of uses, of which one is the keeper's. To begin anew is to drop that one: whoever starts next
-// gets a new machine, and the old one goes with the last of its states. The same happens to an
-// epoch whose lock an exception has broken, as soon as somebody starts.
-#include "grammar/grammar_keeper.h"
+// A machine and all that was found with it is one generation of a grammar. Its states hold it by a
+// count of uses, of which one is the keeper's. To begin anew is to drop that one: whoever starts
+// next gets a new machine, and the old one goes with the last of its states. The same happens to an
+// generation whose lock an exception has broken, as soon as somebody starts.
+#include "grammar/grammar_owner.h"
 
 #include <algorithm>
 
@@ -16,14 +16,14 @@ class NoMachine : public Machine {
   uint32_t StepLexeme(uint32_t, uint8_t) override { return kDeadLexeme; }
   Key StepFrame(Key, uint8_t) override { return kDead; }
   bool Accepting(Key) override { return false; }
-  std::optional<std::string> ShortestCompletion(Key) override { return std::nullopt; }
+  std::optional<std::string> CompletionBytes(Key) override { return std::nullopt; }
 };
 
 }  // namespace
 
-GrammarKeeper::GrammarKeeper(LockedMachine machine, std::shared_ptr<const Vocabulary> vocabulary,
-                             std::shared_ptr<MemoryBudget> budget, MachineMaker again,
-                             size_t source_bytes)
+GrammarOwner::GrammarOwner(LockedMachine machine, std::shared_ptr<const Vocabulary> vocabulary,
+                           std::shared_ptr<MemoryBudget> budget, MachineMaker again,
+                           size_t source_bytes)
     : shared_(std::make_shared<GrammarShared>(std::move(vocabulary), std::move(budget))),
       again_(std::move(again)),
       source_bytes_(static_cast<int64_t>(source_bytes)),
@@ -33,35 +33,35 @@ GrammarKeeper::GrammarKeeper(LockedMachine machine, std::shared_ptr<const Vocabu
   shared_->budget->Add(source_bytes_);
 }
 
-std::shared_ptr<GrammarKeeper> GrammarKeeper::Make(LockedMachine machine,
-                                                   std::shared_ptr<const Vocabulary> vocabulary,
-                                                   std::shared_ptr<MemoryBudget> budget,
-                                                   MachineMaker again, size_t source_bytes) {
-  std::shared_ptr<GrammarKeeper> keeper(new GrammarKeeper(std::move(machine), std::move(vocabulary),
-                                                          std::move(budget), std::move(again),
-                                                          source_bytes));
-  keeper->shared_->budget->Enrol(keeper);
+std::shared_ptr<GrammarOwner> GrammarOwner::Make(LockedMachine machine,
+                                                 std::shared_ptr<const Vocabulary> vocabulary,
+                                                 std::shared_ptr<MemoryBudget> budget,
+                                                 MachineMaker again, size_t source_bytes) {
+  std::shared_ptr<GrammarOwner> keeper(new GrammarOwner(std::move(machine), std::move(vocabulary),
+                                                        std::move(budget), std::move(again),
+                                                        source_bytes));
+  keeper->shared_->budget->Register(keeper);
   return keeper;
 }
 
-GrammarKeeper::~GrammarKeeper() {
+GrammarOwner::~GrammarOwner() {
   if (current_ != nullptr) current_->Leave();
   shared_->budget->Add(-source_bytes_);
 }
 
-const GrammarImpl* GrammarKeeper::Known() const {
+const GrammarImpl* GrammarOwner::Known() const {
   const std::lock_guard lock(mutex_);
   if (current_ == nullptr || current_->lost()) return nullptr;
   current_->Take();
   return current_;
 }
 
-const GrammarImpl* GrammarKeeper::Current() {
+const GrammarImpl* GrammarOwner::Current() {
   used_.store(shared_->budget->Tick(), std::memory_order_relaxed);
   if (const GrammarImpl* const known = Known()) return known;
   const std::lock_guard making(making_);
   if (const GrammarImpl* const known = Known()) return known;
-  LetGo();
+  Evict();
   LockedMachine machine = again_ != nullptr ? again_() : LockedMachine();
   if (machine.machine == nullptr)
     machine = {std::make_shared<NoMachine>(), std::make_shared<MachineLock>()};
@@ -72,7 +72,7 @@ const GrammarImpl* GrammarKeeper::Current() {
   return made;
 }
 
-size_t GrammarKeeper::Gain() const {
+size_t GrammarOwner::Reclaimable() const {
   const GrammarImpl* const impl = Known();
   if (impl == nullptr) return 0;
   const size_t masks = shared_->mask_bytes.load(std::memory_order_relaxed);
@@ -82,24 +82,24 @@ size_t GrammarKeeper::Gain() const {
   return std::max(masks, machine);
 }
 
-void GrammarKeeper::GiveBack() {
+void GrammarOwner::Trim() {
   const GrammarImpl* const impl = Known();
   if (impl == nullptr) return;
   const size_t masks = shared_->mask_bytes.load(std::memory_order_relaxed);
   if (again_ == nullptr || masks > impl->bytes()) {
     impl->ForgetMasks();
   } else {
-    LetGo();
+    Evict();
   }
   impl->Leave();
 }
 
-bool GrammarKeeper::Idle() const {
+bool GrammarOwner::Idle() const {
   const std::lock_guard lock(mutex_);
   return again_ != nullptr && current_ != nullptr && current_->users() == 1;
 }
 
-void GrammarKeeper::LetGo() {
+void GrammarOwner::Evict() {
   const GrammarImpl* impl = nullptr;
   {
     const std::lock_guard lock(mutex_);
@@ -113,15 +113,15 @@ void GrammarKeeper::LetGo() {
   impl->Retire();
 }
 
-void GrammarKeeper::LetGoLost() {
+void GrammarOwner::LetGoLost() {
   {
     const std::lock_guard lock(mutex_);
     if (current_ == nullptr || !current_->lost()) return;
   }
-  LetGo();
+  Evict();
 }
 
-void GrammarKeeper::Measure() {
+void GrammarOwner::Measure() {
   const GrammarImpl* const impl = Known();
   if (impl == nullptr) return;
   impl->MeasureIfFree();

@@ -2,12 +2,11 @@
 // the class path; what was found, and what was not, is remembered. Classes of the repository are
 // read from their files when they are first asked for. When the files take more than a budget, all
 // of them are forgotten at the next text.
-#include "plugins/monitors/java/world.h"
-
 #include <algorithm>
 #include <array>
 #include <unordered_set>
 
+#include "plugins/monitors/java/symbol_table.h"
 #include "plugins/monitors/work.h"
 
 namespace pawl::monitors::java {
@@ -51,7 +50,7 @@ bool DeclaresClass(const Node& node) {
   }
 }
 
-void World::SetProgram(std::unique_ptr<Tree> tree, uint32_t cursor) {
+void SymbolTable::SetProgram(std::unique_ptr<Tree> tree, uint32_t cursor) {
   if (file_bytes_ > kMaxFileBytes) {
     in_repository_.clear();
     files_.clear();
@@ -67,7 +66,7 @@ void World::SetProgram(std::unique_ptr<Tree> tree, uint32_t cursor) {
   Collect(program_);
 }
 
-void World::Collect(SourceFile& file) {
+void SymbolTable::Collect(SourceFile& file) {
   for (const Node& kid : file.tree->root()->kids()) {
     if (kid.is(K::k_package_declaration)) {
       for (const Node& name : kid.kids()) {
@@ -91,7 +90,7 @@ void World::Collect(SourceFile& file) {
 }
 
 // The class of a declaration and those in its body.
-void World::CollectIn(const Node* node, Class* outer, SourceFile& file) {
+void SymbolTable::CollectIn(const Node* node, Class* outer, SourceFile& file) {
   struct Entry {
     const Node* node;
     Class* outer;
@@ -119,7 +118,7 @@ void World::CollectIn(const Node* node, Class* outer, SourceFile& file) {
   }
 }
 
-Class* World::Declare(const Node* node, Class* outer, SourceFile& file, std::string name) {
+Class* SymbolTable::Declare(const Node* node, Class* outer, SourceFile& file, std::string name) {
   auto& slot = file.classes[name];
   if (slot != nullptr) {
     // Declared twice: an unfinished text, or variants of one class.
@@ -154,7 +153,7 @@ Class* World::Declare(const Node* node, Class* outer, SourceFile& file, std::str
   return &c;
 }
 
-Class* World::ClassOf(const Node* node, SourceFile& file) {
+Class* SymbolTable::ClassOf(const Node* node, SourceFile& file) {
   if (const auto found = file.by_node.find(node); found != file.by_node.end()) return found->second;
   // A class in a method, an anonymous one, the body of a constant.
   Class* outer = nullptr;
@@ -166,7 +165,7 @@ Class* World::ClassOf(const Node* node, SourceFile& file) {
   return Declare(node, outer, file, std::move(name));
 }
 
-SourceFile* World::FileOf(const std::string& path) {
+SourceFile* SymbolTable::FileOf(const std::string& path) {
   if (const auto known = files_.find(path); known != files_.end()) return known->second.get();
   auto made = std::make_unique<SourceFile>();
   auto text = repository_->Read(path);
@@ -184,14 +183,14 @@ SourceFile* World::FileOf(const std::string& path) {
   return (files_[path] = std::move(made)).get();
 }
 
-void World::Forget() noexcept {
+void SymbolTable::Forget() noexcept {
   program_ = SourceFile{};
   files_.clear();
   file_bytes_ = 0;
   in_repository_.clear();
 }
 
-Class* World::FindInRepository(const std::string& name) {
+Class* SymbolTable::FindInRepository(const std::string& name) {
   if (repository_ == nullptr) return nullptr;
   const auto [at, is_new] = in_repository_.try_emplace(name, nullptr);
   if (!is_new) return at->second;
@@ -219,7 +218,7 @@ Class* World::FindInRepository(const std::string& name) {
   return found;
 }
 
-Class* World::Find(const std::string& name) {
+Class* SymbolTable::Find(const std::string& name) {
   if (const auto found = program_.classes.find(name); found != program_.classes.end())
     return found->second.get();
   if (Class* found = FindInRepository(name)) return found;
@@ -230,13 +229,13 @@ Class* World::Find(const std::string& name) {
   return (compiled_[name] = std::move(read)).get();
 }
 
-bool World::HasPackage(const std::string& name) {
+bool SymbolTable::HasPackage(const std::string& name) {
   if (name == program_.package) return true;
   if (repository_ != nullptr && repository_->HasPackage(name)) return true;
   return path_.HasPackage(name);
 }
 
-Type World::WithDimensions(Type type, const Node* dimensions) {
+Type SymbolTable::WithDimensions(Type type, const Node* dimensions) {
   if (dimensions == nullptr) return type;
   for (const Node& part : dimensions->kids()) {
     if (part.text() == "[") type = type.known() ? ArrayOf(std::move(type)) : Type{};
@@ -244,9 +243,9 @@ Type World::WithDimensions(Type type, const Node* dimensions) {
   return type;
 }
 
-Type World::ClassNamed(Class& c) const { return ClassType(c.name); }
+Type SymbolTable::ClassNamed(Class& c) const { return ClassType(c.name); }
 
-Type World::TypeFromNode(const Node* node, SourceFile& file, int depth) {
+Type SymbolTable::TypeFromNode(const Node* node, SourceFile& file, int depth) {
   if (node == nullptr || depth > 40) return {};
   switch (node->kind) {
     case K::k_integral_type:
@@ -324,7 +323,7 @@ Type World::TypeFromNode(const Node* node, SourceFile& file, int depth) {
   }
 }
 
-Type World::Named(std::string_view name, const Node* node, SourceFile& file, int depth) {
+Type SymbolTable::Named(std::string_view name, const Node* node, SourceFile& file, int depth) {
   if (depth > 40 || name == "var" || name == "val") return {};
   const Node* below = node;
   for (const Node* up = node->parent; up != nullptr; below = up, up = up->parent) {
@@ -377,7 +376,7 @@ Type World::Named(std::string_view name, const Node* node, SourceFile& file, int
   return Imported(name, file);
 }
 
-Type World::Imported(std::string_view name, SourceFile& file) {
+Type SymbolTable::Imported(std::string_view name, SourceFile& file) {
   Work::Step(file.imports.size());
   for (const Import& import : file.imports) {
     if (import.all || !import.name.ends_with(name)) continue;
@@ -410,7 +409,7 @@ Type World::Imported(std::string_view name, SourceFile& file) {
   return ClassType(standard);
 }
 
-bool World::Walk(const Type& type, const Visit& visit) {
+bool SymbolTable::Walk(const Type& type, const Visit& visit) {
   if (!type.is(TK::kClass)) return false;
   struct Entry {
     Type type;
@@ -443,7 +442,7 @@ bool World::Walk(const Type& type, const Visit& visit) {
   return closed;
 }
 
-Type World::As(const Type& type, const std::string& super) {
+Type SymbolTable::As(const Type& type, const std::string& super) {
   Type result;
   Walk(type, [&](Class& c, const Substitution& with) {
     if (c.name != super) return false;
@@ -454,7 +453,7 @@ Type World::As(const Type& type, const std::string& super) {
   return result;
 }
 
-World::Answer World::IsSubtype(const Type& type, const std::string& super) {
+SymbolTable::Answer SymbolTable::IsSubtype(const Type& type, const std::string& super) {
   if (super == "java.lang.Object") return Answer::kYes;
   bool found = false;
   const bool closed = Walk(type, [&](Class& c, const Substitution& with) {
@@ -468,7 +467,7 @@ World::Answer World::IsSubtype(const Type& type, const std::string& super) {
 
 // A class inherits the nested ones that it may see: not private ones, and of another package only
 // public and protected ones.
-Type World::NestedType(Class& in, std::string_view name, bool& known) {
+Type SymbolTable::NestedType(Class& in, std::string_view name, bool& known) {
   const auto sees = [&](const Class& owner, Visibility visibility) {
     if (owner.top == in.top) return true;
     if (visibility == Visibility::kPrivate) return false;

@@ -1,4 +1,4 @@
-// GrammarKeeper: what a Grammar and its copies share. It knows how to make the grammar's machine
+// GrammarOwner: what a Grammar and its copies share. It knows how to make the grammar's machine
 // again, so that what the machine has found can be given back.
 //
 // Thread-safe.
@@ -32,17 +32,17 @@ struct LockedMachine {
 // not, since it worked once.
 using MachineMaker = std::function<LockedMachine()>;
 
-class GrammarKeeper : public std::enable_shared_from_this<GrammarKeeper> {
+class GrammarOwner : public std::enable_shared_from_this<GrammarOwner> {
  public:
   // `again`: may be empty; then only masks are given back, and an exception in a question of the
   // machine is the grammar's end. It holds `source_bytes`.
-  static std::shared_ptr<GrammarKeeper> Make(LockedMachine machine,
-                                             std::shared_ptr<const Vocabulary> vocabulary,
-                                             std::shared_ptr<MemoryBudget> budget,
-                                             MachineMaker again, size_t source_bytes = 0);
-  ~GrammarKeeper();
-  GrammarKeeper(const GrammarKeeper&) = delete;
-  GrammarKeeper& operator=(const GrammarKeeper&) = delete;
+  static std::shared_ptr<GrammarOwner> Make(LockedMachine machine,
+                                            std::shared_ptr<const Vocabulary> vocabulary,
+                                            std::shared_ptr<MemoryBudget> budget,
+                                            MachineMaker again, size_t source_bytes = 0);
+  ~GrammarOwner();
+  GrammarOwner(const GrammarOwner&) = delete;
+  GrammarOwner& operator=(const GrammarOwner&) = delete;
 
   // The machine of now, with one use of it for the caller. Made again when it was given back, or
   // when an exception has broken its lock; without `again` one that takes nothing stands for that.
@@ -53,13 +53,13 @@ class GrammarKeeper : public std::enable_shared_from_this<GrammarKeeper> {
   const std::vector<std::string>& notes() const { return notes_; }
   bool has_captures() const { return has_captures_; }
 
-  // For the budget. Gain: bytes that GiveBack would give back once no state needs them; 0 where
+  // For the budget. Reclaimable: bytes that Trim would give back once no state needs them; 0 where
   // that is not worth while.
-  size_t Gain() const;
-  void GiveBack();
+  size_t Reclaimable() const;
+  void Trim();
   // No state is in use, and there is a machine to let go.
   bool Idle() const;
-  void LetGo();
+  void Evict();
   // The same where an exception has broken the machine: what it holds is of no use any more.
   void LetGoLost();
   uint64_t used() const { return used_.load(std::memory_order_relaxed); }
@@ -67,8 +67,8 @@ class GrammarKeeper : public std::enable_shared_from_this<GrammarKeeper> {
   void Measure();
 
  private:
-  GrammarKeeper(LockedMachine machine, std::shared_ptr<const Vocabulary> vocabulary,
-                std::shared_ptr<MemoryBudget> budget, MachineMaker again, size_t source_bytes);
+  GrammarOwner(LockedMachine machine, std::shared_ptr<const Vocabulary> vocabulary,
+               std::shared_ptr<MemoryBudget> budget, MachineMaker again, size_t source_bytes);
   // The machine of now with a use of it; nullptr when there is none, or its lock is broken.
   const GrammarImpl* Known() const;
 

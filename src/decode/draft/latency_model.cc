@@ -12,7 +12,7 @@
 // Attention adds a part that grows with the context of each row. What that is, the calls tell: the
 // difference between what a call takes and what the curve says goes to the context's share where
 // contexts are long.
-#include "src/decode/draft/cost_curve.h"
+#include "src/decode/draft/latency_model.h"
 
 #include <algorithm>
 #include <bit>
@@ -34,7 +34,7 @@ double Now() {
 
 }  // namespace
 
-Status CostCurve::Measure(Model& model) {
+Status LatencyModel::Measure(Model& model) {
   const ModelInfo& info = model.info();
   const int most = std::min({kMeasured, info.context_length - 2, kMaxTreeRows - 1});
   if (most < 1) return {};
@@ -77,7 +77,7 @@ Status CostCurve::Measure(Model& model) {
   return {};
 }
 
-double CostCurve::Seconds(int rows, int context) const {
+double LatencyModel::Seconds(int rows, int context) const {
   rows = std::max(1, rows);
   const int low =
       std::min(static_cast<int>(std::bit_width(static_cast<unsigned>(rows))) - 1, kPoints - 2);
@@ -86,7 +86,7 @@ double CostCurve::Seconds(int rows, int context) const {
   return points_[n] + x * (points_[n + 1] - points_[n]) + per_context_ * rows * context;
 }
 
-void CostCurve::Learn(int rows, int context, double seconds) {
+void LatencyModel::Learn(int rows, int context, double seconds) {
   if (!known_ || rows < 1 || rows > 1 << (kPoints - 1) || !(seconds > 0)) return;
   const double expected = Seconds(rows, context);
   // A call that was interrupted for long tells nothing.

@@ -1,6 +1,6 @@
 // What is told of tokens beside the tokens: probabilities against softmax written out, biases, and
 // what happens at the end of the budget.
-#include "src/decode/token_watch.h"
+#include "src/decode/logprob_tracker.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// MaskPath: by which way a mask was found, for profiles (`pawl maskbench --profile`).
+// MaskStrategy: by which way a mask was found, for profiles (`pawl maskbench --profile`).
 #ifndef PAWL_GRAMMAR_MASKS_MASK_PATH_H_
 #define PAWL_GRAMMAR_MASKS_MASK_PATH_H_
 
@@ -7,7 +7,7 @@
 
 namespace pawl {
 
-enum class MaskPath : uint8_t {
+enum class MaskStrategy : uint8_t {
   kKnown,         // the state was asked before
   kTrieWalk,      // the vocabulary's trie against the machine, byte by byte
   kStructure,     // around values: the tokens with a byte of structure
@@ -18,15 +18,15 @@ enum class MaskPath : uint8_t {
   kWideString,    // a restricted string, by classes of characters
   kUniqueItems,   // the twin's mask, less the items that are there
 };
-inline constexpr size_t kMaskPaths = 9;
-inline constexpr const char* kMaskPathNames[kMaskPaths] = {
+inline constexpr size_t kMaskStrategies = 9;
+inline constexpr const char* kMaskStrategyNames[kMaskStrategies] = {
     "known state", "trie walk",     "structure",   "value",       "keys",
     "free string", "narrow string", "wide string", "unique items"};
 
 // How many masks a grammar has made, and by which way the last one.
 struct MasksMade {
   uint64_t count = 0;
-  MaskPath last = MaskPath::kKnown;
+  MaskStrategy last = MaskStrategy::kKnown;
 };
 
 }  // namespace pawl

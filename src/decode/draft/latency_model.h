@@ -1,6 +1,6 @@
-// CostCurve: how long a call of the model takes by its number of rows, on this machine.
+// LatencyModel: how long a call of the model takes by its number of rows, on this machine.
 //
-//   pawl::CostCurve curve;
+//   pawl::LatencyModel curve;
 //   curve.Measure(model);                   // one call each of 1, 2, 4, ..., 32 rows
 //   curve.Seconds(5, 300)                   // 5 rows with 300 tokens before each
 //   curve.Learn(5, 300, seconds);           // what a call took
@@ -16,7 +16,7 @@
 namespace pawl {
 
 // A plain value; one thread at a time.
-class CostCurve {
+class LatencyModel {
  public:
   static constexpr int kPoints = 8;  // 1, 2, 4, ..., 128 rows
 

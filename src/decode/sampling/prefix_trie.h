@@ -1,4 +1,4 @@
-// OracleTrie: what outputs that were tried have taught about prefixes. A node is a prefix that was
+// PrefixTrie: what outputs that were tried have taught about prefixes. A node is a prefix that was
 // visited; theta of a prefix is an upper bound of the probability that the model, from there, ends
 // up with a valid output:
 //   theta = 1                                        of a prefix that was not visited
@@ -7,8 +7,8 @@
 //   end
 // It never rises, and where every continuation was visited it is the probability itself.
 //
-//   OracleTrie trie({.max_bytes = 1 << 20});
-//   int node = trie.Visit(OracleTrie::kNone, 0, 0.5, 3);   // the root: 3 tokens, of mass 0.5
+//   PrefixTrie trie({.max_bytes = 1 << 20});
+//   int node = trie.Visit(PrefixTrie::kNone, 0, 0.5, 3);   // the root: 3 tokens, of mass 0.5
 //   trie.AddDead(node, 17, 0.2);                           // token 17, of probability 0.2
 //   trie.Update(node);                                     // theta() == 0.3
 //
@@ -34,7 +34,7 @@ struct OracleTrieOptions {
 };
 
 // One thread at a time.
-class OracleTrie {
+class PrefixTrie {
  public:
   static constexpr int32_t kNone = -1;  // no node: not visited
   static constexpr int32_t kDead = -2;  // theta 0
@@ -45,7 +45,7 @@ class OracleTrie {
     double probability;
   };
 
-  explicit OracleTrie(const OracleTrieOptions& options = {}) : options_(options) {}
+  explicit PrefixTrie(const OracleTrieOptions& options = {}) : options_(options) {}
 
   // The root, or kNone.
   int32_t root() const { return nodes_.empty() ? kNone : 0; }
@@ -80,7 +80,7 @@ class OracleTrie {
   // grammar, checks, temperature, budget. Errors of Load: kInvalid for damaged bytes and for
   // another key.
   std::string Save(std::string_view key) const;
-  static Result<OracleTrie> Load(std::string_view bytes, std::string_view key,
+  static Result<PrefixTrie> Load(std::string_view bytes, std::string_view key,
                                  const OracleTrieOptions& options = {});
 
  private:

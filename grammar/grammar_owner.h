@@ -2,8 +2,8 @@
 // again, so that what the machine has found can be given back.
 //
 // Thread-safe.
-#ifndef PAWL_GRAMMAR_GRAMMAR_KEEPER_H_
-#define PAWL_GRAMMAR_GRAMMAR_KEEPER_H_
+#ifndef PAWL_GRAMMAR_GRAMMAR_OWNER_H_
+#define PAWL_GRAMMAR_GRAMMAR_OWNER_H_
 
 #include <atomic>
 #include <cstddef>
@@ -85,4 +85,4 @@ class GrammarOwner : public std::enable_shared_from_this<GrammarOwner> {
 
 }  // namespace pawl
 
-#endif  // PAWL_GRAMMAR_GRAMMAR_KEEPER_H_
+#endif  // PAWL_GRAMMAR_GRAMMAR_OWNER_H_

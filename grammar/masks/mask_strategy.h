@@ -1,6 +1,6 @@
 // MaskStrategy: by which way a mask was found, for profiles (`pawl maskbench --profile`).
-#ifndef PAWL_GRAMMAR_MASKS_MASK_PATH_H_
-#define PAWL_GRAMMAR_MASKS_MASK_PATH_H_
+#ifndef PAWL_GRAMMAR_MASKS_MASK_STRATEGY_H_
+#define PAWL_GRAMMAR_MASKS_MASK_STRATEGY_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -31,4 +31,4 @@ struct MasksMade {
 
 }  // namespace pawl
 
-#endif  // PAWL_GRAMMAR_MASKS_MASK_PATH_H_
+#endif  // PAWL_GRAMMAR_MASKS_MASK_STRATEGY_H_

@@ -7,8 +7,8 @@
 //   watch.report(i)                         // of output token i
 //
 // Not thread-safe.
-#ifndef PAWL_SRC_DECODE_TOKEN_WATCH_H_
-#define PAWL_SRC_DECODE_TOKEN_WATCH_H_
+#ifndef PAWL_SRC_DECODE_LOGPROB_TRACKER_H_
+#define PAWL_SRC_DECODE_LOGPROB_TRACKER_H_
 
 #include <cstddef>
 #include <span>
@@ -74,4 +74,4 @@ class LogprobTracker {
 
 }  // namespace pawl
 
-#endif  // PAWL_SRC_DECODE_TOKEN_WATCH_H_
+#endif  // PAWL_SRC_DECODE_LOGPROB_TRACKER_H_

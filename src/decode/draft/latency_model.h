@@ -4,8 +4,8 @@
 //   curve.Measure(model);                   // one call each of 1, 2, 4, ..., 32 rows
 //   curve.Seconds(5, 300)                   // 5 rows with 300 tokens before each
 //   curve.Learn(5, 300, seconds);           // what a call took
-#ifndef PAWL_SRC_DECODE_DRAFT_COST_CURVE_H_
-#define PAWL_SRC_DECODE_DRAFT_COST_CURVE_H_
+#ifndef PAWL_SRC_DECODE_DRAFT_LATENCY_MODEL_H_
+#define PAWL_SRC_DECODE_DRAFT_LATENCY_MODEL_H_
 
 #include <array>
 #include <cstdint>
@@ -38,4 +38,4 @@ class LatencyModel {
 
 }  // namespace pawl
 
-#endif  // PAWL_SRC_DECODE_DRAFT_COST_CURVE_H_
+#endif  // PAWL_SRC_DECODE_DRAFT_LATENCY_MODEL_H_

@@ -14,8 +14,8 @@
 //
 // Sparse: a node holds the mass of its allowed tokens in one number and an edge for each token that
 // was tried. Bounded: when the bytes are used up nothing is added any more; what is known stays.
-#ifndef PAWL_SRC_DECODE_SAMPLING_ORACLE_TRIE_H_
-#define PAWL_SRC_DECODE_SAMPLING_ORACLE_TRIE_H_
+#ifndef PAWL_SRC_DECODE_SAMPLING_PREFIX_TRIE_H_
+#define PAWL_SRC_DECODE_SAMPLING_PREFIX_TRIE_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -106,4 +106,4 @@ class PrefixTrie {
 
 }  // namespace pawl
 
-#endif  // PAWL_SRC_DECODE_SAMPLING_ORACLE_TRIE_H_
+#endif  // PAWL_SRC_DECODE_SAMPLING_PREFIX_TRIE_H_

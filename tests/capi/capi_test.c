@@ -724,35 +724,7 @@ static void test_samples(pawl_engine* engine, const pawl_grammar* grammar,
   pawl_critic_free(critic);
 }
 
-/* The folder two above the model's is a store of LM Studio's form. */
-static void test_stores(const char* folder, pawl_engine_options options) {
-  char* root = malloc(strlen(folder) + 1);
-  strcpy(root, folder);
-  char* name = strrchr(root, '/');
-  *name = 0;
-  char* org = strrchr(root, '/');
-  *org = 0;
-  char model[256];
-  snprintf(model, sizeof model, "lmstudio:%s/%s", org + 1, name + 1);
-  pawl_error* error = NULL;
-  pawl_engine* engine = NULL;
-  CHECK_FAILS(pawl_engine_load(model, strlen(model), &options, &engine, &error), PAWL_IO, model);
-  const char* const folders[] = {root, NULL};
-  options.lmstudio_folders = folders;
-  options.lmstudio_count = 1;
-  CHECK(pawl_engine_load(model, strlen(model), &options, &engine, &error) == PAWL_OK);
-  pawl_engine_free(engine);
-  options.lmstudio_count = 2;
-  CHECK_FAILS(pawl_engine_load(model, strlen(model), &options, &engine, &error), PAWL_BAD_ARGUMENT,
-              "lmstudio_folders[1]");
-  options.lmstudio_count = 0;
-  options.hub_count = 1;
-  CHECK_FAILS(pawl_engine_load(model, strlen(model), &options, &engine, &error), PAWL_BAD_ARGUMENT,
-              "hub_folders");
-  free(root);
-}
-
-static void test_engine(const char* folder) {
+static void test_engine(const char* folder, const char* root) {
   pawl_error* error = NULL;
   pawl_engine* engine = NULL;
   CHECK_FAILS(pawl_engine_load("/no/such", 8, NULL, &engine, &error), PAWL_IO, "/no/such");
@@ -763,8 +735,16 @@ static void test_engine(const char* folder) {
               PAWL_BAD_ARGUMENT, "dtype");
   pawl_engine_options_init(&options, sizeof options);
   options.threads = 1;
-  test_stores(folder, options);
-  if (pawl_engine_load(folder, strlen(folder), &options, &engine, &error) != PAWL_OK) {
+  /* `root` is a store of LM Studio's form: models/tiny-extract is ORG/NAME. */
+  const char name[] = "lmstudio:models/tiny-extract";
+  const char* const roots[] = {root, NULL};
+  options.lmstudio_folders = roots;
+  CHECK_FAILS(pawl_engine_load(name, strlen(name), &options, &engine, &error), PAWL_IO, name);
+  options.lmstudio_count = 2;
+  CHECK_FAILS(pawl_engine_load(name, strlen(name), &options, &engine, &error), PAWL_BAD_ARGUMENT,
+              "lmstudio_folders[1]");
+  options.lmstudio_count = 1;
+  if (pawl_engine_load(name, strlen(name), &options, &engine, &error) != PAWL_OK) {
     fprintf(stderr, "%s\n", pawl_error_message(error));
     ++failures;
     return;
@@ -807,7 +787,7 @@ int main(int argc, char** argv) {
   test_vocabulary();
   if (argc > 1) test_tokenizer(argv[1]);
   if (argc > 1) test_prepare_steps(argv[1]);
-  if (argc > 1) test_engine(argv[1]);
+  if (argc > 2) test_engine(argv[1], argv[2]);
   test_compiler_and_bytes();
   test_matcher();
   test_captures();

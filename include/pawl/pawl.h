@@ -555,8 +555,9 @@ PAWL_API void pawl_prompt_init(pawl_prompt* prompt, size_t struct_size);
  *     pawl_generation_free(generation);              // an output that still runs ends */
 typedef struct pawl_generation pawl_generation;
 
-/* How an output under a grammar ends when its budget is nearly spent. CLOSE: in the shortest form.
- * CLOSE_OR_CUT: the same, and cut if even the shortest output is too long. CUT: complete or not. */
+/* The end of an output under a grammar when its budget is nearly spent. CLOSE: in the shortest
+ * form; an error if even the shortest output is too long. CLOSE_OR_CUT: the same, but such an
+ * output is cut. CUT: cut, complete or not. */
 enum { PAWL_AT_BUDGET_CLOSE = 0, PAWL_AT_BUDGET_CLOSE_OR_CUT = 1, PAWL_AT_BUDGET_CUT = 2 };
 
 /* Called with the next bytes of the output, which may end inside a character. 0 ends the output. */

@@ -18,7 +18,7 @@
 #include <string_view>
 #include <utility>
 
-#include "src/base/ascii.h"
+#include "src/base/utf8.h"
 
 extern char** environ;
 

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "src/base/ascii.h"
 #include "src/base/file.h"
+#include "src/base/utf8.h"
 
 namespace pawl {
 namespace {

@@ -13,10 +13,10 @@
 #include <utility>
 #include <vector>
 
-#include "src/base/ascii.h"
 #include "src/base/digest.h"
 #include "src/base/file.h"
 #include "src/base/json.h"
+#include "src/base/utf8.h"
 #include "src/engine/hub_store.h"
 #include "src/engine/model_choice.h"
 

@@ -8,8 +8,8 @@
 #include <set>
 #include <utility>
 
-#include "src/base/ascii.h"
 #include "src/base/json.h"
+#include "src/base/utf8.h"
 
 namespace pawl {
 namespace {

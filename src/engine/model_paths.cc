@@ -9,9 +9,9 @@
 #include <system_error>
 #include <utility>
 
-#include "src/base/ascii.h"
 #include "src/base/file.h"
 #include "src/base/json.h"
+#include "src/base/utf8.h"
 #include "src/engine/model_choice.h"
 #include "src/engine/model_files.h"
 

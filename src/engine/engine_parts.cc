@@ -9,7 +9,7 @@
 #include "src/base/json.h"
 #include "src/base/utf8.h"
 #include "src/engine/model_files.h"
-#include "src/text/chat/chat_input.h"
+#include "src/text/chat/chat_template.h"
 
 namespace pawl {
 namespace {

@@ -30,7 +30,7 @@
 #include "src/engine/extract_prompt.h"
 #include "src/engine/prompt.h"
 #include "src/model/model.h"
-#include "src/text/chat/chat_source.h"
+#include "src/text/chat/chat_template.h"
 #include "src/text/fim.h"
 #include "src/text/tokenizer.h"
 

@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-#include "grammar/forced_spelling.h"
+#include "grammar/vocabulary_tables.h"
 #include "pawl/engine.h"
 #include "pawl/generation.h"
 #include "pawl/result.h"

@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "grammar/grammar_keeper.h"
+#include "grammar/grammar_impl.h"
 #include "grammar/known_answers.h"
 #include "grammar/machine.h"
 #include "grammar/machine_lock.h"
-#include "grammar/masks/mask_path.h"
+#include "grammar/masks/machine_masks.h"
 #include "pawl/grammar.h"
 #include "pawl/vocabulary.h"
 

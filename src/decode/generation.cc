@@ -16,7 +16,7 @@
 // Tokens that are the only allowed ones need no logits. They pile up, and their rows run in one
 // Forward call together with the next token that does need them. A row's logits do not depend on
 // the other rows of its call, so this changes nothing but the time. Forced bytes that several
-// tokens could spell are written as the tokenizer writes them (forced_spelling.h).
+// tokens could spell are written as the tokenizer writes them (vocabulary_tables.h).
 //
 // A look is all that the constraint is asked between two logits. It goes from stage to stage: can
 // the constraint end in the budget, follow the token, do the tokens on trial stay, what may come

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 
-#include "plugins/monitors/python/packaged.h"
 #include "plugins/monitors/scan.h"
 #include "plugins/monitors/work.h"
 #include "src/base/file.h"

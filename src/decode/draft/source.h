@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-#include "grammar/forced_spelling.h"
+#include "grammar/vocabulary_tables.h"
 #include "pawl/generation.h"
 #include "pawl/grammar.h"
 #include "pawl/result.h"

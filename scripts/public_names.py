@@ -127,12 +127,16 @@ def command_json(pawl, folder):
     tokenizer = ["--tokenizer", "models/tiny-extract"]
     reports = {
         "info --json": ["info", "--json"],
+        "models --json": ["models", "--json"],
         "maskbench --json": ["maskbench", *tokenizer, "--data", str(data), "--json", "out.json"],
         "bench decode --json": ["bench", "decode", "--rounds", "1", "--batch", "2", "--context", "8", "--prompt", "8", "--schema", "logic.json", "good.json",
                                 "--json", "out.json"],
         "bench draft --json": ["bench", "draft", "--replay", str(data), *tokenizer, "--sources", "literals", "--json", "out.json"],
         "bench masks --json": ["bench", "masks", "--schema", "logic.json", *tokenizer, "good.json", "--json", "out.json"],
     }
+    store = folder / ".lmstudio/models/org"  # of HOME
+    store.mkdir(parents=True)
+    os.symlink(ROOT / "models/tiny-extract", store / "name")
     for shown, words in reports.items():
         out = folder / "out.json"
         out.unlink(missing_ok=True)
@@ -401,6 +405,8 @@ def package_names():
             names.add(f"package {part} {found[1]}")
     for source in sorted([*(ROOT / "src/cli").rglob("*.cc")]):
         names.update(f"environment {name}" for name in re.findall(r'getenv\("(\w+)"\)', source.read_text(encoding="utf-8")))
+    for source in sorted((ROOT / "src/engine").glob("*.cc")):
+        names.update(f"environment {name}" for name in re.findall(r'(?:variable|first_of)\("(\w+)"', source.read_text(encoding="utf-8")))
     return names
 
 

@@ -296,7 +296,7 @@ def examples(build, folder):
                         f"-Wl,-rpath,{build}", "-o", f"{folder}/c_example"], check=True)
         out.append(("c", [f"{folder}/c_example"]))
         if (build / "bin/capi_test").exists():
-            out.append(("c_every_function", [str(build / "bin/capi_test"), str(ROOT / "models/tiny-extract")]))
+            out.append(("c_every_function", [str(build / "bin/capi_test"), str(ROOT / "models/tiny-extract"), str(ROOT)]))
     libraries = [build / "libpawl_engine.a", build / "libpawl_core.a"]
     if all(library.exists() for library in libraries):
         subprocess.run(["c++", "-std=c++20", "-O0", *include, str(ROOT / "examples/engine/answer.cc"), *map(str, libraries), "-pthread",

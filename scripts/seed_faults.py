@@ -125,7 +125,7 @@ class Tree:
                 continue
             words = [self.build / "bin" / program, "--gtest_fail_fast", "--gtest_brief=1"]
             if program == "capi_test":
-                words = [words[0], self.path / "models/tiny-extract"]
+                words = [words[0], self.path / "models/tiny-extract", self.path]
             try:
                 code = subprocess.run(words, cwd=self.path, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=limit, check=False).returncode
             except subprocess.TimeoutExpired:

@@ -12,6 +12,7 @@
 #include "src/base/digest.h"
 #include "src/base/file.h"
 #include "src/base/json.h"
+#include "src/engine/hub_store.h"
 
 namespace pawl {
 namespace {
@@ -414,6 +415,26 @@ TEST_F(HubPullTest, OfflineAsksNothing) {
   const Result<std::string> path = PullModel("org/name", client, {});
   ASSERT_FALSE(path.ok());
   EXPECT_EQ(path.error().ToString(), "org/name: HF_HUB_OFFLINE forbids requests");
+}
+
+TEST_F(HubPullTest, LocksWaitForOtherProcesses) {
+  const Result<HubRepo> repo = HubRepo::Open(cache_, "org/name");
+  ASSERT_TRUE(repo.ok());
+  const std::string path = cache_ + "/.locks/models--org--name/etag.lock";
+  for (const bool removes : {false, true}) {
+    Result<HubLock> first = repo->Lock("etag", [] { ADD_FAILURE() << "no one holds it"; });
+    ASSERT_TRUE(first.ok());
+    int waits = 0;
+    const Result<HubLock> second = repo->Lock("etag", [&] {
+      ++waits;
+      // The other process ends, and some programs remove the file.
+      if (removes) fs::remove(path);
+      first = HubLock();
+    });
+    ASSERT_TRUE(second.ok());
+    EXPECT_EQ(waits, 1);
+    EXPECT_TRUE(fs::exists(path));
+  }
 }
 
 TEST(HubUrlTest, Parts) {

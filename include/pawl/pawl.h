@@ -501,8 +501,8 @@ typedef struct pawl_engine_options {
 /* Threads: any. */
 PAWL_API void pawl_engine_options_init(pawl_engine_options* options, size_t struct_size);
 
-/* Loads a model. path: a folder of Hugging Face's form, a GGUF file, or the name of a model in one of
- * the stores of `options` (docs/models.md). Threads: any. */
+/* Loads a model. path: a folder of Hugging Face's form, a GGUF file, or the name of a model in one
+ * of the stores of `options` (docs/models.md). Threads: any. */
 PAWL_API pawl_status pawl_engine_load(const char* path, size_t path_length,
                                       const pawl_engine_options* options, pawl_engine** engine,
                                       pawl_error** error);
@@ -555,8 +555,9 @@ PAWL_API void pawl_prompt_init(pawl_prompt* prompt, size_t struct_size);
  *     pawl_generation_free(generation);              // an output that still runs ends */
 typedef struct pawl_generation pawl_generation;
 
-/* How an output under a grammar ends when its budget is nearly spent. CLOSE: in the shortest form.
- * CLOSE_OR_CUT: the same, and cut if even the shortest output is too long. CUT: complete or not. */
+/* The end of an output under a grammar when its budget is nearly spent. CLOSE: in the shortest
+ * form; an error if even the shortest output is too long. CLOSE_OR_CUT: the same, but such an
+ * output is cut. CUT: cut, complete or not. */
 enum { PAWL_AT_BUDGET_CLOSE = 0, PAWL_AT_BUDGET_CLOSE_OR_CUT = 1, PAWL_AT_BUDGET_CUT = 2 };
 
 /* Called with the next bytes of the output, which may end inside a character. 0 ends the output. */

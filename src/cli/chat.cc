@@ -9,6 +9,7 @@
 #include "src/base/json.h"
 #include "src/cli/command.h"
 #include "src/cli/options.h"
+#include "src/engine/loaded_model.h"
 #include "src/engine/model_files.h"
 #include "src/text/chat/chat_template.h"
 
@@ -95,9 +96,7 @@ Result<ChatPrompt> ChatFlags::Render(const std::string& path, const Tokenizer& t
     input.arguments.emplace_back(key, *std::move(value));
   }
   if (now.empty()) {
-    const std::time_t seconds = std::time(nullptr);
-    std::tm local{};
-    if (::localtime_r(&seconds, &local) != nullptr) input.now = local;
+    input.now = LocalTime();
   } else {
     Result<std::tm> time = ParseTime(now);
     if (!time.ok()) return InFile("--now", time.error());

@@ -19,6 +19,8 @@
 #include "src/cli/progress.h"
 #include "src/cli/report.h"
 #include "src/decode/batch.h"
+#include "src/decode/closing.h"
+#include "src/engine/engine_parts.h"
 #include "src/engine/loaded_model.h"
 
 namespace pawl::cli {
@@ -77,11 +79,7 @@ class Extractor {
     Result<Grammar> grammar = grammar_flags.Compile((*model)->vocabulary());
     if (!grammar.ok()) return grammar.error();
     if (grammar->Start().shortest_close() < 0) {
-      return Error{
-          ErrorCode::kLimit,
-          "no value that fits was found within the limits (which does not prove that there is "
-          "none)",
-          grammar_flags.schema_file + ": #"};
+      return NoValueFits(grammar_flags.schema_file + ": #");
     }
     // What a chat template has against a message of a user.
     const auto tried = (*model)->EncodeExtract("{}", "text", LocalTime());
@@ -149,9 +147,15 @@ class Extractor {
         grammar_(std::move(grammar)),
         drafter_(std::move(drafter)),
         engine_(model_->model(), model_->vocabulary(), model_->encoder(),
-                {.max_batch = batch,
-                 .threads = batch > 1 ? model_->mask_threads() : 1,
-                 .drafter = drafter_}) {}
+                OptionsFor(*model_, batch, drafter_)) {}
+
+  // No one waits for an output but this thread, so it finds the masks.
+  static BatchOptions OptionsFor(const LoadedModel& model, int batch,
+                                 std::shared_ptr<Drafter> drafter) {
+    BatchOptions options = BatchOptionsFor(model, batch, std::move(drafter));
+    options.look_threads = 0;
+    return options;
+  }
 
   // The schema with strings that are as long as the text at most. Kept for the lengths met last.
   Result<Grammar> GrammarFor(std::string_view text) {

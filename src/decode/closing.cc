@@ -128,4 +128,11 @@ std::optional<std::vector<TokenId>> CloseWithin(const State& state, int most) {
   return closing;
 }
 
+Error NoValueFits(std::string place) {
+  return Error{ErrorCode::kLimit,
+               "no value that fits was found within the limits (which does not prove that there is "
+               "none)",
+               std::move(place)};
+}
+
 }  // namespace pawl

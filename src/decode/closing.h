@@ -3,9 +3,11 @@
 #define PAWL_SRC_DECODE_CLOSING_H_
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "pawl/grammar.h"
+#include "pawl/result.h"
 #include "pawl/vocabulary.h"
 
 namespace pawl {
@@ -15,6 +17,9 @@ namespace pawl {
 // nullopt when none were found, which does not prove that there are none. The same arguments give
 // the same answer.
 std::optional<std::vector<TokenId>> CloseWithin(const State& state, int most);
+
+// The error for a grammar without a shortest output (State::shortest_close).
+Error NoValueFits(std::string place);
 
 }  // namespace pawl
 

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "src/base/stop_scope.h"
+#include "src/decode/closing.h"
+#include "src/engine/loaded_model.h"
 #include "src/server/call.h"
 #include "src/server/server_state.h"
 
@@ -15,17 +17,14 @@ namespace pawl::server {
 
 // What bounds strings when neither the schema nor the request does: as in `pawl extract`, the
 // length of the prompt's longest text.
-static int MaxStringFor(const PromptSpec& prompt) {
-  constexpr int64_t kLeast = 256, kMost = 1 << 30;
-  int64_t longest = kLeast;
-  const auto count = [&longest](std::string_view text) {
-    longest = std::max<int64_t>(
-        longest, std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; }));
-  };
-  count(prompt.text);
+static int LongestString(const PromptSpec& prompt) {
+  constexpr int64_t kMost = 1 << 30;
+  int64_t longest = MaxStringFor(prompt.text);
   for (const json::Value& message : prompt.messages.items) {
     const json::Value* content = message.Find("content");
-    if (content != nullptr && content->type == json::Type::kString) count(content->text);
+    if (content != nullptr && content->type == json::Type::kString) {
+      longest = std::max(longest, MaxStringFor(content->text));
+    }
   }
   return static_cast<int>(std::min(longest, kMost));
 }
@@ -35,7 +34,7 @@ std::optional<ApiError> Call::CompilePlan(ThinkingStart thinking) {
   LayoutSpec& layout = spec_.asked.layout;
   std::vector<int> longest;  // by prompt, where it is not the same for all
   if (layout.max_string < 0) {
-    for (const PromptSpec& prompt : spec_.prompts) longest.push_back(MaxStringFor(prompt));
+    for (const PromptSpec& prompt : spec_.prompts) longest.push_back(LongestString(prompt));
     layout.max_string = *std::ranges::max_element(longest);
     if (!spec_.one_by_one) longest.clear();
   }
@@ -58,11 +57,7 @@ std::optional<ApiError> Call::CompilePlan(ThinkingStart thinking) {
       Result<Grammar> grammar = CompileOne();
       if (!grammar.ok()) return CompileError(grammar.error());
       if (spec_.options.at_budget == AtBudget::kClose && grammar->Start().shortest_close() < 0) {
-        return FromError({ErrorCode::kLimit,
-                          "no value that fits was found within the limits (which does not prove "
-                          "that there is none)",
-                          "#"},
-                         plan_.grammar.pointer);
+        return FromError(NoValueFits("#"), plan_.grammar.pointer);
       }
       by_length.emplace(length, *std::move(grammar));
     }

@@ -32,9 +32,9 @@
 // old one rolls back, and sharing one forks. docs/constraints.md says what is asked when.
 //
 // Errors. An exception that leaves a method ends this output with an error that has the text of the
-// exception. So do a mask of another size than the vocabulary, a mask that allows nothing where the
-// output may not end, and an Advance that refuses a token of an exact mask. The place of these
-// errors is "constraint". Other outputs go on.
+// exception. So does a mask of another size than the vocabulary. So does a mask that allows nothing
+// where the output may not end, or an Advance that refuses a token of an exact mask. The place of
+// these errors is "constraint". Other outputs go on.
 //
 // Thread safety: the engine asks the constraints of one output on one thread at a time. This is
 // hardly ever the thread that calls Engine::Step: a slow answer delays its own output only. The

@@ -101,7 +101,8 @@ struct KnownTrie {
     const std::optional<Grammar>& other = request.grammar;
     const bool same_grammar = grammar.has_value() == other.has_value() &&
                               (!grammar || grammar->Start() == other->Start());
-    return same_grammar && constraint == request.constraint && std::equal(prompt.begin(), prompt.end(), tokens.begin(), tokens.end()) &&
+    return same_grammar && constraint == request.constraint &&
+           std::equal(prompt.begin(), prompt.end(), tokens.begin(), tokens.end()) &&
            temperature == options.temperature && max_tokens == options.max_tokens &&
            adaptive == (options.sampler == SamplerKind::kAdaptive && !options.fidelity) &&
            checks == options.checks;
@@ -295,13 +296,9 @@ Result<SamplerResult> Engine::Impl::Sample(const EngineRequest& request,
     }
   } scope{tries};
   ThreadPool pool(loaded->mask_threads());
-  const SamplerInput input{loaded->model(),
-                           *loaded->vocabulary(),
-                           std::move(prompt),
-                           std::move(constraint),
-                           pool,
-                           proposal,
-                           &tries.front().trie};
+  const SamplerInput input{
+      loaded->model(), *loaded->vocabulary(), std::move(prompt), std::move(constraint), pool,
+      proposal,        &tries.front().trie};
   Result<SamplerResult> result = RunSampler(input, options);
   scope.whole = true;
   size_t bytes = 0;

@@ -202,12 +202,14 @@ class PAWL_EXPORT Engine {
 
   // Returns outputs that keep the model's distribution (pawl/sampling.h). The request's `options`
   // are ignored, and no text is forced. The tries of kAligned, kAdaptive and kExact are kept for
-  // the next call with the same prompt, grammar, constraint and checks (the same objects),
-  // temperature and max_tokens, up to EngineOptions::oracle_bytes. With `proposal`, kAwrs and kSmc
-  // draw tokens from that model and weight them for this one. It must have the same vocabulary and
-  // no other user during the call. Errors: those of Add and of the checks; kInvalid with the option
-  // as place; kLimit with "prompt" as place if the prompt is too long. kUnsupported with
-  // "constraint" as place: the constraint is not exact. REQUIRES: not called from a callback.
+  // the next call with the same prompt, grammar, constraint, checks (the same objects), temperature
+  // and max_tokens, up to EngineOptions::oracle_bytes. With `proposal`, kAwrs and kSmc draw tokens
+  // from that model and weight them for this one. It must have the same vocabulary and no other
+  // user during the call.
+  // Errors: those of Add and of the checks; kInvalid with the option as place; kLimit with "prompt"
+  // as place if the prompt is too long. A constraint that is not exact is kUnsupported, with
+  // "constraint" as place.
+  // REQUIRES: not called from a callback.
   Result<SamplerResult> Sample(const EngineRequest& request, const SamplerOptions& options,
                                Engine* proposal = nullptr);
   // The model's log-probability (base e) of each token after the prompt and the tokens before it,

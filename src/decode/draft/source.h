@@ -56,7 +56,7 @@ struct DraftProposal {
 
 struct DraftRequest {
   std::span<const TokenId> prompt;
-  std::shared_ptr<const Constraint> constraint;
+  std::shared_ptr<const LoopConstraint> constraint;
   uint64_t grammar = 0;  // of FingerprintOf
   const GenerateOptions* options = nullptr;
 };

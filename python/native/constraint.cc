@@ -57,23 +57,21 @@ class PythonConstraint final : public Constraint {
     return Asked<Place>([&] { return PlaceOf(object_.attr("look")()); });
   }
   std::shared_ptr<const Constraint> Advance(TokenId token) const override {
-    return Asked<std::shared_ptr<const Constraint>>(
-        [&]() -> std::shared_ptr<const Constraint> {
-          nb::object next = object_.attr("advance")(token);
-          if (next.is_none()) return nullptr;
-          if (!nb::hasattr(next, "look")) Wrong("advance must return a Constraint or None", next);
-          return std::make_shared<PythonConstraint>(std::move(next), vocabulary_);
-        });
+    return Asked<std::shared_ptr<const Constraint>>([&]() -> std::shared_ptr<const Constraint> {
+      nb::object next = object_.attr("advance")(token);
+      if (next.is_none()) return nullptr;
+      if (!nb::hasattr(next, "look")) Wrong("advance must return a Constraint or None", next);
+      return std::make_shared<PythonConstraint>(std::move(next), vocabulary_);
+    });
   }
   std::optional<std::vector<TokenId>> Completion(int most) const override {
-    return Asked<std::optional<std::vector<TokenId>>>(
-        [&]() -> std::optional<std::vector<TokenId>> {
-          const nb::object tokens = object_.attr("completion")(most);
-          if (tokens.is_none()) return std::nullopt;
-          std::vector<TokenId> out;
-          if (!nb::try_cast(tokens, out)) Wrong("completion must return tokens or None", tokens);
-          return out;
-        });
+    return Asked<std::optional<std::vector<TokenId>>>([&]() -> std::optional<std::vector<TokenId>> {
+      const nb::object tokens = object_.attr("completion")(most);
+      if (tokens.is_none()) return std::nullopt;
+      std::vector<TokenId> out;
+      if (!nb::try_cast(tokens, out)) Wrong("completion must return tokens or None", tokens);
+      return out;
+    });
   }
   bool exact() const override { return exact_; }
 

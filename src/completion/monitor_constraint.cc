@@ -217,9 +217,7 @@ class Monitored final : public Constraint {
     return std::string(best.value_or(""));
   }
 
-  bool MayEnd() const {
-    return must_.empty() && Missing().empty() && !WantsName();
-  }
+  bool MayEnd() const { return must_.empty() && Missing().empty() && !WantsName(); }
 
   bool WantsName() const {
     return name_first_ && state_ && must_.empty() && state_->Expected() != nullptr;

@@ -38,9 +38,7 @@ class BothConstraints final : public Constraint {
  public:
   using One = std::shared_ptr<const Constraint>;
   BothConstraints(One first, One second, std::shared_ptr<const Vocabulary> vocabulary)
-      : first_(std::move(first)),
-        second_(std::move(second)),
-        vocabulary_(std::move(vocabulary)) {}
+      : first_(std::move(first)), second_(std::move(second)), vocabulary_(std::move(vocabulary)) {}
 
   bool exact() const override { return first_->exact() && second_->exact(); }
 

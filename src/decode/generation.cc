@@ -252,8 +252,9 @@ std::optional<Result<bool>> OutputRun::AtPlace(bool known_only, bool& waits) {
   waits = known_only && !known_.place;
   if (waits) return std::nullopt;
   if (!known_.place) {
-    known_.at = at_->Look();
-    known_.place = known_.forced = true;
+    known_.at = at_->LookUnforced();
+    known_.place = true;
+    known_.forced = foreign_;
   }
   mask_ = known_.at.mask;
   accepting_ = known_.at.accepting;

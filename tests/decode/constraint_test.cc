@@ -164,10 +164,11 @@ std::vector<Result<Generation>> RunTogether(const std::shared_ptr<const Vocabula
   BatchEngine engine(model, vocabulary, {}, std::move(options));
   std::vector<std::optional<Result<Generation>>> outputs(wanted.size());
   for (size_t i = 0; i < wanted.size(); ++i) {
-    engine.Add({.prompt = {0, 1, static_cast<TokenId>(i % 5), 0, 1},
-                .constraint = wanted[i].constraint,
-                .options = wanted[i].options,
-                .done = [&outputs, i](Result<Generation> output) { outputs[i] = std::move(output); }});
+    engine.Add(
+        {.prompt = {0, 1, static_cast<TokenId>(i % 5), 0, 1},
+         .constraint = wanted[i].constraint,
+         .options = wanted[i].options,
+         .done = [&outputs, i](Result<Generation> output) { outputs[i] = std::move(output); }});
   }
   while (engine.Step()) {
   }
@@ -277,11 +278,9 @@ TEST(ConstraintTest, IsAskedOnTheThreadsOfLooks) {
     options.sampling = {.temperature = 1, .seed = seed};
     wanted.push_back({std::make_shared<Watched>(start, asked), options});
   }
-  (void)RunTogether(vocabulary, wanted,
-                    {.max_batch = 4,
-                     .threads = 2,
-                     .look_threads = 2,
-                     .drafter = SuffixDrafts(vocabulary)});
+  (void)RunTogether(
+      vocabulary, wanted,
+      {.max_batch = 4, .threads = 2, .look_threads = 2, .drafter = SuffixDrafts(vocabulary)});
   EXPECT_FALSE(asked->threads.empty());
   EXPECT_FALSE(asked->threads.contains(std::this_thread::get_id()));
 }
@@ -292,7 +291,8 @@ TEST(ConstraintTest, IsAskedOnTheThreadsOfLooks) {
 class WrongAt : public Constraint {
  public:
   using Wrong = std::function<void(Place& place, const char* question)>;
-  WrongAt(std::shared_ptr<const Vocabulary> vocabulary, int left, std::shared_ptr<const Wrong> wrong)
+  WrongAt(std::shared_ptr<const Vocabulary> vocabulary, int left,
+          std::shared_ptr<const Wrong> wrong)
       : vocabulary_(std::move(vocabulary)), left_(left), wrong_(std::move(wrong)) {}
 
   Place Look() const override {
@@ -311,6 +311,7 @@ class WrongAt : public Constraint {
     Place place;
     if (left_ == 0) (*wrong_)(place, "completion");
     if (!place.limit.empty()) return std::vector<TokenId>(static_cast<size_t>(most) + 1, 0);
+    if (most < 1) return std::nullopt;
     return std::vector<TokenId>{0};  // which is not true: the place behind is not accepting
   }
 
@@ -408,9 +409,8 @@ TEST(ConstraintTest, AnInexactMaskOfRefusedTokensIsAnError) {
   const auto outputs =
       RunTogether(AutomatonVocabulary(), {{std::make_shared<Refuses>(), options}}, {});
   ASSERT_FALSE(outputs[0].ok());
-  EXPECT_EQ(outputs[0].error().ToString(), (Error{ErrorCode::kInvalid, "the mask allows no token",
-                                                  "constraint"})
-                                               .ToString());
+  EXPECT_EQ(outputs[0].error().ToString(),
+            (Error{ErrorCode::kInvalid, "the mask allows no token", "constraint"}).ToString());
 }
 
 // ---- What a place may ask for ----
@@ -506,9 +506,8 @@ TEST(ConstraintTest, BothAreTheProduct) {
     }
     const auto grammar = compiler.CompileGrammar(a->AsGrammar(), GrammarLanguage::kGbnf);
     ASSERT_TRUE(grammar.ok());
-    std::shared_ptr<const Constraint> at =
-        Both(MakeConstraint(*grammar), std::make_shared<AutomatonConstraint>(b, vocabulary),
-             vocabulary);
+    std::shared_ptr<const Constraint> at = Both(
+        MakeConstraint(*grammar), std::make_shared<AutomatonConstraint>(b, vocabulary), vocabulary);
     EXPECT_TRUE(at->exact());
     int state = 0;
     for (int step = 0; step < 8; ++step) {

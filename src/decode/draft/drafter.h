@@ -36,8 +36,8 @@ struct DraftNode {
   std::shared_ptr<const LoopConstraint> at;  // after the token; nullptr without constraint
   std::shared_ptr<const Mask> mask;          // of `at`
   std::optional<float> temperature;          // of `at`, but at the root
-  bool legal = true;                     // false: the constraint refuses it (unfiltered drafts)
-  float chance = 1;                      // that the output comes by here
+  bool legal = true;                         // false: the constraint refuses it (unfiltered drafts)
+  float chance = 1;                          // that the output comes by here
   std::array<DraftCursor, kMostDraftSources> cursors = {};
   int first_proposal = 0, proposals = 0;  // of DraftedRequest::proposals
 };

@@ -32,11 +32,11 @@ struct DraftCursor {
 
 // A node of a tree, as a source sees it.
 struct DraftPlace {
-  std::span<const TokenId> tokens;  // prompt and output that there are
-  size_t prompt = 0;                // tokens of the prompt
-  std::span<const TokenId> path;    // drafts after them, up to the node
-  const LoopConstraint* at = nullptr;   // nullptr: anything goes, or (unfiltered) nothing is known
-  const Mask* mask = nullptr;       // of `at`
+  std::span<const TokenId> tokens;     // prompt and output that there are
+  size_t prompt = 0;                   // tokens of the prompt
+  std::span<const TokenId> path;       // drafts after them, up to the node
+  const LoopConstraint* at = nullptr;  // nullptr: anything goes, or (unfiltered) nothing is known
+  const Mask* mask = nullptr;          // of `at`
   // Proposals that are not allowed will be dropped: do not let them weigh, but count them.
   bool filtered = true;
   mutable int refused = 0;
@@ -56,7 +56,7 @@ struct DraftProposal {
 
 struct DraftRequest {
   std::span<const TokenId> prompt;
-  std::shared_ptr<const Constraint> constraint;
+  std::shared_ptr<const LoopConstraint> constraint;
   uint64_t grammar = 0;  // of FingerprintOf
   const GenerateOptions* options = nullptr;
 };
@@ -130,7 +130,7 @@ Result<std::unique_ptr<DraftSource>> MakeRandomSource(const DraftSetting& settin
 
 // What a constraint allows at its beginning, as a number that is the same in every run: requests
 // under one grammar have the same. 0 without a constraint.
-uint64_t FingerprintOf(const Constraint* constraint);
+uint64_t FingerprintOf(const LoopConstraint* constraint);
 
 }  // namespace pawl
 

@@ -13,6 +13,7 @@
 
 #include <bitset>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,6 +22,7 @@
 
 #include "grammar/machine.h"
 #include "pawl/result.h"
+#include "src/base/memory_size.h"
 
 namespace pawl {
 
@@ -95,6 +97,98 @@ class AutomatonView : public Machine {
   std::shared_ptr<const ExplicitAutomaton> automaton_;
   uint32_t start_;
   std::shared_ptr<const AutomatonTarget> target_;
+};
+
+// Machines made of other machines: one that begins elsewhere, one that may end anywhere, and one
+// that reads the texts of another from their ends.
+//
+// Thread safety: as the machines below them, which they ask.
+
+// A machine from one of its states on; with `ends_anywhere` all that its texts may begin with.
+class MachineFrom : public Machine {
+ public:
+  MachineFrom(std::shared_ptr<Machine> machine, Key start, bool ends_anywhere)
+      : machine_(std::move(machine)), start_(start), ends_anywhere_(ends_anywhere) {}
+
+  Key Start() override { return start_; }
+  uint32_t StepLexeme(uint32_t lexeme, uint8_t byte) override {
+    return machine_->StepLexeme(lexeme, byte);
+  }
+  Key StepFrame(Key state, uint8_t byte) override { return machine_->StepFrame(state, byte); }
+  bool Accepting(Key state) override { return ends_anywhere_ || machine_->Accepting(state); }
+  std::optional<std::string> CompletionBytes(Key state) override {
+    return ends_anywhere_ ? "" : machine_->CompletionBytes(state);
+  }
+  std::bitset<256> LastBytes() override {
+    return ends_anywhere_ ? std::bitset<256>().set() : machine_->LastBytes();
+  }
+  bool Ends(Key state) override { return machine_->Ends(state); }
+  bool TracksText(uint32_t frame) override { return machine_->TracksText(frame); }
+  uint32_t AppendText(uint32_t frame, uint8_t byte) override {
+    return machine_->AppendText(frame, byte);
+  }
+  MachineMasks* Masks(const Vocabulary& vocabulary) override { return machine_->Masks(vocabulary); }
+
+  size_t MemoryBytes() const override { return machine_->MemoryBytes(); }
+  size_t GrowthHint() const override { return machine_->GrowthHint(); }
+  const std::shared_ptr<Machine>& machine() const { return machine_; }
+  bool ends_anywhere() const { return ends_anywhere_; }
+
+ private:
+  std::shared_ptr<Machine> machine_;
+  Key start_;
+  bool ends_anywhere_;
+};
+
+// Reads texts character by character from the last to the first; the bytes of a character come in
+// their own order. Made for running over a given text: inside of a character, and before the text
+// has ended with a byte of LastBytes(), it may call a state live that is not. The machine below is
+// listed (explicit_automaton.h) when the first character is really read; where that is not possible
+// failed() is true and what was answered since then means nothing.
+class ReversedMachine : public Machine {
+ public:
+  explicit ReversedMachine(std::shared_ptr<Machine> machine) : machine_(std::move(machine)) {
+    last_bytes_ = machine_->LastBytes();
+    places_.push_back({});
+  }
+
+  Key Start() override { return MakeKey(1, 1); }
+  uint32_t StepLexeme(uint32_t, uint8_t) override { return kLeavesLexeme; }
+  Key StepFrame(Key state, uint8_t byte) override;
+  bool Accepting(Key state) override;
+  std::optional<std::string> CompletionBytes(Key) override { return std::nullopt; }
+
+  size_t MemoryBytes() const override {
+    return machine_->MemoryBytes() + HeapBytes(places_, index_, sets_, set_index_, settled_);
+  }
+  size_t GrowthHint() const override { return machine_->GrowthHint() + places_.size() * 200; }
+  bool failed() const { return failed_; }
+  // The texts that lead from the machine's start to where its texts were cut at `state`, in their
+  // own direction.
+  std::shared_ptr<Machine> Before(Key state);
+
+ private:
+  // A set of states of the automaton, sets_[set - 1], or 0: where the texts end; and the bytes of
+  // the character that is being read.
+  struct Place {
+    uint32_t set = 0;
+    std::string bytes = {};
+    size_t MemoryBytes() const { return HeapBytes(bytes); }
+    auto operator<=>(const Place&) const = default;
+  };
+  uint32_t Intern(Place place);
+  uint32_t Settle(uint32_t place);  // a whole character is taken
+  bool List();
+
+  std::shared_ptr<Machine> machine_;
+  std::bitset<256> last_bytes_;
+  std::shared_ptr<const ExplicitAutomaton> automaton_;
+  bool failed_ = false;
+  std::vector<Place> places_;
+  std::map<Place, uint32_t> index_;
+  std::vector<std::vector<uint32_t>> sets_;
+  std::map<std::vector<uint32_t>, uint32_t> set_index_;
+  std::map<uint32_t, uint32_t> settled_;
 };
 
 }  // namespace pawl

@@ -3,7 +3,6 @@
 
 #include "grammar/grammar_access.h"
 #include "grammar/grammar_impl.h"
-#include "grammar/grammar_owner.h"
 #include "grammar/machine.h"
 
 namespace pawl {

@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "grammar/grammar_owner.h"
+#include "grammar/grammar_impl.h"
 #include "grammar/known_answers.h"
 #include "grammar/machine.h"
 #include "grammar/machine_lock.h"
-#include "grammar/masks/mask_strategy.h"
+#include "grammar/masks/machine_masks.h"
 #include "pawl/grammar.h"
 #include "pawl/vocabulary.h"
 

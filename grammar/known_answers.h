@@ -23,7 +23,7 @@
 #include <string_view>
 #include <vector>
 
-#include "grammar/flat_map.h"
+#include "grammar/hash_index.h"
 #include "grammar/machine.h"
 #include "pawl/vocabulary.h"
 

@@ -11,7 +11,7 @@
 // current lexeme, the lower 32 bits (the lexeme state) where it stands inside it. StepLexeme
 // answers from the lower half alone as long as the byte stays inside the lexeme, whatever the frame
 // is; so the tokens that stay inside a lexeme are found once for each lexeme state and shared by
-// all frames (masks/lexeme_masks.h).
+// all frames (masks/mask_builder.h).
 //
 // Thread safety: a machine may grow in every call; GrammarImpl serialises the calls.
 #ifndef PAWL_GRAMMAR_MACHINE_H_

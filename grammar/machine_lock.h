@@ -9,7 +9,7 @@
 // other. An exception that leaves a question in the middle (memory has run out, or a Stopped of
 // src/base/stop_scope.h) may leave some of them written and others not. So it breaks the lock:
 // the machines are not asked again, and callers that know a text replay it in a new machine
-// (State::lost() in pawl/grammar.h, grammar_owner.h).
+// (State::lost() in pawl/grammar.h, grammar_impl.h).
 //
 // Thread-safe. Breaking allocates nothing.
 #ifndef PAWL_GRAMMAR_MACHINE_LOCK_H_

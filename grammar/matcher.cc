@@ -13,8 +13,8 @@
 #include <atomic>
 #include <functional>
 
-#include "grammar/forced_spelling.h"
 #include "grammar/grammar_access.h"
+#include "grammar/vocabulary_tables.h"
 #include "src/base/thread_pool.h"
 
 namespace pawl {

@@ -12,7 +12,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "grammar/grammar_owner.h"
+#include "grammar/grammar_impl.h"
 
 namespace pawl {
 namespace {

@@ -9,10 +9,8 @@
 
 #include "grammar/cfg/cfg_machine.h"
 #include "grammar/grammar_access.h"
-#include "grammar/grammar_owner.h"
-#include "grammar/growth_watch.h"
+#include "grammar/grammar_impl.h"
 #include "grammar/languages/ebnf.h"
-#include "grammar/languages/gbnf.h"
 #include "grammar/languages/lark.h"
 #include "grammar/languages/substring_regex.h"
 #include "grammar/memory_budget.h"

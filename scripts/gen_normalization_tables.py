@@ -95,7 +95,7 @@ for code, mapping in canonical.items():
         continue  # singletons and non-starter decompositions never compose
     composites[tuple(mapping)] = code
 
-# Starters that compose with a code point before them. Push() of unicode_normalize.cc relies on that
+# Starters that compose with a code point before them. Push() of normalizer.cc relies on that
 # code point being a starter that has not itself been composed with a mark.
 seconds = sorted({b for (a, b) in composites if not combining.get(b)})
 for (a, b) in composites:

@@ -7,16 +7,194 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <cstdint>
 #include <queue>
+#include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "grammar/byte_class.h"
-#include "grammar/cfg/prepare_watch.h"
-#include "grammar/masks/walk.h"
+#include "grammar/masks/token_trie.h"
+#include "grammar/regex/regex_machine.h"
 #include "grammar/vocabulary_tables.h"
 #include "src/base/stop_scope.h"
 
 namespace pawl {
+
+// PrepareWatch: how far CfgMasks::Prepare goes, and where to.
+
+// Told of the nodes that walks over the trie look at and of the states in which tokens end. Stops
+// the walk when the steps are spent, of which each kind of work costs as many as it takes times
+// 5 ns; new states of the regexes too, of which there may be a million. No clock: the same is
+// prepared every time.
+class PrepareWatch {
+ public:
+  // A lexeme that has begun: the state of the regexes, and whether it ends where it first matches.
+  struct Place {
+    uint32_t lexeme;
+    bool lazy;
+    uint32_t index() const { return lexeme * 2 + (lazy ? 1 : 0); }
+  };
+
+  PrepareWatch(const RegexMachine& regexes, uint64_t steps)
+      : regexes_(regexes),
+        left_(static_cast<int64_t>(std::min<uint64_t>(steps, INT64_MAX))),
+        cost_(Cost()) {}
+
+  // A walk begins, within lexemes that are lazy or not.
+  void Begin(bool lazy) {
+    lazy_ = lazy;
+    ++walk_;
+    reached_.clear();
+  }
+  bool Stops() {
+    const uint64_t cost = Cost();
+    Spend(kNodeSteps + cost - std::exchange(cost_, cost));
+    return left_ < 0;
+  }
+  void Spend(uint64_t steps) { left_ -= static_cast<int64_t>(steps); }
+  // So many tokens end in this state.
+  void Ends(uint32_t lexeme, size_t tokens) {
+    const Place place{lexeme, lazy_};
+    const uint32_t index = place.index();
+    if (ends_.size() <= index) ends_.resize(std::max<size_t>(index + 1, 2 * ends_.size()));
+    ends_[index].tokens += tokens;
+    if (std::exchange(ends_[index].walk, walk_) != walk_) reached_.push_back(place);
+  }
+
+  // Where tokens of the last walk end, each once.
+  const std::vector<Place>& reached() const { return reached_; }
+  // The tokens of all walks so far that end there.
+  uint64_t TokensTo(Place place) const { return ends_[place.index()].tokens; }
+
+ private:
+  struct End {
+    uint64_t tokens = 0;
+    uint32_t walk = 0;
+  };
+  static constexpr uint64_t kNodeSteps = 3;
+  static constexpr uint64_t kDeriveSteps = 10;  // of a step of the arena
+  static constexpr uint64_t kStateSteps = 100;
+
+  uint64_t Cost() const {
+    return regexes_.arena()->work() * kDeriveSteps + regexes_.state_count() * kStateSteps;
+  }
+
+  const RegexMachine& regexes_;
+  int64_t left_;
+  uint64_t cost_;  // of the regexes so far
+  bool lazy_ = false;
+  uint32_t walk_ = 0;
+  std::vector<End> ends_;  // by Place::index
+  std::vector<Place> reached_;
+};
+
+// Hash-consing from the leaves up: in depth-first order children stand behind their parent, so one
+// pass from the back sees them first. The bytes below a node are collected in the same way.
+
+namespace {
+
+// What has been read of a character: bytes still to come, and the range of the next one (RFC 3629).
+struct Utf8State {
+  int8_t missing = 0;  // -1: malformed
+  uint8_t lo = 0x80, hi = 0xBF;
+};
+
+Utf8State Next(Utf8State state, uint8_t byte) {
+  constexpr Utf8State kMalformed{-1, 0, 0};
+  if (state.missing < 0) return state;
+  if (state.missing > 0) {
+    if (byte < state.lo || byte > state.hi) return kMalformed;
+    return {static_cast<int8_t>(state.missing - 1), 0x80, 0xBF};
+  }
+  if (byte < 0x80) return {};
+  if (byte < 0xC2 || byte > 0xF4) return kMalformed;
+  if (byte < 0xE0) return {1, 0x80, 0xBF};
+  if (byte < 0xF0) {
+    return {2, static_cast<uint8_t>(byte == 0xE0 ? 0xA0 : 0x80),
+            static_cast<uint8_t>(byte == 0xED ? 0x9F : 0xBF)};
+  }
+  return {3, static_cast<uint8_t>(byte == 0xF0 ? 0x90 : 0x80),
+          static_cast<uint8_t>(byte == 0xF4 ? 0x8F : 0xBF)};
+}
+
+}  // namespace
+
+SubtreeClasses::SubtreeClasses(const Vocabulary& vocabulary) : trie_(TrieOf(vocabulary)) {
+  FindClasses();
+  FindBytes();
+  FindRanges(vocabulary.mask_words());
+}
+
+void SubtreeClasses::FindRanges(int words) {
+  constexpr uint32_t kDistance = 2048;  // tokens between cuts
+  std::vector<uint32_t> cuts;
+  const auto all = static_cast<uint32_t>(trie_.order().size());
+  for (uint32_t place = kDistance; place < all; place += kDistance) cuts.push_back(place);
+  if (all > 0) cuts.push_back(all);
+  ranges_ = TokenRanges(trie_.order(), std::move(cuts), words);
+}
+
+void SubtreeClasses::FindBytes() {
+  const auto nodes = trie_.nodes();
+  std::vector<Utf8State> read(static_cast<size_t>(trie_.max_depth()) + 1);
+  std::vector<uint64_t> own(nodes.size());
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const uint8_t byte = nodes[i].byte;
+    const Utf8State after = Next(read[nodes[i].depth - 1u], byte);
+    read[nodes[i].depth] = after;
+    const int cls = after.missing < 0 ? kMalformedClass
+                    : byte >= 0x80    ? kBeyondAsciiClass
+                                      : kAsciiClass[byte];
+    own[i] = uint64_t{1} << cls;
+  }
+  below_.assign(nodes.size(), 0);
+  for (auto node = static_cast<uint32_t>(nodes.size()); node-- > 0;) {
+    Children* children = nodes[node].end - node > kLarge ? &children_[node] : nullptr;
+    for (uint32_t child = node + 1; child < nodes[node].end; child = nodes[child].end) {
+      below_[node] |= own[child] | below_[child];
+      if (children == nullptr) continue;
+      children->bytes.set(nodes[child].byte);
+      children->list.push_back({child, nodes[child].byte});
+    }
+  }
+}
+
+void SubtreeClasses::FindClasses() {
+  const auto nodes = trie_.nodes();
+  class_of_.resize(nodes.size());
+  std::unordered_multimap<uint64_t, uint32_t> known;  // by hash: a node of each class
+  known.reserve(nodes.size() / 4);
+  const auto same = [&](uint32_t a, uint32_t b) {
+    if (nodes[a].byte != nodes[b].byte || nodes[a].end - a != nodes[b].end - b ||
+        (nodes[a].token == kNoToken) != (nodes[b].token == kNoToken)) {
+      return false;
+    }
+    uint32_t i = a + 1, j = b + 1;
+    for (; i < nodes[a].end; i = nodes[i].end, j = nodes[j].end) {
+      if (j >= nodes[b].end || class_of_[i] != class_of_[j]) return false;
+    }
+    return true;
+  };
+  for (auto node = static_cast<uint32_t>(nodes.size()); node-- > 0;) {
+    uint64_t hash = nodes[node].byte * 2u + (nodes[node].token == kNoToken ? 0 : 1);
+    for (uint32_t child = node + 1; child < nodes[node].end; child = nodes[child].end) {
+      hash = (hash ^ class_of_[child]) * 0x9E3779B97F4A7C15u;
+      hash ^= hash >> 29;
+    }
+    class_of_[node] = UINT32_MAX;
+    const auto [begin, end] = known.equal_range(hash);
+    for (auto it = begin; it != end; ++it) {
+      if (same(node, it->second)) class_of_[node] = class_of_[it->second];
+    }
+    if (class_of_[node] == UINT32_MAX) {
+      class_of_[node] = count_++;
+      known.emplace(hash, node);
+    }
+  }
+}
+
 namespace {
 
 constexpr size_t kMaxBytes = size_t{256} << 20;  // all that is kept; forgotten beyond that

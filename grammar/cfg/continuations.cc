@@ -18,7 +18,6 @@
 #include <optional>
 #include <utility>
 
-#include "grammar/cfg/components.h"
 #include "grammar/cfg/knots.h"
 #include "src/base/memory_size.h"
 #include "src/base/sorted.h"

@@ -13,7 +13,7 @@
 //
 // In an unambiguous part of a grammar each node has one entry. Where a grammar can be read in many
 // ways, a node has an entry for each way that matters; continuations that lead to many of those are
-// *crowded*, and whoever looks at what they allow has to count (cfg_limits.h).
+// *crowded*, and whoever looks at what they allow has to count (continuations.h).
 //
 // Thread safety: none.
 #ifndef PAWL_GRAMMAR_CFG_CONTINUATIONS_H_
@@ -21,17 +21,35 @@
 
 #include <bitset>
 #include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
 
-#include "grammar/cfg/cfg_limits.h"
 #include "grammar/cfg/program.h"
 #include "grammar/hash_index.h"
 #include "src/base/memory_size.h"
 
 namespace pawl {
+
+// CfgLimits: how much work a grammar may make, in counted steps, and what happens beyond that.
+//
+// A step is an entry of a continuation that is looked at or made, or a thread of a state that is
+// made. The counts depend on the grammar and the text alone, not on what was found before or how
+// fast the machine is: the same output is always cut at the same place, if at all.
+
+struct CfgLimits {
+  // For the mask of one state of which `crowded` below holds. Beyond it only the shortest
+  // completion may follow the state (CfgMachine::AtToken), so that an output is closed there and
+  // says why (Generation::notes). At 30 ns a step that is about a twentieth of a second, at 16
+  // bytes an entry 32 MB.
+  uint64_t mask_steps = 2'000'000;
+  // A continuation is crowded when it, or one behind it, has more than so many entries beyond one
+  // for each node. States without such continuations have no limit: their masks take what the
+  // masks of a grammar of that size take, and a step of the text does not count them.
+  size_t crowd = 64;
+};
 
 using ContId = uint32_t;
 class Closure;

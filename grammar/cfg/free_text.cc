@@ -10,7 +10,6 @@
 #include "grammar/cfg/automaton_masks.h"
 #include "grammar/masks/machine_masks.h"
 #include "grammar/masks/token_trie.h"
-#include "grammar/masks/walk.h"
 #include "grammar/vocabulary_tables.h"
 #include "src/base/memory_size.h"
 #include "src/base/stop_scope.h"

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "grammar/flat_map.h"
+#include "grammar/hash_index.h"
 #include "grammar/machine.h"
 
 namespace pawl {

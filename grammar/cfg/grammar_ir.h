@@ -27,6 +27,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "grammar/hash_index.h"
@@ -187,6 +188,47 @@ class GrammarIr {
   std::vector<TokenSet> token_sets_;
   RuleId root_ = kNoRule;
 };
+
+// OpenRules: rules of a grammar that is written while it is found out what is called.
+//
+//   OpenRules<ContId> rules(ir, "rest_");
+//   const ExprId first = rules.Call(start);
+//   for (size_t i = 0; i < rules.size(); ++i) rules.Define(i, ... which may call further keys ...);
+//
+// A rule is named by the order in which keys are called first. Thread safety: none.
+
+template <typename Key>
+class OpenRules {
+ public:
+  OpenRules(GrammarIr& ir, std::string prefix) : ir_(ir), prefix_(std::move(prefix)) {}
+
+  // A call of the key's rule.
+  GrammarIr::ExprId Call(const Key& key) {
+    const auto [known, inserted] = rules_.emplace(key, GrammarIr::kNoRule);
+    if (inserted) {
+      known->second = ir_.AddRule(prefix_ + std::to_string(keys_.size()));
+      keys_.push_back(key);
+    }
+    return ir_.Call(known->second);
+  }
+  size_t size() const { return keys_.size(); }
+  Key key(size_t i) const { return keys_[i]; }
+  void Define(size_t i, GrammarIr::ExprId body) { ir_.Define(rules_.at(keys_[i]), body); }
+
+ private:
+  GrammarIr& ir_;
+  std::string prefix_;
+  std::map<Key, GrammarIr::RuleId> rules_;
+  std::vector<Key> keys_;
+};
+
+// ImportIr: a grammar as a part of another one.
+//
+//   const GrammarIr::RuleId root = ImportIr(ir, *ReadEbnf(text, {}));
+//   ir.Sequence({ir.Literal("<code>"), ir.Call(root), ir.Literal("</code>")});
+
+// Adds the rules of `from` to `into`; its root's id there, which nothing calls yet.
+GrammarIr::RuleId ImportIr(GrammarIr& into, const GrammarIr& from);
 
 }  // namespace pawl
 

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "grammar/cfg/open_rules.h"
+#include "grammar/cfg/grammar_ir.h"
 #include "grammar/cfg/program.h"
 #include "src/base/sorted.h"
 #include "src/base/stop_scope.h"

@@ -64,7 +64,7 @@ class BnfReader {
   bool gbnf() const { return dialect_ == Dialect::kGbnf; }
   RegexArena& arena() { return ir_.arena(); }
 
-  // bnf_lexical.cc: the text, its places, characters and names.
+  // bnf_reader.cc: the text, its places, characters and names.
   bool AtEnd() const { return at_ >= text_.size(); }
   char Peek(size_t ahead = 0) const {
     return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0';
@@ -139,7 +139,7 @@ class BnfReader {
   ExprId TokenTagDispatchMacro(const MacroArguments& arguments, size_t at);
   bool ReadTokenId(const MacroValue& value, std::vector<TokenId>& ids);
 
-  // gbnf.cc
+  // ebnf.cc
   ExprId ReadToken();
 
   const std::string_view text_;

@@ -27,6 +27,17 @@ namespace pawl {
 
 Result<GrammarIr> ReadEbnf(std::string_view text, const LanguageOptions& options);
 
+// ReadGbnf: grammars in the GBNF of llama.cpp.
+//
+//   Result<GrammarIr> ir = ReadGbnf("root ::= (\"- \" item)+\nitem ::= [^\\n]+ \"\\n\"\n", {});
+//
+// The language is that of the grammar as mathematics has it (grammar_ir.h): left recursion is as
+// good as right. docs/grammars.md describes the notation.
+//
+// Errors as for ReadEbnf (ebnf.h). Thread safety: no shared state.
+
+Result<GrammarIr> ReadGbnf(std::string_view text, const LanguageOptions& options);
+
 }  // namespace pawl
 
 #endif  // PAWL_GRAMMAR_LANGUAGES_EBNF_H_

@@ -5,7 +5,7 @@
 #include <set>
 #include <utility>
 
-#include "grammar/languages/language_hint.h"
+#include "grammar/languages/language_options.h"
 #include "grammar/languages/lark_lower.h"
 #include "src/base/json.h"
 #include "src/base/utf8.h"

@@ -1,10 +1,9 @@
 // White space and comments (// and #) separate words; the ends of lines are words, since they end a
 // rule. What stands behind %json is JSON, whose end is found by its own brackets and strings.
-#include "grammar/languages/lark_lexer.h"
-
 #include <algorithm>
 #include <optional>
 
+#include "grammar/languages/lark_ast.h"
 #include "src/base/stop_scope.h"
 #include "src/base/utf8.h"
 

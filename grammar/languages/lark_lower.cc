@@ -10,8 +10,8 @@
 // Parameters. A rule with a parameter is a family of rules; a member is made when it is first
 // called. Members that no call reaches do not exist, which is what keeps most such grammars small.
 //
-// Lazy rules. A terminal ends where a lazy rule that may stand in its place matches (lark_lazy.cc),
-// so instances of a rule differ by the lazy rules around them as well.
+// Lazy rules. A terminal ends where a lazy rule that may stand in its place matches
+// (lark_terminals.cc), so instances of a rule differ by the lazy rules around them as well.
 //
 // stop= and suffix=. See docs/lark.md; the text of a rule with a suffix is one lazy terminal, that
 // of a rule with a stop is what stands before the stop's first match.

@@ -2,6 +2,7 @@
 #ifndef PAWL_GRAMMAR_LANGUAGES_LARK_PARSER_H_
 #define PAWL_GRAMMAR_LANGUAGES_LARK_PARSER_H_
 
+#include <concepts>
 #include <initializer_list>
 #include <optional>
 #include <string>
@@ -9,9 +10,27 @@
 #include <utility>
 #include <vector>
 
-#include "grammar/languages/failed.h"
 #include "grammar/languages/lark_ast.h"
 #include "src/base/json.h"
+
+namespace pawl {
+
+// Failed: what a reader's function answers once an error is noted, whatever it answers otherwise:
+// false, or no value. Internal to grammar/languages.
+
+struct Failed {
+  // Exactly bool: so that it does not become an integer by way of one.
+  template <std::same_as<bool> B>
+  operator B() const {
+    return false;
+  }
+  template <typename T>
+  operator std::optional<T>() const {
+    return std::nullopt;
+  }
+};
+
+}  // namespace pawl
 
 namespace pawl::lark {
 

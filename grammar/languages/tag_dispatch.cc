@@ -12,7 +12,6 @@
 
 #include "grammar/cfg/stop_reach.h"
 #include "grammar/languages/bnf_reader.h"
-#include "grammar/languages/prefix_choice.h"
 #include "src/base/utf8.h"
 
 namespace pawl {

@@ -6,6 +6,7 @@
 #ifndef PAWL_GRAMMAR_MASKS_TOKEN_TRIE_H_
 #define PAWL_GRAMMAR_MASKS_TOKEN_TRIE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "pawl/vocabulary.h"
+#include "src/base/stop_scope.h"
 
 namespace pawl {
 
@@ -68,6 +70,79 @@ class TokenTrie {
   std::vector<uint32_t> first_token_;  // by node, and one after the last
   int max_depth_ = 0;
 };
+
+// TokenRanges: sets the bits of all tokens in a range of a fixed order, long ranges by words.
+//
+// At some places of the order (cuts) the bits of all tokens before it are kept; what lies between
+// two cuts is the difference of two such masks.
+
+// Immutable.
+class TokenRanges {
+ public:
+  // A range that is worth a cut at either end.
+  static constexpr uint32_t kMany = 768;
+
+  TokenRanges() = default;
+  // REQUIRES: the cuts rise, from 1 to order.size() at most; `words` as Vocabulary::mask_words().
+  TokenRanges(std::span<const TokenId> order, std::vector<uint32_t> cuts, int words);
+
+  // Sets the bits of the tokens at first ... last - 1. `order` as it was given to the constructor.
+  void SetBits(std::span<const TokenId> order, uint32_t first, uint32_t last,
+               uint32_t* words) const;
+
+ private:
+  std::vector<uint32_t> cuts_;
+  std::vector<uint32_t> cut_words_;  // of each cut behind each other
+  size_t words_ = 0;
+};
+
+// Walk: one pass over a trie of tokens, in step with an automaton. Every mask comes from it.
+//
+//   Walk(trie, TokenTrie::kRoot, start, stack, [&](State before, uint32_t node) {
+//     const State after = automaton.Step(before, trie.nodes()[node].byte);
+//     if (Leaves(after)) exits.push_back(node);         // where a token leaves the lexeme
+//     if (IsDead(after) || Leaves(after)) return State{};
+//     trie.SetBits(trie.nodes()[node], words);          // the tokens that stay inside
+//     return after;
+//   });
+//
+// What the automaton is, is the stepper's business: a machine's keys or its lexemes alone, the
+// states of a grammar, the texts behind a string's quote. It is asked about each node whose parent
+// it went into, in the trie's order, and answers the state after it; State{} goes past all that is
+// below, because nothing fits, because it is an exit, or because all of it is known already.
+
+// Scratch of walks: one state for each depth.
+template <typename State>
+std::vector<State> WalkStack(const TokenTrie& trie) {
+  return std::vector<State>(static_cast<size_t>(trie.max_depth()) + 1);
+}
+
+// The nodes begin ... end - 1, whole subtrees; `stack` has the state before `begin` at its depth.
+template <typename State, typename Stepper>
+void WalkSpan(const TokenTrie& trie, uint32_t begin, uint32_t end, std::vector<State>& stack,
+              Stepper&& step) {
+  const auto nodes = trie.nodes();
+  for (uint32_t i = begin, visits = 0; i < end;) {
+    if ((++visits & 0xFF) == 0) StopScope::Check();
+    const uint16_t depth = nodes[i].depth;
+    const State after = step(stack[depth - 1u], i);
+    if (after == State{}) {
+      i = nodes[i].end;
+    } else {
+      stack[depth] = after;
+      ++i;
+    }
+  }
+}
+
+// All that is below `node` (TokenTrie::kRoot: all tokens), `at` being the state after it.
+template <typename State, typename Stepper>
+void Walk(const TokenTrie& trie, uint32_t node, State at, std::vector<State>& stack,
+          Stepper&& step) {
+  const bool root = node == TokenTrie::kRoot;
+  stack[root ? 0 : trie.nodes()[node].depth] = at;
+  WalkSpan(trie, root ? 0 : node + 1, root ? trie.size() : trie.nodes()[node].end, stack, step);
+}
 
 }  // namespace pawl
 

@@ -7,7 +7,7 @@
 // states h. A node then is not one term but a matrix: for each state before it and each state after
 // it the texts in between. Products are products of matrices, alternatives sums, an assertion about
 // the past is the identity on the states where it holds and nothing elsewhere (a lookbehind whose
-// body looks ahead leaves a condition on what follows, regex_open.cc); a star is Kleene's
+// body looks ahead leaves a condition on what follows, regex_derive.cc); a star is Kleene's
 // algorithm on the matrix (J. H. Conway, "Regular Algebra and Finite Machines", 1971). Only the
 // rows that are reached are computed. A pattern without such assertions has one state and the
 // matrices are single terms.

@@ -30,7 +30,6 @@
 #include <unordered_set>
 #include <vector>
 
-#include "grammar/flat_map.h"
 #include "grammar/hash_index.h"
 #include "grammar/regex/codepoint_set.h"
 #include "src/base/memory_size.h"

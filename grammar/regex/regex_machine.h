@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "grammar/flat_map.h"
+#include "grammar/hash_index.h"
 #include "grammar/machine.h"
 #include "grammar/regex/regex_dfa.h"
 #include "src/base/memory_size.h"

@@ -27,9 +27,9 @@
 #include <vector>
 
 #include "pawl/result.h"
-#include "plugins/monitors/limits.h"
 #include "plugins/monitors/scan.h"
 #include "plugins/monitors/syntax.h"
+#include "plugins/monitors/work.h"
 
 namespace pawl::monitors {
 

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "plugins/monitors/limits.h"
 #include "plugins/monitors/syntax.h"
+#include "plugins/monitors/work.h"
 
 namespace pawl::monitors {
 

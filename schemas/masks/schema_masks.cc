@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "grammar/masks/walk.h"
+#include "grammar/masks/token_trie.h"
 #include "grammar/vocabulary_tables.h"
 
 namespace pawl::schema {

@@ -18,8 +18,8 @@
 #include <utility>
 #include <vector>
 
-#include "grammar/masks/lexeme_masks.h"
 #include "grammar/masks/machine_masks.h"
+#include "grammar/masks/mask_builder.h"
 #include "schemas/machine/schema_machine.h"
 #include "schemas/scalar/string_tokens.h"
 #include "schemas/scalar/string_walk.h"

@@ -12,7 +12,7 @@
 #include <functional>
 #include <optional>
 
-#include "grammar/masks/walk.h"
+#include "grammar/masks/token_trie.h"
 #include "grammar/vocabulary_tables.h"
 #include "schemas/limits.h"
 #include "schemas/masks/schema_masks.h"

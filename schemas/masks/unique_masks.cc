@@ -3,7 +3,7 @@
 // state will do, which remembers nothing. The few that are left are tried on the state itself.
 #include <algorithm>
 
-#include "grammar/masks/walk.h"
+#include "grammar/masks/token_trie.h"
 #include "grammar/vocabulary_tables.h"
 #include "schemas/masks/schema_masks.h"
 #include "schemas/unique/item_tokens.h"

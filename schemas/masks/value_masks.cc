@@ -7,7 +7,7 @@
 #include <array>
 #include <bitset>
 
-#include "grammar/masks/walk.h"
+#include "grammar/masks/token_trie.h"
 #include "grammar/vocabulary_tables.h"
 #include "schemas/limits.h"
 #include "schemas/masks/schema_masks.h"

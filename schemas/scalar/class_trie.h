@@ -15,7 +15,6 @@
 #include <span>
 #include <vector>
 
-#include "grammar/masks/token_ranges.h"
 #include "grammar/masks/token_trie.h"
 #include "pawl/vocabulary.h"
 #include "schemas/scalar/char_class.h"

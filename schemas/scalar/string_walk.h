@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "grammar/masks/mask_strategy.h"
+#include "grammar/masks/machine_masks.h"
 #include "schemas/scalar/string_search.h"
 #include "schemas/scalar/string_tokens.h"
 

@@ -12,12 +12,10 @@
 #include <algorithm>
 
 #include "grammar/cfg/free_text.h"
-#include "grammar/cfg/import_ir.h"
+#include "grammar/cfg/grammar_ir.h"
 #include "grammar/cfg/stop_reach.h"
 #include "grammar/languages/ebnf.h"
-#include "grammar/languages/gbnf.h"
 #include "grammar/languages/lark.h"
-#include "grammar/languages/prefix_choice.h"
 #include "grammar/regex/ecma_parser.h"
 #include "schemas/read/option_fields.h"
 #include "schemas/tag/structural_tag_reader.h"

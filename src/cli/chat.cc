@@ -11,7 +11,7 @@
 #include "src/cli/options.h"
 #include "src/engine/loaded_model.h"
 #include "src/engine/model_files.h"
-#include "src/text/chat/chat_input.h"
+#include "src/text/chat/chat_template.h"
 
 namespace pawl::cli {
 void ChatFlags::AddTo(CLI::App* command, const std::vector<CLI::Option*>& text) {

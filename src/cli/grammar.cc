@@ -11,7 +11,6 @@
 
 #include "grammar/cfg/program.h"
 #include "grammar/languages/ebnf.h"
-#include "grammar/languages/gbnf.h"
 #include "grammar/languages/lark.h"
 #include "grammar/languages/print.h"
 #include "pawl/compiler.h"

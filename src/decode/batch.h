@@ -43,7 +43,7 @@
 #include <utility>
 #include <vector>
 
-#include "grammar/forced_spelling.h"
+#include "grammar/vocabulary_tables.h"
 #include "pawl/result.h"
 #include "pawl/vocabulary.h"
 #include "src/base/failure.h"

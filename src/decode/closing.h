@@ -18,7 +18,7 @@ namespace pawl {
 // the same answer.
 std::optional<std::vector<TokenId>> CloseWithin(const State& state, int most);
 
-// The error for a grammar without a shortest output (State::shortest_close).
+// The error for a grammar without a shortest output (State::completion_length).
 Error NoValueFits(std::string place);
 
 }  // namespace pawl

@@ -33,11 +33,15 @@ class GrammarConstraint final : public LoopConstraint {
       : grammar_(std::move(grammar)), state_(std::move(state)), trail_(std::move(trail)) {}
 
   Place Look() const override {
+    Place place = LookUnforced();
+    const int allowed = place.mask->count();
+    if (allowed > 1 && allowed <= kMostSpellings) place.forced = forced(kForcedLimit);
+    return place;
+  }
+  Place LookUnforced() const override {
     return Asked([](const State& at) {
       Place place{.mask = at.mask()};
-      KnownAnswers::Place known = PlaceOf(at);
-      const int allowed = place.mask->count();
-      if (allowed > 1 && allowed <= kMostSpellings) place.forced = ForcedOf(at, known.forced);
+      const KnownAnswers::Place known = PlaceOf(at);
       place.accepting = known.accepting;
       place.temperature = known.temperature;
       if (known.limit != nullptr) place.limit = *known.limit;

@@ -16,7 +16,7 @@
 // Tokens that are the only allowed ones need no logits. They pile up, and their rows run in one
 // Forward call together with the next token that does need them. A row's logits do not depend on
 // the other rows of its call, so this changes nothing but the time. Forced bytes that several
-// tokens could spell are written as the tokenizer writes them (forced_spelling.h).
+// tokens could spell are written as the tokenizer writes them (vocabulary_tables.h).
 //
 // A look is all that the constraint is asked between two logits. It goes from stage to stage: can
 // the constraint end in the budget, follow the token, do the tokens on trial stay, what may come
@@ -252,8 +252,9 @@ std::optional<Result<bool>> OutputBuilder::AtPlace(bool known_only, bool& waits)
   waits = known_only && !known_.place;
   if (waits) return std::nullopt;
   if (!known_.place) {
-    known_.at = at_->Look();
-    known_.place = known_.forced = true;
+    known_.at = at_->LookUnforced();
+    known_.place = true;
+    known_.forced = foreign_;
   }
   mask_ = known_.at.mask;
   accepting_ = known_.at.accepting;

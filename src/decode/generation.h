@@ -23,7 +23,7 @@
 #include <string_view>
 #include <vector>
 
-#include "grammar/forced_spelling.h"
+#include "grammar/vocabulary_tables.h"
 #include "pawl/generation.h"
 #include "pawl/result.h"
 #include "pawl/vocabulary.h"

@@ -13,7 +13,7 @@
 #include <memory>
 #include <span>
 
-#include "grammar/forced_spelling.h"
+#include "grammar/vocabulary_tables.h"
 #include "pawl/result.h"
 #include "pawl/vocabulary.h"
 #include "src/decode/batch.h"

@@ -10,7 +10,7 @@
 #include "src/base/utf8.h"
 #include "src/engine/model_files.h"
 #include "src/engine/model_paths.h"
-#include "src/text/chat/chat_input.h"
+#include "src/text/chat/chat_template.h"
 
 namespace pawl {
 namespace {

@@ -15,7 +15,7 @@
 
 #include "pawl/result.h"
 #include "src/engine/prompt.h"
-#include "src/text/chat/chat_source.h"
+#include "src/text/chat/chat_template.h"
 
 namespace pawl {
 

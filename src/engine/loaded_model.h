@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-#include "grammar/forced_spelling.h"
+#include "grammar/vocabulary_tables.h"
 #include "pawl/engine.h"
 #include "pawl/generation.h"
 #include "pawl/result.h"
@@ -30,7 +30,7 @@
 #include "src/engine/extract_prompt.h"
 #include "src/engine/prompt.h"
 #include "src/model/model.h"
-#include "src/text/chat/chat_source.h"
+#include "src/text/chat/chat_template.h"
 #include "src/text/fim.h"
 #include "src/text/tokenizer.h"
 

@@ -12,7 +12,7 @@
 
 #include "pawl/result.h"
 #include "src/base/json.h"
-#include "src/text/chat/chat_source.h"
+#include "src/text/chat/chat_template.h"
 #include "src/text/tokenizer.h"
 
 namespace pawl {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "src/text/chat/chat_input.h"
+#include "src/text/chat/chat_template.h"
 
 namespace pawl::server {
 namespace {

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "grammar/forced_spelling.h"
+#include "grammar/vocabulary_tables.h"
 #include "pawl/engine.h"
 #include "pawl/result.h"
 #include "src/base/json.h"

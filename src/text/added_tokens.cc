@@ -6,7 +6,7 @@
 
 #include "src/base/stop_scope.h"
 #include "src/base/utf8.h"
-#include "src/text/codepoint_set.h"
+#include "src/text/split_regex.h"
 
 namespace pawl {
 namespace {

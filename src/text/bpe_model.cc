@@ -14,7 +14,7 @@
 
 #include "src/base/stop_scope.h"
 #include "src/base/utf8.h"
-#include "src/text/byte_alphabet.h"
+#include "src/text/tokenizer_steps.h"
 
 namespace pawl {
 namespace {

@@ -8,15 +8,40 @@
 #include <string>
 #include <vector>
 
+#include "pawl/vocabulary.h"
+#include "src/base/json_reader.h"
 #include "src/text/added_tokens.h"
 #include "src/text/bpe_model.h"
 #include "src/text/normalizer.h"
-#include "src/text/post_processor.h"
 #include "src/text/pre_tokenizer.h"
 #include "src/text/token_decoder.h"
 #include "src/text/tokenizer.h"
 
 namespace pawl {
+
+// The "post_processor" of a tokenizer.json, which puts tokens such as BOS around the text's.
+// Immutable after Load; thread-safe.
+class PostProcessor {
+ public:
+  // TemplateProcessing (its form for one text), ByteLevel (which only moves offsets),
+  // RobertaProcessing, BertProcessing, Sequence; anything else is an error. `node` may be null or
+  // absent.
+  static PostProcessor Load(const JsonReader& node);
+
+  // Appends every token it may add.
+  void CollectIds(std::vector<TokenId>& out) const;
+  std::vector<TokenId> Apply(std::vector<TokenId> ids) const;
+
+ private:
+  struct Template {
+    std::vector<TokenId> before, after;
+  };
+  void Add(const JsonReader& node, const std::string& type);
+  void AddTemplate(const JsonReader& node);
+  static TokenId LoadId(const JsonReader& node);
+
+  std::vector<Template> templates_;  // innermost first
+};
 
 struct TokenizerParts {
   BpeModel model;

@@ -7,17 +7,47 @@
 #include "src/text/pre_tokenizer.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
+#include <iterator>
 #include <optional>
 
 #include "src/base/stop_scope.h"
 #include "src/base/utf8.h"
-#include "src/text/byte_alphabet.h"
 #include "src/text/normalizer.h"
 #include "src/text/tokenizer_steps.h"
-#include "src/text/unicode_scripts.h"
 
 namespace pawl {
+
+inline constexpr int kNoScript = -1;
+// A number for the script of a unit (src/text/split_regex.h); kNoScript for a space, bytes that
+// are not UTF-8, and characters younger than Unicode 9.0. Hiragana and Katakana count as Han.
+int ScriptForSplitting(char32_t unit);
+
+// Scripts: a binary search in a table of ranges. The table is that of Hugging Face's library,
+// because a vocabulary was trained on the words that its version of Unicode cuts; see
+// scripts/gen_script_table.py.
+
+namespace {
+
+struct ScriptRange {
+  char32_t first, last;
+  int16_t script;
+};
+
+#include "src/text/unicode_scripts.inc"
+
+}  // namespace
+
+int ScriptForSplitting(char32_t unit) {
+  const auto* range = std::upper_bound(
+      std::begin(kScriptRanges), std::end(kScriptRanges), unit,
+      [](char32_t value, const ScriptRange& candidate) { return value < candidate.first; });
+  if (range == std::begin(kScriptRanges)) return kNoScript;
+  --range;
+  return unit <= range->last ? range->script : kNoScript;
+}
+
 namespace {
 
 // What "use_regex" of ByteLevel stands for: the pattern published with GPT-2.

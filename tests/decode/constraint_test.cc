@@ -311,6 +311,7 @@ class WrongAt : public Constraint {
     Place place;
     if (left_ == 0) (*wrong_)(place, "completion");
     if (!place.limit.empty()) return std::vector<TokenId>(static_cast<size_t>(most) + 1, 0);
+    if (most < 1) return std::nullopt;
     return std::vector<TokenId>{0};  // which is not true: the place behind is not accepting
   }
 

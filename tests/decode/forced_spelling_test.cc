@@ -1,7 +1,5 @@
 // The spelling of forced runs against its definition, tried on all tails and all tokens, and its
 // use in the decode loop over a model with no taste at all.
-#include "grammar/forced_spelling.h"
-
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -9,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "grammar/vocabulary_tables.h"
 #include "pawl/compiler.h"
 #include "src/decode/session.h"
 #include "tests/support/toy_model.h"

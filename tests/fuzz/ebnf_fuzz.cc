@@ -5,7 +5,6 @@
 #include <string_view>
 
 #include "grammar/languages/ebnf.h"
-#include "grammar/languages/gbnf.h"
 #include "grammar/languages/print.h"
 #include "tests/fuzz/fuzz_util.h"
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "grammar/cfg/cfg_machine.h"
-#include "grammar/languages/language_hint.h"
+#include "grammar/languages/language_options.h"
 #include "grammar/languages/lark.h"
 #include "pawl/grammar.h"
 #include "src/base/random.h"

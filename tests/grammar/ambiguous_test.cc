@@ -11,7 +11,6 @@
 #include "grammar/cfg/cfg_machine.h"
 #include "grammar/grammar_access.h"
 #include "grammar/languages/ebnf.h"
-#include "grammar/languages/gbnf.h"
 #include "grammar/masks/machine_masks.h"
 #include "pawl/grammar.h"
 #include "src/base/file.h"

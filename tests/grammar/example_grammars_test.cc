@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "grammar/languages/ebnf.h"
-#include "grammar/languages/gbnf.h"
 #include "grammar/languages/print.h"
 #include "src/base/file.h"
 #include "tests/grammar/cfg_reference.h"

@@ -8,7 +8,6 @@
 #include <unordered_map>
 #include <vector>
 
-#include "grammar/flat_map.h"
 #include "grammar/hash_index.h"
 
 namespace pawl {

@@ -1,9 +1,8 @@
 // GBNF by examples in the styles of those that use it, hostile texts, and random grammars against a
 // slow reader of their own.
-#include "grammar/languages/gbnf.h"
-
 #include <gtest/gtest.h>
 
+#include "grammar/languages/ebnf.h"
 #include "tests/grammar/bnf_random.h"
 #include "tests/grammar/bnf_test_util.h"
 

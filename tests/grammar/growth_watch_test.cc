@@ -1,6 +1,4 @@
 // A question to a machine that grows without an end is ended, and the machine is made again.
-#include "grammar/growth_watch.h"
-
 #include <gtest/gtest.h>
 
 #include <memory>

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include "grammar/languages/ebnf.h"
-#include "grammar/languages/gbnf.h"
 #include "grammar/languages/lark.h"
 #include "tests/grammar/bnf_random.h"
 #include "tests/grammar/bnf_test_util.h"

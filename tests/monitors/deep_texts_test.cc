@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "plugins/monitors/limits.h"
 #include "plugins/monitors/syntax.h"
+#include "plugins/monitors/work.h"
 #include "tests/monitors/monitors_test_util.h"
 
 namespace pawl::monitors {

@@ -6,7 +6,6 @@
 #include <random>
 #include <string>
 
-#include "plugins/monitors/java/class_file.h"
 #include "plugins/monitors/java/class_path.h"
 #include "src/base/file.h"
 #include "tests/monitors/monitors_test_util.h"

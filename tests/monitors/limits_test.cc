@@ -2,8 +2,6 @@
 // nesting without end, long chains. Every question ends within its limits, which are counted in
 // steps; a text twice as long takes at most 2.3 times the steps; what is nested too deeply is named
 // by its place.
-#include "plugins/monitors/limits.h"
-
 #include <gtest/gtest.h>
 
 #include <atomic>

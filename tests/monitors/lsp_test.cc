@@ -16,7 +16,6 @@
 #include <string_view>
 #include <vector>
 
-#include "plugins/monitors/lsp/context.h"
 #include "plugins/monitors/lsp/server.h"
 #include "plugins/monitors/monitor.h"
 #include "tests/source_dir.h"

@@ -15,7 +15,6 @@
 #include "plugins/monitors/index.h"
 #include "plugins/monitors/java/class_path.h"
 #include "plugins/monitors/monitor.h"
-#include "plugins/monitors/repository.h"
 #include "src/base/file.h"
 
 namespace pawl::monitors {

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "plugins/monitors/typescript/check.h"
 #include "plugins/monitors/typescript/checker.h"
-#include "plugins/monitors/typescript/library.h"
 
 namespace pawl::monitors::ts {
 namespace {

@@ -21,6 +21,25 @@ class Contact:
     name: str
 
 
+class Digits(pawl.Constraint):
+    def __init__(self, vocabulary: pawl.Vocabulary, written: int = 0) -> None:
+        self.vocabulary, self.written = vocabulary, written
+
+    def look(self) -> pawl.Place:
+        mask: pawl.Mask = pawl.mask_of_texts(self.vocabulary, "0123456789")
+        return pawl.Place(mask=mask, accepting=self.written > 0)
+
+    def advance(self, token: int) -> Optional[Digits]:
+        return Digits(self.vocabulary, self.written + 1)
+
+    def completion(self, most: int) -> Optional[List[int]]:
+        return [] if self.written else self.vocabulary.fewest_tokens("0")
+
+
+def constrained(engine: pawl.Engine) -> None:
+    output: pawl.Output[Any] = engine.generate("Pi is 3.", constraint=Digits(engine.vocabulary), regex="[0-4]+")
+
+
 def records(engine: pawl.Engine, texts: List[str]) -> None:
     one: Invoice = engine.extract("a text", Invoice)
     many: List[Invoice] = engine.extract(texts, Invoice, temperature=0.5, seed=3, max_tokens=100)

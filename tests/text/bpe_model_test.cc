@@ -6,7 +6,7 @@
 #include <map>
 #include <random>
 
-#include "src/text/byte_alphabet.h"
+#include "src/text/tokenizer_steps.h"
 
 namespace pawl {
 namespace {

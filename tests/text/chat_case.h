@@ -4,7 +4,6 @@
 
 #include <utility>
 
-#include "src/text/chat/chat_input.h"
 #include "src/text/chat/chat_template.h"
 
 namespace pawl {

@@ -9,8 +9,6 @@
 #include <vector>
 
 #include "src/base/file.h"
-#include "src/text/chat/chat_input.h"
-#include "src/text/chat/chat_source.h"
 #include "src/text/chat/chat_template.h"
 #include "src/text/tokenizer.h"
 #include "tests/source_dir.h"

@@ -6,7 +6,6 @@
 #include <string>
 
 #include "src/base/random.h"
-#include "src/text/chat/chat_input.h"
 
 namespace pawl {
 namespace {

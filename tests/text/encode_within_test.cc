@@ -13,10 +13,9 @@
 #include "src/base/stop_scope.h"
 #include "src/text/added_tokens.h"
 #include "src/text/bpe_model.h"
-#include "src/text/codepoint_set.h"
+#include "src/text/normalizer.h"
 #include "src/text/split_regex.h"
 #include "src/text/tokenizer.h"
-#include "src/text/unicode_normalize.h"
 #include "tests/source_dir.h"
 
 namespace pawl {

@@ -8,7 +8,7 @@
 
 #include "src/base/file.h"
 #include "src/base/json.h"
-#include "src/text/stream_decoder.h"
+#include "src/text/token_decoder.h"
 #include "src/text/tokenizer.h"
 #include "tests/source_dir.h"
 

@@ -9,7 +9,7 @@
 
 #include "src/base/file.h"
 #include "src/base/json.h"
-#include "src/text/stream_decoder.h"
+#include "src/text/token_decoder.h"
 #include "tests/source_dir.h"
 
 namespace pawl {

@@ -1,7 +1,5 @@
 // The four normalization forms: against goldens of another implementation, known cases, and the
 // laws that hold between them on every code point.
-#include "src/text/unicode_normalize.h"
-
 #include <gtest/gtest.h>
 
 #include <random>
@@ -9,6 +7,7 @@
 #include "src/base/file.h"
 #include "src/base/json.h"
 #include "src/base/utf8.h"
+#include "src/text/normalizer.h"
 #include "tests/source_dir.h"
 
 namespace pawl {

@@ -1,4 +1,5 @@
-// Where compiled classes are: .jar and .jmod archives.
+// Compiled classes: where they are (.jar and .jmod archives), and what a class file declares, with
+// generic types where it has them (Java Virtual Machine Specification, chapter 4).
 #ifndef PAWL_PLUGINS_MONITORS_JAVA_CLASS_PATH_H_
 #define PAWL_PLUGINS_MONITORS_JAVA_CLASS_PATH_H_
 
@@ -10,10 +11,14 @@
 #include <unordered_set>
 #include <vector>
 
+#include "pawl/result.h"
 #include "plugins/monitors/java/types.h"
 #include "plugins/monitors/java/zip_archive.h"
 
 namespace pawl::monitors::java {
+
+// Errors: kInvalid for bytes that are no class file, with the place.
+Result<Class> ReadClassFile(std::string_view bytes);
 
 // Archives, and folders that have archives. One that can't be read is passed over.
 class ClassPath {

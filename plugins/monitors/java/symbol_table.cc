@@ -2,11 +2,12 @@
 // the class path; what was found, and what was not, is remembered. Classes of the repository are
 // read from their files when they are first asked for. When the files take more than a budget, all
 // of them are forgotten at the next text.
+#include "plugins/monitors/java/symbol_table.h"
+
 #include <algorithm>
 #include <array>
 #include <unordered_set>
 
-#include "plugins/monitors/java/symbol_table.h"
 #include "plugins/monitors/work.h"
 
 namespace pawl::monitors::java {

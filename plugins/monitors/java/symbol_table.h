@@ -11,9 +11,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "plugins/monitors/index.h"
 #include "plugins/monitors/java/class_path.h"
 #include "plugins/monitors/java/types.h"
-#include "plugins/monitors/repository.h"
 #include "plugins/monitors/syntax.h"
 
 namespace pawl::monitors::java {

@@ -1,8 +1,13 @@
-// The names that a scope binds. Statements are entered, functions and classes inside are not: they
-// have scopes of their own.
+// What a Python text binds and what its annotations say.
+//
+// The names that a scope binds: statements are entered, functions and classes inside are not, since
+// they have scopes of their own.
+#include <algorithm>
+
 #include "plugins/monitors/python/symbol_table.h"
 
 namespace pawl::monitors::python {
+
 namespace {
 
 using K = Kind;
@@ -158,6 +163,171 @@ void CollectBindings(const Node* body, Scope& scope) {
       if (kid->named) todo.push_back(&*kid);
     }
   }
+}
+
+// Annotations: `list[int]`, `Optional[str]`, `"Node"`, `Callable[[int], str]`. What they say is a
+// type of this module's, or kUnknown; a name in one is looked for where the annotation stands.
+
+namespace {
+
+using K = Kind;
+using F = Field;
+using TK = Type::Kind;
+
+constexpr int kMaxAnnotationDepth = 40;
+
+}  // namespace
+
+// list[int], Dict[str, int]: the arguments, in either form that the grammar gives.
+std::vector<const Node*> TypeArguments(const Node* node) {
+  std::vector<const Node*> args;
+  if (node->is(K::k_subscript)) {
+    for (const Node& kid : node->kids()) {
+      if (kid.field != F::k_subscript) continue;
+      if (kid.is(K::k_tuple)) {
+        for (const Node& inner : kid.kids()) {
+          if (inner.named) args.push_back(&inner);
+        }
+      } else {
+        args.push_back(&kid);
+      }
+    }
+    return args;
+  }
+  for (const Node& kid : node->kids()) {
+    if (!kid.is(K::k_type_parameter)) continue;
+    for (const Node& inner : kid.kids()) {
+      if (inner.named && !inner.is(K::k_comment)) args.push_back(&inner);
+    }
+  }
+  return args;
+}
+
+Type SymbolTable::Special(std::string_view name, const std::vector<const Node*>& args,
+                          Module& module, int depth) {
+  std::vector<Type> types;
+  if (name == "Optional" || name == "Union") {
+    for (const Node* arg : args) types.push_back(FromAnnotation(arg, module, depth + 1));
+    if (name == "Optional") types.push_back({.kind = TK::kNone});
+    return args.empty() ? Type{} : Either(std::move(types));
+  }
+  if (name == "Annotated" || name == "ClassVar" || name == "Final" || name == "Required" ||
+      name == "NotRequired" || name == "ReadOnly") {
+    return args.empty() ? Type{} : FromAnnotation(args[0], module, depth + 1);
+  }
+  if (name == "Literal") {
+    for (const Node* arg : args) {
+      const Node* value = arg->is(K::k_type) ? arg->first_named() : arg;
+      if (value == nullptr) return {};
+      if (value->is(K::k_string)) {
+        types.push_back(InstanceOf(value->text().starts_with("b") ? "bytes" : "str"));
+      } else if (value->is(K::k_integer) || value->is(K::k_unary_operator)) {
+        types.push_back(InstanceOf("int"));
+      } else if (value->is(K::kTrue) || value->is(K::kFalse)) {
+        types.push_back(InstanceOf("bool"));
+      } else {
+        return {};
+      }
+    }
+    return args.empty() ? Type{} : Either(std::move(types));
+  }
+  if (name == "Self") return {.kind = TK::kSelf};
+  if (name == "LiteralString" || name == "AnyStr")
+    return name == "AnyStr" ? Type{} : InstanceOf("str");
+  return {};
+}
+
+Type SymbolTable::FromAnnotation(const Node* node, Module& module, int depth) {
+  if (node == nullptr || depth > kMaxAnnotationDepth) return {};
+  switch (node->kind) {
+    case K::k_type:
+    case K::k_parenthesized_expression:
+      return FromAnnotation(node->first_named(), module, depth + 1);
+    case K::k_none:
+      return {.kind = TK::kNone};
+    case K::k_union_type:
+    case K::k_binary_operator: {
+      std::vector<Type> types;
+      for (const Node& kid : node->kids()) {
+        if (kid.named && !kid.is(K::k_comment))
+          types.push_back(FromAnnotation(&kid, module, depth + 1));
+        if (!kid.named && kid.text() != "|") return {};
+      }
+      return Either(std::move(types));
+    }
+    case K::k_identifier:
+    case K::k_attribute:
+    case K::k_member_type:
+    case K::k_subscript:
+    case K::k_generic_type:
+      break;
+    default:
+      return {};
+  }
+  const Node* head = node;
+  std::vector<const Node*> args;
+  if (node->is(K::k_subscript)) head = node->at(F::k_value);
+  if (node->is(K::k_generic_type)) head = node->first_named();
+  if (head == nullptr) return {};
+  if (head != node) args = TypeArguments(node);
+  std::string_view last = head->text();
+  if (const size_t dot = last.rfind('.'); dot != std::string_view::npos)
+    last = last.substr(dot + 1);
+  static constexpr std::array<std::string_view, 14> kSpecial = {
+      "Optional", "Union",   "Annotated", "ClassVar", "Final",         "Required", "NotRequired",
+      "ReadOnly", "Literal", "Self",      "Any",      "LiteralString", "AnyStr",   "Callable"};
+  if (std::find(kSpecial.begin(), kSpecial.end(), last) != kSpecial.end())
+    return Special(last, args, module, depth);
+  // The name, or a.b of modules and classes.
+  Type of;
+  const std::string text(head->text());
+  size_t at = 0;
+  for (bool first = true; at <= text.size(); first = false) {
+    const size_t end = std::min(text.find('.', at), text.size());
+    const std::string part = text.substr(at, end - at);
+    if (first) {
+      // In a class's body its own names come first.
+      for (const Node* up = head->parent; up != nullptr && !of.known(); up = up->parent) {
+        if (!up->is(K::k_class_definition)) continue;
+        Class* c = ClassOf(up, module);
+        const auto own = c->scope.names.find(part);
+        const bool nested =
+            own != c->scope.names.end() &&
+            std::all_of(own->second.begin(), own->second.end(),
+                        [](const Binding& b) { return b.kind == Binding::Kind::kClass; });
+        if (nested && own->second.front().node != up)
+          of = TypeOfBindings(own->second, module, c, depth + 1);
+        if (const Node* list = up->at(F::k_type_parameters)) {
+          for (const Node& kid : list->kids()) {
+            if (kid.named && kid.text().substr(0, kid.text().find_first_of(":= ")) == part)
+              return {.kind = TK::kVariable, .name = part};
+          }
+        }
+      }
+      if (!of.known()) of = MemberOfModule(module, part, depth + 1);
+    } else {
+      of = Attribute(of, part, depth + 1);
+    }
+    if (!of.known()) return {};
+    at = end + 1;
+  }
+  if (of.is(TK::kVariable) || of.is(TK::kEither) || of.is(TK::kNone)) return of;
+  if (of.is(TK::kInstance) && of.name == "alias") {
+    of.name.clear();
+    return of;
+  }
+  // type[X]: a class, of which only its bound is known.
+  if (!of.is(TK::kClass) || (of.cls->name == "type" && of.cls->module->name == "builtins"))
+    return {};
+  Type instance{.kind = TK::kInstance, .cls = of.cls};
+  for (const Node* arg : args) instance.args.push_back(FromAnnotation(arg, module, depth + 1));
+  // tuple[int, ...]
+  if (of.cls->name == "tuple" && instance.args.size() > 1) {
+    const bool same = args.size() == 2 && args[1]->text() == "...";
+    const Type element = same ? instance.args[0] : Either(instance.args);
+    instance.args = {element};
+  }
+  return instance;
 }
 
 }  // namespace pawl::monitors::python

@@ -1,9 +1,9 @@
 // The tables are made by embed_stubs.py when Pawl is built, sorted by name, so that an installed
 // Pawl needs no file beside it.
-#include "plugins/monitors/python/packaged.h"
-
 #include <algorithm>
 #include <cstddef>
+
+#include "plugins/monitors/python/symbol_table.h"
 
 namespace pawl::monitors::python {
 

@@ -1,11 +1,11 @@
 // Modules and the types of what they declare. A module is read when it is first imported; its names
 // are gathered from all its branches, since which of them runs depends on version and platform.
 // What several declarations say of one name is taken together: any of them may hold.
+#include "plugins/monitors/python/symbol_table.h"
+
 #include <algorithm>
 #include <array>
 
-#include "plugins/monitors/python/packaged.h"
-#include "plugins/monitors/python/symbol_table.h"
 #include "plugins/monitors/scan.h"
 #include "plugins/monitors/work.h"
 #include "src/base/file.h"

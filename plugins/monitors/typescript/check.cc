@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 
-#include "plugins/monitors/typescript/library.h"
 #include "plugins/monitors/work.h"
 
 namespace pawl::monitors::ts {

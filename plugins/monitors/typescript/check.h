@@ -6,6 +6,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "plugins/monitors/typescript/checker.h"
@@ -36,6 +37,15 @@ std::vector<Problem> FindProblems(Checker& checker, bool strict);
 void FindStrictProblems(Checker& checker, std::vector<Problem>& problems);
 // Where the first error node begins.
 size_t FirstError(const Node* root);
+
+// The declarations of the standard library (lib.es*.d.ts of the package node-typescript, without
+// comments), and those that newer versions of the language have added since.
+
+std::string LibraryText();
+// Names that a host such as a browser or Node declares: they exist, nothing is known of their
+// types.
+bool HostName(std::string_view name);
+const std::string_view* HostNames(size_t* count);
 
 }  // namespace pawl::monitors::ts
 

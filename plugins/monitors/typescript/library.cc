@@ -1,8 +1,8 @@
 // Written by us: what ES2023 and later add to the interfaces of the packaged declarations, which
 // are those of ES2022. A member that is there twice does no harm, the declarations merge.
-#include "plugins/monitors/typescript/library.h"
-
 #include <algorithm>
+
+#include "plugins/monitors/typescript/check.h"
 
 namespace pawl::monitors::ts {
 

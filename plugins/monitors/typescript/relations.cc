@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "plugins/monitors/typescript/checker.h"
-#include "plugins/monitors/typescript/nodes.h"
 #include "plugins/monitors/work.h"
 
 namespace pawl::monitors::ts {

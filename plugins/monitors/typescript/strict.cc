@@ -12,8 +12,7 @@
 #include <functional>
 
 #include "plugins/monitors/typescript/check.h"
-#include "plugins/monitors/typescript/library.h"
-#include "plugins/monitors/typescript/nodes.h"
+#include "plugins/monitors/typescript/checker.h"
 #include "plugins/monitors/work.h"
 
 namespace pawl::monitors::ts {

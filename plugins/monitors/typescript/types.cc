@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <set>
 
-#include "plugins/monitors/typescript/symbols.h"
 #include "plugins/monitors/work.h"
 
 namespace pawl::monitors::ts {

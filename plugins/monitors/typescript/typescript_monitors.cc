@@ -8,7 +8,6 @@
 #include "plugins/monitors/monitor.h"
 #include "plugins/monitors/typescript/check.h"
 #include "plugins/monitors/typescript/checker.h"
-#include "plugins/monitors/typescript/library.h"
 
 namespace pawl::monitors {
 namespace {

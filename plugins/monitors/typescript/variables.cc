@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "plugins/monitors/typescript/checker.h"
-#include "plugins/monitors/typescript/nodes.h"
 
 namespace pawl::monitors::ts {
 

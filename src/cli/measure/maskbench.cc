@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "grammar/grammar_access.h"
-#include "grammar/masks/mask_strategy.h"
+#include "grammar/masks/machine_masks.h"
 #include "src/base/file.h"
 #include "src/base/json.h"
 #include "src/base/random.h"

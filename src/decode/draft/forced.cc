@@ -11,7 +11,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "grammar/forced_spelling.h"
+#include "grammar/vocabulary_tables.h"
 #include "src/decode/draft/source.h"
 #include "src/decode/generation.h"
 

@@ -101,7 +101,7 @@ class ModelFollower : public DraftSession {
     }
     float temperature = options_.sampling.temperature;
     if (place.at != nullptr && options_.grammar_temperature) {
-      temperature = place.at->Look().temperature.value_or(temperature);
+      temperature = place.at->LookUnforced().temperature.value_or(temperature);
     }
     sampler_.set_temperature(temperature);
     const std::span<const TokenId> all = tokens;

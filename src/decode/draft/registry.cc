@@ -91,20 +91,20 @@ TokenId ShortestAllowed(const Mask& mask, const Constraint& at) {
 
 }  // namespace
 
-uint64_t FingerprintOf(const Constraint* constraint) {
+uint64_t FingerprintOf(const LoopConstraint* constraint) {
   if (constraint == nullptr) return 0;
   constexpr int kSteps = 5;
   uint64_t hash = 1;
-  std::shared_ptr<const Constraint> kept;
+  std::shared_ptr<const LoopConstraint> kept;
   for (int i = 0; i < kSteps; ++i) {
-    const Constraint::Place place = constraint->Look();
+    const Constraint::Place place = constraint->LookUnforced();
     const std::shared_ptr<const Mask>& mask = place.mask;
     hash = Mix(hash, place.accepting ? 3 : 5);
     if (mask == nullptr) break;
     for (const uint32_t word : mask->words()) hash = Mix(hash, word);
     const TokenId token = ShortestAllowed(*mask, *constraint);
     if (token == kNoToken) break;
-    kept = constraint->Advance(token);
+    kept = constraint->Next(token);
     if (kept == nullptr) break;
     constraint = kept.get();
   }

@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-#include "grammar/forced_spelling.h"
+#include "grammar/vocabulary_tables.h"
 #include "pawl/generation.h"
 #include "pawl/grammar.h"
 #include "pawl/result.h"
@@ -56,7 +56,7 @@ struct DraftProposal {
 
 struct DraftRequest {
   std::span<const TokenId> prompt;
-  std::shared_ptr<const Constraint> constraint;
+  std::shared_ptr<const LoopConstraint> constraint;
   uint64_t grammar = 0;  // of FingerprintOf
   const GenerateOptions* options = nullptr;
 };
@@ -130,7 +130,7 @@ Result<std::unique_ptr<DraftSource>> MakeRandomSource(const DraftSetting& settin
 
 // What a constraint allows at its beginning, as a number that is the same in every run: requests
 // under one grammar have the same. 0 without a constraint.
-uint64_t FingerprintOf(const Constraint* constraint);
+uint64_t FingerprintOf(const LoopConstraint* constraint);
 
 }  // namespace pawl
 

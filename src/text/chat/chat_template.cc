@@ -4,14 +4,19 @@
 #include "src/text/chat/chat_template.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <limits>
+#include <string>
+#include <vector>
 
+#include "src/base/file.h"
+#include "src/base/json.h"
 #include "src/base/json_reader.h"
 #include "src/base/utf8.h"
-#include "src/text/chat/jinja_interpreter.h"
 #include "src/text/chat/jinja_program.h"
 
 namespace pawl {
+
 namespace {
 
 // Bytes of the texts of a value, and one for each value.
@@ -128,6 +133,225 @@ Result<std::vector<TokenId>> EncodeChatWithin(const Tokenizer& tokenizer, const 
     options.data = prompt.data();
   }
   return tokenizer.EncodeWithin(prompt.bytes(), max_tokens, options);
+}
+
+// Newer models have the template in a file of its own, older ones in tokenizer_config.json, some of
+// them several with names. The file counts when both are there, as in transformers.
+
+namespace {
+
+namespace fs = std::filesystem;
+
+Error Broken(std::string message, std::string place) {
+  return Error{ErrorCode::kInvalid, std::move(message), std::move(place)};
+}
+
+// The template of that name in "chat_template"; `place` is where it stands.
+Result<std::string> PickTemplate(const json::Value& value, std::string_view name,
+                                 std::string& place) {
+  if (value.type == json::Type::kString) {
+    if (!name.empty()) {
+      return Broken(
+          "there is one chat template without a name, and none called " + json::Quote(name), place);
+    }
+    return value.text;
+  }
+  if (value.type != json::Type::kArray) {
+    return Broken("must be a string or a list of templates with names", place);
+  }
+  const std::string wanted(name.empty() ? "default" : name);
+  std::string names;
+  for (size_t i = 0; i < value.items.size(); ++i) {
+    const std::string here = place + "/" + std::to_string(i);
+    const json::Value* known = value.items[i].Find("name");
+    const json::Value* text = value.items[i].Find("template");
+    if (known == nullptr || text == nullptr || known->type != json::Type::kString ||
+        text->type != json::Type::kString) {
+      return Broken("must be an object with the strings \"name\" and \"template\"", here);
+    }
+    if (known->text == wanted) {
+      place = here + "/template";
+      return text->text;
+    }
+    names += (names.empty() ? "" : ", ") + known->text;
+  }
+  return Broken("there is no chat template called " + json::Quote(wanted) + "; there are " + names,
+                place);
+}
+
+// "<s>", or {"content": "<s>", ...}.
+const std::string* TokenText(const json::Value& value) {
+  const json::Value* text = value.type == json::Type::kObject ? value.Find("content") : &value;
+  return text != nullptr && text->type == json::Type::kString ? &text->text : nullptr;
+}
+
+}  // namespace
+
+Result<ChatSource> LoadChatSource(const std::string& folder, std::string_view name) {
+  ChatSource source;
+  std::optional<std::string> text;
+  const fs::path config = fs::path(folder) / "tokenizer_config.json";
+  const fs::path file = fs::path(folder) / "chat_template.jinja";
+  std::error_code ignored;
+  if (fs::exists(config, ignored)) {
+    Result<std::string> read = ReadRegularFile(config.string());
+    if (!read.ok()) return read.error();
+    Result<json::Value> root = json::Parse(*read);
+    if (!root.ok())
+      return Broken(root.error().message, config.string() + ": " + root.error().place);
+    if (root->type != json::Type::kObject)
+      return Broken("must be an object", config.string() + "#");
+    for (const char* token : {"bos_token", "eos_token", "unk_token", "pad_token", "sep_token",
+                              "cls_token", "mask_token"}) {
+      const json::Value* value = root->Find(token);
+      if (value == nullptr) continue;
+      if (const std::string* written = TokenText(*value))
+        source.special_tokens.emplace_back(token, *written);
+    }
+    const json::Value* value = root->Find("chat_template");
+    if (value != nullptr && value->type != json::Type::kNull && !fs::exists(file, ignored)) {
+      source.place = config.string() + "#/chat_template";
+      Result<std::string> picked = PickTemplate(*value, name, source.place);
+      if (!picked.ok()) return picked.error();
+      text = *std::move(picked);
+    }
+  }
+  if (fs::exists(file, ignored)) {
+    source.place = file.string();
+    if (!name.empty()) {
+      return Broken(
+          "there is one chat template without a name, and none called " + json::Quote(name),
+          source.place);
+    }
+    Result<std::string> read = ReadRegularFile(file.string());
+    if (!read.ok()) return read.error();
+    text = *std::move(read);
+  }
+  if (!text) {
+    return Error{ErrorCode::kIo,
+                 "no chat template: neither chat_template.jinja nor \"chat_template\" in "
+                 "tokenizer_config.json",
+                 folder};
+  }
+  Result<ChatSource> made = MakeChatSource(*text, std::move(source.place));
+  if (made.ok()) made->special_tokens = std::move(source.special_tokens);
+  return made;
+}
+
+Result<ChatSource> MakeChatSource(std::string_view text, std::string place) {
+  Result<ChatTemplate> chat = ChatTemplate::Parse(text);
+  if (chat.ok()) return ChatSource{*std::move(chat), std::move(place), {}};
+  Error error = chat.error();
+  error.place = place + (error.place.empty() ? "" : ": " + error.place);
+  return error;
+}
+
+// Chat input: only the shape is looked at here; what messages hold is for the template to say.
+
+namespace {
+
+// Takes the members that are null from the messages: many templates would write them out as "None".
+// The reference implementation passes them on like this. `place`: of the list.
+Status SettleMessages(json::Value& messages, const std::string& place) {
+  if (messages.type != json::Type::kArray) return {};  // refused when it is rendered
+  if (messages.items.empty()) {
+    return Error{ErrorCode::kInvalid, "an empty conversation; expected at least one message",
+                 place};
+  }
+  for (json::Value& message : messages.items) {
+    std::erase_if(message.members,
+                  [](const auto& member) { return member.second.type == json::Type::kNull; });
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<ChatInput> ChatInputFromJson(const json::Value& value) {
+  ChatInput input;
+  if (value.type == json::Type::kArray) {
+    input.messages = value;
+    if (Status status = SettleMessages(input.messages, "#"); !status.ok()) return status.error();
+    return input;
+  }
+  if (value.type != json::Type::kObject) {
+    return Error{ErrorCode::kInvalid,
+                 std::string("must be a list of messages or an object with \"messages\", not ") +
+                     json::TypeName(value.type),
+                 "#"};
+  }
+  for (const auto& [key, member] : value.members) {
+    const std::string place = json::PointerJoin("#", key);
+    if (key == "messages") {
+      input.messages = member;
+    } else if (key == "tools") {
+      input.tools = member;
+    } else if (key == "documents") {
+      input.documents = member;
+    } else if (key == "add_generation_prompt") {
+      if (!member.is_bool()) return Error{ErrorCode::kInvalid, "must be true or false", place};
+      input.add_generation_prompt = member.type == json::Type::kTrue;
+    } else if (key == "chat_template_kwargs") {
+      if (member.type != json::Type::kObject) {
+        return Error{ErrorCode::kInvalid, "must be an object", place};
+      }
+      for (const auto& [name, argument] : member.members) {
+        input.arguments.emplace_back(name, argument);
+      }
+    } else {
+      return Error{ErrorCode::kInvalid,
+                   "is not known; expected messages, tools, documents, add_generation_prompt or "
+                   "chat_template_kwargs",
+                   place};
+    }
+  }
+  if (value.Find("messages") == nullptr) {
+    return Error{ErrorCode::kInvalid, "is missing, must be a list of messages", "#/messages"};
+  }
+  if (Status status = SettleMessages(input.messages, "#/messages"); !status.ok()) {
+    return status.error();
+  }
+  return input;
+}
+
+Result<std::tm> ParseTime(std::string_view text) {
+  const Error bad{ErrorCode::kInvalid,
+                  "must be a time such as 2025-03-14 or 2025-03-14T09:26:53, not " +
+                      json::Quote(text.substr(0, 40)),
+                  ""};
+  std::string_view form = "dddd-dd-ddTdd:dd:dd";
+  if (text.size() == 10) form = form.substr(0, 10);
+  if (text.size() != form.size()) return bad;
+  for (size_t i = 0; i < form.size(); ++i) {
+    const bool digit = text[i] >= '0' && text[i] <= '9';
+    if (form[i] == 'd' ? !digit : text[i] != form[i]) return bad;
+  }
+  const auto number = [&](size_t at, size_t digits) {
+    int value = 0;
+    for (size_t i = at; i < at + digits && i < text.size(); ++i)
+      value = value * 10 + (text[i] - '0');
+    return value;
+  };
+  const int year = number(0, 4), month = number(5, 2), day = number(8, 2);
+  const bool leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+  static constexpr int kDays[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+  if (year < 1 || month < 1 || month > 12 || day < 1) return bad;
+  if (day > kDays[month - 1] + (leap && month == 2 ? 1 : 0)) return bad;
+  std::tm time{};
+  time.tm_year = year - 1900;
+  time.tm_mon = month - 1;
+  time.tm_mday = day;
+  time.tm_hour = number(11, 2);
+  time.tm_min = number(14, 2);
+  time.tm_sec = number(17, 2);
+  if (time.tm_hour > 23 || time.tm_min > 59 || time.tm_sec > 59) return bad;
+  for (int m = 0; m < month - 1; ++m) time.tm_yday += kDays[m] + (leap && m == 1 ? 1 : 0);
+  time.tm_yday += day - 1;
+  // Days since Monday, 1 January of the year 1.
+  const int before = year - 1;
+  const int days = before * 365 + before / 4 - before / 100 + before / 400 + time.tm_yday;
+  time.tm_wday = (days + 1) % 7;
+  return time;
 }
 
 }  // namespace pawl

@@ -89,6 +89,36 @@ Result<std::vector<TokenId>> EncodeChatWithin(const Tokenizer& tokenizer, const 
                                               const MarkedText& prompt, int max_tokens,
                                               bool trust_input = false);
 
+// Where a model keeps its chat template, and the special tokens that it may write.
+struct ChatSource {
+  ChatTemplate chat;
+  std::string place;  // the file and what in it
+  std::vector<std::pair<std::string, std::string>> special_tokens;
+};
+
+// Of a model folder: chat_template.jinja, else "chat_template" of tokenizer_config.json: a string,
+// or a list of {"name", "template"}. `name`: of the list's templates; empty: "default". The special
+// tokens are those of tokenizer_config.json. Errors: kIo when there is no template; kInvalid,
+// kUnsupported and kLimit with the file and the JSON Pointer or line:column.
+Result<ChatSource> LoadChatSource(const std::string& folder, std::string_view name);
+
+// A template from elsewhere; `place` begins the places of errors.
+Result<ChatSource> MakeChatSource(std::string_view text, std::string place);
+
+// Chat input as JSON, in the words of the requests that chat servers take:
+//
+//   {"messages": [{"role": "user", "content": "Hello"}], "tools": [...], "add_generation_prompt":
+//   true,
+//    "chat_template_kwargs": {"enable_thinking": false}}
+//
+// or the list of messages alone.
+
+// Errors: kInvalid with the JSON Pointer of what is wrong, also for members that are not known.
+Result<ChatInput> ChatInputFromJson(const json::Value& value);
+
+// "2025-03-14" or "2025-03-14T09:26:53", a date that exists. Errors: kInvalid.
+Result<std::tm> ParseTime(std::string_view text);
+
 }  // namespace pawl
 
 #endif  // PAWL_SRC_TEXT_CHAT_CHAT_TEMPLATE_H_

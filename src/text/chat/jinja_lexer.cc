@@ -6,13 +6,12 @@
 //   on the line, and "%}" and "#}" the line end behind them; "+" keeps both.
 // Inside of tags the end is only looked for outside of all brackets, so that "}}" may close two
 // dictionaries.
-#include "src/text/chat/jinja_lexer.h"
-
 #include <algorithm>
 
 #include "src/base/json.h"
 #include "src/base/utf8.h"
-#include "src/text/chat/jinja_text.h"
+#include "src/text/chat/jinja_parser.h"
+#include "src/text/chat/marked_text.h"
 
 namespace pawl::jinja {
 namespace {

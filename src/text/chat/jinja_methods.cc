@@ -5,7 +5,7 @@
 #include "src/base/json.h"
 #include "src/base/utf8.h"
 #include "src/text/chat/jinja_program.h"
-#include "src/text/chat/jinja_text.h"
+#include "src/text/chat/marked_text.h"
 
 namespace pawl::jinja {
 namespace {

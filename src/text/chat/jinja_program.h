@@ -8,15 +8,57 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <ctime>
 #include <deque>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "pawl/result.h"
-#include "src/text/chat/jinja_filters.h"
 #include "src/text/chat/jinja_value.h"
 
 namespace pawl::jinja {
+
+// Filters and tests as functions.
+
+// Of an argument, which may not be there.
+inline bool TruthOf(const Value* value) { return value != nullptr && Truth(*value); }
+
+// What a filter, test or method is called with.
+struct Arguments {
+  const Value* positional;
+  size_t count;
+  const std::vector<std::string>* names;
+  const Value* named;
+
+  // The argument at a position or with a name; nullptr when absent.
+  const Value* Find(size_t position, std::string_view name) const;
+};
+
+struct FilterEntry {
+  const char* name;
+  Value (*function)(Heap&, const Value&, const Arguments&);
+  size_t most_arguments;              // positional ones
+  std::vector<const char*> keywords;  // by position
+};
+struct TestEntry {
+  const char* name;
+  bool (*function)(Heap&, const Value&, const Arguments&);
+  size_t arguments;
+};
+// A number in a program is an index into these.
+const std::vector<FilterEntry>& Filters();
+const std::vector<TestEntry>& Tests();
+int32_t FindFilter(std::string_view name);  // -1 when there is none
+int32_t FindTest(std::string_view name);
+// The filters on lists and mappings; Filters() has them too.
+std::vector<FilterEntry> SequenceFilters();
+
+// These check the number and the names of the arguments.
+Value ApplyFilter(Heap& heap, int32_t filter, const Value& value, const Arguments& arguments);
+bool ApplyTest(Heap& heap, int32_t test, const Value& value, const Arguments& arguments);
 
 enum class Op : uint8_t {
   kText,    // writes string a
@@ -127,6 +169,19 @@ Result<Program> ParseTemplate(std::string_view source);
 Value CallMethod(Heap& heap, const Value& value, std::string_view name, const Arguments& arguments);
 Value Arithmetic(Heap& heap, Op op, const Value& a, const Value& b);
 bool Compare(Heap& heap, Op op, const Value& a, const Value& b);
+
+// Running a program.
+
+struct RunOptions {
+  size_t max_output = size_t{64} << 20;  // bytes
+  std::optional<std::tm> now;            // of strftime_now
+};
+
+// What the program writes. `variables` live in `heap`. Errors: kInvalid and kLimit, the place
+// "line:column" of what failed.
+Result<MarkedText> Run(const Program& program, Heap& heap,
+                       const std::vector<std::pair<std::string, Value>>& variables,
+                       const RunOptions& options);
 
 }  // namespace pawl::jinja
 

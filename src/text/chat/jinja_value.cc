@@ -8,7 +8,7 @@
 #include <cstdlib>
 
 #include "src/base/utf8.h"
-#include "src/text/chat/jinja_text.h"
+#include "src/text/chat/marked_text.h"
 
 namespace pawl::jinja {
 namespace {

@@ -1,6 +1,6 @@
 // The first rule tells: EBNF and GBNF write `name ::=`, Lark writes `name:` and begins statements
 // with '%'. What stands between the name and the colons may be options in brackets.
-#include "grammar/languages/language_hint.h"
+#include "grammar/languages/language_options.h"
 
 #include <algorithm>
 

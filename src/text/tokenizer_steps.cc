@@ -1,7 +1,7 @@
 // After `bytes_to_unicode` as published with GPT-2 (Radford et al., 2019): 33..126, 161..172 and
 // 174..255 stand for themselves. What remains is 0..32, 127..160 and 173, so the numbering from
 // U+0100 on is arithmetic.
-#include "src/text/byte_alphabet.h"
+#include "src/text/tokenizer_steps.h"
 
 #include "src/base/utf8.h"
 

@@ -15,13 +15,14 @@
 namespace pawl {
 namespace {
 
-struct Part {
+struct PromptPart {
   std::string_view text;
   bool literal;
 };
 
-std::vector<Part> Fill(std::string_view prompt, std::string_view schema, std::string_view text) {
-  std::vector<Part> parts;
+std::vector<PromptPart> Fill(std::string_view prompt, std::string_view schema,
+                             std::string_view text) {
+  std::vector<PromptPart> parts;
   size_t begin = 0;
   for (size_t i = 0; i < prompt.size();) {
     const bool is_text = prompt.substr(i).starts_with("{text}");
@@ -105,10 +106,10 @@ Result<std::vector<TokenId>> EncodePrompt(const Tokenizer& tokenizer, const Prom
                                           int max_tokens) {
   std::vector<TokenId> tokens;
   if (prompt.bos && tokenizer.bos() != kNoToken) tokens.push_back(tokenizer.bos());
-  const std::vector<Part> parts = Fill(prompt.text, schema, text);
+  const std::vector<PromptPart> parts = Fill(prompt.text, schema, text);
   constexpr EncodeOptions kSpecial{.add_special_tokens = false, .parse_special = true};
   bool special = false;
-  for (const Part& part : parts) {
+  for (const PromptPart& part : parts) {
     special |= part.literal && tokenizer.Encode(part.text, kSpecial) != tokenizer.Encode(part.text);
   }
   const auto append = [&](std::string_view piece, const EncodeOptions& options) -> Status {
@@ -119,7 +120,7 @@ Result<std::vector<TokenId>> EncodePrompt(const Tokenizer& tokenizer, const Prom
     return {};
   };
   std::string whole;
-  for (const Part& part : parts) {
+  for (const PromptPart& part : parts) {
     if (!special) {
       whole += part.text;
       continue;

@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "grammar/masks/machine_masks.h"
-#include "schemas/formula/constant.h"
+#include "schemas/formula/atoms.h"
 #include "schemas/limits.h"
 #include "schemas/unique/distinct.h"
 #include "src/base/json.h"

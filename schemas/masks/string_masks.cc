@@ -16,7 +16,6 @@
 #include "grammar/vocabulary_tables.h"
 #include "schemas/limits.h"
 #include "schemas/masks/schema_masks.h"
-#include "schemas/masks/structure_tokens.h"
 #include "schemas/scalar/string_walk.h"
 #include "schemas/unique/distinct.h"
 #include "src/base/json.h"

@@ -11,7 +11,6 @@
 #include "grammar/vocabulary_tables.h"
 #include "schemas/limits.h"
 #include "schemas/masks/schema_masks.h"
-#include "schemas/masks/structure_tokens.h"
 
 namespace pawl::schema {
 namespace {

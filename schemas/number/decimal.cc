@@ -16,7 +16,6 @@
 #include <utility>
 
 #include "schemas/limits.h"
-#include "schemas/number/modular.h"
 
 namespace pawl {
 namespace {

@@ -21,8 +21,8 @@
 #include <utility>
 
 #include "schemas/limits.h"
-#include "schemas/number/modular.h"
-#include "schemas/number/number_rules.h"
+#include "schemas/number/decimal.h"
+#include "schemas/number/number_automaton.h"
 
 namespace pawl {
 namespace {

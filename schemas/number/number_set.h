@@ -5,7 +5,9 @@
 #define PAWL_SCHEMAS_NUMBER_NUMBER_SET_H_
 
 #include <cstdint>
+#include <map>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "pawl/result.h"
@@ -50,6 +52,69 @@ class NumberSet {
 
   std::vector<Node> nodes_;
   bool empty_ = true;
+};
+
+// The texts of JSON numbers whose value is one of a finite set, with exponents: the set {150}
+// takes "150", "150.0", "1.5e2" and "15000e-2".
+//
+// The states are made as texts reach them, and a state knows how many places a text has: their
+// number has no bound. Where exponents are not wanted, NumberSet is the smaller automaton.
+// Not thread-safe.
+class ExponentSet {
+ public:
+  explicit ExponentSet(const std::vector<Decimal>& values);
+
+  // States: 0 is dead; every other state leads to a value of the set.
+  static constexpr uint32_t kDead = 0;
+  uint32_t Start() const { return empty_ ? kDead : 1; }
+  uint32_t Step(uint32_t state, char c);
+  bool Accepting(uint32_t state) const;
+  // A short continuation to a value. REQUIRES: state is not dead.
+  std::string ShortestAccepting(uint32_t state);
+
+  size_t MemoryBytes() const { return HeapBytes(nodes_, states_, index_); }
+
+ private:
+  enum class Phase : uint8_t {
+    kStart,
+    kMinus,
+    kZero,  // the whole part is "0"
+    kWhole,
+    kPoint,
+    kFraction,
+    kE,
+    kSign,
+    kExponent,
+  };
+  struct State {
+    Phase phase = Phase::kStart;
+    bool negative = false, exponent_negative = false;
+    uint32_t node = 0;     // of the digits from the first that is not zero to the last
+    int64_t zeros = 0;     // after that one
+    int64_t order = 0;     // the text's value before the exponent is 0.DIGITS times 10^order
+    int64_t exponent = 0;  // so far, without sign
+    friend bool operator==(const State&, const State&) = default;
+  };
+  struct Hash {
+    size_t operator()(const State& s) const;
+  };
+  struct Node {
+    std::map<char, uint32_t> children;
+    std::vector<int64_t> orders;  // of the values with these digits
+    size_t MemoryBytes() const { return HeapBytes(children, orders); }
+  };
+
+  uint32_t Intern(const State& state);
+  // False when no value goes on like that.
+  bool AddDigit(State& state, char digit) const;
+  bool IsZero(const State& state) const { return state.node <= 1; }
+  // Some exponent that begins like the text's leads to a value.
+  bool Leads(const State& state) const;
+
+  std::vector<Node> nodes_;  // 0 and 1: the roots of positive and negative values
+  bool has_zero_ = false, empty_ = true;
+  std::vector<State> states_;
+  std::unordered_map<State, uint32_t, Hash> index_;
 };
 
 }  // namespace pawl

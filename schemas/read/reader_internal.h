@@ -128,7 +128,7 @@ class Reader {
     if (noted_.insert(&value).second)
       notes_.push_back(path.ToString() + ": " + std::string(path.token) + ": " + why);
   }
-  // With list_annotations (reader_annotations.cc): the keywords of `schema` that demand nothing.
+  // With list_annotations (schema_reader.cc): the keywords of `schema` that demand nothing.
   void ListAnnotations(const Value& schema, const Path& path);
   std::string WhyAnnotation(const std::string& name, const Value& value, const Value& schema) const;
   Dialect dialect() const { return here_.resource->language.dialect; }

@@ -5,7 +5,7 @@
 
 #include "grammar/regex/ecma_parser.h"
 #include "grammar/regex/formats.h"
-#include "schemas/formula/constant.h"
+#include "schemas/formula/atoms.h"
 #include "schemas/read/reader_internal.h"
 #include "src/base/utf8.h"
 

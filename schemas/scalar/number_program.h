@@ -15,10 +15,8 @@
 #include "grammar/hash_index.h"
 #include "pawl/result.h"
 #include "schemas/formula/atoms.h"
-#include "schemas/number/exponent_set.h"
 #include "schemas/number/number_automaton.h"
 #include "schemas/number/number_set.h"
-#include "schemas/scalar/number_classes.h"
 #include "schemas/scalar/number_search.h"
 #include "src/base/memory_size.h"
 

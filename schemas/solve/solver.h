@@ -10,6 +10,7 @@
 #define PAWL_SCHEMAS_SOLVE_SOLVER_H_
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -25,13 +26,40 @@
 #include "schemas/frames/frames.h"
 #include "schemas/frames/scalars.h"
 #include "schemas/limits.h"
-#include "schemas/solve/key_kinds.h"
 #include "schemas/unique/uniqueness.h"
 #include "src/base/json.h"
 #include "src/base/memory_size.h"
 #include "src/base/stop_scope.h"
 
 namespace pawl::schema {
+
+// The keys that an object's schema does not name, sorted by what its conditions on keys say of
+// them. Keys of one kind are alike to the schema, so trying one of them stands for all.
+class KeyKinds {
+ public:
+  struct Kind {
+    std::vector<bool> truth;        // of the atoms of the layout's program
+    StringProgram::StateId state;   // of that program, after a key of this kind
+    std::vector<std::string> keys;  // shortest first
+    std::vector<NameId> names;      // of keys
+    bool all = false;               // there are no others
+    size_t MemoryBytes() const { return HeapBytes(truth, keys, names); }
+  };
+
+  // nullptr where the kinds are too many to be told, or the conditions too large to be sure.
+  static std::unique_ptr<KeyKinds> Of(Frames& frames, const ObjectLayout& layout, int64_t fuel);
+
+  const std::vector<Kind>& kinds() const { return kinds_; }
+  // A key that stands for the ones that end in `state` of `program`, which has the atoms of the
+  // layout's: the first of its kind that the frame has not seen. kAnyName where they are many, so
+  // that none takes the place of another.
+  NameId StandIn(const Frames& frames, const Frame& frame, const ObjectLayout& layout,
+                 const StringProgram& program, StringProgram::StateId state) const;
+  size_t MemoryBytes() const { return HeapBytes(kinds_); }
+
+ private:
+  std::vector<Kind> kinds_;
+};
 
 enum class Answer : uint8_t { kNo, kUnknown, kYes };
 
@@ -48,7 +76,7 @@ struct Found {
 inline const Found kNothing{Answer::kNo, std::nullopt};
 inline const Found kOpen{Answer::kUnknown, std::nullopt};
 
-// Keys of an object about which a branch has decided (solver_branches.cc), by their rank: those
+// Keys of an object about which a branch has decided (solver.cc), by their rank: those
 // that come, with what is demanded of their values, and those that do not.
 struct SettledKeys {
   std::map<int, FormulaId> members;
@@ -160,7 +188,7 @@ class Solver : private ValueSource {
   Found SolveObject(const Frame& frame, const Cube& cube, const SettledKeys& settled);
   // The key may still come, as far as the order of keys has it.
   bool MayCome(const Frame& frame, size_t rank) const;
-  // Branches on the value of one key (solver_branches.cc). The key that settles the most conditions
+  // Branches on the value of one key (solver.cc). The key that settles the most conditions
   // which are still open; nullopt when there are fewer than `least` (at least 1).
   std::optional<size_t> KeyToSettle(const Frame& frame, FormulaId formula,
                                     const SettledKeys& settled, size_t least);

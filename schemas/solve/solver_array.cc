@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "schemas/formula/constant.h"
+#include "schemas/formula/atoms.h"
 #include "schemas/limits.h"
 #include "schemas/solve/solver.h"
 #include "src/base/stop_scope.h"

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <set>
 
-#include "schemas/formula/constant.h"
+#include "schemas/formula/atoms.h"
 #include "schemas/limits.h"
 #include "schemas/number/number_set.h"
 #include "schemas/solve/solver.h"

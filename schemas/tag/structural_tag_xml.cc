@@ -1,14 +1,13 @@
 // A string is written as it is, up to the closing mark, which therefore cannot occur in it; every
 // other value is JSON. Where a style writes the type of a value, each type is an alternative with
 // its own mark, so mark and value agree.
-#include "schemas/tag/structural_tag_xml.h"
-
 #include <algorithm>
 #include <map>
 
 #include "grammar/regex/ecma_parser.h"
 #include "grammar/regex/formats.h"
 #include "schemas/limits.h"
+#include "schemas/tag/structural_tag_reader.h"
 #include "src/base/utf8.h"
 
 namespace pawl {

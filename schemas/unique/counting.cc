@@ -6,7 +6,7 @@
 #include <set>
 #include <string>
 
-#include "schemas/formula/constant.h"
+#include "schemas/formula/atoms.h"
 #include "schemas/limits.h"
 #include "schemas/unique/distinct.h"
 #include "schemas/unique/uniqueness.h"

@@ -83,7 +83,10 @@ Result<std::string> FindModelFolder(const std::string& given, const std::string&
 Result<ModelText> LoadText(const std::string& command, const std::string& given) {
   std::string path = given;
   // A tokenizer.json that is not there is no name of a model.
-  if (path.empty() || (!path.ends_with(".json") && !LabelOf(path).empty())) {
+  std::error_code ignored;
+  const bool may_be_name = !path.ends_with(".json") && !fs::exists(path, ignored);
+  const auto name = ParseModelName(path);
+  if (path.empty() || (may_be_name && (!name.ok() || name->has_value()))) {
     Result<std::string> folder = FindModelFolder(path);
     if (!folder.ok()) return folder.error();
     path = *std::move(folder);

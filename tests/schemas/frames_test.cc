@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "schemas/formula/constant.h"
+#include "schemas/formula/atoms.h"
 #include "schemas/read/schema_reader.h"
 #include "schemas/solve/solver.h"
 #include "src/base/utf8.h"

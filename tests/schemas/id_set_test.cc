@@ -1,6 +1,4 @@
 // Sets as interned values against std::set: what is in them, and that equal ones are one.
-#include "schemas/frames/id_set.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,6 +6,8 @@
 #include <random>
 #include <set>
 #include <vector>
+
+#include "schemas/frames/frames.h"
 
 namespace pawl::schema {
 namespace {

@@ -9,8 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "schemas/number/exponent_set.h"
-
 namespace pawl {
 namespace {
 

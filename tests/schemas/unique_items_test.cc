@@ -7,7 +7,7 @@
 #include <string>
 
 #include "pawl/compiler.h"
-#include "schemas/formula/constant.h"
+#include "schemas/formula/atoms.h"
 #include "src/base/json.h"
 #include "tests/allowed_time.h"
 #include "tests/support/vocabularies.h"

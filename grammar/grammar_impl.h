@@ -175,7 +175,7 @@ class GrammarImpl : public GrammarUse {
   bool Book(size_t hint) const;
   // With the lock, while the machine is asked.
   GrowthWatch Watch() const {
-    return {*machine_, booked_ + GrowthWatch::MostOf(shared_->budget->limit())};
+    return {*machine_, booked_, *shared_->budget};
   }
   void MeasureHeld(const MachineUse& use) const;
   bool GrewSometimes() const { return (++steps_ & 63) == 0 && Grew(); }

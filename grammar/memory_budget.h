@@ -54,6 +54,14 @@ class MemoryBudget {
     Add(-bytes);
     freed_.fetch_add(bytes, std::memory_order_relaxed);
   }
+  // What questions that run now have added, those that have added little aside; see GrowthWatch.
+  struct Growing {
+    int64_t bytes, questions;
+  };
+  Growing Grow(int64_t bytes, int64_t questions) {
+    return {growing_.fetch_add(bytes, std::memory_order_relaxed) + bytes,
+            growers_.fetch_add(questions, std::memory_order_relaxed) + questions};
+  }
   // Hands what was freed to the system, if it is much.
   void HandBack();
   // What is kept, measured now; of grammars that are asked something now, as booked before.
@@ -70,6 +78,7 @@ class MemoryBudget {
   std::atomic<int64_t> bytes_{0};
   std::atomic<int64_t> again_;  // Settle is worth while beyond so many bytes
   std::atomic<uint64_t> ticks_{0};
+  std::atomic<int64_t> growing_{0}, growers_{0};
   std::atomic<int64_t> freed_{0};  // since free memory was handed back to the system
   std::mutex settling_;            // by one thread at a time; of unused_since_
   uint64_t unused_since_ = 0;
@@ -79,29 +88,46 @@ class MemoryBudget {
 
 // GrowthWatch: ends a question to a machine that makes it grow beyond a bound, in the middle of the
 // question (StepWatch in src/base/stop_scope.h). Between questions the budget frees what is too
-// much; but a question could take all memory before it is asked.
+// much; but a question could take all memory before it is asked. The bound also holds for all
+// questions that run at the same time: beyond it, those that have added more than the average end.
 //
-//   const GrowthWatch watch(*machine, before + most);     // throws TooMuchMemory while it lives
-
+//   const GrowthWatch watch(*machine, before, *budget);     // throws TooMuchMemory while it lives
 class GrowthWatch final : public StepWatch {
  public:
-  // `most`: of Machine::GrowthHint().
-  GrowthWatch(const Machine& machine, size_t most) : machine_(machine), most_(most) {}
+  // `before`: Machine::GrowthHint() from which on growth counts.
+  GrowthWatch(const Machine& machine, size_t before, MemoryBudget& budget)
+      : machine_(machine), budget_(budget), before_(before), most_(MostOf(budget.limit())) {}
+  ~GrowthWatch() {
+    if (counted_ > 0) budget_.Grow(-counted_, -1);
+  }
+  GrowthWatch(const GrowthWatch&) = delete;
+  GrowthWatch& operator=(const GrowthWatch&) = delete;
+
   void Look() override {
-    if (machine_.GrowthHint() > most_) {
+    constexpr int64_t kCounted = int64_t{1} << 20;
+    const auto grown = static_cast<int64_t>(machine_.GrowthHint()) - static_cast<int64_t>(before_);
+    if (grown < kCounted) return;
+    const auto [all, questions] = budget_.Grow(grown - counted_, counted_ == 0 ? 1 : 0);
+    counted_ = grown;
+    if (grown > most_ || (all > most_ && grown * questions >= all)) {
       throw TooMuchMemory(
           "what has to be found of this grammar at once takes more memory than all grammars may "
           "keep");
     }
   }
 
-  // What a question may add where `limit` bytes may be kept: below a certain size a grammar that
+  // What questions may add where `limit` bytes may be kept: below a certain size a grammar that
   // was given a small budget could not be asked at all.
-  static size_t MostOf(size_t limit) { return std::max(limit, size_t{32} << 20); }
+  static int64_t MostOf(size_t limit) {
+    return static_cast<int64_t>(std::max(limit, size_t{32} << 20));
+  }
 
  private:
   const Machine& machine_;
-  const size_t most_;
+  MemoryBudget& budget_;
+  const size_t before_;
+  const int64_t most_;
+  int64_t counted_ = 0;  // of this question, in the budget
 };
 
 }  // namespace pawl

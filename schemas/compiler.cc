@@ -96,11 +96,11 @@ struct Formats : FormatCache {
 struct Context {
   std::shared_ptr<const Vocabulary> vocabulary;
   std::shared_ptr<schema::Witnesses> witnesses;
-  size_t most_bytes = 0;           // that checking may find of a schema; see GrowthWatch
-  std::shared_ptr<StopFlag> stop;  // nullptr: nobody stops it
+  std::shared_ptr<MemoryBudget> budget;  // of what checking finds of a schema; see GrowthWatch
+  std::shared_ptr<StopFlag> stop;        // nullptr: nobody stops it
   bool stopped() const { return stop != nullptr && stop->stopped(); }
   // For making the machine again.
-  Context Unstopped() const { return {vocabulary, witnesses, most_bytes, nullptr}; }
+  Context Unstopped() const { return {vocabulary, witnesses, budget, nullptr}; }
 };
 
 Error StoppedError() { return {ErrorCode::kLimit, "compiling was stopped", ""}; }
@@ -127,7 +127,7 @@ MachineResult SchemaMachineOf(std::string_view text, const JsonSchemaOptions& op
   kept.resolve_document = nullptr;  // the caller's; nothing asks it from here on
   auto machine = std::make_shared<schema::SchemaMachine>(std::move(read->table), kept,
                                                          &schema::MakeSchemaMasks);
-  const GrowthWatch watch(*machine, machine->GrowthHint() + context.most_bytes);
+  const GrowthWatch watch(*machine, machine->GrowthHint(), *context.budget);
   if (Status status = machine->CheckSatisfiable(); !status.ok()) return status.error();
   for (std::string& note : read->notes) machine->AddNote(std::move(note));
   return std::shared_ptr<Machine>(std::move(machine));
@@ -313,9 +313,8 @@ Result<Grammar> Compiler::CompileJsonSchema(std::string_view text, const JsonSch
   return Kept(
       cache_.get(), "json_schema", text, all,
       [&] {
-        return KeepRead(text, options,
-                        {vocabulary_, witnesses_, GrowthWatch::MostOf(budget_->limit()), stop},
-                        budget_, &SchemaMachineOf);
+        return KeepRead(text, options, {vocabulary_, witnesses_, budget_, stop}, budget_,
+                        &SchemaMachineOf);
       },
       stop);
 }
@@ -335,9 +334,7 @@ Result<Grammar> Compiler::CompileGrammar(std::string_view text, GrammarLanguage 
   return Kept(
       cache_.get(), "grammar " + std::to_string(static_cast<int>(language)), text, options,
       [&] {
-        return KeepRead(text, options,
-                        {vocabulary_, witnesses_, GrowthWatch::MostOf(budget_->limit()), stop},
-                        budget_, read);
+        return KeepRead(text, options, {vocabulary_, witnesses_, budget_, stop}, budget_, read);
       },
       stop);
 }
@@ -348,9 +345,8 @@ Result<Grammar> Compiler::CompileStructuralTag(std::string_view json_text,
   return Kept(
       cache_.get(), "structural_tag", json_text, options,
       [&] {
-        return KeepRead(json_text, options,
-                        {vocabulary_, witnesses_, GrowthWatch::MostOf(budget_->limit()), stop},
-                        budget_, &TagMachineOf);
+        return KeepRead(json_text, options, {vocabulary_, witnesses_, budget_, stop}, budget_,
+                        &TagMachineOf);
       },
       stop);
 }

@@ -41,7 +41,7 @@ inline int SystemThreadId() {
 
 inline void LowerPriority([[maybe_unused]] int system_id) {
 #if defined(__linux__)
-  constexpr int kNiceness = 10;
+  constexpr int kNiceness = 19;
   (void)::setpriority(PRIO_PROCESS, static_cast<id_t>(system_id), kNiceness);
 #endif
 }

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -21,6 +22,7 @@
 #include <tuple>
 #include <utility>
 
+#include "plugins/monitors/lsp/process.h"
 #include "src/cli/command.h"
 #include "src/cli/monitor_flags.h"
 #include "src/cli/options.h"
@@ -89,15 +91,20 @@ class Server {
     for (;;) {
       std::optional<std::string> message = Receive();
       if (!message) return shutdown_ ? kExitOk : kExitBadInput;
-      const LspJson request = LspJson::parse(*message, nullptr, false);
+      const LspJson request = monitors::ParseMessage(*message);
       if (!request.is_object()) {
-        Send({{"jsonrpc", "2.0"},
-              {"id", nullptr},
-              {"error", {{"code", -32700}, {"message", "is no JSON object"}}}});
+        Send(
+            {{"jsonrpc", "2.0"},
+             {"id", nullptr},
+             {"error",
+              {{"code", -32700}, {"message", "is no JSON object, or nested more than 500 deep"}}}});
         continue;
       }
       const std::string method = Text(request, "method");
-      if (method == "exit") return shutdown_ ? kExitOk : kExitBadInput;
+      if (method == "exit") {
+        if (!shutdown_) Note(kLsp, "exit came without shutdown");
+        return shutdown_ ? kExitOk : kExitBadInput;
+      }
       const bool asks = request.contains("id");
       const LspJson parameters = request.contains("params") ? request["params"] : LspJson::object();
       std::string problem;
@@ -290,12 +297,16 @@ class Server {
     return {{"items", std::move(items)}};
   }
 
-  static std::optional<std::string> Receive() {
+  std::optional<std::string> Receive() const {
     size_t length = 0;
+    bool measured = false;
     std::string line;
     for (;;) {
       const int c = std::getchar();
-      if (c == EOF) return std::nullopt;
+      if (c == EOF) {
+        if (!shutdown_) Note(kLsp, "the input ends without shutdown");
+        return std::nullopt;
+      }
       if (c != '\n') {
         line += static_cast<char>(c);
         if (line.size() > 4096) {
@@ -309,9 +320,22 @@ class Server {
       std::string name = line.substr(0, line.find(':'));
       std::transform(name.begin(), name.end(), name.begin(),
                      [](unsigned char ch) { return std::tolower(ch); });
-      if (name == "content-length")
-        length = std::strtoull(line.c_str() + name.size() + 1, nullptr, 10);
+      if (name == "content-length") {
+        const size_t first = line.find_first_not_of(" \t", name.size() + 1);
+        const char* const digits = line.c_str() + std::min(first, line.size());
+        const char* const end = line.c_str() + line.size();
+        const auto [stop, error] = std::from_chars(digits, end, length);
+        measured = error == std::errc() && stop == end;
+        if (!measured) {
+          Note(kLsp, "Content-Length must be a number of bytes: " + line.substr(0, 100));
+          return std::nullopt;
+        }
+      }
       line.clear();
+    }
+    if (!measured) {
+      Note(kLsp, "a message has no Content-Length");
+      return std::nullopt;
     }
     if (length > kMaxMessage) {
       Note(kLsp, fmt::format("a message has {} bytes; the limit is {}", length, kMaxMessage));

@@ -122,8 +122,15 @@ void WorkerPool::Watch() {
       worker.late = true;
       LowerPriority(worker.system_id);
     }
+    // Each work that has waited gets a thread; those that were started and have not begun yet count.
+    auto wanted = std::ranges::count_if(
+        small_, [&](const Work& work) { return now - work.since >= patience_; });
+    wanted -= std::ranges::count_if(workers_, [](const Worker& worker) {
+      return worker.more && !worker.begun && !worker.ended;
+    });
     try {
-      if (more_ < kMostMore) Start(WorkPlace::kSmallWorker, /*more=*/true);
+      for (; wanted > 0 && more_ < kMostMore; --wanted)
+        Start(WorkPlace::kSmallWorker, /*more=*/true);
     } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): it waits for the others
     }
     waits_.wait_for(lock, kPatience / 4);

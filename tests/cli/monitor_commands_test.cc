@@ -536,10 +536,31 @@ TEST_F(MonitorCommands, LspSaysWhatIsWrong) {
   Refuses({"lsp", "--model", folder_ + "/none"}, "none");
   Refuses({"lsp", "--model", RandomModelFolder(), "--max-tokens", "0"}, "--max-tokens");
   Refuses({"lsp", "--model", RandomModelFolder(), "--repo", folder_ + "/none"}, "--repo");
-  // A stream that ends without shutdown and exit.
-  EXPECT_EQ(RunPawl({"lsp", "--model", RandomModelFolder()}, "").exit_code, 2);
-  EXPECT_EQ(
-      RunPawl({"lsp", "--model", RandomModelFolder()}, "Content-Length: x\r\n\r\n{}").exit_code, 2);
+  const std::pair<std::string, std::string> streams[] = {
+      {"", "the input ends without shutdown"},
+      {Framed({{"jsonrpc", "2.0"}, {"method", "exit"}}), "exit came without shutdown"},
+      {"Content-Length: x\r\n\r\n{}", "Content-Length must be a number of bytes"},
+      {"Content-Length: -5\r\n\r\n{}", "Content-Length must be a number of bytes"},
+      {"Content-Type: x\r\n\r\n{}", "a message has no Content-Length"}};
+  for (const auto& [input, said] : streams) {
+    const CommandResult result = RunPawl({"lsp", "--model", RandomModelFolder()}, input);
+    EXPECT_EQ(result.exit_code, 2) << input;
+    EXPECT_NE(result.err.find(said), std::string::npos) << result.err;
+  }
+}
+
+// Bug: a message of nested lists ended the server by its stack.
+TEST_F(MonitorCommands, LspTakesDeepMessages) {
+  const std::string deep =
+      "{\"params\":" + std::string(200'000, '[') + std::string(200'000, ']') + "}";
+  std::string input = "Content-Length: " + std::to_string(deep.size()) + "\r\n\r\n" + deep;
+  input += Framed({{"jsonrpc", "2.0"}, {"id", 1}, {"method", "shutdown"}});
+  input += Framed({{"jsonrpc", "2.0"}, {"method", "exit"}});
+  const CommandResult result = RunPawl({"lsp", "--model", RandomModelFolder()}, input);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const std::vector<Json> answers = Unframed(result.out);
+  ASSERT_EQ(answers.size(), 2U) << result.out;
+  EXPECT_EQ(answers[0]["error"]["code"], -32700);
 }
 
 // A real editor: Neovim without a screen asks for an inline completion and writes what it gets.

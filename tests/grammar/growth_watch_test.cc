@@ -53,7 +53,7 @@ TEST(GrowthWatchTest, AQuestionThatFindsTooMuchIsEnded) {
     last = std::make_shared<GrowingMachine>(bytes);
     return LockedMachine{last, std::make_shared<MachineLock>()};
   };
-  const size_t most = GrowthWatch::MostOf(budget->limit());
+  const auto most = static_cast<size_t>(GrowthWatch::MostOf(budget->limit()));
   EXPECT_EQ(most, 48 * kOneMiB);
   const Grammar large = GrammarAccess::New(
       make(1024 * kOneMiB).machine, *vocabulary, budget, [&] { return make(kOneMiB); }, 0);
@@ -68,6 +68,35 @@ TEST(GrowthWatchTest, AQuestionThatFindsTooMuchIsEnded) {
   // Many questions may find more together.
   const Grammar small = GrammarAccess::New(make(16 * kOneMiB).machine, *vocabulary, budget, {}, 0);
   for (int i = 0; i < 10; ++i) EXPECT_EQ(small.Start().CompletionBytes(), "a");
+}
+
+// Bug: each of 18 questions that ran at the same time found as much as one may: 3 GB.
+TEST(GrowthWatchTest, QuestionsThatRunTogetherShareTheBound) {
+  auto vocabulary = Vocabulary::Create({.tokens = {"a"}, .special = {}, .end_tokens = {}});
+  ASSERT_TRUE(vocabulary.ok());
+  const auto budget = std::make_shared<MemoryBudget>(64 * kOneMiB);
+  std::shared_ptr<GrowingMachine> last;
+  const auto kept = [&] {
+    const auto make = [&] {
+      last = std::make_shared<GrowingMachine>(1024 * kOneMiB);
+      return LockedMachine{last, std::make_shared<MachineLock>()};
+    };
+    const Grammar grammar = GrammarAccess::New(make().machine, *vocabulary, budget, make, 0);
+    const std::shared_ptr<GrowingMachine> asked = last;
+    EXPECT_THROW((void)grammar.Start().CompletionBytes(), TooMuchMemory);
+    return asked->kept();
+  };
+  // Three others have found 45 MiB of 48: the fourth ends with their average.
+  constexpr auto kOthers = static_cast<int64_t>(45 * kOneMiB);
+  (void)budget->Grow(kOthers, 3);
+  const size_t fourth = kept();
+  EXPECT_GE(fourth, 15 * kOneMiB);
+  EXPECT_LE(fourth, 23 * kOneMiB);
+  (void)budget->Grow(-kOthers, -3);
+  EXPECT_GE(kept(), 48 * kOneMiB);
+  const auto [bytes, questions] = budget->Grow(0, 0);
+  EXPECT_EQ(bytes, 0);
+  EXPECT_EQ(questions, 0);
 }
 
 TEST(GrowthWatchTest, TheErrorSaysSo) {

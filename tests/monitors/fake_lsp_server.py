@@ -1,6 +1,6 @@
 """A language server for tests, as bad as its argument says.
 
-    fake_lsp_server.py MODE      ok, guess, partial, empty, slow, silent, broken, crash, crash-once FILE
+    fake_lsp_server.py MODE      ok, guess, partial, empty, slow, silent, broken, deep, crash, crash-once FILE
 """
 
 import json
@@ -51,6 +51,11 @@ while True:
             sys.exit(1)
         if mode == "broken":
             sys.stdout.buffer.write(b"Content-Length: 5\r\n\r\nnot a message at all")
+            sys.stdout.buffer.flush()
+            continue
+        if mode == "deep":
+            body = b'{"jsonrpc":"2.0","id":%d,"result":%s%s}' % (message["id"], b"[" * 200000, b"]" * 200000)
+            sys.stdout.buffer.write(b"Content-Length: %d\r\n\r\n" % len(body) + body)
             sys.stdout.buffer.flush()
             continue
         if mode == "slow":

@@ -133,6 +133,19 @@ bool LspProcess::Send(const nlohmann::json& message, LspClock::time_point deadli
   return true;
 }
 
+nlohmann::json ParseMessage(std::string_view text) {
+  constexpr int kMostNesting = 500;
+  bool deep = false;
+  // What is deeper is not made at all: copies and ends of values are recursive.
+  const auto shallow = [&](int depth, nlohmann::json::parse_event_t /*event*/,
+                           nlohmann::json& /*value*/) {
+    deep = deep || depth > kMostNesting;
+    return depth <= kMostNesting;
+  };
+  nlohmann::json value = nlohmann::json::parse(text, shallow, false);
+  return deep ? nlohmann::json(nlohmann::json::value_t::discarded) : value;
+}
+
 // The message at the beginning of the buffer, when it is whole.
 std::optional<nlohmann::json> LspProcess::Parse() {
   const std::string_view text = std::string_view(buffer_).substr(begin_);
@@ -153,7 +166,7 @@ std::optional<nlohmann::json> LspProcess::Parse() {
     return std::nullopt;
   }
   if (text.size() - head - 4 < size) return std::nullopt;
-  nlohmann::json message = nlohmann::json::parse(text.substr(head + 4, size), nullptr, false);
+  nlohmann::json message = ParseMessage(text.substr(head + 4, size));
   begin_ += head + 4 + size;
   if (begin_ == buffer_.size()) {
     buffer_.clear();

@@ -16,12 +16,16 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "pawl/result.h"
 
 namespace pawl::monitors {
 
 using LspClock = std::chrono::steady_clock;
+
+// The message of that text; a discarded value where it is no JSON, or nested more than 500 deep.
+nlohmann::json ParseMessage(std::string_view text);
 
 class LspProcess {
  public:

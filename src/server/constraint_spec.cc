@@ -259,7 +259,8 @@ class Reader {
     for (const JsonReader in : tools.items()) {
       ToolSpec tool = ReadTool(in);
       if (!names.insert(tool.name).second) {
-        in["name"].Fail("is " + Quote(tool.name) + ", as that of another tool");
+        in.Fail(Error{ErrorCode::kInvalid, "is " + Quote(tool.name) + ", as that of another tool",
+                      json::PointerJoin(tool.pointer, "name")});
       }
       out_.tools.push_back(std::move(tool));
     }

@@ -116,7 +116,8 @@ TEST(ConstraintSpecTest, WhatIsWrongIsNamed) {
       {R"({"tools":[{"type":"web_search"}]})", "#/tools/0/type"},
       {R"({"tools":[{"type":"function","function":{}}]})", "#/tools/0/function/name"},
       {R"({"tools":[{"type":"function","function":{"name":"a b"}}]})", "#/tools/0/function/name"},
-      {R"({"tools":[{"function":{"name":"a"}},{"function":{"name":"a"}}]})", "#/tools/1/name"},
+      {R"({"tools":[{"function":{"name":"a"}},{"function":{"name":"a"}}]})",
+       "#/tools/1/function/name"},
       {R"({"tools":[{"function":{"name":"a","parameters":[]}}]})", "#/tools/0/function/parameters"},
       {R"({"tools":[{"type":"custom","custom":{"name":"a","format":{"type":"grammar","grammar":
         {"syntax":"bnf","definition":"x"}}}}]})",

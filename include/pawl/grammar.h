@@ -111,6 +111,7 @@ class PAWL_EXPORT GrammarUse {
     if (users_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
   }
   bool stale() const { return stale_.load(std::memory_order_relaxed) || lost(); }
+  bool outgrown() const { return stale(); }  // deprecated name
   bool lost() const { return lost_.load(std::memory_order_acquire); }
 
  protected:

@@ -75,7 +75,7 @@ inline bool Accepts(const Grammar& grammar, std::string_view text) {
 }
 
 // All texts of up to `length` letters.
-inline std::vector<std::string> Texts(size_t length) {
+inline std::vector<std::string> TextsOfLetters(size_t length) {
   std::vector<std::string> texts = {""};
   for (size_t i = 0; i < texts.size(); ++i) {
     if (texts[i].size() == length) break;

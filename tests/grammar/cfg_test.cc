@@ -19,7 +19,7 @@ using RuleId = GrammarIr::RuleId;
 
 TEST(CfgTest, RandomGrammarsAcceptWhatTheReferenceAccepts) {
   const auto vocabulary = Tokens();
-  const std::vector<std::string> texts = Texts(5);
+  const std::vector<std::string> texts = TextsOfLetters(5);
   int accepted = 0, unsatisfiable = 0;
   for (uint32_t seed = 0; seed < 10000; ++seed) {
     std::mt19937 random(seed);

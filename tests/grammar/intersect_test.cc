@@ -35,7 +35,7 @@ TEST(IntersectTest, OccurrenceAutomatonFindsWords) {
     const std::vector<std::string> words = RandomWords(random);
     const auto automaton = OccurrenceAutomaton(words);
     ASSERT_TRUE(automaton.ok());
-    for (const std::string& text : Texts(6)) {
+    for (const std::string& text : TextsOfLetters(6)) {
       uint32_t at = 0;
       for (const char c : text) at = (*automaton)->Step(at, static_cast<uint8_t>(c));
       ASSERT_EQ((*automaton)->state(at).accepting, HasAll(text, words)) << text;
@@ -53,7 +53,7 @@ TEST(IntersectTest, RandomGrammarsWithWords) {
     const std::vector<std::string> words = RandomWords(random);
     CfgReference reference(ir);
     std::vector<std::string> expected;
-    for (const std::string& text : Texts(4)) {
+    for (const std::string& text : TextsOfLetters(4)) {
       if (HasAll(text, words) && reference.Accepts(text)) expected.push_back(text);
     }
     Result<GrammarIr> both = Intersect(ir, **OccurrenceAutomaton(words), *vocabulary);
@@ -65,7 +65,7 @@ TEST(IntersectTest, RandomGrammarsWithWords) {
     auto machine = CfgMachine::Create(*both, *vocabulary);
     ASSERT_TRUE(machine.ok()) << "seed " << seed << ' ' << machine.error().ToString();
     const Grammar grammar(*machine, vocabulary);
-    for (const std::string& text : Texts(4)) {
+    for (const std::string& text : TextsOfLetters(4)) {
       ASSERT_EQ(Accepts(grammar, text),
                 std::ranges::binary_search(expected, text,
                                            [](auto& a, auto& b) {

@@ -27,7 +27,7 @@ std::string RandomText(std::mt19937& random, size_t most) {
 std::vector<std::string> Sentences(GrammarIr& ir, size_t length) {
   CfgReference reference(ir);
   std::vector<std::string> out;
-  for (const std::string& text : Texts(length)) {
+  for (const std::string& text : TextsOfLetters(length)) {
     if (reference.Accepts(text)) out.push_back(text);
   }
   return out;
@@ -48,7 +48,7 @@ void ExpectAllows(Result<GrammarIr>& gap, const std::set<std::string>& expected,
     return;
   }
   const Grammar grammar(*machine, Tokens());
-  for (const std::string& text : Texts(length))
+  for (const std::string& text : TextsOfLetters(length))
     ASSERT_EQ(Accepts(grammar, text), expected.contains(text)) << what << " on \"" << text << '"';
 }
 
@@ -62,7 +62,7 @@ TEST(QuotientTest, PrefixAndSuffixAgreeWithTryingEveryText) {
     const std::string suffix = RandomText(random, 3);
     CfgReference reference(ir);
     std::set<std::string> expected;
-    for (const std::string& text : Texts(3)) {
+    for (const std::string& text : TextsOfLetters(3)) {
       if (reference.Accepts(prefix + text + suffix)) expected.insert(text);
     }
     const std::vector<std::string> after = {suffix};
@@ -99,7 +99,7 @@ TEST(QuotientTest, LaterGapsMayBeAnything) {
     } else {
       ASSERT_EQ(gap.error().code, ErrorCode::kUnsatisfiable) << gap.error().ToString();
     }
-    for (const std::string& text : Texts(2)) {
+    for (const std::string& text : TextsOfLetters(2)) {
       const std::string head = prefix + text + middle;
       bool expected = false;
       for (const std::string& word : words) {

@@ -1,4 +1,5 @@
-// GrammarImpl: one epoch of a grammar, a machine with all that was found with it.
+// GrammarImpl: one epoch of a grammar, a machine with all that was found with it. GrammarKeeper,
+// the owner of the epochs of a grammar, comes last.
 //
 // Thread-safe: one lock serialises what is asked of the machine (grammar_impl.cc). Once an
 // exception has broken that lock (machine_lock.h), every question is answered like that of a state

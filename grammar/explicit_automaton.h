@@ -1,3 +1,6 @@
+// Machines whose states are listed (ExplicitAutomaton, AutomatonView), and machines made of other
+// machines: one that begins elsewhere (MachineFrom), one that reads from the end (ReversedMachine).
+//
 // ExplicitAutomaton: all states of a machine, written out.
 //
 //   auto automaton = ExplicitAutomaton::Explore(*machine, machine->Start());
@@ -143,7 +146,7 @@ class MachineFrom : public Machine {
 // Reads texts character by character from the last to the first; the bytes of a character come in
 // their own order. Made for running over a given text: inside of a character, and before the text
 // has ended with a byte of LastBytes(), it may call a state live that is not. The machine below is
-// listed (explicit_automaton.h) when the first character is really read; where that is not possible
+// listed when the first character is really read; where that is not possible
 // failed() is true and what was answered since then means nothing.
 class ReversedMachine : public Machine {
  public:

@@ -8,7 +8,7 @@
 //
 // What is kept is measured now and then: a machine says in a few loads about how much it has grown,
 // and is walked over when that is a lot. The budget hears of it and may have this grammar, or
-// another one, begin anew (grammar_impl.h).
+// another one, begin anew (GrammarOwner).
 #include "grammar/grammar_impl.h"
 
 #include <algorithm>

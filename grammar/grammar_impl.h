@@ -1,4 +1,5 @@
 // GrammarImpl: one generation of a grammar, a machine with all that was found with it.
+// GrammarOwner, the owner of the epochs of a grammar, comes last.
 //
 // Thread-safe: one lock serialises what is asked of the machine (grammar_impl.cc). Once an
 // exception has broken that lock (machine_lock.h), every question is answered like that of a state
@@ -174,9 +175,7 @@ class GrammarImpl : public GrammarUse {
   size_t RunPiece(Machine::Key& key, std::string_view bytes, bool of_more) const;
   bool Book(size_t hint) const;
   // With the lock, while the machine is asked.
-  GrowthWatch Watch() const {
-    return {*machine_, booked_, *shared_->budget};
-  }
+  GrowthWatch Watch() const { return {*machine_, booked_, *shared_->budget}; }
   void MeasureHeld(const MachineUse& use) const;
   bool GrewSometimes() const { return (++steps_ & 63) == 0 && Grew(); }
   // With shared_->publish held:

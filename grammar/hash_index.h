@@ -1,3 +1,6 @@
+// Hash tables for what every state and byte asks: HashIndex for hash-consing, FlatMap for 64-bit
+// keys.
+//
 // HashIndex: finds equal things among those that have numbers, for hash-consing.
 //
 //   NodeId Intern(const Node& node) { return index_.Intern(HashOf(node), nodes_, node); }

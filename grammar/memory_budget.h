@@ -1,3 +1,6 @@
+// Memory of grammars: the budget of a compiler (MemoryBudget), and the watch that ends a question
+// which grows too much (GrowthWatch).
+//
 // MemoryBudget: how much all the grammars of a compiler may keep, and who gives back when that is
 // spent.
 //

@@ -1,5 +1,5 @@
-// What masks need of a vocabulary beside its tokens: the trie of their bytes, and tables that front
-// ends derive from the tokens alone.
+// What a vocabulary knows besides its tokens: the trie of their bytes, tables that front ends
+// derive from the tokens alone, and how a tokenizer writes a forced text.
 #ifndef PAWL_GRAMMAR_VOCABULARY_TABLES_H_
 #define PAWL_GRAMMAR_VOCABULARY_TABLES_H_
 

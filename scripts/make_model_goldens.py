@@ -87,7 +87,7 @@ MODELS = {
         dtype="float16", family=MistralConfig, prompts=LONG,
         config=dict(SMALL, head_dim=20, sliding_window=17)),
     # Longer than its context: the frequencies follow the length. Answered token by token, see
-    # src/model/rope.cc.
+    # src/model/transformer_config.cc.
     "llama-bf16-dynamic": dict(
         dtype="bfloat16", prompts=(1, 11, 80), incremental=True,
         config=dict(SMALL, max_position_embeddings=64, rope_parameters=DYNAMIC_ROPE)),

@@ -1,3 +1,6 @@
+// Masks of context-free grammars (CfgMasks), and the classes of equal subtrees of the trie
+// (SubtreeClasses) that make them cheap.
+//
 // CfgMasks: which tokens may follow a state of a CfgMachine.
 //
 // The mask of a state is the union of what its threads allow, and a thread allows the tokens that

@@ -1,3 +1,6 @@
+// What may come after a point in a text (Continuations), and the limits of the work on it
+// (CfgLimits).
+//
 // Continuations: what may come after a point in a text, as interned immutable values.
 //
 // A continuation is a set of entries (node, count, then): "go on at the node; where its routine
@@ -13,7 +16,7 @@
 //
 // In an unambiguous part of a grammar each node has one entry. Where a grammar can be read in many
 // ways, a node has an entry for each way that matters; continuations that lead to many of those are
-// *crowded*, and whoever looks at what they allow has to count (continuations.h).
+// *crowded*, and whoever looks at what they allow has to count (CfgLimits).
 //
 // Thread safety: none.
 #ifndef PAWL_GRAMMAR_CFG_CONTINUATIONS_H_

@@ -1,3 +1,6 @@
+// The form that all grammar languages are read into (GrammarIr), rules that are made on demand
+// (OpenRules), and grammars as parts of others (ImportIr).
+//
 // GrammarIr: a context-free grammar over bytes and tokens, the one form that every grammar language
 // (EBNF, GBNF, Lark, structural tags) is read into and that CfgMachine runs.
 //

@@ -1,3 +1,6 @@
+// Knots of continuations, and the strongly connected components of a graph (Components) that find
+// them.
+//
 // Knots: what makes continuations that accept the same texts one object.
 //
 // Continuations are compared node by node. One is *in* another when each of its entries (node,

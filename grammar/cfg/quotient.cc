@@ -5,7 +5,7 @@
 // a routine is told by the nodes' origins. So the left quotient costs one run over the text,
 // whatever the grammar, and has about as many rules as the text leaves open.
 //
-// The right quotient is the left quotient of the grammar read backwards (quotient.h). For several
+// The right quotient is the left quotient of the grammar read backwards (IrReverser). For several
 // gaps "any text" comes between the texts: Endings makes the grammar of all endings, in which every
 // routine has a second rule that may begin at any of its nodes. Read backwards those are all
 // beginnings. So a gap takes: backwards; the last text, any text, the text before, ...; forwards;

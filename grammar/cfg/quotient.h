@@ -1,3 +1,6 @@
+// Grammars of what is missing around given texts, and the reversal of grammars (IrReverser) that
+// they need.
+//
 // Quotients of grammars by texts: the grammar of what is missing around them.
 //
 //   GrammarIr rest = *LeftQuotient(std::move(ir), "a(", vocabulary);       // x with "a(" x in it

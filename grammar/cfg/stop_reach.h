@@ -1,3 +1,6 @@
+// Free text that ends at given texts: what it may not end with (StopReach), and a choice of
+// many texts as a prefix tree (PrefixChoice).
+//
 // StopReach: which of some texts another one of them may reach into. Free text ends where the first
 // of them ends, so before "ab" the text must not end with "x" where "xa" is one of them as well.
 //

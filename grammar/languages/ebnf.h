@@ -1,3 +1,5 @@
+// EBNF as XGrammar reads it (ReadEbnf), and GBNF as llama.cpp reads it (ReadGbnf).
+//
 // ReadEbnf: grammars in the EBNF of XGrammar.
 //
 //   Result<GrammarIr> ir = ReadEbnf(R"(
@@ -34,7 +36,7 @@ Result<GrammarIr> ReadEbnf(std::string_view text, const LanguageOptions& options
 // The language is that of the grammar as mathematics has it (grammar_ir.h): left recursion is as
 // good as right. docs/grammars.md describes the notation.
 //
-// Errors as for ReadEbnf (ebnf.h). Thread safety: no shared state.
+// Errors as for ReadEbnf. Thread safety: no shared state.
 
 Result<GrammarIr> ReadGbnf(std::string_view text, const LanguageOptions& options);
 

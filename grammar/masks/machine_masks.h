@@ -1,3 +1,6 @@
+// A machine's own masks (MachineMasks), and the names of the strategies for profiles
+// (MaskStrategy).
+//
 // MachineMasks: a machine's own way to its masks over one vocabulary, for machines that know a
 // faster one than walking the vocabulary's trie byte by byte (Machine::Masks).
 #ifndef PAWL_GRAMMAR_MASKS_MACHINE_MASKS_H_

@@ -1,5 +1,8 @@
+// The mask of a state, for any machine: MaskBuilder, and LexemeMasks for machines without masks of
+// their own.
+//
 // MaskBuilder: the mask of a state, by the machine's own way where it has one (machine_masks.h),
-// else by a walk over the vocabulary's trie (mask_builder.h).
+// else by a walk over the vocabulary's trie (LexemeMasks).
 #ifndef PAWL_GRAMMAR_MASKS_MASK_BUILDER_H_
 #define PAWL_GRAMMAR_MASKS_MASK_BUILDER_H_
 

@@ -1,3 +1,6 @@
+// Masks that are kept: by the state that was asked (MaskMemo), and by their words, so that equal
+// masks are one object (MaskPool).
+//
 // MaskMemo: the masks of the states that were asked before, by state key.
 //
 // Made for many readers: the decode loops of a batch ask for known states nearly always, and none

@@ -1,3 +1,6 @@
+// The vocabulary as a trie over bytes (TokenTrie), the bits of ranges of its tokens (TokenRanges),
+// and the one walk over it behind every mask (Walk).
+//
 // TokenTrie: all text tokens of a vocabulary as one byte trie, stored in depth-first order.
 //
 // A walk visits nodes by index; when a byte is refused it jumps to `end`, past the whole subtree.

@@ -413,7 +413,7 @@ std::string RegexArena::ToString(ReId id, size_t limit) const {
 
 // Derivatives of open terms: what a lookbehind keeps of a text that may be followed by anything.
 //
-// A closed term knows the whole rest of the text, so Look(r) K is a conjunction (regex_derive.cc).
+// A closed term knows the whole rest of the text, so Look(r) K is a conjunction.
 // In the body of a lookbehind the rest is not known: it ends where the lookbehind stands, and what
 // its lookaheads ask reaches beyond. There a lookahead stays a condition that the characters work
 // off wherever it stands,

@@ -1,3 +1,6 @@
+// Automata for the texts of a finite set of numbers: NumberSet for plain texts, ExponentSet with
+// exponents.
+//
 // NumberSet: the texts of JSON numbers whose value is one of a finite set, byte by byte.
 //
 // By value: the set {5} takes "5", "5.0" and "5.00". Forms with an exponent are not read.

@@ -1,4 +1,4 @@
-// ClassTrie: the tokens of a vocabulary as strings of character classes (class_trie.h).
+// ClassTrie: the tokens of a vocabulary as strings of character classes (CharClass).
 //
 // As pieces of a string, "house", "where" and thousands of others are the same five lower-case
 // letters to nearly every pattern. Told apart by classes alone, the tokens make a trie of some ten

@@ -16,7 +16,7 @@
 #include "src/cli/engine.h"
 #include "src/cli/options.h"
 #include "src/model/model.h"
-#include "src/model/weight_plan.h"
+#include "src/model/tensor_source.h"
 
 namespace pawl::cli {
 namespace {

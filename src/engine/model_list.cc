@@ -15,7 +15,7 @@
 #include "src/engine/model_choice.h"
 #include "src/engine/model_paths.h"
 #include "src/model/gguf.h"
-#include "src/model/weight_plan.h"
+#include "src/model/tensor_source.h"
 
 namespace pawl {
 namespace {

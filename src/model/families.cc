@@ -2,11 +2,11 @@
 // transformers 5), which config.json files rely on. Sources: Llama (Touvron et al., 2023), Mistral
 // 7B (Jiang et al., 2023), Qwen 2 and 3 (technical reports, 2024 and 2025), Gemma 2 and 3
 // (technical reports, 2024 and 2025).
-#include "src/model/families.h"
-
 #include <cmath>
 #include <utility>
 #include <vector>
+
+#include "src/model/transformer_config.h"
 
 namespace pawl {
 namespace {

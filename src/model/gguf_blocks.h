@@ -55,7 +55,7 @@ struct BlockType {
   PackedFormat format;
   void (*unpack)(const uint8_t* block, const BlockOut& out);
 };
-// The types whose weights come from a grid of vectors (gguf_grids.cc), nullptr for others.
+// The types whose weights come from a grid of vectors (gguf_blocks.cc), nullptr for others.
 const BlockType* FindGridType(std::string_view dtype);
 
 }  // namespace pawl

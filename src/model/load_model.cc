@@ -20,8 +20,8 @@
 #if defined(PAWL_HAVE_CUDA)
 #include "src/model/transformer_cuda.h"
 #endif
+#include "src/model/tensor_source.h"
 #include "src/model/transformer_weights.h"
-#include "src/model/weight_plan.h"
 
 namespace pawl {
 namespace {

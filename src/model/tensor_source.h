@@ -1,4 +1,5 @@
-// Where weights come from: tensors by name in mapped files, whatever the files' format.
+// Where weights come from: tensors by name in mapped files, whatever the files' format; and what
+// the weights of a model will take (PlanWeights).
 #ifndef PAWL_SRC_MODEL_TENSOR_SOURCE_H_
 #define PAWL_SRC_MODEL_TENSOR_SOURCE_H_
 
@@ -6,7 +7,11 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
+
+#include "pawl/engine.h"
+#include "pawl/result.h"
 
 namespace pawl {
 
@@ -38,6 +43,20 @@ class TensorSource {
   // no memory any more.
   virtual void Release(const std::byte* /*data*/, int64_t /*bytes*/) const {}
 };
+
+// Found in the headers of the files, before the weights are read.
+//
+//   const Result<WeightPlan> plan = PlanWeights("model.gguf", WeightDtype::kAsStored);
+//   if (plan.ok()) Reserve(plan->memory_bytes);
+struct WeightPlan {
+  int64_t memory_bytes = 0;  // those included that stay in the mapped file
+  int64_t file_bytes = 0;
+  // Bytes of the matrices of each dtype of the files ("Q4_K", "BF16"), the most first.
+  std::vector<std::pair<std::string, int64_t>> types;
+};
+
+// Of a model folder or a GGUF file. Errors: those of LoadModel.
+Result<WeightPlan> PlanWeights(const std::string& path, WeightDtype dtype);
 
 }  // namespace pawl
 

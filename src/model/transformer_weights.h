@@ -17,7 +17,6 @@
 #include "src/model/model.h"
 #include "src/model/tensor_source.h"
 #include "src/model/transformer_config.h"
-#include "src/model/weight_plan.h"
 
 namespace pawl {
 

@@ -122,7 +122,8 @@ void WorkerPool::Watch() {
       worker.late = true;
       LowerPriority(worker.system_id);
     }
-    // Each work that has waited gets a thread; those that were started and have not begun yet count.
+    // Each work that has waited gets a thread; those that were started and have not begun yet
+    // count.
     auto wanted = std::ranges::count_if(
         small_, [&](const Work& work) { return now - work.since >= patience_; });
     wanted -= std::ranges::count_if(workers_, [](const Worker& worker) {

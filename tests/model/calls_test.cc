@@ -6,8 +6,7 @@
 #include <cmath>
 #include <random>
 
-#include "src/model/families.h"
-#include "src/model/rope.h"
+#include "src/model/transformer_config.h"
 #include "src/model/transformer_cpu.h"
 #include "src/model/transformer_weights.h"
 #include "tests/model/model_test_util.h"

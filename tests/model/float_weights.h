@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "src/model/families.h"
 #include "src/model/safetensors.h"
+#include "src/model/transformer_config.h"
 #include "src/model/transformer_cpu.h"
 #include "src/model/transformer_weights.h"
 #include "tests/model/model_test_util.h"

@@ -20,7 +20,7 @@
 #include "src/model/gguf_blocks.h"
 #include "src/model/gguf_model.h"
 #include "src/model/quantize.h"
-#include "src/model/weight_plan.h"
+#include "src/model/tensor_source.h"
 #include "tests/model/gguf_writer.h"
 
 namespace pawl {

@@ -9,9 +9,7 @@ by
 What is different is written down in docs/python.md.
 """
 
-from ._grammar_from import GrammarFormat, grammar_from
-from ._matcher import LLExecutor, LLMatcher, LLParserLimits
-from ._struct_tag import StructTag
+from ._matcher import GrammarFormat, LLExecutor, LLMatcher, LLParserLimits, StructTag, grammar_from
 from ._tokenizer import LLTokenizer, TokenizerWrapper
 
 

@@ -1,11 +1,13 @@
-"""LLMatcher and LLExecutor. A matcher never raises for what is wrong with a grammar or a token: it
-goes into an error state, and get_error() tells."""
+"""LLMatcher and LLExecutor, and what writes grammars for them: grammar_from and StructTag.
+
+A matcher never raises for what is wrong with a grammar or a token: it goes into an error state, and get_error() tells.
+"""
 
 from __future__ import annotations
 
 import ctypes
 import json
-from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, List, Literal, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -361,3 +363,78 @@ class LLExecutor:
 
     def consume_token_par(self, matchers: List[Tuple[LLMatcher, int]]) -> List[bool]:
         return [matcher.consume_token(token) for matcher, token in _checked(matchers, 2)]
+
+
+GrammarFormat = Literal["lark", "gbnf", "ebnf", "cfg", "grammar", "json_schema", "json", "regex",
+                        "choice", "llguidance"]
+
+
+def grammar_from(format: GrammarFormat, text: Union[str, List[str]]) -> str:
+    """Grammars of every kind as the one text that LLMatcher takes: Lark, or JSON that names Lark grammars
+    and JSON Schemas. EBNF and GBNF stay what they are, in JSON of Pawl's own."""
+    if format == "choice":
+        choices = json.loads(text) if isinstance(text, str) else text
+        return json.dumps({"pawl": {"choice": choices}})
+    assert isinstance(text, str)
+    if format == "lark":
+        return LLMatcher.grammar_from_lark(text)
+    if format in ("gbnf", "ebnf", "cfg", "grammar"):
+        if "::=" in text:
+            return json.dumps({"pawl": {"gbnf": text}})
+        return LLMatcher.grammar_from_lark(text)
+    if format in ("json_schema", "json"):
+        return LLMatcher.grammar_from_json_schema(text)
+    if format == "regex":
+        return LLMatcher.grammar_from_regex(text)
+    if format == "llguidance":
+        return text
+    raise ValueError(f"there is no format {format!r}")
+
+
+class StructTag:
+    """A tag in free text: `trigger` begins it, `begin` (which starts with the trigger) is its head,
+    `grammar` (a JSON Schema or Lark) its inside, `end` what closes it."""
+
+    def __init__(
+        self, *, trigger: str, begin: str, grammar: Union[str, Dict[str, Any]], end: str
+    ) -> None:
+        if not trigger:
+            raise AssertionError("the trigger must not be empty")
+        if not begin.startswith(trigger):
+            raise AssertionError("begin must start with the trigger")
+        self.trigger = trigger
+        self.begin = begin
+        self.grammar = grammar
+        self.end = end
+
+    @staticmethod
+    def to_grammar(
+        tags: List["StructTag"], *, assume_special: bool = True, text_regex: str = r"(.|\n)*"
+    ) -> str:
+        """Lark: text with tags. With `assume_special`, a trigger <|...|> is a special token."""
+        if not tags:
+            raise AssertionError("there must be a tag")
+        if "/" in text_regex:
+            raise AssertionError("text_regex must not have a /")
+        rules = []
+        choices = []
+        for number, tag in enumerate(tags):
+            special = (assume_special and tag.trigger.startswith("<|")
+                       and tag.trigger.endswith("|>"))
+            rest = tag.begin[len(tag.trigger):]
+            head = (f"TEXT {tag.trigger}" if special else f"tag_{number}_trigger")
+            if not special:
+                rules.append(f"tag_{number}_trigger[lazy]: TEXT {json.dumps(tag.trigger)}")
+            grammar = tag.grammar
+            if isinstance(grammar, dict) or grammar.lstrip().startswith("{"):
+                text = json.dumps(grammar) if isinstance(grammar, dict) else grammar
+                inside = f"%json {text}"
+            else:
+                inside = "%lark {\n" + grammar + "\n}"
+            parts = [head, json.dumps(rest) if rest else "", f"tag_{number}_inside",
+                     json.dumps(tag.end) if tag.end else ""]
+            rules.append(f"tag_{number}_inside: {inside}")
+            rules.append(f"tag_{number}: " + " ".join(part for part in parts if part))
+            choices.append(f"tag_{number}")
+        return "\n".join(["%llguidance {}", f"start: ({' | '.join(choices)})* TEXT",
+                          f"TEXT: /{text_regex}/", *rules])

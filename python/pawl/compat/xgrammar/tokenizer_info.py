@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any, Dict, List, Optional, Union
 
 from ... import _pawl
-from ..._tokens import _BYTE_OF, BYTE_FALLBACK, BYTE_LEVEL, RAW, bytes_of_token
+from ..._vocabulary import _BYTE_OF, BYTE_FALLBACK, BYTE_LEVEL, RAW, bytes_of_token
 from .exception import (
     DeserializeFormatError,
     DeserializeVersionError,

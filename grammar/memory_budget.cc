@@ -35,6 +35,7 @@ void MemoryBudget::Register(const std::shared_ptr<GrammarOwner>& keeper) {
   if (keepers_.size() == keepers_.capacity())
     std::erase_if(keepers_, [](const auto& weak) { return weak.expired(); });
   keepers_.push_back(keeper);
+  grammars_.store(static_cast<int64_t>(keepers_.size()), std::memory_order_relaxed);
 }
 
 std::vector<std::shared_ptr<GrammarOwner>> MemoryBudget::Keepers() {

@@ -60,10 +60,12 @@ class MemoryBudget {
   // What questions that run now have added, those that have added little aside; see GrowthWatch.
   struct Growing {
     int64_t bytes, questions;
+    int64_t kept, grammars;  // what all grammars keep besides
   };
   Growing Grow(int64_t bytes, int64_t questions) {
     return {growing_.fetch_add(bytes, std::memory_order_relaxed) + bytes,
-            growers_.fetch_add(questions, std::memory_order_relaxed) + questions};
+            growers_.fetch_add(questions, std::memory_order_relaxed) + questions,
+            bytes_.load(std::memory_order_relaxed), grammars_.load(std::memory_order_relaxed)};
   }
   // Hands what was freed to the system, if it is much.
   void HandBack();
@@ -81,7 +83,7 @@ class MemoryBudget {
   std::atomic<int64_t> bytes_{0};
   std::atomic<int64_t> again_;  // Settle is worth while beyond so many bytes
   std::atomic<uint64_t> ticks_{0};
-  std::atomic<int64_t> growing_{0}, growers_{0};
+  std::atomic<int64_t> growing_{0}, growers_{0}, grammars_{0};
   std::atomic<int64_t> freed_{0};  // since free memory was handed back to the system
   std::mutex settling_;            // by one thread at a time; of unused_since_
   uint64_t unused_since_ = 0;
@@ -93,6 +95,8 @@ class MemoryBudget {
 // question (StepWatch in src/base/stop_scope.h). Between questions the budget frees what is too
 // much; but a question could take all memory before it is asked. The bound also holds for all
 // questions that run at the same time: beyond it, those that have added more than the average end.
+// Grammars in use cannot give back what they keep: where all keep twice the bound, questions of
+// those that keep more than the average end.
 //
 //   const GrowthWatch watch(*machine, before, *budget);     // throws TooMuchMemory while it lives
 class GrowthWatch final : public StepWatch {
@@ -108,11 +112,15 @@ class GrowthWatch final : public StepWatch {
 
   void Look() override {
     constexpr int64_t kCounted = int64_t{1} << 20;
-    const auto grown = static_cast<int64_t>(machine_.GrowthHint()) - static_cast<int64_t>(before_);
+    const auto own = static_cast<int64_t>(machine_.GrowthHint());
+    const int64_t grown = own - static_cast<int64_t>(before_);
     if (grown < kCounted) return;
-    const auto [all, questions] = budget_.Grow(grown - counted_, counted_ == 0 ? 1 : 0);
+    const auto [all, questions, kept, grammars] =
+        budget_.Grow(grown - counted_, counted_ == 0 ? 1 : 0);
     counted_ = grown;
-    if (grown > most_ || (all > most_ && grown * questions >= all)) {
+    const bool too_many =
+        kept + all > 2 * most_ && own * std::max<int64_t>(1, grammars) >= kept + all;
+    if (grown > most_ || (all > most_ && grown * questions >= all) || too_many) {
       throw TooMuchMemory(
           "what has to be found of this grammar at once takes more memory than all grammars may "
           "keep");

@@ -64,6 +64,8 @@ LAYERS = [
     ("decode.sampling", ["src/decode/sampling/*"], None),
     ("engine", ["src/engine/*"], None),
     ("monitors", ["plugins/monitors/*"], BASE),
+    # Monitors become a constraint by public headers alone, as a user's rule does.
+    ("completion.monitors", ["src/completion/monitor_constraint.*"], BASE + ("monitors",)),
     ("completion", ["src/completion/*"], None),
     ("server", ["src/server/*"], None),
     ("capi", ["src/capi/*"], CORE + ("text", "kernels.", "model", "decode", "engine", "capi")),

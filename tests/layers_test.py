@@ -471,7 +471,7 @@ class LayersTest(unittest.TestCase):
 
     def test_every_source_opens_with_an_essay(self):
         sources = [path for path in self.files if path.endswith((".cc", ".cu")) and not path.startswith("examples/")]
-        self.assertGreater(len(sources), 600)
+        self.assertGreater(len(sources), 500)
         self.assertEqual([path for path in sources if not self.files[path].startswith("//")], [])
 
     def test_every_module_of_schemas_says_what_it_knows(self):

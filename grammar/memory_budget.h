@@ -95,7 +95,7 @@ class MemoryBudget {
 // question (StepWatch in src/base/stop_scope.h). Between questions the budget frees what is too
 // much; but a question could take all memory before it is asked. The bound also holds for all
 // questions that run at the same time: beyond it, those that have added more than the average end.
-// Grammars in use cannot give back what they keep: where all keep twice the bound, questions of
+// Grammars in use cannot free what they keep: where all keep twice the bound, questions of
 // those that keep more than the average end.
 //
 //   const GrowthWatch watch(*machine, before, *budget);     // throws TooMuchMemory while it lives

@@ -6,8 +6,9 @@
 // There are two lanes, so that long work of a few clients does not hold up all others: the last of
 // the threads takes small work only, the rest take what came first. A pool has at least two threads
 // for this. A small request may want a grammar that takes seconds, and small work that has waited
-// for `patience` gets a thread of its own (up to kMostMore, as many as requests may wait). Threads that have worked for so long
-// on one piece get less of the processors from then on, and end with it.
+// for `patience` gets a thread of its own (up to kMostMore, as many as requests may wait). Threads
+// that have worked for so long on one piece get less of the processors from then on, and end with
+// it.
 #ifndef PAWL_SRC_SERVER_WORKER_POOL_H_
 #define PAWL_SRC_SERVER_WORKER_POOL_H_
 

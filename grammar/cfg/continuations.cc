@@ -159,6 +159,10 @@ class Closure {
     return whole;
   }
   uint64_t work() const { return work_done_; }
+  // About what MemoryBytes says, in a few loads: openings are most of it.
+  size_t GrowthHint() const {
+    return opening_bytes_ + (left_.size() + left_at_terminals_.size()) * sizeof(Left);
+  }
   size_t MemoryBytes() const {
     return HeapBytes(openings_, work_, seen_, slot_of_, routine_of_slot_, left_, left_at_terminals_,
                      left_at_tokens_, left_of_slot_, flat_of_slot_, id_of_slot_, flat_, scratch_,
@@ -201,6 +205,7 @@ class Closure {
     if (openings_[node] == nullptr) {
       openings_[node] = std::make_unique<Opening>();
       MakeOpening(node, *openings_[node]);
+      opening_bytes_ += openings_[node]->MemoryBytes();
     }
     return *openings_[node];
   }
@@ -424,6 +429,7 @@ class Closure {
   Continuations& conts_;
   const CfgProgram& program_;
   std::vector<std::unique_ptr<Opening>> openings_;  // by node
+  size_t opening_bytes_ = 0;
   // Of the expansion that runs; what is allocated stays.
   std::vector<Entry> work_;
   SeenEntries seen_;
@@ -450,7 +456,7 @@ size_t Continuations::MemoryBytes() const {
 
 size_t Continuations::GrowthHint() const {
   return conts_.size() * (sizeof(Cont) + 24) + entries_.size() * sizeof(Entry) + expanded_bytes_ +
-         knots_->GrowthHint();
+         knots_->GrowthHint() + closure_->GrowthHint();
 }
 
 Continuations::Continuations(const CfgProgram& program, const CfgLimits& limits)

@@ -419,6 +419,9 @@ def test_the_stub_says_what_the_module_has():
     stub = ast.parse(pathlib.Path(pawl.__file__).with_name("_pawl.pyi").read_text())
     classes = {node.name: node for node in stub.body if isinstance(node, ast.ClassDef)}
     functions = {node.name for node in stub.body if isinstance(node, ast.FunctionDef)}
+    # Second names of classes.
+    names = [node for node in stub.body if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name)]
+    functions |= {node.targets[0].id for node in names if node.value.id in classes}
     module = pawl._pawl
     public = {name for name in dir(module) if not name.startswith("_")}
     assert public == set(classes) | functions

@@ -95,8 +95,8 @@ class MemoryBudget {
 // question (StepWatch in src/base/stop_scope.h). Between questions the budget frees what is too
 // much; but a question could take all memory before it is asked. The bound also holds for all
 // questions that run at the same time: beyond it, those that have added more than the average end.
-// Grammars in use cannot free what they keep: where all keep twice the bound, questions of
-// those that keep more than the average end.
+// Grammars in use cannot free what they keep: where many keep twice the bound together, questions
+// of those that keep more than the average end.
 //
 //   const GrowthWatch watch(*machine, before, *budget);     // throws TooMuchMemory while it lives
 class GrowthWatch final : public StepWatch {
@@ -118,8 +118,8 @@ class GrowthWatch final : public StepWatch {
     const auto [all, questions, kept, grammars] =
         budget_.Grow(grown - counted_, counted_ == 0 ? 1 : 0);
     counted_ = grown;
-    const bool too_many =
-        kept + all > 2 * most_ && own * std::max<int64_t>(1, grammars) >= kept + all;
+    const int64_t held = kept + all;
+    const bool too_many = held > 2 * most_ && 2 * own <= held && own * grammars >= held;
     if (grown > most_ || (all > most_ && grown * questions >= all) || too_many) {
       throw TooMuchMemory(
           "what has to be found of this grammar at once takes more memory than all grammars may "

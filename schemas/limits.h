@@ -63,8 +63,8 @@ inline constexpr uint64_t kSearchWorkLater = 1u << 13, kSearchWorkEver = 1u << 2
 // Steps in which the outline of a product (scalar/string_outline.h) is explored from its start, and
 // from what comes up besides; alternatives of a state that are looked at.
 inline constexpr int64_t kOutlineSteps = 60'000, kOutlineStepsLater = 6'000;
-// Derivatives for the picture of the start. All pictures of 517 pairs of patterns and of MaskBench
-// that are not too large take at most 6,800; the first one of format "regex" would take 52,000.
+// Derivatives for the picture of the start. All pictures of 1,280 pairs of patterns and formats and
+// of MaskBench that are not too large take fewer. That of format "regex" would take 52,000.
 inline constexpr int64_t kOutlineDerivatives = 24'000;
 inline constexpr size_t kOutlinePoints = 256;
 // Sets of multiples that combined conditions on one number have together.

@@ -135,6 +135,9 @@ TEST(EngineConstraintTest, AnExceptionEndsItsOwnOutput) {
     EXPECT_EQ(outputs[i].error().message, "this place has no answer");
   }
   // Too small a budget: both numbers, and the name of what the caller gave.
+  const Result<Grammar> longer = Compiler(engine.vocabulary()).CompileRegex("[a-z]{200}");
+  ASSERT_TRUE(longer.ok());
+  requests[0].constraint = Passing(*longer);
   requests[0].options.max_tokens = 1;
   const Result<Generation> small = engine.Generate(requests[0]);
   ASSERT_FALSE(small.ok());

@@ -65,7 +65,7 @@ inline constexpr uint64_t kSearchWorkLater = 1u << 13, kSearchWorkEver = 1u << 2
 inline constexpr int64_t kOutlineSteps = 60'000, kOutlineStepsLater = 6'000;
 // Derivatives for the picture of the start. All pictures of 1,280 pairs of patterns and formats and
 // of MaskBench that are not too large take fewer. That of format "regex" would take 52,000.
-inline constexpr int64_t kOutlineDerivatives = 24'000;
+inline constexpr int64_t kOutlineDerivatives = 15'000;
 inline constexpr size_t kOutlinePoints = 256;
 // Sets of multiples that combined conditions on one number have together.
 inline constexpr size_t kLattices = 256;

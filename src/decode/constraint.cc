@@ -63,6 +63,9 @@ class GrammarConstraint final : public LoopConstraint {
     return After(token, *std::move(next));
   }
 
+  std::shared_ptr<const Mask> mask() const override {
+    return Asked([](const State& at) { return at.mask(); });
+  }
   bool accepting() const override {
     return Asked([](const State& at) { return PlaceOf(at).accepting; });
   }

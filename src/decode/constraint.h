@@ -41,7 +41,8 @@ class LoopConstraint : public Constraint {
   virtual int CompletionLength(int most) const = 0;
   // Look(), perhaps without `forced`.
   virtual Place LookUnforced() const { return Look(); }
-  // Parts of Look(), where no mask is needed.
+  // Parts of Look(). Drafts and samplers ask for masks alone, and pay for nothing else.
+  virtual std::shared_ptr<const Mask> mask() const { return Look().mask; }
   virtual bool accepting() const { return Look().accepting; }
   virtual std::string forced(size_t limit) const { return Look().forced.substr(0, limit); }
 

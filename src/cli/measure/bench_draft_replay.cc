@@ -87,7 +87,7 @@ class Replayer {
                         .tokens = tokens,
                         .prompt = prompt_size,
                         .at = at,
-                        .mask = at->LookUnforced().mask,
+                        .mask = at->mask(),
                         .most_nodes = nodes_,
                         .most_depth = left};
       drafter_->Draft({&task, 1}, {});

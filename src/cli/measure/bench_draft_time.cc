@@ -148,7 +148,7 @@ class Contestant {
       return true;
     };
     for (bool more = true; more && done < size;) {
-      const auto mask = at->LookUnforced().mask;
+      const auto mask = at->mask();
       more = false;
       if (mask->singleton() != kNoToken) {
         more = take(mask->singleton());
@@ -175,7 +175,7 @@ class Contestant {
     rows_.clear();
     for (size_t i = hidden + held; i < tokens.size(); ++i) Push(tokens[i], i - hidden, sequence);
     const int pending = static_cast<int>(rows_.size());
-    const std::shared_ptr<const Mask> mask = at->LookUnforced().mask;
+    const std::shared_ptr<const Mask> mask = at->mask();
     rows_.back().output = 0;
     rows_.back().allowed = WordsOf(mask.get(), width);
     int outputs = 1;

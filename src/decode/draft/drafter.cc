@@ -220,9 +220,7 @@ bool Drafter::Grow(const DraftTask& task, const Candidate& candidate) {
       if (setting_.options.filter) return false;
       node.legal = false;
     } else {
-      LoopConstraint::Place place = node.at->LookUnforced();
-      node.mask = std::move(place.mask);
-      node.temperature = place.temperature;
+      node.mask = node.at->mask();
     }
   }
   for (size_t i = 0; i < request.followers_.size(); ++i) {

@@ -15,7 +15,6 @@
 #include <array>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -35,7 +34,6 @@ struct DraftNode {
   int depth = 0;
   std::shared_ptr<const LoopConstraint> at;  // after the token; nullptr without constraint
   std::shared_ptr<const Mask> mask;          // of `at`
-  std::optional<float> temperature;          // of `at`, but at the root
   bool legal = true;                         // false: the constraint refuses it (unfiltered drafts)
   float chance = 1;                          // that the output comes by here
   std::array<DraftCursor, kMostDraftSources> cursors = {};

@@ -132,7 +132,7 @@ class LiteralsFollower : public DraftSession {
         place.mask->count() < 2) {
       return;
     }
-    const Candidates& list = source_.Of(place.at->LookUnforced().mask);
+    const Candidates& list = source_.Of(place.at->mask());
     if (list.tokens.empty()) return;
     asked_.push_back({list.hash, {}});
     cursor.a = static_cast<uint32_t>(asked_.size());

@@ -35,6 +35,7 @@ class KnownView final : public LoopConstraint {
   bool knows_place() const { return known_.place; }
 
   Place Look() const override { return known_.at; }
+  std::shared_ptr<const Mask> mask() const override { return known_.at.mask; }
   std::shared_ptr<const Constraint> Advance(TokenId token) const override {
     std::shared_ptr<const LoopConstraint> next = of_->KnownNext(token);
     if (next == nullptr) return nullptr;
@@ -210,7 +211,9 @@ void DraftVerifier::Ask(OutputDrafts& drafts, int nth, SampleRequest& wanted) {
       path.push_back(tree.nodes[static_cast<size_t>(i)].token);
     }
     std::reverse(path.begin(), path.end());
-    wanted = drafts.run_.RequestBehind(path, node.temperature, node.mask, row.seen);
+    std::optional<float> temperature;
+    if (node.at != nullptr) temperature = node.at->LookUnforced().temperature;
+    wanted = drafts.run_.RequestBehind(path, temperature, node.mask, row.seen);
     return {};
   });
   if (asked.ok()) return;

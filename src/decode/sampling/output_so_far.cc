@@ -134,7 +134,7 @@ bool OutputSoFar::IsEnd(TokenId token) const {
 
 Allowed OutputSoFar::AllowedNext() const {
   if (!at_budget()) {
-    Allowed allowed{at_ != nullptr ? at_->LookUnforced().mask : task_->unconstrained, false};
+    Allowed allowed{at_ != nullptr ? at_->mask() : task_->unconstrained, false};
     allowed.dead = allowed.mask != nullptr && allowed.mask->count() == 0;
     return allowed;
   }

@@ -7,8 +7,8 @@
 // for others to wait instead of asking the machine again.
 //
 // What is kept is measured now and then: a machine says in a few loads about how much it has grown,
-// and is walked over when that is a lot. The budget hears of it and may have this grammar, or
-// another one, begin anew (GrammarOwner).
+// and is walked over when that is a lot. The budget is told, and may have this grammar, or another
+// one, rebuilt (GrammarOwner).
 #include "grammar/grammar_impl.h"
 
 #include <algorithm>
@@ -355,9 +355,9 @@ void GrammarImpl::Replayed() const {
 }
 
 // A machine and all that was found with it is one generation of a grammar. Its states hold it by a
-// count of uses, of which one is the keeper's. To begin anew is to drop that one: whoever starts
-// next gets a new machine, and the old one goes with the last of its states. The same happens to an
-// generation whose lock an exception has broken, as soon as somebody starts.
+// count of uses, of which one is the owner's. A rebuild drops that one: the next call of Start gets
+// a new machine, and the old one is freed with the last of its states. The same happens to a
+// generation whose lock an exception has broken, at the next call of Start.
 
 namespace {
 

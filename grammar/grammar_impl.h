@@ -242,8 +242,8 @@ class GrammarOwner : public std::enable_shared_from_this<GrammarOwner> {
   const std::vector<std::string>& notes() const { return notes_; }
   bool has_captures() const { return has_captures_; }
 
-  // For the budget. Reclaimable: bytes that Trim would give back once no state needs them; 0 where
-  // that is not worth while.
+  // For the budget. Reclaimable: bytes that Trim would free once no state needs them; 0 where that
+  // is not worth while.
   size_t Reclaimable() const;
   void Trim();
   // No state is in use, and there is a machine to let go.

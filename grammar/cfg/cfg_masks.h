@@ -32,7 +32,7 @@ namespace pawl {
 // SubtreeClasses: which nodes of a vocabulary's trie have the same byte and the same tokens below
 // them, but for what came before. " foo(" and " bar(" end in one class, and what may follow a word
 // is found for both at once. And of what bytes the tokens below a node consist: where an automaton
-// stays in one state on all of them, nobody needs to walk there.
+// stays in one state on all of them, that part of the trie need not be walked.
 //
 // Made once for a vocabulary (Vocabulary::Derived). Immutable.
 

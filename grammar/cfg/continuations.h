@@ -16,7 +16,7 @@
 //
 // In an unambiguous part of a grammar each node has one entry. Where a grammar can be read in many
 // ways, a node has an entry for each way that matters; continuations that lead to many of those are
-// *crowded*, and whoever looks at what they allow has to count (CfgLimits).
+// *crowded*, and code that looks at what they allow has to count steps (CfgLimits).
 //
 // Thread safety: none.
 #ifndef PAWL_GRAMMAR_CFG_CONTINUATIONS_H_

@@ -227,7 +227,7 @@ GrammarIr::ExprId BnfReader::ReadClass() {
     ranges.push_back({first, last});
   }
   if (failed()) return GrammarIr::kNever;
-  // llama.cpp takes an empty class for the empty text, which nobody can have meant.
+  // llama.cpp takes an empty class for the empty text, which cannot have been meant.
   if (gbnf() && ranges.empty()) Expected("a character");
   ++at_;
   const CodepointSet set = CodepointSet::FromRanges(ranges);

@@ -376,7 +376,7 @@ Result<GrammarIr> ReadEbnf(std::string_view text, const LanguageOptions& options
   return BnfReader(text, options, BnfReader::Dialect::kEbnf).Read();
 }
 
-// GBNF beside what bnf_reader.cc reads: tokens as a whole. <[12]> is the token with that id,
+// What GBNF has more than bnf_reader.cc reads: tokens as a whole. <[12]> is the token with that id,
 // <think> the one with exactly that name, angle brackets included; ! before it is any other.
 
 GrammarIr::ExprId BnfReader::ReadToken() {

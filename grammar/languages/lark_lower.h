@@ -20,7 +20,7 @@
 
 namespace pawl::lark {
 
-// What lazy rules do to the terminals beside them. Internal to grammar/languages.
+// What lazy rules do to the terminals next to them. Internal to grammar/languages.
 
 // A set of lazy rules of one scope, by their bits.
 using LazySet = uint64_t;

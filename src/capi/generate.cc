@@ -401,12 +401,14 @@ pawl_status pawl_engine_generate(pawl_engine* engine, const pawl_prompt* prompt,
                                  const pawl_grammar* grammar, const pawl_generate_options* options,
                                  pawl_generation** generation, pawl_error** error) {
   return Guard(error, [&]() -> pawl_status {
-    if (engine == nullptr) return Null(error, "engine");
+    pawl_generation* made = nullptr;
     if (generation == nullptr) return Null(error, "generation");
-    auto made = std::make_unique<pawl_generation>();
-    if (const pawl_status bad = Start(engine, prompt, grammar, options, *made, error)) return bad;
-    if (const pawl_status bad = WaitForEnd(*made, error)) return bad;
-    *generation = made.release();
+    if (const auto bad = pawl_generation_start(engine, prompt, grammar, options, &made, error)) {
+      return bad;
+    }
+    std::unique_ptr<pawl_generation> whole(made);
+    if (const pawl_status bad = WaitForEnd(*whole, error)) return bad;
+    *generation = whole.release();
     return PAWL_OK;
   });
 }

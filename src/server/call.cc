@@ -45,7 +45,8 @@ ApiError OutputError(const Error& error, const CallSpec& spec, size_t prompt,
   out.code = ErrorCodeName(error.code);
   out.message = error.message;
   if (!known) {
-    out.status = 500;
+    // A limit of what the request asks for; the rest is the server's fault.
+    out.status = error.code == ErrorCode::kLimit ? 400 : 500;
     if (!error.place.empty()) out.message = error.place + ": " + error.message;
     return out;
   }

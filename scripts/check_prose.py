@@ -5,6 +5,7 @@
     scripts/check_prose.py --show [FILE]    # every finding, those that are allowed too
     scripts/check_prose.py --shrink         # lowers the counts of tests/prose_exceptions.txt to what is left
     scripts/check_prose.py --list           # what that file would be, written today
+    scripts/check_prose.py --draw 60 --seed 1  # sentences of pages and public headers, for a reader who has seen nothing else
 
 The rules:
   word    a word of WORDS, in a page or a comment
@@ -22,6 +23,7 @@ only shrink: a count that is higher than what is left fails, and so does a line 
 
 import argparse
 import io
+import random
 import re
 import subprocess
 import sys
@@ -63,7 +65,7 @@ def plain(text):
     return re.sub(r"CODE(?:(?:,? and|,? or|,|;)? *CODE)+", "CODE", text)
 
 
-def blocks(text):
+def blocks(text, plain=plain):
     """(kind, first line, text) of the blocks of a page: heading, paragraph, item, cell, code."""
     out, open_block, fence = [], None, None
     text = re.sub(r"<!--.*?-->", lambda found: "\n" * found[0].count("\n"), text, flags=re.S)
@@ -250,13 +252,34 @@ def written(counts):
     return head + "\n" + "".join(f"{rule} {path} <= {count}\n" for (rule, path), count in sorted(counts.items(), key=lambda pair: pair[0][::-1]) if count)
 
 
+def draw(files, count, seed):
+    """Sentences of pages and public headers, as they stand, with their places; equal trees and seeds give equal sentences."""
+    pool = []
+    for path, text in files.items():
+        if is_page(path) and path != "CHANGELOG.md":
+            found = [(number, body) for kind, number, body in blocks(text, lambda body: body) if kind in ("paragraph", "item")]
+        elif path.startswith("include/pawl/"):
+            found = [(number, "\n".join("" if re.match(r"\s{4}", line) else line for line in body.splitlines())) for number, body in comments(path, text)]
+        else:
+            continue
+        for number, body in found:
+            pool += [(f"{path}:{number + line}", " ".join(sentence.split())) for line, sentence in sentences(body) if len(words_of(sentence)) > 4]
+    return random.Random(seed).sample(pool, min(count, len(pool)))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     action = parser.add_mutually_exclusive_group()
     action.add_argument("--show", nargs="*", metavar="FILE")
     action.add_argument("--shrink", action="store_true")
     action.add_argument("--list", action="store_true")
+    action.add_argument("--draw", type=int, metavar="N")
+    parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
+    if options.draw:
+        for place, sentence in draw(tree(), options.draw, options.seed):
+            print(f"{place}\t{sentence}")
+        return
     found = findings(tree())
     if options.show is not None:
         for (rule, path), remarks in sorted(found.items()):

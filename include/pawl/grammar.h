@@ -42,9 +42,10 @@ namespace pawl {
 //
 // If a grammar is ambiguous, one derivation counts. From left to right every rule and every
 // terminal takes the longest text with which the whole still fits. Of alternatives the first that
-// fits counts. A loop makes one round more before it ends. A counted group, (...){2,5}, is like a
-// rule. A text and the marker that ends it (suffix=, stop=) are split so that the marker is as long
-// as possible. A rule that may stand for itself (a: a | "x") does so as rarely as possible.
+// fits counts. A loop makes one round more before it ends. A counted group, (...){2,5}, takes the
+// longest text as a rule does. A text and the marker that ends it (suffix=, stop=) are split so
+// that the marker is as long as possible. A rule that may stand for itself (a: a | "x") does so as
+// rarely as possible.
 
 struct Capture {
   std::string name;

@@ -556,8 +556,8 @@ PAWL_API void pawl_prompt_init(pawl_prompt* prompt, size_t struct_size);
 typedef struct pawl_generation pawl_generation;
 
 /* The end of an output under a grammar when its budget is nearly spent. CLOSE: in the shortest
- * form; an error if even the shortest output is too long. CLOSE_OR_CUT: the same, but such an
- * output is cut. CUT: cut, complete or not. */
+ * form; an error if even the shortest output is too long. CLOSE_OR_CUT: as CLOSE, but an output
+ * whose shortest form is too long is cut. CUT: cut, complete or not. */
 enum { PAWL_AT_BUDGET_CLOSE = 0, PAWL_AT_BUDGET_CLOSE_OR_CUT = 1, PAWL_AT_BUDGET_CUT = 2 };
 
 /* Called with the next bytes of the output, which may end inside a character. 0 ends the output. */

@@ -210,15 +210,15 @@ struct SamplerReport {
   bool at_budget = false;  // the output has max_tokens tokens, so only the end could follow
   // The probability that the mask removed, for each step, the end included.
   std::vector<double> removed;
-  double mask_surprise = 0;  // - sum of log(1 - removed), in nats
+  double mask_surprise = 0;  // the sum of -log(1 - removed) over the steps, in nats
   int64_t evaluations = 0;   // questions to checks for this output
   int64_t draws = 0;         // tokens that were drawn under checks
   int64_t model_rows = 0;    // rows of the model for this output; shared rows count for the first
   int attempts = 1;          // outputs that were begun for this output
   double log_evidence =
       kZeroWeight;  // of kSmc: log of the estimated probability that an output is valid
-  // Of samplers with a trie. The probability that an output is valid is between `found`, that of
-  // the different valid outputs so far, and `theta`.
+  // Set by samplers with a trie. The probability that an output is valid is at least `found`, that
+  // of the different valid outputs so far, and at most `theta`.
   double theta = 1, found = 0;
   // An upper bound of the total variation between the distribution of this output and the model's
   // distribution given validity. 0 for exact samplers. Negative: unknown.
@@ -237,7 +237,7 @@ struct SamplerOptions {
   SamplerKind sampler = SamplerKind::kSmc;
   std::optional<Fidelity> fidelity = std::nullopt;  // if set, replaces `sampler`
   int n = 1;                                        // outputs, at least 1
-  int particles = 5;       // of kSmc. If n is no multiple, the last population is drawn from
+  int particles = 5;  // size of kSmc's populations; of the last, only the outputs needed are drawn
   double temperature = 1;  // above 0
   uint64_t seed = 0;
   // The most tokens of an output. Longer outputs are not valid. The context may allow fewer.

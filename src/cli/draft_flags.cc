@@ -7,6 +7,7 @@
 
 #include "src/cli/engine.h"
 #include "src/cli/options.h"
+#include "src/engine/engine_parts.h"
 
 namespace pawl::cli {
 namespace {
@@ -89,6 +90,12 @@ Result<std::shared_ptr<Drafter>> DraftFlags::Make(const LoadedModel& model) cons
   Result<std::shared_ptr<Drafter>> drafter = model.MakeDrafter(found);
   if (!drafter.ok()) return AtDraft(drafter.error());
   return drafter;
+}
+
+Result<Engine> DraftFlags::MakeEngine(std::unique_ptr<LoadedModel> model, int max_batch) const {
+  Result<std::shared_ptr<Drafter>> drafter = Make(*model);
+  if (!drafter.ok()) return drafter.error();
+  return EngineAccess::Make({std::move(model), *std::move(drafter)}, max_batch);
 }
 
 }  // namespace pawl::cli

@@ -106,16 +106,13 @@ Result<LoadedCompleter> CompleterFlags::Load(const std::string& command,
   if (!folder.ok()) return folder.error();
   Result<std::unique_ptr<LoadedModel>> opened = OpenModel(command, *folder);
   if (!opened.ok()) return opened.error();
-  out.model = *std::move(opened);
-  if (Status status = LoadWeights(command, *out.model, threads); !status.ok()) {
+  if (Status status = LoadWeights(command, **opened, threads); !status.ok()) {
     return status.error();
   }
-  Result<std::shared_ptr<Drafter>> drafter = drafts.Make(*out.model);
-  if (!drafter.ok()) return drafter.error();
+  Result<Engine> engine = drafts.MakeEngine(*std::move(opened));
+  if (!engine.ok()) return engine.error();
   out.server = monitors.Server();
-  out.completer = std::make_unique<completion::CodeCompleter>(
-      out.model->model(), out.model->text().tokenizer, out.model->vocabulary(), out.model->plain(),
-      out.server, *drafter);
+  out.completer = std::make_unique<completion::CodeCompleter>(*std::move(engine), out.server);
   return out;
 }
 

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "pawl/result.h"
-#include "src/decode/session.h"
+#include "pawl/generation.h"
 
 namespace pawl::cli {
 

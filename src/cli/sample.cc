@@ -16,7 +16,7 @@
 #include "src/cli/gaps.h"
 #include "src/cli/options.h"
 #include "src/cli/random_walk.h"
-#include "src/decode/session.h"
+#include "src/engine/engine_parts.h"
 
 namespace pawl::cli {
 namespace {
@@ -52,32 +52,36 @@ class RandomWalk {
  public:
   RandomWalk(const Grammar& grammar, const std::shared_ptr<const Vocabulary>& vocabulary,
              const SampleFlags& flags)
-      : grammar_(grammar), model_(grammar, flags.ending), session_(model_, vocabulary) {
-    options_.sampling.temperature = 1;
-    options_.grammar_temperature = false;  // tokens are equally probable, also in a greedy rule
-    options_.max_tokens = flags.max_tokens;
+      : engine_(EngineAccess::Make(
+            {LoadedModel::Of({nullptr, vocabulary},
+                             std::make_unique<RandomWalkModel>(grammar, flags.ending)),
+             nullptr},
+            1)) {
+    request_.tokens = {RandomWalkModel::kPrompt};
+    request_.grammar = grammar;
+    GenerateOptions& options = request_.options;
+    options.sampling.temperature = 1;
+    options.grammar_temperature = false;  // tokens are equally probable, also in a greedy rule
+    options.max_tokens = flags.max_tokens;
   }
 
   // `written`: the text so far, also where it fails.
   Result<std::string> Draw(uint64_t seed, std::string& written) {
-    const TokenId prompt[] = {RandomWalkModel::kPrompt};
     written.clear();
-    options_.sampling.seed = seed;
-    options_.on_token = [&written](TokenId, std::string_view bytes) {
+    request_.options.sampling.seed = seed;
+    request_.options.on_token = [&written](TokenId, std::string_view bytes) {
       written += bytes;
       return true;
     };
-    Result<Generation> output = session_.Generate(prompt, MakeConstraint(grammar_), options_);
+    Result<Generation> output = engine_.Generate(request_);
     if (!output.ok()) return output.error();
     for (const std::string& note : output->notes) Note(kSample, "note: " + note);
     return std::move(output->text);
   }
 
  private:
-  Grammar grammar_;
-  RandomWalkModel model_;
-  Session session_;
-  GenerateOptions options_;
+  Engine engine_;
+  EngineRequest request_;
 };
 
 int Sample(const SampleFlags& flags) {

@@ -16,7 +16,7 @@
 #include "src/base/file.h"
 #include "src/cli/command.h"
 #include "src/decode/sampling/names.h"
-#include "src/decode/sampling/run.h"
+#include "src/engine/engine_parts.h"
 
 namespace pawl::cli {
 namespace {
@@ -43,11 +43,11 @@ Result<std::string> TrieKey(const SamplerFlags& flags, const SamplerFlags::Scene
     key += fmt::format("{}:", text.size());
     key += text;
   };
-  add(scene.folder);
-  add(scene.model.info().dtype);
+  add(EngineAccess::ModelOf(scene.engine).path());
+  add(scene.engine.info().weights);
   add(fmt::format("{} {} {}", options.temperature, options.max_tokens,
                   options.sampler == SamplerKind::kArs));
-  for (const TokenId t : scene.prompt) add(std::to_string(t));
+  for (const TokenId t : scene.request.tokens) add(std::to_string(t));
   add(g.regex.value_or(""));
   for (const auto* list : {&g.choices, &g.combine.gaps, &g.combine.suffixes, &g.combine.words,
                            &g.layout.separators, &flags.checks}) {
@@ -264,9 +264,9 @@ Result<SamplerOptions> SamplerFlags::Options(const Scene& scene) const {
   options.batch = batch;
   const CheckSpecOptions programs = {
       .time_limit = std::chrono::milliseconds(static_cast<int64_t>(check_timeout * 1000)),
-      .processes = std::max(1, scene.model.info().threads)};
+      .processes = std::max(1, scene.engine.info().threads)};
   for (const std::string& spec : checks) {
-    auto check = MakeCheckOf(spec, scene.text.vocabulary, programs);
+    auto check = MakeCheckOf(spec, scene.engine.vocabulary(), programs);
     if (!check.ok()) {
       Error error = check.error();
       error.place = "--check " + error.place;
@@ -330,15 +330,8 @@ int SamplerFlags::Run(const std::string& command, const Scene& scene) const {
     }
     return FlushOutput().ok();
   };
-  ThreadPool pool(std::max(1, scene.model.info().threads));
-  const SamplerInput input{scene.model,
-                           *scene.text.vocabulary,
-                           scene.prompt,
-                           scene.grammar != nullptr ? MakeConstraint(*scene.grammar) : nullptr,
-                           pool,
-                           draft.get(),
-                           trie_file.empty() ? nullptr : &trie};
-  Result<SamplerResult> result = RunSampler(input, *options);
+  const Result<SamplerResult> result = EngineAccess::Sample(
+      scene.engine, scene.request, *options, draft.get(), trie_file.empty() ? nullptr : &trie);
   if (!result.ok()) {
     return Fail(command, AtSamplerOption(result.error(), scene.grammar_flags.source()));
   }

@@ -148,7 +148,7 @@ Result<Generation> RunOne(AsyncEngine& engine, const EngineRequest& request,
                           Delivery delivery = {}) {
   std::optional<Result<Generation>> got;
   Count count;
-  delivery.done = [&](Result<Generation> output, std::string_view) {
+  delivery.done = [&](Result<Generation> output) {
     got = std::move(output);
     count.Add();
   };
@@ -185,7 +185,7 @@ TEST(AsyncEngineTest, FourChatsAndASamplerShareCalls) {
     Count count;
     for (size_t i = 0; i < chats.size(); ++i) {
       Delivery delivery;
-      delivery.done = [&chats, &count, i](Result<Generation> output, std::string_view) {
+      delivery.done = [&chats, &count, i](Result<Generation> output) {
         chats[i] = std::move(output);
         count.Add();
       };
@@ -215,21 +215,20 @@ TEST(AsyncEngineTest, StopStringsEndAnOutput) {
   request.prompt = "a";
   request.grammar = setup.Regex("one two three four");
   for (const bool include : {false, true}) {
-    std::string shown, stop;
+    std::string shown;
     Count count;
     std::optional<Result<Generation>> output;
     Delivery delivery;
-    delivery.stops = {"hree", "ee f"};
-    delivery.include_stop = include;
+    request.stops = {"hree", "ee f"};
+    request.include_stop = include;
     delivery.on_token = [&](const OutputToken& token) {
       shown += token.bytes;
       shown.resize(token.size);
       EXPECT_LE(token.safe, token.size);
       return true;
     };
-    delivery.done = [&](Result<Generation> got, std::string_view found) {
+    delivery.done = [&](Result<Generation> got) {
       output = std::move(got);
-      stop = found;
       count.Add();
     };
     ASSERT_TRUE(engine.Submit(request, std::move(delivery)).ok());
@@ -237,7 +236,8 @@ TEST(AsyncEngineTest, StopStringsEndAnOutput) {
     ASSERT_TRUE(output->ok());
     EXPECT_EQ((*output)->text, include ? "one two three" : "one two t");
     EXPECT_EQ(shown, (*output)->text);
-    EXPECT_EQ(stop, "hree");
+    EXPECT_EQ((*output)->stop, StopReason::kStopText);
+    EXPECT_EQ((*output)->stop_text, "hree");
   }
 }
 
@@ -294,7 +294,7 @@ TEST(AsyncEngineTest, ACancelledRequestEndsWithWhatItHas) {
     tokens.Add();
     return true;
   };
-  delivery.done = [&](Result<Generation> got, std::string_view) {
+  delivery.done = [&](Result<Generation> got) {
     output = std::move(got);
     ended.Add();
   };
@@ -342,7 +342,7 @@ TEST(AsyncEngineTest, CloseEndsWhatRuns) {
   std::vector<Result<Generation>> outputs(3, Generation{});
   for (size_t i = 0; i < outputs.size(); ++i) {
     Delivery delivery;
-    delivery.done = [&outputs, i](Result<Generation> output, std::string_view) {
+    delivery.done = [&outputs, i](Result<Generation> output) {
       outputs[i] = std::move(output);
     };
     ASSERT_TRUE(engine.Submit(Chat(static_cast<int>(i)), std::move(delivery)).ok());
@@ -464,7 +464,7 @@ TEST(AsyncEngineTest, AProposalIsLentByAnEngineThatRests) {
     EXPECT_EQ(other->steps(), steps);
     if (told++ > 0) return true;
     Delivery delivery;
-    delivery.done = [&](const Result<Generation>& output, std::string_view) {
+    delivery.done = [&](const Result<Generation>& output) {
       EXPECT_TRUE(output.ok());
       ended.Add();
     };

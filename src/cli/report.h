@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "pawl/result.h"
 #include "pawl/generation.h"
+#include "pawl/result.h"
 
 namespace pawl::cli {
 

@@ -222,10 +222,9 @@ std::vector<TokenId> CodeCompleter::PromptOf(std::string prefix, std::string suf
   for (;;) {
     constexpr int kAny = std::numeric_limits<int>::max();  // it is cut afterwards
     std::vector<TokenId> tokens =
-        form != nullptr
-            ? *FimTokens(*form, model.tokenizer(),
-                         {.prefix = prefix, .suffix = suffix, .bos = model.plain().bos})
-            : *EncodeText(model.tokenizer(), model.plain(), prefix, false, kAny);
+        form != nullptr ? *FimTokens(*form, model.tokenizer(),
+                                     {.prefix = prefix, .suffix = suffix, .bos = model.plain().bos})
+                        : *EncodeText(model.tokenizer(), model.plain(), prefix, false, kAny);
     if (tokens.size() <= room) return tokens;
     if (form == nullptr) {
       const size_t step = std::max<size_t>(1, room / 4);

@@ -19,13 +19,13 @@
 #include <utility>
 #include <vector>
 
+#include "pawl/engine.h"
 #include "pawl/generation.h"
 #include "pawl/result.h"
 #include "pawl/vocabulary.h"
 #include "plugins/monitors/monitor.h"
 #include "src/completion/monitor_constraint.h"
 #include "src/completion/statement.h"
-#include "pawl/engine.h"
 
 namespace pawl::completion {
 

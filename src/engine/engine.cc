@@ -172,8 +172,8 @@ Result<SamplerResult> EngineAccess::Sample(Engine& engine, const EngineRequest& 
   Result<std::shared_ptr<const Constraint>> constraint = SamplerConstraintOf(request, model);
   if (!constraint.ok()) return constraint.error();
   ThreadPool pool(model.mask_threads());
-  return RunSampler({model.model(), *model.vocabulary(), *std::move(prompt),
-                     *std::move(constraint), pool, proposal, trie},
+  return RunSampler({model.model(), *model.vocabulary(), *std::move(prompt), *std::move(constraint),
+                     pool, proposal, trie},
                     options);
 }
 

@@ -47,11 +47,11 @@ class CompleteTest : public testing::Test {
     vocabulary_ = *tokenizer_->MakeVocabulary();
   }
   CodeCompleter Completer(uint64_t seed) {
-    return CodeCompleter(EngineAccess::Make(
-        {LoadedModel::Of({tokenizer_, vocabulary_},
-                         std::make_unique<HashModel>(vocabulary_->size(), seed)),
-         nullptr},
-        1));
+    return CodeCompleter(
+        EngineAccess::Make({LoadedModel::Of({tokenizer_, vocabulary_},
+                                            std::make_unique<HashModel>(vocabulary_->size(), seed)),
+                            nullptr},
+                           1));
   }
   CompletionResult Complete(const CompletionRequest& request, uint64_t seed) {
     auto done = Completer(seed).Complete(request);

@@ -401,7 +401,8 @@ TEST(ConstraintTest, AnInexactMaskOfRefusedTokensEndsTheOutput) {
    public:
     explicit Refuses(int left, bool masks) : left_(left), masks_(masks) {}
     Place Look() const override {
-      if (masks_ && left_ == 0) return {.mask = std::make_shared<Mask>(0, std::vector<uint32_t>{0})};
+      if (masks_ && left_ == 0)
+        return {.mask = std::make_shared<Mask>(0, std::vector<uint32_t>{0})};
       return {};
     }
     std::shared_ptr<const Constraint> Advance(TokenId) const override {

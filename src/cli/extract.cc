@@ -335,42 +335,30 @@ void AddExtract(CLI::App& app, Action& action) {
   const auto flags = std::make_shared<ExtractFlags>();
   flags->grammar.AddSchemaTo(command);
   auto* text = command->add_option("--text", flags->text, "The text itself")->type_name("TEXT");
-  auto* file = command->add_option("--file", flags->file, "File with the text; -: standard input")
-                   ->check(NotEmpty)
-                   ->type_name("FILE")
-                   ->capture_default_str()
-                   ->excludes(text);
+  auto* file =
+      TextOption(command, "--file", flags->file, "FILE", "File with the text; -: standard input")
+          ->capture_default_str()
+          ->excludes(text);
   (void)file;
-  command->add_option("--model", flags->model, kModelHelp)->check(NotEmpty)->type_name("MODEL");
+  TextOption(command, "--model", flags->model, "MODEL", kModelHelp);
   flags->sampling.AddTo(command);
-  command->add_option("--dtype", flags->dtype, "How weights are kept in memory")
-      ->check(CLI::IsMember(DtypeNames()))
-      ->type_name("TYPE")
-      ->capture_default_str();
+  ChoiceOption(command, "--dtype", flags->dtype, DtypeNames(), "TYPE",
+               "How weights are kept in memory");
   flags->device.AddTo(command);
-  command->add_option("--threads", flags->threads, "Threads; 0: all cores")
-      ->transform(WholeNumber(0, 1024))
-      ->type_name("N")
-      ->capture_default_str();
+  CountOption(command, "--threads", flags->threads, 0, 1024, "Threads; 0: all cores");
   command
       ->add_flag(
           "--json-lines", flags->json_lines,
           "Many texts: every line of the input is a JSON string or {\"text\": ...}, every line of "
           "the output a record or {\"error\": ...}")
       ->excludes(text);
-  command
-      ->add_option("--batch", flags->batch,
-                   "With --json-lines: texts that the model works on at a time; the output is the "
-                   "same for all numbers")
-      ->transform(WholeNumber(1, 1024))
-      ->type_name("N")
-      ->capture_default_str();
+  CountOption(command, "--batch", flags->batch, 1, 1024,
+              "With --json-lines: texts that the model works on at a time; the output is the "
+              "same for all numbers");
   command->add_flag("--progress", flags->progress, "Show progress even when stderr is no terminal");
   command->add_flag("--stats", flags->stats,
                     "Tokens and seconds, and remarks on the schema, on stderr");
-  command->add_option("--stats-json", flags->stats_json, "The same as JSON, to this file")
-      ->check(NotEmpty)
-      ->type_name("FILE");
+  TextOption(command, "--stats-json", flags->stats_json, "FILE", "The same as JSON, to this file");
   flags->drafts.AddTo(command);
   command->footer(
       "Exit codes: 0 done; 1 with --json-lines, some lines failed; 2 bad input or usage.\n"

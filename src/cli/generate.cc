@@ -197,19 +197,14 @@ void AddGenerate(CLI::App& app, Action& action) {
   flags->sampling.AddTo(command);
   flags->sampler.AddTo(command);
   flags->model.AddModelTo(command);
-  command
-      ->add_option("--stop", flags->stops,
-                   "A text at which the output ends, which is cut off; may be given several times")
-      ->check(NotEmpty)
-      ->type_name("TEXT");
+  TextOption(command, "--stop", flags->stops, "TEXT",
+             "A text at which the output ends, which is cut off; may be given several times");
   command->add_flag("--no-skip-forced", flags->no_skip_forced,
                     "Ask the model for every token, also where the text is forced (slower)");
   command->add_flag("--captures", flags->captures,
                     "Behind the text, a line of JSON: what the grammar's captures hold");
   command->add_flag("--stats", flags->stats, "Tokens and seconds on stderr");
-  command->add_option("--stats-json", flags->stats_json, "The same as JSON, to this file")
-      ->check(NotEmpty)
-      ->type_name("FILE");
+  TextOption(command, "--stats-json", flags->stats_json, "FILE", "The same as JSON, to this file");
   flags->drafts.AddTo(command);
   command->footer(
       "Example:\n  pawl generate --prompt \"The answer is \" --regex \"(yes|no), [a-z ]{3,40}\" "

@@ -142,27 +142,14 @@ void AddSample(CLI::App& app, Action& action) {
   const auto flags = std::make_shared<SampleFlags>();
   flags->grammar.AddAllTo(command);
   flags->grammar.combine.AddGapsTo(command);
-  command->add_option("--tokenizer", flags->tokenizer, kTokenizerHelp)
-      ->check(NotEmpty)
-      ->type_name("PATH");
-  command->add_option("--n", flags->n, "Number of texts")
-      ->transform(WholeNumber(1, kMostCount))
-      ->capture_default_str()
-      ->type_name("N");
-  command->add_option("--seed", flags->seed, "The same seed gives the same texts")
-      ->transform(WholeNumber(0, std::numeric_limits<uint64_t>::max()))
-      ->capture_default_str()
-      ->type_name("N");
-  command->add_option("--max-tokens", flags->max_tokens, "Budget of each text in tokens")
-      ->transform(WholeNumber(1, kMostCount))
-      ->capture_default_str()
-      ->type_name("N");
-  command
-      ->add_option("--ending", flags->ending,
-                   "Least probability, at each token, of the one that leads to the end: 0 to 0.999")
-      ->transform(FiniteNumber(0, 0.999))
-      ->capture_default_str()
-      ->type_name("P");
+  TextOption(command, "--tokenizer", flags->tokenizer, "PATH", kTokenizerHelp);
+  CountOption(command, "--n", flags->n, 1, kMostCount, "Number of texts");
+  CountOption(command, "--seed", flags->seed, 0, std::numeric_limits<uint64_t>::max(),
+              "The same seed gives the same texts");
+  CountOption(command, "--max-tokens", flags->max_tokens, 1, kMostCount,
+              "Budget of each text in tokens");
+  RealOption(command, "--ending", flags->ending, 0, 0.999, "P",
+             "Least probability, at each token, of the one that leads to the end: 0 to 0.999");
   command->footer(
       "One text on each line: JSON for --schema, else a JSON string; with --gap an array of them. "
       "Exit codes: 0 done; 1 some "

@@ -20,7 +20,7 @@ class HeldTokens {
  public:
   using OnToken = std::function<bool(TokenId token, std::string_view bytes)>;
 
-  HeldTokens(const EngineRequest& request)
+  explicit HeldTokens(const EngineRequest& request)
       : stops_(request.stops, request.include_stop), on_token_(request.options.on_token) {}
 
   bool Add(TokenId token, std::string_view bytes) {

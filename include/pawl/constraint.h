@@ -33,8 +33,8 @@
 //
 // Errors. An exception that leaves a method ends this output with an error that has the text of the
 // exception. Wrong answers do the same. A mask of another size than the vocabulary is wrong,
-// and so is a mask that allows nothing where the output may not end. An Advance must not refuse a
-// token of an exact mask. The place of these errors is "constraint". Other outputs go on.
+// and so is an exact mask that allows nothing where the output may not end. An Advance must not
+// refuse a token of an exact mask. The place of these errors is "constraint". Other outputs go on.
 //
 // Thread safety: the engine asks the constraints of one output on one thread at a time. This is
 // hardly ever the thread that calls Engine::Step: a slow answer delays its own output only. The
@@ -86,7 +86,7 @@ class PAWL_EXPORT Constraint {
   virtual std::optional<std::vector<TokenId>> Completion(int most) const = 0;
   // Whether the mask is what Advance takes. false: the mask may also allow tokens that Advance
   // refuses, if it is too expensive to know this of every token. A drawn token that is refused is
-  // drawn again from the rest.
+  // drawn again from the rest. Where all are refused, the output ends (StopReason::kRefused).
   virtual bool exact() const { return true; }
 };
 

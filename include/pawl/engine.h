@@ -21,10 +21,11 @@
 //
 //   request.extract = pawl::ExtractInput{schema, text};
 //
-// Streaming, sampling and statistics (pawl/generation.h):
+// Streaming, sampling, texts that end the output, and statistics (pawl/generation.h):
 //
 //   request.options.on_token = [](pawl::TokenId, std::string_view bytes) { return Print(bytes); };
 //   request.options.sampling = {.temperature = 0.8f, .seed = 7};
+//   request.stops = {"\n\n"};
 //   Count(output->stats.output_tokens);
 //
 // Many requests share the calls of the model. Each output is token for token that of the request
@@ -162,6 +163,11 @@ struct EngineRequest {
   // grammar, the output obeys both.
   std::shared_ptr<const Constraint> constraint;
   GenerateOptions options;
+  // Texts at which the output ends (StopReason::kStopText). Of those that end at the same byte the
+  // longest counts. `on_token` gets a token when none of its bytes can belong to a stop text any
+  // more. Empty texts are ignored.
+  std::vector<std::string> stops;
+  bool include_stop = false;  // true: the output has the stop text, too
   // Requests with the same number are one group. Groups take turns for the places in the batch. 0:
   // the request is a group of its own.
   uint64_t group = 0;
@@ -214,7 +220,7 @@ class PAWL_EXPORT Engine {
   std::vector<Result<Generation>> GenerateAll(std::span<const EngineRequest> requests);
 
   // Returns outputs that keep the model's distribution (pawl/sampling.h). The request's `options`
-  // are ignored, and no text is forced. The tries of kAsap, kArs and kCars are kept for
+  // and `stops` are ignored, and no text is forced. The tries of kAsap, kArs and kCars are kept for
   // the next call with the same prompt, grammar, constraint and checks (the same objects),
   // temperature and max_tokens, up to EngineOptions::oracle_bytes. With `proposal`, kAwrs and kSmc
   // draw tokens from that model and weight them for this one. It must have the same vocabulary and
@@ -246,6 +252,7 @@ class PAWL_EXPORT Engine {
   bool Step();
 
  private:
+  friend class EngineAccess;
   struct Impl;
   explicit Engine(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;

@@ -127,6 +127,8 @@ enum class StopReason {
                // (Generation::notes): the shortest completion was appended (it may be empty)
   kLength,     // the budget ran out and the output is cut: no constraint, or AtBudget
   kCancelled,  // a callback returned false, or the request was cancelled
+  kStopText,   // one of EngineRequest::stops came
+  kRefused,    // a constraint that is not exact refused every token: the output may be incomplete
 };
 
 struct GenerateOptions {
@@ -184,6 +186,9 @@ struct Generation {
   std::vector<TokenId> tokens;  // without the end token
   std::string text;             // the bytes of the tokens; special tokens have none
   StopReason stop = StopReason::kEnd;
+  // With StopReason::kStopText: which of EngineRequest::stops. `tokens` has the tokens of the stop
+  // text, too.
+  std::string stop_text;
   GenerationStats stats;
   // Notes that are not errors, usually none. For example, the output was closed because a limit of
   // the grammar was reached (docs/grammars.md).

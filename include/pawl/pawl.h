@@ -592,13 +592,15 @@ typedef struct pawl_generate_options {
 /* Threads: any. */
 PAWL_API void pawl_generate_options_init(pawl_generate_options* options, size_t struct_size);
 
-/* Why an output ended. CLOSED: the shortest completion was appended. LENGTH: cut by the budget. */
+/* Why an output ended. CLOSED: the shortest completion was appended. LENGTH: cut by the budget.
+ * REFUSED: the constraint refused every token (see pawl::StopReason; no grammar does so). */
 enum {
   PAWL_STOP_END = 0,
   PAWL_STOP_CLOSED = 1,
   PAWL_STOP_LENGTH = 2,
   PAWL_STOP_CANCELLED = 3,
-  PAWL_STOP_TEXT = 4 /* one of `stops` */
+  PAWL_STOP_TEXT = 4, /* one of `stops` */
+  PAWL_STOP_REFUSED = 5
 };
 
 /* An output. Its pointers are valid as long as the generation lives. */

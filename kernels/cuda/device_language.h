@@ -15,14 +15,7 @@
 #include "kernels/cuda/runtime.h"
 
 #if defined(PAWL_CUDA_EMULATED)
-#include "kernels/cuda/host_emulation.h"
-// An array of n elements of shared memory; the static gives each its identity.
-#define PAWL_SHARED(T, name, n)     \
-  static const char name##_tag = 0; \
-  T* const name = static_cast<T*>(  \
-      ::pawl::emulation::SharedArray(&name##_tag, sizeof(T) * static_cast<size_t>(n)))
-#define PAWL_DYNAMIC_SHARED(T, name) \
-  T* const name = static_cast<T*>(::pawl::emulation::DynamicShared())
+#include PAWL_CUDA_EMULATED
 #else
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
@@ -39,39 +32,7 @@ constexpr unsigned kAllLanes = 0xffffffffu;
 
 // ---- Launches ----
 
-struct Shape {
-  unsigned x = 1, y = 1, z = 1;  // blocks
-  unsigned threads = 128;        // of a block, a multiple of 32
-  size_t dynamic_shared = 0;     // bytes
-};
-
-#if defined(PAWL_CUDA_EMULATED)
-// Puts a step at the end of the stream's queue, or into its graph while the stream is being
-// captured (streams_emulated.cc). `kernel`: the code that it runs, if it is a launch.
-Status Submit(Stream stream, std::function<Status()> step, const void* kernel = nullptr,
-              const char* name = "");
-// What kernels prefetch has to be device memory, in whole.
-void CheckPrefetch(const void* address, unsigned bytes);
-
-template <typename... Parameters, typename... Arguments>
-Status Launch(const char* name, const Shape& shape, Stream stream, void (*kernel)(Parameters...),
-              Arguments... arguments) {
-  const emulation::Index grid = {shape.x, shape.y, shape.z}, block = {shape.threads, 1, 1};
-  // As on devices, a launch that cannot be is refused at once; what goes wrong in a kernel is known
-  // to those who wait for it.
-  if (const std::string problem = emulation::Refusal(name, grid, block, shape.dynamic_shared);
-      !problem.empty()) {
-    return Error{ErrorCode::kInternal, problem, name};
-  }
-  const auto step = [=]() -> Status {
-    const std::string problem =
-        emulation::Run(name, grid, block, shape.dynamic_shared, [&] { kernel(arguments...); });
-    if (problem.empty()) return {};
-    return Error{ErrorCode::kInternal, problem, name};
-  };
-  return Submit(stream, step, reinterpret_cast<const void*>(kernel), name);
-}
-#else
+#if !defined(PAWL_CUDA_EMULATED)
 // Each kernel may start before the one in front of it on the stream has ended (programmatic
 // dependent launch, compute capability 9.0 on, unless AllowDependentLaunch forbids it), so all of
 // them call DependencyWait before they touch what others write. Graphs keep it as an edge.

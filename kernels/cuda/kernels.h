@@ -253,11 +253,6 @@ class Library {
 // Errors (kUnsupported): there is none, and where it was looked for.
 Result<std::unique_ptr<Library>> OpenLibrary();
 
-#if defined(PAWL_CUDA_EMULATED)
-// Lets the emulated library refuse products with so many outputs. 0: none.
-void RefuseProducts(int outputs);
-#endif
-
 // The head and the draw in one launch: tokens from the last rows of a forward pass, without logits
 // in memory and without reading rows of the head that nobody allows. Kernel: head.cuh.
 

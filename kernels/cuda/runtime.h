@@ -1,5 +1,5 @@
 // Memory, streams and graphs of one device: the few calls of the CUDA runtime that the backend
-// needs, with errors as Status. The emulated form (runtime_emulated.cc) has the same functions on
+// needs, with errors as Status. The emulated form (tests/cuda/emulation) has the same functions on
 // host memory, between guards and filled with NaNs.
 //
 // Thread safety: different streams from different threads. All calls work on the calling thread's
@@ -16,8 +16,8 @@
 
 // The sources of the backend are compiled twice: by nvcc and the host compiler for devices
 // (namespace pawl::cuda), and by the host compiler alone, with PAWL_CUDA_EMULATED, for tests
-// without a device (namespace pawl::emulated, host_emulation.h). Both can be linked into one
-// program.
+// without a device (namespace pawl::emulated). That macro is the header of the emulation. Both can
+// be linked into one program.
 #if defined(PAWL_CUDA_EMULATED)
 #define PAWL_GPU emulated
 #else
@@ -85,6 +85,13 @@ inline thread_local bool dependent_launch = true;
 inline void AllowDependentLaunch(bool allow) { dependent_launch = allow; }
 inline bool DependentLaunchAllowed() { return dependent_launch; }
 
+// Of a launch.
+struct Shape {
+  unsigned x = 1, y = 1, z = 1;  // blocks
+  unsigned threads = 128;        // of a block, a multiple of 32
+  size_t dynamic_shared = 0;     // bytes
+};
+
 // Time in milliseconds between two points of a stream: Mark both, synchronise, ask. For benchmarks.
 struct Mark {
   void* handle = nullptr;
@@ -93,38 +100,6 @@ Result<Mark> NewMark();
 Status Record(const Mark& mark, Stream stream);
 Result<float> Milliseconds(const Mark& begin, const Mark& end);
 void FreeMark(Mark mark);
-
-#if defined(PAWL_CUDA_EMULATED)
-// Whether everything allocated lies between intact guards.
-bool GuardsIntact();
-// Lets Allocate fail once so many bytes are taken, and CurrentDevice say so. Negative: no limit.
-void LimitMemory(int64_t bytes);
-// Lets the next so many graphs fail when they are complete.
-void FailGraphs(int count);
-
-// When work that is on streams is done, within what their order, fences and waits allow
-// (streams_emulated.cc). Late, when somebody waits for it, at first; at once; or some streams early
-// and others late, or by chance: which, `seed` says, and kTimingSeeds of them are all the ways that
-// two streams can differ.
-enum class Timing { kLate, kAtOnce, kMixed };
-constexpr int kTimingSeeds = 9;
-void SetTiming(Timing timing, int seed = 0);
-// Runs all that is on streams; what has failed is told to those who wait for them, or, by
-// SynchronizeAll, now.
-void RunAll();
-Status SynchronizeAll();
-// As if no kernel had ever run.
-void ForgetKernels();
-// For tests that show what order is needed for. LeaveOutFences: WaitFor does nothing.
-// LeaveOutSynchronize: the n-th call of Synchronize from now on does nothing; 0: none.
-void LeaveOutFences(bool leave_out);
-void LeaveOutSynchronize(int nth);
-// How often Synchronize has been called since LeaveOutSynchronize was.
-int SynchronizeCalls();
-
-// Whether the address lies in pinned memory.
-bool IsPinned(const void* memory);
-#endif
 
 // A piece of device memory with an owner.
 class DeviceMemory {

@@ -124,6 +124,10 @@ const char* StopName(StopReason stop) {
       return "length";
     case StopReason::kCancelled:
       return "cancelled";
+    case StopReason::kStopText:
+      return "stop";
+    case StopReason::kRefused:
+      return "refused";
   }
   return "";
 }
@@ -182,9 +186,8 @@ nb::object OutputOf(Job& job) {
   if (!job.done()) RaiseInvalid("the output is not complete");
   const Result<Generation>& output = job.output();
   if (!output.ok()) Raise(output.error());
-  const char* why = job.stop().empty() ? StopName(output->stop) : "stop";
-  return nb::make_tuple(BytesOf(output->text), output->tokens, why, BytesOf(job.stop()),
-                        ReportOf(output->stats), output->notes);
+  return nb::make_tuple(BytesOf(output->text), output->tokens, StopName(output->stop),
+                        BytesOf(output->stop_text), ReportOf(output->stats), output->notes);
 }
 
 nb::object CapturesOf(Job& job) {
@@ -282,11 +285,12 @@ BoundJob Submit(const BoundEngine& self, const nb::tuple& prompt,
   request.group = group;
   request.options = GenerateOptionsOf(options);
   request.options.logit_bias = logit_bias;
+  request.stops = stops;
   request.grammar = grammar;
   request.constraint = ConstraintOf(std::move(constraint), self.engine->model().vocabulary());
   Result<std::shared_ptr<Job>> job = [&] {
     nb::gil_scoped_release release;
-    return Job::Start(*self.engine, self.armed, std::move(request), {stops, streams});
+    return Job::Start(*self.engine, self.armed, std::move(request), streams);
   }();
   return {self.engine, Take(std::move(job))};
 }

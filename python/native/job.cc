@@ -51,20 +51,17 @@ void ArmedJobs::Close() {
 }
 
 Result<std::shared_ptr<Job>> Job::Start(AsyncEngine& engine, std::shared_ptr<ArmedJobs> armed,
-                                        EngineRequest request, JobOptions options) {
+                                        EngineRequest request, bool streams) {
   auto job = std::make_shared<Job>();
   job->told_ = std::move(armed);
-  job->streams_ = options.streams;
+  job->streams_ = streams;
   job->grammar_ = request.grammar;
   Delivery delivery;
   delivery.reports = request.options.logprobs >= 0;
-  if (options.streams || delivery.reports || !options.stops.empty()) {
+  if (streams || delivery.reports || !request.stops.empty()) {
     delivery.on_token = [job](const OutputToken& token) { return job->AddToken(token); };
   }
-  delivery.stops = std::move(options.stops);
-  delivery.done = [job](Result<Generation> output, std::string_view stop) {
-    job->End(std::move(output), stop);
-  };
+  delivery.done = [job](Result<Generation> output) { job->End(std::move(output)); };
   const Result<AsyncEngine::Id> id = engine.Submit(request, std::move(delivery));
   if (!id.ok()) return id.error();
   const std::lock_guard lock(job->mutex_);
@@ -129,10 +126,9 @@ bool Job::AddToken(const OutputToken& token) {
   return true;
 }
 
-void Job::End(Result<Generation> output, std::string_view stop) noexcept {
+void Job::End(Result<Generation> output) noexcept {
   const std::lock_guard lock(mutex_);
   const Status kept = Guarded([&]() -> Status {
-    stop_ = stop;
     if (!output.ok()) return {};
     text_ = output->text;
     if (tokens_.size() != output->tokens.size()) tokens_ = output->tokens;

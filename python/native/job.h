@@ -1,7 +1,7 @@
 // Job: a request of Python and what came of it so far. The engine's thread adds to it
 // (AsyncEngine), threads of Python take from it.
 //
-//   Result<std::shared_ptr<Job>> job = Job::Start(*engine, armed, request, {.stops = {"\n"}});
+//   Result<std::shared_ptr<Job>> job = Job::Start(*engine, armed, request, false);
 //   while (!(*job)->Wait(0.02)) {
 //   }
 //   (*job)->Take();
@@ -44,11 +44,6 @@ class ArmedJobs {
   bool closed_ = false;
 };
 
-struct JobOptions {
-  std::vector<std::string> stops;  // texts at which the output ends, themselves left out
-  bool streams = false;            // Take() is asked for before the end
-};
-
 // What is known of a token where log-probabilities were asked for.
 struct TokenLog {
   TokenId token = kNoToken;
@@ -65,9 +60,9 @@ class Job {
     bool done = false;
   };
 
-  // Errors: those of AsyncEngine::Submit.
+  // `streams`: Take() is asked for before the end. Errors: those of AsyncEngine::Submit.
   static Result<std::shared_ptr<Job>> Start(AsyncEngine& engine, std::shared_ptr<ArmedJobs> armed,
-                                            EngineRequest request, JobOptions options);
+                                            EngineRequest request, bool streams);
 
   // Waits until there is news: something to take, where it streams, or the end. false: none after
   // that time.
@@ -79,8 +74,6 @@ class Job {
   bool done() const;
   // REQUIRES: done().
   const Result<Generation>& output() const { return *output_; }
-  // The stop text that ended the output; empty: none did.
-  const std::string& stop() const { return stop_; }
   const std::vector<TokenLog>& logs() const { return logs_; }
   const std::optional<Grammar>& grammar() const { return grammar_; }
   int64_t id() const { return id_; }
@@ -90,7 +83,7 @@ class Job {
  private:
   bool HasNews() const { return output_.has_value() || (streams_ && released_ > taken_); }
   bool AddToken(const OutputToken& token);
-  void End(Result<Generation> output, std::string_view stop) noexcept;
+  void End(Result<Generation> output) noexcept;
   void Tell();
 
   std::shared_ptr<ArmedJobs> told_;
@@ -105,7 +98,6 @@ class Job {
   std::vector<TokenId> tokens_;
   size_t released_ = 0, taken_ = 0;  // bytes of text_ that will stay; those that were taken
   size_t taken_tokens_ = 0;
-  std::string stop_;
   std::optional<Result<Generation>> output_;
   bool armed_ = false;
 };

@@ -25,7 +25,8 @@ class Output(Generic[T]):
     """A finished output.
 
     `text`, `tokens` (without the end token), and `finish_reason`: "stop" (the model came to the end,
-    or a stop text came), "length" (the budget ran out) or "cancelled". `closed`: it was closed in the
+    or a stop text came), "length" (the budget ran out), "cancelled" or "refused" (a constraint that is
+    not exact refused every token). `closed`: it was closed in the
     shortest valid way because the budget was nearly spent or a limit was reached (`notes`); `stop`: the stop text that ended it.
     `report` has what it cost, with the keys of the command's --stats-json. `notes`: texts for whoever
     reads the output, mostly none, e.g. that a grammar can be read in too many ways, so that the output
@@ -58,7 +59,7 @@ class Output(Generic[T]):
         if self._value is _MISSING:
             if self._make_value is None:
                 raise PawlError("invalid", "the output was not asked to be JSON for a schema")
-            if self.finish_reason == "cancelled" or (self.finish_reason == "length" and not self.closed):
+            if self.finish_reason in ("cancelled", "refused") or (self.finish_reason == "length" and not self.closed):
                 raise PawlError("limit", "the output was cut, so it is no value", "max_tokens")
             self._value = self._make_value(self.text)
         return cast(T, self._value)

@@ -169,7 +169,7 @@ struct ObjectLayout {
   }
 };
 
-// What uniqueItems adds to the demands on an item; in the room above (unique/uniqueness.h).
+// What uniqueItems adds to the demands on an item (solve/uniqueness.h, a module above).
 class ItemRules {
  public:
   virtual ~ItemRules() = default;

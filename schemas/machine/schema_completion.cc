@@ -13,7 +13,7 @@
 #include "schemas/limits.h"
 #include "schemas/machine/schema_machine.h"
 #include "schemas/scalar/json_string.h"
-#include "schemas/unique/distinct.h"
+#include "schemas/solve/distinct.h"
 #include "src/base/json.h"
 #include "src/base/utf8.h"
 

@@ -9,7 +9,7 @@
 #include "grammar/masks/machine_masks.h"
 #include "schemas/formula/atoms.h"
 #include "schemas/limits.h"
-#include "schemas/unique/distinct.h"
+#include "schemas/solve/distinct.h"
 #include "src/base/json.h"
 #include "src/base/memory_size.h"
 #include "src/base/sorted.h"

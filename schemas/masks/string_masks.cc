@@ -17,7 +17,7 @@
 #include "schemas/limits.h"
 #include "schemas/masks/schema_masks.h"
 #include "schemas/scalar/string_walk.h"
-#include "schemas/unique/distinct.h"
+#include "schemas/solve/distinct.h"
 #include "src/base/json.h"
 
 namespace pawl::schema {

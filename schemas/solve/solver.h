@@ -26,7 +26,7 @@
 #include "schemas/frames/frames.h"
 #include "schemas/frames/scalars.h"
 #include "schemas/limits.h"
-#include "schemas/unique/uniqueness.h"
+#include "schemas/solve/uniqueness.h"
 #include "src/base/json.h"
 #include "src/base/memory_size.h"
 #include "src/base/stop_scope.h"
@@ -88,7 +88,7 @@ struct SettledKeys {
   }
 };
 
-class Solver : private ValueSource {
+class Solver {
  public:
   Solver(Frames& frames, const JsonSchemaOptions& options);
 
@@ -122,6 +122,16 @@ class Solver : private ValueSource {
   // what it says in `state`. Keys that could take each other's place are told apart where more than
   // plain demands are in play.
   NameId StandIn(FrameId frame, const StringProgram& program, StringProgram::StateId state);
+
+  // What uniqueness asks. A value that makes the formula true is known; `final`: the answer does
+  // not rest on a question that is still open further up.
+  bool HasValue(FormulaId formula, bool& final);
+  // There is none, whatever is open further up.
+  bool HasNoValue(FormulaId formula);
+  // nullptr where the values cannot be listed (solver_few.cc).
+  FewValues* FewValuesOf(FormulaId formula);
+  // 1, 0, or -1 where that cannot be said.
+  int Holds(FormulaId formula, const json::Value& value);
 
   Scalars& scalars() { return scalars_; }
   Frames& frames() { return frames_; }
@@ -214,14 +224,6 @@ class Solver : private ValueSource {
   class ArrayPlan;
   class ValueList;
   Found SolveArray(const Frame& frame, const Cube& cube);
-  // What uniqueness asks (unique/uniqueness.h).
-  bool HasValue(FormulaId formula, bool& final) override;
-  bool HasNoValue(FormulaId formula) override;
-  std::optional<std::string> TextOf(FormulaId formula) override {
-    return Value(formula, true).text;
-  }
-  FewValues* FewValuesOf(FormulaId formula) override;  // solver_few.cc
-  int Holds(FormulaId formula, const json::Value& value) override;
   std::unique_ptr<FewValues> ListValues(FormulaId formula);
   // All that fit, where they can be listed.
   std::optional<std::set<std::u32string>> AllStrings(StringSearch& search);

@@ -11,7 +11,7 @@
 #include "schemas/limits.h"
 #include "schemas/number/number_set.h"
 #include "schemas/solve/solver.h"
-#include "schemas/unique/distinct.h"
+#include "schemas/solve/distinct.h"
 #include "src/base/json.h"
 #include "src/base/stop_scope.h"
 #include "src/base/utf8.h"

@@ -14,7 +14,7 @@
 #include "schemas/formula/atoms.h"
 #include "schemas/limits.h"
 #include "schemas/solve/solver.h"
-#include "schemas/unique/distinct.h"
+#include "schemas/solve/distinct.h"
 #include "src/base/json.h"
 #include "src/base/utf8.h"
 

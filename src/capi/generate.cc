@@ -31,11 +31,11 @@ struct Coming {
     changed.notify_all();
     return true;
   }
-  void End(Result<Generation> ended, std::string_view stop, const std::vector<std::string>& stops) {
+  void End(Result<Generation> ended, const std::vector<std::string>& stops) {
     const std::lock_guard lock(mutex);
     output.emplace(std::move(ended));
-    const auto found = std::find(stops.begin(), stops.end(), stop);
-    if (!stop.empty() && found != stops.end()) {
+    if (output->ok() && (*output)->stop == StopReason::kStopText) {
+      const auto found = std::find(stops.begin(), stops.end(), (*output)->stop_text);
       stop_index = static_cast<int32_t>(found - stops.begin());
     }
     changed.notify_all();
@@ -208,8 +208,8 @@ pawl_status Start(pawl_engine* engine, const pawl_prompt* prompt, const pawl_gra
   if (const pawl_status bad = Choose(given.at_budget, "at_budget", out.at_budget, error)) {
     return bad;
   }
-  std::vector<std::string> stops;
-  if (const pawl_status bad = ReadStops(given, stops, error)) return bad;
+  if (const pawl_status bad = ReadStops(given, request.stops, error)) return bad;
+  request.include_stop = given.include_stop != 0;
   out.sampling.temperature = static_cast<float>(given.temperature);
   out.sampling.top_k = given.top_k;
   out.sampling.top_p = static_cast<float>(given.top_p);
@@ -229,16 +229,13 @@ pawl_status Start(pawl_engine* engine, const pawl_prompt* prompt, const pawl_gra
   made.on_text = given.on_text;
   made.context = given.on_text_context;
   Delivery delivery;
-  delivery.stops = stops;
-  delivery.include_stop = given.include_stop != 0;
   if (given.on_text != nullptr) {
     delivery.on_token = [coming = made.coming](const OutputToken& token) {
       return coming->Add(token);
     };
   }
-  delivery.done = [coming = made.coming, stops = std::move(stops)](Result<Generation> output,
-                                                                   std::string_view stop) {
-    coming->End(std::move(output), stop, stops);
+  delivery.done = [coming = made.coming, stops = request.stops](Result<Generation> output) {
+    coming->End(std::move(output), stops);
   };
   const Result<AsyncEngine::Id> id = made.engine->Submit(request, std::move(delivery));
   if (!id.ok()) return Fail(error, id.error());
@@ -383,7 +380,7 @@ pawl_status pawl_generation_get(const pawl_generation* generation, pawl_output* 
   out.tokens = made.tokens.data();
   out.token_count = made.tokens.size();
   out.stop_index = generation->coming->stop_index;
-  out.stop = out.stop_index >= 0 ? PAWL_STOP_TEXT : static_cast<int32_t>(made.stop);
+  out.stop = static_cast<int32_t>(made.stop);
   out.prompt_tokens = made.stats.prompt_tokens;
   out.reused_tokens = made.stats.reused_tokens;
   out.sampled_tokens = made.stats.sampled_tokens;

@@ -20,32 +20,19 @@ void ChatFlags::AddTo(CLI::App* command, const std::vector<CLI::Option*>& text) 
   command->add_option("--system", system, "With --chat: the system message")
       ->needs(chat_flag)
       ->type_name("TEXT");
-  auto* messages = command
-                       ->add_option("--messages", messages_file,
-                                    "Conversation as JSON, a list of messages or an object with "
-                                    "\"messages\", \"tools\", ...; -: standard input")
-                       ->check(NotEmpty)
-                       ->type_name("FILE")
+  auto* messages = TextOption(command, "--messages", messages_file, "FILE",
+                              "Conversation as JSON, a list of messages or an object with "
+                              "\"messages\", \"tools\", ...; -: standard input")
                        ->excludes(chat_flag);
   for (CLI::Option* option : text) messages->excludes(option);
-  command
-      ->add_option("--chat-template", template_file, "File with another template than the model's")
-      ->check(NotEmpty)
-      ->type_name("FILE");
-  command
-      ->add_option("--chat-template-name", template_name,
-                   "Which one, where the model has several (default: \"default\")")
-      ->check(NotEmpty)
-      ->type_name("NAME");
-  command
-      ->add_option("--chat-arg", arguments,
-                   "A variable of the template, such as enable_thinking=false; several times")
-      ->check(NotEmpty)
-      ->type_name("NAME=JSON");
-  command
-      ->add_option("--now", now, "The time that templates see, such as 2025-03-14 (default: now)")
-      ->check(NotEmpty)
-      ->type_name("TIME");
+  TextOption(command, "--chat-template", template_file, "FILE",
+             "File with another template than the model's");
+  TextOption(command, "--chat-template-name", template_name, "NAME",
+             "Which one, where the model has several (default: \"default\")");
+  TextOption(command, "--chat-arg", arguments, "NAME=JSON",
+             "A variable of the template, such as enable_thinking=false; several times");
+  TextOption(command, "--now", now, "TIME",
+             "The time that templates see, such as 2025-03-14 (default: now)");
   command->add_flag("--trust-messages", trust,
                     "Special tokens written out in messages become those tokens");
 }

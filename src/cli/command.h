@@ -57,8 +57,8 @@ void Note(std::string_view command, std::string_view text);
 // What is wrong with the command line, in the words of this command; one line.
 std::string UsageMessage(const CLI::ParseError& error);
 
-// The place of an error of a Session as an option: "max_tokens" is "--max-tokens", "prompt" is
-// `prompt_source`, "constraint" is `grammar_source`.
+// The place of an error of the engine as an option: "max_tokens" is "--max-tokens", "prompt" is
+// `prompt_source`, "grammar" is `grammar_source`.
 Error AtOption(Error error, const std::string& prompt_source, const std::string& grammar_source);
 
 // The file, or standard input when `path` is "-" (`path` names it in errors otherwise). kLimit when

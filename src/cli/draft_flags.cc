@@ -7,6 +7,7 @@
 
 #include "src/cli/engine.h"
 #include "src/cli/options.h"
+#include "src/engine/engine_parts.h"
 
 namespace pawl::cli {
 namespace {
@@ -25,37 +26,20 @@ void DraftFlags::AddTo(CLI::App* command) {
   for (const DraftSourceEntry& entry : DraftSources()) {
     help += std::string("\n  ") + entry.name + ": " + entry.help;
   }
-  command->add_option("--draft", options.sources, help)
-      ->check(NotEmpty)
-      ->type_name("off|auto|NAMES")
-      ->capture_default_str();
-  command
-      ->add_option("--draft-model", options.model,
-                   "A smaller model with the same vocabulary, which drafts: as --model")
-      ->check(NotEmpty)
-      ->type_name("MODEL");
-  command->add_option("--draft-text", options.text_file, "Text that outputs may quote, for drafts")
-      ->check(NotEmpty)
-      ->type_name("FILE");
-  command
-      ->add_option("--draft-history", options.history_file,
-                   "Past outputs by grammar, for drafts: read where it exists, and written")
-      ->check(NotEmpty)
-      ->type_name("FILE");
-  command->add_option("--draft-nodes", options.nodes, "Most tokens drafted for an output in a call")
-      ->transform(WholeNumber(1, kMostDraftNodes))
-      ->capture_default_str()
-      ->type_name("N");
-  command
-      ->add_option(
-          "--draft-lossy", options.lossy,
-          "Not the same output: take a draft in place of the token drawn where its\n"
-          "probability is at least 1 - THRESHOLD. Each token's distribution is then off by\n"
-          "at most THRESHOLD in total variation; which tokens come depends on the time that\n"
-          "calls take. 0: never")
-      ->check(FiniteNumber(0, 0.999))
-      ->capture_default_str()
-      ->type_name("THRESHOLD");
+  TextOption(command, "--draft", options.sources, "off|auto|NAMES", help)->capture_default_str();
+  TextOption(command, "--draft-model", options.model, "MODEL",
+             "A smaller model with the same vocabulary, which drafts: as --model");
+  TextOption(command, "--draft-text", options.text_file, "FILE",
+             "Text that outputs may quote, for drafts");
+  TextOption(command, "--draft-history", options.history_file, "FILE",
+             "Past outputs by grammar, for drafts: read where it exists, and written");
+  CountOption(command, "--draft-nodes", options.nodes, 1, kMostDraftNodes,
+              "Most tokens drafted for an output in a call");
+  RealOption(command, "--draft-lossy", options.lossy, 0, 0.999, "THRESHOLD",
+             "Not the same output: take a draft in place of the token drawn where its\n"
+             "probability is at least 1 - THRESHOLD. Each token's distribution is then off by\n"
+             "at most THRESHOLD in total variation; which tokens come depends on the time that\n"
+             "calls take. 0: never");
 }
 
 Status DraftFlags::Check() const {
@@ -89,6 +73,12 @@ Result<std::shared_ptr<Drafter>> DraftFlags::Make(const LoadedModel& model) cons
   Result<std::shared_ptr<Drafter>> drafter = model.MakeDrafter(found);
   if (!drafter.ok()) return AtDraft(drafter.error());
   return drafter;
+}
+
+Result<Engine> DraftFlags::MakeEngine(std::unique_ptr<LoadedModel> model, int max_batch) const {
+  Result<std::shared_ptr<Drafter>> drafter = Make(*model);
+  if (!drafter.ok()) return drafter.error();
+  return EngineAccess::Make({std::move(model), *std::move(drafter)}, max_batch);
 }
 
 }  // namespace pawl::cli

@@ -20,6 +20,8 @@ struct DraftFlags {
   Status Check() const;
   // nullptr where drafts are off. Errors name the option or the file.
   Result<std::shared_ptr<Drafter>> Make(const LoadedModel& model) const;
+  // An engine with these drafts. REQUIRES: the model has its weights.
+  Result<Engine> MakeEngine(std::unique_ptr<LoadedModel> model, int max_batch = 1) const;
 };
 
 }  // namespace pawl::cli

@@ -121,24 +121,13 @@ KernelVariant KernelsNamed(const std::string& name) {
 }
 
 void DeviceFlags::AddTo(CLI::App* command) {
-  command
-      ->add_option("--device", device,
-                   "Where the model runs; auto: on a CUDA device if there is one, else on the CPU")
-      ->check(CLI::IsMember(kDevices))
-      ->type_name("DEVICE")
-      ->capture_default_str();
-  command
-      ->add_option("--kv-dtype", kv_dtype, "Keys and values on a CUDA device (the CPU's are fp32)")
-      ->check(CLI::IsMember(kKvDtypes))
-      ->type_name("TYPE")
-      ->capture_default_str();
-  command
-      ->add_option("--kernels", kernels,
-                   "The instructions on the CPU; amx-bf16 and avx512-bf16 round inputs to 8 bits "
-                   "beside bf16 weights, faster on long prompts; auto: the best of the others")
-      ->check(CLI::IsMember(KernelNames()))
-      ->type_name("NAME")
-      ->capture_default_str();
+  ChoiceOption(command, "--device", device, kDevices, "DEVICE",
+               "Where the model runs; auto: on a CUDA device if there is one, else on the CPU");
+  ChoiceOption(command, "--kv-dtype", kv_dtype, kKvDtypes, "TYPE",
+               "Keys and values on a CUDA device (the CPU's are fp32)");
+  ChoiceOption(command, "--kernels", kernels, KernelNames(), "NAME",
+               "The instructions on the CPU; amx-bf16 and avx512-bf16 round inputs to 8 bits "
+               "beside bf16 weights, faster on long prompts; auto: the best of the others");
 }
 
 ModelOptions ModelOptionsOf(const std::string& command, int threads, const std::string& dtype,

@@ -18,9 +18,7 @@
 #include "src/cli/options.h"
 #include "src/cli/progress.h"
 #include "src/cli/report.h"
-#include "src/decode/batch.h"
 #include "src/decode/closing.h"
-#include "src/engine/engine_parts.h"
 #include "src/engine/loaded_model.h"
 
 namespace pawl::cli {
@@ -97,18 +95,19 @@ class Extractor {
         !status.ok()) {
       return status.error();
     }
-    Result<std::shared_ptr<Drafter>> drafter = flags.drafts.Make(**model);
-    if (!drafter.ok()) return drafter.error();
-    std::unique_ptr<Extractor> extractor(new Extractor(
-        *std::move(model), *std::move(grammar), flags.json_lines ? flags.batch : 1, *drafter));
+    Result<Engine> engine =
+        flags.drafts.MakeEngine(*std::move(model), flags.json_lines ? flags.batch : 1);
+    if (!engine.ok()) return engine.error();
+    std::unique_ptr<Extractor> extractor(new Extractor(*std::move(engine), *std::move(grammar)));
     const Result<json::Value> tree = json::Parse(*schema);
-    extractor->schema_ = tree.ok() ? json::Dump(*tree) : *schema;
+    extractor->request_.extract = ExtractInput{tree.ok() ? json::Dump(*tree) : *schema, ""};
+    extractor->request_.now = LocalTime();
+    extractor->request_.options.sampling = flags.sampling.params;
+    extractor->request_.options.max_tokens = flags.sampling.max_tokens;
     extractor->input_ = std::move(input);
     extractor->fixed_max_string_ = flags.grammar.layout.max_string.has_value();
     extractor->grammar_flags_ = std::move(grammar_flags);
     extractor->grammar_source_ = flags.grammar.source();
-    extractor->options_.sampling = flags.sampling.params;
-    extractor->options_.max_tokens = flags.sampling.max_tokens;
     return extractor;
   }
 
@@ -116,46 +115,36 @@ class Extractor {
   // can be no prompt.
   void Add(std::string_view text, const std::string& source,
            std::function<void(Result<Generation>)> done) {
-    Result<std::vector<TokenId>> prompt = model_->EncodeExtract(schema_, text, now_);
-    if (!prompt.ok()) {
-      const bool placed = !prompt.error().place.empty();
-      return done(placed ? prompt.error() : InFile(source, prompt.error()));
-    }
-    const Result<Grammar> grammar = GrammarFor(text);
+    Result<Grammar> grammar = GrammarFor(text);
     if (!grammar.ok()) return done(grammar.error());
-    engine_.Add({.prompt = *std::move(prompt),
-                 .constraint = MakeConstraint(*grammar),
-                 .options = options_,
-                 .done = [this, source, done = std::move(done)](Result<Generation> output) {
-                   if (!output.ok()) output = AtOption(output.error(), source, grammar_source_);
-                   done(std::move(output));
-                 }});
+    request_.extract->text = text;
+    request_.grammar = *std::move(grammar);
+    const auto answer = [this, source, done = std::move(done)](Result<Generation> output) {
+      --running_;
+      if (!output.ok()) {
+        Error error = AtOption(output.error(), source, grammar_source_);
+        if (error.place == "text") error.place = source;
+        output = std::move(error);
+      }
+      done(std::move(output));
+    };
+    ++running_;
+    const Result<RequestId> added = engine_.Add(request_, answer);
+    if (!added.ok()) answer(added.error());
   }
   bool Step() { return engine_.Step(); }
-  int waiting() const { return engine_.waiting(); }
+  // Texts that have no output yet.
+  int running() const { return running_; }
   // What is kept for later runs. Errors: kIo.
-  Status Save() { return drafter_ == nullptr ? Status() : drafter_->Save(); }
+  Status Save() { return engine_.SaveDraftHistory(); }
 
   const std::vector<std::string>& notes() const { return grammar_.notes(); }
   // The one text; without --json-lines.
   const std::string& input() const { return input_; }
 
  private:
-  Extractor(std::unique_ptr<LoadedModel> model, Grammar grammar, int batch,
-            std::shared_ptr<Drafter> drafter)
-      : model_(std::move(model)),
-        grammar_(std::move(grammar)),
-        drafter_(std::move(drafter)),
-        engine_(model_->model(), model_->vocabulary(), model_->encoder(),
-                OptionsFor(*model_, batch, drafter_)) {}
-
-  // No one waits for an output but this thread, so it finds the masks.
-  static BatchOptions OptionsFor(const LoadedModel& model, int batch,
-                                 std::shared_ptr<Drafter> drafter) {
-    BatchOptions options = BatchOptionsFor(model, batch, std::move(drafter));
-    options.look_threads = 0;
-    return options;
-  }
+  Extractor(Engine engine, Grammar grammar)
+      : grammar_(std::move(grammar)), engine_(std::move(engine)) {}
 
   // The schema with strings that are as long as the text at most. Kept for the lengths met last.
   Result<Grammar> GrammarFor(std::string_view text) {
@@ -163,22 +152,19 @@ class Extractor {
     if (fixed_max_string_ || longest == MaxStringFor("")) return grammar_;
     return long_grammars_.Get(std::to_string(longest), [&] {
       grammar_flags_.layout.max_string = longest;
-      return grammar_flags_.Compile(model_->vocabulary());
+      return grammar_flags_.Compile(engine_.vocabulary());
     });
   }
 
-  std::unique_ptr<LoadedModel> model_;
-  const std::optional<std::tm> now_ = LocalTime();  // of all prompts of this run
   Grammar grammar_;  // for texts of up to MaxStringFor("") characters, or for all
   bool fixed_max_string_ = false;
   GrammarFlags grammar_flags_{LayoutFlags::ForWriting()};
   GrammarCache long_grammars_{32};
-  std::shared_ptr<Drafter> drafter_;
-  BatchEngine engine_;
-  std::string schema_;
+  Engine engine_;
+  EngineRequest request_;  // what all texts have in common
+  int running_ = 0;
   std::string input_;
   std::string grammar_source_;
-  GenerateOptions options_;
 };
 
 std::string ClosedNote(const Generation& output) {
@@ -263,7 +249,7 @@ class Lines {
   void Read(LineReader& input) {
     // Lines that are done wait for those before them: their number has a bound too.
     const auto most = static_cast<size_t>(8 * flags_.batch);
-    while (!at_end_ && extractor_.waiting() < flags_.batch && lines_.size() < most) {
+    while (!at_end_ && extractor_.running() < 2 * flags_.batch && lines_.size() < most) {
       const Result<bool> ready = lines_.empty() ? Result<bool>(true) : input.Ready();
       if (ready.ok() && !*ready) return;
       Result<std::optional<std::string>> line =
@@ -349,42 +335,30 @@ void AddExtract(CLI::App& app, Action& action) {
   const auto flags = std::make_shared<ExtractFlags>();
   flags->grammar.AddSchemaTo(command);
   auto* text = command->add_option("--text", flags->text, "The text itself")->type_name("TEXT");
-  auto* file = command->add_option("--file", flags->file, "File with the text; -: standard input")
-                   ->check(NotEmpty)
-                   ->type_name("FILE")
-                   ->capture_default_str()
-                   ->excludes(text);
+  auto* file =
+      TextOption(command, "--file", flags->file, "FILE", "File with the text; -: standard input")
+          ->capture_default_str()
+          ->excludes(text);
   (void)file;
-  command->add_option("--model", flags->model, kModelHelp)->check(NotEmpty)->type_name("MODEL");
+  TextOption(command, "--model", flags->model, "MODEL", kModelHelp);
   flags->sampling.AddTo(command);
-  command->add_option("--dtype", flags->dtype, "How weights are kept in memory")
-      ->check(CLI::IsMember(DtypeNames()))
-      ->type_name("TYPE")
-      ->capture_default_str();
+  ChoiceOption(command, "--dtype", flags->dtype, DtypeNames(), "TYPE",
+               "How weights are kept in memory");
   flags->device.AddTo(command);
-  command->add_option("--threads", flags->threads, "Threads; 0: all cores")
-      ->transform(WholeNumber(0, 1024))
-      ->type_name("N")
-      ->capture_default_str();
+  CountOption(command, "--threads", flags->threads, 0, 1024, "Threads; 0: all cores");
   command
       ->add_flag(
           "--json-lines", flags->json_lines,
           "Many texts: every line of the input is a JSON string or {\"text\": ...}, every line of "
           "the output a record or {\"error\": ...}")
       ->excludes(text);
-  command
-      ->add_option("--batch", flags->batch,
-                   "With --json-lines: texts that the model works on at a time; the output is the "
-                   "same for all numbers")
-      ->transform(WholeNumber(1, 1024))
-      ->type_name("N")
-      ->capture_default_str();
+  CountOption(command, "--batch", flags->batch, 1, 1024,
+              "With --json-lines: texts that the model works on at a time; the output is the "
+              "same for all numbers");
   command->add_flag("--progress", flags->progress, "Show progress even when stderr is no terminal");
   command->add_flag("--stats", flags->stats,
                     "Tokens and seconds, and remarks on the schema, on stderr");
-  command->add_option("--stats-json", flags->stats_json, "The same as JSON, to this file")
-      ->check(NotEmpty)
-      ->type_name("FILE");
+  TextOption(command, "--stats-json", flags->stats_json, "FILE", "The same as JSON, to this file");
   flags->drafts.AddTo(command);
   command->footer(
       "Exit codes: 0 done; 1 with --json-lines, some lines failed; 2 bad input or usage.\n"

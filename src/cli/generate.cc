@@ -15,7 +15,6 @@
 #include "src/cli/prompted_model.h"
 #include "src/cli/report.h"
 #include "src/cli/sampler_flags.h"
-#include "src/decode/session.h"
 
 namespace pawl::cli {
 namespace {
@@ -27,6 +26,7 @@ struct GenerateFlags {
   SamplingFlags sampling{512};
   SamplerFlags sampler;
   PromptedModelFlags model;
+  std::vector<std::string> stops;
   bool no_skip_forced = false;
   bool captures = false;
   bool stats = false;
@@ -88,6 +88,10 @@ Status Check(const GenerateFlags& flags) {
   if (Status status = flags.drafts.Check(); !status.ok()) return status;
   if (flags.sampler.any() && (flags.drafts.options.sources != "off" || !flags.stats_json.empty()))
     return with("--draft and --stats-json");
+  if (flags.sampler.any() && !flags.stops.empty()) return with("--stop");
+  if (gaps && !flags.stops.empty()) {
+    return Error{ErrorCode::kUnsupported, "ends one output, but --gap makes several", "--stop"};
+  }
   if (!flags.stats_json.empty()) {
     if (Status status = CheckWritable(flags.stats_json); !status.ok()) return status;
   }
@@ -102,10 +106,9 @@ int Generate(const GenerateFlags& flags) {
   if (Status status = Check(flags); !status.ok()) return Fail(kGenerate, status.error());
   Result<Prompted> prompted = flags.model.Load(kGenerate);
   if (!prompted.ok()) return Fail(kGenerate, prompted.error());
-  const ModelText& text = prompted->model->text();
   std::optional<Gaps> gaps;
   if (flags.grammar.any()) {
-    Result<Gaps> created = Gaps::Create(flags.grammar, text.vocabulary);
+    Result<Gaps> created = Gaps::Create(flags.grammar, prompted->model->vocabulary());
     if (!created.ok()) return Fail(kGenerate, created.error());
     flags.grammar.NoteAnnotations(kGenerate, created->grammar());
     gaps = *std::move(created);
@@ -118,18 +121,18 @@ int Generate(const GenerateFlags& flags) {
   if (Status status = flags.model.LoadWeightsOf(kGenerate, *prompted); !status.ok()) {
     return Fail(kGenerate, status.error());
   }
-  Model& model = prompted->model->model();
-
+  Result<Engine> engine = flags.drafts.MakeEngine(std::move(prompted->model));
+  if (!engine.ok()) return Fail(kGenerate, engine.error());
+  EngineRequest request;
+  request.tokens = std::move(prompted->tokens);
+  if (gaps) request.grammar = gaps->grammar();
   if (flags.sampler.any()) {
-    return flags.sampler.Run(kGenerate, {prompted->model->path(), text, model, prompted->tokens,
-                                         gaps ? &gaps->grammar() : nullptr, flags.grammar,
-                                         flags.sampling, flags.model.threads, flags.stats});
+    return flags.sampler.Run(kGenerate, {*engine, request, flags.grammar, flags.sampling,
+                                         flags.model.threads, flags.stats});
   }
-  Result<std::shared_ptr<Drafter>> drafter = flags.drafts.Make(*prompted->model);
-  if (!drafter.ok()) return Fail(kGenerate, drafter.error());
-  Session session(model, text.vocabulary, text.encoder(), *drafter);
   Stream stream;
-  GenerateOptions options;
+  request.stops = flags.stops;
+  GenerateOptions& options = request.options;
   options.sampling = flags.sampling.params;
   options.max_tokens = flags.sampling.max_tokens;
   options.skip_forced = !flags.no_skip_forced;
@@ -142,9 +145,11 @@ int Generate(const GenerateFlags& flags) {
   std::vector<std::string> outputs;
   GenerationStats stats;
   for (bool more = true; more;) {
-    if (gaps) options.sampling.seed = gaps->SeedOf(flags.sampling.params.seed);
-    Result<Generation> output = session.Generate(
-        prompted->tokens, gaps ? MakeConstraint(gaps->grammar()) : nullptr, options);
+    if (gaps) {
+      request.grammar = gaps->grammar();
+      options.sampling.seed = gaps->SeedOf(flags.sampling.params.seed);
+    }
+    const Result<Generation> output = engine->Generate(request);
     if (!output.ok()) {
       return Fail(kGenerate, AtOption(output.error(), "the prompt", flags.grammar.source()));
     }
@@ -165,17 +170,17 @@ int Generate(const GenerateFlags& flags) {
     if (!next.ok()) return Fail(kGenerate, next.error());
     more = *next;
     // The model goes on behind what it wrote and the text that stands there.
-    std::vector<TokenId>& tokens = prompted->tokens;
+    std::vector<TokenId>& tokens = request.tokens;
     tokens.insert(tokens.end(), output->tokens.begin(), output->tokens.end());
-    const std::vector<TokenId> behind = text.tokenizer->Encode(gaps->text_behind());
+    const std::vector<TokenId> behind = engine->Encode(gaps->text_behind());
     tokens.insert(tokens.end(), behind.begin(), behind.end());
   }
   if (several) Print(OutputsLine(outputs));
   if (Status status = ReportStats(kGenerate, flags.stats, flags.stats_json, stats); !status.ok()) {
     return Fail(kGenerate, status.error());
   }
-  if (*drafter != nullptr) {
-    if (Status status = (*drafter)->Save(); !status.ok()) return Fail(kGenerate, status.error());
+  if (Status status = engine->SaveDraftHistory(); !status.ok()) {
+    return Fail(kGenerate, status.error());
   }
   return kExitOk;
 }
@@ -192,14 +197,14 @@ void AddGenerate(CLI::App& app, Action& action) {
   flags->sampling.AddTo(command);
   flags->sampler.AddTo(command);
   flags->model.AddModelTo(command);
+  TextOption(command, "--stop", flags->stops, "TEXT",
+             "A text at which the output ends, which is cut off; may be given several times");
   command->add_flag("--no-skip-forced", flags->no_skip_forced,
                     "Ask the model for every token, also where the text is forced (slower)");
   command->add_flag("--captures", flags->captures,
                     "Behind the text, a line of JSON: what the grammar's captures hold");
   command->add_flag("--stats", flags->stats, "Tokens and seconds on stderr");
-  command->add_option("--stats-json", flags->stats_json, "The same as JSON, to this file")
-      ->check(NotEmpty)
-      ->type_name("FILE");
+  TextOption(command, "--stats-json", flags->stats_json, "FILE", "The same as JSON, to this file");
   flags->drafts.AddTo(command);
   command->footer(
       "Example:\n  pawl generate --prompt \"The answer is \" --regex \"(yes|no), [a-z ]{3,40}\" "

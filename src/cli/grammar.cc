@@ -110,9 +110,8 @@ void AddGrammar(CLI::App& app, Action& action) {
   command->add_option("--to", flags->to, "What to print it in; default: as it was read")
       ->check(CLI::IsMember({"ebnf", "gbnf", "lark"}))
       ->type_name("ebnf|gbnf|lark");
-  command->add_option("--root", flags->root, "The rule that the whole text is (EBNF and GBNF)")
-      ->check(NotEmpty)
-      ->type_name("NAME");
+  TextOption(command, "--root", flags->root, "NAME",
+             "The rule that the whole text is (EBNF and GBNF)");
   command->add_flag("--check", flags->check, "Only report errors");
   command->footer(
       "Exit codes: 0 fine; 2 bad input or usage, or a grammar that the other language cannot say.\n"

@@ -130,32 +130,18 @@ void AddIndex(CLI::App& app, Action& action) {
       app.add_subcommand(kIndex, "Index the Java, TypeScript and Python files of a folder");
   auto flags = std::make_shared<IndexFlags>();
   command->add_option("dir", flags->folder, "The folder")->required()->check(NotEmpty);
-  command
-      ->add_option("--db", flags->db,
-                   "The index file (default: a file of DIR in the user's cache folder)")
-      ->check(NotEmpty)
-      ->type_name("FILE");
-  command->add_option("--members", flags->members, "Print the members of this type")
-      ->check(NotEmpty)
-      ->type_name("TYPE");
-  command
-      ->add_option("--file", flags->file,
-                   "Bring this one file up to date, by its path in DIR, and look at no other")
-      ->check(NotEmpty)
-      ->type_name("FILE");
+  TextOption(command, "--db", flags->db, "FILE",
+             "The index file (default: a file of DIR in the user's cache folder)");
+  TextOption(command, "--members", flags->members, "TYPE", "Print the members of this type");
+  TextOption(command, "--file", flags->file, "FILE",
+             "Bring this one file up to date, by its path in DIR, and look at no other");
   command->add_option("--threads", flags->threads, "0: all cores")
       ->transform(WholeNumber(0, 1024))
       ->type_name("N");
-  command->add_option("--max-files", flags->max_files, "Source files that are read at most")
-      ->transform(WholeNumber(1, 100'000'000))
-      ->type_name("N")
-      ->capture_default_str();
-  command
-      ->add_option("--max-source-mb", flags->max_source_mb,
-                   "MiB of source files that are read at most")
-      ->transform(WholeNumber(1, 1 << 20))
-      ->type_name("N")
-      ->capture_default_str();
+  CountOption(command, "--max-files", flags->max_files, 1, 100'000'000,
+              "Source files that are read at most");
+  CountOption(command, "--max-source-mb", flags->max_source_mb, 1, 1 << 20,
+              "MiB of source files that are read at most");
   command->footer("Example:\n  pawl index . --members Stack");
   command->callback([flags, &action] { action = [flags] { return Run(*flags); }; });
 }

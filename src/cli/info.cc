@@ -155,11 +155,9 @@ int Info(const InfoFlags& flags) {
 void AddInfo(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(kInfo, "Show the build, the machine and a model");
   const auto flags = std::make_shared<InfoFlags>();
-  command->add_option("--model", flags->model, kModelHelp)->check(NotEmpty)->type_name("MODEL");
-  command->add_option("--dtype", flags->dtype, "How weights are kept in memory")
-      ->check(CLI::IsMember(DtypeNames()))
-      ->type_name("TYPE")
-      ->capture_default_str();
+  TextOption(command, "--model", flags->model, "MODEL", kModelHelp);
+  ChoiceOption(command, "--dtype", flags->dtype, DtypeNames(), "TYPE",
+               "How weights are kept in memory");
   flags->device.AddTo(command);
   command->add_flag("--json", flags->json, "Print JSON");
   command->footer("Example:\n  pawl info --model models/tiny-extract");

@@ -388,16 +388,9 @@ void AddLsp(CLI::App& app, Action& action) {
   flags->completer.AddTo(command);
   flags->monitored.AddTo(command);
   command->add_flag("--no-monitors", flags->no_monitors, "The model alone");
-  command->add_option("--max-tokens", flags->max_tokens, "Longest completion")
-      ->transform(WholeNumber(1, 4096))
-      ->type_name("N")
-      ->capture_default_str();
-  command
-      ->add_option("--max-prompt-tokens", flags->max_prompt_tokens,
-                   "Most tokens of the text around the cursor that the model reads")
-      ->transform(WholeNumber(16, 1 << 20))
-      ->type_name("N")
-      ->capture_default_str();
+  CountOption(command, "--max-tokens", flags->max_tokens, 1, 4096, "Longest completion");
+  CountOption(command, "--max-prompt-tokens", flags->max_prompt_tokens, 16, 1 << 20,
+              "Most tokens of the text around the cursor that the model reads");
   command->callback([flags, &action] { action = [flags] { return Run(*flags); }; });
 }
 

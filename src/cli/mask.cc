@@ -98,15 +98,10 @@ void AddMask(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(kMask, "Show which tokens may come after a prefix");
   const auto flags = std::make_shared<MaskFlags>();
   flags->grammar.AddAllTo(command, false);  // --prefix: the output so far
-  command->add_option("--tokenizer", flags->tokenizer, kTokenizerHelp)
-      ->check(NotEmpty)
-      ->type_name("PATH");
+  TextOption(command, "--tokenizer", flags->tokenizer, "PATH", kTokenizerHelp);
   command->add_option("--prefix", flags->prefix, "The output so far (default: nothing)")
       ->type_name("TEXT");
-  command->add_option("--limit", flags->limit, "Show at most N tokens; 0: all")
-      ->transform(WholeNumber(0, 1 << 24))
-      ->capture_default_str()
-      ->type_name("N");
+  CountOption(command, "--limit", flags->limit, 0, 1 << 24, "Show at most N tokens; 0: all");
   command->add_flag("--json", flags->json, "Print JSON");
   command->footer(
       "Example:\n  pawl mask --regex \"[0-9]{2,4}\" --tokenizer models/tiny-extract --prefix 19");

@@ -22,25 +22,16 @@ int FailWithoutMonitors(const std::string& command) {
 }
 
 void MonitorFlags::AddTo(CLI::App* command) {
-  command->add_option("--repo", repo, "The repository that the files belong to")
-      ->check(NotEmpty)
-      ->type_name("DIR");
+  TextOption(command, "--repo", repo, "DIR", "The repository that the files belong to");
   command
       ->add_option("--monitors", monitors,
                    "Only these monitors, separated by commas (default: all)")
       ->delimiter(',')
       ->type_name("NAMES");
-  command
-      ->add_option("--lsp-server", lsp_server,
-                   "Command line of a language server that is asked for members, such as clangd")
-      ->check(NotEmpty)
-      ->type_name("COMMAND");
-  command
-      ->add_option("--lsp-seconds", lsp_seconds,
-                   "Time that the language server has for an answer; without one nothing is known")
-      ->check(FiniteNumber(0.001, 600))
-      ->type_name("X")
-      ->capture_default_str();
+  TextOption(command, "--lsp-server", lsp_server, "COMMAND",
+             "Command line of a language server that is asked for members, such as clangd");
+  RealOption(command, "--lsp-seconds", lsp_seconds, 0.001, 600, "X",
+             "Time that the language server has for an answer; without one nothing is known");
 }
 
 Status MonitorFlags::Check() const {
@@ -85,14 +76,9 @@ Result<std::optional<monitors::Language>> LanguageFlag(const std::string& name) 
 #endif
 
 void CompleterFlags::AddTo(CLI::App* command) {
-  command
-      ->add_option("--model", model, "Model folder, GGUF file or name (default: models/tiny-code)")
-      ->check(NotEmpty)
-      ->type_name("MODEL");
-  command->add_option("--threads", threads, "Threads of the model; 0: all cores")
-      ->transform(WholeNumber(0, 1024))
-      ->type_name("N")
-      ->capture_default_str();
+  TextOption(command, "--model", model, "MODEL",
+             "Model folder, GGUF file or name (default: models/tiny-code)");
+  CountOption(command, "--threads", threads, 0, 1024, "Threads of the model; 0: all cores");
   drafts.AddTo(command);
 }
 
@@ -106,16 +92,13 @@ Result<LoadedCompleter> CompleterFlags::Load(const std::string& command,
   if (!folder.ok()) return folder.error();
   Result<std::unique_ptr<LoadedModel>> opened = OpenModel(command, *folder);
   if (!opened.ok()) return opened.error();
-  out.model = *std::move(opened);
-  if (Status status = LoadWeights(command, *out.model, threads); !status.ok()) {
+  if (Status status = LoadWeights(command, **opened, threads); !status.ok()) {
     return status.error();
   }
-  Result<std::shared_ptr<Drafter>> drafter = drafts.Make(*out.model);
-  if (!drafter.ok()) return drafter.error();
+  Result<Engine> engine = drafts.MakeEngine(*std::move(opened));
+  if (!engine.ok()) return engine.error();
   out.server = monitors.Server();
-  out.completer = std::make_unique<completion::CodeCompleter>(
-      out.model->model(), out.model->text().tokenizer, out.model->vocabulary(), out.model->plain(),
-      out.server, *drafter);
+  out.completer = std::make_unique<completion::CodeCompleter>(*std::move(engine), out.server);
   return out;
 }
 

@@ -47,7 +47,6 @@ Result<std::optional<monitors::Language>> LanguageFlag(const std::string& name);
 
 // What completes, with all that it needs.
 struct LoadedCompleter {
-  std::unique_ptr<LoadedModel> model;
   std::shared_ptr<monitors::LspServer> server;
   std::unique_ptr<completion::CodeCompleter> completer;
 };

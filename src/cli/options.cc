@@ -174,13 +174,9 @@ void MemoryFlags::AddTo(CLI::App* command) {
 }
 
 void GrammarFlags::AddReferencesTo(CLI::App* command) {
-  command
-      ->add_option(
-          "--ref-dir", ref_dir,
-          "Folder with the documents that references of the schema lead to, found by their "
-          "$id or by --ref-base and their path")
-      ->check(NotEmpty)
-      ->type_name("DIR");
+  TextOption(command, "--ref-dir", ref_dir, "DIR",
+             "Folder with the documents that references of the schema lead to, found by their "
+             "$id or by --ref-base and their path");
   command->add_option("--ref-base", ref_base, "The URI that --ref-dir stands for")
       ->type_name("URI")
       ->capture_default_str();
@@ -195,19 +191,15 @@ void GrammarFlags::AddReferencesTo(CLI::App* command) {
 }
 
 void GrammarFlags::AddSchemaTo(CLI::App* command) {
-  command->add_option("--schema", schema_file, "File with a JSON Schema")
-      ->check(NotEmpty)
-      ->required()
-      ->type_name("FILE");
+  TextOption(command, "--schema", schema_file, "FILE", "File with a JSON Schema")->required();
   AddReferencesTo(command);
   layout.AddTo(command);
   memory.AddTo(command);
 }
 
 void GrammarFlags::AddAllTo(CLI::App* command, bool with_prefix) {
-  command->add_option("--schema", schema_file, "The output is JSON valid for this JSON Schema")
-      ->check(NotEmpty)
-      ->type_name("FILE");
+  TextOption(command, "--schema", schema_file, "FILE",
+             "The output is JSON valid for this JSON Schema");
   command
       ->add_option("--regex", regex, "The output matches this regular expression (ECMA-262) whole")
       ->type_name("PATTERN");
@@ -217,34 +209,21 @@ void GrammarFlags::AddAllTo(CLI::App* command, bool with_prefix) {
       ->type_name("TEXT")
       ->take_all()
       ->allow_extra_args(false);
-  command->add_option("--grammar", grammar_file, "The output is a text of this grammar")
-      ->check(NotEmpty)
-      ->type_name("FILE");
+  TextOption(command, "--grammar", grammar_file, "FILE", "The output is a text of this grammar");
   command
       ->add_option("--grammar-language", grammar_language,
                    "ebnf, gbnf, lark or lark_xgrammar; where the file's name does not end so")
       ->check(CLI::IsMember({"ebnf", "gbnf", "lark", "lark_xgrammar"}))
       ->type_name("LANGUAGE");
-  command->add_option("--root", root, "The rule of an EBNF or GBNF grammar that the output is")
-      ->check(NotEmpty)
-      ->type_name("RULE")
+  TextOption(command, "--root", root, "RULE",
+             "The rule of an EBNF or GBNF grammar that the output is")
       ->capture_default_str();
-  command
-      ->add_option("--prepare-steps", prepare_steps,
-                   "Find parts of a grammar's masks beforehand, in up to N steps; 0: none")
-      ->transform(WholeNumber(0, kMostCount))
-      ->type_name("N")
-      ->capture_default_str();
-  command
-      ->add_option("--structural-tag", structural_tag_file,
-                   "The output is free text with tags, as this structural tag (JSON) says")
-      ->check(NotEmpty)
-      ->type_name("FILE");
-  command
-      ->add_option("--substring", substring_file,
-                   "The output is a span of this file's text; it may be empty")
-      ->check(NotEmpty)
-      ->type_name("FILE");
+  CountOption(command, "--prepare-steps", prepare_steps, 0, kMostCount,
+              "Find parts of a grammar's masks beforehand, in up to N steps; 0: none");
+  TextOption(command, "--structural-tag", structural_tag_file, "FILE",
+             "The output is free text with tags, as this structural tag (JSON) says");
+  TextOption(command, "--substring", substring_file, "FILE",
+             "The output is a span of this file's text; it may be empty");
   combine.AddTo(command, with_prefix);
   AddReferencesTo(command);
   layout.AddTo(command);
@@ -258,9 +237,7 @@ void CombineFlags::AddTo(CLI::App* command, bool with_prefix) {
         ->add_option("--prefix", prefix,
                      "The output goes on after this text: both together fit the constraint")
         ->type_name("TEXT");
-    command->add_option("--prefix-file", prefix_file, "The same, from a file")
-        ->check(NotEmpty)
-        ->type_name("FILE");
+    TextOption(command, "--prefix-file", prefix_file, "FILE", "The same, from a file");
   }
   command
       ->add_option("--suffix", suffixes,
@@ -269,9 +246,7 @@ void CombineFlags::AddTo(CLI::App* command, bool with_prefix) {
       ->type_name("TEXT")
       ->take_all()
       ->allow_extra_args(false);
-  command->add_option("--suffix-file", suffix_file, "The same, from a file")
-      ->check(NotEmpty)
-      ->type_name("FILE");
+  TextOption(command, "--suffix-file", suffix_file, "FILE", "The same, from a file");
   command->add_option("--require", words, "This occurs in the output (give it several times)")
       ->type_name("TEXT")
       ->take_all()
@@ -279,18 +254,13 @@ void CombineFlags::AddTo(CLI::App* command, bool with_prefix) {
 }
 
 void CombineFlags::AddGapsTo(CLI::App* command) {
-  auto* gap = command
-                  ->add_option("--gap", gaps,
-                               "Several gaps are filled: this text stands between two outputs, the "
-                               "first --gap between the first two; the outputs are printed as a "
-                               "JSON array of strings, on one line")
-                  ->check(NotEmpty)
-                  ->type_name("TEXT")
+  auto* gap = TextOption(command, "--gap", gaps, "TEXT",
+                         "Several gaps are filled: this text stands between two outputs, the "
+                         "first --gap between the first two; the outputs are printed as a "
+                         "JSON array of strings, on one line")
                   ->take_all()
                   ->allow_extra_args(false);
-  command->add_option("--gap-file", gap_files, "The same, from a file")
-      ->check(NotEmpty)
-      ->type_name("FILE")
+  TextOption(command, "--gap-file", gap_files, "FILE", "The same, from a file")
       ->take_all()
       ->allow_extra_args(false)
       ->excludes(gap);
@@ -560,23 +530,15 @@ void GrammarFlags::NoteAnnotations(std::string_view command, const Grammar& gram
 }
 
 void SamplingFlags::AddTo(CLI::App* command) {
-  command
-      ->add_option("--seed", params.seed, "Seed of the draws; the same seed gives the same output")
-      ->transform(WholeNumber(0, std::numeric_limits<uint64_t>::max()))
-      ->type_name("N")
-      ->capture_default_str();
+  CountOption(command, "--seed", params.seed, 0, std::numeric_limits<uint64_t>::max(),
+              "Seed of the draws; the same seed gives the same output");
   command->add_option("--temperature", params.temperature, "0 takes the most probable token")
       ->transform(FiniteNumber())
       ->type_name("T")
       ->capture_default_str();
-  command->add_option("--max-tokens", max_tokens, "Budget of the output in tokens")
-      ->transform(WholeNumber(1, kMostCount))
-      ->type_name("N")
-      ->capture_default_str();
-  command->add_option("--top-k", params.top_k, "Keep the N most probable tokens; 0: all")
-      ->transform(WholeNumber(0, kMostCount))
-      ->type_name("N")
-      ->capture_default_str();
+  CountOption(command, "--max-tokens", max_tokens, 1, kMostCount, "Budget of the output in tokens");
+  CountOption(command, "--top-k", params.top_k, 0, kMostCount,
+              "Keep the N most probable tokens; 0: all");
   command
       ->add_option("--top-p", params.top_p, "Keep the most probable tokens that reach P together")
       ->transform(FiniteNumber())

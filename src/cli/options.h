@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "pawl/combine.h"
@@ -31,6 +32,41 @@ CLI::Validator FiniteNumber();
 CLI::Validator FiniteNumber(double least, double most);
 // The most that an option of type int takes, where nothing else limits it.
 inline constexpr uint64_t kMostCount = 1 << 30;
+
+// The kinds of options that most are of. A text that must not be empty:
+template <typename T>
+CLI::Option* TextOption(CLI::App* command, const char* name, T& value, const char* type,
+                        std::string help) {
+  return command->add_option(name, value, std::move(help))->check(NotEmpty)->type_name(type);
+}
+// A whole number,
+template <typename T>
+CLI::Option* CountOption(CLI::App* command, const char* name, T& value, uint64_t least,
+                         uint64_t most, std::string help) {
+  return command->add_option(name, value, std::move(help))
+      ->transform(WholeNumber(least, most))
+      ->type_name("N")
+      ->capture_default_str();
+}
+// a number,
+template <typename T>
+CLI::Option* RealOption(CLI::App* command, const char* name, T& value, double least, double most,
+                        const char* type, std::string help) {
+  return command->add_option(name, value, std::move(help))
+      ->check(FiniteNumber(least, most))
+      ->type_name(type)
+      ->capture_default_str();
+}
+// and one of these names.
+template <typename T>
+CLI::Option* ChoiceOption(CLI::App* command, const char* name, T& value,
+                          const std::vector<std::string>& names, const char* type,
+                          std::string help) {
+  return command->add_option(name, value, std::move(help))
+      ->check(CLI::IsMember(names))
+      ->type_name(type)
+      ->capture_default_str();
+}
 
 // --whitespace, --separators, --order, --spelling, --max-digits, --max-decimals, --max-string,
 // --ascii and --additional-properties.

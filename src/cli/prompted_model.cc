@@ -11,26 +11,18 @@
 namespace pawl::cli {
 
 void PromptedModelFlags::AddPromptTo(CLI::App* command) {
-  command->add_option("--model", model, kModelHelp)->check(NotEmpty)->type_name("MODEL");
+  TextOption(command, "--model", model, "MODEL", kModelHelp);
   auto* given = command->add_option("--prompt", prompt, "The prompt")->type_name("TEXT");
-  auto* file =
-      command->add_option("--prompt-file", prompt_file, "File with the prompt; -: standard input")
-          ->check(NotEmpty)
-          ->type_name("FILE")
-          ->excludes(given);
+  auto* file = TextOption(command, "--prompt-file", prompt_file, "FILE",
+                          "File with the prompt; -: standard input")
+                   ->excludes(given);
   chat.AddTo(command, {given, file});
 }
 
 void PromptedModelFlags::AddModelTo(CLI::App* command) {
-  command->add_option("--dtype", dtype, "How weights are kept in memory")
-      ->check(CLI::IsMember(DtypeNames()))
-      ->type_name("TYPE")
-      ->capture_default_str();
+  ChoiceOption(command, "--dtype", dtype, DtypeNames(), "TYPE", "How weights are kept in memory");
   device.AddTo(command);
-  command->add_option("--threads", threads, "Threads; 0: all cores")
-      ->transform(WholeNumber(0, 1024))
-      ->type_name("N")
-      ->capture_default_str();
+  CountOption(command, "--threads", threads, 0, 1024, "Threads; 0: all cores");
   command->add_flag("--special", special,
                     "Special tokens written out in the prompt become those tokens");
 }

@@ -48,12 +48,9 @@ void AddPull(CLI::App& app, Action& action) {
   CLI::App* command =
       app.add_subcommand(kPull, "Fetch a model from the hub that HF_ENDPOINT names");
   const auto name = std::make_shared<std::string>();
-  command
-      ->add_option("name", *name,
-                   "ORG/NAME, and if need be @REVISION and :FILE or :TYPE of a GGUF file")
-      ->required()
-      ->check(NotEmpty)
-      ->type_name("NAME");
+  TextOption(command, "name", *name, "NAME",
+             "ORG/NAME, and if need be @REVISION and :FILE or :TYPE of a GGUF file")
+      ->required();
   command->footer(
       "Needs curl. What is there is not fetched, and what was cut goes on.\n"
       "Example:\n  pawl pull Qwen/Qwen3-0.6B-GGUF:Q8_0");

@@ -1,11 +1,14 @@
 // A model that knows nothing: random walks over the masks of a grammar, with the decode loop and
 // the token budget that real models have.
 //
-//   RandomWalkModel model(grammar, /*ending=*/0.1f);
-//   Session session(model, vocabulary);
-//   const TokenId prompt[] = {RandomWalkModel::kPrompt};
-//   auto text = session.Generate(prompt, MakeConstraint(grammar), {.sampling = {.temperature =
-//   1}});
+//   auto model = std::make_unique<RandomWalkModel>(grammar, /*ending=*/0.1f);
+//   Engine engine = EngineAccess::Make({LoadedModel::Of({nullptr, vocabulary}, std::move(model)),
+//                                       nullptr}, 1);
+//   EngineRequest request;
+//   request.tokens = {RandomWalkModel::kPrompt};
+//   request.grammar = grammar;
+//   request.options.sampling.temperature = 1;
+//   auto text = engine.Generate(request);
 #ifndef PAWL_SRC_CLI_RANDOM_WALK_H_
 #define PAWL_SRC_CLI_RANDOM_WALK_H_
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "pawl/generation.h"
 #include "pawl/result.h"
-#include "src/decode/session.h"
 
 namespace pawl::cli {
 

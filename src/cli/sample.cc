@@ -16,7 +16,7 @@
 #include "src/cli/gaps.h"
 #include "src/cli/options.h"
 #include "src/cli/random_walk.h"
-#include "src/decode/session.h"
+#include "src/engine/engine_parts.h"
 
 namespace pawl::cli {
 namespace {
@@ -52,32 +52,36 @@ class RandomWalk {
  public:
   RandomWalk(const Grammar& grammar, const std::shared_ptr<const Vocabulary>& vocabulary,
              const SampleFlags& flags)
-      : grammar_(grammar), model_(grammar, flags.ending), session_(model_, vocabulary) {
-    options_.sampling.temperature = 1;
-    options_.grammar_temperature = false;  // tokens are equally probable, also in a greedy rule
-    options_.max_tokens = flags.max_tokens;
+      : engine_(EngineAccess::Make(
+            {LoadedModel::Of({nullptr, vocabulary},
+                             std::make_unique<RandomWalkModel>(grammar, flags.ending)),
+             nullptr},
+            1)) {
+    request_.tokens = {RandomWalkModel::kPrompt};
+    request_.grammar = grammar;
+    GenerateOptions& options = request_.options;
+    options.sampling.temperature = 1;
+    options.grammar_temperature = false;  // tokens are equally probable, also in a greedy rule
+    options.max_tokens = flags.max_tokens;
   }
 
   // `written`: the text so far, also where it fails.
   Result<std::string> Draw(uint64_t seed, std::string& written) {
-    const TokenId prompt[] = {RandomWalkModel::kPrompt};
     written.clear();
-    options_.sampling.seed = seed;
-    options_.on_token = [&written](TokenId, std::string_view bytes) {
+    request_.options.sampling.seed = seed;
+    request_.options.on_token = [&written](TokenId, std::string_view bytes) {
       written += bytes;
       return true;
     };
-    Result<Generation> output = session_.Generate(prompt, MakeConstraint(grammar_), options_);
+    Result<Generation> output = engine_.Generate(request_);
     if (!output.ok()) return output.error();
     for (const std::string& note : output->notes) Note(kSample, "note: " + note);
     return std::move(output->text);
   }
 
  private:
-  Grammar grammar_;
-  RandomWalkModel model_;
-  Session session_;
-  GenerateOptions options_;
+  Engine engine_;
+  EngineRequest request_;
 };
 
 int Sample(const SampleFlags& flags) {
@@ -138,27 +142,14 @@ void AddSample(CLI::App& app, Action& action) {
   const auto flags = std::make_shared<SampleFlags>();
   flags->grammar.AddAllTo(command);
   flags->grammar.combine.AddGapsTo(command);
-  command->add_option("--tokenizer", flags->tokenizer, kTokenizerHelp)
-      ->check(NotEmpty)
-      ->type_name("PATH");
-  command->add_option("--n", flags->n, "Number of texts")
-      ->transform(WholeNumber(1, kMostCount))
-      ->capture_default_str()
-      ->type_name("N");
-  command->add_option("--seed", flags->seed, "The same seed gives the same texts")
-      ->transform(WholeNumber(0, std::numeric_limits<uint64_t>::max()))
-      ->capture_default_str()
-      ->type_name("N");
-  command->add_option("--max-tokens", flags->max_tokens, "Budget of each text in tokens")
-      ->transform(WholeNumber(1, kMostCount))
-      ->capture_default_str()
-      ->type_name("N");
-  command
-      ->add_option("--ending", flags->ending,
-                   "Least probability, at each token, of the one that leads to the end: 0 to 0.999")
-      ->transform(FiniteNumber(0, 0.999))
-      ->capture_default_str()
-      ->type_name("P");
+  TextOption(command, "--tokenizer", flags->tokenizer, "PATH", kTokenizerHelp);
+  CountOption(command, "--n", flags->n, 1, kMostCount, "Number of texts");
+  CountOption(command, "--seed", flags->seed, 0, std::numeric_limits<uint64_t>::max(),
+              "The same seed gives the same texts");
+  CountOption(command, "--max-tokens", flags->max_tokens, 1, kMostCount,
+              "Budget of each text in tokens");
+  RealOption(command, "--ending", flags->ending, 0, 0.999, "P",
+             "Least probability, at each token, of the one that leads to the end: 0 to 0.999");
   command->footer(
       "One text on each line: JSON for --schema, else a JSON string; with --gap an array of them. "
       "Exit codes: 0 done; 1 some "

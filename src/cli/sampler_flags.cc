@@ -16,7 +16,7 @@
 #include "src/base/file.h"
 #include "src/cli/command.h"
 #include "src/decode/sampling/names.h"
-#include "src/decode/sampling/run.h"
+#include "src/engine/engine_parts.h"
 
 namespace pawl::cli {
 namespace {
@@ -43,11 +43,11 @@ Result<std::string> TrieKey(const SamplerFlags& flags, const SamplerFlags::Scene
     key += fmt::format("{}:", text.size());
     key += text;
   };
-  add(scene.folder);
-  add(scene.model.info().dtype);
+  add(EngineAccess::ModelOf(scene.engine).path());
+  add(scene.engine.info().weights);
   add(fmt::format("{} {} {}", options.temperature, options.max_tokens,
                   options.sampler == SamplerKind::kArs));
-  for (const TokenId t : scene.prompt) add(std::to_string(t));
+  for (const TokenId t : scene.request.tokens) add(std::to_string(t));
   add(g.regex.value_or(""));
   for (const auto* list : {&g.choices, &g.combine.gaps, &g.combine.suffixes, &g.combine.words,
                            &g.layout.separators, &flags.checks}) {
@@ -150,11 +150,7 @@ void SamplerFlags::AddTo(CLI::App* command) {
         ->group(group);
   };
   const auto count = [&](const char* name, int& value, uint64_t least, const char* help) {
-    command->add_option(name, value, help)
-        ->transform(WholeNumber(least, kMostCount))
-        ->type_name("N")
-        ->group(group)
-        ->capture_default_str();
+    CountOption(command, name, value, least, kMostCount, help)->group(group);
   };
   named("--sampler", sampler, Names<SamplerKind>(),
         "Weighted outputs (awrs, smc, asap; gcd, fvo), or exact ones (cars; rs, ars)");
@@ -168,42 +164,26 @@ void SamplerFlags::AddTo(CLI::App* command) {
                    "program, GRANULARITY byte, token, line or complete; may be given several times")
       ->type_name("SPEC")
       ->group(group);
-  command->add_option("--check-timeout", check_timeout, "Seconds for one answer of a program")
-      ->check(FiniteNumber(0.001, 86400))
-      ->type_name("S")
-      ->group(group)
-      ->capture_default_str();
-  command
-      ->add_option("--critic", critic,
-                   "A program that scores outputs and what they begin with (awrs, smc)")
-      ->check(NotEmpty)
-      ->type_name("COMMAND")
+  RealOption(command, "--check-timeout", check_timeout, 0.001, 86400, "S",
+             "Seconds for one answer of a program")
+      ->group(group);
+  TextOption(command, "--critic", critic, "COMMAND",
+             "A program that scores outputs and what they begin with (awrs, smc)")
       ->group(group);
   named("--estimator", estimator, Names<Estimator>(), "How weights under checks are found");
   count("--max-rejects", max_rejects, 0, "Of a step under checks; 0: no limit");
   named("--resampling", resampling, Names<Resampling>(), "Of smc");
-  command
-      ->add_option("--ess-threshold", ess_threshold,
-                   "Of smc: resample below this share of the particles' effective number")
-      ->check(FiniteNumber(0, 2))
-      ->type_name("T")
-      ->group(group)
-      ->capture_default_str();
+  RealOption(command, "--ess-threshold", ess_threshold, 0, 2, "T",
+             "Of smc: resample below this share of the particles' effective number")
+      ->group(group);
   count("--attempts", attempts, 0, "For each output of asap, rs, ars, cars; 0: the default");
   count("--lookahead", lookahead, 0, "Of fvo: tokens that it looks behind");
   count("--batch", batch, 1, "Outputs or particles that run at a time");
-  command
-      ->add_option("--proposal", proposal,
-                   "Of awrs and smc: a model with the same vocabulary that proposes tokens")
-      ->check(NotEmpty)
-      ->type_name("MODEL")
+  TextOption(command, "--proposal", proposal, "MODEL",
+             "Of awrs and smc: a model with the same vocabulary that proposes tokens")
       ->group(group);
-  command
-      ->add_option(
-          "--trie", trie_file,
-          "Of asap, ars, cars: what was learnt, read and written; made where there is none")
-      ->check(NotEmpty)
-      ->type_name("FILE")
+  TextOption(command, "--trie", trie_file, "FILE",
+             "Of asap, ars, cars: what was learnt, read and written; made where there is none")
       ->group(group);
   command
       ->add_flag("--json-lines", json_lines,
@@ -264,9 +244,9 @@ Result<SamplerOptions> SamplerFlags::Options(const Scene& scene) const {
   options.batch = batch;
   const CheckSpecOptions programs = {
       .time_limit = std::chrono::milliseconds(static_cast<int64_t>(check_timeout * 1000)),
-      .processes = std::max(1, scene.model.info().threads)};
+      .processes = std::max(1, scene.engine.info().threads)};
   for (const std::string& spec : checks) {
-    auto check = MakeCheckOf(spec, scene.text.vocabulary, programs);
+    auto check = MakeCheckOf(spec, scene.engine.vocabulary(), programs);
     if (!check.ok()) {
       Error error = check.error();
       error.place = "--check " + error.place;
@@ -330,15 +310,8 @@ int SamplerFlags::Run(const std::string& command, const Scene& scene) const {
     }
     return FlushOutput().ok();
   };
-  ThreadPool pool(std::max(1, scene.model.info().threads));
-  const SamplerInput input{scene.model,
-                           *scene.text.vocabulary,
-                           scene.prompt,
-                           scene.grammar != nullptr ? MakeConstraint(*scene.grammar) : nullptr,
-                           pool,
-                           draft.get(),
-                           trie_file.empty() ? nullptr : &trie};
-  Result<SamplerResult> result = RunSampler(input, *options);
+  const Result<SamplerResult> result = EngineAccess::Sample(
+      scene.engine, scene.request, *options, draft.get(), trie_file.empty() ? nullptr : &trie);
   if (!result.ok()) {
     return Fail(command, AtSamplerOption(result.error(), scene.grammar_flags.source()));
   }

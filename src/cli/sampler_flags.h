@@ -44,11 +44,8 @@ struct SamplerFlags {
 
   // What a run needs beside the options.
   struct Scene {
-    const std::string& folder;
-    const ModelText& text;
-    Model& model;
-    const std::vector<TokenId>& prompt;
-    const Grammar* grammar = nullptr;  // nullptr: none
+    Engine& engine;
+    const EngineRequest& request;  // the prompt as tokens, the grammar
     const GrammarFlags& grammar_flags;
     const SamplingFlags& sampling;
     int threads = 0;

@@ -1,17 +1,17 @@
 // `pawl score`: how probable a model finds tokens, or a text as its tokenizer spells it.
-#include "src/decode/sampling/score.h"
-
 #include <fmt/format.h>
 
 #include <memory>
 #include <numeric>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "src/base/utf8.h"
 #include "src/cli/command.h"
 #include "src/cli/prompted_model.h"
 #include "src/cli/sampler_flags.h"
+#include "src/engine/engine_parts.h"
 
 namespace pawl::cli {
 namespace {
@@ -36,31 +36,32 @@ int Score(const ScoreFlags& flags) {
   if (Status status = flags.model.LoadWeightsOf(kScore, *prompted); !status.ok()) {
     return Fail(kScore, status.error());
   }
-  Model& model = prompted->model->model();
-  const int width = model.info().vocabulary_size;
-  const ModelText& text = prompted->model->text();
+  const LoadedModel& model = *prompted->model;
   std::vector<TokenId> tokens;
   if (flags.text.has_value()) {
     if (Status status = CheckUtf8(*flags.text); !status.ok()) {
       return Fail(kScore, InFile("--text", status.error()));
     }
     Result<std::vector<TokenId>> made =
-        text.tokenizer->EncodeWithin(*flags.text, model.info().context_length);
+        model.tokenizer().EncodeWithin(*flags.text, model.context_length());
     if (!made.ok()) return Fail(kScore, InFile("--text", made.error()));
     tokens = *std::move(made);
   } else {
+    const int width = model.info().vocabulary_size;
     Result<std::vector<TokenId>> ids = ParseTokenIds(*flags.tokens, width, "--tokens");
     if (!ids.ok()) return Fail(kScore, ids.error());
     tokens = *std::move(ids);
   }
   if (flags.end) {
-    if (text.vocabulary->end_tokens().empty()) {
+    if (model.vocabulary()->end_tokens().empty()) {
       return Fail(kScore, Error{ErrorCode::kInvalid, "the model has no end token", "--end"});
     }
-    tokens.push_back(text.vocabulary->end_tokens()[0]);
+    tokens.push_back(model.vocabulary()->end_tokens()[0]);
   }
-  const Result<std::vector<double>> scores =
-      ScoreTokens(model, prompted->tokens, tokens, flags.temperature);
+  Engine engine = EngineAccess::Make({std::move(prompted->model), nullptr}, 1);
+  EngineRequest request;
+  request.tokens = std::move(prompted->tokens);
+  const Result<std::vector<double>> scores = engine.Score(request, tokens, flags.temperature);
   if (!scores.ok()) {
     Error error = scores.error();
     if (error.place == "prompt") error.place = "the prompt";

@@ -153,25 +153,17 @@ void AddServe(CLI::App& app, Action& action) {
   CLI::App* command =
       app.add_subcommand(kServe, "Serve a model over HTTP (OpenAI's API and others)");
   const auto flags = std::make_shared<ServeFlags>();
-  command->add_option("--model", flags->model, kModelHelp)->check(NotEmpty)->type_name("MODEL");
+  TextOption(command, "--model", flags->model, "MODEL", kModelHelp);
   command
       ->add_option("--model-name", flags->name,
                    "What clients call it (default: the folder, or ORG/NAME)")
       ->type_name("NAME");
-  command->add_option("--host", flags->host, "Address to listen on; 0.0.0.0: all")
-      ->check(NotEmpty)
-      ->type_name("ADDRESS")
+  TextOption(command, "--host", flags->host, "ADDRESS", "Address to listen on; 0.0.0.0: all")
       ->capture_default_str();
-  command->add_option("--port", flags->port, "Port; 0: any that is free")
-      ->transform(WholeNumber(0, 65535))
-      ->type_name("N")
-      ->capture_default_str();
-  command
-      ->add_option("--api-key-file", flags->key_file,
-                   "File with the keys that clients may use, one a line; without it keys are not "
-                   "looked at")
-      ->check(NotEmpty)
-      ->type_name("FILE");
+  CountOption(command, "--port", flags->port, 0, 65535, "Port; 0: any that is free");
+  TextOption(command, "--api-key-file", flags->key_file, "FILE",
+             "File with the keys that clients may use, one a line; without it keys are not "
+             "looked at");
   command
       ->add_option("--cors-origin", flags->cors,
                    "Let web pages from this origin use the server; *: from any")
@@ -182,75 +174,40 @@ void AddServe(CLI::App& app, Action& action) {
                    "127.0.0.1; may be given several times. Without it any name is good when the "
                    "server listens on other addresses or asks for keys")
       ->type_name("NAME");
-  command->add_option("--chat-template", flags->template_file, "File with another chat template")
-      ->check(NotEmpty)
-      ->type_name("FILE");
+  TextOption(command, "--chat-template", flags->template_file, "FILE",
+             "File with another chat template");
   command
       ->add_option("--tool-syntax", flags->tool_syntax,
                    "How the model writes tool calls (default: by its chat template)")
       ->check(CLI::IsMember({"plain", "llama3", "hermes", "qwen", "qwen_xml", "deepseek_r1",
                              "deepseek_v3", "deepseek_v3_1", "mistral"}))
       ->type_name("NAME");
-  command->add_option("--batch", flags->batch, "Outputs that the model works on at a time")
-      ->transform(WholeNumber(1, 1024))
-      ->type_name("N")
-      ->capture_default_str();
-  command
-      ->add_option("--queue", flags->queue,
-                   "Requests that may wait; more are answered with status 429")
-      ->transform(WholeNumber(1, 1 << 20))
-      ->type_name("N")
-      ->capture_default_str();
-  command
-      ->add_option("--max-tokens", flags->max_tokens, "Budget of outputs without one of their own")
-      ->transform(WholeNumber(1, kMostCount))
-      ->type_name("N")
-      ->capture_default_str();
-  command->add_option("--request-seconds", flags->request_seconds, "Most seconds for a request")
-      ->check(FiniteNumber(0.1, 1e6))
-      ->type_name("X")
-      ->capture_default_str();
-  command
-      ->add_option("--drain-seconds", flags->drain_seconds,
-                   "Seconds that running requests are given at the end")
-      ->check(FiniteNumber(0, 1e6))
-      ->type_name("X")
-      ->capture_default_str();
-  command->add_option("--max-body-mb", flags->max_body_mb, "Largest body of a request, in MiB")
-      ->transform(WholeNumber(1, 1024))
-      ->type_name("N")
-      ->capture_default_str();
-  command
-      ->add_option("--max-waiting-mb", flags->max_waiting_mb,
-                   "Memory for all bodies that have not arrived whole, in MiB")
-      ->transform(WholeNumber(1, 1 << 20))
-      ->type_name("N")
-      ->capture_default_str();
-  command->add_option("--grammar-mb", flags->grammar_mb, "Memory for compiled grammars, in MiB")
-      ->transform(WholeNumber(1, 1 << 20))
-      ->type_name("N")
-      ->capture_default_str();
-  command
-      ->add_option("--workers", flags->workers,
-                   "Threads for large bodies, prompts and compiling; one more where it is one")
-      ->transform(WholeNumber(1, 256))
-      ->type_name("N")
-      ->capture_default_str();
-  command->add_option("--dtype", flags->dtype, "How weights are kept in memory")
-      ->check(CLI::IsMember(DtypeNames()))
-      ->type_name("TYPE")
-      ->capture_default_str();
+  CountOption(command, "--batch", flags->batch, 1, 1024,
+              "Outputs that the model works on at a time");
+  CountOption(command, "--queue", flags->queue, 1, 1 << 20,
+              "Requests that may wait; more are answered with status 429");
+  CountOption(command, "--max-tokens", flags->max_tokens, 1, kMostCount,
+              "Budget of outputs without one of their own");
+  RealOption(command, "--request-seconds", flags->request_seconds, 0.1, 1e6, "X",
+             "Most seconds for a request");
+  RealOption(command, "--drain-seconds", flags->drain_seconds, 0, 1e6, "X",
+             "Seconds that running requests are given at the end");
+  CountOption(command, "--max-body-mb", flags->max_body_mb, 1, 1024,
+              "Largest body of a request, in MiB");
+  CountOption(command, "--max-waiting-mb", flags->max_waiting_mb, 1, 1 << 20,
+              "Memory for all bodies that have not arrived whole, in MiB");
+  CountOption(command, "--grammar-mb", flags->grammar_mb, 1, 1 << 20,
+              "Memory for compiled grammars, in MiB");
+  CountOption(command, "--workers", flags->workers, 1, 256,
+              "Threads for large bodies, prompts and compiling; one more where it is one");
+  ChoiceOption(command, "--dtype", flags->dtype, DtypeNames(), "TYPE",
+               "How weights are kept in memory");
   flags->device.AddTo(command);
   flags->drafts.AddTo(command);
   flags->monitored.AddTo(command);
-  command->add_option("--threads", flags->threads, "Threads of the model; 0: all cores")
-      ->transform(WholeNumber(0, 1024))
-      ->type_name("N")
-      ->capture_default_str();
-  command->add_option("--log", flags->log, "A line for each request on stderr: json or none")
-      ->check(CLI::IsMember({"json", "none"}))
-      ->type_name("FORM")
-      ->capture_default_str();
+  CountOption(command, "--threads", flags->threads, 0, 1024, "Threads of the model; 0: all cores");
+  ChoiceOption(command, "--log", flags->log, {"json", "none"}, "FORM",
+               "A line for each request on stderr: json or none");
   command->add_flag("--no-playground", flags->no_playground, "No page at /");
   command->footer(
       "Example:\n  pawl serve --port 8080 &\n  curl http://127.0.0.1:8080/v1/extract -d "

@@ -126,15 +126,12 @@ void AddTokenize(CLI::App& app, Action& action) {
   CLI::App* command =
       app.add_subcommand(kTokenize, "Show the tokens of a text, or the text of tokens");
   const auto flags = std::make_shared<TokenizeFlags>();
-  command->add_option("--tokenizer", flags->tokenizer, kTokenizerHelp)
-      ->check(NotEmpty)
-      ->type_name("PATH");
+  TextOption(command, "--tokenizer", flags->tokenizer, "PATH", kTokenizerHelp);
   auto* text = command->add_option("--text", flags->text, "The text itself")->type_name("TEXT");
-  auto* file = command->add_option("--file", flags->file, "File with the text; -: standard input")
-                   ->check(NotEmpty)
-                   ->type_name("FILE")
-                   ->capture_default_str()
-                   ->excludes(text);
+  auto* file =
+      TextOption(command, "--file", flags->file, "FILE", "File with the text; -: standard input")
+          ->capture_default_str()
+          ->excludes(text);
   command->add_option("--decode", flags->decode, "Token ids to turn into text")
       ->type_name("IDS")
       ->excludes(text)

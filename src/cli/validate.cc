@@ -86,9 +86,7 @@ void AddValidate(CLI::App& app, Action& action) {
       kValidate, "Check texts token by token against the masks of a schema or grammar");
   const auto flags = std::make_shared<ValidateFlags>();
   flags->grammar.AddAllTo(command);
-  command->add_option("--tokenizer", flags->tokenizer, kTokenizerHelp)
-      ->check(NotEmpty)
-      ->type_name("PATH");
+  TextOption(command, "--tokenizer", flags->tokenizer, "PATH", kTokenizerHelp);
   command->add_flag("--captures", flags->captures,
                     "Below each accepted text, a line of JSON: what the grammar's captures hold");
   command->add_option("files", flags->files, "Texts; -: standard input")

@@ -1,5 +1,5 @@
-// Completion, on top of the ordinary decode loop: the monitors are a constraint of a Session, and
-// the callback that hears of each token ends the output with its statement.
+// Completion, on top of the engine: the monitors are the constraint of a request, and the callback
+// that hears of each token ends the output with its statement.
 //
 // The cursor often stands inside a name, or behind a space that the model's tokens have at their
 // beginning. What is begun so is taken off the prompt and becomes what the output has to begin
@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "src/base/utf8.h"
+#include "src/engine/engine_parts.h"
 #include "src/text/fim.h"
 
 namespace pawl::completion {
@@ -208,29 +209,22 @@ bool CompletionOutput::CutToParse() {
   return false;
 }
 
-CodeCompleter::CodeCompleter(Model& model, std::shared_ptr<const Tokenizer> tokenizer,
-                             std::shared_ptr<const Vocabulary> vocabulary, PromptTemplate layout,
-                             std::shared_ptr<monitors::LspServer> server,
-                             std::shared_ptr<Drafter> drafter)
-    : model_(model),
-      tokenizer_(std::move(tokenizer)),
-      vocabulary_(std::move(vocabulary)),
-      layout_(std::move(layout)),
-      planner_(vocabulary_, std::move(server)),
-      session_(model, vocabulary_, {}, std::move(drafter)) {}
+CodeCompleter::CodeCompleter(Engine engine, std::shared_ptr<monitors::LspServer> server)
+    : engine_(std::move(engine)), planner_(engine_.vocabulary(), std::move(server)) {}
 
 // The nearest part of long texts is what matters: the end of the prefix, the beginning of the
 // suffix. Where tokens of the prefix are left out, they are so many quarters of the room, so that a
 // text which grows by a few tokens keeps its beginning and what the model has read of it.
 std::vector<TokenId> CodeCompleter::PromptOf(std::string prefix, std::string suffix,
                                              size_t room) const {
-  const FimTemplate* form = suffix.empty() ? nullptr : FindFimTemplate(*tokenizer_);
+  const LoadedModel& model = EngineAccess::ModelOf(engine_);
+  const FimTemplate* form = suffix.empty() ? nullptr : model.fim();
   for (;;) {
     constexpr int kAny = std::numeric_limits<int>::max();  // it is cut afterwards
     std::vector<TokenId> tokens =
-        form != nullptr ? *FimTokens(*form, *tokenizer_,
-                                     {.prefix = prefix, .suffix = suffix, .bos = layout_.bos})
-                        : *EncodeText(*tokenizer_, layout_, prefix, false, kAny);
+        form != nullptr ? *FimTokens(*form, model.tokenizer(),
+                                     {.prefix = prefix, .suffix = suffix, .bos = model.plain().bos})
+                        : *EncodeText(model.tokenizer(), model.plain(), prefix, false, kAny);
     if (tokens.size() <= room) return tokens;
     if (form == nullptr) {
       const size_t step = std::max<size_t>(1, room / 4);
@@ -257,8 +251,9 @@ Result<CompletionResult> CodeCompleter::Complete(const CompletionRequest& reques
   if (!plan.ok()) return plan.error();
   const monitors::MonitorCounts before = plan->host->counts();
   const uint64_t refused = plan->host->refused();
-  const int context = model_.info().context_length;
-  GenerateOptions options;
+  const int context = engine_.info().context_length;
+  EngineRequest asked;
+  GenerateOptions& options = asked.options;
   options.sampling = request.sampling;
   options.at_budget = AtBudget::kCut;
   // What is begun is part of the output.
@@ -267,23 +262,20 @@ Result<CompletionResult> CodeCompleter::Complete(const CompletionRequest& reques
   int most = context - options.max_tokens - 1;
   if (request.max_prompt_tokens > 0) most = std::min(most, request.max_prompt_tokens);
   const auto room = static_cast<size_t>(std::max(16, most));
-  const std::vector<TokenId> prompt = PromptOf(plan->prefix, request.suffix, room);
-  if (prompt.empty()) return Error{ErrorCode::kInvalid, "has no tokens", "prefix"};
+  asked.tokens = PromptOf(plan->prefix, request.suffix, room);
+  if (asked.tokens.empty()) return Error{ErrorCode::kInvalid, "has no tokens", "prefix"};
+  asked.constraint = plan->ConstraintWith(nullptr);
   CompletionOutput output(request, *plan);
   options.on_token = [&](TokenId, std::string_view bytes) { return output.Add(bytes); };
-  Result<Generation> made = session_.Generate(prompt, plan->ConstraintWith(nullptr), options);
-  // Every token that is left was refused: there is nothing to say.
-  const bool stuck = !made.ok() && made.error().message == "the mask allows no token";
-  if (!made.ok() && !stuck) {
+  const Result<Generation> made = engine_.Generate(asked);
+  if (!made.ok()) {
     Error error = made.error();
     if (error.place == "prompt") error.place = "prefix";
     return error;
   }
   CompletionResult result;
-  if (!stuck) {
-    result.stats = made->stats;
-    result.ended = output.ended() || made->stop == StopReason::kEnd;
-  }
+  result.stats = made->stats;
+  result.ended = output.ended() || made->stop == StopReason::kEnd;
   output.Finish();
   result.parses = request.must_parse ? output.CutToParse() : output.Parses();
   result.text = output.text();

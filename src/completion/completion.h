@@ -1,6 +1,6 @@
 // Code completion: a model continues a prefix, before a suffix, under the monitors of its language.
 //
-//   CodeCompleter completer(*model, tokenizer, vocabulary, layout);
+//   CodeCompleter completer(*std::move(engine));
 //   auto done = completer.Complete({.prefix = "const xs = [1];\nxs.", .suffix = "\n",
 //                                   .language = Language::kTypeScript});
 //   done->text;                                    // "length;"
@@ -19,17 +19,13 @@
 #include <utility>
 #include <vector>
 
+#include "pawl/engine.h"
 #include "pawl/generation.h"
 #include "pawl/result.h"
 #include "pawl/vocabulary.h"
 #include "plugins/monitors/monitor.h"
 #include "src/completion/monitor_constraint.h"
 #include "src/completion/statement.h"
-#include "src/decode/draft/drafter.h"
-#include "src/decode/session.h"
-#include "src/engine/prompt.h"
-#include "src/model/model.h"
-#include "src/text/tokenizer.h"
 
 namespace pawl::completion {
 
@@ -137,23 +133,15 @@ struct CompletionResult {
 // Thread safety: one call at a time.
 class CodeCompleter {
  public:
-  // All must outlive it. `layout`: of the model's folder. `drafter`: may be nullptr.
-  CodeCompleter(Model& model, std::shared_ptr<const Tokenizer> tokenizer,
-                std::shared_ptr<const Vocabulary> vocabulary, PromptTemplate layout,
-                std::shared_ptr<monitors::LspServer> server = nullptr,
-                std::shared_ptr<Drafter> drafter = nullptr);
+  explicit CodeCompleter(Engine engine, std::shared_ptr<monitors::LspServer> server = nullptr);
   // Errors: kInvalid (sampling parameters, monitors, prompt), kLimit (the context), and what the
   // model reports.
   Result<CompletionResult> Complete(const CompletionRequest& request);
 
  private:
   std::vector<TokenId> PromptOf(std::string prefix, std::string suffix, size_t room) const;
-  Model& model_;
-  std::shared_ptr<const Tokenizer> tokenizer_;
-  std::shared_ptr<const Vocabulary> vocabulary_;
-  PromptTemplate layout_;
+  Engine engine_;
   CompletionPlanner planner_;
-  Session session_;
 };
 
 }  // namespace pawl::completion

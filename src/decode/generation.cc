@@ -280,6 +280,7 @@ std::optional<Result<bool>> OutputBuilder::AtPlace(bool known_only, bool& waits)
     if (stuck || !Keep()) return Close();
   }
   if (left() <= 0) return Stop(closes() ? StopReason::kClosed : StopReason::kLength);
+  if (stuck && !at_->exact()) return Stop(StopReason::kRefused);
   if (stuck && foreign_) return Wrong("the mask allows no token");
   if (mask_ == nullptr || !options_.skip_forced || !at_->exact()) return true;
   waits = known_only && WantsForcedText() && !known_.forced;
@@ -320,7 +321,8 @@ Result<bool> OutputBuilder::Take(std::span<const float> logits, const TokenRule*
 Result<bool> OutputBuilder::DrawAsked() {
   const Result<TokenId> token = Choose(asked_logits_, asked_rule_);
   if (!token.ok()) return token.error();
-  return TakeToken(*token);
+  if (*token != kNoToken) return TakeToken(*token);
+  return Uncommitted() > 0 ? Close() : Stop(StopReason::kRefused);
 }
 
 Result<TokenId> OutputBuilder::Choose(std::span<const float> logits, const TokenRule* rule) {
@@ -330,7 +332,7 @@ Result<TokenId> OutputBuilder::Choose(std::span<const float> logits, const Token
   watch_.See(known, mask_.get());
   if (!options_.logit_bias.empty()) known = Biased(known);
   Result<TokenId> sampled = Draw(known);
-  if (!sampled.ok() || rule == nullptr) return sampled;
+  if (!sampled.ok() || *sampled == kNoToken || rule == nullptr) return sampled;
   Result<TokenId> other = (*rule)(sampler_, known, mask_.get(),
                                   {std::span(tokens_).first(prompt_size_), output()}, *sampled);
   if (!other.ok()) return other;
@@ -341,14 +343,14 @@ Result<TokenId> OutputBuilder::Choose(std::span<const float> logits, const Token
 
 // A constraint that is not exact is asked about what was drawn; what it refuses leaves the mask.
 // The noise of a token is a function of the position, so this is the token that a mask without the
-// refused ones would have given.
+// refused ones would have given. kNoToken: all were refused.
 Result<TokenId> OutputBuilder::Draw(std::span<const float> logits) {
   std::shared_ptr<const Mask> mask = mask_;
   for (int refusals = 0;;) {
     Result<TokenId> sampled = sampler_.Sample(logits, mask.get(), size(),
                                               {std::span(tokens_).first(prompt_size_), output()});
     if (at_ == nullptr || at_->exact() || (sampled.ok() && IsEnd(*sampled))) return sampled;
-    if (!sampled.ok() && mask->count() == 0) return Wrong(sampled.error().message);
+    if (!sampled.ok() && mask->count() == 0) return kNoToken;
     if (!sampled.ok()) return sampled;
     Timer timer(stats_.constraint_seconds);
     behind_ = at_->Next(*sampled);

@@ -71,7 +71,7 @@ class OutputBuilder {
   // These return whether the output goes on; false: it has ended. No further call but Emit, Cancel
   // and Finish after false or an error. Start and the Takes leave a look to do (asks()).
   //
-  // Start, once: the errors of Session::Generate that need no constraint.
+  // Start, once: the errors of Engine::Generate that need no constraint.
   Result<bool> Start();
   // `logits`, after tokens(), has at least the model's vocabulary. `rule`, which outlives the look
   // that follows, may choose another token; nullptr: none.
@@ -80,7 +80,7 @@ class OutputBuilder {
   // row of the token may run before the look.
   Result<bool> TakeToken(TokenId token);
   // Asks the constraint what is to be known before the logits after tokens() are wanted: the other
-  // errors of Session::Generate. tokens() may gain more than the token taken. `known_only`: asks
+  // errors of Engine::Generate. tokens() may gain more than the token taken. `known_only`: asks
   // only what is known; where more is needed, asks() stays true, and a further Look goes on from
   // there, with the same result.
   Result<bool> Look(bool known_only = false);

@@ -119,14 +119,13 @@ struct AsyncEngine::OutputRequest final : Request {
   }
 
   void End(Result<Generation> output) noexcept {
-    if (output.ok() && !stops.found().empty() && !delivery.text_of) {
-      output->text.resize(std::min(output->text.size(), stops.size()));
-    }
-    if (!output.ok() && for_caller) {
-      output = Guarded([&] { return ForCaller(std::move(output)); });
-    }
+    const size_t text_size = delivery.text_of ? std::string::npos : stops.size();
+    output = Guarded([&] {
+      if (output.ok()) CutAtStop(stops, text_size, *output);
+      return for_caller ? ForCaller(std::move(output)) : std::move(output);
+    });
     const auto done = [this](Result<Generation> result) {
-      if (delivery.done) delivery.done(std::move(result), stops.found());
+      if (delivery.done) delivery.done(std::move(result));
     };
     Tell(done, std::move(output));
   }
@@ -293,6 +292,8 @@ void AsyncEngine::Forget(const Request& request) noexcept {
 Result<AsyncEngine::Id> AsyncEngine::Submit(const EngineRequest& request, Delivery delivery) {
   Result<BatchRequest> made = BatchRequestOf(request, model_);
   if (!made.ok()) return made.error();
+  delivery.stops = request.stops;
+  delivery.include_stop = request.include_stop;
   const auto handed = std::make_shared<OutputRequest>(*this, *std::move(made), std::move(delivery));
   handed->for_caller = request.constraint == nullptr;
   return Hand(handed);

@@ -3,9 +3,8 @@
 //
 //   Result<std::shared_ptr<AsyncEngine>> engine = AsyncEngine::Load("models/tiny-extract", {});
 //   Result<AsyncEngine::Id> id = (*engine)->Submit(request, {
-//       .stops = {"\n"},
 //       .on_token = [](const OutputToken& token) { return Show(token.bytes); },
-//       .done = [](Result<Generation> output, std::string_view stop) { ... }});
+//       .done = [](Result<Generation> output) { ... }});
 //   (*engine)->Cancel(*id);                       // `done` is called with what there is
 //   Result<SamplerResult> samples = (*engine)->Sample(request, options);      // waits for it
 //
@@ -61,17 +60,17 @@ struct OutputToken {
 
 // How an output comes back to the caller.
 struct Delivery {
-  std::vector<std::string> stops;  // texts at which the output ends
-  bool include_stop = false;       // the output has the stop string, too
-  bool reports = false;            // OutputToken::report is wanted
+  // Of a BatchRequest, as EngineRequest has them of its own.
+  std::vector<std::string> stops;
+  bool include_stop = false;
+  bool reports = false;  // OutputToken::report is wanted
   // The text that a token adds, where that is not its bytes. Called before on_token. nullptr: the
   // bytes.
   std::function<std::string_view(TokenId token, std::string_view bytes)> text_of = nullptr;
   // nullptr: nothing is wanted before the end. false ends the output.
   std::function<bool(const OutputToken& token)> on_token = nullptr;
-  // `stop`: the stop string that ended the output, which is cut off Generation::text unless
-  // `include_stop`; empty: none did. Must not throw.
-  std::function<void(Result<Generation> output, std::string_view stop)> done = nullptr;
+  // Where there is `text_of`, Generation::text has what a stop string cuts off. Must not throw.
+  std::function<void(Result<Generation> output)> done = nullptr;
 };
 
 struct AsyncOptions {

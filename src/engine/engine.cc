@@ -3,6 +3,7 @@
 // until their own requests have answered.
 #include "pawl/engine.h"
 
+#include <deque>
 #include <utility>
 
 #include "src/base/failure.h"
@@ -12,14 +13,78 @@
 
 namespace pawl {
 
+namespace {
+
+// Tells the tokens of an output once no stop string can begin in them any more.
+class HeldTokens {
+ public:
+  using OnToken = std::function<bool(TokenId token, std::string_view bytes)>;
+
+  explicit HeldTokens(const EngineRequest& request)
+      : stops_(request.stops, request.include_stop), on_token_(request.options.on_token) {}
+
+  bool Add(TokenId token, std::string_view bytes) {
+    const bool goes_on = stops_.Feed(bytes);
+    if (on_token_) held_.push_back({token, std::string(bytes)});
+    return TellUpTo(stops_.safe()) && goes_on;
+  }
+  void Finish(Generation& output) {
+    // The stop string has been cut off what is left; special tokens before it have no bytes.
+    if (told_ < stops_.size() || stops_.found().empty()) TellUpTo(stops_.size(), true);
+    CutAtStop(stops_, stops_.size(), output);
+  }
+
+ private:
+  // `cut`: a token that goes beyond is told with the bytes before `end`.
+  bool TellUpTo(size_t end, bool cut = false) {
+    while (!held_.empty() && !refused_) {
+      auto& [token, bytes] = held_.front();
+      if (told_ + bytes.size() > end) {
+        if (!cut || told_ == end) break;
+        bytes.resize(end - told_);
+      }
+      told_ += bytes.size();
+      refused_ = !on_token_(token, bytes);
+      held_.pop_front();
+    }
+    return !refused_;
+  }
+
+  StopStrings stops_;
+  const OnToken on_token_;
+  std::deque<std::pair<TokenId, std::string>> held_;
+  size_t told_ = 0;  // bytes
+  bool refused_ = false;
+};
+
+// Ends the output at the stop strings of the request.
+void StopAt(const EngineRequest& request, BatchRequest& batch) {
+  if (request.stops.empty()) return;
+  const auto held = std::make_shared<HeldTokens>(request);
+  batch.options.on_token = [held](TokenId token, std::string_view bytes) {
+    return held->Add(token, bytes);
+  };
+  batch.done = [held, done = std::move(batch.done)](Result<Generation> output) {
+    done(Guarded([&] {
+      if (output.ok()) held->Finish(*output);
+      return std::move(output);
+    }));
+  };
+}
+
+}  // namespace
+
 struct Engine::Impl {
-  explicit Impl(size_t oracle_bytes) : tries(oracle_bytes) {}
-  static Result<Engine> Load(const std::string& path, const EngineOptions& options);
+  Impl(EngineParts parts, size_t oracle_bytes, const BatchOptions& options)
+      : tries(oracle_bytes),
+        loaded(std::move(parts.model)),
+        drafter(std::move(parts.drafter)),
+        batch(loaded->model(), loaded->vocabulary(), loaded->encoder(), options) {}
 
   CachedTries tries;
   std::unique_ptr<LoadedModel> loaded;
-  std::shared_ptr<Drafter> drafter;    // nullptr where drafts are off
-  std::unique_ptr<BatchEngine> batch;  // goes before the model that it refers to
+  std::shared_ptr<Drafter> drafter;  // nullptr where drafts are off
+  BatchEngine batch;                 // goes before the model that it refers to
 };
 
 Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -28,21 +93,22 @@ Engine& Engine::operator=(Engine&& other) noexcept = default;
 Engine::~Engine() = default;
 
 Result<Engine> Engine::Load(const std::string& model, const EngineOptions& options) {
-  return Guarded([&] { return Impl::Load(model, options); });
+  return Guarded([&]() -> Result<Engine> {
+    Result<EngineParts> parts = LoadEngineParts(model, options);
+    if (!parts.ok()) return parts.error();
+    const BatchOptions batch = BatchOptionsFor(*parts->model, options.max_batch, parts->drafter);
+    return Engine(std::make_unique<Impl>(*std::move(parts), options.oracle_bytes, batch));
+  });
 }
 
-Result<Engine> Engine::Impl::Load(const std::string& path, const EngineOptions& options) {
-  Result<EngineParts> parts = LoadEngineParts(path, options);
-  if (!parts.ok()) return parts.error();
-  auto impl = std::make_unique<Impl>(options.oracle_bytes);
-  impl->loaded = std::move(parts->model);
-  impl->drafter = std::move(parts->drafter);
-  const LoadedModel& model = *impl->loaded;
-  impl->batch =
-      std::make_unique<BatchEngine>(model.model(), model.vocabulary(), model.encoder(),
-                                    BatchOptionsFor(model, options.max_batch, impl->drafter));
-  return Engine(std::move(impl));
+Engine EngineAccess::Make(EngineParts parts, int max_batch) {
+  BatchOptions batch = BatchOptionsFor(*parts.model, max_batch, parts.drafter);
+  batch.look_threads = 0;
+  return Engine(
+      std::make_unique<Engine::Impl>(std::move(parts), EngineOptions().oracle_bytes, batch));
 }
+
+const LoadedModel& EngineAccess::ModelOf(const Engine& engine) { return *engine.impl_->loaded; }
 
 const std::shared_ptr<const Vocabulary>& Engine::vocabulary() const {
   return impl_->loaded->vocabulary();
@@ -70,7 +136,8 @@ Result<RequestId> Engine::Add(const EngineRequest& request, Done done) {
     added->done = [done = std::move(done), grammar_only](Result<Generation> output) {
       if (done) done(grammar_only ? ForCaller(std::move(output)) : std::move(output));
     };
-    return impl_->batch->Add(*std::move(added));
+    StopAt(request, *added);
+    return impl_->batch.Add(*std::move(added));
   });
 }
 
@@ -81,28 +148,33 @@ Status Engine::SaveDraftHistory() {
 Result<SamplerResult> Engine::Sample(const EngineRequest& request, const SamplerOptions& options,
                                      Engine* proposal) {
   return Guarded([&]() -> Result<SamplerResult> {
-    const LoadedModel& model = *impl_->loaded;
-    Result<std::vector<TokenId>> prompt = PromptTokensOf(request, model);
+    const Result<std::vector<TokenId>> prompt = PromptTokens(request);
     if (!prompt.ok()) return prompt.error();
-    Result<std::shared_ptr<const Constraint>> constraint = SamplerConstraintOf(request, model);
-    if (!constraint.ok()) return constraint.error();
     if (proposal == this) {
       return Error{ErrorCode::kInvalid, "is the model itself", "proposal"};
     }
     // A trie that an exception has left half grown is not asked again.
     auto trie = impl_->tries.Take(CachedTries::KeyOf(*prompt, request, options));
-    ThreadPool pool(model.mask_threads());
-    const SamplerInput input{model.model(),
-                             *model.vocabulary(),
-                             *std::move(prompt),
-                             *std::move(constraint),
-                             pool,
-                             proposal != nullptr ? &proposal->impl_->loaded->model() : nullptr,
-                             &trie.front().trie};
-    Result<SamplerResult> result = RunSampler(input, options);
+    Model* const model = proposal != nullptr ? &proposal->impl_->loaded->model() : nullptr;
+    Result<SamplerResult> result =
+        EngineAccess::Sample(*this, request, options, model, &trie.front().trie);
     impl_->tries.PutBack(std::move(trie));
     return result;
   });
+}
+
+Result<SamplerResult> EngineAccess::Sample(Engine& engine, const EngineRequest& request,
+                                           const SamplerOptions& options, Model* proposal,
+                                           PrefixTrie* trie) {
+  const LoadedModel& model = ModelOf(engine);
+  Result<std::vector<TokenId>> prompt = PromptTokensOf(request, model);
+  if (!prompt.ok()) return prompt.error();
+  Result<std::shared_ptr<const Constraint>> constraint = SamplerConstraintOf(request, model);
+  if (!constraint.ok()) return constraint.error();
+  ThreadPool pool(model.mask_threads());
+  return RunSampler({model.model(), *model.vocabulary(), *std::move(prompt), *std::move(constraint),
+                     pool, proposal, trie},
+                    options);
 }
 
 Result<std::vector<double>> Engine::Score(const EngineRequest& request,
@@ -114,9 +186,9 @@ Result<std::vector<double>> Engine::Score(const EngineRequest& request,
   });
 }
 
-void Engine::Cancel(RequestId id) { impl_->batch->Cancel(id); }
+void Engine::Cancel(RequestId id) { impl_->batch.Cancel(id); }
 
-bool Engine::Step() { return impl_->batch->Step(); }
+bool Engine::Step() { return impl_->batch.Step(); }
 
 Result<Generation> Engine::Generate(const EngineRequest& request) {
   return std::move(GenerateAll(std::span(&request, 1)).front());

@@ -189,6 +189,13 @@ Result<Generation> ForCaller(Result<Generation> output) {
   return error;
 }
 
+void CutAtStop(const StopStrings& stops, size_t text_size, Generation& output) {
+  if (stops.found().empty()) return;
+  output.text.resize(std::min(output.text.size(), text_size));
+  output.stop = StopReason::kStopText;
+  output.stop_text = stops.found();
+}
+
 // ---- Tries ----
 
 bool CachedTries::Key::operator==(const Key& other) const {

@@ -1,6 +1,9 @@
 // What the engines share: loading a model with its drafter, and requests of the public engine as
 // requests of the batch. Engine runs them on the caller's thread (engine.cc), AsyncEngine on a
-// thread of its own (async_engine.h).
+// thread of its own (async_engine.h). And an Engine around parts that the caller has loaded:
+//
+//   Engine engine = EngineAccess::Make({*std::move(model), drafter}, 1);
+//   Result<Generation> output = engine.Generate({.tokens = prompt, .grammar = grammar});
 //
 // Thread safety: all functions may be called from several threads.
 #ifndef PAWL_SRC_ENGINE_ENGINE_PARTS_H_
@@ -17,6 +20,7 @@
 #include "pawl/engine.h"
 #include "src/decode/batch.h"
 #include "src/decode/sampling/prefix_trie.h"
+#include "src/decode/stop_strings.h"
 #include "src/engine/loaded_model.h"
 
 namespace pawl {
@@ -45,6 +49,21 @@ Result<std::shared_ptr<const Constraint>> SamplerConstraintOf(const EngineReques
 Result<BatchRequest> BatchRequestOf(const EngineRequest& request, const LoadedModel& model);
 // The batch knows constraints; the caller gave a grammar alone.
 Result<Generation> ForCaller(Result<Generation> output);
+// What a stop string that was found changes in its output, whose text is cut to `text_size`.
+void CutAtStop(const StopStrings& stops, size_t text_size, Generation& output);
+
+// For the commands and code completion, which look at a model before its weights are read.
+class EngineAccess {
+ public:
+  // No one waits for an output but the thread that calls Step, so this thread finds the masks.
+  static Engine Make(EngineParts parts, int max_batch);
+  static const LoadedModel& ModelOf(const Engine& engine);
+  // As Engine::Sample, with a proposal that needs no tokenizer (nullptr: none) and a trie that the
+  // caller keeps (nullptr: for this run alone).
+  static Result<SamplerResult> Sample(Engine& engine, const EngineRequest& request,
+                                      const SamplerOptions& options, Model* proposal,
+                                      PrefixTrie* trie);
+};
 
 // Tries of samplers (prefix_trie.h) that are kept between calls, the one used last first.
 class CachedTries {

@@ -15,6 +15,7 @@
 namespace pawl {
 
 Encoder ModelText::encoder() const {
+  if (tokenizer == nullptr) return {};
   return [tokenizer = tokenizer](std::string_view piece) { return tokenizer->Encode(piece); };
 }
 
@@ -46,13 +47,26 @@ int64_t MaxStringFor(std::string_view text) {
   return std::max<int64_t>(kLeast, characters);
 }
 
+std::unique_ptr<LoadedModel> LoadedModel::Of(ModelText text, std::unique_ptr<Model> model) {
+  std::unique_ptr<LoadedModel> out(new LoadedModel(""));
+  out->SetText(std::move(text));
+  out->model_ = std::move(model);
+  out->context_length_ = out->info().context_length;
+  return out;
+}
+
+void LoadedModel::SetText(ModelText text) {
+  text_ = std::move(text);
+  if (text_.tokenizer != nullptr) fim_ = FindFimTemplate(tokenizer());
+}
+
 Result<std::unique_ptr<LoadedModel>> LoadedModel::Open(const std::string& path,
                                                        const ChatOverride& chat) {
   if (Status status = CheckModelPath(path); !status.ok()) return status.error();
   std::unique_ptr<LoadedModel> out(new LoadedModel(path));
   Result<ModelText> text = LoadModelText(path);
   if (!text.ok()) return text.error();
-  out->text_ = *std::move(text);
+  out->SetText(*std::move(text));
   const Tokenizer& tokenizer = out->tokenizer();
   Result<PromptTemplate> plain = LoadPromptTemplate(path, tokenizer);
   if (!plain.ok()) return plain.error();
@@ -66,7 +80,6 @@ Result<std::unique_ptr<LoadedModel>> LoadedModel::Open(const std::string& path,
     // Given for this one purpose, so what is wrong with it is told now.
     if (!out->chat_.ok()) return out->chat_.error();
   }
-  out->fim_ = FindFimTemplate(tokenizer);
   // What is wrong with the description is told with the weights.
   const Result<int> context = ContextLengthOf(path);
   out->context_length_ = context.ok() ? *context : std::numeric_limits<int>::max();

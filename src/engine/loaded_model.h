@@ -71,6 +71,9 @@ class LoadedModel {
   // told by chat() and extract(), to callers that need it.
   static Result<std::unique_ptr<LoadedModel>> Open(const std::string& path,
                                                    const ChatOverride& chat = {});
+  // A model that is not of files, with its weights. `text` may have no tokenizer: then prompts are
+  // tokens, and no run of text is forced.
+  static std::unique_ptr<LoadedModel> Of(ModelText text, std::unique_ptr<Model> model);
   // `note` is called with what is unusual about the files but no error. Errors: those of LoadModel;
   // kInvalid where prompts begin with a token that the model does not have (CheckBos).
   Status LoadWeights(const ModelOptions& options,
@@ -123,6 +126,8 @@ class LoadedModel {
 
  private:
   explicit LoadedModel(std::string path) : path_(std::move(path)) {}
+  // What the tokenizer says.
+  void SetText(ModelText text);
 
   std::string path_;
   ModelText text_;

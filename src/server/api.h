@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "pawl/result.h"
 #include "src/base/json_reader.h"
@@ -72,6 +73,37 @@ std::string ChatLogprobs(const ServerState& server, const ChoiceOut& choice, siz
 std::string TokenReports(const ChoiceOut& choice, size_t first);
 // {"prompt_tokens", "completion_tokens", "total_tokens", ...}
 std::string UsageOf(const CallOut& out);
+// {"role", "content"}
+json::Value MessageOf(std::string_view role, json::Value content);
+// The tools that the request may call, and the schema of its answer, for the chat template.
+void DeclareTools(const ApiRequest& request, CallSpec& spec);
+
+// What the answers of the two kinds of completions have in common.
+class OpenAiFormatter : public Formatter {
+ public:
+  // Which the client has asked for.
+  struct Wants {
+    bool logprobs = false, usage = false, reports = false;
+  };
+  OpenAiFormatter(std::shared_ptr<ServerState> server, Wants wants)
+      : server_(std::move(server)), wants_(wants) {}
+  void End(const CallOut& out, std::string& text) override;
+  HttpReply Whole(const CallOut& out) override;
+
+ protected:
+  // The members before "choices".
+  virtual void Head(const CallOut& out, bool chunk, JsonWriter& json) const = 0;
+  // What the choice has said: its members between "index" and "logprobs".
+  virtual void Said(const ChoiceOut& choice, JsonWriter& json) const = 0;
+  virtual std::string Logprobs(const ChoiceOut& choice, size_t first) const = 0;
+  // `key`: of `said`. `logprobs`, `finish`: JSON. `reports`: JSON, or nothing.
+  void Chunk(const CallOut& out, int index, const char* key, const std::string& said,
+             const std::string& finish, const std::string& logprobs, const std::string& reports,
+             std::string& text) const;
+
+  const std::shared_ptr<ServerState> server_;
+  const Wants wants_;
+};
 
 }  // namespace pawl::server
 

@@ -12,89 +12,68 @@ void WriteCall(JsonWriter& json, const ToolCallOut& call) {
   json.Key(call.custom ? "input" : "arguments").String(call.arguments).End().End();
 }
 
-class ChatFormatter : public Formatter {
+class ChatFormatter : public OpenAiFormatter {
  public:
-  ChatFormatter(std::shared_ptr<ServerState> server, bool logprobs, bool usage, bool reports)
-      : server_(std::move(server)), logprobs_(logprobs), usage_(usage), reports_(reports) {}
+  using OpenAiFormatter::OpenAiFormatter;
 
   void Begin(const CallOut& out, std::string& text) override {
     for (const ChoiceOut& choice : out.choices) {
-      Chunk(out, choice.index, R"({"role":"assistant","content":""})", "null", "", "", text);
+      Piece(out, choice, R"({"role":"assistant","content":""})", "null", "", text);
     }
   }
 
   void Add(const CallOut& out, const ChoiceOut& choice, std::span<const Delta> deltas,
            size_t first_token, std::string& text) override {
-    std::string logprobs = logprobs_ ? ChatLogprobs(*server_, choice, first_token) : "null";
-    std::string reports = reports_ ? TokenReports(choice, first_token) : "";
+    std::string logprobs = wants_.logprobs ? Logprobs(choice, first_token) : "null";
+    std::string reports = wants_.reports ? TokenReports(choice, first_token) : "";
     for (const Delta& delta : deltas) {
       const bool content = delta.kind == Delta::Kind::kContent;
       const std::string body = DeltaOf(choice, delta);
       if (body.empty()) continue;
-      Chunk(out, choice.index, body, "null", content ? std::exchange(logprobs, "null") : "null",
+      Piece(out, choice, body, content ? std::exchange(logprobs, "null") : "null",
             std::exchange(reports, ""), text);
     }
     // Tokens whose text has to wait are told nevertheless.
-    const bool left =
-        logprobs_ && logprobs != "null" && logprobs.find("{\"token\"") != std::string::npos;
+    const bool left = logprobs != "null" && logprobs.find("{\"token\"") != std::string::npos;
     if (left || !reports.empty()) {
-      Chunk(out, choice.index, R"({"content":""})", "null", left ? logprobs : "null", reports,
-            text);
+      Piece(out, choice, R"({"content":""})", left ? logprobs : "null", reports, text);
     }
   }
 
   void EndChoice(const CallOut& out, const ChoiceOut& choice, std::string& text) override {
-    Chunk(out, choice.index, "{}", json::Quote(choice.finish), "null", "", text);
+    Chunk(out, choice.index, "delta", "{}", json::Quote(choice.finish), "null", "", text);
   }
 
-  void End(const CallOut& out, std::string& text) override {
-    if (usage_) {
-      JsonWriter json;
-      Head(out, "chat.completion.chunk", json);
-      json.Key("choices").Array().End().Key("usage").Raw(UsageOf(out));
-      json.Key("pawl").Raw(ReportOf(out)).End();
-      text += "data: " + json.text() + "\n\n";
-    }
-    text += "data: [DONE]\n\n";
-  }
-
-  HttpReply Whole(const CallOut& out) override {
-    JsonWriter json;
-    Head(out, "chat.completion", json);
-    json.Key("choices").Array();
-    for (const ChoiceOut& choice : out.choices) {
-      json.Object().Key("index").Int(choice.index).Key("message").Object();
-      json.Key("role").String("assistant").Key("content");
-      if (choice.content.empty() && !choice.calls.empty()) {
-        json.Null();
-      } else {
-        json.String(choice.content);
-      }
-      json.Key("refusal").Null();
-      if (!choice.reasoning.empty()) json.Key("reasoning_content").String(choice.reasoning);
-      if (!choice.calls.empty()) {
-        json.Key("tool_calls").Array();
-        for (const ToolCallOut& call : choice.calls) WriteCall(json, call);
-        json.End();
-      }
-      json.End().Key("logprobs").Raw(logprobs_ ? ChatLogprobs(*server_, choice, 0) : "null");
-      json.Key("finish_reason").String(choice.finish);
-      if (reports_) json.Key("pawl_tokens").Raw(TokenReports(choice, 0));
-      json.End();
-    }
-    json.End().Key("usage").Raw(UsageOf(out)).Key("pawl").Raw(ReportOf(out)).End();
-    HttpReply reply;
-    reply.body = json.Take();
-    return reply;
-  }
-
- private:
-  static void Head(const CallOut& out, const char* object, JsonWriter& json) {
-    json.Object().Key("id").String("chatcmpl-" + out.id).Key("object").String(object);
+ protected:
+  void Head(const CallOut& out, bool chunk, JsonWriter& json) const override {
+    json.Object().Key("id").String("chatcmpl-" + out.id);
+    json.Key("object").String(chunk ? "chat.completion.chunk" : "chat.completion");
     json.Key("created").Int(out.created).Key("model").String(out.model);
     json.Key("system_fingerprint").String("pawl");
   }
 
+  void Said(const ChoiceOut& choice, JsonWriter& json) const override {
+    json.Key("message").Object().Key("role").String("assistant").Key("content");
+    if (choice.content.empty() && !choice.calls.empty()) {
+      json.Null();
+    } else {
+      json.String(choice.content);
+    }
+    json.Key("refusal").Null();
+    if (!choice.reasoning.empty()) json.Key("reasoning_content").String(choice.reasoning);
+    if (!choice.calls.empty()) {
+      json.Key("tool_calls").Array();
+      for (const ToolCallOut& call : choice.calls) WriteCall(json, call);
+      json.End();
+    }
+    json.End();
+  }
+
+  std::string Logprobs(const ChoiceOut& choice, size_t first) const override {
+    return ChatLogprobs(*server_, choice, first);
+  }
+
+ private:
   static std::string DeltaOf(const ChoiceOut& choice, const Delta& delta) {
     JsonWriter json;
     json.Object();
@@ -126,23 +105,10 @@ class ChatFormatter : public Formatter {
     return json.End().Take();
   }
 
-  void Chunk(const CallOut& out, int index, const std::string& delta, const std::string& finish,
+  void Piece(const CallOut& out, const ChoiceOut& choice, const std::string& delta,
              const std::string& logprobs, const std::string& reports, std::string& text) const {
-    JsonWriter json;
-    Head(out, "chat.completion.chunk", json);
-    json.Key("choices").Array().Object().Key("index").Int(index).Key("delta").Raw(delta);
-    json.Key("logprobs").Raw(logprobs.empty() ? "null" : logprobs);
-    json.Key("finish_reason").Raw(finish).End().End();
-    if (usage_) json.Key("usage").Null();
-    if (!reports.empty()) {
-      json.Key("pawl").Object().Key("index").Int(index).Key("tokens").Raw(reports).End();
-    }
-    json.End();
-    text += "data: " + json.text() + "\n\n";
+    Chunk(out, choice.index, "delta", delta, "null", logprobs, reports, text);
   }
-
-  const std::shared_ptr<ServerState> server_;
-  const bool logprobs_, usage_, reports_;
 };
 
 }  // namespace
@@ -176,22 +142,10 @@ Status StartChat(const ApiRequest& request, bool fim) {
     return status;
   }
   if (spec.code) spec.code->has_grammar = HasConstraint(spec.asked);
-  PromptSpec& prompt = spec.prompts[0];
-  const RequestConstraints& asked = spec.asked;
-  if (asked.answer.kind == ConstraintSpec::Kind::kJsonSchema) prompt.schema = asked.answer.text;
-  if (!asked.tools.empty() && asked.choice.mode != ToolChoice::Mode::kNone) {
-    if (request.server->model->has_chat()) prompt.tools.type = json::Type::kArray;
-    for (const size_t index : asked.choice.allowed) {
-      if (prompt.tools.type == json::Type::kNull) break;
-      prompt.tools.items.push_back(asked.tools[index].Declared());
-    }
-    if (prompt.schema.empty() && asked.choice.allowed.size() == 1) {
-      const ConstraintSpec& input = asked.tools[asked.choice.allowed[0]].input;
-      if (input.kind == ConstraintSpec::Kind::kJsonSchema) prompt.schema = input.text;
-    }
-  }
+  DeclareTools(request, spec);
+  const OpenAiFormatter::Wants wants = {logprobs, usage, reports};
   Call::Start(request.server, request.exchange, std::move(spec),
-              std::make_unique<ChatFormatter>(request.server, logprobs, usage, reports));
+              std::make_unique<ChatFormatter>(request.server, wants));
   return {};
 }
 

@@ -289,4 +289,74 @@ std::string UsageOf(const CallOut& out) {
   return json.End().Take();
 }
 
+json::Value MessageOf(std::string_view role, json::Value content) {
+  json::Value message;
+  message.type = json::Type::kObject;
+  message.members.emplace_back("role", StringValue(std::string(role)));
+  message.members.emplace_back("content", std::move(content));
+  return message;
+}
+
+void DeclareTools(const ApiRequest& request, CallSpec& spec) {
+  PromptSpec& prompt = spec.prompts[0];
+  const RequestConstraints& asked = spec.asked;
+  if (asked.answer.kind == ConstraintSpec::Kind::kJsonSchema) prompt.schema = asked.answer.text;
+  if (asked.choice.mode == ToolChoice::Mode::kNone || asked.choice.allowed.empty()) return;
+  if (request.server->model->has_chat()) {
+    prompt.tools.type = json::Type::kArray;
+    for (const size_t index : asked.choice.allowed) {
+      prompt.tools.items.push_back(asked.tools[index].Declared());
+    }
+  }
+  const ConstraintSpec& input = asked.tools[asked.choice.allowed[0]].input;
+  if (prompt.schema.empty() && asked.choice.allowed.size() == 1 &&
+      input.kind == ConstraintSpec::Kind::kJsonSchema) {
+    prompt.schema = input.text;
+  }
+}
+
+void OpenAiFormatter::End(const CallOut& out, std::string& text) {
+  if (wants_.usage) {
+    JsonWriter json;
+    Head(out, true, json);
+    json.Key("choices").Array().End().Key("usage").Raw(UsageOf(out));
+    json.Key("pawl").Raw(ReportOf(out)).End();
+    text += "data: " + json.text() + "\n\n";
+  }
+  text += "data: [DONE]\n\n";
+}
+
+HttpReply OpenAiFormatter::Whole(const CallOut& out) {
+  JsonWriter json;
+  Head(out, false, json);
+  json.Key("choices").Array();
+  for (const ChoiceOut& choice : out.choices) {
+    json.Object().Key("index").Int(choice.index);
+    Said(choice, json);
+    json.Key("logprobs").Raw(wants_.logprobs ? Logprobs(choice, 0) : "null");
+    json.Key("finish_reason").String(choice.finish);
+    if (wants_.reports) json.Key("pawl_tokens").Raw(TokenReports(choice, 0));
+    json.End();
+  }
+  json.End().Key("usage").Raw(UsageOf(out)).Key("pawl").Raw(ReportOf(out)).End();
+  HttpReply reply;
+  reply.body = json.Take();
+  return reply;
+}
+
+void OpenAiFormatter::Chunk(const CallOut& out, int index, const char* key, const std::string& said,
+                            const std::string& finish, const std::string& logprobs,
+                            const std::string& reports, std::string& text) const {
+  JsonWriter json;
+  Head(out, true, json);
+  json.Key("choices").Array().Object().Key("index").Int(index).Key(key).Raw(said);
+  json.Key("logprobs").Raw(logprobs).Key("finish_reason").Raw(finish).End().End();
+  if (wants_.usage) json.Key("usage").Null();
+  if (!reports.empty()) {
+    json.Key("pawl").Object().Key("index").Int(index).Key("tokens").Raw(reports).End();
+  }
+  json.End();
+  text += "data: " + json.text() + "\n\n";
+}
+
 }  // namespace pawl::server

@@ -6,10 +6,9 @@
 namespace pawl::server {
 namespace {
 
-class CompletionFormatter : public Formatter {
+class CompletionFormatter : public OpenAiFormatter {
  public:
-  CompletionFormatter(std::shared_ptr<ServerState> server, bool logprobs, bool usage, bool reports)
-      : server_(std::move(server)), logprobs_(logprobs), usage_(usage), reports_(reports) {}
+  using OpenAiFormatter::OpenAiFormatter;
 
   void Add(const CallOut& out, const ChoiceOut& choice, std::span<const Delta> deltas,
            size_t first_token, std::string& text) override {
@@ -17,48 +16,27 @@ class CompletionFormatter : public Formatter {
     for (const Delta& delta : deltas) {
       if (delta.kind == Delta::Kind::kContent) added += delta.text;
     }
-    if (added.empty() && !logprobs_ && !reports_) return;
-    Chunk(out, choice, added, "null", logprobs_ ? Logprobs(choice, first_token) : "null",
-          reports_ ? TokenReports(choice, first_token) : "", text);
+    if (added.empty() && !wants_.logprobs && !wants_.reports) return;
+    Chunk(out, choice.index, "text", json::Quote(added), "null",
+          wants_.logprobs ? Logprobs(choice, first_token) : "null",
+          wants_.reports ? TokenReports(choice, first_token) : "", text);
   }
   void EndChoice(const CallOut& out, const ChoiceOut& choice, std::string& text) override {
-    Chunk(out, choice, "", json::Quote(choice.finish), "null", "", text);
-  }
-  void End(const CallOut& out, std::string& text) override {
-    if (usage_) {
-      JsonWriter json;
-      Head(out, json);
-      json.Key("choices").Array().End().Key("usage").Raw(UsageOf(out));
-      json.Key("pawl").Raw(ReportOf(out)).End();
-      text += "data: " + json.text() + "\n\n";
-    }
-    text += "data: [DONE]\n\n";
-  }
-  HttpReply Whole(const CallOut& out) override {
-    JsonWriter json;
-    Head(out, json);
-    json.Key("choices").Array();
-    for (const ChoiceOut& choice : out.choices) {
-      json.Object().Key("index").Int(choice.index).Key("text").String(choice.content);
-      json.Key("logprobs").Raw(logprobs_ ? Logprobs(choice, 0) : "null");
-      json.Key("finish_reason").String(choice.finish);
-      if (reports_) json.Key("pawl_tokens").Raw(TokenReports(choice, 0));
-      json.End();
-    }
-    json.End().Key("usage").Raw(UsageOf(out)).Key("pawl").Raw(ReportOf(out)).End();
-    HttpReply reply;
-    reply.body = json.Take();
-    return reply;
+    Chunk(out, choice.index, "text", "\"\"", json::Quote(choice.finish), "null", "", text);
   }
 
- private:
-  static void Head(const CallOut& out, JsonWriter& json) {
+ protected:
+  void Said(const ChoiceOut& choice, JsonWriter& json) const override {
+    json.Key("text").String(choice.content);
+  }
+
+  void Head(const CallOut& out, bool, JsonWriter& json) const override {
     json.Object().Key("id").String("cmpl-" + out.id).Key("object").String("text_completion");
     json.Key("created").Int(out.created).Key("model").String(out.model);
   }
 
   // {"tokens", "token_logprobs", "top_logprobs", "text_offset"}, parallel lists.
-  std::string Logprobs(const ChoiceOut& choice, size_t first) const {
+  std::string Logprobs(const ChoiceOut& choice, size_t first) const override {
     const Vocabulary& vocabulary = *server_->model->vocabulary();
     JsonWriter tokens, logprobs, tops, offsets;
     tokens.Array();
@@ -96,25 +74,6 @@ class CompletionFormatter : public Formatter {
     json.Key("text_offset").Raw(offsets.End().text());
     return json.End().Take();
   }
-
-  void Chunk(const CallOut& out, const ChoiceOut& choice, const std::string& added,
-             const std::string& finish, const std::string& logprobs, const std::string& reports,
-             std::string& text) const {
-    JsonWriter json;
-    Head(out, json);
-    json.Key("choices").Array().Object().Key("index").Int(choice.index);
-    json.Key("text").String(added).Key("logprobs").Raw(logprobs);
-    json.Key("finish_reason").Raw(finish).End().End();
-    if (usage_) json.Key("usage").Null();
-    if (!reports.empty()) {
-      json.Key("pawl").Object().Key("index").Int(choice.index).Key("tokens").Raw(reports).End();
-    }
-    json.End();
-    text += "data: " + json.text() + "\n\n";
-  }
-
-  const std::shared_ptr<ServerState> server_;
-  const bool logprobs_, usage_, reports_;
 };
 
 // llama.cpp's own shape.
@@ -209,8 +168,9 @@ Status StartCompletion(const ApiRequest& request) {
     in["n"].Fail("asks for more than 2048 outputs in all", ErrorCode::kLimit);
   }
   if (!in.ok()) return in.error();
+  const OpenAiFormatter::Wants wants = {logprobs, usage, reports};
   Call::Start(request.server, request.exchange, std::move(spec),
-              std::make_unique<CompletionFormatter>(request.server, logprobs, usage, reports));
+              std::make_unique<CompletionFormatter>(request.server, wants));
   return {};
 }
 

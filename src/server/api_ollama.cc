@@ -109,14 +109,6 @@ class OllamaFormatter : public Formatter {
   const bool chat_;
 };
 
-json::Value MessageOf(const char* role, const std::string& content) {
-  json::Value message;
-  message.type = json::Type::kObject;
-  message.members.emplace_back("role", StringValue(role));
-  message.members.emplace_back("content", StringValue(content));
-  return message;
-}
-
 void ReadGenerate(const JsonReader& in, CallSpec& spec) {
   PromptSpec prompt;
   prompt.pointer = "#/prompt";
@@ -135,8 +127,8 @@ void ReadGenerate(const JsonReader& in, CallSpec& spec) {
   } else {
     prompt.kind = PromptSpec::Kind::kChat;
     prompt.messages.type = json::Type::kArray;
-    if (!system.empty()) prompt.messages.items.push_back(MessageOf("system", system));
-    prompt.messages.items.push_back(MessageOf("user", text));
+    if (!system.empty()) prompt.messages.items.push_back(MessageOf("system", StringValue(system)));
+    prompt.messages.items.push_back(MessageOf("user", StringValue(text)));
   }
   spec.prompts = {std::move(prompt)};
 }

@@ -9,14 +9,6 @@ namespace {
 
 using json::Value;
 
-Value Message(std::string role, Value content) {
-  Value message;
-  message.type = json::Type::kObject;
-  message.members.emplace_back("role", StringValue(std::move(role)));
-  message.members.emplace_back("content", std::move(content));
-  return message;
-}
-
 // What the answer repeats of the request.
 struct Echo {
   std::string instructions = "null", tools = "[]", tool_choice = "\"auto\"",
@@ -289,7 +281,7 @@ Value CallOf(const JsonReader& item, bool custom) {
 // Items of the input as messages of a chat.
 void ReadInput(const JsonReader& in, Value& messages) {
   if (!in.present()) return in.Fail("is missing");
-  if (in.IsString()) return messages.items.push_back(Message("user", *in.value()));
+  if (in.IsString()) return messages.items.push_back(MessageOf("user", *in.value()));
   if (!in.IsArray() || in.size() == 0) return in.Fail("must be a text or a list of items");
   for (const JsonReader one : in.items()) {
     const std::string type = one.Object()["type"].String("message");
@@ -297,13 +289,13 @@ void ReadInput(const JsonReader& in, Value& messages) {
     if (type == "message") {
       const std::string& role = one["role"].String();
       if (!content.present()) content.Fail("is missing");
-      if (in.ok()) messages.items.push_back(Message(role, *content.value()));
+      if (in.ok()) messages.items.push_back(MessageOf(role, *content.value()));
     } else if (type == "function_call" || type == "custom_tool_call") {
       Value call = CallOf(one, type == "custom_tool_call");
       const bool join =
           !messages.items.empty() && messages.items.back().Find("tool_calls") != nullptr;
       if (!join) {
-        Value message = Message("assistant", StringValue(""));
+        Value message = MessageOf("assistant", StringValue(""));
         Value calls;
         calls.type = json::Type::kArray;
         message.members.emplace_back("tool_calls", std::move(calls));
@@ -312,7 +304,7 @@ void ReadInput(const JsonReader& in, Value& messages) {
       messages.items.back().members.back().second.items.push_back(std::move(call));
     } else if (type == "function_call_output" || type == "custom_tool_call_output") {
       if (!output.present()) return output.Fail("is missing");
-      Value message = Message("tool", *output.value());
+      Value message = MessageOf("tool", *output.value());
       if (id.value() != nullptr) message.members.emplace_back("tool_call_id", *id.value());
       messages.items.push_back(std::move(message));
     } else if (type != "reasoning") {
@@ -343,7 +335,7 @@ Status StartResponse(const ApiRequest& request) {
   std::string instructions;
   if (in["instructions"].Read(instructions)) {
     echo.instructions = json::Quote(instructions);
-    prompt.messages.items.push_back(Message("system", StringValue(instructions)));
+    prompt.messages.items.push_back(MessageOf("system", StringValue(instructions)));
   }
   ReadInput(in["input"], prompt.messages);
   spec.prompts = {std::move(prompt)};
@@ -355,20 +347,7 @@ Status StartResponse(const ApiRequest& request) {
   if (spec.n != 1) in["n"].Unsupported("must be 1 on this route");
   if (!in.ok()) return in.error();
   const RequestConstraints& asked = spec.asked;
-  PromptSpec& chat = spec.prompts[0];
-  if (asked.answer.kind == ConstraintSpec::Kind::kJsonSchema) chat.schema = asked.answer.text;
-  if (asked.choice.mode != ToolChoice::Mode::kNone && !asked.choice.allowed.empty()) {
-    if (request.server->model->has_chat()) chat.tools.type = json::Type::kArray;
-    for (const size_t index : asked.choice.allowed) {
-      if (chat.tools.type == json::Type::kNull) break;
-      chat.tools.items.push_back(asked.tools[index].Declared());
-    }
-    const ConstraintSpec& input = asked.tools[asked.choice.allowed[0]].input;
-    if (chat.schema.empty() && asked.choice.allowed.size() == 1 &&
-        input.kind == ConstraintSpec::Kind::kJsonSchema) {
-      chat.schema = input.text;
-    }
-  }
+  DeclareTools(request, spec);
   const auto repeat = [&](const char* name, std::string& value) {
     if (const JsonReader given = in[name]; given.present()) value = json::Dump(*given.value());
   };

@@ -407,7 +407,7 @@ void Call::Submit(Choice& choice) {
   delivery.on_token = [self, &choice](const OutputToken& token) {
     return self->Told(choice, token);
   };
-  delivery.done = [self, &choice](Result<Generation> output, std::string_view) {
+  delivery.done = [self, &choice](Result<Generation> output) {
     self->Done(choice, std::move(output));
   };
   const Result<AsyncEngine::Id> id =
@@ -477,11 +477,6 @@ bool Call::Told(Choice& choice, const OutputToken& token) {
 void Call::Done(Choice& choice, Result<Generation> output) noexcept {
   bool last = false;
   Choice* next = nullptr;
-  // Every token was refused: code that cannot go on has ended.
-  if (choice.code != nullptr && !output.ok() &&
-      output.error().message == "the mask allows no token") {
-    output = Generation{};
-  }
   if (output.ok()) {
     const GenerationStats& stats = output->stats;
     Metrics& metrics = server_->metrics;

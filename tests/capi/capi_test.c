@@ -4,16 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pawl/pawl.h"
-
-static int failures = 0;
-#define CHECK(condition)                                                      \
-  do {                                                                        \
-    if (!(condition)) {                                                       \
-      fprintf(stderr, "%s:%d: failed: %s\n", __FILE__, __LINE__, #condition); \
-      ++failures;                                                             \
-    }                                                                         \
-  } while (0)
+#include "check.h"
 
 enum {
   kTokens = 260,
@@ -64,21 +55,6 @@ static pawl_grammar* compile(const pawl_compiler* compiler, const char* kind, co
   CHECK(grammar != NULL);
   return grammar;
 }
-
-/* The call fails with the status, and its error says the same at this place. */
-#define CHECK_FAILS(call, wanted, where)                                                      \
-  do {                                                                                        \
-    pawl_error* error = NULL;                                                                 \
-    CHECK((call) == (wanted));                                                                \
-    CHECK(error != NULL && pawl_error_status(error) == (wanted));                             \
-    CHECK(pawl_error_message(error)[0] != 0);                                                 \
-    if (strcmp(pawl_error_place(error), where) != 0) {                                        \
-      fprintf(stderr, "%s:%d: place '%s': %s\n", __FILE__, __LINE__, pawl_error_place(error), \
-              pawl_error_message(error));                                                     \
-      ++failures;                                                                             \
-    }                                                                                         \
-    pawl_error_free(error);                                                                   \
-  } while (0)
 
 static void test_versions_and_errors(void) {
   CHECK(pawl_abi_version() == PAWL_ABI_VERSION);

@@ -5,29 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pawl/pawl.h"
-
-static int failures = 0;
-#define CHECK(condition)                                                      \
-  do {                                                                        \
-    if (!(condition)) {                                                       \
-      fprintf(stderr, "%s:%d: failed: %s\n", __FILE__, __LINE__, #condition); \
-      ++failures;                                                             \
-    }                                                                         \
-  } while (0)
-
-/* The call fails with the status, and its error has this place. */
-#define CHECK_FAILS(call, wanted, where)                                                   \
-  do {                                                                                     \
-    pawl_error* error = NULL;                                                              \
-    CHECK((call) == (wanted));                                                             \
-    CHECK(pawl_error_status(error) == (wanted) && pawl_error_message(error)[0] != 0);      \
-    if (strcmp(pawl_error_place(error), where) != 0) {                                     \
-      fprintf(stderr, "%s:%d: place '%s'\n", __FILE__, __LINE__, pawl_error_place(error)); \
-      ++failures;                                                                          \
-    }                                                                                      \
-    pawl_error_free(error);                                                                \
-  } while (0)
+#include "check.h"
 
 /* Succeeds, and writes the error where it does not. */
 static int ok(pawl_status status, pawl_error* error) {

@@ -46,6 +46,22 @@ TEST(GenerateTest, RegexMatchesWhole) {
   }
 }
 
+TEST(GenerateTest, StopTextsAreCutOff) {
+  const CommandResult cut = RunPawl(
+      GenerateCommand({"--regex", "one two three four", "--stop", "never", "--stop", "hree"}));
+  EXPECT_EQ(cut.exit_code, 0) << cut.err;
+  EXPECT_EQ(cut.out, "one two t\n");
+  const std::vector<std::vector<std::string>> refused = {
+      {"--stop", ""},
+      {"--regex", "a-b", "--gap", "a", "--gap", "b", "--stop", "x"},
+      {"--sampler", "gcd", "--stop", "x"}};
+  for (const auto& arguments : refused) {
+    const CommandResult result = RunPawl(GenerateCommand(arguments));
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_NE(result.err.find("--stop"), std::string::npos) << result.err;
+  }
+}
+
 // Three gaps, each with an output; every one goes on from what was written before.
 TEST(GenerateTest, SeveralGaps) {
   const char kRegex[] = "([a-c]x?)+-[0-9]{2,4};(yes|no)";

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "src/engine/engine_parts.h"
 #include "src/text/fim.h"
 #include "tests/monitors/monitors_test_util.h"
 #include "tests/source_dir.h"
@@ -45,10 +46,15 @@ class CompleteTest : public testing::Test {
     tokenizer_ = *tokenizer;
     vocabulary_ = *tokenizer_->MakeVocabulary();
   }
+  CodeCompleter Completer(uint64_t seed) {
+    return CodeCompleter(
+        EngineAccess::Make({LoadedModel::Of({tokenizer_, vocabulary_},
+                                            std::make_unique<HashModel>(vocabulary_->size(), seed)),
+                            nullptr},
+                           1));
+  }
   CompletionResult Complete(const CompletionRequest& request, uint64_t seed) {
-    HashModel model(vocabulary_->size(), seed);
-    CodeCompleter completer(model, tokenizer_, vocabulary_, {});
-    auto done = completer.Complete(request);
+    auto done = Completer(seed).Complete(request);
     EXPECT_TRUE(done.ok()) << done.error().ToString();
     return done.ok() ? *done : CompletionResult{};
   }
@@ -171,8 +177,7 @@ TEST_F(CompleteTest, SameSeedSameOutput) {
 }
 
 TEST_F(CompleteTest, RefusesWhatMakesNoSense) {
-  HashModel model(vocabulary_->size(), 1);
-  CodeCompleter completer(model, tokenizer_, vocabulary_, {});
+  CodeCompleter completer = Completer(1);
   CompletionRequest request{.prefix = "a", .suffix = "", .language = Language::kTypeScript};
   request.monitors = {"nonsense"};
   EXPECT_EQ(completer.Complete(request).error().place, "monitors");

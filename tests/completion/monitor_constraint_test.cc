@@ -13,7 +13,7 @@
 #include "pawl/compiler.h"
 #include "src/completion/statement.h"
 #include "src/decode/draft/drafter.h"
-#include "src/decode/session.h"
+#include "tests/support/session.h"
 #include "src/model/model.h"
 #include "src/text/tokenizer.h"
 #include "tests/source_dir.h"

@@ -16,7 +16,7 @@
 
 #include "kernels/cuda/runtime.h"
 #if defined(PAWL_CUDA_EMULATED)
-#include "kernels/cuda/host_emulation.h"
+#include PAWL_CUDA_EMULATED
 #endif
 
 namespace pawl::PAWL_GPU {

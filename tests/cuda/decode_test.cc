@@ -10,7 +10,7 @@
 #include "pawl/compiler.h"
 #include "src/decode/batch.h"
 #include "src/decode/draft/drafter.h"
-#include "src/decode/session.h"
+#include "tests/support/session.h"
 #include "src/engine/model_files.h"
 #include "src/model/safetensors.h"
 #include "src/model/transformer_config.h"

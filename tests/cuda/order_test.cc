@@ -1,4 +1,4 @@
-// The order of work on streams, as the emulation has it (kernels/cuda/streams_emulated.cc):
+// The order of work on streams, as the emulation has it (emulation/streams_emulated.cc):
 // programs that say all that has to be said about it are right in every timing, and those that
 // leave something out are wrong in one.
 #include <algorithm>

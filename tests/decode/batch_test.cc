@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "pawl/compiler.h"
-#include "src/decode/session.h"
+#include "tests/support/session.h"
 #include "tests/decode/paged_model.h"
 #include "tests/source_dir.h"
 

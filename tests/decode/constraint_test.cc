@@ -25,7 +25,7 @@
 #include "src/decode/batch.h"
 #include "src/decode/draft/drafter.h"
 #include "src/decode/draft/source.h"
-#include "src/decode/session.h"
+#include "tests/support/session.h"
 #include "tests/support/toy_model.h"
 #include "tests/support/vocabularies.h"
 
@@ -395,22 +395,36 @@ TEST(ConstraintTest, WhatIsWrongFailsItsOwnOutput) {
   }
 }
 
-// An inexact mask that Advance refuses token by token ends in the same error.
-TEST(ConstraintTest, AnInexactMaskOfRefusedTokensIsAnError) {
+// An inexact mask that Advance refuses token by token ends the output with what it has.
+TEST(ConstraintTest, AnInexactMaskOfRefusedTokensEndsTheOutput) {
   class Refuses : public Constraint {
    public:
-    Place Look() const override { return {}; }
-    std::shared_ptr<const Constraint> Advance(TokenId) const override { return nullptr; }
+    explicit Refuses(int left, bool masks) : left_(left), masks_(masks) {}
+    Place Look() const override {
+      if (masks_ && left_ == 0)
+        return {.mask = std::make_shared<Mask>(0, std::vector<uint32_t>{0})};
+      return {};
+    }
+    std::shared_ptr<const Constraint> Advance(TokenId) const override {
+      return left_ == 0 ? nullptr : std::make_shared<Refuses>(left_ - 1, masks_);
+    }
     std::optional<std::vector<TokenId>> Completion(int) const override { return std::nullopt; }
     bool exact() const override { return false; }
+
+   private:
+    const int left_;
+    const bool masks_;
   };
   GenerateOptions options;
   options.at_budget = AtBudget::kCut;
-  const auto outputs =
-      RunTogether(AutomatonVocabulary(), {{std::make_shared<Refuses>(), options}}, {});
-  ASSERT_FALSE(outputs[0].ok());
-  EXPECT_EQ(outputs[0].error().ToString(),
-            (Error{ErrorCode::kInvalid, "the mask allows no token", "constraint"}).ToString());
+  for (const bool masks : {false, true}) {
+    const auto outputs =
+        RunTogether(AutomatonVocabulary(), {{std::make_shared<Refuses>(3, masks), options}}, {});
+    ASSERT_TRUE(outputs[0].ok()) << outputs[0].error().ToString();
+    EXPECT_EQ(outputs[0]->stop, StopReason::kRefused);
+    EXPECT_EQ(outputs[0]->tokens.size(), 3u);
+    EXPECT_EQ(outputs[0]->stats.sampled_tokens, 3);
+  }
 }
 
 // ---- What a place may ask for ----

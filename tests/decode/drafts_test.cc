@@ -22,7 +22,7 @@
 #include "src/decode/batch.h"
 #include "src/decode/draft/drafter.h"
 #include "src/decode/draft/model_source.h"
-#include "src/decode/session.h"
+#include "tests/support/session.h"
 #include "src/model/model.h"
 #include "src/model/random_weights.h"
 #include "tests/decode/sixteen_model.h"

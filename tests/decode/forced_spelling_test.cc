@@ -9,7 +9,7 @@
 
 #include "grammar/vocabulary_tables.h"
 #include "pawl/compiler.h"
-#include "src/decode/session.h"
+#include "tests/support/session.h"
 #include "tests/support/toy_model.h"
 #include "tests/support/vocabularies.h"
 

@@ -9,7 +9,7 @@
 #include "grammar/cfg/cfg_machine.h"
 #include "grammar/languages/ebnf.h"
 #include "pawl/grammar.h"
-#include "src/decode/session.h"
+#include "tests/support/session.h"
 #include "tests/support/toy_model.h"
 #include "tests/support/vocabularies.h"
 

@@ -11,7 +11,7 @@
 
 #include "pawl/compiler.h"
 #include "src/base/random.h"
-#include "src/decode/session.h"
+#include "tests/support/session.h"
 #include "tests/support/toy_model.h"
 #include "tests/support/vocabularies.h"
 

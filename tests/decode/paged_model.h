@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "src/decode/batch.h"
-#include "src/decode/session.h"
+#include "tests/support/session.h"
 #include "tests/support/toy_model.h"
 #include "tests/support/vocabularies.h"
 

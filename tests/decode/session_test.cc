@@ -1,6 +1,6 @@
 // The decode loop over a model whose logits are a hash of all tokens before, so that any slip in
 // what it was fed changes the output, and over a constraint whose closing cost can jump.
-#include "src/decode/session.h"
+#include "tests/support/session.h"
 
 #include <gtest/gtest.h>
 

@@ -18,6 +18,7 @@
 #include "pawl/compiler.h"
 #include "src/decode/sampling/run.h"
 #include "tests/source_dir.h"
+#include "tests/support/model_around.h"
 
 namespace pawl {
 namespace {
@@ -25,7 +26,7 @@ namespace {
 const std::string kModel = SourceDir() + "/models/tiny-extract";
 
 // Counts the calls of the model, and waits before the first one until it is opened.
-class Counted : public Model {
+class Counted : public ModelAround {
  public:
   struct Counts {
     std::atomic<int64_t> calls{0};
@@ -41,15 +42,7 @@ class Counted : public Model {
     }
   };
   Counted(std::unique_ptr<Model> inner, Counts& counts)
-      : inner_(std::move(inner)), counts_(counts) {}
-  const ModelInfo& info() const override { return inner_->info(); }
-  Result<SequenceId> NewSequence(int capacity) override { return inner_->NewSequence(capacity); }
-  void FreeSequence(SequenceId id) override { inner_->FreeSequence(id); }
-  void Truncate(SequenceId id, int length) override { inner_->Truncate(id, length); }
-  int ReusePrefix(SequenceId id, std::span<const TokenId> tokens) override {
-    return inner_->ReusePrefix(id, tokens);
-  }
-  KvMemory kv_memory() const override { return inner_->kv_memory(); }
+      : ModelAround(std::move(inner)), counts_(counts) {}
   Status Run(const ModelCall& call) override {
     {
       std::unique_lock lock(counts_.mutex);
@@ -60,13 +53,10 @@ class Counted : public Model {
       --counts_.fail_next;
       throw std::bad_alloc();
     }
-    return inner_->Run(call);
+    return inner_.Run(call);
   }
-  std::span<const int32_t> bad_rows() const override { return inner_->bad_rows(); }
-  Status CommitTree(SequenceId id, int row) override { return inner_->CommitTree(id, row); }
 
  private:
-  std::unique_ptr<Model> inner_;
   Counts& counts_;
 };
 
@@ -148,7 +138,7 @@ Result<Generation> RunOne(AsyncEngine& engine, const EngineRequest& request,
                           Delivery delivery = {}) {
   std::optional<Result<Generation>> got;
   Count count;
-  delivery.done = [&](Result<Generation> output, std::string_view) {
+  delivery.done = [&](Result<Generation> output) {
     got = std::move(output);
     count.Add();
   };
@@ -185,7 +175,7 @@ TEST(AsyncEngineTest, FourChatsAndASamplerShareCalls) {
     Count count;
     for (size_t i = 0; i < chats.size(); ++i) {
       Delivery delivery;
-      delivery.done = [&chats, &count, i](Result<Generation> output, std::string_view) {
+      delivery.done = [&chats, &count, i](Result<Generation> output) {
         chats[i] = std::move(output);
         count.Add();
       };
@@ -215,21 +205,20 @@ TEST(AsyncEngineTest, StopStringsEndAnOutput) {
   request.prompt = "a";
   request.grammar = setup.Regex("one two three four");
   for (const bool include : {false, true}) {
-    std::string shown, stop;
+    std::string shown;
     Count count;
     std::optional<Result<Generation>> output;
     Delivery delivery;
-    delivery.stops = {"hree", "ee f"};
-    delivery.include_stop = include;
+    request.stops = {"hree", "ee f"};
+    request.include_stop = include;
     delivery.on_token = [&](const OutputToken& token) {
       shown += token.bytes;
       shown.resize(token.size);
       EXPECT_LE(token.safe, token.size);
       return true;
     };
-    delivery.done = [&](Result<Generation> got, std::string_view found) {
+    delivery.done = [&](Result<Generation> got) {
       output = std::move(got);
-      stop = found;
       count.Add();
     };
     ASSERT_TRUE(engine.Submit(request, std::move(delivery)).ok());
@@ -237,7 +226,8 @@ TEST(AsyncEngineTest, StopStringsEndAnOutput) {
     ASSERT_TRUE(output->ok());
     EXPECT_EQ((*output)->text, include ? "one two three" : "one two t");
     EXPECT_EQ(shown, (*output)->text);
-    EXPECT_EQ(stop, "hree");
+    EXPECT_EQ((*output)->stop, StopReason::kStopText);
+    EXPECT_EQ((*output)->stop_text, "hree");
   }
 }
 
@@ -294,7 +284,7 @@ TEST(AsyncEngineTest, ACancelledRequestEndsWithWhatItHas) {
     tokens.Add();
     return true;
   };
-  delivery.done = [&](Result<Generation> got, std::string_view) {
+  delivery.done = [&](Result<Generation> got) {
     output = std::move(got);
     ended.Add();
   };
@@ -342,9 +332,7 @@ TEST(AsyncEngineTest, CloseEndsWhatRuns) {
   std::vector<Result<Generation>> outputs(3, Generation{});
   for (size_t i = 0; i < outputs.size(); ++i) {
     Delivery delivery;
-    delivery.done = [&outputs, i](Result<Generation> output, std::string_view) {
-      outputs[i] = std::move(output);
-    };
+    delivery.done = [&outputs, i](Result<Generation> output) { outputs[i] = std::move(output); };
     ASSERT_TRUE(engine.Submit(Chat(static_cast<int>(i)), std::move(delivery)).ok());
   }
   Result<std::vector<double>> scores = std::vector<double>();
@@ -464,7 +452,7 @@ TEST(AsyncEngineTest, AProposalIsLentByAnEngineThatRests) {
     EXPECT_EQ(other->steps(), steps);
     if (told++ > 0) return true;
     Delivery delivery;
-    delivery.done = [&](const Result<Generation>& output, std::string_view) {
+    delivery.done = [&](const Result<Generation>& output) {
       EXPECT_TRUE(output.ok());
       ended.Add();
     };

@@ -177,6 +177,65 @@ TEST(EngineTest, TokensStreamInOrderAndFalseStops) {
   EXPECT_LT(output->text.size(), streamed.size());
 }
 
+// Against the output without stop texts, which the same seed gives.
+TEST(EngineTest, StopTextsEndTheOutput) {
+  Engine engine = Load(Batch(4));
+  EngineRequest request = Under(engine, "[a-f ]{60,80}", 5);
+  request.options.max_tokens = 100;
+  const Result<Generation> whole = engine.Generate(request);
+  ASSERT_TRUE(whole.ok()) << whole.error().ToString();
+  std::vector<EngineRequest> requests;
+  std::vector<std::string> streamed(whole->text.size() - 4);
+  for (size_t i = 0; i < streamed.size(); ++i) {
+    requests.push_back(request);
+    requests[i].stops = {"never", whole->text.substr(i, 1 + i % 4), ""};
+    requests[i].include_stop = i % 3 == 0;
+    requests[i].options.on_token = [&streamed, i](TokenId, std::string_view bytes) {
+      streamed[i] += bytes;
+      return true;
+    };
+  }
+  const auto outputs = engine.GenerateAll(requests);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    SCOPED_TRACE(i);
+    ASSERT_TRUE(outputs[i].ok()) << outputs[i].error().ToString();
+    const std::string& stop = requests[i].stops[1];
+    const size_t end = whole->text.find(stop) + (requests[i].include_stop ? stop.size() : 0);
+    EXPECT_EQ(outputs[i]->text, whole->text.substr(0, end));
+    EXPECT_EQ(outputs[i]->stop, StopReason::kStopText);
+    EXPECT_EQ(outputs[i]->stop_text, stop);
+    EXPECT_EQ(streamed[i], outputs[i]->text);
+  }
+  // None comes: the output, and every token that was told, is that without.
+  request.stops = {"never"};
+  std::vector<TokenId> told;
+  request.options.on_token = [&](TokenId token, std::string_view) {
+    told.push_back(token);
+    return true;
+  };
+  const Result<Generation> same = engine.Generate(request);
+  ASSERT_TRUE(same.ok());
+  EXPECT_EQ(same->text, whole->text);
+  EXPECT_EQ(same->stop, whole->stop);
+  EXPECT_EQ(same->stop_text, "");
+  EXPECT_EQ(told, whole->tokens);
+}
+
+TEST(EngineTest, ACallbackThatRefusesATokenBeforeAStopTextCancels) {
+  Engine engine = Load();
+  EngineRequest request = Under(engine, "one two three four", 1);
+  request.stops = {"four"};
+  std::string streamed;
+  request.options.on_token = [&](TokenId, std::string_view bytes) {
+    streamed += bytes;
+    return streamed.size() < 5;
+  };
+  const Result<Generation> output = engine.Generate(request);
+  ASSERT_TRUE(output.ok());
+  EXPECT_EQ(output->stop, StopReason::kCancelled);
+  EXPECT_LT(streamed.size(), 10u);
+}
+
 TEST(EngineTest, RequestsComeAndGoBetweenSteps) {
   Engine engine = Load(Batch(2));
   std::vector<std::string> order;

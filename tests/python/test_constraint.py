@@ -198,6 +198,24 @@ def test_a_refused_token_is_drawn_again(engine):
         assert re.fullmatch("[02468]+", output.text)
 
 
+def test_where_every_token_is_refused_the_output_ends(engine):
+    class Three(Digits):
+        exact = False
+
+        def look(self):  # not yet complete
+            return pawl.Place(mask=super().look().mask)
+
+        def advance(self, token):
+            return super().advance(token) if self.written < 3 else None
+
+        def completion(self, most):
+            return None
+
+    output = engine.generate("7 and ", constraint=Three(engine.vocabulary), at_budget="cut", max_tokens=20)
+    assert re.fullmatch("[0-9]{3}", output.text)
+    assert (output.finish_reason, output.closed, output.report["sampled_tokens"]) == ("refused", False, 3)
+
+
 def test_the_interpreter_lock_is_free_between_questions(engine):
     """A slow constraint holds up its own output: another one, and Python threads, go on."""
     gate, entered = threading.Event(), threading.Event()

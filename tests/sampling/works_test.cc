@@ -13,6 +13,7 @@
 #include "src/decode/score_work.h"
 #include "src/model/random_weights.h"
 #include "tests/decode/paged_model.h"
+#include "tests/support/model_around.h"
 
 namespace pawl {
 namespace {
@@ -24,29 +25,16 @@ class DrawingModel : public PagedModel {
 };
 
 // Another model, whose calls are counted.
-class CountingModel : public Model {
+class CountingModel : public ModelAround {
  public:
-  explicit CountingModel(Model& inner) : inner_(inner) {}
-  const ModelInfo& info() const override { return inner_.info(); }
-  Result<SequenceId> NewSequence(int capacity) override { return inner_.NewSequence(capacity); }
-  void FreeSequence(SequenceId id) override { inner_.FreeSequence(id); }
-  void Truncate(SequenceId id, int length) override { inner_.Truncate(id, length); }
-  int ReusePrefix(SequenceId id, std::span<const TokenId> tokens) override {
-    return inner_.ReusePrefix(id, tokens);
-  }
-  KvMemory kv_memory() const override { return inner_.kv_memory(); }
+  explicit CountingModel(Model& inner) : ModelAround(inner) {}
   Status Run(const ModelCall& call) override {
     ++calls;
     rows += static_cast<int64_t>(call.rows.size());
     return inner_.Run(call);
   }
-  std::span<const int32_t> bad_rows() const override { return inner_.bad_rows(); }
-  Status CommitTree(SequenceId id, int row) override { return inner_.CommitTree(id, row); }
 
   int64_t calls = 0, rows = 0;
-
- private:
-  Model& inner_;
 };
 
 std::shared_ptr<const Vocabulary> Letters(int size) {

@@ -1,6 +1,6 @@
 // uniqueItems beside `contains`: decided by counting, against all arrays over a few values; values
 // without end among objects and pairs; and what long arrays cost.
-#include "schemas/unique/uniqueness.h"
+#include "schemas/solve/uniqueness.h"
 
 #include <gtest/gtest.h>
 

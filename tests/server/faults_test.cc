@@ -19,33 +19,28 @@
 #include "src/server/server.h"
 #include "tests/server/drafts_of_prompt.h"
 #include "tests/server/http_client.h"
+#include "tests/support/model_around.h"
 
 namespace pawl::server {
 namespace {
 
 // A model of which the sequences with one token in them get logits that are no numbers.
-class PoisonedModel : public Model {
+class PoisonedModel : public ModelAround {
  public:
   PoisonedModel(std::unique_ptr<Model> inner, TokenId poison)
-      : inner_(std::move(inner)), poison_(poison) {}
+      : ModelAround(std::move(inner)), poison_(poison) {}
 
-  const ModelInfo& info() const override { return inner_->info(); }
-  Result<SequenceId> NewSequence(int capacity) override { return inner_->NewSequence(capacity); }
   void FreeSequence(SequenceId sequence) override {
     poisoned_.erase(sequence);
-    inner_->FreeSequence(sequence);
+    ModelAround::FreeSequence(sequence);
   }
-  void Truncate(SequenceId sequence, int length) override { inner_->Truncate(sequence, length); }
-  KvMemory kv_memory() const override { return inner_->kv_memory(); }
+  int ReusePrefix(SequenceId, std::span<const TokenId>) override { return 0; }
   std::span<const int32_t> bad_rows() const override { return bad_; }
-  Status CommitTree(SequenceId sequence, int row) override {
-    return inner_->CommitTree(sequence, row);
-  }
 
   Status Run(const ModelCall& call) override {
     const std::span<const Row> rows = call.rows;
     bad_.clear();
-    if (Status status = inner_->Run(call); !status.ok()) return status;
+    if (Status status = inner_.Run(call); !status.ok()) return status;
     for (size_t i = 0; i < rows.size(); ++i) {
       if (rows[i].token == poison_) poisoned_.insert(rows[i].sequence);
       if (rows[i].output >= 0 && poisoned_.contains(rows[i].sequence)) {
@@ -54,13 +49,12 @@ class PoisonedModel : public Model {
     }
     if (bad_.empty()) return {};
     for (const Row& row : rows) {  // the first row of a sequence is its base
-      if (poisoned_.erase(row.sequence) > 0) inner_->Truncate(row.sequence, row.position);
+      if (poisoned_.erase(row.sequence) > 0) inner_.Truncate(row.sequence, row.position);
     }
     return Error{ErrorCode::kInvalid, "the logits are not finite", ""};
   }
 
  private:
-  const std::unique_ptr<Model> inner_;
   const TokenId poison_;
   std::set<SequenceId> poisoned_;
   std::vector<int32_t> bad_;

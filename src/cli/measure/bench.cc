@@ -149,16 +149,12 @@ void AddBench(CLI::App& app, Action& action) {
       bench->add_subcommand("masks", "Time the masks of a constraint while texts are read");
   const auto flags = std::make_shared<BenchFlags>();
   flags->grammar.AddAllTo(command);
-  command->add_option("--tokenizer", flags->tokenizer, "tokenizer.json, or a folder with one")
-      ->check(NotEmpty)
-      ->required()
-      ->type_name("PATH");
+  TextOption(command, "--tokenizer", flags->tokenizer, "PATH",
+             "tokenizer.json, or a folder with one")
+      ->required();
   command->add_option("texts", flags->texts, "Texts that fit")->required()->type_name("FILE...");
   command->add_flag("--warm", flags->warm, "Read each text once before it counts");
-  command->add_option("--slowest", flags->slowest, "Also list the N slowest masks")
-      ->transform(WholeNumber(0, kMostCount))
-      ->capture_default_str()
-      ->type_name("N");
+  CountOption(command, "--slowest", flags->slowest, 0, kMostCount, "Also list the N slowest masks");
   command->add_option("--json", flags->json, "Write the times to this file")->type_name("FILE");
   command->footer(
       "Example:\n  pawl bench masks --grammar grammar/examples/c.ebnf --tokenizer "

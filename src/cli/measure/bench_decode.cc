@@ -585,29 +585,19 @@ void AddBenchDecode(CLI::App& bench, Action& action) {
   CLI::App* command = bench.add_subcommand(
       "decode", "Time a model's steps and prompts beside what memory can be read with");
   const auto flags = std::make_shared<BenchDecodeFlags>();
-  command->add_option("--model", flags->model, kModelHelp)->check(NotEmpty)->type_name("MODEL");
+  TextOption(command, "--model", flags->model, "MODEL", kModelHelp);
   command
       ->add_option("--shape", flags->shape,
                    "Instead of a model: random weights of the shape of SmolLM2-135M, Qwen2.5-0.5B, "
                    "Llama-3.2-1B or Llama-3.1-8B")
       ->check(CLI::IsMember(ShapeNames()))
       ->type_name("SHAPE");
-  command
-      ->add_option("--dtype", flags->dtype,
-                   "How weights are kept in memory; of a shape, stored is bf16")
-      ->check(CLI::IsMember(DtypeNames()))
-      ->type_name("TYPE")
-      ->capture_default_str();
-  command->add_option("--kernels", flags->kernels, "As in generate")
-      ->check(CLI::IsMember(KernelNames()))
-      ->type_name("NAME")
-      ->capture_default_str();
+  ChoiceOption(command, "--dtype", flags->dtype, DtypeNames(), "TYPE",
+               "How weights are kept in memory; of a shape, stored is bf16");
+  ChoiceOption(command, "--kernels", flags->kernels, KernelNames(), "NAME", "As in generate");
   const auto number = [command](const char* name, int& value, const char* text, uint64_t least,
                                 uint64_t most) {
-    command->add_option(name, value, text)
-        ->transform(WholeNumber(least, most))
-        ->capture_default_str()
-        ->type_name("N");
+    CountOption(command, name, value, least, most, text);
   };
   number("--batch", flags->batch, "Sequences of the step that is compared with a step of one", 1,
          1024);
@@ -616,11 +606,8 @@ void AddBenchDecode(CLI::App& bench, Action& action) {
   number("--prompt", flags->prompt, "Tokens of the prompt", 1, 1 << 20);
   number("--rounds", flags->rounds, "How often everything is measured; the best counts", 1, 1000);
   flags->grammar.AddAllTo(command);
-  command
-      ->add_option("--tokenizer", flags->tokenizer,
-                   "For masks: tokenizer.json, or a folder with one (default: the model's)")
-      ->check(NotEmpty)
-      ->type_name("PATH");
+  TextOption(command, "--tokenizer", flags->tokenizer, "PATH",
+             "For masks: tokenizer.json, or a folder with one (default: the model's)");
   command
       ->add_option("texts", flags->texts,
                    "Texts that fit the constraint, read with and without masks")

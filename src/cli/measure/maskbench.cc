@@ -372,50 +372,31 @@ void AddMaskbench(CLI::App& app, Action& action) {
   CLI::App* command =
       app.add_subcommand(kMaskbench, "Measure masks and correctness on the schemas of MaskBench");
   const auto flags = std::make_shared<MaskbenchFlags>();
-  command->add_option("--tokenizer", flags->tokenizer, "tokenizer.json, or a folder with one")
-      ->check(NotEmpty)
-      ->required()
-      ->type_name("PATH");
-  command->add_option("--data", flags->data, "Folder with MaskBench files")
-      ->check(NotEmpty)
-      ->required()
-      ->type_name("DIR");
+  TextOption(command, "--tokenizer", flags->tokenizer, "PATH",
+             "tokenizer.json, or a folder with one")
+      ->required();
+  TextOption(command, "--data", flags->data, "DIR", "Folder with MaskBench files")->required();
   flags->layout.AddTo(command);
   flags->memory.AddTo(command);
-  command->add_option("--jobs", flags->jobs, "Processes side by side; 1 for timings")
-      ->transform(WholeNumber(1, 256))
-      ->type_name("N")
-      ->capture_default_str();
-  command->add_option("--limit", flags->limit, "Only N schemas, drawn evenly; 0: all")
-      ->transform(WholeNumber(0, kMostCount))
-      ->type_name("N")
-      ->capture_default_str();
-  command
-      ->add_option("--timeout", flags->timeout,
-                   "Seconds of processor time that one schema may take")
-      ->transform(FiniteNumber(0.001, 1e6))
-      ->type_name("SECONDS")
-      ->capture_default_str();
+  CountOption(command, "--jobs", flags->jobs, 1, 256, "Processes side by side; 1 for timings");
+  CountOption(command, "--limit", flags->limit, 0, kMostCount,
+              "Only N schemas, drawn evenly; 0: all");
+  RealOption(command, "--timeout", flags->timeout, 0.001, 1e6, "SECONDS",
+             "Seconds of processor time that one schema may take");
   auto* warm =
       command->add_flag("--warm", flags->warm,
                         "One compiler for all schemas, which keeps the last grammars, as in a "
                         "server;\neach schema and its texts are run once before they are timed");
   command->add_flag("--thread-time", flags->thread_time,
                     "Processor time of the thread, not time on the wall");
-  command
-      ->add_option("--best-of", flags->best_of,
-                   "Runs of each schema; of every mask the shortest time counts")
-      ->transform(WholeNumber(1, 100))
-      ->type_name("N")
-      ->capture_default_str();
+  CountOption(command, "--best-of", flags->best_of, 1, 100,
+              "Runs of each schema; of every mask the shortest time counts");
   command->add_flag("--profile", flags->profile,
                     "Where the time of the masks went: a table by the way they were found, and "
                     "the slowest");
   command->add_flag("--cold", flags->cold, "A fresh compiler for every schema (the default)")
       ->excludes(warm);
-  command->add_option("--json", flags->json, "File for the figures and failures")
-      ->check(NotEmpty)
-      ->type_name("OUT");
+  TextOption(command, "--json", flags->json, "OUT", "File for the figures and failures");
   command->add_flag("--list-failures", flags->list_failures,
                     "Print every schema that does not pass");
   command->footer(

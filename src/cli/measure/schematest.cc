@@ -308,12 +308,9 @@ void AddSchemaTest(CLI::App& app, Action& action) {
   CLI::App* command =
       app.add_subcommand(kSchematest, "Run the official JSON Schema test suite against the masks");
   const auto flags = std::make_shared<SchematestFlags>();
-  command
-      ->add_option("--suite", flags->suite,
-                   "Folder of the suite (a clone of json-schema-org/JSON-Schema-Test-Suite)")
-      ->check(NotEmpty)
-      ->required()
-      ->type_name("DIR");
+  TextOption(command, "--suite", flags->suite, "DIR",
+             "Folder of the suite (a clone of json-schema-org/JSON-Schema-Test-Suite)")
+      ->required();
   std::vector<std::string> names = {"all"};
   for (const SuiteDraft& draft : kSuiteDrafts) names.emplace_back(draft.option);
   command->add_option("--draft", flags->draft, "Which draft's tests")
@@ -322,21 +319,13 @@ void AddSchemaTest(CLI::App& app, Action& action) {
       ->type_name("D");
   command->add_flag("--formats", flags->formats,
                     "Also run optional/format, with \"format\" as an assertion");
-  command->add_option("--json", flags->json_file, "Write counts and inexact cases as JSON")
-      ->check(NotEmpty)
-      ->type_name("FILE");
-  command
-      ->add_option("--ratchet", flags->ratchet_file,
-                   "File that names the inexact cases; fail on others only")
-      ->check(NotEmpty)
-      ->type_name("FILE");
+  TextOption(command, "--json", flags->json_file, "FILE", "Write counts and inexact cases as JSON");
+  TextOption(command, "--ratchet", flags->ratchet_file, "FILE",
+             "File that names the inexact cases; fail on others only");
   command->add_flag("--update-ratchet", flags->update_ratchet,
                     "Rewrite that file, reasons are kept");
-  command
-      ->add_option("--tokenizer", flags->tokenizer,
-                   "Token by token through the masks (default: byte by byte)")
-      ->check(NotEmpty)
-      ->type_name("PATH");
+  TextOption(command, "--tokenizer", flags->tokenizer, "PATH",
+             "Token by token through the masks (default: byte by byte)");
   flags->layout.AddTo(command);
   flags->memory.AddTo(command);
   command->footer(

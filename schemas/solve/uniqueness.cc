@@ -2,7 +2,7 @@
 // beforehand is what look-ahead could run into; the byte that would complete any other duplicate is
 // refused when it comes. A value all of whose beginnings have endless other continuations, among
 // those with the same outcome of `contains`, never traps anybody.
-#include "schemas/unique/uniqueness.h"
+#include "schemas/solve/uniqueness.h"
 
 #include <algorithm>
 #include <map>
@@ -13,7 +13,8 @@
 
 #include "schemas/formula/atoms.h"
 #include "schemas/limits.h"
-#include "schemas/unique/distinct.h"
+#include "schemas/solve/distinct.h"
+#include "schemas/solve/solver.h"
 #include "src/base/utf8.h"
 
 namespace pawl::schema {
@@ -94,7 +95,7 @@ IdSets::Id Uniqueness::Tight(FormulaId demand, IdSets::Id items, bool outside) {
     const std::string& text = frames_.ItemText(item);
     if (outside) {
       const auto value = json::Parse(text, {.max_depth = 1 << 20});
-      if (value.ok() && source_.Holds(demand, *value) == 0) return out;
+      if (value.ok() && solver_.Holds(demand, *value) == 0) return out;
     }
     const Tightness tight = TightnessOf(demand, text);
     const bool keep =
@@ -128,7 +129,7 @@ Uniqueness::Tightness Uniqueness::TightnessOf(FormulaId formula, const std::stri
     // Of its kind: beside endless numbers there may be one object.
     const Kind kind = value->type == json::Type::kArray ? kArrayValue : kObjectValue;
     const FewValues* const few =
-        source_.FewValuesOf(formulas.And(formula, formulas.Kinds(KindBit(kind))));
+        solver_.FewValuesOf(formulas.And(formula, formulas.Kinds(KindBit(kind))));
     return few != nullptr && few->items.size() <= limits::kKeptApart ? Tightness::kHard
                                                                      : Tightness::kSoft;
   }
@@ -149,7 +150,7 @@ Uniqueness::Tightness Uniqueness::TightnessOf(FormulaId formula, const std::stri
 }
 
 std::optional<FormulaId> Uniqueness::LeftOf(FormulaId demand, IdSets::Id items) {
-  FewValues* const values = source_.FewValuesOf(demand);
+  FewValues* const values = solver_.FewValuesOf(demand);
   if (values == nullptr) return std::nullopt;
   const auto [it, fresh] = values->left.try_emplace(items, kFalseFormula);
   if (!fresh) return it->second;
@@ -274,7 +275,7 @@ std::optional<std::vector<uint32_t>> Uniqueness::NeededLater(const Frame& frame,
     FormulaId demand = kTrueFormula;
     for (const AtomId atom : atoms)
       demand = table_.formulas.And(demand, frames_.AnyItemDemand(atom, place));
-    const FewValues* const few = source_.FewValuesOf(demand);
+    const FewValues* const few = solver_.FewValuesOf(demand);
     if (few == nullptr || few->items.size() > limits::kPlannedApart) continue;
     std::vector<uint32_t>& left = places.emplace_back();
     for (const uint32_t item : few->items) {

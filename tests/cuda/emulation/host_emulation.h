@@ -1,5 +1,6 @@
-// The part of CUDA C++ that the kernels of this folder use, as plain C++: enough to compile and run
-// them on the host, one thread of a block after the other.
+// The part of CUDA C++ that the kernels (kernels/cuda) use, as plain C++: enough to compile and run
+// them on the host, one thread of a block after the other. And what tests can ask of the emulated
+// device and set.
 //
 // Each thread of a block is a fiber that runs until it comes to a barrier: __syncthreads, or
 // anything that a warp does together (__syncwarp, shuffles, votes, mma). There it waits until all
@@ -23,8 +24,8 @@
 // faster or slower, the registers and memory that a kernel needs, or the order in which a tensor
 // core adds: mma is a double-precision sum here. Warp operations take whole warps only: a mask
 // other than all ones is refused.
-#ifndef PAWL_KERNELS_CUDA_HOST_EMULATION_H_
-#define PAWL_KERNELS_CUDA_HOST_EMULATION_H_
+#ifndef PAWL_TESTS_CUDA_EMULATION_HOST_EMULATION_H_
+#define PAWL_TESTS_CUDA_EMULATION_HOST_EMULATION_H_
 
 #include <cmath>
 #include <cstddef>
@@ -33,6 +34,8 @@
 #include <functional>
 #include <string>
 #include <vector>
+
+#include "kernels/cuda/runtime.h"
 
 namespace pawl::emulation {
 
@@ -190,4 +193,76 @@ struct alignas(16) float4 {
   float x, y, z, w;
 };
 
-#endif  // PAWL_KERNELS_CUDA_HOST_EMULATION_H_
+// An array of n elements of shared memory; the static gives each its identity.
+#define PAWL_SHARED(T, name, n)     \
+  static const char name##_tag = 0; \
+  T* const name = static_cast<T*>(  \
+      ::pawl::emulation::SharedArray(&name##_tag, sizeof(T) * static_cast<size_t>(n)))
+#define PAWL_DYNAMIC_SHARED(T, name) \
+  T* const name = static_cast<T*>(::pawl::emulation::DynamicShared())
+
+namespace pawl::emulated {
+
+// Whether everything allocated lies between intact guards.
+bool GuardsIntact();
+// Lets Allocate fail once so many bytes are taken, and CurrentDevice say so. Negative: no limit.
+void LimitMemory(int64_t bytes);
+// Lets the next so many graphs fail when they are complete.
+void FailGraphs(int count);
+
+// When work that is on streams is done, within what their order, fences and waits allow
+// (streams_emulated.cc). Late, when somebody waits for it, at first; at once; or some streams early
+// and others late, or by chance: which, `seed` says, and kTimingSeeds of them are all the ways that
+// two streams can differ.
+enum class Timing { kLate, kAtOnce, kMixed };
+constexpr int kTimingSeeds = 9;
+void SetTiming(Timing timing, int seed = 0);
+// Runs all that is on streams; what has failed is told to those who wait for them, or, by
+// SynchronizeAll, now.
+void RunAll();
+Status SynchronizeAll();
+// As if no kernel had ever run.
+void ForgetKernels();
+// For tests that show what order is needed for. LeaveOutFences: WaitFor does nothing.
+// LeaveOutSynchronize: the n-th call of Synchronize from now on does nothing; 0: none.
+void LeaveOutFences(bool leave_out);
+void LeaveOutSynchronize(int nth);
+// How often Synchronize has been called since LeaveOutSynchronize was.
+int SynchronizeCalls();
+
+// Whether the address lies in pinned memory.
+bool IsPinned(const void* memory);
+// Lets the emulated library refuse products with so many outputs. 0: none.
+void RefuseProducts(int outputs);
+
+// ---- Launches ----
+
+// Puts a step at the end of the stream's queue, or into its graph while the stream is being
+// captured (streams_emulated.cc). `kernel`: the code that it runs, if it is a launch.
+Status Submit(Stream stream, std::function<Status()> step, const void* kernel = nullptr,
+              const char* name = "");
+// What kernels prefetch has to be device memory, in whole.
+void CheckPrefetch(const void* address, unsigned bytes);
+
+template <typename... Parameters, typename... Arguments>
+Status Launch(const char* name, const Shape& shape, Stream stream, void (*kernel)(Parameters...),
+              Arguments... arguments) {
+  const emulation::Index grid = {shape.x, shape.y, shape.z}, block = {shape.threads, 1, 1};
+  // As on devices, a launch that cannot be is refused at once; what goes wrong in a kernel is known
+  // to those who wait for it.
+  if (const std::string problem = emulation::Refusal(name, grid, block, shape.dynamic_shared);
+      !problem.empty()) {
+    return Error{ErrorCode::kInternal, problem, name};
+  }
+  const auto step = [=]() -> Status {
+    const std::string problem =
+        emulation::Run(name, grid, block, shape.dynamic_shared, [&] { kernel(arguments...); });
+    if (problem.empty()) return {};
+    return Error{ErrorCode::kInternal, problem, name};
+  };
+  return Submit(stream, step, reinterpret_cast<const void*>(kernel), name);
+}
+
+}  // namespace pawl::emulated
+
+#endif  // PAWL_TESTS_CUDA_EMULATION_HOST_EMULATION_H_

@@ -3,7 +3,7 @@
 // (patterns with a star, unbounded lengths and numbers). Where lengths are bounded, as in the
 // labels of a host name, a way on which several letters lead to the same state has as many texts as
 // all its choices multiplied: more than any array will have items.
-#include "schemas/unique/distinct.h"
+#include "schemas/solve/distinct.h"
 
 #include <algorithm>
 #include <deque>

@@ -8,8 +8,9 @@
 
 #include "schemas/formula/atoms.h"
 #include "schemas/limits.h"
-#include "schemas/unique/distinct.h"
-#include "schemas/unique/uniqueness.h"
+#include "schemas/solve/distinct.h"
+#include "schemas/solve/solver.h"
+#include "schemas/solve/uniqueness.h"
 #include "src/base/utf8.h"
 
 namespace pawl::schema {
@@ -24,8 +25,8 @@ Uniqueness::Cell Uniqueness::CellOf(FormulaId formula) {
   Cell cell{formula, false, nullptr};
   if (formula == kFalseFormula) return cell;
   cell.endless = Unbounded(formula);
-  if (!cell.endless) cell.few = source_.FewValuesOf(formula);
-  if (!cell.known() && source_.HasNoValue(formula)) cell.formula = kFalseFormula;
+  if (!cell.endless) cell.few = solver_.FewValuesOf(formula);
+  if (!cell.known() && solver_.HasNoValue(formula)) cell.formula = kFalseFormula;
   return cell;
 }
 
@@ -269,11 +270,11 @@ std::optional<Uniqueness::FreePlace> Uniqueness::FreePlaceOf(FormulaId formula, 
   const FormulaId of_kind = formulas.And(f, formulas.Kinds(KindBit(kind)));
   std::optional<FreePlace> place =
       kind == kObjectValue ? FreeMemberOf(f, cubes[0]) : FreeItemOf(cubes[0]);
-  if (!place || !source_.HasValue(of_kind, final)) return std::nullopt;
+  if (!place || !solver_.HasValue(of_kind, final)) return std::nullopt;
   // Some value has to have the place, with one of its endless values there.
   const auto sample = ValuesOf(place->demand, 1);
   if (sample.values.empty() ||
-      !source_.HasValue(formulas.And(of_kind, WithValueAt(kind, *place, sample.values[0].first)),
+      !solver_.HasValue(formulas.And(of_kind, WithValueAt(kind, *place, sample.values[0].first)),
                         final))
     return std::nullopt;
   return place;
@@ -382,7 +383,8 @@ const Uniqueness::Listed& Uniqueness::ValuesOf(FormulaId formula, size_t wanted)
     const FormulaId of_kind = formulas.And(formula, formulas.Kinds(KindBit(kind)));
     for (const auto& [text, item] : std::vector(ValuesOf(place->demand, want).values)) {
       if (known.size() >= want) break;
-      if (auto one = source_.TextOf(formulas.And(of_kind, WithValueAt(kind, *place, text))))
+      if (auto one =
+              solver_.Value(formulas.And(of_kind, WithValueAt(kind, *place, text)), true).text)
         add(*std::move(one));
     }
   }

@@ -6,8 +6,8 @@
 // run into: values of which some beginning has few continuations. Few ones are counted. Beside
 // `contains` the values that match it and those that do not are two such sets. Where a set is
 // neither, nothing is said here, and the solver looks for different values one by one.
-#ifndef PAWL_SCHEMAS_UNIQUE_UNIQUENESS_H_
-#define PAWL_SCHEMAS_UNIQUE_UNIQUENESS_H_
+#ifndef PAWL_SCHEMAS_SOLVE_UNIQUENESS_H_
+#define PAWL_SCHEMAS_SOLVE_UNIQUENESS_H_
 
 #include <array>
 #include <cstdint>
@@ -22,7 +22,6 @@
 #include "pawl/compiler.h"
 #include "schemas/frames/frames.h"
 #include "schemas/frames/scalars.h"
-#include "src/base/json.h"
 #include "src/base/memory_size.h"
 
 namespace pawl::schema {
@@ -46,32 +45,16 @@ struct FewValues {
   }
 };
 
-// What uniqueness asks of the solver above it.
-class ValueSource {
- public:
-  virtual ~ValueSource() = default;
-  // A value that makes the formula true is known. `final`: the answer does not rest on a question
-  // that is still open further up.
-  virtual bool HasValue(FormulaId formula, bool& final) = 0;
-  // There is none, whatever is open further up.
-  virtual bool HasNoValue(FormulaId formula) = 0;
-  // Its text, if it is not too long.
-  virtual std::optional<std::string> TextOf(FormulaId formula) = 0;
-  // nullptr where the values cannot be listed.
-  virtual FewValues* FewValuesOf(FormulaId formula) = 0;
-  // 1, 0, or -1 where that cannot be said.
-  virtual int Holds(FormulaId formula, const json::Value& value) = 0;
-};
+class Solver;
 
 class Uniqueness : public ItemRules {
  public:
-  Uniqueness(Frames& frames, Scalars& scalars, const JsonSchemaOptions& options,
-             ValueSource& source)
+  Uniqueness(Frames& frames, Scalars& scalars, const JsonSchemaOptions& options, Solver& solver)
       : frames_(frames),
         table_(frames.table()),
         scalars_(scalars),
         options_(options),
-        source_(source) {}
+        solver_(solver) {}
 
   size_t MemoryBytes() const {
     return HeapBytes(different_, unions_, tight_, leaves_enough_, plentiful_, listed_) +
@@ -195,7 +178,7 @@ class Uniqueness : public ItemRules {
   SchemaTable& table_;
   Scalars& scalars_;
   const JsonSchemaOptions& options_;
-  ValueSource& source_;
+  Solver& solver_;
   std::unordered_map<FormulaId, Counting> countings_;  // by the frame's `must`
   std::unordered_map<IdSets::Id, FormulaId> different_;
   std::map<std::pair<IdSets::Id, IdSets::Id>, IdSets::Id> unions_;
@@ -207,4 +190,4 @@ class Uniqueness : public ItemRules {
 
 }  // namespace pawl::schema
 
-#endif  // PAWL_SCHEMAS_UNIQUE_UNIQUENESS_H_
+#endif  // PAWL_SCHEMAS_SOLVE_UNIQUENESS_H_

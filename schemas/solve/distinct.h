@@ -1,6 +1,6 @@
 // Many different strings or numbers: whether there is no end to them, and the first few.
-#ifndef PAWL_SCHEMAS_UNIQUE_DISTINCT_H_
-#define PAWL_SCHEMAS_UNIQUE_DISTINCT_H_
+#ifndef PAWL_SCHEMAS_SOLVE_DISTINCT_H_
+#define PAWL_SCHEMAS_SOLVE_DISTINCT_H_
 
 #include <functional>
 #include <string>
@@ -32,4 +32,4 @@ std::vector<std::string> Continuations(NumberProgram& program, NumberProgram::St
 
 }  // namespace pawl::schema
 
-#endif  // PAWL_SCHEMAS_UNIQUE_DISTINCT_H_
+#endif  // PAWL_SCHEMAS_SOLVE_DISTINCT_H_

@@ -9,7 +9,7 @@
 //
 // Switching is a dozen instructions on x86-64, where warp operations are frequent enough that the
 // system call inside swapcontext would be most of the time; elsewhere it is swapcontext.
-#include "kernels/cuda/host_emulation.h"
+#include "tests/cuda/emulation/host_emulation.h"
 
 #include <sys/mman.h>
 

@@ -328,8 +328,8 @@ IntegerLayout ReadColumnLayout(const CheckpointFormat& format, Parts& parts) {
   return layout;
 }
 
-PackedMatrix MatrixOf(const IntegerLayout& layout) {
-  PackedMatrix matrix;
+StoredMatrix MatrixOf(const IntegerLayout& layout) {
+  StoredMatrix matrix;
   const bool plain = layout.ZerosAreInTheMiddle();
   if (layout.bits == 8 && !plain) {
     matrix.read = [layout](int64_t row, float* out) { ReadIntegers(layout, row, out); };
@@ -371,9 +371,9 @@ std::optional<ScaleGrid> GridOf(const CheckpointFormat& format, const TensorView
   return std::nullopt;
 }
 
-PackedMatrix ReadFloat8(const CheckpointFormat& format, Parts& parts, int64_t& rows,
+StoredMatrix ReadFloat8(const CheckpointFormat& format, Parts& parts, int64_t& rows,
                         int64_t& cols) {
-  PackedMatrix matrix;
+  StoredMatrix matrix;
   const TensorView weights = parts.TakeMatrix(".weight", "F8_E4M3");
   const std::string part = std::string(".") + format.scale;
   const TensorView scales = parts.Take(part);
@@ -415,11 +415,11 @@ PackedMatrix ReadFloat8(const CheckpointFormat& format, Parts& parts, int64_t& r
 }
 
 // The matrix whose tensors begin with `stem`, of which `main` has the weights.
-Result<PackedMatrix> ReadMatrix(const Checkpoint& files, const CheckpointFormat& format,
+Result<StoredMatrix> ReadMatrix(const Checkpoint& files, const CheckpointFormat& format,
                                 const std::string& stem, const std::string& main,
                                 std::set<std::string, std::less<>>& names) {
   Parts parts(files, stem, names);
-  PackedMatrix matrix;
+  StoredMatrix matrix;
   int64_t rows = 0, cols = 0;
   if (format.kind == Kind::kFloat8) {
     matrix = ReadFloat8(format, parts, rows, cols);
@@ -493,12 +493,12 @@ std::vector<std::string> QuantizedCheckpoint::Names() const {
   return names;
 }
 
-const Result<PackedMatrix>* QuantizedCheckpoint::FindPacked(std::string_view name) const {
+const Result<StoredMatrix>* QuantizedCheckpoint::FindPacked(std::string_view name) const {
   const auto found = packed_.find(name);
   return found == packed_.end() ? nullptr : &found->second;
 }
 
-Result<PackedMatrix> Mxfp4Expert(const TensorSource& source, const std::string& name,
+Result<StoredMatrix> Mxfp4Expert(const TensorSource& source, const std::string& name,
                                  int64_t expert) {
   constexpr int64_t kBytes = 16;  // of 32 weights
   const std::string blocks_name = name + "_blocks", scales_name = name + "_scales";
@@ -523,7 +523,7 @@ Result<PackedMatrix> Mxfp4Expert(const TensorSource& source, const std::string& 
     return fail(blocks_name, "has no expert " + std::to_string(expert));
   }
   const int64_t rows = shape[1], groups = shape[2];
-  PackedMatrix matrix;
+  StoredMatrix matrix;
   matrix.stored = blocks_name;
   matrix.integers = FormatOfBlocks("MXFP4");
   matrix.parts = {*blocks, *scales};

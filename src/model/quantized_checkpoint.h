@@ -1,7 +1,7 @@
 // Model folders whose matrices are quantized: several tensors of the files are one matrix.
 //
 //   QuantizedCheckpoint source(std::move(checkpoint), config.quantization);
-//   const PackedMatrix* q = source.FindPacked("model.layers.0.self_attn.q_proj.weight");
+//   const StoredMatrix* q = source.FindPacked("model.layers.0.self_attn.q_proj.weight");
 //   if (q != nullptr && q->integers) q->pack(row, packed);  // as PackBlocks does for GGUF
 #ifndef PAWL_SRC_MODEL_QUANTIZED_CHECKPOINT_H_
 #define PAWL_SRC_MODEL_QUANTIZED_CHECKPOINT_H_
@@ -24,7 +24,7 @@
 namespace pawl {
 
 // Safe to read from any thread.
-struct PackedMatrix {
+struct StoredMatrix {
   std::string stored;  // the name of the tensor that has the weights
   // As a tensor of its own: the matrix's shape, the format's name as its type, the bytes of all
   // parts. `data`: of the tensor that has the weights.
@@ -49,17 +49,17 @@ class QuantizedCheckpoint final : public TensorSource {
   std::vector<std::string> Names() const override;
   int64_t bytes() const override { return files_.bytes(); }
   void Release(const std::byte* data, int64_t bytes) const override { files_.Release(data, bytes); }
-  const Result<PackedMatrix>* FindPacked(std::string_view name) const override;
+  const Result<StoredMatrix>* FindPacked(std::string_view name) const override;
 
  private:
   Checkpoint files_;
-  std::map<std::string, Result<PackedMatrix>, std::less<>> packed_;
+  std::map<std::string, Result<StoredMatrix>, std::less<>> packed_;
   std::set<std::string, std::less<>> parts_;  // names of tensors that are no matrix by themselves
 };
 
 // Expert `expert` of NAME_blocks [experts, rows, cols / 32, 16] and NAME_scales [experts, rows,
 // cols / 32], the form of gpt-oss: integers into FP4's table. Errors name the tensor.
-Result<PackedMatrix> Mxfp4Expert(const TensorSource& source, const std::string& name,
+Result<StoredMatrix> Mxfp4Expert(const TensorSource& source, const std::string& name,
                                  int64_t expert);
 
 }  // namespace pawl

@@ -27,7 +27,7 @@ struct TensorView {
 // "[64, 320]"
 std::string ShapeToString(const std::vector<int64_t>& shape);
 
-struct PackedMatrix;
+struct StoredMatrix;
 
 // Immutable; safe to read from any thread.
 class TensorSource {
@@ -41,7 +41,7 @@ class TensorSource {
   virtual std::vector<std::string> Names() const { return {}; }
   // A matrix that is made of several tensors (quantized_checkpoint.h), or what is wrong with them;
   // nullptr for others.
-  virtual const Result<PackedMatrix>* FindPacked(std::string_view /*name*/) const {
+  virtual const Result<StoredMatrix>* FindPacked(std::string_view /*name*/) const {
     return nullptr;
   }
   // The size of all files together.

@@ -70,7 +70,7 @@ struct RowSource {
   std::optional<PackedFormat> blocks;  // of integers
   WeightType type;                     // where there are none
   float factor;                        // of all scales
-  const PackedMatrix* packed;          // where several tensors are the matrix
+  const StoredMatrix* packed;          // where several tensors are the matrix
 
   int64_t bytes() const { return view.bytes / rows; }
   const std::byte* At(int64_t row) const {
@@ -193,7 +193,7 @@ class Binder {
     const TensorView* view;
     WeightType type;  // where there are no blocks
     std::optional<PackedFormat> blocks;
-    const PackedMatrix* packed;
+    const StoredMatrix* packed;
   };
 
   std::optional<Tensor> Fetch(const std::string& name, const std::vector<int64_t>& shape,
@@ -201,7 +201,7 @@ class Binder {
     if (error_) return std::nullopt;
     fetched_.insert(name);
     const std::string place = source_.PathOf(name) + ": tensor " + json::Quote(name);
-    if (const Result<PackedMatrix>* packed = blocks ? source_.FindPacked(name) : nullptr) {
+    if (const Result<StoredMatrix>* packed = blocks ? source_.FindPacked(name) : nullptr) {
       return FetchPacked(*packed, shape);
     }
     const TensorView* view = source_.Find(name);
@@ -228,7 +228,7 @@ class Binder {
     return Tensor{view, type.value_or(WeightType::kF32), format, nullptr};
   }
 
-  std::optional<Tensor> FetchPacked(const Result<PackedMatrix>& packed,
+  std::optional<Tensor> FetchPacked(const Result<StoredMatrix>& packed,
                                     const std::vector<int64_t>& shape) {
     if (!packed.ok()) {
       error_ = packed.error();

@@ -86,7 +86,7 @@ TEST(QuantizedCheckpointTest, IntegersAndZeroPointsAreThoseOfTheFile) {
         SafetensorsFile::Open(QuantizedFolder(name) + "/golden.safetensors");
     for (const char* matrix : kShown) {
       const std::string full = std::string("model.layers.0.") + matrix + ".weight";
-      const Result<PackedMatrix>* packed = source.FindPacked(full);
+      const Result<StoredMatrix>* packed = source.FindPacked(full);
       ASSERT_TRUE(packed != nullptr && packed->ok()) << name;
       const int64_t rows = (*packed)->view.shape[0], cols = (*packed)->view.shape[1];
       if (!(*packed)->integers) continue;
@@ -119,7 +119,7 @@ TEST(QuantizedCheckpointTest, WeightsAreWorthWhatTheFormatSays) {
     const Result<SafetensorsFile> golden =
         SafetensorsFile::Open(QuantizedFolder(name) + "/golden.safetensors");
     const auto values = ReadTensor<float>(*golden, std::string("values.") + kShown[0]);
-    const PackedMatrix& matrix =
+    const StoredMatrix& matrix =
         **source.FindPacked(std::string("model.layers.0.") + kShown[0] + ".weight");
     const int64_t rows = matrix.view.shape[0], cols = matrix.view.shape[1];
     float most = 0;
@@ -155,7 +155,7 @@ TEST(QuantizedCheckpointTest, Mxfp4Experts) {
     const auto values = ReadTensor<float>(*file, "values");
     size_t at = 0;
     for (int64_t expert = 0; expert < 2; ++expert) {
-      const Result<PackedMatrix> matrix = Mxfp4Expert(*source, "gate_up_proj", expert);
+      const Result<StoredMatrix> matrix = Mxfp4Expert(*source, "gate_up_proj", expert);
       ASSERT_TRUE(matrix.ok()) << matrix.error().ToString();
       EXPECT_EQ(matrix->view.shape, (std::vector<int64_t>{16, 96}));
       std::vector<float> out(96);
@@ -166,9 +166,9 @@ TEST(QuantizedCheckpointTest, Mxfp4Experts) {
         for (const float value : out) ASSERT_EQ(value, values[at++]) << expert << " " << r;
       }
     }
-    const Result<PackedMatrix> third = Mxfp4Expert(*source, "gate_up_proj", 2);
+    const Result<StoredMatrix> third = Mxfp4Expert(*source, "gate_up_proj", 2);
     EXPECT_EQ(third.error().message, "has no expert 2");
-    const Result<PackedMatrix> other = Mxfp4Expert(*source, "down_proj", 0);
+    const Result<StoredMatrix> other = Mxfp4Expert(*source, "down_proj", 0);
     EXPECT_EQ(other.error().ToString(),
               pattern + "/model.safetensors: tensor \"down_proj_blocks\": is missing");
   }

@@ -94,7 +94,7 @@ void ReadCompressedTensors(const JsonReader& in, CheckpointFormat& format) {
     CheckpointFormat read;
     read.kind = packed ? Kind::kPacked : Kind::kFloat8;
     if (const std::string own = group["format"].String(name); own != name) {
-      return Refuse(group["format"], "compressed-tensors " + ShortOf(own) + " beside " + name);
+      return Refuse(group["format"], "compressed-tensors " + ShortOf(own) + " next to " + name);
     }
     const JsonReader weights = group["weights"].Object();
     if (!in.ok()) return;

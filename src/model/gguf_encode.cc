@@ -172,8 +172,8 @@ float FitIq4(const float* x, int count) {
   const float extreme = ExtremeOf(x, count), end = static_cast<float>(iq4.table[0]);
   if (std::fabs(extreme) < 1e-15f) return 0.0f;
   float best = 0.0f, best_scale = 0.0f;
-  // The extreme becomes the least value of the table, or up to seven beside it. The first try has
-  // its other sign.
+  // The extreme becomes the least value of the table, or up to seven steps from it. The first try
+  // has its other sign.
   for (int i = -kTries - 1; i <= kTries; ++i) {
     const float inverse = i < -kTries ? -end / extreme : (static_cast<float>(i) + end) / extreme;
     float products = 0.0f, squares = 0.0f;

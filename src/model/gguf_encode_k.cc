@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kSuper = 256;
 // Groups of weights below this are zeros.
-constexpr float kNothing = 1e-15f;
+constexpr float kNoWeight = 1e-15f;
 
 // To the nearest integer, ties to even: adding 1.5 x 2^23 leaves no bits behind the point.
 int NearestInt(float x) {
@@ -255,7 +255,7 @@ float ExtremeOf16(const float* x) {
 // The best of nineteen steps.
 float FitSteps(const float* x, int most) {
   const float extreme = ExtremeOf16(x);
-  if (std::fabs(extreme) < kNothing) return 0.0f;
+  if (std::fabs(extreme) < kNoWeight) return 0.0f;
   const auto range = static_cast<float>(most);
   Sums sums = SumsOf(x, -range / extreme, most);
   float scale = sums.scale(), best = scale * sums.products;
@@ -273,7 +273,7 @@ float FitSteps(const float* x, int most) {
 // Few integers: each weight's is moved as long as this makes the error smaller.
 float FitByTurns(const float* x, int most) {
   const float extreme = ExtremeOf16(x);
-  if (std::fabs(extreme) < kNothing) return 0.0f;
+  if (std::fabs(extreme) < kNoWeight) return 0.0f;
   const float inverse = -static_cast<float>(most) / extreme;
   int q[16];
   Sums sums;
@@ -309,7 +309,7 @@ void RoundScales(const float* scales, int count, int most, uint8_t* d, int* mult
   for (int g = 0; g < count; ++g) {
     if (std::fabs(scales[g]) > std::fabs(extreme)) extreme = scales[g];
   }
-  const float inverse = std::fabs(extreme) < kNothing ? 0.0f : -static_cast<float>(most) / extreme;
+  const float inverse = std::fabs(extreme) < kNoWeight ? 0.0f : -static_cast<float>(most) / extreme;
   const float unit = StoreHalf(inverse == 0.0f ? 0.0f : 1.0f / inverse, d);
   for (int g = 0; g < count; ++g) {
     multiples[g] = NearestIn(inverse * scales[g], -most, most - 1);

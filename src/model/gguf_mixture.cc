@@ -45,7 +45,7 @@ constexpr std::string_view kKept[] = {
     "token_types.weight",
 };
 
-bool Has(std::string_view name, std::string_view part) {
+bool HasPart(std::string_view name, std::string_view part) {
   return name.find(part) != std::string_view::npos;
 }
 
@@ -55,8 +55,8 @@ int LayerOf(const std::string& name) {
 }
 
 bool IsValue(std::string_view name) {
-  return Has(name, "attn_v.weight") || Has(name, "attn_qkv.weight") ||
-         Has(name, "attn_kv_b.weight");
+  return HasPart(name, "attn_v.weight") || HasPart(name, "attn_qkv.weight") ||
+         HasPart(name, "attn_kv_b.weight");
 }
 
 // A number, or the first of a list of numbers for each layer.
@@ -161,9 +161,9 @@ std::string GgufMixture::Wanted(const std::string& name, int64_t cols) const {
   if (embedding) return usual_;
   const int layer = LayerOf(name);
   if (IsValue(name)) return WantedValue(layer);
-  if (Has(name, "attn_k.weight")) return experts_ == 8 ? "Q8_0" : usual_;
-  if (Has(name, "ffn_down")) return WantedDown(layer);
-  if (Has(name, "attn_output.weight")) {
+  if (HasPart(name, "attn_k.weight")) return experts_ == 8 ? "Q8_0" : usual_;
+  if (HasPart(name, "ffn_down")) return WantedDown(layer);
+  if (HasPart(name, "attn_output.weight")) {
     if (experts_ == 8) {
       const bool five = type_ == "Q2_K" || type_ == "Q3_K_S" || type_ == "Q3_K_M" ||
                         type_ == "Q4_K_S" || type_ == "Q4_K_M" || usual_.starts_with("IQ4");
@@ -179,7 +179,7 @@ std::string GgufMixture::Wanted(const std::string& name, int64_t cols) const {
 std::string GgufMixture::TypeOf(const std::string& name) const {
   const TensorView& tensor = *file_.Find(name);
   bool kept = tensor.shape.size() < 2 || !name.ends_with("weight") || tensor.bytes == 0;
-  for (const std::string_view part : kKept) kept = kept || Has(name, part);
+  for (const std::string_view part : kKept) kept = kept || HasPart(name, part);
   // A matrix of one row is a vector to ggml.
   int64_t rows = 1;
   for (size_t d = 0; d + 1 < tensor.shape.size(); ++d) rows *= tensor.shape[d];

@@ -1,6 +1,6 @@
 // All metadata is copied as it stands, with a new general.file_type. The tensors keep their order.
 // A tensor is read, rounded and written piece by piece: the rows of a piece are rounded by all
-// threads, then one thread writes them, and the pages of the input are given back. So memory does
+// threads, then one thread writes them, and the pages of the input are freed. So memory does
 // not depend on the size of the model.
 #include "src/model/gguf_quantize.h"
 
@@ -242,7 +242,9 @@ Result<QuantizeReport> QuantizeGguf(const std::string& in, const std::string& ou
     report.weights += ElementsOf(*tensor.view);
     types[tensor.type] += header.tensor_bytes(i);
     const bool changed = tensor.type != tensor.view->dtype;
-    if (changed && !IsFloat(tensor.view->dtype)) ++report.quantized_before;
+    if (changed && !IsFloat(tensor.view->dtype) && !IsFloat(tensor.type)) {
+      ++report.quantized_before;
+    }
   }
   report.types.assign(types.begin(), types.end());
   std::sort(report.types.begin(), report.types.end(),

@@ -26,7 +26,7 @@ struct QuantizeReport {
   int64_t weights = 0;
   // Bytes of the tensors of each type in the new file, the most first.
   std::vector<std::pair<std::string, int64_t>> types;
-  // Tensors that were quantized already, and became another type.
+  // Tensors that were quantized already, and were rounded to another type.
   int quantized_before = 0;
 };
 

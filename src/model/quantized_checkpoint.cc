@@ -34,7 +34,7 @@ namespace {
 
 using Kind = CheckpointFormat::Kind;
 
-constexpr std::string_view kWeight = ".weight";
+constexpr std::string_view kWeightEnd = ".weight";
 
 uint32_t WordAt(const TensorView& view, int64_t index) {
   uint32_t word;
@@ -47,7 +47,7 @@ bool IsScale(const std::string& dtype) {
 }
 
 // REQUIRES: IsScale(view.dtype).
-float NumberAt(const TensorView& view, int64_t index) {
+float ScaleAt(const TensorView& view, int64_t index) {
   if (view.dtype == "F8_E8M0") {
     const auto exponent = static_cast<uint8_t>(view.data[index]);
     return exponent == 255 ? NAN : std::ldexp(1.0f, exponent - 127);
@@ -106,7 +106,7 @@ struct IntegerLayout {
     return order == nullptr ? place : order[place];
   }
   float Scale(int64_t row, int64_t g) const {
-    return NumberAt(scales, by_columns ? g * rows + row : row * groups() + g);
+    return ScaleAt(scales, by_columns ? g * rows + row : row * groups() + g);
   }
   int Zero(int64_t row, int64_t g) const {
     if (!zeros) return 1 << (bits - 1);
@@ -331,10 +331,8 @@ IntegerLayout ReadColumnLayout(const CheckpointFormat& format, Parts& parts) {
 StoredMatrix MatrixOf(const IntegerLayout& layout) {
   StoredMatrix matrix;
   const bool plain = layout.ZerosAreInTheMiddle();
-  if (layout.bits == 8 && !plain) {
-    matrix.read = [layout](int64_t row, float* out) { ReadIntegers(layout, row, out); };
-    return matrix;
-  }
+  matrix.read = [layout](int64_t row, float* out) { ReadIntegers(layout, row, out); };
+  if (layout.bits == 8 && !plain) return matrix;
   PackedFormat format;
   format.type = layout.bits == 4 ? WeightType::kI4 : WeightType::kI8;
   format.minimums = !plain;
@@ -350,7 +348,7 @@ StoredMatrix MatrixOf(const IntegerLayout& layout) {
 struct ScaleGrid {
   int64_t rows = 0, cols = 0, block_rows = 1, block_cols = 1;
   float At(const TensorView& scales, int64_t row, int64_t col) const {
-    return NumberAt(scales, row / block_rows * cols + col / block_cols);
+    return ScaleAt(scales, row / block_rows * cols + col / block_cols);
   }
 };
 
@@ -399,7 +397,7 @@ StoredMatrix ReadFloat8(const CheckpointFormat& format, Parts& parts, int64_t& r
   // too many of them would.
   float most = 0.0f;
   for (int64_t i = 0; i < grid->rows * grid->cols; ++i) {
-    most = std::max(most, std::fabs(NumberAt(scales, i)) * 448.0f);
+    most = std::max(most, std::fabs(ScaleAt(scales, i)) * 448.0f);
   }
   matrix.floats = most <= 65504.0f && most >= 0.015625f ? WeightType::kF16 : WeightType::kBf16;
   matrix.read = [weights, scales, grid = *grid, cols = cols](int64_t row, float* out) {
@@ -444,7 +442,7 @@ Result<StoredMatrix> ReadMatrix(const Checkpoint& files, const CheckpointFormat&
 // What the name of a tensor with a matrix's weights ends in.
 std::string MainOf(Kind kind) {
   if (kind == Kind::kPacked) return ".weight_packed";
-  return kind == Kind::kFloat8 ? std::string(kWeight) : ".qweight";
+  return kind == Kind::kFloat8 ? std::string(kWeightEnd) : ".qweight";
 }
 
 // Of activations and of keys and values, which are not rounded.
@@ -468,7 +466,7 @@ QuantizedCheckpoint::QuantizedCheckpoint(Checkpoint files, const CheckpointForma
     if (!name.ends_with(main)) continue;
     if (format.kind == Kind::kFloat8 && files_.Find(name)->dtype != "F8_E4M3") continue;
     const std::string stem = name.substr(0, name.size() - main.size());
-    packed_.emplace(stem + std::string(kWeight), ReadMatrix(files_, format, stem, main, parts_));
+    packed_.emplace(stem + std::string(kWeightEnd), ReadMatrix(files_, format, stem, main, parts_));
   }
 }
 
@@ -548,6 +546,11 @@ Result<StoredMatrix> Mxfp4Expert(const TensorSource& source, const std::string& 
       }
     }
     PackBlocks("MXFP4", as_gguf.data(), groups * kQuantBlock, out);
+  };
+  matrix.read = [pack = matrix.pack, format = *matrix.integers, groups](int64_t row, float* out) {
+    PackedRow packed;
+    pack(row, packed);
+    ReadPackedRow(format, packed, groups * kQuantBlock, out);
   };
   return matrix;
 }

@@ -29,11 +29,12 @@ struct StoredMatrix {
   // As a tensor of its own: the matrix's shape, the format's name as its type, the bytes of all
   // parts. `data`: of the tensor that has the weights.
   TensorView view;
-  // Integers with a scale for each group, by `pack`; otherwise floats, by `read`, which `floats`
-  // holds with an error of 2^-11 (F16) or 2^-8 (BF16).
+  // Where there are some, rows of integers with a scale for each group, by `pack`. Otherwise the
+  // matrix becomes one of `floats`, with an error of 2^-11 (F16) or 2^-8 (BF16).
   std::optional<PackedFormat> integers;
   WeightType floats = WeightType::kF16;
   std::function<void(int64_t row, PackedRow& out)> pack;
+  // What the file says, in single precision. `pack` rounds scales and minimums to halves.
   std::function<void(int64_t row, float* out)> read;
   std::vector<TensorView> parts;
 };

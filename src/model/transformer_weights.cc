@@ -332,12 +332,15 @@ class Binder {
                         ? nullptr
                         : static_cast<std::byte*>(const_cast<void*>(matrix.data)) +
                               r * from.cols * WeightBytes(matrix.type);
-    if (from.blocks) {
+    if (from.blocks && matrix.type == stored) {
       from.Pack(r, packed);
-      if (matrix.type == stored) return StoreRow(packed, r, matrix);
-      ReadPackedRow(*from.blocks, packed, from.cols, floats.data());
-    } else if (from.packed != nullptr) {
+      return StoreRow(packed, r, matrix);
+    }
+    if (from.packed != nullptr) {
       from.packed->read(r, floats.data());
+    } else if (from.blocks) {
+      from.Pack(r, packed);
+      ReadPackedRow(*from.blocks, packed, from.cols, floats.data());
     } else if (matrix.type == stored) {
       std::memcpy(to, from.At(r), static_cast<size_t>(from.bytes()));
       return;

@@ -38,6 +38,7 @@ void AddTokenize(CLI::App& app, Action& action);
 void AddInfo(CLI::App& app, Action& action);
 void AddModels(CLI::App& app, Action& action);
 void AddPull(CLI::App& app, Action& action);
+void AddQuantize(CLI::App& app, Action& action);
 void AddSample(CLI::App& app, Action& action);
 void AddScore(CLI::App& app, Action& action);
 void AddGrammar(CLI::App& app, Action& action);

@@ -87,6 +87,7 @@ int Main(int argc, char** argv) {
   AddInfo(app, action);
   AddModels(app, action);
   AddPull(app, action);
+  AddQuantize(app, action);
   AddSample(app, action);
   AddScore(app, action);
   AddSchemaTest(app, action);

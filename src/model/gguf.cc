@@ -41,13 +41,7 @@ enum ValueType : uint32_t {
   kF64  // NOLINT
 };
 
-// Elements per block and bytes per block of the tensor types that are known by name.
-struct TensorType {
-  uint32_t id;
-  const char* name;
-  int64_t elements, bytes;
-};
-constexpr TensorType kTensorTypes[] = {
+constexpr GgufType kTensorTypes[] = {
     {0, "F32", 1, 4},         {1, "F16", 1, 2},         {2, "Q4_0", 32, 18},
     {3, "Q4_1", 32, 20},      {6, "Q5_0", 32, 22},      {7, "Q5_1", 32, 24},
     {8, "Q8_0", 32, 34},      {9, "Q8_1", 32, 36},      {10, "Q2_K", 256, 84},
@@ -61,8 +55,8 @@ constexpr TensorType kTensorTypes[] = {
     {35, "TQ2_0", 256, 66},   {39, "MXFP4", 32, 17},    {40, "NVFP4", 64, 36},
     {41, "Q1_0", 128, 18},    {42, "Q2_0", 64, 18}};
 
-const TensorType* FindType(uint32_t id) {
-  for (const TensorType& type : kTensorTypes) {
+const GgufType* FindType(uint32_t id) {
+  for (const GgufType& type : kTensorTypes) {
     if (type.id == id) return &type;
   }
   return nullptr;
@@ -93,6 +87,9 @@ class Cursor {
       : bytes_(bytes), name_(std::move(name)) {}
 
   uint64_t at() const { return at_; }
+  std::string_view Between(uint64_t begin, uint64_t end) const {
+    return {reinterpret_cast<const char*>(bytes_.data()) + begin, end - begin};
+  }
   uint64_t left() const { return bytes_.size() - at_; }
   bool failed() const { return error_.has_value(); }
   const Error& error() const { return *error_; }
@@ -246,6 +243,7 @@ GgufValue ReadValue(Cursor& cursor) {
     value = ReadScalar(cursor, type);
   }
   value.offset = offset;
+  value.raw = cursor.Between(type_at, cursor.at());
   return value;
 }
 
@@ -302,7 +300,7 @@ TensorView ReadTensor(Cursor& cursor, uint64_t alignment, uint64_t& offset) {
   const uint64_t offset_at = cursor.at();
   offset = cursor.Number<uint64_t>("a tensor's offset");
   if (cursor.failed()) return tensor;
-  const TensorType* type = FindType(type_id);
+  const GgufType* type = FindType(type_id);
   if (type == nullptr) {
     cursor.Fail(ErrorCode::kUnsupported, type_at,
                 "tensor type " + std::to_string(type_id) + " is not known");
@@ -327,6 +325,13 @@ TensorView ReadTensor(Cursor& cursor, uint64_t alignment, uint64_t& offset) {
 }
 
 }  // namespace
+
+const GgufType* FindGgufType(std::string_view name) {
+  for (const GgufType& type : kTensorTypes) {
+    if (name == type.name) return &type;
+  }
+  return nullptr;
+}
 
 Result<GgufFile> GgufFile::OpenOne(const std::string& path) {
   Result<MappedFile> mapped = MappedFile::Open(path);

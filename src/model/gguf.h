@@ -29,6 +29,7 @@ struct GgufValue {
   uint64_t number = 0;    // kUnsigned, kBool; kSigned as two's complement
   double real = 0;        // kFloat
   std::string_view text;  // kString, into the file
+  std::string_view raw;   // its type and all behind it, as the file has them
 
   // kArray: the elements, all of one kind; arrays of arrays are refused.
   Kind element = Kind::kUnsigned;
@@ -37,6 +38,15 @@ struct GgufValue {
   std::vector<float> reals;
   size_t size() const { return strings.size() + integers.size() + reals.size(); }
 };
+
+// A type of tensors: its number in files, its name, and a block's elements and bytes.
+struct GgufType {
+  uint32_t id;
+  const char* name;
+  int64_t elements, bytes;
+};
+// nullptr for a name that no type has.
+const GgufType* FindGgufType(std::string_view name);
 
 // Immutable once opened; safe to read from any thread. The file must not be cut short while it is
 // mapped.

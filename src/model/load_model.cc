@@ -14,6 +14,7 @@
 #include "src/model/gguf_model.h"
 #include "src/model/model.h"
 #include "src/model/quantize.h"
+#include "src/model/quantized_checkpoint.h"
 #include "src/model/safetensors.h"
 #include "src/model/transformer_config.h"
 #include "src/model/transformer_cpu.h"
@@ -38,7 +39,13 @@ Result<Opened> OpenFolder(const std::string& folder) {
   Result<Checkpoint> checkpoint = Checkpoint::Open(folder);
   if (!checkpoint.ok()) return checkpoint.error();
   const TensorNames& names = HuggingFaceNames(*config, &*checkpoint);
-  return Opened{*std::move(config), &names, std::make_unique<Checkpoint>(*std::move(checkpoint))};
+  std::unique_ptr<TensorSource> source;
+  if (config->quantization.kind == CheckpointFormat::Kind::kFloats) {
+    source = std::make_unique<Checkpoint>(*std::move(checkpoint));
+  } else {
+    source = std::make_unique<QuantizedCheckpoint>(*std::move(checkpoint), config->quantization);
+  }
+  return Opened{*std::move(config), &names, std::move(source)};
 }
 
 Result<Opened> OpenGguf(const std::string& path) {

@@ -27,6 +27,8 @@ struct TensorView {
 // "[64, 320]"
 std::string ShapeToString(const std::vector<int64_t>& shape);
 
+struct StoredMatrix;
+
 // Immutable; safe to read from any thread.
 class TensorSource {
  public:
@@ -37,6 +39,11 @@ class TensorSource {
   virtual const std::string& PathOf(std::string_view name) const = 0;
   // Of all tensors, in no order.
   virtual std::vector<std::string> Names() const { return {}; }
+  // A matrix that is made of several tensors (quantized_checkpoint.h), or what is wrong with them;
+  // nullptr for others.
+  virtual const Result<StoredMatrix>* FindPacked(std::string_view /*name*/) const {
+    return nullptr;
+  }
   // The size of all files together.
   virtual int64_t bytes() const = 0;
   // These bytes of a tensor have been read and copied: where they are of a mapped file, they need

@@ -230,10 +230,6 @@ void ReadSizes(const JsonReader& in, const FamilyDefaults& defaults, Transformer
   config.context_length = whole_or("max_position_embeddings", kMaxContext, defaults.context);
   config.norm_epsilon = static_cast<float>(in["rms_norm_eps"].Positive(1e-6));
   config.tied_embeddings = in["tie_word_embeddings"].Bool(defaults.tied_embeddings);
-  if (const JsonReader quantized = in["quantization_config"]; quantized.present()) {
-    quantized.Unsupported(
-        "checkpoints with quantized weights are not supported; bf16, fp16 and fp32 are");
-  }
   if (config.head_dim == 0) {
     if (config.hidden % config.heads != 0) {
       in["num_attention_heads"].Fail("must divide hidden_size when there is no head_dim");
@@ -264,6 +260,10 @@ Result<TransformerConfig> ReadConfigFile(const std::string& path) {
   config.architecture = family->architecture;
   const bool inside = defaults.text_config != nullptr;
   const JsonReader in = inside ? outer[defaults.text_config].Object() : outer;
+  // Models of text and images have it at the top.
+  const JsonReader quantized = outer["quantization_config"];
+  config.quantization =
+      ReadCheckpointFormat(quantized.present() ? quantized : in["quantization_config"]);
   if (inside) CheckOuter(outer, defaults);
   ReadSizes(in, defaults, config);
   if (!in.ok()) return in.error();

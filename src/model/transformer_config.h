@@ -10,6 +10,7 @@
 #include "pawl/result.h"
 #include "pawl/vocabulary.h"
 #include "src/base/json_reader.h"
+#include "src/model/checkpoint_format.h"
 
 namespace pawl {
 
@@ -84,6 +85,8 @@ struct TransformerConfig {
   float attention_scale = 0.0f;     // of q k^T; 0: 1 / sqrt(head_dim)
   float attention_soft_cap = 0.0f;  // c: scores s become c tanh(s / c); 0: none
   float logit_soft_cap = 0.0f;
+
+  CheckpointFormat quantization;  // of the matrices of a folder
 
   std::vector<TokenId> end_tokens;
   TokenId bos = kNoToken;

@@ -17,6 +17,7 @@
 #include "src/base/json.h"
 #include "src/base/thread_pool.h"
 #include "src/model/quantize.h"
+#include "src/model/quantized_checkpoint.h"
 
 namespace pawl {
 namespace {
@@ -66,13 +67,20 @@ struct RowSource {
   const TensorView& view;
   int64_t rows, cols;
   int64_t paired_heads;
-  std::optional<PackedFormat> blocks;
-  WeightType type;  // where there are no blocks
-  float factor;     // of all scales
+  std::optional<PackedFormat> blocks;  // of integers
+  WeightType type;                     // where there are none
+  float factor;                        // of all scales
+  const StoredMatrix* packed;          // where several tensors are the matrix
 
   int64_t bytes() const { return view.bytes / rows; }
   const std::byte* At(int64_t row) const {
     return view.data + (paired_heads > 0 ? PairedRow(row, paired_heads) : row) * bytes();
+  }
+  // REQUIRES: blocks.
+  void Pack(int64_t row, PackedRow& out) const {
+    if (packed != nullptr) return packed->pack(row, out);
+    PackBlocks(view.dtype, At(row), cols, out);
+    if (factor != 1.0f) ScalePacked(factor, out);
   }
 };
 
@@ -107,9 +115,10 @@ class Binder {
                             rows,
                             cols,
                             paired_heads,
-                            FormatOfBlocks(tensor->view->dtype),
+                            tensor->blocks,
                             tensor->type,
-                            tensor->view->dtype == "NVFP4" ? ScaleOf(name) : 1.0f};
+                            tensor->view->dtype == "NVFP4" ? ScaleOf(name) : 1.0f,
+                            tensor->packed};
     const WeightType stored = from.blocks ? from.blocks->type : tensor->type;
     const WeightType type = Wanted(outer).value_or(stored);
     Matrix matrix = {nullptr, type, rows, cols};
@@ -120,7 +129,8 @@ class Binder {
     }
     const bool minimums = from.blocks && type == stored && from.blocks->minimums;
     // Memory of its own, in large pages, where it is asked for by name.
-    const bool stays = !from.blocks && paired_heads == 0 && !Wanted(outer);
+    const bool stays =
+        !from.blocks && from.packed == nullptr && paired_heads == 0 && !Wanted(outer);
     if (!plan_) {
       if (stays) {
         matrix.data = Aligned(from.view, type);
@@ -181,7 +191,9 @@ class Binder {
  private:
   struct Tensor {
     const TensorView* view;
-    WeightType type;
+    WeightType type;  // where there are no blocks
+    std::optional<PackedFormat> blocks;
+    const StoredMatrix* packed;
   };
 
   std::optional<Tensor> Fetch(const std::string& name, const std::vector<int64_t>& shape,
@@ -189,6 +201,9 @@ class Binder {
     if (error_) return std::nullopt;
     fetched_.insert(name);
     const std::string place = source_.PathOf(name) + ": tensor " + json::Quote(name);
+    if (const Result<StoredMatrix>* packed = blocks ? source_.FindPacked(name) : nullptr) {
+      return FetchPacked(*packed, shape);
+    }
     const TensorView* view = source_.Find(name);
     if (view == nullptr) {
       error_ = Error{ErrorCode::kInvalid,
@@ -202,14 +217,32 @@ class Binder {
       return std::nullopt;
     }
     const std::optional<WeightType> type = TypeOf(view->dtype);
-    if (!type && !(blocks && FormatOfBlocks(view->dtype))) {
+    const std::optional<PackedFormat> format = blocks ? FormatOfBlocks(view->dtype) : std::nullopt;
+    if (!type && !format) {
       error_ = Error{ErrorCode::kUnsupported,
                      "has dtype " + view->dtype + "; expected F32, F16 or BF16" +
                          (blocks ? " (of GGUF also " + std::string(NamesOfBlocks()) + ")" : ""),
                      place};
       return std::nullopt;
     }
-    return Tensor{view, type.value_or(WeightType::kF32)};
+    return Tensor{view, type.value_or(WeightType::kF32), format, nullptr};
+  }
+
+  std::optional<Tensor> FetchPacked(const Result<StoredMatrix>& packed,
+                                    const std::vector<int64_t>& shape) {
+    if (!packed.ok()) {
+      error_ = packed.error();
+      return std::nullopt;
+    }
+    const TensorView& view = packed->view;
+    if (view.shape != shape) {
+      error_ = Error{ErrorCode::kInvalid,
+                     "has weights of shape " + ShapeToString(view.shape) + "; expected " +
+                         ShapeToString(shape),
+                     source_.PathOf(packed->stored) + ": tensor " + json::Quote(packed->stored)};
+      return std::nullopt;
+    }
+    return Tensor{&view, packed->floats, packed->integers, &*packed};
   }
 
   // The tensor's bytes at an address fit for its elements; in a small checkpoint, at the start of a
@@ -278,32 +311,42 @@ class Binder {
       PackedRow packed;
       std::vector<float> floats(static_cast<size_t>(from.cols));
       for (int64_t r = begin; r < end; ++r) FillRow(from, stored, matrix, r, packed, floats);
-      if (from.paired_heads == 0) {
+      if (from.paired_heads == 0 && from.packed == nullptr) {
         source_.Release(from.At(begin), (end - begin) * from.bytes());
       }
     });
-    source_.Release(from.view.data, from.view.bytes);
-    copied_.push_back(&from.view);
+    if (from.packed == nullptr) {
+      source_.Release(from.view.data, from.view.bytes);
+      copied_.push_back(&from.view);
+      return;
+    }
+    for (const TensorView& part : from.packed->parts) {
+      source_.Release(part.data, part.bytes);
+      copied_.push_back(&part);
+    }
   }
 
   void FillRow(const RowSource& from, WeightType stored, const Matrix& matrix, int64_t r,
                PackedRow& packed, std::vector<float>& floats) const {
-    const std::byte* row = from.At(r);
     std::byte* to = IsQuantized(matrix.type)
                         ? nullptr
                         : static_cast<std::byte*>(const_cast<void*>(matrix.data)) +
                               r * from.cols * WeightBytes(matrix.type);
-    if (from.blocks) {
-      PackBlocks(from.view.dtype, row, from.cols, packed);
-      if (from.factor != 1.0f) ScalePacked(from.factor, packed);
-      if (matrix.type == stored) return StoreRow(packed, r, matrix);
+    if (from.blocks && matrix.type == stored) {
+      from.Pack(r, packed);
+      return StoreRow(packed, r, matrix);
+    }
+    if (from.packed != nullptr) {
+      from.packed->read(r, floats.data());
+    } else if (from.blocks) {
+      from.Pack(r, packed);
       ReadPackedRow(*from.blocks, packed, from.cols, floats.data());
     } else if (matrix.type == stored) {
-      std::memcpy(to, row, static_cast<size_t>(from.bytes()));
+      std::memcpy(to, from.At(r), static_cast<size_t>(from.bytes()));
       return;
     } else {
       // At an address fit for its elements.
-      std::vector<std::byte> aligned(row, row + from.bytes());
+      std::vector<std::byte> aligned(from.At(r), from.At(r) + from.bytes());
       kernels_.to_float(aligned.data(), from.type, from.cols, floats.data());
     }
     if (IsQuantized(matrix.type)) {

@@ -143,6 +143,24 @@ TEST(MessagesTest, NamesOfModels) {
   ExpectRefused({"pull", "../x"}, {"pawl pull: ../x: is no name of a model; expected ORG/NAME"});
 }
 
+TEST(MessagesTest, Quantize) {
+  const std::string model = SourceDir() + "/models/tiny-extract";
+  ExpectRefused({"quantize", "x", "y"}, {"pawl quantize: --type: must be given"});
+  ExpectRefused({"quantize", "no-such.gguf", "y", "--type", "Q8_0"},
+                {"pawl quantize: no-such.gguf: no such model folder or file"});
+  ExpectRefused({"quantize", model, "y", "--type", "Q8_0"},
+                {"pawl quantize: " + model + ": is a folder of safetensors; quantize reads GGUF"});
+  const std::string gguf =
+      WriteScratch("q.gguf", std::string("GGUF\3\0\0\0", 8) + std::string(16, '\0'));
+  ExpectRefused({"quantize", gguf, ScratchPath("y.gguf"), "--type", "Q9_K"},
+                {"pawl quantize: --type: is \"Q9_K\"; expected one of F32, F16, BF16, Q8_0"});
+  ExpectRefused({"quantize", gguf, gguf + "/y", "--type", "Q8_0"},
+                {"q.gguf/y: cannot be written: Not a directory"});
+  WriteScratch("cut.gguf", "GGUF");
+  ExpectRefused({"quantize", ScratchPath("cut.gguf"), ScratchPath("y.gguf"), "--type", "Q8_0"},
+                {"cut.gguf: byte 4"});
+}
+
 // Bug: a pipe in the place of a model's file was waited for, for ever.
 TEST(MessagesTest, PipesAreNoModelFiles) {
   namespace fs = std::filesystem;

@@ -112,10 +112,11 @@ def sliding_layers(config):
 
 
 class Model:
-    def __init__(self, folder):
+    def __init__(self, folder, weights=None):
+        """`weights`: by name; otherwise those of the folder."""
         self.config = json.loads((folder / "config.json").read_text())
-        self.weights = {}
-        for path in sorted(folder.glob("model*.safetensors")):
+        self.weights = dict(weights or {})
+        for path in sorted(folder.glob("model*.safetensors")) if weights is None else ():
             self.weights.update(read_safetensors(path))
         c = self.config
         self.heads = c["num_attention_heads"]

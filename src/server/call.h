@@ -22,11 +22,11 @@
 #include "pawl/grammar.h"
 #include "pawl/result.h"
 #include "src/engine/async_engine.h"
+#include "src/engine/output_parser.h"
 #include "src/server/api_error.h"
 #include "src/server/code_completion.h"
 #include "src/server/constraint_spec.h"
 #include "src/server/http.h"
-#include "src/server/output_parser.h"
 #include "src/server/served_model.h"
 #include "src/server/worker_pool.h"
 

@@ -21,7 +21,7 @@
 #include "pawl/result.h"
 #include "src/base/json.h"
 #include "src/engine/loaded_model.h"
-#include "src/server/output_plan.h"
+#include "src/engine/output_plan.h"
 
 namespace pawl::server {
 

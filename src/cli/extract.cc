@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "schemas/grammar_cache.h"
+#include "src/base/file.h"
 #include "src/base/json.h"
 #include "src/cli/command.h"
 #include "src/cli/draft_flags.h"
@@ -18,10 +19,12 @@
 #include "src/cli/options.h"
 #include "src/cli/progress.h"
 #include "src/cli/report.h"
+#include "src/cli/thinking_flags.h"
 #include "src/decode/batch.h"
 #include "src/decode/closing.h"
 #include "src/engine/engine_parts.h"
 #include "src/engine/loaded_model.h"
+#include "src/engine/thinking.h"
 
 namespace pawl::cli {
 namespace {
@@ -43,6 +46,7 @@ struct ExtractFlags {
   bool progress = false;
   bool stats = false;
   std::string stats_json;
+  ThinkingFlags thinking;
   DraftFlags drafts;
 };
 
@@ -58,6 +62,7 @@ class Extractor {
   static Result<std::unique_ptr<Extractor>> Create(const ExtractFlags& flags) {
     if (Status status = flags.sampling.Check(); !status.ok()) return status.error();
     if (Status status = flags.drafts.Check(); !status.ok()) return status.error();
+    if (Status status = flags.thinking.Check(); !status.ok()) return status.error();
     if (!flags.stats_json.empty()) {
       if (Status status = CheckWritable(flags.stats_json); !status.ok()) return status.error();
     }
@@ -72,7 +77,8 @@ class Extractor {
     grammar_flags.schema_text = *schema;
     Result<std::string> folder = FindModelFolder(flags.model);
     if (!folder.ok()) return folder.error();
-    Result<std::unique_ptr<LoadedModel>> model = OpenModel(kExtract, *folder);
+    Result<std::unique_ptr<LoadedModel>> model =
+        OpenModel(kExtract, *folder, flags.thinking.MarksAlone());
     if (!model.ok()) return model.error();
     if (!flags.grammar.layout.max_string.has_value())
       grammar_flags.layout.max_string = MaxStringFor("");
@@ -109,6 +115,8 @@ class Extractor {
     extractor->grammar_source_ = flags.grammar.source();
     extractor->options_.sampling = flags.sampling.params;
     extractor->options_.max_tokens = flags.sampling.max_tokens;
+    extractor->thinking_ = ThinkingFor(flags.thinking.asked(), false);
+    extractor->thinking_flags_ = flags.thinking;
     return extractor;
   }
 
@@ -116,20 +124,35 @@ class Extractor {
   // can be no prompt.
   void Add(std::string_view text, const std::string& source,
            std::function<void(Result<Generation>)> done) {
-    Result<std::vector<TokenId>> prompt = model_->EncodeExtract(schema_, text, now_);
+    Result<std::vector<TokenId>> prompt = model_->EncodeExtract(schema_, text, now_, thinking_);
     if (!prompt.ok()) {
       const bool placed = !prompt.error().place.empty();
       return done(placed ? prompt.error() : InFile(source, prompt.error()));
     }
     const Result<Grammar> grammar = GrammarFor(text);
     if (!grammar.ok()) return done(grammar.error());
-    engine_.Add({.prompt = *std::move(prompt),
-                 .constraint = MakeConstraint(*grammar),
-                 .options = options_,
-                 .done = [this, source, done = std::move(done)](Result<Generation> output) {
-                   if (!output.ok()) output = AtOption(output.error(), source, grammar_source_);
-                   done(std::move(output));
-                 }});
+    const ModelTraits& traits = model_->traits();
+    const ThoughtPlan plan =
+        PlanThoughts(traits, ThinkingStartOf(model_->tokenizer(), *prompt, traits), thinking_);
+    if (!std::exchange(told_, true)) NoteThinking(kExtract, thinking_flags_, plan);
+    const int room = model_->context_length() - static_cast<int>(prompt->size());
+    auto constraint =
+        WithThoughts(*model_, plan, MakeConstraint(*grammar), std::min(options_.max_tokens, room));
+    if (!constraint.ok()) return done(constraint.error());
+    std::shared_ptr<ThoughtText> thoughts;
+    GenerateOptions options = options_;
+    if (plan.splits) thoughts = std::make_shared<ThoughtText>(plan, model_->vocabulary(), true);
+    Follow(thoughts, options);
+    engine_.Add(
+        {.prompt = *std::move(prompt),
+         .constraint = *std::move(constraint),
+         .options = std::move(options),
+         .done = [this, source, thoughts, done = std::move(done)](Result<Generation> output) {
+           if (!output.ok()) output = AtOption(output.error(), source, grammar_source_);
+           if (thoughts != nullptr) (void)thoughts->Finish();
+           TellApart(thoughts.get(), "", output);
+           done(std::move(output));
+         }});
   }
   bool Step() { return engine_.Step(); }
   int waiting() const { return engine_.waiting(); }
@@ -179,6 +202,9 @@ class Extractor {
   std::string input_;
   std::string grammar_source_;
   GenerateOptions options_;
+  Thinking thinking_;
+  ThinkingFlags thinking_flags_;
+  bool told_ = false;  // that --thinking changes nothing
 };
 
 std::string ClosedNote(const Generation& output) {
@@ -209,6 +235,12 @@ int ExtractOne(const ExtractFlags& flags, Extractor& extractor) {
   }
   if (!output.ok()) return Fail(kExtract, output.error());
   Print(output->text + "\n");
+  if (!flags.thinking.file.empty()) {
+    if (Status status = WriteFile(flags.thinking.file, json::Quote(output->reasoning) + "\n");
+        !status.ok()) {
+      return Fail(kExtract, status.error());
+    }
+  }
   if (output->stop == StopReason::kClosed) Note(kExtract, ClosedNote(*output));
   if (Status status = Report(flags, output->stats, extractor); !status.ok()) {
     return Fail(kExtract, status.error());
@@ -247,6 +279,11 @@ class Lines {
       extractor_.Step();
     }
     if (input_error_.has_value()) return Fail(kExtract, *input_error_);
+    if (!flags_.thinking.file.empty()) {
+      if (Status status = WriteFile(flags_.thinking.file, reasoning_); !status.ok()) {
+        return Fail(kExtract, status.error());
+      }
+    }
     if (Status status = Report(flags_, total_, extractor_); !status.ok()) {
       return Fail(kExtract, status.error());
     }
@@ -303,6 +340,8 @@ class Lines {
   void Print(Line& line) {
     Result<Generation>& output = *line.output;
     const std::string place = fmt::format("line {}", line.number);
+    if (!flags_.thinking.file.empty())
+      reasoning_ += (output.ok() ? json::Quote(output->reasoning) : std::string("null")) + "\n";
     if (!output.ok()) {
       ++failed_;
       const std::string message = output.error().ToString();
@@ -330,6 +369,7 @@ class Lines {
   bool at_end_ = false;
   std::optional<Error> input_error_;
   GenerationStats total_;
+  std::string reasoning_;  // a line of JSON for each line, where it is wanted
 };
 
 int Extract(const ExtractFlags& flags) {
@@ -356,6 +396,7 @@ void AddExtract(CLI::App& app, Action& action) {
                    ->excludes(text);
   (void)file;
   command->add_option("--model", flags->model, kModelHelp)->check(NotEmpty)->type_name("MODEL");
+  flags->thinking.AddTo(command, "off");
   flags->sampling.AddTo(command);
   command->add_option("--dtype", flags->dtype, "How weights are kept in memory")
       ->check(CLI::IsMember(DtypeNames()))

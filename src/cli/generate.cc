@@ -1,11 +1,13 @@
 // `pawl generate`: continues a prompt, streaming, under at most one constraint.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "src/base/file.h"
 #include "src/base/utf8.h"
 #include "src/cli/command.h"
 #include "src/cli/describe.h"
@@ -16,6 +18,7 @@
 #include "src/cli/report.h"
 #include "src/cli/sampler_flags.h"
 #include "src/decode/session.h"
+#include "src/engine/thinking.h"
 
 namespace pawl::cli {
 namespace {
@@ -53,9 +56,13 @@ class Stream {
   std::string held_;
 };
 
+// Of the answer, which the thoughts stand before.
 Result<std::vector<Capture>> CapturesOf(const Grammar& grammar, const Generation& output) {
   std::vector<OutputPiece> pieces;
-  for (const TokenId token : output.tokens) pieces.push_back({.token = token});
+  const auto thoughts = static_cast<size_t>(output.stats.reasoning_tokens);
+  for (size_t i = thoughts; i < output.tokens.size(); ++i) {
+    pieces.push_back({.token = output.tokens[i]});
+  }
   return grammar.FindCaptures(pieces);
 }
 
@@ -85,6 +92,9 @@ Status Check(const GenerateFlags& flags) {
   if (Status status = flags.sampler.Check(flags.sampling); !status.ok()) return status;
   if (flags.sampler.any() && (flags.captures || gaps)) return with("--captures and --gap");
   if (Status status = flags.model.Check(); !status.ok()) return status;
+  if (flags.model.thinking.given() && (flags.sampler.any() || gaps)) {
+    return Error{ErrorCode::kUnsupported, "cannot be used with --sampler and --gap", "--thinking"};
+  }
   if (Status status = flags.drafts.Check(); !status.ok()) return status;
   if (flags.sampler.any() && (flags.drafts.options.sources != "off" || !flags.stats_json.empty()))
     return with("--draft and --stats-json");
@@ -139,12 +149,29 @@ int Generate(const GenerateFlags& flags) {
       return FlushOutput().ok();
     };
   }
+  std::shared_ptr<ThoughtText> thoughts;
+  if (!several && prompted->thoughts.splits) {
+    thoughts = std::make_shared<ThoughtText>(prompted->thoughts, text.vocabulary, gaps.has_value());
+    Follow(thoughts, options);
+  }
+  NoteThinking(kGenerate, flags.model.thinking, prompted->thoughts);
   std::vector<std::string> outputs;
   GenerationStats stats;
   for (bool more = true; more;) {
     if (gaps) options.sampling.seed = gaps->SeedOf(flags.sampling.params.seed);
-    Result<Generation> output = session.Generate(
-        prompted->tokens, gaps ? MakeConstraint(gaps->grammar()) : nullptr, options);
+    std::shared_ptr<const Constraint> constraint = gaps ? MakeConstraint(gaps->grammar()) : nullptr;
+    if (!several) {
+      const int room = model.info().context_length - static_cast<int>(prompted->tokens.size());
+      auto made = WithThoughts(*prompted->model, prompted->thoughts, std::move(constraint),
+                               std::min(options.max_tokens, room));
+      if (!made.ok()) return Fail(kGenerate, made.error());
+      constraint = *std::move(made);
+    }
+    Result<Generation> output = session.Generate(prompted->tokens, std::move(constraint), options);
+    if (output.ok() && thoughts != nullptr) {
+      stream.Add(thoughts->Finish());
+      thoughts->Into(*output);
+    }
     if (!output.ok()) {
       return Fail(kGenerate, AtOption(output.error(), "the prompt", flags.grammar.source()));
     }
@@ -157,6 +184,11 @@ int Generate(const GenerateFlags& flags) {
         Print(CapturesJson(*captures) + "\n");
       }
       NoteStop(*output);
+      const std::string& file = flags.model.thinking.file;
+      if (file.empty()) break;
+      if (Status status = WriteFile(file, output->reasoning); !status.ok()) {
+        return Fail(kGenerate, status.error());
+      }
       break;
     }
     NoteStop(*output);
@@ -187,6 +219,7 @@ void AddGenerate(CLI::App& app, Action& action) {
       app.add_subcommand(kGenerate, "Continue a prompt, under a constraint if one is given");
   const auto flags = std::make_shared<GenerateFlags>();
   flags->model.AddPromptTo(command);
+  flags->model.thinking.AddTo(command, "auto");
   flags->grammar.AddAllTo(command);
   flags->grammar.combine.AddGapsTo(command);
   flags->sampling.AddTo(command);

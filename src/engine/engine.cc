@@ -64,13 +64,23 @@ Result<std::vector<TokenId>> Engine::PromptTokens(const EngineRequest& request) 
 
 Result<RequestId> Engine::Add(const EngineRequest& request, Done done) {
   return Guarded([&]() -> Result<RequestId> {
-    Result<BatchRequest> added = BatchRequestOf(request, *impl_->loaded);
-    if (!added.ok()) return added.error();
+    Result<LaidOut> laid = LayOut(request, *impl_->loaded);
+    if (!laid.ok()) return laid.error();
     const bool grammar_only = request.constraint == nullptr;
-    added->done = [done = std::move(done), grammar_only](Result<Generation> output) {
+    Follow(laid->text, laid->request.options);
+    // What was held back at the end of the output.
+    auto told = laid->text == nullptr ? nullptr : request.options.on_token;
+    laid->request.done = [done = std::move(done), grammar_only, text = laid->text,
+                          note = std::move(laid->note),
+                          told = std::move(told)](Result<Generation> output) {
+      if (text != nullptr) {
+        const std::string_view rest = text->Finish();
+        if (told && !rest.empty()) (void)told(kNoToken, rest);
+      }
+      TellApart(text.get(), note, output);
       if (done) done(grammar_only ? ForCaller(std::move(output)) : std::move(output));
     };
-    return impl_->batch->Add(*std::move(added));
+    return impl_->batch->Add(std::move(laid->request));
   });
 }
 

@@ -18,6 +18,7 @@
 #include "src/decode/batch.h"
 #include "src/decode/sampling/prefix_trie.h"
 #include "src/engine/loaded_model.h"
+#include "src/engine/thinking.h"
 
 namespace pawl {
 
@@ -41,8 +42,18 @@ Result<std::shared_ptr<const Constraint>> ConstraintOf(const EngineRequest& requ
 // The same for samplers. Errors: also kUnsupported for a constraint that is not exact.
 Result<std::shared_ptr<const Constraint>> SamplerConstraintOf(const EngineRequest& request,
                                                               const LoadedModel& model);
-// Without `done`. Errors: those of Engine::Add.
-Result<BatchRequest> BatchRequestOf(const EngineRequest& request, const LoadedModel& model);
+// A request laid out: without `done`, and without the callbacks of `text`.
+struct LaidOut {
+  BatchRequest request;
+  // nullptr: the output has no thoughts. Else Follow takes the callbacks' texts apart, and Into the
+  // output's.
+  std::shared_ptr<ThoughtText> text;
+  std::string note;  // of the output; empty: none
+};
+// Errors: those of Engine::Add.
+Result<LaidOut> LayOut(const EngineRequest& request, const LoadedModel& model);
+// The texts of an output that has ended, told apart. `text` may be nullptr.
+void TellApart(ThoughtText* text, const std::string& note, Result<Generation>& output);
 // The batch knows constraints; the caller gave a grammar alone.
 Result<Generation> ForCaller(Result<Generation> output);
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Chat templates of real models, beside transformers: eight conversations through each template.
+"""Chat templates of real models, next to transformers: eight conversations through each template.
 
     bench/peers/chat_peers.py --templates llama.cpp/models/templates --tool build/bin/chat_tool
 

@@ -79,7 +79,7 @@ class ThoughtGrammars {
 };
 
 // The constraint of the whole output. `answer` and the result may be nullptr: any text. `tokens`:
-// of the whole output; the context may allow less (`room`).
+// of the whole output; the context may allow less.
 Result<std::shared_ptr<const Constraint>> WithThoughts(const LoadedModel& model,
                                                        const ThoughtPlan& plan,
                                                        std::shared_ptr<const Constraint> answer,

@@ -42,12 +42,18 @@ class FixedTime(datetime.datetime):
 chat_template_utils.datetime = FixedTime
 
 
+def compiled(template):
+    """The template with the one filter that llama.cpp has and transformers has not."""
+    environment = chat_template_utils._cached_compile_jinja_template("").environment
+    environment.filters["from_json"] = json.loads
+    return environment.from_string(template)
+
+
 def reference(template, data):
     """The rendered text, or None where rendering fails."""
     try:
         data = copy.deepcopy(data)  # indent() of a list changes it
-        compiled = chat_template_utils._cached_compile_jinja_template(template)
-        return compiled.render(
+        return compiled(template).render(
             messages=data["messages"], tools=data.get("tools"), documents=data.get("documents"),
             add_generation_prompt=data.get("add_generation_prompt", True), **SPECIAL,
             **data.get("chat_template_kwargs", {}))
@@ -194,6 +200,20 @@ DETAILS = [
     "{{ ([1] | map('string')) and 'true' }} {{ ([] | select) and 'true' }}", "{% set g = [1, 2] | map('string') %}{% for a in g %}{{ a }}{% endfor %}{% for a in g %}{{ a }}{% endfor %}.",
     "{{ [1, 2] | join }} {{ [1, none, 'a'] | join(', ') }} {{ 'abc' | join('-') }} {{ messages | join('+', attribute='role') }}", "{{ [1] | map('nothing') | list }}", "{{ 1 | nothing }}",
     "{{ [2, 1] | list | string }} {{ 'x' | safe }} {{ 5 | default(1) }} {{ 'a' | list }} {{ {'a': 1} | list }}",
+    # min, max, from_json, format, safe.
+    "{{ [3, 1, 2] | min }} {{ [3, 1, 2] | max }} {{ ['b', 'A'] | min }} {{ ['b', 'A'] | max(case_sensitive=true) }} {{ ['a', 'A'] | max }} {{ [] | min is defined }} {{ messages | max(attribute='content') | tojson }}",
+    "{{ [1, 'a'] | min }}", "{{ [1, 2.5] | max }} {{ [2.5] | min }} {{ 'hello' | min }} {{ 5 | min }}", "{{ x | max }}|{{ [true, 0] | min }}",
+    "{{ '{\"a\": [1, 2.5, null, true, \"é<|x|>\"]}' | from_json }} {{ '[1]' | from_json | first }} {{ ('{\"a\": 1}' | from_json).a + 1 }}", "{{ 'x' | from_json }}", "{{ 5 | from_json }}", "{{ x | from_json }}",
+    "{{ '{} {}'.format('a', 1) }} {{ '{1}{0}'.format('a', 'b') }} {{ '{a}'.format(a=[1, 'x']) }} {{ '{{}}'.format() }} {{ 'a}}b{{'.format(1) }}", "{{ '{'.format(1) }}", "{{ '}'.format(1) }}", "{{ '{}{0}'.format(1) }}", "{{ '{}'.format() }}", "{{ '{b}'.format(a=1) }}",
+    "{{ '{0.role} {0[content]} {1[0]} {1[1][k]}'.format(messages[0], [1, {'k': 'v'}]) }} {{ '{!r} {!s}'.format('a', none) }} {{ '[{:>5}] [{:<5}] [{:^5}] [{:*^7}] [{:.2}] [{:5}]'.format('a', 'b', 'c', 'd', 'efg', 'é') }}",
+    "{{ '[{:5}] [{:<5}] [{:05d}] [{:+d}] [{: d}] [{:,}] [{:_}] [{:x}] [{:#x}] [{:b}] [{:#o}] [{:X}] [{:=+6}]'.format(1, 2, -3, 4, 5, 1234567, 1234567, 255, 255, 5, 8, 254, 7) }}",
+    "{{ '{:.2f} {:f} {:e} {:g} {:%} {:.0f} {:,.2f} {:8.3f} {:08.2f} {:+.1f} {:10}'.format(1.005, 2, 12345.678, 0.00001, 0.25, 2.5, 1234567.891, 3.14159, -2.5, 1.25, 1.5) }}", "{{ '{:>{}}|{:{w}}'.format('a', 4, 'b', w=3) }}",
+    "{{ '{:5}|{}|{:d}'.format(true, true, true) }}", "{{ '{:d}'.format('a') }}", "{{ '{:d}'.format(1.5) }}", "{{ '{:s}'.format(1) }}", "{{ '{:5}'.format(none) }}", "{{ '{:5}'.format([1]) }}", "{{ '{:05}|{:>05}'.format('a', 'b') }}", "{{ '{}'.format(x) }}", "{{ '{0.a}'.format({'a': 1}) }} {{ '{0[a]}'.format({}) }}",
+    "{{ '{:q}'.format(1) }}", "{{ '{!x}'.format(1) }}", "{{ '{:.3}'.format(5) }}", "{{ '{:,}'.format('a') }}",
+    "{{ '<b>' | safe + '<i> & \"q\" ' + \"it's\" }} {{ '<i>' + '<b>' | safe }} {{ '<b>' | safe ~ '<i>' }} {{ ('<b>' | safe) * 2 + '<' }} {{ ('<b>' | safe)[0] + '<' }} {{ ('a<b>' | safe)[1:] + '<' }}",
+    "{% set m = ' <A> ' | safe %}{{ m.strip() + '<' }} {{ m | trim + '<' }} {{ m | upper + '<' }} {{ m.lower() + '<' }} {{ m.replace('A', '<') }} {{ m | replace('A', '<') + '<' }} {{ (m | title) + '<' }} {{ m | string + '<' }} {{ m | indent + '<' }} {{ [m] }} {{ m | tojson + '<' }}",
+    "{% set m = ', ' | safe %}{{ m.join(['<', '>' | safe]) }} {{ ['<', m] | join + '<' }} {{ m.split(',')[1] + '<' }} {{ 'a<'.join(['b', m]) + '<' }} {{ m == ', ' }} {{ m is string }} {{ m in 'a, b' }} {{ m.removeprefix(',') + '<' }} {{ m.splitlines()[0] + '<' }}",
+    "{{ ('<{}>' | safe).format('<') }} {{ ('{}' | safe).format('<' | safe) }} {{ ('{!s}' | safe).format('<' | safe) }} {{ '{}'.format('<' | safe) + '<' }} {{ ('{:>4}' | safe).format('<') }}", "{{ ('{:>4}' | safe).format('<' | safe) }}", "{{ 5 | safe + '<' }} {{ x | safe + '<' }}", "{{ '<' | safe + 5 }}",
     # JSON.
     "{{ messages | tojson }}", "{{ messages | tojson(indent=2) }}", "{{ {'b': [1, 2.0, 'é<>&\\'\"', none, true], 'a': {}} | tojson }} {{ {'b': 1, 'a': [ ] } | tojson(sort_keys=true, indent=1) }}",
     "{{ [1, {'a': 2}] | tojson(separators=(',', ':')) }} {{ 'é\\u2028\\x7f\\x01\\b\\f\U0001F600' | tojson }} {{ 'é\U0001F600\\x7f' | tojson(ensure_ascii=true) }}",

@@ -127,6 +127,9 @@ struct EngineOptions {
   int max_batch = 8;  // requests that run at a time, 1 to 1024; further requests wait
   // A chat template in the Jinja subset of docs/chat_templates.md. Empty: that of the model.
   std::string chat_template;
+  // The marks around what the model thinks, both or none. Empty: those of the chat template.
+  std::string reasoning_open;
+  std::string reasoning_close;
   DraftOptions drafts;  // several tokens in a call of the model, with the same outputs
   // Memory in bytes for the tries of samplers (Sample).
   size_t oracle_bytes = size_t{256} << 20;
@@ -142,6 +145,18 @@ struct ExtractInput {
   std::string text;    // UTF-8, not only white space; special tokens that it spells stay text
 };
 
+// What a model may think before it answers (docs/thinking.md).
+struct Thinking {
+  enum class Mode {
+    kDefault,  // kAuto for messages, kOff for extraction and for other prompts
+    kAuto,     // as the model and its chat template want
+    kOff,      // nothing: thoughts that the prompt opens are closed at once
+    kTokens,   // at most `tokens` tokens
+  };
+  Mode mode = Mode::kDefault;
+  int tokens = 0;
+};
+
 struct EngineRequest {
   // At most one of the next five. With none of them the prompt is empty.
   std::string prompt;                 // UTF-8; special tokens that it spells stay text
@@ -155,6 +170,9 @@ struct EngineRequest {
 
   // true: special tokens that `prompt` spells become these tokens. Not for text of users.
   bool parse_special = false;
+  // For messages, chat_json and extract. The output has the thoughts apart: Generation::reasoning.
+  // The grammar and the constraint are those of the answer.
+  Thinking thinking;
   // The time for chat templates. nullopt: a template that asks for the time gets none.
   std::optional<std::tm> now;
   // The grammar of the output, compiled for Engine::vocabulary(). nullopt: no grammar.

@@ -156,6 +156,10 @@ struct GenerateOptions {
   bool mask_surprise = false;
   // Called like on_token, before it, with more facts.
   std::function<bool(const TokenReport& report)> on_report;
+  // Called with pieces of what the model thinks, as they come (EngineRequest::thinking). on_token
+  // and on_report then have the bytes of the answer only. A text that was held back at the end of
+  // the output comes with the token kNoToken.
+  std::function<void(std::string_view text)> on_reasoning = nullptr;
   // Called for every token of the output in order, with its bytes (empty for special tokens), as
   // soon as the token is certain to stay. If the shortest completion takes hundreds of tokens, this
   // can be a few tokens later. false stops the generation.
@@ -169,6 +173,7 @@ struct GenerationStats {
   int sampled_tokens = 0;
   int forced_tokens = 0;
   int closing_tokens = 0;
+  int reasoning_tokens = 0;  // of the output, before the answer: thoughts with their marks
   int forward_calls = 0;     // calls with rows of this output; other outputs may share them
   int preemptions = 0;       // times that the output made room for others and was computed again
   int budget = 0;            // the most tokens that the output could have
@@ -185,6 +190,7 @@ struct GenerationStats {
 struct Generation {
   std::vector<TokenId> tokens;  // without the end token
   std::string text;             // the bytes of the tokens; special tokens have none
+  std::string reasoning;        // what the model thought, without its marks; no part of `text`
   StopReason stop = StopReason::kEnd;
   // With StopReason::kStopText: which of EngineRequest::stops. `tokens` has the tokens of the stop
   // text, too.

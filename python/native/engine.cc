@@ -81,6 +81,8 @@ EngineOptions EngineOptionsOf(const nb::dict& given) {
     field("kept_kv_bytes", out.model.kept_kv_bytes);
     field("batch", out.max_batch);
     field("chat_template", out.chat_template);
+    field("reasoning_open", out.reasoning_open);
+    field("reasoning_close", out.reasoning_close);
     field("draft", out.drafts.sources);
     field("draft_nodes", out.drafts.nodes);
     field("draft_text", out.drafts.text_file);
@@ -92,7 +94,8 @@ EngineOptions EngineOptionsOf(const nb::dict& given) {
   return out;
 }
 
-GenerateOptions GenerateOptionsOf(const nb::dict& given) {
+// `thinking`: off, auto or a number of tokens; empty: not given.
+GenerateOptions GenerateOptionsOf(const nb::dict& given, std::string& thinking) {
   GenerateOptions out;
   ReadOptions(given, [&](const auto& field) {
     field("temperature", out.sampling.temperature);
@@ -110,6 +113,7 @@ GenerateOptions GenerateOptionsOf(const nb::dict& given) {
     field("at_budget", out.at_budget);
     field("logprobs", out.logprobs);
     field("mask_surprise", out.mask_surprise);
+    field("thinking", thinking);
   });
   return out;
 }
@@ -141,6 +145,7 @@ nb::dict ReportOf(const GenerationStats& s) {
   out["sampled_tokens"] = s.sampled_tokens;
   out["forced_tokens"] = s.forced_tokens;
   out["closing_tokens"] = s.closing_tokens;
+  out["reasoning_tokens"] = s.reasoning_tokens;
   out["forward_calls"] = s.forward_calls;
   out["budget"] = s.budget;
   out["mask_surprise"] = s.mask_surprise;
@@ -181,13 +186,14 @@ bool WaitHearing(double seconds, const WaitFor& wait_for) {
   return false;
 }
 
-// (bytes, tokens, why it ended, stop text, report, notes)
+// (bytes, tokens, why it ended, stop text, report, notes, thoughts)
 nb::object OutputOf(Job& job) {
   if (!job.done()) RaiseInvalid("the output is not complete");
   const Result<Generation>& output = job.output();
   if (!output.ok()) Raise(output.error());
   return nb::make_tuple(BytesOf(output->text), output->tokens, StopName(output->stop),
-                        BytesOf(output->stop_text), ReportOf(output->stats), output->notes);
+                        BytesOf(output->stop_text), ReportOf(output->stats), output->notes,
+                        BytesOf(output->reasoning));
 }
 
 nb::object CapturesOf(Job& job) {
@@ -195,8 +201,11 @@ nb::object CapturesOf(Job& job) {
   if (!job.grammar() || !job.grammar()->has_captures() || !job.done() || !job.output().ok()) {
     return found;
   }
+  // Of the answer, which the thoughts stand before.
   std::vector<OutputPiece> pieces;
-  for (const TokenId token : job.output()->tokens) pieces.push_back({.token = token});
+  const std::vector<TokenId>& tokens = job.output()->tokens;
+  const auto thoughts = static_cast<size_t>(job.output()->stats.reasoning_tokens);
+  for (size_t i = thoughts; i < tokens.size(); ++i) pieces.push_back({.token = tokens[i]});
   for (const Capture& c : Take(job.grammar()->FindCaptures(pieces))) {
     found.append(
         nb::make_tuple(nb::str(c.name.data(), c.name.size()), c.begin, c.end, BytesOf(c.text)));
@@ -283,7 +292,13 @@ BoundJob Submit(const BoundEngine& self, const nb::tuple& prompt,
                 uint64_t group, nb::object constraint) {
   EngineRequest request = RequestOf(prompt);
   request.group = group;
-  request.options = GenerateOptionsOf(options);
+  std::string thinking;
+  request.options = GenerateOptionsOf(options, thinking);
+  if (!thinking.empty()) {
+    Result<Thinking> read = ParseThinking(thinking);
+    if (!read.ok()) Raise(InFile("thinking", read.error()));
+    request.thinking = *read;
+  }
   request.options.logit_bias = logit_bias;
   request.stops = stops;
   request.grammar = grammar;

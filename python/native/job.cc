@@ -120,7 +120,7 @@ bool Job::AddToken(const OutputToken& token) {
   }
   text_ += token.bytes;
   text_.resize(token.size);
-  tokens_.push_back(token.token);
+  if (token.token != kNoToken) tokens_.push_back(token.token);
   released_ = token.safe;
   Tell();
   return true;

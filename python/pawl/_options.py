@@ -42,6 +42,7 @@ class SamplingOptions(TypedDict, total=False):
     logprobs: int
     mask_surprise: bool
     logit_bias: "Mapping[int, float]"
+    thinking: "Union[int, Literal['off', 'auto']]"
 
 
 class SchemaOptions(TypedDict, total=False):
@@ -126,6 +127,10 @@ class Sorted:
         most = self.sampling.get("max_tokens")
         if isinstance(most, int) and most < 1:
             raise PawlError("invalid", f"must be at least 1, not {most}", "max_tokens")
+        thinking = self.sampling.get("thinking")
+        if isinstance(thinking, int):  # a number of tokens; False is off, True as the model wants
+            text = ("off", "auto")[thinking] if isinstance(thinking, bool) else str(thinking)
+            self.sampling["thinking"] = text
         self.stops = _stops(self.sampling.pop("stop", None))
         bias = self.sampling.pop("logit_bias", None) or {}
         self.logit_bias: List[Tuple[int, float]] = [(int(t), float(b)) for t, b in bias.items()]

@@ -30,14 +30,14 @@ class Output(Generic[T]):
     shortest valid way because the budget was nearly spent or a limit was reached (`notes`); `stop`: the stop text that ended it.
     `report` has what it cost, with the keys of the command's --stats-json. `notes`: texts for whoever
     reads the output, mostly none, e.g. that a grammar can be read in too many ways, so that the output
-    was closed.
+    was closed. `reasoning`: what the model thought before it answered, which is no part of `text`.
     """
 
-    __slots__ = ("text", "tokens", "finish_reason", "closed", "stop", "report", "notes",
+    __slots__ = ("text", "tokens", "finish_reason", "closed", "stop", "report", "notes", "reasoning",
                  "logprobs", "_job", "_make_value", "_value")
 
     def __init__(self, job: _pawl.Job, make_value: Optional[ValueMaker]) -> None:
-        text, tokens, why, stop, report, notes = job.output()
+        text, tokens, why, stop, report, notes, reasoning = job.output()
         self.text: str = text.decode("utf-8", "replace")
         self.tokens: List[int] = tokens
         self.finish_reason: str = {"end": "stop", "closed": "length"}.get(why, why)
@@ -45,6 +45,7 @@ class Output(Generic[T]):
         self.stop: Optional[str] = stop.decode("utf-8") if why == "stop" else None
         self.report: Dict[str, Any] = report
         self.notes: List[str] = notes
+        self.reasoning: str = reasoning.decode("utf-8", "replace")
         #: Of each token, where logprobs were asked for: (token, log-probability, the most probable
         #: ones with theirs).
         self.logprobs: List[Tuple[int, float, List[Tuple[int, float]]]] = job.logs()

@@ -102,7 +102,10 @@ pawl_status ReadEngineOptions(const pawl_engine_options* options, EngineOptions&
        out.drafts.text_file},
       {"draft_model", given.draft_model, given.draft_model_length, out.drafts.model},
       {"draft_history_file", given.draft_history_file, given.draft_history_file_length,
-       out.drafts.history_file}};
+       out.drafts.history_file},
+      {"reasoning_open", given.reasoning_open, given.reasoning_open_length, out.reasoning_open},
+      {"reasoning_close", given.reasoning_close, given.reasoning_close_length,
+       out.reasoning_close}};
   for (const auto& one : texts) {
     if (!IsText(one.text, one.length)) return Null(error, one.name);
     if (one.text != nullptr) one.field = TextOf(one.text, one.length);
@@ -210,6 +213,12 @@ pawl_status Start(pawl_engine* engine, const pawl_prompt* prompt, const pawl_gra
   }
   if (const pawl_status bad = ReadStops(given, request.stops, error)) return bad;
   request.include_stop = given.include_stop != 0;
+  Thinking& thinking = request.thinking;
+  if (const pawl_status bad = Choose(given.thinking, "thinking", thinking.mode, error)) return bad;
+  if (thinking.mode == Thinking::Mode::kTokens && given.thinking_tokens < 0) {
+    return BadArgument(error, "thinking_tokens", "must not be negative");
+  }
+  thinking.tokens = given.thinking_tokens;
   out.sampling.temperature = static_cast<float>(given.temperature);
   out.sampling.top_k = given.top_k;
   out.sampling.top_p = static_cast<float>(given.top_p);
@@ -389,6 +398,9 @@ pawl_status pawl_generation_get(const pawl_generation* generation, pawl_output* 
   out.model_calls = made.stats.forward_calls;
   out.drafted_tokens = static_cast<int32_t>(made.stats.drafts.rows);
   out.accepted_tokens = static_cast<int32_t>(made.stats.drafts.accepted);
+  out.reasoning_tokens = made.stats.reasoning_tokens;
+  out.reasoning = made.reasoning.data();
+  out.reasoning_length = made.reasoning.size();
   InitStruct(output, output->struct_size, out);
   return PAWL_OK;
 }

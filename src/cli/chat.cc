@@ -46,7 +46,8 @@ Status ChatFlags::Check() const {
 }
 
 Result<ChatPrompt> ChatFlags::Render(const std::string& path, const Tokenizer& tokenizer,
-                                     std::string_view user, int max_tokens) const {
+                                     std::string_view user, int max_tokens,
+                                     const Thinking& thinking) const {
   Result<ChatSource> source = [&]() -> Result<ChatSource> {
     if (template_file.empty()) return LoadModelChat(path, template_name, tokenizer);
     Result<std::string> text = ReadFile(template_file);
@@ -82,6 +83,7 @@ Result<ChatPrompt> ChatFlags::Render(const std::string& path, const Tokenizer& t
     if (!value.ok()) return InFile("--chat-arg " + key, value.error());
     input.arguments.emplace_back(key, *std::move(value));
   }
+  TellTemplate(thinking, input.arguments);
   if (now.empty()) {
     input.now = LocalTime();
   } else {
@@ -97,7 +99,7 @@ Result<ChatPrompt> ChatFlags::Render(const std::string& path, const Tokenizer& t
   Result<std::vector<TokenId>> tokens =
       EncodeChatWithin(tokenizer, source->chat, *prompt, max_tokens, trust);
   if (!tokens.ok()) return InFile("the prompt", tokens.error());
-  return ChatPrompt{prompt->bytes(), *std::move(tokens)};
+  return ChatPrompt{prompt->bytes(), *std::move(tokens), TraitsOf(source->chat.literals())};
 }
 
 }  // namespace pawl::cli

@@ -8,8 +8,10 @@
 #include <string_view>
 #include <vector>
 
+#include "pawl/engine.h"
 #include "pawl/result.h"
 #include "pawl/vocabulary.h"
+#include "src/engine/output_plan.h"
 #include "src/text/tokenizer.h"
 
 namespace pawl::cli {
@@ -17,6 +19,7 @@ namespace pawl::cli {
 struct ChatPrompt {
   std::string text;
   std::vector<TokenId> tokens;
+  ModelTraits traits;  // of the template
 };
 
 struct ChatFlags {
@@ -36,9 +39,10 @@ struct ChatFlags {
   Status Check() const;
   // `path`: the model's folder or GGUF file, or a tokenizer.json. `user`: with --chat, what the
   // user says. `max_tokens`: the model's context, which bounds the prompt (EncodeChatWithin).
+  // `thinking`: what the template is told.
   Result<ChatPrompt> Render(const std::string& path, const Tokenizer& tokenizer,
-                            std::string_view user,
-                            int max_tokens = std::numeric_limits<int>::max()) const;
+                            std::string_view user, int max_tokens = std::numeric_limits<int>::max(),
+                            const Thinking& thinking = {}) const;
 };
 
 }  // namespace pawl::cli

@@ -95,10 +95,10 @@ Result<ModelText> LoadText(const std::string& command, const std::string& given)
   return LoadModelText(path);
 }
 
-Result<std::unique_ptr<LoadedModel>> OpenModel(const std::string& command,
-                                               const std::string& path) {
+Result<std::unique_ptr<LoadedModel>> OpenModel(const std::string& command, const std::string& path,
+                                               const ChatOverride& chat) {
   Progress progress(command, "loading the tokenizer of " + path);
-  return LoadedModel::Open(path);
+  return LoadedModel::Open(path, chat);
 }
 
 const std::vector<std::string>& DtypeNames() {

@@ -35,7 +35,8 @@ inline constexpr const char* kTokenizerHelp =
 // the model that ships.
 Result<ModelText> LoadText(const std::string& command, const std::string& path);
 // `path`: a model folder or a GGUF file.
-Result<std::unique_ptr<LoadedModel>> OpenModel(const std::string& command, const std::string& path);
+Result<std::unique_ptr<LoadedModel>> OpenModel(const std::string& command, const std::string& path,
+                                               const ChatOverride& chat = {});
 
 // The names of --dtype: "stored", "fp32", "bf16", "fp16", "int8", "int4", "fp8".
 const std::vector<std::string>& DtypeNames();

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "schemas/grammar_cache.h"
+#include "src/base/file.h"
 #include "src/base/json.h"
 #include "src/cli/command.h"
 #include "src/cli/draft_flags.h"
@@ -18,8 +19,10 @@
 #include "src/cli/options.h"
 #include "src/cli/progress.h"
 #include "src/cli/report.h"
+#include "src/cli/thinking_flags.h"
 #include "src/decode/closing.h"
 #include "src/engine/loaded_model.h"
+#include "src/engine/thinking.h"
 
 namespace pawl::cli {
 namespace {
@@ -41,6 +44,7 @@ struct ExtractFlags {
   bool progress = false;
   bool stats = false;
   std::string stats_json;
+  ThinkingFlags thinking;
   DraftFlags drafts;
 };
 
@@ -56,6 +60,7 @@ class Extractor {
   static Result<std::unique_ptr<Extractor>> Create(const ExtractFlags& flags) {
     if (Status status = flags.sampling.Check(); !status.ok()) return status.error();
     if (Status status = flags.drafts.Check(); !status.ok()) return status.error();
+    if (Status status = flags.thinking.Check(); !status.ok()) return status.error();
     if (!flags.stats_json.empty()) {
       if (Status status = CheckWritable(flags.stats_json); !status.ok()) return status.error();
     }
@@ -70,7 +75,8 @@ class Extractor {
     grammar_flags.schema_text = *schema;
     Result<std::string> folder = FindModelFolder(flags.model);
     if (!folder.ok()) return folder.error();
-    Result<std::unique_ptr<LoadedModel>> model = OpenModel(kExtract, *folder);
+    Result<std::unique_ptr<LoadedModel>> model =
+        OpenModel(kExtract, *folder, flags.thinking.MarksAlone());
     if (!model.ok()) return model.error();
     if (!flags.grammar.layout.max_string.has_value())
       grammar_flags.layout.max_string = MaxStringFor("");
@@ -80,8 +86,13 @@ class Extractor {
       return NoValueFits(grammar_flags.schema_file + ": #");
     }
     // What a chat template has against a message of a user.
-    const auto tried = (*model)->EncodeExtract("{}", "text", LocalTime());
+    const Thinking thinking = ThinkingFor(flags.thinking.asked(), false);
+    const auto tried = (*model)->EncodeExtract("{}", "text", LocalTime(), thinking);
     if (!tried.ok()) return tried.error();
+    const ModelTraits& traits = (*model)->traits();
+    const ThoughtPlan plan =
+        PlanThoughts(traits, ThinkingStartOf((*model)->tokenizer(), *tried, traits), thinking);
+    NoteThinking(kExtract, flags.thinking, plan);
     std::string input;
     if (!flags.json_lines) {
       Result<std::string> read = flags.text.has_value() ? *flags.text : ReadInput(flags.file);
@@ -102,6 +113,7 @@ class Extractor {
     const Result<json::Value> tree = json::Parse(*schema);
     extractor->request_.extract = ExtractInput{tree.ok() ? json::Dump(*tree) : *schema, ""};
     extractor->request_.now = LocalTime();
+    if (!plan.changes_nothing) extractor->request_.thinking = flags.thinking.asked();
     extractor->request_.options.sampling = flags.sampling.params;
     extractor->request_.options.max_tokens = flags.sampling.max_tokens;
     extractor->input_ = std::move(input);
@@ -195,6 +207,12 @@ int ExtractOne(const ExtractFlags& flags, Extractor& extractor) {
   }
   if (!output.ok()) return Fail(kExtract, output.error());
   Print(output->text + "\n");
+  if (!flags.thinking.file.empty()) {
+    if (Status status = WriteFile(flags.thinking.file, json::Quote(output->reasoning) + "\n");
+        !status.ok()) {
+      return Fail(kExtract, status.error());
+    }
+  }
   if (output->stop == StopReason::kClosed) Note(kExtract, ClosedNote(*output));
   if (Status status = Report(flags, output->stats, extractor); !status.ok()) {
     return Fail(kExtract, status.error());
@@ -233,6 +251,11 @@ class Lines {
       extractor_.Step();
     }
     if (input_error_.has_value()) return Fail(kExtract, *input_error_);
+    if (!flags_.thinking.file.empty()) {
+      if (Status status = WriteFile(flags_.thinking.file, reasoning_); !status.ok()) {
+        return Fail(kExtract, status.error());
+      }
+    }
     if (Status status = Report(flags_, total_, extractor_); !status.ok()) {
       return Fail(kExtract, status.error());
     }
@@ -289,6 +312,8 @@ class Lines {
   void Print(Line& line) {
     Result<Generation>& output = *line.output;
     const std::string place = fmt::format("line {}", line.number);
+    if (!flags_.thinking.file.empty())
+      reasoning_ += (output.ok() ? json::Quote(output->reasoning) : std::string("null")) + "\n";
     if (!output.ok()) {
       ++failed_;
       const std::string message = output.error().ToString();
@@ -316,6 +341,7 @@ class Lines {
   bool at_end_ = false;
   std::optional<Error> input_error_;
   GenerationStats total_;
+  std::string reasoning_;  // a line of JSON for each line, where it is wanted
 };
 
 int Extract(const ExtractFlags& flags) {
@@ -341,6 +367,7 @@ void AddExtract(CLI::App& app, Action& action) {
           ->excludes(text);
   (void)file;
   TextOption(command, "--model", flags->model, "MODEL", kModelHelp);
+  flags->thinking.AddTo(command, "off");
   flags->sampling.AddTo(command);
   ChoiceOption(command, "--dtype", flags->dtype, DtypeNames(), "TYPE",
                "How weights are kept in memory");

@@ -1,11 +1,13 @@
 // `pawl generate`: continues a prompt, streaming, under at most one constraint.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "src/base/file.h"
 #include "src/base/utf8.h"
 #include "src/cli/command.h"
 #include "src/cli/describe.h"
@@ -15,6 +17,7 @@
 #include "src/cli/prompted_model.h"
 #include "src/cli/report.h"
 #include "src/cli/sampler_flags.h"
+#include "src/engine/engine_parts.h"
 
 namespace pawl::cli {
 namespace {
@@ -53,9 +56,13 @@ class Stream {
   std::string held_;
 };
 
+// Of the answer, which the thoughts stand before.
 Result<std::vector<Capture>> CapturesOf(const Grammar& grammar, const Generation& output) {
   std::vector<OutputPiece> pieces;
-  for (const TokenId token : output.tokens) pieces.push_back({.token = token});
+  const auto thoughts = static_cast<size_t>(output.stats.reasoning_tokens);
+  for (size_t i = thoughts; i < output.tokens.size(); ++i) {
+    pieces.push_back({.token = output.tokens[i]});
+  }
   return grammar.FindCaptures(pieces);
 }
 
@@ -85,6 +92,9 @@ Status Check(const GenerateFlags& flags) {
   if (Status status = flags.sampler.Check(flags.sampling); !status.ok()) return status;
   if (flags.sampler.any() && (flags.captures || gaps)) return with("--captures and --gap");
   if (Status status = flags.model.Check(); !status.ok()) return status;
+  if (flags.model.thinking.given() && (flags.sampler.any() || gaps)) {
+    return Error{ErrorCode::kUnsupported, "cannot be used with --sampler and --gap", "--thinking"};
+  }
   if (Status status = flags.drafts.Check(); !status.ok()) return status;
   if (flags.sampler.any() && (flags.drafts.options.sources != "off" || !flags.stats_json.empty()))
     return with("--draft and --stats-json");
@@ -142,6 +152,8 @@ int Generate(const GenerateFlags& flags) {
       return FlushOutput().ok();
     };
   }
+  const ThoughtPlan thoughts = several ? ThoughtPlan() : prompted->thoughts;
+  NoteThinking(kGenerate, flags.model.thinking, prompted->thoughts);
   std::vector<std::string> outputs;
   GenerationStats stats;
   for (bool more = true; more;) {
@@ -149,7 +161,7 @@ int Generate(const GenerateFlags& flags) {
       request.grammar = gaps->grammar();
       options.sampling.seed = gaps->SeedOf(flags.sampling.params.seed);
     }
-    const Result<Generation> output = engine->Generate(request);
+    const Result<Generation> output = EngineAccess::Generate(*engine, request, thoughts);
     if (!output.ok()) {
       return Fail(kGenerate, AtOption(output.error(), "the prompt", flags.grammar.source()));
     }
@@ -162,6 +174,11 @@ int Generate(const GenerateFlags& flags) {
         Print(CapturesJson(*captures) + "\n");
       }
       NoteStop(*output);
+      const std::string& file = flags.model.thinking.file;
+      if (file.empty()) break;
+      if (Status status = WriteFile(file, output->reasoning); !status.ok()) {
+        return Fail(kGenerate, status.error());
+      }
       break;
     }
     NoteStop(*output);
@@ -192,6 +209,7 @@ void AddGenerate(CLI::App& app, Action& action) {
       app.add_subcommand(kGenerate, "Continue a prompt, under a constraint if one is given");
   const auto flags = std::make_shared<GenerateFlags>();
   flags->model.AddPromptTo(command);
+  flags->model.thinking.AddTo(command, "auto");
   flags->grammar.AddAllTo(command);
   flags->grammar.combine.AddGapsTo(command);
   flags->sampling.AddTo(command);

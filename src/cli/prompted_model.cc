@@ -27,6 +27,14 @@ void PromptedModelFlags::AddModelTo(CLI::App* command) {
                     "Special tokens written out in the prompt become those tokens");
 }
 
+Status PromptedModelFlags::Check() const {
+  if (Status status = chat.Check(); !status.ok()) return status;
+  if (thinking.given() && !chat.any()) {
+    return Error{ErrorCode::kInvalid, "options of thoughts need --chat or --messages", ""};
+  }
+  return thinking.Check();
+}
+
 Result<Prompted> PromptedModelFlags::Load(const std::string& command) const {
   std::string said;
   if (chat.has_messages()) {
@@ -43,7 +51,7 @@ Result<Prompted> PromptedModelFlags::Load(const std::string& command) const {
   if (!folder.ok()) return folder.error();
   Result<std::unique_ptr<LoadedModel>> opened = OpenModel(command, *folder);
   if (!opened.ok()) return opened.error();
-  Prompted prompted{*std::move(opened), {}};
+  Prompted prompted{*std::move(opened), {}, {}};
   const LoadedModel& loaded = *prompted.model;
   if (!chat.any()) {
     Result<std::vector<TokenId>> tokens = loaded.EncodePlain(said, special);
@@ -52,10 +60,17 @@ Result<Prompted> PromptedModelFlags::Load(const std::string& command) const {
     return prompted;
   }
   // A chat template writes the beginning itself.
+  const Thinking asked = ThinkingFor(thinking.asked(), true);
   Result<ChatPrompt> rendered =
-      chat.Render(loaded.path(), loaded.tokenizer(), said, loaded.context_length());
+      chat.Render(loaded.path(), loaded.tokenizer(), said, loaded.context_length(), asked);
   if (!rendered.ok()) return rendered.error();
   prompted.tokens = std::move(rendered->tokens);
+  ModelTraits traits = std::move(rendered->traits);
+  if (!thinking.marks.empty()) {
+    traits.think_open = thinking.marks[0];
+    traits.think_close = thinking.marks[1];
+  }
+  prompted.thoughts = PlanThoughts(traits, ThinkingStartOf(rendered->text, traits), asked);
   return prompted;
 }
 

@@ -12,6 +12,7 @@
 #include "pawl/vocabulary.h"
 #include "src/cli/chat.h"
 #include "src/cli/engine.h"
+#include "src/cli/thinking_flags.h"
 #include "src/engine/prompt.h"
 #include "src/model/model.h"
 
@@ -21,6 +22,7 @@ namespace pawl::cli {
 struct Prompted {
   std::unique_ptr<LoadedModel> model;
   std::vector<TokenId> tokens;
+  ThoughtPlan thoughts = {};
 };
 
 // --model, --prompt, --prompt-file, --special, those of chats, and how the model runs.
@@ -29,6 +31,7 @@ struct PromptedModelFlags {
   std::optional<std::string> prompt;
   std::string prompt_file;
   ChatFlags chat;
+  ThinkingFlags thinking;
   bool special = false;
   int threads = 0;
   std::string dtype = "stored";
@@ -38,7 +41,7 @@ struct PromptedModelFlags {
   // own options may stand between them.
   void AddPromptTo(CLI::App* command);
   void AddModelTo(CLI::App* command);
-  Status Check() const { return chat.Check(); }
+  Status Check() const;
   // Without the weights, so that what is wrong elsewhere can be told before they are loaded.
   Result<Prompted> Load(const std::string& command) const;
   Status LoadWeightsOf(const std::string& command, Prompted& prompted) const;

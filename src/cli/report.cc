@@ -17,6 +17,7 @@ void Add(const GenerationStats& stats, GenerationStats& total) {
   total.sampled_tokens += stats.sampled_tokens;
   total.forced_tokens += stats.forced_tokens;
   total.closing_tokens += stats.closing_tokens;
+  total.reasoning_tokens += stats.reasoning_tokens;
   total.forward_calls += stats.forward_calls;
   total.prefill_seconds += stats.prefill_seconds;
   total.decode_seconds += stats.decode_seconds;
@@ -49,6 +50,9 @@ void NoteStats(std::string_view command, const GenerationStats& s) {
       s.prompt_tokens, s.reused_tokens, s.output_tokens, s.sampled_tokens, s.forced_tokens,
       s.closing_tokens, s.forward_calls, s.prefill_seconds, s.decode_seconds, s.constraint_seconds,
       s.sample_seconds));
+  if (s.reasoning_tokens > 0) {
+    note(fmt::format("{} of the output's tokens are thoughts", s.reasoning_tokens));
+  }
   if (s.drafts.sources.empty()) return;
   note(fmt::format("drafts: {} rows in {} calls, {} accepted ({:.0f} expected); {:.3f} ms",
                    s.drafts.rows, s.drafts.calls, s.drafts.accepted, s.drafts.expected,
@@ -66,14 +70,15 @@ void NoteStats(std::string_view command, const GenerationStats& s) {
 std::string StatsJson(const GenerationStats& s) {
   std::string out = fmt::format(
       "{{\"prompt_tokens\":{},\"reused_tokens\":{},\"output_tokens\":{},\"sampled_tokens\":{},"
-      "\"forced_tokens\":{},\"closing_tokens\":{},\"forward_calls\":{},\"seconds\":{{"
+      "\"forced_tokens\":{},\"closing_tokens\":{},\"reasoning_tokens\":{},"
+      "\"forward_calls\":{},\"seconds\":{{"
       "\"prompt\":{:.6f},\"output\":{:.6f},\"constraint\":{:.6f},\"sampling\":{:.6f}}},"
       "\"drafts\":{{\"calls\":{},\"rows\":{},\"accepted\":{},\"expected\":{:.3f},\"lossy\":{},"
       "\"seconds\":{:.6f},\"sources\":{{",
       s.prompt_tokens, s.reused_tokens, s.output_tokens, s.sampled_tokens, s.forced_tokens,
-      s.closing_tokens, s.forward_calls, s.prefill_seconds, s.decode_seconds, s.constraint_seconds,
-      s.sample_seconds, s.drafts.calls, s.drafts.rows, s.drafts.accepted, s.drafts.expected,
-      s.drafts.lossy, s.drafts.seconds);
+      s.closing_tokens, s.reasoning_tokens, s.forward_calls, s.prefill_seconds, s.decode_seconds,
+      s.constraint_seconds, s.sample_seconds, s.drafts.calls, s.drafts.rows, s.drafts.accepted,
+      s.drafts.expected, s.drafts.lossy, s.drafts.seconds);
   const char* comma = "";
   for (const DraftSourceStats& source : s.drafts.sources) {
     out += fmt::format("{}{}:{{\"drafted\":{},\"kept\":{},\"accepted\":{},\"seconds\":{:.6f}}}",

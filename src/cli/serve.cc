@@ -9,6 +9,7 @@
 #include <ctime>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -20,6 +21,7 @@
 #include "src/cli/engine.h"
 #include "src/cli/monitor_flags.h"
 #include "src/cli/options.h"
+#include "src/cli/thinking_flags.h"
 #include "src/server/server.h"
 
 namespace pawl::cli {
@@ -32,6 +34,8 @@ struct ServeFlags {
   std::string host = "127.0.0.1", dtype = "stored";
   std::vector<std::string> allowed_hosts;
   int port = 8080, threads = 0, batch = 8, queue = 256, workers = 2, max_tokens = 4096;
+  std::optional<int> max_string;
+  ThinkingFlags thinking;
   int max_body_mb = 8, max_waiting_mb = 64, grammar_mb = 256;
   double request_seconds = 600, drain_seconds = 15;
   bool no_playground = false;
@@ -89,6 +93,10 @@ int Serve(const ServeFlags& flags) {
   options.model_path = *folder;
   options.model.name = flags.name.empty() ? LabelOf(flags.model) : flags.name;
   options.model.tool_syntax = flags.tool_syntax;
+  if (!flags.thinking.marks.empty()) {
+    options.model.think_open = flags.thinking.marks[0];
+    options.model.think_close = flags.thinking.marks[1];
+  }
   options.model.model = ModelOptionsOf(kServe, flags.threads, flags.dtype, flags.device);
   options.model.note = [](const std::string& note) { Note(kServe, "note: " + note); };
   if (!flags.template_file.empty()) {
@@ -114,6 +122,7 @@ int Serve(const ServeFlags& flags) {
   options.max_queue = flags.queue;
   options.workers = flags.workers;
   options.max_tokens = flags.max_tokens;
+  options.max_string = flags.max_string.value_or(-1);
   options.grammar_bytes = static_cast<size_t>(flags.grammar_mb) << 20;
   options.request_seconds = flags.request_seconds;
   options.drain_seconds = flags.drain_seconds;
@@ -182,6 +191,14 @@ void AddServe(CLI::App& app, Action& action) {
       ->check(CLI::IsMember({"plain", "llama3", "hermes", "qwen", "qwen_xml", "deepseek_r1",
                              "deepseek_v3", "deepseek_v3_1", "mistral"}))
       ->type_name("NAME");
+  flags->thinking.AddMarksTo(command);
+  command
+      ->add_option("--max-string", flags->max_string,
+                   "Most characters of a string that neither its schema nor the request bounds; 0: "
+                   "any number (default: for answers the length of the text, at least 256; for "
+                   "calls any number)")
+      ->transform(WholeNumber(0, kMostCount))
+      ->type_name("N");
   CountOption(command, "--batch", flags->batch, 1, 1024,
               "Outputs that the model works on at a time");
   CountOption(command, "--queue", flags->queue, 1, 1 << 20,

@@ -79,12 +79,20 @@ struct AsyncEngine::Request : std::enable_shared_from_this<AsyncEngine::Request>
 };
 
 struct AsyncEngine::OutputRequest final : Request {
-  OutputRequest(AsyncEngine& of, BatchRequest request_in, Delivery delivery_in)
+  OutputRequest(AsyncEngine& of, LaidOut laid, Delivery delivery_in)
       : Request(of),
-        request(std::move(request_in)),
+        request(std::move(laid.request)),
         delivery(std::move(delivery_in)),
-        stops(std::move(delivery.stops), delivery.include_stop) {
-    if (!delivery.on_token && stops.empty()) return;
+        stops(std::move(delivery.stops), delivery.include_stop),
+        text(std::move(laid.text)),
+        note(std::move(laid.note)) {
+    if (text != nullptr) {
+      text->on_reasoning = std::move(request.options.on_reasoning);
+      delivery.text_of = [this](TokenId token, std::string_view bytes) {
+        return text->Add(token, bytes);
+      };
+    }
+    if (!delivery.on_token && stops.empty() && text == nullptr) return;
     if (delivery.reports) {
       request.options.on_report = [this](const TokenReport& report) {
         return Told(report.token, report.bytes, &report);
@@ -118,10 +126,30 @@ struct AsyncEngine::OutputRequest final : Request {
     return goes_on && wanted;
   }
 
+  // What was held back at the end of the output.
+  bool TellRest(std::string_view rest) {
+    (void)stops.Feed(rest);
+    if (!delivery.on_token) return true;
+    return delivery.on_token({.token = kNoToken,
+                              .bytes = rest,
+                              .size = stops.size(),
+                              .safe = stops.safe(),
+                              .stop = stops.found()});
+  }
+
   void End(Result<Generation> output) noexcept {
-    const size_t text_size = delivery.text_of ? std::string::npos : stops.size();
+    // Where the caller says what a token adds, the text of the output is the caller's affair.
+    const bool cut = text != nullptr || !delivery.text_of;
+    if (text != nullptr) {
+      (void)Guarded([&]() -> Status {
+        const std::string_view rest = text->Finish();
+        if (!rest.empty() && stops.found().empty()) (void)TellRest(rest);
+        return {};
+      });
+    }
     output = Guarded([&] {
-      if (output.ok()) CutAtStop(stops, text_size, *output);
+      TellApart(text.get(), note, output);
+      if (output.ok()) CutAtStop(stops, cut ? stops.size() : std::string::npos, *output);
       return for_caller ? ForCaller(std::move(output)) : std::move(output);
     });
     const auto done = [this](Result<Generation> result) {
@@ -133,6 +161,8 @@ struct AsyncEngine::OutputRequest final : Request {
   BatchRequest request;
   Delivery delivery;
   StopStrings stops;
+  const std::shared_ptr<ThoughtText> text;  // nullptr: no thoughts
+  const std::string note;
   bool for_caller = false;  // who gave a grammar, and no constraint
 };
 
@@ -290,17 +320,18 @@ void AsyncEngine::Forget(const Request& request) noexcept {
 }
 
 Result<AsyncEngine::Id> AsyncEngine::Submit(const EngineRequest& request, Delivery delivery) {
-  Result<BatchRequest> made = BatchRequestOf(request, model_);
-  if (!made.ok()) return made.error();
+  Result<LaidOut> laid = LayOut(request, model_);
+  if (!laid.ok()) return laid.error();
   delivery.stops = request.stops;
   delivery.include_stop = request.include_stop;
-  const auto handed = std::make_shared<OutputRequest>(*this, *std::move(made), std::move(delivery));
+  const auto handed = std::make_shared<OutputRequest>(*this, *std::move(laid), std::move(delivery));
   handed->for_caller = request.constraint == nullptr;
   return Hand(handed);
 }
 
 Result<AsyncEngine::Id> AsyncEngine::Submit(BatchRequest request, Delivery delivery) {
-  return Hand(std::make_shared<OutputRequest>(*this, std::move(request), std::move(delivery)));
+  LaidOut laid{.request = std::move(request), .text = nullptr, .note = {}};
+  return Hand(std::make_shared<OutputRequest>(*this, std::move(laid), std::move(delivery)));
 }
 
 Result<AsyncEngine::Id> AsyncEngine::SubmitScore(std::vector<TokenId> tokens,

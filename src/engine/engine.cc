@@ -72,6 +72,31 @@ void StopAt(const EngineRequest& request, BatchRequest& batch) {
   };
 }
 
+// The request as the batch has it. The texts of its tokens go through the thoughts first, so stop
+// strings are looked for in the answer alone.
+BatchRequest BatchRequestWith(const EngineRequest& request, LaidOut laid, Engine::Done done) {
+  BatchRequest& batch = laid.request;
+  const bool grammar_only = request.constraint == nullptr;
+  batch.done = [done = std::move(done), grammar_only](Result<Generation> output) {
+    if (done) done(grammar_only ? ForCaller(std::move(output)) : std::move(output));
+  };
+  StopAt(request, batch);
+  if (laid.text == nullptr && laid.note.empty()) return std::move(batch);
+  const auto told = laid.text == nullptr ? nullptr : batch.options.on_token;
+  Follow(laid.text, batch.options);
+  batch.done = [done = std::move(batch.done), told, text = std::move(laid.text),
+                note = std::move(laid.note)](Result<Generation> output) {
+    done(Guarded([&] {
+      // What was held back at the end of the output.
+      const std::string_view rest = text == nullptr ? "" : text->Finish();
+      if (told && !rest.empty()) (void)told(kNoToken, rest);
+      TellApart(text.get(), note, output);
+      return std::move(output);
+    }));
+  };
+  return std::move(batch);
+}
+
 }  // namespace
 
 struct Engine::Impl {
@@ -130,14 +155,27 @@ Result<std::vector<TokenId>> Engine::PromptTokens(const EngineRequest& request) 
 
 Result<RequestId> Engine::Add(const EngineRequest& request, Done done) {
   return Guarded([&]() -> Result<RequestId> {
-    Result<BatchRequest> added = BatchRequestOf(request, *impl_->loaded);
-    if (!added.ok()) return added.error();
-    const bool grammar_only = request.constraint == nullptr;
-    added->done = [done = std::move(done), grammar_only](Result<Generation> output) {
-      if (done) done(grammar_only ? ForCaller(std::move(output)) : std::move(output));
-    };
-    StopAt(request, *added);
-    return impl_->batch.Add(*std::move(added));
+    Result<LaidOut> laid = LayOut(request, *impl_->loaded);
+    if (!laid.ok()) return laid.error();
+    return impl_->batch.Add(BatchRequestWith(request, *std::move(laid), std::move(done)));
+  });
+}
+
+Result<Generation> EngineAccess::Generate(Engine& engine, const EngineRequest& request,
+                                          const ThoughtPlan& thoughts) {
+  return Guarded([&]() -> Result<Generation> {
+    Engine::Impl& impl = *engine.impl_;
+    Result<LaidOut> laid = LayOut(request, *impl.loaded, &thoughts);
+    if (!laid.ok()) return laid.error();
+    std::optional<Result<Generation>> answer;
+    const Result<RequestId> id = impl.batch.Add(
+        BatchRequestWith(request, *std::move(laid),
+                         [&answer](Result<Generation> output) { answer = std::move(output); }));
+    if (!id.ok()) return id.error();
+    while (!answer && impl.batch.Step()) {
+    }
+    if (answer) return *std::move(answer);
+    return Error{ErrorCode::kInternal, "the request did not end", ""};
   });
 }
 

@@ -39,6 +39,7 @@ Result<ChatInput> InputOf(const EngineRequest& request) {
     }
   }
   input.now = request.now;
+  TellTemplate(ThinkingFor(request.thinking, true), input.arguments);
   return input;
 }
 
@@ -75,7 +76,9 @@ Result<EngineParts> LoadEngineParts(const std::string& path, const EngineOptions
   if (!found.ok()) return found.error();
   EngineParts parts;
   Result<std::unique_ptr<LoadedModel>> loaded =
-      LoadedModel::Open(*found, {.text = options.chat_template});
+      LoadedModel::Open(*found, {.text = options.chat_template,
+                                 .think_open = options.reasoning_open,
+                                 .think_close = options.reasoning_close});
   if (!loaded.ok()) return loaded.error();
   parts.model = *std::move(loaded);
   if (Status status = parts.model->LoadWeights(options.model); !status.ok()) {
@@ -137,7 +140,9 @@ Result<std::vector<TokenId>> PromptTokensOf(const EngineRequest& request,
     if (Status status = CheckExtractText(text); !status.ok()) {
       return InFile("text", status.error());
     }
-    return placed(model.EncodeExtract(schema, text, request.now), "text");
+    return placed(
+        model.EncodeExtract(schema, text, request.now, ThinkingFor(request.thinking, false)),
+        "text");
   }
   if (!request.tokens.empty()) return request.tokens;
   if (!request.messages.empty() || !request.chat_json.empty()) {
@@ -169,17 +174,62 @@ Result<std::shared_ptr<const Constraint>> SamplerConstraintOf(const EngineReques
   return ConstraintOf(request, model);
 }
 
-Result<BatchRequest> BatchRequestOf(const EngineRequest& request, const LoadedModel& model) {
+namespace {
+
+constexpr const char* kThinkingChangesNothing =
+    "thinking changes nothing: the model's chat template marks no thoughts, or closes them";
+
+// What the request asks of thoughts, where the output may have some.
+Result<std::optional<ThoughtPlan>> ThoughtsOf(const EngineRequest& request,
+                                              const LoadedModel& model,
+                                              std::span<const TokenId> prompt) {
+  const bool chat = !request.messages.empty() || !request.chat_json.empty();
+  if (!chat && !request.extract) {
+    if (request.thinking.mode == Thinking::Mode::kDefault) return std::optional<ThoughtPlan>();
+    return Error{ErrorCode::kInvalid, "needs messages, chat_json or extract", "thinking"};
+  }
+  const ModelTraits& traits = model.traits();
+  return std::optional(PlanThoughts(traits, ThinkingStartOf(model.tokenizer(), prompt, traits),
+                                    ThinkingFor(request.thinking, chat)));
+}
+
+}  // namespace
+
+void TellApart(ThoughtText* text, const std::string& note, Result<Generation>& output) {
+  if (!output.ok()) return;
+  if (text != nullptr) text->Into(*output);
+  if (!note.empty()) output->notes.push_back(note);
+}
+
+Result<LaidOut> LayOut(const EngineRequest& request, const LoadedModel& model,
+                       const ThoughtPlan* thoughts) {
   Result<std::vector<TokenId>> prompt = PromptTokensOf(request, model);
   if (!prompt.ok()) return prompt.error();
   Result<std::shared_ptr<const Constraint>> constraint = ConstraintOf(request, model);
   if (!constraint.ok()) return constraint.error();
-  BatchRequest out;
+  const Result<std::optional<ThoughtPlan>> plan =
+      thoughts != nullptr ? std::optional(*thoughts) : ThoughtsOf(request, model, *prompt);
+  if (!plan.ok()) return plan.error();
+  LaidOut laid;
+  if (plan->has_value()) {
+    const ThoughtPlan& found = **plan;
+    const bool constrained = *constraint != nullptr;
+    const int room = model.context_length() - static_cast<int>(prompt->size());
+    constraint = WithThoughts(model, found, *std::move(constraint),
+                              std::min(request.options.max_tokens, room));
+    if (!constraint.ok()) return constraint.error();
+    if (found.splits) {
+      laid.text = std::make_shared<ThoughtText>(found, model.vocabulary(), constrained);
+    }
+    const bool asked = request.thinking.mode != Thinking::Mode::kDefault;
+    if (asked && found.changes_nothing) laid.note = kThinkingChangesNothing;
+  }
+  BatchRequest& out = laid.request;
   out.prompt = *std::move(prompt);
   out.constraint = *std::move(constraint);
   out.options = request.options;
   out.group = request.group;
-  return out;
+  return laid;
 }
 
 Result<Generation> ForCaller(Result<Generation> output) {

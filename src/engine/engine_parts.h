@@ -22,6 +22,7 @@
 #include "src/decode/sampling/prefix_trie.h"
 #include "src/decode/stop_strings.h"
 #include "src/engine/loaded_model.h"
+#include "src/engine/thinking.h"
 
 namespace pawl {
 
@@ -45,8 +46,20 @@ Result<std::shared_ptr<const Constraint>> ConstraintOf(const EngineRequest& requ
 // The same for samplers. Errors: also kUnsupported for a constraint that is not exact.
 Result<std::shared_ptr<const Constraint>> SamplerConstraintOf(const EngineRequest& request,
                                                               const LoadedModel& model);
-// Without `done`. Errors: those of Engine::Add.
-Result<BatchRequest> BatchRequestOf(const EngineRequest& request, const LoadedModel& model);
+// A request laid out: without `done`, and without the callbacks of `text`.
+struct LaidOut {
+  BatchRequest request;
+  // nullptr: the output has no thoughts. Else Follow takes the callbacks' texts apart, and Into the
+  // output's.
+  std::shared_ptr<ThoughtText> text;
+  std::string note;  // of the output; empty: none
+};
+// `thoughts`: nullptr: those that the request's chat or text asks for. Errors: those of
+// Engine::Add.
+Result<LaidOut> LayOut(const EngineRequest& request, const LoadedModel& model,
+                       const ThoughtPlan* thoughts = nullptr);
+// The texts of an output that has ended, told apart. `text` may be nullptr.
+void TellApart(ThoughtText* text, const std::string& note, Result<Generation>& output);
 // The batch knows constraints; the caller gave a grammar alone.
 Result<Generation> ForCaller(Result<Generation> output);
 // What a stop string that was found changes in its output, whose text is cut to `text_size`.
@@ -58,6 +71,9 @@ class EngineAccess {
   // No one waits for an output but the thread that calls Step, so this thread finds the masks.
   static Engine Make(EngineParts parts, int max_batch);
   static const LoadedModel& ModelOf(const Engine& engine);
+  // As Engine::Generate, for a request of tokens whose prompt was a chat.
+  static Result<Generation> Generate(Engine& engine, const EngineRequest& request,
+                                     const ThoughtPlan& thoughts);
   // As Engine::Sample, with a proposal that needs no tokenizer (nullptr: none) and a trie that the
   // caller keeps (nullptr: for this run alone).
   static Result<SamplerResult> Sample(Engine& engine, const EngineRequest& request,

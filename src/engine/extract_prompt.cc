@@ -6,6 +6,7 @@
 
 #include "src/base/file.h"
 #include "src/engine/model_files.h"
+#include "src/engine/thinking.h"
 
 namespace pawl {
 namespace {
@@ -32,14 +33,14 @@ Result<ExtractPrompt> ExtractPrompt::Make(PromptTemplate plain, const Result<Cha
 Result<std::vector<TokenId>> ExtractPrompt::Encode(const Tokenizer& tokenizer,
                                                    std::string_view schema, std::string_view text,
                                                    int max_tokens,
-                                                   const std::optional<std::tm>& now) const {
+                                                   const std::optional<std::tm>& now,
+                                                   const Thinking& thinking) const {
   if (!chat_) return EncodePrompt(tokenizer, plain_, schema, text, max_tokens);
   ChatInput input;
   input.messages.type = json::Type::kArray;
   input.messages.items.push_back(MakeChatMessage("user", Request(schema, text)));
   input.special_tokens = chat_->special_tokens;
-  // Models that think aloud before they answer begin with the answer then.
-  input.arguments.emplace_back("enable_thinking", json::Value{json::Type::kFalse, {}, {}, {}});
+  TellTemplate(thinking, input.arguments);
   input.now = now;
   Result<MarkedText> prompt = chat_->chat.Render(input);
   if (!prompt.ok()) return InFile(chat_->place, prompt.error());

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "pawl/engine.h"
 #include "pawl/result.h"
 #include "src/engine/prompt.h"
 #include "src/text/chat/chat_template.h"
@@ -26,11 +27,12 @@ class ExtractPrompt {
   static Result<ExtractPrompt> Make(PromptTemplate plain, const Result<ChatSource>& chat);
 
   // What stands in the schema and the text never becomes a special token. `max_tokens`: the model's
-  // context. `now`: what templates may ask for. Errors: those of the chat template; kLimit as
-  // EncodeText.
+  // context. `now`: what templates may ask for. `thinking`: what templates are told. Errors: those
+  // of the chat template; kLimit as EncodeText.
   Result<std::vector<TokenId>> Encode(const Tokenizer& tokenizer, std::string_view schema,
                                       std::string_view text, int max_tokens,
-                                      const std::optional<std::tm>& now) const;
+                                      const std::optional<std::tm>& now,
+                                      const Thinking& thinking) const;
 
  private:
   ExtractPrompt(PromptTemplate plain, std::optional<ChatSource> chat)

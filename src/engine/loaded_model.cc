@@ -80,10 +80,26 @@ Result<std::unique_ptr<LoadedModel>> LoadedModel::Open(const std::string& path,
     // Given for this one purpose, so what is wrong with it is told now.
     if (!out->chat_.ok()) return out->chat_.error();
   }
+  if (chat.think_open.empty() != chat.think_close.empty()) {
+    return Error{ErrorCode::kInvalid, "must be given with the other mark",
+                 chat.think_open.empty() ? "reasoning_open" : "reasoning_close"};
+  }
+  out->think_open_ = chat.think_open;
+  out->think_close_ = chat.think_close;
+  if (out->chat_.ok()) out->traits_ = out->TraitsWith(*out->chat_);
   // What is wrong with the description is told with the weights.
   const Result<int> context = ContextLengthOf(path);
   out->context_length_ = context.ok() ? *context : std::numeric_limits<int>::max();
   return out;
+}
+
+ModelTraits LoadedModel::TraitsWith(const ChatSource& chat) const {
+  ModelTraits traits = TraitsOf(chat.chat.literals());
+  if (!think_close_.empty()) {
+    traits.think_open = think_open_;
+    traits.think_close = think_close_;
+  }
+  return traits;
 }
 
 Status LoadedModel::LoadWeights(const ModelOptions& options,
@@ -126,9 +142,10 @@ Result<std::vector<TokenId>> LoadedModel::EncodePlain(std::string_view text, boo
 
 Result<std::vector<TokenId>> LoadedModel::EncodeExtract(std::string_view schema,
                                                         std::string_view text,
-                                                        const std::optional<std::tm>& now) const {
+                                                        const std::optional<std::tm>& now,
+                                                        const Thinking& thinking) const {
   if (!extract_.ok()) return extract_.error();
-  return extract_->Encode(tokenizer(), schema, text, context_length_, now);
+  return extract_->Encode(tokenizer(), schema, text, context_length_, now, thinking);
 }
 
 Result<std::vector<TokenId>> LoadedModel::EncodeInfill(

@@ -28,7 +28,9 @@
 #include "pawl/vocabulary.h"
 #include "src/decode/draft/drafter.h"
 #include "src/engine/extract_prompt.h"
+#include "src/engine/output_plan.h"
 #include "src/engine/prompt.h"
+#include "src/engine/thinking.h"
 #include "src/model/model.h"
 #include "src/text/chat/chat_template.h"
 #include "src/text/fim.h"
@@ -62,6 +64,8 @@ int64_t MaxStringFor(std::string_view text);
 struct ChatOverride {
   std::string text;
   std::string place = "chat_template";
+  // The marks of thoughts in place of the template's; both or none.
+  std::string think_open = {}, think_close = {};
 };
 
 class LoadedModel {
@@ -88,6 +92,11 @@ class LoadedModel {
   const PromptTemplate& plain() const { return plain_; }
   // Or why there is none: kIo where the model has none.
   const Result<ChatSource>& chat() const { return chat_; }
+  // What the chat template, or the caller, says of outputs.
+  const ModelTraits& traits() const { return traits_; }
+  // The same of another template in place of the model's.
+  ModelTraits TraitsWith(const ChatSource& chat) const;
+  ThoughtGrammars& thought_grammars() const { return *thought_grammars_; }
   const Result<ExtractPrompt>& extract() const { return extract_; }
   // How the tokenizer marks a gap; nullptr: it does not.
   const FimTemplate* fim() const { return fim_; }
@@ -113,7 +122,9 @@ class LoadedModel {
   Result<std::vector<TokenId>> EncodePlain(std::string_view text, bool special) const;
   // `schema`: compact JSON.
   Result<std::vector<TokenId>> EncodeExtract(std::string_view schema, std::string_view text,
-                                             const std::optional<std::tm>& now) const;
+                                             const std::optional<std::tm>& now,
+                                             const Thinking& thinking = {
+                                                 .mode = Thinking::Mode::kOff}) const;
   // Without marks of a gap a model can only go on from what stands before the gap.
   Result<std::vector<TokenId>> EncodeInfill(
       std::string_view prefix, std::string_view suffix,
@@ -134,6 +145,9 @@ class LoadedModel {
   PromptTemplate plain_;
   Result<ChatSource> chat_ = Error{};
   Result<ExtractPrompt> extract_ = Error{};
+  ModelTraits traits_;
+  std::string think_open_, think_close_;  // of the caller
+  const std::unique_ptr<ThoughtGrammars> thought_grammars_ = std::make_unique<ThoughtGrammars>();
   const FimTemplate* fim_ = nullptr;
   int context_length_ = 0;
   int threads_ = 0;  // of ModelOptions

@@ -56,30 +56,91 @@ void SetArgument(json::Value& arguments, const std::string& name, json::Value va
 }
 
 // How much the model is to think, in the words of several APIs.
-void ReadThinking(const JsonReader& in, CallSpec& spec, json::Value& arguments) {
-  const JsonReader given = in["chat_template_kwargs"].OptionalObject();
-  if (given.present()) arguments = *given.value();
-  in["thinking_budget"].Read(spec.thinking_tokens, 0, kMostTokens);
-  std::string effort, type;
-  in["reasoning"]["effort"].Read(effort);
-  in["reasoning_effort"].Read(effort);
-  if (effort == "none" || effort == "minimal") {
-    SetArgument(arguments, "enable_thinking", BoolValue(false));
-  } else if (!effort.empty()) {
-    SetArgument(arguments, "reasoning_effort", StringValue(effort));
+class ThinkingReader {
+ public:
+  ThinkingReader(const JsonReader& in, CallSpec& spec, json::Value& arguments)
+      : in_(in), spec_(spec), arguments_(arguments) {}
+
+  void Read() {
+    const JsonReader given = in_["chat_template_kwargs"].OptionalObject();
+    if (given.present()) arguments_ = *given.value();
+    for (const char* name : {"enable_thinking", "thinking"}) {
+      const JsonReader one = given[name];
+      if (one.present() && one.value()->is_bool()) Switch(one, one.Is(json::Type::kTrue), name);
+    }
+    const JsonReader budget = in_["thinking_budget"], enabled = in_["enable_thinking"];
+    int tokens = 0;
+    if (budget.Read(tokens, 0, kMostTokens)) Budget(budget, tokens);
+    if (enabled.present()) Switch(enabled, enabled.Bool(), "enable_thinking");
+    ReadEffort(in_["reasoning"]["effort"]);
+    ReadEffort(in_["reasoning_effort"]);
+    ReadThinking(in_["thinking"]);
+    const JsonReader think = in_["think"];  // Ollama's
+    if (think.IsString()) {
+      ReadEffort(think);
+    } else if (think.present() && think.value()->is_bool()) {
+      Switch(think, think.Is(json::Type::kTrue), "enable_thinking");
+    }
   }
-  const JsonReader thinking = in["thinking"], think = in["think"];
-  if (thinking.IsObject()) {
-    thinking["type"].Read(type);
-    thinking["budget_tokens"].Read(spec.thinking_tokens, 0, kMostTokens);
-    if (type == "disabled") SetArgument(arguments, "enable_thinking", BoolValue(false));
+
+ private:
+  using Mode = Thinking::Mode;
+
+  // Off is stronger than a number, a number than auto.
+  void Set(Mode mode, int tokens = 0) {
+    Thinking& thinking = spec_.thinking;
+    if (thinking.mode == Mode::kOff || (thinking.mode == Mode::kTokens && mode == Mode::kAuto)) {
+      return;
+    }
+    thinking = {.mode = mode, .tokens = tokens};
   }
-  if (think.IsString()) {  // Ollama's
-    SetArgument(arguments, "reasoning_effort", *think.value());
-  } else if (think.present() && think.value()->is_bool()) {
-    SetArgument(arguments, "enable_thinking", *think.value());
+  void Wish(const JsonReader& at, const char* variable) {
+    spec_.thinking_wishes.push_back({at.place().substr(1), variable});
   }
-}
+  void Budget(const JsonReader& at, int tokens) {
+    Set(tokens == 0 ? Mode::kOff : Mode::kTokens, tokens);
+    Wish(at, nullptr);
+  }
+  void Switch(const JsonReader& at, bool on, const char* variable) {
+    Set(on ? Mode::kAuto : Mode::kOff);
+    if (on) SetArgument(arguments_, variable, BoolValue(true));
+    Wish(at, on ? variable : nullptr);
+  }
+  void ReadEffort(const JsonReader& at) {
+    std::string effort;
+    if (!at.Read(effort) || effort.empty()) return;
+    if (effort == "none" || effort == "minimal") return Switch(at, false, nullptr);
+    Set(Mode::kAuto);
+    SetArgument(arguments_, "reasoning_effort", StringValue(effort));
+    Wish(at, "reasoning_effort");
+  }
+  // "off", "auto", a number; or {"type": ..., "budget_tokens": ...}.
+  void ReadThinking(const JsonReader& at) {
+    if (!at.present()) return;
+    if (at.IsObject()) {
+      std::string type;
+      int tokens = 0;
+      at["type"].Read(type);
+      if (at["budget_tokens"].Read(tokens, 0, kMostTokens)) Budget(at["budget_tokens"], tokens);
+      if (type == "disabled") Switch(at["type"], false, nullptr);
+      return;
+    }
+    if (at.value()->is_bool()) return Switch(at, at.Is(json::Type::kTrue), "enable_thinking");
+    if (at.Is(json::Type::kNumber)) {
+      int tokens = 0;
+      if (at.Read(tokens, 0, kMostTokens)) Budget(at, tokens);
+      return;
+    }
+    const Result<Thinking> thinking = ParseThinking(at.String());
+    if (!thinking.ok()) return at.Fail(thinking.error().message);
+    Set(thinking->mode, thinking->tokens);
+    if (thinking->mode != Mode::kAuto) Wish(at, nullptr);
+  }
+
+  const JsonReader& in_;
+  CallSpec& spec_;
+  json::Value& arguments_;
+};
 
 }  // namespace
 
@@ -144,9 +205,12 @@ Status ReadCommon(const ApiRequest& request, const JsonReader& in,
   in["mask_surprise"].Read(spec.options.mask_surprise);
   in["drafts"].Read(spec.options.drafts);
   json::Value arguments;
-  ReadThinking(in, spec, arguments);
+  ThinkingReader(in, spec, arguments).Read();
   if (!in.ok()) return in.error();
-  for (PromptSpec& prompt : spec.prompts) prompt.arguments = arguments;
+  for (PromptSpec& prompt : spec.prompts) {
+    prompt.arguments = arguments;
+    prompt.thinking = ThinkingFor(spec.thinking, prompt.kind == PromptSpec::Kind::kChat);
+  }
   const KnownTools::Match* const match = request.tools;
   Result<RequestConstraints> asked =
       ReadConstraints(in, match == nullptr ? nullptr : match->tools.get());

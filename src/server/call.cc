@@ -237,6 +237,7 @@ void Call::PrepareChoices() {
   const int context = server_->model->info().context_length;
   ThinkingStart thinking = ThinkingStart::kOff;
   std::vector<std::unique_ptr<Choice>> choices;
+  if (const std::optional<ApiError> error = PlanTools()) return Refuse(*error);
   for (size_t p = 0; p < spec_.prompts.size(); ++p) {
     std::optional<CodePlan> plan;
     std::optional<Error> error;
@@ -381,6 +382,12 @@ void Call::Submit(Choice& choice) {
   BatchRequest request;
   request.prompt = choice.prompt_tokens;
   if (!grammars_.empty()) request.constraint = MakeConstraint(grammars_[choice.prompt]);
+  const int room =
+      server_->model->info().context_length - static_cast<int>(choice.prompt_tokens.size());
+  auto constraint = WithThoughts(server_->model->loaded(), thoughts_, std::move(request.constraint),
+                                 std::min(spec_.options.max_tokens, room));
+  if (!constraint.ok()) return Done(choice, constraint.error());
+  request.constraint = *std::move(constraint);
   request.options = spec_.options;
   if (choice.code != nullptr) {
     request.constraint = choice.code->ConstraintWith(std::move(request.constraint));
@@ -633,6 +640,7 @@ void Call::EndOf(Choice& choice) {
   }
   out.closed = output->stop == StopReason::kClosed;
   out.notes = output->notes;
+  NoteEndedStrings(out);
   const bool cut = output->stop == StopReason::kLength || out.closed;
   out.finish = cut ? "length" : "stop";
   if (!cut && !out.calls.empty() && !spec_.asked.choice.named) out.finish = "tool_calls";

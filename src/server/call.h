@@ -22,11 +22,11 @@
 #include "pawl/grammar.h"
 #include "pawl/result.h"
 #include "src/engine/async_engine.h"
+#include "src/engine/output_parser.h"
 #include "src/server/api_error.h"
 #include "src/server/code_completion.h"
 #include "src/server/constraint_spec.h"
 #include "src/server/http.h"
-#include "src/server/output_parser.h"
 #include "src/server/served_model.h"
 #include "src/server/worker_pool.h"
 
@@ -46,7 +46,13 @@ struct CallSpec {
   // The prompt's own tokens come before those of the output (completions).
   bool echo = false;
   bool want_tokens = false;  // the formatter wants every token, not only the text
-  int thinking_tokens = -1;
+  Thinking thinking;
+  // Members of the request that ask for it, each with what it needs to change something.
+  struct ThinkingWish {
+    std::string pointer;
+    const char* variable;  // of the chat template; nullptr: thoughts that are marked
+  };
+  std::vector<ThinkingWish> thinking_wishes;
   std::string budget_pointer;  // of options.max_tokens, where the request has it
   // Code to complete, under monitors where they are built in (code_completion.h).
   std::optional<CodeSpec> code;
@@ -96,6 +102,7 @@ struct CallOut {
   bool has_grammar = false, grammar_known = false;
   double compile_seconds = 0, queue_seconds = 0, first_token_seconds = 0, total_seconds = 0;
   std::vector<std::string> ignored;  // of the request
+  std::vector<std::string> notes;    // on the request
   // Sums over the outputs.
   int prompt_tokens = 0, reused_tokens = 0, output_tokens = 0, reasoning_tokens = 0;
 };
@@ -152,6 +159,9 @@ class Call : public std::enable_shared_from_this<Call> {
   // Throws Stopped where the call is given up.
   Result<PreparedPrompt> PrepareOne(const PromptSpec& prompt);
   std::optional<ApiError> CompilePlan(ThinkingStart thinking);
+  std::optional<ApiError> PlanTools();
+  void PlanThinking(ThinkingStart thinking);
+  void NoteEndedStrings(ChoiceOut& out) const;
   Result<Grammar> CompileOne();
   ApiError CompileError(const Error& error);
   // Of a compilation that begins now: GiveUp stops it.
@@ -190,6 +200,8 @@ class Call : public std::enable_shared_from_this<Call> {
   const WorkSize size_;  // of what workers do for it
 
   OutputPlan plan_;
+  ThoughtPlan thoughts_;
+  int string_bound_ = 0;           // characters; 0: none
   std::vector<Grammar> grammars_;  // by prompt; none: no constraint
   bool names_specials_ = false;    // special tokens are part of the text that is parsed
   CallOut out_;                    // of the connection's thread once it runs

@@ -29,22 +29,103 @@ static int LongestString(const PromptSpec& prompt) {
   return static_cast<int>(std::min(longest, kMost));
 }
 
+// The form of calls, and for a template that shows no tools the instruction that does.
+std::optional<ApiError> Call::PlanTools() {
+  using Mode = ToolChoice::Mode;
+  const ServedModel& model = *server_->model;
+  RequestConstraints& asked = spec_.asked;
+  const bool calls = asked.choice.mode != Mode::kNone && !asked.choice.allowed.empty();
+  const bool chats = model.has_chat() && spec_.prompts[0].kind == PromptSpec::Kind::kChat;
+  if (calls && chats && model.shows_tools() && !model.knows_calls()) {
+    if (asked.choice.mode == Mode::kRequired) {
+      return ApiError{.status = 400,
+                      .message =
+                          "requires a call, but how this model writes calls is not known: "
+                          "start the server with --tool-syntax",
+                      .param = "/tool_choice"};
+    }
+    out_.notes.push_back(
+        "how this model writes calls of tools is not known, so they stay in the text: start the "
+        "server with --tool-syntax");
+    asked.choice.mode = Mode::kNone;
+  }
+  // Thoughts have a constraint of their own.
+  Result<OutputPlan> plan = MakePlan(asked, model.traits(), ThinkingStart::kOff);
+  if (!plan.ok()) return CompileError(plan.error());
+  plan_ = *std::move(plan);
+  if (calls && chats && !model.shows_tools() && !plan_.calls.empty()) {
+    spec_.prompts[0].instruction = InstructionOf(asked, plan_);
+  }
+  return std::nullopt;
+}
+
+void Call::PlanThinking(ThinkingStart thinking) {
+  const PromptSpec& prompt = spec_.prompts[0];
+  const bool prompted =
+      prompt.kind == PromptSpec::Kind::kChat || prompt.kind == PromptSpec::Kind::kExtract;
+  const ModelTraits& traits = server_->model->traits();
+  if (prompted) thoughts_ = PlanThoughts(traits, thinking, prompt.thinking);
+  plan_.thinking = !thoughts_.splits  ? ThinkingStart::kOff
+                   : thoughts_.opened ? ThinkingStart::kOpen
+                                      : ThinkingStart::kMay;
+  const auto& chat = server_->model->loaded().chat();
+  for (const CallSpec::ThinkingWish& wish : spec_.thinking_wishes) {
+    const bool heard = wish.variable != nullptr && chat.ok() && chat->chat.Mentions(wish.variable);
+    const bool marked = wish.variable == nullptr && prompted && !thoughts_.changes_nothing;
+    if (!heard && !marked) out_.ignored.push_back(wish.pointer);
+  }
+}
+
+// Names the strings that are as long as the bound lets them be.
+static void FindEndedStrings(const json::Value& value, int bound, const std::string& pointer,
+                             std::vector<std::string>& notes) {
+  std::vector<std::pair<const json::Value*, std::string>> open = {{&value, pointer}};
+  while (!open.empty()) {
+    const auto [at, place] = std::move(open.back());
+    open.pop_back();
+    const auto characters =
+        std::ranges::count_if(at->text, [](char c) { return (c & 0xC0) != 0x80; });
+    if (at->type == json::Type::kString && characters >= bound) {
+      notes.push_back(place + ": the string ended at the bound of " + std::to_string(bound) +
+                      " characters (max_string)");
+    }
+    for (const json::Member& member : at->members) {
+      open.emplace_back(&member.second, json::PointerJoin(place, member.first));
+    }
+    for (size_t i = 0; i < at->items.size(); ++i) {
+      open.emplace_back(&at->items[i], json::PointerJoin(place, std::to_string(i)));
+    }
+  }
+}
+
+void Call::NoteEndedStrings(ChoiceOut& out) const {
+  if (string_bound_ <= 0) return;
+  for (size_t i = 0; i < out.calls.size(); ++i) {
+    const Result<json::Value> arguments = json::Parse(out.calls[i].arguments);
+    if (out.calls[i].custom || !arguments.ok()) continue;
+    FindEndedStrings(*arguments, string_bound_,
+                     "tool_calls/" + std::to_string(i) + "/function/arguments#", out.notes);
+  }
+  if (spec_.asked.answer.kind != ConstraintSpec::Kind::kJsonSchema) return;
+  const Result<json::Value> content = json::Parse(out.content);
+  if (content.ok()) FindEndedStrings(*content, string_bound_, "content#", out.notes);
+}
+
 std::optional<ApiError> Call::CompilePlan(ThinkingStart thinking) {
   const StopScope scope(&halt_);
   LayoutSpec& layout = spec_.asked.layout;
   std::vector<int> longest;  // by prompt, where it is not the same for all
+  // A tool that writes a file takes what it is given.
+  if (layout.max_string < 0 && !plan_.calls.empty()) layout.max_string = 0;
   if (layout.max_string < 0) {
     for (const PromptSpec& prompt : spec_.prompts) longest.push_back(LongestString(prompt));
     layout.max_string = *std::ranges::max_element(longest);
     if (!spec_.one_by_one) longest.clear();
   }
-  PlanOptions options;
-  options.thinking_tokens = spec_.thinking_tokens;
-  Result<OutputPlan> plan = MakePlan(spec_.asked, server_->model->traits(), thinking, options);
-  if (!plan.ok()) return CompileError(plan.error());
-  plan_ = *std::move(plan);
-  names_specials_ = plan_.grammar.kind == ConstraintSpec::Kind::kStructuralTag &&
-                    (!plan_.calls.empty() || plan_.thinking != ThinkingStart::kOff);
+  string_bound_ = layout.max_string;
+  PlanThinking(thinking);
+  names_specials_ =
+      plan_.grammar.kind == ConstraintSpec::Kind::kStructuralTag && !plan_.calls.empty();
   if (plan_.grammar.kind == ConstraintSpec::Kind::kNone) return std::nullopt;
   out_.has_grammar = true;
   out_.grammar_known = true;

@@ -63,7 +63,7 @@ std::string ReportOf(const CallOut& out) {
     for (const std::string& pointer : out.ignored) json.String(pointer);
     json.End();
   }
-  std::vector<std::string> notes;  // each once
+  std::vector<std::string> notes = out.notes;  // each once
   for (const ChoiceOut& choice : out.choices) {
     for (const std::string& note : choice.notes) {
       if (std::ranges::find(notes, note) == notes.end()) notes.push_back(note);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "src/engine/model_files.h"
 #include "src/text/chat/chat_template.h"
 
 namespace pawl::server {
@@ -115,7 +116,10 @@ Result<std::unique_ptr<ServedModel>> ServedModel::Load(const std::string& path,
     out->name_ = file.filename().string();
   }
   Result<std::unique_ptr<LoadedModel>> loaded =
-      LoadedModel::Open(path, {.text = options.chat_template, .place = "chat template"});
+      LoadedModel::Open(path, {.text = options.chat_template,
+                               .place = "chat template",
+                               .think_open = options.think_open,
+                               .think_close = options.think_close});
   if (!loaded.ok()) return loaded.error();
   out->loaded_ = *std::move(loaded);
   const LoadedModel& model = *out->loaded_;
@@ -124,7 +128,9 @@ Result<std::unique_ptr<ServedModel>> ServedModel::Load(const std::string& path,
   };
   if (out->has_chat()) {
     out->chat_text_ = model.chat()->chat.literals();
-    out->traits_ = TraitsOf(out->chat_text_);
+    out->traits_ = model.traits();
+    out->shows_tools_ = out->ProbeTools();
+    out->knows_calls_ = out->traits_.syntax != ToolSyntax::kPlain;
   } else if (model.chat().error().code != ErrorCode::kIo) {
     note("the chat template cannot be used: " + model.chat().error().ToString());
   }
@@ -132,6 +138,7 @@ Result<std::unique_ptr<ServedModel>> ServedModel::Load(const std::string& path,
     const std::optional<ToolSyntax> syntax = ToolSyntaxOf(options.tool_syntax);
     if (!syntax) return Error{ErrorCode::kInvalid, "is not known", "--tool-syntax"};
     out->traits_.syntax = *syntax;
+    out->knows_calls_ = true;
   }
   // What a template has against a message of a user is known before the weights are read.
   const auto tried = model.EncodeExtract("{}", "text", LocalTime());
@@ -159,12 +166,64 @@ Result<PreparedPrompt> ServedModel::Prepare(const PromptSpec& spec) const {
       if (!can_extract_) {
         return Error{ErrorCode::kUnsupported, "this model has no prompt for extracting", ""};
       }
-      return WithTokens(loaded_->EncodeExtract(spec.schema, spec.text, LocalTime()), spec);
+      Result<PreparedPrompt> prompt = WithTokens(
+          loaded_->EncodeExtract(spec.schema, spec.text, LocalTime(), spec.thinking), spec);
+      if (prompt.ok()) prompt->thinking = ThinkingStartOf(tokenizer(), prompt->tokens, traits_);
+      return prompt;
     }
     case PromptSpec::Kind::kChat:
       return PrepareChat(spec);
   }
   return out;
+}
+
+// A template that refuses this conversation may show tools in another: it is not told apart.
+bool ServedModel::ProbeTools() const {
+  constexpr std::string_view kProbe = "pawl_probe";
+  ChatInput input;
+  input.messages.type = json::Type::kArray;
+  input.messages.items.push_back(MakeChatMessage("user", "x"));
+  Result<Value> tools = json::Parse(
+      R"([{"type":"function","function":{"name":"pawl_probe","description":"x","parameters":)"
+      R"({"type":"object","properties":{"x":{"type":"string","description":"x"}}}}}])");
+  if (!tools.ok()) return true;
+  input.tools = *std::move(tools);
+  input.now = LocalTime();
+  const Result<MarkedText> prompt = loaded_->RenderChat(std::move(input));
+  return !prompt.ok() || prompt->bytes().find(kProbe) != std::string::npos;
+}
+
+// The tools as a general instruction. Whole schemas only where they take less than a quarter of the
+// context.
+Result<MarkedText> ServedModel::RenderWithTools(const PromptSpec& spec, ChatInput input) const {
+  const int context = info().context_length;
+  const auto tokens = [&](const std::string& text) {
+    return static_cast<int>(tokenizer().Encode(text).size());
+  };
+  const ToolInstruction& told = spec.instruction;
+  const bool whole = tokens(told.with_schemas) < context / 4;
+  const std::string& text = whole ? told.with_schemas : told.text;
+  if (const int size = whole ? 0 : tokens(text); size >= context) {
+    return Error{ErrorCode::kLimit,
+                 "the list of " + std::to_string(told.forms.size()) + " tools has " +
+                     std::to_string(size) + " tokens, but the model's context holds " +
+                     std::to_string(context),
+                 "#/tools"};
+  }
+  WriteCallsAsText(told, input.messages);
+  ChatInput as_system = input;
+  AddInstruction(text, InstructionPlace::kSystem, as_system.messages);
+  const std::string_view last = std::string_view(text).substr(text.rfind('\n') + 1);
+  Result<MarkedText> prompt = loaded_->RenderChat(std::move(as_system));
+  if (prompt.ok() && prompt->bytes().find(last) != std::string::npos) return prompt;
+  // A template without system messages.
+  AddInstruction(text, InstructionPlace::kUser, input.messages);
+  Result<MarkedText> with_user = loaded_->RenderChat(std::move(input));
+  if (!with_user.ok()) return prompt.ok() ? std::move(with_user) : std::move(prompt);
+  if (with_user->bytes().find(last) != std::string::npos) return with_user;
+  return Error{ErrorCode::kUnsupported,
+               "the model's chat template shows neither tools nor a message that could name them",
+               "#/tools"};
 }
 
 Result<PreparedPrompt> ServedModel::PrepareChat(const PromptSpec& spec) const {
@@ -202,10 +261,14 @@ Result<PreparedPrompt> ServedModel::PrepareChat(const PromptSpec& spec) const {
   for (const json::Member& argument : spec.arguments.members) {
     input.arguments.emplace_back(argument.first, argument.second);
   }
+  TellTemplate(spec.thinking, input.arguments);
   input.now = LocalTime();
-  const Result<MarkedText> prompt = loaded_->RenderChat(std::move(input));
+  const Result<MarkedText> prompt = spec.instruction.empty()
+                                        ? loaded_->RenderChat(std::move(input))
+                                        : RenderWithTools(spec, std::move(input));
   if (!prompt.ok()) {
     Error error = prompt.error();
+    if (error.place == "#/tools") return error;
     if (error.place.starts_with("#")) {
       error.place = "#/messages" + error.place.substr(1);
     } else {

@@ -21,7 +21,9 @@
 #include "pawl/result.h"
 #include "src/base/json.h"
 #include "src/engine/loaded_model.h"
-#include "src/server/output_plan.h"
+#include "src/engine/output_plan.h"
+#include "src/engine/thinking.h"
+#include "src/server/tool_instruction.h"
 
 namespace pawl::server {
 
@@ -42,6 +44,8 @@ struct PromptSpec {
   std::vector<std::pair<std::string, std::string>> files;  // kInfill: name, text
   std::vector<TokenId> tokens;
   json::Value messages, tools, arguments;  // kChat
+  ToolInstruction instruction;             // kChat: of tools that the template does not show
+  Thinking thinking = {.mode = Thinking::Mode::kOff};
   bool parse_special = false;
   std::string pointer;  // where it stands in the request
 };
@@ -56,6 +60,8 @@ struct ServedModelOptions {
   std::string name;           // what /v1/models calls it; empty: the folder's name
   std::string tool_syntax;    // empty: by the chat template
   std::string chat_template;  // text in place of the model's own
+  // The marks of thoughts in place of the template's; both or none.
+  std::string think_open = {}, think_close = {};
   std::function<void(const std::string& note)> note;
 };
 
@@ -70,6 +76,10 @@ class ServedModel {
   // For messages to a model that has no chat template: the last thing that the user said, through
   // the prompt of `pawl extract` where there is one.
   bool has_chat() const { return loaded_->chat().ok(); }
+  // Whether the chat template writes the tools into the prompt.
+  bool shows_tools() const { return shows_tools_; }
+  // Whether it is known how the model writes calls.
+  bool knows_calls() const { return knows_calls_; }
   bool can_infill() const { return fim() != nullptr; }
   const FimTemplate* fim() const { return loaded_->fim(); }
 
@@ -86,10 +96,12 @@ class ServedModel {
  private:
   ServedModel() = default;
   Result<PreparedPrompt> PrepareChat(const PromptSpec& spec) const;
+  bool ProbeTools() const;
+  Result<MarkedText> RenderWithTools(const PromptSpec& spec, ChatInput input) const;
 
   std::unique_ptr<LoadedModel> loaded_;
   std::string name_, chat_text_;
-  bool can_extract_ = false;
+  bool can_extract_ = false, shows_tools_ = false, knows_calls_ = false;
   ModelTraits traits_;
 };
 

@@ -371,6 +371,46 @@ static void test_engine_options(const char* folder) {
   CHECK_FAILS(pawl_engine_save_drafts(NULL, &error), PAWL_BAD_ARGUMENT, "engine");
 }
 
+/* What is thought comes apart, and its marks nowhere. */
+static void test_thinking(const char* folder) {
+  pawl_engine_options options;
+  pawl_engine_options_init(&options, sizeof options);
+  options.chat_template = "{% for m in messages %}{{ m.content }}\n{% endfor %}((";
+  options.chat_template_length = strlen(options.chat_template);
+  options.reasoning_open = "((";
+  options.reasoning_open_length = 2;
+  options.reasoning_close = "))";
+  options.reasoning_close_length = 2;
+  pawl_engine* engine = load(folder, &options);
+  pawl_grammar* grammar = regex(engine, "(yes|no)!");
+  pawl_error* error = NULL;
+  pawl_prompt chat;
+  pawl_prompt_init(&chat, sizeof chat);
+  chat.chat_json = "[{\"role\":\"user\",\"content\":\"Far?\"}]";
+  chat.chat_json_length = strlen(chat.chat_json);
+  pawl_generate_options wanted;
+  pawl_generate_options_init(&wanted, sizeof wanted);
+  wanted.temperature = 1;
+  for (int i = 0; i < 2; ++i) {
+    wanted.thinking = i == 0 ? PAWL_THINKING_TOKENS : PAWL_THINKING_OFF;
+    wanted.thinking_tokens = 7;
+    pawl_generation* generation = NULL;
+    CHECK(ok(pawl_engine_generate(engine, &chat, grammar, &wanted, &generation, &error), error));
+    const pawl_output output = output_of(generation);
+    CHECK(output.text_length == 3 || output.text_length == 4);
+    CHECK(output.text[output.text_length - 1] == '!');
+    CHECK((output.reasoning_length > 0) == (i == 0));
+    CHECK(output.reasoning_tokens > 0);
+    pawl_generation_free(generation);
+  }
+  wanted.thinking = 9;
+  pawl_generation* none = NULL;
+  CHECK_FAILS(pawl_engine_generate(engine, &chat, grammar, &wanted, &none, &error),
+              PAWL_BAD_ARGUMENT, "thinking");
+  pawl_grammar_free(grammar);
+  pawl_engine_free(engine);
+}
+
 /* A sampler runs next to an output, each with what it has alone. */
 typedef struct sampling {
   pawl_engine* engine;
@@ -455,6 +495,7 @@ int main(int argc, char** argv) {
   test_old_sizes(argv[1]);
   test_engine_options(argv[1]);
   test_stores(argv[1]);
+  test_thinking(argv[1]);
   if (failures == 0) printf("all well\n");
   return failures == 0 ? 0 : 1;
 }

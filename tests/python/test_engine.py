@@ -442,6 +442,35 @@ def test_chat():
         pawl.Engine(chat_template="{% for %}")
 
 
+def test_thinking():
+    deaf = ("{% for m in messages %}{{ m.content }}\n{% endfor %}"
+            "{% if false %}</think>{% endif %}<think>\n")
+    with pawl.Engine(chat_template=deaf) as engine:
+        options = {"regex": "(yes|no)!", "temperature": 1.2, "seed": 3, "max_tokens": 200}
+        for thinking in (9, "auto"):
+            output = engine.chat("Far?", thinking=thinking, **options)
+            assert output.text in ("yes!", "no!")
+            assert output.reasoning and "think>" not in output.reasoning
+            assert output.report["reasoning_tokens"] >= 9
+        assert engine.chat("Far?", **options).reasoning
+        for thinking in ("off", 0, False):
+            output = engine.chat("Far?", thinking=thinking, **options)
+            assert output.text in ("yes!", "no!") and output.reasoning == ""
+        with engine.stream([{"role": "user", "content": "Far?"}], thinking=9, **options) as stream:
+            assert "".join(stream) in ("yes!", "no!")
+            assert stream.output.reasoning
+        output = engine.extract_outputs([TEXTS[0]], CONTACT)[0]
+        assert output.reasoning == "" and output.value["email"] is not None
+        with pytest.raises(pawl.PawlError, match="thinking"):
+            engine.chat("Far?", thinking="much")
+        with pytest.raises(pawl.PawlError, match="thinking"):
+            engine.generate("Far?", thinking=5)
+    marked = "{% for m in messages %}{{ m.content }}\n{% endfor %}(("
+    with pawl.Engine(chat_template=marked, reasoning_marks=("((", "))")) as engine:
+        output = engine.chat("Far?", thinking=5, regex="[a-z]{3}", temperature=1.2)
+        assert output.reasoning and len(output.text) == 3
+
+
 def test_a_chat_without_a_template_says_so(engine):
     with pytest.raises(pawl.PawlError, match="no chat template"):
         engine.chat("Is it far?")

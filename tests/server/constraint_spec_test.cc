@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "src/server/output_plan.h"
+#include "src/engine/output_plan.h"
 
 namespace pawl::server {
 namespace {

@@ -1,7 +1,7 @@
 // Outputs taken apart: random outputs of each syntax are sampled from the very grammar that a plan
 // asks for, built from known parts, and cut at random places. However they are cut, the deltas add
 // up to the same parts.
-#include "src/server/output_parser.h"
+#include "src/engine/output_parser.h"
 
 #include <gtest/gtest.h>
 
@@ -14,6 +14,7 @@
 
 #include "pawl/compiler.h"
 #include "src/base/random.h"
+#include "src/server/constraint_spec.h"
 #include "tests/support/vocabularies.h"
 
 namespace pawl::server {

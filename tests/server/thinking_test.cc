@@ -178,27 +178,92 @@ TEST(ThinkingTest, DraftsDoNotMoveTheBoundary) {
   EXPECT_GT(accepted, 0);
 }
 
-// It thinks until the budget of the whole output is nearly spent.
-TEST(ThinkingTest, TheAnswerIsNotEmptyByAccident) {
-  const std::string all = R"(,"max_tokens":70,"temperature":1,"seed":2)";
-  Connection c(OpensPort());
-  const auto ask = [&](const std::string& more) {
-    std::string body = ThinkingBody(more + all);
+// The budget of the whole output keeps the shortest answer and 64 tokens.
+TEST(ThinkingTest, TheBudgetKeepsTheAnswer) {
+  const auto ask = [&](int budget, const std::string& more) {
+    std::string body =
+        ThinkingBody(more + R"(,"temperature":1,"seed":2,"max_tokens":)" + std::to_string(budget));
     body.erase(body.find(R"("max_tokens":300,)"), 17);
-    return c.Post("/v1/chat/completions", body);
+    Connection c(OpensPort());
+    const Answer answer = c.Post("/v1/chat/completions", body);
+    EXPECT_EQ(answer.status, 200) << answer.body;
+    return answer.Json();
   };
-  const Answer closed = ask("");
-  ASSERT_EQ(closed.status, 200) << closed.body;
-  const json::Value value = closed.Json();
-  EXPECT_TRUE(json::Parse(At(value, "/choices/0/message/content").text).ok()) << closed.body;
-  EXPECT_FALSE(At(value, "/choices/0/message/reasoning_content").text.empty()) << closed.body;
-  EXPECT_EQ(At(value, "/choices/0/finish_reason").text, "length");
-  EXPECT_EQ(At(value, "/pawl/closed").type, json::Type::kTrue);
-  // Cut in the block, and said so.
-  const Answer cut = ask(R"(,"close_at_budget":false)");
-  EXPECT_EQ(At(cut.Json(), "/choices/0/message/content").text, "") << cut.body;
-  EXPECT_EQ(At(cut.Json(), "/choices/0/finish_reason").text, "length");
-  EXPECT_EQ(At(cut.Json(), "/usage/completion_tokens_details/reasoning_tokens").text, "70");
+  const auto reasoning_tokens = [](const json::Value& value) {
+    return IntOf(At(value, "/usage/completion_tokens_details/reasoning_tokens"));
+  };
+  const json::Value wide = ask(150, "");
+  EXPECT_TRUE(json::Parse(At(wide, "/choices/0/message/content").text).ok());
+  EXPECT_FALSE(At(wide, "/choices/0/message/reasoning_content").text.empty());
+  EXPECT_LE(reasoning_tokens(wide), 150 - 64);
+  EXPECT_GE(reasoning_tokens(wide), 20);
+  // Where nothing else fits there are no thoughts.
+  const json::Value narrow = ask(70, "");
+  EXPECT_TRUE(json::Parse(At(narrow, "/choices/0/message/content").text).ok());
+  EXPECT_EQ(At(narrow, "/choices/0/message/reasoning_content").text, "");
+  // Also where the output may be cut.
+  EXPECT_FALSE(
+      At(ask(150, R"(,"close_at_budget":false)"), "/choices/0/message/content").text.empty());
+}
+
+// A template that opens the block whatever it is told.
+TEST(ThinkingTest, OffClosesWhatATemplateOpens) {
+  const auto server = StartThinking(
+      "{% for m in messages %}{{ m.content }}\n{% endfor %}{% if false %}</think>{% endif "
+      "%}<think>\n",
+      false);
+  for (const char* off : {R"(,"thinking":"off")", R"(,"thinking":0)", R"(,"thinking":false)",
+                          R"(,"thinking_budget":0)", R"(,"enable_thinking":false)",
+                          R"(,"reasoning":{"effort":"minimal"})", R"(,"think":false)"}) {
+    const Said said = Ask(server->port(), std::string(off) + R"(,"temperature":1)", false);
+    ExpectRecord(said);
+    EXPECT_EQ(said.reasoning, "") << off;
+  }
+  const Said some = Ask(server->port(), R"(,"thinking":9,"temperature":1)", false);
+  ExpectRecord(some);
+  EXPECT_NE(some.reasoning, "");
+  // Extraction does not think unless it is asked.
+  Connection c(server->port());
+  const Answer record =
+      c.Post("/v1/extract", R"({"text":"Ann Lee","schema":)" + std::string(kThinkingSchema) + "}");
+  EXPECT_EQ(At(record.Json(), "/records/0/record").type, json::Type::kObject) << record.body;
+}
+
+TEST(ThinkingTest, MarksOfTheServersOptions) {
+  ServerOptions options;
+  options.model_path = PAWL_SOURCE_DIR "/models/tiny-extract";
+  options.model.model.threads = 1;
+  options.model.chat_template = "{% for m in messages %}{{ m.content }}\n{% endfor %}[[";
+  options.model.think_open = "[[";
+  options.model.think_close = "]]";
+  auto server = Server::Start(options);
+  ASSERT_TRUE(server.ok()) << server.error().ToString();
+  ASSERT_TRUE((*server)->WaitUntilReady().ok());
+  const Said said = Ask((*server)->port(), R"(,"thinking":7,"temperature":1)", true);
+  ExpectRecord(said);
+  EXPECT_NE(said.reasoning, "");
+}
+
+TEST(ThinkingTest, WhatChangesNothingIsIgnored) {
+  const auto server = StartThinking("{% for m in messages %}{{ m.content }}\n{% endfor %}", false);
+  const auto ignored = [&](int port, const std::string& more) {
+    Connection c(port);
+    const Answer answer = c.Post("/v1/chat/completions", ThinkingBody(more));
+    EXPECT_EQ(answer.status, 200) << answer.body;
+    return json::Dump(At(answer.Json(), "/pawl/ignored"));
+  };
+  EXPECT_EQ(ignored(server->port(), R"(,"thinking":100)"), R"(["/thinking"])");
+  EXPECT_EQ(ignored(server->port(), R"(,"thinking_budget":9)"), R"(["/thinking_budget"])");
+  EXPECT_EQ(ignored(server->port(), R"(,"reasoning_effort":"low")"), R"(["/reasoning_effort"])");
+  EXPECT_EQ(ignored(server->port(), R"(,"think":true)"), R"(["/think"])");
+  EXPECT_EQ(ignored(OpensPort(), R"(,"thinking":9)"), "null");
+  EXPECT_EQ(ignored(OpensPort(), R"(,"thinking":"off")"), "null");
+  EXPECT_EQ(ignored(OpensPort(), R"(,"think":true)"), "null");
+  EXPECT_EQ(ignored(OpensPort(), R"(,"reasoning_effort":"low")"), R"(["/reasoning_effort"])");
+  Connection c(OpensPort());
+  const Answer wrong = c.Post("/v1/chat/completions", ThinkingBody(R"(,"thinking":"much")"));
+  EXPECT_EQ(wrong.status, 400);
+  EXPECT_EQ(At(wrong.Json(), "/error/param").text, "/thinking") << wrong.body;
 }
 
 TEST(ThinkingTest, CallsComeBehindIt) {

@@ -100,6 +100,8 @@ TEST(ChatTemplate, MarksFollowDataThroughWhatATemplateDoes) {
   EXPECT_EQ(marked("c.replace('|', '<>')"), "< a><><b >");
   EXPECT_EQ(marked("('x' ~ c ~ 'y')[1:-2] | upper"), "< A|B>");
   EXPECT_EQ(marked("c | tojson"), "\"< a|b >\"");
+  EXPECT_EQ(marked("'[{}]{:*>7}'.format(c, c)"), "[< a|b >]**< a|b >");
+  EXPECT_EQ(marked("'<' | safe + c.replace('|', '&')"), "<< a>&amp;<b >");
   EXPECT_EQ(marked("[c, 'd']"), "['< a|b >', 'd']");
   EXPECT_EQ(marked("('d' ~ c) | reverse"), "< b|a >d");
   EXPECT_EQ(marked("c | list | first ~ 'x'"), "< >x");
@@ -185,6 +187,8 @@ TEST(ChatTemplate, LimitsAreErrorsAndDeterministic) {
             limit);
   EXPECT_EQ(code("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}"), limit);
   EXPECT_EQ(code("{{ 'a' * 99999999999 }}"), limit);
+  EXPECT_EQ(code("{{ '{:>9999999999}'.format(1) }}"), limit);
+  EXPECT_EQ(code("{% for i in range(9999) %}{{ '{:>1000000}'.format(1) }}{% endfor %}"), limit);
   EXPECT_EQ(code("{{ range(999999) }}"), limit);
   EXPECT_EQ(code("{{ 9223372036854775807 + 1 }}"), limit);
   EXPECT_EQ(code("{{ 2 ** 64 }}"), limit);

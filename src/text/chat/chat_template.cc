@@ -82,6 +82,18 @@ Result<ChatTemplate> ChatTemplate::Parse(std::string_view source) {
   return chat;
 }
 
+bool ChatTemplate::Mentions(std::string_view word) const {
+  const std::string_view text = program_->source;
+  const auto in_word = [&](size_t at) {
+    const char c = at < text.size() ? text[at] : ' ';
+    return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+  };
+  for (size_t at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1)) {
+    if ((at == 0 || !in_word(at - 1)) && !in_word(at + word.size())) return true;
+  }
+  return false;
+}
+
 Result<MarkedText> ChatTemplate::Render(const ChatInput& input, const ChatLimits& limits) const {
   for (const Status& status : {CheckMessages(input.messages), CheckList(input.tools, "tools"),
                                CheckList(input.documents, "documents")}) {

@@ -73,6 +73,8 @@ class ChatTemplate {
 
   // Everything that the template may write by itself, separated by NUL.
   const std::string& literals() const { return literals_; }
+  // Whether the template's text has this word, a variable say.
+  bool Mentions(std::string_view word) const;
 
  private:
   std::shared_ptr<const jinja::Program> program_;

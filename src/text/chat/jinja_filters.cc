@@ -211,6 +211,23 @@ Value Reverse(Heap& heap, const Value& value, const Arguments&) {
   return list ? heap.NewList(std::move(items)) : Generator(heap, std::move(items));
 }
 
+// min, max: of equal ones the first.
+template <bool largest>
+Value Extreme(Heap& heap, const Value& value, const Arguments& arguments) {
+  const bool ignore_case = !TruthOf(arguments.Find(0, "case_sensitive"));
+  const Getter getter(heap, arguments.Find(1, "attribute"));
+  const std::vector<Value> items = Iterate(heap, value);
+  if (items.empty()) return heap.UndefinedOf("an item of nothing");
+  Value best = items.front(), best_key = getter.KeyOf(best, ignore_case);
+  for (size_t i = 1; i < items.size() && !heap.failed(); ++i) {
+    const Value key = getter.KeyOf(items[i], ignore_case);
+    if (!(largest ? Less(heap, best_key, key) : Less(heap, key, best_key))) continue;
+    best = items[i];
+    best_key = key;
+  }
+  return best;
+}
+
 // Stable, by keys; equal ones keep their order also in reverse.
 void SortByKeys(Heap& heap, std::vector<std::pair<Value, Value>>& keyed, bool reverse) {
   if (!heap.Spend(static_cast<int64_t>(keyed.size()))) return;
@@ -328,6 +345,8 @@ std::vector<FilterEntry> SequenceFilters() {
       {"last", Last, 0, {}},
       {"list", ListFilter, 0, {}},
       {"map", Map, kAny, {}},
+      {"max", Extreme<true>, 2, {"case_sensitive", "attribute"}},
+      {"min", Extreme<false>, 2, {"case_sensitive", "attribute"}},
       {"reject", Select<false, false>, kAny, {}},
       {"rejectattr", Select<false, true>, kAny, {}},
       {"reverse", Reverse, 0, {}},
@@ -356,7 +375,9 @@ Value String(Heap& heap, const Value& value, const Arguments&) {
   return value.is_string() ? value : heap.String(ToText(heap, value));
 }
 Value Safe(Heap& heap, const Value& value, const Arguments& arguments) {
-  return String(heap, value, arguments);
+  Value safe = String(heap, value, arguments);
+  safe.safe = safe.is_string();
+  return safe;
 }
 
 Value Trim(Heap& heap, const Value& value, const Arguments& arguments) {
@@ -365,13 +386,17 @@ Value Trim(Heap& heap, const Value& value, const Arguments& arguments) {
     heap.Fail("trim: expected a string of characters, found " + KindName(*set));
     return {};
   }
-  return heap.String(Strip(ToText(heap, value), Given(set) ? set->string : nullptr, true, true));
+  return heap.String(Strip(ToText(heap, value), Given(set) ? set->string : nullptr, true, true))
+      .SafeAs(value);
 }
 
 template <Case how>
 Value Cased(Heap& heap, const Value& value, const Arguments&) {
   std::optional<MarkedText> mapped = WithCase(ToText(heap, value), how);
-  if (mapped) return heap.String(*std::move(mapped));
+  if (mapped) {
+    const Value out = heap.String(*std::move(mapped));
+    return how == Case::kJinjaTitle ? out : out.SafeAs(value);
+  }
   heap.Fail(ErrorCode::kUnsupported, "the text has a letter whose case is not mapped");
   return {};
 }
@@ -422,7 +447,7 @@ Value Indent(Heap& heap, const Value& value, const Arguments& arguments) {
     first = false;
     out.Append(line);
   }
-  return heap.String(std::move(out));
+  return heap.String(std::move(out)).SafeAs(value);
 }
 
 Value ToJsonFilter(Heap& heap, const Value& value, const Arguments& arguments) {
@@ -456,6 +481,19 @@ Value ToJsonFilter(Heap& heap, const Value& value, const Arguments& arguments) {
   }
   style.sort_keys = TruthOf(arguments.Find(3, "sort_keys"));
   return heap.String(ToJson(heap, value, style));
+}
+
+// json.loads: llama.cpp's templates have it, transformers does not.
+Value FromJsonFilter(Heap& heap, const Value& value, const Arguments&) {
+  if (!value.is_string()) {
+    heap.Fail("from_json: expected a string, found " + KindName(value));
+    return {};
+  }
+  heap.SpendBytes(value.string->size());
+  const Result<json::Value> read = json::Parse(value.string->bytes());
+  if (read.ok()) return heap.FromJson(*read, false);
+  heap.Fail("from_json: the text is not JSON: " + read.error().ToString());
+  return {};
 }
 
 // A decimal integer as Python's int() reads it.
@@ -563,6 +601,7 @@ const std::vector<FilterEntry>& Filters() {
         {"d", Default, 2, {"default_value", "boolean"}},
         {"default", Default, 2, {"default_value", "boolean"}},
         {"float", FloatFilter, 1, {"default"}},
+        {"from_json", FromJsonFilter, 0, {}},
         {"indent", Indent, 3, {"width", "first", "blank"}},
         {"int", IntFilter, 2, {"default", "base"}},
         {"length", Length, 0, {}},

@@ -16,7 +16,7 @@ constexpr const char* kSupported =
     "; strings have strip, lstrip, rstrip, split, rsplit, splitlines, startswith, endswith, upper, "
     "lower, title, capitalize, replace, find, rfind, count, join, removeprefix, removesuffix, "
     "isdigit, "
-    "isspace, mappings get, items, keys, values, lists index, count, loops cycle";
+    "isspace, format, mappings get, items, keys, values, lists index, count, loops cycle";
 
 // Reads the arguments of one call; errors name the method.
 class Reader {
@@ -109,16 +109,18 @@ bool Affix(Heap& heap, Reader& reader, const MarkedText& text, bool front) {
   return false;
 }
 
-Value ReplaceIn(Heap& heap, Reader& reader, const MarkedText& text) {
+Value ReplaceIn(Heap& heap, Reader& reader, const MarkedText& text, bool safe) {
   if (!reader.AtMost(3, {"count"})) return {};
   const MarkedText* from = reader.String(0);
   const MarkedText* to = reader.String(1);
   const int64_t most = reader.Integer(2, "count", -1);
   if (heap.failed()) return {};
+  const bool escapes = safe && !reader.At(1)->safe;
+  const MarkedText by = escapes ? EscapeHtml(*to) : *to;
   // What the longest result could take.
-  const size_t growth = to->size() / std::max<size_t>(from->size(), 1) + 1;
+  const size_t growth = by.size() / std::max<size_t>(from->size(), 1) + 1;
   if (!heap.SpendBytes(text.size() * growth / 16)) return {};
-  return heap.String(Replace(text, *from, *to, most));
+  return heap.String(Replace(text, *from, by, most));
 }
 
 Value WithoutAffix(Heap& heap, Reader& reader, const MarkedText& text, bool front) {
@@ -148,7 +150,7 @@ Value FindOrCount(Reader& reader, const MarkedText& text, std::string_view name)
   return Value::Integer(count);
 }
 
-Value Join(Heap& heap, Reader& reader, const MarkedText& text) {
+Value Join(Heap& heap, Reader& reader, const MarkedText& text, bool safe) {
   const Value* items = reader.AtMost(1) ? reader.At(0) : nullptr;
   if (items == nullptr) {
     heap.Fail("join(): expected a list");
@@ -163,7 +165,7 @@ Value Join(Heap& heap, Reader& reader, const MarkedText& text) {
     }
     if (!first) out.Append(text);
     first = false;
-    out.Append(*item.string);
+    out.Append(safe && !item.safe ? EscapeHtml(*item.string) : *item.string);
     if (!heap.SpendBytes(item.string->size() + text.size())) return {};
   }
   return heap.String(std::move(out));
@@ -190,8 +192,20 @@ Value ConsistsOf(Heap& heap, Reader& reader, const MarkedText& text, bool space)
   return Value::Bool(good);
 }
 
-Value StringMethod(Heap& heap, const MarkedText& text, std::string_view name,
+// What a method of a safe string makes is safe as well, in lists too.
+Value AsSafe(const Value& made) {
+  const auto mark = [](Value value) {
+    value.safe = value.is_string();
+    return value;
+  };
+  if (!made.is_list()) return mark(made);
+  for (Value& item : made.list->items) item = mark(item);
+  return made;
+}
+
+Value StringMethod(Heap& heap, const Value& value, std::string_view name,
                    const Arguments& arguments) {
+  const MarkedText& text = *value.string;
   Reader reader(heap, name, arguments);
   heap.SpendBytes(text.size());
   if (name == "strip" || name == "lstrip" || name == "rstrip") {
@@ -230,13 +244,14 @@ Value StringMethod(Heap& heap, const MarkedText& text, std::string_view name,
               reader.Name() + ": the text has a letter whose case is not mapped");
     return {};
   }
-  if (name == "replace") return ReplaceIn(heap, reader, text);
+  if (name == "replace") return ReplaceIn(heap, reader, text, value.safe);
   if (name == "removeprefix" || name == "removesuffix")
     return WithoutAffix(heap, reader, text, name == "removeprefix");
   if (name == "find" || name == "rfind" || name == "count") return FindOrCount(reader, text, name);
-  if (name == "join") return Join(heap, reader, text);
+  if (name == "join") return Join(heap, reader, text, value.safe);
   if (name == "isdigit" || name == "isspace")
     return ConsistsOf(heap, reader, text, name == "isspace");
+  if (name == "format") return FormatMethod(heap, value, arguments);
   heap.Fail(ErrorCode::kUnsupported,
             "strings have no method " + json::Quote(name) + " here" + kSupported);
   return {};
@@ -315,8 +330,10 @@ const Value* Arguments::Find(size_t position, std::string_view name) const {
 Value CallMethod(Heap& heap, const Value& value, std::string_view name,
                  const Arguments& arguments) {
   switch (value.kind) {
-    case Kind::kString:
-      return StringMethod(heap, *value.string, name, arguments);
+    case Kind::kString: {
+      const Value made = StringMethod(heap, value, name, arguments);
+      return value.safe ? AsSafe(made) : made;
+    }
     case Kind::kDict:
       if (!value.dict->is_namespace) return DictMethod(heap, value, name, arguments);
       break;

@@ -115,7 +115,7 @@ Value Repeated(Heap& heap, const Value& value, int64_t times) {
   if (value.is_string()) {
     MarkedText out;
     for (int64_t i = 0; i < times; ++i) out.Append(*value.string);
-    return heap.String(std::move(out));
+    return heap.String(std::move(out)).SafeAs(value);
   }
   std::vector<Value> items;
   for (int64_t i = 0; i < times; ++i) {
@@ -149,9 +149,13 @@ Value Arithmetic(Heap& heap, Op op, const Value& a, const Value& b) {
                     : Floats(heap, op, a.as_real(), b.as_real());
   }
   if (op == Op::kAdd && a.is_string() && b.is_string()) {
-    MarkedText text = *a.string;
-    text.Append(*b.string);
-    return heap.String(std::move(text));
+    // What is joined to a safe string is escaped.
+    const bool safe = a.safe || b.safe;
+    MarkedText text = safe && !a.safe ? EscapeHtml(*a.string) : *a.string;
+    text.Append(safe && !b.safe ? EscapeHtml(*b.string) : *b.string);
+    Value sum = heap.String(std::move(text));
+    sum.safe = safe && sum.is_string();
+    return sum;
   }
   if (op == Op::kAdd && IsPlainList(a) && IsPlainList(b) && a.list->type == b.list->type) {
     std::vector<Value> items = a.list->items;

@@ -167,6 +167,8 @@ struct Program {
 Result<Program> ParseTemplate(std::string_view source);
 
 Value CallMethod(Heap& heap, const Value& value, std::string_view name, const Arguments& arguments);
+// The method `format` of strings (jinja_format.cc).
+Value FormatMethod(Heap& heap, const Value& format, const Arguments& arguments);
 Value Arithmetic(Heap& heap, Op op, const Value& a, const Value& b);
 bool Compare(Heap& heap, Op op, const Value& a, const Value& b);
 

@@ -384,7 +384,13 @@ bool AppendScalar(const Value& value, bool repr, MarkedText& out) {
       out.Append(*value.string);
       return true;
     case Kind::kString:
-      out.Append(repr ? Repr(*value.string) : *value.string);
+      if (!repr) {
+        out.Append(*value.string);
+        return true;
+      }
+      if (value.safe) out.Append("Markup(");
+      out.Append(Repr(*value.string));
+      if (value.safe) out.Append(")");
       return true;
     default:
       return false;
@@ -673,7 +679,7 @@ Value Item(Heap& heap, const Value& value, const Value& key) {
     if (index) {
       const size_t at = ByteOfCodepoint(text, *index);
       const auto length = static_cast<size_t>(DecodeUtf8(text.substr(at)).length);
-      return heap.String(value.string->Slice(at, at + length));
+      return heap.String(value.string->Slice(at, at + length)).SafeAs(value);
     }
   }
   if (key.is_string()) {
@@ -723,10 +729,10 @@ Value SliceOf(Heap& heap, const Value& value, const Value& begin, const Value& e
     const std::string_view text = value.string->bytes();
     heap.SpendBytes(text.size());
     if (by == 1) {
-      if (picked.empty()) return heap.String("");
+      if (picked.empty()) return heap.String("").SafeAs(value);
       const size_t first = ByteOfCodepoint(text, picked.front());
-      return heap.String(
-          value.string->Slice(first, first + ByteOfCodepoint(text.substr(first), picked.size())));
+      const size_t last = first + ByteOfCodepoint(text.substr(first), picked.size());
+      return heap.String(value.string->Slice(first, last)).SafeAs(value);
     }
     std::vector<size_t> starts;
     for (size_t at = 0; at < text.size();
@@ -736,7 +742,7 @@ Value SliceOf(Heap& heap, const Value& value, const Value& begin, const Value& e
     starts.push_back(text.size());
     MarkedText out;
     for (const size_t i : picked) out.Append(*value.string, starts[i], starts[i + 1]);
-    return heap.String(std::move(out));
+    return heap.String(std::move(out)).SafeAs(value);
   }
   std::vector<Value> items;
   for (const size_t i : picked) items.push_back(value.list->items[i]);

@@ -40,6 +40,8 @@ struct Value {
     kMethod,    // one that was named but not called; true, and nothing else
   };
   Kind kind = Kind::kUndefined;
+  bool safe =
+      false;  // of a string: escaped for HTML, as the filter `safe` says (markupsafe.Markup)
   union {
     int64_t integer;
     bool boolean;
@@ -81,6 +83,13 @@ struct Value {
   static Value Of(Kind kind) {
     Value v;
     v.kind = kind;
+    return v;
+  }
+
+  // This string, safe where `other` is.
+  Value SafeAs(const Value& other) const {
+    Value v = *this;
+    v.safe = v.is_string() && other.is_string() && other.safe;
     return v;
   }
 

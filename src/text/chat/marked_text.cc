@@ -333,6 +333,27 @@ std::optional<MarkedText> WithCase(const MarkedText& text, Case how) {
   return out;
 }
 
+MarkedText EscapeHtml(const MarkedText& text) {
+  const std::string_view all = text.bytes();
+  MarkedText out;
+  size_t copied = 0;
+  for (size_t at = 0; at < all.size(); ++at) {
+    const char c = all[at];
+    const char* entity = c == '&'    ? "&amp;"
+                         : c == '<'  ? "&lt;"
+                         : c == '>'  ? "&gt;"
+                         : c == '"'  ? "&#34;"
+                         : c == '\'' ? "&#39;"
+                                     : nullptr;
+    if (entity == nullptr) continue;
+    out.Append(text, copied, at);
+    out.AppendInPlaceOf(text, at, at + 1, entity);
+    copied = at + 1;
+  }
+  out.Append(text, copied, all.size());
+  return out;
+}
+
 MarkedText Repr(const MarkedText& text) {
   const std::string_view all = text.bytes();
   const bool double_quotes =

@@ -81,6 +81,8 @@ enum class Case { kUpper, kLower, kTitle, kCapitalize, kJinjaTitle };
 // nullopt when a letter outside of ASCII would have to change by more than the simple mappings say.
 std::optional<MarkedText> WithCase(const MarkedText& text, Case how);
 
+// As markupsafe.escape writes a text that is not safe: & < > " ' as entities.
+MarkedText EscapeHtml(const MarkedText& text);
 // As Python's repr writes a string, a float.
 MarkedText Repr(const MarkedText& text);
 std::string FloatRepr(double value);

@@ -7,8 +7,8 @@
 //   OutputParser parser(*plan);
 //
 // A pure function: the same request and model give the same plan.
-#ifndef PAWL_SRC_SERVER_OUTPUT_PLAN_H_
-#define PAWL_SRC_SERVER_OUTPUT_PLAN_H_
+#ifndef PAWL_SRC_ENGINE_OUTPUT_PLAN_H_
+#define PAWL_SRC_ENGINE_OUTPUT_PLAN_H_
 
 #include <cstddef>
 #include <optional>
@@ -17,9 +17,9 @@
 #include <vector>
 
 #include "pawl/result.h"
-#include "src/server/constraint_spec.h"
+#include "src/engine/output_constraint.h"
 
-namespace pawl::server {
+namespace pawl {
 
 // How a model writes a call of a tool; see docs/structural_tags.md.
 enum class ToolSyntax {
@@ -88,6 +88,6 @@ struct PlanOptions {
 Result<OutputPlan> MakePlan(const RequestConstraints& asked, const ModelTraits& traits,
                             ThinkingStart thinking, const PlanOptions& options = {});
 
-}  // namespace pawl::server
+}  // namespace pawl
 
-#endif  // PAWL_SRC_SERVER_OUTPUT_PLAN_H_
+#endif  // PAWL_SRC_ENGINE_OUTPUT_PLAN_H_

@@ -10,16 +10,16 @@
 // are not UTF-8 come out as U+FFFD.
 //
 // Not thread-safe.
-#ifndef PAWL_SRC_SERVER_OUTPUT_PARSER_H_
-#define PAWL_SRC_SERVER_OUTPUT_PARSER_H_
+#ifndef PAWL_SRC_ENGINE_OUTPUT_PARSER_H_
+#define PAWL_SRC_ENGINE_OUTPUT_PARSER_H_
 
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "src/server/output_plan.h"
+#include "src/engine/output_plan.h"
 
-namespace pawl::server {
+namespace pawl {
 
 struct Delta {
   enum class Kind {
@@ -114,6 +114,6 @@ class OutputParser {
   std::string spaces_;  // behind a call or the thoughts
 };
 
-}  // namespace pawl::server
+}  // namespace pawl
 
-#endif  // PAWL_SRC_SERVER_OUTPUT_PARSER_H_
+#endif  // PAWL_SRC_ENGINE_OUTPUT_PARSER_H_

@@ -15,7 +15,7 @@
 // tool is asked for, its arguments alone are the output ("direct"); the wrapper would be forced
 // text anyway. Nor has it learned to stop calling, so it may call once unless the request says that
 // it may call more often.
-#include "src/server/output_plan.h"
+#include "src/engine/output_plan.h"
 
 #include <algorithm>
 #include <initializer_list>
@@ -23,7 +23,7 @@
 
 #include "src/base/json.h"
 
-namespace pawl::server {
+namespace pawl {
 namespace {
 
 using Body = CallSyntax::Body;
@@ -323,4 +323,4 @@ Result<OutputPlan> MakePlan(const RequestConstraints& asked, const ModelTraits& 
   return plan;
 }
 
-}  // namespace pawl::server
+}  // namespace pawl

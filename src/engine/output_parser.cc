@@ -5,17 +5,18 @@
 // The grammar guarantees the shapes, so the parser does not check them. Where a budget has cut the
 // output, or a model without a constraint writes something else, what is left in the buffer at the
 // end goes out as what it stood in.
-#include "src/server/output_parser.h"
+#include "src/engine/output_parser.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "src/base/json.h"
+#include "src/base/utf8.h"
 
-namespace pawl::server {
+namespace pawl {
 namespace {
 
-constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
+constexpr std::string_view kReplacementBytes = "\xEF\xBF\xBD";
 constexpr std::string_view kSpaces = " \n\r\t";
 
 // The length of the longest end of `text` with which `mark` begins, less than the whole mark.
@@ -45,24 +46,6 @@ int CharacterLength(std::string_view bytes) {
     if (at(i) < least || at(i) > most) return -static_cast<int>(i);
   }
   return length;
-}
-
-void AppendUtf8(std::string& out, uint32_t c) {
-  if (c < 0x80) {
-    out += static_cast<char>(c);
-  } else if (c < 0x800) {
-    out += static_cast<char>(0xC0 | (c >> 6));
-    out += static_cast<char>(0x80 | (c & 63));
-  } else if (c < 0x10000) {
-    out += static_cast<char>(0xE0 | (c >> 12));
-    out += static_cast<char>(0x80 | ((c >> 6) & 63));
-    out += static_cast<char>(0x80 | (c & 63));
-  } else {
-    out += static_cast<char>(0xF0 | (c >> 18));
-    out += static_cast<char>(0x80 | ((c >> 12) & 63));
-    out += static_cast<char>(0x80 | ((c >> 6) & 63));
-    out += static_cast<char>(0x80 | (c & 63));
-  }
 }
 
 std::optional<uint32_t> Hex4(std::string_view text) {
@@ -96,17 +79,17 @@ size_t Unescape(std::string_view text, bool at_end, std::string& out) {
   const std::optional<uint32_t> high = Hex4(text.substr(2));
   if (!high) return 2;
   if (*high < 0xD800 || *high > 0xDFFF) {
-    AppendUtf8(out, *high);
+    AppendUtf8(*high, out);
     return 6;
   }
   if (text.size() < 12 && !at_end) return 0;
   const std::optional<uint32_t> low =
       text.size() >= 12 && text.substr(6, 2) == "\\u" ? Hex4(text.substr(8)) : std::nullopt;
   if (*high >= 0xDC00 || !low || *low < 0xDC00 || *low > 0xDFFF) {
-    out += kReplacement;
+    out += kReplacementBytes;
     return 6;
   }
-  AppendUtf8(out, 0x10000 + ((*high - 0xD800) << 10) + (*low - 0xDC00));
+  AppendUtf8(0x10000 + ((*high - 0xD800) << 10) + (*low - 0xDC00), out);
   return 12;
 }
 
@@ -121,7 +104,7 @@ std::string Utf8Gate::Feed(std::string_view bytes) {
     const int length = CharacterLength(rest);
     if (length == 0) break;
     if (length < 0) {
-      out += kReplacement;
+      out += kReplacementBytes;
       at += static_cast<size_t>(-length);
     } else {
       out += rest.substr(0, static_cast<size_t>(length));
@@ -135,7 +118,7 @@ std::string Utf8Gate::Feed(std::string_view bytes) {
 std::string Utf8Gate::Finish() {
   if (held_.empty()) return "";
   held_.clear();
-  return std::string(kReplacement);
+  return std::string(kReplacementBytes);
 }
 
 OutputParser::OutputParser(const OutputPlan& plan) : plan_(plan) {
@@ -544,4 +527,4 @@ void OutputParser::Emit(Delta::Kind kind, std::string_view text) {
   out_.push_back({kind, call, call >= 0 ? call_->tool : 0, std::string(text)});
 }
 
-}  // namespace pawl::server
+}  // namespace pawl

@@ -1,0 +1,324 @@
+// Thoughts before an answer, through the public engine. The model that ships has learned none: its
+// template here opens them, leaves that to it, or closes them, and what it thinks is noise up to
+// the mark that ends it. The marks are several tokens of its vocabulary.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pawl/compiler.h"
+#include "pawl/engine.h"
+#include "tests/source_dir.h"
+
+namespace pawl {
+namespace {
+
+const std::string kThinker = SourceDir() + "/models/tiny-extract";
+constexpr const char* kSays = "{% for m in messages %}{{ m.content }}\n{% endfor %}";
+constexpr const char* kHears =
+    "{% if enable_thinking is defined and not enable_thinking %}<think>\n\n</think>\n\n{% else %}"
+    "<think>\n{% endif %}";
+// `literal`: what the template also writes, so that its marks are known.
+const std::string kOpensThoughts = std::string(kSays) + kHears;
+const std::string kDeafTemplate = std::string(kSays) + "{% if false %}</think>{% endif %}<think>\n";
+const std::string kMayThink = std::string(kSays) + "{% if false %}<think></think>{% endif %}";
+constexpr const char* kAnswer = R"({"a":[0-9]{1,3},"b":"[a-z]{2,12}"})";
+constexpr int kShortestAnswer = 24;  // tokens, at most
+
+EngineOptions Thinks(const std::string& chat_template, const std::string& drafts = "off") {
+  EngineOptions options;
+  options.chat_template = chat_template;
+  options.model.threads = 1;
+  options.drafts.sources = drafts;
+  options.drafts.always = true;
+  return options;
+}
+
+Engine LoadThinker(const EngineOptions& options) {
+  Result<Engine> engine = Engine::Load(kThinker, options);
+  EXPECT_TRUE(engine.ok()) << engine.error().ToString();
+  return *std::move(engine);
+}
+
+struct Asked {
+  Thinking thinking = {};
+  uint64_t seed = 0;
+  int max_tokens = 300;
+  bool grammar = true;
+};
+
+EngineRequest Chat(const Engine& engine, const Asked& asked) {
+  EngineRequest request;
+  request.messages = {{"user", "Ann Lee, ann@example.org"}};
+  if (asked.grammar) {
+    const Result<Grammar> grammar = Compiler(engine.vocabulary()).CompileRegex(kAnswer);
+    EXPECT_TRUE(grammar.ok()) << grammar.error().ToString();
+    request.grammar = *grammar;
+  }
+  request.thinking = asked.thinking;
+  request.options.max_tokens = asked.max_tokens;
+  request.options.sampling = {.temperature = 1.2f, .seed = asked.seed};
+  return request;
+}
+
+constexpr Thinking::Mode kOff = Thinking::Mode::kOff, kAuto = Thinking::Mode::kAuto;
+Thinking Tokens(int tokens) { return {.mode = Thinking::Mode::kTokens, .tokens = tokens}; }
+
+// Whether the grammar takes exactly this text.
+bool IsAnswer(const Engine& engine, const std::string& text) {
+  const Result<Grammar> grammar = Compiler(engine.vocabulary()).CompileRegex(kAnswer);
+  State at = grammar->Start();
+  for (const TokenId token : engine.Encode(text)) {
+    const std::optional<State> next = at.Advance(token);
+    if (!next) return false;
+    at = *next;
+  }
+  return at.accepting();
+}
+
+Generation Run(Engine& engine, const EngineRequest& request) {
+  Result<Generation> output = engine.Generate(request);
+  EXPECT_TRUE(output.ok()) << output.error().ToString();
+  return output.ok() ? *std::move(output) : Generation{};
+}
+
+void ExpectNoMarks(const Generation& output) {
+  for (const char* mark : {"<think>", "</think>"}) {
+    EXPECT_EQ(output.text.find(mark), std::string::npos) << output.text;
+    EXPECT_EQ(output.reasoning.find(mark), std::string::npos) << output.reasoning;
+  }
+}
+
+TEST(EngineThinkingTest, ABudgetEndsTheThoughtsAndTheAnswerFollowsItsGrammar) {
+  Engine engine = LoadThinker(Thinks(kOpensThoughts));
+  const int mark = static_cast<int>(engine.vocabulary()->FewestTokens("</think>").size());
+  ASSERT_GT(mark, 1);  // of several tokens
+  bool thought = false;
+  for (const int budget : {1, 5, 17}) {
+    for (uint64_t seed = 0; seed < 6; ++seed) {
+      const Generation output = Run(engine, Chat(engine, {Tokens(budget), seed}));
+      EXPECT_TRUE(IsAnswer(engine, output.text)) << output.text;
+      // A mark that has begun is finished, and a gap may follow it.
+      EXPECT_LE(output.stats.reasoning_tokens, budget + mark + 2);
+      thought = thought || !output.reasoning.empty();
+      ExpectNoMarks(output);
+    }
+  }
+  EXPECT_TRUE(thought);
+}
+
+TEST(EngineThinkingTest, OffClosesWhatATemplateOpensThatDoesNotListen) {
+  Engine engine = LoadThinker(Thinks(kDeafTemplate));
+  const Generation output = Run(engine, Chat(engine, {{.mode = kOff}}));
+  EXPECT_TRUE(IsAnswer(engine, output.text)) << output.text;
+  EXPECT_EQ(output.reasoning, "");
+  EXPECT_TRUE(engine.Decode(output.tokens).starts_with("</think>")) << engine.Decode(output.tokens);
+  // Without a grammar the mark is forced as well.
+  const Generation text = Run(engine, Chat(engine, {{.mode = kOff}, 1, 40, false}));
+  EXPECT_EQ(text.reasoning, "");
+  ExpectNoMarks(text);
+  EXPECT_TRUE(engine.Decode(text.tokens).starts_with("</think>"));
+}
+
+TEST(EngineThinkingTest, OffTellsTheTemplate) {
+  Engine engine = LoadThinker(Thinks(kOpensThoughts));
+  const auto prompt = [&](const Thinking& thinking) {
+    return engine.Decode(*engine.PromptTokens(Chat(engine, {thinking})));
+  };
+  EXPECT_TRUE(prompt({.mode = kOff}).ends_with("<think>\n\n</think>\n\n"));
+  EXPECT_TRUE(prompt({}).ends_with("<think>\n"));
+  EXPECT_TRUE(prompt(Tokens(5)).ends_with("<think>\n"));
+  EXPECT_TRUE(prompt(Tokens(0)).ends_with("</think>\n\n"));
+  const Generation output = Run(engine, Chat(engine, {{.mode = kOff}}));
+  EXPECT_EQ(output.reasoning, "");
+  EXPECT_EQ(output.stats.reasoning_tokens, 0);
+  EXPECT_TRUE(IsAnswer(engine, output.text)) << output.text;
+}
+
+TEST(EngineThinkingTest, AModelMayOpenItsThoughtsOrSkipThem) {
+  Engine engine = LoadThinker(Thinks(kMayThink));
+  int thought = 0, skipped = 0;
+  EngineRequest request = Chat(engine, {Tokens(8)});
+  for (uint64_t seed = 0; seed < 12; ++seed) {
+    request.options.sampling.seed = seed;
+    // An opening mark is no likely beginning: half of the outputs are pushed to it.
+    request.options.logit_bias.clear();
+    if (seed % 2 == 0) {
+      const TokenId first = engine.vocabulary()->FewestTokens("<think>").front();
+      request.options.logit_bias = {{first, 30.0f}};
+    }
+    const Generation output = Run(engine, request);
+    EXPECT_TRUE(IsAnswer(engine, output.text)) << output.text;
+    ExpectNoMarks(output);
+    (output.stats.reasoning_tokens > 0 ? thought : skipped)++;
+  }
+  EXPECT_GT(thought, 0);
+  EXPECT_GT(skipped, 0);
+}
+
+TEST(EngineThinkingTest, OffKeepsAModelFromOpeningThoughts) {
+  Engine engine = LoadThinker(Thinks(kMayThink));
+  for (const bool grammar : {true, false}) {
+    EngineRequest request = Chat(engine, {{.mode = kOff}, 3, 60, grammar});
+    const TokenId first = engine.vocabulary()->FewestTokens("<think>").front();
+    request.options.logit_bias = {{first, 8.0f}};
+    const Generation output = Run(engine, request);
+    EXPECT_EQ(output.reasoning, "");
+    EXPECT_EQ(engine.Decode(output.tokens).find("<think>"), std::string::npos);
+  }
+}
+
+TEST(EngineThinkingTest, TheBudgetKeepsTheAnswer) {
+  Engine engine = LoadThinker(Thinks(kDeafTemplate));
+  for (const int budget : {40, 100, 200}) {
+    for (uint64_t seed = 0; seed < 3; ++seed) {
+      const Generation output = Run(engine, Chat(engine, {{.mode = kAuto}, seed, budget}));
+      EXPECT_TRUE(IsAnswer(engine, output.text)) << output.text;
+      EXPECT_LE(output.stats.reasoning_tokens, std::max(budget - 64, kShortestAnswer));
+      EXPECT_LE(output.stats.output_tokens, budget);
+    }
+  }
+}
+
+TEST(EngineThinkingTest, DraftsDoNotMoveTheBoundary) {
+  for (const std::string& chat : {kOpensThoughts, kMayThink}) {
+    Engine plain = LoadThinker(Thinks(chat));
+    Engine drafts = LoadThinker(Thinks(chat, "random,forced,suffix,recycling"));
+    int accepted = 0;
+    for (uint64_t seed = 0; seed < 10; ++seed) {
+      const Thinking thinking = seed % 2 == 0 ? Tokens(static_cast<int>(seed) + 1) : Thinking{};
+      const Generation one = Run(plain, Chat(plain, {thinking, seed, 120}));
+      const Generation other = Run(drafts, Chat(drafts, {thinking, seed, 120}));
+      EXPECT_EQ(one.tokens, other.tokens);
+      EXPECT_EQ(one.text, other.text);
+      EXPECT_EQ(one.reasoning, other.reasoning);
+      EXPECT_EQ(one.stats.reasoning_tokens, other.stats.reasoning_tokens);
+      accepted += other.stats.drafts.accepted > 0 ? 1 : 0;
+    }
+    EXPECT_GT(accepted, 0);
+  }
+}
+
+TEST(EngineThinkingTest, AStreamAddsUpToTheTexts) {
+  Engine engine = LoadThinker(Thinks(kOpensThoughts));
+  for (const bool grammar : {true, false}) {
+    for (const bool reports : {true, false}) {
+      EngineRequest request = Chat(engine, {Tokens(20), 4, 80, grammar});
+      std::string text, reported, reasoning;
+      size_t tokens = 0;
+      request.options.on_reasoning = [&](std::string_view piece) {
+        EXPECT_EQ(text, "");  // what is thought comes first
+        reasoning += piece;
+      };
+      request.options.on_token = [&](TokenId token, std::string_view bytes) {
+        tokens += token == kNoToken ? 0 : 1;
+        text += bytes;
+        return true;
+      };
+      if (reports) {
+        request.options.on_report = [&](const TokenReport& report) {
+          reported += report.bytes;
+          return true;
+        };
+      }
+      const Generation output = Run(engine, request);
+      EXPECT_EQ(text, output.text);
+      EXPECT_EQ(reasoning, output.reasoning);
+      EXPECT_EQ(tokens, output.tokens.size());
+      if (reports) {
+        EXPECT_EQ(reported, output.text);
+      }
+    }
+  }
+}
+
+TEST(EngineThinkingTest, MarksOfTheCaller) {
+  for (const char* close : {"]]", "<pad>"}) {  // text, and a special token
+    EngineOptions options = Thinks(std::string(kSays) + "[[");
+    options.reasoning_open = "[[";
+    options.reasoning_close = close;
+    Engine engine = LoadThinker(options);
+    const Generation output = Run(engine, Chat(engine, {Tokens(9), 2}));
+    EXPECT_TRUE(IsAnswer(engine, output.text)) << output.text;
+    EXPECT_NE(output.reasoning, "");
+    EXPECT_EQ(output.reasoning.find("]]"), std::string::npos);
+  }
+  EngineOptions half = Thinks(kSays);
+  half.reasoning_open = "[[";
+  const Result<Engine> refused = Engine::Load(kThinker, half);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().place, "reasoning_close");
+}
+
+TEST(EngineThinkingTest, ExtractThinksWhereItIsAsked) {
+  Engine engine = LoadThinker(Thinks(kDeafTemplate));
+  EngineRequest request = Chat(engine, {});
+  request.messages.clear();
+  request.extract = ExtractInput{"{}", "Ann Lee, ann@example.org"};
+  const Generation output = Run(engine, request);
+  EXPECT_TRUE(IsAnswer(engine, output.text)) << output.text;
+  EXPECT_EQ(output.reasoning, "");
+}
+
+TEST(EngineThinkingTest, WhatChangesNothingIsNoted) {
+  Engine engine = LoadThinker(Thinks(kSays));
+  const auto notes = [&](const Thinking& thinking) {
+    return Run(engine, Chat(engine, {thinking})).notes;
+  };
+  EXPECT_TRUE(notes({}).empty());
+  EXPECT_TRUE(notes({.mode = kAuto}).empty());
+  ASSERT_EQ(notes(Tokens(100)).size(), 1u);
+  EXPECT_TRUE(notes(Tokens(100))[0].starts_with("thinking changes nothing"));
+}
+
+TEST(EngineThinkingTest, APromptHasNoThoughts) {
+  Engine engine = LoadThinker(Thinks(kOpensThoughts));
+  EngineRequest request = Chat(engine, {});
+  request.messages.clear();
+  request.prompt = "x <think>\n";
+  EXPECT_EQ(Run(engine, request).reasoning, "");
+  request.thinking = Tokens(5);
+  const Result<Generation> refused = engine.Generate(request);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().place, "thinking");
+}
+
+TEST(EngineThinkingTest, AConstraintOfYourOwnIsAskedAboutTheAnswer) {
+  // One digit, then the end.
+  class Digit : public Constraint {
+   public:
+    Digit(std::shared_ptr<const Vocabulary> vocabulary, bool written)
+        : vocabulary_(std::move(vocabulary)), written_(written) {}
+    Place Look() const override {
+      const auto fits = [&](TokenId, std::string_view bytes) {
+        return !written_ && bytes.size() == 1 && bytes[0] >= '0' && bytes[0] <= '9';
+      };
+      return {.mask = MaskWhere(*vocabulary_, fits), .accepting = written_};
+    }
+    std::shared_ptr<const Constraint> Advance(TokenId token) const override {
+      if (!Look().mask->Allows(token)) return nullptr;
+      return std::make_shared<Digit>(vocabulary_, true);
+    }
+    std::optional<std::vector<TokenId>> Completion(int) const override {
+      return written_ ? std::vector<TokenId>{} : vocabulary_->FewestTokens("0");
+    }
+
+   private:
+    const std::shared_ptr<const Vocabulary> vocabulary_;
+    const bool written_;
+  };
+  Engine engine = LoadThinker(Thinks(kOpensThoughts));
+  for (uint64_t seed = 0; seed < 4; ++seed) {
+    EngineRequest request = Chat(engine, {Tokens(6), seed, 100, false});
+    request.constraint = std::make_shared<Digit>(engine.vocabulary(), false);
+    const Generation output = Run(engine, request);
+    EXPECT_EQ(output.text.size(), 1u) << output.text;
+    EXPECT_NE(output.reasoning + "x", "x");
+  }
+}
+
+}  // namespace
+}  // namespace pawl

@@ -108,6 +108,22 @@ Status Check(const GenerateFlags& flags) {
   return {};
 }
 
+Status WriteThoughts(const GenerateFlags& flags, const Generation& output) {
+  const std::string& file = flags.model.thinking.file;
+  return file.empty() ? Status() : WriteFile(file, output.reasoning);
+}
+
+// With the thoughts before it. Several outputs have none.
+Result<std::shared_ptr<const Constraint>> ConstraintOf(const Prompted& prompted,
+                                                       const std::optional<Gaps>& gaps,
+                                                       int max_tokens) {
+  std::shared_ptr<const Constraint> answer = gaps ? MakeConstraint(gaps->grammar()) : nullptr;
+  if (gaps && gaps->several()) return answer;
+  const int room = prompted.model->info().context_length - static_cast<int>(prompted.tokens.size());
+  return WithThoughts(*prompted.model, prompted.thoughts, std::move(answer),
+                      std::min(max_tokens, room));
+}
+
 int Generate(const GenerateFlags& flags) {
   if (Status status = Check(flags); !status.ok()) return Fail(kGenerate, status.error());
   Result<Prompted> prompted = flags.model.Load(kGenerate);
@@ -159,15 +175,9 @@ int Generate(const GenerateFlags& flags) {
   GenerationStats stats;
   for (bool more = true; more;) {
     if (gaps) options.sampling.seed = gaps->SeedOf(flags.sampling.params.seed);
-    std::shared_ptr<const Constraint> constraint = gaps ? MakeConstraint(gaps->grammar()) : nullptr;
-    if (!several) {
-      const int room = model.info().context_length - static_cast<int>(prompted->tokens.size());
-      auto made = WithThoughts(*prompted->model, prompted->thoughts, std::move(constraint),
-                               std::min(options.max_tokens, room));
-      if (!made.ok()) return Fail(kGenerate, made.error());
-      constraint = *std::move(made);
-    }
-    Result<Generation> output = session.Generate(prompted->tokens, std::move(constraint), options);
+    auto constraint = ConstraintOf(*prompted, gaps, options.max_tokens);
+    if (!constraint.ok()) return Fail(kGenerate, constraint.error());
+    Result<Generation> output = session.Generate(prompted->tokens, *std::move(constraint), options);
     if (output.ok() && thoughts != nullptr) {
       stream.Add(thoughts->Finish());
       thoughts->Into(*output);
@@ -184,9 +194,7 @@ int Generate(const GenerateFlags& flags) {
         Print(CapturesJson(*captures) + "\n");
       }
       NoteStop(*output);
-      const std::string& file = flags.model.thinking.file;
-      if (file.empty()) break;
-      if (Status status = WriteFile(file, output->reasoning); !status.ok()) {
+      if (Status status = WriteThoughts(flags, *output); !status.ok()) {
         return Fail(kGenerate, status.error());
       }
       break;

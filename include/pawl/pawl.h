@@ -497,11 +497,9 @@ typedef struct pawl_engine_options {
   size_t ollama_count;
   const char* const* lmstudio_folders;
   size_t lmstudio_count;
-  /* The marks around what the model thinks, both or none. NULL: those of the chat template. */
+  /* The marks of thoughts, NUL-terminated, both or none. NULL: those of the chat template. */
   const char* reasoning_open;
-  size_t reasoning_open_length;
   const char* reasoning_close;
-  size_t reasoning_close_length;
 } pawl_engine_options;
 /* Threads: any. */
 PAWL_API void pawl_engine_options_init(pawl_engine_options* options, size_t struct_size);
@@ -539,8 +537,7 @@ typedef struct pawl_prompt {
   const char* schema;
   size_t schema_length;
 } pawl_prompt;
-/* Threads: any. */
-PAWL_API void pawl_prompt_init(pawl_prompt* prompt, size_t struct_size);
+PAWL_API void pawl_prompt_init(pawl_prompt* prompt, size_t struct_size); /* Threads: any. */
 
 /* ---- Outputs --------------------------------------------------------------------------------- */
 
@@ -565,14 +562,8 @@ typedef struct pawl_generation pawl_generation;
  * whose shortest form is too long is cut. CUT: cut, complete or not. */
 enum { PAWL_AT_BUDGET_CLOSE = 0, PAWL_AT_BUDGET_CLOSE_OR_CUT = 1, PAWL_AT_BUDGET_CUT = 2 };
 
-/* What the model may think before it answers (docs/thinking.md). DEFAULT: AUTO for messages, OFF
- * for other prompts. TOKENS: at most `thinking_tokens` tokens. */
-enum {
-  PAWL_THINKING_DEFAULT = 0,
-  PAWL_THINKING_AUTO = 1,
-  PAWL_THINKING_OFF = 2,
-  PAWL_THINKING_TOKENS = 3
-};
+/* What the model may think (docs/thinking.md). DEFAULT: AUTO for messages, otherwise OFF. */
+enum { PAWL_THINKING_DEFAULT = 0, PAWL_THINKING_AUTO = -1, PAWL_THINKING_OFF = -2 };
 
 /* Called with the next bytes of the output, which may end inside a character. 0 ends the output. */
 typedef int (*pawl_on_text)(void* context, const char* text, size_t length);
@@ -602,8 +593,7 @@ typedef struct pawl_generate_options {
   pawl_on_text on_text;
   void* on_text_context;
   int32_t include_stop; /* 1: the output has the stop text, too */
-  int32_t thinking;     /* PAWL_THINKING_...; for chat_json and schema */
-  int32_t thinking_tokens;
+  int32_t thinking;     /* PAWL_THINKING_..., or at most so many tokens */
 } pawl_generate_options;
 /* Threads: any. */
 PAWL_API void pawl_generate_options_init(pawl_generate_options* options, size_t struct_size);
@@ -637,12 +627,10 @@ typedef struct pawl_output {
   int32_t drafted_tokens;
   int32_t accepted_tokens;  /* drafted tokens that were right */
   int32_t reasoning_tokens; /* of `tokens`, before the answer: thoughts with their marks */
-  /* What the model thought, without its marks; no part of `text`. */
-  const char* reasoning;
+  const char* reasoning;    /* what the model thought, without its marks; no part of `text` */
   size_t reasoning_length;
 } pawl_output;
-/* Threads: any. */
-PAWL_API void pawl_output_init(pawl_output* output, size_t struct_size);
+PAWL_API void pawl_output_init(pawl_output* output, size_t struct_size); /* Threads: any. */
 
 /* Begins an output, and returns at once. grammar: NULL for none, otherwise one for the engine's
  * vocabulary. options: NULL for the defaults. Threads: any. */

@@ -102,14 +102,13 @@ pawl_status ReadEngineOptions(const pawl_engine_options* options, EngineOptions&
        out.drafts.text_file},
       {"draft_model", given.draft_model, given.draft_model_length, out.drafts.model},
       {"draft_history_file", given.draft_history_file, given.draft_history_file_length,
-       out.drafts.history_file},
-      {"reasoning_open", given.reasoning_open, given.reasoning_open_length, out.reasoning_open},
-      {"reasoning_close", given.reasoning_close, given.reasoning_close_length,
-       out.reasoning_close}};
+       out.drafts.history_file}};
   for (const auto& one : texts) {
     if (!IsText(one.text, one.length)) return Null(error, one.name);
     if (one.text != nullptr) one.field = TextOf(one.text, one.length);
   }
+  if (given.reasoning_open != nullptr) out.reasoning_open = given.reasoning_open;
+  if (given.reasoning_close != nullptr) out.reasoning_close = given.reasoning_close;
   out.model.threads = given.threads;
   out.model.kv_bytes = given.kv_bytes;
   out.model.kept_kv_bytes = given.kept_kv_bytes;
@@ -214,11 +213,14 @@ pawl_status Start(pawl_engine* engine, const pawl_prompt* prompt, const pawl_gra
   if (const pawl_status bad = ReadStops(given, request.stops, error)) return bad;
   request.include_stop = given.include_stop != 0;
   Thinking& thinking = request.thinking;
-  if (const pawl_status bad = Choose(given.thinking, "thinking", thinking.mode, error)) return bad;
-  if (thinking.mode == Thinking::Mode::kTokens && given.thinking_tokens < 0) {
-    return BadArgument(error, "thinking_tokens", "must not be negative");
+  if (given.thinking < PAWL_THINKING_OFF) {
+    return BadArgument(error, "thinking", "is no such choice: " + std::to_string(given.thinking));
   }
-  thinking.tokens = given.thinking_tokens;
+  thinking.tokens = std::max(given.thinking, 0);
+  thinking.mode = given.thinking > 0                     ? Thinking::Mode::kTokens
+                  : given.thinking == PAWL_THINKING_AUTO ? Thinking::Mode::kAuto
+                  : given.thinking == PAWL_THINKING_OFF  ? Thinking::Mode::kOff
+                                                         : Thinking::Mode::kDefault;
   out.sampling.temperature = static_cast<float>(given.temperature);
   out.sampling.top_k = given.top_k;
   out.sampling.top_p = static_cast<float>(given.top_p);

@@ -112,6 +112,11 @@ Status Check(const GenerateFlags& flags) {
   return {};
 }
 
+Status WriteThoughts(const GenerateFlags& flags, const Generation& output) {
+  const std::string& file = flags.model.thinking.file;
+  return file.empty() ? Status() : WriteFile(file, output.reasoning);
+}
+
 int Generate(const GenerateFlags& flags) {
   if (Status status = Check(flags); !status.ok()) return Fail(kGenerate, status.error());
   Result<Prompted> prompted = flags.model.Load(kGenerate);
@@ -174,9 +179,7 @@ int Generate(const GenerateFlags& flags) {
         Print(CapturesJson(*captures) + "\n");
       }
       NoteStop(*output);
-      const std::string& file = flags.model.thinking.file;
-      if (file.empty()) break;
-      if (Status status = WriteFile(file, output->reasoning); !status.ok()) {
+      if (Status status = WriteThoughts(flags, *output); !status.ok()) {
         return Fail(kGenerate, status.error());
       }
       break;

@@ -156,6 +156,27 @@ int Serve(const ServeFlags& flags) {
   return kExitOk;
 }
 
+// What the texts of the model look like.
+void AddTextsTo(CLI::App* command, ServeFlags& flags) {
+  command->add_option("--chat-template", flags.template_file, "File with another chat template")
+      ->check(NotEmpty)
+      ->type_name("FILE");
+  command
+      ->add_option("--tool-syntax", flags.tool_syntax,
+                   "How the model writes tool calls (default: by its chat template)")
+      ->check(CLI::IsMember({"plain", "llama3", "hermes", "qwen", "qwen_xml", "deepseek_r1",
+                             "deepseek_v3", "deepseek_v3_1", "mistral"}))
+      ->type_name("NAME");
+  flags.thinking.AddMarksTo(command);
+  command
+      ->add_option("--max-string", flags.max_string,
+                   "Most characters of a string that neither its schema nor the request bounds; 0: "
+                   "any number (default: for answers the length of the text, at least 256; for "
+                   "calls any number)")
+      ->transform(WholeNumber(0, kMostCount))
+      ->type_name("N");
+}
+
 }  // namespace
 
 void AddServe(CLI::App& app, Action& action) {
@@ -183,22 +204,7 @@ void AddServe(CLI::App& app, Action& action) {
                    "127.0.0.1; may be given several times. Without it any name is good when the "
                    "server listens on other addresses or asks for keys")
       ->type_name("NAME");
-  TextOption(command, "--chat-template", flags->template_file, "FILE",
-             "File with another chat template");
-  command
-      ->add_option("--tool-syntax", flags->tool_syntax,
-                   "How the model writes tool calls (default: by its chat template)")
-      ->check(CLI::IsMember({"plain", "llama3", "hermes", "qwen", "qwen_xml", "deepseek_r1",
-                             "deepseek_v3", "deepseek_v3_1", "mistral"}))
-      ->type_name("NAME");
-  flags->thinking.AddMarksTo(command);
-  command
-      ->add_option("--max-string", flags->max_string,
-                   "Most characters of a string that neither its schema nor the request bounds; 0: "
-                   "any number (default: for answers the length of the text, at least 256; for "
-                   "calls any number)")
-      ->transform(WholeNumber(0, kMostCount))
-      ->type_name("N");
+  AddTextsTo(command, *flags);
   CountOption(command, "--batch", flags->batch, 1, 1024,
               "Outputs that the model works on at a time");
   CountOption(command, "--queue", flags->queue, 1, 1 << 20,

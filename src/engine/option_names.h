@@ -30,10 +30,6 @@ inline std::span<const char* const> OptionNames(KvDtype) {
   static constexpr const char* kNames[] = {"bf16", "fp8", "fp32"};
   return kNames;
 }
-inline std::span<const char* const> OptionNames(Thinking::Mode) {
-  static constexpr const char* kNames[] = {"default", "auto", "off", "tokens"};
-  return kNames;
-}
 inline std::span<const char* const> OptionNames(AtBudget) {
   static constexpr const char* kNames[] = {"close", "close_or_cut", "cut"};
   return kNames;

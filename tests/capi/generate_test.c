@@ -378,9 +378,7 @@ static void test_thinking(const char* folder) {
   options.chat_template = "{% for m in messages %}{{ m.content }}\n{% endfor %}((";
   options.chat_template_length = strlen(options.chat_template);
   options.reasoning_open = "((";
-  options.reasoning_open_length = 2;
   options.reasoning_close = "))";
-  options.reasoning_close_length = 2;
   pawl_engine* engine = load(folder, &options);
   pawl_grammar* grammar = regex(engine, "(yes|no)!");
   pawl_error* error = NULL;
@@ -392,8 +390,7 @@ static void test_thinking(const char* folder) {
   pawl_generate_options_init(&wanted, sizeof wanted);
   wanted.temperature = 1;
   for (int i = 0; i < 2; ++i) {
-    wanted.thinking = i == 0 ? PAWL_THINKING_TOKENS : PAWL_THINKING_OFF;
-    wanted.thinking_tokens = 7;
+    wanted.thinking = i == 0 ? 7 : PAWL_THINKING_OFF;
     pawl_generation* generation = NULL;
     CHECK(ok(pawl_engine_generate(engine, &chat, grammar, &wanted, &generation, &error), error));
     const pawl_output output = output_of(generation);
@@ -403,7 +400,7 @@ static void test_thinking(const char* folder) {
     CHECK(output.reasoning_tokens > 0);
     pawl_generation_free(generation);
   }
-  wanted.thinking = 9;
+  wanted.thinking = -3;
   pawl_generation* none = NULL;
   CHECK_FAILS(pawl_engine_generate(engine, &chat, grammar, &wanted, &none, &error),
               PAWL_BAD_ARGUMENT, "thinking");

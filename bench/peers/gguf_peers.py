@@ -43,6 +43,18 @@ PURE = {"Q8_0": 7, "Q6_K": 18, "Q5_K": 16, "Q5_1": 9, "Q5_0": 8, "Q4_K": 14, "Q4
         "IQ4_XS": 30, "IQ3_S": 26, "Q3_K": 11, "Q2_K": 10, "TQ1_0": 36, "TQ2_0": 37}  # fmt: skip
 
 
+def without_repacking():
+    """Weights stay as files have them: llama.cpp's products for AMX end with SIGILL on some virtual machines."""
+    defaults = llama_cpp.llama_model_default_params
+
+    def params():
+        out = defaults()
+        out.use_extra_bufts = False
+        return out
+
+    llama_cpp.llama_cpp.llama_model_default_params = llama_cpp.llama_model_default_params = params
+
+
 def default_text():
     return "\n".join((ROOT / name).read_text() for name in ("README.md", "docs/architecture.md"))
 
@@ -272,8 +284,11 @@ def main():
     parser.add_argument("--prompt", type=int, default=256, help="tokens of the prompt that `speed` reads")
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--core", default="0")
+    parser.add_argument("--no-repack", action="store_true", help="llama.cpp uses weights as files have them")
     parser.add_argument("--out")
     args = parser.parse_args()
+    if args.no_repack:
+        without_repacking()
     args.text_content = Path(args.text).read_text() if args.text else default_text()
     compare = {"quantize": compare_quantizers, "types": compare_types, "speed": compare_speed}[args.what]
     with tempfile.TemporaryDirectory() as folder:

@@ -104,8 +104,9 @@ GgufHeader HeaderOf(const GgufFile& file, const std::vector<TensorPlan>& plan,
 // Rows of one type as floats.
 class RowReader {
  public:
-  explicit RowReader(const TensorView& view)
+  RowReader(const TensorView& view, const KernelSet& kernels)
       : view_(view),
+        kernels_(kernels),
         format_(FormatOfBlocks(view.dtype)),
         cols_(view.shape.back()),
         row_bytes_(cols_ / FindGgufType(view.dtype)->elements * FindGgufType(view.dtype)->bytes),
@@ -123,12 +124,13 @@ class RowReader {
     const WeightType type = view_.dtype == "F32"   ? WeightType::kF32
                             : view_.dtype == "F16" ? WeightType::kF16
                                                    : WeightType::kBf16;
-    FindKernels(KernelVariant::kAuto)->to_float(aligned_.data(), type, cols_, floats_.data());
+    kernels_.to_float(aligned_.data(), type, cols_, floats_.data());
     return floats_;
   }
 
  private:
   const TensorView& view_;
+  const KernelSet& kernels_;
   std::optional<PackedFormat> format_;
   int64_t cols_, row_bytes_;
   PackedRow packed_;
@@ -178,7 +180,7 @@ class TensorWriter {
       const int64_t count = std::min(piece, rows - first);
       const int64_t grain = std::max<int64_t>(1, (int64_t{64} << 10) / std::max<int64_t>(cols, 1));
       pool_.ParallelFor(count, grain, [&](int64_t begin, int64_t end, int) {
-        RowReader reader(*tensor.view);
+        RowReader reader(*tensor.view, kernels_);
         for (int64_t r = begin; r < end; ++r) {
           const std::vector<float>& row = reader.Read(first + r);
           if (!CanBeRounded(row, halves)) return bad.store(first + r);
@@ -202,6 +204,7 @@ class TensorWriter {
   const GgufFile& file_;
   GgufOutput& output_;
   ThreadPool& pool_;
+  const KernelSet& kernels_ = *FindKernels(KernelVariant::kAuto);
 };
 
 int64_t ElementsOf(const TensorView& view) {

@@ -429,10 +429,7 @@ std::string_view Call::TextOf(Choice& choice, TokenId token, std::string_view by
   const Vocabulary& vocabulary = *server_->model->vocabulary();
   if (bytes.empty() && vocabulary.is_special(token)) {
     const std::string_view name = vocabulary.bytes(token);
-    if (names_specials_ || (plan_.thinking != ThinkingStart::kOff &&
-                            (name == plan_.think_open || name == plan_.think_close))) {
-      bytes = name;
-    }
+    if (names_specials_ || plan_.IsMark(name)) bytes = name;
   }
   if (choice.code == nullptr) return bytes;
   choice.code_goes_on = choice.code->Add(bytes);
@@ -638,6 +635,11 @@ void Call::EndOf(Choice& choice) {
   }
   out.closed = output->stop == StopReason::kClosed;
   out.notes = output->notes;
+  if (plan_.no_form_of_calls) {
+    out.notes.push_back(
+        "no tool was offered as a call: the model's chat template shows no form of tool calls that "
+        "is known, and `pawl serve --tool-syntax NAME` names one");
+  }
   const bool cut = output->stop == StopReason::kLength || out.closed;
   out.finish = cut ? "length" : "stop";
   if (!cut && !out.calls.empty() && !spec_.asked.choice.named) out.finish = "tool_calls";

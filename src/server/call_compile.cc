@@ -41,10 +41,17 @@ std::optional<ApiError> Call::CompilePlan(ThinkingStart thinking) {
   PlanOptions options;
   options.thinking_tokens = spec_.thinking_tokens;
   Result<OutputPlan> plan = MakePlan(spec_.asked, server_->model->traits(), thinking, options);
-  if (!plan.ok()) return CompileError(plan.error());
+  if (!plan.ok()) {
+    // A place in the request, of what no part of it has by itself.
+    if (plan.error().place.starts_with("#/tool_choice")) {
+      return FromError(Error{plan.error().code, plan.error().message, ""}, plan.error().place);
+    }
+    return CompileError(plan.error());
+  }
   plan_ = *std::move(plan);
   names_specials_ = plan_.grammar.kind == ConstraintSpec::Kind::kStructuralTag &&
-                    (!plan_.calls.empty() || plan_.thinking != ThinkingStart::kOff);
+                    (!plan_.calls.empty() || plan_.thinking != ThinkingStart::kOff ||
+                     plan_.marked());
   if (plan_.grammar.kind == ConstraintSpec::Kind::kNone) return std::nullopt;
   out_.has_grammar = true;
   out_.grammar_known = true;

@@ -129,9 +129,9 @@ Result<std::unique_ptr<ServedModel>> ServedModel::Load(const std::string& path,
     note("the chat template cannot be used: " + model.chat().error().ToString());
   }
   if (!options.tool_syntax.empty()) {
-    const std::optional<ToolSyntax> syntax = ToolSyntaxOf(options.tool_syntax);
-    if (!syntax) return Error{ErrorCode::kInvalid, "is not known", "--tool-syntax"};
-    out->traits_.syntax = *syntax;
+    const ChatFormat* format = ChatFormatNamed(options.tool_syntax);
+    if (format == nullptr) return Error{ErrorCode::kInvalid, "is not known", "--tool-syntax"};
+    out->traits_ = TraitsOf(out->chat_text_, format);
   }
   // What a template has against a message of a user is known before the weights are read.
   const auto tried = model.EncodeExtract("{}", "text", LocalTime());

@@ -90,7 +90,7 @@ class ServedModel {
   std::unique_ptr<LoadedModel> loaded_;
   std::string name_, chat_text_;
   bool can_extract_ = false;
-  ModelTraits traits_;
+  ModelTraits traits_ = PlainTraits();
 };
 
 }  // namespace pawl::server

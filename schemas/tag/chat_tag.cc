@@ -218,7 +218,7 @@ std::string TextWithCalls(const ChatFormat& format, const std::vector<TaggedCall
     if (calls.empty()) return AnyText();
     if (!format.in_list()) return Triggered(format.trigger, TagsOf(format, calls), many);
     const std::string list = Separated(TagsOf(format, calls), format.separator, many);
-    return Triggered(format.trigger, ListTags(format, list), false);
+    return Triggered(format.trigger, ListTags(format, list), many && format.text_behind);
   }
   const std::string answer = AnswerWithoutTail(format, AnyText());
   // What is said before a call.

@@ -190,8 +190,15 @@ class ParameterArguments : public CallArguments {
   std::string Untyped(const std::string& key, std::string_view value) const {
     if (on_lines_ && value.starts_with('\n')) value.remove_prefix(1);
     if (on_lines_ && value.ends_with('\n')) value.remove_suffix(1);
-    return ParameterJson(parameters_, ParameterSchema(parameters_, &parameters_, key), value);
+    const json::Value* schema = ParameterSchema(parameters_, &parameters_, key);
+    if (!TypesOf(parameters_, schema).string && !json::Parse(value).ok()) {
+      if (std::optional<std::string> literal = PythonLiteral(value)) return *std::move(literal);
+    }
+    return ParameterJson(parameters_, schema, value);
   }
+
+  // Some templates write lists and objects as Python prints them: ['x', None].
+  static std::optional<std::string> PythonLiteral(std::string_view value);
 
   static std::string WithoutEntities(std::string_view key) {
     std::string out;
@@ -536,6 +543,15 @@ class PythonArguments : public NestedArguments {
   std::string quote_;
   bool value_ = false;  // behind the key of an argument
 };
+
+std::optional<std::string> ParameterArguments::PythonLiteral(std::string_view value) {
+  PythonArguments arguments;
+  std::string out;
+  arguments.Feed("v=" + std::string(value) + ")", true, out);
+  const Result<json::Value> parsed = json::Parse(out);
+  if (!arguments.done() || !parsed.ok() || parsed->members.size() != 1) return std::nullopt;
+  return json::Dump(parsed->members[0].second);
+}
 
 }  // namespace
 

@@ -56,6 +56,7 @@ struct ChatFormat {
   std::string_view trigger = {};
   FormatTexts list_open = {}, list_close = {};
   std::string_view separator = {};
+  bool text_behind = false;  // more text, and more lists, may follow a list
   FormatTexts call_open = {}, call_close = {};
   // The same of tools whose input is a text that no JSON can hold; empty: as above.
   std::string_view raw_open = {}, raw_close = {};

@@ -1,4 +1,4 @@
-// LFM2: a list of calls in Python.
+// LFM2: a list of calls in Python; the model may go on with a text about them.
 #include "schemas/tag/formats/chat_formats.h"
 
 namespace pawl {
@@ -11,6 +11,7 @@ constinit const ChatFormat kLfm2Format = {
     .list_open = {"<|tool_call_start|>["},
     .list_close = {"]<|tool_call_end|>"},
     .separator = ", ",
+    .text_behind = true,
     .call_open = {"$NAME("},
     .call_close = {")"},
     .style = "python",

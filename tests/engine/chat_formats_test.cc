@@ -1,5 +1,5 @@
 // Every format of chats: outputs are rendered by hand (chat_renderers.h), the grammar of the plan
-// accepts them, and the parser gives back what was rendered, whole and cut at every byte.
+// accepts them, and the parser reads what was rendered, whole and cut at every byte.
 #include "schemas/tag/formats/chat_formats.h"
 
 #include <gtest/gtest.h>
@@ -646,6 +646,88 @@ TEST(ChatFormatsTest, WithoutAFormThereIsAnErrorOrANote) {
   ASSERT_TRUE(with_answer.ok());
   EXPECT_TRUE(with_answer->no_form_of_calls);
   EXPECT_EQ(with_answer->grammar.kind, ConstraintSpec::Kind::kJsonSchema);
+}
+
+// What the public function makes of the same table.
+TEST(ChatFormatsTest, ToolCallTagsOfEveryFormat) {
+  std::vector<Tool> tools;
+  for (const auto& [name, schema] : kSchemas) tools.push_back({name, schema});
+  const Compiler compiler(VocabularyOf(AllBytes()));
+  GrammarOptions options;
+  options.json_schema.whitespace = JsonSchemaOptions::Whitespace::kCompact;
+  const std::vector<RenderedCall> one = {{"put", JsonOf(R"({"n":1,"s":"é"})")}};
+  const std::vector<RenderedCall> two = {one[0], {"now", JsonOf("{}")}};
+  for (const ChatRenderer& renderer : ChatRenderers()) {
+    SCOPED_TRACE(renderer.format);
+    const auto format = ToolCallFormatOf(renderer.format);
+    ASSERT_TRUE(format.has_value());
+    using Choice = ToolCallOptions::Choice;
+    const auto accepts = [&](const ToolCallOptions& asked, const std::string& text) {
+      const auto tag = ToolCallTag(*format, tools, asked);
+      EXPECT_TRUE(tag.ok());
+      const auto grammar = compiler.CompileStructuralTag(*tag, options);
+      EXPECT_TRUE(grammar.ok()) << grammar.error().ToString();
+      const auto state = grammar->Start().Advance(text);
+      return state.has_value() && state->accepting();
+    };
+    EXPECT_TRUE(accepts({}, renderer.note("So: ") + renderer.calls(two)));
+    EXPECT_TRUE(accepts({}, renderer.answer("text")));
+    EXPECT_TRUE(accepts({.choice = Choice::kRequired}, renderer.calls(two)));
+    EXPECT_FALSE(accepts({.choice = Choice::kRequired}, renderer.answer("text")));
+    EXPECT_FALSE(accepts({.choice = Choice::kRequired, .parallel = false}, renderer.calls(two)));
+    EXPECT_TRUE(accepts({.choice = Choice::kNamed, .named = "put"}, renderer.calls(one)));
+    EXPECT_FALSE(accepts({.choice = Choice::kNamed, .named = "now"}, renderer.calls(one)));
+  }
+}
+
+// Lists as some templates print them: not JSON, and read all the same.
+TEST(ChatFormatsTest, ListsAsPythonPrintsThem) {
+  RequestConstraints asked = AskedFor(ToolChoice::Mode::kAuto);
+  ModelTraits traits;
+  traits.format = ChatFormatNamed("seed");
+  const auto plan = MakePlan(asked, traits, ThinkingStart::kOff);
+  ASSERT_TRUE(plan.ok());
+  const std::string text =
+      "<seed:tool_call>\n<function=put_all>\n<parameter=l>[['it\\'s', \"x\"], []]</parameter>\n"
+      "<parameter=o>{'k': [1, 2], 't': {'u': 'v', 'z': None}}</parameter>\n</function>\n"
+      "</seed:tool_call>";
+  ChatParts expected;
+  expected.names = {"put_all"};
+  expected.arguments = {R"({"l":[["it's","x"],[]],"o":{"k":[1,2],"t":{"u":"v","z":null}}})"};
+  expected.begun = expected.ended = 1;
+  ExpectParts(*plan, text, expected, "seed");
+}
+
+// Hostile arguments: deep, long, cut anywhere, of no shape at all. The parser ends, and what it
+// gives out does not depend on the cuts.
+TEST(ChatFormatsTest, HostileArguments) {
+  const std::string deep(2000, '['), braces(2000, '{'), quotes(2000, '\'');
+  for (const ChatFormat* format : ChatFormats()) {
+    SCOPED_TRACE(format->name);
+    ModelTraits traits;
+    traits.format = format;
+    const auto plan = MakePlan(AskedFor(ToolChoice::Mode::kAuto), traits, ThinkingStart::kOff);
+    ASSERT_TRUE(plan.ok());
+    std::string open;
+    for (const std::string_view list : TextsOf(format->list_open)) {
+      open = list;
+      break;
+    }
+    for (const FormatPiece& piece : PiecesOf(format->call_open[0], "put")) {
+      open += piece.kind == FormatPiece::Kind::kText
+                  ? piece.text
+                  : std::string(std::max<size_t>(1, piece.length), '1');
+    }
+    for (const std::string& body : {deep, braces, quotes, std::string(")]}>"), std::string("\\"),
+                                    std::string("<a><b></c>]<]minimax[>[<o>]<]minimax[>[<o>"),
+                                    std::string("a=b,c:d,\"\\u12\",'\\x4'"), std::string()}) {
+      const std::string text = open + body;
+      const ChatParts whole = ParseCut(*plan, text, text.size());
+      EXPECT_EQ(ParseCut(*plan, text, 0), whole) << text.substr(0, 200);
+      EXPECT_EQ(whole.names, std::vector<std::string>{"put"});
+      EXPECT_EQ(whole.begun, whole.ended);
+    }
+  }
 }
 
 // Tools whose input is a text: of a grammar, which no JSON can hold, or of a regex.

@@ -28,9 +28,9 @@
 
 namespace pawl {
 
-// Up to four texts; what is empty ends the list. An alternative that is empty itself is kNothing.
+// Up to four texts; what is empty ends the list. An alternative that is empty itself is kNoText.
 using FormatTexts = std::array<std::string_view, 4>;
-inline constexpr std::string_view kNothing = "$";
+inline constexpr std::string_view kNoText = "$";
 
 struct ChatFormat {
   std::string_view name;  // of --tool-syntax
@@ -92,7 +92,7 @@ struct FormatPiece {
 };
 std::vector<FormatPiece> PiecesOf(std::string_view text, std::string_view tool_name);
 
-// The texts of a list that are given, with "" for kNothing.
+// The texts of a list that are given, with "" for kNoText.
 std::vector<std::string_view> TextsOf(const FormatTexts& texts);
 
 }  // namespace pawl

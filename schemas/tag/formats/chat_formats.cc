@@ -95,7 +95,7 @@ std::vector<FormatPiece> PiecesOf(std::string_view text, std::string_view tool_n
       pieces.push_back({Kind::kId, "", 10});
       text.remove_prefix(5);
     } else if (!text.empty()) {
-      text.remove_prefix(1);  // kNothing
+      text.remove_prefix(1);  // kNoText
     }
   }
   return pieces;
@@ -105,7 +105,7 @@ std::vector<std::string_view> TextsOf(const FormatTexts& texts) {
   std::vector<std::string_view> given;
   for (const std::string_view text : texts) {
     if (text.empty()) break;
-    given.push_back(text == kNothing ? std::string_view() : text);
+    given.push_back(text == kNoText ? std::string_view() : text);
   }
   return given;
 }

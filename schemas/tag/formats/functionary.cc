@@ -23,7 +23,7 @@ constinit const ChatFormat kFunctionary32Format = {
     .answer_close = ">>>",
     .separator = ">>>",
     .call_open = {"$NAME\n"},
-    .call_close = {kNothing},
+    .call_close = {kNoText},
     .raw_close = "\n</$NAME>",
     .stops = {"<|eot_id|>"},
 };

@@ -23,7 +23,7 @@ constinit const ChatFormat kGptOssFormat = {
                   "<|channel|>commentary to=functions.$NAME<|constrain|>json<|message|>",
                   " to=functions.$NAME<|channel|>commentary <|constrain|>json<|message|>",
                   " to=functions.$NAME<|channel|>commentary json<|message|>"},
-    .call_close = {"<|call|>", kNothing},
+    .call_close = {"<|call|>", kNoText},
     .raw_open = "<|channel|>commentary to=functions.$NAME<|message|>",
     .raw_close = "<|call|>",
     .stops = {"<|return|>", "<|call|>"},

@@ -24,7 +24,7 @@ constinit const ChatFormat kMinistralFormat = {
     .marks = {"[TOOL_CALLS]", "[ARGS]"},
     .trigger = "[TOOL_CALLS]",
     .call_open = {"[TOOL_CALLS]$NAME[ARGS]"},
-    .call_close = {kNothing},
+    .call_close = {kNoText},
     .raw_close = "[/ARGS]",
 };
 
@@ -34,7 +34,7 @@ constinit const ChatFormat kMistralSmallFormat = {
     .marks = {"[TOOL_CALLS]", "[CALL_ID]", "[ARGS]"},
     .trigger = "[TOOL_CALLS]",
     .call_open = {"[TOOL_CALLS]$NAME[CALL_ID]$ID9[ARGS]"},
-    .call_close = {kNothing},
+    .call_close = {kNoText},
     .raw_close = "[/ARGS]",
 };
 

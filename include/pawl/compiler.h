@@ -239,6 +239,38 @@ enum class ToolCallFormat {
   kDeepSeekV31,  // DeepSeek V3.1
   kMistral,      // [TOOL_CALLS][{"name": "f", "arguments": {...}}]
   kGptOss,       // harmony: channels analysis, commentary (to=functions.f) and final
+  // The others are in the table of docs/structural_tags.md.
+  kSeed,
+  kDeepSeekV32,
+  kDeepSeekV4,
+  kMinistral,
+  kMistralSmall,
+  kGlm,
+  kHunyuan,
+  kApriel,
+  kGemma4,
+  kKimiK2,
+  kKimiK3,
+  kLfm2,
+  kOlmo3,
+  kMiniCpm5,
+  kGranite3,
+  kNemotron,
+  kFunctools,
+  kPhi4Mini,
+  kCohere,
+  kCommandR7b,
+  kCommandR,
+  kMinimaxM1,
+  kMinimaxM2,
+  kMinimaxM3,
+  kApertus,
+  kGigaChat3,
+  kGigaChat31,
+  kFunctionary31,
+  kFunctionary32,
+  kSolar,
+  kGlimmer,
 };
 
 struct ToolCallOptions {
@@ -250,13 +282,13 @@ struct ToolCallOptions {
   Choice choice = Choice::kAuto;
   std::string named = {};
   bool parallel = true;  // more than one call is allowed
-  // true: the model may think first. Its thoughts end at </think> or [/THINK], or are messages in
-  // the analysis channel. The opening mark may be in the prompt or in the output. Llama 3 has none.
+  // true: the model may think first. Its thoughts end at </think>, at [/THINK] or at the mark of
+  // its family. The opening mark may be in the prompt or in the output. Llama 3 has none.
   bool reasoning = false;
 };
 
-// The format of a name: "llama3", "hermes", "qwen", "qwen_xml", "deepseek_r1", "deepseek_v3",
-// "deepseek_v3_1", "mistral" or "gpt_oss". nullopt for other names.
+// The format of a name: "llama3", "hermes", "qwen", "glm", ...: the names of the table in
+// docs/structural_tags.md. nullopt for other names.
 PAWL_EXPORT std::optional<ToolCallFormat> ToolCallFormatOf(std::string_view name);
 
 // The structural tag, as JSON text, for calls of these tools. See above for errors.

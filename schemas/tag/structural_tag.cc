@@ -369,8 +369,8 @@ ExprId StructuralTagReader::ReadJsonSchema(const std::string& type, const JsonRe
     options.max_whitespace = static_cast<int>(std::min(*spaces, 1'000'000u));
   }
   const std::string style = in["style"].String(type == "qwen_xml_parameter" ? "qwen_xml" : "json");
-  const std::optional<XmlStyle> xml = XmlStyleOf(style);
-  if (style != "json" && !xml)
+  const ArgumentStyle* xml = ArgumentStyleOf(style);
+  if (style != "json" && xml == nullptr)
     in["style"].Fail("no style is called " + json::Quote(style.substr(0, 60)));
   if (!in.ok()) return GrammarIr::kNever;
   const Result<ExprId> read =

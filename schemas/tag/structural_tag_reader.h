@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "schemas/tag/formats/argument_style.h"
 #include "schemas/tag/structural_tag.h"
 #include "src/base/json_reader.h"
 
@@ -108,36 +109,20 @@ class StructuralTagReader {
 // One place of an error: the pointer, and in a text there.
 Error ErrorInside(Error error, const std::string& pointer);
 
-// XmlStyleReader: the properties of an object as parameters in the way of some model family, each
+// XmlStyleReader: the properties of an object as parameters of some model family's style, each
 // between marks of its own instead of as JSON. Inside of schemas/tag/structural_tag*.cc only.
-
-// What stands around a parameter: before KEY after_key [VALUE] end.
-struct XmlStyle {
-  enum class Marks {
-    kNone,       // a value's type is not written
-    kIsString,   // string="true" or "false"
-    kCohere,     // type="raw", "json", "dict" or "list"; dicts and lists in the same notation
-    kMinimaxM3,  // a value's type is not written; objects and lists as elements in elements
-    kKimi,       // type="string", "number", "boolean", "null", "object" or "array"
-  };
-  Marks marks;
-  std::string before, after_key, end;
-};
-
-// "qwen_xml", ...; nullopt for other names.
-std::optional<XmlStyle> XmlStyleOf(std::string_view name);
 
 class XmlStyleReader {
  public:
   XmlStyleReader(StructuralTagReader& reader, const json::Value& schema, const std::string& place,
-                 const XmlStyle& style, const JsonSchemaOptions& options)
+                 const ArgumentStyle& style, const JsonSchemaOptions& options)
       : reader_(reader), root_(schema), place_(place), style_(style), options_(options) {}
 
   Result<GrammarIr::ExprId> Read() { return Object(root_, place_, 0); }
 
  private:
   using ExprId = GrammarIr::ExprId;
-  // A way to write a value, and the mark that says which it is.
+  // How a value is written, and the mark that says which it is.
   struct Form {
     std::string mark;
     ExprId value;
@@ -154,13 +139,28 @@ class XmlStyleReader {
                                          int depth);
   Result<std::vector<Form>> FormsOfValues(const std::vector<const json::Value*>& values,
                                           const json::Value& schema, const std::string& at);
-  Result<ExprId> Raw(const json::Value& schema, const std::string& at);
+  // A string as it is written, up to `stop`.
+  Result<ExprId> Raw(const json::Value& schema, const std::string& at, std::string_view stop);
+  // A string of the schema with what the style puts around it.
+  Result<ExprId> String(const json::Value& schema, const std::string& at, bool any);
   Result<ExprId> Json(const json::Value& schema, const std::string& at,
                       const std::vector<std::string>& types);
   // The parameter of a key (an expression) with one of the forms; kEmpty: an item of a list.
   ExprId Parameter(ExprId key, const std::vector<Form>& forms);
   ExprId InOrder(const std::vector<Property>& properties, ExprId other);
   ExprId InAnyOrder(const std::vector<Property>& properties, ExprId other);
+  // Of the styles that write commas: properties in order, items of a list, any value at all.
+  ExprId Joined(const std::vector<Property>& properties, ExprId other);
+  ExprId JoinedItems(ExprId item, uint32_t least, std::optional<uint32_t> most);
+  ExprId AnyGemmaValue();
+  ExprId Separator();
+  bool joins() const {
+    return style_.marks == ArgumentStyle::Marks::kGemma ||
+           style_.marks == ArgumentStyle::Marks::kPython;
+  }
+  // Why a key cannot be written in this style; empty: it can.
+  std::string WrongKey(std::string_view key) const;
+  std::optional<ExprId> StringLiteral(const std::string& text);
   // What a chain of references leads to, with its place.
   Result<std::pair<const json::Value*, std::string>> Resolve(const json::Value& schema,
                                                              const std::string& at);
@@ -174,8 +174,9 @@ class XmlStyleReader {
   StructuralTagReader& reader_;
   const json::Value& root_;
   const std::string place_;
-  const XmlStyle style_;
+  const ArgumentStyle style_;
   const JsonSchemaOptions options_;
+  ExprId any_gemma_ = GrammarIr::kNever;
 };
 
 }  // namespace pawl

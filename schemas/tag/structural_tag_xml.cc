@@ -39,6 +39,25 @@ const json::Value& AnyValue() {
   return any;
 }
 
+// The template of Gemma sorts the keys of arguments without regard to case.
+std::vector<const json::Member*> MembersInOrder(const json::Value& object,
+                                                const ArgumentStyle& style) {
+  std::vector<const json::Member*> members;
+  for (const json::Member& member : object.members) members.push_back(&member);
+  if (style.marks != ArgumentStyle::Marks::kGemma) return members;
+  const auto lower = [](const json::Member* member) {
+    std::string key = member->first;
+    for (char& c : key) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    return key;
+  };
+  std::ranges::stable_sort(members, {}, lower);
+  return members;
+}
+
+const char* PythonWord(json::Type type) {
+  return type == json::Type::kNull ? "None" : type == json::Type::kTrue ? "True" : "False";
+}
+
 bool UsesReferences(const json::Value& schema) {
   std::vector<const json::Value*> stack = {&schema};
   while (!stack.empty()) {
@@ -55,37 +74,22 @@ bool UsesReferences(const json::Value& schema) {
 
 }  // namespace
 
-std::optional<XmlStyle> XmlStyleOf(std::string_view name) {
-  using Marks = XmlStyle::Marks;
-  static const std::map<std::string_view, XmlStyle> kStyles = {
-      {"qwen_xml", {Marks::kNone, "<parameter=", ">", "</parameter>"}},
-      {"minimax_xml", {Marks::kNone, "<parameter name=\"", "\">", "</parameter>"}},
-      {"glm_xml", {Marks::kNone, "<arg_key>", "</arg_key>", "</arg_value>"}},
-      {"deepseek_xml",
-       {Marks::kIsString, "<｜DSML｜parameter name=\"", "\" string=\"", "</｜DSML｜parameter>"}},
-      {"deepseek_v4_1_xml",
-       {Marks::kIsString, "<｜DSML｜ parameter name=\"", "\" string=\"", "</｜DSML｜ parameter>"}},
-      {"cohere_xml", {Marks::kCohere, "<cofl:value", " type=\"", "</cofl:value>"}},
-      {"minimax_m3_xml", {Marks::kMinimaxM3, "]<]minimax[>[<", ">", "]<]minimax[>["}},
-      {"kimi_k3_xml",
-       {Marks::kKimi, "<|open|>argument key=\"", "\" type=\"", "<|close|>argument<|sep|>"}}};
-  const auto found = kStyles.find(name);
-  return found == kStyles.end() ? std::nullopt : std::optional(found->second);
-}
-
 std::string XmlStyleReader::MarkOf(std::string_view type) const {
   switch (style_.marks) {
-    case XmlStyle::Marks::kNone:
-    case XmlStyle::Marks::kMinimaxM3:
+    case ArgumentStyle::Marks::kNone:
+    case ArgumentStyle::Marks::kMinimaxM3:
+    case ArgumentStyle::Marks::kCdata:
+    case ArgumentStyle::Marks::kGemma:
+    case ArgumentStyle::Marks::kPython:
       return "";
-    case XmlStyle::Marks::kIsString:
+    case ArgumentStyle::Marks::kIsString:
       return type == "string" ? "true" : "false";
-    case XmlStyle::Marks::kCohere:
+    case ArgumentStyle::Marks::kCohere:
       return type == "string"   ? "raw"
              : type == "object" ? "dict"
              : type == "array"  ? "list"
                                 : "json";
-    case XmlStyle::Marks::kKimi:
+    case ArgumentStyle::Marks::kKimi:
       break;
   }
   return std::string(type == "integer" ? "number" : type);
@@ -104,7 +108,7 @@ ExprId XmlStyleReader::Spaces() {
 }
 
 ExprId XmlStyleReader::Padded(ExprId value) {
-  if (style_.marks == XmlStyle::Marks::kMinimaxM3) return value;
+  if (style_.marks == ArgumentStyle::Marks::kMinimaxM3 || joins()) return value;
   return reader_.ir_.Sequence({Spaces(), value, Spaces()});
 }
 
@@ -155,7 +159,7 @@ Result<std::pair<const json::Value*, std::string>> XmlStyleReader::Resolve(
 ExprId XmlStyleReader::Parameter(ExprId key, const std::vector<Form>& forms) {
   GrammarIr& ir = reader_.ir_;
   std::vector<ExprId> begin = {reader_.TextOf(style_.before)};
-  if (style_.marks == XmlStyle::Marks::kCohere) {
+  if (style_.marks == ArgumentStyle::Marks::kCohere) {
     if (key != GrammarIr::kEmpty) {
       begin.push_back(reader_.TextOf(" name=\""));
       begin.push_back(key);
@@ -165,20 +169,20 @@ ExprId XmlStyleReader::Parameter(ExprId key, const std::vector<Form>& forms) {
     begin.push_back(key);
   }
   begin.push_back(reader_.TextOf(style_.after_key));
-  if (style_.before == "<arg_key>") {
+  if (!style_.value_open.empty()) {
     begin.push_back(Spaces());
-    begin.push_back(reader_.TextOf("<arg_value>"));
+    begin.push_back(reader_.TextOf(style_.value_open));
   }
   std::vector<ExprId> choices;
   for (const Form& form : forms) {
     std::string mark;
-    if (style_.marks != XmlStyle::Marks::kNone && style_.marks != XmlStyle::Marks::kMinimaxM3)
-      mark = form.mark + (style_.marks == XmlStyle::Marks::kKimi ? "\"<|sep|>" : "\">");
+    if (!form.mark.empty())
+      mark = form.mark + (style_.marks == ArgumentStyle::Marks::kKimi ? "\"<|sep|>" : "\">");
     choices.push_back(ir.Sequence({reader_.TextOf(mark), form.value}));
   }
   begin.push_back(ir.Choice(choices));
   begin.push_back(reader_.TextOf(style_.end));
-  if (style_.marks == XmlStyle::Marks::kMinimaxM3) {
+  if (style_.marks == ArgumentStyle::Marks::kMinimaxM3) {
     begin.push_back(reader_.TextOf("</"));
     begin.push_back(key);
     begin.push_back(reader_.TextOf(">"));
@@ -225,21 +229,20 @@ Result<ExprId> XmlStyleReader::Object(const json::Value& given, const std::strin
     const std::string list_at = json::PointerJoin(at, "properties");
     if (list->type != json::Type::kObject)
       return Error{ErrorCode::kInvalid, "must be an object", list_at};
-    for (const json::Member& member : list->members) {
+    for (const json::Member* in_order : MembersInOrder(*list, style_)) {
+      const json::Member& member = *in_order;
       const std::string member_at = json::PointerJoin(list_at, member.first);
       const bool needed = std::ranges::find(required, member.first) != required.end();
       names.push_back(arena.Literal(DecodeCodepoints(member.first)));
-      if (style_.marks == XmlStyle::Marks::kMinimaxM3 &&
-          (member.first.empty() || member.first[0] == '/' ||
-           member.first.find('>') != std::string::npos)) {
-        return Refused("this key cannot be the name of an element", member_at);
+      if (std::string wrong = WrongKey(member.first); !wrong.empty()) {
+        return Refused(std::move(wrong), member_at);
       }
       if (member.second.type == json::Type::kFalse && !needed) continue;
       auto forms = Forms(member.second, member_at, depth + 1);
       if (!forms.ok()) return forms.error();
       std::string key;
       for (const char c : member.first) {
-        const bool escape = style_.marks == XmlStyle::Marks::kKimi;
+        const bool escape = style_.marks == ArgumentStyle::Marks::kKimi;
         if (escape && c == '&') {
           key += "&amp;";
         } else if (escape && c == '"') {
@@ -254,7 +257,7 @@ Result<ExprId> XmlStyleReader::Object(const json::Value& given, const std::strin
   ExprId other = GrammarIr::kNever;
   const json::Value* more = schema.Find("additionalProperties");
   // As JsonSchemaOptions::additional_properties says: an object of which nothing is said is open.
-  const bool fixed = style_.marks == XmlStyle::Marks::kMinimaxM3;
+  const bool fixed = style_.marks == ArgumentStyle::Marks::kMinimaxM3;
   const bool open = !fixed && (options_.additional_properties || !Has(schema, "properties"));
   if (fixed && more != nullptr && more->type != json::Type::kFalse) {
     return Refused("an element is named after a key of \"properties\"; there are no others here",
@@ -268,6 +271,10 @@ Result<ExprId> XmlStyleReader::Object(const json::Value& given, const std::strin
     if (!name.ok()) return name.error();
     const ReId key = arena.And(*name, arena.Not(arena.Or(names)));
     other = Parameter(ir.Regex(key), *forms);
+  }
+  if (joins()) {
+    if (options_.order == JsonSchemaOptions::Order::kSchema) return Joined(properties, other);
+    return Refused("arguments with commas between them come in one order only", at);
   }
   if (options_.order == JsonSchemaOptions::Order::kSchema) return InOrder(properties, other);
   if (properties.size() > limits::kInAnyOrder) {
@@ -325,18 +332,24 @@ Result<ExprId> XmlStyleReader::List(const json::Value& schema, const std::string
   auto forms =
       Forms(items == nullptr ? AnyValue() : *items, json::PointerJoin(at, "items"), depth + 1);
   if (!forms.ok()) return forms.error();
-  const bool named = style_.marks == XmlStyle::Marks::kMinimaxM3;
-  const ExprId name = named ? ir.Literal("item") : GrammarIr::kEmpty;
-  const ExprId item = ir.Sequence({Spaces(), Parameter(name, *forms)});
   const JsonReader in(schema, at);
   const std::optional<uint32_t> least = StructuralTagReader::Count(in["minItems"]);
   const std::optional<uint32_t> most = StructuralTagReader::Count(in["maxItems"]);
   if (!in.ok()) return in.error();
+  if (joins()) {
+    std::vector<ExprId> values;
+    for (const Form& form : *forms) values.push_back(form.value);
+    return JoinedItems(ir.Choice(values), least.value_or(0), most);
+  }
+  const bool named = style_.marks == ArgumentStyle::Marks::kMinimaxM3;
+  const ExprId name = named ? ir.Literal("item") : GrammarIr::kEmpty;
+  const ExprId item = ir.Sequence({Spaces(), Parameter(name, *forms)});
   return ir.Sequence(
       {ir.Repeat(item, least.value_or(0), most.value_or(GrammarIr::kUnbounded)), Spaces()});
 }
 
-Result<ExprId> XmlStyleReader::Raw(const json::Value& schema, const std::string& at) {
+Result<ExprId> XmlStyleReader::Raw(const json::Value& schema, const std::string& at,
+                                   std::string_view stop_mark) {
   RegexArena& arena = reader_.ir_.arena();
   std::vector<ReId> all;
   const json::Value* pattern = schema.Find("pattern");
@@ -361,7 +374,7 @@ Result<ExprId> XmlStyleReader::Raw(const json::Value& schema, const std::string&
     if (!in.ok()) return in.error();
     all.push_back(arena.Repeat(RegexArena::kAnyChar, least.value_or(0), most));
   }
-  std::vector<std::string> stops = {style_.end};
+  std::vector<std::string> stops = {std::string(stop_mark)};
   for (std::string_view rest = options_.excluded_texts; !rest.empty();) {
     stops.emplace_back(rest.substr(0, rest.find('\n')));
     rest.remove_prefix(std::min(rest.size(), stops.back().size() + 1));
@@ -371,7 +384,8 @@ Result<ExprId> XmlStyleReader::Raw(const json::Value& schema, const std::string&
     all.push_back(arena.Not(arena.Concat(
         {RegexArena::kAnything, arena.Literal(DecodeCodepoints(stop)), RegexArena::kAnything})));
   }
-  return Padded(reader_.ir_.Regex(arena.And(all)));
+  const ExprId expr = reader_.ir_.Regex(arena.And(all));
+  return stop_mark == kCdataClose ? expr : Padded(expr);
 }
 
 Result<ExprId> XmlStyleReader::Json(const json::Value& schema, const std::string& at,
@@ -466,8 +480,8 @@ Result<std::vector<XmlStyleReader::Form>> XmlStyleReader::FormsOfValues(
       const bool fits =
           wanted == nullptr || wanted->text == "string" ||
           std::ranges::any_of(wanted->items, [](const auto& t) { return t.text == "string"; });
-      if (!fits || value->text.find(style_.end) != std::string::npos) continue;
-      forms.push_back({MarkOf(type), Padded(ir.Literal(value->text))});
+      const std::optional<ExprId> literal = StringLiteral(value->text);
+      if (fits && literal) forms.push_back({MarkOf(type), *literal});
       continue;
     }
     json::Value one = Make(json::Type::kObject);
@@ -479,6 +493,10 @@ Result<std::vector<XmlStyleReader::Form>> XmlStyleReader::FormsOfValues(
       return expr.error();
     }
     forms.push_back({MarkOf(type), Padded(*expr)});
+    const bool python = style_.marks == ArgumentStyle::Marks::kPython;
+    if (python && (value->is_bool() || value->type == json::Type::kNull)) {
+      forms.push_back({"", ir.Literal(PythonWord(value->type))});
+    }
   }
   if (forms.empty()) return Error{ErrorCode::kUnsatisfiable, "no value fits", at};
   return forms;
@@ -498,6 +516,10 @@ Result<std::vector<XmlStyleReader::Form>> XmlStyleReader::FormsOfTypes(const jso
   }
   const auto string = std::ranges::find(types, "string");
   std::vector<Form> forms;
+  if (wanted == nullptr && style_.marks == ArgumentStyle::Marks::kGemma &&
+      OnlyKeywords(schema, at, {}).ok()) {
+    return std::vector<Form>{{"", AnyGemmaValue()}};
+  }
   if (string != types.end()) {
     types.erase(string);
     for (const char* keyword : {"not", "if", "contentEncoding", "contentMediaType"}) {
@@ -505,20 +527,22 @@ Result<std::vector<XmlStyleReader::Form>> XmlStyleReader::FormsOfTypes(const jso
         return Refused("this keyword is not enforced in a string that is written as it is",
                        json::PointerJoin(at, keyword));
     }
-    auto raw = Raw(schema, at);
-    if (!raw.ok()) return raw.error();
-    forms.push_back({MarkOf("string"), *raw});
     const bool any = !Has(schema, "pattern") && !Has(schema, "minLength") &&
                      !Has(schema, "maxLength") && !Has(schema, "format");
+    auto written = String(schema, at, any);
+    if (!written.ok()) return written.error();
+    forms.push_back({MarkOf("string"), *written});
     // Without marks any text is a string.
     const bool unmarked =
-        style_.marks == XmlStyle::Marks::kNone || style_.marks == XmlStyle::Marks::kMinimaxM3;
-    if (any && wanted == nullptr && unmarked) return forms;
-    if (any && style_.marks == XmlStyle::Marks::kNone) return forms;
+        style_.marks == ArgumentStyle::Marks::kNone || style_.marks == ArgumentStyle::Marks::kCdata;
+    if (any && wanted == nullptr && style_.marks == ArgumentStyle::Marks::kMinimaxM3) return forms;
+    if (any && unmarked) return forms;
   }
-  const bool nested =
-      style_.marks == XmlStyle::Marks::kCohere || style_.marks == XmlStyle::Marks::kMinimaxM3;
-  const bool apart = style_.marks == XmlStyle::Marks::kKimi || nested;
+  const bool gemma = style_.marks == ArgumentStyle::Marks::kGemma;
+  const bool python = style_.marks == ArgumentStyle::Marks::kPython;
+  const bool nested = style_.marks == ArgumentStyle::Marks::kCohere ||
+                      style_.marks == ArgumentStyle::Marks::kMinimaxM3 || gemma;
+  const bool apart = style_.marks == ArgumentStyle::Marks::kKimi || python || nested;
   if (!apart) {
     if (types.empty()) return forms;
     auto value = Json(schema, at, types);
@@ -527,7 +551,7 @@ Result<std::vector<XmlStyleReader::Form>> XmlStyleReader::FormsOfTypes(const jso
     return forms;
   }
   // Of any value the type may be called "integer" as well.
-  if (wanted == nullptr && style_.marks == XmlStyle::Marks::kKimi) {
+  if (wanted == nullptr && style_.marks == ArgumentStyle::Marks::kKimi) {
     auto value = Json(schema, at, {"integer"});
     if (!value.ok()) return value.error();
     forms.push_back({"integer", *value});
@@ -542,6 +566,11 @@ Result<std::vector<XmlStyleReader::Form>> XmlStyleReader::FormsOfTypes(const jso
                         : Json(schema, at, {type});
     if (!value.ok()) return value.error();
     forms.push_back({MarkOf(type), *value});
+    if (python && type == "boolean") {
+      forms.push_back({"", reader_.ir_.Literal("True")});
+      forms.push_back({"", reader_.ir_.Literal("False")});
+    }
+    if (python && type == "null") forms.push_back({"", reader_.ir_.Literal("None")});
   }
   return forms;
 }

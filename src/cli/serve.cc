@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <ctime>
@@ -15,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "schemas/tag/formats/chat_format.h"
 #include "src/base/file.h"
 #include "src/cli/command.h"
 #include "src/cli/draft_flags.h"
@@ -156,6 +158,16 @@ int Serve(const ServeFlags& flags) {
   return kExitOk;
 }
 
+std::vector<std::string> ToolSyntaxNames() {
+  std::vector<std::string> names;
+  for (const ChatFormat* format : ChatFormats()) {
+    names.emplace_back(format->name);
+    for (const std::string_view alias : TextsOf(format->aliases)) names.emplace_back(alias);
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
 // What the texts of the model look like.
 void AddTextsTo(CLI::App* command, ServeFlags& flags) {
   command->add_option("--chat-template", flags.template_file, "File with another chat template")
@@ -164,8 +176,7 @@ void AddTextsTo(CLI::App* command, ServeFlags& flags) {
   command
       ->add_option("--tool-syntax", flags.tool_syntax,
                    "How the model writes tool calls (default: by its chat template)")
-      ->check(CLI::IsMember({"plain", "llama3", "hermes", "qwen", "qwen_xml", "deepseek_r1",
-                             "deepseek_v3", "deepseek_v3_1", "mistral"}))
+      ->check(CLI::IsMember(ToolSyntaxNames()))
       ->type_name("NAME");
   flags.thinking.AddMarksTo(command);
   command

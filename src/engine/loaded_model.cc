@@ -7,6 +7,7 @@
 #include <limits>
 #include <thread>
 
+#include "schemas/tag/formats/chat_format.h"
 #include "src/base/file.h"
 #include "src/base/utf8.h"
 #include "src/engine/model_files.h"
@@ -60,6 +61,29 @@ void LoadedModel::SetText(ModelText text) {
   if (text_.tokenizer != nullptr) fim_ = FindFimTemplate(tokenizer());
 }
 
+// The vocabulary, where tokens that end a turn in the format of the chat template, and that the
+// model's files do not list as such, end an output as well.
+static Result<std::shared_ptr<const Vocabulary>> WithStops(
+    const Tokenizer& tokenizer, std::shared_ptr<const Vocabulary> vocabulary,
+    std::string_view chat_template) {
+  const ChatFormat* format = FormatOf(chat_template);
+  if (format == nullptr) return vocabulary;
+  VocabularyInit init;
+  for (const std::string_view stop : TextsOf(format->stops)) {
+    const TokenId id = tokenizer.IdOf(stop);
+    const bool known = id >= 0 && id < vocabulary->size() && vocabulary->is_special(id);
+    if (known && !vocabulary->is_end(id)) init.end_tokens.push_back(id);
+  }
+  if (init.end_tokens.empty()) return vocabulary;
+  const std::span<const TokenId> ends = vocabulary->end_tokens();
+  init.end_tokens.insert(init.end_tokens.begin(), ends.begin(), ends.end());
+  for (TokenId id = 0; id < vocabulary->size(); ++id) {
+    init.tokens.emplace_back(vocabulary->bytes(id));
+    if (vocabulary->is_special(id)) init.special.push_back(id);
+  }
+  return Vocabulary::Create(std::move(init));
+}
+
 Result<std::unique_ptr<LoadedModel>> LoadedModel::Open(const std::string& path,
                                                        const ChatOverride& chat) {
   if (Status status = CheckModelPath(path); !status.ok()) return status.error();
@@ -87,6 +111,12 @@ Result<std::unique_ptr<LoadedModel>> LoadedModel::Open(const std::string& path,
   out->think_open_ = chat.think_open;
   out->think_close_ = chat.think_close;
   if (out->chat_.ok()) out->traits_ = out->TraitsWith(*out->chat_);
+  if (out->chat_.ok()) {
+    Result<std::shared_ptr<const Vocabulary>> vocabulary =
+        WithStops(tokenizer, out->text_.vocabulary, out->chat_->chat.literals());
+    if (!vocabulary.ok()) return InFile(path, vocabulary.error());
+    out->text_.vocabulary = *std::move(vocabulary);
+  }
   // What is wrong with the description is told with the weights.
   const Result<int> context = ContextLengthOf(path);
   out->context_length_ = context.ok() ? *context : std::numeric_limits<int>::max();

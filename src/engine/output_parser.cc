@@ -11,22 +11,12 @@
 #include <utility>
 
 #include "src/base/json.h"
-#include "src/base/utf8.h"
 
 namespace pawl {
 namespace {
 
 constexpr std::string_view kReplacementBytes = "\xEF\xBF\xBD";
 constexpr std::string_view kSpaces = " \n\r\t";
-
-// The length of the longest end of `text` with which `mark` begins, less than the whole mark.
-size_t PartialAtEnd(std::string_view text, std::string_view mark) {
-  size_t most = std::min(text.size(), mark.size() - 1);
-  for (; most > 0; --most) {
-    if (text.ends_with(mark.substr(0, most))) return most;
-  }
-  return 0;
-}
 
 // Length of the character that begins at the front; 0: not complete; negative: that many bytes are
 // none.
@@ -48,49 +38,38 @@ int CharacterLength(std::string_view bytes) {
   return length;
 }
 
-std::optional<uint32_t> Hex4(std::string_view text) {
-  uint32_t value = 0;
-  for (size_t i = 0; i < 4; ++i) {
-    const char c = text[i];
-    const int digit = c >= '0' && c <= '9'   ? c - '0'
-                      : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                      : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                             : -1;
-    if (digit < 0) return std::nullopt;
-    value = value * 16 + static_cast<uint32_t>(digit);
-  }
-  return value;
+bool FitsHole(const FormatPiece& piece, char c) {
+  const bool digit = c >= '0' && c <= '9';
+  if (piece.kind == FormatPiece::Kind::kIndex) return digit;
+  return digit || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '-';
 }
 
-// One escape at the front of `text`: its length, and what it stands for in `out`; 0: not complete.
-size_t Unescape(std::string_view text, bool at_end, std::string& out) {
-  if (text.size() < 2) return 0;
-  const char c = text[1];
-  static constexpr std::string_view kFrom = "nrtbf", kTo = "\n\r\t\b\f";
-  if (const size_t i = kFrom.find(c); i != std::string_view::npos) {
-    out += kTo[i];
-    return 2;
+struct Matched {
+  bool whole = false;
+  size_t length = 0;
+  bool more = false;  // the text ends before it is clear
+};
+
+// Whether the text begins with these pieces. Of a hole any length fits: what a model makes up is
+// not checked.
+Matched MatchPieces(const std::vector<FormatPiece>& pieces, std::string_view text) {
+  size_t at = 0;
+  for (const FormatPiece& piece : pieces) {
+    const std::string_view rest = text.substr(at);
+    if (piece.kind == FormatPiece::Kind::kText) {
+      if (rest.starts_with(piece.text)) {
+        at += piece.text.size();
+        continue;
+      }
+      return {.more = std::string_view(piece.text).starts_with(rest)};
+    }
+    size_t length = 0;
+    while (length < rest.size() && FitsHole(piece, rest[length])) ++length;
+    if (length == rest.size()) return {.more = true};
+    if (length == 0) return {};
+    at += length;
   }
-  if (c != 'u') {
-    out += c;
-    return 2;
-  }
-  if (text.size() < 6) return 0;
-  const std::optional<uint32_t> high = Hex4(text.substr(2));
-  if (!high) return 2;
-  if (*high < 0xD800 || *high > 0xDFFF) {
-    AppendUtf8(*high, out);
-    return 6;
-  }
-  if (text.size() < 12 && !at_end) return 0;
-  const std::optional<uint32_t> low =
-      text.size() >= 12 && text.substr(6, 2) == "\\u" ? Hex4(text.substr(8)) : std::nullopt;
-  if (*high >= 0xDC00 || !low || *low < 0xDC00 || *low > 0xDFFF) {
-    out += kReplacementBytes;
-    return 6;
-  }
-  AppendUtf8(0x10000 + ((*high - 0xD800) << 10) + (*low - 0xDC00), out);
-  return 12;
+  return {.whole = true, .length = at};
 }
 
 }  // namespace
@@ -122,9 +101,18 @@ std::string Utf8Gate::Finish() {
 }
 
 OutputParser::OutputParser(const OutputPlan& plan) : plan_(plan) {
-  state_ = plan.direct ? State::kDirect : State::kText;
+  if (plan.format != nullptr && !plan.calls.empty() && !plan.direct) {
+    list_opens_ = TextsOf(plan.format->list_open);
+    list_closes_ = TextsOf(plan.format->list_close);
+    if (!plan.format->trigger.empty()) triggers_ = {plan.format->trigger};
+  }
+  state_ = AfterThoughts();
   if (plan.thinking == ThinkingStart::kOpen) state_ = State::kThinking;
-  if (plan.thinking == ThinkingStart::kMay) state_ = State::kStart;
+  if (plan.thinking == ThinkingStart::kMay && !plan.marked()) state_ = State::kStart;
+}
+
+OutputParser::State OutputParser::AfterThoughts() const {
+  return plan_.direct ? State::kDirect : plan_.marked() ? State::kMessage : State::kText;
 }
 
 std::vector<Delta> OutputParser::Feed(std::string_view bytes) {
@@ -141,7 +129,7 @@ std::vector<Delta> OutputParser::Finish() {
   // What never came to its end.
   if (!buffer_.empty() || !spaces_.empty()) {
     const bool in_call = call_open_ && state_ != State::kCallEnd;
-    if (in_call && state_ != State::kParameters) Emit(Delta::Kind::kArguments, buffer_);
+    if (in_call && state_ != State::kArguments) Emit(Delta::Kind::kArguments, buffer_);
     if (state_ == State::kCallStart) Emit(Delta::Kind::kContent, buffer_);
     buffer_.clear();
     spaces_.clear();
@@ -160,7 +148,7 @@ bool OutputParser::Step(bool at_end) {
       const size_t text = buffer_.find_first_not_of(kSpaces);
       buffer_.erase(0, std::min(text, buffer_.size()));
       if (buffer_.empty()) return false;
-      state_ = plan_.direct ? State::kDirect : State::kText;
+      state_ = AfterThoughts();
       return true;
     }
     case State::kDirect:
@@ -171,18 +159,20 @@ bool OutputParser::Step(bool at_end) {
       return false;
     case State::kText:
       return StepText(at_end);
+    case State::kMessage:
+      return StepMessage(at_end);
+    case State::kSaid:
+      return StepSaid(at_end);
     case State::kCallStart:
       return StepCallStart(at_end);
     case State::kList:
       return StepList(at_end);
-    case State::kJson:
-      return StepJson();
+    case State::kArguments:
+      return StepArguments(at_end);
     case State::kInputStart:
     case State::kInput:
     case State::kInputEnd:
       return StepInput(at_end);
-    case State::kParameters:
-      return StepParameters(at_end);
     case State::kRaw:
       return StepRaw(at_end);
     case State::kCallEnd:
@@ -205,7 +195,7 @@ bool OutputParser::StepStart(bool at_end) {
     return true;
   }
   if (!at_end && std::string_view(plan_.think_open).starts_with(rest)) return false;
-  state_ = plan_.direct ? State::kDirect : State::kText;
+  state_ = AfterThoughts();
   return true;
 }
 
@@ -214,7 +204,7 @@ bool OutputParser::StepThinking(bool at_end) {
   if (close != std::string::npos) {
     Emit(Delta::Kind::kReasoning, std::string_view(buffer_).substr(0, close));
     buffer_.erase(0, close + plan_.think_close.size());
-    state_ = State::kGap;
+    state_ = plan_.marked() ? State::kMessage : State::kGap;
     return true;
   }
   const size_t held = at_end ? 0 : PartialAtEnd(buffer_, plan_.think_close);
@@ -226,7 +216,7 @@ bool OutputParser::StepThinking(bool at_end) {
 bool OutputParser::StepText(bool at_end) {
   size_t first = std::string::npos;
   size_t held = 0;
-  for (const std::string& trigger : plan_.triggers) {
+  for (const std::string_view trigger : triggers_) {
     first = std::min(first, buffer_.find(trigger));
     if (!at_end) held = std::max(held, PartialAtEnd(buffer_, trigger));
   }
@@ -241,62 +231,112 @@ bool OutputParser::StepText(bool at_end) {
   return false;
 }
 
-const CallSyntax* OutputParser::CallAt(std::string_view text, bool& may_come) const {
-  may_come = false;
-  const CallSyntax* found = nullptr;
+void OutputParser::Consider(std::string_view mark, State state, std::string_view close,
+                            Found& found) const {
+  if (mark.empty()) return;
+  if (std::string_view(buffer_).starts_with(mark)) {
+    if (mark.size() <= found.length) return;
+    found.length = mark.size();
+    found.state = state;
+    found.call = nullptr;
+    found.close = close;
+  } else if (mark.starts_with(buffer_)) {
+    found.more = true;
+  }
+}
+
+void OutputParser::ConsiderCalls(Found& found) const {
   for (const CallSyntax& call : plan_.calls) {
-    if (text.starts_with(call.begin) &&
-        (found == nullptr || call.begin.size() > found->begin.size())) {
-      found = &call;
-    }
-    if (text.size() < call.begin.size() && std::string_view(call.begin).starts_with(text)) {
-      may_come = true;
+    for (const std::vector<FormatPiece>& open : call.opens) {
+      const Matched matched = MatchPieces(open, buffer_);
+      found.more = found.more || matched.more;
+      if (!matched.whole || matched.length <= found.length) continue;
+      found.length = matched.length;
+      found.call = &call;
+      found.state.reset();
     }
   }
-  return found;
+}
+
+bool OutputParser::Take(const Found& found) {
+  if (found.length == 0) return false;
+  buffer_.erase(0, found.length);
+  if (found.call != nullptr) {
+    BeginCall(*found.call);
+  } else {
+    state_ = *found.state;
+    said_close_ = found.close;
+  }
+  return true;
+}
+
+// A message begins with a mark that says what it is.
+bool OutputParser::StepMessage(bool at_end) {
+  if (buffer_.empty()) return false;
+  const ChatFormat& format = *plan_.format;
+  Found found;
+  if (plan_.thinking != ThinkingStart::kOff) {
+    Consider(plan_.think_open, State::kThinking, "", found);
+  }
+  for (const std::string_view open : TextsOf(format.answer_open)) {
+    Consider(open, State::kSaid, format.answer_close, found);
+  }
+  Consider(format.note_open, State::kSaid, format.note_close, found);
+  Consider(format.next, State::kMessage, "", found);
+  Consider(format.separator, State::kMessage, "", found);
+  Consider(format.tail, State::kMessage, "", found);
+  for (const std::string_view open : list_opens_) Consider(open, State::kList, "", found);
+  if (list_opens_.empty()) ConsiderCalls(found);
+  if (found.more && !at_end) return false;
+  if (Take(found)) return true;
+  if (kSpaces.find(buffer_[0]) != std::string_view::npos) {
+    buffer_.erase(0, 1);
+    return true;
+  }
+  // Only without a grammar, or where a budget has cut it: it is text after all.
+  said_close_ = format.answer_close;
+  state_ = State::kSaid;
+  return true;
+}
+
+bool OutputParser::StepSaid(bool at_end) {
+  const size_t close = said_close_.empty() ? std::string::npos : buffer_.find(said_close_);
+  if (close != std::string::npos) {
+    Emit(Delta::Kind::kContent, std::string_view(buffer_).substr(0, close));
+    buffer_.erase(0, close + said_close_.size());
+    state_ = State::kMessage;
+    return true;
+  }
+  const size_t held = at_end ? 0 : PartialAtEnd(buffer_, said_close_);
+  Emit(Delta::Kind::kContent, std::string_view(buffer_).substr(0, buffer_.size() - held));
+  buffer_.erase(0, buffer_.size() - held);
+  return false;
 }
 
 bool OutputParser::StepCallStart(bool at_end) {
-  if (plan_.in_list) {
-    for (const std::string& trigger : plan_.triggers) {
-      if (!buffer_.starts_with(trigger)) continue;
-      buffer_.erase(0, trigger.size());
-      break;
-    }
-    state_ = State::kList;
-    return true;
-  }
-  bool may_come = false;
-  const CallSyntax* call = CallAt(buffer_, may_come);
-  if (call == nullptr && may_come && !at_end) return false;
-  if (call == nullptr) {
-    // Only without a grammar, or where a budget has cut it: it is text after all.
-    if (at_end) return false;
-    Emit(Delta::Kind::kContent, buffer_.substr(0, 1));
-    buffer_.erase(0, 1);
-    state_ = State::kText;
-    return true;
-  }
-  buffer_.erase(0, call->begin.size());
-  BeginCall(*call);
+  Found found;
+  for (const std::string_view open : list_opens_) Consider(open, State::kList, "", found);
+  if (!in_list()) ConsiderCalls(found);
+  if (found.more && !at_end) return false;
+  if (Take(found)) return true;
+  if (at_end) return false;
+  // Only without a grammar, or where a budget has cut it: it is text after all.
+  Emit(Delta::Kind::kContent, buffer_.substr(0, 1));
+  buffer_.erase(0, 1);
+  state_ = State::kText;
   return true;
 }
 
 bool OutputParser::StepList(bool at_end) {
   while (!buffer_.empty()) {
-    bool may_come = false;
-    if (const CallSyntax* call = CallAt(buffer_, may_come)) {
-      buffer_.erase(0, call->begin.size());
-      BeginCall(*call);
-      return true;
+    Found found;
+    for (const std::string_view close : list_closes_) {
+      if (close.empty()) continue;
+      Consider(close, State::kAfterCall, "", found);
     }
-    if (buffer_.starts_with(plan_.list_end)) {
-      buffer_.erase(0, plan_.list_end.size());
-      state_ = State::kAfterCall;
-      return true;
-    }
-    const bool end_may_come = std::string_view(plan_.list_end).starts_with(buffer_);
-    if ((may_come || end_may_come) && !at_end) return false;
+    ConsiderCalls(found);
+    if (found.more && !at_end) return false;
+    if (Take(found)) return true;
     buffer_.erase(0, 1);  // brackets, separators
   }
   return false;
@@ -311,20 +351,14 @@ void OutputParser::BeginCall(const CallSyntax& call) {
   delta.tool = call.tool;
   delta.text = plan_.names[call.tool];
   out_.push_back(std::move(delta));
-  depth_ = 0;
-  in_string_ = escaped_ = scalar_ = false;
-  first_parameter_ = true;
   if (plan_.direct) return;
   switch (call.body) {
-    case CallSyntax::Body::kJson:
-      state_ = State::kJson;
+    case CallSyntax::Body::kArguments:
+      state_ = State::kArguments;
+      arguments_ = CallArguments::Make(*plan_.format, plan_.parameters[call.tool], plan_.behind);
       break;
     case CallSyntax::Body::kInput:
       state_ = State::kInputStart;
-      break;
-    case CallSyntax::Body::kParameters:
-      state_ = State::kParameters;
-      Emit(Delta::Kind::kArguments, "{");
       break;
     case CallSyntax::Body::kRaw:
       state_ = State::kRaw;
@@ -338,38 +372,13 @@ void OutputParser::EndCall() {
   out_.push_back({Delta::Kind::kCallEnd, calls_ - 1, call_->tool, ""});
 }
 
-// Arguments end where their value ends.
-bool OutputParser::StepJson() {
-  size_t i = 0;
-  bool ended = false;
-  for (; i < buffer_.size() && !ended; ++i) {
-    const char c = buffer_[i];
-    if (in_string_) {
-      if (escaped_) {
-        escaped_ = false;
-      } else if (c == '\\') {
-        escaped_ = true;
-      } else if (c == '"') {
-        in_string_ = false;
-        ended = depth_ == 0;
-      }
-    } else if (c == '"') {
-      in_string_ = true;
-    } else if (c == '{' || c == '[') {
-      ++depth_;
-    } else if (c == '}' || c == ']') {
-      if (scalar_ && depth_ == 0) break;  // that of the call
-      ended = --depth_ == 0;
-    } else if (depth_ == 0) {
-      if (scalar_ && c == call_->end[0]) break;
-      scalar_ = true;
-    }
-  }
-  const bool done = ended || i < buffer_.size();
-  Emit(Delta::Kind::kArguments, std::string_view(buffer_).substr(0, i));
-  buffer_.erase(0, i);
-  if (done) state_ = State::kCallEnd;
-  return done;
+bool OutputParser::StepArguments(bool at_end) {
+  std::string json;
+  const size_t taken = arguments_->Feed(buffer_, at_end, json);
+  Emit(Delta::Kind::kArguments, json);
+  buffer_.erase(0, taken);
+  if (arguments_->done()) state_ = State::kCallEnd;
+  return arguments_->done();
 }
 
 bool OutputParser::StepInput(bool at_end) {
@@ -391,7 +400,7 @@ bool OutputParser::StepInput(bool at_end) {
         text += buffer_[i++];
         continue;
       }
-      const size_t length = Unescape(std::string_view(buffer_).substr(i), at_end, text);
+      const size_t length = UnescapeJson(std::string_view(buffer_).substr(i), at_end, text);
       if (length == 0) break;
       i += length;
     }
@@ -414,88 +423,44 @@ bool OutputParser::StepInput(bool at_end) {
   return true;
 }
 
-// One parameter at a time.
-bool OutputParser::StepParameters(bool at_end) {
-  static constexpr std::string_view kBegin = "<parameter=", kEnd = "</parameter>";
-  const size_t text = buffer_.find_first_not_of(kSpaces);
-  if (text == std::string::npos) return false;
-  const std::string_view rest = std::string_view(buffer_).substr(text);
-  if (rest.starts_with(kBegin)) {
-    const size_t name_end = rest.find('>');
-    if (name_end == std::string_view::npos) return false;
-    const size_t end = rest.find(kEnd, name_end);
-    if (end == std::string_view::npos) return false;
-    const std::string key(rest.substr(kBegin.size(), name_end - kBegin.size()));
-    const std::string value(rest.substr(name_end + 1, end - name_end - 1));
-    buffer_.erase(0, text + end + kEnd.size());
-    Parameter(key, value);
-    return true;
-  }
-  if (!at_end && (kBegin.starts_with(rest) || std::string_view(call_->end).starts_with(rest)) &&
-      rest.size() < std::max(kBegin.size(), call_->end.size()) && rest != call_->end) {
-    return false;
-  }
-  buffer_.erase(0, text);
-  Emit(Delta::Kind::kArguments, "}");
-  state_ = State::kCallEnd;
-  return true;
-}
-
-void OutputParser::Parameter(std::string_view key, std::string_view value) {
-  // A template writes each value on lines of its own.
-  if (value.starts_with('\n')) value.remove_prefix(1);
-  if (value.ends_with('\n')) value.remove_suffix(1);
-  const json::Value* property = nullptr;
-  if (const json::Value* all = plan_.parameters[call_->tool].Find("properties")) {
-    property = all->Find(key);
-  }
-  const json::Value* type = property == nullptr ? nullptr : property->Find("type");
-  bool text = type != nullptr && type->text == "string";
-  if (property != nullptr && type == nullptr) {
-    const json::Value* one = property->Find("const");
-    const json::Value* many = property->Find("enum");
-    if (many != nullptr && !many->items.empty()) one = &many->items[0];
-    text = one != nullptr && one->type == json::Type::kString;
-  }
-  std::string out = first_parameter_ ? "" : ",";
-  first_parameter_ = false;
-  out += json::Quote(key) + ":";
-  const Result<json::Value> parsed = text ? Error{} : json::Parse(value);
-  out += parsed.ok() ? json::Dump(*parsed) : json::Quote(value);
-  Emit(Delta::Kind::kArguments, out);
-}
-
 bool OutputParser::StepRaw(bool at_end) {
-  const size_t end = buffer_.find(call_->end);
+  const std::string_view close = call_->raw_close;
+  const size_t end = close.empty() ? std::string::npos : buffer_.find(close);
   if (end != std::string::npos) {
     Emit(Delta::Kind::kArguments, std::string_view(buffer_).substr(0, end));
     buffer_.erase(0, end);
     state_ = State::kCallEnd;
     return true;
   }
-  const size_t held = at_end ? 0 : PartialAtEnd(buffer_, call_->end);
+  const size_t held = at_end ? 0 : PartialAtEnd(buffer_, close);
   Emit(Delta::Kind::kArguments, std::string_view(buffer_).substr(0, buffer_.size() - held));
   buffer_.erase(0, buffer_.size() - held);
   return false;
 }
 
 bool OutputParser::StepCallEnd(bool at_end) {
-  const std::string& end = call_->end;
-  if (buffer_.size() < end.size() && std::string_view(end).starts_with(buffer_) && !at_end) {
-    return false;
+  size_t longest = 0;
+  bool more = false, any = false;
+  for (const std::vector<FormatPiece>& close : call_->closes) {
+    const Matched matched = MatchPieces(close, buffer_);
+    more = more || matched.more;
+    any = any || matched.whole;
+    longest = std::max(longest, matched.length);
   }
-  if (buffer_.starts_with(end)) {
-    buffer_.erase(0, end.size());
-  } else if (at_end) {
-    buffer_.clear();
-  }
+  if (more && !at_end) return false;
+  buffer_.erase(0, longest);
+  if (at_end && !any) buffer_.clear();
   EndCall();
-  state_ = plan_.in_list ? State::kList : State::kAfterCall;
+  state_ = in_list() ? State::kList : plan_.marked() ? State::kMessage : State::kAfterCall;
   return true;
 }
 
 // What stands between two calls is no content.
 bool OutputParser::StepAfterCall(bool at_end) {
+  if (plan_.marked()) {
+    state_ = State::kMessage;
+    return true;
+  }
   size_t i = buffer_.find_first_not_of(" \n\r\t;,");
   i = std::min(i, buffer_.size());
   spaces_ += buffer_.substr(0, i);
@@ -504,13 +469,13 @@ bool OutputParser::StepAfterCall(bool at_end) {
     if (at_end) spaces_.clear();
     return false;
   }
-  for (const std::string& trigger : plan_.triggers) {
+  for (const std::string_view trigger : triggers_) {
     if (buffer_.starts_with(trigger)) {
       spaces_.clear();
       state_ = State::kCallStart;
       return true;
     }
-    if (std::string_view(trigger).starts_with(buffer_) && !at_end) return false;
+    if (trigger.starts_with(buffer_) && !at_end) return false;
   }
   buffer_.insert(0, std::exchange(spaces_, ""));
   state_ = State::kText;

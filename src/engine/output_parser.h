@@ -13,10 +13,13 @@
 #ifndef PAWL_SRC_ENGINE_OUTPUT_PARSER_H_
 #define PAWL_SRC_ENGINE_OUTPUT_PARSER_H_
 
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "src/engine/call_arguments.h"
 #include "src/engine/output_plan.h"
 
 namespace pawl {
@@ -57,7 +60,9 @@ class OutputParser {
   std::vector<Delta> Feed(std::string_view bytes);
   std::vector<Delta> Finish();
   // What comes next belongs to the answer, as far as is known.
-  bool in_content() const { return state_ == State::kText || state_ == State::kStart; }
+  bool in_content() const {
+    return state_ == State::kText || state_ == State::kStart || state_ == State::kSaid;
+  }
 
  private:
   enum class State {
@@ -65,17 +70,26 @@ class OutputParser {
     kThinking,   // until the closing mark
     kGap,        // white space behind the thoughts
     kText,       // content, until a trigger
+    kMessage,    // between messages, in formats that have them
+    kSaid,       // content, until the mark that closes it
     kCallStart,  // a trigger was read (it is still in the buffer)
     kList,       // between the calls of a list
-    kJson,       // arguments
+    kArguments,
     kInputStart,
     kInput,
     kInputEnd,  // {"input":"..."}
-    kParameters,
     kRaw,
     kCallEnd,    // the end of a call
     kAfterCall,  // white space behind a call
     kDirect,
+  };
+  // What a mark that was found does. Of two that fit the longer one counts.
+  struct Found {
+    size_t length = 0;
+    bool more = false;  // a longer one may come
+    const CallSyntax* call = nullptr;
+    std::optional<State> state;
+    std::string_view close;  // kSaid
   };
 
   // Whether anything has happened; false: more input is needed.
@@ -83,11 +97,12 @@ class OutputParser {
   bool StepStart(bool at_end);
   bool StepThinking(bool at_end);
   bool StepText(bool at_end);
+  bool StepMessage(bool at_end);
+  bool StepSaid(bool at_end);
   bool StepCallStart(bool at_end);
   bool StepList(bool at_end);
-  bool StepJson();
+  bool StepArguments(bool at_end);
   bool StepInput(bool at_end);
-  bool StepParameters(bool at_end);
   bool StepRaw(bool at_end);
   bool StepCallEnd(bool at_end);
   bool StepAfterCall(bool at_end);
@@ -95,22 +110,25 @@ class OutputParser {
   void Emit(Delta::Kind kind, std::string_view text);
   void BeginCall(const CallSyntax& call);
   void EndCall();
-  // The call whose beginning the buffer has; nullptr where there is none (yet: may_come).
-  const CallSyntax* CallAt(std::string_view text, bool& may_come) const;
-  void Parameter(std::string_view key, std::string_view value);
+  // Marks at the front of the buffer.
+  void Consider(std::string_view mark, State state, std::string_view close, Found& found) const;
+  void ConsiderCalls(Found& found) const;
+  // Takes what was found; false: nothing.
+  bool Take(const Found& found);
+  State AfterThoughts() const;
+  bool in_list() const { return plan_.format != nullptr && plan_.format->in_list(); }
 
   const OutputPlan& plan_;
   State state_;
   Utf8Gate gate_;
   std::string buffer_;  // read, not yet handed out
   std::vector<Delta> out_;
+  std::vector<std::string_view> triggers_, list_opens_, list_closes_;
   const CallSyntax* call_ = nullptr;
+  std::unique_ptr<CallArguments> arguments_;
+  std::string_view said_close_;
   int calls_ = 0;
   bool call_open_ = false;
-  // Of JSON arguments.
-  int depth_ = 0;
-  bool in_string_ = false, escaped_ = false, scalar_ = false;
-  bool first_parameter_ = true;
   std::string spaces_;  // behind a call or the thoughts
 };
 

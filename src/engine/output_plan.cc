@@ -4,12 +4,13 @@
 //   none         no                anything
 //   none         yes               the answer
 //   auto         no                text in which calls may stand (0..n, or 0..1)
-//   auto         yes               calls (1..n, or 1) or the answer: the model chooses by its first
-//   token required     -                 calls (1..n, or 1) named        -                 one call
-//   of that tool
+//   auto         yes               calls (1..n, or 1) or the answer: the first token decides
+//   required     -                 calls (1..n, or 1)
+//   named        -                 one call of that tool
 //
 // Where there is neither thinking nor a tool the constraint stays what it was: a schema alone is
-// compiled as a schema, and its output is what `pawl extract` would write.
+// compiled as a schema, and its output is what `pawl extract` would write. A format with marks
+// around the answer has them there as well.
 //
 // A model without a chat template has not learned to write calls. Where exactly one call of one
 // tool is asked for, its arguments alone are the output ("direct"); the wrapper would be forced
@@ -18,308 +19,217 @@
 #include "src/engine/output_plan.h"
 
 #include <algorithm>
-#include <initializer_list>
 #include <utility>
 
+#include "schemas/tag/chat_tag.h"
+#include "schemas/tag/formats/chat_formats.h"
 #include "src/base/json.h"
 
 namespace pawl {
 namespace {
 
 using Body = CallSyntax::Body;
-using json::Quote;
 
-std::string Const(std::string_view text) {
-  return R"({"type":"const_string","value":)" + Quote(text) + "}";
-}
-
-// Formats of a hundred tools are long, and are made for each request anew: no copies on the way.
-std::string Concat(std::initializer_list<std::string_view> parts) {
-  size_t size = 0;
-  for (const std::string_view part : parts) size += part.size();
-  std::string out;
-  out.reserve(size);
-  for (const std::string_view part : parts) out += part;
-  return out;
-}
-
-std::string Join(const std::vector<std::string>& parts) {
-  size_t size = 2;
-  for (const std::string& part : parts) size += part.size() + 1;
-  std::string out = "[";
-  out.reserve(size);
-  for (const std::string& part : parts) {
-    if (out.size() > 1) out += ',';
-    out += part;
-  }
-  return out += ']';
-}
-
-std::string Elements(const char* type, const std::vector<std::string>& parts) {
-  if (parts.size() == 1) return parts[0];
-  return std::string(R"({"type":")") + type + R"(","elements":)" + Join(parts) + "}";
-}
-
-std::string Optional(const std::string& content) {
-  return R"({"type":"optional","content":)" + content + "}";
-}
-
-std::string Tag(std::string_view begin, const std::string& content, std::string_view end) {
-  return Concat({R"({"type":"tag","begin":)", Quote(begin), R"(,"content":)", content, R"(,"end":)",
-                 Quote(end), "}"});
-}
-
-std::string Bool(bool value) { return value ? "true" : "false"; }
-
-std::string Separated(const std::vector<std::string>& tags, std::string_view separator, bool many) {
-  return Concat({R"({"type":"tags_with_separator","separator":)", Quote(separator),
-                 R"(,"at_least_one":true,"stop_after_first":)", Bool(!many), R"(,"tags":)",
-                 Join(tags), "}"});
-}
-
-std::string Triggered(const std::vector<std::string>& triggers,
-                      const std::vector<std::string>& tags, bool many) {
-  std::vector<std::string> quoted;
-  for (const std::string& trigger : triggers) quoted.push_back(Quote(trigger));
-  return R"({"type":"triggered_tags","triggers":)" + Join(quoted) + R"(,"tags":)" + Join(tags) +
-         R"(,"stop_after_first":)" + Bool(!many) + "}";
-}
-
-// What is the same for all calls of a syntax.
-struct Syntax {
-  std::vector<std::string> triggers;
-  std::string separator;
-  std::string list_begin, list_end;  // empty: no list
-  bool optional_space = false;       // between the trigger and the rest of list_begin
-};
-
-Syntax SyntaxOf(ToolSyntax syntax) {
-  switch (syntax) {
-    case ToolSyntax::kPlain:
-    case ToolSyntax::kLlama3:
-      return {{R"({"name": )"}, "; ", "", ""};
-    case ToolSyntax::kHermes:
-    case ToolSyntax::kQwenXml:
-      return {{"<tool_call>"}, "\n", "", ""};
-    case ToolSyntax::kDeepSeekR1:
-      return {{"<｜tool▁calls▁begin｜>"}, "\n", "<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"};
-    case ToolSyntax::kDeepSeekV31:
-      return {{"<｜tool▁calls▁begin｜>"}, "", "<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"};
-    case ToolSyntax::kMistral:
-      return {{"[TOOL_CALLS]"}, ", ", "[TOOL_CALLS]", "]", true};
-  }
-  return {};
-}
-
-CallSyntax CallOf(ToolSyntax syntax, const ToolSpec& tool, size_t index) {
+CallSyntax CallOf(const ChatFormat& format, const ToolSpec& tool, size_t index) {
   CallSyntax call;
   call.tool = index;
-  const std::string quoted = Quote(tool.name);
   const bool custom = tool.kind == ToolSpec::Kind::kCustom;
   const bool raw = custom && tool.input.kind == ConstraintSpec::Kind::kGrammar;
-  call.body = raw ? Body::kRaw : custom ? Body::kInput : Body::kJson;
-  switch (syntax) {
-    case ToolSyntax::kPlain:
-    case ToolSyntax::kLlama3:
-      call.begin = R"({"name": )" + quoted + (raw ? "}\n" : R"(, "parameters": )");
-      call.end = raw ? "\n</" + tool.name + ">" : "}";
-      break;
-    case ToolSyntax::kHermes:
-      call.begin = "<tool_call>\n{\"name\": " + quoted + (raw ? "}\n" : ", \"arguments\": ");
-      call.end = raw ? "\n</tool_call>" : "}\n</tool_call>";
-      break;
-    case ToolSyntax::kQwenXml:
-      if (!custom) call.body = Body::kParameters;
-      call.begin = "<tool_call>\n<function=" + tool.name + ">";
-      if (custom) call.begin += "\n";
-      call.end = custom ? "\n</function>\n</tool_call>" : "</function>\n</tool_call>";
-      break;
-    case ToolSyntax::kDeepSeekR1:
-      call.begin = "<｜tool▁call▁begin｜>function<｜tool▁sep｜>" + tool.name + "\n```" +
-                   (raw ? "" : "json") + "\n";
-      call.end = "\n```<｜tool▁call▁end｜>";
-      break;
-    case ToolSyntax::kDeepSeekV31:
-      call.begin = "<｜tool▁call▁begin｜>" + tool.name + "<｜tool▁sep｜>";
-      call.end = "<｜tool▁call▁end｜>";
-      break;
-    case ToolSyntax::kMistral:
-      call.begin = R"({"name": )" + quoted + (raw ? "}\n" : R"(, "arguments": )");
-      call.end = raw ? "\n</" + tool.name + ">" : "}";
-      break;
-  }
+  call.body = raw ? Body::kRaw : custom ? Body::kInput : Body::kArguments;
+  std::vector<std::string_view> opens = TextsOf(format.call_open);
+  std::vector<std::string_view> closes = TextsOf(format.call_close);
+  if (raw && !format.raw_open.empty()) opens = {format.raw_open};
+  if (raw && !format.raw_close.empty()) closes = {format.raw_close};
+  for (const std::string_view open : opens) call.opens.push_back(PiecesOf(open, tool.name));
+  for (const std::string_view close : closes) call.closes.push_back(PiecesOf(close, tool.name));
+  if (raw && !call.closes[0].empty()) call.raw_close = call.closes[0][0].text;
   return call;
 }
 
-Result<std::string> BodyFormat(const ToolSpec& tool, Body body) {
-  if (body == Body::kParameters) {
-    return R"({"type":"json_schema","style":"qwen_xml","json_schema":)" + tool.input.text + "}";
+Result<std::string> BodyFormat(const ChatFormat& format, const ToolSpec& tool, Body body) {
+  if (body == Body::kArguments && !format.style.empty()) {
+    return tag::Schema(tool.input.text, format.style);
   }
   if (body != Body::kInput) return tool.input.AsFormat();
   std::string input = R"({"type":"string"})";
   if (tool.input.kind == ConstraintSpec::Kind::kRegex) {
-    input = R"({"type":"string","pattern":)" + Quote("^(?:" + tool.input.text + ")$") + "}";
+    input = R"({"type":"string","pattern":)" + json::Quote("^(?:" + tool.input.text + ")$") + "}";
   }
   return R"({"type":"json_schema","json_schema":{"type":"object","properties":{"input":)" + input +
          R"(},"required":["input"],"additionalProperties":false}})";
 }
 
-std::string ThinkingFormat(const OutputPlan& plan, const PlanOptions& options) {
-  std::string text = R"({"type":"any_text")";
-  if (options.thinking_tokens >= 0) {
-    text += R"(,"max_tokens":)" + std::to_string(options.thinking_tokens);
-  }
-  text += "}";
-  const std::string block = Tag("", text, plan.think_close);
-  const std::string gap = Optional(Const("\n\n"));
-  if (plan.thinking == ThinkingStart::kOpen) return Elements("sequence", {block, gap});
-  return Optional(Elements("sequence", {Const(plan.think_open), block, gap}));
-}
-
 void UseFormat(OutputPlan& plan, const std::string& format) {
   plan.grammar.kind = ConstraintSpec::Kind::kStructuralTag;
-  plan.grammar.text = Concat({R"({"type":"structural_tag","format":)", format, "}"});
+  plan.grammar.text = tag::Concat({R"({"type":"structural_tag","format":)", format, "}"});
 }
 
-// The format of the calls alone, at least one.
-std::string CallsAlone(const Syntax& syntax, const std::vector<std::string>& tags, bool many) {
-  const std::string list = Separated(tags, syntax.separator, many);
-  if (syntax.list_begin.empty()) return list;
-  if (!syntax.optional_space) return Tag(syntax.list_begin, list, syntax.list_end);
-  return Tag(syntax.list_begin, Elements("sequence", {Optional(Const(" ")), Const("["), list}),
-             syntax.list_end);
+bool MayCallOften(const RequestConstraints& asked, const ChatFormat& format) {
+  return asked.parallel && (asked.asked_parallel || &format != &kPlainFormat);
 }
 
-bool MayCallOften(const RequestConstraints& asked, ToolSyntax kind) {
-  return asked.parallel && (asked.asked_parallel || kind != ToolSyntax::kPlain);
-}
-
-Result<std::string> CallsFormat(const RequestConstraints& asked, ToolSyntax kind,
+Result<std::string> CallsFormat(const RequestConstraints& asked, const ChatFormat& format,
                                 OutputPlan& plan) {
-  Syntax syntax = SyntaxOf(kind);
-  const bool many = MayCallOften(asked, kind) && !asked.choice.named;
-  std::vector<std::string> tags;
+  const bool many = MayCallOften(asked, format) && !asked.choice.named;
+  std::vector<TaggedCall> calls;
   for (const size_t index : asked.choice.allowed) {
     const ToolSpec& tool = asked.tools[index];
-    plan.calls.push_back(CallOf(kind, tool, index));
-    const CallSyntax& call = plan.calls.back();
-    Result<std::string> body = BodyFormat(tool, call.body);
-    if (!body.ok()) return body.error();
-    tags.push_back(Tag(call.begin, *body, call.end));
+    plan.calls.push_back(CallOf(format, tool, index));
+    const Body body = plan.calls.back().body;
+    Result<std::string> content = BodyFormat(format, tool, body);
+    if (!content.ok()) return content.error();
+    calls.push_back({tool.name, *std::move(content), body == Body::kRaw});
   }
-  plan.triggers = syntax.triggers;
-  plan.in_list = !syntax.list_begin.empty();
-  plan.list_end = syntax.list_end;
   const bool required = asked.choice.mode == ToolChoice::Mode::kRequired;
-  if (required) return CallsAlone(syntax, tags, many);
+  if (required) return tag::CallsAlone(format, calls, many);
   if (asked.answer.kind != ConstraintSpec::Kind::kNone) {
     Result<std::string> answer = asked.answer.AsFormat();
     if (!answer.ok()) return answer.error();
-    return Elements("or", {CallsAlone(syntax, tags, many), *answer});
+    return tag::Elements("or",
+                         {tag::CallsAlone(format, calls, many), tag::Answer(format, *answer)});
   }
-  if (plan.in_list) return Triggered(syntax.triggers, {CallsAlone(syntax, tags, many)}, false);
-  return Triggered(syntax.triggers, tags, many);
+  return tag::TextWithCalls(format, calls, many);
+}
+
+// The first characters of what may stand behind the arguments of a call.
+std::string BehindOf(const ChatFormat& format) {
+  std::string first;
+  const auto add = [&](std::string_view text) {
+    if (!text.empty()) first += text[0];
+  };
+  for (const std::string_view close : TextsOf(format.call_close)) add(close);
+  for (const std::string_view close : TextsOf(format.list_close)) add(close);
+  add(format.separator);
+  add(format.trigger);
+  return first;
+}
+
+// The output is what is asked for alone: no thoughts, no calls, no marks.
+bool StandsAlone(const OutputPlan& plan, const RequestConstraints& asked,
+                 const PlanOptions& options) {
+  const bool none = asked.answer.kind == ConstraintSpec::Kind::kNone;
+  if (none && options.thinking_tokens < 0) return true;
+  return plan.thinking == ThinkingStart::kOff && (none || !plan.marked());
+}
+
+Result<std::string> BodyOf(const RequestConstraints& asked, const ModelTraits& traits,
+                           OutputPlan& plan, bool calls) {
+  if (!calls) {
+    Result<std::string> answer = asked.answer.AsFormat();
+    if (!answer.ok() || traits.format == nullptr) return answer;
+    return tag::Answer(*traits.format, *answer);
+  }
+  const ChatFormat& format = *traits.format;
+  const bool one_call = asked.choice.mode == ToolChoice::Mode::kRequired &&
+                        asked.choice.allowed.size() == 1 &&
+                        (asked.choice.named || !MayCallOften(asked, format));
+  if (!one_call || &format != &kPlainFormat) return CallsFormat(asked, format, plan);
+  const size_t index = asked.choice.allowed[0];
+  const ToolSpec& tool = asked.tools[index];
+  plan.direct = true;
+  CallSyntax call;
+  call.tool = index;
+  call.body = tool.kind == ToolSpec::Kind::kCustom ? Body::kRaw : Body::kArguments;
+  plan.calls = {std::move(call)};
+  return tool.input.AsFormat();
 }
 
 }  // namespace
 
-std::optional<ToolSyntax> ToolSyntaxOf(std::string_view name) {
-  if (name == "plain") return ToolSyntax::kPlain;
-  if (name == "llama3") return ToolSyntax::kLlama3;
-  if (name == "hermes" || name == "qwen") return ToolSyntax::kHermes;
-  if (name == "qwen_xml") return ToolSyntax::kQwenXml;
-  if (name == "deepseek_r1" || name == "deepseek_v3") return ToolSyntax::kDeepSeekR1;
-  if (name == "deepseek_v3_1") return ToolSyntax::kDeepSeekV31;
-  if (name == "mistral") return ToolSyntax::kMistral;
-  return std::nullopt;
-}
+ModelTraits TraitsOf(std::string_view chat) { return TraitsOf(chat, FormatOf(chat)); }
 
-ModelTraits TraitsOf(std::string_view chat) {
-  const auto has = [&](std::string_view text) { return chat.find(text) != std::string_view::npos; };
+ModelTraits TraitsOf(std::string_view chat, const ChatFormat* format) {
   ModelTraits traits;
-  if (has("<function=") && has("<parameter=")) {
-    traits.syntax = ToolSyntax::kQwenXml;
-  } else if (has("<tool_call>")) {
-    traits.syntax = ToolSyntax::kHermes;
-  } else if (has("[TOOL_CALLS]")) {
-    traits.syntax = ToolSyntax::kMistral;
-  } else if (has("<｜tool▁calls▁begin｜>")) {
-    traits.syntax = has("```json") ? ToolSyntax::kDeepSeekR1 : ToolSyntax::kDeepSeekV31;
-  } else if (has("\"parameters\": ") || has("<|python_tag|>")) {
-    traits.syntax = ToolSyntax::kLlama3;
-  }
-  if (has("</think>")) {
-    traits.think_open = "<think>";
-    traits.think_close = "</think>";
-  } else if (has("[/THINK]")) {
-    traits.think_open = "[THINK]";
-    traits.think_close = "[/THINK]";
-  }
+  traits.format = format;
+  const ThinkMarks marks = ThinkMarksOf(chat, format);
+  traits.think_open = marks.open;
+  traits.think_close = marks.close;
   return traits;
 }
 
+ModelTraits PlainTraits() { return {.format = &kPlainFormat, .think_open = "", .think_close = ""}; }
+
 ThinkingStart ThinkingStartOf(std::string_view prompt, const ModelTraits& traits) {
   if (traits.think_close.empty()) return ThinkingStart::kOff;
-  const size_t last = prompt.find_last_not_of(" \n\r\t");
-  const std::string_view text = prompt.substr(0, last == std::string_view::npos ? 0 : last + 1);
-  if (text.ends_with(traits.think_open)) return ThinkingStart::kOpen;
+  const auto without_spaces = [](std::string_view text) {
+    const size_t last = text.find_last_not_of(" \n\r\t");
+    return text.substr(0, last == std::string_view::npos ? 0 : last + 1);
+  };
+  const std::string_view text = without_spaces(prompt);
+  const std::string_view open = without_spaces(traits.think_open);
+  if (!open.empty() && text.ends_with(open)) return ThinkingStart::kOpen;
+  if (traits.format != nullptr && traits.format->marked() && !traits.format->next.empty()) {
+    // The mark that closes thoughts closes all messages: only an empty block says that they are
+    // over.
+    const std::string empty =
+        traits.think_open + traits.think_close + std::string(traits.format->next);
+    return text.ends_with(empty) ? ThinkingStart::kOff : ThinkingStart::kMay;
+  }
   if (text.ends_with(traits.think_close)) return ThinkingStart::kOff;
   return ThinkingStart::kMay;
+}
+
+bool OutputPlan::IsMark(std::string_view name) const {
+  if (name.empty()) return false;
+  const auto has = [&](std::string_view text) { return text.find(name) != std::string_view::npos; };
+  if (thinking != ThinkingStart::kOff && (has(think_open) || has(think_close))) return true;
+  if (!marked()) return false;
+  const ChatFormat& f = *format;
+  return std::ranges::any_of(TextsOf(f.answer_open), has) || has(f.answer_close) ||
+         has(f.note_open) || has(f.note_close) || has(f.next) || has(f.tail);
 }
 
 Result<OutputPlan> MakePlan(const RequestConstraints& asked, const ModelTraits& traits,
                             ThinkingStart thinking, const PlanOptions& options) {
   using Kind = ConstraintSpec::Kind;
   OutputPlan plan;
+  plan.format = traits.format;
   plan.thinking = traits.think_close.empty() ? ThinkingStart::kOff : thinking;
   plan.think_open = traits.think_open;
   plan.think_close = traits.think_close;
+  const bool styled = traits.format != nullptr && !traits.format->style.empty();
   for (const ToolSpec& tool : asked.tools) {
     plan.names.push_back(tool.name);
     plan.custom.push_back(tool.kind == ToolSpec::Kind::kCustom);
     json::Value parameters;
-    if (traits.syntax == ToolSyntax::kQwenXml && tool.input.kind == Kind::kJsonSchema) {
+    if (styled && tool.input.kind == Kind::kJsonSchema) {
       if (Result<json::Value> read = json::Parse(tool.input.text); read.ok()) {
         parameters = *std::move(read);
       }
     }
     plan.parameters.push_back(std::move(parameters));
   }
-  const bool thinks = plan.thinking != ThinkingStart::kOff;
-  const bool calls = asked.choice.mode != ToolChoice::Mode::kNone && !asked.choice.allowed.empty();
-  std::string body;
-  if (calls) {
-    const bool one_call = asked.choice.mode == ToolChoice::Mode::kRequired &&
-                          asked.choice.allowed.size() == 1 &&
-                          (asked.choice.named || !MayCallOften(asked, traits.syntax));
-    if (one_call && traits.syntax == ToolSyntax::kPlain) {
-      const size_t index = asked.choice.allowed[0];
-      const ToolSpec& tool = asked.tools[index];
-      plan.direct = true;
-      plan.calls = {
-          {index, tool.kind == ToolSpec::Kind::kCustom ? Body::kRaw : Body::kJson, "", ""}};
-      if (!thinks) {
-        plan.grammar = tool.input;
-        return plan;
-      }
-      Result<std::string> format = tool.input.AsFormat();
-      if (!format.ok()) return format.error();
-      body = *format;
-    } else {
-      Result<std::string> format = CallsFormat(asked, traits.syntax, plan);
-      if (!format.ok()) return format.error();
-      body = *format;
+  bool calls = asked.choice.mode != ToolChoice::Mode::kNone && !asked.choice.allowed.empty();
+  if (calls && traits.format == nullptr) {
+    if (asked.choice.mode == ToolChoice::Mode::kRequired) {
+      return Error{ErrorCode::kUnsupported,
+                   "cannot be required: the model's chat template shows no form of tool calls that "
+                   "is known; `pawl serve --tool-syntax NAME` names one",
+                   "#/tool_choice"};
     }
-    plan.grammar.pointer = "#/tools";
-  } else {
-    plan.grammar = asked.answer;
-    if (!thinks) return plan;
-    if (asked.answer.kind == Kind::kNone && options.thinking_tokens < 0) return plan;
-    Result<std::string> format = asked.answer.AsFormat();
-    if (!format.ok()) return format.error();
-    body = *format;
+    plan.no_form_of_calls = true;
+    calls = false;
   }
-  UseFormat(plan, thinks ? Elements("sequence", {ThinkingFormat(plan, options), body}) : body);
+  if (calls) plan.behind = BehindOf(*traits.format);
+  if (!calls) {
+    plan.grammar = asked.answer;
+    if (StandsAlone(plan, asked, options)) return plan;
+  }
+  Result<std::string> body = BodyOf(asked, traits, plan, calls);
+  if (!body.ok()) return body.error();
+  const bool thinks = plan.thinking != ThinkingStart::kOff;
+  if (plan.direct && !thinks) {
+    plan.grammar = asked.tools[asked.choice.allowed[0]].input;
+    return plan;
+  }
+  if (calls) plan.grammar.pointer = "#/tools";
+  const ThoughtFormat thoughts = {.open = plan.think_open,
+                                  .close = plan.think_close,
+                                  .opened = plan.thinking == ThinkingStart::kOpen,
+                                  .max_tokens = options.thinking_tokens};
+  UseFormat(plan, thinks
+                      ? tag::Elements("sequence", {tag::Thoughts(traits.format, thoughts), *body})
+                      : *body);
   return plan;
 }
 

@@ -1,7 +1,7 @@
 // OutputPlan: one grammar for all that a request asks of the output - thinking, tool calls, the
 // answer's own constraint - and how to take the output apart again.
 //
-//   ModelTraits traits{.syntax = ToolSyntax::kHermes, .think_open = "<think>", ...};
+//   ModelTraits traits = TraitsOf(chat_template);
 //   Result<OutputPlan> plan = MakePlan(constraints, traits, ThinkingStart::kMay, {});
 //   plan->grammar            // to be compiled; kNone: nothing is asked
 //   OutputParser parser(*plan);
@@ -11,38 +11,31 @@
 #define PAWL_SRC_ENGINE_OUTPUT_PLAN_H_
 
 #include <cstddef>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "pawl/result.h"
+#include "schemas/tag/formats/chat_format.h"
 #include "src/engine/output_constraint.h"
 
 namespace pawl {
 
-// How a model writes a call of a tool; see docs/structural_tags.md.
-enum class ToolSyntax {
-  kPlain,  // as Llama 3; without a wrapper where one call is all that is asked for
-  kLlama3,
-  kHermes,
-  kQwenXml,
-  kDeepSeekR1,
-  kDeepSeekV31,
-  kMistral,
-};
-
-// "plain", "llama3", "hermes", ...: the names of `pawl serve --tool-syntax`.
-std::optional<ToolSyntax> ToolSyntaxOf(std::string_view name);
-
 struct ModelTraits {
-  ToolSyntax syntax = ToolSyntax::kPlain;
+  // How calls look (schemas/tag/formats/); nullptr where the chat template shows no form that is
+  // known.
+  const ChatFormat* format = nullptr;
   // The marks around what the model thinks; empty where it does not.
   std::string think_open, think_close;
 };
 
-// What a chat template gives away: how calls look and how thinking is marked.
+// What a chat template gives away: how calls look and how thinking is marked. FormatOf alone says
+// which format the template has.
 ModelTraits TraitsOf(std::string_view chat_template);
+// The same where the format is known.
+ModelTraits TraitsOf(std::string_view chat_template, const ChatFormat* format);
+// Of a model without a chat template.
+ModelTraits PlainTraits();
 
 // Where the output begins, by the end of the prompt.
 enum class ThinkingStart {
@@ -54,37 +47,41 @@ ThinkingStart ThinkingStartOf(std::string_view prompt, const ModelTraits& traits
 
 struct CallSyntax {
   enum class Body {
-    kJson,        // arguments as JSON
-    kParameters,  // <parameter=KEY>VALUE</parameter>, to become JSON
-    kInput,       // {"input": "..."}, of which the text is meant
-    kRaw,         // the text itself, up to `end`
+    kArguments,  // as the format writes them
+    kInput,      // {"input": "..."}, of which the text is meant
+    kRaw,        // the text itself, up to `raw_close`
   };
   size_t tool = 0;  // index into RequestConstraints::tools
-  Body body = Body::kJson;
-  std::string begin, end;
+  Body body = Body::kArguments;
+  std::vector<std::vector<FormatPiece>> opens, closes;
+  std::string raw_close;
 };
 
 struct OutputPlan {
   ConstraintSpec grammar;
+  const ChatFormat* format = nullptr;
   ThinkingStart thinking = ThinkingStart::kOff;
   std::string think_open, think_close;
   // The whole answer is the body of a call: nothing stands around it.
   bool direct = false;
   std::vector<CallSyntax> calls;
-  // Of free text: what a call, or the list of calls, begins with.
-  std::vector<std::string> triggers;
-  // Calls stand in a list that ends with this; empty: each for itself.
-  std::string list_end;
-  bool in_list = false;                 // the trigger begins a list
+  // Calls are asked for, but no form of them is known: the output is read as text.
+  bool no_form_of_calls = false;
   std::vector<std::string> names;       // of the tools
   std::vector<bool> custom;             // by tool
-  std::vector<json::Value> parameters;  // schemas by tool, where calls have parameters
+  std::vector<json::Value> parameters;  // schemas by tool, where arguments are no JSON
+  std::string behind;                   // first characters of what may stand behind arguments
+
+  bool marked() const { return format != nullptr && format->marked() && !direct; }
+  // Whether a special token of this name is part of what the parser reads.
+  bool IsMark(std::string_view name) const;
 };
 
 struct PlanOptions {
   int thinking_tokens = -1;  // budget of the block; -1: none
 };
 
+// Errors: kUnsupported where a call is required of a model whose form of calls is not known.
 Result<OutputPlan> MakePlan(const RequestConstraints& asked, const ModelTraits& traits,
                             ThinkingStart thinking, const PlanOptions& options = {});
 

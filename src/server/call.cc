@@ -436,10 +436,7 @@ std::string_view Call::TextOf(Choice& choice, TokenId token, std::string_view by
   const Vocabulary& vocabulary = *server_->model->vocabulary();
   if (bytes.empty() && vocabulary.is_special(token)) {
     const std::string_view name = vocabulary.bytes(token);
-    if (names_specials_ || (plan_.thinking != ThinkingStart::kOff &&
-                            (name == plan_.think_open || name == plan_.think_close))) {
-      bytes = name;
-    }
+    if (names_specials_ || plan_.IsMark(name)) bytes = name;
   }
   if (choice.code == nullptr) return bytes;
   choice.code_goes_on = choice.code->Add(bytes);

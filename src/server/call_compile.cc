@@ -76,6 +76,25 @@ void Call::PlanThinking(ThinkingStart thinking) {
   }
 }
 
+// Where thoughts, answer and calls are messages of their own, one grammar has all of them.
+std::optional<ApiError> Call::PlanChannels(ThinkingStart thinking) {
+  const ModelTraits& traits = server_->model->traits();
+  const PromptSpec& prompt = spec_.prompts[0];
+  const bool marked = traits.format != nullptr && traits.format->marked();
+  if (!marked || prompt.kind != PromptSpec::Kind::kChat) return std::nullopt;
+  PlanOptions options;
+  if (prompt.thinking.mode == Thinking::Mode::kTokens) {
+    options.thinking_tokens = prompt.thinking.tokens;
+  }
+  const bool off = prompt.thinking.mode == Thinking::Mode::kOff;
+  Result<OutputPlan> plan =
+      MakePlan(spec_.asked, traits, off ? ThinkingStart::kOff : thinking, options);
+  if (!plan.ok()) return CompileError(plan.error());
+  plan_ = *std::move(plan);
+  thoughts_ = ThoughtPlan();
+  return std::nullopt;
+}
+
 // Names the strings that are as long as the bound lets them be.
 static void FindEndedStrings(const json::Value& value, int bound, const std::string& pointer,
                              std::vector<std::string>& notes) {
@@ -124,8 +143,9 @@ std::optional<ApiError> Call::CompilePlan(ThinkingStart thinking) {
   }
   string_bound_ = layout.max_string;
   PlanThinking(thinking);
-  names_specials_ =
-      plan_.grammar.kind == ConstraintSpec::Kind::kStructuralTag && !plan_.calls.empty();
+  if (std::optional<ApiError> bad = PlanChannels(thinking)) return bad;
+  names_specials_ = plan_.grammar.kind == ConstraintSpec::Kind::kStructuralTag &&
+                    (!plan_.calls.empty() || plan_.marked());
   if (plan_.grammar.kind == ConstraintSpec::Kind::kNone) return std::nullopt;
   out_.has_grammar = true;
   out_.grammar_known = true;

@@ -130,15 +130,21 @@ Result<std::unique_ptr<ServedModel>> ServedModel::Load(const std::string& path,
     out->chat_text_ = model.chat()->chat.literals();
     out->traits_ = model.traits();
     out->shows_tools_ = out->ProbeTools();
-    out->knows_calls_ = out->traits_.syntax != ToolSyntax::kPlain;
+    // An instruction names the form then.
+    if (!out->shows_tools_ && out->traits_.format == nullptr) {
+      out->traits_.format = PlainTraits().format;
+    }
   } else if (model.chat().error().code != ErrorCode::kIo) {
     note("the chat template cannot be used: " + model.chat().error().ToString());
   }
   if (!options.tool_syntax.empty()) {
-    const std::optional<ToolSyntax> syntax = ToolSyntaxOf(options.tool_syntax);
-    if (!syntax) return Error{ErrorCode::kInvalid, "is not known", "--tool-syntax"};
-    out->traits_.syntax = *syntax;
-    out->knows_calls_ = true;
+    const ChatFormat* format = ChatFormatNamed(options.tool_syntax);
+    if (format == nullptr) return Error{ErrorCode::kInvalid, "is not known", "--tool-syntax"};
+    out->traits_ = TraitsOf(out->chat_text_, format);
+    if (!options.think_close.empty()) {
+      out->traits_.think_open = options.think_open;
+      out->traits_.think_close = options.think_close;
+    }
   }
   // What a template has against a message of a user is known before the weights are read.
   const auto tried = model.EncodeExtract("{}", "text", LocalTime());

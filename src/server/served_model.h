@@ -79,7 +79,7 @@ class ServedModel {
   // Whether the chat template writes the tools into the prompt.
   bool shows_tools() const { return shows_tools_; }
   // Whether it is known how the model writes calls.
-  bool knows_calls() const { return knows_calls_; }
+  bool knows_calls() const { return traits_.format != nullptr; }
   bool can_infill() const { return fim() != nullptr; }
   const FimTemplate* fim() const { return loaded_->fim(); }
 
@@ -101,8 +101,8 @@ class ServedModel {
 
   std::unique_ptr<LoadedModel> loaded_;
   std::string name_, chat_text_;
-  bool can_extract_ = false, shows_tools_ = false, knows_calls_ = false;
-  ModelTraits traits_;
+  bool can_extract_ = false, shows_tools_ = false;
+  ModelTraits traits_ = PlainTraits();
 };
 
 }  // namespace pawl::server

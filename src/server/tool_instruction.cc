@@ -91,10 +91,23 @@ bool SaysMore(const Value& schema, int depth) {
   return false;
 }
 
-std::string ArgumentsOf(const ToolSpec& tool, const CallSyntax& call, const Value& schema) {
+// The first spelling of an end of a call.
+std::string SpelledOut(const std::vector<std::vector<FormatPiece>>& spellings) {
+  std::string out;
+  if (spellings.empty()) return out;
+  for (const FormatPiece& piece : spellings.front()) {
+    out += piece.kind == FormatPiece::Kind::kText    ? piece.text
+           : piece.kind == FormatPiece::Kind::kIndex ? "0"
+                                                     : std::string(piece.length, '0');
+  }
+  return out;
+}
+
+std::string ArgumentsOf(const ToolSpec& tool, const CallSyntax& call, std::string_view style,
+                        const Value& schema) {
   if (call.body == CallSyntax::Body::kRaw) return "<text>";
   if (tool.kind == ToolSpec::Kind::kCustom) return R"({"input": <string>})";
-  if (call.body != CallSyntax::Body::kParameters) return Signature(schema, false, 0);
+  if (style != "qwen_xml") return style.empty() ? Signature(schema, false, 0) : "<arguments>";
   std::string out = "\n";
   const Value* properties = schema.Find("properties");
   if (properties == nullptr) return out;
@@ -162,6 +175,7 @@ std::string CallText(const ToolInstruction& told, const Value& call) {
 ToolInstruction InstructionOf(const RequestConstraints& asked, const OutputPlan& plan) {
   ToolInstruction out;
   out.text = out.with_schemas = kBegin;
+  const std::string_view style = plan.format == nullptr ? "" : plan.format->style;
   for (const CallSyntax& call : plan.calls) {
     const ToolSpec& tool = asked.tools[call.tool];
     Value schema;
@@ -170,15 +184,18 @@ ToolInstruction InstructionOf(const RequestConstraints& asked, const OutputPlan&
     }
     std::string lines = FirstLine(tool.description);
     if (!lines.empty()) lines += "\n";
+    const bool raw = call.body == CallSyntax::Body::kRaw && !call.raw_close.empty();
+    const ToolForm form = {tool.name, SpelledOut(call.opens),
+                           raw ? call.raw_close : SpelledOut(call.closes)};
     // Without a wrapper only the tool's name says whose arguments they are.
-    if (call.begin.empty()) lines += tool.name + ":\n";
-    lines += call.begin + ArgumentsOf(tool, call, schema) + call.end + "\n";
+    if (form.begin.empty()) lines += tool.name + ":\n";
+    lines += form.begin + ArgumentsOf(tool, call, style, schema) + form.end + "\n";
     out.text += lines + "\n";
     out.with_schemas += lines;
     const bool whole = tool.input.kind == ConstraintSpec::Kind::kJsonSchema && SaysMore(schema, 0);
     if (whole) out.with_schemas += "Schema: " + tool.input.text + "\n";
     out.with_schemas += "\n";
-    out.forms.push_back({tool.name, call.begin, call.end});
+    out.forms.push_back(form);
   }
   for (std::string* text : {&out.text, &out.with_schemas}) {
     *text += kEnd;

@@ -355,6 +355,41 @@ TEST(StructuralTag, Formats) {
        {"]<]minimax[>[<e>a]<]minimax[>[</e>", "]<]minimax[>[<c>a]<]minimax[>[b]<]minimax[>[</c>",
         "]<]minimax[>[<c>a]<]minimax[>[</c>]<]minimax[>[<z>1]<]minimax[>[</z>",
         "]<]minimax[>[<c>a]<]minimax[>[</c>]<]minimax[>[<o>{\"x\":true}]<]minimax[>[</o>"}},
+      // Keys in the order of the alphabet, whatever their case; strings between marks.
+      {R"({"type":"json_schema","style":"gemma4","json_schema":{"type":"object","properties":{
+          "s":{"type":"string","maxLength":3},"B":{"type":"array","items":{"type":"integer"},
+          "minItems":1,"maxItems":2},"a":{"enum":["x",null]},"o":{"type":"object","properties":{
+          "t":{"type":"string"}},"additionalProperties":false}},"required":["B"],
+          "additionalProperties":false}})",
+       {"{B:[1]}", "{a:<|\"|>x<|\"|>,B:[1,2],o:{t:<|\"|>say \"hi\"\n,}<|\"|>},s:<|\"|>é<|\"|>}",
+        "{a:null,B:[0],o:{}}"},
+       {"{}", "{B:[]}", "{B:[1,2,3]}", "{B:[1],a:null}", "{\"B\":[1]}",
+        "{B:[1],s:<|\"|>long<|\"|>}", "{B:[1],}", "{B:[1],s:\"x\"}", "{B:[1]"}},
+      {R"({"type":"json_schema","style":"gemma4","json_schema":{"type":"object","properties":{
+          "any":true},"required":["any"]}})",
+       {"{any:{k_1:[1,-2.5e3,true,null,<|\"|>x<|\"|>,{}]}}", "{any:<|\"|><|\"|>,more:[[]]}"},
+       {"{any:x}", "{any:{1:2}}", "{any:[1,]}"}},
+      {R"({"type":"json_schema","style":"python","json_schema":{"type":"object","properties":{
+          "s":{"type":"string"},"n":{"type":["integer","null"]},"b":{"type":"boolean"},
+          "l":{"type":"array","items":{"type":"string"}},"e":{"enum":["x","it's"]}},
+          "required":["s"],"additionalProperties":false}})",
+       {"s=\"a \\\"b\\\"\"", "s='it\\'s', n=None, b=True",
+        "s=\"\",n=3,b=false,l=[\"x\",\"y\"],e='x'", "s=\"a\", e=\"it's\""},
+       {"", "n=3", "s=a", "s=\"a\"n=3", "s=\"a\", n=3.5", "s=\"a\", l=['x']", "s=\"a\", e='it's'",
+        "n=3, s=\"a\""}},
+      {R"({"type":"json_schema","style":"minicpm_xml","json_schema":{"type":"object","properties":{
+          "s":{"type":"string"},"n":{"type":"integer"},"e":{"enum":["a<b"]}},
+          "additionalProperties":false}})",
+       {"", "<param name=\"s\">a & b</param><param name=\"n\">3</param>",
+        "<param name=\"s\"><![CDATA[a </param> b]]></param>",
+        "<param name=\"e\"><![CDATA[a<b]]></param>"},
+       {"<param name=\"s\">a < b</param>", "<param name=\"e\">a<b</param>",
+        "<param name=\"s\"><![CDATA[a]]>b</param>"}},
+      {R"({"type":"json_schema","style":"hunyuan_xml","json_schema":{"type":"object","properties":{
+          "a":{"type":"string"}},"required":["a"],"additionalProperties":false}})",
+       {"<arg_key:opensource>a</arg_key:opensource>\n<arg_value:opensource>x <y>"
+        "</arg_value:opensource>"},
+       {"<arg_key>a</arg_key><arg_value>x</arg_value>"}},
       {R"({"type":"json_schema","style":"minimax_xml","json_schema":{"type":"object"}})",
        {"", "<parameter name=\"any_1\">{\"a\":1}</parameter>"},
        {"<parameter name=\"1\">x</parameter>"}},
@@ -444,6 +479,12 @@ TEST(StructuralTag, ErrorsHaveAPointer) {
        "#/format/json_schema/type", ErrorCode::kUnsupported},
       {R"({"type":"json_schema","style":"qwen_xml","json_schema":{"properties":{"a":{"not":{}}}}})",
        "#/format/json_schema/properties/a/not", ErrorCode::kUnsupported},
+      {R"({"type":"json_schema","style":"gemma4","json_schema":{"properties":{"a b":{}}}})",
+       "#/format/json_schema/properties/a b", "without quotes"},
+      {R"({"type":"json_schema","style":"python","json_schema":{"properties":{"a=":{}}}})",
+       "#/format/json_schema/properties/a=", "name of an argument"},
+      {R"({"type":"json_schema","style":"python","any_order":true,"json_schema":{"properties":{}}})",
+       "#/format/json_schema", "one order"},
       {R"({"type":"json_schema","style":"xml","json_schema":{}})", "#/format/style",
        ErrorCode::kInvalid},
   };

@@ -201,10 +201,11 @@ TEST(ConstraintSpecTest, ToolChoices) {
 }
 
 TEST(OutputPlanTest, TemplatesGiveTheirTraitsAway) {
-  EXPECT_EQ(TraitsOf("a <tool_call> b").syntax, ToolSyntax::kHermes);
-  EXPECT_EQ(TraitsOf("<tool_call><function=f><parameter=a>").syntax, ToolSyntax::kQwenXml);
-  EXPECT_EQ(TraitsOf("[TOOL_CALLS]").syntax, ToolSyntax::kMistral);
-  EXPECT_EQ(TraitsOf("nothing").syntax, ToolSyntax::kPlain);
+  EXPECT_EQ(TraitsOf("a <tool_call> b").format, ChatFormatNamed("hermes"));
+  EXPECT_EQ(TraitsOf("<tool_call><function=f><parameter=a>").format, ChatFormatNamed("qwen_xml"));
+  EXPECT_EQ(TraitsOf("[TOOL_CALLS]").format, ChatFormatNamed("mistral"));
+  EXPECT_EQ(TraitsOf("nothing").format, nullptr);
+  EXPECT_EQ(PlainTraits().format, ChatFormatNamed("plain"));
   const ModelTraits traits = TraitsOf("<think> </think>");
   EXPECT_EQ(traits.think_close, "</think>");
   EXPECT_EQ(ThinkingStartOf("user\nassistant\n", traits), ThinkingStart::kMay);

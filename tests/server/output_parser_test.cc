@@ -105,7 +105,7 @@ constexpr const char* kTools =
 std::string Body(const std::string& more) { return "{" + std::string(kTools) + more + "}"; }
 
 struct Rendered {
-  ToolSyntax syntax;
+  const char* syntax;
   // Two calls: get and get_all.
   std::string calls;
 };
@@ -114,8 +114,8 @@ const std::string kGet = R"({"s":"é \"}]</tool_call> 😀","n":-3})";
 const std::string kAll = R"({"x":["{","\\"]})";
 
 // What asks for several calls: a model without a chat template makes one unless it is asked for.
-std::string Several(ToolSyntax syntax) {
-  return syntax == ToolSyntax::kPlain ? R"(,"parallel_tool_calls":true)" : "";
+std::string Several(std::string_view syntax) {
+  return syntax == "plain" ? R"(,"parallel_tool_calls":true)" : "";
 }
 
 std::vector<Rendered> AllSyntaxes() {
@@ -138,19 +138,19 @@ std::vector<Rendered> AllSyntaxes() {
   };
   const std::string open = "<｜tool▁calls▁begin｜>", close = "<｜tool▁calls▁end｜>";
   return {
-      {ToolSyntax::kPlain, llama("get", kGet) + "; " + llama("get_all", kAll)},
-      {ToolSyntax::kHermes, hermes("get", kGet) + "\n" + hermes("get_all", kAll)},
-      {ToolSyntax::kMistral,
+      {"plain", llama("get", kGet) + "; " + llama("get_all", kAll)},
+      {"hermes", hermes("get", kGet) + "\n" + hermes("get_all", kAll)},
+      {"mistral",
        "[TOOL_CALLS] [" + mistral("get", kGet) + ", " + mistral("get_all", kAll) + "]"},
-      {ToolSyntax::kDeepSeekR1, open + r1("get", kGet) + "\n" + r1("get_all", kAll) + close},
-      {ToolSyntax::kDeepSeekV31, open + v31("get", kGet) + v31("get_all", kAll) + close},
+      {"deepseek_r1", open + r1("get", kGet) + "\n" + r1("get_all", kAll) + close},
+      {"deepseek_v3_1", open + v31("get", kGet) + v31("get_all", kAll) + close},
   };
 }
 
 TEST(OutputParserTest, CallsOfEverySyntaxHoweverTheyAreCut) {
   for (const Rendered& rendered : AllSyntaxes()) {
     ModelTraits traits;
-    traits.syntax = rendered.syntax;
+    traits.format = ChatFormatNamed(rendered.syntax);
     traits.think_open = "<think>";
     traits.think_close = "</think>";
     for (const bool required : {false, true}) {
@@ -187,7 +187,7 @@ TEST(OutputParserTest, CallsOfEverySyntaxHoweverTheyAreCut) {
 TEST(OutputParserTest, ParallelCallsAreCountedByTheGrammar) {
   for (const Rendered& rendered : AllSyntaxes()) {
     ModelTraits traits;
-    traits.syntax = rendered.syntax;
+    traits.format = ChatFormatNamed(rendered.syntax);
     for (const char* choice : {"auto", "required"}) {
       const std::string more = std::string(R"(,"tool_choice":")") + choice + "\"";
       const auto many =
@@ -197,7 +197,7 @@ TEST(OutputParserTest, ParallelCallsAreCountedByTheGrammar) {
                                 ThinkingStart::kOff);
       EXPECT_TRUE(Fits(*many, rendered.calls)) << rendered.calls;
       EXPECT_FALSE(Fits(*one, rendered.calls)) << rendered.calls;
-      EXPECT_EQ(Fits(*unsaid, rendered.calls), rendered.syntax != ToolSyntax::kPlain);
+      EXPECT_EQ(Fits(*unsaid, rendered.calls), std::string_view(rendered.syntax) != "plain");
       EXPECT_EQ(Fits(*many, ""), std::string_view(choice) == "auto");
       EXPECT_EQ(Fits(*one, ""), std::string_view(choice) == "auto");
       EXPECT_EQ(Fits(*one, "text"), std::string_view(choice) == "auto");
@@ -208,7 +208,7 @@ TEST(OutputParserTest, ParallelCallsAreCountedByTheGrammar) {
 TEST(OutputParserTest, ToolsAndAFormatAreAUnion) {
   for (const Rendered& rendered : AllSyntaxes()) {
     ModelTraits traits;
-    traits.syntax = rendered.syntax;
+    traits.format = ChatFormatNamed(rendered.syntax);
     const auto plan =
         MakePlan(Asked(Body(R"(,"response_format":{"type":"json_schema","json_schema":{"name":"x",
           "schema":{"type":"object","properties":{"k":{"type":"integer"}},"required":["k"],
@@ -230,7 +230,7 @@ TEST(OutputParserTest, ToolsAndAFormatAreAUnion) {
 
 TEST(OutputParserTest, ParametersBecomeJson) {
   ModelTraits traits;
-  traits.syntax = ToolSyntax::kQwenXml;
+  traits.format = ChatFormatNamed("qwen_xml");
   const auto plan =
       MakePlan(Asked(Body(R"(,"tool_choice":"required")")), traits, ThinkingStart::kOff);
   const std::string text =
@@ -251,7 +251,7 @@ TEST(OutputParserTest, CustomToolsGiveTheirText) {
       {"type":"custom","custom":{"name":"lark","format":{"type":"grammar","grammar":
       {"syntax":"lark","definition":"start: \"x=\" /[0-9]+/"}}}}],"tool_choice":"required"})";
   ModelTraits traits;
-  traits.syntax = ToolSyntax::kHermes;
+  traits.format = ChatFormatNamed("hermes");
   const auto plan = MakePlan(Asked(tools), traits, ThinkingStart::kOff);
   ASSERT_TRUE(plan.ok());
   const std::string text =

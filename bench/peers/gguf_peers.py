@@ -80,9 +80,9 @@ def tokens_of(model, text, count):
 
 
 def log_probabilities(logits, ids):
-    """Of token i + 1 after those up to i."""
+    """`logits`: one row for each token, before it."""
     out = []
-    for row, token in zip(logits, ids[1:]):
+    for row, token in zip(logits, ids):
         most = row.max()
         out.append(float(row[token]) - float(most) - np.log(np.exp(row - most).sum(dtype=np.float64)))
     return np.array(out)
@@ -90,7 +90,7 @@ def log_probabilities(logits, ids):
 
 def by_llama(model, ids):
     llama = Llama(model_path=str(model), n_ctx=len(ids) + 8, n_batch=512, n_threads=1, logits_all=True, verbose=False)
-    llama.eval(ids)
+    llama.eval([llama.token_bos(), *ids])  # as pawl score begins where there is no prompt
     out = log_probabilities(llama.scores[: len(ids)], ids)
     llama.close()
     return out
@@ -102,7 +102,7 @@ def by_pawl(pawl, model, ids, dtype="stored"):
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise SystemExit(done.stderr)
-    return np.array(json.loads(done.stdout)["log_probabilities"])[-(len(ids) - 1):]
+    return np.array(json.loads(done.stdout)["log_probabilities"])
 
 
 def tensors_of(path):

@@ -55,6 +55,11 @@ def without_repacking():
     llama_cpp.llama_cpp.llama_model_default_params = llama_cpp.llama_model_default_params = params
 
 
+@llama_cpp.llama_log_callback
+def silent(level, text, data):
+    """llama.cpp has a line for each tensor."""
+
+
 def default_text():
     return "\n".join((ROOT / name).read_text() for name in ("README.md", "docs/architecture.md"))
 
@@ -75,16 +80,17 @@ def tokens_of(model, text, count):
 
 
 def log_probabilities(logits, ids):
-    """Of token i + 1 after those up to i."""
-    x = logits.astype(np.float64)
-    x -= x.max(axis=1, keepdims=True)
-    x -= np.log(np.exp(x).sum(axis=1, keepdims=True))
-    return np.array([x[i, ids[i + 1]] for i in range(len(ids) - 1)])
+    """`logits`: one row for each token, before it."""
+    out = []
+    for row, token in zip(logits, ids):
+        most = row.max()
+        out.append(float(row[token]) - float(most) - np.log(np.exp(row - most).sum(dtype=np.float64)))
+    return np.array(out)
 
 
 def by_llama(model, ids):
     llama = Llama(model_path=str(model), n_ctx=len(ids) + 8, n_batch=512, n_threads=1, logits_all=True, verbose=False)
-    llama.eval(ids)
+    llama.eval([llama.token_bos(), *ids])  # as pawl score begins where there is no prompt
     out = log_probabilities(llama.scores[: len(ids)], ids)
     llama.close()
     return out
@@ -96,7 +102,7 @@ def by_pawl(pawl, model, ids, dtype="stored"):
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise SystemExit(done.stderr)
-    return np.array(json.loads(done.stdout)["log_probabilities"])[-(len(ids) - 1):]
+    return np.array(json.loads(done.stdout)["log_probabilities"])
 
 
 def tensors_of(path):
@@ -118,7 +124,8 @@ def compare_quantizers(args, folder):
         seconds = time.process_time() - before
         a, b = tensors_of(ours), tensors_of(theirs)
         equal = sum(np.array_equal(a[key].data, b[key].data) for key in b)
-        of_ours, of_theirs = by_llama(ours, ids), by_llama(theirs, ids)
+        of_theirs = by_llama(theirs, ids)
+        of_ours = of_theirs if equal == len(b) == len(a) else by_llama(ours, ids)
         results[name] = {
             "tensors": len(b), "same_types": all(a[key].tensor_type == b[key].tensor_type for key in b) and len(a) == len(b),
             "same_bytes": equal, "nll_ratio": of_ours.sum() / of_theirs.sum(), "nll": -of_ours.mean(),
@@ -287,6 +294,7 @@ def main():
     parser.add_argument("--no-repack", action="store_true", help="llama.cpp uses weights as files have them")
     parser.add_argument("--out")
     args = parser.parse_args()
+    llama_cpp.llama_log_set(silent, ctypes.c_void_p(0))
     if args.no_repack:
         without_repacking()
     args.text_content = Path(args.text).read_text() if args.text else default_text()

@@ -79,7 +79,7 @@ bool IsAnswer(const Engine& engine, const std::string& text) {
   return at.accepting();
 }
 
-Generation Run(Engine& engine, const EngineRequest& request) {
+Generation OutputOf(Engine& engine, const EngineRequest& request) {
   Result<Generation> output = engine.Generate(request);
   EXPECT_TRUE(output.ok()) << output.error().ToString();
   return output.ok() ? *std::move(output) : Generation{};
@@ -99,7 +99,7 @@ TEST(EngineThinkingTest, ABudgetEndsTheThoughtsAndTheAnswerFollowsItsGrammar) {
   bool thought = false;
   for (const int budget : {1, 5, 17}) {
     for (uint64_t seed = 0; seed < 6; ++seed) {
-      const Generation output = Run(engine, Chat(engine, {Tokens(budget), seed}));
+      const Generation output = OutputOf(engine, Chat(engine, {Tokens(budget), seed}));
       EXPECT_TRUE(IsAnswer(engine, output.text)) << output.text;
       // A mark that has begun is finished, and a gap may follow it.
       EXPECT_LE(output.stats.reasoning_tokens, budget + mark + 2);
@@ -112,12 +112,12 @@ TEST(EngineThinkingTest, ABudgetEndsTheThoughtsAndTheAnswerFollowsItsGrammar) {
 
 TEST(EngineThinkingTest, OffClosesWhatATemplateOpensThatDoesNotListen) {
   Engine engine = LoadThinker(Thinks(kDeafTemplate));
-  const Generation output = Run(engine, Chat(engine, {{.mode = kOff}}));
+  const Generation output = OutputOf(engine, Chat(engine, {{.mode = kOff}}));
   EXPECT_TRUE(IsAnswer(engine, output.text)) << output.text;
   EXPECT_EQ(output.reasoning, "");
   EXPECT_TRUE(engine.Decode(output.tokens).starts_with("</think>")) << engine.Decode(output.tokens);
   // Without a grammar the mark is forced as well.
-  const Generation text = Run(engine, Chat(engine, {{.mode = kOff}, 1, 40, false}));
+  const Generation text = OutputOf(engine, Chat(engine, {{.mode = kOff}, 1, 40, false}));
   EXPECT_EQ(text.reasoning, "");
   ExpectNoMarks(text);
   EXPECT_TRUE(engine.Decode(text.tokens).starts_with("</think>"));
@@ -132,7 +132,7 @@ TEST(EngineThinkingTest, OffTellsTheTemplate) {
   EXPECT_TRUE(prompt({}).ends_with("<think>\n"));
   EXPECT_TRUE(prompt(Tokens(5)).ends_with("<think>\n"));
   EXPECT_TRUE(prompt(Tokens(0)).ends_with("</think>\n\n"));
-  const Generation output = Run(engine, Chat(engine, {{.mode = kOff}}));
+  const Generation output = OutputOf(engine, Chat(engine, {{.mode = kOff}}));
   EXPECT_EQ(output.reasoning, "");
   EXPECT_EQ(output.stats.reasoning_tokens, 0);
   EXPECT_TRUE(IsAnswer(engine, output.text)) << output.text;
@@ -150,7 +150,7 @@ TEST(EngineThinkingTest, AModelMayOpenItsThoughtsOrSkipThem) {
       const TokenId first = engine.vocabulary()->FewestTokens("<think>").front();
       request.options.logit_bias = {{first, 30.0f}};
     }
-    const Generation output = Run(engine, request);
+    const Generation output = OutputOf(engine, request);
     EXPECT_TRUE(IsAnswer(engine, output.text)) << output.text;
     ExpectNoMarks(output);
     (output.stats.reasoning_tokens > 0 ? thought : skipped)++;
@@ -165,7 +165,7 @@ TEST(EngineThinkingTest, OffKeepsAModelFromOpeningThoughts) {
     EngineRequest request = Chat(engine, {{.mode = kOff}, 3, 60, grammar});
     const TokenId first = engine.vocabulary()->FewestTokens("<think>").front();
     request.options.logit_bias = {{first, 8.0f}};
-    const Generation output = Run(engine, request);
+    const Generation output = OutputOf(engine, request);
     EXPECT_EQ(output.reasoning, "");
     EXPECT_EQ(engine.Decode(output.tokens).find("<think>"), std::string::npos);
   }
@@ -175,7 +175,7 @@ TEST(EngineThinkingTest, TheBudgetKeepsTheAnswer) {
   Engine engine = LoadThinker(Thinks(kDeafTemplate));
   for (const int budget : {40, 100, 200}) {
     for (uint64_t seed = 0; seed < 3; ++seed) {
-      const Generation output = Run(engine, Chat(engine, {{.mode = kAuto}, seed, budget}));
+      const Generation output = OutputOf(engine, Chat(engine, {{.mode = kAuto}, seed, budget}));
       EXPECT_TRUE(IsAnswer(engine, output.text)) << output.text;
       EXPECT_LE(output.stats.reasoning_tokens, std::max(budget - 64, kShortestAnswer));
       EXPECT_LE(output.stats.output_tokens, budget);
@@ -190,8 +190,14 @@ TEST(EngineThinkingTest, DraftsDoNotMoveTheBoundary) {
     int accepted = 0;
     for (uint64_t seed = 0; seed < 10; ++seed) {
       const Thinking thinking = seed % 2 == 0 ? Tokens(static_cast<int>(seed) + 1) : Thinking{};
-      const Generation one = Run(plain, Chat(plain, {thinking, seed, 120}));
-      const Generation other = Run(drafts, Chat(drafts, {thinking, seed, 120}));
+      const auto asked = [&](const Engine& engine) {
+        EngineRequest request = Chat(engine, {thinking, seed, 120});
+        // Noise is hard to guess; what is greedy repeats itself.
+        if (seed % 3 == 0) request.options.sampling.temperature = 0;
+        return request;
+      };
+      const Generation one = OutputOf(plain, asked(plain));
+      const Generation other = OutputOf(drafts, asked(drafts));
       EXPECT_EQ(one.tokens, other.tokens);
       EXPECT_EQ(one.text, other.text);
       EXPECT_EQ(one.reasoning, other.reasoning);
@@ -224,7 +230,7 @@ TEST(EngineThinkingTest, AStreamAddsUpToTheTexts) {
           return true;
         };
       }
-      const Generation output = Run(engine, request);
+      const Generation output = OutputOf(engine, request);
       EXPECT_EQ(text, output.text);
       EXPECT_EQ(reasoning, output.reasoning);
       EXPECT_EQ(tokens, output.tokens.size());
@@ -241,7 +247,7 @@ TEST(EngineThinkingTest, MarksOfTheCaller) {
     options.reasoning_open = "[[";
     options.reasoning_close = close;
     Engine engine = LoadThinker(options);
-    const Generation output = Run(engine, Chat(engine, {Tokens(9), 2}));
+    const Generation output = OutputOf(engine, Chat(engine, {Tokens(9), 2}));
     EXPECT_TRUE(IsAnswer(engine, output.text)) << output.text;
     EXPECT_NE(output.reasoning, "");
     EXPECT_EQ(output.reasoning.find("]]"), std::string::npos);
@@ -258,7 +264,7 @@ TEST(EngineThinkingTest, ExtractThinksWhereItIsAsked) {
   EngineRequest request = Chat(engine, {});
   request.messages.clear();
   request.extract = ExtractInput{"{}", "Ann Lee, ann@example.org"};
-  const Generation output = Run(engine, request);
+  const Generation output = OutputOf(engine, request);
   EXPECT_TRUE(IsAnswer(engine, output.text)) << output.text;
   EXPECT_EQ(output.reasoning, "");
 }
@@ -266,7 +272,7 @@ TEST(EngineThinkingTest, ExtractThinksWhereItIsAsked) {
 TEST(EngineThinkingTest, WhatChangesNothingIsNoted) {
   Engine engine = LoadThinker(Thinks(kSays));
   const auto notes = [&](const Thinking& thinking) {
-    return Run(engine, Chat(engine, {thinking})).notes;
+    return OutputOf(engine, Chat(engine, {thinking})).notes;
   };
   EXPECT_TRUE(notes({}).empty());
   EXPECT_TRUE(notes({.mode = kAuto}).empty());
@@ -279,7 +285,7 @@ TEST(EngineThinkingTest, APromptHasNoThoughts) {
   EngineRequest request = Chat(engine, {});
   request.messages.clear();
   request.prompt = "x <think>\n";
-  EXPECT_EQ(Run(engine, request).reasoning, "");
+  EXPECT_EQ(OutputOf(engine, request).reasoning, "");
   request.thinking = Tokens(5);
   const Result<Generation> refused = engine.Generate(request);
   ASSERT_FALSE(refused.ok());
@@ -314,7 +320,7 @@ TEST(EngineThinkingTest, AConstraintOfYourOwnIsAskedAboutTheAnswer) {
   for (uint64_t seed = 0; seed < 4; ++seed) {
     EngineRequest request = Chat(engine, {Tokens(6), seed, 100, false});
     request.constraint = std::make_shared<Digit>(engine.vocabulary(), false);
-    const Generation output = Run(engine, request);
+    const Generation output = OutputOf(engine, request);
     EXPECT_EQ(output.text.size(), 1u) << output.text;
     EXPECT_NE(output.reasoning + "x", "x");
   }

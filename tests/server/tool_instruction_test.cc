@@ -8,6 +8,7 @@
 #include <string>
 
 #include "src/base/json_reader.h"
+#include "src/engine/model_files.h"
 #include "src/server/constraint_spec.h"
 #include "src/server/served_model.h"
 #include "src/server/server.h"

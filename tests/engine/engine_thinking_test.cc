@@ -292,6 +292,13 @@ TEST(EngineThinkingTest, APromptHasNoThoughts) {
   EXPECT_EQ(refused.error().place, "thinking");
 }
 
+TEST(EngineThinkingTest, SamplersDrawAnswersOnly) {
+  Engine engine = LoadThinker(Thinks(kOpensThoughts));
+  const Result<SamplerResult> refused = engine.Sample(Chat(engine, {Tokens(5)}), {});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().place, "thinking");
+}
+
 TEST(EngineThinkingTest, AConstraintOfYourOwnIsAskedAboutTheAnswer) {
   // One digit, then the end.
   class Digit : public Constraint {

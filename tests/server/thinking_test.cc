@@ -228,12 +228,6 @@ TEST(ThinkingTest, OffClosesWhatATemplateOpens) {
       c.Post("/v1/extract", R"({"text":"Ann Lee","schema":)" + std::string(kThinkingSchema) + "}");
   EXPECT_EQ(At(record.Json(), "/records/0/record").type, json::Type::kObject) << record.body;
   EXPECT_EQ(At(record.Json(), "/records/0/reasoning").text, "") << record.body;
-  Connection d(server->port());
-  const Answer thought =
-      d.Post("/v1/extract", R"({"text":"Ann Lee","thinking":8,"temperature":1,"schema":)" +
-                                std::string(kThinkingSchema) + "}");
-  EXPECT_EQ(At(thought.Json(), "/records/0/record").type, json::Type::kObject) << thought.body;
-  EXPECT_NE(At(thought.Json(), "/records/0/reasoning").text, "") << thought.body;
 }
 
 TEST(ThinkingTest, MarksOfTheServersOptions) {

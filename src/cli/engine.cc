@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "src/cli/command.h"
+#include "src/cli/options.h"
 #include "src/cli/progress.h"
 #include "src/engine/model_files.h"
 #include "src/engine/model_paths.h"

@@ -133,6 +133,7 @@ def compare_quantizers(args, folder):
             "processor_s": ended.ru_utime + ended.ru_stime - started.ru_utime - started.ru_stime, "processor_s_llama": seconds,
         }
         print(name, results[name], file=sys.stderr)
+        written(args, results)
     return results
 
 
@@ -208,6 +209,7 @@ def compare_types(args, folder):
                 "twins_differ": float(abs(our_twin - their_twin).max()),
             })
             print(name, results[name][-1], file=sys.stderr)
+            written(args, results)
     return results
 
 
@@ -274,7 +276,19 @@ def compare_speed(args, folder):
         best["memory"] = peak_memory(args, file) / file.stat().st_size
         results[name] = best
         print(name, best, file=sys.stderr)
+        written(args, results)
     return results
+
+
+def written(args, results):
+    """The report, and a file of it: after each type, so that a run that is ended leaves what it has."""
+    cpu = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), "")
+    report = {"what": args.what, "model": Path(args.model).name, "positions": args.positions, "llama_cpp_python": llama_cpp.__version__,
+              "repacked": not args.no_repack, "cpu": cpu, "results": results}
+    text = json.dumps(report, indent=1)
+    if args.out:
+        Path(args.out).write_text(text + "\n")
+    return text
 
 
 def main():
@@ -300,14 +314,7 @@ def main():
     args.text_content = Path(args.text).read_text() if args.text else default_text()
     compare = {"quantize": compare_quantizers, "types": compare_types, "speed": compare_speed}[args.what]
     with tempfile.TemporaryDirectory() as folder:
-        results = compare(args, Path(folder))
-    report = {"what": args.what, "model": Path(args.model).name, "positions": args.positions, "llama_cpp_python": llama_cpp.__version__,
-              "cpu": next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), ""),
-              "results": results}
-    text = json.dumps(report, indent=1)
-    print(text)
-    if args.out:
-        Path(args.out).write_text(text + "\n")
+        print(written(args, compare(args, Path(folder))))
 
 
 if __name__ == "__main__":

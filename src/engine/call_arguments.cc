@@ -335,12 +335,13 @@ class NestedArguments : public CallArguments {
     return length == 0 ? kStay : length;
   }
 
-  size_t BeginWord(bool key, std::string& out) {
+  // Its first character is taken whatever it is, so every step takes something.
+  size_t BeginWord(bool key, char first, std::string& out) {
     Comma(out);
-    word_.clear();
+    word_ = first;
     in_word_ = true;
     key_ = key;
-    return kStay;
+    return 1;
   }
   // A comma goes out with what follows, so none stands before a bracket.
   void Comma(std::string& out) {
@@ -417,7 +418,7 @@ class GemmaArguments : public NestedArguments {
       default: {
         const bool key = in_object && !value_;
         value_ = true;
-        return BeginWord(key, out);
+        return BeginWord(key, c, out);
       }
     }
   }
@@ -493,7 +494,7 @@ class PythonArguments : public NestedArguments {
       default: {
         const bool key = outermost && !value_;
         value_ = key;
-        return BeginWord(key, out);
+        return BeginWord(key, c, out);
       }
     }
   }

@@ -171,6 +171,10 @@ Result<std::shared_ptr<const Constraint>> SamplerConstraintOf(const EngineReques
   if (request.constraint != nullptr && !request.constraint->exact()) {
     return Error{ErrorCode::kUnsupported, "is not exact, which samplers need", "constraint"};
   }
+  using Mode = Thinking::Mode;
+  if (request.thinking.mode == Mode::kAuto || request.thinking.mode == Mode::kTokens) {
+    return Error{ErrorCode::kUnsupported, "samplers draw answers without thoughts", "thinking"};
+  }
   return ConstraintOf(request, model);
 }
 

@@ -54,6 +54,7 @@ class ExtractFormatter : public Formatter {
           .Take();
     }
     json.Key("record").Raw(choice.content);
+    if (!choice.reasoning.empty()) json.Key("reasoning").String(choice.reasoning);
     if (spans_) {
       json.Key("spans").Object();
       for (const Span& span : FindSpans(*record, texts_[static_cast<size_t>(choice.index)])) {

@@ -227,6 +227,7 @@ TEST(ThinkingTest, OffClosesWhatATemplateOpens) {
   const Answer record =
       c.Post("/v1/extract", R"({"text":"Ann Lee","schema":)" + std::string(kThinkingSchema) + "}");
   EXPECT_EQ(At(record.Json(), "/records/0/record").type, json::Type::kObject) << record.body;
+  EXPECT_EQ(At(record.Json(), "/records/0/reasoning").text, "") << record.body;
 }
 
 TEST(ThinkingTest, MarksOfTheServersOptions) {

@@ -43,7 +43,7 @@ RequestConstraints ToolsOf(const std::string& more) {
 }
 
 ToolInstruction Told(const RequestConstraints& asked) {
-  const auto plan = MakePlan(asked, ModelTraits(), ThinkingStart::kOff);
+  const auto plan = MakePlan(asked, PlainTraits(), ThinkingStart::kOff);
   EXPECT_TRUE(plan.ok());
   return InstructionOf(asked, *plan);
 }

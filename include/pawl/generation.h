@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -100,7 +101,7 @@ struct TokenReport {
     kDrafted,  // drawn from the model's logits, and guessed by a draft: no call of its own
   };
   TokenId token = kNoToken;
-  std::string_view bytes;  // empty for special tokens
+  std::string_view bytes;  // as for on_token
   Source source = Source::kSampled;
   // The number of tokens that the mask allowed. -1 without a grammar, or if no mask was computed.
   int allowed = -1;
@@ -129,6 +130,14 @@ enum class StopReason {
   kCancelled,  // a callback returned false, or the request was cancelled
 };
 
+// Why an output was closed (StopReason::kClosed).
+enum class ClosedBy : uint8_t {
+  kNothing,     // it was not closed
+  kBudget,      // the budget was nearly spent
+  kSteps,       // a limit of the grammar was reached (Generation::notes)
+  kRepetition,  // it repeated itself (GenerateOptions::close_repetition)
+};
+
 struct GenerateOptions {
   SamplingParams sampling;
   // true: a temperature of the grammar (State::temperature()) replaces that of `sampling`. false:
@@ -144,6 +153,9 @@ struct GenerateOptions {
   // false: no drafts for this output, even if the engine makes drafts.
   bool drafts = true;
   AtBudget at_budget = AtBudget::kClose;
+  // true: an output under a grammar is closed when it repeats itself: its last 200 tokens are one
+  // period of at most 20 tokens. nullopt: true for EngineRequest::extract, otherwise false.
+  std::optional<bool> close_repetition = std::nullopt;
   // Numbers added to the logits of tokens, before penalties and the mask. A token that the grammar
   // does not allow stays forbidden, and biases never leave the grammar without a token.
   std::vector<std::pair<TokenId, float>> logit_bias;
@@ -155,7 +167,8 @@ struct GenerateOptions {
   // Called like on_token, before it, with more facts.
   std::function<bool(const TokenReport& report)> on_report;
   // Called for every token of the output in order, with its bytes (empty for special tokens), as
-  // soon as the token is certain to stay. If the shortest completion takes hundreds of tokens, this
+  // soon as the token is certain to stay. With Keys::kAll: with the bytes of the record that the
+  // token makes certain. If the shortest completion takes hundreds of tokens, this
   // can be a few tokens later. false stops the generation.
   std::function<bool(TokenId token, std::string_view bytes)> on_token;
 };
@@ -182,8 +195,11 @@ struct GenerationStats {
 
 struct Generation {
   std::vector<TokenId> tokens;  // without the end token
-  std::string text;             // the bytes of the tokens; special tokens have none
+  // The bytes of the tokens; special tokens have none. Of a JSON Schema with
+  // JsonSchemaOptions::Keys::kAll: the record of these bytes (Grammar::Record).
+  std::string text;
   StopReason stop = StopReason::kEnd;
+  ClosedBy closed_by = ClosedBy::kNothing;
   GenerationStats stats;
   // Notes that are not errors, usually none. For example, the output was closed because a limit of
   // the grammar was reached (docs/grammars.md).

@@ -24,6 +24,7 @@
 #include <utility>
 #include <vector>
 
+#include "grammar/record_filter.h"
 #include "pawl/constraint.h"
 #include "pawl/grammar.h"
 #include "pawl/result.h"
@@ -66,6 +67,8 @@ class LoopConstraint : public Constraint {
   }
   // Questions to constraints of one lane wait for each other. nullptr: they have no lane.
   virtual const void* lane() const { return nullptr; }
+  // What makes records of the texts; nullptr: they are records.
+  virtual std::unique_ptr<RecordFilter> NewRecordFilter() const { return nullptr; }
   // Not of a grammar: what is wrong with its answers is told to its author.
   virtual bool foreign() const { return false; }
 };

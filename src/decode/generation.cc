@@ -69,7 +69,8 @@ OutputBuilder::OutputBuilder(const OutputTask& task, std::vector<TokenId> prompt
       options_(std::move(options)),
       sampler_(options_.sampling),
       closes_(options_.at_budget != AtBudget::kCut),
-      watch_(options_) {}
+      watch_(options_),
+      record_filter_(at_ == nullptr ? nullptr : at_->NewRecordFilter()) {}
 
 Result<bool> OutputBuilder::Start() {
   if (Status status = CheckOptions(); !status.ok()) return status.error();
@@ -266,8 +267,14 @@ std::optional<Result<bool>> OutputBuilder::AtPlace(bool known_only, bool& waits)
     if (waits) return std::nullopt;
     if (closes()) {
       Keep();
-      return Close();
+      return Close(ClosedBy::kSteps);
     }
+  }
+  if (options_.close_repetition.value_or(false) && closes() && Repeats()) {
+    waits = known_only;
+    if (waits) return std::nullopt;
+    Keep();
+    return Close(ClosedBy::kRepetition);
   }
   if (accepting_ && mask_ != nullptr &&
       mask_->count() <= static_cast<int>(vocabulary_.end_tokens().size())) {
@@ -279,7 +286,10 @@ std::optional<Result<bool>> OutputBuilder::AtPlace(bool known_only, bool& waits)
     if (waits) return std::nullopt;
     if (stuck || !Keep()) return Close();
   }
-  if (left() <= 0) return Stop(closes() ? StopReason::kClosed : StopReason::kLength);
+  if (left() <= 0) {
+    if (closes()) closed_by_ = ClosedBy::kBudget;
+    return Stop(closes() ? StopReason::kClosed : StopReason::kLength);
+  }
   if (stuck && foreign_) return Wrong("the mask allows no token");
   if (mask_ == nullptr || !options_.skip_forced || !at_->exact()) return true;
   waits = known_only && WantsForcedText() && !known_.forced;
@@ -496,7 +506,8 @@ TokenId OutputBuilder::Forced() {
 }
 
 // Appends the shortest completion of the last state that was kept, instead of what is on trial.
-Result<bool> OutputBuilder::Close() {
+Result<bool> OutputBuilder::Close(ClosedBy why) {
+  closed_by_ = why;
   if (Uncommitted() > 0) {
     at_ = kept_.at;
     tokens_.resize(prompt_size_ + kept_.tokens);
@@ -536,19 +547,38 @@ void OutputBuilder::Append(TokenId token, TokenReport::Source source) {
   watch_.Append(token, source, mask_ != nullptr ? mask_->count() : -1);
   tokens_.push_back(token);
   text_ += BytesOf(token);
+  for (size_t period = 1; period <= kMostPeriod; ++period) {
+    const bool same = size() > period && tokens_[tokens_.size() - 1 - period] == token;
+    repeated_[period] = same ? repeated_[period] + 1 : 0;
+  }
+}
+
+// The last kRepeatedTokens tokens are one period, eight times or more.
+bool OutputBuilder::Repeats() const {
+  for (size_t period = 1; period <= kMostPeriod; ++period) {
+    if (repeated_[period] + period >= kRepeatedTokens) return true;
+  }
+  return false;
 }
 
 bool OutputBuilder::Emit() {
   while (emitted_ < committed_) {
     const TokenId token = output()[emitted_++];
     told_bytes_ += BytesOf(token).size();
+    std::string_view bytes = BytesOf(token);
+    std::string piece;
+    if (record_filter_ != nullptr) {
+      piece = record_filter_->Feed(bytes);
+      record_ += piece;
+      bytes = piece;
+    }
     bool goes_on = true;
     if (options_.on_report) {
       TokenReport report = watch_.report(emitted_ - 1);
-      report.bytes = BytesOf(token);
+      report.bytes = bytes;
       goes_on = options_.on_report(report);
     }
-    if (goes_on && options_.on_token) goes_on = options_.on_token(token, BytesOf(token));
+    if (goes_on && options_.on_token) goes_on = options_.on_token(token, bytes);
     if (!goes_on) {
       Cancel();
       return false;
@@ -570,7 +600,13 @@ Generation OutputBuilder::Finish() {
   stats_.output_tokens = static_cast<int>(size());
   out.tokens.assign(output().begin(), output().end());
   out.text = std::move(text_);
+  if (record_filter_ != nullptr) {
+    out.text = record_ + record_filter_->Finish();
+    if (record_filter_->failed())
+      notes_.emplace_back("the record is the text as it was written: keys could not be left out");
+  }
   out.stop = stop_;
+  out.closed_by = stop_ == StopReason::kClosed ? closed_by_ : ClosedBy::kNothing;
   out.notes = std::move(notes_);
   stats_.mask_surprise = watch_.surprise_sum();
   out.stats = stats_;

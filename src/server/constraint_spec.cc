@@ -130,7 +130,29 @@ class Reader {
     in_["max_string"].Read(out_.layout.max_string, 0, 1 << 30);
     out_.layout.asked_additional_properties =
         in_["additional_properties"].Read(out_.layout.additional_properties);
+    const JsonReader keys = in_["keys"], nulls = in_["nulls"];
+    if (keys.present()) {
+      out_.layout.asked_keys = true;
+      ReadName(keys, out_.layout.keys);
+    }
+    if (nulls.present()) ReadName(nulls, out_.layout.nulls);
     out_.asked_parallel = in_["parallel_tool_calls"].Read(out_.parallel);
+  }
+
+  // A choice of JsonSchemaOptions.
+  template <typename Choice>
+  static void ReadName(const JsonReader& in, Choice& choice) {
+    const std::string name = in.String();
+    if (!in.ok()) return;
+    if (const std::optional<Choice> named = OptionOf<Choice>(name)) {
+      choice = *named;
+      return;
+    }
+    std::string known;
+    for (const char* one : OptionNames(Choice())) {
+      known += (known.empty() ? "" : " or ") + json::Quote(one);
+    }
+    in.Fail("must be " + known);
   }
 
   void ReadFormat(const JsonReader& in) {
@@ -447,6 +469,8 @@ JsonSchemaOptions LayoutSpec::ToOptions() const {
   options.whitespace = whitespace;
   if (whitespace == JsonSchemaOptions::Whitespace::kBounded) options.max_whitespace = 8;
   options.additional_properties = additional_properties;
+  options.keys = keys;
+  options.nulls = nulls;
   options.max_string = std::max(max_string, 0);
   return options;
 }

@@ -134,7 +134,7 @@ Result<std::unique_ptr<ServedModel>> ServedModel::Load(const std::string& path,
     out->traits_.syntax = *syntax;
   }
   // What a template has against a message of a user is known before the weights are read.
-  const auto tried = model.EncodeExtract("{}", "text", LocalTime());
+  const auto tried = model.EncodeExtract({.schema = "{}", .text = "text"}, LocalTime());
   if (!tried.ok() && (out->has_chat() || model.extract().ok())) {
     note("no prompt for extracting: " + tried.error().ToString());
   }
@@ -159,7 +159,19 @@ Result<PreparedPrompt> ServedModel::Prepare(const PromptSpec& spec) const {
       if (!can_extract_) {
         return Error{ErrorCode::kUnsupported, "this model has no prompt for extracting", ""};
       }
-      return WithTokens(loaded_->EncodeExtract(spec.schema, spec.text, LocalTime()), spec);
+      const ExtractInput input{.schema = spec.schema,
+                               .text = spec.text,
+                               .instruction = spec.instruction,
+                               .examples = spec.examples,
+                               .view = spec.view};
+      Result<std::vector<TokenId>> tokens = loaded_->EncodeExtract(input, LocalTime());
+      const auto of_request = [&](const char* member) {
+        return !tokens.ok() && tokens.error().place == member;
+      };
+      if (of_request("instruction") || of_request("examples")) {
+        return Error{tokens.error().code, tokens.error().message, "#/" + tokens.error().place};
+      }
+      return WithTokens(std::move(tokens), spec);
     }
     case PromptSpec::Kind::kChat:
       return PrepareChat(spec);

@@ -1,0 +1,123 @@
+// What `pawl extract` and `pawl eval` share: the options of extraction, and an engine that makes
+// records of texts.
+#ifndef PAWL_SRC_CLI_EXTRACTOR_H_
+#define PAWL_SRC_CLI_EXTRACTOR_H_
+
+#include <CLI/CLI.hpp>
+#include <ctime>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "pawl/engine.h"
+#include "pawl/result.h"
+#include "schemas/grammar_cache.h"
+#include "src/cli/draft_flags.h"
+#include "src/cli/engine.h"
+#include "src/cli/options.h"
+#include "src/decode/batch.h"
+#include "src/engine/loaded_model.h"
+
+namespace pawl::cli {
+
+// How records are asked for and written: what a setting of `pawl eval` may change.
+struct ExtractSetting {
+  LayoutFlags layout = LayoutFlags::ForExtract();
+  SamplingFlags sampling{4096};
+  std::string instruction;
+  std::string examples_file;
+  std::string view = "template";
+  std::string repetition = "close";
+
+  void AddTo(CLI::App* command);
+  // The texts and records of --examples. Errors name the file and the line.
+  Result<std::vector<ExtractExample>> ReadExamplesFile() const;
+};
+
+// The model, and what concerns all settings.
+struct ExtractFlags {
+  GrammarFlags grammar{LayoutFlags::ForExtract()};  // its layout is not used: that of `setting` is
+  ExtractSetting setting;
+  std::string template_file;
+  std::string model;
+  int threads = 0;
+  std::string dtype = "stored";
+  DeviceFlags device;
+  int batch = 8;
+  bool stats = false;
+  std::string stats_json;
+  DraftFlags drafts;
+
+  // The options of the schema, the model and the records.
+  void AddTo(CLI::App* command);
+  Status Check() const;
+  // The JSON Schema of --schema, or of --template.
+  Result<std::string> ReadSchemaText() const;
+};
+
+// The model with its engine. Settings and schemas come and go.
+class ExtractEngine {
+ public:
+  // Reads everything but the weights.
+  static Result<std::unique_ptr<ExtractEngine>> Open(const char* command,
+                                                     const ExtractFlags& flags);
+  Status LoadWeights(const ExtractFlags& flags, int batch);
+  LoadedModel& model() { return *model_; }
+  const std::optional<std::tm>& now() const { return now_; }
+  // REQUIRES: LoadWeights.
+  BatchEngine& batch() { return *batch_; }
+  // What is kept for later runs. Errors: kIo.
+  Status Save() { return drafter_ == nullptr ? Status() : drafter_->Save(); }
+
+ private:
+  explicit ExtractEngine(const char* command) : command_(command) {}
+  const char* const command_;
+  std::unique_ptr<LoadedModel> model_;
+  const std::optional<std::tm> now_ = LocalTime();  // of all prompts of this run
+  std::shared_ptr<Drafter> drafter_;
+  std::unique_ptr<BatchEngine> batch_;
+};
+
+// One schema under one setting.
+class Extractor {
+ public:
+  // `place`: how errors call the schema. Errors: of the schema, the examples, and the prompt.
+  static Result<std::unique_ptr<Extractor>> Create(ExtractEngine& engine, const ExtractFlags& flags,
+                                                   const ExtractSetting& setting,
+                                                   const std::string& schema,
+                                                   const std::string& place);
+  // `source`: how errors call the text. `done` is called in a later step of the engine, or at once
+  // where there can be no prompt.
+  void Add(std::string_view text, const std::string& source,
+           std::function<void(Result<Generation>)> done);
+  const std::vector<std::string>& notes() const { return notes_; }
+  // GenerateOptions::mask_surprise, where the model leaves its logits here.
+  void WantMaskSurprise();
+
+ private:
+  Extractor(ExtractEngine& engine, const GrammarFlags& grammar_flags, Grammar grammar)
+      : engine_(engine), grammar_flags_(grammar_flags), grammar_(std::move(grammar)) {}
+  // The schema with strings that are as long as the text at most. Kept for the lengths met last.
+  Result<Grammar> GrammarFor(std::string_view text);
+
+  ExtractEngine& engine_;
+  GrammarFlags grammar_flags_;
+  Grammar grammar_;  // for texts of up to MaxStringFor("") characters, or for all
+  bool fixed_max_string_ = false;
+  GrammarCache long_grammars_{32};
+  ExtractInput input_;
+  std::string grammar_source_;
+  GenerateOptions options_;
+  std::vector<std::string> notes_;
+};
+
+// Why an output was closed, as a note.
+std::string ClosedNote(const Generation& output);
+
+}  // namespace pawl::cli
+
+#endif  // PAWL_SRC_CLI_EXTRACTOR_H_

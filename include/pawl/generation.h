@@ -153,9 +153,6 @@ struct GenerateOptions {
   // false: no drafts for this output, even if the engine makes drafts.
   bool drafts = true;
   AtBudget at_budget = AtBudget::kClose;
-  // true: an output under a grammar is closed when it repeats itself: its last 200 tokens are one
-  // period of at most 20 tokens. nullopt: true for EngineRequest::extract, otherwise false.
-  std::optional<bool> close_repetition = std::nullopt;
   // Numbers added to the logits of tokens, before penalties and the mask. A token that the grammar
   // does not allow stays forbidden, and biases never leave the grammar without a token.
   std::vector<std::pair<TokenId, float>> logit_bias;
@@ -171,6 +168,9 @@ struct GenerateOptions {
   // token makes certain. If the shortest completion takes hundreds of tokens, this
   // can be a few tokens later. false stops the generation.
   std::function<bool(TokenId token, std::string_view bytes)> on_token;
+  // true: an output under a grammar is closed when it repeats itself: its last 200 tokens are one
+  // period of at most 20 tokens. nullopt: true for EngineRequest::extract, otherwise false.
+  std::optional<bool> close_repetition = std::nullopt;
 };
 
 struct GenerationStats {
@@ -199,11 +199,11 @@ struct Generation {
   // JsonSchemaOptions::Keys::kAll: the record of these bytes (Grammar::Record).
   std::string text;
   StopReason stop = StopReason::kEnd;
-  ClosedBy closed_by = ClosedBy::kNothing;
   GenerationStats stats;
   // Notes that are not errors, usually none. For example, the output was closed because a limit of
   // the grammar was reached (docs/grammars.md).
   std::vector<std::string> notes;
+  ClosedBy closed_by = ClosedBy::kNothing;
 };
 
 }  // namespace pawl

@@ -27,10 +27,9 @@ namespace pawl {
   value(order) value(whitespace) value(max_whitespace) text(item_separator) text(key_separator) \
       text(default_dialect) text(force_dialect) value(assert_formats) value(canonical_spelling) \
           value(max_digits) value(max_decimals) value(max_string) text(excluded_texts)          \
-              value(ascii) value(additional_properties) value(keys) value(nulls)                \
-                  value(allow_exponents) value(profile) value(list_annotations)                 \
-                      value(max_documents) value(max_schema_bytes) value(max_depth)             \
-                          value(step_fuel)
+              value(ascii) value(additional_properties) value(allow_exponents) value(profile)   \
+                  value(list_annotations) value(max_documents) value(max_schema_bytes)          \
+                      value(max_depth) value(step_fuel) value(keys) value(nulls)
 
 // As many names as fields, and no more: neither too few nor too many compile.
 inline void EveryOptionIsListed(JsonSchemaOptions& options) {

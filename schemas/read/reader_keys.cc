@@ -66,7 +66,7 @@ bool Lists(const json::Value* names, const std::string& name) {
          });
 }
 
-bool Names(std::string_view name, std::span<const std::string_view> list) {
+bool IsOneOf(std::string_view name, std::span<const std::string_view> list) {
   return std::ranges::find(list, name) != list.end();
 }
 
@@ -128,13 +128,13 @@ bool Reader::JudgesKeys(const Value& schema, const Path& path) {
   std::string_view judge;
   for (const auto& [name, value] : schema.members) {
     if (Ignored(name)) continue;
-    object = object || Names(name, kOfObjects);
-    array = array || Names(name, kOfArrays);
+    object = object || IsOneOf(name, kOfObjects);
+    array = array || IsOneOf(name, kOfArrays);
     constants = constants || name == "enum" || name == "const";
-    if (Names(name, kJudges)) judge = name;
+    if (IsOneOf(name, kJudges)) judge = name;
     // Keys of a pattern may be named as well.
     if (name == "patternProperties" && schema.Find("properties") != nullptr) judge = name;
-    if (!Names(name, kChoosers)) continue;
+    if (!IsOneOf(name, kChoosers)) continue;
     ++choosers;
     if (name == "allOf" && value.items.size() != 1) judge = name;
     if (name != "anyOf" && name != "oneOf") continue;

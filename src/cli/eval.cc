@@ -36,6 +36,7 @@ struct EvalFlags {
   bool json = false;
   bool no_surprise = false;
   std::string records;
+  std::vector<std::string> written;
   bool progress = false;
 };
 
@@ -291,10 +292,73 @@ Result<std::vector<eval::EvalRun>> RunSettings(const EvalFlags& flags, EvalInput
   return runs;
 }
 
+// The records of --written, a line for each text; without a model.
+Result<eval::EvalRun> ScoreWritten(const std::string& file, const EvalFlags& flags,
+                                   const std::string& schema,
+                                   const std::vector<eval::EvalText>& texts) {
+  const Result<std::string> lines = ReadInput(file);
+  if (!lines.ok()) return lines.error();
+  eval::EvalRun run;
+  run.name = file;
+  std::string_view rest = *lines;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    const std::string place = fmt::format("{}: line {}", file, i + 1);
+    if (rest.empty()) {
+      return Error{ErrorCode::kInvalid,
+                   fmt::format("has {} lines, and there are {} texts", i, texts.size()), file};
+    }
+    const size_t end = std::min(rest.find('\n'), rest.size());
+    const Result<json::Value> line = json::Parse(rest.substr(0, end));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    if (!line.ok()) return InFile(place, line.error());
+    const json::Value* record = line->Find("record");
+    if (record == nullptr) return Error{ErrorCode::kInvalid, "must have a \"record\"", place};
+    const std::string& used = texts[i].schema.empty() ? schema : texts[i].schema;
+    const Result<json::Value> tree = json::Parse(used.empty() ? "{}" : used);
+    if (!tree.ok()) return InFile(flags.data, tree.error());
+    const Result<eval::FieldMetrics> metrics = eval::FieldMetrics::Of(*tree);
+    if (!metrics.ok()) return InFile(flags.data, metrics.error());
+    const bool missing = record->type == json::Type::kNull;
+    const eval::RecordScore score = missing
+                                        ? eval::ScoreMissing(texts[i].record, *metrics)
+                                        : eval::ScoreRecord(texts[i].record, *record, *metrics);
+    run.scores.failed += missing;
+    run.right_by_text.push_back(score.right());
+    run.scores.Add(score);
+  }
+  return run;
+}
+
+Result<std::vector<eval::EvalRun>> ScoreAllWritten(const EvalFlags& flags,
+                                                   const std::vector<eval::EvalText>& texts) {
+  std::string schema;
+  if (!flags.extract.grammar.schema_file.empty()) {
+    Result<std::string> read = flags.extract.ReadSchemaText();
+    if (!read.ok()) return read.error();
+    schema = *std::move(read);
+  }
+  std::vector<eval::EvalRun> runs;
+  for (const std::string& file : flags.written) {
+    Result<eval::EvalRun> run = ScoreWritten(file, flags, schema, texts);
+    if (!run.ok()) return run.error();
+    runs.push_back(*std::move(run));
+  }
+  return runs;
+}
+
+int Report(const EvalFlags& flags, const Result<std::vector<eval::EvalRun>>& runs) {
+  if (!runs.ok()) return Fail(kEval, runs.error());
+  Print(flags.json ? eval::JsonOf(*runs) : eval::TableOf(*runs));
+  const bool failed = std::ranges::any_of(
+      *runs, [](const eval::EvalRun& run) { return run.scores.failed > 0; });
+  return failed ? kExitSomeFailed : kExitOk;
+}
+
 int Eval(const EvalFlags& flags) {
   if (Status status = flags.extract.Check(); !status.ok()) return Fail(kEval, status.error());
   Result<std::vector<eval::EvalText>> texts = ReadTexts(flags);
   if (!texts.ok()) return Fail(kEval, texts.error());
+  if (!flags.written.empty()) return Report(flags, ScoreAllWritten(flags, *texts));
   std::vector<NamedSetting> settings = {{"setting", flags.extract.setting}};
   for (const std::string& options : flags.against) {
     Result<NamedSetting> one = ReadSetting(options, flags.extract.setting);
@@ -313,11 +377,7 @@ int Eval(const EvalFlags& flags) {
   } else {
     runs = RunSettings(flags, *input, *texts, settings);
   }
-  if (!runs.ok()) return Fail(kEval, runs.error());
-  Print(flags.json ? eval::JsonOf(*runs) : eval::TableOf(*runs));
-  const bool failed = std::ranges::any_of(
-      *runs, [](const eval::EvalRun& run) { return run.scores.failed > 0; });
-  return failed ? kExitSomeFailed : kExitOk;
+  return Report(flags, runs);
 }
 
 }  // namespace
@@ -360,6 +420,13 @@ void AddEval(CLI::App& app, Action& action) {
   command
       ->add_option("--records", flags->records, "The records of the first setting, to this file")
       ->check(NotEmpty)
+      ->type_name("FILE");
+  command
+      ->add_option("--written", flags->written,
+                   "Score the records of this file, in place of those of a model: lines of "
+                   "{\"record\": ...}, as --records writes them (give it several times)")
+      ->take_all()
+      ->allow_extra_args(false)
       ->type_name("FILE");
   command->add_flag("--no-mask-surprise", flags->no_surprise,
                     "Leave mask_surprise out, for times as those of extract");

@@ -9,6 +9,7 @@
 
 #include "src/base/json.h"
 #include "src/cli/command.h"
+#include "src/decode/closing.h"
 #include "src/engine/engine_parts.h"
 #include "src/engine/schema_view.h"
 

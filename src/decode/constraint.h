@@ -67,10 +67,10 @@ class LoopConstraint : public Constraint {
   }
   // Questions to constraints of one lane wait for each other. nullptr: they have no lane.
   virtual const void* lane() const { return nullptr; }
-  // What makes records of the texts; nullptr: they are records.
-  virtual std::unique_ptr<RecordFilter> NewRecordFilter() const { return nullptr; }
   // Not of a grammar: what is wrong with its answers is told to its author.
   virtual bool foreign() const { return false; }
+  // What makes records of the texts; nullptr: they are records.
+  virtual std::unique_ptr<RecordFilter> NewRecordFilter() const { return nullptr; }
 };
 
 // The constraint itself, or a wrapper. nullptr for nullptr. The vocabulary outlives the result.

@@ -189,7 +189,8 @@ class Scorer {
       for (const Value& other : found) {
         RecordScore trial;
         Scorer(metrics_, trial).Compare(right.items[i], &other, path + "[]", true);
-        weights[i].push_back(trial.values.right);
+        // Of pairings with as many right fields, the one with more whole records.
+        weights[i].push_back(kOverWhole * trial.values.right + IsWhole(trial));
       }
     }
     const std::vector<int> pairs = BestPairs(weights);
@@ -200,12 +201,17 @@ class Scorer {
       const Value* other = paired ? &found[static_cast<size_t>(pairs[i])] : nullptr;
       RecordScore one;
       Scorer(metrics_, one).Compare(right.items[i], other, path + "[]", true);
-      score_.list_records.right += paired && one.right() == one.scored() && one.invented == 0;
+      score_.list_records.right += paired && IsWhole(one);
       Take(one);
     }
     for (size_t j = 0; j < found.size(); ++j) {
       if (!used[j]) CountWritten(found[j], true);
     }
+  }
+
+  static constexpr int64_t kOverWhole = 4096;
+  static bool IsWhole(const RecordScore& score) {
+    return score.right() == score.scored() && score.invented == 0;
   }
 
   void CompareLeaf(const Value& right, const Value* written, const std::string& path, bool listed) {

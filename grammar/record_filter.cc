@@ -67,6 +67,15 @@ void RecordFilter::TakeText(char c) {
     escaped_ = !escaped_ && c == '\\';
     return Pass({&c, 1});
   }
+  if (IsSpace(c)) {
+    for (Reading& reading : readings_) {
+      if (reading.left_out) continue;
+      reading.unread += c;
+      reading.out += c;
+    }
+    return;
+  }
+  for (Reading& reading : readings_) reading.left_out = false;
   if (c == ',' && !objects_.empty() && objects_.back()) {
     stage_ = Stage::kMember;
     has_key_ = has_colon_ = false;
@@ -179,7 +188,7 @@ void RecordFilter::Decide() {
   std::vector<Reading> next;
   const auto add = [&](Reading reading) {
     const bool known = std::ranges::any_of(next, [&](const Reading& other) {
-      return other.at == reading.at && other.fresh == reading.fresh;
+      return other.SameFuture(reading);
     });
     if (!known && next.size() < kMostReadings) next.push_back(std::move(reading));
   };
@@ -194,7 +203,9 @@ void RecordFilter::Decide() {
       add(std::move(with));
       if (!keys_->unions) continue;
     }
-    add(reading);
+    Reading without = reading;
+    without.left_out = true;
+    add(std::move(without));
   }
   readings_ = std::move(next);
   member_.clear();
@@ -210,7 +221,7 @@ void RecordFilter::ReadOn() {
     reading.at = *std::move(at);
     reading.unread.clear();
     const bool known = std::ranges::any_of(next, [&](const Reading& other) {
-      return other.at == reading.at && other.fresh == reading.fresh;
+      return other.SameFuture(reading);
     });
     if (!known) next.push_back(std::move(reading));
   }

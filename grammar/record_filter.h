@@ -47,6 +47,10 @@ class RecordFilter {
     std::string unread;  // by `at`
     std::string out;     // not handed out
     std::vector<bool> fresh;  // of each open container: no member of it was taken
+    bool left_out = false;    // the last member, and so the white space behind it
+    bool SameFuture(const Reading& other) const {
+      return at == other.at && fresh == other.fresh && left_out == other.left_out;
+    }
   };
   void Take(char c);
   void TakeText(char c);

@@ -44,9 +44,6 @@ Result<Loaded> Load(const TextFlags& flags) {
   if (Status status = extract.Check(); !status.ok()) return status.error();
   const std::string& schema_file =
       extract.template_file.empty() ? extract.grammar.schema_file : extract.template_file;
-  if (schema_file.empty()) {
-    return Error{ErrorCode::kInvalid, "or --template is required", "--schema"};
-  }
   if (schema_file == "-" && flags.file == "-" && !flags.text.has_value()) {
     return Error{ErrorCode::kInvalid,
                  "the schema and the text cannot both come from standard input", ""};
@@ -266,7 +263,12 @@ void AddExtract(CLI::App& app, Action& action) {
       "Exit codes: 0 done; 1 with --json-lines, some lines failed; 2 bad input or usage.\n"
       "Example:\n  pawl extract --schema schemas/examples/contact.json "
       "--text \"Ann Lee, ann@example.org\"");
-  command->callback([flags, &action] { action = [flags] { return Extract(*flags); }; });
+  command->callback([flags, &action] {
+    const ExtractFlags& extract = flags->extract;
+    if (extract.grammar.schema_file.empty() && extract.template_file.empty())
+      throw CLI::RequiredError("--schema");
+    action = [flags] { return Extract(*flags); };
+  });
 }
 
 }  // namespace pawl::cli

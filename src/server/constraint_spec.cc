@@ -10,6 +10,9 @@
 #include <string_view>
 #include <utility>
 
+#include "schemas/read/option_fields.h"
+#include "src/base/names.h"
+
 namespace pawl::server {
 namespace {
 

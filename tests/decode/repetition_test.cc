@@ -82,7 +82,7 @@ TEST(RepetitionTest, CallbacksGetTheRecord) {
   json.keys = JsonSchemaOptions::Keys::kAll;
   const Compiler compiler(vocabulary);
   const Result<Grammar> grammar = compiler.CompileJsonSchema(
-      R"({"properties": {"a": {"type": "string"}, "b": {"type": ["string", "null"]},
+      R"({"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": ["string", "null"]},
           "c": {"type": "integer"}}})",
       json);
   ASSERT_TRUE(grammar.ok());

@@ -140,7 +140,7 @@ struct ChatMessage {
 
 // How the prompt of extract shows the schema. kTemplate: an object with the type of each key, as
 // {"name": "string", "tags": ["string"]}. kKeys: the names of the keys. kSchema: the JSON Schema as
-// it is. kNone: not at all. kDefault: kTemplate.
+// it is. kNone: not at all. kDefault: kKeys for a record without records in it, otherwise kTemplate.
 enum class SchemaView : uint8_t { kDefault, kTemplate, kKeys, kSchema, kNone };
 
 // A text and the record that is right for it, as JSON.

@@ -315,7 +315,7 @@ EngineRequest RequestOf(const nb::tuple& prompt) {
     const std::string view = TextOf(prompt[5], "schema_view");
     const std::optional<SchemaView> named = SchemaViewNamed(view);
     if (!named && !view.empty()) {
-      Raise({ErrorCode::kInvalid, "must be \"template\", \"keys\", \"schema\" or \"none\"",
+      Raise({ErrorCode::kInvalid, "must be \"auto\", \"template\", \"keys\", \"schema\" or \"none\"",
              "schema_view"});
     }
     request.extract->view = named.value_or(SchemaView::kDefault);

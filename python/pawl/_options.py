@@ -80,7 +80,7 @@ class ExtractOptions(SamplingOptions, SchemaOptions, total=False):
 
     instruction: str
     examples: "Sequence[Any]"
-    schema_view: "Literal['template', 'keys', 'schema', 'none']"
+    schema_view: "Literal['auto', 'template', 'keys', 'schema', 'none']"
 
 
 class GenerateOptions(SamplingOptions, SchemaOptions, total=False):

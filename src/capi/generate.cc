@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "src/base/file.h"
 #include "src/capi/engine_handles.h"
 #include "src/engine/schema_view.h"
 

@@ -56,8 +56,8 @@ void ExtractSetting::AddTo(CLI::App* command) {
   command
       ->add_option("--schema-view", view,
                    "How the prompt shows the schema: template (types by key), keys (their names), "
-                   "schema (JSON Schema), none")
-      ->check(CLI::IsMember({"template", "keys", "schema", "none"}))
+                   "schema (JSON Schema), none, auto (keys of flat records, else template)")
+      ->check(CLI::IsMember({"auto", "template", "keys", "schema", "none"}))
       ->capture_default_str();
   command
       ->add_option("--repetition", repetition,

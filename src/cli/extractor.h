@@ -30,7 +30,7 @@ struct ExtractSetting {
   SamplingFlags sampling{4096};
   std::string instruction;
   std::string examples_file;
-  std::string view = "template";
+  std::string view = "auto";
   std::string repetition = "close";
 
   void AddTo(CLI::App* command);

@@ -29,7 +29,10 @@ std::string Joined(const std::vector<std::string>& keys) {
 std::string ViewOf(const ExtractInput& input, const Result<json::Value>& schema) {
   SchemaView view = input.view;
   if (view == SchemaView::kNone) return "";
-  if (view == SchemaView::kDefault) view = SchemaView::kTemplate;
+  if (view == SchemaView::kDefault) {
+    const bool flat = schema.ok() && IsFlatSchema(*schema);
+    view = flat ? SchemaView::kKeys : SchemaView::kTemplate;
+  }
   if (schema.ok() && view == SchemaView::kTemplate) {
     if (const auto shown = SchemaTemplate(*schema)) return "Template: " + *shown;
   }

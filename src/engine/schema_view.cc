@@ -293,9 +293,20 @@ Value WithoutNulls(Value record) {
   return record;
 }
 
+// Of the object, or of the objects of a list, that the schema describes.
+const Value* PropertiesOf(const Value& schema) {
+  const Value* at = Followed(schema, &schema);
+  if (at != nullptr && TypeOf(*at) == "array") {
+    const Value* items = at->Find("items");
+    at = items == nullptr ? nullptr : Followed(schema, items);
+  }
+  return at == nullptr ? nullptr : at->Find("properties");
+}
+
 }  // namespace
 
 std::optional<SchemaView> SchemaViewNamed(std::string_view name) {
+  if (name == "auto") return SchemaView::kDefault;
   if (name == "template") return SchemaView::kTemplate;
   if (name == "keys") return SchemaView::kKeys;
   if (name == "schema") return SchemaView::kSchema;
@@ -326,16 +337,24 @@ std::optional<std::string> SchemaTemplate(const Value& schema) {
 
 std::vector<std::string> SchemaKeys(const Value& schema) {
   std::vector<std::string> keys;
-  const Value* at = Followed(schema, &schema);
-  if (at != nullptr && IsListSchema(schema)) {
-    const Value* items = at->Find("items");
-    at = items == nullptr ? nullptr : Followed(schema, items);
-  }
-  if (at == nullptr) return keys;
-  if (const Value* properties = at->Find("properties")) {
+  if (const Value* properties = PropertiesOf(schema)) {
     for (const auto& [key, member] : properties->members) keys.push_back(key);
   }
   return keys;
+}
+
+bool IsFlatSchema(const Value& schema) {
+  const Value* properties = PropertiesOf(schema);
+  if (properties == nullptr) return false;
+  return std::ranges::all_of(properties->members, [&](const json::Member& member) {
+    const Value* at = Followed(schema, &member.second);
+    if (at == nullptr) return false;
+    if (TypeOf(*at) == "array") {
+      const Value* items = at->Find("items");
+      at = items == nullptr ? at : Followed(schema, items);
+    }
+    return at != nullptr && TypeOf(*at) != "object" && at->Find("properties") == nullptr;
+  });
 }
 
 bool IsListSchema(const Value& schema) {

@@ -17,7 +17,7 @@
 
 namespace pawl {
 
-// "template", "keys", "schema" or "none".
+// "auto" (kDefault), "template", "keys", "schema" or "none".
 std::optional<SchemaView> SchemaViewNamed(std::string_view name);
 // "budget", "steps" or "repetition"; "" for kNothing.
 const char* NameOf(ClosedBy why);
@@ -27,6 +27,8 @@ const char* NameOf(ClosedBy why);
 std::optional<std::string> SchemaTemplate(const json::Value& schema);
 // The keys of the object, or of the objects of a list, that the schema describes.
 std::vector<std::string> SchemaKeys(const json::Value& schema);
+// The values of SchemaKeys are scalars and lists of scalars.
+bool IsFlatSchema(const json::Value& schema);
 // The schema describes a list of records.
 bool IsListSchema(const json::Value& schema);
 

@@ -100,7 +100,7 @@ Asking ReadAsking(const JsonReader& in) {
     const std::string name = view.String();
     const std::optional<SchemaView> named = SchemaViewNamed(name);
     if (named) out.view = *named;
-    if (!named) view.Fail(R"(must be "template", "keys", "schema" or "none")");
+    if (!named) view.Fail(R"(must be "auto", "template", "keys", "schema" or "none")");
   }
   if (const JsonReader repetition = in["repetition"]; repetition.present()) {
     const std::string name = repetition.String();

@@ -18,6 +18,9 @@
 
 namespace pawl::limits {
 
+// read/: given up. Keys of one object that Keys::kAll asks for.
+inline constexpr size_t kAskedKeys = 64;
+
 // compiler: refused. A separator: the mark and its white space.
 inline constexpr size_t kSeparatorBytes = 17;
 

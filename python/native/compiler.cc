@@ -145,6 +145,8 @@ void BindCompiler(nb::module_& module) {
   });
   nb::class_<Grammar>(module, "Grammar")
       .def_prop_ro("notes", &Grammar::notes)
+      .def("record", [](const Grammar& g, const std::string& text) { return g.Record(text); },
+           nb::arg("text"))
       .def_prop_ro("vocabulary_size", [](const Grammar& g) { return g.vocabulary().size(); })
       .def_prop_ro("end_tokens",
                    [](const Grammar& g) {

@@ -123,7 +123,7 @@ Result<std::vector<Reader::Evaluated>> Reader::Evaluations(const Value& top, con
         if (text == nullptr) return;
         const auto target = Referred(keyword, *text, here);
         if (!target.ok()) return;
-        visits.push_back({target->value, EnterResource(*target->resource, here.scope), visit.when,
+        visits.push_back({target->value, EnterResource(*target->resource, here), visit.when,
                           target->pointer});
       };
       follow("$ref");

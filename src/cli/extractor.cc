@@ -22,9 +22,8 @@ Result<Grammar> CompileClosed(GrammarFlags& flags,
                               std::vector<std::string>& notes) {
   Result<Grammar> grammar = flags.Compile(vocabulary);
   std::string& additional = flags.layout.additional_properties;
-  const bool nothing_fits =
-      grammar.ok() ? grammar->Start().completion_length() < 0
-                   : grammar.error().code == ErrorCode::kUnsatisfiable;
+  const bool nothing_fits = grammar.ok() ? grammar->Start().completion_length() < 0
+                                         : grammar.error().code == ErrorCode::kUnsatisfiable;
   if (!nothing_fits || additional == "allow" || flags.layout.asked_additional_properties) {
     return grammar;
   }
@@ -141,8 +140,7 @@ Result<std::unique_ptr<ExtractEngine>> ExtractEngine::Open(const char* command,
 }
 
 Status ExtractEngine::LoadWeights(const ExtractFlags& flags, int batch) {
-  if (Status status =
-          cli::LoadWeights(command_, *model_, flags.threads, flags.dtype, flags.device);
+  if (Status status = cli::LoadWeights(command_, *model_, flags.threads, flags.dtype, flags.device);
       !status.ok()) {
     return status;
   }
@@ -214,19 +212,17 @@ void Extractor::Add(std::string_view text, const std::string& source,
   }
   const Result<Grammar> grammar = GrammarFor(text);
   if (!grammar.ok()) return done(grammar.error());
-  engine_.batch().Add(
-      {.prompt = *std::move(prompt),
-       .constraint = MakeConstraint(*grammar),
-       .options = options_,
-       .done = [this, source, done = std::move(done)](Result<Generation> output) {
-         if (!output.ok()) output = AtOption(output.error(), source, grammar_source_);
-         done(std::move(output));
-       }});
+  engine_.batch().Add({.prompt = *std::move(prompt),
+                       .constraint = MakeConstraint(*grammar),
+                       .options = options_,
+                       .done = [this, source, done = std::move(done)](Result<Generation> output) {
+                         if (!output.ok())
+                           output = AtOption(output.error(), source, grammar_source_);
+                         done(std::move(output));
+                       }});
 }
 
-void Extractor::WantMaskSurprise() {
-  options_.mask_surprise = !engine_.model().model().samples();
-}
+void Extractor::WantMaskSurprise() { options_.mask_surprise = !engine_.model().model().samples(); }
 
 Result<Grammar> Extractor::GrammarFor(std::string_view text) {
   const int64_t longest = MaxStringFor(text);

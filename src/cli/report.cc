@@ -78,8 +78,8 @@ std::string StatsJson(const GenerationStats& s) {
       "\"seconds\":{:.6f},\"sources\":{{",
       s.prompt_tokens, s.reused_tokens, s.output_tokens, s.sampled_tokens, s.forced_tokens,
       s.closing_tokens, s.forward_calls, s.mask_surprise, s.prefill_seconds, s.decode_seconds,
-      s.constraint_seconds, s.sample_seconds, s.drafts.calls, s.drafts.rows, s.drafts.accepted, s.drafts.expected,
-      s.drafts.lossy, s.drafts.seconds);
+      s.constraint_seconds, s.sample_seconds, s.drafts.calls, s.drafts.rows, s.drafts.accepted,
+      s.drafts.expected, s.drafts.lossy, s.drafts.seconds);
   const char* comma = "";
   for (const DraftSourceStats& source : s.drafts.sources) {
     out += fmt::format("{}{}:{{\"drafted\":{},\"kept\":{},\"accepted\":{},\"seconds\":{:.6f}}}",

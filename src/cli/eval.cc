@@ -392,10 +392,10 @@ void AddEval(CLI::App& app, Action& action) {
       ->type_name("FILE");
   command
       ->add_option("--where", flags->where,
-                   "Only lines whose member KEY is VALUE (give it several times)")
+                   "KEY=VALUE: only lines whose member KEY is VALUE (give it several times)")
       ->take_all()
       ->allow_extra_args(false)
-      ->type_name("KEY=VALUE");
+      ->type_name("FILTER");
   command->add_option("--limit", flags->limit, "The first N texts; 0: all")
       ->transform(WholeNumber(0, kMostCount))
       ->type_name("N")

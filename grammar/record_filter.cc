@@ -187,9 +187,8 @@ void RecordFilter::Decide() {
   ReadOn();
   std::vector<Reading> next;
   const auto add = [&](Reading reading) {
-    const bool known = std::ranges::any_of(next, [&](const Reading& other) {
-      return other.SameFuture(reading);
-    });
+    const bool known =
+        std::ranges::any_of(next, [&](const Reading& other) { return other.SameFuture(reading); });
     if (!known && next.size() < kMostReadings) next.push_back(std::move(reading));
   };
   for (const Reading& reading : readings_) {
@@ -220,9 +219,8 @@ void RecordFilter::ReadOn() {
     if (!at) continue;
     reading.at = *std::move(at);
     reading.unread.clear();
-    const bool known = std::ranges::any_of(next, [&](const Reading& other) {
-      return other.SameFuture(reading);
-    });
+    const bool known =
+        std::ranges::any_of(next, [&](const Reading& other) { return other.SameFuture(reading); });
     if (!known) next.push_back(std::move(reading));
   }
   if (next.empty()) {

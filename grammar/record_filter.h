@@ -44,8 +44,8 @@ class RecordFilter {
   // One way to understand the text so far.
   struct Reading {
     State at;
-    std::string unread;  // by `at`
-    std::string out;     // not handed out
+    std::string unread;       // by `at`
+    std::string out;          // not handed out
     std::vector<bool> fresh;  // of each open container: no member of it was taken
     bool left_out = false;    // the last member, and so the white space behind it
     bool SameFuture(const Reading& other) const {

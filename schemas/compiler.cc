@@ -107,7 +107,8 @@ struct Context {
 // A record is made of a whole text.
 Status CheckKeysInside(const JsonSchemaOptions& options) {
   if (options.keys == JsonSchemaOptions::Keys::kRequired) return {};
-  return Error{ErrorCode::kUnsupported, "must be \"required\" for schemas inside a grammar", "keys"};
+  return Error{ErrorCode::kUnsupported, "must be \"required\" for schemas inside a grammar",
+               "keys"};
 }
 
 Error StoppedError() { return {ErrorCode::kLimit, "compiling was stopped", ""}; }
@@ -338,8 +339,8 @@ Result<Grammar> Compiler::CompileJsonSchema(std::string_view text, const JsonSch
       GrammarAccess::AddNotes(*given, {"#: keys: stay optional: " + grammar.error().ToString()});
       return given;
     }
-    const auto machine = std::static_pointer_cast<schema::SchemaMachine>(
-        GrammarAccess::Of(*grammar).machine);
+    const auto machine =
+        std::static_pointer_cast<schema::SchemaMachine>(GrammarAccess::Of(*grammar).machine);
     GrammarAccess::SetRecordKeys(*grammar, std::make_shared<const RecordKeys>(RecordKeys{
                                                *std::move(given), machine->has_object_unions()}));
     return grammar;

@@ -119,9 +119,9 @@ struct JsonSchemaOptions {
   // the schema asks for them.
   enum class Keys { kRequired, kAll };
   Keys keys = Keys::kRequired;
-  // Of keys that need not be there and whose schema takes null. kKeep: null is a value like others.
-  // kDrop: no record has it; with kAll the record leaves the key out, with kRequired null is not
-  // written.
+  // What null means for a key that need not be there and whose schema takes null. kKeep: null is a
+  // value like others. kDrop: no record has it. With kAll the record then leaves the key out. With
+  // kRequired null is not written.
   enum class Nulls { kKeep, kDrop };
   Nulls nulls = Nulls::kKeep;
 };

@@ -142,10 +142,14 @@ struct ChatMessage {
   std::string content;  // special tokens that it spells stay text
 };
 
-// How the prompt of extract shows the schema. kTemplate: an object with the type of each key, as
-// {"name": "string", "tags": ["string"]}. kKeys: the names of the keys. kSchema: the JSON Schema as
-// it is. kNone: not at all. kDefault: kKeys for a record without records in it, otherwise kTemplate.
-enum class SchemaView : uint8_t { kDefault, kTemplate, kKeys, kSchema, kNone };
+// How the prompt of extract shows the schema.
+enum class SchemaView : uint8_t {
+  kDefault,   // kKeys for a record without records in it, otherwise kTemplate
+  kTemplate,  // an object with the type of each key: {"name": "string", "tags": ["string"]}
+  kKeys,      // the names of the keys
+  kSchema,    // the JSON Schema as it is
+  kNone,      // not at all
+};
 
 // A text and the record that is right for it, as JSON.
 struct ExtractExample {

@@ -205,8 +205,6 @@ typedef void (*pawl_resolve_document)(void* context, const char* uri, size_t uri
 enum { PAWL_ORDER_SCHEMA = 0, PAWL_ORDER_ANY = 1 };
 enum { PAWL_WHITESPACE_COMPACT = 0, PAWL_WHITESPACE_BOUNDED = 1, PAWL_WHITESPACE_ANY = 2 };
 enum { PAWL_PROFILE_FULL = 0, PAWL_PROFILE_STRICT = 1 };
-enum { PAWL_KEYS_REQUIRED = 0, PAWL_KEYS_ALL = 1 };
-enum { PAWL_NULLS_KEEP = 0, PAWL_NULLS_DROP = 1 };
 
 /* pawl/compiler.h and docs/json_schema.md explain the fields. Strings: NULL for the default. */
 typedef struct pawl_json_schema_options {
@@ -241,15 +239,11 @@ typedef struct pawl_json_schema_options {
   int64_t max_string;
   const char* excluded_texts; /* one a line */
   size_t excluded_texts_length;
-  int32_t keys;
-  int32_t nulls;
+  int32_t keys;  /* 0: required, 1: all */
+  int32_t nulls; /* 0: keep, 1: drop */
 } pawl_json_schema_options;
 /* Threads: any. */
 PAWL_API void pawl_json_schema_options_init(pawl_json_schema_options* options, size_t struct_size);
-/* The options that `pawl extract` has: compact JSON, closed objects, all keys asked for, strings of
- * at most 256 characters. Threads: any. */
-PAWL_API void pawl_json_schema_options_init_extract(pawl_json_schema_options* options,
-                                                    size_t struct_size);
 
 /* Compiles a text of a kind:
  *
@@ -540,26 +534,15 @@ typedef struct pawl_prompt {
   const int32_t* tokens; /* used unchanged */
   size_t token_count;
   int32_t parse_special; /* 1: special tokens that the text spells become these tokens */
-  /* A JSON Schema. If not NULL, the prompt is that of `pawl extract`: for a record of this schema
-   * from the text. The caller compiles the grammar of the schema. */
+  /* A JSON Schema: the prompt is that of `pawl extract`. The caller compiles the grammar of it. */
   const char* schema;
   size_t schema_length;
-  /* With `schema`: what to extract, in words, or NULL. */
-  const char* instruction;
+  const char* instruction; /* with `schema`: what to extract, in words, or NULL */
   size_t instruction_length;
-  /* With `schema`: a JSON list of {"text", "record"} that the prompt shows, or NULL. */
-  const char* examples_json;
+  const char* examples_json; /* with `schema`: a JSON list of {"text", "record"}, or NULL */
   size_t examples_json_length;
-  int32_t schema_view; /* how the prompt shows the schema */
+  int32_t schema_view; /* 0: the default; 1: a template, 2: keys, 3: the schema, 4: none */
 } pawl_prompt;
-/* docs/engine.md explains the views. */
-enum {
-  PAWL_SCHEMA_VIEW_DEFAULT = 0,
-  PAWL_SCHEMA_VIEW_TEMPLATE = 1,
-  PAWL_SCHEMA_VIEW_KEYS = 2,
-  PAWL_SCHEMA_VIEW_SCHEMA = 3,
-  PAWL_SCHEMA_VIEW_NONE = 4
-};
 PAWL_API void pawl_prompt_init(pawl_prompt* prompt, size_t struct_size); /* Threads: any. */
 
 /* ---- Outputs --------------------------------------------------------------------------------- */
@@ -615,10 +598,9 @@ typedef struct pawl_generate_options {
   /* NULL: no call. Called on the thread that waits for the output, while it waits. */
   pawl_on_text on_text;
   void* on_text_context;
-  int32_t include_stop; /* 1: the output has the stop text, too */
-  int32_t thinking;     /* PAWL_THINKING_..., or at most so many tokens */
-  /* 1: an output under a grammar that repeats itself is closed. -1: if the prompt has a schema. */
-  int32_t close_repetition;
+  int32_t include_stop;     /* 1: the output has the stop text, too */
+  int32_t thinking;         /* PAWL_THINKING_..., or at most so many tokens */
+  int32_t close_repetition; /* 1: close what repeats itself; -1: if the prompt has a schema */
 } pawl_generate_options;
 /* Threads: any. */
 PAWL_API void pawl_generate_options_init(pawl_generate_options* options, size_t struct_size);
@@ -632,14 +614,6 @@ enum {
   PAWL_STOP_CANCELLED = 3,
   PAWL_STOP_TEXT = 4, /* one of `stops` */
   PAWL_STOP_REFUSED = 5
-};
-
-/* Why an output was closed. */
-enum {
-  PAWL_CLOSED_BY_NOTHING = 0,
-  PAWL_CLOSED_BY_BUDGET = 1,
-  PAWL_CLOSED_BY_STEPS = 2,
-  PAWL_CLOSED_BY_REPETITION = 3
 };
 
 /* An output. Its pointers are valid as long as the generation lives. */
@@ -662,7 +636,7 @@ typedef struct pawl_output {
   int32_t reasoning_tokens; /* of `tokens`, before the answer: thoughts with their marks */
   const char* reasoning;    /* what the model thought, without its marks; no part of `text` */
   size_t reasoning_length;
-  int32_t closed_by; /* with PAWL_STOP_CLOSED */
+  int32_t closed_by; /* with PAWL_STOP_CLOSED; 1: the budget, 2: a limit of steps, 3: repetition */
 } pawl_output;
 PAWL_API void pawl_output_init(pawl_output* output, size_t struct_size); /* Threads: any. */
 

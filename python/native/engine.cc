@@ -41,8 +41,7 @@ void Set(Field& field, nb::handle value, const std::string& name) {
       Raise({ErrorCode::kInvalid, "must be one of " + list + ", not \"" + text + "\"", name});
     }
     field = *choice;
-  } else if constexpr (std::is_same_v<Field, bool> ||
-                       std::is_same_v<Field, std::optional<bool>>) {
+  } else if constexpr (std::is_same_v<Field, bool> || std::is_same_v<Field, std::optional<bool>>) {
     field = OptionValue<bool>(value, name, "a bool");
   } else if constexpr (std::is_same_v<Field, std::string>) {
     field = TextOf(value, name.c_str());
@@ -329,13 +328,12 @@ EngineRequest RequestOf(const nb::tuple& prompt) {
   } else {
     request.extract = ExtractInput{TextOf(prompt[1], "the schema"), TextOf(prompt[2], "a text")};
     request.extract->instruction = TextOf(prompt[3], "the instruction");
-    request.extract->examples =
-        Take(ExamplesFromJson(TextOf(prompt[4], "the examples")));
+    request.extract->examples = Take(ExamplesFromJson(TextOf(prompt[4], "the examples")));
     const std::string view = TextOf(prompt[5], "schema_view");
     const std::optional<SchemaView> named = SchemaViewNamed(view);
     if (!named && !view.empty()) {
-      Raise({ErrorCode::kInvalid, "must be \"auto\", \"template\", \"keys\", \"schema\" or \"none\"",
-             "schema_view"});
+      Raise({ErrorCode::kInvalid,
+             "must be \"auto\", \"template\", \"keys\", \"schema\" or \"none\"", "schema_view"});
     }
     request.extract->view = named.value_or(SchemaView::kDefault);
   }

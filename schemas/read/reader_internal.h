@@ -62,8 +62,8 @@ class Reader {
   struct Here {
     const Resource* resource;
     ScopeId scope = 0;
-    // With Keys::kAll or Nulls::kDrop: keys are asked for as the schema has them, because something around it may
-    // judge which keys are there (reader_keys.cc).
+    // With Keys::kAll or Nulls::kDrop: keys are asked for as the schema has them, because something
+    // around it may judge which keys are there (reader_keys.cc).
     bool given = false;
   };
   // Whether a schema speaks of a value for itself, or together with others of the same value. Only
@@ -88,8 +88,9 @@ class Reader {
   // How what `schema` applies in place stands: alone where `schema` does nothing but choose or
   // refer.
   Stands Inside(const Value& schema, Stands stands) const;
-  // Keys::kAll and Nulls::kDrop (reader_keys.cc). Whether something beside the object's own keys judges which keys
-  // are there; then everything inside is read as it was given. Notes what stays optional.
+  // Keys::kAll and Nulls::kDrop (reader_keys.cc). Whether something else than the object's own keys
+  // judges which keys are there; then everything inside is read as it was given. Notes what stays
+  // optional.
   bool ReadsKeys() const {
     return options_.keys == JsonSchemaOptions::Keys::kAll ||
            options_.nulls == JsonSchemaOptions::Nulls::kDrop;

@@ -2,9 +2,9 @@
 //
 // An object atom gets each optional key as a required one whose value may be null as well. The text
 // then says of each key whether it is there. What is written is made into a record by leaving such
-// keys out (grammar/record_filter.h), and the record has to be valid for the schema as it was given.
-// That holds where nothing but the object's own keys judges which keys are there. So the form is
-// kept closed: beside `properties` stand only `required`, `additionalProperties` and
+// keys out (grammar/record_filter.h), and the record has to be valid for the schema as it was
+// given. That holds where nothing but the object's own keys judges which keys are there. So the
+// form is kept closed: with `properties` stand only `required`, `additionalProperties` and
 // `unevaluatedProperties`, and around it schemas that do nothing but choose or refer. Under all
 // other keywords (allOf, not, if, dependencies, bounds on the number of keys, ...) the keys stay as
 // the schema has them, and so do those of everything inside, because these keywords may look into
@@ -12,7 +12,8 @@
 // where a key with different constants tells them apart.
 //
 // Nulls::kDrop without kAll takes null from what such keys may be, under the same conditions. The
-// filter of records asks the grammar of that schema, so with kAll each null of an optional key goes.
+// filter of records asks the grammar of that schema, so with kAll each null of an optional key
+// goes.
 #include <algorithm>
 #include <array>
 #include <set>
@@ -70,16 +71,23 @@ bool IsOneOf(std::string_view name, std::span<const std::string_view> list) {
   return std::ranges::find(list, name) != list.end();
 }
 
-constexpr std::array<std::string_view, 6> kChoosers = {"anyOf",       "oneOf", "allOf", "$ref",
-                                                       "$dynamicRef", "$recursiveRef"};
-constexpr std::array<std::string_view, 4> kOfObjects = {"properties", "required",
-                                                        "additionalProperties",
-                                                        "unevaluatedProperties"};
+constexpr std::array<std::string_view, 6> kChoosers = {"anyOf", "oneOf",       "allOf",
+                                                       "$ref",  "$dynamicRef", "$recursiveRef"};
+constexpr std::array<std::string_view, 4> kOfObjects = {
+    "properties", "required", "additionalProperties", "unevaluatedProperties"};
 constexpr std::array<std::string_view, 3> kOfArrays = {"items", "prefixItems", "additionalItems"};
-constexpr std::array<std::string_view, 12> kJudges = {
-    "not",           "if",           "then",          "else",          "dependentRequired",
-    "dependencies",  "contains",     "propertyNames", "minProperties", "maxProperties",
-    "dependentSchemas", "unevaluatedItems"};
+constexpr std::array<std::string_view, 12> kJudges = {"not",
+                                                      "if",
+                                                      "then",
+                                                      "else",
+                                                      "dependentRequired",
+                                                      "dependencies",
+                                                      "contains",
+                                                      "propertyNames",
+                                                      "minProperties",
+                                                      "maxProperties",
+                                                      "dependentSchemas",
+                                                      "unevaluatedItems"};
 
 }  // namespace
 

@@ -286,8 +286,8 @@ Result<FormulaId> Reader::Reference(const std::string& keyword, const Value& tex
                                     Stands stands) {
   auto target = Referred(keyword, text, here_);
   if (!target.ok()) return Fail(target.error().code, path, target.error().message);
-  const FormulaId formula = FormulaOf(*target->value, EnterResource(*target->resource, here_),
-                                      target->pointer, stands);
+  const FormulaId formula =
+      FormulaOf(*target->value, EnterResource(*target->resource, here_), target->pointer, stands);
   uses_.push_back({reading_, formula, &text});
   return formula;
 }

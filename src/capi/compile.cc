@@ -125,15 +125,6 @@ void pawl_json_schema_options_init(pawl_json_schema_options* options, size_t str
   InitStruct(options, struct_size, Defaults());
 }
 
-void pawl_json_schema_options_init_extract(pawl_json_schema_options* options, size_t struct_size) {
-  pawl_json_schema_options defaults = Defaults();
-  defaults.whitespace = PAWL_WHITESPACE_COMPACT;
-  defaults.additional_properties = 0;
-  defaults.keys = PAWL_KEYS_ALL;
-  defaults.max_string = 256;
-  InitStruct(options, struct_size, defaults);
-}
-
 pawl_status pawl_compiler_create(const pawl_vocabulary* vocabulary,
                                  const pawl_compiler_options* options, pawl_compiler** compiler,
                                  pawl_error** error) {

@@ -154,14 +154,15 @@ pawl_status ReadStops(const pawl_generate_options& given, std::vector<std::strin
   return PAWL_OK;
 }
 
-// What a prompt of extract has beside schema and text.
+// What a prompt of extract has with schema and text.
 pawl_status ReadAsking(const pawl_prompt& prompt, ExtractInput& input, pawl_error** error) {
   if (!IsText(prompt.instruction, prompt.instruction_length))
     return Null(error, "prompt.instruction");
   if (!IsText(prompt.examples_json, prompt.examples_json_length))
     return Null(error, "prompt.examples_json");
   input.instruction = Text(prompt.instruction, prompt.instruction_length);
-  if (prompt.schema_view < PAWL_SCHEMA_VIEW_DEFAULT || prompt.schema_view > PAWL_SCHEMA_VIEW_NONE)
+  constexpr auto kMostView = static_cast<int32_t>(SchemaView::kNone);
+  if (prompt.schema_view < 0 || prompt.schema_view > kMostView)
     return BadArgument(error, "prompt.schema_view", "must be 0..4");
   input.view = static_cast<SchemaView>(prompt.schema_view);
   if (prompt.examples_json == nullptr) return PAWL_OK;

@@ -153,8 +153,7 @@ class EvalPass {
     }
     while (engine_.Step()) {
     }
-    run.seconds =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    run.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     return run;
   }
 
@@ -188,9 +187,8 @@ class EvalPass {
     }
     run.scores.failed += !record.ok();
     if (record.ok()) outputs_[i] = json::Dump(*record);
-    const eval::RecordScore score = record.ok()
-                                        ? eval::ScoreRecord(text.record, *record, metrics)
-                                        : eval::ScoreMissing(text.record, metrics);
+    const eval::RecordScore score = record.ok() ? eval::ScoreRecord(text.record, *record, metrics)
+                                                : eval::ScoreMissing(text.record, metrics);
     run.right_by_text[i] = score.right();
     run.scores.Add(score);
   }
@@ -230,8 +228,7 @@ Result<EvalInput> OpenModelAndSchema(const EvalFlags& flags) {
 Result<std::vector<eval::EvalRun>> RunVariants(const EvalFlags& flags, EvalInput& input,
                                                const std::vector<eval::EvalText>& texts) {
   std::vector<eval::EvalText> seen, held;
-  for (size_t i = 0; i < texts.size(); ++i)
-    (eval::HeldOut(i) ? held : seen).push_back(texts[i]);
+  for (size_t i = 0; i < texts.size(); ++i) (eval::HeldOut(i) ? held : seen).push_back(texts[i]);
   if (held.empty()) {
     return Error{ErrorCode::kInvalid, "needs three texts or more", "--variants"};
   }
@@ -319,9 +316,8 @@ Result<eval::EvalRun> ScoreWritten(const std::string& file, const EvalFlags& fla
     const Result<eval::FieldMetrics> metrics = eval::FieldMetrics::Of(*tree);
     if (!metrics.ok()) return InFile(flags.data, metrics.error());
     const bool missing = record->type == json::Type::kNull;
-    const eval::RecordScore score = missing
-                                        ? eval::ScoreMissing(texts[i].record, *metrics)
-                                        : eval::ScoreRecord(texts[i].record, *record, *metrics);
+    const eval::RecordScore score = missing ? eval::ScoreMissing(texts[i].record, *metrics)
+                                            : eval::ScoreRecord(texts[i].record, *record, *metrics);
     run.scores.failed += missing;
     run.right_by_text.push_back(score.right());
     run.scores.Add(score);
@@ -349,8 +345,8 @@ Result<std::vector<eval::EvalRun>> ScoreAllWritten(const EvalFlags& flags,
 int Report(const EvalFlags& flags, const Result<std::vector<eval::EvalRun>>& runs) {
   if (!runs.ok()) return Fail(kEval, runs.error());
   Print(flags.json ? eval::JsonOf(*runs) : eval::TableOf(*runs));
-  const bool failed = std::ranges::any_of(
-      *runs, [](const eval::EvalRun& run) { return run.scores.failed > 0; });
+  const bool failed =
+      std::ranges::any_of(*runs, [](const eval::EvalRun& run) { return run.scores.failed > 0; });
   return failed ? kExitSomeFailed : kExitOk;
 }
 
@@ -384,7 +380,8 @@ int Eval(const EvalFlags& flags) {
 
 void AddEval(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(
-      kEval, "Extract records from texts whose records are known, and count the fields that are right");
+      kEval,
+      "Extract records from texts whose records are known, and count the fields that are right");
   const auto flags = std::make_shared<EvalFlags>();
   command
       ->add_option("--data", flags->data,
@@ -395,10 +392,10 @@ void AddEval(CLI::App& app, Action& action) {
       ->type_name("FILE");
   command
       ->add_option("--where", flags->where,
-                   "Only lines whose member KEY is VALUE (give it several times)")
+                   "KEY=VALUE: only lines whose member KEY is VALUE (give it several times)")
       ->take_all()
       ->allow_extra_args(false)
-      ->type_name("KEY=VALUE");
+      ->type_name("FILTER");
   command->add_option("--limit", flags->limit, "The first N texts; 0: all")
       ->transform(WholeNumber(0, kMostCount))
       ->type_name("N")
@@ -417,8 +414,7 @@ void AddEval(CLI::App& app, Action& action) {
                  "what the best one gives on the others")
       ->excludes(against);
   command->add_flag("--json", flags->json, "The result as JSON, in a line");
-  command
-      ->add_option("--records", flags->records, "The records of the first setting, to this file")
+  command->add_option("--records", flags->records, "The records of the first setting, to this file")
       ->check(NotEmpty)
       ->type_name("FILE");
   command

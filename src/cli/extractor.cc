@@ -22,9 +22,8 @@ Result<Grammar> CompileClosed(GrammarFlags& flags,
                               std::vector<std::string>& notes) {
   Result<Grammar> grammar = flags.Compile(vocabulary);
   std::string& additional = flags.layout.additional_properties;
-  const bool nothing_fits =
-      grammar.ok() ? grammar->Start().completion_length() < 0
-                   : grammar.error().code == ErrorCode::kUnsatisfiable;
+  const bool nothing_fits = grammar.ok() ? grammar->Start().completion_length() < 0
+                                         : grammar.error().code == ErrorCode::kUnsatisfiable;
   if (!nothing_fits || additional == "allow" || flags.layout.asked_additional_properties) {
     return grammar;
   }
@@ -139,8 +138,7 @@ Result<std::unique_ptr<ExtractEngine>> ExtractEngine::Open(const char* command,
 }
 
 Status ExtractEngine::LoadWeights(const ExtractFlags& flags, int batch) {
-  if (Status status =
-          cli::LoadWeights(command_, *model_, flags.threads, flags.dtype, flags.device);
+  if (Status status = cli::LoadWeights(command_, *model_, flags.threads, flags.dtype, flags.device);
       !status.ok()) {
     return status;
   }

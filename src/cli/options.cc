@@ -42,11 +42,9 @@ CLI::Validator WholeNumber(uint64_t least, uint64_t most) {
 namespace {
 
 // What says something about JSON Schemas only.
-constexpr const char* kSchemaOptions[] = {"--whitespace", "--order",    "--spelling",
-                                          "--separators", "--ascii",    "--additional-properties",
-                                          "--keys",       "--nulls",
-                                          "--ref-dir",    "--ref-base", "--profile",
-                                          "--annotations"};
+constexpr const char* kSchemaOptions[] = {
+    "--whitespace", "--order", "--spelling", "--separators", "--ascii",   "--additional-properties",
+    "--keys",       "--nulls", "--ref-dir",  "--ref-base",   "--profile", "--annotations"};
 
 // nullopt for what is no number, and for numbers beyond those of a float.
 std::optional<double> ParseFinite(const std::string& text) {

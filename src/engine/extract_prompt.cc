@@ -1,5 +1,6 @@
-// Three kinds of prompts, in the order of what a model knows best: its own template for records, its
-// chat template with the request as the user's words, plain text. Which one it is shows only here.
+// Three kinds of prompts, in the order of what a model knows best: its own template for records,
+// its chat template with the request as the user's words, plain text. Which one it is shows only
+// here.
 //
 // Instruction, view and examples are the defaults that docs/evaluation.md measures. Templates of
 // NuExtract take a template of the record and examples themselves.
@@ -118,8 +119,8 @@ Result<std::vector<TokenId>> ExtractPrompt::Encode(const Tokenizer& tokenizer,
   if (!general_) {
     if (Status status = CheckPlaces(input); !status.ok()) return status.error();
     const std::string examples = ExamplesOf(input);
-    return EncodePrompt(tokenizer, plain_,
-                        {input.schema, input.text, input.instruction, examples}, max_tokens);
+    return EncodePrompt(tokenizer, plain_, {input.schema, input.text, input.instruction, examples},
+                        max_tokens);
   }
   if (!chat_) {
     const std::string opening = Opening(input), examples = ExamplesOf(input);

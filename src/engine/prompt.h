@@ -4,8 +4,9 @@
 //
 // {text} and {schema} stand for the input and the schema (as compact JSON), {instruction} and
 // {examples} for what was given with them; everything else is literal and may hold special tokens
-// of the tokenizer. What stands for these four never becomes a special token. `bos` begins every prompt, also those of `pawl generate`, with the
-// begin-of-sequence token; it may stand at the top level as well.
+// of the tokenizer. What stands for these four never becomes a special token. `bos` begins every
+// prompt, also those of `pawl generate`, with the begin-of-sequence token; it may stand at the top
+// level as well.
 #ifndef PAWL_SRC_ENGINE_PROMPT_H_
 #define PAWL_SRC_ENGINE_PROMPT_H_
 

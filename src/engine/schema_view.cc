@@ -164,7 +164,8 @@ Result<Value> SchemaFor(const Value& given, const std::string& pointer, int dept
     return ObjectValue({{"type", TextValue("object")}, {"properties", std::move(properties)}});
   }
   if (given.type == Type::kArray) {
-    // One item: a list of it. Several texts: a choice. A list of one list of texts: several choices.
+    // One item: a list of it. Several texts: a choice. A list of one list of texts: several
+    // choices.
     if (given.items.empty()) return wrong("must say what is in the list");
     const bool several = given.items.size() > 1;
     if (!several) {
@@ -244,7 +245,8 @@ class RecordWriter {
     if (left.empty() && Take("}")) return true;
     for (size_t i = 0; i < left.size(); ++i) {
       const json::Member* const member = left[i];
-      if (Take((first ? "" : std::string(item_)) + json::Quote(member->first) + std::string(key_)) &&
+      if (Take((first ? "" : std::string(item_)) + json::Quote(member->first) +
+               std::string(key_)) &&
           Write(member->second)) {
         left.erase(left.begin() + static_cast<ptrdiff_t>(i));
         if (Members(left, false)) return true;
@@ -289,7 +291,8 @@ Value WithoutNulls(Value record) {
   for (Value& item : record.items) item = WithoutNulls(std::move(item));
   std::erase_if(record.members,
                 [](const json::Member& member) { return member.second.type == Type::kNull; });
-  for (json::Member& member : record.members) member.second = WithoutNulls(std::move(member.second));
+  for (json::Member& member : record.members)
+    member.second = WithoutNulls(std::move(member.second));
   return record;
 }
 
@@ -411,8 +414,8 @@ Result<std::vector<ExtractExample>> ReadExamples(std::string_view lines) {
     const Value* text = value->Find("text");
     const Value* record = value->Find("record");
     if (text == nullptr || text->type != Type::kString || record == nullptr) {
-      return Error{ErrorCode::kInvalid,
-                   "must be an object with a string \"text\" and a \"record\"", place};
+      return Error{ErrorCode::kInvalid, "must be an object with a string \"text\" and a \"record\"",
+                   place};
     }
     out.push_back({text->text, json::Dump(*record)});
   }
@@ -429,8 +432,7 @@ Result<std::vector<ExtractExample>> ExamplesFromJson(std::string_view list) {
     const Value* text = one.Find("text");
     const Value* record = one.Find("record");
     if (text == nullptr || text->type != Type::kString || record == nullptr) {
-      return Error{ErrorCode::kInvalid,
-                   "must be an object with a string \"text\" and a \"record\"",
+      return Error{ErrorCode::kInvalid, "must be an object with a string \"text\" and a \"record\"",
                    "#/" + std::to_string(out.size())};
     }
     out.push_back({text->text, json::Dump(*record)});

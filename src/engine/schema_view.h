@@ -32,8 +32,8 @@ bool IsFlatSchema(const json::Value& schema);
 // The schema describes a list of records.
 bool IsListSchema(const json::Value& schema);
 
-// A template as NuExtract has it, as a JSON Schema: {"name": "verbatim-string", "kind": ["a", "b"]}.
-// Errors: kInvalid with the JSON Pointer.
+// A template as NuExtract has it, as a JSON Schema: {"name": "verbatim-string", "kind": ["a",
+// "b"]}. Errors: kInvalid with the JSON Pointer.
 Result<std::string> SchemaOfTemplate(const json::Value& given);
 
 // A record as the grammar writes it: in its order of keys, with its white space, with null for keys
@@ -44,8 +44,8 @@ Result<std::string> WriteRecord(const Grammar& grammar, const json::Value& schem
 Status WriteExamples(const Grammar& grammar, std::string_view schema,
                      std::vector<ExtractExample>& examples);
 
-// Examples as a file has them: lines of {"text": ..., "record": ...}. Errors: kInvalid with "line N"
-// as place.
+// Examples as a file has them: lines of {"text": ..., "record": ...}. Errors: kInvalid with "line
+// N" as place.
 Result<std::vector<ExtractExample>> ReadExamples(std::string_view lines);
 // The same as a JSON list. Errors: with a JSON Pointer as place.
 Result<std::vector<ExtractExample>> ExamplesFromJson(std::string_view list);

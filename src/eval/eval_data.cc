@@ -22,9 +22,7 @@ bool Fits(const json::Value& line, const EvalFilter& filter) {
 Result<std::optional<EvalText>> ReadLine(std::string_view text, const EvalFilter& filter) {
   Result<json::Value> line = json::Parse(text);
   if (!line.ok()) return line.error();
-  const auto wrong = [](const char* message) {
-    return Error{ErrorCode::kInvalid, message, ""};
-  };
+  const auto wrong = [](const char* message) { return Error{ErrorCode::kInvalid, message, ""}; };
   if (line->type != json::Type::kObject) {
     return wrong("must be an object with \"text\" and \"record\"");
   }

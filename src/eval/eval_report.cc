@@ -34,9 +34,9 @@ std::string Row(const std::string& name, const FieldCounts& c, size_t width) {
 std::string TableOfOne(const EvalRun& run) {
   size_t width = 10;
   for (const auto& [name, counts] : run.scores.fields) width = std::max(width, name.size());
-  std::string out = fmt::format("{:<{}}  {:>6}  {:>6}  {:>6}  {:>6}  {:>6}  {:>6}  {:>6}\n",
-                                "field", width, "values", "right", "exact", "norm.", "num.",
-                                "nulls", "right");
+  std::string out =
+      fmt::format("{:<{}}  {:>6}  {:>6}  {:>6}  {:>6}  {:>6}  {:>6}  {:>6}\n", "field", width,
+                  "values", "right", "exact", "norm.", "num.", "nulls", "right");
   for (const auto& [name, counts] : run.scores.fields) out += Row(name, counts, width);
   const FieldCounts all = run.scores.all();
   out += Row("all", all, width);
@@ -52,7 +52,8 @@ std::string TableOfOne(const EvalRun& run) {
                        s.list_records.f1(), s.list_fields.f1(), s.empty_lists);
   }
   out += fmt::format(
-      "{:.2f} records a second; a record: {:.1f} tokens, prompt {:.1f}, mask_surprise {:.2f} nats\n",
+      "{:.2f} records a second; a record: {:.1f} tokens, prompt {:.1f}, mask_surprise {:.2f} "
+      "nats\n",
       PerSecond(run), PerText(static_cast<double>(run.output_tokens), run),
       PerText(static_cast<double>(run.prompt_tokens), run), PerText(run.mask_surprise, run));
   return out;
@@ -76,8 +77,8 @@ std::string RunJson(const EvalRun& run) {
   const EvalScores& s = run.scores;
   std::string fields;
   for (const auto& [name, counts] : s.fields) {
-    fields += fmt::format("{}{}:{}", fields.empty() ? "" : ",", json::Quote(name),
-                          CountsJson(counts));
+    fields +=
+        fmt::format("{}{}:{}", fields.empty() ? "" : ",", json::Quote(name), CountsJson(counts));
   }
   return fmt::format(
       "{{\"setting\":{},\"texts\":{},\"failed\":{},\"records_right\":{},\"invented_keys\":{},"

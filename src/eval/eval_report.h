@@ -17,8 +17,8 @@ struct EvalRun {
   EvalScores scores;
   double seconds = 0;
   int64_t output_tokens = 0, prompt_tokens = 0;
-  double mask_surprise = 0;              // the sum over the texts
-  std::vector<int64_t> right_by_text;    // fields right, for PairedTest
+  double mask_surprise = 0;            // the sum over the texts
+  std::vector<int64_t> right_by_text;  // fields right, for PairedTest
 };
 
 // The table of a run; with several the first table is followed by the comparisons with it.

@@ -1,8 +1,8 @@
 // A right record and a written one are walked together. Scalars and lists without objects are
 // fields. Objects in lists have no order that counts: they are paired so that as many fields as
 // possible agree (the assignment problem, solved by the Hungarian algorithm in its form with
-// potentials, Kuhn 1955, Jonker and Volgenant 1987), and then compared pair by pair. The idea that a
-// schema names the metric of each field is ExtractBench's (arXiv 2602.12247).
+// potentials, Kuhn 1955, Jonker and Volgenant 1987), and then compared pair by pair. The idea that
+// a schema names the metric of each field is ExtractBench's (arXiv 2602.12247).
 #include "src/eval/field_scores.h"
 
 #include <algorithm>
@@ -35,8 +35,8 @@ std::optional<double> NumberOf(const Value& value) {
   bool seen = false;
   for (const char c : value.text) {
     if (c == ',' || c == ' ' || c == '\'') continue;
-    const bool part = (c >= '0' && c <= '9') || c == '.' || c == '-' || c == '+' || c == 'e' ||
-                      c == 'E';
+    const bool part =
+        (c >= '0' && c <= '9') || c == '.' || c == '-' || c == '+' || c == 'e' || c == 'E';
     if (value.type == Type::kString && !part) {
       // A currency or a unit before or behind the number.
       if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')) return std::nullopt;
@@ -155,7 +155,7 @@ class Scorer {
   // `written`: nullptr where there is none. `listed`: inside an object of a list.
   void Compare(const Value& right, const Value* written, const std::string& path, bool listed) {
     if (right.type == Type::kObject) return CompareObjects(right, written, path, listed);
-    // An empty list beside one of objects is a list of objects.
+    // An empty list, where the other one has objects, is a list of objects.
     const bool objects = HasObjects(right) || (right.type == Type::kArray && right.items.empty() &&
                                                written != nullptr && HasObjects(*written));
     if (objects) return CompareLists(right, written, path);

@@ -73,7 +73,7 @@ class ExtractFormatter : public Formatter {
   const bool spans_, single_;
 };
 
-// What a request says of the prompt beside schema and texts.
+// What a request says of the prompt, schema and texts aside.
 struct Asking {
   std::string instruction;
   std::vector<ExtractExample> examples;

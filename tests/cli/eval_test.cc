@@ -20,15 +20,17 @@ std::string EvalSchema() {
 }
 
 std::string EvalData() {
-  return WriteScratch("eval.jsonl",
-                      "{\"text\": \"Al 1\", \"record\": {\"name\": \"Al\", \"n\": 1}, \"part\": \"a\"}\n"
-                      "{\"text\": \"Bo\", \"record\": {\"name\": \"Bo\", \"n\": null}, \"part\": \"b\"}\n"
-                      "{\"text\": \"Cy 3\", \"record\": {\"name\": \"Cy\", \"n\": 3}, \"part\": \"a\"}\n");
+  return WriteScratch(
+      "eval.jsonl",
+      "{\"text\": \"Al 1\", \"record\": {\"name\": \"Al\", \"n\": 1}, \"part\": \"a\"}\n"
+      "{\"text\": \"Bo\", \"record\": {\"name\": \"Bo\", \"n\": null}, \"part\": \"b\"}\n"
+      "{\"text\": \"Cy 3\", \"record\": {\"name\": \"Cy\", \"n\": 3}, \"part\": \"a\"}\n");
 }
 
 CommandResult RunEval(const std::vector<std::string>& more) {
-  std::vector<std::string> arguments = {"eval", "--schema", EvalSchema(), "--data", EvalData(),
-                                        "--model", RandomModelFolder(), "--max-tokens", "120"};
+  std::vector<std::string> arguments = {"eval",     "--schema", EvalSchema(),        "--data",
+                                        EvalData(), "--model",  RandomModelFolder(), "--max-tokens",
+                                        "120"};
   arguments.insert(arguments.end(), more.begin(), more.end());
   return RunPawl(arguments);
 }
@@ -57,8 +59,8 @@ TEST(EvalTest, RecordsAreThoseOfExtract) {
 }
 
 TEST(EvalTest, SettingsAreCompared) {
-  const CommandResult result = RunEval({"--against", "--keys required --temperature 1 --seed 3",
-                                        "--against", "", "--json"});
+  const CommandResult result =
+      RunEval({"--against", "--keys required --temperature 1 --seed 3", "--against", "", "--json"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const Report report = Report::parse(result.out);
   ASSERT_EQ(report["settings"].size(), 3u);
@@ -120,8 +122,7 @@ TEST(EvalTest, WhatIsWrongIsTold) {
     EXPECT_EQ(result.out, "");
     return result.err;
   };
-  EXPECT_EQ(refusal({"--where", "part"}),
-            "pawl eval: --where: must be KEY=VALUE, not \"part\"\n");
+  EXPECT_EQ(refusal({"--where", "part"}), "pawl eval: --where: must be KEY=VALUE, not \"part\"\n");
   EXPECT_NE(refusal({"--where", "part=c"}).find("has no texts that fit --where"),
             std::string::npos);
   EXPECT_NE(refusal({"--against", "--no-such"}).find("pawl eval: --against: \"--no-such\": "),
@@ -129,11 +130,13 @@ TEST(EvalTest, WhatIsWrongIsTold) {
   EXPECT_NE(refusal({"--against", "--thinking much"}).find("--thinking: must be off, auto or"),
             std::string::npos);
   const std::string bad = WriteScratch("bad_eval.jsonl", "{\"text\": \"a\"}\n");
-  EXPECT_EQ(refusal({"--written", bad}), "pawl eval: " + bad + ": line 1: must have a \"record\"\n");
+  EXPECT_EQ(refusal({"--written", bad}),
+            "pawl eval: " + bad + ": line 1: must have a \"record\"\n");
   const std::string file = WriteScratch("no_schema.jsonl", "{\"text\": \"a\", \"record\": 1}\n");
   const CommandResult none =
       RunPawl({"eval", "--data", file, "--model", RandomModelFolder(), "--max-tokens", "9"});
-  EXPECT_EQ(none.err, "pawl eval: " + file + ": line 1: has no \"schema\", and --schema is not given\n");
+  EXPECT_EQ(none.err,
+            "pawl eval: " + file + ": line 1: has no \"schema\", and --schema is not given\n");
 }
 
 }  // namespace

@@ -12,8 +12,8 @@
 namespace pawl {
 namespace {
 
-// A model that writes a text again and again, whatever stands before, under a pattern of the letters
-// a to d. The end has the least logit.
+// A model that writes a text again and again, whatever stands before, under a pattern of the
+// letters a to d. The end has the least logit.
 Result<Generation> Repeated(const std::string& period, const GenerateOptions& options,
                             const std::string& pattern = "[abcd]*") {
   const auto vocabulary = VocabularyOf({"a", "b", "c", "d"});

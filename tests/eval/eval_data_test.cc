@@ -25,8 +25,8 @@ TEST(EvalDataTest, LinesWithTheNamesOfTheRecord) {
 TEST(EvalDataTest, WhereAndTheMostTexts) {
   std::string lines;
   for (int i = 0; i < 6; ++i) {
-    lines += "{\"text\": \"" + std::to_string(i) + "\", \"record\": 0, \"n\": " +
-             std::to_string(i % 2) + "}\n";
+    lines += "{\"text\": \"" + std::to_string(i) +
+             "\", \"record\": 0, \"n\": " + std::to_string(i % 2) + "}\n";
   }
   const auto odd = ReadEvalTexts(lines, {.where = {{"n", "1"}}, .most = 2});
   ASSERT_TRUE(odd.ok());
@@ -38,10 +38,10 @@ TEST(EvalDataTest, WhereAndTheMostTexts) {
 }
 
 TEST(EvalDataTest, WhatIsWrongHasItsLine) {
-  for (const auto& [line, message] : {std::pair("[]", "must be an object"),
-                                      std::pair("{\"text\": 1}", "must have a string \"text\""),
-                                      std::pair("{\"text\": \"a\"}", "must have a \"record\""),
-                                      std::pair("{", "")}) {
+  for (const auto& [line, message] :
+       {std::pair("[]", "must be an object"),
+        std::pair("{\"text\": 1}", "must have a string \"text\""),
+        std::pair("{\"text\": \"a\"}", "must have a \"record\""), std::pair("{", "")}) {
     const auto texts =
         ReadEvalTexts("{\"text\": \"a\", \"record\": 1}\n" + std::string(line) + "\n", {});
     ASSERT_FALSE(texts.ok()) << line;

@@ -53,7 +53,8 @@ TEST(FieldScoresTest, MetricsOfTheSchema) {
   const std::string right =
       R"({"name": "Alder & Finch", "total": 100, "note": "x", "rows": [{"id": "A1"}]})";
   const RecordScore score = Score(
-      right, R"({"name": " alder  finch.", "total": "109.00 EUR", "note": 7, "rows": [{"id": "a1"}]})",
+      right,
+      R"({"name": " alder  finch.", "total": "109.00 EUR", "note": 7, "rows": [{"id": "a1"}]})",
       schema);
   EXPECT_EQ(score.fields.at("name").right, 1);
   EXPECT_EQ(score.fields.at("name").exact, 0);

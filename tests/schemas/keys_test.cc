@@ -1,5 +1,5 @@
-// JsonSchemaOptions::Keys::kAll and Nulls::kDrop: what is written, and what becomes of it. Records of
-// random texts are judged by the independent validator, for the schema as it was given.
+// JsonSchemaOptions::Keys::kAll and Nulls::kDrop: what is written, and what becomes of it. Records
+// of random texts are judged by the independent validator, for the schema as it was given.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -72,9 +72,9 @@ TEST(KeysTest, NullsAreDropped) {
   const Grammar grammar = Compiled(kOrder, Options(Keys::kAll, Nulls::kDrop));
   EXPECT_EQ(grammar.Record(R"({"id":"a","city":null,"n":null,"x":{"y":null}})"),
             R"({"id":"a","x":{}})");
-  const Grammar required = Compiled(
-      R"({"properties": {"a": {"type": ["string", "null"]}}, "required": ["a"]})",
-      Options(Keys::kAll, Nulls::kDrop));
+  const Grammar required =
+      Compiled(R"({"properties": {"a": {"type": ["string", "null"]}}, "required": ["a"]})",
+               Options(Keys::kAll, Nulls::kDrop));
   EXPECT_EQ(required.Record(R"({"a":null})"), R"({"a":null})");
   const Grammar given = Compiled(kOrder, Options(Keys::kRequired, Nulls::kDrop));
   EXPECT_TRUE(Takes(given, R"({"id":"a","n":1})"));
@@ -138,11 +138,11 @@ TEST(KeysTest, OneOfIsAskedWhereAKeyTellsItsBranchesApart) {
 }
 
 TEST(KeysTest, KeysStayOptionalUnderWhatJudgesThem) {
-  for (const char* beside :
-       {R"("minProperties": 1)", R"("not": {"required": ["b"]})", R"("dependentRequired": {"a": ["b"]})",
-        R"("if": {"required": ["a"]}, "then": {"required": ["b"]})",
-        R"("allOf": [{"properties": {"a": {"minLength": 2}}}, {}])",
-        R"("patternProperties": {"^a": {"minLength": 1}})"}) {
+  for (const char* beside : {R"("minProperties": 1)", R"("not": {"required": ["b"]})",
+                             R"("dependentRequired": {"a": ["b"]})",
+                             R"("if": {"required": ["a"]}, "then": {"required": ["b"]})",
+                             R"("allOf": [{"properties": {"a": {"minLength": 2}}}, {}])",
+                             R"("patternProperties": {"^a": {"minLength": 1}})"}) {
     const std::string schema =
         R"({"properties": {"a": {"type": "string"}, "b": {"type": "string"}}, )" +
         std::string(beside) + "}";
@@ -172,8 +172,8 @@ TEST(KeysTest, SchemasInsideAGrammarAreRefused) {
   const Compiler compiler(property::RandomVocabulary(dice, 20));
   GrammarOptions options;
   options.json_schema = Options();
-  const auto grammar =
-      compiler.CompileGrammar("start: %json {\"type\": \"object\"}", GrammarLanguage::kLark, options);
+  const auto grammar = compiler.CompileGrammar("start: %json {\"type\": \"object\"}",
+                                               GrammarLanguage::kLark, options);
   ASSERT_FALSE(grammar.ok());
   EXPECT_NE(grammar.error().ToString().find("keys"), std::string::npos);
 }
@@ -233,8 +233,7 @@ TEST(KeysTest, RecordsOfRandomTextsAreValidForTheSchemaAsGiven) {
   int records = 0, shorter = 0, asked = 0;
   for (uint64_t seed = 1; seed <= 900; ++seed) {
     property::Dice dice(seed);
-    json::Value schema =
-        dice.Percent(40) ? property::RandomSchema(dice) : RandomRecordSchema(dice);
+    json::Value schema = dice.Percent(40) ? property::RandomSchema(dice) : RandomRecordSchema(dice);
     if (dice.Percent(25)) {
       const std::string name = dice.Percent(50) ? "anyOf" : "oneOf";
       schema = *json::Parse("{\"" + name + "\":[" + json::Dump(schema) + "," +
@@ -243,8 +242,8 @@ TEST(KeysTest, RecordsOfRandomTextsAreValidForTheSchemaAsGiven) {
     JsonSchemaOptions options = property::RandomOptions(dice);
     options.keys = Keys::kAll;
     options.nulls = dice.Percent(50) ? Nulls::kKeep : Nulls::kDrop;
-    // Closed objects say more than the schema. Under not, if and oneOf a value may then fit that does
-    // not fit the schema as it was given, with any keys.
+    // Closed objects say more than the schema. Under not, if and oneOf a value may then fit that
+    // does not fit the schema as it was given, with any keys.
     const std::string text_of_schema = json::Dump(schema);
     const bool negates = std::ranges::any_of(
         std::array{"\"oneOf\"", "\"not\"", "\"if\"", "\"dependentSchemas\"", "\"contains\""},
@@ -265,12 +264,13 @@ TEST(KeysTest, RecordsOfRandomTextsAreValidForTheSchemaAsGiven) {
       const auto verdict = (*validator)->Validate(record);
       ASSERT_NE(verdict, oracle::Verdict::kInvalid)
           << "seed " << seed << "\nschema: " << json::Dump(schema) << "\ntext:   " << text
-          << "\nrecord: " << record << "\n" << (*validator)->reason();
+          << "\nrecord: " << record << "\n"
+          << (*validator)->reason();
       if (keys == nullptr) continue;
       ASSERT_TRUE(Takes(keys->given, record))
           << "seed " << seed << "\nschema: " << json::Dump(schema) << "\ntext:   " << text
-          << "\nrecord: " << json::Quote(record) << "\nrefused at " << keys->given.Start().MatchedPrefix(record)
-          << "\noptions: " << KeyOf(options);
+          << "\nrecord: " << json::Quote(record) << "\nrefused at "
+          << keys->given.Start().MatchedPrefix(record) << "\noptions: " << KeyOf(options);
       // In pieces it is the same.
       RecordFilter filter(keys);
       std::string pieces;

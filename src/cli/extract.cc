@@ -103,8 +103,7 @@ int ExtractOne(const TextFlags& flags, Loaded& loaded) {
   }
   if (!output.ok()) return Fail(kExtract, output.error());
   Print(output->text + "\n");
-  if (Status status = WriteReasoning(flags, json::Quote(output->reasoning) + "\n");
-      !status.ok()) {
+  if (Status status = WriteReasoning(flags, json::Quote(output->reasoning) + "\n"); !status.ok()) {
     return Fail(kExtract, status.error());
   }
   if (output->stop == StopReason::kClosed) Note(kExtract, ClosedNote(*output));

@@ -1,5 +1,6 @@
 // Extraction for the command: a schema is compiled as the options say, first with closed objects,
-// and each text becomes a request of one engine. The grammar is made before the weights are read, so that what is wrong with a schema is told at once.
+// and each text becomes a request of one engine. The grammar is made before the weights are read,
+// so that what is wrong with a schema is told at once.
 #include "src/cli/extractor.h"
 
 #include <fmt/format.h>

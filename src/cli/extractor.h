@@ -86,7 +86,7 @@ class ExtractEngine {
  private:
   explicit ExtractEngine(const char* command) : command_(command) {}
   const char* const command_;
-  std::unique_ptr<LoadedModel> model_;  // until its weights are read
+  std::unique_ptr<LoadedModel> model_;              // until its weights are read
   const std::optional<std::tm> now_ = LocalTime();  // of all prompts of this run
   std::optional<Engine> engine_;
   int running_ = 0;

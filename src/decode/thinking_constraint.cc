@@ -196,8 +196,8 @@ class ThinkingConstraint final : public LoopConstraint {
     if (next == nullptr) return nullptr;
     const Known there = next->known();
     if (!there.place || there.at.accepting) return nullptr;
-    return std::make_shared<ThinkingConstraint>(shared_, std::move(next), std::vector<BegunAnswer>(),
-                                                tokens_ + 1, bytes_ + BytesOf(token));
+    return std::make_shared<ThinkingConstraint>(
+        shared_, std::move(next), std::vector<BegunAnswer>(), tokens_ + 1, bytes_ + BytesOf(token));
   }
 
  private:
@@ -300,8 +300,8 @@ std::shared_ptr<const LoopConstraint> ThinkFirst(ThinkFirstParts parts) {
   const auto shared = std::make_shared<ThinkingShared>();
   LoopPlace thoughts = parts.thoughts;
   shared->parts = std::move(parts);
-  return std::make_shared<ThinkingConstraint>(shared, std::move(thoughts), std::vector<BegunAnswer>(),
-                                              0, 0);
+  return std::make_shared<ThinkingConstraint>(shared, std::move(thoughts),
+                                              std::vector<BegunAnswer>(), 0, 0);
 }
 
 }  // namespace pawl

@@ -122,11 +122,10 @@ class LoadedModel {
   Result<std::vector<TokenId>> EncodePlain(std::string_view text, bool special) const;
   // `input.schema`: compact JSON. `thinking`: what templates are told. `grammar`: of the outputs,
   // which writes the records of examples; nullptr: they stand there as they were given.
-  Result<std::vector<TokenId>> EncodeExtract(const ExtractInput& input,
-                                             const std::optional<std::tm>& now,
-                                             const Thinking& thinking = {.mode =
-                                                                             Thinking::Mode::kOff},
-                                             const Grammar* grammar = nullptr) const;
+  Result<std::vector<TokenId>> EncodeExtract(
+      const ExtractInput& input, const std::optional<std::tm>& now,
+      const Thinking& thinking = {.mode = Thinking::Mode::kOff},
+      const Grammar* grammar = nullptr) const;
   // Without marks of a gap a model can only go on from what stands before the gap.
   Result<std::vector<TokenId>> EncodeInfill(
       std::string_view prefix, std::string_view suffix,

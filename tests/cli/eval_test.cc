@@ -75,9 +75,9 @@ TEST(EvalTest, ThinkingIsASetting) {
   std::ofstream(folder + "/chat_template.jinja")
       << "{% for m in messages %}{{ m.content }}\n{% endfor %}{% if false %}</think>{% endif "
          "%}<think>\n";
-  const CommandResult result = RunPawl({"eval", "--schema", EvalSchema(), "--data", EvalData(),
-                                        "--model", folder, "--max-tokens", "200", "--thinking",
-                                        "40", "--against", "--thinking off", "--json"});
+  const CommandResult result =
+      RunPawl({"eval", "--schema", EvalSchema(), "--data", EvalData(), "--model", folder,
+               "--max-tokens", "200", "--thinking", "40", "--against", "--thinking off", "--json"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const Report report = Report::parse(result.out);
   const double thinks = report["settings"][0]["tokens_per_record"];

@@ -240,12 +240,11 @@ TEST(AsyncEngineTest, ARecordStandsBehindThoughtsAndBeforeStopStrings) {
   ModelOptions model_options;
   model_options.threads = 1;
   ASSERT_TRUE((*model)->LoadWeights(model_options).ok());
-  const Result<Grammar> grammar =
-      Compiler((*model)->vocabulary())
-          .CompileJsonSchema(R"({"type": "object", "properties": {
+  const Result<Grammar> grammar = Compiler((*model)->vocabulary())
+                                      .CompileJsonSchema(R"({"type": "object", "properties": {
               "a": {"type": "string", "maxLength": 2}, "b": {"type": "string", "maxLength": 2},
               "c": {"enum": ["x"]}}, "required": ["c"]})",
-                             ExtractSchemaOptions());
+                                                         ExtractSchemaOptions());
   ASSERT_TRUE(grammar.ok()) << grammar.error().ToString();
   AsyncEngine engine(**model, {});
   int left_out = 0;

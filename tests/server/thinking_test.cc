@@ -232,12 +232,12 @@ TEST(ThinkingTest, OffClosesWhatATemplateOpens) {
   for (int seed = 0; seed < 10; ++seed) {
     for (const char* thinking : {"\"off\"", "7"}) {
       Connection one(server->port());
-      const Answer answer = one.Post(
-          "/v1/extract",
-          R"({"text":"Ann Lee","temperature":2,"schema":{"type":"object","properties":{
+      const Answer answer =
+          one.Post("/v1/extract",
+                   R"({"text":"Ann Lee","temperature":2,"schema":{"type":"object","properties":{
             "a":{"type":"string","maxLength":2},"b":{"type":"string","maxLength":2}},
             "required":["a"]},"seed":)" +
-              std::to_string(seed) + R"(,"thinking":)" + thinking + "}");
+                       std::to_string(seed) + R"(,"thinking":)" + thinking + "}");
       const json::Value body = answer.Json();
       const json::Value& made = At(body, "/records/0/record");
       ASSERT_EQ(made.type, json::Type::kObject) << answer.body;

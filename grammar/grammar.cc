@@ -4,6 +4,7 @@
 #include "grammar/grammar_access.h"
 #include "grammar/grammar_impl.h"
 #include "grammar/machine.h"
+#include "grammar/record_filter.h"
 
 namespace pawl {
 
@@ -142,6 +143,13 @@ size_t Grammar::PrepareMasks(std::span<const TokenId> tokens) const {
   return found + 1;
 }
 
+std::string Grammar::Record(std::string_view text) const {
+  if (keeper_->record_keys() == nullptr) return std::string(text);
+  RecordFilter filter(keeper_->record_keys());
+  std::string record = filter.Feed(text);
+  return record + filter.Finish();
+}
+
 bool Grammar::has_captures() const { return keeper_->has_captures(); }
 Result<std::vector<Capture>> Grammar::FindCaptures(std::span<const OutputPiece> output) const {
   if (!has_captures()) return std::vector<Capture>();
@@ -159,6 +167,18 @@ Grammar GrammarAccess::New(std::shared_ptr<Machine> made,
   return Grammar(GrammarOwner::Make({std::move(made), std::make_shared<MachineLock>()},
                                     std::move(vocabulary), std::move(budget), std::move(again),
                                     source_bytes));
+}
+
+const std::shared_ptr<const RecordKeys>& GrammarAccess::RecordKeysOf(const Grammar& grammar) {
+  return grammar.keeper_->record_keys();
+}
+
+void GrammarAccess::SetRecordKeys(const Grammar& grammar, std::shared_ptr<const RecordKeys> keys) {
+  grammar.keeper_->set_record_keys(std::move(keys));
+}
+
+void GrammarAccess::AddNotes(const Grammar& grammar, const std::vector<std::string>& notes) {
+  grammar.keeper_->AddNotes(notes);
 }
 
 GrammarAccess GrammarAccess::Of(const Grammar& grammar) {

@@ -29,6 +29,11 @@ struct GrammarAccess {
   static Grammar New(std::shared_ptr<Machine> made, std::shared_ptr<const Vocabulary> vocabulary,
                      std::shared_ptr<MemoryBudget> budget, MachineMaker again, size_t source_bytes);
   static GrammarAccess Of(const Grammar& grammar);
+  // What the texts of a JSON Schema with Keys::kAll are made into records with (record_filter.h).
+  static const std::shared_ptr<const RecordKeys>& RecordKeysOf(const Grammar& grammar);
+  // Before the grammar is handed out.
+  static void SetRecordKeys(const Grammar& grammar, std::shared_ptr<const RecordKeys> keys);
+  static void AddNotes(const Grammar& grammar, const std::vector<std::string>& notes);
   // What a state is: equal for equal states.
   struct Place {
     const void* lock;  // of all grammars that share parts of the machine

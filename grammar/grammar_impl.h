@@ -33,6 +33,8 @@
 
 namespace pawl {
 
+struct RecordKeys;
+
 // What the epochs of one grammar share.
 struct GrammarShared {
   GrammarShared(std::shared_ptr<const Vocabulary> of, std::shared_ptr<MemoryBudget> paid_by)
@@ -241,6 +243,13 @@ class GrammarOwner : public std::enable_shared_from_this<GrammarOwner> {
   const std::shared_ptr<MemoryBudget>& budget() const { return shared_->budget; }
   const std::vector<std::string>& notes() const { return notes_; }
   bool has_captures() const { return has_captures_; }
+  // Of a JSON Schema with Keys::kAll; nullptr: its texts are its records. Set before the grammar is
+  // handed out.
+  const std::shared_ptr<const RecordKeys>& record_keys() const { return record_keys_; }
+  void set_record_keys(std::shared_ptr<const RecordKeys> keys) { record_keys_ = std::move(keys); }
+  void AddNotes(const std::vector<std::string>& notes) {
+    notes_.insert(notes_.end(), notes.begin(), notes.end());
+  }
 
   // For the budget. Reclaimable: bytes that Trim would free once no state needs them; 0 where that
   // is not worth while.
@@ -265,6 +274,7 @@ class GrammarOwner : public std::enable_shared_from_this<GrammarOwner> {
   MachineMaker again_;
   const int64_t source_bytes_;
   std::vector<std::string> notes_;
+  std::shared_ptr<const RecordKeys> record_keys_;
   bool has_captures_;
   std::atomic<uint64_t> used_{0};
   std::mutex making_;         // a machine again; before mutex_

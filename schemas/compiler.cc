@@ -14,6 +14,7 @@
 #include "grammar/languages/lark.h"
 #include "grammar/languages/substring_regex.h"
 #include "grammar/memory_budget.h"
+#include "grammar/record_filter.h"
 #include "grammar/regex/ecma_parser.h"
 #include "grammar/regex/regex_machine.h"
 #include "grammar/vocabulary_tables.h"
@@ -103,6 +104,13 @@ struct Context {
   Context Unstopped() const { return {vocabulary, witnesses, budget, nullptr}; }
 };
 
+// A record is made of a whole text.
+Status CheckKeysInside(const JsonSchemaOptions& options) {
+  if (options.keys == JsonSchemaOptions::Keys::kRequired) return {};
+  return Error{ErrorCode::kUnsupported, "must be \"required\" for schemas inside a grammar",
+               "keys"};
+}
+
 Error StoppedError() { return {ErrorCode::kLimit, "compiling was stopped", ""}; }
 
 MachineResult SchemaMachineOf(std::string_view text, const JsonSchemaOptions& options,
@@ -130,6 +138,7 @@ MachineResult SchemaMachineOf(std::string_view text, const JsonSchemaOptions& op
   const GrowthWatch watch(*machine, machine->GrowthHint(), *context.budget);
   if (Status status = machine->CheckSatisfiable(); !status.ok()) return status.error();
   for (std::string& note : read->notes) machine->AddNote(std::move(note));
+  machine->set_object_unions(read->has_object_unions);
   return std::shared_ptr<Machine>(std::move(machine));
 }
 
@@ -142,6 +151,7 @@ MachineResult GrammarMachineOf(std::string_view text, GrammarLanguage language,
   reading.root = options.root;
   reading.lark_as_xgrammar = options.lark_as_xgrammar || language == GrammarLanguage::kLarkXgrammar;
   reading.json_schema = [&](std::string_view schema) -> Result<GrammarIr::Automaton> {
+    if (Status status = CheckKeysInside(options.json_schema); !status.ok()) return status.error();
     auto machine = SchemaMachineOf(schema, options.json_schema, shared);
     if (!machine.ok()) return machine.error();
     return GrammarIr::Automaton{*std::move(machine), "%json " + std::string(schema)};
@@ -172,7 +182,9 @@ MachineResult TagMachineOf(std::string_view json_text, const GrammarOptions& opt
                            const Context& shared) {
   const Vocabulary& vocabulary = *shared.vocabulary;
   const StructuralTagContext context{
-      vocabulary, options, [&](std::string_view schema, const JsonSchemaOptions& schema_options) {
+      vocabulary, options,
+      [&](std::string_view schema, const JsonSchemaOptions& schema_options) -> MachineResult {
+        if (Status status = CheckKeysInside(schema_options); !status.ok()) return status.error();
         return SchemaMachineOf(schema, schema_options, shared);
       }};
   auto ir = ReadStructuralTag(json_text, context);
@@ -310,13 +322,30 @@ Result<Grammar> Compiler::CompileJsonSchema(std::string_view text, const JsonSch
                                             const std::shared_ptr<StopFlag>& stop) const {
   GrammarOptions all;
   all.json_schema = options;
-  return Kept(
-      cache_.get(), "json_schema", text, all,
-      [&] {
-        return KeepRead(text, options, {vocabulary_, witnesses_, budget_, stop}, budget_,
-                        &SchemaMachineOf);
-      },
-      stop);
+  const auto read = [&](const JsonSchemaOptions& reading) {
+    return KeepRead(text, reading, {vocabulary_, witnesses_, budget_, stop}, budget_,
+                    &SchemaMachineOf);
+  };
+  const auto compile = [&]() -> Result<Grammar> {
+    if (options.keys == JsonSchemaOptions::Keys::kRequired) return read(options);
+    // The schema as it was given tells what is wrong with it, and which nulls a record has.
+    JsonSchemaOptions as_given = options;
+    as_given.keys = JsonSchemaOptions::Keys::kRequired;
+    Result<Grammar> given = read(as_given);
+    if (!given.ok()) return given;
+    Result<Grammar> grammar = read(options);
+    if (!grammar.ok()) {
+      if (stop != nullptr && stop->stopped()) return grammar;
+      GrammarAccess::AddNotes(*given, {"#: keys: stay optional: " + grammar.error().ToString()});
+      return given;
+    }
+    const auto machine =
+        std::static_pointer_cast<schema::SchemaMachine>(GrammarAccess::Of(*grammar).machine);
+    GrammarAccess::SetRecordKeys(*grammar, std::make_shared<const RecordKeys>(RecordKeys{
+                                               *std::move(given), machine->has_object_unions()}));
+    return grammar;
+  };
+  return Kept(cache_.get(), "json_schema", text, all, compile, stop);
 }
 
 Result<Grammar> Compiler::CompileGrammar(std::string_view text, GrammarLanguage language,

@@ -18,6 +18,9 @@
 
 namespace pawl::limits {
 
+// read/: given up. Keys of one object that Keys::kAll asks for.
+inline constexpr size_t kAskedKeys = 64;
+
 // compiler: refused. A separator: the mark and its white space.
 inline constexpr size_t kSeparatorBytes = 17;
 
@@ -122,8 +125,8 @@ inline constexpr size_t kShortString = 64;
 // Keys that were seen are forgotten one by one while they are few. Switch.
 inline constexpr size_t kForgottenKeys = 64;
 
-// solve/, uniqueItems: given up. Arrays and objects that are counted and all kept apart (each makes all others
-// dearer), and those that are kept apart beforehand though that is rarely needed.
+// solve/, uniqueItems: given up. Arrays and objects that are counted and all kept apart (each makes
+// all others dearer), and those that are kept apart beforehand though that is rarely needed.
 inline constexpr size_t kKeptApart = 256, kKeptApartBeforehand = 4;
 // Demands of which the first values are kept; items that a completion may have to write.
 inline constexpr size_t kValueLists = 1000;

@@ -62,6 +62,7 @@ LAYERS = [
     ("decode", ["src/decode/*"], None),
     ("decode.sampling", ["src/decode/sampling/*"], None),
     ("engine", ["src/engine/*"], None),
+    ("eval", ["src/eval/*"], ("headers", "base")),
     ("monitors", ["plugins/monitors/*"], BASE),
     # Monitors become a constraint by public headers alone, as a user's rule does.
     ("completion.monitors", ["src/completion/monitor_constraint.*"], BASE + ("monitors",)),

@@ -110,6 +110,20 @@ struct JsonSchemaOptions {
   int64_t max_schema_bytes = 16 << 20;
   int max_depth = 256;          // of nested schemas; JSON may nest 2 * max_depth + 8 deep
   int64_t step_fuel = 200'000;  // steps for one question whether a text can be completed
+
+  // kAll: every key of `properties` is written, in objects up to 64 of whose keys are not required.
+  // Where such a key need not be there and its schema does not take null, the text has null for
+  // "not there". Grammar::Record() leaves these keys out, and so do the outputs of engines. The
+  // record is then valid for the schema as it was given. Keys stay optional, and a note says so,
+  // where other keywords judge the object too (docs/json_schema.md). kRequired: keys are written as
+  // the schema asks for them.
+  enum class Keys { kRequired, kAll };
+  Keys keys = Keys::kRequired;
+  // What null means for a key that need not be there and whose schema takes null. kKeep: null is a
+  // value like others. kDrop: no record has it. With kAll the record then leaves the key out. With
+  // kRequired null is not written.
+  enum class Nulls { kKeep, kDrop };
+  Nulls nulls = Nulls::kKeep;
 };
 
 // Options and limits for grammars, and the languages of grammars.

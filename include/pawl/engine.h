@@ -20,6 +20,7 @@
 // schema. The caller compiles the grammar of this schema.
 //
 //   request.extract = pawl::ExtractInput{schema, text};
+//   request.grammar = *compiler.CompileJsonSchema(schema, pawl::ExtractSchemaOptions(text));
 //
 // Streaming, sampling, texts that end the output, and statistics (pawl/generation.h):
 //
@@ -59,6 +60,7 @@
 #include <string_view>
 #include <vector>
 
+#include "pawl/compiler.h"
 #include "pawl/constraint.h"
 #include "pawl/generation.h"
 #include "pawl/grammar.h"
@@ -140,9 +142,28 @@ struct ChatMessage {
   std::string content;  // special tokens that it spells stay text
 };
 
+// How the prompt of extract shows the schema.
+enum class SchemaView : uint8_t {
+  kDefault,   // kKeys for a record without records in it, otherwise kTemplate
+  kTemplate,  // an object with the type of each key: {"name": "string", "tags": ["string"]}
+  kKeys,      // the names of the keys
+  kSchema,    // the JSON Schema as it is
+  kNone,      // not at all
+};
+
+// A text and the record that is right for it, as JSON.
+struct ExtractExample {
+  std::string text;
+  std::string record;
+};
+
 struct ExtractInput {
   std::string schema;  // JSON, in the form in which the model sees it
   std::string text;    // UTF-8, not only white space; special tokens that it spells stay text
+  // What to extract, in words. Empty: a general instruction.
+  std::string instruction = {};
+  std::vector<ExtractExample> examples = {};
+  SchemaView view = SchemaView::kDefault;
 };
 
 // What a model may think before it answers (docs/thinking.md).
@@ -156,6 +177,10 @@ struct Thinking {
   Mode mode = Mode::kDefault;
   int tokens = 0;
 };
+
+// The options of schemas that `pawl extract` has: compact JSON, closed objects, all keys asked for,
+// strings of at most 256 characters or as many as `text` has.
+PAWL_EXPORT JsonSchemaOptions ExtractSchemaOptions(std::string_view text = {});
 
 struct EngineRequest {
   // At most one of the next five. With none of them the prompt is empty.

@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -100,7 +101,7 @@ struct TokenReport {
     kDrafted,  // drawn from the model's logits, and guessed by a draft: no call of its own
   };
   TokenId token = kNoToken;
-  std::string_view bytes;  // empty for special tokens
+  std::string_view bytes;  // as for on_token
   Source source = Source::kSampled;
   // The number of tokens that the mask allowed. -1 without a grammar, or if no mask was computed.
   int allowed = -1;
@@ -129,6 +130,14 @@ enum class StopReason {
   kCancelled,  // a callback returned false, or the request was cancelled
   kStopText,   // one of EngineRequest::stops came
   kRefused,    // a constraint that is not exact refused every token: the output may be incomplete
+};
+
+// Why an output was closed (StopReason::kClosed).
+enum class ClosedBy : uint8_t {
+  kNothing,     // it was not closed
+  kBudget,      // the budget was nearly spent
+  kSteps,       // a limit of the grammar was reached (Generation::notes)
+  kRepetition,  // it repeated itself (GenerateOptions::close_repetition)
 };
 
 struct GenerateOptions {
@@ -161,9 +170,13 @@ struct GenerateOptions {
   // the output comes with the token kNoToken.
   std::function<void(std::string_view text)> on_reasoning = nullptr;
   // Called for every token of the output in order, with its bytes (empty for special tokens), as
-  // soon as the token is certain to stay. If the shortest completion takes hundreds of tokens, this
-  // can be a few tokens later. false stops the generation.
+  // soon as the token is certain to stay. With Keys::kAll: with the bytes of the record that the
+  // token makes certain. If the shortest completion takes hundreds of tokens, this can be a few
+  // tokens later. false stops the generation.
   std::function<bool(TokenId token, std::string_view bytes)> on_token;
+  // true: an output under a grammar is closed when it repeats itself: its last 200 tokens are one
+  // period of at most 20 tokens. nullopt: true for EngineRequest::extract, otherwise false.
+  std::optional<bool> close_repetition = std::nullopt;
 };
 
 struct GenerationStats {
@@ -189,8 +202,10 @@ struct GenerationStats {
 
 struct Generation {
   std::vector<TokenId> tokens;  // without the end token
-  std::string text;             // the bytes of the tokens; special tokens have none
-  std::string reasoning;        // what the model thought, without its marks; no part of `text`
+  // The bytes of the tokens; special tokens have none. Of a JSON Schema with
+  // JsonSchemaOptions::Keys::kAll: the record of these bytes (Grammar::Record).
+  std::string text;
+  std::string reasoning;  // what the model thought, without its marks; no part of `text`
   StopReason stop = StopReason::kEnd;
   // With StopReason::kStopText: which of EngineRequest::stops. `tokens` has the tokens of the stop
   // text, too.
@@ -199,6 +214,7 @@ struct Generation {
   // Notes that are not errors, usually none. For example, the output was closed because a limit of
   // the grammar was reached (docs/grammars.md).
   std::vector<std::string> notes;
+  ClosedBy closed_by = ClosedBy::kNothing;
 };
 
 }  // namespace pawl

@@ -247,6 +247,10 @@ class PAWL_EXPORT Grammar {
   // they decode. The masks are the same as without this call.
   size_t PrepareMasks(std::span<const TokenId> tokens) const;
 
+  // The record of a text, for a JSON Schema compiled with JsonSchemaOptions::Keys::kAll: the text
+  // without the keys whose null means that the key is not there. For other grammars: the text.
+  std::string Record(std::string_view text) const;
+
   // Whether rules of the grammar have captures.
   bool has_captures() const;
   // The captures of an output (pawl/capture.h), in the order in which they end, inner ones first.

@@ -40,7 +40,7 @@
  *
  * Thread safety. "Threads: any": several threads may call the function at the same time, also with
  * the same arguments. "Threads: alone": nothing else may use the handle at the same time. Freeing
- * a handle is always "alone".
+ * a handle is always "alone". The *_init functions are "any", for different structs.
  */
 #ifndef PAWL_PAWL_H_
 #define PAWL_PAWL_H_
@@ -111,7 +111,6 @@ typedef struct pawl_vocabulary_tokens {
   const int32_t* end_tokens; /* tokens that are allowed where the output may end */
   size_t end_token_count;
 } pawl_vocabulary_tokens;
-/* Threads: any. */
 PAWL_API void pawl_vocabulary_tokens_init(pawl_vocabulary_tokens* tokens, size_t struct_size);
 
 /* Makes a vocabulary from copies of the tokens. Threads: any. */
@@ -127,7 +126,6 @@ typedef struct pawl_tokenizer_options {
   const int32_t* end_tokens;
   size_t end_token_count;
 } pawl_tokenizer_options;
-/* Threads: any. */
 PAWL_API void pawl_tokenizer_options_init(pawl_tokenizer_options* options, size_t struct_size);
 
 /* Makes a vocabulary from the text of a tokenizer.json. This file does not name the tokens that end
@@ -177,7 +175,6 @@ typedef struct pawl_compiler_options {
    * that no matcher uses is freed, and recomputed on demand. */
   size_t memory_budget;
 } pawl_compiler_options;
-/* Threads: any. */
 PAWL_API void pawl_compiler_options_init(pawl_compiler_options* options, size_t struct_size);
 
 /* options: NULL for the defaults. Threads: any. */
@@ -239,8 +236,9 @@ typedef struct pawl_json_schema_options {
   int64_t max_string;
   const char* excluded_texts; /* one a line */
   size_t excluded_texts_length;
+  int32_t keys;  /* 0: required, 1: all */
+  int32_t nulls; /* 0: keep, 1: drop */
 } pawl_json_schema_options;
-/* Threads: any. */
 PAWL_API void pawl_json_schema_options_init(pawl_json_schema_options* options, size_t struct_size);
 
 /* Compiles a text of a kind:
@@ -287,8 +285,7 @@ PAWL_API pawl_status pawl_grammar_complement(const pawl_grammar* grammar, pawl_g
                                              pawl_error** error);
 PAWL_API void pawl_grammar_free(pawl_grammar* grammar);
 
-/* Notes of the compiler that are not errors. The text lives as long as the grammar. Threads: any.
- */
+/* Notes of the compiler that are no errors. The text lives as long as the grammar. Threads: any. */
 PAWL_API size_t pawl_grammar_note_count(const pawl_grammar* grammar);
 PAWL_API pawl_status pawl_grammar_note(const pawl_grammar* grammar, size_t index, const char** text,
                                        size_t* length);
@@ -320,7 +317,6 @@ typedef struct pawl_matcher_options {
    * nothing can follow. */
   int32_t terminate_without_end_token;
 } pawl_matcher_options;
-/* Threads: any. */
 PAWL_API void pawl_matcher_options_init(pawl_matcher_options* options, size_t struct_size);
 
 /* options: NULL for the defaults. Threads: any. */
@@ -501,7 +497,6 @@ typedef struct pawl_engine_options {
   const char* reasoning_open;
   const char* reasoning_close;
 } pawl_engine_options;
-/* Threads: any. */
 PAWL_API void pawl_engine_options_init(pawl_engine_options* options, size_t struct_size);
 
 /* Loads a model. path: a folder of Hugging Face's form, a GGUF file, or the name of a model in one
@@ -532,12 +527,16 @@ typedef struct pawl_prompt {
   const int32_t* tokens; /* used unchanged */
   size_t token_count;
   int32_t parse_special; /* 1: special tokens that the text spells become these tokens */
-  /* A JSON Schema. If not NULL, the prompt is that of `pawl extract`: for a record of this schema
-   * from the text. The caller compiles the grammar of the schema. */
+  /* A JSON Schema: the prompt is that of `pawl extract`. The caller compiles the grammar of it. */
   const char* schema;
   size_t schema_length;
+  const char* instruction; /* with `schema`: what to extract, in words, or NULL */
+  size_t instruction_length;
+  const char* examples_json; /* with `schema`: a JSON list of {"text", "record"}, or NULL */
+  size_t examples_json_length;
+  int32_t schema_view; /* 0: the default; 1: a template, 2: keys, 3: the schema, 4: none */
 } pawl_prompt;
-PAWL_API void pawl_prompt_init(pawl_prompt* prompt, size_t struct_size); /* Threads: any. */
+PAWL_API void pawl_prompt_init(pawl_prompt* prompt, size_t struct_size);
 
 /* ---- Outputs --------------------------------------------------------------------------------- */
 
@@ -592,10 +591,10 @@ typedef struct pawl_generate_options {
   /* NULL: no call. Called on the thread that waits for the output, while it waits. */
   pawl_on_text on_text;
   void* on_text_context;
-  int32_t include_stop; /* 1: the output has the stop text, too */
-  int32_t thinking;     /* PAWL_THINKING_..., or at most so many tokens */
+  int32_t include_stop;     /* 1: the output has the stop text, too */
+  int32_t thinking;         /* PAWL_THINKING_..., or at most so many tokens */
+  int32_t close_repetition; /* 1: close what repeats itself; -1: if the prompt has a schema */
 } pawl_generate_options;
-/* Threads: any. */
 PAWL_API void pawl_generate_options_init(pawl_generate_options* options, size_t struct_size);
 
 /* Why an output ended. CLOSED: the shortest completion was appended. LENGTH: cut by the budget.
@@ -629,8 +628,9 @@ typedef struct pawl_output {
   int32_t reasoning_tokens; /* of `tokens`, before the answer: thoughts with their marks */
   const char* reasoning;    /* what the model thought, without its marks; no part of `text` */
   size_t reasoning_length;
+  int32_t closed_by; /* with PAWL_STOP_CLOSED; 1: the budget, 2: a limit of steps, 3: repetition */
 } pawl_output;
-PAWL_API void pawl_output_init(pawl_output* output, size_t struct_size); /* Threads: any. */
+PAWL_API void pawl_output_init(pawl_output* output, size_t struct_size);
 
 /* Begins an output, and returns at once. grammar: NULL for none, otherwise one for the engine's
  * vocabulary. options: NULL for the defaults. Threads: any. */
@@ -740,7 +740,6 @@ typedef struct pawl_sample {
   const char* report; /* JSON: "report" of docs/sampling.md */
   size_t report_length;
 } pawl_sample;
-/* Threads: any. */
 PAWL_API void pawl_sample_init(pawl_sample* sample, size_t struct_size);
 
 /* Called with an output. Returning 0 ends the run. `sample` lives until the function returns. */
@@ -771,7 +770,6 @@ typedef struct pawl_sampler_options {
   pawl_on_sample on_sample;
   void* on_sample_context;
 } pawl_sampler_options;
-/* Threads: any. */
 PAWL_API void pawl_sampler_options_init(pawl_sampler_options* options, size_t struct_size);
 
 typedef struct pawl_samples pawl_samples;

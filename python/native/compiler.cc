@@ -133,6 +133,14 @@ int LongestStep(const Grammar& grammar, size_t limit) {
   return longest;
 }
 
+std::vector<TokenId> EndTokens(const Grammar& grammar) {
+  std::vector<TokenId> ends;
+  for (TokenId id = 0; id < grammar.vocabulary().size(); ++id) {
+    if (grammar.vocabulary().is_end(id)) ends.push_back(id);
+  }
+  return ends;
+}
+
 }  // namespace
 
 void BindCompiler(nb::module_& module) {
@@ -145,15 +153,9 @@ void BindCompiler(nb::module_& module) {
   });
   nb::class_<Grammar>(module, "Grammar")
       .def_prop_ro("notes", &Grammar::notes)
+      .def("record", &Grammar::Record, nb::arg("text"))
       .def_prop_ro("vocabulary_size", [](const Grammar& g) { return g.vocabulary().size(); })
-      .def_prop_ro("end_tokens",
-                   [](const Grammar& g) {
-                     std::vector<TokenId> ends;
-                     for (TokenId id = 0; id < g.vocabulary().size(); ++id) {
-                       if (g.vocabulary().is_end(id)) ends.push_back(id);
-                     }
-                     return ends;
-                   })
+      .def_prop_ro("end_tokens", &EndTokens)
       .def(
           "specimens",
           [](const Grammar& self, size_t limit) {

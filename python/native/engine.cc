@@ -11,6 +11,7 @@
 #include "python/native/bound_engine.h"
 #include "src/base/json.h"
 #include "src/engine/option_names.h"
+#include "src/engine/schema_view.h"
 
 namespace pawl::python {
 namespace {
@@ -40,7 +41,7 @@ void Set(Field& field, nb::handle value, const std::string& name) {
       Raise({ErrorCode::kInvalid, "must be one of " + list + ", not \"" + text + "\"", name});
     }
     field = *choice;
-  } else if constexpr (std::is_same_v<Field, bool>) {
+  } else if constexpr (std::is_same_v<Field, bool> || std::is_same_v<Field, std::optional<bool>>) {
     field = OptionValue<bool>(value, name, "a bool");
   } else if constexpr (std::is_same_v<Field, std::string>) {
     field = TextOf(value, name.c_str());
@@ -114,6 +115,7 @@ GenerateOptions GenerateOptionsOf(const nb::dict& given, std::string& thinking) 
     field("logprobs", out.logprobs);
     field("mask_surprise", out.mask_surprise);
     field("thinking", thinking);
+    field("close_repetition", out.close_repetition);
   });
   return out;
 }
@@ -193,7 +195,7 @@ nb::object OutputOf(Job& job) {
   if (!output.ok()) Raise(output.error());
   return nb::make_tuple(BytesOf(output->text), output->tokens, StopName(output->stop),
                         BytesOf(output->stop_text), ReportOf(output->stats), output->notes,
-                        BytesOf(output->reasoning));
+                        BytesOf(output->reasoning), NameOf(output->closed_by));
 }
 
 nb::object CapturesOf(Job& job) {
@@ -325,6 +327,15 @@ EngineRequest RequestOf(const nb::tuple& prompt) {
     request.chat_json = TextOf(prompt[1], "the messages");
   } else {
     request.extract = ExtractInput{TextOf(prompt[1], "the schema"), TextOf(prompt[2], "a text")};
+    request.extract->instruction = TextOf(prompt[3], "the instruction");
+    request.extract->examples = Take(ExamplesFromJson(TextOf(prompt[4], "the examples")));
+    const std::string view = TextOf(prompt[5], "schema_view");
+    const std::optional<SchemaView> named = SchemaViewNamed(view);
+    if (!named && !view.empty()) {
+      Raise({ErrorCode::kInvalid,
+             "must be \"auto\", \"template\", \"keys\", \"schema\" or \"none\"", "schema_view"});
+    }
+    request.extract->view = named.value_or(SchemaView::kDefault);
   }
   return request;
 }

@@ -18,7 +18,7 @@ from typing import (TYPE_CHECKING, Any, AsyncIterable, AsyncIterator, Callable, 
 
 from . import _pawl
 from ._compiler import Compiler, schema_text
-from ._convert import value_of
+from ._convert import plain_value, value_of
 from ._errors import PawlError
 from ._options import Sorted, json_text, language_of, read_text
 from ._output import AsyncStream, Output, Stream, ValueMaker
@@ -536,13 +536,18 @@ class _Extract:
         self._options.sampling.setdefault("max_tokens", _EXTRACT_TOKENS)
         self._schema = engine._text_of_schema(schema)
         self._make_value = _value_maker(schema)
+        asking = self._options.asking
+        self._asking = (str(asking.get("instruction", "")),
+                        json_text(_examples(asking.get("examples", ())), "examples"),
+                        str(asking.get("schema_view", "")))
         # What is wrong with the schema is told before there is a text.
         self._grammar_for("")
 
     def request(self, text: Any) -> Request:
         def submit(streams: bool) -> _pawl.Job:
             checked = _checked(text)
-            return self._engine._submit(("extract", self._schema, checked), self._grammar_for(checked),
+            return self._engine._submit(("extract", self._schema, checked, *self._asking),
+                                        self._grammar_for(checked),
                                         self._options, streams, self._group)
 
         return submit
@@ -556,11 +561,24 @@ class _Extract:
             raise PawlError(error.code, error.message, "text") from None
 
     def _grammar_for(self, text: str) -> _pawl.Grammar:
-        options = {"whitespace": "compact", **self._options.schema}
+        options = {"whitespace": "compact", "additional_properties": False, "keys": "all",
+                   **self._options.schema}
         if options.get("max_string") is None:
             # A model that repeats itself has to end, and nobody wants what is longer than the text.
             options["max_string"] = max(_LEAST_MAX_STRING, len(text))
-        return self._engine.compiler.json_schema(self._schema, **options)
+        compile_ = self._engine.compiler.json_schema
+        if "additional_properties" in self._options.schema:
+            return compile_(self._schema, **options)
+        try:
+            return compile_(self._schema, **options)
+        except PawlError as error:
+            if error.code != "unsatisfiable":
+                raise
+            closed = error
+        try:  # where nothing fits with closed objects, the schema is read as it stands
+            return compile_(self._schema, **{**options, "additional_properties": True})
+        except PawlError:
+            raise closed from None
 
 
 class _Chat:
@@ -587,6 +605,18 @@ def _value_maker(schema: Any) -> ValueMaker:
     if isinstance(schema, (str, bytes, bool, Mapping, os.PathLike)):
         schema = Any
     return lambda text: value_of(schema, text)
+
+
+def _examples(examples: Any) -> List[Any]:
+    """Pairs of a text and a record: a record may be of the schema's type."""
+    out = []
+    for example in examples:
+        if isinstance(example, Mapping):
+            text, record = example["text"], example["record"]
+        else:
+            text, record = example
+        out.append({"text": text, "record": plain_value(record)})
+    return out
 
 
 def _checked(text: Any) -> str:

@@ -41,6 +41,7 @@ class SamplingOptions(TypedDict, total=False):
     at_budget: "Literal['close', 'close_or_cut', 'cut']"
     logprobs: int
     mask_surprise: bool
+    close_repetition: bool
     logit_bias: "Mapping[int, float]"
     thinking: "Union[int, Literal['off', 'auto']]"
 
@@ -63,6 +64,8 @@ class SchemaOptions(TypedDict, total=False):
     excluded_texts: str
     ascii: bool
     additional_properties: bool
+    keys: "Literal['required', 'all']"
+    nulls: "Literal['keep', 'drop']"
     allow_exponents: bool
     profile: "Literal['full', 'strict']"
     list_annotations: bool
@@ -74,7 +77,11 @@ class SchemaOptions(TypedDict, total=False):
 
 
 class ExtractOptions(SamplingOptions, SchemaOptions, total=False):
-    """What `extract` and its like take."""
+    """What `extract` and its like take. `examples`: pairs of a text and its record."""
+
+    instruction: str
+    examples: "Sequence[Any]"
+    schema_view: "Literal['auto', 'template', 'keys', 'schema', 'none']"
 
 
 class GenerateOptions(SamplingOptions, SchemaOptions, total=False):
@@ -96,6 +103,7 @@ _SAMPLING = frozenset(SamplingOptions.__annotations__)
 _SCHEMA = frozenset(_pawl.schema_option_names())
 _CONSTRAINTS = ("schema", "regex", "choice", "grammar", "structural_tag", "substring")
 _BESIDE = ("language", "root")
+_ASKING = ("instruction", "examples", "schema_view")
 _LANGUAGES = {".ebnf": "ebnf", ".gbnf": "gbnf", ".lark": "lark"}
 
 
@@ -106,6 +114,7 @@ class Sorted:
         self.sampling: Dict[str, Any] = {}
         self.schema: Dict[str, Any] = {}
         self.constraint: Dict[str, Any] = {}
+        self.asking: Dict[str, Any] = {}
         self.special = False
         self.own: Optional[Constraint] = None
         for name, value in options.items():
@@ -113,6 +122,9 @@ class Sorted:
                 self.sampling[name] = value
             elif name in _SCHEMA:
                 self.schema[name] = value
+            elif not with_constraint and name in _ASKING:
+                if value is not None:
+                    self.asking[name] = value
             elif with_constraint and (name in _CONSTRAINTS or name in _BESIDE):
                 if value is not None:
                     self.constraint[name] = value
@@ -142,6 +154,8 @@ class Sorted:
 
 def _unknown(name: str, with_constraint: bool) -> str:
     known = [*_SAMPLING, *_SCHEMA]
+    if not with_constraint:
+        known += _ASKING
     if with_constraint:
         known += [*_CONSTRAINTS, *_BESIDE, "constraint", "special"]
     near = difflib.get_close_matches(name, known, 1)

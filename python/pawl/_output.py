@@ -26,22 +26,25 @@ class Output(Generic[T]):
 
     `text`, `tokens` (without the end token), and `finish_reason`: "stop" (the model came to the end,
     or a stop text came), "length" (the budget ran out), "cancelled" or "refused" (a constraint that is
-    not exact refused every token). `closed`: it was closed in the
-    shortest valid way because the budget was nearly spent or a limit was reached (`notes`); `stop`: the stop text that ended it.
+    not exact refused every token). `closed`: it was closed in the shortest valid way because the budget
+    was nearly spent, a limit was reached (`notes`) or the output repeated itself (`closed_by`); `stop`:
+    the stop text that ended it.
     `report` has what it cost, with the keys of the command's --stats-json. `notes`: texts for whoever
     reads the output, mostly none, e.g. that a grammar can be read in too many ways, so that the output
     was closed. `reasoning`: what the model thought before it answered, which is no part of `text`.
     """
 
-    __slots__ = ("text", "tokens", "finish_reason", "closed", "stop", "report", "notes", "reasoning",
-                 "logprobs", "_job", "_make_value", "_value")
+    __slots__ = ("text", "tokens", "finish_reason", "closed", "closed_by", "stop", "report", "notes",
+                 "reasoning", "logprobs", "_job", "_make_value", "_value")
 
     def __init__(self, job: _pawl.Job, make_value: Optional[ValueMaker]) -> None:
-        text, tokens, why, stop, report, notes, reasoning = job.output()
+        text, tokens, why, stop, report, notes, reasoning, closed_by = job.output()
         self.text: str = text.decode("utf-8", "replace")
         self.tokens: List[int] = tokens
         self.finish_reason: str = {"end": "stop", "closed": "length"}.get(why, why)
         self.closed: bool = why == "closed"
+        #: Of an output that was closed: "budget", "steps" (a limit of the grammar) or "repetition".
+        self.closed_by: Optional[str] = closed_by or None
         self.stop: Optional[str] = stop.decode("utf-8") if why == "stop" else None
         self.report: Dict[str, Any] = report
         self.notes: List[str] = notes

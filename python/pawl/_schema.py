@@ -12,6 +12,7 @@ import dataclasses
 import datetime
 import decimal
 import enum
+import functools
 import sys
 import types
 import typing
@@ -74,15 +75,34 @@ def schema_of(type_: Any) -> Dict[str, Any]:
     return schema
 
 
+_DECIMAL = r"^-?[0-9]{1,20}(\.[0-9]{1,20})?$"
+
+
+@functools.lru_cache(maxsize=None)
+def _generator() -> Any:
+    """Pydantic's generator, but a text for a Decimal has to be a number. Its own schema takes any text."""
+    from pydantic.json_schema import GenerateJsonSchema
+
+    class Generator(GenerateJsonSchema):
+        def decimal_schema(self, schema: Any) -> Dict[str, Any]:
+            made = super().decimal_schema(schema)
+            for branch in made.get("anyOf", []):
+                if branch.get("type") == "string":
+                    branch["pattern"] = _DECIMAL
+            return made
+
+    return Generator
+
+
 def _pydantic_schema(type_: Any) -> Optional[Dict[str, Any]]:
     if hasattr(type_, "model_json_schema"):
-        return dict(type_.model_json_schema())
+        return dict(type_.model_json_schema(schema_generator=_generator()))
     if "pydantic" in sys.modules and getattr(type_, "__pydantic_validator__", None) is not None:
         from pydantic import TypeAdapter
 
-        return TypeAdapter(type_).json_schema()
+        return TypeAdapter(type_).json_schema(schema_generator=_generator())
     if hasattr(type_, "json_schema") and type(type_).__name__ == "TypeAdapter":
-        return dict(type_.json_schema())
+        return dict(type_.json_schema(schema_generator=_generator()))
     return None
 
 

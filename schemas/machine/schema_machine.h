@@ -41,6 +41,9 @@ class SchemaMachine : public Machine {
   // Whether any value fits the schema: kUnsatisfiable when none does.
   Status CheckSatisfiable();
 
+  // ReadSchema::has_object_unions.
+  bool has_object_unions() const { return object_unions_; }
+  void set_object_unions(bool unions) { object_unions_ = unions; }
   // See Solver::undecided().
   uint64_t undecided() const { return solver_.undecided(); }
   uint64_t solver_steps() const { return solver_.steps(); }
@@ -150,6 +153,7 @@ class SchemaMachine : public Machine {
   }
 
  private:
+  bool object_unions_ = false;
   static constexpr const char* kLiterals[] = {"null", "false", "true"};  // by Kind
   struct Text {
     uint32_t before;

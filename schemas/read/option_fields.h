@@ -29,7 +29,7 @@ namespace pawl {
           value(max_digits) value(max_decimals) value(max_string) text(excluded_texts)          \
               value(ascii) value(additional_properties) value(allow_exponents) value(profile)   \
                   value(list_annotations) value(max_documents) value(max_schema_bytes)          \
-                      value(max_depth) value(step_fuel)
+                      value(max_depth) value(step_fuel) value(keys) value(nulls)
 
 // As many names as fields, and no more: neither too few nor too many compile.
 inline void EveryOptionIsListed(JsonSchemaOptions& options) {
@@ -67,6 +67,14 @@ inline std::span<const char* const> OptionNames(JsonSchemaOptions::Order) {
 }
 inline std::span<const char* const> OptionNames(JsonSchemaOptions::Whitespace) {
   static constexpr const char* kNames[] = {"compact", "bounded", "any"};
+  return kNames;
+}
+inline std::span<const char* const> OptionNames(JsonSchemaOptions::Keys) {
+  static constexpr const char* kNames[] = {"required", "all"};
+  return kNames;
+}
+inline std::span<const char* const> OptionNames(JsonSchemaOptions::Nulls) {
+  static constexpr const char* kNames[] = {"keep", "drop"};
   return kNames;
 }
 inline std::span<const char* const> OptionNames(JsonSchemaOptions::Profile) {

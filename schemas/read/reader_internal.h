@@ -45,6 +45,9 @@ class Reader {
          const FormatCache* formats, SchemaTable& table);
   Result<FormulaId> ReadAll();
   std::vector<std::string> TakeNotes();
+  // With Keys::kAll: a value may fit several branches of objects, which differ in the keys that may
+  // be left out.
+  bool has_object_unions() const { return has_object_unions_; }
 
  private:
   using Value = json::Value;
@@ -59,13 +62,16 @@ class Reader {
   struct Here {
     const Resource* resource;
     ScopeId scope = 0;
+    // With Keys::kAll or Nulls::kDrop: keys are asked for as the schema has them, because something
+    // around it may judge which keys are there (reader_keys.cc).
+    bool given = false;
   };
   // Whether a schema speaks of a value for itself, or together with others of the same value. Only
   // the former closes its objects (JsonSchemaOptions::additional_properties).
   enum class Stands : uint8_t { kAlone, kInPlace };
   // Inside `value`, which is a resource of its own or not.
   Here Enter(const Value& value, Here around);
-  Here EnterResource(const Resource& resource, ScopeId scope);
+  Here EnterResource(const Resource& resource, Here around);
 
   // One schema at `path`, in the surroundings here_.
   FormulaResult Schema(const Value& value, const Path& path, Stands stands = Stands::kAlone);
@@ -82,6 +88,18 @@ class Reader {
   // How what `schema` applies in place stands: alone where `schema` does nothing but choose or
   // refer.
   Stands Inside(const Value& schema, Stands stands) const;
+  // Keys::kAll and Nulls::kDrop (reader_keys.cc). Whether something else than the object's own keys
+  // judges which keys are there; then everything inside is read as it was given. Notes what stays
+  // optional.
+  bool ReadsKeys() const {
+    return options_.keys == JsonSchemaOptions::Keys::kAll ||
+           options_.nulls == JsonSchemaOptions::Nulls::kDrop;
+  }
+  bool JudgesKeys(const Value& schema, const Path& path);
+  bool IsTagged(const Value& branches) const;
+  const Value* BranchOf(const Value& branch) const;
+  // Asks for the keys of `atom`.
+  void AskForKeys(const Path& path, ObjectAtom& atom);
   // Nothing but what is evaluated may be there, though the schema does not say so.
   FormulaResult Closed(const Value& schema, const Path& path);
 
@@ -148,10 +166,11 @@ class Reader {
   std::vector<Scope> scopes_;
   std::map<Scope, ScopeId> scope_index_;
   // By schema and the scope inside it: formulas of what has been read, references to the rest.
-  using Place = std::tuple<const Value*, ScopeId, Stands>;
+  using Place = std::tuple<const Value*, ScopeId, Stands, bool>;
   std::map<Place, FormulaId> read_, asked_;
   Place PlaceOf(const Value& value, Here here, Stands stands) const {
-    return {&value, here.scope, options_.additional_properties ? Stands::kAlone : stands};
+    return {&value, here.scope, options_.additional_properties ? Stands::kAlone : stands,
+            here.given};
   }
   struct Open {
     const Value* value;
@@ -179,6 +198,7 @@ class Reader {
   std::vector<std::string> notes_;
   std::unordered_set<const Value*> noted_;
   size_t listed_ = 0;  // by ListAnnotations
+  bool has_object_unions_ = false;
   int depth_ = 0;
   int64_t schemas_ = 0;
 };

@@ -418,6 +418,7 @@ Result<FormulaId> Reader::Objects(const Value& schema, const Path& path) {
     }
   }
   if (!any) return kTrueFormula;
+  if (ReadsKeys() && !here_.given) AskForKeys(path, atom);
   if (atom.min_properties > atom.max_properties)
     return formulas_.Kinds(static_cast<KindSet>(~KindBit(kObjectValue)));
   return table_.AddObject(std::move(atom));

@@ -123,8 +123,8 @@ Result<std::vector<Reader::Evaluated>> Reader::Evaluations(const Value& top, con
         if (text == nullptr) return;
         const auto target = Referred(keyword, *text, here);
         if (!target.ok()) return;
-        visits.push_back({target->value, EnterResource(*target->resource, here.scope), visit.when,
-                          target->pointer});
+        visits.push_back(
+            {target->value, EnterResource(*target->resource, here), visit.when, target->pointer});
       };
       follow("$ref");
       if (!At(Dialect::k2019) && schema.Find("$ref") != nullptr) continue;

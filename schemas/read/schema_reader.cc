@@ -136,22 +136,22 @@ Status Reader::CheckUnique() {
   return {};
 }
 
-Reader::Here Reader::EnterResource(const Resource& resource, ScopeId scope_id) {
-  const Scope& scope = scopes_[scope_id];
+Reader::Here Reader::EnterResource(const Resource& resource, Here around) {
+  const Scope& scope = scopes_[around.scope];
   const bool recursive = resource.recursive_anchor && !scope.contains(kRecursive);
   const bool named = std::any_of(resource.dynamic_anchors.begin(), resource.dynamic_anchors.end(),
                                  [&](const auto& anchor) { return !scope.contains(anchor.first); });
-  if (!recursive && !named) return {&resource, scope_id};
+  if (!recursive && !named) return {&resource, around.scope, around.given};
   Scope inner = scope;
   if (recursive) inner.emplace(kRecursive, &resource);
   for (const auto& [name, place] : resource.dynamic_anchors) inner.emplace(name, &resource);
   const auto [it, fresh] = scope_index_.try_emplace(inner, static_cast<ScopeId>(scopes_.size()));
   if (fresh) scopes_.push_back(std::move(inner));
-  return {&resource, it->second};
+  return {&resource, it->second, around.given};
 }
 
 Reader::Here Reader::Enter(const Value& value, Here around) {
-  return EnterResource(references_.Inside(value, *around.resource), around.scope);
+  return EnterResource(references_.Inside(value, *around.resource), around);
 }
 
 FormulaId Reader::FormulaOf(const Value& value, Here around, const std::string& pointer,
@@ -214,6 +214,8 @@ Result<FormulaId> Reader::ObjectSchema(const Value& schema, const Path& path, St
     return Reference("$ref", *reference, {&path, "$ref"}, stands);
   }
   const Stands inside = Inside(schema, stands);
+  // Schema() puts here_ back.
+  if (ReadsKeys() && !here_.given) here_.given = JudgesKeys(schema, path);
   if (Status status = CheckKeywords(schema, path); !status.ok()) return status.error();
   std::vector<FormulaId> parts;
   const auto add = [&](FormulaResult part) { return Take(parts.emplace_back(), std::move(part)); };
@@ -284,8 +286,8 @@ Result<FormulaId> Reader::Reference(const std::string& keyword, const Value& tex
                                     Stands stands) {
   auto target = Referred(keyword, text, here_);
   if (!target.ok()) return Fail(target.error().code, path, target.error().message);
-  const FormulaId formula = FormulaOf(*target->value, EnterResource(*target->resource, here_.scope),
-                                      target->pointer, stands);
+  const FormulaId formula =
+      FormulaOf(*target->value, EnterResource(*target->resource, here_), target->pointer, stands);
   uses_.push_back({reading_, formula, &text});
   return formula;
 }
@@ -374,6 +376,7 @@ Result<ReadSchema> ReadJsonSchema(const json::Value& schema, const JsonSchemaOpt
   if (!root.ok()) return root.error();
   out.table->root = *root;
   out.notes = reader.TakeNotes();
+  out.has_object_unions = reader.has_object_unions();
   return out;
 }
 

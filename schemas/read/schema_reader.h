@@ -19,6 +19,7 @@ namespace pawl::schema {
 struct ReadSchema {
   std::unique_ptr<SchemaTable> table;
   std::vector<std::string> notes;  // keywords and formats taken as annotations, with their place
+  bool has_object_unions = false;  // Reader::has_object_unions
 };
 
 // Errors name the keyword by JSON Pointer: kInvalid for values the dialect does not allow,

@@ -9,7 +9,9 @@
 #include <string_view>
 #include <utility>
 
+#include "src/base/file.h"
 #include "src/capi/engine_handles.h"
+#include "src/engine/schema_view.h"
 
 namespace pawl::capi {
 namespace {
@@ -135,6 +137,7 @@ pawl_generate_options GenerateDefaults() {
   out.grammar_temperature = defaults.grammar_temperature ? 1 : 0;
   out.skip_forced = defaults.skip_forced ? 1 : 0;
   out.drafts = defaults.drafts ? 1 : 0;
+  out.close_repetition = -1;
   return out;
 }
 
@@ -148,6 +151,25 @@ pawl_status ReadStops(const pawl_generate_options& given, std::vector<std::strin
     if (given.stop_lengths[i] == 0) return BadArgument(error, place, "must not be empty");
     stops.push_back(TextOf(given.stops[i], given.stop_lengths[i]));
   }
+  return PAWL_OK;
+}
+
+// What a prompt of extract has with schema and text.
+pawl_status ReadAsking(const pawl_prompt& prompt, ExtractInput& input, pawl_error** error) {
+  if (!IsText(prompt.instruction, prompt.instruction_length))
+    return Null(error, "prompt.instruction");
+  if (!IsText(prompt.examples_json, prompt.examples_json_length))
+    return Null(error, "prompt.examples_json");
+  input.instruction = Text(prompt.instruction, prompt.instruction_length);
+  constexpr auto kMostView = static_cast<int32_t>(SchemaView::kNone);
+  if (prompt.schema_view < 0 || prompt.schema_view > kMostView)
+    return BadArgument(error, "prompt.schema_view", "must be 0..4");
+  input.view = static_cast<SchemaView>(prompt.schema_view);
+  if (prompt.examples_json == nullptr) return PAWL_OK;
+  Result<std::vector<ExtractExample>> examples =
+      ExamplesFromJson(Text(prompt.examples_json, prompt.examples_json_length));
+  if (!examples.ok()) return Fail(error, InFile("prompt.examples_json", examples.error()));
+  input.examples = *std::move(examples);
   return PAWL_OK;
 }
 
@@ -171,6 +193,7 @@ pawl_status ReadPrompt(const pawl_prompt* given, EngineRequest& request, pawl_er
     request.extract =
         ExtractInput{std::string(Text(prompt.schema, prompt.schema_length)), request.prompt};
     request.prompt.clear();
+    if (const pawl_status bad = ReadAsking(prompt, *request.extract, error)) return bad;
   }
   return PAWL_OK;
 }
@@ -233,6 +256,7 @@ pawl_status Start(pawl_engine* engine, const pawl_prompt* prompt, const pawl_gra
   out.grammar_temperature = given.grammar_temperature != 0;
   out.skip_forced = given.skip_forced != 0;
   out.drafts = given.drafts != 0;
+  if (given.close_repetition >= 0) out.close_repetition = given.close_repetition != 0;
   request.group = given.group;
   request.now = LocalTime();
   if (grammar != nullptr) request.grammar = grammar->grammar;
@@ -392,6 +416,7 @@ pawl_status pawl_generation_get(const pawl_generation* generation, pawl_output* 
   out.token_count = made.tokens.size();
   out.stop_index = generation->coming->stop_index;
   out.stop = static_cast<int32_t>(made.stop);
+  out.closed_by = static_cast<int32_t>(made.closed_by);
   out.prompt_tokens = made.stats.prompt_tokens;
   out.reused_tokens = made.stats.reused_tokens;
   out.sampled_tokens = made.stats.sampled_tokens;

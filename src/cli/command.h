@@ -27,6 +27,7 @@ using Action = std::function<int()>;
 // Each adds its subcommand and sets `action` when that is the one chosen. One .cc file per
 // subcommand.
 void AddExtract(CLI::App& app, Action& action);
+void AddEval(CLI::App& app, Action& action);
 void AddGenerate(CLI::App& app, Action& action);
 void AddValidate(CLI::App& app, Action& action);
 void AddMask(CLI::App& app, Action& action);

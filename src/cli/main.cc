@@ -74,6 +74,7 @@ int Main(int argc, char** argv) {
   }
   Action action;
   AddExtract(app, action);
+  AddEval(app, action);
   AddGenerate(app, action);
 #ifdef PAWL_HAVE_SERVER
   AddServe(app, action);

@@ -42,10 +42,9 @@ CLI::Validator WholeNumber(uint64_t least, uint64_t most) {
 namespace {
 
 // What says something about JSON Schemas only.
-constexpr const char* kSchemaOptions[] = {"--whitespace", "--order",    "--spelling",
-                                          "--separators", "--ascii",    "--additional-properties",
-                                          "--ref-dir",    "--ref-base", "--profile",
-                                          "--annotations"};
+constexpr const char* kSchemaOptions[] = {
+    "--whitespace", "--order", "--spelling", "--separators", "--ascii",   "--additional-properties",
+    "--keys",       "--nulls", "--ref-dir",  "--ref-base",   "--profile", "--annotations"};
 
 // nullopt for what is no number, and for numbers beyond those of a float.
 std::optional<double> ParseFinite(const std::string& text) {
@@ -92,6 +91,13 @@ template <typename Choice>
 static CLI::IsMember OneOf() {
   const auto names = OptionNames(Choice());
   return CLI::IsMember(std::vector<std::string>(names.begin(), names.end()));
+}
+
+LayoutFlags LayoutFlags::ForExtract() {
+  LayoutFlags flags = ForWriting();
+  flags.additional_properties = "forbid";
+  flags.keys = "all";
+  return flags;
 }
 
 void LayoutFlags::AddTo(CLI::App* command) {
@@ -143,6 +149,19 @@ void LayoutFlags::AddTo(CLI::App* command) {
       ->add_option("--additional-properties", additional_properties,
                    "Keys that the schema does not speak of, where it does not say: allow, forbid")
       ->check(CLI::IsMember({"allow", "forbid"}))
+      ->each([this](const std::string&) { asked_additional_properties = true; })
+      ->capture_default_str();
+  command
+      ->add_option("--keys", keys,
+                   "Keys that may be left out: all (each is written, as null where there is "
+                   "nothing; such keys are not part of the record), required (as the schema has "
+                   "them)")
+      ->check(OneOf<JsonSchemaOptions::Keys>())
+      ->capture_default_str();
+  command
+      ->add_option("--nulls", nulls,
+                   "null for a key that may be left out, where the schema takes it: keep, drop")
+      ->check(OneOf<JsonSchemaOptions::Nulls>())
       ->capture_default_str();
 }
 
@@ -155,6 +174,8 @@ JsonSchemaOptions LayoutFlags::ToOptions() const {
   options.key_separator = separators[1];
   options.ascii = ascii;
   options.additional_properties = additional_properties == "allow";
+  options.keys = *OptionOf<JsonSchemaOptions::Keys>(keys);
+  options.nulls = *OptionOf<JsonSchemaOptions::Nulls>(nulls);
   options.canonical_spelling = spelling == "canonical";
   options.max_digits = max_digits;
   options.max_decimals = max_decimals;
@@ -190,10 +211,10 @@ void GrammarFlags::AddReferencesTo(CLI::App* command) {
                     "List on stderr what of the schema demands nothing, and why");
 }
 
-void GrammarFlags::AddSchemaTo(CLI::App* command) {
-  TextOption(command, "--schema", schema_file, "FILE", "File with a JSON Schema")->required();
+void GrammarFlags::AddSchemaTo(CLI::App* command, bool with_layout) {
+  TextOption(command, "--schema", schema_file, "FILE", "File with a JSON Schema");
   AddReferencesTo(command);
-  layout.AddTo(command);
+  if (with_layout) layout.AddTo(command);
   memory.AddTo(command);
 }
 

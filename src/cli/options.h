@@ -69,7 +69,7 @@ CLI::Option* ChoiceOption(CLI::App* command, const char* name, T& value,
 }
 
 // --whitespace, --separators, --order, --spelling, --max-digits, --max-decimals, --max-string,
-// --ascii and --additional-properties.
+// --ascii, --additional-properties, --keys and --nulls.
 struct LayoutFlags {
   std::string whitespace;
   std::string order;
@@ -80,10 +80,15 @@ struct LayoutFlags {
   std::optional<int64_t> max_string = std::nullopt;  // not given: what the command wants
   bool ascii = false;
   std::string additional_properties = "allow";
+  bool asked_additional_properties = false;  // the command line says which
+  std::string keys = "required";
+  std::string nulls = "keep";
 
   // For texts that a model writes, and for texts that others wrote.
   static LayoutFlags ForWriting() { return Of("compact", "schema", "canonical"); }
   static LayoutFlags ForReading() { return Of("any", "any", "any"); }
+  // For records: objects are closed, and all keys are asked for.
+  static LayoutFlags ForExtract();
   static LayoutFlags Of(std::string whitespace, std::string order, std::string spelling);
   void AddTo(CLI::App* command);
   JsonSchemaOptions ToOptions() const;
@@ -146,8 +151,9 @@ struct GrammarFlags {
   LayoutFlags layout;
 
   explicit GrammarFlags(LayoutFlags layout_flags) : layout(std::move(layout_flags)) {}
-  // Adds --schema alone, or all of them; without --prefix where the command has one of its own.
-  void AddSchemaTo(CLI::App* command);
+  // Adds --schema alone, or all of them; without --prefix where the command has one of its own, and
+  // without the layout where it has that apart.
+  void AddSchemaTo(CLI::App* command, bool with_layout = true);
   void AddAllTo(CLI::App* command, bool with_prefix = true);
   bool any() const;
   // Fails when there is more than one, or an option that only concerns schemas

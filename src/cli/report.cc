@@ -19,6 +19,7 @@ void Add(const GenerationStats& stats, GenerationStats& total) {
   total.closing_tokens += stats.closing_tokens;
   total.reasoning_tokens += stats.reasoning_tokens;
   total.forward_calls += stats.forward_calls;
+  total.mask_surprise += stats.mask_surprise;
   total.prefill_seconds += stats.prefill_seconds;
   total.decode_seconds += stats.decode_seconds;
   total.constraint_seconds += stats.constraint_seconds;
@@ -53,6 +54,10 @@ void NoteStats(std::string_view command, const GenerationStats& s) {
   if (s.reasoning_tokens > 0) {
     note(fmt::format("{} of the output's tokens are thoughts", s.reasoning_tokens));
   }
+  if (s.mask_surprise > 0) {
+    note(fmt::format("mask_surprise {:.2f} nats: how much the constraint went against the model",
+                     s.mask_surprise));
+  }
   if (s.drafts.sources.empty()) return;
   note(fmt::format("drafts: {} rows in {} calls, {} accepted ({:.0f} expected); {:.3f} ms",
                    s.drafts.rows, s.drafts.calls, s.drafts.accepted, s.drafts.expected,
@@ -71,14 +76,14 @@ std::string StatsJson(const GenerationStats& s) {
   std::string out = fmt::format(
       "{{\"prompt_tokens\":{},\"reused_tokens\":{},\"output_tokens\":{},\"sampled_tokens\":{},"
       "\"forced_tokens\":{},\"closing_tokens\":{},\"reasoning_tokens\":{},"
-      "\"forward_calls\":{},\"seconds\":{{"
+      "\"forward_calls\":{},\"mask_surprise\":{:.4f},\"seconds\":{{"
       "\"prompt\":{:.6f},\"output\":{:.6f},\"constraint\":{:.6f},\"sampling\":{:.6f}}},"
       "\"drafts\":{{\"calls\":{},\"rows\":{},\"accepted\":{},\"expected\":{:.3f},\"lossy\":{},"
       "\"seconds\":{:.6f},\"sources\":{{",
       s.prompt_tokens, s.reused_tokens, s.output_tokens, s.sampled_tokens, s.forced_tokens,
-      s.closing_tokens, s.reasoning_tokens, s.forward_calls, s.prefill_seconds, s.decode_seconds,
-      s.constraint_seconds, s.sample_seconds, s.drafts.calls, s.drafts.rows, s.drafts.accepted,
-      s.drafts.expected, s.drafts.lossy, s.drafts.seconds);
+      s.closing_tokens, s.reasoning_tokens, s.forward_calls, s.mask_surprise, s.prefill_seconds,
+      s.decode_seconds, s.constraint_seconds, s.sample_seconds, s.drafts.calls, s.drafts.rows,
+      s.drafts.accepted, s.drafts.expected, s.drafts.lossy, s.drafts.seconds);
   const char* comma = "";
   for (const DraftSourceStats& source : s.drafts.sources) {
     out += fmt::format("{}{}:{{\"drafted\":{},\"kept\":{},\"accepted\":{},\"seconds\":{:.6f}}}",

@@ -8,6 +8,12 @@
 namespace pawl::cli {
 
 void ThinkingFlags::AddTo(CLI::App* command, const std::string& standard) {
+  AddThinkingTo(command, standard);
+  AddMarksTo(command);
+  AddFileTo(command);
+}
+
+void ThinkingFlags::AddThinkingTo(CLI::App* command, const std::string& standard) {
   command
       ->add_option("--thinking", thinking,
                    "What the model may think before it answers: off, auto (as it wants), or a "
@@ -15,7 +21,9 @@ void ThinkingFlags::AddTo(CLI::App* command, const std::string& standard) {
                        standard + ")")
       ->check(NotEmpty)
       ->type_name("off|auto|N");
-  AddMarksTo(command);
+}
+
+void ThinkingFlags::AddFileTo(CLI::App* command) {
   command->add_option("--reasoning", file, "Write what the model thought to this file")
       ->check(NotEmpty)
       ->type_name("FILE");

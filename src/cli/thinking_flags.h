@@ -18,10 +18,12 @@ struct ThinkingFlags {
   std::vector<std::string> marks;  // none, or OPEN and CLOSE
   std::string file;                // empty: the thoughts are not written
 
-  // `standard`: what is done without --thinking.
+  // All of them. `standard`: what is done without --thinking.
   void AddTo(CLI::App* command, const std::string& standard);
-  // --reasoning-marks alone.
+  // One of them alone.
+  void AddThinkingTo(CLI::App* command, const std::string& standard);
   void AddMarksTo(CLI::App* command);
+  void AddFileTo(CLI::App* command);
   bool given() const { return !thinking.empty() || !marks.empty() || !file.empty(); }
   // Errors name the option.
   Status Check() const;

@@ -120,6 +120,10 @@ class GrammarConstraint final : public LoopConstraint {
     const Machine::Key after = AnswersOf(at).After(KeyOf(at), token, bytes);
     return after == Machine::kDead ? nullptr : After(token, GrammarAccess::At(at, after));
   }
+  std::unique_ptr<RecordFilter> NewRecordFilter() const override {
+    const auto& keys = GrammarAccess::RecordKeysOf(grammar_);
+    return keys == nullptr ? nullptr : std::make_unique<RecordFilter>(keys);
+  }
   const void* lane() const override { return GrammarAccess::PlaceOf(Now()).lock; }
 
  private:

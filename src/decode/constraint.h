@@ -24,6 +24,7 @@
 #include <utility>
 #include <vector>
 
+#include "grammar/record_filter.h"
 #include "pawl/constraint.h"
 #include "pawl/grammar.h"
 #include "pawl/result.h"
@@ -68,6 +69,13 @@ class LoopConstraint : public Constraint {
   virtual const void* lane() const { return nullptr; }
   // Not of a grammar: what is wrong with its answers is told to its author.
   virtual bool foreign() const { return false; }
+  // What makes records of the texts; nullptr: they are records. With thoughts: of the answers.
+  virtual std::unique_ptr<RecordFilter> NewRecordFilter() const { return nullptr; }
+  // Where the answer begins is not certain here, because there may be thoughts before it.
+  virtual bool before_answer() const { return false; }
+  // Of the tokens up to `token`, this one counted: how many are the answer's. REQUIRES:
+  // before_answer() here, and no longer behind `token`, which may follow.
+  virtual size_t AnswerTokens(TokenId) const { return 0; }
 };
 
 // The constraint itself, or a wrapper. nullptr for nullptr. The vocabulary outlives the result.

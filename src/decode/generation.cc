@@ -69,7 +69,9 @@ OutputBuilder::OutputBuilder(const OutputTask& task, std::vector<TokenId> prompt
       options_(std::move(options)),
       sampler_(options_.sampling),
       closes_(options_.at_budget != AtBudget::kCut),
-      watch_(options_) {}
+      watch_(options_),
+      record_filter_(at_ == nullptr ? nullptr : at_->NewRecordFilter()),
+      answer_from_(at_ != nullptr && at_->before_answer() ? kNotYet : 0) {}
 
 Result<bool> OutputBuilder::Start() {
   if (Status status = CheckOptions(); !status.ok()) return status.error();
@@ -226,7 +228,7 @@ std::optional<Result<bool>> OutputBuilder::Enter(bool known_only, bool& waits) {
   if (next == nullptr) {
     return Wrong("the mask allows token " + std::to_string(entering_) + ", but Advance refuses it");
   }
-  at_ = std::move(next);
+  MoveTo(std::move(next), entering_);
   known_ = at_->known();
   entering_ = kNoToken;
   stage_ = Stage::kKeep;
@@ -266,8 +268,14 @@ std::optional<Result<bool>> OutputBuilder::AtPlace(bool known_only, bool& waits)
     if (waits) return std::nullopt;
     if (closes()) {
       Keep();
-      return Close();
+      return Close(ClosedBy::kSteps);
     }
+  }
+  if (options_.close_repetition.value_or(false) && closes() && Repeats()) {
+    waits = known_only;
+    if (waits) return std::nullopt;
+    Keep();
+    return Close(ClosedBy::kRepetition);
   }
   if (accepting_ && mask_ != nullptr &&
       mask_->count() <= static_cast<int>(vocabulary_.end_tokens().size())) {
@@ -279,7 +287,10 @@ std::optional<Result<bool>> OutputBuilder::AtPlace(bool known_only, bool& waits)
     if (waits) return std::nullopt;
     if (stuck || !Keep()) return Close();
   }
-  if (left() <= 0) return Stop(closes() ? StopReason::kClosed : StopReason::kLength);
+  if (left() <= 0) {
+    if (closes()) closed_by_ = ClosedBy::kBudget;
+    return Stop(closes() ? StopReason::kClosed : StopReason::kLength);
+  }
   if (stuck && !at_->exact()) return Stop(StopReason::kRefused);
   if (stuck && foreign_) return Wrong("the mask allows no token");
   if (mask_ == nullptr || !options_.skip_forced || !at_->exact()) return true;
@@ -498,9 +509,11 @@ TokenId OutputBuilder::Forced() {
 }
 
 // Appends the shortest completion of the last state that was kept, instead of what is on trial.
-Result<bool> OutputBuilder::Close() {
+Result<bool> OutputBuilder::Close(ClosedBy why) {
+  closed_by_ = why;
   if (Uncommitted() > 0) {
     at_ = kept_.at;
+    if (at_->before_answer()) answer_from_ = kNotYet;
     tokens_.resize(prompt_size_ + kept_.tokens);
     text_.resize(kept_.text);
     watch_.Cut(kept_.tokens);
@@ -512,11 +525,12 @@ Result<bool> OutputBuilder::Close() {
     return Wrong("the completion no longer fits the budget");
   }
   for (const TokenId token : *closing) {
-    at_ = at_->Next(token);
-    if (at_ == nullptr) return Wrong("a token of the completion was refused");
+    std::shared_ptr<const LoopConstraint> next = at_->Next(token);
+    if (next == nullptr) return Wrong("a token of the completion was refused");
     ++stats_.closing_tokens;
     mask_ = nullptr;
     Append(token, TokenReport::Source::kClosing);
+    MoveTo(std::move(next), token);
     committed_ = size();
   }
   if (!at_->accepting()) return Wrong("the completion does not complete the output");
@@ -538,19 +552,54 @@ void OutputBuilder::Append(TokenId token, TokenReport::Source source) {
   watch_.Append(token, source, mask_ != nullptr ? mask_->count() : -1);
   tokens_.push_back(token);
   text_ += BytesOf(token);
+  for (size_t period = 1; period <= kMostPeriod; ++period) {
+    const bool same = size() > period && tokens_[tokens_.size() - 1 - period] == token;
+    repeated_[period] = same ? repeated_[period] + 1 : 0;
+  }
+}
+
+// The last kRepeatedTokens tokens are one period, eight times or more.
+bool OutputBuilder::Repeats() const {
+  for (size_t period = 1; period <= kMostPeriod; ++period) {
+    if (repeated_[period] + period >= kRepeatedTokens) return true;
+  }
+  return false;
+}
+
+// To the place behind the last token.
+void OutputBuilder::MoveTo(std::shared_ptr<const LoopConstraint> next, TokenId token) {
+  if (record_filter_ != nullptr && at_->before_answer() && !next->before_answer()) {
+    answer_from_ = size() - at_->AnswerTokens(token);
+  }
+  at_ = std::move(next);
+}
+
+// What the token emitted last adds to the text. Thoughts before the record stay as they are.
+std::string OutputBuilder::RecordPiece() {
+  std::string piece(BytesOf(output()[emitted_ - 1]));
+  if (emitted_ > answer_from_) {
+    // The beginning of a record may have been told before it was known to be no thought.
+    filtered_ = std::max(filtered_, answer_from_);
+    while (filtered_ < emitted_) piece = record_filter_->Feed(BytesOf(output()[filtered_++]));
+  }
+  record_ += piece;
+  return piece;
 }
 
 bool OutputBuilder::Emit() {
   while (emitted_ < committed_) {
     const TokenId token = output()[emitted_++];
     told_bytes_ += BytesOf(token).size();
+    std::string_view bytes = BytesOf(token);
+    std::string piece;
+    if (record_filter_ != nullptr) bytes = piece = RecordPiece();
     bool goes_on = true;
     if (options_.on_report) {
       TokenReport report = watch_.report(emitted_ - 1);
-      report.bytes = BytesOf(token);
+      report.bytes = bytes;
       goes_on = options_.on_report(report);
     }
-    if (goes_on && options_.on_token) goes_on = options_.on_token(token, BytesOf(token));
+    if (goes_on && options_.on_token) goes_on = options_.on_token(token, bytes);
     if (!goes_on) {
       Cancel();
       return false;
@@ -572,7 +621,13 @@ Generation OutputBuilder::Finish() {
   stats_.output_tokens = static_cast<int>(size());
   out.tokens.assign(output().begin(), output().end());
   out.text = std::move(text_);
+  if (record_filter_ != nullptr) {
+    out.text = record_ + record_filter_->Finish();
+    if (record_filter_->failed())
+      notes_.emplace_back("the record is the text as it was written: keys could not be left out");
+  }
   out.stop = stop_;
+  out.closed_by = stop_ == StopReason::kClosed ? closed_by_ : ClosedBy::kNothing;
   out.notes = std::move(notes_);
   stats_.mask_surprise = watch_.surprise_sum();
   out.stats = stats_;

@@ -14,6 +14,7 @@
 #ifndef PAWL_SRC_DECODE_GENERATION_H_
 #define PAWL_SRC_DECODE_GENERATION_H_
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -176,7 +177,10 @@ class OutputBuilder {
   float Temperature(std::optional<float> asked) const;
   SampleRequest RequestAt(std::optional<float> temperature, std::shared_ptr<const Mask> mask) const;
   void AddSeen(std::span<const TokenId> path, std::vector<SeenToken>& seen) const;
-  Result<bool> Close();
+  Result<bool> Close(ClosedBy why = ClosedBy::kBudget);
+  void MoveTo(std::shared_ptr<const LoopConstraint> next, TokenId token);
+  std::string RecordPiece();
+  bool Repeats() const;
   Result<bool> Stop(StopReason reason);
   std::string_view BytesOf(TokenId token) const;
   void Append(TokenId token, TokenReport::Source source);
@@ -222,6 +226,17 @@ class OutputBuilder {
   std::vector<TokenLogprob> top_;  // of a request
   std::vector<float> biased_;
   StopReason stop_ = StopReason::kEnd;
+  ClosedBy closed_by_ = ClosedBy::kNothing;
+  // Of each period: how many of the last tokens are those of a period before.
+  static constexpr size_t kMostPeriod = 20, kRepeatedTokens = 200;
+  std::array<size_t, kMostPeriod + 1> repeated_{};
+  // Where texts are not yet records: what makes them, and what it has made of emitted tokens.
+  std::unique_ptr<RecordFilter> record_filter_;
+  std::string record_;
+  // Of the output: the first token of the answer, and how many tokens the filter has read or left
+  // to the thoughts.
+  static constexpr size_t kNotYet = static_cast<size_t>(-1);
+  size_t answer_from_, filtered_ = 0;
   std::vector<std::string> notes_;  // Generation::notes
   GenerationStats stats_;
 };

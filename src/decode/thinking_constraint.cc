@@ -19,6 +19,12 @@ namespace {
 using MaskBits = std::vector<uint32_t>;
 using LoopPlace = std::shared_ptr<const LoopConstraint>;
 
+// An answer that may have begun, with this many tokens so far.
+struct BegunAnswer {
+  LoopPlace at;
+  size_t tokens = 0;
+};
+
 void SetToken(MaskBits& words, TokenId token, bool value) {
   uint32_t& word = words[static_cast<size_t>(token) >> 5];
   const uint32_t bit = uint32_t{1} << (token & 31);
@@ -88,7 +94,7 @@ class ThinkingConstraint final : public LoopConstraint {
  public:
   // `written`: tokens so far, and their bytes.
   ThinkingConstraint(std::shared_ptr<ThinkingShared> shared, LoopPlace thoughts,
-                     std::vector<LoopPlace> answers, int tokens, size_t bytes)
+                     std::vector<BegunAnswer> answers, int tokens, size_t bytes)
       : shared_(std::move(shared)),
         thoughts_(std::move(thoughts)),
         answers_(std::move(answers)),
@@ -98,6 +104,15 @@ class ThinkingConstraint final : public LoopConstraint {
   bool exact() const override { return shared_->parts.answer->exact(); }
   bool foreign() const override { return shared_->parts.answer->foreign(); }
   const void* lane() const override { return thoughts_->lane(); }
+  std::unique_ptr<RecordFilter> NewRecordFilter() const override {
+    return shared_->parts.answer->NewRecordFilter();
+  }
+  bool before_answer() const override { return true; }
+  size_t AnswerTokens(TokenId token) const override {
+    if (ThoughtsAfter(token) != nullptr) return 0;
+    const std::vector<BegunAnswer> answers = AnswersAfter(token);
+    return answers.empty() ? 0 : answers.back().tokens;
+  }
 
   Place Look() const override {
     if (const std::optional<TokenId> end = EndOfThoughts()) return OnlyToken(*end);
@@ -120,10 +135,7 @@ class ThinkingConstraint final : public LoopConstraint {
 
   std::shared_ptr<const Constraint> Advance(TokenId token) const override {
     LoopPlace thoughts = ThoughtsAfter(token);
-    std::vector<LoopPlace> answers;
-    for (const LoopPlace& answer : Answers()) {
-      if (LoopPlace next = answer->Next(token)) answers.push_back(std::move(next));
-    }
+    std::vector<BegunAnswer> answers = AnswersAfter(token);
     const size_t bytes = bytes_ + BytesOf(token);
     if (thoughts != nullptr) {
       // What has the whole opening mark is no answer any more.
@@ -136,13 +148,13 @@ class ThinkingConstraint final : public LoopConstraint {
                                                   tokens_ + 1, bytes);
     }
     // Of two places where the answer may have begun the later one: the white space was the mark's.
-    return answers.empty() ? nullptr : std::move(answers.back());
+    return answers.empty() ? nullptr : std::move(answers.back().at);
   }
 
   std::optional<std::vector<TokenId>> Completion(int most) const override {
     std::optional<std::vector<TokenId>> best;
-    for (const LoopPlace& answer : answers_) {
-      auto tokens = answer->Completion(most);
+    for (const BegunAnswer& answer : answers_) {
+      auto tokens = answer.at->Completion(most);
       if (tokens && (!best || tokens->size() < best->size())) best = std::move(tokens);
     }
     std::optional<std::vector<TokenId>> end = thoughts_->Completion(most);
@@ -154,8 +166,8 @@ class ThinkingConstraint final : public LoopConstraint {
   }
   int CompletionLength(int most) const override {
     int best = -1;
-    for (const LoopPlace& answer : answers_) {
-      const int length = answer->CompletionLength(most);
+    for (const BegunAnswer& answer : answers_) {
+      const int length = answer.at->CompletionLength(most);
       if (length >= 0 && (best < 0 || length < best)) best = length;
     }
     const int end = thoughts_->CompletionLength(most);
@@ -184,8 +196,8 @@ class ThinkingConstraint final : public LoopConstraint {
     if (next == nullptr) return nullptr;
     const Known there = next->known();
     if (!there.place || there.at.accepting) return nullptr;
-    return std::make_shared<ThinkingConstraint>(shared_, std::move(next), std::vector<LoopPlace>(),
-                                                tokens_ + 1, bytes_ + BytesOf(token));
+    return std::make_shared<ThinkingConstraint>(
+        shared_, std::move(next), std::vector<BegunAnswer>(), tokens_ + 1, bytes_ + BytesOf(token));
   }
 
  private:
@@ -223,10 +235,19 @@ class ThinkingConstraint final : public LoopConstraint {
     return end && *end == token ? thoughts_->Next(token) : nullptr;
   }
   // The answers that may go on here.
-  std::vector<LoopPlace> Answers() const {
-    std::vector<LoopPlace> all = answers_;
-    if (thoughts_->accepting()) all.push_back(shared_->parts.answer);
+  std::vector<BegunAnswer> Answers() const {
+    std::vector<BegunAnswer> all = answers_;
+    if (thoughts_->accepting()) all.push_back({shared_->parts.answer});
     return all;
+  }
+  std::vector<BegunAnswer> AnswersAfter(TokenId token) const {
+    std::vector<BegunAnswer> after;
+    for (const BegunAnswer& answer : Answers()) {
+      if (LoopPlace next = answer.at->Next(token)) {
+        after.push_back({std::move(next), answer.tokens + 1});
+      }
+    }
+    return after;
   }
   // Nothing more of the thoughts may come.
   bool IsOver(const LoopConstraint& thoughts) const {
@@ -250,8 +271,8 @@ class ThinkingConstraint final : public LoopConstraint {
     if (AtLimit()) std::ranges::fill(words, 0);
     Place out;
     out.limit = std::move(place.limit);
-    for (const LoopPlace& answer : Answers()) {
-      Place at = answer->LookUnforced();
+    for (const BegunAnswer& answer : Answers()) {
+      Place at = answer.at->LookUnforced();
       for (size_t i = 0; i < words.size(); ++i) words[i] |= at.mask->words()[i];
       out.accepting = out.accepting || at.accepting;
       if (at.temperature) out.temperature = at.temperature;
@@ -263,7 +284,7 @@ class ThinkingConstraint final : public LoopConstraint {
 
   const std::shared_ptr<ThinkingShared> shared_;
   const LoopPlace thoughts_;  // what is written may be thoughts
-  const std::vector<LoopPlace> answers_;
+  const std::vector<BegunAnswer> answers_;
   const int tokens_;
   const size_t bytes_;
 };
@@ -279,8 +300,8 @@ std::shared_ptr<const LoopConstraint> ThinkFirst(ThinkFirstParts parts) {
   const auto shared = std::make_shared<ThinkingShared>();
   LoopPlace thoughts = parts.thoughts;
   shared->parts = std::move(parts);
-  return std::make_shared<ThinkingConstraint>(shared, std::move(thoughts), std::vector<LoopPlace>(),
-                                              0, 0);
+  return std::make_shared<ThinkingConstraint>(shared, std::move(thoughts),
+                                              std::vector<BegunAnswer>(), 0, 0);
 }
 
 }  // namespace pawl

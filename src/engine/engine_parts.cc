@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "grammar/grammar_access.h"
 #include "src/base/file.h"
 #include "src/base/json.h"
 #include "src/base/utf8.h"
@@ -136,13 +137,13 @@ Result<std::vector<TokenId>> PromptTokensOf(const EngineRequest& request,
     return Result<std::vector<TokenId>>(InFile(place, tokens.error()));
   };
   if (request.extract) {
-    const auto& [schema, text] = *request.extract;
-    if (Status status = CheckExtractText(text); !status.ok()) {
+    if (Status status = CheckExtractText(request.extract->text); !status.ok()) {
       return InFile("text", status.error());
     }
-    return placed(
-        model.EncodeExtract(schema, text, request.now, ThinkingFor(request.thinking, false)),
-        "text");
+    const Grammar* const grammar = request.grammar ? &*request.grammar : nullptr;
+    return placed(model.EncodeExtract(*request.extract, request.now,
+                                      ThinkingFor(request.thinking, false), grammar),
+                  "text");
   }
   if (!request.tokens.empty()) return request.tokens;
   if (!request.messages.empty() || !request.chat_json.empty()) {
@@ -163,6 +164,10 @@ Result<std::shared_ptr<const Constraint>> ConstraintOf(const EngineRequest& requ
   }
   std::shared_ptr<const Constraint> grammar = MakeConstraint(*request.grammar);
   if (request.constraint == nullptr) return grammar;
+  if (GrammarAccess::RecordKeysOf(*request.grammar) != nullptr) {
+    return Error{ErrorCode::kUnsupported, "must be \"required\" beside a constraint of your own",
+                 "keys"};
+  }
   return Both(std::move(grammar), request.constraint, model.vocabulary());
 }
 
@@ -232,6 +237,7 @@ Result<LaidOut> LayOut(const EngineRequest& request, const LoadedModel& model,
   out.prompt = *std::move(prompt);
   out.constraint = *std::move(constraint);
   out.options = request.options;
+  if (!out.options.close_repetition) out.options.close_repetition = request.extract.has_value();
   out.group = request.group;
   return laid;
 }

@@ -1,9 +1,9 @@
 // The prompt of `pawl extract`: that of pawl.json where there is one; else the model's chat
-// template around a general instruction, the schema and the text, as what the user says (not every
-// template takes a system message); else the same as plain text.
+// template around an instruction, a view of the schema, the examples and the text, as what the user
+// says (not every template takes a system message); else the same as plain text.
 //
 //   Result<ExtractPrompt> prompt = ExtractPrompt::Make(plain, chat);
-//   Result<std::vector<TokenId>> tokens = prompt->Encode(tokenizer, schema, text, length, now);
+//   Result<std::vector<TokenId>> tokens = prompt->Encode(tokenizer, input, length, now);
 #ifndef PAWL_SRC_ENGINE_EXTRACT_PROMPT_H_
 #define PAWL_SRC_ENGINE_EXTRACT_PROMPT_H_
 
@@ -26,19 +26,22 @@ class ExtractPrompt {
   // of `chat` but kIo, where the template is needed.
   static Result<ExtractPrompt> Make(PromptTemplate plain, const Result<ChatSource>& chat);
 
-  // What stands in the schema and the text never becomes a special token. `max_tokens`: the model's
-  // context. `now`: what templates may ask for. `thinking`: what templates are told. Errors: those
-  // of the chat template; kLimit as EncodeText.
-  Result<std::vector<TokenId>> Encode(const Tokenizer& tokenizer, std::string_view schema,
-                                      std::string_view text, int max_tokens,
-                                      const std::optional<std::tm>& now,
+  // What stands in the input never becomes a special token. The records of its examples stand there
+  // as the prompt shows them. `max_tokens`: the model's context. `now`: what templates may ask for.
+  // `thinking`: what templates are told. Errors: those of the chat template; kLimit as EncodeText;
+  // kInvalid with "instruction" or "examples" as place where the prompt of pawl.json has no place
+  // for one.
+  Result<std::vector<TokenId>> Encode(const Tokenizer& tokenizer, const ExtractInput& input,
+                                      int max_tokens, const std::optional<std::tm>& now,
                                       const Thinking& thinking) const;
 
  private:
   ExtractPrompt(PromptTemplate plain, std::optional<ChatSource> chat)
       : plain_(std::move(plain)), chat_(std::move(chat)) {}
+  Status CheckPlaces(const ExtractInput& input) const;
 
   PromptTemplate plain_;
+  bool general_ = false;  // plain_ is not of pawl.json
   std::optional<ChatSource> chat_;
 };
 

@@ -11,6 +11,7 @@
 #include "src/base/file.h"
 #include "src/base/utf8.h"
 #include "src/engine/model_files.h"
+#include "src/engine/schema_view.h"
 #include "src/text/chat/chat_template.h"
 
 namespace pawl {
@@ -46,6 +47,15 @@ int64_t MaxStringFor(std::string_view text) {
   constexpr int64_t kLeast = 256;
   const auto characters = std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; });
   return std::max<int64_t>(kLeast, characters);
+}
+
+JsonSchemaOptions ExtractSchemaOptions(std::string_view text) {
+  JsonSchemaOptions options;
+  options.whitespace = JsonSchemaOptions::Whitespace::kCompact;
+  options.additional_properties = false;
+  options.keys = JsonSchemaOptions::Keys::kAll;
+  options.max_string = MaxStringFor(text);
+  return options;
 }
 
 std::unique_ptr<LoadedModel> LoadedModel::Of(ModelText text, std::unique_ptr<Model> model) {
@@ -170,12 +180,18 @@ Result<std::vector<TokenId>> LoadedModel::EncodePlain(std::string_view text, boo
   return EncodeText(tokenizer(), plain_, text, special, context_length_);
 }
 
-Result<std::vector<TokenId>> LoadedModel::EncodeExtract(std::string_view schema,
-                                                        std::string_view text,
+Result<std::vector<TokenId>> LoadedModel::EncodeExtract(const ExtractInput& input,
                                                         const std::optional<std::tm>& now,
-                                                        const Thinking& thinking) const {
+                                                        const Thinking& thinking,
+                                                        const Grammar* grammar) const {
   if (!extract_.ok()) return extract_.error();
-  return extract_->Encode(tokenizer(), schema, text, context_length_, now, thinking);
+  if (grammar == nullptr || input.examples.empty())
+    return extract_->Encode(tokenizer(), input, context_length_, now, thinking);
+  ExtractInput written = input;
+  if (Status status = WriteExamples(*grammar, input.schema, written.examples); !status.ok()) {
+    return status.error();
+  }
+  return extract_->Encode(tokenizer(), written, context_length_, now, thinking);
 }
 
 Result<std::vector<TokenId>> LoadedModel::EncodeInfill(

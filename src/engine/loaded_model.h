@@ -120,11 +120,12 @@ class LoadedModel {
   // Prompts in tokens. Errors of a text that is too long for the context: kLimit, without a place.
   // A prompt of more tokens than the context may pass, and is for the batch engine to refuse.
   Result<std::vector<TokenId>> EncodePlain(std::string_view text, bool special) const;
-  // `schema`: compact JSON.
-  Result<std::vector<TokenId>> EncodeExtract(std::string_view schema, std::string_view text,
-                                             const std::optional<std::tm>& now,
-                                             const Thinking& thinking = {
-                                                 .mode = Thinking::Mode::kOff}) const;
+  // `input.schema`: compact JSON. `thinking`: what templates are told. `grammar`: of the outputs,
+  // which writes the records of examples; nullptr: they stand there as they were given.
+  Result<std::vector<TokenId>> EncodeExtract(
+      const ExtractInput& input, const std::optional<std::tm>& now,
+      const Thinking& thinking = {.mode = Thinking::Mode::kOff},
+      const Grammar* grammar = nullptr) const;
   // Without marks of a gap a model can only go on from what stands before the gap.
   Result<std::vector<TokenId>> EncodeInfill(
       std::string_view prefix, std::string_view suffix,

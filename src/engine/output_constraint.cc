@@ -53,6 +53,8 @@ JsonSchemaOptions LayoutSpec::ToOptions() const {
   options.whitespace = whitespace;
   if (whitespace == JsonSchemaOptions::Whitespace::kBounded) options.max_whitespace = 8;
   options.additional_properties = additional_properties;
+  options.keys = keys;
+  options.nulls = nulls;
   options.max_string = std::max(max_string, 0);
   return options;
 }

@@ -26,6 +26,9 @@ struct LayoutSpec {
   // asked for by the request: where nothing fits without such keys they are allowed.
   bool additional_properties = false;
   bool asked_additional_properties = false;
+  JsonSchemaOptions::Keys keys = JsonSchemaOptions::Keys::kRequired;
+  JsonSchemaOptions::Nulls nulls = JsonSchemaOptions::Nulls::kKeep;
+  bool asked_keys = false;
   // Most characters of strings without a bound of their own; -1: as the server has it.
   int max_string = -1;
 

@@ -7,6 +7,7 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "src/base/file.h"
@@ -20,20 +21,24 @@ struct PromptPart {
   bool literal;
 };
 
-std::vector<PromptPart> Fill(std::string_view prompt, std::string_view schema,
-                             std::string_view text) {
+std::vector<PromptPart> Fill(std::string_view prompt, const PromptFilling& filling) {
+  const std::pair<std::string_view, std::string_view> names[] = {
+      {"{text}", filling.text},
+      {"{schema}", filling.schema},
+      {"{instruction}", filling.instruction},
+      {"{examples}", filling.examples}};
   std::vector<PromptPart> parts;
   size_t begin = 0;
   for (size_t i = 0; i < prompt.size();) {
-    const bool is_text = prompt.substr(i).starts_with("{text}");
-    const bool is_schema = prompt.substr(i).starts_with("{schema}");
-    if (!is_text && !is_schema) {
+    const auto* const found = std::ranges::find_if(
+        names, [&](const auto& name) { return prompt.substr(i).starts_with(name.first); });
+    if (found == std::end(names)) {
       ++i;
       continue;
     }
     parts.push_back({prompt.substr(begin, i - begin), true});
-    parts.push_back({is_text ? text : schema, false});
-    i += is_text ? 6 : 8;
+    parts.push_back({found->second, false});
+    i += found->first.size();
     begin = i;
   }
   parts.push_back({prompt.substr(begin), true});
@@ -102,11 +107,10 @@ Result<std::vector<TokenId>> EncodeText(const Tokenizer& tokenizer, const Prompt
 }
 
 Result<std::vector<TokenId>> EncodePrompt(const Tokenizer& tokenizer, const PromptTemplate& prompt,
-                                          std::string_view schema, std::string_view text,
-                                          int max_tokens) {
+                                          const PromptFilling& filling, int max_tokens) {
   std::vector<TokenId> tokens;
   if (prompt.bos && tokenizer.bos() != kNoToken) tokens.push_back(tokenizer.bos());
-  const std::vector<PromptPart> parts = Fill(prompt.text, schema, text);
+  const std::vector<PromptPart> parts = Fill(prompt.text, filling);
   constexpr EncodeOptions kSpecial{.add_special_tokens = false, .parse_special = true};
   bool special = false;
   for (const PromptPart& part : parts) {

@@ -2,10 +2,11 @@
 //
 //   {"extract": {"prompt": "{text}\n", "bos": true}}
 //
-// {text} and {schema} stand for the input and the schema (as compact JSON); everything else is
-// literal and may hold special tokens of the tokenizer. What stands in {text} and {schema} never
-// becomes a special token. `bos` begins every prompt, also those of `pawl generate`, with the
-// begin-of-sequence token; it may stand at the top level as well.
+// {text} and {schema} stand for the input and the schema (as compact JSON), {instruction} and
+// {examples} for what was given with them; everything else is literal and may hold special tokens
+// of the tokenizer. What stands for these four never becomes a special token. `bos` begins every
+// prompt, also those of `pawl generate`, with the begin-of-sequence token; it may stand at the top
+// level as well.
 #ifndef PAWL_SRC_ENGINE_PROMPT_H_
 #define PAWL_SRC_ENGINE_PROMPT_H_
 
@@ -41,10 +42,14 @@ Status CheckBos(const PromptTemplate& prompt, const Tokenizer& tokenizer, int lo
 Result<std::vector<TokenId>> EncodeText(const Tokenizer& tokenizer, const PromptTemplate& prompt,
                                         std::string_view text, bool special, int max_tokens);
 
+// What stands for the names in braces.
+struct PromptFilling {
+  std::string_view schema, text;
+  std::string_view instruction = {}, examples = {};
+};
 // The template filled in. Errors: as EncodeText.
 Result<std::vector<TokenId>> EncodePrompt(const Tokenizer& tokenizer, const PromptTemplate& prompt,
-                                          std::string_view schema, std::string_view text,
-                                          int max_tokens);
+                                          const PromptFilling& filling, int max_tokens);
 
 }  // namespace pawl
 

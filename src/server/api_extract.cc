@@ -4,6 +4,7 @@
 
 #include "src/base/file.h"
 #include "src/engine/loaded_model.h"
+#include "src/engine/schema_view.h"
 #include "src/server/api.h"
 #include "src/server/spans.h"
 
@@ -64,6 +65,7 @@ class ExtractFormatter : public Formatter {
       json.End();
     }
     json.Key("finish_reason").String(choice.finish).Key("closed").Bool(choice.closed);
+    if (choice.closed) json.Key("closed_by").String(NameOf(choice.closed_by));
     json.Key("prompt_tokens").Int(choice.stats.prompt_tokens);
     return json.Key("output_tokens").Int(choice.stats.output_tokens).End().Take();
   }
@@ -71,6 +73,43 @@ class ExtractFormatter : public Formatter {
   const std::vector<std::string> texts_;
   const bool spans_, single_;
 };
+
+// What a request says of the prompt, schema and texts aside.
+struct Asking {
+  std::string instruction;
+  std::vector<ExtractExample> examples;
+  SchemaView view = SchemaView::kDefault;
+  bool close_repetition = true;
+};
+
+Asking ReadAsking(const JsonReader& in) {
+  constexpr size_t kMostExamples = 100;
+  Asking out;
+  if (in["instruction"].present()) out.instruction = in["instruction"].String();
+  const JsonReader examples = in["examples"].OptionalArray();
+  if (examples.size() > kMostExamples) {
+    examples.Fail("must have at most " + std::to_string(kMostExamples) + " examples",
+                  ErrorCode::kLimit);
+  }
+  for (const JsonReader given : examples.items()) {
+    const JsonReader one = given.Object(), record = one["record"];
+    if (!record.present()) record.Fail("is missing");
+    const std::string text = one["text"].String();
+    if (in.ok()) out.examples.push_back({text, json::Dump(*record.value())});
+  }
+  if (const JsonReader view = in["schema_view"]; view.present()) {
+    const std::string name = view.String();
+    const std::optional<SchemaView> named = SchemaViewNamed(name);
+    if (named) out.view = *named;
+    if (!named) view.Fail(R"(must be "auto", "template", "keys", "schema" or "none")");
+  }
+  if (const JsonReader repetition = in["repetition"]; repetition.present()) {
+    const std::string name = repetition.String();
+    out.close_repetition = name != "allow";
+    if (name != "allow" && name != "close") repetition.Fail(R"(must be "close" or "allow")");
+  }
+  return out;
+}
 
 }  // namespace
 
@@ -95,6 +134,8 @@ Status StartExtract(const ApiRequest& request) {
   if (!in.ok()) return in.error();
   std::vector<std::string> all;
   const std::string schema_text = json::Dump(*schema.value());
+  const Asking asking = ReadAsking(in);
+  if (!in.ok()) return in.error();
   const auto add = [&](const JsonReader& one) {
     all.push_back(one.String());
     if (Status status = CheckExtractText(all.back()); !status.ok()) {
@@ -104,6 +145,9 @@ Status StartExtract(const ApiRequest& request) {
     prompt.kind = PromptSpec::Kind::kExtract;
     prompt.text = all.back();
     prompt.schema = schema_text;
+    prompt.instruction = asking.instruction;
+    prompt.examples = asking.examples;
+    prompt.view = asking.view;
     prompt.pointer = one.place();
     spec.prompts.push_back(std::move(prompt));
   };
@@ -123,8 +167,8 @@ Status StartExtract(const ApiRequest& request) {
   spec.asked.answer.kind = ConstraintSpec::Kind::kJsonSchema;
   spec.asked.answer.text = schema_text;
   spec.asked.answer.pointer = "#/schema";
-  LayoutSpec& layout = spec.asked.layout;
-  if (!layout.asked_additional_properties) layout.additional_properties = true;
+  if (!spec.asked.layout.asked_keys) spec.asked.layout.keys = JsonSchemaOptions::Keys::kAll;
+  spec.options.close_repetition = asking.close_repetition;
   // As the command: greedy unless it says otherwise, seed 0, always complete.
   if (!in["temperature"].present()) spec.options.sampling.temperature = 0;
   if (!in["seed"].present()) spec.options.sampling.seed = 0;

@@ -234,6 +234,7 @@ Result<PreparedPrompt> Call::PrepareOne(const PromptSpec& prompt) {
 }
 
 void Call::PrepareChoices() {
+  if (const std::optional<ApiError> error = WriteExamples()) return Refuse(*error);
   const int context = server_->model->info().context_length;
   ThinkingStart thinking = ThinkingStart::kOff;
   std::vector<std::unique_ptr<Choice>> choices;
@@ -636,6 +637,7 @@ void Call::EndOf(Choice& choice) {
     out.given_up = choice.code->given_up();
   }
   out.closed = output->stop == StopReason::kClosed;
+  out.closed_by = output->closed_by;
   out.notes = output->notes;
   NoteEndedStrings(out);
   const bool cut = output->stop == StopReason::kLength || out.closed;

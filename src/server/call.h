@@ -85,6 +85,7 @@ struct ChoiceOut {
   std::string finish;              // "stop", "length", "tool_calls"; empty while it goes on
   std::string stop_string;         // that ended it
   bool closed = false;             // by the budget or a limit, in a complete way
+  ClosedBy closed_by = ClosedBy::kNothing;
   std::vector<std::string> notes;  // Generation::notes
   std::optional<bool> parses;      // of code: whether the file still does, with the output
   uint64_t given_up = 0;           // questions about code that the monitors gave up
@@ -158,6 +159,8 @@ class Call : public std::enable_shared_from_this<Call> {
   void PrepareChoices();
   // Throws Stopped where the call is given up.
   Result<PreparedPrompt> PrepareOne(const PromptSpec& prompt);
+  // The records of examples in prompts of extract, as the grammar writes them.
+  std::optional<ApiError> WriteExamples();
   std::optional<ApiError> CompilePlan(ThinkingStart thinking);
   std::optional<ApiError> PlanTools();
   void PlanThinking(ThinkingStart thinking);

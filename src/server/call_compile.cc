@@ -10,6 +10,7 @@
 #include "src/base/stop_scope.h"
 #include "src/decode/closing.h"
 #include "src/engine/loaded_model.h"
+#include "src/engine/schema_view.h"
 #include "src/server/call.h"
 #include "src/server/server_state.h"
 
@@ -128,6 +129,29 @@ void Call::NoteEndedStrings(ChoiceOut& out) const {
   if (spec_.asked.answer.kind != ConstraintSpec::Kind::kJsonSchema) return;
   const Result<json::Value> content = json::Parse(out.content);
   if (content.ok()) FindEndedStrings(*content, string_bound_, "content#", out.notes);
+}
+
+std::optional<ApiError> Call::WriteExamples() {
+  if (spec_.prompts.empty() || spec_.prompts[0].examples.empty()) return std::nullopt;
+  const StopScope scope(&halt_);
+  LayoutSpec layout = spec_.asked.layout;
+  if (layout.max_string < 0) layout.max_string = LongestString(spec_.prompts[0]);
+  bool known = false;
+  const Result<Grammar> grammar =
+      server_->grammars->Get(spec_.asked.answer, layout, known, NewStop());
+  if (!grammar.ok()) return FromError(grammar.error(), spec_.asked.answer.pointer);
+  // All prompts have the same examples.
+  std::vector<ExtractExample> examples = spec_.prompts[0].examples;
+  const json::Value schema = *json::Parse(spec_.prompts[0].schema);
+  for (size_t i = 0; i < examples.size(); ++i) {
+    Result<std::string> record = WriteRecord(*grammar, schema, *json::Parse(examples[i].record));
+    if (!record.ok()) {
+      return FromError(record.error(), "#/examples/" + std::to_string(i) + "/record");
+    }
+    examples[i].record = *std::move(record);
+  }
+  for (PromptSpec& prompt : spec_.prompts) prompt.examples = examples;
+  return std::nullopt;
 }
 
 std::optional<ApiError> Call::CompilePlan(ThinkingStart thinking) {

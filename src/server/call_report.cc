@@ -14,8 +14,10 @@ namespace pawl::server {
 std::string ReportOf(const CallOut& out) {
   GenerationStats sum;
   bool closed = false;
+  ClosedBy closed_by = ClosedBy::kNothing;
   for (const ChoiceOut& choice : out.choices) {
     closed = closed || choice.closed;
+    if (closed_by == ClosedBy::kNothing) closed_by = choice.closed_by;
     sum.sampled_tokens += choice.stats.sampled_tokens;
     sum.forced_tokens += choice.stats.forced_tokens;
     sum.closing_tokens += choice.stats.closing_tokens;
@@ -30,6 +32,7 @@ std::string ReportOf(const CallOut& out) {
   }
   JsonWriter json;
   json.Object().Key("closed").Bool(closed);
+  if (closed) json.Key("closed_by").String(NameOf(closed_by));
   json.Key("sampled_tokens").Int(sum.sampled_tokens);
   json.Key("forced_tokens").Int(sum.forced_tokens);
   json.Key("closing_tokens").Int(sum.closing_tokens);

@@ -10,6 +10,9 @@
 #include <string_view>
 #include <utility>
 
+#include "schemas/read/option_fields.h"
+#include "src/base/names.h"
+
 namespace pawl::server {
 namespace {
 
@@ -130,7 +133,29 @@ class Reader {
     in_["max_string"].Read(out_.layout.max_string, 0, 1 << 30);
     out_.layout.asked_additional_properties =
         in_["additional_properties"].Read(out_.layout.additional_properties);
+    const JsonReader keys = in_["keys"], nulls = in_["nulls"];
+    if (keys.present()) {
+      out_.layout.asked_keys = true;
+      ReadName(keys, out_.layout.keys);
+    }
+    if (nulls.present()) ReadName(nulls, out_.layout.nulls);
     out_.asked_parallel = in_["parallel_tool_calls"].Read(out_.parallel);
+  }
+
+  // A choice of JsonSchemaOptions.
+  template <typename Choice>
+  static void ReadName(const JsonReader& in, Choice& choice) {
+    const std::string name = in.String();
+    if (!in.ok()) return;
+    if (const std::optional<Choice> named = OptionOf<Choice>(name)) {
+      choice = *named;
+      return;
+    }
+    std::string known;
+    for (const char* one : OptionNames(Choice())) {
+      known += (known.empty() ? "" : " or ") + json::Quote(one);
+    }
+    in.Fail("must be " + known);
   }
 
   void ReadFormat(const JsonReader& in) {

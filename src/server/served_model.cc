@@ -147,7 +147,7 @@ Result<std::unique_ptr<ServedModel>> ServedModel::Load(const std::string& path,
     }
   }
   // What a template has against a message of a user is known before the weights are read.
-  const auto tried = model.EncodeExtract("{}", "text", LocalTime());
+  const auto tried = model.EncodeExtract({.schema = "{}", .text = "text"}, LocalTime());
   if (!tried.ok() && (out->has_chat() || model.extract().ok())) {
     note("no prompt for extracting: " + tried.error().ToString());
   }
@@ -172,8 +172,20 @@ Result<PreparedPrompt> ServedModel::Prepare(const PromptSpec& spec) const {
       if (!can_extract_) {
         return Error{ErrorCode::kUnsupported, "this model has no prompt for extracting", ""};
       }
-      Result<PreparedPrompt> prompt = WithTokens(
-          loaded_->EncodeExtract(spec.schema, spec.text, LocalTime(), spec.thinking), spec);
+      const ExtractInput input{.schema = spec.schema,
+                               .text = spec.text,
+                               .instruction = spec.instruction,
+                               .examples = spec.examples,
+                               .view = spec.view};
+      Result<std::vector<TokenId>> tokens =
+          loaded_->EncodeExtract(input, LocalTime(), spec.thinking);
+      const auto of_request = [&](const char* member) {
+        return !tokens.ok() && tokens.error().place == member;
+      };
+      if (of_request("instruction") || of_request("examples")) {
+        return Error{tokens.error().code, tokens.error().message, "#/" + tokens.error().place};
+      }
+      Result<PreparedPrompt> prompt = WithTokens(std::move(tokens), spec);
       if (prompt.ok()) prompt->thinking = ThinkingStartOf(tokenizer(), prompt->tokens, traits_);
       return prompt;
     }

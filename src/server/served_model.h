@@ -40,6 +40,9 @@ struct PromptSpec {
   Kind kind = Kind::kText;
   std::string text;  // kText; kExtract: the text; kInfill: before the gap
   std::string schema;
+  std::string instruction;               // kExtract
+  std::vector<ExtractExample> examples;  // kExtract, as they are shown
+  SchemaView view = SchemaView::kDefault;
   std::string suffix;
   std::vector<std::pair<std::string, std::string>> files;  // kInfill: name, text
   std::vector<TokenId> tokens;

@@ -249,8 +249,7 @@ TEST(ExtractTest, WithoutAPromptTheChatTemplateIsUsed) {
   const std::string record = run({"extract", "--model", folder, "--text", text});
   EXPECT_EQ(record.size(), 7u) << record;
   const std::string asked =
-      "Extract a record from the text. Answer with JSON that is valid for the schema, nothing "
-      "else.\n\nSchema: "
+      "Extract the data from the text as JSON.\n\nSchema: "
       R"({"type":"integer","minimum":100000,"maximum":999999})"
       "\n\nText: " +
       text;

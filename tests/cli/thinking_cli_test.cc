@@ -6,6 +6,7 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "src/base/json.h"
@@ -103,6 +104,33 @@ TEST(ThinkingCommandTest, ExtractThinksWhereItIsAsked) {
   const std::string thoughts = FileText(file);
   EXPECT_EQ(std::count(thoughts.begin(), thoughts.end(), '\n'), 3) << thoughts;
   EXPECT_NE(thoughts.find("\nnull\n"), std::string::npos) << thoughts;
+}
+
+TEST(ThinkingCommandTest, ARecordBehindThoughtsLeavesOutWhatIsNotThere) {
+  const std::string folder = ModelFolderWith("records_think", "");
+  std::ofstream(folder + "/chat_template.jinja") << kDeafChat;
+  const std::string schema = WriteScratch(
+      "leaves_out.json", R"({"type":"object","properties":{"a":{"type":"string","maxLength":1},
+      "b":{"type":"string","maxLength":1}},"required":["a"]})");
+  const std::string file = ScratchPath("records_left_out.txt");
+  int with = 0, without = 0;
+  for (int seed = 0; seed < 8; ++seed) {
+    for (const char* thinking : {"off", "6"}) {
+      const CommandResult result = RunPawl(
+          {"extract", "--model", folder, "--schema", schema, "--thinking", thinking, "--reasoning",
+           file, "--temperature", "2", "--seed", std::to_string(seed), "--max-tokens", "130"},
+          "7");
+      ASSERT_EQ(result.exit_code, 0) << result.err;
+      const auto record = json::Parse(result.out);
+      ASSERT_TRUE(record.ok() && record->Find("a") != nullptr) << result.out;
+      const json::Value* const other = record->Find("b");
+      EXPECT_TRUE(other == nullptr || other->type == json::Type::kString) << result.out;
+      EXPECT_EQ(FileText(file) == "\"\"\n", thinking == std::string_view("off"));
+      (other == nullptr ? without : with)++;
+    }
+  }
+  EXPECT_GT(with, 0);
+  EXPECT_GT(without, 0);
 }
 
 }  // namespace

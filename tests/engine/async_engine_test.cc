@@ -231,6 +231,58 @@ TEST(AsyncEngineTest, StopStringsEndAnOutput) {
   }
 }
 
+// Thoughts are told apart first, then the record is made, and stop strings are looked for in it.
+TEST(AsyncEngineTest, ARecordStandsBehindThoughtsAndBeforeStopStrings) {
+  Result<std::unique_ptr<LoadedModel>> model =
+      LoadedModel::Open(kModel, {.text = "{% for m in messages %}{{ m.content }}\n{% endfor %}"
+                                         "{% if false %}</think>{% endif %}<think>\n"});
+  ASSERT_TRUE(model.ok()) << model.error().ToString();
+  ModelOptions model_options;
+  model_options.threads = 1;
+  ASSERT_TRUE((*model)->LoadWeights(model_options).ok());
+  const Result<Grammar> grammar = Compiler((*model)->vocabulary())
+                                      .CompileJsonSchema(R"({"type": "object", "properties": {
+              "a": {"type": "string", "maxLength": 2}, "b": {"type": "string", "maxLength": 2},
+              "c": {"enum": ["x"]}}, "required": ["c"]})",
+                                                         ExtractSchemaOptions());
+  ASSERT_TRUE(grammar.ok()) << grammar.error().ToString();
+  AsyncEngine engine(**model, {});
+  int left_out = 0;
+  for (uint64_t seed = 0; seed < 8; ++seed) {
+    EngineRequest request = Chat(0, 200);
+    request.grammar = *grammar;
+    request.thinking = {.mode = Thinking::Mode::kTokens, .tokens = 7};
+    request.options.sampling = {.temperature = 2, .seed = seed};
+    request.stops = {"null", R"("x")"};
+    std::string shown;
+    Count count;
+    std::optional<Result<Generation>> output;
+    Delivery delivery;
+    delivery.on_token = [&](const OutputToken& token) {
+      shown += token.bytes;
+      shown.resize(token.size);
+      return true;
+    };
+    delivery.done = [&](Result<Generation> got) {
+      output = std::move(got);
+      count.Add();
+    };
+    ASSERT_TRUE(engine.Submit(request, std::move(delivery)).ok());
+    count.WaitFor(1);
+    ASSERT_TRUE(output->ok()) << output->error().ToString();
+    EXPECT_EQ((*output)->stop_text, R"("x")");
+    EXPECT_TRUE((*output)->text.starts_with("{")) << (*output)->text;
+    EXPECT_TRUE((*output)->text.ends_with(R"("c":)")) << (*output)->text;
+    EXPECT_EQ((*output)->text.find("null"), std::string::npos);
+    EXPECT_EQ(shown, (*output)->text);
+    EXPECT_NE((*output)->reasoning, "");
+    const std::string written = (*model)->tokenizer().Decode((*output)->tokens);
+    EXPECT_NE(written.find(R"("b":)"), std::string::npos) << written;
+    left_out += written.find("null") != std::string::npos ? 1 : 0;
+  }
+  EXPECT_GT(left_out, 0);
+}
+
 TEST(AsyncEngineTest, ScoresAreThoseOfTheEngineAlone) {
   CountedSetup setup;
   AsyncEngine engine(*setup.model, {});

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "pawl/compiler.h"
@@ -267,6 +268,103 @@ TEST(EngineThinkingTest, ExtractThinksWhereItIsAsked) {
   const Generation output = OutputOf(engine, request);
   EXPECT_TRUE(IsAnswer(engine, output.text)) << output.text;
   EXPECT_EQ(output.reasoning, "");
+}
+
+// A record of which each key is asked for, behind what the model of this template thinks.
+struct Recorder {
+  explicit Recorder(const std::string& chat_template)
+      : engine(LoadThinker(Thinks(chat_template))),
+        grammar(*Compiler(engine.vocabulary())
+                     .CompileJsonSchema(R"({"type": "object", "properties": {
+                         "id": {"type": "string", "maxLength": 2},
+                         "city": {"type": "string", "maxLength": 2},
+                         "n": {"type": "integer", "minimum": 0, "maximum": 9}},
+                       "required": ["id"]})",
+                                        ExtractSchemaOptions())) {}
+  EngineRequest Request(const Thinking& thinking, uint64_t seed) const {
+    EngineRequest request = Chat(engine, {thinking, seed, 300, false});
+    request.grammar = grammar;
+    request.options.sampling.temperature = 2;
+    return request;
+  }
+  // The answer as the model wrote it.
+  std::string Written(const Generation& output) const {
+    std::string text = engine.Decode(output.tokens);
+    const size_t mark = text.find("</think>");
+    if (mark != std::string::npos) text.erase(0, mark + 8);
+    if (text.starts_with("\n\n")) text.erase(0, 2);
+    return text;
+  }
+
+  Engine engine;
+  Grammar grammar;
+};
+
+TEST(EngineThinkingTest, KeysThatAreNotThereAreLeftOutBehindThoughts) {
+  const std::pair<std::string, Thinking> ways[] = {{kDeafTemplate, {.mode = kOff}},
+                                                   {kOpensThoughts, Tokens(9)},
+                                                   {kMayThink, Tokens(6)},
+                                                   {kMayThink, {.mode = kOff}}};
+  for (const auto& [chat, thinking] : ways) {
+    Recorder recorder(chat);
+    int left_out = 0, thought = 0;
+    for (uint64_t seed = 0; seed < 8; ++seed) {
+      EngineRequest request = recorder.Request(thinking, seed);
+      if (chat == kMayThink && thinking.mode != kOff && seed % 2 == 0) {
+        const TokenId first = recorder.engine.vocabulary()->FewestTokens("<think>").front();
+        request.options.logit_bias = {{first, 30.0f}};
+      }
+      std::string shown, reasoning;
+      request.options.on_token = [&](TokenId, std::string_view bytes) {
+        shown += bytes;
+        return true;
+      };
+      request.options.on_reasoning = [&](std::string_view bytes) { reasoning += bytes; };
+      const Generation output = Run(recorder.engine, request);
+      const std::string written = recorder.Written(output);
+      EXPECT_NE(written.find(R"("city":)"), std::string::npos) << written;
+      EXPECT_EQ(output.text, recorder.grammar.Record(written));
+      EXPECT_EQ(output.text.find("null"), std::string::npos) << output.text;
+      EXPECT_EQ(shown, output.text);
+      EXPECT_EQ(reasoning, output.reasoning);
+      EXPECT_NE(recorder.engine.Decode(output.tokens).find(output.reasoning), std::string::npos);
+      ExpectNoMarks(output);
+      left_out += output.text != written ? 1 : 0;
+      thought += output.reasoning.empty() ? 0 : 1;
+    }
+    EXPECT_GT(left_out, 0);
+    EXPECT_EQ(thought > 0, thinking.mode != kOff);
+  }
+}
+
+TEST(EngineThinkingTest, StopStringsAreLookedForInTheRecord) {
+  Recorder recorder(kOpensThoughts);
+  int missing = 0, stopped = 0;
+  for (uint64_t seed = 0; seed < 8; ++seed) {
+    EngineRequest request = recorder.Request(Tokens(9), seed);
+    const Generation whole = Run(recorder.engine, request);
+    // What the record leaves out stops nothing.
+    request.stops = {"null"};
+    const Generation output = Run(recorder.engine, request);
+    EXPECT_EQ(output.text, whole.text);
+    EXPECT_EQ(output.stop, whole.stop);
+    missing += recorder.Written(whole).find("null") != std::string::npos ? 1 : 0;
+    request.stops = {R"("n")"};
+    std::string shown;
+    request.options.on_token = [&](TokenId, std::string_view bytes) {
+      shown += bytes;
+      return true;
+    };
+    const Generation cut = Run(recorder.engine, request);
+    const size_t found = whole.text.find(R"("n")");
+    EXPECT_EQ(cut.text, whole.text.substr(0, found));
+    EXPECT_EQ(cut.stop_text, found == std::string::npos ? "" : R"("n")");
+    EXPECT_EQ(cut.reasoning, whole.reasoning);
+    EXPECT_EQ(shown, cut.text);
+    stopped += found == std::string::npos ? 0 : 1;
+  }
+  EXPECT_GT(missing, 0);
+  EXPECT_GT(stopped, 0);
 }
 
 TEST(EngineThinkingTest, WhatChangesNothingIsNoted) {

@@ -170,6 +170,60 @@ def test_pydantic(engine):
     assert asyncio.run(engine.aextract(TEXTS, Contact, max_tokens=60)) == records
 
 
+OPEN = {"type": "object", "properties": {"name": {"type": "string"}, "email": {"type": "string"},
+                                         "phone": {"type": ["string", "null"]}}, "required": ["name"]}
+
+
+def test_extract_invents_no_key_and_asks_for_each(engine):
+    records = engine.extract(TEXTS * 3, OPEN, temperature=2, seed=5, max_tokens=300)
+    assert all(set(record) <= {"name", "email", "phone"} and "phone" in record for record in records)
+    open_ = engine.extract(TEXTS * 3, OPEN, temperature=2, seed=5, max_tokens=300, additional_properties=True,
+                           keys="required")
+    assert any(set(record) - {"name", "email", "phone"} for record in open_)
+    # null means "not there" where the schema does not take it; a stream has the same record.
+    outputs = engine.extract_outputs(TEXTS, OPEN)
+    for output in outputs:
+        written = b"".join(engine.vocabulary.bytes(token) for token in output.tokens).decode()
+        assert set(json.loads(written)) == {"name", "email", "phone"}
+        assert json.loads(output.text).get("email", "") is not None
+        assert output.text == engine.compiler.json_schema(
+            json.dumps(OPEN), whitespace="compact", additional_properties=False, keys="all",
+            max_string=256).record(written)
+    with engine.stream("Ann: ", schema=OPEN, keys="all", additional_properties=False) as stream:
+        assert "".join(stream) == stream.output.text
+    dropped = engine.extract(TEXTS, OPEN, nulls="drop")
+    assert all(None not in record.values() for record in dropped)
+
+
+def test_what_nothing_fits_closed_is_read_as_it_stands(engine):
+    schema = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a", "b"], "maxProperties": 2}
+    assert "b" in engine.extract(TEXTS[0], schema, max_tokens=200)
+    with pytest.raises(pawl.PawlError):
+        engine.extract(TEXTS[0], schema, additional_properties=False)
+
+
+def test_instruction_and_examples(engine):
+    # The prompt of the model that ships has no place for them.
+    with pytest.raises(pawl.PawlError, match="no {instruction}"):
+        engine.extract(TEXTS[0], OPEN, instruction="Find the person.")
+    with pytest.raises(pawl.PawlError, match="no {examples}"):
+        engine.extract(TEXTS[0], OPEN, examples=[("Ann", {"name": "Ann"})])
+    with pytest.raises(pawl.PawlError, match="does not fit the schema"):
+        engine.extract(TEXTS[0], OPEN, examples=[{"text": "Ann", "record": {"name": 1}}])
+    with pytest.raises(pawl.PawlError, match="schema_view"):
+        engine.extract(TEXTS[0], OPEN, schema_view="all")
+    with pytest.raises(TypeError, match="there is no option instruction"):
+        engine.generate("a", instruction="b")
+
+
+def test_why_an_output_was_closed(engine):
+    output = engine.extract_outputs(TEXTS[0], CONTACT, max_tokens=110)
+    assert output.closed == (output.closed_by is not None)
+    closed = engine.generate("a", regex="[ab]{500}", max_tokens=520, close_repetition=True)
+    assert closed.closed_by in (None, "repetition") and closed.closed == (closed.closed_by is not None)
+    assert engine.generate("a", regex="a*", max_tokens=5, logit_bias={}).closed_by in (None, "budget")
+
+
 def test_rows_that_fail(engine):
     rows = engine.extract([TEXTS[0], "", TEXTS[1], None, "\ud800"], CONTACT, errors="return")
     assert [type(row) for row in rows] == [dict, pawl.PawlError, dict, pawl.PawlError, pawl.PawlError]

@@ -1,6 +1,8 @@
 import dataclasses
+import decimal
 import enum
 import json
+import re
 import typing
 from typing import Dict, List, Literal, Optional, Tuple, TypedDict, Union
 
@@ -91,3 +93,17 @@ def test_pydantic():
     assert accepts(Holder, {"order": {"items": []}})
     assert accepts(typing.Annotated[int, pydantic.Field(ge=3)], 3)
     assert not accepts(typing.Annotated[int, pydantic.Field(ge=3)], 2)
+
+
+def test_the_text_of_a_decimal_is_a_number():
+    pydantic = pytest.importorskip("pydantic")
+
+    class Price(pydantic.BaseModel):
+        amount: decimal.Decimal
+        other: typing.Union[float, str]
+
+    properties = pawl.schema_of(Price)["properties"]
+    pattern = properties["amount"]["anyOf"][1]["pattern"]
+    assert re.search(pattern, "-12.50") and not re.search(pattern, "2026-01-02") and not re.search(pattern, "12 EUR")
+    # Elsewhere any text goes.
+    assert properties["other"]["anyOf"][1] == {"type": "string"}

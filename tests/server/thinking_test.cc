@@ -228,6 +228,27 @@ TEST(ThinkingTest, OffClosesWhatATemplateOpens) {
       c.Post("/v1/extract", R"({"text":"Ann Lee","schema":)" + std::string(kThinkingSchema) + "}");
   EXPECT_EQ(At(record.Json(), "/records/0/record").type, json::Type::kObject) << record.body;
   EXPECT_EQ(At(record.Json(), "/records/0/reasoning").text, "") << record.body;
+  // Keys that are not there are left out of the record, whatever is thought before it.
+  int all = 0, some_keys = 0;
+  for (int seed = 0; seed < 10; ++seed) {
+    for (const char* thinking : {"\"off\"", "7"}) {
+      Connection one(server->port());
+      const Answer answer =
+          one.Post("/v1/extract",
+                   R"({"text":"Ann Lee","temperature":2,"schema":{"type":"object","properties":{
+            "a":{"type":"string","maxLength":2},"b":{"type":"string","maxLength":2}},
+            "required":["a"]},"seed":)" +
+                       std::to_string(seed) + R"(,"thinking":)" + thinking + "}");
+      const json::Value body = answer.Json();
+      const json::Value& made = At(body, "/records/0/record");
+      ASSERT_EQ(made.type, json::Type::kObject) << answer.body;
+      ASSERT_EQ(At(made, "/a").type, json::Type::kString) << answer.body;
+      EXPECT_EQ(answer.body.find(R"("b":null)"), std::string::npos) << answer.body;
+      (At(made, "/b").type == json::Type::kString ? all : some_keys)++;
+    }
+  }
+  EXPECT_GT(all, 0);
+  EXPECT_GT(some_keys, 0);
 }
 
 TEST(ThinkingTest, MarksOfTheServersOptions) {

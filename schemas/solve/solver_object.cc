@@ -13,8 +13,8 @@
 
 #include "schemas/formula/atoms.h"
 #include "schemas/limits.h"
-#include "schemas/solve/solver.h"
 #include "schemas/solve/distinct.h"
+#include "schemas/solve/solver.h"
 #include "src/base/json.h"
 #include "src/base/utf8.h"
 

@@ -13,10 +13,10 @@
 #include "pawl/compiler.h"
 #include "src/completion/statement.h"
 #include "src/decode/draft/drafter.h"
-#include "tests/support/session.h"
 #include "src/model/model.h"
 #include "src/text/tokenizer.h"
 #include "tests/source_dir.h"
+#include "tests/support/session.h"
 
 namespace pawl::completion {
 using namespace monitors;  // NOLINT(google-build-using-namespace)

@@ -10,7 +10,6 @@
 #include "pawl/compiler.h"
 #include "src/decode/batch.h"
 #include "src/decode/draft/drafter.h"
-#include "tests/support/session.h"
 #include "src/engine/model_files.h"
 #include "src/model/safetensors.h"
 #include "src/model/transformer_config.h"
@@ -18,6 +17,7 @@
 #include "src/model/transformer_weights.h"
 #include "tests/cuda/cuda_test_util.h"
 #include "tests/source_dir.h"
+#include "tests/support/session.h"
 
 namespace pawl::PAWL_GPU {
 namespace {

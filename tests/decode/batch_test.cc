@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "pawl/compiler.h"
-#include "tests/support/session.h"
 #include "tests/decode/paged_model.h"
 #include "tests/source_dir.h"
+#include "tests/support/session.h"
 
 namespace pawl {
 namespace {

@@ -22,11 +22,11 @@
 #include "src/decode/batch.h"
 #include "src/decode/draft/drafter.h"
 #include "src/decode/draft/model_source.h"
-#include "tests/support/session.h"
 #include "src/model/model.h"
 #include "src/model/random_weights.h"
 #include "tests/decode/sixteen_model.h"
 #include "tests/model/model_test_util.h"
+#include "tests/support/session.h"
 #include "tests/support/vocabularies.h"
 
 namespace pawl {

@@ -18,9 +18,9 @@
 #include "src/base/stop_scope.h"
 #include "src/decode/batch.h"
 #include "src/decode/look_queue.h"
-#include "tests/support/session.h"
 #include "src/decode/waiting_line.h"
 #include "tests/decode/paged_model.h"
+#include "tests/support/session.h"
 
 namespace pawl {
 namespace {

@@ -592,7 +592,8 @@ TEST(ChatFormatsTest, TemplatesAreRecognised) {
       {"functionary_v3_2", ">>>${recipient}\n>>>all\n"},
       {"solar", "<|tool_calls|><|tool_call:begin|>id<|tool_call:name|>"},
       {"glimmer", "<|start|>assistant to=<|message|><atem:function_calls>\n"},
-      {"llama3", "<|start_header_id|>{\"name\": function name, \"parameters\": dictionary"},
+      {"llama3",
+       "{\"name\": function name, \"parameters\": dictionary of argument name and its value}"},
       {nullptr, "<|im_start|>assistant\n"},
       {nullptr, "<start_of_turn>model\n"},
       {nullptr, "\"parameters\": without any mark of a family"}};

@@ -33,6 +33,7 @@ std::unique_ptr<Server> StartThinking(const char* chat_template, bool drafts) {
   options.model_path = PAWL_SOURCE_DIR "/models/tiny-extract";
   options.model.model.threads = 1;
   options.model.chat_template = chat_template;
+  options.model.tool_syntax = "plain";  // its template shows no form of calls
   if (drafts) options.make_drafter = DraftsOfPrompt;
   auto server = Server::Start(options);
   EXPECT_TRUE(server.ok()) << server.error().ToString();

@@ -1,12 +1,12 @@
-// Llama 3.1 to 3.3: JSON without marks around it.
+// Llama 3.1 to 4: JSON without marks around it; the words of the prompt give it away.
 #include "schemas/tag/formats/chat_formats.h"
 
 namespace pawl {
 
 constinit const ChatFormat kLlama3Format = {
     .name = "llama3",
-    .models = "Llama 3.1, 3.2, 3.3",
-    .marks = {"<|start_header_id|>", "\"parameters\": "},
+    .models = "Llama 3.1, 3.2, 3.3, 4",
+    .marks = {"\"parameters\": dictionary of argument name"},
     .trigger = R"({"name": )",
     .separator = "; ",
     .call_open = {R"({"name": $QUOTED, "parameters": )"},

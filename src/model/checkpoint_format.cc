@@ -10,7 +10,7 @@
 namespace pawl {
 namespace {
 
-using Kind = CheckpointFormat::Kind;
+using Storage = CheckpointFormat::Kind;
 
 constexpr const char* kReadFormats =
     "compressed-tensors (pack-quantized, float-quantized), awq, gptq without act-order, fp8 and "
@@ -92,7 +92,7 @@ void ReadCompressedTensors(const JsonReader& in, CheckpointFormat& format) {
   for (const auto& [key, value] : groups.value()->members) {
     const JsonReader group = groups[key].Object();
     CheckpointFormat read;
-    read.kind = packed ? Kind::kPacked : Kind::kFloat8;
+    read.kind = packed ? Storage::kPacked : Storage::kFloat8;
     if (const std::string own = group["format"].String(name); own != name) {
       return Refuse(group["format"], "compressed-tensors " + ShortOf(own) + " next to " + name);
     }
@@ -112,7 +112,7 @@ void ReadCompressedTensors(const JsonReader& in, CheckpointFormat& format) {
 }
 
 void ReadAwq(const JsonReader& in, CheckpointFormat& format) {
-  format.kind = Kind::kAwq;
+  format.kind = Storage::kAwq;
   format.name = "AWQ";
   format.bits = ReadBits(in["bits"], format.name);
   if (in.ok() && format.bits != 4) return Refuse(in["bits"], "AWQ with 8 bits");
@@ -124,7 +124,7 @@ void ReadAwq(const JsonReader& in, CheckpointFormat& format) {
 }
 
 void ReadGptq(const JsonReader& in, CheckpointFormat& format) {
-  format.kind = Kind::kGptq;
+  format.kind = Storage::kGptq;
   format.name = "GPTQ";
   format.zero_points = true;
   format.bits = ReadBits(in["bits"], format.name);
@@ -139,7 +139,7 @@ void ReadGptq(const JsonReader& in, CheckpointFormat& format) {
 }
 
 void ReadFp8(const JsonReader& in, CheckpointFormat& format) {
-  format.kind = Kind::kFloat8;
+  format.kind = Storage::kFloat8;
   format.name = "fp8";
   format.bits = 8;
   format.scale = "weight_scale_inv";
@@ -167,7 +167,7 @@ CheckpointFormat ReadCheckpointFormat(const JsonReader& in) {
   } else if (method == "fp8") {
     ReadFp8(object, format);
   } else if (method == "mxfp4") {
-    format.kind = Kind::kMxfp4;
+    format.kind = Storage::kMxfp4;
     format.name = "mxfp4";
   } else if (method.empty()) {
     object["quant_method"].Fail("is missing: the name of a format");

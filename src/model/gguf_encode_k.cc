@@ -231,9 +231,9 @@ void EncodeQ5K(const float* x, uint8_t* block) {
 struct Sums {
   float products = 0.0f, squares = 0.0f;
   void Add(float x, int q, float sign = 1.0f) {
-    const float weight = sign * x * x;
-    products += weight * x * static_cast<float>(q);
-    squares += weight * static_cast<float>(q * q);
+    const float weight = sign * x * x, value = static_cast<float>(q);
+    products += weight * x * value;
+    squares += weight * value * value;
   }
   float scale() const { return squares > 0.0f ? products / squares : 0.0f; }
 };

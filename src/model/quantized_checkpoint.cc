@@ -32,7 +32,7 @@
 namespace pawl {
 namespace {
 
-using Kind = CheckpointFormat::Kind;
+using StorageKind = CheckpointFormat::Kind;
 
 constexpr std::string_view kWeightEnd = ".weight";
 
@@ -295,7 +295,7 @@ IntegerLayout ReadPackedLayout(const CheckpointFormat& format, Parts& parts) {
 IntegerLayout ReadColumnLayout(const CheckpointFormat& format, Parts& parts) {
   static constexpr int kAwqOrder[8] = {0, 4, 1, 5, 2, 6, 3, 7};
   constexpr const char* kWeights = ".qweight";
-  const bool awq = format.kind == Kind::kAwq;
+  const bool awq = format.kind == StorageKind::kAwq;
   IntegerLayout layout;
   layout.bits = format.bits;
   layout.by_columns = true;
@@ -419,11 +419,12 @@ Result<StoredMatrix> ReadMatrix(const Checkpoint& files, const CheckpointFormat&
   Parts parts(files, stem, names);
   StoredMatrix matrix;
   int64_t rows = 0, cols = 0;
-  if (format.kind == Kind::kFloat8) {
+  if (format.kind == StorageKind::kFloat8) {
     matrix = ReadFloat8(format, parts, rows, cols);
   } else {
-    const IntegerLayout layout = format.kind == Kind::kPacked ? ReadPackedLayout(format, parts)
-                                                              : ReadColumnLayout(format, parts);
+    const IntegerLayout layout = format.kind == StorageKind::kPacked
+                                     ? ReadPackedLayout(format, parts)
+                                     : ReadColumnLayout(format, parts);
     rows = layout.rows;
     cols = layout.cols;
     if (!parts.error()) matrix = MatrixOf(layout);
@@ -440,9 +441,9 @@ Result<StoredMatrix> ReadMatrix(const Checkpoint& files, const CheckpointFormat&
 }
 
 // What the name of a tensor with a matrix's weights ends in.
-std::string MainOf(Kind kind) {
-  if (kind == Kind::kPacked) return ".weight_packed";
-  return kind == Kind::kFloat8 ? std::string(kWeightEnd) : ".qweight";
+std::string MainOf(StorageKind kind) {
+  if (kind == StorageKind::kPacked) return ".weight_packed";
+  return kind == StorageKind::kFloat8 ? std::string(kWeightEnd) : ".qweight";
 }
 
 // Of activations and of keys and values, which are not rounded.
@@ -459,12 +460,12 @@ bool IsOfActivations(std::string_view name) {
 
 QuantizedCheckpoint::QuantizedCheckpoint(Checkpoint files, const CheckpointFormat& format)
     : files_(std::move(files)) {
-  if (format.kind == Kind::kFloats || format.kind == Kind::kMxfp4) return;
+  if (format.kind == StorageKind::kFloats || format.kind == StorageKind::kMxfp4) return;
   const std::string main = MainOf(format.kind);
   for (const std::string& name : files_.Names()) {
     if (IsOfActivations(name)) parts_.insert(name);
     if (!name.ends_with(main)) continue;
-    if (format.kind == Kind::kFloat8 && files_.Find(name)->dtype != "F8_E4M3") continue;
+    if (format.kind == StorageKind::kFloat8 && files_.Find(name)->dtype != "F8_E4M3") continue;
     const std::string stem = name.substr(0, name.size() - main.size());
     packed_.emplace(stem + std::string(kWeightEnd), ReadMatrix(files_, format, stem, main, parts_));
   }

@@ -55,7 +55,7 @@ std::optional<ApiError> Call::PlanTools() {
   if (!plan.ok()) return CompileError(plan.error());
   plan_ = *std::move(plan);
   if (calls && chats && !model.shows_tools() && !plan_.calls.empty()) {
-    spec_.prompts[0].instruction = InstructionOf(asked, plan_);
+    spec_.prompts[0].told_tools = InstructionOf(asked, plan_);
   }
   return std::nullopt;
 }

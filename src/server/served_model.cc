@@ -218,7 +218,7 @@ Result<MarkedText> ServedModel::RenderWithTools(const PromptSpec& spec, ChatInpu
   const auto tokens = [&](const std::string& text) {
     return static_cast<int>(tokenizer().Encode(text).size());
   };
-  const ToolInstruction& told = spec.instruction;
+  const ToolInstruction& told = spec.told_tools;
   const bool whole = tokens(told.with_schemas) < context / 4;
   const std::string& text = whole ? told.with_schemas : told.text;
   if (const int size = whole ? 0 : tokens(text); size >= context) {
@@ -281,7 +281,7 @@ Result<PreparedPrompt> ServedModel::PrepareChat(const PromptSpec& spec) const {
   }
   TellTemplate(spec.thinking, input.arguments);
   input.now = LocalTime();
-  const Result<MarkedText> prompt = spec.instruction.empty()
+  const Result<MarkedText> prompt = spec.told_tools.empty()
                                         ? loaded_->RenderChat(std::move(input))
                                         : RenderWithTools(spec, std::move(input));
   if (!prompt.ok()) {

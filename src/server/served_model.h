@@ -47,7 +47,7 @@ struct PromptSpec {
   std::vector<std::pair<std::string, std::string>> files;  // kInfill: name, text
   std::vector<TokenId> tokens;
   json::Value messages, tools, arguments;  // kChat
-  ToolInstruction instruction;             // kChat: of tools that the template does not show
+  ToolInstruction told_tools;              // kChat: those that the template does not show
   Thinking thinking = {.mode = Thinking::Mode::kOff};
   bool parse_special = false;
   std::string pointer;  // where it stands in the request

@@ -124,7 +124,7 @@ Value* MemberOf(Value& object, std::string_view key) {
   return nullptr;
 }
 
-std::string TextOf(const Value& message, std::string_view key) {
+std::string MemberText(const Value& message, std::string_view key) {
   const Value* value = message.Find(key);
   return value != nullptr && value->type == json::Type::kString ? value->text : std::string();
 }
@@ -158,7 +158,7 @@ void Extend(Value& message, const std::string& text, bool before) {
 std::string CallText(const ToolInstruction& told, const Value& call) {
   const Value* function = call.Find("function");
   if (function == nullptr) function = &call;
-  const std::string name = TextOf(*function, "name");
+  const std::string name = MemberText(*function, "name");
   const Value* arguments = function->Find("arguments");
   const bool as_text = arguments != nullptr && arguments->type == json::Type::kString;
   const std::string given = arguments == nullptr ? "{}"
@@ -209,15 +209,15 @@ void WriteCallsAsText(const ToolInstruction& told, Value& messages) {
   std::vector<std::pair<std::string, std::string>> names;  // of calls, by id
   bool results = false;                                    // the last message has results
   for (Value& message : messages.items) {
-    const std::string role = TextOf(message, "role");
+    const std::string role = MemberText(message, "role");
     Value* calls = MemberOf(message, "tool_calls");
     if (role == "assistant" && calls != nullptr && calls->type == json::Type::kArray) {
       std::string text;
       for (const Value& call : calls->items) {
         text += (text.empty() ? "" : "; ") + CallText(told, call);
         const Value* function = call.Find("function");
-        names.emplace_back(TextOf(call, "id"),
-                           function == nullptr ? "" : TextOf(*function, "name"));
+        names.emplace_back(MemberText(call, "id"),
+                           function == nullptr ? "" : MemberText(*function, "name"));
       }
       std::erase_if(message.members,
                     [](const auto& member) { return member.first == "tool_calls"; });
@@ -228,13 +228,13 @@ void WriteCallsAsText(const ToolInstruction& told, Value& messages) {
       results = false;
       continue;
     }
-    std::string name = TextOf(message, "name");
-    const std::string id = TextOf(message, "tool_call_id");
+    std::string name = MemberText(message, "name");
+    const std::string id = MemberText(message, "tool_call_id");
     for (const auto& [known, called] : names) {
       if (name.empty() && known == id) name = called;
     }
     const std::string text =
-        "Result" + (name.empty() ? "" : " of " + name) + ":\n" + TextOf(message, "content");
+        "Result" + (name.empty() ? "" : " of " + name) + ":\n" + MemberText(message, "content");
     if (results) {
       Extend(out.back(), text, false);
     } else {
@@ -248,7 +248,7 @@ void WriteCallsAsText(const ToolInstruction& told, Value& messages) {
 void AddInstruction(const std::string& text, InstructionPlace place, Value& messages) {
   const char* role = place == InstructionPlace::kSystem ? "system" : "user";
   for (Value& message : messages.items) {
-    if (TextOf(message, "role") != role) continue;
+    if (MemberText(message, "role") != role) continue;
     return Extend(message, text, place == InstructionPlace::kUser);
   }
   messages.items.insert(messages.items.begin(), MessageWith(role, text));

@@ -9,9 +9,11 @@
 #include "pawl/compiler.h"
 #include "python/native/binding.h"
 #include "python/native/bound_engine.h"
+#include "src/base/file.h"
 #include "src/base/json.h"
 #include "src/engine/option_names.h"
 #include "src/engine/schema_view.h"
+#include "src/engine/thinking.h"
 
 namespace pawl::python {
 namespace {

@@ -19,11 +19,11 @@ void Add(const GenerationStats& stats, GenerationStats& total) {
   total.closing_tokens += stats.closing_tokens;
   total.reasoning_tokens += stats.reasoning_tokens;
   total.forward_calls += stats.forward_calls;
-  total.mask_surprise += stats.mask_surprise;
   total.prefill_seconds += stats.prefill_seconds;
   total.decode_seconds += stats.decode_seconds;
   total.constraint_seconds += stats.constraint_seconds;
   total.sample_seconds += stats.sample_seconds;
+  total.mask_surprise += stats.mask_surprise;
   total.drafts.calls += stats.drafts.calls;
   total.drafts.rows += stats.drafts.rows;
   total.drafts.accepted += stats.drafts.accepted;
@@ -75,15 +75,25 @@ void NoteStats(std::string_view command, const GenerationStats& s) {
 std::string StatsJson(const GenerationStats& s) {
   std::string out = fmt::format(
       "{{\"prompt_tokens\":{},\"reused_tokens\":{},\"output_tokens\":{},\"sampled_tokens\":{},"
+<<<<<<< HEAD
       "\"forced_tokens\":{},\"closing_tokens\":{},\"reasoning_tokens\":{},"
       "\"forward_calls\":{},\"mask_surprise\":{:.4f},\"seconds\":{{"
+=======
+      "\"forced_tokens\":{},\"closing_tokens\":{},\"forward_calls\":{},\"seconds\":{{"
+>>>>>>> m4/eval
       "\"prompt\":{:.6f},\"output\":{:.6f},\"constraint\":{:.6f},\"sampling\":{:.6f}}},"
       "\"drafts\":{{\"calls\":{},\"rows\":{},\"accepted\":{},\"expected\":{:.3f},\"lossy\":{},"
       "\"seconds\":{:.6f},\"sources\":{{",
       s.prompt_tokens, s.reused_tokens, s.output_tokens, s.sampled_tokens, s.forced_tokens,
+<<<<<<< HEAD
       s.closing_tokens, s.reasoning_tokens, s.forward_calls, s.mask_surprise, s.prefill_seconds,
       s.decode_seconds, s.constraint_seconds, s.sample_seconds, s.drafts.calls, s.drafts.rows,
       s.drafts.accepted, s.drafts.expected, s.drafts.lossy, s.drafts.seconds);
+=======
+      s.closing_tokens, s.forward_calls, s.prefill_seconds, s.decode_seconds, s.constraint_seconds,
+      s.sample_seconds, s.drafts.calls, s.drafts.rows, s.drafts.accepted, s.drafts.expected,
+      s.drafts.lossy, s.drafts.seconds);
+>>>>>>> m4/eval
   const char* comma = "";
   for (const DraftSourceStats& source : s.drafts.sources) {
     out += fmt::format("{}{}:{{\"drafted\":{},\"kept\":{},\"accepted\":{},\"seconds\":{:.6f}}}",
@@ -91,7 +101,10 @@ std::string StatsJson(const GenerationStats& s) {
                        source.accepted, source.seconds);
     comma = ",";
   }
-  return out + "}}}\n";
+  out += "}}";
+  // Where it was asked for.
+  if (s.mask_surprise > 0) out += fmt::format(",\"mask_surprise\":{:.4f}", s.mask_surprise);
+  return out + "}\n";
 }
 
 Status ReportStats(std::string_view command, bool stats_flag, const std::string& file,

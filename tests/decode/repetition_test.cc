@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "pawl/compiler.h"
-#include "src/decode/session.h"
+#include "tests/support/session.h"
 #include "tests/support/toy_model.h"
 #include "tests/support/vocabularies.h"
 

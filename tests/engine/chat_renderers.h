@@ -26,7 +26,7 @@ struct ChatRenderer {
   // Thoughts, with what follows them; empty: the family has none.
   std::function<std::string(const std::string&)> thoughts;
   // What no string of arguments can hold: all that no JSON writes.
-  std::string excluded;
+  std::string excluded = {};
 };
 
 const std::vector<ChatRenderer>& ChatRenderers();

@@ -75,25 +75,15 @@ void NoteStats(std::string_view command, const GenerationStats& s) {
 std::string StatsJson(const GenerationStats& s) {
   std::string out = fmt::format(
       "{{\"prompt_tokens\":{},\"reused_tokens\":{},\"output_tokens\":{},\"sampled_tokens\":{},"
-<<<<<<< HEAD
       "\"forced_tokens\":{},\"closing_tokens\":{},\"reasoning_tokens\":{},"
-      "\"forward_calls\":{},\"mask_surprise\":{:.4f},\"seconds\":{{"
-=======
-      "\"forced_tokens\":{},\"closing_tokens\":{},\"forward_calls\":{},\"seconds\":{{"
->>>>>>> m4/eval
+      "\"forward_calls\":{},\"seconds\":{{"
       "\"prompt\":{:.6f},\"output\":{:.6f},\"constraint\":{:.6f},\"sampling\":{:.6f}}},"
       "\"drafts\":{{\"calls\":{},\"rows\":{},\"accepted\":{},\"expected\":{:.3f},\"lossy\":{},"
       "\"seconds\":{:.6f},\"sources\":{{",
       s.prompt_tokens, s.reused_tokens, s.output_tokens, s.sampled_tokens, s.forced_tokens,
-<<<<<<< HEAD
-      s.closing_tokens, s.reasoning_tokens, s.forward_calls, s.mask_surprise, s.prefill_seconds,
-      s.decode_seconds, s.constraint_seconds, s.sample_seconds, s.drafts.calls, s.drafts.rows,
-      s.drafts.accepted, s.drafts.expected, s.drafts.lossy, s.drafts.seconds);
-=======
-      s.closing_tokens, s.forward_calls, s.prefill_seconds, s.decode_seconds, s.constraint_seconds,
-      s.sample_seconds, s.drafts.calls, s.drafts.rows, s.drafts.accepted, s.drafts.expected,
-      s.drafts.lossy, s.drafts.seconds);
->>>>>>> m4/eval
+      s.closing_tokens, s.reasoning_tokens, s.forward_calls, s.prefill_seconds, s.decode_seconds,
+      s.constraint_seconds, s.sample_seconds, s.drafts.calls, s.drafts.rows, s.drafts.accepted,
+      s.drafts.expected, s.drafts.lossy, s.drafts.seconds);
   const char* comma = "";
   for (const DraftSourceStats& source : s.drafts.sources) {
     out += fmt::format("{}{}:{{\"drafted\":{},\"kept\":{},\"accepted\":{},\"seconds\":{:.6f}}}",

@@ -46,7 +46,7 @@ struct NamedSetting {
   ExtractSetting setting;
 };
 
-Result<std::vector<eval::EvalText>> ReadTexts(const EvalFlags& flags) {
+Result<std::vector<eval::EvalText>> ReadEvalFile(const EvalFlags& flags) {
   const Result<std::string> lines = ReadInput(flags.data);
   if (!lines.ok()) return lines.error();
   eval::EvalFilter filter{.where = {}, .most = flags.limit};
@@ -342,7 +342,7 @@ Result<std::vector<eval::EvalRun>> ScoreAllWritten(const EvalFlags& flags,
   return runs;
 }
 
-int Report(const EvalFlags& flags, const Result<std::vector<eval::EvalRun>>& runs) {
+int PrintRuns(const EvalFlags& flags, const Result<std::vector<eval::EvalRun>>& runs) {
   if (!runs.ok()) return Fail(kEval, runs.error());
   Print(flags.json ? eval::JsonOf(*runs) : eval::TableOf(*runs));
   const bool failed =
@@ -352,9 +352,9 @@ int Report(const EvalFlags& flags, const Result<std::vector<eval::EvalRun>>& run
 
 int Eval(const EvalFlags& flags) {
   if (Status status = flags.extract.Check(); !status.ok()) return Fail(kEval, status.error());
-  Result<std::vector<eval::EvalText>> texts = ReadTexts(flags);
+  Result<std::vector<eval::EvalText>> texts = ReadEvalFile(flags);
   if (!texts.ok()) return Fail(kEval, texts.error());
-  if (!flags.written.empty()) return Report(flags, ScoreAllWritten(flags, *texts));
+  if (!flags.written.empty()) return PrintRuns(flags, ScoreAllWritten(flags, *texts));
   std::vector<NamedSetting> settings = {{"setting", flags.extract.setting}};
   for (const std::string& options : flags.against) {
     Result<NamedSetting> one = ReadSetting(options, flags.extract.setting);
@@ -373,7 +373,7 @@ int Eval(const EvalFlags& flags) {
   } else {
     runs = RunSettings(flags, *input, *texts, settings);
   }
-  return Report(flags, runs);
+  return PrintRuns(flags, runs);
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ constexpr std::string_view kListInstruction =
 // What NuExtract's chat templates write before the template of the record.
 constexpr std::string_view kTemplateMark = "# Template:";
 
-std::string Joined(const std::vector<std::string>& keys) {
+std::string CommaJoined(const std::vector<std::string>& keys) {
   std::string out;
   for (const std::string& key : keys) out += (out.empty() ? "" : ", ") + key;
   return out;
@@ -40,7 +40,7 @@ std::string ViewOf(const ExtractInput& input, const Result<json::Value>& schema)
   }
   if (schema.ok() && view == SchemaView::kKeys) {
     const std::vector<std::string> keys = SchemaKeys(*schema);
-    if (!keys.empty()) return "Keys: " + Joined(keys);
+    if (!keys.empty()) return "Keys: " + CommaJoined(keys);
   }
   return "Schema: " + input.schema;
 }

@@ -19,11 +19,11 @@ using json::Value;
 
 constexpr size_t kMostTemplateBytes = size_t{16} << 10;
 constexpr int kMostTemplateDepth = 12;
-constexpr int kMostHops = 16;
+constexpr int kMostReferences = 16;
 
 // The place of a schema with references followed, and null among the choices left out.
 const Value* Followed(const Value& root, const Value* at) {
-  for (int hops = 0; hops < kMostHops && at != nullptr; ++hops) {
+  for (int hops = 0; hops < kMostReferences && at != nullptr; ++hops) {
     if (const Value* reference = at->Find("$ref")) {
       const std::string& text = reference->text;
       if (text == "#") {

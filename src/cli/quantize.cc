@@ -69,9 +69,10 @@ int QuantizeCommand(const QuantizeFlags& flags) {
     return Fail(kQuantize, error);
   }
   if (report->quantized_before > 0) {
-    Note(kQuantize, fmt::format("note: {} tensors were quantized before, and are rounded for the "
-                                "second time; a file of F16 or BF16 gives better ones",
-                                report->quantized_before));
+    const bool one = report->quantized_before == 1;
+    Note(kQuantize, fmt::format("note: {} {} quantized before, and rounded for the second time; a "
+                                "file of F16 or BF16 gives better weights",
+                                report->quantized_before, one ? "tensor was" : "tensors were"));
   }
   Print(ReportText(flags.out, *report));
   return kExitOk;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -156,6 +157,30 @@ TEST(MessagesTest, Quantize) {
                 {"pawl quantize: --type: is \"Q9_K\"; expected one of F32, F16, BF16, Q8_0"});
   ExpectRefused({"quantize", gguf, gguf + "/y", "--type", "Q8_0"},
                 {"q.gguf/y: cannot be written: Not a directory"});
+  // One tensor of two rows.
+  std::string file("GGUF\3\0\0\0", 8);
+  const auto number = [&file](uint64_t value, size_t bytes) {
+    file.append(reinterpret_cast<const char*>(&value), bytes);
+  };
+  for (const uint64_t count : {1, 0}) number(count, 8);  // tensors, keys
+  const std::string name = "a.weight";
+  number(name.size(), 8);
+  file += name;
+  number(2, 4);
+  for (const uint64_t size : {32, 2}) number(size, 8);
+  number(0, 4);  // F32
+  number(0, 8);
+  file.resize((file.size() + 31) / 32 * 32 + 256);
+  const std::string one = WriteScratch("one.gguf", file), two = ScratchPath("two.gguf");
+  CommandResult done = RunPawl({"quantize", one, two, "--type", "Q8_0", "--threads", "1"});
+  EXPECT_EQ(done.exit_code, 0);
+  EXPECT_EQ(done.err, "");
+  EXPECT_NE(done.out.find("two.gguf: 0.00 MiB, "), std::string::npos) << done.out;
+  EXPECT_NE(done.out.find(" bits a weight: 100 % Q8_0 (before: 0.00 MiB)\n"), std::string::npos)
+      << done.out;
+  done = RunPawl({"quantize", two, ScratchPath("three.gguf"), "--type", "Q4_0"});
+  EXPECT_EQ(done.exit_code, 0);
+  EXPECT_NE(done.err.find("note: 1 tensor was quantized before"), std::string::npos) << done.err;
   WriteScratch("cut.gguf", "GGUF");
   ExpectRefused({"quantize", ScratchPath("cut.gguf"), ScratchPath("y.gguf"), "--type", "Q8_0"},
                 {"cut.gguf: byte 4"});

@@ -49,9 +49,9 @@ std::optional<ApiError> Call::CompilePlan(ThinkingStart thinking) {
     return CompileError(plan.error());
   }
   plan_ = *std::move(plan);
-  names_specials_ = plan_.grammar.kind == ConstraintSpec::Kind::kStructuralTag &&
-                    (!plan_.calls.empty() || plan_.thinking != ThinkingStart::kOff ||
-                     plan_.marked());
+  names_specials_ =
+      plan_.grammar.kind == ConstraintSpec::Kind::kStructuralTag &&
+      (!plan_.calls.empty() || plan_.thinking != ThinkingStart::kOff || plan_.marked());
   if (plan_.grammar.kind == ConstraintSpec::Kind::kNone) return std::nullopt;
   out_.has_grammar = true;
   out_.grammar_known = true;

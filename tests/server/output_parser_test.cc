@@ -140,8 +140,7 @@ std::vector<Rendered> AllSyntaxes() {
   return {
       {"plain", llama("get", kGet) + "; " + llama("get_all", kAll)},
       {"hermes", hermes("get", kGet) + "\n" + hermes("get_all", kAll)},
-      {"mistral",
-       "[TOOL_CALLS] [" + mistral("get", kGet) + ", " + mistral("get_all", kAll) + "]"},
+      {"mistral", "[TOOL_CALLS] [" + mistral("get", kGet) + ", " + mistral("get_all", kAll) + "]"},
       {"deepseek_r1", open + r1("get", kGet) + "\n" + r1("get_all", kAll) + close},
       {"deepseek_v3_1", open + v31("get", kGet) + v31("get_all", kAll) + close},
   };

@@ -107,7 +107,7 @@ std::string PromptOf(const char* chat_template) {
   spec.kind = PromptSpec::Kind::kChat;
   spec.pointer = "#/messages";
   spec.messages = *json::Parse(R"([{"role":"user","content":"Weather?"}])");
-  spec.instruction = Told(ToolsOf(R"(,"tool_choice":"required")"));
+  spec.told_tools = Told(ToolsOf(R"(,"tool_choice":"required")"));
   const auto prompt = (*model)->Prepare(spec);
   EXPECT_TRUE(prompt.ok()) << prompt.error().ToString();
   return prompt.ok() ? (*model)->tokenizer().Decode(prompt->tokens, true) : "";

@@ -164,7 +164,9 @@ TEST(ExtractDefaultsTest, ATemplateIsASchema) {
   if (record.contains("kind")) {
     EXPECT_TRUE(record["kind"] == "person" || record["kind"] == "company");
   }
-  if (record.contains("n")) EXPECT_TRUE(record["n"].is_number_integer());
+  if (record.contains("n")) {
+    EXPECT_TRUE(record["n"].is_number_integer());
+  }
   const std::string wrong = WriteScratch("wrong_template.json", R"({"a": {"b": "text"}})");
   arguments = base;
   arguments.insert(arguments.end(), {"--template", wrong});

@@ -320,7 +320,7 @@ TEST(EngineThinkingTest, KeysThatAreNotThereAreLeftOutBehindThoughts) {
         return true;
       };
       request.options.on_reasoning = [&](std::string_view bytes) { reasoning += bytes; };
-      const Generation output = Run(recorder.engine, request);
+      const Generation output = OutputOf(recorder.engine, request);
       const std::string written = recorder.Written(output);
       EXPECT_NE(written.find(R"("city":)"), std::string::npos) << written;
       EXPECT_EQ(output.text, recorder.grammar.Record(written));
@@ -342,10 +342,10 @@ TEST(EngineThinkingTest, StopStringsAreLookedForInTheRecord) {
   int missing = 0, stopped = 0;
   for (uint64_t seed = 0; seed < 8; ++seed) {
     EngineRequest request = recorder.Request(Tokens(9), seed);
-    const Generation whole = Run(recorder.engine, request);
+    const Generation whole = OutputOf(recorder.engine, request);
     // What the record leaves out stops nothing.
     request.stops = {"null"};
-    const Generation output = Run(recorder.engine, request);
+    const Generation output = OutputOf(recorder.engine, request);
     EXPECT_EQ(output.text, whole.text);
     EXPECT_EQ(output.stop, whole.stop);
     missing += recorder.Written(whole).find("null") != std::string::npos ? 1 : 0;
@@ -355,7 +355,7 @@ TEST(EngineThinkingTest, StopStringsAreLookedForInTheRecord) {
       shown += bytes;
       return true;
     };
-    const Generation cut = Run(recorder.engine, request);
+    const Generation cut = OutputOf(recorder.engine, request);
     const size_t found = whole.text.find(R"("n")");
     EXPECT_EQ(cut.text, whole.text.substr(0, found));
     EXPECT_EQ(cut.stop_text, found == std::string::npos ? "" : R"("n")");

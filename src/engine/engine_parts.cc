@@ -227,7 +227,7 @@ Result<LaidOut> LayOut(const EngineRequest& request, const LoadedModel& model,
     constraint = WithThoughts(model, found, *std::move(constraint),
                               std::min(request.options.max_tokens, room));
     if (!constraint.ok()) return constraint.error();
-    if (found.splits) {
+    if (found.apart()) {
       laid.text = std::make_shared<ThoughtText>(found, model.vocabulary(), constrained);
     }
     const bool asked = request.thinking.mode != Thinking::Mode::kDefault;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "pawl/compiler.h"
+#include "schemas/tag/chat_tag.h"
 #include "src/decode/thinking_constraint.h"
 #include "src/engine/loaded_model.h"
 
@@ -24,10 +25,6 @@ size_t BegunAtEnd(std::string_view text, std::string_view mark) {
   size_t most = std::min(text.size(), mark.size() - 1);
   while (most > 0 && !text.ends_with(mark.substr(0, most))) --most;
   return most;
-}
-
-std::string ConstFormat(std::string_view text) {
-  return R"({"type":"const_string","value":)" + json::Quote(text) + "}";
 }
 
 }  // namespace
@@ -89,6 +86,7 @@ ThinkingStart ThinkingStartOf(const Tokenizer& tokenizer, std::span<const TokenI
 ThoughtPlan PlanThoughts(const ModelTraits& traits, ThinkingStart start, const Thinking& thinking) {
   ThoughtPlan plan;
   const bool off = thinking.mode == Thinking::Mode::kOff;
+  plan.format = traits.format;
   plan.open = traits.think_open;
   plan.close = traits.think_close;
   const bool budget = thinking.mode == Thinking::Mode::kTokens;
@@ -103,19 +101,15 @@ ThoughtPlan PlanThoughts(const ModelTraits& traits, ThinkingStart start, const T
   return plan;
 }
 
-std::string ThoughtPlan::Tag() const {
-  if (refuses) {
-    return R"({"type":"structural_tag","format":{"type":"any_text","excludes":[)" +
-           json::Quote(open) + "]}}";
+std::string ThoughtPlan::Tag(bool answer) const {
+  std::vector<std::string> parts;
+  if (refuses && !marked()) {
+    parts = {R"({"type":"any_text","excludes":[)" + json::Quote(open) + "]}"};
+  } else if (splits) {
+    parts = {tag::Thoughts(format, {.open = open, .close = close, .opened = opened})};
   }
-  const std::string gap = R"({"type":"optional","content":)" + ConstFormat(kMarkGap) + "}";
-  std::string format = R"({"type":"tag","begin":"","content":{"type":"any_text"},"end":)" +
-                       json::Quote(close) + "}," + gap + "]}";
-  const std::string sequence = R"({"type":"sequence","elements":[)";
-  format = opened ? sequence + format
-                  : R"({"type":"optional","content":)" + sequence + ConstFormat(open) + "," +
-                        format + "}";
-  return R"({"type":"structural_tag","format":)" + format + "}";
+  if (answer && marked()) parts.push_back(tag::Const(format->answer_open[0]));
+  return R"({"type":"structural_tag","format":)" + tag::Elements("sequence", parts) + "}";
 }
 
 Result<Grammar> ThoughtGrammars::Get(const std::string& tag,
@@ -131,22 +125,25 @@ Result<Grammar> ThoughtGrammars::Get(const std::string& tag,
 Result<std::shared_ptr<const Constraint>> WithThoughts(const LoadedModel& model,
                                                        const ThoughtPlan& plan,
                                                        std::shared_ptr<const Constraint> answer,
-                                                       int tokens) {
+                                                       int tokens, bool has_marks) {
   const std::shared_ptr<const Vocabulary>& vocabulary = model.vocabulary();
-  if (plan.refuses) {
+  const bool adds_marks = plan.marked() && !has_marks;
+  if (plan.refuses && !adds_marks) {
     if (answer != nullptr) return answer;
-    const Result<Grammar> none = model.thought_grammars().Get(plan.Tag(), vocabulary);
+    const Result<Grammar> none = model.thought_grammars().Get(plan.Tag(false), vocabulary);
     if (!none.ok()) return none.error();
     return MakeConstraint(*none);
   }
-  if (!plan.splits || (answer == nullptr && plan.most_tokens < 0)) return answer;
-  const Result<Grammar> thoughts = model.thought_grammars().Get(plan.Tag(), vocabulary);
+  const bool limits = plan.splits && plan.most_tokens >= 0;
+  const bool leads = plan.splits || (adds_marks && (answer != nullptr || plan.refuses));
+  if (!leads || (answer == nullptr && !limits && !plan.refuses)) return answer;
+  const Result<Grammar> thoughts = model.thought_grammars().Get(plan.Tag(adds_marks), vocabulary);
   if (!thoughts.ok()) return thoughts.error();
   ThinkFirstParts parts;
   parts.thoughts = ForLoop(MakeConstraint(*thoughts), *vocabulary);
   parts.answer = ForLoop(std::move(answer), *vocabulary);
   parts.vocabulary = vocabulary;
-  parts.most_tokens = plan.most_tokens;
+  parts.most_tokens = plan.splits ? plan.most_tokens : -1;
   parts.open_bytes = plan.opened ? 0 : plan.open.size();
   parts.output_tokens = tokens;
   parts.kept_tokens = kAnswerTokens + static_cast<int>(vocabulary->FewestTokens(plan.close).size());
@@ -159,6 +156,7 @@ ThoughtText::ThoughtText(const ThoughtPlan& plan, std::shared_ptr<const Vocabula
                          bool constrained)
     : open_(plan.open),
       close_(plan.close),
+      format_(plan.marked() ? plan.format : nullptr),
       constrained_(constrained),
       vocabulary_(std::move(vocabulary)),
       state_(plan.opened ? State::kThinking : State::kStart),
@@ -173,7 +171,7 @@ std::string_view ThoughtText::Add(TokenId token, std::string_view bytes) {
   }
   if (bytes.empty() && vocabulary_->is_special(token)) {
     const std::string_view name = vocabulary_->bytes(token);
-    if (name == open_ || name == close_) bytes = name;
+    if (IsMark(name)) bytes = name;
   }
   held_ += bytes;
   while (Step(false)) {
@@ -199,6 +197,9 @@ void ThoughtText::Into(Generation& output) {
 
 // Whether something has happened; false: more is needed.
 bool ThoughtText::Step(bool at_end) {
+  if (format_ != nullptr && (state_ == State::kStart || state_ == State::kGap)) {
+    return StepMarked(at_end);
+  }
   const auto answer = [&](size_t from) {
     added_.append(held_, from);
     answer_.append(held_, from);
@@ -255,6 +256,43 @@ bool ThoughtText::Step(bool at_end) {
       return false;
   }
   return false;
+}
+
+// Between the messages of an output: thoughts, or the answer, begin with their mark.
+bool ThoughtText::StepMarked(bool at_end) {
+  std::string_view rest = held_;
+  const bool may_wait = !at_end && std::string_view(format_->next).starts_with(rest);
+  if (may_wait && rest.size() < format_->next.size()) return false;
+  if (rest.starts_with(format_->next)) rest.remove_prefix(format_->next.size());
+  if (!open_.empty() && rest.starts_with(open_)) {
+    held_.erase(0, held_.size() - rest.size() + open_.size());
+    state_ = State::kThinking;
+    thought_ = true;
+    return true;
+  }
+  bool waits = !open_.empty() && std::string_view(open_).starts_with(rest);
+  for (const std::string_view open : TextsOf(format_->answer_open)) {
+    if (rest.starts_with(open)) {
+      rest.remove_prefix(open.size());
+      waits = false;
+      break;
+    }
+    waits = waits || open.starts_with(rest);
+  }
+  if (waits && !at_end) return false;
+  added_ += rest;
+  answer_ += rest;
+  held_.clear();
+  state_ = State::kAnswer;
+  return false;
+}
+
+bool ThoughtText::IsMark(std::string_view name) const {
+  if (name == open_ || name == close_) return true;
+  if (format_ == nullptr) return false;
+  const auto has = [&](std::string_view text) { return text.find(name) != std::string_view::npos; };
+  return has(open_) || has(close_) || has(format_->next) ||
+         std::ranges::any_of(TextsOf(format_->answer_open), has);
 }
 
 void ThoughtText::Think(std::string_view text) {

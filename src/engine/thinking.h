@@ -62,9 +62,15 @@ struct ThoughtPlan {
   int most_tokens = -1;  // of the thoughts; -1: any number
   // What was asked for can change nothing.
   bool changes_nothing = false;
+  const ChatFormat* format = nullptr;  // may be nullptr
 
-  // The thoughts as a structural tag, JSON text.
-  std::string Tag() const;
+  // The answer stands between marks of the format.
+  bool marked() const { return format != nullptr && format->marked(); }
+  // The text has something that is no part of the answer.
+  bool apart() const { return splits || marked(); }
+
+  // The thoughts as a structural tag, JSON text. `answer`: with the marks before an answer.
+  std::string Tag(bool answer) const;
 };
 ThoughtPlan PlanThoughts(const ModelTraits& traits, ThinkingStart start, const Thinking& thinking);
 
@@ -79,11 +85,11 @@ class ThoughtGrammars {
 };
 
 // The constraint of the whole output. `answer` and the result may be nullptr: any text. `tokens`:
-// of the whole output; the context may allow less.
+// of the whole output; the context may allow less. `has_marks`: `answer` has the format's marks.
 Result<std::shared_ptr<const Constraint>> WithThoughts(const LoadedModel& model,
                                                        const ThoughtPlan& plan,
                                                        std::shared_ptr<const Constraint> answer,
-                                                       int tokens);
+                                                       int tokens, bool has_marks = false);
 
 // Takes the text of one output apart, token by token. Not thread-safe.
 class ThoughtText {
@@ -107,9 +113,12 @@ class ThoughtText {
   enum class State { kStart, kThinking, kGap, kAnswer };
 
   bool Step(bool at_end);
+  bool StepMarked(bool at_end);
+  bool IsMark(std::string_view name) const;
   void Think(std::string_view text);
 
   const std::string open_, close_;
+  const ChatFormat* const format_;  // of marks around the answer; nullptr: none
   const bool constrained_;
   const std::shared_ptr<const Vocabulary> vocabulary_;
   State state_;

@@ -386,7 +386,7 @@ void Call::Submit(Choice& choice) {
   const int room =
       server_->model->info().context_length - static_cast<int>(choice.prompt_tokens.size());
   auto constraint = WithThoughts(server_->model->loaded(), thoughts_, std::move(request.constraint),
-                                 std::min(spec_.options.max_tokens, room));
+                                 std::min(spec_.options.max_tokens, room), !grammars_.empty());
   if (!constraint.ok()) return Done(choice, constraint.error());
   request.constraint = *std::move(constraint);
   request.options = spec_.options;

@@ -164,7 +164,6 @@ class Call : public std::enable_shared_from_this<Call> {
   std::optional<ApiError> CompilePlan(ThinkingStart thinking);
   std::optional<ApiError> PlanTools();
   void PlanThinking(ThinkingStart thinking);
-  std::optional<ApiError> PlanChannels(ThinkingStart thinking);
   void NoteEndedStrings(ChoiceOut& out) const;
   Result<Grammar> CompileOne();
   ApiError CompileError(const Error& error);

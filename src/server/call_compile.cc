@@ -32,28 +32,25 @@ static int LongestString(const PromptSpec& prompt) {
 
 // The form of calls, and for a template that shows no tools the instruction that does.
 std::optional<ApiError> Call::PlanTools() {
-  using Mode = ToolChoice::Mode;
   const ServedModel& model = *server_->model;
   RequestConstraints& asked = spec_.asked;
-  const bool calls = asked.choice.mode != Mode::kNone && !asked.choice.allowed.empty();
+  const bool calls = asked.choice.mode != ToolChoice::Mode::kNone && !asked.choice.allowed.empty();
   const bool chats = model.has_chat() && spec_.prompts[0].kind == PromptSpec::Kind::kChat;
-  if (calls && chats && model.shows_tools() && !model.knows_calls()) {
-    if (asked.choice.mode == Mode::kRequired) {
-      return ApiError{.status = 400,
-                      .message =
-                          "requires a call, but how this model writes calls is not known: "
-                          "start the server with --tool-syntax",
-                      .param = "/tool_choice"};
-    }
-    out_.notes.push_back(
-        "how this model writes calls of tools is not known, so they stay in the text: start the "
-        "server with --tool-syntax");
-    asked.choice.mode = Mode::kNone;
-  }
   // Thoughts have a constraint of their own.
   Result<OutputPlan> plan = MakePlan(asked, model.traits(), ThinkingStart::kOff);
-  if (!plan.ok()) return CompileError(plan.error());
+  if (!plan.ok()) {
+    // A place in the request, of what no part of it has by itself.
+    if (plan.error().place.starts_with("#/tool_choice")) {
+      return FromError(Error{plan.error().code, plan.error().message, ""}, plan.error().place);
+    }
+    return CompileError(plan.error());
+  }
   plan_ = *std::move(plan);
+  if (plan_.no_form_of_calls) {
+    out_.notes.push_back(
+        "no tool was offered as a call: the model's chat template shows no form of tool calls that "
+        "is known, and `pawl serve --tool-syntax NAME` names one");
+  }
   if (calls && chats && !model.shows_tools() && !plan_.calls.empty()) {
     spec_.prompts[0].told_tools = InstructionOf(asked, plan_);
   }
@@ -75,25 +72,6 @@ void Call::PlanThinking(ThinkingStart thinking) {
     const bool marked = wish.variable == nullptr && prompted && !thoughts_.changes_nothing;
     if (!heard && !marked) out_.ignored.push_back(wish.pointer);
   }
-}
-
-// Where thoughts, answer and calls are messages of their own, one grammar has all of them.
-std::optional<ApiError> Call::PlanChannels(ThinkingStart thinking) {
-  const ModelTraits& traits = server_->model->traits();
-  const PromptSpec& prompt = spec_.prompts[0];
-  const bool marked = traits.format != nullptr && traits.format->marked();
-  if (!marked || prompt.kind != PromptSpec::Kind::kChat) return std::nullopt;
-  PlanOptions options;
-  if (prompt.thinking.mode == Thinking::Mode::kTokens) {
-    options.thinking_tokens = prompt.thinking.tokens;
-  }
-  const bool off = prompt.thinking.mode == Thinking::Mode::kOff;
-  Result<OutputPlan> plan =
-      MakePlan(spec_.asked, traits, off ? ThinkingStart::kOff : thinking, options);
-  if (!plan.ok()) return CompileError(plan.error());
-  plan_ = *std::move(plan);
-  thoughts_ = ThoughtPlan();
-  return std::nullopt;
 }
 
 // Names the strings that are as long as the bound lets them be.
@@ -167,7 +145,6 @@ std::optional<ApiError> Call::CompilePlan(ThinkingStart thinking) {
   }
   string_bound_ = layout.max_string;
   PlanThinking(thinking);
-  if (std::optional<ApiError> bad = PlanChannels(thinking)) return bad;
   names_specials_ = plan_.grammar.kind == ConstraintSpec::Kind::kStructuralTag &&
                     (!plan_.calls.empty() || plan_.marked());
   if (plan_.grammar.kind == ConstraintSpec::Kind::kNone) return std::nullopt;

@@ -81,8 +81,6 @@ class ServedModel {
   bool has_chat() const { return loaded_->chat().ok(); }
   // Whether the chat template writes the tools into the prompt.
   bool shows_tools() const { return shows_tools_; }
-  // Whether it is known how the model writes calls.
-  bool knows_calls() const { return traits_.format != nullptr; }
   bool can_infill() const { return fim() != nullptr; }
   const FimTemplate* fim() const { return loaded_->fim(); }
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <map>
+#include <unordered_set>
 
 #include "grammar/cfg/automaton_masks.h"
 #include "grammar/masks/machine_masks.h"
@@ -172,6 +173,7 @@ std::optional<std::string> FreeText::CompletionBytes(Key state) {
   };
   constexpr size_t kMaxSteps = 4096;
   std::vector<Step> steps = {{state, 0, 0}};
+  std::unordered_set<Key> known = {state};
   for (size_t i = 0; i < steps.size() && steps.size() < kMaxSteps; ++i) {
     if (Accepting(steps[i].key)) {
       std::string text;
@@ -183,7 +185,7 @@ std::optional<std::string> FreeText::CompletionBytes(Key state) {
     StopScope::Steps(256);
     for (int byte = 0; byte < 256; ++byte) {
       const Key next = StepFrame(steps[i].key, static_cast<uint8_t>(byte));
-      if (next != kDead)
+      if (next != kDead && known.insert(next).second)
         steps.push_back({next, static_cast<uint32_t>(i), static_cast<uint8_t>(byte)});
     }
   }

@@ -7,6 +7,7 @@
 #include <random>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "pawl/compiler.h"
@@ -131,6 +132,25 @@ TEST(StructuralTag, FreeTextAndTagsAsARecogniserHasThem) {
   }
   EXPECT_GT(compiled, 200);
   EXPECT_GT(accepted, 10000);
+}
+
+// An output whose budget is kept needs to know the end of a character that has begun.
+TEST(StructuralTag, FreeTextEndsACharacterThatHasBegun) {
+  for (const char* format :
+       {R"({"type": "any_text"})", R"({"type": "any_text", "excludes": ["abc", "bcd"]})",
+        R"({"type": "tag", "begin": "", "content": {"type": "any_text"}, "end": "</t>"})"}) {
+    const auto grammar = Compile(format);
+    ASSERT_TRUE(grammar.ok()) << grammar.error().ToString();
+    for (const char* begun : {"\xC3", "\xE0", "\xE1", "\xE4", "\xED", "\xEF", "\xF0", "\xF1",
+                              "\xF4", "\xE4\xBD", "\xF0\x9F", "\xF0\x9F\x98", "ab\xF0\x9F"}) {
+      const auto state = grammar->Start().Advance(std::string_view(begun));
+      ASSERT_TRUE(state) << format;
+      const auto rest = state->CompletionBytes();
+      ASSERT_TRUE(rest) << format;
+      EXPECT_TRUE(state->Advance(std::string_view(*rest))->accepting()) << format;
+      EXPECT_EQ(state->completion_length(), static_cast<int>(rest->size()));
+    }
+  }
 }
 
 std::shared_ptr<const Vocabulary> Tokens() {

@@ -237,6 +237,17 @@ bool ThoughtText::Step(bool at_end) {
     case State::kGap: {
       const size_t first = std::min(held.find_first_not_of(kBlanks), held.size());
       if (!constrained_) return first < held.size() ? answer(first) : false;
+      // A mark such as "))" may end later than it ends first: the constraint takes the last one.
+      for (size_t shift = 1; shift < close_.size(); ++shift) {
+        if (!close_.ends_with(std::string_view(close_).substr(0, close_.size() - shift))) continue;
+        const std::string_view rest = std::string_view(close_).substr(close_.size() - shift);
+        if (held.starts_with(rest)) {
+          Think(std::string_view(close_).substr(0, shift));
+          held_.erase(0, shift);
+          return true;
+        }
+        if (rest.starts_with(held) && !at_end) return false;
+      }
       if (held.starts_with(kMarkGap)) return answer(kMarkGap.size());
       if (kMarkGap.starts_with(held) && !at_end) return false;
       return answer(0);

@@ -260,6 +260,23 @@ TEST(EngineThinkingTest, MarksOfTheCaller) {
   EXPECT_EQ(refused.error().place, "reasoning_close");
 }
 
+TEST(EngineThinkingTest, AMarkThatOverlapsItselfEndsWhereTheAnswerBegins) {
+  EngineOptions options = Thinks(std::string(kSays) + "((");
+  options.reasoning_open = "((";
+  options.reasoning_close = "))";
+  Engine engine = LoadThinker(options);
+  const TokenId bracket = engine.vocabulary()->FewestTokens(")").front();
+  int longer = 0;
+  for (uint64_t seed = 0; seed < 8; ++seed) {
+    EngineRequest request = Chat(engine, {Tokens(12), seed});
+    request.options.logit_bias = {{bracket, 6.0f}};
+    const Generation output = OutputOf(engine, request);
+    EXPECT_TRUE(IsAnswer(engine, output.text)) << output.text;
+    longer += engine.Decode(output.tokens).find(")))") != std::string::npos ? 1 : 0;
+  }
+  EXPECT_GT(longer, 0);
+}
+
 TEST(EngineThinkingTest, ExtractThinksWhereItIsAsked) {
   Engine engine = LoadThinker(Thinks(kDeafTemplate));
   EngineRequest request = Chat(engine, {});
@@ -349,16 +366,16 @@ TEST(EngineThinkingTest, StopStringsAreLookedForInTheRecord) {
     EXPECT_EQ(output.text, whole.text);
     EXPECT_EQ(output.stop, whole.stop);
     missing += recorder.Written(whole).find("null") != std::string::npos ? 1 : 0;
-    request.stops = {R"("n")"};
+    request.stops = {R"(,")"};
     std::string shown;
     request.options.on_token = [&](TokenId, std::string_view bytes) {
       shown += bytes;
       return true;
     };
     const Generation cut = OutputOf(recorder.engine, request);
-    const size_t found = whole.text.find(R"("n")");
+    const size_t found = whole.text.find(R"(,")");
     EXPECT_EQ(cut.text, whole.text.substr(0, found));
-    EXPECT_EQ(cut.stop_text, found == std::string::npos ? "" : R"("n")");
+    EXPECT_EQ(cut.stop_text, found == std::string::npos ? "" : R"(,")");
     EXPECT_EQ(cut.reasoning, whole.reasoning);
     EXPECT_EQ(shown, cut.text);
     stopped += found == std::string::npos ? 0 : 1;

@@ -220,6 +220,8 @@ def declared(text):
         elif "operator" in words:
             named = re.search(r"operator\s*([^\s(]+|\(\))\s*\(", words)
             add(f"operator{named[1]}" if named else "")
+        elif found := re.match(r"std::function<.*>\s+(\w+)\s*(?:=.*)?$", words, re.S):
+            add(found[1])
         elif found := re.search(r"(~?\w+)\s*\((?!\s*\*)", re.sub(r"<[^<>()]*>", "", re.sub(r"<[^<>()]*>", "", words.split("=")[0])) if "(" in words.split("=")[0] else ""):
             add(found[1])
         else:

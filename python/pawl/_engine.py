@@ -111,9 +111,7 @@ class Engine:
             batch=batch, dtype=dtype, threads=threads, device=device, kv_dtype=kv_dtype,
             kernels=kernels, kv_bytes=kv_bytes, kept_kv_bytes=kept_kv_bytes,
             chat_template=chat_template,
-            reasoning_open=reasoning_marks[0] if reasoning_marks else None,
-            reasoning_close=reasoning_marks[1] if reasoning_marks else None,
-            draft=draft if isinstance(draft, str) else ",".join(draft),
+            reasoning_marks=reasoning_marks, draft=draft if isinstance(draft, str) else ",".join(draft),
             draft_nodes=draft_nodes, draft_history_bytes=draft_history_bytes,
             oracle_bytes=oracle_bytes,
             **{name: None if path is None else os.fspath(path) for name, path in files.items()})
@@ -467,8 +465,10 @@ def _load(path: str, options: Dict[str, Any]) -> Engine:
 
 
 def _native(path: str, options: Dict[str, Any]) -> _pawl.Engine:
+    options = dict(options)
+    marks = options.pop("reasoning_marks") or (None, None)
     try:
-        return _pawl.Engine(path, options)
+        return _pawl.Engine(path, {**options, "reasoning_open": marks[0], "reasoning_close": marks[1]})
     except PawlError as error:
         if error.place != "max_batch":
             raise

@@ -181,7 +181,7 @@ void AddTextsTo(CLI::App* command, ServeFlags& flags) {
   flags.thinking.AddMarksTo(command);
   command
       ->add_option("--max-string", flags.max_string,
-                   "Most characters of a string that neither its schema nor the request bounds; 0: "
+                   "Most characters of a string that neither schema nor request bounds; 0: "
                    "any number (default: for answers the length of the text, at least 256; for "
                    "calls any number)")
       ->transform(WholeNumber(0, kMostCount))

@@ -514,7 +514,7 @@ def test_thinking():
             assert "".join(stream) in ("yes!", "no!")
             assert stream.output.reasoning
         output = engine.extract_outputs([TEXTS[0]], CONTACT)[0]
-        assert output.reasoning == "" and output.value["email"] is not None
+        assert output.reasoning == "" and output.value["name"]
         with pytest.raises(pawl.PawlError, match="thinking"):
             engine.chat("Far?", thinking="much")
         with pytest.raises(pawl.PawlError, match="thinking"):

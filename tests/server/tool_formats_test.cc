@@ -16,7 +16,10 @@ std::unique_ptr<Server> StartWithSyntax(const std::string& syntax) {
   ServerOptions options;
   options.model_path = PAWL_SOURCE_DIR "/models/tiny-extract";
   options.model.model.threads = 1;
-  options.model.chat_template = "{% for m in messages %}{{ m.content }}\n{% endfor %}";
+  // Tools in a form that is not known.
+  options.model.chat_template =
+      "{% for t in tools or [] %}@{{ t.function.name }}\n{% endfor %}"
+      "{% for m in messages %}{{ m.content }}\n{% endfor %}";
   options.model.tool_syntax = syntax;
   auto server = Server::Start(options);
   EXPECT_TRUE(server.ok()) << server.error().ToString();

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the floors of the core (base, grammar, schemas) under the address and undefined-behaviour sanitizers and runs their tests.
+# Builds the layers of the core (base, grammar, schemas) under the address and undefined-behaviour sanitizers and runs their tests.
 #
 #   scripts/sanitize.sh           all of them: a quarter of an hour on two cores
 #   scripts/sanitize.sh --quick   without those that try many random or hostile inputs: nine minutes

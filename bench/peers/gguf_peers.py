@@ -158,13 +158,13 @@ def random_model(args, path, seed):
     def put(name, rows, cols, spread):
         writer.add_tensor(name, (spread * random.standard_normal((rows, cols), np.float32)).astype(np.float32))
 
-    put("token_embd.weight", words, hidden, 0.3)
+    put("token_embd.weight", words, hidden, args.spread)
     writer.add_tensor("output_norm.weight", np.ones(hidden, np.float32))
     for i in range(layers):
         for name, rows, cols in (("attn_q", hidden, hidden), ("attn_k", kv_heads * 64, hidden), ("attn_v", kv_heads * 64, hidden),
                                  ("attn_output", hidden, hidden), ("ffn_gate", inner, hidden), ("ffn_up", inner, hidden),
                                  ("ffn_down", hidden, inner)):
-            put(f"blk.{i}.{name}.weight", rows, cols, 1.0 / cols**0.5)
+            put(f"blk.{i}.{name}.weight", rows, cols, args.spread)
         for name in ("attn_norm", "ffn_norm"):
             writer.add_tensor(f"blk.{i}.{name}.weight", np.ones(hidden, np.float32))
     writer.write_header_to_file()
@@ -283,7 +283,7 @@ def compare_speed(args, folder):
 def written(args, results):
     """The report, and a file of it: after each type, so that a run that is ended leaves what it has."""
     cpu = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), "")
-    report = {"what": args.what, "model": Path(args.model).name, "positions": args.positions, "llama_cpp_python": llama_cpp.__version__,
+    report = {"what": args.what, "model": Path(args.model).name, "positions": args.positions, "spread": args.spread, "llama_cpp_python": llama_cpp.__version__,
               "repacked": not args.no_repack, "cpu": cpu, "results": results}
     text = json.dumps(report, indent=1)
     if args.out:
@@ -302,6 +302,7 @@ def main():
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--hidden", type=int, default=512)
     parser.add_argument("--layers", type=int, default=4)
+    parser.add_argument("--spread", type=float, default=0.02, help="standard deviation of all weights; transformers initialises them so")
     parser.add_argument("--prompt", type=int, default=256, help="tokens of the prompt that `speed` reads")
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--core", default="0")

@@ -61,7 +61,8 @@ void ExtractSetting::AddTo(CLI::App* command) {
       ->capture_default_str();
   command
       ->add_option("--repetition", repetition,
-                   "An output whose last 200 tokens repeat a period of at most 20: close, allow")
+                   "An output whose last 200 tokens or more are one period of at most 64, eight "
+                   "times: close, allow")
       ->check(CLI::IsMember({"close", "allow"}))
       ->capture_default_str();
   thinking.AddThinkingTo(command, "off");

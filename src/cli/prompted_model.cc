@@ -30,7 +30,8 @@ void PromptedModelFlags::AddModelTo(CLI::App* command) {
 Status PromptedModelFlags::Check() const {
   if (Status status = chat.Check(); !status.ok()) return status;
   if (thinking.given() && !chat.any()) {
-    return Error{ErrorCode::kInvalid, "options of thoughts need --chat or --messages", ""};
+    return Error{ErrorCode::kInvalid,
+                 "--thinking, --reasoning-marks and --reasoning need --chat or --messages", ""};
   }
   return thinking.Check();
 }

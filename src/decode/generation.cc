@@ -558,10 +558,10 @@ void OutputBuilder::Append(TokenId token, TokenReport::Source source) {
   }
 }
 
-// The last kRepeatedTokens tokens are one period, eight times or more.
+// The last kRepeatedTokens tokens or more are one period, kRounds times or more.
 bool OutputBuilder::Repeats() const {
   for (size_t period = 1; period <= kMostPeriod; ++period) {
-    if (repeated_[period] + period >= kRepeatedTokens) return true;
+    if (repeated_[period] + period >= std::max(kRepeatedTokens, kRounds * period)) return true;
   }
   return false;
 }

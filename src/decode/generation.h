@@ -228,7 +228,7 @@ class OutputBuilder {
   StopReason stop_ = StopReason::kEnd;
   ClosedBy closed_by_ = ClosedBy::kNothing;
   // Of each period: how many of the last tokens are those of a period before.
-  static constexpr size_t kMostPeriod = 20, kRepeatedTokens = 200;
+  static constexpr size_t kMostPeriod = 64, kRepeatedTokens = 200, kRounds = 8;
   std::array<size_t, kMostPeriod + 1> repeated_{};
   // Where texts are not yet records: what makes them, and what it has made of emitted tokens.
   std::unique_ptr<RecordFilter> record_filter_;

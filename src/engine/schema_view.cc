@@ -154,6 +154,7 @@ Result<Value> SchemaFor(const Value& given, const std::string& pointer, int dept
   };
   if (depth > kMostTemplateDepth) return wrong("is nested too deep");
   if (given.type == Type::kObject) {
+    if (given.members.empty()) return wrong("names no field");
     Value properties;
     properties.type = Type::kObject;
     for (const auto& [key, member] : given.members) {

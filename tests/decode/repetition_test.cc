@@ -48,7 +48,10 @@ TEST(RepetitionTest, IsClosedAfterTwoHundredTokens) {
 TEST(RepetitionTest, LongerPeriodsAndOtherOutputsGoOn) {
   GenerateOptions options;
   options.max_tokens = 600;
-  const std::string long_period = "abcdabcaabcdabcabcddc";  // 21
+  // Eight times.
+  EXPECT_EQ(Repeated(std::string(29, 'a') + "b", options)->tokens.size(), 240u);
+  EXPECT_EQ(Repeated(std::string(63, 'a') + "b", options)->tokens.size(), 512u);
+  const std::string long_period = std::string(64, 'a') + "b";
   options.close_repetition = true;
   EXPECT_EQ(Repeated(long_period, options)->tokens.size(), 600u);
   EXPECT_EQ(Repeated(long_period, options)->closed_by, ClosedBy::kBudget);

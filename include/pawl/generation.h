@@ -174,8 +174,8 @@ struct GenerateOptions {
   // token makes certain. If the shortest completion takes hundreds of tokens, this can be a few
   // tokens later. false stops the generation.
   std::function<bool(TokenId token, std::string_view bytes)> on_token;
-  // true: an output under a grammar is closed when it repeats itself: its last 200 tokens or
-  // more are a period of at most 64 tokens, eight times. nullopt: true for EngineRequest::extract.
+  // true: an output under a grammar is closed when it repeats itself. Its last 200 tokens or more
+  // are then a period of at most 64 tokens, eight times. nullopt: true for EngineRequest::extract.
   std::optional<bool> close_repetition = std::nullopt;
 };
 

@@ -43,14 +43,14 @@ TEST(RepetitionTest, IsClosedAfterTwoHundredTokens) {
     EXPECT_EQ(output->closed_by, ClosedBy::kRepetition);
     EXPECT_EQ(output->tokens.size(), 200u) << period;
   }
+  // Eight times.
+  EXPECT_EQ(Repeated(std::string(29, 'a') + "b", options)->tokens.size(), 240u);
+  EXPECT_EQ(Repeated(std::string(63, 'a') + "b", options)->tokens.size(), 512u);
 }
 
 TEST(RepetitionTest, LongerPeriodsAndOtherOutputsGoOn) {
   GenerateOptions options;
   options.max_tokens = 600;
-  // Eight times.
-  EXPECT_EQ(Repeated(std::string(29, 'a') + "b", options)->tokens.size(), 240u);
-  EXPECT_EQ(Repeated(std::string(63, 'a') + "b", options)->tokens.size(), 512u);
   const std::string long_period = std::string(64, 'a') + "b";
   options.close_repetition = true;
   EXPECT_EQ(Repeated(long_period, options)->tokens.size(), 600u);

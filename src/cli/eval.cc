@@ -65,8 +65,6 @@ Result<std::vector<eval::EvalText>> ReadEvalFile(const EvalFlags& flags) {
 // The options of --against, on top of those of the command.
 Result<NamedSetting> ReadSetting(const std::string& options, const ExtractSetting& base) {
   NamedSetting out{options, base};
-  const auto wrong = [](const char* what) { return Error{ErrorCode::kInvalid, what, "--against"}; };
-  if (options.find_first_not_of(" \t") == std::string::npos) return wrong("is empty");
   char quote = 0;
   for (const char c : options) {
     if (quote == 0 && (c == '\'' || c == '"')) {
@@ -75,7 +73,9 @@ Result<NamedSetting> ReadSetting(const std::string& options, const ExtractSettin
       quote = 0;
     }
   }
-  if (quote != 0) return wrong("has a quote that is not closed");
+  if (quote != 0) {
+    return Error{ErrorCode::kInvalid, "has a quote that is not closed", "--against"};
+  }
   CLI::App app;
   app.set_help_flag();
   out.setting.AddTo(&app);

@@ -68,6 +68,10 @@ TEST(EvalTest, SettingsAreCompared) {
   EXPECT_EQ(report["settings"][2]["all"], report["settings"][0]["all"]);
   EXPECT_EQ(report["comparisons"][1]["p"], 1);
   EXPECT_EQ(report["comparisons"][1]["same"], 3);
+  const CommandResult open = RunEval({"--against", "--schema-view 'keys"});
+  EXPECT_EQ(open.exit_code, 2);
+  EXPECT_NE(open.err.find("--against: has a quote that is not closed"), std::string::npos)
+      << open.err;
 }
 
 TEST(EvalTest, ThinkingIsASetting) {

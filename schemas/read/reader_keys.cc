@@ -158,7 +158,7 @@ bool Reader::JudgesKeys(const Value& schema, const Path& path) {
   if (judge.empty() && constants && (choosers > 0 || object || array)) judge = "enum or const";
   if (judge.empty()) return false;
   if (choosers > 0 || schema.Find("properties") != nullptr) {
-    notes_.push_back(path.ToString() + ": keys: those that may be left out stay optional beside " +
+    notes_.push_back(path.ToString() + ": keys: those that may be left out stay optional next to " +
                      std::string(judge));
   }
   return true;

@@ -128,7 +128,7 @@ void DeviceFlags::AddTo(CLI::App* command) {
                "Keys and values on a CUDA device (the CPU's are fp32)");
   ChoiceOption(command, "--kernels", kernels, KernelNames(), "NAME",
                "The instructions on the CPU; amx-bf16 and avx512-bf16 round inputs to 8 bits "
-               "beside bf16 weights, faster on long prompts; auto: the best of the others");
+               "next to bf16 weights, faster on long prompts; auto: the best of the others");
 }
 
 ModelOptions ModelOptionsOf(const std::string& command, int threads, const std::string& dtype,

@@ -165,7 +165,7 @@ Result<std::shared_ptr<const Constraint>> ConstraintOf(const EngineRequest& requ
   std::shared_ptr<const Constraint> grammar = MakeConstraint(*request.grammar);
   if (request.constraint == nullptr) return grammar;
   if (GrammarAccess::RecordKeysOf(*request.grammar) != nullptr) {
-    return Error{ErrorCode::kUnsupported, "must be \"required\" beside a constraint of your own",
+    return Error{ErrorCode::kUnsupported, "must be \"required\" next to a constraint of your own",
                  "keys"};
   }
   return Both(std::move(grammar), request.constraint, model.vocabulary());

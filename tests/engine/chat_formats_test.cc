@@ -13,53 +13,23 @@
 #include "pawl/compiler.h"
 #include "src/engine/output_parser.h"
 #include "tests/engine/chat_renderers.h"
+#include "tests/support/output_parts.h"
 #include "tests/support/vocabularies.h"
 
 namespace pawl {
 namespace {
 
-struct ChatParts {
-  std::string reasoning, content;
-  std::vector<std::string> names, arguments;
-  int begun = 0, ended = 0;
-  friend bool operator==(const ChatParts&, const ChatParts&) = default;
-};
-
-void AddDeltas(const std::vector<Delta>& deltas, ChatParts& parts) {
-  for (const Delta& delta : deltas) {
-    switch (delta.kind) {
-      case Delta::Kind::kReasoning:
-        parts.reasoning += delta.text;
-        break;
-      case Delta::Kind::kContent:
-        parts.content += delta.text;
-        break;
-      case Delta::Kind::kCallBegin:
-        ++parts.begun;
-        parts.names.push_back(delta.text);
-        parts.arguments.emplace_back();
-        break;
-      case Delta::Kind::kArguments:
-        parts.arguments.back() += delta.text;
-        break;
-      case Delta::Kind::kCallEnd:
-        ++parts.ended;
-        break;
-    }
-  }
-}
-
 // Arguments as JSON in one spelling.
-void Normalize(ChatParts& parts) {
+void Normalize(OutputParts& parts) {
   for (std::string& text : parts.arguments) {
     if (const auto value = json::Parse(text); value.ok()) text = json::Dump(*value);
   }
 }
 
 // In two pieces, the first of `cut` bytes; 0: one byte at a time.
-ChatParts ParseCut(const OutputPlan& plan, std::string_view text, size_t cut) {
+OutputParts ParseCut(const OutputPlan& plan, std::string_view text, size_t cut) {
   OutputParser parser(plan);
-  ChatParts parts;
+  OutputParts parts;
   if (cut == 0) {
     for (size_t i = 0; i < text.size(); ++i) AddDeltas(parser.Feed(text.substr(i, 1)), parts);
   } else {
@@ -71,10 +41,10 @@ ChatParts ParseCut(const OutputPlan& plan, std::string_view text, size_t cut) {
   return parts;
 }
 
-void ExpectParts(const OutputPlan& plan, const std::string& text, const ChatParts& expected,
+void ExpectParts(const OutputPlan& plan, const std::string& text, const OutputParts& expected,
                  const char* format) {
   for (size_t cut = 0; cut <= text.size(); ++cut) {
-    const ChatParts parts = ParseCut(plan, text, cut);
+    const OutputParts parts = ParseCut(plan, text, cut);
     ASSERT_EQ(parts.arguments, expected.arguments) << format << " cut at " << cut << ": " << text;
     ASSERT_EQ(parts.names, expected.names) << format << " cut at " << cut << ": " << text;
     ASSERT_EQ(parts.content, expected.content) << format << " cut at " << cut << ": " << text;
@@ -202,8 +172,8 @@ std::vector<std::vector<RenderedCall>> Cases(const std::string& excluded) {
   return cases;
 }
 
-ChatParts PartsOf(const std::vector<RenderedCall>& calls) {
-  ChatParts parts;
+OutputParts PartsOf(const std::vector<RenderedCall>& calls) {
+  OutputParts parts;
   for (const RenderedCall& call : calls) {
     parts.names.push_back(call.name);
     parts.arguments.push_back(json::Dump(call.arguments));
@@ -265,7 +235,7 @@ TEST(ChatFormatsTest, TextBeforeCallsAndThoughts) {
                                     thinks ? ThinkingStart::kMay : ThinkingStart::kOff);
       ASSERT_TRUE(plan.ok()) << plan.error().ToString();
       const std::string before = thinks ? renderer.thoughts("hm ä <tool") : "";
-      ChatParts expected = PartsOf(calls);
+      OutputParts expected = PartsOf(calls);
       if (thinks) expected.reasoning = ParseCut(plan->plan, before, before.size()).reasoning;
       EXPECT_EQ(expected.reasoning.find("hm ä <tool") != std::string::npos, thinks);
       EXPECT_TRUE(plan->Accepts(before + renderer.calls(calls))) << plan->plan.grammar.text;
@@ -274,7 +244,7 @@ TEST(ChatFormatsTest, TextBeforeCallsAndThoughts) {
       const std::string text = before + renderer.note(expected.content) + renderer.calls(calls);
       EXPECT_TRUE(plan->Accepts(text)) << text << plan->plan.grammar.text;
       ExpectParts(plan->plan, text, expected, renderer.format);
-      ChatParts answer;
+      OutputParts answer;
       answer.reasoning = expected.reasoning;
       answer.content = "No call é.";
       EXPECT_TRUE(plan->Accepts(before + renderer.answer(answer.content)));
@@ -292,7 +262,7 @@ TEST(ChatFormatsTest, AnAnswerOfASchemaOrCalls) {
     EXPECT_TRUE(plan->Accepts(renderer.answer(R"({"k":1})")));
     EXPECT_FALSE(plan->Accepts(renderer.answer("text")));
     EXPECT_TRUE(plan->Accepts(renderer.calls({{"now", JsonOf("{}")}})));
-    ChatParts answer;
+    OutputParts answer;
     answer.content = R"({"k":1})";
     ExpectParts(plan->plan, renderer.answer(answer.content), answer, renderer.format);
   }
@@ -327,7 +297,7 @@ TEST(ChatFormatsTest, MarksThatAreTokens) {
     const auto grammar = Compiler(vocabulary).CompileStructuralTag(plan->grammar.text, options);
     ASSERT_TRUE(grammar.ok()) << grammar.error().ToString();
     OutputParser parser(*plan);
-    ChatParts parts;
+    OutputParts parts;
     std::optional<State> state = grammar->Start();
     for (size_t at = 0; at < text.size();) {
       TokenId token = kNoToken;
@@ -538,7 +508,7 @@ TEST(ChatFormatsTest, OutputsFromTheDocumentation) {
     const auto state = grammar->Start().Advance(output.text);
     EXPECT_TRUE(state.has_value() && state->accepting());
     for (size_t cut = 0; cut <= std::string_view(output.text).size(); ++cut) {
-      const ChatParts parts = ParseCut(*plan, output.text, cut);
+      const OutputParts parts = ParseCut(*plan, output.text, cut);
       ASSERT_EQ(parts.content, output.content) << cut;
       ASSERT_EQ(parts.names.size(), output.calls.size()) << cut;
       for (size_t i = 0; i < output.calls.size(); ++i) {
@@ -692,7 +662,7 @@ TEST(ChatFormatsTest, ListsAsPythonPrintsThem) {
       "<seed:tool_call>\n<function=put_all>\n<parameter=l>[['it\\'s', \"x\"], []]</parameter>\n"
       "<parameter=o>{'k': [1, 2], 't': {'u': 'v', 'z': None}}</parameter>\n</function>\n"
       "</seed:tool_call>";
-  ChatParts expected;
+  OutputParts expected;
   expected.names = {"put_all"};
   expected.arguments = {R"({"l":[["it's","x"],[]],"o":{"k":[1,2],"t":{"u":"v","z":null}}})"};
   expected.begun = expected.ended = 1;
@@ -723,7 +693,7 @@ TEST(ChatFormatsTest, HostileArguments) {
                                     std::string("<a><b></c>]<]minimax[>[<o>]<]minimax[>[<o>"),
                                     std::string("a=b,c:d,\"\\u12\",'\\x4'"), std::string()}) {
       const std::string text = open + body;
-      const ChatParts whole = ParseCut(*plan, text, text.size());
+      const OutputParts whole = ParseCut(*plan, text, text.size());
       EXPECT_EQ(ParseCut(*plan, text, 0), whole) << text.substr(0, 200);
       EXPECT_EQ(whole.names, std::vector<std::string>{"put"});
       EXPECT_EQ(whole.begun, whole.ended);
@@ -753,7 +723,7 @@ TEST(ChatFormatsTest, CustomToolsInEveryFormat) {
       ASSERT_TRUE(plan.ok()) << plan.error().ToString();
       const std::string text = *plan->grammar.Start().CompletionBytes();
       const std::string digit = text.substr(text.rfind("x=") + (raw ? 2 : 4), 1);
-      ChatParts expected;
+      OutputParts expected;
       expected.names = {"sum"};
       const size_t line = text.find('\n', text.rfind("x="));
       expected.arguments = {raw ? "x=" + digit + "\n" + text.substr(line + 1, 1)
@@ -778,7 +748,7 @@ TEST(ChatFormatsTest, OutputsThatEndInTheMiddle) {
                              renderer.note("So: ") + renderer.calls(calls);
     for (size_t length = 0; length <= text.size(); length += 2) {
       const std::string cut = text.substr(0, length);
-      const ChatParts whole = ParseCut(*plan, cut, cut.size());
+      const OutputParts whole = ParseCut(*plan, cut, cut.size());
       EXPECT_EQ(ParseCut(*plan, cut, 0), whole) << cut;
       EXPECT_EQ(ParseCut(*plan, cut, length / 2), whole) << cut;
       EXPECT_EQ(whole.begun, whole.ended) << cut;

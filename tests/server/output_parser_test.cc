@@ -15,47 +15,15 @@
 #include "pawl/compiler.h"
 #include "src/base/random.h"
 #include "src/server/constraint_spec.h"
+#include "tests/support/output_parts.h"
 #include "tests/support/vocabularies.h"
 
 namespace pawl::server {
 namespace {
 
-struct Parts {
-  std::string reasoning, content;
-  std::vector<std::string> names, arguments;
-  int begun = 0, ended = 0;
-  friend bool operator==(const Parts&, const Parts&) = default;
-};
-
-void Add(const std::vector<Delta>& deltas, Parts& parts) {
-  for (const Delta& delta : deltas) {
-    switch (delta.kind) {
-      case Delta::Kind::kReasoning:
-        parts.reasoning += delta.text;
-        break;
-      case Delta::Kind::kContent:
-        parts.content += delta.text;
-        break;
-      case Delta::Kind::kCallBegin:
-        EXPECT_EQ(delta.call, parts.begun);
-        ++parts.begun;
-        parts.names.push_back(delta.text);
-        parts.arguments.emplace_back();
-        break;
-      case Delta::Kind::kArguments:
-        ASSERT_EQ(delta.call, parts.begun - 1);
-        parts.arguments.back() += delta.text;
-        break;
-      case Delta::Kind::kCallEnd:
-        ++parts.ended;
-        break;
-    }
-  }
-}
-
-Parts Parse(const OutputPlan& plan, const std::string& text, uint64_t seed) {
+OutputParts Parse(const OutputPlan& plan, const std::string& text, uint64_t seed) {
   OutputParser parser(plan);
-  Parts parts;
+  OutputParts parts;
   size_t at = 0;
   uint64_t draw = 0;
   while (at < text.size()) {
@@ -63,10 +31,10 @@ Parts Parse(const OutputPlan& plan, const std::string& text, uint64_t seed) {
     const size_t n =
         seed <= 1 ? most
                   : 1 + static_cast<size_t>(UniformAt(seed, draw++, 0) * static_cast<float>(most));
-    Add(parser.Feed(std::string_view(text).substr(at, n)), parts);
+    AddDeltas(parser.Feed(std::string_view(text).substr(at, n)), parts);
     at += n;
   }
-  Add(parser.Finish(), parts);
+  AddDeltas(parser.Finish(), parts);
   return parts;
 }
 
@@ -158,7 +126,7 @@ TEST(OutputParserTest, CallsOfEverySyntaxHoweverTheyAreCut) {
                                               Several(rendered.syntax))),
                                    traits, thinks ? ThinkingStart::kMay : ThinkingStart::kOff);
         ASSERT_TRUE(plan.ok());
-        Parts expected;
+        OutputParts expected;
         expected.names = {"get", "get_all"};
         expected.arguments = {kGet, kAll};
         expected.begun = expected.ended = 2;
@@ -219,7 +187,7 @@ TEST(OutputParserTest, ToolsAndAFormatAreAUnion) {
     EXPECT_TRUE(Fits(*plan, rendered.calls));
     EXPECT_FALSE(Fits(*plan, "text"));
     EXPECT_FALSE(Fits(*plan, R"({"k":1})" + rendered.calls));
-    Parts answer;
+    OutputParts answer;
     answer.content = R"({"k":1})";
     for (uint64_t seed = 0; seed < 10; ++seed) {
       EXPECT_EQ(Parse(*plan, answer.content, seed), answer);
@@ -236,7 +204,7 @@ TEST(OutputParserTest, ParametersBecomeJson) {
       "<tool_call>\n<function=get><parameter=s>a \"b\" é</parameter>"
       "<parameter=n> 7 </parameter></function>\n</tool_call>";
   EXPECT_TRUE(Fits(*plan, text)) << plan->grammar.text;
-  Parts expected;
+  OutputParts expected;
   expected.names = {"get"};
   expected.arguments = {R"({"s":"a \"b\" é","n":7})"};
   expected.begun = expected.ended = 1;
@@ -257,7 +225,7 @@ TEST(OutputParserTest, CustomToolsGiveTheirText) {
       "<tool_call>\n{\"name\": \"re\", \"arguments\": {\"input\":\"a\\\"b\\nc\"}}\n</tool_call>\n"
       "<tool_call>\n{\"name\": \"lark\"}\nx=12\n</tool_call>";
   EXPECT_TRUE(Fits(*plan, text)) << plan->grammar.text;
-  Parts expected;
+  OutputParts expected;
   expected.names = {"re", "lark"};
   expected.arguments = {"a\"b\nc", "x=12"};
   expected.begun = expected.ended = 2;
@@ -273,14 +241,14 @@ TEST(OutputParserTest, ThinkingThatThePromptOpened) {
   EXPECT_TRUE(Fits(*plan, "so {\n</think>\n\n{\"a\":1}"));
   EXPECT_TRUE(Fits(*plan, "</think>{}"));
   EXPECT_FALSE(Fits(*plan, "{}"));
-  Parts expected;
+  OutputParts expected;
   expected.reasoning = "so {\n";
   expected.content = R"({"a":1})";
   for (uint64_t seed = 0; seed < 10; ++seed) {
     EXPECT_EQ(Parse(*plan, "so {\n</think>\n\n{\"a\":1}", seed), expected);
   }
   // Cut within the thoughts: they are thoughts, and no content.
-  Parts cut;
+  OutputParts cut;
   cut.reasoning = "so </thi";
   for (uint64_t seed = 0; seed < 10; ++seed) EXPECT_EQ(Parse(*plan, "so </thi", seed), cut);
 }

@@ -4,41 +4,37 @@
 
 namespace pawl {
 
-constinit const ChatFormat kCohereFormat = {
-    .name = "cohere",
-    .models = "Command A Reasoning, North (START_TEXT)",
-    .marks = {"<|START_ACTION|>", "<|START_TEXT|>"},
-    .think_open = "<|START_THINKING|>",
-    .think_close = "<|END_THINKING|>",
-    .answer_open = {"<|START_TEXT|>"},
-    .answer_close = "<|END_TEXT|>",
-    .list_open = {"<|START_ACTION|>[\n    "},
-    .list_close = {"\n]<|END_ACTION|>"},
-    .separator = ",\n    ",
-    .call_open = {R"({"tool_call_id": "$INDEX", "tool_name": $QUOTED, "parameters": )"},
-    .call_close = {"}"},
-    .raw_open = "{\"tool_name\": $QUOTED}\n",
-    .raw_close = "\n</$NAME>",
-    .stops = {"<|END_OF_TURN_TOKEN|>"},
-};
+namespace {
 
-constinit const ChatFormat kCommandR7bFormat = {
-    .name = "command_r7b",
-    .models = "Command R7B, Command A",
-    .marks = {"<|START_ACTION|>", "<|START_RESPONSE|>"},
-    .think_open = "<|START_THINKING|>",
-    .think_close = "<|END_THINKING|>",
-    .answer_open = {"<|START_RESPONSE|>"},
-    .answer_close = "<|END_RESPONSE|>",
-    .list_open = {"<|START_ACTION|>[\n    "},
-    .list_close = {"\n]<|END_ACTION|>"},
-    .separator = ",\n    ",
-    .call_open = {R"({"tool_call_id": "$INDEX", "tool_name": $QUOTED, "parameters": )"},
-    .call_close = {"}"},
-    .raw_open = "{\"tool_name\": $QUOTED}\n",
-    .raw_close = "\n</$NAME>",
-    .stops = {"<|END_OF_TURN_TOKEN|>"},
-};
+constexpr ChatFormat PartsBetweenTokens(std::string_view name, std::string_view models,
+                                        std::string_view answer_open,
+                                        std::string_view answer_close) {
+  return {
+      .name = name,
+      .models = models,
+      .marks = {"<|START_ACTION|>", answer_open},
+      .think_open = "<|START_THINKING|>",
+      .think_close = "<|END_THINKING|>",
+      .answer_open = {answer_open},
+      .answer_close = answer_close,
+      .list_open = {"<|START_ACTION|>[\n    "},
+      .list_close = {"\n]<|END_ACTION|>"},
+      .separator = ",\n    ",
+      .call_open = {R"({"tool_call_id": "$INDEX", "tool_name": $QUOTED, "parameters": )"},
+      .call_close = {"}"},
+      .raw_open = "{\"tool_name\": $QUOTED}\n",
+      .raw_close = "\n</$NAME>",
+      .stops = {"<|END_OF_TURN_TOKEN|>"},
+  };
+}
+
+}  // namespace
+
+constinit const ChatFormat kCohereFormat = PartsBetweenTokens(
+    "cohere", "Command A Reasoning, North (START_TEXT)", "<|START_TEXT|>", "<|END_TEXT|>");
+
+constinit const ChatFormat kCommandR7bFormat = PartsBetweenTokens(
+    "command_r7b", "Command R7B, Command A", "<|START_RESPONSE|>", "<|END_RESPONSE|>");
 
 constinit const ChatFormat kCommandRFormat = {
     .name = "command_r",

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "src/base/failure.h"
+#include "src/engine/schema_view.h"
 #include "src/server/call.h"
 #include "src/server/json_writer.h"
 #include "src/server/server_state.h"

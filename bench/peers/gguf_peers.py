@@ -10,8 +10,9 @@ widths that are multiples of 256, so that every type is what it says (`--pure` o
 writes a file too.
 
 Log-probabilities are those of the tokens of a text (--text; default: pages of this project). `types` compares a file with
-its twin, whose weights gguf-py dequantizes to F32: rms and largest difference, and the ratio of the sums. `speed` counts
-processor time of one thread, in turn, the best of --runs.
+its twin, whose weights gguf-py dequantizes to F32: rms and largest difference, and the ratio of the sums. `speed` runs both
+programs in turn and takes the best: of Pawl's time as a clock has it, of llama.cpp's processor time. Peak memory is that
+of a command that loads the file and writes four tokens, as a share of the file.
 
 Needs llama-cpp-python, gguf, numpy; `types` and `speed` also taskset.
 """
@@ -41,6 +42,9 @@ FTYPES = {
 # What `types` compares: the file types whose tensors have one type with `pure`.
 PURE = {"Q8_0": 7, "Q6_K": 18, "Q5_K": 16, "Q5_1": 9, "Q5_0": 8, "Q4_K": 14, "Q4_1": 3, "Q4_0": 2, "IQ4_NL": 25,
         "IQ4_XS": 30, "IQ3_S": 26, "Q3_K": 11, "Q2_K": 10, "TQ1_0": 36, "TQ2_0": 37}  # fmt: skip
+# Types that llama.cpp writes for other models only (experts) or with measured importances only. Their files are made of
+# random blocks. The number is the place of the block's scale, a half; None: the scale has a form of its own.
+RANDOM_BLOCKS = {"MXFP4": None, "NVFP4": None, "IQ3_XXS": 0, "IQ2_S": 0, "IQ2_XS": 0, "IQ2_XXS": 0, "IQ1_M": None, "IQ1_S": 0}
 
 
 def without_repacking():
@@ -167,27 +171,84 @@ def random_model(args, path, seed):
             put(f"blk.{i}.{name}.weight", rows, cols, args.spread)
         for name in ("attn_norm", "ffn_norm"):
             writer.add_tensor(f"blk.{i}.{name}.weight", np.ones(hidden, np.float32))
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
+    finish(writer)
 
 
-def float_twin(source, target):
-    reader = gguf.GGUFReader(source)
+def with_scales(name, blocks, scales):
+    """Sets the scale of each block, as near as its type can. Returns the blocks."""
+    if name == "MXFP4":
+        blocks[:, 0] = np.clip(np.round(127 + np.log2(scales)), 0, 254)
+    elif name == "NVFP4":
+        sub = np.repeat(scales[:, None], 4, 1) * np.random.default_rng(7).uniform(0.5, 1.5, (len(blocks), 4))
+        blocks[:, :4] = gguf.quants.NVFP4.fp32_to_ue4m3(sub.astype(np.float32))
+    elif name == "IQ1_M":
+        half = scales.astype(np.float16).view(np.uint16)
+        parts = blocks[:, 48:56].view(np.uint16)
+        for i in range(4):
+            parts[:, i] = (parts[:, i] & 0x0FFF) | (((half >> (4 * i)) & 15) << 12)
+        blocks[:, 48:56] = parts.view(np.uint8)
+    else:
+        at = RANDOM_BLOCKS[name]
+        blocks[:, at : at + 2] = scales.astype(np.float16).view(np.uint8).reshape(-1, 2)
+    return blocks
+
+
+def random_blocks(name, shape, spread, random):
+    """A matrix of random blocks of the type: weights of about this spread, a scale of its own for each block."""
+    kind = gguf.GGMLQuantizationType[name]
+    weights, size = gguf.GGML_QUANT_SIZES[kind]
+    blocks = random.integers(0, 256, (shape[0] * shape[1] // weights, size), np.uint8)
+    unit = 1.0 if name == "NVFP4" else 2.0**-6
+    wide = dequantize(with_scales(name, blocks[:512].copy(), np.full(min(512, len(blocks)), unit)), kind)
+    scales = unit * spread / wide.std() * random.uniform(0.5, 1.5, len(blocks))
+    return with_scales(name, blocks, scales).reshape(shape[0], -1)
+
+
+def random_file(source, target, name, seed, spread):
+    """The model of `source` with random blocks of a type in place of its matrices."""
+    reader, random, kind = gguf.GGUFReader(source), np.random.default_rng(seed), gguf.GGMLQuantizationType[name]
     writer = gguf.GGUFWriter(target, "llama")
+    copy_settings(reader, writer)
+    for t in reader.tensors:
+        shape = [int(n) for n in reversed(t.shape)]
+        if len(shape) == 1:
+            writer.add_tensor(t.name, t.data)
+        else:
+            writer.add_tensor(t.name, random_blocks(name, shape, spread, random), raw_dtype=kind)
+    finish(writer)
+
+
+def copy_settings(reader, writer):
     for field in reader.fields.values():
         if not field.name.startswith("GGUF.") and field.name not in ("general.architecture", "general.file_type"):
             kind = field.types[0]
             sub = field.types[-1] if kind == gguf.GGUFValueType.ARRAY else None
             writer.add_key_value(field.name, field.contents(), kind, sub_type=sub)
-    for t in reader.tensors:
-        shape = [int(n) for n in reversed(t.shape)]
-        writer.add_tensor(t.name, dequantize(t.data, t.tensor_type).astype(np.float32).reshape(shape))
+
+
+def finish(writer):
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
+
+
+def typed_file(args, plain, file, name, seed):
+    """The random model of `plain` with matrices of a type."""
+    if name in RANDOM_BLOCKS:
+        random_file(plain, file, name, seed, args.spread)
+    else:
+        llama_quantize(plain, file, PURE[name], pure=True)
+
+
+def float_twin(source, target):
+    reader = gguf.GGUFReader(source)
+    writer = gguf.GGUFWriter(target, "llama")
+    copy_settings(reader, writer)
+    for t in reader.tensors:
+        shape = [int(n) for n in reversed(t.shape)]
+        writer.add_tensor(t.name, dequantize(t.data, t.tensor_type).astype(np.float32).reshape(shape))
+    finish(writer)
 
 
 def compare_types(args, folder):
@@ -196,8 +257,8 @@ def compare_types(args, folder):
     for seed in range(args.seeds):
         plain, file, twin = folder / "plain.gguf", folder / "type.gguf", folder / "twin.gguf"
         random_model(args, plain, seed)
-        for name in args.types or PURE:
-            llama_quantize(plain, file, PURE[name], pure=True)
+        for name in args.types or [*PURE, *RANDOM_BLOCKS]:
+            typed_file(args, plain, file, name, seed)
             float_twin(file, twin)
             theirs, their_twin = by_llama(file, ids), by_llama(twin, ids)
             ours, our_twin = by_pawl(args.pawl, file, ids), by_pawl(args.pawl, twin, ids)
@@ -213,39 +274,31 @@ def compare_types(args, folder):
     return results
 
 
-def processor_seconds(command):
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise SystemExit(done.stderr)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+def pawl_times(args, model, folder):
+    """The best of two rounds of `pawl bench decode`: of a step and of a prompt."""
+    report = folder / "bench.json"
+    command = ["taskset", "-c", args.core, args.pawl, "bench", "decode", "--model", str(model), "--batch", "1", "--threads", str(args.threads),
+               "--context", str(args.prompt), "--prompt", str(args.prompt), "--rounds", "2", "--json", str(report)]  # fmt: skip
+    subprocess.run(command, capture_output=True, check=True)
+    found = json.loads(report.read_text())
+    return found["step_us"] / 1e6, args.prompt / found["prefill_tokens_per_s"]
 
 
-def pawl_times(args, model, ids):
-    """Of a step and of a prompt: a run less a run with less to do."""
-    def score(count):
-        return processor_seconds(["taskset", "-c", args.core, args.pawl, "score", "--model", str(model), "--special", "--prompt", "",
-                                  "--tokens", ",".join(map(str, ids[:count])), "--json", "--threads", "1"])
-
-    def generate(count):
-        return processor_seconds(["taskset", "-c", args.core, args.pawl, "generate", "--model", str(model), "--prompt", "The", "--temperature",
-                                  "0", "--max-tokens", str(count), "--threads", "1", "--regex", f"(?:.|\\n){{{4 * count},}}", "--draft", "off"])
-
-    return (generate(72) - generate(8)) / 64, score(len(ids)) - score(2)
-
-
-def llama_times(model, ids, steps=64):
-    llama = Llama(model_path=str(model), n_ctx=1024, n_batch=512, n_threads=1, n_threads_batch=1, verbose=False)
+def llama_times(args, model, ids, steps=32):
+    """The same in llama.cpp: each is the best of two, the step the mean of 32. One thread is timed by processor time."""
+    clock = time.process_time if args.threads == 1 else time.perf_counter
+    llama = Llama(model_path=str(model), n_ctx=1024, n_batch=512, n_threads=args.threads, n_threads_batch=args.threads, verbose=False)
     llama.eval(ids[:2])
-    llama.reset()
-    begin = time.process_time()
-    llama.eval(ids)
-    prompt = time.process_time() - begin
-    begin = time.process_time()
-    for token in ids[:steps]:
-        llama.eval([token])
-    step = (time.process_time() - begin) / steps
+    step = prompt = float("inf")
+    for _ in range(2):
+        llama.reset()
+        begin = clock()
+        llama.eval(ids)
+        prompt = min(prompt, clock() - begin)
+        begin = clock()
+        for token in ids[:steps]:
+            llama.eval([token])
+        step = min(step, (clock() - begin) / steps)
     llama.close()
     return step, prompt
 
@@ -259,16 +312,16 @@ def peak_memory(args, model):
 
 def compare_speed(args, folder):
     ids = tokens_of(args.model, args.text_content, args.prompt)
-    os.sched_setaffinity(0, {int(args.core)})
+    os.sched_setaffinity(0, {int(core) for core in args.core.split(",")})
     plain, file = folder / "plain.gguf", folder / "type.gguf"
     random_model(args, plain, 0)
     results = {}
-    for name in args.types or PURE:
-        llama_quantize(plain, file, PURE[name], pure=True)
+    for name in args.types or [*PURE, *RANDOM_BLOCKS]:
+        typed_file(args, plain, file, name, 0)
         ours, theirs = [], []
         for _ in range(args.runs):
-            ours.append(pawl_times(args, file, ids))
-            theirs.append(llama_times(file, ids))
+            ours.append(pawl_times(args, file, folder))
+            theirs.append(llama_times(args, file, ids))
         best = {key: min(run[i] for run in runs) for i, side in enumerate(("step_s", "prompt_s"))
                 for key, runs in ((side, ours), (side + "_llama", theirs))}
         best["step"] = best["step_s"] / best["step_s_llama"]
@@ -304,8 +357,9 @@ def main():
     parser.add_argument("--layers", type=int, default=4)
     parser.add_argument("--spread", type=float, default=0.02, help="standard deviation of all weights; transformers initialises them so")
     parser.add_argument("--prompt", type=int, default=256, help="tokens of the prompt that `speed` reads")
-    parser.add_argument("--runs", type=int, default=10)
-    parser.add_argument("--core", default="0")
+    parser.add_argument("--runs", type=int, default=5, help="of both programs in turn, each with two rounds")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--core", default="0", help="as taskset has it: 0, or 0,1")
     parser.add_argument("--no-repack", action="store_true", help="llama.cpp uses weights as files have them")
     parser.add_argument("--out")
     args = parser.parse_args()

@@ -594,6 +594,9 @@ typedef struct pawl_generate_options {
   int32_t include_stop;     /* 1: the output has the stop text, too */
   int32_t thinking;         /* PAWL_THINKING_..., or at most so many tokens */
   int32_t close_repetition; /* 1: close what repeats itself; -1: if the prompt has a schema */
+  /* As on_text, with what the model thinks: pieces without the marks around thoughts. */
+  pawl_on_text on_reasoning;
+  void* on_reasoning_context;
 } pawl_generate_options;
 PAWL_API void pawl_generate_options_init(pawl_generate_options* options, size_t struct_size);
 
@@ -638,8 +641,9 @@ PAWL_API pawl_status pawl_generation_start(pawl_engine* engine, const pawl_promp
                                            const pawl_grammar* grammar,
                                            const pawl_generate_options* options,
                                            pawl_generation** generation, pawl_error** error);
-/* Waits until the output has ended, and calls on_text meanwhile. An output that fails has the error
- * here. Threads: one at a time; pawl_generation_cancel may be called meanwhile. */
+/* Waits until the output has ended, and calls on_text and on_reasoning meanwhile. An output that
+ * fails has the error here. Threads: one at a time; pawl_generation_cancel may be called meanwhile.
+ */
 PAWL_API pawl_status pawl_generation_wait(pawl_generation* generation, pawl_error** error);
 /* The output ends soon, with what it has (PAWL_STOP_CANCELLED). Threads: any. */
 PAWL_API void pawl_generation_cancel(pawl_generation* generation);

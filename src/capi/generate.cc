@@ -21,7 +21,8 @@ struct Coming {
   std::mutex mutex;
   std::condition_variable changed;
   std::string text;
-  size_t safe = 0;  // bytes of `text` that stay
+  size_t safe = 0;       // bytes of `text` that stay
+  std::string thoughts;  // not told yet
   std::optional<Result<Generation>> output;
   int32_t stop_index = -1;
 
@@ -32,6 +33,11 @@ struct Coming {
     safe = token.safe;
     changed.notify_all();
     return true;
+  }
+  void Think(std::string_view piece) {
+    const std::lock_guard lock(mutex);
+    thoughts += piece;
+    changed.notify_all();
   }
   void End(Result<Generation> ended, const std::vector<std::string>& stops) {
     const std::lock_guard lock(mutex);
@@ -211,9 +217,11 @@ struct pawl_generation {
   pawl::AsyncEngine::Id id = 0;
   pawl_on_text on_text = nullptr;
   void* context = nullptr;
+  pawl_on_text on_reasoning = nullptr;
+  void* reasoning_context = nullptr;
   // Of the threads that wait.
   size_t told = 0;       // bytes that on_text got
-  bool refused = false;  // by on_text
+  bool refused = false;  // by on_text or on_reasoning
   std::atomic<bool> ended{false};
 };
 
@@ -263,6 +271,13 @@ pawl_status Start(pawl_engine* engine, const pawl_prompt* prompt, const pawl_gra
   made.engine = engine->engine;
   made.on_text = given.on_text;
   made.context = given.on_text_context;
+  made.on_reasoning = given.on_reasoning;
+  made.reasoning_context = given.on_reasoning_context;
+  if (given.on_reasoning != nullptr) {
+    request.options.on_reasoning = [coming = made.coming](std::string_view piece) {
+      coming->Think(piece);
+    };
+  }
   Delivery delivery;
   if (given.on_text != nullptr) {
     delivery.on_token = [coming = made.coming](const OutputToken& token) {
@@ -278,6 +293,17 @@ pawl_status Start(pawl_engine* engine, const pawl_prompt* prompt, const pawl_gra
   return PAWL_OK;
 }
 
+// Hands a piece on without the lock, and ends the output where the caller wants no more.
+void Tell(pawl_generation& generation, pawl_on_text tell, void* context, const std::string& piece,
+          std::unique_lock<std::mutex>& lock) {
+  lock.unlock();
+  if (tell(context, piece.data(), piece.size()) == 0) {
+    generation.refused = true;
+    generation.engine->Cancel(generation.id);
+  }
+  lock.lock();
+}
+
 pawl_status WaitForEnd(pawl_generation& generation, pawl_error** error) {
   Coming& coming = *generation.coming;
   std::unique_lock lock(coming.mutex);
@@ -285,26 +311,25 @@ pawl_status WaitForEnd(pawl_generation& generation, pawl_error** error) {
     const auto safe = [&] {
       return coming.output && coming.output->ok() ? (*coming.output)->text.size() : coming.safe;
     };
-    const bool tells = generation.on_text != nullptr && !generation.refused;
-    coming.changed.wait(
-        lock, [&] { return coming.output.has_value() || (tells && safe() > generation.told); });
-    const size_t end = safe();
-    if (!tells || end <= generation.told) {
-      if (!coming.output.has_value()) continue;
+    const auto thinks = [&] { return !generation.refused && !coming.thoughts.empty(); };
+    const auto tells = [&] {
+      return generation.on_text != nullptr && !generation.refused && safe() > generation.told;
+    };
+    coming.changed.wait(lock, [&] { return coming.output.has_value() || thinks() || tells(); });
+    if (thinks()) {
+      const std::string piece = std::exchange(coming.thoughts, {});
+      Tell(generation, generation.on_reasoning, generation.reasoning_context, piece, lock);
+    } else if (tells()) {
+      const bool whole = coming.output && coming.output->ok();
+      const std::string_view text = whole ? (*coming.output)->text : coming.text;
+      const std::string piece(text.substr(generation.told, safe() - generation.told));
+      generation.told += piece.size();
+      Tell(generation, generation.on_text, generation.context, piece, lock);
+    } else {
       generation.ended = true;
       if (coming.output->ok()) return PAWL_OK;
       return Fail(error, coming.output->error());
     }
-    const bool whole = coming.output && coming.output->ok();
-    const std::string_view text = whole ? (*coming.output)->text : coming.text;
-    const std::string piece(text.substr(generation.told, end - generation.told));
-    generation.told = end;
-    lock.unlock();
-    if (generation.on_text(generation.context, piece.data(), piece.size()) == 0) {
-      generation.refused = true;
-      generation.engine->Cancel(generation.id);
-    }
-    lock.lock();
   }
 }
 

@@ -371,6 +371,11 @@ static void test_engine_options(const char* folder) {
   CHECK_FAILS(pawl_engine_save_drafts(NULL, &error), PAWL_BAD_ARGUMENT, "engine");
 }
 
+static int append(void* context, const char* text, size_t length) {
+  strncat(context, text, length);
+  return 1;
+}
+
 /* What is thought comes apart, and its marks nowhere. */
 static void test_thinking(const char* folder) {
   pawl_engine_options options;
@@ -391,6 +396,11 @@ static void test_thinking(const char* folder) {
   wanted.temperature = 1;
   for (int i = 0; i < 2; ++i) {
     wanted.thinking = i == 0 ? 7 : PAWL_THINKING_OFF;
+    char text[256] = "", thoughts[1024] = "";
+    wanted.on_text = append;
+    wanted.on_text_context = text;
+    wanted.on_reasoning = append;
+    wanted.on_reasoning_context = thoughts;
     pawl_generation* generation = NULL;
     CHECK(ok(pawl_engine_generate(engine, &chat, grammar, &wanted, &generation, &error), error));
     const pawl_output output = output_of(generation);
@@ -398,6 +408,9 @@ static void test_thinking(const char* folder) {
     CHECK(output.text[output.text_length - 1] == '!');
     CHECK((output.reasoning_length > 0) == (i == 0));
     CHECK(output.reasoning_tokens > 0);
+    CHECK(strlen(text) == output.text_length && strcmp(text, output.text) == 0);
+    CHECK(strlen(thoughts) == output.reasoning_length &&
+          memcmp(thoughts, output.reasoning, output.reasoning_length) == 0);
     pawl_generation_free(generation);
   }
   wanted.thinking = -3;

@@ -5,7 +5,7 @@
 
 #include <chrono>
 
-#include "schemas/read/option_fields.h"
+#include "grammar/languages/option_fields.h"
 #include "src/base/stop_scope.h"
 
 namespace pawl {

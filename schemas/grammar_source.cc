@@ -13,8 +13,8 @@
 #include <span>
 #include <type_traits>
 
+#include "grammar/languages/option_fields.h"
 #include "pawl/combine.h"
-#include "schemas/read/option_fields.h"
 
 namespace pawl {
 namespace {

@@ -1,11 +1,11 @@
-// The budgets of this floor, all of them: what a schema may ask for, how far something is searched,
+// All budgets of schemas/: what a schema may ask for, how far something is searched,
 // and from which size on a shortcut is taken.
 //
-// Three kinds, room by room:
+// Three kinds, by folder:
 //  - refused: a schema beyond it does not compile; the error has the number;
 //  - given up: beyond it a question stays open, or an answer is found anew. What is written is
 //    valid all the same; docs/json_schema.md says what is lost ("Where the look-ahead ends");
-//  - switch: from here on another way to the same answer is the cheaper one.
+//  - switch: from here on another method with the same answer is cheaper.
 // All of them count steps, states, values or bytes, never seconds: the same input ends the same way
 // everywhere. What a caller may choose is in pawl/compiler.h; the numbers of the strict
 // profile are not ours and stand in read/strict_profile.cc; the size of whole grammars is bounded
@@ -187,12 +187,6 @@ inline constexpr size_t kWideWalks = 256;
 inline constexpr size_t kFewKeys = 64;
 // Digits in one token that are taken at once; longer ones are walked like anything else. Switch.
 inline constexpr size_t kDigitsAtOnce = 32;
-
-// tag/: refused. Bytes of all stop texts; references, unions and parameters in one another;
-// properties in any order, which are 2^n rules.
-inline constexpr size_t kStopBytes = size_t{1} << 20;
-inline constexpr int kXmlDepth = 64;
-inline constexpr size_t kInAnyOrder = 10;
 
 }  // namespace pawl::limits
 

@@ -3,7 +3,8 @@
 
     gguf_peers.py quantize --model SmolLM2.gguf           # pawl quantize next to llama_model_quantize
     gguf_peers.py types --model SmolLM2.gguf --seeds 3    # each type next to its float twin, in both programs
-    gguf_peers.py speed --model SmolLM2.gguf              # step and prompt on one thread, peak memory
+    gguf_peers.py speed --model SmolLM2.gguf              # step and prompt on one thread
+    gguf_peers.py memory --model SmolLM2.gguf --hidden 2048 --layers 24   # peak memory next to the file
 
 `--model` gives the tokenizer, and for `quantize` the weights. `types` and `speed` make models with random weights of
 widths that are multiples of 256, so that every type is what it says (`--pure` of llama.cpp). The output is JSON; --out
@@ -11,7 +12,7 @@ writes a file too.
 
 Log-probabilities are those of the tokens of a text (--text; default: pages of this project). `types` compares a file with
 its twin, whose weights gguf-py dequantizes to F32: rms and largest difference, and the ratio of the sums. `speed` runs both
-programs in turn and takes the best: of Pawl's time as a clock has it, of llama.cpp's processor time. Peak memory is that
+programs in turn and takes the best: of Pawl's time as a clock has it, of llama.cpp's processor time. `memory` is the peak
 of a command that loads the file and writes four tokens, as a share of the file.
 
 Needs llama-cpp-python, gguf, numpy; `types` and `speed` also taskset.
@@ -310,6 +311,20 @@ def peak_memory(args, model):
     return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout) * 1024
 
 
+def compare_memory(args, folder):
+    plain, file = folder / "plain.gguf", folder / "type.gguf"
+    random_model(args, plain, 0)
+    results = {}
+    for name in args.types or [*PURE, *RANDOM_BLOCKS]:
+        typed_file(args, plain, file, name, 0)
+        weights = sum(int(np.prod(t.shape)) for t in gguf.GGUFReader(file).tensors)
+        peak = peak_memory(args, file)
+        results[name] = {"file": file.stat().st_size, "peak": peak, "memory": peak / file.stat().st_size, "bits_a_weight": 8 * peak / weights}
+        print(name, results[name], file=sys.stderr)
+        written(args, results)
+    return results
+
+
 def compare_speed(args, folder):
     ids = tokens_of(args.model, args.text_content, args.prompt)
     os.sched_setaffinity(0, {int(core) for core in args.core.split(",")})
@@ -326,7 +341,6 @@ def compare_speed(args, folder):
                 for key, runs in ((side, ours), (side + "_llama", theirs))}
         best["step"] = best["step_s"] / best["step_s_llama"]
         best["prompt"] = best["prompt_s"] / best["prompt_s_llama"]
-        best["memory"] = peak_memory(args, file) / file.stat().st_size
         results[name] = best
         print(name, best, file=sys.stderr)
         written(args, results)
@@ -346,7 +360,7 @@ def written(args, results):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("quantize", "types", "speed"))
+    parser.add_argument("what", choices=("quantize", "types", "speed", "memory"))
     parser.add_argument("--model", required=True, help="a GGUF file")
     parser.add_argument("--pawl", default=str(ROOT / "build/pawl"))
     parser.add_argument("--types", nargs="*")
@@ -367,7 +381,7 @@ def main():
     if args.no_repack:
         without_repacking()
     args.text_content = Path(args.text).read_text() if args.text else default_text()
-    compare = {"quantize": compare_quantizers, "types": compare_types, "speed": compare_speed}[args.what]
+    compare = {"quantize": compare_quantizers, "types": compare_types, "speed": compare_speed, "memory": compare_memory}[args.what]
     with tempfile.TemporaryDirectory() as folder:
         print(written(args, compare(args, Path(folder))))
 

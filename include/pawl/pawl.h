@@ -564,11 +564,10 @@ enum { PAWL_AT_BUDGET_CLOSE = 0, PAWL_AT_BUDGET_CLOSE_OR_CUT = 1, PAWL_AT_BUDGET
 /* What the model may think (docs/thinking.md). DEFAULT: AUTO for messages, otherwise OFF. */
 enum { PAWL_THINKING_DEFAULT = 0, PAWL_THINKING_AUTO = -1, PAWL_THINKING_OFF = -2 };
 
-/* Called with the next bytes of the output, which may end inside a character. 0 ends the output. */
+/* Gets the next bytes of the output, which may end inside a character. 0 ends the output. */
 typedef int (*pawl_on_text)(void* context, const char* text, size_t length);
 
-/* docs/engine.md explains the options. */
-typedef struct pawl_generate_options {
+typedef struct pawl_generate_options { /* docs/engine.md explains the options */
   size_t struct_size;
   double temperature; /* 0: greedy */
   int32_t top_k;      /* 0: off */
@@ -584,18 +583,15 @@ typedef struct pawl_generate_options {
   int32_t grammar_temperature; /* 1: a temperature of the grammar replaces `temperature` */
   int32_t skip_forced;         /* 1: tokens that the grammar dictates are taken without the model */
   int32_t drafts;              /* 0: no drafts for this output */
-  /* Texts at which the output ends. */
-  const char* const* stops;
+  const char* const* stops;    /* texts at which the output ends */
   const size_t* stop_lengths;
   size_t stop_count;
-  /* NULL: no call. Called on the thread that waits for the output, while it waits. */
-  pawl_on_text on_text;
+  pawl_on_text on_text; /* on the thread that waits for the output, while it waits; or NULL */
   void* on_text_context;
-  int32_t include_stop;     /* 1: the output has the stop text, too */
-  int32_t thinking;         /* PAWL_THINKING_..., or at most so many tokens */
-  int32_t close_repetition; /* 1: close what repeats itself; -1: if the prompt has a schema */
-  /* As on_text, with what the model thinks: pieces without the marks around thoughts. */
-  pawl_on_text on_reasoning;
+  int32_t include_stop;      /* 1: the output has the stop text, too */
+  int32_t thinking;          /* PAWL_THINKING_..., or at most so many tokens */
+  int32_t close_repetition;  /* 1: close what repeats itself; -1: if the prompt has a schema */
+  pawl_on_text on_reasoning; /* as on_text, with what the model thinks, without its marks */
   void* on_reasoning_context;
 } pawl_generate_options;
 PAWL_API void pawl_generate_options_init(pawl_generate_options* options, size_t struct_size);
@@ -635,8 +631,8 @@ typedef struct pawl_output {
 } pawl_output;
 PAWL_API void pawl_output_init(pawl_output* output, size_t struct_size);
 
-/* Begins an output, and returns at once. grammar: NULL for none, otherwise one for the engine's
- * vocabulary. options: NULL for the defaults. Threads: any. */
+/* Begins an output, and returns at once. grammar: of the engine's vocabulary, or NULL for none.
+ * options: NULL for the defaults. Threads: any. */
 PAWL_API pawl_status pawl_generation_start(pawl_engine* engine, const pawl_prompt* prompt,
                                            const pawl_grammar* grammar,
                                            const pawl_generate_options* options,
@@ -645,7 +641,7 @@ PAWL_API pawl_status pawl_generation_start(pawl_engine* engine, const pawl_promp
  * fails has the error here. Threads: one at a time; pawl_generation_cancel may be called meanwhile.
  */
 PAWL_API pawl_status pawl_generation_wait(pawl_generation* generation, pawl_error** error);
-/* The output ends soon, with what it has (PAWL_STOP_CANCELLED). Threads: any. */
+/* The output ends soon (PAWL_STOP_CANCELLED). Threads: any. */
 PAWL_API void pawl_generation_cancel(pawl_generation* generation);
 /* The output. PAWL_BAD_ARGUMENT before a wait that returned PAWL_OK. Threads: any. */
 PAWL_API pawl_status pawl_generation_get(const pawl_generation* generation, pawl_output* output);

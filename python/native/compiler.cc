@@ -6,9 +6,9 @@
 #include <memory>
 #include <utility>
 
+#include "grammar/languages/option_fields.h"
 #include "pawl/combine.h"
 #include "python/native/binding.h"
-#include "schemas/read/option_fields.h"
 
 namespace pawl::python {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
+#include "grammar/languages/option_fields.h"
 #include "schemas/limits.h"
-#include "schemas/read/option_fields.h"
 #include "src/base/utf8.h"
 
 namespace pawl::schema {

@@ -1,8 +1,8 @@
 // Compiling from C: the options are those of JsonSchemaOptions field by field, as the list in
-// schemas/read/option_fields.h has them; a field that the C struct lacks does not compile.
+// grammar/languages/option_fields.h has them; a field that the C struct lacks does not compile.
 #include <type_traits>
 
-#include "schemas/read/option_fields.h"
+#include "grammar/languages/option_fields.h"
 #include "src/base/json_reader.h"
 #include "src/capi/handles.h"
 

@@ -12,7 +12,7 @@
 #include <system_error>
 #include <utility>
 
-#include "schemas/read/option_fields.h"
+#include "grammar/languages/option_fields.h"
 #include "src/base/json.h"
 #include "src/cli/command.h"
 #include "src/cli/documents.h"

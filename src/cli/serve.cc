@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "schemas/tag/formats/chat_format.h"
+#include "grammar/tags/formats/chat_format.h"
 #include "src/base/file.h"
 #include "src/cli/command.h"
 #include "src/cli/draft_flags.h"

@@ -9,7 +9,7 @@
 #include <optional>
 #include <utility>
 
-#include "schemas/tag/formats/argument_style.h"
+#include "grammar/tags/formats/argument_style.h"
 #include "src/base/utf8.h"
 #include "src/engine/argument_value.h"
 

@@ -17,7 +17,7 @@
 #include <string>
 #include <string_view>
 
-#include "schemas/tag/formats/chat_format.h"
+#include "grammar/tags/formats/chat_format.h"
 #include "src/base/json.h"
 
 namespace pawl {

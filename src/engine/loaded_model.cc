@@ -7,7 +7,7 @@
 #include <limits>
 #include <thread>
 
-#include "schemas/tag/formats/chat_format.h"
+#include "grammar/tags/formats/chat_format.h"
 #include "src/base/file.h"
 #include "src/base/utf8.h"
 #include "src/engine/model_files.h"

@@ -21,8 +21,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "schemas/tag/chat_tag.h"
-#include "schemas/tag/formats/chat_formats.h"
+#include "grammar/tags/chat_tag.h"
+#include "grammar/tags/formats/chat_formats.h"
 #include "src/base/json.h"
 
 namespace pawl {

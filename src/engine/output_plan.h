@@ -15,14 +15,14 @@
 #include <string_view>
 #include <vector>
 
+#include "grammar/tags/formats/chat_format.h"
 #include "pawl/result.h"
-#include "schemas/tag/formats/chat_format.h"
 #include "src/engine/output_constraint.h"
 
 namespace pawl {
 
 struct ModelTraits {
-  // How calls look (schemas/tag/formats/); nullptr where the chat template shows no form that is
+  // How calls look (grammar/tags/formats/); nullptr where the chat template shows no form that is
   // known.
   const ChatFormat* format = nullptr;
   // The marks around what the model thinks; empty where it does not.

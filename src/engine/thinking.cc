@@ -7,8 +7,8 @@
 #include <charconv>
 #include <utility>
 
+#include "grammar/tags/chat_tag.h"
 #include "pawl/compiler.h"
-#include "schemas/tag/chat_tag.h"
 #include "src/decode/thinking_constraint.h"
 #include "src/engine/loaded_model.h"
 

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <utility>
 
-#include "schemas/read/option_fields.h"
+#include "grammar/languages/option_fields.h"
 #include "src/base/names.h"
 
 namespace pawl::server {

@@ -1,6 +1,6 @@
 // Every format of chats: outputs are rendered by hand (chat_renderers.h), the grammar of the plan
 // accepts them, and the parser reads what was rendered, whole and cut at every byte.
-#include "schemas/tag/formats/chat_formats.h"
+#include "grammar/tags/formats/chat_formats.h"
 
 #include <gtest/gtest.h>
 

@@ -7,8 +7,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "grammar/languages/option_fields.h"
 #include "pawl/compiler.h"
-#include "schemas/read/option_fields.h"
 #include "tests/support/vocabularies.h"
 
 namespace pawl {

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "grammar/grammar_access.h"
+#include "grammar/languages/option_fields.h"
 #include "grammar/record_filter.h"
 #include "pawl/compiler.h"
-#include "schemas/read/option_fields.h"
 #include "src/base/json.h"
 #include "tests/oracle/json_schema_validator.h"
 #include "tests/schemas/property_checks.h"

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -59,6 +60,9 @@ class TransformerCpu final : public Model {
   // Untouched memory; null when there is not enough.
   static Floats AllocateFloats(int64_t count);
 
+  void PlaceLayers();
+  void FillInfo();
+  void AllocateScratch();
   static KvLimits AllocatePages(const KvBytes& kv, const TransformerConfig& config,
                                 LazyMemory& memory);
   // The first page's keys (value: 0) or values (1).
@@ -66,14 +70,20 @@ class TransformerCpu final : public Model {
   float* CacheAt(int layer, int value, int kv_head, int32_t slot) const;
   void Copy(std::span<const SlotCopy> copies);
   void ExtendRopeTables(int positions);
-  // head_dim / 2 cosines and as many sines.
-  const float* RopeAt(int layer, int position) const;
+  // Each of `heads` heads as the rotation of that position demands.
+  void Rotate(const Attention& attention, int position, int heads, float* x) const;
+  void NormHeads(const Attention& attention, const std::vector<float>& weight, int heads,
+                 float* x) const;
 
   // The layers that run, and whether the taps of a call can be served.
   Status PrepareLayers(const ModelCall& call);
   // A block of at most kBlockRows rows, `first` being its first in the call.
   void ForwardBlock(const ModelCall& call, std::span<const Row> rows, size_t first);
+  void RunLayer(int layer, std::span<const Row> rows, size_t first);
+  // These two: what they read is in normed_.
   void AttentionLayer(int layer, std::span<const Row> rows, size_t first);
+  void MlpLayer(const Layer& spec, const TransformerLayer& layer);
+  void StoreKeys(int layer, std::span<const Row> rows, size_t first);
   // Of all rows of the block.
   void Tap(const ModelCall& call, int layer, const float* states, size_t rows, size_t first) const;
   // Of active_ the rows with an output stay, moved to the front of x_ and normed_.
@@ -83,19 +93,19 @@ class TransformerCpu final : public Model {
     int32_t pages_begin;  // of their sequence, in the plan
   };
   // The rows of active_, `first` being the block's first in the call.
-  void FindAttentionChunks(size_t first);
+  void FindAttentionChunks(const Attention& attention, size_t first);
   void Attend(int layer, std::span<const Row> rows, size_t first, const AttentionChunk& chunk,
               int kv_head, int thread);
-  void MlpLayer(const TransformerLayer& layer);
-  // x_ += linear(what is packed), the answer normed first when the family does so.
-  void AddToResidual(const Linear& linear, const std::vector<float>& post_norm, int64_t rows);
+  // x_ += scale * linear(what is packed), the answer normed first where there is a norm.
+  void AddToResidual(const Linear& linear, const std::vector<float>& post_norm, float scale,
+                     int64_t rows);
   void FindHeadPieces();
   void Head(size_t first, std::span<float> logits);
 
   // y = linear(what is packed), added to y when `add` is set.
   void MatMul(const Linear& linear, float* y, bool add, int64_t rows);
   void Multiply(const MatMulArgs& args);
-  // x_ to normed_.
+  // x_ to normed_; as it is where there is no norm.
   void Norm(const std::vector<float>& weight, int64_t rows);
   // Rows of x, packed for products with weights of type `next`. REQUIRES: x stays as it is until
   // the next call; matrices of other types have it packed anew.
@@ -111,8 +121,10 @@ class TransformerCpu final : public Model {
   const int64_t worth_threads_;
   ModelInfo info_;
 
-  LazyMemory pages_;  // [page][layer][keys, values][kv head][kPagePositions][head_dim]
+  // [page][layer][keys, values][kv head][kPagePositions][head_dim]; the last three differ by layer.
+  LazyMemory pages_;
   int64_t page_floats_ = 0;
+  std::vector<int64_t> cache_at_;  // by layer: where its keys begin in a page
   KvSequences sequences_;
   RowPlan plan_;
   std::vector<SlotCopy> copies_;
@@ -120,9 +132,13 @@ class TransformerCpu final : public Model {
   std::vector<int> layers_;        // that the call runs
   bool taps_behind_last_ = false;  // so that the last of them keeps all rows
 
-  std::vector<RopeRows> rope_rows_;              // by rope
-  std::vector<std::vector<float>> rope_tables_;  // by rope: [position][cosines, sines]
-  int rope_positions_ = 0;                       // how many are filled in
+  struct RopeTable {
+    int width = 0;                 // elements of a head that are rotated
+    std::optional<RopeRows> rows;  // where a layer has it
+    std::vector<float> table;      // [position][cosines, sines]
+  };
+  std::vector<RopeTable> ropes_;
+  int rope_positions_ = 0;  // how many are filled in
   int largest_capacity_ = 0;
 
   // Scratch for one block, [row][...].

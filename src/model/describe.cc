@@ -32,16 +32,46 @@ std::string Of(const Attention& a) {
   if (a.norm_behind_rope) text += " behind rope";
   if (a.qkv_bias) text += ", biases of q, k, v";
   if (a.o_bias) text += ", bias of o";
+  if (a.output_gate) text += ", gated";
   if (a.sinks) text += ", sinks";
   if (a.growth != 0.0f) {
     text += ", queries grow by " + Number(a.growth) + " each " + std::to_string(a.growth_period);
   }
   return text;
 }
-std::string Of(const GatedDeltaNet&) { return "gated delta net"; }
-std::string Of(const ShortConvolution&) { return "short convolution"; }
-std::string Of(const Mamba2&) { return "mamba-2"; }
-std::string Of(const LatentAttention&) { return "latent attention"; }
+
+std::string Of(const GatedDeltaNet& d) {
+  return "gated delta net " + std::to_string(d.value_heads) + " heads of " +
+         std::to_string(d.value_dim) + ", " + std::to_string(d.key_heads) + " of keys of " +
+         std::to_string(d.key_dim) + ", convolution of " + std::to_string(d.taps);
+}
+
+std::string Of(const ShortConvolution& c) {
+  return "convolution of " + std::to_string(c.taps) + (c.bias ? ", biases" : "");
+}
+
+std::string Of(const Mamba2& m) {
+  std::string text = "mamba-2 " + std::to_string(m.heads) + " heads of " +
+                     std::to_string(m.head_dim) + ", " + std::to_string(m.groups) +
+                     " groups with states of " + std::to_string(m.state) + ", convolution of " +
+                     std::to_string(m.taps);
+  if (m.norm_groups > 1) text += ", " + std::to_string(m.norm_groups) + " norms";
+  if (m.bias) text += ", biases";
+  if (m.convolution_bias) text += ", bias of the convolution";
+  return text;
+}
+
+std::string Of(const LatentAttention& a) {
+  std::string text = "attention " + std::to_string(a.heads) + " heads of " +
+                     std::to_string(a.key_dim) + " and " + std::to_string(a.rope_dim) +
+                     " rotated, values of " + std::to_string(a.value_dim) + " from " +
+                     std::to_string(a.rank) + ", rope " + std::to_string(a.rope);
+  if (a.query_rank > 0) text += ", queries from " + std::to_string(a.query_rank);
+  if (a.scale != 0.0f) text += ", scale " + Number(a.scale);
+  if (a.bias) text += ", biases";
+  return text;
+}
+
 std::string Of(const std::monostate&) { return "nothing"; }
 
 std::string Of(const Mlp& mlp) {

@@ -88,7 +88,10 @@ void ReadGgufSizes(GgufKeys& keys, const Family& family, TransformerConfig& conf
   mlp.width = whole("feed_forward_length", kMaxWidth, std::nullopt);
   const int layers = whole("block_count", kMaxLayers, std::nullopt);
   attention.heads = whole("attention.head_count", kMaxWidth, std::nullopt);
-  attention.kv_heads = whole("attention.head_count_kv", kMaxWidth, attention.heads);
+  // 0 of layers without attention.
+  const std::vector<int64_t> kv_heads =
+      keys.Ints("attention.head_count_kv", layers, kMaxWidth, attention.heads, 0);
+  attention.kv_heads = static_cast<int>(std::max<int64_t>(1, std::ranges::max(kv_heads)));
   config.context_length = whole("context_length", kMaxContext, std::nullopt);
   config.norm_epsilon = static_cast<float>(keys.Positive(family.gguf_epsilon_key, std::nullopt));
   attention.head_dim =

@@ -28,6 +28,8 @@ struct Attention {
   QkNorm qk_norm = QkNorm::kNone;
   bool norm_behind_rope = false;  // of queries and keys, which otherwise are normed first
   bool qkv_bias = false, o_bias = false;
+  // Queries come with as many gates; what is answered is multiplied by their sigmoids.
+  bool output_gate = false;
   bool sinks = false;  // each head has a score without a value in the sum of its softmax
   // Queries at position p are multiplied by 1 + growth * log(1 + floor(p / growth_period)).
   float growth = 0.0f;
@@ -36,17 +38,43 @@ struct Attention {
   bool operator==(const Attention&) const = default;
 };
 
+// Taps of a short convolution, at most.
+constexpr int kMostTaps = 8;
+
 // Mixers with a state instead of keys and values, and one with compressed ones.
+
+// A matrix a value head, moved by the gated delta rule; a key head serves neighbouring value heads.
+// A short convolution and SiLU are in front of queries, keys and values, a gated norm behind.
 struct GatedDeltaNet {
+  int key_heads = 0, value_heads = 0, key_dim = 0, value_dim = 0;
+  int taps = 0;  // of the convolution
   bool operator==(const GatedDeltaNet&) const = default;
 };
+// out(c . convolution(b . x)), with b, c and x of the model's width.
 struct ShortConvolution {
+  int taps = 0;
+  bool bias = false;  // of all of it
   bool operator==(const ShortConvolution&) const = default;
 };
+// The state space of Mamba-2: as a delta net without the delta rule, with groups of heads in place
+// of key heads and a gate in front of the norm.
 struct Mamba2 {
+  int heads = 0, head_dim = 0, groups = 0, state = 0;
+  int taps = 0;
+  int norm_groups = 1;  // parts of the answer that are normed by themselves
+  bool bias = false, convolution_bias = false;
   bool operator==(const Mamba2&) const = default;
 };
+// Attention whose keys and values are made from one compressed vector a position, which is what is
+// kept of it, and from a part of the key that is rotated and that all heads share.
 struct LatentAttention {
+  int heads = 0;
+  int query_rank = 0;  // of compressed queries; 0: they are not compressed
+  int rank = 0;        // of keys and values
+  int key_dim = 0, rope_dim = 0, value_dim = 0;  // of a head: key without and with rotation, value
+  int rope = 0;                                  // index into TransformerConfig::ropes
+  float scale = 0.0f;                            // 0: 1 / sqrt(key_dim + rope_dim)
+  bool bias = false;                             // of what compresses, and of the output
   bool operator==(const LatentAttention&) const = default;
 };
 

@@ -33,6 +33,20 @@ struct TensorNames {
   const char* qkv = nullptr;
   const char* gate_up = nullptr;
 
+  // Of recurrent layers. `mixed` makes what the convolution sees, `z` what gates the answer.
+  const char* mixed = "linear_attn.in_proj_qkv";
+  const char* z = "linear_attn.in_proj_z";
+  const char* decay = "linear_attn.in_proj_a";
+  const char* beta = "linear_attn.in_proj_b";
+  const char* convolution = "linear_attn.conv1d";
+  const char* rates = "linear_attn.A_log";  // a whole name, as the next one
+  const char* rate_biases = "linear_attn.dt_bias";
+  const char* skips = nullptr;
+  const char* state_norm = "linear_attn.norm";
+  const char* mixer_out = "linear_attn.out_proj";
+  bool log_rates = true;      // a rate r is kept as log(-r)
+  bool tiled_values = false;  // value head i belongs to key head i % key_heads, else to neighbours
+
   float norm_offset = 0.0f;  // added to the weights of all norms
   // Rows of q and k stand in the order of a rotation of neighbours; the loader puts them in that of
   // halves.

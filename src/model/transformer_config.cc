@@ -261,7 +261,9 @@ void ReadSizes(const JsonReader& in, const FamilyDefaults& defaults, Transformer
   };
   Attention attention;
   config.hidden = whole("hidden_size", kMaxWidth);
-  const int intermediate = whole("intermediate_size", kMaxWidth);
+  const int intermediate =
+      defaults.intermediate > 0 ? whole_or("intermediate_size", kMaxWidth, defaults.intermediate)
+                                : whole("intermediate_size", kMaxWidth);
   const int layers = whole("num_hidden_layers", kMaxLayers);
   attention.heads = defaults.heads > 0 ? whole_or("num_attention_heads", kMaxWidth, defaults.heads)
                                        : whole("num_attention_heads", kMaxWidth);

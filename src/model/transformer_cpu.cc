@@ -36,7 +36,6 @@ namespace {
 
 static_assert(kPagePositions == kKvPage);
 
-constexpr int kBlockRows = 128;
 // The head is cut into pieces of at most so many tokens, and all of one word of a mask are in one.
 constexpr int64_t kHeadPiece = 512;
 // Outputs per range of a matrix product are a multiple of this, so that ranges consist of whole
@@ -81,6 +80,14 @@ int64_t HalfPage(const Attention& attention) {
   return int64_t{attention.kv_heads} * attention.head_dim * kPagePositions;
 }
 
+// Floats of the keys and values of a page. Below 2^11 * 2^20 * 2^12: no overflow.
+int64_t KeyFloats(const TransformerConfig& config) {
+  int64_t floats = 0;
+  ForAttention(config,
+               [&](const Attention& attention, size_t) { floats += 2 * HalfPage(attention); });
+  return floats;
+}
+
 // A number for a set of layers, 0 for all.
 uint64_t KeyOf(std::span<const int> layers) {
   if (layers.empty()) return 0;
@@ -102,9 +109,11 @@ TransformerCpu::TransformerCpu(TransformerConfig config, TransformerWeights weig
       kernels_(kernels),
       pool_(threads),
       worth_threads_(worth_threads),
-      page_floats_(PageBytes(config_) / static_cast<int64_t>(sizeof(float))),
-      sequences_(AllocatePages(kv, config_, pages_), config_.context_length),
+      mixer_(RecurrentShapes(config_), KeyFloats(config_), kernels, pool_, worth_threads),
+      page_floats_(mixer_.layout().page_floats()),
+      sequences_(AllocatePages(kv, config_, mixer_.layout(), pages_), config_.context_length),
       ropes_(config_.ropes.size()) {
+  mixer_.SetPages(static_cast<float*>(pages_.data()));
   PlaceLayers();
   FillInfo();
   AllocateScratch();
@@ -134,8 +143,8 @@ void TransformerCpu::FillInfo() {
   info_.dtype = DtypeName(weights_.layers[0].up.w.type);
   info_.vocabulary_size = config_.vocabulary;
   for (const TransformerLayer& layer : weights_.layers) {
-    for (const Linear* linear :
-         {&layer.q, &layer.k, &layer.v, &layer.o, &layer.gate, &layer.up, &layer.down}) {
+    for (const Linear* linear : {&layer.q, &layer.k, &layer.v, &layer.o, &layer.gate, &layer.up,
+                                 &layer.down, &layer.mixed, &layer.z, &layer.decay, &layer.beta}) {
       info_.layer_parameters += linear->w.rows * linear->w.cols;
     }
   }
@@ -167,17 +176,29 @@ void TransformerCpu::AllocateScratch() {
     return floats;
   };
   const auto scratch = [&](int64_t width) { return allocate(width * kBlockRows); };
-  int64_t q_width = 0, kv_width = 0, inner = 0;
+  int64_t q_width = 0, kv_width = 0, inner = 0, mixed = 0, z = 0;
   bool post_norms = false;
   for (const Layer& layer : config_.layers) {
     if (const auto* attention = std::get_if<Attention>(&layer.mixer)) {
       q_width = std::max(q_width, int64_t{attention->heads} * attention->head_dim);
       kv_width = std::max(kv_width, int64_t{attention->kv_heads} * attention->head_dim);
+      if (attention->output_gate) z = std::max(z, 2 * q_width);
     }
     if (const auto* mlp = std::get_if<Mlp>(&layer.feed_forward)) {
       inner = std::max<int64_t>(inner, mlp->width);
     }
     post_norms = post_norms || layer.post_norms || layer.scale != 1.0f;
+  }
+  for (size_t i = 0; i < config_.layers.size(); ++i) {
+    const RecurrentShape& shape = mixer_.shape(static_cast<int>(i));
+    if (shape.channels == 0) continue;
+    const int64_t answer = shape.heads == 0 ? shape.channels : shape.heads * shape.values;
+    mixed = std::max(mixed, shape.row_floats());
+    // Without heads: b, c and x.
+    z = std::max(z, shape.heads == 0 ? 3 * answer : answer);
+    q_width = std::max(q_width, answer);
+    recurrent_.resize(config_.layers.size());
+    recurrent_[i] = std::move(weights_.layers[i].recurrent);
   }
   x_ = scratch(config_.hidden);
   normed_ = scratch(config_.hidden);
@@ -185,6 +206,8 @@ void TransformerCpu::AllocateScratch() {
   k_ = scratch(kv_width);
   v_ = scratch(kv_width);
   attended_ = scratch(q_width);
+  mixed_ = scratch(mixed);
+  z_ = scratch(z);
   gate_ = scratch(inner);
   up_ = scratch(inner);
   packed_ = allocate(PackedFloats(kBlockRows, std::max({int64_t{config_.hidden}, q_width, inner})));
@@ -206,17 +229,14 @@ TransformerCpu::Floats TransformerCpu::AllocateFloats(int64_t count) {
 }
 
 int64_t TransformerCpu::PageBytes(const TransformerConfig& config) {
-  // Below 2^11 * 2^20 * 2^12: no overflow.
-  int64_t floats = 0;
-  ForAttention(config,
-               [&](const Attention& attention, size_t) { floats += 2 * HalfPage(attention); });
-  return floats * static_cast<int64_t>(sizeof(float));
+  return StateLayout(RecurrentShapes(config), KeyFloats(config)).page_floats() *
+         static_cast<int64_t>(sizeof(float));
 }
 
 KvLimits TransformerCpu::AllocatePages(const KvBytes& kv, const TransformerConfig& config,
-                                       LazyMemory& memory) {
+                                       const StateLayout& states, LazyMemory& memory) {
   constexpr int64_t kLeastKept = int64_t{64} << 20;
-  const int64_t page_bytes = PageBytes(config);
+  const int64_t page_bytes = states.page_floats() * static_cast<int64_t>(sizeof(float));
   constexpr int64_t kUnknownMachine = int64_t{4} << 30;
   int64_t bytes = kv.bytes;
   if (bytes <= 0) {
@@ -235,7 +255,8 @@ KvLimits TransformerCpu::AllocatePages(const KvBytes& kv, const TransformerConfi
         kept = std::max(PagesFor(config.context_length) * page_bytes, kLeastKept);
         kept = std::min(kept, bytes / 4);
       }
-      return {pages_in(bytes), pages_in(kept), WindowOf(config)};
+      const bool recurrent = states.pages().state > 0;  // what is dropped cannot be computed again
+      return {pages_in(bytes), pages_in(kept), recurrent ? 0 : WindowOf(config), states.pages()};
     }
     // Where addresses are rationed the default makes do with less.
     if (kv.bytes > 0 || bytes < page_bytes) throw std::bad_alloc();
@@ -306,8 +327,9 @@ int TransformerCpu::ReusePrefix(SequenceId sequence, std::span<const TokenId> to
 
 KvMemory TransformerCpu::kv_memory() const {
   const KvPool& pool = sequences_.pool();
-  return {kPagePositions, pool.pages(), pool.available(),
-          page_floats_ * static_cast<int64_t>(sizeof(float)), pool.made()};
+  return {kPagePositions,   pool.pages(),
+          pool.available(), page_floats_ * static_cast<int64_t>(sizeof(float)),
+          pool.made(),      pool.states()};
 }
 
 Status TransformerCpu::CommitTree(SequenceId sequence, int row) {
@@ -336,24 +358,13 @@ void TransformerCpu::Rotate(const Attention& attention, int position, int heads,
 
 // ---- The forward pass ----
 
-template <typename Body>
-void TransformerCpu::Parallel(int64_t n, int64_t cost, int64_t multiple, const Body& body) {
-  int64_t grain = n;
-  if (n * cost >= worth_threads_ && pool_.size() > 1) {
-    // A few ranges for each thread even out their speeds.
-    grain =
-        std::max(n / (int64_t{4} * pool_.size()), worth_threads_ / 4 / std::max<int64_t>(cost, 1));
-    grain = (grain / multiple + 1) * multiple;
-  }
-  pool_.ParallelFor(n, grain, body);
-}
-
 void TransformerCpu::Multiply(const MatMulArgs& args) {
   Parallel(args.w.rows, args.w.cols * args.rows, kOutputMultiple,
            [&](int64_t begin, int64_t end, int) { kernels_.matmul(args, begin, end); });
 }
 
-void TransformerCpu::MatMul(const Linear& linear, float* y, bool add, int64_t rows) {
+void TransformerCpu::MatMul(const Linear& linear, float* y, bool add, int64_t rows,
+                            int64_t stride) {
   if (!PackedAlike(linear.w.type, packed_from_.type)) {
     Pack(linear.w.type, packed_from_.x, linear.w.cols, rows);
   }
@@ -363,7 +374,7 @@ void TransformerCpu::MatMul(const Linear& linear, float* y, bool add, int64_t ro
   args.x = packed_.get();
   args.rows = static_cast<int>(rows);
   args.y = y;
-  args.y_stride = linear.w.rows;
+  args.y_stride = stride == 0 ? linear.w.rows : stride;
   args.add = add;
   Multiply(args);
 }
@@ -489,14 +500,19 @@ void TransformerCpu::AttentionLayer(int layer_index, std::span<const Row> rows, 
 
   Pack(layer.q.w.type, normed_.get(), hidden, static_cast<int64_t>(rows.size()));
   StoreKeys(layer_index, rows, first);
-  if (layer_index == layers_.back() && !taps_behind_last_ && outputs_.size() < active_.size()) {
+  if (KeepsOutputsAfter(layer_index)) {
     KeepRowsWithOutput(rows);
     if (active_.empty()) return;
     Pack(layer.q.w.type, normed_.get(), hidden, static_cast<int64_t>(active_.size()));
   }
   const auto active = static_cast<int64_t>(active_.size());
 
-  MatMul(layer.q, q_.get(), false, active);
+  MatMul(layer.q, attention.output_gate ? z_.get() : q_.get(), false, active);
+  // Each head of queries is followed by its gates.
+  const int64_t width = attention.head_dim;
+  for (int64_t i = 0; attention.output_gate && i < active * attention.heads; ++i) {
+    std::copy_n(z_.get() + 2 * i * width, width, q_.get() + i * width);
+  }
   int64_t seen = 0;
   for (const int32_t r : active_) {
     const int64_t all = int64_t{rows[static_cast<size_t>(r)].position} + 1;
@@ -514,8 +530,17 @@ void TransformerCpu::AttentionLayer(int layer_index, std::span<const Row> rows, 
              static_cast<int>(i % attention.kv_heads), thread);
     }
   });
+  for (int64_t i = 0; attention.output_gate && i < active * attention.heads; ++i) {
+    float* head = attended_.get() + i * width;
+    kernels_.sigmoid_mul(z_.get() + (2 * i + 1) * width, head, width, head);
+  }
   Pack(layer.o.w.type, attended_.get(), q_width, active);
   AddToResidual(layer.o, layer.attention_post_norm, spec.scale, active);
+}
+
+// Whether the rest of the pass is for the rows with an output alone.
+bool TransformerCpu::KeepsOutputsAfter(int layer) const {
+  return layer == layers_.back() && !taps_behind_last_ && outputs_.size() < active_.size();
 }
 
 void TransformerCpu::KeepRowsWithOutput(std::span<const Row> rows) {
@@ -575,6 +600,9 @@ void TransformerCpu::RunLayer(int index, std::span<const Row> rows, size_t first
   if (std::holds_alternative<Attention>(spec.mixer)) {
     Norm(layer.attention_norm, static_cast<int64_t>(rows.size()));
     AttentionLayer(index, rows, first);
+  } else if (mixer_.shape(index).channels > 0) {
+    Norm(layer.attention_norm, static_cast<int64_t>(rows.size()));
+    RecurrentLayer(index, rows);
   }
   if (active_.empty()) return;
   if (std::holds_alternative<Mlp>(spec.feed_forward)) {
@@ -647,6 +675,7 @@ void TransformerCpu::Tap(const ModelCall& call, int layer, const float* states, 
 
 void TransformerCpu::ForwardBlock(const ModelCall& call, std::span<const Row> rows, size_t first) {
   const int64_t hidden = config_.hidden;
+  mixer_.BeginBlock(rows);
   active_.clear();
   outputs_.clear();
   allowed_.clear();
@@ -720,6 +749,7 @@ Status TransformerCpu::Run(const ModelCall& call) {
   if (Status status = sequences_.Plan(rows, limits, plan_); !status.ok()) return status;
   Copy(plan_.copies);
   for (const Row& row : rows) ExtendRopeTables(row.position + 1);
+  if (mixer_.has_states()) PrepareStates();
   for (size_t first = 0; first < rows.size(); first += kBlockRows) {
     ForwardBlock(call, rows.subspan(first, std::min<size_t>(kBlockRows, rows.size() - first)),
                  first);

@@ -153,14 +153,33 @@ class Binder {
   }
 
   std::vector<float> FetchVector(const std::string& name, int64_t size) {
-    const std::optional<Tensor> tensor = Fetch(name, {size}, false);
+    return FetchVector(name, std::vector<int64_t>{size});
+  }
+  std::vector<float> FetchVector(const std::string& name, const std::vector<int64_t>& shape) {
+    const std::optional<Tensor> tensor = Fetch(name, shape, false);
     if (!tensor) return {};
+    int64_t size = 1;
+    for (const int64_t dimension : shape) size *= dimension;
     weights_.parameters += size;
     weights_.bytes += tensor->view->bytes;
     std::vector<float> values(static_cast<size_t>(size));
     const void* data = Aligned(*tensor->view, tensor->type);
     kernels_.to_float(data, tensor->type, size, values.data());
     return values;
+  }
+
+  // One of more dimensions, as a vector: those of size 1 may be left out.
+  std::vector<float> FetchFlat(const std::string& name, const std::vector<int64_t>& shape) {
+    int64_t size = 1;
+    for (const int64_t dimension : shape) size *= dimension;
+    const auto without_ones = [](std::vector<int64_t> all) {
+      std::erase(all, 1);
+      return all;
+    };
+    const TensorView* view = source_.FindOfShape(name, {size});
+    const bool fits = view != nullptr && (without_ones(view->shape) == without_ones(shape) ||
+                                          view->shape == std::vector<int64_t>{size});
+    return FetchVector(name, fits ? view->shape : shape);
   }
 
   std::vector<float> FetchNorm(const std::string& name, int64_t size) {
@@ -402,6 +421,29 @@ const char* DtypeName(WeightType type) {
   return "";
 }
 
+std::vector<RecurrentShape> RecurrentShapes(const TransformerConfig& config) {
+  std::vector<RecurrentShape> shapes(config.layers.size());
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    const Mixer& mixer = config.layers[i].mixer;
+    RecurrentShape& shape = shapes[i];
+    if (const auto* delta = std::get_if<GatedDeltaNet>(&mixer)) {
+      const int keys = delta->key_heads * delta->key_dim;
+      shape = {.channels = 2 * keys + delta->value_heads * delta->value_dim,
+               .taps = delta->taps,
+               .heads = delta->value_heads,
+               .keys = delta->key_dim,
+               .values = delta->value_dim,
+               .groups = delta->key_heads,
+               .delta = true,
+               .k_at = keys,
+               .v_at = 2 * keys};
+    } else if (const auto* one = std::get_if<ShortConvolution>(&mixer)) {
+      shape = {.channels = config.hidden, .taps = one->taps, .silu = false};
+    }
+  }
+  return shapes;
+}
+
 TensorNames HuggingFaceNames(const TransformerConfig& config, const TensorSource* source) {
   TensorNames names;
   if (config.family->rename != nullptr) config.family->rename(names);
@@ -460,6 +502,8 @@ class LayerBinder {
       Norm(names_.mlp_post_norm, layer.mlp_post_norm);
     }
     if (const auto* attention = std::get_if<Attention>(&spec.mixer)) Bind(*attention, layer);
+    if (const auto* delta = std::get_if<GatedDeltaNet>(&spec.mixer)) Bind(*delta, layer);
+    if (const auto* short_one = std::get_if<ShortConvolution>(&spec.mixer)) Bind(*short_one, layer);
     if (const auto* mlp = std::get_if<Mlp>(&spec.feed_forward)) Bind(*mlp, layer);
     return layer;
   }
@@ -485,10 +529,54 @@ class LayerBinder {
       return binder_.FetchLinear(prefix_ + name, rows, hidden, attention.qkv_bias,
                                  rotated ? pairs : Pairs());
     };
-    layer.q = fetch(names_.q, q_rows, true);
+    layer.q = fetch(names_.q, attention.output_gate ? 2 * q_rows : q_rows, true);
     layer.k = fetch(names_.k, kv_rows, true);
     layer.v = fetch(names_.v, kv_rows, false);
     layer.o = binder_.FetchLinear(prefix_ + names_.o, hidden, q_rows, attention.o_bias);
+  }
+
+  void Bind(const GatedDeltaNet& delta, TransformerLayer& layer) {
+    const int64_t heads = delta.value_heads, values = heads * delta.value_dim;
+    const int64_t channels = int64_t{2} * delta.key_heads * delta.key_dim + values;
+    const auto fetch = [&](const char* name, int64_t outputs) {
+      return binder_.FetchLinear(prefix_ + name, outputs, config_.hidden, false);
+    };
+    layer.mixed = fetch(names_.mixed, channels);
+    layer.z = fetch(names_.z, values);
+    layer.decay = fetch(names_.decay, heads);
+    layer.beta = fetch(names_.beta, heads);
+    layer.o = binder_.FetchLinear(prefix_ + names_.mixer_out, config_.hidden, values, false);
+    BindState(channels, delta.taps, false, heads, layer.recurrent);
+    layer.recurrent.tiled = names_.tiled_values;
+    layer.state_norm =
+        binder_.FetchVector(prefix_ + names_.state_norm + ".weight", delta.value_dim);
+  }
+
+  void Bind(const ShortConvolution& convolution, TransformerLayer& layer) {
+    const int64_t hidden = config_.hidden;
+    const bool bias = convolution.bias;
+    layer.mixed = binder_.FetchLinear(prefix_ + names_.mixed, 3 * hidden, hidden, bias);
+    layer.o = binder_.FetchLinear(prefix_ + names_.mixer_out, hidden, hidden, bias);
+    BindState(hidden, convolution.taps, bias, 0, layer.recurrent);
+  }
+
+  // The convolution, transposed, and what decays come from.
+  void BindState(int64_t channels, int64_t taps, bool bias, int64_t heads,
+                 RecurrentWeights& weights) {
+    const std::string convolution = prefix_ + names_.convolution;
+    const std::vector<float> by_channel =
+        binder_.FetchFlat(convolution + ".weight", {channels, 1, taps});
+    if (bias) weights.convolution_bias = binder_.FetchVector(convolution + ".bias", channels);
+    weights.convolution.resize(by_channel.size());
+    for (size_t i = 0; i < by_channel.size(); ++i) {
+      const auto channel = static_cast<int64_t>(i) / taps, tap = static_cast<int64_t>(i) % taps;
+      weights.convolution[static_cast<size_t>(tap * channels + channel)] = by_channel[i];
+    }
+    if (heads == 0) return;
+    weights.rates = binder_.FetchFlat(prefix_ + names_.rates, {heads});
+    weights.biases = binder_.FetchFlat(prefix_ + names_.rate_biases, {heads});
+    if (names_.skips != nullptr) weights.skips = binder_.FetchFlat(prefix_ + names_.skips, {heads});
+    for (float& rate : weights.rates) rate = names_.log_rates ? -std::exp(rate) : rate;
   }
 
   void Bind(const Mlp& mlp, TransformerLayer& layer) {

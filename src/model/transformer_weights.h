@@ -15,6 +15,7 @@
 #include "pawl/result.h"
 #include "src/base/pages.h"
 #include "src/model/model.h"
+#include "src/model/recurrent/recurrent_mixer.h"
 #include "src/model/tensor_names.h"
 #include "src/model/tensor_source.h"
 #include "src/model/transformer_config.h"
@@ -35,7 +36,14 @@ struct TransformerLayer {
   std::vector<float> attention_post_norm, mlp_post_norm;  // or empty
   Linear q, k, v, o;
   Linear gate, up, down;
+  // Of recurrent layers; `o` is what is behind them.
+  RecurrentWeights recurrent;
+  Linear mixed, z, decay, beta;
+  std::vector<float> state_norm;
 };
+
+// What recurrent layers do in their states; of all layers, those without states are empty.
+std::vector<RecurrentShape> RecurrentShapes(const TransformerConfig& config);
 
 struct TransformerWeights {
   Matrix embedding;  // [vocabulary, hidden]

@@ -86,7 +86,9 @@ class Layers {
     limits.keep_tree = keep_tree;
     const Status status = sequences.Plan(rows, limits, plan_);
     if (!status.ok()) {
-      EXPECT_EQ(status.error().code, ErrorCode::kLimit) << status.error().ToString();
+      // A tree cannot grow into a full page.
+      EXPECT_TRUE(keep_tree || status.error().code == ErrorCode::kLimit)
+          << status.error().ToString();
       return {};
     }
     mixer_.Restore(sequences, plan_, weights_);
@@ -277,6 +279,7 @@ TEST(RecurrentTest, RandomOperationsKeepEveryBit) {
     Layers layers(pages, kept, block, 2);
     KvSequences& sequences = layers.sequences;
     std::map<SequenceId, std::vector<TokenId>> alive;
+    std::vector<TokenId> ended;  // the last text
     const auto any = [&] { return std::next(alive.begin(), below(alive.size())); };
     const auto random_tokens = [&](int n) {
       std::vector<TokenId> tokens(static_cast<size_t>(n), static_cast<TokenId>(below(2)));
@@ -287,12 +290,17 @@ TEST(RecurrentTest, RandomOperationsKeepEveryBit) {
       const int what = below(12);
       if (alive.size() < 2 || (what == 0 && alive.size() < 5)) {
         const auto id = sequences.New(150);
-        if (id.ok()) alive[*id] = {};
+        if (id.ok()) {
+          sequences.ReusePrefix(*id, ended);
+          reused += sequences.length(*id);
+          alive[*id] = {ended.begin(), ended.begin() + sequences.length(*id)};
+        }
         if (!id.ok()) ++full;
         if (alive.size() < 2) continue;
       } else if (what == 1) {
         const auto it = any();
         sequences.Free(it->first);
+        ended = it->second;
         alive.erase(it);
       } else if (what == 2) {
         const auto it = any();
@@ -302,6 +310,11 @@ TEST(RecurrentTest, RandomOperationsKeepEveryBit) {
       } else if (what == 3) {
         const auto it = any();
         std::vector<TokenId> more = it->second;
+        if (std::equal(
+                more.begin(), more.end(), ended.begin(),
+                ended.begin() + static_cast<ptrdiff_t>(std::min(more.size(), ended.size())))) {
+          more = ended;
+        }
         for (const TokenId t : random_tokens(below(90))) more.push_back(t);
         const int length = sequences.ReusePrefix(it->first, more);
         ASSERT_GE(length, static_cast<int>(it->second.size()));
@@ -400,7 +413,7 @@ TEST(RecurrentTest, RandomOperationsKeepEveryBit) {
     }
     again += layers.again;
   }
-  EXPECT_GT(reused, 1000);
+  EXPECT_GT(reused, 200);
   EXPECT_GT(again, 1000);
   EXPECT_GT(committed, 300);
   EXPECT_GT(full, 10);
@@ -490,7 +503,7 @@ TEST(RecurrentTest, ATreeCostsTheStepsOfARun) {
 }
 
 TEST(RecurrentTest, StatesCountInTheMemory) {
-  Layers layers(60, 20);
+  Layers layers(200, 20);
   const int each = layers.layout().pages().least();
   EXPECT_GT(each, 0);
   std::vector<SequenceId> all;
@@ -504,7 +517,7 @@ TEST(RecurrentTest, StatesCountInTheMemory) {
     all.push_back(*id);
     EXPECT_EQ(layers.sequences.pool().in_use(), each * static_cast<int>(all.size()));
   }
-  EXPECT_EQ(static_cast<int>(all.size()), 60 / each);
+  EXPECT_EQ(static_cast<int>(all.size()), 200 / each);
   layers.sequences.Free(all[0]);
   EXPECT_TRUE(layers.sequences.New(16).ok());
 }

@@ -7,12 +7,13 @@
 namespace pawl {
 
 extern const Family kLlamaFamily, kMistralFamily, kQwen2Family, kQwen3Family, kGemma2Family,
-    kGemma3Family;
+    kGemma3Family, kQwen3_5Family, kLfm2Family;
 
 namespace {
 
-constexpr const Family* kFamilies[] = {&kLlamaFamily, &kMistralFamily, &kQwen2Family,
-                                       &kQwen3Family, &kGemma2Family,  &kGemma3Family};
+constexpr const Family* kFamilies[] = {&kLlamaFamily,   &kMistralFamily, &kQwen2Family,
+                                       &kQwen3Family,   &kGemma2Family,  &kGemma3Family,
+                                       &kQwen3_5Family, &kLfm2Family};
 
 template <size_t N>
 bool Names(const char* const (&names)[N], std::string_view name) {

@@ -29,6 +29,7 @@ struct FamilyDefaults {
   int heads = 0, vocabulary = 0;  // 0: the file has to say
   double epsilon = 1e-6;
   const char* epsilon_key = "rms_norm_eps";
+  int intermediate = 0;  // 0: the file has to say
 };
 
 struct Family {
@@ -112,6 +113,9 @@ void ScaleLargestGemma(TransformerConfig& config, int largest);
 float ReadCap(const JsonReader& in, double absent);
 // attention_bias: of queries, keys, values and the output.
 void ReadAttentionBias(const JsonReader& in, TransformerConfig& config, bool absent = false);
+
+// Of gated delta nets in GGUF files.
+void RenameGgufDelta(TensorNames& names);
 
 // kUnsupported unless the setting is `supported` or absent.
 void ExpectString(const JsonReader& in, std::string_view supported);

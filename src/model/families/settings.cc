@@ -88,6 +88,19 @@ float ReadCap(const JsonReader& in, double absent) {
   return static_cast<float>(in.Positive(absent));
 }
 
+void RenameGgufDelta(TensorNames& names) {
+  names.mixed = "attn_qkv";
+  names.z = "attn_gate";
+  names.decay = "ssm_alpha";
+  names.beta = "ssm_beta";
+  names.convolution = "ssm_conv1d";
+  names.rates = "ssm_a";
+  names.rate_biases = "ssm_dt.bias";
+  names.state_norm = "ssm_norm";
+  names.mixer_out = "ssm_out";
+  names.log_rates = false;
+}
+
 // ---- RoPE ----
 
 RopeConfig ReadRopeObject(const JsonReader& object, int context, double theta, bool type_required) {
@@ -134,6 +147,8 @@ RopeConfig ReadRopeObject(const JsonReader& object, int context, double theta, b
                              " is not supported; default, linear, dynamic, llama3 and yarn are");
   }
   (void)in["partial_rotary_factor"];  // ReadRope
+  // Of images: a text has the same number in all three sections.
+  in.Ignore({"mrope_section", "mrope_interleaved"});
   RefuseTheRest(in, "the RoPE type " + json::Quote(type));
   return rope;
 }

@@ -328,8 +328,8 @@ void RecurrentMixer::Convolve(int layer, const RecurrentWeights& weights, const 
   }
 }
 
-void RecurrentMixer::RunHead(int layer, const Segment& segment, int head, float* answers,
-                             int thread) {
+void RecurrentMixer::RunHead(int layer, const RecurrentWeights& weights, const Segment& segment,
+                             int head, float* answers, int thread) {
   const RecurrentShape& shape = shapes_[static_cast<size_t>(layer)];
   const StateLayout::Place place = layout_.Head(layer, head);
   float* base = Page(StateOf(segment).recurrent.pages, place);
@@ -337,7 +337,7 @@ void RecurrentMixer::RunHead(int layer, const Segment& segment, int head, float*
   const auto at = [&](int32_t buffer) {
     return buffer == kBase ? base : buffers + buffer * largest_head_;
   };
-  const int64_t group = head / (shape.heads / shape.groups);
+  const int64_t group = weights.tiled ? head % shape.groups : head / (shape.heads / shape.groups);
   for (int32_t i = segment.begin; i < segment.end; ++i) {
     const Step& step = steps_[static_cast<size_t>(i)];
     const int64_t in_batch = i - batch_first_;
@@ -358,6 +358,10 @@ void RecurrentMixer::RunHead(int layer, const Segment& segment, int head, float*
     args.beta = gates[1];
     args.delta = shape.delta;
     kernels_.state_step(args);
+    if (args.out != nullptr && !weights.skips.empty()) {
+      const float skip = weights.skips[static_cast<size_t>(head)];
+      for (int c = 0; c < shape.values; ++c) args.out[c] += skip * args.v[c];
+    }
     if (step.checkpoint >= 0) {
       const StateChange& change = plan_->states[static_cast<size_t>(segment.change)];
       std::copy_n(base, shape.head_floats(),
@@ -412,7 +416,7 @@ void RecurrentMixer::Mix(int layer, const RecurrentWeights& weights, const float
         heads == 0 ? 0 : 3 * shape.head_floats() * (end - first) / (batch.end - batch.begin);
     Parallel(heads, cost, [&](int64_t from, int64_t to, int thread) {
       for (int64_t i = from; i < to; ++i) {
-        RunHead(layer, segments_[static_cast<size_t>(batch.begin + i / shape.heads)],
+        RunHead(layer, weights, segments_[static_cast<size_t>(batch.begin + i / shape.heads)],
                 static_cast<int>(i % shape.heads), answers, thread);
       }
     });

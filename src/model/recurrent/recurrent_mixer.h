@@ -19,14 +19,12 @@
 #include "kernels/cpu/kernels.h"
 #include "src/base/thread_pool.h"
 #include "src/model/kv_sequences.h"
+#include "src/model/layer.h"
 #include "src/model/model.h"
 #include "src/model/recurrent/state_layout.h"
 #include "src/model/row_plan.h"
 
 namespace pawl {
-
-// Taps of a convolution, at most.
-constexpr int kMostTaps = 8;
 
 struct RecurrentWeights {
   std::vector<float> convolution;       // [taps][channels]
@@ -34,6 +32,8 @@ struct RecurrentWeights {
   // [heads]: with t = softplus(input + bias) the decay is exp(rate * t), and beta is t, or with the
   // delta rule the sigmoid of its input.
   std::vector<float> rates, biases;
+  std::vector<float> skips;  // [heads]: of v, added to the answer; or empty
+  bool tiled = false;        // head h has q and k of group h % groups, else neighbours share them
 };
 
 class RecurrentMixer {
@@ -99,7 +99,8 @@ class RecurrentMixer {
               std::span<const float*> out) const;
   void Convolve(int layer, const RecurrentWeights& weights, const Segment& segment, int32_t step,
                 const float* inputs, float* answers);
-  void RunHead(int layer, const Segment& segment, int head, float* answers, int thread);
+  void RunHead(int layer, const RecurrentWeights& weights, const Segment& segment, int head,
+               float* answers, int thread);
   // The state of the convolution, and inputs that are stored.
   void Store(int layer, const Segment& segment, const float* inputs);
   template <typename Body>

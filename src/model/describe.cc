@@ -55,7 +55,7 @@ std::string Of(const Mamba2& m) {
                      std::to_string(m.head_dim) + ", " + std::to_string(m.groups) +
                      " groups with states of " + std::to_string(m.state) + ", convolution of " +
                      std::to_string(m.taps);
-  if (m.norm_groups > 1) text += ", " + std::to_string(m.norm_groups) + " norms";
+  if (m.least_time > 0) text += ", steps of at least " + Number(m.least_time);
   if (m.bias) text += ", biases";
   if (m.convolution_bias) text += ", bias of the convolution";
   return text;

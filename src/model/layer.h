@@ -61,7 +61,7 @@ struct ShortConvolution {
 struct Mamba2 {
   int heads = 0, head_dim = 0, groups = 0, state = 0;
   int taps = 0;
-  int norm_groups = 1;  // parts of the answer that are normed by themselves
+  float least_time = 0;  // a token's time step is at least this
   bool bias = false, convolution_bias = false;
   bool operator==(const Mamba2&) const = default;
 };

@@ -437,6 +437,17 @@ std::vector<RecurrentShape> RecurrentShapes(const TransformerConfig& config) {
                .delta = true,
                .k_at = keys,
                .v_at = 2 * keys};
+    } else if (const auto* mamba = std::get_if<Mamba2>(&mixer)) {
+      const int inner = mamba->heads * mamba->head_dim, shared = mamba->groups * mamba->state;
+      shape = {.channels = inner + 2 * shared,
+               .taps = mamba->taps,
+               .heads = mamba->heads,
+               .keys = mamba->state,
+               .values = mamba->head_dim,
+               .groups = mamba->groups,
+               .q_at = inner + shared,
+               .k_at = inner,
+               .least_time = mamba->least_time};
     } else if (const auto* one = std::get_if<ShortConvolution>(&mixer)) {
       shape = {.channels = config.hidden, .taps = one->taps, .silu = false};
     }

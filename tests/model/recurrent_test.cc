@@ -502,6 +502,26 @@ TEST(RecurrentTest, ATreeCostsTheStepsOfARun) {
   EXPECT_EQ(layers.again, 0);
 }
 
+// Bytes of 64 sequences of the shape of Qwen 3.5 0.8B, next to keys and values.
+TEST(RecurrentTest, AStateOfTheSmallestQwenIsSmall) {
+  std::vector<RecurrentShape> shapes(24);
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    if (i % 4 == 3) continue;
+    shapes[i] = {.channels = 3 * 16 * 128,
+                 .taps = 4,
+                 .heads = 16,
+                 .keys = 128,
+                 .values = 128,
+                 .groups = 16,
+                 .delta = true};
+  }
+  const StateLayout layout(shapes, int64_t{6} * 2 * 2 * 256 * 16);
+  const int64_t page = layout.page_floats() * 4;
+  EXPECT_EQ(page, int64_t{6} * 2 * 2 * 256 * 16 * 4) << "no piece is larger than a page";
+  EXPECT_LE(layout.pages().state * page, int64_t{21} << 20);
+  EXPECT_LE(64 * layout.pages().least() * page, int64_t{2} << 30);
+}
+
 TEST(RecurrentTest, StatesCountInTheMemory) {
   Layers layers(200, 20);
   const int each = layers.layout().pages().least();

@@ -1,6 +1,8 @@
 // Layers with states in the forward pass of transformer_cpu.cc:
 //   gated delta net (Yang, Kautz, Hatamizadeh, 2024, as Qwen3-Next has it)
 //     x += O * (silu(z) . norm(S' q)),  q, k, v = silu(convolution(M * norm(x)))
+//   Mamba-2 (Dao, Gu, 2024)
+//     x += O * norm(silu(z) . (S' c + D u)),  u, b, c = silu(convolution(M * norm(x)))
 //   short convolution (LFM2, 2025)
 //     x += O * (c . convolution(b . u)),  b, c, u = M * norm(x)
 // The steps of the states are in recurrent_mixer.cc.
@@ -18,6 +20,16 @@ void TransformerCpu::FinishMixed(const Layer& spec, const TransformerLayer& laye
     const float* c = z_.get() + (3 * row + 1) * width;
     float* y = attended_.get() + row * width;
     for (int64_t i = 0; i < width; ++i) y[i] *= c[i];
+    return;
+  }
+  if (const auto* mamba = std::get_if<Mamba2>(&spec.mixer)) {
+    const int64_t width = int64_t{mamba->heads} * mamba->head_dim;
+    const int64_t group = width / mamba->groups;
+    float* y = attended_.get() + row * width;
+    kernels_.silu_mul(z_.get() + row * width, y, width, y);
+    for (int64_t at = 0; at < width; at += group) {
+      kernels_.rmsnorm(y + at, layer.state_norm.data() + at, config_.norm_epsilon, group, y + at);
+    }
     return;
   }
   const auto& delta = std::get<GatedDeltaNet>(spec.mixer);
@@ -75,8 +87,8 @@ void TransformerCpu::RecurrentLayer(int index, std::span<const Row> rows) {
 void TransformerCpu::PrepareStates() {
   mixer_.Restore(sequences_, plan_, recurrent_);
   for (size_t i = 0; i < plan_.changes.size(); ++i) {
+    if (plan_.states[i].from == plan_.changes[i].base) continue;
     sequences_.PlanAgain(plan_, i, again_rows_, again_plan_);
-    if (again_rows_.empty()) continue;
     // All layers, whatever the call runs, and nothing of it is seen.
     const std::vector<int> layers = std::exchange(layers_, {});
     for (int layer = 0; layer < config_.layer_count(); ++layer) layers_.push_back(layer);

@@ -21,7 +21,8 @@
 namespace pawl {
 namespace {
 
-// Steps of a batch, where a segment alone has no more.
+// Steps of a batch. A segment has those of its rows in a block, and those of the stored rows that
+// these descend from or that are replayed.
 constexpr int32_t kMostSteps = 256;
 constexpr float kLengthEpsilon = 1e-6f;
 
@@ -47,6 +48,17 @@ RecurrentMixer::RecurrentMixer(std::vector<RecurrentShape> shapes, int64_t page_
     largest_head_ = std::max(largest_head_, shape.head_floats());
     if (shape.delta) keys = shape.keys;
   }
+  if (widest_ == 0) return;
+  mixed_.resize(static_cast<size_t>(kMostSteps * widest_));
+  gates_.resize(static_cast<size_t>(kMostSteps * most_heads_ * 2));
+  // So that calls of usual size allocate nothing later.
+  steps_.reserve(kMostSteps);
+  segment_of_.reserve(kMostSteps);
+  segments_.reserve(kMostSteps);
+  batches_.reserve(kMostSteps);
+  order_.reserve(kMostSteps);
+  next_.reserve(kMostSteps);
+  replayed_.reserve(kMostSteps);
   // x / sqrt(mean + eps / n) * n^-1/2 = x / sqrt(sum + eps); queries are also scaled by n^-1/2.
   const auto n = static_cast<float>(keys);
   key_norm_.assign(static_cast<size_t>(keys), 1.0f / std::sqrt(n));
@@ -220,15 +232,6 @@ void RecurrentMixer::MakeBatches() {
     if (!fits) batches_.push_back({i, i});
     batches_.back().end = i + 1;
   }
-  int64_t most = 0;
-  for (const Batch& batch : batches_) {
-    most = std::max<int64_t>(most, segments_[static_cast<size_t>(batch.end) - 1].end -
-                                       segments_[static_cast<size_t>(batch.begin)].begin);
-  }
-  if (mixed_.size() < static_cast<size_t>(most * widest_)) {
-    mixed_.resize(static_cast<size_t>(most * widest_));
-    gates_.resize(static_cast<size_t>(most * most_heads_ * 2));
-  }
   for (std::vector<float>& state : states_) {
     const auto wanted = static_cast<size_t>(buffers_ * largest_head_);
     if (state.size() < wanted) state.resize(wanted);
@@ -322,7 +325,8 @@ void RecurrentMixer::Convolve(int layer, const RecurrentWeights& weights, const 
   const float* own = used.back() + shape.channels;
   float* gates = gates_.data() + in_batch * most_heads_ * 2;
   for (int h = 0; h < shape.heads; ++h) {
-    const float t = Softplus(own[h] + weights.biases[static_cast<size_t>(h)]);
+    const float t =
+        std::max(Softplus(own[h] + weights.biases[static_cast<size_t>(h)]), shape.least_time);
     gates[2 * h] = std::exp(weights.rates[static_cast<size_t>(h)] * t);
     gates[2 * h + 1] = shape.delta ? Sigmoid(own[shape.heads + h]) : t;
   }

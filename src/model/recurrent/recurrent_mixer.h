@@ -29,8 +29,8 @@ namespace pawl {
 struct RecurrentWeights {
   std::vector<float> convolution;       // [taps][channels]
   std::vector<float> convolution_bias;  // [channels], or empty
-  // [heads]: with t = softplus(input + bias) the decay is exp(rate * t), and beta is t, or with the
-  // delta rule the sigmoid of its input.
+  // [heads]: with t = max(softplus(input + bias), least_time) the decay is exp(rate * t), and beta
+  // is t, or with the delta rule the sigmoid of its input.
   std::vector<float> rates, biases;
   std::vector<float> skips;  // [heads]: of v, added to the answer; or empty
   bool tiled = false;        // head h has q and k of group h % groups, else neighbours share them
@@ -53,7 +53,7 @@ class RecurrentMixer {
   void Restore(const KvSequences& sequences, const RowPlan& plan,
                std::span<const RecurrentWeights> weights);
   void BeginRows(const KvSequences& sequences, RowPlan& plan);
-  // The next rows of the call.
+  // The next rows of the call. REQUIRES: at most 128.
   void BeginBlock(std::span<const Row> rows);
   // `inputs`: [row][row_floats]; `answers`: [row][heads][values], or [row][channels].
   void Mix(int layer, const RecurrentWeights& weights, const float* inputs, float* answers);

@@ -26,6 +26,7 @@ struct RecurrentShape {
   int groups = 0;                    // heads / groups neighbours share q and k
   bool delta = false;                // the delta rule; q and k have length 1 then
   int q_at = 0, k_at = 0, v_at = 0;  // where the channels of the first head begin
+  float least_time = 0;              // see RecurrentWeights::rates
 
   // A token's inputs: the channels, then for each head what its decay comes from, and with `delta`
   // what its beta comes from.

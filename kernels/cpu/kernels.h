@@ -153,6 +153,32 @@ inline int64_t AttentionScratch(int64_t positions, int rows, int group, int head
          PackedWidth(head_dim) * 224 + 64;
 }
 
+// A token's step of a linear recurrence (gated delta net, Mamba-2), in one head:
+//   S' = decay S + k d^T,  d = beta (v - decay S^T k) with `delta`, else beta v;  out = S'^T q
+// Each element of a column of S is used in the order of the keys: bits do not depend on the call.
+struct StateStepArgs {
+  const float* from = nullptr;  // S: [keys][values]
+  float* to = nullptr;          // S', where it is wanted; may be `from`
+  const float* k = nullptr;     // [keys]
+  const float* q = nullptr;     // [keys]
+  const float* v = nullptr;     // [values]
+  float* out = nullptr;         // [values], where it is wanted
+  int keys = 0, values = 0;
+  float decay = 1.0f, beta = 1.0f;
+  bool delta = false;
+};
+
+// A token's output of a causal convolution over positions, each channel on its own (depthwise).
+struct ConvolutionArgs {
+  const float* const* inputs = nullptr;  // [taps] -> [channels]; the token's own is the last
+  const float* weights = nullptr;        // [taps][channels]
+  const float* bias = nullptr;           // [channels], or none
+  float* y = nullptr;                    // [channels]; none of the inputs
+  int taps = 0;
+  int64_t channels = 0;
+  bool silu = false;  // of the answer
+};
+
 struct KernelSet {
   const char*
       name;  // "portable", "avx2", "avx512", "avx512-vnni", "amx", "amx-bf16", "avx512-bf16"
@@ -189,6 +215,11 @@ struct KernelSet {
   bool (*all_finite)(const float* x, int64_t n);
   // The sum of n floats, in an order of its own: for measuring how fast memory can be read.
   float (*read_sum)(const float* x, int64_t n);
+  // y = up / (1 + exp(-gate)). y may be gate or up. 3 * 4 * n bytes.
+  void (*sigmoid_mul)(const float* gate, const float* up, int64_t n, float* y);
+  // Reads S once, of the delta rule twice, and writes it once.
+  void (*state_step)(const StateStepArgs& args);
+  void (*convolution)(const ConvolutionArgs& args);
 };
 
 enum class KernelVariant : int {

@@ -730,10 +730,35 @@ void Attention(const AttentionArgs& a) {
   }
 }
 
+}  // namespace
+}  // namespace pawl
+
+#include "kernels/cpu/recurrent_inl.h"
+
+namespace pawl {
+namespace {
+
 template <const IntegerKernels& kIntegers>
 constexpr KernelSet TableNamed(const char* name) {
-  return {name,    Pack<kIntegers>, MatMul<kIntegers>, RmsNorm, Rope,    Attention<Exact>, Softmax,
-          SiluMul, GeluMul,         SoftCap,           ToFloat, ReadRow, AllFinite,        ReadSum};
+  KernelSet set = {};
+  set.name = name;
+  set.pack = Pack<kIntegers>;
+  set.matmul = MatMul<kIntegers>;
+  set.rmsnorm = RmsNorm;
+  set.rope = Rope;
+  set.attention = Attention<Exact>;
+  set.softmax = Softmax;
+  set.silu_mul = SiluMul;
+  set.gelu_mul = GeluMul;
+  set.soft_cap = SoftCap;
+  set.to_float = ToFloat;
+  set.read_row = ReadRow;
+  set.all_finite = AllFinite;
+  set.read_sum = ReadSum;
+  set.sigmoid_mul = SigmoidMul;
+  set.state_step = StateStep;
+  set.convolution = Convolution;
+  return set;
 }
 
 }  // namespace

@@ -85,7 +85,11 @@ std::string FilesText(const WeightPlan& plan) {
 }
 
 void PrintRows(std::span<const InfoLine> rows) {
-  for (const auto& [key, value] : rows) Print(fmt::format("{:<13} {}\n", key, value));
+  for (const auto& [key, value] : rows) {
+    std::string text;  // further lines stand below the first
+    for (const char c : value) text += c == '\n' ? "\n" + std::string(14, ' ') : std::string(1, c);
+    Print(fmt::format("{:<13} {}\n", key, text));
+  }
 }
 
 int Info(const InfoFlags& flags) {
@@ -112,6 +116,7 @@ int Info(const InfoFlags& flags) {
     const Result<WeightPlan> plan = PlanWeights(*folder, DtypeNamed(flags.dtype));
     if (!plan.ok()) return Fail(kInfo, plan.error());
     add("files", FilesText(*plan));
+    add("description", plan->description);
     add("memory", fmt::format("{:.2f} MiB for weights", Mib(plan->memory_bytes)));
     // Before what may be much is read.
     if (!flags.json) {

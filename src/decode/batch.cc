@@ -89,12 +89,10 @@ BatchEngine::BatchEngine(Model& model, std::shared_ptr<const Vocabulary> vocabul
   }
   const KvMemory memory = model_.kv_memory();
   const int context = model_.info().context_length;
-  const int64_t pages = std::min<int64_t>(memory.pages, context);  // no overflow
   setting_.task.model = &model_.info();
   setting_.task.vocabulary = vocabulary_.get();
   setting_.task.encode = &encode_;
-  setting_.task.positions =
-      static_cast<int>(std::min<int64_t>(context, pages * memory.page_positions));
+  setting_.task.positions = static_cast<int>(memory.positions(context));
   setting_.model = &model_;
   setting_.verifier = verifier_.get();
   setting_.draws = options_.sample_in_model && model_.samples();

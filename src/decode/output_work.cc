@@ -100,16 +100,15 @@ Status OutputWork::Reuse() {
 }
 
 int64_t OutputWork::pages(int headroom, bool looking) const {
-  const int page = setting_.model->kv_memory().page_positions;
+  const KvMemory memory = setting_.model->kv_memory();
   // The tokens of one that sits out are not known here.
   const int tokens = looking ? length_ : static_cast<int>(run_.tokens().size());
   const int64_t most = std::min(run_.most_tokens(), tokens + headroom);
-  return Pages(most, page) - Pages(length_, page);
+  return memory.PagesOf(length_, most) + (sequence_ < 0 ? memory.state.most() : 0);
 }
 
 int64_t OutputWork::PagesOf(int rows) const {
-  const int page = setting_.model->kv_memory().page_positions;
-  return Pages(int64_t{length_} + rows, page) - Pages(length_, page);
+  return setting_.model->kv_memory().PagesOf(length_, int64_t{length_} + rows);
 }
 
 void OutputWork::Ask(RowSink& sink, int most) {

@@ -36,11 +36,12 @@ int ScoreWork::pending() const { return static_cast<int>(tokens_.size()) - 1 - l
 
 int ScoreWork::most_rows(int max_rows) const { return std::min(kMostRows, max_rows); }
 
-int64_t ScoreWork::pages(int /*headroom*/, bool /*looking*/) const { return PagesOf(pending()); }
+int64_t ScoreWork::pages(int /*headroom*/, bool /*looking*/) const {
+  return PagesOf(pending()) + (sequence_ < 0 ? model_.kv_memory().state.most() : 0);
+}
 
 int64_t ScoreWork::PagesOf(int rows) const {
-  const int page = model_.kv_memory().page_positions;
-  return Pages(int64_t{length_} + rows, page) - Pages(length_, page);
+  return model_.kv_memory().PagesOf(length_, int64_t{length_} + rows);
 }
 
 void ScoreWork::Ask(RowSink& sink, int most) {

@@ -6,16 +6,12 @@
 #include "pawl/result.h"
 #include "src/model/gguf.h"
 #include "src/model/transformer_config.h"
-#include "src/model/transformer_weights.h"
 #include "src/text/gguf_tokenizer.h"
 
 namespace pawl {
 
-// The architectures llama (also Mistral and SmolLM2), qwen2, qwen3, gemma2 and gemma3. Errors:
-// kInvalid, kLimit and kUnsupported, place "FILE: KEY".
+// Errors: kInvalid, kLimit and kUnsupported, place "FILE: KEY".
 Result<TransformerConfig> ReadGgufConfig(const GgufFile& file);
-
-const TensorNames& GgufNames();
 
 // The keys tokenizer.ggml.*; views into the file. Errors as above.
 Result<GgufVocabulary> ReadGgufVocabulary(const GgufFile& file);

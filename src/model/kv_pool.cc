@@ -69,8 +69,12 @@ int32_t KvPool::Allocate() {
     if (info_.size() == info_.capacity()) Reserve(static_cast<int32_t>(info_.size()) + 1);
     page = static_cast<int32_t>(info_.size());
     info_.emplace_back();
-  } else if (oldest_ != kNoPage) {
-    EvictOldest();
+  } else if (kept_ + held_ > 0) {
+    if (kept_ > 0) {
+      EvictOldest();
+    } else {
+      DropCheckpoint(At(checkpoints_.oldest).owner);
+    }
     page = free_;
     free_ = At(page).next;
   } else {
@@ -95,11 +99,15 @@ void KvPool::Release(int32_t page) {
   --in_use_;
   if (info.published) {
     Keep(page);
-    if (kept_ > limits_.kept_pages) EvictOldest();
+    if (kept_ + held_ > limits_.kept_pages) EvictOldest();
   } else {
-    info.next = free_;
-    free_ = page;
+    Free(page);
   }
+}
+
+void KvPool::Free(int32_t page) {
+  At(page).next = free_;
+  free_ = page;
 }
 
 int32_t KvPool::Find(int32_t parent, PageTokens tokens) const {
@@ -133,6 +141,7 @@ void KvPool::Publish(int32_t page, int32_t parent, PageTokens tokens) {
 void KvPool::Withdraw(int32_t page) { Unpublish(page); }
 
 void KvPool::Unpublish(int32_t page) {
+  DropCheckpoint(page);
   Page& info = At(page);
   int32_t* link = &buckets_[BucketOf(info.hash)];
   while (*link != page) link = &At(*link).next;
@@ -142,29 +151,76 @@ void KvPool::Unpublish(int32_t page) {
   info.number = info.parent = 0;
 }
 
-void KvPool::Keep(int32_t page) {
+void KvPool::Append(int32_t page, UseList& list) {
   Page& info = At(page);
-  info.older = newest_;
+  info.older = list.newest;
   info.newer = kNoPage;
-  (newest_ != kNoPage ? At(newest_).newer : oldest_) = page;
-  newest_ = page;
+  (list.newest != kNoPage ? At(list.newest).newer : list.oldest) = page;
+  list.newest = page;
+}
+
+void KvPool::Remove(int32_t page, UseList& list) {
+  Page& info = At(page);
+  (info.older != kNoPage ? At(info.older).newer : list.oldest) = info.newer;
+  (info.newer != kNoPage ? At(info.newer).older : list.newest) = info.older;
+  info.older = info.newer = kNoPage;
+}
+
+void KvPool::Keep(int32_t page) {
+  Append(page, kept_list_);
   ++kept_;
 }
 
 void KvPool::Unkeep(int32_t page) {
-  Page& info = At(page);
-  (info.older != kNoPage ? At(info.older).newer : oldest_) = info.newer;
-  (info.newer != kNoPage ? At(info.newer).older : newest_) = info.older;
-  info.older = info.newer = kNoPage;
+  Remove(page, kept_list_);
   --kept_;
 }
 
 void KvPool::EvictOldest() {
-  const int32_t page = oldest_;
+  const int32_t page = kept_list_.oldest;
   Unkeep(page);
   Unpublish(page);
-  At(page).next = free_;
-  free_ = page;
+  Free(page);
+}
+
+// ---- States ----
+
+void KvPool::AddCheckpoint(int32_t page, std::span<const int32_t> pages) {
+  for (size_t i = 0; i < pages.size(); ++i) {
+    Page& info = At(pages[i]);
+    info.references = 0;
+    info.next = i + 1 < pages.size() ? pages[i + 1] : kNoPage;
+  }
+  in_use_ -= static_cast<int32_t>(pages.size());
+  held_ += static_cast<int32_t>(pages.size());
+  At(page).checkpoint = pages[0];
+  At(pages[0]).owner = page;
+  Append(pages[0], checkpoints_);
+  while (kept_ + held_ > limits_.kept_pages && held_ > 0) {
+    DropCheckpoint(At(checkpoints_.oldest).owner);
+  }
+}
+
+void KvPool::UseCheckpoint(int32_t page, std::vector<int32_t>& pages) {
+  pages.clear();
+  const int32_t first = At(page).checkpoint;
+  for (int32_t next = first; next != kNoPage; next = At(next).next) pages.push_back(next);
+  Remove(first, checkpoints_);
+  Append(first, checkpoints_);
+}
+
+void KvPool::DropCheckpoint(int32_t page) {
+  int32_t next = At(page).checkpoint;
+  if (next == kNoPage) return;
+  At(page).checkpoint = kNoPage;
+  Remove(next, checkpoints_);
+  At(next).owner = kNoPage;
+  while (next != kNoPage) {
+    const int32_t freed = next;
+    next = At(freed).next;
+    Free(freed);
+    --held_;
+  }
 }
 
 std::string KvPool::Check(std::span<const int32_t> references) const {
@@ -186,7 +242,7 @@ std::string KvPool::Check(std::span<const int32_t> references) const {
     is_free[i] = true;
   }
   int32_t kept = 0;
-  for (int32_t page = oldest_, older = kNoPage; page != kNoPage; page = At(page).newer) {
+  for (int32_t page = kept_list_.oldest, older = kNoPage; page != kNoPage; page = At(page).newer) {
     const auto i = static_cast<size_t>(page);
     if (is_kept[i] || At(page).older != older) return name(i) + " stands wrong among the kept";
     const size_t parent = parent_of(i);
@@ -197,6 +253,17 @@ std::string KvPool::Check(std::span<const int32_t> references) const {
     older = page;
     ++kept;
   }
+  std::vector<bool> is_held(info_.size());
+  int32_t held = 0;
+  for (int32_t first = checkpoints_.oldest; first != kNoPage; first = At(first).newer) {
+    const int32_t owner = At(first).owner;
+    if (owner == kNoPage || At(owner).checkpoint != first || !At(owner).published) {
+      return name(static_cast<size_t>(first)) + " is the checkpoint of no page";
+    }
+    for (int32_t page = first; page != kNoPage; page = At(page).next, ++held) {
+      is_held[static_cast<size_t>(page)] = true;
+    }
+  }
   int32_t in_use = 0;
   for (size_t i = 0; i < info_.size(); ++i) {
     const Page& info = info_[i];
@@ -206,8 +273,9 @@ std::string KvPool::Check(std::span<const int32_t> references) const {
              std::to_string(expected);
     }
     if (expected > 0) ++in_use;
-    const int states = (expected > 0 ? 1 : 0) + (is_free[i] ? 1 : 0) + (is_kept[i] ? 1 : 0);
-    if (states != 1) return name(i) + " is not one of free, in use and kept";
+    const int states =
+        (expected > 0 ? 1 : 0) + (is_free[i] ? 1 : 0) + (is_kept[i] ? 1 : 0) + (is_held[i] ? 1 : 0);
+    if (states != 1) return name(i) + " is not one of free, in use, kept and of a checkpoint";
     if (is_kept[i] && !info.published) return name(i) + " is kept, but nobody can find it";
     if (!info.published) continue;
     if (is_free[i]) return name(i) + " is free, but can be found";
@@ -220,7 +288,8 @@ std::string KvPool::Check(std::span<const int32_t> references) const {
     if (expected > 0 && info_[parent].references == 0) return name(i) + " without its parent";
   }
   if (in_use != in_use_) return "in_use() is wrong";
-  if (kept != kept_ || kept > limits_.kept_pages) return "kept() is wrong";
+  if (kept != kept_ || kept + held > limits_.kept_pages) return "kept() is wrong";
+  if (held != held_) return "held() is wrong";
   return "";
 }
 

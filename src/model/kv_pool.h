@@ -21,6 +21,12 @@
 //   so a page does not outlive its parent. Sequences that give back what no window reaches
 //   (KvLimits::window) do not keep to that: a page whose parent is gone cannot be found any more,
 //   and goes in its turn.
+//
+// States
+//   Of a model with recurrent layers a published page may have a checkpoint: pages with the state
+//   behind its last position. They are given up with the page, or before it when their place is
+//   needed, the ones used longest ago first; so they count as available. Kept pages and those of
+//   checkpoints share kept_pages.
 #ifndef PAWL_SRC_MODEL_KV_POOL_H_
 #define PAWL_SRC_MODEL_KV_POOL_H_
 
@@ -31,6 +37,7 @@
 #include <vector>
 
 #include "pawl/vocabulary.h"
+#include "src/model/recurrent/state_pages.h"
 
 namespace pawl {
 
@@ -47,6 +54,7 @@ struct KvLimits {
   int32_t kept_pages = 0;  // published pages that nobody references, at most
   // The most positions that a row sees in any layer, itself included; 0: all of them.
   int32_t window = 0;
+  StatePages states = {};
 };
 
 // Slots are int32_t.
@@ -63,6 +71,9 @@ class KvPool {
   int32_t window() const { return limits_.window; }
   int32_t in_use() const { return in_use_; }  // referenced
   int32_t kept() const { return kept_; }      // published, referenced by nobody
+  int32_t held() const { return held_; }      // of checkpoints
+  int32_t kept_limit() const { return limits_.kept_pages; }
+  const StatePages& states() const { return limits_.states; }
   // Pages that were ever in use.
   int32_t made() const { return static_cast<int32_t>(info_.size()); }
   // What Allocate can still give.
@@ -73,7 +84,8 @@ class KvPool {
   void Reserve(int32_t pages);
 
   // A page with one reference; low numbers first. Takes the least recently used kept page when no
-  // other is left, kNoPage when there is none either.
+  // other is left, then those of the checkpoint used longest ago, kNoPage when there is none
+  // either.
   int32_t Allocate();
   // One more reference to a page in use or kept.
   void Share(int32_t page);
@@ -90,6 +102,14 @@ class KvPool {
   // reference, and no page is published behind it.
   void Withdraw(int32_t page);
 
+  // Makes `pages`, at least one, the checkpoint of a page. They are the pool's from then on.
+  // REQUIRES: `page` is published and has no checkpoint; the others have one reference each.
+  void AddCheckpoint(int32_t page, std::span<const int32_t> pages);
+  bool HasCheckpoint(int32_t page) const { return At(page).checkpoint != kNoPage; }
+  // Its pages, in order, until the pool changes; it counts as used.
+  void UseCheckpoint(int32_t page, std::vector<int32_t>& pages);
+  void DropCheckpoint(int32_t page);
+
   // Recounts everything; the first thing that does not add up, or "". `references`: by page, how
   // often the caller's tables hold it. For tests.
   std::string Check(std::span<const int32_t> references) const;
@@ -103,6 +123,8 @@ class KvPool {
     int32_t older = kNoPage, newer = kNoPage;  // neighbours among the kept, by last use
     int32_t next = kNoPage;                    // in its bucket, or in the list of free pages
     uint64_t hash = 0;
+    int32_t checkpoint = kNoPage;  // its first page; they are linked by `next`
+    int32_t owner = kNoPage;       // of the first page of a checkpoint: the page that has it
     std::array<TokenId, kPagePositions> tokens = {};
   };
   Page& At(int32_t page) { return info_[static_cast<size_t>(page)]; }
@@ -111,7 +133,15 @@ class KvPool {
   int32_t FindBehind(uint64_t parent, PageTokens tokens) const;
   size_t BucketOf(uint64_t hash) const { return hash & (buckets_.size() - 1); }
 
-  void Keep(int32_t page);    // as the most recently used
+  // A list by last use: of kept pages, or of the first pages of checkpoints.
+  struct UseList {
+    int32_t oldest = kNoPage, newest = kNoPage;
+  };
+  void Append(int32_t page, UseList& list);  // as the most recently used
+  void Remove(int32_t page, UseList& list);
+  void Free(int32_t page);
+
+  void Keep(int32_t page);
   void Unkeep(int32_t page);  // it stays published
   void Unpublish(int32_t page);
   void EvictOldest();
@@ -120,9 +150,9 @@ class KvPool {
   std::vector<Page> info_;  // of the pages that were ever used
   std::vector<int32_t> buckets_;
   int32_t free_ = kNoPage;  // used before, free now
-  int32_t oldest_ = kNoPage, newest_ = kNoPage;
+  UseList kept_list_, checkpoints_;
   uint64_t publications_ = 0;
-  int32_t in_use_ = 0, kept_ = 0;
+  int32_t in_use_ = 0, kept_ = 0, held_ = 0;
 };
 
 }  // namespace pawl

@@ -36,11 +36,14 @@ Result<SequenceId> KvSequences::New(int capacity) {
                      " positions exceeds the model's context of " + std::to_string(context_length_),
                  ""};
   }
-  if (PagesFor(capacity) > pool_.pages()) {
+  const int32_t most_state = pool_.states().most();
+  if (int64_t{PagesFor(capacity)} + most_state > pool_.pages()) {
+    const int64_t pages = std::max(0, pool_.pages() - most_state);
     return Error{ErrorCode::kLimit,
                  "a capacity of " + std::to_string(capacity) +
                      " positions exceeds the key-value memory, which holds " +
-                     std::to_string(int64_t{pool_.pages()} * kPagePositions),
+                     std::to_string(pages * kPagePositions) +
+                     (most_state > 0 ? " next to the state of a sequence" : ""),
                  ""};
   }
   try {
@@ -50,11 +53,22 @@ Result<SequenceId> KvSequences::New(int capacity) {
     state.pages.reserve(static_cast<size_t>(PagesFor(capacity)));
     state.tokens.reserve(static_cast<size_t>(capacity));
     // Bookkeeping only, so that a step of decoding allocates nothing.
-    const int64_t pages = int64_t{reserved_pages_} + PagesFor(capacity) + kMaxTreePages;
+    const int64_t pages =
+        int64_t{reserved_pages_} + PagesFor(capacity) + kMaxTreePages + most_state;
     pool_.Reserve(static_cast<int32_t>(std::min<int64_t>(pages, pool_.pages())));
     size_t id = 0;
     while (id < sequences_.size() && sequences_[id].used) ++id;
     if (id == sequences_.size()) sequences_.emplace_back();
+    state.recurrent.pages.reserve(static_cast<size_t>(pool_.states().state));
+    state.recurrent.row_pages.reserve(static_cast<size_t>(most_state));
+    if (!TakeStatePages(state.recurrent, pool_)) {
+      return Error{ErrorCode::kLimit,
+                   "the key-value memory is full: the state of a sequence needs " +
+                       std::to_string(pool_.states().least()) + " pages, but " +
+                       std::to_string(pool_.available()) + " of " + std::to_string(pool_.pages()) +
+                       " are free",
+                   ""};
+    }
     sequences_[id] = std::move(state);
     reserved_pages_ = static_cast<int32_t>(std::min<int64_t>(pages, kMostPages));
     return static_cast<SequenceId>(id);
@@ -67,7 +81,9 @@ void KvSequences::Free(SequenceId sequence) {
   if (!Known(sequence)) return;
   SequenceState& state = At(sequence);
   ReleasePages(state, 0, pool_);
-  reserved_pages_ = std::max(0, reserved_pages_ - PagesFor(state.capacity) - kMaxTreePages);
+  ReleaseStatePages(state.recurrent, pool_);
+  reserved_pages_ = std::max(
+      0, reserved_pages_ - PagesFor(state.capacity) - kMaxTreePages - pool_.states().most());
   state = SequenceState();
 }
 
@@ -78,6 +94,7 @@ void KvSequences::Truncate(SequenceId sequence, int length) {
   state.tokens.resize(static_cast<size_t>(state.length));
   state.last_rows = state.whole_rows = 0;
   ReleasePages(state, state.length, pool_);
+  TruncateState(state.recurrent, state.length);
 }
 
 int KvSequences::ReusePrefix(SequenceId sequence, std::span<const TokenId> tokens) {
@@ -89,19 +106,12 @@ int KvSequences::ReusePrefix(SequenceId sequence, std::span<const TokenId> token
       (state.published > 0 && state.pages[static_cast<size_t>(state.published - 1)] == kNoPage)) {
     return state.length;
   }
-  const int most =
-      std::min(state.capacity,
-               static_cast<int>(std::min<size_t>(tokens.size(), static_cast<size_t>(INT32_MAX))));
-  bool first = true;
-  while (state.length + kPagePositions <= most) {
-    const int32_t parent =
-        state.published == 0 ? kNoPage : state.pages[static_cast<size_t>(state.published - 1)];
+  const std::vector<int32_t> found = FindPages(state, tokens);
+  if (found.empty()) return state.length;
+  ReleasePages(state, state.length, pool_);
+  state.last_rows = state.whole_rows = 0;
+  for (const int32_t page : found) {
     const PageTokens next = TokensOfPage(tokens, static_cast<size_t>(state.published));
-    const int32_t page = pool_.Find(parent, next);
-    if (page == kNoPage) break;
-    if (first) ReleasePages(state, state.length, pool_);
-    if (first) state.last_rows = state.whole_rows = 0;
-    first = false;
     pool_.Share(page);
     state.pages.push_back(page);
     state.tokens.insert(state.tokens.end(), next.begin(), next.end());
@@ -109,6 +119,23 @@ int KvSequences::ReusePrefix(SequenceId sequence, std::span<const TokenId> token
     ++state.published;
   }
   return state.length;
+}
+
+std::vector<int32_t> KvSequences::FindPages(const SequenceState& state,
+                                            std::span<const TokenId> tokens) const {
+  std::vector<int32_t> found;
+  size_t wanted = 0;
+  int32_t parent =
+      state.published == 0 ? kNoPage : state.pages[static_cast<size_t>(state.published - 1)];
+  const size_t most = std::min(static_cast<size_t>(state.capacity), tokens.size()) / kPagePositions;
+  for (auto nth = static_cast<size_t>(state.published); nth < most; ++nth) {
+    parent = pool_.Find(parent, TokensOfPage(tokens, nth));
+    if (parent == kNoPage) break;
+    found.push_back(parent);
+    if (pool_.states().state == 0 || pool_.HasCheckpoint(parent)) wanted = found.size();
+  }
+  found.resize(wanted);
+  return found;
 }
 
 Status KvSequences::CommitTree(SequenceId sequence, int row, std::vector<SlotCopy>& copies) {
@@ -132,6 +159,7 @@ Status KvSequences::CommitTree(SequenceId sequence, int row, std::vector<SlotCop
   }
   state.length = state.position[static_cast<size_t>(row)] + 1;
   state.last_rows = state.whole_rows = 0;
+  CommitPath(state.recurrent, path, row, state.length);
   // Plain rows were cut off, and there was no tree.
   if (state.published > PagesFor(state.length)) ReleasePages(state, state.length, pool_);
   return {};
@@ -141,15 +169,15 @@ Status KvSequences::Plan(std::span<const Row> rows, const PlanLimits& limits, Ro
   return PlanRows(rows, sequences_, pool_, limits, plan);
 }
 
-void KvSequences::Finish(std::span<const Row> rows, const RowPlan& plan) {
+void KvSequences::Finish(std::span<const Row> rows, RowPlan& plan) {
   for (const RowPlan::Change& change : plan.changes) {
     SequenceState& state = At(change.sequence);
     state.length = change.base;
     state.tokens.resize(static_cast<size_t>(change.base));
     if (change.failed) state.last_rows = state.whole_rows = 0;
   }
-  if (plan.partial) return;
   for (const Row& row : rows) {
+    if (plan.partial) break;
     const auto sequence = static_cast<size_t>(row.sequence);
     if (row.ancestors != 0 || plan.changes[static_cast<size_t>(plan.change_of[sequence])].failed) {
       continue;
@@ -160,8 +188,35 @@ void KvSequences::Finish(std::span<const Row> rows, const RowPlan& plan) {
   for (const RowPlan::Change& change : plan.changes) {
     SequenceState& state = At(change.sequence);
     // Committing a tree may still overwrite plain rows.
-    if (!change.kept) Publish(state, change.tree_rows > 0 ? change.base : state.length);
+    if (!change.kept && !plan.partial) {
+      Publish(state, change.tree_rows > 0 ? change.base : state.length);
+    }
+    FinishState(state, static_cast<size_t>(&change - plan.changes.data()), plan, pool_);
   }
+}
+
+void KvSequences::PlanAgain(const RowPlan& plan, size_t change, std::vector<Row>& rows,
+                            RowPlan& again) const {
+  const RowPlan::Change& of = plan.changes[change];
+  const SequenceState& state = sequences_[static_cast<size_t>(of.sequence)];
+  rows.clear();
+  again.rows.clear();
+  for (int position = plan.states[change].from; position < of.base; ++position) {
+    rows.push_back({.token = state.tokens[static_cast<size_t>(position)],
+                    .position = position,
+                    .sequence = of.sequence});
+    again.rows.push_back({.slot = state.SlotOf(position), .prefix = position + 1});
+  }
+  again.pages.assign(state.pages.begin(), state.pages.end());
+  again.extra.clear();
+  again.changes.assign(1, of);
+  again.changes[0].base = plan.states[change].from;
+  again.changes[0].pages_begin = 0;
+  again.change_of.assign(sequences_.size(), 0);
+  again.states.resize(1);
+  again.states[0] = StateChange();
+  again.states[0].from = plan.states[change].from;
+  again.states[0].store = false;
 }
 
 void KvSequences::Publish(SequenceState& state, int length) {
@@ -195,6 +250,8 @@ std::string KvSequences::Check() const {
     for (int i = 0; i < state.tree_page_count; ++i) {
       count(state.tree_pages[static_cast<size_t>(i)]);
     }
+    for (const int32_t page : state.recurrent.pages) count(page);
+    for (const int32_t page : state.recurrent.row_pages) count(page);
   }
   for (size_t id = 0; id < sequences_.size(); ++id) {
     const SequenceState& state = sequences_[id];

@@ -35,10 +35,16 @@ class KvSequences {
 
   // The beginning and the end of a call.
   Status Plan(std::span<const Row> rows, const PlanLimits& limits, RowPlan& plan);
-  void Finish(std::span<const Row> rows, const RowPlan& plan);
+  void Finish(std::span<const Row> rows, RowPlan& plan);
+  // Of a model with recurrent layers: the rows that change `change` of a call computes again first,
+  // StateChange::from up to its base, and a plan for them. They write what is there already.
+  void PlanAgain(const RowPlan& plan, size_t change, std::vector<Row>& rows, RowPlan& again) const;
 
   bool Known(SequenceId sequence) const;
   int length(SequenceId sequence) const { return sequences_[static_cast<size_t>(sequence)].length; }
+  const SequenceState& state(SequenceId sequence) const {
+    return sequences_[static_cast<size_t>(sequence)];
+  }
   const KvPool& pool() const { return pool_; }
   // What does not add up, or "": counts references anew and checks the tables. For tests.
   std::string Check() const;
@@ -48,6 +54,9 @@ class KvSequences {
   // Puts the pages that the first `length` positions fill into the prefix cache, or takes the equal
   // ones that are there.
   void Publish(SequenceState& state, int length);
+  // The whole pages behind those of the sequence that the prefix cache has for `tokens`; of a model
+  // with recurrent layers up to the last one with a checkpoint.
+  std::vector<int32_t> FindPages(const SequenceState& state, std::span<const TokenId> tokens) const;
 
   KvPool pool_;
   int context_length_;

@@ -29,7 +29,7 @@ namespace {
 
 struct Opened {
   TransformerConfig config;
-  const TensorNames* names;
+  TensorNames names;
   std::unique_ptr<TensorSource> source;
 };
 
@@ -38,14 +38,14 @@ Result<Opened> OpenFolder(const std::string& folder) {
   if (!config.ok()) return config.error();
   Result<Checkpoint> checkpoint = Checkpoint::Open(folder);
   if (!checkpoint.ok()) return checkpoint.error();
-  const TensorNames& names = HuggingFaceNames(*config, &*checkpoint);
+  TensorNames names = HuggingFaceNames(*config, &*checkpoint);
   std::unique_ptr<TensorSource> source;
   if (config->quantization.kind == CheckpointFormat::Kind::kFloats) {
     source = std::make_unique<Checkpoint>(*std::move(checkpoint));
   } else {
     source = std::make_unique<QuantizedCheckpoint>(*std::move(checkpoint), config->quantization);
   }
-  return Opened{*std::move(config), &names, std::move(source)};
+  return Opened{*std::move(config), std::move(names), std::move(source)};
 }
 
 Result<Opened> OpenGguf(const std::string& path) {
@@ -53,7 +53,8 @@ Result<Opened> OpenGguf(const std::string& path) {
   if (!file.ok()) return file.error();
   Result<TransformerConfig> config = ReadGgufConfig(*file);
   if (!config.ok()) return config.error();
-  return Opened{*std::move(config), &GgufNames(), std::make_unique<GgufFile>(*std::move(file))};
+  TensorNames names = GgufNames(*config);
+  return Opened{*std::move(config), std::move(names), std::make_unique<GgufFile>(*std::move(file))};
 }
 
 // Few of the names: a layer too many has a dozen tensors.
@@ -136,7 +137,7 @@ bool HasCudaKernels() { return kHasCuda; }
 Result<WeightPlan> PlanWeights(const std::string& path, WeightDtype dtype) {
   Result<Opened> opened = LooksLikeGguf(path) ? OpenGguf(path) : OpenFolder(path);
   if (!opened.ok()) return opened.error();
-  return PlanTransformerWeights(*opened->source, opened->config, *opened->names, dtype);
+  return PlanTransformerWeights(*opened->source, opened->config, opened->names, dtype);
 }
 
 Result<int> ContextLengthOf(const std::string& path) {
@@ -186,12 +187,12 @@ Result<std::unique_ptr<Model>> LoadModel(const std::string& path, const ModelOpt
     }
     if (note) {
       const Result<WeightPlan> plan =
-          PlanTransformerWeights(*opened->source, opened->config, *opened->names, options.dtype);
+          PlanTransformerWeights(*opened->source, opened->config, opened->names, options.dtype);
       if (!plan.ok()) return plan.error();
       if (const std::string text = WhatWeightsTake(*plan, options.dtype); !text.empty()) note(text);
     }
     Result<TransformerWeights> weights =
-        LoadTransformerWeights(std::move(opened->source), opened->config, *opened->names,
+        LoadTransformerWeights(std::move(opened->source), opened->config, opened->names,
                                options.progress, options.dtype, options.threads);
     if (!weights.ok()) return weights.error();
     if (note && !weights->unused.empty()) note(UnusedTensors(weights->unused, opened->config));

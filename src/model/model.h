@@ -48,6 +48,7 @@
 #ifndef PAWL_SRC_MODEL_MODEL_H_
 #define PAWL_SRC_MODEL_MODEL_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -63,12 +64,14 @@
 #include "pawl/result.h"
 #include "pawl/vocabulary.h"
 #include "src/base/random.h"
+#include "src/model/recurrent/state_pages.h"
 
 namespace pawl {
 
 using SequenceId = int32_t;
 
 constexpr int kMaxTreeRows = 64;
+static_assert(kMaxTreeRows == kMostStoredRows);
 
 struct Row {
   TokenId token;
@@ -163,7 +166,21 @@ struct KvMemory {
   // That a sequence can still get: not in use, those kept for their tokens included.
   int64_t available = std::numeric_limits<int64_t>::max();
   int64_t page_bytes = 0;
-  int64_t made = 0;  // pages that have memory: they keep it
+  int64_t made = 0;       // pages that have memory: they keep it
+  StatePages state = {};  // what a sequence takes beside its positions
+
+  // For a call with the positions from .. to-1 of a sequence, at most.
+  int64_t PagesOf(int64_t from, int64_t to) const {
+    const int64_t stored = to - from <= kMostStoredRows ? to - from : 0;
+    return (to + page_positions - 1) / page_positions -
+           (from + page_positions - 1) / page_positions + state.ForRows(static_cast<int>(stored)) -
+           state.ForRows(0);
+  }
+  // That one sequence can have.
+  int64_t positions(int64_t context) const {
+    const int64_t left = std::clamp<int64_t>(pages - state.most(), 0, context);
+    return std::min(context, left * page_positions);
+  }
 };
 
 // Thread safety: one call at a time.

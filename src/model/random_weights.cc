@@ -1,7 +1,5 @@
-// The tensors of a configuration are listed under the reference implementation's names with their
-// shapes, and filled when the loader asks for them, so that it checks and converts them like those
-// of any file. A hash of the place gives four values of 16 bits: a billion weights take a few
-// seconds.
+// A tensor is made when the loader asks for it, which checks and converts it like those of any
+// file. A hash of the place gives four values of 16 bits: a billion weights take a few seconds.
 #include "src/model/random_weights.h"
 
 #include <algorithm>
@@ -13,6 +11,7 @@
 
 #include "kernels/cpu/kernels.h"
 #include "src/base/pages.h"
+#include "src/model/families/family.h"
 #include "src/model/tensor_source.h"
 #include "src/model/transformer_cpu.h"
 #include "src/model/transformer_weights.h"
@@ -59,25 +58,29 @@ uint16_t Half(float value) {
                                (bits >> 13 & 1023));
 }
 
+// Makes each tensor when it is asked for with its shape. So a tensor's numbers depend on how many
+// were made before it.
 class RandomSource final : public TensorSource {
  public:
-  // `keep`: each tensor has memory of its own, for matrices that stay where they are. Otherwise
-  // what Find gives is good until the next call.
-  RandomSource(WeightType type, uint64_t seed, bool keep) : type_(type), seed_(seed), keep_(keep) {}
-
-  void AddMatrix(const std::string& name, int64_t rows, int64_t cols) {
-    // A uniform value in [-a, a] has the variance a^2 / 3.
-    Add(name, {rows, cols}, type_, std::sqrt(3.0f / static_cast<float>(cols)), 0.0f);
-  }
-  void AddVector(const std::string& name, int64_t size, float spread, float centre) {
-    Add(name, {size}, WeightType::kF32, spread, centre);
-  }
+  enum class Memory {
+    kNone,  // matrices have no numbers
+    kNext,  // what a call gives is good until the next one
+    kKept   // each tensor has its own, for matrices that stay where they are
+  };
+  RandomSource(WeightType type, uint64_t seed, float norm, Memory memory)
+      : type_(type), seed_(seed), norm_(norm), memory_(memory) {}
 
   const TensorView* Find(std::string_view name) const override {
     const auto found = tensors_.find(name);
-    if (found == tensors_.end()) return nullptr;
+    return found == tensors_.end() ? nullptr : &found->second.view;
+  }
+  const TensorView* FindOfShape(std::string_view name,
+                                const std::vector<int64_t>& shape) const override {
+    auto found = tensors_.find(name);
+    if (found == tensors_.end()) found = Add(std::string(name), shape);
     const Entry& entry = found->second;
-    if (entry.view.data == nullptr || !keep_) Fill(entry);
+    const bool numbers = shape.size() == 1 || memory_ != Memory::kNone;
+    if (numbers && (entry.view.data == nullptr || memory_ != Memory::kKept)) Fill(entry);
     return &entry.view;
   }
   const std::string& PathOf(std::string_view) const override { return path_; }
@@ -96,8 +99,14 @@ class RandomSource final : public TensorSource {
     float spread, centre;
   };
 
-  void Add(const std::string& name, std::vector<int64_t> shape, WeightType type, float spread,
-           float centre) {
+  using Entries = std::map<std::string, Entry, std::less<>>;
+
+  // Matrices: a uniform value in [-a, a] has the variance a^2 / 3.
+  Entries::iterator Add(const std::string& name, std::vector<int64_t> shape) const {
+    const bool matrix = shape.size() > 1, bias = name.ends_with(".bias");
+    const WeightType type = matrix ? type_ : WeightType::kF32;
+    const float spread =
+        matrix ? std::sqrt(3.0f / static_cast<float>(shape.back())) : (bias ? 0.1f : 0.0f);
     int64_t bytes = WeightBytes(type);
     for (const int64_t size : shape) bytes *= size;
     bytes_ += bytes;
@@ -105,13 +114,17 @@ class RandomSource final : public TensorSource {
                         : type == WeightType::kBf16 ? "BF16"
                                                     : "F16";
     const uint64_t stream = Hash(seed_ + tensors_.size());
-    tensors_.emplace(
-        name, Entry{{dtype, std::move(shape), nullptr, bytes}, type, stream, spread, centre});
+    Entry entry = {{dtype, std::move(shape), nullptr, bytes},
+                   type,
+                   stream,
+                   spread,
+                   matrix || bias ? 0.0f : norm_};
+    return tensors_.emplace(name, std::move(entry)).first;
   }
 
   std::byte* Allocate(int64_t bytes) const {
-    if (!keep_) memory_.Clear();
-    return memory_.Allocate(bytes);
+    if (memory_ != Memory::kKept) arena_.Clear();
+    return arena_.Allocate(bytes);
   }
 
   void Fill(const Entry& entry) const {
@@ -136,50 +149,13 @@ class RandomSource final : public TensorSource {
 
   const WeightType type_;
   const uint64_t seed_;
-  const bool keep_;
+  const float norm_;  // the weights of norms
+  const Memory memory_;
   const std::string path_ = "random weights";
-  std::map<std::string, Entry, std::less<>> tensors_;
-  mutable HugeArena memory_;
-  int64_t bytes_ = 0;
+  mutable Entries tensors_;
+  mutable HugeArena arena_;
+  mutable int64_t bytes_ = 0;
 };
-
-// Every tensor that LoadTransformerWeights asks for.
-void AddTensors(const TransformerConfig& config, RandomSource& source) {
-  const TensorNames& names = HuggingFaceNames(config);
-  const int64_t hidden = config.hidden, inner = config.intermediate;
-  const int64_t q_width = int64_t{config.heads} * config.head_dim;
-  const int64_t kv_width = int64_t{config.kv_heads} * config.head_dim;
-  const auto norm = [&](const std::string& name, int64_t size) {
-    source.AddVector(name + ".weight", size, 0.0f, 1.0f - config.norm_offset);
-  };
-  const auto linear = [&](const std::string& name, int64_t outputs, int64_t inputs, bool bias) {
-    source.AddMatrix(name + ".weight", outputs, inputs);
-    if (bias) source.AddVector(name + ".bias", outputs, 0.1f, 0.0f);
-  };
-  source.AddMatrix(std::string(names.embedding) + ".weight", config.vocabulary, hidden);
-  if (!config.tied_embeddings) linear(names.head, config.vocabulary, hidden, false);
-  norm(names.final_norm, hidden);
-  for (int i = 0; i < config.layer_count(); ++i) {
-    const std::string prefix = names.layer + std::to_string(i) + ".";
-    norm(prefix + names.attention_norm, hidden);
-    norm(prefix + names.mlp_norm, hidden);
-    if (config.post_norms) {
-      norm(prefix + names.attention_post_norm, hidden);
-      norm(prefix + names.mlp_post_norm, hidden);
-    }
-    if (config.qk_norm) {
-      norm(prefix + names.q_norm, config.head_dim);
-      norm(prefix + names.k_norm, config.head_dim);
-    }
-    linear(prefix + names.q, q_width, hidden, config.qkv_bias);
-    linear(prefix + names.k, kv_width, hidden, config.qkv_bias);
-    linear(prefix + names.v, kv_width, hidden, config.qkv_bias);
-    linear(prefix + names.o, hidden, q_width, config.o_bias);
-    linear(prefix + names.gate, inner, hidden, config.mlp_bias);
-    linear(prefix + names.up, inner, hidden, config.mlp_bias);
-    linear(prefix + names.down, hidden, inner, config.mlp_bias);
-  }
-}
 
 bool AreIntegers(WeightDtype dtype) {
   return dtype == WeightDtype::kInt8 || dtype == WeightDtype::kInt4;
@@ -208,29 +184,31 @@ std::optional<TransformerConfig> ShapeNamed(std::string_view name) {
     if (name != shape.name) continue;
     TransformerConfig config;
     config.architecture = shape.architecture;
+    config.family = FindFamily(shape.architecture);
     config.hidden = shape.hidden;
-    config.intermediate = shape.intermediate;
-    config.heads = shape.heads;
-    config.kv_heads = shape.kv_heads;
-    config.head_dim = shape.head_dim;
     config.vocabulary = shape.vocabulary;
     config.context_length = shape.context;
-    config.layers.resize(static_cast<size_t>(shape.layers));
+    Attention attention;
+    attention.heads = shape.heads;
+    attention.kv_heads = shape.kv_heads;
+    attention.head_dim = shape.head_dim;
+    attention.qkv_bias = shape.qkv_bias;
+    config.layers.assign(static_cast<size_t>(shape.layers),
+                         {attention, Mlp{.width = shape.intermediate}});
     config.ropes.emplace_back().theta = shape.theta;
     config.tied_embeddings = shape.tied;
-    config.qkv_bias = shape.qkv_bias;
     return config;
   }
   return std::nullopt;
 }
 
 int64_t RandomModelBytes(const TransformerConfig& config, WeightDtype dtype) {
-  RandomSource source(SourceType(dtype), 0, false);
-  AddTensors(config, source);
+  const TensorNames names = HuggingFaceNames(config);
+  RandomSource source(SourceType(dtype), 0, 1.0f, RandomSource::Memory::kNone);
+  // Asks for all tensors.
+  (void)PlanTransformerWeights(source, config, names, WeightDtype::kAsStored);
   if (!AreIntegers(dtype)) return source.bytes();
-  const TensorNames& names = HuggingFaceNames(config);
-  const std::string outer[] = {names.embedding + std::string(".weight"),
-                               names.head + std::string(".weight")};
+  const std::string outer[] = {names.body + names.embedding + ".weight", names.head + ".weight"};
   int64_t total = 0, largest = 0;  // one matrix is made at a time
   source.ForEach([&](const std::string& name, const std::vector<int64_t>& shape, int64_t bytes) {
     largest = std::max(largest, bytes);
@@ -258,11 +236,13 @@ Result<std::unique_ptr<Model>> RandomModel(const TransformerConfig& config,
   }
   const bool integers = AreIntegers(options.dtype);
   try {
-    auto source = std::make_unique<RandomSource>(SourceType(options.dtype), seed, !integers);
-    AddTensors(config, *source);
-    Result<TransformerWeights> weights = LoadTransformerWeights(
-        std::move(source), config, HuggingFaceNames(config), options.progress,
-        integers ? options.dtype : WeightDtype::kAsStored, options.threads);
+    const TensorNames names = HuggingFaceNames(config);
+    auto source = std::make_unique<RandomSource>(
+        SourceType(options.dtype), seed, 1.0f - names.norm_offset,
+        integers ? RandomSource::Memory::kNext : RandomSource::Memory::kKept);
+    Result<TransformerWeights> weights =
+        LoadTransformerWeights(std::move(source), config, names, options.progress,
+                               integers ? options.dtype : WeightDtype::kAsStored, options.threads);
     if (!weights.ok()) return weights.error();
     return std::unique_ptr<Model>(
         std::make_unique<TransformerCpu>(config, *std::move(weights), *kernels, options.threads));

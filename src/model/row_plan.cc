@@ -224,6 +224,13 @@ bool MustCopy(const SequenceState& state, int base) {
   return base % kPagePositions != 0 && base / kPagePositions < state.published;
 }
 
+// Those for the inputs of the rows that recurrent layers get.
+int64_t MissingRowPages(const SequenceState& state, const KvPool& pool) {
+  if (pool.states().state == 0 || state.last_rows > kMostStoredRows) return 0;
+  return pool.states().ForRows(state.last_rows) -
+         static_cast<int64_t>(state.recurrent.row_pages.size());
+}
+
 // Pages that the change takes less those that it gives back for sure.
 int64_t MissingPages(const SequenceState& state, const RowPlan::Change& change,
                      const KvPool& pool) {
@@ -237,6 +244,7 @@ int64_t MissingPages(const SequenceState& state, const RowPlan::Change& change,
       pool.references(state.pages[static_cast<size_t>(change.base / kPagePositions)]) > 1) {
     ++missing;
   }
+  missing += std::max<int64_t>(0, MissingRowPages(state, pool));
   return missing + PagesFor(change.tree_rows) - state.tree_page_count;
 }
 
@@ -258,6 +266,9 @@ void AllocateForChange(SequenceState& state, const RowPlan::Change& change, KvPo
   while (state.pages.size() < needed) state.pages.push_back(pool.Allocate());
   while (state.tree_page_count < PagesFor(change.tree_rows)) {
     state.tree_pages[static_cast<size_t>(state.tree_page_count++)] = pool.Allocate();
+  }
+  for (int64_t missing = MissingRowPages(state, pool); missing > 0; --missing) {
+    state.recurrent.row_pages.push_back(pool.Allocate());
   }
 }
 
@@ -286,7 +297,15 @@ Status TakePages(std::span<SequenceState> sequences, KvPool& pool, RowPlan& plan
     return sequences[static_cast<size_t>(change.sequence)];
   };
   for (const RowPlan::Change& change : plan.changes) {
-    if (Status status = CheckBase(state_of(change), change.base, pool); !status.ok()) return status;
+    const SequenceState& state = state_of(change);
+    if (Status status = CheckBase(state, change.base, pool); !status.ok()) return status;
+    if (pool.states().state > 0 && change.tree_rows > 0 && state.last_rows > kMostStoredRows) {
+      return Error{ErrorCode::kLimit,
+                   "a sequence of a model with recurrent layers has at most " +
+                       std::to_string(kMostStoredRows) + " rows in a call with a tree, not " +
+                       std::to_string(state.last_rows),
+                   "sequence " + std::to_string(change.sequence)};
+    }
   }
   for (const RowPlan::Change& change : plan.changes) {
     DropPages(state_of(change), change.base, pool);
@@ -334,6 +353,7 @@ Status TakePages(std::span<SequenceState> sequences, KvPool& pool, RowPlan& plan
     change.pages_begin = static_cast<int32_t>(plan.pages.size());
     plan.pages.insert(plan.pages.end(), state.pages.begin(), state.pages.end());
   }
+  PlanStates(sequences, pool, plan);
   return {};
 }
 

@@ -11,6 +11,7 @@
 #include "pawl/result.h"
 #include "src/model/kv_pool.h"
 #include "src/model/model.h"
+#include "src/model/recurrent/state_plan.h"
 
 namespace pawl {
 
@@ -45,6 +46,8 @@ struct SequenceState {
   std::array<int32_t, kMaxTreeRows> position = {};
   std::array<TokenId, kMaxTreeRows> token = {};
   std::array<int32_t, kMaxTreeRows> tree_index = {};
+
+  RecurrentState recurrent;  // of a model with recurrent layers
 
   int32_t SlotOf(int32_t position_in_it) const {
     return pages[static_cast<size_t>(position_in_it / kPagePositions)] * kPagePositions +
@@ -86,6 +89,7 @@ struct RowPlan {
     bool kept = false;    // the rows of the last call stay; `base` is the length
   };
   std::vector<Change> changes;
+  std::vector<StateChange> states;  // by change, where the model has recurrent layers
 
   bool partial = false;            // some layers only: nothing is committed
   std::vector<int32_t> change_of;  // by sequence, -1 where it has none

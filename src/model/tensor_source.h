@@ -35,6 +35,11 @@ class TensorSource {
   virtual ~TensorSource() = default;
   // nullptr when there is none.
   virtual const TensorView* Find(std::string_view name) const = 0;
+  // The same where the reader knows the shape; other shapes may be returned.
+  virtual const TensorView* FindOfShape(std::string_view name,
+                                        const std::vector<int64_t>& /*shape*/) const {
+    return Find(name);
+  }
   // The file that holds a tensor, or for a missing one the file that should: for messages.
   virtual const std::string& PathOf(std::string_view name) const = 0;
   // Of all tensors, in no order.
@@ -60,6 +65,7 @@ struct WeightPlan {
   int64_t file_bytes = 0;
   // Bytes of the matrices of each dtype of the files ("Q4_K", "BF16"), the most first.
   std::vector<std::pair<std::string, int64_t>> types;
+  std::string description;  // of the model: Describe in transformer_config.h
 };
 
 // Of a model folder or a GGUF file. Errors: those of LoadModel.

@@ -18,6 +18,7 @@
 
 #include "src/base/file.h"
 #include "src/base/json_reader.h"
+#include "src/model/families/family.h"
 
 namespace pawl {
 
@@ -50,6 +51,7 @@ double YarnAttentionFactor(double factor) {
 
 void RopeFrequencies(const RopeConfig& rope, int head_dim, int position,
                      std::vector<float>& frequencies) {
+  head_dim = rope.WidthIn(head_dim);
   double theta = rope.theta;
   if (rope.type == RopeType::kDynamic) {
     const double length = std::max(position + 1.0, rope.original_context);
@@ -90,7 +92,8 @@ void RopeFrequencies(const RopeConfig& rope, int head_dim, int position,
   }
 }
 
-RopeRows::RopeRows(const RopeConfig& rope, int head_dim) : rope_(rope), head_dim_(head_dim) {
+RopeRows::RopeRows(const RopeConfig& rope, int head_dim)
+    : rope_(rope), head_dim_(rope.WidthIn(head_dim)) {
   RopeFrequencies(rope_, head_dim_, 0, frequencies_);
 }
 
@@ -137,19 +140,40 @@ void IgnoreHarmless(const JsonReader& in) {
   }
 }
 
-// nullptr, with an error, where there is none.
-const Family* ReadFamily(const JsonReader& in) {
-  if (!in.IsArray() || in.size() != 1 || !in.Item(0).IsString()) {
-    in.Fail("must be a list of one name");
-    return nullptr;
+// The architecture, and the object that describes the text model: all of the file but of models of
+// text and images.
+struct Described {
+  std::string architecture;
+  const Family* family = nullptr;
+  JsonReader in;
+  bool inside = false;
+};
+
+// Without a family, with an error, where there is none.
+Described FindDescription(const JsonReader& outer) {
+  const JsonReader names = outer["architectures"];
+  Described found = {"", nullptr, outer};
+  if (!names.IsArray() || names.size() != 1 || !names.Item(0).IsString()) {
+    names.Fail("must be a list of one name");
+    return found;
   }
-  const std::string& name = in.Item(0).String();
-  const Family* family = FindFamily(name);
-  if (family == nullptr) {
-    in.Unsupported("the architecture " + json::Quote(name.substr(0, 100)) + " is not supported; " +
-                   FamilyNames() + " are");
+  found.architecture = names.Item(0).String();
+  found.family = FindFamily(found.architecture);
+  if (found.family != nullptr) return found;
+  found.inside = FindWrapped(found.architecture, "") != nullptr;
+  if (!found.inside) {
+    names.Unsupported("the architecture " + json::Quote(found.architecture.substr(0, 100)) +
+                      " is not supported; " + FamilyNames() + " are");
+    return found;
   }
-  return family;
+  found.in = outer["text_config"].Object();
+  const JsonReader type = found.in["model_type"];
+  found.family = FindWrapped(found.architecture, type.String(""));
+  if (found.family == nullptr) {
+    type.Unsupported("is " + json::Shown(*type.value()) + ", which is not supported for " +
+                     found.architecture);
+  }
+  return found;
 }
 
 // An id, a list of ids, or nothing.
@@ -198,17 +222,36 @@ int ScaledContext(const TransformerConfig& config) {
 }
 
 // The members around the description of the text model: those of the images say nothing about it.
-void CheckOuter(const JsonReader& in, const FamilyDefaults& defaults) {
-  if (in["tie_word_embeddings"].Bool(true) != defaults.tied_embeddings) {
-    in["tie_word_embeddings"].Unsupported("is false; expected true or nothing");
-  }
+void CheckOuter(const JsonReader& in, TransformerConfig& config) {
+  config.tied_embeddings = in["tie_word_embeddings"].Bool(config.tied_embeddings);
   IgnoreHarmless(in);
-  in.Ignore({"vision_config", "mm_tokens_per_image", "boi_token_index", "eoi_token_index",
-             "image_token_index", "is_encoder_decoder", defaults.text_config});
+  in.Ignore({"text_config",
+             "vision_config",
+             "audio_config",
+             "mm_tokens_per_image",
+             "vision_soft_tokens_per_image",
+             "boi_token_index",
+             "eoi_token_index",
+             "image_token_index",
+             "boi_token_id",
+             "eoi_token_id",
+             "image_token_id",
+             "video_token_id",
+             "audio_token_id",
+             "boa_token_id",
+             "eoa_token_id",
+             "eoa_token_index",
+             "vision_start_token_id",
+             "vision_end_token_id",
+             "multimodal_projector_bias",
+             "projector_hidden_act",
+             "spatial_merge_size",
+             "vision_feature_layer",
+             "is_encoder_decoder"});
   RefuseTheRest(in, "a model of text and images");
 }
 
-// What all families have; `config` has its architecture.
+// What all families have: a layer as most families repeat it.
 void ReadSizes(const JsonReader& in, const FamilyDefaults& defaults, TransformerConfig& config) {
   const auto whole = [&](const char* key, int64_t high) {
     return static_cast<int>(in[key].Whole(1, high));
@@ -216,71 +259,83 @@ void ReadSizes(const JsonReader& in, const FamilyDefaults& defaults, Transformer
   const auto whole_or = [&](const char* key, int64_t high, int otherwise) {
     return static_cast<int>(in[key].Whole(1, high, otherwise));
   };
+  Attention attention;
   config.hidden = whole("hidden_size", kMaxWidth);
-  config.intermediate = whole("intermediate_size", kMaxWidth);
-  config.layers.resize(static_cast<size_t>(whole("num_hidden_layers", kMaxLayers)));
-  config.heads = defaults.heads > 0 ? whole_or("num_attention_heads", kMaxWidth, defaults.heads)
-                                    : whole("num_attention_heads", kMaxWidth);
+  const int intermediate =
+      defaults.intermediate > 0 ? whole_or("intermediate_size", kMaxWidth, defaults.intermediate)
+                                : whole("intermediate_size", kMaxWidth);
+  const int layers = whole("num_hidden_layers", kMaxLayers);
+  attention.heads = defaults.heads > 0 ? whole_or("num_attention_heads", kMaxWidth, defaults.heads)
+                                       : whole("num_attention_heads", kMaxWidth);
   config.vocabulary = defaults.vocabulary > 0
                           ? whole_or("vocab_size", kMaxVocabulary, defaults.vocabulary)
                           : whole("vocab_size", kMaxVocabulary);
-  config.kv_heads = whole_or("num_key_value_heads", kMaxWidth,
-                             defaults.kv_heads > 0 ? defaults.kv_heads : config.heads);
-  config.head_dim = whole_or("head_dim", kMaxHeadDim, defaults.head_dim);
+  attention.kv_heads = whole_or("num_key_value_heads", kMaxWidth,
+                                defaults.kv_heads > 0 ? defaults.kv_heads : attention.heads);
+  attention.head_dim = whole_or("head_dim", kMaxHeadDim, defaults.head_dim);
   config.context_length = whole_or("max_position_embeddings", kMaxContext, defaults.context);
-  config.norm_epsilon = static_cast<float>(in["rms_norm_eps"].Positive(1e-6));
+  config.norm_epsilon = static_cast<float>(in[defaults.epsilon_key].Positive(defaults.epsilon));
   config.tied_embeddings = in["tie_word_embeddings"].Bool(defaults.tied_embeddings);
-  if (config.head_dim == 0) {
-    if (config.hidden % config.heads != 0) {
+  if (attention.head_dim == 0) {
+    if (config.hidden % attention.heads != 0) {
       in["num_attention_heads"].Fail("must divide hidden_size when there is no head_dim");
     }
-    config.head_dim = std::max(1, config.hidden / config.heads);
+    attention.head_dim = std::max(1, config.hidden / attention.heads);
   }
-  if (config.head_dim % 2 != 0 || config.head_dim > kMaxHeadDim) {
+  if (attention.head_dim % 2 != 0 || attention.head_dim > kMaxHeadDim) {
     in["head_dim"].Unsupported("must be even and at most " + std::to_string(kMaxHeadDim) + ", is " +
-                               std::to_string(config.head_dim));
+                               std::to_string(attention.head_dim));
   }
-  if (config.heads % config.kv_heads != 0) {
+  if (attention.heads % attention.kv_heads != 0) {
     in["num_key_value_heads"].Fail("must divide num_attention_heads");
   }
-  if (int64_t{config.heads} * config.head_dim > kMaxWidth) {
+  if (int64_t{attention.heads} * attention.head_dim > kMaxWidth) {
     in["num_attention_heads"].Fail("heads times head_dim exceeds " + std::to_string(kMaxWidth),
                                    ErrorCode::kLimit);
   }
+  config.layers.assign(static_cast<size_t>(layers), {attention, Mlp{.width = intermediate}});
 }
 
 Result<TransformerConfig> ReadConfigFile(const std::string& path) {
   Result<json::Value> root = ReadJsonFile(path);
   if (!root.ok()) return root.error();
   const JsonReader outer(*root, path + "#");
-  const Family* const family = ReadFamily(outer["architectures"]);
-  if (family == nullptr) return outer.error();
-  const FamilyDefaults& defaults = family->defaults;
+  const Described found = FindDescription(outer);
+  if (!outer.ok()) return outer.error();
   TransformerConfig config;
-  config.architecture = family->architecture;
-  const bool inside = defaults.text_config != nullptr;
-  const JsonReader in = inside ? outer[defaults.text_config].Object() : outer;
+  config.architecture = found.architecture;
+  config.family = found.family;
+  const JsonReader& in = found.in;
   // Models of text and images have it at the top.
   const JsonReader quantized = outer["quantization_config"];
   config.quantization =
       ReadCheckpointFormat(quantized.present() ? quantized : in["quantization_config"]);
-  if (inside) CheckOuter(outer, defaults);
-  ReadSizes(in, defaults, config);
+  ReadSizes(in, found.family->defaults, config);
+  if (found.inside) CheckOuter(outer, config);
   if (!in.ok()) return in.error();
-  family->read(in, config);
+  found.family->read(in, config);
   IgnoreHarmless(in);
   RefuseTheRest(in, config.architecture);
   if (!in.ok()) return in.error();
   config.context_length = ScaledContext(config);
-  for (LayerConfig& layer : config.layers) {
-    if (layer.window >= config.context_length) layer.window = 0;
-  }
+  Finish(config);
   if (Status status = ReadSpecialTokens(in, config); !status.ok()) return status.error();
   if (Status status = ReadSpecialTokens(outer, config); !status.ok()) return status.error();
   return config;
 }
 
 }  // namespace
+
+void Finish(TransformerConfig& config) {
+  for (Layer& layer : config.layers) {
+    auto* const attention = std::get_if<Attention>(&layer.mixer);
+    if (attention == nullptr) continue;
+    if (attention->window >= config.context_length) attention->window = 0;
+    if (attention->scale == 1.0f / std::sqrt(static_cast<float>(attention->head_dim))) {
+      attention->scale = 0.0f;
+    }
+  }
+}
 
 Result<TransformerConfig> ReadTransformerConfig(const std::string& folder) {
   Result<TransformerConfig> config = ReadConfigFile(folder + "/config.json");

@@ -36,7 +36,6 @@ namespace {
 
 static_assert(kPagePositions == kKvPage);
 
-constexpr int kBlockRows = 128;
 // The head is cut into pieces of at most so many tokens, and all of one word of a mask are in one.
 constexpr int64_t kHeadPiece = 512;
 // Outputs per range of a matrix product are a multiple of this, so that ranges consist of whole
@@ -57,14 +56,36 @@ void ForAllowed(std::span<const uint32_t> words, int64_t vocabulary, const F& f)
   }
 }
 
+// f(attention, i) for the layers that have attention.
+template <typename F>
+void ForAttention(const TransformerConfig& config, const F& f) {
+  for (size_t i = 0; i < config.layers.size(); ++i) {
+    if (const auto* attention = std::get_if<Attention>(&config.layers[i].mixer)) f(*attention, i);
+  }
+}
+
 // The most positions that a row sees in any layer, 0 where one has no window.
 int32_t WindowOf(const TransformerConfig& config) {
   int window = 0;
-  for (const LayerConfig& layer : config.layers) {
-    if (layer.window == 0) return 0;
-    window = std::max(window, layer.window);
-  }
-  return window;
+  bool all = false;
+  ForAttention(config, [&](const Attention& attention, size_t) {
+    all = all || attention.window == 0;
+    window = std::max(window, attention.window);
+  });
+  return all ? 0 : window;
+}
+
+// Floats of the keys of a page, and of its values.
+int64_t HalfPage(const Attention& attention) {
+  return int64_t{attention.kv_heads} * attention.head_dim * kPagePositions;
+}
+
+// Floats of the keys and values of a page. Below 2^11 * 2^20 * 2^12: no overflow.
+int64_t KeyFloats(const TransformerConfig& config) {
+  int64_t floats = 0;
+  ForAttention(config,
+               [&](const Attention& attention, size_t) { floats += 2 * HalfPage(attention); });
+  return floats;
 }
 
 // A number for a set of layers, 0 for all.
@@ -88,28 +109,53 @@ TransformerCpu::TransformerCpu(TransformerConfig config, TransformerWeights weig
       kernels_(kernels),
       pool_(threads),
       worth_threads_(worth_threads),
-      page_floats_(PageBytes(config_) / static_cast<int64_t>(sizeof(float))),
-      sequences_(AllocatePages(kv, config_, pages_), config_.context_length),
-      rope_tables_(config_.ropes.size()) {
-  for (const RopeConfig& rope : config_.ropes) rope_rows_.emplace_back(rope, config_.head_dim);
-  if (config_.attention_scale == 0.0f) {
-    config_.attention_scale = 1.0f / std::sqrt(static_cast<float>(config_.head_dim));
+      mixer_(RecurrentShapes(config_), KeyFloats(config_), kernels, pool_, worth_threads),
+      page_floats_(mixer_.layout().page_floats()),
+      sequences_(AllocatePages(kv, config_, mixer_.layout(), pages_), config_.context_length),
+      ropes_(config_.ropes.size()) {
+  mixer_.SetPages(static_cast<float*>(pages_.data()));
+  PlaceLayers();
+  FillInfo();
+  AllocateScratch();
+}
+
+// Where a layer's keys are in a page, and which layers share a table of rotations.
+void TransformerCpu::PlaceLayers() {
+  cache_at_.resize(config_.layers.size());
+  int64_t at = 0;
+  for (size_t i = 0; i < config_.layers.size(); ++i) {
+    cache_at_[i] = at;
+    auto* const attention = std::get_if<Attention>(&config_.layers[i].mixer);
+    if (attention == nullptr) continue;
+    at += 2 * HalfPage(*attention);
+    if (attention->scale == 0.0f) {
+      attention->scale = 1.0f / std::sqrt(static_cast<float>(attention->head_dim));
+    }
+    if (attention->rope == kNoRope) continue;
+    const auto rope = static_cast<size_t>(attention->rope);
+    ropes_[rope].width = config_.ropes[rope].WidthIn(attention->head_dim);
+    ropes_[rope].rows = RopeRows(config_.ropes[rope], attention->head_dim);
   }
+}
+
+void TransformerCpu::FillInfo() {
   info_.architecture = config_.architecture;
-  info_.dtype = DtypeName(weights_.layers[0].gate.w.type);
+  info_.dtype = DtypeName(weights_.layers[0].up.w.type);
   info_.vocabulary_size = config_.vocabulary;
-  info_.head_dim = config_.head_dim;
   for (const TransformerLayer& layer : weights_.layers) {
-    for (const Linear* linear :
-         {&layer.q, &layer.k, &layer.v, &layer.o, &layer.gate, &layer.up, &layer.down}) {
+    for (const Linear* linear : {&layer.q, &layer.k, &layer.v, &layer.o, &layer.gate, &layer.up,
+                                 &layer.down, &layer.mixed, &layer.z, &layer.decay, &layer.beta}) {
       info_.layer_parameters += linear->w.rows * linear->w.cols;
     }
   }
+  ForAttention(config_, [&](const Attention& attention, size_t) {
+    info_.heads = attention.heads;
+    info_.kv_heads = attention.kv_heads;
+    info_.head_dim = attention.head_dim;
+  });
   info_.context_length = config_.context_length;
   info_.layers = config_.layer_count();
   info_.hidden = config_.hidden;
-  info_.heads = config_.heads;
-  info_.kv_heads = config_.kv_heads;
   info_.parameters = weights_.parameters;
   info_.weight_bytes = weights_.bytes;
   info_.step_bytes = weights_.bytes;
@@ -120,7 +166,9 @@ TransformerCpu::TransformerCpu(TransformerConfig config, TransformerWeights weig
   info_.bos = config_.bos;
   info_.kernels = kernels_.name;
   info_.threads = pool_.size();
+}
 
+void TransformerCpu::AllocateScratch() {
   // LoadModel turns bad_alloc into an error.
   const auto allocate = [](int64_t count) {
     Floats floats = AllocateFloats(count);
@@ -128,19 +176,42 @@ TransformerCpu::TransformerCpu(TransformerConfig config, TransformerWeights weig
     return floats;
   };
   const auto scratch = [&](int64_t width) { return allocate(width * kBlockRows); };
-  const int64_t q_width = int64_t{config_.heads} * config_.head_dim;
-  const int64_t kv_width = int64_t{config_.kv_heads} * config_.head_dim;
+  int64_t q_width = 0, kv_width = 0, inner = 0, mixed = 0, z = 0;
+  bool post_norms = false;
+  for (const Layer& layer : config_.layers) {
+    if (const auto* attention = std::get_if<Attention>(&layer.mixer)) {
+      q_width = std::max(q_width, int64_t{attention->heads} * attention->head_dim);
+      kv_width = std::max(kv_width, int64_t{attention->kv_heads} * attention->head_dim);
+      if (attention->output_gate) z = std::max(z, 2 * q_width);
+    }
+    if (const auto* mlp = std::get_if<Mlp>(&layer.feed_forward)) {
+      inner = std::max<int64_t>(inner, mlp->width);
+    }
+    post_norms = post_norms || layer.post_norms || layer.scale != 1.0f;
+  }
+  for (size_t i = 0; i < config_.layers.size(); ++i) {
+    const RecurrentShape& shape = mixer_.shape(static_cast<int>(i));
+    if (shape.channels == 0) continue;
+    const int64_t answer = shape.heads == 0 ? shape.channels : shape.heads * shape.values;
+    mixed = std::max(mixed, shape.row_floats());
+    // Without heads: b, c and x.
+    z = std::max(z, shape.heads == 0 ? 3 * answer : answer);
+    q_width = std::max(q_width, answer);
+    recurrent_.resize(config_.layers.size());
+    recurrent_[i] = std::move(weights_.layers[i].recurrent);
+  }
   x_ = scratch(config_.hidden);
   normed_ = scratch(config_.hidden);
   q_ = scratch(q_width);
   k_ = scratch(kv_width);
   v_ = scratch(kv_width);
   attended_ = scratch(q_width);
-  gate_ = scratch(config_.intermediate);
-  up_ = scratch(config_.intermediate);
-  packed_ = allocate(PackedFloats(
-      kBlockRows, std::max({int64_t{config_.hidden}, q_width, int64_t{config_.intermediate}})));
-  if (config_.post_norms) answer_ = scratch(config_.hidden);
+  mixed_ = scratch(mixed);
+  z_ = scratch(z);
+  gate_ = scratch(inner);
+  up_ = scratch(inner);
+  packed_ = allocate(PackedFloats(kBlockRows, std::max({int64_t{config_.hidden}, q_width, inner})));
+  if (post_norms) answer_ = scratch(config_.hidden);
   attention_scratch_.resize(static_cast<size_t>(pool_.size()));
   active_.reserve(kBlockRows);
   attention_chunks_.reserve(kBlockRows);
@@ -158,15 +229,14 @@ TransformerCpu::Floats TransformerCpu::AllocateFloats(int64_t count) {
 }
 
 int64_t TransformerCpu::PageBytes(const TransformerConfig& config) {
-  // Below 2^11 * 2^20 * 2^12: no overflow.
-  return int64_t{config.layer_count()} * 2 * config.kv_heads * config.head_dim * kPagePositions *
+  return StateLayout(RecurrentShapes(config), KeyFloats(config)).page_floats() *
          static_cast<int64_t>(sizeof(float));
 }
 
 KvLimits TransformerCpu::AllocatePages(const KvBytes& kv, const TransformerConfig& config,
-                                       LazyMemory& memory) {
+                                       const StateLayout& states, LazyMemory& memory) {
   constexpr int64_t kLeastKept = int64_t{64} << 20;
-  const int64_t page_bytes = PageBytes(config);
+  const int64_t page_bytes = states.page_floats() * static_cast<int64_t>(sizeof(float));
   constexpr int64_t kUnknownMachine = int64_t{4} << 30;
   int64_t bytes = kv.bytes;
   if (bytes <= 0) {
@@ -185,7 +255,8 @@ KvLimits TransformerCpu::AllocatePages(const KvBytes& kv, const TransformerConfi
         kept = std::max(PagesFor(config.context_length) * page_bytes, kLeastKept);
         kept = std::min(kept, bytes / 4);
       }
-      return {pages_in(bytes), pages_in(kept), WindowOf(config)};
+      const bool recurrent = states.pages().state > 0;  // what is dropped cannot be computed again
+      return {pages_in(bytes), pages_in(kept), recurrent ? 0 : WindowOf(config), states.pages()};
     }
     // Where addresses are rationed the default makes do with less.
     if (kv.bytes > 0 || bytes < page_bytes) throw std::bad_alloc();
@@ -194,26 +265,29 @@ KvLimits TransformerCpu::AllocatePages(const KvBytes& kv, const TransformerConfi
 }
 
 float* TransformerCpu::CacheAt(int layer, int value, int kv_head) const {
-  const int64_t block = (int64_t{layer} * 2 + value) * config_.kv_heads + kv_head;
-  return static_cast<float*>(pages_.data()) + block * kPagePositions * config_.head_dim;
+  const Attention& attention = config_.layers[static_cast<size_t>(layer)].attention();
+  return static_cast<float*>(pages_.data()) + cache_at_[static_cast<size_t>(layer)] +
+         value * HalfPage(attention) + int64_t{kv_head} * kPagePositions * attention.head_dim;
 }
 
 float* TransformerCpu::CacheAt(int layer, int value, int kv_head, int32_t slot) const {
+  const int head_dim = config_.layers[static_cast<size_t>(layer)].attention().head_dim;
   return CacheAt(layer, value, kv_head) + slot / kPagePositions * page_floats_ +
-         int64_t{slot % kPagePositions} * config_.head_dim;
+         int64_t{slot % kPagePositions} * head_dim;
 }
 
 void TransformerCpu::Copy(std::span<const SlotCopy> copies) {
-  const size_t bytes = static_cast<size_t>(config_.head_dim) * sizeof(float);
   for (const SlotCopy& copy : copies) {
-    for (int layer = 0; layer < config_.layer_count(); ++layer) {
+    ForAttention(config_, [&](const Attention& attention, size_t i) {
+      const auto layer = static_cast<int>(i);
+      const size_t bytes = static_cast<size_t>(attention.head_dim) * sizeof(float);
       for (int value = 0; value < 2; ++value) {
-        for (int head = 0; head < config_.kv_heads; ++head) {
+        for (int head = 0; head < attention.kv_heads; ++head) {
           std::memcpy(CacheAt(layer, value, head, copy.to), CacheAt(layer, value, head, copy.from),
                       bytes);
         }
       }
-    }
+    });
   }
 }
 
@@ -221,14 +295,17 @@ Result<SequenceId> TransformerCpu::NewSequence(int capacity) {
   Result<SequenceId> sequence = sequences_.New(capacity);
   if (!sequence.ok() || capacity <= largest_capacity_) return sequence;
   try {
-    const int group = config_.heads / config_.kv_heads;
-    const int64_t scores = AttentionScratch(int64_t{capacity} + kMaxTreeRows, AttentionRows(group),
-                                            group, config_.head_dim);
+    int64_t scores = 0;
+    ForAttention(config_, [&](const Attention& attention, size_t) {
+      const int group = attention.heads / attention.kv_heads;
+      scores = std::max(scores, AttentionScratch(int64_t{capacity} + kMaxTreeRows,
+                                                 AttentionRows(group), group, attention.head_dim));
+    });
     for (std::vector<float>& scratch : attention_scratch_) {
       scratch.resize(static_cast<size_t>(scores));
     }
-    for (std::vector<float>& table : rope_tables_) {
-      table.resize(static_cast<size_t>(capacity) * static_cast<size_t>(config_.head_dim));
+    for (RopeTable& rope : ropes_) {
+      rope.table.resize(static_cast<size_t>(capacity) * static_cast<size_t>(rope.width));
     }
     largest_capacity_ = capacity;
     return sequence;
@@ -250,8 +327,9 @@ int TransformerCpu::ReusePrefix(SequenceId sequence, std::span<const TokenId> to
 
 KvMemory TransformerCpu::kv_memory() const {
   const KvPool& pool = sequences_.pool();
-  return {kPagePositions, pool.pages(), pool.available(),
-          page_floats_ * static_cast<int64_t>(sizeof(float)), pool.made()};
+  return {kPagePositions,   pool.pages(),
+          pool.available(), page_floats_ * static_cast<int64_t>(sizeof(float)),
+          pool.made(),      pool.states()};
 }
 
 Status TransformerCpu::CommitTree(SequenceId sequence, int row) {
@@ -262,37 +340,31 @@ Status TransformerCpu::CommitTree(SequenceId sequence, int row) {
 
 void TransformerCpu::ExtendRopeTables(int positions) {
   for (; rope_positions_ < positions; ++rope_positions_) {
-    for (size_t r = 0; r < rope_tables_.size(); ++r) {
-      rope_rows_[r].Next(rope_tables_[r].data() + int64_t{rope_positions_} * config_.head_dim);
+    for (RopeTable& rope : ropes_) {
+      if (rope.rows) rope.rows->Next(rope.table.data() + int64_t{rope_positions_} * rope.width);
     }
   }
 }
 
-const float* TransformerCpu::RopeAt(int layer, int position) const {
-  const auto rope = static_cast<size_t>(config_.layers[static_cast<size_t>(layer)].rope);
-  return rope_tables_[rope].data() + int64_t{position} * config_.head_dim;
+void TransformerCpu::Rotate(const Attention& attention, int position, int heads, float* x) const {
+  if (attention.rope == kNoRope) return;
+  const RopeTable& rope = ropes_[static_cast<size_t>(attention.rope)];
+  const float* angles = rope.table.data() + int64_t{position} * rope.width;
+  if (rope.width == attention.head_dim) return kernels_.rope(x, angles, heads, rope.width);
+  for (int h = 0; h < heads; ++h) {
+    kernels_.rope(x + int64_t{h} * attention.head_dim, angles, 1, rope.width);
+  }
 }
 
 // ---- The forward pass ----
-
-template <typename Body>
-void TransformerCpu::Parallel(int64_t n, int64_t cost, int64_t multiple, const Body& body) {
-  int64_t grain = n;
-  if (n * cost >= worth_threads_ && pool_.size() > 1) {
-    // A few ranges for each thread even out their speeds.
-    grain =
-        std::max(n / (int64_t{4} * pool_.size()), worth_threads_ / 4 / std::max<int64_t>(cost, 1));
-    grain = (grain / multiple + 1) * multiple;
-  }
-  pool_.ParallelFor(n, grain, body);
-}
 
 void TransformerCpu::Multiply(const MatMulArgs& args) {
   Parallel(args.w.rows, args.w.cols * args.rows, kOutputMultiple,
            [&](int64_t begin, int64_t end, int) { kernels_.matmul(args, begin, end); });
 }
 
-void TransformerCpu::MatMul(const Linear& linear, float* y, bool add, int64_t rows) {
+void TransformerCpu::MatMul(const Linear& linear, float* y, bool add, int64_t rows,
+                            int64_t stride) {
   if (!PackedAlike(linear.w.type, packed_from_.type)) {
     Pack(linear.w.type, packed_from_.x, linear.w.cols, rows);
   }
@@ -302,13 +374,17 @@ void TransformerCpu::MatMul(const Linear& linear, float* y, bool add, int64_t ro
   args.x = packed_.get();
   args.rows = static_cast<int>(rows);
   args.y = y;
-  args.y_stride = linear.w.rows;
+  args.y_stride = stride == 0 ? linear.w.rows : stride;
   args.add = add;
   Multiply(args);
 }
 
 void TransformerCpu::Norm(const std::vector<float>& weight, int64_t rows) {
   const int64_t hidden = config_.hidden;
+  if (weight.empty()) {
+    std::copy_n(x_.get(), rows * hidden, normed_.get());
+    return;
+  }
   Parallel(rows, 2 * hidden, 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t r = begin; r < end; ++r) {
       kernels_.rmsnorm(x_.get() + r * hidden, weight.data(), config_.norm_epsilon, hidden,
@@ -329,8 +405,8 @@ void TransformerCpu::Pack(WeightType next, const float* x, int64_t width, int64_
 }
 
 // Neighbours of the same sequence.
-void TransformerCpu::FindAttentionChunks(size_t first) {
-  const int64_t most = AttentionRows(config_.heads / config_.kv_heads);
+void TransformerCpu::FindAttentionChunks(const Attention& attention, size_t first) {
+  const int64_t most = AttentionRows(attention.heads / attention.kv_heads);
   attention_chunks_.clear();
   for (int64_t a = 0; a < static_cast<int64_t>(active_.size()); ++a) {
     const size_t row = first + static_cast<size_t>(active_[static_cast<size_t>(a)]);
@@ -343,23 +419,29 @@ void TransformerCpu::FindAttentionChunks(size_t first) {
   }
 }
 
+void TransformerCpu::NormHeads(const Attention& attention, const std::vector<float>& weight,
+                               int heads, float* x) const {
+  if (attention.qk_norm != QkNorm::kHead) return;
+  for (int h = 0; h < heads; ++h) {
+    float* head = x + int64_t{h} * attention.head_dim;
+    kernels_.rmsnorm(head, weight.data(), config_.norm_epsilon, attention.head_dim, head);
+  }
+}
+
 void TransformerCpu::Attend(int layer_index, std::span<const Row> rows, size_t first,
                             const AttentionChunk& chunk, int head, int thread) {
   const TransformerLayer& layer = weights_.layers[static_cast<size_t>(layer_index)];
-  const int window = config_.layers[static_cast<size_t>(layer_index)].window;
-  const int64_t head_dim = config_.head_dim;
-  const int group = config_.heads / config_.kv_heads;
+  const Attention& attention = config_.layers[static_cast<size_t>(layer_index)].attention();
+  const int window = attention.window;
+  const int group = attention.heads / attention.kv_heads;
   std::array<AttentionRow, kAttentionQueries> seen_by;
   for (int64_t a = chunk.begin; a < chunk.end; ++a) {
     const auto r = static_cast<size_t>(active_[static_cast<size_t>(a)]);
-    const int64_t offset = (a * config_.heads + int64_t{head} * group) * head_dim;
+    const int64_t offset = (a * attention.heads + int64_t{head} * group) * attention.head_dim;
     float* q = q_.get() + offset;
-    for (int h = 0; h < group && config_.qk_norm; ++h) {
-      float* query = q + h * head_dim;
-      kernels_.rmsnorm(query, layer.q_norm.data(), config_.norm_epsilon, head_dim, query);
-    }
     const int position = rows[r].position;
-    kernels_.rope(q, RopeAt(layer_index, position), group, config_.head_dim);
+    NormHeads(attention, layer.q_norm, group, q);
+    Rotate(attention, position, group, q);
     const PlannedRow& planned = plan_.rows[first + r];
     AttentionRow& row = seen_by[static_cast<size_t>(a - chunk.begin)];
     row.q = q;
@@ -377,71 +459,88 @@ void TransformerCpu::Attend(int layer_index, std::span<const Row> rows, size_t f
   args.page_stride = page_floats_;
   args.pages = plan_.pages.data() + chunk.pages_begin;
   args.group = group;
-  args.head_dim = config_.head_dim;
-  args.scale = config_.attention_scale;
-  args.soft_cap = config_.attention_soft_cap;
+  args.head_dim = attention.head_dim;
+  args.scale = attention.scale;
+  args.soft_cap = attention.soft_cap;
   args.scratch = attention_scratch_[static_cast<size_t>(thread)].data();
   kernels_.attention(args);
 }
 
-void TransformerCpu::AttentionLayer(int layer_index, std::span<const Row> rows, size_t first) {
+// The keys and values of the rows, to their slots.
+void TransformerCpu::StoreKeys(int layer_index, std::span<const Row> rows, size_t first) {
   const TransformerLayer& layer = weights_.layers[static_cast<size_t>(layer_index)];
+  const Attention& attention = config_.layers[static_cast<size_t>(layer_index)].attention();
   const auto count = static_cast<int64_t>(rows.size());
-  const int64_t hidden = config_.hidden;
-  const int64_t head_dim = config_.head_dim;
-  const int group = config_.heads / config_.kv_heads;
-  const int64_t q_width = config_.heads * head_dim;
-  const int64_t kv_width = config_.kv_heads * head_dim;
-
-  Norm(layer.attention_norm, count);
-  Pack(layer.q.w.type, normed_.get(), hidden, count);
+  const int64_t width = int64_t{attention.kv_heads} * attention.head_dim;
   MatMul(layer.k, k_.get(), false, count);
   MatMul(layer.v, v_.get(), false, count);
-  Parallel(count, 4 * kv_width, 1, [&](int64_t begin, int64_t end, int) {
+  Parallel(count, 4 * width, 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t r = begin; r < end; ++r) {
-      const Row& row = rows[static_cast<size_t>(r)];
-      const PlannedRow& planned = plan_.rows[first + static_cast<size_t>(r)];
-      float* keys = k_.get() + r * kv_width;
-      const float* values = v_.get() + r * kv_width;
-      for (int h = 0; h < config_.kv_heads && config_.qk_norm; ++h) {
-        float* key = keys + h * head_dim;
-        kernels_.rmsnorm(key, layer.k_norm.data(), config_.norm_epsilon, head_dim, key);
-      }
-      kernels_.rope(keys, RopeAt(layer_index, row.position), config_.kv_heads, config_.head_dim);
-      for (int h = 0; h < config_.kv_heads; ++h) {
-        const size_t bytes = static_cast<size_t>(head_dim) * sizeof(float);
-        std::memcpy(CacheAt(layer_index, 0, h, planned.slot), keys + h * head_dim, bytes);
-        std::memcpy(CacheAt(layer_index, 1, h, planned.slot), values + h * head_dim, bytes);
+      const int32_t slot = plan_.rows[first + static_cast<size_t>(r)].slot;
+      float* keys = k_.get() + r * width;
+      const float* values = v_.get() + r * width;
+      NormHeads(attention, layer.k_norm, attention.kv_heads, keys);
+      Rotate(attention, rows[static_cast<size_t>(r)].position, attention.kv_heads, keys);
+      for (int h = 0; h < attention.kv_heads; ++h) {
+        const size_t bytes = static_cast<size_t>(attention.head_dim) * sizeof(float);
+        const int64_t at = int64_t{h} * attention.head_dim;
+        std::memcpy(CacheAt(layer_index, 0, h, slot), keys + at, bytes);
+        std::memcpy(CacheAt(layer_index, 1, h, slot), values + at, bytes);
       }
     }
   });
+}
 
-  if (layer_index == layers_.back() && !taps_behind_last_ && outputs_.size() < active_.size()) {
+void TransformerCpu::AttentionLayer(int layer_index, std::span<const Row> rows, size_t first) {
+  const TransformerLayer& layer = weights_.layers[static_cast<size_t>(layer_index)];
+  const Layer& spec = config_.layers[static_cast<size_t>(layer_index)];
+  const Attention& attention = spec.attention();
+  const int64_t hidden = config_.hidden;
+  const int64_t q_width = int64_t{attention.heads} * attention.head_dim;
+
+  Pack(layer.q.w.type, normed_.get(), hidden, static_cast<int64_t>(rows.size()));
+  StoreKeys(layer_index, rows, first);
+  if (KeepsOutputsAfter(layer_index)) {
     KeepRowsWithOutput(rows);
     if (active_.empty()) return;
     Pack(layer.q.w.type, normed_.get(), hidden, static_cast<int64_t>(active_.size()));
   }
   const auto active = static_cast<int64_t>(active_.size());
 
-  MatMul(layer.q, q_.get(), false, active);
-  const int window = config_.layers[static_cast<size_t>(layer_index)].window;
+  MatMul(layer.q, attention.output_gate ? z_.get() : q_.get(), false, active);
+  // Each head of queries is followed by its gates.
+  const int64_t width = attention.head_dim;
+  for (int64_t i = 0; attention.output_gate && i < active * attention.heads; ++i) {
+    std::copy_n(z_.get() + 2 * i * width, width, q_.get() + i * width);
+  }
   int64_t seen = 0;
   for (const int32_t r : active_) {
     const int64_t all = int64_t{rows[static_cast<size_t>(r)].position} + 1;
-    seen += window > 0 ? std::min<int64_t>(window, all) : all;
+    seen += attention.window > 0 ? std::min<int64_t>(attention.window, all) : all;
   }
-  const int64_t cost = 2 * group * head_dim * (seen / active + 1);
-  FindAttentionChunks(first);
-  const auto items = static_cast<int64_t>(attention_chunks_.size()) * config_.kv_heads;
-  const int64_t item_cost = cost * active * config_.kv_heads / items;
+  const int group = attention.heads / attention.kv_heads;
+  const int64_t cost = 2 * int64_t{group} * attention.head_dim * (seen / active + 1);
+  FindAttentionChunks(attention, first);
+  const auto items = static_cast<int64_t>(attention_chunks_.size()) * attention.kv_heads;
+  const int64_t item_cost = cost * active * attention.kv_heads / items;
   Parallel(items, item_cost, 1, [&](int64_t begin, int64_t end, int thread) {
     for (int64_t i = begin; i < end; ++i) {
-      Attend(layer_index, rows, first, attention_chunks_[static_cast<size_t>(i / config_.kv_heads)],
-             static_cast<int>(i % config_.kv_heads), thread);
+      Attend(layer_index, rows, first,
+             attention_chunks_[static_cast<size_t>(i / attention.kv_heads)],
+             static_cast<int>(i % attention.kv_heads), thread);
     }
   });
+  for (int64_t i = 0; attention.output_gate && i < active * attention.heads; ++i) {
+    float* head = attended_.get() + i * width;
+    kernels_.sigmoid_mul(z_.get() + (2 * i + 1) * width, head, width, head);
+  }
   Pack(layer.o.w.type, attended_.get(), q_width, active);
-  AddToResidual(layer.o, layer.attention_post_norm, active);
+  AddToResidual(layer.o, layer.attention_post_norm, spec.scale, active);
+}
+
+// Whether the rest of the pass is for the rows with an output alone.
+bool TransformerCpu::KeepsOutputsAfter(int layer) const {
+  return layer == layers_.back() && !taps_behind_last_ && outputs_.size() < active_.size();
 }
 
 void TransformerCpu::KeepRowsWithOutput(std::span<const Row> rows) {
@@ -460,39 +559,56 @@ void TransformerCpu::KeepRowsWithOutput(std::span<const Row> rows) {
 }
 
 void TransformerCpu::AddToResidual(const Linear& linear, const std::vector<float>& post_norm,
-                                   int64_t rows) {
-  if (post_norm.empty()) return MatMul(linear, x_.get(), true, rows);
+                                   float scale, int64_t rows) {
+  if (post_norm.empty() && scale == 1.0f) return MatMul(linear, x_.get(), true, rows);
   const int64_t hidden = config_.hidden;
   MatMul(linear, answer_.get(), false, rows);
   Parallel(rows, 3 * hidden, 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t r = begin; r < end; ++r) {
       float* answer = answer_.get() + r * hidden;
-      kernels_.rmsnorm(answer, post_norm.data(), config_.norm_epsilon, hidden, answer);
+      if (!post_norm.empty()) {
+        kernels_.rmsnorm(answer, post_norm.data(), config_.norm_epsilon, hidden, answer);
+      }
       float* sum = x_.get() + r * hidden;
-      for (int64_t i = 0; i < hidden; ++i) sum[i] += answer[i];
+      for (int64_t i = 0; i < hidden; ++i) sum[i] += scale * answer[i];
     }
   });
 }
 
-void TransformerCpu::MlpLayer(const TransformerLayer& layer) {
+void TransformerCpu::MlpLayer(const Layer& spec, const TransformerLayer& layer) {
+  const Mlp& mlp = spec.mlp();
   const auto rows = static_cast<int64_t>(active_.size());
-  Norm(layer.mlp_norm, rows);
-  Pack(layer.gate.w.type, normed_.get(), config_.hidden, rows);
+  Pack(layer.up.w.type, normed_.get(), config_.hidden, rows);
   MatMul(layer.gate, gate_.get(), false, rows);
   MatMul(layer.up, up_.get(), false, rows);
-  const int64_t width = config_.intermediate;
+  const int64_t width = mlp.width;
   Parallel(rows, 4 * width, 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t r = begin; r < end; ++r) {
       float* gate = gate_.get() + r * width;
-      if (config_.activation == Activation::kSilu) {
-        kernels_.silu_mul(gate, up_.get() + r * width, width, gate);
-      } else {
-        kernels_.gelu_mul(gate, up_.get() + r * width, width, gate);
-      }
+      const auto times =
+          mlp.activation == Activation::kSilu ? kernels_.silu_mul : kernels_.gelu_mul;
+      times(gate, up_.get() + r * width, width, gate);
     }
   });
   Pack(layer.down.w.type, gate_.get(), width, rows);
-  AddToResidual(layer.down, layer.mlp_post_norm, rows);
+  AddToResidual(layer.down, layer.mlp_post_norm, spec.scale, rows);
+}
+
+void TransformerCpu::RunLayer(int index, std::span<const Row> rows, size_t first) {
+  const Layer& spec = config_.layers[static_cast<size_t>(index)];
+  const TransformerLayer& layer = weights_.layers[static_cast<size_t>(index)];
+  if (std::holds_alternative<Attention>(spec.mixer)) {
+    Norm(layer.attention_norm, static_cast<int64_t>(rows.size()));
+    AttentionLayer(index, rows, first);
+  } else if (mixer_.shape(index).channels > 0) {
+    Norm(layer.attention_norm, static_cast<int64_t>(rows.size()));
+    RecurrentLayer(index, rows);
+  }
+  if (active_.empty()) return;
+  if (std::holds_alternative<Mlp>(spec.feed_forward)) {
+    Norm(layer.mlp_norm, static_cast<int64_t>(active_.size()));
+    MlpLayer(spec, layer);
+  }
 }
 
 // Rows of the head that no row of the block wants are not read.
@@ -559,6 +675,7 @@ void TransformerCpu::Tap(const ModelCall& call, int layer, const float* states, 
 
 void TransformerCpu::ForwardBlock(const ModelCall& call, std::span<const Row> rows, size_t first) {
   const int64_t hidden = config_.hidden;
+  mixer_.BeginBlock(rows);
   active_.clear();
   outputs_.clear();
   allowed_.clear();
@@ -576,9 +693,8 @@ void TransformerCpu::ForwardBlock(const ModelCall& call, std::span<const Row> ro
   }
   Tap(call, 0, x_.get(), rows.size(), first);
   for (const int layer : layers_) {
-    AttentionLayer(layer, rows, first);
+    RunLayer(layer, rows, first);
     if (active_.empty()) return;
-    MlpLayer(weights_.layers[static_cast<size_t>(layer)]);
     Tap(call, layer + 1, x_.get(), active_.size(), first);
   }
   Norm(weights_.final_norm, static_cast<int64_t>(active_.size()));
@@ -633,6 +749,7 @@ Status TransformerCpu::Run(const ModelCall& call) {
   if (Status status = sequences_.Plan(rows, limits, plan_); !status.ok()) return status;
   Copy(plan_.copies);
   for (const Row& row : rows) ExtendRopeTables(row.position + 1);
+  if (mixer_.has_states()) PrepareStates();
   for (size_t first = 0; first < rows.size(); first += kBlockRows) {
     ForwardBlock(call, rows.subspan(first, std::min<size_t>(kBlockRows, rows.size() - first)),
                  first);

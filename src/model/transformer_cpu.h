@@ -2,9 +2,11 @@
 #ifndef PAWL_SRC_MODEL_TRANSFORMER_CPU_H_
 #define PAWL_SRC_MODEL_TRANSFORMER_CPU_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -13,6 +15,7 @@
 #include "src/base/thread_pool.h"
 #include "src/model/kv_sequences.h"
 #include "src/model/model.h"
+#include "src/model/recurrent/recurrent_mixer.h"
 #include "src/model/row_plan.h"
 #include "src/model/transformer_config.h"
 #include "src/model/transformer_weights.h"
@@ -35,7 +38,7 @@ class TransformerCpu final : public Model {
   TransformerCpu(TransformerConfig config, TransformerWeights weights, const KernelSet& kernels,
                  int threads, int64_t worth_threads = kWorthThreads, const KvBytes& kv = {});
 
-  // Of the keys and values of kPagePositions positions.
+  // Of the keys and values of kPagePositions positions, or more where states need it.
   static int64_t PageBytes(const TransformerConfig& config);
 
   const ModelInfo& info() const override { return info_; }
@@ -51,6 +54,7 @@ class TransformerCpu final : public Model {
   const KvSequences& sequences() const { return sequences_; }
 
  private:
+  static constexpr int kBlockRows = 128;
   struct Free {
     void operator()(float* p) const { std::free(p); }
   };
@@ -59,21 +63,36 @@ class TransformerCpu final : public Model {
   // Untouched memory; null when there is not enough.
   static Floats AllocateFloats(int64_t count);
 
+  void PlaceLayers();
+  void FillInfo();
+  void AllocateScratch();
   static KvLimits AllocatePages(const KvBytes& kv, const TransformerConfig& config,
-                                LazyMemory& memory);
+                                const StateLayout& states, LazyMemory& memory);
   // The first page's keys (value: 0) or values (1).
   float* CacheAt(int layer, int value, int kv_head) const;
   float* CacheAt(int layer, int value, int kv_head, int32_t slot) const;
   void Copy(std::span<const SlotCopy> copies);
   void ExtendRopeTables(int positions);
-  // head_dim / 2 cosines and as many sines.
-  const float* RopeAt(int layer, int position) const;
+  // Each of `heads` heads as the rotation of that position demands.
+  void Rotate(const Attention& attention, int position, int heads, float* x) const;
+  void NormHeads(const Attention& attention, const std::vector<float>& weight, int heads,
+                 float* x) const;
 
+  // What a call of a recurrent model does first: states, and rows that are computed again.
+  void PrepareStates();
   // The layers that run, and whether the taps of a call can be served.
   Status PrepareLayers(const ModelCall& call);
   // A block of at most kBlockRows rows, `first` being its first in the call.
   void ForwardBlock(const ModelCall& call, std::span<const Row> rows, size_t first);
+  void RunLayer(int layer, std::span<const Row> rows, size_t first);
+  // These two: what they read is in normed_.
   void AttentionLayer(int layer, std::span<const Row> rows, size_t first);
+  void MlpLayer(const Layer& spec, const TransformerLayer& layer);
+  void RecurrentLayer(int layer, std::span<const Row> rows);
+  // Gates and norms of a row behind the states.
+  void FinishMixed(const Layer& spec, const TransformerLayer& layer, int64_t row);
+  bool KeepsOutputsAfter(int layer) const;
+  void StoreKeys(int layer, std::span<const Row> rows, size_t first);
   // Of all rows of the block.
   void Tap(const ModelCall& call, int layer, const float* states, size_t rows, size_t first) const;
   // Of active_ the rows with an output stay, moved to the front of x_ and normed_.
@@ -83,26 +102,36 @@ class TransformerCpu final : public Model {
     int32_t pages_begin;  // of their sequence, in the plan
   };
   // The rows of active_, `first` being the block's first in the call.
-  void FindAttentionChunks(size_t first);
+  void FindAttentionChunks(const Attention& attention, size_t first);
   void Attend(int layer, std::span<const Row> rows, size_t first, const AttentionChunk& chunk,
               int kv_head, int thread);
-  void MlpLayer(const TransformerLayer& layer);
-  // x_ += linear(what is packed), the answer normed first when the family does so.
-  void AddToResidual(const Linear& linear, const std::vector<float>& post_norm, int64_t rows);
+  // x_ += scale * linear(what is packed), the answer normed first where there is a norm.
+  void AddToResidual(const Linear& linear, const std::vector<float>& post_norm, float scale,
+                     int64_t rows);
   void FindHeadPieces();
   void Head(size_t first, std::span<float> logits);
 
   // y = linear(what is packed), added to y when `add` is set.
-  void MatMul(const Linear& linear, float* y, bool add, int64_t rows);
+  // `stride`: of the rows of y, 0: they lie one behind the other.
+  void MatMul(const Linear& linear, float* y, bool add, int64_t rows, int64_t stride = 0);
   void Multiply(const MatMulArgs& args);
-  // x_ to normed_.
+  // x_ to normed_; as it is where there is no norm.
   void Norm(const std::vector<float>& weight, int64_t rows);
   // Rows of x, packed for products with weights of type `next`. REQUIRES: x stays as it is until
   // the next call; matrices of other types have it packed anew.
   void Pack(WeightType next, const float* x, int64_t width, int64_t rows);
   // body(i, thread) for i < n, on several threads when n * cost (in multiply-adds) is worth it.
   template <typename Body>
-  void Parallel(int64_t n, int64_t cost, int64_t multiple, const Body& body);
+  void Parallel(int64_t n, int64_t cost, int64_t multiple, const Body& body) {
+    int64_t grain = n;
+    if (n * cost >= worth_threads_ && pool_.size() > 1) {
+      // A few ranges for each thread even out their speeds.
+      grain = std::max(n / (int64_t{4} * pool_.size()),
+                       worth_threads_ / 4 / std::max<int64_t>(cost, 1));
+      grain = (grain / multiple + 1) * multiple;
+    }
+    pool_.ParallelFor(n, grain, body);
+  }
 
   TransformerConfig config_;
   TransformerWeights weights_;
@@ -111,18 +140,28 @@ class TransformerCpu final : public Model {
   const int64_t worth_threads_;
   ModelInfo info_;
 
-  LazyMemory pages_;  // [page][layer][keys, values][kv head][kPagePositions][head_dim]
+  // [page][layer][keys, values][kv head][kPagePositions][head_dim]; the last three differ by layer.
+  LazyMemory pages_;
+  RecurrentMixer mixer_;
   int64_t page_floats_ = 0;
+  std::vector<int64_t> cache_at_;  // by layer: where its keys begin in a page
   KvSequences sequences_;
   RowPlan plan_;
   std::vector<SlotCopy> copies_;
   std::vector<int32_t> bad_rows_;
+  std::vector<RecurrentWeights> recurrent_;  // by layer
+  std::vector<Row> again_rows_;
+  RowPlan again_plan_;
   std::vector<int> layers_;        // that the call runs
   bool taps_behind_last_ = false;  // so that the last of them keeps all rows
 
-  std::vector<RopeRows> rope_rows_;              // by rope
-  std::vector<std::vector<float>> rope_tables_;  // by rope: [position][cosines, sines]
-  int rope_positions_ = 0;                       // how many are filled in
+  struct RopeTable {
+    int width = 0;                 // elements of a head that are rotated
+    std::optional<RopeRows> rows;  // where a layer has it
+    std::vector<float> table;      // [position][cosines, sines]
+  };
+  std::vector<RopeTable> ropes_;
+  int rope_positions_ = 0;  // how many are filled in
   int largest_capacity_ = 0;
 
   // Scratch for one block, [row][...].
@@ -131,6 +170,7 @@ class TransformerCpu final : public Model {
     const float* x;
   } packed_from_ = {};
   Floats x_, normed_, packed_, q_, k_, v_, attended_, gate_, up_;
+  Floats mixed_, z_;                                   // of recurrent layers; gates of attention
   Floats answer_;                                      // of attention and MLP, where it is normed
   std::vector<std::vector<float>> attention_scratch_;  // by thread
   std::vector<int32_t> active_;  // rows of the block whose results are still wanted

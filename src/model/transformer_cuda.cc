@@ -67,6 +67,55 @@ Error Unsupported(std::string message) {
   return {ErrorCode::kUnsupported, std::move(message), "cuda"};
 }
 
+// What the kernels take: layers of one shape. Errors name the part that they lack.
+Result<SameLayer> SameLayerOf(const TransformerConfig& config) {
+  const auto lacks = [](const char* part) {
+    return Unsupported(std::string("the CUDA kernels lack ") + part + "; the CPU has them");
+  };
+  if (config.layer_norms) return lacks("LayerNorms");
+  if (config.logit_scale != 1.0f) return lacks("a scale of the logits");
+  SameLayer same;
+  for (size_t i = 0; i < config.layers.size(); ++i) {
+    const Layer& layer = config.layers[i];
+    const auto* const attention = std::get_if<pawl::Attention>(&layer.mixer);
+    const auto* const mlp = std::get_if<Mlp>(&layer.feed_forward);
+    if (attention == nullptr) return lacks("layers without attention");
+    if (mlp == nullptr) return lacks("experts");
+    if (!mlp->gated) return lacks("MLPs without a gate");
+    if (!layer.pre_norms) return lacks("layers without a norm in front");
+    if (layer.scale != 1.0f) return lacks("a scale of what layers add");
+    if (attention->rope == kNoRope) return lacks("layers without RoPE");
+    if (config.ropes[static_cast<size_t>(attention->rope)].WidthIn(attention->head_dim) !=
+        attention->head_dim) {
+      return lacks("rotations of a part of a head");
+    }
+    if (attention->qk_norm == QkNorm::kWidth) return lacks("norms of all queries together");
+    if (attention->norm_behind_rope) return lacks("norms behind RoPE");
+    if (attention->sinks) return lacks("attention sinks");
+    if (attention->growth != 0.0f) return lacks("a scale of queries by position");
+    const float scale = attention->scale != 0.0f
+                            ? attention->scale
+                            : 1.0f / std::sqrt(static_cast<float>(attention->head_dim));
+    const SameLayer own = {attention->heads,
+                           attention->kv_heads,
+                           attention->head_dim,
+                           mlp->width,
+                           scale,
+                           attention->soft_cap,
+                           layer.post_norms,
+                           attention->o_bias || mlp->bias,
+                           mlp->activation};
+    if (i > 0 && own != same) return lacks("layers of different shapes");
+    same = own;
+  }
+  if (same.head_dim > kMostHeadDim || same.head_dim % 2 != 0) {
+    return Unsupported("heads of " + std::to_string(same.head_dim) +
+                       " elements; the CUDA kernels take even numbers up to " +
+                       std::to_string(kMostHeadDim));
+  }
+  return same;
+}
+
 }  // namespace
 
 // ---- Loading ----
@@ -76,15 +125,9 @@ Result<std::unique_ptr<Model>> TransformerCuda::Make(TransformerConfig config,
                                                      const TransformerCudaOptions& options) {
   const Result<DeviceFacts> device = CurrentDevice();
   if (!device.ok()) return device.error();
-  if (config.head_dim > kMostHeadDim || config.head_dim % 2 != 0) {
-    return Unsupported("heads of " + std::to_string(config.head_dim) +
-                       " elements; the CUDA kernels take even numbers up to " +
-                       std::to_string(kMostHeadDim));
-  }
-  if (config.attention_scale == 0.0f) {
-    config.attention_scale = 1.0f / std::sqrt(static_cast<float>(config.head_dim));
-  }
-  std::unique_ptr<TransformerCuda> model(new TransformerCuda(std::move(config), options));
+  Result<SameLayer> layer = SameLayerOf(config);
+  if (!layer.ok()) return layer.error();
+  std::unique_ptr<TransformerCuda> model(new TransformerCuda(std::move(config), *layer, options));
   model->multiprocessors_ = device->multiprocessors;
   model->shared_bytes_ = device->shared_bytes;
   Result<Stream> stream = NewStream();
@@ -224,7 +267,7 @@ Status TransformerCuda::Upload(const TransformerWeights& weights) {
   info_.architecture = config_.architecture;
   info_.dtype = DtypeName(layers_[0].gate.w.type);
   info_.vocabulary_size = config_.vocabulary;
-  info_.head_dim = config_.head_dim;
+  info_.head_dim = same_.head_dim;
   for (const TransformerLayer& layer : weights.layers) {
     for (const Linear* matrix :
          {&layer.q, &layer.k, &layer.v, &layer.o, &layer.gate, &layer.up, &layer.down}) {
@@ -236,8 +279,8 @@ Status TransformerCuda::Upload(const TransformerWeights& weights) {
   info_.context_length = config_.context_length;
   info_.layers = config_.layer_count();
   info_.hidden = config_.hidden;
-  info_.heads = config_.heads;
-  info_.kv_heads = config_.kv_heads;
+  info_.heads = same_.heads;
+  info_.kv_heads = same_.kv_heads;
   info_.parameters = weights.parameters;
   info_.end_tokens = config_.end_tokens;
   info_.bos = config_.bos;
@@ -245,12 +288,12 @@ Status TransformerCuda::Upload(const TransformerWeights& weights) {
 }
 
 Status TransformerCuda::AllocateScratch() {
-  const int64_t q_width = int64_t{config_.heads} * config_.head_dim;
-  const int64_t kv_width = int64_t{config_.kv_heads} * config_.head_dim;
+  const int64_t q_width = int64_t{same_.heads} * same_.head_dim;
+  const int64_t kv_width = int64_t{same_.kv_heads} * same_.head_dim;
   hidden_stride_ = Padded(config_.hidden);
   q_stride_ = Padded(q_width);
   qkv_stride_ = Padded(q_width + 2 * kv_width);
-  inner_stride_ = Padded(config_.intermediate);
+  inner_stride_ = Padded(same_.intermediate);
   logits_stride_ = Padded(config_.vocabulary);
   struct Piece {
     DeviceMemory* memory;
@@ -258,7 +301,7 @@ Status TransformerCuda::AllocateScratch() {
   };
   for (const Piece& piece :
        {Piece{&x_, hidden_stride_}, Piece{&qkv_, qkv_stride_}, Piece{&attended_, q_stride_},
-        Piece{&inner_, inner_stride_}, Piece{&answer_, config_.post_norms ? hidden_stride_ : 0}}) {
+        Piece{&inner_, inner_stride_}, Piece{&answer_, same_.post_norms ? hidden_stride_ : 0}}) {
     const int64_t bytes = piece.floats * kMostSkinnyRows * static_cast<int64_t>(sizeof(float));
     Result<DeviceMemory> memory = DeviceMemory::Make(bytes);
     if (!memory.ok()) return memory.error();
@@ -267,9 +310,9 @@ Status TransformerCuda::AllocateScratch() {
   constexpr int64_t kRowBytes = sizeof(DeviceRow) + sizeof(int32_t) + sizeof(RowRun);
   if (Status status = Grow(rows_, kMostSkinnyRows * kRowBytes, true); !status.ok()) return status;
   for (const RopeConfig& rope : config_.ropes) {
-    rope_rows_.emplace_back(rope, config_.head_dim);
+    rope_rows_.emplace_back(rope, same_.head_dim);
     Result<DeviceMemory> table = DeviceMemory::Make(
-        int64_t{config_.context_length} * config_.head_dim * static_cast<int64_t>(sizeof(float)));
+        int64_t{config_.context_length} * same_.head_dim * static_cast<int64_t>(sizeof(float)));
     if (!table.ok()) return table.error();
     rope_tables_.push_back(*std::move(table));
   }
@@ -280,14 +323,14 @@ int64_t TransformerCuda::BytesLater() const {
   // Page tables, slots and moves of a call, and what the driver takes for graphs.
   constexpr int64_t kSmallThings = int64_t{8} << 20;
   const int positions = PowerOfTwo(config_.context_length);
-  const int64_t partial = AttentionWorkspace(PowerOfTwo(RowsAttended(positions)), config_.heads,
-                                             config_.head_dim, positions);
+  const int64_t partial = AttentionWorkspace(PowerOfTwo(RowsAttended(positions)), same_.heads,
+                                             same_.head_dim, positions);
   return partial + HeadBytes() + PrefillBytes() + kSmallThings;
 }
 
 Status TransformerCuda::AllocateCache() {
-  const int64_t layer_bytes = int64_t{config_.kv_heads} * kPageSize * HeadStride(config_.head_dim) *
-                              CacheBytes(options_.cache);
+  const int64_t layer_bytes =
+      int64_t{same_.kv_heads} * kPageSize * HeadStride(same_.head_dim) * CacheBytes(options_.cache);
   const int64_t page_bytes = layer_bytes * 2 * config_.layer_count();
   int64_t bytes = options_.kv_bytes;
   if (bytes <= 0) {
@@ -332,7 +375,7 @@ KvMemory TransformerCuda::kv_memory() const {
 
 Cache TransformerCuda::CacheOf(int layer) const {
   char* keys = cache_.as<char>() + 2 * layer * cache_half_;
-  return {keys, keys + cache_half_, options_.cache, config_.kv_heads, config_.head_dim};
+  return {keys, keys + cache_half_, options_.cache, same_.kv_heads, same_.head_dim};
 }
 
 Status TransformerCuda::Grow(Buffer& buffer, int64_t bytes, bool with_pinned) {
@@ -354,7 +397,7 @@ Status TransformerCuda::Grow(Buffer& buffer, int64_t bytes, bool with_pinned) {
 }
 
 int TransformerCuda::RowsAttended(int positions) const {
-  const int64_t of_row = AttentionWorkspace(1, config_.heads, config_.head_dim, positions);
+  const int64_t of_row = AttentionWorkspace(1, same_.heads, same_.head_dim, positions);
   return static_cast<int>(std::clamp<int64_t>(kMostPartialBytes / of_row, 1, kMostSkinnyRows));
 }
 
@@ -383,12 +426,12 @@ void TransformerCuda::DropGraphs(unsigned movable) {
 Status TransformerCuda::ExtendRopeTables(int positions) {
   if (positions <= rope_positions_) return {};
   const int added = std::min(PowerOfTwo(positions), config_.context_length) - rope_positions_;
-  const auto floats = static_cast<size_t>(added) * static_cast<size_t>(config_.head_dim);
+  const auto floats = static_cast<size_t>(added) * static_cast<size_t>(same_.head_dim);
   rope_row_.resize(floats);
   for (size_t r = 0; r < rope_rows_.size(); ++r) {
     for (int i = 0; i < added; ++i)
-      rope_rows_[r].Next(rope_row_.data() + int64_t{i} * config_.head_dim);
-    const int64_t from = int64_t{rope_positions_} * config_.head_dim;
+      rope_rows_[r].Next(rope_row_.data() + int64_t{i} * same_.head_dim);
+    const int64_t from = int64_t{rope_positions_} * same_.head_dim;
     Status status = CopyIn(rope_tables_[r].as<float>() + from, rope_row_.data(),
                            static_cast<int64_t>(floats * sizeof(float)), stream_);
     if (status.ok()) status = Synchronize(stream_);
@@ -538,7 +581,7 @@ Status TransformerCuda::ForwardBlock(std::span<const Row> rows, size_t first, si
   for (size_t i = count; i < static_cast<size_t>(shape.rows); ++i) device_rows[i] = DeviceRow();
 
   const int64_t partial =
-      AttentionWorkspace(shape.rows, config_.heads, config_.head_dim, shape.positions);
+      AttentionWorkspace(shape.rows, same_.heads, same_.head_dim, shape.positions);
   if (Status status = GrowPartial(partial); !status.ok()) return status;
   shape.grouped = GroupRows(rows.subspan(first, count), shape.positions,
                             reinterpret_cast<RowRun*>(listed + kMostSkinnyRows));
@@ -595,10 +638,10 @@ std::map<TransformerCuda::Shape, TransformerCuda::MadeGraph>::iterator Transform
 
 bool TransformerCuda::GroupRows(std::span<const Row> rows, int positions, RowRun* groups) const {
   std::fill_n(groups, kMostSkinnyRows, RowRun());
-  const int most = AttentionGroupRows(static_cast<int>(rows.size()), config_.heads,
-                                      config_.kv_heads, positions, multiprocessors_);
-  if (most == 1 || !AttentionTakesGroups(options_.cache, config_.heads, config_.kv_heads,
-                                         config_.head_dim, shared_bytes_)) {
+  const int most = AttentionGroupRows(static_cast<int>(rows.size()), same_.heads, same_.kv_heads,
+                                      positions, multiprocessors_);
+  if (most == 1 || !AttentionTakesGroups(options_.cache, same_.heads, same_.kv_heads,
+                                         same_.head_dim, shared_bytes_)) {
     return false;
   }
   bool some = false;
@@ -636,10 +679,10 @@ Status TransformerCuda::Enqueue(const Shape& shape) {
 
 Status TransformerCuda::EnqueueAttention(const Shape& shape, int index) {
   const DeviceLayer& layer = layers_[static_cast<size_t>(index)];
-  const LayerConfig& config = config_.layers[static_cast<size_t>(index)];
+  const pawl::Attention& config = config_.layers[static_cast<size_t>(index)].attention();
   float* qkv = qkv_.as<float>();
-  const int64_t q_width = int64_t{config_.heads} * config_.head_dim;
-  const int64_t kv_width = int64_t{config_.kv_heads} * config_.head_dim;
+  const int64_t q_width = int64_t{same_.heads} * same_.head_dim;
+  const int64_t kv_width = int64_t{same_.kv_heads} * same_.head_dim;
   MatMul product;
   product.x = x_.as<float>();
   product.x_stride = hidden_stride_;
@@ -665,7 +708,7 @@ Status TransformerCuda::EnqueueAttention(const Shape& shape, int index) {
   rotate.stride = qkv_stride_;
   rotate.rows = rows_.device.as<DeviceRow>();
   rotate.count = shape.rows;
-  rotate.heads = config_.heads;
+  rotate.heads = same_.heads;
   rotate.q_norm = layer.q_norm;
   rotate.k_norm = layer.k_norm;
   rotate.epsilon = config_.norm_epsilon;
@@ -679,12 +722,12 @@ Status TransformerCuda::EnqueueAttention(const Shape& shape, int index) {
   attention.q_stride = qkv_stride_;
   attention.rows = rotate.rows;
   attention.count = shape.rows;
-  attention.heads = config_.heads;
+  attention.heads = same_.heads;
   attention.tables = tables_.device.as<int32_t>();
   attention.extra = extra_.device.as<int32_t>();
   attention.cache = rotate.cache;
-  attention.scale = config_.attention_scale;
-  attention.soft_cap = config_.attention_soft_cap;
+  attention.scale = same_.attention_scale;
+  attention.soft_cap = same_.attention_soft_cap;
   attention.window = config.window;
   attention.most_positions = shape.positions;
   if (shape.grouped) {
@@ -712,7 +755,7 @@ Status TransformerCuda::EnqueueMlp(const Shape& shape, const DeviceLayer& layer)
   product.rows = shape.rows;
   product.norm = layer.mlp_norm;
   product.epsilon = config_.norm_epsilon;
-  product.gate = config_.activation == Activation::kSilu ? Gate::kSilu : Gate::kGeluTanh;
+  product.gate = same_.activation == Activation::kSilu ? Gate::kSilu : Gate::kGeluTanh;
   if (Status status = RunMatMul(product, stream_); !status.ok()) return status;
   return AddToResidual(shape, layer.down, inner_.as<float>(), inner_stride_, layer.mlp_post_norm);
 }

@@ -85,6 +85,17 @@ struct TransformerCudaOptions {
   bool library = true;
 };
 
+// What all layers of a model have in common here.
+struct SameLayer {
+  int heads = 0, kv_heads = 0, head_dim = 0, intermediate = 0;
+  float attention_scale = 0.0f, attention_soft_cap = 0.0f;
+  bool post_norms = false;
+  bool bias = false;  // of the output of attention or in the MLP
+  Activation activation = Activation::kSilu;
+
+  bool operator==(const SameLayer&) const = default;
+};
+
 // A row's logits have the same bits in any company, as model.h promises, but for rows that went
 // through the library (TransformerCudaOptions::library), whose activations are rounded to bf16.
 // They differ from the CPU's by roundings: docs/cuda.md has the bounds.
@@ -173,8 +184,9 @@ class TransformerCuda final : public Model {
     bool sample = false;
     std::function<void()> late;  // emptied when it has been called
   };
-  TransformerCuda(TransformerConfig config, const TransformerCudaOptions& options)
-      : config_(std::move(config)), options_(options) {}
+  TransformerCuda(TransformerConfig config, const SameLayer& layer,
+                  const TransformerCudaOptions& options)
+      : config_(std::move(config)), same_(layer), options_(options) {}
   Status Upload(const TransformerWeights& weights);
   Result<void*> UploadBytes(const void* data, int64_t bytes);
   Result<DeviceMatrix> UploadMatrix(const Matrix& matrix);
@@ -250,6 +262,7 @@ class TransformerCuda final : public Model {
   void DropGraphs(unsigned movable);
 
   TransformerConfig config_;
+  SameLayer same_;
   TransformerCudaOptions options_;
   ModelInfo info_;
   std::string given_up_;

@@ -28,7 +28,7 @@ size_t TransformerCuda::PlainRows(std::span<const Row> rows, size_t first) const
 
 bool TransformerCuda::UsesLibrary() {
   // Biases of other products would be passes of their own, for families that hardly exist.
-  if (!options_.library || config_.o_bias || config_.mlp_bias) return false;
+  if (!options_.library || same_.bias) return false;
   if (!library_tried_) {
     library_tried_ = true;
     Result<std::unique_ptr<Library>> library = OpenLibrary();
@@ -70,12 +70,12 @@ void TransformerCuda::ForPrefillPieces(const Visit& visit) const {
   visit(&Prefill::normed, kRows * hidden_stride_ * 2);
   visit(&Prefill::attended, kRows * q_stride_ * 2);
   visit(&Prefill::inner, kRows * inner_stride_ * 2);
-  visit(&Prefill::answer, config_.post_norms ? kRows * hidden_stride_ * 4 : 0);
+  visit(&Prefill::answer, same_.post_norms ? kRows * hidden_stride_ * 4 : 0);
   visit(&Prefill::unpacked, unpacked);
 }
 
 int64_t TransformerCuda::PrefillBytes() const {
-  if (!options_.library || config_.o_bias || config_.mlp_bias) return 0;
+  if (!options_.library || same_.bias) return 0;
   int64_t bytes = kLibraryBytes + kRows * kRowBytes;
   ForPrefillPieces([&](DeviceMemory Prefill::*, int64_t of_piece) { bytes += of_piece; });
   return bytes;
@@ -127,13 +127,13 @@ Status TransformerCuda::AttendRowByRow(int index, int count, int most_positions)
     attention.q_stride = qkv_stride_;
     attention.rows = prefill_->rows.device.as<DeviceRow>() + first;
     attention.count = std::min(count - first, most);
-    attention.heads = config_.heads;
+    attention.heads = same_.heads;
     attention.tables = tables_.device.as<int32_t>();
     attention.extra = extra_.device.as<int32_t>();
     attention.cache = CacheOf(index);
-    attention.scale = config_.attention_scale;
-    attention.soft_cap = config_.attention_soft_cap;
-    attention.window = config_.layers[static_cast<size_t>(index)].window;
+    attention.scale = same_.attention_scale;
+    attention.soft_cap = same_.attention_soft_cap;
+    attention.window = config_.layers[static_cast<size_t>(index)].attention().window;
     attention.most_positions = most_positions;
     attention.partial = partial_.as<float>();
     attention.out = out + first * q_stride_;
@@ -144,7 +144,7 @@ Status TransformerCuda::AttendRowByRow(int index, int count, int most_positions)
   ToBf16 round;
   round.x = out;
   round.x_stride = q_stride_;
-  round.columns = config_.heads * config_.head_dim;
+  round.columns = same_.heads * same_.head_dim;
   round.count = count;
   round.to = prefill_->attended.as<uint16_t>();
   round.to_stride = q_stride_;
@@ -197,8 +197,8 @@ Status TransformerCuda::PrefillMlp(const DeviceLayer& layer, int count) {
   act.x = gate;
   act.x_stride = inner_stride_;
   act.up = up;
-  act.gate = config_.activation == Activation::kSilu ? Gate::kSilu : Gate::kGeluTanh;
-  act.columns = config_.intermediate;
+  act.gate = same_.activation == Activation::kSilu ? Gate::kSilu : Gate::kGeluTanh;
+  act.columns = same_.intermediate;
   act.count = count;
   act.to = prefill_->inner.as<uint16_t>();
   act.to_stride = inner_stride_;
@@ -209,12 +209,12 @@ Status TransformerCuda::PrefillMlp(const DeviceLayer& layer, int count) {
 Status TransformerCuda::PrefillLayer(int index, int count, int runs, int most_positions,
                                      bool last) {
   const DeviceLayer& layer = layers_[static_cast<size_t>(index)];
-  const LayerConfig& config = config_.layers[static_cast<size_t>(index)];
+  const pawl::Attention& config = config_.layers[static_cast<size_t>(index)].attention();
   auto* normed = prefill_->normed.as<uint16_t>();
   auto* qkv = prefill_->qkv.as<float>();
   const auto* rows = prefill_->rows.device.as<DeviceRow>();
-  const int64_t q_width = int64_t{config_.heads} * config_.head_dim;
-  const int64_t kv_width = int64_t{config_.kv_heads} * config_.head_dim;
+  const int64_t q_width = int64_t{same_.heads} * same_.head_dim;
+  const int64_t kv_width = int64_t{same_.kv_heads} * same_.head_dim;
   Status status;
   const auto then = [&](auto&& step) {
     if (status.ok()) status = step();
@@ -233,7 +233,7 @@ Status TransformerCuda::PrefillLayer(int index, int count, int runs, int most_po
   rotate.stride = qkv_stride_;
   rotate.rows = rows;
   rotate.count = count;
-  rotate.heads = config_.heads;
+  rotate.heads = same_.heads;
   rotate.q_bias = layer.q.bias;
   rotate.k_bias = layer.k.bias;
   rotate.v_bias = layer.v.bias;
@@ -252,11 +252,11 @@ Status TransformerCuda::PrefillLayer(int index, int count, int runs, int most_po
     attention.rows = rows;
     attention.runs = reinterpret_cast<const RowRun*>(rows + kRows);
     attention.run_count = runs;
-    attention.heads = config_.heads;
+    attention.heads = same_.heads;
     attention.tables = tables_.device.as<int32_t>();
     attention.cache = rotate.cache;
-    attention.scale = config_.attention_scale;
-    attention.soft_cap = config_.attention_soft_cap;
+    attention.scale = same_.attention_scale;
+    attention.soft_cap = same_.attention_soft_cap;
     attention.window = config.window;
     attention.out = attended;
     attention.out_stride = q_stride_;
@@ -299,7 +299,7 @@ Status TransformerCuda::ForwardPrefill(std::span<const Row> rows, size_t first, 
   }
   if (run_count * kRowsPerRun > rows_count) {
     const int64_t partial =
-        AttentionWorkspace(RowsAttended(positions), config_.heads, config_.head_dim, positions);
+        AttentionWorkspace(RowsAttended(positions), same_.heads, same_.head_dim, positions);
     if (Status status = GrowPartial(partial); !status.ok()) return status;
   }
   Status status = CopyIn(buffer.device.data(), buffer.pinned, buffer.bytes, stream_);

@@ -12,10 +12,12 @@
 #include <optional>
 #include <unordered_set>
 #include <utility>
+#include <variant>
 
 #include "src/base/half.h"
 #include "src/base/json.h"
 #include "src/base/thread_pool.h"
+#include "src/model/families/family.h"
 #include "src/model/quantize.h"
 #include "src/model/quantized_checkpoint.h"
 
@@ -57,25 +59,30 @@ void RoundRow(WeightType type, const std::vector<float>& row, std::byte* out) {
   }
 }
 
-int64_t PairedRow(int64_t row, int64_t head_dim) {
-  const int64_t within = row % head_dim, half = head_dim / 2;
-  return row - within + 2 * (within % half) + within / half;
-}
+// The first `width` rows of each head of `head` rows are in the order of a rotation of neighbours:
+// rows 2i and 2i + 1 go to i and i + width / 2.
+struct Pairs {
+  int64_t head = 0, width = 0;  // 0: in the order of halves
+
+  int64_t From(int64_t row) const {
+    if (width == 0 || row % head >= width) return row;
+    const int64_t within = row % head, half = width / 2;
+    return row - within + 2 * (within % half) + within / half;
+  }
+};
 
 // Rows of a tensor that become those of a matrix: as floats, integers or bytes.
 struct RowSource {
   const TensorView& view;
   int64_t rows, cols;
-  int64_t paired_heads;
+  Pairs pairs;
   std::optional<PackedFormat> blocks;  // of integers
   WeightType type;                     // where there are none
   float factor;                        // of all scales
   const StoredMatrix* packed;          // where several tensors are the matrix
 
   int64_t bytes() const { return view.bytes / rows; }
-  const std::byte* At(int64_t row) const {
-    return view.data + (paired_heads > 0 ? PairedRow(row, paired_heads) : row) * bytes();
-  }
+  const std::byte* At(int64_t row) const { return view.data + pairs.From(row) * bytes(); }
   // REQUIRES: blocks.
   void Pack(int64_t row, PackedRow& out) const {
     if (packed != nullptr) return packed->pack(row, out);
@@ -106,15 +113,14 @@ class Binder {
   // The first error; later fetches then do nothing.
   const std::optional<Error>& error() const { return error_; }
 
-  // `paired_heads`: rows 2i and 2i + 1 of each head of that width go to i and i + width / 2.
   Matrix FetchMatrix(const std::string& name, int64_t rows, int64_t cols, bool outer = false,
-                     int64_t paired_heads = 0) {
+                     const Pairs& pairs = {}) {
     const std::optional<Tensor> tensor = Fetch(name, {rows, cols}, true);
     if (!tensor) return {};
     const RowSource from = {*tensor->view,
                             rows,
                             cols,
-                            paired_heads,
+                            pairs,
                             tensor->blocks,
                             tensor->type,
                             tensor->view->dtype == "NVFP4" ? ScaleOf(name) : 1.0f,
@@ -129,8 +135,7 @@ class Binder {
     }
     const bool minimums = from.blocks && type == stored && from.blocks->minimums;
     // Memory of its own, in large pages, where it is asked for by name.
-    const bool stays =
-        !from.blocks && from.packed == nullptr && paired_heads == 0 && !Wanted(outer);
+    const bool stays = !from.blocks && from.packed == nullptr && pairs.width == 0 && !Wanted(outer);
     if (!plan_) {
       if (stays) {
         matrix.data = Aligned(from.view, type);
@@ -148,14 +153,33 @@ class Binder {
   }
 
   std::vector<float> FetchVector(const std::string& name, int64_t size) {
-    const std::optional<Tensor> tensor = Fetch(name, {size}, false);
+    return FetchVector(name, std::vector<int64_t>{size});
+  }
+  std::vector<float> FetchVector(const std::string& name, const std::vector<int64_t>& shape) {
+    const std::optional<Tensor> tensor = Fetch(name, shape, false);
     if (!tensor) return {};
+    int64_t size = 1;
+    for (const int64_t dimension : shape) size *= dimension;
     weights_.parameters += size;
     weights_.bytes += tensor->view->bytes;
     std::vector<float> values(static_cast<size_t>(size));
     const void* data = Aligned(*tensor->view, tensor->type);
     kernels_.to_float(data, tensor->type, size, values.data());
     return values;
+  }
+
+  // One of more dimensions, as a vector: those of size 1 may be left out.
+  std::vector<float> FetchFlat(const std::string& name, const std::vector<int64_t>& shape) {
+    int64_t size = 1;
+    for (const int64_t dimension : shape) size *= dimension;
+    const auto without_ones = [](std::vector<int64_t> all) {
+      std::erase(all, 1);
+      return all;
+    };
+    const TensorView* view = source_.FindOfShape(name, {size});
+    const bool fits = view != nullptr && (without_ones(view->shape) == without_ones(shape) ||
+                                          view->shape == std::vector<int64_t>{size});
+    return FetchVector(name, fits ? view->shape : shape);
   }
 
   std::vector<float> FetchNorm(const std::string& name, int64_t size) {
@@ -165,14 +189,14 @@ class Binder {
   }
 
   Linear FetchLinear(const std::string& name, int64_t outputs, int64_t inputs, bool bias,
-                     int64_t paired_heads = 0) {
+                     const Pairs& pairs = {}) {
     Linear linear;
-    linear.w = FetchMatrix(name + ".weight", outputs, inputs, false, paired_heads);
+    linear.w = FetchMatrix(name + ".weight", outputs, inputs, false, pairs);
     if (bias) linear.bias = FetchVector(name + ".bias", outputs);
-    if (bias && paired_heads > 0 && !error_) {
+    if (bias && pairs.width > 0 && !error_) {
       const std::vector<float> from = linear.bias;
       for (int64_t r = 0; r < outputs; ++r) {
-        linear.bias[static_cast<size_t>(r)] = from[static_cast<size_t>(PairedRow(r, paired_heads))];
+        linear.bias[static_cast<size_t>(r)] = from[static_cast<size_t>(pairs.From(r))];
       }
     }
     return linear;
@@ -204,7 +228,7 @@ class Binder {
     if (const Result<StoredMatrix>* packed = blocks ? source_.FindPacked(name) : nullptr) {
       return FetchPacked(*packed, shape);
     }
-    const TensorView* view = source_.Find(name);
+    const TensorView* view = source_.FindOfShape(name, shape);
     if (view == nullptr) {
       error_ = Error{ErrorCode::kInvalid,
                      "is missing; expected F32, F16 or BF16 " + ShapeToString(shape), place};
@@ -263,9 +287,11 @@ class Binder {
   // Frequencies that older checkpoints keep (a GGUF file's are read with its keys), and what the
   // text model of one of text and images never asks for.
   static bool IsSilent(const std::string& name) {
+    constexpr const char* kSilent[] = {"vision_tower.", "multi_modal_projector.", "model.visual.",
+                                       "audio_tower.",  "embed_vision.",          "embed_audio."};
     return name.ends_with("rotary_emb.inv_freq") || name == "rope_freqs.weight" ||
-           name.find("vision_tower.") != std::string::npos ||
-           name.find("multi_modal_projector.") != std::string::npos;
+           std::ranges::any_of(
+               kSilent, [&](const char* part) { return name.find(part) != std::string::npos; });
   }
 
   // `outer`: embedding and head.
@@ -311,7 +337,7 @@ class Binder {
       PackedRow packed;
       std::vector<float> floats(static_cast<size_t>(from.cols));
       for (int64_t r = begin; r < end; ++r) FillRow(from, stored, matrix, r, packed, floats);
-      if (from.paired_heads == 0 && from.packed == nullptr) {
+      if (from.pairs.width == 0 && from.packed == nullptr) {
         source_.Release(from.At(begin), (end - begin) * from.bytes());
       }
     });
@@ -395,95 +421,207 @@ const char* DtypeName(WeightType type) {
   return "";
 }
 
-const TensorNames& HuggingFaceNames(const TransformerConfig& config, const TensorSource* source) {
-  static constexpr TensorNames kPreNorms = {
-      .embedding = "model.embed_tokens",
-      .head = "lm_head",
-      .final_norm = "model.norm",
-      .layer = "model.layers.",
-      .attention_norm = "input_layernorm",
-      .attention_post_norm = "",
-      .mlp_norm = "post_attention_layernorm",
-      .mlp_post_norm = "",
-      .q = "self_attn.q_proj",
-      .k = "self_attn.k_proj",
-      .v = "self_attn.v_proj",
-      .o = "self_attn.o_proj",
-      .q_norm = "self_attn.q_norm",
-      .k_norm = "self_attn.k_norm",
-      .gate = "mlp.gate_proj",
-      .up = "mlp.up_proj",
-      .down = "mlp.down_proj",
-  };
-  // The norm after attention is a name for two different things.
-  static constexpr TensorNames kPostNorms = [] {
-    TensorNames names = kPreNorms;
-    names.attention_post_norm = "post_attention_layernorm";
-    names.mlp_norm = "pre_feedforward_layernorm";
-    names.mlp_post_norm = "post_feedforward_layernorm";
-    return names;
-  }();
-  static constexpr TensorNames kInside = [] {
-    TensorNames names = kPostNorms;
-    names.embedding = "language_model.model.embed_tokens";
-    names.head = "language_model.lm_head";
-    names.final_norm = "language_model.model.norm";
-    names.layer = "language_model.model.layers.";
-    return names;
-  }();
-  static constexpr TensorNames kBelow = [] {
-    TensorNames names = kPostNorms;
-    names.embedding = "model.language_model.embed_tokens";
-    names.final_norm = "model.language_model.norm";
-    names.layer = "model.language_model.layers.";
-    return names;
-  }();
-  if (source != nullptr && config.architecture == "Gemma3ForConditionalGeneration") {
-    return source->Find(std::string(kBelow.embedding) + ".weight") != nullptr ? kBelow : kInside;
+std::vector<RecurrentShape> RecurrentShapes(const TransformerConfig& config) {
+  std::vector<RecurrentShape> shapes(config.layers.size());
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    const Mixer& mixer = config.layers[i].mixer;
+    RecurrentShape& shape = shapes[i];
+    if (const auto* delta = std::get_if<GatedDeltaNet>(&mixer)) {
+      const int keys = delta->key_heads * delta->key_dim;
+      shape = {.channels = 2 * keys + delta->value_heads * delta->value_dim,
+               .taps = delta->taps,
+               .heads = delta->value_heads,
+               .keys = delta->key_dim,
+               .values = delta->value_dim,
+               .groups = delta->key_heads,
+               .delta = true,
+               .k_at = keys,
+               .v_at = 2 * keys};
+    } else if (const auto* mamba = std::get_if<Mamba2>(&mixer)) {
+      const int inner = mamba->heads * mamba->head_dim, shared = mamba->groups * mamba->state;
+      shape = {.channels = inner + 2 * shared,
+               .taps = mamba->taps,
+               .heads = mamba->heads,
+               .keys = mamba->state,
+               .values = mamba->head_dim,
+               .groups = mamba->groups,
+               .q_at = inner + shared,
+               .k_at = inner,
+               .least_time = mamba->least_time};
+    } else if (const auto* one = std::get_if<ShortConvolution>(&mixer)) {
+      shape = {.channels = config.hidden, .taps = one->taps, .silu = false};
+    }
   }
-  return config.post_norms ? kPostNorms : kPreNorms;
+  return shapes;
+}
+
+TensorNames HuggingFaceNames(const TransformerConfig& config, const TensorSource* source) {
+  TensorNames names;
+  if (config.family->rename != nullptr) config.family->rename(names);
+  // The text part of a model of text and images is below one of two names.
+  const auto embedding = [&] { return names.body + names.embedding + ".weight"; };
+  if (source == nullptr || source->Find(embedding()) != nullptr) return names;
+  const TensorNames plain = names;
+  names.body = "model.language_model.";
+  if (source->Find(embedding()) != nullptr) return names;
+  names.body = "language_model.model.";
+  names.head = "language_model.lm_head";
+  return source->Find(embedding()) != nullptr ? names : plain;
+}
+
+TensorNames GgufNames(const TransformerConfig& config) {
+  TensorNames names;
+  names.body = "";
+  names.head = "output";
+  names.embedding = "token_embd";
+  names.final_norm = "output_norm";
+  names.layer = "blk.";
+  names.attention_norm = "attn_norm";
+  names.attention_post_norm = "post_attention_norm";
+  names.mlp_norm = "ffn_norm";
+  names.mlp_post_norm = "post_ffw_norm";
+  names.q = "attn_q";
+  names.k = "attn_k";
+  names.v = "attn_v";
+  names.o = "attn_output";
+  names.q_norm = "attn_q_norm";
+  names.k_norm = "attn_k_norm";
+  names.gate = "ffn_gate";
+  names.up = "ffn_up";
+  names.down = "ffn_down";
+  if (config.family->rename_gguf != nullptr) config.family->rename_gguf(names);
+  return names;
 }
 
 namespace {
+
+// The tensors of one layer; `prefix` stands before their names.
+class LayerBinder {
+ public:
+  LayerBinder(Binder& binder, const TransformerConfig& config, const TensorNames& names,
+              std::string prefix)
+      : binder_(binder), config_(config), names_(names), prefix_(std::move(prefix)) {}
+
+  TransformerLayer Bind(const Layer& spec) {
+    TransformerLayer layer;
+    if (spec.pre_norms) {
+      Norm(names_.attention_norm, layer.attention_norm);
+      Norm(names_.mlp_norm, layer.mlp_norm);
+    }
+    if (spec.post_norms) {
+      Norm(names_.attention_post_norm, layer.attention_post_norm);
+      Norm(names_.mlp_post_norm, layer.mlp_post_norm);
+    }
+    if (const auto* attention = std::get_if<Attention>(&spec.mixer)) Bind(*attention, layer);
+    if (const auto* delta = std::get_if<GatedDeltaNet>(&spec.mixer)) Bind(*delta, layer);
+    if (const auto* short_one = std::get_if<ShortConvolution>(&spec.mixer)) Bind(*short_one, layer);
+    if (const auto* mlp = std::get_if<Mlp>(&spec.feed_forward)) Bind(*mlp, layer);
+    return layer;
+  }
+
+ private:
+  void Norm(const char* name, std::vector<float>& to) {
+    to = binder_.FetchNorm(prefix_ + name, config_.hidden);
+  }
+
+  void Bind(const Attention& attention, TransformerLayer& layer) {
+    const int64_t hidden = config_.hidden, width = attention.head_dim;
+    const int64_t q_rows = attention.heads * width, kv_rows = attention.kv_heads * width;
+    if (attention.qk_norm == QkNorm::kHead) {
+      layer.q_norm = binder_.FetchNorm(prefix_ + names_.q_norm, width);
+      layer.k_norm = binder_.FetchNorm(prefix_ + names_.k_norm, width);
+    }
+    Pairs pairs;
+    if (names_.paired_rotation && attention.rope != kNoRope) {
+      const RopeConfig& rope = config_.ropes[static_cast<size_t>(attention.rope)];
+      pairs = {width, rope.WidthIn(attention.head_dim)};
+    }
+    const auto fetch = [&](const char* name, int64_t rows, bool rotated) {
+      return binder_.FetchLinear(prefix_ + name, rows, hidden, attention.qkv_bias,
+                                 rotated ? pairs : Pairs());
+    };
+    layer.q = fetch(names_.q, attention.output_gate ? 2 * q_rows : q_rows, true);
+    layer.k = fetch(names_.k, kv_rows, true);
+    layer.v = fetch(names_.v, kv_rows, false);
+    layer.o = binder_.FetchLinear(prefix_ + names_.o, hidden, q_rows, attention.o_bias);
+  }
+
+  void Bind(const GatedDeltaNet& delta, TransformerLayer& layer) {
+    const int64_t heads = delta.value_heads, values = heads * delta.value_dim;
+    const int64_t channels = int64_t{2} * delta.key_heads * delta.key_dim + values;
+    const auto fetch = [&](const char* name, int64_t outputs) {
+      return binder_.FetchLinear(prefix_ + name, outputs, config_.hidden, false);
+    };
+    layer.mixed = fetch(names_.mixed, channels);
+    layer.z = fetch(names_.z, values);
+    layer.decay = fetch(names_.decay, heads);
+    layer.beta = fetch(names_.beta, heads);
+    layer.o = binder_.FetchLinear(prefix_ + names_.mixer_out, config_.hidden, values, false);
+    BindState(channels, delta.taps, false, heads, layer.recurrent);
+    layer.recurrent.tiled = names_.tiled_values;
+    layer.state_norm =
+        binder_.FetchVector(prefix_ + names_.state_norm + ".weight", delta.value_dim);
+  }
+
+  void Bind(const ShortConvolution& convolution, TransformerLayer& layer) {
+    const int64_t hidden = config_.hidden;
+    const bool bias = convolution.bias;
+    layer.mixed = binder_.FetchLinear(prefix_ + names_.mixed, 3 * hidden, hidden, bias);
+    layer.o = binder_.FetchLinear(prefix_ + names_.mixer_out, hidden, hidden, bias);
+    BindState(hidden, convolution.taps, bias, 0, layer.recurrent);
+  }
+
+  // The convolution, transposed, and what decays come from.
+  void BindState(int64_t channels, int64_t taps, bool bias, int64_t heads,
+                 RecurrentWeights& weights) {
+    const std::string convolution = prefix_ + names_.convolution;
+    const std::vector<float> by_channel =
+        binder_.FetchFlat(convolution + ".weight", {channels, 1, taps});
+    if (bias) weights.convolution_bias = binder_.FetchVector(convolution + ".bias", channels);
+    weights.convolution.resize(by_channel.size());
+    for (size_t i = 0; i < by_channel.size(); ++i) {
+      const auto channel = static_cast<int64_t>(i) / taps, tap = static_cast<int64_t>(i) % taps;
+      weights.convolution[static_cast<size_t>(tap * channels + channel)] = by_channel[i];
+    }
+    if (heads == 0) return;
+    weights.rates = binder_.FetchFlat(prefix_ + names_.rates, {heads});
+    weights.biases = binder_.FetchFlat(prefix_ + names_.rate_biases, {heads});
+    if (names_.skips != nullptr) weights.skips = binder_.FetchFlat(prefix_ + names_.skips, {heads});
+    for (float& rate : weights.rates) rate = names_.log_rates ? -std::exp(rate) : rate;
+  }
+
+  void Bind(const Mlp& mlp, TransformerLayer& layer) {
+    const auto fetch = [&](const char* name, int64_t outputs, int64_t inputs) {
+      return binder_.FetchLinear(prefix_ + name, outputs, inputs, mlp.bias);
+    };
+    layer.gate = fetch(names_.gate, mlp.width, config_.hidden);
+    layer.up = fetch(names_.up, mlp.width, config_.hidden);
+    layer.down = fetch(names_.down, config_.hidden, mlp.width);
+  }
+
+  Binder& binder_;
+  const TransformerConfig& config_;
+  const TensorNames& names_;
+  const std::string prefix_;
+};
 
 // Everything that the description asks for.
 Status Bind(Binder& binder, const TensorSource& source, const TransformerConfig& config,
             const TensorNames& names, const std::function<void(double)>& progress,
             TransformerWeights& weights) {
-  const int64_t hidden = config.hidden, inner = config.intermediate;
-  const int64_t q_width = int64_t{config.heads} * config.head_dim;
-  const int64_t kv_width = int64_t{config.kv_heads} * config.head_dim;
-  const std::string kWeight = ".weight";
-  weights.embedding =
-      binder.FetchMatrix(names.embedding + kWeight, config.vocabulary, hidden, true);
+  const int64_t hidden = config.hidden;
+  const std::string embedding = names.body + names.embedding + ".weight";
+  const std::string head = names.head + ".weight";
+  weights.embedding = binder.FetchMatrix(embedding, config.vocabulary, hidden, true);
   // A head in the file counts, as in the reference implementation: the embedding takes its place
   // only where there is none.
-  const bool tied = config.tied_embeddings && source.Find(names.head + kWeight) == nullptr;
-  weights.head = tied ? weights.embedding
-                      : binder.FetchMatrix(names.head + kWeight, config.vocabulary, hidden, true);
-  weights.final_norm = binder.FetchNorm(names.final_norm, hidden);
+  const bool tied = config.tied_embeddings && source.Find(head) == nullptr;
+  weights.head =
+      tied ? weights.embedding : binder.FetchMatrix(head, config.vocabulary, hidden, true);
+  weights.final_norm = binder.FetchNorm(names.body + names.final_norm, hidden);
   for (int i = 0; i < config.layer_count() && !binder.error(); ++i) {
-    const std::string prefix = names.layer + std::to_string(i) + ".";
-    TransformerLayer layer;
-    layer.attention_norm = binder.FetchNorm(prefix + names.attention_norm, hidden);
-    layer.mlp_norm = binder.FetchNorm(prefix + names.mlp_norm, hidden);
-    if (config.post_norms) {
-      layer.attention_post_norm = binder.FetchNorm(prefix + names.attention_post_norm, hidden);
-      layer.mlp_post_norm = binder.FetchNorm(prefix + names.mlp_post_norm, hidden);
-    }
-    if (config.qk_norm) {
-      layer.q_norm = binder.FetchNorm(prefix + names.q_norm, config.head_dim);
-      layer.k_norm = binder.FetchNorm(prefix + names.k_norm, config.head_dim);
-    }
-    const int64_t paired = config.paired_rotation ? config.head_dim : 0;
-    layer.q = binder.FetchLinear(prefix + names.q, q_width, hidden, config.qkv_bias, paired);
-    layer.k = binder.FetchLinear(prefix + names.k, kv_width, hidden, config.qkv_bias, paired);
-    layer.v = binder.FetchLinear(prefix + names.v, kv_width, hidden, config.qkv_bias);
-    layer.o = binder.FetchLinear(prefix + names.o, hidden, q_width, config.o_bias);
-    layer.gate = binder.FetchLinear(prefix + names.gate, inner, hidden, config.mlp_bias);
-    layer.up = binder.FetchLinear(prefix + names.up, inner, hidden, config.mlp_bias);
-    layer.down = binder.FetchLinear(prefix + names.down, hidden, inner, config.mlp_bias);
-    weights.layers.push_back(std::move(layer));
+    LayerBinder layer(binder, config, names, names.body + names.layer + std::to_string(i) + ".");
+    weights.layers.push_back(layer.Bind(config.layers[static_cast<size_t>(i)]));
     if (progress) progress(static_cast<double>(i + 1) / config.layer_count());
   }
   if (binder.error()) return *binder.error();
@@ -502,7 +640,7 @@ Result<TransformerWeights> LoadTransformerWeights(std::unique_ptr<TensorSource> 
   weights.source = std::move(source);
   {
     const TensorSource& tensors = *weights.source;
-    Binder binder(weights, tensors, config.norm_offset, dtype, threads, false);
+    Binder binder(weights, tensors, names.norm_offset, dtype, threads, false);
     const Status status = Bind(binder, tensors, config, names, progress, weights);
     if (!status.ok()) return status.error();
   }
@@ -513,11 +651,12 @@ Result<WeightPlan> PlanTransformerWeights(const TensorSource& source,
                                           const TransformerConfig& config, const TensorNames& names,
                                           WeightDtype dtype) {
   TransformerWeights weights;
-  Binder binder(weights, source, config.norm_offset, dtype, 1, true);
+  Binder binder(weights, source, names.norm_offset, dtype, 1, true);
   const Status status = Bind(binder, source, config, names, nullptr, weights);
   if (!status.ok()) return status.error();
   WeightPlan plan;
   plan.memory_bytes = weights.bytes;
+  plan.description = Describe(config);
   plan.file_bytes = source.bytes();
   std::map<std::string, int64_t> types;
   for (const std::string& name : source.Names()) {

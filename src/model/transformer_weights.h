@@ -15,6 +15,8 @@
 #include "pawl/result.h"
 #include "src/base/pages.h"
 #include "src/model/model.h"
+#include "src/model/recurrent/recurrent_mixer.h"
+#include "src/model/tensor_names.h"
 #include "src/model/tensor_source.h"
 #include "src/model/transformer_config.h"
 
@@ -34,7 +36,14 @@ struct TransformerLayer {
   std::vector<float> attention_post_norm, mlp_post_norm;  // or empty
   Linear q, k, v, o;
   Linear gate, up, down;
+  // Of recurrent layers; `o` is what is behind them.
+  RecurrentWeights recurrent;
+  Linear mixed, z, decay, beta;
+  std::vector<float> state_norm;
 };
+
+// What recurrent layers do in their states; of all layers, those without states are empty.
+std::vector<RecurrentShape> RecurrentShapes(const TransformerConfig& config);
 
 struct TransformerWeights {
   Matrix embedding;  // [vocabulary, hidden]
@@ -52,17 +61,10 @@ struct TransformerWeights {
   std::unique_ptr<TensorSource> source;
 };
 
-// Names of the tensors; those of a layer come between `layer` + its number + "." and ".weight" or
-// ".bias". A role that a model lacks is never asked for.
-struct TensorNames {
-  const char *embedding, *head, *final_norm, *layer;
-  const char *attention_norm, *attention_post_norm, *mlp_norm, *mlp_post_norm;
-  const char *q, *k, *v, *o, *q_norm, *k_norm, *gate, *up, *down;
-};
 // As the reference implementation saves them. `source`, where given: models of text and images have
 // their text model's tensors under one of two prefixes, and the source tells which.
-const TensorNames& HuggingFaceNames(const TransformerConfig& config,
-                                    const TensorSource* source = nullptr);
+TensorNames HuggingFaceNames(const TransformerConfig& config, const TensorSource* source = nullptr);
+TensorNames GgufNames(const TransformerConfig& config);
 
 // On `threads` threads (0: all). Errors: kInvalid for a missing tensor or a wrong shape,
 // kUnsupported for a dtype other than F32, F16, BF16 and (of matrices) the block types of

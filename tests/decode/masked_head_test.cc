@@ -28,12 +28,14 @@ std::unique_ptr<Model> MakeModel(KernelVariant kernels, WeightDtype dtype, float
                                  int threads) {
   TransformerConfig config = *ShapeNamed("135m");
   config.hidden = 96;
-  config.intermediate = 160;
-  config.heads = 4;
-  config.kv_heads = 2;
-  config.head_dim = 24;
   config.vocabulary = kHeadVocabulary;
   config.layers.resize(2);
+  for (Layer& layer : config.layers) {
+    layer.mlp().width = 160;
+    layer.attention().heads = 4;
+    layer.attention().kv_heads = 2;
+    layer.attention().head_dim = 24;
+  }
   config.logit_soft_cap = soft_cap;
   ModelOptions options;
   options.kernels = kernels;
@@ -190,11 +192,13 @@ TEST(RandomModelTest, HasTheShapeAndDependsOnTheSeed) {
   EXPECT_EQ((*smol)->info().step_bytes, (*smol)->info().weight_bytes);
   const auto answer = [](uint64_t seed, WeightDtype dtype) {
     TransformerConfig config = *ShapeNamed("8b");
-    config.hidden = config.intermediate = 64;
-    config.heads = config.kv_heads = 4;
-    config.head_dim = 16;
+    config.hidden = 64;
     config.vocabulary = 100;
     config.layers.resize(1);
+    Attention& attention = config.layers[0].attention();
+    attention.heads = attention.kv_heads = 4;
+    attention.head_dim = 16;
+    config.layers[0].mlp().width = 64;
     ModelOptions small;
     small.threads = 1;
     small.dtype = dtype;

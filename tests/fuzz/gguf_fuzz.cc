@@ -35,7 +35,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     return 0;
   }
   const Result<TransformerWeights> weights = LoadTransformerWeights(
-      std::make_unique<GgufFile>(*std::move(file)), *config, GgufNames(), nullptr);
+      std::make_unique<GgufFile>(*std::move(file)), *config, GgufNames(*config), nullptr);
   if (!weights.ok()) fuzz::RequireGoodError(weights.error(), input);
   return 0;
 }

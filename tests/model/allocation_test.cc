@@ -23,7 +23,7 @@ namespace pawl {
 namespace {
 
 TEST(AllocationTest, NoneInAWarmStep) {
-  for (const std::string& name : GoldenNames()) {
+  for (const std::string& name : AllGoldenNames()) {
     const std::unique_ptr<Model> model = LoadGolden(name, 2);
     ASSERT_NE(model, nullptr);
     const SequenceId a = MakeSequence(*model, 200), b = MakeSequence(*model, 200);

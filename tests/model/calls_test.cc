@@ -32,7 +32,7 @@ Parts PartsOf(const std::string& name, const std::vector<int>& layers) {
   EXPECT_TRUE(weights.ok());
   Parts parts = {*std::move(config), *std::move(weights)};
   if (layers.empty()) return parts;
-  std::vector<LayerConfig> shapes;
+  std::vector<Layer> shapes;
   std::vector<TransformerLayer> chosen;
   for (const int layer : layers) {
     shapes.push_back(parts.config.layers[static_cast<size_t>(layer)]);
@@ -83,10 +83,11 @@ class SlowTwin {
   // By tap: [position][hidden]. 0 .. layers, then the final one.
   std::vector<std::vector<double>> States(std::span<const TokenId> tokens) {
     const TransformerConfig& c = parts_.config;
-    RopeRows ropes(c.ropes[0], c.head_dim);
+    const int width = c.layers[0].attention().head_dim;
+    RopeRows ropes(c.ropes[0], width);
     rotations_.clear();
     for (size_t p = 0; p < tokens.size(); ++p) {
-      rotations_.emplace_back(static_cast<size_t>(c.head_dim));
+      rotations_.emplace_back(static_cast<size_t>(width));
       ropes.Next(rotations_.back().data());
     }
     std::vector<std::vector<double>> x;  // by position
@@ -143,7 +144,8 @@ class SlowTwin {
     return all;
   }
   void Rotate(Vector& heads, size_t position) const {
-    const auto width = static_cast<size_t>(parts_.config.head_dim), half = width / 2;
+    const auto width = static_cast<size_t>(parts_.config.layers[0].attention().head_dim),
+               half = width / 2;
     const std::vector<float>& angles = rotations_[position];
     for (size_t at = 0; at < heads.size(); at += width) {
       for (size_t i = 0; i < half; ++i) {
@@ -155,7 +157,7 @@ class SlowTwin {
     }
   }
   void Attend(const TransformerLayer& layer, std::vector<Vector>& x) const {
-    const TransformerConfig& c = parts_.config;
+    const Attention& c = parts_.config.layers[0].attention();
     const auto width = static_cast<size_t>(c.head_dim);
     const auto heads = static_cast<size_t>(c.heads);
     const size_t group = heads / static_cast<size_t>(c.kv_heads);

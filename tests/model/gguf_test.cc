@@ -48,7 +48,7 @@ Result<GgufFile> ParseBytes(const std::string& bytes) {
 // The folder's model with the one setting that GGUF files cannot express changed to theirs.
 std::unique_ptr<Model> LoadFolder(const std::string& name) {
   TransformerConfig config = *ReadTransformerConfig(GoldenFolder(name));
-  config.attention_scale = 0;  // 1 / sqrt(head_dim)
+  for (Layer& layer : config.layers) layer.attention().scale = 0;  // 1 / sqrt(head_dim)
   Result<TransformerWeights> weights =
       LoadTransformerWeights(std::make_unique<Checkpoint>(*Checkpoint::Open(GoldenFolder(name))),
                              config, HuggingFaceNames(config), nullptr);
@@ -90,7 +90,7 @@ TEST_F(GgufTest, AnswersAsTheFolderItWasMadeFrom) {
 
 TEST_F(GgufTest, YarnIsRead) {
   TransformerConfig config = *ReadTransformerConfig(GoldenFolder("qwen2-bf16-window-yarn"));
-  for (LayerConfig& layer : config.layers) layer.window = 0;
+  for (Layer& layer : config.layers) layer.attention().window = 0;
   const std::string bytes = WriteGolden("qwen2-bf16-window-yarn", "qwen2", config).File();
   const Result<TransformerConfig> read = ReadGgufConfig(*ParseBytes(bytes));
   ASSERT_TRUE(read.ok()) << read.error().ToString();
@@ -256,8 +256,8 @@ TEST_F(GgufTest, SettingsThatAreNotKnownAreNamed) {
     EXPECT_NE(read.error().message.find(part), std::string::npos) << read.error().message;
   };
   refused([](GgufWriter& w) { w.Add("llama.expert_count", 8); }, "llama.expert_count", "not known");
-  refused([](GgufWriter& w) { w.Add("llama.rope.dimension_count", 8); },
-          "llama.rope.dimension_count", "is 8; expected the width of a head, 16");
+  refused([](GgufWriter& w) { w.Add("llama.rope.dimension_count", 18); },
+          "llama.rope.dimension_count", "is 18; expected an even number, at most the width");
   refused([](GgufWriter& w) { w.Add("llama.rope.scaling.type", std::string_view("longrope")); },
           "llama.rope.scaling.type", "is \"longrope\"; expected none, linear or yarn");
   refused([](GgufWriter& w) { w.Add("llama.vocab_size", 9); }, "llama.vocab_size",
@@ -294,8 +294,8 @@ TEST_F(GgufTest, RandomDamage) {
       EXPECT_FALSE(read.error().message.empty());
       continue;
     }
-    (void)LoadTransformerWeights(std::make_unique<GgufFile>(*ParseBytes(bytes)), *read, GgufNames(),
-                                 nullptr);
+    (void)LoadTransformerWeights(std::make_unique<GgufFile>(*ParseBytes(bytes)), *read,
+                                 GgufNames(*read), nullptr);
     ++good;
   }
   EXPECT_GT(good, 0);

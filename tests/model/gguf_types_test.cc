@@ -467,7 +467,7 @@ TEST_F(GgufTypesTest, LoadingTakesLittleMoreThanTheFile) {
 #endif
     const int64_t before = PeakResident(true);
     const Result<TransformerWeights> weights = LoadTransformerWeights(
-        std::move(source), *config, GgufNames(), nullptr, WeightDtype::kAsStored, 2);
+        std::move(source), *config, GgufNames(*config), nullptr, WeightDtype::kAsStored, 2);
     ASSERT_TRUE(weights.ok()) << weights.error().ToString();
     const int64_t took = PeakResident(false) - before;
     EXPECT_LT(static_cast<double>(took), 1.15 * static_cast<double>(file_bytes));

@@ -115,14 +115,15 @@ inline GgufWriter WriteGolden(const std::string& name, const std::string& arch,
                               const GgufEncoding* encoding = nullptr) {
   GgufWriter out;
   const std::string a = arch + ".";
+  const Attention& attention = config.layers[0].attention();
   out.Add("general.architecture", std::string_view(arch));
   out.Add(a + "embedding_length", config.hidden);
-  out.Add(a + "feed_forward_length", config.intermediate);
+  out.Add(a + "feed_forward_length", config.layers[0].mlp().width);
   out.Add(a + "block_count", config.layer_count());
-  out.Add(a + "attention.head_count", config.heads);
-  out.Add(a + "attention.head_count_kv", config.kv_heads);
-  out.Add(a + "attention.key_length", config.head_dim);
-  out.Add(a + "attention.value_length", config.head_dim);
+  out.Add(a + "attention.head_count", attention.heads);
+  out.Add(a + "attention.head_count_kv", attention.kv_heads);
+  out.Add(a + "attention.key_length", attention.head_dim);
+  out.Add(a + "attention.value_length", attention.head_dim);
   out.Add(a + "context_length", config.context_length);
   out.Add(a + "attention.layer_norm_rms_epsilon", config.norm_epsilon);
   const RopeConfig& rope = config.ropes[0];
@@ -137,19 +138,18 @@ inline GgufWriter WriteGolden(const std::string& name, const std::string& arch,
     RopeConfig plain;
     plain.theta = rope.theta;
     std::vector<float> unscaled, scaled;
-    RopeFrequencies(plain, config.head_dim, 0, unscaled);
-    RopeFrequencies(rope, config.head_dim, 0, scaled);
+    RopeFrequencies(plain, attention.head_dim, 0, unscaled);
+    RopeFrequencies(rope, attention.head_dim, 0, scaled);
     std::string divisors;
     for (size_t i = 0; i < scaled.size(); ++i) {
       GgufWriter::Append<float>(divisors, unscaled[i] / scaled[i]);
     }
-    out.AddTensor("rope_freqs.weight", 0, {config.head_dim / 2}, divisors);
+    out.AddTensor("rope_freqs.weight", 0, {attention.head_dim / 2}, divisors);
   }
   int window = 0;
-  for (const LayerConfig& layer : config.layers) window = std::max(window, layer.window);
+  for (const Layer& layer : config.layers) window = std::max(window, layer.attention().window);
   if (window > 0) out.Add(a + "attention.sliding_window", window);
-  if (config.attention_soft_cap > 0)
-    out.Add(a + "attn_logit_softcapping", config.attention_soft_cap);
+  if (attention.soft_cap > 0) out.Add(a + "attn_logit_softcapping", attention.soft_cap);
   if (config.logit_soft_cap > 0) out.Add(a + "final_logit_softcapping", config.logit_soft_cap);
   if (arch == "gemma3") {
     out.Add(a + "attention.sliding_window_pattern", 2);
@@ -198,8 +198,8 @@ inline GgufWriter WriteGolden(const std::string& name, const std::string& arch,
     }
     out.AddTensor(to, id, tensor->shape, bytes);
   };
-  const TensorNames& hf = HuggingFaceNames(config);
-  const float offset = config.norm_offset;
+  const TensorNames hf = HuggingFaceNames(config);
+  const float offset = hf.norm_offset;
   put("model.embed_tokens.weight", "token_embd.weight", 0, 0);
   put("lm_head.weight", "output.weight", 0, 0);
   put("model.norm.weight", "output_norm.weight", offset, 0);
@@ -207,19 +207,25 @@ inline GgufWriter WriteGolden(const std::string& name, const std::string& arch,
     const std::string from = "model.layers." + std::to_string(i) + ".";
     const std::string to = "blk." + std::to_string(i) + ".";
     const std::pair<const char*, const char*> norms[] = {
-        {hf.attention_norm, "attn_norm"}, {hf.attention_post_norm, "post_attention_norm"},
-        {hf.mlp_norm, "ffn_norm"},        {hf.mlp_post_norm, "post_ffw_norm"},
-        {hf.q_norm, "attn_q_norm"},       {hf.k_norm, "attn_k_norm"}};
+        {hf.attention_norm, "attn_norm"},
+        {config.layers[0].post_norms ? hf.attention_post_norm : "", "post_attention_norm"},
+        {hf.mlp_norm, "ffn_norm"},
+        {hf.mlp_post_norm, "post_ffw_norm"},
+        {hf.q_norm, "attn_q_norm"},
+        {hf.k_norm, "attn_k_norm"}};
     for (const auto& [theirs, ours] : norms) {
       put(from + theirs + ".weight", to + ours + ".weight", offset, 0);
     }
     const struct {
       const char *theirs, *ours;
       int heads;
-    } linears[] = {
-        {hf.q, "attn_q", config.heads}, {hf.k, "attn_k", config.kv_heads}, {hf.v, "attn_v", 0},
-        {hf.o, "attn_output", 0},       {hf.gate, "ffn_gate", 0},          {hf.up, "ffn_up", 0},
-        {hf.down, "ffn_down", 0}};
+    } linears[] = {{hf.q, "attn_q", attention.heads},
+                   {hf.k, "attn_k", attention.kv_heads},
+                   {hf.v, "attn_v", 0},
+                   {hf.o, "attn_output", 0},
+                   {hf.gate, "ffn_gate", 0},
+                   {hf.up, "ffn_up", 0},
+                   {hf.down, "ffn_down", 0}};
     for (const auto& l : linears) {
       put(from + l.theirs + ".weight", to + l.ours + ".weight", 0, l.heads);
       put(from + l.theirs + ".bias", to + l.ours + ".bias", 0, l.heads);

@@ -28,10 +28,11 @@ class GoldenTest : public testing::TestWithParam<
 // exactly, so bf16 and fp16 have no wider bound than fp32. Measured: 4e-6 at most, 1.1e-5 with
 // dynamic RoPE, whose base the reference rounds to float for each length.
 constexpr double kBound = 2e-5;
-// AMX takes 16 of the 24 bits of an input beside bf16 weights. Measured: 4.5e-5 at most.
-constexpr double kSplitBound = 1e-4;
-// When asked to, 8 of them, and in attention always. Measured: 4.3e-2 at most.
-constexpr double kRoundedBound = 6e-2;
+// AMX takes 16 of the 24 bits of an input beside bf16 weights. Measured: 4.5e-5 at most, 1.4e-4 with
+// states.
+constexpr double kSplitBound = 2e-4;
+// When asked to, 8 of them, and in attention always. Measured: 4.3e-2 at most, 7e-2 with states.
+constexpr double kRoundedBound = 9e-2;
 
 bool Rounds(const std::string& kernels) {
   return kernels == "amx-bf16" || kernels == "avx512-bf16";
@@ -79,7 +80,7 @@ TEST_P(GoldenTest, GreedyContinuation) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, GoldenTest,
-    testing::Combine(testing::ValuesIn(GoldenNames()),
+    testing::Combine(testing::ValuesIn(AllGoldenNames()),
                      testing::Values(std::pair{"portable", KernelVariant::kPortable},
                                      std::pair{"avx2", KernelVariant::kAvx2},
                                      std::pair{"avx512", KernelVariant::kAvx512},
@@ -89,7 +90,8 @@ INSTANTIATE_TEST_SUITE_P(
                                      std::pair{"avx512_bf16", KernelVariant::kAvx512Bf16})),
     [](const auto& param) {
       std::string name = std::get<0>(param.param) + "_" + std::get<1>(param.param).first;
-      std::replace(name.begin(), name.end(), '-', '_');
+      std::ranges::replace_if(
+          name, [](char c) { return c == '-' || c == '/'; }, '_');
       return name;
     });
 

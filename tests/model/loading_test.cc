@@ -233,30 +233,42 @@ TEST_F(LoadingTest, FamilyDefaults) {
     return *config;
   };
   const TransformerConfig mistral = read("MistralForCausalLM", "");
-  EXPECT_EQ(mistral.kv_heads, 8);
-  EXPECT_EQ(mistral.layers[3].window, 4096);
-  EXPECT_EQ(read("MistralForCausalLM", R"(, "sliding_window": null)").layers[3].window, 0);
-  EXPECT_EQ(read("MistralForCausalLM", R"(, "max_position_embeddings": 4096)").layers[3].window, 0);
+  EXPECT_EQ(mistral.layers[0].attention().kv_heads, 8);
+  EXPECT_EQ(mistral.layers[3].attention().window, 4096);
+  EXPECT_EQ(read("MistralForCausalLM", R"(, "sliding_window": null)").layers[3].attention().window,
+            0);
+  EXPECT_EQ(read("MistralForCausalLM", R"(, "max_position_embeddings": 4096)")
+                .layers[3]
+                .attention()
+                .window,
+            0);
   const TransformerConfig qwen2 = read("Qwen2ForCausalLM", R"(, "sliding_window": 100)");
-  EXPECT_TRUE(qwen2.qkv_bias && !qwen2.o_bias && !qwen2.tied_embeddings);
-  EXPECT_EQ(qwen2.layers[11].window, 0) << "use_sliding_window is false";
+  EXPECT_TRUE(qwen2.layers[0].attention().qkv_bias && !qwen2.layers[0].attention().o_bias &&
+              !qwen2.tied_embeddings);
+  EXPECT_EQ(qwen2.layers[11].attention().window, 0) << "use_sliding_window is false";
   const TransformerConfig qwen3 = read("Qwen3ForCausalLM", "");
-  EXPECT_TRUE(qwen3.qk_norm && !qwen3.qkv_bias);
-  EXPECT_EQ(qwen3.head_dim, 128);
+  EXPECT_TRUE(qwen3.layers[0].attention().qk_norm == QkNorm::kHead &&
+              !qwen3.layers[0].attention().qkv_bias);
+  EXPECT_EQ(qwen3.layers[0].attention().head_dim, 128);
   const TransformerConfig gemma2 = read("Gemma2ForCausalLM", "");
-  EXPECT_TRUE(gemma2.tied_embeddings && gemma2.post_norms && !gemma2.qk_norm);
-  EXPECT_EQ(gemma2.attention_soft_cap, 50.0f);
+  EXPECT_TRUE(gemma2.tied_embeddings && gemma2.layers[0].post_norms &&
+              gemma2.layers[0].attention().qk_norm == QkNorm::kNone);
+  EXPECT_EQ(gemma2.layers[0].attention().soft_cap, 50.0f);
   EXPECT_EQ(gemma2.logit_soft_cap, 30.0f);
   EXPECT_EQ(gemma2.embedding_scale, 8.0f);
-  EXPECT_EQ(gemma2.attention_scale, 1.0f / 16);
-  EXPECT_EQ(gemma2.layers[4].window, 4096);
-  EXPECT_EQ(gemma2.layers[5].window, 0);
-  EXPECT_EQ(read("Gemma2ForCausalLM", R"(, "attn_logit_softcapping": null)").attention_soft_cap, 0);
+  EXPECT_EQ(gemma2.layers[0].attention().scale, 1.0f / 16);
+  EXPECT_EQ(gemma2.layers[4].attention().window, 4096);
+  EXPECT_EQ(gemma2.layers[5].attention().window, 0);
+  EXPECT_EQ(read("Gemma2ForCausalLM", R"(, "attn_logit_softcapping": null)")
+                .layers[0]
+                .attention()
+                .soft_cap,
+            0);
   const TransformerConfig gemma3 = read("Gemma3ForCausalLM", "");
   EXPECT_EQ(gemma3.logit_soft_cap, 0.0f);
   for (size_t i = 0; i < 12; ++i) {
-    EXPECT_EQ(gemma3.layers[i].window, i % 6 == 5 ? 0 : 4096) << i;
-    EXPECT_EQ(gemma3.ropes[static_cast<size_t>(gemma3.layers[i].rope)].theta,
+    EXPECT_EQ(gemma3.layers[i].attention().window, i % 6 == 5 ? 0 : 4096) << i;
+    EXPECT_EQ(gemma3.ropes[static_cast<size_t>(gemma3.layers[i].attention().rope)].theta,
               i % 6 == 5 ? 1e6 : 1e4);
   }
   const TransformerConfig yarn =
@@ -297,8 +309,8 @@ TEST_F(LoadingTest, RopeSpellings) {
     EXPECT_EQ(config->ropes[0].theta, 500000.0);
     EXPECT_EQ(config->ropes[0].factor, 32.0);
     EXPECT_EQ(config->ropes[0].original_context, 8192.0);
-    EXPECT_EQ(config->kv_heads, 4);
-    EXPECT_EQ(config->head_dim, 16);
+    EXPECT_EQ(config->layers[0].attention().kv_heads, 4);
+    EXPECT_EQ(config->layers[0].attention().head_dim, 16);
     EXPECT_EQ(config->context_length, 2048);
   }
   Write("config.json", base + R"("rope_parameters": {"rope_theta": 7.5}})");

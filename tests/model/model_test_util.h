@@ -32,6 +32,20 @@ inline const std::vector<std::string>& GoldenNames() {
   return names;
 }
 
+// Models with recurrent layers, or with compressed keys and values.
+inline const std::vector<std::string>& RecurrentNames() {
+  static const std::vector<std::string> names = {"recurrent/qwen3_5-bf16",
+                                                 "recurrent/qwen3_5-fp32-untied",
+                                                 "recurrent/lfm2-bf16", "recurrent/lfm2-fp16-bias"};
+  return names;
+}
+
+inline std::vector<std::string> AllGoldenNames() {
+  std::vector<std::string> names = GoldenNames();
+  names.insert(names.end(), RecurrentNames().begin(), RecurrentNames().end());
+  return names;
+}
+
 inline std::string GoldenFolder(const std::string& name) {
   return SourceDir() + "/tests/data/models/" + name;
 }

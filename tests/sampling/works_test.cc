@@ -48,13 +48,15 @@ std::shared_ptr<const Vocabulary> Letters(int size) {
 TransformerConfig SmallShape() {
   TransformerConfig config = *ShapeNamed("135m");
   config.hidden = 64;
-  config.intermediate = 96;
-  config.heads = 4;
-  config.kv_heads = 2;
-  config.head_dim = 16;
+  config.layers.resize(2);
+  for (Layer& layer : config.layers) {
+    layer.mlp().width = 96;
+    layer.attention().heads = 4;
+    layer.attention().kv_heads = 2;
+    layer.attention().head_dim = 16;
+  }
   config.vocabulary = 300;
   config.context_length = 512;
-  config.layers.resize(2);
   return config;
 }
 

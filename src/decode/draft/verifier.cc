@@ -114,7 +114,9 @@ void DraftVerifier::Offer(OutputDrafts* drafts, const OutputBuilder& run, int le
   // The last token of the budget needs no row.
   const int depth = run.tokens_left() - 1;
   const int nodes = std::min(setting_.drafter->options().nodes, kMaxTreeRows - rows);
-  const int64_t needed = 2 * Pages(nodes, model_.kv_memory().page_positions) + 2;
+  const KvMemory memory = model_.kv_memory();
+  const int64_t needed = 2 * Pages(nodes, memory.page_positions) + 2 +
+                         memory.state.ForRows(rows + nodes) - memory.state.ForRows(0);
   if (depth <= 0 || nodes <= 0 || needed > pages_) return;
   std::shared_ptr<const LoopConstraint> at = run.at();
   if (at != nullptr && !setting_.may_wait) {

@@ -92,17 +92,16 @@ Status BranchWork::Prepare() {
 bool BranchWork::writes() const { return ever_answered_ && pending() <= kMostWrittenRows; }
 
 int64_t BranchWork::pages(int headroom, bool looking) const {
-  const int page = memory_.page_positions;
   if (!looking && wanted_ != nullptr) {
-    pages_ = wanted_->pages(page, headroom);
+    pages_ = wanted_->pages(memory_, headroom);
   } else if (!ever_answered_) {
-    pages_ = (prompt_tokens_ + headroom + page - 1) / page;
+    pages_ = memory_.PagesOf(0, prompt_tokens_ + headroom) + memory_.state.most();
   }
   return pages_;
 }
 
 int64_t BranchWork::PagesOf(int rows) const {
-  return wanted_ == nullptr ? 0 : wanted_->PagesOf(memory_.page_positions, rows);
+  return wanted_ == nullptr ? 0 : wanted_->PagesOf(memory_, rows);
 }
 
 void BranchWork::Ask(RowSink& sink, int most) {

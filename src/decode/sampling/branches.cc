@@ -112,28 +112,29 @@ void BranchSet::Forget(Model& model) {
   reached_next_ = next_;
 }
 
-int64_t BranchSet::pages(int page, int more) const {
+int64_t BranchSet::pages(const KvMemory& memory, int more) const {
   int64_t pages = 0;
   for (size_t i = 0; i < branches_.size(); ++i) {
     const Branch& b = branches_[i];
     if (b.life == 0) continue;
     const int most = std::min(capacity_, static_cast<int>(b.tokens.size()) + more);
-    const int computed = i < held_.size() && held_[i].life == b.life ? held_[i].computed : 0;
-    pages += (most + page - 1) / page - (computed + page - 1) / page;
+    const bool held = i < held_.size() && held_[i].life == b.life;
+    pages += memory.PagesOf(held ? held_[i].computed : 0, most);
+    if (!held || held_[i].sequence < 0) pages += memory.state.most();
   }
   return std::max<int64_t>(pages, 0);
 }
 
-int64_t BranchSet::PagesOf(int page, int rows) const {
+int64_t BranchSet::PagesOf(const KvMemory& memory, int rows) const {
   int64_t pages = 0;
   for (size_t nth = behind_ ? 0 : next_; nth < wanted_.size() && rows > 0; ++nth) {
     const int size = static_cast<int>(At(wanted_[nth]).tokens.size());
     const int at = std::min(HeldOf(wanted_[nth]).computed, size - 1);
     const int end = std::min(size, at + rows);
-    pages += (end + page - 1) / page - (at + page - 1) / page;
+    pages += memory.PagesOf(at, end);
     rows -= end - at;
   }
-  if (behind_ && rows > 0) pages += (std::min(rows, kMaxTreeRows) + page - 1) / page;
+  if (behind_ && rows > 0) pages += memory.PagesOf(0, std::min(rows, kMaxTreeRows));
   return pages;
 }
 

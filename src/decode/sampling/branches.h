@@ -75,8 +75,8 @@ class BranchSet {
   // They have not.
   void Forget(Model& model);
   // Pages for so many tokens more, and those that the next rows take.
-  int64_t pages(int page, int more) const;
-  int64_t PagesOf(int page, int rows) const;
+  int64_t pages(const KvMemory& memory, int more) const;
+  int64_t PagesOf(const KvMemory& memory, int rows) const;
 
   // ---- At any time
   void Evict(Model& model);
@@ -126,7 +126,7 @@ class BranchSet {
 class BranchHost {
  public:
   virtual ~BranchHost() = default;
-  // Its `pages` and `page_positions`.
+  // As of its model, but for what changes.
   virtual KvMemory memory() const = 0;
   // `set` may want logits from here on, until Leave.
   virtual void Join(std::shared_ptr<BranchSet> set) = 0;

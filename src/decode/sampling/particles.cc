@@ -100,7 +100,7 @@ class Run {
     if (particles > std::max(options_.batch, 1)) return false;
     const KvMemory memory = s_.host != nullptr ? s_.host->memory() : s_.model.kv_memory();
     // What all of them need at their longest, beside the prompt.
-    const int64_t pages = s_.task.max_tokens / memory.page_positions + 2;
+    const int64_t pages = s_.task.max_tokens / memory.page_positions + 2 + memory.state.most();
     return particles * pages <= memory.pages - s_.capacity / memory.page_positions - 1;
   }
 

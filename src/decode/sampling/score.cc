@@ -53,9 +53,7 @@ Status CheckTokens(std::span<const TokenId> tokens, int width, const char* place
 }
 
 int PositionsOf(const ModelInfo& info, const KvMemory& memory) {
-  const int64_t context = info.context_length;
-  if (memory.pages >= context / memory.page_positions + 1) return static_cast<int>(context);
-  return static_cast<int>(std::min(context, memory.pages * memory.page_positions));
+  return static_cast<int>(memory.positions(info.context_length));
 }
 
 Status CheckScore(const Model& model, std::span<const TokenId> tokens,

@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+"""Makes the tiny models of tests/data/models/recurrent, which have recurrent layers or compressed keys.
+
+As make_model_goldens.py, whose functions it uses; the weights of states are drawn so that they
+remember some tens of tokens.
+
+Usage: make_recurrent_goldens.py [OUTPUT_FOLDER [NAME...]]
+"""
+
+import sys
+from pathlib import Path
+
+import torch
+from transformers import Lfm2Config, Qwen3_5TextConfig
+
+import make_model_goldens as base
+
+SMALL = {key: value for key, value in base.SMALL.items()}
+DELTA = dict(num_hidden_layers=4, head_dim=16, linear_num_key_heads=2, linear_num_value_heads=4,
+             linear_key_head_dim=12, linear_value_head_dim=16)
+LONG = (1, 11, 45)
+
+MODELS = {
+    # Three gated delta nets to one attention with gates, value heads in pairs.
+    "qwen3_5-bf16": dict(
+        dtype="bfloat16", margin=0.005, family=Qwen3_5TextConfig, prompts=LONG,
+        config=dict(SMALL, **DELTA)),
+    # Attention in the middle, as many key heads as value heads, another part that is rotated.
+    "qwen3_5-fp32-untied": dict(
+        dtype="float32", margin=0.005, family=Qwen3_5TextConfig, prompts=LONG,
+        config=dict(SMALL, **{**DELTA, "num_hidden_layers": 3, "linear_num_value_heads": 2},
+                    hidden_size=32, tie_word_embeddings=False, linear_conv_kernel_dim=3,
+                    layer_types=["linear_attention", "full_attention", "linear_attention"],
+                    rope_parameters={"rope_type": "default", "rope_theta": 5000.0,
+                                     "partial_rotary_factor": 0.5})),
+    # Short convolutions, attention in one layer.
+    "lfm2-bf16": dict(
+        dtype="bfloat16", family=Lfm2Config, prompts=LONG,
+        config=dict(SMALL, num_hidden_layers=4, block_auto_adjust_ff_dim=False,
+                    layer_types=["conv", "conv", "full_attention", "conv"])),
+    # Biases, another width of the convolution, the last layer with attention, an adjusted MLP.
+    "lfm2-fp16-bias": dict(
+        dtype="float16", family=Lfm2Config, prompts=LONG,
+        config=dict(SMALL, num_hidden_layers=2, conv_bias=True, conv_L_cache=4,
+                    block_multiple_of=8, full_attn_idxs=[1])),
+}
+
+
+def randomize(model, generator):
+    # Norms of Qwen 3.5 add 1 to their weights, but for the one behind the states.
+    offset = 0.0 if model.config.model_type.startswith("qwen3") else 1.0
+    for name, tensor in model.named_parameters():
+        normal = torch.randn(tensor.shape, generator=generator)
+        if name.endswith("A_log"):
+            tensor.data = -1.0 + 0.7 * normal
+        elif name.endswith("dt_bias"):
+            tensor.data = -1.5 + 0.5 * normal
+        elif name.endswith("linear_attn.norm.weight"):
+            tensor.data = 1.0 + 0.2 * normal
+        elif name.endswith("norm.weight"):
+            tensor.data = offset + 0.2 * normal
+        elif name.endswith("bias"):
+            tensor.data = 0.2 * normal
+        elif "conv" in name and tensor.dim() == 3:
+            tensor.data = normal / tensor.shape[2] ** 0.5
+        elif "embed_tokens" in name or "lm_head" in name:
+            tensor.data = 0.5 * normal
+        else:
+            tensor.data = 1.5 / tensor.shape[-1] ** 0.5 * normal
+    model.tie_weights()
+
+
+def main():
+    default = Path(__file__).resolve().parent.parent / "tests" / "data" / "models" / "recurrent"
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else default
+    torch.set_num_threads(1)
+    base.randomize = randomize
+    for name, spec in MODELS.items():
+        if len(sys.argv) < 3 or name in sys.argv[2:]:
+            base.make(name, spec, folder)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,130 @@
+// The model families. A file of this folder states one family: its names in config.json and in
+// GGUF files, its settings, and where its tensors' names differ. It turns the settings of either
+// file into the same description (transformer_config.h) and computes nothing.
+//
+// A setting that is not understood may be harmless or may change every number, and its name does
+// not tell which. So a member with a value is read, known to be harmless, or an error.
+#ifndef PAWL_SRC_MODEL_FAMILIES_FAMILY_H_
+#define PAWL_SRC_MODEL_FAMILIES_FAMILY_H_
+
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "src/base/json_reader.h"
+#include "src/model/gguf_keys.h"
+#include "src/model/tensor_names.h"
+#include "src/model/transformer_config.h"
+
+namespace pawl {
+
+// What a family's config.json leaves out.
+struct FamilyDefaults {
+  int kv_heads = 0;  // 0: as many as heads
+  int head_dim = 0;  // 0: hidden / heads
+  int context = 2048;
+  bool tied_embeddings = false;
+  int heads = 0, vocabulary = 0;  // 0: the file has to say
+  double epsilon = 1e-6;
+  const char* epsilon_key = "rms_norm_eps";
+  int intermediate = 0;  // 0: the file has to say
+};
+
+struct Family {
+  // Entries of `architectures`. The first one stands for the family where a file has none.
+  const char* architectures[3] = {};
+  // Entries of models of text and images whose text_config is of this family, and its model_type.
+  const char* wrappers[2] = {};
+  const char* model_type = nullptr;
+  // general.architecture of GGUF files.
+  const char* gguf[2] = {};
+  FamilyDefaults defaults = {};
+  // Called once the sizes are filled in, with layers of attention and an MLP with a gate, and
+  // norms before both; reads the rest. RoPE is the family's too: it calls ReadRope.
+  void (*read)(const JsonReader& in, TransformerConfig& config) = nullptr;
+  // The same of a GGUF file, where ropes[0] is read too.
+  void (*read_gguf)(GgufKeys& keys, TransformerConfig& config) = nullptr;
+  const char* gguf_epsilon_key = "attention.layer_norm_rms_epsilon";
+  // rope.freq_base of GGUF files without one.
+  double gguf_theta = 10000.0;
+  // Where names of tensors differ from those of tensor_names.h.
+  void (*rename)(TensorNames& names) = nullptr;
+  void (*rename_gguf)(TensorNames& names) = nullptr;
+};
+
+// nullptr when there is none.
+const Family* FindFamily(std::string_view architecture);
+// Of a model of text and images; without a `model_type` the first that has such a wrapper.
+const Family* FindWrapped(std::string_view architecture, std::string_view model_type);
+const Family* FindGgufFamily(std::string_view architecture);
+// Why an architecture that is known is not supported; empty for others.
+std::string_view WhyRefused(std::string_view architecture);
+// "GemmaForCausalLM, LlamaForCausalLM and ..."; of GGUF files "llama, qwen2 and ...".
+std::string FamilyNames(bool gguf = false);
+
+// ---- For families ----
+
+// f(attention, i) for each layer that has attention.
+template <typename F>
+void EachAttention(TransformerConfig& config, const F& f) {
+  for (size_t i = 0; i < config.layers.size(); ++i) {
+    if (auto* attention = std::get_if<Attention>(&config.layers[i].mixer)) {
+      f(*attention, static_cast<int>(i));
+    }
+  }
+}
+// f(mlp) for each layer that has one.
+template <typename F>
+void EachMlp(TransformerConfig& config, const F& f) {
+  for (Layer& layer : config.layers) {
+    if (auto* mlp = std::get_if<Mlp>(&layer.feed_forward)) f(*mlp);
+  }
+}
+
+// The RoPE settings at the top level of config.json in either spelling: rope_theta and
+// rope_scaling, or rope_parameters. `part` of a head is rotated unless the file says otherwise; 0:
+// all of it, and a file cannot.
+RopeConfig ReadRope(const JsonReader& in, const TransformerConfig& config, double default_theta,
+                    double part = 0);
+// One object of RoPE settings.
+RopeConfig ReadRopeObject(const JsonReader& object, int context, double theta, bool type_required);
+
+// The names in `layer_types`, each one of `known`, or those that `otherwise(layer)` gives.
+std::vector<std::string_view> ReadLayerTypes(
+    const JsonReader& in, int layers, std::span<const std::string_view> known,
+    const std::function<std::string_view(int layer)>& otherwise);
+// Which layers see a window only: "sliding_attention" in `layer_types`, or `otherwise(layer)`.
+std::vector<bool> ReadSlidingLayers(const JsonReader& in, int layers,
+                                    const std::function<bool(int layer)>& otherwise);
+// Null says that there is no window.
+int ReadWindow(const JsonReader& in, int64_t otherwise = 4096);
+// The upper layers of Qwen, from max_window_layers on, may have a window.
+void ReadQwenWindow(const JsonReader& in, TransformerConfig& config);
+// What all Gemmas have, those from 2 on, and the settings of 2 and 3.
+void DescribeGemma(TransformerConfig& config);
+void DescribeGemma2(TransformerConfig& config);
+void ReadGemma2And3(const JsonReader& in, TransformerConfig& config);
+void RenameGemma2And3(TensorNames& names);
+// GGUF files leave the scale of the largest one out.
+void ScaleLargestGemma(TransformerConfig& config, int largest);
+// A soft cap: 0, which is none, where it is null.
+float ReadCap(const JsonReader& in, double absent);
+// attention_bias: of queries, keys, values and the output.
+void ReadAttentionBias(const JsonReader& in, TransformerConfig& config, bool absent = false);
+
+// Of gated delta nets in GGUF files.
+void RenameGgufDelta(TensorNames& names);
+
+// kUnsupported unless the setting is `supported` or absent.
+void ExpectString(const JsonReader& in, std::string_view supported);
+// kUnsupported where it says something: anything but null, false or empty.
+void ExpectNothing(const JsonReader& in);
+// kUnsupported for the first member that nothing has read and that says something; names that begin
+// with '_' are comments. `owner`: "LlamaForCausalLM", for the message.
+void RefuseTheRest(const JsonReader& in, std::string_view owner);
+
+}  // namespace pawl
+
+#endif  // PAWL_SRC_MODEL_FAMILIES_FAMILY_H_

@@ -1,0 +1,58 @@
+// Names of a model's tensors and in which form a file has them: what differs between files of the
+// same model and is no part of its description.
+#ifndef PAWL_SRC_MODEL_TENSOR_NAMES_H_
+#define PAWL_SRC_MODEL_TENSOR_NAMES_H_
+
+#include <string>
+
+namespace pawl {
+
+// Those of a layer come between `body`, `layer`, its number and "." and ".weight" or ".bias". A
+// role that a model lacks is never asked for. By default as the reference implementation saves
+// them.
+struct TensorNames {
+  std::string body = "model.";  // before all but the head's
+  std::string head = "lm_head";
+  const char* embedding = "embed_tokens";
+  const char* final_norm = "norm";
+  const char* layer = "layers.";
+  const char* attention_norm = "input_layernorm";
+  const char* attention_post_norm = "post_attention_layernorm";  // where it has post norms
+  const char* mlp_norm = "post_attention_layernorm";
+  const char* mlp_post_norm = "post_feedforward_layernorm";
+  const char* q = "self_attn.q_proj";
+  const char* k = "self_attn.k_proj";
+  const char* v = "self_attn.v_proj";
+  const char* o = "self_attn.o_proj";
+  const char* q_norm = "self_attn.q_norm";
+  const char* k_norm = "self_attn.k_norm";
+  const char* gate = "mlp.gate_proj";
+  const char* up = "mlp.up_proj";
+  const char* down = "mlp.down_proj";
+  // One tensor with the rows of several, one behind the other; nullptr: each has its own.
+  const char* qkv = nullptr;
+  const char* gate_up = nullptr;
+
+  // Of recurrent layers. `mixed` makes what the convolution sees, `z` what gates the answer.
+  const char* mixed = "linear_attn.in_proj_qkv";
+  const char* z = "linear_attn.in_proj_z";
+  const char* decay = "linear_attn.in_proj_a";
+  const char* beta = "linear_attn.in_proj_b";
+  const char* convolution = "linear_attn.conv1d";
+  const char* rates = "linear_attn.A_log";  // a whole name, as the next one
+  const char* rate_biases = "linear_attn.dt_bias";
+  const char* skips = nullptr;
+  const char* state_norm = "linear_attn.norm";
+  const char* mixer_out = "linear_attn.out_proj";
+  bool log_rates = true;      // a rate r is kept as log(-r)
+  bool tiled_values = false;  // value head i belongs to key head i % key_heads, else to neighbours
+
+  float norm_offset = 0.0f;  // added to the weights of all norms
+  // Rows of q and k stand in the order of a rotation of neighbours; the loader puts them in that of
+  // halves.
+  bool paired_rotation = false;
+};
+
+}  // namespace pawl
+
+#endif  // PAWL_SRC_MODEL_TENSOR_NAMES_H_

@@ -164,7 +164,7 @@ Status StartCompletion(const ApiRequest& request) {
   }
   if (spec.code) spec.code->has_grammar = HasConstraint(spec.asked);
   if (spec.echo && spec.stream) in["echo"].Unsupported("is there without a stream only");
-  if (spec.prompts.size() * static_cast<size_t>(spec.n) > 2048) {
+  if (spec.prompts.size() * static_cast<size_t>(spec.draws()) > 2048) {
     in["n"].Fail("asks for more than 2048 outputs in all", ErrorCode::kLimit);
   }
   if (!in.ok()) return in.error();

@@ -587,6 +587,9 @@ typedef struct pawl_generate_options {
   int32_t include_stop;     /* 1: the output has the stop text, too */
   int32_t thinking;         /* PAWL_THINKING_..., or at most so many tokens */
   int32_t close_repetition; /* 1: close what repeats itself; -1: if the prompt has a schema */
+  /* Further stages of sampling: a JSON object with the names of docs/sampling.md. NULL: none. */
+  const char* stages;
+  size_t stages_length;
 } pawl_generate_options;
 PAWL_API void pawl_generate_options_init(pawl_generate_options* options, size_t struct_size);
 

@@ -1,5 +1,5 @@
-// Searches for C. Options and answers are JSON, as HTTP has them, so that they stay the same where a
-// strategy gets another argument.
+// Searches for C. Options and answers are JSON, as HTTP has them, so that they stay the same where
+// a strategy gets another argument.
 #include <string>
 #include <utility>
 

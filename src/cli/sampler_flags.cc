@@ -218,6 +218,7 @@ Status SamplerFlags::Check(const SamplingFlags& sampling, bool search) const {
   if (p.repetition_penalty != 1) return bends("--repetition-penalty");
   if (p.presence_penalty != 0) return bends("--presence-penalty");
   if (p.frequency_penalty != 0) return bends("--frequency-penalty");
+  if (!(p.stages == SamplerStages())) return bends("--samplers and the stages of sampling");
   const bool learns = sampler == "asap" || sampler == "ars" || sampler == "cars" ||
                       fidelity == "aligned" || fidelity == "exact";
   if (!trie_file.empty() && !learns) return Invalid("is for asap, ars and cars", "--trie");

@@ -152,6 +152,7 @@ Status SearchFlags::Check(const SamplerFlags& sampler, const GrammarFlags& gramm
   if (p.repetition_penalty != 1) return draws("--repetition-penalty");
   if (p.presence_penalty != 0) return draws("--presence-penalty");
   if (p.frequency_penalty != 0) return draws("--frequency-penalty");
+  if (!(p.stages == SamplerStages())) return draws("--samplers and the stages of sampling");
   return {};
 }
 

@@ -1,8 +1,10 @@
-// One reader for three doors, so that a name means the same in all of them. Ranges are checked where
-// the search begins (decode/search/run.cc), which names the option.
+// One reader for three doors, so that a name means the same in all of them. Ranges are checked
+// where the search begins (decode/search/run.cc), which names the option.
 #include "src/engine/search_json.h"
 
 #include <limits>
+#include <string>
+#include <vector>
 
 #include "src/base/json.h"
 #include "src/decode/sampling/names.h"
@@ -102,6 +104,31 @@ void ReadSamplerOptions(const JsonReader& in, SamplerOptions& options) {
   if (in["seed"].Read(seed)) options.seed = static_cast<uint64_t>(seed);
 }
 
+void ReadSamplerStages(const JsonReader& in, SamplerStages& s) {
+  in["typical_p"].Read(s.typical_p);
+  in["top_n_sigma"].Read(s.top_n_sigma);
+  in["xtc_probability"].Read(s.xtc_probability);
+  in["xtc_threshold"].Read(s.xtc_threshold);
+  in["epsilon_cutoff"].Read(s.epsilon_cutoff);
+  in["eta_cutoff"].Read(s.eta_cutoff);
+  in["dry_multiplier"].Read(s.dry_multiplier);
+  in["dry_base"].Read(s.dry_base);
+  in["dry_allowed_length"].Read(s.dry_allowed_length, 0, kMostInt);
+  in["dry_penalty_last_n"].Read(s.dry_penalty_last_n, -1, kMostInt);
+  in["dry_sequence_breakers"].ReadStrings(s.dry_sequence_breakers, kMostTexts);
+  in["mirostat"].Read(s.mirostat, 0, 2);
+  in["mirostat_tau"].Read(s.mirostat_tau);
+  in["mirostat_eta"].Read(s.mirostat_eta);
+  in["dynatemp_range"].Read(s.dynatemp_range);
+  in["dynatemp_exponent"].Read(s.dynatemp_exponent);
+  in["temperature_last"].Read(s.temperature_last);
+  in["temperature_tokens"].Read(s.temperature_tokens, 1, kMostInt);
+  std::vector<std::string> names;
+  if (!in["samplers"].ReadStrings(names, kMostTexts) || names.empty()) return;
+  s.order.clear();
+  for (const std::string& name : names) s.order += (s.order.empty() ? "" : ",") + name;
+}
+
 void ReadClassifyOptions(const JsonReader& in, ClassifyOptions& options) {
   in["choices"].ReadStrings(options.choices, kMostTexts);
   in["exact_missing"].Read(options.exact_missing);
@@ -111,6 +138,10 @@ void ReadClassifyOptions(const JsonReader& in, ClassifyOptions& options) {
 
 Result<SearchOptions> ParseSearchOptions(std::string_view text) {
   return ParseOptions<SearchOptions>(text, ReadSearchOptions);
+}
+
+Result<SamplerStages> ParseSamplerStages(std::string_view text) {
+  return ParseOptions<SamplerStages>(text, ReadSamplerStages);
 }
 
 Result<ClassifyOptions> ParseClassifyOptions(std::string_view text) {

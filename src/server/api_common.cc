@@ -4,6 +4,8 @@
 #include <random>
 #include <utility>
 
+#include "src/decode/sampler_stages.h"
+#include "src/engine/search_json.h"
 #include "src/server/api.h"
 #include "src/server/api_error.h"
 
@@ -155,6 +157,9 @@ void ReadSampling(const JsonReader& in, CallSpec& spec) {
   in["frequency_penalty"].Read(sampling.frequency_penalty, -2, 2);
   in["repetition_penalty"].Read(sampling.repetition_penalty, 0.01, 100);
   in["repeat_penalty"].Read(sampling.repetition_penalty, 0.01, 100);
+  ReadSamplerStages(in, sampling.stages);
+  const Status stages = CheckSamplerStages(sampling.stages);
+  if (in.ok() && !stages.ok()) in[stages.error().place].Fail(stages.error().message);
 }
 
 void ReadSeed(const JsonReader& in, CallSpec& spec) {

@@ -1,6 +1,7 @@
 // /v1/completions, and llama.cpp's /completion and /infill.
 #include <utility>
 
+#include "src/decode/sampler_stages.h"
 #include "src/server/api.h"
 
 namespace pawl::server {
@@ -161,6 +162,9 @@ Status StartCompletion(const ApiRequest& request) {
   if (Status status = ReadCommon(request, in, {"max_tokens", "max_completion_tokens"}, 16, spec);
       !status.ok()) {
     return status;
+  }
+  if (std::string& order = spec.options.sampling.stages.order; order.empty()) {
+    order = kLlamaStages;
   }
   if (spec.code) spec.code->has_grammar = HasConstraint(spec.asked);
   if (spec.echo && spec.stream) in["echo"].Unsupported("is there without a stream only");

@@ -14,6 +14,7 @@
 #include "src/base/failure.h"
 #include "src/base/json.h"
 #include "src/base/stop_scope.h"
+#include "src/decode/sampler_stages.h"
 #include "src/server/call_choice.h"
 #include "src/server/json_writer.h"
 #include "src/server/server_state.h"
@@ -90,6 +91,8 @@ Call::Call(std::shared_ptr<ServerState> server, std::shared_ptr<Exchange> exchan
                      .count();
   out_.model = server_->model->name();
   out_.ignored = spec_.ignored;
+  const SamplingParams& sampling = spec_.options.sampling;
+  if (!(sampling.stages == SamplerStages())) out_.samplers = OrderOf(sampling);
   if (spec_.draws() == spec_.n) return;
   // The best ones are chosen by the probabilities of their tokens.
   spec_.want_tokens = true;

@@ -108,6 +108,7 @@ struct CallOut {
   double compile_seconds = 0, queue_seconds = 0, first_token_seconds = 0, total_seconds = 0;
   std::vector<std::string> ignored;  // of the request
   std::vector<std::string> notes;    // on the request
+  std::string samplers;              // the stages that ran, where their order was asked for
   // Of outputs that were found together: which member of the request asked for them, and what is
   // told about them, by prompt.
   const char* together = nullptr;

@@ -67,6 +67,7 @@ std::string ReportOf(const CallOut& out, bool together) {
     for (const std::string& pointer : out.ignored) json.String(pointer);
     json.End();
   }
+  if (!out.samplers.empty()) json.Key("samplers").String(out.samplers);
   if (together && out.together != nullptr) {
     json.Key(out.together).Array();
     for (const std::string& one : out.together_reports) json.Raw(one.empty() ? "null" : one);

@@ -29,6 +29,7 @@ TEST(SearchWorkTest, OutputsAreThoseOfEachAlone) {
     for (const int32_t pages : {1000, 40}) {
       SearchOptions options{.strategy = strategy, .n = 3, .num_beams = 8, .max_tokens = 30};
       options.max_rows = 2000;
+      SCOPED_TRACE(std::string(strategy) + " " + std::to_string(pages));
       const std::vector<TokenId> prompt(21, 3);
       ToyModel alone = HashedModel(1000);
       const Result<SearchResult> wanted =

@@ -78,7 +78,6 @@ Status SearchRun::Start() {
                  "max_tokens"};
   }
   if (Status status = branches_.Start(); !status.ok()) return status;
-  prompt_rows_ = branches_.rows();
   arena_.push_back(std::move(root));
   return {};
 }
@@ -297,6 +296,7 @@ Status SearchRun::Ask(std::span<Asked> asked, std::vector<RankedTokens>& laws) {
     }
     run.push_back(std::move(one));
     answers.push_back(count);
+    rows_ += count;
   }
   if (run.empty()) return {};
   std::vector<int> branches;

@@ -98,7 +98,9 @@ class SearchRun {
   // The most tokens of an output, with its end token where that is counted.
   int longest() const { return s_.task.max_tokens + (s_.task.constraint != nullptr ? 1 : 0); }
   size_t end_count() const { return ends_.size(); }
-  int64_t rows() const { return branches_.rows() - prompt_rows_; }
+  // Rows that were asked for. Those that run again, because a branch had lost its pages, do not
+  // count: so what a limit does is the same whatever else runs.
+  int64_t rows() const { return rows_; }
   int64_t nodes() const { return static_cast<int64_t>(arena_.size()); }
   const SamplingTask& task() const { return s_.task; }
   bool IsEnd(Hypo h, TokenId token) const;
@@ -141,7 +143,7 @@ class SearchRun {
   size_t most_slots_ = 1;
   uint64_t now_ = 0;
   bool keeps_ = false;
-  int64_t prompt_rows_ = 0;
+  int64_t rows_ = 0;
   std::vector<Found> found_;
   size_t most_ = 1;
   std::string limit_;

@@ -170,7 +170,9 @@ Result<std::vector<SamplerStage>> StagesOf(const SamplingParams& params) {
 
 std::string OrderOf(const SamplingParams& params) {
   std::string names;
-  for (const SamplerStage& stage : *StagesOf(params)) {
+  const Result<std::vector<SamplerStage>> stages = StagesOf(params);
+  if (!stages.ok()) return names;
+  for (const SamplerStage& stage : *stages) {
     const auto found = std::ranges::find_if(
         kStageNames, [&](const StageName& one) { return one.kind == stage.kind; });
     names += (names.empty() ? "" : ",") + std::string(found->name);

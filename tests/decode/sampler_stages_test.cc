@@ -1,4 +1,4 @@
-// The newer stages against twins that sort and sum in the plainest way, on random rows; their state
+// The newer stages against twins that sort and sum step by step, on random rows; their state
 // over many draws; and that what a grammar dictates is left alone.
 #include "src/decode/sampler_stages.h"
 

@@ -47,7 +47,7 @@ SearchRun::SearchRun(const SearchSetting& setting)
   }
   ends_mask_ = std::make_shared<Mask>(0, std::move(words));
   const KvMemory memory = s_.host != nullptr ? s_.host->memory() : s_.model.kv_memory();
-  // What a branch needs at its longest, beside the prompt.
+  // What a branch needs at its longest, besides the prompt.
   const int64_t pages = s_.task.max_tokens / memory.page_positions + 2;
   const int64_t room = memory.pages - s_.capacity / memory.page_positions - 1;
   most_slots_ = static_cast<size_t>(

@@ -61,6 +61,7 @@ LAYERS = [
     ("model", ["src/model/*"], BASE + ("grammar.", "text", "kernels.")),
     ("decode", ["src/decode/*"], None),
     ("decode.sampling", ["src/decode/sampling/*"], None),
+    ("decode.search", ["src/decode/search/*"], None),
     ("engine", ["src/engine/*"], None),
     ("eval", ["src/eval/*"], ("headers", "base")),
     ("monitors", ["plugins/monitors/*"], BASE),

@@ -43,6 +43,7 @@
 #ifndef PAWL_CONSTRAINT_H_
 #define PAWL_CONSTRAINT_H_
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -88,6 +89,9 @@ class PAWL_EXPORT Constraint {
   // refuses, if it is too expensive to know this of every token. A drawn token that is refused is
   // drawn again from the rest. Where all are refused, the output ends (StopReason::kRefused).
   virtual bool exact() const { return true; }
+  // Constraints with the same key, other than 0, have the same answers from here on. Searches make
+  // one of two outputs with the same text and key. 0: unknown.
+  virtual uint64_t key() const { return 0; }
 };
 
 // Masks for a vocabulary. Tokens of such a mask are text; end tokens are added where the output may

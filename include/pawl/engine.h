@@ -272,6 +272,13 @@ class PAWL_EXPORT Engine {
   // exact is kUnsupported. REQUIRES: not called from a callback.
   Result<SamplerResult> Sample(const EngineRequest& request, const SamplerOptions& options,
                                Engine* proposal = nullptr);
+  // Returns outputs of high probability (pawl/sampling.h). The request's `options` and `stops` are
+  // ignored. Errors: those of Sample. REQUIRES: not called from a callback.
+  Result<SearchResult> Search(const EngineRequest& request, const SearchOptions& options);
+  // The probabilities of choices behind the prompt. The request has no grammar and no constraint.
+  // Errors: those of Add; kInvalid with the option as place.
+  // REQUIRES: not called from a callback.
+  Result<ClassifyResult> Classify(const EngineRequest& request, const ClassifyOptions& options);
   // The model's log-probability (base e) of each token after the prompt and the tokens before it,
   // without a mask.
   // Errors: those of Add; kInvalid with "tokens" or "temperature" as place.

@@ -71,6 +71,34 @@ struct DraftStats {
   std::vector<DraftSourceStats> sources;
 };
 
+// Further stages of sampling (docs/sampling.md), with the names and defaults of llama.cpp and
+// transformers. Under a grammar they see the allowed tokens only. Tokens that the grammar dictates
+// are not drawn, and no stage changes them.
+struct SamplerStages {
+  float typical_p = 1;          // (0, 1]; 1: off. Locally typical sampling
+  float top_n_sigma = -1;       // logits within n standard deviations of the largest; <= 0: off
+  float xtc_probability = 0;    // [0, 1]; 0: off. Chance to drop all but the last of the tokens ...
+  float xtc_threshold = 0.1f;   // ... with this probability or more; above 0.5: off
+  float epsilon_cutoff = 0;     // [0, 1); tokens below this probability are dropped; 0: off
+  float eta_cutoff = 0;         // [0, 1); the same, lower where the entropy is high; 0: off
+  float dry_multiplier = 0;     // >= 0; 0: off. Penalty for going on with a repetition
+  float dry_base = 1.75f;       // the penalty is multiplier * base^(length - allowed_length)
+  int dry_allowed_length = 2;   // repetitions up to this length have no penalty
+  int dry_penalty_last_n = -1;  // tokens that are looked at; -1: all, 0: off
+  std::vector<std::string> dry_sequence_breakers = {"\n", ":", "\"", "*"};
+  int mirostat = 0;           // 1 or 2: Mirostat in place of the filters; 0: off
+  float mirostat_tau = 5;     // wanted surprise of a token, in bits
+  float mirostat_eta = 0.1f;  // learning rate
+  float dynatemp_range = 0;   // the temperature is within this of the given one, by entropy; 0: off
+  float dynatemp_exponent = 1;
+  float temperature_last = -1;   // >= 0: the temperature falls linearly to this; < 0: off
+  int temperature_tokens = 256;  // ... over so many tokens of the output
+  // Names of stages, separated by "," or ";", in the order in which they run; stages that are not
+  // named are off. Empty: the default order.
+  std::string order = {};
+  bool operator==(const SamplerStages&) const = default;
+};
+
 // How a token is drawn from the logits. The order is: penalties, the grammar's mask, temperature,
 // top-k, top-p, min-p. The same seed gives the same output, whatever other outputs run at the same
 // time.
@@ -84,6 +112,7 @@ struct SamplingParams {
   float presence_penalty = 0;   // subtracted from the logit of every token of the output
   float frequency_penalty = 0;  // subtracted for each time that the token is in the output
   uint64_t seed = 0;
+  SamplerStages stages = {};
 };
 
 // A token and the logarithm (base e) of its probability.

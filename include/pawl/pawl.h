@@ -447,15 +447,8 @@ PAWL_API void pawl_batch_free(pawl_batch* batch);
 typedef struct pawl_engine pawl_engine;
 
 /* The type of weights in memory. */
-enum {
-  PAWL_DTYPE_STORED = 0,
-  PAWL_DTYPE_FP32 = 1,
-  PAWL_DTYPE_BF16 = 2,
-  PAWL_DTYPE_FP16 = 3,
-  PAWL_DTYPE_INT8 = 4,
-  PAWL_DTYPE_INT4 = 5,
-  PAWL_DTYPE_FP8 = 6 /* CUDA devices only */
-};
+enum { PAWL_DTYPE_STORED = 0, PAWL_DTYPE_FP32 = 1, PAWL_DTYPE_BF16 = 2, PAWL_DTYPE_FP16 = 3 };
+enum { PAWL_DTYPE_INT8 = 4, PAWL_DTYPE_INT4 = 5, PAWL_DTYPE_FP8 = 6 /* CUDA devices only */ };
 /* AUTO: a CUDA device if there is a suitable one, otherwise the CPU. */
 enum { PAWL_DEVICE_CPU = 0, PAWL_DEVICE_CUDA = 1, PAWL_DEVICE_AUTO = 2 };
 /* The type of keys and values on CUDA devices. */
@@ -593,6 +586,8 @@ typedef struct pawl_generate_options { /* docs/engine.md explains the options */
   int32_t close_repetition;  /* 1: close what repeats itself; -1: if the prompt has a schema */
   pawl_on_text on_reasoning; /* as on_text, with what the model thinks, without its marks */
   void* on_reasoning_context;
+  const char* stages; /* further stages of sampling: a JSON object (docs/sampling.md), or NULL */
+  size_t stages_length;
 } pawl_generate_options;
 PAWL_API void pawl_generate_options_init(pawl_generate_options* options, size_t struct_size);
 
@@ -703,29 +698,13 @@ PAWL_API void pawl_critic_free(pawl_critic* critic);
 
 /* ---- Samplers -------------------------------------------------------------------------------- */
 
-enum {
-  PAWL_SAMPLER_GCD = 0,
-  PAWL_SAMPLER_FVO = 1,
-  PAWL_SAMPLER_AWRS = 2,
-  PAWL_SAMPLER_SMC = 3,
-  PAWL_SAMPLER_ASAP = 4,
-  PAWL_SAMPLER_RS = 5,
-  PAWL_SAMPLER_ARS = 6,
-  PAWL_SAMPLER_CARS = 7
-};
-enum {
-  PAWL_FIDELITY_NONE = -1,
-  PAWL_FIDELITY_FAST = 0,
-  PAWL_FIDELITY_ALIGNED = 1,
-  PAWL_FIDELITY_EXACT = 2
-};
+enum { PAWL_SAMPLER_GCD = 0, PAWL_SAMPLER_FVO = 1, PAWL_SAMPLER_AWRS = 2, PAWL_SAMPLER_SMC = 3 };
+enum { PAWL_SAMPLER_ASAP = 4, PAWL_SAMPLER_RS = 5, PAWL_SAMPLER_ARS = 6, PAWL_SAMPLER_CARS = 7 };
+enum { PAWL_FIDELITY_NONE = -1, PAWL_FIDELITY_FAST = 0, PAWL_FIDELITY_ALIGNED = 1 };
+enum { PAWL_FIDELITY_EXACT = 2 };
 enum { PAWL_ESTIMATOR_TWO_LOOP = 0, PAWL_ESTIMATOR_RECURSIVE = 1, PAWL_ESTIMATOR_GEOMETRIC = 2 };
-enum {
-  PAWL_RESAMPLING_STRATIFIED = 0,
-  PAWL_RESAMPLING_SYSTEMATIC = 1,
-  PAWL_RESAMPLING_MULTINOMIAL = 2,
-  PAWL_RESAMPLING_RESIDUAL = 3
-};
+enum { PAWL_RESAMPLING_STRATIFIED = 0, PAWL_RESAMPLING_SYSTEMATIC = 1 };
+enum { PAWL_RESAMPLING_MULTINOMIAL = 2, PAWL_RESAMPLING_RESIDUAL = 3 };
 
 /* One output. Its pointers are valid as long as the samples live. */
 typedef struct pawl_sample {
@@ -792,6 +771,24 @@ PAWL_API void pawl_samples_free(pawl_samples* samples);
 PAWL_API pawl_status pawl_engine_score(pawl_engine* engine, const pawl_prompt* prompt,
                                        const int32_t* tokens, size_t count, double temperature,
                                        double* sum, double* each, pawl_error** error);
+
+/* ---- Searches -------------------------------------------------------------------------------- */
+
+/* An answer as JSON in UTF-8: docs/search.md. Its text lives as long as the answer. */
+typedef struct pawl_answer pawl_answer;
+PAWL_API const char* pawl_answer_json(const pawl_answer* answer, size_t* length);
+PAWL_API void pawl_answer_free(pawl_answer* answer);
+/* Looks for outputs of high probability. options: a JSON object with the names of docs/search.md;
+ * NULL for the defaults. grammar, checks, critic: NULL for none. Threads: any. */
+PAWL_API pawl_status pawl_engine_search(pawl_engine* engine, const pawl_prompt* prompt,
+                                        const pawl_grammar* grammar, const char* options,
+                                        size_t length, const pawl_check* const* checks,
+                                        size_t check_count, const pawl_critic* critic,
+                                        pawl_answer** answer, pawl_error** error);
+/* The probabilities of "choices", a member of the options. Threads: any. */
+PAWL_API pawl_status pawl_engine_classify(pawl_engine* engine, const pawl_prompt* prompt,
+                                          const char* options, size_t length, pawl_answer** answer,
+                                          pawl_error** error);
 
 #ifdef __cplusplus
 } /* extern "C" */

@@ -279,6 +279,107 @@ PAWL_EXPORT std::string OutputJson(const WeightedOutput& output,
 PAWL_EXPORT std::string ReportJson(const SamplerReport& report,
                                    std::optional<Fidelity> asked = std::nullopt);
 
+// ---- Searches (docs/search.md) ----
+//
+//   pawl::SearchOptions options{.strategy = "beam", .n = 3, .num_beams = 8};
+//   auto result = engine->Search(request, options);        // pawl/engine.h
+//   for (const pawl::SearchOutput& output : result->outputs) Use(output.text, output.score);
+//
+// A search looks for outputs of high probability instead of drawing one. Names and defaults of
+// options are those of transformers. Under a constraint all outputs are complete.
+
+enum class EarlyStopping {
+  kFalse,  // ends where the best open beam, at its length, cannot become better
+  kTrue,   // ends with the first num_beams complete outputs
+  kNever,  // ends where no open beam of any length can become better
+};
+
+// Where forced phrases are looked for.
+enum class ForceIn {
+  kText,   // in the bytes of the output
+  kValue,  // in the strings of JSON, whose escapes are resolved
+};
+
+struct SearchOptions {
+  std::string strategy = "beam";  // a name of SearchHelp()
+  int n = 1;                      // outputs, the best one first
+  int num_beams = 4;              // for beam: at least n
+  // Outputs rank by log P / length^length_penalty. The length counts tokens with the end token.
+  double length_penalty = 1;
+  EarlyStopping early_stopping = EarlyStopping::kFalse;
+  int num_beam_groups = 4;         // of diverse-beam; divides num_beams
+  double diversity_penalty = 0.5;  // of diverse-beam, for a token that an earlier group has taken
+  // No sequence of so many tokens occurs twice, the prompt included; 0: off.
+  int no_repeat_ngram_size = 0;
+  // true: of hypotheses with the same text and the same constraint the best one is kept.
+  bool merge_spellings = true;
+  bool skip_forced = true;  // as GenerateOptions::skip_forced, which chooses spellings
+  int max_tokens = 512;     // the end token is not counted
+  uint64_t seed = 0;        // of strategies that draw
+  // Limits. At a limit the search ends with the best complete outputs so far.
+  int64_t max_rows = 65536;                               // rows of the model behind the prompt
+  int64_t max_nodes = int64_t{1} << 20;                   // hypotheses
+  int max_branches = 256;                                 // sequences of the model at a time
+  std::vector<std::shared_ptr<const Check>> checks = {};  // all must accept
+  std::shared_ptr<const Critic> critic = {};              // its score is added to log P
+  // Texts that an output must have. They need the strategy beam.
+  std::vector<std::string> force_phrases = {};
+  bool force_ordered = false;  // in this order
+  ForceIn force_in = ForceIn::kText;
+  // Options of one strategy by name; SearchHelp() lists them.
+  std::vector<std::pair<std::string, double>> arguments = {};
+};
+
+struct SearchOutput {
+  std::vector<TokenId> tokens;  // with the end token, if the output ended
+  std::string text;             // the bytes of the tokens; special tokens have none
+  double log_probability = 0;   // log P of the tokens, without a mask
+  double score = 0;             // by which outputs rank
+  bool ended = false;           // by the end token
+  // Not by the model: the shortest completion was appended at a limit. Its tokens are not in
+  // log_probability.
+  bool closed = false;
+  std::vector<std::string> missing_phrases;  // of SearchOptions::force_phrases
+};
+
+struct SearchResult {
+  std::vector<SearchOutput> outputs;  // the best one first; n, or fewer if there are no more
+  std::string at_limit;               // "rows" or "nodes", if a limit ended the search
+  int64_t model_calls = 0, model_rows = 0, nodes = 0;
+};
+
+// The names of strategies and their arguments with defaults, a line each.
+PAWL_EXPORT std::string SearchHelp();
+// The result as JSON in the form of `pawl generate --search NAME --json`, in one line.
+PAWL_EXPORT std::string SearchJson(const SearchResult& result);
+
+// Exact probabilities of choices. P(choice) is the sum over its spellings of the probability that
+// the model writes exactly this text and ends there. Spellings are followed from the most probable
+// prefix on.
+struct ClassifyOptions {
+  std::vector<std::string> choices;  // different texts, at least one
+  double exact_missing = 1e-6;       // ends where `missing` is at most this share of `valid`
+  int64_t exact_rows = 4096;         // or after so many rows
+  double temperature = 1;            // above 0
+};
+
+struct ChoiceProbability {
+  std::string text;
+  double probability = 0;      // given that the output is one of the choices
+  double log_probability = 0;  // of the choice among all outputs, as far as it was followed
+};
+
+struct ClassifyResult {
+  std::vector<ChoiceProbability> choices;  // in the order of the options
+  double valid = 0;                        // the probability of all choices, as far as followed
+  double missing = 0;     // at most so much is missing, of `valid` and of each choice
+  bool at_limit = false;  // ended by exact_rows
+  int64_t rows = 0, calls = 0;
+};
+
+// The result as JSON in the form of `pawl generate --exact --json`, in one line.
+PAWL_EXPORT std::string ClassifyJson(const ClassifyResult& result);
+
 }  // namespace pawl
 
 #endif  // PAWL_SAMPLING_H_

@@ -17,6 +17,7 @@
 #include "src/base/utf8.h"
 #include "src/decode/sampling/names.h"
 #include "src/engine/option_names.h"
+#include "src/engine/search_json.h"
 
 namespace pawl::python {
 namespace {
@@ -215,6 +216,41 @@ nb::tuple OutputOf(const WeightedOutput& out, const std::optional<Fidelity>& ask
                         ReportJson(out.report, asked));
 }
 
+// What a run calls of Python: the checks, and what they raised.
+class Called {
+ public:
+  explicit Called(const std::vector<HeldCheck*>& checks) : checks_(checks) {
+    for (const HeldCheck* held : checks_) {
+      if (held->raised != nullptr) held->raised->Forget();
+    }
+  }
+  std::vector<std::shared_ptr<const Check>> checks() const {
+    std::vector<std::shared_ptr<const Check>> made;
+    for (const HeldCheck* held : checks_) made.push_back(held->check);
+    return made;
+  }
+  // nullptr for None.
+  std::shared_ptr<const Critic> CriticOf(const BoundEngine& self, nb::handle critic) {
+    if (PyCallable_Check(critic.ptr()) != 0) {
+      return std::make_shared<FunctionCritic>(critic, raised);
+    }
+    if (critic.is_none()) return nullptr;
+    return Take(MakeProgramCritic(ShellProgram(TextOf(critic, "the critic"),
+                                               Programs(5, InfoOf(self.engine->model()).threads))));
+  }
+  void Rethrow() {
+    raised.Rethrow();
+    for (const HeldCheck* held : checks_) {
+      if (held->raised != nullptr) held->raised->Rethrow();
+    }
+  }
+
+  FirstRaised raised;
+
+ private:
+  const std::vector<HeldCheck*>& checks_;
+};
+
 nb::list Sample(const BoundEngine& self, const nb::tuple& prompt,
                 const std::optional<Grammar>& grammar, const nb::dict& given,
                 const std::vector<HeldCheck*>& checks, nb::handle critic,
@@ -223,17 +259,10 @@ nb::list Sample(const BoundEngine& self, const nb::tuple& prompt,
   request.grammar = grammar;
   SamplerOptions options = OptionsOf(given);
   const std::optional<Fidelity> fidelity = options.fidelity;
-  FirstRaised raised;
-  for (const HeldCheck* held : checks) {
-    options.checks.push_back(held->check);
-    if (held->raised != nullptr) held->raised->Forget();
-  }
-  if (PyCallable_Check(critic.ptr()) != 0) {
-    options.critic = std::make_shared<FunctionCritic>(critic, raised);
-  } else if (!critic.is_none()) {
-    options.critic = Take(MakeProgramCritic(ShellProgram(
-        TextOf(critic, "the critic"), Programs(5, InfoOf(self.engine->model()).threads))));
-  }
+  Called called(checks);
+  FirstRaised& raised = called.raised;
+  options.checks = called.checks();
+  options.critic = called.CriticOf(self, critic);
   if (!on_output.is_none()) {
     options.on_output = [&](const WeightedOutput& out) {
       nb::gil_scoped_acquire acquire;
@@ -251,14 +280,42 @@ nb::list Sample(const BoundEngine& self, const nb::tuple& prompt,
                                proposal != nullptr ? proposal->engine : nullptr,
                                [&] { return NoSignal(raised); });
   }();
-  raised.Rethrow();
-  for (const HeldCheck* held : checks) {
-    if (held->raised != nullptr) held->raised->Rethrow();
-  }
+  called.Rethrow();
   nb::list outputs;
   const SamplerResult done = Take(std::move(result));
   for (const WeightedOutput& out : done.outputs) outputs.append(OutputOf(out, fidelity));
   return outputs;
+}
+
+// Options and answers are JSON.
+std::string Search(const BoundEngine& self, const nb::tuple& prompt,
+                   const std::optional<Grammar>& grammar, const std::string& given,
+                   const std::vector<HeldCheck*>& checks, nb::handle critic) {
+  EngineRequest request = RequestOf(prompt);
+  request.grammar = grammar;
+  SearchOptions options = Take(ParseSearchOptions(given));
+  Called called(checks);
+  options.checks = called.checks();
+  options.critic = called.CriticOf(self, critic);
+  auto result = [&] {
+    nb::gil_scoped_release release;
+    return self.engine->Search(request, std::move(options),
+                               [&] { return NoSignal(called.raised); });
+  }();
+  called.Rethrow();
+  return SearchJson(Take(std::move(result)));
+}
+
+std::string Classify(const BoundEngine& self, const nb::tuple& prompt, const std::string& given) {
+  const EngineRequest request = RequestOf(prompt);
+  ClassifyOptions options = Take(ParseClassifyOptions(given));
+  FirstRaised raised;
+  auto result = [&] {
+    nb::gil_scoped_release release;
+    return self.engine->Classify(request, std::move(options), [&] { return NoSignal(raised); });
+  }();
+  raised.Rethrow();
+  return ClassifyJson(Take(std::move(result)));
 }
 
 std::vector<double> Score(const BoundEngine& self, const nb::tuple& prompt,
@@ -315,6 +372,9 @@ void BindSampling(nb::module_& module) {
       .def("sample", &Sample, nb::arg("prompt"), nb::arg("grammar").none(), nb::arg("options"),
            nb::arg("checks"), nb::arg("critic").none(), nb::arg("proposal").none(),
            nb::arg("on_output").none())
+      .def("search", &Search, nb::arg("prompt"), nb::arg("grammar").none(), nb::arg("options"),
+           nb::arg("checks"), nb::arg("critic").none())
+      .def("classify", &Classify, nb::arg("prompt"), nb::arg("options"))
       .def("score", &Score, nb::arg("prompt"), nb::arg("tokens"), nb::arg("temperature"));
 }
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from ._options import ExtractOptions, GenerateOptions
-    from .sampling import WeightedOutput
+    from .sampling import Choices, SearchResult, WeightedOutput
 
     Message = Mapping[str, Any]
     Conversation = Union[str, Sequence[Message]]
@@ -410,6 +410,24 @@ class Engine:
         from .sampling import Model
 
         return Model(self).generate(prompt, **options)
+
+    def search(self, prompt: Union[None, str, Sequence[int]] = None, **options: Any) -> "SearchResult":
+        """Outputs of high probability, as pawl.sampling.Model.search: docs/search.md.
+
+            engine.search("Once ", strategy="beam", num_beams=8, regex="[a-z ]{3,40}")
+        """
+        from .sampling import Model
+
+        return Model(self).search(prompt, **options)
+
+    def classify(self, prompt: Union[None, str, Sequence[int]] = None, **options: Any) -> "Choices":
+        """The probabilities of choices, as pawl.sampling.Model.classify.
+
+            engine.classify("The sea is ", choices=["blue", "green"])
+        """
+        from .sampling import Model
+
+        return Model(self).classify(prompt, **options)
 
     def score(self, prompt: Union[None, str, Sequence[int]] = None, **options: Any) -> float:
         """The log-probability of `text` or `tokens` behind a prompt, as pawl.sampling.Model.score."""

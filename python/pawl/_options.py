@@ -32,6 +32,25 @@ class SamplingOptions(TypedDict, total=False):
     repetition_penalty: float
     presence_penalty: float
     frequency_penalty: float
+    typical_p: float
+    top_n_sigma: float
+    xtc_probability: float
+    xtc_threshold: float
+    epsilon_cutoff: float
+    eta_cutoff: float
+    dry_multiplier: float
+    dry_base: float
+    dry_allowed_length: int
+    dry_penalty_last_n: int
+    dry_sequence_breakers: "Sequence[str]"
+    mirostat: int
+    mirostat_tau: float
+    mirostat_eta: float
+    dynatemp_range: float
+    dynatemp_exponent: float
+    temperature_last: float
+    temperature_tokens: int
+    samplers: str
     seed: int
     max_tokens: int
     stop: "Union[str, Sequence[str], None]"

@@ -33,7 +33,8 @@ from ._compiler import schema_text
 from ._engine import Engine
 from ._errors import PawlError
 
-__all__ = ["Check", "Model", "WeightedOutput", "generate", "score"]
+__all__ = ["Check", "ChoiceProbability", "Choices", "Model", "SearchOutput", "SearchResult", "WeightedOutput", "generate",
+           "score"]
 
 #: (text, tokens, ended) -> "dead", "live", "accept" or "unknown", or a bool
 CheckFunction = Callable[[str, "list[int]", bool], Union[str, bool]]
@@ -56,6 +57,51 @@ class WeightedOutput:
     log_weight: float
     log_probability: float
     report: "dict[str, Any]"
+
+
+@dataclasses.dataclass(frozen=True)
+class SearchOutput:
+    """An output of Model.search: docs/search.md."""
+
+    text: str
+    tokens: "list[int]"
+    score: float
+    log_probability: float
+    ended: bool
+    closed: bool
+    missing_phrases: "list[str]"
+
+
+@dataclasses.dataclass(frozen=True)
+class SearchResult:
+    """What Model.search found, the best output first. `at_limit`: "rows" or "nodes", where a limit ended it."""
+
+    outputs: "list[SearchOutput]"
+    at_limit: Optional[str]
+    rows: int
+    calls: int
+    nodes: int
+
+
+@dataclasses.dataclass(frozen=True)
+class ChoiceProbability:
+    """A choice of Model.classify. `probability` is given that one of the choices is written."""
+
+    text: str
+    probability: float
+    log_probability: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Choices:
+    """What Model.classify found. At most `missing` is missing of `valid`, and of each choice."""
+
+    choices: "list[ChoiceProbability]"
+    valid: float
+    missing: float
+    at_limit: Optional[str]
+    rows: int
+    calls: int
 
 
 def _output(native: "tuple[bytes, list[int], float, float, str]") -> WeightedOutput:
@@ -152,6 +198,37 @@ class Model:
                              self._grammar(regex, schema, choice, grammar), options, made, critic,
                              None if proposal is None else proposal.engine._engine(), tell)
         return [_output(native) for native in outputs]
+
+    def search(self, prompt: "Union[None, str, Sequence[int]]" = None, *, messages: Any = None,
+               special: bool = False, regex: Optional[str] = None, schema: Any = None,
+               choice: "Optional[Iterable[str]]" = None,
+               grammar: "Union[None, _pawl.Grammar, os.PathLike[str], str]" = None,
+               check: "Union[None, Check, str, CheckFunction, Sequence[Union[Check, str, CheckFunction]]]" = None,
+               granularity: str = "token", check_timeout: float = 5,
+               critic: "Union[None, str, CriticFunction]" = None, **options: Any) -> SearchResult:
+        """What `pawl generate --search` finds: outputs of high probability.
+
+            model.search("Once ", strategy="beam", num_beams=8, n=3, regex="[a-z ]{3,40}")
+
+        Further options are those of docs/search.md: strategy, n, num_beams, length_penalty, max_tokens, ... Prompt,
+        constraint, checks and critic are those of `generate`.
+        """
+        checks = [] if check is None else list(check) if isinstance(check, (list, tuple)) else [check]
+        made = [self._check(one, granularity, check_timeout) for one in checks]
+        found = json.loads(self._call(self.engine._engine().search, _prompt(prompt, messages, special),
+                                      self._grammar(regex, schema, choice, grammar), json.dumps(options), made,
+                                      critic))
+        return SearchResult(**{**found, "outputs": [SearchOutput(**one) for one in found["outputs"]]})
+
+    def classify(self, prompt: "Union[None, str, Sequence[int]]" = None, *, choices: "Iterable[str]",
+                 messages: Any = None, special: bool = False, temperature: float = 1, exact_missing: float = 1e-6,
+                 exact_rows: int = 4096) -> Choices:
+        """The probability of each choice behind the prompt, over all of its spellings: `pawl generate --exact`."""
+        options = dict(choices=list(choices), temperature=temperature, exact_missing=exact_missing,
+                       exact_rows=exact_rows)
+        found = json.loads(self._call(self.engine._engine().classify, _prompt(prompt, messages, special),
+                                      json.dumps(options)))
+        return Choices(**{**found, "choices": [ChoiceProbability(**one) for one in found["choices"]]})
 
     def score_each(self, prompt: "Union[None, str, Sequence[int]]" = None, *, messages: Any = None,
                    special: bool = False, text: Optional[str] = None, tokens: "Optional[Sequence[int]]" = None,

@@ -8,14 +8,6 @@
 #include "src/capi/engine_handles.h"
 #include "src/decode/sampling/names.h"
 
-struct pawl_check {
-  std::shared_ptr<const pawl::Check> check;
-};
-
-struct pawl_critic {
-  std::shared_ptr<const pawl::Critic> critic;
-};
-
 struct pawl_samples {
   std::vector<pawl::WeightedOutput> outputs;
   std::vector<std::string> reports;

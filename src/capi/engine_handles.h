@@ -17,6 +17,14 @@ struct pawl_engine {
   std::shared_ptr<const pawl::capi::VocabularyData> vocabulary;
 };
 
+struct pawl_check {
+  std::shared_ptr<const pawl::Check> check;
+};
+
+struct pawl_critic {
+  std::shared_ptr<const pawl::Critic> critic;
+};
+
 namespace pawl::capi {
 
 // A number of the caller's as a choice of ours.

@@ -12,6 +12,7 @@
 #include "src/base/file.h"
 #include "src/capi/engine_handles.h"
 #include "src/engine/schema_view.h"
+#include "src/engine/search_json.h"
 
 namespace pawl::capi {
 namespace {
@@ -259,6 +260,10 @@ pawl_status Start(pawl_engine* engine, const pawl_prompt* prompt, const pawl_gra
   out.sampling.repetition_penalty = static_cast<float>(given.repetition_penalty);
   out.sampling.presence_penalty = static_cast<float>(given.presence_penalty);
   out.sampling.frequency_penalty = static_cast<float>(given.frequency_penalty);
+  if (!IsText(given.stages, given.stages_length)) return Null(error, "stages");
+  Result<SamplerStages> stages = ParseSamplerStages(Text(given.stages, given.stages_length));
+  if (!stages.ok()) return Fail(error, InFile("stages", stages.error()));
+  out.sampling.stages = *std::move(stages);
   out.sampling.seed = given.seed;
   out.max_tokens = given.max_tokens;
   out.grammar_temperature = given.grammar_temperature != 0;

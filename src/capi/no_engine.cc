@@ -89,5 +89,19 @@ pawl_status pawl_engine_score(pawl_engine*, const pawl_prompt*, const int32_t*, 
                               double*, double*, pawl_error** error) {
   return None(error);
 }
+const char* pawl_answer_json(const pawl_answer*, size_t* length) {
+  if (length != nullptr) *length = 0;
+  return "";
+}
+void pawl_answer_free(pawl_answer*) {}
+pawl_status pawl_engine_search(pawl_engine*, const pawl_prompt*, const pawl_grammar*, const char*,
+                               size_t, const pawl_check* const*, size_t, const pawl_critic*,
+                               pawl_answer**, pawl_error** error) {
+  return None(error);
+}
+pawl_status pawl_engine_classify(pawl_engine*, const pawl_prompt*, const char*, size_t,
+                                 pawl_answer**, pawl_error** error) {
+  return None(error);
+}
 
 }  // extern "C"

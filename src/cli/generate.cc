@@ -17,6 +17,7 @@
 #include "src/cli/prompted_model.h"
 #include "src/cli/report.h"
 #include "src/cli/sampler_flags.h"
+#include "src/cli/search_flags.h"
 #include "src/engine/engine_parts.h"
 
 namespace pawl::cli {
@@ -28,6 +29,7 @@ struct GenerateFlags {
   GrammarFlags grammar{LayoutFlags::ForWriting()};
   SamplingFlags sampling{512};
   SamplerFlags sampler;
+  SearchFlags search;
   PromptedModelFlags model;
   std::vector<std::string> stops;
   bool no_skip_forced = false;
@@ -82,23 +84,32 @@ void NoteStop(const Generation& output) {
 }
 
 Status Check(const GenerateFlags& flags) {
-  const auto with = [](const char* options) {
+  const bool exact = flags.search.exact;
+  const bool many = flags.sampler.any() || flags.search.any() || exact;
+  const auto with = [&](const char* options) {
     return Error{ErrorCode::kUnsupported, fmt::format("cannot be used with {}", options),
-                 "--sampler"};
+                 exact                 ? "--exact"
+                 : flags.sampler.any() ? "--sampler"
+                                       : "--search"};
   };
   const bool gaps = flags.grammar.combine.gap_count() > 1;
   if (Status status = flags.grammar.Check(); !status.ok()) return status;
   if (Status status = flags.sampling.Check(); !status.ok()) return status;
-  if (Status status = flags.sampler.Check(flags.sampling); !status.ok()) return status;
-  if (flags.sampler.any() && (flags.captures || gaps)) return with("--captures and --gap");
+  if (Status status = flags.sampler.Check(flags.sampling, flags.search.any()); !status.ok()) {
+    return status;
+  }
+  const Status searched = flags.search.Check(flags.sampler, flags.grammar, flags.sampling);
+  if (!searched.ok()) return searched;
+  if (many && (flags.captures || gaps)) return with("--captures and --gap");
   if (Status status = flags.model.Check(); !status.ok()) return status;
-  if (flags.model.thinking.given() && (flags.sampler.any() || gaps)) {
-    return Error{ErrorCode::kUnsupported, "cannot be used with --sampler and --gap", "--thinking"};
+  if (flags.model.thinking.given() && (many || gaps)) {
+    return Error{ErrorCode::kUnsupported, "cannot be used with --sampler, --search and --gap",
+                 "--thinking"};
   }
   if (Status status = flags.drafts.Check(); !status.ok()) return status;
-  if (flags.sampler.any() && (flags.drafts.options.sources != "off" || !flags.stats_json.empty()))
+  if (many && (flags.drafts.options.sources != "off" || !flags.stats_json.empty()))
     return with("--draft and --stats-json");
-  if (flags.sampler.any() && !flags.stops.empty()) return with("--stop");
+  if (many && !flags.stops.empty()) return with("--stop");
   if (gaps && !flags.stops.empty()) {
     return Error{ErrorCode::kUnsupported, "ends one output, but --gap makes several", "--stop"};
   }
@@ -118,6 +129,10 @@ Status WriteThoughts(const GenerateFlags& flags, const Generation& output) {
 }
 
 int Generate(const GenerateFlags& flags) {
+  if (flags.search.help()) {
+    Print(SearchHelp());
+    return kExitOk;
+  }
   if (Status status = Check(flags); !status.ok()) return Fail(kGenerate, status.error());
   Result<Prompted> prompted = flags.model.Load(kGenerate);
   if (!prompted.ok()) return Fail(kGenerate, prompted.error());
@@ -141,10 +156,11 @@ int Generate(const GenerateFlags& flags) {
   EngineRequest request;
   request.tokens = std::move(prompted->tokens);
   if (gaps) request.grammar = gaps->grammar();
-  if (flags.sampler.any()) {
-    return flags.sampler.Run(kGenerate, {*engine, request, flags.grammar, flags.sampling,
-                                         flags.model.threads, flags.stats});
-  }
+  const SamplerFlags::Scene scene = {
+      *engine, request, flags.grammar, flags.sampling, flags.model.threads, flags.stats};
+  if (flags.search.exact) return flags.search.RunExact(kGenerate, scene);
+  if (flags.search.any()) return flags.search.Run(kGenerate, flags.sampler, scene);
+  if (flags.sampler.any()) return flags.sampler.Run(kGenerate, scene);
   Stream stream;
   request.stops = flags.stops;
   GenerateOptions& options = request.options;
@@ -217,6 +233,7 @@ void AddGenerate(CLI::App& app, Action& action) {
   flags->grammar.combine.AddGapsTo(command);
   flags->sampling.AddTo(command);
   flags->sampler.AddTo(command);
+  flags->search.AddTo(command);
   flags->model.AddModelTo(command);
   TextOption(command, "--stop", flags->stops, "TEXT",
              "A text at which the output ends, which is cut off; may be given several times");

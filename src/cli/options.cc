@@ -586,6 +586,7 @@ void SamplingFlags::AddTo(CLI::App* command) {
                    "Subtracted for each time a token is in the output")
       ->transform(FiniteNumber())
       ->type_name("R");
+  AddStageOptions(command, params.stages);
 }
 
 Status SamplingFlags::Check() const {

@@ -191,6 +191,9 @@ struct GrammarFlags {
   const CLI::App* command_ = nullptr;  // after AddAllTo: knows which options were given
 };
 
+// --samplers, --typical-p, ...: what SamplerStages has.
+void AddStageOptions(CLI::App* command, SamplerStages& stages);
+
 // --seed, --temperature, ...
 struct SamplingFlags {
   SamplingParams params;

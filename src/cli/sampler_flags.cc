@@ -156,7 +156,7 @@ void SamplerFlags::AddTo(CLI::App* command) {
         "Weighted outputs (awrs, smc, asap; gcd, fvo), or exact ones (cars; rs, ars)");
   named("--fidelity", fidelity, Names<Fidelity>(),
         "How near the model's law: picks the sampler, and the report says what was reached");
-  count("--n", n, 1, "With --sampler: outputs, one a line");
+  count("--n", n, 1, "With --sampler or --search: outputs, one a line");
   count("--particles", particles, 1, "Of smc: the size of a population");
   command
       ->add_option("--check", checks,
@@ -191,12 +191,15 @@ void SamplerFlags::AddTo(CLI::App* command) {
       ->group(group);
 }
 
-Status SamplerFlags::Check(const SamplingFlags& sampling) const {
+Status SamplerFlags::Check(const SamplingFlags& sampling, bool search) const {
   if (!any()) {
+    for (const char* name : {"--n", "--check", "--check-timeout", "--critic"}) {
+      if (!search && command_->count(name) > 0)
+        return Invalid("needs --sampler, --fidelity or --search", name);
+    }
     for (const char* name :
-         {"--n", "--particles", "--check", "--check-timeout", "--critic", "--estimator",
-          "--max-rejects", "--resampling", "--ess-threshold", "--attempts", "--lookahead",
-          "--batch", "--proposal", "--trie", "--json-lines"}) {
+         {"--particles", "--estimator", "--max-rejects", "--resampling", "--ess-threshold",
+          "--attempts", "--lookahead", "--batch", "--proposal", "--trie", "--json-lines"}) {
       if (command_->count(name) > 0) return Invalid("needs --sampler or --fidelity", name);
     }
     return {};
@@ -215,9 +218,33 @@ Status SamplerFlags::Check(const SamplingFlags& sampling) const {
   if (p.repetition_penalty != 1) return bends("--repetition-penalty");
   if (p.presence_penalty != 0) return bends("--presence-penalty");
   if (p.frequency_penalty != 0) return bends("--frequency-penalty");
+  if (!(p.stages == SamplerStages())) return bends("--samplers and the stages of sampling");
   const bool learns = sampler == "asap" || sampler == "ars" || sampler == "cars" ||
                       fidelity == "aligned" || fidelity == "exact";
   if (!trie_file.empty() && !learns) return Invalid("is for asap, ars and cars", "--trie");
+  return {};
+}
+
+Status SamplerFlags::MakeChecks(const Engine& engine,
+                                std::vector<std::shared_ptr<const pawl::Check>>& made_checks,
+                                std::shared_ptr<const Critic>& made_critic) const {
+  const CheckSpecOptions programs = {
+      .time_limit = std::chrono::milliseconds(static_cast<int64_t>(check_timeout * 1000)),
+      .processes = std::max(1, engine.info().threads)};
+  for (const std::string& spec : checks) {
+    auto check = MakeCheckOf(spec, engine.vocabulary(), programs);
+    if (!check.ok()) {
+      Error error = check.error();
+      error.place = "--check " + error.place;
+      return error;
+    }
+    made_checks.push_back(*std::move(check));
+  }
+  if (!critic.empty()) {
+    auto made = MakeProgramCritic(ShellProgram(critic, programs));
+    if (!made.ok()) return InFile("--critic", made.error());
+    made_critic = *std::move(made);
+  }
   return {};
 }
 
@@ -242,22 +269,8 @@ Result<SamplerOptions> SamplerFlags::Options(const Scene& scene) const {
   options.attempts = attempts;
   options.lookahead = lookahead;
   options.batch = batch;
-  const CheckSpecOptions programs = {
-      .time_limit = std::chrono::milliseconds(static_cast<int64_t>(check_timeout * 1000)),
-      .processes = std::max(1, scene.engine.info().threads)};
-  for (const std::string& spec : checks) {
-    auto check = MakeCheckOf(spec, scene.engine.vocabulary(), programs);
-    if (!check.ok()) {
-      Error error = check.error();
-      error.place = "--check " + error.place;
-      return error;
-    }
-    options.checks.push_back(*std::move(check));
-  }
-  if (!critic.empty()) {
-    auto made = MakeProgramCritic(ShellProgram(critic, programs));
-    if (!made.ok()) return InFile("--critic", made.error());
-    options.critic = *std::move(made);
+  if (Status status = MakeChecks(scene.engine, options.checks, options.critic); !status.ok()) {
+    return status.error();
   }
   return options;
 }

@@ -39,8 +39,12 @@ struct SamplerFlags {
   // A sampler is asked for.
   bool any() const { return !sampler.empty() || !fidelity.empty(); }
   // Fails where there is one of the other options and no sampler, or both names of one, or
-  // parameters of `sampling` that would bend the model's law.
-  Status Check(const SamplingFlags& sampling) const;
+  // parameters of `sampling` that would bend the model's law. `search`: --search has a use for some
+  // of the options.
+  Status Check(const SamplingFlags& sampling, bool search) const;
+  // What --check and --critic say. Errors name the option.
+  Status MakeChecks(const Engine& engine, std::vector<std::shared_ptr<const pawl::Check>>& checks,
+                    std::shared_ptr<const Critic>& critic) const;
 
   // What a run needs beside the options.
   struct Scene {

@@ -37,6 +37,7 @@ struct ServeFlags {
   std::vector<std::string> allowed_hosts;
   int port = 8080, threads = 0, batch = 8, queue = 256, workers = 2, max_tokens = 4096;
   std::optional<int> max_string;
+  int64_t search_rows = server::ServerOptions().search_rows;
   ThinkingFlags thinking;
   int max_body_mb = 8, max_waiting_mb = 64, grammar_mb = 256;
   double request_seconds = 600, drain_seconds = 15;
@@ -125,6 +126,7 @@ int Serve(const ServeFlags& flags) {
   options.workers = flags.workers;
   options.max_tokens = flags.max_tokens;
   options.max_string = flags.max_string.value_or(-1);
+  options.search_rows = flags.search_rows;
   options.grammar_bytes = static_cast<size_t>(flags.grammar_mb) << 20;
   options.request_seconds = flags.request_seconds;
   options.drain_seconds = flags.drain_seconds;
@@ -186,6 +188,8 @@ void AddTextsTo(CLI::App* command, ServeFlags& flags) {
                    "calls any number)")
       ->transform(WholeNumber(0, kMostCount))
       ->type_name("N");
+  CountOption(command, "--search-rows", flags.search_rows, 1, uint64_t{1} << 40,
+              "Most rows of the model for one search");
 }
 
 }  // namespace

@@ -41,6 +41,7 @@ class BothConstraints final : public Constraint {
       : first_(std::move(first)), second_(std::move(second)), vocabulary_(std::move(vocabulary)) {}
 
   bool exact() const override { return first_->exact() && second_->exact(); }
+  uint64_t key() const override { return MixedKeys(first_->key(), second_->key()); }
 
   Place Look() const override {
     Place a = first_->Look(), b = second_->Look();

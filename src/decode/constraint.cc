@@ -125,6 +125,10 @@ class GrammarConstraint final : public LoopConstraint {
     return keys == nullptr ? nullptr : std::make_unique<RecordFilter>(keys);
   }
   const void* lane() const override { return GrammarAccess::PlaceOf(Now()).lock; }
+  uint64_t key() const override {
+    const GrammarAccess::Place place = GrammarAccess::PlaceOf(Now());
+    return MixedKeys(reinterpret_cast<uintptr_t>(place.grammar), place.key);
+  }
 
  private:
   static KnownAnswers& AnswersOf(const State& at) { return GrammarAccess::KnownOf(at); }

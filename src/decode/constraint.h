@@ -17,6 +17,8 @@
 #ifndef PAWL_SRC_DECODE_CONSTRAINT_H_
 #define PAWL_SRC_DECODE_CONSTRAINT_H_
 
+#include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -31,6 +33,14 @@
 #include "pawl/vocabulary.h"
 
 namespace pawl {
+
+// A key of two keys; 0 where one of them is 0.
+inline uint64_t MixedKeys(uint64_t first, uint64_t second) {
+  if (first == 0 || second == 0) return 0;
+  uint64_t mixed = (first * 0x9e3779b97f4a7c15u) ^ (second + (first >> 32));
+  mixed = (mixed ^ (mixed >> 29)) * 0xbf58476d1ce4e5b9u;
+  return std::max<uint64_t>(mixed ^ (mixed >> 32), 1);
+}
 
 class LoopConstraint : public Constraint {
  public:

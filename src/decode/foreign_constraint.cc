@@ -71,6 +71,7 @@ class ForeignConstraint final : public LoopConstraint {
   }
 
   bool exact() const override { return of_->exact(); }
+  uint64_t key() const override { return of_->key(); }
   bool foreign() const override { return true; }
   Known known() const override {
     const std::lock_guard lock(mutex_);

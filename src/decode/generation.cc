@@ -67,7 +67,7 @@ OutputBuilder::OutputBuilder(const OutputTask& task, std::vector<TokenId> prompt
       at_(ForLoop(std::move(constraint), *task.vocabulary)),
       foreign_(at_ != nullptr && at_->foreign()),
       options_(std::move(options)),
-      sampler_(options_.sampling),
+      sampler_(options_.sampling, task.vocabulary),
       closes_(options_.at_budget != AtBudget::kCut),
       watch_(options_),
       record_filter_(at_ == nullptr ? nullptr : at_->NewRecordFilter()),
@@ -344,8 +344,7 @@ Result<TokenId> OutputBuilder::Choose(std::span<const float> logits, const Token
   if (!options_.logit_bias.empty()) known = Biased(known);
   Result<TokenId> sampled = Draw(known);
   if (!sampled.ok() || *sampled == kNoToken || rule == nullptr) return sampled;
-  Result<TokenId> other = (*rule)(sampler_, known, mask_.get(),
-                                  {std::span(tokens_).first(prompt_size_), output()}, *sampled);
+  Result<TokenId> other = (*rule)(sampler_, known, mask_.get(), History(), *sampled);
   if (!other.ok()) return other;
   if (*other == kNoToken) return sampled;
   behind_ = nullptr;
@@ -358,8 +357,7 @@ Result<TokenId> OutputBuilder::Choose(std::span<const float> logits, const Token
 Result<TokenId> OutputBuilder::Draw(std::span<const float> logits) {
   std::shared_ptr<const Mask> mask = mask_;
   for (int refusals = 0;;) {
-    Result<TokenId> sampled = sampler_.Sample(logits, mask.get(), size(),
-                                              {std::span(tokens_).first(prompt_size_), output()});
+    Result<TokenId> sampled = sampler_.Sample(logits, mask.get(), size(), History());
     if (at_ == nullptr || at_->exact() || (sampled.ok() && IsEnd(*sampled))) return sampled;
     if (!sampled.ok() && mask->count() == 0) return kNoToken;
     if (!sampled.ok()) return sampled;
@@ -453,6 +451,7 @@ SampleRequest OutputBuilder::RequestBehind(std::span<const TokenId> path,
 Result<bool> OutputBuilder::TakeToken(TokenId token) {
   asked_ = true;
   if (!top_.empty()) watch_.SeeTop(std::exchange(top_, {}));
+  sampler_.Taken();
   if (IsEnd(token)) return Stop(StopReason::kEnd);
   ++stats_.sampled_tokens;
   Append(token, TokenReport::Source::kSampled);
@@ -515,6 +514,7 @@ Result<bool> OutputBuilder::Close(ClosedBy why) {
     at_ = kept_.at;
     if (at_->before_answer()) answer_from_ = kNotYet;
     tokens_.resize(prompt_size_ + kept_.tokens);
+    forced_.resize(kept_.tokens);
     text_.resize(kept_.text);
     watch_.Cut(kept_.tokens);
     stats_.forced_tokens = kept_.forced;
@@ -551,6 +551,7 @@ std::string_view OutputBuilder::BytesOf(TokenId token) const {
 void OutputBuilder::Append(TokenId token, TokenReport::Source source) {
   watch_.Append(token, source, mask_ != nullptr ? mask_->count() : -1);
   tokens_.push_back(token);
+  forced_.push_back(source == TokenReport::Source::kForced ? 1 : 0);
   text_ += BytesOf(token);
   for (size_t period = 1; period <= kMostPeriod; ++period) {
     const bool same = size() > period && tokens_[tokens_.size() - 1 - period] == token;
@@ -611,6 +612,7 @@ bool OutputBuilder::Emit() {
 void OutputBuilder::Cancel() {
   stage_ = Stage::kNone;
   tokens_.resize(prompt_size_ + emitted_);
+  forced_.resize(emitted_);
   text_.resize(told_bytes_);
   committed_ = emitted_;
   stop_ = StopReason::kCancelled;

@@ -127,6 +127,8 @@ class OutputBuilder {
     if (mask == nullptr || watch_.wants_all_logits()) return {};
     return mask->words();
   }
+  // Stages of the sampler that a backend does not have. The host draws then.
+  bool draws_on_host() const { return sampler_.needs_logits(); }
   // Log-probabilities are asked for.
   bool wants_top() const { return watch_.wants_logits(); }
   // What a backend that draws tokens itself cannot do for this request; empty: nothing.
@@ -151,6 +153,9 @@ class OutputBuilder {
   size_t size() const { return tokens_.size() - prompt_size_; }  // tokens of the output
   int left() const { return stats_.budget - static_cast<int>(size()); }
   std::span<const TokenId> output() const { return std::span(tokens_).subspan(prompt_size_); }
+  TokenHistory History() const {
+    return {std::span(tokens_).first(prompt_size_), output(), forced_};
+  }
 
   int KnownTokens() const;
   Status CheckOptions() const;
@@ -192,6 +197,7 @@ class OutputBuilder {
   const Vocabulary& vocabulary_;
   const size_t prompt_size_;
   std::vector<TokenId> tokens_;
+  std::vector<uint8_t> forced_;  // of the output: 1 for what was not drawn
   std::string text_;
   std::shared_ptr<const LoopConstraint> at_;
   const bool foreign_;  // at_ is not a grammar's

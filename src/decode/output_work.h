@@ -41,6 +41,7 @@ class OutputWork final : public Work {
   Status Reuse() override;
   int pending() const override { return static_cast<int>(run_.tokens().size()) - length_; }
   bool writes() const override;
+  bool needs_logits() const override { return run_.draws_on_host(); }
   int64_t pages(int headroom, bool looking) const override;
   int64_t PagesOf(int rows) const override;
   void Ask(RowSink& sink, int most) override;

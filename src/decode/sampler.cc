@@ -59,26 +59,21 @@ Status CheckSamplingParams(const SamplingParams& p) {
   for (const Status& status : checks) {
     if (!status.ok()) return status;
   }
-  return {};
-}
-
-std::vector<SamplerStage> StagesOf(const SamplingParams& params) {
-  using Kind = SamplerStage::Kind;
-  std::vector<SamplerStage> stages;
-  const Penalties penalties = {params.repetition_penalty, params.presence_penalty,
-                               params.frequency_penalty};
-  if (penalties.any()) stages.push_back({.kind = Kind::kPenalties, .penalties = penalties});
-  if (params.top_k > 0) stages.push_back({.kind = Kind::kTopK, .most = params.top_k});
-  if (params.top_p < 1) stages.push_back({.kind = Kind::kTopP, .share = params.top_p});
-  if (params.min_p > 0) stages.push_back({.kind = Kind::kMinP, .share = params.min_p});
-  return stages;
+  return CheckSamplerStages(p.stages);
 }
 
 Result<TokenId> Sampler::Sample(std::span<const float> logits, const Mask* mask, uint64_t position,
                                 const TokenHistory& history) {
-  if (Status status = Filter(logits, mask, history); !status.ok()) return status.error();
-  if (params_.temperature == 0 || candidates_.size() == 1) return Argmax();
-  return Draw(position);
+  if (Status status = Filter(logits, mask, position, history); !status.ok()) return status.error();
+  const bool greedy = temperature_ == 0 || candidates_.size() == 1;
+  const TokenId token = greedy ? Argmax() : Draw(position);
+  next_mu_.reset();
+  if (params_.stages.mirostat != 0 && params_.temperature != 0) {
+    const double surprise = SurpriseOf(candidates_, token, temperature_ == 0 ? 1 : temperature_);
+    next_mu_ = mu_ - double{params_.stages.mirostat_eta} *
+                         (surprise - double{params_.stages.mirostat_tau});
+  }
+  return token;
 }
 
 // With a draft of probability at least 1 - e, taking it always in place of drawing differs by at
@@ -88,10 +83,11 @@ Result<TokenId> Sampler::Sample(std::span<const float> logits, const Mask* mask,
 Result<TokenId> Sampler::ProbableDraft(std::span<const float> logits, const Mask* mask,
                                        const TokenHistory& history,
                                        std::span<const TokenId> drafted, float lossy) {
-  if (Status status = Filter(logits, mask, history); !status.ok()) return status.error();
-  const float temperature = params_.temperature == 0 ? 1 : params_.temperature;
-  float largest = -kInfinity;
-  for (const Candidate& c : candidates_) largest = std::max(largest, c.score);
+  if (Status status = Filter(logits, mask, history.output.size(), history); !status.ok()) {
+    return status.error();
+  }
+  const float temperature = temperature_ == 0 ? 1 : temperature_;
+  const float largest = Largest();
   double sum = 0, most = 0;
   TokenId best = kNoToken;
   for (const Candidate& c : candidates_) {
@@ -106,33 +102,88 @@ Result<TokenId> Sampler::ProbableDraft(std::span<const float> logits, const Mask
   return most >= (1 - double{lossy}) * sum ? best : kNoToken;
 }
 
-Status Sampler::Filter(std::span<const float> logits, const Mask* mask,
+Status Sampler::Filter(std::span<const float> logits, const Mask* mask, uint64_t position,
                        const TokenHistory& history) {
+  using Kind = SamplerStage::Kind;
   if (Status status = Collect(logits, mask); !status.ok()) return status;
-  float largest = kInfinity;  // of the scores; infinity: to be found
+  width_ = logits.size();
+  const SamplerStages& more = params_.stages;
+  const float given = params_.temperature;
+  temperature_ = given == 0 ? 0 : 1;
   for (const SamplerStage& stage : stages_) {
-    if (stage.kind == SamplerStage::Kind::kPenalties) {
-      Penalise(stage.penalties, history);
-      largest = kInfinity;
-      continue;
-    }
-    if (params_.temperature == 0 || candidates_.size() == 1) continue;
-    if (stage.kind == SamplerStage::Kind::kTopK) {
-      KeepTopK(stage.most);
-      continue;
-    }
-    // All filters leave the largest score.
-    if (largest == kInfinity) {
-      largest = -kInfinity;
-      for (const Candidate& c : candidates_) largest = std::max(largest, c.score);
-    }
-    if (stage.kind == SamplerStage::Kind::kTopP) {
-      KeepTopP(stage.share, largest);
-    } else {
-      KeepMinP(stage.share, largest);
+    // What the constraint leaves no choice about is not penalised.
+    if (candidates_.size() == 1 && stage.kind != Kind::kTemperature) continue;
+    switch (stage.kind) {
+      case Kind::kPenalties:
+        Penalise(stage.penalties, history);
+        break;
+      case Kind::kDry:
+        PenaliseRepetition(candidates_, more, history.prompt, history.output, history.forced,
+                           vocabulary_);
+        break;
+      case Kind::kTemperature:
+        temperature_ = TemperatureAt(more, given, position, candidates_);
+        break;
+      default:
+        if (temperature_ != 0) KeepBy(stage, position);
     }
   }
   return {};
+}
+
+void Sampler::KeepBy(const SamplerStage& stage, uint64_t position) {
+  using Kind = SamplerStage::Kind;
+  switch (stage.kind) {
+    case Kind::kTopK:
+      return KeepTopK(stage.most);
+    case Kind::kTopP:
+      return KeepTopP(stage.share, Largest());
+    case Kind::kMinP:
+      return KeepMinP(stage.share, Largest());
+    case Kind::kTopNSigma:
+      return KeepTopNSigma(candidates_, stage.share);
+    case Kind::kTypical:
+      return KeepTypical(candidates_, stage.share, temperature_);
+    case Kind::kEpsilon:
+      return KeepEpsilon(candidates_, stage.share, temperature_);
+    case Kind::kEta:
+      return KeepEta(candidates_, stage.share, temperature_);
+    case Kind::kXtc: {
+      // A number that no token's noise uses.
+      const PhiloxBlock block = Philox4x32(params_.seed, position, uint64_t{1} << 62);
+      const double uniform = (static_cast<double>(block.word[0]) + 0.5) / 4294967296.0;
+      return KeepXtc(candidates_, params_.stages.xtc_probability, params_.stages.xtc_threshold,
+                     temperature_, uniform);
+    }
+    case Kind::kMirostat:
+      return KeepMirostat(candidates_, params_.stages.mirostat, mu_, static_cast<int>(width_),
+                          temperature_);
+    default:
+      return;
+  }
+}
+
+bool Sampler::needs_logits() const {
+  using Kind = SamplerStage::Kind;
+  const SamplerStages& more = params_.stages;
+  if (more.dynatemp_range > 0 || more.temperature_last >= 0) return true;
+  // The order that backends know.
+  constexpr Kind kKnown[] = {Kind::kPenalties, Kind::kTemperature, Kind::kTopK, Kind::kTopP,
+                             Kind::kMinP};
+  size_t next = 0;
+  bool cools = false;
+  for (const SamplerStage& stage : stages_) {
+    while (next < std::size(kKnown) && kKnown[next] != stage.kind) ++next;
+    if (next == std::size(kKnown)) return true;
+    cools = cools || stage.kind == Kind::kTemperature;
+  }
+  return !cools;
+}
+
+float Sampler::Largest() const {
+  float largest = -kInfinity;
+  for (const Candidate& c : candidates_) largest = std::max(largest, c.score);
+  return largest;
 }
 
 Status Sampler::Collect(std::span<const float> logits, const Mask* mask) {
@@ -194,7 +245,7 @@ void Sampler::KeepTopK(int most) {
 // A heap instead of a sort: usually a handful of tokens reach p.
 void Sampler::KeepTopP(float share, float largest) {
   const auto weight = [&](const Candidate& c) {
-    return WeightOf(RelativeScore(c.score, largest, params_.temperature));
+    return WeightOf(RelativeScore(c.score, largest, temperature_));
   };
   uint64_t total = 0;
   for (const Candidate& c : candidates_) total += weight(c);
@@ -215,7 +266,7 @@ void Sampler::KeepTopP(float share, float largest) {
 void Sampler::KeepMinP(float share, float largest) {
   const float least = std::log(share);
   std::erase_if(candidates_, [&](const Candidate& c) {
-    return RelativeScore(c.score, largest, params_.temperature) < least;
+    return RelativeScore(c.score, largest, temperature_) < least;
   });
 }
 
@@ -228,7 +279,7 @@ TokenId Sampler::Argmax() const {
 }
 
 TokenId Sampler::Draw(uint64_t position) const {
-  const float temperature = params_.temperature;
+  const float temperature = temperature_;
   TokenId best = candidates_[0].token;
   float best_value = -kInfinity;
   // Noise costs ten rounds of Philox and two logarithms; most tokens cannot win even with the

@@ -242,6 +242,32 @@ struct AsyncEngine::SamplerRequest final : Request {
   std::shared_ptr<AsyncEngine> proposal;  // borrowed
 };
 
+// A search, or a classification.
+template <typename Options, typename Out>
+struct AsyncEngine::SearchRequest final : Request {
+  SearchRequest(AsyncEngine& of, SearchInput input_in, Options options_in, uint64_t group_in,
+                std::function<void(Result<Out>)> done_in)
+      : Request(of),
+        input(std::move(input_in)),
+        options(std::move(options_in)),
+        group(group_in),
+        done(std::move(done_in)) {}
+
+  Result<RequestId> Begin(BatchEngine& batch) override {
+    return batch.Add(MakeSearchWork(std::move(input), std::move(options),
+                                    [self = Self<SearchRequest>()](Result<Out> result) {
+                                      self->Tell(self->done, std::move(result));
+                                    }),
+                     group);
+  }
+  void Fail(Error why) noexcept override { Tell(done, Result<Out>(std::move(why))); }
+
+  SearchInput input;
+  Options options;
+  const uint64_t group;
+  const std::function<void(Result<Out>)> done;
+};
+
 // ---- The engine ----
 
 Result<std::shared_ptr<AsyncEngine>> AsyncEngine::Load(const std::string& path,
@@ -369,6 +395,27 @@ Result<AsyncEngine::Id> AsyncEngine::SubmitSampler(const EngineRequest& request,
   handed->proposal = std::move(proposal);
   if (Status status = Post(handed); !status.ok()) return status.error();
   return id;
+}
+
+template <typename Options, typename Out>
+Result<AsyncEngine::Id> AsyncEngine::HandSearch(Result<SearchInput> input, Options options,
+                                                uint64_t group,
+                                                std::function<void(Result<Out>)> done) {
+  if (!input.ok()) return input.error();
+  return Hand(std::make_shared<SearchRequest<Options, Out>>(
+      *this, *std::move(input), std::move(options), group, std::move(done)));
+}
+
+Result<AsyncEngine::Id> AsyncEngine::SubmitSearch(const EngineRequest& request,
+                                                  SearchOptions options, SearchDone done) {
+  return HandSearch<SearchOptions, SearchResult>(SearchInputOf(request, model_), std::move(options),
+                                                 request.group, std::move(done));
+}
+
+Result<AsyncEngine::Id> AsyncEngine::SubmitClassify(const EngineRequest& request,
+                                                    ClassifyOptions options, ClassifyDone done) {
+  return HandSearch<ClassifyOptions, ClassifyResult>(
+      ClassifyInputOf(request, model_), std::move(options), request.group, std::move(done));
 }
 
 void AsyncEngine::Cancel(Id id) noexcept {
@@ -533,6 +580,26 @@ Result<std::vector<double>> AsyncEngine::Score(const EngineRequest& request,
   Result<TokenScores> scores = WaitFor(*this, *id, *wait, still, {});
   if (!scores.ok()) return scores.error();
   return std::move(scores->logprobs);
+}
+
+Result<SearchResult> AsyncEngine::Search(const EngineRequest& request, SearchOptions options,
+                                         const Still& still) {
+  const auto wait = std::make_shared<Wait<SearchResult>>();
+  const Result<Id> id =
+      SubmitSearch(request, std::move(options),
+                   [wait](Result<SearchResult> result) { wait->End(std::move(result)); });
+  if (!id.ok()) return id.error();
+  return WaitFor(*this, *id, *wait, still, {});
+}
+
+Result<ClassifyResult> AsyncEngine::Classify(const EngineRequest& request, ClassifyOptions options,
+                                             const Still& still) {
+  const auto wait = std::make_shared<Wait<ClassifyResult>>();
+  const Result<Id> id =
+      SubmitClassify(request, std::move(options),
+                     [wait](Result<ClassifyResult> result) { wait->End(std::move(result)); });
+  if (!id.ok()) return id.error();
+  return WaitFor(*this, *id, *wait, still, {});
 }
 
 // ---- The thread ----

@@ -85,6 +85,8 @@ class AsyncEngine {
   using Id = int64_t;
   using ScoreDone = std::function<void(Result<TokenScores> scores)>;
   using SampleDone = std::function<void(Result<SamplerResult> result)>;
+  using SearchDone = std::function<void(Result<SearchResult> result)>;
+  using ClassifyDone = std::function<void(Result<ClassifyResult> result)>;
   // Asked every 20 ms by the calls that wait; false: the wait ends, and so does the request.
   using Still = std::function<bool()>;
 
@@ -114,6 +116,10 @@ class AsyncEngine {
   // Errors: those of Engine::Sample; kInvalid with "proposal" as place where it has requests.
   Result<Id> SubmitSampler(const EngineRequest& request, SamplerOptions options,
                            std::shared_ptr<AsyncEngine> proposal, SampleDone done);
+  // As Engine::Search and Engine::Classify.
+  Result<Id> SubmitSearch(const EngineRequest& request, SearchOptions options, SearchDone done);
+  Result<Id> SubmitClassify(const EngineRequest& request, ClassifyOptions options,
+                            ClassifyDone done);
   // The request ends soon, with what it has. Unknown ids, and those that have ended, are ignored.
   void Cancel(Id id) noexcept;
 
@@ -124,6 +130,11 @@ class AsyncEngine {
                                const Still& still = nullptr);
   Result<std::vector<double>> Score(const EngineRequest& request, std::span<const TokenId> tokens,
                                     double temperature = 1, const Still& still = nullptr);
+  // As Engine::Search and Engine::Classify, waiting for the result.
+  Result<SearchResult> Search(const EngineRequest& request, SearchOptions options,
+                              const Still& still = nullptr);
+  Result<ClassifyResult> Classify(const EngineRequest& request, ClassifyOptions options,
+                                  const Still& still = nullptr);
   // Writes the history of drafts, between two steps. Errors: kIo.
   Status Save();
 
@@ -147,11 +158,16 @@ class AsyncEngine {
   struct OutputRequest;
   struct ScoreRequest;
   struct SamplerRequest;
+  template <typename Options, typename Out>
+  struct SearchRequest;
 
   AsyncEngine(EngineParts parts, const EngineOptions& options);
   // Register makes it one of requests_, Post puts it into the inbox. After an error it is neither.
   Status Register(const std::shared_ptr<Request>& request);
   Status Post(const std::shared_ptr<Request>& request);
+  template <typename Options, typename Out>
+  Result<Id> HandSearch(Result<SearchInput> input, Options options, uint64_t group,
+                        std::function<void(Result<Out>)> done);
   Result<Id> Hand(const std::shared_ptr<Request>& request);
   void Forget(const Request& request) noexcept;
   // The model, for the thread of another engine's sampler.

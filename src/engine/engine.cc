@@ -215,6 +215,23 @@ Result<SamplerResult> EngineAccess::Sample(Engine& engine, const EngineRequest& 
                     options);
 }
 
+Result<SearchResult> Engine::Search(const EngineRequest& request, const SearchOptions& options) {
+  return Guarded([&]() -> Result<SearchResult> {
+    const Result<SearchInput> input = SearchInputOf(request, *impl_->loaded);
+    if (!input.ok()) return input.error();
+    return RunSearch(*input, options);
+  });
+}
+
+Result<ClassifyResult> Engine::Classify(const EngineRequest& request,
+                                        const ClassifyOptions& options) {
+  return Guarded([&]() -> Result<ClassifyResult> {
+    const Result<SearchInput> input = ClassifyInputOf(request, *impl_->loaded);
+    if (!input.ok()) return input.error();
+    return RunClassify(*input, options);
+  });
+}
+
 Result<std::vector<double>> Engine::Score(const EngineRequest& request,
                                           std::span<const TokenId> tokens, double temperature) {
   return Guarded([&]() -> Result<std::vector<double>> {

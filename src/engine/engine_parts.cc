@@ -183,6 +183,23 @@ Result<std::shared_ptr<const Constraint>> SamplerConstraintOf(const EngineReques
   return ConstraintOf(request, model);
 }
 
+Result<SearchInput> SearchInputOf(const EngineRequest& request, const LoadedModel& model) {
+  Result<std::vector<TokenId>> prompt = PromptTokensOf(request, model);
+  if (!prompt.ok()) return prompt.error();
+  Result<std::shared_ptr<const Constraint>> constraint = SamplerConstraintOf(request, model);
+  if (!constraint.ok()) return constraint.error();
+  return SearchInput{model.model(), *model.vocabulary(), model.encoder(), *std::move(prompt),
+                     *std::move(constraint)};
+}
+
+Result<SearchInput> ClassifyInputOf(const EngineRequest& request, const LoadedModel& model) {
+  if (request.grammar || request.constraint != nullptr) {
+    return Error{ErrorCode::kInvalid, "choices are compared without a constraint",
+                 request.grammar ? "grammar" : "constraint"};
+  }
+  return SearchInputOf(request, model);
+}
+
 namespace {
 
 constexpr const char* kThinkingChangesNothing =

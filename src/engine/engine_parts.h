@@ -20,6 +20,7 @@
 #include "pawl/engine.h"
 #include "src/decode/batch.h"
 #include "src/decode/sampling/prefix_trie.h"
+#include "src/decode/search/run.h"
 #include "src/decode/stop_strings.h"
 #include "src/engine/loaded_model.h"
 #include "src/engine/thinking.h"
@@ -46,6 +47,10 @@ Result<std::shared_ptr<const Constraint>> ConstraintOf(const EngineRequest& requ
 // The same for samplers. Errors: also kUnsupported for a constraint that is not exact.
 Result<std::shared_ptr<const Constraint>> SamplerConstraintOf(const EngineRequest& request,
                                                               const LoadedModel& model);
+// What a search runs on, but for its options. Errors: those of PromptTokensOf and
+// SamplerConstraintOf. Of a classification: kInvalid for a grammar or a constraint.
+Result<SearchInput> SearchInputOf(const EngineRequest& request, const LoadedModel& model);
+Result<SearchInput> ClassifyInputOf(const EngineRequest& request, const LoadedModel& model);
 // A request laid out: without `done`, and without the callbacks of `text`.
 struct LaidOut {
   BatchRequest request;

@@ -4,6 +4,8 @@
 #include <random>
 #include <utility>
 
+#include "src/decode/sampler_stages.h"
+#include "src/engine/search_json.h"
 #include "src/server/api.h"
 #include "src/server/api_error.h"
 
@@ -155,6 +157,9 @@ void ReadSampling(const JsonReader& in, CallSpec& spec) {
   in["frequency_penalty"].Read(sampling.frequency_penalty, -2, 2);
   in["repetition_penalty"].Read(sampling.repetition_penalty, 0.01, 100);
   in["repeat_penalty"].Read(sampling.repetition_penalty, 0.01, 100);
+  ReadSamplerStages(in, sampling.stages);
+  const Status stages = CheckSamplerStages(sampling.stages);
+  if (in.ok() && !stages.ok()) in[stages.error().place].Fail(stages.error().message);
 }
 
 void ReadSeed(const JsonReader& in, CallSpec& spec) {
@@ -193,13 +198,20 @@ Status ReadCommon(const ApiRequest& request, const JsonReader& in,
     break;
   }
   in["n"].Read(spec.n, 1, kMostOutputs);
-  int best_of = spec.n;
-  if (in["best_of"].Read(best_of, 1, kMostOutputs) && best_of != spec.n) {
-    in["best_of"].Unsupported("must be n where it is given");
+  if (in["best_of"].Read(spec.best_of, 1, kMostOutputs) && spec.best_of < spec.n) {
+    in["best_of"].Fail("must be at least n, which is " + std::to_string(spec.n));
   }
   ReadStop(in, spec);
   ReadBias(server, in["logit_bias"], spec);
   in["stream"].Read(spec.stream);
+  ReadTogether(in, {spec.n, spec.draws(), server.options.search_rows, spec.options}, spec.together);
+  if (spec.together.any()) {
+    spec.best_of = 0;
+    if (!spec.stop.empty()) in["stop"].Unsupported("ends outputs that are drawn token by token");
+    if (spec.together.classify && spec.n != 1) in["n"].Unsupported("must be 1 with classify");
+  } else if (spec.draws() > spec.n && spec.stream) {
+    in["best_of"].Unsupported("must be n where the answer is a stream");
+  }
   spec.options.at_budget =
       in["close_at_budget"].Bool(true) ? AtBudget::kCloseOrCut : AtBudget::kCut;
   in["mask_surprise"].Read(spec.options.mask_surprise);
@@ -219,6 +231,13 @@ Status ReadCommon(const ApiRequest& request, const JsonReader& in,
     server.known_tools.Keep(request.exchange->request().body, *match, asked->tools);
   }
   spec.asked = *std::move(asked);
+  if (spec.together.classify) {
+    if (spec.asked.answer.kind != ConstraintSpec::Kind::kChoice || !spec.asked.tools.empty()) {
+      return Error{ErrorCode::kInvalid, "needs a choice, such as structured_outputs.choice",
+                   in.place() + "/classify"};
+    }
+    spec.together.classify->choices = spec.asked.answer.choices;
+  }
   if (spec.asked.layout.max_string < 0) spec.asked.layout.max_string = server.options.max_string;
   // What says who asks, or where an answer is to be kept, changes no output.
   in.Ignore({"model", "user", "metadata", "store", "service_tier", "keep_alive",

@@ -1,6 +1,7 @@
 // /v1/completions, and llama.cpp's /completion and /infill.
 #include <utility>
 
+#include "src/decode/sampler_stages.h"
 #include "src/server/api.h"
 
 namespace pawl::server {
@@ -162,9 +163,12 @@ Status StartCompletion(const ApiRequest& request) {
       !status.ok()) {
     return status;
   }
+  if (std::string& order = spec.options.sampling.stages.order; order.empty()) {
+    order = kLlamaStages;
+  }
   if (spec.code) spec.code->has_grammar = HasConstraint(spec.asked);
   if (spec.echo && spec.stream) in["echo"].Unsupported("is there without a stream only");
-  if (spec.prompts.size() * static_cast<size_t>(spec.n) > 2048) {
+  if (spec.prompts.size() * static_cast<size_t>(spec.draws()) > 2048) {
     in["n"].Fail("asks for more than 2048 outputs in all", ErrorCode::kLimit);
   }
   if (!in.ok()) return in.error();

@@ -173,7 +173,7 @@ Status StartExtract(const ApiRequest& request) {
   if (!in["temperature"].present()) spec.options.sampling.temperature = 0;
   if (!in["seed"].present()) spec.options.sampling.seed = 0;
   if (spec.options.at_budget == AtBudget::kCloseOrCut) spec.options.at_budget = AtBudget::kClose;
-  if (spec.n != 1) in["n"].Unsupported("must be 1 on this route");
+  if (spec.draws() != 1) in["n"].Unsupported("must be 1 on this route");
   if (!in.ok()) return in.error();
   spec.one_by_one = true;
   const bool single = text.present();

@@ -156,7 +156,7 @@ Status StartOllama(const ApiRequest& request, bool chat) {
       !common.ok()) {
     return common;
   }
-  if (spec.n != 1) in["n"].Unsupported("must be 1 on this route");
+  if (spec.draws() != 1) in["n"].Unsupported("must be 1 on this route");
   spec.stream = in["stream"].Bool(true);
   ReadSampling(options, spec);
   if (options["seed"].present()) ReadSeed(options["seed"], spec);

@@ -344,7 +344,7 @@ Status StartResponse(const ApiRequest& request) {
       !status.ok()) {
     return status;
   }
-  if (spec.n != 1) in["n"].Unsupported("must be 1 on this route");
+  if (spec.draws() != 1) in["n"].Unsupported("must be 1 on this route");
   if (!in.ok()) return in.error();
   const RequestConstraints& asked = spec.asked;
   DeclareTools(request, spec);

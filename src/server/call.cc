@@ -14,6 +14,8 @@
 #include "src/base/failure.h"
 #include "src/base/json.h"
 #include "src/base/stop_scope.h"
+#include "src/decode/sampler_stages.h"
+#include "src/server/call_choice.h"
 #include "src/server/json_writer.h"
 #include "src/server/server_state.h"
 
@@ -39,6 +41,13 @@ ApiError OutputError(const Error& error, const CallSpec& spec, size_t prompt,
                                             "top_k",    "top_p",      "min_p",        "logit_bias",
                                             "logprobs", "seed",       "mask_surprise"};
   if (IsOutOfMemory(error)) return FromError(error, "");
+  const TogetherSpec& together = spec.together;
+  if (together.any() && error.code == ErrorCode::kInvalid && !error.place.empty()) {
+    const std::string member = together.search    ? "#/search/"
+                               : together.sampler ? "#/sampler/"
+                                                  : "#/";
+    return FromError(Error{error.code, error.message, member + error.place}, "");
+  }
   const bool known = std::any_of(std::begin(kPlaces), std::end(kPlaces),
                                  [&](const char* place) { return error.place == place; });
   ApiError out;
@@ -67,29 +76,6 @@ ApiError OutputError(const Error& error, const CallSpec& spec, size_t prompt,
 
 }  // namespace
 
-struct Call::Choice {
-  int index = 0;
-  size_t prompt = 0;  // of prompts
-  std::vector<TokenId> prompt_tokens;
-  std::optional<Error> refused;      // before it began
-  std::shared_ptr<CodeOutput> code;  // of code to complete
-  AsyncEngine::Id id = 0;
-  bool code_goes_on = true;  // of the engine's thread
-
-  // Under mutex_.
-  std::string text;
-  size_t safe = 0;                // bytes that may be handed out
-  std::vector<uint32_t> lengths;  // of the tokens' bytes
-  std::vector<TokenEntry> entries;
-  bool done = false, stopped = false;
-  std::string stop_string;
-  std::optional<Result<Generation>> output;
-
-  // Of the connection's thread.
-  std::optional<OutputParser> parser;
-  size_t taken = 0, tokens_taken = 0;
-};
-
 Call::Call(std::shared_ptr<ServerState> server, std::shared_ptr<Exchange> exchange, CallSpec spec,
            std::unique_ptr<Formatter> formatter)
     : server_(std::move(server)),
@@ -105,6 +91,12 @@ Call::Call(std::shared_ptr<ServerState> server, std::shared_ptr<Exchange> exchan
                      .count();
   out_.model = server_->model->name();
   out_.ignored = spec_.ignored;
+  const SamplingParams& sampling = spec_.options.sampling;
+  if (!(sampling.stages == SamplerStages())) out_.samplers = OrderOf(sampling);
+  if (spec_.draws() == spec_.n) return;
+  // The best ones are chosen by the probabilities of their tokens.
+  spec_.want_tokens = true;
+  spec_.options.logprobs = std::max(0, spec_.options.logprobs);
 }
 
 Call::~Call() {
@@ -266,7 +258,7 @@ void Call::PrepareChoices() {
       if (error->code == ErrorCode::kLimit) refusal.code = "context_length_exceeded";
       return Refuse(refusal);
     }
-    for (int i = 0; i < spec_.n; ++i) {
+    for (int i = 0; i < spec_.draws(); ++i) {
       auto choice = std::make_unique<Choice>();
       choice->index = static_cast<int>(choices.size());
       choice->prompt = p;
@@ -299,7 +291,7 @@ void Call::ScorePrompts() {
   scores_.resize(spec_.prompts.size());
   score_left_ = static_cast<int>(spec_.prompts.size());
   for (size_t p = 0; p < spec_.prompts.size(); ++p) {
-    Choice& choice = *choices_[p * static_cast<size_t>(spec_.n)];
+    Choice& choice = *choices_[p * static_cast<size_t>(spec_.draws())];
     auto done = [self = shared_from_this(), p](Result<TokenScores> scores) {
       const Status told = Guarded([&]() -> Status {
         self->Scored(p, std::move(scores));
@@ -380,6 +372,8 @@ void Call::Begin(Choice& choice) noexcept {
 
 void Call::Submit(Choice& choice) {
   if (choice.refused) return Done(choice, *choice.refused);
+  // The first one of a prompt stands for all of them.
+  if (spec_.together.any() && choice.index % spec_.n != 0) return;
   BatchRequest request;
   request.prompt = choice.prompt_tokens;
   if (!grammars_.empty()) request.constraint = MakeConstraint(grammars_[choice.prompt]);
@@ -389,6 +383,7 @@ void Call::Submit(Choice& choice) {
                                  std::min(spec_.options.max_tokens, room), !grammars_.empty());
   if (!constraint.ok()) return Done(choice, constraint.error());
   request.constraint = *std::move(constraint);
+  if (spec_.together.any()) return SubmitTogether(choice, std::move(request.constraint));
   request.options = spec_.options;
   if (choice.code != nullptr) {
     request.constraint = choice.code->ConstraintWith(std::move(request.constraint));
@@ -396,7 +391,7 @@ void Call::Submit(Choice& choice) {
     if (grammars_.empty()) request.options.at_budget = AtBudget::kCut;
     request.options.max_tokens += choice.code->more_tokens();
   }
-  request.options.sampling.seed += static_cast<uint64_t>(choice.index % std::max(1, spec_.n));
+  request.options.sampling.seed += static_cast<uint64_t>(choice.index % std::max(1, spec_.draws()));
   const auto self = shared_from_this();
   if (spec_.echo && spec_.options.max_tokens == 0) {
     Generation nothing;
@@ -772,6 +767,7 @@ void Call::Whole() {
     }
   }
   SumUp();
+  KeepBest();
   HttpReply reply = formatter_->Whole(out_);
   if (spec_.asked.answer.deprecated) reply.headers.emplace_back("deprecation", "true");
   const int status = reply.status;

@@ -28,6 +28,7 @@
 #include "src/server/constraint_spec.h"
 #include "src/server/http.h"
 #include "src/server/served_model.h"
+#include "src/server/together.h"
 #include "src/server/worker_pool.h"
 
 namespace pawl::server {
@@ -37,7 +38,10 @@ class ServerState;
 struct CallSpec {
   std::string route;  // for logs and metrics
   std::vector<PromptSpec> prompts;
-  int n = 1;  // outputs for each prompt
+  int n = 1;        // outputs for each prompt
+  int best_of = 0;  // of so many, where that is more than n, the n best
+  int draws() const { return best_of > n ? best_of : n; }
+  TogetherSpec together;
   RequestConstraints asked;
   GenerateOptions options;
   std::vector<std::string> stop;
@@ -104,12 +108,18 @@ struct CallOut {
   double compile_seconds = 0, queue_seconds = 0, first_token_seconds = 0, total_seconds = 0;
   std::vector<std::string> ignored;  // of the request
   std::vector<std::string> notes;    // on the request
+  std::string samplers;              // the stages that ran, where their order was asked for
+  // Of outputs that were found together: which member of the request asked for them, and what is
+  // told about them, by prompt.
+  const char* together = nullptr;
+  std::vector<std::string> together_reports;
   // Sums over the outputs.
   int prompt_tokens = 0, reused_tokens = 0, output_tokens = 0, reasoning_tokens = 0;
 };
 
 // The report on what a request cost, as a JSON object.
-std::string ReportOf(const CallOut& out);
+// `together`: with what may have texts of the request.
+std::string ReportOf(const CallOut& out, bool together = true);
 
 class Formatter {
  public:
@@ -174,12 +184,15 @@ class Call : public std::enable_shared_from_this<Call> {
   // A choice that cannot begin has ended, with the error.
   void Begin(Choice& choice) noexcept;
   void Submit(Choice& choice);
+  void SubmitTogether(Choice& choice, std::shared_ptr<const Constraint> constraint);
   void Refuse(const ApiError& error) noexcept;
 
   // On the engine's thread.
   std::string_view TextOf(Choice& choice, TokenId token, std::string_view bytes);
   bool Told(Choice& choice, const OutputToken& token);
   void Done(Choice& choice, Result<Generation> output) noexcept;
+  void Found(Choice& first, Result<TogetherResult> found);
+  void Fill(Choice& choice, const TogetherOutput& output);
   void Scored(size_t prompt, Result<TokenScores> scores);
 
   // On the connection's thread.
@@ -191,6 +204,7 @@ class Call : public std::enable_shared_from_this<Call> {
   void Apply(Choice& choice, std::span<const Delta> deltas);
   void EndOf(Choice& choice);
   void SumUp();
+  void KeepBest();
   void Log(int status) noexcept;
   void LogLine(int status);
 

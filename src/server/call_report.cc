@@ -12,7 +12,7 @@
 
 namespace pawl::server {
 
-std::string ReportOf(const CallOut& out) {
+std::string ReportOf(const CallOut& out, bool together) {
   GenerationStats sum;
   bool closed = false;
   ClosedBy closed_by = ClosedBy::kNothing;
@@ -67,6 +67,12 @@ std::string ReportOf(const CallOut& out) {
     for (const std::string& pointer : out.ignored) json.String(pointer);
     json.End();
   }
+  if (!out.samplers.empty()) json.Key("samplers").String(out.samplers);
+  if (together && out.together != nullptr) {
+    json.Key(out.together).Array();
+    for (const std::string& one : out.together_reports) json.Raw(one.empty() ? "null" : one);
+    json.End();
+  }
   std::vector<std::string> notes = out.notes;  // each once
   for (const ChoiceOut& choice : out.choices) {
     for (const std::string& note : choice.notes) {
@@ -101,7 +107,7 @@ void Call::LogLine(int status) {
     json.Key("prompt_tokens").Int(out_.prompt_tokens);
     json.Key("output_tokens").Int(out_.output_tokens);
     json.Key("outputs").Int(static_cast<int64_t>(out_.choices.size()));
-    json.Key("report").Raw(ReportOf(out_));
+    json.Key("report").Raw(ReportOf(out_, false));
   }
   server_->Log(json.End().Take());
 }

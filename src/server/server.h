@@ -43,9 +43,10 @@ struct ServerOptions {
   // Threads for large bodies, prompts and compiling, at least two. One of them takes only what
   // comes of bodies under 64 KiB.
   int workers = 2;
-  int max_queue = 256;    // requests that wait for the model; more are answered with 429
-  int max_tokens = 4096;  // of an output for which the request names no number
-  int max_string = -1;    // characters of strings without maxLength; -1: as `pawl extract`
+  int max_queue = 256;          // requests that wait for the model; more are answered with 429
+  int max_tokens = 4096;        // of an output for which the request names no number
+  int max_string = -1;          // characters of strings without maxLength; -1: as `pawl extract`
+  int64_t search_rows = 65536;  // most rows of the model for a search
   size_t grammar_bytes = size_t{256} << 20;
   double request_seconds = 600;  // from the request to the end of its answer
   double drain_seconds = 15;

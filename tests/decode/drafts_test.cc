@@ -127,6 +127,49 @@ struct Case {
   float temperature;
 };
 
+// One of the newer stages, or none.
+void SetStage(uint64_t seed, SamplerStages& stages) {
+  switch (seed % 11) {
+    case 0:
+      stages.typical_p = 0.7f;
+      break;
+    case 1:
+      stages.top_n_sigma = 1.5f;
+      break;
+    case 2:
+      stages.xtc_probability = 0.5f;
+      stages.xtc_threshold = 0.05f;
+      break;
+    case 3:
+      stages.dry_multiplier = 0.8f;
+      stages.dry_allowed_length = 1;
+      break;
+    case 4:
+      stages.mirostat = 1;
+      break;
+    case 5:
+      stages.mirostat = 2;
+      stages.mirostat_tau = 2;
+      break;
+    case 6:
+      stages.dynatemp_range = 0.4f;
+      break;
+    case 7:
+      stages.temperature_last = 0.1f;
+      stages.temperature_tokens = 30;
+      break;
+    case 8:
+      stages.epsilon_cutoff = 0.02f;
+      break;
+    case 9:
+      stages.eta_cutoff = 0.05f;
+      stages.order = kLlamaStages;
+      break;
+    default:
+      break;
+  }
+}
+
 class DraftsTest : public ::testing::Test {
  protected:
   GenerateOptions OptionsOf(const Case& c, std::string* told) const {
@@ -138,6 +181,7 @@ class DraftsTest : public ::testing::Test {
     if (c.seed % 4 == 2) options.sampling.frequency_penalty = 0.4f;
     if (c.seed % 4 == 3) options.sampling.top_k = 7;
     if (c.seed % 6 == 2) options.sampling.top_p = 0.8f;
+    SetStage(c.seed, options.sampling.stages);
     if (c.seed % 9 == 4) options.skip_forced = false;
     if (c.seed % 3 == 2) {
       options.logprobs = 2;

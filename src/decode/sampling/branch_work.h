@@ -22,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include "src/base/failure.h"
 #include "src/base/threads.h"
 #include "src/decode/sampling/branches.h"
 #include "src/decode/work.h"
@@ -49,8 +50,10 @@ class BranchWork final : public Work, public BranchHost {
   Status Prepare() override;
   int pending() const override { return wanted_ == nullptr ? 0 : wanted_->pending(); }
   bool writes() const override;
-  // At least 2: a row, and one behind it.
-  int most_rows(int max_rows) const override { return std::max(2, max_rows / 2); }
+  // A tree runs in one call.
+  int most_rows(int max_rows) const override {
+    return std::max({2, max_rows / 2, std::min(max_rows, kMaxTreeRows)});
+  }
   bool needs_logits() const override { return true; }
   int64_t pages(int headroom, bool looking) const override;
   int64_t PagesOf(int rows) const override;
@@ -90,6 +93,33 @@ class BranchWork final : public Work, public BranchHost {
   std::vector<std::shared_ptr<BranchSet>> left_;  // under mutex_; their sequences are to be freed
   SideThread thread_;                             // the last one: the body uses the others
 };
+
+// A work with a result. What `run` holds goes before `done` is called, so that what the caller gave
+// ends with the caller's thread and not with the engine's.
+template <typename Out>
+std::unique_ptr<Work> MakeResultWork(Model& model, size_t prompt_tokens,
+                                     std::function<Result<Out>(BranchHost& host)> run,
+                                     std::function<void(Result<Out>)> done) {
+  struct Held {
+    std::function<Result<Out>(BranchHost& host)> run;
+    std::optional<Out> result;
+  };
+  const auto held = std::make_shared<Held>(Held{std::move(run), std::nullopt});
+  return std::make_unique<BranchWork>(
+      model, static_cast<int>(prompt_tokens),
+      [held](BranchHost& host) -> Status {
+        Result<Out> ran = held->run(host);
+        if (!ran.ok()) return ran.error();
+        held->result = *std::move(ran);
+        return {};
+      },
+      [done = std::move(done), held](const Status& ended) {
+        std::optional<Out> result = std::move(held->result);
+        held->run = nullptr;
+        if (!ended.ok()) return done(CopyOf(ended.error()));
+        done(*std::move(result));
+      });
+}
 
 }  // namespace pawl
 

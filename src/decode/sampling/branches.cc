@@ -37,21 +37,26 @@ void BranchSet::Seek(int branch, std::span<const TokenId> tokens) {
 }
 
 void BranchSet::BeginWant(size_t count) {
+  answers_ = count;
   next_ = reached_next_ = 0;
   logits_.resize(std::max(logits_.size(), count * width_));
 }
 
-void BranchSet::Want(std::span<const int> branches) {
-  behind_ = false;
-  wanted_.assign(branches.begin(), branches.end());
-  BeginWant(wanted_.size());
+void BranchSet::Want(std::span<const int> branches, std::span<const int> answers) {
+  tree_.clear();
+  wanted_.clear();
+  size_t count = 0;
+  for (size_t i = 0; i < branches.size(); ++i) {
+    wanted_.push_back({branches[i], answers.empty() ? 1 : answers[i]});
+    count += static_cast<size_t>(wanted_.back().second);
+  }
+  BeginWant(count);
 }
 
-void BranchSet::WantBehind(int branch, std::span<const TokenId> tokens) {
-  behind_ = true;
-  wanted_.assign(1, branch);
-  behind_tokens_.assign(tokens.begin(), tokens.end());
-  BeginWant(behind_tokens_.size());
+void BranchSet::WantTree(int branch, std::vector<TreeToken> tree) {
+  wanted_.assign(1, {branch, 0});
+  tree_ = std::move(tree);
+  BeginWant(static_cast<size_t>(std::ranges::count_if(tree_, &TreeToken::wanted)));
 }
 
 // ---- The side of the model ----
@@ -96,12 +101,14 @@ Status BranchSet::Open(Model& model) {
 
 int BranchSet::pending() const {
   int rows = 0;
-  for (size_t nth = behind_ ? 0 : next_; nth < wanted_.size(); ++nth) {
-    const int size = static_cast<int>(At(wanted_[nth]).tokens.size());
-    rows += size - std::min(HeldOf(wanted_[nth]).computed, size - 1);
-  }
-  if (behind_) rows += static_cast<int>(behind_tokens_.size() - next_);
-  return rows;
+  ForMissing(next_, [&](int branch, int first, int size) {
+    rows += size - std::min(HeldOf(branch).computed, first);
+    return true;
+  });
+  if (tree_.empty()) return rows;
+  const int branch = wanted_[0].first;
+  const int size = static_cast<int>(At(branch).tokens.size());
+  return size - std::min(HeldOf(branch).computed, size - 1) + static_cast<int>(tree_.size());
 }
 
 void BranchSet::Forget(Model& model) {
@@ -127,14 +134,14 @@ int64_t BranchSet::pages(const KvMemory& memory, int more) const {
 
 int64_t BranchSet::PagesOf(const KvMemory& memory, int rows) const {
   int64_t pages = 0;
-  for (size_t nth = behind_ ? 0 : next_; nth < wanted_.size() && rows > 0; ++nth) {
-    const int size = static_cast<int>(At(wanted_[nth]).tokens.size());
-    const int at = std::min(HeldOf(wanted_[nth]).computed, size - 1);
+  ForMissing(next_, [&](int branch, int first, int size) {
+    const int at = std::min(HeldOf(branch).computed, first);
     const int end = std::min(size, at + rows);
     pages += memory.PagesOf(at, end);
     rows -= end - at;
-  }
-  if (behind_ && rows > 0) pages += memory.PagesOf(0, std::min(rows, kMaxTreeRows));
+    return rows > 0;
+  });
+  if (!tree_.empty()) pages += memory.PagesOf(0, std::min(rows, kMaxTreeRows));
   return pages;
 }
 
@@ -229,8 +236,19 @@ Status Branches::Run(std::span<const int> branches) {
   return host_.Run(*set_);
 }
 
+Status Branches::RunTails(std::span<const int> branches, std::span<const int> answers) {
+  set_->Want(branches, answers);
+  return host_.Run(*set_);
+}
+
 Status Branches::LookBehind(int branch, std::span<const TokenId> tokens) {
-  set_->WantBehind(branch, tokens);
+  std::vector<TreeToken> tree;
+  for (const TokenId token : tokens) tree.push_back({.token = token});
+  return LookBehind(branch, std::move(tree));
+}
+
+Status Branches::LookBehind(int branch, std::vector<TreeToken> tree) {
+  set_->WantTree(branch, std::move(tree));
   return host_.Run(*set_);
 }
 

@@ -31,6 +31,13 @@
 
 namespace pawl {
 
+// A token behind the last one of a branch, or behind another such token.
+struct TreeToken {
+  TokenId token = kNoToken;
+  int parent = -1;     // one before it in the list; -1: the branch's last token
+  bool wanted = true;  // its logits are
+};
+
 // Branches as tokens on one side, as sequences of a model on the other. The two sides may be those
 // of two threads: the side of the sampler changes branches and says which logits it wants; then the
 // side of the model adds the rows, call by call, until the logits are there. Evict and Free are the
@@ -48,10 +55,11 @@ class BranchSet {
   const std::vector<TokenId>& tokens(int branch) const {
     return branches_[static_cast<size_t>(branch)].tokens;
   }
-  // The logits after all tokens of each of these branches.
-  void Want(std::span<const int> branches);
-  // After the last token of a branch, each of these (at most kMaxTreeRows - 1) by itself.
-  void WantBehind(int branch, std::span<const TokenId> tokens);
+  // The logits after all tokens of each of these branches. `answers`: of each, after so many of its
+  // last tokens; empty: one.
+  void Want(std::span<const int> branches, std::span<const int> answers = {});
+  // The logits after tokens of a tree (at most kMaxTreeRows - 1) behind the last token of a branch.
+  void WantTree(int branch, std::vector<TreeToken> tree);
   std::span<const float> logits(size_t nth) const {
     return std::span(logits_).subspan(nth * width_, width_);
   }
@@ -98,23 +106,27 @@ class BranchSet {
   const Branch& At(int branch) const { return branches_[static_cast<size_t>(branch)]; }
   Held& HeldOf(int branch) { return held_[static_cast<size_t>(branch)]; }
   const Held& HeldOf(int branch) const { return held_[static_cast<size_t>(branch)]; }
-  size_t size() const { return behind_ ? behind_tokens_.size() : wanted_.size(); }
+  size_t size() const { return answers_; }
   void BeginWant(size_t count);
+  // Calls `each(branch, first, size)` for branches with answers from number `next` on that are
+  // missing: they come after the tokens from `first` on. false from it: it is the last one.
+  template <typename Each>
+  void ForMissing(size_t next, const Each& each) const;
   template <typename OutputOf>
   void AddRun(int most, std::vector<Row>& rows, const OutputOf& output_of);
   template <typename OutputOf>
-  void AddBehind(int most, std::vector<Row>& rows, const OutputOf& output_of);
+  void AddTree(int most, std::vector<Row>& rows, const OutputOf& output_of);
 
   const int capacity_;
   const size_t width_;
   std::vector<Branch> branches_;
   uint64_t lives_ = 0;
   std::vector<Held> held_;
-  // What is wanted: logits of branches, or behind one of them. Those before `next_` are there.
-  bool behind_ = false;
-  std::vector<int> wanted_;
-  std::vector<TokenId> behind_tokens_;
-  size_t next_ = 0;
+  // What is wanted: logits of branches, so many of each, or of a tree behind one of them. Those
+  // before `next_` are there.
+  std::vector<std::pair<int, int>> wanted_;
+  std::vector<TreeToken> tree_;
+  size_t answers_ = 0, next_ = 0;
   std::vector<float> logits_;
   // Of the call that is under way: what it leaves computed, and how far `next_` comes.
   std::vector<std::pair<int, int>> reached_;
@@ -162,9 +174,13 @@ class Branches {
   Status Run(std::span<const int> branches);
   std::span<const float> logits(size_t nth) const { return set_->logits(nth); }
 
+  // The logits after the last answers[i] tokens of each branch, in the order of the tokens.
+  Status RunTails(std::span<const int> branches, std::span<const int> answers);
   // After the last token of a branch, each of these (at most kMaxTreeRows - 1) by itself: its
   // logits are logits(i). The branch does not get longer.
   Status LookBehind(int branch, std::span<const TokenId> tokens);
+  // The same for a tree; logits(i) are those of the i-th wanted token.
+  Status LookBehind(int branch, std::vector<TreeToken> tree);
 
   int64_t calls() const { return set_->calls(); }
   int64_t rows() const { return set_->rows(); }
@@ -187,51 +203,60 @@ void BranchSet::AddRows(int most, std::vector<Row>& rows, const OutputOf& output
   reached_.clear();
   reached_next_ = next_;
   const size_t before = rows.size();
-  if (behind_) {
-    AddBehind(most, rows, output_of);
-  } else {
+  if (tree_.empty()) {
     AddRun(most, rows, output_of);
+  } else {
+    AddTree(most, rows, output_of);
   }
   if (rows.size() == before) return;
   ++calls_;
   rows_ += static_cast<int64_t>(rows.size() - before);
 }
 
-template <typename OutputOf>
-void BranchSet::AddRun(int most, std::vector<Row>& rows, const OutputOf& output_of) {
-  for (int left = most; left > 0 && reached_next_ < wanted_.size();) {
-    const int branch = wanted_[reached_next_];
-    const Branch& b = At(branch);
-    const int size = static_cast<int>(b.tokens.size());
-    // The last row runs in any case: its logits are wanted.
-    int at = std::min(HeldOf(branch).computed, size - 1);
-    const int end = std::min(size, at + left);
-    left -= end - at;
-    for (; at < end; ++at) {
-      const int32_t output = at + 1 == size ? output_of(reached_next_) : -1;
-      rows.push_back({.token = b.tokens[static_cast<size_t>(at)],
-                      .position = at,
-                      .sequence = HeldOf(branch).sequence,
-                      .output = output});
-    }
-    reached_.push_back({branch, end});
-    if (end < size) return;
-    ++reached_next_;
+template <typename Each>
+void BranchSet::ForMissing(size_t next, const Each& each) const {
+  size_t before = 0;  // answers of the branches before
+  for (const auto& [branch, answers] : wanted_) {
+    const size_t end = before + static_cast<size_t>(answers);
+    const int size = static_cast<int>(At(branch).tokens.size());
+    const int has = next > before ? static_cast<int>(next - before) : 0;
+    if (next < end && !each(branch, size - answers + has, size)) return;
+    before = end;
   }
 }
 
 template <typename OutputOf>
-void BranchSet::AddBehind(int most, std::vector<Row>& rows, const OutputOf& output_of) {
-  const int branch = wanted_[0];
+void BranchSet::AddRun(int most, std::vector<Row>& rows, const OutputOf& output_of) {
+  int left = most;
+  ForMissing(next_, [&](int branch, int first, int size) {
+    const Branch& b = At(branch);
+    // The rows whose logits are wanted run in any case.
+    int at = std::min(HeldOf(branch).computed, first);
+    const int end = std::min(size, at + left);
+    left -= end - at;
+    for (; at < end; ++at) {
+      rows.push_back({.token = b.tokens[static_cast<size_t>(at)],
+                      .position = at,
+                      .sequence = HeldOf(branch).sequence,
+                      .output = at >= first ? output_of(reached_next_++) : -1});
+    }
+    reached_.push_back({branch, end});
+    return end == size && left > 0;
+  });
+}
+
+template <typename OutputOf>
+void BranchSet::AddTree(int most, std::vector<Row>& rows, const OutputOf& output_of) {
+  const int branch = wanted_[0].first;
   const Branch& b = At(branch);
   const int size = static_cast<int>(b.tokens.size());
   const int room = std::min(most, kMaxTreeRows);
-  const auto left = static_cast<int>(behind_tokens_.size() - next_);
   int at = std::min(HeldOf(branch).computed, size - 1);
   // Rows of tokens that are missing run alone where there is no place for both.
-  const bool alone = size - at > 1 && size - at + left > room;
+  const bool alone = size - at > 1 && size - at + static_cast<int>(tree_.size()) > room;
   const int end = alone ? std::min(size, at + most) : size;
   if (!alone && room < 2) return;
+  const size_t begin = rows.size();
   uint64_t path = 0;
   for (; at < end; ++at) {
     path = path << 1 | 1;
@@ -241,14 +266,38 @@ void BranchSet::AddBehind(int most, std::vector<Row>& rows, const OutputOf& outp
   }
   reached_.push_back({branch, end});
   if (alone) return;
-  const int taken = size - std::min(HeldOf(branch).computed, size - 1);
-  for (int i = 0; i < std::min(left, room - taken); ++i) {
-    rows.push_back({.token = behind_tokens_[reached_next_],
-                    .position = size,
-                    .sequence = HeldOf(branch).sequence,
-                    .ancestors = path,
-                    .output = output_of(reached_next_)});
-    ++reached_next_;
+  struct Placed {
+    int row = -1;  // of this call
+    uint64_t path = 0;
+    int depth = 0;
+  };
+  std::vector<Placed> placed(tree_.size());
+  std::vector<size_t> missing;
+  size_t number = 0;  // of a wanted token
+  for (size_t i = 0; i < tree_.size(); ++i) {
+    if (!tree_[i].wanted || number++ < next_) continue;
+    missing.clear();
+    for (int up = static_cast<int>(i); up >= 0 && placed[static_cast<size_t>(up)].row < 0;
+         up = tree_[static_cast<size_t>(up)].parent) {
+      missing.push_back(static_cast<size_t>(up));
+    }
+    const auto used = static_cast<int>(rows.size() - begin);
+    if (used + static_cast<int>(missing.size()) > room) break;
+    for (auto up = missing.rbegin(); up != missing.rend(); ++up) {
+      const TreeToken& token = tree_[*up];
+      Placed& here = placed[*up];
+      here = {static_cast<int>(rows.size() - begin), path, 0};
+      if (token.parent >= 0) {
+        const Placed& above = placed[static_cast<size_t>(token.parent)];
+        here.path = above.path | uint64_t{1} << above.row;
+        here.depth = above.depth + 1;
+      }
+      rows.push_back({.token = token.token,
+                      .position = size + here.depth,
+                      .sequence = HeldOf(branch).sequence,
+                      .ancestors = here.path});
+    }
+    rows.back().output = output_of(reached_next_++);
   }
 }
 

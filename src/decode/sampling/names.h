@@ -1,5 +1,5 @@
-// The names of what samplers and checks let one choose, for all forms in which they are asked for:
-// the command, C, Python, and the reports. OptionOf<SamplerKind>("smc") finds the value.
+// The names of what samplers, searches and checks let one choose, for all forms in which they are
+// asked for: the command, C, Python, and the reports. OptionOf<SamplerKind>("smc") finds the value.
 #ifndef PAWL_SRC_DECODE_SAMPLING_NAMES_H_
 #define PAWL_SRC_DECODE_SAMPLING_NAMES_H_
 
@@ -29,6 +29,14 @@ inline std::span<const char* const> OptionNames(Estimator) {
 }
 inline std::span<const char* const> OptionNames(Resampling) {
   static constexpr const char* kNames[] = {"stratified", "systematic", "multinomial", "residual"};
+  return kNames;
+}
+inline std::span<const char* const> OptionNames(EarlyStopping) {
+  static constexpr const char* kNames[] = {"false", "true", "never"};
+  return kNames;
+}
+inline std::span<const char* const> OptionNames(ForceIn) {
+  static constexpr const char* kNames[] = {"text", "value"};
   return kNames;
 }
 inline std::span<const char* const> OptionNames(CheckGranularity) {

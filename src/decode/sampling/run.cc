@@ -4,11 +4,9 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 
-#include "src/base/failure.h"
 #include "src/decode/sampling/aligned.h"
 #include "src/decode/sampling/branch_work.h"
 #include "src/decode/sampling/particles.h"
@@ -122,30 +120,13 @@ Result<SamplerResult> RunSampler(const SamplerInput& input, const SamplerOptions
 std::unique_ptr<Work> MakeSamplerWork(SamplerInput input, SamplerOptions options,
                                       std::function<void(Result<SamplerResult>)> done) {
   Model& model = input.model;
-  const auto prompt = static_cast<int>(input.prompt.size());
-  // What the caller gave goes before `done` is called, so that checks and callbacks end with the
-  // caller's thread and not with the engine's.
-  struct Run {
-    SamplerInput input;
-    SamplerOptions options;
-    SamplerResult result;
-  };
-  const auto run = std::make_shared<std::optional<Run>>(
-      Run{std::move(input), std::move(options), SamplerResult()});
-  return std::make_unique<BranchWork>(
+  const size_t prompt = input.prompt.size();
+  return MakeResultWork<SamplerResult>(
       model, prompt,
-      [run](BranchHost& host) -> Status {
-        Result<SamplerResult> ran = RunIn(&host, (*run)->input, (*run)->options);
-        if (!ran.ok()) return ran.error();
-        (*run)->result = *std::move(ran);
-        return {};
+      [input = std::move(input), options = std::move(options)](BranchHost& host) {
+        return RunIn(&host, input, options);
       },
-      [done = std::move(done), run](const Status& ended) {
-        SamplerResult result = std::move((*run)->result);
-        run->reset();
-        if (!ended.ok()) return done(CopyOf(ended.error()));
-        done(std::move(result));
-      });
+      std::move(done));
 }
 
 }  // namespace pawl

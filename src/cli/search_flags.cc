@@ -1,0 +1,242 @@
+// The options of searches, and a run of one. Names are those of transformers; what belongs to one
+// strategy is an argument of it, NAME=VALUE.
+#include "src/cli/search_flags.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+#include <utility>
+
+#include "pawl/engine.h"
+#include "src/cli/command.h"
+#include "src/decode/sampling/names.h"
+
+namespace pawl::cli {
+namespace {
+
+constexpr uint64_t kMostRows = uint64_t{1} << 40;
+
+Error WrongSearchOption(const std::string& option, std::string message) {
+  return Error{ErrorCode::kInvalid, std::move(message), option};
+}
+
+template <typename Choice>
+std::vector<std::string> SearchNames() {
+  const std::span<const char* const> names = OptionNames(Choice());
+  return {names.begin(), names.end()};
+}
+
+// The place of an error of a search as an option.
+Error AtSearchOption(Error error, const std::string& grammar_source) {
+  if (error.place == "prompt") {
+    error.place = "the prompt";
+  } else if (error.place == "constraint" || error.place == "grammar") {
+    error.place = grammar_source;
+  } else if (error.place == "strategy") {
+    error.place = "--search";
+  } else if (error.place == "arguments") {
+    error.place = "--search-arg";
+  } else if (error.place == "max_rows") {
+    error.place = "--search-rows";
+  } else if (error.place == "choices") {
+    error.place = "--choice";
+  } else if (error.place == "force_phrases") {
+    error.place = "--force-phrase";
+  } else if (!error.place.empty() && error.place.find_first_of(" /:.") == std::string::npos) {
+    for (char& c : error.place) c = c == '_' ? '-' : c;
+    error.place = "--" + error.place;
+  }
+  return error;
+}
+
+Result<std::pair<std::string, double>> ArgumentOf(const std::string& text) {
+  const size_t equals = text.find('=');
+  double value = 0;
+  if (equals != std::string::npos) {
+    const char* const end = text.data() + text.size();
+    const auto [at, error] = std::from_chars(text.data() + equals + 1, end, value);
+    if (error == std::errc() && at == end && std::isfinite(value)) {
+      return std::pair(text.substr(0, equals), value);
+    }
+  }
+  return WrongSearchOption("--search-arg", "must be NAME=NUMBER, not " + Readable(text));
+}
+
+}  // namespace
+
+void SearchFlags::AddTo(CLI::App* command) {
+  command_ = command;
+  const std::string group = "Search (docs/search.md)";
+  TextOption(command, "--search", strategy, "NAME",
+             "Outputs of high probability: beam, best-first, diverse-beam, ...; help lists them")
+      ->group(group);
+  TextOption(command, "--search-arg", arguments, "NAME=VALUE",
+             "An argument of the strategy; may be given several times")
+      ->group(group);
+  CountOption(command, "--search-rows", options.max_rows, 1, kMostRows,
+              "Most rows of the model behind the prompt")
+      ->group(group);
+  CountOption(command, "--num-beams", options.num_beams, 1, 4096, "Of beam, diverse-beam: width")
+      ->group(group);
+  RealOption(command, "--length-penalty", options.length_penalty, -100, 100, "P",
+             "Outputs rank by log P / length^P")
+      ->group(group);
+  ChoiceOption(command, "--early-stopping", early_stopping, SearchNames<EarlyStopping>(), "WHEN",
+               "Of beam, diverse-beam: end with the first num_beams outputs")
+      ->group(group);
+  CountOption(command, "--num-beam-groups", options.num_beam_groups, 1, 4096, "Of diverse-beam")
+      ->group(group);
+  RealOption(command, "--diversity-penalty", options.diversity_penalty, 0, 1e6, "P",
+             "Of diverse-beam: for a token that an earlier group has taken")
+      ->group(group);
+  CountOption(command, "--no-repeat-ngram-size", options.no_repeat_ngram_size, 0, kMostCount,
+              "No sequence of so many tokens occurs twice; 0: off")
+      ->group(group);
+  command
+      ->add_flag("--no-merge-spellings", no_merge_spellings,
+                 "Keep hypotheses with the same text apart")
+      ->group(group);
+  TextOption(command, "--force-phrase", options.force_phrases, "TEXT",
+             "A text that the output must have, with beam; may be given several times")
+      ->group(group);
+  command->add_flag("--force-ordered", options.force_ordered, "The phrases come in this order")
+      ->group(group);
+  ChoiceOption(command, "--force-in", force_in, SearchNames<ForceIn>(), "WHERE",
+               "Phrases are looked for in the text, or in the values of JSON strings")
+      ->group(group);
+  command
+      ->add_flag("--exact", exact, "With --choice: the probability of each choice, not an output")
+      ->group(group);
+  RealOption(command, "--exact-missing", classify.exact_missing, 0, 1, "P",
+             "Of --exact: end where at most this share is missing")
+      ->group(group);
+  CountOption(command, "--exact-rows", classify.exact_rows, 1, kMostRows,
+              "Of --exact: most rows of the model behind the prompt")
+      ->group(group);
+  command->add_flag("--json", json, "With --search or --exact: one line of JSON")->group(group);
+}
+
+Status SearchFlags::Check(const SamplerFlags& sampler, const GrammarFlags& grammar,
+                          const SamplingFlags& sampling) const {
+  for (const char* name :
+       {"--search-arg", "--search-rows", "--num-beams", "--length-penalty", "--early-stopping",
+        "--num-beam-groups", "--diversity-penalty", "--no-repeat-ngram-size",
+        "--no-merge-spellings", "--force-ordered", "--force-in"}) {
+    if (!any() && command_->count(name) > 0) return WrongSearchOption(name, "needs --search");
+  }
+  for (const char* name : {"--exact-missing", "--exact-rows"}) {
+    if (!exact && command_->count(name) > 0) return WrongSearchOption(name, "needs --exact");
+  }
+  if (json && !any() && !exact) return WrongSearchOption("--json", "needs --search or --exact");
+  if (!any() && !exact) return {};
+  const char* const own = exact ? "--exact" : "--search";
+  if (exact && any()) return WrongSearchOption("--exact", "cannot be used with --search");
+  if (sampler.any()) {
+    return WrongSearchOption(own, "cannot be used with --sampler and --fidelity");
+  }
+  if (exact && grammar.choices.empty()) return WrongSearchOption("--exact", "needs --choice");
+  if (exact && grammar.combine.any()) {
+    return WrongSearchOption("--exact", "cannot be used with --prefix, --suffix and --require");
+  }
+  const SamplingParams defaults;
+  const SamplingParams& p = sampling.params;
+  const auto draws = [&](const char* name) {
+    return WrongSearchOption(name,
+                             std::string("is for drawing tokens, which ") + own + " does not");
+  };
+  if (!exact && p.temperature != defaults.temperature) return draws("--temperature");
+  if (p.top_k != defaults.top_k) return draws("--top-k");
+  if (p.top_p != defaults.top_p) return draws("--top-p");
+  if (p.min_p != defaults.min_p) return draws("--min-p");
+  if (p.repetition_penalty != 1) return draws("--repetition-penalty");
+  if (p.presence_penalty != 0) return draws("--presence-penalty");
+  if (p.frequency_penalty != 0) return draws("--frequency-penalty");
+  if (!(p.stages == SamplerStages())) return draws("--samplers and the stages of sampling");
+  return {};
+}
+
+Result<SearchOptions> SearchFlags::Options(const SamplerFlags& sampler,
+                                           const SamplerFlags::Scene& scene) const {
+  SearchOptions out = options;
+  if (!strategy.empty()) out.strategy = strategy;
+  out.n = sampler.n;
+  out.early_stopping = *OptionOf<EarlyStopping>(early_stopping);
+  out.force_in = *OptionOf<ForceIn>(force_in);
+  out.merge_spellings = !no_merge_spellings;
+  out.skip_forced = command_->count("--no-skip-forced") == 0;
+  out.max_tokens = scene.sampling.max_tokens;
+  out.seed = scene.sampling.params.seed;
+  for (const std::string& text : arguments) {
+    Result<std::pair<std::string, double>> argument = ArgumentOf(text);
+    if (!argument.ok()) return argument.error();
+    out.arguments.push_back(*std::move(argument));
+  }
+  if (Status status = sampler.MakeChecks(scene.engine, out.checks, out.critic); !status.ok()) {
+    return status.error();
+  }
+  return out;
+}
+
+int SearchFlags::Run(const std::string& command, const SamplerFlags& sampler,
+                     const SamplerFlags::Scene& scene) const {
+  const Result<SearchOptions> made = Options(sampler, scene);
+  if (!made.ok()) return Fail(command, made.error());
+  const Result<SearchResult> result = scene.engine.Search(scene.request, *made);
+  if (!result.ok()) {
+    return Fail(command, AtSearchOption(result.error(), scene.grammar_flags.source()));
+  }
+  if (json) {
+    Print(SearchJson(*result) + "\n");
+  } else {
+    for (const SearchOutput& output : result->outputs) Print(output.text + "\n");
+  }
+  if (scene.stats) {
+    Note(command, fmt::format("{} outputs; {} rows in {} calls of the model; {} hypotheses",
+                              result->outputs.size(), result->model_rows, result->model_calls,
+                              result->nodes));
+  }
+  if (!result->at_limit.empty()) {
+    Note(command, fmt::format("note: the limit of {} was reached, so these are the best outputs "
+                              "so far",
+                              result->at_limit));
+  }
+  bool good = !result->outputs.empty();
+  if (!good) Note(command, "note: no output was found that the checks accept");
+  for (const SearchOutput& output : result->outputs) {
+    for (const std::string& phrase : output.missing_phrases) {
+      Note(command, "note: an output lacks the phrase " + Readable(phrase));
+      good = false;
+    }
+  }
+  return good ? kExitOk : kExitSomeFailed;
+}
+
+int SearchFlags::RunExact(const std::string& command, const SamplerFlags::Scene& scene) const {
+  ClassifyOptions asked = classify;
+  asked.choices = scene.grammar_flags.choices;
+  const CLI::Option* temperature = command_->get_option("--temperature");
+  if (temperature->count() > 0) asked.temperature = temperature->as<double>();
+  EngineRequest request = scene.request;
+  request.grammar.reset();
+  const Result<ClassifyResult> result = scene.engine.Classify(request, asked);
+  if (!result.ok()) return Fail(command, AtSearchOption(result.error(), "--choice"));
+  if (json) {
+    Print(ClassifyJson(*result) + "\n");
+  } else {
+    for (const ChoiceProbability& one : result->choices) {
+      Print(fmt::format("{:.6f}  {}\n", one.probability, Readable(one.text)));
+    }
+  }
+  if (scene.stats) {
+    Note(command, fmt::format("valid {:.6g}, missing at most {:.6g}; {} rows in {} calls of the "
+                              "model",
+                              result->valid, result->missing, result->rows, result->calls));
+  }
+  if (result->at_limit) {
+    Note(command, "note: the limit of --exact-rows was reached; --json says what may be missing");
+  }
+  return kExitOk;
+}
+
+}  // namespace pawl::cli

@@ -1,0 +1,50 @@
+// --search and what goes with it: outputs of high probability; --exact: probabilities of choices.
+#ifndef PAWL_SRC_CLI_SEARCH_FLAGS_H_
+#define PAWL_SRC_CLI_SEARCH_FLAGS_H_
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "pawl/result.h"
+#include "pawl/sampling.h"
+#include "src/cli/sampler_flags.h"
+
+namespace pawl::cli {
+
+struct SearchFlags {
+  SearchOptions options;
+  std::string strategy;
+  std::string early_stopping = "false";
+  std::string force_in = "text";
+  std::vector<std::string> arguments;
+  bool no_merge_spellings = false;
+  bool exact = false;
+  bool json = false;
+  ClassifyOptions classify;
+
+  void AddTo(CLI::App* command);
+  // A search is asked for.
+  bool any() const { return !strategy.empty() || !options.force_phrases.empty(); }
+  bool help() const { return strategy == "help"; }
+  // Fails where there is one of the options and nothing that has a use for it, and for parameters
+  // of `sampling`, which draws.
+  Status Check(const SamplerFlags& sampler, const GrammarFlags& grammar,
+               const SamplingFlags& sampling) const;
+
+  // Prints the outputs, or the choices; return the exit code. `sampler` has --n, the checks and the
+  // critic.
+  int Run(const std::string& command, const SamplerFlags& sampler,
+          const SamplerFlags::Scene& scene) const;
+  int RunExact(const std::string& command, const SamplerFlags::Scene& scene) const;
+
+ private:
+  Result<SearchOptions> Options(const SamplerFlags& sampler,
+                                const SamplerFlags::Scene& scene) const;
+
+  const CLI::App* command_ = nullptr;
+};
+
+}  // namespace pawl::cli
+
+#endif  // PAWL_SRC_CLI_SEARCH_FLAGS_H_

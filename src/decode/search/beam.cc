@@ -1,0 +1,227 @@
+// Beam search as transformers has it (GenerationMixin._beam_search, Apache 2.0; facts alone were
+// taken), and its diverse form (Vijayakumar et al., arXiv 1610.02424).
+//
+// A step. Of all tokens behind the open beams, the (1 + number of end tokens) * width best
+// candidates count. Those that end an output are put into a pool of `width` outputs, but only where
+// they are among the first `width`; the best of the others are the next beams. Outputs rank by
+// log P / length^length_penalty, open beams by log P, which are all of one length.
+//
+// The end. EarlyStopping::kTrue: when the pool is full. Otherwise when the pool is full and the
+// best open beam, as if it ended now (kFalse) or at the best length (kNever), would not be better
+// than the worst of the pool. With one beam the search is greedy: it ends with the first end.
+//
+// Groups take turns at a step. A token that g beams of the groups before have taken at this step
+// has g * diversity_penalty less.
+#include <algorithm>
+#include <queue>
+#include <unordered_map>
+#include <utility>
+
+#include "src/decode/search/strategy.h"
+
+namespace pawl {
+namespace {
+
+struct LiveBeam {
+  Hypo h = kNoHypo;
+  double score = 0;  // log P with penalties and the critic's score
+};
+
+struct PooledOutput {
+  Hypo h;
+  double score;
+};
+
+struct BeamGroup {
+  std::vector<LiveBeam> live;
+  std::vector<PooledOutput> pool;  // the best first
+  bool done = false;
+};
+
+class BeamSearch {
+ public:
+  BeamSearch(SearchRun& run, int width, int groups, double penalty)
+      : run_(run), width_(static_cast<size_t>(width)), penalty_(penalty) {
+    groups_.resize(static_cast<size_t>(groups));
+    for (BeamGroup& group : groups_) group.live = {{SearchRun::kRoot, 0}};
+  }
+
+  Result<SearchResult> Go() {
+    while (AnyOpen()) {
+      if (Status status = Step(); !status.ok()) return status.error();
+      if (run_.limited()) break;
+    }
+    run_.SetMost(width_ * groups_.size());
+    std::vector<Hypo> open;
+    for (const BeamGroup& group : groups_) {
+      for (const PooledOutput& one : group.pool) run_.Offer(one.h, one.score);
+      for (const LiveBeam& beam : group.live) open.push_back(beam.h);
+    }
+    return run_.Finish(open);
+  }
+
+ private:
+  struct Candidate {
+    double score;
+    size_t beam;
+    size_t rank;  // among the tokens of the beam
+    bool operator<(const Candidate& other) const {
+      if (score != other.score) return score < other.score;
+      return beam != other.beam ? beam > other.beam : rank > other.rank;
+    }
+  };
+  struct Next {
+    Hypo h;
+    double score;
+    bool ended;
+  };
+
+  bool AnyOpen() const {
+    return std::ranges::any_of(groups_, [](const BeamGroup& group) { return !group.done; });
+  }
+
+  Status Step() {
+    std::vector<Hypo> open;
+    for (const BeamGroup& group : groups_) {
+      if (group.done) continue;
+      for (const LiveBeam& beam : group.live) {
+        if (std::ranges::find(open, beam.h) == open.end()) open.push_back(beam.h);
+      }
+    }
+    Result<std::vector<RankedTokens>> laws = run_.Laws(open);
+    if (!laws.ok()) return laws.error();
+    if (run_.limited()) return {};
+    std::unordered_map<TokenId, int> taken;
+    for (BeamGroup& group : groups_) {
+      if (group.done) continue;
+      std::vector<RankedTokens> own;
+      for (const LiveBeam& beam : group.live) {
+        RankedTokens& law =
+            (*laws)[static_cast<size_t>(std::ranges::find(open, beam.h) - open.begin())];
+        if (groups_.size() == 1) {
+          own.push_back(std::move(law));
+        } else {
+          own.push_back(law);
+        }
+        if (penalty_ == 0 || taken.empty()) continue;
+        own.back().Rescore([&](const RankedTokens::Item& item) {
+          const auto found = taken.find(item.token);
+          return item.log_mass - (found == taken.end() ? 0 : penalty_ * found->second);
+        });
+      }
+      if (Status status = StepGroup(group, own); !status.ok() || run_.limited()) return status;
+      for (const LiveBeam& beam : group.live) ++taken[run_.at(beam.h).token];
+    }
+    for (const Hypo h : open) {
+      const auto lives = [h](const BeamGroup& group) {
+        return std::ranges::any_of(group.live, [h](const LiveBeam& beam) { return beam.h == h; });
+      };
+      if (std::ranges::none_of(groups_, lives)) run_.Drop(h);
+    }
+    return {};
+  }
+
+  // The best candidates behind the beams, the best first.
+  Result<std::vector<Next>> Candidates(const BeamGroup& group, std::vector<RankedTokens>& laws) {
+    std::priority_queue<Candidate> queue;
+    const auto push = [&](size_t beam, size_t rank) {
+      if (rank >= laws[beam].size()) return;
+      queue.push({group.live[beam].score + laws[beam].At(rank).score, beam, rank});
+    };
+    for (size_t beam = 0; beam < laws.size(); ++beam) push(beam, 0);
+    const size_t most = std::max<size_t>(2, 1 + run_.end_count()) * width_;
+    const bool critic = run_.options().critic != nullptr;
+    std::vector<Next> next;
+    size_t open = 0;
+    SearchRun::Seen seen;
+    while (!queue.empty() && next.size() < most) {
+      if (!critic && open >= width_ && next.size() >= width_) break;
+      const Candidate best = queue.top();
+      queue.pop();
+      push(best.beam, best.rank + 1);
+      const Result<Hypo> child = run_.Child(group.live[best.beam].h, laws[best.beam].At(best.rank));
+      if (!child.ok()) return child.error();
+      if (run_.limited()) break;
+      if (*child == kNoHypo) continue;
+      if (!run_.IsNew(*child, seen)) {
+        run_.Drop(*child);
+        continue;
+      }
+      const double critics = run_.at(*child).critic - run_.at(group.live[best.beam].h).critic;
+      const bool ended = run_.Complete(*child);
+      next.push_back({*child, best.score + critics, ended});
+      open += ended ? 0 : 1;
+    }
+    if (critic) {
+      std::ranges::stable_sort(next, std::ranges::greater(), &Next::score);
+    }
+    return next;
+  }
+
+  Status StepGroup(BeamGroup& group, std::vector<RankedTokens>& laws) {
+    const Result<std::vector<Next>> next = Candidates(group, laws);
+    if (!next.ok()) return next.error();
+    if (run_.limited()) return {};
+    std::vector<LiveBeam> live;
+    for (size_t i = 0; i < next->size(); ++i) {
+      const Next& one = (*next)[i];
+      if (one.ended && i < width_) {
+        AddToPool(group, one);
+      } else if (!one.ended && live.size() < width_) {
+        live.push_back({one.h, one.score});
+      } else {
+        run_.Drop(one.h);
+      }
+    }
+    const bool greedy = width_ == 1 && !next->empty() && next->front().ended;
+    group.live = std::move(live);
+    group.done = greedy || group.live.empty() || CannotImprove(group);
+    return {};
+  }
+
+  bool CannotImprove(const BeamGroup& group) const {
+    if (group.pool.size() < width_) return false;
+    const EarlyStopping when = run_.options().early_stopping;
+    if (when == EarlyStopping::kTrue) return true;
+    const LiveBeam& best = group.live.front();
+    const bool longest = when == EarlyStopping::kNever && run_.options().length_penalty > 0;
+    const int length = longest ? run_.longest() : run_.at(best.h).length;
+    return run_.Ranked(best.score, length) <= group.pool.back().score;
+  }
+
+  void AddToPool(BeamGroup& group, const Next& one) {
+    const double score = run_.Ranked(one.score, run_.at(one.h).length);
+    if (run_.options().merge_spellings) {
+      const std::string text = run_.TextOf(one.h);
+      const auto same = std::ranges::find_if(
+          group.pool, [&](const PooledOutput& other) { return run_.TextOf(other.h) == text; });
+      if (same != group.pool.end()) {
+        if (same->score >= score) return;
+        group.pool.erase(same);
+      }
+    }
+    const auto after = std::ranges::find_if(
+        group.pool, [&](const PooledOutput& other) { return other.score < score; });
+    group.pool.insert(after, {one.h, score});
+    if (group.pool.size() > width_) group.pool.pop_back();
+  }
+
+  SearchRun& run_;
+  const size_t width_;  // of a group
+  const double penalty_;
+  std::vector<BeamGroup> groups_;
+};
+
+}  // namespace
+
+Result<SearchResult> SearchBeam(SearchRun& run) {
+  return BeamSearch(run, run.options().num_beams, 1, 0).Go();
+}
+
+Result<SearchResult> SearchDiverseBeam(SearchRun& run) {
+  const SearchOptions& o = run.options();
+  return BeamSearch(run, o.num_beams / o.num_beam_groups, o.num_beam_groups, o.diversity_penalty)
+      .Go();
+}
+
+}  // namespace pawl

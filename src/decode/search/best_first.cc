@@ -1,0 +1,123 @@
+// Best first: of all hypotheses the one with the largest log P is expanded next. log P never rises
+// along an output, so the first complete one that is next is the most probable output of all, then
+// the second one, and so on. (Dijkstra 1959; for models Meister et al., arXiv 2007.03909.)
+//
+// Where a critic's scores are above 0 somewhere, or spellings are merged, this is a heuristic.
+// Candidates wait in a list that has room for as many as the limits let be expanded: what does not
+// get into it would never be next.
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "src/decode/search/strategy.h"
+
+namespace pawl {
+namespace {
+
+class BestFirst {
+ public:
+  explicit BestFirst(SearchRun& run) : run_(run) {
+    run_.KeepBranches();
+    run_.SetMost(static_cast<size_t>(run_.options().n));
+  }
+
+  Result<SearchResult> Go() {
+    const auto batch = static_cast<size_t>(run_.Argument("batch", 4));
+    const auto wanted = static_cast<size_t>(run_.options().n);
+    waiting_.insert({.score = 0, .number = 0, .h = SearchRun::kRoot});
+    std::vector<Hypo> open;
+    while (found_ < wanted && !waiting_.empty() && !run_.limited()) {
+      open.clear();
+      if (Status status = TakeBest(batch, open); !status.ok()) return status.error();
+      if (open.empty() || run_.limited()) continue;
+      Result<std::vector<RankedTokens>> laws = run_.Laws(open);
+      if (!laws.ok()) return laws.error();
+      if (run_.limited()) break;
+      for (size_t i = 0; i < open.size(); ++i) AddTokens(open[i], (*laws)[i]);
+    }
+    for (const Waiting& one : waiting_) {
+      if (one.h == kNoHypo || !run_.Complete(one.h)) {
+        open.push_back(one.h == kNoHypo ? one.parent : one.h);
+        break;
+      }
+    }
+    return run_.Finish(open);
+  }
+
+ private:
+  struct Waiting {
+    double score;
+    int64_t number;    // of two with the same score the one that came first is next
+    Hypo h = kNoHypo;  // kNoHypo: still to be made
+    Hypo parent = kNoHypo;
+    RankedTokens::Item item = {};
+    bool operator<(const Waiting& other) const {
+      return score != other.score ? score > other.score : number < other.number;
+    }
+  };
+
+  double ScoreOf(Hypo h) const { return run_.at(h).log_probability + run_.at(h).critic; }
+
+  // The next hypotheses to expand. A complete output that is next by itself is one that was found.
+  Status TakeBest(size_t most, std::vector<Hypo>& open) {
+    while (!waiting_.empty() && open.size() < most) {
+      Waiting next = *waiting_.begin();
+      if (next.h != kNoHypo && run_.Complete(next.h)) {
+        if (!open.empty()) return {};
+        waiting_.erase(waiting_.begin());
+        run_.Offer(next.h, next.score);
+        if (++found_ == static_cast<size_t>(run_.options().n)) return {};
+        continue;
+      }
+      waiting_.erase(waiting_.begin());
+      if (next.h == kNoHypo) {
+        const Result<Hypo> child = run_.Child(next.parent, next.item);
+        if (!child.ok()) return child.error();
+        if (run_.limited()) return {};
+        if (*child == kNoHypo) continue;
+        if (!run_.IsNew(*child, seen_)) {
+          run_.Drop(*child);
+          continue;
+        }
+        next.h = *child;
+        next.score = ScoreOf(*child);
+        // A critic may have put it behind others; a complete one waits until it is next.
+        waiting_.insert(next);
+        if (waiting_.begin()->h != next.h || run_.Complete(next.h)) continue;
+        waiting_.erase(waiting_.begin());
+      }
+      open.push_back(next.h);
+    }
+    return {};
+  }
+
+  void AddTokens(Hypo parent, RankedTokens& law) {
+    const int64_t left = std::min(run_.options().max_nodes - run_.nodes(),
+                                  run_.options().max_rows - run_.rows());
+    const int64_t room = std::max<int64_t>(left, 0) + run_.options().n + 1;
+    const double base = ScoreOf(parent);
+    for (size_t i = 0; i < law.size(); ++i) {
+      const RankedTokens::Item& item = law.At(i);
+      const Waiting one = {
+          .score = base + item.score, .number = ++number_, .parent = parent, .item = item};
+      if (static_cast<int64_t>(waiting_.size()) >= room) {
+        const auto last = std::prev(waiting_.end());
+        if (!(one < *last)) return;
+        if (last->h == kNoHypo) waiting_.erase(last);
+      }
+      waiting_.insert(one);
+    }
+  }
+
+  SearchRun& run_;
+  std::set<Waiting> waiting_;
+  SearchRun::Seen seen_;
+  int64_t number_ = 0;
+  size_t found_ = 0;
+};
+
+}  // namespace
+
+Result<SearchResult> SearchBestFirst(SearchRun& run) { return BestFirst(run).Go(); }
+
+}  // namespace pawl

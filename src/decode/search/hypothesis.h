@@ -1,0 +1,93 @@
+// Hypothesis: a beginning of an output that a search looks at; RankedTokens: what may follow it.
+#ifndef PAWL_SRC_DECODE_SEARCH_HYPOTHESIS_H_
+#define PAWL_SRC_DECODE_SEARCH_HYPOTHESIS_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "pawl/vocabulary.h"
+#include "src/decode/constraint.h"
+#include "src/decode/sampling/step_law.h"
+
+namespace pawl {
+
+// A number of a search; parents have smaller ones.
+using Hypo = int32_t;
+inline constexpr Hypo kNoHypo = -1;
+
+// Tokens that the constraint dictates behind a hypothesis, whose rows have run in one call.
+struct ForcedRun {
+  std::vector<TokenId> tokens;
+  std::vector<double> log_masses;
+  std::vector<Candidate> law;  // behind the last one
+};
+
+struct Hypothesis {
+  Hypo parent = kNoHypo;
+  TokenId token = kNoToken;
+  int32_t length = 0;  // tokens, the end token counted
+  bool ended = false;  // by the end token
+  // Candidates that did not leave room for a completion. After kMostRefused of them only
+  // `closing_token` may follow.
+  static constexpr int kMostRefused = 64;
+  int16_t refused = 0;
+  TokenId closing_token = kNoToken;
+  int32_t phrases = 0;         // a state of ForcedPhrases
+  double log_probability = 0;  // of all its tokens
+  double critic = 0;
+  uint64_t text_hash = 1;
+  uint32_t text_size = 0;
+  std::shared_ptr<const LoopConstraint> at;  // nullptr: no constraint, or dropped
+  std::shared_ptr<const ForcedRun> run;      // that it is in
+  uint32_t run_at = 0;                       // so many of its tokens are taken
+};
+
+// The tokens that may follow a hypothesis, the best first, the lower token among equals. Sorted as
+// far as it is asked for.
+class RankedTokens {
+ public:
+  struct Item {
+    TokenId token;
+    double log_mass;
+    double score;  // log_mass with penalties
+  };
+
+  RankedTokens() = default;
+  explicit RankedTokens(std::span<const Candidate> allowed) {
+    items_.reserve(allowed.size());
+    for (const Candidate& c : allowed) items_.push_back({c.token, c.log_mass, c.log_mass});
+  }
+  size_t size() const { return items_.size(); }
+  const Item& At(size_t i) {
+    if (i >= sorted_) Sort(i);
+    return items_[i];
+  }
+  const std::vector<Item>& items() const { return items_; }
+  // To be called before At.
+  template <typename Score>
+  void Rescore(const Score& score_of) {
+    for (Item& item : items_) item.score = score_of(item);
+    sorted_ = 0;
+  }
+
+ private:
+  void Sort(size_t i) {
+    const size_t end = std::min(items_.size(), std::max({i + 1, 2 * sorted_, size_t{32}}));
+    const auto at = [&](size_t n) { return items_.begin() + static_cast<ptrdiff_t>(n); };
+    std::partial_sort(at(sorted_), at(end), items_.end(), [](const Item& a, const Item& b) {
+      return a.score > b.score || (a.score == b.score && a.token < b.token);
+    });
+    sorted_ = end;
+  }
+
+  std::vector<Item> items_;
+  size_t sorted_ = 0;
+};
+
+}  // namespace pawl
+
+#endif  // PAWL_SRC_DECODE_SEARCH_HYPOTHESIS_H_

@@ -1,0 +1,182 @@
+// Checks what the caller gave, and hands it to the strategy that was asked for.
+#include "src/decode/search/run.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "src/base/utf8.h"
+#include "src/decode/sampling/branch_work.h"
+#include "src/decode/sampling/score.h"
+#include "src/decode/search/classify.h"
+#include "src/decode/search/strategy.h"
+
+namespace pawl {
+namespace {
+
+constexpr int kMostBeams = 4096;
+constexpr int kMostBranches = 65536;
+
+Error WrongSearch(std::string place, std::string message) {
+  return Error{ErrorCode::kInvalid, std::move(message), std::move(place)};
+}
+
+Status CheckArguments(const SearchOptions& o, const SearchStrategy& strategy) {
+  for (const auto& [name, value] : o.arguments) {
+    const auto found = std::ranges::find_if(
+        strategy.arguments, [&](const SearchArgument& one) { return name == one.name; });
+    if (found == strategy.arguments.end()) {
+      std::string names;
+      for (const SearchArgument& one : strategy.arguments) {
+        names += (names.empty() ? "" : ", ") + std::string(one.name);
+      }
+      return WrongSearch("arguments", std::string(strategy.name) + " has no argument " + name +
+                                          (names.empty() ? "" : "; it has " + names));
+    }
+    if (!(value >= found->least && value <= found->most)) {
+      return WrongSearch("arguments", name + " is out of range");
+    }
+  }
+  return {};
+}
+
+// Those of beams.
+Status CheckBeams(const SearchOptions& o) {
+  if (o.num_beams < 1 || o.num_beams > kMostBeams) {
+    return WrongSearch("num_beams", "must be from 1 to 4096");
+  }
+  if (o.strategy == "diverse-beam") {
+    if (o.num_beam_groups < 1 || o.num_beams % o.num_beam_groups != 0) {
+      return WrongSearch("num_beam_groups",
+                         "must divide num_beams, which is " + std::to_string(o.num_beams));
+    }
+    if (!(o.diversity_penalty >= 0) || !std::isfinite(o.diversity_penalty)) {
+      return WrongSearch("diversity_penalty", "must be a finite number of at least 0");
+    }
+  }
+  if (o.n > o.num_beams) {
+    return WrongSearch("n", "must be at most num_beams, which is " + std::to_string(o.num_beams));
+  }
+  return {};
+}
+
+Status CheckOptions(const SearchOptions& o) {
+  const SearchStrategy* const strategy = FindStrategy(o.strategy);
+  if (strategy == nullptr) {
+    std::string names;
+    for (const SearchStrategy& one : SearchStrategies()) {
+      names += (names.empty() ? "" : ", ") + std::string(one.name);
+    }
+    return WrongSearch("strategy", "must be one of " + names + ", not \"" + o.strategy + "\"");
+  }
+  if (Status status = CheckArguments(o, *strategy); !status.ok()) return status;
+  if (o.n < 1 || o.n > kMostBeams) return WrongSearch("n", "must be from 1 to 4096");
+  if (o.strategy.ends_with("beam")) {
+    if (Status status = CheckBeams(o); !status.ok()) return status;
+  }
+  if (!std::isfinite(o.length_penalty) || std::abs(o.length_penalty) > 100) {
+    return WrongSearch("length_penalty", "must be from -100 to 100");
+  }
+  if (o.no_repeat_ngram_size < 0) {
+    return WrongSearch("no_repeat_ngram_size", "must be at least 0 (0 switches it off)");
+  }
+  if (o.max_tokens < 0) return WrongSearch("max_tokens", "must be at least 0");
+  if (o.max_rows < 1) return WrongSearch("max_rows", "must be at least 1");
+  if (o.max_nodes < 1 || o.max_nodes > (int64_t{1} << 30)) {
+    return WrongSearch("max_nodes", "must be from 1 to 1073741824");
+  }
+  if (o.max_branches < 1 || o.max_branches > kMostBranches) {
+    return WrongSearch("max_branches", "must be from 1 to 65536");
+  }
+  for (const auto& check : o.checks) {
+    if (check == nullptr) return WrongSearch("checks", "has a check that is not there");
+  }
+  return {};
+}
+
+// The positions that a sequence may have. Errors: those of the prompt.
+Result<int> CheckPrompt(const SearchInput& input, BranchHost* host) {
+  const ModelInfo& info = input.model.info();
+  if (input.prompt.empty()) return WrongSearch("prompt", "has no tokens");
+  if (Status status = CheckTokens(input.prompt, info.vocabulary_size, "prompt"); !status.ok()) {
+    return status.error();
+  }
+  const int positions =
+      PositionsOf(info, host != nullptr ? host->memory() : input.model.kv_memory());
+  const int prompt = static_cast<int>(input.prompt.size());
+  if (prompt < positions) return positions;
+  return Error{ErrorCode::kLimit,
+               "has " + std::to_string(prompt) + " tokens, but the model holds " +
+                   std::to_string(positions) + " with the output",
+               "prompt"};
+}
+
+}  // namespace
+
+Result<SearchResult> RunSearch(const SearchInput& input, const SearchOptions& options,
+                               BranchHost* host) {
+  if (Status status = CheckOptions(options); !status.ok()) return status.error();
+  const Result<int> positions = CheckPrompt(input, host);
+  if (!positions.ok()) return positions.error();
+  const int prompt = static_cast<int>(input.prompt.size());
+  SamplingTask task;
+  task.model = &input.model.info();
+  task.vocabulary = &input.vocabulary;
+  task.constraint = input.constraint;
+  task.checks = options.checks;
+  task.max_tokens = std::min(options.max_tokens, *positions - prompt);
+  task.ExcludeControlTokens();
+  const int capacity = std::min(*positions, prompt + task.max_tokens + 1);
+  SearchRun run({input.model, input.encode, input.prompt, task, options, capacity, host});
+  if (Status status = run.Start(); !status.ok()) return status.error();
+  return FindStrategy(options.strategy)->run(run);
+}
+
+Result<ClassifyResult> RunClassify(const SearchInput& input, const ClassifyOptions& options,
+                                   BranchHost* host) {
+  std::vector<std::string> sorted = options.choices;
+  std::ranges::sort(sorted);
+  if (sorted.empty()) return WrongSearch("choices", "has no text");
+  if (const auto twice = std::ranges::adjacent_find(sorted); twice != sorted.end()) {
+    return WrongSearch("choices", "has \"" + *twice + "\" twice");
+  }
+  size_t longest = 0;
+  for (const std::string& choice : sorted) longest = std::max(longest, choice.size());
+  if (!(options.temperature > 0) || !std::isfinite(options.temperature)) {
+    return WrongSearch("temperature", "must be a finite number above 0");
+  }
+  if (!(options.exact_missing >= 0)) return WrongSearch("exact_missing", "must be at least 0");
+  if (options.exact_rows < 1) return WrongSearch("exact_rows", "must be at least 1");
+  const Result<int> positions = CheckPrompt(input, host);
+  if (!positions.ok()) return positions.error();
+  const int64_t most =
+      static_cast<int64_t>(input.prompt.size()) + static_cast<int64_t>(longest) + 1;
+  return Classify(input, options, static_cast<int>(std::min<int64_t>(*positions, most)), host);
+}
+
+std::unique_ptr<Work> MakeSearchWork(SearchInput input, SearchOptions options,
+                                     std::function<void(Result<SearchResult>)> done) {
+  Model& model = input.model;
+  const size_t prompt = input.prompt.size();
+  return MakeResultWork<SearchResult>(
+      model, prompt,
+      [input = std::move(input), options = std::move(options)](BranchHost& host) {
+        return RunSearch(input, options, &host);
+      },
+      std::move(done));
+}
+
+std::unique_ptr<Work> MakeSearchWork(SearchInput input, ClassifyOptions options,
+                                     std::function<void(Result<ClassifyResult>)> done) {
+  Model& model = input.model;
+  const size_t prompt = input.prompt.size();
+  return MakeResultWork<ClassifyResult>(
+      model, prompt,
+      [input = std::move(input), options = std::move(options)](BranchHost& host) {
+        return RunClassify(input, options, &host);
+      },
+      std::move(done));
+}
+
+}  // namespace pawl

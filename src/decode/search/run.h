@@ -1,0 +1,46 @@
+// A search from what a caller has: a model, a prompt, a constraint, options.
+#ifndef PAWL_SRC_DECODE_SEARCH_RUN_H_
+#define PAWL_SRC_DECODE_SEARCH_RUN_H_
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "grammar/vocabulary_tables.h"
+#include "pawl/result.h"
+#include "pawl/sampling.h"
+#include "src/decode/constraint.h"
+#include "src/decode/sampling/branches.h"
+#include "src/decode/work.h"
+#include "src/model/model.h"
+
+namespace pawl {
+
+// What it refers to outlives the search.
+struct SearchInput {
+  Model& model;
+  const Vocabulary& vocabulary;
+  Encoder encode;  // may be an empty function
+  std::vector<TokenId> prompt;
+  std::shared_ptr<const Constraint> constraint;  // nullptr: none
+};
+
+// Errors: kInvalid with the option as place; kLimit for a prompt that is too long ("prompt") and
+// for a budget that is too small ("max_tokens"); those of the model and the checks. `host` nullptr:
+// the model by itself.
+Result<SearchResult> RunSearch(const SearchInput& input, const SearchOptions& options,
+                               BranchHost* host = nullptr);
+// `input` has no constraint.
+Result<ClassifyResult> RunClassify(const SearchInput& input, const ClassifyOptions& options,
+                                   BranchHost* host = nullptr);
+
+// The same as a work of a batch (BatchEngine::Add), whose calls it shares. Checks are called on a
+// thread of the work, `done` on the thread of the batch.
+std::unique_ptr<Work> MakeSearchWork(SearchInput input, SearchOptions options,
+                                     std::function<void(Result<SearchResult>)> done);
+std::unique_ptr<Work> MakeSearchWork(SearchInput input, ClassifyOptions options,
+                                     std::function<void(Result<ClassifyResult>)> done);
+
+}  // namespace pawl
+
+#endif  // PAWL_SRC_DECODE_SEARCH_RUN_H_

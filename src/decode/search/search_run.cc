@@ -1,0 +1,503 @@
+// The rule of the budget is that of the decode loop (generation.cc): a token may follow only if the
+// shortest completion that was found behind it fits what is left. So each open hypothesis can be
+// completed, and all outputs are complete. Candidates are asked in the order of their scores, and
+// only those that would be kept. Behind many refused candidates the budget is nearly spent: then
+// the first token of the shortest completion is the only candidate.
+//
+// Under a constraint the end token is a token of the output with a probability, so it is asked for
+// where it alone may follow. Without one an output is cut at the budget, as other libraries do.
+//
+// Forced text. Its rows run in the call that asks for the law behind it. The hypotheses of its
+// tokens are made one by one, as those of other tokens, with the probabilities of that call: so
+// hypotheses of one step have the same length, and the outputs are those of asking for each token.
+#include "src/decode/search/search_run.h"
+
+#include <algorithm>
+#include <unordered_set>
+#include <utility>
+
+#include "src/base/stop_scope.h"
+
+namespace pawl {
+namespace {
+
+constexpr size_t kNoSlot = static_cast<size_t>(-1);
+constexpr size_t kMostForced = 256;  // tokens of a forced run
+
+uint64_t HashedByte(uint64_t hash, uint64_t byte) {
+  hash = (hash ^ byte) * 0x100000001b3u;
+  return hash ^ (hash >> 29);
+}
+
+}  // namespace
+
+SearchRun::SearchRun(const SearchSetting& setting)
+    : s_(setting), branches_(setting.host, setting.model, setting.prompt, setting.capacity) {
+  std::vector<uint32_t> words(static_cast<size_t>(s_.task.vocabulary->mask_words()), 0);
+  const auto add = [&](TokenId token) {
+    if (token < 0 || token >= s_.task.known() || std::ranges::find(ends_, token) != ends_.end()) {
+      return;
+    }
+    words[static_cast<size_t>(token) / 32] |= 1u << token % 32;
+    ends_.push_back(token);
+  };
+  for (const TokenId token : s_.task.vocabulary->end_tokens()) add(token);
+  if (s_.task.constraint == nullptr) {
+    for (const TokenId token : s_.task.model->end_tokens) add(token);
+  }
+  ends_mask_ = std::make_shared<Mask>(0, std::move(words));
+  const KvMemory memory = s_.host != nullptr ? s_.host->memory() : s_.model.kv_memory();
+  // What a branch needs at its longest, besides the prompt.
+  const int64_t pages = s_.task.max_tokens / memory.page_positions + 2;
+  const int64_t room = memory.pages - s_.capacity / memory.page_positions - 1;
+  most_slots_ = static_cast<size_t>(
+      std::clamp<int64_t>(room / pages, 1, std::max(1, options().max_branches)));
+}
+
+double SearchRun::Argument(std::string_view name, double otherwise) const {
+  for (const auto& [given, value] : options().arguments) {
+    if (given == name) return value;
+  }
+  return otherwise;
+}
+
+Status SearchRun::Start() {
+  Hypothesis root;
+  root.at = ForLoop(s_.task.constraint, *s_.task.vocabulary);
+  if (root.at != nullptr && root.at->CompletionLength(s_.task.max_tokens) < 0) {
+    const int shortest = root.at->CompletionLength(std::numeric_limits<int>::max());
+    if (shortest < 0) {
+      return Error{ErrorCode::kLimit,
+                   "no output that fits was found within the limits (which does not prove that "
+                   "there is none)",
+                   "constraint"};
+    }
+    return Error{ErrorCode::kLimit,
+                 "the shortest output that was found takes " + std::to_string(shortest) +
+                     " tokens, but the budget is " + std::to_string(s_.task.max_tokens),
+                 "max_tokens"};
+  }
+  if (Status status = branches_.Start(); !status.ok()) return status;
+  arena_.push_back(std::move(root));
+  return {};
+}
+
+std::vector<TokenId> SearchRun::TokensOf(Hypo h) const {
+  std::vector<TokenId> tokens(static_cast<size_t>(at(h).length));
+  for (auto out = tokens.rbegin(); out != tokens.rend(); ++out, h = at(h).parent) {
+    *out = at(h).token;
+  }
+  return tokens;
+}
+
+std::string SearchRun::TextOf(Hypo h) const {
+  std::string text;
+  for (const TokenId token : TokensOf(h)) text += BytesOf(token);
+  return text;
+}
+
+bool SearchRun::Complete(Hypo h) const {
+  return at(h).ended || (s_.task.constraint == nullptr && at(h).length >= s_.task.max_tokens);
+}
+
+bool SearchRun::IsEnd(Hypo h, TokenId token) const {
+  const LoopConstraint* const place = at(h).at.get();
+  if (std::ranges::find(ends_, token) == ends_.end()) return false;
+  return place == nullptr || place->accepting();
+}
+
+// ---- Laws ----
+
+// Behind `h` and these tokens, where the constraint is `place`.
+Result<std::vector<Candidate>> SearchRun::LawAt(Hypo h, const LoopConstraint* place,
+                                                std::span<const TokenId> behind,
+                                                std::span<const float> logits) const {
+  const int length = at(h).length + static_cast<int>(behind.size());
+  std::shared_ptr<const Mask> mask = s_.task.unconstrained;
+  if (place != nullptr) mask = length >= s_.task.max_tokens ? ends_mask_ : place->mask();
+  Result<StepLaw> law = MakeStepLaw(logits, 1, mask.get(), s_.task.known());
+  if (!law.ok()) return law.error();
+  BanRepeats(h, behind, law->allowed);
+  return std::move(law->allowed);
+}
+
+// What the constraint leaves no choice about stays.
+void SearchRun::BanRepeats(Hypo h, std::span<const TokenId> behind,
+                           std::vector<Candidate>& law) const {
+  const auto size = static_cast<size_t>(options().no_repeat_ngram_size);
+  if (size == 0 || law.size() < 2) return;
+  std::vector<TokenId> tokens = s_.prompt;
+  for (const TokenId token : TokensOf(h)) tokens.push_back(token);
+  tokens.insert(tokens.end(), behind.begin(), behind.end());
+  if (tokens.size() < size) return;
+  const auto last = tokens.end() - static_cast<ptrdiff_t>(size - 1);
+  std::unordered_set<TokenId> banned;
+  for (auto at = tokens.begin(); at + static_cast<ptrdiff_t>(size) <= tokens.end(); ++at) {
+    if (std::equal(last, tokens.end(), at)) banned.insert(at[static_cast<ptrdiff_t>(size) - 1]);
+  }
+  std::vector<Candidate> left;
+  for (const Candidate& c : law) {
+    if (!banned.contains(c.token)) left.push_back(c);
+  }
+  if (!left.empty()) law = std::move(left);
+}
+
+// The tokens that have to follow, in the tokenizer's spelling. Empty where the completion behind
+// them would not fit the budget.
+std::vector<TokenId> SearchRun::ForcedBehind(const Hypothesis& h) const {
+  std::vector<TokenId> forced, spelled;
+  if (!options().skip_forced || h.at == nullptr) return forced;
+  std::shared_ptr<const LoopConstraint> place = h.at;
+  const auto left = static_cast<size_t>(std::max(0, s_.task.max_tokens - h.length));
+  while (forced.size() < std::min(kMostForced, left)) {
+    const std::shared_ptr<const Mask> mask = place->mask();
+    TokenId token = spelled.empty() ? mask->singleton() : kNoToken;
+    if (spelled.empty() && token == kNoToken && s_.encode &&
+        mask->count() <= LoopConstraint::kMostSpellings) {
+      const std::string run = place->forced(LoopConstraint::kForcedLimit);
+      if (run.size() > 1) spelled = SpellForced(*s_.task.vocabulary, s_.encode, run);
+      std::ranges::reverse(spelled);
+    }
+    if (!spelled.empty()) {
+      token = spelled.back();
+      spelled.pop_back();
+      if (!mask->Allows(token)) break;
+    }
+    // Where only the end may follow, its law is asked for.
+    if (token == kNoToken || s_.task.vocabulary->is_end(token)) break;
+    std::shared_ptr<const LoopConstraint> next = place->Next(token);
+    if (next == nullptr) break;
+    place = std::move(next);
+    forced.push_back(token);
+  }
+  if (!forced.empty() && place->CompletionLength(static_cast<int>(left - forced.size())) < 0) {
+    forced.clear();
+  }
+  return forced;
+}
+
+size_t SearchRun::SlotOf(Hypo h) const {
+  for (; h != kNoHypo; h = at(h).parent) {
+    const auto found = slot_of_.find(h);
+    if (found != slot_of_.end()) return found->second;
+  }
+  return kNoSlot;
+}
+
+// A new one, or that which was used longest ago.
+Result<size_t> SearchRun::FreeSlot() {
+  size_t oldest = kNoSlot;
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    if (slots_[i].used == now_) continue;
+    if (oldest == kNoSlot || slots_[i].used < slots_[oldest].used) oldest = i;
+  }
+  const bool unused = oldest != kNoSlot && slots_[oldest].branch < 0;
+  if (oldest == kNoSlot || (!unused && slots_.size() < most_slots_ && keeps_)) {
+    slots_.emplace_back();
+    oldest = slots_.size() - 1;
+  }
+  Slot& slot = slots_[oldest];
+  if (slot.owner != kNoHypo) slot_of_.erase(slot.owner);
+  slot.owner = kNoHypo;
+  if (slot.branch < 0) {
+    const Result<int> made = branches_.New();
+    if (!made.ok()) return made.error();
+    slot.branch = *made;
+  }
+  return oldest;
+}
+
+// A branch for each, that of the hypothesis it comes from where that is free.
+Status SearchRun::Place(std::span<Asked> asked, std::vector<int>& branches) {
+  std::vector<size_t> slot_for(asked.size(), kNoSlot);
+  for (size_t i = 0; i < asked.size(); ++i) {
+    const size_t slot = SlotOf(asked[i].h);
+    if (slot == kNoSlot || slots_[slot].used == now_) continue;
+    slots_[slot].used = now_;
+    slot_for[i] = slot;
+  }
+  for (size_t i = 0; i < asked.size(); ++i) {
+    if (slot_for[i] == kNoSlot) {
+      const Result<size_t> slot = FreeSlot();
+      if (!slot.ok()) return slot.error();
+      slot_for[i] = *slot;
+      slots_[*slot].used = now_;
+    }
+    Slot& slot = slots_[slot_for[i]];
+    if (slot.owner != kNoHypo) slot_of_.erase(slot.owner);
+    slot.owner = asked[i].h;
+    slot_of_[slot.owner] = slot_for[i];
+    std::vector<TokenId> tokens = TokensOf(asked[i].h);
+    tokens.insert(tokens.end(), asked[i].forced.begin(), asked[i].forced.end());
+    branches_.Seek(slot.branch, tokens);
+    branches.push_back(slot.branch);
+  }
+  return {};
+}
+
+Result<std::vector<RankedTokens>> SearchRun::Laws(std::span<const Hypo> of) {
+  StopScope::Check();
+  std::vector<RankedTokens> laws(of.size());
+  std::vector<Asked> asked;
+  ++now_;
+  for (size_t i = 0; i < of.size(); ++i) {
+    const Hypothesis& h = at(of[i]);
+    if (h.run == nullptr) {
+      asked.push_back({of[i], ForcedBehind(h), i});
+    } else if (h.run_at < h.run->tokens.size()) {
+      laws[i] = RankedTokens(
+          std::vector<Candidate>{{h.run->tokens[h.run_at], h.run->log_masses[h.run_at]}});
+    } else {
+      laws[i] = RankedTokens(h.run->law);
+    }
+  }
+  if (!asked.empty() && rows() >= options().max_rows) {
+    limit_ = "rows";
+    return std::vector<RankedTokens>();
+  }
+  // Branches of hypotheses in the middle of a forced run stay.
+  const uint64_t begun = now_;
+  for (const Hypo h : of) {
+    const size_t slot = at(h).run != nullptr ? SlotOf(h) : kNoSlot;
+    if (slot != kNoSlot) slots_[slot].used = now_;
+  }
+  for (size_t done = 0; done < asked.size(); ++now_) {
+    size_t kept = 0;
+    for (const Slot& slot : slots_) kept += slot.used == now_ ? 1 : 0;
+    const size_t count = std::min(asked.size() - done,
+                                  std::max<size_t>(1, most_slots_ - std::min(most_slots_, kept)));
+    if (Status status = Ask(std::span(asked).subspan(done, count), laws); !status.ok()) {
+      return status.error();
+    }
+    done += count;
+  }
+  if (!keeps_) {
+    for (Slot& slot : slots_) {
+      if (slot.used >= begun || slot.branch < 0) continue;
+      branches_.Free(std::exchange(slot.branch, -1));
+      slot_of_.erase(std::exchange(slot.owner, kNoHypo));
+    }
+  }
+  return laws;
+}
+
+Status SearchRun::Ask(std::span<Asked> asked, std::vector<RankedTokens>& laws) {
+  std::vector<Asked> run;
+  std::vector<int> answers;
+  for (Asked& one : asked) {
+    // The prompt's logits are there.
+    const int count = static_cast<int>(one.forced.size()) + (one.h == kRoot ? 0 : 1);
+    if (count == 0) {
+      Result<std::vector<Candidate>> law =
+          LawAt(kRoot, at(kRoot).at.get(), {}, branches_.prompt_logits());
+      if (!law.ok()) return law.error();
+      laws[one.place] = RankedTokens(*law);
+      continue;
+    }
+    run.push_back(std::move(one));
+    answers.push_back(count);
+    rows_ += count;
+  }
+  if (run.empty()) return {};
+  std::vector<int> branches;
+  if (Status status = Place(run, branches); !status.ok()) return status;
+  if (Status status = branches_.RunTails(branches, answers); !status.ok()) return status;
+  size_t answer = 0;
+  for (const Asked& one : run) {
+    if (Status status = TakeLaws(one, answer, laws); !status.ok()) return status;
+  }
+  return {};
+}
+
+// The law of a hypothesis, of which `answer` is the first one, and those of the text forced behind
+// it.
+Status SearchRun::TakeLaws(const Asked& one, size_t& answer, std::vector<RankedTokens>& laws) {
+  const auto next = [&] { return branches_.logits(answer++); };
+  std::span<const float> logits = one.h == kRoot ? branches_.prompt_logits() : next();
+  std::shared_ptr<const LoopConstraint> place = at(one.h).at;
+  const auto run = std::make_shared<ForcedRun>();
+  for (const TokenId token : one.forced) {
+    const Result<StepLaw> law = MakeStepLaw(logits, 1, nullptr, 0);
+    if (!law.ok()) return law.error();
+    run->tokens.push_back(token);
+    run->log_masses.push_back(law->LogProbability(logits, token));
+    place = place->Next(token);
+    logits = next();
+  }
+  Result<std::vector<Candidate>> law = LawAt(one.h, place.get(), one.forced, logits);
+  if (!law.ok()) return law.error();
+  if (one.forced.empty()) {
+    laws[one.place] = RankedTokens(*law);
+    return {};
+  }
+  run->law = *std::move(law);
+  laws[one.place] = RankedTokens(std::vector<Candidate>{{run->tokens[0], run->log_masses[0]}});
+  arena_[static_cast<size_t>(one.h)].run = run;
+  return {};
+}
+
+// ---- Hypotheses ----
+
+bool SearchRun::LeavesRoom(Hypo parent, TokenId token, const LoopConstraint& next, int length) {
+  Hypothesis& from = arena_[static_cast<size_t>(parent)];
+  if (from.closing_token != kNoToken && token != from.closing_token) return false;
+  if (next.CompletionLength(s_.task.max_tokens - length) >= 0) return true;
+  if (++from.refused == Hypothesis::kMostRefused) {
+    const auto closing = from.at->Completion(s_.task.max_tokens - from.length);
+    if (closing && !closing->empty()) from.closing_token = closing->front();
+  }
+  return false;
+}
+
+Result<bool> SearchRun::ChecksAllow(Hypo parent, TokenId token, bool end) const {
+  if (s_.task.checks.empty()) return true;
+  int64_t asked = 0;
+  const std::string text = TextOf(parent);
+  const std::vector<TokenId> tokens = TokensOf(parent);
+  if (end) return MayEnd(s_.task.checks, text, tokens, asked);
+  return MayGoOn(s_.task.checks, text, tokens, token, BytesOf(token), asked);
+}
+
+Result<Hypo> SearchRun::Child(Hypo parent, const RankedTokens::Item& item) {
+  if (nodes() >= options().max_nodes) limit_ = "nodes";
+  if (limited()) return kNoHypo;
+  Hypothesis child;
+  {
+    const Hypothesis& from = at(parent);
+    child.parent = parent;
+    child.token = item.token;
+    child.length = from.length + 1;
+    child.log_probability = from.log_probability + item.log_mass;
+    child.ended = IsEnd(parent, item.token);
+    child.text_hash = from.text_hash;
+    child.text_size = from.text_size;
+    if (from.run != nullptr && from.run_at < from.run->tokens.size()) {
+      child.run = from.run;
+      child.run_at = from.run_at + 1;
+    }
+  }
+  if (!child.ended && at(parent).at != nullptr) {
+    child.at = at(parent).at->Next(item.token);
+    if (child.at == nullptr) return kNoHypo;
+    if (!LeavesRoom(parent, item.token, *child.at, child.length)) return kNoHypo;
+  }
+  const Result<bool> allowed = ChecksAllow(parent, item.token, child.ended);
+  if (!allowed.ok()) return allowed.error();
+  if (!*allowed) return kNoHypo;
+  // Special tokens have no bytes, and are part of what an output says.
+  const std::string_view bytes = BytesOf(item.token);
+  for (const char byte : bytes) {
+    child.text_hash = HashedByte(child.text_hash, static_cast<unsigned char>(byte));
+  }
+  if (bytes.empty() && !child.ended) {
+    child.text_hash = HashedByte(child.text_hash, 256 + static_cast<uint64_t>(item.token));
+  }
+  child.text_size += static_cast<uint32_t>(bytes.size());
+  const bool ended = child.ended;
+  arena_.push_back(std::move(child));
+  const auto made = static_cast<Hypo>(arena_.size() - 1);
+  if (options().critic != nullptr) {
+    std::vector<TokenId> tokens = TokensOf(made);
+    if (ended) tokens.pop_back();
+    const Result<double> score = options().critic->Score(
+        {.text = TextOf(made), .tokens = tokens, .ended = ended || Complete(made)});
+    if (!score.ok()) return score.error();
+    if (*score == kNoMass) return kNoHypo;
+    arena_.back().critic = *score;
+  }
+  return made;
+}
+
+void SearchRun::Drop(Hypo h) {
+  Hypothesis& dropped = arena_[static_cast<size_t>(h)];
+  dropped.at = nullptr;
+  dropped.run = nullptr;
+}
+
+bool SearchRun::IsNew(Hypo h, Seen& seen) const {
+  if (!options().merge_spellings) return true;
+  const Hypothesis& one = at(h);
+  const uint64_t key = one.at != nullptr ? one.at->key() : 1;
+  if (key == 0) return true;
+  const uint64_t hash = MixedKeys(one.text_hash, key) + (one.ended ? 1 : 0);
+  const auto [begin, end] = seen.equal_range(hash);
+  for (auto it = begin; it != end; ++it) {
+    const Hypothesis& other = at(it->second);
+    if (other.text_size == one.text_size && other.text_hash == one.text_hash &&
+        TextOf(it->second) == TextOf(h)) {
+      return false;
+    }
+  }
+  seen.emplace(hash, h);
+  return true;
+}
+
+// ---- Outputs ----
+
+void SearchRun::Offer(Hypo h, double score) {
+  if (options().merge_spellings) {
+    for (size_t i = 0; i < found_.size(); ++i) {
+      const Hypothesis& other = at(found_[i].h);
+      if (other.text_hash != at(h).text_hash || TextOf(found_[i].h) != TextOf(h)) continue;
+      if (found_[i].score >= score) return;
+      found_.erase(found_.begin() + static_cast<ptrdiff_t>(i));
+      break;
+    }
+  }
+  const auto after = std::ranges::find_if(found_, [&](const Found& f) { return f.score < score; });
+  found_.insert(after, {h, score});
+  if (found_.size() > most_) found_.pop_back();
+}
+
+SearchOutput SearchRun::OutputOf(Hypo h, double score) const {
+  SearchOutput out;
+  out.tokens = TokensOf(h);
+  out.text = TextOf(h);
+  out.log_probability = at(h).log_probability;
+  out.score = score;
+  out.ended = at(h).ended;
+  return out;
+}
+
+Result<SearchOutput> SearchRun::Closed(Hypo h) const {
+  SearchOutput out = OutputOf(
+      h, Ranked(at(h).log_probability + at(h).critic, std::max(1, static_cast<int>(at(h).length))));
+  out.closed = true;
+  if (at(h).at == nullptr) return out;
+  const auto closing = at(h).at->Completion(s_.task.max_tokens - at(h).length);
+  if (!closing) {
+    return Error{ErrorCode::kInternal, "the completion no longer fits the budget", ""};
+  }
+  for (const TokenId token : *closing) {
+    out.tokens.push_back(token);
+    out.text += BytesOf(token);
+  }
+  return out;
+}
+
+Result<SearchResult> SearchRun::Finish(std::span<const Hypo> open) {
+  SearchResult result;
+  for (const Found& f : found_) {
+    if (result.outputs.size() == static_cast<size_t>(options().n)) break;
+    result.outputs.push_back(OutputOf(f.h, f.score));
+  }
+  if (result.outputs.empty() && limited() && s_.task.checks.empty()) {
+    Hypo best = kNoHypo;
+    for (const Hypo h : open) {
+      if (s_.task.constraint != nullptr && at(h).at == nullptr) continue;
+      if (best == kNoHypo || at(h).log_probability > at(best).log_probability) best = h;
+    }
+    if (best != kNoHypo) {
+      Result<SearchOutput> closed = Closed(best);
+      if (!closed.ok()) return closed.error();
+      result.outputs.push_back(*std::move(closed));
+    }
+  }
+  result.at_limit = limit_;
+  result.model_calls = branches_.calls();
+  result.model_rows = branches_.rows();
+  result.nodes = nodes();
+  return result;
+}
+
+}  // namespace pawl

@@ -1,0 +1,154 @@
+// SearchRun: the hypotheses of a search, their laws, and the outputs that it has found. Strategies
+// (strategy.h) decide which hypotheses go on.
+//
+//   SearchRun run(setting);
+//   Status status = run.Start();
+//   Result<std::vector<RankedTokens>> laws = run.Laws(open);     // one call of the model, mostly
+//   if (run.limited()) ...
+//   Result<Hypo> child = run.Child(open[0], (*laws)[0].At(0));   // kNoHypo: it may not be
+//   run.Offer(*child, score);                                    // a complete output
+//
+// Hypotheses share pages: each law that is asked for runs on a branch (sampling/branches.h), which
+// a child takes over from its parent. A hypothesis whose branch has gone gets another one, with the
+// pages that the model still has of its beginning.
+#ifndef PAWL_SRC_DECODE_SEARCH_SEARCH_RUN_H_
+#define PAWL_SRC_DECODE_SEARCH_SEARCH_RUN_H_
+
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "grammar/vocabulary_tables.h"
+#include "pawl/result.h"
+#include "pawl/sampling.h"
+#include "src/decode/sampling/branches.h"
+#include "src/decode/sampling/output_so_far.h"
+#include "src/decode/search/hypothesis.h"
+
+namespace pawl {
+
+// What a search runs on. All must outlive it.
+struct SearchSetting {
+  Model& model;
+  const Encoder& encode;  // may be an empty function
+  std::vector<TokenId> prompt;
+  SamplingTask task;
+  const SearchOptions& options;
+  int capacity = 0;            // positions of a sequence
+  BranchHost* host = nullptr;  // nullptr: the model by itself
+};
+
+class SearchRun {
+ public:
+  static constexpr Hypo kRoot = 0;
+
+  explicit SearchRun(const SearchSetting& setting);
+
+  const SearchOptions& options() const { return s_.options; }
+  // Of SearchOptions::arguments, or the default.
+  double Argument(std::string_view name, double otherwise) const;
+
+  // Computes the prompt. Errors: kLimit with "max_tokens" as place where no output fits.
+  Status Start();
+  // Old branches stay for hypotheses that are asked about again; at first they do not.
+  void KeepBranches() { keeps_ = true; }
+
+  const Hypothesis& at(Hypo h) const { return arena_[static_cast<size_t>(h)]; }
+  std::vector<TokenId> TokensOf(Hypo h) const;
+  std::string TextOf(Hypo h) const;
+  // Nothing may follow it: it has ended, or without a constraint has max_tokens tokens.
+  bool Complete(Hypo h) const;
+
+  // The laws behind open hypotheses, in their order. Empty at a limit. Errors: those of the model.
+  Result<std::vector<RankedTokens>> Laws(std::span<const Hypo> of);
+  // The hypothesis with this token behind it; kNoHypo where no completion would fit the budget, or
+  // where checks refuse it. Errors: those of checks and critics.
+  Result<Hypo> Child(Hypo parent, const RankedTokens::Item& item);
+  // It is not expanded any more.
+  void Drop(Hypo h);
+  // One hypothesis for each text and constraint's key: false where there was one in `seen`. Always
+  // true where spellings are not merged.
+  using Seen = std::unordered_multimap<uint64_t, Hypo>;
+  bool IsNew(Hypo h, Seen& seen) const;
+
+  // A complete output that was found. Keeps the best `most` (SetMost).
+  void Offer(Hypo h, double score);
+  void SetMost(size_t most) { most_ = most; }
+  struct Found {
+    Hypo h;
+    double score;
+  };
+  const std::vector<Found>& found() const { return found_; }  // the best first
+
+  // A limit ended the search.
+  bool limited() const { return !limit_.empty(); }
+  // What was found; at a limit without any output, the shortest completion of the best open one.
+  Result<SearchResult> Finish(std::span<const Hypo> open);
+
+  // log P / length^length_penalty.
+  double Ranked(double log_probability, int length) const {
+    return log_probability / std::pow(static_cast<double>(length), options().length_penalty);
+  }
+  // The most tokens of an output, with its end token where that is counted.
+  int longest() const { return s_.task.max_tokens + (s_.task.constraint != nullptr ? 1 : 0); }
+  size_t end_count() const { return ends_.size(); }
+  // Rows that were asked for. Those that run again, because a branch had lost its pages, do not
+  // count: so what a limit does is the same whatever else runs.
+  int64_t rows() const { return rows_; }
+  int64_t nodes() const { return static_cast<int64_t>(arena_.size()); }
+  const SamplingTask& task() const { return s_.task; }
+  bool IsEnd(Hypo h, TokenId token) const;
+
+ private:
+  struct Slot {
+    int branch = -1;
+    Hypo owner = kNoHypo;
+    uint64_t used = 0;
+  };
+  struct Asked {
+    Hypo h = kNoHypo;
+    std::vector<TokenId> forced;
+    size_t place = 0;  // in the answer of Laws
+  };
+
+  Result<std::vector<Candidate>> LawAt(Hypo h, const LoopConstraint* at,
+                                       std::span<const TokenId> behind,
+                                       std::span<const float> logits) const;
+  void BanRepeats(Hypo h, std::span<const TokenId> behind, std::vector<Candidate>& law) const;
+  std::vector<TokenId> ForcedBehind(const Hypothesis& h) const;
+  Status Ask(std::span<Asked> asked, std::vector<RankedTokens>& laws);
+  Status TakeLaws(const Asked& one, size_t& answer, std::vector<RankedTokens>& laws);
+  Status Place(std::span<Asked> asked, std::vector<int>& branches);
+  size_t SlotOf(Hypo h) const;
+  Result<size_t> FreeSlot();
+  bool LeavesRoom(Hypo parent, TokenId token, const LoopConstraint& next, int length);
+  Result<bool> ChecksAllow(Hypo parent, TokenId token, bool end) const;
+  SearchOutput OutputOf(Hypo h, double score) const;
+  Result<SearchOutput> Closed(Hypo h) const;
+  std::string_view BytesOf(TokenId token) const { return s_.task.BytesOf(token); }
+
+  const SearchSetting s_;
+  Branches branches_;
+  std::vector<TokenId> ends_;
+  std::shared_ptr<const Mask> ends_mask_;
+  std::vector<Hypothesis> arena_;
+  std::vector<Slot> slots_;
+  std::unordered_map<Hypo, size_t> slot_of_;  // by owner
+  size_t most_slots_ = 1;
+  uint64_t now_ = 0;
+  bool keeps_ = false;
+  int64_t rows_ = 0;
+  std::vector<Found> found_;
+  size_t most_ = 1;
+  std::string limit_;
+};
+
+}  // namespace pawl
+
+#endif  // PAWL_SRC_DECODE_SEARCH_SEARCH_RUN_H_

@@ -1,0 +1,29 @@
+// Options of searches and samplers as JSON: what HTTP, C and Python hand over. The names are those
+// of the command's options, with underscores.
+#ifndef PAWL_SRC_ENGINE_SEARCH_JSON_H_
+#define PAWL_SRC_ENGINE_SEARCH_JSON_H_
+
+#include <string_view>
+
+#include "pawl/generation.h"
+#include "pawl/result.h"
+#include "pawl/sampling.h"
+#include "src/base/json_reader.h"
+
+namespace pawl {
+
+// What is wrong is an error of `in`. Members that are not known are left unread.
+void ReadSearchOptions(const JsonReader& in, SearchOptions& options);
+void ReadSamplerOptions(const JsonReader& in, SamplerOptions& options);
+// The members stand in `in` itself; "samplers" is a list of names, or a text.
+void ReadSamplerStages(const JsonReader& in, SamplerStages& stages);
+void ReadClassifyOptions(const JsonReader& in, ClassifyOptions& options);
+
+// Of a text. Errors: kInvalid with the JSON Pointer as place, also for members that are not known.
+Result<SearchOptions> ParseSearchOptions(std::string_view text);
+Result<SamplerStages> ParseSamplerStages(std::string_view text);
+Result<ClassifyOptions> ParseClassifyOptions(std::string_view text);
+
+}  // namespace pawl
+
+#endif  // PAWL_SRC_ENGINE_SEARCH_JSON_H_

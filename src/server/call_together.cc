@@ -1,0 +1,140 @@
+// Outputs of a call that come together. The first choice of each prompt hands the search in; when
+// it has ended, each choice gets its output as if the engine had told its tokens one by one. So
+// what parses and formats outputs is the same for all of them.
+#include <algorithm>
+#include <utility>
+
+#include "src/server/call_choice.h"
+#include "src/server/server_state.h"
+
+namespace pawl::server {
+
+void Call::SubmitTogether(Choice& choice, std::shared_ptr<const Constraint> constraint) {
+  EngineRequest request;
+  request.tokens = choice.prompt_tokens;
+  request.group = group_;
+  const auto self = shared_from_this();
+  // What an exception leaves undone ends the call.
+  const auto found = [self, &choice](const auto& result, const auto& made) {
+    const Status told = Guarded([&]() -> Status {
+      if (!result.ok()) {
+        self->Found(choice, result.error());
+      } else {
+        self->Found(choice, made(*result));
+      }
+      return {};
+    });
+    if (!told.ok()) self->GiveUp(FailureError(told.error()));
+  };
+  Result<AsyncEngine::Id> id = AsyncEngine::Id{0};
+  AsyncEngine& engine = *server_->engine;
+  const TogetherSpec& spec = spec_.together;
+  if (spec.classify) {
+    id = engine.SubmitClassify(request, *spec.classify, [=](Result<ClassifyResult> result) {
+      found(result, [&](const ClassifyResult& choices) {
+        const auto best =
+            std::ranges::max_element(choices.choices, {}, &ChoiceProbability::log_probability);
+        return ResultOf(choices, self->server_->model->tokenizer().Encode(best->text, {}));
+      });
+    });
+  } else {
+    request.constraint = std::move(constraint);
+    if (spec.search) {
+      const std::string strategy = spec.search->strategy;
+      id = engine.SubmitSearch(request, *spec.search, [=](Result<SearchResult> result) {
+        found(result, [&](const SearchResult& one) { return ResultOf(one, strategy); });
+      });
+    } else {
+      id = engine.SubmitSampler(request, *spec.sampler, nullptr, [=](Result<SamplerResult> result) {
+        found(result, [](const SamplerResult& one) { return ResultOf(one); });
+      });
+    }
+  }
+  if (!id.ok()) return Found(choice, id.error());
+  bool cancel = false;
+  {
+    const std::lock_guard lock(mutex_);
+    choice.id = *id;
+    cancel = gone_ || failure_.has_value();
+  }
+  if (cancel) engine.Cancel(*id);
+}
+
+// Where the search has fewer outputs than were asked for, the rest are empty.
+void Call::Found(Choice& first, Result<TogetherResult> found) {
+  const auto index = static_cast<size_t>(first.index);
+  const auto n = static_cast<size_t>(spec_.n);
+  if (found.ok()) {
+    const std::lock_guard lock(mutex_);
+    const TogetherSpec& spec = spec_.together;
+    out_.together = spec.search ? "search" : spec.sampler ? "sampler" : "classify";
+    out_.together_reports.resize(spec_.prompts.size());
+    out_.together_reports[first.prompt] = found->report;
+  }
+  for (size_t i = 0; i < n; ++i) {
+    Choice& choice = *choices_[index + i];
+    if (!found.ok()) {
+      Done(choice, CopyOf(found.error()));
+      continue;
+    }
+    Generation output;
+    output.stats.prompt_tokens = static_cast<int>(choice.prompt_tokens.size());
+    if (i < found->outputs.size()) {
+      Fill(choice, found->outputs[i]);
+      output.stop = found->outputs[i].stop;
+      output.stats.output_tokens = static_cast<int>(found->outputs[i].tokens.size());
+      output.tokens = std::move(found->outputs[i].tokens);
+    } else {
+      output.notes.emplace_back("there are only " + std::to_string(found->outputs.size()) +
+                                " outputs");
+    }
+    output.text = choice.text;
+    Done(choice, std::move(output));
+  }
+}
+
+void Call::Fill(Choice& choice, const TogetherOutput& output) {
+  const Vocabulary& vocabulary = *server_->model->vocabulary();
+  for (const TokenId token : output.tokens) {
+    const bool special = vocabulary.is_special(token);
+    const std::string_view bytes =
+        TextOf(choice, token, special ? std::string_view() : vocabulary.bytes(token));
+    const std::lock_guard lock(mutex_);
+    choice.text += bytes;
+    choice.lengths.push_back(static_cast<uint32_t>(bytes.size()));
+    if (!spec_.want_tokens) continue;
+    TokenEntry& entry = choice.entries.emplace_back();
+    entry.token = token;
+    entry.bytes = bytes;
+  }
+}
+
+// Of more outputs than were asked for, those with the highest mean log-probability. Their tokens
+// count all the same.
+void Call::KeepBest() {
+  const auto draws = static_cast<size_t>(spec_.draws()), n = static_cast<size_t>(spec_.n);
+  if (draws == n) return;
+  const auto mean = [](const ChoiceOut& choice) {
+    double sum = 0;
+    size_t count = 0;
+    for (const TokenEntry& entry : choice.tokens) {
+      if (entry.in_prompt) continue;
+      sum += double{entry.logprob};
+      ++count;
+    }
+    return sum / static_cast<double>(std::max<size_t>(1, count));
+  };
+  std::vector<ChoiceOut> kept;
+  for (size_t begin = 0; begin < out_.choices.size(); begin += draws) {
+    const auto first = out_.choices.begin() + static_cast<ptrdiff_t>(begin);
+    std::ranges::stable_sort(first, first + static_cast<ptrdiff_t>(draws), std::ranges::greater(),
+                             mean);
+    for (size_t i = 0; i < n; ++i) {
+      kept.push_back(std::move(first[static_cast<ptrdiff_t>(i)]));
+      kept.back().index = static_cast<int>(kept.size()) - 1;
+    }
+  }
+  out_.choices = std::move(kept);
+}
+
+}  // namespace pawl::server

@@ -1,0 +1,124 @@
+// A search that a server runs is one of many requests. So its rows are limited by the server, and
+// it runs no programs: checks are regular expressions, and there are no critics.
+#include "src/server/together.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "src/engine/search_json.h"
+#include "src/server/json_writer.h"
+
+namespace pawl::server {
+namespace {
+
+// Members that stand in the object and are no option.
+void RefuseUnread(const JsonReader& in) {
+  const auto unread = in.Unread(1);
+  if (!unread.empty()) in[unread.front()->first].Fail("is no option");
+}
+
+SearchOptions SearchOf(const TogetherSetting& setting) {
+  SearchOptions options;
+  options.n = setting.n;
+  options.max_tokens = setting.options.max_tokens;
+  options.skip_forced = setting.options.skip_forced;
+  options.seed = setting.options.sampling.seed;
+  options.max_rows = std::min(options.max_rows, setting.most_rows);
+  return options;
+}
+
+}  // namespace
+
+void ReadTogether(const JsonReader& in, const TogetherSetting& setting, TogetherSpec& spec) {
+  const JsonReader search = in["search"].OptionalObject();
+  const JsonReader sampler = in["sampler"].OptionalObject();
+  const JsonReader beams = in["use_beam_search"];
+  const bool beam = beams.Bool(false);
+  if (search.present()) {
+    SearchOptions& options = spec.search.emplace(SearchOf(setting));
+    ReadSearchOptions(search, options);
+    options.max_rows = std::min(options.max_rows, setting.most_rows);
+    RefuseUnread(search);
+    if (beam) beams.Fail("cannot be used with search");
+  } else if (beam) {
+    SearchOptions& options = spec.search.emplace(SearchOf(setting));
+    options.num_beams = setting.best_of;
+    in["length_penalty"].Read(options.length_penalty);
+    bool early = false;
+    if (in["early_stopping"].Read(early) && early) options.early_stopping = EarlyStopping::kTrue;
+  }
+  if (sampler.present()) {
+    if (spec.search) return sampler.Fail("cannot be used with search");
+    SamplerOptions& options = spec.sampler.emplace();
+    options.n = setting.n;
+    options.max_tokens = setting.options.max_tokens;
+    options.seed = setting.options.sampling.seed;
+    options.temperature = double{setting.options.sampling.temperature};
+    ReadSamplerOptions(sampler, options);
+    RefuseUnread(sampler);
+  }
+  const JsonReader classify = in["classify"];
+  if (classify.Bool(false)) {
+    if (spec.any()) return classify.Fail("cannot be used with search and sampler");
+    ClassifyOptions& options = spec.classify.emplace();
+    in["exact_missing"].Read(options.exact_missing);
+    in["exact_rows"].Read(options.exact_rows, int64_t{1}, setting.most_rows);
+  }
+}
+
+TogetherResult ResultOf(const SearchResult& found, const std::string& strategy) {
+  TogetherResult result;
+  JsonWriter json;
+  json.Object().Key("strategy").String(strategy).Key("at_limit");
+  if (found.at_limit.empty()) {
+    json.Null();
+  } else {
+    json.String(found.at_limit);
+  }
+  json.Key("rows").Int(found.model_rows).Key("calls").Int(found.model_calls);
+  json.Key("nodes").Int(found.nodes).Key("outputs").Array();
+  for (const SearchOutput& one : found.outputs) {
+    json.Object().Key("score").Number(one.score);
+    json.Key("log_probability").Number(one.log_probability).Key("closed").Bool(one.closed);
+    json.Key("missing_phrases").Array();
+    for (const std::string& phrase : one.missing_phrases) json.String(phrase);
+    json.End().End();
+    TogetherOutput& output = result.outputs.emplace_back();
+    output.tokens = one.tokens;
+    if (one.ended) output.tokens.pop_back();
+    output.stop = one.closed  ? StopReason::kClosed
+                  : one.ended ? StopReason::kEnd
+                              : StopReason::kLength;
+  }
+  result.report = json.End().End().Take();
+  return result;
+}
+
+TogetherResult ResultOf(const SamplerResult& sampled) {
+  TogetherResult result;
+  JsonWriter json;
+  json.Object().Key("rows").Int(sampled.model_rows).Key("calls").Int(sampled.model_calls);
+  json.Key("outputs").Array();
+  for (const WeightedOutput& one : sampled.outputs) {
+    json.Object().Key("log_weight").Number(one.log_weight);
+    json.Key("log_probability").Number(one.log_probability);
+    json.Key("report").Raw(ReportJson(one.report)).End();
+    TogetherOutput& output = result.outputs.emplace_back();
+    output.tokens = one.tokens;
+    output.stop = StopReason::kLength;
+    if (!one.report.valid) continue;
+    output.tokens.pop_back();
+    output.stop = StopReason::kEnd;
+  }
+  result.report = json.End().End().Take();
+  return result;
+}
+
+TogetherResult ResultOf(const ClassifyResult& choices, std::vector<TokenId> best) {
+  TogetherResult result;
+  result.report = ClassifyJson(choices);
+  result.outputs.push_back({std::move(best), StopReason::kEnd});
+  return result;
+}
+
+}  // namespace pawl::server

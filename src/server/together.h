@@ -1,0 +1,54 @@
+// Outputs that a request wants together: those of a search, of a sampler of pawl/sampling.h, or the
+// probabilities of choices. Their options stand in the members "search", "sampler" and "classify".
+#ifndef PAWL_SRC_SERVER_TOGETHER_H_
+#define PAWL_SRC_SERVER_TOGETHER_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pawl/generation.h"
+#include "pawl/result.h"
+#include "pawl/sampling.h"
+#include "src/base/json_reader.h"
+
+namespace pawl::server {
+
+// At most one of them is there.
+struct TogetherSpec {
+  std::optional<SearchOptions> search;
+  std::optional<SamplerOptions> sampler;
+  std::optional<ClassifyOptions> classify;
+
+  bool any() const { return search || sampler || classify; }
+};
+
+// What a request says besides, which holds for these outputs too.
+struct TogetherSetting {
+  int n = 1;
+  int best_of = 1;
+  int64_t most_rows = 0;  // of a search
+  const GenerateOptions& options;
+};
+
+// The members that ask for outputs together, with "use_beam_search". Errors are those of `in`.
+void ReadTogether(const JsonReader& in, const TogetherSetting& setting, TogetherSpec& spec);
+
+// An output as the decode loop would have made it.
+struct TogetherOutput {
+  std::vector<TokenId> tokens;  // without the end token
+  StopReason stop = StopReason::kEnd;
+};
+struct TogetherResult {
+  std::vector<TogetherOutput> outputs;
+  std::string report;  // JSON without texts of outputs
+};
+TogetherResult ResultOf(const SearchResult& found, const std::string& strategy);
+TogetherResult ResultOf(const SamplerResult& sampled);
+// `best`: the tokens of the most probable choice.
+TogetherResult ResultOf(const ClassifyResult& choices, std::vector<TokenId> best);
+
+}  // namespace pawl::server
+
+#endif  // PAWL_SRC_SERVER_TOGETHER_H_

@@ -133,7 +133,7 @@ class Muon:
 def read_options():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--run", required=True)
-    parser.add_argument("--until", required=True, help="HH:MM, local time; training ends then")
+    parser.add_argument("--until", required=True, help="HH:MM, local time, today or tomorrow; training ends then")
     parser.add_argument("--decay-minutes", type=float, default=15)
     parser.add_argument("--resume", action="store_true")
     parser.add_argument("--start", help="begin with the weights of this exported folder; --layers may be more than it has")
@@ -220,6 +220,7 @@ def main():
     now = datetime.datetime.now()
     hour, minute = map(int, options.until.split(":"))
     deadline = now.replace(hour=hour, minute=minute, second=0).timestamp()
+    deadline += 86400 * (deadline < now.timestamp())
 
     model, muon, adam, others = make_model(options, folder)
     checkpoint = folder / "checkpoint.pt"

@@ -72,7 +72,7 @@ value is not null. The last column is the goal that was set before training.
 | tokenizer | {config['vocabulary']} tokens, byte-level BPE inside words, trained on the generator's texts |
 
 Every character that is not a letter is a word of its own. So a value has the same tokens in the text and in the record.
-The prompt is `<s>`, the text and a line feed (`pawl.json`). The schema is not in the prompt. The record follows as
+The prompt is `<s>`, the schema in short, a line feed, the text and a line feed (`pawl.json`). The record follows as
 compact JSON, with the keys in the order of the schema's `properties`.
 
 ## Data and training

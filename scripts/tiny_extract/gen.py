@@ -26,6 +26,10 @@ for module in ("domains_main", "domains_more", "domains_other", "domains_extra")
         if problem.name != module:
             raise
 
+from catalogue import Records, mixed_domain
+from kept_texts import is_kept
+from shapes import ShapeWriter
+
 HELD_OUT_DOMAINS = {"vet_visit", "rental", "donation", "match", "lost_item"}
 BOS, EOS, PAD = range(3)
 DECISION = 3                                         # weight of a token where the model decides, against one it copies on
@@ -120,19 +124,77 @@ def fill(domain, writer, layout, text) -> Example:
     return example
 
 
-def questions(rng, count) -> list[Example]:
-    """One text with several schemas. Training puts them into one sequence, so that the text is read once."""
-    first = make(rng)
-    domain, writer = first.source
-    out = [first]
-    while len(out) < count:
-        said = list(writer.values)
-        others = [n for n in domain.slots if n not in said and not any(clashes(domain, s, [n]) for s in said)]
-        names = said + rng.sample(others, min(len(others), rng.choice([0, 1, 1, 2, 2, 3])))
-        layout = random_layout(rng, domain, names)
-        if any(f[1] in said for f in layout.fields):
-            out.append(fill(domain, writer, layout, first.text))
-    return out
+def group(rng, count) -> list[Example]:
+    """One schema and several texts for it. Training puts them into one sequence, so that the schema is read once."""
+    roll = rng.random()
+    if roll < 0.55:
+        domain, own = mixed_domain(rng), False
+    elif roll < 0.58:
+        domain, own = free_domain(rng), False
+    else:
+        domain, own = DOMAINS[rng.choice(MAIN if rng.random() < 0.5 else TRAIN_DOMAINS)], rng.random() < 0.3
+    layout = named_layout(domain) if own else random_layout(rng, domain)
+    lists = [f[1] for f in layout.fields if isinstance(domain.slots[f[1]].kind, Records)]
+    bare = bool(lists) and rng.random() < 0.3       # the list itself is what is asked for
+    if bare:
+        layout.fields = [f for f in layout.fields if f[1] == lists[0]]
+    if rng.random() < 0.1:
+        describe(rng, domain, layout)
+    asked = list(dict.fromkeys(f[1] for f in layout.fields))
+    needed = {f[1] for f in layout.fields if f[3].get("type") != "array" and "null" not in f[3].get("type", "") and None not in f[3].get("enum", [])}
+    taken = {path[-1] for path, *_ in layout.fields}
+    extra = [n for n in domain.slots if n not in asked and not taken & {k for keys in domain.slots[n].keys.values() for k in keys}
+             and not clashes(domain, n, asked)]
+    out, tries = [], 0
+    while len(out) < count and tries < 12:
+        tries += 1
+        missing = rng.choice([0, 0, 0.1, 0.2, 0.3, 0.45, 0.6])
+        present = [n for n in asked if n in needed or rng.random() >= missing]
+        absent = [n for n in asked if n not in present]
+        if extra and rng.random() < 0.35:
+            present = present + rng.sample(extra, min(len(extra), rng.randint(1, 3)))
+        if not present:
+            continue
+        writer = ShapeWriter(rng, domain, asked, present)
+        text = writer.text(present, absent)
+        if len(text.encode()) > 800 or is_kept(text):
+            continue
+        out.append(fill(domain, writer, layout, text))
+        if bare:
+            (key,), _, _, schema = layout.fields[0]
+            example = out[-1]
+            example.schema, example.record = schema, example.record[key]
+            example.output, example.mask = encode_record(example.record, schema)
+    return out or group(rng, count)
+
+
+def describe(rng, domain, layout):
+    """Gives some of the fields a description: a label or the plain words of another key."""
+    for number, (path, name, part, schema) in enumerate(layout.fields):
+        if rng.random() < 0.6:
+            slot = domain.slots[name]
+            words = rng.choice([rng.choice(slot.labels).lower(), rng.choice(slot.keys[part]).replace("_", " ")])
+            text = rng.choice(["{}", "the {}", "The {}", "the {} in the text", "{} or null"]).format(words)
+            layout.fields[number] = (path, name, part, dict(schema) | {"description": text})
+
+
+def view(schema) -> str:
+    """The schema as the prompt shows it: `name;total:number;status:new|paid;items[{product;quantity:integer}]`."""
+    return ";".join(key + shown(sub) for key, sub in schema["properties"].items()) if "properties" in schema else shown(schema)
+
+
+def shown(schema) -> str:
+    kind = schema.get("type", "")
+    kind = next((k for k in kind if k != "null"), "null") if isinstance(kind, list) else kind
+    note = f"({schema['description']})" if "description" in schema else ""
+    if "enum" in schema:
+        return ":" + "|".join(str(m) for m in schema["enum"] if m is not None) + note
+    if kind == "object":
+        return "{" + ";".join(key + shown(sub) for key, sub in schema["properties"].items()) + "}" + note
+    if kind == "array":
+        return "[" + shown(schema["items"]) + "]" + note
+    kind = schema.get("format", "pattern" if "pattern" in schema else "") if kind == "string" else kind
+    return (":" + kind if kind else "") + note
 
 
 def clashes(domain, name, asked):
@@ -148,25 +210,26 @@ def set_path(record, path, value):
 
 
 def sequence(rng, count, encode):
-    """Token ids, loss mask, positions and part numbers of one text with several outputs.
+    """Token ids, loss mask, positions and part numbers of one schema with several texts and their records.
 
-    Part 0 is the prompt; every output sees the prompt and itself only, and its positions follow the prompt's. `encode` gives
-    the tokens of a text with their byte ranges. A token is scored if the model chooses its first byte or a later one; the first
-    token after forced ones counts DECISION times, because there the model decides what to say: null, which name, which date.
+    Part 0 is the schema; every text with its record sees the schema and itself only, and its positions follow the schema's.
+    `encode` gives the tokens of a text with their byte ranges. A token is scored if the model chooses its first byte or a later
+    one; the first token after forced ones counts DECISION times, because there the model decides what to say: null, which name.
     """
-    examples = questions(rng, count)
-    ids = [BOS] + [token for token, _, _ in encode(examples[0].text + "\n")]
+    examples = group(rng, count)
+    fields = view(examples[0].schema) if rng.random() < 0.98 else ""       # as for a schema that is too long to be shown
+    ids = [BOS] + [token for token, _, _ in encode(fields + "\n")]
     start = len(ids)
     mask, places, parts = [0] * start, list(range(start)), [0] * start
     for number, example in enumerate(examples):
+        text = [token for token, _, _ in encode(example.text + "\n")]
         output = encode(example.output.decode())
-        length = len(output) + 1
-        ids += [token for token, _, _ in output] + [EOS]
+        length = len(text) + len(output) + 1
+        ids += text + [token for token, _, _ in output] + [EOS]
         chosen = [int(any(example.mask[begin:end])) for _, begin, end in output]
-        mask += [DECISION if now and not before else now for before, now in zip([0] + chosen, chosen)] + [0]
+        mask += [0] * len(text) + [DECISION if now and not before else now for before, now in zip([0] + chosen, chosen)] + [0]
         places += range(start, start + length)
         parts += [number + 1] * length
-    # The token before an output is the line feed only for the first one; the first token of an output is forced anyway.
     return ids, mask, places, parts
 
 
@@ -186,8 +249,8 @@ def main():
     if options.command == "show":
         rng = random.Random(options.seed)
         for _ in range(options.count):
-            example = make(rng, options.held, [options.domain] if options.domain else None)
-            print(f"--- {example.domain}\n{example.text}\n>>> {example.output.decode()}")
+            for example in [make(rng, options.held, [options.domain])] if options.domain or options.held else group(rng, 1):
+                print(f"--- {example.domain}: {view(example.schema)}\n{example.text}\n>>> {example.output.decode()}")
     elif options.command == "examples":
         folder = Path(options.out)
         folder.mkdir(parents=True, exist_ok=True)

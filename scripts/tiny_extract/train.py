@@ -32,12 +32,12 @@ import torch.nn.functional as F
 
 from model import Config, TinyLlama, config_dict, load_hf_folder, take_weights
 
-TOKENS = 7680                                        # per step; every bucket length divides it, so shapes stay fixed
-LENGTHS = [64, 96, 128, 160, 192, 240, 320, 480, 640]
+TOKENS = 3840                                        # per step; every bucket length divides it, so shapes stay fixed
+LENGTHS = [64, 96, 128, 160, 192, 240, 320, 480, 640, 768, 960]
 
 SHORT_STEPS = 500                                    # first short texts only: copying is found sooner there
-LONG_SHARE = 0.5                                     # of the sequences above 320 tokens this share is kept
-OUTPUTS = [1, 2, 2, 3, 3, 3]                         # schemas asked of one text
+LONG_SHARE = 1.0                                     # of the sequences above 320 tokens this share is kept
+OUTPUTS = [1, 1, 2, 2, 3]                            # texts under one schema
 
 
 def produce(queue, vocabulary, seed, start_batch):
@@ -133,7 +133,7 @@ class Muon:
 def read_options():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--run", required=True)
-    parser.add_argument("--until", required=True, help="HH:MM, local time; training ends then")
+    parser.add_argument("--until", required=True, help="HH:MM, local time, today or tomorrow; training ends then")
     parser.add_argument("--decay-minutes", type=float, default=15)
     parser.add_argument("--resume", action="store_true")
     parser.add_argument("--start", help="begin with the weights of this exported folder; --layers may be more than it has")
@@ -220,6 +220,7 @@ def main():
     now = datetime.datetime.now()
     hour, minute = map(int, options.until.split(":"))
     deadline = now.replace(hour=hour, minute=minute, second=0).timestamp()
+    deadline += 86400 * (deadline < now.timestamp())
 
     model, muon, adam, others = make_model(options, folder)
     checkpoint = folder / "checkpoint.pt"
@@ -296,7 +297,7 @@ def main():
                                   "tokens_per_s": round(50 * options.ranks * TOKENS / (time.time() - window)), "wait": round(wait, 1), "two_threads": doubles, "scale": round(scale, 3),
                                   "time": time.strftime("%H:%M:%S")}) + "\n")
             loss_sum, hits, count, window, wait, doubles = 0.0, 0, 0, time.time(), 0.0, 0
-        if time.time() - last_save > 120:
+        if time.time() - last_save > 300:
             spent = spent_before + time.time() - began
             save()
             last_save = time.time()

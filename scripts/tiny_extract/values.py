@@ -31,6 +31,7 @@ class Context:
         self.money_style = rng.random()
         self.date_style = rng.random()
         self.time_style = rng.random()
+        self.party = None                # whether a party is a "person" or a "company"; None: either
         self.made_up = rng.random()      # share of invented words among the names in this text
         self.year = rng.randint(1995, 2035) if rng.random() < 0.3 else rng.randint(2021, 2028)
 

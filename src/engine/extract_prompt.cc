@@ -119,7 +119,13 @@ Result<std::vector<TokenId>> ExtractPrompt::Encode(const Tokenizer& tokenizer,
   if (!general_) {
     if (Status status = CheckPlaces(input); !status.ok()) return status.error();
     const std::string examples = ExamplesOf(input);
-    return EncodePrompt(tokenizer, plain_, {input.schema, input.text, input.instruction, examples},
+    std::string fields;
+    if (plain_.text.find("{fields}") != std::string::npos) {
+      const Result<json::Value> schema = json::Parse(input.schema);
+      if (schema.ok()) fields = SchemaFields(*schema);
+    }
+    return EncodePrompt(tokenizer, plain_,
+                        {input.schema, input.text, input.instruction, examples, fields},
                         max_tokens);
   }
   if (!chat_) {

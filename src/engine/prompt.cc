@@ -25,6 +25,7 @@ std::vector<PromptPart> Fill(std::string_view prompt, const PromptFilling& filli
   const std::pair<std::string_view, std::string_view> names[] = {
       {"{text}", filling.text},
       {"{schema}", filling.schema},
+      {"{fields}", filling.fields},
       {"{instruction}", filling.instruction},
       {"{examples}", filling.examples}};
   std::vector<PromptPart> parts;

@@ -2,9 +2,10 @@
 //
 //   {"extract": {"prompt": "{text}\n", "bos": true}}
 //
-// {text} and {schema} stand for the input and the schema (as compact JSON), {instruction} and
-// {examples} for what was given with them; everything else is literal and may hold special tokens
-// of the tokenizer. What stands for these four never becomes a special token. `bos` begins every
+// {text} and {schema} stand for the input and the schema (as compact JSON), {fields} for keys and
+// types in short (schema_view.h), {instruction} and {examples} for what was given with them;
+// everything else is literal and may hold special tokens of the tokenizer. What stands for these
+// names never becomes a special token. `bos` begins every
 // prompt, also those of `pawl generate`, with the begin-of-sequence token; it may stand at the top
 // level as well.
 #ifndef PAWL_SRC_ENGINE_PROMPT_H_
@@ -45,7 +46,7 @@ Result<std::vector<TokenId>> EncodeText(const Tokenizer& tokenizer, const Prompt
 // What stands for the names in braces.
 struct PromptFilling {
   std::string_view schema, text;
-  std::string_view instruction = {}, examples = {};
+  std::string_view instruction = {}, examples = {}, fields = {};
 };
 // The template filled in. Errors: as EncodeText.
 Result<std::vector<TokenId>> EncodePrompt(const Tokenizer& tokenizer, const PromptTemplate& prompt,

@@ -20,6 +20,8 @@ using json::Value;
 constexpr size_t kMostTemplateBytes = size_t{16} << 10;
 constexpr int kMostTemplateDepth = 12;
 constexpr int kMostReferences = 16;
+constexpr size_t kMostFieldsBytes = size_t{2} << 10;
+constexpr size_t kMostNoteBytes = 60;
 
 // The place of a schema with references followed, and null among the choices left out.
 const Value* Followed(const Value& root, const Value* at) {
@@ -71,6 +73,17 @@ std::string TypeOf(const Value& schema) {
   return "null";
 }
 
+// The members of an enumeration but null.
+std::string ChoicesOf(const Value& list) {
+  std::string out;
+  for (const Value& item : list.items) {
+    if (item.type == Type::kNull) continue;
+    const std::string text = item.type == Type::kString ? item.text : json::Dump(item);
+    out += (out.empty() ? "" : "|") + text;
+  }
+  return out;
+}
+
 class TemplateWriter {
  public:
   explicit TemplateWriter(const Value& root) : root_(root) {}
@@ -83,7 +96,7 @@ class TemplateWriter {
       out += json::Dump(*constant);
       return true;
     }
-    if (const Value* list = schema->Find("enum")) return Text(Choices(*list), out);
+    if (const Value* list = schema->Find("enum")) return Text(ChoicesOf(*list), out);
     const std::string type = TypeOf(*schema);
     if (type == "object") return Object(*schema, depth, out);
     if (type == "array") {
@@ -104,16 +117,6 @@ class TemplateWriter {
     return true;
   }
 
-  static std::string Choices(const Value& list) {
-    std::string out;
-    for (const Value& item : list.items) {
-      if (item.type == Type::kNull) continue;
-      const std::string text = item.type == Type::kString ? item.text : json::Dump(item);
-      out += (out.empty() ? "" : "|") + text;
-    }
-    return out;
-  }
-
   bool Object(const Value& schema, int depth, std::string& out) {
     out += '{';
     if (const Value* properties = schema.Find("properties")) {
@@ -129,6 +132,60 @@ class TemplateWriter {
     return true;
   }
 
+  const Value& root_;
+};
+
+// What follows a key in the short form: nothing for texts, else the type, choices or members.
+class FieldsWriter {
+ public:
+  explicit FieldsWriter(const Value& root) : root_(root) {}
+
+  bool Write(const Value& given, int depth, std::string& out) {
+    const Value* schema = Followed(root_, &given);
+    if (depth > kMostTemplateDepth || out.size() > kMostFieldsBytes) return false;
+    if (schema == nullptr || schema->type != Type::kObject) return true;
+    const std::string type = TypeOf(*schema);
+    if (const Value* constant = schema->Find("const")) {
+      out += ":" + (constant->type == Type::kString ? constant->text : json::Dump(*constant));
+    } else if (const Value* list = schema->Find("enum")) {
+      out += ":" + ChoicesOf(*list);
+    } else if (type == "object") {
+      out += '{';
+      if (!Members(*schema, depth, out)) return false;
+      out += '}';
+    } else if (type == "array") {
+      out += '[';
+      const Value* items = schema->Find("items");
+      if (items != nullptr && !Write(*items, depth + 1, out)) return false;
+      out += ']';
+    } else if (type != "string") {
+      if (!type.empty()) out += ":" + type;
+    } else if (const Value* format = schema->Find("format")) {
+      out += ":" + format->text;
+    } else if (schema->Find("pattern") != nullptr) {
+      out += ":pattern";
+    }
+    const Value* note = given.Find("description");
+    if (note == nullptr) note = schema->Find("description");
+    if (note != nullptr && !note->text.empty() && note->text.size() <= kMostNoteBytes)
+      out += "(" + note->text + ")";
+    return true;
+  }
+
+  bool Members(const Value& schema, int depth, std::string& out) {
+    const Value* properties = schema.Find("properties");
+    if (properties == nullptr) return true;
+    bool first = true;
+    for (const auto& [key, member] : properties->members) {
+      if (member.type == Type::kFalse) continue;
+      out += (first ? "" : ";") + key;
+      first = false;
+      if (!Write(member, depth + 1, out)) return false;
+    }
+    return true;
+  }
+
+ private:
   const Value& root_;
 };
 
@@ -337,6 +394,16 @@ std::optional<std::string> SchemaTemplate(const Value& schema) {
   std::string out;
   if (!TemplateWriter(schema).Write(schema, 0, out)) return std::nullopt;
   return out;
+}
+
+std::string SchemaFields(const Value& schema) {
+  FieldsWriter writer(schema);
+  const Value* root = Followed(schema, &schema);
+  if (root == nullptr || root->type != Type::kObject) return "";
+  std::string out;
+  const bool whole =
+      TypeOf(*root) == "object" ? writer.Members(*root, 0, out) : writer.Write(*root, 0, out);
+  return whole ? out : "";
 }
 
 std::vector<std::string> SchemaKeys(const Value& schema) {

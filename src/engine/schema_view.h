@@ -25,6 +25,9 @@ const char* NameOf(ClosedBy why);
 // An object with the type of each key. nullopt for a schema that names no keys, or whose template
 // would be longer than 16 KiB.
 std::optional<std::string> SchemaTemplate(const json::Value& schema);
+// The same in short, for models that are trained on it: "name;total:number;tags[];kind:a|b", with
+// descriptions of at most 60 bytes in parentheses. "" where there are no keys or it is over 2 KiB.
+std::string SchemaFields(const json::Value& schema);
 // The keys of the object, or of the objects of a list, that the schema describes.
 std::vector<std::string> SchemaKeys(const json::Value& schema);
 // The values of SchemaKeys are scalars and lists of scalars.

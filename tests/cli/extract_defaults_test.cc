@@ -110,23 +110,28 @@ TEST(ExtractDefaultsTest, InstructionAndExamplesNeedAPlaceInThePrompt) {
             std::string::npos);
   const std::string folder =
       ModelFolderWith("asking", R"({"extract": {"prompt": "{instruction}|{examples}|{text}"}})");
-  const auto prompt_tokens = [&](const std::vector<std::string>& more) {
+  const auto prompt_tokens = [](const std::vector<std::string>& more, const std::string& model) {
     std::vector<std::string> arguments = {"--max-tokens", "90", "--stats"};
     arguments.insert(arguments.end(), more.begin(), more.end());
-    const CommandResult result = ExtractOpen(arguments, "Bo", folder);
+    const CommandResult result = ExtractOpen(arguments, "Bo", model);
     EXPECT_EQ(result.exit_code, 0) << result.err;
     const size_t at = result.err.find("prompt ");
     return at == std::string::npos ? -1 : std::atoi(result.err.c_str() + at + 7);
   };
-  const int plain = prompt_tokens({});
-  EXPECT_EQ(prompt_tokens({"--instruction", "Find it."}), plain + 8);
+  const int plain = prompt_tokens({}, folder);
+  EXPECT_EQ(prompt_tokens({"--instruction", "Find it."}, folder), plain + 8);
   // The record is written as the model writes it: compact, with each key that may be left out.
   const std::string shown =
       "Text: Al, 3\nJSON: {\"id\":\"3\",\"city\":null,\"total\":null,\"open\":null}\n\n";
-  EXPECT_EQ(prompt_tokens({"--examples", examples}), plain + static_cast<int>(shown.size()));
+  EXPECT_EQ(prompt_tokens({"--examples", examples}, folder),
+            plain + static_cast<int>(shown.size()));
   const std::string as_given = "Text: Al, 3\nJSON: {\"id\":\"3\"}\n\n";
-  EXPECT_EQ(prompt_tokens({"--examples", examples, "--keys", "required"}),
+  EXPECT_EQ(prompt_tokens({"--examples", examples, "--keys", "required"}, folder),
             plain + static_cast<int>(as_given.size()));
+  const std::string fields = "id;city;total:integer;open{}";
+  const std::string in_short =
+      ModelFolderWith("fields", R"({"extract": {"prompt": "{fields}||{text}"}})");
+  EXPECT_EQ(prompt_tokens({}, in_short), plain + static_cast<int>(fields.size()));
 }
 
 TEST(ExtractDefaultsTest, ExamplesThatAreWrongHaveTheirPlace) {

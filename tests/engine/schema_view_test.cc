@@ -37,6 +37,21 @@ TEST(SchemaViewTest, TemplatesHaveTheTypesOfKeys) {
   EXPECT_EQ(SchemaTemplate(Tree(R"({"properties": {"a": {"$ref": "#"}}})")), std::nullopt);
 }
 
+TEST(SchemaViewTest, FieldsAreKeysAndTypesInShort) {
+  EXPECT_EQ(SchemaFields(Tree(kInvoice)),
+            "id:pattern;day:date;kind:new|paid;total:number;fixed:7;lines[{name;tags[]}]");
+  EXPECT_EQ(SchemaFields(Tree(R"({"$ref": "#/$defs/a", "$defs": {"a": {"properties": {
+                "n": {"type": "integer", "description": "how many"}, "o": {"properties": {"b": {}}},
+                "s": {"type": ["null", "boolean"]}}}}})")),
+            "n:integer(how many);o{b};s:boolean");
+  EXPECT_EQ(SchemaFields(Tree(R"({"type": "array", "items": {"properties": {"a": {}}}})")),
+            "[{a}]");
+  EXPECT_EQ(SchemaFields(Tree("true")), "");
+  EXPECT_EQ(SchemaFields(Tree(R"({"properties": {"a": {"$ref": "#"}}})")), "");
+  const std::string note(61, 'x');
+  EXPECT_EQ(SchemaFields(Tree(R"({"properties": {"a": {"description": ")" + note + "\"}}}")), "a");
+}
+
 TEST(SchemaViewTest, KeysOfObjectsAndOfLists) {
   const std::vector<std::string> keys = {"id", "day", "kind", "total", "never", "fixed", "lines"};
   EXPECT_EQ(SchemaKeys(Tree(kInvoice)), keys);

@@ -1,3 +1,4 @@
+// The description of a model as text, for `pawl info` and for tests.
 #include <cstddef>
 #include <cstdio>
 #include <string>

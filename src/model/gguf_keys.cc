@@ -1,3 +1,4 @@
+// Reads the settings of GGUF files by name.
 #include "src/model/gguf_keys.h"
 
 #include <cmath>

@@ -215,6 +215,7 @@ class BeamSearch {
 }  // namespace
 
 Result<SearchResult> SearchBeam(SearchRun& run) {
+  if (!run.options().force_phrases.empty()) return SearchForcedBeam(run);
   return BeamSearch(run, run.options().num_beams, 1, 0).Go();
 }
 

@@ -92,8 +92,8 @@ class BestFirst {
   }
 
   void AddTokens(Hypo parent, RankedTokens& law) {
-    const int64_t left = std::min(run_.options().max_nodes - run_.nodes(),
-                                  run_.options().max_rows - run_.rows());
+    const int64_t left =
+        std::min(run_.options().max_nodes - run_.nodes(), run_.options().max_rows - run_.rows());
     const int64_t room = std::max<int64_t>(left, 0) + run_.options().n + 1;
     const double base = ScoreOf(parent);
     for (size_t i = 0; i < law.size(); ++i) {

@@ -36,7 +36,6 @@ struct Hypothesis {
   static constexpr int kMostRefused = 64;
   int16_t refused = 0;
   TokenId closing_token = kNoToken;
-  int32_t phrases = 0;         // a state of ForcedPhrases
   double log_probability = 0;  // of all its tokens
   double critic = 0;
   uint64_t text_hash = 1;
@@ -67,6 +66,11 @@ class RankedTokens {
     return items_[i];
   }
   const std::vector<Item>& items() const { return items_; }
+  // The token; nullptr: it may not follow. To be called before At, while tokens are ascending.
+  const Item* Find(TokenId token) const {
+    const auto at = std::ranges::lower_bound(items_, token, {}, &Item::token);
+    return at != items_.end() && at->token == token ? &*at : nullptr;
+  }
   // To be called before At.
   template <typename Score>
   void Rescore(const Score& score_of) {

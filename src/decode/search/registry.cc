@@ -21,8 +21,7 @@ constexpr SearchStrategy kStrategies[] = {
 
 std::string ArgumentNumber(double value) {
   char digits[32];
-  return {static_cast<char*>(digits),
-          std::to_chars(digits, digits + sizeof digits, value).ptr};
+  return {static_cast<char*>(digits), std::to_chars(digits, digits + sizeof digits, value).ptr};
 }
 
 }  // namespace

@@ -15,8 +15,7 @@ std::string SearchNumber(double value) {
   if (std::isnan(value) || value < kZeroWeight) value = kZeroWeight;
   if (value > -kZeroWeight) value = -kZeroWeight;
   char digits[40];
-  return {static_cast<char*>(digits),
-          std::to_chars(digits, digits + sizeof digits, value).ptr};
+  return {static_cast<char*>(digits), std::to_chars(digits, digits + sizeof digits, value).ptr};
 }
 
 std::string QuotedText(std::string_view text) {

@@ -17,6 +17,7 @@ namespace {
 
 constexpr int kMostBeams = 4096;
 constexpr int kMostBranches = 65536;
+constexpr size_t kMostPhraseBytes = 65536;
 
 Error WrongSearch(std::string place, std::string message) {
   return Error{ErrorCode::kInvalid, std::move(message), std::move(place)};
@@ -74,6 +75,17 @@ Status CheckOptions(const SearchOptions& o) {
   if (o.n < 1 || o.n > kMostBeams) return WrongSearch("n", "must be from 1 to 4096");
   if (o.strategy.ends_with("beam")) {
     if (Status status = CheckBeams(o); !status.ok()) return status;
+  }
+  if (!o.force_phrases.empty() && o.strategy != "beam") {
+    return WrongSearch("force_phrases", "needs the strategy beam");
+  }
+  size_t bytes = 0;
+  for (const std::string& phrase : o.force_phrases) {
+    if (phrase.empty()) return WrongSearch("force_phrases", "has an empty text");
+    bytes += phrase.size();
+  }
+  if (bytes > kMostPhraseBytes) {
+    return Error{ErrorCode::kLimit, "has more than 65536 bytes", "force_phrases"};
   }
   if (!std::isfinite(o.length_penalty) || std::abs(o.length_penalty) > 100) {
     return WrongSearch("length_penalty", "must be from -100 to 100");

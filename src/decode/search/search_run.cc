@@ -106,6 +106,18 @@ bool SearchRun::IsEnd(Hypo h, TokenId token) const {
   return place == nullptr || place->accepting();
 }
 
+std::vector<TokenId> SearchRun::Spell(std::string_view text) const {
+  std::vector<TokenId> tokens;
+  if (s_.encode) tokens = SpellForced(*s_.task.vocabulary, s_.encode, text);
+  // SpellForced leaves out tokens that text behind them could change.
+  std::string spelled;
+  for (const TokenId token : tokens) spelled += BytesOf(token);
+  const std::vector<TokenId> rest =
+      s_.task.vocabulary->FewestTokens(text.substr(std::min(text.size(), spelled.size())));
+  tokens.insert(tokens.end(), rest.begin(), rest.end());
+  return tokens;
+}
+
 // ---- Laws ----
 
 // Behind `h` and these tokens, where the constraint is `place`.

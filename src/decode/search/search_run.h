@@ -104,6 +104,8 @@ class SearchRun {
   int64_t nodes() const { return static_cast<int64_t>(arena_.size()); }
   const SamplingTask& task() const { return s_.task; }
   bool IsEnd(Hypo h, TokenId token) const;
+  // In the tokenizer's spelling, or in the fewest tokens. Empty where no tokens spell it.
+  std::vector<TokenId> Spell(std::string_view text) const;
 
  private:
   struct Slot {

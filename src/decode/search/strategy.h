@@ -30,6 +30,7 @@ std::span<const SearchStrategy> SearchStrategies();
 const SearchStrategy* FindStrategy(std::string_view name);
 
 Result<SearchResult> SearchBeam(SearchRun& run);
+Result<SearchResult> SearchForcedBeam(SearchRun& run);
 Result<SearchResult> SearchDiverseBeam(SearchRun& run);
 Result<SearchResult> SearchBestFirst(SearchRun& run);
 

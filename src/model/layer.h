@@ -29,7 +29,7 @@ struct Attention {
   bool norm_behind_rope = false;  // of queries and keys, which otherwise are normed first
   bool qkv_bias = false, o_bias = false;
   bool sinks = false;  // each head has a score without a value in the sum of its softmax
-  // Queries at position p are multiplied by 1 + growth * log(1 + floor(p / growth_period)).
+  // Queries at position p are multiplied by 1 + growth * log(1 + p div growth_period).
   float growth = 0.0f;
   int growth_period = 0;
 

@@ -79,7 +79,11 @@ TEST_P(GoldenTest, GreedyContinuation) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, GoldenTest,
-    testing::Combine(testing::ValuesIn(GoldenNames()),
+    testing::Combine(testing::ValuesIn([] {
+                       std::vector<std::string> names = GoldenNames();
+                       for (const std::string& name : FamilyGoldenNames()) names.push_back(name);
+                       return names;
+                     }()),
                      testing::Values(std::pair{"portable", KernelVariant::kPortable},
                                      std::pair{"avx2", KernelVariant::kAvx2},
                                      std::pair{"avx512", KernelVariant::kAvx512},
@@ -88,9 +92,7 @@ INSTANTIATE_TEST_SUITE_P(
                                      std::pair{"amx_bf16", KernelVariant::kAmxBf16},
                                      std::pair{"avx512_bf16", KernelVariant::kAvx512Bf16})),
     [](const auto& param) {
-      std::string name = std::get<0>(param.param) + "_" + std::get<1>(param.param).first;
-      std::replace(name.begin(), name.end(), '-', '_');
-      return name;
+      return TestNameOf(std::get<0>(param.param) + "_" + std::get<1>(param.param).first);
     });
 
 TEST(GoldenInfoTest, SaysWhatTheModelIs) {

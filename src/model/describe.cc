@@ -1,3 +1,4 @@
+// A line for each run of equal layers, so that a model of any depth is told in a few lines.
 #include <cstddef>
 #include <cstdio>
 #include <string>
@@ -109,11 +110,18 @@ std::string Of(const Layer& layer) {
 }
 
 std::string Of(const RopeConfig& rope) {
-  const char* const types[] = {"default", "linear", "dynamic", "llama3", "yarn"};
+  const char* const types[] = {"default", "linear", "dynamic", "llama3", "yarn", "long"};
   std::string text =
-      std::string(rope.divisors.empty() ? types[static_cast<int>(rope.type)] : "with divisors") +
-      ", theta " + Number(rope.theta);
+      std::string(types[static_cast<int>(rope.type)]) + ", theta " + Number(rope.theta);
+  if (!rope.divisors.empty()) text += ", divisors";
   if (rope.factor != 1.0) text += ", factor " + Number(rope.factor);
+  if (rope.type == RopeType::kYarn || rope.type == RopeType::kLong) {
+    text += ", context " + Number(rope.original_context);
+  }
+  if (rope.type == RopeType::kYarn) {
+    text += ", turns " + Number(rope.beta_slow) + " to " + Number(rope.beta_fast);
+    if (!rope.truncate) text += " not whole";
+  }
   if (rope.attention_factor != 1.0) text += ", attention " + Number(rope.attention_factor);
   if (rope.width > 0) text += ", of " + std::to_string(rope.width) + " elements";
   return text;

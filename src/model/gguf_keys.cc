@@ -1,3 +1,4 @@
+// A key that was read, even in vain, counts as known: RefuseTheRest names the others.
 #include "src/model/gguf_keys.h"
 
 #include <cmath>

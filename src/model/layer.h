@@ -31,7 +31,7 @@ struct Attention {
   // Queries come with as many gates; what is answered is multiplied by their sigmoids.
   bool output_gate = false;
   bool sinks = false;  // each head has a score without a value in the sum of its softmax
-  // Queries at position p are multiplied by 1 + growth * log(1 + floor(p / growth_period)).
+  // Queries at position p are multiplied by 1 + growth * log(1 + p div growth_period).
   float growth = 0.0f;
   int growth_period = 0;
 

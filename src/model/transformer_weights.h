@@ -30,12 +30,26 @@ struct Linear {
   std::vector<float> bias;  // [outputs], or empty
 };
 
+struct ExpertWeights {
+  struct Expert {
+    Linear gate, up, down;
+  };
+  Linear router;                   // [experts, hidden]
+  std::vector<float> choice_bias;  // [experts], or empty
+  std::vector<Expert> experts;
+  Expert shared;         // or none
+  Linear shared_weight;  // [1, hidden], or none
+};
+
 struct TransformerLayer {
   std::vector<float> attention_norm, mlp_norm;
-  std::vector<float> q_norm, k_norm;                      // [head_dim], or empty
+  std::vector<float> attention_norm_bias, mlp_norm_bias;  // or empty
+  std::vector<float> q_norm, k_norm;                      // [head_dim] or [heads], or empty
+  std::vector<float> sinks;                               // [heads], or empty
   std::vector<float> attention_post_norm, mlp_post_norm;  // or empty
   Linear q, k, v, o;
-  Linear gate, up, down;
+  Linear gate, up, down;  // gate: or none
+  ExpertWeights experts;
   // Of recurrent layers; `o` is what is behind them.
   RecurrentWeights recurrent;
   Linear mixed, z, decay, beta;
@@ -48,7 +62,7 @@ std::vector<RecurrentShape> RecurrentShapes(const TransformerConfig& config);
 struct TransformerWeights {
   Matrix embedding;  // [vocabulary, hidden]
   Matrix head;       // the same memory when tied
-  std::vector<float> final_norm;
+  std::vector<float> final_norm, final_norm_bias;
   std::vector<TransformerLayer> layers;
   int64_t parameters = 0;
   int64_t bytes = 0;

@@ -6,14 +6,20 @@
 
 namespace pawl {
 
-extern const Family kLlamaFamily, kMistralFamily, kQwen2Family, kQwen3Family, kGemma2Family,
-    kGemma3Family, kQwen3_5Family, kLfm2Family;
+extern const Family kLlamaFamily, kMistralFamily, kQwen2Family, kQwen3Family, kGemmaFamily,
+    kGemma2Family, kGemma3Family, kPhi3Family, kSmolLm3Family, kGraniteFamily, kOlmo2Family,
+    kOlmo3Family, kExaone4Family, kErnieFamily, kHunyuanFamily, kSeedOssFamily, kGlm4Family,
+    kQwen3VlFamily, kMinistral3Family, kStarCoder2Family, kQwen2MoeFamily, kQwen3MoeFamily,
+    kGptOssFamily, kQwen3_5Family, kLfm2Family;
 
 namespace {
 
-constexpr const Family* kFamilies[] = {&kLlamaFamily,   &kMistralFamily, &kQwen2Family,
-                                       &kQwen3Family,   &kGemma2Family,  &kGemma3Family,
-                                       &kQwen3_5Family, &kLfm2Family};
+constexpr const Family* kFamilies[] = {
+    &kLlamaFamily,    &kMistralFamily,  &kQwen2Family,   &kQwen3Family,      &kGemmaFamily,
+    &kGemma2Family,   &kGemma3Family,   &kPhi3Family,    &kSmolLm3Family,    &kGraniteFamily,
+    &kOlmo2Family,    &kOlmo3Family,    &kExaone4Family, &kErnieFamily,      &kHunyuanFamily,
+    &kSeedOssFamily,  &kGlm4Family,     &kQwen3VlFamily, &kMinistral3Family, &kStarCoder2Family,
+    &kQwen2MoeFamily, &kQwen3MoeFamily, &kGptOssFamily,  &kQwen3_5Family,    &kLfm2Family};
 
 template <size_t N>
 bool Names(const char* const (&names)[N], std::string_view name) {
@@ -21,6 +27,8 @@ bool Names(const char* const (&names)[N], std::string_view name) {
 }
 
 }  // namespace
+
+std::span<const Family* const> AllFamilies() { return kFamilies; }
 
 const Family* FindFamily(std::string_view architecture) {
   for (const Family* family : kFamilies) {

@@ -72,8 +72,10 @@ TEST_P(FamilyGoldenTest, GgufFileHasTheSameDescriptionAndAnswers) {
   ASSERT_TRUE(gguf.ok()) << gguf.error().ToString();
   EXPECT_EQ(Describe(*folder), Describe(*gguf));
   const std::unique_ptr<Model> one = LoadGolden(GetParam(), 1, KernelVariant::kPortable);
-  const Result<std::unique_ptr<Model>> other =
-      LoadModel(GgufPath(), {.threads = 1, .kernels = KernelVariant::kPortable});
+  ModelOptions options;
+  options.threads = 1;
+  options.kernels = KernelVariant::kPortable;
+  const Result<std::unique_ptr<Model>> other = LoadModel(GgufPath(), options);
   ASSERT_TRUE(other.ok()) << other.error().ToString();
   for (const Golden& golden : ReadGoldens(GetParam())) {
     const std::vector<float> a = RunChunk(*one, MakeSequence(*one, 128), 0, golden.prompt);

@@ -1,5 +1,5 @@
-// Rows of a stored tensor become those of a matrix through floats, integers or bytes, whichever keeps
-// what the file says.
+// Rows of a stored tensor become those of a matrix through floats, integers or bytes, whichever
+// keeps what the file says.
 #include "src/model/tensor_binder.h"
 
 #include <algorithm>

@@ -70,14 +70,27 @@ MODELS = {
                                   rope_parameters=dict(rope_type="default", rope_theta=10000.0))),
     "qwen2_moe": ("Qwen2Moe", {**SMALL, **dict(
         num_experts=8, num_experts_per_tok=2, moe_intermediate_size=16,
-        shared_expert_intermediate_size=24, decoder_sparse_step=1, mlp_only_layers=[0])}),
+        shared_expert_intermediate_size=24)}),
     "qwen3_moe": ("Qwen3Moe", dict(EXPERTS, norm_topk_prob=True)),
+    # A layer without experts, which llama.cpp's files cannot have.
+    "qwen3_moe-dense": ("Qwen3Moe", dict(EXPERTS, mlp_only_layers=[1])),
     "gpt_oss": ("GptOss", dict(
         HEADS, num_local_experts=4, num_experts_per_tok=2, intermediate_size=32, hidden_size=32,
         sliding_window=13, rope_parameters=dict(
             rope_type="yarn", factor=8.0, rope_theta=10000.0, beta_fast=32.0, beta_slow=1.0,
             truncate=False, original_max_position_embeddings=16))),
 }
+TWO = ["sliding_attention", "full_attention"]
+MODELS["gemma4"] = ("Gemma4", dict(
+    HEADS, global_head_dim=16, sliding_window=13, num_hidden_layers=6, layer_types=TWO * 3,
+    num_kv_shared_layers=2, vocab_size_per_layer_input=VOCABULARY, hidden_size_per_layer_input=8,
+    use_double_wide_mlp=True, final_logit_softcapping=20.0))
+MODELS["gemma4-experts"] = ("Gemma4", dict(
+    HEADS, global_head_dim=16, sliding_window=13, layer_types=TWO, hidden_size_per_layer_input=0,
+    enable_moe_block=True, num_experts=4, top_k_experts=2, moe_intermediate_size=16,
+    attention_k_eq_v=True, num_global_key_value_heads=1))
+GPT_OSS = MODELS["gpt_oss"][1]
+MODELS["gpt_oss-mxfp4"] = ("GptOss", GPT_OSS)
 # Vision towers of models of text and images: as small as can be.
 VISION = {
     "Qwen3VL": dict(depth=1, hidden_size=8, intermediate_size=8, num_heads=2, out_hidden_size=32,
@@ -96,6 +109,22 @@ def model_class(name):
                                          else "ForCausalLM"))
 
 
+FP4 = torch.tensor([0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, -0.0, -0.5, -1.0, -1.5, -2.0, -3.0, -4.0,
+                    -6.0])
+
+
+def to_mxfp4(weights):
+    """Blocks and scales of [experts, inputs, outputs], and the weights that they stand for."""
+    rows = weights.transpose(1, 2)
+    groups = rows.reshape(*rows.shape[:2], -1, 32)
+    exponents = torch.floor(torch.log2(groups.abs().amax(-1))) - 2
+    scaled = groups / torch.exp2(exponents)[..., None]
+    index = (scaled[..., None] - FP4).abs().argmin(-1)
+    exact = (FP4[index] * torch.exp2(exponents)[..., None]).reshape(rows.shape).transpose(1, 2)
+    blocks = (index[..., 0::2] + 16 * index[..., 1::2]).to(torch.uint8)
+    return blocks, (exponents + 127).to(torch.uint8), exact.contiguous()
+
+
 def build(name, seed):
     kind, settings = MODELS[name]
     torch.manual_seed(seed)
@@ -105,25 +134,36 @@ def build(name, seed):
             text_config=settings, vision_config=VISION[kind], image_token_id=3,
             tie_word_embeddings=False)
     else:
-        config = getattr(transformers, kind + "Config")(**settings)
+        text = kind + ("TextConfig" if kind == "Gemma4" else "Config")
+        config = getattr(transformers, text)(**settings)
     model = model_class(name)._from_config(config, attn_implementation="eager")
     gemma = kind.startswith("Gemma")
     for key, tensor in model.named_parameters():
         normal = torch.randn(tensor.shape, generator=generator)
         if gemma and "embed_tokens" in key:
             tensor.data = 0.1 * normal
+        elif kind == "Gemma4" and key.endswith("q_norm.weight"):
+            tensor.data = 0.3 + 0.1 * normal  # nothing else makes scores small
         elif key.endswith("norm.weight") or "layernorm" in key and key.endswith("weight"):
             one = 0.0 if kind == "Gemma" else 1.0
             tensor.data = one + (8.0 if gemma and key.endswith("model.norm.weight") else 0) + 0.2 * normal
+        elif key.endswith(("router.scale", "per_expert_scale")):
+            tensor.data = 1.0 + 0.2 * normal
         elif tensor.dim() == 1 or key.endswith("bias"):
             tensor.data = 0.2 * normal
         elif "embed_tokens" in key or "lm_head" in key:
             tensor.data = (0.5 if kind != "Granite" else 0.08) * normal
         else:
             tensor.data = 1.5 / tensor.shape[-1] ** 0.5 * normal
+    for key, buffer in model.named_buffers():
+        if key.endswith("layer_scalar"):
+            buffer.data = 0.7 + 0.05 * torch.randn(buffer.shape, generator=generator)
+            buffer.data = buffer.data.to(torch.bfloat16).float()
     model.tie_weights()
-    for parameter in model.parameters():
+    for key, parameter in model.named_parameters():
         parameter.data = parameter.data.to(torch.bfloat16).float()
+        if name.endswith("mxfp4") and key.endswith(("gate_up_proj", "down_proj")):
+            parameter.data = to_mxfp4(parameter.data)[2]
     return model.eval(), generator
 
 
@@ -221,6 +261,13 @@ def make(name, folder, converter):
     weights = target / "model.safetensors"
     text = {k: v for k, v in load_file(weights).items()
             if not any(part in k for part in ("vision_tower", "visual", "multi_modal_projector"))}
+    if name.endswith("mxfp4"):
+        for key in [k for k in text if k.endswith(("gate_up_proj", "down_proj"))]:
+            blocks, scales, _ = to_mxfp4(text.pop(key).float())
+            text[key + "_blocks"], text[key + "_scales"] = blocks, scales
+        config = json.loads((target / "config.json").read_text())
+        config["quantization_config"] = {"quant_method": "mxfp4"}
+        (target / "config.json").write_text(json.dumps(config, indent=2) + "\n")
     save_file(text, weights, metadata={"format": "pt"})
     save_file(tensors, target / "golden.safetensors")
     told = convert(name, target, converter) if converter else ""

@@ -107,16 +107,30 @@ void ReadGgufSizes(GgufKeys& keys, const Family& family, TransformerConfig& conf
   Attention attention;
   Mlp mlp;
   config.hidden = whole("embedding_length", kMaxWidth, std::nullopt);
-  // Files of models whose layers all have experts may lack it.
-  const bool experts = keys.Has("expert_count");
-  mlp.width =
-      whole("feed_forward_length", kMaxWidth, experts ? std::optional<int64_t>(1) : std::nullopt);
   const int layers = whole("block_count", kMaxLayers, std::nullopt);
+  // Of the first layer; where layers differ, the family reads the others.
+  const auto first = [&](const char* key, std::optional<int64_t> otherwise) {
+    const std::vector<int64_t> all = keys.Ints(key, layers, kMaxWidth, otherwise);
+    if (!family.gguf_by_layer && std::ranges::count(all, all[0]) != layers) {
+      keys.Fail(ErrorCode::kUnsupported, key, "differs by layer, which is not known here");
+    }
+    return static_cast<int>(all[0]);
+  };
+  // Files of models whose layers all have experts may lack it.
+  const std::optional<int64_t> none =
+      keys.Has("expert_count") ? std::optional<int64_t>(1) : std::nullopt;
+  mlp.width = first("feed_forward_length", none);
   attention.heads = whole("attention.head_count", kMaxWidth, std::nullopt);
   // 0 of layers without attention.
-  const std::vector<int64_t> kv_heads =
+  std::vector<int64_t> kv_heads =
       keys.Ints("attention.head_count_kv", layers, kMaxWidth, attention.heads, 0);
-  attention.kv_heads = static_cast<int>(std::max<int64_t>(1, std::ranges::max(kv_heads)));
+  std::erase(kv_heads, 0);
+  if (kv_heads.empty()) kv_heads = {1};
+  if (!family.gguf_by_layer && std::ranges::max(kv_heads) != std::ranges::min(kv_heads)) {
+    keys.Fail(ErrorCode::kUnsupported, "attention.head_count_kv",
+              "differs by layer, which is not known here");
+  }
+  attention.kv_heads = static_cast<int>(kv_heads[0]);
   config.context_length = whole("context_length", kMaxContext, std::nullopt);
   config.norm_epsilon = static_cast<float>(keys.Positive(family.gguf_epsilon_key, std::nullopt));
   attention.head_dim =
@@ -170,11 +184,12 @@ Result<TransformerConfig> ReadGgufConfig(const GgufFile& file) {
   const Family* const family = FindGgufFamily(arch);
   if (family == nullptr) {
     general.Fail(ErrorCode::kUnsupported, "architecture",
-                 "is " + json::Quote(arch.substr(0, 100)) + "; expected " + FamilyNames(true));
+                 "is " + json::Quote(arch.substr(0, 100)) + WhyRefused(arch) +
+                     "; expected one of " + FamilyNames(true));
     return *general.error();
   }
   TransformerConfig config;
-  config.architecture = family->architectures[0];
+  config.architecture = NameOf(*family);
   config.family = family;
   GgufKeys keys(file, arch + ".");
   ReadGgufSizes(keys, *family, config);

@@ -1,4 +1,4 @@
-// Rows of a stored tensor become those of a matrix by way of floats, integers or bytes, whichever
+// Rows of a stored tensor become those of a matrix through floats, integers or bytes, whichever
 // keeps what the file says.
 #include "src/model/tensor_binder.h"
 

@@ -43,7 +43,22 @@ struct TensorNames {
   const char* shared_up = "mlp.shared_expert.up_proj";
   const char* shared_down = "mlp.shared_expert.down_proj";
   const char* shared_weight = "mlp.shared_expert_gate";  // of the shared one's answer
-  const char* sinks = "self_attn.sinks";                 // all of the name
+  const char* expert_gate_up = nullptr;  // stacked, gate's rows, then up's; all of the name
+  const char* expert_factors = "router.per_expert_scale";  // all of the name
+  // Of layers with an MLP and experts; the first is all of the name.
+  const char* router_norm = "router.scale";
+  const char* experts_norm = "pre_feedforward_layernorm_2";
+  const char* mlp_own_norm = "post_feedforward_layernorm_1";
+  const char* experts_own_norm = "post_feedforward_layernorm_2";
+  // Of inputs of layers: of the model, then of each layer; and a layer's number, all of the name.
+  const char* layer_embedding = "embed_tokens_per_layer";
+  const char* layer_projection = "per_layer_model_projection";
+  const char* layer_projection_norm = "per_layer_projection_norm";
+  const char* input_gate = "per_layer_input_gate";
+  const char* input_projection = "per_layer_projection";
+  const char* input_norm = "post_per_layer_input_norm";
+  const char* factor = "layer_scalar";
+  const char* sinks = "self_attn.sinks";  // all of the name
   // Each expert has tensors of its own; one tensor [experts, outputs, inputs] has all; or it is
   // [experts, inputs, outputs] with the rows of gate and up in turn, and its name has no suffix, or
   // its blocks of MXFP4.

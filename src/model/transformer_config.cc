@@ -170,7 +170,8 @@ Described FindDescription(const JsonReader& outer) {
   found.inside = FindWrapped(found.architecture, "") != nullptr;
   if (!found.inside) {
     names.Unsupported("the architecture " + json::Quote(found.architecture.substr(0, 100)) +
-                      " is not supported; " + FamilyNames() + " are");
+                      " is not supported" + WhyRefused(found.architecture) +
+                      "; these are: " + FamilyNames());
     return found;
   }
   found.in = outer["text_config"].Object();

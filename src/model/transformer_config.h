@@ -77,6 +77,10 @@ struct TransformerConfig {
   float logit_scale = 1.0f;
   float logit_soft_cap = 0.0f;  // as of attention
 
+  // Each layer adds a function of the residual stream and of so many numbers, which an embedding of
+  // the layer has for the token; 0: none.
+  int layer_input_width = 0;
+
   CheckpointFormat quantization;  // of the matrices of a folder
 
   std::vector<TokenId> end_tokens;

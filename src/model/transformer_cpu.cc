@@ -92,6 +92,7 @@ float* TransformerCpu::CacheAt(int layer, int value, int kv_head, int32_t slot) 
 void TransformerCpu::Copy(std::span<const SlotCopy> copies) {
   for (const SlotCopy& copy : copies) {
     EachAttention(config_, [&](const Attention& attention, int layer) {
+      if (attention.keys_of >= 0) return;
       const size_t bytes = static_cast<size_t>(attention.head_dim) * sizeof(float);
       for (int value = 0; value < 2; ++value) {
         for (int head = 0; head < attention.kv_heads; ++head) {
@@ -308,13 +309,24 @@ void TransformerCpu::StoreKeys(int layer_index, std::span<const Row> rows, size_
   const Attention& attention = config_.layers[static_cast<size_t>(layer_index)].attention();
   const auto count = static_cast<int64_t>(rows.size());
   const int64_t width = int64_t{attention.kv_heads} * attention.head_dim;
+  if (attention.keys_of >= 0) return;
   MatMul(layer.k, k_.get(), false, count);
-  MatMul(layer.v, v_.get(), false, count);
+  if (attention.value_is_key) {
+    std::copy_n(k_.get(), count * width, v_.get());
+  } else {
+    MatMul(layer.v, v_.get(), false, count);
+  }
   Parallel(count, 4 * width, 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t r = begin; r < end; ++r) {
       const int32_t slot = plan_.rows[first + static_cast<size_t>(r)].slot;
       float* keys = k_.get() + r * width;
-      const float* values = v_.get() + r * width;
+      float* values = v_.get() + r * width;
+      if (attention.value_norm) {
+        for (int64_t at = 0; at < width; at += attention.head_dim) {
+          kernels_.rmsnorm(values + at, ones_.data(), config_.norm_epsilon, attention.head_dim,
+                           values + at);
+        }
+      }
       if (attention.qk_norm == QkNorm::kWidth) {
         kernels_.rmsnorm(keys, layer.k_norm.data(), config_.norm_epsilon, width, keys);
       }
@@ -431,7 +443,11 @@ void TransformerCpu::Activate(Activation activation, float* gate, const float* u
 }
 
 void TransformerCpu::MlpLayer(const Layer& spec, const TransformerLayer& layer) {
-  const Mlp& mlp = spec.mlp();
+  RunMlp(spec.mlp(), layer);
+  AddToResidual(layer.down, layer.mlp_post_norm, spec.scale, static_cast<int64_t>(active_.size()));
+}
+
+void TransformerCpu::RunMlp(const Mlp& mlp, const TransformerLayer& layer) {
   const auto rows = static_cast<int64_t>(active_.size());
   Pack(layer.up.w.type, normed_.get(), config_.hidden, rows);
   if (mlp.gated) MatMul(layer.gate, gate_.get(), false, rows);
@@ -444,7 +460,6 @@ void TransformerCpu::MlpLayer(const Layer& spec, const TransformerLayer& layer) 
     }
   });
   Pack(layer.down.w.type, gate_.get(), width, rows);
-  AddToResidual(layer.down, layer.mlp_post_norm, spec.scale, rows);
 }
 
 void TransformerCpu::RunLayer(int index, std::span<const Row> rows, size_t first) {
@@ -464,6 +479,14 @@ void TransformerCpu::RunLayer(int index, std::span<const Row> rows, size_t first
   } else if (std::holds_alternative<Experts>(spec.feed_forward)) {
     Norm(layer.mlp_norm, layer.mlp_norm_bias, static_cast<int64_t>(active_.size()));
     ExpertsLayer(spec, layer);
+  } else if (std::holds_alternative<MlpAndExperts>(spec.feed_forward)) {
+    Norm(layer.mlp_norm, layer.mlp_norm_bias, static_cast<int64_t>(active_.size()));
+    MlpAndExpertsLayer(spec, layer);
+  }
+  if (config_.layer_input_width > 0) AddLayerInput(index, layer);
+  if (spec.factor) {
+    const int64_t floats = static_cast<int64_t>(active_.size()) * config_.hidden;
+    for (int64_t i = 0; i < floats; ++i) x_[i] *= layer.factor;
   }
 }
 
@@ -553,6 +576,7 @@ void TransformerCpu::ForwardBlock(const ModelCall& call, std::span<const Row> ro
       for (int64_t i = 0; i < hidden; ++i) x[i] *= config_.embedding_scale;
     }
   }
+  if (config_.layer_input_width > 0) FindLayerInputs(rows);
   Tap(call, 0, x_.get(), rows.size(), first);
   for (const int layer : layers_) {
     RunLayer(layer, rows, first);
@@ -576,6 +600,18 @@ Status TransformerCpu::PrepareLayers(const ModelCall& call) {
     return Error{ErrorCode::kInvalid,
                  "must be ascending numbers from 0 to " + std::to_string(count - 1) + ", not " +
                      std::to_string(layers_[i]) + " at place " + std::to_string(i),
+                 "layers"};
+  }
+  for (const int layer : layers_) {
+    const auto* const attention =
+        std::get_if<Attention>(&config_.layers[static_cast<size_t>(layer)].mixer);
+    if (attention == nullptr || attention->keys_of < 0 ||
+        std::ranges::find(layers_, attention->keys_of) != layers_.end()) {
+      continue;
+    }
+    return Error{ErrorCode::kInvalid,
+                 "has layer " + std::to_string(layer) + " without layer " +
+                     std::to_string(attention->keys_of) + ", whose keys it reads",
                  "layers"};
   }
   const size_t floats = call.rows.size() * static_cast<size_t>(config_.hidden);

@@ -102,6 +102,14 @@ class TransformerCpu final : public Model {
   void FinishMixed(const Layer& spec, const TransformerLayer& layer, int64_t row);
   bool KeepsOutputsAfter(int layer) const;
   void ExpertsLayer(const Layer& spec, const TransformerLayer& layer);
+  void MlpAndExpertsLayer(const Layer& spec, const TransformerLayer& layer);
+  // What the MLP's last product reads is packed, and so is that of the experts' first ones.
+  void RunMlp(const Mlp& mlp, const TransformerLayer& layer);
+  // answer_ += the experts' answers to what is in normed_.
+  void RunExperts(const Experts& experts, const ExpertWeights& weights);
+  // The numbers that all layers read of each row, and what a layer makes of them.
+  void FindLayerInputs(std::span<const Row> rows);
+  void AddLayerInput(int index, const TransformerLayer& layer);
   void StoreKeys(int layer, std::span<const Row> rows, size_t first);
   // Of all rows of the block.
   void Tap(const ModelCall& call, int layer, const float* states, size_t rows, size_t first) const;
@@ -120,12 +128,11 @@ class TransformerCpu final : public Model {
                      int64_t rows);
   // x_ += scale * answer_, which is normed first where there is a norm.
   void AddAnswer(const std::vector<float>& post_norm, float scale, int64_t rows);
-  // Fills chosen_ and the experts' runs of it from router_scores_.
-  void ChooseExperts(const Experts& experts, const std::vector<float>& choice_bias, int64_t rows);
+  // Fills chosen_ and the experts' runs of it from what the router makes of normed_.
+  void ChooseExperts(const Experts& experts, const ExpertWeights& weights, int64_t rows);
   // y = the part of each run's expert that `linear` names, of rows of x that lie by slot.
   void MultiplyRuns(const ExpertWeights& weights, Linear ExpertWeights::Expert::*linear,
                     const float* x, float* y);
-  void AddAnswers(const Layer& spec, const TransformerLayer& layer, int64_t rows);
   void FindHeadPieces();
   void Head(size_t first, std::span<float> logits);
 
@@ -196,6 +203,8 @@ class TransformerCpu final : public Model {
     int32_t expert, begin, end;  // slots
   };
   Floats router_scores_, expert_gate_, expert_up_, expert_rows_, expert_packed_;
+  Floats mlp_answer_, layer_inputs_;    // [row][layer][layer_input_width]
+  std::vector<float> layer_input_row_;  // of one row
   std::vector<Choice> chosen_;
   std::vector<ExpertRun> runs_;
   std::vector<MatMulArgs> products_;

@@ -56,8 +56,11 @@ void LeaveBestGroups(const Experts& experts, std::span<float> compared) {
 
 }  // namespace
 
-void TransformerCpu::ChooseExperts(const Experts& experts, const std::vector<float>& choice_bias,
+void TransformerCpu::ChooseExperts(const Experts& experts, const ExpertWeights& weights,
                                    int64_t rows) {
+  Pack(weights.router.w.type, normed_.get(), config_.hidden, rows);
+  MatMul(weights.router, router_scores_.get(), false, rows);
+  const std::vector<float>& choice_bias = weights.choice_bias;
   const auto count = static_cast<size_t>(experts.count), most = static_cast<size_t>(experts.chosen);
   std::vector<float> compared(count);
   std::vector<int32_t> order(count);
@@ -89,6 +92,9 @@ void TransformerCpu::ChooseExperts(const Experts& experts, const std::vector<flo
     for (size_t i = chosen_.size() - most; i < chosen_.size(); ++i) {
       if (divided) chosen_[i].weight = static_cast<float>(chosen_[i].weight / sum);
       chosen_[i].weight *= experts.scale;
+      if (experts.factors) {
+        chosen_[i].weight *= weights.factors[static_cast<size_t>(chosen_[i].expert)];
+      }
     }
   }
   std::ranges::sort(chosen_, [](const Choice& a, const Choice& b) {
@@ -170,30 +176,8 @@ void TransformerCpu::SharedExpert(const Experts& experts, const ExpertWeights& w
   }
 }
 
-void TransformerCpu::AddAnswers(const Layer& spec, const TransformerLayer& layer, int64_t rows) {
-  const int64_t hidden = config_.hidden;
-  for (size_t slot = 0; slot < chosen_.size(); ++slot) {
-    const Choice& choice = chosen_[slot];
-    const float* from = expert_rows_.get() + static_cast<int64_t>(slot) * hidden;
-    float* to = answer_.get() + choice.row * hidden;
-    for (int64_t i = 0; i < hidden; ++i) to[i] += choice.weight * from[i];
-  }
-  AddAnswer(layer.mlp_post_norm, spec.scale, rows);
-}
-
-void TransformerCpu::ExpertsLayer(const Layer& spec, const TransformerLayer& layer) {
-  const auto& experts = std::get<Experts>(spec.feed_forward);
-  const ExpertWeights& weights = layer.experts;
-  const auto rows = static_cast<int64_t>(active_.size());
+void TransformerCpu::RunExperts(const Experts& experts, const ExpertWeights& weights) {
   const int64_t hidden = config_.hidden, width = experts.width;
-  Pack(weights.router.w.type, normed_.get(), hidden, rows);
-  MatMul(weights.router, router_scores_.get(), false, rows);
-  ChooseExperts(experts, weights.choice_bias, rows);
-  if (experts.shared_width > 0) {
-    SharedExpert(experts, weights, rows);
-  } else {
-    std::fill_n(answer_.get(), rows * hidden, 0.0f);
-  }
   for (size_t slot = 0; slot < chosen_.size(); ++slot) {
     std::copy_n(normed_.get() + chosen_[slot].row * hidden, hidden,
                 expert_rows_.get() + static_cast<int64_t>(slot) * hidden);
@@ -215,7 +199,49 @@ void TransformerCpu::ExpertsLayer(const Layer& spec, const TransformerLayer& lay
              }
            });
   MultiplyRuns(weights, &ExpertWeights::Expert::down, expert_gate_.get(), expert_rows_.get());
-  AddAnswers(spec, layer, rows);
+  for (size_t slot = 0; slot < chosen_.size(); ++slot) {
+    const Choice& choice = chosen_[slot];
+    const float* from = expert_rows_.get() + static_cast<int64_t>(slot) * hidden;
+    float* to = answer_.get() + choice.row * hidden;
+    for (int64_t i = 0; i < hidden; ++i) to[i] += choice.weight * from[i];
+  }
+}
+
+void TransformerCpu::ExpertsLayer(const Layer& spec, const TransformerLayer& layer) {
+  const auto& experts = std::get<Experts>(spec.feed_forward);
+  const auto rows = static_cast<int64_t>(active_.size());
+  ChooseExperts(experts, layer.experts, rows);
+  if (experts.shared_width > 0) {
+    SharedExpert(experts, layer.experts, rows);
+  } else {
+    std::fill_n(answer_.get(), rows * config_.hidden, 0.0f);
+  }
+  RunExperts(experts, layer.experts);
+  AddAnswer(layer.mlp_post_norm, spec.scale, rows);
+}
+
+// Of Gemma 4: the experts read the residual stream as the MLP does, each through its own norm.
+void TransformerCpu::MlpAndExpertsLayer(const Layer& spec, const TransformerLayer& layer) {
+  const auto& both = std::get<MlpAndExperts>(spec.feed_forward);
+  const ExpertWeights& weights = layer.experts;
+  const auto rows = static_cast<int64_t>(active_.size());
+  const int64_t hidden = config_.hidden;
+  const auto norm = [&](const std::vector<float>& weight, float* x) {
+    for (int64_t r = 0; r < rows; ++r) {
+      kernels_.rmsnorm(x + r * hidden, weight.data(), config_.norm_epsilon, hidden, x + r * hidden);
+    }
+  };
+  RunMlp(both.mlp, layer);
+  MatMul(layer.down, mlp_answer_.get(), false, rows);
+  norm(weights.mlp_own_norm, mlp_answer_.get());
+  Norm(weights.router_norm, {}, rows);
+  ChooseExperts(both.experts, weights, rows);
+  Norm(weights.norm, {}, rows);
+  std::fill_n(answer_.get(), rows * hidden, 0.0f);
+  RunExperts(both.experts, weights);
+  norm(weights.own_norm, answer_.get());
+  for (int64_t i = 0; i < rows * hidden; ++i) answer_[i] += mlp_answer_[i];
+  AddAnswer(layer.mlp_post_norm, spec.scale, rows);
 }
 
 }  // namespace pawl

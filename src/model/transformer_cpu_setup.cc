@@ -48,7 +48,11 @@ void TransformerCpu::PlaceLayers() {
     cache_at_[i] = at;
     auto* const attention = std::get_if<Attention>(&config_.layers[i].mixer);
     if (attention == nullptr) continue;
-    at += 2 * HalfPage(*attention);
+    if (attention->keys_of >= 0) {
+      cache_at_[i] = cache_at_[static_cast<size_t>(attention->keys_of)];
+    } else {
+      at += 2 * HalfPage(*attention);
+    }
     if (attention->scale == 0.0f) {
       attention->scale = 1.0f / std::sqrt(static_cast<float>(attention->head_dim));
     }
@@ -74,10 +78,13 @@ void TransformerCpu::FillInfo() {
     for (const Linear* linear :
          {&layer.q, &layer.k, &layer.v, &layer.o, &layer.gate, &layer.up, &layer.down, &layer.mixed,
           &layer.z, &layer.decay, &layer.beta, &layer.experts.router, &layer.experts.shared.gate,
-          &layer.experts.shared.up, &layer.experts.shared.down, &layer.experts.shared_weight}) {
+          &layer.experts.shared.up, &layer.experts.shared.down, &layer.experts.shared_weight,
+          &layer.input_gate, &layer.input_projection}) {
       count(*linear);
     }
-    const auto* const spec = std::get_if<Experts>(&config_.layers[i].feed_forward);
+    const FeedForward& part = config_.layers[i].feed_forward;
+    const auto* const both = std::get_if<MlpAndExperts>(&part);
+    const auto* const spec = both ? &both->experts : std::get_if<Experts>(&part);
     int64_t bytes = 0;
     for (const ExpertWeights::Expert& expert : layer.experts.experts) {
       for (const Linear* linear : {&expert.gate, &expert.up, &expert.down}) {
@@ -101,6 +108,7 @@ void TransformerCpu::FillInfo() {
   if (weights_.head.data != weights_.embedding.data) {
     info_.step_bytes -= MatrixBytes(weights_.embedding);
   }
+  if (config_.layer_input_width > 0) info_.step_bytes -= MatrixBytes(weights_.layer_embedding);
   info_.end_tokens = config_.end_tokens;
   info_.bos = config_.bos;
   info_.kernels = kernels_.name;
@@ -115,20 +123,20 @@ void TransformerCpu::AllocateScratch() {
     return floats;
   };
   const auto scratch = [&](int64_t width) { return allocate(width * kBlockRows); };
-  int64_t q_width = 0, kv_width = 0, inner = 0, mixed = 0, z = 0;
+  int64_t q_width = 0, kv_width = 0, inner = config_.layer_input_width, mixed = 0, z = 0;
   int64_t slots = 0, slot_width = 0, scores = 0;
-  bool answers = false, plain = false;
+  bool answers = config_.layer_input_width > 0;
   for (const Layer& layer : config_.layers) {
     if (const auto* attention = std::get_if<Attention>(&layer.mixer)) {
       q_width = std::max(q_width, int64_t{attention->heads} * attention->head_dim);
       kv_width = std::max(kv_width, int64_t{attention->kv_heads} * attention->head_dim);
       if (attention->output_gate) z = std::max(z, 2 * q_width);
     }
-    if (const auto* mlp = std::get_if<Mlp>(&layer.feed_forward)) {
+    const auto* const both = std::get_if<MlpAndExperts>(&layer.feed_forward);
+    if (const auto* mlp = both ? &both->mlp : std::get_if<Mlp>(&layer.feed_forward)) {
       inner = std::max<int64_t>(inner, mlp->width);
-      plain = plain || !mlp->gated;
     }
-    if (const auto* experts = std::get_if<Experts>(&layer.feed_forward)) {
+    if (const auto* experts = both ? &both->experts : std::get_if<Experts>(&layer.feed_forward)) {
       inner = std::max<int64_t>(inner, experts->shared_width);
       answers = true;
       slots = std::max<int64_t>(slots, experts->chosen);
@@ -160,12 +168,16 @@ void TransformerCpu::AllocateScratch() {
   up_ = scratch(inner);
   packed_ = allocate(PackedFloats(kBlockRows, std::max({int64_t{config_.hidden}, q_width, inner})));
   if (answers) answer_ = scratch(config_.hidden);
-  if (plain) ones_.assign(static_cast<size_t>(inner), 1.0f);
+  const int64_t layer_inputs = int64_t{config_.layer_count()} * config_.layer_input_width;
+  layer_inputs_ = scratch(std::max<int64_t>(layer_inputs, 1));
+  layer_input_row_.resize(static_cast<size_t>(layer_inputs));
+  ones_.assign(static_cast<size_t>(std::max(inner, kv_width)), 1.0f);
   if (slots > 0) {
     router_scores_ = scratch(scores);
     expert_gate_ = scratch(slots * slot_width);
     expert_up_ = scratch(slots * slot_width);
     expert_rows_ = scratch(slots * config_.hidden);
+    mlp_answer_ = scratch(config_.hidden);
     expert_packed_ =
         allocate(PackedFloats(kBlockRows * slots, std::max(int64_t{config_.hidden}, slot_width)));
   }

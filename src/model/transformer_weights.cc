@@ -114,6 +114,18 @@ TensorNames GgufNames(const TransformerConfig& config) {
   names.shared_down = "ffn_down_shexp";
   names.shared_weight = "ffn_gate_inp_shexp";
   names.sinks = "attn_sinks.weight";
+  names.expert_factors = "ffn_down_exps.scale";
+  names.router_norm = "ffn_gate_inp.scale";
+  names.experts_norm = "pre_ffw_norm_2";
+  names.mlp_own_norm = "post_ffw_norm_1";
+  names.experts_own_norm = "post_ffw_norm_2";
+  names.layer_embedding = "per_layer_token_embd";
+  names.layer_projection = "per_layer_model_proj";
+  names.layer_projection_norm = "per_layer_proj_norm";
+  names.input_gate = "inp_gate";
+  names.input_projection = "proj";
+  names.input_norm = "post_norm";
+  names.factor = "layer_output_scale.weight";
   if (config.family->rename_gguf != nullptr) config.family->rename_gguf(names);
   return names;
 }
@@ -144,6 +156,29 @@ class LayerBinder {
     if (const auto* experts = std::get_if<Experts>(&spec.feed_forward)) {
       Bind(*experts, layer.experts);
     }
+    if (const auto* both = std::get_if<MlpAndExperts>(&spec.feed_forward)) {
+      Bind(both->mlp, layer);
+      Bind(both->experts, layer.experts);
+      ExpertWeights& to = layer.experts;
+      to.router_norm = binder_.FetchVector(prefix_ + names_.router_norm, config_.hidden);
+      const float root = 1.0f / std::sqrt(static_cast<float>(config_.hidden));
+      for (float& weight : to.router_norm) weight *= root;
+      to.norm = Norm(names_.experts_norm, config_.hidden);
+      to.mlp_own_norm = Norm(names_.mlp_own_norm, config_.hidden);
+      to.own_norm = Norm(names_.experts_own_norm, config_.hidden);
+    }
+    if (const int64_t width = config_.layer_input_width; width > 0) {
+      const auto fetch = [&](const char* name, int64_t outputs, int64_t inputs) {
+        return binder_.FetchLinear(prefix_ + name, outputs, inputs, false);
+      };
+      layer.input_gate = fetch(names_.input_gate, width, config_.hidden);
+      layer.input_projection = fetch(names_.input_projection, config_.hidden, width);
+      layer.input_norm = Norm(names_.input_norm, config_.hidden);
+    }
+    if (spec.factor) {
+      const std::vector<float> factor = binder_.FetchVector(prefix_ + names_.factor, 1);
+      if (!factor.empty()) layer.factor = factor[0];
+    }
     return layer;
   }
 
@@ -159,10 +194,11 @@ class LayerBinder {
   void Bind(const Attention& attention, TransformerLayer& layer) {
     const int64_t hidden = config_.hidden, width = attention.head_dim;
     const int64_t q_rows = attention.heads * width, kv_rows = attention.kv_heads * width;
+    const bool own_keys = attention.keys_of < 0;
     if (attention.qk_norm != QkNorm::kNone) {
       const bool each = attention.qk_norm == QkNorm::kHead;
       layer.q_norm = Norm(names_.q_norm, each ? width : q_rows);
-      layer.k_norm = Norm(names_.k_norm, each ? width : kv_rows);
+      if (own_keys) layer.k_norm = Norm(names_.k_norm, each ? width : kv_rows);
     }
     Pairs pairs;
     if (names_.paired_rotation && attention.rope != kNoRope) {
@@ -180,8 +216,8 @@ class LayerBinder {
       return binder_.FetchLinear(prefix_ + name, rows, hidden, attention.qkv_bias, part);
     };
     layer.q = fetch(names_.q, attention.output_gate ? 2 * q_rows : q_rows, true);
-    layer.k = fetch(names_.k, kv_rows, true);
-    layer.v = fetch(names_.v, kv_rows, false);
+    if (own_keys) layer.k = fetch(names_.k, kv_rows, true);
+    if (own_keys && !attention.value_is_key) layer.v = fetch(names_.v, kv_rows, false);
     layer.o = binder_.FetchLinear(prefix_ + names_.o, hidden, q_rows, attention.o_bias);
     if (attention.sinks) layer.sinks = binder_.FetchVector(prefix_ + names_.sinks, attention.heads);
   }
@@ -267,6 +303,9 @@ class LayerBinder {
     if (experts.choice_bias) {
       to.choice_bias = binder_.FetchVector(prefix_ + names_.choice_bias, experts.count);
     }
+    if (experts.factors) {
+      to.factors = binder_.FetchVector(prefix_ + names_.expert_factors, experts.count);
+    }
     for (int64_t e = 0; e < experts.count && !binder_.error(); ++e) {
       to.experts.push_back({FetchExpert(experts, names_.expert_gate, e, 0),
                             FetchExpert(experts, names_.expert_up, e, 1),
@@ -294,6 +333,14 @@ class LayerBinder {
     if (names_.experts_form == TensorNames::Experts::kSingle) {
       return binder_.FetchLinear(prefix_ + names_.experts + std::to_string(expert) + "." + name,
                                  rows, cols, experts.bias);
+    }
+    if (names_.experts_form == TensorNames::Experts::kStacked && names_.expert_gate_up != nullptr) {
+      Linear linear;
+      const int64_t all = down ? rows : 2 * rows;
+      linear.w = binder_.FetchMatrix(
+          prefix_ + (down ? name : names_.expert_gate_up), rows, cols, false,
+          {.shape = {experts.count, all, cols}, .first = expert * all + (which == 1 ? rows : 0)});
+      return linear;
     }
     if (names_.experts_form == TensorNames::Experts::kStacked) {
       return binder_.FetchLinear(prefix_ + name, rows, cols, experts.bias,
@@ -347,6 +394,15 @@ Status Bind(Binder& binder, const TensorSource& source, const TransformerConfig&
   weights.head =
       tied ? weights.embedding : binder.FetchMatrix(head, config.vocabulary, hidden, true);
   weights.final_norm = binder.FetchNorm(names.body + names.final_norm, hidden);
+  if (config.layer_input_width > 0) {
+    const int64_t all = int64_t{config.layer_count()} * config.layer_input_width;
+    weights.layer_embedding = binder.FetchMatrix(names.body + names.layer_embedding + ".weight",
+                                                 config.vocabulary, all, true);
+    weights.layer_projection =
+        binder.FetchLinear(names.body + names.layer_projection, all, hidden, false);
+    weights.layer_projection_norm =
+        binder.FetchNorm(names.body + names.layer_projection_norm, config.layer_input_width);
+  }
   if (config.layer_norms) {
     weights.final_norm_bias = binder.FetchVector(names.body + names.final_norm + ".bias", hidden);
   }

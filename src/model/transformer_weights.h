@@ -37,6 +37,9 @@ struct ExpertWeights {
   Linear router;                   // [experts, hidden]
   std::vector<float> choice_bias;  // [experts], or empty
   std::vector<Expert> experts;
+  std::vector<float> factors;  // [experts], or empty
+  // Where an MLP stands next to them: of the router's and the experts' inputs, and of both answers.
+  std::vector<float> router_norm, norm, mlp_own_norm, own_norm;
   Expert shared;         // or none
   Linear shared_weight;  // [1, hidden], or none
 };
@@ -50,6 +53,9 @@ struct TransformerLayer {
   Linear q, k, v, o;
   Linear gate, up, down;  // gate: or none
   ExpertWeights experts;
+  Linear input_gate, input_projection;  // or none
+  std::vector<float> input_norm;
+  float factor = 1.0f;
   // Of recurrent layers; `o` is what is behind them.
   RecurrentWeights recurrent;
   Linear mixed, z, decay, beta;
@@ -62,6 +68,10 @@ std::vector<RecurrentShape> RecurrentShapes(const TransformerConfig& config);
 struct TransformerWeights {
   Matrix embedding;  // [vocabulary, hidden]
   Matrix head;       // the same memory when tied
+  // [vocabulary, layers * layer_input_width], [layers * layer_input_width, hidden], [...width]
+  Matrix layer_embedding;
+  Linear layer_projection;
+  std::vector<float> layer_projection_norm;
   std::vector<float> final_norm, final_norm_bias;
   std::vector<TransformerLayer> layers;
   int64_t parameters = 0;

@@ -7,12 +7,14 @@
 #include <filesystem>
 #include <fstream>
 #include <set>
+#include <sstream>
 
 #include "src/base/file.h"
 #include "src/model/families/family.h"
 #include "src/model/gguf.h"
 #include "src/model/gguf_model.h"
 #include "src/model/transformer_cpu.h"
+#include "tests/model/gguf_writer.h"
 #include "tests/model/model_test_util.h"
 
 namespace pawl {
@@ -72,8 +74,11 @@ TEST_P(FamilyGoldenTest, GgufFileHasTheSameDescriptionAndAnswers) {
   ASSERT_TRUE(gguf.ok()) << gguf.error().ToString();
   EXPECT_EQ(Describe(*folder), Describe(*gguf));
   const std::unique_ptr<Model> one = LoadGolden(GetParam(), 1, KernelVariant::kPortable);
-  const Result<std::unique_ptr<Model>> other =
-      LoadModel(GgufPath(), {.threads = 1, .kernels = KernelVariant::kPortable});
+  ModelOptions options;
+  options.threads = 1;
+  options.kernels = KernelVariant::kPortable;
+  options.dtype = GoldenDtype(GetParam());
+  const Result<std::unique_ptr<Model>> other = LoadModel(GgufPath(), options);
   ASSERT_TRUE(other.ok()) << other.error().ToString();
   for (const Golden& golden : ReadGoldens(GetParam())) {
     const std::vector<float> a = RunChunk(*one, MakeSequence(*one, 128), 0, golden.prompt);
@@ -122,9 +127,62 @@ TEST(FamilyListTest, EveryFamilyHasAGoldenModel) {
   }
   std::string missing;
   for (const Family* family : AllFamilies()) {
-    if (!tested.contains(family)) missing += std::string(family->architectures[0]) + " ";
+    if (!tested.contains(family)) missing += std::string(NameOf(*family)) + " ";
   }
   EXPECT_EQ(missing, "");
+}
+
+// tests/data/models/architectures.txt has the names that other programs know.
+TEST(FamilyListTest, EveryOtherArchitectureIsRefusedByName) {
+  const Result<std::string> list =
+      ReadRegularFile(SourceDir() + "/tests/data/models/architectures.txt");
+  ASSERT_TRUE(list.ok());
+  const std::string folder = testing::TempDir() + "/architectures";
+  std::filesystem::create_directories(folder);
+  std::istringstream lines(*list);
+  int loads = 0, refused = 0;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("#")) continue;
+    std::istringstream words(line);
+    std::string kind, name, verdict;
+    words >> kind >> name >> verdict;
+    Error error;
+    if (kind == "gguf") {
+      GgufWriter writer;
+      writer.Add("general.architecture", std::string_view(name));
+      const std::string bytes = writer.File();
+      const auto* data = reinterpret_cast<const std::byte*>(bytes.data());
+      error = ReadGgufConfig(*GgufFile::Parse({data, bytes.size()}, "F")).error();
+    } else {
+      std::ofstream(folder + "/config.json") << R"({"architectures": [")" << name << "\"]}";
+      error = ReadTransformerConfig(folder).error();
+    }
+    const bool by_name = error.code == ErrorCode::kUnsupported &&
+                         error.message.find(json::Quote(name)) != std::string::npos;
+    EXPECT_EQ(by_name, verdict == "refused") << line << ": " << error.ToString();
+    ++(verdict == "refused" ? refused : loads);
+  }
+  EXPECT_GT(loads, 40);
+  EXPECT_GT(refused, 400);
+}
+
+// Of experts, a call reads the ones that its rows have chosen.
+TEST(ExpertsTest, OnlyTheChosenOnesAreRead) {
+  for (const char* name : {"families/qwen3_moe", "families/gpt_oss"}) {
+    const std::unique_ptr<Model> model = LoadGolden(name);
+    ASSERT_NE(model, nullptr);
+    const auto& cpu = dynamic_cast<const TransformerCpu&>(*model);
+    const SequenceId sequence = MakeSequence(*model, 64);
+    RunChunk(*model, sequence, 0, std::vector<TokenId>{5});
+    const int64_t one = cpu.product_bytes();
+    // All but norms, biases and the embedding.
+    EXPECT_LE(one, model->info().step_bytes) << name;
+    EXPECT_GT(one, model->info().step_bytes * 95 / 100 - 4096) << name;
+    std::mt19937 random(3);
+    RunChunk(*model, sequence, 1, RandomTokens(random, model->info().vocabulary_size, 40));
+    EXPECT_GT(cpu.product_bytes(), one) << name << ": more rows choose more experts";
+    EXPECT_LE(cpu.product_bytes(), model->info().weight_bytes) << name;
+  }
 }
 
 }  // namespace

@@ -95,11 +95,17 @@ inline std::vector<Golden> ReadGoldens(const std::string& name) {
   return goldens;
 }
 
+// Products with integers round inputs to 8 bits, which the references do not.
+inline WeightDtype GoldenDtype(const std::string& name) {
+  return name.ends_with("mxfp4") ? WeightDtype::kFp32 : WeightDtype::kAsStored;
+}
+
 inline std::unique_ptr<Model> LoadGolden(const std::string& name, int threads = 1,
                                          KernelVariant kernels = KernelVariant::kAuto) {
   ModelOptions options;
   options.threads = threads;
   options.kernels = kernels;
+  options.dtype = GoldenDtype(name);
   Result<std::unique_ptr<Model>> model = LoadModel(GoldenFolder(name), options);
   if (!model.ok()) {
     ADD_FAILURE() << model.error().ToString();

@@ -46,6 +46,7 @@ struct Family {
   void (*read)(const JsonReader& in, TransformerConfig& config) = nullptr;
   // The same of a GGUF file, where ropes[0] is read too.
   void (*read_gguf)(GgufKeys& keys, TransformerConfig& config) = nullptr;
+  bool gguf_by_layer = false;  // it reads MLPs' widths and heads of keys by layer
   const char* gguf_epsilon_key = "attention.layer_norm_rms_epsilon";
   // rope.freq_base of GGUF files without one.
   double gguf_theta = 10000.0;
@@ -60,9 +61,11 @@ const Family* FindFamily(std::string_view architecture);
 // Of a model of text and images; without a `model_type` the first that has such a wrapper.
 const Family* FindWrapped(std::string_view architecture, std::string_view model_type);
 const Family* FindGgufFamily(std::string_view architecture);
-// Why an architecture that is known is not supported; empty for others.
-std::string_view WhyRefused(std::string_view architecture);
-// "GemmaForCausalLM, LlamaForCausalLM and ..."; of GGUF files "llama, qwen2 and ...".
+// "; it needs ..." of an architecture without a family, where that is known.
+std::string WhyRefused(std::string_view architecture);
+// Its entry of `architectures`, or of models of text and images.
+const char* NameOf(const Family& family);
+// "GemmaForCausalLM, LlamaForCausalLM, ..."; of GGUF files "llama, qwen2, ...".
 std::string FamilyNames(bool gguf = false);
 
 // ---- For families ----

@@ -22,7 +22,6 @@ void ReadQwen3Vl(const JsonReader& in, TransformerConfig& config) {
 }  // namespace
 
 extern const Family kQwen3VlFamily = {
-    .architectures = {"Qwen3VLForCausalLM"},
     .wrappers = {"Qwen3VLForConditionalGeneration"},
     .model_type = "qwen3_vl_text",
     .gguf = {"qwen3vl"},

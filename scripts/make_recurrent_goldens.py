@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the tiny models of tests/data/models/recurrent, which have recurrent layers or compressed keys.
+"""Makes the tiny models of tests/data/models/families, which have recurrent layers or compressed keys.
 
 As make_model_goldens.py, whose functions it uses; the weights of states are drawn so that they
 remember some tens of tokens.
@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import torch
+from transformers import DeepseekV2Config, Glm4MoeLiteConfig, GraniteMoeHybridConfig
 from transformers import Lfm2Config, Qwen3_5TextConfig
 
 import make_model_goldens as base
@@ -18,6 +19,9 @@ import make_model_goldens as base
 SMALL = {key: value for key, value in base.SMALL.items()}
 DELTA = dict(num_hidden_layers=4, head_dim=16, linear_num_key_heads=2, linear_num_value_heads=4,
              linear_key_head_dim=12, linear_value_head_dim=16)
+LATENT = dict(SMALL, vocab_size=96, num_hidden_layers=3, num_key_value_heads=4, kv_lora_rank=16,
+              qk_rope_head_dim=8, qk_nope_head_dim=12, v_head_dim=16, n_routed_experts=8,
+              num_experts_per_tok=2, moe_intermediate_size=16)
 LONG = (1, 11, 45)
 
 MODELS = {
@@ -43,6 +47,27 @@ MODELS = {
         dtype="float16", family=Lfm2Config, prompts=LONG,
         config=dict(SMALL, num_hidden_layers=2, conv_bias=True, conv_L_cache=4,
                     block_multiple_of=8, full_attn_idxs=[1])),
+    # Mamba-2 in three of four layers, no positions, the factors of Granite.
+    "granite4_h-bf16": dict(
+        dtype="bfloat16", margin=0.001, family=GraniteMoeHybridConfig, prompts=LONG,
+        config=dict(SMALL, vocab_size=96, num_hidden_layers=4, num_local_experts=0,
+                    shared_intermediate_size=56, mamba_n_heads=8, mamba_d_head=12,
+                    mamba_d_state=16, mamba_n_groups=2, mamba_expand=2,
+                    embedding_multiplier=3.0, logits_scaling=2.0, residual_multiplier=0.5,
+                    attention_multiplier=0.2, position_embedding_type="nope",
+                    layer_types=["linear_attention", "linear_attention", "full_attention",
+                                 "linear_attention"])),
+    # Compressed keys and values, and queries as they are; YaRN that sharpens attention.
+    "deepseek_v2-bf16": dict(
+        dtype="bfloat16", margin=0.001, family=DeepseekV2Config, prompts=LONG,
+        config=dict(LATENT, q_lora_rank=None, first_k_dense_replace=1, n_shared_experts=2,
+                    rope_parameters={"rope_type": "yarn", "rope_theta": 10000.0, "factor": 8.0,
+                                     "mscale": 0.7, "mscale_all_dim": 0.7,
+                                     "original_max_position_embeddings": 32})),
+    # Compressed queries too, experts by sigmoids.
+    "glm4_moe_lite-bf16": dict(
+        dtype="bfloat16", margin=0.001, family=Glm4MoeLiteConfig, prompts=LONG,
+        config=dict(LATENT, q_lora_rank=24, n_shared_experts=1)),
 }
 
 
@@ -55,6 +80,8 @@ def randomize(model, generator):
             tensor.data = -1.0 + 0.7 * normal
         elif name.endswith("dt_bias"):
             tensor.data = -1.5 + 0.5 * normal
+        elif name.endswith("mamba.D"):
+            tensor.data = 1.0 + 0.5 * normal
         elif name.endswith("linear_attn.norm.weight"):
             tensor.data = 1.0 + 0.2 * normal
         elif name.endswith("norm.weight"):
@@ -67,11 +94,14 @@ def randomize(model, generator):
             tensor.data = 0.5 * normal
         else:
             tensor.data = 1.5 / tensor.shape[-1] ** 0.5 * normal
+    for name, tensor in model.named_buffers():
+        if name.endswith("e_score_correction_bias"):
+            tensor.data = 0.2 * torch.randn(tensor.shape, generator=generator)
     model.tie_weights()
 
 
 def main():
-    default = Path(__file__).resolve().parent.parent / "tests" / "data" / "models" / "recurrent"
+    default = Path(__file__).resolve().parent.parent / "tests" / "data" / "models" / "families"
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else default
     torch.set_num_threads(1)
     base.randomize = randomize

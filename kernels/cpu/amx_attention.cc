@@ -194,7 +194,8 @@ class Call {
     const AttentionRow& row = a_.rows[n / a_.group];
     float* scores = w.scores + n * w.stride;
     const int64_t before = row.first - start_, seen = End(row) - row.first;
-    inverse_[n] = 1.0f / kAvx512Kernels.softmax(scores + before, seen, a_.scale, a_.soft_cap);
+    const float* sink = a_.sinks == nullptr ? nullptr : a_.sinks + n % a_.group;
+    inverse_[n] = 1.0f / kAvx512Kernels.softmax(scores + before, seen, a_.scale, a_.soft_cap, sink);
     std::memset(scores, 0, static_cast<size_t>(before) * sizeof(float));
     const int64_t behind = blocks_ * kBlock - before - seen;
     std::memset(scores + before + seen, 0, static_cast<size_t>(behind) * sizeof(float));

@@ -134,8 +134,9 @@ struct AttentionArgs {
   int group = 0;
   int head_dim = 0;
   float scale = 1.0f;
-  float soft_cap = 0.0f;     // c: scaled scores s become c tanh(s / c); 0: they stay
-  float* scratch = nullptr;  // AttentionScratch floats
+  float soft_cap = 0.0f;         // c: scaled scores s become c tanh(s / c); 0: they stay
+  const float* sinks = nullptr;  // [group]: of each head, one more score without a value; or none
+  float* scratch = nullptr;      // AttentionScratch floats
 };
 
 // Rows share what is read of keys and values, and pay for it with room for their scores.
@@ -199,8 +200,8 @@ struct KernelSet {
   // rows.
   void (*attention)(const AttentionArgs& args);
   // scores[0 .. n-1] -> e^(s - max), s = soft_cap(score * scale); returns their sum. Zeros follow
-  // up to a multiple of 16.
-  float (*softmax)(float* scores, int64_t n, float scale, float soft_cap);
+  // up to a multiple of 16. `sink`, where there is one, counts in the maximum and in the sum.
+  float (*softmax)(float* scores, int64_t n, float scale, float soft_cap, const float* sink);
   // y = gate / (1 + exp(-gate)) * up. y may be gate or up. 3 * 4 * n bytes.
   void (*silu_mul)(const float* gate, const float* up, int64_t n, float* y);
   // y = gelu(gate) * up with gelu(x) = x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))). As above.

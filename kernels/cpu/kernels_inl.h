@@ -499,7 +499,7 @@ inline void PageScores(const AttentionArgs& a, const float* page, int64_t start,
 
 // scores[0 .. n-1] -> e^(score * scale - max), rounded up to whole blocks with zeros; returns their
 // sum.
-float Softmax(float* scores, int64_t n, float scale, float soft_cap) {
+float Softmax(float* scores, int64_t n, float scale, float soft_cap, const float* sink) {
   const int64_t blocks = (n + kLanes - 1) / kLanes * kLanes;
   if (soft_cap > 0.0f) {
     const Vec factor = Vec::Set1(scale), cap = Vec::Set1(soft_cap);
@@ -521,12 +521,15 @@ float Softmax(float* scores, int64_t n, float scale, float soft_cap) {
   top.Store(lanes);
   float largest = lanes[0];
   for (int i = 1; i < kLanes; ++i) largest = lanes[i] > largest ? lanes[i] : largest;
+  if (sink != nullptr && *sink > largest) largest = *sink;
   const Vec shift = Vec::Set1(largest);
   for (int64_t i = 0; i < blocks; i += kLanes) Exp(Vec::Load(scores + i) - shift).Store(scores + i);
   for (int64_t i = n; i < blocks; ++i) scores[i] = 0.0f;
   Vec sum = Vec::Zero();
   for (int64_t i = 0; i < blocks; i += kLanes) sum = sum + Vec::Load(scores + i);
-  return Sum(sum);
+  if (sink == nullptr) return Sum(sum);
+  Exp(Vec::Set1(*sink) - shift).Store(lanes);
+  return Sum(sum) + lanes[0];
 }
 
 // The sums of R queries for B blocks of 16 elements that start at `offset`, `last` being how many
@@ -683,7 +686,8 @@ void AttentionOfQueries(const AttentionArgs& a) {
   for (int n = 0; n < count; ++n) {
     const AttentionRow& row = *queries[n].row;
     const int64_t seen = row.prefix - row.first + row.extra_count;
-    inverse[n] = 1.0f / Softmax(queries[n].scores, seen, a.scale, a.soft_cap);
+    const float* sink = a.sinks == nullptr ? nullptr : a.sinks + n % a.group;
+    inverse[n] = 1.0f / Softmax(queries[n].scores, seen, a.scale, a.soft_cap, sink);
     Arithmetic::PackScores(queries[n], seen);
   }
   // Each row's positions in ascending order: its own first ones, those that all rows see, its own
@@ -725,6 +729,7 @@ void Attention(const AttentionArgs& a) {
     row.out += int64_t{h} * a.head_dim;
     AttentionArgs part = a;
     part.rows = &row;
+    if (a.sinks != nullptr) part.sinks += h;
     part.group = a.group - h < kAttentionQueries ? a.group - h : kAttentionQueries;
     AttentionOfQueries<Arithmetic>(part);
   }

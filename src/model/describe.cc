@@ -1,4 +1,4 @@
-// The description of a model as text, for `pawl info` and for tests.
+// A line for each run of equal layers, so that a model of any depth is told in a few lines.
 #include <cstddef>
 #include <cstdio>
 #include <string>
@@ -34,6 +34,9 @@ std::string Of(const Attention& a) {
   if (a.qkv_bias) text += ", biases of q, k, v";
   if (a.o_bias) text += ", bias of o";
   if (a.output_gate) text += ", gated";
+  if (a.value_is_key) text += ", values are keys";
+  if (a.value_norm) text += ", values normed";
+  if (a.keys_of >= 0) text += ", keys of layer " + std::to_string(a.keys_of);
   if (a.sinks) text += ", sinks";
   if (a.growth != 0.0f) {
     text += ", queries grow by " + Number(a.growth) + " each " + std::to_string(a.growth_period);
@@ -93,6 +96,7 @@ std::string Of(const Experts& e) {
   }
   if (e.router_bias) text += ", bias of the router";
   if (e.bias) text += ", biases";
+  if (e.factors) text += ", factors";
   if (e.clamp != 0.0f) text += ", clamp " + Number(e.clamp);
   if (e.shared_width > 0) {
     text += ", shared " + std::to_string(e.shared_width) + (e.shared_gate ? " with a gate" : "");
@@ -100,21 +104,31 @@ std::string Of(const Experts& e) {
   return text;
 }
 
+std::string Of(const MlpAndExperts& both) { return Of(both.mlp) + " and " + Of(both.experts); }
+
 std::string Of(const Layer& layer) {
   const auto of = [](const auto& part) { return Of(part); };
   std::string text = std::visit(of, layer.mixer) + "; " + std::visit(of, layer.feed_forward);
   const char* const norms[] = {"no norms", "norms behind", "norms in front", "norms on both sides"};
   text += std::string("; ") + norms[(layer.pre_norms ? 2 : 0) + (layer.post_norms ? 1 : 0)];
   if (layer.scale != 1.0f) text += "; added times " + Number(layer.scale);
+  if (layer.factor) text += "; times a number";
   return text;
 }
 
 std::string Of(const RopeConfig& rope) {
-  const char* const types[] = {"default", "linear", "dynamic", "llama3", "yarn"};
+  const char* const types[] = {"default", "linear", "dynamic", "llama3", "yarn", "long"};
   std::string text =
-      std::string(rope.divisors.empty() ? types[static_cast<int>(rope.type)] : "with divisors") +
-      ", theta " + Number(rope.theta);
+      std::string(types[static_cast<int>(rope.type)]) + ", theta " + Number(rope.theta);
+  if (!rope.divisors.empty()) text += ", divisors";
   if (rope.factor != 1.0) text += ", factor " + Number(rope.factor);
+  if (rope.type == RopeType::kYarn || rope.type == RopeType::kLong) {
+    text += ", context " + Number(rope.original_context);
+  }
+  if (rope.type == RopeType::kYarn) {
+    text += ", turns " + Number(rope.beta_slow) + " to " + Number(rope.beta_fast);
+    if (!rope.truncate) text += " not whole";
+  }
   if (rope.attention_factor != 1.0) text += ", attention " + Number(rope.attention_factor);
   if (rope.width > 0) text += ", of " + std::to_string(rope.width) + " elements";
   return text;
@@ -131,6 +145,9 @@ std::string Describe(const TransformerConfig& config) {
   if (config.embedding_scale != 1.0f)
     text += ", embeddings times " + Number(config.embedding_scale);
   if (config.logit_scale != 1.0f) text += ", logits times " + Number(config.logit_scale);
+  if (config.layer_input_width > 0) {
+    text += ", layers read " + std::to_string(config.layer_input_width) + " numbers of a token";
+  }
   if (config.logit_soft_cap != 0.0f) text += ", logits capped at " + Number(config.logit_soft_cap);
   for (size_t i = 0; i < config.ropes.size(); ++i) {
     text += "\nrope " + std::to_string(i) + ": " + Of(config.ropes[i]);

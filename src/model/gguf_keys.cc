@@ -1,4 +1,4 @@
-// Reads the settings of GGUF files by name.
+// A key that was read, even in vain, counts as known: RefuseTheRest names the others.
 #include "src/model/gguf_keys.h"
 
 #include <cmath>

@@ -13,6 +13,26 @@
 namespace pawl {
 namespace {
 
+// A tensor of what frequencies are divided by; where there is none, they are not.
+void ReadGgufDivisors(GgufKeys& keys, const char* name, int width, std::vector<float>& divisors) {
+  const TensorView* const tensor = keys.file().Find(name);
+  if (tensor == nullptr) return;
+  const std::vector<int64_t> shape = {width / 2};
+  const auto fail = [&](const std::string& message) {
+    keys.Fail(ErrorCode::kInvalid, "rope.dimension_count",
+              "the tensor " + std::string(name) + " " + message);
+  };
+  if (tensor->dtype != "F32" || tensor->shape != shape) {
+    return fail("is " + tensor->dtype + " " + ShapeToString(tensor->shape) + "; expected F32 " +
+                ShapeToString(shape));
+  }
+  divisors.resize(static_cast<size_t>(width) / 2);
+  std::memcpy(divisors.data(), tensor->data, divisors.size() * sizeof(float));
+  for (const float divisor : divisors) {
+    if (!(divisor > 0)) fail("holds a number that is not above 0");
+  }
+}
+
 RopeConfig ReadGgufRope(GgufKeys& keys, const TransformerConfig& config, int width,
                         double default_theta) {
   RopeConfig rope;
@@ -29,31 +49,33 @@ RopeConfig ReadGgufRope(GgufKeys& keys, const TransformerConfig& config, int wid
     rope.type = RopeType::kYarn;
     rope.factor = keys.Positive("rope.scaling.factor", std::nullopt);
     rope.original_context = original;
-    rope.attention_factor = YarnAttentionFactor(rope.factor) * attention;
+    rope.attention_factor = keys.Positive("rope.scaling.yarn_attn_factor",
+                                          YarnAttentionFactor(rope.factor) * attention);
+    rope.beta_fast = keys.Positive("rope.scaling.yarn_beta_fast", 32.0);
+    rope.beta_slow = keys.Positive("rope.scaling.yarn_beta_slow", 1.0);
+    if (keys.Has("rope.scaling.yarn_log_multiplier")) {
+      const double all = keys.Positive("rope.scaling.yarn_log_multiplier", std::nullopt);
+      rope.attention_factor =
+          YarnAttentionFactor(rope.factor) / YarnAttentionFactor(rope.factor, all);
+    }
+  } else if (type == "longrope" || keys.file().Find("rope_factors_long.weight") != nullptr) {
+    rope.type = RopeType::kLong;
+    rope.original_context = original;
+    rope.attention_factor = attention;
+    keys.Find("rope.scaling.factor");
   } else if (type == "none") {
     keys.Find("rope.scaling.factor");
   } else {
-    keys.Fail(ErrorCode::kUnsupported, "rope.scaling.type",
-              "is " + json::Quote(type.substr(0, 50)) + "; expected none, linear or yarn");
+    keys.Fail(
+        ErrorCode::kUnsupported, "rope.scaling.type",
+        "is " + json::Quote(type.substr(0, 50)) + "; expected none, linear, yarn or longrope");
   }
   // How the rule of Llama 3 is stated.
-  if (const TensorView* divisors = keys.file().Find("rope_freqs.weight")) {
-    const auto half = static_cast<size_t>(width) / 2;
-    if (divisors->dtype != "F32" || divisors->shape != std::vector<int64_t>{width / 2}) {
-      keys.Fail(ErrorCode::kInvalid, "rope.dimension_count",
-                "the tensor rope_freqs.weight is " + divisors->dtype + " " +
-                    ShapeToString(divisors->shape) + "; expected F32 [" + std::to_string(half) +
-                    "]");
-      return rope;
-    }
-    rope.divisors.resize(half);
-    std::memcpy(rope.divisors.data(), divisors->data, half * sizeof(float));
-    for (const float divisor : rope.divisors) {
-      if (!(divisor > 0)) {
-        keys.Fail(ErrorCode::kInvalid, "rope.dimension_count",
-                  "the tensor rope_freqs.weight holds a number that is not above 0");
-      }
-    }
+  if (rope.type != RopeType::kLong) {
+    ReadGgufDivisors(keys, "rope_freqs.weight", width, rope.divisors);
+  } else {
+    ReadGgufDivisors(keys, "rope_factors_short.weight", width, rope.divisors);
+    ReadGgufDivisors(keys, "rope_factors_long.weight", width, rope.long_divisors);
   }
   return rope;
 }
@@ -85,13 +107,30 @@ void ReadGgufSizes(GgufKeys& keys, const Family& family, TransformerConfig& conf
   Attention attention;
   Mlp mlp;
   config.hidden = whole("embedding_length", kMaxWidth, std::nullopt);
-  mlp.width = whole("feed_forward_length", kMaxWidth, std::nullopt);
   const int layers = whole("block_count", kMaxLayers, std::nullopt);
+  // Of the first layer; where layers differ, the family reads the others.
+  const auto first = [&](const char* key, std::optional<int64_t> otherwise) {
+    const std::vector<int64_t> all = keys.Ints(key, layers, kMaxWidth, otherwise);
+    if (!family.gguf_by_layer && std::ranges::count(all, all[0]) != layers) {
+      keys.Fail(ErrorCode::kUnsupported, key, "differs by layer, which is not known here");
+    }
+    return static_cast<int>(all[0]);
+  };
+  // Files of models whose layers all have experts may lack it.
+  const std::optional<int64_t> none =
+      keys.Has("expert_count") ? std::optional<int64_t>(1) : std::nullopt;
+  mlp.width = first("feed_forward_length", none);
   attention.heads = whole("attention.head_count", kMaxWidth, std::nullopt);
   // 0 of layers without attention.
-  const std::vector<int64_t> kv_heads =
+  std::vector<int64_t> kv_heads =
       keys.Ints("attention.head_count_kv", layers, kMaxWidth, attention.heads, 0);
-  attention.kv_heads = static_cast<int>(std::max<int64_t>(1, std::ranges::max(kv_heads)));
+  std::erase(kv_heads, 0);
+  if (kv_heads.empty()) kv_heads = {1};
+  if (!family.gguf_by_layer && std::ranges::max(kv_heads) != std::ranges::min(kv_heads)) {
+    keys.Fail(ErrorCode::kUnsupported, "attention.head_count_kv",
+              "differs by layer, which is not known here");
+  }
+  attention.kv_heads = static_cast<int>(kv_heads[0]);
   config.context_length = whole("context_length", kMaxContext, std::nullopt);
   config.norm_epsilon = static_cast<float>(keys.Positive(family.gguf_epsilon_key, std::nullopt));
   attention.head_dim =
@@ -145,11 +184,12 @@ Result<TransformerConfig> ReadGgufConfig(const GgufFile& file) {
   const Family* const family = FindGgufFamily(arch);
   if (family == nullptr) {
     general.Fail(ErrorCode::kUnsupported, "architecture",
-                 "is " + json::Quote(arch.substr(0, 100)) + "; expected " + FamilyNames(true));
+                 "is " + json::Quote(arch.substr(0, 100)) + WhyRefused(arch) +
+                     "; expected one of " + FamilyNames(true));
     return *general.error();
   }
   TransformerConfig config;
-  config.architecture = family->architectures[0];
+  config.architecture = NameOf(*family);
   config.family = family;
   GgufKeys keys(file, arch + ".");
   ReadGgufSizes(keys, *family, config);

@@ -30,8 +30,11 @@ struct Attention {
   bool qkv_bias = false, o_bias = false;
   // Queries come with as many gates; what is answered is multiplied by their sigmoids.
   bool output_gate = false;
-  bool sinks = false;  // each head has a score without a value in the sum of its softmax
-  // Queries at position p are multiplied by 1 + growth * log(1 + floor(p / growth_period)).
+  bool value_norm = false;    // values are normed like keys, without weights
+  bool value_is_key = false;  // values are the products of keys, before these are normed
+  int keys_of = -1;           // the earlier layer whose keys and values it reads; -1: its own
+  bool sinks = false;         // each head has a score without a value in the sum of its softmax
+  // Queries at position p are multiplied by 1 + growth * log(1 + p div growth_period).
   float growth = 0.0f;
   int growth_period = 0;
 
@@ -105,6 +108,7 @@ struct Experts {
   bool choice_bias = false;  // a number for each, added to what is compared and not to the weights
   int groups = 1, chosen_groups = 1;  // the chosen ones are of so many of so many groups
   bool router_bias = false, bias = false;
+  bool factors = false;  // each expert's answer is multiplied by a number of its own
   // c: gate g = min(g, c) and up u = clamp(u, -c, c) become (u + 1) g sigmoid(1.702 g); 0: no.
   float clamp = 0.0f;
   int shared_width = 0;      // of an MLP that every row takes; 0: there is none
@@ -113,8 +117,17 @@ struct Experts {
   bool operator==(const Experts&) const = default;
 };
 
+// The sum of both, which read and answer through norms of their own. The router reads the residual
+// stream through another norm.
+struct MlpAndExperts {
+  Mlp mlp;
+  Experts experts;
+
+  bool operator==(const MlpAndExperts&) const = default;
+};
+
 // std::monostate: the layer has none.
-using FeedForward = std::variant<Mlp, Experts, std::monostate>;
+using FeedForward = std::variant<Mlp, Experts, MlpAndExperts, std::monostate>;
 
 struct Layer {
   Mixer mixer;
@@ -122,6 +135,7 @@ struct Layer {
   // x += scale * post_norm(f(pre_norm(x))), of the mixer and of the feed-forward part.
   bool pre_norms = true, post_norms = false;
   float scale = 1.0f;
+  bool factor = false;  // what leaves the layer is multiplied by a number
 
   // REQUIRES: these are what the layer has.
   Attention& attention() { return std::get<Attention>(mixer); }

@@ -556,4 +556,40 @@ Result<StoredMatrix> Mxfp4Expert(const TensorSource& source, const std::string& 
   return matrix;
 }
 
+Result<StoredMatrix> TransposedExpert(const TensorSource& source, const std::string& name,
+                                      int64_t experts, int64_t expert, int64_t rows, int64_t cols) {
+  const std::vector<int64_t> shape = {experts, cols, rows};
+  const std::string place = source.PathOf(name) + ": tensor " + json::Quote(name.substr(0, 200));
+  const TensorView* view = source.FindOfShape(name, shape);
+  if (view == nullptr) return Error{ErrorCode::kInvalid, "is missing", place};
+  const bool whole = view->dtype == "F32";
+  if (view->shape != shape || (!whole && view->dtype != "BF16" && view->dtype != "F16")) {
+    return Error{ErrorCode::kInvalid,
+                 "is " + view->dtype + " " + ShapeToString(view->shape) +
+                     "; expected F32, F16 or BF16 " + ShapeToString(shape),
+                 place};
+  }
+  StoredMatrix matrix;
+  matrix.stored = name;
+  matrix.floats = whole                   ? WeightType::kF32
+                  : view->dtype == "BF16" ? WeightType::kBf16
+                                          : WeightType::kF16;
+  matrix.view = *view;
+  matrix.view.shape = {rows, cols};
+  matrix.view.bytes = view->bytes / experts;
+  matrix.view.data = view->data + expert * matrix.view.bytes;
+  matrix.parts = {matrix.view};
+  const std::byte* const data = matrix.view.data;
+  matrix.read = [=, type = matrix.floats](int64_t row, float* out) {
+    const KernelSet& kernels = *FindKernels(KernelVariant::kPortable);
+    const int64_t size = WeightBytes(type);
+    for (int64_t c = 0; c < cols; ++c) {
+      alignas(4) std::byte element[4];
+      std::memcpy(element, data + (c * rows + row) * size, static_cast<size_t>(size));
+      kernels.to_float(element, type, 1, out + c);
+    }
+  };
+  return matrix;
+}
+
 }  // namespace pawl

@@ -63,6 +63,10 @@ class QuantizedCheckpoint final : public TensorSource {
 Result<StoredMatrix> Mxfp4Expert(const TensorSource& source, const std::string& name,
                                  int64_t expert);
 
+// Expert `expert` of a tensor of floats [experts, cols, rows], read as a matrix [rows, cols].
+Result<StoredMatrix> TransposedExpert(const TensorSource& source, const std::string& name,
+                                      int64_t experts, int64_t expert, int64_t rows, int64_t cols);
+
 }  // namespace pawl
 
 #endif  // PAWL_SRC_MODEL_QUANTIZED_CHECKPOINT_H_

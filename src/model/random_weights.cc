@@ -64,8 +64,8 @@ class RandomSource final : public TensorSource {
  public:
   enum class Memory {
     kNone,  // matrices have no numbers
-    kNext,  // what a call gives is good until the next one
-    kKept   // each tensor has its own, for matrices that stay where they are
+    kOne,   // what a call gives is good until the next one
+    kEach   // each tensor has its own, for matrices that stay where they are
   };
   RandomSource(WeightType type, uint64_t seed, float norm, Memory memory)
       : type_(type), seed_(seed), norm_(norm), memory_(memory) {}
@@ -80,7 +80,7 @@ class RandomSource final : public TensorSource {
     if (found == tensors_.end()) found = Add(std::string(name), shape);
     const Entry& entry = found->second;
     const bool numbers = shape.size() == 1 || memory_ != Memory::kNone;
-    if (numbers && (entry.view.data == nullptr || memory_ != Memory::kKept)) Fill(entry);
+    if (numbers && (entry.view.data == nullptr || memory_ != Memory::kEach)) Fill(entry);
     return &entry.view;
   }
   const std::string& PathOf(std::string_view) const override { return path_; }
@@ -123,7 +123,7 @@ class RandomSource final : public TensorSource {
   }
 
   std::byte* Allocate(int64_t bytes) const {
-    if (memory_ != Memory::kKept) arena_.Clear();
+    if (memory_ != Memory::kEach) arena_.Clear();
     return arena_.Allocate(bytes);
   }
 
@@ -239,7 +239,7 @@ Result<std::unique_ptr<Model>> RandomModel(const TransformerConfig& config,
     const TensorNames names = HuggingFaceNames(config);
     auto source = std::make_unique<RandomSource>(
         SourceType(options.dtype), seed, 1.0f - names.norm_offset,
-        integers ? RandomSource::Memory::kNext : RandomSource::Memory::kKept);
+        integers ? RandomSource::Memory::kOne : RandomSource::Memory::kEach);
     Result<TransformerWeights> weights =
         LoadTransformerWeights(std::move(source), config, names, options.progress,
                                integers ? options.dtype : WeightDtype::kAsStored, options.threads);

@@ -32,6 +32,37 @@ struct TensorNames {
   // One tensor with the rows of several, one behind the other; nullptr: each has its own.
   const char* qkv = nullptr;
   const char* gate_up = nullptr;
+  // Experts. Behind `experts` comes the number and "."; where they are stacked, one tensor has all.
+  const char* router = "mlp.gate";
+  const char* choice_bias = "mlp.gate.e_score_correction_bias";  // all of the name
+  const char* experts = "mlp.experts.";
+  const char* expert_gate = "gate_proj";
+  const char* expert_up = "up_proj";
+  const char* expert_down = "down_proj";
+  const char* shared_gate = "mlp.shared_expert.gate_proj";
+  const char* shared_up = "mlp.shared_expert.up_proj";
+  const char* shared_down = "mlp.shared_expert.down_proj";
+  const char* shared_weight = "mlp.shared_expert_gate";  // of the shared one's answer
+  const char* expert_gate_up = nullptr;  // stacked, gate's rows, then up's; all of the name
+  const char* expert_factors = "router.per_expert_scale";  // all of the name
+  // Of layers with an MLP and experts; the first is all of the name.
+  const char* router_norm = "router.scale";
+  const char* experts_norm = "pre_feedforward_layernorm_2";
+  const char* mlp_own_norm = "post_feedforward_layernorm_1";
+  const char* experts_own_norm = "post_feedforward_layernorm_2";
+  // Of inputs of layers: of the model, then of each layer; and a layer's number, all of the name.
+  const char* layer_embedding = "embed_tokens_per_layer";
+  const char* layer_projection = "per_layer_model_projection";
+  const char* layer_projection_norm = "per_layer_projection_norm";
+  const char* input_gate = "per_layer_input_gate";
+  const char* input_projection = "per_layer_projection";
+  const char* input_norm = "post_per_layer_input_norm";
+  const char* factor = "layer_scalar";
+  const char* sinks = "self_attn.sinks";  // all of the name
+  // Each expert has tensors of its own; one tensor [experts, outputs, inputs] has all; or it is
+  // [experts, inputs, outputs] with the rows of gate and up in turn, and its name has no suffix, or
+  // its blocks of MXFP4.
+  enum class Experts { kSingle, kStacked, kInTurn } experts_form = Experts::kSingle;
 
   // Of recurrent layers. `mixed` makes what the convolution sees, `z` what gates the answer.
   const char* mixed = "linear_attn.in_proj_qkv";

@@ -33,7 +33,11 @@ namespace pawl {
 //            original_context / low_freq_factor are divided, a blend between;
 //   yarn     (Peng et al., 2023): dimensions that turn more than beta_fast times within the
 //            original context stay, those below beta_slow turns are divided, a linear ramp over
-//            the dimensions between; attention is sharpened by attention_factor.
+//            the dimensions between; attention is sharpened by attention_factor;
+//   long     (LongRoPE, Ding et al., 2024): each frequency has a divisor of its own, and another
+//   one
+//            for positions beyond the original context. The reference implementation takes the
+//            second ones for all positions once a text is longer; here as with dynamic.
 
 namespace {
 
@@ -45,8 +49,8 @@ double YarnDimension(const RopeConfig& rope, int head_dim, double turns) {
 
 }  // namespace
 
-double YarnAttentionFactor(double factor) {
-  return factor <= 1.0 ? 1.0 : 0.1 * std::log(factor) + 1.0;
+double YarnAttentionFactor(double factor, double scale) {
+  return factor <= 1.0 ? 1.0 : 0.1 * scale * std::log(factor) + 1.0;
 }
 
 void RopeFrequencies(const RopeConfig& rope, int head_dim, int position,
@@ -70,6 +74,8 @@ void RopeFrequencies(const RopeConfig& rope, int head_dim, int position,
     high = std::min(high, head_dim - 1.0);
     if (low == high) high += 0.001;
   }
+  const bool beyond = rope.type == RopeType::kLong && position >= rope.original_context;
+  const std::vector<float>& divisors = beyond ? rope.long_divisors : rope.divisors;
   frequencies.resize(static_cast<size_t>(head_dim) / 2);
   for (size_t i = 0; i < frequencies.size(); ++i) {
     const double power = std::pow(theta, 2.0 * static_cast<double>(i) / head_dim);
@@ -87,7 +93,7 @@ void RopeFrequencies(const RopeConfig& rope, int head_dim, int position,
       const double slow = std::clamp((static_cast<double>(i) - low) / (high - low), 0.0, 1.0);
       frequency = frequency / rope.factor * slow + frequency * (1.0 - slow);
     }
-    if (i < rope.divisors.size()) frequency /= static_cast<double>(rope.divisors[i]);
+    if (i < divisors.size()) frequency /= static_cast<double>(divisors[i]);
     frequencies[i] = static_cast<float>(frequency);
   }
 }
@@ -98,7 +104,8 @@ RopeRows::RopeRows(const RopeConfig& rope, int head_dim)
 }
 
 void RopeRows::Next(float* row) {
-  if (rope_.type == RopeType::kDynamic && position_ >= rope_.original_context) {
+  if ((rope_.type == RopeType::kDynamic && position_ >= rope_.original_context) ||
+      (rope_.type == RopeType::kLong && position_ == std::ceil(rope_.original_context))) {
     RopeFrequencies(rope_, head_dim_, position_, frequencies_);
   }
   const size_t half = static_cast<size_t>(head_dim_) / 2;
@@ -163,7 +170,8 @@ Described FindDescription(const JsonReader& outer) {
   found.inside = FindWrapped(found.architecture, "") != nullptr;
   if (!found.inside) {
     names.Unsupported("the architecture " + json::Quote(found.architecture.substr(0, 100)) +
-                      " is not supported; " + FamilyNames() + " are");
+                      " is not supported" + WhyRefused(found.architecture) +
+                      "; these are: " + FamilyNames());
     return found;
   }
   found.in = outer["text_config"].Object();
@@ -261,9 +269,9 @@ void ReadSizes(const JsonReader& in, const FamilyDefaults& defaults, Transformer
   };
   Attention attention;
   config.hidden = whole("hidden_size", kMaxWidth);
-  const int intermediate =
-      defaults.intermediate > 0 ? whole_or("intermediate_size", kMaxWidth, defaults.intermediate)
-                                : whole("intermediate_size", kMaxWidth);
+  const int intermediate = defaults.intermediate > 0
+                               ? whole_or("intermediate_size", kMaxWidth, defaults.intermediate)
+                               : whole("intermediate_size", kMaxWidth);
   const int layers = whole("num_hidden_layers", kMaxLayers);
   attention.heads = defaults.heads > 0 ? whole_or("num_attention_heads", kMaxWidth, defaults.heads)
                                        : whole("num_attention_heads", kMaxWidth);

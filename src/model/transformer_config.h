@@ -4,6 +4,7 @@
 #define PAWL_SRC_MODEL_TRANSFORMER_CONFIG_H_
 
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "pawl/result.h"
@@ -15,19 +16,20 @@ namespace pawl {
 
 // Rotary position embeddings: how fast each pair of a head's elements turns with the position.
 
-enum class RopeType { kDefault, kLinear, kDynamic, kLlama3, kYarn };
+enum class RopeType { kDefault, kLinear, kDynamic, kLlama3, kYarn, kLong };
 
 struct RopeConfig {
   RopeType type = RopeType::kDefault;
   double theta = 10000.0;
-  double factor = 1.0;                                   // all but kDefault
+  double factor = 1.0;                                   // all but kDefault and kLong
   double low_freq_factor = 1.0, high_freq_factor = 4.0;  // kLlama3
-  double original_context = 8192;                        // kDynamic, kLlama3, kYarn
+  double original_context = 8192;                        // kDynamic, kLlama3, kYarn, kLong
   double beta_fast = 32.0, beta_slow = 1.0;              // kYarn
   bool truncate = true;                                  // kYarn: whole dimensions as bounds
   double attention_factor = 1.0;                         // cosines and sines are multiplied by it
-  // When not empty: frequency i is divided by divisors[i], the way GGUF files state kLlama3.
-  std::vector<float> divisors;
+  // When not empty: frequency i is divided by divisors[i], the way GGUF files state kLlama3. Of
+  // kLong for positions below original_context; beyond it by long_divisors[i].
+  std::vector<float> divisors, long_divisors;
   int width = 0;  // so many elements of a head are rotated, the first ones; 0: all
 
   int WidthIn(int head_dim) const { return width > 0 ? width : head_dim; }
@@ -35,11 +37,11 @@ struct RopeConfig {
 };
 
 // The factor that YaRN multiplies cosines and sines with unless a file says otherwise.
-double YarnAttentionFactor(double factor);
+double YarnAttentionFactor(double factor, double scale = 1.0);
 
 // The angular frequencies, half as many as elements are rotated, in radians per position, rounded
 // to float as the reference implementation has them. They depend on the position for kDynamic
-// alone, beyond original_context. Written to `frequencies`, whose memory is used again.
+// and kLong alone, beyond original_context. Written to `frequencies`, whose memory is used again.
 void RopeFrequencies(const RopeConfig& rope, int head_dim, int position,
                      std::vector<float>& frequencies);
 
@@ -75,6 +77,10 @@ struct TransformerConfig {
   float logit_scale = 1.0f;
   float logit_soft_cap = 0.0f;  // as of attention
 
+  // Each layer adds a function of the residual stream and of so many numbers, which an embedding of
+  // the layer has for the token; 0: none.
+  int layer_input_width = 0;
+
   CheckpointFormat quantization;  // of the matrices of a folder
 
   std::vector<TokenId> end_tokens;
@@ -82,6 +88,16 @@ struct TransformerConfig {
 
   int layer_count() const { return static_cast<int>(layers.size()); }
 };
+
+// f(attention, i) for each layer that has attention.
+template <typename Config, typename F>
+void EachAttention(Config& config, const F& f) {
+  for (size_t i = 0; i < config.layers.size(); ++i) {
+    if (auto* attention = std::get_if<Attention>(&config.layers[i].mixer)) {
+      f(*attention, static_cast<int>(i));
+    }
+  }
+}
 
 // The description as text: a line for what the model has once, then one for each run of equal
 // layers. What two files of the same model differ in is left out: names, tokens and formats.
@@ -91,6 +107,7 @@ std::string Describe(const TransformerConfig& config);
 constexpr int64_t kMaxWidth = int64_t{1} << 20;
 constexpr int64_t kMaxVocabulary = int64_t{1} << 24;
 constexpr int64_t kMaxLayers = 1024;
+constexpr int64_t kMaxExperts = 4096;
 constexpr int64_t kMaxHeadDim = 1024;
 constexpr int64_t kMaxContext = int64_t{1} << 26;
 

@@ -56,36 +56,10 @@ void ForAllowed(std::span<const uint32_t> words, int64_t vocabulary, const F& f)
   }
 }
 
-// f(attention, i) for the layers that have attention.
-template <typename F>
-void ForAttention(const TransformerConfig& config, const F& f) {
-  for (size_t i = 0; i < config.layers.size(); ++i) {
-    if (const auto* attention = std::get_if<Attention>(&config.layers[i].mixer)) f(*attention, i);
-  }
-}
-
-// The most positions that a row sees in any layer, 0 where one has no window.
-int32_t WindowOf(const TransformerConfig& config) {
-  int window = 0;
-  bool all = false;
-  ForAttention(config, [&](const Attention& attention, size_t) {
-    all = all || attention.window == 0;
-    window = std::max(window, attention.window);
-  });
-  return all ? 0 : window;
-}
-
-// Floats of the keys of a page, and of its values.
-int64_t HalfPage(const Attention& attention) {
-  return int64_t{attention.kv_heads} * attention.head_dim * kPagePositions;
-}
-
-// Floats of the keys and values of a page. Below 2^11 * 2^20 * 2^12: no overflow.
-int64_t KeyFloats(const TransformerConfig& config) {
-  int64_t floats = 0;
-  ForAttention(config,
-               [&](const Attention& attention, size_t) { floats += 2 * HalfPage(attention); });
-  return floats;
+// What queries are multiplied with at a position.
+float GrowthAt(const Attention& attention, int position) {
+  const int periods = position / attention.growth_period;
+  return 1.0f + attention.growth * std::log(1.0f + static_cast<float>(periods));
 }
 
 // A number for a set of layers, 0 for all.
@@ -101,168 +75,7 @@ uint64_t KeyOf(std::span<const int> layers) {
 
 }  // namespace
 
-TransformerCpu::TransformerCpu(TransformerConfig config, TransformerWeights weights,
-                               const KernelSet& kernels, int threads, int64_t worth_threads,
-                               const KvBytes& kv)
-    : config_(std::move(config)),
-      weights_(std::move(weights)),
-      kernels_(kernels),
-      pool_(threads),
-      worth_threads_(worth_threads),
-      mixer_(RecurrentShapes(config_), KeyFloats(config_), kernels, pool_, worth_threads),
-      page_floats_(mixer_.layout().page_floats()),
-      sequences_(AllocatePages(kv, config_, mixer_.layout(), pages_), config_.context_length),
-      ropes_(config_.ropes.size()) {
-  mixer_.SetPages(static_cast<float*>(pages_.data()));
-  PlaceLayers();
-  FillInfo();
-  AllocateScratch();
-}
-
-// Where a layer's keys are in a page, and which layers share a table of rotations.
-void TransformerCpu::PlaceLayers() {
-  cache_at_.resize(config_.layers.size());
-  int64_t at = 0;
-  for (size_t i = 0; i < config_.layers.size(); ++i) {
-    cache_at_[i] = at;
-    auto* const attention = std::get_if<Attention>(&config_.layers[i].mixer);
-    if (attention == nullptr) continue;
-    at += 2 * HalfPage(*attention);
-    if (attention->scale == 0.0f) {
-      attention->scale = 1.0f / std::sqrt(static_cast<float>(attention->head_dim));
-    }
-    if (attention->rope == kNoRope) continue;
-    const auto rope = static_cast<size_t>(attention->rope);
-    ropes_[rope].width = config_.ropes[rope].WidthIn(attention->head_dim);
-    ropes_[rope].rows = RopeRows(config_.ropes[rope], attention->head_dim);
-  }
-}
-
-void TransformerCpu::FillInfo() {
-  info_.architecture = config_.architecture;
-  info_.dtype = DtypeName(weights_.layers[0].up.w.type);
-  info_.vocabulary_size = config_.vocabulary;
-  for (const TransformerLayer& layer : weights_.layers) {
-    for (const Linear* linear : {&layer.q, &layer.k, &layer.v, &layer.o, &layer.gate, &layer.up,
-                                 &layer.down, &layer.mixed, &layer.z, &layer.decay, &layer.beta}) {
-      info_.layer_parameters += linear->w.rows * linear->w.cols;
-    }
-  }
-  ForAttention(config_, [&](const Attention& attention, size_t) {
-    info_.heads = attention.heads;
-    info_.kv_heads = attention.kv_heads;
-    info_.head_dim = attention.head_dim;
-  });
-  info_.context_length = config_.context_length;
-  info_.layers = config_.layer_count();
-  info_.hidden = config_.hidden;
-  info_.parameters = weights_.parameters;
-  info_.weight_bytes = weights_.bytes;
-  info_.step_bytes = weights_.bytes;
-  if (weights_.head.data != weights_.embedding.data) {
-    info_.step_bytes -= MatrixBytes(weights_.embedding);
-  }
-  info_.end_tokens = config_.end_tokens;
-  info_.bos = config_.bos;
-  info_.kernels = kernels_.name;
-  info_.threads = pool_.size();
-}
-
-void TransformerCpu::AllocateScratch() {
-  // LoadModel turns bad_alloc into an error.
-  const auto allocate = [](int64_t count) {
-    Floats floats = AllocateFloats(count);
-    if (floats == nullptr) throw std::bad_alloc();
-    return floats;
-  };
-  const auto scratch = [&](int64_t width) { return allocate(width * kBlockRows); };
-  int64_t q_width = 0, kv_width = 0, inner = 0, mixed = 0, z = 0;
-  bool post_norms = false;
-  for (const Layer& layer : config_.layers) {
-    if (const auto* attention = std::get_if<Attention>(&layer.mixer)) {
-      q_width = std::max(q_width, int64_t{attention->heads} * attention->head_dim);
-      kv_width = std::max(kv_width, int64_t{attention->kv_heads} * attention->head_dim);
-      if (attention->output_gate) z = std::max(z, 2 * q_width);
-    }
-    if (const auto* mlp = std::get_if<Mlp>(&layer.feed_forward)) {
-      inner = std::max<int64_t>(inner, mlp->width);
-    }
-    post_norms = post_norms || layer.post_norms || layer.scale != 1.0f;
-  }
-  for (size_t i = 0; i < config_.layers.size(); ++i) {
-    const RecurrentShape& shape = mixer_.shape(static_cast<int>(i));
-    if (shape.channels == 0) continue;
-    const int64_t answer = shape.heads == 0 ? shape.channels : shape.heads * shape.values;
-    mixed = std::max(mixed, shape.row_floats());
-    // Without heads: b, c and x.
-    z = std::max(z, shape.heads == 0 ? 3 * answer : answer);
-    q_width = std::max(q_width, answer);
-    recurrent_.resize(config_.layers.size());
-    recurrent_[i] = std::move(weights_.layers[i].recurrent);
-  }
-  x_ = scratch(config_.hidden);
-  normed_ = scratch(config_.hidden);
-  q_ = scratch(q_width);
-  k_ = scratch(kv_width);
-  v_ = scratch(kv_width);
-  attended_ = scratch(q_width);
-  mixed_ = scratch(mixed);
-  z_ = scratch(z);
-  gate_ = scratch(inner);
-  up_ = scratch(inner);
-  packed_ = allocate(PackedFloats(kBlockRows, std::max({int64_t{config_.hidden}, q_width, inner})));
-  if (post_norms) answer_ = scratch(config_.hidden);
-  attention_scratch_.resize(static_cast<size_t>(pool_.size()));
-  active_.reserve(kBlockRows);
-  attention_chunks_.reserve(kBlockRows);
-  outputs_.reserve(kBlockRows);
-  layers_.reserve(config_.layers.size());
-  allowed_.reserve(kBlockRows);
-}
-
 // ---- Sequences ----
-
-TransformerCpu::Floats TransformerCpu::AllocateFloats(int64_t count) {
-  constexpr size_t kLine = 64;
-  const size_t bytes = (static_cast<size_t>(count) * sizeof(float) + kLine - 1) / kLine * kLine;
-  return Floats(static_cast<float*>(std::aligned_alloc(kLine, bytes)));
-}
-
-int64_t TransformerCpu::PageBytes(const TransformerConfig& config) {
-  return StateLayout(RecurrentShapes(config), KeyFloats(config)).page_floats() *
-         static_cast<int64_t>(sizeof(float));
-}
-
-KvLimits TransformerCpu::AllocatePages(const KvBytes& kv, const TransformerConfig& config,
-                                       const StateLayout& states, LazyMemory& memory) {
-  constexpr int64_t kLeastKept = int64_t{64} << 20;
-  const int64_t page_bytes = states.page_floats() * static_cast<int64_t>(sizeof(float));
-  constexpr int64_t kUnknownMachine = int64_t{4} << 30;
-  int64_t bytes = kv.bytes;
-  if (bytes <= 0) {
-    const int64_t physical = PhysicalMemory();
-    bytes = std::max(physical > 0 ? physical / 2 : kUnknownMachine, page_bytes);
-  }
-  const auto pages_in = [page_bytes](int64_t of) {
-    return static_cast<int32_t>(std::min<int64_t>(of / page_bytes, kMostPages));
-  };
-  for (;;) {
-    const int64_t whole = pages_in(bytes) * page_bytes;
-    if (whole > 0) memory = LazyMemory(static_cast<size_t>(whole));
-    if (memory.data() != nullptr) {
-      int64_t kept = kv.kept;
-      if (kept < 0) {
-        kept = std::max(PagesFor(config.context_length) * page_bytes, kLeastKept);
-        kept = std::min(kept, bytes / 4);
-      }
-      const bool recurrent = states.pages().state > 0;  // what is dropped cannot be computed again
-      return {pages_in(bytes), pages_in(kept), recurrent ? 0 : WindowOf(config), states.pages()};
-    }
-    // Where addresses are rationed the default makes do with less.
-    if (kv.bytes > 0 || bytes < page_bytes) throw std::bad_alloc();
-    bytes /= 2;
-  }
-}
 
 float* TransformerCpu::CacheAt(int layer, int value, int kv_head) const {
   const Attention& attention = config_.layers[static_cast<size_t>(layer)].attention();
@@ -278,8 +91,8 @@ float* TransformerCpu::CacheAt(int layer, int value, int kv_head, int32_t slot) 
 
 void TransformerCpu::Copy(std::span<const SlotCopy> copies) {
   for (const SlotCopy& copy : copies) {
-    ForAttention(config_, [&](const Attention& attention, size_t i) {
-      const auto layer = static_cast<int>(i);
+    EachAttention(config_, [&](const Attention& attention, int layer) {
+      if (attention.keys_of >= 0) return;
       const size_t bytes = static_cast<size_t>(attention.head_dim) * sizeof(float);
       for (int value = 0; value < 2; ++value) {
         for (int head = 0; head < attention.kv_heads; ++head) {
@@ -296,7 +109,7 @@ Result<SequenceId> TransformerCpu::NewSequence(int capacity) {
   if (!sequence.ok() || capacity <= largest_capacity_) return sequence;
   try {
     int64_t scores = 0;
-    ForAttention(config_, [&](const Attention& attention, size_t) {
+    EachAttention(config_, [&](const Attention& attention, int) {
       const int group = attention.heads / attention.kv_heads;
       scores = std::max(scores, AttentionScratch(int64_t{capacity} + kMaxTreeRows,
                                                  AttentionRows(group), group, attention.head_dim));
@@ -359,6 +172,7 @@ void TransformerCpu::Rotate(const Attention& attention, int position, int heads,
 // ---- The forward pass ----
 
 void TransformerCpu::Multiply(const MatMulArgs& args) {
+  product_bytes_ += MatrixBytes(args.w);
   Parallel(args.w.rows, args.w.cols * args.rows, kOutputMultiple,
            [&](int64_t begin, int64_t end, int) { kernels_.matmul(args, begin, end); });
 }
@@ -379,7 +193,8 @@ void TransformerCpu::MatMul(const Linear& linear, float* y, bool add, int64_t ro
   Multiply(args);
 }
 
-void TransformerCpu::Norm(const std::vector<float>& weight, int64_t rows) {
+void TransformerCpu::Norm(const std::vector<float>& weight, const std::vector<float>& bias,
+                          int64_t rows) {
   const int64_t hidden = config_.hidden;
   if (weight.empty()) {
     std::copy_n(x_.get(), rows * hidden, normed_.get());
@@ -387,8 +202,19 @@ void TransformerCpu::Norm(const std::vector<float>& weight, int64_t rows) {
   }
   Parallel(rows, 2 * hidden, 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t r = begin; r < end; ++r) {
-      kernels_.rmsnorm(x_.get() + r * hidden, weight.data(), config_.norm_epsilon, hidden,
-                       normed_.get() + r * hidden);
+      const float* x = x_.get() + r * hidden;
+      float* y = normed_.get() + r * hidden;
+      if (bias.empty()) {
+        kernels_.rmsnorm(x, weight.data(), config_.norm_epsilon, hidden, y);
+        continue;
+      }
+      // A LayerNorm is the RMS norm of what is left without the mean.
+      double sum = 0;
+      for (int64_t i = 0; i < hidden; ++i) sum += x[i];
+      const double mean = sum / static_cast<double>(hidden);
+      for (int64_t i = 0; i < hidden; ++i) y[i] = static_cast<float>(x[i] - mean);
+      kernels_.rmsnorm(y, weight.data(), config_.norm_epsilon, hidden, y);
+      for (int64_t i = 0; i < hidden; ++i) y[i] += bias[static_cast<size_t>(i)];
     }
   });
 }
@@ -428,6 +254,13 @@ void TransformerCpu::NormHeads(const Attention& attention, const std::vector<flo
   }
 }
 
+void TransformerCpu::NormAndRotate(const Attention& attention, const std::vector<float>& weight,
+                                   int position, int heads, float* x) const {
+  if (!attention.norm_behind_rope) NormHeads(attention, weight, heads, x);
+  Rotate(attention, position, heads, x);
+  if (attention.norm_behind_rope) NormHeads(attention, weight, heads, x);
+}
+
 void TransformerCpu::Attend(int layer_index, std::span<const Row> rows, size_t first,
                             const AttentionChunk& chunk, int head, int thread) {
   const TransformerLayer& layer = weights_.layers[static_cast<size_t>(layer_index)];
@@ -440,8 +273,11 @@ void TransformerCpu::Attend(int layer_index, std::span<const Row> rows, size_t f
     const int64_t offset = (a * attention.heads + int64_t{head} * group) * attention.head_dim;
     float* q = q_.get() + offset;
     const int position = rows[r].position;
-    NormHeads(attention, layer.q_norm, group, q);
-    Rotate(attention, position, group, q);
+    NormAndRotate(attention, layer.q_norm, position, group, q);
+    if (attention.growth != 0.0f) {
+      const float factor = GrowthAt(attention, position);
+      for (int64_t i = 0; i < int64_t{group} * attention.head_dim; ++i) q[i] *= factor;
+    }
     const PlannedRow& planned = plan_.rows[first + r];
     AttentionRow& row = seen_by[static_cast<size_t>(a - chunk.begin)];
     row.q = q;
@@ -462,6 +298,7 @@ void TransformerCpu::Attend(int layer_index, std::span<const Row> rows, size_t f
   args.head_dim = attention.head_dim;
   args.scale = attention.scale;
   args.soft_cap = attention.soft_cap;
+  if (attention.sinks) args.sinks = layer.sinks.data() + int64_t{head} * group;
   args.scratch = attention_scratch_[static_cast<size_t>(thread)].data();
   kernels_.attention(args);
 }
@@ -472,15 +309,29 @@ void TransformerCpu::StoreKeys(int layer_index, std::span<const Row> rows, size_
   const Attention& attention = config_.layers[static_cast<size_t>(layer_index)].attention();
   const auto count = static_cast<int64_t>(rows.size());
   const int64_t width = int64_t{attention.kv_heads} * attention.head_dim;
+  if (attention.keys_of >= 0) return;
   MatMul(layer.k, k_.get(), false, count);
-  MatMul(layer.v, v_.get(), false, count);
+  if (attention.value_is_key) {
+    std::copy_n(k_.get(), count * width, v_.get());
+  } else {
+    MatMul(layer.v, v_.get(), false, count);
+  }
   Parallel(count, 4 * width, 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t r = begin; r < end; ++r) {
       const int32_t slot = plan_.rows[first + static_cast<size_t>(r)].slot;
       float* keys = k_.get() + r * width;
-      const float* values = v_.get() + r * width;
-      NormHeads(attention, layer.k_norm, attention.kv_heads, keys);
-      Rotate(attention, rows[static_cast<size_t>(r)].position, attention.kv_heads, keys);
+      float* values = v_.get() + r * width;
+      if (attention.value_norm) {
+        for (int64_t at = 0; at < width; at += attention.head_dim) {
+          kernels_.rmsnorm(values + at, ones_.data(), config_.norm_epsilon, attention.head_dim,
+                           values + at);
+        }
+      }
+      if (attention.qk_norm == QkNorm::kWidth) {
+        kernels_.rmsnorm(keys, layer.k_norm.data(), config_.norm_epsilon, width, keys);
+      }
+      NormAndRotate(attention, layer.k_norm, rows[static_cast<size_t>(r)].position,
+                    attention.kv_heads, keys);
       for (int h = 0; h < attention.kv_heads; ++h) {
         const size_t bytes = static_cast<size_t>(attention.head_dim) * sizeof(float);
         const int64_t at = int64_t{h} * attention.head_dim;
@@ -512,6 +363,12 @@ void TransformerCpu::AttentionLayer(int layer_index, std::span<const Row> rows, 
   const int64_t width = attention.head_dim;
   for (int64_t i = 0; attention.output_gate && i < active * attention.heads; ++i) {
     std::copy_n(z_.get() + 2 * i * width, width, q_.get() + i * width);
+  }
+  if (attention.qk_norm == QkNorm::kWidth) {
+    for (int64_t a = 0; a < active; ++a) {
+      float* q = q_.get() + a * q_width;
+      kernels_.rmsnorm(q, layer.q_norm.data(), config_.norm_epsilon, q_width, q);
+    }
   }
   int64_t seen = 0;
   for (const int32_t r : active_) {
@@ -561,8 +418,12 @@ void TransformerCpu::KeepRowsWithOutput(std::span<const Row> rows) {
 void TransformerCpu::AddToResidual(const Linear& linear, const std::vector<float>& post_norm,
                                    float scale, int64_t rows) {
   if (post_norm.empty() && scale == 1.0f) return MatMul(linear, x_.get(), true, rows);
-  const int64_t hidden = config_.hidden;
   MatMul(linear, answer_.get(), false, rows);
+  AddAnswer(post_norm, scale, rows);
+}
+
+void TransformerCpu::AddAnswer(const std::vector<float>& post_norm, float scale, int64_t rows) {
+  const int64_t hidden = config_.hidden;
   Parallel(rows, 3 * hidden, 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t r = begin; r < end; ++r) {
       float* answer = answer_.get() + r * hidden;
@@ -575,39 +436,57 @@ void TransformerCpu::AddToResidual(const Linear& linear, const std::vector<float
   });
 }
 
+void TransformerCpu::Activate(Activation activation, float* gate, const float* up,
+                              int64_t width) const {
+  const auto times = activation == Activation::kSilu ? kernels_.silu_mul : kernels_.gelu_mul;
+  times(gate, up, width, gate);
+}
+
 void TransformerCpu::MlpLayer(const Layer& spec, const TransformerLayer& layer) {
-  const Mlp& mlp = spec.mlp();
+  RunMlp(spec.mlp(), layer);
+  AddToResidual(layer.down, layer.mlp_post_norm, spec.scale, static_cast<int64_t>(active_.size()));
+}
+
+void TransformerCpu::RunMlp(const Mlp& mlp, const TransformerLayer& layer) {
   const auto rows = static_cast<int64_t>(active_.size());
   Pack(layer.up.w.type, normed_.get(), config_.hidden, rows);
-  MatMul(layer.gate, gate_.get(), false, rows);
-  MatMul(layer.up, up_.get(), false, rows);
+  if (mlp.gated) MatMul(layer.gate, gate_.get(), false, rows);
+  MatMul(layer.up, (mlp.gated ? up_ : gate_).get(), false, rows);
   const int64_t width = mlp.width;
   Parallel(rows, 4 * width, 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t r = begin; r < end; ++r) {
-      float* gate = gate_.get() + r * width;
-      const auto times =
-          mlp.activation == Activation::kSilu ? kernels_.silu_mul : kernels_.gelu_mul;
-      times(gate, up_.get() + r * width, width, gate);
+      const float* up = mlp.gated ? up_.get() + r * width : ones_.data();
+      Activate(mlp.activation, gate_.get() + r * width, up, width);
     }
   });
   Pack(layer.down.w.type, gate_.get(), width, rows);
-  AddToResidual(layer.down, layer.mlp_post_norm, spec.scale, rows);
 }
 
 void TransformerCpu::RunLayer(int index, std::span<const Row> rows, size_t first) {
   const Layer& spec = config_.layers[static_cast<size_t>(index)];
   const TransformerLayer& layer = weights_.layers[static_cast<size_t>(index)];
   if (std::holds_alternative<Attention>(spec.mixer)) {
-    Norm(layer.attention_norm, static_cast<int64_t>(rows.size()));
+    Norm(layer.attention_norm, layer.attention_norm_bias, static_cast<int64_t>(rows.size()));
     AttentionLayer(index, rows, first);
   } else if (mixer_.shape(index).channels > 0) {
-    Norm(layer.attention_norm, static_cast<int64_t>(rows.size()));
+    Norm(layer.attention_norm, layer.attention_norm_bias, static_cast<int64_t>(rows.size()));
     RecurrentLayer(index, rows);
   }
   if (active_.empty()) return;
   if (std::holds_alternative<Mlp>(spec.feed_forward)) {
-    Norm(layer.mlp_norm, static_cast<int64_t>(active_.size()));
+    Norm(layer.mlp_norm, layer.mlp_norm_bias, static_cast<int64_t>(active_.size()));
     MlpLayer(spec, layer);
+  } else if (std::holds_alternative<Experts>(spec.feed_forward)) {
+    Norm(layer.mlp_norm, layer.mlp_norm_bias, static_cast<int64_t>(active_.size()));
+    ExpertsLayer(spec, layer);
+  } else if (std::holds_alternative<MlpAndExperts>(spec.feed_forward)) {
+    Norm(layer.mlp_norm, layer.mlp_norm_bias, static_cast<int64_t>(active_.size()));
+    MlpAndExpertsLayer(spec, layer);
+  }
+  if (config_.layer_input_width > 0) AddLayerInput(index, layer);
+  if (spec.factor) {
+    const int64_t floats = static_cast<int64_t>(active_.size()) * config_.hidden;
+    for (int64_t i = 0; i < floats; ++i) x_[i] *= layer.factor;
   }
 }
 
@@ -635,6 +514,9 @@ void TransformerCpu::FindHeadPieces() {
 // What is normed stands in normed_.
 void TransformerCpu::Head(size_t first, std::span<float> logits) {
   const auto rows = static_cast<int64_t>(active_.size());
+  if (config_.logit_scale != 1.0f) {
+    for (int64_t i = 0; i < rows * config_.hidden; ++i) normed_[i] *= config_.logit_scale;
+  }
   Pack(weights_.head.type, normed_.get(), config_.hidden, rows);
   MatMulArgs args;
   args.w = weights_.head;
@@ -645,6 +527,9 @@ void TransformerCpu::Head(size_t first, std::span<float> logits) {
   args.y_rows = outputs_.data();
   FindHeadPieces();
   const auto pieces = static_cast<int64_t>(head_pieces_.size());
+  for (const HeadPiece& piece : head_pieces_) {
+    product_bytes_ += MatrixBytes(args.w) / args.w.rows * (piece.end - piece.begin);
+  }
   Parallel(pieces, config_.hidden * args.rows * kHeadPiece, 1, [&](int64_t from, int64_t to, int) {
     for (int64_t i = from; i < to; ++i) {
       const HeadPiece& piece = head_pieces_[static_cast<size_t>(i)];
@@ -691,13 +576,14 @@ void TransformerCpu::ForwardBlock(const ModelCall& call, std::span<const Row> ro
       for (int64_t i = 0; i < hidden; ++i) x[i] *= config_.embedding_scale;
     }
   }
+  if (config_.layer_input_width > 0) FindLayerInputs(rows);
   Tap(call, 0, x_.get(), rows.size(), first);
   for (const int layer : layers_) {
     RunLayer(layer, rows, first);
     if (active_.empty()) return;
     Tap(call, layer + 1, x_.get(), active_.size(), first);
   }
-  Norm(weights_.final_norm, static_cast<int64_t>(active_.size()));
+  Norm(weights_.final_norm, weights_.final_norm_bias, static_cast<int64_t>(active_.size()));
   Tap(call, ModelTap::kFinal, normed_.get(), active_.size(), first);
   if (outputs_.size() < active_.size()) KeepRowsWithOutput(rows);
   if (!active_.empty()) Head(first, call.logits);
@@ -714,6 +600,18 @@ Status TransformerCpu::PrepareLayers(const ModelCall& call) {
     return Error{ErrorCode::kInvalid,
                  "must be ascending numbers from 0 to " + std::to_string(count - 1) + ", not " +
                      std::to_string(layers_[i]) + " at place " + std::to_string(i),
+                 "layers"};
+  }
+  for (const int layer : layers_) {
+    const auto* const attention =
+        std::get_if<Attention>(&config_.layers[static_cast<size_t>(layer)].mixer);
+    if (attention == nullptr || attention->keys_of < 0 ||
+        std::ranges::find(layers_, attention->keys_of) != layers_.end()) {
+      continue;
+    }
+    return Error{ErrorCode::kInvalid,
+                 "has layer " + std::to_string(layer) + " without layer " +
+                     std::to_string(attention->keys_of) + ", whose keys it reads",
                  "layers"};
   }
   const size_t floats = call.rows.size() * static_cast<size_t>(config_.hidden);
@@ -739,6 +637,7 @@ Status TransformerCpu::PrepareLayers(const ModelCall& call) {
 Status TransformerCpu::Run(const ModelCall& call) {
   const std::span<const Row> rows = call.rows;
   bad_rows_.clear();
+  product_bytes_ = 0;
   if (call.draws) return Error{ErrorCode::kUnsupported, "this backend does not sample", ""};
   if (Status status = PrepareLayers(call); !status.ok()) return status;
   PlanLimits limits;

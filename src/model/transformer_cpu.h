@@ -52,9 +52,15 @@ class TransformerCpu final : public Model {
   Status CommitTree(SequenceId sequence, int row) override;
 
   const KvSequences& sequences() const { return sequences_; }
+  // Bytes of weights that products of the last call were given.
+  int64_t product_bytes() const { return product_bytes_; }
 
  private:
   static constexpr int kBlockRows = 128;
+  // Floats of the keys of a page, and of its values.
+  static int64_t HalfPage(const Attention& attention) {
+    return int64_t{attention.kv_heads} * attention.head_dim * kPagePositions;
+  }
   struct Free {
     void operator()(float* p) const { std::free(p); }
   };
@@ -63,6 +69,7 @@ class TransformerCpu final : public Model {
   // Untouched memory; null when there is not enough.
   static Floats AllocateFloats(int64_t count);
 
+  static int64_t KeyFloats(const TransformerConfig& config);
   void PlaceLayers();
   void FillInfo();
   void AllocateScratch();
@@ -75,6 +82,8 @@ class TransformerCpu final : public Model {
   void ExtendRopeTables(int positions);
   // Each of `heads` heads as the rotation of that position demands.
   void Rotate(const Attention& attention, int position, int heads, float* x) const;
+  void NormAndRotate(const Attention& attention, const std::vector<float>& weight, int position,
+                     int heads, float* x) const;
   void NormHeads(const Attention& attention, const std::vector<float>& weight, int heads,
                  float* x) const;
 
@@ -85,13 +94,22 @@ class TransformerCpu final : public Model {
   // A block of at most kBlockRows rows, `first` being its first in the call.
   void ForwardBlock(const ModelCall& call, std::span<const Row> rows, size_t first);
   void RunLayer(int layer, std::span<const Row> rows, size_t first);
-  // These two: what they read is in normed_.
+  // These three: what they read is in normed_.
   void AttentionLayer(int layer, std::span<const Row> rows, size_t first);
   void MlpLayer(const Layer& spec, const TransformerLayer& layer);
   void RecurrentLayer(int layer, std::span<const Row> rows);
   // Gates and norms of a row behind the states.
   void FinishMixed(const Layer& spec, const TransformerLayer& layer, int64_t row);
   bool KeepsOutputsAfter(int layer) const;
+  void ExpertsLayer(const Layer& spec, const TransformerLayer& layer);
+  void MlpAndExpertsLayer(const Layer& spec, const TransformerLayer& layer);
+  // What the MLP's last product reads is packed, and so is that of the experts' first ones.
+  void RunMlp(const Mlp& mlp, const TransformerLayer& layer);
+  // answer_ += the experts' answers to what is in normed_.
+  void RunExperts(const Experts& experts, const ExpertWeights& weights);
+  // The numbers that all layers read of each row, and what a layer makes of them.
+  void FindLayerInputs(std::span<const Row> rows);
+  void AddLayerInput(int index, const TransformerLayer& layer);
   void StoreKeys(int layer, std::span<const Row> rows, size_t first);
   // Of all rows of the block.
   void Tap(const ModelCall& call, int layer, const float* states, size_t rows, size_t first) const;
@@ -108,6 +126,13 @@ class TransformerCpu final : public Model {
   // x_ += scale * linear(what is packed), the answer normed first where there is a norm.
   void AddToResidual(const Linear& linear, const std::vector<float>& post_norm, float scale,
                      int64_t rows);
+  // x_ += scale * answer_, which is normed first where there is a norm.
+  void AddAnswer(const std::vector<float>& post_norm, float scale, int64_t rows);
+  // Fills chosen_ and the experts' runs of it from what the router makes of normed_.
+  void ChooseExperts(const Experts& experts, const ExpertWeights& weights, int64_t rows);
+  // y = the part of each run's expert that `linear` names, of rows of x that lie by slot.
+  void MultiplyRuns(const ExpertWeights& weights, Linear ExpertWeights::Expert::*linear,
+                    const float* x, float* y);
   void FindHeadPieces();
   void Head(size_t first, std::span<float> logits);
 
@@ -115,23 +140,18 @@ class TransformerCpu final : public Model {
   // `stride`: of the rows of y, 0: they lie one behind the other.
   void MatMul(const Linear& linear, float* y, bool add, int64_t rows, int64_t stride = 0);
   void Multiply(const MatMulArgs& args);
+  // answer_ = the MLP of what is packed from normed_.
+  void SharedExpert(const Experts& experts, const ExpertWeights& weights, int64_t rows);
   // x_ to normed_; as it is where there is no norm.
-  void Norm(const std::vector<float>& weight, int64_t rows);
+  void Norm(const std::vector<float>& weight, const std::vector<float>& bias, int64_t rows);
+  // gate = activation(gate) * up
+  void Activate(Activation activation, float* gate, const float* up, int64_t width) const;
   // Rows of x, packed for products with weights of type `next`. REQUIRES: x stays as it is until
   // the next call; matrices of other types have it packed anew.
   void Pack(WeightType next, const float* x, int64_t width, int64_t rows);
   // body(i, thread) for i < n, on several threads when n * cost (in multiply-adds) is worth it.
   template <typename Body>
-  void Parallel(int64_t n, int64_t cost, int64_t multiple, const Body& body) {
-    int64_t grain = n;
-    if (n * cost >= worth_threads_ && pool_.size() > 1) {
-      // A few ranges for each thread even out their speeds.
-      grain = std::max(n / (int64_t{4} * pool_.size()),
-                       worth_threads_ / 4 / std::max<int64_t>(cost, 1));
-      grain = (grain / multiple + 1) * multiple;
-    }
-    pool_.ParallelFor(n, grain, body);
-  }
+  void Parallel(int64_t n, int64_t cost, int64_t multiple, const Body& body);
 
   TransformerConfig config_;
   TransformerWeights weights_;
@@ -170,8 +190,30 @@ class TransformerCpu final : public Model {
     const float* x;
   } packed_from_ = {};
   Floats x_, normed_, packed_, q_, k_, v_, attended_, gate_, up_;
-  Floats mixed_, z_;                                   // of recurrent layers; gates of attention
-  Floats answer_;                                      // of attention and MLP, where it is normed
+  Floats mixed_, z_;         // of recurrent layers; gates of attention
+  Floats answer_;            // of attention and MLP, where more than an addition follows
+  std::vector<float> ones_;  // in place of what an MLP without a gate lacks
+  // Of experts. A slot is a pair of a row and an expert that it has chosen, in the order of
+  // experts.
+  struct Choice {
+    int32_t row, expert;
+    float weight;
+  };
+  struct ExpertRun {
+    int32_t expert, begin, end;  // slots
+  };
+  Floats router_scores_, expert_gate_, expert_up_, expert_rows_, expert_packed_;
+  Floats mlp_answer_, layer_inputs_;    // [row][layer][layer_input_width]
+  std::vector<float> layer_input_row_;  // of one row
+  std::vector<Choice> chosen_;
+  std::vector<ExpertRun> runs_;
+  std::vector<MatMulArgs> products_;
+  struct ProductPiece {
+    int32_t product;
+    int64_t begin, end;
+  };
+  std::vector<ProductPiece> product_pieces_;
+  int64_t product_bytes_ = 0;
   std::vector<std::vector<float>> attention_scratch_;  // by thread
   std::vector<int32_t> active_;  // rows of the block whose results are still wanted
   std::vector<AttentionChunk> attention_chunks_;
@@ -183,6 +225,18 @@ class TransformerCpu final : public Model {
   };
   std::vector<HeadPiece> head_pieces_;  // to be computed
 };
+
+template <typename Body>
+void TransformerCpu::Parallel(int64_t n, int64_t cost, int64_t multiple, const Body& body) {
+  int64_t grain = n;
+  if (n * cost >= worth_threads_ && pool_.size() > 1) {
+    // A few ranges for each thread even out their speeds.
+    grain =
+        std::max(n / (int64_t{4} * pool_.size()), worth_threads_ / 4 / std::max<int64_t>(cost, 1));
+    grain = (grain / multiple + 1) * multiple;
+  }
+  pool_.ParallelFor(n, grain, body);
+}
 
 }  // namespace pawl
 

@@ -73,6 +73,7 @@ Result<SameLayer> SameLayerOf(const TransformerConfig& config) {
     return Unsupported(std::string("the CUDA kernels lack ") + part + "; the CPU has them");
   };
   if (config.layer_norms) return lacks("LayerNorms");
+  if (config.layer_input_width > 0) return lacks("inputs of layers");
   if (config.logit_scale != 1.0f) return lacks("a scale of the logits");
   SameLayer same;
   for (size_t i = 0; i < config.layers.size(); ++i) {
@@ -83,6 +84,7 @@ Result<SameLayer> SameLayerOf(const TransformerConfig& config) {
     if (mlp == nullptr) return lacks("experts");
     if (!mlp->gated) return lacks("MLPs without a gate");
     if (!layer.pre_norms) return lacks("layers without a norm in front");
+    if (layer.factor) return lacks("layers with a factor");
     if (layer.scale != 1.0f) return lacks("a scale of what layers add");
     if (attention->rope == kNoRope) return lacks("layers without RoPE");
     if (config.ropes[static_cast<size_t>(attention->rope)].WidthIn(attention->head_dim) !=
@@ -91,6 +93,8 @@ Result<SameLayer> SameLayerOf(const TransformerConfig& config) {
     }
     if (attention->qk_norm == QkNorm::kWidth) return lacks("norms of all queries together");
     if (attention->norm_behind_rope) return lacks("norms behind RoPE");
+    if (attention->keys_of >= 0) return lacks("keys of earlier layers");
+    if (attention->value_norm || attention->value_is_key) return lacks("norms of values");
     if (attention->sinks) return lacks("attention sinks");
     if (attention->growth != 0.0f) return lacks("a scale of queries by position");
     const float scale = attention->scale != 0.0f

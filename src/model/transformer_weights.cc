@@ -1,402 +1,16 @@
-// Fetching a tensor states what is expected of it; the answer is the tensor or an error with both
-// sides. Matrices that are used as the file has them stay mapped. Others are made row by row on all
-// threads: a thread reads a piece of about a megabyte, writes it, and gives the file's pages back,
-// so that memory never holds both forms of more than a few pieces.
+// Which tensors a description asks for, and under which names.
 #include "src/model/transformer_weights.h"
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <map>
-#include <new>
-#include <optional>
-#include <unordered_set>
 #include <utility>
 #include <variant>
 
-#include "src/base/half.h"
-#include "src/base/json.h"
-#include "src/base/thread_pool.h"
 #include "src/model/families/family.h"
-#include "src/model/quantize.h"
-#include "src/model/quantized_checkpoint.h"
+#include "src/model/tensor_binder.h"
 
 namespace pawl {
-namespace {
-
-constexpr size_t kLine = 64;
-// Weights that stay in the processor's caches are read 1.5 times as fast when no vector load
-// crosses a cache line (AVX-512, bf16: 41 against 28 multiply-adds per nanosecond), and copying
-// that much takes milliseconds. Larger ones come from memory, where it makes no difference, and
-// stay mapped.
-constexpr int64_t kCopyBelow = int64_t{32} << 20;
-
-std::optional<WeightType> TypeOf(const std::string& dtype) {
-  if (dtype == "F32") return WeightType::kF32;
-  if (dtype == "BF16") return WeightType::kBf16;
-  if (dtype == "F16") return WeightType::kF16;
-  return std::nullopt;
-}
-
-// To the nearest bf16 or fp16, ties to even.
-void RoundRow(WeightType type, const std::vector<float>& row, std::byte* out) {
-  if (type == WeightType::kF32) {
-    std::memcpy(out, row.data(), row.size() * sizeof(float));
-    return;
-  }
-  for (size_t i = 0; i < row.size(); ++i) {
-    uint32_t bits;
-    std::memcpy(&bits, &row[i], sizeof bits);
-    uint16_t half = 0;
-    if (type == WeightType::kBf16) {
-      const bool nan = std::isnan(row[i]);
-      half =
-          static_cast<uint16_t>(nan ? bits >> 16 | 64 : (bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-    } else {
-      half = FloatToHalf(row[i]);
-    }
-    std::memcpy(out + i * 2, &half, sizeof half);
-  }
-}
-
-// The first `width` rows of each head of `head` rows are in the order of a rotation of neighbours:
-// rows 2i and 2i + 1 go to i and i + width / 2.
-struct Pairs {
-  int64_t head = 0, width = 0;  // 0: in the order of halves
-
-  int64_t From(int64_t row) const {
-    if (width == 0 || row % head >= width) return row;
-    const int64_t within = row % head, half = width / 2;
-    return row - within + 2 * (within % half) + within / half;
-  }
-};
-
-// Rows of a tensor that become those of a matrix: as floats, integers or bytes.
-struct RowSource {
-  const TensorView& view;
-  int64_t rows, cols;
-  Pairs pairs;
-  std::optional<PackedFormat> blocks;  // of integers
-  WeightType type;                     // where there are none
-  float factor;                        // of all scales
-  const StoredMatrix* packed;          // where several tensors are the matrix
-
-  int64_t bytes() const { return view.bytes / rows; }
-  const std::byte* At(int64_t row) const { return view.data + pairs.From(row) * bytes(); }
-  // REQUIRES: blocks.
-  void Pack(int64_t row, PackedRow& out) const {
-    if (packed != nullptr) return packed->pack(row, out);
-    PackBlocks(view.dtype, At(row), cols, out);
-    if (factor != 1.0f) ScalePacked(factor, out);
-  }
-};
-
-class Binder {
- public:
-  // `plan`: sizes are found, and nothing is read but the vectors.
-  Binder(TransformerWeights& weights, const TensorSource& source, float norm_offset,
-         WeightDtype dtype, int threads, bool plan)
-      : weights_(weights),
-        source_(source),
-        dtype_(dtype),
-        norm_offset_(norm_offset),
-        plan_(plan),
-        kernels_(*FindKernels(KernelVariant::kAuto)),
-        pool_(plan ? 1 : threads) {}
-  // Pages at the edges of what was given back piece by piece.
-  ~Binder() {
-    for (const TensorView* view : copied_) source_.Release(view->data, view->bytes);
-  }
-  Binder(const Binder&) = delete;
-  Binder& operator=(const Binder&) = delete;
-
-  // The first error; later fetches then do nothing.
-  const std::optional<Error>& error() const { return error_; }
-
-  Matrix FetchMatrix(const std::string& name, int64_t rows, int64_t cols, bool outer = false,
-                     const Pairs& pairs = {}) {
-    const std::optional<Tensor> tensor = Fetch(name, {rows, cols}, true);
-    if (!tensor) return {};
-    const RowSource from = {*tensor->view,
-                            rows,
-                            cols,
-                            pairs,
-                            tensor->blocks,
-                            tensor->type,
-                            tensor->view->dtype == "NVFP4" ? ScaleOf(name) : 1.0f,
-                            tensor->packed};
-    const WeightType stored = from.blocks ? from.blocks->type : tensor->type;
-    const WeightType type = Wanted(outer).value_or(stored);
-    Matrix matrix = {nullptr, type, rows, cols};
-    if (from.blocks && type == stored) {
-      matrix = ShapeOf(*from.blocks, rows, cols);
-    } else if (IsQuantized(type)) {
-      matrix = ShapeOf({type, kQuantGroupShift}, rows, cols);
-    }
-    const bool minimums = from.blocks && type == stored && from.blocks->minimums;
-    // Memory of its own, in large pages, where it is asked for by name.
-    const bool stays = !from.blocks && from.packed == nullptr && pairs.width == 0 && !Wanted(outer);
-    if (!plan_) {
-      if (stays) {
-        matrix.data = Aligned(from.view, type);
-      } else if (IsQuantized(type)) {
-        PlacePacked(NewCopy(PackedBytes(matrix, minimums)), minimums, matrix);
-        FillRows(from, stored, matrix);
-      } else {
-        matrix.data = NewCopy(rows * cols * WeightBytes(type));
-        FillRows(from, stored, matrix);
-      }
-    }
-    weights_.parameters += rows * cols;
-    weights_.bytes += MatrixBytesWith(matrix, minimums);
-    return matrix;
-  }
-
-  std::vector<float> FetchVector(const std::string& name, int64_t size) {
-    return FetchVector(name, std::vector<int64_t>{size});
-  }
-  std::vector<float> FetchVector(const std::string& name, const std::vector<int64_t>& shape) {
-    const std::optional<Tensor> tensor = Fetch(name, shape, false);
-    if (!tensor) return {};
-    int64_t size = 1;
-    for (const int64_t dimension : shape) size *= dimension;
-    weights_.parameters += size;
-    weights_.bytes += tensor->view->bytes;
-    std::vector<float> values(static_cast<size_t>(size));
-    const void* data = Aligned(*tensor->view, tensor->type);
-    kernels_.to_float(data, tensor->type, size, values.data());
-    return values;
-  }
-
-  // One of more dimensions, as a vector: those of size 1 may be left out.
-  std::vector<float> FetchFlat(const std::string& name, const std::vector<int64_t>& shape) {
-    int64_t size = 1;
-    for (const int64_t dimension : shape) size *= dimension;
-    const auto without_ones = [](std::vector<int64_t> all) {
-      std::erase(all, 1);
-      return all;
-    };
-    const TensorView* view = source_.FindOfShape(name, {size});
-    const bool fits = view != nullptr && (without_ones(view->shape) == without_ones(shape) ||
-                                          view->shape == std::vector<int64_t>{size});
-    return FetchVector(name, fits ? view->shape : shape);
-  }
-
-  std::vector<float> FetchNorm(const std::string& name, int64_t size) {
-    std::vector<float> values = FetchVector(name + ".weight", size);
-    for (float& value : values) value += norm_offset_;
-    return values;
-  }
-
-  Linear FetchLinear(const std::string& name, int64_t outputs, int64_t inputs, bool bias,
-                     const Pairs& pairs = {}) {
-    Linear linear;
-    linear.w = FetchMatrix(name + ".weight", outputs, inputs, false, pairs);
-    if (bias) linear.bias = FetchVector(name + ".bias", outputs);
-    if (bias && pairs.width > 0 && !error_) {
-      const std::vector<float> from = linear.bias;
-      for (int64_t r = 0; r < outputs; ++r) {
-        linear.bias[static_cast<size_t>(r)] = from[static_cast<size_t>(pairs.From(r))];
-      }
-    }
-    return linear;
-  }
-
-  // What the source has beyond what was fetched.
-  std::vector<std::string> Unused() const {
-    std::vector<std::string> unused;
-    for (std::string& name : source_.Names()) {
-      if (!fetched_.contains(name) && !IsSilent(name)) unused.push_back(std::move(name));
-    }
-    std::sort(unused.begin(), unused.end());
-    return unused;
-  }
-
- private:
-  struct Tensor {
-    const TensorView* view;
-    WeightType type;  // where there are no blocks
-    std::optional<PackedFormat> blocks;
-    const StoredMatrix* packed;
-  };
-
-  std::optional<Tensor> Fetch(const std::string& name, const std::vector<int64_t>& shape,
-                              bool blocks) {
-    if (error_) return std::nullopt;
-    fetched_.insert(name);
-    const std::string place = source_.PathOf(name) + ": tensor " + json::Quote(name);
-    if (const Result<StoredMatrix>* packed = blocks ? source_.FindPacked(name) : nullptr) {
-      return FetchPacked(*packed, shape);
-    }
-    const TensorView* view = source_.FindOfShape(name, shape);
-    if (view == nullptr) {
-      error_ = Error{ErrorCode::kInvalid,
-                     "is missing; expected F32, F16 or BF16 " + ShapeToString(shape), place};
-      return std::nullopt;
-    }
-    if (view->shape != shape) {
-      error_ = Error{
-          ErrorCode::kInvalid,
-          "has shape " + ShapeToString(view->shape) + "; expected " + ShapeToString(shape), place};
-      return std::nullopt;
-    }
-    const std::optional<WeightType> type = TypeOf(view->dtype);
-    const std::optional<PackedFormat> format = blocks ? FormatOfBlocks(view->dtype) : std::nullopt;
-    if (!type && !format) {
-      error_ = Error{ErrorCode::kUnsupported,
-                     "has dtype " + view->dtype + "; expected F32, F16 or BF16" +
-                         (blocks ? " (of GGUF also " + std::string(NamesOfBlocks()) + ")" : ""),
-                     place};
-      return std::nullopt;
-    }
-    return Tensor{view, type.value_or(WeightType::kF32), format, nullptr};
-  }
-
-  std::optional<Tensor> FetchPacked(const Result<StoredMatrix>& packed,
-                                    const std::vector<int64_t>& shape) {
-    if (!packed.ok()) {
-      error_ = packed.error();
-      return std::nullopt;
-    }
-    const TensorView& view = packed->view;
-    if (view.shape != shape) {
-      error_ = Error{ErrorCode::kInvalid,
-                     "has weights of shape " + ShapeToString(view.shape) + "; expected " +
-                         ShapeToString(shape),
-                     source_.PathOf(packed->stored) + ": tensor " + json::Quote(packed->stored)};
-      return std::nullopt;
-    }
-    return Tensor{&view, packed->floats, packed->integers, &*packed};
-  }
-
-  // The tensor's bytes at an address fit for its elements; in a small checkpoint, at the start of a
-  // cache line. Files place their data anywhere: writers pad the header to eight bytes, older ones
-  // not at all.
-  const void* Aligned(const TensorView& view, WeightType type) {
-    const bool small = source_.bytes() <= kCopyBelow;
-    const size_t alignment = small ? kLine : static_cast<size_t>(WeightBytes(type));
-    if (reinterpret_cast<uintptr_t>(view.data) % alignment == 0) return view.data;
-    const auto size = static_cast<size_t>(view.bytes);
-    std::byte* copy = NewCopy(view.bytes);
-    std::memcpy(copy, view.data, size);
-    return copy;
-  }
-
-  std::byte* NewCopy(int64_t bytes) { return weights_.copies.Allocate(bytes); }
-
-  // Frequencies that older checkpoints keep (a GGUF file's are read with its keys), and what the
-  // text model of one of text and images never asks for.
-  static bool IsSilent(const std::string& name) {
-    constexpr const char* kSilent[] = {"vision_tower.", "multi_modal_projector.", "model.visual.",
-                                       "audio_tower.",  "embed_vision.",          "embed_audio."};
-    return name.ends_with("rotary_emb.inv_freq") || name == "rope_freqs.weight" ||
-           std::ranges::any_of(
-               kSilent, [&](const char* part) { return name.find(part) != std::string::npos; });
-  }
-
-  // `outer`: embedding and head.
-  std::optional<WeightType> Wanted(bool outer) const {
-    switch (dtype_) {
-      case WeightDtype::kAsStored:
-      case WeightDtype::kFp8:  // made from these by the backend
-        return std::nullopt;
-      case WeightDtype::kFp32:
-        return WeightType::kF32;
-      case WeightDtype::kBf16:
-        return WeightType::kBf16;
-      case WeightDtype::kFp16:
-        return WeightType::kF16;
-      case WeightDtype::kInt8:
-        return WeightType::kI8;
-      case WeightDtype::kInt4:
-        return outer ? WeightType::kI8 : WeightType::kI4;
-    }
-    return std::nullopt;
-  }
-
-  // Of a tensor of NVFP4, whose groups' scales have few bits: one number for all of it beside it.
-  float ScaleOf(const std::string& name) {
-    const std::string stem = name.substr(0, name.rfind('.'));
-    fetched_.insert(stem + ".input_scale");  // of activations, which are not rounded to four bits
-    if (source_.Find(stem + ".scale") == nullptr) return 1.0f;
-    const std::vector<float> scale = FetchVector(stem + ".scale", 1);
-    return scale.empty() ? 1.0f : scale[0];
-  }
-
-  // A matrix that needs no minimums yet to be told that it has some.
-  static int64_t MatrixBytesWith(const Matrix& matrix, bool minimums) {
-    return IsQuantized(matrix.type) ? PackedBytes(matrix, minimums) : MatrixBytes(matrix);
-  }
-
-  // All rows of the matrix, by all threads. What has been read of a file is given back.
-  void FillRows(const RowSource& from, WeightType stored, const Matrix& matrix) {
-    constexpr int64_t kPiece = int64_t{1} << 20;
-    const int64_t grain =
-        std::max<int64_t>(kPiece / std::max<int64_t>(from.bytes(), 1) / kQuantTile, 1) * kQuantTile;
-    pool_.ParallelFor(from.rows, grain, [&](int64_t begin, int64_t end, int) {
-      PackedRow packed;
-      std::vector<float> floats(static_cast<size_t>(from.cols));
-      for (int64_t r = begin; r < end; ++r) FillRow(from, stored, matrix, r, packed, floats);
-      if (from.pairs.width == 0 && from.packed == nullptr) {
-        source_.Release(from.At(begin), (end - begin) * from.bytes());
-      }
-    });
-    if (from.packed == nullptr) {
-      source_.Release(from.view.data, from.view.bytes);
-      copied_.push_back(&from.view);
-      return;
-    }
-    for (const TensorView& part : from.packed->parts) {
-      source_.Release(part.data, part.bytes);
-      copied_.push_back(&part);
-    }
-  }
-
-  void FillRow(const RowSource& from, WeightType stored, const Matrix& matrix, int64_t r,
-               PackedRow& packed, std::vector<float>& floats) const {
-    std::byte* to = IsQuantized(matrix.type)
-                        ? nullptr
-                        : static_cast<std::byte*>(const_cast<void*>(matrix.data)) +
-                              r * from.cols * WeightBytes(matrix.type);
-    if (from.blocks && matrix.type == stored) {
-      from.Pack(r, packed);
-      return StoreRow(packed, r, matrix);
-    }
-    if (from.packed != nullptr) {
-      from.packed->read(r, floats.data());
-    } else if (from.blocks) {
-      from.Pack(r, packed);
-      ReadPackedRow(*from.blocks, packed, from.cols, floats.data());
-    } else if (matrix.type == stored) {
-      std::memcpy(to, from.At(r), static_cast<size_t>(from.bytes()));
-      return;
-    } else {
-      // At an address fit for its elements.
-      std::vector<std::byte> aligned(from.At(r), from.At(r) + from.bytes());
-      kernels_.to_float(aligned.data(), from.type, from.cols, floats.data());
-    }
-    if (IsQuantized(matrix.type)) {
-      QuantizeRow(matrix.type, floats.data(), from.cols, packed);
-      StoreRow(packed, r, matrix);
-    } else {
-      RoundRow(matrix.type, floats, to);
-    }
-  }
-
-  TransformerWeights& weights_;
-  const TensorSource& source_;
-  const WeightDtype dtype_;
-  const float norm_offset_;
-  const bool plan_;
-  const KernelSet& kernels_;
-  ThreadPool pool_;
-  std::vector<const TensorView*> copied_;
-  std::unordered_set<std::string> fetched_;
-  std::optional<Error> error_;
-};
-
-}  // namespace
-
 const char* DtypeName(WeightType type) {
   switch (type) {
     case WeightType::kF32:
@@ -489,6 +103,29 @@ TensorNames GgufNames(const TransformerConfig& config) {
   names.gate = "ffn_gate";
   names.up = "ffn_up";
   names.down = "ffn_down";
+  names.router = "ffn_gate_inp";
+  names.choice_bias = "exp_probs_b.bias";
+  names.experts_form = TensorNames::Experts::kStacked;
+  names.expert_gate = "ffn_gate_exps";
+  names.expert_up = "ffn_up_exps";
+  names.expert_down = "ffn_down_exps";
+  names.shared_gate = "ffn_gate_shexp";
+  names.shared_up = "ffn_up_shexp";
+  names.shared_down = "ffn_down_shexp";
+  names.shared_weight = "ffn_gate_inp_shexp";
+  names.sinks = "attn_sinks.weight";
+  names.expert_factors = "ffn_down_exps.scale";
+  names.router_norm = "ffn_gate_inp.scale";
+  names.experts_norm = "pre_ffw_norm_2";
+  names.mlp_own_norm = "post_ffw_norm_1";
+  names.experts_own_norm = "post_ffw_norm_2";
+  names.layer_embedding = "per_layer_token_embd";
+  names.layer_projection = "per_layer_model_proj";
+  names.layer_projection_norm = "per_layer_proj_norm";
+  names.input_gate = "inp_gate";
+  names.input_projection = "proj";
+  names.input_norm = "post_norm";
+  names.factor = "layer_output_scale.weight";
   if (config.family->rename_gguf != nullptr) config.family->rename_gguf(names);
   return names;
 }
@@ -505,45 +142,84 @@ class LayerBinder {
   TransformerLayer Bind(const Layer& spec) {
     TransformerLayer layer;
     if (spec.pre_norms) {
-      Norm(names_.attention_norm, layer.attention_norm);
-      Norm(names_.mlp_norm, layer.mlp_norm);
+      Norm(names_.attention_norm, layer.attention_norm, layer.attention_norm_bias);
+      Norm(names_.mlp_norm, layer.mlp_norm, layer.mlp_norm_bias);
     }
     if (spec.post_norms) {
-      Norm(names_.attention_post_norm, layer.attention_post_norm);
-      Norm(names_.mlp_post_norm, layer.mlp_post_norm);
+      layer.attention_post_norm = Norm(names_.attention_post_norm, config_.hidden);
+      layer.mlp_post_norm = Norm(names_.mlp_post_norm, config_.hidden);
     }
     if (const auto* attention = std::get_if<Attention>(&spec.mixer)) Bind(*attention, layer);
     if (const auto* delta = std::get_if<GatedDeltaNet>(&spec.mixer)) Bind(*delta, layer);
     if (const auto* short_one = std::get_if<ShortConvolution>(&spec.mixer)) Bind(*short_one, layer);
     if (const auto* mlp = std::get_if<Mlp>(&spec.feed_forward)) Bind(*mlp, layer);
+    if (const auto* experts = std::get_if<Experts>(&spec.feed_forward)) {
+      Bind(*experts, layer.experts);
+    }
+    if (const auto* both = std::get_if<MlpAndExperts>(&spec.feed_forward)) {
+      Bind(both->mlp, layer);
+      Bind(both->experts, layer.experts);
+      ExpertWeights& to = layer.experts;
+      to.router_norm = binder_.FetchVector(prefix_ + names_.router_norm, config_.hidden);
+      const float root = 1.0f / std::sqrt(static_cast<float>(config_.hidden));
+      for (float& weight : to.router_norm) weight *= root;
+      to.norm = Norm(names_.experts_norm, config_.hidden);
+      to.mlp_own_norm = Norm(names_.mlp_own_norm, config_.hidden);
+      to.own_norm = Norm(names_.experts_own_norm, config_.hidden);
+    }
+    if (const int64_t width = config_.layer_input_width; width > 0) {
+      const auto fetch = [&](const char* name, int64_t outputs, int64_t inputs) {
+        return binder_.FetchLinear(prefix_ + name, outputs, inputs, false);
+      };
+      layer.input_gate = fetch(names_.input_gate, width, config_.hidden);
+      layer.input_projection = fetch(names_.input_projection, config_.hidden, width);
+      layer.input_norm = Norm(names_.input_norm, config_.hidden);
+    }
+    if (spec.factor) {
+      const std::vector<float> factor = binder_.FetchVector(prefix_ + names_.factor, 1);
+      if (!factor.empty()) layer.factor = factor[0];
+    }
     return layer;
   }
 
  private:
-  void Norm(const char* name, std::vector<float>& to) {
-    to = binder_.FetchNorm(prefix_ + name, config_.hidden);
+  std::vector<float> Norm(const char* name, int64_t size) {
+    return binder_.FetchNorm(prefix_ + name, size);
+  }
+  void Norm(const char* name, std::vector<float>& weight, std::vector<float>& bias) {
+    weight = Norm(name, config_.hidden);
+    if (config_.layer_norms) bias = binder_.FetchVector(prefix_ + name + ".bias", config_.hidden);
   }
 
   void Bind(const Attention& attention, TransformerLayer& layer) {
     const int64_t hidden = config_.hidden, width = attention.head_dim;
     const int64_t q_rows = attention.heads * width, kv_rows = attention.kv_heads * width;
-    if (attention.qk_norm == QkNorm::kHead) {
-      layer.q_norm = binder_.FetchNorm(prefix_ + names_.q_norm, width);
-      layer.k_norm = binder_.FetchNorm(prefix_ + names_.k_norm, width);
+    const bool own_keys = attention.keys_of < 0;
+    if (attention.qk_norm != QkNorm::kNone) {
+      const bool each = attention.qk_norm == QkNorm::kHead;
+      layer.q_norm = Norm(names_.q_norm, each ? width : q_rows);
+      if (own_keys) layer.k_norm = Norm(names_.k_norm, each ? width : kv_rows);
     }
     Pairs pairs;
     if (names_.paired_rotation && attention.rope != kNoRope) {
       const RopeConfig& rope = config_.ropes[static_cast<size_t>(attention.rope)];
       pairs = {width, rope.WidthIn(attention.head_dim)};
     }
+    int64_t first = 0;
     const auto fetch = [&](const char* name, int64_t rows, bool rotated) {
-      return binder_.FetchLinear(prefix_ + name, rows, hidden, attention.qkv_bias,
-                                 rotated ? pairs : Pairs());
+      Part part = {.pairs = rotated ? pairs : Pairs()};
+      if (names_.qkv != nullptr) {
+        part.shape = {q_rows + 2 * kv_rows, hidden};
+        part.first = std::exchange(first, first + rows);
+        name = names_.qkv;
+      }
+      return binder_.FetchLinear(prefix_ + name, rows, hidden, attention.qkv_bias, part);
     };
     layer.q = fetch(names_.q, attention.output_gate ? 2 * q_rows : q_rows, true);
-    layer.k = fetch(names_.k, kv_rows, true);
-    layer.v = fetch(names_.v, kv_rows, false);
+    if (own_keys) layer.k = fetch(names_.k, kv_rows, true);
+    if (own_keys && !attention.value_is_key) layer.v = fetch(names_.v, kv_rows, false);
     layer.o = binder_.FetchLinear(prefix_ + names_.o, hidden, q_rows, attention.o_bias);
+    if (attention.sinks) layer.sinks = binder_.FetchVector(prefix_ + names_.sinks, attention.heads);
   }
 
   void Bind(const GatedDeltaNet& delta, TransformerLayer& layer) {
@@ -571,12 +247,25 @@ class LayerBinder {
     BindState(hidden, convolution.taps, bias, 0, layer.recurrent);
   }
 
+  // A tensor of more dimensions, as a vector: those of size 1 may be left out.
+  std::vector<float> FetchFlat(const std::string& name, const std::vector<int64_t>& shape) {
+    int64_t size = 1;
+    for (const int64_t extent : shape) size *= extent;
+    const auto without_ones = [](std::vector<int64_t> all) {
+      std::erase(all, 1);
+      return all;
+    };
+    const TensorView* view = binder_.source().FindOfShape(name, {size});
+    const bool fits = view != nullptr && (without_ones(view->shape) == without_ones(shape) ||
+                                          view->shape == std::vector<int64_t>{size});
+    return binder_.FetchVector(name, size, {.shape = fits ? view->shape : shape});
+  }
+
   // The convolution, transposed, and what decays come from.
   void BindState(int64_t channels, int64_t taps, bool bias, int64_t heads,
                  RecurrentWeights& weights) {
     const std::string convolution = prefix_ + names_.convolution;
-    const std::vector<float> by_channel =
-        binder_.FetchFlat(convolution + ".weight", {channels, 1, taps});
+    const std::vector<float> by_channel = FetchFlat(convolution + ".weight", {channels, 1, taps});
     if (bias) weights.convolution_bias = binder_.FetchVector(convolution + ".bias", channels);
     weights.convolution.resize(by_channel.size());
     for (size_t i = 0; i < by_channel.size(); ++i) {
@@ -584,19 +273,105 @@ class LayerBinder {
       weights.convolution[static_cast<size_t>(tap * channels + channel)] = by_channel[i];
     }
     if (heads == 0) return;
-    weights.rates = binder_.FetchFlat(prefix_ + names_.rates, {heads});
-    weights.biases = binder_.FetchFlat(prefix_ + names_.rate_biases, {heads});
-    if (names_.skips != nullptr) weights.skips = binder_.FetchFlat(prefix_ + names_.skips, {heads});
+    weights.rates = FetchFlat(prefix_ + names_.rates, {heads});
+    weights.biases = FetchFlat(prefix_ + names_.rate_biases, {heads});
+    if (names_.skips != nullptr) weights.skips = FetchFlat(prefix_ + names_.skips, {heads});
     for (float& rate : weights.rates) rate = names_.log_rates ? -std::exp(rate) : rate;
   }
 
   void Bind(const Mlp& mlp, TransformerLayer& layer) {
-    const auto fetch = [&](const char* name, int64_t outputs, int64_t inputs) {
-      return binder_.FetchLinear(prefix_ + name, outputs, inputs, mlp.bias);
+    const int64_t hidden = config_.hidden, width = mlp.width;
+    const auto fetch = [&](const char* name, int64_t first) {
+      Part part;
+      if (names_.gate_up != nullptr) part = {.shape = {2 * width, hidden}, .first = first};
+      if (names_.gate_up != nullptr) name = names_.gate_up;
+      return binder_.FetchLinear(prefix_ + name, width, hidden, mlp.bias, part);
     };
-    layer.gate = fetch(names_.gate, mlp.width, config_.hidden);
-    layer.up = fetch(names_.up, mlp.width, config_.hidden);
-    layer.down = fetch(names_.down, config_.hidden, mlp.width);
+    if (mlp.gated) layer.gate = fetch(names_.gate, 0);
+    layer.up = fetch(names_.up, width);
+    layer.down = binder_.FetchLinear(prefix_ + names_.down, hidden, width, mlp.bias);
+  }
+
+  void Bind(const Experts& experts, ExpertWeights& to) {
+    const int64_t hidden = config_.hidden;
+    // A few numbers decide which experts run: they are never rounded to four bits.
+    to.router.w =
+        binder_.FetchMatrix(prefix_ + names_.router + ".weight", experts.count, hidden, true);
+    if (experts.router_bias) {
+      to.router.bias = binder_.FetchVector(prefix_ + names_.router + ".bias", experts.count);
+    }
+    if (experts.choice_bias) {
+      to.choice_bias = binder_.FetchVector(prefix_ + names_.choice_bias, experts.count);
+    }
+    if (experts.factors) {
+      to.factors = binder_.FetchVector(prefix_ + names_.expert_factors, experts.count);
+    }
+    for (int64_t e = 0; e < experts.count && !binder_.error(); ++e) {
+      to.experts.push_back({FetchExpert(experts, names_.expert_gate, e, 0),
+                            FetchExpert(experts, names_.expert_up, e, 1),
+                            FetchExpert(experts, names_.expert_down, e, 2)});
+    }
+    if (experts.shared_width == 0) return;
+    const int64_t width = experts.shared_width;
+    to.shared.gate = binder_.FetchLinear(prefix_ + names_.shared_gate, width, hidden, false);
+    to.shared.up = binder_.FetchLinear(prefix_ + names_.shared_up, width, hidden, false);
+    to.shared.down = binder_.FetchLinear(prefix_ + names_.shared_down, hidden, width, false);
+    if (!experts.shared_gate) return;
+    const std::string weight = prefix_ + names_.shared_weight + ".weight";
+    // GGUF files have it as a vector.
+    const TensorView* const view = binder_.source().Find(weight);
+    Part part;
+    if (view != nullptr && view->shape.size() == 1) part.shape = {hidden};
+    to.shared_weight.w = binder_.FetchMatrix(weight, 1, hidden, true, part);
+  }
+
+  // `which`: 0 the gate, 1 up, 2 down.
+  Linear FetchExpert(const Experts& experts, const char* name, int64_t expert, int which) {
+    const bool down = which == 2;
+    const int64_t rows = down ? config_.hidden : experts.width;
+    const int64_t cols = down ? experts.width : config_.hidden;
+    if (names_.experts_form == TensorNames::Experts::kSingle) {
+      return binder_.FetchLinear(prefix_ + names_.experts + std::to_string(expert) + "." + name,
+                                 rows, cols, experts.bias);
+    }
+    if (names_.experts_form == TensorNames::Experts::kStacked && names_.expert_gate_up != nullptr) {
+      Linear linear;
+      const int64_t all = down ? rows : 2 * rows;
+      linear.w = binder_.FetchMatrix(
+          prefix_ + (down ? name : names_.expert_gate_up), rows, cols, false,
+          {.shape = {experts.count, all, cols}, .first = expert * all + (which == 1 ? rows : 0)});
+      return linear;
+    }
+    if (names_.experts_form == TensorNames::Experts::kStacked) {
+      return binder_.FetchLinear(prefix_ + name, rows, cols, experts.bias,
+                                 {.shape = {experts.count, rows, cols}, .first = expert * rows});
+    }
+    return FetchInTurn(experts, prefix_ + name, expert, which);
+  }
+
+  // The form of gpt-oss.
+  Linear FetchInTurn(const Experts& experts, const std::string& name, int64_t expert, int which) {
+    const bool down = which == 2;
+    const int64_t rows = down ? config_.hidden : experts.width;
+    const int64_t cols = down ? experts.width : config_.hidden;
+    const int64_t step = down ? 1 : 2, all = rows * step;
+    const Part of_expert = {{all, cols}, down ? 0 : which, step};
+    Linear linear;
+    if (binder_.Has(name + "_blocks")) {
+      binder_.Use(name + "_blocks");
+      binder_.Use(name + "_scales");
+      linear.w = binder_.FetchStored(name, Mxfp4Expert(binder_.source(), name, expert), rows, cols,
+                                     of_expert);
+    } else {
+      linear.w = binder_.FetchStored(
+          name, TransposedExpert(binder_.source(), name, experts.count, expert, all, cols), rows,
+          cols, of_expert);
+    }
+    if (experts.bias) {
+      linear.bias = binder_.FetchVector(
+          name + "_bias", rows, {{experts.count, all}, expert * all + of_expert.first, step});
+    }
+    return linear;
   }
 
   Binder& binder_;
@@ -619,6 +394,18 @@ Status Bind(Binder& binder, const TensorSource& source, const TransformerConfig&
   weights.head =
       tied ? weights.embedding : binder.FetchMatrix(head, config.vocabulary, hidden, true);
   weights.final_norm = binder.FetchNorm(names.body + names.final_norm, hidden);
+  if (config.layer_input_width > 0) {
+    const int64_t all = int64_t{config.layer_count()} * config.layer_input_width;
+    weights.layer_embedding = binder.FetchMatrix(names.body + names.layer_embedding + ".weight",
+                                                 config.vocabulary, all, true);
+    weights.layer_projection =
+        binder.FetchLinear(names.body + names.layer_projection, all, hidden, false);
+    weights.layer_projection_norm =
+        binder.FetchNorm(names.body + names.layer_projection_norm, config.layer_input_width);
+  }
+  if (config.layer_norms) {
+    weights.final_norm_bias = binder.FetchVector(names.body + names.final_norm + ".bias", hidden);
+  }
   for (int i = 0; i < config.layer_count() && !binder.error(); ++i) {
     LayerBinder layer(binder, config, names, names.body + names.layer + std::to_string(i) + ".");
     weights.layers.push_back(layer.Bind(config.layers[static_cast<size_t>(i)]));

@@ -30,12 +30,32 @@ struct Linear {
   std::vector<float> bias;  // [outputs], or empty
 };
 
+struct ExpertWeights {
+  struct Expert {
+    Linear gate, up, down;
+  };
+  Linear router;                   // [experts, hidden]
+  std::vector<float> choice_bias;  // [experts], or empty
+  std::vector<Expert> experts;
+  std::vector<float> factors;  // [experts], or empty
+  // Where an MLP stands next to them: of the router's and the experts' inputs, and of both answers.
+  std::vector<float> router_norm, norm, mlp_own_norm, own_norm;
+  Expert shared;         // or none
+  Linear shared_weight;  // [1, hidden], or none
+};
+
 struct TransformerLayer {
   std::vector<float> attention_norm, mlp_norm;
-  std::vector<float> q_norm, k_norm;                      // [head_dim], or empty
+  std::vector<float> attention_norm_bias, mlp_norm_bias;  // or empty
+  std::vector<float> q_norm, k_norm;                      // [head_dim] or [heads], or empty
+  std::vector<float> sinks;                               // [heads], or empty
   std::vector<float> attention_post_norm, mlp_post_norm;  // or empty
   Linear q, k, v, o;
-  Linear gate, up, down;
+  Linear gate, up, down;  // gate: or none
+  ExpertWeights experts;
+  Linear input_gate, input_projection;  // or none
+  std::vector<float> input_norm;
+  float factor = 1.0f;
   // Of recurrent layers; `o` is what is behind them.
   RecurrentWeights recurrent;
   Linear mixed, z, decay, beta;
@@ -48,7 +68,11 @@ std::vector<RecurrentShape> RecurrentShapes(const TransformerConfig& config);
 struct TransformerWeights {
   Matrix embedding;  // [vocabulary, hidden]
   Matrix head;       // the same memory when tied
-  std::vector<float> final_norm;
+  // [vocabulary, layers * layer_input_width], [layers * layer_input_width, hidden], [...width]
+  Matrix layer_embedding;
+  Linear layer_projection;
+  std::vector<float> layer_projection_norm;
+  std::vector<float> final_norm, final_norm_bias;
   std::vector<TransformerLayer> layers;
   int64_t parameters = 0;
   int64_t bytes = 0;

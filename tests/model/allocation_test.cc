@@ -23,7 +23,9 @@ namespace pawl {
 namespace {
 
 TEST(AllocationTest, NoneInAWarmStep) {
-  for (const std::string& name : AllGoldenNames()) {
+  std::vector<std::string> names = GoldenNames();
+  for (const std::string& name : FamilyGoldenNames()) names.push_back(name);
+  for (const std::string& name : names) {
     const std::unique_ptr<Model> model = LoadGolden(name, 2);
     ASSERT_NE(model, nullptr);
     const SequenceId a = MakeSequence(*model, 200), b = MakeSequence(*model, 200);

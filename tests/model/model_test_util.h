@@ -4,9 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
 #include <limits>
 #include <memory>
 #include <random>
@@ -32,22 +34,26 @@ inline const std::vector<std::string>& GoldenNames() {
   return names;
 }
 
-// Models with recurrent layers, or with compressed keys and values.
-inline const std::vector<std::string>& RecurrentNames() {
-  static const std::vector<std::string> names = {"recurrent/qwen3_5-bf16",
-                                                 "recurrent/qwen3_5-fp32-untied",
-                                                 "recurrent/lfm2-bf16", "recurrent/lfm2-fp16-bias"};
-  return names;
-}
-
-inline std::vector<std::string> AllGoldenNames() {
-  std::vector<std::string> names = GoldenNames();
-  names.insert(names.end(), RecurrentNames().begin(), RecurrentNames().end());
-  return names;
+// The name as one of a test.
+inline std::string TestNameOf(std::string name) {
+  for (char& c : name) {
+    if (c == '-' || c == '/') c = '_';
+  }
+  return name;
 }
 
 inline std::string GoldenFolder(const std::string& name) {
   return SourceDir() + "/tests/data/models/" + name;
+}
+
+// The folders of scripts/make_family_goldens.py and scripts like it: "families/phi3", ...
+inline std::vector<std::string> FamilyGoldenNames() {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(GoldenFolder("families"))) {
+    if (entry.is_directory()) names.push_back("families/" + entry.path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
 }
 
 template <typename T>
@@ -89,11 +95,17 @@ inline std::vector<Golden> ReadGoldens(const std::string& name) {
   return goldens;
 }
 
+// Products with integers round inputs to 8 bits, which the references do not.
+inline WeightDtype GoldenDtype(const std::string& name) {
+  return name.ends_with("mxfp4") ? WeightDtype::kFp32 : WeightDtype::kAsStored;
+}
+
 inline std::unique_ptr<Model> LoadGolden(const std::string& name, int threads = 1,
                                          KernelVariant kernels = KernelVariant::kAuto) {
   ModelOptions options;
   options.threads = threads;
   options.kernels = kernels;
+  options.dtype = GoldenDtype(name);
   Result<std::unique_ptr<Model>> model = LoadModel(GoldenFolder(name), options);
   if (!model.ok()) {
     ADD_FAILURE() << model.error().ToString();

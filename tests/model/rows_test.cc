@@ -329,7 +329,10 @@ TEST(KvBytesTest, AFullMemoryIsAnErrorAndChangesNothing) {
 
 std::vector<std::pair<std::string, KernelVariant>> RowsParams() {
   std::vector<std::pair<std::string, KernelVariant>> params;
-  for (const std::string& name : AllGoldenNames()) params.emplace_back(name, KernelVariant::kAuto);
+  for (const std::string& name : GoldenNames()) params.emplace_back(name, KernelVariant::kAuto);
+  for (const std::string& name : FamilyGoldenNames()) {
+    params.emplace_back(name, KernelVariant::kAuto);
+  }
   // Which are never chosen by themselves.
   for (const char* name : {"llama-bf16-llama3", "qwen2-bf16-window-yarn", "gemma3-bf16"}) {
     params.emplace_back(name, KernelVariant::kAmxBf16);
@@ -342,9 +345,7 @@ INSTANTIATE_TEST_SUITE_P(All, RowsTest, testing::ValuesIn(RowsParams()), [](cons
   std::string name = param.param.first;
   if (param.param.second == KernelVariant::kAmxBf16) name += "_amx_bf16";
   if (param.param.second == KernelVariant::kAvx512Bf16) name += "_avx512_bf16";
-  std::ranges::replace_if(
-      name, [](char c) { return c == '-' || c == '/'; }, '_');
-  return name;
+  return TestNameOf(name);
 });
 
 // ---- Refused calls ----

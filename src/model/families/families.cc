@@ -6,14 +6,56 @@
 
 namespace pawl {
 
-extern const Family kLlamaFamily, kMistralFamily, kQwen2Family, kQwen3Family, kGemma2Family,
-    kGemma3Family, kQwen3_5Family, kLfm2Family;
+extern const Family kLlamaFamily, kMistralFamily, kQwen2Family, kQwen3Family, kGemmaFamily,
+    kGemma2Family, kGemma3Family, kGemma4Family, kPhi3Family, kSmolLm3Family, kGraniteFamily,
+    kOlmo2Family, kOlmo3Family, kExaone4Family, kErnieFamily, kHunyuanFamily, kSeedOssFamily,
+    kGlm4Family, kQwen3VlFamily, kMinistral3Family, kStarCoder2Family, kQwen2MoeFamily,
+    kQwen3MoeFamily, kGptOssFamily, kQwen3_5Family, kLfm2Family;
 
 namespace {
 
-constexpr const Family* kFamilies[] = {&kLlamaFamily,   &kMistralFamily, &kQwen2Family,
-                                       &kQwen3Family,   &kGemma2Family,  &kGemma3Family,
-                                       &kQwen3_5Family, &kLfm2Family};
+constexpr const Family* kFamilies[] = {
+    &kLlamaFamily,      &kMistralFamily,  &kQwen2Family,    &kQwen3Family,   &kGemmaFamily,
+    &kGemma2Family,     &kGemma3Family,   &kGemma4Family,   &kPhi3Family,    &kSmolLm3Family,
+    &kGraniteFamily,    &kOlmo2Family,    &kOlmo3Family,    &kExaone4Family, &kErnieFamily,
+    &kHunyuanFamily,    &kSeedOssFamily,  &kGlm4Family,     &kQwen3VlFamily, &kMinistral3Family,
+    &kStarCoder2Family, &kQwen2MoeFamily, &kQwen3MoeFamily, &kGptOssFamily,
+    &kQwen3_5Family, &kLfm2Family};
+
+// What is known to be missing for architectures that people ask for, of both kinds of files.
+struct Refusal {
+  std::string_view begin;  // of the name
+  const char* lacks;
+};
+constexpr Refusal kRefusals[] = {
+    {"Gemma3n", "alternating updates of four residual streams"},
+    {"gemma3n", "alternating updates of four residual streams"},
+    {"Dream", "attention to positions behind a row"},
+    {"dream", "attention to positions behind a row"},
+    {"LLaDA", "attention to positions behind a row"},
+    {"llada", "attention to positions behind a row"},
+    {"DiffusionGemma", "attention to positions behind a row"},
+    {"Rwkv", "the recurrent state of RWKV"},
+    {"rwkv", "the recurrent state of RWKV"},
+    {"xLSTM", "the recurrent state of xLSTM"},
+    {"Cohere", "attention and MLP next to each other"},
+    {"cohere", "attention and MLP next to each other"},
+    {"command-r", "attention and MLP next to each other"},
+    {"Falcon", "attention and MLP next to each other"},
+    {"falcon", "attention and MLP next to each other"},
+    {"Phi", "attention and MLP next to each other"},
+    {"phi2", "attention and MLP next to each other"},
+    {"Apertus", "the activation xIELU"},
+    {"apertus", "the activation xIELU"},
+    {"BitNet", "weights of three values with norms of their own"},
+    {"bitnet", "weights of three values with norms of their own"},
+    {"Qwen4Exp", "embeddings of token groups"},
+    {"qwen4exp", "embeddings of token groups"},
+    {"T5", "an encoder"},
+    {"t5", "an encoder"},
+    {"Bart", "an encoder"},
+    {"bert", "an encoder"},
+};
 
 template <size_t N>
 bool Names(const char* const (&names)[N], std::string_view name) {
@@ -21,6 +63,8 @@ bool Names(const char* const (&names)[N], std::string_view name) {
 }
 
 }  // namespace
+
+std::span<const Family* const> AllFamilies() { return kFamilies; }
 
 const Family* FindFamily(std::string_view architecture) {
   for (const Family* family : kFamilies) {
@@ -44,13 +88,23 @@ const Family* FindGgufFamily(std::string_view architecture) {
   return nullptr;
 }
 
+const char* NameOf(const Family& family) {
+  return family.architectures[0] != nullptr ? family.architectures[0] : family.wrappers[0];
+}
+
+std::string WhyRefused(std::string_view architecture) {
+  for (const Refusal& refusal : kRefusals) {
+    if (architecture.starts_with(refusal.begin)) return std::string("; it needs ") + refusal.lacks;
+  }
+  return "";
+}
+
 std::string FamilyNames(bool gguf) {
   std::string names;
   for (const Family* family : kFamilies) {
-    const char* name = gguf ? family->gguf[0] : family->architectures[0];
+    const char* name = gguf ? family->gguf[0] : NameOf(*family);
     if (name == nullptr) continue;
-    if (!names.empty()) names += family == kFamilies[std::size(kFamilies) - 1] ? " and " : ", ";
-    names += name;
+    names += (names.empty() ? "" : ", ") + std::string(name);
   }
   return names;
 }

@@ -46,6 +46,7 @@ struct Family {
   void (*read)(const JsonReader& in, TransformerConfig& config) = nullptr;
   // The same of a GGUF file, where ropes[0] is read too.
   void (*read_gguf)(GgufKeys& keys, TransformerConfig& config) = nullptr;
+  bool gguf_by_layer = false;  // it reads MLPs' widths and heads of keys by layer
   const char* gguf_epsilon_key = "attention.layer_norm_rms_epsilon";
   // rope.freq_base of GGUF files without one.
   double gguf_theta = 10000.0;
@@ -54,27 +55,21 @@ struct Family {
   void (*rename_gguf)(TensorNames& names) = nullptr;
 };
 
+std::span<const Family* const> AllFamilies();
 // nullptr when there is none.
 const Family* FindFamily(std::string_view architecture);
 // Of a model of text and images; without a `model_type` the first that has such a wrapper.
 const Family* FindWrapped(std::string_view architecture, std::string_view model_type);
 const Family* FindGgufFamily(std::string_view architecture);
-// Why an architecture that is known is not supported; empty for others.
-std::string_view WhyRefused(std::string_view architecture);
-// "GemmaForCausalLM, LlamaForCausalLM and ..."; of GGUF files "llama, qwen2 and ...".
+// "; it needs ..." of an architecture without a family, where that is known.
+std::string WhyRefused(std::string_view architecture);
+// Its entry of `architectures`, or of models of text and images.
+const char* NameOf(const Family& family);
+// "GemmaForCausalLM, LlamaForCausalLM, ..."; of GGUF files "llama, qwen2, ...".
 std::string FamilyNames(bool gguf = false);
 
 // ---- For families ----
 
-// f(attention, i) for each layer that has attention.
-template <typename F>
-void EachAttention(TransformerConfig& config, const F& f) {
-  for (size_t i = 0; i < config.layers.size(); ++i) {
-    if (auto* attention = std::get_if<Attention>(&config.layers[i].mixer)) {
-      f(*attention, static_cast<int>(i));
-    }
-  }
-}
 // f(mlp) for each layer that has one.
 template <typename F>
 void EachMlp(TransformerConfig& config, const F& f) {
@@ -89,7 +84,13 @@ void EachMlp(TransformerConfig& config, const F& f) {
 RopeConfig ReadRope(const JsonReader& in, const TransformerConfig& config, double default_theta,
                     double part = 0);
 // One object of RoPE settings.
-RopeConfig ReadRopeObject(const JsonReader& object, int context, double theta, bool type_required);
+// `original`: the context before it was stretched, where the object does not say; 0: `context`.
+RopeConfig ReadRopeObject(const JsonReader& object, int context, double theta, bool type_required,
+                          double original = 0);
+// rope_parameters of layers that see everything, which become rope 0, and of those with a window,
+// rope 1; rope_scaling is of the first ones.
+void ReadTwoRopes(const JsonReader& in, TransformerConfig& config, double theta,
+                  double sliding_theta);
 
 // The names in `layer_types`, each one of `known`, or those that `otherwise(layer)` gives.
 std::vector<std::string_view> ReadLayerTypes(
@@ -98,6 +99,8 @@ std::vector<std::string_view> ReadLayerTypes(
 // Which layers see a window only: "sliding_attention" in `layer_types`, or `otherwise(layer)`.
 std::vector<bool> ReadSlidingLayers(const JsonReader& in, int layers,
                                     const std::function<bool(int layer)>& otherwise);
+// The same of a GGUF file: a list, or a number of which each multiple sees everything.
+std::vector<bool> ReadGgufSliding(GgufKeys& keys, int layers, int64_t pattern);
 // Null says that there is no window.
 int ReadWindow(const JsonReader& in, int64_t otherwise = 4096);
 // The upper layers of Qwen, from max_window_layers on, may have a window.
@@ -109,6 +112,10 @@ void ReadGemma2And3(const JsonReader& in, TransformerConfig& config);
 void RenameGemma2And3(TensorNames& names);
 // GGUF files leave the scale of the largest one out.
 void ScaleLargestGemma(TransformerConfig& config, int largest);
+// Numbers of experts and of those chosen, and their width.
+Experts ReadExperts(const JsonReader& in, const JsonReader& width);
+// The same of a GGUF file, for each layer that has a router; `experts`: all but the sizes.
+void ReadGgufExperts(GgufKeys& keys, TransformerConfig& config, Experts experts);
 // A soft cap: 0, which is none, where it is null.
 float ReadCap(const JsonReader& in, double absent);
 // attention_bias: of queries, keys, values and the output.
@@ -119,6 +126,7 @@ void RenameGgufDelta(TensorNames& names);
 
 // kUnsupported unless the setting is `supported` or absent.
 void ExpectString(const JsonReader& in, std::string_view supported);
+void ExpectNumber(const JsonReader& in, double supported);
 // kUnsupported where it says something: anything but null, false or empty.
 void ExpectNothing(const JsonReader& in);
 // kUnsupported for the first member that nothing has read and that says something; names that begin

@@ -42,4 +42,28 @@ void ScaleLargestGemma(TransformerConfig& config, int largest) {
   });
 }
 
+namespace {
+
+void ReadGemma1(const JsonReader& in, TransformerConfig& config) {
+  DescribeGemma(config);
+  // The first files say "gelu" and mean the approximation.
+  const JsonReader activation = in["hidden_act"];
+  if (activation.String("gelu") != "gelu") ExpectString(activation, "gelu_pytorch_tanh");
+  if (in["hidden_activation"].present()) ExpectString(in["hidden_activation"], "gelu_pytorch_tanh");
+  ReadAttentionBias(in, config);
+  ExpectNothing(in["use_bidirectional_attention"]);
+  config.ropes = {ReadRope(in, config, 10000.0)};
+}
+
+}  // namespace
+
+extern const Family kGemmaFamily = {
+    .architectures = {"GemmaForCausalLM"},
+    .gguf = {"gemma"},
+    .defaults = {.kv_heads = 16, .head_dim = 256, .context = 8192, .tied_embeddings = true},
+    .read = ReadGemma1,
+    .read_gguf = [](GgufKeys&, TransformerConfig& config) { DescribeGemma(config); },
+    .rename = [](TensorNames& names) { names.norm_offset = 1.0f; },
+};
+
 }  // namespace pawl

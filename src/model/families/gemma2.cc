@@ -24,10 +24,10 @@ void ReadGemma2Gguf(GgufKeys& keys, TransformerConfig& config) {
   const auto cap = static_cast<float>(keys.Positive("attn_logit_softcapping", 50.0));
   config.logit_soft_cap = static_cast<float>(keys.Positive("final_logit_softcapping", 30.0));
   const auto window = static_cast<int>(keys.Int("attention.sliding_window", kMaxContext, 4096));
-  const int64_t pattern = keys.Int("attention.sliding_window_pattern", kMaxLayers, 2);
+  const std::vector<bool> sliding = ReadGgufSliding(keys, config.layer_count(), 2);
   EachAttention(config, [&](Attention& attention, int i) {
     attention.soft_cap = cap;
-    if ((i + 1) % pattern != 0) attention.window = window;
+    if (sliding[static_cast<size_t>(i)]) attention.window = window;
   });
 }
 

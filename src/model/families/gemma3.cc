@@ -4,31 +4,6 @@
 namespace pawl {
 namespace {
 
-// Two bases: rope 0 for the layers that see everything, rope 1 for those with a window.
-void ReadGemma3Rope(const JsonReader& in, TransformerConfig& config) {
-  const double global = in["rope_theta"].Positive(1000000.0);
-  const double local = in["rope_local_base_freq"].Positive(10000.0);
-  RopeConfig full, sliding;
-  full.theta = global;
-  sliding.theta = local;
-  const JsonReader both = in["rope_parameters"].OptionalObject();
-  const auto read = [&](const JsonReader& object, bool type_required, RopeConfig& rope) {
-    if (object.present()) {
-      rope = ReadRopeObject(object, config.context_length, rope.theta, type_required);
-    }
-  };
-  if (both.present()) {
-    read(both["full_attention"], false, full);
-    read(both["sliding_attention"], false, sliding);
-    for (const json::Member* other : both.Unread(1)) {
-      both[other->first].Unsupported("is not known; expected full_attention and sliding_attention");
-    }
-  } else {
-    read(in["rope_scaling"], true, full);
-  }
-  config.ropes = {full, sliding};
-}
-
 void ReadGemma3(const JsonReader& in, TransformerConfig& config) {
   ReadGemma2And3(in, config);
   // The reference implementation reads this one and does not apply it.
@@ -38,7 +13,8 @@ void ReadGemma3(const JsonReader& in, TransformerConfig& config) {
   const int64_t pattern = in["sliding_window_pattern"].Whole(1, kMaxLayers, 6);
   const std::vector<bool> sliding = ReadSlidingLayers(
       in, config.layer_count(), [pattern](int i) { return (i + 1) % pattern != 0; });
-  ReadGemma3Rope(in, config);
+  ReadTwoRopes(in, config, in["rope_theta"].Positive(1000000.0),
+               in["rope_local_base_freq"].Positive(10000.0));
   EachAttention(config, [&](Attention& attention, int i) {
     attention.qk_norm = QkNorm::kHead;
     if (!sliding[static_cast<size_t>(i)]) return;
@@ -54,11 +30,11 @@ void ReadGemma3Gguf(GgufKeys& keys, TransformerConfig& config) {
     config.logit_soft_cap = static_cast<float>(keys.Positive("final_logit_softcapping", 1));
   }
   const auto window = static_cast<int>(keys.Int("attention.sliding_window", kMaxContext, 1024));
-  const int64_t pattern = keys.Int("attention.sliding_window_pattern", kMaxLayers, 6);
+  const std::vector<bool> sliding = ReadGgufSliding(keys, config.layer_count(), 6);
   config.ropes.emplace_back().theta = keys.Positive("rope.freq_base_swa", 10000.0);
   EachAttention(config, [&](Attention& attention, int i) {
     attention.qk_norm = QkNorm::kHead;
-    if ((i + 1) % pattern == 0) return;
+    if (!sliding[static_cast<size_t>(i)]) return;
     attention.window = window;
     attention.rope = 1;
   });

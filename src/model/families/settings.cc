@@ -23,6 +23,11 @@ void ExpectString(const JsonReader& in, std::string_view supported) {
                  ", the only one supported for this architecture");
 }
 
+void ExpectNumber(const JsonReader& in, double supported) {
+  if (in.Positive(supported) == supported) return;
+  in.Unsupported("is " + json::Shown(*in.value()) + ", which is not supported here");
+}
+
 void ExpectNothing(const JsonReader& in) {
   if (!in.present() || SaysNothing(*in.value())) return;
   in.Unsupported("is " + json::Shown(*in.value()) +
@@ -101,9 +106,44 @@ void RenameGgufDelta(TensorNames& names) {
   names.log_rates = false;
 }
 
+// ---- Experts ----
+
+Experts ReadExperts(const JsonReader& in, const JsonReader& width) {
+  const JsonReader local = in["num_local_experts"], all = in["num_experts"];
+  Experts experts;
+  experts.count = static_cast<int>((local.present() ? local : all).Whole(1, kMaxExperts));
+  experts.chosen = static_cast<int>(in["num_experts_per_tok"].Whole(1, std::max(experts.count, 1)));
+  experts.width = static_cast<int>(width.Whole(1, kMaxWidth));
+  return experts;
+}
+
+void ReadGgufExperts(GgufKeys& keys, TransformerConfig& config, Experts experts) {
+  experts.count = static_cast<int>(keys.Int("expert_count", kMaxExperts, std::nullopt));
+  experts.chosen = static_cast<int>(keys.Int("expert_used_count", experts.count, std::nullopt));
+  experts.width = static_cast<int>(keys.Int("expert_feed_forward_length", kMaxWidth, std::nullopt));
+  if (keys.Has("expert_shared_feed_forward_length")) {
+    experts.shared_width =
+        static_cast<int>(keys.Int("expert_shared_feed_forward_length", kMaxWidth, std::nullopt));
+  }
+  for (size_t i = 0; i < config.layers.size(); ++i) {
+    const std::string router = "blk." + std::to_string(i) + ".ffn_gate_inp.weight";
+    if (keys.file().Find(router) != nullptr) config.layers[i].feed_forward = experts;
+  }
+}
+
 // ---- RoPE ----
 
-RopeConfig ReadRopeObject(const JsonReader& object, int context, double theta, bool type_required) {
+namespace {
+
+void ReadDivisors(const JsonReader& in, std::vector<float>& divisors) {
+  if (!in.Array().present()) return;
+  for (const JsonReader item : in.items()) divisors.push_back(static_cast<float>(item.Positive()));
+}
+
+}  // namespace
+
+RopeConfig ReadRopeObject(const JsonReader& object, int context, double theta, bool type_required,
+                          double original) {
   RopeConfig rope;
   const JsonReader in = object.Object();
   rope.theta = in["rope_theta"].Positive(theta);
@@ -111,7 +151,7 @@ RopeConfig ReadRopeObject(const JsonReader& object, int context, double theta, b
   const std::string type = in[type_key].String(type_required ? "" : "default");
   in.Ignore({"type"});  // files for old and new readers have both
   const auto original_context = [&] {
-    return in["original_max_position_embeddings"].Positive(context);
+    return in["original_max_position_embeddings"].Positive(original > 0 ? original : context);
   };
   if (type.empty()) {
     in["rope_type"].Fail("is missing");
@@ -140,11 +180,25 @@ RopeConfig ReadRopeObject(const JsonReader& object, int context, double theta, b
     rope.beta_slow = in["beta_slow"].Positive(1.0);
     rope.truncate = in["truncate"].Bool(true);
     rope.attention_factor = in["attention_factor"].Positive(YarnAttentionFactor(rope.factor));
-    ExpectNothing(in["mscale"]);
-    ExpectNothing(in["mscale_all_dim"]);
+    const double scale = in["mscale"].Positive(0.0), all = in["mscale_all_dim"].Positive(0.0);
+    if (scale > 0 && all > 0 && !in["attention_factor"].present()) {
+      rope.attention_factor =
+          YarnAttentionFactor(rope.factor, scale) / YarnAttentionFactor(rope.factor, all);
+    }
+  } else if (type == "longrope" || type == "su") {
+    rope.type = RopeType::kLong;
+    rope.original_context = original_context();
+    const double factor = in["factor"].Positive(context / rope.original_context);
+    ReadDivisors(in["short_factor"], rope.divisors);
+    ReadDivisors(in["long_factor"], rope.long_divisors);
+    const double stretched = 1 + std::log(factor) / std::log(rope.original_context);
+    // GGUF files have it in single precision.
+    rope.attention_factor = static_cast<float>(
+        in["attention_factor"].Positive(factor <= 1.0 ? 1.0 : std::sqrt(stretched)));
   } else if (type != "default") {
-    in[type_key].Unsupported("RoPE scaling " + json::Quote(type.substr(0, 50)) +
-                             " is not supported; default, linear, dynamic, llama3 and yarn are");
+    in[type_key].Unsupported(
+        "RoPE scaling " + json::Quote(type.substr(0, 50)) +
+        " is not supported; default, linear, dynamic, llama3, yarn and longrope are");
   }
   (void)in["partial_rotary_factor"];  // ReadRope
   // Of images: a text has the same number in all three sections.
@@ -157,25 +211,69 @@ RopeConfig ReadRope(const JsonReader& in, const TransformerConfig& config, doubl
                     double part) {
   RopeConfig rope;
   rope.theta = in["rope_theta"].Positive(default_theta);
+  const double original = in["original_max_position_embeddings"].Positive(0.0);
   const JsonReader scaling = in["rope_scaling"], parameters = in["rope_parameters"];
   // The reference implementation prefers the old key when both are there.
   if (scaling.present()) {
-    rope = ReadRopeObject(scaling, config.context_length, rope.theta, true);
+    rope = ReadRopeObject(scaling, config.context_length, rope.theta, true, original);
   } else if (parameters.present()) {
-    rope = ReadRopeObject(parameters, config.context_length, rope.theta, false);
+    rope = ReadRopeObject(parameters, config.context_length, rope.theta, false, original);
   }
   const JsonReader inside = parameters["partial_rotary_factor"];
   const JsonReader factor = inside.present() ? inside : in["partial_rotary_factor"];
   const double turned = factor.Positive(part > 0 ? part : 1.0);
   if (part == 0 && turned != 1.0) factor.Unsupported("is not 1; expected 1 or nothing");
   const int head_dim = config.layers[0].attention().head_dim;
-  const auto width = static_cast<int>(head_dim * turned);
+  const auto width = static_cast<int>(head_dim * std::min(turned, 1.0));
   if (turned > 1.0 || width % 2 != 0 || width < 2) {
     factor.Unsupported("must be at most 1 and leave an even part of heads of " +
                        std::to_string(head_dim) + " elements");
   }
   if (width != head_dim) rope.width = width;
+  const JsonReader& object = scaling.present() ? scaling : parameters;
+  for (const auto& [divisors, key] :
+       {std::pair{&rope.divisors, "short_factor"}, std::pair{&rope.long_divisors, "long_factor"}}) {
+    if (rope.type != RopeType::kLong || static_cast<int>(divisors->size()) == width / 2) continue;
+    object[key].Fail("must have " + std::to_string(width / 2) + " numbers");
+  }
   return rope;
+}
+
+void ReadTwoRopes(const JsonReader& in, TransformerConfig& config, double theta,
+                  double sliding_theta) {
+  RopeConfig full, sliding;
+  full.theta = theta;
+  sliding.theta = sliding_theta;
+  const JsonReader both = in["rope_parameters"].OptionalObject();
+  const auto read = [&](const JsonReader& object, bool type_required, RopeConfig& rope) {
+    if (object.present()) {
+      rope = ReadRopeObject(object, config.context_length, rope.theta, type_required);
+    }
+  };
+  if (both.present()) {
+    read(both["full_attention"], false, full);
+    read(both["sliding_attention"], false, sliding);
+    for (const json::Member* other : both.Unread(1)) {
+      both[other->first].Unsupported("is not known; expected full_attention and sliding_attention");
+    }
+  } else {
+    read(in["rope_scaling"], true, full);
+  }
+  config.ropes = {full, sliding};
+}
+
+std::vector<bool> ReadGgufSliding(GgufKeys& keys, int layers, int64_t pattern) {
+  constexpr const char* kKey = "attention.sliding_window_pattern";
+  std::vector<bool> sliding;
+  const GgufValue* const value = keys.Find(kKey);
+  if (value != nullptr && value->kind == GgufValue::Kind::kArray) {
+    for (const int64_t one : keys.Ints(kKey, layers, 1, std::nullopt, 0))
+      sliding.push_back(one != 0);
+    return sliding;
+  }
+  pattern = keys.Int(kKey, kMaxLayers, pattern);
+  for (int i = 0; i < layers; ++i) sliding.push_back((i + 1) % pattern != 0);
+  return sliding;
 }
 
 }  // namespace pawl

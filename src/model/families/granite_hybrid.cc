@@ -1,0 +1,84 @@
+// Granite 4 h (IBM, 2025), without experts: Mamba-2, and attention without positions in some
+// layers; the four factors of Granite.
+#include <string_view>
+
+#include "src/model/families/family.h"
+
+namespace pawl {
+namespace {
+
+void ReadGraniteHybrid(const JsonReader& in, TransformerConfig& config) {
+  const auto whole = [&](const char* key, int64_t most, int64_t otherwise) {
+    return static_cast<int>(in[key].Whole(1, most, otherwise));
+  };
+  const int width = whole("shared_intermediate_size", kMaxWidth, 1024);
+  if (in["num_local_experts"].Whole(0, kMaxExperts, 8) > 0) {
+    in["num_local_experts"].Unsupported("is not 0; experts next to Mamba are not supported");
+  }
+  ReadGraniteFactors(in, config);
+  EachMlp(config, [&](Mlp& mlp) { mlp.width = width; });
+  config.ropes = {ReadRope(in, config, 10000.0)};
+  Mamba2 mamba;
+  mamba.heads = whole("mamba_n_heads", kMaxWidth, 128);
+  mamba.groups = whole("mamba_n_groups", kMaxWidth, 1);
+  mamba.state = whole("mamba_d_state", kMaxHeadDim, 256);
+  mamba.taps = whole("mamba_d_conv", kMostTaps, 4);
+  const int inner = whole("mamba_expand", 64, 2) * config.hidden;
+  CheckMamba(inner, mamba, [&](const char* message) { in["mamba_n_heads"].Fail(message); });
+  const JsonReader width_of_heads = in["mamba_d_head"];
+  if (!width_of_heads.IsString() &&
+      width_of_heads.Whole(1, kMaxHeadDim, mamba.head_dim) != mamba.head_dim) {
+    width_of_heads.Fail("times mamba_n_heads must be mamba_expand times hidden_size");
+  }
+  mamba.convolution_bias = in["mamba_conv_bias"].Bool(true);
+  mamba.bias = in["mamba_proj_bias"].Bool(false);
+  const std::string positions = in["position_embedding_type"].String("nope");
+  constexpr std::string_view kKnown[] = {"mamba", "linear_attention", "attention",
+                                         "full_attention"};
+  std::vector<bool> attends;
+  for (const std::string_view type :
+       ReadLayerTypes(in, config.layer_count(), kKnown, [](int) { return kKnown[0]; })) {
+    attends.push_back(type == kKnown[2] || type == kKnown[3]);
+  }
+  for (size_t i = 0; i < attends.size(); ++i) {
+    if (!attends[i]) config.layers[i].mixer = mamba;
+  }
+  EachAttention(config, [&](Attention& attention, int) {
+    attention.rope = positions == "rope" ? 0 : kNoRope;
+  });
+  in.Ignore({"mamba_chunk_size", "num_experts_per_tok", "time_step_limit", "router_aux_loss_coef",
+             "output_router_logits", "layers_block_type"});
+}
+
+void ReadGraniteHybridGguf(GgufKeys& keys, TransformerConfig& config) {
+  ReadGraniteFactors(keys, config);
+  ReadGgufMamba(keys, config);
+  if (keys.Int("expert_count", kMaxExperts, 0, 0) > 0) {
+    keys.Fail(ErrorCode::kUnsupported, "expert_count", "experts next to Mamba are not supported");
+  }
+  keys.Find("expert_used_count");
+  const bool rope = keys.Bool("rope.scaling.finetuned", false);
+  EachAttention(config, [&](Attention& attention, int) { attention.rope = rope ? 0 : kNoRope; });
+}
+
+}  // namespace
+
+extern const Family kGraniteHybridFamily = {
+    .architectures = {"GraniteMoeHybridForCausalLM"},
+    .gguf = {"granitehybrid"},
+    .read = ReadGraniteHybrid,
+    .read_gguf = ReadGraniteHybridGguf,
+    .rename =
+        [](TensorNames& names) {
+          names.gate_up = "shared_mlp.input_linear";
+          names.down = "shared_mlp.output_linear";
+          RenameMamba(names);
+        },
+    .rename_gguf =
+        [](TensorNames& names) {
+          names.paired_rotation = true;
+          RenameGgufMamba(names);
+        },
+};
+
+}  // namespace pawl

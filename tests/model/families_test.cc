@@ -1,0 +1,189 @@
+// Every model family on a tiny random model (scripts/make_family_goldens.py): the reference
+// implementation's answers, and the same description and answers from the folder and from the GGUF
+// file that llama.cpp's converter made of it. That rows do not depend on their company is tested in
+// rows_test.cc for all families.
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include "src/base/file.h"
+#include "src/model/families/family.h"
+#include "src/model/gguf.h"
+#include "src/model/gguf_model.h"
+#include "src/model/transformer_cpu.h"
+#include "tests/model/gguf_writer.h"
+#include "tests/model/model_test_util.h"
+
+namespace pawl {
+namespace {
+
+std::vector<double> LogProbabilities(std::span<const float> logits) {
+  const double largest = *std::ranges::max_element(logits);
+  double sum = 0;
+  for (const float logit : logits) sum += std::exp(logit - largest);
+  std::vector<double> out;
+  for (const float logit : logits) out.push_back(logit - largest - std::log(sum));
+  return out;
+}
+
+// The largest difference of log-probabilities in any row.
+double LogDifference(std::span<const float> a, std::span<const float> b, size_t vocabulary) {
+  EXPECT_EQ(a.size(), b.size());
+  double worst = 0;
+  for (size_t row = 0; row + vocabulary <= a.size(); row += vocabulary) {
+    const std::vector<double> x = LogProbabilities(a.subspan(row, vocabulary));
+    const std::vector<double> y = LogProbabilities(b.subspan(row, vocabulary));
+    for (size_t i = 0; i < vocabulary; ++i) {
+      const double difference = std::abs(x[i] - y[i]);
+      worst = difference > worst || std::isnan(difference) ? difference : worst;
+    }
+  }
+  return worst;
+}
+
+class FamilyGoldenTest : public testing::TestWithParam<std::string> {
+ protected:
+  std::string GgufPath() const { return GoldenFolder(GetParam()) + "/model.gguf"; }
+};
+
+TEST_P(FamilyGoldenTest, LogProbabilitiesAreTheReferences) {
+  for (const auto& [kernels, bound] :
+       {std::pair{KernelVariant::kPortable, 1e-4}, std::pair{KernelVariant::kAuto, 2e-3}}) {
+    const std::unique_ptr<Model> model = LoadGolden(GetParam(), 1, kernels);
+    ASSERT_NE(model, nullptr);
+    for (const Golden& golden : ReadGoldens(GetParam())) {
+      const std::vector<float> logits =
+          RunChunk(*model, MakeSequence(*model, 128), 0, golden.prompt);
+      EXPECT_LT(
+          LogDifference(logits, golden.logits, static_cast<size_t>(model->info().vocabulary_size)),
+          bound)
+          << model->info().kernels;
+    }
+  }
+}
+
+TEST_P(FamilyGoldenTest, GgufFileHasTheSameDescriptionAndAnswers) {
+  if (!std::filesystem::exists(GgufPath())) GTEST_SKIP() << "the converter does not know it";
+  const Result<TransformerConfig> folder = ReadTransformerConfig(GoldenFolder(GetParam()));
+  const Result<GgufFile> file = GgufFile::Open(GgufPath());
+  ASSERT_TRUE(folder.ok() && file.ok());
+  const Result<TransformerConfig> gguf = ReadGgufConfig(*file);
+  ASSERT_TRUE(gguf.ok()) << gguf.error().ToString();
+  EXPECT_EQ(Describe(*folder), Describe(*gguf));
+  const std::unique_ptr<Model> one = LoadGolden(GetParam(), 1, KernelVariant::kPortable);
+  ModelOptions options;
+  options.threads = 1;
+  options.kernels = KernelVariant::kPortable;
+  options.dtype = GoldenDtype(GetParam());
+  const Result<std::unique_ptr<Model>> other = LoadModel(GgufPath(), options);
+  ASSERT_TRUE(other.ok()) << other.error().ToString();
+  for (const Golden& golden : ReadGoldens(GetParam())) {
+    const std::vector<float> a = RunChunk(*one, MakeSequence(*one, 128), 0, golden.prompt);
+    const std::vector<float> b = RunChunk(**other, MakeSequence(**other, 128), 0, golden.prompt);
+    EXPECT_LT(LogDifference(a, b, static_cast<size_t>(one->info().vocabulary_size)), 1e-5);
+  }
+}
+
+// A prefix that another sequence has in memory, or that one had before it ended, has the bits of
+// one that is computed anew; and so has a sequence that was cut.
+TEST_P(FamilyGoldenTest, ReusedPrefixesHaveTheSameBits) {
+  const std::unique_ptr<Model> model = LoadGolden(GetParam());
+  ASSERT_NE(model, nullptr);
+  std::mt19937 random(5);
+  const std::vector<TokenId> tokens = RandomTokens(random, model->info().vocabulary_size, 90);
+  const SequenceId first = MakeSequence(*model, 128);
+  const std::vector<float> expected = RunChunk(*model, first, 0, tokens);
+  const auto rest = [&](SequenceId sequence, int from) {
+    const std::vector<float> logits =
+        RunChunk(*model, sequence, from, std::span(tokens).subspan(static_cast<size_t>(from)));
+    return SameBits(logits, std::span(expected).last(logits.size()));
+  };
+  const SequenceId fork = MakeSequence(*model, 128);
+  const int reused = model->ReusePrefix(fork, std::span(tokens).first(80));
+  EXPECT_TRUE(rest(fork, reused));
+  model->Truncate(first, 0);
+  EXPECT_TRUE(rest(first, 0));
+  model->FreeSequence(first);
+  model->FreeSequence(fork);
+  const SequenceId later = MakeSequence(*model, 128);
+  EXPECT_TRUE(rest(later, model->ReusePrefix(later, std::span(tokens).first(80))));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, FamilyGoldenTest, testing::ValuesIn(FamilyGoldenNames()),
+                         [](const auto& param) { return TestNameOf(param.param); });
+
+// Each family by name, so that none is without a golden model.
+TEST(FamilyListTest, EveryFamilyHasAGoldenModel) {
+  std::set<const Family*> tested;
+  std::vector<std::string> names = GoldenNames();
+  for (const std::string& name : FamilyGoldenNames()) names.push_back(name);
+  for (const std::string& name : names) {
+    const Result<TransformerConfig> config = ReadTransformerConfig(GoldenFolder(name));
+    ASSERT_TRUE(config.ok()) << config.error().ToString();
+    tested.insert(config->family);
+  }
+  std::string missing;
+  for (const Family* family : AllFamilies()) {
+    if (!tested.contains(family)) missing += std::string(NameOf(*family)) + " ";
+  }
+  EXPECT_EQ(missing, "");
+}
+
+// tests/data/models/architectures.txt has the names that other programs know.
+TEST(FamilyListTest, EveryOtherArchitectureIsRefusedByName) {
+  const Result<std::string> list =
+      ReadRegularFile(SourceDir() + "/tests/data/models/architectures.txt");
+  ASSERT_TRUE(list.ok());
+  const std::string folder = testing::TempDir() + "/architectures";
+  std::filesystem::create_directories(folder);
+  std::istringstream lines(*list);
+  int loads = 0, refused = 0;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("#")) continue;
+    std::istringstream words(line);
+    std::string kind, name, verdict;
+    words >> kind >> name >> verdict;
+    Error error;
+    if (kind == "gguf") {
+      GgufWriter writer;
+      writer.Add("general.architecture", std::string_view(name));
+      const std::string bytes = writer.File();
+      const auto* data = reinterpret_cast<const std::byte*>(bytes.data());
+      error = ReadGgufConfig(*GgufFile::Parse({data, bytes.size()}, "F")).error();
+    } else {
+      std::ofstream(folder + "/config.json") << R"({"architectures": [")" << name << "\"]}";
+      error = ReadTransformerConfig(folder).error();
+    }
+    const bool by_name = error.code == ErrorCode::kUnsupported &&
+                         error.message.find(json::Quote(name)) != std::string::npos;
+    EXPECT_EQ(by_name, verdict == "refused") << line << ": " << error.ToString();
+    ++(verdict == "refused" ? refused : loads);
+  }
+  EXPECT_GT(loads, 40);
+  EXPECT_GT(refused, 400);
+}
+
+// Of experts, a call reads the ones that its rows have chosen.
+TEST(ExpertsTest, OnlyTheChosenOnesAreRead) {
+  for (const char* name : {"families/qwen3_moe", "families/gpt_oss"}) {
+    const std::unique_ptr<Model> model = LoadGolden(name);
+    ASSERT_NE(model, nullptr);
+    const auto& cpu = dynamic_cast<const TransformerCpu&>(*model);
+    const SequenceId sequence = MakeSequence(*model, 64);
+    RunChunk(*model, sequence, 0, std::vector<TokenId>{5});
+    const int64_t one = cpu.product_bytes();
+    // All but norms, biases and the embedding.
+    EXPECT_LE(one, model->info().step_bytes) << name;
+    EXPECT_GT(one, model->info().step_bytes * 95 / 100 - 4096) << name;
+    std::mt19937 random(3);
+    RunChunk(*model, sequence, 1, RandomTokens(random, model->info().vocabulary_size, 40));
+    EXPECT_GT(cpu.product_bytes(), one) << name << ": more rows choose more experts";
+    EXPECT_LE(cpu.product_bytes(), model->info().weight_bytes) << name;
+  }
+}
+
+}  // namespace
+}  // namespace pawl

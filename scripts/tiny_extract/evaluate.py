@@ -2,8 +2,9 @@
 
     python evaluate.py --pawl build/pawl --model models/tiny-extract [--count 300] [--out models/tiny-extract/eval/RESULTS.json] [--failures]
 
-Four sets: training phrasings with new values, held-out phrasings, held-out schemas, and the hand-written texts. A field is
-a leaf of the record (a list counts as one field); it is right if it is equal to the expected value (numbers by value).
+Four sets: training phrasings with new values, held-out phrasings, held-out schemas, and the hand-written texts. A fifth one,
+`--only shown`, has twenty variants each of the texts that the README and the quickstart show, with other names and figures. A
+field is a leaf of the record (a list counts as one field); it is right if it is equal to the expected value (numbers by value).
 """
 
 import argparse
@@ -61,6 +62,7 @@ def score(outputs, examples, failures=None):
     """examples: [(text, schema, record, scored paths or None, tag)]"""
     right = total = whole = broken = nulls = null_right = 0
     by_tag = collections.defaultdict(lambda: [0, 0])
+    whole_by_tag = collections.Counter()
     for (text, schema, record, paths, tag), output in zip(examples, outputs):
         try:
             got = dict(leaves(json.loads(output)))
@@ -81,10 +83,12 @@ def score(outputs, examples, failures=None):
             if not ok and failures is not None:
                 failures.append((tag, text, path, want, got.get(path)))
         whole += good
+        whole_by_tag[tag] += good
     return {"fields": total, "field_accuracy": round(right / max(total, 1), 4), "records": len(examples),
             "record_accuracy": round(whole / max(len(examples), 1), 4),
             "stated_field_accuracy": round((right - null_right) / max(total - nulls, 1), 4),
-            "unfinished": broken, "by_schema": {k: round(a / b, 3) for k, (a, b) in sorted(by_tag.items())}}
+            "unfinished": broken, "by_schema": {k: round(a / b, 3) for k, (a, b) in sorted(by_tag.items())},
+            "records_by_schema": dict(sorted(whole_by_tag.items()))}
 
 
 def generated(seed, count, held=False, domains=None, named=None):
@@ -111,6 +115,30 @@ def handwritten(path):
     return out
 
 
+def shown(seed, count=20):
+    """The texts of README.md, docs/cli.md and examples/invoice.txt with other names and figures."""
+    rng = random.Random(f"shown/{seed}")
+    folder = Path(__file__).resolve().parents[2] / "schemas" / "examples"
+    invoice, contact = (json.loads((folder / f"{name}.json").read_text()) for name in ("invoice", "contact"))
+    out = []
+    for _ in range(count):
+        ctx = gen.V.Context(rng)
+        name, phone, mail, firm, other = gen.V.person(ctx), gen.V.phone(ctx), gen.V.email(ctx), gen.V.company(ctx), gen.V.company(ctx)
+        day, due = gen.V.Date().make(ctx), gen.V.Date().make(ctx)
+        cities = rng.sample(gen.W.CITY, 2)
+        person = {"type": "object", "properties": {"name": {"type": "string"}, "phone": {"type": ["string", "null"]}, "city": {"enum": [*cities, None]}},
+                  "required": ["name", "phone", "city"], "additionalProperties": False}
+        out.append((f"{name} lives in {cities[1]}. Phone: {phone}.", person, {"name": name, "phone": phone, "city": cities[1]}, None, "person"))
+        record = dict.fromkeys(contact["properties"])
+        out.append((f"{name} works at {firm}. Phone: {phone}.", contact, record | {"name": name, "phone": phone, "company": firm}, None, "contact"))
+        out.append((f"Write to {name} at {mail}.", contact, record | {"name": name, "email": mail}, None, "letter"))
+        number, cents = f"INV-{gen.V.digits(rng, 4)}", rng.randint(20000, 999999)
+        text = f"Invoice {number} from {firm}, issued to {other} on {day.surface}. Please pay {cents // 100:,}.{cents % 100:02d} {ctx.currency} by {due.surface}."
+        out.append((text, invoice, {"invoice_number": number, "vendor": firm, "customer": other, "invoice_date": day.parts["value"], "due_date": due.parts["value"],
+                                    "total": cents / 100, "currency": ctx.currency, "items": []}, None, "invoice"))
+    return out
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pawl", default="build/pawl")
@@ -125,8 +153,9 @@ def main():
     sets = {"seen": lambda: generated(options.seed, options.count),
             "templates": lambda: generated(options.seed + 1, options.count, held=True),
             "schemas": lambda: generated(options.seed + 2, options.count, domains=sorted(gen.HELD_OUT_DOMAINS)),
+            "shown": lambda: shown(options.seed),
             "handwritten": lambda: handwritten(options.handwritten or Path(options.model) / "eval" / "handwritten.jsonl")}
-    names = {"seen": "seen templates, new values", "templates": "held-out templates", "schemas": "held-out schemas", "handwritten": "hand-written texts"}
+    names = {"seen": "seen templates, new values", "templates": "held-out templates", "schemas": "held-out schemas", "shown": "texts of the README", "handwritten": "hand-written texts"}
     results = {}
     for name in options.only.split(","):
         began, failures = time.time(), []
@@ -134,6 +163,8 @@ def main():
         results[names[name]] = result = score(extract(options.pawl, options.model, examples), examples, failures)
         print(f"{names[name]:28} fields {result['field_accuracy']:.3f} of {result['fields']}, not null {result['stated_field_accuracy']:.3f}, "
               f"whole records {result['record_accuracy']:.3f}  ({time.time() - began:.0f} s)", flush=True)
+        if name == "shown":
+            print("   whole records of 20:", result["records_by_schema"])
         random.Random(0).shuffle(failures)
         for tag, text, path, want, got in failures[:options.failures]:
             print(f"   {tag} {'.'.join(path)}: want {want!r}, got {got!r}\n      {text[:400]!r}")

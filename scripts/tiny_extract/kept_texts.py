@@ -1,6 +1,7 @@
 """Texts that the model is measured on or shown with: hashes of them and of their sentences, so that training has none.
 
-The texts are those of bench/extract, the hand-written ones of the model, and those of commands in README.md and docs/.
+The texts are those of bench/extract, the hand-written ones of the model and of development, those of commands in README.md and
+docs/, and those of examples/.
 """
 
 import hashlib
@@ -23,8 +24,10 @@ def digests(text: str) -> set[bytes]:
 
 
 def texts():
-    for file in [*sorted((ROOT / "bench/extract").glob("*.jsonl")), ROOT / "models/tiny-extract/eval/handwritten.jsonl"]:
+    for file in [*sorted((ROOT / "bench/extract").glob("*.jsonl")), ROOT / "models/tiny-extract/eval/handwritten.jsonl",
+                 ROOT / "scripts/tiny_extract/development.jsonl"]:
         yield from (json.loads(line)["text"] for line in file.read_text().splitlines() if line.strip())
+    yield from (file.read_text() for file in sorted((ROOT / "examples").glob("*.txt")))
     for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
         yield from (text for text in re.findall(r'--text "([^"]+)"', page.read_text()) if len(text.split()) > 1)
 

@@ -1,8 +1,10 @@
 """Trains the tiny extraction model on a CPU, from scratch, on examples made while it trains.
 
     python train.py --run RUN_FOLDER --until 11:40 --decay-minutes 15 [--resume | --start models/tiny-extract]
+    python train.py --run RUN_FOLDER --steps 6000 [--resume | --start models/tiny-extract]
 
-The learning rate is constant after a short warm-up and falls linearly to zero in the last minutes before the deadline.
+The learning rate is constant after a short warm-up and falls linearly to zero: in the last minutes before the deadline, or in
+the last half of the steps. Steps suit a machine that trains only while nothing else runs: `--resume` goes on with their count.
 A moving average of the weights is kept beside them: it is what `export.py` takes for a release before the decay.
 Matrices are trained with Muon (momentum made orthogonal by Newton-Schulz iterations), the embedding and the norms with Adam.
 """
@@ -88,9 +90,9 @@ def orthogonal(stack):
     return (x.mT if tall else x).float()
 
 
-def agreed(seconds: float) -> float:
-    """The time left as process 0 sees it, so that all processes use the same learning rate."""
-    value = torch.tensor([seconds], dtype=torch.float64)
+def agreed(left: float) -> float:
+    """What is left as process 0 sees it, so that all processes use the same learning rate."""
+    value = torch.tensor([left], dtype=torch.float64)
     torch.distributed.broadcast(value, 0)
     return value.item()
 
@@ -101,6 +103,23 @@ def free_threads(most: int) -> int:
         return 1
     runnable = int(Path("/proc/loadavg").read_text().split()[3].split("/")[0])
     return most if runnable <= 1 else 1
+
+
+class Schedule:
+    """What is left of a run, by the clock or by steps, in units of the time in which the rate falls to zero."""
+
+    def __init__(self, options, first):
+        self.last, self.decay = None, 60 * options.decay_minutes
+        if options.steps:
+            self.last, self.decay = first + options.steps, options.steps / 2
+            return
+        now = datetime.datetime.now()
+        hour, minute = map(int, options.until.split(":"))
+        self.deadline = now.replace(hour=hour, minute=minute, second=0).timestamp()
+        self.deadline += 86400 * (self.deadline < now.timestamp())
+
+    def left(self, step):
+        return (self.deadline - time.time() if self.last is None else self.last - step) / self.decay
 
 
 class Muon:
@@ -133,7 +152,9 @@ class Muon:
 def read_options():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--run", required=True)
-    parser.add_argument("--until", required=True, help="HH:MM, local time, today or tomorrow; training ends then")
+    end = parser.add_mutually_exclusive_group(required=True)
+    end.add_argument("--until", help="HH:MM, local time, today or tomorrow; training ends then")
+    end.add_argument("--steps", type=int, help="training ends after so many steps, with those of earlier pieces of the run")
     parser.add_argument("--decay-minutes", type=float, default=15)
     parser.add_argument("--resume", action="store_true")
     parser.add_argument("--start", help="begin with the weights of this exported folder; --layers may be more than it has")
@@ -165,20 +186,20 @@ def make_model(options, folder):
 
 
 def restore(options, checkpoint, model, muon, adam):
-    """The average of the weights, and the steps, tokens, scored tokens and seconds so far."""
+    """The average of the weights, the steps, tokens, scored tokens and seconds so far, and the step the run began with."""
     counts = ("step", "tokens", "scored", "spent")
     if options.resume and checkpoint.exists():
         saved = torch.load(checkpoint, weights_only=False)
         model.load_state_dict(saved["model"])
         muon.state = saved["muon"]
         adam.load_state_dict(saved["adam"])
-        return saved["average"], [saved[name] for name in counts]
+        return saved["average"], [saved[name] for name in counts], saved.get("first", saved["step"])
     past = {}
     if options.start:
         take_weights(model, load_hf_folder(options.start))
         past = json.loads((Path(options.start) / "training.json").read_text())
     average = {name: p.detach().clone() for name, p in model.named_parameters()}
-    return average, [past[name] if past else 0 for name in counts]
+    return average, [past[name] if past else 0 for name in counts], past.get("step", 0)
 
 
 def tensors_of(ids, mask, places, parts):
@@ -217,15 +238,10 @@ def main():
     torch._inductor.config.cpp.dynamic_threads = True
     folder = Path(options.run)
     folder.mkdir(parents=True, exist_ok=True)
-    now = datetime.datetime.now()
-    hour, minute = map(int, options.until.split(":"))
-    deadline = now.replace(hour=hour, minute=minute, second=0).timestamp()
-    deadline += 86400 * (deadline < now.timestamp())
-
     model, muon, adam, others = make_model(options, folder)
     checkpoint = folder / "checkpoint.pt"
-    average, (step, tokens, scored, spent) = restore(options, checkpoint, model, muon, adam)
-    first_step = step
+    average, (step, tokens, scored, spent), first = restore(options, checkpoint, model, muon, adam)
+    schedule, piece = Schedule(options, first), step
 
     context = multiprocessing.get_context("spawn")
 
@@ -238,7 +254,7 @@ def main():
         if options.rank:
             return
         torch.save({"model": model.state_dict(), "muon": muon.state, "average": average, "adam": adam.state_dict(), "step": step,
-                    "tokens": tokens, "scored": scored, "spent": spent, "config": config_dict(model.config), "seed": options.seed}, folder / "checkpoint.tmp")
+                    "tokens": tokens, "scored": scored, "spent": spent, "first": first, "config": config_dict(model.config), "seed": options.seed}, folder / "checkpoint.tmp")
         os.replace(folder / "checkpoint.tmp", checkpoint)
 
     log = open(folder / "log.jsonl", "a", buffering=1)
@@ -248,7 +264,7 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: stopped.append(True))
     signal.signal(signal.SIGUSR1, lambda *_: renew.append(True))     # read the generator anew
     while True:
-        left = deadline - time.time()
+        left = schedule.left(step)
         if options.ranks == 1 and (left <= 0 or stopped):
             break
         if renew:
@@ -270,7 +286,7 @@ def main():
             if not share_gradients(model, options.ranks, bool(stopped or left <= 0)):
                 break
             left = agreed(left)
-        scale = min(1.0, (step - first_step + 1) / 60) * min(1.0, left / (60 * options.decay_minutes))
+        scale = min(1.0, (step - piece + 1) / 60) * min(1.0, left)
         torch.nn.utils.clip_grad_norm_(others, 1.0)
         muon.step(options.rate * scale)
         for group in adam.param_groups:

@@ -6,7 +6,7 @@
 // {examples} for what was given with them; everything else is literal and may hold special tokens
 // of the tokenizer. What stands for these four never becomes a special token. `bos` begins every
 // prompt, also those of `pawl generate`, with the begin-of-sequence token; it may stand at the top
-// level as well.
+// level as well. "extract" has the settings of extract_settings.h, too.
 #ifndef PAWL_SRC_ENGINE_PROMPT_H_
 #define PAWL_SRC_ENGINE_PROMPT_H_
 
@@ -16,6 +16,7 @@
 
 #include "pawl/result.h"
 #include "pawl/vocabulary.h"
+#include "src/engine/extract_settings.h"
 #include "src/text/tokenizer.h"
 
 namespace pawl {
@@ -23,6 +24,7 @@ namespace pawl {
 struct PromptTemplate {
   std::string text;  // of `pawl extract`; empty: none is given
   bool bos = false;  // begin with the tokenizer's begin-of-sequence token
+  ExtractSettings settings = {};
 };
 
 // pawl.json of a model folder; without that file `bos` is as the tokenizer's post-processor has it.

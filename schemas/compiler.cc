@@ -306,6 +306,25 @@ Result<Grammar> Kept(GrammarCache* cache, std::string_view kind, std::string_vie
   return Kept(cache, kind, std::span(&one, 1), options, compile, stop);
 }
 
+// What `compile` makes under the options; where nothing fits because objects are closed, and the
+// options say so, under open ones.
+template <typename Compile>
+Result<Grammar> OpenedIfUnsatisfiable(const GrammarOptions& options, const Compile& compile) {
+  Result<Grammar> closed = compile(options);
+  const JsonSchemaOptions& json = options.json_schema;
+  if (json.additional_properties || !json.open_if_unsatisfiable) return closed;
+  const bool nothing_fits = closed.ok() ? closed->Start().completion_length() < 0
+                                        : closed.error().code == ErrorCode::kUnsatisfiable;
+  if (!nothing_fits) return closed;
+  GrammarOptions open = options;
+  open.json_schema.additional_properties = true;
+  Result<Grammar> grammar = compile(open);
+  if (!grammar.ok()) return closed;
+  GrammarAccess::AddNotes(*grammar,
+                          {"#: no value fits with closed objects, so additional keys are allowed"});
+  return grammar;
+}
+
 }  // namespace
 
 Compiler::Compiler(std::shared_ptr<const Vocabulary> vocabulary, const CompilerOptions& options)
@@ -326,14 +345,15 @@ Result<Grammar> Compiler::CompileJsonSchema(std::string_view text, const JsonSch
     return KeepRead(text, reading, {vocabulary_, witnesses_, budget_, stop}, budget_,
                     &SchemaMachineOf);
   };
-  const auto compile = [&]() -> Result<Grammar> {
-    if (options.keys == JsonSchemaOptions::Keys::kRequired) return read(options);
+  const auto compile_one = [&](const GrammarOptions& asked) -> Result<Grammar> {
+    if (asked.json_schema.keys == JsonSchemaOptions::Keys::kRequired)
+      return read(asked.json_schema);
     // The schema as it was given tells what is wrong with it, and which nulls a record has.
-    JsonSchemaOptions as_given = options;
+    JsonSchemaOptions as_given = asked.json_schema;
     as_given.keys = JsonSchemaOptions::Keys::kRequired;
     Result<Grammar> given = read(as_given);
     if (!given.ok()) return given;
-    Result<Grammar> grammar = read(options);
+    Result<Grammar> grammar = read(asked.json_schema);
     if (!grammar.ok()) {
       if (stop != nullptr && stop->stopped()) return grammar;
       GrammarAccess::AddNotes(*given, {"#: keys: stay optional: " + grammar.error().ToString()});
@@ -345,6 +365,7 @@ Result<Grammar> Compiler::CompileJsonSchema(std::string_view text, const JsonSch
                                                *std::move(given), machine->has_object_unions()}));
     return grammar;
   };
+  const auto compile = [&] { return OpenedIfUnsatisfiable(all, compile_one); };
   return Kept(cache_.get(), "json_schema", text, all, compile, stop);
 }
 
@@ -363,7 +384,9 @@ Result<Grammar> Compiler::CompileGrammar(std::string_view text, GrammarLanguage 
   return Kept(
       cache_.get(), "grammar " + std::to_string(static_cast<int>(language)), text, options,
       [&] {
-        return KeepRead(text, options, {vocabulary_, witnesses_, budget_, stop}, budget_, read);
+        return OpenedIfUnsatisfiable(options, [&](const GrammarOptions& asked) {
+          return KeepRead(text, asked, {vocabulary_, witnesses_, budget_, stop}, budget_, read);
+        });
       },
       stop);
 }
@@ -374,8 +397,10 @@ Result<Grammar> Compiler::CompileStructuralTag(std::string_view json_text,
   return Kept(
       cache_.get(), "structural_tag", json_text, options,
       [&] {
-        return KeepRead(json_text, options, {vocabulary_, witnesses_, budget_, stop}, budget_,
-                        &TagMachineOf);
+        return OpenedIfUnsatisfiable(options, [&](const GrammarOptions& asked) {
+          return KeepRead(json_text, asked, {vocabulary_, witnesses_, budget_, stop}, budget_,
+                          &TagMachineOf);
+        });
       },
       stop);
 }

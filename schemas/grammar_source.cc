@@ -20,7 +20,7 @@ namespace pawl {
 namespace {
 
 constexpr std::string_view kMagic = "PAWL-GRM";
-constexpr uint32_t kVersion = 4;
+constexpr uint32_t kVersion = 5;
 
 uint64_t Hash(std::string_view bytes, uint64_t hash) {
   for (const char c : bytes) {

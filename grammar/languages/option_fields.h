@@ -29,7 +29,8 @@ namespace pawl {
           value(max_digits) value(max_decimals) value(max_string) text(excluded_texts)          \
               value(ascii) value(additional_properties) value(allow_exponents) value(profile)   \
                   value(list_annotations) value(max_documents) value(max_schema_bytes)          \
-                      value(max_depth) value(step_fuel) value(keys) value(nulls)
+                      value(max_depth) value(step_fuel) value(keys) value(nulls)                \
+                          value(open_if_unsatisfiable)
 
 // As many names as fields, and no more: neither too few nor too many compile.
 inline void EveryOptionIsListed(JsonSchemaOptions& options) {

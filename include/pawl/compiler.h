@@ -124,6 +124,9 @@ struct JsonSchemaOptions {
   // kRequired null is not written.
   enum class Nulls { kKeep, kDrop };
   Nulls nulls = Nulls::kKeep;
+  // Without additional_properties: where no value fits with closed objects, the schema is read as
+  // it stands, and Grammar::notes() says so. false: that is kUnsatisfiable.
+  bool open_if_unsatisfiable = false;
 };
 
 // Options and limits for grammars, and the languages of grammars.

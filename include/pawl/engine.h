@@ -121,6 +121,9 @@ struct ModelPaths {
   std::vector<std::string> hub;       // caches of the Hugging Face hub, with models--ORG--NAME
   std::vector<std::string> ollama;    // stores of Ollama, with manifests and blobs
   std::vector<std::string> lmstudio;  // folders of LM Studio, with ORG/NAME
+  // The folder of choices that were measured, DIGEST.json of the weights (docs/evaluation.md).
+  // Empty: there are none.
+  std::string settings;
 };
 
 struct EngineOptions {
@@ -144,11 +147,12 @@ struct ChatMessage {
 
 // How the prompt of extract shows the schema.
 enum class SchemaView : uint8_t {
-  kDefault,   // kKeys for a record without records in it, otherwise kTemplate
+  kDefault,   // as the files of the model say, otherwise kAuto
   kTemplate,  // an object with the type of each key: {"name": "string", "tags": ["string"]}
   kKeys,      // the names of the keys
   kSchema,    // the JSON Schema as it is
   kNone,      // not at all
+  kAuto,      // kKeys for a record without records in it, otherwise kTemplate
 };
 
 // A text and the record that is right for it, as JSON.
@@ -160,10 +164,21 @@ struct ExtractExample {
 struct ExtractInput {
   std::string schema;  // JSON, in the form in which the model sees it
   std::string text;    // UTF-8, not only white space; special tokens that it spells stay text
-  // What to extract, in words. Empty: a general instruction.
+  // What to extract, in words. Empty: as the files of the model say, otherwise a general
+  // instruction.
   std::string instruction = {};
-  std::vector<ExtractExample> examples = {};
+  std::vector<ExtractExample> examples = {};  // empty: as the files of the model say
   SchemaView view = SchemaView::kDefault;
+  // Another try: a record of this text, and what is wrong with it. Empty: the first one.
+  std::string record = {};
+  std::string problem = {};
+};
+
+// A setting of extraction, and where it comes from where the request says nothing.
+struct ExtractDefault {
+  std::string name;    // as in docs/evaluation.md
+  std::string value;   // JSON
+  std::string source;  // "measured choice", "pawl.json" or "default"
 };
 
 // What a model may think before it answers (docs/thinking.md).
@@ -179,7 +194,8 @@ struct Thinking {
 };
 
 // The options of schemas that `pawl extract` has: compact JSON, closed objects, all keys asked for,
-// strings of at most 256 characters or as many as `text` has.
+// strings of at most 256 characters or as many as `text` has. Where nothing fits with closed
+// objects they are open.
 PAWL_EXPORT JsonSchemaOptions ExtractSchemaOptions(std::string_view text = {});
 
 struct EngineRequest {
@@ -248,6 +264,10 @@ class PAWL_EXPORT Engine {
   EngineInfo info() const;
   std::vector<TokenId> Encode(std::string_view text, bool parse_special = false) const;
   std::string Decode(std::span<const TokenId> tokens) const;
+  // ExtractSchemaOptions, with what the files of the model say of them.
+  JsonSchemaOptions extract_options(std::string_view text = {}) const;
+  // Each setting of extraction where a request says nothing.
+  std::vector<ExtractDefault> extract_defaults() const;
   // The tokens of the request's prompt, after templates and encoding. Errors: those of Add.
   Result<std::vector<TokenId>> PromptTokens(const EngineRequest& request) const;
 

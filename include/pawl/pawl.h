@@ -148,8 +148,7 @@ PAWL_API size_t pawl_vocabulary_mask_words(const pawl_vocabulary* vocabulary);
 /* The bytes of a token, which live as long as the vocabulary. Threads: any. */
 PAWL_API pawl_status pawl_vocabulary_token(const pawl_vocabulary* vocabulary, int32_t token,
                                            const char** bytes, size_t* length);
-/* Writes up to `capacity` of the tokens that end the output. *count is the number of all of them.
- * Threads: any. */
+/* Writes at most `capacity` tokens that end the output. *count: the number of all. Threads: any. */
 PAWL_API pawl_status pawl_vocabulary_end_tokens(const pawl_vocabulary* vocabulary, int32_t* tokens,
                                                 size_t capacity, size_t* count);
 /* A hash of the vocabulary in two words. Threads: any. */
@@ -238,6 +237,7 @@ typedef struct pawl_json_schema_options {
   size_t excluded_texts_length;
   int32_t keys;  /* 0: required, 1: all */
   int32_t nulls; /* 0: keep, 1: drop */
+  int32_t open_if_unsatisfiable;
 } pawl_json_schema_options;
 PAWL_API void pawl_json_schema_options_init(pawl_json_schema_options* options, size_t struct_size);
 
@@ -290,10 +290,9 @@ PAWL_API size_t pawl_grammar_note_count(const pawl_grammar* grammar);
 PAWL_API pawl_status pawl_grammar_note(const pawl_grammar* grammar, size_t index, const char** text,
                                        size_t* length);
 
-/* Writes a grammar as bytes, to store or to send. The bytes have the source with its options, the
- * documents of its resolver, and the fingerprint of the vocabulary, but no compiled state. *size is
- * the number of bytes. With buffer NULL only *size is written. PAWL_LIMIT if `capacity` is too
- * small. Threads: any. */
+/* Writes a grammar as bytes, to store or to send. They have the source with its options, the
+ * documents of its resolver, and the fingerprint of the vocabulary. *size: the number of bytes.
+ * buffer NULL: only *size is written. PAWL_LIMIT: `capacity` is too small. Threads: any. */
 PAWL_API pawl_status pawl_grammar_serialize(const pawl_grammar* grammar, char* buffer,
                                             size_t capacity, size_t* size, pawl_error** error);
 /* Compiles the source of such bytes again. This takes as long as compiling. PAWL_INVALID if the
@@ -323,25 +322,21 @@ PAWL_API void pawl_matcher_options_init(pawl_matcher_options* options, size_t st
 PAWL_API pawl_status pawl_matcher_create(const pawl_grammar* grammar,
                                          const pawl_matcher_options* options,
                                          pawl_matcher** matcher, pawl_error** error);
-/* A copy with the same history, independent of the original. Threads: any, as long as no other
- * thread changes the matcher. */
+/* A copy with the same history. Threads: any, while no other thread changes the matcher. */
 PAWL_API pawl_status pawl_matcher_clone(const pawl_matcher* matcher, pawl_matcher** clone);
 PAWL_API void pawl_matcher_free(pawl_matcher* matcher);
 
-/* Accepts a token as one step. PAWL_REFUSED if the token is refused or the matcher is terminated.
- * Threads: alone. */
+/* Accepts a token as one step. PAWL_REFUSED: refused, or terminated before. Threads: alone. */
 PAWL_API pawl_status pawl_matcher_accept(pawl_matcher* matcher, int32_t token);
 /* Accepts all of the bytes as one step. PAWL_REFUSED if they are refused. Threads: alone. */
 PAWL_API pawl_status pawl_matcher_accept_bytes(pawl_matcher* matcher, const char* bytes,
                                                size_t length);
-/* Takes back the last `steps` steps. PAWL_BAD_ARGUMENT if there are fewer; nothing changes then.
- * Threads: alone. */
+/* Takes back `steps` steps. PAWL_BAD_ARGUMENT: there are fewer; nothing changes. Threads: alone. */
 PAWL_API pawl_status pawl_matcher_rollback(pawl_matcher* matcher, size_t steps);
 /* Returns to the start, with an empty history. Threads: alone. */
 PAWL_API pawl_status pawl_matcher_reset(pawl_matcher* matcher);
 
-/* The functions from here on do not change the matcher. Threads: any, as long as no other thread
- * changes the matcher. */
+/* The functions from here on do not change the matcher. Threads: any, while none changes it. */
 
 /* The number of steps that can be taken back; 0 for NULL. */
 PAWL_API size_t pawl_matcher_steps(const pawl_matcher* matcher);
@@ -489,6 +484,7 @@ typedef struct pawl_engine_options {
   /* The marks of thoughts, NUL-terminated, both or none. NULL: those of the chat template. */
   const char* reasoning_open;
   const char* reasoning_close;
+  const char* settings_folder; /* of measured choices (docs/evaluation.md), or NULL */
 } pawl_engine_options;
 PAWL_API void pawl_engine_options_init(pawl_engine_options* options, size_t struct_size);
 
@@ -498,6 +494,10 @@ PAWL_API pawl_status pawl_engine_load(const char* path, size_t path_length,
                                       const pawl_engine_options* options, pawl_engine** engine,
                                       pawl_error** error);
 PAWL_API void pawl_engine_free(pawl_engine* engine);
+/* The options of schemas that `pawl extract` has for a text, with what the files of the model say:
+ * options for pawl_compile. Strings are valid while the engine lives. Threads: any. */
+PAWL_API pawl_status pawl_engine_extract_options(const pawl_engine* engine, const char* text,
+                                                 size_t length, pawl_json_schema_options* options);
 /* Writes the outputs that drafts have learnt to draft_history_file. Freeing the engine does so,
  * too, but cannot report an error. Without such a file: PAWL_OK. Threads: any. */
 PAWL_API pawl_status pawl_engine_save_drafts(pawl_engine* engine, pawl_error** error);
@@ -527,7 +527,7 @@ typedef struct pawl_prompt {
   size_t instruction_length;
   const char* examples_json; /* with `schema`: a JSON list of {"text", "record"}, or NULL */
   size_t examples_json_length;
-  int32_t schema_view; /* 0: the default; 1: a template, 2: keys, 3: the schema, 4: none */
+  int32_t schema_view; /* 0: as for the model; 1: template, 2: keys, 3: schema, 4: none, 5: auto */
 } pawl_prompt;
 PAWL_API void pawl_prompt_init(pawl_prompt* prompt, size_t struct_size);
 

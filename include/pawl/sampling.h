@@ -89,6 +89,8 @@ struct CheckQuestion {
   std::string_view text;            // the output so far, in bytes
   std::span<const TokenId> tokens;  // the tokens of the text, without the end token
   bool ended = false;               // whether the output ends here
+  // Not nullptr: a check that refuses the text may write here why, for a model that tries again.
+  std::string* why = nullptr;
 };
 
 // Thread safety: several threads call Judge at the same time.
@@ -131,6 +133,7 @@ PAWL_EXPORT std::shared_ptr<const Check> MakeCachedCheck(std::shared_ptr<const C
 //     {"id":7,"text":"SELECT na","tokens":[12,88],"ended":false}
 // It answers with a line of JSON with the same id:
 //     {"id":7,"verdict":"live"}                  "dead", "live", "accept" or "unknown"
+// A text under "error" says why the output is not valid.
 // Bytes of the text that are not UTF-8 become U+FFFD. An incomplete character at the end is
 // omitted. The program shares Pawl's standard error.
 struct ProgramCheckOptions {
@@ -227,7 +230,9 @@ struct SamplerReport {
 
 struct WeightedOutput {
   std::vector<TokenId> tokens;  // with the end token, if the output ended
-  std::string text;             // the bytes of the tokens; special tokens have none
+  // The bytes of the tokens; special tokens have none. Of a JSON Schema with
+  // JsonSchemaOptions::Keys::kAll: the record of these bytes. Checks and critics read records, too.
+  std::string text;
   double log_weight = kZeroWeight;
   double log_probability = 0;  // log P of the tokens
   SamplerReport report;

@@ -25,8 +25,8 @@ struct BoundEngine {
   }
 };
 
-// A prompt: ("prompt", text, special), ("tokens", ids), ("chat", JSON) or ("extract", schema,
-// text).
+// A prompt: ("prompt", text, special), ("tokens", ids), ("chat", JSON) or ("extract", schema, text,
+// instruction, examples, view, record, problem).
 EngineRequest RequestOf(const nb::tuple& prompt);
 
 }  // namespace pawl::python

@@ -93,6 +93,7 @@ EngineOptions EngineOptionsOf(const nb::dict& given) {
     field("draft_history", out.drafts.history_file);
     field("draft_history_bytes", out.drafts.history_bytes);
     field("oracle_bytes", out.oracle_bytes);
+    field("settings", out.paths.settings);
   });
   return out;
 }
@@ -354,10 +355,11 @@ EngineRequest RequestOf(const nb::tuple& prompt) {
     const std::string view = TextOf(prompt[5], "schema_view");
     const std::optional<SchemaView> named = SchemaViewNamed(view);
     if (!named && !view.empty()) {
-      Raise({ErrorCode::kInvalid,
-             "must be \"auto\", \"template\", \"keys\", \"schema\" or \"none\"", "schema_view"});
+      Raise({ErrorCode::kInvalid, kSchemaViewNames, "schema_view"});
     }
     request.extract->view = named.value_or(SchemaView::kDefault);
+    request.extract->record = TextOf(prompt[6], "the record");
+    request.extract->problem = TextOf(prompt[7], "the problem");
   }
   return request;
 }
@@ -382,6 +384,19 @@ void BindEngine(nb::module_& module) {
                    })
       .def_prop_ro("info",
                    [](const BoundEngine& self) { return InfoDict(InfoOf(self.engine->model())); })
+      .def_prop_ro("extract_defaults",
+                   [](const BoundEngine& self) {
+                     nb::list out;
+                     for (const ExtractDefault& one : self.engine->model().choices().List()) {
+                       out.append(nb::make_tuple(one.name, one.value, one.source));
+                     }
+                     return out;
+                   })
+      .def_prop_ro("shows_views",
+                   [](const BoundEngine& self) {
+                     const Result<ExtractPrompt>& prompt = self.engine->model().extract();
+                     return prompt.ok() && prompt->shows_views();
+                   })
       .def(
           "compiler",
           [](const BoundEngine& self, size_t cached_grammars) {

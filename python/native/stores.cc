@@ -76,7 +76,8 @@ void BindStores(nb::module_& module) {
            })
       .def_ro("hub", &ModelPaths::hub)
       .def_ro("ollama", &ModelPaths::ollama)
-      .def_ro("lmstudio", &ModelPaths::lmstudio);
+      .def_ro("lmstudio", &ModelPaths::lmstudio)
+      .def_ro("settings", &ModelPaths::settings);
   module.def("resolve_model", [](const std::string& name, const ModelPaths& paths) {
     Result<std::string> path = Error{};
     {

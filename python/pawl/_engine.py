@@ -8,13 +8,15 @@ Waiting hears Ctrl-C, and whatever ends a call early ends its requests.
 from __future__ import annotations
 
 import collections
+import copy
 import dataclasses
 import itertools
+import json
 import os
 import threading
 import weakref
-from typing import (TYPE_CHECKING, Any, AsyncIterable, AsyncIterator, Callable, Dict, Iterable,
-                    Iterator, List, Mapping, Optional, Sequence, Tuple, TypeVar, Union, overload)
+from typing import (TYPE_CHECKING, Any, AsyncIterable, AsyncIterator, Callable, Dict, Generator, Iterable,
+                    Iterator, List, Mapping, Optional, Sequence, Tuple, TypeVar, Union, cast, overload)
 
 from . import _pawl
 from ._compiler import Compiler, schema_text
@@ -24,7 +26,7 @@ from ._options import Sorted, json_text, language_of, read_text
 from ._output import AsyncStream, Output, Stream, ValueMaker
 from ._paths import shipped_model
 from ._running import Request, Running, agather, asynchronous, avalues, bar, gather, values
-from ._stores import resolve_model
+from ._stores import resolve_model, store_paths
 
 if TYPE_CHECKING:
     from typing import Literal
@@ -42,6 +44,7 @@ T = TypeVar("T")
 _EXTRACT_TOKENS = 4096  # as `pawl extract`; a record in single bytes easily has a thousand
 _LEAST_MAX_STRING = 256
 _KEPT_GRAMMARS = 64
+_RETRY_TEMPERATURE = 0.7
 
 # The requests of one call, which take turns with those of others.
 _groups = itertools.count(1)
@@ -70,7 +73,8 @@ class Engine:
     `model`: a folder as on the Hugging Face hub (config.json, *.safetensors, tokenizer.json), a GGUF
     file, or the name of a model that is on this machine: "org/name", "org/name:Q8_0", "ollama:name",
     "lmstudio:org/name". Nothing is fetched; `pawl.pull` does that. The options are those of the command: docs/python.md. An engine may be used by many
-    threads and by asyncio at the same time, and `with` closes it.
+    threads and by asyncio at the same time, and `with` closes it. `settings`: the folder of choices that
+    `pawl eval --save` has measured; None: that of the environment.
     """
 
     def __init__(
@@ -87,6 +91,7 @@ class Engine:
         kept_kv_bytes: int = -1,
         chat_template: Optional[str] = None,
         reasoning_marks: Optional[Tuple[str, str]] = None,
+        settings: "Union[str, os.PathLike[str], None]" = None,
         draft: Union[str, Sequence[str]] = "off",
         draft_nodes: int = 16,
         draft_text: "Union[str, os.PathLike[str], None]" = None,
@@ -105,7 +110,9 @@ class Engine:
                           else resolve_model(os.path.expanduser(os.fspath(model))))
         if draft_model:
             draft_model = resolve_model(os.fspath(draft_model))
-        files = {"draft_text": draft_text, "draft_model": draft_model,
+        if settings is None:
+            settings = store_paths().settings
+        files = {"settings": settings, "draft_text": draft_text, "draft_model": draft_model,
                  "draft_history": draft_history}
         self._options: Dict[str, Any] = dict(
             batch=batch, dtype=dtype, threads=threads, device=device, kv_dtype=kv_dtype,
@@ -133,6 +140,13 @@ class Engine:
     @property
     def info(self) -> ModelInfo:
         return ModelInfo(**self._engine().info)
+
+    @property
+    def extract_defaults(self) -> Dict[str, Tuple[Any, str]]:
+        """Each setting of `extract` where a call says nothing: its value, and where it comes from:
+        "measured choice" (`pawl eval --variants --save`), "pawl.json" or "default"."""
+        return {name: (json.loads(value), source)
+                for name, value, source in self._engine().extract_defaults}
 
     def encode(self, text: Union[str, bytes], *, special: bool = False) -> List[int]:
         """`special`: special tokens that the text spells become those tokens."""
@@ -299,6 +313,10 @@ class Engine:
         `schema`: a Pydantic model, a dataclass, a TypedDict or what is made of them; or a JSON Schema as
         a dict, text or pathlib.Path: then records are dicts. `errors="return"`: what fails stands in
         the list as its exception and does not stop the others.
+
+        `check`: a function of a record, or several, that raises ValueError or AssertionError, returns False or
+        says what is wrong. `max_retries`: further tries where a check or the validators of the type refuse a
+        record; the model sees the record and the error. After the last one the error is raised.
         """
         return self._extract(texts, schema, errors, progress, options, lambda output: output.value)
 
@@ -351,10 +369,9 @@ class Engine:
         """As `extract`, for asyncio."""
         call = _Extract(self, schema, options)
         if isinstance(texts, (str, bytes)):
-            return call.output(await self._running.aone(call.request(texts))).value
+            return await call.avalue(await self._running.aone(call.request(texts)))
         requests = asynchronous(map(call.request, _several(texts)))
-        return await agather(self._running.arun(requests, self._ahead),
-                              lambda job: call.output(job).value, errors, "texts")
+        return await agather(self._running.arun(requests, self._ahead), call.avalue, errors, "texts")
 
     @overload
     def extract_iter(self, texts: Iterable[str], schema: "type[T]", *,
@@ -394,7 +411,7 @@ class Engine:
                     yield call.request(text)
 
         jobs = self._running.arun(requests(), _ahead(ahead, self._ahead))
-        async for value in avalues(jobs, lambda job: call.output(job).value, errors, "texts"):
+        async for value in avalues(jobs, call.avalue, errors, "texts"):
             yield value
 
     # Samples and scores.
@@ -550,10 +567,16 @@ class _Extract:
     def __init__(self, engine: Engine, schema: Any, options: Mapping[str, Any]) -> None:
         self._engine = engine
         self._group = next(_groups)
-        self._options = Sorted(options, with_constraint=False)
+        given = dict(options)
+        self._checks = _checks(given.pop("check", None))
+        self._retries = _retries(given.pop("max_retries", 0))
+        self._options = Sorted(given, with_constraint=False)
         self._options.sampling.setdefault("max_tokens", _EXTRACT_TOKENS)
+        self._layout = _layout(engine.extract_defaults, self._options.schema)
         self._schema = engine._text_of_schema(schema)
         self._make_value = _value_maker(schema)
+        #: Texts whose records are judged, by the number of their job.
+        self._texts: Dict[int, str] = {}
         asking = self._options.asking
         self._asking = (str(asking.get("instruction", "")),
                         json_text(_examples(asking.get("examples", ())), "examples"),
@@ -563,14 +586,69 @@ class _Extract:
 
     def request(self, text: Any) -> Request:
         def submit(streams: bool) -> _pawl.Job:
-            checked = _checked(text)
-            return self._engine._submit(("extract", self._schema, checked, *self._asking),
-                                        self._grammar_for(checked),
-                                        self._options, streams, self._group)
+            return self._submit(_checked(text), ("", ""), self._options, streams)
 
         return submit
 
     def output(self, job: _pawl.Job) -> Output[Any]:
+        """The output of the job; where its record is refused, that of the first further try that is not."""
+        tries = self._tries(job)
+        try:
+            request = next(tries)
+            while True:
+                request = tries.send(self._engine._running.one(request))
+        except StopIteration as end:
+            return cast("Output[Any]", end.value)
+
+    async def aoutput(self, job: _pawl.Job) -> Output[Any]:
+        tries = self._tries(job)
+        try:
+            request = next(tries)
+            while True:
+                request = tries.send(await self._engine._running.aone(request))
+        except StopIteration as end:
+            return cast("Output[Any]", end.value)
+
+    async def avalue(self, job: _pawl.Job) -> Any:
+        return (await self.aoutput(job)).value
+
+    def _submit(self, text: str, wrong: Tuple[str, str], options: Sorted, streams: bool) -> _pawl.Job:
+        job = self._engine._submit(("extract", self._schema, text, *self._asking, *wrong),
+                                   self._grammar_for(text), options, streams, self._group)
+        if self._checks or self._retries:
+            self._texts[job.id] = text
+        return job
+
+    def _tries(self, job: _pawl.Job) -> "Generator[Request, _pawl.Job, Output[Any]]":
+        output = self._made(job)
+        text = self._texts.pop(job.id, None)
+        if text is None:
+            return output
+        first, retries = _count(output), {"calls": 0, "prompt_tokens": 0, "output_tokens": 0}
+        for number in range(1, self._retries + 2):
+            problem = self._problem(output)
+            if problem is None:
+                break
+            if number > self._retries:
+                raise problem
+            request = self._retry(text, output.text, problem, number)
+            again = yield request
+            self._texts.pop(again.id, None)
+            output = self._made(again)
+            for name, value in _count(output).items():
+                retries[name] += value
+        output.report["tries"] = {"first": first, "retries": retries}
+        return output
+
+    def _retry(self, text: str, record: str, problem: Exception, number: int) -> Request:
+        """Another draw where the prompt cannot tell what was wrong, or has told it."""
+        options = copy.copy(self._options)
+        options.sampling = dict(options.sampling, seed=options.sampling.get("seed", 0) + number)
+        if number > 1 or not self._engine._engine().shows_views:
+            options.sampling["temperature"] = max(options.sampling.get("temperature", 0), _RETRY_TEMPERATURE)
+        return lambda streams: self._submit(text, (record, str(problem)), options, streams)
+
+    def _made(self, job: _pawl.Job) -> Output[Any]:
         try:
             return Output(job, self._make_value)
         except PawlError as error:
@@ -578,25 +656,62 @@ class _Extract:
                 raise
             raise PawlError(error.code, error.message, "text") from None
 
-    def _grammar_for(self, text: str) -> _pawl.Grammar:
-        options = {"whitespace": "compact", "additional_properties": False, "keys": "all",
-                   **self._options.schema}
-        if options.get("max_string") is None:
-            # A model that repeats itself has to end, and nobody wants what is longer than the text.
-            options["max_string"] = max(_LEAST_MAX_STRING, len(text))
-        compile_ = self._engine.compiler.json_schema
-        if "additional_properties" in self._options.schema:
-            return compile_(self._schema, **options)
+    def _problem(self, output: Output[Any]) -> Optional[Exception]:
+        """What the type of the records or a check has against a record."""
         try:
-            return compile_(self._schema, **options)
+            value = output.value
+            for check in self._checks:
+                said = check(value)
+                if said is False or isinstance(said, str):
+                    name = getattr(check, "__name__", repr(check))
+                    return PawlError("invalid", said or f"{name} refuses the record", "check")
         except PawlError as error:
-            if error.code != "unsatisfiable":
+            if error.code == "limit":
                 raise
-            closed = error
-        try:  # where nothing fits with closed objects, the schema is read as it stands
-            return compile_(self._schema, **{**options, "additional_properties": True})
-        except PawlError:
-            raise closed from None
+            return error
+        except (ValueError, AssertionError) as error:  # Pydantic's is a ValueError
+            return error
+        return None
+
+    def _grammar_for(self, text: str) -> _pawl.Grammar:
+        options = {**self._layout, "additional_properties": False, **self._options.schema}
+        # Closed objects that were not asked for give way where nothing fits with them.
+        options.setdefault("open_if_unsatisfiable", "additional_properties" not in self._options.schema)
+        if options.get("max_string") is None:
+            # A model that repeats itself has to end, and no one wants what is longer than the text.
+            options["max_string"] = max(_LEAST_MAX_STRING, len(text))
+        return self._engine.compiler.json_schema(self._schema, **options)
+
+
+def _layout(defaults: "Mapping[str, Tuple[Any, str]]", asked: Mapping[str, Any]) -> Dict[str, Any]:
+    """How records are written where the call does not say."""
+    value = {name: setting for name, (setting, _) in defaults.items()}
+    layout = {"keys": value["keys"], "nulls": value["nulls"], "whitespace": "compact"}
+    if not {"whitespace", "item_separator", "key_separator"} & set(asked):
+        layout.update(whitespace=value["whitespace"], item_separator=value["separators"][0],
+                      key_separator=value["separators"][1])
+    return layout
+
+
+def _checks(given: Any) -> List[Callable[[Any], Any]]:
+    checks = [] if given is None else list(given) if isinstance(given, (list, tuple)) else [given]
+    for check in checks:
+        if not callable(check):
+            raise TypeError(f"check must be a function, or several, not {type(check).__name__}")
+    return checks
+
+
+def _retries(given: Any) -> int:
+    if not isinstance(given, int) or isinstance(given, bool):
+        raise TypeError(f"max_retries must be an int, not {type(given).__name__}")
+    if given < 0:
+        raise PawlError("invalid", f"must be at least 0, not {given}", "max_retries")
+    return given
+
+
+def _count(output: Output[Any]) -> Dict[str, int]:
+    return {"calls": 1, "prompt_tokens": output.report["prompt_tokens"],
+            "output_tokens": output.report["output_tokens"]}
 
 
 class _Chat:

@@ -85,6 +85,7 @@ class SchemaOptions(TypedDict, total=False):
     additional_properties: bool
     keys: "Literal['required', 'all']"
     nulls: "Literal['keep', 'drop']"
+    open_if_unsatisfiable: bool
     allow_exponents: bool
     profile: "Literal['full', 'strict']"
     list_annotations: bool
@@ -98,6 +99,8 @@ class SchemaOptions(TypedDict, total=False):
 class ExtractOptions(SamplingOptions, SchemaOptions, total=False):
     """What `extract` and its like take. `examples`: pairs of a text and its record."""
 
+    check: "Union[Callable[[Any], Any], Sequence[Callable[[Any], Any]]]"
+    max_retries: int
     instruction: str
     examples: "Sequence[Any]"
     schema_view: "Literal['auto', 'template', 'keys', 'schema', 'none']"
@@ -174,7 +177,7 @@ class Sorted:
 def _unknown(name: str, with_constraint: bool) -> str:
     known = [*_SAMPLING, *_SCHEMA]
     if not with_constraint:
-        known += _ASKING
+        known += [*_ASKING, "check", "max_retries"]
     if with_constraint:
         known += [*_CONSTRAINTS, *_BESIDE, "constraint", "special"]
     near = difflib.get_close_matches(name, known, 1)

@@ -9,6 +9,7 @@ have news.
 from __future__ import annotations
 
 import collections
+import inspect
 import os
 import sys
 import threading
@@ -245,6 +246,17 @@ def _value_or_error(result: Result, of: Callable[[_pawl.Job], T], errors: str, w
         return _at_row(error, errors, what, row)
 
 
+async def _avalue_or_error(result: Result, of: Callable[[_pawl.Job], Any], errors: str, what: str,
+                           row: int) -> Any:
+    try:
+        if isinstance(result, Exception):
+            raise result
+        value = of(result)
+        return await value if inspect.isawaitable(value) else value
+    except Exception as error:
+        return _at_row(error, errors, what, row)
+
+
 def values(jobs: Iterable[Result], of: Callable[[_pawl.Job], T], errors: str,
            what: str) -> Iterator[Any]:
     _check_errors(errors)
@@ -266,7 +278,7 @@ async def avalues(jobs: AsyncIterator[Result], of: Callable[[_pawl.Job], T], err
     row = 0
     try:
         async for result in jobs:
-            value = _value_or_error(result, of, errors, what, row)
+            value = await _avalue_or_error(result, of, errors, what, row)
             row += 1
             if isinstance(value, Exception) and errors == "raise":
                 raise value

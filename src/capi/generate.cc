@@ -118,6 +118,7 @@ pawl_status ReadEngineOptions(const pawl_engine_options* options, EngineOptions&
   }
   if (given.reasoning_open != nullptr) out.reasoning_open = given.reasoning_open;
   if (given.reasoning_close != nullptr) out.reasoning_close = given.reasoning_close;
+  if (given.settings_folder != nullptr) out.paths.settings = given.settings_folder;
   out.model.threads = given.threads;
   out.model.kv_bytes = given.kv_bytes;
   out.model.kept_kv_bytes = given.kept_kv_bytes;
@@ -168,9 +169,9 @@ pawl_status ReadAsking(const pawl_prompt& prompt, ExtractInput& input, pawl_erro
   if (!IsText(prompt.examples_json, prompt.examples_json_length))
     return Null(error, "prompt.examples_json");
   input.instruction = Text(prompt.instruction, prompt.instruction_length);
-  constexpr auto kMostView = static_cast<int32_t>(SchemaView::kNone);
+  constexpr auto kMostView = static_cast<int32_t>(SchemaView::kAuto);
   if (prompt.schema_view < 0 || prompt.schema_view > kMostView)
-    return BadArgument(error, "prompt.schema_view", "must be 0..4");
+    return BadArgument(error, "prompt.schema_view", "must be 0..5");
   input.view = static_cast<SchemaView>(prompt.schema_view);
   if (prompt.examples_json == nullptr) return PAWL_OK;
   Result<std::vector<ExtractExample>> examples =
@@ -378,6 +379,34 @@ pawl_status pawl_engine_load(const char* path, size_t path_length,
   });
 }
 void pawl_engine_free(pawl_engine* engine) { delete engine; }
+
+pawl_status pawl_engine_extract_options(const pawl_engine* engine, const char* text, size_t length,
+                                        pawl_json_schema_options* options) {
+  return Guard(nullptr, [&]() -> pawl_status {
+    if (engine == nullptr || options == nullptr || !IsText(text, length)) return PAWL_BAD_ARGUMENT;
+    const LoadedModel& model = engine->engine->model();
+    const JsonSchemaOptions made = model.ExtractOptions(Text(text, length));
+    pawl_json_schema_options out{};
+    pawl_json_schema_options_init(&out, sizeof out);
+    out.whitespace = static_cast<int32_t>(made.whitespace);
+    out.additional_properties = made.additional_properties ? 1 : 0;
+    out.open_if_unsatisfiable = made.open_if_unsatisfiable ? 1 : 0;
+    out.keys = static_cast<int32_t>(made.keys);
+    out.nulls = static_cast<int32_t>(made.nulls);
+    out.max_string = made.max_string;
+    // The strings of the model's choices, which live as long as it does.
+    for (const ExtractSettings* from : {&model.choices().own, &model.choices().measured}) {
+      if (!from->separators) continue;
+      const auto& [item, key] = *from->separators;
+      out.item_separator = item.data();
+      out.item_separator_length = item.size();
+      out.key_separator = key.data();
+      out.key_separator_length = key.size();
+    }
+    InitStruct(options, options->struct_size, out);
+    return PAWL_OK;
+  });
+}
 
 pawl_status pawl_engine_save_drafts(pawl_engine* engine, pawl_error** error) {
   return Guard(error, [&]() -> pawl_status {

@@ -37,6 +37,10 @@ pawl_status pawl_engine_load(const char*, size_t, const pawl_engine_options*, pa
   return None(error);
 }
 void pawl_engine_free(pawl_engine*) {}
+pawl_status pawl_engine_extract_options(const pawl_engine*, const char*, size_t,
+                                        pawl_json_schema_options*) {
+  return PAWL_UNSUPPORTED;
+}
 pawl_status pawl_engine_vocabulary(const pawl_engine*, pawl_vocabulary**) {
   return PAWL_UNSUPPORTED;
 }

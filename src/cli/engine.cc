@@ -99,7 +99,7 @@ Result<ModelText> LoadText(const std::string& command, const std::string& given)
 Result<std::unique_ptr<LoadedModel>> OpenModel(const std::string& command, const std::string& path,
                                                const ChatOverride& chat) {
   Progress progress(command, "loading the tokenizer of " + path);
-  return LoadedModel::Open(path, chat);
+  return LoadedModel::Open(path, chat, StorePaths().settings);
 }
 
 const std::vector<std::string>& DtypeNames() {

@@ -13,11 +13,16 @@
 #include <utility>
 #include <vector>
 
+#include "schemas/read/option_fields.h"
 #include "src/base/json.h"
+#include "src/base/names.h"
 #include "src/cli/command.h"
+#include "src/cli/engine.h"
 #include "src/cli/extractor.h"
 #include "src/cli/progress.h"
 #include "src/cli/report.h"
+#include "src/engine/extract_settings.h"
+#include "src/engine/schema_view.h"
 #include "src/eval/eval_data.h"
 #include "src/eval/eval_report.h"
 
@@ -33,6 +38,7 @@ struct EvalFlags {
   uint64_t limit = 0;
   std::vector<std::string> against;
   bool variants = false;
+  bool save = false;
   bool json = false;
   bool no_surprise = false;
   std::string records;
@@ -89,24 +95,100 @@ Result<NamedSetting> ReadSetting(const std::string& options, const ExtractSettin
   return out;
 }
 
-// What --variants tries: views of the schema and white space.
-std::vector<NamedSetting> VariantsOf(const ExtractSetting& base) {
+// The options of --against, by what they change.
+std::string SettingOptions() {
+  ExtractSetting setting;
+  CLI::App app;
+  app.set_help_flag();
+  setting.AddTo(&app);
+  std::string names;
+  for (const CLI::Option* option : app.get_options()) {
+    names += (names.empty() ? "" : " ") + option->get_name();
+  }
+  return names;
+}
+
+// ---- Variants ----
+
+// Views of the schema and white space; of a prompt that pawl.json fixes white space alone.
+std::vector<NamedSetting> LayoutVariants(const ExtractSetting& base, bool views) {
+  struct Space {
+    const char* name;
+    const char* whitespace;
+    std::vector<std::string> separators;
+  };
+  const Space spaces[] = {{"--whitespace compact", "compact", {",", ":"}},
+                          {"--separators ', ' ': '", "compact", {", ", ": "}},
+                          {"--whitespace bounded", "bounded", {",", ":"}}};
+  const std::vector<std::string> names =
+      views ? std::vector<std::string>{"template", "keys", "schema"} : std::vector<std::string>{""};
   std::vector<NamedSetting> out;
-  for (const char* view : {"template", "keys", "schema"}) {
-    for (const char* space : {"compact", "spaced", "bounded"}) {
-      NamedSetting one{fmt::format("--schema-view {} --whitespace {}", view, space), base};
+  for (const std::string& view : names) {
+    for (const Space& space : spaces) {
+      NamedSetting one{(view.empty() ? "" : "--schema-view " + view + " ") + space.name, base};
       one.setting.view = view;
-      one.setting.layout.whitespace = space;
-      if (space == std::string_view("spaced")) {
-        one.name = fmt::format("--schema-view {} --separators ', ' ': '", view);
-        one.setting.layout.whitespace = "compact";
-        one.setting.layout.separators = {", ", ": "};
-      } else {
-        one.setting.layout.separators = {",", ":"};
-      }
+      one.setting.layout.whitespace = space.whitespace;
+      one.setting.layout.separators = space.separators;
+      one.setting.layout.asked.insert({"whitespace", "separators"});
       out.push_back(std::move(one));
     }
   }
+  return out;
+}
+
+// Instructions: that of the command line or one that names what the schema calls itself, and the
+// general one.
+std::vector<NamedSetting> InstructionVariants(const NamedSetting& base, const std::string& schema) {
+  NamedSetting other = base;
+  const Result<json::Value> tree = json::Parse(schema);
+  const json::Value* title = tree.ok() ? tree->Find("title") : nullptr;
+  if (!base.setting.instruction.empty()) {
+    other.name += " without --instruction";
+    other.setting.instruction.clear();
+  } else if (title != nullptr && !title->text.empty()) {
+    other.setting.instruction = "Extract the " + title->text + " as JSON.";
+    other.name += " --instruction " + json::Quote(other.setting.instruction);
+  } else {
+    return {};
+  }
+  return {other};
+}
+
+// Examples: without those of the command line, or with some of `texts`.
+std::vector<NamedSetting> ExampleVariants(const NamedSetting& base,
+                                          const std::vector<eval::EvalText>& texts) {
+  std::vector<NamedSetting> out;
+  if (!base.setting.examples_file.empty()) {
+    NamedSetting none = base;
+    none.name += " without --examples";
+    none.setting.examples_file.clear();
+    return {none};
+  }
+  for (size_t count = 1; count <= texts.size(); count += 2) {
+    NamedSetting some = base;
+    some.name += fmt::format(" with {} of the texts as examples", count);
+    for (size_t i = 0; i < count; ++i) {
+      some.setting.examples.push_back({texts[i].text, json::Dump(texts[i].record)});
+    }
+    out.push_back(std::move(some));
+  }
+  return out;
+}
+
+// What of a setting the file of the measured choice keeps.
+ExtractSettings ChoiceOf(const ExtractSetting& setting, bool views) {
+  ExtractSettings out;
+  const LayoutFlags& layout = setting.layout;
+  out.whitespace = OptionOf<JsonSchemaOptions::Whitespace>(layout.whitespace);
+  out.separators = {layout.separators[0], layout.separators[1]};
+  if (layout.asked.contains("keys")) out.keys = OptionOf<JsonSchemaOptions::Keys>(layout.keys);
+  if (layout.asked.contains("nulls")) out.nulls = OptionOf<JsonSchemaOptions::Nulls>(layout.nulls);
+  if (!views) return out;
+  out.schema_view = SchemaViewNamed(setting.view);
+  if (!setting.instruction.empty()) out.instruction = setting.instruction;
+  std::vector<int> lines;
+  Result<std::vector<ExtractExample>> examples = setting.ReadExamplesFile(lines);
+  if (examples.ok() && !examples->empty()) out.examples = *std::move(examples);
   return out;
 }
 
@@ -157,7 +239,8 @@ class EvalPass {
       if (!flags_.no_surprise) schema.extractor->WantMaskSurprise();
       while (engine_.running() >= 2 * flags_.extract.batch && engine_.Step()) {
       }
-      schema.extractor->Add(texts_[i].text, "text", [&, i](Result<Generation> output) {
+      const std::string source = fmt::format("{}: line {}", flags_.data, texts_[i].line);
+      schema.extractor->Add(texts_[i].text, source, [&, i](Result<Generation> output) {
         Take(i, std::move(output), run);
         progress.Set(fmt::format("text {} of {}", ++done, texts_.size()));
       });
@@ -194,7 +277,9 @@ class EvalPass {
       run.mask_surprise += output->stats.mask_surprise;
       record = json::Parse(output->text);
     } else {
-      Note(kEval, fmt::format("line {}: {}", text.line, output.error().ToString()));
+      const std::string place = fmt::format("{}: line {}", flags_.data, text.line);
+      const std::string message = output.error().ToString();
+      Note(kEval, message.starts_with(place) ? message : place + ": " + message);
     }
     run.scores.failed += !record.ok();
     if (record.ok()) outputs_[i] = json::Dump(*record);
@@ -235,13 +320,88 @@ Result<EvalInput> OpenModelAndSchema(const EvalFlags& flags) {
   return out;
 }
 
-// The best of the variants on two thirds of the texts, and what it gives on the others.
+// The right records that are no values of their schemas, each with a note.
+Result<int64_t> CountMisfits(const EvalFlags& flags, const EvalInput& input,
+                             const std::vector<eval::EvalText>& texts) {
+  constexpr int64_t kMostNotes = 5;
+  struct Reader {
+    Grammar grammar;
+    json::Value schema;
+  };
+  std::map<std::string, Reader> readers;
+  int64_t misfits = 0;
+  for (const eval::EvalText& text : texts) {
+    const std::string& used = text.schema.empty() ? input.schema : text.schema;
+    auto reader = readers.find(used);
+    if (reader == readers.end()) {
+      GrammarFlags grammar_flags = flags.extract.grammar;
+      grammar_flags.layout = LayoutFlags::ForReading();
+      // In the data null says that a key is not there.
+      grammar_flags.layout.keys = "all";
+      grammar_flags.schema_text = used;
+      grammar_flags.schema_file = input.schema_place;
+      Result<Grammar> grammar = grammar_flags.Compile(input.engine->model().vocabulary());
+      Result<json::Value> schema = json::Parse(used);
+      // What is wrong with a schema is told where records are made.
+      if (!grammar.ok() || !schema.ok()) continue;
+      reader = readers.emplace(used, Reader{*std::move(grammar), *std::move(schema)}).first;
+    }
+    const Result<std::string> written =
+        WriteRecord(reader->second.grammar, reader->second.schema, text.record);
+    if (written.ok()) continue;
+    if (++misfits > kMostNotes) continue;
+    Note(kEval, fmt::format("note: {}: line {}: {}: the right record does not fit the schema",
+                            flags.data, text.line, written.error().place));
+  }
+  if (misfits > kMostNotes) {
+    Note(kEval, fmt::format("note: {} more right records do not fit", misfits - kMostNotes));
+  }
+  return misfits;
+}
+
+// Writes the choice, unless the texts that were held out speak against it.
+Status SaveChoice(const EvalInput& input, const NamedSetting& best, bool views,
+                  const std::vector<eval::EvalRun>& runs) {
+  const LoadedModel& model = input.engine->model();
+  const eval::PairedResult test = eval::PairedTest(runs[0].right_by_text, runs[1].right_by_text);
+  if (test.difference < 0) {
+    Note(kEval, fmt::format("note: not saved: {} fields fewer are right of the texts held out than "
+                            "without it",
+                            -test.difference));
+    return {};
+  }
+  const Result<std::string> file = MeasuredFile(StorePaths().settings, model.path());
+  if (!file.ok()) return file.error();
+  if (file->empty()) {
+    return Error{ErrorCode::kIo, "neither XDG_CONFIG_HOME nor HOME is set", "--save"};
+  }
+  const std::string measured = fmt::format(
+      "{{\"setting\":{},\"model\":{},\"texts_held_out\":{},\"more_fields_right\":{},\"p\":{:.4f}}}",
+      json::Quote(best.name), json::Quote(model.path()), test.texts, test.difference, test.p);
+  const Result<json::Value> schema = json::Parse(input.schema);
+  const Status saved = SaveMeasured(*file, ChoiceOf(best.setting, views),
+                                    schema.ok() ? json::Dump(*schema) : "", measured);
+  if (!saved.ok()) return saved;
+  Note(kEval, "saved to " + *file);
+  return {};
+}
+
+// The best of the variants on two thirds of the texts, and what it gives on the others. White space
+// and the view of the schema come first; with the best of them an instruction, then examples.
 Result<std::vector<eval::EvalRun>> RunVariants(const EvalFlags& flags, EvalInput& input,
                                                const std::vector<eval::EvalText>& texts) {
-  std::vector<eval::EvalText> seen, held;
+  constexpr size_t kExamples = 3, kLeastSeen = 9;
+  std::vector<eval::EvalText> seen, held, shown;
   for (size_t i = 0; i < texts.size(); ++i) (eval::HeldOut(i) ? held : seen).push_back(texts[i]);
   if (held.empty()) {
     return Error{ErrorCode::kInvalid, "needs three texts or more", "--variants"};
+  }
+  const Result<ExtractPrompt>& prompt = input.engine->model().extract();
+  const bool views = prompt.ok() && prompt->shows_views();
+  // Texts that are shown as examples are not measured. Each text may have another schema.
+  if (views && !input.schema.empty() && seen.size() >= kLeastSeen) {
+    shown.assign(seen.begin(), seen.begin() + kExamples);
+    seen.erase(seen.begin(), seen.begin() + kExamples);
   }
   Progress progress(kEval, "evaluating", flags.progress);
   const auto run = [&](const NamedSetting& one, const std::vector<eval::EvalText>& on,
@@ -252,24 +412,32 @@ Result<std::vector<eval::EvalRun>> RunVariants(const EvalFlags& flags, EvalInput
     }
     return pass.Run(name, progress);
   };
-  std::vector<NamedSetting> variants = VariantsOf(flags.extract.setting);
-  size_t best = 0;
+  std::optional<NamedSetting> best;
   int64_t most = -1;
-  for (size_t i = 0; i < variants.size(); ++i) {
-    Result<eval::EvalRun> one = run(variants[i], seen, variants[i].name);
-    if (!one.ok()) return one.error();
-    const int64_t right = one->scores.all().right + one->scores.all().right_nulls;
-    Note(kEval, fmt::format("{}: {} fields right of {} texts", one->name, right, seen.size()));
-    if (right > most) {
+  const auto choose = [&](const std::vector<NamedSetting>& variants) -> Status {
+    for (const NamedSetting& variant : variants) {
+      Result<eval::EvalRun> one = run(variant, seen, variant.name);
+      if (!one.ok()) return one.error();
+      const int64_t right = one->scores.all().right + one->scores.all().right_nulls;
+      Note(kEval, fmt::format("{}: {} fields right of {} texts", one->name, right, seen.size()));
+      if (right <= most) continue;
       most = right;
-      best = i;
+      best = variant;
     }
-  }
+    return {};
+  };
+  Status status = choose(LayoutVariants(flags.extract.setting, views));
+  if (status.ok() && views) status = choose(InstructionVariants(*best, input.schema));
+  if (status.ok() && views) status = choose(ExampleVariants(*best, shown));
+  if (!status.ok()) return status.error();
   std::vector<eval::EvalRun> runs;
-  for (const NamedSetting& one : {NamedSetting{"default", flags.extract.setting}, variants[best]}) {
+  for (const NamedSetting& one : {NamedSetting{"default", flags.extract.setting}, *best}) {
     Result<eval::EvalRun> held_run = run(one, held, one.name + " (held out)");
     if (!held_run.ok()) return held_run.error();
     runs.push_back(*std::move(held_run));
+  }
+  if (flags.save) {
+    if (status = SaveChoice(input, *best, views, runs); !status.ok()) return status.error();
   }
   return runs;
 }
@@ -363,6 +531,9 @@ int PrintRuns(const EvalFlags& flags, const Result<std::vector<eval::EvalRun>>& 
 
 int Eval(const EvalFlags& flags) {
   if (Status status = flags.extract.Check(); !status.ok()) return Fail(kEval, status.error());
+  if (flags.save && !flags.variants) {
+    return Fail(kEval, Error{ErrorCode::kInvalid, "needs --variants", "--save"});
+  }
   Result<std::vector<eval::EvalText>> texts = ReadEvalFile(flags);
   if (!texts.ok()) return Fail(kEval, texts.error());
   if (!flags.written.empty()) return PrintRuns(flags, ScoreAllWritten(flags, *texts));
@@ -374,6 +545,8 @@ int Eval(const EvalFlags& flags) {
   }
   Result<EvalInput> input = OpenModelAndSchema(flags);
   if (!input.ok()) return Fail(kEval, input.error());
+  const Result<int64_t> misfits = CountMisfits(flags, *input, *texts);
+  if (!misfits.ok()) return Fail(kEval, misfits.error());
   Result<std::vector<eval::EvalRun>> runs = Error{};
   if (flags.variants) {
     if (Status status = input->engine->LoadWeights(flags.extract, flags.extract.batch);
@@ -383,6 +556,9 @@ int Eval(const EvalFlags& flags) {
     runs = RunVariants(flags, *input, *texts);
   } else {
     runs = RunSettings(flags, *input, *texts, settings);
+  }
+  if (runs.ok()) {
+    for (eval::EvalRun& run : *runs) run.misfits = *misfits;
   }
   return PrintRuns(flags, runs);
 }
@@ -415,15 +591,20 @@ void AddEval(CLI::App& app, Action& action) {
       command
           ->add_option("--against", flags->against,
                        "Options of a further setting, in one argument; it is compared with the "
-                       "first by a paired test (give it several times)")
+                       "first by a paired test (give it several times). They are " +
+                           SettingOptions())
           ->take_all()
           ->allow_extra_args(false)
           ->type_name("OPTIONS");
   command
-      ->add_flag("--variants", flags->variants,
-                 "Try views of the schema and white space on two thirds of the texts, and tell "
-                 "what the best one gives on the others")
+      ->add_flag(
+          "--variants", flags->variants,
+          "Try views of the schema, white space, an instruction and examples on two thirds of "
+          "the texts, and tell what the best ones give on the others")
       ->excludes(against);
+  command->add_flag("--save", flags->save,
+                    "With --variants: keep the best choice for this model, in "
+                    "$XDG_CONFIG_HOME/pawl/models; not where it is worse than the default");
   command->add_flag("--json", flags->json, "The result as JSON, in a line");
   command->add_option("--records", flags->records, "The records of the first setting, to this file")
       ->check(NotEmpty)

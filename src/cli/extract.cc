@@ -77,13 +77,17 @@ Result<Loaded> Load(const TextFlags& flags) {
 }
 
 // What is told and kept at the end.
-Status Report(const TextFlags& flags, const GenerationStats& stats, ExtractEngine& engine) {
+Status Report(const TextFlags& flags, const GenerationStats& stats, Loaded& loaded) {
   const ExtractFlags& extract = flags.extract;
-  if (Status status = ReportStats(kExtract, extract.stats, extract.stats_json, stats);
+  if (extract.stats) {
+    for (const std::string& note : SettingNotes(*loaded.extractor)) Note(kExtract, note);
+  }
+  if (Status status = ReportStats(kExtract, extract.stats, extract.stats_json, stats,
+                                  SettingsJson(*loaded.extractor));
       !status.ok()) {
     return status;
   }
-  return engine.Save();
+  return loaded.engine->Save();
 }
 
 // To the file of --reasoning: a line of JSON for each text.
@@ -106,8 +110,8 @@ int ExtractOne(const TextFlags& flags, Loaded& loaded) {
   if (Status status = WriteReasoning(flags, json::Quote(output->reasoning) + "\n"); !status.ok()) {
     return Fail(kExtract, status.error());
   }
-  if (output->stop == StopReason::kClosed) Note(kExtract, ClosedNote(*output));
-  if (Status status = Report(flags, output->stats, *loaded.engine); !status.ok()) {
+  for (const std::string& note : NotesOn(*output, *loaded.extractor)) Note(kExtract, note);
+  if (Status status = Report(flags, output->stats, loaded); !status.ok()) {
     return Fail(kExtract, status.error());
   }
   return kExitOk;
@@ -150,7 +154,7 @@ class Lines {
     if (Status status = WriteReasoning(flags_, reasoning_); !status.ok()) {
       return Fail(kExtract, status.error());
     }
-    if (Status status = Report(flags_, total_, engine_); !status.ok()) {
+    if (Status status = Report(flags_, total_, loaded_); !status.ok()) {
       return Fail(kExtract, status.error());
     }
     return failed_ > 0 ? kExitSomeFailed : kExitOk;
@@ -219,8 +223,8 @@ class Lines {
       if (c == '\n' || c == '\r') c = ' ';
     }
     cli::Print(output->text + "\n");
-    if (output->stop == StopReason::kClosed) {
-      Note(kExtract, fmt::format("{}: {}", place, ClosedNote(*output)));
+    for (const std::string& note : NotesOn(*output, *loaded_.extractor)) {
+      Note(kExtract, fmt::format("{}: {}", place, note));
     }
     Add(output->stats, total_);
   }

@@ -1,41 +1,25 @@
-// Extraction for the command: a schema is compiled as the options say, first with closed objects,
-// and each text becomes a request of one engine. The grammar is made before the weights are read,
+// Extraction for the command: a schema is compiled as the options say, and each text becomes a
+// request of one engine. The grammar is made before the weights are read,
 // so that what is wrong with a schema is told at once.
 #include "src/cli/extractor.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <span>
 
 #include "src/base/json.h"
 #include "src/cli/command.h"
+#include "src/cli/report.h"
 #include "src/decode/closing.h"
+#include "src/decode/sampling/names.h"
 #include "src/engine/engine_parts.h"
 #include "src/engine/schema_view.h"
 #include "src/engine/thinking.h"
 
 namespace pawl::cli {
-namespace {
-
-// Objects are closed where the schema does not say; where nothing fits then they stay open.
-Result<Grammar> CompileClosed(GrammarFlags& flags,
-                              const std::shared_ptr<const Vocabulary>& vocabulary,
-                              std::vector<std::string>& notes) {
-  Result<Grammar> grammar = flags.Compile(vocabulary);
-  std::string& additional = flags.layout.additional_properties;
-  const bool nothing_fits = grammar.ok() ? grammar->Start().completion_length() < 0
-                                         : grammar.error().code == ErrorCode::kUnsatisfiable;
-  if (!nothing_fits || additional == "allow" || flags.layout.asked_additional_properties) {
-    return grammar;
-  }
-  additional = "allow";
-  Result<Grammar> open = flags.Compile(vocabulary);
-  if (!open.ok()) return grammar;
-  notes.emplace_back("#: no value fits with closed objects, so additional keys are allowed");
-  return open;
-}
-
-}  // namespace
 
 // ---- Options ----
 
@@ -54,11 +38,12 @@ void ExtractSetting::AddTo(CLI::App* command) {
       ->check(NotEmpty)
       ->type_name("FILE");
   command
-      ->add_option("--schema-view", view,
-                   "How the prompt shows the schema: template (types by key), keys (their names), "
-                   "schema (JSON Schema), none, auto (keys of flat records, else template)")
-      ->check(CLI::IsMember({"auto", "template", "keys", "schema", "none"}))
-      ->capture_default_str();
+      ->add_option(
+          "--schema-view", view,
+          "How the prompt shows the schema: template (types by key), keys, schema (JSON Schema), "
+          "none, auto (keys of flat records, else template; the default unless one was "
+          "measured)")
+      ->check(CLI::IsMember({"auto", "template", "keys", "schema", "none"}));
   command
       ->add_option("--repetition", repetition,
                    "An output whose last 200 tokens or more are one period of at most 64, eight "
@@ -73,13 +58,51 @@ Status ExtractSetting::Check() const {
   return thinking.Check();
 }
 
-Result<std::vector<ExtractExample>> ExtractSetting::ReadExamplesFile() const {
-  if (examples_file.empty()) return std::vector<ExtractExample>();
+Result<std::vector<ExtractExample>> ExtractSetting::ReadExamplesFile(
+    std::vector<int>& lines) const {
+  if (!examples.empty() || examples_file.empty()) return examples;
   const Result<std::string> text = ReadInput(examples_file);
   if (!text.ok()) return text.error();
-  Result<std::vector<ExtractExample>> examples = ReadExamples(*text);
-  if (!examples.ok()) return InFile(examples_file, examples.error());
-  return examples;
+  Result<std::vector<ExtractExample>> read = ReadExamples(*text, &lines);
+  if (!read.ok()) return InFile(examples_file, read.error());
+  return read;
+}
+
+void RetryFlags::AddTo(CLI::App* command) {
+  command
+      ->add_option("--check", checks,
+                   "What a record has to pass: KIND:VALUE, where KIND is regex, schema, grammar or "
+                   "program; may be given several times")
+      ->type_name("SPEC");
+  RealOption(command, "--check-timeout", check_timeout, 0.001, 86400, "S",
+             "Seconds for one answer of a program");
+  CountOption(command, "--retries", retries, 0, 1000,
+              "Further tries where a check refuses a record, which is shown to the model with what "
+              "is wrong with it");
+  const std::span<const char* const> names = OptionNames(SamplerKind());
+  command
+      ->add_option("--sampler", sampler,
+                   "Draw records that keep the model's distribution, given the checks "
+                   "(docs/sampling.md)")
+      ->check(CLI::IsMember(std::vector<std::string>(names.begin(), names.end())))
+      ->type_name("NAME");
+}
+
+Status RetryFlags::Check(const ExtractSetting& setting) const {
+  if (retries > 0 && checks.empty()) {
+    return Error{ErrorCode::kInvalid, "needs --check", "--retries"};
+  }
+  if (sampler.empty()) return {};
+  if (setting.thinking.given()) {
+    return Error{ErrorCode::kUnsupported, "cannot be used with --sampler", "--thinking"};
+  }
+  return {};
+}
+
+void TryCounts::Add(const GenerationStats& stats) {
+  ++calls;
+  prompt_tokens += stats.prompt_tokens;
+  output_tokens += stats.output_tokens;
 }
 
 void ExtractFlags::AddTo(CLI::App* command) {
@@ -91,6 +114,7 @@ void ExtractFlags::AddTo(CLI::App* command) {
       ->check(NotEmpty)
       ->type_name("FILE");
   setting.AddTo(command);
+  retry.AddTo(command);
   setting.thinking.AddMarksTo(command);
   TextOption(command, "--model", model, "MODEL", kModelHelp);
   ChoiceOption(command, "--dtype", dtype, DtypeNames(), "TYPE", "How weights are kept in memory");
@@ -104,6 +128,7 @@ void ExtractFlags::AddTo(CLI::App* command) {
 
 Status ExtractFlags::Check() const {
   if (Status status = setting.Check(); !status.ok()) return status;
+  if (Status status = retry.Check(setting); !status.ok()) return status;
   if (Status status = drafts.Check(); !status.ok()) return status;
   if (!stats_json.empty()) {
     if (Status status = CheckWritable(stats_json); !status.ok()) return status;
@@ -165,6 +190,11 @@ void ExtractEngine::Add(const EngineRequest& request,
   if (!added.ok()) answer(added.error());
 }
 
+Result<SamplerResult> ExtractEngine::Sample(const EngineRequest& request,
+                                            const SamplerOptions& options) {
+  return EngineAccess::Sample(*engine_, request, options, nullptr, nullptr);
+}
+
 void ExtractEngine::TellOfThinking(const ThinkingFlags& flags, const ThoughtPlan& plan) {
   if (!told_of_thinking_) NoteThinking(command_, flags, plan);
   told_of_thinking_ = told_of_thinking_ || plan.changes_nothing;
@@ -179,16 +209,15 @@ Result<std::unique_ptr<Extractor>> Extractor::Create(ExtractEngine& engine,
                                                      const std::string& place) {
   GrammarFlags grammar_flags = flags.grammar;
   grammar_flags.layout = setting.layout;
+  grammar_flags.layout.FillIn(engine.model().ExtractOptions(""));
   grammar_flags.schema_text = schema;
   grammar_flags.schema_file = place;
   if (!setting.layout.max_string.has_value()) grammar_flags.layout.max_string = MaxStringFor("");
-  std::vector<std::string> notes;
-  Result<Grammar> grammar = CompileClosed(grammar_flags, engine.model().vocabulary(), notes);
+  Result<Grammar> grammar = grammar_flags.Compile(engine.model().vocabulary());
   if (!grammar.ok()) return grammar.error();
   if (grammar->Start().completion_length() < 0) return NoValueFits(place + ": #");
   std::unique_ptr<Extractor> out(new Extractor(engine, grammar_flags, *grammar));
   out->notes_ = grammar->notes();
-  out->notes_.insert(out->notes_.end(), notes.begin(), notes.end());
   out->fixed_max_string_ = setting.layout.max_string.has_value();
   out->grammar_source_ = grammar_flags.source();
   GenerateOptions& options = out->request_.options;
@@ -199,13 +228,60 @@ Result<std::unique_ptr<Extractor>> Extractor::Create(ExtractEngine& engine,
   ExtractInput& input = out->request_.extract.emplace();
   input.schema = tree.ok() ? json::Dump(*tree) : schema;
   input.instruction = setting.instruction;
-  input.view = *SchemaViewNamed(setting.view);
-  Result<std::vector<ExtractExample>> examples = setting.ReadExamplesFile();
+  if (!setting.view.empty()) input.view = *SchemaViewNamed(setting.view);
+  Result<std::vector<ExtractExample>> examples = setting.ReadExamplesFile(out->example_lines_);
   if (!examples.ok()) return examples.error();
   input.examples = *std::move(examples);
   out->request_.now = engine.now();
+  out->ListSettings(setting);
+  if (Status status = out->MakeChecks(flags.retry); !status.ok()) return status.error();
   if (Status status = out->PlanPrompt(setting); !status.ok()) return status.error();
   return out;
+}
+
+Status Extractor::MakeChecks(const RetryFlags& retry) {
+  const CheckSpecOptions options = {
+      .time_limit = std::chrono::milliseconds(static_cast<int64_t>(retry.check_timeout * 1000))};
+  for (const std::string& spec : retry.checks) {
+    auto check = MakeCheckOf(spec, engine_.model().vocabulary(), options);
+    if (!check.ok()) {
+      Error error = check.error();
+      error.place = "--check " + error.place;
+      return error;
+    }
+    checks_.push_back(*std::move(check));
+    check_names_.push_back(spec);
+  }
+  most_retries_ = retry.retries;
+  if (!retry.sampler.empty()) sampler_ = *OptionOf<SamplerKind>(retry.sampler);
+  return {};
+}
+
+// What the command line says comes before what the files of the model say.
+void Extractor::ListSettings(const ExtractSetting& setting) {
+  const auto asked = [&](const ExtractDefault& one) {
+    if (one.name == "schema_view") return !setting.view.empty();
+    if (one.name == "instruction") return !setting.instruction.empty();
+    if (one.name == "examples") return !request_.extract->examples.empty();
+    const bool space = one.name == "whitespace" || one.name == "separators";
+    return setting.layout.asked.contains(one.name) ||
+           (space && (setting.layout.asked.contains("whitespace") ||
+                      setting.layout.asked.contains("separators")));
+  };
+  const LayoutFlags& layout = grammar_flags_.layout;
+  const auto value = [&](const ExtractDefault& one) -> std::string {
+    if (one.name == "schema_view") return json::Quote(setting.view);
+    if (one.name == "instruction") return json::Quote(setting.instruction);
+    if (one.name == "examples") return std::to_string(request_.extract->examples.size());
+    if (one.name == "whitespace") return json::Quote(layout.whitespace);
+    if (one.name == "keys") return json::Quote(layout.keys);
+    if (one.name == "nulls") return json::Quote(layout.nulls);
+    return "[" + json::Quote(layout.separators[0]) + "," + json::Quote(layout.separators[1]) + "]";
+  };
+  settings_ = engine_.model().choices().List(request_.extract->schema);
+  for (ExtractDefault& one : settings_) {
+    if (asked(one)) one = {one.name, value(one), "option"};
+  }
 }
 
 // What the examples, or a chat template, have against a prompt, and what may be thought.
@@ -213,7 +289,24 @@ Status Extractor::PlanPrompt(const ExtractSetting& setting) {
   ExtractInput tried = *request_.extract;
   tried.text = "text";
   if (Status status = WriteExamples(grammar_, tried.schema, tried.examples); !status.ok()) {
-    return InFile(setting.examples_file, status.error());
+    // "examples: N: POINTER" is a line of the file.
+    const std::string& place = status.error().place;
+    const size_t colon = place.find(": #");
+    const size_t number = static_cast<size_t>(std::atoi(place.c_str() + place.find(' ') + 1));
+    if (number == 0 || number > example_lines_.size() || colon == std::string::npos) {
+      return status;
+    }
+    return Error{status.error().code, status.error().message,
+                 fmt::format("{}: line {}: #/record{}", setting.examples_file,
+                             example_lines_[number - 1], place.substr(colon + 3))};
+  }
+  if (!setting.view.empty() && engine_.model().extract().ok() &&
+      !engine_.model().extract()->shows_views()) {
+    Note(
+        engine_.command(),
+        "note: --schema-view changes nothing: the prompt of the model's pawl.json shows the schema "
+        "as it is, or not at all");
+    request_.extract->view = SchemaView::kDefault;
   }
   const LoadedModel& model = engine_.model();
   const Thinking thinking = ThinkingFor(setting.thinking.asked(), false);
@@ -235,16 +328,86 @@ void Extractor::Add(std::string_view text, const std::string& source,
                     std::function<void(Result<Generation>)> done) {
   Result<Grammar> grammar = GrammarFor(text);
   if (!grammar.ok()) return done(grammar.error());
-  request_.extract->text = text;
-  request_.grammar = *std::move(grammar);
-  engine_.Add(request_, [this, source, done = std::move(done)](Result<Generation> output) {
-    if (!output.ok()) {
-      Error error = AtOption(output.error(), source, grammar_source_);
-      if (error.place == "text") error.place = source;
-      output = std::move(error);
-    }
-    done(std::move(output));
-  });
+  const auto one = std::make_shared<Try>(Try{request_, source, std::move(done), 0, {}});
+  one->request.extract->text = text;
+  one->request.grammar = *std::move(grammar);
+  Start(one);
+}
+
+void Extractor::Start(const std::shared_ptr<Try>& one) {
+  if (sampler_) return End(one, Draw(one->request));
+  engine_.Add(one->request,
+              [this, one](Result<Generation> output) { End(one, std::move(output)); });
+}
+
+// A draw of the sampler as an output.
+Result<Generation> Extractor::Draw(const EngineRequest& request) {
+  const SamplingParams& sampling = request.options.sampling;
+  SamplerOptions options;
+  options.sampler = *sampler_;
+  options.temperature = sampling.temperature > 0 ? sampling.temperature : 1;
+  options.seed = sampling.seed;
+  options.max_tokens = request.options.max_tokens;
+  options.checks = checks_;
+  const Result<SamplerResult> drawn = engine_.Sample(request, options);
+  if (!drawn.ok()) return drawn.error();
+  const WeightedOutput& output = drawn->outputs.front();
+  Generation out;
+  out.tokens = output.tokens;
+  out.text = output.text;
+  out.stop = output.report.valid ? StopReason::kEnd : StopReason::kLength;
+  out.stats.output_tokens = static_cast<int>(output.tokens.size());
+  out.stats.forward_calls = static_cast<int>(drawn->model_calls);
+  return out;
+}
+
+void Extractor::End(const std::shared_ptr<Try>& one, Result<Generation> output) {
+  if (!output.ok()) {
+    Error error = AtOption(output.error(), one->source, grammar_source_);
+    if (error.place == "text") error.place = one->source;
+    return one->done(std::move(error));
+  }
+  (one->number == 0 ? first_tries_ : retries_).Add(output->stats);
+  cli::Add(one->stats, output->stats);
+  const Result<std::string> problem = ProblemOf(*output);
+  if (!problem.ok()) return one->done(problem.error());
+  if (problem->empty()) return one->done(std::move(output));
+  if (one->number == most_retries_) {
+    return one->done(
+        Error{ErrorCode::kInvalid,
+              fmt::format("no record passes: {}{}", *problem,
+                          most_retries_ == 0 ? "" : fmt::format(" ({} tries)", most_retries_ + 1)),
+              one->source});
+  }
+  // The next try sees the record and the problem. Where the prompt has no place for them, or that
+  // was tried, it is another draw.
+  ++one->number;
+  one->stats = output->stats;
+  one->request.extract->record = output->text;
+  one->request.extract->problem = *problem;
+  SamplingParams& sampling = one->request.options.sampling;
+  ++sampling.seed;
+  constexpr float kWarm = 0.7f;
+  const bool shown = engine_.model().extract()->shows_views();
+  if (!shown || one->number > 1) sampling.temperature = std::max(sampling.temperature, kWarm);
+  Start(one);
+}
+
+Result<std::string> Extractor::ProblemOf(const Generation& output) const {
+  if (sampler_ && output.stop != StopReason::kEnd) {
+    return fmt::format("no draw of {} tokens is valid", request_.options.max_tokens);
+  }
+  for (size_t i = 0; i < checks_.size(); ++i) {
+    std::string why;
+    const Result<Verdict> verdict = checks_[i]->Judge(
+        {.text = output.text, .tokens = output.tokens, .ended = true, .why = &why});
+    if (!verdict.ok()) return InFile("--check", verdict.error());
+    if (*verdict == Verdict::kAccept) continue;
+    if (!why.empty()) return why;
+    if (*verdict == Verdict::kUnknown) return check_names_[i] + " gave no verdict";
+    return "it does not pass " + check_names_[i];
+  }
+  return std::string();
 }
 
 void Extractor::WantMaskSurprise() {
@@ -260,15 +423,68 @@ Result<Grammar> Extractor::GrammarFor(std::string_view text) {
   });
 }
 
-std::string ClosedNote(const Generation& output) {
+static std::string ClosedNote(const Generation& output) {
   if (output.closed_by == ClosedBy::kRepetition) {
     return "note: the output repeated itself, so it was closed in the shortest valid way";
   }
-  if (!output.notes.empty()) return "note: " + output.notes.front();
+  if (output.closed_by == ClosedBy::kSteps && !output.notes.empty()) {
+    return "note: " + output.notes.front();
+  }
   return fmt::format(
       "note: the budget of {} tokens was nearly spent, so the output was closed in the shortest "
       "valid way",
       output.stats.budget);
+}
+
+std::vector<std::string> NotesOn(const Generation& output, const Extractor& extractor) {
+  std::vector<std::string> out;
+  if (output.stop == StopReason::kClosed) out.push_back(ClosedNote(output));
+  const bool first_told = output.closed_by == ClosedBy::kSteps;
+  for (size_t i = first_told ? 1 : 0; i < output.notes.size(); ++i) {
+    // What holds for all texts is told once, with --stats.
+    if (std::ranges::find(extractor.notes(), output.notes[i]) == extractor.notes().end()) {
+      out.push_back("note: " + output.notes[i]);
+    }
+  }
+  return out;
+}
+
+std::vector<std::string> SettingNotes(const Extractor& extractor) {
+  constexpr size_t kMostValue = 60;
+  std::string line;
+  for (const ExtractDefault& one : extractor.settings()) {
+    const bool long_value = one.value.size() > kMostValue;
+    line +=
+        fmt::format("{}{} {} ({})", line.empty() ? "" : ", ", one.name,
+                    long_value ? one.value.substr(0, kMostValue) + "..." : one.value, one.source);
+  }
+  std::vector<std::string> out = {"settings: " + line};
+  if (!extractor.has_checks()) return out;
+  const auto counts = [](const TryCounts& one) {
+    return fmt::format("{} calls, {} tokens of prompts, {} of outputs", one.calls,
+                       one.prompt_tokens, one.output_tokens);
+  };
+  out.push_back(fmt::format("tries: first {}; retries {}", counts(extractor.first_tries()),
+                            counts(extractor.retries())));
+  return out;
+}
+
+std::string SettingsJson(const Extractor& extractor) {
+  std::string settings;
+  for (const ExtractDefault& one : extractor.settings()) {
+    settings += fmt::format("{}{}:{{\"value\":{},\"from\":{}}}", settings.empty() ? "" : ",",
+                            json::Quote(one.name), one.value, json::Quote(one.source));
+  }
+  const auto counts = [](const TryCounts& one) {
+    return fmt::format("{{\"calls\":{},\"prompt_tokens\":{},\"output_tokens\":{}}}", one.calls,
+                       one.prompt_tokens, one.output_tokens);
+  };
+  std::string out = ",\"settings\":{" + settings + "}";
+  if (extractor.has_checks()) {
+    out += ",\"tries\":{\"first\":" + counts(extractor.first_tries()) +
+           ",\"retries\":" + counts(extractor.retries()) + "}";
+  }
+  return out;
 }
 
 }  // namespace pawl::cli

@@ -15,6 +15,7 @@
 
 #include "pawl/engine.h"
 #include "pawl/result.h"
+#include "pawl/sampling.h"
 #include "schemas/grammar_cache.h"
 #include "src/cli/draft_flags.h"
 #include "src/cli/engine.h"
@@ -30,7 +31,8 @@ struct ExtractSetting {
   SamplingFlags sampling{4096};
   std::string instruction;
   std::string examples_file;
-  std::string view = "auto";
+  std::vector<ExtractExample> examples;  // in place of those of the file
+  std::string view;                      // empty: not given
   std::string repetition = "close";
   ThinkingFlags thinking;
 
@@ -38,14 +40,33 @@ struct ExtractSetting {
   void AddTo(CLI::App* command);
   // Errors name the option.
   Status Check() const;
-  // The texts and records of --examples. Errors name the file and the line.
-  Result<std::vector<ExtractExample>> ReadExamplesFile() const;
+  // The examples, and the lines of those of --examples. Errors name the file and the line.
+  Result<std::vector<ExtractExample>> ReadExamplesFile(std::vector<int>& lines) const;
+};
+
+// --check, --retries and --sampler: records that have to pass, and what is tried where they do not.
+struct RetryFlags {
+  std::vector<std::string> checks;
+  double check_timeout = 5;
+  int retries = 0;
+  std::string sampler;
+
+  void AddTo(CLI::App* command);
+  // Errors name the option.
+  Status Check(const ExtractSetting& setting) const;
+};
+
+// What the tries of records have cost.
+struct TryCounts {
+  int64_t calls = 0, prompt_tokens = 0, output_tokens = 0;
+  void Add(const GenerationStats& stats);
 };
 
 // The model, and what concerns all settings.
 struct ExtractFlags {
   GrammarFlags grammar{LayoutFlags::ForExtract()};  // its layout is not used: that of `setting` is
   ExtractSetting setting;
+  RetryFlags retry;
   std::string template_file;
   std::string model;
   int threads = 0;
@@ -76,6 +97,8 @@ class ExtractEngine {
   // `done` is called in a later Step, or at once where the request is wrong. REQUIRES: LoadWeights.
   void Add(const EngineRequest& request, const std::function<void(Result<Generation>)>& done);
   bool Step() { return engine_->Step(); }
+  // One draw of a sampler, waited for.
+  Result<SamplerResult> Sample(const EngineRequest& request, const SamplerOptions& options);
   // Texts that have no output yet.
   int running() const { return running_; }
   // What is kept for later runs. Errors: kIo.
@@ -96,24 +119,47 @@ class ExtractEngine {
 // One schema under one setting.
 class Extractor {
  public:
-  // `place`: how errors call the schema. Errors: of the schema, the examples, and the prompt.
+  // `place`: how errors call the schema. Errors: of the schema, the examples, the checks and the
+  // prompt.
   static Result<std::unique_ptr<Extractor>> Create(ExtractEngine& engine, const ExtractFlags& flags,
                                                    const ExtractSetting& setting,
                                                    const std::string& schema,
                                                    const std::string& place);
-  // `source`: how errors call the text. `done`: as of ExtractEngine::Add.
+  // `source`: how errors call the text. `done`: as of ExtractEngine::Add. Where a check refuses the
+  // record, the next try begins; after the last one that is an error.
   void Add(std::string_view text, const std::string& source,
            std::function<void(Result<Generation>)> done);
   const std::vector<std::string>& notes() const { return notes_; }
+  // Each setting with its value and where it comes from.
+  const std::vector<ExtractDefault>& settings() const { return settings_; }
+  bool has_checks() const { return !checks_.empty(); }
+  const TryCounts& first_tries() const { return first_tries_; }
+  const TryCounts& retries() const { return retries_; }
   // GenerateOptions::mask_surprise, where the model leaves its logits here.
   void WantMaskSurprise();
 
  private:
+  // A text on its way to a record.
+  struct Try {
+    EngineRequest request;
+    std::string source;
+    std::function<void(Result<Generation>)> done;
+    int number = 0;         // of the try; 0: the first one
+    GenerationStats stats;  // of those before
+  };
+
   Extractor(ExtractEngine& engine, const GrammarFlags& grammar_flags, Grammar grammar)
       : engine_(engine), grammar_flags_(grammar_flags), grammar_(std::move(grammar)) {}
+  Status MakeChecks(const RetryFlags& retry);
   Status PlanPrompt(const ExtractSetting& setting);
+  void ListSettings(const ExtractSetting& setting);
   // The schema with strings that are as long as the text at most. Kept for the lengths met last.
   Result<Grammar> GrammarFor(std::string_view text);
+  void Start(const std::shared_ptr<Try>& one);
+  Result<Generation> Draw(const EngineRequest& request);
+  void End(const std::shared_ptr<Try>& one, Result<Generation> output);
+  // What the checks have against a record; empty: nothing. Errors: those of the checks.
+  Result<std::string> ProblemOf(const Generation& output) const;
 
   ExtractEngine& engine_;
   GrammarFlags grammar_flags_;
@@ -123,10 +169,21 @@ class Extractor {
   EngineRequest request_;  // what all texts have in common
   std::string grammar_source_;
   std::vector<std::string> notes_;
+  std::vector<ExtractDefault> settings_;
+  std::vector<int> example_lines_;
+  std::vector<std::shared_ptr<const Check>> checks_;
+  std::vector<std::string> check_names_;
+  int most_retries_ = 0;
+  std::optional<SamplerKind> sampler_;
+  TryCounts first_tries_, retries_;
 };
 
-// Why an output was closed, as a note.
-std::string ClosedNote(const Generation& output);
+// What --stats says of settings and tries, and the same as members of a JSON object.
+std::vector<std::string> SettingNotes(const Extractor& extractor);
+std::string SettingsJson(const Extractor& extractor);
+
+// What is to say of an output, as notes: why it was closed, and what its engine says.
+std::vector<std::string> NotesOn(const Generation& output, const Extractor& extractor);
 
 }  // namespace pawl::cli
 

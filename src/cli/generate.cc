@@ -175,6 +175,7 @@ int Generate(const GenerateFlags& flags) {
   }
   const ThoughtPlan thoughts = several ? ThoughtPlan() : prompted->thoughts;
   NoteThinking(kGenerate, flags.model.thinking, prompted->thoughts);
+  if (!prompted->note.empty()) Note(kGenerate, "note: " + prompted->note);
   std::vector<std::string> outputs;
   GenerationStats stats;
   for (bool more = true; more;) {

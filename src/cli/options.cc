@@ -101,10 +101,15 @@ LayoutFlags LayoutFlags::ForExtract() {
 }
 
 void LayoutFlags::AddTo(CLI::App* command) {
+  // Copies of these flags are parsed, so what was asked for is kept with them.
+  const auto asking = [this](const char* name) {
+    return [this, name](const std::string&) { asked.insert(name); };
+  };
   command
       ->add_option("--whitespace", whitespace,
                    "White space between the tokens of JSON: compact (none), bounded, any")
       ->check(OneOf<JsonSchemaOptions::Whitespace>())
+      ->each(asking("whitespace"))
       ->capture_default_str();
   command
       ->add_option("--order", order,
@@ -124,6 +129,7 @@ void LayoutFlags::AddTo(CLI::App* command) {
       ->expected(2)
       ->allow_extra_args(false)  // the files of validate may follow
       ->type_name("ITEM KEY")
+      ->each(asking("separators"))
       ->delimiter('\0');
   command
       ->add_option("--max-digits", max_digits,
@@ -149,7 +155,7 @@ void LayoutFlags::AddTo(CLI::App* command) {
       ->add_option("--additional-properties", additional_properties,
                    "Keys that the schema does not speak of, where it does not say: allow, forbid")
       ->check(CLI::IsMember({"allow", "forbid"}))
-      ->each([this](const std::string&) { asked_additional_properties = true; })
+      ->each(asking("additional_properties"))
       ->capture_default_str();
   command
       ->add_option("--keys", keys,
@@ -157,12 +163,23 @@ void LayoutFlags::AddTo(CLI::App* command) {
                    "nothing; such keys are not part of the record), required (as the schema has "
                    "them)")
       ->check(OneOf<JsonSchemaOptions::Keys>())
+      ->each(asking("keys"))
       ->capture_default_str();
   command
       ->add_option("--nulls", nulls,
                    "null for a key that may be left out, where the schema takes it: keep, drop")
       ->check(OneOf<JsonSchemaOptions::Nulls>())
+      ->each(asking("nulls"))
       ->capture_default_str();
+}
+
+void LayoutFlags::FillIn(const JsonSchemaOptions& defaults) {
+  if (!asked.contains("whitespace") && !asked.contains("separators")) {
+    whitespace = NameOf(defaults.whitespace);
+    separators = {defaults.item_separator, defaults.key_separator};
+  }
+  if (!asked.contains("keys")) keys = NameOf(defaults.keys);
+  if (!asked.contains("nulls")) nulls = NameOf(defaults.nulls);
 }
 
 JsonSchemaOptions LayoutFlags::ToOptions() const {
@@ -174,6 +191,8 @@ JsonSchemaOptions LayoutFlags::ToOptions() const {
   options.key_separator = separators[1];
   options.ascii = ascii;
   options.additional_properties = additional_properties == "allow";
+  options.open_if_unsatisfiable =
+      !options.additional_properties && !asked.contains("additional_properties");
   options.keys = *OptionOf<JsonSchemaOptions::Keys>(keys);
   options.nulls = *OptionOf<JsonSchemaOptions::Nulls>(nulls);
   options.canonical_spelling = spelling == "canonical";

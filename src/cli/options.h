@@ -7,6 +7,7 @@
 #include <initializer_list>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -80,7 +81,7 @@ struct LayoutFlags {
   std::optional<int64_t> max_string = std::nullopt;  // not given: what the command wants
   bool ascii = false;
   std::string additional_properties = "allow";
-  bool asked_additional_properties = false;  // the command line says which
+  std::set<std::string> asked;  // the options that the command line gives, without hyphens
   std::string keys = "required";
   std::string nulls = "keep";
 
@@ -92,6 +93,8 @@ struct LayoutFlags {
   static LayoutFlags Of(std::string whitespace, std::string order, std::string spelling);
   void AddTo(CLI::App* command);
   JsonSchemaOptions ToOptions() const;
+  // What the command line does not give of white space, keys and nulls is as in `defaults`.
+  void FillIn(const JsonSchemaOptions& defaults);
 };
 
 // --prefix, --gap, --suffix, --require: what is made of the constraint that the other options name.

@@ -71,6 +71,7 @@ Result<Prompted> PromptedModelFlags::Load(const std::string& command) const {
     traits.think_open = thinking.marks[0];
     traits.think_close = thinking.marks[1];
   }
+  prompted.note = UnclosedNote(rendered->text, traits);
   prompted.thoughts = PlanThoughts(traits, ThinkingStartOf(rendered->text, traits), asked);
   return prompted;
 }

@@ -72,7 +72,7 @@ void NoteStats(std::string_view command, const GenerationStats& s) {
   }
 }
 
-std::string StatsJson(const GenerationStats& s) {
+std::string StatsJson(const GenerationStats& s, std::string_view more) {
   std::string out = fmt::format(
       "{{\"prompt_tokens\":{},\"reused_tokens\":{},\"output_tokens\":{},\"sampled_tokens\":{},"
       "\"forced_tokens\":{},\"closing_tokens\":{},\"reasoning_tokens\":{},"
@@ -94,13 +94,13 @@ std::string StatsJson(const GenerationStats& s) {
   out += "}}";
   // Where it was asked for.
   if (s.mask_surprise > 0) out += fmt::format(",\"mask_surprise\":{:.4f}", s.mask_surprise);
-  return out + "}\n";
+  return out.append(more) + "}\n";
 }
 
 Status ReportStats(std::string_view command, bool stats_flag, const std::string& file,
-                   const GenerationStats& stats) {
+                   const GenerationStats& stats, std::string_view more) {
   if (stats_flag) NoteStats(command, stats);
-  return file.empty() ? Status() : WriteFile(file, StatsJson(stats));
+  return file.empty() ? Status() : WriteFile(file, StatsJson(stats, more));
 }
 
 }  // namespace pawl::cli

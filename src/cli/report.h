@@ -17,9 +17,9 @@ void NoteStats(std::string_view command, const GenerationStats& stats);
 // NoteStats where `stats_flag` (--stats) asks for it, and StatsJson to `file` (--stats-json; empty:
 // none). Errors: kIo.
 Status ReportStats(std::string_view command, bool stats_flag, const std::string& file,
-                   const GenerationStats& stats);
-// The same as a JSON object in a line.
-std::string StatsJson(const GenerationStats& stats);
+                   const GenerationStats& stats, std::string_view more = {});
+// The same as a JSON object in a line. `more`: further members, each behind a comma.
+std::string StatsJson(const GenerationStats& stats, std::string_view more = {});
 
 }  // namespace pawl::cli
 

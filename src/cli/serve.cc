@@ -96,6 +96,7 @@ int Serve(const ServeFlags& flags) {
   options.model_path = *folder;
   options.model.name = flags.name.empty() ? LabelOf(flags.model) : flags.name;
   options.model.tool_syntax = flags.tool_syntax;
+  options.model.settings = StorePaths().settings;
   if (!flags.thinking.marks.empty()) {
     options.model.think_open = flags.thinking.marks[0];
     options.model.think_close = flags.thinking.marks[1];

@@ -85,7 +85,7 @@ struct AsyncEngine::OutputRequest final : Request {
         delivery(std::move(delivery_in)),
         stops(std::move(delivery.stops), delivery.include_stop),
         text(std::move(laid.text)),
-        note(std::move(laid.note)) {
+        notes(std::move(laid.notes)) {
     if (text != nullptr) {
       text->on_reasoning = std::move(request.options.on_reasoning);
       delivery.text_of = [this](TokenId token, std::string_view bytes) {
@@ -148,7 +148,7 @@ struct AsyncEngine::OutputRequest final : Request {
       });
     }
     output = Guarded([&] {
-      TellApart(text.get(), note, output);
+      TellApart(text.get(), notes, output);
       if (output.ok()) CutAtStop(stops, cut ? stops.size() : std::string::npos, *output);
       return for_caller ? ForCaller(std::move(output)) : std::move(output);
     });
@@ -162,7 +162,7 @@ struct AsyncEngine::OutputRequest final : Request {
   Delivery delivery;
   StopStrings stops;
   const std::shared_ptr<ThoughtText> text;  // nullptr: no thoughts
-  const std::string note;
+  const std::vector<std::string> notes;
   bool for_caller = false;  // who gave a grammar, and no constraint
 };
 
@@ -356,7 +356,7 @@ Result<AsyncEngine::Id> AsyncEngine::Submit(const EngineRequest& request, Delive
 }
 
 Result<AsyncEngine::Id> AsyncEngine::Submit(BatchRequest request, Delivery delivery) {
-  LaidOut laid{.request = std::move(request), .text = nullptr, .note = {}};
+  LaidOut laid{.request = std::move(request), .text = nullptr, .notes = {}};
   return Hand(std::make_shared<OutputRequest>(*this, std::move(laid), std::move(delivery)));
 }
 

@@ -81,16 +81,16 @@ BatchRequest BatchRequestWith(const EngineRequest& request, LaidOut laid, Engine
     if (done) done(grammar_only ? ForCaller(std::move(output)) : std::move(output));
   };
   StopAt(request, batch);
-  if (laid.text == nullptr && laid.note.empty()) return std::move(batch);
+  if (laid.text == nullptr && laid.notes.empty()) return std::move(batch);
   const auto told = laid.text == nullptr ? nullptr : batch.options.on_token;
   Follow(laid.text, batch.options);
   batch.done = [done = std::move(batch.done), told, text = std::move(laid.text),
-                note = std::move(laid.note)](Result<Generation> output) {
+                notes = std::move(laid.notes)](Result<Generation> output) {
     done(Guarded([&] {
       // What was held back at the end of the output.
       const std::string_view rest = text == nullptr ? "" : text->Finish();
       if (told && !rest.empty()) (void)told(kNoToken, rest);
-      TellApart(text.get(), note, output);
+      TellApart(text.get(), notes, output);
       return std::move(output);
     }));
   };
@@ -140,6 +140,14 @@ const std::shared_ptr<const Vocabulary>& Engine::vocabulary() const {
 }
 
 EngineInfo Engine::info() const { return InfoOf(*impl_->loaded); }
+
+JsonSchemaOptions Engine::extract_options(std::string_view text) const {
+  return impl_->loaded->ExtractOptions(text);
+}
+
+std::vector<ExtractDefault> Engine::extract_defaults() const {
+  return impl_->loaded->choices().List();
+}
 
 std::vector<TokenId> Engine::Encode(std::string_view text, bool parse_special) const {
   return impl_->loaded->tokenizer().Encode(text, {.parse_special = parse_special});

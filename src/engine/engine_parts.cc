@@ -77,9 +77,11 @@ Result<EngineParts> LoadEngineParts(const std::string& path, const EngineOptions
   if (!found.ok()) return found.error();
   EngineParts parts;
   Result<std::unique_ptr<LoadedModel>> loaded =
-      LoadedModel::Open(*found, {.text = options.chat_template,
-                                 .think_open = options.reasoning_open,
-                                 .think_close = options.reasoning_close});
+      LoadedModel::Open(*found,
+                        {.text = options.chat_template,
+                         .think_open = options.reasoning_open,
+                         .think_close = options.reasoning_close},
+                        options.paths.settings);
   if (!loaded.ok()) return loaded.error();
   parts.model = *std::move(loaded);
   if (Status status = parts.model->LoadWeights(options.model); !status.ok()) {
@@ -204,6 +206,10 @@ namespace {
 
 constexpr const char* kThinkingChangesNothing =
     "thinking changes nothing: the model's chat template marks no thoughts, or closes them";
+constexpr const char* kViewChangesNothing =
+    "schema_view changes nothing: the prompt of the model's pawl.json shows the schema as it is, "
+    "or "
+    "not at all";
 
 // What the request asks of thoughts, where the output may have some.
 Result<std::optional<ThoughtPlan>> ThoughtsOf(const EngineRequest& request,
@@ -221,11 +227,28 @@ Result<std::optional<ThoughtPlan>> ThoughtsOf(const EngineRequest& request,
 
 }  // namespace
 
-void TellApart(ThoughtText* text, const std::string& note, Result<Generation>& output) {
+void TellApart(ThoughtText* text, const std::vector<std::string>& notes,
+               Result<Generation>& output) {
   if (!output.ok()) return;
   if (text != nullptr) text->Into(*output);
-  if (!note.empty()) output->notes.push_back(note);
+  output->notes.insert(output->notes.end(), notes.begin(), notes.end());
 }
+
+namespace {
+
+// What is to say of a request of extraction before its output.
+void NoteExtraction(const EngineRequest& request, const LoadedModel& model,
+                    std::vector<std::string>& notes) {
+  if (!request.extract) return;
+  if (request.extract->view != SchemaView::kDefault && !model.extract()->shows_views()) {
+    notes.emplace_back(kViewChangesNothing);
+  }
+  if (!request.grammar) return;
+  const std::vector<std::string>& of_grammar = request.grammar->notes();
+  notes.insert(notes.end(), of_grammar.begin(), of_grammar.end());
+}
+
+}  // namespace
 
 Result<LaidOut> LayOut(const EngineRequest& request, const LoadedModel& model,
                        const ThoughtPlan* thoughts) {
@@ -237,18 +260,26 @@ Result<LaidOut> LayOut(const EngineRequest& request, const LoadedModel& model,
       thoughts != nullptr ? std::optional(*thoughts) : ThoughtsOf(request, model, *prompt);
   if (!plan.ok()) return plan.error();
   LaidOut laid;
+  NoteExtraction(request, model, laid.notes);
+  const auto note = [&laid](std::string text) {
+    if (!text.empty()) laid.notes.push_back(std::move(text));
+  };
   if (plan->has_value()) {
     const ThoughtPlan& found = **plan;
     const bool constrained = *constraint != nullptr;
     const int room = model.context_length() - static_cast<int>(prompt->size());
-    constraint = WithThoughts(model, found, *std::move(constraint),
-                              std::min(request.options.max_tokens, room));
+    std::string no_thoughts;
+    constraint =
+        WithThoughts(model, found, *std::move(constraint),
+                     std::min(request.options.max_tokens, room), /*has_marks=*/false, &no_thoughts);
     if (!constraint.ok()) return constraint.error();
+    note(std::move(no_thoughts));
+    if (thoughts == nullptr) note(UnclosedNote(model.tokenizer(), *prompt, model.traits()));
     if (found.apart()) {
       laid.text = std::make_shared<ThoughtText>(found, model.vocabulary(), constrained);
     }
     const bool asked = request.thinking.mode != Thinking::Mode::kDefault;
-    if (asked && found.changes_nothing) laid.note = kThinkingChangesNothing;
+    if (asked && found.changes_nothing) note(kThinkingChangesNothing);
   }
   BatchRequest& out = laid.request;
   out.prompt = *std::move(prompt);

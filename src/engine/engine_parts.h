@@ -57,14 +57,15 @@ struct LaidOut {
   // nullptr: the output has no thoughts. Else Follow takes the callbacks' texts apart, and Into the
   // output's.
   std::shared_ptr<ThoughtText> text;
-  std::string note;  // of the output; empty: none
+  std::vector<std::string> notes;  // of the output
 };
 // `thoughts`: nullptr: those that the request's chat or text asks for. Errors: those of
 // Engine::Add.
 Result<LaidOut> LayOut(const EngineRequest& request, const LoadedModel& model,
                        const ThoughtPlan* thoughts = nullptr);
 // The texts of an output that has ended, told apart. `text` may be nullptr.
-void TellApart(ThoughtText* text, const std::string& note, Result<Generation>& output);
+void TellApart(ThoughtText* text, const std::vector<std::string>& notes,
+               Result<Generation>& output);
 // The batch knows constraints; the caller gave a grammar alone.
 Result<Generation> ForCaller(Result<Generation> output);
 // What a stop string that was found changes in its output, whose text is cut to `text_size`.

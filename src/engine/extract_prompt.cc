@@ -31,7 +31,7 @@ std::string CommaJoined(const std::vector<std::string>& keys) {
 std::string ViewOf(const ExtractInput& input, const Result<json::Value>& schema) {
   SchemaView view = input.view;
   if (view == SchemaView::kNone) return "";
-  if (view == SchemaView::kDefault) {
+  if (view == SchemaView::kDefault || view == SchemaView::kAuto) {
     const bool flat = schema.ok() && IsFlatSchema(*schema);
     view = flat ? SchemaView::kKeys : SchemaView::kTemplate;
   }
@@ -55,6 +55,17 @@ std::string ExamplesOf(const ExtractInput& input) {
   for (const ExtractExample& example : input.examples)
     out += "Text: " + example.text + "\nJSON: " + example.record + "\n\n";
   return out;
+}
+
+// What is said of a record that was wrong.
+std::string ProblemOf(const ExtractInput& input) {
+  return "This JSON is wrong: " + input.problem + "\nWrite the corrected JSON.";
+}
+
+// The text, and in prompts that are no conversation a record of it that was wrong.
+std::string TextOf(const ExtractInput& input) {
+  if (input.record.empty()) return input.text;
+  return input.text + "\nJSON: " + input.record + "\n" + ProblemOf(input);
 }
 
 // What the user says before the examples and the text.
@@ -129,9 +140,8 @@ Result<std::vector<TokenId>> ExtractPrompt::Encode(const Tokenizer& tokenizer,
                         max_tokens);
   }
   if (!chat_) {
-    const std::string opening = Opening(input), examples = ExamplesOf(input);
-    return EncodePrompt(tokenizer, plain_, {input.schema, input.text, opening, examples},
-                        max_tokens);
+    const std::string opening = Opening(input), examples = ExamplesOf(input), text = TextOf(input);
+    return EncodePrompt(tokenizer, plain_, {input.schema, text, opening, examples}, max_tokens);
   }
   ChatInput chat;
   chat.messages.type = json::Type::kArray;
@@ -144,7 +154,7 @@ Result<std::vector<TokenId>> ExtractPrompt::Encode(const Tokenizer& tokenizer,
     chat.arguments.emplace_back("template", TextValueOf(*shown));
     if (!input.examples.empty()) chat.arguments.emplace_back("examples", ExamplesValue(input));
     const std::string before = input.instruction.empty() ? "" : input.instruction + "\n\n";
-    say("user", before + input.text);
+    say("user", before + TextOf(input));
   } else {
     std::string before = Opening(input);
     for (const ExtractExample& example : input.examples) {
@@ -153,6 +163,10 @@ Result<std::vector<TokenId>> ExtractPrompt::Encode(const Tokenizer& tokenizer,
       before.clear();
     }
     say("user", before + "Text: " + input.text);
+    if (!input.record.empty()) {
+      say("assistant", input.record);
+      say("user", ProblemOf(input));
+    }
   }
   chat.special_tokens = chat_->special_tokens;
   TellTemplate(thinking, chat.arguments);

@@ -28,12 +28,15 @@ class ExtractPrompt {
 
   // What stands in the input never becomes a special token. The records of its examples stand there
   // as the prompt shows them. `max_tokens`: the model's context. `now`: what templates may ask for.
-  // `thinking`: what templates are told. Errors: those of the chat template; kLimit as EncodeText;
-  // kInvalid with "instruction" or "examples" as place where the prompt of pawl.json has no place
-  // for one.
+  // `thinking`: what templates are told. A prompt of pawl.json shows no earlier record. Errors:
+  // those of the chat template; kLimit as EncodeText; kInvalid with "instruction" or "examples" as
+  // place where the prompt of pawl.json has no place for one.
   Result<std::vector<TokenId>> Encode(const Tokenizer& tokenizer, const ExtractInput& input,
                                       int max_tokens, const std::optional<std::tm>& now,
                                       const Thinking& thinking) const;
+
+  // false: the prompt is of pawl.json, which says where the schema stands.
+  bool shows_views() const { return general_; }
 
  private:
   ExtractPrompt(PromptTemplate plain, std::optional<ChatSource> chat)

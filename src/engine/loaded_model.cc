@@ -54,7 +54,14 @@ JsonSchemaOptions ExtractSchemaOptions(std::string_view text) {
   options.whitespace = JsonSchemaOptions::Whitespace::kCompact;
   options.additional_properties = false;
   options.keys = JsonSchemaOptions::Keys::kAll;
+  options.open_if_unsatisfiable = true;
   options.max_string = MaxStringFor(text);
+  return options;
+}
+
+JsonSchemaOptions LoadedModel::ExtractOptions(std::string_view text) const {
+  JsonSchemaOptions options = ExtractSchemaOptions(text);
+  choices_.Apply(options);
   return options;
 }
 
@@ -95,7 +102,8 @@ static Result<std::shared_ptr<const Vocabulary>> WithStops(
 }
 
 Result<std::unique_ptr<LoadedModel>> LoadedModel::Open(const std::string& path,
-                                                       const ChatOverride& chat) {
+                                                       const ChatOverride& chat,
+                                                       const std::string& settings) {
   if (Status status = CheckModelPath(path); !status.ok()) return status.error();
   std::unique_ptr<LoadedModel> out(new LoadedModel(path));
   Result<ModelText> text = LoadModelText(path);
@@ -105,15 +113,18 @@ Result<std::unique_ptr<LoadedModel>> LoadedModel::Open(const std::string& path,
   Result<PromptTemplate> plain = LoadPromptTemplate(path, tokenizer);
   if (!plain.ok()) return plain.error();
   out->plain_ = *std::move(plain);
-  Result<ChatSource> own = LoadModelChat(path, "", tokenizer);
-  out->extract_ = ExtractPrompt::Make(out->plain_, own);
+  out->choices_.own = out->plain_.settings;
+  if (Status status = LoadMeasured(settings, path, out->choices_); !status.ok()) {
+    return status.error();
+  }
   if (chat.text.empty()) {
-    out->chat_ = std::move(own);
+    out->chat_ = LoadModelChat(path, "", tokenizer);
   } else {
     out->chat_ = MakeChatFor(path, tokenizer, chat.text, chat.place);
     // Given for this one purpose, so what is wrong with it is told now.
     if (!out->chat_.ok()) return out->chat_.error();
   }
+  out->extract_ = ExtractPrompt::Make(out->plain_, out->chat_);
   if (chat.think_open.empty() != chat.think_close.empty()) {
     return Error{ErrorCode::kInvalid, "must be given with the other mark",
                  chat.think_open.empty() ? "reasoning_open" : "reasoning_close"};
@@ -185,11 +196,12 @@ Result<std::vector<TokenId>> LoadedModel::EncodeExtract(const ExtractInput& inpu
                                                         const Thinking& thinking,
                                                         const Grammar* grammar) const {
   if (!extract_.ok()) return extract_.error();
-  if (grammar == nullptr || input.examples.empty())
-    return extract_->Encode(tokenizer(), input, context_length_, now, thinking);
   ExtractInput written = input;
-  if (Status status = WriteExamples(*grammar, input.schema, written.examples); !status.ok()) {
-    return status.error();
+  choices_.Apply(written);
+  if (grammar != nullptr) {
+    if (Status status = WriteExamples(*grammar, input.schema, written.examples); !status.ok()) {
+      return status.error();
+    }
   }
   return extract_->Encode(tokenizer(), written, context_length_, now, thinking);
 }

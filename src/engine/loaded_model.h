@@ -28,6 +28,7 @@
 #include "pawl/vocabulary.h"
 #include "src/decode/draft/drafter.h"
 #include "src/engine/extract_prompt.h"
+#include "src/engine/extract_settings.h"
 #include "src/engine/output_plan.h"
 #include "src/engine/prompt.h"
 #include "src/engine/thinking.h"
@@ -73,8 +74,10 @@ class LoadedModel {
   // Errors: kIo where `path` is neither a model folder nor a GGUF file; those of the tokenizer, of
   // pawl.json and of `chat`. A chat template of the model that cannot be used is
   // told by chat() and extract(), to callers that need it.
+  // `settings`: the folder of measured choices; empty: none.
   static Result<std::unique_ptr<LoadedModel>> Open(const std::string& path,
-                                                   const ChatOverride& chat = {});
+                                                   const ChatOverride& chat = {},
+                                                   const std::string& settings = {});
   // A model that is not of files, with its weights. `text` may have no tokenizer: then prompts are
   // tokens, and no run of text is forced.
   static std::unique_ptr<LoadedModel> Of(ModelText text, std::unique_ptr<Model> model);
@@ -98,6 +101,10 @@ class LoadedModel {
   ModelTraits TraitsWith(const ChatSource& chat) const;
   ThoughtGrammars& thought_grammars() const { return *thought_grammars_; }
   const Result<ExtractPrompt>& extract() const { return extract_; }
+  // What the files say of extraction.
+  const ExtractChoices& choices() const { return choices_; }
+  // ExtractSchemaOptions with these choices.
+  JsonSchemaOptions ExtractOptions(std::string_view text) const;
   // How the tokenizer marks a gap; nullptr: it does not.
   const FimTemplate* fim() const { return fim_; }
 
@@ -120,8 +127,9 @@ class LoadedModel {
   // Prompts in tokens. Errors of a text that is too long for the context: kLimit, without a place.
   // A prompt of more tokens than the context may pass, and is for the batch engine to refuse.
   Result<std::vector<TokenId>> EncodePlain(std::string_view text, bool special) const;
-  // `input.schema`: compact JSON. `thinking`: what templates are told. `grammar`: of the outputs,
-  // which writes the records of examples; nullptr: they stand there as they were given.
+  // `input.schema`: compact JSON. What `input` leaves open is as choices() say. `thinking`: what
+  // templates are told. `grammar`: of the outputs, which writes the records of examples; nullptr:
+  // they stand there as they were given.
   Result<std::vector<TokenId>> EncodeExtract(
       const ExtractInput& input, const std::optional<std::tm>& now,
       const Thinking& thinking = {.mode = Thinking::Mode::kOff},
@@ -146,6 +154,7 @@ class LoadedModel {
   PromptTemplate plain_;
   Result<ChatSource> chat_ = Error{};
   Result<ExtractPrompt> extract_ = Error{};
+  ExtractChoices choices_;
   ModelTraits traits_;
   std::string think_open_, think_close_;  // of the caller
   const std::unique_ptr<ThoughtGrammars> thought_grammars_ = std::make_unique<ThoughtGrammars>();

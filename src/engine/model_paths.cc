@@ -232,6 +232,8 @@ ModelPaths ModelPathsOf(const Variable& variable) {
     paths.lmstudio.push_back(home + "/.lmstudio/models");
     paths.lmstudio.push_back(home + "/.cache/lm-studio/models");
   }
+  const std::string config = first_of("XDG_CONFIG_HOME", home.empty() ? "" : home + "/.config");
+  if (!config.empty()) paths.settings = config + "/pawl/models";
   return paths;
 }
 

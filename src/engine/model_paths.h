@@ -23,8 +23,9 @@ namespace pawl {
 // The value of an environment variable; empty where it is not set.
 using Variable = std::function<std::string(const char* name)>;
 
-// The stores that the environment names: HF_HUB_CACHE, HF_HOME, XDG_CACHE_HOME, OLLAMA_MODELS and
-// HOME. Folders that do not exist are among them.
+// The stores that the environment names, and the folder of measured choices: HF_HUB_CACHE, HF_HOME,
+// XDG_CACHE_HOME, XDG_CONFIG_HOME, OLLAMA_MODELS and HOME. Folders that do not exist are among
+// them.
 ModelPaths ModelPathsOf(const Variable& variable);
 
 // "~" and "~/..." are in the home folder.

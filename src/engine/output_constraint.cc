@@ -52,11 +52,24 @@ JsonSchemaOptions LayoutSpec::ToOptions() const {
   JsonSchemaOptions options;
   options.whitespace = whitespace;
   if (whitespace == JsonSchemaOptions::Whitespace::kBounded) options.max_whitespace = 8;
+  options.item_separator = item_separator;
+  options.key_separator = key_separator;
   options.additional_properties = additional_properties;
+  options.open_if_unsatisfiable = !additional_properties && !asked_additional_properties;
   options.keys = keys;
   options.nulls = nulls;
   options.max_string = std::max(max_string, 0);
   return options;
+}
+
+void LayoutSpec::FillIn(const JsonSchemaOptions& defaults) {
+  if (!asked_whitespace) {
+    whitespace = defaults.whitespace;
+    item_separator = defaults.item_separator;
+    key_separator = defaults.key_separator;
+  }
+  if (!asked_keys) keys = defaults.keys;
+  if (!asked_nulls) nulls = defaults.nulls;
 }
 
 Result<std::string> ConstraintSpec::AsFormat() const {

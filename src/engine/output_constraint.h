@@ -22,17 +22,21 @@ namespace pawl {
 // How JSON is laid out, and the like: what is the same for all schemas of a request.
 struct LayoutSpec {
   JsonSchemaOptions::Whitespace whitespace = JsonSchemaOptions::Whitespace::kCompact;
+  std::string item_separator = ",", key_separator = ":";
+  bool asked_whitespace = false;
   // Whether an object may have keys that the schema does not speak of, where it does not say. Not
   // asked for by the request: where nothing fits without such keys they are allowed.
   bool additional_properties = false;
   bool asked_additional_properties = false;
   JsonSchemaOptions::Keys keys = JsonSchemaOptions::Keys::kRequired;
   JsonSchemaOptions::Nulls nulls = JsonSchemaOptions::Nulls::kKeep;
-  bool asked_keys = false;
+  bool asked_keys = false, asked_nulls = false;
   // Most characters of strings without a bound of their own; -1: as the server has it.
   int max_string = -1;
 
   JsonSchemaOptions ToOptions() const;
+  // What the request does not ask for is as in `defaults`.
+  void FillIn(const JsonSchemaOptions& defaults);
 };
 
 struct ConstraintSpec {

@@ -59,7 +59,12 @@ Result<PromptTemplate> ParsePromptFile(std::string_view text) {
   const JsonReader in(*root), extract = in["extract"].OptionalObject();
   in.OnlyMembers({"bos", "extract"});
   in["bos"].Read(prompt.bos);
-  if (extract.present()) extract.OnlyMembers({"bos", "prompt"});
+  if (extract.present()) {
+    std::vector<std::string_view> names = {"bos", "prompt"};
+    names.insert(names.end(), std::begin(kExtractSettingNames), std::end(kExtractSettingNames));
+    extract.OnlyMembers(names);
+    prompt.settings = ReadExtractSettings(extract);
+  }
   extract["bos"].Read(prompt.bos);
   if (const JsonReader filled = extract["prompt"]; filled.Read(prompt.text)) {
     if (prompt.text.find("{text}") == std::string::npos) filled.Fail("must contain {text}");

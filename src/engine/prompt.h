@@ -7,7 +7,7 @@
 // everything else is literal and may hold special tokens of the tokenizer. What stands for these
 // names never becomes a special token. `bos` begins every
 // prompt, also those of `pawl generate`, with the begin-of-sequence token; it may stand at the top
-// level as well.
+// level as well. "extract" has the settings of extract_settings.h, too.
 #ifndef PAWL_SRC_ENGINE_PROMPT_H_
 #define PAWL_SRC_ENGINE_PROMPT_H_
 
@@ -17,6 +17,7 @@
 
 #include "pawl/result.h"
 #include "pawl/vocabulary.h"
+#include "src/engine/extract_settings.h"
 #include "src/text/tokenizer.h"
 
 namespace pawl {
@@ -24,6 +25,7 @@ namespace pawl {
 struct PromptTemplate {
   std::string text;  // of `pawl extract`; empty: none is given
   bool bos = false;  // begin with the tokenizer's begin-of-sequence token
+  ExtractSettings settings = {};
 };
 
 // pawl.json of a model folder; without that file `bos` is as the tokenizer's post-processor has it.

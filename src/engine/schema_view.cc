@@ -251,48 +251,58 @@ Result<Value> SchemaFor(const Value& given, const std::string& pointer, int dept
 
 // ---- Examples ----
 
-// Writes a record along a grammar.
+// Writes a record along a grammar, and finds the place that the grammar refuses.
 class RecordWriter {
  public:
   RecordWriter(State at, std::string_view item, std::string_view key)
       : at_(std::move(at)), item_(item), key_(key) {}
 
-  bool Write(const Value& value) {
+  bool Write(const Value& value, const std::string& pointer) {
     if (--steps_ < 0) return false;
-    if (value.type == Type::kObject) return Object(value);
-    if (value.type == Type::kArray) return Array(value);
-    return Take(json::Dump(value));
+    if (value.type == Type::kObject) return Object(value, pointer);
+    if (value.type == Type::kArray) return Array(value, pointer);
+    return Take(json::Dump(value), pointer);
   }
   bool whole() const { return at_.accepting(); }
   const std::string& text() const { return text_; }
+  // Of a record that could not be written: what was written of it, and where it ended.
+  size_t furthest() const { return furthest_; }
+  const std::string& refused() const { return refused_; }
 
  private:
-  bool Take(std::string_view bytes) {
+  bool Take(std::string_view bytes, const std::string& pointer) {
     std::optional<State> next = at_.Advance(bytes);
-    if (!next) return false;
+    if (!next) {
+      if (refused_.empty() || text_.size() > furthest_) {
+        furthest_ = text_.size();
+        refused_ = pointer;
+      }
+      return false;
+    }
     at_ = *std::move(next);
     text_ += bytes;
     return true;
   }
 
-  bool Array(const Value& value) {
-    if (!Take("[")) return false;
+  bool Array(const Value& value, const std::string& pointer) {
+    if (!Take("[", pointer)) return false;
     for (size_t i = 0; i < value.items.size(); ++i) {
-      if (i > 0 && !Take(item_)) return false;
-      if (!Write(value.items[i])) return false;
+      const std::string at = pointer + "/" + std::to_string(i);
+      if (i > 0 && !Take(item_, at)) return false;
+      if (!Write(value.items[i], at)) return false;
     }
-    return Take("]");
+    return Take("]", pointer);
   }
 
-  bool Object(const Value& value) {
-    if (!Take("{")) return false;
+  bool Object(const Value& value, const std::string& pointer) {
+    if (!Take("{", pointer)) return false;
     std::vector<const json::Member*> left;
     for (const json::Member& member : value.members) left.push_back(&member);
-    return Members(left, true);
+    return Members(left, true, pointer);
   }
 
   // The members that are left, in an order that the grammar takes.
-  bool Members(std::vector<const json::Member*>& left, bool first) {
+  bool Members(std::vector<const json::Member*>& left, bool first, const std::string& pointer) {
     if (--steps_ < 0) return false;
     const State at = at_;
     const size_t length = text_.size();
@@ -300,14 +310,15 @@ class RecordWriter {
       at_ = at;
       text_.resize(length);
     };
-    if (left.empty() && Take("}")) return true;
+    if (left.empty() && Take("}", pointer)) return true;
     for (size_t i = 0; i < left.size(); ++i) {
       const json::Member* const member = left[i];
-      if (Take((first ? "" : std::string(item_)) + json::Quote(member->first) +
-               std::string(key_)) &&
-          Write(member->second)) {
+      const std::string inside = json::PointerJoin(pointer, member->first);
+      if (Take((first ? "" : std::string(item_)) + json::Quote(member->first) + std::string(key_),
+               inside) &&
+          Write(member->second, inside)) {
         left.erase(left.begin() + static_cast<ptrdiff_t>(i));
-        if (Members(left, false)) return true;
+        if (Members(left, false, pointer)) return true;
         left.insert(left.begin() + static_cast<ptrdiff_t>(i), member);
       }
       back();
@@ -317,7 +328,8 @@ class RecordWriter {
 
   State at_;
   const std::string_view item_, key_;
-  std::string text_;
+  std::string text_, refused_;
+  size_t furthest_ = 0;
   int steps_ = 20'000;
 };
 
@@ -345,6 +357,16 @@ Value Filled(const Value& root, const Value& schema, Value record, int depth) {
   return record;
 }
 
+// Whether the record has this place, "#/a/0".
+bool Has(const Value& record, const std::string& place) {
+  const Value* at = &record;
+  for (const std::string& token : json::PointerTokens(std::string_view(place).substr(1))) {
+    at = at->type == Type::kArray ? json::ItemAt(*at, token) : at->Find(token);
+    if (at == nullptr) return false;
+  }
+  return true;
+}
+
 Value WithoutNulls(Value record) {
   for (Value& item : record.items) item = WithoutNulls(std::move(item));
   std::erase_if(record.members,
@@ -367,12 +389,28 @@ const Value* PropertiesOf(const Value& schema) {
 }  // namespace
 
 std::optional<SchemaView> SchemaViewNamed(std::string_view name) {
-  if (name == "auto") return SchemaView::kDefault;
-  if (name == "template") return SchemaView::kTemplate;
-  if (name == "keys") return SchemaView::kKeys;
-  if (name == "schema") return SchemaView::kSchema;
-  if (name == "none") return SchemaView::kNone;
+  for (const SchemaView view : {SchemaView::kAuto, SchemaView::kTemplate, SchemaView::kKeys,
+                                SchemaView::kSchema, SchemaView::kNone}) {
+    if (name == NameOf(view)) return view;
+  }
   return std::nullopt;
+}
+
+const char* NameOf(SchemaView view) {
+  switch (view) {
+    case SchemaView::kTemplate:
+      return "template";
+    case SchemaView::kKeys:
+      return "keys";
+    case SchemaView::kSchema:
+      return "schema";
+    case SchemaView::kNone:
+      return "none";
+    case SchemaView::kDefault:
+    case SchemaView::kAuto:
+      break;
+  }
+  return "auto";
 }
 
 const char* NameOf(ClosedBy why) {
@@ -443,13 +481,18 @@ Result<std::string> WriteRecord(const Grammar& grammar, const Value& schema, con
   constexpr std::pair<std::string_view, std::string_view> kSeparators[] = {
       {", ", ": "}, {",", ":"}, {",", ": "}, {", ", ":"}};
   const Value forms[] = {record, Filled(schema, schema, record, 0), WithoutNulls(record)};
+  std::string refused = "#";
+  size_t furthest = 0;
   for (const Value& form : forms) {
     for (const auto& [item, key] : kSeparators) {
       RecordWriter writer(grammar.Start(), item, key);
-      if (writer.Write(form) && writer.whole()) return writer.text();
+      if (writer.Write(form, "#") && writer.whole()) return writer.text();
+      if (writer.furthest() <= furthest || !Has(record, writer.refused())) continue;
+      furthest = writer.furthest();
+      refused = writer.refused();
     }
   }
-  return Error{ErrorCode::kInvalid, "does not fit the schema", ""};
+  return Error{ErrorCode::kInvalid, "does not fit the schema", refused};
 }
 
 Status WriteExamples(const Grammar& grammar, std::string_view schema,
@@ -468,7 +511,8 @@ Status WriteExamples(const Grammar& grammar, std::string_view schema,
   return {};
 }
 
-Result<std::vector<ExtractExample>> ReadExamples(std::string_view lines) {
+Result<std::vector<ExtractExample>> ReadExamples(std::string_view lines,
+                                                 std::vector<int>* line_numbers) {
   std::vector<ExtractExample> out;
   int number = 0;
   while (!lines.empty()) {
@@ -486,6 +530,7 @@ Result<std::vector<ExtractExample>> ReadExamples(std::string_view lines) {
                    place};
     }
     out.push_back({text->text, json::Dump(*record)});
+    if (line_numbers != nullptr) line_numbers->push_back(number);
   }
   if (out.empty()) return Error{ErrorCode::kInvalid, "has no examples", ""};
   return out;

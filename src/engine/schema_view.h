@@ -17,8 +17,11 @@
 
 namespace pawl {
 
-// "auto" (kDefault), "template", "keys", "schema" or "none".
+// "auto", "template", "keys", "schema" or "none".
 std::optional<SchemaView> SchemaViewNamed(std::string_view name);
+const char* NameOf(SchemaView view);
+inline constexpr const char* kSchemaViewNames =
+    R"(must be "auto", "template", "keys", "schema" or "none")";
 // "budget", "steps" or "repetition"; "" for kNothing.
 const char* NameOf(ClosedBy why);
 
@@ -40,16 +43,18 @@ bool IsListSchema(const json::Value& schema);
 Result<std::string> SchemaOfTemplate(const json::Value& given);
 
 // A record as the grammar writes it: in its order of keys, with its white space, with null for keys
-// that are asked for and not there. Errors: kInvalid where it is no text of the grammar.
+// that are asked for and not there. Errors: kInvalid where it is no text of the grammar, with the
+// JSON Pointer of what does not fit as place.
 Result<std::string> WriteRecord(const Grammar& grammar, const json::Value& schema,
                                 const json::Value& record);
-// The same for all records of `examples`. Errors: with "examples: N" as place, N from 1.
+// The same for all records of `examples`. Errors: with "examples: N: POINTER" as place, N from 1.
 Status WriteExamples(const Grammar& grammar, std::string_view schema,
                      std::vector<ExtractExample>& examples);
 
-// Examples as a file has them: lines of {"text": ..., "record": ...}. Errors: kInvalid with "line
-// N" as place.
-Result<std::vector<ExtractExample>> ReadExamples(std::string_view lines);
+// Examples as a file has them: lines of {"text": ..., "record": ...}. `line_numbers`: gets the line
+// of each; nullptr: no one wants them. Errors: kInvalid with "line N" as place.
+Result<std::vector<ExtractExample>> ReadExamples(std::string_view lines,
+                                                 std::vector<int>* line_numbers = nullptr);
 // The same as a JSON list. Errors: with a JSON Pointer as place.
 Result<std::vector<ExtractExample>> ExamplesFromJson(std::string_view list);
 

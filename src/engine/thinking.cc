@@ -125,7 +125,8 @@ Result<Grammar> ThoughtGrammars::Get(const std::string& tag,
 Result<std::shared_ptr<const Constraint>> WithThoughts(const LoadedModel& model,
                                                        const ThoughtPlan& plan,
                                                        std::shared_ptr<const Constraint> answer,
-                                                       int tokens, bool has_marks) {
+                                                       int tokens, bool has_marks,
+                                                       std::string* note) {
   const std::shared_ptr<const Vocabulary>& vocabulary = model.vocabulary();
   const bool adds_marks = plan.marked() && !has_marks;
   if (plan.refuses && !adds_marks) {
@@ -146,8 +147,46 @@ Result<std::shared_ptr<const Constraint>> WithThoughts(const LoadedModel& model,
   parts.most_tokens = plan.splits ? plan.most_tokens : -1;
   parts.open_bytes = plan.opened ? 0 : plan.open.size();
   parts.output_tokens = tokens;
-  parts.kept_tokens = kAnswerTokens + static_cast<int>(vocabulary->FewestTokens(plan.close).size());
+  const int closing = static_cast<int>(vocabulary->FewestTokens(plan.close).size());
+  parts.kept_tokens = kAnswerTokens + closing;
+  if (note != nullptr && plan.splits && plan.most_tokens != 0 && parts.answer != nullptr) {
+    const int shortest = parts.answer->CompletionLength(tokens);
+    if (shortest >= 0 && shortest + parts.kept_tokens >= tokens) {
+      *note = "the budget of " + std::to_string(tokens) +
+              " tokens leaves none for thoughts: the shortest answer of " +
+              std::to_string(shortest) + " and " + std::to_string(kAnswerTokens) + " more are kept";
+    }
+  }
   return std::shared_ptr<const Constraint>(ThinkFirst(std::move(parts)));
+}
+
+std::string AllThoughtsNote(StopReason stop, std::string_view reasoning, std::string_view text,
+                            int budget) {
+  if (stop != StopReason::kLength || reasoning.empty()) return "";
+  if (text.find_first_not_of(kBlanks) != std::string_view::npos) return "";
+  return "the budget of " + std::to_string(budget) +
+         " tokens went to thoughts, so there is no answer";
+}
+
+std::string UnclosedNote(std::string_view prompt, const ModelTraits& traits) {
+  if (!traits.think_close.empty()) return "";
+  const size_t last = prompt.find_last_not_of(kBlanks);
+  const std::string_view text = prompt.substr(0, last == std::string_view::npos ? 0 : last + 1);
+  for (const std::string_view mark :
+       {"<think>", "<thinking>", "<thought>", "<reasoning>", "<|think|>", "[THINK]"}) {
+    if (!text.ends_with(mark)) continue;
+    return "the prompt ends in " + std::string(mark) +
+           ", and the chat template names no mark that ends thoughts: the model may think inside "
+           "of the answer, and no thoughts are kept apart; name both marks (--reasoning-marks)";
+  }
+  return "";
+}
+
+std::string UnclosedNote(const Tokenizer& tokenizer, std::span<const TokenId> prompt,
+                         const ModelTraits& traits) {
+  if (!traits.think_close.empty()) return "";
+  return UnclosedNote(tokenizer.Decode(prompt.last(std::min(prompt.size(), kTailTokens)), true),
+                      traits);
 }
 
 // ---- The texts ----
@@ -193,6 +232,9 @@ void ThoughtText::Into(Generation& output) {
   output.text = std::move(answer_);
   output.reasoning = std::move(reasoning_);
   output.stats.reasoning_tokens = tokens_;
+  std::string note =
+      AllThoughtsNote(output.stop, output.reasoning, output.text, output.stats.budget);
+  if (!note.empty()) output.notes.push_back(std::move(note));
 }
 
 // Whether something has happened; false: more is needed.

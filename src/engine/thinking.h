@@ -86,10 +86,20 @@ class ThoughtGrammars {
 
 // The constraint of the whole output. `answer` and the result may be nullptr: any text. `tokens`:
 // of the whole output; the context may allow less. `has_marks`: `answer` has the format's marks.
+// `note`: said of an output whose budget leaves no thoughts; nullptr: the caller has no use for it.
 Result<std::shared_ptr<const Constraint>> WithThoughts(const LoadedModel& model,
                                                        const ThoughtPlan& plan,
                                                        std::shared_ptr<const Constraint> answer,
-                                                       int tokens, bool has_marks = false);
+                                                       int tokens, bool has_marks = false,
+                                                       std::string* note = nullptr);
+// Of an output that ended in its thoughts; empty: it did not.
+std::string AllThoughtsNote(StopReason stop, std::string_view reasoning, std::string_view text,
+                            int budget);
+// Where the end of a prompt opens thoughts and no mark is known that closes them, what happens
+// then; empty: all is well.
+std::string UnclosedNote(std::string_view prompt, const ModelTraits& traits);
+std::string UnclosedNote(const Tokenizer& tokenizer, std::span<const TokenId> prompt,
+                         const ModelTraits& traits);
 
 // Takes the text of one output apart, token by token. Not thread-safe.
 class ThoughtText {

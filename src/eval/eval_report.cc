@@ -16,6 +16,10 @@ std::string Percent(int64_t part, int64_t whole) {
   return fmt::format("{:.1f}", 100.0 * static_cast<double>(part) / static_cast<double>(whole));
 }
 
+std::string Share(const std::optional<double>& share, const char* none, int digits) {
+  return share ? fmt::format("{:.{}f}", *share, digits) : none;
+}
+
 double PerText(double sum, const EvalRun& run) {
   return run.scores.texts == 0 ? 0 : sum / static_cast<double>(run.scores.texts);
 }
@@ -45,11 +49,15 @@ std::string TableOfOne(const EvalRun& run) {
       "fields right: {} % of {}; records right: {} % of {}; failed: {}; invented keys: {}\n",
       Percent(all.right + all.right_nulls, all.values + all.nulls), all.values + all.nulls,
       Percent(s.whole, s.texts), s.texts, s.failed, s.invented);
-  out += fmt::format("F1 of values: {:.3f} (precision {:.3f}, recall {:.3f})\n", s.values.f1(),
-                     s.values.precision(), s.values.recall());
+  const auto share = [](const std::optional<double>& one) { return Share(one, "-", 3); };
+  out += fmt::format("F1 of values: {} (precision {}, recall {})\n", share(s.values.f1()),
+                     share(s.values.precision()), share(s.values.recall()));
   if (s.list_records.expected + s.list_records.written > 0) {
-    out += fmt::format("lists: F1 of records {:.3f}, of fields {:.3f}; empty by mistake: {}\n",
-                       s.list_records.f1(), s.list_fields.f1(), s.empty_lists);
+    out += fmt::format("lists: F1 of records {}, of fields {}; empty by mistake: {}\n",
+                       share(s.list_records.f1()), share(s.list_fields.f1()), s.empty_lists);
+  }
+  if (run.misfits > 0) {
+    out += fmt::format("right records that do not fit the schema: {}\n", run.misfits);
   }
   out += fmt::format(
       "{:.2f} records a second; a record: {:.1f} tokens, prompt {:.1f}, mask_surprise {:.2f} "
@@ -60,10 +68,11 @@ std::string TableOfOne(const EvalRun& run) {
 }
 
 std::string PairsJson(const PairCounts& pairs) {
+  const auto share = [](const std::optional<double>& one) { return Share(one, "null", 6); };
   return fmt::format(
-      "{{\"f1\":{:.6f},\"precision\":{:.6f},\"recall\":{:.6f},\"right\":{},\"written\":{},"
-      "\"expected\":{}}}",
-      pairs.f1(), pairs.precision(), pairs.recall(), pairs.right, pairs.written, pairs.expected);
+      "{{\"f1\":{},\"precision\":{},\"recall\":{},\"right\":{},\"written\":{},\"expected\":{}}}",
+      share(pairs.f1()), share(pairs.precision()), share(pairs.recall()), pairs.right,
+      pairs.written, pairs.expected);
 }
 
 std::string CountsJson(const FieldCounts& c) {
@@ -82,11 +91,12 @@ std::string RunJson(const EvalRun& run) {
   }
   return fmt::format(
       "{{\"setting\":{},\"texts\":{},\"failed\":{},\"records_right\":{},\"invented_keys\":{},"
-      "\"empty_lists\":{},\"all\":{},\"fields\":{{{}}},\"values\":{},\"list_records\":{},"
+      "\"empty_lists\":{},\"misfits\":{},\"all\":{},\"fields\":{{{}}},\"values\":{},\"list_"
+      "records\":{},"
       "\"list_fields\":{},\"seconds\":{:.3f},\"records_per_second\":{:.3f},"
       "\"tokens_per_record\":{:.3f},\"prompt_tokens_per_record\":{:.3f},"
       "\"mask_surprise_per_record\":{:.4f}}}",
-      json::Quote(run.name), s.texts, s.failed, s.whole, s.invented, s.empty_lists,
+      json::Quote(run.name), s.texts, s.failed, s.whole, s.invented, s.empty_lists, run.misfits,
       CountsJson(s.all()), fields, PairsJson(s.values), PairsJson(s.list_records),
       PairsJson(s.list_fields), run.seconds, PerSecond(run),
       PerText(static_cast<double>(run.output_tokens), run),

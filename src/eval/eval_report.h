@@ -19,6 +19,7 @@ struct EvalRun {
   int64_t output_tokens = 0, prompt_tokens = 0;
   double mask_surprise = 0;            // the sum over the texts
   std::vector<int64_t> right_by_text;  // fields right, for PairedTest
+  int64_t misfits = 0;                 // right records that do not fit the schema
 };
 
 // The table of a run; with several the first table is followed by the comparisons with it.

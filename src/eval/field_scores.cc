@@ -273,8 +273,9 @@ class Scorer {
   RecordScore& score_;
 };
 
-double Ratio(int64_t part, int64_t whole) {
-  return whole == 0 ? 1 : static_cast<double>(part) / static_cast<double>(whole);
+std::optional<double> Ratio(int64_t part, int64_t whole) {
+  if (whole == 0) return std::nullopt;
+  return static_cast<double>(part) / static_cast<double>(whole);
 }
 
 }  // namespace
@@ -371,9 +372,9 @@ void FieldCounts::Add(const FieldCounts& other) {
   right_nulls += other.right_nulls;
 }
 
-double PairCounts::precision() const { return Ratio(right, written); }
-double PairCounts::recall() const { return Ratio(right, expected); }
-double PairCounts::f1() const { return Ratio(2 * right, written + expected); }
+std::optional<double> PairCounts::precision() const { return Ratio(right, written); }
+std::optional<double> PairCounts::recall() const { return Ratio(right, expected); }
+std::optional<double> PairCounts::f1() const { return Ratio(2 * right, written + expected); }
 
 void PairCounts::Add(const PairCounts& other) {
   right += other.right;

@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -61,12 +62,12 @@ struct FieldCounts {
   void Add(const FieldCounts& other);
 };
 
-// Right ones of those that were written and of those that are right.
+// Right ones of those that were written and of those that are right. A share of nothing is nullopt.
 struct PairCounts {
   int64_t right = 0, written = 0, expected = 0;
-  double precision() const;
-  double recall() const;
-  double f1() const;
+  std::optional<double> precision() const;
+  std::optional<double> recall() const;
+  std::optional<double> f1() const;
   void Add(const PairCounts& other);
 };
 

@@ -68,7 +68,7 @@ class ThinkingReader {
     if (given.present()) arguments_ = *given.value();
     for (const char* name : {"enable_thinking", "thinking"}) {
       const JsonReader one = given[name];
-      if (one.present() && one.value()->is_bool()) Switch(one, one.Is(json::Type::kTrue), name);
+      if (one.present()) Switch(one, one.Bool(), name);
     }
     const JsonReader budget = in_["thinking_budget"], enabled = in_["enable_thinking"];
     int tokens = 0;
@@ -78,16 +78,24 @@ class ThinkingReader {
     ReadEffort(in_["reasoning_effort"]);
     ReadThinking(in_["thinking"]);
     const JsonReader think = in_["think"];  // Ollama's
-    if (think.IsString()) {
-      ReadEffort(think);
-    } else if (think.present() && think.value()->is_bool()) {
+    if (!think.present()) return;
+    if (think.value()->is_bool()) {
       Switch(think, think.Is(json::Type::kTrue), "enable_thinking");
+    } else if (think.IsString() &&
+               IsOneOf(think.String(), {"none", "minimal", "low", "medium", "high", "max", ""})) {
+      ReadEffort(think);
+    } else {
+      think.Fail(R"(must be true, false, "low", "medium", "high" or "none", not )" +
+                 json::Shown(*think.value()));
     }
   }
 
  private:
   using Mode = Thinking::Mode;
 
+  static bool IsOneOf(std::string_view text, std::initializer_list<std::string_view> names) {
+    return std::ranges::find(names, text) != names.end();
+  }
   // Off is stronger than a number, a number than auto.
   void Set(Mode mode, int tokens = 0) {
     Thinking& thinking = spec_.thinking;
@@ -120,9 +128,13 @@ class ThinkingReader {
   void ReadThinking(const JsonReader& at) {
     if (!at.present()) return;
     if (at.IsObject()) {
-      std::string type;
+      const JsonReader named = at["type"];
+      const std::string type = named.String("enabled");
       int tokens = 0;
-      at["type"].Read(type);
+      if (!IsOneOf(type, {"enabled", "disabled", "auto", "adaptive"})) {
+        return named.Fail(R"(must be "enabled", "disabled", "auto" or "adaptive", not )" +
+                          json::Quote(type));
+      }
       if (at["budget_tokens"].Read(tokens, 0, kMostTokens)) Budget(at["budget_tokens"], tokens);
       if (type == "disabled") Switch(at["type"], false, nullptr);
       return;

@@ -101,7 +101,7 @@ Asking ReadAsking(const JsonReader& in) {
     const std::string name = view.String();
     const std::optional<SchemaView> named = SchemaViewNamed(name);
     if (named) out.view = *named;
-    if (!named) view.Fail(R"(must be "auto", "template", "keys", "schema" or "none")");
+    if (!named) view.Fail(kSchemaViewNames);
   }
   if (const JsonReader repetition = in["repetition"]; repetition.present()) {
     const std::string name = repetition.String();
@@ -111,18 +111,35 @@ Asking ReadAsking(const JsonReader& in) {
   return out;
 }
 
+// The schema of the request: "schema", or a template of NuExtract under "template".
+std::string ReadSchema(const JsonReader& in) {
+  const JsonReader schema = in["schema"], shape = in["template"];
+  if (!shape.present()) {
+    if (!schema.present()) {
+      schema.Fail("is missing");
+    } else if (!schema.IsObject() && !schema.value()->is_bool()) {
+      schema.Fail("must be a JSON Schema, an object");
+    }
+    return in.ok() ? json::Dump(*schema.value()) : "";
+  }
+  if (schema.present()) shape.Fail("is a second schema beside #/schema");
+  if (!in.ok()) return "";
+  Result<std::string> made = SchemaOfTemplate(*shape.value());
+  if (made.ok()) return *std::move(made);
+  shape.Fail(
+      Error{made.error().code, made.error().message, shape.place() + made.error().place.substr(1)});
+  return "";
+}
+
 }  // namespace
 
 Status StartExtract(const ApiRequest& request) {
   const JsonReader in = JsonReader(request.body).Object();
   CallSpec spec;
   spec.route = "/v1/extract";
-  const JsonReader schema = in["schema"], texts = in["texts"].OptionalArray(), text = in["text"];
-  if (!schema.present()) {
-    schema.Fail("is missing");
-  } else if (!schema.IsObject() && !schema.value()->is_bool()) {
-    schema.Fail("must be a JSON Schema, an object");
-  }
+  const JsonReader texts = in["texts"].OptionalArray(), text = in["text"];
+  const std::string schema_text = ReadSchema(in);
+  const char* const schema_place = in["template"].present() ? "#/template" : "#/schema";
   if (texts.present() == text.present()) {
     text.Fail(R"(must be given: one "text", or a list of "texts")");
   }
@@ -133,9 +150,15 @@ Status StartExtract(const ApiRequest& request) {
   }
   if (!in.ok()) return in.error();
   std::vector<std::string> all;
-  const std::string schema_text = json::Dump(*schema.value());
   const Asking asking = ReadAsking(in);
   if (!in.ok()) return in.error();
+  const LoadedModel& model = request.server->model->loaded();
+  ExtractInput asked{.schema = schema_text,
+                     .text = {},
+                     .instruction = asking.instruction,
+                     .examples = asking.examples,
+                     .view = asking.view};
+  model.choices().Apply(asked);
   const auto add = [&](const JsonReader& one) {
     all.push_back(one.String());
     if (Status status = CheckExtractText(all.back()); !status.ok()) {
@@ -145,9 +168,9 @@ Status StartExtract(const ApiRequest& request) {
     prompt.kind = PromptSpec::Kind::kExtract;
     prompt.text = all.back();
     prompt.schema = schema_text;
-    prompt.instruction = asking.instruction;
-    prompt.examples = asking.examples;
-    prompt.view = asking.view;
+    prompt.instruction = asked.instruction;
+    prompt.examples = asked.examples;
+    prompt.view = asked.view;
     prompt.pointer = one.place();
     spec.prompts.push_back(std::move(prompt));
   };
@@ -160,14 +183,16 @@ Status StartExtract(const ApiRequest& request) {
     return status;
   }
   if (spec.asked.answer.kind != ConstraintSpec::Kind::kNone) {
-    return Error{ErrorCode::kInvalid, "is a second constraint beside #/schema",
+    return Error{ErrorCode::kInvalid, std::string("is a second constraint beside ") + schema_place,
                  spec.asked.answer.pointer};
   }
-  if (!spec.asked.tools.empty()) in["tools"].Unsupported("cannot go with #/schema");
+  if (!spec.asked.tools.empty()) in["tools"].Unsupported("is not for this route");
   spec.asked.answer.kind = ConstraintSpec::Kind::kJsonSchema;
   spec.asked.answer.text = schema_text;
-  spec.asked.answer.pointer = "#/schema";
-  if (!spec.asked.layout.asked_keys) spec.asked.layout.keys = JsonSchemaOptions::Keys::kAll;
+  spec.asked.answer.pointer = schema_place;
+  spec.asked.layout.FillIn(model.ExtractOptions(""));
+  const bool views = model.extract().ok() && model.extract()->shows_views();
+  if (asking.view != SchemaView::kDefault && !views) spec.ignored.emplace_back("/schema_view");
   spec.options.close_repetition = asking.close_repetition;
   // As the command: greedy unless it says otherwise, seed 0, always complete.
   if (!in["temperature"].present()) spec.options.sampling.temperature = 0;

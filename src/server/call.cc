@@ -268,6 +268,7 @@ void Call::PrepareChoices() {
       choices.push_back(std::move(choice));
     }
     if (prompt.ok()) thinking = prompt->thinking;
+    if (prompt.ok() && p == 0 && !prompt->note.empty()) out_.notes.push_back(prompt->note);
   }
   const std::optional<ApiError> error = CompilePlan(thinking);
   if (gone_) return;
@@ -379,8 +380,9 @@ void Call::Submit(Choice& choice) {
   if (!grammars_.empty()) request.constraint = MakeConstraint(grammars_[choice.prompt]);
   const int room =
       server_->model->info().context_length - static_cast<int>(choice.prompt_tokens.size());
-  auto constraint = WithThoughts(server_->model->loaded(), thoughts_, std::move(request.constraint),
-                                 std::min(spec_.options.max_tokens, room), !grammars_.empty());
+  auto constraint =
+      WithThoughts(server_->model->loaded(), thoughts_, std::move(request.constraint),
+                   std::min(spec_.options.max_tokens, room), !grammars_.empty(), &choice.note);
   if (!constraint.ok()) return Done(choice, constraint.error());
   request.constraint = *std::move(constraint);
   if (spec_.together.any()) return SubmitTogether(choice, std::move(request.constraint));
@@ -634,7 +636,8 @@ void Call::EndOf(Choice& choice) {
   out.closed = output->stop == StopReason::kClosed;
   out.closed_by = output->closed_by;
   out.notes = output->notes;
-  NoteEndedStrings(out);
+  if (!choice.note.empty()) out.notes.push_back(choice.note);
+  NoteEnd(output->stop, out);
   const bool cut = output->stop == StopReason::kLength || out.closed;
   out.finish = cut ? "length" : "stop";
   if (!cut && !out.calls.empty() && !spec_.asked.choice.named) out.finish = "tool_calls";

@@ -174,7 +174,8 @@ class Call : public std::enable_shared_from_this<Call> {
   std::optional<ApiError> CompilePlan(ThinkingStart thinking);
   std::optional<ApiError> PlanTools();
   void PlanThinking(ThinkingStart thinking);
-  void NoteEndedStrings(ChoiceOut& out) const;
+  // What is to say of an output by its end.
+  void NoteEnd(StopReason stop, ChoiceOut& out) const;
   Result<Grammar> CompileOne();
   ApiError CompileError(const Error& error);
   // Of a compilation that begins now: GiveUp stops it.

@@ -18,6 +18,7 @@ struct Call::Choice {
   std::vector<TokenId> prompt_tokens;
   std::optional<Error> refused;      // before it began
   std::shared_ptr<CodeOutput> code;  // of code to complete
+  std::string note;                  // on its thoughts, before it began
   AsyncEngine::Id id = 0;
   bool code_goes_on = true;  // of the engine's thread
 

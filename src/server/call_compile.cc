@@ -74,39 +74,108 @@ void Call::PlanThinking(ThinkingStart thinking) {
   }
 }
 
-// Names the strings that are as long as the bound lets them be.
+using Schemas = std::vector<const json::Value*>;
+
+// The schemas, with what they refer to and their branches.
+static Schemas Expanded(const json::Value& root, const Schemas& schemas) {
+  constexpr size_t kMost = 64;
+  Schemas out = schemas;
+  for (size_t i = 0; i < out.size() && out.size() < kMost; ++i) {
+    const json::Value& at = *out[i];
+    if (const json::Value* reference = at.Find("$ref"); reference != nullptr) {
+      const json::Value* target = &root;
+      const bool local = reference->text.starts_with("#");
+      for (const std::string& token : json::PointerTokens(local ? reference->text.substr(1) : "")) {
+        if (target != nullptr) target = target->Find(token);
+      }
+      const bool known = std::ranges::find(out, target) != out.end();
+      if (local && target != nullptr && !known) out.push_back(target);
+    }
+    for (const char* name : {"anyOf", "oneOf", "allOf"}) {
+      const json::Value* branches = at.Find(name);
+      if (branches == nullptr) continue;
+      for (const json::Value& branch : branches->items) out.push_back(&branch);
+    }
+  }
+  return out;
+}
+
+// The schemas of a member, or with an empty key of an item.
+static Schemas Inside(const json::Value& root, const Schemas& schemas, const std::string* key,
+                      size_t index) {
+  Schemas out;
+  const auto add = [&](const json::Value* schema) {
+    if (schema != nullptr && schema->type == json::Type::kObject) out.push_back(schema);
+  };
+  for (const json::Value* at : schemas) {
+    if (key != nullptr) {
+      const json::Value* properties = at->Find("properties");
+      const json::Value* named = properties == nullptr ? nullptr : properties->Find(*key);
+      add(named != nullptr ? named : at->Find("additionalProperties"));
+      continue;
+    }
+    const json::Value* first = at->Find("prefixItems");
+    add(first != nullptr && index < first->items.size() ? &first->items[index] : at->Find("items"));
+  }
+  return Expanded(root, out);
+}
+
+// Names the strings that the bound ended: as long as it lets them be, where the schema sets no end
+// of its own.
 static void FindEndedStrings(const json::Value& value, int bound, const std::string& pointer,
-                             std::vector<std::string>& notes) {
-  std::vector<std::pair<const json::Value*, std::string>> open = {{&value, pointer}};
+                             const std::string& schema, std::vector<std::string>& notes) {
+  const Result<json::Value> root = json::Parse(schema);
+  if (!root.ok()) return;
+  struct Place {
+    const json::Value* value;
+    std::string pointer;
+    Schemas schemas;
+  };
+  std::vector<Place> open = {{&value, pointer, Expanded(*root, {&*root})}};
   while (!open.empty()) {
-    const auto [at, place] = std::move(open.back());
+    const Place at = std::move(open.back());
     open.pop_back();
     const auto characters =
-        std::ranges::count_if(at->text, [](char c) { return (c & 0xC0) != 0x80; });
-    if (at->type == json::Type::kString && characters >= bound) {
-      notes.push_back(place + ": the string ended at the bound of " + std::to_string(bound) +
+        std::ranges::count_if(at.value->text, [](char c) { return (c & 0xC0) != 0x80; });
+    const bool ends = std::ranges::any_of(at.schemas, [](const json::Value* one) {
+      return one->Find("enum") != nullptr || one->Find("const") != nullptr ||
+             one->Find("maxLength") != nullptr;
+    });
+    if (at.value->type == json::Type::kString && characters == bound && !ends) {
+      notes.push_back(at.pointer + ": the string ended at the bound of " + std::to_string(bound) +
                       " characters (max_string)");
     }
-    for (const json::Member& member : at->members) {
-      open.emplace_back(&member.second, json::PointerJoin(place, member.first));
+    for (const json::Member& member : at.value->members) {
+      open.push_back({&member.second, json::PointerJoin(at.pointer, member.first),
+                      Inside(*root, at.schemas, &member.first, 0)});
     }
-    for (size_t i = 0; i < at->items.size(); ++i) {
-      open.emplace_back(&at->items[i], json::PointerJoin(place, std::to_string(i)));
+    for (size_t i = 0; i < at.value->items.size(); ++i) {
+      open.push_back({&at.value->items[i], json::PointerJoin(at.pointer, std::to_string(i)),
+                      Inside(*root, at.schemas, nullptr, i)});
     }
   }
 }
 
-void Call::NoteEndedStrings(ChoiceOut& out) const {
+void Call::NoteEnd(StopReason stop, ChoiceOut& out) const {
+  if (out.calls.empty()) {
+    std::string all = AllThoughtsNote(stop, out.reasoning, out.content, out.stats.budget);
+    if (!all.empty()) out.notes.push_back(std::move(all));
+  }
   if (string_bound_ <= 0) return;
+  const auto look = [&](const std::string& text, const std::string& schema,
+                        const std::string& pointer) {
+    const Result<json::Value> value = json::Parse(text);
+    if (value.ok()) FindEndedStrings(*value, string_bound_, pointer, schema, out.notes);
+  };
   for (size_t i = 0; i < out.calls.size(); ++i) {
-    const Result<json::Value> arguments = json::Parse(out.calls[i].arguments);
-    if (out.calls[i].custom || !arguments.ok()) continue;
-    FindEndedStrings(*arguments, string_bound_,
-                     "tool_calls/" + std::to_string(i) + "/function/arguments#", out.notes);
+    const ToolCallOut& call = out.calls[i];
+    const auto tool = std::ranges::find(spec_.asked.tools, call.name, &ToolSpec::name);
+    if (call.custom || tool == spec_.asked.tools.end()) continue;
+    look(call.arguments, tool->input.text,
+         "tool_calls/" + std::to_string(i) + "/function/arguments#");
   }
   if (spec_.asked.answer.kind != ConstraintSpec::Kind::kJsonSchema) return;
-  const Result<json::Value> content = json::Parse(out.content);
-  if (content.ok()) FindEndedStrings(*content, string_bound_, "content#", out.notes);
+  look(out.content, spec_.asked.answer.text, "content#");
 }
 
 std::optional<ApiError> Call::WriteExamples() {
@@ -160,6 +229,9 @@ std::optional<ApiError> Call::CompilePlan(ThinkingStart thinking) {
       if (!grammar.ok()) return CompileError(grammar.error());
       if (spec_.options.at_budget == AtBudget::kClose && grammar->Start().completion_length() < 0) {
         return FromError(NoValueFits("#"), plan_.grammar.pointer);
+      }
+      for (const std::string& note : grammar->notes()) {
+        if (std::ranges::find(out_.notes, note) == out_.notes.end()) out_.notes.push_back(note);
       }
       by_length.emplace(length, *std::move(grammar));
     }

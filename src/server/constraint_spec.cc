@@ -125,6 +125,7 @@ class Reader {
     using Whitespace = JsonSchemaOptions::Whitespace;
     const JsonReader in = in_["whitespace"];
     const std::string whitespace = in.String("compact");
+    out_.layout.asked_whitespace = in.present();
     if (whitespace == "bounded") {
       out_.layout.whitespace = Whitespace::kBounded;
     } else if (whitespace != "compact") {
@@ -138,7 +139,10 @@ class Reader {
       out_.layout.asked_keys = true;
       ReadName(keys, out_.layout.keys);
     }
-    if (nulls.present()) ReadName(nulls, out_.layout.nulls);
+    if (nulls.present()) {
+      out_.layout.asked_nulls = true;
+      ReadName(nulls, out_.layout.nulls);
+    }
     out_.asked_parallel = in_["parallel_tool_calls"].Read(out_.parallel);
   }
 

@@ -52,19 +52,12 @@ Result<Grammar> GrammarStore::Get(const ConstraintSpec& spec, const LayoutSpec& 
   const GrammarSource source = SourceOf(spec);
   GrammarOptions options;
   options.json_schema = layout.ToOptions();
-  const bool closed = !layout.additional_properties && !layout.asked_additional_properties;
   const auto compile = [&]() -> Result<Grammar> {
     Result<Grammar> grammar = CompileSource(compiler_, source, options, stop);
-    if (!grammar.ok() && closed && grammar.error().code == ErrorCode::kUnsatisfiable) {
-      GrammarOptions open = options;
-      open.json_schema.additional_properties = true;
-      grammar = CompileSource(compiler_, source, open, stop);
-    }
     if (grammar.ok()) Warm(*grammar);
     return grammar;
   };
-  // Whether a schema may be opened decides the grammar too.
-  const std::string key = (closed ? "c " : "o ") + GrammarKeyOf(source.kind, source.texts, options);
+  const std::string key = GrammarKeyOf(source.kind, source.texts, options);
   return cache_.Get(key, compile, stop, &known);
 }
 

@@ -116,10 +116,12 @@ Result<std::unique_ptr<ServedModel>> ServedModel::Load(const std::string& path,
     out->name_ = file.filename().string();
   }
   Result<std::unique_ptr<LoadedModel>> loaded =
-      LoadedModel::Open(path, {.text = options.chat_template,
-                               .place = "chat template",
-                               .think_open = options.think_open,
-                               .think_close = options.think_close});
+      LoadedModel::Open(path,
+                        {.text = options.chat_template,
+                         .place = "chat template",
+                         .think_open = options.think_open,
+                         .think_close = options.think_close},
+                        options.settings);
   if (!loaded.ok()) return loaded.error();
   out->loaded_ = *std::move(loaded);
   const LoadedModel& model = *out->loaded_;
@@ -186,7 +188,9 @@ Result<PreparedPrompt> ServedModel::Prepare(const PromptSpec& spec) const {
         return Error{tokens.error().code, tokens.error().message, "#/" + tokens.error().place};
       }
       Result<PreparedPrompt> prompt = WithTokens(std::move(tokens), spec);
-      if (prompt.ok()) prompt->thinking = ThinkingStartOf(tokenizer(), prompt->tokens, traits_);
+      if (!prompt.ok()) return prompt;
+      prompt->thinking = ThinkingStartOf(tokenizer(), prompt->tokens, traits_);
+      prompt->note = UnclosedNote(tokenizer(), prompt->tokens, traits_);
       return prompt;
     }
     case PromptSpec::Kind::kChat:
@@ -297,7 +301,9 @@ Result<PreparedPrompt> ServedModel::PrepareChat(const PromptSpec& spec) const {
     return error;
   }
   Result<PreparedPrompt> out = WithTokens(loaded_->EncodeChat(*prompt), spec);
-  if (out.ok()) out->thinking = ThinkingStartOf(prompt->bytes(), traits_);
+  if (!out.ok()) return out;
+  out->thinking = ThinkingStartOf(prompt->bytes(), traits_);
+  out->note = UnclosedNote(prompt->bytes(), traits_);
   return out;
 }
 

@@ -56,6 +56,7 @@ struct PromptSpec {
 struct PreparedPrompt {
   std::vector<TokenId> tokens;
   ThinkingStart thinking = ThinkingStart::kOff;
+  std::string note = {};  // of thoughts that it opens and nothing closes; empty: none
 };
 
 struct ServedModelOptions {
@@ -63,6 +64,7 @@ struct ServedModelOptions {
   std::string name;           // what /v1/models calls it; empty: the folder's name
   std::string tool_syntax;    // empty: by the chat template
   std::string chat_template;  // text in place of the model's own
+  std::string settings = {};  // the folder of measured choices; empty: none
   // The marks of thoughts in place of the template's; both or none.
   std::string think_open = {}, think_close = {};
   std::function<void(const std::string& note)> note;

@@ -241,7 +241,18 @@ static void test_extract(pawl_engine* engine) {
   CHECK(pawl_compiler_create(v, NULL, &compiler, NULL) == PAWL_OK);
   pawl_json_schema_options compact;
   pawl_json_schema_options_init(&compact, sizeof compact);
-  compact.whitespace = PAWL_WHITESPACE_COMPACT;
+  CHECK(pawl_engine_extract_options(engine, "Ann", 3, &compact) == PAWL_OK);
+  CHECK(compact.whitespace == PAWL_WHITESPACE_COMPACT && compact.keys == 1);
+  CHECK(compact.additional_properties == 0 && compact.max_string == 256);
+  /* What nothing fits with closed objects is read as it stands, and a note says so. */
+  const char* const open = "{\"properties\":{\"a\":{}},\"required\":[\"b\"],\"type\":\"object\"}";
+  CHECK(pawl_compile(compiler, "json_schema", open, strlen(open), &compact, &grammar, NULL) ==
+        PAWL_OK);
+  CHECK(pawl_grammar_note_count(grammar) == 1);
+  pawl_grammar_free(grammar);
+  compact.open_if_unsatisfiable = 0;
+  CHECK(pawl_compile(compiler, "json_schema", open, strlen(open), &compact, &grammar, NULL) ==
+        PAWL_UNSATISFIABLE);
   CHECK(pawl_compile(compiler, "json_schema", schema, strlen(schema), &compact, &grammar, NULL) ==
         PAWL_OK);
   pawl_prompt prompt = prompt_of("Ann Lee, 020 7946 0018");

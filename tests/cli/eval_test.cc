@@ -110,13 +110,44 @@ TEST(EvalTest, TheTableHasEachField) {
   }
 }
 
+TEST(EvalTest, WhatTheDataHasWrongIsTold) {
+  const std::string data =
+      WriteScratch("off.jsonl",
+                   "{\"text\": \"Al\", \"record\": {\"name\": \"Al\", \"n\": 1}}\n"
+                   "{\"text\": \"Bo\", \"record\": {\"name\": \"Bo\", \"n\": \"two\"}}\n"
+                   "{\"text\": \"\", \"record\": {\"name\": \"Cy\", \"n\": null}}\n");
+  const CommandResult result = RunPawl({"eval", "--schema", EvalSchema(), "--data", data, "--model",
+                                        RandomModelFolder(), "--max-tokens", "120", "--json"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_NE(result.err.find("note: " + data + ": line 2: #/n: the right record does not fit"),
+            std::string::npos)
+      << result.err;
+  EXPECT_NE(result.err.find("pawl eval: " + data + ": line 3: is empty\n"), std::string::npos)
+      << result.err;
+  EXPECT_EQ(Report::parse(result.out)["settings"][0]["misfits"], 1);
+}
+
+TEST(EvalTest, AShareOfNothingIsNull) {
+  const std::string data =
+      WriteScratch("nulls.jsonl", "{\"text\": \"a\", \"record\": {\"n\": null}}\n");
+  const std::string records = WriteScratch("none.jsonl", "{\"record\": {}}\n");
+  const CommandResult result = RunPawl({"eval", "--data", data, "--written", records, "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const Report setting = Report::parse(result.out)["settings"][0];
+  EXPECT_TRUE(setting["values"]["f1"].is_null()) << setting;
+  EXPECT_TRUE(setting["values"]["precision"].is_null()) << setting;
+  const CommandResult table = RunPawl({"eval", "--data", data, "--written", records});
+  EXPECT_NE(table.out.find("F1 of values: - (precision -, recall -)"), std::string::npos)
+      << table.out;
+}
+
 TEST(EvalTest, VariantsAreJudgedOnTextsTheyHaveNotSeen) {
   const CommandResult result = RunEval({"--variants", "--json"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const Report report = Report::parse(result.out);
   ASSERT_EQ(report["settings"].size(), 2u);
   EXPECT_EQ(report["settings"][0]["texts"], 1);
-  EXPECT_NE(result.err.find("--schema-view keys --whitespace bounded: "), std::string::npos);
+  EXPECT_NE(result.err.find("\npawl eval: --whitespace bounded: "), std::string::npos);
 }
 
 TEST(EvalTest, WhatIsWrongIsTold) {

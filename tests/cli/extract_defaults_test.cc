@@ -146,7 +146,7 @@ TEST(ExtractDefaultsTest, ExamplesThatAreWrongHaveTheirPlace) {
   };
   EXPECT_EQ(error("{\"text\": \"a\", \"record\": {\"id\": \"1\"}}\n"
                   "{\"text\": \"a\", \"record\": {\"id\": 1}}\n"),
-            "examples: 2: does not fit the schema\n");
+            "line 2: #/record/id: does not fit the schema\n");
   EXPECT_EQ(error("\n{\"text\": 1, \"record\": {}}\n"),
             "line 2: must be an object with a string \"text\" and a \"record\"\n");
   EXPECT_EQ(error(""), "has no examples\n");

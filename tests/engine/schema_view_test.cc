@@ -98,7 +98,10 @@ TEST(SchemaViewTest, RecordsAreWrittenAsTheGrammarWritesThem) {
   options.whitespace = JsonSchemaOptions::Whitespace::kCompact;
   EXPECT_EQ(written(options, R"({"c": {"d": 1.5}, "a": "x", "b": null})"),
             R"({"a":"x","c":{"d":1.5}})");
-  EXPECT_EQ(written(options, R"({"a": 3})"), "does not fit the schema");
+  // The place that does not fit is told, wherever it stands.
+  EXPECT_EQ(written(options, R"({"a": 3})"), "#/a: does not fit the schema");
+  EXPECT_EQ(written(options, R"({"c": {"d": "x"}, "a": "x"})"), "#/c/d: does not fit the schema");
+  EXPECT_EQ(written(options, R"({"a": "x", "z": 1})"), "#/z: does not fit the schema");
   options.keys = JsonSchemaOptions::Keys::kAll;
   EXPECT_EQ(written(options, R"({"c": {}, "a": "x"})"), R"({"a":"x","b":null,"c":{"d":null}})");
   options.item_separator = ", ";
@@ -113,6 +116,10 @@ TEST(SchemaViewTest, RecordsAreWrittenAsTheGrammarWritesThem) {
 TEST(SchemaViewTest, ExamplesHaveTheirPlaces) {
   EXPECT_EQ(ReadExamples("{\"text\": \"a\", \"record\": {}}\n\n{\"text\": \"b\"}").error().place,
             "line 3");
+  std::vector<int> lines;
+  const std::string one = "{\"text\": \"a\", \"record\": {}}\n";
+  ASSERT_TRUE(ReadExamples(one + "\n" + one, &lines).ok());
+  EXPECT_EQ(lines, (std::vector<int>{1, 3}));
   EXPECT_EQ(ExamplesFromJson(R"([{"text": "a", "record": 1}, {"text": 2}])").error().place, "#/1");
   EXPECT_EQ(ExamplesFromJson("{}").error().place, "#");
   const auto examples = ExamplesFromJson(R"([{"text": "a", "record": {"b": 1}}])");
@@ -121,7 +128,7 @@ TEST(SchemaViewTest, ExamplesHaveTheirPlaces) {
 }
 
 TEST(SchemaViewTest, NamesOfChoices) {
-  EXPECT_EQ(SchemaViewNamed("auto"), SchemaView::kDefault);
+  EXPECT_EQ(SchemaViewNamed("auto"), SchemaView::kAuto);
   EXPECT_EQ(SchemaViewNamed("keys"), SchemaView::kKeys);
   EXPECT_EQ(SchemaViewNamed("json"), std::nullopt);
   EXPECT_STREQ(NameOf(ClosedBy::kBudget), "budget");

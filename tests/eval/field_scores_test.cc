@@ -89,7 +89,7 @@ TEST(FieldScoresTest, ListsOfRecords) {
   EXPECT_EQ(score.list_fields.right, 4);   // a, 1, b, c
   EXPECT_EQ(score.list_fields.expected, 5);
   EXPECT_EQ(score.list_fields.written, 7);
-  EXPECT_DOUBLE_EQ(score.list_records.f1(), 4.0 / 7);
+  EXPECT_DOUBLE_EQ(score.list_records.f1().value(), 4.0 / 7);
   EXPECT_FALSE(score.empty_list);
   EXPECT_TRUE(Score(right, "[]").empty_list);
   EXPECT_TRUE(Score("[]", "[]").whole);

@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import pickle
+import shutil
 import signal
 import subprocess
 import sys
@@ -214,6 +215,92 @@ def test_instruction_and_examples(engine):
         engine.extract(TEXTS[0], OPEN, schema_view="all")
     with pytest.raises(TypeError, match="there is no option instruction"):
         engine.generate("a", instruction="b")
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory):
+    """The model that ships, asked by Pawl's own prompt, which has places for all that is shown."""
+    folder = tmp_path_factory.mktemp("plain")
+    shipped = pathlib.Path(pawl._paths.shipped_model())
+    for file in shipped.iterdir():
+        if file.is_file() and file.name != "pawl.json":
+            shutil.copy(file, folder)
+    with pawl.Engine(folder, threads=2) as engine:
+        yield engine
+
+
+CHOICE = {"type": "object", "properties": {"a": {"enum": ["x", "y", "z"]}}, "required": ["a"]}
+WARM = {"temperature": 5, "seed": 1}
+
+
+def test_a_refused_record_is_tried_again(plain, engine):
+    firsts = {one.extract("Bo", CHOICE, **WARM)["a"] for one in (plain, engine)}
+    other = next(letter for letter in "xyz" if letter not in firsts)
+    asked = []
+
+    def wants(record):
+        asked.append(record["a"])
+        assert record["a"] == other, f"must be {other}"
+
+    for one in (plain, engine):
+        output = one.extract_outputs("Bo", CHOICE, check=wants, max_retries=80, **WARM)
+        tries = output.report["tries"]
+        assert output.value == {"a": other} and tries["first"]["calls"] == 1
+        assert tries["retries"]["calls"] >= 1
+    # The record and the error are in the prompt, where it has a place for them.
+    tries = plain.extract_outputs("Bo", CHOICE, check=wants, max_retries=80, **WARM).report["tries"]
+    assert tries["retries"]["prompt_tokens"] > tries["retries"]["calls"] * tries["first"]["prompt_tokens"]
+    with pytest.raises(AssertionError, match="must be"):
+        plain.extract("Bo", CHOICE, check=[lambda record: True, wants], **WARM)
+    with pytest.raises(pawl.PawlError, match="never"):
+        plain.extract("Bo", CHOICE, check=lambda record: "never", max_retries=2)
+    rows = plain.extract(["Bo", "Al"], CHOICE, check=lambda record: record["a"] == "none", errors="return")
+    assert all(isinstance(row, pawl.PawlError) and row.place.startswith("texts[") for row in rows)
+    # A mistake in the check itself is no verdict.
+    with pytest.raises(KeyError):
+        plain.extract("Bo", CHOICE, check=lambda record: record["none"], max_retries=2)
+    with pytest.raises(TypeError, match="max_retries"):
+        plain.extract("Bo", CHOICE, max_retries="2")
+    with pytest.raises(TypeError, match="check must be a function"):
+        plain.extract("Bo", CHOICE, check="regex:a")
+
+    async def many():
+        one = await plain.aextract("Bo", CHOICE, check=wants, max_retries=80, **WARM)
+        several = [record async for record in plain.aextract_iter(["Al", "Cy"], CHOICE, check=wants, max_retries=80, **WARM)]
+        return [one, *several, *await plain.aextract(["Di"], CHOICE, check=wants, max_retries=80, **WARM)]
+
+    assert asyncio.run(many()) == [{"a": other}] * 4
+
+
+def test_validators_of_pydantic_are_checks(plain):
+    pydantic = pytest.importorskip("pydantic")
+    first = plain.extract("Bo", CHOICE, **WARM)["a"]
+
+    class Choice(pydantic.BaseModel):
+        a: typing.Literal["x", "y", "z"]
+
+        @pydantic.field_validator("a")
+        @classmethod
+        def other(cls, value):
+            if value == first:
+                raise ValueError("is the wrong letter")
+            return value
+
+    with pytest.raises(pydantic.ValidationError, match="is the wrong letter"):
+        plain.extract("Bo", Choice, **WARM)
+    assert plain.extract("Bo", Choice, max_retries=80, **WARM).a != first
+
+
+def test_settings_of_a_model(tmp_path, engine):
+    assert engine.extract_defaults["keys"] == ("all", "default")
+    for file in pathlib.Path(pawl._paths.shipped_model()).iterdir():
+        if file.is_file():
+            shutil.copy(file, tmp_path)
+    (tmp_path / "pawl.json").write_text('{"extract": {"keys": "required", "separators": [", ", ": "], "schema_view": "none"}}')
+    with pawl.Engine(tmp_path, threads=2, settings=tmp_path / "none") as own:
+        assert own.extract_defaults["keys"] == ("required", "pawl.json")
+        assert own.extract_outputs("Bo", CHOICE).text.startswith('{"a": ')
+        assert own.extract_outputs("Bo", CHOICE, whitespace="compact").text.startswith('{"a":"')
 
 
 def test_why_an_output_was_closed(engine):

@@ -435,6 +435,53 @@ TEST(ServerTest, ExtractIsWhatTheCommandWrites) {
   EXPECT_EQ(c.Post("/v1/extract", R"({"schema":{},"texts":["a"," "]})").status, 400);
 }
 
+TEST(ServerTest, ExtractTakesATemplateInPlaceOfASchema) {
+  Connection c(Port());
+  const std::string text = R"(,"text":)" + json::Quote(kText) + "}";
+  const Answer answer =
+      c.Post("/v1/extract", R"({"template":{"name":"string","kind":["a","b"]})" + text);
+  ASSERT_EQ(answer.status, 200) << answer.body;
+  const json::Value record = At(answer.Json(), "/records/0/record");
+  EXPECT_EQ(At(record, "/name").type, json::Type::kString) << answer.body;
+  const auto param = [&](const std::string& body) {
+    const Answer refused = c.Post("/v1/extract", body + text);
+    EXPECT_EQ(refused.status, 400) << refused.body;
+    return At(refused.Json(), "/error/param").text;
+  };
+  EXPECT_EQ(param(R"({"template":{"a":{"b":"text"}})"), "/template/a/b");
+  EXPECT_EQ(param(R"({"template":{"a":"string"},"schema":{})"), "/template");
+  EXPECT_EQ(param(R"({"template":{"a":"string"},"regex":"x")"), "/regex");
+}
+
+TEST(ServerTest, WhatExtractDoesOtherwiseIsSaid) {
+  Connection c(Port());
+  const auto notes = [&](const std::string& more) {
+    const Answer answer = c.Post("/v1/extract", R"({"text":"Ann Lee")" + more + "}");
+    EXPECT_EQ(answer.status, 200) << answer.body;
+    return answer.Json();
+  };
+  // A schema that nothing fits when it is closed is read as it stands.
+  const json::Value open = notes(
+      R"(,"max_tokens":200,"schema":{"type":"object","properties":{"a":{"type":"integer"}},
+         "required":["a","b"],"maxProperties":2})");
+  EXPECT_NE(json::Dump(At(open, "/pawl/notes"))
+                .find("#: no value fits with closed objects, so additional keys are allowed"),
+            std::string::npos)
+      << json::Dump(open);
+  // The prompt of this model shows no view of the schema.
+  const json::Value view = notes(
+      R"(,"schema_view":"keys","schema":{"type":"object","properties":{"a":{"type":"null"}}})");
+  EXPECT_EQ(json::Dump(At(view, "/pawl/ignored")), R"(["/schema_view"])");
+  // A string that the schema ends is not ended by max_string, however long it is.
+  const json::Value texts = notes(
+      R"(,"max_string":4,"schema":{"type":"object","properties":{"a":{"enum":["abcd"]},
+         "b":{"type":"string","minLength":4},"c":{"type":"string","minLength":6}},
+         "required":["a","b","c"]})");
+  std::string all;
+  for (const json::Value& note : At(texts, "/pawl/notes").items) all += note.text + "\n";
+  EXPECT_EQ(all, "content#/b: the string ended at the bound of 4 characters (max_string)\n");
+}
+
 constexpr const char* kTools =
     R"(,"tools":[{"type":"function","function":{"name":"save","parameters":{"type":"object",
     "properties":{"name":{"type":"string","maxLength":20}},"required":["name"],

@@ -314,5 +314,59 @@ TEST(ThinkingTest, TheModelMayOpenTheBlockOrNot) {
   }
 }
 
+TEST(ThinkingTest, WrongValuesAreNamed) {
+  Connection c(OpensPort());
+  const auto param = [&](const std::string& more) {
+    const Answer answer = c.Post("/v1/chat/completions", ThinkingBody("," + more));
+    EXPECT_EQ(answer.status, 400) << more;
+    return At(answer.Json(), "/error/param").text;
+  };
+  EXPECT_EQ(param(R"("think":3)"), "/think");
+  EXPECT_EQ(param(R"("think":"much")"), "/think");
+  EXPECT_EQ(param(R"("thinking":{"type":"on"})"), "/thinking/type");
+  EXPECT_EQ(param(R"("chat_template_kwargs":{"thinking":"yes"})"),
+            "/chat_template_kwargs/thinking");
+  EXPECT_EQ(param(R"("chat_template_kwargs":{"enable_thinking":1})"),
+            "/chat_template_kwargs/enable_thinking");
+}
+
+// The notes of an answer, each in brackets.
+std::string NotesOf(int port, const std::string& more) {
+  Connection c(port);
+  std::string body = ThinkingBody(more);
+  if (more.find("max_tokens") != std::string::npos) {
+    body.erase(body.find(R"("max_tokens":300,)"), 17);
+  }
+  const json::Value value = c.Post("/v1/chat/completions", body).Json();
+  std::string out;
+  for (const json::Value& note : At(value, "/pawl/notes").items) out += "[" + note.text + "]";
+  return out;
+}
+
+TEST(ThinkingTest, ABudgetWithoutRoomForThoughtsIsSaid) {
+  const std::string small = NotesOf(OpensPort(), R"(,"max_tokens":70)");
+  EXPECT_NE(small.find("leaves none for thoughts"), std::string::npos) << small;
+  EXPECT_EQ(NotesOf(OpensPort(), "").find("leaves none"), std::string::npos);
+  // Without a constraint nothing is kept for an answer.
+  Connection c(OpensPort());
+  const json::Value free =
+      c.Post("/v1/chat/completions",
+             R"({"messages":[{"role":"user","content":"Ann"}],"max_tokens":8,"temperature":0})")
+          .Json();
+  if (At(free, "/choices/0/message/content").text.empty()) {
+    EXPECT_NE(At(free, "/pawl/notes/0").text.find("went to thoughts"), std::string::npos)
+        << json::Dump(free);
+  }
+}
+
+TEST(ThinkingTest, ThoughtsThatNothingClosesAreSaid) {
+  const std::unique_ptr<Server> server =
+      StartThinking("{% for m in messages %}{{ m.content }}\n{% endfor %}<think>\n", false);
+  const std::string notes = NotesOf(server->port(), "");
+  EXPECT_NE(notes.find("the prompt ends in <think>, and the chat template names no mark that ends"),
+            std::string::npos)
+      << notes;
+}
+
 }  // namespace
 }  // namespace pawl::server

@@ -53,6 +53,7 @@ class CachedCheck : public Check {
   CheckGranularity granularity() const override { return check_->granularity(); }
 
   Result<Verdict> Judge(const CheckQuestion& question) const override {
+    if (question.why != nullptr) return check_->Judge(question);  // reasons are not kept
     std::string key(1, question.ended ? '1' : '0');
     key += question.text;
     if (granularity() == CheckGranularity::kToken) {

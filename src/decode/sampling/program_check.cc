@@ -163,8 +163,9 @@ class Pool {
  public:
   explicit Pool(const ProgramCheckOptions& options) : options_(options) {}
 
-  // The member `key` of the answer. Errors: kLimit, kIo and kInvalid as `why` there was none, which
-  // end one process; `fatal` when the program cannot be started or has failed too often.
+  // The answer, which has the member `key`. Errors: kLimit, kIo and kInvalid as `why` there was
+  // none, which end one process; `fatal` when the program cannot be started or has failed too
+  // often.
   Result<json::Value> Ask(const CheckQuestion& question, const char* key, bool& fatal) const {
     fatal = false;
     std::unique_ptr<Process> process = Take();
@@ -210,11 +211,10 @@ class Pool {
     if (number == nullptr || number->text != std::to_string(id)) {
       return Error{ErrorCode::kInvalid, "wrote a line without the \"id\" of the question", ""};
     }
-    const json::Value* value = answer->Find(key);
-    if (value == nullptr) {
+    if (answer->Find(key) == nullptr) {
       return Error{ErrorCode::kInvalid, std::string("wrote an answer without \"") + key + "\"", ""};
     }
-    return *value;
+    return answer;
   }
 
   // One that is idle, or nullptr where the caller may start another one.
@@ -255,14 +255,17 @@ class ProgramCheck : public Check {
     const Result<json::Value> answer = pool_.Ask(question, "verdict", fatal);
     if (!answer.ok() && fatal) return answer.error();
     if (!answer.ok()) return Verdict::kUnknown;
-    if (answer->type == json::Type::kString) {
-      const auto verdict = OptionOf<Verdict>(answer->text);
+    const json::Value* why = answer->Find("error");
+    if (question.why != nullptr && why != nullptr) *question.why = why->text;
+    const json::Value& given = *answer->Find("verdict");
+    if (given.type == json::Type::kString) {
+      const auto verdict = OptionOf<Verdict>(given.text);
       if (verdict.has_value()) return *verdict;
     }
-    return Error{ErrorCode::kInvalid,
-                 "a \"verdict\" is \"dead\", \"live\", \"accept\" or \"unknown\", not " +
-                     json::Dump(*answer),
-                 name_};
+    return Error{
+        ErrorCode::kInvalid,
+        "a \"verdict\" is \"dead\", \"live\", \"accept\" or \"unknown\", not " + json::Dump(given),
+        name_};
   }
 
  private:
@@ -279,13 +282,14 @@ class ProgramCritic : public Critic {
     bool fatal = false;
     const Result<json::Value> answer = pool_.Ask(question, "score", fatal);
     if (!answer.ok()) return answer.error();
-    if (answer->type == json::Type::kNull) return kNoMass;
+    const json::Value& given = *answer->Find("score");
+    if (given.type == json::Type::kNull) return kNoMass;
     double score = 0;
-    const std::string& digits = answer->text;
+    const std::string& digits = given.text;
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), score);
-    if (answer->type != json::Type::kNumber || error != std::errc()) {
-      return Error{ErrorCode::kInvalid,
-                   "a \"score\" is a number or null, not " + json::Dump(*answer), name_};
+    if (given.type != json::Type::kNumber || error != std::errc()) {
+      return Error{ErrorCode::kInvalid, "a \"score\" is a number or null, not " + json::Dump(given),
+                   name_};
     }
     return score;
   }

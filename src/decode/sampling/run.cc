@@ -46,6 +46,79 @@ Status CheckOptions(const SamplerOptions& o) {
   return {};
 }
 
+// ---- Records ----
+
+// What is certain of the record with a text, or with `ended` the record.
+std::string RecordOf(const LoopConstraint& texts, std::string_view text, bool ended) {
+  const std::unique_ptr<RecordFilter> filter = texts.NewRecordFilter();
+  std::string record = filter->Feed(text);
+  return ended ? record + filter->Finish() : record;
+}
+
+class RecordCheck : public Check {
+ public:
+  RecordCheck(std::shared_ptr<const LoopConstraint> texts, std::shared_ptr<const Check> check)
+      : texts_(std::move(texts)), check_(std::move(check)) {}
+  CheckGranularity granularity() const override { return check_->granularity(); }
+  Result<Verdict> Judge(const CheckQuestion& question) const override {
+    const std::string record = RecordOf(*texts_, question.text, question.ended);
+    CheckQuestion asked = question;
+    asked.text = record;
+    return check_->Judge(asked);
+  }
+
+ private:
+  std::shared_ptr<const LoopConstraint> texts_;
+  std::shared_ptr<const Check> check_;
+};
+
+class RecordCritic : public Critic {
+ public:
+  RecordCritic(std::shared_ptr<const LoopConstraint> texts, std::shared_ptr<const Critic> critic)
+      : texts_(std::move(texts)), critic_(std::move(critic)) {}
+  Result<double> Score(const CheckQuestion& question) const override {
+    const std::string record = RecordOf(*texts_, question.text, question.ended);
+    CheckQuestion asked = question;
+    asked.text = record;
+    return critic_->Score(asked);
+  }
+
+ private:
+  std::shared_ptr<const LoopConstraint> texts_;
+  std::shared_ptr<const Critic> critic_;
+};
+
+// Where texts are not the records that they stand for, checks, critics and callers get records.
+// `texts`: what makes them; nullptr: texts are records.
+void SeeRecords(const std::shared_ptr<const LoopConstraint>& texts, SamplerOptions& options) {
+  if (texts == nullptr) return;
+  for (auto& check : options.checks) check = std::make_shared<RecordCheck>(texts, std::move(check));
+  if (options.critic != nullptr) {
+    options.critic = std::make_shared<RecordCritic>(texts, std::move(options.critic));
+  }
+  if (!options.on_output) return;
+  options.on_output = [texts, told = std::move(options.on_output)](const WeightedOutput& output) {
+    WeightedOutput record = output;
+    record.text = RecordOf(*texts, output.text, true);
+    return told(record);
+  };
+}
+
+// ---- A run ----
+
+Result<SamplerResult> Dispatch(const SamplerSetting& setting, PrefixTrie* trie) {
+  switch (setting.options.sampler) {
+    case SamplerKind::kGcd:
+    case SamplerKind::kAwrs:
+    case SamplerKind::kSmc:
+      return SampleWithParticles(setting);
+    case SamplerKind::kFvo:
+      return SampleWithLookahead(setting);
+    default:
+      return SampleAligned(setting, trie, setting.options.fidelity);
+  }
+}
+
 Result<SamplerResult> RunIn(BranchHost* host, const SamplerInput& input,
                             const SamplerOptions& given) {
   SamplerOptions options = given;
@@ -80,6 +153,9 @@ Result<SamplerResult> RunIn(BranchHost* host, const SamplerInput& input,
                      std::to_string(positions) + " with the output",
                  "prompt"};
   }
+  std::shared_ptr<const LoopConstraint> texts = ForLoop(input.constraint, input.vocabulary);
+  if (texts != nullptr && texts->NewRecordFilter() == nullptr) texts = nullptr;
+  SeeRecords(texts, options);
   SamplingTask task;
   task.model = &info;
   task.vocabulary = &input.vocabulary;
@@ -99,16 +175,10 @@ Result<SamplerResult> RunIn(BranchHost* host, const SamplerInput& input,
                                input.proposal,
                                std::min(positions, prompt + task.max_tokens + 1),
                                host};
-  switch (options.sampler) {
-    case SamplerKind::kGcd:
-    case SamplerKind::kAwrs:
-    case SamplerKind::kSmc:
-      return SampleWithParticles(setting);
-    case SamplerKind::kFvo:
-      return SampleWithLookahead(setting);
-    default:
-      return SampleAligned(setting, input.trie, options.fidelity);
-  }
+  Result<SamplerResult> result = Dispatch(setting, input.trie);
+  if (texts == nullptr || !result.ok()) return result;
+  for (WeightedOutput& output : result->outputs) output.text = RecordOf(*texts, output.text, true);
+  return result;
 }
 
 }  // namespace

@@ -1,0 +1,251 @@
+// The file of a measured choice is found by what the weights are, not by where they lie: stores of
+// models belong to other programs, and nothing is written there. A digest of whole files would take
+// seconds for large models, so pieces of them are read. Two models that differ nowhere in them
+// would share a choice of prompts, which harms no record.
+#include "src/engine/extract_settings.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <system_error>
+#include <utility>
+
+#include "schemas/read/option_fields.h"
+#include "src/base/digest.h"
+#include "src/base/file.h"
+#include "src/base/json.h"
+#include "src/base/names.h"
+#include "src/engine/schema_view.h"
+
+namespace pawl {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr uintmax_t kPieces = 16;
+constexpr uintmax_t kPieceBytes = uintmax_t{64} << 10;
+constexpr size_t kDigestDigits = 40;
+constexpr size_t kMostSettingsBytes = size_t{4} << 20;
+constexpr const char* kMeasuredSource = "measured choice";
+constexpr const char* kOwnSource = "pawl.json";
+constexpr const char* kNoSource = "default";
+
+template <typename Choice>
+void ReadChoice(const JsonReader& in, std::optional<Choice>& out) {
+  if (!in.present()) return;
+  const std::string name = in.String();
+  out = OptionOf<Choice>(name);
+  if (in.ok() && !out) in.Fail("must be one of " + NamesOf<Choice>());
+}
+
+std::vector<ExtractExample> ExamplesOf(const JsonReader& in) {
+  std::vector<ExtractExample> out;
+  for (const JsonReader one : in.Array().items()) {
+    const JsonReader record = one.Object()["record"];
+    if (!record.present()) record.Fail("is missing");
+    const std::string text = one["text"].String();
+    if (in.ok()) out.push_back({text, json::Dump(*record.value())});
+  }
+  return out;
+}
+
+std::string JsonOfExamples(const std::vector<ExtractExample>& examples) {
+  std::string out;
+  for (const ExtractExample& one : examples) {
+    out += out.empty() ? "" : ",";
+    out += "{\"text\":" + json::Quote(one.text) + ",\"record\":" + one.record + "}";
+  }
+  return "[" + out + "]";
+}
+
+std::string JsonOfSeparators(const std::string& item, const std::string& key) {
+  return "[" + json::Quote(item) + "," + json::Quote(key) + "]";
+}
+
+// The setting with this name as JSON; empty: it is not set.
+std::string ValueOf(const ExtractSettings& s, std::string_view name) {
+  const auto quoted = [](const auto& choice) {
+    return choice ? json::Quote(NameOf(*choice)) : std::string();
+  };
+  if (name == "schema_view") return s.schema_view ? json::Quote(NameOf(*s.schema_view)) : "";
+  if (name == "whitespace") return quoted(s.whitespace);
+  if (name == "separators") {
+    return s.separators ? JsonOfSeparators((*s.separators)[0], (*s.separators)[1]) : "";
+  }
+  if (name == "keys") return quoted(s.keys);
+  if (name == "nulls") return quoted(s.nulls);
+  if (name == "instruction") return s.instruction ? json::Quote(*s.instruction) : "";
+  return s.examples ? JsonOfExamples(*s.examples) : "";
+}
+
+// What holds where no file says anything.
+std::string DefaultOf(std::string_view name) {
+  const JsonSchemaOptions options = ExtractSchemaOptions();
+  ExtractSettings standard;
+  standard.schema_view = SchemaView::kAuto;
+  standard.whitespace = options.whitespace;
+  standard.separators = {options.item_separator, options.key_separator};
+  standard.keys = options.keys;
+  standard.nulls = options.nulls;
+  standard.instruction = "";
+  standard.examples.emplace();
+  return ValueOf(standard, name);
+}
+
+Status AddPieces(const fs::path& file, Digest& digest) {
+  std::error_code error;
+  const uintmax_t size = fs::file_size(file, error);
+  const auto failed = [&] { return Error{ErrorCode::kIo, "cannot be read", file.string()}; };
+  if (error) return failed();
+  digest.Add(std::to_string(size) + "\n");
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> in(std::fopen(file.c_str(), "rb"),
+                                                           std::fclose);
+  if (in == nullptr) return failed();
+  std::string piece;
+  for (uintmax_t i = 0; i < kPieces; ++i) {
+    const uintmax_t begin = size / kPieces * i;
+    piece.resize(static_cast<size_t>(std::min(kPieceBytes, size - begin)));
+    const bool read = fseeko(in.get(), static_cast<off_t>(begin), SEEK_SET) == 0 &&
+                      std::fread(piece.data(), 1, piece.size(), in.get()) == piece.size();
+    if (!read) return failed();
+    digest.Add(piece);
+  }
+  return {};
+}
+
+}  // namespace
+
+ExtractSettings ReadExtractSettings(const JsonReader& in) {
+  ExtractSettings out;
+  if (const JsonReader view = in["schema_view"]; view.present()) {
+    out.schema_view = SchemaViewNamed(view.String());
+    if (in.ok() && !out.schema_view) view.Fail(kSchemaViewNames);
+  }
+  ReadChoice(in["whitespace"], out.whitespace);
+  if (const JsonReader separators = in["separators"].OptionalArray(); separators.present()) {
+    if (separators.size() != 2) separators.Fail("must be two texts, of items and of keys");
+    out.separators = {separators.Item(0).String(), separators.Item(1).String()};
+  }
+  ReadChoice(in["keys"], out.keys);
+  ReadChoice(in["nulls"], out.nulls);
+  if (const JsonReader text = in["instruction"]; text.present()) out.instruction = text.String();
+  if (const JsonReader list = in["examples"]; list.present()) out.examples = ExamplesOf(list);
+  return out;
+}
+
+std::string JsonOf(const ExtractSettings& settings) {
+  std::string out;
+  for (const std::string_view name : kExtractSettingNames) {
+    const std::string value = ValueOf(settings, name);
+    if (!value.empty()) out += (out.empty() ? "" : ",") + json::Quote(name) + ":" + value;
+  }
+  return "{" + out + "}";
+}
+
+std::array<ExtractSettings, 2> ExtractChoices::For(std::string_view schema) const {
+  std::array<ExtractSettings, 2> out = {measured, own};
+  // Words and examples for one sort of records say nothing of another one.
+  const bool words = measured.instruction || measured.examples;
+  if (words && (schema.empty() || SchemaDigest(schema) != measured_schema)) {
+    out[0].instruction.reset();
+    out[0].examples.reset();
+  }
+  return out;
+}
+
+void ExtractChoices::Apply(ExtractInput& input) const {
+  for (const ExtractSettings& from : For(input.schema)) {
+    if (input.view == SchemaView::kDefault && from.schema_view) input.view = *from.schema_view;
+    if (input.instruction.empty() && from.instruction) input.instruction = *from.instruction;
+    if (input.examples.empty() && from.examples) input.examples = *from.examples;
+  }
+}
+
+void ExtractChoices::Apply(JsonSchemaOptions& options) const {
+  for (const ExtractSettings* from : {&own, &measured}) {
+    if (from->whitespace) options.whitespace = *from->whitespace;
+    if (from->separators) {
+      options.item_separator = (*from->separators)[0];
+      options.key_separator = (*from->separators)[1];
+    }
+    if (from->keys) options.keys = *from->keys;
+    if (from->nulls) options.nulls = *from->nulls;
+  }
+}
+
+std::vector<ExtractDefault> ExtractChoices::List(std::string_view schema) const {
+  const std::array<ExtractSettings, 2> settings = For(schema);
+  std::vector<ExtractDefault> out;
+  for (const std::string_view name : kExtractSettingNames) {
+    ExtractDefault one{std::string(name), ValueOf(settings[0], name), kMeasuredSource};
+    if (one.value.empty()) one = {one.name, ValueOf(settings[1], name), kOwnSource};
+    if (one.value.empty()) one = {one.name, DefaultOf(name), kNoSource};
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
+std::string SchemaDigest(std::string_view schema) {
+  Digest digest(DigestKind::kSha256);
+  digest.Add(schema);
+  return digest.Hex().substr(0, kDigestDigits);
+}
+
+Result<std::string> WeightsDigest(const std::string& path) {
+  std::error_code error;
+  std::vector<fs::path> files;
+  if (fs::is_directory(path, error)) {
+    for (fs::directory_iterator it(path, error), end; !error && it != end; it.increment(error)) {
+      if (it->path().extension() == ".safetensors") files.push_back(it->path());
+    }
+    std::ranges::sort(files);
+  } else {
+    files.emplace_back(path);
+  }
+  Digest digest(DigestKind::kSha256);
+  for (const fs::path& file : files) {
+    if (Status status = AddPieces(file, digest); !status.ok()) return status.error();
+  }
+  return digest.Hex().substr(0, kDigestDigits);
+}
+
+Result<std::string> MeasuredFile(const std::string& folder, const std::string& path) {
+  if (folder.empty()) return std::string();
+  const Result<std::string> digest = WeightsDigest(path);
+  if (!digest.ok()) return digest.error();
+  return folder + "/" + *digest + ".json";
+}
+
+Status LoadMeasured(const std::string& folder, const std::string& path, ExtractChoices& choices) {
+  std::error_code ignored;
+  if (folder.empty() || !fs::is_directory(folder, ignored)) return {};
+  const Result<std::string> file = MeasuredFile(folder, path);
+  // Weights that cannot be read are told where they are loaded.
+  if (!file.ok() || !fs::exists(*file, ignored)) return {};
+  const Result<std::string> text = ReadRegularFile(*file, kMostSettingsBytes);
+  if (!text.ok()) return text.error();
+  const Result<json::Value> root = json::Parse(*text);
+  if (!root.ok()) return InFile(*file, root.error());
+  const JsonReader in(*root), extract = in["extract"].Object();
+  in.OnlyMembers({"extract", "measured", "schema"});
+  choices.measured_schema = in["schema"].String("");
+  if (extract.present()) extract.OnlyMembers(kExtractSettingNames);
+  choices.measured = ReadExtractSettings(extract);
+  if (!in.ok()) return InFile(*file, in.error());
+  choices.measured_file = *file;
+  return {};
+}
+
+Status SaveMeasured(const std::string& file, const ExtractSettings& settings,
+                    std::string_view schema, std::string_view measured) {
+  std::error_code error;
+  fs::create_directories(fs::path(file).parent_path(), error);
+  if (error) {
+    return Error{ErrorCode::kIo, error.message(), fs::path(file).parent_path().string()};
+  }
+  return WriteFile(file, "{\"extract\":" + JsonOf(settings) +
+                             ",\n\"measured\":" + std::string(measured) + "}\n");
+}
+
+}  // namespace pawl

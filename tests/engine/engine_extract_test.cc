@@ -1,0 +1,167 @@
+// Extraction by the public engine: the options that a model's files give, what an output says of
+// its schema, prompts of further tries, and records of samplers.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "pawl/compiler.h"
+#include "pawl/engine.h"
+#include "tests/source_dir.h"
+
+namespace pawl {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::string kShipped = SourceDir() + "/models/tiny-extract";
+constexpr const char* kPerson =
+    R"({"type":"object","properties":{"name":{"type":"string","maxLength":9},)"
+    R"("age":{"type":"integer","minimum":0,"maximum":99}},"required":["name"]})";
+
+// The model that ships with another pawl.json.
+class OwnFolder {
+ public:
+  explicit OwnFolder(const std::string& pawl_json)
+      : path_(testing::TempDir() + "/pawl_own_" + std::to_string(::getpid())) {
+    fs::create_directories(path_);
+    for (const auto& file : fs::directory_iterator(kShipped)) {
+      if (file.is_regular_file()) {
+        fs::copy_file(file, path_ / file.path().filename(), fs::copy_options::overwrite_existing);
+      }
+    }
+    std::ofstream(path_ / "pawl.json", std::ios::trunc) << pawl_json;
+  }
+  ~OwnFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  OwnFolder(const OwnFolder&) = delete;
+  OwnFolder& operator=(const OwnFolder&) = delete;
+  Engine Load() const {
+    Result<Engine> engine = Engine::Load(path_.string());
+    EXPECT_TRUE(engine.ok()) << engine.error().ToString();
+    return *std::move(engine);
+  }
+
+ private:
+  fs::path path_;
+};
+
+Grammar CompiledFor(const Engine& engine, const std::string& schema) {
+  const Compiler compiler(engine.vocabulary());
+  const Result<Grammar> grammar = compiler.CompileJsonSchema(schema, engine.extract_options("Ann"));
+  EXPECT_TRUE(grammar.ok()) << grammar.error().ToString();
+  return *grammar;
+}
+
+TEST(EngineExtractTest, ASchemaThatNothingFitsClosedIsReadAsItStands) {
+  Result<Engine> engine = Engine::Load(kShipped);
+  ASSERT_TRUE(engine.ok());
+  const std::string schema = R"({"type":"object","properties":{"a":{"type":"integer"}},)"
+                             R"("required":["a","b"],"maxProperties":2})";
+  const std::string note = "#: no value fits with closed objects, so additional keys are allowed";
+  const Grammar grammar = CompiledFor(*engine, schema);
+  ASSERT_FALSE(grammar.notes().empty());
+  EXPECT_EQ(grammar.notes().back(), note);
+  EngineRequest request;
+  request.extract = ExtractInput{schema, "Ann Lee"};
+  request.grammar = grammar;
+  const Result<Generation> output = engine->Generate(request);
+  ASSERT_TRUE(output.ok()) << output.error().ToString();
+  EXPECT_NE(output->text.find("\"b\":"), std::string::npos) << output->text;
+  EXPECT_NE(std::ranges::find(output->notes, note), output->notes.end());
+  // Who asks for closed objects gets the error.
+  JsonSchemaOptions closed = engine->extract_options();
+  closed.open_if_unsatisfiable = false;
+  const Compiler compiler(engine->vocabulary());
+  const Result<Grammar> none = compiler.CompileJsonSchema(schema, closed);
+  ASSERT_FALSE(none.ok());
+  EXPECT_EQ(none.error().code, ErrorCode::kUnsatisfiable);
+}
+
+TEST(EngineExtractTest, SettingsOfPawlJsonHoldWhereARequestSaysNothing) {
+  const OwnFolder folder(
+      R"({"extract":{"schema_view":"template","instruction":"Name the person.","keys":"required",)"
+      R"("separators":[", ",": "],"examples":[{"text":"Bo is 7","record":{"name":"Bo","age":7}}]}})");
+  Engine engine = folder.Load();
+  const JsonSchemaOptions options = engine.extract_options();
+  EXPECT_EQ(options.keys, JsonSchemaOptions::Keys::kRequired);
+  EXPECT_EQ(options.item_separator, ", ");
+  for (const ExtractDefault& one : engine.extract_defaults()) {
+    EXPECT_EQ(one.source, one.name == "whitespace" || one.name == "nulls" ? "default" : "pawl.json")
+        << one.name;
+  }
+  EngineRequest request;
+  request.extract = ExtractInput{kPerson, "Ann Lee"};
+  request.grammar = CompiledFor(engine, kPerson);
+  const auto prompt = [&] {
+    const Result<std::vector<TokenId>> tokens = engine.PromptTokens(request);
+    EXPECT_TRUE(tokens.ok()) << tokens.error().ToString();
+    return tokens.ok() ? engine.Decode(*tokens) : "";
+  };
+  const std::string open = prompt();
+  EXPECT_NE(open.find("Name the person.\n\nTemplate: {\"name\": \"string\""), std::string::npos)
+      << open;
+  EXPECT_NE(open.find(R"(JSON: {"name": "Bo", "age": 7})"), std::string::npos) << open;
+  request.extract->view = SchemaView::kAuto;
+  request.extract->instruction = "Who?";
+  request.extract->examples = {{"Cy", R"({"name":"Cy"})"}};
+  const std::string asked = prompt();
+  EXPECT_NE(asked.find("Who?\n\nKeys: name, age"), std::string::npos) << asked;
+  EXPECT_EQ(asked.find("Bo"), std::string::npos) << asked;
+  request.extract->record = R"({"name": "Lee"})";
+  request.extract->problem = "the name is not whole";
+  EXPECT_NE(prompt().find("JSON: {\"name\": \"Lee\"}\nThis JSON is wrong: the name is not whole\n"),
+            std::string::npos)
+      << prompt();
+}
+
+TEST(EngineExtractTest, SamplersGiveRecords) {
+  Result<Engine> engine = Engine::Load(kShipped);
+  ASSERT_TRUE(engine.ok());
+  EngineRequest request;
+  request.extract = ExtractInput{kPerson, "Ann Lee"};
+  request.grammar = CompiledFor(*engine, kPerson);
+  int left_out = 0;
+  bool saw_null = false;
+  for (const SamplerKind kind : {SamplerKind::kGcd, SamplerKind::kSmc, SamplerKind::kAsap}) {
+    SamplerOptions options;
+    options.sampler = kind;
+    options.n = 6;
+    options.particles = 3;
+    options.max_tokens = 60;
+    options.temperature = 2;
+    options.checks = {MakeCheck(CheckGranularity::kByte, [&](const CheckQuestion& question) {
+      saw_null = saw_null || question.text.find("\"age\":null") != std::string_view::npos;
+      return Result<Verdict>(Verdict::kAccept);
+    })};
+    std::vector<std::string> told;
+    options.on_output = [&](const WeightedOutput& output) {
+      told.push_back(output.text);
+      return true;
+    };
+    const Result<SamplerResult> result = engine->Sample(request, options);
+    ASSERT_TRUE(result.ok()) << result.error().ToString();
+    ASSERT_EQ(result->outputs.size(), 6u);
+    for (size_t i = 0; i < 6; ++i) {
+      const WeightedOutput& output = result->outputs[i];
+      EXPECT_EQ(output.text, told[i]);
+      if (!output.report.valid) continue;
+      EXPECT_EQ(output.text.find("\"age\":null"), std::string::npos) << output.text;
+      left_out += output.text.find("age") == std::string::npos;
+      // The tokens are those that the model wrote.
+      EXPECT_NE(engine->Decode(output.tokens).find("age"), std::string::npos);
+    }
+  }
+  EXPECT_GT(left_out, 0);
+  EXPECT_FALSE(saw_null);
+}
+
+}  // namespace
+}  // namespace pawl

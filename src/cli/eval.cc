@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "schemas/read/option_fields.h"
+#include "grammar/languages/option_fields.h"
 #include "src/base/json.h"
 #include "src/base/names.h"
 #include "src/cli/command.h"

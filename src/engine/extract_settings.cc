@@ -11,7 +11,7 @@
 #include <system_error>
 #include <utility>
 
-#include "schemas/read/option_fields.h"
+#include "grammar/languages/option_fields.h"
 #include "src/base/digest.h"
 #include "src/base/file.h"
 #include "src/base/json.h"

@@ -76,7 +76,8 @@ TEST(BestFirstTest, WrongOptionsAreNamed) {
     return result.ok() ? "" : result.error().place + ": " + result.error().message;
   };
   EXPECT_EQ(place({.strategy = "worst-first"}),
-            "strategy: must be one of beam, best-first, diverse-beam, not \"worst-first\"");
+            "strategy: must be one of adadec, beam, best-first, cntp, diverse-beam, mcts, not "
+            "\"worst-first\"");
   EXPECT_EQ(place({.strategy = "best-first", .n = 0}), "n: must be from 1 to 4096");
   EXPECT_EQ(place({.n = 5}), "n: must be at most num_beams, which is 4");
   EXPECT_EQ(place({.strategy = "best-first", .arguments = {{"batches", 1}}}),

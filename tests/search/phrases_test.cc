@@ -141,7 +141,7 @@ TEST(PhrasesTest, RowsDoNotGrowWithPhrases) {
     SearchOptions options{.num_beams = 4, .merge_spellings = false, .max_tokens = 50};
     std::mt19937 random(6);
     while (options.force_phrases.size() < count) {
-      const std::string text = RandomText(random, 3) + "1\n";
+      const std::string text = RandomText(random, 5) + "1\n";
       if (std::ranges::find(options.force_phrases, text) == options.force_phrases.end()) {
         options.force_phrases.push_back(text);
       }

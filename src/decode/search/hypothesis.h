@@ -19,11 +19,17 @@ namespace pawl {
 using Hypo = int32_t;
 inline constexpr Hypo kNoHypo = -1;
 
+// What may follow, and the normaliser: the logit of a token is its log_mass plus this.
+struct SearchLaw {
+  std::vector<Candidate> allowed;
+  double normaliser = 0;
+};
+
 // Tokens that the constraint dictates behind a hypothesis, whose rows have run in one call.
 struct ForcedRun {
   std::vector<TokenId> tokens;
   std::vector<double> log_masses;
-  std::vector<Candidate> law;  // behind the last one
+  SearchLaw law;  // behind the last one
 };
 
 struct Hypothesis {
@@ -56,9 +62,19 @@ class RankedTokens {
   };
 
   RankedTokens() = default;
-  explicit RankedTokens(std::span<const Candidate> allowed) {
-    items_.reserve(allowed.size());
-    for (const Candidate& c : allowed) items_.push_back({c.token, c.log_mass, c.log_mass});
+  explicit RankedTokens(const SearchLaw& law) : normaliser_(law.normaliser) {
+    items_.reserve(law.allowed.size());
+    for (const Candidate& c : law.allowed) items_.push_back({c.token, c.log_mass, c.log_mass});
+  }
+  // The model's logit of an item.
+  float LogitOf(const Item& item) const { return static_cast<float>(item.log_mass + normaliser_); }
+  // Keeps the best ones only.
+  void Trim(size_t most) {
+    if (items_.size() <= most) return;
+    (void)At(most - 1);
+    items_.resize(most);
+    items_.shrink_to_fit();
+    sorted_ = std::min(sorted_, most);
   }
   size_t size() const { return items_.size(); }
   const Item& At(size_t i) {
@@ -89,6 +105,7 @@ class RankedTokens {
   }
 
   std::vector<Item> items_;
+  double normaliser_ = 0;
   size_t sorted_ = 0;
 };
 

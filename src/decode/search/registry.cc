@@ -12,11 +12,36 @@ constexpr SearchArgument kBestFirstArguments[] = {
     {"batch", 4, 1, 256, "hypotheses that are expanded in one call of the model"},
 };
 
+constexpr SearchArgument kAdaDecArguments[] = {
+    {"threshold", 1, 0, 1e300, "entropy in nats above which it looks ahead"},
+    {"lookahead", 5, 0, 1024, "tokens that each candidate is continued by"},
+    {"beams", 3, 1, 256, "candidates"},
+};
+constexpr SearchArgument kCautiousArguments[] = {
+    {"entropy_threshold_low", 0.01, 0, 1e300, "entropy in nats up to which there are min_trials"},
+    {"entropy_threshold_high", 1.5, 0, 1e300, "entropy in nats from which there are max_trials"},
+    {"min_trials", 1, 1, 256, "continuations that are sampled, at least"},
+    {"max_trials", 10, 1, 256, "continuations that are sampled, at most"},
+    {"temperature", 1, 1e-6, 1e6, "of the draws"},
+};
+constexpr SearchArgument kPlannedArguments[] = {
+    {"rollouts", 100, 1, 1e9, "outputs that are completed"},
+    {"width", 3, 1, 256, "children of a node: its most probable tokens"},
+    {"c", 4, 0, 1e6, "exploration"},
+    {"c_base", 10, 1e-6, 1e9, "growth of the exploration with visits"},
+};
+
 constexpr SearchStrategy kStrategies[] = {
+    {"adadec", "greedy, with a look-ahead where the entropy is high", kAdaDecArguments,
+     SearchAdaDec},
     {"beam", "keeps the num_beams best beginnings of each length", {}, SearchBeam},
     {"best-first", "expands the most probable beginning: the exact n best outputs",
      kBestFirstArguments, SearchBestFirst},
+    {"cntp", "sampling, with several trials where the entropy is high", kCautiousArguments,
+     SearchCautious},
     {"diverse-beam", "num_beam_groups beams that avoid each other's tokens", {}, SearchDiverseBeam},
+    {"mcts", "tree search for what checks and critics of whole outputs prefer", kPlannedArguments,
+     SearchPlanned},
 };
 
 std::string ArgumentNumber(double value) {
@@ -41,7 +66,7 @@ std::string SearchHelp() {
             one.help + "\n";
     for (const SearchArgument& argument : one.arguments) {
       const std::string given = std::string(argument.name) + "=" + ArgumentNumber(argument.value);
-      help += "    " + given + std::string(given.size() < 22 ? 22 - given.size() : 1, ' ') +
+      help += "    " + given + std::string(given.size() < 30 ? 30 - given.size() : 1, ' ') +
               argument.help + "\n";
     }
   }

@@ -121,16 +121,16 @@ std::vector<TokenId> SearchRun::Spell(std::string_view text) const {
 // ---- Laws ----
 
 // Behind `h` and these tokens, where the constraint is `place`.
-Result<std::vector<Candidate>> SearchRun::LawAt(Hypo h, const LoopConstraint* place,
-                                                std::span<const TokenId> behind,
-                                                std::span<const float> logits) const {
+Result<SearchLaw> SearchRun::LawAt(Hypo h, const LoopConstraint* place,
+                                   std::span<const TokenId> behind,
+                                   std::span<const float> logits) const {
   const int length = at(h).length + static_cast<int>(behind.size());
   std::shared_ptr<const Mask> mask = s_.task.unconstrained;
   if (place != nullptr) mask = length >= s_.task.max_tokens ? ends_mask_ : place->mask();
   Result<StepLaw> law = MakeStepLaw(logits, 1, mask.get(), s_.task.known());
   if (!law.ok()) return law.error();
   BanRepeats(h, behind, law->allowed);
-  return std::move(law->allowed);
+  return SearchLaw{std::move(law->allowed), law->log_normaliser};
 }
 
 // What the constraint leaves no choice about stays.
@@ -257,8 +257,7 @@ Result<std::vector<RankedTokens>> SearchRun::Laws(std::span<const Hypo> of) {
     if (h.run == nullptr) {
       asked.push_back({of[i], ForcedBehind(h), i});
     } else if (h.run_at < h.run->tokens.size()) {
-      laws[i] = RankedTokens(
-          std::vector<Candidate>{{h.run->tokens[h.run_at], h.run->log_masses[h.run_at]}});
+      laws[i] = RankedTokens({{{h.run->tokens[h.run_at], h.run->log_masses[h.run_at]}}, 0});
     } else {
       laws[i] = RankedTokens(h.run->law);
     }
@@ -300,8 +299,7 @@ Status SearchRun::Ask(std::span<Asked> asked, std::vector<RankedTokens>& laws) {
     // The prompt's logits are there.
     const int count = static_cast<int>(one.forced.size()) + (one.h == kRoot ? 0 : 1);
     if (count == 0) {
-      Result<std::vector<Candidate>> law =
-          LawAt(kRoot, at(kRoot).at.get(), {}, branches_.prompt_logits());
+      Result<SearchLaw> law = LawAt(kRoot, at(kRoot).at.get(), {}, branches_.prompt_logits());
       if (!law.ok()) return law.error();
       laws[one.place] = RankedTokens(*law);
       continue;
@@ -336,14 +334,14 @@ Status SearchRun::TakeLaws(const Asked& one, size_t& answer, std::vector<RankedT
     place = place->Next(token);
     logits = next();
   }
-  Result<std::vector<Candidate>> law = LawAt(one.h, place.get(), one.forced, logits);
+  Result<SearchLaw> law = LawAt(one.h, place.get(), one.forced, logits);
   if (!law.ok()) return law.error();
   if (one.forced.empty()) {
     laws[one.place] = RankedTokens(*law);
     return {};
   }
   run->law = *std::move(law);
-  laws[one.place] = RankedTokens(std::vector<Candidate>{{run->tokens[0], run->log_masses[0]}});
+  laws[one.place] = RankedTokens({{{run->tokens[0], run->log_masses[0]}}, 0});
   arena_[static_cast<size_t>(one.h)].run = run;
   return {};
 }
@@ -370,6 +368,13 @@ Result<bool> SearchRun::ChecksAllow(Hypo parent, TokenId token, bool end) const 
   return MayGoOn(s_.task.checks, text, tokens, token, BytesOf(token), asked);
 }
 
+Result<bool> SearchRun::Accepts(Hypo h) const {
+  int64_t asked = 0;
+  std::vector<TokenId> tokens = TokensOf(h);
+  if (at(h).ended) tokens.pop_back();
+  return MayEnd(s_.task.checks, TextOf(h), tokens, asked);
+}
+
 Result<Hypo> SearchRun::Child(Hypo parent, const RankedTokens::Item& item) {
   if (nodes() >= options().max_nodes) limit_ = "nodes";
   if (limited()) return kNoHypo;
@@ -393,9 +398,11 @@ Result<Hypo> SearchRun::Child(Hypo parent, const RankedTokens::Item& item) {
     if (child.at == nullptr) return kNoHypo;
     if (!LeavesRoom(parent, item.token, *child.at, child.length)) return kNoHypo;
   }
-  const Result<bool> allowed = ChecksAllow(parent, item.token, child.ended);
-  if (!allowed.ok()) return allowed.error();
-  if (!*allowed) return kNoHypo;
+  if (judges_ends_ || !child.ended) {
+    const Result<bool> allowed = ChecksAllow(parent, item.token, child.ended);
+    if (!allowed.ok()) return allowed.error();
+    if (!*allowed) return kNoHypo;
+  }
   // Special tokens have no bytes, and are part of what an output says.
   const std::string_view bytes = BytesOf(item.token);
   for (const char byte : bytes) {

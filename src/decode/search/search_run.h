@@ -58,6 +58,9 @@ class SearchRun {
   Status Start();
   // Old branches stay for hypotheses that are asked about again; at first they do not.
   void KeepBranches() { keeps_ = true; }
+  // Checks do not refuse ends: Accepts asks them.
+  void LeaveEndsToAccepts() { judges_ends_ = false; }
+  Result<bool> Accepts(Hypo h) const;
 
   const Hypothesis& at(Hypo h) const { return arena_[static_cast<size_t>(h)]; }
   std::vector<TokenId> TokensOf(Hypo h) const;
@@ -119,9 +122,8 @@ class SearchRun {
     size_t place = 0;  // in the answer of Laws
   };
 
-  Result<std::vector<Candidate>> LawAt(Hypo h, const LoopConstraint* at,
-                                       std::span<const TokenId> behind,
-                                       std::span<const float> logits) const;
+  Result<SearchLaw> LawAt(Hypo h, const LoopConstraint* at, std::span<const TokenId> behind,
+                          std::span<const float> logits) const;
   void BanRepeats(Hypo h, std::span<const TokenId> behind, std::vector<Candidate>& law) const;
   std::vector<TokenId> ForcedBehind(const Hypothesis& h) const;
   Status Ask(std::span<Asked> asked, std::vector<RankedTokens>& laws);
@@ -144,7 +146,7 @@ class SearchRun {
   std::unordered_map<Hypo, size_t> slot_of_;  // by owner
   size_t most_slots_ = 1;
   uint64_t now_ = 0;
-  bool keeps_ = false;
+  bool keeps_ = false, judges_ends_ = true;
   int64_t rows_ = 0;
   std::vector<Found> found_;
   size_t most_ = 1;

@@ -33,6 +33,9 @@ Result<SearchResult> SearchBeam(SearchRun& run);
 Result<SearchResult> SearchForcedBeam(SearchRun& run);
 Result<SearchResult> SearchDiverseBeam(SearchRun& run);
 Result<SearchResult> SearchBestFirst(SearchRun& run);
+Result<SearchResult> SearchAdaDec(SearchRun& run);
+Result<SearchResult> SearchCautious(SearchRun& run);
+Result<SearchResult> SearchPlanned(SearchRun& run);
 
 }  // namespace pawl
 

@@ -1,0 +1,46 @@
+// TreeWalk: hypotheses that a strategy comes back to, with their laws and children, so that nothing
+// is asked twice.
+//
+//   TreeWalk walk(run);
+//   Status status = walk.Ask(open);                   // one call of the model, mostly
+//   Result<Hypo> next = walk.Greedy(open[0]);         // the most probable child
+#ifndef PAWL_SRC_DECODE_SEARCH_TREE_WALK_H_
+#define PAWL_SRC_DECODE_SEARCH_TREE_WALK_H_
+
+#include <cmath>
+#include <map>
+#include <span>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "src/decode/search/search_run.h"
+
+namespace pawl {
+
+class TreeWalk {
+ public:
+  explicit TreeWalk(SearchRun& run) : run_(run) { run.KeepBranches(); }
+
+  // The laws of those that are not complete, where they are not known. Nothing at a limit.
+  Status Ask(std::span<const Hypo> of);
+  // REQUIRES: Ask.
+  RankedTokens& LawOf(Hypo h) { return laws_.at(h); }
+  bool Knows(Hypo h) const { return laws_.contains(h); }
+  // The child with the i-th best token; kNoHypo: it may not be. The same one each time.
+  Result<Hypo> ChildAt(Hypo h, size_t i);
+  // The most probable child that may be; kNoHypo: there is none.
+  Result<Hypo> Greedy(Hypo h);
+  // Of the tokens that may follow, in nats.
+  double EntropyOf(Hypo h);
+
+ private:
+  SearchRun& run_;
+  std::unordered_map<Hypo, RankedTokens> laws_;
+  std::map<std::pair<Hypo, TokenId>, Hypo> children_;
+  std::unordered_map<Hypo, Hypo> greedy_;
+};
+
+}  // namespace pawl
+
+#endif  // PAWL_SRC_DECODE_SEARCH_TREE_WALK_H_

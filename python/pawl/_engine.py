@@ -25,6 +25,7 @@ from ._errors import PawlError
 from ._options import Sorted, json_text, language_of, read_text
 from ._output import AsyncStream, Output, Stream, ValueMaker
 from ._paths import shipped_model
+from ._prompts import Chat, ahead_of, any_prompt, checked_text, is_conversation, is_one, prompt_of, refuse_path, several
 from ._running import Request, Running, agather, asynchronous, avalues, bar, gather, values
 from ._stores import resolve_model, store_paths
 
@@ -201,19 +202,19 @@ class Engine:
         `errors="return"`: what fails stands in the list as its exception.
         """
         call = _Call(self, options)
-        if _is_one(prompt):
-            return call.output(self._running.one(call.request(_prompt(prompt, call.special))))
-        prompts = _several(prompt, "prompt")
-        jobs = self._running.run((call.request(_prompt(p, call.special)) for p in prompts), self._ahead)
+        if is_one(prompt):
+            return call.output(self._running.one(call.request(prompt_of(prompt, call.special))))
+        prompts = several(prompt, "prompt")
+        jobs = self._running.run((call.request(prompt_of(p, call.special)) for p in prompts), self._ahead)
         return gather(jobs, call.output, errors, "prompt", bar(progress, len(prompts), "generate"))
 
     async def agenerate(self, prompt: Any, *, errors: str = "raise",
                         **options: "Unpack[GenerateOptions]") -> Any:
         """As `generate`, for asyncio. A task that is cancelled ends its generation."""
         call = _Call(self, dict(options))
-        if _is_one(prompt):
-            return call.output(await self._running.aone(call.request(_prompt(prompt, call.special))))
-        requests = (call.request(_prompt(p, call.special)) for p in _several(prompt, "prompt"))
+        if is_one(prompt):
+            return call.output(await self._running.aone(call.request(prompt_of(prompt, call.special))))
+        requests = (call.request(prompt_of(p, call.special)) for p in several(prompt, "prompt"))
         return await agather(self._running.arun(asynchronous(requests), self._ahead), call.output, errors,
                               "prompt")
 
@@ -230,8 +231,8 @@ class Engine:
         template, such as {"enable_thinking": False}.
         """
         call = _Call(self, dict(options))
-        lay_out = _Chat(tools, documents, chat_args)
-        if _is_conversation(messages):
+        lay_out = Chat(tools, documents, chat_args)
+        if is_conversation(messages):
             return call.output(self._running.one(call.request(lay_out(messages))))
         all_messages = list(messages)
         jobs = self._running.run((call.request(lay_out(m)) for m in all_messages), self._ahead)
@@ -244,8 +245,8 @@ class Engine:
                     **options: "Unpack[GenerateOptions]") -> Any:
         """As `chat`, for asyncio."""
         call = _Call(self, dict(options))
-        lay_out = _Chat(tools, documents, chat_args)
-        if _is_conversation(messages):
+        lay_out = Chat(tools, documents, chat_args)
+        if is_conversation(messages):
             return call.output(await self._running.aone(call.request(lay_out(messages))))
         requests = (call.request(lay_out(m)) for m in list(messages))
         return await agather(self._running.arun(asynchronous(requests), self._ahead), call.output, errors,
@@ -261,7 +262,7 @@ class Engine:
                 print(piece, end="", flush=True)
         """
         call = _Call(self, dict(options))
-        request = call.request(_any_prompt(prompt, call.special, _Chat(tools, documents, chat_args)))
+        request = call.request(any_prompt(prompt, call.special, Chat(tools, documents, chat_args)))
         return Stream(self, request(True), call.make_value)
 
     def astream(self, prompt: "Union[str, Sequence[int], Sequence[Message]]", *,
@@ -275,7 +276,7 @@ class Engine:
                     ...
         """
         call = _Call(self, dict(options))
-        request = call.request(_any_prompt(prompt, call.special, _Chat(tools, documents, chat_args)))
+        request = call.request(any_prompt(prompt, call.special, Chat(tools, documents, chat_args)))
         return AsyncStream(self, request(True), call.make_value)
 
     # Records.
@@ -342,7 +343,7 @@ class Engine:
         call = _Extract(self, schema, options)
         if isinstance(texts, (str, bytes)):
             return of(call.output(self._running.one(call.request(texts))))
-        all_texts = _several(texts)
+        all_texts = several(texts)
         jobs = self._running.run(map(call.request, all_texts), self._ahead)
         return gather(jobs, lambda job: of(call.output(job)), errors, "texts",
                        bar(progress, len(all_texts), "extract"))
@@ -370,7 +371,7 @@ class Engine:
         call = _Extract(self, schema, options)
         if isinstance(texts, (str, bytes)):
             return await call.avalue(await self._running.aone(call.request(texts)))
-        requests = asynchronous(map(call.request, _several(texts)))
+        requests = asynchronous(map(call.request, several(texts)))
         return await agather(self._running.arun(requests, self._ahead), call.avalue, errors, "texts")
 
     @overload
@@ -386,7 +387,7 @@ class Engine:
         """The records of texts that need not all be there yet, in their order. At most `ahead` texts
         (default: 8 times the engine's batch) are read before the first record is given."""
         call = _Extract(self, schema, options)
-        jobs = self._running.run(map(call.request, texts), _ahead(ahead, self._ahead))
+        jobs = self._running.run(map(call.request, texts), ahead_of(ahead, self._ahead))
         return values(jobs, lambda job: call.output(job).value, errors, "texts")
 
     @overload
@@ -410,7 +411,7 @@ class Engine:
                 for text in texts:
                     yield call.request(text)
 
-        jobs = self._running.arun(requests(), _ahead(ahead, self._ahead))
+        jobs = self._running.arun(requests(), ahead_of(ahead, self._ahead))
         async for value in avalues(jobs, call.avalue, errors, "texts"):
             yield value
 
@@ -481,7 +482,7 @@ class Engine:
         if isinstance(schema, os.PathLike):
             return _pawl.compact_json(read_text(schema))
         if isinstance(schema, str):
-            _refuse_path(schema)
+            refuse_path(schema)
         if not isinstance(schema, type):
             return _pawl.compact_json(schema_text(schema))
         with self._lock:
@@ -547,7 +548,7 @@ class _Call:
         if options.kind == "regex":
             return compiler.regex(given)
         if options.kind == "choice":
-            return compiler.choice([given] if isinstance(given, str) else _several(given, "choice"))
+            return compiler.choice([given] if isinstance(given, str) else several(given, "choice"))
         if options.kind == "substring":
             return compiler.substring(given)
         if options.kind == "structural_tag":
@@ -586,7 +587,7 @@ class _Extract:
 
     def request(self, text: Any) -> Request:
         def submit(streams: bool) -> _pawl.Job:
-            return self._submit(_checked(text), ("", ""), self._options, streams)
+            return self._submit(checked_text(text), ("", ""), self._options, streams)
 
         return submit
 
@@ -714,26 +715,6 @@ def _count(output: Output[Any]) -> Dict[str, int]:
             "output_tokens": output.report["output_tokens"]}
 
 
-class _Chat:
-    """Lays conversations out for the chat template."""
-
-    def __init__(self, tools: Optional[Sequence[Any]], documents: Optional[Sequence[Any]],
-                 chat_args: Optional[Mapping[str, Any]]) -> None:
-        self._beside: Dict[str, Any] = {}
-        if tools:
-            self._beside["tools"] = list(tools)
-        if documents:
-            self._beside["documents"] = list(documents)
-        if chat_args:
-            self._beside["chat_template_kwargs"] = dict(chat_args)
-
-    def __call__(self, messages: "Conversation") -> Tuple[Any, ...]:
-        if isinstance(messages, str):
-            messages = [{"role": "user", "content": messages}]
-        given = {"messages": [dict(message) for message in messages], **self._beside}
-        return "chat", json_text(given, "messages")
-
-
 def _value_maker(schema: Any) -> ValueMaker:
     if isinstance(schema, (str, bytes, bool, Mapping, os.PathLike)):
         schema = Any
@@ -750,65 +731,3 @@ def _examples(examples: Any) -> List[Any]:
             text, record = example
         out.append({"text": text, "record": plain_value(record)})
     return out
-
-
-def _checked(text: Any) -> str:
-    if isinstance(text, str):
-        return text
-    if not isinstance(text, bytes):
-        raise TypeError(f"a text must be a str, not {type(text).__name__}")
-    try:
-        return text.decode()
-    except UnicodeDecodeError as error:
-        raise PawlError("invalid", f"not UTF-8 at byte {error.start}", "text") from None
-
-
-def _refuse_path(schema: str) -> None:
-    """JSON text never is the name of a file."""
-    if schema.lstrip()[:1] not in ("{", "t", "f") and len(schema) < 4096 and os.path.exists(schema):
-        raise PawlError("invalid", "is a str, which is read as JSON; give pathlib.Path(...) for a file",
-                        schema)
-
-
-def _is_tokens(prompt: Any) -> bool:
-    return isinstance(prompt, (list, tuple)) and bool(prompt) and all(type(t) is int for t in prompt)
-
-
-def _is_one(prompt: Any) -> bool:
-    return isinstance(prompt, (str, bytes)) or _is_tokens(prompt)
-
-
-def _is_conversation(messages: Any) -> bool:
-    if isinstance(messages, str):
-        return True
-    if not isinstance(messages, (list, tuple)):
-        raise TypeError(f"messages must be a str or a list, not {type(messages).__name__}")
-    if not messages:
-        raise PawlError("invalid", "there are none", "messages")
-    return isinstance(messages[0], Mapping)
-
-
-def _prompt(prompt: Any, special: bool) -> Tuple[Any, ...]:
-    if _is_tokens(prompt):
-        return "tokens", list(prompt)
-    if not isinstance(prompt, (str, bytes)):
-        raise TypeError(f"a prompt must be a str or a list of tokens, not {type(prompt).__name__}")
-    return "prompt", prompt, special
-
-
-def _any_prompt(prompt: Any, special: bool, chat: _Chat) -> Tuple[Any, ...]:
-    if _is_one(prompt):
-        return _prompt(prompt, special)
-    return chat(prompt) if _is_conversation(prompt) else _prompt(prompt, special)
-
-
-def _several(texts: Any, what: str = "texts") -> List[Any]:
-    if isinstance(texts, Mapping) or not isinstance(texts, Iterable):
-        raise TypeError(f"{what} must be a str or several, not {type(texts).__name__}")
-    return list(texts)
-
-
-def _ahead(given: Optional[int], default: int) -> int:
-    if given is not None and given < 1:
-        raise PawlError("invalid", f"must be at least 1, not {given}", "ahead")
-    return default if given is None else given

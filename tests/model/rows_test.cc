@@ -14,9 +14,10 @@ constexpr int kLength = 200;  // more than one block of rows
 // Threads take part in every loop, however small.
 std::unique_ptr<Model> LoadThreaded(const std::string& name, int threads, KernelVariant kernels) {
   Result<TransformerConfig> config = ReadTransformerConfig(GoldenFolder(name));
+  auto source = std::make_unique<Checkpoint>(*Checkpoint::Open(GoldenFolder(name)));
+  const TensorNames names = HuggingFaceNames(*config, source.get());
   Result<TransformerWeights> weights =
-      LoadTransformerWeights(std::make_unique<Checkpoint>(*Checkpoint::Open(GoldenFolder(name))),
-                             *config, HuggingFaceNames(*config), nullptr);
+      LoadTransformerWeights(std::move(source), *config, names, nullptr);
   return std::make_unique<TransformerCpu>(*std::move(config), *std::move(weights),
                                           *FindKernels(kernels), threads, 1);
 }

@@ -5,7 +5,7 @@ Each folder is a checkpoint as `transformers` saves it in bf16, golden.safetenso
 make_model_goldens.py describes it, and model.gguf, made from the folder by llama.cpp's converter
 where that knows the family. Prompts are longer than windows and original contexts.
 
-Usage: make_family_goldens.py [--converter LLAMA_CPP] [--output FOLDER] [NAME...]
+Usage: make_family_goldens.py [--converter LLAMA_CPP] [--output FOLDER] [--f32 FOLDER] [NAME...]
 Needs torch, transformers, safetensors and tokenizers; for --converter also gguf and a checkout of
 llama.cpp (or its copy in the source package of llama-cpp-python).
 """
@@ -82,7 +82,7 @@ MODELS = {
 }
 TWO = ["sliding_attention", "full_attention"]
 MODELS["gemma4"] = ("Gemma4", dict(
-    HEADS, global_head_dim=16, sliding_window=13, num_hidden_layers=6, layer_types=TWO * 3,
+    HEADS, global_head_dim=16, sliding_window=13, num_hidden_layers=4, layer_types=TWO * 2,
     num_kv_shared_layers=2, vocab_size_per_layer_input=VOCABULARY, hidden_size_per_layer_input=8,
     use_double_wide_mlp=True, final_logit_softcapping=20.0))
 MODELS["gemma4-experts"] = ("Gemma4", dict(
@@ -138,6 +138,7 @@ def build(name, seed):
         config = getattr(transformers, text)(**settings)
     model = model_class(name)._from_config(config, attn_implementation="eager")
     gemma = kind.startswith("Gemma")
+    final = {"Gemma": 8.0, "Gemma4": 1.0}.get(kind, 0)
     for key, tensor in model.named_parameters():
         normal = torch.randn(tensor.shape, generator=generator)
         if gemma and "embed_tokens" in key:
@@ -146,7 +147,7 @@ def build(name, seed):
             tensor.data = 0.3 + 0.1 * normal  # nothing else makes scores small
         elif key.endswith("norm.weight") or "layernorm" in key and key.endswith("weight"):
             one = 0.0 if kind == "Gemma" else 1.0
-            tensor.data = one + (8.0 if gemma and key.endswith("model.norm.weight") else 0) + 0.2 * normal
+            tensor.data = one + (final if key.endswith("model.norm.weight") else 0) + 0.2 * normal
         elif key.endswith(("router.scale", "per_expert_scale")):
             tensor.data = 1.0 + 0.2 * normal
         elif tensor.dim() == 1 or key.endswith("bias"):
@@ -231,14 +232,14 @@ runpy.run_path(root + "/convert_hf_to_gguf.py", run_name="__main__")
 """
 
 
-def convert(name, folder, converter):
-    """model.gguf, or why there is none."""
+def convert(folder, converter, out, kind="bf16"):
+    """A GGUF file, or why there is none."""
     with tempfile.TemporaryDirectory() as scratch:
         copy = Path(scratch) / "model"
         shutil.copytree(folder, copy)
         write_tokenizer(copy)
         command = [sys.executable, "-c", CONVERT, str(converter), str(copy), "--outfile",
-                   str(folder / "model.gguf"), "--outtype", "bf16"]
+                   str(out), "--outtype", kind]
         run = subprocess.run(command, capture_output=True, text=True)
         if run.returncode != 0:
             return "no GGUF: " + run.stderr.strip().splitlines()[-1][:150]
@@ -270,7 +271,7 @@ def make(name, folder, converter):
         (target / "config.json").write_text(json.dumps(config, indent=2) + "\n")
     save_file(text, weights, metadata={"format": "pt"})
     save_file(tensors, target / "golden.safetensors")
-    told = convert(name, target, converter) if converter else ""
+    told = convert(target, converter, target / "model.gguf") if converter else ""
     for file in target.iterdir():
         file.chmod(0o644)
     size = sum(f.stat().st_size for f in target.iterdir())
@@ -282,11 +283,17 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--converter", type=Path)
     parser.add_argument("--output", type=Path, default=here)
+    parser.add_argument("--f32", type=Path, help="only GGUF files of type F32 of the models that are there, to this folder")
     parser.add_argument("names", nargs="*")
     given = parser.parse_args()
     given.output.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(1)
     assert CONTINUATION == 64
+    if given.f32:
+        for name in given.names or MODELS:
+            told = convert(given.output / name, given.converter, given.f32 / (name + ".gguf"), "f32")
+            print(f"{name}: {told}", flush=True)
+        return
     for name in given.names or MODELS:
         make(name, given.output, given.converter)
 

@@ -13,21 +13,13 @@
 #include "src/model/families/family.h"
 #include "src/model/gguf.h"
 #include "src/model/gguf_model.h"
+#include "src/model/random_weights.h"
 #include "src/model/transformer_cpu.h"
 #include "tests/model/gguf_writer.h"
 #include "tests/model/model_test_util.h"
 
 namespace pawl {
 namespace {
-
-std::vector<double> LogProbabilities(std::span<const float> logits) {
-  const double largest = *std::ranges::max_element(logits);
-  double sum = 0;
-  for (const float logit : logits) sum += std::exp(logit - largest);
-  std::vector<double> out;
-  for (const float logit : logits) out.push_back(logit - largest - std::log(sum));
-  return out;
-}
 
 // The largest difference of log-probabilities in any row.
 double LogDifference(std::span<const float> a, std::span<const float> b, size_t vocabulary) {
@@ -65,8 +57,9 @@ TEST_P(FamilyGoldenTest, LogProbabilitiesAreTheReferences) {
   }
 }
 
-TEST_P(FamilyGoldenTest, GgufFileHasTheSameDescriptionAndAnswers) {
-  if (!std::filesystem::exists(GgufPath())) GTEST_SKIP() << "the converter does not know it";
+class FamilyGgufTest : public FamilyGoldenTest {};
+
+TEST_P(FamilyGgufTest, HasTheSameDescriptionAndAnswersAsTheFolder) {
   const Result<TransformerConfig> folder = ReadTransformerConfig(GoldenFolder(GetParam()));
   const Result<GgufFile> file = GgufFile::Open(GgufPath());
   ASSERT_TRUE(folder.ok() && file.ok());
@@ -113,6 +106,18 @@ TEST_P(FamilyGoldenTest, ReusedPrefixesHaveTheSameBits) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, FamilyGoldenTest, testing::ValuesIn(FamilyGoldenNames()),
+                         [](const auto& param) { return TestNameOf(param.param); });
+
+// Those that the converter knows.
+std::vector<std::string> GgufGoldenNames() {
+  std::vector<std::string> names = FamilyGoldenNames();
+  std::erase_if(names, [](const std::string& name) {
+    return !std::filesystem::exists(GoldenFolder(name) + "/model.gguf");
+  });
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, FamilyGgufTest, testing::ValuesIn(GgufGoldenNames()),
                          [](const auto& param) { return TestNameOf(param.param); });
 
 // Each family by name, so that none is without a golden model.
@@ -183,6 +188,36 @@ TEST(ExpertsTest, OnlyTheChosenOnesAreRead) {
     EXPECT_GT(cpu.product_bytes(), one) << name << ": more rows choose more experts";
     EXPECT_LE(cpu.product_bytes(), model->info().weight_bytes) << name;
   }
+}
+
+// The proportions of Qwen3-30B-A3B: 8 of 128 experts, a sixteenth of the weights.
+TEST(ExpertsTest, AStepReadsWhatTheChosenOnesWeigh) {
+  TransformerConfig config = *ShapeNamed("135m");
+  config.family = FindFamily("Qwen3MoeForCausalLM");
+  config.hidden = 256;
+  config.vocabulary = 100;
+  config.layers.resize(2);
+  Experts experts;
+  experts.count = 128;
+  experts.chosen = 8;
+  experts.width = 96;
+  experts.normalized = true;
+  for (Layer& layer : config.layers) {
+    layer.attention().qk_norm = QkNorm::kHead;
+    layer.attention().heads = 4;
+    layer.attention().kv_heads = 1;
+    layer.feed_forward = experts;
+  }
+  ModelOptions options;
+  options.threads = 1;
+  options.dtype = WeightDtype::kInt4;
+  const Result<std::unique_ptr<Model>> model = RandomModel(config, options, 1);
+  ASSERT_TRUE(model.ok()) << model.error().ToString();
+  const auto& cpu = dynamic_cast<const TransformerCpu&>(**model);
+  RunChunk(**model, MakeSequence(**model, 8), 0, std::vector<TokenId>{5});
+  const int64_t read = cpu.product_bytes(), expected = (*model)->info().step_bytes;
+  EXPECT_NEAR(static_cast<double>(read) / static_cast<double>(expected), 1.0, 0.05);
+  EXPECT_LT(read * 4, (*model)->info().weight_bytes);
 }
 
 }  // namespace

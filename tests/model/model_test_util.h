@@ -171,6 +171,15 @@ inline double RelativeError(std::span<const float> a, std::span<const float> b) 
   return std::sqrt(difference / norm);
 }
 
+inline std::vector<double> LogProbabilities(std::span<const float> logits) {
+  double most = -1e30, sum = 0;
+  for (const float x : logits) most = std::max(most, double{x});
+  for (const float x : logits) sum += std::exp(x - most);
+  std::vector<double> out;
+  for (const float x : logits) out.push_back(x - most - std::log(sum));
+  return out;
+}
+
 inline bool SameBits(std::span<const float> a, std::span<const float> b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
 }

@@ -34,15 +34,6 @@ QuantizedCheckpoint OpenQuantized(const std::string& folder) {
   return QuantizedCheckpoint(*std::move(files), config->quantization);
 }
 
-std::vector<double> LogProbabilities(std::span<const float> logits) {
-  double most = -1e30, sum = 0;
-  for (const float x : logits) most = std::max(most, double{x});
-  for (const float x : logits) sum += std::exp(x - most);
-  std::vector<double> out;
-  for (const float x : logits) out.push_back(x - most - std::log(sum));
-  return out;
-}
-
 struct Differences {
   double worst = 0;     // of log-probabilities
   double relative = 0;  // of logits

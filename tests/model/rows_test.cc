@@ -17,7 +17,7 @@ std::unique_ptr<Model> LoadThreaded(const std::string& name, int threads, Kernel
   auto source = std::make_unique<Checkpoint>(*Checkpoint::Open(GoldenFolder(name)));
   const TensorNames names = HuggingFaceNames(*config, source.get());
   Result<TransformerWeights> weights =
-      LoadTransformerWeights(std::move(source), *config, names, nullptr);
+      LoadTransformerWeights(std::move(source), *config, names, nullptr, GoldenDtype(name));
   return std::make_unique<TransformerCpu>(*std::move(config), *std::move(weights),
                                           *FindKernels(kernels), threads, 1);
 }

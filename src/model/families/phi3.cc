@@ -10,6 +10,7 @@ void ReadPhi3(const JsonReader& in, TransformerConfig& config) {
   ExpectNothing(in["attention_bias"]);
   const int window = in["sliding_window"].present() ? ReadWindow(in["sliding_window"]) : 0;
   EachAttention(config, [&](Attention& attention, int) { attention.window = window; });
+  in.Ignore({"full_attn_mod", "interpolate_factor"});  // which the reference does not read
   config.ropes = {ReadRope(in, config, 10000.0, 1.0)};
 }
 

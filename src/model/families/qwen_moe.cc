@@ -54,7 +54,8 @@ void ReadQwen3Moe(const JsonReader& in, TransformerConfig& config) {
   ReadQwenExperts(in, config, false);
   const bool use = in["use_sliding_window"].Bool(false);
   const int window = use ? ReadWindow(in["sliding_window"]) : 0;
-  in.Ignore({"sliding_window", "max_window_layers"});
+  in.Ignore({"sliding_window", "max_window_layers", "use_qk_norm"});
+  (void)in["shared_expert_intermediate_size"].Whole(0, 0, 0);
   EachAttention(config, [&](Attention& attention, int) { attention.window = window; });
   config.ropes = {ReadRope(in, config, 10000.0)};
 }

@@ -14,6 +14,7 @@ void ReadSmolLm3(const JsonReader& in, TransformerConfig& config) {
     with_rope.Fail("must have a number for each of " + std::to_string(config.layer_count()) +
                    " layers");
   }
+  in.Ignore({"max_window_layers"});  // which the reference does not read
   const bool use = in["use_sliding_window"].Bool(false);
   const int window = in["sliding_window"].present() ? ReadWindow(in["sliding_window"]) : 0;
   EachAttention(config, [&](Attention& attention, int i) {

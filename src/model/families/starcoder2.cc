@@ -22,7 +22,9 @@ void ReadStarCoder2(const JsonReader& in, TransformerConfig& config) {
     attention.window = window;
   });
   EachMlp(config, [&](Mlp& mlp) { mlp.bias = bias; });
-  in.Ignore({"residual_dropout", "embedding_dropout"});
+  ExpectString(in["activation_function"], "gelu_pytorch_tanh");
+  in.Ignore({"residual_dropout", "embedding_dropout", "attention_softmax_in_fp32",
+             "scale_attention_softmax_in_fp32", "scale_attn_weights"});
   ExpectString(in["norm_type"], "layer_norm");
   ExpectString(in["mlp_type"], "default");
   config.ropes = {ReadRope(in, config, 10000.0)};

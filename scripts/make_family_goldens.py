@@ -82,7 +82,7 @@ MODELS = {
 }
 TWO = ["sliding_attention", "full_attention"]
 MODELS["gemma4"] = ("Gemma4", dict(
-    HEADS, global_head_dim=16, sliding_window=13, num_hidden_layers=6, layer_types=TWO * 3,
+    HEADS, global_head_dim=16, sliding_window=13, num_hidden_layers=4, layer_types=TWO * 2,
     num_kv_shared_layers=2, vocab_size_per_layer_input=VOCABULARY, hidden_size_per_layer_input=8,
     use_double_wide_mlp=True, final_logit_softcapping=20.0))
 MODELS["gemma4-experts"] = ("Gemma4", dict(
@@ -138,6 +138,7 @@ def build(name, seed):
         config = getattr(transformers, text)(**settings)
     model = model_class(name)._from_config(config, attn_implementation="eager")
     gemma = kind.startswith("Gemma")
+    final = {"Gemma": 8.0, "Gemma4": 1.0}.get(kind, 0)
     for key, tensor in model.named_parameters():
         normal = torch.randn(tensor.shape, generator=generator)
         if gemma and "embed_tokens" in key:
@@ -146,7 +147,7 @@ def build(name, seed):
             tensor.data = 0.3 + 0.1 * normal  # nothing else makes scores small
         elif key.endswith("norm.weight") or "layernorm" in key and key.endswith("weight"):
             one = 0.0 if kind == "Gemma" else 1.0
-            tensor.data = one + (8.0 if gemma and key.endswith("model.norm.weight") else 0) + 0.2 * normal
+            tensor.data = one + (final if key.endswith("model.norm.weight") else 0) + 0.2 * normal
         elif key.endswith(("router.scale", "per_expert_scale")):
             tensor.data = 1.0 + 0.2 * normal
         elif tensor.dim() == 1 or key.endswith("bias"):

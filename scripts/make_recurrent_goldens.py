@@ -19,7 +19,8 @@ import make_model_goldens as base
 SMALL = {key: value for key, value in base.SMALL.items()}
 DELTA = dict(num_hidden_layers=4, head_dim=16, linear_num_key_heads=2, linear_num_value_heads=4,
              linear_key_head_dim=12, linear_value_head_dim=16)
-LATENT = dict(SMALL, vocab_size=96, num_hidden_layers=3, num_key_value_heads=4, kv_lora_rank=16,
+LATENT = dict({**SMALL, "vocab_size": 96, "num_hidden_layers": 3, "num_key_value_heads": 4},
+              kv_lora_rank=16,
               qk_rope_head_dim=8, qk_nope_head_dim=12, v_head_dim=16, n_routed_experts=8,
               num_experts_per_tok=2, moe_intermediate_size=16)
 LONG = (1, 11, 45)
@@ -50,10 +51,11 @@ MODELS = {
     # Mamba-2 in three of four layers, no positions, the factors of Granite.
     "granite4_h-bf16": dict(
         dtype="bfloat16", margin=0.001, family=GraniteMoeHybridConfig, prompts=LONG,
-        config=dict(SMALL, vocab_size=96, num_hidden_layers=4, num_local_experts=0,
+        config=dict({**SMALL, "vocab_size": 96, "tie_word_embeddings": False,
+                        "num_hidden_layers": 4}, num_local_experts=0,
                     shared_intermediate_size=56, mamba_n_heads=8, mamba_d_head=12,
-                    mamba_d_state=16, mamba_n_groups=2, mamba_expand=2,
-                    embedding_multiplier=3.0, logits_scaling=2.0, residual_multiplier=0.5,
+                    mamba_d_state=16, mamba_n_groups=2, mamba_expand=2, mamba_chunk_size=16,
+                    embedding_multiplier=0.5, logits_scaling=0.5, residual_multiplier=1.5,
                     attention_multiplier=0.2, position_embedding_type="nope",
                     layer_types=["linear_attention", "linear_attention", "full_attention",
                                  "linear_attention"])),

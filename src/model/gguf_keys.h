@@ -27,6 +27,8 @@ class GgufKeys {
   const GgufFile& file() const { return file_; }
   const GgufValue* Find(const std::string& key);
   bool Has(const std::string& key) { return Find(key) != nullptr; }
+  // The same without counting as a read.
+  bool Stands(const std::string& key) const { return file_.FindValue(prefix_ + key) != nullptr; }
   // From `low` to `high`.
   int64_t Int(const std::string& key, int64_t high, std::optional<int64_t> otherwise,
               int64_t low = 1);

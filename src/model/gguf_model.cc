@@ -63,6 +63,11 @@ RopeConfig ReadGgufRope(GgufKeys& keys, const TransformerConfig& config, int wid
     rope.original_context = original;
     rope.attention_factor = attention;
     keys.Find("rope.scaling.factor");
+    for (const char* name : {"rope_factors_short.weight", "rope_factors_long.weight"}) {
+      if (keys.file().Find(name) != nullptr) continue;
+      keys.Fail(ErrorCode::kInvalid, "rope.scaling.type",
+                "is \"longrope\"; expected a tensor " + std::string(name));
+    }
   } else if (type == "none") {
     keys.Find("rope.scaling.factor");
   } else {
@@ -118,7 +123,7 @@ void ReadGgufSizes(GgufKeys& keys, const Family& family, TransformerConfig& conf
   };
   // Files of models whose layers all have experts may lack it.
   const std::optional<int64_t> none =
-      keys.Has("expert_count") ? std::optional<int64_t>(1) : std::nullopt;
+      keys.Stands("expert_count") ? std::optional<int64_t>(1) : std::nullopt;
   mlp.width = first("feed_forward_length", none);
   attention.heads = whole("attention.head_count", kMaxWidth, std::nullopt);
   // 0 of layers without attention.

@@ -14,6 +14,9 @@
 namespace pawl {
 namespace {
 
+// Of norms of what is compressed, whatever the model's other norms have.
+constexpr float kLatentEpsilon = 1e-6f;
+
 // Pairs of neighbours become halves, as the kernel rotates them.
 void SplitPairs(const float* from, int width, float* to) {
   for (int i = 0; i < width / 2; ++i) {
@@ -36,7 +39,7 @@ void TransformerCpu::StoreCompressed(int index, std::span<const Row> rows, size_
       const int32_t slot = plan_.rows[first + static_cast<size_t>(r)].slot;
       const float* from = k_.get() + r * width;
       float* to = CacheAt(index, 0, 0, slot);
-      kernels_.rmsnorm(from, layer.kv_norm.data(), config_.norm_epsilon, latent.rank, to);
+      kernels_.rmsnorm(from, layer.kv_norm.data(), kLatentEpsilon, latent.rank, to);
       SplitPairs(from + latent.rank, latent.rope_dim, to + latent.rank);
       const int position = rows[static_cast<size_t>(r)].position;
       kernels_.rope(to + latent.rank, rope.table.data() + int64_t{position} * rope.width, 1,
@@ -70,7 +73,7 @@ void TransformerCpu::CompressedQueries(int index, std::span<const Row> rows) {
     MatMul(layer.q_a, attended_.get(), false, active);
     for (int64_t a = 0; a < active; ++a) {
       float* row = attended_.get() + a * latent.query_rank;
-      kernels_.rmsnorm(row, layer.q_norm.data(), config_.norm_epsilon, latent.query_rank, row);
+      kernels_.rmsnorm(row, layer.q_norm.data(), kLatentEpsilon, latent.query_rank, row);
     }
     Pack(layer.q.w.type, attended_.get(), latent.query_rank, active);
   }

@@ -167,7 +167,7 @@ struct KvMemory {
   int64_t available = std::numeric_limits<int64_t>::max();
   int64_t page_bytes = 0;
   int64_t made = 0;       // pages that have memory: they keep it
-  StatePages state = {};  // what a sequence takes beside its positions
+  StatePages state = {};  // what a sequence takes next to its positions
 
   // For a call with the positions from .. to-1 of a sequence, at most.
   int64_t PagesOf(int64_t from, int64_t to) const {

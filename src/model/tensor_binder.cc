@@ -173,6 +173,31 @@ std::vector<float> Binder::FetchVector(const std::string& name, int64_t size, co
   return values;
 }
 
+Matrix Binder::FetchTransposed(const std::string& name, int64_t rows, int64_t cols,
+                               const Part& part) {
+  const Matrix stored = FetchMatrix(name, rows, cols, false, part);
+  if (error_) return {};
+  const WeightType type = IsQuantized(stored.type) ? WeightType::kF32 : stored.type;
+  Matrix matrix = {nullptr, type, cols, rows};
+  weights_.bytes += MatrixBytes(matrix) - MatrixBytesWith(stored, stored.minimums != nullptr);
+  if (plan_) return matrix;
+  std::byte* const to = NewCopy(MatrixBytes(matrix));
+  matrix.data = to;
+  std::vector<float> row(static_cast<size_t>(cols));
+  const int64_t size = WeightBytes(type);
+  for (int64_t r = 0; r < rows; ++r) {
+    const std::byte* from = static_cast<const std::byte*>(stored.data) + r * cols * size;
+    if (IsQuantized(stored.type)) {
+      kernels_.read_row(stored, r, row.data());
+      from = reinterpret_cast<const std::byte*>(row.data());
+    }
+    for (int64_t c = 0; c < cols; ++c) {
+      std::memcpy(to + (c * rows + r) * size, from + c * size, static_cast<size_t>(size));
+    }
+  }
+  return matrix;
+}
+
 std::vector<float> Binder::FetchNorm(const std::string& name, int64_t size) {
   std::vector<float> values = FetchVector(name + ".weight", size);
   for (float& value : values) value += norm_offset_;

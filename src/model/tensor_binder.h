@@ -70,6 +70,8 @@ class Binder {
   std::vector<float> FetchNorm(const std::string& name, int64_t size);
   Linear FetchLinear(const std::string& name, int64_t outputs, int64_t inputs, bool bias,
                      const Part& part = {});
+  // [cols, rows] of rows of a tensor, as floats where it has integers.
+  Matrix FetchTransposed(const std::string& name, int64_t rows, int64_t cols, const Part& part);
   // These count as used.
   void Use(const std::string& name) { fetched_.insert(name); }
 

@@ -75,6 +75,16 @@ struct TensorNames {
   const char* skips = nullptr;
   const char* state_norm = "linear_attn.norm";
   const char* mixer_out = "linear_attn.out_proj";
+  // Of compressed keys and values. `kv_b` makes both of a head, one behind the other; or `k_b`, with
+  // the parts of its heads transposed, and `v_b`.
+  const char* q_a = "self_attn.q_a_proj";
+  const char* q_a_norm = "self_attn.q_a_layernorm";
+  const char* q_b = "self_attn.q_b_proj";
+  const char* kv_a = "self_attn.kv_a_proj_with_mqa";
+  const char* kv_norm = "self_attn.kv_a_layernorm";
+  const char* kv_b = "self_attn.kv_b_proj";
+  const char* k_b = nullptr;
+  const char* v_b = nullptr;
   bool log_rates = true;      // a rate r is kept as log(-r)
   bool tiled_values = false;  // value head i belongs to key head i % key_heads, else to neighbours
 

@@ -78,23 +78,23 @@ uint64_t KeyOf(std::span<const int> layers) {
 // ---- Sequences ----
 
 float* TransformerCpu::CacheAt(int layer, int value, int kv_head) const {
-  const Attention& attention = config_.layers[static_cast<size_t>(layer)].attention();
-  return static_cast<float*>(pages_.data()) + cache_at_[static_cast<size_t>(layer)] +
-         value * HalfPage(attention) + int64_t{kv_head} * kPagePositions * attention.head_dim;
+  const KeyPlace& place = cache_at_[static_cast<size_t>(layer)];
+  return static_cast<float*>(pages_.data()) + place.at + value * place.half +
+         int64_t{kv_head} * kPagePositions * place.head_dim;
 }
 
 float* TransformerCpu::CacheAt(int layer, int value, int kv_head, int32_t slot) const {
-  const int head_dim = config_.layers[static_cast<size_t>(layer)].attention().head_dim;
+  const int head_dim = cache_at_[static_cast<size_t>(layer)].head_dim;
   return CacheAt(layer, value, kv_head) + slot / kPagePositions * page_floats_ +
          int64_t{slot % kPagePositions} * head_dim;
 }
 
 void TransformerCpu::Copy(std::span<const SlotCopy> copies) {
   for (const SlotCopy& copy : copies) {
-    EachAttention(config_, [&](const Attention& attention, int layer) {
+    EachKeys(config_, [&](const Attention& attention, int layer, int parts) {
       if (attention.keys_of >= 0) return;
       const size_t bytes = static_cast<size_t>(attention.head_dim) * sizeof(float);
-      for (int value = 0; value < 2; ++value) {
+      for (int value = 0; value < parts; ++value) {
         for (int head = 0; head < attention.kv_heads; ++head) {
           std::memcpy(CacheAt(layer, value, head, copy.to), CacheAt(layer, value, head, copy.from),
                       bytes);
@@ -109,7 +109,7 @@ Result<SequenceId> TransformerCpu::NewSequence(int capacity) {
   if (!sequence.ok() || capacity <= largest_capacity_) return sequence;
   try {
     int64_t scores = 0;
-    EachAttention(config_, [&](const Attention& attention, int) {
+    EachKeys(config_, [&](const Attention& attention, int, int) {
       const int group = attention.heads / attention.kv_heads;
       scores = std::max(scores, AttentionScratch(int64_t{capacity} + kMaxTreeRows,
                                                  AttentionRows(group), group, attention.head_dim));
@@ -468,6 +468,9 @@ void TransformerCpu::RunLayer(int index, std::span<const Row> rows, size_t first
   if (std::holds_alternative<Attention>(spec.mixer)) {
     Norm(layer.attention_norm, layer.attention_norm_bias, static_cast<int64_t>(rows.size()));
     AttentionLayer(index, rows, first);
+  } else if (std::holds_alternative<LatentAttention>(spec.mixer)) {
+    Norm(layer.attention_norm, layer.attention_norm_bias, static_cast<int64_t>(rows.size()));
+    LatentLayer(index, rows, first);
   } else if (mixer_.shape(index).channels > 0) {
     Norm(layer.attention_norm, layer.attention_norm_bias, static_cast<int64_t>(rows.size()));
     RecurrentLayer(index, rows);

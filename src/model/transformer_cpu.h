@@ -57,6 +57,23 @@ class TransformerCpu final : public Model {
 
  private:
   static constexpr int kBlockRows = 128;
+  // What compressed keys look like to a kernel.
+  static Attention SharedKeys(const LatentAttention& latent) {
+    return {.heads = latent.heads, .kv_heads = 1, .head_dim = latent.rank + latent.rope_dim};
+  }
+  // f(keys, layer, parts) for layers that have keys in pages; parts: 2 with values next to them, 1
+  // where values are the keys.
+  template <typename F>
+  static void EachKeys(const TransformerConfig& config, const F& f) {
+    for (size_t i = 0; i < config.layers.size(); ++i) {
+      const Mixer& mixer = config.layers[i].mixer;
+      const auto layer = static_cast<int>(i);
+      if (const auto* attention = std::get_if<Attention>(&mixer)) f(*attention, layer, 2);
+      if (const auto* latent = std::get_if<LatentAttention>(&mixer)) {
+        f(SharedKeys(*latent), layer, 1);
+      }
+    }
+  }
   // Floats of the keys of a page, and of its values.
   static int64_t HalfPage(const Attention& attention) {
     return int64_t{attention.kv_heads} * attention.head_dim * kPagePositions;
@@ -101,6 +118,12 @@ class TransformerCpu final : public Model {
   // Gates and norms of a row behind the states.
   void FinishMixed(const Layer& spec, const TransformerLayer& layer, int64_t row);
   bool KeepsOutputsAfter(int layer) const;
+  // With compressed keys and values.
+  void LatentLayer(int layer, std::span<const Row> rows, size_t first);
+  void StoreCompressed(int layer, std::span<const Row> rows, size_t first);
+  void CompressedQueries(int layer, std::span<const Row> rows);
+  void MultiplyHead(const Matrix& matrix, const float* x, int64_t x_stride, float* y,
+                    int64_t y_stride, int64_t rows);
   void ExpertsLayer(const Layer& spec, const TransformerLayer& layer);
   void MlpAndExpertsLayer(const Layer& spec, const TransformerLayer& layer);
   // What the MLP's last product reads is packed, and so is that of the experts' first ones.
@@ -123,6 +146,7 @@ class TransformerCpu final : public Model {
   void FindAttentionChunks(const Attention& attention, size_t first);
   void Attend(int layer, std::span<const Row> rows, size_t first, const AttentionChunk& chunk,
               int kv_head, int thread);
+  void AttendCompressed(int layer, size_t first, const AttentionChunk& chunk, int thread);
   // x_ += scale * linear(what is packed), the answer normed first where there is a norm.
   void AddToResidual(const Linear& linear, const std::vector<float>& post_norm, float scale,
                      int64_t rows);
@@ -164,7 +188,11 @@ class TransformerCpu final : public Model {
   LazyMemory pages_;
   RecurrentMixer mixer_;
   int64_t page_floats_ = 0;
-  std::vector<int64_t> cache_at_;  // by layer: where its keys begin in a page
+  struct KeyPlace {
+    int64_t at = 0, half = 0;  // where keys begin in a page, and so much further values
+    int head_dim = 0;
+  };
+  std::vector<KeyPlace> cache_at_;  // by layer
   KvSequences sequences_;
   RowPlan plan_;
   std::vector<SlotCopy> copies_;

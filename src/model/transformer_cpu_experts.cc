@@ -183,7 +183,10 @@ void TransformerCpu::RunExperts(const Experts& experts, const ExpertWeights& wei
                 expert_rows_.get() + static_cast<int64_t>(slot) * hidden);
   }
   MultiplyRuns(weights, &ExpertWeights::Expert::gate, expert_rows_.get(), expert_gate_.get());
-  const bool alike = PackedAlike(weights.experts[0].gate.w.type, weights.experts[0].up.w.type);
+  const bool alike = std::ranges::all_of(runs_, [&](const ExpertRun& run) {
+    const ExpertWeights::Expert& expert = weights.experts[static_cast<size_t>(run.expert)];
+    return PackedAlike(expert.gate.w.type, expert.up.w.type);
+  });
   MultiplyRuns(weights, &ExpertWeights::Expert::up, alike ? nullptr : expert_rows_.get(),
                expert_up_.get());
   Parallel(static_cast<int64_t>(chosen_.size()), 4 * width, 1,

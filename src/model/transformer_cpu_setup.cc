@@ -17,6 +17,9 @@ int32_t WindowOf(const TransformerConfig& config) {
     all = all || attention.window == 0;
     window = std::max(window, attention.window);
   });
+  for (const Layer& layer : config.layers) {
+    all = all || std::holds_alternative<LatentAttention>(layer.mixer);
+  }
   return all ? 0 : window;
 }
 
@@ -44,22 +47,38 @@ TransformerCpu::TransformerCpu(TransformerConfig config, TransformerWeights weig
 void TransformerCpu::PlaceLayers() {
   cache_at_.resize(config_.layers.size());
   int64_t at = 0;
+  EachKeys(config_, [&](const Attention& keys, int layer, int parts) {
+    KeyPlace& place = cache_at_[static_cast<size_t>(layer)];
+    if (keys.keys_of >= 0) {
+      place = cache_at_[static_cast<size_t>(keys.keys_of)];
+      return;
+    }
+    place = {at, HalfPage(keys), keys.head_dim};
+    at += parts * HalfPage(keys);
+  });
+  const auto place_rope = [&](int index, int head_dim) {
+    if (index == kNoRope) return;
+    const auto rope = static_cast<size_t>(index);
+    ropes_[rope].width = config_.ropes[rope].WidthIn(head_dim);
+    ropes_[rope].rows = RopeRows(config_.ropes[rope], head_dim);
+  };
   for (size_t i = 0; i < config_.layers.size(); ++i) {
-    cache_at_[i] = at;
+    if (auto* const latent = std::get_if<LatentAttention>(&config_.layers[i].mixer)) {
+      if (latent->scale == 0.0f) {
+        latent->scale = 1.0f / std::sqrt(static_cast<float>(latent->key_dim + latent->rope_dim));
+      }
+      place_rope(latent->rope, latent->rope_dim);
+    }
     auto* const attention = std::get_if<Attention>(&config_.layers[i].mixer);
     if (attention == nullptr) continue;
     if (attention->keys_of >= 0) {
       cache_at_[i] = cache_at_[static_cast<size_t>(attention->keys_of)];
     } else {
-      at += 2 * HalfPage(*attention);
     }
     if (attention->scale == 0.0f) {
       attention->scale = 1.0f / std::sqrt(static_cast<float>(attention->head_dim));
     }
-    if (attention->rope == kNoRope) continue;
-    const auto rope = static_cast<size_t>(attention->rope);
-    ropes_[rope].width = config_.ropes[rope].WidthIn(attention->head_dim);
-    ropes_[rope].rows = RopeRows(config_.ropes[rope], attention->head_dim);
+    place_rope(attention->rope, attention->head_dim);
   }
 }
 
@@ -75,11 +94,26 @@ void TransformerCpu::FillInfo() {
     const auto count = [&](const Linear& linear) {
       info_.layer_parameters += linear.w.rows * linear.w.cols;
     };
-    for (const Linear* linear :
-         {&layer.q, &layer.k, &layer.v, &layer.o, &layer.gate, &layer.up, &layer.down, &layer.mixed,
-          &layer.z, &layer.decay, &layer.beta, &layer.experts.router, &layer.experts.shared.gate,
-          &layer.experts.shared.up, &layer.experts.shared.down, &layer.experts.shared_weight,
-          &layer.input_gate, &layer.input_projection}) {
+    for (const Linear* linear : {&layer.q,
+                                 &layer.k,
+                                 &layer.v,
+                                 &layer.o,
+                                 &layer.gate,
+                                 &layer.up,
+                                 &layer.down,
+                                 &layer.mixed,
+                                 &layer.z,
+                                 &layer.decay,
+                                 &layer.beta,
+                                 &layer.q_a,
+                                 &layer.kv_a,
+                                 &layer.experts.router,
+                                 &layer.experts.shared.gate,
+                                 &layer.experts.shared.up,
+                                 &layer.experts.shared.down,
+                                 &layer.experts.shared_weight,
+                                 &layer.input_gate,
+                                 &layer.input_projection}) {
       count(*linear);
     }
     const FeedForward& part = config_.layers[i].feed_forward;
@@ -94,7 +128,7 @@ void TransformerCpu::FillInfo() {
     }
     if (spec != nullptr) idle += bytes / spec->count * (spec->count - spec->chosen);
   }
-  EachAttention(config_, [&](const Attention& attention, int) {
+  EachKeys(config_, [&](const Attention& attention, int, int) {
     info_.heads = attention.heads;
     info_.kv_heads = attention.kv_heads;
     info_.head_dim = attention.head_dim;
@@ -131,6 +165,14 @@ void TransformerCpu::AllocateScratch() {
       q_width = std::max(q_width, int64_t{attention->heads} * attention->head_dim);
       kv_width = std::max(kv_width, int64_t{attention->kv_heads} * attention->head_dim);
       if (attention->output_gate) z = std::max(z, 2 * q_width);
+    }
+    if (const auto* latent = std::get_if<LatentAttention>(&layer.mixer)) {
+      const Attention keys = SharedKeys(*latent);
+      q_width =
+          std::max({q_width, int64_t{keys.heads} * keys.head_dim, int64_t{latent->query_rank}});
+      kv_width = std::max<int64_t>(kv_width, keys.head_dim);
+      z = std::max({z, int64_t{latent->heads} * (latent->key_dim + latent->rope_dim),
+                    int64_t{latent->heads} * latent->value_dim});
     }
     const auto* const both = std::get_if<MlpAndExperts>(&layer.feed_forward);
     if (const auto* mlp = both ? &both->mlp : std::get_if<Mlp>(&layer.feed_forward)) {
@@ -198,8 +240,9 @@ TransformerCpu::Floats TransformerCpu::AllocateFloats(int64_t count) {
 // Of the keys and values of a page. Below 2^11 * 2^20 * 2^12: no overflow.
 int64_t TransformerCpu::KeyFloats(const TransformerConfig& config) {
   int64_t floats = 0;
-  EachAttention(config,
-                [&](const Attention& attention, int) { floats += 2 * HalfPage(attention); });
+  EachKeys(config, [&](const Attention& keys, int, int parts) {
+    if (keys.keys_of < 0) floats += parts * HalfPage(keys);
+  });
   return floats;
 }
 

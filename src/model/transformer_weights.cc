@@ -151,6 +151,8 @@ class LayerBinder {
     }
     if (const auto* attention = std::get_if<Attention>(&spec.mixer)) Bind(*attention, layer);
     if (const auto* delta = std::get_if<GatedDeltaNet>(&spec.mixer)) Bind(*delta, layer);
+    if (const auto* mamba = std::get_if<Mamba2>(&spec.mixer)) Bind(*mamba, layer);
+    if (const auto* latent = std::get_if<LatentAttention>(&spec.mixer)) Bind(*latent, layer);
     if (const auto* short_one = std::get_if<ShortConvolution>(&spec.mixer)) Bind(*short_one, layer);
     if (const auto* mlp = std::get_if<Mlp>(&spec.feed_forward)) Bind(*mlp, layer);
     if (const auto* experts = std::get_if<Experts>(&spec.feed_forward)) {
@@ -237,6 +239,63 @@ class LayerBinder {
     layer.recurrent.tiled = names_.tiled_values;
     layer.state_norm =
         binder_.FetchVector(prefix_ + names_.state_norm + ".weight", delta.value_dim);
+  }
+
+  // One tensor has the rows of the gate, of what is convolved, and of time steps.
+  void Bind(const Mamba2& mamba, TransformerLayer& layer) {
+    const int64_t hidden = config_.hidden, inner = int64_t{mamba.heads} * mamba.head_dim;
+    const int64_t channels = inner + int64_t{2} * mamba.groups * mamba.state;
+    int64_t first = 0;
+    const auto fetch = [&](int64_t rows) {
+      return binder_.FetchLinear(prefix_ + names_.mixed, rows, hidden, mamba.bias,
+                                 {.shape = {inner + channels + mamba.heads, hidden},
+                                  .first = std::exchange(first, first + rows)});
+    };
+    layer.z = fetch(inner);
+    layer.mixed = fetch(channels);
+    layer.decay = fetch(mamba.heads);
+    layer.o = binder_.FetchLinear(prefix_ + names_.mixer_out, hidden, inner, mamba.bias);
+    BindState(channels, mamba.taps, mamba.convolution_bias, mamba.heads, layer.recurrent);
+    layer.state_norm =
+        FetchFlat(prefix_ + names_.state_norm + ".weight", {mamba.groups, inner / mamba.groups});
+  }
+
+  void Bind(const LatentAttention& latent, TransformerLayer& layer) {
+    const int64_t hidden = config_.hidden, head = latent.key_dim + latent.rope_dim;
+    const int64_t q_rows = latent.heads * head;
+    if (latent.query_rank > 0) {
+      layer.q_a = binder_.FetchLinear(prefix_ + names_.q_a, latent.query_rank, hidden, latent.bias);
+      layer.q_norm = Norm(names_.q_a_norm, latent.query_rank);
+      layer.q = binder_.FetchLinear(prefix_ + names_.q_b, q_rows, latent.query_rank, false);
+    } else {
+      layer.q = binder_.FetchLinear(prefix_ + names_.q, q_rows, hidden, false);
+    }
+    layer.kv_a = binder_.FetchLinear(prefix_ + names_.kv_a, latent.rank + latent.rope_dim, hidden,
+                                     latent.bias);
+    layer.kv_norm = Norm(names_.kv_norm, latent.rank);
+    layer.o = binder_.FetchLinear(prefix_ + names_.o, hidden,
+                                  int64_t{latent.heads} * latent.value_dim, latent.bias);
+    const int64_t both = latent.key_dim + latent.value_dim;
+    for (int64_t h = 0; h < latent.heads && !binder_.error(); ++h) {
+      if (names_.k_b != nullptr) {  // transposed already
+        const std::vector<int64_t> k = {latent.heads, latent.rank, latent.key_dim};
+        const std::vector<int64_t> v = {latent.heads, latent.value_dim, latent.rank};
+        layer.k_up.push_back(binder_.FetchMatrix(prefix_ + names_.k_b + ".weight", latent.rank,
+                                                 latent.key_dim, false,
+                                                 {.shape = k, .first = h * latent.rank}));
+        layer.v_up.push_back(binder_.FetchMatrix(prefix_ + names_.v_b + ".weight", latent.value_dim,
+                                                 latent.rank, false,
+                                                 {.shape = v, .first = h * latent.value_dim}));
+        continue;
+      }
+      const std::string name = prefix_ + names_.kv_b + ".weight";
+      const std::vector<int64_t> shape = {latent.heads * both, latent.rank};
+      layer.k_up.push_back(binder_.FetchTransposed(name, latent.key_dim, latent.rank,
+                                                   {.shape = shape, .first = h * both}));
+      layer.v_up.push_back(
+          binder_.FetchMatrix(name, latent.value_dim, latent.rank, false,
+                              {.shape = shape, .first = h * both + latent.key_dim}));
+    }
   }
 
   void Bind(const ShortConvolution& convolution, TransformerLayer& layer) {

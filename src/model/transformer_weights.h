@@ -60,6 +60,11 @@ struct TransformerLayer {
   RecurrentWeights recurrent;
   Linear mixed, z, decay, beta;
   std::vector<float> state_norm;
+  // Of compressed keys and values: what compresses them, and by head what makes queries fit
+  // compressed keys [rank, key_dim] and values of compressed ones [value_dim, rank].
+  Linear q_a, kv_a;
+  std::vector<float> kv_norm;
+  std::vector<Matrix> k_up, v_up;
 };
 
 // What recurrent layers do in their states; of all layers, those without states are empty.

@@ -23,9 +23,9 @@ inline Result<std::unique_ptr<Model>> LoadCuda(const std::string& folder,
   if (!config.ok()) return config.error();
   Result<Checkpoint> checkpoint = Checkpoint::Open(folder);
   if (!checkpoint.ok()) return checkpoint.error();
-  Result<TransformerWeights> weights =
-      LoadTransformerWeights(std::make_unique<Checkpoint>(*std::move(checkpoint)), *config,
-                             HuggingFaceNames(*config), nullptr, dtype);
+  const TensorNames names = HuggingFaceNames(*config, &*checkpoint);
+  Result<TransformerWeights> weights = LoadTransformerWeights(
+      std::make_unique<Checkpoint>(*std::move(checkpoint)), *config, names, nullptr, dtype);
   if (!weights.ok()) return weights.error();
   if (options.kv_bytes == 0) options.kv_bytes = 1 << 20;
   return TransformerCuda::Make(*std::move(config), *weights, options);

@@ -600,6 +600,29 @@ TEST_F(TransformerTest, TheMaskPoolKeepsTheLastOnesUsed) {
   EXPECT_EQ(words, (std::vector<uint32_t>{2, 1, 1, 1, 3, 2, 2, 2}));
 }
 
+TEST_F(TransformerTest, OtherFamiliesRunOrTheMissingPartIsNamed) {
+  int run = 0, refused = 0;
+  for (const std::string& name : FamilyGoldenNames()) {
+    TransformerCudaOptions options;
+    options.cache = CacheType::kF32;
+    const Result<std::unique_ptr<Model>> model = LoadCuda(GoldenFolder(name), options);
+    if (!model.ok()) {
+      EXPECT_EQ(model.error().code, ErrorCode::kUnsupported) << name;
+      EXPECT_NE(model.error().message.find("kernels lack "), std::string::npos)
+          << name << ": " << model.error().ToString();
+      ++refused;
+      continue;
+    }
+    const Golden golden = ReadGoldens(name).back();
+    const std::vector<float> logits =
+        RunChunk(**model, MakeSequence(**model, 64), 0, golden.prompt);
+    EXPECT_LT(RelativeError(logits, golden.logits), 1e-4) << name;
+    ++run;
+  }
+  EXPECT_GT(run, 4);
+  EXPECT_GT(refused, 10);
+}
+
 TEST_F(TransformerTest, DamagedWeightsAreAnErrorOfTheirRows) {
   // A position whose key is infinite spoils its own sequence alone. Here: a token whose embedding
   // is.

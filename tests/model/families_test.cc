@@ -13,6 +13,7 @@
 #include "src/model/families/family.h"
 #include "src/model/gguf.h"
 #include "src/model/gguf_model.h"
+#include "src/model/random_weights.h"
 #include "src/model/transformer_cpu.h"
 #include "tests/model/gguf_writer.h"
 #include "tests/model/model_test_util.h"
@@ -187,6 +188,36 @@ TEST(ExpertsTest, OnlyTheChosenOnesAreRead) {
     EXPECT_GT(cpu.product_bytes(), one) << name << ": more rows choose more experts";
     EXPECT_LE(cpu.product_bytes(), model->info().weight_bytes) << name;
   }
+}
+
+// The proportions of Qwen3-30B-A3B: 8 of 128 experts, a sixteenth of the weights.
+TEST(ExpertsTest, AStepReadsWhatTheChosenOnesWeigh) {
+  TransformerConfig config = *ShapeNamed("135m");
+  config.family = FindFamily("Qwen3MoeForCausalLM");
+  config.hidden = 256;
+  config.vocabulary = 100;
+  config.layers.resize(2);
+  Experts experts;
+  experts.count = 128;
+  experts.chosen = 8;
+  experts.width = 96;
+  experts.normalized = true;
+  for (Layer& layer : config.layers) {
+    layer.attention().qk_norm = QkNorm::kHead;
+    layer.attention().heads = 4;
+    layer.attention().kv_heads = 1;
+    layer.feed_forward = experts;
+  }
+  ModelOptions options;
+  options.threads = 1;
+  options.dtype = WeightDtype::kInt4;
+  const Result<std::unique_ptr<Model>> model = RandomModel(config, options, 1);
+  ASSERT_TRUE(model.ok()) << model.error().ToString();
+  const auto& cpu = dynamic_cast<const TransformerCpu&>(**model);
+  RunChunk(**model, MakeSequence(**model, 8), 0, std::vector<TokenId>{5});
+  const int64_t read = cpu.product_bytes(), expected = (*model)->info().step_bytes;
+  EXPECT_NEAR(static_cast<double>(read) / static_cast<double>(expected), 1.0, 0.05);
+  EXPECT_LT(read * 4, (*model)->info().weight_bytes);
 }
 
 }  // namespace

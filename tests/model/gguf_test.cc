@@ -259,7 +259,10 @@ TEST_F(GgufTest, SettingsThatAreNotKnownAreNamed) {
   refused([](GgufWriter& w) { w.Add("llama.rope.dimension_count", 18); },
           "llama.rope.dimension_count", "is 18; expected an even number, at most the width");
   refused([](GgufWriter& w) { w.Add("llama.rope.scaling.type", std::string_view("longrope")); },
-          "llama.rope.scaling.type", "is \"longrope\"; expected none, linear or yarn");
+          "llama.rope.scaling.type",
+          "is \"longrope\"; expected a tensor rope_factors_short.weight");
+  refused([](GgufWriter& w) { w.Add("llama.rope.scaling.type", std::string_view("cubic")); },
+          "llama.rope.scaling.type", "is \"cubic\"; expected none, linear, yarn or longrope");
   refused([](GgufWriter& w) { w.Add("llama.vocab_size", 9); }, "llama.vocab_size",
           "is 9; token_embd.weight has 257 rows");
   GgufWriter other;

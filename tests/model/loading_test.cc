@@ -116,8 +116,8 @@ TEST_F(LoadingTest, ConfigKeys) {
        "is 128; expected null or false"},
       {"\"rope_theta\": 10000.0", "\"head_gates\": [1]", unsupported, "#/head_gates",
        "is [1]; expected nothing, this setting is not known for LlamaForCausalLM"},
-      {"\"rope_scaling\": null", "\"rope_scaling\": {\"type\": \"longrope\", \"factor\": 2}",
-       unsupported, "#/rope_scaling/type", "longrope"},
+      {"\"rope_scaling\": null", "\"rope_scaling\": {\"type\": \"cubic\", \"factor\": 2}",
+       unsupported, "#/rope_scaling/type", "cubic"},
       {"\"rope_scaling\": null", "\"rope_scaling\": {\"rope_type\": \"yarn\"}", invalid,
        "#/rope_scaling/factor", "is missing"},
       {"\"rope_scaling\": null",
@@ -256,7 +256,7 @@ TEST_F(LoadingTest, FamilyDefaults) {
   EXPECT_EQ(gemma2.layers[0].attention().soft_cap, 50.0f);
   EXPECT_EQ(gemma2.logit_soft_cap, 30.0f);
   EXPECT_EQ(gemma2.embedding_scale, 8.0f);
-  EXPECT_EQ(gemma2.layers[0].attention().scale, 1.0f / 16);
+  EXPECT_EQ(gemma2.layers[0].attention().scale, 0.0f) << "1 / 16, the default of this width";
   EXPECT_EQ(gemma2.layers[4].attention().window, 4096);
   EXPECT_EQ(gemma2.layers[5].attention().window, 0);
   EXPECT_EQ(read("Gemma2ForCausalLM", R"(, "attn_logit_softcapping": null)")

@@ -1,13 +1,12 @@
-// DeepSeek-V2 and -Coder-V2-Lite (2024), and GLM-4.7-Flash (Z.ai, 2026): attention over compressed
-// keys and values, the first layers with an MLP and the others with experts.
+// DeepSeek-V2 and -Coder-V2-Lite (2024): attention over compressed keys and values, the first
+// layers with an MLP and the others with experts.
 #include <cmath>
 
 #include "src/model/families/family.h"
 
 namespace pawl {
-namespace {
 
-LatentAttention ReadLatent(const JsonReader& in, TransformerConfig& config, int query_rank) {
+void ReadLatent(const JsonReader& in, TransformerConfig& config, int query_rank) {
   const auto whole = [&](const char* key, int64_t otherwise) {
     return static_cast<int>(in[key].Whole(1, kMaxHeadDim, otherwise));
   };
@@ -41,7 +40,6 @@ LatentAttention ReadLatent(const JsonReader& in, TransformerConfig& config, int 
              "pretraining_tp", "router_aux_loss_coef", "output_router_logits", "aux_loss_alpha",
              "seq_aux", "ep_size", "moe_layer_freq", "scoring_func"});
   for (Layer& layer : config.layers) layer.mixer = latent;
-  return latent;
 }
 
 Experts ReadRouted(const JsonReader& in, int count, int chosen, int width, double scale) {
@@ -59,6 +57,14 @@ Experts ReadRouted(const JsonReader& in, int count, int chosen, int width, doubl
   return experts;
 }
 
+void RenameSharedExperts(TensorNames& names) {
+  names.shared_gate = "mlp.shared_experts.gate_proj";
+  names.shared_up = "mlp.shared_experts.up_proj";
+  names.shared_down = "mlp.shared_experts.down_proj";
+}
+
+namespace {
+
 void ReadDeepSeekV2(const JsonReader& in, TransformerConfig& config) {
   ExpectString(in["hidden_act"], "silu");
   ExpectString(in["topk_method"], "greedy");
@@ -72,42 +78,12 @@ void ReadDeepSeekV2(const JsonReader& in, TransformerConfig& config) {
   }
 }
 
-void ReadGlm4MoeLite(const JsonReader& in, TransformerConfig& config) {
-  ExpectString(in["hidden_act"], "silu");
-  ReadLatent(in, config, 768);
-  if (!in["rope_interleave"].Bool(true)) in["rope_interleave"].Unsupported("is false");
-  Experts experts = ReadRouted(in, 64, 4, 1536, 1.8);
-  experts.weights = Experts::Weights::kSigmoid;
-  experts.choice_bias = true;
-  experts.normalized = in["norm_topk_prob"].Bool(true);
-  const int64_t dense = in["first_k_dense_replace"].Whole(0, kMaxLayers, 1);
-  const JsonReader types = in["mlp_layer_types"];
-  for (size_t i = 0; i < config.layers.size(); ++i) {
-    const bool sparse = types.IsArray() && i < types.size() ? types.Item(i).String() == "sparse"
-                                                            : static_cast<int64_t>(i) >= dense;
-    if (sparse) config.layers[i].feed_forward = experts;
-  }
-}
-
-void RenameShared(TensorNames& names) {
-  names.shared_gate = "mlp.shared_experts.gate_proj";
-  names.shared_up = "mlp.shared_experts.up_proj";
-  names.shared_down = "mlp.shared_experts.down_proj";
-}
-
 }  // namespace
 
 extern const Family kDeepSeekV2Family = {
     .architectures = {"DeepseekV2ForCausalLM"},
     .read = ReadDeepSeekV2,
-    .rename = RenameShared,
-};
-
-extern const Family kGlm4MoeLiteFamily = {
-    .architectures = {"Glm4MoeLiteForCausalLM"},
-    .defaults = {.kv_heads = 20, .context = 202752, .heads = 20, .epsilon = 1e-5},
-    .read = ReadGlm4MoeLite,
-    .rename = RenameShared,
+    .rename = RenameSharedExperts,
 };
 
 }  // namespace pawl

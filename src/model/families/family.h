@@ -121,6 +121,20 @@ float ReadCap(const JsonReader& in, double absent);
 // attention_bias: of queries, keys, values and the output.
 void ReadAttentionBias(const JsonReader& in, TransformerConfig& config, bool absent = false);
 
+// The factors of Granite, in both kinds of files.
+void ReadGraniteFactors(const JsonReader& in, TransformerConfig& config);
+void ReadGraniteFactors(GgufKeys& keys, TransformerConfig& config);
+// Of Mamba-2: the width of a head, or what is wrong with the number of heads; the layers of a GGUF
+// file that have it; names.
+void CheckMamba(int inner, Mamba2& mamba, const std::function<void(const char*)>& fail);
+Mamba2 ReadGgufMamba(GgufKeys& keys, TransformerConfig& config);
+void RenameMamba(TensorNames& names);
+void RenameGgufMamba(TensorNames& names);
+// Of models with compressed keys and values: all mixers; experts, of which some are shared, by what
+// a file leaves out; names.
+void ReadLatent(const JsonReader& in, TransformerConfig& config, int query_rank);
+Experts ReadRouted(const JsonReader& in, int count, int chosen, int width, double scale);
+void RenameSharedExperts(TensorNames& names);
 // Of gated delta nets in GGUF files.
 void RenameGgufDelta(TensorNames& names);
 

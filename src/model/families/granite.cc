@@ -13,7 +13,9 @@ void DescribeGranite(TransformerConfig& config, double attention_scale, double r
   });
 }
 
-void ReadGranite(const JsonReader& in, TransformerConfig& config) {
+}  // namespace
+
+void ReadGraniteFactors(const JsonReader& in, TransformerConfig& config) {
   ExpectString(in["hidden_act"], "silu");
   ReadAttentionBias(in, config);
   EachMlp(config, [bias = in["mlp_bias"].Bool(false)](Mlp& mlp) { mlp.bias = bias; });
@@ -21,10 +23,9 @@ void ReadGranite(const JsonReader& in, TransformerConfig& config) {
   config.logit_scale = static_cast<float>(1.0 / in["logits_scaling"].Positive(1.0));
   DescribeGranite(config, in["attention_multiplier"].Positive(1.0),
                   in["residual_multiplier"].Positive(1.0));
-  config.ropes = {ReadRope(in, config, 10000.0)};
 }
 
-void ReadGraniteGguf(GgufKeys& keys, TransformerConfig& config) {
+void ReadGraniteFactors(GgufKeys& keys, TransformerConfig& config) {
   config.embedding_scale = static_cast<float>(keys.Positive("embedding_scale", 1.0));
   config.logit_scale = static_cast<float>(1.0 / keys.Positive("logit_scale", 1.0));
   const Attention& attention = config.layers[0].attention();
@@ -32,6 +33,17 @@ void ReadGraniteGguf(GgufKeys& keys, TransformerConfig& config) {
       config,
       keys.Positive("attention.scale", 1.0 / std::sqrt(static_cast<double>(attention.head_dim))),
       keys.Positive("residual_scale", 1.0));
+}
+
+namespace {
+
+void ReadGranite(const JsonReader& in, TransformerConfig& config) {
+  ReadGraniteFactors(in, config);
+  config.ropes = {ReadRope(in, config, 10000.0)};
+}
+
+void ReadGraniteGguf(GgufKeys& keys, TransformerConfig& config) {
+  ReadGraniteFactors(keys, config);
   if (keys.Bool("rope.scaling.finetuned", true)) return;
   EachAttention(config, [](Attention& one, int) { one.rope = kNoRope; });
 }

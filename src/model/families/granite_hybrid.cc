@@ -37,7 +37,7 @@ void ReadGraniteHybrid(const JsonReader& in, TransformerConfig& config) {
                                          "full_attention"};
   std::vector<bool> attends;
   for (const std::string_view type :
-       ReadLayerTypes(in, config.layer_count(), kKnown, [](int) { return kKnown[0]; })) {
+       ReadLayerTypes(in, config.layer_count(), kKnown, [&](int) { return kKnown[0]; })) {
     attends.push_back(type == kKnown[2] || type == kKnown[3]);
   }
   for (size_t i = 0; i < attends.size(); ++i) {
@@ -46,6 +46,11 @@ void ReadGraniteHybrid(const JsonReader& in, TransformerConfig& config) {
   EachAttention(config, [&](Attention& attention, int) {
     attention.rope = positions == "rope" ? 0 : kNoRope;
   });
+  const JsonReader limit = in["time_step_limit"];
+  if (limit.IsArray() && limit.size() > 0 &&
+      !json::Dump(limit.value()->items[0]).starts_with('0')) {
+    limit.Unsupported("does not begin with 0");
+  }
   in.Ignore({"mamba_chunk_size", "num_experts_per_tok", "time_step_limit", "router_aux_loss_coef",
              "output_router_logits", "layers_block_type"});
 }

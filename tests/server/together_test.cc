@@ -26,8 +26,10 @@ int TogetherPort() {
 
 Answer Complete(const std::string& members) {
   Connection client(TogetherPort());
-  return client.Post("/v1/completions",
-                     R"({"prompt":"Ann Lee, ","temperature":0,"max_tokens":12,)" + members + "}");
+  std::string body = R"({"prompt":"Ann Lee, ",)" + members;
+  if (members.find("\"temperature\"") == std::string::npos) body += R"(,"temperature":0)";
+  if (members.find("\"max_tokens\"") == std::string::npos) body += R"(,"max_tokens":12)";
+  return client.Post("/v1/completions", body + "}");
 }
 
 std::string TextAt(const Answer& answer, int index) {
@@ -93,7 +95,7 @@ TEST(TogetherTest, ChoicesHaveProbabilities) {
 
 TEST(TogetherTest, BestOfKeepsTheMostProbable) {
   const std::string many = R"("temperature":1.5,"seed":5,"regex":"[a-z]{4}",)";
-  const Answer best = Complete(many + R"("n":1,"best_of":4,"logprobs":0)");
+  const Answer best = Complete(many + R"("n":1,"best_of":4)");
   ASSERT_EQ(best.status, 200) << best.body;
   ASSERT_EQ(At(best.Json(), "/choices").items.size(), 1u);
   const Answer all = Complete(many + R"("n":4)");

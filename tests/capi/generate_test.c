@@ -501,6 +501,32 @@ static void test_stores(const char* folder) {
   free(root);
 }
 
+static void test_searches(pawl_engine* engine, const pawl_grammar* grammar) {
+  pawl_error* error = NULL;
+  pawl_answer* answer = NULL;
+  pawl_prompt prompt;
+  pawl_prompt_init(&prompt, sizeof prompt);
+  prompt.text = "The answer is ";
+  prompt.text_length = 14;
+  const char* options = "{\"strategy\":\"beam\",\"num_beams\":2,\"n\":2,\"max_tokens\":20}";
+  size_t length = 0;
+  CHECK(pawl_engine_search(engine, &prompt, grammar, options, strlen(options), NULL, 0, NULL,
+                           &answer, &error) == PAWL_OK);
+  CHECK(strstr(pawl_answer_json(answer, &length), "\"outputs\":[{\"text\":\"") != NULL);
+  CHECK(length == strlen(pawl_answer_json(answer, NULL)));
+  pawl_answer_free(answer);
+  options = "{\"beams\":2}";
+  CHECK(pawl_engine_search(engine, &prompt, NULL, options, strlen(options), NULL, 0, NULL, &answer,
+                           &error) == PAWL_INVALID);
+  CHECK(strstr(pawl_error_place(error), "#/beams") != NULL);
+  pawl_error_free(error);
+  options = "{\"choices\":[\"yes\",\"no\"]}";
+  CHECK(pawl_engine_classify(engine, &prompt, options, strlen(options), &answer, &error) ==
+        PAWL_OK);
+  CHECK(strstr(pawl_answer_json(answer, NULL), "\"valid\":") != NULL);
+  pawl_answer_free(answer);
+}
+
 int main(int argc, char** argv) {
   if (argc < 2) return 2;
   pawl_engine* engine = load(argv[1], NULL);
@@ -511,6 +537,7 @@ int main(int argc, char** argv) {
   test_errors(engine, grammar);
   test_extract(engine);
   test_samplers_next_to_outputs(engine, grammar);
+  test_searches(engine, grammar);
   pawl_grammar_free(grammar);
   pawl_engine_free(engine);
   test_old_sizes(argv[1]);

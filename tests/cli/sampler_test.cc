@@ -177,7 +177,7 @@ TEST(SamplerCommandTest, TrieIsKept) {
 
 TEST(SamplerCommandTest, BadOptions) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
-      {{"--n", "3"}, "--n: needs --sampler or --fidelity"},
+      {{"--n", "3"}, "--n: needs --sampler, --fidelity or --search"},
       {{"--sampler", "smc", "--temperature", "0"},
        "--temperature: must be a finite number above 0"},
       {{"--sampler", "smc", "--top-k", "5"}, "--top-k: changes the model's distribution"},

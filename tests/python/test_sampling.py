@@ -56,6 +56,37 @@ def test_scores(model):
     assert sampling.score(PROMPT, model=model, tokens=model.encode("yes")) == model.score(PROMPT, text="yes")
 
 
+def test_search_is_that_of_the_command(model):
+    found = model.search(PROMPT, strategy="beam", num_beams=6, n=3, regex=REGEX, max_tokens=12)
+    line = json.loads(command("generate", "--model", MODEL, "--prompt", PROMPT, "--search", "beam", "--num-beams", "6",
+                              "--n", "3", "--regex", REGEX, "--max-tokens", "12", "--json"))
+    assert [o.text for o in found.outputs] == [o["text"] for o in line["outputs"]]
+    assert [o.score for o in found.outputs] == [o["score"] for o in line["outputs"]]
+    assert found.at_limit is None and found.rows == line["rows"]
+    forced = model.search(PROMPT, force_phrases=["blue"], regex="[a-z ]{3,20}", max_tokens=24)
+    assert "blue" in forced.outputs[0].text and forced.outputs[0].missing_phrases == []
+    with pytest.raises(pawl.PawlError) as caught:
+        model.search(PROMPT, beams=3)
+    assert caught.value.place == "#/beams"
+
+
+def test_search_asks_functions(model):
+    checked = model.search(PROMPT, regex="[ab]{4}", num_beams=16, max_tokens=4,
+                           check=lambda text, tokens, ended: "ab" not in text)
+    assert checked.outputs and all("ab" not in o.text for o in checked.outputs)
+    with pytest.raises(ZeroDivisionError):
+        model.search(PROMPT, regex="[ab]{4}", critic=lambda text, tokens, ended: 1 / 0)
+
+
+def test_choices(model):
+    found = model.classify(PROMPT, choices=["yes", "no", "maybe"])
+    assert sum(c.probability for c in found.choices) == pytest.approx(1)
+    assert sum(math.exp(c.log_probability) for c in found.choices) == pytest.approx(found.valid)
+    assert found.missing <= 1e-6 * found.valid or found.at_limit == "rows"
+    own = model.score(PROMPT, text="yes", end=True)
+    assert found.choices[0].log_probability >= own - 1e-6
+
+
 @pytest.mark.parametrize("sampler", ["awrs", "smc", "asap"])
 def test_functions_as_checks(model, sampler):
     seen = []

@@ -1,0 +1,104 @@
+// pawl generate --search, --force-phrase and --exact through the command.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/cli/cli_test_util.h"
+
+namespace pawl {
+namespace {
+
+using SearchJsonValue = nlohmann::json;
+
+CommandResult SearchWith(const std::vector<std::string>& more) {
+  std::vector<std::string> arguments = {
+      "generate", "--model", RandomModelFolder(), "--prompt", "Once ", "--max-tokens", "20"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return RunPawl(arguments);
+}
+
+SearchJsonValue JsonOf(const CommandResult& result) {
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  return SearchJsonValue::parse(result.out, nullptr, false);
+}
+
+TEST(SearchCommandTest, OneBeamIsGreedyAndMoreAreNotWorse) {
+  const CommandResult greedy = SearchWith({"--regex", "[a-h]{3,9}"});
+  const CommandResult one =
+      SearchWith({"--regex", "[a-h]{3,9}", "--search", "beam", "--num-beams", "1"});
+  EXPECT_EQ(one.out, greedy.out) << one.err;
+  const SearchJsonValue best =
+      JsonOf(SearchWith({"--regex", "[a-h]{3}", "--search", "best-first", "--n", "3", "--json"}));
+  const SearchJsonValue narrow =
+      JsonOf(SearchWith({"--regex", "[a-h]{3}", "--search", "beam", "--num-beams", "1", "--json"}));
+  ASSERT_EQ(best["outputs"].size(), 3u);
+  const double most = best["outputs"][0]["log_probability"];
+  EXPECT_GE(most, narrow["outputs"][0]["log_probability"].get<double>() - 1e-9);
+  EXPECT_GE(most, best["outputs"][1]["log_probability"].get<double>());
+  EXPECT_TRUE(best["at_limit"].is_null());
+}
+
+TEST(SearchCommandTest, PhrasesAreForcedOrNamed) {
+  const CommandResult met =
+      SearchWith({"--regex", "[a-h]{3,20}", "--force-phrase", "bad", "--force-phrase", "cab"});
+  EXPECT_EQ(met.exit_code, 0) << met.err;
+  EXPECT_NE(met.out.find("bad"), std::string::npos) << met.out;
+  EXPECT_NE(met.out.find("cab"), std::string::npos) << met.out;
+  const CommandResult lacks = SearchWith({"--regex", "[a-h]{3,20}", "--force-phrase", "xyz"});
+  EXPECT_EQ(lacks.exit_code, 1);
+  EXPECT_NE(lacks.err.find("lacks the phrase \"xyz\""), std::string::npos) << lacks.err;
+}
+
+TEST(SearchCommandTest, ChoicesSumToOne) {
+  const SearchJsonValue found = JsonOf(
+      SearchWith({"--choice", "ab", "--choice", "abc", "--choice", "b", "--exact", "--json"}));
+  double sum = 0, valid = 0;
+  for (const SearchJsonValue& one : found["choices"]) {
+    sum += one["probability"].get<double>();
+    valid += std::exp(one["log_probability"].get<double>());
+  }
+  EXPECT_NEAR(sum, 1, 1e-9);
+  EXPECT_NEAR(valid, found["valid"].get<double>(), 1e-9);
+  // In a tokenizer of bytes each has one spelling.
+  EXPECT_EQ(found["missing"].get<double>(), 0);
+}
+
+TEST(SearchCommandTest, HelpListsStrategies) {
+  const CommandResult help = RunPawl({"generate", "--search", "help"});
+  EXPECT_EQ(help.exit_code, 0) << help.err;
+  for (const char* name : {"beam", "best-first", "diverse-beam", "mcts", "rollouts=100"}) {
+    EXPECT_NE(help.out.find(name), std::string::npos) << name;
+  }
+}
+
+TEST(SearchCommandTest, WrongOptionsAreNamed) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {{"--search", "worst"}, "--search: must be one of "},
+      {{"--num-beams", "3"}, "--num-beams: needs --search"},
+      {{"--json"}, "--json: needs --search or --exact"},
+      {{"--exact"}, "--exact: needs --choice"},
+      {{"--exact-rows", "3"}, "--exact-rows: needs --exact"},
+      {{"--search", "beam", "--sampler", "smc"}, "--search: cannot be used with --sampler"},
+      {{"--search", "beam", "--temperature", "1"}, "--temperature: is for drawing tokens"},
+      {{"--search", "beam", "--typical-p", "0.5"}, "is for drawing tokens"},
+      {{"--search", "beam", "--stop", "x"}, "--search: cannot be used with --stop"},
+      {{"--search", "beam", "--n", "9"}, "--n: must be at most num_beams"},
+      {{"--search", "best-first", "--search-arg", "batch"}, "--search-arg: must be NAME=NUMBER"},
+      {{"--search", "best-first", "--search-arg", "batch=0"},
+       "--search-arg: batch is out of range"},
+      {{"--search", "mcts", "--force-phrase", "a"}, "--force-phrase: needs the strategy beam"},
+      {{"--samplers", "top_k,top_z"}, "--samplers: \"top_z\" is no stage"},
+      {{"--mirostat", "2", "--mirostat-tau", "-1"}, "--mirostat-tau: must be"},
+  };
+  for (const auto& [arguments, message] : cases) {
+    const CommandResult result = SearchWith(arguments);
+    EXPECT_EQ(result.exit_code, 2) << message;
+    EXPECT_NE(result.err.find(message), std::string::npos) << message << "\n" << result.err;
+  }
+}
+
+}  // namespace
+}  // namespace pawl

@@ -1,0 +1,137 @@
+// Searches, samplers, choices and best_of over HTTP.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+#include "src/server/server.h"
+#include "tests/server/http_client.h"
+
+namespace pawl::server {
+namespace {
+
+int TogetherPort() {
+  static const std::unique_ptr<Server> server = [] {
+    ServerOptions options;
+    options.model_path = PAWL_SOURCE_DIR "/models/tiny-extract";
+    options.model.model.threads = 1;
+    options.search_rows = 400;
+    auto started = Server::Start(options);
+    EXPECT_TRUE(started.ok());
+    EXPECT_TRUE((*started)->WaitUntilReady().ok());
+    return *std::move(started);
+  }();
+  return server->port();
+}
+
+Answer Complete(const std::string& members) {
+  Connection client(TogetherPort());
+  std::string body = R"({"prompt":"Ann Lee, ",)" + members;
+  if (members.find("\"temperature\"") == std::string::npos) body += R"(,"temperature":0)";
+  if (members.find("\"max_tokens\"") == std::string::npos) body += R"(,"max_tokens":12)";
+  return client.Post("/v1/completions", body + "}");
+}
+
+std::string TextAt(const Answer& answer, int index) {
+  return At(answer.Json(), "/choices/" + std::to_string(index) + "/text").text;
+}
+
+TEST(TogetherTest, BeamsObeyTheConstraintAndReport) {
+  const Answer answer =
+      Complete(R"("n":2,"regex":"[a-c]{2,4}","search":{"strategy":"beam","num_beams":4})");
+  ASSERT_EQ(answer.status, 200) << answer.body;
+  EXPECT_EQ(At(answer.Json(), "/choices").items.size(), 2u);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(TextAt(answer, i).find_first_not_of("abc"), std::string::npos) << answer.body;
+    EXPECT_GE(TextAt(answer, i).size(), 2u);
+  }
+  EXPECT_NE(TextAt(answer, 0), TextAt(answer, 1));
+  EXPECT_EQ(At(answer.Json(), "/pawl/search/0/strategy").text, "beam");
+  EXPECT_EQ(At(answer.Json(), "/pawl/search/0/outputs").items.size(), 2u);
+}
+
+TEST(TogetherTest, OneBeamIsGreedy) {
+  const Answer plain = Complete(R"("n":1)");
+  const Answer beam = Complete(R"("search":{"strategy":"beam","num_beams":1})");
+  ASSERT_EQ(beam.status, 200) << beam.body;
+  EXPECT_EQ(TextAt(beam, 0), TextAt(plain, 0));
+  const Answer wide = Complete(R"("use_beam_search":true,"best_of":1)");
+  EXPECT_EQ(TextAt(wide, 0), TextAt(plain, 0)) << wide.body;
+}
+
+TEST(TogetherTest, TheServersLimitOfRowsHolds) {
+  const Answer answer =
+      Complete(R"("regex":"[a-z]{11}","search":{"strategy":"best-first","search_rows":100000})");
+  ASSERT_EQ(answer.status, 200) << answer.body;
+  EXPECT_EQ(At(answer.Json(), "/pawl/search/0/at_limit").text, "rows") << answer.body;
+  EXPECT_EQ(TextAt(answer, 0).size(), 11u);
+}
+
+TEST(TogetherTest, PhrasesAreForced) {
+  const Answer answer = Complete(
+      R"("regex":"[a-z ]{3,40}","max_tokens":40,"search":{"force_phrases":["blue","red"]})");
+  ASSERT_EQ(answer.status, 200) << answer.body;
+  EXPECT_NE(TextAt(answer, 0).find("blue"), std::string::npos) << answer.body;
+  EXPECT_NE(TextAt(answer, 0).find("red"), std::string::npos) << answer.body;
+}
+
+TEST(TogetherTest, SamplersHaveWeights) {
+  const Answer answer =
+      Complete(R"("n":2,"temperature":1,"regex":"[ab]{3}","sampler":{"name":"smc","particles":2})");
+  ASSERT_EQ(answer.status, 200) << answer.body;
+  EXPECT_EQ(TextAt(answer, 0).size(), 3u);
+  EXPECT_EQ(At(answer.Json(), "/pawl/sampler/0/outputs").items.size(), 2u);
+}
+
+TEST(TogetherTest, ChoicesHaveProbabilities) {
+  const Answer answer =
+      Complete(R"("guided_choice":["blue","green"],"classify":true,"exact_rows":300)");
+  ASSERT_EQ(answer.status, 200) << answer.body;
+  const json::Value choices = At(answer.Json(), "/pawl/classify/0/choices");
+  ASSERT_EQ(choices.items.size(), 2u) << answer.body;
+  const std::string best = TextAt(answer, 0);
+  EXPECT_TRUE(best == "blue" || best == "green") << best;
+}
+
+TEST(TogetherTest, BestOfKeepsTheMostProbable) {
+  const std::string many = R"("temperature":1.5,"seed":5,"regex":"[a-z]{4}",)";
+  const Answer best = Complete(many + R"("n":1,"best_of":4)");
+  ASSERT_EQ(best.status, 200) << best.body;
+  ASSERT_EQ(At(best.Json(), "/choices").items.size(), 1u);
+  const Answer all = Complete(many + R"("n":4)");
+  bool found = false;
+  for (int i = 0; i < 4; ++i) found = found || TextAt(all, i) == TextAt(best, 0);
+  EXPECT_TRUE(found) << best.body << all.body;
+}
+
+TEST(TogetherTest, WrongMembersAreNamed) {
+  const std::pair<const char*, const char*> kWrong[] = {
+      {R"("search":{"strategy":"worst"})", "/search/strategy"},
+      {R"("search":{"strategy":"beam","beams":3})", "/search/beams"},
+      {R"("search":{"num_beams":2},"n":3)", "/search/n"},
+      {R"("search":{"early_stopping":"often"})", "/search/early_stopping"},
+      {R"("search":{},"sampler":{"name":"smc"})", "/sampler"},
+      {R"("sampler":{"name":"best"})", "/sampler/name"},
+      {R"("classify":true)", "/classify"},
+      {R"("n":3,"best_of":2)", "/best_of"},
+      {R"("typical_p":2)", "/typical_p"},
+      {R"("samplers":["top_k","top_z"])", "/samplers"},
+      {R"("search":{},"stop":"x")", "/stop"},
+  };
+  for (const auto& [members, param] : kWrong) {
+    const Answer answer = Complete(members);
+    EXPECT_EQ(answer.status, 400) << members << answer.body;
+    EXPECT_EQ(At(answer.Json(), "/error/param").text, param) << answer.body;
+  }
+}
+
+TEST(TogetherTest, LlamaRoutesHaveLlamasOrder) {
+  Connection client(TogetherPort());
+  const Answer answer =
+      client.Post("/completion", R"({"prompt":"Ann","n_predict":3,"top_k":5,"temperature":0.5})");
+  ASSERT_EQ(answer.status, 200) << answer.body;
+  EXPECT_EQ(At(answer.Json(), "/pawl/samplers").text, "top_k,temperature");
+}
+
+}  // namespace
+}  // namespace pawl::server

@@ -245,6 +245,7 @@ Status SaveMeasured(const std::string& file, const ExtractSettings& settings,
     return Error{ErrorCode::kIo, error.message(), fs::path(file).parent_path().string()};
   }
   return WriteFile(file, "{\"extract\":" + JsonOf(settings) +
+                             ",\n\"schema\":" + json::Quote(SchemaDigest(schema)) +
                              ",\n\"measured\":" + std::string(measured) + "}\n");
 }
 

@@ -55,6 +55,9 @@ TEST_F(SettingsFolder, WhatIsWrittenIsReadAgain) {
   ASSERT_TRUE(LoadMeasured(path_ + "/new", weights, choices).ok());
   EXPECT_EQ(choices.measured_file, *file);
   EXPECT_EQ(JsonOf(choices.measured), kAll);
+  ExtractInput input{.schema = "{}", .text = "t"};
+  choices.Apply(input);
+  EXPECT_EQ(input.instruction, "Find it.");
 }
 
 TEST_F(SettingsFolder, TheFileIsOfTheWeightsNotOfTheirPlace) {

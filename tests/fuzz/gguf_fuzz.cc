@@ -5,6 +5,7 @@
 
 #include "src/model/gguf.h"
 #include "src/model/gguf_model.h"
+#include "src/model/transformer_weights.h"
 #include "tests/fuzz/fuzz_util.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

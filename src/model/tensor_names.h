@@ -75,8 +75,8 @@ struct TensorNames {
   const char* skips = nullptr;
   const char* state_norm = "linear_attn.norm";
   const char* mixer_out = "linear_attn.out_proj";
-  // Of compressed keys and values. `kv_b` makes both of a head, one behind the other; or `k_b`, with
-  // the parts of its heads transposed, and `v_b`.
+  // Of compressed keys and values. `kv_b` makes both of a head, one behind the other; or `k_b`,
+  // with the parts of its heads transposed, and `v_b`.
   const char* q_a = "self_attn.q_a_proj";
   const char* q_a_norm = "self_attn.q_a_layernorm";
   const char* q_b = "self_attn.q_b_proj";

@@ -2,8 +2,10 @@
 // where the search begins (decode/search/run.cc), which names the option.
 #include "src/engine/search_json.h"
 
+#include <algorithm>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "src/base/json.h"
@@ -38,6 +40,21 @@ void ReadArguments(const JsonReader& in, SearchOptions& options) {
   for (const auto& [name, value] : in.value()->members) {
     options.arguments.emplace_back(name, in[name].Number());
   }
+}
+
+// llama.cpp's order of stages as letters, "edskypmxt"; any other text as it is.
+std::vector<std::string> FromLetters(const std::string& text) {
+  static constexpr std::pair<char, const char*> kLetters[] = {
+      {'e', "penalties"},   {'d', "dry"},    {'s', "top_n_sigma"}, {'k', "top_k"},
+      {'y', "typical_p"},   {'p', "top_p"},  {'m', "min_p"},       {'x', "xtc"},
+      {'t', "temperature"}, {'i', "infill"}, {'f', "tfs_z"}};
+  std::vector<std::string> names;
+  for (const char c : text) {
+    const auto found = std::ranges::find(kLetters, c, &std::pair<char, const char*>::first);
+    if (found == std::end(kLetters)) return {text};
+    names.emplace_back(found->second);
+  }
+  return names;
 }
 
 // The error of what was read, or of a member that was not.
@@ -125,8 +142,13 @@ void ReadSamplerStages(const JsonReader& in, SamplerStages& s) {
   in["temperature_tokens"].Read(s.temperature_tokens, 1, kMostInt);
   std::vector<std::string> names;
   if (!in["samplers"].ReadStrings(names, kMostTexts) || names.empty()) return;
+  if (in["samplers"].IsString()) names = FromLetters(names[0]);
   s.order.clear();
-  for (const std::string& name : names) s.order += (s.order.empty() ? "" : ",") + name;
+  for (const std::string& name : names) {
+    // Stages of llama.cpp that change no output here.
+    if (name == "infill" || name == "tfs_z" || name == "adaptive_p") continue;
+    s.order += (s.order.empty() ? "" : ",") + name;
+  }
 }
 
 void ReadClassifyOptions(const JsonReader& in, ClassifyOptions& options) {

@@ -131,6 +131,9 @@ TEST(TogetherTest, LlamaRoutesHaveLlamasOrder) {
       client.Post("/completion", R"({"prompt":"Ann","n_predict":3,"top_k":5,"temperature":0.5})");
   ASSERT_EQ(answer.status, 200) << answer.body;
   EXPECT_EQ(At(answer.Json(), "/pawl/samplers").text, "top_k,temperature");
+  const Answer letters =
+      client.Post("/completion", R"({"prompt":"Ann","n_predict":3,"top_k":5,"samplers":"etk"})");
+  EXPECT_EQ(At(letters.Json(), "/pawl/samplers").text, "temperature,top_k") << letters.body;
 }
 
 }  // namespace

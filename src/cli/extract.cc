@@ -76,12 +76,14 @@ Result<Loaded> Load(const TextFlags& flags) {
   return out;
 }
 
+void NoteSettings(const Extractor& extractor) {
+  for (const std::string& note : SettingNotes(extractor)) Note(kExtract, note);
+}
+
 // What is told and kept at the end.
 Status Report(const TextFlags& flags, const GenerationStats& stats, Loaded& loaded) {
   const ExtractFlags& extract = flags.extract;
-  if (extract.stats) {
-    for (const std::string& note : SettingNotes(*loaded.extractor)) Note(kExtract, note);
-  }
+  if (extract.stats) NoteSettings(*loaded.extractor);
   if (Status status = ReportStats(kExtract, extract.stats, extract.stats_json, stats,
                                   SettingsJson(*loaded.extractor));
       !status.ok()) {
@@ -105,7 +107,11 @@ int ExtractOne(const TextFlags& flags, Loaded& loaded) {
     while (loaded.engine->Step()) {
     }
   }
-  if (!output.ok()) return Fail(kExtract, output.error());
+  if (!output.ok()) {
+    // What was tried is told of a record that none of the tries gave as well.
+    if (flags.extract.stats) NoteSettings(*loaded.extractor);
+    return Fail(kExtract, output.error());
+  }
   Print(output->text + "\n");
   if (Status status = WriteReasoning(flags, json::Quote(output->reasoning) + "\n"); !status.ok()) {
     return Fail(kExtract, status.error());

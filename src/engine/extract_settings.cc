@@ -39,7 +39,7 @@ void ReadChoice(const JsonReader& in, std::optional<Choice>& out) {
   if (in.ok() && !out) in.Fail("must be one of " + NamesOf<Choice>());
 }
 
-std::vector<ExtractExample> ExamplesOf(const JsonReader& in) {
+std::vector<ExtractExample> ReadExampleList(const JsonReader& in) {
   std::vector<ExtractExample> out;
   for (const JsonReader one : in.Array().items()) {
     const JsonReader record = one.Object()["record"];
@@ -130,7 +130,7 @@ ExtractSettings ReadExtractSettings(const JsonReader& in) {
   ReadChoice(in["keys"], out.keys);
   ReadChoice(in["nulls"], out.nulls);
   if (const JsonReader text = in["instruction"]; text.present()) out.instruction = text.String();
-  if (const JsonReader list = in["examples"]; list.present()) out.examples = ExamplesOf(list);
+  if (const JsonReader list = in["examples"]; list.present()) out.examples = ReadExampleList(list);
   return out;
 }
 

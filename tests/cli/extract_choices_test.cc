@@ -122,6 +122,9 @@ TEST(ExtractChecksTest, TheLastErrorIsTold) {
   EXPECT_EQ(none.out, "");
   EXPECT_EQ(none.err,
             "pawl extract: --text: no record passes: it does not pass regex:no (3 tries)\n");
+  const CommandResult stats = ExtractPair({"--check", "regex:no", "--retries", "2", "--stats"});
+  EXPECT_NE(stats.err.find("tries: first 1 calls, "), std::string::npos) << stats.err;
+  EXPECT_NE(stats.err.find("; retries 2 calls, "), std::string::npos) << stats.err;
   const std::string program = WriteScratch("check.sh",
                                            "while read -r line; do\n"
                                            "  id=${line#*:}; id=${id%%,*}\n"

@@ -12,13 +12,15 @@ from pathlib import Path
 
 import torch
 from transformers import DeepseekV2Config, Glm4MoeLiteConfig, GraniteMoeHybridConfig
-from transformers import Lfm2Config, Qwen3_5TextConfig
+from transformers import Lfm2Config, Qwen3_5MoeTextConfig, Qwen3_5TextConfig, Qwen3NextConfig
 
 import make_model_goldens as base
 
 SMALL = {key: value for key, value in base.SMALL.items()}
 DELTA = dict(num_hidden_layers=4, head_dim=16, linear_num_key_heads=2, linear_num_value_heads=4,
              linear_key_head_dim=12, linear_value_head_dim=16)
+EXPERTS = dict(num_experts=6, num_experts_per_tok=2, moe_intermediate_size=16,
+               shared_expert_intermediate_size=16)
 LATENT = dict({**SMALL, "vocab_size": 96, "num_hidden_layers": 3, "num_key_value_heads": 4},
               kv_lora_rank=16,
               qk_rope_head_dim=8, qk_nope_head_dim=12, v_head_dim=16, n_routed_experts=8,
@@ -38,6 +40,14 @@ MODELS = {
                     layer_types=["linear_attention", "full_attention", "linear_attention"],
                     rope_parameters={"rope_type": "default", "rope_theta": 5000.0,
                                      "partial_rotary_factor": 0.5})),
+    # The same with experts, one of them for all rows.
+    "qwen3_5_moe-bf16": dict(
+        dtype="bfloat16", margin=0.001, family=Qwen3_5MoeTextConfig, prompts=LONG,
+        config=dict(SMALL, **DELTA, **EXPERTS)),
+    # With what a key head needs in one matrix.
+    "qwen3_next-bf16": dict(
+        dtype="bfloat16", margin=0.001, family=Qwen3NextConfig, prompts=LONG,
+        config=dict(SMALL, **DELTA, **EXPERTS)),
     # Short convolutions, attention in one layer.
     "lfm2-bf16": dict(
         dtype="bfloat16", family=Lfm2Config, prompts=LONG,
@@ -55,7 +65,7 @@ MODELS = {
                         "num_hidden_layers": 4}, num_local_experts=0,
                     shared_intermediate_size=56, mamba_n_heads=8, mamba_d_head=12,
                     mamba_d_state=16, mamba_n_groups=2, mamba_expand=2, mamba_chunk_size=16,
-                    embedding_multiplier=0.5, logits_scaling=0.5, residual_multiplier=1.5,
+                    embedding_multiplier=0.5, logits_scaling=2.0, residual_multiplier=1.5,
                     attention_multiplier=0.2, position_embedding_type="nope",
                     layer_types=["linear_attention", "linear_attention", "full_attention",
                                  "linear_attention"])),
@@ -93,12 +103,13 @@ def randomize(model, generator):
         elif "conv" in name and tensor.dim() == 3:
             tensor.data = normal / tensor.shape[2] ** 0.5
         elif "embed_tokens" in name or "lm_head" in name:
-            tensor.data = 0.5 * normal
+            tensor.data = (0.5 if model.config.model_type == "lfm2" else 0.3) * normal
         else:
             tensor.data = 1.5 / tensor.shape[-1] ** 0.5 * normal
     for name, tensor in model.named_buffers():
         if name.endswith("e_score_correction_bias"):
-            tensor.data = 0.2 * torch.randn(tensor.shape, generator=generator)
+            bias = 0.2 * torch.randn(tensor.shape, generator=generator)
+            tensor.data = bias.bfloat16().float()
     model.tie_weights()
 
 

@@ -37,9 +37,12 @@ struct Part {
   std::vector<int64_t> shape = {};  // of the tensor; empty: that of the matrix
   int64_t first = 0, step = 1;      // rows first, first + step, ... of all but its last dimension
   Pairs pairs = {};
+  std::vector<int64_t> rows = {};  // which they are, where the others do not tell
 
-  int64_t From(int64_t row) const { return first + step * pairs.From(row); }
-  bool contiguous() const { return step == 1 && pairs.width == 0; }
+  int64_t From(int64_t row) const {
+    return rows.empty() ? first + step * pairs.From(row) : rows[static_cast<size_t>(row)];
+  }
+  bool contiguous() const { return step == 1 && pairs.width == 0 && rows.empty(); }
 };
 
 class Binder {

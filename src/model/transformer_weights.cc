@@ -227,13 +227,33 @@ class LayerBinder {
   void Bind(const GatedDeltaNet& delta, TransformerLayer& layer) {
     const int64_t heads = delta.value_heads, values = heads * delta.value_dim;
     const int64_t channels = int64_t{2} * delta.key_heads * delta.key_dim + values;
-    const auto fetch = [&](const char* name, int64_t outputs) {
-      return binder_.FetchLinear(prefix_ + name, outputs, config_.hidden, false);
+    // `fused`, where it has a name, has the rows of all key heads one behind the other, so many of
+    // each; of those of a key head `parts` are taken in turn.
+    struct Rows {
+      int64_t first, count;
     };
-    layer.mixed = fetch(names_.mixed, channels);
-    layer.z = fetch(names_.z, values);
-    layer.decay = fetch(names_.decay, heads);
-    layer.beta = fetch(names_.beta, heads);
+    const auto fetch = [&](const char* name, const char* fused, int64_t of_head,
+                           const std::vector<Rows>& parts) {
+      Part part;
+      int64_t outputs = 0;
+      for (const Rows& rows : parts) {
+        outputs += delta.key_heads * rows.count;
+        for (int64_t i = 0; fused != nullptr && i < delta.key_heads * rows.count; ++i) {
+          part.rows.push_back(i / rows.count * of_head + rows.first + i % rows.count);
+        }
+      }
+      if (fused != nullptr) part.shape = {delta.key_heads * of_head, config_.hidden};
+      return binder_.FetchLinear(prefix_ + (fused != nullptr ? fused : name), outputs,
+                                 config_.hidden, false, part);
+    };
+    const int64_t group = heads / delta.key_heads, wide = group * delta.value_dim;
+    const int64_t key = delta.key_dim, both = 2 * (key + wide);
+    const char* const fused_z = names_.z == nullptr ? names_.mixed : nullptr;
+    const char* const fused_decay = names_.decay == nullptr ? names_.beta : nullptr;
+    layer.mixed = fetch(names_.mixed, fused_z, both, {{0, key}, {key, key}, {2 * key, wide}});
+    layer.z = fetch(names_.z, fused_z, both, {{2 * key + wide, wide}});
+    layer.beta = fetch(names_.beta, fused_decay, 2 * group, {{0, group}});
+    layer.decay = fetch(names_.decay, fused_decay, 2 * group, {{group, group}});
     layer.o = binder_.FetchLinear(prefix_ + names_.mixer_out, config_.hidden, values, false);
     BindState(channels, delta.taps, false, heads, layer.recurrent);
     layer.recurrent.tiled = names_.tiled_values;

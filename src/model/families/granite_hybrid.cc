@@ -61,7 +61,10 @@ void ReadGraniteHybridGguf(GgufKeys& keys, TransformerConfig& config) {
   if (keys.Int("expert_count", kMaxExperts, 0, 0) > 0) {
     keys.Fail(ErrorCode::kUnsupported, "expert_count", "experts next to Mamba are not supported");
   }
-  keys.Find("expert_used_count");
+  const int64_t width = config.layers[0].mlp().width;
+  const int64_t shared = keys.Int("expert_shared_feed_forward_length", kMaxWidth, width);
+  EachMlp(config, [&](Mlp& mlp) { mlp.width = static_cast<int>(shared); });
+  for (const char* key : {"expert_used_count", "expert_feed_forward_length"}) keys.Find(key);
   const bool rope = keys.Bool("rope.scaling.finetuned", false);
   EachAttention(config, [&](Attention& attention, int) { attention.rope = rope ? 0 : kNoRope; });
 }

@@ -2,7 +2,7 @@
 // nets to one of attention with gates.
 #include <string_view>
 
-#include "src/model/families/family.h"
+#include "src/model/families/qwen.h"
 
 namespace pawl {
 namespace {
@@ -18,7 +18,9 @@ void DescribeGated(const GatedDeltaNet& delta, const std::vector<bool>& linear,
   }
 }
 
-void ReadQwen3_5(const JsonReader& in, TransformerConfig& config) {
+}  // namespace
+
+void ReadGatedDelta(const JsonReader& in, TransformerConfig& config) {
   ExpectString(in["hidden_act"], "silu");
   ReadAttentionBias(in, config);
   config.ropes = {ReadRope(in, config, 10000.0, 0.25)};
@@ -48,7 +50,7 @@ void ReadQwen3_5(const JsonReader& in, TransformerConfig& config) {
   in.Ignore({"mtp_num_hidden_layers", "mtp_use_dedicated_embeddings", "mamba_ssm_dtype"});
 }
 
-void ReadQwen3_5Gguf(GgufKeys& keys, TransformerConfig& config) {
+void ReadGatedDelta(GgufKeys& keys, TransformerConfig& config) {
   const auto whole = [&](const char* key, int64_t most) {
     return static_cast<int>(keys.Int(key, most, std::nullopt));
   };
@@ -79,16 +81,14 @@ void ReadQwen3_5Gguf(GgufKeys& keys, TransformerConfig& config) {
   DescribeGated(delta, linear, config);
 }
 
-}  // namespace
-
 extern const Family kQwen3_5Family = {
     .architectures = {"Qwen3_5ForCausalLM"},
     .wrappers = {"Qwen3_5ForConditionalGeneration"},
     .model_type = "qwen3_5_text",
     .gguf = {"qwen35"},
     .defaults = {.head_dim = 256, .context = 32768},
-    .read = ReadQwen3_5,
-    .read_gguf = ReadQwen3_5Gguf,
+    .read = ReadGatedDelta,
+    .read_gguf = ReadGatedDelta,
     .rename = [](TensorNames& names) { names.norm_offset = 1.0f; },
     .rename_gguf =
         [](TensorNames& names) {

@@ -1,5 +1,5 @@
 // Qwen 2 and 3 with experts (2024 and 2025); Qwen3-Coder.
-#include "src/model/families/family.h"
+#include "src/model/families/qwen.h"
 
 namespace pawl {
 namespace {
@@ -8,11 +8,14 @@ void DescribeQwen3Moe(TransformerConfig& config) {
   EachAttention(config, [](Attention& attention, int) { attention.qk_norm = QkNorm::kHead; });
 }
 
+}  // namespace
+
 // Experts in each layer that decoder_sparse_step and mlp_only_layers leave.
-void ReadQwenExperts(const JsonReader& in, TransformerConfig& config, bool shared) {
+void ReadQwenExperts(const JsonReader& in, TransformerConfig& config, bool shared,
+                     bool normalized) {
   ExpectString(in["hidden_act"], "silu");
   Experts experts = ReadExperts(in, in["moe_intermediate_size"]);
-  experts.normalized = in["norm_topk_prob"].Bool(false);
+  experts.normalized = in["norm_topk_prob"].Bool(normalized);
   if (shared) {
     experts.shared_width =
         static_cast<int>(in["shared_expert_intermediate_size"].Whole(1, kMaxWidth));
@@ -30,6 +33,8 @@ void ReadQwenExperts(const JsonReader& in, TransformerConfig& config, bool share
   }
   in.Ignore({"router_aux_loss_coef", "output_router_logits"});
 }
+
+namespace {
 
 void ReadQwen2Moe(const JsonReader& in, TransformerConfig& config) {
   const bool bias = in["qkv_bias"].Bool(true);

@@ -120,6 +120,25 @@ static Schemas Inside(const json::Value& root, const Schemas& schemas, const std
   return Expanded(root, out);
 }
 
+static bool IsAtBound(const json::Value& value, int bound) {
+  const auto characters =
+      std::ranges::count_if(value.text, [](char c) { return (c & 0xC0) != 0x80; });
+  return value.type == json::Type::kString && characters == bound;
+}
+
+// Whether a string in the value is as long as the bound lets it be: mostly none is.
+static bool HasStringAtBound(const json::Value& value, int bound) {
+  std::vector<const json::Value*> open = {&value};
+  while (!open.empty()) {
+    const json::Value& at = *open.back();
+    open.pop_back();
+    if (IsAtBound(at, bound)) return true;
+    for (const json::Member& member : at.members) open.push_back(&member.second);
+    for (const json::Value& item : at.items) open.push_back(&item);
+  }
+  return false;
+}
+
 // Names the strings that the bound ended: as long as it lets them be, where the schema sets no end
 // of its own.
 static void FindEndedStrings(const json::Value& value, int bound, const std::string& pointer,
@@ -135,13 +154,11 @@ static void FindEndedStrings(const json::Value& value, int bound, const std::str
   while (!open.empty()) {
     const Place at = std::move(open.back());
     open.pop_back();
-    const auto characters =
-        std::ranges::count_if(at.value->text, [](char c) { return (c & 0xC0) != 0x80; });
     const bool ends = std::ranges::any_of(at.schemas, [](const json::Value* one) {
       return one->Find("enum") != nullptr || one->Find("const") != nullptr ||
              one->Find("maxLength") != nullptr;
     });
-    if (at.value->type == json::Type::kString && characters == bound && !ends) {
+    if (IsAtBound(*at.value, bound) && !ends) {
       notes.push_back(at.pointer + ": the string ended at the bound of " + std::to_string(bound) +
                       " characters (max_string)");
     }
@@ -165,7 +182,9 @@ void Call::NoteEnd(StopReason stop, ChoiceOut& out) const {
   const auto look = [&](const std::string& text, const std::string& schema,
                         const std::string& pointer) {
     const Result<json::Value> value = json::Parse(text);
-    if (value.ok()) FindEndedStrings(*value, string_bound_, pointer, schema, out.notes);
+    if (value.ok() && HasStringAtBound(*value, string_bound_)) {
+      FindEndedStrings(*value, string_bound_, pointer, schema, out.notes);
+    }
   };
   for (size_t i = 0; i < out.calls.size(); ++i) {
     const ToolCallOut& call = out.calls[i];

@@ -192,16 +192,17 @@ class Weights {
     TransformerConfig config;
     config.architecture = "random weights";
     config.hidden = shape.hidden;
-    config.intermediate = shape.inner;
-    config.heads = shape.heads;
-    config.kv_heads = shape.kv_heads;
-    config.head_dim = shape.head_dim;
     config.vocabulary = shape.vocabulary;
     config.context_length = 8192;
-    config.layers.resize(static_cast<size_t>(layers));
+    Layer layer;
+    layer.mixer = Attention{.heads = shape.heads,
+                            .kv_heads = shape.kv_heads,
+                            .head_dim = shape.head_dim,
+                            .qkv_bias = shape.bias};
+    layer.feed_forward = Mlp{.width = shape.inner};
+    config.layers.assign(static_cast<size_t>(layers), layer);
     config.ropes.resize(1);
     config.tied_embeddings = shape.tied;
-    config.qkv_bias = shape.bias;
     TransformerWeights weights;
     const auto matrix = [&](int64_t rows, int64_t columns, bool outer = false) {
       Matrix m;

@@ -698,7 +698,7 @@ TEST_F(TransformerTest, WhatDoesNotWorkIsDoneAnotherWay) {
   own.library = false;
   const std::vector<float> by_own = logits(own, 80, &given_up);
   EXPECT_FALSE(SameBits(logits({}, 80, &given_up), by_own));
-  RefuseProducts(config->intermediate);
+  RefuseProducts(config->layers[0].mlp().width);
   EXPECT_TRUE(SameBits(logits({}, 80, &given_up), by_own));
   EXPECT_EQ(given_up, "cuBLASLt: refused");
   RefuseProducts(0);

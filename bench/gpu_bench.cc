@@ -194,13 +194,13 @@ class Weights {
     config.hidden = shape.hidden;
     config.vocabulary = shape.vocabulary;
     config.context_length = 8192;
-    Layer layer;
-    layer.mixer = Attention{.heads = shape.heads,
-                            .kv_heads = shape.kv_heads,
-                            .head_dim = shape.head_dim,
-                            .qkv_bias = shape.bias};
-    layer.feed_forward = Mlp{.width = shape.inner};
-    config.layers.assign(static_cast<size_t>(layers), layer);
+    Layer described;
+    described.mixer = Attention{.heads = shape.heads,
+                                .kv_heads = shape.kv_heads,
+                                .head_dim = shape.head_dim,
+                                .qkv_bias = shape.bias};
+    described.feed_forward = Mlp{.width = shape.inner};
+    config.layers.assign(static_cast<size_t>(layers), described);
     config.ropes.resize(1);
     config.tied_embeddings = shape.tied;
     TransformerWeights weights;

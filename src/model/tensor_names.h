@@ -65,8 +65,8 @@ struct TensorNames {
   enum class Experts { kSingle, kStacked, kInTurn } experts_form = Experts::kSingle;
 
   // Of recurrent layers. `mixed` makes what the convolution sees, `z` what gates the answer. Where
-  // `z` is nullptr its rows stand in `mixed`, and those of `decay` in `beta`: in a delta net side by
-  // side for each key head, in Mamba-2 all three in `mixed`.
+  // `z` is nullptr its rows stand in `mixed`, and those of `decay` in `beta`: in a delta net side
+  // by side for each key head, in Mamba-2 all three in `mixed`.
   const char* mixed = "linear_attn.in_proj_qkv";
   const char* z = "linear_attn.in_proj_z";
   const char* decay = "linear_attn.in_proj_a";

@@ -195,10 +195,10 @@ class Weights {
     config.vocabulary = shape.vocabulary;
     config.context_length = 8192;
     Layer described;
-    described.mixer = Attention{.heads = shape.heads,
-                                .kv_heads = shape.kv_heads,
-                                .head_dim = shape.head_dim,
-                                .qkv_bias = shape.bias};
+    described.mixer = pawl::Attention{.heads = shape.heads,
+                                      .kv_heads = shape.kv_heads,
+                                      .head_dim = shape.head_dim,
+                                      .qkv_bias = shape.bias};
     described.feed_forward = Mlp{.width = shape.inner};
     config.layers.assign(static_cast<size_t>(layers), described);
     config.ropes.resize(1);

@@ -57,7 +57,8 @@ MODELS = {
     "exaone4": ("Exaone4", dict(SMALL, num_hidden_layers=4, sliding_window=13,
                                 layer_types=FOUR)),
     "ernie4_5": ("Ernie4_5", dict(HEADS, use_bias=True)),
-    "hunyuan": ("HunYuanDenseV1", dict(HEADS, rope_parameters=dict(
+    # The context is one that the converter insists on.
+    "hunyuan": ("HunYuanDenseV1", dict(HEADS, max_position_embeddings=32768, rope_parameters=dict(
         rope_type="dynamic", alpha=50.0, factor=1.0, rope_theta=10000.0, beta_fast=32,
         beta_slow=1, mscale=1.0, mscale_all_dim=1.0))),
     "seed_oss": ("SeedOss", dict(HEADS)),

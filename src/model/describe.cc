@@ -9,8 +9,9 @@
 namespace pawl {
 namespace {
 
-// As few digits as tell the number from its neighbours.
-std::string Number(double value) {
+// As few digits as tell the number in single precision from its neighbours.
+std::string Number(double exact) {
+  const double value = static_cast<float>(exact);
   char text[32];
   for (int digits = 1; digits <= 9; ++digits) {
     std::snprintf(text, sizeof text, "%.*g", digits, value);

@@ -21,8 +21,8 @@ struct Gemma4Facts {
 bool DescribeGemma4(TransformerConfig& config, const Gemma4Facts& facts);
 // All but the sizes.
 Experts Gemma4Experts();
-// From config.json.
 void ReadGemma4(const JsonReader& in, TransformerConfig& config);
+void ReadGemma4Gguf(GgufKeys& keys, TransformerConfig& config);
 
 }  // namespace pawl
 

@@ -77,7 +77,8 @@ TEST_P(FamilyGgufTest, HasTheSameDescriptionAndAnswersAsTheFolder) {
   for (const Golden& golden : ReadGoldens(GetParam())) {
     const std::vector<float> a = RunChunk(*one, MakeSequence(*one, 128), 0, golden.prompt);
     const std::vector<float> b = RunChunk(**other, MakeSequence(**other, 128), 0, golden.prompt);
-    EXPECT_LT(LogDifference(a, b, static_cast<size_t>(one->info().vocabulary_size)), 1e-5);
+    EXPECT_LT(LogDifference(a, b, static_cast<size_t>(one->info().vocabulary_size)),
+              one->kv_memory().state.state > 0 ? 3e-5 : 1e-5);
   }
 }
 

@@ -59,7 +59,8 @@ def main():
             ids = tokenizer(prompt, return_tensors="pt").input_ids
             with torch.no_grad():
                 theirs = model.generate(ids, num_beams=beams, length_penalty=penalty, early_stopping=early, do_sample=False,
-                                        max_new_tokens=options.tokens, return_dict_in_generate=True, output_scores=True,
+                                        max_new_tokens=options.tokens, attention_mask=torch.ones_like(ids),
+                                        return_dict_in_generate=True, output_scores=True,
                                         pad_token_id=0, repetition_penalty=1.0)
             tokens = theirs.sequences[0, ids.shape[1]:].tolist()
             ends = model.generation_config.eos_token_id

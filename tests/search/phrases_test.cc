@@ -41,7 +41,8 @@ TEST(PhrasesTest, AutomatonFindsWhatLookingFinds) {
     std::vector<std::string> texts;
     for (size_t n = 1 + random() % 5; n > 0; --n) texts.push_back(RandomText(random, 4));
     const bool ordered = random() % 2 == 0;
-    ForcedPhrases phrases(texts, ordered, ForceIn::kText, ByBytes);
+    ForcedPhrases phrases(texts, ordered, ForceIn::kText, ByBytes,
+                          [](TokenId) { return size_t{1}; });
     const std::string text = RandomText(random, 14);
     int32_t state = ForcedPhrases::kStart;
     int progress = 0;
@@ -63,7 +64,8 @@ TEST(PhrasesTest, AutomatonFindsWhatLookingFinds) {
 
 TEST(PhrasesTest, ValuesOfJsonWithoutEscapesAndKeys) {
   const auto met = [](std::string_view json, std::string_view phrase) {
-    ForcedPhrases phrases({std::string(phrase)}, false, ForceIn::kValue, ByBytes);
+    ForcedPhrases phrases({std::string(phrase)}, false, ForceIn::kValue, ByBytes,
+                          [](TokenId) { return size_t{1}; });
     return phrases.all_met(phrases.After(ForcedPhrases::kStart, json));
   };
   EXPECT_TRUE(met(R"({"k":"a\"b"})", "a\"b"));

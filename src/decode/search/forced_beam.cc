@@ -24,8 +24,10 @@ class ForcedBeam {
   explicit ForcedBeam(SearchRun& run)
       : run_(run),
         width_(static_cast<size_t>(run.options().num_beams)),
-        phrases_(run.options().force_phrases, run.options().force_ordered, run.options().force_in,
-                 [&run](std::string_view text) { return run.Spell(text); }) {}
+        phrases_(
+            run.options().force_phrases, run.options().force_ordered, run.options().force_in,
+            [&run](std::string_view text) { return run.Spell(text); },
+            [&run](TokenId token) { return run.task().BytesOf(token).size(); }) {}
 
   Result<SearchResult> Go() {
     run_.SetMost(width_);

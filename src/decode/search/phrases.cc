@@ -1,6 +1,6 @@
 // An automaton over bytes finds all phrases at once (Aho and Corasick, 1975): a phrase that breaks
 // off may have begun another one, and phrases may overlap. The progress of a state counts whole
-// tokens of the tokenizer's spelling, as if all of a phrase had the same length.
+// tokens of the tokenizer's spelling, so that the banks of forced_beam.cc are steps of it.
 //
 // Values of JSON: only the bytes that strings stand for are read, with escapes resolved, and not
 // those of keys. A phrase stands in one string.
@@ -15,7 +15,7 @@
 namespace pawl {
 
 ForcedPhrases::ForcedPhrases(std::vector<std::string> phrases, bool ordered, ForceIn where,
-                             Spell spell)
+                             Spell spell, const SizeOf& size_of)
     : phrases_(std::move(phrases)), ordered_(ordered), where_(where), spell_(std::move(spell)) {
   if (!ordered_) {
     std::ranges::sort(phrases_);
@@ -24,11 +24,15 @@ ForcedPhrases::ForcedPhrases(std::vector<std::string> phrases, bool ordered, For
   }
   for (const std::string& phrase : phrases_) {
     std::vector<int>& within = tokens_within_.emplace_back(phrase.size() + 1, 0);
-    const int count = std::max(1, static_cast<int>(spell_(phrase).size()));
-    for (size_t bytes = 1; bytes <= phrase.size(); ++bytes) {
-      within[bytes] = static_cast<int>(bytes * static_cast<size_t>(count) / phrase.size());
+    size_t end = 0;
+    int count = 0;
+    for (const TokenId token : spell_(phrase)) {
+      end += size_of(token);
+      ++count;
+      for (size_t bytes = end; bytes <= phrase.size(); ++bytes) within[bytes] = count;
     }
-    total_ += count;
+    within.back() = std::max(count, 1);
+    total_ += within.back();
   }
   MakeAutomaton();
   Key start;

@@ -1,6 +1,6 @@
 // ForcedPhrases: which texts an output still has to have, and how far it has come with them.
 //
-//   ForcedPhrases phrases({"red", "blue"}, false, ForceIn::kText, spell);
+//   ForcedPhrases phrases({"red", "blue"}, false, ForceIn::kText, spell, size_of);
 //   int32_t state = phrases.After(ForcedPhrases::kStart, "a red ");   // 1 of 2 is met
 //   phrases.progress(state), phrases.total()                          // in tokens
 //
@@ -26,11 +26,13 @@ namespace pawl {
 class ForcedPhrases {
  public:
   static constexpr int32_t kStart = 0;
-  // The tokens of a text; empty where it has none.
+  // The tokens of a text, empty where it has none, and how many bytes a token has.
   using Spell = std::function<std::vector<TokenId>(std::string_view text)>;
+  using SizeOf = std::function<size_t(TokenId token)>;
 
   // REQUIRES: no phrase is empty.
-  ForcedPhrases(std::vector<std::string> phrases, bool ordered, ForceIn where, Spell spell);
+  ForcedPhrases(std::vector<std::string> phrases, bool ordered, ForceIn where, Spell spell,
+                const SizeOf& size_of);
 
   int32_t After(int32_t state, std::string_view bytes);
   bool all_met(int32_t state) const { return At(state).met_count == phrases_.size(); }

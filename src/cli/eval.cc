@@ -591,8 +591,8 @@ void AddEval(CLI::App& app, Action& action) {
       command
           ->add_option("--against", flags->against,
                        "Options of a further setting, in one argument; it is compared with the "
-                       "first by a paired test (give it several times). They are " +
-                           SettingOptions())
+                       "first by a paired test (give it several times). They are `" +
+                           SettingOptions() + "`.")
           ->take_all()
           ->allow_extra_args(false)
           ->type_name("OPTIONS");

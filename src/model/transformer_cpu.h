@@ -233,6 +233,9 @@ class TransformerCpu final : public Model {
   Floats router_scores_, expert_gate_, expert_up_, expert_rows_, expert_packed_;
   Floats mlp_answer_, layer_inputs_;    // [row][layer][layer_input_width]
   std::vector<float> layer_input_row_;  // of one row
+  std::vector<float> compared_;         // scores of one row, as experts are chosen by them
+  std::vector<int32_t> expert_order_;   // the best ones first
+  std::vector<std::pair<float, size_t>> group_worth_;
   std::vector<Choice> chosen_;
   std::vector<ExpertRun> runs_;
   std::vector<MatMulArgs> products_;

@@ -38,17 +38,24 @@ void WeighExperts(Experts::Weights kind, std::span<float> scores) {
 }
 
 // Of experts in groups, only those of the best groups can be chosen: a group is worth its two best.
-void LeaveBestGroups(const Experts& experts, std::span<float> compared) {
+// `worth` is memory that is used again.
+void LeaveBestGroups(const Experts& experts, std::span<float> compared,
+                     std::vector<std::pair<float, size_t>>& worth) {
   if (experts.groups == 1) return;
   const size_t size = compared.size() / static_cast<size_t>(experts.groups);
-  std::vector<std::pair<float, size_t>> worth;
+  worth.clear();
   for (size_t begin = 0; begin < compared.size(); begin += size) {
-    std::vector<float> sorted(compared.begin() + static_cast<std::ptrdiff_t>(begin),
-                              compared.begin() + static_cast<std::ptrdiff_t>(begin + size));
-    std::ranges::sort(sorted, std::greater<>());
-    worth.emplace_back(sorted[0] + (size > 1 ? sorted[1] : 0.0f), begin);
+    float best = -INFINITY, second = -INFINITY;
+    for (const float score : compared.subspan(begin, size)) {
+      second = std::max(second, std::min(best, score));
+      best = std::max(best, score);
+    }
+    worth.emplace_back(best + (size > 1 ? second : 0.0f), begin);
   }
-  std::ranges::stable_sort(worth, [](const auto& a, const auto& b) { return a.first > b.first; });
+  // The first of equal groups comes first.
+  std::ranges::sort(worth, [](const auto& a, const auto& b) {
+    return a.first > b.first || (a.first == b.first && a.second < b.second);
+  });
   for (size_t g = static_cast<size_t>(experts.chosen_groups); g < worth.size(); ++g) {
     std::fill_n(compared.begin() + static_cast<std::ptrdiff_t>(worth[g].second), size, -INFINITY);
   }
@@ -62,8 +69,10 @@ void TransformerCpu::ChooseExperts(const Experts& experts, const ExpertWeights& 
   MatMul(weights.router, router_scores_.get(), false, rows);
   const std::vector<float>& choice_bias = weights.choice_bias;
   const auto count = static_cast<size_t>(experts.count), most = static_cast<size_t>(experts.chosen);
-  std::vector<float> compared(count);
-  std::vector<int32_t> order(count);
+  std::vector<float>& compared = compared_;
+  std::vector<int32_t>& order = expert_order_;
+  compared.resize(count);
+  order.resize(count);
   chosen_.clear();
   for (int64_t r = 0; r < rows; ++r) {
     const std::span<float> scores(router_scores_.get() + r * experts.count, count);
@@ -72,7 +81,7 @@ void TransformerCpu::ChooseExperts(const Experts& experts, const ExpertWeights& 
       compared[e] = scores[e] + (choice_bias.empty() ? 0.0f : choice_bias[e]);
       order[e] = static_cast<int32_t>(e);
     }
-    LeaveBestGroups(experts, compared);
+    LeaveBestGroups(experts, compared, group_worth_);
     const auto end = order.begin() + static_cast<std::ptrdiff_t>(most);
     std::partial_sort(order.begin(), end, order.end(), [&](int32_t a, int32_t b) {
       const float x = compared[static_cast<size_t>(a)], y = compared[static_cast<size_t>(b)];
@@ -101,6 +110,7 @@ void TransformerCpu::ChooseExperts(const Experts& experts, const ExpertWeights& 
     return a.expert != b.expert ? a.expert < b.expert : a.row < b.row;
   });
   runs_.clear();
+  runs_.reserve(chosen_.size());
   for (size_t i = 0; i < chosen_.size(); ++i) {
     const auto slot = static_cast<int32_t>(i);
     if (runs_.empty() || runs_.back().expert != chosen_[i].expert) {
@@ -116,6 +126,9 @@ void TransformerCpu::MultiplyRuns(const ExpertWeights& weights,
   const Matrix& shape = (weights.experts[0].*linear).w;
   products_.clear();
   product_pieces_.clear();
+  products_.reserve(chosen_.size());
+  product_pieces_.reserve(chosen_.size() *
+                          static_cast<size_t>((shape.rows + kExpertPiece - 1) / kExpertPiece));
   for (const ExpertRun& run : runs_) {
     const Linear& expert = weights.experts[static_cast<size_t>(run.expert)].*linear;
     MatMulArgs args;

@@ -163,9 +163,6 @@ Status StartCompletion(const ApiRequest& request) {
       !status.ok()) {
     return status;
   }
-  if (std::string& order = spec.options.sampling.stages.order; order.empty()) {
-    order = kLlamaStages;
-  }
   if (spec.code) spec.code->has_grammar = HasConstraint(spec.asked);
   if (spec.echo && spec.stream) in["echo"].Unsupported("is there without a stream only");
   if (spec.prompts.size() * static_cast<size_t>(spec.draws()) > 2048) {
@@ -203,6 +200,9 @@ Status StartInfill(const ApiRequest& request, bool infill) {
   if (Status status = ReadCommon(request, in, {"n_predict", "max_tokens"}, 128, spec);
       !status.ok()) {
     return status;
+  }
+  if (std::string& order = spec.options.sampling.stages.order; order.empty()) {
+    order = kLlamaStages;
   }
   if (spec.code) spec.code->has_grammar = HasConstraint(spec.asked);
   Call::Start(request.server, request.exchange, std::move(spec),

@@ -92,11 +92,7 @@ Call::Call(std::shared_ptr<ServerState> server, std::shared_ptr<Exchange> exchan
   out_.model = server_->model->name();
   out_.ignored = spec_.ignored;
   const SamplingParams& sampling = spec_.options.sampling;
-  SamplingParams plain = sampling;
-  plain.stages = {};
-  if (!sampling.stages.order.empty() || OrderOf(plain) != OrderOf(sampling)) {
-    out_.samplers = OrderOf(sampling);
-  }
+  if (!(sampling.stages == SamplerStages())) out_.samplers = OrderOf(sampling);
   if (spec_.draws() == spec_.n) return;
   // The best ones are chosen by the probabilities of their tokens.
   spec_.want_tokens = true;

@@ -156,6 +156,12 @@ Status StartOllama(const ApiRequest& request, bool chat) {
       !common.ok()) {
     return common;
   }
+  // Its budget and temperature stand in `options`, where they are not looked for.
+  for (const char* name : {"search", "sampler", "classify", "use_beam_search"}) {
+    if (in[name].present() && spec.together.any()) {
+      in[name].Unsupported("is for /v1/completions, /v1/chat/completions and /completion");
+    }
+  }
   if (spec.draws() != 1) in["n"].Unsupported("must be 1 on this route");
   spec.stream = in["stream"].Bool(true);
   ReadSampling(options, spec);

@@ -92,7 +92,8 @@ Call::Call(std::shared_ptr<ServerState> server, std::shared_ptr<Exchange> exchan
   out_.model = server_->model->name();
   out_.ignored = spec_.ignored;
   const SamplingParams& sampling = spec_.options.sampling;
-  if (!(sampling.stages == SamplerStages())) out_.samplers = OrderOf(sampling);
+  if (!spec_.together.any() && !(sampling.stages == SamplerStages()))
+    out_.samplers = OrderOf(sampling);
   if (spec_.draws() == spec_.n) return;
   // The best ones are chosen by the probabilities of their tokens.
   spec_.want_tokens = true;

@@ -82,6 +82,7 @@ void Call::Found(Choice& first, Result<TogetherResult> found) {
     if (i < found->outputs.size()) {
       Fill(choice, found->outputs[i]);
       output.stop = found->outputs[i].stop;
+      if (!found->outputs[i].note.empty()) output.notes.push_back(found->outputs[i].note);
       output.stats.output_tokens = static_cast<int>(found->outputs[i].tokens.size());
       output.tokens = std::move(found->outputs[i].tokens);
     } else {

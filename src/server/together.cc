@@ -106,7 +106,10 @@ TogetherResult ResultOf(const SamplerResult& sampled) {
     TogetherOutput& output = result.outputs.emplace_back();
     output.tokens = one.tokens;
     output.stop = StopReason::kLength;
-    if (!one.report.valid) continue;
+    if (!one.report.valid) {
+      output.note = "the sampler has found no output that fits: this one does not";
+      continue;
+    }
     output.tokens.pop_back();
     output.stop = StopReason::kEnd;
   }
@@ -117,7 +120,7 @@ TogetherResult ResultOf(const SamplerResult& sampled) {
 TogetherResult ResultOf(const ClassifyResult& choices, std::vector<TokenId> best) {
   TogetherResult result;
   result.report = ClassifyJson(choices);
-  result.outputs.push_back({std::move(best), StopReason::kEnd});
+  result.outputs.push_back({std::move(best), StopReason::kEnd, ""});
   return result;
 }
 

@@ -39,6 +39,7 @@ void ReadTogether(const JsonReader& in, const TogetherSetting& setting, Together
 struct TogetherOutput {
   std::vector<TokenId> tokens;  // without the end token
   StopReason stop = StopReason::kEnd;
+  std::string note;
 };
 struct TogetherResult {
   std::vector<TogetherOutput> outputs;

@@ -72,6 +72,9 @@ Status CheckOptions(const SearchOptions& o) {
     return WrongSearch("strategy", "must be one of " + names + ", not \"" + o.strategy + "\"");
   }
   if (Status status = CheckArguments(o, *strategy); !status.ok()) return status;
+  if (o.n != 1 && (o.strategy == "adadec" || o.strategy == "cntp")) {
+    return WrongSearch("n", "must be 1: the strategy " + o.strategy + " has one output");
+  }
   if (o.n < 1 || o.n > kMostBeams) return WrongSearch("n", "must be from 1 to 4096");
   if (o.strategy.ends_with("beam")) {
     if (Status status = CheckBeams(o); !status.ok()) return status;

@@ -117,11 +117,31 @@ TEST(TogetherTest, WrongMembersAreNamed) {
       {R"("typical_p":2)", "/typical_p"},
       {R"("samplers":["top_k","top_z"])", "/samplers"},
       {R"("search":{},"stop":"x")", "/stop"},
+      {R"("search":{"strategy":"adadec"},"n":2)", "/search/n"},
+      {R"("search":{},"logprobs":2)", "/logprobs"},
   };
   for (const auto& [members, param] : kWrong) {
     const Answer answer = Complete(members);
     EXPECT_EQ(answer.status, 400) << members << answer.body;
     EXPECT_EQ(At(answer.Json(), "/error/param").text, param) << answer.body;
+  }
+}
+
+TEST(TogetherTest, ASearchTellsWhatItIgnores) {
+  const Answer answer = Complete(R"("search":{},"temperature":0.5,"top_k":3)");
+  ASSERT_EQ(answer.status, 200) << answer.body;
+  EXPECT_EQ(At(answer.Json(), "/pawl/ignored/0").text, "/temperature") << answer.body;
+  EXPECT_EQ(At(answer.Json(), "/pawl/ignored/1").text, "/top_k") << answer.body;
+  EXPECT_EQ(answer.body.find("samplers"), std::string::npos) << answer.body;
+}
+
+TEST(TogetherTest, RoutesOfOllamaHaveNoSearches) {
+  Connection client(TogetherPort());
+  for (const char* member : {R"("search":{"strategy":"beam"})", R"("use_beam_search":true)"}) {
+    const Answer answer =
+        client.Post("/api/generate",
+                    std::string(R"({"model":"x","prompt":"a","stream":false,)") + member + "}");
+    EXPECT_EQ(answer.status, 400) << answer.body;
   }
 }
 

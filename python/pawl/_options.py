@@ -170,7 +170,7 @@ class Sorted:
         self.logit_bias: List[Tuple[int, float]] = [(int(t), float(b)) for t, b in bias.items()]
         given = [name for name in _CONSTRAINTS if name in self.constraint]
         if len(given) > 1:
-            raise PawlError("invalid", "is a second constraint beside " + given[0], given[1])
+            raise PawlError("invalid", "is a second constraint next to " + given[0], given[1])
         self.kind = given[0] if given else None
 
 

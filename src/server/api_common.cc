@@ -18,10 +18,6 @@ constexpr size_t kMostBiases = 4096;
 constexpr int kMostTokens = 1 << 24;
 constexpr size_t kMostPrompts = 2048;
 constexpr const char* kNoPrompt = "must be a text, a list of token ids, or a list of either";
-// Settings that draw tokens, which searches do not.
-constexpr const char* kDrawing[] = {"temperature", "top_k",         "top_p",           "min_p",
-                                    "typical_p",   "top_n_sigma",   "xtc_probability", "samplers",
-                                    "mirostat",    "dynatemp_range"};
 
 void ReadBias(const ServerState& server, const JsonReader& in, CallSpec& spec) {
   if (in.OptionalObject().size() > kMostBiases) {
@@ -202,7 +198,10 @@ Status ReadCommon(const ApiRequest& request, const JsonReader& in,
   ServerState& server = *request.server;
   spec.options.sampling.temperature = server.model->temperature();
   spec.options.max_tokens = default_tokens;
-  ReadSampling(in, spec);
+  // A search draws no tokens: what is not read is told as ignored.
+  const bool draws =
+      !in["search"].present() && !in["use_beam_search"].Bool(false) && !in["classify"].Bool(false);
+  if (draws) ReadSampling(in, spec);
   ReadSeed(in["seed"], spec);
   for (const char* name : max_names) {
     int tokens = 0;
@@ -226,11 +225,6 @@ Status ReadCommon(const ApiRequest& request, const JsonReader& in,
     if (!spec.stop.empty()) in["stop"].Unsupported("ends outputs that are drawn token by token");
     if (spec.together.classify && spec.n != 1) in["n"].Unsupported("must be 1 with classify");
     if (spec.want_tokens) in["logprobs"].Unsupported("come with outputs that are drawn alone");
-    if (!spec.together.sampler) {
-      for (const char* name : kDrawing) {
-        if (in[name].present()) spec.ignored.push_back("/" + std::string(name));
-      }
-    }
   } else if (spec.draws() > spec.n && spec.stream) {
     in["best_of"].Unsupported("must be n where the answer is a stream");
   }

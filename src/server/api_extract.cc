@@ -122,7 +122,7 @@ std::string ReadSchema(const JsonReader& in) {
     }
     return in.ok() ? json::Dump(*schema.value()) : "";
   }
-  if (schema.present()) shape.Fail("is a second schema beside #/schema");
+  if (schema.present()) shape.Fail("is a second schema: #/schema is there too");
   if (!in.ok()) return "";
   Result<std::string> made = SchemaOfTemplate(*shape.value());
   if (made.ok()) return *std::move(made);
@@ -183,7 +183,7 @@ Status StartExtract(const ApiRequest& request) {
     return status;
   }
   if (spec.asked.answer.kind != ConstraintSpec::Kind::kNone) {
-    return Error{ErrorCode::kInvalid, std::string("is a second constraint beside ") + schema_place,
+    return Error{ErrorCode::kInvalid, std::string("is a second constraint next to ") + schema_place,
                  spec.asked.answer.pointer};
   }
   if (!spec.asked.tools.empty()) in["tools"].Unsupported("is not for this route");

@@ -64,7 +64,7 @@ class Reader {
   void Take(Kind kind, std::string text, const JsonReader& at) {
     ConstraintSpec& answer = out_.answer;
     if (answer.kind != Kind::kNone) {
-      return at.Fail("is a second constraint beside " + answer.pointer + "; give exactly one");
+      return at.Fail("is a second constraint next to " + answer.pointer + "; give exactly one");
     }
     answer.kind = kind;
     answer.text = std::move(text);
@@ -186,7 +186,7 @@ class Reader {
     const JsonReader wrapped = in["json_schema"].OptionalObject(), bare = in["schema"];
     if (!wrapped.present() && !bare.present()) return wrapped.Fail("is missing");
     if (wrapped.present() && bare.present()) {
-      return bare.Fail("is a second schema beside that of json_schema");
+      return bare.Fail("is a second schema next to that of json_schema");
     }
     const JsonReader& inner = wrapped.present() ? wrapped : in;
     const std::string name = inner["name"].String("");

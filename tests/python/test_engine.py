@@ -340,7 +340,7 @@ def test_rows_that_fail(engine):
     ({"seed": -1}, TypeError, "seed must be an int from 0"),
     ({"max_tokens": 0}, pawl.PawlError, "max_tokens: "),
     ({"regex": "(", "max_tokens": 5}, pawl.PawlError, "byte "),
-    ({"regex": "a", "choice": ["a"]}, pawl.PawlError, "choice: is a second constraint beside regex"),
+    ({"regex": "a", "choice": ["a"]}, pawl.PawlError, "choice: is a second constraint next to regex"),
     ({"schema": {"type": "integer", "minimum": "18"}}, pawl.PawlError, "#/minimum: must be a number"),
     ({"schema": "{"}, pawl.PawlError, ""),
     ({"schema": {"type": {1}}}, TypeError, ""),

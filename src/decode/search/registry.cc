@@ -33,23 +33,23 @@ constexpr SearchArgument kPlannedArguments[] = {
 
 constexpr SearchStrategy kStrategies[] = {
     {"adadec", "greedy, with a look-ahead where the entropy is high", kAdaDecArguments,
-     SearchAdaDec},
+     SearchAdaDec, true},
     {"beam", "keeps the num_beams best beginnings of each length", {}, SearchBeam},
     {"best-first", "expands the most probable beginning: the exact n best outputs",
      kBestFirstArguments, SearchBestFirst},
     {"cntp", "sampling, with several trials where the entropy is high", kCautiousArguments,
-     SearchCautious},
+     SearchCautious, true},
     {"diverse-beam", "num_beam_groups beams that avoid each other's tokens", {}, SearchDiverseBeam},
     {"mcts", "tree search for what checks and critics of whole outputs prefer", kPlannedArguments,
      SearchPlanned},
 };
 
+}  // namespace
+
 std::string ArgumentNumber(double value) {
   char digits[32];
   return {static_cast<char*>(digits), std::to_chars(digits, digits + sizeof digits, value).ptr};
 }
-
-}  // namespace
 
 std::span<const SearchStrategy> SearchStrategies() { return kStrategies; }
 

@@ -36,7 +36,8 @@ Status CheckArguments(const SearchOptions& o, const SearchStrategy& strategy) {
                                           (names.empty() ? "" : "; it has " + names));
     }
     if (!(value >= found->least && value <= found->most)) {
-      return WrongSearch("arguments", name + " is out of range");
+      return WrongSearch("arguments", name + " must be from " + ArgumentNumber(found->least) +
+                                          " to " + ArgumentNumber(found->most));
     }
   }
   return {};
@@ -72,7 +73,7 @@ Status CheckOptions(const SearchOptions& o) {
     return WrongSearch("strategy", "must be one of " + names + ", not \"" + o.strategy + "\"");
   }
   if (Status status = CheckArguments(o, *strategy); !status.ok()) return status;
-  if (o.n != 1 && (o.strategy == "adadec" || o.strategy == "cntp")) {
+  if (o.n != 1 && strategy->one_output) {
     return WrongSearch("n", "must be 1: the strategy " + o.strategy + " has one output");
   }
   if (o.n < 1 || o.n > kMostBeams) return WrongSearch("n", "must be from 1 to 4096");

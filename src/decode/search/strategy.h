@@ -4,6 +4,7 @@
 #define PAWL_SRC_DECODE_SEARCH_STRATEGY_H_
 
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "pawl/result.h"
@@ -23,11 +24,14 @@ struct SearchStrategy {
   const char* help;
   std::span<const SearchArgument> arguments;
   Result<SearchResult> (*run)(SearchRun& run);
+  bool one_output = false;
 };
 
 // All of them; the one with a name, or nullptr.
 std::span<const SearchStrategy> SearchStrategies();
 const SearchStrategy* FindStrategy(std::string_view name);
+// "0.01", "100": as few digits as tell the number.
+std::string ArgumentNumber(double value);
 
 Result<SearchResult> SearchBeam(SearchRun& run);
 Result<SearchResult> SearchForcedBeam(SearchRun& run);

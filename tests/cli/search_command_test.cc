@@ -88,7 +88,7 @@ TEST(SearchCommandTest, WrongOptionsAreNamed) {
       {{"--search", "beam", "--n", "9"}, "--n: must be at most num_beams"},
       {{"--search", "best-first", "--search-arg", "batch"}, "--search-arg: must be NAME=NUMBER"},
       {{"--search", "best-first", "--search-arg", "batch=0"},
-       "--search-arg: batch is out of range"},
+       "--search-arg: batch must be from 1 to 256"},
       {{"--search", "mcts", "--force-phrase", "a"}, "--force-phrase: needs the strategy beam"},
       {{"--samplers", "top_k,top_z"}, "--samplers: \"top_z\" is no stage"},
       {{"--mirostat", "2", "--mirostat-tau", "-1"}, "--mirostat-tau: must be"},

@@ -83,7 +83,7 @@ TEST(BestFirstTest, WrongOptionsAreNamed) {
   EXPECT_EQ(place({.strategy = "best-first", .arguments = {{"batches", 1}}}),
             "arguments: best-first has no argument batches; it has batch");
   EXPECT_EQ(place({.strategy = "best-first", .arguments = {{"batch", 0}}}),
-            "arguments: batch is out of range");
+            "arguments: batch must be from 1 to 256");
   EXPECT_EQ(place({.strategy = "diverse-beam", .num_beams = 6, .num_beam_groups = 4}),
             "num_beam_groups: must divide num_beams, which is 6");
   EXPECT_EQ(place({.max_rows = 0}), "max_rows: must be at least 1");

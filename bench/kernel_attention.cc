@@ -60,7 +60,7 @@ struct Given {
   std::unique_ptr<Device<float>> q, out, partial;
   std::unique_ptr<Device<uint16_t>> halves;
   std::unique_ptr<Device<DeviceRow>> rows;
-  std::unique_ptr<Device<RowRun>> groups;
+  std::unique_ptr<Device<RowRun>> runs;
 };
 
 double BytesOf(const BenchShape& shape, CacheType type, double positions, int rows) {
@@ -92,19 +92,6 @@ Case AttentionCase(const BenchSizes& sizes, const BenchShape& shape, CacheType t
   const int most_positions = std::max(PowerOfTwo(context), 256);
   given->partial = std::make_unique<Device<float>>(static_cast<size_t>(
       AttentionWorkspace(of_a_call, shape.heads, shape.head_dim, most_positions) / 4));
-  // As the model groups them.
-  const DeviceFacts device = Must(CurrentDevice());
-  const int most = AttentionGroupRows(of_a_call, shape.heads, shape.kv_heads, most_positions,
-                                      device.multiprocessors);
-  int group_count = 0;
-  if (one_sequence && rows > 1 && most > 1 &&
-      AttentionTakesGroups(type, shape.heads, shape.kv_heads, shape.head_dim,
-                           device.shared_bytes)) {
-    std::vector<RowRun> groups;
-    for (int r = 0; r < of_a_call; r += most) groups.push_back({r, std::min(most, of_a_call - r)});
-    group_count = static_cast<int>(groups.size());
-    given->groups = std::make_unique<Device<RowRun>>(groups);
-  }
   Attention args;
   args.q = given->q->data();
   args.q_stride = args.out_stride = width;
@@ -125,9 +112,6 @@ Case AttentionCase(const BenchSizes& sizes, const BenchShape& shape, CacheType t
     Attention attention = args;
     for (int first = 0; first < rows; first += of_a_call) {
       attention.count = std::min(of_a_call, rows - first);
-      const bool whole = attention.count == of_a_call;
-      attention.groups = group_count > 0 && whole ? given->groups->data() : nullptr;
-      attention.group_count = group_count;
       if (Status status = RunAttention(attention, stream); !status.ok()) return status;
       attention.q += int64_t{of_a_call} * width;
       attention.out += int64_t{of_a_call} * width;
@@ -179,14 +163,14 @@ Case PrefillCase(const BenchSizes& sizes, const BenchShape& shape, CacheType typ
   }
   given->q = std::make_unique<Device<float>>(given->host_q);
   given->rows = std::make_unique<Device<DeviceRow>>(given->host_rows);
-  given->groups = std::make_unique<Device<RowRun>>(runs);
+  given->runs = std::make_unique<Device<RowRun>>(runs);
   given->halves =
       std::make_unique<Device<uint16_t>>(static_cast<size_t>(rows) * static_cast<size_t>(width));
   PrefillAttention args;
   args.q = given->q->data();
   args.q_stride = args.out_stride = width;
   args.rows = given->rows->data();
-  args.runs = given->groups->data();
+  args.runs = given->runs->data();
   args.run_count = static_cast<int>(runs.size());
   args.heads = shape.heads;
   args.tables = given->pages->device_table->data();

@@ -1,90 +1,110 @@
-// Attention of few rows over long caches. The positions that a row sees are cut at multiples of 256
-// of the absolute position; a block takes one such split for the query heads that share a key-value
-// head, so that long contexts fill the device even with one row and keys and values are read once
-// for the group. A second kernel joins the splits of a row in ascending order. Where the cuts are
-// depends on positions alone, so a row has the same bits in any company, and a path of a draft tree
-// the same bits as the plain run of its tokens: position j is the j-th key either way, only its
-// slot differs.
+// Attention of few rows over long caches. The positions that a row sees are cut into splits
+// (SplitStart); a block takes one split for the query heads that share a key-value head, so that a
+// short context, too, keeps many multiprocessors busy, and keys and values are read once for the
+// heads. A second kernel joins the splits of a row. Where the cuts are depends on positions alone,
+// so a row has the same bits in any company, and a path of a draft tree the same bits as the plain
+// run of its tokens: position j is the j-th key either way, only its slot differs.
 //
-// Rows of one sequence that are in a call together (drafts, short chunks) can be a group: then a
-// block takes a split for all of them, stages the keys in shared memory, then the values, and a
-// team of four warps does for a row what a block does for a row alone, so that pages are read once
-// for the group and its bits are those of its rows alone. Short contexts are better off without, as
-// blocks are few then; the caller chooses.
+// At these sizes memory's latency is what counts, not its rate. So a block first looks up where its
+// positions are, then has many loads of keys under way at once, and the first values too, before it
+// uses the first key. Rows of one sequence (drafts) are neighbours in the grid: their blocks run at
+// the same time, and the L2 cache gives keys and values to all but the first.
 //
 // Within a split, a key takes as many lanes as its head has pieces of eight elements (16 bytes of
 // bf16), so a warp looks at 32 / lanes keys at a time. Scores go to shared memory, their softmax
 // is made there, and the weighted values are added by the same division of lanes.
-#include <type_traits>
-
 #include "kernels/cuda/device_language.h"
 #include "kernels/cuda/kernels.h"
 
 namespace pawl::PAWL_GPU {
 namespace {
 
-constexpr int kSplit = 256;
+// The first splits are short: a block for few positions ends early, and there are more blocks. Far
+// into a context there are enough of them anyway, and joining fewer is less work.
+constexpr int kShortSplit = 64, kShortSplits = 16, kLongSplit = 256;
+constexpr int kShortPositions = kShortSplit * kShortSplits;
 constexpr int kWarps = 4;
 constexpr int kThreads = kWarps * kWarpSize;
 constexpr int kPiece = 8;
-static_assert(kSplit % kPageSize == 0);
 
+__host__ __device__ inline int SplitStart(int split) {
+  return split <= kShortSplits ? split * kShortSplit
+                               : kShortPositions + (split - kShortSplits) * kLongSplit;
+}
+__host__ __device__ inline int SplitOf(int position) {
+  return position < kShortPositions ? position / kShortSplit
+                                    : kShortSplits + (position - kShortPositions) / kLongSplit;
+}
+
+// Eight elements of a key or a value, as they lie in memory.
 template <CacheType kType>
-__device__ __forceinline__ void LoadPiece(const void* base, int64_t element, float* v) {
-  if constexpr (kType == CacheType::kF32) {
+struct Piece;
+template <>
+struct Piece<CacheType::kF32> {
+  float4 raw[2];
+  __device__ __forceinline__ void Load(const void* base, int64_t element) {
     const float4* at = reinterpret_cast<const float4*>(static_cast<const float*>(base) + element);
-    const float4 a = at[0], b = at[1];
-    v[0] = a.x, v[1] = a.y, v[2] = a.z, v[3] = a.w, v[4] = b.x, v[5] = b.y, v[6] = b.z, v[7] = b.w;
-  } else if constexpr (kType == CacheType::kBf16) {
-    const uint4 a = *reinterpret_cast<const uint4*>(static_cast<const uint16_t*>(base) + element);
-    const uint32_t words[4] = {a.x, a.y, a.z, a.w};
+    raw[0] = at[0];
+    raw[1] = at[1];
+  }
+  __device__ __forceinline__ void Decode(float* v) const {
+    v[0] = raw[0].x, v[1] = raw[0].y, v[2] = raw[0].z, v[3] = raw[0].w;
+    v[4] = raw[1].x, v[5] = raw[1].y, v[6] = raw[1].z, v[7] = raw[1].w;
+  }
+};
+template <>
+struct Piece<CacheType::kBf16> {
+  uint4 raw;
+  __device__ __forceinline__ void Load(const void* base, int64_t element) {
+    raw = *reinterpret_cast<const uint4*>(static_cast<const uint16_t*>(base) + element);
+  }
+  __device__ __forceinline__ void Decode(float* v) const {
+    const uint32_t words[4] = {raw.x, raw.y, raw.z, raw.w};
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       v[2 * i] = LowBf16(words[i]);
       v[2 * i + 1] = HighBf16(words[i]);
     }
-  } else {
-    const uint2 a = *reinterpret_cast<const uint2*>(static_cast<const uint8_t*>(base) + element);
-#pragma unroll
-    for (int i = 0; i < 8; ++i) v[i] = E4m3ToFloat((i < 4 ? a.x : a.y) >> 8 * (i % 4) & 0xffu);
   }
-}
+};
+template <>
+struct Piece<CacheType::kFp8> {
+  uint2 raw;
+  __device__ __forceinline__ void Load(const void* base, int64_t element) {
+    raw = *reinterpret_cast<const uint2*>(static_cast<const uint8_t*>(base) + element);
+  }
+  __device__ __forceinline__ void Decode(float* v) const {
+#pragma unroll
+    for (int i = 0; i < 8; ++i) v[i] = E4m3ToFloat((i < 4 ? raw.x : raw.y) >> 8 * (i % 4) & 0xffu);
+  }
+};
+// Loads of a lane that are under way at once.
+template <CacheType kType>
+constexpr int kAhead = kType == CacheType::kF32 ? 4 : 8;
 
 __device__ __forceinline__ int FirstSeen(const DeviceRow& row, int window) {
   const int out_of_sight = row.position + 1 - window;
   return window > 0 && out_of_sight > 0 ? out_of_sight : 0;
 }
 
-// Elements from the start of a cache to head `head` of position j.
-__device__ __forceinline__ int64_t ElementOf(const Attention& p, const DeviceRow& row, int j,
-                                             int head) {
-  int slot;
-  if (j < row.prefix) {
-    slot = p.tables[row.table_begin + j / kPageSize] * kPageSize + j % kPageSize;
-  } else {
-    slot = p.extra[row.extra_begin + j - row.prefix];
-  }
-  return ((static_cast<int64_t>(slot / kPageSize) * p.cache.kv_heads + head) * kPageSize +
-          slot % kPageSize) *
-         HeadStride(p.cache.head_dim);
-}
-
 // Workspace of a (row, head, split): maximum, sum, and the unscaled sum of values.
 __host__ __device__ inline int64_t PartialFloats(int head_dim) { return head_dim + 2; }
 
-// What a row has to do with a split, the same for the team of four warps that works on it.
+// What a block has to do.
 template <int kHeads>
 struct RowOfSplit {
   DeviceRow row;
-  int index;                       // of the row
+  int index;  // of the row
+  int split;
   int kv_head, first_head, heads;  // heads: of the kHeads, those that there are
   int start, begin, end;           // of the split, and what the row sees of it
   int lanes, d, own,
       step;     // lanes of a key; this lane's first element; its first key, and from there
   bool inside;  // d is an element of the head
 
-  __device__ RowOfSplit(const Attention& p, int row_index, int split, int portion, int warp) {
+  __device__ RowOfSplit(const Attention& p, int row_index, int split_index, int portion) {
     index = row_index;
+    split = split_index;
     row = p.rows[row_index];
     const int group = p.heads / p.cache.kv_heads;
     const int portions = (group + kHeads - 1) / kHeads;
@@ -92,12 +112,14 @@ struct RowOfSplit {
     first_head = kv_head * group + portion % portions * kHeads;
     const int heads_left = kv_head * group + group - first_head;
     heads = heads_left < kHeads ? heads_left : kHeads;
-    start = split * kSplit;
+    start = SplitStart(split);
+    const int stop = SplitStart(split + 1);
     const int seen = row.prefix + row.extra_count, first = FirstSeen(row, p.window);
     begin = first > start ? first : start;
-    end = seen < start + kSplit ? seen : start + kSplit;
+    end = seen < stop ? seen : stop;
     if (row.position < 0) end = begin;
     const int lane = static_cast<int>(threadIdx.x) % kWarpSize;
+    const int warp = static_cast<int>(threadIdx.x) / kWarpSize;
     lanes = 1;
     while (lanes * kPiece < p.cache.head_dim) lanes *= 2;
     d = lane % lanes * kPiece;
@@ -106,26 +128,43 @@ struct RowOfSplit {
     own = warp * keys + lane / lanes;
     step = kWarps * keys;
   }
+  // Whether this lane has something to read of position j.
+  __device__ __forceinline__ bool Reads(int j) const { return j >= begin && j < end && inside; }
 };
 
-// Keys or values of the positions of a split: in the cache, or, those before the row's own extra
-// positions, staged in shared memory, which holds them from `start` on.
+// Where the positions of a split are in the cache: places[j - start].
+template <int kHeads>
+__device__ __forceinline__ void FindPlaces(const Attention& p, const RowOfSplit<kHeads>& r,
+                                           int32_t* places) {
+  for (int j = r.begin + static_cast<int>(threadIdx.x); j < r.end; j += kThreads) {
+    const int slot = j < r.row.prefix
+                         ? p.tables[r.row.table_begin + j / kPageSize] * kPageSize + j % kPageSize
+                         : p.extra[r.row.extra_begin + j - r.row.prefix];
+    places[j - r.start] = slot;
+  }
+}
+__device__ __forceinline__ int64_t ElementOf(const Attention& p, int slot, int head) {
+  return ((static_cast<int64_t>(slot / kPageSize) * p.cache.kv_heads + head) * kPageSize +
+          slot % kPageSize) *
+         HeadStride(p.cache.head_dim);
+}
+
+// Begins the loads of the positions base + own, base + own + step, ...
 template <CacheType kType, int kHeads>
-__device__ __forceinline__ void LoadPosition(const Attention& p, const RowOfSplit<kHeads>& r, int j,
-                                             const void* cache, const void* staged, float* v) {
-  if (staged != nullptr && j < r.row.prefix) {
-    LoadPiece<kType>(staged, static_cast<int64_t>(j - r.start) * HeadStride(p.cache.head_dim) + r.d,
-                     v);
-  } else {
-    LoadPiece<kType>(cache, ElementOf(p, r.row, j, r.kv_head) + r.d, v);
+__device__ __forceinline__ void LoadAhead(const Attention& p, const RowOfSplit<kHeads>& r, int base,
+                                          const void* cache, const int32_t* places,
+                                          Piece<kType> (&to)[kAhead<kType>]) {
+#pragma unroll
+  for (int a = 0; a < kAhead<kType>; ++a) {
+    const int j = base + a * r.step + r.own;
+    if (r.Reads(j)) to[a].Load(cache, ElementOf(p, places[j - r.start], r.kv_head) + r.d);
   }
 }
 
-template <CacheType kType, int kHeads>
-__device__ __forceinline__ void Scores(const Attention& p, const RowOfSplit<kHeads>& r,
-                                       const void* staged, float* scores) {
-  const int lane = static_cast<int>(threadIdx.x) % kWarpSize, head_dim = p.cache.head_dim;
-  float q[kHeads][kPiece];
+template <int kHeads>
+__device__ __forceinline__ void LoadQueries(const Attention& p, const RowOfSplit<kHeads>& r,
+                                            float (&q)[kHeads][kPiece]) {
+  const int head_dim = p.cache.head_dim;
 #pragma unroll
   for (int h = 0; h < kHeads; ++h) {
     const float* at = p.q + r.index * p.q_stride +
@@ -133,29 +172,41 @@ __device__ __forceinline__ void Scores(const Attention& p, const RowOfSplit<kHea
 #pragma unroll
     for (int i = 0; i < kPiece; ++i) q[h][i] = r.d + i < head_dim ? at[i] : 0.0f;
   }
-  for (int base = r.start; base < r.end; base += r.step) {
-    const int j = base + r.own;
+}
+
+// scores[head][j - start] of the positions whose keys are in `keys`, which are those from `base`
+// on.
+template <CacheType kType, int kHeads>
+__device__ __forceinline__ void Scores(const Attention& p, const RowOfSplit<kHeads>& r, int base,
+                                       const Piece<kType> (&keys)[kAhead<kType>],
+                                       const float (&q)[kHeads][kPiece], float* scores) {
+  const int lane = static_cast<int>(threadIdx.x) % kWarpSize;
+#pragma unroll
+  for (int a = 0; a < kAhead<kType>; ++a) {
+    if (base + a * r.step >= r.end) break;
+    const int j = base + a * r.step + r.own;
     float dot[kHeads];
 #pragma unroll
     for (int h = 0; h < kHeads; ++h) dot[h] = 0.0f;
-    if (j >= r.begin && j < r.end && r.inside) {
+    if (r.Reads(j)) {
       float key[kPiece];
-      LoadPosition<kType>(p, r, j, p.cache.keys, staged, key);
+      keys[a].Decode(key);
 #pragma unroll
       for (int h = 0; h < kHeads; ++h) {
 #pragma unroll
         for (int i = 0; i < kPiece; ++i) dot[h] = Fma(q[h][i], key[i], dot[h]);
       }
     }
+    for (int bits = r.lanes / 2; bits > 0; bits /= 2) {
 #pragma unroll
-    for (int h = 0; h < kHeads; ++h) {
-      for (int bits = r.lanes / 2; bits > 0; bits /= 2) {
-        dot[h] += __shfl_xor_sync(kAllLanes, dot[h], bits);
-      }
-      if (lane % r.lanes == 0 && j < r.start + kSplit) {
+      for (int h = 0; h < kHeads; ++h) dot[h] += __shfl_xor_sync(kAllLanes, dot[h], bits);
+    }
+    if (lane % r.lanes == 0 && j - r.start < kLongSplit) {
+#pragma unroll
+      for (int h = 0; h < kHeads; ++h) {
         float score = dot[h] * p.scale;
         if (p.soft_cap > 0.0f) score = p.soft_cap * tanhf(score / p.soft_cap);
-        scores[h * kSplit + j - r.start] = j >= r.begin && j < r.end ? score : -INFINITY;
+        scores[h * kLongSplit + j - r.start] = j >= r.begin && j < r.end ? score : -INFINITY;
       }
     }
   }
@@ -165,26 +216,25 @@ template <int kHeads>
 __device__ __forceinline__ float* PartialOf(const Attention& p, const RowOfSplit<kHeads>& r,
                                             int splits, int head) {
   const int64_t at =
-      (static_cast<int64_t>(r.index) * p.heads + r.first_head + head) * splits + r.start / kSplit;
+      (static_cast<int64_t>(r.index) * p.heads + r.first_head + head) * splits + r.split;
   return p.partial + at * PartialFloats(p.cache.head_dim);
 }
 
 // Scores become weights; their largest and their sum go to the workspace.
 template <int kHeads>
 __device__ __forceinline__ void Softmax(const Attention& p, const RowOfSplit<kHeads>& r, int splits,
-                                        int warp, float* scores) {
+                                        float* scores) {
   const int lane = static_cast<int>(threadIdx.x) % kWarpSize;
-  // What Scores has filled: whole steps from `start` on.
-  const int filled_steps = (r.end - r.start + r.step - 1) / r.step * r.step;
-  const int filled = filled_steps < kSplit ? filled_steps : kSplit;
+  const int warp = static_cast<int>(threadIdx.x) / kWarpSize;
   for (int h = warp; h < r.heads; h += kWarps) {
+    float* of_head = scores + h * kLongSplit - r.start;
     float most = -INFINITY;
-    for (int j = lane; j < filled; j += kWarpSize) most = fmaxf(most, scores[h * kSplit + j]);
+    for (int j = r.begin + lane; j < r.end; j += kWarpSize) most = fmaxf(most, of_head[j]);
     most = WarpMax(most);
     float sum = 0.0f;
-    for (int j = lane; j < filled; j += kWarpSize) {
-      const float weight = expf(scores[h * kSplit + j] - most);
-      scores[h * kSplit + j] = weight;
+    for (int j = r.begin + lane; j < r.end; j += kWarpSize) {
+      const float weight = expf(of_head[j] - most);
+      of_head[j] = weight;
       sum += weight;
     }
     sum = WarpSum(sum);
@@ -196,31 +246,34 @@ __device__ __forceinline__ void Softmax(const Attention& p, const RowOfSplit<kHe
   }
 }
 
-// This warp's part of the weighted values, to of_warps[warp][head][element].
+// Adds the weighted values of the positions from `base` on.
 template <CacheType kType, int kHeads>
-__device__ __forceinline__ void Values(const Attention& p, const RowOfSplit<kHeads>& r,
-                                       const void* staged, const float* scores, int warp,
-                                       float* of_warps) {
-  const int lane = static_cast<int>(threadIdx.x) % kWarpSize, head_dim = p.cache.head_dim;
-  float acc[kHeads][kPiece];
+__device__ __forceinline__ void AddValues(const RowOfSplit<kHeads>& r, int base,
+                                          const Piece<kType> (&values)[kAhead<kType>],
+                                          const float* scores, float (&acc)[kHeads][kPiece]) {
 #pragma unroll
-  for (int h = 0; h < kHeads; ++h) {
-#pragma unroll
-    for (int i = 0; i < kPiece; ++i) acc[h][i] = 0.0f;
-  }
-  for (int base = r.start; base < r.end; base += r.step) {
-    const int j = base + r.own;
-    if (j < r.begin || j >= r.end || !r.inside) continue;
+  for (int a = 0; a < kAhead<kType>; ++a) {
+    const int j = base + a * r.step + r.own;
+    if (!r.Reads(j)) continue;
     float value[kPiece];
-    LoadPosition<kType>(p, r, j, p.cache.values, staged, value);
+    values[a].Decode(value);
 #pragma unroll
     for (int h = 0; h < kHeads; ++h) {
       if (h >= r.heads) break;
-      const float weight = scores[h * kSplit + j - r.start];
+      const float weight = scores[h * kLongSplit + j - r.start];
 #pragma unroll
       for (int i = 0; i < kPiece; ++i) acc[h][i] = Fma(weight, value[i], acc[h][i]);
     }
   }
+}
+
+// The lanes' sums together: first those of a warp, then the warps, to the workspace.
+template <int kHeads>
+__device__ __forceinline__ void JoinWarps(const Attention& p, const RowOfSplit<kHeads>& r,
+                                          int splits, float (&acc)[kHeads][kPiece],
+                                          float* of_warps) {
+  const int thread = static_cast<int>(threadIdx.x), head_dim = p.cache.head_dim;
+  const int lane = thread % kWarpSize, warp = thread / kWarpSize;
 #pragma unroll
   for (int h = 0; h < kHeads; ++h) {
 #pragma unroll
@@ -233,13 +286,7 @@ __device__ __forceinline__ void Values(const Attention& p, const RowOfSplit<kHea
       }
     }
   }
-}
-
-// The warps' parts together, by the threads of the team, to the workspace.
-template <int kHeads>
-__device__ __forceinline__ void JoinWarps(const Attention& p, const RowOfSplit<kHeads>& r,
-                                          int splits, int thread, const float* of_warps) {
-  const int head_dim = p.cache.head_dim;
+  __syncthreads();
   for (int i = thread; i < r.heads * head_dim; i += kThreads) {
     const int h = i / head_dim, e = i % head_dim;
     float sum = 0.0f;
@@ -248,205 +295,129 @@ __device__ __forceinline__ void JoinWarps(const Attention& p, const RowOfSplit<k
   }
 }
 
-// Grid: splits, kv_heads * (heads of a group in portions of kHeads), rows.
+// Grid: rows, kv_heads * (heads of a group in portions of kHeads), splits.
 template <CacheType kType, int kHeads>
 __global__ __launch_bounds__(kThreads) void SplitKernel(Attention p, int splits) {
   DependencyWait();
-  PAWL_SHARED(float, scores, kHeads* kSplit);
+  PAWL_SHARED(float, scores, kHeads* kLongSplit);
   PAWL_SHARED(float, of_warps, kWarps* kHeads* kMostHeadDim);
-  const int thread = static_cast<int>(threadIdx.x), warp = thread / kWarpSize;
-  const RowOfSplit<kHeads> r(p, static_cast<int>(blockIdx.z), static_cast<int>(blockIdx.x),
-                             static_cast<int>(blockIdx.y), warp);
+  PAWL_SHARED(int32_t, places, kLongSplit);
+  const RowOfSplit<kHeads> r(p, static_cast<int>(blockIdx.x), static_cast<int>(blockIdx.z),
+                             static_cast<int>(blockIdx.y));
   if (r.begin >= r.end) return;
-  Scores<kType>(p, r, nullptr, scores);
+  FindPlaces(p, r, places);
   __syncthreads();
-  Softmax(p, r, splits, warp, scores);
-  __syncthreads();
-  Values<kType>(p, r, nullptr, scores, warp, of_warps);
-  __syncthreads();
-  JoinWarps(p, r, splits, thread, of_warps);
-}
-
-// ---- Groups ----
-
-constexpr int kTeams = 4;
-constexpr int kGroupHeads = 4;  // registers of a thread
-
-// Dynamic shared memory: staged positions, then scores[row][head][kSplit], then of_warps of the
-// teams.
-__host__ __device__ inline int64_t StagedBytes(CacheType type, int head_dim) {
-  return int64_t{kSplit} * HeadStride(head_dim) * CacheBytes(type);
-}
-__host__ __device__ inline int64_t GroupSharedBytes(CacheType type, int head_dim, int heads) {
-  return StagedBytes(type, head_dim) + int64_t{kMostGroupRows} * heads * kSplit * 4 +
-         int64_t{kTeams} * kWarps * heads * head_dim * 4;
-}
-
-// The positions begin .. end-1 of a split, found through the page table, to shared memory.
-template <CacheType kType>
-__device__ __forceinline__ void Stage(const Attention& p, const DeviceRow& row, int kv_head,
-                                      int start, int begin, int end, const void* cache, void* to) {
-  using Unit = std::conditional_t<kType == CacheType::kFp8, uint2, uint4>;
-  const int bytes = HeadStride(p.cache.head_dim) * CacheBytes(kType);
-  const int units = bytes / static_cast<int>(sizeof(Unit));
-  for (int i = static_cast<int>(threadIdx.x); i < (end - begin) * units; i += kTeams * kThreads) {
-    const int j = begin + i / units, unit = i % units;
-    const int64_t from = ElementOf(p, row, j, kv_head) * CacheBytes(kType);
-    static_cast<Unit*>(to)[(j - start) * units + unit] =
-        reinterpret_cast<const Unit*>(static_cast<const char*>(cache) + from)[unit];
-  }
-}
-
-// Grid: splits, kv_heads * portions, groups.
-template <CacheType kType, int kHeads>
-__global__ __launch_bounds__(kTeams* kThreads) void GroupSplitKernel(Attention p, int splits) {
-  DependencyWait();
-  PAWL_DYNAMIC_SHARED(char, shared);
-  const RowRun group = p.groups[blockIdx.z];
-  if (group.count == 0) return;
-  const int head_dim = p.cache.head_dim;
-  char* staged = shared;
-  auto* scores = reinterpret_cast<float*>(shared + StagedBytes(kType, head_dim));
-  float* of_warps = scores + kMostGroupRows * kHeads * kSplit;
-  const int team = static_cast<int>(threadIdx.x) / kThreads;
-  const int thread = static_cast<int>(threadIdx.x) % kThreads, warp = thread / kWarpSize;
-  const auto row_of_split = [&](int i) {
-    return RowOfSplit<kHeads>(p, group.first + i, static_cast<int>(blockIdx.x),
-                              static_cast<int>(blockIdx.y), warp);
-  };
-  // What any row sees of the split by the page table, which is the same for all of them.
-  int begin = 0, end = 0, longest = 0;
-  bool some = false;
-  for (int i = 0; i < group.count; ++i) {
-    const RowOfSplit<kHeads> r = row_of_split(i);
-    if (r.begin >= r.end) continue;
-    const int to = r.end < r.row.prefix ? r.end : r.row.prefix;
-    if (!some || r.begin < begin) begin = r.begin;
-    if (!some || to > end) {
-      end = to;
-      longest = i;
+  const int round = r.step * kAhead<kType>;
+  Piece<kType> keys[kAhead<kType>], values[kAhead<kType>];
+  LoadAhead(p, r, r.start, p.cache.keys, places, keys);
+  LoadAhead(p, r, r.start, p.cache.values, places, values);
+  {
+    float q[kHeads][kPiece];
+    LoadQueries(p, r, q);
+    for (int base = r.start; base < r.end; base += round) {
+      if (base != r.start) LoadAhead(p, r, base, p.cache.keys, places, keys);
+      Scores(p, r, base, keys, q, scores);
     }
-    some = true;
-  }
-  if (!some) return;
-  const RowOfSplit<kHeads> widest = row_of_split(longest);
-  Stage<kType>(p, widest.row, widest.kv_head, widest.start, begin, end, p.cache.keys, staged);
-  __syncthreads();
-  for (int i = team; i < group.count; i += kTeams) {
-    const RowOfSplit<kHeads> r = row_of_split(i);
-    if (r.begin < r.end) Scores<kType>(p, r, staged, scores + i * kHeads * kSplit);
   }
   __syncthreads();
-  Stage<kType>(p, widest.row, widest.kv_head, widest.start, begin, end, p.cache.values, staged);
-  for (int i = team; i < group.count; i += kTeams) {
-    const RowOfSplit<kHeads> r = row_of_split(i);
-    if (r.begin < r.end) Softmax(p, r, splits, warp, scores + i * kHeads * kSplit);
-  }
+  Softmax(p, r, splits, scores);
   __syncthreads();
-  float* of_team = of_warps + team * kWarps * kHeads * head_dim;
-  for (int first = 0; first < group.count; first += kTeams) {
-    const int i = first + team < group.count ? first + team : 0;
-    const RowOfSplit<kHeads> r = row_of_split(i);
-    const bool works = first + team < group.count && r.begin < r.end;
-    if (works) Values<kType>(p, r, staged, scores + i * kHeads * kSplit, warp, of_team);
-    __syncthreads();
-    if (works) JoinWarps(p, r, splits, thread, of_team);
-    __syncthreads();
+  float acc[kHeads][kPiece];
+#pragma unroll
+  for (int h = 0; h < kHeads; ++h) {
+#pragma unroll
+    for (int i = 0; i < kPiece; ++i) acc[h][i] = 0.0f;
   }
+  for (int base = r.start; base < r.end; base += round) {
+    if (base != r.start) LoadAhead(p, r, base, p.cache.values, places, values);
+    AddValues(r, base, values, scores, acc);
+  }
+  JoinWarps(p, r, splits, acc, of_warps);
 }
 
-// Grid: heads, rows.
-__global__ void JoinKernel(Attention p, int splits) {
+// Grid: heads, rows. A team of threads has one for each element of a head; the teams share the
+// splits, one after the other, and their sums are added in the order of the teams.
+constexpr int kJoinThreads = 256;
+__global__ __launch_bounds__(kJoinThreads) void JoinKernel(Attention p, int splits) {
   DependencyWait();
+  PAWL_SHARED(float, most_of_warps, kJoinThreads / kWarpSize);
+  PAWL_SHARED(float, weights, kJoinThreads);
+  PAWL_SHARED(float, weighted_sums, kJoinThreads);
+  PAWL_SHARED(float, values_of_teams, kJoinThreads);
+  PAWL_SHARED(float, sums_of_teams, kJoinThreads);
   const DeviceRow row = p.rows[blockIdx.y];
   const int head = static_cast<int>(blockIdx.x), head_dim = p.cache.head_dim;
+  const int thread = static_cast<int>(threadIdx.x);
   float* out = p.out + blockIdx.y * p.out_stride + static_cast<int64_t>(head) * head_dim;
   if (row.position < 0) {
-    for (int d = static_cast<int>(threadIdx.x); d < head_dim; d += kThreads) out[d] = 0.0f;
+    for (int d = thread; d < head_dim; d += kJoinThreads) out[d] = 0.0f;
     return;
   }
   const int64_t size = PartialFloats(head_dim);
+  const int from = SplitOf(FirstSeen(row, p.window));
+  const int count = SplitOf(row.prefix + row.extra_count - 1) - from + 1;
   const float* partial =
-      p.partial + (static_cast<int64_t>(blockIdx.y) * p.heads + head) * splits * size;
-  const int from = FirstSeen(row, p.window) / kSplit;
-  const int to = (row.prefix + row.extra_count - 1) / kSplit;
+      p.partial + ((static_cast<int64_t>(blockIdx.y) * p.heads + head) * splits + from) * size;
   float most = -INFINITY;
-  for (int s = from; s <= to; ++s) most = fmaxf(most, partial[s * size]);
-  float sum = 0.0f;
-  for (int s = from; s <= to; ++s) {
-    sum = Fma(partial[s * size + 1], expf(partial[s * size] - most), sum);
-  }
-  for (int d = static_cast<int>(threadIdx.x); d < head_dim; d += kThreads) {
-    float value = 0.0f;
-    for (int s = from; s <= to; ++s) {
-      value = Fma(partial[s * size + 2 + d], expf(partial[s * size] - most), value);
+  for (int s = thread; s < count; s += kJoinThreads) most = fmaxf(most, partial[s * size]);
+  most = WarpMax(most);
+  if (thread % kWarpSize == 0) most_of_warps[thread / kWarpSize] = most;
+  __syncthreads();
+#pragma unroll
+  for (int w = 0; w < kJoinThreads / kWarpSize; ++w) most = fmaxf(most, most_of_warps[w]);
+
+  int width = kWarpSize;
+  while (width < head_dim) width *= 2;
+  const int teams = kJoinThreads / width, team = thread / width, d = thread % width;
+  float value = 0.0f, sum = 0.0f;
+  for (int first = 0; first < count; first += kJoinThreads) {
+    const int here = count - first < kJoinThreads ? count - first : kJoinThreads;
+    if (first > 0) __syncthreads();
+    if (thread < here) {
+      const float* at = partial + (first + thread) * size;
+      const float weight = expf(at[0] - most);
+      weights[thread] = weight;
+      weighted_sums[thread] = at[1] * weight;
     }
-    out[d] = value / sum;
+    __syncthreads();
+#pragma unroll 8
+    for (int s = team; s < here; s += teams) {
+      const float part = d < head_dim ? partial[(first + s) * size + 2 + d] : 0.0f;
+      value = Fma(part, weights[s], value);
+      sum += weighted_sums[s];
+    }
   }
+  values_of_teams[thread] = value;
+  sums_of_teams[thread] = sum;
+  __syncthreads();
+  if (thread >= head_dim) return;
+  for (int t = 1; t < teams; ++t) {
+    value += values_of_teams[t * width + thread];
+    sum += sums_of_teams[t * width + thread];
+  }
+  out[thread] = value / sum;
 }
 
-int Splits(int positions) { return (positions + kSplit - 1) / kSplit; }
+int Splits(int positions) { return positions <= 0 ? 0 : SplitOf(positions - 1) + 1; }
 
 template <CacheType kType>
 Status LaunchSplits(const Attention& args, Stream stream) {
   const int group = args.heads / args.cache.kv_heads;
   const int splits = Splits(args.most_positions);
-  Shape shape;
-  shape.x = static_cast<unsigned>(splits);
-  shape.z = static_cast<unsigned>(args.count);
-  shape.threads = kThreads;
-  if (args.groups != nullptr) {
-    const auto launch = [&](auto kernel, int heads) {
-      shape.y = static_cast<unsigned>(args.cache.kv_heads * ((group + heads - 1) / heads));
-      shape.z = static_cast<unsigned>(args.group_count);
-      shape.threads = kTeams * kThreads;
-      shape.dynamic_shared =
-          static_cast<size_t>(GroupSharedBytes(kType, args.cache.head_dim, heads));
-      return Launch("attention.groups", shape, stream, kernel, args, splits);
-    };
-    if (group == 1) return launch(GroupSplitKernel<kType, 1>, 1);
-    if (group == 2) return launch(GroupSplitKernel<kType, 2>, 2);
-    return launch(GroupSplitKernel<kType, kGroupHeads>, kGroupHeads);
-  }
-  const auto portions = [&](int heads) {
-    return static_cast<unsigned>(args.cache.kv_heads * ((group + heads - 1) / heads));
+  const auto launch = [&](auto kernel, int heads) {
+    Shape shape;
+    shape.x = static_cast<unsigned>(args.count);
+    shape.y = static_cast<unsigned>(args.cache.kv_heads * ((group + heads - 1) / heads));
+    shape.z = static_cast<unsigned>(splits);
+    shape.threads = kThreads;
+    return Launch("attention", shape, stream, kernel, args, splits);
   };
-  if (group == 1) {
-    shape.y = portions(1);
-    return Launch("attention", shape, stream, SplitKernel<kType, 1>, args, splits);
-  }
-  if (group == 2) {
-    shape.y = portions(2);
-    return Launch("attention", shape, stream, SplitKernel<kType, 2>, args, splits);
-  }
-  if (group <= 4) {
-    shape.y = portions(4);
-    return Launch("attention", shape, stream, SplitKernel<kType, 4>, args, splits);
-  }
-  shape.y = portions(8);
-  return Launch("attention", shape, stream, SplitKernel<kType, 8>, args, splits);
+  if (group == 1) return launch(SplitKernel<kType, 1>, 1);
+  if (group == 2) return launch(SplitKernel<kType, 2>, 2);
+  return launch(SplitKernel<kType, 4>, 4);
 }
 
 }  // namespace
-
-bool AttentionTakesGroups(CacheType type, int heads, int kv_heads, int head_dim,
-                          int64_t shared_bytes) {
-  int group = heads / kv_heads;
-  if (group > 2) group = kGroupHeads;  // as LaunchSplits chooses
-  // Where blocks may have more than that, one that takes it all has a multiprocessor for itself.
-  constexpr int64_t kMost = int64_t{160} << 10;
-  return GroupSharedBytes(type, head_dim, group) <= (shared_bytes < kMost ? shared_bytes : kMost);
-}
-
-int AttentionGroupRows(int rows, int heads, int kv_heads, int positions, int multiprocessors) {
-  const int portions = (heads / kv_heads + kGroupHeads - 1) / kGroupHeads;
-  int size = kMostGroupRows;
-  while (size > 1 &&
-         Splits(positions) * kv_heads * portions * ((rows + size - 1) / size) < multiprocessors) {
-    size /= 2;
-  }
-  return size;
-}
 
 int64_t AttentionWorkspace(int rows, int heads, int head_dim, int most_positions) {
   return int64_t{rows} * heads * Splits(most_positions) * PartialFloats(head_dim) * 4;
@@ -476,7 +447,7 @@ Status RunAttention(const Attention& args, Stream stream) {
   Shape shape;
   shape.x = static_cast<unsigned>(args.heads);
   shape.y = static_cast<unsigned>(args.count);
-  shape.threads = kThreads;
+  shape.threads = kJoinThreads;
   return Launch("attention.join", shape, stream, JoinKernel, args, Splits(args.most_positions));
 }
 

@@ -82,22 +82,6 @@ __device__ __forceinline__ void DependencyWait() {
 #endif
 }
 
-// Lets `bytes` bytes from `address` on come to the L2 cache; both are multiples of 16. One
-// instruction names them all: how much a prefetch of an address alone brings, a sector of 32 bytes
-// or a line of 128, is the device's affair. Before compute capability 9.0 there is nothing to gain,
-// as no kernel starts before the one in front has ended.
-__device__ __forceinline__ void PrefetchL2(const void* address, unsigned bytes) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(address), "r"(bytes));
-#elif defined(PAWL_CUDA_EMULATED)
-  CheckPrefetch(address, bytes);
-  emulation::Note(emulation::Traffic::kPrefetched, address, bytes);
-#else
-  (void)address;
-  (void)bytes;
-#endif
-}
-
 // ---- Numbers ----
 
 __device__ __forceinline__ float Fma(float a, float b, float c) { return fmaf(a, b, c); }

@@ -96,7 +96,7 @@ __global__ __launch_bounds__(kMatMulWarps* kWarpSize) void HeadKernel(HeadSample
     const bool whole_tiles = IsPacked(W) && count - base >= kGroup &&
                              tokens[base] % kTileRows == 0 &&
                              tokens[base + kGroup - 1] - tokens[base] == kGroup - 1;
-    TileSums<W, kTiles, kEights, false>(product, part, row_of, whole_tiles, acc, squares);
+    TileProduct<W, kTiles, kEights, false>(part, row_of, whole_tiles).Sums(product, acc, squares);
     InverseNorms<kEights>(product, part.w.columns, squares, squares_of_warps, inverse_norms);
     for (int r = thread; r < kEights * 8 && r < product.rows; r += kThreads) {
       // Any key that has been there will do: the later, the more is dropped.

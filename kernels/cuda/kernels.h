@@ -127,7 +127,6 @@ Status RunRotateAndStore(const RotateAndStore& args, Stream stream);
 struct RowRun {
   int32_t first = 0, count = 0;
 };
-constexpr int kMostGroupRows = 8;
 
 // out[r] = softmax(soft_cap(q k^T scale)) v for every query head of row r.
 struct Attention {
@@ -142,20 +141,10 @@ struct Attention {
   float scale = 1.0f, soft_cap = 0.0f;
   int window = 0;
   int most_positions = 0;  // that any row sees
-  // Not null: rows in groups, each of one page table and at most kMostGroupRows rows; groups of no
-  // rows may follow. The bits are the same without.
-  const RowRun* groups = nullptr;
-  int group_count = 0;
   float* partial = nullptr;  // AttentionWorkspace(...) bytes
   float* out = nullptr;
   int64_t out_stride = 0;
 };
-// Whether groups fit the shared memory that a block can have: 163 KB on compute capability 8.0, 99
-// on 8.6 and 8.9, 227 on 9.0 (DeviceFacts::shared_bytes).
-bool AttentionTakesGroups(CacheType type, int heads, int kv_heads, int head_dim,
-                          int64_t shared_bytes);
-// How many rows to put into a group so that blocks still fill a device; 1: do without.
-int AttentionGroupRows(int rows, int heads, int kv_heads, int positions, int multiprocessors);
 int64_t AttentionWorkspace(int rows, int heads, int head_dim, int most_positions);
 Status RunAttention(const Attention& args, Stream stream);
 

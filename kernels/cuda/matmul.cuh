@@ -7,6 +7,11 @@
 // its own, so long as weights and activations agree. The partial sums of the warps meet in shared
 // memory and are added in the order of the warps.
 //
+// Loads are a ring: as soon as a block of columns has been decoded, the loads of the block that is
+// kBlocksAhead further begin, so that as many are always under way. The first begin before the
+// kernel waits for the one in front, which the weights do not depend on. Scales travel with their
+// weights, and the rows of x are loaded one block ahead.
+//
 // Weights are decoded to bf16, the rows of x are the columns of B: up to eight rows cost one MMA,
 // like one row. Precision is that of float and not of bf16: x is split into two bf16 terms, x = hi
 // + lo to 2^-17, and so are weights with more digits than bf16 has (fp16, fp32). Two or three MMAs
@@ -38,7 +43,7 @@ __device__ __forceinline__ uint4 LoadWeights16(const void* at) {
   return v;
 #else
 #if defined(PAWL_CUDA_EMULATED)
-  emulation::Note(emulation::Traffic::kLoaded, at, sizeof(uint4));
+  emulation::NoteLoad(at, sizeof(uint4));
 #endif
   return *static_cast<const uint4*>(at);
 #endif
@@ -52,7 +57,7 @@ __device__ __forceinline__ uint2 LoadWeights8(const void* at) {
   return v;
 #else
 #if defined(PAWL_CUDA_EMULATED)
-  emulation::Note(emulation::Traffic::kLoaded, at, sizeof(uint2));
+  emulation::NoteLoad(at, sizeof(uint2));
 #endif
   return *static_cast<const uint2*>(at);
 #endif
@@ -70,6 +75,27 @@ __device__ __forceinline__ uint32_t JoinExact(float a, float b) {
   return __byte_perm(__float_as_uint(a), __float_as_uint(b), 0x7632);
 #else
   return __float_as_uint(a) >> 16 | (__float_as_uint(b) & 0xffff0000u);
+#endif
+}
+
+// Two bytes of a word, the lower two or the upper two, each in a half of its own.
+__device__ __forceinline__ uint32_t SpreadBytes(uint32_t word, int upper) {
+#if defined(__CUDA_ARCH__)
+  return __byte_perm(word, 0, upper != 0 ? 0x4342 : 0x4140);
+#else
+  word = upper != 0 ? word >> 16 : word;
+  return (word & 0xffu) | (word & 0xff00u) << 8;
+#endif
+}
+
+// Products of two pairs of bf16, which are exact here: one factor is a power of two.
+__device__ __forceinline__ uint32_t TimesBf16(uint32_t a, uint32_t b) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  uint32_t product;
+  asm("mul.rn.bf16x2 %0, %1, %2;" : "=r"(product) : "r"(a), "r"(b));
+  return product;
+#else
+  return JoinExact(LowBf16(a) * LowBf16(b), HighBf16(a) * HighBf16(b));
 #endif
 }
 
@@ -143,12 +169,14 @@ struct RowOfWeights<DeviceWeight::kFp8> {
     raw = LoadWeights8(static_cast<const char*>(w.data) +
                        PackedOffset(DeviceWeight::kFp8, w.columns, row, block, quarter));
   }
+  // The fields of e4m3 in place of bf16's, two codes at a time, then the difference of the exponent
+  // biases; subnormal codes are subnormal numbers on the way.
   __device__ void Decode(uint32_t* pairs, uint32_t*) const {
     const uint32_t words[2] = {raw.x, raw.y};
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      const uint32_t two = words[i / 2] >> 16 * (i % 2);
-      pairs[i] = JoinExact(E4m3ToFloat(two & 0xffu), E4m3ToFloat(two >> 8 & 0xffu));
+      const uint32_t two = SpreadBytes(words[i / 2], i % 2);
+      pairs[i] = TimesBf16((two << 8 & 0x80008000u) | (two << 4 & 0x07f007f0u), 0x7b807b80u);
     }
   }
 };
@@ -214,21 +242,60 @@ __device__ __forceinline__ void LoadPair(RowOfWeights<DeviceWeight::kI4> (&pair)
   pair[1].raw = both.y;
 }
 
+// Scales, and minimums where weights have them, of both rows of a lane in a group: `row` in the
+// lower halves. Nothing for weights without groups.
+template <DeviceWeight W>
+struct GroupOfRows {
+  static constexpr bool kThere = W == DeviceWeight::kI8 || W == DeviceWeight::kI4;
+  uint32_t scales, minimums;
+  // `neighbours`: the rows are r and r + 8 of a tile.
+  __device__ __forceinline__ void Load(const DeviceMatrix& w, const int (&rows)[2], bool neighbours,
+                                       int group) {
+    scales = LoadTwo(w.scales, w.groups, rows, neighbours, group);
+    if constexpr (W == DeviceWeight::kI4) {
+      if (w.minimums != nullptr) {
+        minimums = LoadTwo(w.minimums, w.groups, rows, neighbours, group);
+      }
+    }
+  }
+  // What a unit of row `half` is worth, and what is added for each.
+  __device__ __forceinline__ GroupScale Of(const DeviceMatrix& w, int half) const {
+    const float scale = HalfToFloat(static_cast<uint16_t>(scales >> 16 * half));
+    if constexpr (W == DeviceWeight::kI4) {
+      if (w.minimums != nullptr) {
+        return {scale, HalfToFloat(static_cast<uint16_t>(minimums >> 16 * half))};
+      }
+    }
+    return {scale, -8.0f * scale};
+  }
+
+ private:
+  static __device__ __forceinline__ uint32_t LoadTwo(const uint16_t* table, int32_t groups,
+                                                     const int (&rows)[2], bool neighbours,
+                                                     int group) {
+    const uint16_t* at = table + TableIndex(groups, rows[0], group);
+    if (neighbours) return *reinterpret_cast<const uint32_t*>(at);
+    return *at | static_cast<uint32_t>(table[TableIndex(groups, rows[1], group)]) << 16;
+  }
+};
+
 // The eight elements of a row of x that go with a lane's weights, as pairs of two bf16 terms.
 struct RowOfInput {
   uint32_t high[4], low[4];
 };
 
-// `squares` gains those of the elements.
+// The same as they lie in memory.
 template <DeviceWeight W>
-__device__ __forceinline__ RowOfInput LoadInput(const MatMul& p, int columns, int row, int block,
-                                                int quarter, float* squares) {
+struct RawInput {
   float v[8];
-  const int first = block * 32 + quarter * (IsPacked(W) ? 4 : 8);
-  constexpr int kSecond = IsPacked(W) ? 16 : 4;  // where the second four are
+
+  __device__ __forceinline__ void Load(const MatMul& p, int columns, int row, int block,
+                                       int quarter) {
+    const int first = block * 32 + quarter * (IsPacked(W) ? 4 : 8);
+    constexpr int kSecond = IsPacked(W) ? 16 : 4;  // where the second four are
 #pragma unroll
-  for (int i = 0; i < 8; ++i) v[i] = 0.0f;
-  if (row < p.rows) {
+    for (int i = 0; i < 8; ++i) v[i] = 0.0f;
+    if (row >= p.rows) return;
     const int x_row = p.x_rows != nullptr ? p.x_rows[row] : row;
     const float* x = p.x + static_cast<int64_t>(x_row) * p.x_stride;
     if (block * 32 + 32 <= columns) {
@@ -244,21 +311,27 @@ __device__ __forceinline__ RowOfInput LoadInput(const MatMul& p, int columns, in
       }
     }
   }
-  if (p.norm != nullptr) {
-    float sum = *squares;
+
+  // `squares` gains those of the elements.
+  __device__ __forceinline__ RowOfInput Split(const MatMul& p, int block, int quarter,
+                                              float* squares) {
+    if (p.norm != nullptr) {
+      float sum = *squares;
 #pragma unroll
-    for (int i = 0; i < 8; ++i) sum = Fma(v[i], v[i], sum);
-    *squares = sum;
-    const float4 a = *reinterpret_cast<const float4*>(p.norm + first);
-    const float4 b = *reinterpret_cast<const float4*>(p.norm + first + kSecond);
-    v[0] *= a.x, v[1] *= a.y, v[2] *= a.z, v[3] *= a.w;
-    v[4] *= b.x, v[5] *= b.y, v[6] *= b.z, v[7] *= b.w;
+      for (int i = 0; i < 8; ++i) sum = Fma(v[i], v[i], sum);
+      *squares = sum;
+      const float* norm = p.norm + block * 32 + quarter * (IsPacked(W) ? 4 : 8);
+      const float4 a = *reinterpret_cast<const float4*>(norm);
+      const float4 b = *reinterpret_cast<const float4*>(norm + (IsPacked(W) ? 16 : 4));
+      v[0] *= a.x, v[1] *= a.y, v[2] *= a.z, v[3] *= a.w;
+      v[4] *= b.x, v[5] *= b.y, v[6] *= b.z, v[7] *= b.w;
+    }
+    RowOfInput input;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) SplitBf16(v[2 * i], v[2 * i + 1], input.high + i, input.low + i);
+    return input;
   }
-  RowOfInput input;
-#pragma unroll
-  for (int i = 0; i < 4; ++i) SplitBf16(v[2 * i], v[2 * i + 1], input.high + i, input.low + i);
-  return input;
-}
+};
 
 __device__ __forceinline__ float Activate(Gate gate, float v) {
   if (gate == Gate::kSilu) return v / (1.0f + expf(-v));
@@ -267,160 +340,204 @@ __device__ __forceinline__ float Activate(Gate gate, float v) {
   return v / (1.0f + expf(u));
 }
 
-// Loads of so many blocks are under way before the first is used.
-template <int kTiles, int kEights>
-constexpr int kBlocksAhead = kTiles* kEights <= 4 ? 4 : 2;
-
-// Prefetches what the warps of a block load first (TileSums), and nothing else: of each row of its
-// tiles, or of each tile that is packed, the first columns, which follow each other in memory.
-template <DeviceWeight W, int kTiles, int kEights, bool kGated>
-__device__ __forceinline__ void PrefetchFirst(const MatMulPart& part, int tile_group) {
-  constexpr int kOutTiles = kGated ? kTiles / 2 : kTiles;
-  constexpr int kPieces = IsPacked(W) ? 1 : kTileRows;  // of a tile
-  // Of 32 columns of a piece.
-  constexpr int kBytes = W == DeviceWeight::kF32  ? 128
-                         : W == DeviceWeight::kI4 ? 256
-                         : IsPacked(W)            ? 512
-                                                  : 64;
-  constexpr int kMost = kBlocksAhead<kTiles, kEights> * kMatMulWarps;
-  const int blocks = PaddedColumns(part.w.columns) / kTileColumns;
-  const int ahead = blocks < kMost ? blocks : kMost;
-  for (int i = static_cast<int>(threadIdx.x); i < kTiles * kPieces; i += kMatMulWarps * kWarpSize) {
-    const int t = i / kPieces;
-    const DeviceMatrix& w = kGated && t >= kOutTiles ? part.up : part.w;
-    const int tile = tile_group * kOutTiles + t % kOutTiles;
-    const int row = tile * kTileRows + i % kPieces;
-    if (row >= w.rows) continue;
-    const int64_t piece = IsPacked(W) ? tile : row;
-    PrefetchL2(static_cast<const char*>(w.data) + piece * blocks * kBytes,
-               static_cast<unsigned>(ahead * kBytes));
-  }
-}
+// Loads of so many blocks of columns are under way at once: as many as registers hold when a
+// multiprocessor has two blocks of threads.
+template <DeviceWeight W, int kTiles, int kEights>
+constexpr int kBlocksAhead = kTiles* kEights > 2 || W == DeviceWeight::kF32 ? 2
+                             : IsPacked(W)                                  ? (kTiles == 1 ? 8 : 4)
+                             : kTiles == 1                                  ? 4
+                                                                            : 3;
 
 // The products of the rows row_of of the weights (upper and lower half of each tile) with the rows
-// of x, as far as this warp's columns go; `squares` gains those of the rows of x. With kGated the
-// second half of the tiles are rows of the part's other factor. `whole_tiles`: of packed weights,
-// whether the rows are those of whole tiles, which the memory has for the last one, too.
+// of x, as far as a warp's columns go. With kGated the second half of the tiles are rows of the
+// part's other factor.
 template <DeviceWeight W, int kTiles, int kEights, bool kGated>
-__device__ __forceinline__ void TileSums(const MatMul& p, const MatMulPart& part,
-                                         const int (&row_of)[kTiles][2], bool whole_tiles,
-                                         float (&acc)[kTiles][kEights][4],
-                                         float (&squares)[kEights]) {
-  constexpr int kOutTiles = kGated ? kTiles / 2 : kTiles;
-  constexpr bool kGrouped = W == DeviceWeight::kI8 || W == DeviceWeight::kI4;
-  constexpr int kAhead = kBlocksAhead<kTiles, kEights>;
-  const int lane = static_cast<int>(threadIdx.x) % kWarpSize;
-  const int warp = static_cast<int>(threadIdx.x) / kWarpSize;
-  const int g = lane / 4, quarter = lane % 4;
-  const int columns = part.w.columns;
-  const int blocks = PaddedColumns(columns) / kTileColumns;
+class TileProduct {
+ public:
+  // Begins the loads of the first blocks of columns, of the weights alone. `whole_tiles`: of packed
+  // weights, whether the rows are those of whole tiles, which the memory has for the last one, too.
+  __device__ __forceinline__ TileProduct(const MatMulPart& part, const int (&row_of)[kTiles][2],
+                                         bool whole_tiles)
+      : part_(part), row_of_(row_of), whole_tiles_(whole_tiles) {
+    warp_ = static_cast<int>(threadIdx.x) / kWarpSize;
+    quarter_ = static_cast<int>(threadIdx.x) % 4;
+    blocks_ = PaddedColumns(part.w.columns) / kTileColumns;
+    // Scales go on at the end of a group: each half of a block where groups have 16 columns.
+    whole_groups_ = part.w.group_shift >= 5 && (!kGated || part.up.group_shift >= 5);
 #pragma unroll
-  for (int n = 0; n < kEights; ++n) {
-    squares[n] = 0.0f;
-#pragma unroll
-    for (int t = 0; t < kTiles; ++t) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) acc[t][n][i] = 0.0f;
-    }
+    for (int a = 0; a < kAhead; ++a) Load(a, warp_ + a * kMatMulWarps);
   }
-  for (int first = warp; first < blocks; first += kMatMulWarps * kAhead) {
-    RowOfWeights<W> raw[kAhead][kTiles][2];
-    const auto for_tiles_ahead = [&](const auto& load) {
+
+  // `squares` gains those of the rows of x.
+  __device__ __forceinline__ void Sums(const MatMul& p, float (&acc)[kTiles][kEights][4],
+                                       float (&squares)[kEights]) {
+#pragma unroll
+    for (int n = 0; n < kEights; ++n) {
+      squares[n] = 0.0f;
+#pragma unroll
+      for (int t = 0; t < kTiles; ++t) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) acc[t][n][i] = 0.0f;
+      }
+    }
+    if constexpr (kInputAhead) {
+      if (warp_ < blocks_) LoadInputs(p, warp_);
+    }
+    for (int first = warp_; first < blocks_; first += kMatMulWarps * kAhead) {
 #pragma unroll
       for (int a = 0; a < kAhead; ++a) {
         const int block = first + a * kMatMulWarps;
-        if (block >= blocks) continue;
+        if (block < blocks_) AddBlock(p, a, block, acc, squares);
+      }
+    }
+  }
+
+ private:
+  static constexpr int kOutTiles = kGated ? kTiles / 2 : kTiles;
+  static constexpr int kAhead = kBlocksAhead<W, kTiles, kEights>;
+  static constexpr bool kInputAhead = kEights <= 2;
+  using Group = GroupOfRows<W>;
+
+  __device__ __forceinline__ const DeviceMatrix& Weights(int tile) const {
+    return kGated && tile >= kOutTiles ? part_.up : part_.w;
+  }
+
+  __device__ __forceinline__ void Load(int a, int block) {
+    if (block >= blocks_) return;
 #pragma unroll
-        for (int t = 0; t < kTiles; ++t) {
-          load(raw[a][t], kGated && t >= kOutTiles ? part.up : part.w, row_of[t], block);
+    for (int t = 0; t < kTiles; ++t) {
+      const DeviceMatrix& w = Weights(t);
+      const int(&rows)[2] = row_of_[t];
+      if constexpr (IsPacked(W)) {
+        if (whole_tiles_) {
+          LoadPair(raw_[a][t], w, rows[0], block, quarter_);
+        } else {
+          raw_[a][t][0].Load(w, rows[0], block, quarter_);
+          raw_[a][t][1].Load(w, rows[1], block, quarter_);
+        }
+      } else {
+        raw_[a][t][0].Load(w, rows[0], block, quarter_);
+        raw_[a][t][1].Load(w, rows[1], block, quarter_);
+      }
+      if constexpr (Group::kThere) {
+        group_[a][t].Load(w, rows, whole_tiles_, block * 32 >> w.group_shift);
+      }
+    }
+  }
+
+  __device__ __forceinline__ void LoadInputs(const MatMul& p, int block) {
+    const int g = static_cast<int>(threadIdx.x) % kWarpSize / 4;
+#pragma unroll
+    for (int n = 0; n < kEights; ++n) {
+      input_[n].Load(p, part_.w.columns, n * 8 + g, block, quarter_);
+    }
+  }
+
+  // One block of 32 columns, whose weights are in place `a` of the ring.
+  __device__ __forceinline__ void AddBlock(const MatMul& p, int a, int block,
+                                           float (&acc)[kTiles][kEights][4],
+                                           float (&squares)[kEights]) {
+    uint32_t high[kTiles][2][4], low[kTiles][2][4];  // [tile][upper or lower rows][pair]
+    Group group[kTiles], second_group[kTiles];
+#pragma unroll
+    for (int t = 0; t < kTiles; ++t) {
+      raw_[a][t][0].Decode(high[t][0], low[t][0]);
+      raw_[a][t][1].Decode(high[t][1], low[t][1]);
+      if constexpr (Group::kThere) {
+        group[t] = group_[a][t];
+        const DeviceMatrix& w = Weights(t);
+        if (!whole_groups_) {
+          second_group[t].Load(w, row_of_[t], whole_tiles_, (block * 32 + 16) >> w.group_shift);
         }
       }
-    };
-    const auto one_by_one = [&](RowOfWeights<W>(&to)[2], const DeviceMatrix& w, const int(&rows)[2],
-                                int block) {
-      to[0].Load(w, rows[0], block, quarter);
-      to[1].Load(w, rows[1], block, quarter);
-    };
-    if constexpr (IsPacked(W)) {
-      if (whole_tiles) {
-        for_tiles_ahead([&](RowOfWeights<W>(&to)[2], const DeviceMatrix& w, const int(&rows)[2],
-                            int block) { LoadPair(to, w, rows[0], block, quarter); });
-      } else {
-        for_tiles_ahead(one_by_one);
-      }
-    } else {
-      for_tiles_ahead(one_by_one);
+    }
+    Load(a, block + kAhead * kMatMulWarps);
+    RawInput<W> input[kEights];
+    if constexpr (kInputAhead) {
+#pragma unroll
+      for (int n = 0; n < kEights; ++n) input[n] = input_[n];
+      if (block + kMatMulWarps < blocks_) LoadInputs(p, block + kMatMulWarps);
     }
 #pragma unroll
-    for (int a = 0; a < kAhead; ++a) {
-      const int block = first + a * kMatMulWarps;
-      if (block >= blocks) continue;
-      uint32_t high[kTiles][2][4], low[kTiles][2][4];  // [tile][upper or lower rows][pair]
+    for (int n = 0; n < kEights; ++n) {
+      if constexpr (!kInputAhead) {
+        const int g = static_cast<int>(threadIdx.x) % kWarpSize / 4;
+        input[n].Load(p, part_.w.columns, n * 8 + g, block, quarter_);
+      }
+      const RowOfInput x = input[n].Split(p, block, quarter_, squares + n);
+      float ones_sum[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+      float group_sum[kTiles][4];
 #pragma unroll
       for (int t = 0; t < kTiles; ++t) {
-        raw[a][t][0].Decode(high[t][0], low[t][0]);
-        raw[a][t][1].Decode(high[t][1], low[t][1]);
+#pragma unroll
+        for (int i = 0; i < 4; ++i) group_sum[t][i] = 0.0f;
       }
 #pragma unroll
-      for (int n = 0; n < kEights; ++n) {
-        const RowOfInput x = LoadInput<W>(p, columns, n * 8 + g, block, quarter, squares + n);
-        float ones_sum[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-        float group_sum[kTiles][4];
-#pragma unroll
-        for (int t = 0; t < kTiles; ++t) {
-#pragma unroll
-          for (int i = 0; i < 4; ++i) group_sum[t][i] = 0.0f;
+      for (int half = 0; half < 2; ++half) {
+        const uint32_t x_high[2] = {x.high[2 * half], x.high[2 * half + 1]};
+        const uint32_t x_low[2] = {x.low[2 * half], x.low[2 * half + 1]};
+        if constexpr (W == DeviceWeight::kI4) {
+          const uint32_t ones[4] = {0x3f803f80u, 0x3f803f80u, 0x3f803f80u, 0x3f803f80u};
+          MmaBf16(ones_sum, ones, x_high);
+          MmaBf16(ones_sum, ones, x_low);
         }
 #pragma unroll
-        for (int half = 0; half < 2; ++half) {
-          const uint32_t x_high[2] = {x.high[2 * half], x.high[2 * half + 1]};
-          const uint32_t x_low[2] = {x.low[2 * half], x.low[2 * half + 1]};
-          if constexpr (W == DeviceWeight::kI4) {
-            const uint32_t ones[4] = {0x3f803f80u, 0x3f803f80u, 0x3f803f80u, 0x3f803f80u};
-            MmaBf16(ones_sum, ones, x_high);
-            MmaBf16(ones_sum, ones, x_low);
+        for (int t = 0; t < kTiles; ++t) {
+          float* to = Group::kThere ? group_sum[t] : acc[t][n];
+          const uint32_t w_high[4] = {high[t][0][2 * half], high[t][1][2 * half],
+                                      high[t][0][2 * half + 1], high[t][1][2 * half + 1]};
+          MmaBf16(to, w_high, x_high);
+          MmaBf16(to, w_high, x_low);
+          if constexpr (RowOfWeights<W>::kTwoTerms) {
+            const uint32_t w_low[4] = {low[t][0][2 * half], low[t][1][2 * half],
+                                       low[t][0][2 * half + 1], low[t][1][2 * half + 1]};
+            MmaBf16(to, w_low, x_high);
           }
-#pragma unroll
-          for (int t = 0; t < kTiles; ++t) {
-            float* to = kGrouped ? group_sum[t] : acc[t][n];
-            const uint32_t w_high[4] = {high[t][0][2 * half], high[t][1][2 * half],
-                                        high[t][0][2 * half + 1], high[t][1][2 * half + 1]};
-            MmaBf16(to, w_high, x_high);
-            MmaBf16(to, w_high, x_low);
-            if constexpr (RowOfWeights<W>::kTwoTerms) {
-              const uint32_t w_low[4] = {low[t][0][2 * half], low[t][1][2 * half],
-                                         low[t][0][2 * half + 1], low[t][1][2 * half + 1]};
-              MmaBf16(to, w_low, x_high);
-            }
-          }
-          if constexpr (kGrouped) {
-            // Scales go on at the end of a group: each half where groups have 16 columns.
-            const bool whole = part.w.group_shift >= 5 && (!kGated || part.up.group_shift >= 5);
-            if (half == 0 && whole) continue;
-#pragma unroll
-            for (int t = 0; t < kTiles; ++t) {
-              const DeviceMatrix& w = kGated && t >= kOutTiles ? part.up : part.w;
-              const int group = (block * 32 + half * 16) >> w.group_shift;
-#pragma unroll
-              for (int h = 0; h < 2; ++h) {
-                const GroupScale of_group = ScaleOf(w, row_of[t][h], group);
-#pragma unroll
-                for (int i = 2 * h; i < 2 * h + 2; ++i) {
-                  acc[t][n][i] = Fma(of_group.scale, group_sum[t][i], acc[t][n][i]);
-                  group_sum[t][i] = 0.0f;
-                  if constexpr (W == DeviceWeight::kI4) {
-                    const float minimum = Fma(-128.0f, of_group.scale, of_group.minimum);
-                    acc[t][n][i] = Fma(minimum, ones_sum[i], acc[t][n][i]);
-                  }
-                }
-              }
-            }
+        }
+        if constexpr (Group::kThere) {
+          if (whole_groups_) {
+            if (half == 1) AddGroups(group, group_sum, ones_sum, n, acc);
+          } else if (half == 0) {
+            AddGroups(group, group_sum, ones_sum, n, acc);
+          } else {
+            AddGroups(second_group, group_sum, ones_sum, n, acc);
           }
         }
       }
     }
   }
-}
+
+  // The sums of a group of columns, times their scales.
+  __device__ __forceinline__ void AddGroups(const Group (&group)[kTiles],
+                                            float (&group_sum)[kTiles][4],
+                                            const float (&ones_sum)[4], int n,
+                                            float (&acc)[kTiles][kEights][4]) {
+#pragma unroll
+    for (int t = 0; t < kTiles; ++t) {
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        const GroupScale of_group = group[t].Of(Weights(t), h);
+        const float minimum = Fma(-128.0f, of_group.scale, of_group.minimum);
+#pragma unroll
+        for (int i = 2 * h; i < 2 * h + 2; ++i) {
+          acc[t][n][i] = Fma(of_group.scale, group_sum[t][i], acc[t][n][i]);
+          group_sum[t][i] = 0.0f;
+          if constexpr (W == DeviceWeight::kI4) {
+            acc[t][n][i] = Fma(minimum, ones_sum[i], acc[t][n][i]);
+          }
+        }
+      }
+    }
+  }
+
+  const MatMulPart& part_;
+  const int (&row_of_)[kTiles][2];
+  bool whole_tiles_, whole_groups_;
+  int warp_, quarter_, blocks_;
+  RowOfWeights<W> raw_[kAhead][kTiles][2];
+  Group group_[kAhead][kTiles];
+  RawInput<W> input_[kEights];
+};
 
 // 1 / root mean square of each row of x, in shared memory, from the squares that the lanes have.
 // All threads of the block come; the results can be read after the next barrier.
@@ -476,7 +593,8 @@ __device__ __forceinline__ float TileTotal(const float* sums, int tile, int row,
 // kTiles: of 16 outputs in a block; with a gate half of them are the gate's and half the other
 // factor's. kEights: of rows of x.
 template <DeviceWeight W, int kTiles, int kEights, bool kGated>
-__global__ __launch_bounds__(kMatMulWarps* kWarpSize) void MatMulKernel(MatMul p) {
+__global__ __launch_bounds__(kMatMulWarps* kWarpSize,
+                             kTiles* kEights <= 2 ? 2 : 1) void MatMulKernel(MatMul p) {
   constexpr int kOutTiles = kGated ? kTiles / 2 : kTiles;
   PAWL_SHARED(float, sums, kMatMulWarps* kTiles* kTileRows * 8);
   PAWL_SHARED(float, squares_of_warps, kMatMulWarps* kEights * 8);
@@ -495,9 +613,7 @@ __global__ __launch_bounds__(kMatMulWarps* kWarpSize) void MatMulKernel(MatMul p
   const MatMulPart& part = p.parts[part_index];
   const int columns = part.w.columns;
   const bool listed = p.row_list != nullptr;
-  // The weights do not depend on what the kernel in front writes.
-  if (!listed) PrefetchFirst<W, kTiles, kEights, kGated>(part, tile_group);
-  DependencyWait();
+  if (listed) DependencyWait();
 
   // A block takes one group of tiles, or, of a list whose length only the device knows, every
   // gridDim.x-th.
@@ -525,7 +641,10 @@ __global__ __launch_bounds__(kMatMulWarps* kWarpSize) void MatMulKernel(MatMul p
     }
     float acc[kTiles][kEights][4];
     float squares[kEights];
-    TileSums<W, kTiles, kEights, kGated>(p, part, row_of, whole_tiles, acc, squares);
+    TileProduct<W, kTiles, kEights, kGated> product(part, row_of, whole_tiles);
+    // The weights do not depend on what the kernel in front writes; all else does.
+    if (!listed) DependencyWait();
+    product.Sums(p, acc, squares);
     InverseNorms<kEights>(p, columns, squares, squares_of_warps, inverse_norms);
 #pragma unroll
     for (int n = 0; n < kEights; ++n) {
@@ -567,7 +686,7 @@ __global__ __launch_bounds__(kMatMulWarps* kWarpSize) void MatMulKernel(MatMul p
 constexpr unsigned kListBlocks = 1024;
 
 template <DeviceWeight W, int kTiles, int kEights>
-Status LaunchEights(const MatMul& args, Stream stream) {
+Status LaunchTiles(const MatMul& args, Stream stream) {
   constexpr int kGateTiles = kTiles > 1 ? kTiles : 2;
   const int out_tiles = args.gate != Gate::kNone ? kGateTiles / 2 : kTiles;
   Shape shape;
@@ -583,6 +702,22 @@ Status LaunchEights(const MatMul& args, Stream stream) {
   return Launch("matmul", shape, stream, MatMulKernel<W, kTiles, kEights, false>, args);
 }
 
+// With fewer blocks than this, multiprocessors of the devices in question would have nothing to do.
+constexpr int kFewBlocks = 200;
+
+// Two tiles in a block read x half as often; where there are few outputs, more blocks count more.
+template <DeviceWeight W, int kTiles, int kEights>
+Status LaunchEights(const MatMul& args, Stream stream) {
+  if constexpr (kTiles > 1) {
+    int tiles = 0;
+    for (int i = 0; i < args.part_count; ++i) tiles += RowTiles(args.parts[i].w.rows);
+    if (args.gate == Gate::kNone && tiles < kFewBlocks * kTiles) {
+      return LaunchTiles<W, 1, kEights>(args, stream);
+    }
+  }
+  return LaunchTiles<W, kTiles, kEights>(args, stream);
+}
+
 // The kernels of one type of weights; each type is compiled apart (matmul_type.cu), so that
 // they compile in parallel. Three widths: one and two MMAs of eight rows, where decoding and
 // verifying happen, and eight. fp32 weights are for models small enough not to care.
@@ -592,7 +727,7 @@ Status LaunchMatMul(const MatMul& args, Stream stream) {
   if constexpr (W != DeviceWeight::kF32) {
     if (args.rows <= 16) return LaunchEights<W, kTiles, 2>(args, stream);
   }
-  return LaunchEights<W, 1, 8>(args, stream);
+  return LaunchTiles<W, 1, 8>(args, stream);
 }
 
 Status MatMulF32(const MatMul& args, Stream stream);

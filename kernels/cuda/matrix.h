@@ -30,8 +30,7 @@ struct DeviceMatrix {
   DeviceWeight type = DeviceWeight::kBf16;
   int32_t rows = 0, columns = 0;
   // kI8, kI4: fp16 scales and, of kI4, fp16 minimums, or none, then the minimum is -8 times the
-  // scale. Of group g of row r at TableIndex(groups, r, g), for all rows of the last tile; the
-  // tables are those of a Matrix (kernels/cpu/kernels.h).
+  // scale. Of group g of row r at TableIndex(groups, r, g), for all rows of the last tile.
   const uint16_t* scales = nullptr;
   const uint16_t* minimums = nullptr;
   const float* row_scales = nullptr;  // kFp8
@@ -39,8 +38,10 @@ struct DeviceMatrix {
   int32_t group_shift = 0;            // 2^shift columns are a group
 };
 
+// The rows r and r + 8 of a tile, which a lane has both, are neighbours: one load.
 PAWL_HOST_DEVICE constexpr int64_t TableIndex(int32_t groups, int32_t row, int32_t group) {
-  return (int64_t{row / kTileRows} * groups + group) * kTileRows + row % kTileRows;
+  return (int64_t{row / kTileRows} * groups + group) * kTileRows + row % 8 * 2 +
+         row % kTileRows / 8;
 }
 
 PAWL_HOST_DEVICE constexpr int32_t PaddedColumns(int32_t columns) {

@@ -58,6 +58,17 @@ void PutRow(PackedMatrix& packed, int32_t row, const uint8_t* values) {
   }
 }
 
+// A table of a Matrix, [tile][group][row of the tile], as TableIndex has it.
+std::vector<uint16_t> PutTable(const uint16_t* from, int64_t size, int32_t groups) {
+  std::vector<uint16_t> to(static_cast<size_t>(size));
+  for (int64_t i = 0; i < size; ++i) {
+    const auto group = static_cast<int32_t>(i / kTileRows % groups);
+    const auto row = static_cast<int32_t>(i / kTileRows / groups * kTileRows + i % kTileRows);
+    to[static_cast<size_t>(TableIndex(groups, row, group))] = from[i];
+  }
+  return to;
+}
+
 }  // namespace
 
 bool CanPack(const Matrix& matrix) {
@@ -77,13 +88,14 @@ PackedMatrix PackMatrix(const Matrix& matrix) {
     }
     return packed;
   }
-  // The tables of a tile of rows lie on the device as they do here.
   static_assert(kTileRows == kQuantTile);
   packed.shape.groups = static_cast<int32_t>(matrix.groups);
   packed.shape.group_shift = matrix.group_shift;
   const auto table = RowTiles(shape.rows) * kTileRows * matrix.groups;
-  packed.scales.assign(matrix.scales, matrix.scales + table);
-  if (matrix.minimums != nullptr) packed.minimums.assign(matrix.minimums, matrix.minimums + table);
+  packed.scales = PutTable(matrix.scales, table, shape.groups);
+  if (matrix.minimums != nullptr) {
+    packed.minimums = PutTable(matrix.minimums, table, shape.groups);
+  }
   const auto padded = static_cast<size_t>(PaddedColumns(shape.columns));
   const auto stored = static_cast<size_t>(QuantBlocks(matrix.cols) * kQuantBlock);
   std::vector<uint8_t> row(std::max(padded, stored));

@@ -23,7 +23,7 @@ def main():
     parser.add_argument("--average", action="store_true", help="take the moving average of the weights")
     parser.add_argument("--no-check", action="store_true")
     options = parser.parse_args()
-    saved = torch.load(Path(options.run) / "checkpoint.pt", weights_only=False)
+    saved = torch.load(Path(options.run) / "checkpoint.pt", weights_only=False, map_location="cpu")
     config = Config(**saved["config"])
     model = TinyLlama(config)
     model.load_state_dict(saved["average"] if options.average else saved["model"])

@@ -1,10 +1,11 @@
-"""Trains the tiny extraction model on a CPU, from scratch, on examples made while it trains.
+"""Trains the tiny extraction model, on a CPU or a CUDA device, on examples made while it trains.
 
     python train.py --run RUN_FOLDER --until 11:40 --decay-minutes 15 [--resume | --start models/tiny-extract]
     python train.py --run RUN_FOLDER --steps 6000 [--resume | --start models/tiny-extract]
+    python train.py --run RUN_FOLDER --seconds 150 --device cuda --batch-tokens 30720 --workers 12 [--start models/tiny-extract]
 
 The learning rate is constant after a short warm-up and falls linearly to zero: in the last minutes before the deadline, or in
-the last half of the steps. Steps suit a machine that trains only while nothing else runs: `--resume` goes on with their count.
+the last half of the steps or seconds. Steps suit a machine that trains only while nothing else runs: `--resume` goes on with their count.
 A moving average of the weights is kept beside them: it is what `export.py` takes for a release before the decay.
 Matrices are trained with Muon (momentum made orthogonal by Newton-Schulz iterations), the embedding and the norms with Adam.
 """
@@ -34,7 +35,7 @@ import torch.nn.functional as F
 
 from model import Config, TinyLlama, config_dict, load_hf_folder, take_weights
 
-TOKENS = 3840                                        # per step; every bucket length divides it, so shapes stay fixed
+TOKENS = 3840                                        # the least per step; every bucket length divides it, so shapes stay fixed
 LENGTHS = [64, 96, 128, 160, 192, 240, 320, 480, 640, 768, 960]
 
 SHORT_STEPS = 500                                    # first short texts only: copying is found sooner there
@@ -42,7 +43,7 @@ LONG_SHARE = 1.0                                     # of the sequences above 32
 OUTPUTS = [1, 1, 2, 2, 3]                            # texts under one schema
 
 
-def produce(queue, vocabulary, seed, start_batch):
+def produce(queue, vocabulary, seed, start_batch, batch_tokens):
     """Fills the queue with (ids, mask, positions, parts) batches of one length each. Runs in a process of its own."""
     import gen
     from tokenizers import Tokenizer
@@ -59,7 +60,7 @@ def produce(queue, vocabulary, seed, start_batch):
         if length is None or (made < SHORT_STEPS and length > 192) or (length > 320 and rng.random() > LONG_SHARE):
             continue
         buckets[length].append(example)
-        rows = TOKENS // length
+        rows = batch_tokens // length
         if len(buckets[length]) == rows:
             batch = [np.full((rows, length + 1), fill, dtype=np.int16) for fill in (gen.PAD, 0, 0, -1)]
             for row, example in enumerate(buckets[length]):
@@ -113,6 +114,9 @@ class Schedule:
         if options.steps:
             self.last, self.decay = first + options.steps, options.steps / 2
             return
+        if options.seconds:
+            self.deadline, self.decay = time.time() + options.seconds, options.seconds / 2
+            return
         now = datetime.datetime.now()
         hour, minute = map(int, options.until.split(":"))
         self.deadline = now.replace(hour=hour, minute=minute, second=0).timestamp()
@@ -155,6 +159,10 @@ def read_options():
     end = parser.add_mutually_exclusive_group(required=True)
     end.add_argument("--until", help="HH:MM, local time, today or tomorrow; training ends then")
     end.add_argument("--steps", type=int, help="training ends after so many steps, with those of earlier pieces of the run")
+    end.add_argument("--seconds", type=float, help="training ends after so many seconds")
+    parser.add_argument("--device", default="cpu", help="cpu, or cuda: without the compiler, which takes longer there than a short run saves")
+    parser.add_argument("--batch-tokens", type=int, default=TOKENS, help=f"tokens a step of one process; a multiple of {TOKENS}")
+    parser.add_argument("--workers", type=int, default=1, help="processes that make examples")
     parser.add_argument("--decay-minutes", type=float, default=15)
     parser.add_argument("--resume", action="store_true")
     parser.add_argument("--start", help="begin with the weights of this exported folder; --layers may be more than it has")
@@ -178,7 +186,8 @@ def make_model(options, folder):
     torch.manual_seed(options.seed)
     model = TinyLlama(Config(options.width, options.layers, options.heads, options.inner))
     model.dtype_inside = torch.bfloat16
-    model.compile_parts()
+    if options.device == "cpu":
+        model.compile_parts()
     muon = Muon(model)
     others = [model.embed, model.norm] + [p for b in model.blocks for p in (b.input_layernorm, b.post_attention_layernorm)]
     adam = torch.optim.AdamW(others, lr=options.adam_rate, betas=(0.9, 0.95), weight_decay=0.0)
@@ -189,7 +198,7 @@ def restore(options, checkpoint, model, muon, adam):
     """The average of the weights, the steps, tokens, scored tokens and seconds so far, and the step the run began with."""
     counts = ("step", "tokens", "scored", "spent")
     if options.resume and checkpoint.exists():
-        saved = torch.load(checkpoint, weights_only=False)
+        saved = torch.load(checkpoint, weights_only=False, map_location=options.device)
         model.load_state_dict(saved["model"])
         muon.state = saved["muon"]
         adam.load_state_dict(saved["adam"])
@@ -202,13 +211,13 @@ def restore(options, checkpoint, model, muon, adam):
     return average, [past[name] if past else 0 for name in counts], past.get("step", 0)
 
 
-def tensors_of(ids, mask, places, parts):
-    """Inputs, places and parts of a batch, and of its scored tokens where they are, their weights and targets."""
-    ids = torch.from_numpy(ids.astype(np.int64))
-    weights = torch.from_numpy(mask[:, 1:].astype(np.float32)).reshape(-1)
-    chosen = weights.nonzero()[:, 0]
-    places, parts = torch.from_numpy(places[:, :-1].astype(np.int64)), torch.from_numpy(parts[:, :-1].astype(np.int64))
-    return ids[:, :-1].contiguous(), places, parts, chosen, weights[chosen], ids[:, 1:].reshape(-1)[chosen]
+def tensors_of(ids, mask, places, parts, device):
+    """Inputs, places and parts of a batch, and of its scored tokens where they are, their weights and targets, on the device."""
+    ids = ids.astype(np.int64)
+    weights = mask[:, 1:].astype(np.float32).reshape(-1)
+    chosen = weights.nonzero()[0]
+    arrays = (ids[:, :-1], places[:, :-1].astype(np.int64), parts[:, :-1].astype(np.int64), chosen, weights[chosen], ids[:, 1:].reshape(-1)[chosen])
+    return [torch.from_numpy(np.ascontiguousarray(array)).to(device) for array in arrays]
 
 
 def share_gradients(model, ranks, stop):
@@ -224,16 +233,24 @@ def share_gradients(model, ranks, stop):
     return True
 
 
-def start_worker(context, folder, seed, step):
+def start_workers(context, folder, seed, step, options):
     queue = context.Queue(maxsize=24)
-    process = context.Process(target=produce, args=(queue, str(folder / "tokenizer.json"), seed, step), daemon=True)
-    process.start()
-    return process, queue
+    processes = []
+    for worker in range(options.workers):
+        own = seed if worker == 0 else f"{seed}/{worker}"
+        process = context.Process(target=produce, args=(queue, str(folder / "tokenizer.json"), own, step, options.batch_tokens), daemon=True)
+        process.start()
+        processes.append(process)
+    return processes, queue
 
 
 def main():
     options = read_options()
+    if options.batch_tokens % TOKENS:
+        sys.exit(f"--batch-tokens {options.batch_tokens} is no multiple of {TOKENS}")
     torch.set_num_threads(options.threads)
+    torch.set_default_device(options.device)
+    torch.set_float32_matmul_precision("high")
     torch._dynamo.config.recompile_limit = 64
     torch._inductor.config.cpp.dynamic_threads = True
     folder = Path(options.run)
@@ -246,9 +263,9 @@ def main():
     context = multiprocessing.get_context("spawn")
 
     def begin():
-        return start_worker(context, folder, options.seed + 1000 * options.rank, step)
+        return start_workers(context, folder, options.seed + 1000 * options.rank, step, options)
 
-    (worker, queue), renew = begin(), []
+    (workers, queue), renew = begin(), []
 
     def save():
         if options.rank:
@@ -269,8 +286,9 @@ def main():
             break
         if renew:
             renew.clear()
-            worker.terminate()
-            worker, queue = begin()
+            for worker in workers:
+                worker.terminate()
+            workers, queue = begin()
         if options.threads > 1:
             threads = free_threads(options.threads)
             doubles += threads > 1
@@ -278,7 +296,7 @@ def main():
         before = time.time()
         batch = queue.get()
         wait += time.time() - before
-        inputs, places, parts, chosen, weights, target = tensors_of(*batch)
+        inputs, places, parts, chosen, weights, target = tensors_of(*batch, options.device)
         logits = model.logits(model.hidden(inputs, chosen, places, parts))
         losses = F.cross_entropy(logits, target, reduction="none")
         (losses @ weights / weights.sum()).backward()
@@ -297,10 +315,9 @@ def main():
         step, tokens, scored = step + 1, tokens + options.ranks * inputs.numel(), scored + options.ranks * len(chosen)
         with torch.no_grad():
             keep = min(0.995, (1 + step) / (10 + step))
-            for name, p in model.named_parameters():
-                average[name].lerp_(p, 1 - keep)
-            loss_sum += losses.sum().item()
-            hits += (logits.argmax(-1) == target).sum().item()
+            torch._foreach_lerp_(list(average.values()), [p for _, p in model.named_parameters()], 1 - keep)
+            loss_sum = loss_sum + losses.sum()           # on the device: nothing waits for it
+            hits = hits + (logits.argmax(-1) == target).sum()
             count += len(chosen)
         if options.ranks > 1 and step % 100 == 0:
             for p in model.parameters():        # rounding must not let the copies drift apart
@@ -309,8 +326,8 @@ def main():
             loss_sum, hits, count = 0.0, 0, 0
         elif step % 50 == 0:
             spent = spent_before + time.time() - began
-            log.write(json.dumps({"step": step, "tokens": tokens, "scored": scored, "loss": round(loss_sum / count, 4), "byte_accuracy": round(hits / count, 4),
-                                  "tokens_per_s": round(50 * options.ranks * TOKENS / (time.time() - window)), "wait": round(wait, 1), "two_threads": doubles, "scale": round(scale, 3),
+            log.write(json.dumps({"step": step, "tokens": tokens, "scored": scored, "loss": round(float(loss_sum) / count, 4), "byte_accuracy": round(float(hits) / count, 4),
+                                  "tokens_per_s": round(50 * options.ranks * options.batch_tokens / (time.time() - window)), "wait": round(wait, 1), "two_threads": doubles, "scale": round(scale, 3),
                                   "time": time.strftime("%H:%M:%S")}) + "\n")
             loss_sum, hits, count, window, wait, doubles = 0.0, 0, 0, time.time(), 0.0, 0
         if time.time() - last_save > 300:
@@ -319,7 +336,8 @@ def main():
             last_save = time.time()
     spent = spent_before + time.time() - began
     save()
-    worker.kill()
+    for worker in workers:
+        worker.kill()
 
 
 if __name__ == "__main__":

@@ -132,8 +132,6 @@ Result<std::unique_ptr<Model>> TransformerCuda::Make(TransformerConfig config,
   Result<SameLayer> layer = SameLayerOf(config);
   if (!layer.ok()) return layer.error();
   std::unique_ptr<TransformerCuda> model(new TransformerCuda(std::move(config), *layer, options));
-  model->multiprocessors_ = device->multiprocessors;
-  model->shared_bytes_ = device->shared_bytes;
   Result<Stream> stream = NewStream();
   if (!stream.ok()) return stream.error();
   model->stream_ = *stream;
@@ -311,7 +309,7 @@ Status TransformerCuda::AllocateScratch() {
     if (!memory.ok()) return memory.error();
     *piece.memory = *std::move(memory);
   }
-  constexpr int64_t kRowBytes = sizeof(DeviceRow) + sizeof(int32_t) + sizeof(RowRun);
+  constexpr int64_t kRowBytes = sizeof(DeviceRow) + sizeof(int32_t);
   if (Status status = Grow(rows_, kMostSkinnyRows * kRowBytes, true); !status.ok()) return status;
   for (const RopeConfig& rope : config_.ropes) {
     rope_rows_.emplace_back(rope, same_.head_dim);
@@ -587,8 +585,6 @@ Status TransformerCuda::ForwardBlock(std::span<const Row> rows, size_t first, si
   const int64_t partial =
       AttentionWorkspace(shape.rows, same_.heads, same_.head_dim, shape.positions);
   if (Status status = GrowPartial(partial); !status.ok()) return status;
-  shape.grouped = GroupRows(rows.subspan(first, count), shape.positions,
-                            reinterpret_cast<RowRun*>(listed + kMostSkinnyRows));
   if (Status status = CopyIn(rows_.device.data(), rows_.pinned, rows_.bytes, stream_);
       !status.ok()) {
     return status;
@@ -638,26 +634,6 @@ std::map<TransformerCuda::Shape, TransformerCuda::MadeGraph>::iterator Transform
     options_.dependent_launch = false;
     AllowDependentLaunch(false);
   }
-}
-
-bool TransformerCuda::GroupRows(std::span<const Row> rows, int positions, RowRun* groups) const {
-  std::fill_n(groups, kMostSkinnyRows, RowRun());
-  const int most = AttentionGroupRows(static_cast<int>(rows.size()), same_.heads, same_.kv_heads,
-                                      positions, multiprocessors_);
-  if (most == 1 || !AttentionTakesGroups(options_.cache, same_.heads, same_.kv_heads,
-                                         same_.head_dim, shared_bytes_)) {
-    return false;
-  }
-  bool some = false;
-  for (size_t i = 0, n = 0; i < rows.size(); ++i) {
-    if (i > 0 && rows[i].sequence == rows[i - 1].sequence && groups[n - 1].count < most) {
-      ++groups[n - 1].count;
-      some = true;
-    } else {
-      groups[n++] = {static_cast<int32_t>(i), 1};
-    }
-  }
-  return some;
 }
 
 Status TransformerCuda::Enqueue(const Shape& shape) {
@@ -734,11 +710,6 @@ Status TransformerCuda::EnqueueAttention(const Shape& shape, int index) {
   attention.soft_cap = same_.attention_soft_cap;
   attention.window = config.window;
   attention.most_positions = shape.positions;
-  if (shape.grouped) {
-    const auto* listed = reinterpret_cast<const int32_t*>(rotate.rows + kMostSkinnyRows);
-    attention.groups = reinterpret_cast<const RowRun*>(listed + kMostSkinnyRows);
-    attention.group_count = shape.rows;
-  }
   attention.partial = partial_.as<float>();
   attention.out = attended_.as<float>();
   attention.out_stride = q_stride_;

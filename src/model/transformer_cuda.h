@@ -169,10 +169,10 @@ class TransformerCuda final : public Model {
   // made for.
   struct Shape {
     int rows = 0, positions = 0;
-    bool outputs = false, grouped = false;
+    bool outputs = false;
     bool operator<(const Shape& other) const {
-      return std::tie(rows, positions, outputs, grouped) <
-             std::tie(other.rows, other.positions, other.outputs, other.grouped);
+      return std::tie(rows, positions, outputs) <
+             std::tie(other.rows, other.positions, other.outputs);
     }
   };
   struct Prefill;
@@ -255,8 +255,6 @@ class TransformerCuda final : public Model {
   Status EnqueueMlp(const Shape& shape, const DeviceLayer& layer);
   Status AddToResidual(const Shape& shape, const DeviceLinear& linear, const float* x,
                        int64_t x_stride, const float* post_norm);
-  // Fills the groups of `count` rows; whether there are any of more than one.
-  bool GroupRows(std::span<const Row> rows, int positions, RowRun* groups) const;
   Cache CacheOf(int layer) const;
   // Those that name some of `movable`.
   void DropGraphs(unsigned movable);
@@ -266,8 +264,6 @@ class TransformerCuda final : public Model {
   TransformerCudaOptions options_;
   ModelInfo info_;
   std::string given_up_;
-  int multiprocessors_ = 1;
-  int64_t shared_bytes_ = 0;
   Stream stream_ = nullptr;
 
   std::vector<DeviceMemory> memory_;  // weights
@@ -290,7 +286,7 @@ class TransformerCuda final : public Model {
   // Of a block. Strides are padded to 32 floats.
   int64_t hidden_stride_ = 0, qkv_stride_ = 0, q_stride_ = 0, inner_stride_ = 0, logits_stride_ = 0;
   DeviceMemory x_, qkv_, attended_, inner_, answer_;
-  // DeviceRow[kMostSkinnyRows], then as many int32_t: the rows with outputs, then as many RowRun.
+  // DeviceRow[kMostSkinnyRows], then as many int32_t: the rows with outputs.
   Buffer rows_;
   Buffer tables_{.movable = kTables};  // page tables of a call
   Buffer extra_{.movable = kExtra};    // slots of a call

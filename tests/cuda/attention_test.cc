@@ -40,6 +40,9 @@ const AttentionCase kAttentionCases[] = {
     {CacheType::kBf16, 4, 4, 12, 40, 0, 0, true},
     {CacheType::kFp8, 2, 1, 20, 30, 7, 0, false},
     {CacheType::kF32, 2, 1, 6, 30, 0, 0, false},
+    // Short and long splits, and a window that begins in a long one.
+    {CacheType::kBf16, 2, 1, 16, 1400, 0, 0, false},
+    {CacheType::kFp8, 2, 2, 8, 1600, 300, 0, false},
 };
 
 class AttentionTest : public GpuTest {};
@@ -92,8 +95,7 @@ struct Sequence {
   // Runs rows through both kernels, or through the first alone; `from[i]` is the position whose
   // activations row i has.
   std::vector<float> Run(const std::vector<DeviceRow>& rows, const std::vector<int>& from,
-                         const std::vector<int32_t>& extra = {}, bool attend = true,
-                         const std::vector<RowRun>& groups = {}) {
+                         const std::vector<int32_t>& extra = {}, bool attend = true) {
     const auto count = static_cast<int>(rows.size());
     std::vector<float> input;
     for (const int p : from) {
@@ -134,11 +136,6 @@ struct Sequence {
         static_cast<size_t>(AttentionWorkspace(count, c.heads, c.head_dim, c.length)));
     attention.partial = reinterpret_cast<float*>(partial.data());
     attention.out_stride = c.heads * c.head_dim;
-    const OnDevice<RowRun> device_groups(groups);
-    if (!groups.empty()) {
-      attention.groups = device_groups.data();
-      attention.group_count = static_cast<int>(groups.size());
-    }
     return InAnyOrder<float>([&] {
       OnDevice<float> out(static_cast<size_t>(count * c.heads * c.head_dim));
       attention.out = out.data();
@@ -360,14 +357,10 @@ TEST_F(AttentionTest, PathOfATreeHasTheBitsOfThePlainRun) {
   }
 }
 
-// Plain rows and rows of trees, in groups of any size, padding among them, and empty groups.
-TEST_F(AttentionTest, GroupsHaveTheBitsOfTheirRows) {
+// Plain rows and rows of trees of one sequence, padding among them.
+TEST_F(AttentionTest, RowsOfATreeHaveTheBitsThatTheyHaveAlone) {
   Random random(3);
-  const int64_t shared = CurrentDevice()->shared_bytes;
-  int taken = 0;
   for (const AttentionCase& c : kAttentionCases) {
-    if (!AttentionTakesGroups(c.type, c.heads, c.kv_heads, c.head_dim, shared)) continue;
-    ++taken;
     Sequence sequence(random, c);
     const int base = c.length - 6;
     std::vector<DeviceRow> rows;
@@ -406,26 +399,15 @@ TEST_F(AttentionTest, GroupsHaveTheBitsOfTheirRows) {
     }
     rows.push_back(DeviceRow());
     from.push_back(0);
-    const std::vector<float> alone = sequence.Run(rows, from, extra);
-    for (const std::vector<RowRun>& groups :
-         {std::vector<RowRun>{{0, 8}, {8, 8}, {0, 0}, {0, 0}},
-          std::vector<RowRun>{{0, 1}, {1, 5}, {6, 2}, {8, 3}, {11, 5}}}) {
-      const std::vector<float> got = sequence.Run(rows, from, extra, true, groups);
-      ASSERT_EQ(got.size(), alone.size());
-      EXPECT_EQ(std::memcmp(got.data(), alone.data(), got.size() * sizeof(float)), 0)
-          << c.heads << "/" << c.kv_heads << " x " << c.head_dim << ", " << c.length;
+    const std::vector<float> together = sequence.Run(rows, from, extra);
+    const auto size = static_cast<size_t>(c.heads * c.head_dim);
+    for (size_t r = 0; r < rows.size(); ++r) {
+      const std::vector<float> alone = sequence.Run({rows[r]}, {from[r]}, extra);
+      EXPECT_EQ(std::memcmp(alone.data(), together.data() + r * size, size * sizeof(float)), 0)
+          << c.heads << "/" << c.kv_heads << " x " << c.head_dim << ", " << c.length << ", row "
+          << r;
     }
   }
-  EXPECT_GE(taken, 8);
-  const int64_t a100 = 163 << 10, l4 = 99 << 10, h200 = 227 << 10;
-  EXPECT_FALSE(AttentionTakesGroups(CacheType::kF32, 8, 2, 256, h200));
-  EXPECT_TRUE(AttentionTakesGroups(CacheType::kBf16, 32, 8, 128, a100));
-  EXPECT_FALSE(AttentionTakesGroups(CacheType::kBf16, 32, 8, 128, l4));
-  EXPECT_TRUE(AttentionTakesGroups(CacheType::kBf16, 14, 2, 64, l4));
-  // Three heads of queries for one of keys are launched as four.
-  EXPECT_FALSE(AttentionTakesGroups(CacheType::kBf16, 3, 1, 176, a100));
-  EXPECT_EQ(AttentionGroupRows(8, 32, 8, 512, 132), 1);
-  EXPECT_EQ(AttentionGroupRows(16, 32, 8, 8192, 132), 8);
 }
 
 // Tiles of queries on tensor cores, behind a window, where a query sees nothing of the first tiles

@@ -143,11 +143,10 @@ class Machine {
   void SetSchedule(Schedule schedule) { schedule_ = schedule; }
 
   void DependencyWaited() { current_->waited = true; }
-  void Watch(Traffic* traffic) { traffic_ = traffic; }
-  void Note(Traffic::What what, const void* address, size_t bytes) {
-    if (traffic_ == nullptr) return;
-    traffic_->pieces.push_back(
-        {what, position.block.x, static_cast<const unsigned char*>(address), bytes});
+  void Watch(std::vector<Load>* loads) { loads_ = loads; }
+  void NoteLoad(const void* address, size_t bytes) {
+    if (loads_ == nullptr) return;
+    loads_->push_back({static_cast<const unsigned char*>(address), bytes});
   }
 
   void WaitFor(Wait wait, const char* what) {
@@ -383,7 +382,7 @@ class Machine {
   Schedule schedule_ = Schedule::kForward;
   std::mt19937 random_{1};
   std::string error_;
-  Traffic* traffic_ = nullptr;
+  std::vector<Load>* loads_ = nullptr;
 };
 
 Machine& Here() {
@@ -413,10 +412,8 @@ std::string Run(const char* kernel, Index grid, Index block, size_t dynamic_shar
   return Here().Run(kernel, grid, block, dynamic_shared, body);
 }
 
-void Watch(Traffic* traffic) { Here().Watch(traffic); }
-void Note(Traffic::What what, const void* address, size_t bytes) {
-  running->Note(what, address, bytes);
-}
+void Watch(std::vector<Load>* loads) { Here().Watch(loads); }
+void NoteLoad(const void* address, size_t bytes) { running->NoteLoad(address, bytes); }
 
 void DependencyWaited() { running->DependencyWaited(); }
 void SyncThreads() { running->WaitFor(Wait::kBlock, "__syncthreads"); }

@@ -62,19 +62,13 @@ std::string Refusal(const char* kernel, Index grid, Index block, size_t dynamic_
 std::string Run(const char* kernel, Index grid, Index block, size_t dynamic_shared,
                 const std::function<void()>& body);
 
-// What weights kernels prefetch and load, written down while somebody watches.
-struct Traffic {
-  enum What { kPrefetched, kLoaded };
-  struct Piece {
-    What what;
-    unsigned block;  // x
-    const unsigned char* begin;
-    size_t bytes;
-  };
-  std::vector<Piece> pieces;
+// The weights that kernels load, written down between two calls of Watch.
+struct Load {
+  const unsigned char* begin;
+  size_t bytes;
 };
-void Watch(Traffic* traffic);  // null: nobody does
-void Note(Traffic::What what, const void* address, size_t bytes);
+void Watch(std::vector<Load>* loads);  // null: nothing is written down
+void NoteLoad(const void* address, size_t bytes);
 
 void SyncThreads();
 void DependencyWaited();
@@ -241,8 +235,6 @@ void RefuseProducts(int outputs);
 // captured (streams_emulated.cc). `kernel`: the code that it runs, if it is a launch.
 Status Submit(Stream stream, std::function<Status()> step, const void* kernel = nullptr,
               const char* name = "");
-// What kernels prefetch has to be device memory, in whole.
-void CheckPrefetch(const void* address, unsigned bytes);
 
 template <typename... Parameters, typename... Arguments>
 Status Launch(const char* name, const Shape& shape, Stream stream, void (*kernel)(Parameters...),

@@ -123,17 +123,6 @@ bool IsPinned(const void* memory) {
   return found != heap.pieces.end() && found->second.pinned;
 }
 
-void CheckPrefetch(const void* address, unsigned bytes) {
-  bool good = reinterpret_cast<uintptr_t>(address) % 16 == 0 && bytes % 16 == 0;
-  if (good) {
-    Heap& heap = TheHeap();
-    const std::lock_guard lock(heap.mutex);
-    const auto found = Find(heap, address, bytes);
-    good = found != heap.pieces.end() && !found->second.pinned;
-  }
-  if (!good) emulation::Fail("a prefetch that is not aligned or not of device memory");
-}
-
 bool GuardsIntact() {
   Heap& heap = TheHeap();
   const std::lock_guard lock(heap.mutex);

@@ -9,26 +9,45 @@
 // that is a third kernel of one block for each row. Nothing depends on how many rows there are.
 //
 // The rule of the draw is that of src/base/random.h.
+#include <algorithm>
+
 #include "kernels/cuda/device_language.h"
 #include "kernels/cuda/kernels.h"
 #include "src/base/random.h"
 
 namespace pawl::PAWL_GPU {
 
-// A warp takes 32 words of a mask with one coalesced load and visits those that are not all ones,
-// each lane standing for one token: one coalesced store by the lanes whose bit is clear. Logits are
-// never loaded, and where everything is allowed nothing is touched. The CPU twin is
-// kernels/cpu/bitmask.cc.
+// A warp takes 32 words of a mask with one coalesced load and goes over their 1024 tokens in
+// vectors of 16 bytes, a lane each, four of them in flight. A vector in which everything is allowed
+// is left alone, one in which nothing is allowed is written, and a mixed one is read first: a
+// sector that is written in part is read by the device anyhow, and whole vectors need fewer
+// instructions than tokens. Rows may begin anywhere, so what is in front of the first vector and
+// behind the last one is written token by token. The CPU twin is kernels/cpu/bitmask.cc.
 //
-// Bytes per row: vocabulary / 8 read, and the refused logits written.
+// Bytes per row: vocabulary / 8 read, the refused logits written, those of mixed vectors read.
 
 namespace {
 
 constexpr int kWarpsPerBlock = 8;
-constexpr int64_t kMaxGridY = 65535;
+constexpr int64_t kBlockWords = kWarpSize * kWarpsPerBlock;
+constexpr int kVectorsInFlight = 4;
+// From so many blocks on a warp takes 32 words more than once, so that fewer blocks have to start.
+constexpr int64_t kManyBlocks = 1056;
 
+// The logits of 32 bits with those replaced whose bits in `refused` are set.
 template <typename Bits>
-__global__ void MaskKernel(BitmaskArgs args, Bits minus_infinity) {
+__device__ __forceinline__ uint32_t Refuse(uint32_t logits, uint32_t refused, uint32_t minus) {
+  uint32_t which = (refused & 1) != 0 ? ~uint32_t{0} : 0;
+  if (sizeof(Bits) == 2) which = (which & 0xffffu) | ((refused & 2) != 0 ? 0xffff0000u : 0);
+  return (logits & ~which) | (minus & which);
+}
+
+// `minus`: -infinity, as often as it goes into 32 bits.
+template <typename Bits>
+__global__ __launch_bounds__(kWarpSize* kWarpsPerBlock) void MaskKernel(BitmaskArgs args,
+                                                                        uint32_t minus) {
+  constexpr int kWidth = 16 / static_cast<int>(sizeof(Bits)), kOfWord = kWidth / 4;
+  constexpr uint32_t kWhole = (uint32_t{1} << kWidth) - 1;
   DependencyWait();
   const int64_t i = blockIdx.x;
   const int64_t row = args.logit_rows != nullptr ? args.logit_rows[i] : i;
@@ -38,17 +57,56 @@ __global__ void MaskKernel(BitmaskArgs args, Bits minus_infinity) {
   const uint32_t* mask = args.masks + mask_row * args.masks_stride;
   const int64_t words = (args.vocabulary + 31) / 32;
   const int lane = static_cast<int>(threadIdx.x) % kWarpSize;
+  // Tokens in front of the first vector.
+  const int first = static_cast<int>((0 - reinterpret_cast<uintptr_t>(logits)) % 16 / sizeof(Bits));
+  const auto refuse = [&](int64_t token) {
+    if (token < args.vocabulary) logits[token] = static_cast<Bits>(minus);
+  };
+  if (blockIdx.y == 0 && static_cast<int>(threadIdx.x) < first && (mask[0] >> lane & 1) == 0) {
+    refuse(lane);
+  }
+  const auto word_at = [&](int64_t at) { return at < words ? mask[at] : ~uint32_t{0}; };
   const int64_t warp =
       static_cast<int64_t>(blockIdx.y) * kWarpsPerBlock + static_cast<int>(threadIdx.x) / kWarpSize;
-  const int64_t warps = static_cast<int64_t>(gridDim.y) * kWarpsPerBlock;
-  for (int64_t base = warp * kWarpSize; base < words; base += warps * kWarpSize) {
-    const uint32_t mine = base + lane < words ? mask[base + lane] : ~uint32_t{0};
-    for (unsigned mixed = __ballot_sync(kAllLanes, mine != ~uint32_t{0}); mixed != 0;
-         mixed &= mixed - 1) {
-      const int j = __ffs(static_cast<int>(mixed)) - 1;
-      const uint32_t word = __shfl_sync(kAllLanes, mine, j);
-      const int64_t token = (base + j) * 32 + lane;
-      if (token < args.vocabulary && (word >> lane & 1) == 0) logits[token] = minus_infinity;
+  const int64_t step = static_cast<int64_t>(gridDim.y) * kBlockWords;
+  uint32_t next = word_at(warp * kWarpSize + lane);
+  for (int64_t base = warp * kWarpSize; base < words; base += step) {
+    uint32_t mine = next;  // the bits of 32 tokens from token 32 (base + lane) + first on
+    next = word_at(base + step + lane);
+    if (first != 0) {
+      mine = mine >> first | word_at(base + lane + 1) << (32 - first);
+    }
+    if (__ballot_sync(kAllLanes, mine != ~uint32_t{0}) == 0) continue;
+    for (int round = 0; round < 32 / kWidth; round += kVectorsInFlight) {
+      uint32_t refused[kVectorsInFlight];
+      uint4 held[kVectorsInFlight];
+      const int64_t begin = base * 32 + first + (round * kWarpSize + lane) * kWidth;
+#pragma unroll
+      for (int u = 0; u < kVectorsInFlight; ++u) {
+        const int bit = ((round + u) * kWarpSize + lane) * kWidth;
+        const int64_t token = begin + u * kWarpSize * kWidth;
+        held[u] = {minus, minus, minus, minus};
+        refused[u] = ~(__shfl_sync(kAllLanes, mine, bit / 32) >> bit % 32) & kWhole;
+        if (refused[u] != 0 && token + kWidth > args.vocabulary) {
+          for (int e = 0; e < kWidth; ++e) {
+            if ((refused[u] >> e & 1) != 0) refuse(token + e);
+          }
+          refused[u] = 0;
+        }
+        if (refused[u] != 0 && refused[u] != kWhole) {
+          held[u] = *reinterpret_cast<const uint4*>(logits + token);
+        }
+      }
+#pragma unroll
+      for (int u = 0; u < kVectorsInFlight; ++u) {
+        if (refused[u] == 0) continue;
+        uint4 vector;
+        vector.x = Refuse<Bits>(held[u].x, refused[u], minus);
+        vector.y = Refuse<Bits>(held[u].y, refused[u] >> kOfWord, minus);
+        vector.z = Refuse<Bits>(held[u].z, refused[u] >> 2 * kOfWord, minus);
+        vector.w = Refuse<Bits>(held[u].w, refused[u] >> 3 * kOfWord, minus);
+        *reinterpret_cast<uint4*>(logits + begin + u * kWarpSize * kWidth) = vector;
+      }
     }
   }
 }
@@ -58,18 +116,20 @@ __global__ void MaskKernel(BitmaskArgs args, Bits minus_infinity) {
 Status ApplyBitmask(const BitmaskArgs& args, Stream stream) {
   if (args.count <= 0 || args.vocabulary <= 0) return {};
   const int64_t words = (args.vocabulary + 31) / 32;
-  const int64_t blocks = (words + kWarpSize * kWarpsPerBlock - 1) / (kWarpSize * kWarpsPerBlock);
+  const int64_t blocks = (words + kBlockWords - 1) / kBlockWords;
+  const int64_t turns = std::max<int64_t>(
+      {1, std::min<int64_t>(4, args.count * blocks / kManyBlocks), blocks / 65535 + 1});
   Shape shape;
   shape.x = static_cast<unsigned>(args.count);
-  shape.y = static_cast<unsigned>(blocks < kMaxGridY ? blocks : kMaxGridY);
+  shape.y = static_cast<unsigned>((blocks + turns - 1) / turns);
   shape.threads = kWarpSize * kWarpsPerBlock;
   switch (args.type) {
     case LogitType::kF32:
       return Launch("bitmask", shape, stream, MaskKernel<uint32_t>, args, 0xff800000u);
     case LogitType::kF16:
-      return Launch("bitmask", shape, stream, MaskKernel<uint16_t>, args, uint16_t{0xfc00u});
+      return Launch("bitmask", shape, stream, MaskKernel<uint16_t>, args, 0xfc00fc00u);
     case LogitType::kBf16:
-      return Launch("bitmask", shape, stream, MaskKernel<uint16_t>, args, uint16_t{0xff80u});
+      return Launch("bitmask", shape, stream, MaskKernel<uint16_t>, args, 0xff80ff80u);
   }
   return {};
 }

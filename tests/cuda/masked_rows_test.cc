@@ -171,6 +171,39 @@ TEST_F(MaskedRowsTest, BitmaskEqualsCpu) {
   }
 }
 
+// With so many rows a block has more than one part of its row to go over. Most have no mask.
+TEST_F(MaskedRowsTest, BitmaskOfManyRowsEqualsCpu) {
+  Random random(5);
+  for (const LogitType type : {LogitType::kF32, LogitType::kBf16}) {
+    const Rows rows(random, type, 33001, 2, false, 0.6);
+    std::vector<std::byte> expected = rows.Bytes();
+    std::vector<int32_t> logit_rows(1000), mask_rows(1000, -1);
+    for (const size_t i : {size_t{0}, size_t{999}}) {
+      logit_rows[i] = i == 0;
+      mask_rows[i] = i != 0;
+    }
+    BitmaskArgs args;
+    args.logits = expected.data();
+    args.type = type;
+    args.logits_stride = rows.logits_stride;
+    args.vocabulary = rows.vocabulary;
+    args.masks = rows.masks.data();
+    args.masks_stride = rows.masks_stride;
+    args.logit_rows = logit_rows.data();
+    args.mask_rows = mask_rows.data();
+    args.count = 1000;
+    pawl::ApplyBitmask(args);
+    const DeviceRows device(rows);
+    const OnDevice<int32_t> device_logit_rows(logit_rows), device_mask_rows(mask_rows);
+    args.logits = device.logits.data();
+    args.masks = device.masks.data();
+    args.logit_rows = device_logit_rows.data();
+    args.mask_rows = device_mask_rows.data();
+    PAWL_EXPECT_OK(ApplyBitmask(args, nullptr));
+    EXPECT_TRUE(device.logits.values() == expected);
+  }
+}
+
 TEST_F(MaskedRowsTest, TokensAreTheSamplers) {
   Random random(2);
   for (const RowsCase& c : kRowsCases) {

@@ -2,14 +2,10 @@
 // part of the row's allowed logits, over which it goes a few times; they stay in the cache. Words
 // of the mask without a bit cost nothing.
 //
-// Top-k and top-p both ask for the least key (src/base/random.h) that is kept: the k-th largest, or
-// the one where the weights of the largest keys, added up, reach the share p. The keys that may be
-// it are cut into 1024 equal ranges; the ranges' weights, added up over the cluster, say in which
-// of them it is, and that range is cut again until it holds one key. Weights are integers, so the
-// sums are exact, and neither the order of threads nor the number of blocks changes them.
-//
-// What cannot be kept is left out before the first cut: below the k-th largest of what each thread
-// has as its largest, and below the logits whose weight is not 0.
+// Top-k and top-p both ask for the least key that is kept (cutoff.cuh). What cannot be kept is left
+// out before the first cut: below the k-th largest of what each thread has as its largest, and
+// below the logits whose weight is not 0.
+#include "kernels/cuda/cutoff.cuh"
 #include "kernels/cuda/device_language.h"
 #include "kernels/cuda/kernels.h"
 #include "pawl/cuda_kernels.h"
@@ -17,15 +13,11 @@
 namespace pawl::PAWL_GPU {
 namespace {
 
-constexpr int kThreads = 1024;
-constexpr int kWarps = kThreads / kWarpSize;
-constexpr int kBins = kThreads, kBinBits = 10;
+constexpr int kThreads = kCutoffThreads;
+constexpr int kWarps = kCutoffWarps;
 constexpr int kWordsInFlight = 8;
-constexpr float kLargest = 3.402823466e38f;
 // Of -infinity: below all finite logits.
 constexpr DrawKey kEndlessKey = 1;
-// KeyOf(-kLargest, 0x7fffffff): of all finite logits the least.
-constexpr DrawKey kLeastKey = DrawKey{1} << 63 | DrawKey{0x00800000u} << 31;
 
 // What the kernel takes of a row: for a block its words of the mask, begin .. end-1.
 struct RowView {
@@ -33,25 +25,6 @@ struct RowView {
   const uint32_t* mask;  // null: everything is allowed
   int begin, end;
   int limit;
-};
-
-// Sums of weights in 32-bit halves, for which there are atomic additions, and how many there were.
-struct Bins {
-  uint32_t low[kBins], high[kBins], items[kBins];
-};
-struct Found {
-  int bin;  // -1: none
-  uint32_t items;
-  DrawKey before;  // the sum of larger keys
-};
-
-// Shared memory.
-struct Shared {
-  Bins* bins;         // two: one is cleared and filled while other blocks still read the other
-  DrawKey* of_warps;  // kWarps
-  DrawKey* answers;   // of this block, for ClusterLargest
-  Found* found;
-  int turn;
 };
 
 // visit(token, logit) for each allowed token of the block, by some thread.
@@ -80,103 +53,27 @@ __device__ __forceinline__ void ForAllowed(const RowView& row, const Visit& visi
   }
 }
 
-// Of the whole cluster. `question`: a place in Shared::answers of its own.
-__device__ DrawKey ClusterLargest(DrawKey key, int question, const Shared& shared) {
+// Of the whole cluster. `answer`: shared memory that nothing else uses.
+__device__ DrawKey ClusterLargest(DrawKey key, DrawKey* answer, const CutoffMemory& memory) {
   for (int by = kWarpSize / 2; by > 0; by /= 2) {
     const DrawKey other = __shfl_xor_sync(kAllLanes, key, by);
     key = other > key ? other : key;
   }
   const int lane = static_cast<int>(threadIdx.x) % kWarpSize;
-  if (lane == 0) shared.of_warps[threadIdx.x / kWarpSize] = key;
+  if (lane == 0) memory.of_warps[threadIdx.x / kWarpSize] = key;
   __syncthreads();
-  key = shared.of_warps[lane];
+  key = memory.of_warps[lane];
   for (int by = kWarpSize / 2; by > 0; by /= 2) {
     const DrawKey other = __shfl_xor_sync(kAllLanes, key, by);
     key = other > key ? other : key;
   }
-  if (threadIdx.x == 0) shared.answers[question] = key;
+  if (threadIdx.x == 0) *answer = key;
   ClusterSync();
-  for (int r = 0; r < ClusterBlocks(); ++r) {
-    const DrawKey other = *SharedOf(shared.answers + question, r);
-    key = other > key ? other : key;
-  }
+  DrawKey of_blocks[kMostBlocks];
+  FromCluster(answer, of_blocks);
+#pragma unroll
+  for (int r = 0; r < kMostBlocks; ++r) key = of_blocks[r] > key ? of_blocks[r] : key;
   return key;
-}
-
-__device__ __forceinline__ void AddTo(Bins& bins, int bin, DrawKey weight) {
-  const auto low = static_cast<uint32_t>(weight);
-  auto high = static_cast<uint32_t>(weight >> 32);
-  if (low != 0 && atomicAdd(bins.low + bin, low) + low < low) ++high;
-  if (high != 0) atomicAdd(bins.high + bin, high);
-  atomicAdd(bins.items + bin, 1u);
-}
-
-// value and the values of all threads before this one; *all: of all threads.
-__device__ DrawKey SumSoFar(DrawKey value, DrawKey* all, DrawKey* of_warps) {
-  const int lane = static_cast<int>(threadIdx.x) % kWarpSize;
-  const int warp = static_cast<int>(threadIdx.x) / kWarpSize;
-  const auto in_warp = [lane](DrawKey sum) {
-    for (int by = 1; by < kWarpSize; by *= 2) {
-      const DrawKey other = __shfl_up_sync(kAllLanes, sum, static_cast<unsigned>(by));
-      if (lane >= by) sum += other;
-    }
-    return sum;
-  };
-  value = in_warp(value);
-  if (lane == kWarpSize - 1) of_warps[warp] = value;
-  __syncthreads();
-  const DrawKey warps = in_warp(of_warps[lane]);
-  *all = __shfl_sync(kAllLanes, warps, kWarps - 1);
-  const DrawKey before = __shfl_sync(kAllLanes, warps, warp - 1);
-  return warp > 0 ? before + value : value;
-}
-
-// The largest key from which on the weights of the keys are enough, or a smaller one with no key
-// between; `least` if all of them are not. Keys are within least .. most. each(visit) calls
-// visit(key, logit), weight(logit) is for keys from `least` on, enough(sum, sum of all) stays true
-// once it is. After `levels` cuts the result may be too small.
-template <typename Each, typename Weight, typename Enough>
-__device__ DrawKey Cutoff(DrawKey least, DrawKey most, int levels, const Each& each,
-                          const Weight& weight, const Enough& enough, Shared& shared) {
-  const int thread = static_cast<int>(threadIdx.x), bin = kBins - 1 - thread;
-  DrawKey span = most - least, above = 0, total = 0;
-  for (int level = 0; level < levels; ++level) {
-    const int bits = 64 - __clzll(static_cast<long long>(span));
-    const int shift = bits > kBinBits ? bits - kBinBits : 0;
-    shared.turn ^= 1;
-    Bins& bins = shared.bins[shared.turn];
-    bins.low[thread] = bins.high[thread] = bins.items[thread] = 0;
-    __syncthreads();
-    if (thread == 0) shared.found->bin = -1;
-    each([&](DrawKey key, float logit) {
-      if (key >= least && key - least <= span) {
-        AddTo(bins, static_cast<int>((key - least) >> shift), weight(logit));
-      }
-    });
-    ClusterSync();
-    DrawKey value = 0;
-    uint32_t items = 0;
-    for (int r = 0; r < ClusterBlocks(); ++r) {
-      const Bins* there = SharedOf(&bins, r);
-      value += there->low[bin] + (static_cast<DrawKey>(there->high[bin]) << 32);
-      items += there->items[bin];
-    }
-    DrawKey all;
-    const DrawKey reached = above + SumSoFar(value, &all, shared.of_warps);
-    const DrawKey before = reached - value;
-    if (level == 0) total = all;
-    if (value != 0 && enough(reached, total) && (before == 0 || !enough(before, total))) {
-      *shared.found = {bin, items, before};
-    }
-    __syncthreads();
-    const Found found = *shared.found;
-    if (found.bin < 0) break;
-    least += static_cast<DrawKey>(found.bin) << shift;
-    span = (DrawKey{1} << shift) - 1;
-    above = found.before;
-    if (shift == 0 || found.items == 1) break;
-  }
-  return least;
 }
 
 // Penalties on the logits of the block. What is not finite stays so.
@@ -186,7 +83,7 @@ __device__ void Penalise(const ProcessLogits& p, const ProcessRow& process, cons
     const int32_t* seen = p.seen + 2 * (process.seen_begin + s);
     if (seen[0] / 32 < row.begin || seen[0] / 32 >= row.end) continue;
     float& logit = row.logits[seen[0]];
-    if (logit >= -kLargest && logit <= kLargest) {
+    if (logit >= -kLargestLogit && logit <= kLargestLogit) {
       logit = Penalised(logit, process.penalties, true, seen[1]);
     }
   }
@@ -197,9 +94,9 @@ __device__ void Penalise(const ProcessLogits& p, const ProcessRow& process, cons
 __device__ DrawKey ThreadLargest(const RowView& row) {
   DrawKey largest = kNoKey;
   ForAllowed(row, [&](int token, float logit) {
-    const DrawKey key = !(logit <= kLargest) ? kBrokenKey
-                        : logit >= -kLargest ? KeyOf(logit, token)
-                                             : kEndlessKey;
+    const DrawKey key = !(logit <= kLargestLogit) ? kBrokenKey
+                        : logit >= -kLargestLogit ? KeyOf(logit, token)
+                                                  : kEndlessKey;
     largest = key > largest ? key : largest;
   });
   return largest;
@@ -207,18 +104,17 @@ __device__ DrawKey ThreadLargest(const RowView& row) {
 
 // The least key that top-k and top-p keep. `mine`: ThreadLargest.
 __device__ DrawKey LeastKept(const RowView& row, const ProcessRow& process, float temperature,
-                             DrawKey mine, DrawKey best, Shared& shared) {
+                             DrawKey mine, DrawKey best, CutoffMemory& memory) {
   DrawKey least = kLeastKey;
   const auto each = [&](const auto& visit) {
     ForAllowed(row, [&](int token, float logit) { visit(KeyOf(logit, token), logit); });
   };
   if (process.top_k > 0) {
-    const auto one = [](float) { return DrawKey{1}; };
     const auto k = static_cast<DrawKey>(process.top_k);
     const auto enough = [k](DrawKey count, DrawKey) { return count >= k; };
     least = Cutoff(
-        least, best, 2, [&](const auto& visit) { visit(mine, 0.0f); }, one, enough, shared);
-    least = Cutoff(least, best, 64, each, one, enough, shared);
+        least, best, 2, [&](const auto& visit) { visit(mine, 0.0f); }, One(), enough, memory);
+    least = Cutoff(least, best, 64, each, One(), enough, memory);
   }
   if (process.top_p < 1.0f) {
     const float largest = ScoreOf(best);
@@ -228,18 +124,19 @@ __device__ DrawKey LeastKept(const RowView& row, const ProcessRow& process, floa
       return static_cast<DrawKey>(WeightOf(RelativeScore(logit, largest, temperature)));
     };
     const auto enough = [&](DrawKey sum, DrawKey all) { return Reaches(sum, process.top_p, all); };
-    least = Cutoff(some > least ? some : least, best, 64, each, weight, enough, shared);
+    least = Cutoff(some > least ? some : least, best, 64, each, weight, enough, memory);
   }
   return least;
 }
 
 // The token of a row, for all threads of its cluster.
-__device__ int32_t Draw(const ProcessLogits& p, int i, const RowView& row, Shared& shared) {
+__device__ int32_t Draw(const ProcessLogits& p, int i, const RowView& row, DrawKey* answers,
+                        CutoffMemory& memory) {
   const ProcessRow process = p.process[i];
   const float temperature = p.rows->temperatures[i];
   Penalise(p, process, row);
   DrawKey mine = ThreadLargest(row);
-  DrawKey best = ClusterLargest(mine, 0, shared);
+  DrawKey best = ClusterLargest(mine, answers, memory);
   if (best == kBrokenKey) return kBrokenLogits;
   if (best == kNoKey) return kNothingAllowed;
   if (best == kEndlessKey) {
@@ -248,12 +145,12 @@ __device__ int32_t Draw(const ProcessLogits& p, int i, const RowView& row, Share
     __syncthreads();
     Penalise(p, process, row);
     mine = ThreadLargest(row);
-    best = ClusterLargest(mine, 1, shared);
+    best = ClusterLargest(mine, answers + 1, memory);
   }
   if (temperature == 0.0f) return TokenOf(best);
 
   const float largest = ScoreOf(best);
-  const DrawKey least = LeastKept(row, process, temperature, mine, best, shared);
+  const DrawKey least = LeastKept(row, process, temperature, mine, best, memory);
   const uint64_t seed = p.rows->seeds[i], position = p.rows->positions[i];
   DrawKey winner = kNoKey;
   float hopeless = -INFINITY;
@@ -267,16 +164,14 @@ __device__ int32_t Draw(const ProcessLogits& p, int i, const RowView& row, Share
     winner = key;
     hopeless = HopelessLogit(value, temperature);
   });
-  return TokenOf(ClusterLargest(winner, 2, shared));
+  return TokenOf(ClusterLargest(winner, answers + 2, memory));
 }
 
 // Grid: blocks of a row's cluster, rows.
 __global__ __launch_bounds__(kThreads) void ProcessKernel(ProcessLogits p) {
   DependencyWait();
-  PAWL_SHARED(Bins, bins, 2);
-  PAWL_SHARED(DrawKey, of_warps, kWarps);
+  PAWL_CUTOFF_MEMORY(memory);
   PAWL_SHARED(DrawKey, answers, 3);
-  PAWL_SHARED(Found, found, 1);
   const int i = static_cast<int>(blockIdx.y), mask_row = p.rows->masks[i];
   int32_t token = kNothingAllowed;
   if (mask_row != kNoTokenWanted) {
@@ -288,8 +183,7 @@ __global__ __launch_bounds__(kThreads) void ProcessKernel(ProcessLogits p) {
     const int share = (words + ClusterBlocks() - 1) / ClusterBlocks();
     row.begin = share * ClusterRank();
     row.end = row.begin + share < words ? row.begin + share : words;
-    Shared shared = {bins, of_warps, answers, found, 0};
-    token = Draw(p, i, row, shared);
+    token = Draw(p, i, row, answers, memory);
   }
   if (threadIdx.x == 0 && ClusterRank() == 0) p.answers->tokens[i] = token;
   ClusterSync();  // others may be reading this block's memory

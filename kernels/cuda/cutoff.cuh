@@ -17,6 +17,7 @@ namespace pawl::PAWL_GPU {
 constexpr int kCutoffThreads = 1024;
 constexpr int kCutoffWarps = kCutoffThreads / kWarpSize;
 constexpr int kBins = kCutoffThreads, kBinBits = 10;
+constexpr int kMostBlocks = static_cast<int>(kMostClusterBlocks);
 
 // KeyOf(-kLargestLogit, 0x7fffffff) and KeyOf(kLargestLogit, 0): keys of finite logits.
 constexpr float kLargestLogit = 3.402823466e38f;
@@ -46,15 +47,6 @@ struct CutoffMemory {
   PAWL_SHARED(DrawKey, name##_warps, kCutoffWarps); \
   PAWL_SHARED(Found, name##_found, 1);              \
   CutoffMemory name = {name##_bins, name##_warps, name##_found, 0}
-
-// What `shared` is in each block of the cluster; 0 where there is no such block.
-constexpr int kMostBlocks = static_cast<int>(kMostClusterBlocks);
-template <typename T>
-__device__ __forceinline__ void FromCluster(const T* shared, T* of_blocks) {
-  const int blocks = ClusterBlocks();
-#pragma unroll
-  for (int r = 0; r < kMostBlocks; ++r) of_blocks[r] = r < blocks ? *SharedOf(shared, r) : T{0};
-}
 
 __device__ __forceinline__ void AddTo(Bins& bins, int bin, DrawKey weight) {
   const auto low = static_cast<uint32_t>(weight);
@@ -109,9 +101,16 @@ __device__ DrawKey Cutoff(DrawKey least, DrawKey most, int levels, const Each& e
     ClusterSync();
     // All loads before the first sum.
     uint32_t low[kMostBlocks], high[kMostBlocks], count[kMostBlocks];
-    FromCluster(bins.low + bin, low);
-    FromCluster(bins.high + bin, high);
-    FromCluster(bins.items + bin, count);
+    const int blocks = ClusterBlocks();
+#pragma unroll
+    for (int r = 0; r < kMostBlocks; ++r) {
+      low[r] = high[r] = count[r] = 0;
+      if (r >= blocks) continue;
+      const Bins* there = SharedOf(&bins, r);
+      low[r] = there->low[bin];
+      high[r] = there->high[bin];
+      count[r] = there->items[bin];
+    }
     DrawKey value = 0;
     uint32_t items = 0;
 #pragma unroll

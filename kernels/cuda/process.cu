@@ -70,7 +70,9 @@ __device__ DrawKey ClusterLargest(DrawKey key, DrawKey* answer, const CutoffMemo
   if (threadIdx.x == 0) *answer = key;
   ClusterSync();
   DrawKey of_blocks[kMostBlocks];
-  FromCluster(answer, of_blocks);
+  const int blocks = ClusterBlocks();
+#pragma unroll
+  for (int r = 0; r < kMostBlocks; ++r) of_blocks[r] = r < blocks ? *SharedOf(answer, r) : kNoKey;
 #pragma unroll
   for (int r = 0; r < kMostBlocks; ++r) key = of_blocks[r] > key ? of_blocks[r] : key;
   return key;

@@ -152,6 +152,7 @@ TEST_F(ProcessTest, RowsOfSeveralBlocks) {
   Random random(3);
   for (const int vocabulary : {5000, 20011}) {
     for (const float size : {3.0f, 0.01f, 1000.0f}) {
+      if (vocabulary > 5000 && size > 1) continue;
       std::vector<Asked> asked;
       for (int i = 0; i < 4; ++i) asked.push_back(AnyAsked(random, vocabulary));
       asked[1].params.top_k = 3000;

@@ -50,16 +50,19 @@ Status Launch(const char* name, const Shape& shape, Stream stream, void (*kernel
     error = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
   }
   if (error == cudaSuccess) {
-    cudaLaunchAttribute attribute = {};
-    attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    attribute.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchAttribute attributes[2] = {};
+    attributes[0].id = cudaLaunchAttributeClusterDimension;
+    attributes[0].val.clusterDim = {shape.cluster, 1, 1};
+    attributes[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attributes[1].val.programmaticStreamSerializationAllowed = 1;
+    const bool clusters = major >= 9 && shape.cluster > 1;
     cudaLaunchConfig_t config = {};
-    config.gridDim = dim3(shape.x, shape.y, shape.z);
+    config.gridDim = dim3(clusters ? shape.x : shape.x / shape.cluster, shape.y, shape.z);
     config.blockDim = dim3(shape.threads);
     config.dynamicSmemBytes = shape.dynamic_shared;
     config.stream = static_cast<cudaStream_t>(stream);
-    config.attrs = &attribute;
-    config.numAttrs = major >= 9 && DependentLaunchAllowed() ? 1 : 0;
+    config.attrs = clusters ? attributes : attributes + 1;
+    config.numAttrs = (clusters ? 1 : 0) + (major >= 9 && DependentLaunchAllowed() ? 1 : 0);
     error = cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...);
   }
   if (error == cudaSuccess) return {};
@@ -79,6 +82,49 @@ __device__ __forceinline__ void DependencyWait() {
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #elif defined(PAWL_CUDA_EMULATED)
   emulation::DependencyWaited();
+#endif
+}
+
+// The blocks of a cluster (Shape), which block of it this one is, and a barrier of all their
+// threads.
+__device__ __forceinline__ int ClusterBlocks() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  int blocks;
+  asm("mov.u32 %0, %%cluster_nctaid.x;" : "=r"(blocks));
+  return blocks;
+#elif defined(PAWL_CUDA_EMULATED)
+  return static_cast<int>(emulation::position.cluster);
+#else
+  return 1;
+#endif
+}
+__device__ __forceinline__ int ClusterRank() {
+  return static_cast<int>(blockIdx.x) % ClusterBlocks();
+}
+__device__ __forceinline__ void ClusterSync() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+#elif defined(PAWL_CUDA_EMULATED)
+  emulation::SyncCluster();
+#else
+  __syncthreads();
+#endif
+}
+
+// What a shared array of this block is in another block of the cluster. That block must have
+// started (ClusterSync) and must not end before this one has read.
+template <typename T>
+__device__ __forceinline__ const T* SharedOf(const T* shared, int rank) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  const T* there;
+  asm("mapa.u64 %0, %1, %2;" : "=l"(there) : "l"(shared), "r"(rank));
+  return there;
+#elif defined(PAWL_CUDA_EMULATED)
+  return static_cast<const T*>(emulation::SharedOf(shared, rank));
+#else
+  (void)rank;
+  return shared;
 #endif
 }
 

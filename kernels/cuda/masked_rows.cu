@@ -1,34 +1,54 @@
 // What a sampler wants to know about rows of masked logits: a token, the log-probabilities, the
 // largest few.
 //
-// A row is cut into chunks of 4096 tokens, a block each, so that one row of a large vocabulary
-// still fills a device. In a chunk a warp takes words of the mask as MaskKernel does; words
-// without a set bit cost nothing and their logits are not read. A first kernel leaves what each
-// chunk has (Partial) in the workspace, a second one joins the chunks of its row, in ascending
-// order, and goes over its chunk once more with what the whole row has; what is left to join after
-// that is a third kernel of one block for each row. Nothing depends on how many rows there are.
+// A row is cut into chunks of 4096 tokens, so that one row of a large vocabulary still fills a
+// device. A thread takes tokens by fours, which is a load of 8 or 16 bytes, four bits of the mask
+// and one block of random numbers; fours without a set bit cost nothing and their logits are not
+// read. A first kernel leaves what chunks have in the workspace, a second one joins it: the draw
+// and the largest few are of the whole row then, the log-probabilities are written chunk by chunk.
+// Nothing depends on how many rows there are.
 //
 // The rule of the draw is that of src/base/random.h.
+#include <algorithm>
+
+#include "kernels/cuda/cutoff.cuh"
 #include "kernels/cuda/device_language.h"
 #include "kernels/cuda/kernels.h"
 #include "src/base/random.h"
 
 namespace pawl::PAWL_GPU {
 
-// A warp takes 32 words of a mask with one coalesced load and visits those that are not all ones,
-// each lane standing for one token: one coalesced store by the lanes whose bit is clear. Logits are
-// never loaded, and where everything is allowed nothing is touched. The CPU twin is
-// kernels/cpu/bitmask.cc.
+// A warp takes 32 words of a mask with one coalesced load and goes over their 1024 tokens in
+// vectors of 16 bytes, a lane each, four of them in flight. A vector in which everything is allowed
+// is left alone, one in which nothing is allowed is written, and a mixed one is read first: a
+// sector that is written in part is read by the device anyhow, and whole vectors need fewer
+// instructions than tokens. Rows may begin anywhere, so what is in front of the first vector and
+// behind the last one is written token by token. The CPU twin is kernels/cpu/bitmask.cc.
 //
-// Bytes per row: vocabulary / 8 read, and the refused logits written.
+// Bytes per row: vocabulary / 8 read, the refused logits written, those of mixed vectors read.
 
 namespace {
 
 constexpr int kWarpsPerBlock = 8;
-constexpr int64_t kMaxGridY = 65535;
+constexpr int64_t kBlockWords = kWarpSize * kWarpsPerBlock;
+constexpr int kVectorsInFlight = 4;
+// From so many blocks on a warp takes 32 words more than once, so that fewer blocks have to start.
+constexpr int64_t kManyBlocks = 1056;
 
+// The logits of 32 bits with those replaced whose bits in `refused` are set.
 template <typename Bits>
-__global__ void MaskKernel(BitmaskArgs args, Bits minus_infinity) {
+__device__ __forceinline__ uint32_t Refuse(uint32_t logits, uint32_t refused, uint32_t minus) {
+  uint32_t which = (refused & 1) != 0 ? ~uint32_t{0} : 0;
+  if (sizeof(Bits) == 2) which = (which & 0xffffu) | ((refused & 2) != 0 ? 0xffff0000u : 0);
+  return (logits & ~which) | (minus & which);
+}
+
+// `minus`: -infinity, as often as it goes into 32 bits.
+template <typename Bits>
+__global__ __launch_bounds__(kWarpSize* kWarpsPerBlock) void MaskKernel(BitmaskArgs args,
+                                                                        uint32_t minus) {
+  constexpr int kWidth = 16 / static_cast<int>(sizeof(Bits)), kOfWord = kWidth / 4;
+  constexpr uint32_t kWhole = (uint32_t{1} << kWidth) - 1;
   DependencyWait();
   const int64_t i = blockIdx.x;
   const int64_t row = args.logit_rows != nullptr ? args.logit_rows[i] : i;
@@ -38,17 +58,56 @@ __global__ void MaskKernel(BitmaskArgs args, Bits minus_infinity) {
   const uint32_t* mask = args.masks + mask_row * args.masks_stride;
   const int64_t words = (args.vocabulary + 31) / 32;
   const int lane = static_cast<int>(threadIdx.x) % kWarpSize;
+  // Tokens in front of the first vector.
+  const int first = static_cast<int>((0 - reinterpret_cast<uintptr_t>(logits)) % 16 / sizeof(Bits));
+  const auto refuse = [&](int64_t token) {
+    if (token < args.vocabulary) logits[token] = static_cast<Bits>(minus);
+  };
+  if (blockIdx.y == 0 && static_cast<int>(threadIdx.x) < first && (mask[0] >> lane & 1) == 0) {
+    refuse(lane);
+  }
+  const auto word_at = [&](int64_t at) { return at < words ? mask[at] : ~uint32_t{0}; };
   const int64_t warp =
       static_cast<int64_t>(blockIdx.y) * kWarpsPerBlock + static_cast<int>(threadIdx.x) / kWarpSize;
-  const int64_t warps = static_cast<int64_t>(gridDim.y) * kWarpsPerBlock;
-  for (int64_t base = warp * kWarpSize; base < words; base += warps * kWarpSize) {
-    const uint32_t mine = base + lane < words ? mask[base + lane] : ~uint32_t{0};
-    for (unsigned mixed = __ballot_sync(kAllLanes, mine != ~uint32_t{0}); mixed != 0;
-         mixed &= mixed - 1) {
-      const int j = __ffs(static_cast<int>(mixed)) - 1;
-      const uint32_t word = __shfl_sync(kAllLanes, mine, j);
-      const int64_t token = (base + j) * 32 + lane;
-      if (token < args.vocabulary && (word >> lane & 1) == 0) logits[token] = minus_infinity;
+  const int64_t step = static_cast<int64_t>(gridDim.y) * kBlockWords;
+  uint32_t next = word_at(warp * kWarpSize + lane);
+  for (int64_t base = warp * kWarpSize; base < words; base += step) {
+    uint32_t mine = next;  // the bits of 32 tokens from token 32 (base + lane) + first on
+    next = word_at(base + step + lane);
+    if (first != 0) {
+      mine = mine >> first | word_at(base + lane + 1) << (32 - first);
+    }
+    if (__ballot_sync(kAllLanes, mine != ~uint32_t{0}) == 0) continue;
+    for (int round = 0; round < 32 / kWidth; round += kVectorsInFlight) {
+      uint32_t refused[kVectorsInFlight];
+      uint4 held[kVectorsInFlight];
+      const int64_t begin = base * 32 + first + (round * kWarpSize + lane) * kWidth;
+#pragma unroll
+      for (int u = 0; u < kVectorsInFlight; ++u) {
+        const int bit = ((round + u) * kWarpSize + lane) * kWidth;
+        const int64_t token = begin + u * kWarpSize * kWidth;
+        held[u] = {minus, minus, minus, minus};
+        refused[u] = ~(__shfl_sync(kAllLanes, mine, bit / 32) >> bit % 32) & kWhole;
+        if (refused[u] != 0 && token + kWidth > args.vocabulary) {
+          for (int e = 0; e < kWidth; ++e) {
+            if ((refused[u] >> e & 1) != 0) refuse(token + e);
+          }
+          refused[u] = 0;
+        }
+        if (refused[u] != 0 && refused[u] != kWhole) {
+          held[u] = *reinterpret_cast<const uint4*>(logits + token);
+        }
+      }
+#pragma unroll
+      for (int u = 0; u < kVectorsInFlight; ++u) {
+        if (refused[u] == 0) continue;
+        uint4 vector;
+        vector.x = Refuse<Bits>(held[u].x, refused[u], minus);
+        vector.y = Refuse<Bits>(held[u].y, refused[u] >> kOfWord, minus);
+        vector.z = Refuse<Bits>(held[u].z, refused[u] >> 2 * kOfWord, minus);
+        vector.w = Refuse<Bits>(held[u].w, refused[u] >> 3 * kOfWord, minus);
+        *reinterpret_cast<uint4*>(logits + begin + u * kWarpSize * kWidth) = vector;
+      }
     }
   }
 }
@@ -58,18 +117,20 @@ __global__ void MaskKernel(BitmaskArgs args, Bits minus_infinity) {
 Status ApplyBitmask(const BitmaskArgs& args, Stream stream) {
   if (args.count <= 0 || args.vocabulary <= 0) return {};
   const int64_t words = (args.vocabulary + 31) / 32;
-  const int64_t blocks = (words + kWarpSize * kWarpsPerBlock - 1) / (kWarpSize * kWarpsPerBlock);
+  const int64_t blocks = (words + kBlockWords - 1) / kBlockWords;
+  const int64_t turns = std::max<int64_t>(
+      {1, std::min<int64_t>(4, args.count * blocks / kManyBlocks), blocks / 65535 + 1});
   Shape shape;
   shape.x = static_cast<unsigned>(args.count);
-  shape.y = static_cast<unsigned>(blocks < kMaxGridY ? blocks : kMaxGridY);
+  shape.y = static_cast<unsigned>((blocks + turns - 1) / turns);
   shape.threads = kWarpSize * kWarpsPerBlock;
   switch (args.type) {
     case LogitType::kF32:
       return Launch("bitmask", shape, stream, MaskKernel<uint32_t>, args, 0xff800000u);
     case LogitType::kF16:
-      return Launch("bitmask", shape, stream, MaskKernel<uint16_t>, args, uint16_t{0xfc00u});
+      return Launch("bitmask", shape, stream, MaskKernel<uint16_t>, args, 0xfc00fc00u);
     case LogitType::kBf16:
-      return Launch("bitmask", shape, stream, MaskKernel<uint16_t>, args, uint16_t{0xff80u});
+      return Launch("bitmask", shape, stream, MaskKernel<uint16_t>, args, 0xff80ff80u);
   }
   return {};
 }
@@ -79,302 +140,403 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / kWarpSize;
 constexpr int64_t kChunk = 4096;
-constexpr int64_t kChunkWords = kChunk / 32;
-constexpr float kLowest = -3.402823466e38f;
+constexpr int kFours = static_cast<int>(kChunk) / kThreads / 4;  // of a thread in a chunk
 
 __host__ __device__ inline int64_t Chunks(int64_t vocabulary) {
   return (vocabulary + kChunk - 1) / kChunk;
 }
 
-// A score and its token; the better one has the larger score, the lower token among equals. No
-// candidate: token < 0.
-struct Best {
-  float score;
-  int32_t token;
-};
-__device__ __forceinline__ bool Better(const Best& a, const Best& b) {
-  if (a.token < 0 || b.token < 0) return b.token < 0 && a.token >= 0;
-  return a.score > b.score || (a.score == b.score && a.token < b.token);
-}
-
-// Of a chunk's allowed tokens.
-struct Partial {
-  Best largest;  // of the finite logits
-  float sum;     // of e^(logit - largest) over them
-  int32_t state;
-};
-// Bits of Partial::state. kSome: a token is allowed, kBroken: a logit is NaN or +infinity.
-constexpr int kSome = 1, kBroken = 2;
-
-__device__ __forceinline__ float LogitAt(const MaskedRows& rows, const void* row, int64_t token) {
-  switch (rows.type) {
-    case LogitType::kF32:
-      return static_cast<const float*>(row)[token];
-    case LogitType::kF16:
-      return HalfToFloat(static_cast<const uint16_t*>(row)[token]);
-    default:
-      return Bf16ToFloat(static_cast<const uint16_t*>(row)[token]);
-  }
-}
-
 struct RowView {
   const void* logits;
-  const uint32_t* mask;  // null: everything is allowed
+  const uint8_t* mask;  // null: everything is allowed
+  bool aligned;         // fours of logits can be loaded at once
 };
 __device__ __forceinline__ RowView RowAt(const MaskedRows& rows, int64_t i) {
   const int64_t row = rows.logit_rows != nullptr ? rows.logit_rows[i] : i;
   const int64_t bytes = rows.type == LogitType::kF32 ? 4 : 2;
   RowView view;
   view.logits = static_cast<const char*>(rows.logits) + row * rows.logits_stride * bytes;
+  view.aligned = reinterpret_cast<uintptr_t>(view.logits) % (4 * bytes) == 0;
   view.mask = nullptr;
   if (rows.masks != nullptr) {
     const int64_t mask_row = rows.mask_rows != nullptr ? rows.mask_rows[i] : i;
-    if (mask_row >= 0) view.mask = rows.masks + mask_row * rows.masks_stride;
+    if (mask_row >= 0) {
+      view.mask = reinterpret_cast<const uint8_t*>(rows.masks + mask_row * rows.masks_stride);
+    }
   }
   return view;
 }
 
-// visit(token, logit) for each allowed token of the chunk, by some thread of the block; the threads
-// of a warp come together.
-template <typename Visit>
-__device__ void ForAllowed(const MaskedRows& rows, const RowView& row, int64_t chunk,
-                           const Visit& visit) {
-  const int lane = static_cast<int>(threadIdx.x) % kWarpSize;
-  const int64_t words = (rows.vocabulary + 31) / 32;
-  const int64_t end = (chunk + 1) * kChunkWords < words ? (chunk + 1) * kChunkWords : words;
-  for (int64_t base = chunk * kChunkWords + static_cast<int>(threadIdx.x) / kWarpSize * kWarpSize;
-       base < end; base += kWarps * kWarpSize) {
-    uint32_t mine = 0;
-    if (base + lane < end) mine = row.mask != nullptr ? row.mask[base + lane] : ~uint32_t{0};
-    for (unsigned some = __ballot_sync(kAllLanes, mine != 0); some != 0; some &= some - 1) {
-      const int j = __ffs(static_cast<int>(some)) - 1;
-      const uint32_t word = __shfl_sync(kAllLanes, mine, j);
-      const int64_t token = (base + j) * 32 + lane;
-      if (token < rows.vocabulary && (word >> lane & 1) != 0) {
-        visit(token, LogitAt(rows, row.logits, token));
+// Four tokens: which are allowed, and their logits as they are in memory.
+struct Four {
+  uint32_t allowed;
+  uint32_t bits[4];  // two words for types of 16 bits
+};
+
+// Those of thread `thread` of a block in the chunk, from the tokens FirstToken(chunk, thread, u)
+// on.
+__device__ __forceinline__ int64_t FirstToken(int64_t chunk, int thread, int u) {
+  return chunk * kChunk + (u * kThreads + thread) * 4;
+}
+__device__ __forceinline__ void LoadFours(const MaskedRows& rows, const RowView& row, int64_t chunk,
+                                          int thread, Four* fours) {
+#pragma unroll
+  for (int u = 0; u < kFours; ++u) {
+    const int64_t token = FirstToken(chunk, thread, u), left = rows.vocabulary - token;
+    uint32_t allowed = left <= 0 ? 0 : left < 4 ? (1u << left) - 1 : 15u;
+    if (row.mask != nullptr && left > 0) {
+      allowed &= static_cast<uint32_t>(row.mask[token / 8]) >> token % 8;
+    }
+    fours[u] = {allowed, {0, 0, 0, 0}};
+  }
+#pragma unroll
+  for (int u = 0; u < kFours; ++u) {
+    Four& four = fours[u];
+    const int64_t token = FirstToken(chunk, thread, u);
+    if (four.allowed == 0) continue;
+    if (row.aligned && token + 4 <= rows.vocabulary) {
+      if (rows.type == LogitType::kF32) {
+        const uint4 v =
+            *reinterpret_cast<const uint4*>(static_cast<const float*>(row.logits) + token);
+        four.bits[0] = v.x;
+        four.bits[1] = v.y;
+        four.bits[2] = v.z;
+        four.bits[3] = v.w;
+      } else {
+        const uint2 v =
+            *reinterpret_cast<const uint2*>(static_cast<const uint16_t*>(row.logits) + token);
+        four.bits[0] = v.x;
+        four.bits[1] = v.y;
+      }
+      continue;
+    }
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      if ((four.allowed >> e & 1) == 0) continue;
+      if (rows.type == LogitType::kF32) {
+        four.bits[e] = static_cast<const uint32_t*>(row.logits)[token + e];
+      } else {
+        four.bits[e / 2] |= uint32_t{static_cast<const uint16_t*>(row.logits)[token + e]}
+                            << e % 2 * 16;
       }
     }
   }
 }
 
-__device__ Best WarpBest(Best best) {
-  for (int bits = kWarpSize / 2; bits > 0; bits /= 2) {
-    Best other;
-    other.score = __shfl_xor_sync(kAllLanes, best.score, bits);
-    other.token = __shfl_xor_sync(kAllLanes, best.token, bits);
-    if (Better(other, best)) best = other;
+// The logits of tokens that are allowed; what the others get is of no interest.
+__device__ __forceinline__ void LogitsOf(LogitType type, const Four& four, float* logits) {
+#pragma unroll
+  for (int e = 0; e < 4; ++e) {
+    const uint32_t half = four.bits[e / 2] >> e % 2 * 16;
+    logits[e] = type == LogitType::kF32   ? __uint_as_float(four.bits[e])
+                : type == LogitType::kF16 ? HalfToFloat(static_cast<uint16_t>(half))
+                                          : Bf16ToFloat(static_cast<uint16_t>(half));
   }
-  return best;
 }
 
-// Of the whole block, for all its threads. `scratch`: kWarps of them.
-__device__ Best BlockBest(Best best, Best* scratch) {
-  best = WarpBest(best);
-  __syncthreads();
-  if (threadIdx.x % kWarpSize == 0) scratch[threadIdx.x / kWarpSize] = best;
-  __syncthreads();
-  best = scratch[0];
-  for (int i = 1; i < kWarps; ++i) {
-    if (Better(scratch[i], best)) best = scratch[i];
+// visit(token, logit) for each allowed token of the thread, in rising order.
+template <typename Visit>
+__device__ __forceinline__ void ForAllowed(LogitType type, const Four* fours, int64_t chunk,
+                                           int thread, const Visit& visit) {
+#pragma unroll
+  for (int u = 0; u < kFours; ++u) {
+    float logits[4];
+    if (fours[u].allowed == 0) continue;
+    LogitsOf(type, fours[u], logits);
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      if ((fours[u].allowed >> e & 1) != 0) {
+        visit(static_cast<int32_t>(FirstToken(chunk, thread, u)) + e, logits[e]);
+      }
+    }
   }
-  return best;
 }
 
-__device__ float BlockSum(float value, float* scratch) {
-  value = WarpSum(value);
-  __syncthreads();
-  if (threadIdx.x % kWarpSize == 0) scratch[threadIdx.x / kWarpSize] = value;
-  __syncthreads();
-  value = scratch[0];
-  for (int i = 1; i < kWarps; ++i) value += scratch[i];
-  return value;
+__device__ __forceinline__ DrawKey WarpLargest(DrawKey key) {
+  for (int by = kWarpSize / 2; by > 0; by /= 2) {
+    const DrawKey other = __shfl_xor_sync(kAllLanes, key, by);
+    key = other > key ? other : key;
+  }
+  return key;
 }
 
-__device__ int BlockOr(int bits, int* scratch) {
-  for (int by = kWarpSize / 2; by > 0; by /= 2) bits |= __shfl_xor_sync(kAllLanes, bits, by);
-  __syncthreads();
-  if (threadIdx.x % kWarpSize == 0) scratch[threadIdx.x / kWarpSize] = bits;
-  __syncthreads();
-  bits = 0;
-  for (int i = 0; i < kWarps; ++i) bits |= scratch[i];
-  return bits;
-}
+// ---- Log-probabilities ----
 
-// Grid: chunks, rows.
-__global__ void PartialKernel(MaskedRows rows, Partial* partials, bool sums) {
+// Of a chunk's allowed tokens.
+struct Partial {
+  float largest;  // of the finite logits; -infinity: there is none
+  float sum;      // of e^(logit - largest) over them
+};
+
+// Grid: chunks, rows. `maxima`: not null: gets the largest key of a finite logit of each warp.
+__global__ __launch_bounds__(kThreads) void PartialKernel(MaskedRows rows, Partial* partials,
+                                                          DrawKey* maxima) {
   DependencyWait();
-  PAWL_SHARED(Best, bests, kWarps);
-  PAWL_SHARED(float, floats, kWarps);
-  PAWL_SHARED(int, ints, kWarps);
-  const int64_t chunk = blockIdx.x;
-  const RowView row = RowAt(rows, blockIdx.y);
-  Best best = {0.0f, -1};
-  int state = 0;
-  ForAllowed(rows, row, chunk, [&](int64_t token, float logit) {
-    state |= kSome;
-    if (!(logit <= -kLowest)) {
-      state |= kBroken;
-    } else if (logit >= kLowest) {
-      const Best candidate = {logit, static_cast<int32_t>(token)};
-      if (Better(candidate, best)) best = candidate;
+  PAWL_SHARED(float, largest_of_warps, kWarps);
+  PAWL_SHARED(float, sums_of_warps, kWarps);
+  const int64_t chunk = blockIdx.x, out = blockIdx.y * Chunks(rows.vocabulary) + chunk;
+  const int thread = static_cast<int>(threadIdx.x), warp = thread / kWarpSize;
+  const int lane = thread % kWarpSize;
+  Four fours[kFours];
+  LoadFours(rows, RowAt(rows, blockIdx.y), chunk, thread, fours);
+  float largest = -INFINITY;
+  int32_t token = -1;
+  ForAllowed(rows.type, fours, chunk, thread, [&](int32_t its, float logit) {
+    if (logit > largest && logit <= kLargestLogit) {
+      largest = logit;
+      token = its;
     }
   });
-  best = BlockBest(best, bests);
-  state = BlockOr(state, ints);
-  float sum = 0.0f;
-  if (sums && best.token >= 0) {
-    ForAllowed(rows, row, chunk, [&](int64_t, float logit) { sum += expf(logit - best.score); });
-    sum = BlockSum(sum, floats);
+  if (maxima != nullptr) {
+    const DrawKey key = WarpLargest(token < 0 ? kNoKey : KeyOf(largest, token));
+    if (lane == 0) maxima[out * kWarps + warp] = key;
   }
-  if (threadIdx.x == 0) {
-    partials[blockIdx.y * Chunks(rows.vocabulary) + chunk] = {best, sum, state};
+  largest = WarpMax(largest);
+  if (lane == 0) largest_of_warps[warp] = largest;
+  __syncthreads();
+#pragma unroll
+  for (int w = 0; w < kWarps; ++w) largest = fmaxf(largest, largest_of_warps[w]);
+  float sum = 0.0f;
+  if (largest != -INFINITY) {
+    ForAllowed(rows.type, fours, chunk, thread,
+               [&](int32_t, float logit) { sum += expf(logit - largest); });
+  }
+  sum = WarpSum(sum);
+  if (lane == 0) sums_of_warps[warp] = sum;
+  __syncthreads();
+  if (thread == 0) {
+    for (int w = 1; w < kWarps; ++w) sum += sums_of_warps[w];
+    partials[out] = {largest, sum};
   }
 }
 
-// The chunks of a row together. Every thread does it for itself: there are a few dozen.
+// The chunks of a row together. Every warp does it for itself.
 __device__ Partial Join(const Partial* partials, int64_t chunks) {
-  Partial all = {{0.0f, -1}, 0.0f, 0};
-  for (int64_t c = 0; c < chunks; ++c) {
-    all.state |= partials[c].state;
-    if (Better(partials[c].largest, all.largest)) all.largest = partials[c].largest;
+  const int lane = static_cast<int>(threadIdx.x) % kWarpSize;
+  Partial all = {-INFINITY, 0.0f};
+  for (int64_t c = lane; c < chunks; c += kWarpSize) {
+    all.largest = fmaxf(all.largest, partials[c].largest);
   }
-  for (int64_t c = 0; c < chunks; ++c) {
-    if (partials[c].largest.token < 0) continue;
-    all.sum = Fma(partials[c].sum, expf(partials[c].largest.score - all.largest.score), all.sum);
+  all.largest = WarpMax(all.largest);
+  for (int64_t c = lane; c < chunks; c += kWarpSize) {
+    if (partials[c].largest == -INFINITY) continue;
+    all.sum = Fma(partials[c].sum, expf(partials[c].largest - all.largest), all.sum);
   }
+  all.sum = WarpSum(all.sum);
   return all;
 }
 
-// Grid: chunks, rows. Leaves the best of each chunk in `bests`.
-__global__ void DrawKernel(SampleArgs args, const Partial* partials, Best* bests) {
-  DependencyWait();
-  PAWL_SHARED(Best, scratch, kWarps);
-  const int64_t chunks = Chunks(args.rows.vocabulary), i = blockIdx.y, chunk = blockIdx.x;
-  const Partial* own = partials + i * chunks;
-  const float temperature = args.temperatures != nullptr ? args.temperatures[i] : 0.0f;
-  const Partial all = Join(own, chunks);
-  Best best = own[chunk].largest;
-  if (temperature != 0.0f || all.largest.token < 0) {
-    const bool equal = all.largest.token < 0;  // all allowed logits are -infinity
-    const uint64_t seed = args.seeds != nullptr ? args.seeds[i] : 0;
-    const uint64_t position = args.positions != nullptr ? args.positions[i] : 0;
-    best = {0.0f, -1};
-    float hopeless = -INFINITY;
-    ForAllowed(args.rows, RowAt(args.rows, i), chunk, [&](int64_t token, float logit) {
-      if (!equal && !(logit >= kLowest)) return;
-      Best candidate = {equal ? 0.0f : logit, static_cast<int32_t>(token)};
-      if (temperature != 0.0f) {
-        if (candidate.score < hopeless) return;
-        candidate.score = Perturbed(candidate.score, temperature,
-                                    GumbelAt(seed, position, static_cast<uint64_t>(token)));
-      }
-      if (!Better(candidate, best)) return;
-      best = candidate;
-      hopeless = HopelessLogit(best.score, temperature);
-    });
-    best = BlockBest(best, scratch);
-  }
-  if (threadIdx.x == 0) bests[i * chunks + chunk] = best;
-}
-
-// Grid: rows.
-__global__ void ChooseKernel(SampleArgs args, const Partial* partials, const Best* bests) {
-  DependencyWait();
-  PAWL_SHARED(Best, scratch, kWarps);
-  PAWL_SHARED(int, ints, kWarps);
-  const int64_t chunks = Chunks(args.rows.vocabulary), i = blockIdx.x;
-  Best best = {0.0f, -1};
-  int state = 0;
-  for (int64_t c = threadIdx.x; c < chunks; c += kThreads) {
-    if (Better(bests[i * chunks + c], best)) best = bests[i * chunks + c];
-    state |= partials[i * chunks + c].state;
-  }
-  best = BlockBest(best, scratch);
-  state = BlockOr(state, ints);
-  if (threadIdx.x == 0) {
-    args.tokens[i] = (state & kBroken) != 0 ? kBrokenLogits
-                     : (state & kSome) == 0 ? kNothingAllowed
-                                            : best.token;
-  }
-}
-
 // Grid: chunks, rows.
-__global__ void LogSoftmaxKernel(LogSoftmaxArgs args, const Partial* partials) {
+__global__ __launch_bounds__(kThreads) void LogSoftmaxKernel(LogSoftmaxArgs args,
+                                                             const Partial* partials) {
   DependencyWait();
   const int64_t chunks = Chunks(args.rows.vocabulary), i = blockIdx.y, chunk = blockIdx.x;
+  const int thread = static_cast<int>(threadIdx.x);
+  Four fours[kFours];
+  LoadFours(args.rows, RowAt(args.rows, i), chunk, thread, fours);
   const Partial all = Join(partials + i * chunks, chunks);
-  const float shift = all.largest.score, log_sum = logf(all.sum);
+  const float log_sum = logf(all.sum);
   float* out = args.out + i * args.out_stride;
-  const int64_t end =
-      (chunk + 1) * kChunk < args.rows.vocabulary ? (chunk + 1) * kChunk : args.rows.vocabulary;
-  const RowView row = RowAt(args.rows, i);
-  for (int64_t t = chunk * kChunk + threadIdx.x; t < end; t += kThreads) {
-    float value = -INFINITY;
-    if (row.mask == nullptr || (row.mask[t / 32] >> t % 32 & 1) != 0) {
-      const float logit = LogitAt(args.rows, row.logits, t);
-      value = logit - shift - log_sum;
+  const bool aligned = reinterpret_cast<uintptr_t>(out) % 16 == 0;
+#pragma unroll
+  for (int u = 0; u < kFours; ++u) {
+    const int64_t token = FirstToken(chunk, thread, u);
+    float values[4];
+    LogitsOf(args.rows.type, fours[u], values);
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      values[e] = (fours[u].allowed >> e & 1) != 0 ? values[e] - all.largest - log_sum : -INFINITY;
     }
-    out[t] = value;
+    if (aligned && token + 4 <= args.rows.vocabulary) {
+      *reinterpret_cast<float4*>(out + token) = {values[0], values[1], values[2], values[3]};
+      continue;
+    }
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      if (token + e < args.rows.vocabulary) out[token + e] = values[e];
+    }
   }
 }
 
-// The best candidate behind `last` in the order of Better; last.token < 0: the best of all.
-__device__ __forceinline__ bool Behind(const Best& candidate, const Best& last) {
-  return last.token < 0 || Better(last, candidate);
-}
+// ---- The draw ----
 
-// Grid: chunks, rows. The k largest of each chunk: k rounds of a maximum, each over what comes
-// after the one before. The logits of a chunk stay in the L1 cache.
-__global__ void TopOfChunkKernel(TopKArgs args, Best* tops) {
-  DependencyWait();
-  PAWL_SHARED(Best, scratch, kWarps);
-  const int64_t chunks = Chunks(args.rows.vocabulary), i = blockIdx.y, chunk = blockIdx.x;
-  const RowView row = RowAt(args.rows, i);
-  Best last = {0.0f, -1};
-  bool ended = false;
-  for (int n = 0; n < args.k; ++n) {
-    Best best = {0.0f, -1};
-    if (!ended) {
-      ForAllowed(args.rows, row, chunk, [&](int64_t token, float logit) {
-        const Best candidate = {logit, static_cast<int32_t>(token)};
-        if (logit >= kLowest && Behind(candidate, last) && Better(candidate, best)) {
-          best = candidate;
-        }
-      });
-      best = BlockBest(best, scratch);
-      ended = best.token < 0;
-      last = best;
-    }
-    if (threadIdx.x == 0) tops[(i * chunks + chunk) * kMostTopK + n] = best;
+// A key for what the tokens of a thread have: kBrokenKey for NaN and +infinity, weak keys, with 0
+// for the logit, for -infinity, which counts only if there is nothing else.
+struct Drawer {
+  uint64_t seed, position;
+  float temperature;
+  float scale;  // of differences of logits to powers of two; 0: they are not looked at
+  DrawKey best;
+  // 2^-32 times the number of random words of which one may win against `best`, by logit:
+  // 2^((logit - bound) scale).
+  float bound;
+
+  __device__ Drawer(const SampleArgs& args, int64_t i) {
+    temperature = args.temperatures != nullptr ? args.temperatures[i] : 0.0f;
+    seed = args.seeds != nullptr ? args.seeds[i] : 0;
+    position = args.positions != nullptr ? args.positions[i] : 0;
+    scale = temperature < 1e30f ? 1.44269504f / temperature : 0.0f;
+    best = kNoKey;
+    bound = -INFINITY;
   }
-}
 
-// Grid: rows.
-__global__ void TopOfRowKernel(TopKArgs args, const Partial* partials, const Best* tops) {
-  DependencyWait();
-  PAWL_SHARED(Best, scratch, kWarps);
-  const int64_t chunks = Chunks(args.rows.vocabulary), i = blockIdx.x;
-  const Partial all = Join(partials + i * chunks, chunks);
-  Best last = {0.0f, -1};
-  for (int n = 0; n < args.k; ++n) {
-    Best best = {0.0f, -1};
-    for (int64_t c = threadIdx.x; c < chunks * args.k && (n == 0 || last.token >= 0);
-         c += kThreads) {
-      const Best candidate = tops[(i * chunks + c / args.k) * kMostTopK + c % args.k];
-      if (candidate.token >= 0 && Behind(candidate, last) && Better(candidate, best)) {
-        best = candidate;
+  // The noise -log(-log(1 - v)) of a word, v = 2^-32 word, is above x only if v < e^-x.
+  __device__ __forceinline__ void Raise(float value) {
+    const float logit = temperature <= 1.0f ? value : value * temperature;
+    // Less what roundings can have added.
+    const float least = logit - 1e-6f * (fabsf(logit) + kMaxGumbel * temperature);
+    bound = least < 3e38f ? least : 3e38f;  // after overflow as well
+  }
+
+  __device__ void Take(const Four& four, const float* logits, int32_t token) {
+    float chances[4];
+    bool some = false;
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      chances[e] = -1.0f;
+      if ((four.allowed >> e & 1) == 0) continue;
+      if (!(logits[e] <= kLargestLogit)) {
+        best = kBrokenKey;
+      } else if (logits[e] < -kLargestLogit) {
+        if (bound == -INFINITY) TakeEndless(token + e);
+      } else if (temperature == 0.0f) {
+        const DrawKey key = KeyOf(logits[e], token + e);
+        best = key > best ? key : best;
+      } else {
+        chances[e] = exp2f((logits[e] - bound) * scale + 32.0f) * 1.001f + 1.0f;
+        some = some || !(chances[e] < 1.4f);
       }
     }
-    best = BlockBest(best, scratch);
-    if (n > 0 && last.token < 0) best = last;
-    last = best;
-    if (threadIdx.x == 0) {
-      const bool found = best.token >= 0;
-      args.tokens[i * args.k + n] = best.token;
-      args.logprobs[i * args.k + n] =
-          found ? best.score - all.largest.score - logf(all.sum) : -INFINITY;
+    if (!some) return;
+    const PhiloxBlock random = Philox4x32(seed, position, static_cast<uint64_t>(token) >> 2);
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      if (chances[e] < 0.0f || static_cast<float>(random.word[e]) > chances[e]) continue;
+      const float value = Perturbed(logits[e], temperature, GumbelFromWord(random.word[e]));
+      const DrawKey key = KeyOf(value, token + e);
+      if (key <= best) continue;
+      best = key;
+      Raise(value);
     }
   }
+
+  __device__ void TakeEndless(int32_t token) {
+    float value = 0.0f;
+    if (temperature != 0.0f) {
+      value = Perturbed(value, temperature, GumbelAt(seed, position, static_cast<uint64_t>(token)));
+    }
+    const DrawKey key = KeyOf(value, token, true);
+    best = key > best ? key : best;
+  }
+};
+
+// Grid: parts of a row, rows. Leaves the best of each part in `keys`.
+__global__ __launch_bounds__(kThreads) void DrawKernel(SampleArgs args, DrawKey* keys) {
+  DependencyWait();
+  PAWL_SHARED(DrawKey, of_warps, kWarps);
+  const int64_t i = blockIdx.y;
+  const int thread = static_cast<int>(threadIdx.x);
+  const RowView row = RowAt(args.rows, i);
+  Drawer drawer(args, i);
+  for (int64_t chunk = blockIdx.x; chunk < Chunks(args.rows.vocabulary); chunk += gridDim.x) {
+    Four fours[kFours];
+    LoadFours(args.rows, row, chunk, thread, fours);
+#pragma unroll
+    for (int u = 0; u < kFours; ++u) {
+      float logits[4];
+      LogitsOf(args.rows.type, fours[u], logits);
+      if (fours[u].allowed != 0) {
+        drawer.Take(fours[u], logits, static_cast<int32_t>(FirstToken(chunk, thread, u)));
+      }
+      drawer.bound = WarpMax(drawer.bound);
+    }
+  }
+  const DrawKey best = WarpLargest(drawer.best);
+  if (thread % kWarpSize == 0) of_warps[thread / kWarpSize] = best;
+  __syncthreads();
+  if (thread == 0) {
+    DrawKey largest = best;
+    for (int w = 1; w < kWarps; ++w) largest = of_warps[w] > largest ? of_warps[w] : largest;
+    keys[i * gridDim.x + blockIdx.x] = largest;
+  }
+}
+
+// Grid: rows. A warp.
+__global__ void ChooseKernel(int32_t* tokens, const DrawKey* keys, int parts) {
+  DependencyWait();
+  DrawKey best = kNoKey;
+  for (int p = static_cast<int>(threadIdx.x); p < parts; p += kWarpSize) {
+    const DrawKey key = keys[static_cast<int64_t>(blockIdx.x) * parts + p];
+    best = key > best ? key : best;
+  }
+  best = WarpLargest(best);
+  if (threadIdx.x == 0) {
+    tokens[blockIdx.x] = best == kBrokenKey ? kBrokenLogits
+                         : best == kNoKey   ? kNothingAllowed
+                                            : TokenOf(best);
+  }
+}
+
+// ---- The largest few ----
+
+// Grid: rows. The k-th largest of what warps of PartialKernel have as their largest is a bound:
+// only warps that reach it have tokens to look at.
+__global__ __launch_bounds__(kCutoffThreads) void TopOfRowKernel(TopKArgs args,
+                                                                 const Partial* partials,
+                                                                 const DrawKey* maxima) {
+  DependencyWait();
+  PAWL_CUTOFF_MEMORY(memory);
+  PAWL_SHARED(DrawKey, winners, kMostTopK);
+  PAWL_SHARED(int, found, 1);
+  const int64_t chunks = Chunks(args.rows.vocabulary), i = blockIdx.x, warps = chunks * kWarps;
+  const int thread = static_cast<int>(threadIdx.x), lane = thread % kWarpSize;
+  maxima += i * warps;
+  const RowView row = RowAt(args.rows, i);
+  const auto k = static_cast<DrawKey>(args.k);
+  const auto enough = [k](DrawKey count, DrawKey) { return count >= k; };
+  DrawKey least = Cutoff(
+      kLeastKey, kMostKey, 2,
+      [&](const auto& visit) {
+        for (int64_t w = thread; w < warps; w += kCutoffThreads) visit(maxima[w], 0.0f);
+      },
+      One(), enough, memory);
+  // visit(key, logit) for each finite logit of the warps that reach the bound.
+  const DrawKey bound = least;
+  const auto each = [&](const auto& visit) {
+    for (int64_t base = 0; base < warps; base += kCutoffThreads) {
+      const int64_t at = base + lane * kCutoffWarps + thread / kWarpSize;
+      for (unsigned some = __ballot_sync(kAllLanes, at < warps && maxima[at] >= bound); some != 0;
+           some &= some - 1) {
+        const int64_t its =
+            base + (__ffs(static_cast<int>(some)) - 1) * kCutoffWarps + thread / kWarpSize;
+        const int as = static_cast<int>(its % kWarps) * kWarpSize + lane;
+        Four fours[kFours];
+        LoadFours(args.rows, row, its / kWarps, as, fours);
+        ForAllowed(args.rows.type, fours, its / kWarps, as,
+                   [&](int32_t token, float logit) { visit(KeyOf(logit, token), logit); });
+      }
+    }
+  };
+  least = Cutoff(bound, kMostKey, 64, each, One(), enough, memory);
+  if (thread == 0) found[0] = 0;
+  __syncthreads();
+  each([&](DrawKey key, float) {
+    if (key >= least && key <= kMostKey) winners[atomicAdd(found, 1)] = key;
+  });
+  const Partial all = Join(partials + i * chunks, chunks);
+  __syncthreads();
+  if (thread >= args.k) return;
+  const int count = found[0];
+  int place = thread;
+  DrawKey key = kNoKey;
+  if (thread < count) {
+    key = winners[thread];
+    place = 0;
+    for (int w = 0; w < count; ++w) place += winners[w] > key ? 1 : 0;
+  }
+  args.tokens[i * args.k + place] = key != kNoKey ? TokenOf(key) : -1;
+  args.logprobs[i * args.k + place] =
+      key != kNoKey ? ScoreOf(key) - all.largest - logf(all.sum) : -INFINITY;
 }
 
 Shape ByChunk(const MaskedRows& rows) {
@@ -384,10 +546,10 @@ Shape ByChunk(const MaskedRows& rows) {
   shape.threads = kThreads;
   return shape;
 }
-Shape ByRow(const MaskedRows& rows) {
+Shape ByRow(const MaskedRows& rows, int threads) {
   Shape shape;
   shape.x = static_cast<unsigned>(rows.count);
-  shape.threads = kThreads;
+  shape.threads = static_cast<unsigned>(threads);
   return shape;
 }
 
@@ -398,30 +560,31 @@ Status CheckRows(const MaskedRows& rows) {
   return {};
 }
 
-Partial* Partials(void* workspace) { return static_cast<Partial*>(workspace); }
-Best* Bests(void* workspace, const MaskedRows& rows) {
-  return reinterpret_cast<Best*>(Partials(workspace) + rows.count * Chunks(rows.vocabulary));
+// The keys of a workspace, and behind them its partial results.
+DrawKey* Keys(void* workspace) { return static_cast<DrawKey*>(workspace); }
+Partial* Partials(void* workspace, const MaskedRows& rows) {
+  return reinterpret_cast<Partial*>(Keys(workspace) +
+                                    rows.count * Chunks(rows.vocabulary) * kWarps);
 }
 
 }  // namespace
 
 int64_t WorkspaceBytes(int64_t count, int64_t vocabulary) {
-  const int64_t chunks = count * Chunks(vocabulary);
-  return chunks * static_cast<int64_t>(sizeof(Partial) + kMostTopK * sizeof(Best));
+  return count * Chunks(vocabulary) *
+         static_cast<int64_t>(kWarps * sizeof(DrawKey) + sizeof(Partial));
 }
 
 Status Sample(const SampleArgs& args, Stream stream) {
   if (args.rows.count <= 0) return {};
   if (Status status = CheckRows(args.rows); !status.ok()) return status;
-  Partial* partials = Partials(args.workspace);
-  Best* bests = Bests(args.workspace, args.rows);
-  Status status = Launch("sample.partial", ByChunk(args.rows), stream, PartialKernel, args.rows,
-                         partials, false);
+  DrawKey* keys = Keys(args.workspace);
+  Shape shape = ByChunk(args.rows);
+  // A block goes over several chunks once there are blocks enough.
+  shape.x = std::min<unsigned>(shape.x, std::max<unsigned>(1, kManyBlocks / shape.y));
+  Status status = Launch("sample.draw", shape, stream, DrawKernel, args, keys);
   if (status.ok()) {
-    status = Launch("sample.draw", ByChunk(args.rows), stream, DrawKernel, args, partials, bests);
-  }
-  if (status.ok()) {
-    status = Launch("sample.choose", ByRow(args.rows), stream, ChooseKernel, args, partials, bests);
+    status = Launch("sample.choose", ByRow(args.rows, kWarpSize), stream, ChooseKernel, args.tokens,
+                    keys, static_cast<int>(shape.x));
   }
   return status;
 }
@@ -429,9 +592,10 @@ Status Sample(const SampleArgs& args, Stream stream) {
 Status LogSoftmax(const LogSoftmaxArgs& args, Stream stream) {
   if (args.rows.count <= 0) return {};
   if (Status status = CheckRows(args.rows); !status.ok()) return status;
-  Partial* partials = Partials(args.workspace);
+  Partial* partials = Partials(args.workspace, args.rows);
+  DrawKey* maxima = nullptr;
   Status status = Launch("log_softmax.partial", ByChunk(args.rows), stream, PartialKernel,
-                         args.rows, partials, true);
+                         args.rows, partials, maxima);
   if (status.ok()) {
     status = Launch("log_softmax", ByChunk(args.rows), stream, LogSoftmaxKernel, args, partials);
   }
@@ -444,15 +608,13 @@ Status TopK(const TopKArgs& args, Stream stream) {
   if (args.k < 1 || args.k > kMostTopK) {
     return Error{ErrorCode::kInvalid, "k must be between 1 and " + std::to_string(kMostTopK), "k"};
   }
-  Partial* partials = Partials(args.workspace);
-  Best* tops = Bests(args.workspace, args.rows);
-  Status status =
-      Launch("top_k.partial", ByChunk(args.rows), stream, PartialKernel, args.rows, partials, true);
+  DrawKey* maxima = Keys(args.workspace);
+  Partial* partials = Partials(args.workspace, args.rows);
+  Status status = Launch("top_k.partial", ByChunk(args.rows), stream, PartialKernel, args.rows,
+                         partials, maxima);
   if (status.ok()) {
-    status = Launch("top_k.chunk", ByChunk(args.rows), stream, TopOfChunkKernel, args, tops);
-  }
-  if (status.ok()) {
-    status = Launch("top_k.row", ByRow(args.rows), stream, TopOfRowKernel, args, partials, tops);
+    status = Launch("top_k.row", ByRow(args.rows, kCutoffThreads), stream, TopOfRowKernel, args,
+                    partials, maxima);
   }
   return status;
 }

@@ -1,11 +1,11 @@
-// A block for each row, which goes over the row's allowed logits a few times; they stay in the L2
-// cache. Words of the mask without a bit cost nothing.
+// A cluster of blocks for each row (one block before compute capability 9.0), each block with a
+// part of the row's allowed logits, over which it goes a few times; they stay in the cache. Words
+// of the mask without a bit cost nothing.
 //
-// Top-k and top-p both ask for the least key (src/base/random.h) that is kept: the k-th largest, or
-// the one where the weights of the largest keys, added up, reach the share p. It is found eight
-// bits at a time from the top: a histogram of the weights of the keys that share the bits found so
-// far, and in it the bin where the sum over larger keys crosses what is asked for. Weights are
-// integers, so the sums are exact and no order of threads changes them.
+// Top-k and top-p both ask for the least key that is kept (cutoff.cuh). What cannot be kept is left
+// out before the first cut: below the k-th largest of what each thread has as its largest, and
+// below the logits whose weight is not 0.
+#include "kernels/cuda/cutoff.cuh"
 #include "kernels/cuda/device_language.h"
 #include "kernels/cuda/kernels.h"
 #include "pawl/cuda_kernels.h"
@@ -13,195 +13,151 @@
 namespace pawl::PAWL_GPU {
 namespace {
 
-constexpr int kThreads = 512;
-constexpr int kWarps = kThreads / kWarpSize;
-constexpr int kBins = 256;
-constexpr float kLargest = 3.402823466e38f;
+constexpr int kThreads = kCutoffThreads;
+constexpr int kWarps = kCutoffWarps;
+constexpr int kWordsInFlight = 8;
+// Of -infinity: below all finite logits.
+constexpr DrawKey kEndlessKey = 1;
 
-// What a row of the call is, for all threads of its block.
+// What the kernel takes of a row: for a block its words of the mask, begin .. end-1.
 struct RowView {
   float* logits;
   const uint32_t* mask;  // null: everything is allowed
-  int words, limit;
+  int begin, end;
+  int limit;
 };
 
-// visit(token, logit) for each allowed token, by some thread; a warp's threads come together.
+// visit(token, logit) for each allowed token of the block, by some thread.
 template <typename Visit>
-__device__ void ForAllowed(const RowView& row, const Visit& visit) {
+__device__ __forceinline__ void ForAllowed(const RowView& row, const Visit& visit) {
   const int lane = static_cast<int>(threadIdx.x) % kWarpSize;
-  for (int base = static_cast<int>(threadIdx.x) / kWarpSize * kWarpSize; base < row.words;
-       base += kThreads) {
-    uint32_t mine = 0;
-    if (base + lane < row.words) mine = row.mask != nullptr ? row.mask[base + lane] : ~uint32_t{0};
-    for (unsigned some = __ballot_sync(kAllLanes, mine != 0); some != 0; some &= some - 1) {
-      const int j = __ffs(static_cast<int>(some)) - 1;
-      const uint32_t word = __shfl_sync(kAllLanes, mine, j);
-      const int token = (base + j) * 32 + lane;
-      if (token < row.limit && (word >> lane & 1) != 0) visit(token, row.logits[token]);
+  for (int base = row.begin + static_cast<int>(threadIdx.x) / kWarpSize; base < row.end;
+       base += kWarps * kWordsInFlight) {
+    uint32_t words[kWordsInFlight];
+    float logits[kWordsInFlight];
+#pragma unroll
+    for (int u = 0; u < kWordsInFlight; ++u) {
+      const int at = base + u * kWarps;
+      words[u] = at >= row.end ? 0 : row.mask != nullptr ? row.mask[at] : ~uint32_t{0};
+    }
+#pragma unroll
+    for (int u = 0; u < kWordsInFlight; ++u) {
+      const int token = (base + u * kWarps) * 32 + lane;
+      words[u] = token < row.limit ? words[u] >> lane & 1 : 0;
+      logits[u] = words[u] != 0 ? row.logits[token] : 0.0f;
+    }
+#pragma unroll
+    for (int u = 0; u < kWordsInFlight; ++u) {
+      if (words[u] != 0) visit((base + u * kWarps) * 32 + lane, logits[u]);
     }
   }
 }
 
-__device__ DrawKey BlockLargest(DrawKey key, DrawKey* scratch) {
+// Of the whole cluster. `answer`: shared memory that nothing else uses.
+__device__ DrawKey ClusterLargest(DrawKey key, DrawKey* answer, const CutoffMemory& memory) {
   for (int by = kWarpSize / 2; by > 0; by /= 2) {
     const DrawKey other = __shfl_xor_sync(kAllLanes, key, by);
     key = other > key ? other : key;
   }
+  const int lane = static_cast<int>(threadIdx.x) % kWarpSize;
+  if (lane == 0) memory.of_warps[threadIdx.x / kWarpSize] = key;
   __syncthreads();
-  if (threadIdx.x % kWarpSize == 0) scratch[threadIdx.x / kWarpSize] = key;
-  __syncthreads();
-  for (int i = 0; i < kWarps; ++i) key = scratch[i] > key ? scratch[i] : key;
+  key = memory.of_warps[lane];
+  for (int by = kWarpSize / 2; by > 0; by /= 2) {
+    const DrawKey other = __shfl_xor_sync(kAllLanes, key, by);
+    key = other > key ? other : key;
+  }
+  if (threadIdx.x == 0) *answer = key;
+  ClusterSync();
+  DrawKey of_blocks[kMostBlocks];
+  const int blocks = ClusterBlocks();
+#pragma unroll
+  for (int r = 0; r < kMostBlocks; ++r) of_blocks[r] = r < blocks ? *SharedOf(answer, r) : kNoKey;
+#pragma unroll
+  for (int r = 0; r < kMostBlocks; ++r) key = of_blocks[r] > key ? of_blocks[r] : key;
   return key;
 }
 
-__device__ DrawKey BlockTotal(DrawKey value, DrawKey* scratch) {
-  for (int by = kWarpSize / 2; by > 0; by /= 2) value += __shfl_xor_sync(kAllLanes, value, by);
-  __syncthreads();
-  if (threadIdx.x % kWarpSize == 0) scratch[threadIdx.x / kWarpSize] = value;
-  __syncthreads();
-  value = 0;
-  for (int i = 0; i < kWarps; ++i) value += scratch[i];
-  return value;
-}
-
-// The least key of the fewest largest ones whose weights are enough. weight(logit) of the keys
-// below `least` does not count. `bins`: kBins of them, `found`: two.
-template <typename Weight, typename Enough>
-__device__ DrawKey Cutoff(const RowView& row, DrawKey least, const Weight& weight,
-                          const Enough& enough, DrawKey* bins, DrawKey* found) {
-  DrawKey prefix = 0, above = 0;
-  for (int shift = 56; shift >= 0; shift -= 8) {
-    __syncthreads();
-    for (int i = static_cast<int>(threadIdx.x); i < kBins; i += kThreads) bins[i] = 0;
-    __syncthreads();
-    // Neighbours often fall into the same bin: one atomic for all of them.
-    int bin = -1;
-    DrawKey sum = 0;
-    ForAllowed(row, [&](int token, float logit) {
-      const DrawKey key = KeyOf(logit, token);
-      if (key < least || (shift < 56 && key >> (shift + 8) != prefix >> (shift + 8))) return;
-      const int its = static_cast<int>(key >> shift & (kBins - 1));
-      if (its != bin) {
-        if (sum != 0) atomicAdd(bins + bin, sum);
-        bin = its;
-        sum = 0;
-      }
-      sum += weight(logit);
-    });
-    if (sum != 0) atomicAdd(bins + bin, sum);
-    __syncthreads();
-    if (threadIdx.x == 0) {
-      // The last bin with something in it, where rounding leaves none that is enough.
-      DrawKey reached = above, its = 0, before = above;
-      for (int i = kBins - 1; i >= 0; --i) {
-        if (bins[i] == 0) continue;
-        its = static_cast<DrawKey>(i);
-        before = reached;
-        reached += bins[i];
-        if (enough(reached)) break;
-      }
-      found[0] = its;
-      found[1] = before;
+// Penalties on the logits of the block. What is not finite stays so.
+__device__ void Penalise(const ProcessLogits& p, const ProcessRow& process, const RowView& row) {
+  if (!process.penalties.any()) return;
+  for (int s = static_cast<int>(threadIdx.x); s < process.seen_count; s += kThreads) {
+    const int32_t* seen = p.seen + 2 * (process.seen_begin + s);
+    if (seen[0] / 32 < row.begin || seen[0] / 32 >= row.end) continue;
+    float& logit = row.logits[seen[0]];
+    if (logit >= -kLargestLogit && logit <= kLargestLogit) {
+      logit = Penalised(logit, process.penalties, true, seen[1]);
     }
-    __syncthreads();
-    prefix |= found[0] << shift;
-    above = found[1];
   }
-  return prefix;
+  __syncthreads();
 }
 
-// Grid: rows.
-__global__ __launch_bounds__(kThreads) void ProcessKernel(ProcessLogits p) {
-  DependencyWait();
-  PAWL_SHARED(DrawKey, scratch, kWarps);
-  PAWL_SHARED(DrawKey, bins, kBins);
-  PAWL_SHARED(DrawKey, found, 2);
-  const int i = static_cast<int>(blockIdx.x), mask_row = p.rows->masks[i];
-  if (mask_row == kNoTokenWanted) {
-    if (threadIdx.x == 0) p.answers->tokens[i] = kNothingAllowed;
-    return;
-  }
-  const ProcessRow process = p.process[i];
-  const float temperature = p.rows->temperatures[i];
-  RowView row;
-  row.logits = p.logits + i * p.logits_stride;
-  row.mask = mask_row < 0 ? nullptr : p.masks + mask_row * p.masks_stride;
-  row.limit = p.rows->limits[i];
-  row.words = (row.limit + 31) / 32;
-
-  // The largest logit that is finite; bits of what else there is.
-  DrawKey best = kNoKey, state = 0;
+// The largest of the thread's keys, kNoKey < kEndlessKey < those of finite logits < kBrokenKey.
+__device__ DrawKey ThreadLargest(const RowView& row) {
+  DrawKey largest = kNoKey;
   ForAllowed(row, [&](int token, float logit) {
-    state |= 1;
-    if (!(logit <= kLargest)) {
-      state |= 2;
-    } else if (logit >= -kLargest) {
-      const DrawKey key = KeyOf(logit, token);
-      best = key > best ? key : best;
-    }
+    const DrawKey key = !(logit <= kLargestLogit) ? kBrokenKey
+                        : logit >= -kLargestLogit ? KeyOf(logit, token)
+                                                  : kEndlessKey;
+    largest = key > largest ? key : largest;
   });
-  best = BlockLargest(best, scratch);
-  const bool some = BlockLargest(state, scratch) != 0;
-  const bool broken = BlockLargest(state & 2, scratch) != 0;
-  if (!some || broken) {
-    if (threadIdx.x == 0) p.answers->tokens[i] = broken ? kBrokenLogits : kNothingAllowed;
-    return;
-  }
-  if (best == kNoKey) {
-    // All are -infinity and count as equal.
-    ForAllowed(row, [&](int token, float) { row.logits[token] = 0.0f; });
-    __syncthreads();
-  }
-  if (process.penalties.any()) {
-    for (int s = static_cast<int>(threadIdx.x); s < process.seen_count; s += kThreads) {
-      const int32_t* seen = p.seen + 2 * (process.seen_begin + s);
-      float& logit = row.logits[seen[0]];
-      // Others are not in play, and are not to come into it.
-      if (logit >= -kLargest) logit = Penalised(logit, process.penalties, true, seen[1]);
-    }
-    __syncthreads();
-  }
-  if (best == kNoKey || process.penalties.any()) {
-    best = kNoKey;
-    ForAllowed(row, [&](int token, float logit) {
-      if (!(logit >= -kLargest)) return;
-      const DrawKey key = KeyOf(logit, token);
-      best = key > best ? key : best;
-    });
-    best = BlockLargest(best, scratch);
-  }
-  if (temperature == 0.0f) {
-    if (threadIdx.x == 0) p.answers->tokens[i] = TokenOf(best);
-    return;
-  }
+  return largest;
+}
 
-  // Everything from here on is about keys from `least` on; -infinity is below it.
-  const float largest = ScoreOf(best);
-  DrawKey least = KeyOf(-kLargest, 0x7fffffff);
+// The least key that top-k and top-p keep. `mine`: ThreadLargest.
+__device__ DrawKey LeastKept(const RowView& row, const ProcessRow& process, float temperature,
+                             DrawKey mine, DrawKey best, CutoffMemory& memory) {
+  DrawKey least = kLeastKey;
+  const auto each = [&](const auto& visit) {
+    ForAllowed(row, [&](int token, float logit) { visit(KeyOf(logit, token), logit); });
+  };
   if (process.top_k > 0) {
     const auto k = static_cast<DrawKey>(process.top_k);
+    const auto enough = [k](DrawKey count, DrawKey) { return count >= k; };
     least = Cutoff(
-        row, least, [](float) { return DrawKey{1}; }, [&](DrawKey count) { return count >= k; },
-        bins, found);
+        least, best, 2, [&](const auto& visit) { visit(mine, 0.0f); }, One(), enough, memory);
+    least = Cutoff(least, best, 64, each, One(), enough, memory);
   }
   if (process.top_p < 1.0f) {
+    const float largest = ScoreOf(best);
+    // e^-28 is less than 2^-40.
+    const DrawKey some = KeyOf(largest - 28.0f * temperature, 0x7fffffff);
     const auto weight = [&](float logit) {
       return static_cast<DrawKey>(WeightOf(RelativeScore(logit, largest, temperature)));
     };
-    DrawKey total = 0;
-    ForAllowed(row, [&](int token, float logit) {
-      if (KeyOf(logit, token) >= least) total += weight(logit);
-    });
-    total = BlockTotal(total, scratch);
-    least = Cutoff(
-        row, least, weight, [&](DrawKey sum) { return Reaches(sum, process.top_p, total); }, bins,
-        found);
+    const auto enough = [&](DrawKey sum, DrawKey all) { return Reaches(sum, process.top_p, all); };
+    least = Cutoff(some > least ? some : least, best, 64, each, weight, enough, memory);
   }
+  return least;
+}
+
+// The token of a row, for all threads of its cluster.
+__device__ int32_t Draw(const ProcessLogits& p, int i, const RowView& row, DrawKey* answers,
+                        CutoffMemory& memory) {
+  const ProcessRow process = p.process[i];
+  const float temperature = p.rows->temperatures[i];
+  Penalise(p, process, row);
+  DrawKey mine = ThreadLargest(row);
+  DrawKey best = ClusterLargest(mine, answers, memory);
+  if (best == kBrokenKey) return kBrokenLogits;
+  if (best == kNoKey) return kNothingAllowed;
+  if (best == kEndlessKey) {
+    // All are -infinity and count as equal.
+    ForAllowed(row, [&](int token, float) { row.logits[token] = 0.0f; });
+    __syncthreads();
+    Penalise(p, process, row);
+    mine = ThreadLargest(row);
+    best = ClusterLargest(mine, answers + 1, memory);
+  }
+  if (temperature == 0.0f) return TokenOf(best);
+
+  const float largest = ScoreOf(best);
+  const DrawKey least = LeastKept(row, process, temperature, mine, best, memory);
   const uint64_t seed = p.rows->seeds[i], position = p.rows->positions[i];
   DrawKey winner = kNoKey;
   float hopeless = -INFINITY;
   ForAllowed(row, [&](int token, float logit) {
-    if (KeyOf(logit, token) < least || logit < hopeless) return;
+    if (!(logit >= hopeless) || KeyOf(logit, token) < least) return;
     if (RelativeScore(logit, largest, temperature) < process.least) return;
     const float value =
         Perturbed(logit, temperature, GumbelAt(seed, position, static_cast<uint64_t>(token)));
@@ -210,8 +166,40 @@ __global__ __launch_bounds__(kThreads) void ProcessKernel(ProcessLogits p) {
     winner = key;
     hopeless = HopelessLogit(value, temperature);
   });
-  winner = BlockLargest(winner, scratch);
-  if (threadIdx.x == 0) p.answers->tokens[i] = TokenOf(winner);
+  return TokenOf(ClusterLargest(winner, answers + 2, memory));
+}
+
+// Grid: blocks of a row's cluster, rows.
+__global__ __launch_bounds__(kThreads) void ProcessKernel(ProcessLogits p) {
+  DependencyWait();
+  PAWL_CUTOFF_MEMORY(memory);
+  PAWL_SHARED(DrawKey, answers, 3);
+  const int i = static_cast<int>(blockIdx.y), mask_row = p.rows->masks[i];
+  int32_t token = kNothingAllowed;
+  if (mask_row != kNoTokenWanted) {
+    RowView row;
+    row.logits = p.logits + i * p.logits_stride;
+    row.mask = mask_row < 0 ? nullptr : p.masks + mask_row * p.masks_stride;
+    row.limit = p.rows->limits[i];
+    const int words = (row.limit + 31) / 32;
+    const int share = (words + ClusterBlocks() - 1) / ClusterBlocks();
+    row.begin = share * ClusterRank();
+    row.end = row.begin + share < words ? row.begin + share : words;
+    token = Draw(p, i, row, answers, memory);
+  }
+  if (threadIdx.x == 0 && ClusterRank() == 0) p.answers->tokens[i] = token;
+  ClusterSync();  // others may be reading this block's memory
+}
+
+// Blocks for a row of so many: at least 4096 logits each, and one for a multiprocessor.
+unsigned BlocksOf(int64_t logits, int rows) {
+  constexpr unsigned kMultiprocessors = 132;
+  unsigned blocks = 1;
+  while (blocks < kMostClusterBlocks && blocks * 4096 < logits &&
+         2 * blocks * static_cast<unsigned>(rows) <= kMultiprocessors) {
+    blocks *= 2;
+  }
+  return blocks;
 }
 
 }  // namespace
@@ -219,7 +207,8 @@ __global__ __launch_bounds__(kThreads) void ProcessKernel(ProcessLogits p) {
 Status RunProcessLogits(const ProcessLogits& args, Stream stream) {
   if (args.count <= 0) return {};
   Shape shape;
-  shape.x = static_cast<unsigned>(args.count);
+  shape.x = shape.cluster = BlocksOf(args.logits_stride, args.count);
+  shape.y = static_cast<unsigned>(args.count);
   shape.threads = kThreads;
   return Launch("process", shape, stream, ProcessKernel, args);
 }

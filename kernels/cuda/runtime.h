@@ -90,7 +90,11 @@ struct Shape {
   unsigned x = 1, y = 1, z = 1;  // blocks
   unsigned threads = 128;        // of a block, a multiple of 32
   size_t dynamic_shared = 0;     // bytes
+  // So many blocks along x, which divide x, are a cluster: they run at the same time and read each
+  // other's shared memory. Before compute capability 9.0 one block takes the place of a cluster.
+  unsigned cluster = 1;
 };
+constexpr unsigned kMostClusterBlocks = 8;
 
 // Time in milliseconds between two points of a stream: Mark both, synchronise, ask. For benchmarks.
 struct Mark {

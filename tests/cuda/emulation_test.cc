@@ -110,6 +110,43 @@ TEST(EmulationTest, ABlockThatCountsOnTheOneBeforeShowsInSomeOrder) {
   EXPECT_FALSE(right);
 }
 
+// Each block of a cluster sums what all of them have.
+__global__ void SumOfCluster(int* out, bool barrier, bool stay) {
+  DependencyWait();
+  PAWL_SHARED(int, number, 1);
+  if (threadIdx.x == 0) number[0] = static_cast<int>(blockIdx.x) + 1;
+  if (barrier) ClusterSync();
+  int sum = 0;
+  if (stay || ClusterRank() == 0) {
+    for (int r = 0; r < ClusterBlocks(); ++r) sum += *SharedOf(number, r);
+  }
+  if (stay) ClusterSync();
+  if (threadIdx.x == 0) out[blockIdx.x] = sum;
+}
+TEST(EmulationTest, BlocksOfAClusterReadEachOthersMemory) {
+  Shape shape = Threads(64, 6);
+  shape.cluster = 3;
+  const std::vector<int> got = InAnyOrder<int>([&] {
+    OnDevice<int> out(size_t{6});
+    PAWL_EXPECT_OK(Launch("cluster", shape, nullptr, SumOfCluster, out.data(), true, true));
+    return out.values();
+  });
+  EXPECT_EQ(got, (std::vector<int>{6, 6, 6, 15, 15, 15}));
+}
+TEST(EmulationTest, BlocksOfAClusterThatDoNotWaitAreReported) {
+  Shape shape = Threads(64, 6);
+  shape.cluster = 3;
+  for (const bool barrier : {true, false}) {
+    emulation::SetSchedule(emulation::Schedule::kBackward);
+    OnDevice<int> out(size_t{6});
+    const Status status =
+        LaunchAndWait("cluster", shape, nullptr, SumOfCluster, out.data(), barrier, !barrier);
+    emulation::SetSchedule(emulation::Schedule::kForward);
+    ASSERT_FALSE(status.ok()) << barrier;
+    EXPECT_NE(status.error().message.find("of the cluster does not have"), std::string::npos);
+  }
+}
+
 __global__ void Hurried(int* out) { out[threadIdx.x] = 1; }
 TEST(EmulationTest, AKernelThatDoesNotWaitForTheOneInFrontIsReported) {
   OnDevice<int> out(size_t{32});
@@ -127,6 +164,11 @@ TEST(EmulationTest, LaunchesThatNoDeviceTakesAreRefusedAtOnce) {
   shape = Threads(32);
   shape.dynamic_shared = emulation::kSharedBytes + 1;
   EXPECT_FALSE(Launch("two", shape, nullptr, TwoOperations).ok());
+  shape = Threads(32, 9);
+  for (const unsigned cluster : {0u, 2u, 9u}) {
+    shape.cluster = cluster;
+    EXPECT_FALSE(Launch("two", shape, nullptr, TwoOperations).ok());
+  }
 }
 
 __global__ void WarpThings(int* out) {

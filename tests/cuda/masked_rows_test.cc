@@ -171,6 +171,39 @@ TEST_F(MaskedRowsTest, BitmaskEqualsCpu) {
   }
 }
 
+// With so many rows a block has more than one part of its row to go over. Most have no mask.
+TEST_F(MaskedRowsTest, BitmaskOfManyRowsEqualsCpu) {
+  Random random(5);
+  for (const LogitType type : {LogitType::kF32, LogitType::kBf16}) {
+    const Rows rows(random, type, 33001, 2, false, 0.6);
+    std::vector<std::byte> expected = rows.Bytes();
+    std::vector<int32_t> logit_rows(1000), mask_rows(1000, -1);
+    for (const size_t i : {size_t{0}, size_t{999}}) {
+      logit_rows[i] = i == 0;
+      mask_rows[i] = i != 0;
+    }
+    BitmaskArgs args;
+    args.logits = expected.data();
+    args.type = type;
+    args.logits_stride = rows.logits_stride;
+    args.vocabulary = rows.vocabulary;
+    args.masks = rows.masks.data();
+    args.masks_stride = rows.masks_stride;
+    args.logit_rows = logit_rows.data();
+    args.mask_rows = mask_rows.data();
+    args.count = 1000;
+    pawl::ApplyBitmask(args);
+    const DeviceRows device(rows);
+    const OnDevice<int32_t> device_logit_rows(logit_rows), device_mask_rows(mask_rows);
+    args.logits = device.logits.data();
+    args.masks = device.masks.data();
+    args.logit_rows = device_logit_rows.data();
+    args.mask_rows = device_mask_rows.data();
+    PAWL_EXPECT_OK(ApplyBitmask(args, nullptr));
+    EXPECT_TRUE(device.logits.values() == expected);
+  }
+}
+
 TEST_F(MaskedRowsTest, TokensAreTheSamplers) {
   Random random(2);
   for (const RowsCase& c : kRowsCases) {
@@ -235,6 +268,79 @@ TEST_F(MaskedRowsTest, BrokenAndEndlessLogits) {
   EXPECT_EQ(got[2], 0);
   Sampler sampler({});
   EXPECT_EQ(got[3], *sampler.Sample(rows.Logits(3), nullptr, 0, {}));
+}
+
+// So many rows that a block goes over more than one chunk; flat ones, where every token may win,
+// and temperatures with which sizes overflow.
+TEST_F(MaskedRowsTest, TokensOfManyRowsAreTheSamplers) {
+  Random random(6);
+  constexpr int64_t kVocabulary = 8200;
+  Rows rows(random, LogitType::kF32, kVocabulary, 6, false, 0.5);
+  const auto row = [&](int i) { return rows.logits.begin() + i * rows.logits_stride; };
+  const float infinity = std::numeric_limits<float>::infinity();
+  std::fill(row(1), row(2), 2.5f);
+  std::fill(row(2), row(3), -infinity);
+  std::fill(row(3), row(4), 1e30f);
+  std::transform(row(4), row(5), row(4), [](float l) { return l * 1e36f; });
+  for (auto at = row(5); at < row(6); at += 2) *at = -infinity;
+  rows.count = 400;
+  std::vector<float> temperatures;
+  std::vector<uint64_t> seeds, positions;
+  for (int i = 0; i < rows.count; ++i) {
+    rows.logit_rows.push_back(i % 6);
+    rows.mask_rows.push_back(i % 7 - 1);
+    constexpr float kTemperatures[] = {1.0f, 0.3f, 4.0f, 1e-30f, 1e37f};
+    temperatures.push_back(kTemperatures[random() % 5]);
+    seeds.push_back(uint64_t{random()} << 32 | random());
+    positions.push_back(random());
+  }
+  const DeviceRows device(rows);
+  const OnDevice<float> device_temperatures(temperatures);
+  const OnDevice<uint64_t> device_seeds(seeds), device_positions(positions);
+  OnDevice<int32_t> tokens(static_cast<size_t>(rows.count));
+  SampleArgs args;
+  args.rows = device.args;
+  args.temperatures = device_temperatures.data();
+  args.seeds = device_seeds.data();
+  args.positions = device_positions.data();
+  args.tokens = tokens.data();
+  args.workspace = device.workspace.data();
+  PAWL_EXPECT_OK(Sample(args, nullptr));
+  const std::vector<int32_t> got = tokens.values();
+  for (int i = 0; i < rows.count; ++i) {
+    const auto n = static_cast<size_t>(i);
+    Sampler sampler({.temperature = temperatures[n], .seed = seeds[n]});
+    const std::unique_ptr<Mask> mask = rows.MaskOf(i);
+    const Result<TokenId> expected = sampler.Sample(rows.Logits(i), mask.get(), positions[n], {});
+    EXPECT_EQ(got[n], expected.ok() ? *expected : kNothingAllowed)
+        << "row " << i % 6 << ", T " << temperatures[n];
+  }
+}
+
+// The largest tokens next to each other, where one warp has them all, and all equal.
+TEST_F(MaskedRowsTest, TopKOfSortedAndEqualLogits) {
+  Random random(7);
+  Rows rows(random, LogitType::kBf16, 20000, 3, false, 0.9);
+  const auto row = [&](int i) { return rows.logits.begin() + i * rows.logits_stride; };
+  for (int t = 0; t < 20000; ++t) row(0)[t] = RoundToBf16(static_cast<float>(20000 - t));
+  std::fill(row(1), row(2), -3.0f);
+  const DeviceRows device(rows);
+  OnDevice<int32_t> tokens(size_t{3 * kMostTopK});
+  OnDevice<float> logprobs(size_t{3 * kMostTopK});
+  TopKArgs args;
+  args.rows = device.args;
+  args.k = kMostTopK;
+  args.tokens = tokens.data();
+  args.logprobs = logprobs.data();
+  args.workspace = device.workspace.data();
+  PAWL_EXPECT_OK(TopK(args, nullptr));
+  const std::vector<int32_t> got = tokens.values();
+  const std::vector<std::byte> bytes = rows.Bytes();
+  for (int i = 0; i < 3; ++i) {
+    const auto begin = got.begin() + i * kMostTopK;
+    EXPECT_EQ(std::vector<int32_t>(begin, begin + kMostTopK),
+              reference::TopTokens(rows.OnHost(bytes), i, kMostTopK));
+  }
 }
 
 TEST_F(MaskedRowsTest, LogSoftmaxAndTopK) {

@@ -146,6 +146,31 @@ TEST_F(ProcessTest, TokensAreTheSamplers) {
   }
 }
 
+// Rows that are cut over blocks. Ties on both sides of a cut, and logits that differ in their last
+// bits alone.
+TEST_F(ProcessTest, RowsOfSeveralBlocks) {
+  Random random(3);
+  for (const int vocabulary : {5000, 20011}) {
+    for (const float size : {3.0f, 0.01f, 1000.0f}) {
+      if (vocabulary > 5000 && size > 1) continue;
+      std::vector<Asked> asked;
+      for (int i = 0; i < 4; ++i) asked.push_back(AnyAsked(random, vocabulary));
+      asked[1].params.top_k = 3000;
+      asked[1].params.temperature = 2.0f;
+      asked[2].params.top_p = 0.98f;
+      asked[2].params.top_k = 0;
+      asked[2].params.temperature = 0.7f;
+      asked[3].params = {.temperature = 1.0f, .top_k = 40, .top_p = 0.9f, .seed = random()};
+      std::vector<float> logits = Normal(random, static_cast<size_t>(4 * vocabulary), size);
+      const auto row = [&](int i) { return logits.begin() + i * vocabulary; };
+      std::transform(row(0), row(1), row(0), [&](float l) { return std::round(l / size); });
+      std::transform(row(3), logits.end(), row(3),
+                     [&](float l) { return size > 1 ? l : 7.0f + std::round(l * 100) * 1e-6f; });
+      Compare(random, vocabulary, std::move(logits), asked, 0.6);
+    }
+  }
+}
+
 TEST_F(ProcessTest, EndlessAndBrokenLogits) {
   Random random(2);
   const int vocabulary = 100;
@@ -170,6 +195,15 @@ TEST_F(ProcessTest, EndlessAndBrokenLogits) {
   asked[4].params.temperature = 1e-30f;
   asked[5].params.temperature = 1e37f;
   Compare(random, vocabulary, logits, asked, 1.0);
+
+  // The same where blocks have to tell each other.
+  const int more = 4500;
+  std::vector<float> long_rows(3 * more, -infinity);
+  long_rows[4400] = kNan;
+  long_rows[2 * more + 4499] = -2.0f;
+  asked.resize(3);
+  for (Asked& a : asked) a.params = {.temperature = 1.0f, .top_k = 5, .top_p = 0.9f};
+  Compare(random, more, long_rows, asked, 1.0);
 }
 
 }  // namespace

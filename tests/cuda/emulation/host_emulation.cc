@@ -1,8 +1,9 @@
 // Fibers. A thread of the emulated block has a stack of its own and gives control back to the
 // scheduler at each barrier. The scheduler goes round the warps; within a warp it runs lane after
 // lane until nobody can go on, releases the lanes when all 32 wait at the same warp operation, and
-// the block when all its threads wait at __syncthreads. A round in which nothing moves is a
-// deadlock: somebody waits for threads that have ended or wait elsewhere.
+// the block when all its threads wait at __syncthreads, the blocks of a cluster when all wait for
+// each other. A round in which nothing moves is a deadlock: somebody waits for threads that have
+// ended or wait elsewhere.
 //
 // Values that lanes exchange go to one of two arrays of the warp, turn by turn. A lane can be one
 // operation ahead of another, never two, so what a slow lane has yet to read is still there.
@@ -64,6 +65,8 @@ extern "C" void PawlSwitchFiber(void** save, void* load);
 
 namespace pawl::emulation {
 
+using PAWL_GPU::kMostClusterBlocks;
+
 thread_local Position position;
 
 namespace {
@@ -73,7 +76,7 @@ constexpr size_t kGuard = 64;
 constexpr unsigned char kGuardByte = 0xA5;
 constexpr int kLanes = 32;
 
-enum class Wait { kNothing, kWarp, kBlock, kEnded };
+enum class Wait { kNothing, kWarp, kBlock, kCluster, kEnded };
 
 struct Fiber {
   unsigned char* stack = nullptr;
@@ -84,6 +87,7 @@ struct Fiber {
   ucontext_t at;
 #endif
   Index index;
+  unsigned rank = 0;  // of its block in the cluster
   Wait wait = Wait::kNothing;
   const char* what = "";
   int exchanges = 0;
@@ -111,31 +115,29 @@ class Machine {
     for (Fiber& fiber : fibers_) ::munmap(fiber.stack, kStackBytes);
   }
 
-  std::string Run(const char* kernel, Index grid, Index block, size_t dynamic_shared,
-                  const std::function<void()>& body) {
-    if (std::string refusal = Refusal(kernel, grid, block, dynamic_shared); !refusal.empty()) {
-      return refusal;
-    }
-    const unsigned threads = block.x;
+  std::string Run(const char* kernel, const Shape& shape, const std::function<void()>& body) {
+    if (std::string refusal = Refusal(kernel, shape); !refusal.empty()) return refusal;
     body_ = &body;
-    PrepareFibers(threads);
-    position.grid_size = grid;
-    position.block_size = block;
-    std::vector<unsigned> blocks(grid.x * grid.y * grid.z);
-    std::iota(blocks.begin(), blocks.end(), 0u);
-    Arrange(blocks);
-    for (const unsigned n : blocks) {
-      const unsigned x = n % grid.x, y = n / grid.x % grid.y, z = n / grid.x / grid.y;
-      position.block = {x, y, z};
+    PrepareFibers(shape);
+    position.grid_size = {shape.x, shape.y, shape.z};
+    position.block_size = {shape.threads, 1, 1};
+    position.cluster = shape.cluster;
+    const unsigned clusters = shape.x / shape.cluster;
+    std::vector<unsigned> order(clusters * shape.y * shape.z);
+    std::iota(order.begin(), order.end(), 0u);
+    Arrange(order);
+    for (const unsigned n : order) {
+      first_block_ = {n % clusters * shape.cluster, n / clusters % shape.y, n / clusters / shape.y};
       error_.clear();
-      RunBlock(threads, dynamic_shared);
+      RunCluster(shape);
       if (error_.empty()) continue;
+      const Index at = position.block;
       // The fibers stand somewhere in the kernel: they start afresh.
       for (Fiber& fiber : fibers_) ::munmap(fiber.stack, kStackBytes);
       fibers_.clear();
       shared_.clear();
-      return Name(kernel) + error_ + " (block " + std::to_string(x) + ", " + std::to_string(y) +
-             ", " + std::to_string(z) + ")";
+      return Name(kernel) + error_ + " (block " + std::to_string(at.x) + ", " +
+             std::to_string(at.y) + ", " + std::to_string(at.z) + ")";
     }
     return "";
   }
@@ -153,32 +155,50 @@ class Machine {
     current_->wait = wait;
     current_->what = what;
     Leave();
-    position.thread = current_->index;
   }
 
   const unsigned char* Exchange(const char* what, const void* value, size_t bytes) {
     const int turn = current_->exchanges++ % 2;
     const unsigned lane = current_->index.x % kLanes;
-    unsigned char* values = warps_[current_->index.x / kLanes].values[turn];
+    const auto number = static_cast<size_t>(current_ - fibers_.data());
+    unsigned char* values = warps_[number / kLanes].values[turn];
     if (bytes > 0) std::memcpy(values + lane * 32, value, bytes);
     WaitFor(Wait::kWarp, what);
     return values;
   }
 
-  void* Shared(const void* tag, size_t bytes) {
-    for (SharedPiece& piece : shared_) {
+  void* Shared(const void* tag, size_t bytes) { return Shared(current_->rank, tag, bytes); }
+  void* Shared(unsigned rank, const void* tag, size_t bytes) {
+    std::vector<SharedPiece>& pieces = shared_[rank];
+    for (SharedPiece& piece : pieces) {
       if (piece.tag == tag) return piece.memory.get() + kGuard;
     }
     size_t all = tag == this ? 0 : bytes;
-    for (const SharedPiece& other : shared_) all += other.tag == this ? 0 : other.bytes;
+    for (const SharedPiece& other : pieces) all += other.tag == this ? 0 : other.bytes;
     if (all > kStaticSharedBytes) {
       Fail("shared arrays of " + std::to_string(all) + " bytes; those of a fixed size have 48 KB");
     }
     SharedPiece piece{tag, bytes, std::make_unique<unsigned char[]>(bytes + 2 * kGuard)};
     std::memset(piece.memory.get(), kGuardByte, bytes + 2 * kGuard);
     std::memset(piece.memory.get() + kGuard, 0xff, bytes);
-    shared_.push_back(std::move(piece));
-    return shared_.back().memory.get() + kGuard;
+    pieces.push_back(std::move(piece));
+    return pieces.back().memory.get() + kGuard;
+  }
+  const void* SharedOf(const void* shared, unsigned rank) {
+    const auto* at = static_cast<const unsigned char*>(shared);
+    for (const SharedPiece& piece : shared_[current_->rank]) {
+      const unsigned char* begin = piece.memory.get() + kGuard;
+      if (at < begin || at >= begin + piece.bytes) continue;
+      const auto first = fibers_.begin() + rank * position.block_size.x;
+      const auto runs = [](const Fiber& fiber) { return fiber.wait != Wait::kEnded; };
+      if (rank >= position.cluster || std::none_of(first, first + position.block_size.x, runs)) {
+        break;
+      }
+      for (const SharedPiece& there : shared_[rank]) {
+        if (there.tag == piece.tag) return there.memory.get() + kGuard + (at - begin);
+      }
+    }
+    Fail("shared memory that block " + std::to_string(rank) + " of the cluster does not have");
   }
 
   [[noreturn]] void Fail(const std::string& message) {
@@ -189,7 +209,6 @@ class Machine {
   // The life of a fiber: one turn for each block.
   void Live() {
     for (;;) {
-      position.thread = current_->index;
       (*body_)();
       if (!current_->waited && error_.empty()) {
         error_ = "a thread has ended without DependencyWait";
@@ -206,11 +225,12 @@ class Machine {
     running->Live();
   }
 
-  void PrepareFibers(unsigned threads) {
-    fibers_.reserve(1024);  // contexts must not move
+  void PrepareFibers(const Shape& shape) {
+    const unsigned threads = shape.threads * shape.cluster;
+    fibers_.reserve(size_t{1024} * kMostClusterBlocks);  // contexts must not move
+    shared_.resize(shape.cluster);
     while (fibers_.size() < threads) {
       Fiber fiber;
-      fiber.index.x = static_cast<unsigned>(fibers_.size());
       void* stack = ::mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE,
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
       fiber.stack = static_cast<unsigned char*>(stack);
@@ -233,11 +253,19 @@ class Machine {
     }
     const size_t warps = (threads + kLanes - 1) / kLanes;
     if (warps_.size() < warps) warps_.resize(warps);
+    for (unsigned t = 0; t < fibers_.size(); ++t) {
+      fibers_[t].index.x = t % shape.threads;
+      fibers_[t].rank = t / shape.threads;
+      fibers_[t].wait = Wait::kEnded;
+    }
   }
 
   void Enter(Fiber& fiber) {
     current_ = &fiber;
     fiber.wait = Wait::kNothing;
+    position.thread = fiber.index;
+    position.block = first_block_;
+    position.block.x += fiber.rank;
 #if defined(PAWL_FIBER_ASAN)
     __sanitizer_start_switch_fiber(&asan_main_, fiber.stack, kStackBytes);
 #endif
@@ -268,9 +296,12 @@ class Machine {
     Entered();
   }
 
-  void RunBlock(unsigned threads, size_t dynamic_shared) {
-    shared_.clear();
-    if (dynamic_shared > 0) Shared(this, dynamic_shared);
+  void RunCluster(const Shape& shape) {
+    const unsigned threads = shape.threads * shape.cluster;
+    for (unsigned rank = 0; rank < shape.cluster; ++rank) {
+      shared_[rank].clear();
+      if (shape.dynamic_shared > 0) Shared(rank, this, shape.dynamic_shared);
+    }
     for (unsigned t = 0; t < threads; ++t) {
       fibers_[t].wait = Wait::kNothing;
       fibers_[t].exchanges = 0;
@@ -285,27 +316,37 @@ class Machine {
         while (StepWarp(warp, threads)) moved = true;
         if (!error_.empty()) return;
       }
-      unsigned ended = 0, waiting = 0;
-      for (unsigned t = 0; t < threads; ++t) {
-        ended += fibers_[t].wait == Wait::kEnded;
-        waiting += fibers_[t].wait == Wait::kBlock;
+      for (unsigned begin = 0; begin < threads; begin += shape.threads) {
+        moved = Release(Wait::kBlock, begin, begin + shape.threads) || moved;
       }
-      if (ended == threads) break;
-      // As on devices: threads that have ended count as having arrived.
-      if (waiting + ended == threads) {
-        for (unsigned t = 0; t < threads; ++t) {
-          if (fibers_[t].wait == Wait::kBlock) fibers_[t].wait = Wait::kNothing;
-        }
-      } else if (!moved) {
-        return Deadlock(threads);
-      }
+      moved = Release(Wait::kCluster, 0, threads) || moved;
+      const auto has_ended = [](const Fiber& fiber) { return fiber.wait == Wait::kEnded; };
+      if (std::all_of(fibers_.begin(), fibers_.begin() + threads, has_ended)) break;
+      if (!moved) return Deadlock(threads);
     }
-    for (const SharedPiece& piece : shared_) {
-      for (size_t i = 0; i < kGuard; ++i) {
-        if (piece.memory[i] != kGuardByte || piece.memory[kGuard + piece.bytes + i] != kGuardByte) {
-          error_ = "a write beyond a shared array of " + std::to_string(piece.bytes) + " bytes";
-          return;
-        }
+    for (const std::vector<SharedPiece>& pieces : shared_) {
+      for (const SharedPiece& piece : pieces) CheckGuards(piece);
+    }
+  }
+
+  // Lets those of the threads go on that wait so, once all do. As on devices, threads that have
+  // ended count as having arrived.
+  bool Release(Wait wait, unsigned begin, unsigned end) {
+    bool some = false;
+    for (unsigned t = begin; t < end; ++t) {
+      if (fibers_[t].wait != wait && fibers_[t].wait != Wait::kEnded) return false;
+      some = some || fibers_[t].wait == wait;
+    }
+    for (unsigned t = begin; t < end; ++t) {
+      if (fibers_[t].wait == wait) fibers_[t].wait = Wait::kNothing;
+    }
+    return some;
+  }
+
+  void CheckGuards(const SharedPiece& piece) {
+    for (size_t i = 0; i < kGuard; ++i) {
+      if (piece.memory[i] != kGuardByte || piece.memory[kGuard + piece.bytes + i] != kGuardByte) {
+        error_ = "a write beyond a shared array of " + std::to_string(piece.bytes) + " bytes";
       }
     }
   }
@@ -349,23 +390,25 @@ class Machine {
   }
 
   void Deadlock(unsigned threads) {
-    unsigned block = 0, warp = 0, ended = 0;
+    unsigned block = 0, cluster = 0, warp = 0, ended = 0;
     const char* what = "";
     for (unsigned t = 0; t < threads; ++t) {
       const Fiber& fiber = fibers_[t];
       block += fiber.wait == Wait::kBlock;
+      cluster += fiber.wait == Wait::kCluster;
       warp += fiber.wait == Wait::kWarp;
       ended += fiber.wait == Wait::kEnded;
       if (fiber.wait == Wait::kWarp) what = fiber.what;
     }
     error_ = "deadlock: " + std::to_string(block) + " threads wait at __syncthreads, " +
-             std::to_string(warp) + " at a warp operation (" + what + "), " +
-             std::to_string(ended) + " have ended";
+             std::to_string(cluster) + " at a barrier of the cluster, " + std::to_string(warp) +
+             " at a warp operation (" + what + "), " + std::to_string(ended) + " have ended";
   }
 
   std::vector<Fiber> fibers_;
   std::vector<Warp> warps_;
-  std::vector<SharedPiece> shared_;
+  std::vector<std::vector<SharedPiece>> shared_;  // of each block of the cluster
+  Index first_block_;                             // of the cluster
   std::vector<unsigned> lanes_;
   const std::function<void()>* body_ = nullptr;
   Fiber* current_ = nullptr;
@@ -393,23 +436,28 @@ Machine& Here() {
 
 }  // namespace
 
-std::string Refusal(const char* kernel, Index grid, Index block, size_t dynamic_shared) {
-  const unsigned threads = block.x * block.y * block.z;
-  if (threads == 0 || threads > 1024 || grid.x == 0 || grid.y == 0 || grid.z == 0 ||
-      grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535) {
-    return Name(kernel) + "a grid of " + std::to_string(grid.x) + " x " + std::to_string(grid.y) +
-           " x " + std::to_string(grid.z) + " blocks of " + std::to_string(threads) + " threads";
+std::string Refusal(const char* kernel, const Shape& shape) {
+  if (shape.threads == 0 || shape.threads > 1024 || shape.x == 0 || shape.y == 0 || shape.z == 0 ||
+      shape.x > 0x7fffffffu || shape.y > 65535 || shape.z > 65535) {
+    return Name(kernel) + "a grid of " + std::to_string(shape.x) + " x " + std::to_string(shape.y) +
+           " x " + std::to_string(shape.z) + " blocks of " + std::to_string(shape.threads) +
+           " threads";
   }
-  if (block.y != 1 || block.z != 1) return Name(kernel) + "only rows of threads are emulated";
-  if (dynamic_shared > kSharedBytes) return Name(kernel) + "too much shared memory";
+  if (shape.cluster == 0 || shape.cluster > kMostClusterBlocks || shape.x % shape.cluster != 0) {
+    return Name(kernel) + "clusters of " + std::to_string(shape.cluster) + " blocks of " +
+           std::to_string(shape.x);
+  }
+  if (shape.cluster > 1 && shape.threads % kLanes != 0) {
+    return Name(kernel) + "clusters of blocks that are not whole warps";
+  }
+  if (shape.dynamic_shared > kSharedBytes) return Name(kernel) + "too much shared memory";
   return "";
 }
 
 void SetSchedule(Schedule schedule) { Here().SetSchedule(schedule); }
 
-std::string Run(const char* kernel, Index grid, Index block, size_t dynamic_shared,
-                const std::function<void()>& body) {
-  return Here().Run(kernel, grid, block, dynamic_shared, body);
+std::string Run(const char* kernel, const Shape& shape, const std::function<void()>& body) {
+  return Here().Run(kernel, shape, body);
 }
 
 void Watch(std::vector<Load>* loads) { Here().Watch(loads); }
@@ -417,11 +465,15 @@ void NoteLoad(const void* address, size_t bytes) { running->NoteLoad(address, by
 
 void DependencyWaited() { running->DependencyWaited(); }
 void SyncThreads() { running->WaitFor(Wait::kBlock, "__syncthreads"); }
+void SyncCluster() { running->WaitFor(Wait::kCluster, "the cluster's barrier"); }
 const unsigned char* Exchange(const char* what, const void* value, size_t bytes) {
   return running->Exchange(what, value, bytes);
 }
 void* SharedArray(const void* tag, size_t bytes) { return running->Shared(tag, bytes); }
 void* DynamicShared() { return running->Shared(running, 0); }
+const void* SharedOf(const void* shared, int rank) {
+  return running->SharedOf(shared, static_cast<unsigned>(rank));
+}
 void Fail(const std::string& message) { running->Fail(message); }
 
 }  // namespace pawl::emulation

@@ -4,8 +4,8 @@
 //
 // Each thread of a block is a fiber that runs until it comes to a barrier: __syncthreads, or
 // anything that a warp does together (__syncwarp, shuffles, votes, mma). There it waits until all
-// who have to come have come. Blocks run one after the other, in one order or another. So the
-// emulation shows
+// who have to come have come. Blocks run one after the other, in one order or another; those of a
+// cluster run together. So the emulation shows
 //   - wrong results, from wrong indices, bounds, tails or arithmetic;
 //   - accesses out of bounds: device memory (runtime.h) and shared memory lie between guards, and
 //     at the end of a heap block for AddressSanitizer;
@@ -16,6 +16,7 @@
 //     a kernel whose threads read what others write without a barrier gives other bits forwards
 //     than backwards (Schedule);
 //   - blocks that count on others having run before them: the same setting orders the blocks;
+//   - shared memory of a block of the cluster that has ended or does not have it yet;
 //   - kernels that do not wait for the one in front of them (DependencyWait).
 // The order of kernels and copies on streams is another file's (streams_emulated.cc).
 //
@@ -39,6 +40,8 @@
 
 namespace pawl::emulation {
 
+using PAWL_GPU::Shape;
+
 struct Index {
   unsigned x = 0, y = 0, z = 0;
 };
@@ -46,6 +49,7 @@ struct Index {
 // Of the fiber that runs.
 struct Position {
   Index thread, block, block_size, grid_size;
+  unsigned cluster = 1;  // blocks
 };
 extern thread_local Position position;
 
@@ -57,10 +61,9 @@ void SetSchedule(Schedule schedule);
 constexpr size_t kSharedBytes = size_t{227} << 10, kStaticSharedBytes = size_t{48} << 10;
 
 // Why no device would take such a launch; "" if one would.
-std::string Refusal(const char* kernel, Index grid, Index block, size_t dynamic_shared);
+std::string Refusal(const char* kernel, const Shape& shape);
 // Runs `body` for every thread of every block. "" or what went wrong.
-std::string Run(const char* kernel, Index grid, Index block, size_t dynamic_shared,
-                const std::function<void()>& body);
+std::string Run(const char* kernel, const Shape& shape, const std::function<void()>& body);
 
 // The weights that kernels load, written down between two calls of Watch.
 struct Load {
@@ -71,6 +74,7 @@ void Watch(std::vector<Load>* loads);  // null: nothing is written down
 void NoteLoad(const void* address, size_t bytes);
 
 void SyncThreads();
+void SyncCluster();
 void DependencyWaited();
 // A value of at most 32 bytes from each lane of the warp: returns those of all 32 lanes, 32 bytes
 // apart, intact until this thread's next but one warp operation. `what` must be the same for all.
@@ -78,6 +82,8 @@ const unsigned char* Exchange(const char* what, const void* value, size_t bytes)
 // Shared memory of the block that runs: the same for the same tag.
 void* SharedArray(const void* tag, size_t bytes);
 void* DynamicShared();
+// The same in another block of the cluster.
+const void* SharedOf(const void* shared, int rank);
 [[noreturn]] void Fail(const std::string& message);
 
 template <typename T>
@@ -137,6 +143,9 @@ inline unsigned __ballot_sync(unsigned mask, int vote) {
   return bits;
 }
 
+inline int __clzll(long long x) {
+  return x == 0 ? 64 : __builtin_clzll(static_cast<unsigned long long>(x));
+}
 inline int __popc(unsigned x) { return __builtin_popcount(x); }
 inline int __ffs(int x) { return __builtin_ffs(x); }
 inline float __uint_as_float(unsigned bits) {
@@ -171,6 +180,11 @@ inline unsigned long long atomicAdd(unsigned long long* at, unsigned long long b
 }
 // Blocks run one after the other.
 inline void __threadfence() {}
+inline unsigned atomicAdd(unsigned* at, unsigned by) {
+  const unsigned before = *at;
+  *at += by;
+  return before;
+}
 inline int atomicAdd(int* at, int by) {
   const int before = *at;
   *at += by;
@@ -239,16 +253,13 @@ Status Submit(Stream stream, std::function<Status()> step, const void* kernel = 
 template <typename... Parameters, typename... Arguments>
 Status Launch(const char* name, const Shape& shape, Stream stream, void (*kernel)(Parameters...),
               Arguments... arguments) {
-  const emulation::Index grid = {shape.x, shape.y, shape.z}, block = {shape.threads, 1, 1};
   // As on devices, a launch that cannot be is refused at once; what goes wrong in a kernel is known
   // to those who wait for it.
-  if (const std::string problem = emulation::Refusal(name, grid, block, shape.dynamic_shared);
-      !problem.empty()) {
+  if (const std::string problem = emulation::Refusal(name, shape); !problem.empty()) {
     return Error{ErrorCode::kInternal, problem, name};
   }
   const auto step = [=]() -> Status {
-    const std::string problem =
-        emulation::Run(name, grid, block, shape.dynamic_shared, [&] { kernel(arguments...); });
+    const std::string problem = emulation::Run(name, shape, [&] { kernel(arguments...); });
     if (problem.empty()) return {};
     return Error{ErrorCode::kInternal, problem, name};
   };

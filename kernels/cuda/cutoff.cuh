@@ -1,0 +1,146 @@
+// The least key (src/base/random.h) of the largest ones whose weights, added up, are enough: the
+// k-th largest, or the one where a share of all weights is reached. For kernels of 1024 threads,
+// whose blocks may be clusters.
+//
+// The keys that may be it are cut into 1024 equal ranges; the ranges' weights, added up over the
+// cluster, say in which of them it is, and that range is cut again until it holds one key. Weights
+// are integers, so the sums are exact, and neither the order of threads nor the number of blocks
+// changes them.
+#ifndef PAWL_KERNELS_CUDA_CUTOFF_CUH_
+#define PAWL_KERNELS_CUDA_CUTOFF_CUH_
+
+#include "kernels/cuda/device_language.h"
+#include "src/base/random.h"
+
+namespace pawl::PAWL_GPU {
+
+constexpr int kCutoffThreads = 1024;
+constexpr int kCutoffWarps = kCutoffThreads / kWarpSize;
+constexpr int kBins = kCutoffThreads, kBinBits = 10;
+constexpr int kMostBlocks = static_cast<int>(kMostClusterBlocks);
+
+// KeyOf(-kLargestLogit, 0x7fffffff) and KeyOf(kLargestLogit, 0): keys of finite logits.
+constexpr float kLargestLogit = 3.402823466e38f;
+constexpr DrawKey kLeastKey = DrawKey{1} << 63 | DrawKey{0x00800000u} << 31;
+constexpr DrawKey kMostKey = DrawKey{1} << 63 | DrawKey{0xff7fffffu} << 31 | 0x7fffffffu;
+
+// Sums of weights in 32-bit halves, for which there are atomic additions, and how many there were.
+struct Bins {
+  uint32_t low[kBins], high[kBins], items[kBins];
+};
+struct Found {
+  int bin;  // -1: none
+  uint32_t items;
+  DrawKey before;  // the sum of larger keys
+};
+
+// Of the block, and what it has used of it.
+struct CutoffMemory {
+  Bins* bins;         // two: one is cleared and filled while other blocks still read the other
+  DrawKey* of_warps;  // kCutoffWarps
+  Found* found;
+  int turn;
+};
+
+#define PAWL_CUTOFF_MEMORY(name)                    \
+  PAWL_SHARED(Bins, name##_bins, 2);                \
+  PAWL_SHARED(DrawKey, name##_warps, kCutoffWarps); \
+  PAWL_SHARED(Found, name##_found, 1);              \
+  CutoffMemory name = {name##_bins, name##_warps, name##_found, 0}
+
+__device__ __forceinline__ void AddTo(Bins& bins, int bin, DrawKey weight) {
+  const auto low = static_cast<uint32_t>(weight);
+  auto high = static_cast<uint32_t>(weight >> 32);
+  if (low != 0 && atomicAdd(bins.low + bin, low) + low < low) ++high;
+  if (high != 0) atomicAdd(bins.high + bin, high);
+  atomicAdd(bins.items + bin, 1u);
+}
+
+// value and the values of all threads before this one; *all: of all threads.
+__device__ __forceinline__ DrawKey SumSoFar(DrawKey value, DrawKey* all, DrawKey* of_warps) {
+  const int lane = static_cast<int>(threadIdx.x) % kWarpSize;
+  const int warp = static_cast<int>(threadIdx.x) / kWarpSize;
+  const auto in_warp = [lane](DrawKey sum) {
+    for (int by = 1; by < kWarpSize; by *= 2) {
+      const DrawKey other = __shfl_up_sync(kAllLanes, sum, static_cast<unsigned>(by));
+      if (lane >= by) sum += other;
+    }
+    return sum;
+  };
+  value = in_warp(value);
+  if (lane == kWarpSize - 1) of_warps[warp] = value;
+  __syncthreads();
+  const DrawKey warps = in_warp(of_warps[lane]);
+  *all = __shfl_sync(kAllLanes, warps, kCutoffWarps - 1);
+  const DrawKey before = __shfl_sync(kAllLanes, warps, warp - 1);
+  return warp > 0 ? before + value : value;
+}
+
+// The largest key from which on the weights of the keys are enough, or a smaller one with no key
+// between; `least` if all of them are not. Keys are within least .. most. each(visit) calls
+// visit(key, logit), weight(logit) is for keys from `least` on, enough(sum, sum of all) stays true
+// once it is. After `levels` cuts the result may be too small.
+template <typename Each, typename Weight, typename Enough>
+__device__ DrawKey Cutoff(DrawKey least, DrawKey most, int levels, const Each& each,
+                          const Weight& weight, const Enough& enough, CutoffMemory& memory) {
+  const int thread = static_cast<int>(threadIdx.x), bin = kBins - 1 - thread;
+  DrawKey span = most - least, above = 0, total = 0;
+  for (int level = 0; level < levels; ++level) {
+    const int bits = 64 - __clzll(static_cast<long long>(span));
+    const int shift = bits > kBinBits ? bits - kBinBits : 0;
+    memory.turn ^= 1;
+    Bins& bins = memory.bins[memory.turn];
+    bins.low[thread] = bins.high[thread] = bins.items[thread] = 0;
+    __syncthreads();
+    if (thread == 0) memory.found->bin = -1;
+    each([&](DrawKey key, float logit) {
+      if (key >= least && key - least <= span) {
+        AddTo(bins, static_cast<int>((key - least) >> shift), weight(logit));
+      }
+    });
+    ClusterSync();
+    // All loads before the first sum.
+    uint32_t low[kMostBlocks], high[kMostBlocks], count[kMostBlocks];
+    const int blocks = ClusterBlocks();
+#pragma unroll
+    for (int r = 0; r < kMostBlocks; ++r) {
+      low[r] = high[r] = count[r] = 0;
+      if (r >= blocks) continue;
+      const Bins* there = SharedOf(&bins, r);
+      low[r] = there->low[bin];
+      high[r] = there->high[bin];
+      count[r] = there->items[bin];
+    }
+    DrawKey value = 0;
+    uint32_t items = 0;
+#pragma unroll
+    for (int r = 0; r < kMostBlocks; ++r) {
+      value += low[r] + (static_cast<DrawKey>(high[r]) << 32);
+      items += count[r];
+    }
+    DrawKey all;
+    const DrawKey reached = above + SumSoFar(value, &all, memory.of_warps);
+    const DrawKey before = reached - value;
+    if (level == 0) total = all;
+    if (value != 0 && enough(reached, total) && (before == 0 || !enough(before, total))) {
+      *memory.found = {bin, items, before};
+    }
+    __syncthreads();
+    const Found found = *memory.found;
+    if (found.bin < 0) break;
+    least += static_cast<DrawKey>(found.bin) << shift;
+    span = (DrawKey{1} << shift) - 1;
+    above = found.before;
+    if (shift == 0 || found.items == 1) break;
+  }
+  return least;
+}
+
+// Weights of keys that are counted.
+struct One {
+  __device__ DrawKey operator()(float) const { return 1; }
+};
+
+}  // namespace pawl::PAWL_GPU
+
+#endif  // PAWL_KERNELS_CUDA_CUTOFF_CUH_

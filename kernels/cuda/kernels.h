@@ -120,6 +120,9 @@ struct RotateAndStore {
   float epsilon = 0.0f;
   const float* rope = nullptr;  // [position][head_dim / 2 cosines, head_dim / 2 sines]
   Cache cache;
+  // Not null: queries go here as bf16 instead, [heads][head_dim] in a row.
+  uint16_t* rounded = nullptr;
+  int64_t rounded_stride = 0;
 };
 Status RunRotateAndStore(const RotateAndStore& args, Stream stream);
 
@@ -186,11 +189,12 @@ Status RunMoveSlots(const MoveSlots& args, Stream stream);
 // library products. A row's result does not depend on the rows beside it, but its bits are not
 // those of the kernels for few rows: activations are rounded to bf16 here.
 
-constexpr int kPrefillTile = 64;
+constexpr int kPrefillTile = 128;
 
-// As Attention, for plain rows (without `extra`), bf16 results.
+// As Attention, for plain rows (without `extra`), bf16 queries and results, which may be the same
+// memory. `scale` is above zero.
 struct PrefillAttention {
-  const float* q = nullptr;
+  const uint16_t* q = nullptr;
   int64_t q_stride = 0;
   const DeviceRow* rows = nullptr;
   const RowRun* runs = nullptr;  // of at most kPrefillTile plain rows

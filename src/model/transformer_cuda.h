@@ -67,7 +67,7 @@ class DeviceMasks {
   std::unordered_map<const Mask*, std::list<Entry>::iterator> found_;
 };
 
-constexpr int kMostPrefillRows = 1024;
+constexpr int kMostPrefillRows = 2048;
 
 struct TransformerCudaOptions {
   CacheType cache = CacheType::kBf16;

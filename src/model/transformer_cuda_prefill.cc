@@ -242,13 +242,19 @@ Status TransformerCuda::PrefillLayer(int index, int count, int runs, int most_po
   rotate.epsilon = config_.norm_epsilon;
   rotate.rope = rope_tables_[static_cast<size_t>(config.rope)].as<float>();
   rotate.cache = CacheOf(index);
+  // Attention in tiles takes its queries where it leaves its results.
+  auto* attended = prefill_->attended.as<uint16_t>();
+  const bool tiles = runs * kRowsPerRun <= count;
+  if (tiles) {
+    rotate.rounded = attended;
+    rotate.rounded_stride = q_stride_;
+  }
   then([&] { return RunRotateAndStore(rotate, stream_); });
   if (last) return status;
-  auto* attended = prefill_->attended.as<uint16_t>();
-  if (runs * kRowsPerRun <= count) {
+  if (tiles) {
     PrefillAttention attention;
-    attention.q = qkv;
-    attention.q_stride = qkv_stride_;
+    attention.q = attended;
+    attention.q_stride = q_stride_;
     attention.rows = rows;
     attention.runs = reinterpret_cast<const RowRun*>(rows + kRows);
     attention.run_count = runs;

@@ -228,17 +228,20 @@ inline std::vector<double> AttentionAt(const Attention& p, int r, int head) {
 }
 
 inline std::vector<double> PrefillAttentionAt(const PrefillAttention& p, int r, int head) {
+  std::vector<float> queries;
+  for (int i = 0; i < p.heads * p.cache.head_dim; ++i) {
+    queries.push_back(static_cast<float>(Bf16Value(p.q[r * p.q_stride + i])));
+  }
   Attention same;
-  same.q = p.q;
-  same.q_stride = p.q_stride;
-  same.rows = p.rows;
+  same.q = queries.data();
+  same.rows = p.rows + r;
   same.heads = p.heads;
   same.tables = p.tables;
   same.cache = p.cache;
   same.scale = p.scale;
   same.soft_cap = p.soft_cap;
   same.window = p.window;
-  return AttentionAt(same, r, head);
+  return AttentionAt(same, 0, head);
 }
 
 // masked_rows.cu and the draw of head.cuh, one row at a time.

@@ -75,6 +75,13 @@ constexpr int kLanes = 32;
 
 enum class Wait { kNothing, kWarp, kBlock, kEnded };
 
+struct LateCopy {
+  void* to;
+  const void* from;
+  size_t bytes;
+  int group;
+};
+
 struct Fiber {
   unsigned char* stack = nullptr;
   void* asan_stack = nullptr;
@@ -88,6 +95,8 @@ struct Fiber {
   const char* what = "";
   int exchanges = 0;
   bool waited = false;  // for the kernel in front
+  std::vector<LateCopy> copies;
+  int groups = 0;  // of copies, closed
 };
 
 struct Warp {
@@ -155,6 +164,25 @@ class Machine {
     current_->what = what;
     Leave();
     position.thread = current_->index;
+  }
+
+  void CopyLater(void* to, const void* from, size_t bytes) {
+    current_->copies.push_back({to, from, bytes, current_->groups});
+  }
+  void CloseCopies() { ++current_->groups; }
+  void WaitForCopies(int groups_open) {
+    std::vector<LateCopy>& copies = current_->copies;
+    const int group = current_->groups - groups_open;
+    size_t done = 0;
+    for (; done < copies.size() && copies[done].group < group; ++done) {
+      const LateCopy& copy = copies[done];
+      if (copy.from == nullptr) {
+        std::memset(copy.to, 0, copy.bytes);
+      } else {
+        std::memcpy(copy.to, copy.from, copy.bytes);
+      }
+    }
+    copies.erase(copies.begin(), copies.begin() + static_cast<std::ptrdiff_t>(done));
   }
 
   const unsigned char* Exchange(const char* what, const void* value, size_t bytes) {
@@ -276,6 +304,8 @@ class Machine {
       fibers_[t].wait = Wait::kNothing;
       fibers_[t].exchanges = 0;
       fibers_[t].waited = false;
+      fibers_[t].copies.clear();
+      fibers_[t].groups = 0;
     }
     std::vector<unsigned> warps((threads + kLanes - 1) / kLanes);
     for (unsigned w = 0; w < warps.size(); ++w) warps[w] = w;
@@ -419,6 +449,9 @@ void Note(Traffic::What what, const void* address, size_t bytes) {
 }
 
 void DependencyWaited() { running->DependencyWaited(); }
+void CopyLater(void* to, const void* from, size_t bytes) { running->CopyLater(to, from, bytes); }
+void CloseCopies() { running->CloseCopies(); }
+void WaitForCopies(int groups_open) { running->WaitForCopies(groups_open); }
 void SyncThreads() { running->WaitFor(Wait::kBlock, "__syncthreads"); }
 const unsigned char* Exchange(const char* what, const void* value, size_t bytes) {
   return running->Exchange(what, value, bytes);

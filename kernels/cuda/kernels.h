@@ -209,32 +209,44 @@ struct PrefillAttention {
 };
 Status RunPrefillAttention(const PrefillAttention& args, Stream stream);
 
-// `to` = x, or x / sqrt(mean(x^2) + epsilon) * norm, or act(x) . up; bf16, zeros from `columns` to
-// `to_stride`. At most one of norm and up.
+// `to` = x, or x / sqrt(mean(x^2) + epsilon) * norm; bf16, zeros from `columns` to `to_stride`.
+// Strides are multiples of 8, rows 16-byte aligned.
 struct ToBf16 {
   const float* x = nullptr;
   int64_t x_stride = 0;
   const float* norm = nullptr;
   float epsilon = 0.0f;
-  const float* up = nullptr;  // strided as x
-  Gate gate = Gate::kNone;
   int columns = 0, count = 0;
   uint16_t* to = nullptr;
   int64_t to_stride = 0;
 };
 Status RunToBf16(const ToBf16& args, Stream stream);
 
+// `to` = act(gate) . up; all bf16, zeros from `columns` to `stride`. `to` may be `gate` or `up`.
+// The stride is a multiple of 8, rows are 16-byte aligned.
+struct GateRows {
+  const uint16_t* gate = nullptr;
+  const uint16_t* up = nullptr;
+  int64_t stride = 0;  // of all three
+  Gate act = Gate::kNone;
+  int columns = 0, count = 0;
+  uint16_t* to = nullptr;
+};
+Status RunGateRows(const GateRows& args, Stream stream);
+
 // Weights of any type as rows of PaddedColumns(columns) bf16.
 Status RunUnpack(const DeviceMatrix& matrix, uint16_t* to, Stream stream);
 
-// y[r] (+)= w x[r] for many rows: w [outputs][w_stride] and x [rows][x_stride] bf16, y floats.
+// y[r] (+)= w x[r] for many rows: w [outputs][w_stride] and x [rows][x_stride] bf16, y floats, or,
+// where nothing is added, bf16.
 struct LibraryProduct {
   const uint16_t* w = nullptr;
   int64_t w_stride = 0;
   const uint16_t* x = nullptr;
   int64_t x_stride = 0;
   float* y = nullptr;
-  int64_t y_stride = 0;
+  uint16_t* rounded = nullptr;  // not null: results go here instead
+  int64_t y_stride = 0;         // elements
   int outputs = 0, columns = 0, rows = 0;
   bool add = false;
 };

@@ -339,18 +339,36 @@ Status LaunchPrefillOf(const PrefillAttention& args, Stream stream) {
 constexpr int kRowThreads = 256;
 constexpr int kRowWarps = kRowThreads / kWarpSize;
 
+__device__ __forceinline__ uint4 PackEight(const float* v) {
+  return uint4{PackBf16(v[0], v[1]), PackBf16(v[2], v[3]), PackBf16(v[4], v[5]),
+               PackBf16(v[6], v[7])};
+}
+
+// Elements i .. i + 7 of a row of floats; zeros from `columns` on.
+__device__ __forceinline__ void LoadEight(const float* row, int i, int columns, float* v) {
+  const float4 low = *reinterpret_cast<const float4*>(row + i);
+  const float4 high = *reinterpret_cast<const float4*>(row + i + 4);
+  const float all[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
+#pragma unroll
+  for (int e = 0; e < 8; ++e) v[e] = i + e < columns ? all[e] : 0.0f;
+}
+
 // Grid: rows.
 __global__ void ToBf16Kernel(ToBf16 p) {
   DependencyWait();
   PAWL_SHARED(float, sums, kRowWarps);
   const float* x = p.x + blockIdx.x * p.x_stride;
-  const float* up = p.up != nullptr ? p.up + blockIdx.x * p.x_stride : nullptr;
   uint16_t* to = p.to + blockIdx.x * p.to_stride;
+  const int first = static_cast<int>(threadIdx.x) * 8;
   float factor = 1.0f;
   if (p.norm != nullptr) {
     float sum = 0.0f;
-    for (int i = static_cast<int>(threadIdx.x); i < p.columns; i += kRowThreads) {
-      sum = Fma(x[i], x[i], sum);
+#pragma unroll 2
+    for (int i = first; i < p.columns; i += kRowThreads * 8) {
+      float v[8];
+      LoadEight(x, i, p.columns, v);
+#pragma unroll
+      for (int e = 0; e < 8; ++e) sum = Fma(v[e], v[e], sum);
     }
     sum = WarpSum(sum);
     if (threadIdx.x % kWarpSize == 0) sums[threadIdx.x / kWarpSize] = sum;
@@ -359,29 +377,163 @@ __global__ void ToBf16Kernel(ToBf16 p) {
     for (int i = 0; i < kRowWarps; ++i) sum += sums[i];
     factor = 1.0f / sqrtf(sum / static_cast<float>(p.columns) + p.epsilon);
   }
-  const auto value = [&](int i) {
-    if (i >= p.columns) return 0.0f;
-    if (p.norm != nullptr) return x[i] * factor * p.norm[i];
-    if (up == nullptr) return x[i];
-    if (p.gate == Gate::kSilu) return x[i] / (1.0f + expf(-x[i])) * up[i];
-    const float u = -1.5957691216057308f * (x[i] * Fma(0.044715f, x[i] * x[i], 1.0f));
-    return x[i] / (1.0f + expf(u)) * up[i];
-  };
-  for (int i = static_cast<int>(threadIdx.x) * 2; i < p.to_stride; i += kRowThreads * 2) {
-    *reinterpret_cast<uint32_t*>(to + i) = PackBf16(value(i), value(i + 1));
+  for (int i = first; i < p.to_stride; i += kRowThreads * 8) {
+    float v[8] = {};
+    if (i < p.columns) LoadEight(x, i, p.columns, v);
+    if (p.norm != nullptr && i < p.columns) {
+      float norm[8];
+      LoadEight(p.norm, i, p.columns, norm);
+#pragma unroll
+      for (int e = 0; e < 8; ++e) v[e] = v[e] * factor * norm[e];
+    }
+    *reinterpret_cast<uint4*>(to + i) = PackEight(v);
   }
 }
 
-// Grid: rows of the matrix.
-__global__ void UnpackKernel(DeviceMatrix w, uint16_t* to) {
+// 1 / x, to about a unit in the last place.
+__device__ __forceinline__ float Reciprocal(float x) {
+#if defined(__CUDA_ARCH__)
+  float inverse;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(x));
+  return inverse;
+#else
+  return 1.0f / x;
+#endif
+}
+
+// Grid: pieces of 8 columns a thread, rows.
+__global__ void GateKernel(GateRows p) {
   DependencyWait();
-  const int row = static_cast<int>(blockIdx.x), padded = PaddedColumns(w.columns);
-  to += static_cast<int64_t>(row) * padded;
-  for (int i = static_cast<int>(threadIdx.x) * 2; i < padded; i += kRowThreads * 2) {
-    const float a = i < w.columns ? WeightAt(w, row, i) : 0.0f;
-    const float b = i + 1 < w.columns ? WeightAt(w, row, i + 1) : 0.0f;
-    *reinterpret_cast<uint32_t*>(to + i) = PackBf16(a, b);
+  const int i = static_cast<int>(blockIdx.x * kRowThreads + threadIdx.x) * 8;
+  if (i >= p.stride) return;
+  const int64_t at = blockIdx.y * p.stride + i;
+  const uint4 gates = *reinterpret_cast<const uint4*>(p.gate + at);
+  const uint4 ups = *reinterpret_cast<const uint4*>(p.up + at);
+  const uint32_t gate[4] = {gates.x, gates.y, gates.z, gates.w};
+  const uint32_t up[4] = {ups.x, ups.y, ups.z, ups.w};
+  float v[8];
+#pragma unroll
+  for (int e = 0; e < 8; ++e) {
+    const float x = e % 2 == 0 ? LowBf16(gate[e / 2]) : HighBf16(gate[e / 2]);
+    const float y = e % 2 == 0 ? LowBf16(up[e / 2]) : HighBf16(up[e / 2]);
+    // Both are x / (1 + e^-u); tanh'(s) is 2 / (1 + e^-2s) - 1.
+    const float u =
+        p.act == Gate::kSilu ? x : 1.5957691216057308f * (x * Fma(0.044715f, x * x, 1.0f));
+    const float value = x * Reciprocal(1.0f + Exp2(-1.4426950408889634f * u)) * y;
+    v[e] = i + e < p.columns ? value : 0.0f;
   }
+  *reinterpret_cast<uint4*>(p.to + at) = PackEight(v);
+}
+
+// Float weights lie as their bf16 will. Grid: pieces of 8 elements a thread.
+__global__ void UnpackFloatsKernel(DeviceMatrix w, uint16_t* to) {
+  DependencyWait();
+  const int64_t i = (static_cast<int64_t>(blockIdx.x) * kRowThreads + threadIdx.x) * 8;
+  if (i >= static_cast<int64_t>(w.rows) * PaddedColumns(w.columns)) return;
+  float v[8];
+  if (w.type == DeviceWeight::kF32) {
+    LoadEight(static_cast<const float*>(w.data) + i, 0, 8, v);
+  } else {
+    const uint4 halves = *reinterpret_cast<const uint4*>(static_cast<const uint16_t*>(w.data) + i);
+    const uint32_t pairs[4] = {halves.x, halves.y, halves.z, halves.w};
+#pragma unroll
+    for (int e = 0; e < 8; ++e) {
+      v[e] = HalfToFloat(static_cast<uint16_t>(pairs[e / 2] >> 16 * (e % 2)));
+    }
+  }
+  *reinterpret_cast<uint4*>(to + i) = PackEight(v);
+}
+
+constexpr int kTilesOfWarp = 4;
+
+// Four weights of a lane that lie in one row from `column` on, of which `word` has the integers or
+// codes; kI4: those of half `u` of the word.
+template <DeviceWeight kType>
+__device__ __forceinline__ uint2 FourWeights(uint32_t word, int u, float scale, float minimum) {
+  float v[4];
+#pragma unroll
+  for (int e = 0; e < 4; ++e) {
+    if constexpr (kType == DeviceWeight::kI4) {
+      const uint32_t q = word >> 4 * PackedNibble(u * 4 + e) & 15u;
+      v[e] = Fma(static_cast<float>(q), scale, minimum);
+    } else if constexpr (kType == DeviceWeight::kI8) {
+      v[e] = static_cast<float>(static_cast<int8_t>(word >> 8 * e)) * scale;
+    } else {
+      v[e] = E4m3ToFloat(word >> 8 * e & 255u) * scale;
+    }
+  }
+  return uint2{PackBf16(v[0], v[1]), PackBf16(v[2], v[3])};
+}
+
+// Packed weights, read as they lie. A warp has neighbouring tiles of 16 rows and 32 columns, of
+// which a lane has rows g and g + 8. Grid: pieces of rows, tiles of rows.
+template <DeviceWeight kType>
+__global__ void UnpackTilesKernel(DeviceMatrix w, uint16_t* to) {
+  DependencyWait();
+  constexpr int kShare = kType == DeviceWeight::kI4 ? 2 : 4;  // words of a lane in a tile
+  const int lane = static_cast<int>(threadIdx.x) % kWarpSize, g = lane / 4, t = lane % 4;
+  const int warp = static_cast<int>(threadIdx.x) / kWarpSize;
+  const int padded = PaddedColumns(w.columns), tiles = padded / kTileColumns;
+  const int first = (static_cast<int>(blockIdx.x) * kRowWarps + warp) * kTilesOfWarp;
+  const int row = static_cast<int>(blockIdx.y) * kTileRows + g;
+  const auto* words =
+      static_cast<const uint32_t*>(w.data) +
+      ((static_cast<int64_t>(blockIdx.y) * tiles + first) * kWarpSize + lane) * kShare;
+  uint32_t share[kTilesOfWarp][kShare];
+#pragma unroll
+  for (int b = 0; b < kTilesOfWarp; ++b) {
+    if (first + b >= tiles) continue;
+    const uint32_t* at = words + b * kWarpSize * kShare;
+    if constexpr (kShare == 2) {
+      const uint2 both = *reinterpret_cast<const uint2*>(at);
+      share[b][0] = both.x;
+      share[b][1] = both.y;
+    } else {
+      const uint4 all = *reinterpret_cast<const uint4*>(at);
+      share[b][0] = all.x;
+      share[b][1] = all.y;
+      share[b][2] = all.z;
+      share[b][3] = all.w;
+    }
+  }
+#pragma unroll
+  for (int b = 0; b < kTilesOfWarp; ++b) {
+    if (first + b >= tiles) continue;
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      const int r = row + 8 * h;
+      if (r >= w.rows) continue;
+      GroupScale scale = {};
+#pragma unroll
+      for (int u = 0; u < 2; ++u) {
+        const int column = (first + b) * kTileColumns + u * 16;
+        if constexpr (kType == DeviceWeight::kFp8) {
+          scale.scale = w.row_scales[r];
+        } else if (u == 0 || w.group_shift < 5) {
+          scale = ScaleOf(w, r, column >> w.group_shift);
+        }
+        uint2 four = FourWeights<kType>(share[b][h * (kShare / 2) + u % (kShare / 2)], u,
+                                        scale.scale, scale.minimum);
+        // What pads a row may be anything here.
+        const int left = w.columns - column - 4 * t;
+        if (left < 4) {
+          four.y = left < 3 ? 0 : four.y & 0xffffu;
+          if (left < 2) four.x = left < 1 ? 0 : four.x & 0xffffu;
+        }
+        *reinterpret_cast<uint2*>(to + static_cast<int64_t>(r) * padded + column + 4 * t) = four;
+      }
+    }
+  }
+}
+
+template <DeviceWeight kType>
+Status LaunchUnpackTiles(const DeviceMatrix& w, uint16_t* to, Stream stream) {
+  constexpr int kPiece = kRowWarps * kTilesOfWarp * kTileColumns;
+  Shape shape;
+  shape.x = static_cast<unsigned>((PaddedColumns(w.columns) + kPiece - 1) / kPiece);
+  shape.y = static_cast<unsigned>(RowTiles(w.rows));
+  shape.threads = kRowThreads;
+  return Launch("unpack", shape, stream, UnpackTilesKernel<kType>, w, to);
 }
 
 }  // namespace
@@ -400,11 +552,32 @@ Status RunToBf16(const ToBf16& args, Stream stream) {
   return Launch("to_bf16", shape, stream, ToBf16Kernel, args);
 }
 
-Status RunUnpack(const DeviceMatrix& matrix, uint16_t* to, Stream stream) {
+Status RunGateRows(const GateRows& args, Stream stream) {
+  constexpr int64_t kPiece = kRowThreads * 8;
   Shape shape;
-  shape.x = static_cast<unsigned>(matrix.rows);
+  shape.x = static_cast<unsigned>((args.stride + kPiece - 1) / kPiece);
+  shape.y = static_cast<unsigned>(args.count);
   shape.threads = kRowThreads;
-  return Launch("unpack", shape, stream, UnpackKernel, matrix, to);
+  return Launch("gate_rows", shape, stream, GateKernel, args);
+}
+
+Status RunUnpack(const DeviceMatrix& matrix, uint16_t* to, Stream stream) {
+  switch (matrix.type) {
+    case DeviceWeight::kFp8:
+      return LaunchUnpackTiles<DeviceWeight::kFp8>(matrix, to, stream);
+    case DeviceWeight::kI8:
+      return LaunchUnpackTiles<DeviceWeight::kI8>(matrix, to, stream);
+    case DeviceWeight::kI4:
+      return LaunchUnpackTiles<DeviceWeight::kI4>(matrix, to, stream);
+    default:
+      break;
+  }
+  constexpr int64_t kPiece = kRowThreads * 8;
+  const int64_t elements = static_cast<int64_t>(matrix.rows) * PaddedColumns(matrix.columns);
+  Shape shape;
+  shape.x = static_cast<unsigned>((elements + kPiece - 1) / kPiece);
+  shape.threads = kRowThreads;
+  return Launch("unpack", shape, stream, UnpackFloatsKernel, matrix, to);
 }
 
 }  // namespace pawl::PAWL_GPU

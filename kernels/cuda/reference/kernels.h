@@ -165,9 +165,12 @@ inline std::vector<double> RotatedAt(const RotateAndStore& p, int r, int index) 
 inline double ToBf16At(const ToBf16& p, int r, int i) {
   if (i >= p.columns) return 0;
   const float* x = p.x + r * p.x_stride;
-  if (p.norm != nullptr) return x[i] * InverseNorm(x, p.columns, p.epsilon) * p.norm[i];
-  if (p.up == nullptr) return x[i];
-  return Activation(p.gate, x[i]) * p.up[r * p.x_stride + i];
+  return p.norm != nullptr ? x[i] * InverseNorm(x, p.columns, p.epsilon) * p.norm[i] : x[i];
+}
+inline double GateAt(const GateRows& p, int r, int i) {
+  if (i >= p.columns) return 0;
+  const int64_t at = r * p.stride + i;
+  return Activation(p.act, Bf16Value(p.gate[at])) * Bf16Value(p.up[at]);
 }
 
 // attention.cu and prefill.cu, one row and head at a time, on what the cache holds.

@@ -250,6 +250,10 @@ void BenchAttention(KernelBench& bench) {
         bench.Add("prefill_attention", of_context + std::to_string(rows) + " rows",
                   [&] { return PrefillCase(sizes, shape, type, rows, context); });
       }
+      const std::string of_prompt = std::string(shape.name) + ", cache " + TypeName(type) + ", " +
+                                    std::to_string(sizes.prompt);
+      bench.Add("prefill_attention", of_prompt + " positions, all of them rows",
+                [&] { return PrefillCase(sizes, shape, type, sizes.prompt, sizes.prompt); });
     }
   }
 }

@@ -328,8 +328,10 @@ void BenchLayer(KernelBench& bench) {
       }
     }
   }
+  std::vector<int> all_rows = sizes.rows;
+  all_rows.push_back(sizes.prompt);
   for (const BenchShape& shape : sizes.shapes) {
-    for (const int rows : sizes.rows) {
+    for (const int rows : all_rows) {
       const std::string of_rows = ", " + std::to_string(rows) + " rows";
       for (const CacheType type : {CacheType::kBf16, CacheType::kFp8, CacheType::kF32}) {
         bench.Add("rotate", std::string(shape.name) + ", cache " + TypeName(type) + of_rows,

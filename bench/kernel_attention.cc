@@ -1,5 +1,6 @@
 // Attention: of rows of as many sequences (decoding), of rows of one sequence (verifying drafts;
 // attention.cu), and of a prompt's tiles (prefill.cu), each over a context.
+#include <bit>
 #include <memory>
 
 #include "bench/kernel_bench.h"
@@ -150,7 +151,11 @@ Case PrefillCase(const BenchSizes& sizes, const BenchShape& shape, CacheType typ
   const int width = shape.heads * shape.head_dim, first = std::max(context - rows, 0);
   const auto given = std::make_shared<Given>();
   given->pages = std::make_unique<Pages>(shape, type, first + rows, 1, sizes.pool_bytes);
-  given->host_q = RandomFloats(static_cast<size_t>(rows) * static_cast<size_t>(width), 55);
+  const auto q = std::make_shared<std::vector<uint16_t>>();
+  for (const float v : RandomFloats(static_cast<size_t>(rows) * static_cast<size_t>(width), 55)) {
+    q->push_back(static_cast<uint16_t>(std::bit_cast<uint32_t>(v) >> 16));
+  }
+  const auto device_q = std::make_shared<Device<uint16_t>>(*q);
   std::vector<RowRun> runs;
   double seen = 0;
   for (int r = 0; r < rows; ++r) {
@@ -161,13 +166,12 @@ Case PrefillCase(const BenchSizes& sizes, const BenchShape& shape, CacheType typ
     given->host_rows.push_back(row);
     if (r % kPrefillTile == 0) runs.push_back({r, std::min(kPrefillTile, rows - r)});
   }
-  given->q = std::make_unique<Device<float>>(given->host_q);
   given->rows = std::make_unique<Device<DeviceRow>>(given->host_rows);
   given->runs = std::make_unique<Device<RowRun>>(runs);
   given->halves =
       std::make_unique<Device<uint16_t>>(static_cast<size_t>(rows) * static_cast<size_t>(width));
   PrefillAttention args;
-  args.q = given->q->data();
+  args.q = device_q->data();
   args.q_stride = args.out_stride = width;
   args.rows = given->rows->data();
   args.runs = given->runs->data();
@@ -181,13 +185,13 @@ Case PrefillCase(const BenchSizes& sizes, const BenchShape& shape, CacheType typ
   made.bytes = BytesOf(shape, type, first + rows, rows);
   made.flops = 4.0 * seen * shape.heads * shape.head_dim;
   made.bound = type == CacheType::kFp8 ? 4e-2 : 1e-2;
-  made.run = [=](int, Stream stream) { return RunPrefillAttention(args, stream); };
+  made.run = [=, keep = device_q](int, Stream stream) { return RunPrefillAttention(args, stream); };
   made.error = [=, run = made.run]() {
     given->halves->Poison();
     Check(run(0, nullptr));
     const std::vector<uint16_t> got = given->halves->Values();
     PrefillAttention host = args;
-    host.q = given->host_q.data();
+    host.q = q->data();
     host.rows = given->host_rows.data();
     host.tables = given->pages->host_table.data();
     host.cache = given->pages->host_cache;
@@ -230,6 +234,10 @@ void BenchAttention(KernelBench& bench) {
         bench.Add("prefill_attention", of_context + std::to_string(rows) + " rows",
                   [&] { return PrefillCase(sizes, shape, type, rows, context); });
       }
+      const std::string of_prompt = std::string(shape.name) + ", cache " + TypeName(type) + ", " +
+                                    std::to_string(sizes.prompt);
+      bench.Add("prefill_attention", of_prompt + " positions, all of them rows",
+                [&] { return PrefillCase(sizes, shape, type, sizes.prompt, sizes.prompt); });
     }
   }
 }

@@ -31,6 +31,7 @@ struct BenchShape {
 struct BenchSizes {
   std::vector<BenchShape> shapes;
   std::vector<int> rows, contexts;
+  int prompt;          // rows of what prompts alone use, once more
   int64_t pool_bytes;  // so much of weights or of a cache takes turns, beyond what caches hold
   int64_t copy_bytes;
   int product, product_rows;

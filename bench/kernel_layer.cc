@@ -1,5 +1,6 @@
 // The small kernels of a layer (layer.cu) and activations as bf16 (prefill.cu). Their inputs and
 // outputs are in the L2 cache in a model, too, where the kernel in front has just written them.
+#include <functional>
 #include <memory>
 
 #include "bench/kernel_bench.h"
@@ -50,6 +51,21 @@ Case EmbedCase(const WeightPool& pool, const BenchShape& shape, int rows) {
     return deviation.Relative();
   };
   return made;
+}
+
+// Of rows of bf16, some elements looked at.
+double RoundedDeviation(const std::vector<uint16_t>& got, int rows, int columns,
+                        const std::function<double(int, int)>& expected) {
+  Deviation deviation;
+  for (const uint16_t bits : got) deviation.Same(bits != 0xffff);
+  Bits random(40);
+  for (int n = 0; n < 200; ++n) {
+    const int r = static_cast<int>(random.Below(static_cast<uint32_t>(rows)));
+    const int i = static_cast<int>(random.Below(static_cast<uint32_t>(columns)));
+    const size_t at = static_cast<size_t>(r) * static_cast<size_t>(columns);
+    deviation.Add(reference::Bf16Value(got[at + static_cast<size_t>(i)]), expected(r, i));
+  }
+  return deviation.Relative();
 }
 
 // Rows at the positions 0, 1, ... of a sequence.
@@ -169,49 +185,71 @@ Case NormAndAddCase(const BenchShape& shape, int rows) {
   return made;
 }
 
-Case ToBf16Case(const BenchShape& shape, int rows, bool gated) {
-  const int columns = gated ? shape.inner : shape.hidden;
+Case ToBf16Case(const BenchShape& shape, int rows) {
+  const int columns = shape.hidden;
   const auto width = static_cast<size_t>(columns);
   const auto x = std::make_shared<std::vector<float>>(
       RandomFloats(static_cast<size_t>(rows) * width, 38, 4.0f));
-  const auto other = std::make_shared<std::vector<float>>(
-      RandomFloats(static_cast<size_t>(gated ? rows : 1) * width, 39));
+  const auto norm = std::make_shared<std::vector<float>>(RandomFloats(width, 39));
   const auto device_x = std::make_shared<Device<float>>(*x);
-  const auto device_other = std::make_shared<Device<float>>(*other);
+  const auto device_norm = std::make_shared<Device<float>>(*norm);
   const auto to = std::make_shared<Device<uint16_t>>(static_cast<size_t>(rows) * width);
   ToBf16 args;
   args.x = device_x->data();
   args.x_stride = args.to_stride = columns;
-  (gated ? args.up : args.norm) = device_other->data();
-  args.gate = gated ? Gate::kSilu : Gate::kNone;
+  args.norm = device_norm->data();
   args.epsilon = 1e-5f;
   args.columns = columns;
   args.count = rows;
   args.to = to->data();
   Case made;
-  made.bytes = rows * static_cast<double>(columns) * (gated ? 10 : 6);
+  made.bytes = 6.0 * rows * columns;
   made.bound = 4e-3;
-  made.run = [=, keep_x = device_x, keep_other = device_other](int, Stream stream) {
+  made.run = [=, keep_x = device_x, keep_norm = device_norm](int, Stream stream) {
     return RunToBf16(args, stream);
   };
   made.error = [=, run = made.run]() {
     to->Poison();
     Check(run(0, nullptr));
-    const std::vector<uint16_t> got = to->Values();
     ToBf16 host = args;
     host.x = x->data();
-    (gated ? host.up : host.norm) = other->data();
-    Deviation deviation;
-    for (const uint16_t bits : got) deviation.Same(bits != 0xffff);
-    Bits random(40);
-    for (int n = 0; n < 200; ++n) {
-      const int r = static_cast<int>(random.Below(static_cast<uint32_t>(rows)));
-      const int i = static_cast<int>(random.Below(static_cast<uint32_t>(columns)));
-      deviation.Add(
-          reference::Bf16Value(got[static_cast<size_t>(r) * width + static_cast<size_t>(i)]),
-          reference::ToBf16At(host, r, i));
-    }
-    return deviation.Relative();
+    host.norm = norm->data();
+    return RoundedDeviation(to->Values(), rows, columns,
+                            [&](int r, int i) { return reference::ToBf16At(host, r, i); });
+  };
+  return made;
+}
+
+Case GateCase(const BenchShape& shape, int rows) {
+  const int columns = shape.inner;
+  const size_t size = static_cast<size_t>(rows) * static_cast<size_t>(columns);
+  const auto gate = std::make_shared<std::vector<uint16_t>>(RandomBf16(size, 57));
+  const auto up = std::make_shared<std::vector<uint16_t>>(RandomBf16(size, 58));
+  const auto device_gate = std::make_shared<Device<uint16_t>>(*gate);
+  const auto device_up = std::make_shared<Device<uint16_t>>(*up);
+  const auto to = std::make_shared<Device<uint16_t>>(size);
+  GateRows args;
+  args.gate = device_gate->data();
+  args.up = device_up->data();
+  args.stride = columns;
+  args.act = Gate::kSilu;
+  args.columns = columns;
+  args.count = rows;
+  args.to = to->data();
+  Case made;
+  made.bytes = 6.0 * rows * columns;
+  made.bound = 4e-3;
+  made.run = [=, keep_gate = device_gate, keep_up = device_up](int, Stream stream) {
+    return RunGateRows(args, stream);
+  };
+  made.error = [=, run = made.run]() {
+    to->Poison();
+    Check(run(0, nullptr));
+    GateRows host = args;
+    host.gate = gate->data();
+    host.up = up->data();
+    return RoundedDeviation(to->Values(), rows, columns,
+                            [&](int r, int i) { return reference::GateAt(host, r, i); });
   };
   return made;
 }
@@ -290,18 +328,18 @@ void BenchLayer(KernelBench& bench) {
       }
     }
   }
+  std::vector<int> all_rows = sizes.rows;
+  all_rows.push_back(sizes.prompt);
   for (const BenchShape& shape : sizes.shapes) {
-    for (const int rows : sizes.rows) {
+    for (const int rows : all_rows) {
       const std::string of_rows = ", " + std::to_string(rows) + " rows";
       for (const CacheType type : {CacheType::kBf16, CacheType::kFp8, CacheType::kF32}) {
         bench.Add("rotate", std::string(shape.name) + ", cache " + TypeName(type) + of_rows,
                   [&] { return RotateCase(shape, rows, type); });
       }
       bench.Add("norm_and_add", shape.name + of_rows, [&] { return NormAndAddCase(shape, rows); });
-      for (const bool gated : {false, true}) {
-        bench.Add("to_bf16", std::string(shape.name) + (gated ? " gate" : " norm") + of_rows,
-                  [&] { return ToBf16Case(shape, rows, gated); });
-      }
+      bench.Add("to_bf16", shape.name + of_rows, [&] { return ToBf16Case(shape, rows); });
+      bench.Add("gate_rows", shape.name + of_rows, [&] { return GateCase(shape, rows); });
       bench.Add("move_slots", shape.name + of_rows, [&] { return MoveCase(shape, rows); });
     }
   }

@@ -249,10 +249,13 @@ void BenchMatMul(KernelBench& bench) {
     if (library == nullptr) continue;  // the main program says so
     for (const BenchShape& shape : shapes) {
       for (const Product& p : ProductsOf(shape)) {
-        const int rows = sizes.rows.back();
-        bench.Add("library",
-                  std::string(shape.name) + " " + p.name + ", " + std::to_string(rows) + " rows",
-                  [&] { return LibraryCase(weights(), *library, p, rows); });
+        for (const int rows : {sizes.rows.back(), sizes.prompt}) {
+          // Logits are for few rows of a prompt.
+          if (rows == sizes.prompt && std::string(p.name) == "head") continue;
+          bench.Add("library",
+                    std::string(shape.name) + " " + p.name + ", " + std::to_string(rows) + " rows",
+                    [&] { return LibraryCase(weights(), *library, p, rows); });
+        }
       }
     }
   }

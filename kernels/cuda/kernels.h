@@ -120,6 +120,9 @@ struct RotateAndStore {
   float epsilon = 0.0f;
   const float* rope = nullptr;  // [position][head_dim / 2 cosines, head_dim / 2 sines]
   Cache cache;
+  // Not null: queries go here as bf16 instead, [heads][head_dim] in a row.
+  uint16_t* rounded = nullptr;
+  int64_t rounded_stride = 0;
 };
 Status RunRotateAndStore(const RotateAndStore& args, Stream stream);
 
@@ -175,11 +178,12 @@ Status RunMoveSlots(const MoveSlots& args, Stream stream);
 // library products. A row's result does not depend on the rows beside it, but its bits are not
 // those of the kernels for few rows: activations are rounded to bf16 here.
 
-constexpr int kPrefillTile = 64;
+constexpr int kPrefillTile = 128;
 
-// As Attention, for plain rows (without `extra`), bf16 results.
+// As Attention, for plain rows (without `extra`), bf16 queries and results, which may be the same
+// memory. `scale` is above zero.
 struct PrefillAttention {
-  const float* q = nullptr;
+  const uint16_t* q = nullptr;
   int64_t q_stride = 0;
   const DeviceRow* rows = nullptr;
   const RowRun* runs = nullptr;  // of at most kPrefillTile plain rows
@@ -194,32 +198,44 @@ struct PrefillAttention {
 };
 Status RunPrefillAttention(const PrefillAttention& args, Stream stream);
 
-// `to` = x, or x / sqrt(mean(x^2) + epsilon) * norm, or act(x) . up; bf16, zeros from `columns` to
-// `to_stride`. At most one of norm and up.
+// `to` = x, or x / sqrt(mean(x^2) + epsilon) * norm; bf16, zeros from `columns` to `to_stride`.
+// Strides are multiples of 8, rows 16-byte aligned.
 struct ToBf16 {
   const float* x = nullptr;
   int64_t x_stride = 0;
   const float* norm = nullptr;
   float epsilon = 0.0f;
-  const float* up = nullptr;  // strided as x
-  Gate gate = Gate::kNone;
   int columns = 0, count = 0;
   uint16_t* to = nullptr;
   int64_t to_stride = 0;
 };
 Status RunToBf16(const ToBf16& args, Stream stream);
 
+// `to` = act(gate) . up; all bf16, zeros from `columns` to `stride`. `to` may be `gate` or `up`.
+// The stride is a multiple of 8, rows are 16-byte aligned.
+struct GateRows {
+  const uint16_t* gate = nullptr;
+  const uint16_t* up = nullptr;
+  int64_t stride = 0;  // of all three
+  Gate act = Gate::kNone;
+  int columns = 0, count = 0;
+  uint16_t* to = nullptr;
+};
+Status RunGateRows(const GateRows& args, Stream stream);
+
 // Weights of any type as rows of PaddedColumns(columns) bf16.
 Status RunUnpack(const DeviceMatrix& matrix, uint16_t* to, Stream stream);
 
-// y[r] (+)= w x[r] for many rows: w [outputs][w_stride] and x [rows][x_stride] bf16, y floats.
+// y[r] (+)= w x[r] for many rows: w [outputs][w_stride] and x [rows][x_stride] bf16, y floats, or,
+// where nothing is added, bf16.
 struct LibraryProduct {
   const uint16_t* w = nullptr;
   int64_t w_stride = 0;
   const uint16_t* x = nullptr;
   int64_t x_stride = 0;
   float* y = nullptr;
-  int64_t y_stride = 0;
+  uint16_t* rounded = nullptr;  // not null: results go here instead
+  int64_t y_stride = 0;         // elements
   int outputs = 0, columns = 0, rows = 0;
   bool add = false;
 };

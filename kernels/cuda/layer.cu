@@ -33,13 +33,15 @@ __device__ __forceinline__ void Store(const Cache& cache, void* base, int64_t el
   }
 }
 
-// Grid: heads + 2 kv_heads, rows. A warp for each.
+// Grid: heads + 2 kv_heads, by kWarps, and rows. A warp for each.
 __global__ void RotateKernel(RotateAndStore p) {
   DependencyWait();
-  const DeviceRow row = p.rows[blockIdx.y];
-  if (row.position < 0) return;
-  const int lane = static_cast<int>(threadIdx.x), head_dim = p.cache.head_dim, half = head_dim / 2;
-  const int index = static_cast<int>(blockIdx.x);
+  const int index = static_cast<int>(blockIdx.x * kWarps + threadIdx.x / kWarpSize);
+  if (index >= p.heads + 2 * p.cache.kv_heads) return;
+  const int position = p.rows[blockIdx.y].position, slot = p.rows[blockIdx.y].slot;
+  if (position < 0) return;
+  const int lane = static_cast<int>(threadIdx.x) % kWarpSize;
+  const int head_dim = p.cache.head_dim, half = head_dim / 2;
   const bool is_query = index < p.heads;
   const bool is_value = index >= p.heads + p.cache.kv_heads;
   float* v = p.qkv + blockIdx.y * p.stride + static_cast<int64_t>(index) * head_dim;
@@ -48,39 +50,53 @@ __global__ void RotateKernel(RotateAndStore p) {
   const auto input = [&](int i) {
     return bias != nullptr ? v[i] + bias[head * head_dim + i] : v[i];
   };
-  const float* norm = is_query ? p.q_norm : p.k_norm;
+  const float* norm = is_value ? nullptr : is_query ? p.q_norm : p.k_norm;
   float factor = 1.0f;
-  if (norm != nullptr && !is_value) {
+  if (norm != nullptr) {
     float sum = 0.0f;
     for (int i = lane; i < head_dim; i += kWarpSize) sum = Fma(input(i), input(i), sum);
     sum = WarpSum(sum);
     factor = 1.0f / sqrtf(sum / static_cast<float>(head_dim) + p.epsilon);
   }
   const int64_t element =
-      ((static_cast<int64_t>(row.slot / kPageSize) * p.cache.kv_heads + head % p.cache.kv_heads) *
+      ((static_cast<int64_t>(slot / kPageSize) * p.cache.kv_heads + head % p.cache.kv_heads) *
            kPageSize +
-       row.slot % kPageSize) *
+       slot % kPageSize) *
       HeadStride(head_dim);
-  const float* turn = p.rope + static_cast<int64_t>(row.position) * head_dim;
-  for (int i = lane; i < half; i += kWarpSize) {
-    float a = input(i), b = input(i + half);
-    if (is_value) {
-      Store(p.cache, p.cache.values, element + i, a);
-      Store(p.cache, p.cache.values, element + i + half, b);
-      continue;
-    }
-    if (norm != nullptr) {
-      a = a * factor * norm[i];
-      b = b * factor * norm[i + half];
-    }
-    const float cosine = turn[i], sine = turn[half + i];
-    const float turned_a = a * cosine - b * sine, turned_b = b * cosine + a * sine;
-    if (is_query) {
-      v[i] = turned_a;
-      v[i + half] = turned_b;
+  const float* turn = p.rope + static_cast<int64_t>(position) * head_dim;
+  const auto keep = [&](int i, float value) {
+    if (!is_query) {
+      Store(p.cache, is_value ? p.cache.values : p.cache.keys, element + i, value);
+    } else if (p.rounded != nullptr) {
+      p.rounded[blockIdx.y * p.rounded_stride + static_cast<int64_t>(index) * head_dim + i] =
+          static_cast<uint16_t>(PackBf16(value, 0.0f));
     } else {
-      Store(p.cache, p.cache.keys, element + i, turned_a);
-      Store(p.cache, p.cache.keys, element + i + half, turned_b);
+      v[i] = value;
+    }
+  };
+  // All that is read first, so that it is on its way together.
+  constexpr int kOf = 2;
+  for (int begin = lane; begin < half; begin += kOf * kWarpSize) {
+    float a[kOf] = {}, b[kOf] = {}, cosine[kOf] = {}, sine[kOf] = {};
+#pragma unroll
+    for (int k = 0; k < kOf; ++k) {
+      const int i = begin + k * kWarpSize;
+      if (i >= half) continue;
+      a[k] = input(i);
+      b[k] = input(i + half);
+      cosine[k] = is_value ? 1.0f : turn[i];
+      sine[k] = is_value ? 0.0f : turn[half + i];
+    }
+#pragma unroll
+    for (int k = 0; k < kOf; ++k) {
+      const int i = begin + k * kWarpSize;
+      if (i >= half) continue;
+      if (norm != nullptr) {
+        a[k] = a[k] * factor * norm[i];
+        b[k] = b[k] * factor * norm[i + half];
+      }
+      keep(i, is_value ? a[k] : a[k] * cosine[k] - b[k] * sine[k]);
+      keep(i + half, is_value ? b[k] : b[k] * cosine[k] + a[k] * sine[k]);
     }
   }
 }
@@ -126,11 +142,11 @@ __global__ void MoveKernel(MoveSlots p) {
   }
 }
 
-Shape Blocks(int x, int y = 1, unsigned threads = kThreads) {
+Shape Blocks(int x, int y = 1) {
   Shape shape;
   shape.x = static_cast<unsigned>(x);
   shape.y = static_cast<unsigned>(y);
-  shape.threads = threads;
+  shape.threads = kThreads;
   return shape;
 }
 
@@ -141,8 +157,9 @@ Status RunEmbed(const Embed& args, Stream stream) {
 }
 
 Status RunRotateAndStore(const RotateAndStore& args, Stream stream) {
-  return Launch("rotate", Blocks(args.heads + 2 * args.cache.kv_heads, args.count, kWarpSize),
-                stream, RotateKernel, args);
+  const int heads = args.heads + 2 * args.cache.kv_heads;
+  return Launch("rotate", Blocks((heads + kWarps - 1) / kWarps, args.count), stream, RotateKernel,
+                args);
 }
 
 Status RunNormAndAdd(const NormAndAdd& args, Stream stream) {

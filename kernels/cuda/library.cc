@@ -86,11 +86,15 @@ class CublasLt final : public Library {
     });
     then([&] { return f_.layout_create(&w, CUDA_R_16BF, k, outputs, p.w_stride); });
     then([&] { return f_.layout_create(&x, CUDA_R_16BF, k, rows, p.x_stride); });
-    then([&] { return f_.layout_create(&y, CUDA_R_32F, outputs, rows, p.y_stride); });
+    then([&] {
+      return f_.layout_create(&y, p.rounded != nullptr ? CUDA_R_16BF : CUDA_R_32F, outputs, rows,
+                              p.y_stride);
+    });
     const auto workspace = static_cast<size_t>(workspace_.bytes());
-    const uint32_t alignments[] = {Alignment(p.w), Alignment(p.x), Alignment(p.y)};
-    const Key key = {p.outputs,  p.columns,     p.rows,        p.w_stride,   p.x_stride,
-                     p.y_stride, alignments[0], alignments[1], alignments[2]};
+    void* to = p.rounded != nullptr ? static_cast<void*>(p.rounded) : p.y;
+    const uint32_t alignments[] = {Alignment(p.w), Alignment(p.x), Alignment(to)};
+    const Key key = {p.outputs,  p.columns,     p.rows,        p.w_stride,    p.x_stride,
+                     p.y_stride, alignments[0], alignments[1], alignments[2], p.rounded != nullptr};
     auto known = algorithms_.find(key);
     if (known == algorithms_.end()) {
       then([&] { return f_.preference_create(&preference); });
@@ -114,7 +118,7 @@ class CublasLt final : public Library {
     }
     const float one = 1.0f, beta = p.add ? 1.0f : 0.0f;
     then([&] {
-      return f_.matmul(handle_, desc, &one, p.w, w, p.x, x, &beta, p.y, y, p.y, y, &known->second,
+      return f_.matmul(handle_, desc, &one, p.w, w, p.x, x, &beta, to, y, to, y, &known->second,
                        workspace_.data(), workspace, static_cast<cudaStream_t>(stream));
     });
     if (preference != nullptr) (void)f_.preference_destroy(preference);
@@ -132,7 +136,7 @@ class CublasLt final : public Library {
   }
 
  private:
-  using Key = std::array<int64_t, 9>;
+  using Key = std::array<int64_t, 10>;
   Functions f_;
   cublasLtHandle_t handle_;
   DeviceMemory workspace_;

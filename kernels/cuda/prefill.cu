@@ -1,234 +1,337 @@
-// Attention of many consecutive rows: tiles of 64 queries and 32 keys on tensor cores with the
-// softmax kept up as keys go by (Dao, "FlashAttention-2", 2023). A block has one tile and one head;
-// each of its four warps has 16 queries and all the keys, so warps share nothing but the tiles in
-// shared memory. Keys and values become bf16 there, whatever the cache holds. Tiles of keys begin
-// at multiples of 32 of the absolute position, and a key that a query does not see adds an exact
-// zero, so a row's result does not depend on which rows share its tile.
-#include "kernels/cuda/device_language.h"
+// Attention of many consecutive rows: tiles of queries and of 64 keys on tensor cores with the
+// softmax kept up as keys go by (Dao, "FlashAttention-2", 2023). A block has the queries of one run
+// and head; each of its four warps has 16 or 32 of them and all the keys, so warps share nothing
+// but the tiles in shared memory. Values are on their way while scores are computed, the next keys
+// while values are added up. Keys and values are bf16 there, whatever the cache holds: a cache of
+// bf16 is copied as it is, others are converted on the way. Tiles of keys begin at multiples of 64
+// of the absolute position, and a key that a query does not see adds an exact zero, so a row's
+// result depends neither on the rows that share its tile nor on the size of the tile.
 #include "kernels/cuda/kernels.h"
+#include "kernels/cuda/tiles.cuh"
 
 namespace pawl::PAWL_GPU {
 namespace {
 
-constexpr int kWarps = kPrefillTile / 16;
+constexpr int kWarps = 4;
 constexpr int kThreads = kWarps * kWarpSize;
-constexpr int kKeys = 32;
+constexpr int kKeys = 64;
 
-// Rows of a tile in shared memory lie `kPad` elements further apart than they are long, so that
-// eight rows at the same place fall into different banks.
-constexpr int kPad = 8;
-
-// The transposed 16 x 8 piece of bf16 whose row i is at `row` of lane i < 16: b operands of an MMA.
-__device__ __forceinline__ void LoadTransposed(const uint16_t* row, uint32_t* b) {
+// 2^x, to about two units in the last place; of -infinity zero.
+__device__ __forceinline__ float Exp2(float x) {
 #if defined(__CUDA_ARCH__)
-  const auto address = static_cast<uint32_t>(__cvta_generic_to_shared(row));
-  asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];"
-               : "=r"(b[0]), "=r"(b[1])
-               : "r"(address)
-               : "memory");
-#elif defined(PAWL_CUDA_EMULATED)
-  if (reinterpret_cast<uintptr_t>(row) % 16 != 0) emulation::Fail("a row that is not aligned");
-  const unsigned char* lanes = emulation::Exchange("ldmatrix", &row, sizeof row);
-  const int g = static_cast<int>(threadIdx.x % 32) / 4, t = static_cast<int>(threadIdx.x % 4);
-  for (int i = 0; i < 2; ++i) {
-    const auto at = [&](int k) {
-      return uint32_t{emulation::FromLane<const uint16_t*>(lanes, i * 8 + k)[g]};
-    };
-    b[i] = at(2 * t) | at(2 * t + 1) << 16;
-  }
+  float power;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x));
+  return power;
+#else
+  return exp2f(x);
 #endif
 }
 
-__device__ __forceinline__ uint32_t Pair(const uint16_t* at) {
-  return *reinterpret_cast<const uint32_t*>(at);
+// Eight neighbouring elements of a cache that is not bf16, as bf16.
+__device__ __forceinline__ uint4 CacheEight(const Cache& cache, const void* base, int64_t element) {
+  if (cache.type == CacheType::kF32) {
+    const auto* at = reinterpret_cast<const float4*>(static_cast<const float*>(base) + element);
+    const float4 low = at[0], high = at[1];
+    return uint4{PackBf16(low.x, low.y), PackBf16(low.z, low.w), PackBf16(high.x, high.y),
+                 PackBf16(high.z, high.w)};
+  }
+  const auto* at = reinterpret_cast<const uint2*>(static_cast<const uint8_t*>(base) + element);
+  const uint2 codes = *at;
+  const auto pair = [](uint32_t two) {
+    return PackBf16(E4m3ToFloat(two & 255u), E4m3ToFloat(two >> 8 & 255u));
+  };
+  return uint4{pair(codes.x), pair(codes.x >> 16), pair(codes.y), pair(codes.y >> 16)};
 }
 
-// Two neighbouring elements of a cache as bf16.
-__device__ __forceinline__ uint32_t CachePair(const Cache& cache, const void* base,
-                                              int64_t element) {
-  switch (cache.type) {
-    case CacheType::kF32: {
-      const float* at = static_cast<const float*>(base) + element;
-      return PackBf16(at[0], at[1]);
+// The keys or values of a head at the positions start .. start + kKeys - 1, of which those below
+// `first` or from `end` on are zeros, become rows of a tile. What is copied, here and before, is
+// a group; what is converted is there at once.
+template <int kDim, bool kCopied>
+__device__ __forceinline__ void FetchTile(const PrefillAttention& p, const void* base,
+                                          const int32_t* table, int kv_head, int start, int first,
+                                          int end, uint16_t* tile) {
+  constexpr int kPieces = kDim / 8, kRows = kThreads / kPieces;
+  const int thread = static_cast<int>(threadIdx.x), d = thread % kPieces * 8;
+  const int stride = HeadStride(p.cache.head_dim);
+#pragma unroll
+  for (int i = 0; i < kKeys / kRows; ++i) {
+    const int k = thread / kPieces + i * kRows, j = start + k;
+    const bool there = j >= first && j < end && d < stride;
+    const int page = there ? table[j / kPageSize] : 0;
+    const int64_t element =
+        there ? ((static_cast<int64_t>(page) * p.cache.kv_heads + kv_head) * kPageSize +
+                 j % kPageSize) *
+                        stride +
+                    d
+              : 0;
+    uint16_t* to = tile + k * (kDim + kTilePad) + d;
+    if constexpr (kCopied) {
+      CopyToTile(to, static_cast<const uint16_t*>(base) + element, there);
+    } else {
+      *reinterpret_cast<uint4*>(to) =
+          there ? CacheEight(p.cache, base, element) : uint4{0, 0, 0, 0};
     }
-    case CacheType::kBf16:
-      return Pair(static_cast<const uint16_t*>(base) + element);
-    default: {
-      const uint8_t* at = static_cast<const uint8_t*>(base) + element;
-      return PackBf16(E4m3ToFloat(at[0]), E4m3ToFloat(at[1]));
+  }
+  CloseCopies();
+}
+
+// The queries of a head in the rows first .. first + count - 1, then zeros.
+template <int kDim, int kQueries>
+__device__ __forceinline__ void FetchQueries(const PrefillAttention& p, int first, int count,
+                                             int head, uint16_t* tile) {
+  constexpr int kPieces = kDim / 8;
+  const int head_dim = p.cache.head_dim;
+  const uint16_t* from = p.q + first * p.q_stride + static_cast<int64_t>(head) * head_dim;
+  const bool aligned = head_dim % 8 == 0 && p.q_stride % 8 == 0;
+  for (int i = static_cast<int>(threadIdx.x); i < kQueries * kPieces; i += kThreads) {
+    const int r = i / kPieces, d = i % kPieces * 8;
+    const bool there = r < count && d < head_dim;
+    const uint16_t* at = there ? from + r * p.q_stride + d : p.q;
+    uint16_t* to = tile + r * (kDim + kTilePad) + d;
+    if (aligned) {
+      CopyToTile(to, at, there);
+      continue;
+    }
+    for (int e = 0; e < 8; ++e) to[e] = there && d + e < head_dim ? at[e] : uint16_t{0};
+  }
+}
+
+// What a lane keeps of the softmax of its two queries among 16.
+struct Softmax {
+  float most[2] = {-INFINITY, -INFINITY};  // before scaling
+  float sum[2] = {0.0f, 0.0f};
+};
+
+// Turns scores into weights beside the largest score of each query so far; factor: what weights
+// added up before are worth now. A weight is 2^(exponent (score - largest)).
+__device__ __forceinline__ void Weigh(float (*scores)[4], float exponent, Softmax& softmax,
+                                      float* factor) {
+  float base[2];
+#pragma unroll
+  for (int h = 0; h < 2; ++h) {
+    float largest = softmax.most[h];
+#pragma unroll
+    for (int n = 0; n < kKeys / 8; ++n) {
+      largest = fmaxf(largest, fmaxf(scores[n][2 * h], scores[n][2 * h + 1]));
+    }
+    largest = fmaxf(largest, __shfl_xor_sync(kAllLanes, largest, 1));
+    largest = fmaxf(largest, __shfl_xor_sync(kAllLanes, largest, 2));
+    // Nothing seen so far: all weights of this tile are zero beside any finite number, and the next
+    // tile starts afresh.
+    base[h] = largest == -INFINITY ? 0.0f : largest * exponent;
+    factor[h] = Exp2(Fma(softmax.most[h], exponent, -base[h]));
+    softmax.most[h] = largest;
+    softmax.sum[h] *= factor[h];
+  }
+#pragma unroll
+  for (int n = 0; n < kKeys / 8; ++n) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      scores[n][i] = Exp2(Fma(scores[n][i], exponent, -base[i / 2]));
+      softmax.sum[i / 2] += scores[n][i];
     }
   }
 }
 
-// Grid: runs, heads. kDim: head_dim or more; shared memory has zeros between.
-template <int kDim>
+// Grid: heads, pieces of runs, the last ones first: they see most. kDim: head_dim or more. kTiles:
+// how often a warp has 16 queries.
+template <int kDim, int kTiles, bool kCopied>
 __global__ __launch_bounds__(kThreads) void PrefillKernel(PrefillAttention p) {
   DependencyWait();
-  constexpr int kStride = kDim + kPad;
+  constexpr int kStride = kDim + kTilePad, kQueries = kWarps * kTiles * 16;
+  constexpr int kPieces = kPrefillTile / kQueries;
   PAWL_DYNAMIC_SHARED(uint16_t, shared);
-  uint16_t* queries = shared;  // [kPrefillTile][kStride]
-  uint16_t* keys = queries + kPrefillTile * kStride;
+  uint16_t* queries = shared;  // [kQueries][kStride]
+  uint16_t* keys = queries + kQueries * kStride;
   uint16_t* values = keys + kKeys * kStride;
-  const RowRun run = p.runs[blockIdx.x];
-  const DeviceRow row = p.rows[run.first];
-  const int head = static_cast<int>(blockIdx.y), head_dim = p.cache.head_dim;
+  const auto index = static_cast<int>(gridDim.y - 1 - blockIdx.y);
+  const RowRun run = p.runs[index / kPieces];
+  const int skipped = index % kPieces * kQueries, count = run.count - skipped;
+  if (count <= 0) return;
+  const int first_row = run.first + skipped;
+  const DeviceRow row = p.rows[first_row];
+  const int head = static_cast<int>(blockIdx.x);
   const int kv_head = head / (p.heads / p.cache.kv_heads);
-  const int thread = static_cast<int>(threadIdx.x), lane = thread % kWarpSize;
-  const int warp = thread / kWarpSize, g = lane / 4, t = lane % 4;
-  constexpr int kPairs = kDim / 2;
+  const int lane = static_cast<int>(threadIdx.x) % kWarpSize;
+  const int warp = static_cast<int>(threadIdx.x) / kWarpSize, g = lane / 4, t = lane % 4;
+  const int32_t* table = p.tables + row.table_begin;
 
-  for (int i = thread; i < kPrefillTile * kPairs; i += kThreads) {
-    const int r = i / kPairs, d = i % kPairs * 2;
-    uint32_t pair = 0;
-    if (r < run.count && d < head_dim) {
-      const float* q =
-          p.q + (run.first + r) * p.q_stride + static_cast<int64_t>(head) * head_dim + d;
-      pair = PackBf16(q[0], q[1]);
-    }
-    *reinterpret_cast<uint32_t*>(queries + r * kStride + d) = pair;
-  }
+  // What the first query of the block sees, of the warp, and of this lane's first.
+  const auto first_seen = [&](int position) {
+    return p.window > 0 && position + 1 > p.window ? position + 1 - p.window : 0;
+  };
+  const int block_first = first_seen(row.position);
+  const int end = row.position + (count < kQueries ? count : kQueries);
+  const int warp_row = warp * kTiles * 16, warp_position = row.position + warp_row;
+  const int warp_first = first_seen(warp_position);
+  const int warp_end = warp_row < count ? warp_position + kTiles * 16 : 0;
 
-  // This lane's two queries.
-  int position[2], first[2];
-  float most[2], sum[2];
-  for (int h = 0; h < 2; ++h) {
-    const int r = warp * 16 + g + h * 8;
-    position[h] = r < run.count ? row.position + r : -1;
-    const int out_of_sight = position[h] + 1 - p.window;
-    first[h] = p.window > 0 && out_of_sight > 0 ? out_of_sight : 0;
-    most[h] = -INFINITY;
-    sum[h] = 0.0f;
-  }
-  float out[kDim / 8][4];
-#pragma unroll
-  for (int n = 0; n < kDim / 8; ++n) {
-#pragma unroll
-    for (int i = 0; i < 4; ++i) out[n][i] = 0.0f;
-  }
+  FetchQueries<kDim, kQueries>(p, first_row, count, head, queries);
+  int start = block_first / kKeys * kKeys;
+  FetchTile<kDim, kCopied>(p, p.cache.keys, table, kv_head, start, block_first, end, keys);
 
-  const int block_first =
-      p.window > 0 && row.position + 1 > p.window ? row.position + 1 - p.window : 0;
-  const int end = row.position + run.count;
-  for (int start = block_first / kKeys * kKeys; start < end; start += kKeys) {
-    __syncthreads();
-    for (int i = thread; i < kKeys * kPairs; i += kThreads) {
-      const int k = i / kPairs, d = i % kPairs * 2, j = start + k;
-      uint32_t key = 0, value = 0;
-      if (j < end && d < head_dim) {
-        const int page = p.tables[row.table_begin + j / kPageSize];
-        const int64_t element =
-            ((static_cast<int64_t>(page) * p.cache.kv_heads + kv_head) * kPageSize +
-             j % kPageSize) *
-                HeadStride(head_dim) +
-            d;
-        key = CachePair(p.cache, p.cache.keys, element);
-        value = CachePair(p.cache, p.cache.values, element);
-      }
-      *reinterpret_cast<uint32_t*>(keys + k * kStride + d) = key;
-      *reinterpret_cast<uint32_t*>(values + k * kStride + d) = value;
-    }
-    __syncthreads();
-
-    float scores[kKeys / 8][4];
+  Softmax softmax[kTiles];
+  float out[kTiles][kDim / 8][4];
 #pragma unroll
-    for (int n = 0; n < kKeys / 8; ++n) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) scores[n][i] = 0.0f;
-    }
-#pragma unroll
-    for (int d = 0; d < kDim; d += 16) {
-      const uint16_t* q = queries + (warp * 16 + g) * kStride + d + 2 * t;
-      const uint32_t a[4] = {Pair(q), Pair(q + 8 * kStride), Pair(q + 8),
-                             Pair(q + 8 * kStride + 8)};
-#pragma unroll
-      for (int n = 0; n < kKeys / 8; ++n) {
-        const uint16_t* k = keys + (n * 8 + g) * kStride + d + 2 * t;
-        const uint32_t b[2] = {Pair(k), Pair(k + 8)};
-        MmaBf16(scores[n], a, b);
-      }
-    }
-
-    float largest[2] = {most[0], most[1]};
-#pragma unroll
-    for (int n = 0; n < kKeys / 8; ++n) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const int h = i / 2, j = start + n * 8 + 2 * t + i % 2;
-        float score = scores[n][i] * p.scale;
-        if (p.soft_cap > 0.0f) score = p.soft_cap * tanhf(score / p.soft_cap);
-        if (j > position[h] || j < first[h]) score = -INFINITY;
-        scores[n][i] = score;
-        largest[h] = fmaxf(largest[h], score);
-      }
-    }
-    float factor[2], base[2];
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      largest[h] = fmaxf(largest[h], __shfl_xor_sync(kAllLanes, largest[h], 1));
-      largest[h] = fmaxf(largest[h], __shfl_xor_sync(kAllLanes, largest[h], 2));
-      // Nothing seen so far: all weights of this tile are zero beside any finite number, and the
-      // next tile starts afresh.
-      base[h] = largest[h] == -INFINITY ? 0.0f : largest[h];
-      factor[h] = expf(most[h] - base[h]);
-      most[h] = largest[h];
-      sum[h] *= factor[h];
-    }
-#pragma unroll
-    for (int n = 0; n < kKeys / 8; ++n) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        scores[n][i] = expf(scores[n][i] - base[i / 2]);
-        sum[i / 2] += scores[n][i];
-      }
-    }
-    // Where nothing changes the factor is one; most tiles of a long context leave it so.
+  for (int m = 0; m < kTiles; ++m) {
 #pragma unroll
     for (int n = 0; n < kDim / 8; ++n) {
 #pragma unroll
-      for (int i = 0; i < 4; ++i) out[n][i] *= factor[i / 2];
+      for (int i = 0; i < 4; ++i) out[m][n][i] = 0.0f;
+    }
+  }
+  const float exponent = 1.4426950408889634f * (p.soft_cap > 0.0f ? p.soft_cap : p.scale);
+
+  for (; start < end; start += kKeys) {
+    const bool seen = start < warp_end && start + kKeys > warp_first;
+    WaitForCopies<0>();
+    __syncthreads();  // the keys are there, and the values have been read
+    FetchTile<kDim, kCopied>(p, p.cache.values, table, kv_head, start, block_first, end, values);
+    float scores[kTiles][kKeys / 8][4];
+    if (seen) {
+#pragma unroll
+      for (int m = 0; m < kTiles; ++m) {
+#pragma unroll
+        for (int n = 0; n < kKeys / 8; ++n) {
+#pragma unroll
+          for (int i = 0; i < 4; ++i) scores[m][n][i] = 0.0f;
+        }
+      }
+#pragma unroll
+      for (int d = 0; d < kDim; d += 16) {
+        uint32_t a[kTiles][4];
+#pragma unroll
+        for (int m = 0; m < kTiles; ++m) {
+          LoadPieces<false>(queries + (warp_row + m * 16 + lane % 16) * kStride + d + lane / 16 * 8,
+                            a[m]);
+        }
+#pragma unroll
+        for (int n = 0; n < kKeys / 8; n += 2) {
+          uint32_t b[4];
+          LoadPieces<false>(
+              keys + (n * 8 + lane / 16 * 8 + lane % 8) * kStride + d + lane / 8 % 2 * 8, b);
+#pragma unroll
+          for (int m = 0; m < kTiles; ++m) {
+            MmaBf16(scores[m][n], a[m], b);
+            MmaBf16(scores[m][n + 1], a[m], b + 2);
+          }
+        }
+      }
+    }
+    WaitForCopies<0>();
+    __syncthreads();  // the values are there, and the keys have been read
+    if (start + kKeys < end) {
+      FetchTile<kDim, kCopied>(p, p.cache.keys, table, kv_head, start + kKeys, block_first, end,
+                               keys);
+    }
+    if (!seen) continue;
+#pragma unroll
+    for (int m = 0; m < kTiles; ++m) {
+      const int position = warp_position + m * 16;
+      if (p.soft_cap > 0.0f) {
+        // In units of the cap.
+#pragma unroll
+        for (int n = 0; n < kKeys / 8; ++n) {
+#pragma unroll
+          for (int i = 0; i < 4; ++i) {
+            scores[m][n][i] = tanhf(scores[m][n][i] * p.scale / p.soft_cap);
+          }
+        }
+      }
+      if (start + kKeys > position + 1 || start < first_seen(position + 15)) {
+#pragma unroll
+        for (int n = 0; n < kKeys / 8; ++n) {
+#pragma unroll
+          for (int i = 0; i < 4; ++i) {
+            const int j = start + n * 8 + 2 * t + i % 2, mine = position + g + i / 2 * 8;
+            if (j > mine || j < first_seen(mine)) scores[m][n][i] = -INFINITY;
+          }
+        }
+      }
+      float factor[2];
+      Weigh(scores[m], exponent, softmax[m], factor);
+      // Most tiles of a long context leave the largest score as it is.
+      if (__ballot_sync(kAllLanes, factor[0] != 1.0f || factor[1] != 1.0f) != 0) {
+#pragma unroll
+        for (int n = 0; n < kDim / 8; ++n) {
+#pragma unroll
+          for (int i = 0; i < 4; ++i) out[m][n][i] *= factor[i / 2];
+        }
+      }
     }
 #pragma unroll
     for (int k = 0; k < kKeys; k += 16) {
-      const float* low = scores[k / 8];
-      const float* high = scores[k / 8 + 1];
-      const uint32_t a[4] = {PackBf16(low[0], low[1]), PackBf16(low[2], low[3]),
-                             PackBf16(high[0], high[1]), PackBf16(high[2], high[3])};
+      uint32_t a[kTiles][4];
 #pragma unroll
-      for (int n = 0; n < kDim / 8; ++n) {
-        uint32_t b[2];
-        LoadTransposed(values + (k + lane % 16) * kStride + n * 8, b);
-        MmaBf16(out[n], a, b);
+      for (int m = 0; m < kTiles; ++m) {
+        const float* low = scores[m][k / 8];
+        const float* high = scores[m][k / 8 + 1];
+        a[m][0] = PackBf16(low[0], low[1]);
+        a[m][1] = PackBf16(low[2], low[3]);
+        a[m][2] = PackBf16(high[0], high[1]);
+        a[m][3] = PackBf16(high[2], high[3]);
+      }
+#pragma unroll
+      for (int n = 0; n < kDim / 8; n += 2) {
+        uint32_t b[4];
+        LoadPieces<true>(values + (k + lane % 16) * kStride + n * 8 + lane / 16 * 8, b);
+#pragma unroll
+        for (int m = 0; m < kTiles; ++m) {
+          MmaBf16(out[m][n], a[m], b);
+          MmaBf16(out[m][n + 1], a[m], b + 2);
+        }
       }
     }
   }
 
+  const int head_dim = p.cache.head_dim;
 #pragma unroll
-  for (int h = 0; h < 2; ++h) {
-    sum[h] += __shfl_xor_sync(kAllLanes, sum[h], 1);
-    sum[h] += __shfl_xor_sync(kAllLanes, sum[h], 2);
-  }
-#pragma unroll
-  for (int n = 0; n < kDim / 8; ++n) {
+  for (int m = 0; m < kTiles; ++m) {
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-      const int r = warp * 16 + g + h * 8, d = n * 8 + 2 * t;
-      if (r >= run.count || d >= head_dim) continue;
+      float sum = softmax[m].sum[h];
+      sum += __shfl_xor_sync(kAllLanes, sum, 1);
+      sum += __shfl_xor_sync(kAllLanes, sum, 2);
+      const int r = warp_row + m * 16 + h * 8 + g;
+      if (r >= count) continue;
+      const float factor = 1.0f / sum;
       uint16_t* to =
-          p.out + (run.first + r) * p.out_stride + static_cast<int64_t>(head) * head_dim + d;
-      *reinterpret_cast<uint32_t*>(to) =
-          PackBf16(out[n][2 * h] / sum[h], out[n][2 * h + 1] / sum[h]);
+          p.out + (first_row + r) * p.out_stride + static_cast<int64_t>(head) * head_dim + 2 * t;
+#pragma unroll
+      for (int n = 0; n < kDim / 8; ++n) {
+        if (n * 8 + 2 * t >= head_dim) continue;
+        *reinterpret_cast<uint32_t*>(to + n * 8) =
+            PackBf16(out[m][n][2 * h] * factor, out[m][n][2 * h + 1] * factor);
+      }
     }
   }
 }
 
-template <int kDim>
+template <int kDim, int kTiles, bool kCopied>
 Status LaunchPrefill(const PrefillAttention& args, Stream stream) {
+  constexpr int kQueries = kWarps * kTiles * 16;
   Shape shape;
-  shape.x = static_cast<unsigned>(args.run_count);
-  shape.y = static_cast<unsigned>(args.heads);
+  shape.x = static_cast<unsigned>(args.heads);
+  shape.y = static_cast<unsigned>(args.run_count * (kPrefillTile / kQueries));
   shape.threads = kThreads;
-  shape.dynamic_shared = sizeof(uint16_t) * (kPrefillTile + 2 * kKeys) * (kDim + kPad);
-  return Launch("prefill_attention", shape, stream, PrefillKernel<kDim>, args);
+  shape.dynamic_shared = sizeof(uint16_t) * (kQueries + 2 * kKeys) * (kDim + kTilePad);
+  return Launch("prefill_attention", shape, stream, PrefillKernel<kDim, kTiles, kCopied>, args);
+}
+
+// Large tiles read keys and values half as often, if there are enough of them to fill a device.
+constexpr int kEnoughTiles = 192;
+
+template <int kDim>
+Status LaunchPrefillOf(const PrefillAttention& args, Stream stream) {
+  const bool copied = args.cache.type == CacheType::kBf16;
+  if constexpr (kDim <= 128) {
+    if (args.run_count * args.heads >= kEnoughTiles) {
+      return copied ? LaunchPrefill<kDim, 2, true>(args, stream)
+                    : LaunchPrefill<kDim, 2, false>(args, stream);
+    }
+  }
+  return copied ? LaunchPrefill<kDim, 1, true>(args, stream)
+                : LaunchPrefill<kDim, 1, false>(args, stream);
 }
 
 // ---- Numbers as bf16 ----
@@ -236,18 +339,36 @@ Status LaunchPrefill(const PrefillAttention& args, Stream stream) {
 constexpr int kRowThreads = 256;
 constexpr int kRowWarps = kRowThreads / kWarpSize;
 
+__device__ __forceinline__ uint4 PackEight(const float* v) {
+  return uint4{PackBf16(v[0], v[1]), PackBf16(v[2], v[3]), PackBf16(v[4], v[5]),
+               PackBf16(v[6], v[7])};
+}
+
+// Elements i .. i + 7 of a row of floats; zeros from `columns` on.
+__device__ __forceinline__ void LoadEight(const float* row, int i, int columns, float* v) {
+  const float4 low = *reinterpret_cast<const float4*>(row + i);
+  const float4 high = *reinterpret_cast<const float4*>(row + i + 4);
+  const float all[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
+#pragma unroll
+  for (int e = 0; e < 8; ++e) v[e] = i + e < columns ? all[e] : 0.0f;
+}
+
 // Grid: rows.
 __global__ void ToBf16Kernel(ToBf16 p) {
   DependencyWait();
   PAWL_SHARED(float, sums, kRowWarps);
   const float* x = p.x + blockIdx.x * p.x_stride;
-  const float* up = p.up != nullptr ? p.up + blockIdx.x * p.x_stride : nullptr;
   uint16_t* to = p.to + blockIdx.x * p.to_stride;
+  const int first = static_cast<int>(threadIdx.x) * 8;
   float factor = 1.0f;
   if (p.norm != nullptr) {
     float sum = 0.0f;
-    for (int i = static_cast<int>(threadIdx.x); i < p.columns; i += kRowThreads) {
-      sum = Fma(x[i], x[i], sum);
+#pragma unroll 2
+    for (int i = first; i < p.columns; i += kRowThreads * 8) {
+      float v[8];
+      LoadEight(x, i, p.columns, v);
+#pragma unroll
+      for (int e = 0; e < 8; ++e) sum = Fma(v[e], v[e], sum);
     }
     sum = WarpSum(sum);
     if (threadIdx.x % kWarpSize == 0) sums[threadIdx.x / kWarpSize] = sum;
@@ -256,38 +377,172 @@ __global__ void ToBf16Kernel(ToBf16 p) {
     for (int i = 0; i < kRowWarps; ++i) sum += sums[i];
     factor = 1.0f / sqrtf(sum / static_cast<float>(p.columns) + p.epsilon);
   }
-  const auto value = [&](int i) {
-    if (i >= p.columns) return 0.0f;
-    if (p.norm != nullptr) return x[i] * factor * p.norm[i];
-    if (up == nullptr) return x[i];
-    if (p.gate == Gate::kSilu) return x[i] / (1.0f + expf(-x[i])) * up[i];
-    const float u = -1.5957691216057308f * (x[i] * Fma(0.044715f, x[i] * x[i], 1.0f));
-    return x[i] / (1.0f + expf(u)) * up[i];
-  };
-  for (int i = static_cast<int>(threadIdx.x) * 2; i < p.to_stride; i += kRowThreads * 2) {
-    *reinterpret_cast<uint32_t*>(to + i) = PackBf16(value(i), value(i + 1));
+  for (int i = first; i < p.to_stride; i += kRowThreads * 8) {
+    float v[8] = {};
+    if (i < p.columns) LoadEight(x, i, p.columns, v);
+    if (p.norm != nullptr && i < p.columns) {
+      float norm[8];
+      LoadEight(p.norm, i, p.columns, norm);
+#pragma unroll
+      for (int e = 0; e < 8; ++e) v[e] = v[e] * factor * norm[e];
+    }
+    *reinterpret_cast<uint4*>(to + i) = PackEight(v);
   }
 }
 
-// Grid: rows of the matrix.
-__global__ void UnpackKernel(DeviceMatrix w, uint16_t* to) {
+// 1 / x, to about a unit in the last place.
+__device__ __forceinline__ float Reciprocal(float x) {
+#if defined(__CUDA_ARCH__)
+  float inverse;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(x));
+  return inverse;
+#else
+  return 1.0f / x;
+#endif
+}
+
+// Grid: pieces of 8 columns a thread, rows.
+__global__ void GateKernel(GateRows p) {
   DependencyWait();
-  const int row = static_cast<int>(blockIdx.x), padded = PaddedColumns(w.columns);
-  to += static_cast<int64_t>(row) * padded;
-  for (int i = static_cast<int>(threadIdx.x) * 2; i < padded; i += kRowThreads * 2) {
-    const float a = i < w.columns ? WeightAt(w, row, i) : 0.0f;
-    const float b = i + 1 < w.columns ? WeightAt(w, row, i + 1) : 0.0f;
-    *reinterpret_cast<uint32_t*>(to + i) = PackBf16(a, b);
+  const int i = static_cast<int>(blockIdx.x * kRowThreads + threadIdx.x) * 8;
+  if (i >= p.stride) return;
+  const int64_t at = blockIdx.y * p.stride + i;
+  const uint4 gates = *reinterpret_cast<const uint4*>(p.gate + at);
+  const uint4 ups = *reinterpret_cast<const uint4*>(p.up + at);
+  const uint32_t gate[4] = {gates.x, gates.y, gates.z, gates.w};
+  const uint32_t up[4] = {ups.x, ups.y, ups.z, ups.w};
+  float v[8];
+#pragma unroll
+  for (int e = 0; e < 8; ++e) {
+    const float x = e % 2 == 0 ? LowBf16(gate[e / 2]) : HighBf16(gate[e / 2]);
+    const float y = e % 2 == 0 ? LowBf16(up[e / 2]) : HighBf16(up[e / 2]);
+    // Both are x / (1 + e^-u); tanh'(s) is 2 / (1 + e^-2s) - 1.
+    const float u =
+        p.act == Gate::kSilu ? x : 1.5957691216057308f * (x * Fma(0.044715f, x * x, 1.0f));
+    const float value = x * Reciprocal(1.0f + Exp2(-1.4426950408889634f * u)) * y;
+    v[e] = i + e < p.columns ? value : 0.0f;
   }
+  *reinterpret_cast<uint4*>(p.to + at) = PackEight(v);
+}
+
+// Float weights lie as their bf16 will. Grid: pieces of 8 elements a thread.
+__global__ void UnpackFloatsKernel(DeviceMatrix w, uint16_t* to) {
+  DependencyWait();
+  const int64_t i = (static_cast<int64_t>(blockIdx.x) * kRowThreads + threadIdx.x) * 8;
+  if (i >= static_cast<int64_t>(w.rows) * PaddedColumns(w.columns)) return;
+  float v[8];
+  if (w.type == DeviceWeight::kF32) {
+    LoadEight(static_cast<const float*>(w.data) + i, 0, 8, v);
+  } else {
+    const uint4 halves = *reinterpret_cast<const uint4*>(static_cast<const uint16_t*>(w.data) + i);
+    const uint32_t pairs[4] = {halves.x, halves.y, halves.z, halves.w};
+#pragma unroll
+    for (int e = 0; e < 8; ++e) {
+      v[e] = HalfToFloat(static_cast<uint16_t>(pairs[e / 2] >> 16 * (e % 2)));
+    }
+  }
+  *reinterpret_cast<uint4*>(to + i) = PackEight(v);
+}
+
+constexpr int kTilesOfWarp = 4;
+
+// Four weights of a lane that lie in one row from `column` on, of which `word` has the integers or
+// codes; kI4: those of half `u` of the word.
+template <DeviceWeight kType>
+__device__ __forceinline__ uint2 FourWeights(uint32_t word, int u, float scale, float minimum) {
+  float v[4];
+#pragma unroll
+  for (int e = 0; e < 4; ++e) {
+    if constexpr (kType == DeviceWeight::kI4) {
+      const uint32_t q = word >> 4 * PackedNibble(u * 4 + e) & 15u;
+      v[e] = Fma(static_cast<float>(q), scale, minimum);
+    } else if constexpr (kType == DeviceWeight::kI8) {
+      v[e] = static_cast<float>(static_cast<int8_t>(word >> 8 * e)) * scale;
+    } else {
+      v[e] = E4m3ToFloat(word >> 8 * e & 255u) * scale;
+    }
+  }
+  return uint2{PackBf16(v[0], v[1]), PackBf16(v[2], v[3])};
+}
+
+// Packed weights, read as they lie. A warp has neighbouring tiles of 16 rows and 32 columns, of
+// which a lane has rows g and g + 8. Grid: pieces of rows, tiles of rows.
+template <DeviceWeight kType>
+__global__ void UnpackTilesKernel(DeviceMatrix w, uint16_t* to) {
+  DependencyWait();
+  constexpr int kShare = kType == DeviceWeight::kI4 ? 2 : 4;  // words of a lane in a tile
+  const int lane = static_cast<int>(threadIdx.x) % kWarpSize, g = lane / 4, t = lane % 4;
+  const int warp = static_cast<int>(threadIdx.x) / kWarpSize;
+  const int padded = PaddedColumns(w.columns), tiles = padded / kTileColumns;
+  const int first = (static_cast<int>(blockIdx.x) * kRowWarps + warp) * kTilesOfWarp;
+  const int row = static_cast<int>(blockIdx.y) * kTileRows + g;
+  const auto* words =
+      static_cast<const uint32_t*>(w.data) +
+      ((static_cast<int64_t>(blockIdx.y) * tiles + first) * kWarpSize + lane) * kShare;
+  uint32_t share[kTilesOfWarp][kShare];
+#pragma unroll
+  for (int b = 0; b < kTilesOfWarp; ++b) {
+    if (first + b >= tiles) continue;
+    const uint32_t* at = words + b * kWarpSize * kShare;
+    if constexpr (kShare == 2) {
+      const uint2 both = *reinterpret_cast<const uint2*>(at);
+      share[b][0] = both.x;
+      share[b][1] = both.y;
+    } else {
+      const uint4 all = *reinterpret_cast<const uint4*>(at);
+      share[b][0] = all.x;
+      share[b][1] = all.y;
+      share[b][2] = all.z;
+      share[b][3] = all.w;
+    }
+  }
+#pragma unroll
+  for (int b = 0; b < kTilesOfWarp; ++b) {
+    if (first + b >= tiles) continue;
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      const int r = row + 8 * h;
+      if (r >= w.rows) continue;
+      GroupScale scale = {};
+#pragma unroll
+      for (int u = 0; u < 2; ++u) {
+        const int column = (first + b) * kTileColumns + u * 16;
+        if constexpr (kType == DeviceWeight::kFp8) {
+          scale.scale = w.row_scales[r];
+        } else if (u == 0 || w.group_shift < 5) {
+          scale = ScaleOf(w, r, column >> w.group_shift);
+        }
+        uint2 four = FourWeights<kType>(share[b][h * (kShare / 2) + u % (kShare / 2)], u,
+                                        scale.scale, scale.minimum);
+        // What pads a row may be anything here.
+        const int left = w.columns - column - 4 * t;
+        if (left < 4) {
+          four.y = left < 3 ? 0 : four.y & 0xffffu;
+          if (left < 2) four.x = left < 1 ? 0 : four.x & 0xffffu;
+        }
+        *reinterpret_cast<uint2*>(to + static_cast<int64_t>(r) * padded + column + 4 * t) = four;
+      }
+    }
+  }
+}
+
+template <DeviceWeight kType>
+Status LaunchUnpackTiles(const DeviceMatrix& w, uint16_t* to, Stream stream) {
+  constexpr int kPiece = kRowWarps * kTilesOfWarp * kTileColumns;
+  Shape shape;
+  shape.x = static_cast<unsigned>((PaddedColumns(w.columns) + kPiece - 1) / kPiece);
+  shape.y = static_cast<unsigned>(RowTiles(w.rows));
+  shape.threads = kRowThreads;
+  return Launch("unpack", shape, stream, UnpackTilesKernel<kType>, w, to);
 }
 
 }  // namespace
 
 Status RunPrefillAttention(const PrefillAttention& args, Stream stream) {
   if (args.run_count <= 0) return {};
-  if (args.cache.head_dim <= 64) return LaunchPrefill<64>(args, stream);
-  if (args.cache.head_dim <= 128) return LaunchPrefill<128>(args, stream);
-  return LaunchPrefill<256>(args, stream);
+  if (args.cache.head_dim <= 64) return LaunchPrefillOf<64>(args, stream);
+  if (args.cache.head_dim <= 128) return LaunchPrefillOf<128>(args, stream);
+  return LaunchPrefillOf<256>(args, stream);
 }
 
 Status RunToBf16(const ToBf16& args, Stream stream) {
@@ -297,11 +552,32 @@ Status RunToBf16(const ToBf16& args, Stream stream) {
   return Launch("to_bf16", shape, stream, ToBf16Kernel, args);
 }
 
-Status RunUnpack(const DeviceMatrix& matrix, uint16_t* to, Stream stream) {
+Status RunGateRows(const GateRows& args, Stream stream) {
+  constexpr int64_t kPiece = kRowThreads * 8;
   Shape shape;
-  shape.x = static_cast<unsigned>(matrix.rows);
+  shape.x = static_cast<unsigned>((args.stride + kPiece - 1) / kPiece);
+  shape.y = static_cast<unsigned>(args.count);
   shape.threads = kRowThreads;
-  return Launch("unpack", shape, stream, UnpackKernel, matrix, to);
+  return Launch("gate_rows", shape, stream, GateKernel, args);
+}
+
+Status RunUnpack(const DeviceMatrix& matrix, uint16_t* to, Stream stream) {
+  switch (matrix.type) {
+    case DeviceWeight::kFp8:
+      return LaunchUnpackTiles<DeviceWeight::kFp8>(matrix, to, stream);
+    case DeviceWeight::kI8:
+      return LaunchUnpackTiles<DeviceWeight::kI8>(matrix, to, stream);
+    case DeviceWeight::kI4:
+      return LaunchUnpackTiles<DeviceWeight::kI4>(matrix, to, stream);
+    default:
+      break;
+  }
+  constexpr int64_t kPiece = kRowThreads * 8;
+  const int64_t elements = static_cast<int64_t>(matrix.rows) * PaddedColumns(matrix.columns);
+  Shape shape;
+  shape.x = static_cast<unsigned>((elements + kPiece - 1) / kPiece);
+  shape.threads = kRowThreads;
+  return Launch("unpack", shape, stream, UnpackFloatsKernel, matrix, to);
 }
 
 }  // namespace pawl::PAWL_GPU

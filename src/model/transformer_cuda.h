@@ -67,7 +67,7 @@ class DeviceMasks {
   std::unordered_map<const Mask*, std::list<Entry>::iterator> found_;
 };
 
-constexpr int kMostPrefillRows = 1024;
+constexpr int kMostPrefillRows = 2048;
 
 struct TransformerCudaOptions {
   CacheType cache = CacheType::kBf16;
@@ -227,8 +227,7 @@ class TransformerCuda final : public Model {
   Status GrowPartial(int64_t bytes);
   // Of a call to attention by splits, so that there is room for its parts.
   int RowsAttended(int positions) const;
-  Status PrefillProduct(const DeviceMatrix& w, const uint16_t* x, int64_t x_stride, float* y,
-                        int64_t y_stride, int count, bool add);
+  Status PrefillProduct(const DeviceMatrix& w, LibraryProduct product);  // of w: filled in here
   // transformer_cuda_head.cc. What is to become of the outputs (rows of the call, at most
   // kMostSkinnyRows; their activations are rows of x by the device's list), once the forward pass
   // is on the stream: calls wanted.late, sends what the head needs to know, runs it, waits.
@@ -312,10 +311,10 @@ class TransformerCuda final : public Model {
 
   // Of many rows; made when first needed.
   struct Prefill {
-    DeviceMemory x, qkv, gate_up;          // floats
-    DeviceMemory normed, attended, inner;  // bf16
-    DeviceMemory answer;                   // floats, where answers are normed
-    DeviceMemory unpacked;                 // bf16, a matrix whose weights are not
+    DeviceMemory x, qkv;                     // floats
+    DeviceMemory normed, attended, gate_up;  // bf16
+    DeviceMemory answer;                     // floats, where answers are normed
+    DeviceMemory unpacked;                   // bf16, a matrix whose weights are not
     Buffer rows;  // DeviceRow, then RowRun, then int32_t: rows, runs, rows with logits
   };
   std::unique_ptr<Prefill> prefill_;

@@ -66,10 +66,9 @@ void TransformerCuda::ForPrefillPieces(const Visit& visit) const {
   }
   visit(&Prefill::x, kRows * hidden_stride_ * 4);
   visit(&Prefill::qkv, kRows * qkv_stride_ * 4);
-  visit(&Prefill::gate_up, kRows * std::max(2 * inner_stride_, q_stride_) * 4);
+  visit(&Prefill::gate_up, kRows * std::max(inner_stride_, q_stride_) * 4);
   visit(&Prefill::normed, kRows * hidden_stride_ * 2);
   visit(&Prefill::attended, kRows * q_stride_ * 2);
-  visit(&Prefill::inner, kRows * inner_stride_ * 2);
   visit(&Prefill::answer, same_.post_norms ? kRows * hidden_stride_ * 4 : 0);
   visit(&Prefill::unpacked, unpacked);
 }
@@ -96,9 +95,7 @@ Status TransformerCuda::AllocatePrefill() {
   return status.ok() ? Grow(prefill_->rows, kRows * kRowBytes, true) : status;
 }
 
-Status TransformerCuda::PrefillProduct(const DeviceMatrix& w, const uint16_t* x, int64_t x_stride,
-                                       float* y, int64_t y_stride, int count, bool add) {
-  LibraryProduct product;
+Status TransformerCuda::PrefillProduct(const DeviceMatrix& w, LibraryProduct product) {
   product.w = static_cast<const uint16_t*>(w.data);
   if (w.type != DeviceWeight::kBf16) {
     auto* unpacked = prefill_->unpacked.as<uint16_t>();
@@ -106,14 +103,8 @@ Status TransformerCuda::PrefillProduct(const DeviceMatrix& w, const uint16_t* x,
     product.w = unpacked;
   }
   product.w_stride = PaddedColumns(w.columns);
-  product.x = x;
-  product.x_stride = x_stride;
-  product.y = y;
-  product.y_stride = y_stride;
   product.outputs = w.rows;
   product.columns = w.columns;
-  product.rows = count;
-  product.add = add;
   return library_->Run(product, stream_);
 }
 
@@ -170,8 +161,15 @@ Status TransformerCuda::PrefillResidual(const DeviceMatrix& w, const uint16_t* f
                                         const float* post_norm, int count) {
   auto* x = prefill_->x.as<float>();
   float* to = post_norm != nullptr ? prefill_->answer.as<float>() : x;
-  Status product = PrefillProduct(w, from, stride, to, hidden_stride_, count, post_norm == nullptr);
-  if (!product.ok() || post_norm == nullptr) return product;
+  LibraryProduct product;
+  product.x = from;
+  product.x_stride = stride;
+  product.y = to;
+  product.y_stride = hidden_stride_;
+  product.rows = count;
+  product.add = post_norm == nullptr;
+  Status status = PrefillProduct(w, product);
+  if (!status.ok() || post_norm == nullptr) return status;
   NormAndAdd args;
   args.y = to;
   args.y_stride = args.x_stride = hidden_stride_;
@@ -184,25 +182,27 @@ Status TransformerCuda::PrefillResidual(const DeviceMatrix& w, const uint16_t* f
 }
 
 Status TransformerCuda::PrefillMlp(const DeviceLayer& layer, int count) {
-  const auto* normed = prefill_->normed.as<uint16_t>();
-  auto* gate = prefill_->gate_up.as<float>();
-  float* up = gate + kRows * inner_stride_;
+  auto* gate = prefill_->gate_up.as<uint16_t>();
+  uint16_t* up = gate + kRows * inner_stride_;
   if (Status status = PrefillNorm(layer.mlp_norm, count); !status.ok()) return status;
+  LibraryProduct product;
+  product.x = prefill_->normed.as<uint16_t>();
+  product.x_stride = hidden_stride_;
+  product.y_stride = inner_stride_;
+  product.rows = count;
   for (const auto& [linear, to] : {std::pair(&layer.gate, gate), std::pair(&layer.up, up)}) {
-    Status status =
-        PrefillProduct(linear->w, normed, hidden_stride_, to, inner_stride_, count, false);
-    if (!status.ok()) return status;
+    product.rounded = to;
+    if (Status status = PrefillProduct(linear->w, product); !status.ok()) return status;
   }
-  ToBf16 act;
-  act.x = gate;
-  act.x_stride = inner_stride_;
+  GateRows act;
+  act.gate = gate;
   act.up = up;
-  act.gate = same_.activation == Activation::kSilu ? Gate::kSilu : Gate::kGeluTanh;
+  act.stride = inner_stride_;
+  act.act = same_.activation == Activation::kSilu ? Gate::kSilu : Gate::kGeluTanh;
   act.columns = same_.intermediate;
   act.count = count;
-  act.to = prefill_->inner.as<uint16_t>();
-  act.to_stride = inner_stride_;
-  if (Status status = RunToBf16(act, stream_); !status.ok()) return status;
+  act.to = gate;
+  if (Status status = RunGateRows(act, stream_); !status.ok()) return status;
   return PrefillResidual(layer.down.w, act.to, inner_stride_, layer.mlp_post_norm, count);
 }
 
@@ -210,7 +210,6 @@ Status TransformerCuda::PrefillLayer(int index, int count, int runs, int most_po
                                      bool last) {
   const DeviceLayer& layer = layers_[static_cast<size_t>(index)];
   const pawl::Attention& config = config_.layers[static_cast<size_t>(index)].attention();
-  auto* normed = prefill_->normed.as<uint16_t>();
   auto* qkv = prefill_->qkv.as<float>();
   const auto* rows = prefill_->rows.device.as<DeviceRow>();
   const int64_t q_width = int64_t{same_.heads} * same_.head_dim;
@@ -224,8 +223,13 @@ Status TransformerCuda::PrefillLayer(int index, int count, int runs, int most_po
   const int64_t offsets[] = {0, q_width, q_width + kv_width};
   for (int i = 0; i < 3; ++i) {
     then([&] {
-      return PrefillProduct(linears[i]->w, normed, hidden_stride_, qkv + offsets[i], qkv_stride_,
-                            count, false);
+      LibraryProduct product;
+      product.x = prefill_->normed.as<uint16_t>();
+      product.x_stride = hidden_stride_;
+      product.y = qkv + offsets[i];
+      product.y_stride = qkv_stride_;
+      product.rows = count;
+      return PrefillProduct(linears[i]->w, product);
     });
   }
   RotateAndStore rotate;
@@ -242,13 +246,19 @@ Status TransformerCuda::PrefillLayer(int index, int count, int runs, int most_po
   rotate.epsilon = config_.norm_epsilon;
   rotate.rope = rope_tables_[static_cast<size_t>(config.rope)].as<float>();
   rotate.cache = CacheOf(index);
+  // Attention in tiles takes its queries where it leaves its results.
+  auto* attended = prefill_->attended.as<uint16_t>();
+  const bool tiles = runs * kRowsPerRun <= count;
+  if (tiles) {
+    rotate.rounded = attended;
+    rotate.rounded_stride = q_stride_;
+  }
   then([&] { return RunRotateAndStore(rotate, stream_); });
   if (last) return status;
-  auto* attended = prefill_->attended.as<uint16_t>();
-  if (runs * kRowsPerRun <= count) {
+  if (tiles) {
     PrefillAttention attention;
-    attention.q = qkv;
-    attention.q_stride = qkv_stride_;
+    attention.q = attended;
+    attention.q_stride = q_stride_;
     attention.rows = rows;
     attention.runs = reinterpret_cast<const RowRun*>(rows + kRows);
     attention.run_count = runs;

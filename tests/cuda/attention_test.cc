@@ -161,11 +161,15 @@ struct Sequence {
     rotate.heads = c.heads;
     rotate.rope = device_rope.data();
     rotate.cache = cache;
+    const int width_of_queries = c.heads * c.head_dim;
+    OnDevice<uint16_t> queries(static_cast<size_t>(count * width_of_queries));
+    rotate.rounded = queries.data();
+    rotate.rounded_stride = width_of_queries;
     PAWL_EXPECT_OK(RunRotateAndStore(rotate, nullptr));
     const OnDevice<RowRun> device_runs(runs);
     PrefillAttention attention;
-    attention.q = device_qkv.data();
-    attention.q_stride = width;
+    attention.q = queries.data();
+    attention.q_stride = width_of_queries;
     attention.rows = device_rows.data();
     attention.runs = device_runs.data();
     attention.run_count = static_cast<int>(runs.size());

@@ -6,6 +6,7 @@
 #include "kernels/cuda/reference/kernels.h"
 #include "src/model/quantize.h"
 #include "tests/cuda/cuda_test_util.h"
+#include "tests/cuda/weights_util.h"
 
 namespace pawl::PAWL_GPU {
 namespace {
@@ -105,6 +106,111 @@ TEST_F(LayerTest, NormAndAdd) {
           reference::NormAndAddRow(host, static_cast<int>(r), x.data() + r * size);
       for (size_t i = 0; i < size; ++i) EXPECT_NEAR(got[r * size + i], expected[i], 1e-5);
     }
+  }
+}
+
+// Rows that end anywhere between two stretches of eight; behind them lies what is no number.
+TEST_F(LayerTest, RowsBecomeBf16) {
+  Random random(4);
+  for (const int columns : {3, 40, 4100}) {
+    const int64_t stride = (columns + 31) / 32 * 32;
+    const int count = 3;
+    const auto size = static_cast<size_t>(count * stride);
+    std::vector<float> x = Normal(random, size);
+    std::vector<float> norm = Normal(random, static_cast<size_t>(stride));
+    std::vector<uint16_t> gate(size), up(size);
+    for (size_t i = 0; i < size; ++i) {
+      gate[i] = Bf16Bits(8 * x[i]);
+      up[i] = Bf16Bits(norm[i % static_cast<size_t>(stride)]);
+      if (static_cast<int64_t>(i) % stride >= columns) {
+        x[i] = kNan;
+        gate[i] = up[i] = 0x7fff;
+      }
+    }
+    const OnDevice<float> device_x(x), device_norm(norm);
+    const OnDevice<uint16_t> device_up(up);
+    const auto check = [&](const std::vector<uint16_t>& got, const auto& expected) {
+      for (int r = 0; r < count; ++r) {
+        for (int i = 0; i < stride; ++i) {
+          const double value = reference::Bf16Value(got[static_cast<size_t>(r * stride + i)]);
+          const double right = expected(r, i);
+          EXPECT_NEAR(value, right, 1e-5 + std::fabs(right) / 250)
+              << columns << " " << r << " " << i;
+        }
+      }
+    };
+    for (const bool with_norm : {false, true}) {
+      ToBf16 args;
+      args.x = device_x.data();
+      args.x_stride = args.to_stride = stride;
+      args.norm = with_norm ? device_norm.data() : nullptr;
+      args.epsilon = 1e-5f;
+      args.columns = columns;
+      args.count = count;
+      const std::vector<uint16_t> got = InAnyOrder<uint16_t>([&] {
+        OnDevice<uint16_t> to(size);
+        args.to = to.data();
+        PAWL_EXPECT_OK(RunToBf16(args, nullptr));
+        return to.values();
+      });
+      args.x = x.data();
+      args.norm = with_norm ? norm.data() : nullptr;
+      check(got, [&](int r, int i) { return reference::ToBf16At(args, r, i); });
+    }
+    for (const Gate act : {Gate::kSilu, Gate::kGeluTanh}) {
+      GateRows args;
+      args.up = device_up.data();
+      args.stride = stride;
+      args.act = act;
+      args.columns = columns;
+      args.count = count;
+      const std::vector<uint16_t> got = InAnyOrder<uint16_t>([&] {
+        OnDevice<uint16_t> to(gate);  // in place
+        args.gate = args.to = to.data();
+        PAWL_EXPECT_OK(RunGateRows(args, nullptr));
+        return to.values();
+      });
+      args.gate = gate.data();
+      args.up = up.data();
+      check(got, [&](int r, int i) { return reference::GateAt(args, r, i); });
+    }
+  }
+}
+
+// Weights of any type as rows of bf16, zeros behind them.
+TEST_F(LayerTest, WeightsAreUnpacked) {
+  Random random(5);
+  struct UnpackCase {
+    DeviceWeight type;
+    int rows, columns, shift;
+    bool minimums;
+  };
+  for (const UnpackCase& c : {UnpackCase{DeviceWeight::kF32, 5, 37, 5, false},
+                              {DeviceWeight::kF16, 19, 70, 5, false},
+                              {DeviceWeight::kFp8, 21, 1100, 5, false},
+                              {DeviceWeight::kI8, 40, 95, 5, false},
+                              {DeviceWeight::kI8, 7, 1058, 4, false},
+                              {DeviceWeight::kI4, 33, 1057, 5, false},
+                              {DeviceWeight::kI4, 16, 200, 6, false},
+                              {DeviceWeight::kI4, 30, 67, 5, true}}) {
+    const Weights weights = MakeWeights(random, c.type, c.rows, c.columns, c.shift, c.minimums);
+    const Uploaded device(weights.packed);
+    const int padded = PaddedColumns(c.columns);
+    const std::vector<uint16_t> got = InAnyOrder<uint16_t>([&] {
+      OnDevice<uint16_t> to(static_cast<size_t>(c.rows * padded));
+      PAWL_EXPECT_OK(RunUnpack(device.matrix, to.data(), nullptr));
+      return to.values();
+    });
+    int wrong = 0;
+    for (int r = 0; r < c.rows; ++r) {
+      for (int k = 0; k < padded; ++k) {
+        const double value = reference::Bf16Value(got[static_cast<size_t>(r * padded + k)]);
+        const double exact =
+            k < c.columns ? weights.exact[static_cast<size_t>(r * c.columns + k)] : 0;
+        wrong += !(std::fabs(value - exact) <= std::fabs(exact) / 256 + 1e-6);
+      }
+    }
+    EXPECT_EQ(wrong, 0) << c.rows << " x " << c.columns << ", type " << static_cast<int>(c.type);
   }
 }
 

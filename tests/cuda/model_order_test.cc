@@ -249,7 +249,7 @@ TEST_F(ModelOrderTest, OnlyMemoryThatGraphsNameDropsThem) {
 // With all of a device for itself, a model leaves room for what it allocates only when it is
 // needed.
 TEST_F(ModelOrderTest, KeysAndValuesLeaveRoomForPromptsAndSampling) {
-  LimitMemory(int64_t{12} << 20);
+  LimitMemory(int64_t{20} << 20);
   TransformerCudaOptions options;
   options.kv_bytes = -1;
   Result<std::unique_ptr<Model>> loaded =

@@ -165,9 +165,12 @@ inline std::vector<double> RotatedAt(const RotateAndStore& p, int r, int index) 
 inline double ToBf16At(const ToBf16& p, int r, int i) {
   if (i >= p.columns) return 0;
   const float* x = p.x + r * p.x_stride;
-  if (p.norm != nullptr) return x[i] * InverseNorm(x, p.columns, p.epsilon) * p.norm[i];
-  if (p.up == nullptr) return x[i];
-  return Activation(p.gate, x[i]) * p.up[r * p.x_stride + i];
+  return p.norm != nullptr ? x[i] * InverseNorm(x, p.columns, p.epsilon) * p.norm[i] : x[i];
+}
+inline double GateAt(const GateRows& p, int r, int i) {
+  if (i >= p.columns) return 0;
+  const int64_t at = r * p.stride + i;
+  return Activation(p.act, Bf16Value(p.gate[at])) * Bf16Value(p.up[at]);
 }
 
 // attention.cu and prefill.cu, one row and head at a time, on what the cache holds.
@@ -228,17 +231,20 @@ inline std::vector<double> AttentionAt(const Attention& p, int r, int head) {
 }
 
 inline std::vector<double> PrefillAttentionAt(const PrefillAttention& p, int r, int head) {
+  std::vector<float> queries;
+  for (int i = 0; i < p.heads * p.cache.head_dim; ++i) {
+    queries.push_back(static_cast<float>(Bf16Value(p.q[r * p.q_stride + i])));
+  }
   Attention same;
-  same.q = p.q;
-  same.q_stride = p.q_stride;
-  same.rows = p.rows;
+  same.q = queries.data();
+  same.rows = p.rows + r;
   same.heads = p.heads;
   same.tables = p.tables;
   same.cache = p.cache;
   same.scale = p.scale;
   same.soft_cap = p.soft_cap;
   same.window = p.window;
-  return AttentionAt(same, r, head);
+  return AttentionAt(same, 0, head);
 }
 
 // masked_rows.cu and the draw of head.cuh, one row at a time.

@@ -78,6 +78,13 @@ constexpr int kLanes = 32;
 
 enum class Wait { kNothing, kWarp, kBlock, kCluster, kEnded };
 
+struct LateCopy {
+  void* to;
+  const void* from;
+  size_t bytes;
+  int group;
+};
+
 struct Fiber {
   unsigned char* stack = nullptr;
   void* asan_stack = nullptr;
@@ -92,6 +99,8 @@ struct Fiber {
   const char* what = "";
   int exchanges = 0;
   bool waited = false;  // for the kernel in front
+  std::vector<LateCopy> copies;
+  int groups = 0;  // of copies, closed
 };
 
 struct Warp {
@@ -155,6 +164,25 @@ class Machine {
     current_->wait = wait;
     current_->what = what;
     Leave();
+  }
+
+  void CopyLater(void* to, const void* from, size_t bytes) {
+    current_->copies.push_back({to, from, bytes, current_->groups});
+  }
+  void CloseCopies() { ++current_->groups; }
+  void WaitForCopies(int groups_open) {
+    std::vector<LateCopy>& copies = current_->copies;
+    const int group = current_->groups - groups_open;
+    size_t done = 0;
+    for (; done < copies.size() && copies[done].group < group; ++done) {
+      const LateCopy& copy = copies[done];
+      if (copy.from == nullptr) {
+        std::memset(copy.to, 0, copy.bytes);
+      } else {
+        std::memcpy(copy.to, copy.from, copy.bytes);
+      }
+    }
+    copies.erase(copies.begin(), copies.begin() + static_cast<std::ptrdiff_t>(done));
   }
 
   const unsigned char* Exchange(const char* what, const void* value, size_t bytes) {
@@ -306,6 +334,8 @@ class Machine {
       fibers_[t].wait = Wait::kNothing;
       fibers_[t].exchanges = 0;
       fibers_[t].waited = false;
+      fibers_[t].copies.clear();
+      fibers_[t].groups = 0;
     }
     std::vector<unsigned> warps((threads + kLanes - 1) / kLanes);
     for (unsigned w = 0; w < warps.size(); ++w) warps[w] = w;
@@ -464,6 +494,9 @@ void Watch(std::vector<Load>* loads) { Here().Watch(loads); }
 void NoteLoad(const void* address, size_t bytes) { running->NoteLoad(address, bytes); }
 
 void DependencyWaited() { running->DependencyWaited(); }
+void CopyLater(void* to, const void* from, size_t bytes) { running->CopyLater(to, from, bytes); }
+void CloseCopies() { running->CloseCopies(); }
+void WaitForCopies(int groups_open) { running->WaitForCopies(groups_open); }
 void SyncThreads() { running->WaitFor(Wait::kBlock, "__syncthreads"); }
 void SyncCluster() { running->WaitFor(Wait::kCluster, "the cluster's barrier"); }
 const unsigned char* Exchange(const char* what, const void* value, size_t bytes) {

@@ -76,6 +76,11 @@ void NoteLoad(const void* address, size_t bytes);
 void SyncThreads();
 void SyncCluster();
 void DependencyWaited();
+// Asynchronous copies (cp.async), which a thread puts into groups: each is made when the thread
+// waits for its group and no earlier, so that a wait that is missing shows. `from` null: zeros.
+void CopyLater(void* to, const void* from, size_t bytes);
+void CloseCopies();
+void WaitForCopies(int groups_open);  // all but the last so many groups
 // A value of at most 32 bytes from each lane of the warp: returns those of all 32 lanes, 32 bytes
 // apart, intact until this thread's next but one warp operation. `what` must be the same for all.
 const unsigned char* Exchange(const char* what, const void* value, size_t bytes);

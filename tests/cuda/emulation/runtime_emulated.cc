@@ -162,8 +162,12 @@ class Loops final : public Library {
           const uint16_t* x = p.x + r * p.x_stride;
           float sum = 0.0f;
           for (int k = 0; k < p.columns; ++k) sum += Bf16ToFloat(w[k]) * Bf16ToFloat(x[k]);
-          float& y = p.y[r * p.y_stride + o];
-          y = p.add ? y + sum : sum;
+          const int64_t at = r * p.y_stride + o;
+          if (p.rounded != nullptr) {
+            p.rounded[at] = static_cast<uint16_t>(PackBf16(sum, 0.0f));
+          } else {
+            p.y[at] = p.add ? p.y[at] + sum : sum;
+          }
         }
       }
       return {};

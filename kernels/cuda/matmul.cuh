@@ -247,7 +247,7 @@ __device__ __forceinline__ void LoadPair(RowOfWeights<DeviceWeight::kI4> (&pair)
 template <DeviceWeight W>
 struct GroupOfRows {
   static constexpr bool kThere = W == DeviceWeight::kI8 || W == DeviceWeight::kI4;
-  uint32_t scales, minimums;
+  uint32_t scales = 0, minimums = 0;
   // `neighbours`: the rows are r and r + 8 of a tile.
   __device__ __forceinline__ void Load(const DeviceMatrix& w, const int (&rows)[2], bool neighbours,
                                        int group) {
@@ -287,7 +287,7 @@ struct RowOfInput {
 // The same as they lie in memory.
 template <DeviceWeight W>
 struct RawInput {
-  float v[8];
+  float v[8] = {};
 
   __device__ __forceinline__ void Load(const MatMul& p, int columns, int row, int block,
                                        int quarter) {

@@ -6,6 +6,7 @@ where it is installed, XGrammar. Prints microseconds; needs a CUDA device.
 
 FILE, the JSON that gpu_bench wrote, gets the figures and whether gpu_bench's kernel is ahead of them.
 """
+import importlib.metadata
 import json
 import sys
 
@@ -52,7 +53,7 @@ def main():
 
         peers = {"PyTorch, bits to masked_fill_": microseconds(by_torch)}
         if xgrammar is not None:
-            name = f"XGrammar {xgrammar.__version__}"
+            name = f"XGrammar {importlib.metadata.version('xgrammar')}"
             peers[name] = microseconds(lambda: xgrammar.apply_token_bitmask_inplace(logits, bitmask))
         for name, took in peers.items():
             print(f"{name}, {share} % allowed: {took:.1f} us")

@@ -9,15 +9,6 @@ from grammar import Domain, Slot
 from values import Raw, Value
 
 
-class Party(V.Kind):
-    """A person or an organisation; the context says which, so that two facts of a text can be told apart."""
-
-    def make(self, ctx):
-        if ctx.party == "company" or (ctx.party is None and ctx.rng.random() < 0.5):
-            return V.COMPANY.make(ctx)
-        return V.PERSON.make(ctx)
-
-
 class Amount(V.Kind):
     """Money as a number alone; the text may leave the currency out."""
     schemas = {"value": {"type": "number"}}
@@ -152,7 +143,7 @@ class Records(V.Kind):
         return V.join_list(rng, texts)
 
 
-CLASSES = {"party": Party(), "person": V.PERSON, "company": V.COMPANY, "city": V.CITY, "country": V.COUNTRY, "code": V.CODE, "money": Amount(),
+CLASSES = {"party": V.PARTY, "person": V.PERSON, "company": V.COMPANY, "city": V.CITY, "country": V.COUNTRY, "code": V.CODE, "money": Amount(),
            "date": V.Date(), "time": V.Time(), "email": V.EMAIL, "phone": V.PHONE, "url": V.URL, "street": V.STREET, "postcode": V.POSTCODE,
            "product": V.PRODUCT, "title": V.TITLE, "event": V.EVENT, "place": V.VENUE, "role": V.ROLE, "department": V.pick(W.DEPARTMENT),
            "skill": V.pick(W.SKILL), "colour": V.COLOUR, "note": V.CLAUSE}

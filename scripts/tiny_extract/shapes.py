@@ -8,7 +8,7 @@ that a reader can tell what it is.
 import values as V
 from grammar import CLOSINGS, DISTRACTORS, Writer, is_held_out
 
-CLASS_OF = {V.PERSON: "person", V.CITY: "city", V.COMPANY: "company", V.CODE: "code", V.PRODUCT: "product", V.TITLE: "title", V.EVENT: "event", V.VENUE: "place",
+CLASS_OF = {V.PERSON: "person", V.PARTY: "party", V.CITY: "city", V.COMPANY: "company", V.CODE: "code", V.PRODUCT: "product", V.TITLE: "title", V.EVENT: "event", V.VENUE: "place",
             V.EMAIL: "email", V.PHONE: "phone", V.URL: "url", V.STREET: "street", V.COUNTRY: "country", V.ROLE: "role", V.CLAUSE: "note", V.COLOUR: "colour"}
 BARE = {"person", "party", "city", "company", "code", "product", "email", "phone", "url", "street", "date", "time", "money", "choice", "event", "place", "country"}
 PARTY_KEYS = set("customer client buyer sender recipient owner bill_to seller applicant payer claimant policy_holder".split())

@@ -362,6 +362,18 @@ class Venue(Kind):
 
 
 PERSON, CITY, COMPANY, STREET = Person(), Text(city), Text(company), Text(street)
+
+
+class Party(Kind):
+    """A person or an organisation; the context says which, so that two facts of a text can be told apart."""
+
+    def make(self, ctx):
+        if ctx.party == "company" or (ctx.party is None and ctx.rng.random() < 0.5):
+            return COMPANY.make(ctx)
+        return PERSON.make(ctx)
+
+
+PARTY = Party()
 POSTCODE, PHONE, EMAIL, URL, CODE = Text(postcode), Text(phone), Text(email), Text(url), Text(code)
 PRODUCT, TITLE, EVENT, VENUE, CLAUSE = Text(product), Text(title_text), Text(event_title), Venue(), Text(clause_text)
 COUNTRY = pick(W.COUNTRY)

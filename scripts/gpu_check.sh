@@ -398,29 +398,11 @@ export data pawl
 export -f same_tokens
 part "greedy tokens of the shipped model equal the CPU's" tokens 30 bash -c same_tokens || true
 
-echo "== figures"
-# With the device to themselves. What is left then, about a third, is for the sanitizers and profiles.
-share=$(($(left) * 9 / 20))
-((share < 200)) || share=200
-# It writes the checks so far into its file; its own is added afterwards.
-part "engine figures" gpu_bench "$share" "$(at gpu_bench)" --json "$figures" "${checked[@]}" || true
-[[ ! -s $logs/gpu_bench.log ]] || cat "$logs/gpu_bench.log"
-share=$(($(left) * 9 / 20))
-((share < 130)) || share=130
-part "kernel figures" kernel_bench "$share" "$(at kernel_bench)" --json "$kernel_figures" --seconds $((share - 15)) || true
-[[ ! -s $logs/kernel_bench.log ]] || grep -E 'FAILED|loses most|cases,|copy ' "$logs/kernel_bench.log" || true
-if [[ ! -f $figures ]]; then
-  echo "peers' mask kernels: not measured (there is nothing to put beside them)"
-elif python3 -c 'import torch, sys; sys.exit(not torch.cuda.is_available())' 2>/dev/null; then
-  part "peers' mask kernels" peers 40 python3 "$data/bench/peers/gpu_masks.py" "$figures" || true
-else
-  echo "peers' mask kernels: not measured (no torch with CUDA)"
-fi
-
 echo "== sanitizers"
-# Side by side: every kernel on the smaller cases, the whole forward pass for a few models.
+# In parallel, a process for each suite of kernel tests and one for the forward pass of a few models. Before the figures, which
+# want the device to themselves.
 sanitize() {
-  local sanitizer kernels models tool pids=() begin=$SECONDS limit i=0 names=()
+  local sanitizer suites models suite filter tool pids=() begin=$SECONDS limit i=0 names=()
   if [[ -z $device ]]; then
     tell "compute-sanitizer" "skipped, no NVIDIA device answers (nvidia-smi)"
     devices=0
@@ -433,11 +415,11 @@ sanitize() {
     status=1
     return
   fi
-  kernels='MatMulTest.*:MaskedRowsTest.*:LayerTest.*:AttentionTest.*:HeadTest.*:ProcessTest.*'
+  suites=(MatMulTest MaskedRowsTest LayerTest AttentionTest HeadTest ProcessTest models)
   models='All/FamilyTest.*/llama_fp32_tied:TransformerTest.SampledTokens*:TransformerTest.FilteredTokens*'
-  limit=$(($(left) - 5))
-  # The profiles come after.
-  ((limit < 90)) || limit=$((limit - 45))
+  # The figures come after.
+  limit=$(($(left) * 2 / 5))
+  ((limit < 200)) || limit=200
   if ((limit < 20)); then
     tell "compute-sanitizer" "FAILED, no time is left for it"
     record compute-sanitizer "no time"
@@ -445,12 +427,14 @@ sanitize() {
     return
   fi
   for tool in memcheck racecheck; do
-    for filter in "$kernels" "$models"; do
+    for suite in "${suites[@]}"; do
+      filter="$suite.*"
+      [[ $suite != models ]] || filter=$models
       cp "$work/run_tests" "$work/run_tests.$i"
       timeout "$limit" bash "$work/run_tests.$i" "$sanitizer" --tool "$tool" --error-exitcode 9 "$test" --gtest_brief=1 \
         "--gtest_filter=$filter" >"$logs/sanitizer.$i.log" 2>&1 &
       pids+=($!)
-      names+=("$tool, $([[ $filter == "$kernels" ]] && echo kernels || echo models)")
+      names+=("$tool, $suite")
       i=$((i + 1))
     done
   done
@@ -470,6 +454,25 @@ sanitize() {
   done
 }
 sanitize
+
+echo "== figures"
+# With the device to themselves. What is left then is for the profiles.
+share=$(($(left) * 3 / 5))
+((share < 200)) || share=200
+# It writes the checks so far into its file; its own is added afterwards.
+part "engine figures" gpu_bench "$share" "$(at gpu_bench)" --json "$figures" "${checked[@]}" || true
+[[ ! -s $logs/gpu_bench.log ]] || cat "$logs/gpu_bench.log"
+share=$(($(left) * 4 / 5))
+((share < 130)) || share=130
+part "kernel figures" kernel_bench "$share" "$(at kernel_bench)" --json "$kernel_figures" --seconds $((share - 8)) || true
+[[ ! -s $logs/kernel_bench.log ]] || grep -E 'FAILED|loses most|cases,|copy ' "$logs/kernel_bench.log" || true
+if [[ ! -f $figures ]]; then
+  echo "peers' mask kernels: not measured (there is nothing to put beside them)"
+elif python3 -c 'import torch, sys; sys.exit(not torch.cuda.is_available())' 2>/dev/null; then
+  part "peers' mask kernels" peers 40 python3 "$data/bench/peers/gpu_masks.py" "$figures" || true
+else
+  echo "peers' mask kernels: not measured (no torch with CUDA)"
+fi
 
 echo "== profiles"
 # Of the three kernels that lose most. What the profiler cannot do here is no failure of ours.

@@ -19,9 +19,9 @@
 namespace pawl::PAWL_GPU {
 namespace {
 
-// The first splits are short: a block for few positions ends early, and there are more blocks. Far
-// into a context there are enough of them anyway, and joining fewer is less work.
-constexpr int kShortSplit = 64, kShortSplits = 16, kLongSplit = 256;
+// The first splits are short: a block that reads few positions ends early, and there are more
+// blocks. Far into a context there are enough blocks anyway, and joining fewer splits is less work.
+constexpr int kShortSplit = 64, kShortSplits = 64, kLongSplit = 128;
 constexpr int kShortPositions = kShortSplit * kShortSplits;
 constexpr int kWarps = 4;
 constexpr int kThreads = kWarps * kWarpSize;
@@ -297,7 +297,7 @@ __device__ __forceinline__ void JoinWarps(const Attention& p, const RowOfSplit<k
 
 // Grid: rows, kv_heads * (heads of a group in portions of kHeads), splits.
 template <CacheType kType, int kHeads>
-__global__ __launch_bounds__(kThreads) void SplitKernel(Attention p, int splits) {
+__global__ __launch_bounds__(kThreads, 4) void SplitKernel(Attention p, int splits) {
   DependencyWait();
   PAWL_SHARED(float, scores, kHeads* kLongSplit);
   PAWL_SHARED(float, of_warps, kWarps* kHeads* kMostHeadDim);

@@ -109,7 +109,7 @@ cmp "$work/said" "$work/out/NVIDIA-Stand-in-1.log" || fail "the log is not what 
 is "CUDA tests" passed
 is "greedy tokens of the shipped model equal the CPU's" passed
 is "kernel figures" passed
-is "memcheck, kernels" passed
+is "memcheck, MatMulTest" passed
 [[ $(find "$work/out" -type f | wc -l) -eq 5 ]] || fail "did not leave five files: $(ls "$work/out")"
 has kernel_bench.log "1 cases, 0 failed, 0 left out"
 has profile.0.log "--only top_k toy, 1 rows --profile"
@@ -117,7 +117,7 @@ grep -qF "kernel figures: passed" "$work/out/NVIDIA-Stand-in-1.txt" || fail "no 
 
 # A sanitizer that lets no test see a device has found nothing out.
 check 1 NO_BENCH=1 REFUSED=1
-says "racecheck, kernels: FAILED, exit code 8"
+says "racecheck, MatMulTest: FAILED, exit code 8"
 is "memcheck, models" failed
 has profile.1.log "--only top_k 8b, 1 rows --profile"
 

@@ -431,7 +431,7 @@ struct Drawer {
 };
 
 // Grid: parts of a row, rows. Leaves the best of each part in `keys`.
-__global__ __launch_bounds__(kThreads) void DrawKernel(SampleArgs args, DrawKey* keys) {
+__global__ __launch_bounds__(kThreads, 5) void DrawKernel(SampleArgs args, DrawKey* keys) {
   DependencyWait();
   PAWL_SHARED(DrawKey, of_warps, kWarps);
   const int64_t i = blockIdx.y;
@@ -579,8 +579,8 @@ Status Sample(const SampleArgs& args, Stream stream) {
   if (Status status = CheckRows(args.rows); !status.ok()) return status;
   DrawKey* keys = Keys(args.workspace);
   Shape shape = ByChunk(args.rows);
-  // A block goes over several chunks once there are blocks enough.
-  shape.x = std::min<unsigned>(shape.x, std::max<unsigned>(1, kManyBlocks / shape.y));
+  // A block goes over several chunks once there are blocks enough: two times what fits.
+  shape.x = std::min(shape.x, std::max(1u, 1320 / shape.y));
   Status status = Launch("sample.draw", shape, stream, DrawKernel, args, keys);
   if (status.ok()) {
     status = Launch("sample.choose", ByRow(args.rows, kWarpSize), stream, ChooseKernel, args.tokens,

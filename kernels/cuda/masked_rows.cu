@@ -360,27 +360,29 @@ __global__ __launch_bounds__(kThreads) void LogSoftmaxKernel(LogSoftmaxArgs args
 
 // ---- The draw ----
 
-// A key for what the tokens of a thread have: kBrokenKey for NaN and +infinity, weak keys, with 0
-// for the logit, for -infinity, which counts only if there is nothing else.
+// The best key of a thread's tokens. NaN and +infinity give kBrokenKey, -infinity weak keys, with 0
+// for the logit, as it counts only if there is nothing else.
+//
+// Noise is dear, and few tokens can win. The noise -log(-log(1 - v)) of a word, v = 2^-32 word, is
+// above x only if v < e^-x. So against a value of a token in front of it, a token wins only with a
+// word below 2^32 e^((logit - bound) / T): most are out with their logit, most of the others with
+// their word.
 struct Drawer {
   uint64_t seed, position;
-  float temperature;
-  float scale;  // of differences of logits to powers of two; 0: they are not looked at
+  float temperature, scale;
   DrawKey best;
-  // 2^-32 times the number of random words of which one may win against `best`, by logit:
-  // 2^((logit - bound) scale).
-  float bound;
+  float bound;  // a value that is reached, times T if T is above 1; -infinity: none
 
   __device__ Drawer(const SampleArgs& args, int64_t i) {
     temperature = args.temperatures != nullptr ? args.temperatures[i] : 0.0f;
     seed = args.seeds != nullptr ? args.seeds[i] : 0;
     position = args.positions != nullptr ? args.positions[i] : 0;
+    // To powers of two. At T = 0 the larger logit wins; 0, where differences overflow, is no bound.
     scale = temperature < 1e30f ? 1.44269504f / temperature : 0.0f;
     best = kNoKey;
     bound = -INFINITY;
   }
 
-  // The noise -log(-log(1 - v)) of a word, v = 2^-32 word, is above x only if v < e^-x.
   __device__ __forceinline__ void Raise(float value) {
     const float logit = temperature <= 1.0f ? value : value * temperature;
     // Less what roundings can have added.
@@ -388,45 +390,35 @@ struct Drawer {
     bound = least < 3e38f ? least : 3e38f;  // after overflow as well
   }
 
-  __device__ void Take(const Four& four, const float* logits, int32_t token) {
-    float chances[4];
+  __device__ __forceinline__ void Take(const Four& four, const float* logits, int32_t token) {
+    float chances[4];  // words above do not win
     bool some = false;
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
-      chances[e] = -1.0f;
-      if ((four.allowed >> e & 1) == 0) continue;
-      if (!(logits[e] <= kLargestLogit)) {
-        best = kBrokenKey;
-      } else if (logits[e] < -kLargestLogit) {
-        if (bound == -INFINITY) TakeEndless(token + e);
-      } else if (temperature == 0.0f) {
-        const DrawKey key = KeyOf(logits[e], token + e);
-        best = key > best ? key : best;
-      } else {
-        chances[e] = exp2f((logits[e] - bound) * scale + 32.0f) * 1.001f + 1.0f;
-        some = some || !(chances[e] < 1.4f);
-      }
+      const bool allowed = (four.allowed >> e & 1) != 0, endless = logits[e] < -kLargestLogit;
+      if (allowed && !(logits[e] <= kLargestLogit)) best = kBrokenKey;
+      const float chance = endless && bound > -INFINITY
+                               ? -1.0f
+                               : exp2f((logits[e] - bound) * scale + 32.0f) * 1.001f + 1.0f;
+      chances[e] = allowed ? chance : -1.0f;
+      some = some || !(chances[e] < 1.4f);
     }
     if (!some) return;
-    const PhiloxBlock random = Philox4x32(seed, position, static_cast<uint64_t>(token) >> 2);
+    PhiloxBlock random = {};
+    if (temperature != 0.0f) random = Philox4x32(seed, position, static_cast<uint64_t>(token) >> 2);
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
-      if (chances[e] < 0.0f || static_cast<float>(random.word[e]) > chances[e]) continue;
-      const float value = Perturbed(logits[e], temperature, GumbelFromWord(random.word[e]));
-      const DrawKey key = KeyOf(value, token + e);
+      if (static_cast<float>(random.word[e]) > chances[e]) continue;
+      const bool endless = logits[e] < -kLargestLogit;
+      float value = endless ? 0.0f : logits[e];
+      if (temperature != 0.0f) {
+        value = Perturbed(value, temperature, GumbelFromWord(random.word[e]));
+      }
+      const DrawKey key = KeyOf(value, token + e, endless);
       if (key <= best) continue;
       best = key;
-      Raise(value);
+      if (!endless) Raise(value);
     }
-  }
-
-  __device__ void TakeEndless(int32_t token) {
-    float value = 0.0f;
-    if (temperature != 0.0f) {
-      value = Perturbed(value, temperature, GumbelAt(seed, position, static_cast<uint64_t>(token)));
-    }
-    const DrawKey key = KeyOf(value, token, true);
-    best = key > best ? key : best;
   }
 };
 

@@ -390,18 +390,31 @@ struct Drawer {
     bound = least < 3e38f ? least : 3e38f;  // after overflow as well
   }
 
+  __device__ __forceinline__ void TakeNotFinite(const Four& four, const float* logits,
+                                                float* chances) {
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      if ((four.allowed >> e & 1) == 0) continue;
+      if (!(logits[e] <= kLargestLogit)) best = kBrokenKey;
+      if (logits[e] < -kLargestLogit) chances[e] = bound > -INFINITY ? -1.0f : INFINITY;
+    }
+  }
+
   __device__ __forceinline__ void Take(const Four& four, const float* logits, int32_t token) {
     float chances[4];  // words above do not win
+    float zero = 0.0f;
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      // More by a thousandth than it has to be.
+      chances[e] = PowerOfTwo(Fma(logits[e] - bound, scale, 32.0015f));
+      zero = Fma(logits[e], 0.0f, zero);
+    }
+    if (zero != 0.0f) TakeNotFinite(four, logits, chances);
     bool some = false;
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
-      const bool allowed = (four.allowed >> e & 1) != 0, endless = logits[e] < -kLargestLogit;
-      if (allowed && !(logits[e] <= kLargestLogit)) best = kBrokenKey;
-      const float chance = endless && bound > -INFINITY
-                               ? -1.0f
-                               : exp2f((logits[e] - bound) * scale + 32.0f) * 1.001f + 1.0f;
-      chances[e] = allowed ? chance : -1.0f;
-      some = some || !(chances[e] < 1.4f);
+      if ((four.allowed >> e & 1) == 0) chances[e] = -1.0f;
+      some = some || !(chances[e] < 0.4f);  // the least word counts as 0.5
     }
     if (!some) return;
     PhiloxBlock random = {};

@@ -509,10 +509,12 @@ __global__ __launch_bounds__(kCutoffThreads) void TopOfRowKernel(TopKArgs args,
   DrawKey least = Cutoff(
       kLeastKey, kMostKey, 2,
       [&](const auto& visit) {
-        for (int64_t w = thread; w < warps; w += kCutoffThreads) visit(maxima[w], 0.0f);
+        for (int64_t w = thread; w < warps; w += kCutoffThreads) {
+          if (maxima[w] != kNoKey) visit(maxima[w], 0.0f);
+        }
       },
       One(), enough, memory);
-  // visit(key, logit) for each finite logit of the warps that reach the bound.
+  // visit(key, logit) for logits of the warps that reach the bound.
   const DrawKey bound = least;
   const auto each = [&](const auto& visit) {
     for (int64_t base = 0; base < warps; base += kCutoffThreads) {
@@ -524,8 +526,10 @@ __global__ __launch_bounds__(kCutoffThreads) void TopOfRowKernel(TopKArgs args,
         const int as = static_cast<int>(its % kWarps) * kWarpSize + lane;
         Four<kType> fours[kFours];
         LoadFours(args.rows, row, its / kWarps, as, fours);
-        ForAllowed(fours, its / kWarps, as,
-                   [&](int32_t token, float logit) { visit(KeyOf(logit, token), logit); });
+        ForAllowed(fours, its / kWarps, as, [&](int32_t token, float logit) {
+          const DrawKey key = KeyOf(logit, token);
+          if (key >= bound && key <= kMostKey) visit(key, logit);
+        });
       }
     }
   };
@@ -533,7 +537,7 @@ __global__ __launch_bounds__(kCutoffThreads) void TopOfRowKernel(TopKArgs args,
   if (thread == 0) found[0] = 0;
   __syncthreads();
   each([&](DrawKey key, float) {
-    if (key >= least && key <= kMostKey) winners[atomicAdd(found, 1)] = key;
+    if (key >= least) winners[atomicAdd(found, 1)] = key;
   });
   const Partial all = Join(partials + i * chunks, chunks);
   __syncthreads();

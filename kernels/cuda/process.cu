@@ -113,28 +113,37 @@ __device__ DrawKey LeastKept(const RowView& row, const ProcessRow& process, floa
                              DrawKey mine, DrawKey best, CutoffMemory& memory) {
   DrawKey least = kLeastKey;
   const auto each = [&](const auto& visit) {
-    // Most tokens need no key.
     ForAllowed(row, [&, floor = ScoreOf(least)](int token, float logit) {
-      if (logit >= floor) visit(KeyOf(logit, token), logit);
+      if (!(logit >= floor)) return;  // most tokens need no key
+      if (const DrawKey key = KeyOf(logit, token); key >= least) visit(key, logit);
     });
   };
   if (process.top_k > 0) {
     const auto k = static_cast<DrawKey>(process.top_k);
     const auto enough = [k](DrawKey count, DrawKey) { return count >= k; };
     least = Cutoff(
-        least, best, 2, [&](const auto& visit) { visit(mine, 0.0f); }, One(), enough, memory);
+        least, best, 2,
+        [&](const auto& visit) {
+          if (mine >= kLeastKey) visit(mine, 0.0f);
+        },
+        One(), enough, memory);
     least = Cutoff(least, best, 64, each, One(), enough, memory);
   }
   if (process.top_p < 1.0f) {
     const float largest = ScoreOf(best);
-    // e^-28 is less than 2^-40.
-    const DrawKey some = KeyOf(largest - 28.0f * temperature, 0x7fffffff);
+    // e^-28 is less than 2^-40. And where the weights of all tokens below some key are less than
+    // the share 1 - p of the largest weight alone, the answer is above.
+    const auto key_of = [&](float score) {
+      const DrawKey key = KeyOf(largest + score * temperature, 0x7fffffff);
+      return key > least ? key : least;
+    };
+    const float tail = (1.0f - process.top_p) / (2.0f * static_cast<float>(row.limit));
     const auto weight = [&](float logit) {
       return static_cast<DrawKey>(WeightOf(RelativeScore(logit, largest, temperature)));
     };
     const auto enough = [&](DrawKey sum, DrawKey all) { return Reaches(sum, process.top_p, all); };
-    least = some > least ? some : least;
-    least = Cutoff(least, best, 64, each, weight, enough, memory);
+    least = key_of(-28.0f);
+    least = Cutoff(key_of(logf(tail) - 0.01f), best, 64, each, weight, enough, memory);
   }
   return least;
 }

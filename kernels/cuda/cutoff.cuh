@@ -48,12 +48,12 @@ struct CutoffMemory {
   PAWL_SHARED(Found, name##_found, 1);              \
   CutoffMemory name = {name##_bins, name##_warps, name##_found, 0}
 
-__device__ __forceinline__ void AddTo(Bins& bins, int bin, DrawKey weight) {
+// A weight, without counting it as an item.
+__device__ __forceinline__ void AddWeight(Bins& bins, int bin, DrawKey weight) {
   const auto low = static_cast<uint32_t>(weight);
   auto high = static_cast<uint32_t>(weight >> 32);
   if (low != 0 && atomicAdd(bins.low + bin, low) + low < low) ++high;
   if (high != 0) atomicAdd(bins.high + bin, high);
-  atomicAdd(bins.items + bin, 1u);
 }
 
 // value and the values of all threads before this one; *all: of all threads.
@@ -77,9 +77,9 @@ __device__ __forceinline__ DrawKey SumSoFar(DrawKey value, DrawKey* all, DrawKey
 }
 
 // The largest key from which on the weights of the keys are enough, or a smaller one with no key
-// between; `least` if all of them are not. Keys are within least .. most. each(visit) calls
-// visit(key, logit), weight(logit) is for keys from `least` on, enough(sum, sum of all) stays true
-// once it is. After `levels` cuts the result may be too small.
+// between; `least` if all of them are not. each(visit) calls visit(key, logit) for keys up to
+// `most`; those below `least`, which must not be the answer, add to the sum of all.
+// enough(sum, sum of all) stays true once it is. After `levels` cuts the result may be too small.
 template <typename Each, typename Weight, typename Enough>
 __device__ DrawKey Cutoff(DrawKey least, DrawKey most, int levels, const Each& each,
                           const Weight& weight, const Enough& enough, CutoffMemory& memory) {
@@ -93,11 +93,22 @@ __device__ DrawKey Cutoff(DrawKey least, DrawKey most, int levels, const Each& e
     bins.low[thread] = bins.high[thread] = bins.items[thread] = 0;
     __syncthreads();
     if (thread == 0) memory.found->bin = -1;
+    DrawKey rest = 0;
     each([&](DrawKey key, float logit) {
-      if (key >= least && key - least <= span) {
-        AddTo(bins, static_cast<int>((key - least) >> shift), weight(logit));
+      const bool below = key < least;
+      if (below ? level > 0 : key - least > span) return;
+      const DrawKey its = weight(logit);
+      if (below) {
+        rest += its;
+      } else {
+        const auto at = static_cast<int>((key - least) >> shift);
+        AddWeight(bins, at, its);
+        atomicAdd(bins.items + at, 1u);
       }
     });
+    // The answer is in the last range at most, so the rest may be in it.
+    for (int by = kWarpSize / 2; by > 0; by /= 2) rest += __shfl_xor_sync(kAllLanes, rest, by);
+    if (rest != 0 && thread % kWarpSize == 0) AddWeight(bins, 0, rest);
     ClusterSync();
     // All loads before the first sum.
     uint32_t low[kMostBlocks], high[kMostBlocks], count[kMostBlocks];

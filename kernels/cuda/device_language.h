@@ -132,6 +132,17 @@ __device__ __forceinline__ const T* SharedOf(const T* shared, int rank) {
 
 __device__ __forceinline__ float Fma(float a, float b, float c) { return fmaf(a, b, c); }
 
+// About 2^x; 0 for results that are subnormal.
+__device__ __forceinline__ float PowerOfTwo(float x) {
+#if defined(__CUDA_ARCH__)
+  float power;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x));
+  return power;
+#else
+  return exp2f(x);
+#endif
+}
+
 __device__ __forceinline__ float Bf16ToFloat(uint16_t bits) {
   return __uint_as_float(static_cast<uint32_t>(bits) << 16);
 }

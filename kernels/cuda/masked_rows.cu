@@ -10,6 +10,7 @@
 //
 // The rule of the draw is that of src/base/random.h.
 #include <algorithm>
+#include <type_traits>
 
 #include "kernels/cuda/cutoff.cuh"
 #include "kernels/cuda/device_language.h"
@@ -146,14 +147,18 @@ __host__ __device__ inline int64_t Chunks(int64_t vocabulary) {
   return (vocabulary + kChunk - 1) / kChunk;
 }
 
+// Kernels are compiled for each type of logits; MaskedRows::type is for the host.
+PAWL_HOST_DEVICE constexpr bool IsF32(LogitType type) { return type == LogitType::kF32; }
+
 struct RowView {
   const void* logits;
   const uint8_t* mask;  // null: everything is allowed
   bool aligned;         // fours of logits can be loaded at once
 };
+template <LogitType kType>
 __device__ __forceinline__ RowView RowAt(const MaskedRows& rows, int64_t i) {
   const int64_t row = rows.logit_rows != nullptr ? rows.logit_rows[i] : i;
-  const int64_t bytes = rows.type == LogitType::kF32 ? 4 : 2;
+  constexpr int64_t bytes = IsF32(kType) ? 4 : 2;
   RowView view;
   view.logits = static_cast<const char*>(rows.logits) + row * rows.logits_stride * bytes;
   view.aligned = reinterpret_cast<uintptr_t>(view.logits) % (4 * bytes) == 0;
@@ -168,9 +173,10 @@ __device__ __forceinline__ RowView RowAt(const MaskedRows& rows, int64_t i) {
 }
 
 // Four tokens: which are allowed, and their logits as they are in memory.
+template <LogitType kType>
 struct Four {
   uint32_t allowed;
-  uint32_t bits[4];  // two words for types of 16 bits
+  uint32_t bits[IsF32(kType) ? 4 : 2];
 };
 
 // Those of thread `thread` of a block in the chunk, from the tokens FirstToken(chunk, thread, u)
@@ -178,8 +184,9 @@ struct Four {
 __device__ __forceinline__ int64_t FirstToken(int64_t chunk, int thread, int u) {
   return chunk * kChunk + (u * kThreads + thread) * 4;
 }
+template <LogitType kType>
 __device__ __forceinline__ void LoadFours(const MaskedRows& rows, const RowView& row, int64_t chunk,
-                                          int thread, Four* fours) {
+                                          int thread, Four<kType>* fours) {
 #pragma unroll
   for (int u = 0; u < kFours; ++u) {
     const int64_t token = FirstToken(chunk, thread, u), left = rows.vocabulary - token;
@@ -187,62 +194,52 @@ __device__ __forceinline__ void LoadFours(const MaskedRows& rows, const RowView&
     if (row.mask != nullptr && left > 0) {
       allowed &= static_cast<uint32_t>(row.mask[token / 8]) >> token % 8;
     }
-    fours[u] = {allowed, {0, 0, 0, 0}};
+    fours[u] = {allowed, {}};
   }
 #pragma unroll
   for (int u = 0; u < kFours; ++u) {
-    Four& four = fours[u];
+    Four<kType>& four = fours[u];
     const int64_t token = FirstToken(chunk, thread, u);
     if (four.allowed == 0) continue;
+    using Element = std::conditional_t<IsF32(kType), uint32_t, uint16_t>;
+    const Element* logits = static_cast<const Element*>(row.logits) + token;
     if (row.aligned && token + 4 <= rows.vocabulary) {
-      if (rows.type == LogitType::kF32) {
-        const uint4 v =
-            *reinterpret_cast<const uint4*>(static_cast<const float*>(row.logits) + token);
-        four.bits[0] = v.x;
-        four.bits[1] = v.y;
-        four.bits[2] = v.z;
-        four.bits[3] = v.w;
-      } else {
-        const uint2 v =
-            *reinterpret_cast<const uint2*>(static_cast<const uint16_t*>(row.logits) + token);
-        four.bits[0] = v.x;
-        four.bits[1] = v.y;
-      }
+      using Vector = std::conditional_t<IsF32(kType), uint4, uint2>;
+      const Vector vector = *reinterpret_cast<const Vector*>(logits);
+      memcpy(four.bits, &vector, sizeof vector);
       continue;
     }
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
       if ((four.allowed >> e & 1) == 0) continue;
-      if (rows.type == LogitType::kF32) {
-        four.bits[e] = static_cast<const uint32_t*>(row.logits)[token + e];
-      } else {
-        four.bits[e / 2] |= uint32_t{static_cast<const uint16_t*>(row.logits)[token + e]}
-                            << e % 2 * 16;
-      }
+      four.bits[IsF32(kType) ? e : e / 2] |= uint32_t{logits[e]} << (IsF32(kType) ? 0 : e % 2 * 16);
     }
   }
 }
 
 // The logits of tokens that are allowed; what the others get is of no interest.
-__device__ __forceinline__ void LogitsOf(LogitType type, const Four& four, float* logits) {
+template <LogitType kType>
+__device__ __forceinline__ void LogitsOf(const Four<kType>& four, float* logits) {
 #pragma unroll
   for (int e = 0; e < 4; ++e) {
-    const uint32_t half = four.bits[e / 2] >> e % 2 * 16;
-    logits[e] = type == LogitType::kF32   ? __uint_as_float(four.bits[e])
-                : type == LogitType::kF16 ? HalfToFloat(static_cast<uint16_t>(half))
-                                          : Bf16ToFloat(static_cast<uint16_t>(half));
+    if constexpr (IsF32(kType)) {
+      logits[e] = __uint_as_float(four.bits[e]);
+    } else {
+      const auto half = static_cast<uint16_t>(four.bits[e / 2] >> e % 2 * 16);
+      logits[e] = kType == LogitType::kF16 ? HalfToFloat(half) : Bf16ToFloat(half);
+    }
   }
 }
 
 // visit(token, logit) for each allowed token of the thread, in rising order.
-template <typename Visit>
-__device__ __forceinline__ void ForAllowed(LogitType type, const Four* fours, int64_t chunk,
-                                           int thread, const Visit& visit) {
+template <LogitType kType, typename Visit>
+__device__ __forceinline__ void ForAllowed(const Four<kType>* fours, int64_t chunk, int thread,
+                                           const Visit& visit) {
 #pragma unroll
   for (int u = 0; u < kFours; ++u) {
     float logits[4];
     if (fours[u].allowed == 0) continue;
-    LogitsOf(type, fours[u], logits);
+    LogitsOf(fours[u], logits);
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
       if ((fours[u].allowed >> e & 1) != 0) {
@@ -269,19 +266,21 @@ struct Partial {
 };
 
 // Grid: chunks, rows. `maxima`: not null: gets the largest key of a finite logit of each warp.
-__global__ __launch_bounds__(kThreads) void PartialKernel(MaskedRows rows, Partial* partials,
-                                                          DrawKey* maxima) {
+template <LogitType kType>
+__global__ __launch_bounds__(kThreads, IsF32(kType) ? 5 : 8) void PartialKernel(MaskedRows rows,
+                                                                                Partial* partials,
+                                                                                DrawKey* maxima) {
   DependencyWait();
   PAWL_SHARED(float, largest_of_warps, kWarps);
   PAWL_SHARED(float, sums_of_warps, kWarps);
   const int64_t chunk = blockIdx.x, out = blockIdx.y * Chunks(rows.vocabulary) + chunk;
   const int thread = static_cast<int>(threadIdx.x), warp = thread / kWarpSize;
   const int lane = thread % kWarpSize;
-  Four fours[kFours];
-  LoadFours(rows, RowAt(rows, blockIdx.y), chunk, thread, fours);
+  Four<kType> fours[kFours];
+  LoadFours(rows, RowAt<kType>(rows, blockIdx.y), chunk, thread, fours);
   float largest = -INFINITY;
   int32_t token = -1;
-  ForAllowed(rows.type, fours, chunk, thread, [&](int32_t its, float logit) {
+  ForAllowed(fours, chunk, thread, [&](int32_t its, float logit) {
     if (logit > largest && logit <= kLargestLogit) {
       largest = logit;
       token = its;
@@ -298,8 +297,7 @@ __global__ __launch_bounds__(kThreads) void PartialKernel(MaskedRows rows, Parti
   for (int w = 0; w < kWarps; ++w) largest = fmaxf(largest, largest_of_warps[w]);
   float sum = 0.0f;
   if (largest != -INFINITY) {
-    ForAllowed(rows.type, fours, chunk, thread,
-               [&](int32_t, float logit) { sum += expf(logit - largest); });
+    ForAllowed(fours, chunk, thread, [&](int32_t, float logit) { sum += expf(logit - largest); });
   }
   sum = WarpSum(sum);
   if (lane == 0) sums_of_warps[warp] = sum;
@@ -327,13 +325,17 @@ __device__ Partial Join(const Partial* partials, int64_t chunks) {
 }
 
 // Grid: chunks, rows.
-__global__ __launch_bounds__(kThreads) void LogSoftmaxKernel(LogSoftmaxArgs args,
-                                                             const Partial* partials) {
+template <LogitType kType>
+__global__ __launch_bounds__(kThreads,
+                             IsF32(kType) ? 5 : 8) void LogSoftmaxKernel(LogSoftmaxArgs args,
+                                                                         const Partial* partials) {
   DependencyWait();
-  const int64_t chunks = Chunks(args.rows.vocabulary), i = blockIdx.y, chunk = blockIdx.x;
+  // The rows that were read last come first: they may be in the L2 cache.
+  const int64_t i = gridDim.y - 1 - blockIdx.y, chunk = blockIdx.x;
+  const int64_t chunks = Chunks(args.rows.vocabulary);
   const int thread = static_cast<int>(threadIdx.x);
-  Four fours[kFours];
-  LoadFours(args.rows, RowAt(args.rows, i), chunk, thread, fours);
+  Four<kType> fours[kFours];
+  LoadFours(args.rows, RowAt<kType>(args.rows, i), chunk, thread, fours);
   const Partial all = Join(partials + i * chunks, chunks);
   const float log_sum = logf(all.sum);
   float* out = args.out + i * args.out_stride;
@@ -342,7 +344,7 @@ __global__ __launch_bounds__(kThreads) void LogSoftmaxKernel(LogSoftmaxArgs args
   for (int u = 0; u < kFours; ++u) {
     const int64_t token = FirstToken(chunk, thread, u);
     float values[4];
-    LogitsOf(args.rows.type, fours[u], values);
+    LogitsOf(fours[u], values);
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
       values[e] = (fours[u].allowed >> e & 1) != 0 ? values[e] - all.largest - log_sum : -INFINITY;
@@ -360,27 +362,30 @@ __global__ __launch_bounds__(kThreads) void LogSoftmaxKernel(LogSoftmaxArgs args
 
 // ---- The draw ----
 
-// A key for what the tokens of a thread have: kBrokenKey for NaN and +infinity, weak keys, with 0
-// for the logit, for -infinity, which counts only if there is nothing else.
+// The best key of a thread's tokens. NaN and +infinity give kBrokenKey, -infinity weak keys, with 0
+// for the logit, as it counts only if there is nothing else.
+//
+// Noise is dear, and few tokens can win. The noise -log(-log(1 - v)) of a word, v = 2^-32 word, is
+// above x only if v < e^-x. So against a value of a token in front of it, a token wins only with a
+// word below 2^32 e^((logit - bound) / T): most are out with their logit, most of the others with
+// their word.
+template <LogitType kType>
 struct Drawer {
   uint64_t seed, position;
-  float temperature;
-  float scale;  // of differences of logits to powers of two; 0: they are not looked at
+  float temperature, scale;
   DrawKey best;
-  // 2^-32 times the number of random words of which one may win against `best`, by logit:
-  // 2^((logit - bound) scale).
-  float bound;
+  float bound;  // a value that is reached, times T if T is above 1; -infinity: none
 
   __device__ Drawer(const SampleArgs& args, int64_t i) {
     temperature = args.temperatures != nullptr ? args.temperatures[i] : 0.0f;
     seed = args.seeds != nullptr ? args.seeds[i] : 0;
     position = args.positions != nullptr ? args.positions[i] : 0;
+    // To powers of two. At T = 0 the larger logit wins; 0, where differences overflow, is no bound.
     scale = temperature < 1e30f ? 1.44269504f / temperature : 0.0f;
     best = kNoKey;
     bound = -INFINITY;
   }
 
-  // The noise -log(-log(1 - v)) of a word, v = 2^-32 word, is above x only if v < e^-x.
   __device__ __forceinline__ void Raise(float value) {
     const float logit = temperature <= 1.0f ? value : value * temperature;
     // Less what roundings can have added.
@@ -388,63 +393,69 @@ struct Drawer {
     bound = least < 3e38f ? least : 3e38f;  // after overflow as well
   }
 
-  __device__ void Take(const Four& four, const float* logits, int32_t token) {
-    float chances[4];
-    bool some = false;
+  __device__ __forceinline__ void TakeNotFinite(const Four<kType>& four, const float* logits,
+                                                float* chances) {
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
-      chances[e] = -1.0f;
       if ((four.allowed >> e & 1) == 0) continue;
-      if (!(logits[e] <= kLargestLogit)) {
-        best = kBrokenKey;
-      } else if (logits[e] < -kLargestLogit) {
-        if (bound == -INFINITY) TakeEndless(token + e);
-      } else if (temperature == 0.0f) {
-        const DrawKey key = KeyOf(logits[e], token + e);
-        best = key > best ? key : best;
-      } else {
-        chances[e] = exp2f((logits[e] - bound) * scale + 32.0f) * 1.001f + 1.0f;
-        some = some || !(chances[e] < 1.4f);
-      }
-    }
-    if (!some) return;
-    const PhiloxBlock random = Philox4x32(seed, position, static_cast<uint64_t>(token) >> 2);
-#pragma unroll
-    for (int e = 0; e < 4; ++e) {
-      if (chances[e] < 0.0f || static_cast<float>(random.word[e]) > chances[e]) continue;
-      const float value = Perturbed(logits[e], temperature, GumbelFromWord(random.word[e]));
-      const DrawKey key = KeyOf(value, token + e);
-      if (key <= best) continue;
-      best = key;
-      Raise(value);
+      if (!(logits[e] <= kLargestLogit)) best = kBrokenKey;
+      if (logits[e] < -kLargestLogit) chances[e] = bound > -INFINITY ? -1.0f : INFINITY;
     }
   }
 
-  __device__ void TakeEndless(int32_t token) {
-    float value = 0.0f;
-    if (temperature != 0.0f) {
-      value = Perturbed(value, temperature, GumbelAt(seed, position, static_cast<uint64_t>(token)));
+  __device__ __forceinline__ void Take(const Four<kType>& four, const float* logits,
+                                       int32_t token) {
+    float chances[4];  // words above do not win
+    float zero = 0.0f;
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      // More by a thousandth than it has to be.
+      chances[e] = PowerOfTwo(Fma(logits[e] - bound, scale, 32.0015f));
+      zero = Fma(logits[e], 0.0f, zero);
     }
-    const DrawKey key = KeyOf(value, token, true);
-    best = key > best ? key : best;
+    if (zero != 0.0f) TakeNotFinite(four, logits, chances);
+    bool some = false;
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      if ((four.allowed >> e & 1) == 0) chances[e] = -1.0f;
+      some = some || !(chances[e] < 0.4f);  // the least word counts as 0.5
+    }
+    if (!some) return;
+    PhiloxBlock random = {};
+    if (temperature != 0.0f) random = Philox4x32(seed, position, static_cast<uint64_t>(token) >> 2);
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      if (static_cast<float>(random.word[e]) > chances[e]) continue;
+      const bool endless = logits[e] < -kLargestLogit;
+      float value = endless ? 0.0f : logits[e];
+      if (temperature != 0.0f) {
+        value = Perturbed(value, temperature, GumbelFromWord(random.word[e]));
+      }
+      const DrawKey key = KeyOf(value, token + e, endless);
+      if (key <= best) continue;
+      best = key;
+      if (!endless) Raise(value);
+    }
   }
 };
 
 // Grid: parts of a row, rows. Leaves the best of each part in `keys`.
-__global__ __launch_bounds__(kThreads) void DrawKernel(SampleArgs args, DrawKey* keys) {
+template <LogitType kType>
+__global__ __launch_bounds__(kThreads, IsF32(kType) ? 5 : 6) void DrawKernel(SampleArgs args,
+                                                                             DrawKey* keys) {
   DependencyWait();
   PAWL_SHARED(DrawKey, of_warps, kWarps);
   const int64_t i = blockIdx.y;
   const int thread = static_cast<int>(threadIdx.x);
-  const RowView row = RowAt(args.rows, i);
-  Drawer drawer(args, i);
+  const RowView row = RowAt<kType>(args.rows, i);
+  Drawer<kType> drawer(args, i);
   for (int64_t chunk = blockIdx.x; chunk < Chunks(args.rows.vocabulary); chunk += gridDim.x) {
-    Four fours[kFours];
+    Four<kType> fours[kFours];
     LoadFours(args.rows, row, chunk, thread, fours);
 #pragma unroll
     for (int u = 0; u < kFours; ++u) {
       float logits[4];
-      LogitsOf(args.rows.type, fours[u], logits);
+      LogitsOf(fours[u], logits);
       if (fours[u].allowed != 0) {
         drawer.Take(fours[u], logits, static_cast<int32_t>(FirstToken(chunk, thread, u)));
       }
@@ -481,6 +492,7 @@ __global__ void ChooseKernel(int32_t* tokens, const DrawKey* keys, int parts) {
 
 // Grid: rows. The k-th largest of what warps of PartialKernel have as their largest is a bound:
 // only warps that reach it have tokens to look at.
+template <LogitType kType>
 __global__ __launch_bounds__(kCutoffThreads) void TopOfRowKernel(TopKArgs args,
                                                                  const Partial* partials,
                                                                  const DrawKey* maxima) {
@@ -491,16 +503,18 @@ __global__ __launch_bounds__(kCutoffThreads) void TopOfRowKernel(TopKArgs args,
   const int64_t chunks = Chunks(args.rows.vocabulary), i = blockIdx.x, warps = chunks * kWarps;
   const int thread = static_cast<int>(threadIdx.x), lane = thread % kWarpSize;
   maxima += i * warps;
-  const RowView row = RowAt(args.rows, i);
+  const RowView row = RowAt<kType>(args.rows, i);
   const auto k = static_cast<DrawKey>(args.k);
   const auto enough = [k](DrawKey count, DrawKey) { return count >= k; };
   DrawKey least = Cutoff(
       kLeastKey, kMostKey, 2,
       [&](const auto& visit) {
-        for (int64_t w = thread; w < warps; w += kCutoffThreads) visit(maxima[w], 0.0f);
+        for (int64_t w = thread; w < warps; w += kCutoffThreads) {
+          if (maxima[w] != kNoKey) visit(maxima[w], 0.0f);
+        }
       },
       One(), enough, memory);
-  // visit(key, logit) for each finite logit of the warps that reach the bound.
+  // visit(key, logit) for logits of the warps that reach the bound.
   const DrawKey bound = least;
   const auto each = [&](const auto& visit) {
     for (int64_t base = 0; base < warps; base += kCutoffThreads) {
@@ -510,10 +524,12 @@ __global__ __launch_bounds__(kCutoffThreads) void TopOfRowKernel(TopKArgs args,
         const int64_t its =
             base + (__ffs(static_cast<int>(some)) - 1) * kCutoffWarps + thread / kWarpSize;
         const int as = static_cast<int>(its % kWarps) * kWarpSize + lane;
-        Four fours[kFours];
+        Four<kType> fours[kFours];
         LoadFours(args.rows, row, its / kWarps, as, fours);
-        ForAllowed(args.rows.type, fours, its / kWarps, as,
-                   [&](int32_t token, float logit) { visit(KeyOf(logit, token), logit); });
+        ForAllowed(fours, its / kWarps, as, [&](int32_t token, float logit) {
+          const DrawKey key = KeyOf(logit, token);
+          if (key >= bound && key <= kMostKey) visit(key, logit);
+        });
       }
     }
   };
@@ -521,7 +537,7 @@ __global__ __launch_bounds__(kCutoffThreads) void TopOfRowKernel(TopKArgs args,
   if (thread == 0) found[0] = 0;
   __syncthreads();
   each([&](DrawKey key, float) {
-    if (key >= least && key <= kMostKey) winners[atomicAdd(found, 1)] = key;
+    if (key >= least) winners[atomicAdd(found, 1)] = key;
   });
   const Partial all = Join(partials + i * chunks, chunks);
   __syncthreads();
@@ -553,6 +569,19 @@ Shape ByRow(const MaskedRows& rows, int threads) {
   return shape;
 }
 
+// launch(std::integral_constant<LogitType, type>()).
+template <typename Start>
+Status ForType(LogitType type, const Start& launch) {
+  switch (type) {
+    case LogitType::kF32:
+      return launch(std::integral_constant<LogitType, LogitType::kF32>());
+    case LogitType::kF16:
+      return launch(std::integral_constant<LogitType, LogitType::kF16>());
+    default:
+      return launch(std::integral_constant<LogitType, LogitType::kBf16>());
+  }
+}
+
 Status CheckRows(const MaskedRows& rows) {
   if (rows.count > 65535 || rows.vocabulary > (int64_t{1} << 31)) {
     return Error{ErrorCode::kLimit, "at most 65535 rows of 2^31 tokens in a call", "cuda"};
@@ -579,14 +608,14 @@ Status Sample(const SampleArgs& args, Stream stream) {
   if (Status status = CheckRows(args.rows); !status.ok()) return status;
   DrawKey* keys = Keys(args.workspace);
   Shape shape = ByChunk(args.rows);
-  // A block goes over several chunks once there are blocks enough.
-  shape.x = std::min<unsigned>(shape.x, std::max<unsigned>(1, kManyBlocks / shape.y));
-  Status status = Launch("sample.draw", shape, stream, DrawKernel, args, keys);
-  if (status.ok()) {
-    status = Launch("sample.choose", ByRow(args.rows, kWarpSize), stream, ChooseKernel, args.tokens,
-                    keys, static_cast<int>(shape.x));
-  }
-  return status;
+  // A block goes over several chunks once there are blocks enough: two times what fits.
+  shape.x = std::min(shape.x, std::max(1u, 1584 / shape.y));
+  return ForType(args.rows.type, [&](auto type) {
+    Status status = Launch("sample.draw", shape, stream, DrawKernel<type()>, args, keys);
+    if (!status.ok()) return status;
+    return Launch("sample.choose", ByRow(args.rows, kWarpSize), stream, ChooseKernel, args.tokens,
+                  keys, static_cast<int>(shape.x));
+  });
 }
 
 Status LogSoftmax(const LogSoftmaxArgs& args, Stream stream) {
@@ -594,12 +623,13 @@ Status LogSoftmax(const LogSoftmaxArgs& args, Stream stream) {
   if (Status status = CheckRows(args.rows); !status.ok()) return status;
   Partial* partials = Partials(args.workspace, args.rows);
   DrawKey* maxima = nullptr;
-  Status status = Launch("log_softmax.partial", ByChunk(args.rows), stream, PartialKernel,
-                         args.rows, partials, maxima);
-  if (status.ok()) {
-    status = Launch("log_softmax", ByChunk(args.rows), stream, LogSoftmaxKernel, args, partials);
-  }
-  return status;
+  return ForType(args.rows.type, [&](auto type) {
+    Status status = Launch("log_softmax.partial", ByChunk(args.rows), stream, PartialKernel<type()>,
+                           args.rows, partials, maxima);
+    if (!status.ok()) return status;
+    return Launch("log_softmax", ByChunk(args.rows), stream, LogSoftmaxKernel<type()>, args,
+                  partials);
+  });
 }
 
 Status TopK(const TopKArgs& args, Stream stream) {
@@ -610,13 +640,13 @@ Status TopK(const TopKArgs& args, Stream stream) {
   }
   DrawKey* maxima = Keys(args.workspace);
   Partial* partials = Partials(args.workspace, args.rows);
-  Status status = Launch("top_k.partial", ByChunk(args.rows), stream, PartialKernel, args.rows,
-                         partials, maxima);
-  if (status.ok()) {
-    status = Launch("top_k.row", ByRow(args.rows, kCutoffThreads), stream, TopOfRowKernel, args,
-                    partials, maxima);
-  }
-  return status;
+  return ForType(args.rows.type, [&](auto type) {
+    Status status = Launch("top_k.partial", ByChunk(args.rows), stream, PartialKernel<type()>,
+                           args.rows, partials, maxima);
+    if (!status.ok()) return status;
+    return Launch("top_k.row", ByRow(args.rows, kCutoffThreads), stream, TopOfRowKernel<type()>,
+                  args, partials, maxima);
+  });
 }
 
 }  // namespace pawl::PAWL_GPU

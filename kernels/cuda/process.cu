@@ -27,7 +27,8 @@ struct RowView {
   int limit;
 };
 
-// visit(token, logit) for each allowed token of the block, by some thread.
+// visit(token, logit) for each allowed token of the block, by some thread, which sees its tokens in
+// rising order.
 template <typename Visit>
 __device__ __forceinline__ void ForAllowed(const RowView& row, const Visit& visit) {
   const int lane = static_cast<int>(threadIdx.x) % kWarpSize;
@@ -94,14 +95,17 @@ __device__ void Penalise(const ProcessLogits& p, const ProcessRow& process, cons
 
 // The largest of the thread's keys, kNoKey < kEndlessKey < those of finite logits < kBrokenKey.
 __device__ DrawKey ThreadLargest(const RowView& row) {
-  DrawKey largest = kNoKey;
+  bool some = false, broken = false;
+  float largest = -INFINITY;
+  int its = -1;
   ForAllowed(row, [&](int token, float logit) {
-    const DrawKey key = !(logit <= kLargestLogit) ? kBrokenKey
-                        : logit >= -kLargestLogit ? KeyOf(logit, token)
-                                                  : kEndlessKey;
-    largest = key > largest ? key : largest;
+    some = true;
+    broken = broken || !(logit <= kLargestLogit);
+    if (!(logit > largest)) return;
+    largest = logit;
+    its = token;
   });
-  return largest;
+  return broken ? kBrokenKey : its >= 0 ? KeyOf(largest, its) : some ? kEndlessKey : kNoKey;
 }
 
 // The least key that top-k and top-p keep. `mine`: ThreadLargest.
@@ -109,24 +113,37 @@ __device__ DrawKey LeastKept(const RowView& row, const ProcessRow& process, floa
                              DrawKey mine, DrawKey best, CutoffMemory& memory) {
   DrawKey least = kLeastKey;
   const auto each = [&](const auto& visit) {
-    ForAllowed(row, [&](int token, float logit) { visit(KeyOf(logit, token), logit); });
+    ForAllowed(row, [&, floor = ScoreOf(least)](int token, float logit) {
+      if (!(logit >= floor)) return;  // most tokens need no key
+      if (const DrawKey key = KeyOf(logit, token); key >= least) visit(key, logit);
+    });
   };
   if (process.top_k > 0) {
     const auto k = static_cast<DrawKey>(process.top_k);
     const auto enough = [k](DrawKey count, DrawKey) { return count >= k; };
     least = Cutoff(
-        least, best, 2, [&](const auto& visit) { visit(mine, 0.0f); }, One(), enough, memory);
+        least, best, 2,
+        [&](const auto& visit) {
+          if (mine >= kLeastKey) visit(mine, 0.0f);
+        },
+        One(), enough, memory);
     least = Cutoff(least, best, 64, each, One(), enough, memory);
   }
   if (process.top_p < 1.0f) {
     const float largest = ScoreOf(best);
-    // e^-28 is less than 2^-40.
-    const DrawKey some = KeyOf(largest - 28.0f * temperature, 0x7fffffff);
+    // e^-28 is less than 2^-40. And where the weights of all tokens below some key are less than
+    // the share 1 - p of the largest weight alone, the answer is above.
+    const auto key_of = [&](float score) {
+      const DrawKey key = KeyOf(largest + score * temperature, 0x7fffffff);
+      return key > least ? key : least;
+    };
+    const float tail = (1.0f - process.top_p) / (2.0f * static_cast<float>(row.limit));
     const auto weight = [&](float logit) {
       return static_cast<DrawKey>(WeightOf(RelativeScore(logit, largest, temperature)));
     };
     const auto enough = [&](DrawKey sum, DrawKey all) { return Reaches(sum, process.top_p, all); };
-    least = Cutoff(some > least ? some : least, best, 64, each, weight, enough, memory);
+    least = key_of(-28.0f);
+    least = Cutoff(key_of(logf(tail) - 0.01f), best, 64, each, weight, enough, memory);
   }
   return least;
 }
@@ -155,7 +172,7 @@ __device__ int32_t Draw(const ProcessLogits& p, int i, const RowView& row, DrawK
   const DrawKey least = LeastKept(row, process, temperature, mine, best, memory);
   const uint64_t seed = p.rows->seeds[i], position = p.rows->positions[i];
   DrawKey winner = kNoKey;
-  float hopeless = -INFINITY;
+  float hopeless = ScoreOf(least);
   ForAllowed(row, [&](int token, float logit) {
     if (!(logit >= hopeless) || KeyOf(logit, token) < least) return;
     if (RelativeScore(logit, largest, temperature) < process.least) return;
@@ -164,7 +181,7 @@ __device__ int32_t Draw(const ProcessLogits& p, int i, const RowView& row, DrawK
     const DrawKey key = KeyOf(value, token);
     if (key <= winner) return;
     winner = key;
-    hopeless = HopelessLogit(value, temperature);
+    hopeless = fmaxf(hopeless, HopelessLogit(value, temperature));
   });
   return TokenOf(ClusterLargest(winner, answers + 2, memory));
 }

@@ -155,6 +155,8 @@ TEST_F(ProcessTest, RowsOfSeveralBlocks) {
       if (vocabulary > 5000 && size > 1) continue;
       std::vector<Asked> asked;
       for (int i = 0; i < 4; ++i) asked.push_back(AnyAsked(random, vocabulary));
+      asked[0].params.temperature = 1.5f;
+      asked[0].params.top_p = size > 1 ? 0.9999999f : 1e-6f;
       asked[1].params.top_k = 3000;
       asked[1].params.temperature = 2.0f;
       asked[2].params.top_p = 0.98f;

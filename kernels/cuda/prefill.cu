@@ -1,9 +1,9 @@
 // Attention of many consecutive rows: tiles of queries and of 64 keys on tensor cores with the
 // softmax kept up as keys go by (Dao, "FlashAttention-2", 2023). A block has the queries of one run
 // and head; each of its four warps has 16 or 32 of them and all the keys, so warps share nothing
-// but the tiles in shared memory. Values are on their way while scores are computed, the next keys
+// but the tiles in shared memory. Values are in flight while scores are computed, the next keys
 // while values are added up. Keys and values are bf16 there, whatever the cache holds: a cache of
-// bf16 is copied as it is, others are converted on the way. Tiles of keys begin at multiples of 64
+// bf16 is copied as it is, others are converted. Tiles of keys begin at multiples of 64
 // of the absolute position, and a key that a query does not see adds an exact zero, so a row's
 // result depends neither on the rows that share its tile nor on the size of the tile.
 #include "kernels/cuda/kernels.h"
@@ -27,6 +27,32 @@ __device__ __forceinline__ float Exp2(float x) {
 #endif
 }
 
+// 1 / x, to about a unit in the last place.
+__device__ __forceinline__ float Reciprocal(float x) {
+#if defined(__CUDA_ARCH__)
+  float inverse;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(x));
+  return inverse;
+#else
+  return 1.0f / x;
+#endif
+}
+
+// Two e4m3 codes, in the high bytes of both halves, as bf16. The fields in place of bf16's, then
+// the difference of the exponent biases; subnormal codes are subnormal numbers on the way.
+__device__ __forceinline__ uint32_t E4m3PairToBf16(uint32_t codes) {
+#if defined(__CUDA_ARCH__)
+  const uint32_t scaled = (codes & 0x80008000u) | (codes & 0x7f007f00u) >> 4;
+  uint32_t pair;
+  asm("fma.rn.bf16x2 %0, %1, %2, %3;"
+      : "=r"(pair)
+      : "r"(scaled), "r"(0x7b807b80u), "r"(0x80008000u));  // times 2^120, plus -0
+  return pair;
+#else
+  return PackBf16(E4m3ToFloat(codes >> 8 & 255u), E4m3ToFloat(codes >> 24));
+#endif
+}
+
 // Eight neighbouring elements of a cache that is not bf16, as bf16.
 __device__ __forceinline__ uint4 CacheEight(const Cache& cache, const void* base, int64_t element) {
   if (cache.type == CacheType::kF32) {
@@ -35,12 +61,11 @@ __device__ __forceinline__ uint4 CacheEight(const Cache& cache, const void* base
     return uint4{PackBf16(low.x, low.y), PackBf16(low.z, low.w), PackBf16(high.x, high.y),
                  PackBf16(high.z, high.w)};
   }
-  const auto* at = reinterpret_cast<const uint2*>(static_cast<const uint8_t*>(base) + element);
-  const uint2 codes = *at;
-  const auto pair = [](uint32_t two) {
-    return PackBf16(E4m3ToFloat(two & 255u), E4m3ToFloat(two >> 8 & 255u));
-  };
-  return uint4{pair(codes.x), pair(codes.x >> 16), pair(codes.y), pair(codes.y >> 16)};
+  const uint2 codes = *reinterpret_cast<const uint2*>(static_cast<const uint8_t*>(base) + element);
+  const auto low = [](uint32_t four) { return (four & 0xffu) << 8 | (four & 0xff00u) << 16; };
+  const auto high = [](uint32_t four) { return (four >> 16 & 0xffu) << 8 | (four & 0xff000000u); };
+  return uint4{E4m3PairToBf16(low(codes.x)), E4m3PairToBf16(high(codes.x)),
+               E4m3PairToBf16(low(codes.y)), E4m3PairToBf16(high(codes.y))};
 }
 
 // The keys or values of a head at the positions start .. start + kKeys - 1, of which those below
@@ -52,24 +77,24 @@ __device__ __forceinline__ void FetchTile(const PrefillAttention& p, const void*
                                           int end, uint16_t* tile) {
   constexpr int kPieces = kDim / 8, kRows = kThreads / kPieces;
   const int thread = static_cast<int>(threadIdx.x), d = thread % kPieces * 8;
-  const int stride = HeadStride(p.cache.head_dim);
+  const int stride = HeadStride(p.cache.head_dim),
+            page_elements = p.cache.kv_heads * kPageSize * stride;
+  const bool column_there = d < stride;
+  const int of_head = kv_head * kPageSize * stride + (column_there ? d : 0);
 #pragma unroll
   for (int i = 0; i < kKeys / kRows; ++i) {
     const int k = thread / kPieces + i * kRows, j = start + k;
-    const bool there = j >= first && j < end && d < stride;
-    const int page = there ? table[j / kPageSize] : 0;
-    const int64_t element =
-        there ? ((static_cast<int64_t>(page) * p.cache.kv_heads + kv_head) * kPageSize +
-                 j % kPageSize) *
-                        stride +
-                    d
-              : 0;
+    // Without branches, so that all page numbers are on the way together.
+    const int near = j < first ? first : j < end ? j : end - 1;
+    const bool there = near == j && column_there;
+    const int64_t element = static_cast<int64_t>(table[near / kPageSize]) * page_elements +
+                            (k % kPageSize * stride + of_head);
     uint16_t* to = tile + k * (kDim + kTilePad) + d;
     if constexpr (kCopied) {
       CopyToTile(to, static_cast<const uint16_t*>(base) + element, there);
     } else {
-      *reinterpret_cast<uint4*>(to) =
-          there ? CacheEight(p.cache, base, element) : uint4{0, 0, 0, 0};
+      const uint4 eight = CacheEight(p.cache, base, element);
+      *reinterpret_cast<uint4*>(to) = there ? eight : uint4{0, 0, 0, 0};
     }
   }
   CloseCopies();
@@ -102,8 +127,8 @@ struct Softmax {
   float sum[2] = {0.0f, 0.0f};
 };
 
-// Turns scores into weights beside the largest score of each query so far; factor: what weights
-// added up before are worth now. A weight is 2^(exponent (score - largest)).
+// Turns scores into weights relative to the largest score of each query so far; factor: what
+// weights added up before are worth now. A weight is 2^(exponent (score - largest)).
 __device__ __forceinline__ void Weigh(float (*scores)[4], float exponent, Softmax& softmax,
                                       float* factor) {
   float base[2];
@@ -116,7 +141,7 @@ __device__ __forceinline__ void Weigh(float (*scores)[4], float exponent, Softma
     }
     largest = fmaxf(largest, __shfl_xor_sync(kAllLanes, largest, 1));
     largest = fmaxf(largest, __shfl_xor_sync(kAllLanes, largest, 2));
-    // Nothing seen so far: all weights of this tile are zero beside any finite number, and the next
+    // Nothing seen so far: all weights of this tile are exact zeros, and the next
     // tile starts afresh.
     base[h] = largest == -INFINITY ? 0.0f : largest * exponent;
     factor[h] = Exp2(Fma(softmax.most[h], exponent, -base[h]));
@@ -133,10 +158,105 @@ __device__ __forceinline__ void Weigh(float (*scores)[4], float exponent, Softma
   }
 }
 
+// The first position that a query sees.
+__device__ __forceinline__ int FirstSeen(int window, int position) {
+  return window > 0 && position + 1 > window ? position + 1 - window : 0;
+}
+
+// Of 16 queries from `position` on: caps scores, in units of the cap, and takes out what a query
+// does not see. start: the position of the first key.
+__device__ __forceinline__ void CapAndMask(const PrefillAttention& p, int start, int position,
+                                           float (*scores)[4]) {
+  if (p.soft_cap > 0.0f) {
+    // tanh(x) = 1 - 2 / (1 + e^2x)
+    const float factor = 2.0f * 1.4426950408889634f * p.scale / p.soft_cap;
+#pragma unroll
+    for (int n = 0; n < kKeys / 8; ++n) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        scores[n][i] = Fma(-2.0f, Reciprocal(1.0f + Exp2(scores[n][i] * factor)), 1.0f);
+      }
+    }
+  }
+  if (start + kKeys <= position + 1 && start >= FirstSeen(p.window, position + 15)) return;
+  const int lane = static_cast<int>(threadIdx.x) % kWarpSize;
+#pragma unroll
+  for (int h = 0; h < 2; ++h) {
+    const int mine = position + lane / 4 + h * 8, first = FirstSeen(p.window, mine);
+#pragma unroll
+    for (int n = 0; n < kKeys / 8; ++n) {
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        const int j = start + n * 8 + lane % 4 * 2 + i;
+        if (j > mine || j < first) scores[n][2 * h + i] = -INFINITY;
+      }
+    }
+  }
+}
+
+// scores = queries . keys of a warp; the operands are where the tiles have them for this lane.
+template <int kDim, int kTiles>
+__device__ __forceinline__ void Score(const uint16_t* queries, const uint16_t* keys,
+                                      float (*scores)[kKeys / 8][4]) {
+  constexpr int kStride = kDim + kTilePad;
+#pragma unroll
+  for (int d = 0; d < kDim; d += 16) {
+    uint32_t a[kTiles][4];
+#pragma unroll
+    for (int m = 0; m < kTiles; ++m) LoadPieces<false>(queries + m * 16 * kStride + d, a[m]);
+#pragma unroll
+    for (int n = 0; n < kKeys / 8; n += 2) {
+      uint32_t b[4];
+      LoadPieces<false>(keys + n * 8 * kStride + d, b);
+#pragma unroll
+      for (int m = 0; m < kTiles; ++m) {
+        MmaBf16(scores[m][n], a[m], b);
+        MmaBf16(scores[m][n + 1], a[m], b + 2);
+      }
+    }
+  }
+}
+
+// out += weights . values, likewise.
+template <int kDim, int kTiles>
+__device__ __forceinline__ void AddValues(float (*weights)[kKeys / 8][4], const uint16_t* values,
+                                          float (*out)[kDim / 8][4]) {
+#pragma unroll
+  for (int k = 0; k < kKeys; k += 16) {
+    uint32_t a[kTiles][4];
+#pragma unroll
+    for (int m = 0; m < kTiles; ++m) {
+      const float* low = weights[m][k / 8];
+      const float* high = weights[m][k / 8 + 1];
+      a[m][0] = PackBf16(low[0], low[1]);
+      a[m][1] = PackBf16(low[2], low[3]);
+      a[m][2] = PackBf16(high[0], high[1]);
+      a[m][3] = PackBf16(high[2], high[3]);
+    }
+#pragma unroll
+    for (int n = 0; n < kDim / 8; n += 2) {
+      uint32_t b[4];
+      LoadPieces<true>(values + k * (kDim + kTilePad) + n * 8, b);
+#pragma unroll
+      for (int m = 0; m < kTiles; ++m) {
+        MmaBf16(out[m][n], a[m], b);
+        MmaBf16(out[m][n + 1], a[m], b + 2);
+      }
+    }
+  }
+}
+
+// What registers and shared memory of a multiprocessor of compute capability 9.0 are enough for.
+template <int kDim, int kTiles>
+constexpr int kBlocks = kTiles == 2 || kDim > 128 ? 2
+                        : kDim > 64               ? 3
+                                                  : 4;
+
 // Grid: heads, pieces of runs, the last ones first: they see most. kDim: head_dim or more. kTiles:
 // how often a warp has 16 queries.
 template <int kDim, int kTiles, bool kCopied>
-__global__ __launch_bounds__(kThreads) void PrefillKernel(PrefillAttention p) {
+__global__ __launch_bounds__(kThreads,
+                             (kBlocks<kDim, kTiles>)) void PrefillKernel(PrefillAttention p) {
   DependencyWait();
   constexpr int kStride = kDim + kTilePad, kQueries = kWarps * kTiles * 16;
   constexpr int kPieces = kPrefillTile / kQueries;
@@ -146,145 +266,59 @@ __global__ __launch_bounds__(kThreads) void PrefillKernel(PrefillAttention p) {
   uint16_t* values = keys + kKeys * kStride;
   const auto index = static_cast<int>(gridDim.y - 1 - blockIdx.y);
   const RowRun run = p.runs[index / kPieces];
-  const int skipped = index % kPieces * kQueries, count = run.count - skipped;
-  if (count <= 0) return;
-  const int first_row = run.first + skipped;
+  const int skipped = index % kPieces * kQueries, first_row = run.first + skipped;
+  if (run.count <= skipped) return;
+  const int count = run.count - skipped < kQueries ? run.count - skipped : kQueries;
   const DeviceRow row = p.rows[first_row];
-  const int head = static_cast<int>(blockIdx.x);
-  const int kv_head = head / (p.heads / p.cache.kv_heads);
+  const int head = static_cast<int>(blockIdx.x), kv_head = head / (p.heads / p.cache.kv_heads);
   const int lane = static_cast<int>(threadIdx.x) % kWarpSize;
-  const int warp = static_cast<int>(threadIdx.x) / kWarpSize, g = lane / 4, t = lane % 4;
+  const int warp = static_cast<int>(threadIdx.x) / kWarpSize;
   const int32_t* table = p.tables + row.table_begin;
-
-  // What the first query of the block sees, of the warp, and of this lane's first.
-  const auto first_seen = [&](int position) {
-    return p.window > 0 && position + 1 > p.window ? position + 1 - p.window : 0;
-  };
-  const int block_first = first_seen(row.position);
-  const int end = row.position + (count < kQueries ? count : kQueries);
-  const int warp_row = warp * kTiles * 16, warp_position = row.position + warp_row;
-  const int warp_first = first_seen(warp_position);
-  const int warp_end = warp_row < count ? warp_position + kTiles * 16 : 0;
-
-  FetchQueries<kDim, kQueries>(p, first_row, count, head, queries);
-  int start = block_first / kKeys * kKeys;
-  FetchTile<kDim, kCopied>(p, p.cache.keys, table, kv_head, start, block_first, end, keys);
-
-  Softmax softmax[kTiles];
-  float out[kTiles][kDim / 8][4];
-#pragma unroll
-  for (int m = 0; m < kTiles; ++m) {
-#pragma unroll
-    for (int n = 0; n < kDim / 8; ++n) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) out[m][n][i] = 0.0f;
-    }
-  }
+  // What the queries of the block see, and those of this warp.
+  const int first = FirstSeen(p.window, row.position), end = row.position + count;
+  const int warp_row = warp * kTiles * 16, position = row.position + warp_row;
+  const int warp_first = FirstSeen(p.window, position);
+  const int warp_end = warp_row < count ? position + kTiles * 16 : 0;
+  // Where this lane finds its operands (LoadPieces).
+  const uint16_t* my_queries = queries + (warp_row + lane % 16) * kStride + lane / 16 * 8;
+  const uint16_t* my_keys = keys + (lane / 16 * 8 + lane % 8) * kStride + lane / 8 % 2 * 8;
+  const uint16_t* my_values = values + lane % 16 * kStride + lane / 16 * 8;
   const float exponent = 1.4426950408889634f * (p.soft_cap > 0.0f ? p.soft_cap : p.scale);
 
+  FetchQueries<kDim, kQueries>(p, first_row, count, head, queries);
+  int start = first / kKeys * kKeys;
+  FetchTile<kDim, kCopied>(p, p.cache.keys, table, kv_head, start, first, end, keys);
+  Softmax softmax[kTiles];
+  float out[kTiles][kDim / 8][4] = {};
   for (; start < end; start += kKeys) {
     const bool seen = start < warp_end && start + kKeys > warp_first;
     WaitForCopies<0>();
     __syncthreads();  // the keys are there, and the values have been read
-    FetchTile<kDim, kCopied>(p, p.cache.values, table, kv_head, start, block_first, end, values);
-    float scores[kTiles][kKeys / 8][4];
-    if (seen) {
-#pragma unroll
-      for (int m = 0; m < kTiles; ++m) {
-#pragma unroll
-        for (int n = 0; n < kKeys / 8; ++n) {
-#pragma unroll
-          for (int i = 0; i < 4; ++i) scores[m][n][i] = 0.0f;
-        }
-      }
-#pragma unroll
-      for (int d = 0; d < kDim; d += 16) {
-        uint32_t a[kTiles][4];
-#pragma unroll
-        for (int m = 0; m < kTiles; ++m) {
-          LoadPieces<false>(queries + (warp_row + m * 16 + lane % 16) * kStride + d + lane / 16 * 8,
-                            a[m]);
-        }
-#pragma unroll
-        for (int n = 0; n < kKeys / 8; n += 2) {
-          uint32_t b[4];
-          LoadPieces<false>(
-              keys + (n * 8 + lane / 16 * 8 + lane % 8) * kStride + d + lane / 8 % 2 * 8, b);
-#pragma unroll
-          for (int m = 0; m < kTiles; ++m) {
-            MmaBf16(scores[m][n], a[m], b);
-            MmaBf16(scores[m][n + 1], a[m], b + 2);
-          }
-        }
-      }
-    }
+    FetchTile<kDim, kCopied>(p, p.cache.values, table, kv_head, start, first, end, values);
+    float scores[kTiles][kKeys / 8][4] = {};
+    if (seen) Score<kDim, kTiles>(my_queries, my_keys, scores);
     WaitForCopies<0>();
     __syncthreads();  // the values are there, and the keys have been read
     if (start + kKeys < end) {
-      FetchTile<kDim, kCopied>(p, p.cache.keys, table, kv_head, start + kKeys, block_first, end,
-                               keys);
+      FetchTile<kDim, kCopied>(p, p.cache.keys, table, kv_head, start + kKeys, first, end, keys);
     }
     if (!seen) continue;
 #pragma unroll
     for (int m = 0; m < kTiles; ++m) {
-      const int position = warp_position + m * 16;
-      if (p.soft_cap > 0.0f) {
-        // In units of the cap.
-#pragma unroll
-        for (int n = 0; n < kKeys / 8; ++n) {
-#pragma unroll
-          for (int i = 0; i < 4; ++i) {
-            scores[m][n][i] = tanhf(scores[m][n][i] * p.scale / p.soft_cap);
-          }
-        }
-      }
-      if (start + kKeys > position + 1 || start < first_seen(position + 15)) {
-#pragma unroll
-        for (int n = 0; n < kKeys / 8; ++n) {
-#pragma unroll
-          for (int i = 0; i < 4; ++i) {
-            const int j = start + n * 8 + 2 * t + i % 2, mine = position + g + i / 2 * 8;
-            if (j > mine || j < first_seen(mine)) scores[m][n][i] = -INFINITY;
-          }
-        }
-      }
+      CapAndMask(p, start, position + m * 16, scores[m]);
       float factor[2];
       Weigh(scores[m], exponent, softmax[m], factor);
       // Most tiles of a long context leave the largest score as it is.
-      if (__ballot_sync(kAllLanes, factor[0] != 1.0f || factor[1] != 1.0f) != 0) {
+      if (__ballot_sync(kAllLanes, factor[0] != 1.0f || factor[1] != 1.0f) == 0) continue;
 #pragma unroll
-        for (int n = 0; n < kDim / 8; ++n) {
+      for (int n = 0; n < kDim / 8; ++n) {
 #pragma unroll
-          for (int i = 0; i < 4; ++i) out[m][n][i] *= factor[i / 2];
-        }
+        for (int i = 0; i < 4; ++i) out[m][n][i] *= factor[i / 2];
       }
     }
-#pragma unroll
-    for (int k = 0; k < kKeys; k += 16) {
-      uint32_t a[kTiles][4];
-#pragma unroll
-      for (int m = 0; m < kTiles; ++m) {
-        const float* low = scores[m][k / 8];
-        const float* high = scores[m][k / 8 + 1];
-        a[m][0] = PackBf16(low[0], low[1]);
-        a[m][1] = PackBf16(low[2], low[3]);
-        a[m][2] = PackBf16(high[0], high[1]);
-        a[m][3] = PackBf16(high[2], high[3]);
-      }
-#pragma unroll
-      for (int n = 0; n < kDim / 8; n += 2) {
-        uint32_t b[4];
-        LoadPieces<true>(values + (k + lane % 16) * kStride + n * 8 + lane / 16 * 8, b);
-#pragma unroll
-        for (int m = 0; m < kTiles; ++m) {
-          MmaBf16(out[m][n], a[m], b);
-          MmaBf16(out[m][n + 1], a[m], b + 2);
-        }
-      }
-    }
+    AddValues<kDim, kTiles>(scores, my_values, out);
   }
 
-  const int head_dim = p.cache.head_dim;
 #pragma unroll
   for (int m = 0; m < kTiles; ++m) {
 #pragma unroll
@@ -292,14 +326,14 @@ __global__ __launch_bounds__(kThreads) void PrefillKernel(PrefillAttention p) {
       float sum = softmax[m].sum[h];
       sum += __shfl_xor_sync(kAllLanes, sum, 1);
       sum += __shfl_xor_sync(kAllLanes, sum, 2);
-      const int r = warp_row + m * 16 + h * 8 + g;
+      const int r = warp_row + m * 16 + h * 8 + lane / 4;
       if (r >= count) continue;
       const float factor = 1.0f / sum;
-      uint16_t* to =
-          p.out + (first_row + r) * p.out_stride + static_cast<int64_t>(head) * head_dim + 2 * t;
+      uint16_t* to = p.out + (first_row + r) * p.out_stride +
+                     static_cast<int64_t>(head) * p.cache.head_dim + lane % 4 * 2;
 #pragma unroll
       for (int n = 0; n < kDim / 8; ++n) {
-        if (n * 8 + 2 * t >= head_dim) continue;
+        if (n * 8 + lane % 4 * 2 >= p.cache.head_dim) continue;
         *reinterpret_cast<uint32_t*>(to + n * 8) =
             PackBf16(out[m][n][2 * h] * factor, out[m][n][2 * h + 1] * factor);
       }
@@ -388,17 +422,6 @@ __global__ void ToBf16Kernel(ToBf16 p) {
     }
     *reinterpret_cast<uint4*>(to + i) = PackEight(v);
   }
-}
-
-// 1 / x, to about a unit in the last place.
-__device__ __forceinline__ float Reciprocal(float x) {
-#if defined(__CUDA_ARCH__)
-  float inverse;
-  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(x));
-  return inverse;
-#else
-  return 1.0f / x;
-#endif
 }
 
 // Grid: pieces of 8 columns a thread, rows.

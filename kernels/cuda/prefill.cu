@@ -143,8 +143,10 @@ __device__ __forceinline__ void Weigh(float (*scores)[4], float exponent, Softma
     largest = fmaxf(largest, __shfl_xor_sync(kAllLanes, largest, 2));
     // Nothing seen so far: all weights of this tile are exact zeros, and the next
     // tile starts afresh.
-    base[h] = largest == -INFINITY ? 0.0f : largest * exponent;
-    factor[h] = Exp2(Fma(softmax.most[h], exponent, -base[h]));
+    const float finite = largest == -INFINITY ? 0.0f : largest;
+    base[h] = finite * exponent;
+    // Exactly one where the largest score stays.
+    factor[h] = Exp2((softmax.most[h] - finite) * exponent);
     softmax.most[h] = largest;
     softmax.sum[h] *= factor[h];
   }

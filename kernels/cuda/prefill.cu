@@ -54,47 +54,58 @@ __device__ __forceinline__ uint32_t E4m3PairToBf16(uint32_t codes) {
 }
 
 // Eight neighbouring elements of a cache that is not bf16, as bf16.
-__device__ __forceinline__ uint4 CacheEight(const Cache& cache, const void* base, int64_t element) {
-  if (cache.type == CacheType::kF32) {
+template <CacheType kType>
+__device__ __forceinline__ uint4 CacheEight(const void* base, int64_t element) {
+  if constexpr (kType == CacheType::kF32) {
     const auto* at = reinterpret_cast<const float4*>(static_cast<const float*>(base) + element);
     const float4 low = at[0], high = at[1];
     return uint4{PackBf16(low.x, low.y), PackBf16(low.z, low.w), PackBf16(high.x, high.y),
                  PackBf16(high.z, high.w)};
+  } else {
+    const uint2 codes =
+        *reinterpret_cast<const uint2*>(static_cast<const uint8_t*>(base) + element);
+    const auto low = [](uint32_t four) { return (four & 0xffu) << 8 | (four & 0xff00u) << 16; };
+    const auto high = [](uint32_t four) {
+      return (four >> 16 & 0xffu) << 8 | (four & 0xff000000u);
+    };
+    return uint4{E4m3PairToBf16(low(codes.x)), E4m3PairToBf16(high(codes.x)),
+                 E4m3PairToBf16(low(codes.y)), E4m3PairToBf16(high(codes.y))};
   }
-  const uint2 codes = *reinterpret_cast<const uint2*>(static_cast<const uint8_t*>(base) + element);
-  const auto low = [](uint32_t four) { return (four & 0xffu) << 8 | (four & 0xff00u) << 16; };
-  const auto high = [](uint32_t four) { return (four >> 16 & 0xffu) << 8 | (four & 0xff000000u); };
-  return uint4{E4m3PairToBf16(low(codes.x)), E4m3PairToBf16(high(codes.x)),
-               E4m3PairToBf16(low(codes.y)), E4m3PairToBf16(high(codes.y))};
 }
 
 // The keys or values of a head at the positions start .. start + kKeys - 1, of which those below
 // `first` or from `end` on are zeros, become rows of a tile. What is copied, here and before, is
-// a group; what is converted is there at once.
-template <int kDim, bool kCopied>
+// a group; what is converted is there at once. Without branches, so that loads are in flight
+// together.
+template <int kDim, CacheType kType>
 __device__ __forceinline__ void FetchTile(const PrefillAttention& p, const void* base,
                                           const int32_t* table, int kv_head, int start, int first,
                                           int end, uint16_t* tile) {
   constexpr int kPieces = kDim / 8, kRows = kThreads / kPieces;
-  const int thread = static_cast<int>(threadIdx.x), d = thread % kPieces * 8;
-  const int stride = HeadStride(p.cache.head_dim),
-            page_elements = p.cache.kv_heads * kPageSize * stride;
+  static_assert(kPageSize % kRows == 0 && kKeys % kPageSize == 0);
+  const int thread = static_cast<int>(threadIdx.x), r = thread / kPieces, d = thread % kPieces * 8;
+  const int stride = HeadStride(p.cache.head_dim);
+  const int page_elements = p.cache.kv_heads * kPageSize * stride;
   const bool column_there = d < stride;
-  const int of_head = kv_head * kPageSize * stride + (column_there ? d : 0);
+  const int mine = (kv_head * kPageSize + r) * stride + (column_there ? d : 0);
+  uint16_t* to = tile + r * (kDim + kTilePad) + d;
 #pragma unroll
-  for (int i = 0; i < kKeys / kRows; ++i) {
-    const int k = thread / kPieces + i * kRows, j = start + k;
-    // Without branches, so that all page numbers are on the way together.
-    const int near = j < first ? first : j < end ? j : end - 1;
-    const bool there = near == j && column_there;
-    const int64_t element = static_cast<int64_t>(table[near / kPageSize]) * page_elements +
-                            (k % kPageSize * stride + of_head);
-    uint16_t* to = tile + k * (kDim + kTilePad) + d;
-    if constexpr (kCopied) {
-      CopyToTile(to, static_cast<const uint16_t*>(base) + element, there);
-    } else {
-      const uint4 eight = CacheEight(p.cache, base, element);
-      *reinterpret_cast<uint4*>(to) = there ? eight : uint4{0, 0, 0, 0};
+  for (int n = 0; n < kKeys; n += kPageSize) {
+    // Not beyond the pages of the sequence.
+    int near = start + n < end ? start + n : end - 1;
+    near = near > first ? near : first;
+    const int64_t element = static_cast<int64_t>(table[near / kPageSize]) * page_elements + mine;
+#pragma unroll
+    for (int i = 0; i < kPageSize; i += kRows) {
+      const int j = start + n + i + r;
+      const bool there = j >= first && j < end && column_there;
+      uint16_t* row = to + (n + i) * (kDim + kTilePad);
+      if constexpr (kType == CacheType::kBf16) {
+        CopyToTile(row, static_cast<const uint16_t*>(base) + (element + i * stride), there);
+      } else {
+        const uint4 eight = CacheEight<kType>(base, element + i * stride);
+        *reinterpret_cast<uint4*>(row) = there ? eight : uint4{0, 0, 0, 0};
+      }
     }
   }
   CloseCopies();
@@ -256,7 +267,7 @@ constexpr int kBlocks = kTiles == 2 || kDim > 128 ? 2
 
 // Grid: heads, pieces of runs, the last ones first: they see most. kDim: head_dim or more. kTiles:
 // how often a warp has 16 queries.
-template <int kDim, int kTiles, bool kCopied>
+template <int kDim, int kTiles, CacheType kType>
 __global__ __launch_bounds__(kThreads,
                              (kBlocks<kDim, kTiles>)) void PrefillKernel(PrefillAttention p) {
   DependencyWait();
@@ -289,20 +300,20 @@ __global__ __launch_bounds__(kThreads,
 
   FetchQueries<kDim, kQueries>(p, first_row, count, head, queries);
   int start = first / kKeys * kKeys;
-  FetchTile<kDim, kCopied>(p, p.cache.keys, table, kv_head, start, first, end, keys);
+  FetchTile<kDim, kType>(p, p.cache.keys, table, kv_head, start, first, end, keys);
   Softmax softmax[kTiles];
   float out[kTiles][kDim / 8][4] = {};
   for (; start < end; start += kKeys) {
     const bool seen = start < warp_end && start + kKeys > warp_first;
     WaitForCopies<0>();
     __syncthreads();  // the keys are there, and the values have been read
-    FetchTile<kDim, kCopied>(p, p.cache.values, table, kv_head, start, first, end, values);
+    FetchTile<kDim, kType>(p, p.cache.values, table, kv_head, start, first, end, values);
     float scores[kTiles][kKeys / 8][4] = {};
     if (seen) Score<kDim, kTiles>(my_queries, my_keys, scores);
     WaitForCopies<0>();
     __syncthreads();  // the values are there, and the keys have been read
     if (start + kKeys < end) {
-      FetchTile<kDim, kCopied>(p, p.cache.keys, table, kv_head, start + kKeys, first, end, keys);
+      FetchTile<kDim, kType>(p, p.cache.keys, table, kv_head, start + kKeys, first, end, keys);
     }
     if (!seen) continue;
 #pragma unroll
@@ -343,7 +354,7 @@ __global__ __launch_bounds__(kThreads,
   }
 }
 
-template <int kDim, int kTiles, bool kCopied>
+template <int kDim, int kTiles, CacheType kType>
 Status LaunchPrefill(const PrefillAttention& args, Stream stream) {
   constexpr int kQueries = kWarps * kTiles * 16;
   Shape shape;
@@ -351,23 +362,27 @@ Status LaunchPrefill(const PrefillAttention& args, Stream stream) {
   shape.y = static_cast<unsigned>(args.run_count * (kPrefillTile / kQueries));
   shape.threads = kThreads;
   shape.dynamic_shared = sizeof(uint16_t) * (kQueries + 2 * kKeys) * (kDim + kTilePad);
-  return Launch("prefill_attention", shape, stream, PrefillKernel<kDim, kTiles, kCopied>, args);
+  return Launch("prefill_attention", shape, stream, PrefillKernel<kDim, kTiles, kType>, args);
 }
 
 // Large tiles read keys and values half as often, if there are enough of them to fill a device.
 constexpr int kEnoughTiles = 192;
 
-template <int kDim>
+template <int kDim, CacheType kType>
 Status LaunchPrefillOf(const PrefillAttention& args, Stream stream) {
-  const bool copied = args.cache.type == CacheType::kBf16;
   if constexpr (kDim <= 128) {
     if (args.run_count * args.heads >= kEnoughTiles) {
-      return copied ? LaunchPrefill<kDim, 2, true>(args, stream)
-                    : LaunchPrefill<kDim, 2, false>(args, stream);
+      return LaunchPrefill<kDim, 2, kType>(args, stream);
     }
   }
-  return copied ? LaunchPrefill<kDim, 1, true>(args, stream)
-                : LaunchPrefill<kDim, 1, false>(args, stream);
+  return LaunchPrefill<kDim, 1, kType>(args, stream);
+}
+
+template <CacheType kType>
+Status LaunchPrefillOf(const PrefillAttention& args, Stream stream) {
+  if (args.cache.head_dim <= 64) return LaunchPrefillOf<64, kType>(args, stream);
+  if (args.cache.head_dim <= 128) return LaunchPrefillOf<128, kType>(args, stream);
+  return LaunchPrefillOf<256, kType>(args, stream);
 }
 
 // ---- Numbers as bf16 ----
@@ -565,9 +580,15 @@ Status LaunchUnpackTiles(const DeviceMatrix& w, uint16_t* to, Stream stream) {
 
 Status RunPrefillAttention(const PrefillAttention& args, Stream stream) {
   if (args.run_count <= 0) return {};
-  if (args.cache.head_dim <= 64) return LaunchPrefillOf<64>(args, stream);
-  if (args.cache.head_dim <= 128) return LaunchPrefillOf<128>(args, stream);
-  return LaunchPrefillOf<256>(args, stream);
+  switch (args.cache.type) {
+    case CacheType::kF32:
+      return LaunchPrefillOf<CacheType::kF32>(args, stream);
+    case CacheType::kBf16:
+      return LaunchPrefillOf<CacheType::kBf16>(args, stream);
+    case CacheType::kFp8:
+      break;
+  }
+  return LaunchPrefillOf<CacheType::kFp8>(args, stream);
 }
 
 Status RunToBf16(const ToBf16& args, Stream stream) {

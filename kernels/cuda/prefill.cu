@@ -506,7 +506,8 @@ __device__ __forceinline__ uint2 FourWeights(uint32_t word, int u, float scale, 
 }
 
 // Packed weights, read as they lie. A warp has neighbouring tiles of 16 rows and 32 columns, of
-// which a lane has rows g and g + 8. Grid: pieces of rows, tiles of rows.
+// which a lane has rows g and g + 8. All that is read comes first. Grid: pieces of rows, tiles of
+// rows.
 template <DeviceWeight kType>
 __global__ void UnpackTilesKernel(DeviceMatrix w, uint16_t* to) {
   DependencyWait();
@@ -515,15 +516,16 @@ __global__ void UnpackTilesKernel(DeviceMatrix w, uint16_t* to) {
   const int warp = static_cast<int>(threadIdx.x) / kWarpSize;
   const int padded = PaddedColumns(w.columns), tiles = padded / kTileColumns;
   const int first = (static_cast<int>(blockIdx.x) * kRowWarps + warp) * kTilesOfWarp;
+  if (first >= tiles) return;
   const int row = static_cast<int>(blockIdx.y) * kTileRows + g;
-  const auto* words =
-      static_cast<const uint32_t*>(w.data) +
-      ((static_cast<int64_t>(blockIdx.y) * tiles + first) * kWarpSize + lane) * kShare;
+  const auto* words = static_cast<const uint32_t*>(w.data) +
+                      (static_cast<int64_t>(blockIdx.y) * tiles * kWarpSize + lane) * kShare;
   uint32_t share[kTilesOfWarp][kShare];
+  float scales[kTilesOfWarp][2][2], minimums[kTilesOfWarp][2][2];  // of a row, half a tile
 #pragma unroll
   for (int b = 0; b < kTilesOfWarp; ++b) {
-    if (first + b >= tiles) continue;
-    const uint32_t* at = words + b * kWarpSize * kShare;
+    const int tile = first + b < tiles ? first + b : first;
+    const uint32_t* at = words + static_cast<int64_t>(tile) * kWarpSize * kShare;
     if constexpr (kShare == 2) {
       const uint2 both = *reinterpret_cast<const uint2*>(at);
       share[b][0] = both.x;
@@ -535,32 +537,47 @@ __global__ void UnpackTilesKernel(DeviceMatrix w, uint16_t* to) {
       share[b][2] = all.z;
       share[b][3] = all.w;
     }
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int r = row + i / 2 * 8;
+      float& scale = scales[b][i / 2][i % 2];
+      if constexpr (kType == DeviceWeight::kFp8) {
+        scale = w.row_scales[r < w.rows ? r : w.rows - 1];
+      } else {
+        const int group = (tile * kTileColumns + i % 2 * 16) >> w.group_shift;
+        scale = HalfToFloat(w.scales[TableIndex(w.groups, r, group)]);
+      }
+      minimums[b][i / 2][i % 2] = -8.0f * scale;
+    }
+  }
+  if (kType == DeviceWeight::kI4 && w.minimums != nullptr) {
+#pragma unroll
+    for (int b = 0; b < kTilesOfWarp; ++b) {
+      const int tile = first + b < tiles ? first + b : first;
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const int group = (tile * kTileColumns + i % 2 * 16) >> w.group_shift;
+        minimums[b][i / 2][i % 2] =
+            HalfToFloat(w.minimums[TableIndex(w.groups, row + i / 2 * 8, group)]);
+      }
+    }
   }
 #pragma unroll
   for (int b = 0; b < kTilesOfWarp; ++b) {
-    if (first + b >= tiles) continue;
 #pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      const int r = row + 8 * h;
-      if (r >= w.rows) continue;
-      GroupScale scale = {};
-#pragma unroll
-      for (int u = 0; u < 2; ++u) {
-        const int column = (first + b) * kTileColumns + u * 16;
-        if constexpr (kType == DeviceWeight::kFp8) {
-          scale.scale = w.row_scales[r];
-        } else if (u == 0 || w.group_shift < 5) {
-          scale = ScaleOf(w, r, column >> w.group_shift);
-        }
-        uint2 four = FourWeights<kType>(share[b][h * (kShare / 2) + u % (kShare / 2)], u,
-                                        scale.scale, scale.minimum);
-        // What pads a row may be anything here.
-        const int left = w.columns - column - 4 * t;
-        if (left < 4) {
-          four.y = left < 3 ? 0 : four.y & 0xffffu;
-          if (left < 2) four.x = left < 1 ? 0 : four.x & 0xffffu;
-        }
-        *reinterpret_cast<uint2*>(to + static_cast<int64_t>(r) * padded + column + 4 * t) = four;
+    for (int i = 0; i < 4; ++i) {
+      const int h = i / 2, u = i % 2, r = row + h * 8;
+      const int column = (first + b) * kTileColumns + u * 16 + 4 * t;
+      uint2 four = FourWeights<kType>(share[b][h * (kShare / 2) + u % (kShare / 2)], u,
+                                      scales[b][h][u], minimums[b][h][u]);
+      // What pads a row may be anything here.
+      const int left = w.columns - column;
+      if (left < 4) {
+        four.y = left < 3 ? 0 : four.y & 0xffffu;
+        if (left < 2) four.x = left < 1 ? 0 : four.x & 0xffffu;
+      }
+      if (r < w.rows && column < padded) {
+        *reinterpret_cast<uint2*>(to + static_cast<int64_t>(r) * padded + column) = four;
       }
     }
   }

@@ -1,9 +1,9 @@
 // Attention of many consecutive rows: tiles of queries and of 64 keys on tensor cores with the
 // softmax kept up as keys go by (Dao, "FlashAttention-2", 2023). A block has the queries of one run
 // and head; each of its four warps has 16 or 32 of them and all the keys, so warps share nothing
-// but the tiles in shared memory. Values are on their way while scores are computed, the next keys
+// but the tiles in shared memory. Values are in flight while scores are computed, the next keys
 // while values are added up. Keys and values are bf16 there, whatever the cache holds: a cache of
-// bf16 is copied as it is, others are converted on the way. Tiles of keys begin at multiples of 64
+// bf16 is copied as it is, others are converted. Tiles of keys begin at multiples of 64
 // of the absolute position, and a key that a query does not see adds an exact zero, so a row's
 // result depends neither on the rows that share its tile nor on the size of the tile.
 #include "kernels/cuda/kernels.h"
@@ -27,49 +27,85 @@ __device__ __forceinline__ float Exp2(float x) {
 #endif
 }
 
+// 1 / x, to about a unit in the last place.
+__device__ __forceinline__ float Reciprocal(float x) {
+#if defined(__CUDA_ARCH__)
+  float inverse;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(x));
+  return inverse;
+#else
+  return 1.0f / x;
+#endif
+}
+
+// Two e4m3 codes, in the high bytes of both halves, as bf16. The fields in place of bf16's, then
+// the difference of the exponent biases; subnormal codes are subnormal numbers on the way.
+__device__ __forceinline__ uint32_t E4m3PairToBf16(uint32_t codes) {
+#if defined(__CUDA_ARCH__)
+  const uint32_t scaled = (codes & 0x80008000u) | (codes & 0x7f007f00u) >> 4;
+  uint32_t pair;
+  asm("fma.rn.bf16x2 %0, %1, %2, %3;"
+      : "=r"(pair)
+      : "r"(scaled), "r"(0x7b807b80u), "r"(0x80008000u));  // times 2^120, plus -0
+  return pair;
+#else
+  return PackBf16(E4m3ToFloat(codes >> 8 & 255u), E4m3ToFloat(codes >> 24));
+#endif
+}
+
 // Eight neighbouring elements of a cache that is not bf16, as bf16.
-__device__ __forceinline__ uint4 CacheEight(const Cache& cache, const void* base, int64_t element) {
-  if (cache.type == CacheType::kF32) {
+template <CacheType kType>
+__device__ __forceinline__ uint4 CacheEight(const void* base, int64_t element) {
+  if constexpr (kType == CacheType::kF32) {
     const auto* at = reinterpret_cast<const float4*>(static_cast<const float*>(base) + element);
     const float4 low = at[0], high = at[1];
     return uint4{PackBf16(low.x, low.y), PackBf16(low.z, low.w), PackBf16(high.x, high.y),
                  PackBf16(high.z, high.w)};
+  } else {
+    const uint2 codes =
+        *reinterpret_cast<const uint2*>(static_cast<const uint8_t*>(base) + element);
+    const auto low = [](uint32_t four) { return (four & 0xffu) << 8 | (four & 0xff00u) << 16; };
+    const auto high = [](uint32_t four) {
+      return (four >> 16 & 0xffu) << 8 | (four & 0xff000000u);
+    };
+    return uint4{E4m3PairToBf16(low(codes.x)), E4m3PairToBf16(high(codes.x)),
+                 E4m3PairToBf16(low(codes.y)), E4m3PairToBf16(high(codes.y))};
   }
-  const auto* at = reinterpret_cast<const uint2*>(static_cast<const uint8_t*>(base) + element);
-  const uint2 codes = *at;
-  const auto pair = [](uint32_t two) {
-    return PackBf16(E4m3ToFloat(two & 255u), E4m3ToFloat(two >> 8 & 255u));
-  };
-  return uint4{pair(codes.x), pair(codes.x >> 16), pair(codes.y), pair(codes.y >> 16)};
 }
 
 // The keys or values of a head at the positions start .. start + kKeys - 1, of which those below
 // `first` or from `end` on are zeros, become rows of a tile. What is copied, here and before, is
-// a group; what is converted is there at once.
-template <int kDim, bool kCopied>
+// a group; what is converted is there at once. Without branches, so that loads are in flight
+// together.
+template <int kDim, CacheType kType>
 __device__ __forceinline__ void FetchTile(const PrefillAttention& p, const void* base,
                                           const int32_t* table, int kv_head, int start, int first,
                                           int end, uint16_t* tile) {
   constexpr int kPieces = kDim / 8, kRows = kThreads / kPieces;
-  const int thread = static_cast<int>(threadIdx.x), d = thread % kPieces * 8;
+  static_assert(kPageSize % kRows == 0 && kKeys % kPageSize == 0);
+  const int thread = static_cast<int>(threadIdx.x), r = thread / kPieces, d = thread % kPieces * 8;
   const int stride = HeadStride(p.cache.head_dim);
+  const int page_elements = p.cache.kv_heads * kPageSize * stride;
+  const bool column_there = d < stride;
+  const int mine = (kv_head * kPageSize + r) * stride + (column_there ? d : 0);
+  uint16_t* to = tile + r * (kDim + kTilePad) + d;
 #pragma unroll
-  for (int i = 0; i < kKeys / kRows; ++i) {
-    const int k = thread / kPieces + i * kRows, j = start + k;
-    const bool there = j >= first && j < end && d < stride;
-    const int page = there ? table[j / kPageSize] : 0;
-    const int64_t element =
-        there ? ((static_cast<int64_t>(page) * p.cache.kv_heads + kv_head) * kPageSize +
-                 j % kPageSize) *
-                        stride +
-                    d
-              : 0;
-    uint16_t* to = tile + k * (kDim + kTilePad) + d;
-    if constexpr (kCopied) {
-      CopyToTile(to, static_cast<const uint16_t*>(base) + element, there);
-    } else {
-      *reinterpret_cast<uint4*>(to) =
-          there ? CacheEight(p.cache, base, element) : uint4{0, 0, 0, 0};
+  for (int n = 0; n < kKeys; n += kPageSize) {
+    // Not beyond the pages of the sequence.
+    int near = start + n < end ? start + n : end - 1;
+    near = near > first ? near : first;
+    const int64_t element = static_cast<int64_t>(table[near / kPageSize]) * page_elements + mine;
+#pragma unroll
+    for (int i = 0; i < kPageSize; i += kRows) {
+      const int j = start + n + i + r;
+      const bool there = j >= first && j < end && column_there;
+      uint16_t* row = to + (n + i) * (kDim + kTilePad);
+      if constexpr (kType == CacheType::kBf16) {
+        CopyToTile(row, static_cast<const uint16_t*>(base) + (element + i * stride), there);
+      } else {
+        const uint4 eight = CacheEight<kType>(base, element + i * stride);
+        *reinterpret_cast<uint4*>(row) = there ? eight : uint4{0, 0, 0, 0};
+      }
     }
   }
   CloseCopies();
@@ -102,8 +138,8 @@ struct Softmax {
   float sum[2] = {0.0f, 0.0f};
 };
 
-// Turns scores into weights beside the largest score of each query so far; factor: what weights
-// added up before are worth now. A weight is 2^(exponent (score - largest)).
+// Turns scores into weights relative to the largest score of each query so far; factor: what
+// weights added up before are worth now. A weight is 2^(exponent (score - largest)).
 __device__ __forceinline__ void Weigh(float (*scores)[4], float exponent, Softmax& softmax,
                                       float* factor) {
   float base[2];
@@ -116,10 +152,12 @@ __device__ __forceinline__ void Weigh(float (*scores)[4], float exponent, Softma
     }
     largest = fmaxf(largest, __shfl_xor_sync(kAllLanes, largest, 1));
     largest = fmaxf(largest, __shfl_xor_sync(kAllLanes, largest, 2));
-    // Nothing seen so far: all weights of this tile are zero beside any finite number, and the next
+    // Nothing seen so far: all weights of this tile are exact zeros, and the next
     // tile starts afresh.
-    base[h] = largest == -INFINITY ? 0.0f : largest * exponent;
-    factor[h] = Exp2(Fma(softmax.most[h], exponent, -base[h]));
+    const float finite = largest == -INFINITY ? 0.0f : largest;
+    base[h] = finite * exponent;
+    // Exactly one where the largest score stays.
+    factor[h] = Exp2((softmax.most[h] - finite) * exponent);
     softmax.most[h] = largest;
     softmax.sum[h] *= factor[h];
   }
@@ -133,10 +171,105 @@ __device__ __forceinline__ void Weigh(float (*scores)[4], float exponent, Softma
   }
 }
 
+// The first position that a query sees.
+__device__ __forceinline__ int FirstSeen(int window, int position) {
+  return window > 0 && position + 1 > window ? position + 1 - window : 0;
+}
+
+// Of 16 queries from `position` on: caps scores, in units of the cap, and takes out what a query
+// does not see. start: the position of the first key.
+__device__ __forceinline__ void CapAndMask(const PrefillAttention& p, int start, int position,
+                                           float (*scores)[4]) {
+  if (p.soft_cap > 0.0f) {
+    // tanh(x) = 1 - 2 / (1 + e^2x)
+    const float factor = 2.0f * 1.4426950408889634f * p.scale / p.soft_cap;
+#pragma unroll
+    for (int n = 0; n < kKeys / 8; ++n) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        scores[n][i] = Fma(-2.0f, Reciprocal(1.0f + Exp2(scores[n][i] * factor)), 1.0f);
+      }
+    }
+  }
+  if (start + kKeys <= position + 1 && start >= FirstSeen(p.window, position + 15)) return;
+  const int lane = static_cast<int>(threadIdx.x) % kWarpSize;
+#pragma unroll
+  for (int h = 0; h < 2; ++h) {
+    const int mine = position + lane / 4 + h * 8, first = FirstSeen(p.window, mine);
+#pragma unroll
+    for (int n = 0; n < kKeys / 8; ++n) {
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        const int j = start + n * 8 + lane % 4 * 2 + i;
+        if (j > mine || j < first) scores[n][2 * h + i] = -INFINITY;
+      }
+    }
+  }
+}
+
+// scores = queries . keys of a warp; the operands are where the tiles have them for this lane.
+template <int kDim, int kTiles>
+__device__ __forceinline__ void Score(const uint16_t* queries, const uint16_t* keys,
+                                      float (*scores)[kKeys / 8][4]) {
+  constexpr int kStride = kDim + kTilePad;
+#pragma unroll
+  for (int d = 0; d < kDim; d += 16) {
+    uint32_t a[kTiles][4];
+#pragma unroll
+    for (int m = 0; m < kTiles; ++m) LoadPieces<false>(queries + m * 16 * kStride + d, a[m]);
+#pragma unroll
+    for (int n = 0; n < kKeys / 8; n += 2) {
+      uint32_t b[4];
+      LoadPieces<false>(keys + n * 8 * kStride + d, b);
+#pragma unroll
+      for (int m = 0; m < kTiles; ++m) {
+        MmaBf16(scores[m][n], a[m], b);
+        MmaBf16(scores[m][n + 1], a[m], b + 2);
+      }
+    }
+  }
+}
+
+// out += weights . values, likewise.
+template <int kDim, int kTiles>
+__device__ __forceinline__ void AddValues(float (*weights)[kKeys / 8][4], const uint16_t* values,
+                                          float (*out)[kDim / 8][4]) {
+#pragma unroll
+  for (int k = 0; k < kKeys; k += 16) {
+    uint32_t a[kTiles][4];
+#pragma unroll
+    for (int m = 0; m < kTiles; ++m) {
+      const float* low = weights[m][k / 8];
+      const float* high = weights[m][k / 8 + 1];
+      a[m][0] = PackBf16(low[0], low[1]);
+      a[m][1] = PackBf16(low[2], low[3]);
+      a[m][2] = PackBf16(high[0], high[1]);
+      a[m][3] = PackBf16(high[2], high[3]);
+    }
+#pragma unroll
+    for (int n = 0; n < kDim / 8; n += 2) {
+      uint32_t b[4];
+      LoadPieces<true>(values + k * (kDim + kTilePad) + n * 8, b);
+#pragma unroll
+      for (int m = 0; m < kTiles; ++m) {
+        MmaBf16(out[m][n], a[m], b);
+        MmaBf16(out[m][n + 1], a[m], b + 2);
+      }
+    }
+  }
+}
+
+// What registers and shared memory of a multiprocessor of compute capability 9.0 are enough for.
+template <int kDim, int kTiles>
+constexpr int kBlocks = kTiles == 2 || kDim > 128 ? 2
+                        : kDim > 64               ? 3
+                                                  : 4;
+
 // Grid: heads, pieces of runs, the last ones first: they see most. kDim: head_dim or more. kTiles:
 // how often a warp has 16 queries.
-template <int kDim, int kTiles, bool kCopied>
-__global__ __launch_bounds__(kThreads) void PrefillKernel(PrefillAttention p) {
+template <int kDim, int kTiles, CacheType kType>
+__global__ __launch_bounds__(kThreads,
+                             (kBlocks<kDim, kTiles>)) void PrefillKernel(PrefillAttention p) {
   DependencyWait();
   constexpr int kStride = kDim + kTilePad, kQueries = kWarps * kTiles * 16;
   constexpr int kPieces = kPrefillTile / kQueries;
@@ -146,145 +279,59 @@ __global__ __launch_bounds__(kThreads) void PrefillKernel(PrefillAttention p) {
   uint16_t* values = keys + kKeys * kStride;
   const auto index = static_cast<int>(gridDim.y - 1 - blockIdx.y);
   const RowRun run = p.runs[index / kPieces];
-  const int skipped = index % kPieces * kQueries, count = run.count - skipped;
-  if (count <= 0) return;
-  const int first_row = run.first + skipped;
+  const int skipped = index % kPieces * kQueries, first_row = run.first + skipped;
+  if (run.count <= skipped) return;
+  const int count = run.count - skipped < kQueries ? run.count - skipped : kQueries;
   const DeviceRow row = p.rows[first_row];
-  const int head = static_cast<int>(blockIdx.x);
-  const int kv_head = head / (p.heads / p.cache.kv_heads);
+  const int head = static_cast<int>(blockIdx.x), kv_head = head / (p.heads / p.cache.kv_heads);
   const int lane = static_cast<int>(threadIdx.x) % kWarpSize;
-  const int warp = static_cast<int>(threadIdx.x) / kWarpSize, g = lane / 4, t = lane % 4;
+  const int warp = static_cast<int>(threadIdx.x) / kWarpSize;
   const int32_t* table = p.tables + row.table_begin;
-
-  // What the first query of the block sees, of the warp, and of this lane's first.
-  const auto first_seen = [&](int position) {
-    return p.window > 0 && position + 1 > p.window ? position + 1 - p.window : 0;
-  };
-  const int block_first = first_seen(row.position);
-  const int end = row.position + (count < kQueries ? count : kQueries);
-  const int warp_row = warp * kTiles * 16, warp_position = row.position + warp_row;
-  const int warp_first = first_seen(warp_position);
-  const int warp_end = warp_row < count ? warp_position + kTiles * 16 : 0;
-
-  FetchQueries<kDim, kQueries>(p, first_row, count, head, queries);
-  int start = block_first / kKeys * kKeys;
-  FetchTile<kDim, kCopied>(p, p.cache.keys, table, kv_head, start, block_first, end, keys);
-
-  Softmax softmax[kTiles];
-  float out[kTiles][kDim / 8][4];
-#pragma unroll
-  for (int m = 0; m < kTiles; ++m) {
-#pragma unroll
-    for (int n = 0; n < kDim / 8; ++n) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) out[m][n][i] = 0.0f;
-    }
-  }
+  // What the queries of the block see, and those of this warp.
+  const int first = FirstSeen(p.window, row.position), end = row.position + count;
+  const int warp_row = warp * kTiles * 16, position = row.position + warp_row;
+  const int warp_first = FirstSeen(p.window, position);
+  const int warp_end = warp_row < count ? position + kTiles * 16 : 0;
+  // Where this lane finds its operands (LoadPieces).
+  const uint16_t* my_queries = queries + (warp_row + lane % 16) * kStride + lane / 16 * 8;
+  const uint16_t* my_keys = keys + (lane / 16 * 8 + lane % 8) * kStride + lane / 8 % 2 * 8;
+  const uint16_t* my_values = values + lane % 16 * kStride + lane / 16 * 8;
   const float exponent = 1.4426950408889634f * (p.soft_cap > 0.0f ? p.soft_cap : p.scale);
 
+  FetchQueries<kDim, kQueries>(p, first_row, count, head, queries);
+  int start = first / kKeys * kKeys;
+  FetchTile<kDim, kType>(p, p.cache.keys, table, kv_head, start, first, end, keys);
+  Softmax softmax[kTiles];
+  float out[kTiles][kDim / 8][4] = {};
   for (; start < end; start += kKeys) {
     const bool seen = start < warp_end && start + kKeys > warp_first;
     WaitForCopies<0>();
     __syncthreads();  // the keys are there, and the values have been read
-    FetchTile<kDim, kCopied>(p, p.cache.values, table, kv_head, start, block_first, end, values);
-    float scores[kTiles][kKeys / 8][4];
-    if (seen) {
-#pragma unroll
-      for (int m = 0; m < kTiles; ++m) {
-#pragma unroll
-        for (int n = 0; n < kKeys / 8; ++n) {
-#pragma unroll
-          for (int i = 0; i < 4; ++i) scores[m][n][i] = 0.0f;
-        }
-      }
-#pragma unroll
-      for (int d = 0; d < kDim; d += 16) {
-        uint32_t a[kTiles][4];
-#pragma unroll
-        for (int m = 0; m < kTiles; ++m) {
-          LoadPieces<false>(queries + (warp_row + m * 16 + lane % 16) * kStride + d + lane / 16 * 8,
-                            a[m]);
-        }
-#pragma unroll
-        for (int n = 0; n < kKeys / 8; n += 2) {
-          uint32_t b[4];
-          LoadPieces<false>(
-              keys + (n * 8 + lane / 16 * 8 + lane % 8) * kStride + d + lane / 8 % 2 * 8, b);
-#pragma unroll
-          for (int m = 0; m < kTiles; ++m) {
-            MmaBf16(scores[m][n], a[m], b);
-            MmaBf16(scores[m][n + 1], a[m], b + 2);
-          }
-        }
-      }
-    }
+    FetchTile<kDim, kType>(p, p.cache.values, table, kv_head, start, first, end, values);
+    float scores[kTiles][kKeys / 8][4] = {};
+    if (seen) Score<kDim, kTiles>(my_queries, my_keys, scores);
     WaitForCopies<0>();
     __syncthreads();  // the values are there, and the keys have been read
     if (start + kKeys < end) {
-      FetchTile<kDim, kCopied>(p, p.cache.keys, table, kv_head, start + kKeys, block_first, end,
-                               keys);
+      FetchTile<kDim, kType>(p, p.cache.keys, table, kv_head, start + kKeys, first, end, keys);
     }
     if (!seen) continue;
 #pragma unroll
     for (int m = 0; m < kTiles; ++m) {
-      const int position = warp_position + m * 16;
-      if (p.soft_cap > 0.0f) {
-        // In units of the cap.
-#pragma unroll
-        for (int n = 0; n < kKeys / 8; ++n) {
-#pragma unroll
-          for (int i = 0; i < 4; ++i) {
-            scores[m][n][i] = tanhf(scores[m][n][i] * p.scale / p.soft_cap);
-          }
-        }
-      }
-      if (start + kKeys > position + 1 || start < first_seen(position + 15)) {
-#pragma unroll
-        for (int n = 0; n < kKeys / 8; ++n) {
-#pragma unroll
-          for (int i = 0; i < 4; ++i) {
-            const int j = start + n * 8 + 2 * t + i % 2, mine = position + g + i / 2 * 8;
-            if (j > mine || j < first_seen(mine)) scores[m][n][i] = -INFINITY;
-          }
-        }
-      }
+      CapAndMask(p, start, position + m * 16, scores[m]);
       float factor[2];
       Weigh(scores[m], exponent, softmax[m], factor);
       // Most tiles of a long context leave the largest score as it is.
-      if (__ballot_sync(kAllLanes, factor[0] != 1.0f || factor[1] != 1.0f) != 0) {
+      if (__ballot_sync(kAllLanes, factor[0] != 1.0f || factor[1] != 1.0f) == 0) continue;
 #pragma unroll
-        for (int n = 0; n < kDim / 8; ++n) {
+      for (int n = 0; n < kDim / 8; ++n) {
 #pragma unroll
-          for (int i = 0; i < 4; ++i) out[m][n][i] *= factor[i / 2];
-        }
+        for (int i = 0; i < 4; ++i) out[m][n][i] *= factor[i / 2];
       }
     }
-#pragma unroll
-    for (int k = 0; k < kKeys; k += 16) {
-      uint32_t a[kTiles][4];
-#pragma unroll
-      for (int m = 0; m < kTiles; ++m) {
-        const float* low = scores[m][k / 8];
-        const float* high = scores[m][k / 8 + 1];
-        a[m][0] = PackBf16(low[0], low[1]);
-        a[m][1] = PackBf16(low[2], low[3]);
-        a[m][2] = PackBf16(high[0], high[1]);
-        a[m][3] = PackBf16(high[2], high[3]);
-      }
-#pragma unroll
-      for (int n = 0; n < kDim / 8; n += 2) {
-        uint32_t b[4];
-        LoadPieces<true>(values + (k + lane % 16) * kStride + n * 8 + lane / 16 * 8, b);
-#pragma unroll
-        for (int m = 0; m < kTiles; ++m) {
-          MmaBf16(out[m][n], a[m], b);
-          MmaBf16(out[m][n + 1], a[m], b + 2);
-        }
-      }
-    }
+    AddValues<kDim, kTiles>(scores, my_values, out);
   }
 
-  const int head_dim = p.cache.head_dim;
 #pragma unroll
   for (int m = 0; m < kTiles; ++m) {
 #pragma unroll
@@ -292,14 +339,14 @@ __global__ __launch_bounds__(kThreads) void PrefillKernel(PrefillAttention p) {
       float sum = softmax[m].sum[h];
       sum += __shfl_xor_sync(kAllLanes, sum, 1);
       sum += __shfl_xor_sync(kAllLanes, sum, 2);
-      const int r = warp_row + m * 16 + h * 8 + g;
+      const int r = warp_row + m * 16 + h * 8 + lane / 4;
       if (r >= count) continue;
       const float factor = 1.0f / sum;
-      uint16_t* to =
-          p.out + (first_row + r) * p.out_stride + static_cast<int64_t>(head) * head_dim + 2 * t;
+      uint16_t* to = p.out + (first_row + r) * p.out_stride +
+                     static_cast<int64_t>(head) * p.cache.head_dim + lane % 4 * 2;
 #pragma unroll
       for (int n = 0; n < kDim / 8; ++n) {
-        if (n * 8 + 2 * t >= head_dim) continue;
+        if (n * 8 + lane % 4 * 2 >= p.cache.head_dim) continue;
         *reinterpret_cast<uint32_t*>(to + n * 8) =
             PackBf16(out[m][n][2 * h] * factor, out[m][n][2 * h + 1] * factor);
       }
@@ -307,7 +354,7 @@ __global__ __launch_bounds__(kThreads) void PrefillKernel(PrefillAttention p) {
   }
 }
 
-template <int kDim, int kTiles, bool kCopied>
+template <int kDim, int kTiles, CacheType kType>
 Status LaunchPrefill(const PrefillAttention& args, Stream stream) {
   constexpr int kQueries = kWarps * kTiles * 16;
   Shape shape;
@@ -315,23 +362,27 @@ Status LaunchPrefill(const PrefillAttention& args, Stream stream) {
   shape.y = static_cast<unsigned>(args.run_count * (kPrefillTile / kQueries));
   shape.threads = kThreads;
   shape.dynamic_shared = sizeof(uint16_t) * (kQueries + 2 * kKeys) * (kDim + kTilePad);
-  return Launch("prefill_attention", shape, stream, PrefillKernel<kDim, kTiles, kCopied>, args);
+  return Launch("prefill_attention", shape, stream, PrefillKernel<kDim, kTiles, kType>, args);
 }
 
 // Large tiles read keys and values half as often, if there are enough of them to fill a device.
 constexpr int kEnoughTiles = 192;
 
-template <int kDim>
+template <int kDim, CacheType kType>
 Status LaunchPrefillOf(const PrefillAttention& args, Stream stream) {
-  const bool copied = args.cache.type == CacheType::kBf16;
   if constexpr (kDim <= 128) {
     if (args.run_count * args.heads >= kEnoughTiles) {
-      return copied ? LaunchPrefill<kDim, 2, true>(args, stream)
-                    : LaunchPrefill<kDim, 2, false>(args, stream);
+      return LaunchPrefill<kDim, 2, kType>(args, stream);
     }
   }
-  return copied ? LaunchPrefill<kDim, 1, true>(args, stream)
-                : LaunchPrefill<kDim, 1, false>(args, stream);
+  return LaunchPrefill<kDim, 1, kType>(args, stream);
+}
+
+template <CacheType kType>
+Status LaunchPrefillOf(const PrefillAttention& args, Stream stream) {
+  if (args.cache.head_dim <= 64) return LaunchPrefillOf<64, kType>(args, stream);
+  if (args.cache.head_dim <= 128) return LaunchPrefillOf<128, kType>(args, stream);
+  return LaunchPrefillOf<256, kType>(args, stream);
 }
 
 // ---- Numbers as bf16 ----
@@ -388,17 +439,6 @@ __global__ void ToBf16Kernel(ToBf16 p) {
     }
     *reinterpret_cast<uint4*>(to + i) = PackEight(v);
   }
-}
-
-// 1 / x, to about a unit in the last place.
-__device__ __forceinline__ float Reciprocal(float x) {
-#if defined(__CUDA_ARCH__)
-  float inverse;
-  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(x));
-  return inverse;
-#else
-  return 1.0f / x;
-#endif
 }
 
 // Grid: pieces of 8 columns a thread, rows.
@@ -466,7 +506,8 @@ __device__ __forceinline__ uint2 FourWeights(uint32_t word, int u, float scale, 
 }
 
 // Packed weights, read as they lie. A warp has neighbouring tiles of 16 rows and 32 columns, of
-// which a lane has rows g and g + 8. Grid: pieces of rows, tiles of rows.
+// which a lane has rows g and g + 8. All that is read comes first. Grid: pieces of rows, tiles of
+// rows.
 template <DeviceWeight kType>
 __global__ void UnpackTilesKernel(DeviceMatrix w, uint16_t* to) {
   DependencyWait();
@@ -475,15 +516,16 @@ __global__ void UnpackTilesKernel(DeviceMatrix w, uint16_t* to) {
   const int warp = static_cast<int>(threadIdx.x) / kWarpSize;
   const int padded = PaddedColumns(w.columns), tiles = padded / kTileColumns;
   const int first = (static_cast<int>(blockIdx.x) * kRowWarps + warp) * kTilesOfWarp;
+  if (first >= tiles) return;
   const int row = static_cast<int>(blockIdx.y) * kTileRows + g;
-  const auto* words =
-      static_cast<const uint32_t*>(w.data) +
-      ((static_cast<int64_t>(blockIdx.y) * tiles + first) * kWarpSize + lane) * kShare;
+  const auto* words = static_cast<const uint32_t*>(w.data) +
+                      (static_cast<int64_t>(blockIdx.y) * tiles * kWarpSize + lane) * kShare;
   uint32_t share[kTilesOfWarp][kShare];
+  float scales[kTilesOfWarp][2][2], minimums[kTilesOfWarp][2][2];  // of a row, half a tile
 #pragma unroll
   for (int b = 0; b < kTilesOfWarp; ++b) {
-    if (first + b >= tiles) continue;
-    const uint32_t* at = words + b * kWarpSize * kShare;
+    const int tile = first + b < tiles ? first + b : first;
+    const uint32_t* at = words + static_cast<int64_t>(tile) * kWarpSize * kShare;
     if constexpr (kShare == 2) {
       const uint2 both = *reinterpret_cast<const uint2*>(at);
       share[b][0] = both.x;
@@ -495,32 +537,47 @@ __global__ void UnpackTilesKernel(DeviceMatrix w, uint16_t* to) {
       share[b][2] = all.z;
       share[b][3] = all.w;
     }
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int r = row + i / 2 * 8;
+      float& scale = scales[b][i / 2][i % 2];
+      if constexpr (kType == DeviceWeight::kFp8) {
+        scale = w.row_scales[r < w.rows ? r : w.rows - 1];
+      } else {
+        const int group = (tile * kTileColumns + i % 2 * 16) >> w.group_shift;
+        scale = HalfToFloat(w.scales[TableIndex(w.groups, r, group)]);
+      }
+      minimums[b][i / 2][i % 2] = -8.0f * scale;
+    }
+  }
+  if (kType == DeviceWeight::kI4 && w.minimums != nullptr) {
+#pragma unroll
+    for (int b = 0; b < kTilesOfWarp; ++b) {
+      const int tile = first + b < tiles ? first + b : first;
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const int group = (tile * kTileColumns + i % 2 * 16) >> w.group_shift;
+        minimums[b][i / 2][i % 2] =
+            HalfToFloat(w.minimums[TableIndex(w.groups, row + i / 2 * 8, group)]);
+      }
+    }
   }
 #pragma unroll
   for (int b = 0; b < kTilesOfWarp; ++b) {
-    if (first + b >= tiles) continue;
 #pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      const int r = row + 8 * h;
-      if (r >= w.rows) continue;
-      GroupScale scale = {};
-#pragma unroll
-      for (int u = 0; u < 2; ++u) {
-        const int column = (first + b) * kTileColumns + u * 16;
-        if constexpr (kType == DeviceWeight::kFp8) {
-          scale.scale = w.row_scales[r];
-        } else if (u == 0 || w.group_shift < 5) {
-          scale = ScaleOf(w, r, column >> w.group_shift);
-        }
-        uint2 four = FourWeights<kType>(share[b][h * (kShare / 2) + u % (kShare / 2)], u,
-                                        scale.scale, scale.minimum);
-        // What pads a row may be anything here.
-        const int left = w.columns - column - 4 * t;
-        if (left < 4) {
-          four.y = left < 3 ? 0 : four.y & 0xffffu;
-          if (left < 2) four.x = left < 1 ? 0 : four.x & 0xffffu;
-        }
-        *reinterpret_cast<uint2*>(to + static_cast<int64_t>(r) * padded + column + 4 * t) = four;
+    for (int i = 0; i < 4; ++i) {
+      const int h = i / 2, u = i % 2, r = row + h * 8;
+      const int column = (first + b) * kTileColumns + u * 16 + 4 * t;
+      uint2 four = FourWeights<kType>(share[b][h * (kShare / 2) + u % (kShare / 2)], u,
+                                      scales[b][h][u], minimums[b][h][u]);
+      // What pads a row may be anything here.
+      const int left = w.columns - column;
+      if (left < 4) {
+        four.y = left < 3 ? 0 : four.y & 0xffffu;
+        if (left < 2) four.x = left < 1 ? 0 : four.x & 0xffffu;
+      }
+      if (r < w.rows && column < padded) {
+        *reinterpret_cast<uint2*>(to + static_cast<int64_t>(r) * padded + column) = four;
       }
     }
   }
@@ -540,9 +597,15 @@ Status LaunchUnpackTiles(const DeviceMatrix& w, uint16_t* to, Stream stream) {
 
 Status RunPrefillAttention(const PrefillAttention& args, Stream stream) {
   if (args.run_count <= 0) return {};
-  if (args.cache.head_dim <= 64) return LaunchPrefillOf<64>(args, stream);
-  if (args.cache.head_dim <= 128) return LaunchPrefillOf<128>(args, stream);
-  return LaunchPrefillOf<256>(args, stream);
+  switch (args.cache.type) {
+    case CacheType::kF32:
+      return LaunchPrefillOf<CacheType::kF32>(args, stream);
+    case CacheType::kBf16:
+      return LaunchPrefillOf<CacheType::kBf16>(args, stream);
+    case CacheType::kFp8:
+      break;
+  }
+  return LaunchPrefillOf<CacheType::kFp8>(args, stream);
 }
 
 Status RunToBf16(const ToBf16& args, Stream stream) {

@@ -415,14 +415,15 @@ TEST_F(AttentionTest, RowsOfATreeHaveTheBitsThatTheyHaveAlone) {
   }
 }
 
-// Tiles of queries on tensor cores, behind a window, where a query sees nothing of the first tiles
-// of keys, and where all scores are far below zero: a weight is what it is beside the largest score
-// that the query sees.
+// Tiles of queries on tensor cores, large ones where there are many heads; behind a window, where a
+// query sees nothing of the first tiles of keys, and where all scores are far below zero: a weight
+// is what it is beside the largest score that the query sees.
 TEST_F(AttentionTest, PromptsInTilesEqualDoublePrecision) {
   Random random(4);
   for (const AttentionCase& c : {AttentionCase{CacheType::kBf16, 4, 2, 16, 150, 20, 0, false},
                                  AttentionCase{CacheType::kF32, 2, 1, 80, 150, 33, 0, false},
                                  AttentionCase{CacheType::kFp8, 2, 2, 136, 70, 0, 50, false},
+                                 AttentionCase{CacheType::kBf16, 96, 3, 24, 135, 40, 0, false},
                                  AttentionCase{CacheType::kBf16, 2, 1, 64, 100, 0, 0, false}}) {
     Sequence sequence(random, c);
     const bool far_below = c.head_dim == 16;
@@ -469,6 +470,10 @@ TEST_F(AttentionTest, PromptsInTilesEqualDoublePrecision) {
     EXPECT_LT(std::sqrt(error / norm), c.type == CacheType::kFp8 ? 4e-2 : 1e-2) << c.head_dim;
     const std::vector<float> again = sequence.Prefill(first, count, pieces);
     EXPECT_EQ(std::memcmp(again.data(), got.data(), got.size() * sizeof(float)), 0) << c.head_dim;
+    // So few rows that small tiles are taken.
+    const std::vector<float> few = sequence.Prefill(first + 40, 20, {{0, 20}});
+    EXPECT_EQ(std::memcmp(few.data(), got.data() + 40 * size, 20 * size * sizeof(float)), 0)
+        << c.head_dim;
   }
 }
 

@@ -464,7 +464,7 @@ part "engine figures" gpu_bench "$share" "$(at gpu_bench)" --json "$figures" "${
 [[ ! -s $logs/gpu_bench.log ]] || cat "$logs/gpu_bench.log"
 share=$(($(left) * 4 / 5))
 ((share < 130)) || share=130
-part "kernel figures" kernel_bench "$share" "$(at kernel_bench)" --json "$kernel_figures" --seconds $((share - 8)) || true
+part "kernel figures" kernel_bench "$share" "$(at kernel_bench)" --json "$kernel_figures" --seconds $((share - 4)) || true
 [[ ! -s $logs/kernel_bench.log ]] || grep -E 'FAILED|loses most|cases,|copy ' "$logs/kernel_bench.log" || true
 if [[ ! -f $figures ]]; then
   echo "peers' mask kernels: not measured (there is nothing to put beside them)"

@@ -121,7 +121,7 @@ D("invoice", [
 ],
   canonical="number vendor customer date due total items", required="number items",
   multi=["invoice {number}< from {vendor}>< dated {date}>< for {customer}>< over {total}><, due {due}>", "invoice {number}<, [issued|sent|made out|addressed] to {customer}>< on {date}>", "{vendor} [sent|issued|billed] {customer} invoice {number}< on {date}>",
-         "invoice {number} from {vendor} to {customer}<, {date}>", "{vendor} sent [us |]invoice {number}< on {date}>< for {total}>",
+         "invoice {number} from {vendor} to {customer}<, {date}>", "invoice {number}< from {vendor}>, [issued|made out|sent|addressed|billed] to {customer}< on {date}>", "{vendor} sent [us |]invoice {number}< on {date}>< for {total}>",
          "invoice {number}< of {date}>: {total}<, due {due}>", "please pay {total}< by {due}>< to {vendor}>", "[the |]invoice {number} was issued on {date}< by {vendor}>< and is due [on|by] {due}>",
          "{vendor} billed {customer}< {total}>< on {date}>", "we received {number} from {vendor}<, {total}>", "the total of {total} is due [on|by] {due}", "{customer} owes {vendor} {total}",
          "invoice no. {number} for {customer}<, {date}>", "on {date} {vendor} issued invoice {number}< to {customer}>< for {total}>", "{customer} bought {items}< from {vendor}>",

@@ -40,7 +40,8 @@ template <typename... Parameters, typename... Arguments>
 Status Launch(const char* name, const Shape& shape, Stream stream, void (*kernel)(Parameters...),
               Arguments... arguments) {
   cudaError_t error = cudaSuccess;
-  if (shape.dynamic_shared > (size_t{48} << 10)) {
+  // Beyond 48 KB, static arrays counted, which are not known here.
+  if (shape.dynamic_shared > 0) {
     error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                  static_cast<int>(shape.dynamic_shared));
   }

@@ -34,7 +34,7 @@ __device__ __forceinline__ uint32_t AllowedWord(const HeadSample& p, int r, int 
 
 template <DeviceWeight W, int kTiles, int kEights>
 __global__ __launch_bounds__(kMatMulWarps* kWarpSize,
-                             kTiles* kEights <= 2 ? 2 : 1) void HeadKernel(HeadSample p) {
+                             kBlocksTogether<kTiles, kEights>) void HeadKernel(HeadSample p) {
   constexpr int kThreads = kMatMulWarps * kWarpSize;
   constexpr int kGroup = kTiles * kTileRows;  // tokens that are computed at a time
   PAWL_SHARED(float, sums, kMatMulWarps* kTiles* kTileRows * 8);
@@ -45,7 +45,6 @@ __global__ __launch_bounds__(kMatMulWarps* kWarpSize,
   PAWL_SHARED(uint32_t, wanted, kHeadWords);
   PAWL_SHARED(int32_t, tokens, kHeadTokens);
   PAWL_SHARED(int, last, 1);
-  PAWL_DYNAMIC_SHARED(float, staged);
 
   const MatMul& product = p.product;
   const MatMulPart& part = product.parts[0];
@@ -81,7 +80,6 @@ __global__ __launch_bounds__(kMatMulWarps* kWarpSize,
   }
   __syncthreads();
 
-  StagedInput input = {};
   for (int base = 0; base < count; base += kGroup) {
     // Rows of the head; those beyond the last repeat it, and their results are dropped.
     int row_of[kTiles][2];
@@ -99,12 +97,7 @@ __global__ __launch_bounds__(kMatMulWarps* kWarpSize,
     const bool whole_tiles = IsPacked(W) && count - base >= kGroup &&
                              tokens[base] % kTileRows == 0 &&
                              tokens[base + kGroup - 1] - tokens[base] == kGroup - 1;
-    TileProduct<W, kTiles, kEights, false> tiles(part, row_of, whole_tiles);
-    if (base == 0) {
-      input = StagedInput::Stage(product, staged);
-      __syncthreads();
-    }
-    tiles.Sums(input, product.rows, acc, squares);
+    TileProduct<W, kTiles, kEights, false>(part, row_of, whole_tiles).Sums(product, acc, squares);
     InverseNorms<kEights>(product, part.w.columns, squares, squares_of_warps, inverse_norms);
     for (int r = thread; r < kEights * 8 && r < product.rows; r += kThreads) {
       // Any key that has been there will do: the later, the more is dropped.
@@ -184,7 +177,6 @@ template <DeviceWeight W, int kTiles, int kEights>
 Status LaunchHeadEights(const HeadSample& args, Stream stream) {
   Shape shape;
   shape.threads = kMatMulWarps * kWarpSize;
-  shape.dynamic_shared = StagedBytes(args.product);
   const int tokens = args.list != nullptr ? kTiles * kTileRows : kHeadTokens;
   const int all = args.list != nullptr ? args.most_listed : args.product.parts[0].w.rows;
   shape.x = static_cast<unsigned>((all + tokens - 1) / tokens);

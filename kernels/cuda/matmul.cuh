@@ -10,8 +10,8 @@
 // Loads are a ring: as soon as a block of columns has been decoded, the loads of the block that is
 // kBlocksAhead further begin, so that as many are always under way. The first begin before the
 // kernel waits for the one in front, which the weights do not depend on. Scales travel with their
-// weights. The norm and few rows of x are copied to shared memory first (StagedInput): each block
-// of columns would wait for them again. More rows of x are loaded two blocks of columns ahead.
+// weights. Rows of x come from the caches and are loaded where they are used: registers for them
+// cost a block of threads on each multiprocessor, and that costs more (seen on an H100).
 //
 // Weights are decoded to bf16, the rows of x are the columns of B: up to eight rows cost one MMA,
 // like one row. Precision is that of float and not of bf16: x is split into two bf16 terms, x = hi
@@ -280,88 +280,24 @@ struct GroupOfRows {
   }
 };
 
-// What of the input is copied to shared memory: the norm, then the rows of x, padded with zeros.
-constexpr int64_t kMostStagedBytes = int64_t{80} << 10;
-struct StagedSizes {
-  int norm, x;  // floats
-};
-__host__ __device__ inline StagedSizes StagedSizesOf(const MatMul& p) {
-  const int padded = PaddedColumns(p.parts[0].w.columns);
-  StagedSizes sizes = {p.norm != nullptr && padded * 4 <= kMostStagedBytes ? padded : 0, 0};
-  if ((sizes.norm + int64_t{p.rows} * padded) * 4 <= kMostStagedBytes) sizes.x = p.rows * padded;
-  return sizes;
-}
-inline size_t StagedBytes(const MatMul& p) {
-  const StagedSizes sizes = StagedSizesOf(p);
-  return static_cast<size_t>(sizes.norm + sizes.x) * 4;
-}
-
-// Where kernels read the input. All threads of the block come to Stage, whose copies can be read
-// after the next barrier.
-struct StagedInput {
-  const float* x;
-  const float* norm;
-  const int32_t* x_rows;
-  int64_t stride;
-  int columns;  // that each row has
-
-  static __device__ __forceinline__ StagedInput Stage(const MatMul& p, float* shared) {
-    const StagedSizes sizes = StagedSizesOf(p);
-    const int columns = p.parts[0].w.columns, padded = PaddedColumns(columns);
-    StagedInput input = {p.x, p.norm, p.x_rows, p.x_stride, columns};
-    const int thread = static_cast<int>(threadIdx.x), threads = static_cast<int>(blockDim.x);
-    if (sizes.norm > 0) {
-#pragma unroll 4
-      for (int i = thread; i < padded / 4; i += threads) {
-        reinterpret_cast<float4*>(shared)[i] = reinterpret_cast<const float4*>(p.norm)[i];
-      }
-      input.norm = shared;
-    }
-    if (sizes.x == 0) return input;
-    float* rows = shared + sizes.norm;
-#pragma unroll 4
-    for (int i = thread; i < sizes.x / 4; i += threads) {
-      const int row = i / (padded / 4), column = i % (padded / 4) * 4;
-      const int x_row = p.x_rows != nullptr ? p.x_rows[row] : row;
-      const float* from = p.x + static_cast<int64_t>(x_row) * p.x_stride + column;
-      float4 four = {0.0f, 0.0f, 0.0f, 0.0f};
-      if (column + 4 <= columns) {
-        four = *reinterpret_cast<const float4*>(from);
-      } else {
-        if (column < columns) four.x = from[0];
-        if (column + 1 < columns) four.y = from[1];
-        if (column + 2 < columns) four.z = from[2];
-      }
-      reinterpret_cast<float4*>(rows)[i] = four;
-    }
-    input.x = rows;
-    input.x_rows = nullptr;
-    input.stride = padded;
-    input.columns = padded;
-    return input;
-  }
-};
-
 // The eight elements of a row of x that go with a lane's weights, as pairs of two bf16 terms.
 struct RowOfInput {
   uint32_t high[4], low[4];
 };
 
-// The same as they lie in memory.
+// `squares` gains those of the elements.
 template <DeviceWeight W>
-struct RawInput {
-  float v[8] = {};
-
-  __device__ __forceinline__ void Load(const StagedInput& p, int rows, int row, int block,
-                                       int quarter) {
-    const int first = block * 32 + quarter * (IsPacked(W) ? 4 : 8);
-    constexpr int kSecond = IsPacked(W) ? 16 : 4;  // where the second four are
+__device__ __forceinline__ RowOfInput LoadInput(const MatMul& p, int columns, int row, int block,
+                                                int quarter, float* squares) {
+  float v[8];
+  const int first = block * 32 + quarter * (IsPacked(W) ? 4 : 8);
+  constexpr int kSecond = IsPacked(W) ? 16 : 4;  // where the second four are
 #pragma unroll
-    for (int i = 0; i < 8; ++i) v[i] = 0.0f;
-    if (row >= rows) return;
+  for (int i = 0; i < 8; ++i) v[i] = 0.0f;
+  if (row < p.rows) {
     const int x_row = p.x_rows != nullptr ? p.x_rows[row] : row;
-    const float* x = p.x + static_cast<int64_t>(x_row) * p.stride;
-    if (block * 32 + 32 <= p.columns) {
+    const float* x = p.x + static_cast<int64_t>(x_row) * p.x_stride;
+    if (block * 32 + 32 <= columns) {
       const float4 a = *reinterpret_cast<const float4*>(x + first);
       const float4 b = *reinterpret_cast<const float4*>(x + first + kSecond);
       v[0] = a.x, v[1] = a.y, v[2] = a.z, v[3] = a.w;
@@ -370,31 +306,25 @@ struct RawInput {
 #pragma unroll
       for (int i = 0; i < 8; ++i) {
         const int k = first + (i < 4 ? i : kSecond + i - 4);
-        if (k < p.columns) v[i] = x[k];
+        if (k < columns) v[i] = x[k];
       }
     }
   }
-
-  // `squares` gains those of the elements.
-  __device__ __forceinline__ RowOfInput Split(const StagedInput& p, int block, int quarter,
-                                              float* squares) {
-    if (p.norm != nullptr) {
-      float sum = *squares;
+  if (p.norm != nullptr) {
+    float sum = *squares;
 #pragma unroll
-      for (int i = 0; i < 8; ++i) sum = Fma(v[i], v[i], sum);
-      *squares = sum;
-      const float* norm = p.norm + block * 32 + quarter * (IsPacked(W) ? 4 : 8);
-      const float4 a = *reinterpret_cast<const float4*>(norm);
-      const float4 b = *reinterpret_cast<const float4*>(norm + (IsPacked(W) ? 16 : 4));
-      v[0] *= a.x, v[1] *= a.y, v[2] *= a.z, v[3] *= a.w;
-      v[4] *= b.x, v[5] *= b.y, v[6] *= b.z, v[7] *= b.w;
-    }
-    RowOfInput input;
-#pragma unroll
-    for (int i = 0; i < 4; ++i) SplitBf16(v[2 * i], v[2 * i + 1], input.high + i, input.low + i);
-    return input;
+    for (int i = 0; i < 8; ++i) sum = Fma(v[i], v[i], sum);
+    *squares = sum;
+    const float4 a = *reinterpret_cast<const float4*>(p.norm + first);
+    const float4 b = *reinterpret_cast<const float4*>(p.norm + first + kSecond);
+    v[0] *= a.x, v[1] *= a.y, v[2] *= a.z, v[3] *= a.w;
+    v[4] *= b.x, v[5] *= b.y, v[6] *= b.z, v[7] *= b.w;
   }
-};
+  RowOfInput input;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) SplitBf16(v[2 * i], v[2 * i + 1], input.high + i, input.low + i);
+  return input;
+}
 
 __device__ __forceinline__ float Activate(Gate gate, float v) {
   if (gate == Gate::kSilu) return v / (1.0f + expf(-v));
@@ -403,14 +333,16 @@ __device__ __forceinline__ float Activate(Gate gate, float v) {
   return v / (1.0f + expf(u));
 }
 
-// Loads of so many blocks of columns are under way at once: as many as registers hold, with two
-// blocks of threads on a multiprocessor where kTiles * kEights is at most 2.
+// Blocks of threads that a multiprocessor should have registers for, and how many loads of blocks
+// of columns are under way at once: as many as these registers hold.
+template <int kTiles, int kEights>
+constexpr int kBlocksTogether = kTiles* kEights == 1   ? 3
+                                : kTiles* kEights == 2 ? 2
+                                                       : 1;
 template <DeviceWeight W, int kTiles, int kEights>
-constexpr int kBlocksAhead = kEights == 8 || W == DeviceWeight::kF32 ? 2
-                             : kTiles == 1  ? (IsPacked(W) && kEights == 1 ? 8 : 4)
-                             : IsPacked(W)  ? 4
-                             : kEights == 1 ? 2
-                                            : 4;
+constexpr int kBlocksAhead = kEights == 8 || W == DeviceWeight::kF32      ? 2
+                             : IsPacked(W) && kTiles == 1 && kEights == 1 ? 8
+                                                                          : 4;
 
 // The products of the rows row_of of the weights (upper and lower half of each tile) with the rows
 // of x, as far as a warp's columns go. With kGated the second half of the tiles are rows of the
@@ -432,9 +364,8 @@ class TileProduct {
     for (int a = 0; a < kAhead; ++a) Load(a, warp_ + a * kMatMulWarps);
   }
 
-  // `squares` gains those of the `rows` rows of x.
-  __device__ __forceinline__ void Sums(const StagedInput& p, int rows,
-                                       float (&acc)[kTiles][kEights][4],
+  // `squares` gains those of the rows of x.
+  __device__ __forceinline__ void Sums(const MatMul& p, float (&acc)[kTiles][kEights][4],
                                        float (&squares)[kEights]) {
 #pragma unroll
     for (int n = 0; n < kEights; ++n) {
@@ -445,15 +376,11 @@ class TileProduct {
         for (int i = 0; i < 4; ++i) acc[t][n][i] = 0.0f;
       }
     }
-    if constexpr (kInputAhead) {
-#pragma unroll
-      for (int a = 0; a < 2; ++a) LoadInputs(p, rows, warp_ + a * kMatMulWarps, input_[a]);
-    }
     for (int first = warp_; first < blocks_; first += kMatMulWarps * kAhead) {
 #pragma unroll
       for (int a = 0; a < kAhead; ++a) {
         const int block = first + a * kMatMulWarps;
-        if (block < blocks_) AddBlock(p, rows, a, block, acc, squares);
+        if (block < blocks_) AddBlock(p, a, block, acc, squares);
       }
     }
   }
@@ -461,8 +388,6 @@ class TileProduct {
  private:
   static constexpr int kOutTiles = kGated ? kTiles / 2 : kTiles;
   static constexpr int kAhead = kBlocksAhead<W, kTiles, kEights>;
-  static constexpr bool kInputAhead = kEights <= 2;
-  static_assert(kAhead % 2 == 0);
   using Group = GroupOfRows<W>;
 
   __device__ __forceinline__ const DeviceMatrix& Weights(int tile) const {
@@ -492,16 +417,8 @@ class TileProduct {
     }
   }
 
-  __device__ __forceinline__ void LoadInputs(const StagedInput& p, int rows, int block,
-                                             RawInput<W> (&to)[kEights]) {
-    if (block >= blocks_) return;
-    const int g = static_cast<int>(threadIdx.x) % kWarpSize / 4;
-#pragma unroll
-    for (int n = 0; n < kEights; ++n) to[n].Load(p, rows, n * 8 + g, block, quarter_);
-  }
-
   // One block of 32 columns, whose weights are in place `a` of the ring.
-  __device__ __forceinline__ void AddBlock(const StagedInput& p, int rows, int a, int block,
+  __device__ __forceinline__ void AddBlock(const MatMul& p, int a, int block,
                                            float (&acc)[kTiles][kEights][4],
                                            float (&squares)[kEights]) {
     uint32_t high[kTiles][2][4], low[kTiles][2][4];  // [tile][upper or lower rows][pair]
@@ -519,19 +436,11 @@ class TileProduct {
       }
     }
     Load(a, block + kAhead * kMatMulWarps);
-    RawInput<W> input[kEights];
-    if constexpr (kInputAhead) {
-#pragma unroll
-      for (int n = 0; n < kEights; ++n) input[n] = input_[a % 2][n];
-      LoadInputs(p, rows, block + 2 * kMatMulWarps, input_[a % 2]);
-    }
+    const int g = static_cast<int>(threadIdx.x) % kWarpSize / 4;
 #pragma unroll
     for (int n = 0; n < kEights; ++n) {
-      if constexpr (!kInputAhead) {
-        const int g = static_cast<int>(threadIdx.x) % kWarpSize / 4;
-        input[n].Load(p, rows, n * 8 + g, block, quarter_);
-      }
-      const RowOfInput x = input[n].Split(p, block, quarter_, squares + n);
+      const RowOfInput x =
+          LoadInput<W>(p, part_.w.columns, n * 8 + g, block, quarter_, squares + n);
       float ones_sum[4] = {0.0f, 0.0f, 0.0f, 0.0f};
       float group_sum[kTiles][4];
 #pragma unroll
@@ -603,7 +512,6 @@ class TileProduct {
   int warp_, quarter_, blocks_;
   RowOfWeights<W> raw_[kAhead][kTiles][2];
   Group group_[kAhead][kTiles];
-  RawInput<W> input_[2][kEights];
 };
 
 // 1 / root mean square of each row of x, in shared memory, from the squares that the lanes have.
@@ -661,12 +569,11 @@ __device__ __forceinline__ float TileTotal(const float* sums, int tile, int row,
 // factor's. kEights: of rows of x.
 template <DeviceWeight W, int kTiles, int kEights, bool kGated>
 __global__ __launch_bounds__(kMatMulWarps* kWarpSize,
-                             kTiles* kEights <= 2 ? 2 : 1) void MatMulKernel(MatMul p) {
+                             kBlocksTogether<kTiles, kEights>) void MatMulKernel(MatMul p) {
   constexpr int kOutTiles = kGated ? kTiles / 2 : kTiles;
   PAWL_SHARED(float, sums, kMatMulWarps* kTiles* kTileRows * 8);
   PAWL_SHARED(float, squares_of_warps, kMatMulWarps* kEights * 8);
   PAWL_SHARED(float, inverse_norms, kEights * 8);
-  PAWL_DYNAMIC_SHARED(float, staged);
 
   const int lane = static_cast<int>(threadIdx.x) % kWarpSize;
   const int g = lane / 4;
@@ -712,9 +619,7 @@ __global__ __launch_bounds__(kMatMulWarps* kWarpSize,
     TileProduct<W, kTiles, kEights, kGated> product(part, row_of, whole_tiles);
     // The weights do not depend on what the kernel in front writes; all else does.
     if (!listed) DependencyWait();
-    const StagedInput input = StagedInput::Stage(p, staged);
-    __syncthreads();
-    product.Sums(input, p.rows, acc, squares);
+    product.Sums(p, acc, squares);
     InverseNorms<kEights>(p, columns, squares, squares_of_warps, inverse_norms);
 #pragma unroll
     for (int n = 0; n < kEights; ++n) {
@@ -761,7 +666,6 @@ Status LaunchTiles(const MatMul& args, Stream stream) {
   const int out_tiles = args.gate != Gate::kNone ? kGateTiles / 2 : kTiles;
   Shape shape;
   shape.threads = kMatMulWarps * kWarpSize;
-  shape.dynamic_shared = StagedBytes(args);
   shape.x = 0;
   for (int i = 0; i < args.part_count; ++i) {
     shape.x += static_cast<unsigned>((RowTiles(args.parts[i].w.rows) + out_tiles - 1) / out_tiles);

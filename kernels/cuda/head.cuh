@@ -34,7 +34,7 @@ __device__ __forceinline__ uint32_t AllowedWord(const HeadSample& p, int r, int 
 
 template <DeviceWeight W, int kTiles, int kEights>
 __global__ __launch_bounds__(kMatMulWarps* kWarpSize,
-                             kBlocksTogether<kTiles, kEights>) void HeadKernel(HeadSample p) {
+                             BlocksTogether(W, kTiles, kEights)) void HeadKernel(HeadSample p) {
   constexpr int kThreads = kMatMulWarps * kWarpSize;
   constexpr int kGroup = kTiles * kTileRows;  // tokens that are computed at a time
   PAWL_SHARED(float, sums, kMatMulWarps* kTiles* kTileRows * 8);

@@ -8,7 +8,7 @@
 // memory and are added in the order of the warps.
 //
 // Loads are a ring: as soon as a block of columns has been decoded, the loads of the block that is
-// kBlocksAhead further begin, so that as many are always under way. The first begin before the
+// BlocksAhead further begin, so that as many are always under way. The first begin before the
 // kernel waits for the one in front, which the weights do not depend on. Scales travel with their
 // weights. Rows of x come from the caches and are loaded where they are used: registers for them
 // cost a block of threads on each multiprocessor, and that costs more (seen on an H100).
@@ -335,14 +335,14 @@ __device__ __forceinline__ float Activate(Gate gate, float v) {
 
 // Blocks of threads that a multiprocessor should have registers for, and how many loads of blocks
 // of columns are under way at once: as many as these registers hold.
-template <int kTiles, int kEights>
-constexpr int kBlocksTogether = kTiles* kEights == 1   ? 3
-                                : kTiles* kEights == 2 ? 2
-                                                       : 1;
-template <DeviceWeight W, int kTiles, int kEights>
-constexpr int kBlocksAhead = kEights == 8 || W == DeviceWeight::kF32      ? 2
-                             : IsPacked(W) && kTiles == 1 && kEights == 1 ? 8
-                                                                          : 4;
+constexpr int BlocksTogether(DeviceWeight type, int tiles, int eights) {
+  if (tiles * eights > 2) return 1;
+  return tiles * eights == 2 || IsPacked(type) ? 2 : 3;
+}
+constexpr int BlocksAhead(DeviceWeight type, int tiles, int eights) {
+  if (eights == 8 || type == DeviceWeight::kF32) return 2;
+  return IsPacked(type) && tiles * eights == 1 ? 8 : 4;
+}
 
 // The products of the rows row_of of the weights (upper and lower half of each tile) with the rows
 // of x, as far as a warp's columns go. With kGated the second half of the tiles are rows of the
@@ -387,7 +387,7 @@ class TileProduct {
 
  private:
   static constexpr int kOutTiles = kGated ? kTiles / 2 : kTiles;
-  static constexpr int kAhead = kBlocksAhead<W, kTiles, kEights>;
+  static constexpr int kAhead = BlocksAhead(W, kTiles, kEights);
   using Group = GroupOfRows<W>;
 
   __device__ __forceinline__ const DeviceMatrix& Weights(int tile) const {
@@ -569,7 +569,7 @@ __device__ __forceinline__ float TileTotal(const float* sums, int tile, int row,
 // factor's. kEights: of rows of x.
 template <DeviceWeight W, int kTiles, int kEights, bool kGated>
 __global__ __launch_bounds__(kMatMulWarps* kWarpSize,
-                             kBlocksTogether<kTiles, kEights>) void MatMulKernel(MatMul p) {
+                             BlocksTogether(W, kTiles, kEights)) void MatMulKernel(MatMul p) {
   constexpr int kOutTiles = kGated ? kTiles / 2 : kTiles;
   PAWL_SHARED(float, sums, kMatMulWarps* kTiles* kTileRows * 8);
   PAWL_SHARED(float, squares_of_warps, kMatMulWarps* kEights * 8);

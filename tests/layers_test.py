@@ -262,7 +262,7 @@ def blocks(code):
 
 
 def function_name(head):
-    found = re.search(r"([\w:~]+)\s*\(", re.sub(r"__launch_bounds__\([^()]*\)", "", head))
+    found = re.search(r"([\w:~]+)\s*\(", re.sub(r"__launch_bounds__\((?:[^()]|\([^()]*\))*\)", "", head))
     return found[1] if found else head[:40]
 
 

@@ -33,9 +33,8 @@ __device__ __forceinline__ uint32_t AllowedWord(const HeadSample& p, int r, int 
 }
 
 template <DeviceWeight W, int kTiles, int kEights>
-__global__ __launch_bounds__(kMatMulWarps* kWarpSize,
+__global__ __launch_bounds__(kMatMulThreads,
                              BlocksTogether(W, kTiles, kEights)) void HeadKernel(HeadSample p) {
-  constexpr int kThreads = kMatMulWarps * kWarpSize;
   constexpr int kGroup = kTiles * kTileRows;  // tokens that are computed at a time
   PAWL_SHARED(float, sums, kMatMulWarps* kTiles* kTileRows * 8);
   PAWL_SHARED(float, squares_of_warps, kMatMulWarps* kEights * 8);
@@ -54,7 +53,7 @@ __global__ __launch_bounds__(kMatMulWarps* kWarpSize,
   DependencyWait();
 
   if (thread < kHeadWords) wanted[thread] = 0;
-  for (int r = thread; r < kEights * 8; r += kThreads) best[r] = kNoKey;
+  for (int r = thread; r < kEights * 8; r += kMatMulThreads) best[r] = kNoKey;
   __syncthreads();
   int count = 0;
   if (listed) {
@@ -63,7 +62,7 @@ __global__ __launch_bounds__(kMatMulWarps* kWarpSize,
     count = all - begin < kGroup ? all - begin : kGroup;
     if (thread < count) tokens[thread] = p.list[begin + thread];
   } else {
-    for (int i = thread; i < product.rows * kHeadWords; i += kThreads) {
+    for (int i = thread; i < product.rows * kHeadWords; i += kMatMulThreads) {
       const uint32_t bits = AllowedWord(p, i / kHeadWords, block * kHeadWords + i % kHeadWords);
       if (bits != 0) atomicOr(wanted + i % kHeadWords, bits);
     }
@@ -99,7 +98,7 @@ __global__ __launch_bounds__(kMatMulWarps* kWarpSize,
                              tokens[base + kGroup - 1] - tokens[base] == kGroup - 1;
     TileProduct<W, kTiles, kEights, false>(part, row_of, whole_tiles).Sums(product, acc, squares);
     InverseNorms<kEights>(product, part.w.columns, squares, squares_of_warps, inverse_norms);
-    for (int r = thread; r < kEights * 8 && r < product.rows; r += kThreads) {
+    for (int r = thread; r < kEights * 8 && r < product.rows; r += kMatMulThreads) {
       // Any key that has been there will do: the later, the more is dropped.
       const DrawKey known = *static_cast<volatile DrawKey*>(&p.state->best[r]);
       const float temperature = p.rows->temperatures[r];
@@ -113,7 +112,7 @@ __global__ __launch_bounds__(kMatMulWarps* kWarpSize,
       ShareSums<kTiles, kEights>(acc, n, sums);
       __syncthreads();
       // Half a warp takes 16 tokens of one row of x.
-      for (int i = thread; i < kGroup * 8; i += kThreads) {
+      for (int i = thread; i < kGroup * 8; i += kMatMulThreads) {
         const int row = i % kTileRows, tile = i / kTileRows % kTiles;
         const int column = i / kGroup, r = n * 8 + column;
         const int at = base + tile * kTileRows + row;

@@ -33,7 +33,7 @@
 
 namespace pawl::PAWL_GPU {
 
-constexpr int kMatMulWarps = 8;
+constexpr int kMatMulWarps = 8, kMatMulThreads = kMatMulWarps * kWarpSize;
 
 __device__ __forceinline__ uint4 LoadWeights16(const void* at) {
 #if defined(__CUDA_ARCH__)
@@ -568,7 +568,7 @@ __device__ __forceinline__ float TileTotal(const float* sums, int tile, int row,
 // kTiles: of 16 outputs in a block; with a gate half of them are the gate's and half the other
 // factor's. kEights: of rows of x.
 template <DeviceWeight W, int kTiles, int kEights, bool kGated>
-__global__ __launch_bounds__(kMatMulWarps* kWarpSize,
+__global__ __launch_bounds__(kMatMulThreads,
                              BlocksTogether(W, kTiles, kEights)) void MatMulKernel(MatMul p) {
   constexpr int kOutTiles = kGated ? kTiles / 2 : kTiles;
   PAWL_SHARED(float, sums, kMatMulWarps* kTiles* kTileRows * 8);

@@ -92,8 +92,23 @@ MODELS["gemma4-experts"] = ("Gemma4", dict(
     attention_k_eq_v=True, num_global_key_value_heads=1))
 GPT_OSS = MODELS["gpt_oss"][1]
 MODELS["gpt_oss-mxfp4"] = ("GptOss", GPT_OSS)
-# Vision towers of models of text and images: as small as can be.
+# Without inputs of layers, in a model of text and images.
+MODELS["gemma4_unified"] = ("Gemma4Unified", dict(
+    HEADS, global_head_dim=16, sliding_window=13, layer_types=TWO, attention_k_eq_v=True,
+    num_global_key_value_heads=1, final_logit_softcapping=20.0, model_type="gemma4_unified_text"))
+MODELS["gemma4-images"] = ("Gemma4Images", dict(
+    HEADS, global_head_dim=16, sliding_window=13, layer_types=TWO, hidden_size_per_layer_input=8,
+    vocab_size_per_layer_input=VOCABULARY, model_type="gemma4_text"))
+MODELS["qwen3_5-images"] = ("Qwen3_5", dict(
+    SMALL, head_dim=16, linear_num_key_heads=2, linear_num_value_heads=4, linear_key_head_dim=8,
+    linear_value_head_dim=8, layer_types=["linear_attention", "full_attention"],
+    model_type="qwen3_5_text"))
+# Vision towers of models of text and images: as small as can be, or none.
 VISION = {
+    "Gemma4Unified": None, "Gemma4Images": None,
+    "Qwen3_5": dict(depth=1, hidden_size=8, intermediate_size=8, num_heads=2, out_hidden_size=32,
+                    num_position_embeddings=4, patch_size=2, spatial_merge_size=1,
+                    temporal_patch_size=1),
     "Qwen3VL": dict(depth=1, hidden_size=8, intermediate_size=8, num_heads=2, out_hidden_size=32,
                     deepstack_visual_indexes=[0], num_position_embeddings=4, patch_size=2,
                     spatial_merge_size=1, temporal_patch_size=1),
@@ -106,7 +121,7 @@ PROMPTS = (1, 11, 29)
 
 def model_class(name):
     kind = MODELS[name][0]
-    return getattr(transformers, kind + ("ForConditionalGeneration" if kind in VISION
+    return getattr(transformers, kind.removesuffix("Images") + ("ForConditionalGeneration" if kind in VISION
                                          else "ForCausalLM"))
 
 
@@ -131,23 +146,25 @@ def build(name, seed):
     torch.manual_seed(seed)
     generator = torch.Generator().manual_seed(seed)
     if kind in VISION:
-        config = getattr(transformers, kind + "Config")(
-            text_config=settings, vision_config=VISION[kind], image_token_id=3,
-            tie_word_embeddings=False)
+        config = getattr(transformers, kind.removesuffix("Images") + "Config")(
+            text_config=settings, vision_config=VISION[kind],
+            image_token_id=0 if kind.startswith("Gemma") else 3,  # 0: no prompt has it
+            tie_word_embeddings=kind.startswith("Gemma"))
     else:
         text = kind + ("TextConfig" if kind == "Gemma4" else "Config")
         config = getattr(transformers, text)(**settings)
     model = model_class(name)._from_config(config, attn_implementation="eager")
     gemma = kind.startswith("Gemma")
-    final = {"Gemma": 8.0, "Gemma4": 1.0}.get(kind, 0)
+    gemma4 = kind.startswith("Gemma4")
+    final = 8.0 if kind == "Gemma" else 1.0 if gemma4 else 0
     for key, tensor in model.named_parameters():
         normal = torch.randn(tensor.shape, generator=generator)
         if gemma and "embed_tokens" in key:
             tensor.data = 0.1 * normal
-        elif kind == "Gemma4" and key.endswith("q_norm.weight"):
+        elif gemma4 and key.endswith("q_norm.weight"):
             tensor.data = 0.3 + 0.1 * normal  # nothing else makes scores small
         elif key.endswith("norm.weight") or "layernorm" in key and key.endswith("weight"):
-            one = 0.0 if kind == "Gemma" else 1.0
+            one = 0.0 if kind == "Gemma" or kind == "Qwen3_5" and "linear" not in key else 1.0
             tensor.data = one + (final if key.endswith("model.norm.weight") else 0) + 0.2 * normal
         elif key.endswith(("router.scale", "per_expert_scale")):
             tensor.data = 1.0 + 0.2 * normal
@@ -233,12 +250,21 @@ runpy.run_path(root + "/convert_hf_to_gguf.py", run_name="__main__")
 """
 
 
+# Names of layers that the converter knows for these families.
+OLD_NAMES = {"GraniteMoeHybridForCausalLM": {"linear_attention": "mamba", "full_attention": "attention"}}
+
+
 def convert(folder, converter, out, kind="bf16"):
     """A GGUF file, or why there is none."""
     with tempfile.TemporaryDirectory() as scratch:
         copy = Path(scratch) / "model"
         shutil.copytree(folder, copy)
         write_tokenizer(copy)
+        config = json.loads((copy / "config.json").read_text())
+        old = OLD_NAMES.get(config["architectures"][0], {})
+        if old:
+            config["layer_types"] = [old[name] for name in config["layer_types"]]
+            (copy / "config.json").write_text(json.dumps(config))
         command = [sys.executable, "-c", CONVERT, str(converter), str(copy), "--outfile",
                    str(out), "--outtype", kind]
         run = subprocess.run(command, capture_output=True, text=True)
@@ -279,24 +305,32 @@ def make(name, folder, converter):
     print(f"{name}: seed {seed}, margin {margin:.4f}, {size / 1024:.0f} KiB, {told}", flush=True)
 
 
-def main():
+def arguments():
     here = Path(__file__).resolve().parent.parent / "tests" / "data" / "models" / "families"
     parser = argparse.ArgumentParser()
     parser.add_argument("--converter", type=Path)
     parser.add_argument("--output", type=Path, default=here)
     parser.add_argument("--f32", type=Path, help="only GGUF files of type F32 of the models that are there, to this folder")
     parser.add_argument("names", nargs="*")
-    given = parser.parse_args()
+    return parser.parse_args()
+
+
+def make_all(models, make):
+    """What the command line asks for, of these models."""
+    given = arguments()
     given.output.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(1)
-    assert CONTINUATION == 64
-    if given.f32:
-        for name in given.names or MODELS:
+    for name in given.names or models:
+        if given.f32:
             told = convert(given.output / name, given.converter, given.f32 / (name + ".gguf"), "f32")
             print(f"{name}: {told}", flush=True)
-        return
-    for name in given.names or MODELS:
-        make(name, given.output, given.converter)
+        else:
+            make(name, given.output, given.converter)
+
+
+def main():
+    assert CONTINUATION == 64
+    make_all(MODELS, make)
 
 
 if __name__ == "__main__":

@@ -2,21 +2,20 @@
 """Makes the tiny models of tests/data/models/families, which have recurrent layers or compressed keys.
 
 As make_model_goldens.py, whose functions it uses; the weights of states are drawn so that they
-remember some tens of tokens.
-
-Usage: make_recurrent_goldens.py [OUTPUT_FOLDER [NAME...]]
+remember some tens of tokens. Usage and needs are those of make_family_goldens.py.
 """
 
-import sys
-from pathlib import Path
+import json
 
 import torch
 from transformers import DeepseekV2Config, Glm4MoeLiteConfig, GraniteMoeHybridConfig
-from transformers import Lfm2Config, Qwen3_5MoeTextConfig, Qwen3_5TextConfig, Qwen3NextConfig
+from transformers import Lfm2Config, Lfm2MoeConfig, NemotronHConfig
+from transformers import Qwen3_5MoeTextConfig, Qwen3_5TextConfig, Qwen3NextConfig
 
+import make_family_goldens as family
 import make_model_goldens as base
 
-SMALL = {key: value for key, value in base.SMALL.items()}
+SMALL = base.SMALL
 DELTA = dict(num_hidden_layers=4, head_dim=16, linear_num_key_heads=2, linear_num_value_heads=4,
              linear_key_head_dim=12, linear_value_head_dim=16)
 EXPERTS = dict(num_experts=6, num_experts_per_tok=2, moe_intermediate_size=16,
@@ -25,7 +24,21 @@ LATENT = dict({**SMALL, "vocab_size": 96, "num_hidden_layers": 3, "num_key_value
               kv_lora_rank=16,
               qk_rope_head_dim=8, qk_nope_head_dim=12, v_head_dim=16, n_routed_experts=8,
               num_experts_per_tok=2, moe_intermediate_size=16)
+NEMOTRON = dict({**SMALL, "vocab_size": 96, "tie_word_embeddings": False}, head_dim=16,
+                ssm_state_size=16, mamba_num_heads=4, mamba_head_dim=16, n_groups=2,
+                n_routed_experts=8, num_experts_per_tok=2, moe_intermediate_size=16,
+                moe_shared_expert_intermediate_size=24, routed_scaling_factor=2.5)
 LONG = (1, 11, 45)
+
+
+def dense_nemotron(config):
+    names = {"linear_attention": "M", "full_attention": "*", "mlp": "-"}
+    config["hybrid_override_pattern"] = "".join(names[n] for n in config.pop("layers_block_type"))
+    config["num_hidden_layers"] = len(config["hybrid_override_pattern"])
+    config["time_step_limit"] = [0.0, float("inf")]
+    for key in [k for k in config if "expert" in k or k.startswith("moe_") or k.startswith("mtp_")]:
+        del config[key]
+
 
 MODELS = {
     # Three gated delta nets to one attention with gates, value heads in pairs.
@@ -80,7 +93,29 @@ MODELS = {
     "glm4_moe_lite-bf16": dict(
         dtype="bfloat16", margin=0.001, family=Glm4MoeLiteConfig, prompts=LONG,
         config=dict(LATENT, q_lora_rank=24, n_shared_experts=1)),
+    # Layers of one part, experts without gates.
+    "nemotron_h-bf16": dict(
+        dtype="bfloat16", margin=0.001, family=NemotronHConfig, prompts=LONG,
+        config=dict(NEMOTRON, layers_block_type=["linear_attention", "moe", "full_attention", "moe",
+                                                 "linear_attention"])),
+    # An MLP in place of experts, the last layer with attention; the list of layers as letters, and
+    # what Python writes of infinity.
+    "nemotron_h-fp32-dense": dict(
+        dtype="float32", margin=0.001, family=NemotronHConfig, prompts=LONG, edit=dense_nemotron,
+        config=dict(NEMOTRON, use_bias=True, mlp_bias=True, layers_block_type=[
+            "linear_attention", "mlp", "linear_attention", "full_attention"])),
+    # Sigmoids with a bias of the choice, behind a layer with an MLP.
+    "lfm2_moe-bf16": dict(
+        dtype="bfloat16", margin=0.001, family=Lfm2MoeConfig, prompts=LONG,
+        config=dict(SMALL, num_hidden_layers=3, num_dense_layers=1, num_experts=8,
+                    num_experts_per_tok=2, moe_intermediate_size=16,
+                    layer_types=["conv", "full_attention", "conv"])),
 }
+GRANITE = MODELS["granite4_h-bf16"]
+# The same with experts next to the MLP.
+MODELS["granite4_h-experts"] = dict(GRANITE, config=dict(
+    GRANITE["config"], num_local_experts=6, num_experts_per_tok=2, intermediate_size=24,
+    num_hidden_layers=2, layer_types=["linear_attention", "full_attention"]))
 
 
 def randomize(model, generator):
@@ -102,7 +137,7 @@ def randomize(model, generator):
             tensor.data = 0.2 * normal
         elif "conv" in name and tensor.dim() == 3:
             tensor.data = normal / tensor.shape[2] ** 0.5
-        elif "embed_tokens" in name or "lm_head" in name:
+        elif "embed" in name or "lm_head" in name:
             tensor.data = (0.5 if model.config.model_type == "lfm2" else 0.3) * normal
         else:
             tensor.data = 1.5 / tensor.shape[-1] ** 0.5 * normal
@@ -113,15 +148,19 @@ def randomize(model, generator):
     model.tie_weights()
 
 
-def main():
-    default = Path(__file__).resolve().parent.parent / "tests" / "data" / "models" / "families"
-    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else default
-    torch.set_num_threads(1)
-    base.randomize = randomize
-    for name, spec in MODELS.items():
-        if len(sys.argv) < 3 or name in sys.argv[2:]:
-            base.make(name, spec, folder)
+def make(name, folder, converter):
+    spec = MODELS[name]
+    base.make(name, spec, folder)
+    path = folder / name / "config.json"
+    if "edit" in spec:
+        config = json.loads(path.read_text())
+        spec["edit"](config)
+        path.write_text(json.dumps(config, indent=2) + "\n")
+    if converter and "edit" not in spec:  # the converter takes it for one with experts
+        kind = {"bfloat16": "bf16", "float16": "f16", "float32": "f32"}[spec["dtype"]]
+        print(family.convert(path.parent, converter, path.parent / "model.gguf", kind), flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    base.randomize = randomize
+    family.make_all(MODELS, make)

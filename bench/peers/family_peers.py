@@ -1,59 +1,101 @@
 #!/usr/bin/env python3
-"""The tiny models of tests/data/models/families in llama.cpp: how far its log-probabilities are from the reference's.
+"""The tiny models of tests/data/models/families in Pawl, in llama.cpp and in transformers.
 
-For each model that has a GGUF file of type F32 in FILES: the largest difference at the last position of the longest prompt, or why llama.cpp
-does not run the file. Each file is read by a process of its own, since some end it.
+For each GGUF file of type F32 in FILES: the largest differences of log-probabilities of the tokens of the longest
+prompt, between each two of the three, or why llama.cpp does not run the file. The reference's are those of
+golden.safetensors. Each file is read by a process of its own, since some end llama.cpp.
 
-Usage: family_peers.py FILES [NAME...], after make_family_goldens.py --converter LLAMA_CPP --f32 FILES
+Usage: family_peers.py FILES [NAME...] [--pawl build/pawl] [--out FILE], after
+make_family_goldens.py and make_recurrent_goldens.py with --converter LLAMA_CPP --f32 FILES
 Needs llama-cpp-python, gguf, numpy and safetensors.
 """
 
+import argparse
+import json
 import multiprocessing
+import subprocess
 import sys
 from pathlib import Path
 
-FOLDER = Path(__file__).resolve().parents[2] / "tests" / "data" / "models" / "families"
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "tests" / "data" / "models" / "families"
 
 
-def log_probabilities(logits, numpy):
-    shifted = logits.astype(numpy.float64) - logits.max()
-    return shifted - numpy.log(numpy.exp(shifted).sum())
+def log_probabilities(logits, tokens):
+    """Of each token but the first one."""
+    import numpy
+    rows = logits[: len(tokens) - 1].astype(numpy.float64)
+    most = rows.max(axis=1, keepdims=True)
+    rows = rows - most - numpy.log(numpy.exp(rows - most).sum(axis=1, keepdims=True))
+    return rows[numpy.arange(len(rows)), tokens[1:]]
 
 
-def compare(file, answers):
+def by_llama(file, tokens, vocabulary, answers):
     import gguf_peers
     import numpy
     from gguf import GGUFReader
     from llama_cpp import Llama
-    from safetensors.numpy import load_file
     gguf_peers.without_repacking()
-    golden = load_file(FOLDER / file.stem / "golden.safetensors")
-    tokens = golden["prompt.2"].tolist()
     try:
-        path = str(file)
-        family = GGUFReader(path).fields["general.architecture"].contents()
+        family = GGUFReader(str(file)).fields["general.architecture"].contents()
         # Their vocabularies are of single bytes, without the merges that llama.cpp insists on.
-        other = {"tokenizer.ggml.model": "none", f"{family}.vocab_size": golden["logits.2"].shape[1]}
-        model = Llama(path, kv_overrides=other, type_k=0, type_v=0, n_ctx=128, n_batch=128, n_threads=1, logits_all=True,
+        other = {"tokenizer.ggml.model": "none", f"{family}.vocab_size": vocabulary}
+        model = Llama(str(file), kv_overrides=other, type_k=0, type_v=0, n_ctx=128, n_batch=128, n_threads=1, logits_all=True,
                       verbose=False)
         model.eval(tokens)
+        answers.put(log_probabilities(numpy.array(model.scores[: len(tokens)]), tokens))
     except Exception as error:
-        return answers.put(f"refused: {error}"[:100])
-    ours = log_probabilities(golden["logits.2"][-1], numpy)
-    theirs = log_probabilities(numpy.array(model.scores[len(tokens) - 1]), numpy)
-    answers.put(f"{numpy.abs(ours - theirs).max():.5f}")
+        answers.put(f"refused: {error}"[:100])
+
+
+def by_pawl(pawl, file, tokens):
+    import numpy
+    # Token 3 is the byte "!", and so on.
+    first = chr(tokens[0] - 3 + ord("!"))
+    command = [pawl, "score", "--model", str(file), "--prompt", first, "--tokens", ",".join(map(str, tokens[1:])),
+               "--json", "--kernels", "avx2", "--threads", "1"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise SystemExit(f"{file}: {done.stderr}")
+    return numpy.array(json.loads(done.stdout)["log_probabilities"])
+
+
+def compare(pawl, file):
+    from safetensors.numpy import load_file
+    golden = load_file(FOLDER / file.stem / "golden.safetensors")
+    tokens = golden["prompt.2"].tolist()
+    reference = log_probabilities(golden["logits.2"], tokens)
+    ours = by_pawl(pawl, file, tokens)
+    result = {"pawl": abs(ours - reference).max()}
+    answers = multiprocessing.Queue()
+    process = multiprocessing.Process(target=by_llama, args=(file, tokens, golden["logits.2"].shape[1], answers))
+    process.start()
+    process.join(120)
+    theirs = answers.get() if process.exitcode == 0 and not answers.empty() else f"ended with {process.exitcode}"
+    if isinstance(theirs, str):
+        result["llama_cpp_says"] = theirs
+    else:
+        result |= {"llama_cpp": abs(theirs - reference).max(), "between": abs(ours - theirs).max()}
+    return result
 
 
 def main():
-    for file in sorted(Path(sys.argv[1]).glob("*.gguf")):
-        if len(sys.argv) > 2 and file.stem not in sys.argv[2:]:
-            continue
-        answers = multiprocessing.Queue()
-        process = multiprocessing.Process(target=compare, args=(file, answers))
-        process.start()
-        process.join(120)
-        told = answers.get() if process.exitcode == 0 and not answers.empty() else f"ended with {process.exitcode}"
-        print(f"{file.stem:18} {told}", flush=True)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", type=Path)
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--pawl", default=str(ROOT / "build" / "pawl"))
+    parser.add_argument("--out", type=Path)
+    given = parser.parse_args()
+    results = {}
+    for file in sorted(given.files.glob("*.gguf")):
+        if not given.names or file.stem in given.names:
+            results[file.stem] = compare(given.pawl, file)
+            print(f"{file.stem:20}", {k: v if isinstance(v, str) else f"{v:.1e}" for k, v in results[file.stem].items()}, flush=True)
+    if given.out:
+        import llama_cpp
+        told = {"what": "largest differences of log-probabilities: of each program from transformers, and between them",
+                "llama_cpp_python": llama_cpp.__version__, "results": results}
+        given.out.write_text(json.dumps(told, indent=1) + "\n")
 
 
 if __name__ == "__main__":

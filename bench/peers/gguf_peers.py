@@ -189,7 +189,7 @@ def with_scales(name, blocks, scales):
             parts[:, i] = (parts[:, i] & 0x0FFF) | (((half >> (4 * i)) & 15) << 12)
         blocks[:, 48:56] = parts.view(np.uint8)
     else:
-        at = RANDOM_BLOCKS[name]
+        at = RANDOM_BLOCKS.get(name, 0)
         blocks[:, at : at + 2] = scales.astype(np.float16).view(np.uint8).reshape(-1, 2)
     return blocks
 

@@ -20,7 +20,10 @@ std::string Number(double exact) {
   return text;
 }
 
-std::string Of(Activation activation) { return activation == Activation::kSilu ? "silu" : "gelu"; }
+std::string Of(Activation activation) {
+  const char* const names[] = {"silu", "gelu", "squared relu"};
+  return names[static_cast<int>(activation)];
+}
 
 std::string Of(const Attention& a) {
   std::string text = "attention " + std::to_string(a.heads) + " heads of " +
@@ -88,6 +91,7 @@ std::string Of(const Experts& e) {
   std::string text = std::to_string(e.chosen) + " of " + std::to_string(e.count) + " experts " +
                      std::to_string(e.width) + " " + Of(e.activation);
   const char* const weights[] = {", softmax", ", sigmoid", ", softmax of the chosen"};
+  if (!e.gated) text += ", no gates";
   text += weights[static_cast<int>(e.weights)];
   if (e.normalized) text += ", normalized";
   if (e.scale != 1.0f) text += ", scale " + Number(e.scale);

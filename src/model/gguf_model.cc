@@ -113,10 +113,12 @@ void ReadGgufSizes(GgufKeys& keys, const Family& family, TransformerConfig& conf
   Mlp mlp;
   config.hidden = whole("embedding_length", kMaxWidth, std::nullopt);
   const int layers = whole("block_count", kMaxLayers, std::nullopt);
-  // Of the first layer; where layers differ, the family reads the others.
+  // Of the first layer that has one, 0 of others; where layers differ, the family reads them.
   const auto first = [&](const char* key, std::optional<int64_t> otherwise) {
-    const std::vector<int64_t> all = keys.Ints(key, layers, kMaxWidth, otherwise);
-    if (!family.gguf_by_layer && std::ranges::count(all, all[0]) != layers) {
+    std::vector<int64_t> all = keys.Ints(key, layers, kMaxWidth, otherwise, 0);
+    std::erase(all, 0);
+    if (all.empty()) return 1;
+    if (!family.gguf_by_layer && std::ranges::count(all, all[0]) != std::ssize(all)) {
       keys.Fail(ErrorCode::kUnsupported, key, "differs by layer, which is not known here");
     }
     return static_cast<int>(all[0]);
@@ -126,21 +128,13 @@ void ReadGgufSizes(GgufKeys& keys, const Family& family, TransformerConfig& conf
       keys.Stands("expert_count") ? std::optional<int64_t>(1) : std::nullopt;
   mlp.width = first("feed_forward_length", none);
   attention.heads = whole("attention.head_count", kMaxWidth, std::nullopt);
-  // 0 of layers without attention.
-  std::vector<int64_t> kv_heads =
-      keys.Ints("attention.head_count_kv", layers, kMaxWidth, attention.heads, 0);
-  std::erase(kv_heads, 0);
-  if (kv_heads.empty()) kv_heads = {1};
-  if (!family.gguf_by_layer && std::ranges::max(kv_heads) != std::ranges::min(kv_heads)) {
-    keys.Fail(ErrorCode::kUnsupported, "attention.head_count_kv",
-              "differs by layer, which is not known here");
-  }
-  attention.kv_heads = static_cast<int>(kv_heads[0]);
+  attention.kv_heads = first("attention.head_count_kv", attention.heads);
   config.context_length = whole("context_length", kMaxContext, std::nullopt);
   config.norm_epsilon = static_cast<float>(keys.Positive(family.gguf_epsilon_key, std::nullopt));
   attention.head_dim =
       whole("attention.key_length", kMaxHeadDim, std::max(1, config.hidden / attention.heads));
-  const int64_t value = keys.Int("attention.value_length", kMaxHeadDim, attention.head_dim);
+  int64_t value = keys.Int("attention.value_length", kMaxHeadDim, attention.head_dim);
+  if (keys.Stands("attention.kv_lora_rank")) value = attention.head_dim;  // families/deepseek_v2.cc
   const int rotated = whole("rope.dimension_count", kMaxHeadDim, attention.head_dim);
   const auto half_even = [&](const char* key, int64_t width) {
     if (width <= attention.head_dim && width % 2 == 0) return;

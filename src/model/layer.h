@@ -12,7 +12,7 @@
 
 namespace pawl {
 
-enum class Activation { kSilu, kGeluTanh };
+enum class Activation { kSilu, kGeluTanh, kSquaredRelu };
 
 // Queries and keys are normed: not at all, each head by itself, or all heads together.
 enum class QkNorm { kNone, kHead, kWidth };
@@ -95,11 +95,12 @@ struct Mlp {
   bool operator==(const Mlp&) const = default;
 };
 
-// The sum of the answers of a few of many MLPs with a gate, each with a weight. A router scores
-// them for each row.
+// The sum of the answers of a few of many MLPs, each with a weight. A router scores them for each
+// row.
 struct Experts {
   int count = 0, chosen = 0, width = 0;
   Activation activation = Activation::kSilu;
+  bool gated = true;
   // How scores become weights; the chosen ones have the highest scores.
   enum class Weights { kSoftmax, kSigmoid, kSoftmaxOfChosen };
   Weights weights = Weights::kSoftmax;

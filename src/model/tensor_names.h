@@ -32,6 +32,7 @@ struct TensorNames {
   // One tensor with the rows of several, one behind the other; nullptr: each has its own.
   const char* qkv = nullptr;
   const char* gate_up = nullptr;
+  const char* shared_gate_up = nullptr;  // of the expert that all rows take
   // Experts. Behind `experts` comes the number and "."; where they are stacked, one tensor has all.
   const char* router = "mlp.gate";
   const char* choice_bias = "mlp.gate.e_score_correction_bias";  // all of the name

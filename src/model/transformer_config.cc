@@ -208,9 +208,20 @@ Status ReadSpecialTokens(const JsonReader& in, TransformerConfig& config) {
   return in.status();
 }
 
+// Python writes Infinity, which is no JSON: it becomes the largest number of its length.
+void BoundInfinities(std::string& text) {
+  bool in_string = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '"') in_string = !in_string;
+    if (in_string && text[i] == '\\') ++i;
+    if (!in_string && text.compare(i, 8, "Infinity") == 0) text.replace(i, 8, "9999e300");
+  }
+}
+
 Result<json::Value> ReadJsonFile(const std::string& path) {
   Result<std::string> text = ReadRegularFile(path);
   if (!text.ok()) return text.error();
+  BoundInfinities(*text);
   Result<json::Value> root = json::Parse(*text);
   if (!root.ok()) return Error{root.error().code, root.error().ToString(), path};
   if (root->type != json::Type::kObject) {
@@ -272,7 +283,11 @@ void ReadSizes(const JsonReader& in, const FamilyDefaults& defaults, Transformer
   const int intermediate = defaults.intermediate > 0
                                ? whole_or("intermediate_size", kMaxWidth, defaults.intermediate)
                                : whole("intermediate_size", kMaxWidth);
-  const int layers = whole("num_hidden_layers", kMaxLayers);
+  const JsonReader listed = in[defaults.layers], number = in["num_hidden_layers"];
+  const bool counted = number.present() || !listed.IsArray();
+  const auto layers = static_cast<size_t>(counted ? number.Whole(1, kMaxLayers)
+                                                  : static_cast<int64_t>(listed.size()));
+  if (layers < 1 || layers > kMaxLayers) listed.Fail("must have 1 to 1024 entries");
   attention.heads = defaults.heads > 0 ? whole_or("num_attention_heads", kMaxWidth, defaults.heads)
                                        : whole("num_attention_heads", kMaxWidth);
   config.vocabulary = defaults.vocabulary > 0
@@ -301,7 +316,7 @@ void ReadSizes(const JsonReader& in, const FamilyDefaults& defaults, Transformer
     in["num_attention_heads"].Fail("heads times head_dim exceeds " + std::to_string(kMaxWidth),
                                    ErrorCode::kLimit);
   }
-  config.layers.assign(static_cast<size_t>(layers), {attention, Mlp{.width = intermediate}});
+  config.layers.assign(layers, {attention, Mlp{.width = intermediate}});
 }
 
 Result<TransformerConfig> ReadConfigFile(const std::string& path) {

@@ -438,6 +438,13 @@ void TransformerCpu::AddAnswer(const std::vector<float>& post_norm, float scale,
 
 void TransformerCpu::Activate(Activation activation, float* gate, const float* up,
                               int64_t width) const {
+  if (activation == Activation::kSquaredRelu) {
+    for (int64_t i = 0; i < width; ++i) {
+      const float positive = std::max(gate[i], 0.0f);
+      gate[i] = positive * positive * up[i];
+    }
+    return;
+  }
   const auto times = activation == Activation::kSilu ? kernels_.silu_mul : kernels_.gelu_mul;
   times(gate, up, width, gate);
 }

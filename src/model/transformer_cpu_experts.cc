@@ -174,11 +174,12 @@ void TransformerCpu::MultiplyRuns(const ExpertWeights& weights,
 void TransformerCpu::SharedExpert(const Experts& experts, const ExpertWeights& weights,
                                   int64_t rows) {
   const int64_t width = experts.shared_width, hidden = config_.hidden;
-  MatMul(weights.shared.gate, gate_.get(), false, rows);
-  MatMul(weights.shared.up, up_.get(), false, rows);
+  if (experts.gated) MatMul(weights.shared.gate, gate_.get(), false, rows);
+  MatMul(weights.shared.up, (experts.gated ? up_ : gate_).get(), false, rows);
   if (experts.shared_gate) MatMul(weights.shared_weight, router_scores_.get(), false, rows);
   for (int64_t r = 0; r < rows; ++r) {
-    Activate(experts.activation, gate_.get() + r * width, up_.get() + r * width, width);
+    const float* up = experts.gated ? up_.get() + r * width : ones_.data();
+    Activate(experts.activation, gate_.get() + r * width, up, width);
   }
   Pack(weights.shared.down.w.type, gate_.get(), width, rows);
   MatMul(weights.shared.down, answer_.get(), false, rows);
@@ -195,18 +196,21 @@ void TransformerCpu::RunExperts(const Experts& experts, const ExpertWeights& wei
     std::copy_n(normed_.get() + chosen_[slot].row * hidden, hidden,
                 expert_rows_.get() + static_cast<int64_t>(slot) * hidden);
   }
-  MultiplyRuns(weights, &ExpertWeights::Expert::gate, expert_rows_.get(), expert_gate_.get());
-  const bool alike = std::ranges::all_of(runs_, [&](const ExpertRun& run) {
-    const ExpertWeights::Expert& expert = weights.experts[static_cast<size_t>(run.expert)];
-    return PackedAlike(expert.gate.w.type, expert.up.w.type);
-  });
-  MultiplyRuns(weights, &ExpertWeights::Expert::up, alike ? nullptr : expert_rows_.get(),
-               expert_up_.get());
+  if (experts.gated) {
+    MultiplyRuns(weights, &ExpertWeights::Expert::gate, expert_rows_.get(), expert_gate_.get());
+  }
+  const bool packed = experts.gated && std::ranges::all_of(runs_, [&](const ExpertRun& run) {
+                        const ExpertWeights::Expert& expert =
+                            weights.experts[static_cast<size_t>(run.expert)];
+                        return PackedAlike(expert.gate.w.type, expert.up.w.type);
+                      });
+  MultiplyRuns(weights, &ExpertWeights::Expert::up, packed ? nullptr : expert_rows_.get(),
+               (experts.gated ? expert_up_ : expert_gate_).get());
   Parallel(static_cast<int64_t>(chosen_.size()), 4 * width, 1,
            [&](int64_t begin, int64_t end, int) {
              for (int64_t slot = begin; slot < end; ++slot) {
                float* gate = expert_gate_.get() + slot * width;
-               const float* up = expert_up_.get() + slot * width;
+               const float* up = experts.gated ? expert_up_.get() + slot * width : ones_.data();
                if (experts.clamp != 0.0f) {
                  ClampedSwiGlu(experts.clamp, up, width, gate);
                } else {

@@ -71,10 +71,6 @@ void TransformerCpu::PlaceLayers() {
     }
     auto* const attention = std::get_if<Attention>(&config_.layers[i].mixer);
     if (attention == nullptr) continue;
-    if (attention->keys_of >= 0) {
-      cache_at_[i] = cache_at_[static_cast<size_t>(attention->keys_of)];
-    } else {
-    }
     if (attention->scale == 0.0f) {
       attention->scale = 1.0f / std::sqrt(static_cast<float>(attention->head_dim));
     }
@@ -84,13 +80,13 @@ void TransformerCpu::PlaceLayers() {
 
 void TransformerCpu::FillInfo() {
   info_.architecture = config_.architecture;
-  const TransformerLayer& first = weights_.layers[0];
-  info_.dtype =
-      DtypeName((first.experts.experts.empty() ? first.up : first.experts.experts[0].up).w.type);
   info_.vocabulary_size = config_.vocabulary;
   int64_t idle = 0;  // of experts that a call with one row leaves alone
   for (size_t i = 0; i < weights_.layers.size(); ++i) {
     const TransformerLayer& layer = weights_.layers[i];
+    const auto& experts = layer.experts.experts;
+    const Matrix& up = (experts.empty() ? layer.up : experts[0].up).w;
+    if (info_.dtype.empty() && up.data != nullptr) info_.dtype = DtypeName(up.type);
     const auto count = [&](const Linear& linear) {
       info_.layer_parameters += linear.w.rows * linear.w.cols;
     };
@@ -120,7 +116,7 @@ void TransformerCpu::FillInfo() {
     const auto* const both = std::get_if<MlpAndExperts>(&part);
     const auto* const spec = both ? &both->experts : std::get_if<Experts>(&part);
     int64_t bytes = 0;
-    for (const ExpertWeights::Expert& expert : layer.experts.experts) {
+    for (const ExpertWeights::Expert& expert : experts) {
       for (const Linear* linear : {&expert.gate, &expert.up, &expert.down}) {
         count(*linear);
         bytes += MatrixBytes(linear->w);
@@ -213,7 +209,7 @@ void TransformerCpu::AllocateScratch() {
   const int64_t layer_inputs = int64_t{config_.layer_count()} * config_.layer_input_width;
   layer_inputs_ = scratch(std::max<int64_t>(layer_inputs, 1));
   layer_input_row_.resize(static_cast<size_t>(layer_inputs));
-  ones_.assign(static_cast<size_t>(std::max(inner, kv_width)), 1.0f);
+  ones_.assign(static_cast<size_t>(std::max({inner, kv_width, slot_width})), 1.0f);
   if (slots > 0) {
     router_scores_ = scratch(scores);
     expert_gate_ = scratch(slots * slot_width);

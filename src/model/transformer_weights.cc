@@ -142,8 +142,12 @@ class LayerBinder {
   TransformerLayer Bind(const Layer& spec) {
     TransformerLayer layer;
     if (spec.pre_norms) {
-      Norm(names_.attention_norm, layer.attention_norm, layer.attention_norm_bias);
-      Norm(names_.mlp_norm, layer.mlp_norm, layer.mlp_norm_bias);
+      if (!std::holds_alternative<std::monostate>(spec.mixer)) {
+        Norm(names_.attention_norm, layer.attention_norm, layer.attention_norm_bias);
+      }
+      if (!std::holds_alternative<std::monostate>(spec.feed_forward)) {
+        Norm(names_.mlp_norm, layer.mlp_norm, layer.mlp_norm_bias);
+      }
     }
     if (spec.post_norms) {
       layer.attention_post_norm = Norm(names_.attention_post_norm, config_.hidden);
@@ -359,16 +363,28 @@ class LayerBinder {
   }
 
   void Bind(const Mlp& mlp, TransformerLayer& layer) {
+    ExpertWeights::Expert bound =
+        FetchMlp(mlp, names_.gate, names_.up, names_.down, names_.gate_up);
+    layer.gate = std::move(bound.gate);
+    layer.up = std::move(bound.up);
+    layer.down = std::move(bound.down);
+  }
+
+  // `gate_up`, where it has a name, has the rows of both.
+  ExpertWeights::Expert FetchMlp(const Mlp& mlp, const char* gate, const char* up, const char* down,
+                                 const char* gate_up) {
     const int64_t hidden = config_.hidden, width = mlp.width;
     const auto fetch = [&](const char* name, int64_t first) {
       Part part;
-      if (names_.gate_up != nullptr) part = {.shape = {2 * width, hidden}, .first = first};
-      if (names_.gate_up != nullptr) name = names_.gate_up;
-      return binder_.FetchLinear(prefix_ + name, width, hidden, mlp.bias, part);
+      if (gate_up != nullptr) part = {.shape = {2 * width, hidden}, .first = first};
+      return binder_.FetchLinear(prefix_ + (gate_up != nullptr ? gate_up : name), width, hidden,
+                                 mlp.bias, part);
     };
-    if (mlp.gated) layer.gate = fetch(names_.gate, 0);
-    layer.up = fetch(names_.up, width);
-    layer.down = binder_.FetchLinear(prefix_ + names_.down, hidden, width, mlp.bias);
+    ExpertWeights::Expert bound;
+    if (mlp.gated) bound.gate = fetch(gate, 0);
+    bound.up = fetch(up, width);
+    bound.down = binder_.FetchLinear(prefix_ + down, hidden, width, mlp.bias);
+    return bound;
   }
 
   void Bind(const Experts& experts, ExpertWeights& to) {
@@ -386,15 +402,15 @@ class LayerBinder {
       to.factors = binder_.FetchVector(prefix_ + names_.expert_factors, experts.count);
     }
     for (int64_t e = 0; e < experts.count && !binder_.error(); ++e) {
-      to.experts.push_back({FetchExpert(experts, names_.expert_gate, e, 0),
-                            FetchExpert(experts, names_.expert_up, e, 1),
-                            FetchExpert(experts, names_.expert_down, e, 2)});
+      to.experts.push_back(
+          {experts.gated ? FetchExpert(experts, names_.expert_gate, e, 0) : Linear(),
+           FetchExpert(experts, names_.expert_up, e, 1),
+           FetchExpert(experts, names_.expert_down, e, 2)});
     }
     if (experts.shared_width == 0) return;
-    const int64_t width = experts.shared_width;
-    to.shared.gate = binder_.FetchLinear(prefix_ + names_.shared_gate, width, hidden, false);
-    to.shared.up = binder_.FetchLinear(prefix_ + names_.shared_up, width, hidden, false);
-    to.shared.down = binder_.FetchLinear(prefix_ + names_.shared_down, hidden, width, false);
+    to.shared =
+        FetchMlp({.width = experts.shared_width, .gated = experts.gated}, names_.shared_gate,
+                 names_.shared_up, names_.shared_down, names_.shared_gate_up);
     if (!experts.shared_gate) return;
     const std::string weight = prefix_ + names_.shared_weight + ".weight";
     // GGUF files have it as a vector.

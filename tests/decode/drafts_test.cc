@@ -172,6 +172,9 @@ void SetStage(uint64_t seed, SamplerStages& stages) {
 
 class DraftsTest : public ::testing::Test {
  protected:
+  explicit DraftsTest(std::shared_ptr<const Vocabulary> vocabulary = DraftVocabulary())
+      : vocabulary_(std::move(vocabulary)) {}
+
   GenerateOptions OptionsOf(const Case& c, std::string* told) const {
     GenerateOptions options;
     options.sampling.temperature = c.temperature;
@@ -288,7 +291,7 @@ class DraftsTest : public ::testing::Test {
     return *std::move(drafter);
   }
 
-  std::shared_ptr<const Vocabulary> vocabulary_ = DraftVocabulary();
+  std::shared_ptr<const Vocabulary> vocabulary_;
   Encoder encode_ = LongestFirst(vocabulary_);
   Compiler compiler_{vocabulary_};
   DraftSetting model_setting_;
@@ -361,6 +364,68 @@ TEST_F(DraftsTest, EveryOutputIsTheOneWithoutDrafts) {
   EXPECT_GT(cancelled, 0);
   RecordProperty("compared", static_cast<int>(compared));
 }
+
+// Every family, whose models have 96 tokens and more: alone without drafts; with drafts, eight
+// together, with prefixes that are in memory, and where memory is short.
+class FamilyDraftsTest : public DraftsTest, public ::testing::WithParamInterface<std::string> {
+ protected:
+  FamilyDraftsTest()
+      : DraftsTest(VocabularyOf(Joined({"<pad>", "<s>", "</s>"}, Letters(' ', '{', {"}"})),
+                                {"<pad>", "<s>"}, {"</s>"})) {}
+
+  // With memory for two sequences of eight.
+  std::unique_ptr<Model> LoadSmall(const KvMemory& memory) const {
+    const int64_t pages = 2 * memory.state.most() + 192 / memory.page_positions;
+    ModelOptions options;
+    options.threads = 1;
+    options.dtype = GoldenDtype(GetParam());
+    options.kv_bytes = pages * memory.page_bytes;
+    Result<std::unique_ptr<Model>> model = LoadModel(GoldenFolder(GetParam()), options);
+    EXPECT_TRUE(model.ok()) << model.error().ToString();
+    return model.ok() ? *std::move(model) : nullptr;
+  }
+};
+
+TEST_P(FamilyDraftsTest, DraftsBatchesPrefixesAndShortMemoryChangeNoBit) {
+  const auto model = LoadGolden(GetParam());
+  ASSERT_NE(model, nullptr);
+  const auto small = LoadSmall(model->kv_memory());
+  ASSERT_NE(small, nullptr);
+  int64_t accepted = 0;
+  for (const char* kind : {"none", "regex"}) {
+    const auto constraint = Make(compiler_, kind);
+    std::vector<Case> cases;
+    for (uint64_t seed = 0; seed < 8; ++seed) cases.push_back({seed, seed % 2 == 0 ? 0.0f : 0.9f});
+    std::vector<Output> plain;
+    KnowingSource::Known known;
+    for (const Case& one : cases) {
+      plain.push_back(Run(*LoadGolden(GetParam()), constraint, {one}, 1, nullptr)[0]);
+      ASSERT_EQ(plain.back().error, "");
+      known[one.seed] = plain.back().tokens;
+    }
+    for (const std::string name : {"none", "suffix", "random", "right"}) {
+      for (Model* const used : {model.get(), small.get()}) {
+        for (const int batch : {1, 8}) {
+          std::shared_ptr<Drafter> drafter;
+          if (name != "none") drafter = MakeDrafter(name, known, true, true, *used);
+          BatchStats stats;
+          const std::vector<Output> outputs = Run(*used, constraint, cases, batch, drafter, &stats);
+          for (size_t i = 0; i < cases.size(); ++i) {
+            ASSERT_TRUE(outputs[i] == plain[i])
+                << kind << ", " << name << ", batch " << batch << ", seed " << i << ": \""
+                << outputs[i].text << "\" instead of \"" << plain[i].text << "\" "
+                << outputs[i].error;
+          }
+          accepted += stats.accepted;
+        }
+      }
+    }
+  }
+  EXPECT_GT(accepted, 100);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, FamilyDraftsTest, ::testing::ValuesIn(FamilyGoldenNames()),
+                         [](const auto& param) { return TestNameOf(param.param); });
 
 TEST_F(DraftsTest, SourcesThatKnowTakeFewSteps) {
   const auto model = LoadGolden("llama-fp32-tied");

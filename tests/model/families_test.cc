@@ -66,19 +66,21 @@ TEST_P(FamilyGgufTest, HasTheSameDescriptionAndAnswersAsTheFolder) {
   const Result<TransformerConfig> gguf = ReadGgufConfig(*file);
   ASSERT_TRUE(gguf.ok()) << gguf.error().ToString();
   EXPECT_EQ(Describe(*folder), Describe(*gguf));
-  const std::unique_ptr<Model> one = LoadGolden(GetParam(), 1, KernelVariant::kPortable);
   ModelOptions options;
   options.threads = 1;
   options.kernels = KernelVariant::kPortable;
-  options.dtype = GoldenDtype(GetParam());
+  // The converter keeps routers in F32, and sums of another type have another order.
+  options.dtype = WeightDtype::kFp32;
+  const Result<std::unique_ptr<Model>> one = LoadModel(GoldenFolder(GetParam()), options);
   const Result<std::unique_ptr<Model>> other = LoadModel(GgufPath(), options);
+  ASSERT_TRUE(one.ok()) << one.error().ToString();
   ASSERT_TRUE(other.ok()) << other.error().ToString();
-  // Of states the converter computes decays itself, which rounds them once more.
+  // So have sums over value heads that the converter puts in turn.
+  const double bound = GgufNames(*gguf).tiled_values ? 2e-5 : 1e-5;
   for (const Golden& golden : ReadGoldens(GetParam())) {
-    const std::vector<float> a = RunChunk(*one, MakeSequence(*one, 128), 0, golden.prompt);
+    const std::vector<float> a = RunChunk(**one, MakeSequence(**one, 128), 0, golden.prompt);
     const std::vector<float> b = RunChunk(**other, MakeSequence(**other, 128), 0, golden.prompt);
-    EXPECT_LT(LogDifference(a, b, static_cast<size_t>(one->info().vocabulary_size)),
-              one->kv_memory().state.state > 0 ? 3e-5 : 1e-5);
+    EXPECT_LT(LogDifference(a, b, static_cast<size_t>((*one)->info().vocabulary_size)), bound);
   }
 }
 
@@ -169,8 +171,8 @@ TEST(FamilyListTest, EveryOtherArchitectureIsRefusedByName) {
     EXPECT_EQ(by_name, verdict == "refused") << line << ": " << error.ToString();
     ++(verdict == "refused" ? refused : loads);
   }
-  EXPECT_GT(loads, 40);
-  EXPECT_GT(refused, 400);
+  EXPECT_GT(loads, 60);
+  EXPECT_GT(refused, 390);
 }
 
 // Of experts, a call reads the ones that its rows have chosen.

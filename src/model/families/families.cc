@@ -11,19 +11,21 @@ extern const Family kLlamaFamily, kMistralFamily, kQwen2Family, kQwen3Family, kG
     kOlmo2Family, kOlmo3Family, kExaone4Family, kErnieFamily, kHunyuanFamily, kSeedOssFamily,
     kGlm4Family, kQwen3VlFamily, kMinistral3Family, kStarCoder2Family, kQwen2MoeFamily,
     kQwen3MoeFamily, kGptOssFamily, kQwen3_5Family, kLfm2Family, kGraniteHybridFamily,
-    kQwen3_5MoeFamily, kQwen3NextFamily, kDeepSeekV2Family, kGlm4MoeLiteFamily;
+    kQwen3_5MoeFamily, kQwen3NextFamily, kDeepSeekV2Family, kGlm4MoeLiteFamily, kNemotronHFamily,
+    kLfm2MoeFamily, kGemma4UnifiedFamily;
 
 namespace {
 
 constexpr const Family* kFamilies[] = {
-    &kLlamaFamily,         &kMistralFamily,    &kQwen2Family,     &kQwen3Family,
-    &kGemmaFamily,         &kGemma2Family,     &kGemma3Family,    &kGemma4Family,
-    &kPhi3Family,          &kSmolLm3Family,    &kGraniteFamily,   &kOlmo2Family,
-    &kOlmo3Family,         &kExaone4Family,    &kErnieFamily,     &kHunyuanFamily,
-    &kSeedOssFamily,       &kGlm4Family,       &kQwen3VlFamily,   &kMinistral3Family,
-    &kStarCoder2Family,    &kQwen2MoeFamily,   &kQwen3MoeFamily,  &kGptOssFamily,
-    &kGraniteHybridFamily, &kQwen3_5MoeFamily, &kQwen3NextFamily, &kDeepSeekV2Family,
-    &kGlm4MoeLiteFamily,   &kQwen3_5Family,    &kLfm2Family};
+    &kLlamaFamily,         &kMistralFamily,      &kQwen2Family,     &kQwen3Family,
+    &kGemmaFamily,         &kGemma2Family,       &kGemma3Family,    &kGemma4Family,
+    &kPhi3Family,          &kSmolLm3Family,      &kGraniteFamily,   &kOlmo2Family,
+    &kOlmo3Family,         &kExaone4Family,      &kErnieFamily,     &kHunyuanFamily,
+    &kSeedOssFamily,       &kGlm4Family,         &kQwen3VlFamily,   &kMinistral3Family,
+    &kStarCoder2Family,    &kQwen2MoeFamily,     &kQwen3MoeFamily,  &kGptOssFamily,
+    &kGraniteHybridFamily, &kQwen3_5MoeFamily,   &kQwen3NextFamily, &kDeepSeekV2Family,
+    &kGlm4MoeLiteFamily,   &kQwen3_5Family,      &kLfm2Family,      &kNemotronHFamily,
+    &kLfm2MoeFamily,       &kGemma4UnifiedFamily};
 
 // What is known to be missing for architectures that people ask for, of both kinds of files.
 struct Refusal {

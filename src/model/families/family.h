@@ -29,7 +29,8 @@ struct FamilyDefaults {
   int heads = 0, vocabulary = 0;  // 0: the file has to say
   double epsilon = 1e-6;
   const char* epsilon_key = "rms_norm_eps";
-  int intermediate = 0;  // 0: the file has to say
+  int intermediate = 0;                // 0: the file has to say
+  const char* layers = "layer_types";  // the list of layers, where their number is not stated
 };
 
 struct Family {
@@ -114,7 +115,8 @@ void RenameGemma2And3(TensorNames& names);
 void ScaleLargestGemma(TransformerConfig& config, int largest);
 // Numbers of experts and of those chosen, and their width.
 Experts ReadExperts(const JsonReader& in, const JsonReader& width);
-// The same of a GGUF file, for each layer that has a router; `experts`: all but the sizes.
+// The same of a GGUF file, for each layer that has a router; `experts`: what is said if the file
+// does not say it.
 void ReadGgufExperts(GgufKeys& keys, TransformerConfig& config, Experts experts);
 // A soft cap: 0, which is none, where it is null.
 float ReadCap(const JsonReader& in, double absent);
@@ -135,6 +137,14 @@ void RenameGgufMamba(TensorNames& names);
 void ReadLatent(const JsonReader& in, TransformerConfig& config, int query_rank);
 Experts ReadRouted(const JsonReader& in, int count, int chosen, int width, double scale);
 void RenameSharedExperts(TensorNames& names);
+void RenameGgufLatent(TensorNames& names);
+// The same of a GGUF file.
+void ReadGgufLatent(GgufKeys& keys, TransformerConfig& config);
+// Short convolutions in layers without attention, in both kinds of files; names.
+void ReadShortConvolutions(const JsonReader& in, TransformerConfig& config);
+void ReadShortConvolutions(GgufKeys& keys, TransformerConfig& config);
+void RenameShortConvolutions(TensorNames& names);
+void RenameGgufShortConvolutions(TensorNames& names);
 // Of gated delta nets in GGUF files.
 void RenameGgufDelta(TensorNames& names);
 

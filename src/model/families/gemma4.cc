@@ -44,6 +44,18 @@ Experts Gemma4Experts() {
   return experts;
 }
 
+namespace {
+
+void RenameGemma4(TensorNames& names) {
+  names.mlp_norm = "pre_feedforward_layernorm";
+  names.router = "router.proj";
+  names.experts_form = TensorNames::Experts::kStacked;
+  names.expert_gate_up = "experts.gate_up_proj";
+  names.expert_down = "experts.down_proj";
+}
+
+}  // namespace
+
 extern const Family kGemma4Family = {
     .architectures = {"Gemma4ForCausalLM"},
     .wrappers = {"Gemma4ForConditionalGeneration"},
@@ -55,23 +67,34 @@ extern const Family kGemma4Family = {
                  .tied_embeddings = true,
                  .heads = 8,
                  .vocabulary = 262144},
-    .read = ReadGemma4,
+    .read = [](const JsonReader& in,
+               TransformerConfig& config) { ReadGemma4(in, config, 256, 512); },
     .read_gguf = ReadGemma4Gguf,
     .gguf_by_layer = true,
     .gguf_theta = 1000000.0,
-    .rename =
-        [](TensorNames& names) {
-          names.mlp_norm = "pre_feedforward_layernorm";
-          names.router = "router.proj";
-          names.experts_form = TensorNames::Experts::kStacked;
-          names.expert_gate_up = "experts.gate_up_proj";
-          names.expert_down = "experts.down_proj";
-        },
+    .rename = RenameGemma4,
     .rename_gguf =
         [](TensorNames& names) {
           names.expert_gate_up = "ffn_gate_up_exps.weight";
           names.expert_down = "ffn_down_exps.weight";
         },
+};
+
+// The 12B model; its GGUF files are those of Gemma 4.
+extern const Family kGemma4UnifiedFamily = {
+    .architectures = {"Gemma4UnifiedForCausalLM"},
+    .wrappers = {"Gemma4UnifiedForConditionalGeneration"},
+    .model_type = "gemma4_unified_text",
+    .defaults = {.kv_heads = 4,
+                 .head_dim = 256,
+                 .context = 262144,
+                 .tied_embeddings = true,
+                 .heads = 8,
+                 .vocabulary = 262144,
+                 .intermediate = 9216},
+    .read = [](const JsonReader& in,
+               TransformerConfig& config) { ReadGemma4(in, config, 0, 1024); },
+    .rename = RenameGemma4,
 };
 
 }  // namespace pawl

@@ -21,7 +21,8 @@ struct Gemma4Facts {
 bool DescribeGemma4(TransformerConfig& config, const Gemma4Facts& facts);
 // All but the sizes.
 Experts Gemma4Experts();
-void ReadGemma4(const JsonReader& in, TransformerConfig& config);
+// What differs where a file does not say it: the width of inputs of layers, and the window.
+void ReadGemma4(const JsonReader& in, TransformerConfig& config, int inputs, int window);
 void ReadGemma4Gguf(GgufKeys& keys, TransformerConfig& config);
 
 }  // namespace pawl

@@ -53,11 +53,11 @@ void ReadGlobalShape(const JsonReader& in, const TransformerConfig& config, Gemm
 
 }  // namespace
 
-void ReadGemma4(const JsonReader& in, TransformerConfig& config) {
+void ReadGemma4(const JsonReader& in, TransformerConfig& config, int inputs, int window) {
   ExpectString(in["hidden_activation"], "gelu_pytorch_tanh");
   ReadAttentionBias(in, config);
   Gemma4Facts facts;
-  facts.window = static_cast<int>(in["sliding_window"].Whole(1, kMaxContext, 512));
+  facts.window = static_cast<int>(in["sliding_window"].Whole(1, kMaxContext, window));
   facts.sliding =
       ReadSlidingLayers(in, config.layer_count(), [](int i) { return (i + 1) % 6 != 0; });
   facts.sliding.back() = false;  // the reference implementation insists
@@ -67,7 +67,7 @@ void ReadGemma4(const JsonReader& in, TransformerConfig& config) {
   const bool wide = in["use_double_wide_mlp"].Bool(false);
   const JsonReader width = in["hidden_size_per_layer_input"];
   config.layer_input_width =
-      width.Is(json::Type::kNull) ? 0 : static_cast<int>(width.Whole(0, kMaxWidth, 256));
+      width.Is(json::Type::kNull) ? 0 : static_cast<int>(width.Whole(0, kMaxWidth, inputs));
   if (config.layer_input_width > 0) {
     ExpectNumber(in["vocab_size_per_layer_input"], config.vocabulary);
   }

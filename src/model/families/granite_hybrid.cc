@@ -1,5 +1,5 @@
-// Granite 4 h (IBM, 2025), without experts: Mamba-2, and attention without positions in some
-// layers; the four factors of Granite.
+// Granite 4 h (IBM, 2025): Mamba-2, and attention without positions in some layers; the four
+// factors of Granite; an MLP, and in larger ones experts too.
 #include <string_view>
 
 #include "src/model/families/family.h"
@@ -12,11 +12,17 @@ void ReadGraniteHybrid(const JsonReader& in, TransformerConfig& config) {
     return static_cast<int>(in[key].Whole(1, most, otherwise));
   };
   const int width = whole("shared_intermediate_size", kMaxWidth, 1024);
-  if (in["num_local_experts"].Whole(0, kMaxExperts, 8) > 0) {
-    in["num_local_experts"].Unsupported("is not 0; experts next to Mamba are not supported");
-  }
   ReadGraniteFactors(in, config);
-  EachMlp(config, [&](Mlp& mlp) { mlp.width = width; });
+  Experts experts;
+  experts.count = static_cast<int>(in["num_local_experts"].Whole(0, kMaxExperts, 8));
+  if (experts.count > 0) experts.chosen = whole("num_experts_per_tok", experts.count, 2);
+  experts.width = config.layers[0].mlp().width;
+  experts.shared_width = width;
+  experts.weights = Experts::Weights::kSoftmaxOfChosen;
+  for (Layer& layer : config.layers) {
+    layer.mlp().width = width;
+    if (experts.count > 0) layer.feed_forward = experts;
+  }
   config.ropes = {ReadRope(in, config, 10000.0)};
   Mamba2 mamba;
   mamba.heads = whole("mamba_n_heads", kMaxWidth, 128);
@@ -35,13 +41,11 @@ void ReadGraniteHybrid(const JsonReader& in, TransformerConfig& config) {
   const std::string positions = in["position_embedding_type"].String("nope");
   constexpr std::string_view kKnown[] = {"mamba", "linear_attention", "attention",
                                          "full_attention"};
-  std::vector<bool> attends;
+  size_t at = 0;
   for (const std::string_view type :
        ReadLayerTypes(in, config.layer_count(), kKnown, [&](int) { return kKnown[0]; })) {
-    attends.push_back(type == kKnown[2] || type == kKnown[3]);
-  }
-  for (size_t i = 0; i < attends.size(); ++i) {
-    if (!attends[i]) config.layers[i].mixer = mamba;
+    Layer& layer = config.layers[at++];
+    if (type == kKnown[0] || type == kKnown[1]) layer.mixer = mamba;
   }
   EachAttention(config, [&](Attention& attention, int) {
     attention.rope = positions == "rope" ? 0 : kNoRope;
@@ -51,19 +55,19 @@ void ReadGraniteHybrid(const JsonReader& in, TransformerConfig& config) {
       !json::Dump(limit.value()->items[0]).starts_with('0')) {
     limit.Unsupported("does not begin with 0");
   }
-  in.Ignore({"mamba_chunk_size", "num_experts_per_tok", "time_step_limit", "router_aux_loss_coef",
-             "output_router_logits", "layers_block_type"});
+  in.Ignore({"mamba_chunk_size", "time_step_limit", "router_aux_loss_coef", "output_router_logits",
+             "num_experts_per_tok", "layers_block_type"});
 }
 
 void ReadGraniteHybridGguf(GgufKeys& keys, TransformerConfig& config) {
   ReadGraniteFactors(keys, config);
   ReadGgufMamba(keys, config);
-  if (keys.Int("expert_count", kMaxExperts, 0, 0) > 0) {
-    keys.Fail(ErrorCode::kUnsupported, "expert_count", "experts next to Mamba are not supported");
-  }
-  const int64_t width = config.layers[0].mlp().width;
+  const int width = config.layers[0].mlp().width;
   const int64_t shared = keys.Int("expert_shared_feed_forward_length", kMaxWidth, width);
   EachMlp(config, [&](Mlp& mlp) { mlp.width = static_cast<int>(shared); });
+  if (keys.Int("expert_count", kMaxExperts, 0, 0) > 0) {
+    ReadGgufExperts(keys, config, {.width = width, .weights = Experts::Weights::kSoftmaxOfChosen});
+  }
   for (const char* key : {"expert_used_count", "expert_feed_forward_length"}) keys.Find(key);
   const bool rope = keys.Bool("rope.scaling.finetuned", false);
   EachAttention(config, [&](Attention& attention, int) { attention.rope = rope ? 0 : kNoRope; });
@@ -78,8 +82,12 @@ extern const Family kGraniteHybridFamily = {
     .read_gguf = ReadGraniteHybridGguf,
     .rename =
         [](TensorNames& names) {
-          names.gate_up = "shared_mlp.input_linear";
-          names.down = "shared_mlp.output_linear";
+          names.gate_up = names.shared_gate_up = "shared_mlp.input_linear";
+          names.down = names.shared_down = "shared_mlp.output_linear";
+          names.router = "block_sparse_moe.router.layer";
+          names.experts_form = TensorNames::Experts::kStacked;
+          names.expert_gate_up = "block_sparse_moe.input_linear.weight";
+          names.expert_down = "block_sparse_moe.output_linear.weight";
           RenameMamba(names);
         },
     .rename_gguf =

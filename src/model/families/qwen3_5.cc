@@ -35,12 +35,11 @@ void ReadGatedDelta(const JsonReader& in, TransformerConfig& config) {
   const auto whole = [&](const char* key, int64_t most, int64_t otherwise) {
     return static_cast<int>(in[key].Whole(1, most, otherwise));
   };
-  GatedDeltaNet delta;
-  delta.key_heads = whole("linear_num_key_heads", 4096, 16);
-  delta.value_heads = whole("linear_num_value_heads", 4096, 32);
-  delta.key_dim = whole("linear_key_head_dim", kMaxHeadDim, 128);
-  delta.value_dim = whole("linear_value_head_dim", kMaxHeadDim, 128);
-  delta.taps = whole("linear_conv_kernel_dim", kMostTaps, 4);
+  const GatedDeltaNet delta = {whole("linear_num_key_heads", 4096, 16),
+                               whole("linear_num_value_heads", 4096, 32),
+                               whole("linear_key_head_dim", kMaxHeadDim, 128),
+                               whole("linear_value_head_dim", kMaxHeadDim, 128),
+                               whole("linear_conv_kernel_dim", kMostTaps, 4)};
   if (delta.value_heads % delta.key_heads != 0) {
     in["linear_num_key_heads"].Fail("must divide linear_num_value_heads");
   }

@@ -120,14 +120,33 @@ Experts ReadExperts(const JsonReader& in, const JsonReader& width) {
 void ReadGgufExperts(GgufKeys& keys, TransformerConfig& config, Experts experts) {
   experts.count = static_cast<int>(keys.Int("expert_count", kMaxExperts, std::nullopt));
   experts.chosen = static_cast<int>(keys.Int("expert_used_count", experts.count, std::nullopt));
-  experts.width = static_cast<int>(keys.Int("expert_feed_forward_length", kMaxWidth, std::nullopt));
-  if (keys.Has("expert_shared_feed_forward_length")) {
-    experts.shared_width =
-        static_cast<int>(keys.Int("expert_shared_feed_forward_length", kMaxWidth, std::nullopt));
+  const std::optional<int64_t> width =
+      experts.width > 0 ? std::optional<int64_t>(experts.width) : std::nullopt;
+  experts.width = static_cast<int>(keys.Int("expert_feed_forward_length", kMaxWidth, width));
+  const int64_t shared = keys.Int("expert_shared_count", 64, 0, 0) * experts.width;
+  experts.shared_width =
+      static_cast<int>(keys.Int("expert_shared_feed_forward_length", kMaxWidth, shared, 0));
+  experts.normalized = keys.Bool("expert_weights_norm", experts.normalized);
+  experts.scale = static_cast<float>(keys.Positive("expert_weights_scale", experts.scale));
+  if (keys.Int("expert_group_count", kMaxExperts, 1) != 1) {
+    keys.Fail(ErrorCode::kUnsupported, "expert_group_count",
+              "is not 1; experts that are chosen by groups are not supported");
   }
+  keys.Find("expert_group_used_count");
+  keys.Find("leading_dense_block_count");  // the tensors tell
+  const auto has = [&](size_t layer, const char* name) {
+    return keys.file().Find("blk." + std::to_string(layer) + "." + name) != nullptr;
+  };
   for (size_t i = 0; i < config.layers.size(); ++i) {
-    const std::string router = "blk." + std::to_string(i) + ".ffn_gate_inp.weight";
-    if (keys.file().Find(router) != nullptr) config.layers[i].feed_forward = experts;
+    experts.choice_bias = experts.choice_bias || has(i, "exp_probs_b.bias");
+  }
+  // 1: softmax, 2: sigmoid, 3: softmax of the chosen. Files of models with sigmoids may lack it.
+  int64_t weights = static_cast<int64_t>(experts.weights) + 1;
+  if (weights == 1 && experts.choice_bias) weights = 2;
+  weights = keys.Int("expert_gating_func", 3, weights);
+  experts.weights = static_cast<Experts::Weights>(weights - 1);
+  for (size_t i = 0; i < config.layers.size(); ++i) {
+    if (has(i, "ffn_gate_inp.weight")) config.layers[i].feed_forward = experts;
   }
 }
 

@@ -64,6 +64,9 @@ void LoadIntegers(const Matrix& matrix, int64_t row, uint8_t* values);
 inline int64_t GroupIndex(const Matrix& m, int64_t row, int64_t group) {
   return (row / kQuantTile * m.groups + group) * kQuantTile + row % kQuantTile;
 }
+// The scale and the minimum (0 where there are none) of a group, exactly.
+float ScaleAt(const Matrix& m, int64_t row, int64_t group);
+float MinimumAt(const Matrix& m, int64_t row, int64_t group);
 // What an integer as it is stored stands for, in steps of its group's scale, above the minimum.
 int WorthOf(const Matrix& matrix, uint8_t integer);
 // out = row `row`, every weight rounded to float once.

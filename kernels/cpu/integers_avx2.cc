@@ -41,6 +41,11 @@ inline Floats operator*(const Floats& a, const Floats& b) { return {_mm256_mul_p
 inline Floats Fma(const Floats& a, const Floats& b, const Floats& c) {
   return {_mm256_fmadd_ps(a.v, b.v, c.v)};
 }
+template <int n>
+inline Floats StepHalves(const uint8_t* p) {
+  const __m128i bits = _mm_cvtepu8_epi16(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
+  return {_mm256_cvtph_ps(_mm_slli_epi16(bits, n))};
+}
 inline Floats Scaled(Ints ints, const Floats& scale, const Floats& shift) {
   return Fma({_mm256_castsi256_ps(ints)}, scale, shift);
 }

@@ -5,6 +5,7 @@
 //   Bytes          that many fours of bytes
 //   kRows          input rows that are multiplied with weights while these are in a register
 //   Zero, Set1, SetInts, Load, Store, Halves (of half-precision numbers),
+//   StepHalves<n>  those whose bits are bytes, shifted to the left by n
 //   +, -, *, Fma(a, b, c) = ab + c of Floats
 //   Scaled(ints, scale, shift)
 //                  ints above kZero as floats, times scale, rounded once; shift is -kZeroFloat
@@ -92,11 +93,13 @@ void Pack(const float* x, int64_t x_stride, int rows, int64_t n, float* out) {
 
 // ---- Products ----
 
-// What there is to know about a matrix while the code is compiled. kHalves: groups of 16.
-template <int kBitsEach, bool kHalfGroups, bool kMinimums, bool kWithTable>
+// What there is to know about a matrix while the code is compiled: its bits, and these.
+enum : int { kPlain = 0, kGroupsOf16 = 1, kWithMinimums = 2, kWithTable = 4, kWithSteps = 8 };
+template <int kBitsEach, int kTraits>
 struct Format {
   static constexpr int kBits = kBitsEach;
-  static constexpr bool kHalves = kHalfGroups, kMins = kMinimums, kTable = kWithTable;
+  static constexpr bool kHalves = kTraits & kGroupsOf16, kMins = kTraits & kWithMinimums;
+  static constexpr bool kTable = kTraits & kWithTable, kSteps = kTraits & kWithSteps;
   static constexpr bool kWide = kBits == 8 || kTable;
   // What the bytes that are multiplied exceed the weights by, and the stored integers.
   static constexpr int kOffset = kMins     ? 0
@@ -247,8 +250,14 @@ inline void Tile(const MatMulArgs& args, const uint8_t* weights, Span blocks, in
   const int64_t pitch = QuantBlocks(m.cols);
   constexpr int kLines = F::kBits;
   const int lane = part * kLanes;
-  const uint16_t* scales = m.scales + tile * m.groups * kQuantTile + lane;
-  const uint16_t* minimums = F::kMins ? m.minimums + tile * m.groups * kQuantTile + lane : nullptr;
+  const int64_t tables = tile * m.groups * kQuantTile + lane;
+  // Of group g, a scale or a minimum.
+  Floats factor = {}, minimum_factor = {};
+  const auto number = [&](const uint16_t* halves, const uint8_t* steps, const Floats& by, int64_t g)
+      __attribute__((always_inline)) {
+    if constexpr (!F::kSteps) return Halves(halves + tables + g * kQuantTile);
+    return StepHalves < F::kTable ? 7 : 0 > (steps + tables + g * kQuantTile) * by;
+  };
   const auto* x = reinterpret_cast<const InputBlock*>(args.x + row / kPackRows * kPackRows *
                                                                    PackedWidth(m.cols)) +
                   row % kPackRows * pitch + blocks.begin;
@@ -264,6 +273,11 @@ inline void Tile(const MatMulArgs& args, const uint8_t* weights, Span blocks, in
       Prefetch<PartOf(kLines, 4)>(ahead.from);
     }
     ahead.from += kLines * 64;
+    if (F::kSteps && b % (kStepsBlock / kQuantBlock) == 0) {
+      const int64_t at = (tile * StepBlocks(m) + b * kQuantBlock / kStepsBlock) * kQuantTile + lane;
+      factor = Load(m.factors + at);
+      if constexpr (F::kMins) minimum_factor = Load(m.minimum_factors + at);
+    }
     // The fours kFirst .. kLast-1, which are of one group: half h of the block, or all of it.
     const auto add = [&](auto first, auto last, int h, int64_t group)
         __attribute__((always_inline)) {
@@ -272,7 +286,7 @@ inline void Tile(const MatMulArgs& args, const uint8_t* weights, Span blocks, in
       for (int r = 0; r < R; ++r) dots[r] = SetInts(StartOf<F>(x[r * pitch], h));
       Dots<F, decltype(first)::value, decltype(last)::value, R>(weights + lane * 4, table, x, pitch,
                                                                 dots);
-      const Floats scale = Halves(scales + group * kQuantTile);
+      const Floats scale = number(m.scales, m.steps, factor, group);
       const Floats shift = scale * Set1(-kZeroFloat);
 #pragma GCC unroll 16
       for (int r = 0; r < R; ++r) {
@@ -292,11 +306,12 @@ inline void Tile(const MatMulArgs& args, const uint8_t* weights, Span blocks, in
       add(Number<0>(), Number<8>(), 2, b >> skip);
     }
     if constexpr (F::kMins) {
-      const Floats minimum = Halves(minimums + (F::kHalves ? 2 * b : b >> skip) * kQuantTile);
-      add_minimum(minimum, &InputBlock::sum);
-      if constexpr (F::kHalves) {
-        add_minimum(Halves(minimums + (2 * b + 1) * kQuantTile) - minimum, &InputBlock::sum_second);
-      }
+      const auto minimum = [&](int64_t g) __attribute__((always_inline)) {
+        return number(m.minimums, m.minimum_steps, minimum_factor, g);
+      };
+      const Floats first = minimum(F::kHalves ? 2 * b : b >> skip);
+      add_minimum(first, &InputBlock::sum);
+      if constexpr (F::kHalves) add_minimum(minimum(2 * b + 1) - first, &InputBlock::sum_second);
     }
   }
 }
@@ -350,6 +365,7 @@ constexpr int kParts = kQuantTile / kLanes;
 // Where many rows come, integers are unpacked once for all of them: so many blocks at a time, which
 // stay in the first level cache, and for so many rows at most.
 constexpr int kPanelBlocks = 16, kPanelRows = 128;
+static_assert(kPanelBlocks % (kStepsBlock / kQuantBlock) == 0);
 
 template <typename F>
 void Unpack(const Matrix& m, const uint8_t* weights, int64_t blocks, uint8_t* panel) {
@@ -424,33 +440,37 @@ void MatMulAs(const MatMulArgs& args, int64_t begin, int64_t end) {
   }
 }
 
-template <int kBits, bool kHalves, bool kMins, bool kTable = false>
+template <int kBits, int kTraits>
 void MatMulOf(const MatMulArgs& args, int64_t begin, int64_t end) {
-  MatMulAs<Format<kBits, kHalves, kMins, kTable>>(args, begin, end);
+  MatMulAs<Format<kBits, kTraits>>(args, begin, end);
 }
 
 void MatMul(const MatMulArgs& args, int64_t begin, int64_t end) {
+  constexpr int kSteppedMinimums = kWithMinimums | kWithSteps;
   const Matrix& w = args.w;
-  const bool minimums = w.minimums != nullptr;
   switch (w.type) {
     case WeightType::kI6:
-      return MatMulOf<6, true, false>(args, begin, end);
+      return MatMulOf<6, kGroupsOf16>(args, begin, end);
     case WeightType::kI5:
-      if (minimums) return MatMulOf<5, false, true>(args, begin, end);
-      return MatMulOf<5, false, false>(args, begin, end);
+      if (w.has_steps) return MatMulOf<5, kSteppedMinimums>(args, begin, end);
+      if (w.has_minimums) return MatMulOf<5, kWithMinimums>(args, begin, end);
+      return MatMulOf<5, kPlain>(args, begin, end);
     case WeightType::kI4:
       if (w.table != nullptr && w.group_shift == 4) {
-        return MatMulOf<4, true, false, true>(args, begin, end);
+        if (w.has_steps)
+          return MatMulOf<4, kGroupsOf16 | kWithTable | kWithSteps>(args, begin, end);
+        return MatMulOf<4, kGroupsOf16 | kWithTable>(args, begin, end);
       }
-      if (w.table != nullptr) return MatMulOf<4, false, false, true>(args, begin, end);
-      if (minimums) return MatMulOf<4, false, true>(args, begin, end);
-      return MatMulOf<4, false, false>(args, begin, end);
+      if (w.table != nullptr) return MatMulOf<4, kWithTable>(args, begin, end);
+      if (w.has_steps) return MatMulOf<4, kSteppedMinimums>(args, begin, end);
+      if (w.has_minimums) return MatMulOf<4, kWithMinimums>(args, begin, end);
+      return MatMulOf<4, kPlain>(args, begin, end);
     case WeightType::kI3:
-      return MatMulOf<3, true, false>(args, begin, end);
+      return MatMulOf<3, kGroupsOf16>(args, begin, end);
     case WeightType::kI2:
-      return MatMulOf<2, true, true>(args, begin, end);
+      return MatMulOf<2, kGroupsOf16 | kSteppedMinimums>(args, begin, end);
     default:
-      return MatMulOf<8, false, false>(args, begin, end);
+      return MatMulOf<8, kPlain>(args, begin, end);
   }
 }
 

@@ -42,6 +42,10 @@ inline void Store(float* p, const Floats& a) { std::memcpy(p, a.lane, sizeof a.l
 inline Floats Halves(const uint16_t* p) {
   return Map<Floats>([=](int i) { return HalfToFloat(p[i]); });
 }
+template <int n>
+inline Floats StepHalves(const uint8_t* p) {
+  return Map<Floats>([=](int i) { return HalfToFloat(static_cast<uint16_t>(p[i] << n)); });
+}
 inline Floats Scaled(const Ints& a, const Floats& scale, const Floats&) {
   return Map<Floats>([&](int i) { return static_cast<float>(a.lane[i] - kZero) * scale.lane[i]; });
 }

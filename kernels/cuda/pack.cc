@@ -9,6 +9,7 @@
 
 #include "kernels/cpu/integers.h"
 #include "kernels/cuda/matrix.h"
+#include "src/base/half.h"
 
 namespace pawl {
 namespace {
@@ -61,7 +62,7 @@ void PutRow(PackedMatrix& packed, int32_t row, const uint8_t* values) {
 }  // namespace
 
 bool CanPack(const Matrix& matrix) {
-  return matrix.minimums == nullptr || matrix.type == WeightType::kI4;
+  return !matrix.has_minimums || matrix.type == WeightType::kI4;
 }
 
 PackedMatrix PackMatrix(const Matrix& matrix) {
@@ -82,8 +83,15 @@ PackedMatrix PackMatrix(const Matrix& matrix) {
   packed.shape.groups = static_cast<int32_t>(matrix.groups);
   packed.shape.group_shift = matrix.group_shift;
   const auto table = RowTiles(shape.rows) * kTileRows * matrix.groups;
-  packed.scales.assign(matrix.scales, matrix.scales + table);
-  if (matrix.minimums != nullptr) packed.minimums.assign(matrix.minimums, matrix.minimums + table);
+  packed.scales.assign(static_cast<size_t>(table), 0);
+  packed.minimums.assign(matrix.has_minimums ? packed.scales.size() : 0, 0);
+  for (int64_t r = 0; r < matrix.rows; ++r) {
+    for (int64_t g = 0; g < matrix.groups; ++g) {
+      const auto at = static_cast<size_t>(GroupIndex(matrix, r, g));
+      packed.scales[at] = FloatToHalf(ScaleAt(matrix, r, g));
+      if (matrix.has_minimums) packed.minimums[at] = FloatToHalf(MinimumAt(matrix, r, g));
+    }
+  }
   const auto padded = static_cast<size_t>(PaddedColumns(shape.columns));
   const auto stored = static_cast<size_t>(QuantBlocks(matrix.cols) * kQuantBlock);
   std::vector<uint8_t> row(std::max(padded, stored));

@@ -63,6 +63,12 @@ void LoadBlock(const uint8_t* from, int bits, uint8_t* values) {
   std::memcpy(values, fours, sizeof fours);
 }
 
+float StepAt(const Matrix& m, int64_t row, int64_t group, uint8_t step, const float* factors) {
+  const int64_t block = group << m.group_shift >> 8;
+  const int64_t at = (row / kQuantTile * StepBlocks(m) + block) * kQuantTile + row % kQuantTile;
+  return HalfToFloat(static_cast<uint16_t>(step << StepShift(m))) * factors[at];
+}
+
 }  // namespace
 
 void StoreIntegers(WeightType type, int64_t cols, int64_t row, const uint8_t* values, void* data) {
@@ -92,9 +98,21 @@ void LoadIntegers(const Matrix& matrix, int64_t row, uint8_t* values) {
   }
 }
 
+float ScaleAt(const Matrix& m, int64_t row, int64_t group) {
+  const int64_t at = GroupIndex(m, row, group);
+  return m.has_steps ? StepAt(m, row, group, m.steps[at], m.factors) : HalfToFloat(m.scales[at]);
+}
+
+float MinimumAt(const Matrix& m, int64_t row, int64_t group) {
+  if (!m.has_minimums) return 0.0f;
+  const int64_t at = GroupIndex(m, row, group);
+  return m.has_steps ? StepAt(m, row, group, m.minimum_steps[at], m.minimum_factors)
+                     : HalfToFloat(m.minimums[at]);
+}
+
 int WorthOf(const Matrix& matrix, uint8_t integer) {
   if (matrix.table != nullptr) return matrix.table[integer];
-  return matrix.minimums != nullptr ? integer : integer - (1 << (QuantBits(matrix.type) - 1));
+  return matrix.has_minimums ? integer : integer - (1 << (QuantBits(matrix.type) - 1));
 }
 
 void ReadIntegerRow(const Matrix& matrix, int64_t row, float* out) {
@@ -106,11 +124,9 @@ void ReadIntegerRow(const Matrix& matrix, int64_t row, float* out) {
       const auto* data = static_cast<const uint8_t*>(matrix.data);
       LoadBlock(data + BlockAt(matrix.type, matrix.cols, row, k / kQuantBlock), bits, values);
     }
-    const int64_t group = GroupIndex(matrix, row, k >> matrix.group_shift);
+    const int64_t group = k >> matrix.group_shift;
     // In double precision nothing is rounded before the end.
-    const double scale = HalfToFloat(matrix.scales[group]);
-    const double minimum =
-        matrix.minimums != nullptr ? double{HalfToFloat(matrix.minimums[group])} : 0.0;
+    const double scale = ScaleAt(matrix, row, group), minimum = MinimumAt(matrix, row, group);
     out[k] = static_cast<float>(WorthOf(matrix, values[within]) * scale + minimum);
   }
 }

@@ -3,10 +3,10 @@
 //
 // Inputs are rounded to integers too, in blocks of 32: q = round(127 x / max |x|), nearest, ties to
 // even, which is off by at most max |x| / 254. The products of a block, or of half of one where
-// groups have 16 weights, are then summed exactly, as 32-bit integers, and these sums, times the
-// scales of both sides, are added as floats by fused multiply-add in the order of the blocks. So
-// there is nothing that could differ between the variants, nor with the number of rows or threads:
-// all results are equal bit for bit.
+// groups have 16 weights, are then summed exactly, as 32-bit integers. These sums, times the scale
+// of the weights, rounded, times the scale of the inputs, are added as floats by fused multiply-add
+// in the order of the blocks. So there is nothing that could differ between the variants, nor with
+// the number of rows or threads: all results are equal bit for bit.
 //
 // Weights lie so that a vector of 16 lanes has four inputs of each of 16 rows (outputs), as
 // VPDPBUSD takes them, and is multiplied with four inputs that all lanes share: vector j of a block
@@ -29,15 +29,19 @@
 
 namespace pawl {
 
+// Sums of integers count from here: a float of these bits plus n is 1.5 * 2^23 + n, so that floats
+// are made of sums without a conversion. Sums are below 2^22.
+constexpr int32_t kZero = 0x4b400000;
+constexpr float kZeroFloat = 12582912.0f;
+
 // 32 inputs of a row, on a cache line. NaN and infinities make the scale NaN.
 struct alignas(4) InputBlock {
   int8_t q[kQuantBlock];  // -127 to 127
   float scale;
-  float sum;  // of the q, times scale
-  // What a sum over stored weights starts from to be one over weights: -8, -16 and -128 times the
-  // sum of the q, and -32 times that of each half.
-  int32_t start4, start5, start8, start6_half[2];
-  int32_t unused;
+  float sum, sum_second;  // of the q, and of those of the second half, times scale
+  // What a sum over stored weights starts from to be one over weights: kZero less 8, 16 and 128
+  // times the sum of the q, and less kHalfOffset times that of each half.
+  int32_t start4, start5, start8, start_half[2];
 };
 static_assert(sizeof(InputBlock) == 64);
 
@@ -60,6 +64,9 @@ void LoadIntegers(const Matrix& matrix, int64_t row, uint8_t* values);
 inline int64_t GroupIndex(const Matrix& m, int64_t row, int64_t group) {
   return (row / kQuantTile * m.groups + group) * kQuantTile + row % kQuantTile;
 }
+// The scale and the minimum (0 where there are none) of a group, exactly.
+float ScaleAt(const Matrix& m, int64_t row, int64_t group);
+float MinimumAt(const Matrix& m, int64_t row, int64_t group);
 // What an integer as it is stored stands for, in steps of its group's scale, above the minimum.
 int WorthOf(const Matrix& matrix, uint8_t integer);
 // out = row `row`, every weight rounded to float once.

@@ -1,7 +1,8 @@
 // Integer products with AVX2: VPMADDUBSW adds two products of an unsigned and a signed byte as
 // 16-bit integers, which saturates; nothing here comes so far. Two products of integers below
 // 2^bits are at most 2 * (2^bits - 1) * 127, of which eight (four bits), four (five bits) or two
-// (six bits) make less than 2^15. Products of signed bytes, of kI8 and of tables, are those of |w|
+// (six bits) make less than 2^15. Those of three bits have 28 added, and three make less. Products
+// of signed bytes, of kI8 and of tables, are those of |w|
 // <= 128 with x times the sign of w, at most 2 * 128 * 127 together.
 #include <immintrin.h>
 
@@ -24,6 +25,7 @@ struct Floats {
 // Sums, and what becomes of them, of four rows take eight of sixteen registers.
 constexpr int kLanes = 8, kRows = 4;
 constexpr bool kOffset8 = false;
+constexpr int kHalfOffset = 32;
 
 inline Floats Zero() { return {_mm256_setzero_ps()}; }
 inline Floats Set1(float value) { return {_mm256_set1_ps(value)}; }
@@ -33,19 +35,31 @@ inline void Store(float* p, const Floats& a) { _mm256_storeu_ps(p, a.v); }
 inline Floats Halves(const uint16_t* p) {
   return {_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))};
 }
-inline Floats ToFloats(Ints ints) { return {_mm256_cvtepi32_ps(ints)}; }
 inline Floats operator+(const Floats& a, const Floats& b) { return {_mm256_add_ps(a.v, b.v)}; }
+inline Floats operator-(const Floats& a, const Floats& b) { return {_mm256_sub_ps(a.v, b.v)}; }
 inline Floats operator*(const Floats& a, const Floats& b) { return {_mm256_mul_ps(a.v, b.v)}; }
 inline Floats Fma(const Floats& a, const Floats& b, const Floats& c) {
   return {_mm256_fmadd_ps(a.v, b.v, c.v)};
+}
+template <int n>
+inline Floats StepHalves(const uint8_t* p) {
+  const __m128i bits = _mm_cvtepu8_epi16(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
+  return {_mm256_cvtph_ps(_mm_slli_epi16(bits, n))};
+}
+inline Floats Scaled(Ints ints, const Floats& scale, const Floats& shift) {
+  return Fma({_mm256_castsi256_ps(ints)}, scale, shift);
 }
 
 inline Bytes LoadBytes(const uint8_t* p) {
   return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))};
 }
+inline void StoreBytes(uint8_t* p, const Bytes& a) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), a.v);
+}
 inline Bytes SetBytes(int value) { return {_mm256_set1_epi8(static_cast<char>(value))}; }
 inline Bytes operator&(const Bytes& a, const Bytes& b) { return {_mm256_and_si256(a.v, b.v)}; }
 inline Bytes operator|(const Bytes& a, const Bytes& b) { return {_mm256_or_si256(a.v, b.v)}; }
+inline Bytes Plus(const Bytes& a, const Bytes& b) { return {_mm256_add_epi8(a.v, b.v)}; }
 template <int n>
 inline Bytes Shift(const Bytes& a) {
   if constexpr (n < 0) return {_mm256_slli_epi16(a.v, -n)};

@@ -4,15 +4,22 @@
 //   Ints, Floats   that many 32-bit integers or floats
 //   Bytes          that many fours of bytes
 //   kRows          input rows that are multiplied with weights while these are in a register
-//   Zero, Set1, SetInts, Load, Store, Halves (of half-precision numbers), ToFloats,
-//   +, *, Fma(a, b, c) = ab + c of Floats
-//   LoadBytes, SetBytes, &, | of Bytes
+//   Zero, Set1, SetInts, Load, Store, Halves (of half-precision numbers),
+//   StepHalves<n>  those whose bits are bytes, shifted to the left by n
+//   +, -, *, Fma(a, b, c) = ab + c of Floats
+//   Scaled(ints, scale, shift)
+//                  ints above kZero as floats, times scale, rounded once; shift is -kZeroFloat
+//                  scale
+//   LoadBytes, StoreBytes, SetBytes, &, |, Plus of Bytes
 //   Shift<n>(a)    16-bit numbers to the right by n bits, to the left by -n: what crosses a byte is
 //                  masked away behind it
 //   LoadTable(p)   16 signed bytes; Lookup(table, index) those at the indices, each below 16
 //   Wide(a)        bytes as kI8 has them, 128 too large
 // The last three may leave bytes as they are, 128 too large, or bring them to their signed values.
 //   kOffset8       whether they do the former
+//   kHalfOffset    what the bytes of groups of 16 that are no table's exceed the weights by, at
+//   least
+//                  32
 //   Factor<kMost>, Prepare<kMost>(a)
 //                  bytes as they are multiplied: unsigned ones of at most kMost, or (kMost = 255)
 //                  those of Lookup and Wide
@@ -56,13 +63,13 @@ void Quantize(const float* x, InputBlock* block) {
   }
   int sums[2] = {0, 0};
   for (int i = 0; i < kQuantBlock; ++i) sums[i / 16] += block->q[i];
-  block->sum = static_cast<float>(sums[0] + sums[1]) * block->scale;
-  block->start4 = (sums[0] + sums[1]) * -8;
-  block->start5 = (sums[0] + sums[1]) * -16;
-  block->start8 = (sums[0] + sums[1]) * -128;
-  block->start6_half[0] = sums[0] * -32;
-  block->start6_half[1] = sums[1] * -32;
-  block->unused = 0;
+  const int sum = sums[0] + sums[1];
+  block->sum = static_cast<float>(sum) * block->scale;
+  block->sum_second = static_cast<float>(sums[1]) * block->scale;
+  block->start4 = kZero - 8 * sum;
+  block->start5 = kZero - 16 * sum;
+  block->start8 = kZero - 128 * sum;
+  for (int h = 0; h < 2; ++h) block->start_half[h] = kZero - kHalfOffset * sums[h];
 }
 
 // Blocks of the rows of a group of kPackRows lie one row behind the other.
@@ -86,19 +93,34 @@ void Pack(const float* x, int64_t x_stride, int rows, int64_t n, float* out) {
 
 // ---- Products ----
 
-// What there is to know about a matrix while the code is compiled. kHalves: groups of 16.
-template <int kBitsEach, bool kHalfGroups, bool kMinimums, bool kWithTable>
+// What there is to know about a matrix while the code is compiled: its bits, and these.
+enum : int { kPlain = 0, kGroupsOf16 = 1, kWithMinimums = 2, kWithTable = 4, kWithSteps = 8 };
+template <int kBitsEach, int kTraits>
 struct Format {
   static constexpr int kBits = kBitsEach;
-  static constexpr bool kHalves = kHalfGroups, kMins = kMinimums, kTable = kWithTable;
+  static constexpr bool kHalves = kTraits & kGroupsOf16, kMins = kTraits & kWithMinimums;
+  static constexpr bool kTable = kTraits & kWithTable, kSteps = kTraits & kWithSteps;
   static constexpr bool kWide = kBits == 8 || kTable;
-  static constexpr int kMost = kWide ? 255 : (1 << kBits) - 1;
-  // What the bytes that are multiplied exceed the weights by.
-  static constexpr int kOffset = kMins ? 0 : kWide ? (kOffset8 ? 128 : 0) : 1 << (kBits - 1);
+  // What the bytes that are multiplied exceed the weights by, and the stored integers.
+  static constexpr int kOffset = kMins     ? 0
+                                 : kWide   ? (kOffset8 ? 128 : 0)
+                                 : kHalves ? kHalfOffset
+                                           : 1 << (kBits - 1);
+  static constexpr int kAdded = kHalves && !kMins && !kWide ? kOffset - (1 << (kBits - 1)) : 0;
+  static constexpr int kMost = kWide ? 255 : (1 << kBits) - 1 + kAdded;
   // The planes of integers.h, and the first vector of each.
   static constexpr bool kNibbles = kBits >= 4 && kBits < 8, kPairs = (kBits & 2) != 0;
   static constexpr bool kSingles = (kBits & 1) != 0;
   static constexpr int kPairsAt = kNibbles ? 4 : 0, kSinglesAt = kBits - 1;
+  static constexpr bool kUnpacked = false;
+  static constexpr int kBlockBytes = kBits * 64;
+};
+
+// The same after `Unpack`: bytes.
+template <typename F>
+struct Unpacked : F {
+  static constexpr bool kUnpacked = true;
+  static constexpr int kBlockBytes = 8 * 64;
 };
 
 // f(Number<first>()), ..., f(Number<last - 1>())
@@ -126,7 +148,9 @@ __attribute__((always_inline)) inline Bytes FieldOf(const uint8_t* vector) {
 // The bytes of four j of a block.
 template <typename F, int j>
 __attribute__((always_inline)) inline Bytes BytesOf(const uint8_t* block, const Bytes& table) {
-  if constexpr (F::kBits == 8) {
+  if constexpr (F::kUnpacked) {
+    return LoadBytes(block + j * 64);
+  } else if constexpr (F::kBits == 8) {
     return Wide(LoadBytes(block + j * 64));
   } else {
     Bytes bytes;
@@ -145,6 +169,7 @@ __attribute__((always_inline)) inline Bytes BytesOf(const uint8_t* block, const 
       bytes = bytes | FieldOf<j, 1, F::kSinglesAt>(block + F::kSinglesAt * 64);
     }
     if constexpr (F::kTable) bytes = Lookup(table, bytes);
+    if constexpr (F::kAdded != 0) bytes = Plus(bytes, SetBytes(F::kAdded));
     return bytes;
   }
 }
@@ -174,32 +199,23 @@ __attribute__((always_inline)) inline void Dots(const uint8_t* block, const Byte
 // What the sums over half h of an input, or (h = 2) over all of it, start from.
 template <typename F>
 __attribute__((always_inline)) inline int StartOf(const InputBlock& input, int h) {
-  if constexpr (F::kOffset == 0) return 0;
-  if constexpr (F::kHalves) {
-    if constexpr (F::kOffset > 32) return input.start6_half[h] * (F::kOffset / 32);
-    return input.start6_half[h] / (F::kOffset < 32 ? 32 / F::kOffset : 1);  // without a rest
-  }
+  if constexpr (F::kOffset == 0) return kZero;
+  if constexpr (F::kHalves) return input.start_half[h];
   if constexpr (F::kOffset == 8) return input.start4;
   if constexpr (F::kOffset == 16) return input.start5;
-  static_assert(F::kHalves || F::kOffset == 0 || F::kOffset == 8 || F::kOffset == 16 ||
-                F::kOffset == 128);
+  static_assert(F::kHalves ? F::kOffset == 0 || F::kOffset == kHalfOffset
+                           : F::kOffset % 8 == 0 && (F::kOffset <= 16 || F::kOffset == 128));
   return input.start8;
-}
-
-// The sum of what half h of an input, or all of it, is worth.
-template <typename F>
-__attribute__((always_inline)) inline float WorthOf(const InputBlock& input, int h) {
-  if constexpr (!F::kHalves) return input.sum;
-  return static_cast<float>(input.start6_half[h] / -32) * input.scale;
 }
 
 // Weights are asked for before they are read. Where a tile is read once, so many bytes ahead, over
 // the end of a tile into the next one, where the processor's own guesses begin anew with each page.
 constexpr int64_t kAhead = 4096;
 
-// What a pass over a tile asks memory for: `lines` cache lines from `from` on, for each block.
+// What a pass over a tile asks memory for: `lines` cache lines for each block, those of the first
+// one from `from` on.
 struct Ahead {
-  int64_t from;
+  const uint8_t* from;
   int64_t lines;
 };
 
@@ -207,11 +223,11 @@ constexpr int64_t PartOf(int64_t lines, int parts) { return (lines + parts - 1) 
 
 // Passes over a tile: for some input rows, and for a part of its outputs where these are more than
 // a vector has. Memory would be idle in all passes but the first, so each of them asks for its
-// share of the next tile, or the first few do if there are many.
-inline Ahead AheadOf(int pass, int passes, int64_t lines, int64_t blocks) {
-  if (passes == 1) return {kAhead, lines};
+// share of the weights behind these blocks, or the first few do if there are many.
+inline Ahead AheadOf(int pass, int passes, int64_t lines, const uint8_t* weights, int64_t blocks) {
+  if (passes == 1) return {weights + kAhead, lines};
   const int64_t share = PartOf(lines, passes <= 3 ? 2 : 4);
-  return {(blocks * lines + pass * share) * 64, pass * share < lines ? share : 0};
+  return {weights + (blocks * lines + pass * share) * 64, pass * share < lines ? share : 0};
 }
 
 template <int kLines>
@@ -220,54 +236,68 @@ inline void Prefetch(const uint8_t* weights) {
   for (int line = 0; line < kLines; ++line) __builtin_prefetch(weights + line * 64, 0, 2);
 }
 
-// R input rows from `row` on times a part of the sixteen rows of a tile of weights. REQUIRES: the
-// rows are of one group of kPackRows.
+// Blocks of a matrix, or outputs of a product, from begin to end - 1.
+struct Span {
+  int64_t begin, end;
+};
+
+// Adds to `sums` R input rows from `row` on times some blocks of a part of the sixteen rows of a
+// tile. `weights` are those of the first block. REQUIRES: the rows are of one group of kPackRows.
 template <typename F, int R>
-inline void Tile(const MatMulArgs& args, int64_t tile, int part, int row, Ahead ahead,
-                 Floats* sums) {
+inline void Tile(const MatMulArgs& args, const uint8_t* weights, Span blocks, int64_t tile,
+                 int part, int row, Ahead ahead, Floats* sums) {
   const Matrix& m = args.w;
-  const int64_t blocks = QuantBlocks(m.cols);
-  constexpr int kLines = F::kBits, kBytes = kLines * 64;
+  const int64_t pitch = QuantBlocks(m.cols);
+  constexpr int kLines = F::kBits;
   const int lane = part * kLanes;
-  const auto* weights = static_cast<const uint8_t*>(m.data) + tile * blocks * kBytes;
-  const uint16_t* scales = m.scales + tile * m.groups * kQuantTile + lane;
-  const uint16_t* minimums = F::kMins ? m.minimums + tile * m.groups * kQuantTile + lane : nullptr;
+  const int64_t tables = tile * m.groups * kQuantTile + lane;
+  // Of group g, a scale or a minimum.
+  Floats factor = {}, minimum_factor = {};
+  const auto number = [&](const uint16_t* halves, const uint8_t* steps, const Floats& by, int64_t g)
+      __attribute__((always_inline)) {
+    if constexpr (!F::kSteps) return Halves(halves + tables + g * kQuantTile);
+    return StepHalves < F::kTable ? 7 : 0 > (steps + tables + g * kQuantTile) * by;
+  };
   const auto* x = reinterpret_cast<const InputBlock*>(args.x + row / kPackRows * kPackRows *
                                                                    PackedWidth(m.cols)) +
-                  row % kPackRows * blocks;
+                  row % kPackRows * pitch + blocks.begin;
   const int skip = F::kHalves ? 0 : m.group_shift - 5;
   Bytes table = {};
-  if constexpr (F::kTable) table = LoadTable(m.table);
-#pragma GCC unroll 16
-  for (int r = 0; r < R; ++r) sums[r] = Zero();
-  for (int64_t b = 0; b < blocks; ++b, weights += kBytes, ++x) {
+  if constexpr (F::kTable && !F::kUnpacked) table = LoadTable(m.table);
+  for (int64_t b = blocks.begin; b < blocks.end; ++b, weights += F::kBlockBytes, ++x) {
     if (ahead.lines == kLines) {
-      Prefetch<kLines>(weights + ahead.from);
+      Prefetch<kLines>(ahead.from);
     } else if (ahead.lines == PartOf(kLines, 2)) {
-      Prefetch<PartOf(kLines, 2)>(weights + ahead.from);
+      Prefetch<PartOf(kLines, 2)>(ahead.from);
     } else if (ahead.lines == PartOf(kLines, 4)) {
-      Prefetch<PartOf(kLines, 4)>(weights + ahead.from);
+      Prefetch<PartOf(kLines, 4)>(ahead.from);
+    }
+    ahead.from += kLines * 64;
+    if (F::kSteps && b % (kStepsBlock / kQuantBlock) == 0) {
+      const int64_t at = (tile * StepBlocks(m) + b * kQuantBlock / kStepsBlock) * kQuantTile + lane;
+      factor = Load(m.factors + at);
+      if constexpr (F::kMins) minimum_factor = Load(m.minimum_factors + at);
     }
     // The fours kFirst .. kLast-1, which are of one group: half h of the block, or all of it.
     const auto add = [&](auto first, auto last, int h, int64_t group)
         __attribute__((always_inline)) {
       Ints dots[R];
 #pragma GCC unroll 16
-      for (int r = 0; r < R; ++r) dots[r] = SetInts(StartOf<F>(x[r * blocks], h));
-      Dots<F, decltype(first)::value, decltype(last)::value, R>(weights + lane * 4, table, x,
-                                                                blocks, dots);
-      const Floats scale = Halves(scales + group * kQuantTile);
+      for (int r = 0; r < R; ++r) dots[r] = SetInts(StartOf<F>(x[r * pitch], h));
+      Dots<F, decltype(first)::value, decltype(last)::value, R>(weights + lane * 4, table, x, pitch,
+                                                                dots);
+      const Floats scale = number(m.scales, m.steps, factor, group);
+      const Floats shift = scale * Set1(-kZeroFloat);
 #pragma GCC unroll 16
       for (int r = 0; r < R; ++r) {
-        sums[r] = Fma(ToFloats(dots[r]), scale * Set1(x[r * blocks].scale), sums[r]);
+        sums[r] = Fma(Scaled(dots[r], scale, shift), Set1(x[r * pitch].scale), sums[r]);
       }
-      if constexpr (F::kMins) {
-        const Floats minimum = Halves(minimums + group * kQuantTile);
+    };
+    // The minimum of a group times the sum of its inputs.
+    const auto add_minimum = [&](const Floats& minimum, float InputBlock::*sum)
+        __attribute__((always_inline)) {
 #pragma GCC unroll 16
-        for (int r = 0; r < R; ++r) {
-          sums[r] = Fma(minimum, Set1(WorthOf<F>(x[r * blocks], h)), sums[r]);
-        }
-      }
+      for (int r = 0; r < R; ++r) sums[r] = Fma(minimum, Set1(x[r * pitch].*sum), sums[r]);
     };
     if constexpr (F::kHalves) {
       add(Number<0>(), Number<4>(), 0, 2 * b);
@@ -275,15 +305,43 @@ inline void Tile(const MatMulArgs& args, int64_t tile, int part, int row, Ahead 
     } else {
       add(Number<0>(), Number<8>(), 2, b >> skip);
     }
+    if constexpr (F::kMins) {
+      const auto minimum = [&](int64_t g) __attribute__((always_inline)) {
+        return number(m.minimums, m.minimum_steps, minimum_factor, g);
+      };
+      const Floats first = minimum(F::kHalves ? 2 * b : b >> skip);
+      add_minimum(first, &InputBlock::sum);
+      if constexpr (F::kHalves) add_minimum(minimum(2 * b + 1) - first, &InputBlock::sum_second);
+    }
   }
 }
 
-// Outputs, from begin to end - 1, of a matrix product.
-struct Span {
-  int64_t begin, end;
-};
+// Sums of one row, to y, as far as the outputs are asked for.
+inline void Output(const MatMulArgs& args, int64_t first, int row, const Floats& sums,
+                   Span outputs) {
+  const int64_t y_row = args.y_rows != nullptr ? args.y_rows[row] : row;
+  float* y = args.y + y_row * args.y_stride + first;
+  if (outputs.begin <= first && outputs.end >= first + kLanes) {
+    Floats value = sums;
+    if (args.bias != nullptr) value = value + Load(args.bias + first);
+    return Store(y, args.add ? Load(y) + value : value);
+  }
+  float values[kLanes];
+  Store(values, sums);
+  for (int64_t o = outputs.begin > first ? outputs.begin - first : 0;
+       o < kLanes && first + o < outputs.end; ++o) {
+    float value = values[o];
+    if (args.bias != nullptr) value += args.bias[first + o];
+    y[o] = args.add ? y[o] + value : value;
+  }
+}
 
-// The same for `count` rows, to y, as far as the outputs are asked for.
+template <typename F>
+const uint8_t* WeightsOf(const Matrix& m, int64_t tile) {
+  return static_cast<const uint8_t*>(m.data) + tile * QuantBlocks(m.cols) * F::kBlockBytes;
+}
+
+// `count` rows times a part of a tile.
 template <typename F, int R>
 inline void TileToOutput(const MatMulArgs& args, int64_t tile, int part, int row, int count,
                          Ahead ahead, Span outputs) {
@@ -293,74 +351,126 @@ inline void TileToOutput(const MatMulArgs& args, int64_t tile, int part, int row
     }
   }
   Floats sums[R];
-  Tile<F, R>(args, tile, part, row, ahead, sums);
-  const int64_t first = tile * kQuantTile + part * kLanes;
-  const bool whole = outputs.begin <= first && outputs.end >= first + kLanes;
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r) sums[r] = Zero();
+  Tile<F, R>(args, WeightsOf<F>(args.w, tile), {0, QuantBlocks(args.w.cols)}, tile, part, row,
+             ahead, sums);
   for (int r = 0; r < R; ++r) {
-    const int64_t y_row = args.y_rows != nullptr ? args.y_rows[row + r] : row + r;
-    float* y = args.y + y_row * args.y_stride + first;
-    if (whole) {
-      Floats value = sums[r];
-      if (args.bias != nullptr) value = value + Load(args.bias + first);
-      Store(y, args.add ? Load(y) + value : value);
-      continue;
+    Output(args, tile * kQuantTile + part * kLanes, row + r, sums[r], outputs);
+  }
+}
+
+constexpr int kParts = kQuantTile / kLanes;
+
+// Where many rows come, integers are unpacked once for all of them: so many blocks at a time, which
+// stay in the first level cache, and for so many rows at most.
+constexpr int kPanelBlocks = 16, kPanelRows = 128;
+static_assert(kPanelBlocks % (kStepsBlock / kQuantBlock) == 0);
+
+template <typename F>
+void Unpack(const Matrix& m, const uint8_t* weights, int64_t blocks, uint8_t* panel) {
+  Bytes table = {};
+  if constexpr (F::kTable) table = LoadTable(m.table);
+  for (int64_t b = 0; b < blocks; ++b, weights += F::kBlockBytes) {
+    for (int lane = 0; lane < kQuantTile; lane += kLanes, panel += kLanes * 4) {
+      For<0, 8>([&](auto j) __attribute__((always_inline)) {
+        constexpr int kFour = decltype(j)::value;
+        StoreBytes(panel + kFour * 64, BytesOf<F, kFour>(weights + lane * 4, table));
+      });
     }
-    float values[kLanes];
-    Store(values, sums[r]);
-    for (int64_t o = outputs.begin > first ? outputs.begin - first : 0;
-         o < kLanes && first + o < outputs.end; ++o) {
-      float value = values[o];
-      if (args.bias != nullptr) value += args.bias[first + o];
-      y[o] = args.add ? y[o] + value : value;
+    panel += Unpacked<F>::kBlockBytes - 64;
+  }
+}
+
+// The rows of `rows` times a tile. REQUIRES: they are at most kPanelRows, a multiple of kRows.
+template <typename F>
+void PanelToOutput(const MatMulArgs& args, int64_t tile, Span rows, Span outputs) {
+  alignas(64) uint8_t panel[kPanelBlocks * Unpacked<F>::kBlockBytes];
+  float kept[kPanelRows * kQuantTile];
+  const int64_t blocks = QuantBlocks(args.w.cols);
+  const int passes = static_cast<int>(kParts * (rows.end - rows.begin) / kRows);
+  const uint8_t* weights = WeightsOf<F>(args.w, tile);
+  for (int64_t b = 0; b < blocks; b += kPanelBlocks) {
+    const int64_t end = b + kPanelBlocks < blocks ? b + kPanelBlocks : blocks;
+    Unpack<F>(args.w, weights, end - b, panel);
+    float* from = kept;
+    for (int pass = 0; pass < passes; ++pass, from += kRows * kLanes) {
+      Floats sums[kRows];
+#pragma GCC unroll 16
+      for (int r = 0; r < kRows; ++r) sums[r] = b == 0 ? Zero() : Load(from + r * kLanes);
+      const int row = static_cast<int>(rows.begin) + pass / kParts * kRows;
+      Tile<Unpacked<F>, kRows>(args, panel, {b, end}, tile, pass % kParts, row,
+                               AheadOf(pass, passes, F::kBits, weights, end - b), sums);
+#pragma GCC unroll 16
+      for (int r = 0; r < kRows; ++r) Store(from + r * kLanes, sums[r]);
+    }
+    weights += (end - b) * F::kBlockBytes;
+  }
+  const float* from = kept;
+  for (int pass = 0; pass < passes; ++pass) {
+    const int row = static_cast<int>(rows.begin) + pass / kParts * kRows;
+    for (int r = 0; r < kRows; ++r, from += kLanes) {
+      Output(args, tile * kQuantTile + pass % kParts * kLanes, row + r, Load(from), outputs);
     }
   }
 }
 
 template <typename F>
 void MatMulAs(const MatMulArgs& args, int64_t begin, int64_t end) {
-  static_assert(kPackRows % kRows == 0 && kQuantTile % kLanes == 0);
-  constexpr int kParts = kQuantTile / kLanes;
+  static_assert(kPackRows % kRows == 0 && kQuantTile % kLanes == 0 && kPanelRows % kRows == 0);
   const int64_t blocks = QuantBlocks(args.w.cols);
-  const int passes = kParts * ((args.rows + kRows - 1) / kRows);
+  const int in_panels = F::kBits < 8 && args.rows >= 2 * kRows ? args.rows / kRows * kRows : 0;
+  const int passes = kParts * ((args.rows - in_panels + kRows - 1) / kRows);
   for (int64_t tile = begin / kQuantTile; tile * kQuantTile < end; ++tile) {
+    if constexpr (F::kBits < 8) {
+      for (int row = 0; row < in_panels; row += kPanelRows) {
+        const int row_end = row + kPanelRows < in_panels ? row + kPanelRows : in_panels;
+        PanelToOutput<F>(args, tile, {row, row_end}, {begin, end});
+      }
+    }
     int pass = 0;
-    for (int row = 0; row < args.rows; row += kRows) {
+    for (int row = in_panels; row < args.rows; row += kRows) {
       const int count = args.rows - row < kRows ? args.rows - row : kRows;
       for (int part = 0; part < kParts; ++part, ++pass) {
         TileToOutput<F, kRows>(args, tile, part, row, count,
-                               AheadOf(pass, passes, F::kBits, blocks), {begin, end});
+                               AheadOf(pass, passes, F::kBits, WeightsOf<F>(args.w, tile), blocks),
+                               {begin, end});
       }
     }
   }
 }
 
-template <int kBits, bool kHalves, bool kMins, bool kTable = false>
+template <int kBits, int kTraits>
 void MatMulOf(const MatMulArgs& args, int64_t begin, int64_t end) {
-  MatMulAs<Format<kBits, kHalves, kMins, kTable>>(args, begin, end);
+  MatMulAs<Format<kBits, kTraits>>(args, begin, end);
 }
 
 void MatMul(const MatMulArgs& args, int64_t begin, int64_t end) {
+  constexpr int kSteppedMinimums = kWithMinimums | kWithSteps;
   const Matrix& w = args.w;
-  const bool minimums = w.minimums != nullptr;
   switch (w.type) {
     case WeightType::kI6:
-      return MatMulOf<6, true, false>(args, begin, end);
+      return MatMulOf<6, kGroupsOf16>(args, begin, end);
     case WeightType::kI5:
-      if (minimums) return MatMulOf<5, false, true>(args, begin, end);
-      return MatMulOf<5, false, false>(args, begin, end);
+      if (w.has_steps) return MatMulOf<5, kSteppedMinimums>(args, begin, end);
+      if (w.has_minimums) return MatMulOf<5, kWithMinimums>(args, begin, end);
+      return MatMulOf<5, kPlain>(args, begin, end);
     case WeightType::kI4:
       if (w.table != nullptr && w.group_shift == 4) {
-        return MatMulOf<4, true, false, true>(args, begin, end);
+        if (w.has_steps)
+          return MatMulOf<4, kGroupsOf16 | kWithTable | kWithSteps>(args, begin, end);
+        return MatMulOf<4, kGroupsOf16 | kWithTable>(args, begin, end);
       }
-      if (w.table != nullptr) return MatMulOf<4, false, false, true>(args, begin, end);
-      if (minimums) return MatMulOf<4, false, true>(args, begin, end);
-      return MatMulOf<4, false, false>(args, begin, end);
+      if (w.table != nullptr) return MatMulOf<4, kWithTable>(args, begin, end);
+      if (w.has_steps) return MatMulOf<4, kSteppedMinimums>(args, begin, end);
+      if (w.has_minimums) return MatMulOf<4, kWithMinimums>(args, begin, end);
+      return MatMulOf<4, kPlain>(args, begin, end);
     case WeightType::kI3:
-      return MatMulOf<3, true, false>(args, begin, end);
+      return MatMulOf<3, kGroupsOf16>(args, begin, end);
     case WeightType::kI2:
-      return MatMulOf<2, true, true>(args, begin, end);
+      return MatMulOf<2, kGroupsOf16 | kSteppedMinimums>(args, begin, end);
     default:
-      return MatMulOf<8, false, false>(args, begin, end);
+      return MatMulOf<8, kPlain>(args, begin, end);
   }
 }
 

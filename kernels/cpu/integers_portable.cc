@@ -17,6 +17,7 @@ struct Floats {
 
 constexpr int kLanes = 16, kRows = 2;
 constexpr bool kOffset8 = true;
+constexpr int kHalfOffset = 128;
 struct Bytes {
   uint8_t byte[64];
 };
@@ -41,11 +42,18 @@ inline void Store(float* p, const Floats& a) { std::memcpy(p, a.lane, sizeof a.l
 inline Floats Halves(const uint16_t* p) {
   return Map<Floats>([=](int i) { return HalfToFloat(p[i]); });
 }
-inline Floats ToFloats(const Ints& a) {
-  return Map<Floats>([&](int i) { return static_cast<float>(a.lane[i]); });
+template <int n>
+inline Floats StepHalves(const uint8_t* p) {
+  return Map<Floats>([=](int i) { return HalfToFloat(static_cast<uint16_t>(p[i] << n)); });
+}
+inline Floats Scaled(const Ints& a, const Floats& scale, const Floats&) {
+  return Map<Floats>([&](int i) { return static_cast<float>(a.lane[i] - kZero) * scale.lane[i]; });
 }
 inline Floats operator+(const Floats& a, const Floats& b) {
   return Map<Floats>([&](int i) { return a.lane[i] + b.lane[i]; });
+}
+inline Floats operator-(const Floats& a, const Floats& b) {
+  return Map<Floats>([&](int i) { return a.lane[i] - b.lane[i]; });
 }
 inline Floats operator*(const Floats& a, const Floats& b) {
   return Map<Floats>([&](int i) { return a.lane[i] * b.lane[i]; });
@@ -63,6 +71,7 @@ inline Bytes MapBytes(const F& f) {
 inline Bytes LoadBytes(const uint8_t* p) {
   return MapBytes([=](int i) { return p[i]; });
 }
+inline void StoreBytes(uint8_t* p, const Bytes& a) { std::memcpy(p, a.byte, sizeof a.byte); }
 inline Bytes SetBytes(int value) {
   return MapBytes([=](int) { return value; });
 }
@@ -71,6 +80,9 @@ inline Bytes operator&(const Bytes& a, const Bytes& b) {
 }
 inline Bytes operator|(const Bytes& a, const Bytes& b) {
   return MapBytes([&](int i) { return a.byte[i] | b.byte[i]; });
+}
+inline Bytes Plus(const Bytes& a, const Bytes& b) {
+  return MapBytes([&](int i) { return a.byte[i] + b.byte[i]; });
 }
 template <int n>
 inline Bytes Shift(const Bytes& a) {

@@ -21,6 +21,7 @@ struct Floats {
 // Sums, and what becomes of them, of eight rows take sixteen of 32 registers.
 constexpr int kLanes = 16, kRows = 8;
 constexpr bool kOffset8 = true;
+constexpr int kHalfOffset = 128;
 
 inline Floats Zero() { return {_mm512_setzero_ps()}; }
 inline Floats Set1(float value) { return {_mm512_set1_ps(value)}; }
@@ -30,17 +31,27 @@ inline void Store(float* p, const Floats& a) { _mm512_storeu_ps(p, a.v); }
 inline Floats Halves(const uint16_t* p) {
   return {_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))};
 }
-inline Floats ToFloats(Ints ints) { return {_mm512_cvtepi32_ps(ints)}; }
 inline Floats operator+(const Floats& a, const Floats& b) { return {_mm512_add_ps(a.v, b.v)}; }
+inline Floats operator-(const Floats& a, const Floats& b) { return {_mm512_sub_ps(a.v, b.v)}; }
 inline Floats operator*(const Floats& a, const Floats& b) { return {_mm512_mul_ps(a.v, b.v)}; }
 inline Floats Fma(const Floats& a, const Floats& b, const Floats& c) {
   return {_mm512_fmadd_ps(a.v, b.v, c.v)};
 }
+template <int n>
+inline Floats StepHalves(const uint8_t* p) {
+  const __m256i bits = _mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  return {_mm512_cvtph_ps(_mm256_slli_epi16(bits, n))};
+}
+inline Floats Scaled(Ints ints, const Floats& scale, const Floats& shift) {
+  return Fma({_mm512_castsi512_ps(ints)}, scale, shift);
+}
 
 inline Bytes LoadBytes(const uint8_t* p) { return {_mm512_loadu_si512(p)}; }
+inline void StoreBytes(uint8_t* p, const Bytes& a) { _mm512_storeu_si512(p, a.v); }
 inline Bytes SetBytes(int value) { return {_mm512_set1_epi8(static_cast<char>(value))}; }
 inline Bytes operator&(const Bytes& a, const Bytes& b) { return {_mm512_and_si512(a.v, b.v)}; }
 inline Bytes operator|(const Bytes& a, const Bytes& b) { return {_mm512_or_si512(a.v, b.v)}; }
+inline Bytes Plus(const Bytes& a, const Bytes& b) { return {_mm512_add_epi8(a.v, b.v)}; }
 template <int n>
 inline Bytes Shift(const Bytes& a) {
   if constexpr (n < 0) return {_mm512_slli_epi16(a.v, -n)};

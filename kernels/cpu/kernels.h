@@ -26,8 +26,8 @@
 namespace pawl {
 
 // kI8 and those behind it hold unsigned integers u of so many bits in groups of neighbours of a
-// row. A group has a scale, a half-precision number, and may have a minimum, another one. A weight
-// is worth
+// row. A group has a scale and may have a minimum: half-precision numbers, or steps, which are
+// bytes times a float that 256 neighbours share. A weight is worth
 //   (u - 2^(bits - 1)) scale   without minimums
 //   u scale + minimum          with them
 //   table[u] scale             of a kI4 matrix that has a table
@@ -38,6 +38,7 @@ enum class WeightType : uint8_t { kF32, kBf16, kF16, kI8, kI6, kI5, kI4, kI3, kI
 // last ones are padded.
 constexpr int64_t kQuantBlock = 32;
 constexpr int64_t kQuantTile = 16;
+constexpr int64_t kStepsBlock = 256;  // neighbours whose steps share a factor
 inline bool IsQuantized(WeightType type) { return type >= WeightType::kI8; }
 // Bits of an integer.
 inline int QuantBits(WeightType type) {
@@ -62,20 +63,31 @@ struct Matrix {
   // Of group g of row r at (r / kQuantTile * groups + g) * kQuantTile + r % kQuantTile, for all
   // rows of the last tile.
   const uint16_t* scales = nullptr;
-  const uint16_t* minimums = nullptr;  // kI5, kI4; always of kI2
-  const int8_t* table = nullptr;       // kI4 without minimums: what the 16 integers stand for
+  const uint16_t* minimums = nullptr;
+  bool has_minimums = false;      // kI5, kI4; always of kI2
+  const int8_t* table = nullptr;  // kI4 without minimums: what the 16 integers stand for
+  // With steps (kI5 and kI4 with minimums, kI4 with groups of 16 and a table, always kI2), in place
+  // of halves: a byte, and what it is multiplied with, which has at most 16 bits that are not zero.
+  // The byte, shifted to the left by StepShift, is the bits of a half. The factor of 256 neighbours
+  // is where the scale of a group is, with their number in place of the group's.
+  bool has_steps = false;
+  const uint8_t *steps = nullptr, *minimum_steps = nullptr;
+  const float *factors = nullptr, *minimum_factors = nullptr;
   // 2^shift weights are a group. 5 or 6; 4 of kI6, kI3, kI2 and of kI4 with a table, where it is 4
   // for the first three always.
   int group_shift = 5;
   int64_t groups = 0;  // of a padded row
 };
 
+inline int64_t StepBlocks(const Matrix& m) { return (m.cols + kStepsBlock - 1) / kStepsBlock; }
+// 0: multiples of 2^-24. 7: the floats of eight bits of NVFP4.
+inline int StepShift(const Matrix& m) { return m.table != nullptr ? 7 : 0; }
 // Bytes of a matrix with its scales.
 inline int64_t MatrixBytes(const Matrix& m) {
   if (!IsQuantized(m.type)) return m.rows * m.cols * WeightBytes(m.type);
-  const int64_t per_group = m.minimums != nullptr ? 4 : 2;
+  const int64_t of_row = m.has_steps ? m.groups + 4 * StepBlocks(m) : 2 * m.groups;
   return QuantBytes(m.type, m.rows, m.cols) +
-         QuantTiles(m.rows) * kQuantTile * m.groups * per_group;
+         QuantTiles(m.rows) * kQuantTile * of_row * (m.has_minimums ? 2 : 1);
 }
 
 // Whether inputs that are packed for products with the one can be used with the other.

@@ -9,6 +9,7 @@
 
 #include "kernels/cpu/integers.h"
 #include "kernels/cuda/matrix.h"
+#include "src/base/half.h"
 
 namespace pawl {
 namespace {
@@ -58,21 +59,10 @@ void PutRow(PackedMatrix& packed, int32_t row, const uint8_t* values) {
   }
 }
 
-// A table of a Matrix, [tile][group][row of the tile], as TableIndex has it.
-std::vector<uint16_t> PutTable(const uint16_t* from, int64_t size, int32_t groups) {
-  std::vector<uint16_t> to(static_cast<size_t>(size));
-  for (int64_t i = 0; i < size; ++i) {
-    const auto group = static_cast<int32_t>(i / kTileRows % groups);
-    const auto row = static_cast<int32_t>(i / kTileRows / groups * kTileRows + i % kTileRows);
-    to[static_cast<size_t>(TableIndex(groups, row, group))] = from[i];
-  }
-  return to;
-}
-
 }  // namespace
 
 bool CanPack(const Matrix& matrix) {
-  return matrix.minimums == nullptr || matrix.type == WeightType::kI4;
+  return !matrix.has_minimums || matrix.type == WeightType::kI4;
 }
 
 PackedMatrix PackMatrix(const Matrix& matrix) {
@@ -92,9 +82,14 @@ PackedMatrix PackMatrix(const Matrix& matrix) {
   packed.shape.groups = static_cast<int32_t>(matrix.groups);
   packed.shape.group_shift = matrix.group_shift;
   const auto table = RowTiles(shape.rows) * kTileRows * matrix.groups;
-  packed.scales = PutTable(matrix.scales, table, shape.groups);
-  if (matrix.minimums != nullptr) {
-    packed.minimums = PutTable(matrix.minimums, table, shape.groups);
+  packed.scales.assign(static_cast<size_t>(table), 0);
+  packed.minimums.assign(matrix.has_minimums ? packed.scales.size() : 0, 0);
+  for (int32_t r = 0; r < shape.rows; ++r) {
+    for (int32_t g = 0; g < shape.groups; ++g) {
+      const auto at = static_cast<size_t>(TableIndex(shape.groups, r, g));
+      packed.scales[at] = FloatToHalf(ScaleAt(matrix, r, g));
+      if (matrix.has_minimums) packed.minimums[at] = FloatToHalf(MinimumAt(matrix, r, g));
+    }
   }
   const auto padded = static_cast<size_t>(PaddedColumns(shape.columns));
   const auto stored = static_cast<size_t>(QuantBlocks(matrix.cols) * kQuantBlock);

@@ -1,4 +1,4 @@
-// `pawl quantize`: a GGUF file written again with smaller weights.
+// `pawl quantize`: a model written as a GGUF file with smaller weights.
 #include <fmt/format.h>
 #include <signal.h>
 
@@ -9,7 +9,6 @@
 #include "src/cli/engine.h"
 #include "src/cli/options.h"
 #include "src/cli/progress.h"
-#include "src/model/gguf.h"
 #include "src/model/gguf_mixture.h"
 #include "src/model/gguf_quantize.h"
 
@@ -46,13 +45,6 @@ int QuantizeCommand(const QuantizeFlags& flags) {
   ::signal(SIGXFSZ, SIG_IGN);
   Result<std::string> in = FindModelFolder(flags.in);
   if (!in.ok()) return Fail(kQuantize, in.error());
-  if (!LooksLikeGguf(*in)) {
-    return Fail(kQuantize,
-                Error{ErrorCode::kUnsupported,
-                      "is a folder of safetensors; quantize reads GGUF files (--dtype int8 and "
-                      "--dtype int4 round the weights of a folder when it is loaded)",
-                      *in});
-  }
   Result<QuantizeReport> report = Error{};
   {
     Progress progress(kQuantize, "reads " + *in);
@@ -82,9 +74,11 @@ int QuantizeCommand(const QuantizeFlags& flags) {
 
 void AddQuantize(CLI::App& app, Action& action) {
   CLI::App* command =
-      app.add_subcommand(kQuantize, "Write a GGUF file again with weights of another type");
+      app.add_subcommand(kQuantize, "Write a GGUF file of a model with weights of another type");
   const auto flags = std::make_shared<QuantizeFlags>();
-  command->add_option("in", flags->in, "GGUF file, or the name of a model in a store")
+  command
+      ->add_option("in", flags->in,
+                   "GGUF file, folder of safetensors, or the name of a model in a store")
       ->required()
       ->check(NotEmpty)
       ->type_name("IN");

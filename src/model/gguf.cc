@@ -410,6 +410,39 @@ const std::string& GgufFile::PathOf(std::string_view name) const {
 
 void GgufFile::Release(const std::byte* data, int64_t bytes) const {
   if (!files_.empty()) DropPages(data, bytes);
+  if (other_ == nullptr || data == reinterpret_cast<const std::byte*>(other_->numbers.data()))
+    return;
+  other_->source->Release(data, bytes);
+}
+
+Result<GgufFile> GgufFile::Of(std::string header, const std::string& path,
+                              std::shared_ptr<const TensorSource> source,
+                              std::vector<Tensor> tensors, std::vector<float> numbers) {
+  Other other = {std::move(header), std::move(source), std::move(numbers), {}};
+  for (const Tensor& tensor : tensors) {
+    if (tensor.paired > 0) other.paired.emplace(tensor.name, tensor.paired);
+  }
+  const auto kept = std::make_shared<const Other>(std::move(other));
+  Result<GgufFile> file = Parse(std::as_bytes(std::span(kept->header)), path);
+  if (!file.ok()) return file;
+  file->other_ = kept;
+  file->size_ = static_cast<size_t>(kept->source->bytes());
+  for (Tensor& tensor : tensors) {
+    if (tensor.view.data == nullptr) {
+      tensor.view.data = reinterpret_cast<const std::byte*>(kept->numbers.data());
+    }
+    auto part = std::find(file->parts_.begin(), file->parts_.end(), tensor.path);
+    file->part_of_.emplace(tensor.name, static_cast<size_t>(part - file->parts_.begin()));
+    if (part == file->parts_.end()) file->parts_.push_back(std::move(tensor.path));
+    file->tensors_.emplace(std::move(tensor.name), std::move(tensor.view));
+  }
+  return file;
+}
+
+int GgufFile::PairedRows(const std::string& name) const {
+  if (other_ == nullptr) return 0;
+  const auto found = other_->paired.find(name);
+  return found == other_->paired.end() ? 0 : found->second;
 }
 
 Result<GgufFile> GgufFile::Parse(std::span<const std::byte> bytes, const std::string& name) {

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -58,6 +59,20 @@ class GgufFile final : public TensorSource {
   static Result<GgufFile> Open(const std::string& path);
   // The same of bytes in memory, which must outlive the result. `name` stands for the path.
   static Result<GgufFile> Parse(std::span<const std::byte> bytes, const std::string& name);
+  // What another format says in the terms of GGUF: metadata as a file without tensors, and tensors
+  // that lie in `source`, or in `numbers` where they have no data.
+  struct Tensor {
+    std::string name;
+    TensorView view;
+    std::string path;
+    int paired = 0;  // PairedRows
+  };
+  static Result<GgufFile> Of(std::string header, const std::string& path,
+                             std::shared_ptr<const TensorSource> source,
+                             std::vector<Tensor> tensors, std::vector<float> numbers);
+  // The rows of each head of so many lie in two halves, where those of a file stand in pairs: 2 i
+  // is i here, and 2 i + 1 the i-th of the second half. 0: all rows are in their place.
+  int PairedRows(const std::string& name) const;
 
   const std::string& path() const { return path_; }
   // nullptr when there is none.
@@ -73,12 +88,19 @@ class GgufFile final : public TensorSource {
   const std::unordered_map<std::string, TensorView>& tensors() const { return tensors_; }
 
  private:
+  struct Other {
+    std::string header;
+    std::shared_ptr<const TensorSource> source;
+    std::vector<float> numbers;
+    std::unordered_map<std::string, int> paired;
+  };
   static Result<GgufFile> OpenOne(const std::string& path);
   Status AddParts(uint64_t count);
 
   std::string path_;
-  std::vector<MappedFile> files_;   // none where the bytes are the caller's
-  std::vector<std::string> parts_;  // the paths of the further files of a split model
+  std::vector<MappedFile> files_;       // none where the bytes are the caller's
+  std::shared_ptr<const Other> other_;  // of Of
+  std::vector<std::string> parts_;      // the paths of the further files of a split model
   std::unordered_map<std::string, size_t> part_of_;  // by tensor, of those in further files
   size_t size_ = 0;
   std::map<std::string, GgufValue, std::less<>> values_;

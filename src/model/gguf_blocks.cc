@@ -1,7 +1,8 @@
 // The block types are ggml's (ggml-common.h, ggml-quants.c). The older ones have half-precision
 // scales, and minimums, for 32 weights. The K types have 256 weights in groups of 32 or 16, whose
-// scales and minimums are small integers times a half for each block: such a product is a multiple
-// of the smallest half, so rounding it to a half costs 2^-11 of it at most. IQ4 and the FP4 types
+// scales and minimums are small integers times a half for each block. Integers without a sign are
+// steps; a product with a sign is a multiple of the smallest half, so rounding it to a half costs
+// 2^-11 of it at most. IQ4 and the FP4 types
 // are indices into a table of sixteen values, of groups with a half, a product, a power of two
 // (MXFP4), or an eight-bit float (NVFP4). TQ has the weights -1, 0 and 1 of one scale for 256.
 // Types with grids come last.
@@ -93,39 +94,47 @@ void UnpackMxfp4(const uint8_t* block, const BlockOut& out) {
 // 64 weights in groups of 16.
 void UnpackNvfp4(const uint8_t* block, const BlockOut& out) {
   for (int g = 0; g < 4; ++g) {
-    // Four bits of exponent, three of fraction; the table's values are doubled.
-    const int byte = block[g], exponent = byte >> 3 & 15, fraction = byte & 7;
-    const float scale = exponent == 0 ? std::ldexp(static_cast<float>(fraction), -10)
-                                      : std::ldexp(static_cast<float>(8 + fraction), exponent - 11);
-    out.scales[g] = byte == 0x7f ? uint16_t{0} : FloatToHalf(scale);
+    // Four bits of exponent, three of fraction: those of a half that is 2^8 times smaller. The
+    // table's values are doubled.
+    const int byte = block[g] & 0x7f;
+    out.scales[g] = byte == 0x7f ? uint16_t{0} : static_cast<uint16_t>(byte << 7);
+    *out.factor = 128.0f;
     Nibbles(block + 4 + 8 * g, 8, out.values + 16 * g);
   }
 }
 
 // ---- 256 weights ----
 
+// The factors of steps, whose unit is the smallest half.
+void Factors(float d, float dmin, const BlockOut& out) {
+  *out.factor = std::ldexp(d, 24);
+  *out.minimum_factor = -std::ldexp(dmin, 24);
+}
+
 // Eight scales and eight minimums of six bits in twelve bytes.
-void SixBitScales(const uint8_t* packed, float d, float dmin, const BlockOut& out) {
+void SixBitScales(const uint8_t* packed, const BlockOut& out) {
   for (int g = 0; g < 8; ++g) {
     int scale = packed[g] & 63, minimum = packed[g + 4] & 63;
     if (g >= 4) {
       scale = (packed[g + 4] & 15) | (packed[g - 4] >> 6) << 4;
       minimum = packed[g + 4] >> 4 | (packed[g] >> 6) << 4;
     }
-    out.scales[g] = FloatToHalf(d * static_cast<float>(scale));
-    out.minimums[g] = FloatToHalf(-(dmin * static_cast<float>(minimum)));
+    out.scales[g] = static_cast<uint16_t>(scale);
+    out.minimums[g] = static_cast<uint16_t>(minimum);
   }
 }
 
 void UnpackQ4K(const uint8_t* block, const BlockOut& out) {
-  SixBitScales(block + 4, HalfNumberAt(block), HalfNumberAt(block + 2), out);
+  Factors(HalfNumberAt(block), HalfNumberAt(block + 2), out);
+  SixBitScales(block + 4, out);
   for (int i = 0; i < 4; ++i) {
     Nibbles(block + 16 + 32 * i, 32, out.values + 64 * i);
   }
 }
 
 void UnpackQ5K(const uint8_t* block, const BlockOut& out) {
-  SixBitScales(block + 4, HalfNumberAt(block), HalfNumberAt(block + 2), out);
+  Factors(HalfNumberAt(block), HalfNumberAt(block + 2), out);
+  SixBitScales(block + 4, out);
   const uint8_t* high = block + 16;
   for (int i = 0; i < 4; ++i) Nibbles(block + 48 + 32 * i, 32, out.values + 64 * i);
   for (int i = 0; i < 256; ++i) {
@@ -162,10 +171,10 @@ void UnpackQ3K(const uint8_t* block, const BlockOut& out) {
 }
 
 void UnpackQ2K(const uint8_t* block, const BlockOut& out) {
-  const float d = HalfNumberAt(block + 80), dmin = HalfNumberAt(block + 82);
+  Factors(HalfNumberAt(block + 80), HalfNumberAt(block + 82), out);
   for (int g = 0; g < 16; ++g) {
-    out.scales[g] = FloatToHalf(d * static_cast<float>(block[g] & 15));
-    out.minimums[g] = FloatToHalf(-(dmin * static_cast<float>(block[g] >> 4)));
+    out.scales[g] = block[g] & 15;
+    out.minimums[g] = block[g] >> 4;
   }
   for (int i = 0; i < 256; ++i) out.values[i] = static_cast<uint8_t>(PairAt(block + 16, i));
 }
@@ -209,7 +218,7 @@ void UnpackTq2(const uint8_t* block, const BlockOut& out) {
   Ternary(block + 64, out);
 }
 
-// Integers, groups of 2^shift, minimums, table; elements and bytes of a block.
+// Integers, groups of 2^shift, minimums, table; elements and bytes of a block; steps.
 using Held = WeightType;
 constexpr BlockType kBlockTypes[] = {
     {"Q8_0", {Held::kI8, 5, false, nullptr, 32, 34}, UnpackQ8},
@@ -217,15 +226,15 @@ constexpr BlockType kBlockTypes[] = {
     {"Q4_1", {Held::kI4, 5, true, nullptr, 32, 20}, UnpackQ4<true>},
     {"Q5_0", {Held::kI5, 5, false, nullptr, 32, 22}, UnpackQ5<false>},
     {"Q5_1", {Held::kI5, 5, true, nullptr, 32, 24}, UnpackQ5<true>},
-    {"Q2_K", {Held::kI2, 4, true, nullptr, 256, 84}, UnpackQ2K},
+    {"Q2_K", {Held::kI2, 4, true, nullptr, 256, 84, true}, UnpackQ2K},
     {"Q3_K", {Held::kI3, 4, false, nullptr, 256, 110}, UnpackQ3K},
-    {"Q4_K", {Held::kI4, 5, true, nullptr, 256, 144}, UnpackQ4K},
-    {"Q5_K", {Held::kI5, 5, true, nullptr, 256, 176}, UnpackQ5K},
+    {"Q4_K", {Held::kI4, 5, true, nullptr, 256, 144, true}, UnpackQ4K},
+    {"Q5_K", {Held::kI5, 5, true, nullptr, 256, 176, true}, UnpackQ5K},
     {"Q6_K", {Held::kI6, 4, false, nullptr, 256, 210}, UnpackQ6K},
     {"IQ4_NL", {Held::kI4, 5, false, kIq4Table, 32, 18}, UnpackQ4<false>},
     {"IQ4_XS", {Held::kI4, 5, false, kIq4Table, 256, 136}, UnpackIq4Xs},
     {"MXFP4", {Held::kI4, 5, false, kFp4Table, 32, 17}, UnpackMxfp4},
-    {"NVFP4", {Held::kI4, 4, false, kFp4Table, 64, 36}, UnpackNvfp4},
+    {"NVFP4", {Held::kI4, 4, false, kFp4Table, 64, 36, true}, UnpackNvfp4},
     {"TQ1_0", {Held::kI4, 6, false, nullptr, 256, 54}, UnpackTq1},
     {"TQ2_0", {Held::kI4, 6, false, nullptr, 256, 66}, UnpackTq2},
 };
@@ -257,10 +266,17 @@ void PackBlocks(std::string_view dtype, const std::byte* blocks, int64_t cols, P
   row.values.resize(static_cast<size_t>(cols));
   row.scales.resize(static_cast<size_t>(cols >> format.group_shift));
   row.minimums.resize(format.minimums ? row.scales.size() : 0);
+  row.factors.resize(format.steps ? static_cast<size_t>((cols + kStepsBlock - 1) / kStepsBlock)
+                                  : 0);
+  row.minimum_factors.resize(format.minimums ? row.factors.size() : 0);
   for (int64_t b = 0; b < cols / format.block_elements; ++b) {
-    const BlockOut out = {row.values.data() + b * format.block_elements,
-                          row.scales.data() + b * groups,
-                          format.minimums ? row.minimums.data() + b * groups : nullptr};
+    const BlockOut out = {
+        row.values.data() + b * format.block_elements, row.scales.data() + b * groups,
+        format.minimums ? row.minimums.data() + b * groups : nullptr,
+        format.steps ? row.factors.data() + b * format.block_elements / kStepsBlock : nullptr,
+        format.steps && format.minimums
+            ? row.minimum_factors.data() + b * format.block_elements / kStepsBlock
+            : nullptr};
     type.unpack(reinterpret_cast<const uint8_t*>(blocks) + b * format.block_bytes, out);
   }
 }

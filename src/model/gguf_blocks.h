@@ -17,11 +17,13 @@
 namespace pawl {
 
 // A row of integers: a byte for each, as matrices store them (without minimums or table: q +
-// 2^(bits - 1)), padded to whole blocks; halves for each group.
+// 2^(bits - 1)), padded to whole blocks; halves for each group. With steps these are times the
+// factor of their 256 neighbours, and have bits in the place of a byte alone (Matrix).
 struct PackedRow {
   std::vector<uint8_t> values;
   std::vector<uint16_t> scales;
-  std::vector<uint16_t> minimums;  // or none
+  std::vector<uint16_t> minimums;               // or none
+  std::vector<float> factors, minimum_factors;  // or none
 };
 
 // The matrix that blocks of a type become.
@@ -31,6 +33,7 @@ struct PackedFormat {
   bool minimums = false;
   const int8_t* table = nullptr;
   int64_t block_elements = 0, block_bytes = 0;  // of the source
+  bool steps = false;                           // in place of halves
 };
 // nullopt for types that are not quantized, or not known.
 std::optional<PackedFormat> FormatOfBlocks(std::string_view dtype);
@@ -39,9 +42,9 @@ std::string_view NamesOfBlocks();
 
 // One row of `cols` weights, a multiple of the block's elements. The integers are those of the
 // blocks. So are the scales and minimums of types that state them as halves (Q8_0, Q5_0, Q5_1,
-// Q4_0, Q4_1, IQ4_NL, TQ1_0, TQ2_0), as bytes of four to seven bits (NVFP4), or as powers of two
-// (MXFP4) from 2^-24 on; MXFP4's weights under that are rounded to multiples of 2^-24. Others are
-// products of two numbers and rounded to 11 bits.
+// Q4_0, Q4_1, IQ4_NL, TQ1_0, TQ2_0), as steps of a factor (Q5_K, Q4_K, Q2_K, NVFP4), or as powers
+// of two (MXFP4) from 2^-24 on; MXFP4's weights under that are rounded to multiples of 2^-24.
+// Others are products of two numbers and rounded to 11 bits.
 void PackBlocks(std::string_view dtype, const std::byte* blocks, int64_t cols, PackedRow& row);
 
 // Where one block's integers, scales and minimums go, and how one type's blocks are unpacked.
@@ -49,6 +52,7 @@ struct BlockOut {
   uint8_t* values;
   uint16_t* scales;
   uint16_t* minimums;
+  float *factor, *minimum_factor;  // with steps
 };
 struct BlockType {
   const char* name;

@@ -19,6 +19,7 @@
 #include "src/model/gguf.h"
 #include "src/model/gguf_blocks.h"
 #include "src/model/gguf_encode.h"
+#include "src/model/gguf_folder.h"
 #include "src/model/gguf_mixture.h"
 #include "src/model/gguf_output.h"
 #include "src/model/quantize.h"
@@ -33,6 +34,14 @@ struct TensorPlan {
   std::string name;
   const TensorView* view;
   std::string type;
+  int paired = 0;  // GgufFile::PairedRows
+  // Of the source.
+  int64_t RowAt(int64_t row) const {
+    if (paired == 0) return row;
+    const int64_t within = row % paired;
+    return row - within + within / 2 + within % 2 * (paired / 2);
+  }
+  bool stays() const { return type == view->dtype && paired == 0; }
 };
 
 std::string PlaceOf(const GgufFile& file, const std::string& name) {
@@ -50,7 +59,8 @@ bool IsFloat(const std::string& dtype) {
 }
 
 // In the order of the files.
-Result<std::vector<TensorPlan>> PlanTensors(const GgufFile& file, const GgufFileType& type) {
+Result<std::vector<TensorPlan>> PlanTensors(const GgufFile& file, const GgufFileType& type,
+                                            bool from_folder) {
   const GgufMixture mixture(file, type);
   std::vector<TensorPlan> plan;
   for (const auto& [name, view] : file.tensors()) plan.push_back({name, &view, ""});
@@ -61,8 +71,11 @@ Result<std::vector<TensorPlan>> PlanTensors(const GgufFile& file, const GgufFile
   });
   for (TensorPlan& tensor : plan) {
     tensor.type = mixture.TypeOf(tensor.name);
+    tensor.paired = file.PairedRows(tensor.name);
     const std::string& before = tensor.view->dtype;
-    if (tensor.type == before) continue;
+    // Folders have norms and biases of any type; programs that read GGUF files expect F32.
+    if (from_folder && tensor.view->shape.size() == 1) tensor.type = "F32";
+    if (tensor.type == before && tensor.paired == 0) continue;
     if (!IsFloat(before) && !FormatOfBlocks(before)) {
       return Error{
           ErrorCode::kUnsupported,
@@ -182,7 +195,7 @@ class TensorWriter {
       pool_.ParallelFor(count, grain, [&](int64_t begin, int64_t end, int) {
         RowReader reader(*tensor.view, kernels_);
         for (int64_t r = begin; r < end; ++r) {
-          const std::vector<float>& row = reader.Read(first + r);
+          const std::vector<float>& row = reader.Read(tensor.RowAt(first + r));
           if (!CanBeRounded(row, halves)) return bad.store(first + r);
           EncodeBlocks(tensor.type, row.data(), cols, bytes.data() + r * row_bytes);
         }
@@ -195,8 +208,12 @@ class TensorWriter {
       }
       Status status = output_.Write({bytes.data(), static_cast<size_t>(count * row_bytes)});
       if (!status.ok()) return status;
-      file_.Release(tensor.view->data + first * source_bytes, count * source_bytes);
+      // Pieces of a matrix with other places need not be whole heads.
+      if (tensor.paired == 0) {
+        file_.Release(tensor.view->data + first * source_bytes, count * source_bytes);
+      }
     }
+    if (tensor.paired > 0) file_.Release(tensor.view->data, tensor.view->bytes);
     return {};
   }
 
@@ -224,9 +241,10 @@ Result<QuantizeReport> QuantizeGguf(const std::string& in, const std::string& ou
                      GgufFileTypeNames(),
                  "type"};
   }
-  Result<GgufFile> file = GgufFile::Open(in);
+  const bool from_folder = !LooksLikeGguf(in);
+  Result<GgufFile> file = from_folder ? ReadFolderAsGguf(in) : GgufFile::Open(in);
   if (!file.ok()) return file.error();
-  Result<std::vector<TensorPlan>> plan = PlanTensors(*file, *type);
+  Result<std::vector<TensorPlan>> plan = PlanTensors(*file, *type, from_folder);
   if (!plan.ok()) return plan.error();
   for (const TensorPlan& tensor : *plan) {
     if (!SameFile(file->PathOf(tensor.name), out)) continue;
@@ -257,8 +275,7 @@ Result<QuantizeReport> QuantizeGguf(const std::string& in, const std::string& ou
   TensorWriter writer(*file, *output, pool);
   int64_t done = 0;
   for (const TensorPlan& tensor : *plan) {
-    const bool same = tensor.type == tensor.view->dtype;
-    Status status = same ? writer.Copy(tensor) : writer.Round(tensor);
+    Status status = tensor.stays() ? writer.Copy(tensor) : writer.Round(tensor);
     if (!status.ok()) return status.error();
     done += ElementsOf(*tensor.view);
     if (options.progress && report.weights > 0) {

@@ -1,4 +1,4 @@
-// A GGUF file written again with smaller weights.
+// A GGUF file, or a model folder (gguf_folder.h), written as a GGUF file with smaller weights.
 //
 //   Result<QuantizeReport> done = QuantizeGguf("model-F16.gguf", "model-Q4_K_M.gguf", "Q4_K_M",
 //   {});
@@ -32,9 +32,9 @@ struct QuantizeReport {
 
 // `type`: one of GgufFileTypeNames(). Memory: some tens of MiB, whatever the files have. The result
 // does not depend on the number of threads.
-// Errors: those of GgufFile::Open for `in`; kInvalid with place "type"; kUnsupported and kInvalid
-// for a tensor that cannot be read or rounded, with its name; kIo for `out`, where nothing is left
-// then.
+// Errors: those of GgufFile::Open or ReadFolderAsGguf for `in`; kInvalid with place "type";
+// kUnsupported and kInvalid for a tensor that cannot be read or rounded, with its name; kIo for
+// `out`, where nothing is left then.
 Result<QuantizeReport> QuantizeGguf(const std::string& in, const std::string& out,
                                     std::string_view type, const QuantizeOptions& options);
 

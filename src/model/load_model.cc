@@ -93,7 +93,7 @@ std::string WhatWeightsTake(const WeightPlan& plan, WeightDtype dtype) {
     if (!format) continue;
     const Matrix one = ShapeOf(*format, kQuantTile, format->block_elements);
     const double weights = static_cast<double>(kQuantTile * format->block_elements);
-    const double bits = static_cast<double>(PackedBytes(one, format->minimums)) * 8 / weights;
+    const double bits = static_cast<double>(MatrixBytes(one)) * 8 / weights;
     const auto hundredths = static_cast<int>(bits * 100 + 0.5);
     return text + " (a weight of " + type + " takes " + std::to_string(hundredths / 100) + "." +
            std::to_string(hundredths / 10 % 10) + std::to_string(hundredths % 10) + " bits)";

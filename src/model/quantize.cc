@@ -1,12 +1,15 @@
 // Rounding to integers goes group by group: the scale first, rounded to a half, then each weight to
 // the nearest multiple of that half. A matrix of integers is one piece of memory: the integers in
-// tiles of sixteen rows (kernels/cpu/integers.h), then the scales, then the minimums. Rows are
-// stored one by one, and any rows may be stored at once by several threads.
+// tiles of sixteen rows (kernels/cpu/integers.h), then the scales, then the minimums; with steps
+// both have their factors in front. Rows are stored one by one, and any rows may be stored at once
+// by several threads.
 #include "src/model/quantize.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
+#include <type_traits>
 
 #include "kernels/cpu/integers.h"
 #include "src/base/half.h"
@@ -26,6 +29,8 @@ void QuantizeRow(WeightType type, const float* weights, int64_t cols, PackedRow&
   row.values.assign(static_cast<size_t>(groups * kQuantBlock), ZeroOf(type));
   row.scales.resize(static_cast<size_t>(groups));
   row.minimums.clear();
+  row.factors.clear();
+  row.minimum_factors.clear();
   const bool bytes = type == WeightType::kI8;
   const float zero = ZeroOf(type), least = bytes ? 1.0f : 0.0f, most = bytes ? 255.0f : 15.0f;
   for (int64_t g = 0; g < groups; ++g) {
@@ -55,17 +60,29 @@ void QuantizeRow(WeightType type, const float* weights, int64_t cols, PackedRow&
 
 void ReadPackedRow(const PackedFormat& format, const PackedRow& row, int64_t cols, float* out) {
   const Matrix shape = ShapeOf(format, 1, cols);
-  const bool minimums = !row.minimums.empty();
   for (int64_t k = 0; k < cols; ++k) {
     const auto group = static_cast<size_t>(k >> format.group_shift);
-    const int worth = minimums ? row.values[static_cast<size_t>(k)]
-                               : WorthOf(shape, row.values[static_cast<size_t>(k)]);
-    const double minimum = minimums ? double{HalfToFloat(row.minimums[group])} : 0.0;
-    out[k] = static_cast<float>(worth * double{HalfToFloat(row.scales[group])} + minimum);
+    const auto block = static_cast<size_t>(k / kStepsBlock);
+    const auto number = [&](const std::vector<uint16_t>& halves,
+                            const std::vector<float>& factors) {
+      return double{HalfToFloat(halves[group])} * (format.steps ? factors[block] : 1.0f);
+    };
+    const double minimum = format.minimums ? number(row.minimums, row.minimum_factors) : 0.0;
+    const int worth = WorthOf(shape, row.values[static_cast<size_t>(k)]);
+    out[k] = static_cast<float>(worth * number(row.scales, row.factors) + minimum);
   }
 }
 
 void ScalePacked(float factor, PackedRow& row) {
+  if (!row.factors.empty()) {
+    // To 16 bits, as kernels need them.
+    const auto scaled = [factor](float number) {
+      return std::bit_cast<float>((std::bit_cast<uint32_t>(number * factor) + 0x80u) & ~0xffu);
+    };
+    for (float& number : row.factors) number = scaled(number);
+    for (float& number : row.minimum_factors) number = scaled(number);
+    return;
+  }
   for (uint16_t& scale : row.scales) scale = FloatToHalf(HalfToFloat(scale) * factor);
   for (uint16_t& minimum : row.minimums) minimum = FloatToHalf(HalfToFloat(minimum) * factor);
 }
@@ -76,36 +93,63 @@ Matrix ShapeOf(const PackedFormat& format, int64_t rows, int64_t cols) {
   shape.rows = rows;
   shape.cols = cols;
   shape.table = format.table;
+  shape.has_minimums = format.minimums;
+  shape.has_steps = format.steps;
   shape.group_shift = format.group_shift;
   shape.groups = QuantBlocks(cols) * kQuantBlock >> format.group_shift;
   return shape;
 }
 
-int64_t PackedBytes(const Matrix& shape, bool minimums) {
-  const int64_t groups = QuantTiles(shape.rows) * kQuantTile * shape.groups;
-  return QuantBytes(shape.type, shape.rows, shape.cols) + groups * (minimums ? 4 : 2);
-}
-
-void PlacePacked(std::byte* memory, bool minimums, Matrix& matrix) {
+void PlacePacked(std::byte* memory, Matrix& matrix) {
   const int64_t bytes = QuantBytes(matrix.type, matrix.rows, matrix.cols);
-  const int64_t groups = QuantTiles(matrix.rows) * kQuantTile * matrix.groups;
-  std::memset(memory + bytes, 0, static_cast<size_t>(PackedBytes(matrix, minimums) - bytes));
+  const int64_t rows = QuantTiles(matrix.rows) * kQuantTile;
+  std::memset(memory + bytes, 0, static_cast<size_t>(MatrixBytes(matrix) - bytes));
   // Integers of rows that are padding: whatever they are, their scales are 0.
   const int64_t last = bytes / std::max<int64_t>(QuantTiles(matrix.rows), 1);
   std::memset(memory + bytes - last, 0, static_cast<size_t>(last));
   matrix.data = memory;
-  matrix.scales = reinterpret_cast<const uint16_t*>(memory + bytes);
-  matrix.minimums = minimums ? matrix.scales + groups : nullptr;
+  std::byte* next = memory + bytes;
+  const auto place = [&next, rows]<typename T>(const T*& pointer, int64_t count) {
+    pointer = reinterpret_cast<const T*>(next);
+    next += rows * count * static_cast<int64_t>(sizeof(T));
+  };
+  if (matrix.has_steps) {
+    place(matrix.factors, StepBlocks(matrix));
+    if (matrix.has_minimums) place(matrix.minimum_factors, StepBlocks(matrix));
+    place(matrix.steps, matrix.groups);
+    if (matrix.has_minimums) place(matrix.minimum_steps, matrix.groups);
+  } else {
+    place(matrix.scales, matrix.groups);
+    if (matrix.has_minimums) place(matrix.minimums, matrix.groups);
+  }
 }
 
 void StoreRow(const PackedRow& row, int64_t index, const Matrix& matrix) {
   StoreIntegers(matrix.type, matrix.cols, index, row.values.data(), const_cast<void*>(matrix.data));
-  for (int64_t g = 0; g < matrix.groups; ++g) {
-    const int64_t to = GroupIndex(matrix, index, g);
-    const_cast<uint16_t*>(matrix.scales)[to] = row.scales[static_cast<size_t>(g)];
-    if (matrix.minimums == nullptr) continue;
-    const_cast<uint16_t*>(matrix.minimums)[to] = row.minimums[static_cast<size_t>(g)];
+  // Numbers of a row are sixteen apart.
+  const auto store = [index]<typename From, typename To>(const std::vector<From>& from,
+                                                         const To* to, int64_t count,
+                                                         int shift = 0) {
+    To* at = const_cast<To*>(to) + index / kQuantTile * count * kQuantTile + index % kQuantTile;
+    for (int64_t i = 0; i < count; ++i) {
+      const From number = from[static_cast<size_t>(i)];
+      if constexpr (std::is_integral_v<From>) {
+        at[i * kQuantTile] = static_cast<To>(number >> shift);
+      } else {
+        at[i * kQuantTile] = number;
+      }
+    }
+  };
+  if (!matrix.has_steps) {
+    store(row.scales, matrix.scales, matrix.groups);
+    if (matrix.has_minimums) store(row.minimums, matrix.minimums, matrix.groups);
+    return;
   }
+  store(row.scales, matrix.steps, matrix.groups, StepShift(matrix));
+  store(row.factors, matrix.factors, StepBlocks(matrix));
+  if (!matrix.has_minimums) return;
+  store(row.minimums, matrix.minimum_steps, matrix.groups, StepShift(matrix));
+  store(row.minimum_factors, matrix.minimum_factors, StepBlocks(matrix));
 }
 
 }  // namespace pawl

@@ -24,15 +24,14 @@ void QuantizeRow(WeightType type, const float* weights, int64_t cols, PackedRow&
 // What a row of integers is worth.
 void ReadPackedRow(const PackedFormat& format, const PackedRow& row, int64_t cols, float* out);
 
-// All scales and minimums times a number, rounded to halves.
+// All scales and minimums times a number, rounded to halves; with factors these alone.
 void ScalePacked(float factor, PackedRow& row);
 
 // A matrix of that format, without memory.
 Matrix ShapeOf(const PackedFormat& format, int64_t rows, int64_t cols);
-// The memory of a matrix of integers: its scales and minimums lie behind the integers.
-int64_t PackedBytes(const Matrix& shape, bool minimums);
-// Sets data, scales and minimums of a matrix whose other fields are set, and fills the padding.
-void PlacePacked(std::byte* memory, bool minimums, Matrix& matrix);
+// Sets data, scales and minimums of a matrix whose other fields are set, in MatrixBytes of memory
+// that begins at a multiple of four bytes, and fills the padding.
+void PlacePacked(std::byte* memory, Matrix& matrix);
 // REQUIRES: memory of PlacePacked.
 void StoreRow(const PackedRow& row, int64_t index, const Matrix& matrix);
 

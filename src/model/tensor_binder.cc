@@ -58,11 +58,6 @@ bool IsSilent(const std::string& name) {
          });
 }
 
-// A matrix that needs no minimums yet to be told that it has some.
-int64_t MatrixBytesWith(const Matrix& matrix, bool minimums) {
-  return IsQuantized(matrix.type) ? PackedBytes(matrix, minimums) : MatrixBytes(matrix);
-}
-
 }  // namespace
 
 // Rows of a tensor that become those of a matrix: as floats, integers or bytes.
@@ -137,14 +132,13 @@ Matrix Binder::Make(const std::string& name, const Tensor& tensor, int64_t rows,
   } else if (IsQuantized(type)) {
     matrix = ShapeOf({type, kQuantGroupShift}, rows, cols);
   }
-  const bool minimums = from.blocks && type == stored && from.blocks->minimums;
   // Memory of its own, in large pages, where it is asked for by name.
   const bool stays = !from.blocks && from.packed == nullptr && part.contiguous() && !Wanted(outer);
   if (!plan_) {
     if (stays) {
       matrix.data = Aligned(from.At(0), rows * from.bytes(), type);
     } else if (IsQuantized(type)) {
-      PlacePacked(NewCopy(PackedBytes(matrix, minimums)), minimums, matrix);
+      PlacePacked(NewCopy(MatrixBytes(matrix)), matrix);
       FillRows(from, stored, matrix);
     } else {
       matrix.data = NewCopy(rows * cols * WeightBytes(type));
@@ -152,7 +146,7 @@ Matrix Binder::Make(const std::string& name, const Tensor& tensor, int64_t rows,
     }
   }
   weights_.parameters += rows * cols;
-  weights_.bytes += MatrixBytesWith(matrix, minimums);
+  weights_.bytes += MatrixBytes(matrix);
   return matrix;
 }
 
@@ -179,7 +173,7 @@ Matrix Binder::FetchTransposed(const std::string& name, int64_t rows, int64_t co
   if (error_) return {};
   const WeightType type = IsQuantized(stored.type) ? WeightType::kF32 : stored.type;
   Matrix matrix = {nullptr, type, cols, rows};
-  weights_.bytes += MatrixBytes(matrix) - MatrixBytesWith(stored, stored.minimums != nullptr);
+  weights_.bytes += MatrixBytes(matrix) - MatrixBytes(stored);
   if (plan_) return matrix;
   std::byte* const to = NewCopy(MatrixBytes(matrix));
   matrix.data = to;

@@ -476,4 +476,50 @@ Result<std::shared_ptr<const Tokenizer>> MakeGgufTokenizer(const GgufVocabulary&
   return TokenizerFromJson(*text, v.path, v.bos, v.end_tokens);
 }
 
+// What kPres says, read from a tokenizer.json.
+std::string PreTokenizerNameOf(const json::Value& tokenizer) {
+  const auto string = [](const json::Value* value, const char* key) -> std::string_view {
+    const json::Value* found = value == nullptr ? nullptr : value->Find(key);
+    return found == nullptr ? "" : std::string_view(found->text);
+  };
+  const auto is = [](const json::Value* value, const char* key, bool otherwise) {
+    const json::Value* found = value == nullptr ? nullptr : value->Find(key);
+    return found == nullptr || !found->is_bool() ? otherwise : found->type == json::Type::kTrue;
+  };
+  const json::Value* model = tokenizer.Find("model");
+  const json::Value* first = tokenizer.Find("pre_tokenizer");
+  const json::Value* normalizer = tokenizer.Find("normalizer");
+  const bool plain = normalizer == nullptr || normalizer->type == json::Type::kNull;
+  if (model == nullptr || model->Find("vocab") == nullptr || first == nullptr) return "";
+  if (!plain && string(normalizer, "type") != "NFC") return "";
+  const json::Value* steps = first->Find("pretokenizers");
+  PreKind kind;
+  bool bytes = false;
+  for (size_t i = 0; i < (steps == nullptr ? 1 : steps->items.size()); ++i) {
+    const json::Value* step = steps == nullptr ? first : &steps->items[i];
+    const std::string_view type = string(step, "type");
+    if (bytes) return "";  // nothing may follow
+    if (type == "ByteLevel" && !is(step, "add_prefix_space", true)) {
+      kind.gpt2_words = is(step, "use_regex", true);
+      bytes = true;
+    } else if (type == "Digits" && is(step, "individual_digits", false)) {
+      kind.splits.emplace_back(R"(\p{N})");
+    } else if (type == "Split" && string(step, "behavior") == "Isolated" &&
+               !is(step, "invert", false)) {
+      kind.splits.emplace_back(string(step->Find("pattern"), "Regex"));
+    } else {
+      return "";
+    }
+  }
+  for (const Pre& pre : kPres) {
+    const PreKind known = KindOf(pre.kind);
+    if (bytes && pre.name[0] != 0 && known.splits == kind.splits &&
+        known.gpt2_words == kind.gpt2_words && pre.nfc == !plain &&
+        pre.ignore_merges == is(model, "ignore_merges", false)) {
+      return pre.name;
+    }
+  }
+  return "";
+}
+
 }  // namespace pawl

@@ -13,6 +13,7 @@
 
 #include "pawl/result.h"
 #include "pawl/vocabulary.h"
+#include "src/base/json.h"
 #include "src/text/tokenizer.h"
 
 namespace pawl {
@@ -35,6 +36,10 @@ struct GgufVocabulary {
 // Errors: kUnsupported for models and pre-tokenizers other than those above, kInvalid for a
 // vocabulary that contradicts itself; the place is the file and the key.
 Result<std::shared_ptr<const Tokenizer>> MakeGgufTokenizer(const GgufVocabulary& vocabulary);
+
+// The name that GGUF files have for how a tokenizer.json cuts text into words; "" where there is
+// none, or where it is no byte-level BPE.
+std::string PreTokenizerNameOf(const json::Value& tokenizer);
 
 }  // namespace pawl
 

@@ -150,7 +150,7 @@ TEST(MessagesTest, Quantize) {
   ExpectRefused({"quantize", "no-such.gguf", "y", "--type", "Q8_0"},
                 {"pawl quantize: no-such.gguf: no such model folder or file"});
   ExpectRefused({"quantize", model, "y", "--type", "Q8_0"},
-                {"pawl quantize: " + model + ": is a folder of safetensors; quantize reads GGUF"});
+                {"pawl quantize: " + model + "/tokenizer.json: cuts words in a way that GGUF has"});
   const std::string gguf =
       WriteScratch("q.gguf", std::string("GGUF\3\0\0\0", 8) + std::string(16, '\0'));
   ExpectRefused({"quantize", gguf, ScratchPath("y.gguf"), "--type", "Q9_K"},

@@ -30,8 +30,8 @@ TEST_F(LayerTest, EmbeddingRowsAreTheCpus) {
     std::vector<std::byte> bytes;
     if (IsQuantized(type)) {
       matrix.groups = 3;
-      bytes.resize(static_cast<size_t>(PackedBytes(matrix, false)));
-      PlacePacked(bytes.data(), false, matrix);
+      bytes.resize(static_cast<size_t>(MatrixBytes(matrix)));
+      PlacePacked(bytes.data(), matrix);
       PackedRow row;
       for (int r = 0; r < tokens; ++r) {
         QuantizeRow(type, floats.data() + r * columns, columns, row);

@@ -49,8 +49,9 @@ inline Weights MakeWeights(Random& random, DeviceWeight type, int rows, int colu
     matrix.group_shift = shift;
     matrix.groups = static_cast<int64_t>(((c + 31) / 32 * 32) >> shift);
     if (shift == 6) matrix.groups = static_cast<int64_t>(padded / 64);
-    data.resize(static_cast<size_t>(PackedBytes(matrix, minimums)));
-    PlacePacked(data.data(), minimums, matrix);
+    matrix.has_minimums = minimums;
+    data.resize(static_cast<size_t>(MatrixBytes(matrix)));
+    PlacePacked(data.data(), matrix);
     PackedRow row;
     for (int o = 0; o < rows; ++o) {
       row.values.resize(padded);

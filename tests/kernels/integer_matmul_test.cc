@@ -13,6 +13,7 @@
 #include "kernels/cpu/kernels.h"
 #include "kernels/cuda/matrix.h"
 #include "kernels/cuda/pack.h"
+#include "src/base/half.h"
 #include "tests/kernels/kernels_test_util.h"
 
 namespace pawl {
@@ -23,16 +24,29 @@ struct IntegerFormat {
   int shift;
   bool minimums = false;
   const int8_t* table = nullptr;
+  bool steps = false;
 };
 // The signed bytes that sums of 16 bits hold least well are among them.
 constexpr int8_t kTable[16] = {-128, -127, -100, -83, -65, -49, -35, -22,
                                0,    1,    13,   38,  69,  89,  113, 127};
-constexpr IntegerFormat kIntegerFormats[] = {
-    {WeightType::kI8, 5},       {WeightType::kI6, 4},        {WeightType::kI5, 5},
-    {WeightType::kI5, 5, true}, {WeightType::kI4, 5},        {WeightType::kI4, 6},
-    {WeightType::kI4, 5, true}, {WeightType::kI4, 6, true},  {WeightType::kI4, 4, false, kTable},
-    {WeightType::kI3, 4},       {WeightType::kI2, 4, true},  {WeightType::kI4, 5, false, kTable},
-    {WeightType::kI8, 6},       {WeightType::kI5, 6, false}, {WeightType::kI4, 6, false, kTable}};
+constexpr IntegerFormat kIntegerFormats[] = {{WeightType::kI8, 5},
+                                             {WeightType::kI6, 4},
+                                             {WeightType::kI5, 5},
+                                             {WeightType::kI5, 5, true},
+                                             {WeightType::kI4, 5},
+                                             {WeightType::kI4, 6},
+                                             {WeightType::kI4, 5, true},
+                                             {WeightType::kI4, 6, true},
+                                             {WeightType::kI4, 4, false, kTable},
+                                             {WeightType::kI3, 4},
+                                             {WeightType::kI4, 5, false, kTable},
+                                             {WeightType::kI8, 6},
+                                             {WeightType::kI5, 6, false},
+                                             {WeightType::kI4, 6, false, kTable},
+                                             {WeightType::kI2, 4, true, nullptr, true},
+                                             {WeightType::kI5, 5, true, nullptr, true},
+                                             {WeightType::kI4, 5, true, nullptr, true},
+                                             {WeightType::kI4, 4, false, kTable, true}};
 
 // What an integer stands for.
 int Worth(const IntegerFormat& f, int integer) {
@@ -57,11 +71,27 @@ struct IntegerWeights {
     const auto half = [&] {
       return static_cast<uint16_t>((random() & 0x83ffu) | (random() % 17) << 10);
     };
-    for (size_t i = 0; i < groups; ++i) scales.push_back(half());
-    for (size_t i = 0; i < groups && f.minimums; ++i) minimums.push_back(half());
+    m.has_minimums = f.minimums;
+    m.has_steps = f.steps;
     m.data = data.data();
-    m.scales = scales.data();
-    m.minimums = f.minimums ? minimums.data() : nullptr;
+    if (f.steps) {
+      const auto step = [&] { return static_cast<uint8_t>(random() % (f.table ? 127 : 64)); };
+      for (size_t i = 0; i < groups; ++i) steps.push_back(step());
+      for (size_t i = 0; i < groups && f.minimums; ++i) minimum_steps.push_back(step());
+      const auto blocks = static_cast<size_t>(QuantTiles(rows) * kQuantTile * StepBlocks(m));
+      const auto factor = [&] { return std::ldexp(HalfToFloat(half()), f.table ? 8 : 20); };
+      for (size_t i = 0; i < blocks; ++i) factors.push_back(factor());
+      for (size_t i = 0; i < blocks && f.minimums; ++i) minimum_factors.push_back(factor());
+      m.steps = steps.data();
+      m.minimum_steps = minimum_steps.data();
+      m.factors = factors.data();
+      m.minimum_factors = minimum_factors.data();
+    } else {
+      for (size_t i = 0; i < groups; ++i) scales.push_back(half());
+      for (size_t i = 0; i < groups && f.minimums; ++i) minimums.push_back(half());
+      m.scales = scales.data();
+      m.minimums = minimums.data();
+    }
     const uint32_t most = (1u << QuantBits(f.type)) - 1;
     std::vector<uint8_t> row(padded), back(padded);
     for (int64_t r = 0; r < rows; ++r) {
@@ -72,9 +102,9 @@ struct IntegerWeights {
       StoreIntegers(f.type, cols, r, row.data(), data.data());
       stored.push_back(row);
       for (int64_t k = 0; k < cols; ++k) {
-        const auto g = static_cast<size_t>(GroupIndex(m, r, k >> f.shift));
-        exact.push_back(Worth(f, row[static_cast<size_t>(k)]) * HalfToDouble(scales[g]) +
-                        (f.minimums ? HalfToDouble(minimums[g]) : 0.0));
+        exact.push_back(Worth(f, row[static_cast<size_t>(k)]) *
+                            double{ScaleAt(m, r, k >> f.shift)} +
+                        double{MinimumAt(m, r, k >> f.shift)});
       }
     }
     // No row wrote over another one.
@@ -86,6 +116,8 @@ struct IntegerWeights {
   Matrix m;
   std::vector<uint8_t> data;
   std::vector<uint16_t> scales, minimums;
+  std::vector<uint8_t> steps, minimum_steps;
+  std::vector<float> factors, minimum_factors;
   std::vector<std::vector<uint8_t>> stored;
   std::vector<double> exact;  // [rows][cols]
 };
@@ -109,7 +141,7 @@ std::vector<double> RoundedInputs(const float* x, size_t n) {
 
 // How far the sums of these cases are off, relative to the norm of their terms. Not a bound: every
 // variant gives the same bits, so each machine measures the same.
-constexpr double kSumsBound = 2.2e-7;
+constexpr double kSumsBound = 2.4e-7;
 // What is off at most in one output, for any inputs. An input is off by half a step, and a step is
 // 1/127 of the largest input of its block of 32: sum |weight| * largest / 254. The 1e-5 are the
 // roundings of the step. Sums of floats lose 2^-24 of the sum of magnitudes at each of at most
@@ -253,6 +285,9 @@ TEST(KernelsTest, MatMulOfTheLargestIntegers) {
         std::fill(w.data.begin(), w.data.end(), weight);
         std::fill(w.scales.begin(), w.scales.end(), uint16_t{0x3c00});  // 1
         std::fill(w.minimums.begin(), w.minimums.end(), uint16_t{0});
+        std::fill(w.steps.begin(), w.steps.end(), f.table ? uint8_t{0x78} : uint8_t{1});  // 1 too
+        std::fill(w.factors.begin(), w.factors.end(), f.table ? 1.0f : 0x1p24f);
+        std::fill(w.minimum_steps.begin(), w.minimum_steps.end(), uint8_t{0});
         const int value = Worth(f, weight & ((1 << QuantBits(f.type)) - 1));
         const std::vector<float> x(kInputs, sign);
         for (const KernelSet* kernels : Variants()) {
@@ -328,8 +363,13 @@ TEST(KernelsTest, IntegersAreUnpackedForDevices) {
     const PackedMatrix packed = PackMatrix(w.m);
     const bool four = f.type == WeightType::kI4 && f.table == nullptr;
     EXPECT_EQ(packed.shape.type, four ? DeviceWeight::kI4 : DeviceWeight::kI8);
-    EXPECT_EQ(packed.scales, w.scales);
-    EXPECT_EQ(packed.minimums, w.minimums);
+    for (int32_t r = 0; r < kRows; ++r) {
+      for (int64_t g = 0; g < w.m.groups; ++g) {
+        const auto at = static_cast<size_t>(GroupIndex(w.m, r, g));
+        EXPECT_EQ(packed.scales[at], FloatToHalf(ScaleAt(w.m, r, g)));
+        EXPECT_TRUE(!f.minimums || packed.minimums[at] == FloatToHalf(MinimumAt(w.m, r, g)));
+      }
+    }
     EXPECT_EQ(packed.shape.group_shift, f.shift);
     if (four) continue;
     for (int32_t r = 0; r < kRows; ++r) {

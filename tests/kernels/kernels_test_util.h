@@ -147,14 +147,14 @@ struct MatMulCase {
 };
 
 inline const MatMulCase kMatMulCases[] = {
-    {1, 1, 1, false, false, false},    {1, 16, 1, false, false, false},
-    {7, 15, 1, true, false, false},    {8, 17, 1, false, true, false},
-    {33, 64, 1, true, true, false},    {37, 100, 2, false, false, true},
-    {16, 48, 3, true, false, false},   {19, 33, 4, false, true, true},
-    {12, 129, 5, true, true, true},    {64, 64, 6, false, false, false},
-    {31, 257, 7, true, false, true},   {40, 96, 13, false, true, false},
-    {5, 1000, 24, true, true, true},   {130, 72, 50, false, false, false},
-    {257, 31, 128, false, false, true}};
+    {1, 1, 1, false, false, false},     {1, 16, 1, false, false, false},
+    {7, 15, 1, true, false, false},     {8, 17, 1, false, true, false},
+    {33, 64, 1, true, true, false},     {37, 100, 2, false, false, true},
+    {16, 48, 3, true, false, false},    {19, 33, 4, false, true, true},
+    {12, 129, 5, true, true, true},     {64, 64, 6, false, false, false},
+    {31, 257, 7, true, false, true},    {40, 96, 13, false, true, false},
+    {5, 1000, 24, true, true, true},    {130, 72, 50, false, false, false},
+    {257, 31, 128, false, false, true}, {20, 1100, 147, true, false, false}};
 
 }  // namespace pawl
 

@@ -11,12 +11,19 @@
 #include <map>
 
 #include "src/base/file.h"
+#include "src/base/json.h"
+#include "src/base/utf8.h"
 #include "src/model/gguf.h"
 #include "src/model/gguf_blocks.h"
 #include "src/model/gguf_encode.h"
+#include "src/model/gguf_folder.h"
 #include "src/model/gguf_mixture.h"
+#include "src/model/gguf_model.h"
 #include "src/model/quantize.h"
+#include "src/model/transformer_config.h"
+#include "src/text/gguf_tokenizer.h"
 #include "tests/model/gguf_writer.h"
+#include "tests/model/model_test_util.h"
 
 namespace pawl {
 namespace {
@@ -356,6 +363,102 @@ TEST_F(GgufQuantizeTest, ErrorsLeaveNothing) {
   ::signal(SIGXFSZ, old);
   EXPECT_TRUE(full.starts_with(out + ": cannot be written: File too large")) << full;
   EXPECT_EQ(Files(), std::vector<std::string>{"in.gguf"});
+}
+
+// A tokenizer.json with a token for each byte, in the spelling of byte-level BPE, and two more.
+std::string ByteTokenizer(const std::string& pre_tokenizer) {
+  std::string words;
+  uint32_t others = 256;
+  for (uint32_t byte = 0; byte < 256; ++byte) {
+    const bool shown = (byte >= 33 && byte <= 126) || (byte >= 161 && byte != 173);
+    std::string text;
+    AppendUtf8(shown ? byte : others++, text);
+    words += (byte == 0 ? "" : ",") + json::Quote(text) + ":" + std::to_string(byte);
+  }
+  return R"({"added_tokens":[{"id":256,"content":"<s>","special":true},
+            {"id":257,"content":"<own>","special":false}],"normalizer":null,"pre_tokenizer":)" +
+         pre_tokenizer + R"(,"post_processor":null,"decoder":{"type":"ByteLevel"},
+            "model":{"type":"BPE","vocab":{)" +
+         words + R"(},"merges":[]}})";
+}
+
+constexpr const char* kGpt2Words =
+    R"({"type":"ByteLevel","add_prefix_space":false,"trim_offsets":true,"use_regex":true})";
+
+// The file says what the folder says: settings, tokens, template, and every logit.
+TEST_F(GgufQuantizeTest, FoldersBecomeFiles) {
+  fs::copy(GoldenFolder("llama-bf16-llama3"), Path("model"));
+  Put("model/tokenizer.json", ByteTokenizer(kGpt2Words));
+  Put("model/tokenizer_config.json", R"({"chat_template":"{{ messages[0].content }}"})");
+  const std::string in = Path("model"), out = Path("out.gguf");
+  const Result<QuantizeReport> done = QuantizeGguf(in, out, "BF16", {});
+  ASSERT_TRUE(done.ok()) << done.error().ToString();
+  const Result<GgufFile> file = GgufFile::Open(out);
+  ASSERT_TRUE(file.ok()) << file.error().ToString();
+  EXPECT_EQ(file->FindValue("tokenizer.ggml.pre")->text, "gpt-2");
+  EXPECT_EQ(file->FindValue("tokenizer.chat_template")->text, "{{ messages[0].content }}");
+  const GgufValue* types = file->FindValue("tokenizer.ggml.token_type");
+  EXPECT_EQ(types->integers[255], 1);
+  EXPECT_EQ(types->integers[256], 3);
+  EXPECT_EQ(types->integers[257], 4);
+  EXPECT_EQ(types->integers[258], 5);
+  EXPECT_EQ(file->Find("output_norm.weight")->dtype, "F32");
+  ASSERT_NE(file->Find("rope_freqs.weight"), nullptr);
+  const auto tokens = ReadGgufVocabulary(*file);
+  ASSERT_TRUE(tokens.ok());
+  EXPECT_EQ((*MakeGgufTokenizer(*tokens))->Encode("a b"), (std::vector<TokenId>{97, 32, 98}));
+
+  const std::vector<TokenId> ids = {5, 17, 200, 3, 99, 42, 7};
+  const auto logits = [&ids](const std::string& path) {
+    Result<std::unique_ptr<Model>> model = LoadModel(path);
+    EXPECT_TRUE(model.ok()) << path;
+    return RunChunk(**model, *(*model)->NewSequence(64), 0, ids);
+  };
+  const std::vector<float> of_folder = logits(in), of_file = logits(out);
+  ASSERT_EQ(of_folder.size(), of_file.size());
+  for (size_t i = 0; i < of_file.size(); ++i) ASSERT_NEAR(of_file[i], of_folder[i], 1e-4) << i;
+  // Rows of queries change their places in other types as well.
+  const std::string small = Path("small.gguf");
+  ASSERT_TRUE(QuantizeGguf(in, small, "Q8_0", {}).ok());
+  const std::vector<float> rounded = logits(small);
+  double off = 0, all = 0;
+  for (size_t i = 0; i < rounded.size(); ++i) {
+    off += std::pow(rounded[i] - of_folder[i], 2);
+    all += std::pow(of_folder[i], 2);
+  }
+  EXPECT_LT(off, 1e-2 * all);
+}
+
+TEST_F(GgufQuantizeTest, FoldersThatFilesCannotSay) {
+  const auto error = [this](const std::string& model) {
+    const Result<QuantizeReport> done = QuantizeGguf(Path(model), Path("out.gguf"), "Q8_0", {});
+    EXPECT_FALSE(fs::exists(Path("out.gguf")));
+    return done.ok() ? "" : done.error().ToString();
+  };
+  fs::copy(GoldenFolder("llama-bf16-llama3"), Path("words"));
+  Put("words/tokenizer.json", ByteTokenizer(R"({"type":"Sequence","pretokenizers":[
+      {"type":"Split","pattern":{"Regex":"x+"},"behavior":"Isolated","invert":false},)" +
+                                            std::string(kGpt2Words) + "]}"));
+  EXPECT_EQ(error("words"), Path("words/tokenizer.json") +
+                                ": cuts words in a way that GGUF has no name for; this is not "
+                                "written to GGUF files here");
+  fs::copy(GoldenFolder("gemma2-bf16"), Path("gemma"));
+  Put("gemma/tokenizer.json", ByteTokenizer(kGpt2Words));
+  EXPECT_EQ(error("gemma"), Path("gemma") +
+                                ": is of the family Gemma2ForCausalLM; this is not written to GGUF "
+                                "files here");
+  // More tokens than the embedding has rows.
+  fs::copy(GoldenFolder("smollm2-bf16"), Path("few"));
+  Put("few/tokenizer.json", ByteTokenizer(kGpt2Words));
+  EXPECT_EQ(error("few"), Path("few/tokenizer.json") +
+                              ": has tokens without a row of the embedding; this is not written to "
+                              "GGUF files here");
+  // The weights that are read are not written over.
+  fs::copy(GoldenFolder("llama-bf16-llama3"), Path("own"));
+  Put("own/tokenizer.json", ByteTokenizer(kGpt2Words));
+  const std::string weights = Path("own/model.safetensors");
+  EXPECT_EQ(QuantizeGguf(Path("own"), weights, "Q8_0", {}).error().ToString(),
+            weights + ": is a file that is read");
 }
 
 TEST_F(GgufQuantizeTest, OldFilesStayUntilNewOnesAreWhole) {

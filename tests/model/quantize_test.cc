@@ -22,12 +22,10 @@ namespace {
 // A packed matrix that owns its memory.
 struct Packed {
   Packed(const PackedFormat& format, int64_t rows, int64_t cols) : m(ShapeOf(format, rows, cols)) {
-    memory.resize(static_cast<size_t>(PackedBytes(m, format.minimums)), std::byte{255});
-    PlacePacked(memory.data(), format.minimums, m);
+    memory.resize(static_cast<size_t>(MatrixBytes(m)), std::byte{255});
+    PlacePacked(memory.data(), m);
   }
-  float Scale(int64_t row, int64_t group) const {
-    return HalfToFloat(m.scales[GroupIndex(m, row, group)]);
-  }
+  float Scale(int64_t row, int64_t group) const { return ScaleAt(m, row, group); }
   Matrix m;
   std::vector<std::byte> memory;
 };
@@ -105,13 +103,13 @@ TEST(QuantizeTest, BlocksAreWorthWhatTheReferenceSays) {
     std::string name;
     double bits;  // of memory for a weight
     bool exact;
-  } types[] = {{"Q8_0", 8.5, true},   {"Q5_0", 5.5, true},   {"Q5_1", 6, true},
-               {"Q4_0", 4.5, true},   {"Q4_1", 5, true},     {"Q6_K", 7, false},
-               {"Q5_K", 6, false},    {"Q4_K", 5, false},    {"Q3_K", 4, false},
-               {"Q2_K", 4, false},    {"IQ4_NL", 4.5, true}, {"IQ4_XS", 4.5, false},
-               {"MXFP4", 4.5, true},  {"NVFP4", 5, true},    {"TQ1_0", 4.25, true},
-               {"TQ2_0", 4.25, true}, {"IQ3_S", 4.5, false}, {"IQ3_XXS", 4.5, false},
-               {"IQ2_S", 5, false},   {"IQ2_XS", 5, false},  {"IQ2_XXS", 4.5, false},
+  } types[] = {{"Q8_0", 8.5, true},   {"Q5_0", 5.5, true},    {"Q5_1", 6, true},
+               {"Q4_0", 4.5, true},   {"Q4_1", 5, true},      {"Q6_K", 7, false},
+               {"Q5_K", 5.75, true},  {"Q4_K", 4.75, true},   {"Q3_K", 4, false},
+               {"Q2_K", 3.25, true},  {"IQ4_NL", 4.5, true},  {"IQ4_XS", 4.5, false},
+               {"MXFP4", 4.5, true},  {"NVFP4", 4.625, true}, {"TQ1_0", 4.25, true},
+               {"TQ2_0", 4.25, true}, {"IQ3_S", 4.5, false},  {"IQ3_XXS", 4.5, false},
+               {"IQ2_S", 5, false},   {"IQ2_XS", 5, false},   {"IQ2_XXS", 4.5, false},
                {"IQ1_M", 5, false},   {"IQ1_S", 4.5, false}};
   EXPECT_EQ(file->tensors().size(), 2 * std::size(types)) << "every golden type is compared";
   for (const auto& type : types) {
@@ -135,8 +133,7 @@ TEST(QuantizeTest, BlocksAreWorthWhatTheReferenceSays) {
     EXPECT_EQ(unpacked, got);
     for (size_t i = 0; i < got.size(); ++i) {
       const auto group = static_cast<int64_t>(i) >> format.group_shift;
-      const double minimum =
-          format.minimums ? HalfToFloat(packed.m.minimums[GroupIndex(packed.m, 0, group)]) : 0.0f;
+      const double minimum = MinimumAt(packed.m, 0, group);
       const double scale = std::fabs(packed.Scale(0, group));
       const double product = std::fabs(got[i] - minimum);
       // Subnormal halves are multiples of 2^-24.

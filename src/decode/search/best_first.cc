@@ -2,6 +2,9 @@
 // along an output, so the first complete one that is next is the most probable output of all, then
 // the second one, and so on. (Dijkstra 1959; for models Meister et al., arXiv 2007.03909.)
 //
+// The search begins with the greedy output. What is expanded for it would be expanded anyway if the
+// output is among the best ones, and at a limit it is an answer.
+//
 // Where a critic's scores are above 0 somewhere, or spellings are merged, this is a heuristic.
 // Candidates wait in a list that has room for as many as the limits let be expanded: what does not
 // get into it would never be next.
@@ -24,8 +27,8 @@ class BestFirst {
   Result<SearchResult> Go() {
     const auto batch = static_cast<size_t>(run_.Argument("batch", 4));
     const auto wanted = static_cast<size_t>(run_.options().n);
-    waiting_.insert({.score = 0, .number = 0, .h = SearchRun::kRoot});
     std::vector<Hypo> open;
+    if (Status status = Dive(open); !status.ok()) return status.error();
     while (found_ < wanted && !waiting_.empty() && !run_.limited()) {
       open.clear();
       if (Status status = TakeBest(batch, open); !status.ok()) return status.error();
@@ -35,10 +38,12 @@ class BestFirst {
       if (run_.limited()) break;
       for (size_t i = 0; i < open.size(); ++i) AddTokens(open[i], (*laws)[i]);
     }
+    bool has_open = false;
     for (const Waiting& one : waiting_) {
-      if (one.h == kNoHypo || !run_.Complete(one.h)) {
+      if (one.h != kNoHypo && run_.Complete(one.h)) {
+        if (run_.limited()) run_.Offer(one.h, one.score);
+      } else if (!std::exchange(has_open, true)) {
         open.push_back(one.h == kNoHypo ? one.parent : one.h);
-        break;
       }
     }
     return run_.Finish(open);
@@ -91,12 +96,38 @@ class BestFirst {
     return {};
   }
 
-  void AddTokens(Hypo parent, RankedTokens& law) {
+  // The greedy output, so that there is a complete one at a limit.
+  Status Dive(std::vector<Hypo>& open) {
+    Hypo at = SearchRun::kRoot;
+    while (at != kNoHypo && !run_.Complete(at)) {
+      open = {at};
+      Result<std::vector<RankedTokens>> laws = run_.Laws(open);
+      if (!laws.ok()) return laws.error();
+      if (run_.limited()) return {};
+      RankedTokens& law = (*laws)[0];
+      Hypo next = kNoHypo;
+      size_t rank = 0;
+      while (next == kNoHypo && rank < law.size()) {
+        const Result<Hypo> child = run_.Child(at, law.At(rank++));
+        if (!child.ok()) return child.error();
+        if (run_.limited()) return {};
+        next = *child;
+      }
+      AddTokens(at, law, rank);
+      at = next;
+      if (at != kNoHypo) (void)run_.IsNew(at, seen_);
+    }
+    open.clear();
+    if (at != kNoHypo) waiting_.insert({.score = ScoreOf(at), .number = ++number_, .h = at});
+    return {};
+  }
+
+  void AddTokens(Hypo parent, RankedTokens& law, size_t first = 0) {
     const int64_t left =
         std::min(run_.options().max_nodes - run_.nodes(), run_.options().max_rows - run_.rows());
     const int64_t room = std::max<int64_t>(left, 0) + run_.options().n + 1;
     const double base = ScoreOf(parent);
-    for (size_t i = 0; i < law.size(); ++i) {
+    for (size_t i = first; i < law.size(); ++i) {
       const RankedTokens::Item& item = law.At(i);
       const Waiting one = {
           .score = base + item.score, .number = ++number_, .parent = parent, .item = item};

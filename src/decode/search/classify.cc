@@ -64,22 +64,19 @@ class Classifier {
     nodes_.push_back({.end = sorted_.size(), .log_mass = 0});
     if (Status status = Expand(0, branches_.prompt_logits()); !status.ok()) return status.error();
     std::vector<int> wanted = OwnSpellings();
-    bool at_limit = false;
     for (;;) {
-      while (!wanted.empty() && !at_limit) {
+      while (!wanted.empty() && !at_limit_) {
         StopScope::Check();
-        at_limit = rows() >= options_.exact_rows;
-        if (at_limit) break;
         if (Status status = RunSome(wanted); !status.ok()) return status.error();
       }
-      if (at_limit || Missing() <= options_.exact_missing * Valid()) break;
+      if (at_limit_ || Missing() <= options_.exact_missing * Valid()) break;
       for (auto it = open_.begin(); it != open_.end() && wanted.size() < kMostExpanded; ++it) {
         wanted.push_back(it->second);
       }
       if (wanted.empty()) break;
       std::ranges::sort(wanted);
     }
-    return Answer(at_limit);
+    return Answer();
   }
 
  private:
@@ -199,13 +196,20 @@ class Classifier {
     };
     std::erase_if(wanted, no_room);
     if (wanted.empty()) return {};
+    // The token before a tree runs with it.
+    const int64_t left = options_.exact_rows - rows() - 1;
     std::vector<TreeToken> tree;
     std::map<int, int> places;  // in the tree, by node
     std::vector<int> run;
     for (const int node : wanted) {
       std::vector<int> missing;
       for (int up = node; up > 0 && !places.contains(up); up = At(up).parent) missing.push_back(up);
-      if (tree.size() + missing.size() > kMostTree) break;
+      const size_t size = tree.size() + missing.size();
+      if (static_cast<int64_t>(size) > left) {
+        at_limit_ = true;
+        if (run.empty()) return {};
+      }
+      if (size > kMostTree || at_limit_) break;
       for (auto up = missing.rbegin(); up != missing.rend(); ++up) {
         const int parent = At(*up).parent;
         places[*up] = static_cast<int>(tree.size());
@@ -214,7 +218,7 @@ class Classifier {
       tree[static_cast<size_t>(places[node])].wanted = true;
       run.push_back(node);
     }
-    if (run.empty()) return RunLong(wanted);
+    if (run.empty()) return RunLong(wanted, left);
     wanted.erase(wanted.begin(), wanted.begin() + static_cast<ptrdiff_t>(run.size()));
     if (branch_ < 0) {
       const Result<int> made = branches_.New();
@@ -232,9 +236,11 @@ class Classifier {
   }
 
   // The first of these on a branch, with those behind it that are its children in a row.
-  Status RunLong(std::vector<int>& wanted) {
+  Status RunLong(std::vector<int>& wanted, int64_t left) {
     size_t count = 1;
     while (count < wanted.size() && At(wanted[count]).parent == wanted[count - 1]) ++count;
+    at_limit_ = At(wanted[count - 1]).depth > left;
+    if (at_limit_) return {};
     if (long_branch_ < 0) {
       const Result<int> made = branches_.New();
       if (!made.ok()) return made.error();
@@ -251,11 +257,11 @@ class Classifier {
     return {};
   }
 
-  ClassifyResult Answer(bool at_limit) const {
+  ClassifyResult Answer() const {
     ClassifyResult result;
     result.valid = Valid();
     result.missing = Missing();
-    result.at_limit = at_limit;
+    result.at_limit = at_limit_;
     result.rows = rows();
     result.calls = branches_.calls() - prompt_calls_;
     for (size_t i = 0; i < masses_.size(); ++i) {
@@ -277,6 +283,7 @@ class Classifier {
   std::vector<SpellingNode> nodes_;
   std::set<std::pair<double, int>> open_;  // -log_mass, node: the most probable first
   int64_t prompt_rows_ = 0, prompt_calls_ = 0;
+  bool at_limit_ = false;  // the next rows would be too many
 };
 
 }  // namespace

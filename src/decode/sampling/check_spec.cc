@@ -111,6 +111,7 @@ Result<std::shared_ptr<const Check>> MakeCheckOf(
     if (value.find_first_not_of(" \t\n") == std::string::npos) return bad("names no program");
     ProgramCheckOptions program = ShellProgram(value, options);
     program.granularity = granularity.value_or(CheckGranularity::kToken);
+    program.name = spec;
     Result<std::shared_ptr<const Check>> check = MakeProgramCheck(program);
     if (!check.ok()) return InFile(spec, check.error());
     return check;

@@ -2,8 +2,8 @@
 // along an output, so the first complete one that is next is the most probable output of all, then
 // the second one, and so on. (Dijkstra 1959; for models Meister et al., arXiv 2007.03909.)
 //
-// The search begins with the greedy output. What is expanded for it would be expanded anyway if the
-// output is among the best ones, and at a limit it is an answer.
+// Where only the rows of one output are left, the best beginning is completed greedily. So there is
+// an answer at the limit.
 //
 // Where a critic's scores are above 0 somewhere, or spellings are merged, this is a heuristic.
 // Candidates wait in a list that has room for as many as the limits let be expanded: what does not
@@ -25,13 +25,20 @@ class BestFirst {
   }
 
   Result<SearchResult> Go() {
-    const auto batch = static_cast<size_t>(run_.Argument("batch", 4));
+    const auto batch = static_cast<int64_t>(run_.Argument("batch", 4));
     const auto wanted = static_cast<size_t>(run_.options().n);
+    waiting_.insert({.score = 0, .number = 0, .h = SearchRun::kRoot});
     std::vector<Hypo> open;
-    if (Status status = Dive(open); !status.ok()) return status.error();
+    bool dived = false;
     while (found_ < wanted && !waiting_.empty() && !run_.limited()) {
+      if (!dived && run_.rows() + run_.longest() + batch >= run_.options().max_rows) {
+        dived = true;
+        if (Status status = Dive(); !status.ok()) return status.error();
+        continue;
+      }
       open.clear();
-      if (Status status = TakeBest(batch, open); !status.ok()) return status.error();
+      if (Status status = TakeBest(static_cast<size_t>(batch), open); !status.ok())
+        return status.error();
       if (open.empty() || run_.limited()) continue;
       Result<std::vector<RankedTokens>> laws = run_.Laws(open);
       if (!laws.ok()) return laws.error();
@@ -96,29 +103,25 @@ class BestFirst {
     return {};
   }
 
-  // The greedy output, so that there is a complete one at a limit.
-  Status Dive(std::vector<Hypo>& open) {
-    Hypo at = SearchRun::kRoot;
-    while (at != kNoHypo && !run_.Complete(at)) {
-      open = {at};
+  // The greedy output behind the best beginning, so that there is a complete one at the limit.
+  Status Dive() {
+    std::vector<Hypo> open;
+    if (Status status = TakeBest(1, open); !status.ok()) return status;
+    while (!open.empty() && !run_.Complete(open[0])) {
       Result<std::vector<RankedTokens>> laws = run_.Laws(open);
       if (!laws.ok()) return laws.error();
-      if (run_.limited()) return {};
-      RankedTokens& law = (*laws)[0];
-      Hypo next = kNoHypo;
+      if (run_.limited()) break;
+      const Hypo from = open[0];
+      open.clear();
       size_t rank = 0;
-      while (next == kNoHypo && rank < law.size()) {
-        const Result<Hypo> child = run_.Child(at, law.At(rank++));
+      while (open.empty() && rank < (*laws)[0].size()) {
+        const Result<Hypo> child = run_.Child(from, (*laws)[0].At(rank++));
         if (!child.ok()) return child.error();
-        if (run_.limited()) return {};
-        next = *child;
+        if (*child != kNoHypo) open = {*child};
       }
-      AddTokens(at, law, rank);
-      at = next;
-      if (at != kNoHypo) (void)run_.IsNew(at, seen_);
+      AddTokens(from, (*laws)[0], rank);
     }
-    open.clear();
-    if (at != kNoHypo) waiting_.insert({.score = ScoreOf(at), .number = ++number_, .h = at});
+    for (const Hypo h : open) waiting_.insert({.score = ScoreOf(h), .number = ++number_, .h = h});
     return {};
   }
 

@@ -23,7 +23,7 @@
 namespace pawl {
 namespace {
 
-constexpr uint64_t kStepSeeds = 78, kChoiceSeeds = 79;
+constexpr uint64_t kStepSeeds = 78, kKeptSeeds = 79;
 
 std::vector<double> SoftmaxOf(const std::vector<double>& values) {
   const double largest = *std::ranges::max_element(values);
@@ -202,7 +202,7 @@ class Foresight {
                            const std::vector<double>& shares) const {
     std::vector<std::pair<double, size_t>> order;
     for (size_t i = 0; i < steps.path.size(); ++i) {
-      const float noise = GumbelAt(SeedFor(run_.options().seed, round_, kChoiceSeeds), round_, i);
+      const float noise = GumbelAt(SeedFor(run_.options().seed, round_, kKeptSeeds), round_, i);
       order.emplace_back(-(std::log((gains[i] + shares[i]) / 2) + double{noise}), i);
     }
     std::ranges::sort(order);

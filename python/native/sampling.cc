@@ -294,7 +294,7 @@ template <typename Parsed>
 Parsed Keywords(Result<Parsed> parsed) {
   if (parsed.ok()) return *std::move(parsed);
   Error error = parsed.error();
-  if (error.place.starts_with("/")) error.place.erase(0, 1);
+  if (error.place.starts_with("#/")) error.place.erase(0, 2);
   Raise(error);
 }
 

@@ -46,7 +46,7 @@ pawl_status pawl_engine_search(pawl_engine* engine, const pawl_prompt* prompt,
     if (!result.ok()) {
       Error failed = result.error();
       const std::string member = SearchMemberOf(failed.place);
-      if (!member.empty()) failed = InFile("options", {failed.code, failed.message, "/" + member});
+      if (!member.empty()) failed = InFile("options", {failed.code, failed.message, "#/" + member});
       return Fail(error, failed);
     }
     *answer = new pawl_answer{SearchJson(*result)};

@@ -423,6 +423,7 @@ void AddEval(CLI::App& app, Action& action) {
       "Extract records from texts whose records are known, and count the fields that are right");
   const auto flags = std::make_shared<EvalFlags>();
   flags->AddTo(command);
+  command->get_option("--data")->required();
   auto* against =
       command
           ->add_option("--against", flags->against,

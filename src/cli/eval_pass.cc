@@ -16,7 +16,6 @@ void EvalTexts::AddTo(CLI::App* command) {
       ->add_option("--data", data,
                    "Lines of {\"text\": ..., \"record\": ...}; a \"schema\" in a line is that of "
                    "its text; -: standard input")
-      ->required()
       ->check(NotEmpty)
       ->type_name("FILE");
   command

@@ -99,6 +99,8 @@ class ExtractEngine {
   bool Step() { return engine_->Step(); }
   // One draw of a sampler, waited for.
   Result<SamplerResult> Sample(const EngineRequest& request, const SamplerOptions& options);
+  // REQUIRES: LoadWeights.
+  Engine& engine() { return *engine_; }
   // Texts that have no output yet.
   int running() const { return running_; }
   // What is kept for later runs. Errors: kIo.

@@ -86,6 +86,9 @@ Status CheckBeams(const SearchOptions& o) {
 
 Status CheckOptions(const SearchOptions& o) {
   const SearchStrategy* const strategy = FindStrategy(o.strategy);
+  if (o.strategy == "superposed") {
+    return Error{ErrorCode::kUnsupported, "superposed decoding is not built", "strategy"};
+  }
   if (strategy == nullptr) {
     std::string names;
     for (const SearchStrategy& one : SearchStrategies()) {

@@ -66,6 +66,25 @@ Result<std::pair<std::string, double>> ArgumentOf(const std::string& text) {
 
 }  // namespace
 
+Status ReadContrast(const std::string& text, SearchOptions& options) {
+  options.contrast_auto = text == "auto";
+  if (text.empty() || options.contrast_auto) return {};
+  const char* const end = text.data() + text.size();
+  const auto [at, error] = std::from_chars(text.data(), end, options.contrast);
+  if (error == std::errc() && at == end) return {};
+  return WrongSearchOption("--contrast", "must be a number or auto, not " + Readable(text));
+}
+
+SearchOptions GreedyOrDrawn(const SamplingParams& sampling) {
+  SearchOptions options;
+  options.seed = sampling.seed;
+  options.num_beams = 1;
+  if (sampling.temperature == 0) return options;
+  options.strategy = "cntp";
+  options.arguments = {{"max_trials", 1}, {"temperature", double{sampling.temperature}}};
+  return options;
+}
+
 void SearchFlags::AddTo(CLI::App* command) {
   command_ = command;
   const std::string group = "Search (docs/search.md)";
@@ -187,20 +206,13 @@ Result<SearchOptions> SearchFlags::Options(const SamplerFlags& sampler,
                                            const SamplerFlags::Scene& scene) const {
   SearchOptions out = options;
   out.strategy = StrategyFor(scene.sampling);
-  const auto temperature = double{scene.sampling.params.temperature};
-  if (!searches() && temperature == 0) out.num_beams = 1;
-  if (!searches() && temperature > 0) {
-    out.arguments = {{"max_trials", 1}, {"temperature", temperature}};
+  if (!searches()) {
+    const SearchOptions plain = GreedyOrDrawn(scene.sampling.params);
+    out.num_beams = plain.num_beams;
+    out.arguments = plain.arguments;
   }
   if (!contrast_prompt.empty()) out.contrast_prompt = contrast_prompt;
-  out.contrast_auto = contrast == "auto";
-  if (!contrast.empty() && !out.contrast_auto) {
-    const char* const end = contrast.data() + contrast.size();
-    const auto [at, error] = std::from_chars(contrast.data(), end, out.contrast);
-    if (error != std::errc() || at != end) {
-      return WrongSearchOption("--contrast", "must be a number or auto, not " + Readable(contrast));
-    }
-  }
+  if (Status status = ReadContrast(contrast, out); !status.ok()) return status.error();
   out.keep_graph = !svg.empty();
   out.n = sampler.n;
   out.early_stopping = *OptionOf<EarlyStopping>(early_stopping);

@@ -50,6 +50,11 @@ struct SearchFlags {
   const CLI::App* command_ = nullptr;
 };
 
+// --contrast: a number, or auto. Errors name the option.
+Status ReadContrast(const std::string& text, SearchOptions& options);
+// The search that is greedy decoding, or with a temperature plain drawing.
+SearchOptions GreedyOrDrawn(const SamplingParams& sampling);
+
 }  // namespace pawl::cli
 
 #endif  // PAWL_SRC_CLI_SEARCH_FLAGS_H_

@@ -39,10 +39,11 @@ struct TuneFlags {
   std::string regex;
   std::string critic;
   uint64_t trials = 50;
-  uint64_t seed = 0;
   double row_cost = 0.001;
   std::string ledger;
   std::string out;
+
+  uint64_t seed() const { return texts.extract.setting.sampling.params.seed; }
 };
 
 // What an example gave: the larger the better, and rows of the model.
@@ -82,7 +83,7 @@ double NumberAt(const std::vector<eval::Knob>& knobs, const std::vector<double>&
 class TuneTrials {
  public:
   TuneTrials(const TuneFlags& flags, const TuneTask& task)
-      : flags_(flags), task_(task), tuner_(task.knobs, flags.seed) {
+      : flags_(flags), task_(task), tuner_(task.knobs, flags.seed()) {
     for (size_t i = 0; i < task.examples; ++i) (eval::HeldOut(i) ? held_ : seen_).push_back(i);
     for (const size_t part : {size_t{4}, size_t{2}}) {
       if (seen_.size() / part >= 2) rungs_.push_back(seen_.size() / part);
@@ -150,8 +151,9 @@ class TuneTrials {
   std::string Header() const {
     std::string names;
     for (const eval::Knob& knob : task_.knobs) names += knob.name + " ";
-    return fmt::format("{{\"seed\":{},\"examples\":{},\"knobs\":{},\"row_cost\":{}}}", flags_.seed,
-                       task_.examples, json::Quote(names), NumberText(flags_.row_cost));
+    return fmt::format("{{\"seed\":{},\"examples\":{},\"knobs\":{},\"row_cost\":{}}}",
+                       flags_.seed(), task_.examples, json::Quote(names),
+                       NumberText(flags_.row_cost));
   }
 
   static std::string ListOf(const std::vector<double>& values) {
@@ -487,7 +489,7 @@ int TunePrompts(const TuneFlags& flags) {
     for (const size_t i : examples) {
       SearchOptions options = SearchAt(task.knobs, values);
       options.max_tokens = extract.setting.sampling.max_tokens;
-      options.seed = flags.seed;
+      options.seed = flags.seed();
       if (guided(values)) {
         options.checks = checks;
         options.critic = critic;
@@ -543,7 +545,6 @@ void AddTune(CLI::App& app, Action& action) {
   TextOption(command, "--critic", flags->critic, "COMMAND",
              "With --prompts: a program that scores outputs, or tests:COMMAND");
   CountOption(command, "--trials", flags->trials, 1, 100000, "Settings that are tried");
-  CountOption(command, "--seed", flags->seed, 0, kMostCount, "Of the trials, and of draws");
   RealOption(command, "--row-cost", flags->row_cost, 0, 1e6, "X",
              "What a thousand rows of the model cost, in units of the score");
   TextOption(command, "--ledger", flags->ledger, "FILE",

@@ -201,15 +201,16 @@ Result<SearchInput> SearchInputOf(const EngineRequest& request, const SearchOpti
   const auto wrong = [](const char* message) {
     return Error{ErrorCode::kInvalid, message, "contrast_prompt"};
   };
-  if (!request.chat_json.empty() || request.extract) {
-    return wrong("is for a prompt as text or as messages");
-  }
+  if (!request.chat_json.empty()) return wrong("is for a prompt as text or as messages");
   EngineRequest other;
   other.parse_special = request.parse_special;
   other.thinking = request.thinking;
   other.now = request.now;
   other.messages = request.messages;
-  if (other.messages.empty()) {
+  if (request.extract) {
+    other.extract = request.extract;
+    other.extract->text = *options.contrast_prompt;
+  } else if (other.messages.empty()) {
     other.prompt = *options.contrast_prompt;
   } else {
     const auto last = std::find_if(other.messages.rbegin(), other.messages.rend(),

@@ -8,6 +8,7 @@
 
 #include "src/base/file.h"
 #include "tests/cli/cli_test_util.h"
+#include "tests/source_dir.h"
 
 namespace pawl {
 namespace {
@@ -79,6 +80,27 @@ TEST(SearchCommandTest, ContrastWithTheSamePromptIsPlain) {
   const CommandResult other = SearchWith(
       {"--regex", "[a-h]{3,9}", "--contrast-prompt", "Twice ", "--contrast", "auto", "--stats"});
   EXPECT_EQ(other.exit_code, 0) << other.err;
+}
+
+TEST(SearchCommandTest, RecordsWithContrast) {
+  const std::vector<std::string> plain = {"extract", "--schema",
+                                          SourceDir() + "/schemas/examples/invoice.json", "--text",
+                                          "Invoice 7 from Acme, 30 EUR"};
+  const auto with = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = plain;
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return RunPawl(arguments);
+  };
+  const CommandResult none = with({});
+  EXPECT_EQ(none.exit_code, 0) << none.err;
+  EXPECT_EQ(with({"--contrast", "0"}).out, none.out);
+  const CommandResult some = with({"--contrast", "auto"});
+  EXPECT_EQ(some.exit_code, 0) << some.err;
+  EXPECT_TRUE(SearchJsonValue::accept(some.out)) << some.out;
+  EXPECT_NE(with({"--contrast", "x"}).err.find("--contrast: must be a number or auto"),
+            std::string::npos);
+  EXPECT_NE(with({"--contrast", "1", "--sampler", "smc"}).err.find("--contrast: cannot be used"),
+            std::string::npos);
 }
 
 TEST(SearchCommandTest, PicturesAreWritten) {

@@ -99,7 +99,12 @@ TEST(TuneCommandTest, WrongOptionsAreNamed) {
   const CommandResult unknown = RunPawl(
       {"--config", TuneFile("unknown.toml", "[generate]\nbeams=3\n"), "generate", "--prompt", "a"});
   EXPECT_EQ(unknown.exit_code, 2);
-  EXPECT_NE(unknown.err.find("beams"), std::string::npos) << unknown.err;
+  EXPECT_NE(unknown.err.find("--config: there is no option generate.beams"), std::string::npos)
+      << unknown.err;
+  const CommandResult missing = RunPawl({"generate", "--config", "/no/such.toml", "--prompt", "a"});
+  EXPECT_EQ(missing.exit_code, 2);
+  EXPECT_NE(missing.err.find("--config: /no/such.toml: cannot be read"), std::string::npos)
+      << missing.err;
 }
 
 }  // namespace

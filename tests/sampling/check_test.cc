@@ -247,7 +247,7 @@ TEST(CheckTest, AStyleIsNowhereInTheText) {
   EXPECT_EQ(judge("a TODO7 and more", true), Verdict::kDead);
   EXPECT_EQ(judge("\xff\xfeTODO7", false), Verdict::kDead);
   EXPECT_EQ(judge("\xff\xfe", true), Verdict::kAccept);
-  EXPECT_FALSE(MakeCheckOf("style:(", ToyVocabulary()).ok());
+  EXPECT_EQ(MakeCheckOf("style:a(", ToyVocabulary()).error().place, "style:a(: byte 2");
 }
 
 TEST(ProgramCheckTest, TestsAreACommandForEachOutput) {

@@ -380,6 +380,24 @@ TEST(StrategiesTest, NothingFollowsWithoutABudget) {
   }
 }
 
+TEST(StrategiesTest, ChecksJudgeWhatIsCut) {
+  for (const char* strategy : {"beam", "best-first", "lattice", "foresight", "adadec", "mcts"}) {
+    ToySearch search(2);
+    search.grammar.reset();
+    search.toy.constraint = nullptr;
+    SearchOptions options{.strategy = strategy, .max_tokens = 3};
+    options.checks = {MakeCheck(
+        CheckGranularity::kComplete, [](const CheckQuestion& question) -> Result<Verdict> {
+          return question.text.starts_with('1') ? Verdict::kAccept : Verdict::kDead;
+        })};
+    const Result<SearchResult> result = search.Run(options);
+    ASSERT_TRUE(result.ok()) << result.error().ToString();
+    for (const SearchOutput& output : result->outputs) {
+      EXPECT_TRUE(output.text.starts_with('1')) << strategy << " " << output.text;
+    }
+  }
+}
+
 // At any limit there is an answer, and the limit holds.
 TEST(StrategiesTest, NoSearchTakesMoreRowsThanItMay) {
   for (const char* strategy :

@@ -127,6 +127,11 @@ Result<std::shared_ptr<const Check>> MakeCheckOf(
     return bad(std::string("has another kind than ") + kKinds);
   }
   const Compiler compiler(vocabulary);
+  if (kind == "style") {
+    // What is wrong with the value, at its own bytes.
+    const Result<Grammar> style = compiler.CompileRegex(value);
+    if (!style.ok()) return InFile(spec, style.error());
+  }
   const Result<Grammar> grammar = kind == "style"
                                       ? compiler.CompileRegex("[\\s\\S]*(" + value + ")")
                                   : kind == "regex" ? compiler.CompileRegex(value)

@@ -480,6 +480,12 @@ Result<Hypo> SearchRun::Child(Hypo parent, const RankedTokens::Item& item) {
   const bool ended = child.ended;
   arena_.push_back(std::move(child));
   const auto made = static_cast<Hypo>(arena_.size() - 1);
+  // What is cut at the budget is an output, too.
+  if (judges_ends_ && !ended && !s_.task.checks.empty() && Complete(made)) {
+    const Result<bool> accepted = Accepts(made);
+    if (!accepted.ok()) return accepted.error();
+    if (!*accepted) return kNoHypo;
+  }
   if (options().critic != nullptr) {
     std::vector<TokenId> tokens = TokensOf(made);
     if (ended) tokens.pop_back();

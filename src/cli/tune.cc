@@ -272,6 +272,8 @@ ExtractSetting SettingAt(const ExtractSetting& base, const std::vector<eval::Kno
   setting.layout.keys = ChoiceAt(knobs, values, "keys");
   setting.layout.asked.insert({"whitespace", "separators", "keys"});
   setting.view = ChoiceAt(knobs, values, "schema-view");
+  const std::string contrast = ChoiceAt(knobs, values, "contrast");
+  if (contrast != "off") setting.contrast = contrast;
   return setting;
 }
 
@@ -286,7 +288,8 @@ int TuneExtraction(const TuneFlags& flags) {
   std::vector<std::string> spaces;
   for (const SpaceChoice& one : SpaceChoices()) spaces.emplace_back(one.name);
   task.knobs = {{.name = "whitespace", .choices = spaces},
-                {.name = "keys", .choices = {"all", "required"}}};
+                {.name = "keys", .choices = {"all", "required"}},
+                {.name = "contrast", .choices = {"off", "0.25", "0.5"}}};
   if (views) {
     task.knobs.push_back({.name = "schema-view", .choices = {"template", "keys", "schema"}});
   }
@@ -317,9 +320,12 @@ int TuneExtraction(const TuneFlags& flags) {
   task.config = [&](const std::vector<double>& values) {
     const ExtractSetting setting = SettingAt(flags.texts.extract.setting, task.knobs, values);
     const std::vector<std::string>& separators = setting.layout.separators;
-    return fmt::format("[extract]\nwhitespace=\"{}\"\nseparators=[\"{}\",\"{}\"]\nkeys=\"{}\"\n{}",
-                       setting.layout.whitespace, separators[0], separators[1], setting.layout.keys,
-                       views ? fmt::format("schema-view=\"{}\"\n", setting.view) : "");
+    std::string config =
+        fmt::format("[extract]\nwhitespace=\"{}\"\nseparators=[\"{}\",\"{}\"]\nkeys=\"{}\"\n",
+                    setting.layout.whitespace, separators[0], separators[1], setting.layout.keys);
+    if (views) config += fmt::format("schema-view=\"{}\"\n", setting.view);
+    if (!setting.contrast.empty()) config += fmt::format("contrast=\"{}\"\n", setting.contrast);
+    return config;
   };
   return TuneTrials(flags, task).Go();
 }

@@ -6,6 +6,7 @@
 
 #include "src/base/file.h"
 #include "tests/cli/cli_test_util.h"
+#include "tests/source_dir.h"
 
 namespace pawl {
 namespace {
@@ -72,6 +73,23 @@ TEST(TuneCommandTest, FindsThatAGuidedSearchIsBetter) {
   const CommandResult wrong = TuneWith(other);
   EXPECT_EQ(wrong.exit_code, 2);
   EXPECT_NE(wrong.err.find("line 1: is of another run"), std::string::npos) << wrong.err;
+}
+
+TEST(TuneCommandTest, TunesExtraction) {
+  const std::string out = ::testing::TempDir() + "/tuned_extract.toml";
+  std::remove(out.c_str());
+  const std::string schema = SourceDir() + "/bench/extract/order.schema.json";
+  const CommandResult result =
+      RunPawl({"tune", "--schema", schema, "--data", SourceDir() + "/bench/extract/orders.jsonl",
+               "--where", "split=kept", "--limit", "30", "--trials", "6", "--out", out});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.out.find("held out (10 examples)"), std::string::npos) << result.out;
+  const bool better = result.out.find("nothing is better") == std::string::npos;
+  EXPECT_EQ(ReadFile(out, 1 << 16).ok(), better);
+  if (!better) return;
+  const CommandResult used =
+      RunPawl({"extract", "--config", out, "--schema", schema, "--text", "Order 12 for Ann Lee"});
+  EXPECT_EQ(used.exit_code, 0) << used.err;
 }
 
 TEST(TuneCommandTest, SaysWhereNothingIsBetter) {

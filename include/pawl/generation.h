@@ -93,6 +93,11 @@ struct SamplerStages {
   float dynatemp_exponent = 1;
   float temperature_last = -1;   // >= 0: the temperature falls linearly to this; < 0: off
   int temperature_tokens = 256;  // ... over so many tokens of the output
+  // Momentum decoding: the token, of the momentum_k most probable ones, with the largest
+  // probability less this for each token of the repetition that it would make. 0: the most probable
+  // token; < 0: off.
+  float momentum_alpha = -1;
+  int momentum_k = 5;
   // Names of stages, separated by "," or ";", in the order in which they run; stages that are not
   // named are off. Empty: the default order.
   std::string order = {};

@@ -162,8 +162,12 @@ PAWL_EXPORT Result<std::shared_ptr<const Critic>> MakeProgramCritic(
 //     regex     the whole output matches the value
 //     schema    a file with a JSON Schema
 //     grammar   a file whose name ends in .ebnf, .gbnf or .lark
+//     style     no part of the output matches the value, a regex
 //     program   a command for the shell, see above
-// GRANULARITY is byte, token, line or complete. The default is token for programs, otherwise byte.
+//     tests     a command for the shell that gets a complete output as standard input; exit code 0
+//               accepts it
+// GRANULARITY is byte, token, line or complete. The default is token for programs, complete for
+// tests, otherwise byte.
 struct CheckSpecOptions {
   std::chrono::milliseconds time_limit{5000};  // of a program's answer
   int processes = 1;
@@ -322,7 +326,8 @@ struct SearchOptions {
   int max_tokens = 512;     // the end token is not counted
   uint64_t seed = 0;        // of strategies that draw
   // Limits. At a limit the search ends with the best complete outputs so far.
-  int64_t max_rows = 65536;                               // rows of the model behind the prompt
+  // Rows of the model behind the prompt. 0: 65,536, for best-first 2,048.
+  int64_t max_rows = 0;
   int64_t max_nodes = int64_t{1} << 20;                   // hypotheses
   int max_branches = 256;                                 // sequences of the model at a time
   std::vector<std::shared_ptr<const Check>> checks = {};  // all must accept
@@ -331,6 +336,14 @@ struct SearchOptions {
   std::vector<std::string> force_phrases = {};
   bool force_ordered = false;  // in this order
   ForceIn force_in = ForceIn::kText;
+  bool keep_graph = false;  // SearchResult::graph, for pictures
+  // Contrast with another prompt, such as one without the document: the logits are
+  // (1 + contrast) * logits - contrast * logits behind this prompt. Each token takes two rows.
+  // nullopt: without it. `contrast_auto`: the factor of each token is the Jensen-Shannon divergence
+  // of both laws, in bits.
+  std::optional<std::string> contrast_prompt = {};
+  double contrast = 0.5;
+  bool contrast_auto = false;
   // Options of one strategy by name; SearchHelp() lists them.
   std::vector<std::pair<std::string, double>> arguments = {};
 };
@@ -347,16 +360,36 @@ struct SearchOutput {
   std::vector<std::string> missing_phrases;  // of SearchOptions::force_phrases
 };
 
+// What a search has looked at: the beginnings of outputs as nodes, of which the first one is the
+// empty beginning. A tree, but for lattice.
+struct SearchGraph {
+  struct Node {
+    double log_probability = 0;
+    bool complete = false;
+  };
+  struct Edge {
+    int from = 0, to = 0;
+    std::string text;  // of the token; empty: the end token
+  };
+  std::vector<Node> nodes;
+  std::vector<Edge> edges;
+};
+
 struct SearchResult {
   std::vector<SearchOutput> outputs;  // the best one first; n, or fewer if there are no more
   std::string at_limit;               // "rows" or "nodes", if a limit ended the search
   int64_t model_calls = 0, model_rows = 0, nodes = 0;
+  double paths = 0;   // of lattice: the outputs that the lattice holds
+  SearchGraph graph;  // with SearchOptions::keep_graph
 };
 
 // The names of strategies and their arguments with defaults, a line each.
 PAWL_EXPORT std::string SearchHelp();
 // The result as JSON in the form of `pawl generate --search NAME --json`, in one line.
 PAWL_EXPORT std::string SearchJson(const SearchResult& result);
+
+// The graph as a picture (SVG): its `most` most probable nodes.
+PAWL_EXPORT std::string SearchSvg(const SearchGraph& graph, size_t most = 200);
 
 // Exact probabilities of choices. P(choice) is the sum over its spellings of the probability that
 // the model writes exactly this text and ends there. Spellings are followed from the most probable

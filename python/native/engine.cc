@@ -128,6 +128,8 @@ GenerateOptions GenerateOptionsOf(const nb::dict& given, std::string& thinking) 
     field("dynatemp_exponent", stages.dynatemp_exponent);
     field("temperature_last", stages.temperature_last);
     field("temperature_tokens", stages.temperature_tokens);
+    field("momentum_alpha", stages.momentum_alpha);
+    field("momentum_k", stages.momentum_k);
     field("samplers", stages.order);
     field("seed", out.sampling.seed);
     field("max_tokens", out.max_tokens);

@@ -15,6 +15,7 @@
 #include "pawl/engine.h"
 #include "python/native/bound_engine.h"
 #include "src/base/utf8.h"
+#include "src/decode/sampling/check_spec.h"
 #include "src/decode/sampling/names.h"
 #include "src/engine/option_names.h"
 #include "src/engine/search_json.h"
@@ -235,8 +236,8 @@ class Called {
       return std::make_shared<FunctionCritic>(critic, raised);
     }
     if (critic.is_none()) return nullptr;
-    return Take(MakeProgramCritic(ShellProgram(TextOf(critic, "the critic"),
-                                               Programs(5, InfoOf(self.engine->model()).threads))));
+    return Take(MakeCriticOf(TextOf(critic, "the critic"),
+                             Programs(5, InfoOf(self.engine->model()).threads)));
   }
   void Rethrow() {
     raised.Rethrow();
@@ -288,12 +289,21 @@ nb::list Sample(const BoundEngine& self, const nb::tuple& prompt,
 }
 
 // Options and answers are JSON.
+// Options come as keywords, so their places are names.
+template <typename Parsed>
+Parsed Keywords(Result<Parsed> parsed) {
+  if (parsed.ok()) return *std::move(parsed);
+  Error error = parsed.error();
+  if (error.place.starts_with("#/")) error.place.erase(0, 2);
+  Raise(error);
+}
+
 std::string Search(const BoundEngine& self, const nb::tuple& prompt,
                    const std::optional<Grammar>& grammar, const std::string& given,
                    const std::vector<HeldCheck*>& checks, nb::handle critic) {
   EngineRequest request = RequestOf(prompt);
   request.grammar = grammar;
-  SearchOptions options = Take(ParseSearchOptions(given));
+  SearchOptions options = Keywords(ParseSearchOptions(given));
   Called called(checks);
   options.checks = called.checks();
   options.critic = called.CriticOf(self, critic);
@@ -303,12 +313,15 @@ std::string Search(const BoundEngine& self, const nb::tuple& prompt,
                                [&] { return NoSignal(called.raised); });
   }();
   called.Rethrow();
-  return SearchJson(Take(std::move(result)));
+  if (result.ok()) return SearchJson(*result);
+  Error error = result.error();
+  if (const std::string member = SearchMemberOf(error.place); !member.empty()) error.place = member;
+  Raise(error);
 }
 
 std::string Classify(const BoundEngine& self, const nb::tuple& prompt, const std::string& given) {
   const EngineRequest request = RequestOf(prompt);
-  ClassifyOptions options = Take(ParseClassifyOptions(given));
+  ClassifyOptions options = Keywords(ParseClassifyOptions(given));
   FirstRaised raised;
   auto result = [&] {
     nb::gil_scoped_release release;

@@ -50,6 +50,8 @@ class SamplingOptions(TypedDict, total=False):
     dynatemp_exponent: float
     temperature_last: float
     temperature_tokens: int
+    momentum_alpha: float
+    momentum_k: int
     samplers: str
     seed: int
     max_tokens: int

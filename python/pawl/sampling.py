@@ -74,13 +74,15 @@ class SearchOutput:
 
 @dataclasses.dataclass(frozen=True)
 class SearchResult:
-    """What Model.search found, the best output first. `at_limit`: "rows" or "nodes", where a limit ended it."""
+    """What Model.search found, the best output first. `at_limit`: "rows" or "nodes", where a limit ended it. `paths`:
+    of a lattice, the outputs that it holds."""
 
     outputs: "list[SearchOutput]"
     at_limit: Optional[str]
     rows: int
     calls: int
     nodes: int
+    paths: float = 0
 
 
 @dataclasses.dataclass(frozen=True)

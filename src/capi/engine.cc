@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "src/capi/engine_handles.h"
+#include "src/decode/sampling/check_spec.h"
 #include "src/decode/sampling/names.h"
 
 struct pawl_samples {
@@ -220,7 +221,7 @@ pawl_status pawl_critic_from_command(const char* command, size_t length, double 
     if (critic == nullptr) return Null(error, "critic");
     CheckSpecOptions programs;
     if (const pawl_status bad = ReadPrograms(timeout, processes, programs, error)) return bad;
-    auto made = MakeProgramCritic(ShellProgram(std::string(Text(command, length)), programs));
+    auto made = MakeCriticOf(std::string(Text(command, length)), programs);
     if (!made.ok()) return Fail(error, made.error());
     *critic = new pawl_critic{*std::move(made)};
     return PAWL_OK;

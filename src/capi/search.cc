@@ -43,7 +43,12 @@ pawl_status pawl_engine_search(pawl_engine* engine, const pawl_prompt* prompt,
     }
     if (critic != nullptr) read->critic = critic->critic;
     const Result<SearchResult> result = engine->engine->Search(request, *std::move(read));
-    if (!result.ok()) return Fail(error, result.error());
+    if (!result.ok()) {
+      Error failed = result.error();
+      const std::string member = SearchMemberOf(failed.place);
+      if (!member.empty()) failed = InFile("options", {failed.code, failed.message, "#/" + member});
+      return Fail(error, failed);
+    }
     *answer = new pawl_answer{SearchJson(*result)};
     return PAWL_OK;
   });

@@ -49,6 +49,7 @@ void AddMonitor(CLI::App& app, Action& action);
 void AddComplete(CLI::App& app, Action& action);
 void AddIndex(CLI::App& app, Action& action);
 void AddLsp(CLI::App& app, Action& action);
+void AddTune(CLI::App& app, Action& action);
 
 // Prints "pawl COMMAND: place: message" on stderr ("pawl: " without a command) and returns the exit
 // code for it.

@@ -18,6 +18,7 @@
 #include "src/base/names.h"
 #include "src/cli/command.h"
 #include "src/cli/engine.h"
+#include "src/cli/eval_pass.h"
 #include "src/cli/extractor.h"
 #include "src/cli/progress.h"
 #include "src/cli/report.h"
@@ -31,16 +32,11 @@ namespace {
 
 constexpr const char* kEval = "eval";
 
-struct EvalFlags {
-  ExtractFlags extract;
-  std::string data;
-  std::vector<std::string> where;
-  uint64_t limit = 0;
+struct EvalFlags : EvalTexts {
   std::vector<std::string> against;
   bool variants = false;
   bool save = false;
   bool json = false;
-  bool no_surprise = false;
   std::string records;
   std::vector<std::string> written;
   bool progress = false;
@@ -51,22 +47,6 @@ struct NamedSetting {
   std::string name;
   ExtractSetting setting;
 };
-
-Result<std::vector<eval::EvalText>> ReadEvalFile(const EvalFlags& flags) {
-  const Result<std::string> lines = ReadInput(flags.data);
-  if (!lines.ok()) return lines.error();
-  eval::EvalFilter filter{.where = {}, .most = flags.limit};
-  for (const std::string& one : flags.where) {
-    const size_t equals = one.find('=');
-    if (equals == std::string::npos || equals == 0) {
-      return Error{ErrorCode::kInvalid, "must be KEY=VALUE, not " + json::Quote(one), "--where"};
-    }
-    filter.where.emplace_back(one.substr(0, equals), one.substr(equals + 1));
-  }
-  Result<std::vector<eval::EvalText>> texts = eval::ReadEvalTexts(*lines, filter);
-  if (!texts.ok()) return InFile(flags.data, texts.error());
-  return texts;
-}
 
 // The options of --against, on top of those of the command.
 Result<NamedSetting> ReadSetting(const std::string& options, const ExtractSetting& base) {
@@ -189,134 +169,6 @@ ExtractSettings ChoiceOf(const ExtractSetting& setting, bool views) {
   std::vector<int> lines;
   Result<std::vector<ExtractExample>> examples = setting.ReadExamplesFile(lines);
   if (examples.ok() && !examples->empty()) out.examples = *std::move(examples);
-  return out;
-}
-
-// All texts under one setting.
-class EvalPass {
- public:
-  EvalPass(const EvalFlags& flags, ExtractEngine& engine, const ExtractSetting& setting,
-           const std::vector<eval::EvalText>& texts)
-      : flags_(flags), engine_(engine), setting_(setting), texts_(texts) {}
-
-  // What is wrong with the setting or a schema.
-  Status Prepare(const std::string& schema, const std::string& schema_place) {
-    for (const eval::EvalText& text : texts_) {
-      const std::string& used = text.schema.empty() ? schema : text.schema;
-      const std::string place = text.schema.empty()
-                                    ? schema_place
-                                    : fmt::format("{}: line {}: #/schema", flags_.data, text.line);
-      if (used.empty()) {
-        return Error{ErrorCode::kInvalid, "has no \"schema\", and --schema is not given",
-                     fmt::format("{}: line {}", flags_.data, text.line)};
-      }
-      auto& known = schemas_[used];
-      if (known == nullptr) {
-        Result<std::unique_ptr<Extractor>> made =
-            Extractor::Create(engine_, flags_.extract, setting_, used, place);
-        if (!made.ok()) return made.error();
-        const Result<json::Value> tree = json::Parse(used);
-        if (!tree.ok()) return InFile(place, tree.error());
-        Result<eval::FieldMetrics> metrics = eval::FieldMetrics::Of(*tree);
-        if (!metrics.ok()) return InFile(place, metrics.error());
-        known = std::make_unique<Schema>(Schema{*std::move(made), *std::move(metrics)});
-      }
-      of_text_.push_back(known.get());
-    }
-    return {};
-  }
-
-  // REQUIRES: Prepare, and the engine has its weights.
-  eval::EvalRun Run(const std::string& name, Progress& progress) {
-    eval::EvalRun run;
-    run.name = name;
-    run.right_by_text.resize(texts_.size());
-    outputs_.assign(texts_.size(), "");
-    const auto start = std::chrono::steady_clock::now();
-    size_t done = 0;
-    for (size_t i = 0; i < texts_.size(); ++i) {
-      Schema& schema = *of_text_[i];
-      if (!flags_.no_surprise) schema.extractor->WantMaskSurprise();
-      while (engine_.running() >= 2 * flags_.extract.batch && engine_.Step()) {
-      }
-      const std::string source = fmt::format("{}: line {}", flags_.data, texts_[i].line);
-      schema.extractor->Add(texts_[i].text, source, [&, i](Result<Generation> output) {
-        Take(i, std::move(output), run);
-        progress.Set(fmt::format("text {} of {}", ++done, texts_.size()));
-      });
-    }
-    while (engine_.Step()) {
-    }
-    run.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    return run;
-  }
-
-  // A line for each text of the last run.
-  std::string RecordLines() const {
-    std::string out;
-    for (size_t i = 0; i < texts_.size(); ++i) {
-      out += fmt::format("{{\"line\":{},\"id\":{},\"record\":{}}}\n", texts_[i].line,
-                         json::Quote(texts_[i].id), outputs_[i].empty() ? "null" : outputs_[i]);
-    }
-    return out;
-  }
-
- private:
-  struct Schema {
-    std::unique_ptr<Extractor> extractor;
-    eval::FieldMetrics metrics;
-  };
-
-  void Take(size_t i, Result<Generation> output, eval::EvalRun& run) {
-    const eval::EvalText& text = texts_[i];
-    const eval::FieldMetrics& metrics = of_text_[i]->metrics;
-    Result<json::Value> record = Error{ErrorCode::kInvalid, "", ""};
-    if (output.ok()) {
-      run.output_tokens += output->stats.output_tokens;
-      run.prompt_tokens += output->stats.prompt_tokens;
-      run.mask_surprise += output->stats.mask_surprise;
-      record = json::Parse(output->text);
-    } else {
-      const std::string place = fmt::format("{}: line {}", flags_.data, text.line);
-      const std::string message = output.error().ToString();
-      Note(kEval, message.starts_with(place) ? message : place + ": " + message);
-    }
-    run.scores.failed += !record.ok();
-    if (record.ok()) outputs_[i] = json::Dump(*record);
-    const eval::RecordScore score = record.ok() ? eval::ScoreRecord(text.record, *record, metrics)
-                                                : eval::ScoreMissing(text.record, metrics);
-    run.right_by_text[i] = score.right();
-    run.scores.Add(score);
-  }
-
-  const EvalFlags& flags_;
-  ExtractEngine& engine_;
-  const ExtractSetting& setting_;
-  const std::vector<eval::EvalText>& texts_;
-  std::map<std::string, std::unique_ptr<Schema>> schemas_;
-  std::vector<Schema*> of_text_;
-  std::vector<std::string> outputs_;
-};
-
-struct EvalInput {
-  std::unique_ptr<ExtractEngine> engine;
-  std::string schema, schema_place;
-};
-
-Result<EvalInput> OpenModelAndSchema(const EvalFlags& flags) {
-  EvalInput out;
-  const ExtractFlags& extract = flags.extract;
-  const std::string& file =
-      extract.template_file.empty() ? extract.grammar.schema_file : extract.template_file;
-  if (!file.empty()) {
-    Result<std::string> schema = extract.ReadSchemaText();
-    if (!schema.ok()) return schema.error();
-    out.schema = *std::move(schema);
-    out.schema_place = file;
-  }
-  Result<std::unique_ptr<ExtractEngine>> engine = ExtractEngine::Open(kEval, extract);
-  if (!engine.ok()) return engine.error();
-  out.engine = *std::move(engine);
   return out;
 }
 
@@ -534,7 +386,7 @@ int Eval(const EvalFlags& flags) {
   if (flags.save && !flags.variants) {
     return Fail(kEval, Error{ErrorCode::kInvalid, "needs --variants", "--save"});
   }
-  Result<std::vector<eval::EvalText>> texts = ReadEvalFile(flags);
+  Result<std::vector<eval::EvalText>> texts = flags.Read();
   if (!texts.ok()) return Fail(kEval, texts.error());
   if (!flags.written.empty()) return PrintRuns(flags, ScoreAllWritten(flags, *texts));
   std::vector<NamedSetting> settings = {{"setting", flags.extract.setting}};
@@ -543,7 +395,7 @@ int Eval(const EvalFlags& flags) {
     if (!one.ok()) return Fail(kEval, one.error());
     settings.push_back(*std::move(one));
   }
-  Result<EvalInput> input = OpenModelAndSchema(flags);
+  Result<EvalInput> input = OpenModelAndSchema(kEval, flags);
   if (!input.ok()) return Fail(kEval, input.error());
   const Result<int64_t> misfits = CountMisfits(flags, *input, *texts);
   if (!misfits.ok()) return Fail(kEval, misfits.error());
@@ -570,23 +422,8 @@ void AddEval(CLI::App& app, Action& action) {
       kEval,
       "Extract records from texts whose records are known, and count the fields that are right");
   const auto flags = std::make_shared<EvalFlags>();
-  command
-      ->add_option("--data", flags->data,
-                   "Lines of {\"text\": ..., \"record\": ...}; a \"schema\" in a line is that of "
-                   "its text; -: standard input")
-      ->required()
-      ->check(NotEmpty)
-      ->type_name("FILE");
-  command
-      ->add_option("--where", flags->where,
-                   "KEY=VALUE: only lines whose member KEY is VALUE (give it several times)")
-      ->take_all()
-      ->allow_extra_args(false)
-      ->type_name("FILTER");
-  command->add_option("--limit", flags->limit, "The first N texts; 0: all")
-      ->transform(WholeNumber(0, kMostCount))
-      ->type_name("N")
-      ->capture_default_str();
+  flags->AddTo(command);
+  command->get_option("--data")->required();
   auto* against =
       command
           ->add_option("--against", flags->against,

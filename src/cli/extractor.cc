@@ -13,6 +13,7 @@
 #include "src/base/json.h"
 #include "src/cli/command.h"
 #include "src/cli/report.h"
+#include "src/cli/search_flags.h"
 #include "src/decode/closing.h"
 #include "src/decode/sampling/names.h"
 #include "src/engine/engine_parts.h"
@@ -50,11 +51,21 @@ void ExtractSetting::AddTo(CLI::App* command) {
                    "times: close, allow")
       ->check(CLI::IsMember({"close", "allow"}))
       ->capture_default_str();
+  TextOption(command, "--contrast", contrast, "A",
+             "Make more probable what the text adds to the prompt: a number, or auto "
+             "(docs/search.md)");
   thinking.AddThinkingTo(command, "off");
 }
 
 Status ExtractSetting::Check() const {
   if (Status status = sampling.Check(); !status.ok()) return status;
+  if (!contrast.empty()) {
+    SearchOptions options;
+    if (Status status = ReadContrast(contrast, options); !status.ok()) return status;
+    if (thinking.given()) {
+      return Error{ErrorCode::kUnsupported, "cannot be used with --thinking", "--contrast"};
+    }
+  }
   return thinking.Check();
 }
 
@@ -93,6 +104,9 @@ Status RetryFlags::Check(const ExtractSetting& setting) const {
     return Error{ErrorCode::kInvalid, "needs --check", "--retries"};
   }
   if (sampler.empty()) return {};
+  if (!setting.contrast.empty()) {
+    return Error{ErrorCode::kUnsupported, "cannot be used with --sampler", "--contrast"};
+  }
   if (setting.thinking.given()) {
     return Error{ErrorCode::kUnsupported, "cannot be used with --sampler", "--thinking"};
   }
@@ -224,6 +238,7 @@ Result<std::unique_ptr<Extractor>> Extractor::Create(ExtractEngine& engine,
   options.sampling = setting.sampling.params;
   options.max_tokens = setting.sampling.max_tokens;
   options.close_repetition = setting.repetition == "close";
+  out->contrast_ = setting.contrast;
   const Result<json::Value> tree = json::Parse(schema);
   ExtractInput& input = out->request_.extract.emplace();
   input.schema = tree.ok() ? json::Dump(*tree) : schema;
@@ -336,6 +351,7 @@ void Extractor::Add(std::string_view text, const std::string& source,
 
 void Extractor::Start(const std::shared_ptr<Try>& one) {
   if (sampler_) return End(one, Draw(one->request));
+  if (!contrast_.empty()) return End(one, Contrast(one->request));
   engine_.Add(one->request,
               [this, one](Result<Generation> output) { End(one, std::move(output)); });
 }
@@ -358,6 +374,27 @@ Result<Generation> Extractor::Draw(const EngineRequest& request) {
   out.stop = output.report.valid ? StopReason::kEnd : StopReason::kLength;
   out.stats.output_tokens = static_cast<int>(output.tokens.size());
   out.stats.forward_calls = static_cast<int>(drawn->model_calls);
+  return out;
+}
+
+// The record with contrast to the prompt that has no text.
+Result<Generation> Extractor::Contrast(const EngineRequest& request) {
+  SearchOptions options = GreedyOrDrawn(request.options.sampling);
+  options.max_tokens = request.options.max_tokens;
+  options.contrast_prompt = "(none)";
+  if (Status status = ReadContrast(contrast_, options); !status.ok()) return status.error();
+  const Result<SearchResult> found = engine_.engine().Search(request, options);
+  if (!found.ok()) return found.error();
+  if (found->outputs.empty()) {
+    return Error{ErrorCode::kLimit, "no record was found within the limits", ""};
+  }
+  const SearchOutput& output = found->outputs.front();
+  Generation out;
+  out.tokens = output.tokens;
+  out.text = request.grammar->Record(output.text);
+  out.stop = output.closed ? StopReason::kClosed : StopReason::kEnd;
+  out.stats.output_tokens = static_cast<int>(output.tokens.size());
+  out.stats.forward_calls = static_cast<int>(found->model_calls);
   return out;
 }
 

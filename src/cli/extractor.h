@@ -34,6 +34,7 @@ struct ExtractSetting {
   std::vector<ExtractExample> examples;  // in place of those of the file
   std::string view;                      // empty: not given
   std::string repetition = "close";
+  std::string contrast;  // empty: none
   ThinkingFlags thinking;
 
   // All but the marks and the file of thoughts.
@@ -99,6 +100,8 @@ class ExtractEngine {
   bool Step() { return engine_->Step(); }
   // One draw of a sampler, waited for.
   Result<SamplerResult> Sample(const EngineRequest& request, const SamplerOptions& options);
+  // REQUIRES: LoadWeights.
+  Engine& engine() { return *engine_; }
   // Texts that have no output yet.
   int running() const { return running_; }
   // What is kept for later runs. Errors: kIo.
@@ -157,6 +160,7 @@ class Extractor {
   Result<Grammar> GrammarFor(std::string_view text);
   void Start(const std::shared_ptr<Try>& one);
   Result<Generation> Draw(const EngineRequest& request);
+  Result<Generation> Contrast(const EngineRequest& request);
   void End(const std::shared_ptr<Try>& one, Result<Generation> output);
   // What the checks have against a record; empty: nothing. Errors: those of the checks.
   Result<std::string> ProblemOf(const Generation& output) const;
@@ -175,6 +179,7 @@ class Extractor {
   std::vector<std::string> check_names_;
   int most_retries_ = 0;
   std::optional<SamplerKind> sampler_;
+  std::string contrast_;
   TryCounts first_tries_, retries_;
 };
 

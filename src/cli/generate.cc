@@ -100,6 +100,9 @@ Status Check(const GenerateFlags& flags) {
   }
   const Status searched = flags.search.Check(flags.sampler, flags.grammar, flags.sampling);
   if (!searched.ok()) return searched;
+  if (!flags.search.contrast_prompt.empty() && flags.model.chat.any()) {
+    return Error{ErrorCode::kUnsupported, "is for --prompt, not for a chat", "--contrast-prompt"};
+  }
   if (many && (flags.captures || gaps)) return with("--captures and --gap");
   if (Status status = flags.model.Check(); !status.ok()) return status;
   if (flags.model.thinking.given() && (many || gaps)) {

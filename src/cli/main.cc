@@ -72,9 +72,14 @@ int Main(int argc, char** argv) {
                          MostInstructions()));
     return kExitBadInput;
   }
+  app.set_config("--config", "", "Options from a TOML file, with a section for each command");
+  app.allow_config_extras(CLI::config_extras_mode::error);
+  app.get_option("--config")->type_name("FILE");
+  app.fallthrough();
   Action action;
   AddExtract(app, action);
   AddEval(app, action);
+  AddTune(app, action);
   AddGenerate(app, action);
 #ifdef PAWL_HAVE_SERVER
   AddServe(app, action);

@@ -15,8 +15,13 @@
 #include "pawl/sampling.h"
 #include "src/base/file.h"
 #include "src/cli/command.h"
+#include "src/decode/sampling/check_spec.h"
 #include "src/decode/sampling/names.h"
 #include "src/engine/engine_parts.h"
+
+#ifdef PAWL_HAVE_MONITORS
+#include "src/completion/code_check.h"
+#endif
 
 namespace pawl::cli {
 namespace {
@@ -160,15 +165,18 @@ void SamplerFlags::AddTo(CLI::App* command) {
   count("--particles", particles, 1, "Of smc: the size of a population");
   command
       ->add_option("--check", checks,
-                   "KIND:VALUE or KIND@GRANULARITY:VALUE, where KIND is regex, schema, grammar or "
-                   "program, GRANULARITY byte, token, line or complete; may be given several times")
+                   "KIND:VALUE or KIND@GRANULARITY:VALUE, where KIND is regex, schema, grammar, "
+                   "style, syntax, monitor, program or tests, GRANULARITY byte, token, line or "
+                   "complete; may be "
+                   "given several times")
       ->type_name("SPEC")
       ->group(group);
   RealOption(command, "--check-timeout", check_timeout, 0.001, 86400, "S",
              "Seconds for one answer of a program")
       ->group(group);
   TextOption(command, "--critic", critic, "COMMAND",
-             "A program that scores outputs and what they begin with (awrs, smc)")
+             "A program that scores outputs and what they begin with (awrs, smc, searches), or "
+             "tests:COMMAND")
       ->group(group);
   named("--estimator", estimator, Names<Estimator>(), "How weights under checks are found");
   count("--max-rejects", max_rejects, 0, "Of a step under checks; 0: no limit");
@@ -232,7 +240,12 @@ Status SamplerFlags::MakeChecks(const Engine& engine,
       .time_limit = std::chrono::milliseconds(static_cast<int64_t>(check_timeout * 1000)),
       .processes = std::max(1, engine.info().threads)};
   for (const std::string& spec : checks) {
+#ifdef PAWL_HAVE_MONITORS
+    auto check = completion::IsCodeCheck(spec) ? completion::MakeCodeCheck(spec)
+                                               : MakeCheckOf(spec, engine.vocabulary(), programs);
+#else
     auto check = MakeCheckOf(spec, engine.vocabulary(), programs);
+#endif
     if (!check.ok()) {
       Error error = check.error();
       error.place = "--check " + error.place;
@@ -241,7 +254,7 @@ Status SamplerFlags::MakeChecks(const Engine& engine,
     made_checks.push_back(*std::move(check));
   }
   if (!critic.empty()) {
-    auto made = MakeProgramCritic(ShellProgram(critic, programs));
+    auto made = MakeCriticOf(critic, programs);
     if (!made.ok()) return InFile("--critic", made.error());
     made_critic = *std::move(made);
   }

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <utility>
@@ -11,6 +12,8 @@
 #include "pawl/engine.h"
 #include "src/cli/command.h"
 #include "src/decode/sampling/names.h"
+#include "src/decode/search/strategy.h"
+#include "src/engine/search_json.h"
 
 namespace pawl::cli {
 namespace {
@@ -35,17 +38,15 @@ Error AtSearchOption(Error error, const std::string& grammar_source) {
     error.place = grammar_source;
   } else if (error.place == "strategy") {
     error.place = "--search";
-  } else if (error.place == "arguments") {
-    error.place = "--search-arg";
-  } else if (error.place == "max_rows") {
-    error.place = "--search-rows";
   } else if (error.place == "choices") {
     error.place = "--choice";
   } else if (error.place == "force_phrases") {
     error.place = "--force-phrase";
-  } else if (!error.place.empty() && error.place.find_first_of(" /:.") == std::string::npos) {
-    for (char& c : error.place) c = c == '_' ? '-' : c;
-    error.place = "--" + error.place;
+  } else if (error.place == "temperature" || error.place.starts_with("exact_") ||
+             !SearchMemberOf(error.place).empty()) {
+    const std::string member = SearchMemberOf(error.place);
+    error.place = "--" + (member.empty() ? error.place : member);
+    std::ranges::replace(error.place, '_', '-');
   }
   return error;
 }
@@ -65,6 +66,25 @@ Result<std::pair<std::string, double>> ArgumentOf(const std::string& text) {
 
 }  // namespace
 
+Status ReadContrast(const std::string& text, SearchOptions& options) {
+  options.contrast_auto = text == "auto";
+  if (text.empty() || options.contrast_auto) return {};
+  const char* const end = text.data() + text.size();
+  const auto [at, error] = std::from_chars(text.data(), end, options.contrast);
+  if (error == std::errc() && at == end) return {};
+  return WrongSearchOption("--contrast", "must be a number or auto, not " + Readable(text));
+}
+
+SearchOptions GreedyOrDrawn(const SamplingParams& sampling) {
+  SearchOptions options;
+  options.seed = sampling.seed;
+  options.num_beams = 1;
+  if (sampling.temperature == 0) return options;
+  options.strategy = "cntp";
+  options.arguments = {{"max_trials", 1}, {"temperature", double{sampling.temperature}}};
+  return options;
+}
+
 void SearchFlags::AddTo(CLI::App* command) {
   command_ = command;
   const std::string group = "Search (docs/search.md)";
@@ -74,8 +94,8 @@ void SearchFlags::AddTo(CLI::App* command) {
   TextOption(command, "--search-arg", arguments, "NAME=VALUE",
              "An argument of the strategy; may be given several times")
       ->group(group);
-  CountOption(command, "--search-rows", options.max_rows, 1, kMostRows,
-              "Most rows of the model behind the prompt")
+  CountOption(command, "--search-rows", options.max_rows, 0, kMostRows,
+              "Most rows of the model behind the prompt; 0: 65536, of best-first 2048")
       ->group(group);
   CountOption(command, "--num-beams", options.num_beams, 1, 4096, "Of beam, diverse-beam: width")
       ->group(group);
@@ -105,6 +125,14 @@ void SearchFlags::AddTo(CLI::App* command) {
   ChoiceOption(command, "--force-in", force_in, SearchNames<ForceIn>(), "WHERE",
                "Phrases are looked for in the text, or in the values of JSON strings")
       ->group(group);
+  TextOption(command, "--contrast-prompt", contrast_prompt, "TEXT",
+             "Another prompt, such as one without the document, that outputs are to differ from")
+      ->group(group);
+  TextOption(command, "--contrast", contrast, "A",
+             "How much they differ from it: a number, or auto")
+      ->group(group);
+  TextOption(command, "--search-svg", svg, "FILE", "Write a picture of what was searched")
+      ->group(group);
   command
       ->add_flag("--exact", exact, "With --choice: the probability of each choice, not an output")
       ->group(group);
@@ -117,20 +145,38 @@ void SearchFlags::AddTo(CLI::App* command) {
   command->add_flag("--json", json, "With --search or --exact: one line of JSON")->group(group);
 }
 
+std::string SearchFlags::StrategyFor(const SamplingFlags& sampling) const {
+  if (!strategy.empty()) return strategy;
+  return searches() || sampling.params.temperature == 0 ? "beam" : "cntp";
+}
+
 Status SearchFlags::Check(const SamplerFlags& sampler, const GrammarFlags& grammar,
                           const SamplingFlags& sampling) const {
   for (const char* name :
        {"--search-arg", "--search-rows", "--num-beams", "--length-penalty", "--early-stopping",
         "--num-beam-groups", "--diversity-penalty", "--no-repeat-ngram-size",
-        "--no-merge-spellings", "--force-ordered", "--force-in"}) {
+        "--no-merge-spellings", "--force-ordered", "--force-in", "--search-svg"}) {
     if (!any() && command_->count(name) > 0) return WrongSearchOption(name, "needs --search");
+  }
+  if (!contrast.empty() && contrast_prompt.empty()) {
+    return WrongSearchOption("--contrast", "needs --contrast-prompt");
+  }
+  const std::string unused = UnusedOption(StrategyFor(sampling), [&](const std::string& option) {
+    std::string name = "--" + option;
+    std::ranges::replace(name, '_', '-');
+    return command_->count(name) > 0;
+  });
+  if (any() && !unused.empty()) {
+    std::string name = "--" + unused;
+    std::ranges::replace(name, '_', '-');
+    return WrongSearchOption(name, "is not an option of the strategy " + StrategyFor(sampling));
   }
   for (const char* name : {"--exact-missing", "--exact-rows"}) {
     if (!exact && command_->count(name) > 0) return WrongSearchOption(name, "needs --exact");
   }
   if (json && !any() && !exact) return WrongSearchOption("--json", "needs --search or --exact");
   if (!any() && !exact) return {};
-  const char* const own = exact ? "--exact" : "--search";
+  const char* const own = exact ? "--exact" : searches() ? "--search" : "--contrast-prompt";
   if (exact && any()) return WrongSearchOption("--exact", "cannot be used with --search");
   if (sampler.any()) {
     return WrongSearchOption(own, "cannot be used with --sampler and --fidelity");
@@ -145,7 +191,7 @@ Status SearchFlags::Check(const SamplerFlags& sampler, const GrammarFlags& gramm
     return WrongSearchOption(name,
                              std::string("is for drawing tokens, which ") + own + " does not");
   };
-  if (!exact && p.temperature != defaults.temperature) return draws("--temperature");
+  if (searches() && p.temperature != defaults.temperature) return draws("--temperature");
   if (p.top_k != defaults.top_k) return draws("--top-k");
   if (p.top_p != defaults.top_p) return draws("--top-p");
   if (p.min_p != defaults.min_p) return draws("--min-p");
@@ -159,7 +205,15 @@ Status SearchFlags::Check(const SamplerFlags& sampler, const GrammarFlags& gramm
 Result<SearchOptions> SearchFlags::Options(const SamplerFlags& sampler,
                                            const SamplerFlags::Scene& scene) const {
   SearchOptions out = options;
-  if (!strategy.empty()) out.strategy = strategy;
+  out.strategy = StrategyFor(scene.sampling);
+  if (!searches()) {
+    const SearchOptions plain = GreedyOrDrawn(scene.sampling.params);
+    out.num_beams = plain.num_beams;
+    out.arguments = plain.arguments;
+  }
+  if (!contrast_prompt.empty()) out.contrast_prompt = contrast_prompt;
+  if (Status status = ReadContrast(contrast, out); !status.ok()) return status.error();
+  out.keep_graph = !svg.empty();
   out.n = sampler.n;
   out.early_stopping = *OptionOf<EarlyStopping>(early_stopping);
   out.force_in = *OptionOf<ForceIn>(force_in);
@@ -185,6 +239,10 @@ int SearchFlags::Run(const std::string& command, const SamplerFlags& sampler,
   const Result<SearchResult> result = scene.engine.Search(scene.request, *made);
   if (!result.ok()) {
     return Fail(command, AtSearchOption(result.error(), scene.grammar_flags.source()));
+  }
+  if (!svg.empty()) {
+    const Status written = WriteFile(svg, SearchSvg(result->graph));
+    if (!written.ok()) return Fail(command, written.error());
   }
   if (json) {
     Print(SearchJson(*result) + "\n");

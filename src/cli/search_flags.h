@@ -18,14 +18,16 @@ struct SearchFlags {
   std::string early_stopping = "false";
   std::string force_in = "text";
   std::vector<std::string> arguments;
+  std::string contrast_prompt, contrast;
+  std::string svg;
   bool no_merge_spellings = false;
   bool exact = false;
   bool json = false;
   ClassifyOptions classify;
 
   void AddTo(CLI::App* command);
-  // A search is asked for.
-  bool any() const { return !strategy.empty() || !options.force_phrases.empty(); }
+  // A search is asked for, or contrast, which without a search is greedy or draws.
+  bool any() const { return searches() || !contrast_prompt.empty(); }
   bool help() const { return strategy == "help"; }
   // Fails where there is one of the options and nothing that has a use for it, and for parameters
   // of `sampling`, which draws.
@@ -42,8 +44,16 @@ struct SearchFlags {
   Result<SearchOptions> Options(const SamplerFlags& sampler,
                                 const SamplerFlags::Scene& scene) const;
 
+  bool searches() const { return !strategy.empty() || !options.force_phrases.empty(); }
+  std::string StrategyFor(const SamplingFlags& sampling) const;
+
   const CLI::App* command_ = nullptr;
 };
+
+// --contrast: a number, or auto. Errors name the option.
+Status ReadContrast(const std::string& text, SearchOptions& options);
+// The search that is greedy decoding, or with a temperature plain drawing.
+SearchOptions GreedyOrDrawn(const SamplingParams& sampling);
 
 }  // namespace pawl::cli
 

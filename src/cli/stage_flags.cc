@@ -53,6 +53,9 @@ void AddStageOptions(CLI::App* command, SamplerStages& s) {
   real("--dynatemp-exponent", s.dynatemp_exponent, "How it follows");
   real("--temperature-last", s.temperature_last, "The temperature falls to this; -1: it does not");
   count("--temperature-tokens", s.temperature_tokens, 1, kMostCount, "... over so many tokens");
+  real("--momentum-alpha", s.momentum_alpha,
+       "Momentum: the best token, less this for each token that it repeats; -1: off");
+  count("--momentum-k", s.momentum_k, 1, kMostCount, "Momentum: most probable tokens");
 }
 
 }  // namespace pawl::cli

@@ -121,6 +121,9 @@ Status Sampler::Filter(std::span<const float> logits, const Mask* mask, uint64_t
         PenaliseRepetition(candidates_, more, history.prompt, history.output, history.forced,
                            vocabulary_);
         break;
+      case Kind::kMomentum:
+        KeepMomentum(candidates_, more, history.prompt, history.output, history.forced);
+        break;
       case Kind::kTemperature:
         temperature_ = TemperatureAt(more, given, position, candidates_);
         break;

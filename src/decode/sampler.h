@@ -22,10 +22,11 @@
 //      epsilon, eta  tokens above a probability
 //      xtc         sometimes: without the most probable ones of those above a threshold
 //      mirostat    in place of the filters: tokens below a surprise that follows what was drawn
+//      momentum    the best token by its probability and the repetition that it would make
 //   3. the draw    argmax over what is left of logit / T + Gumbel noise at (seed, position, token)
 // T = 0 takes the largest logit after penalties, the lowest id among equals, and leaves all filters
-// out. The arithmetic of the first filters is that of src/base/random.h, which the CUDA kernels
-// share. Equal logits rank by token id, lowest first, in every step.
+// out but momentum. The arithmetic of the first filters is that of src/base/random.h, which the
+// CUDA kernels share. Equal logits rank by token id, lowest first, in every step.
 #ifndef PAWL_SRC_DECODE_SAMPLER_H_
 #define PAWL_SRC_DECODE_SAMPLER_H_
 

@@ -4,6 +4,7 @@
 //   epsilon, eta Hewitt et al., arXiv 2210.15191
 //   mirostat     Basu et al., arXiv 2007.14966
 //   DRY, XTC     p-e-w, text-generation-webui pull requests 5677 and 6335
+//   momentum     Lan et al., arXiv 2212.02175
 //   dynamic temperature  kalomaze, llama.cpp pull request 4972
 //
 // Sums are taken in double precision over candidates in a fixed order, the best one first and the
@@ -39,6 +40,7 @@ constexpr StageName kStageNames[] = {
     {"eta_cutoff", StageKind::kEta},
     {"xtc", StageKind::kXtc},
     {"mirostat", StageKind::kMirostat},
+    {"momentum", StageKind::kMomentum},
     {"typ_p", StageKind::kTypical},  // llama.cpp's
 };
 
@@ -112,6 +114,8 @@ std::optional<SamplerStage> StageOf(StageKind kind, const SamplingParams& p) {
       return on(filters && s.xtc_probability > 0 && s.xtc_threshold <= 0.5f);
     case StageKind::kMirostat:
       return on(s.mirostat != 0);
+    case StageKind::kMomentum:
+      return on(s.momentum_alpha >= 0);
   }
   return std::nullopt;
 }
@@ -213,6 +217,9 @@ Status CheckSamplerStages(const SamplerStages& s) {
       InRange(s.temperature_last >= -kMost && s.temperature_last <= kMost, "temperature_last",
               "must be a finite number"),
       InRange(s.temperature_tokens >= 1, "temperature_tokens", "must be at least 1"),
+      InRange(s.momentum_alpha >= -kMost && s.momentum_alpha <= kMost, "momentum_alpha",
+              "must be a finite number"),
+      InRange(s.momentum_k >= 1, "momentum_k", "must be at least 1"),
   };
   for (const Status& status : checks) {
     if (!status.ok()) return status;
@@ -374,15 +381,27 @@ size_t TokensBehindBreaker(std::span<const TokenId> tokens, const SamplerStages&
 
 }  // namespace
 
-void PenaliseRepetition(SamplerCandidates& candidates, const SamplerStages& stages,
-                        std::span<const TokenId> prompt, std::span<const TokenId> output,
-                        std::span<const uint8_t> forced, const Vocabulary* vocabulary) {
+namespace {
+
+// The tokens of prompt and output. `drawn`: of each, whether it was chosen.
+std::vector<TokenId> AllTokens(std::span<const TokenId> prompt, std::span<const TokenId> output,
+                               std::span<const uint8_t> forced, std::vector<uint8_t>& drawn) {
   std::vector<TokenId> tokens(prompt.begin(), prompt.end());
   tokens.insert(tokens.end(), output.begin(), output.end());
-  std::vector<uint8_t> drawn(tokens.size(), 1);
+  drawn.assign(tokens.size(), 1);
   for (size_t i = 0; i < std::min(forced.size(), output.size()); ++i) {
     drawn[prompt.size() + i] = forced[i] != 0 ? 0 : 1;
   }
+  return tokens;
+}
+
+}  // namespace
+
+void PenaliseRepetition(SamplerCandidates& candidates, const SamplerStages& stages,
+                        std::span<const TokenId> prompt, std::span<const TokenId> output,
+                        std::span<const uint8_t> forced, const Vocabulary* vocabulary) {
+  std::vector<uint8_t> drawn;
+  std::vector<TokenId> tokens = AllTokens(prompt, output, forced, drawn);
   const size_t window =
       stages.dry_penalty_last_n < 0
           ? tokens.size()
@@ -424,6 +443,44 @@ void PenaliseRepetition(SamplerCandidates& candidates, const SamplerStages& stag
     c.score -= static_cast<float>(double{stages.dry_multiplier} * std::pow(base, exponent));
     c.score = std::max(c.score, std::numeric_limits<float>::lowest());
   }
+}
+
+// ---- Momentum ----
+
+// How many of the last tokens, the candidate as the last one, stand in the text before. Repetitions
+// of more than five tokens are not told apart. Tokens that were not drawn do not count.
+void KeepMomentum(SamplerCandidates& candidates, const SamplerStages& stages,
+                  std::span<const TokenId> prompt, std::span<const TokenId> output,
+                  std::span<const uint8_t> forced) {
+  constexpr size_t kLongest = 6;
+  std::vector<uint8_t> drawn;
+  const std::vector<TokenId> tokens = AllTokens(prompt, output, forced, drawn);
+  std::unordered_map<TokenId, size_t> repeated;
+  for (size_t at = 0; at < tokens.size(); ++at) {
+    size_t length = 1, matched = 0;
+    while (length < kLongest && matched < at &&
+           tokens[at - 1 - matched] == tokens[tokens.size() - 1 - matched]) {
+      length += drawn[tokens.size() - 1 - matched];
+      ++matched;
+    }
+    size_t& longest = repeated[tokens[at]];
+    longest = std::max(longest, length);
+  }
+  const std::vector<double> law = SortedLaw(candidates, 1);
+  KeepFirst(candidates, static_cast<size_t>(stages.momentum_k));
+  size_t best = 0;
+  double most = -std::numeric_limits<double>::infinity();
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    const auto found = repeated.find(candidates[i].token);
+    const size_t length = found == repeated.end() ? 0 : found->second;
+    if (length >= kLongest && stages.momentum_alpha > 0) continue;
+    const double value = law[i] - double{stages.momentum_alpha} * static_cast<double>(length);
+    // At 0 the probabilities alone count, whose order is that of the candidates.
+    if (value <= most || (i > 0 && stages.momentum_alpha == 0)) continue;
+    best = i;
+    most = value;
+  }
+  candidates = {candidates[best]};
 }
 
 }  // namespace pawl

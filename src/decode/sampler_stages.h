@@ -44,6 +44,7 @@ struct SamplerStage {
     kEta,
     kXtc,
     kMirostat,
+    kMomentum,
   };
   Kind kind = Kind::kPenalties;
   Penalties penalties = {};  // kPenalties
@@ -55,7 +56,7 @@ struct SamplerStage {
 // SamplerStages::order.
 inline constexpr std::string_view kDefaultStages =
     "penalties,dry,temperature,top_n_sigma,top_k,top_p,min_p,typical_p,epsilon_cutoff,eta_cutoff,"
-    "xtc,mirostat";
+    "xtc,mirostat,momentum";
 inline constexpr std::string_view kLlamaStages =
     "penalties,dry,top_n_sigma,top_k,typical_p,top_p,min_p,xtc,temperature,mirostat";
 
@@ -89,6 +90,12 @@ float TemperatureAt(const SamplerStages& stages, float temperature, uint64_t pos
 void PenaliseRepetition(SamplerCandidates& candidates, const SamplerStages& stages,
                         std::span<const TokenId> prompt, std::span<const TokenId> output,
                         std::span<const uint8_t> forced, const Vocabulary* vocabulary);
+
+// Momentum decoding: leaves the token that it chooses, by probabilities at temperature 1. The rest
+// is as for DRY.
+void KeepMomentum(SamplerCandidates& candidates, const SamplerStages& stages,
+                  std::span<const TokenId> prompt, std::span<const TokenId> output,
+                  std::span<const uint8_t> forced);
 
 }  // namespace pawl
 

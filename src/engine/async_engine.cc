@@ -408,7 +408,8 @@ Result<AsyncEngine::Id> AsyncEngine::HandSearch(Result<SearchInput> input, Optio
 
 Result<AsyncEngine::Id> AsyncEngine::SubmitSearch(const EngineRequest& request,
                                                   SearchOptions options, SearchDone done) {
-  return HandSearch<SearchOptions, SearchResult>(SearchInputOf(request, model_), std::move(options),
+  Result<SearchInput> input = SearchInputOf(request, options, model_);
+  return HandSearch<SearchOptions, SearchResult>(std::move(input), std::move(options),
                                                  request.group, std::move(done));
 }
 

@@ -225,7 +225,7 @@ Result<SamplerResult> EngineAccess::Sample(Engine& engine, const EngineRequest& 
 
 Result<SearchResult> Engine::Search(const EngineRequest& request, const SearchOptions& options) {
   return Guarded([&]() -> Result<SearchResult> {
-    const Result<SearchInput> input = SearchInputOf(request, *impl_->loaded);
+    const Result<SearchInput> input = SearchInputOf(request, options, *impl_->loaded);
     if (!input.ok()) return input.error();
     return RunSearch(*input, options);
   });

@@ -194,6 +194,36 @@ Result<SearchInput> SearchInputOf(const EngineRequest& request, const LoadedMode
                      *std::move(constraint)};
 }
 
+Result<SearchInput> SearchInputOf(const EngineRequest& request, const SearchOptions& options,
+                                  const LoadedModel& model) {
+  Result<SearchInput> input = SearchInputOf(request, model);
+  if (!input.ok() || !options.contrast_prompt) return input;
+  const auto wrong = [](const char* message) {
+    return Error{ErrorCode::kInvalid, message, "contrast_prompt"};
+  };
+  if (!request.chat_json.empty()) return wrong("is for a prompt as text or as messages");
+  EngineRequest other;
+  other.parse_special = request.parse_special;
+  other.thinking = request.thinking;
+  other.now = request.now;
+  other.messages = request.messages;
+  if (request.extract) {
+    other.extract = request.extract;
+    other.extract->text = *options.contrast_prompt;
+  } else if (other.messages.empty()) {
+    other.prompt = *options.contrast_prompt;
+  } else {
+    const auto last = std::find_if(other.messages.rbegin(), other.messages.rend(),
+                                   [](const ChatMessage& one) { return one.role == "user"; });
+    if (last == other.messages.rend()) return wrong("needs a message of the user");
+    last->content = *options.contrast_prompt;
+  }
+  Result<std::vector<TokenId>> tokens = PromptTokensOf(other, model);
+  if (!tokens.ok()) return tokens.error();
+  input->contrast = *std::move(tokens);
+  return input;
+}
+
 Result<SearchInput> ClassifyInputOf(const EngineRequest& request, const LoadedModel& model) {
   if (request.grammar || request.constraint != nullptr) {
     return Error{ErrorCode::kInvalid, "choices are compared without a constraint",

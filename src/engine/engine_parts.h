@@ -50,6 +50,10 @@ Result<std::shared_ptr<const Constraint>> SamplerConstraintOf(const EngineReques
 // What a search runs on, but for its options. Errors: those of PromptTokensOf and
 // SamplerConstraintOf. Of a classification: kInvalid for a grammar or a constraint.
 Result<SearchInput> SearchInputOf(const EngineRequest& request, const LoadedModel& model);
+// With the tokens of SearchOptions::contrast_prompt, which stands for the text of an extraction or
+// the last message of the user. Errors: also kInvalid with "contrast_prompt" as place.
+Result<SearchInput> SearchInputOf(const EngineRequest& request, const SearchOptions& options,
+                                  const LoadedModel& model);
 Result<SearchInput> ClassifyInputOf(const EngineRequest& request, const LoadedModel& model);
 // A request laid out: without `done`, and without the callbacks of `text`.
 struct LaidOut {

@@ -10,6 +10,7 @@
 
 #include "src/base/json.h"
 #include "src/decode/sampling/names.h"
+#include "src/decode/search/strategy.h"
 
 namespace pawl {
 namespace {
@@ -33,6 +34,18 @@ void ReadChoice(const JsonReader& in, Choice& out) {
 void ReadEarlyStopping(const JsonReader& in, EarlyStopping& out) {
   if (!in.present() || in.IsString()) return ReadChoice(in, out);
   out = in.Bool() ? EarlyStopping::kTrue : EarlyStopping::kFalse;
+}
+
+// A number, or "auto".
+void ReadContrast(const JsonReader& in, SearchOptions& options) {
+  if (!in.present() || !in.IsString()) {
+    in.Read(options.contrast);
+    return;
+  }
+  std::string text;
+  if (!in.Read(text)) return;
+  if (text != "auto") in.Fail("must be a number or \"auto\"");
+  options.contrast_auto = true;
 }
 
 void ReadArguments(const JsonReader& in, SearchOptions& options) {
@@ -101,6 +114,37 @@ void ReadSearchOptions(const JsonReader& in, SearchOptions& options) {
   in["force_ordered"].Read(options.force_ordered);
   ReadChoice(in["force_in"], options.force_in);
   ReadArguments(in["search_arg"], options);
+  ReadContrast(in["contrast"], options);
+  std::string prompt;
+  if (in["contrast_prompt"].Read(prompt)) {
+    options.contrast_prompt = std::move(prompt);
+  } else if (in["contrast"].present()) {
+    in["contrast"].Fail("needs contrast_prompt");
+  }
+  const std::string unused = UnusedOption(
+      options.strategy, [&](const std::string& name) { return in[name.c_str()].present(); });
+  if (!unused.empty()) {
+    in[unused.c_str()].Fail("is not an option of the strategy " + options.strategy);
+  }
+}
+
+std::string SearchMemberOf(const std::string& place) {
+  if (place == "arguments") return "search_arg";
+  if (place == "max_rows") return "search_rows";
+  static constexpr const char* kMembers[] = {"strategy",
+                                             "n",
+                                             "num_beams",
+                                             "length_penalty",
+                                             "num_beam_groups",
+                                             "diversity_penalty",
+                                             "max_tokens",
+                                             "max_nodes",
+                                             "max_branches",
+                                             "force_phrases",
+                                             "contrast",
+                                             "contrast_prompt",
+                                             "no_repeat_ngram_size"};
+  return std::ranges::find(kMembers, place) != std::end(kMembers) ? place : "";
 }
 
 void ReadSamplerOptions(const JsonReader& in, SamplerOptions& options) {
@@ -140,6 +184,8 @@ void ReadSamplerStages(const JsonReader& in, SamplerStages& s) {
   in["dynatemp_exponent"].Read(s.dynatemp_exponent);
   in["temperature_last"].Read(s.temperature_last);
   in["temperature_tokens"].Read(s.temperature_tokens, 1, kMostInt);
+  in["momentum_alpha"].Read(s.momentum_alpha);
+  in["momentum_k"].Read(s.momentum_k, 1, kMostInt);
   std::vector<std::string> names;
   if (!in["samplers"].ReadStrings(names, kMostTexts) || names.empty()) return;
   if (in["samplers"].IsString()) names = FromLetters(names[0]);

@@ -18,6 +18,8 @@ void ReadSamplerOptions(const JsonReader& in, SamplerOptions& options);
 // The members stand in `in` itself; "samplers" is a list of names, or a text.
 void ReadSamplerStages(const JsonReader& in, SamplerStages& stages);
 void ReadClassifyOptions(const JsonReader& in, ClassifyOptions& options);
+// The member of ReadSearchOptions that an error of a search has as place; "": it is none of them.
+std::string SearchMemberOf(const std::string& place);
 
 // Of a text. Errors: kInvalid with the JSON Pointer as place, also for members that are not known.
 Result<SearchOptions> ParseSearchOptions(std::string_view text);

@@ -12,7 +12,6 @@
 namespace pawl::server {
 namespace {
 
-constexpr int kMostOutputs = 64;
 constexpr size_t kMostStops = 16;
 constexpr size_t kMostBiases = 4096;
 constexpr int kMostTokens = 1 << 24;
@@ -224,6 +223,12 @@ Status ReadCommon(const ApiRequest& request, const JsonReader& in,
     spec.best_of = 0;
     if (!spec.stop.empty()) in["stop"].Unsupported("ends outputs that are drawn token by token");
     if (spec.together.classify && spec.n != 1) in["n"].Unsupported("must be 1 with classify");
+    const bool chat = std::ranges::any_of(spec.prompts, [](const PromptSpec& prompt) {
+      return prompt.kind == PromptSpec::Kind::kChat;
+    });
+    if (chat && spec.together.search && spec.together.search->contrast_prompt) {
+      in["search"]["contrast_prompt"].Unsupported("is for a prompt, not for messages");
+    }
     if (spec.want_tokens) in["logprobs"].Unsupported("come with outputs that are drawn alone");
   } else if (spec.draws() > spec.n && spec.stream) {
     in["best_of"].Unsupported("must be n where the answer is a stream");

@@ -43,10 +43,10 @@ ApiError OutputError(const Error& error, const CallSpec& spec, size_t prompt,
   if (IsOutOfMemory(error)) return FromError(error, "");
   const TogetherSpec& together = spec.together;
   if (together.any() && error.code == ErrorCode::kInvalid && !error.place.empty()) {
-    const std::string member = together.search    ? "#/search/"
-                               : together.sampler ? "#/sampler/"
-                                                  : "#/";
-    return FromError(Error{error.code, error.message, member + error.place}, "");
+    const std::string pointer = error.place == "choices" && !constraint.empty()
+                                    ? constraint
+                                    : together.PointerOf(error.place);
+    return FromError(Error{error.code, error.message, pointer}, "");
   }
   const bool known = std::any_of(std::begin(kPlaces), std::end(kPlaces),
                                  [&](const char* place) { return error.place == place; });

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "src/decode/search/strategy.h"
 #include "src/engine/search_json.h"
 #include "src/server/json_writer.h"
 
@@ -17,13 +18,35 @@ void RefuseUnread(const JsonReader& in) {
   if (!unread.empty()) in[unread.front()->first].Fail("is no option");
 }
 
+// Of the server at most, and what the strategy takes by itself.
+void LimitRows(const TogetherSetting& setting, SearchOptions& options) {
+  const SearchStrategy* const strategy = FindStrategy(options.strategy);
+  if (options.max_rows == 0 && strategy != nullptr) options.max_rows = strategy->rows;
+  options.max_rows = std::min(options.max_rows, setting.most_rows);
+}
+
+// The outputs that are searched are those that are answered.
+void AgreeOnN(const JsonReader& in, const JsonReader& object, const TogetherSetting& setting,
+              int n) {
+  if (!object["n"].present() || n == setting.n) return;
+  if (in["n"].present()) object["n"].Fail("is not the n of the request");
+  if (n < 1 || n > kMostOutputs)
+    object["n"].Fail("must be from 1 to " + std::to_string(kMostOutputs));
+  if (object.ok()) setting.n = n;
+}
+
+std::vector<std::string> MembersOf(const JsonReader& object) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : object.value()->members) names.push_back(name);
+  return names;
+}
+
 SearchOptions SearchOf(const TogetherSetting& setting) {
   SearchOptions options;
   options.n = setting.n;
   options.max_tokens = setting.options.max_tokens;
   options.skip_forced = setting.options.skip_forced;
   options.seed = setting.options.sampling.seed;
-  options.max_rows = std::min(options.max_rows, setting.most_rows);
   return options;
 }
 
@@ -37,12 +60,15 @@ void ReadTogether(const JsonReader& in, const TogetherSetting& setting, Together
   if (search.present()) {
     SearchOptions& options = spec.search.emplace(SearchOf(setting));
     ReadSearchOptions(search, options);
-    options.max_rows = std::min(options.max_rows, setting.most_rows);
+    LimitRows(setting, options);
+    AgreeOnN(in, search, setting, options.n);
     RefuseUnread(search);
+    spec.members = MembersOf(search);
     if (beam) beams.Fail("cannot be used with search");
   } else if (beam) {
     SearchOptions& options = spec.search.emplace(SearchOf(setting));
     options.num_beams = setting.best_of;
+    LimitRows(setting, options);
     in["length_penalty"].Read(options.length_penalty);
     bool early = false;
     if (in["early_stopping"].Read(early) && early) options.early_stopping = EarlyStopping::kTrue;
@@ -55,7 +81,9 @@ void ReadTogether(const JsonReader& in, const TogetherSetting& setting, Together
     options.seed = setting.options.sampling.seed;
     options.temperature = double{setting.options.sampling.temperature};
     ReadSamplerOptions(sampler, options);
+    AgreeOnN(in, sampler, setting, options.n);
     RefuseUnread(sampler);
+    spec.members = MembersOf(sampler);
   }
   const JsonReader classify = in["classify"];
   if (classify.Bool(false)) {
@@ -64,6 +92,18 @@ void ReadTogether(const JsonReader& in, const TogetherSetting& setting, Together
     in["exact_missing"].Read(options.exact_missing);
     in["exact_rows"].Read(options.exact_rows, int64_t{1}, setting.most_rows);
   }
+}
+
+std::string TogetherSpec::PointerOf(const std::string& place) const {
+  const std::string member = search ? SearchMemberOf(place) : place;
+  if (std::ranges::find(members, member) != members.end()) {
+    return std::string(search ? "#/search/" : "#/sampler/") + member;
+  }
+  if (search && member == "num_beams") return "#/best_of";  // of use_beam_search
+  static constexpr const char* kOfRequest[] = {
+      "n", "seed", "temperature", "length_penalty", "exact_rows", "exact_missing"};
+  if (std::ranges::find(kOfRequest, member) != std::end(kOfRequest)) return "#/" + member;
+  return search ? "#/search" : sampler ? "#/sampler" : "#/classify";
 }
 
 TogetherResult ResultOf(const SearchResult& found, const std::string& strategy) {

@@ -15,18 +15,24 @@
 
 namespace pawl::server {
 
+inline constexpr int kMostOutputs = 64;  // of a request, for each prompt
+
 // At most one of them is there.
 struct TogetherSpec {
   std::optional<SearchOptions> search;
   std::optional<SamplerOptions> sampler;
   std::optional<ClassifyOptions> classify;
+  // Where an option that an error names stands in the request; a member of the request, or one of
+  // "search" or "sampler".
+  std::string PointerOf(const std::string& place) const;
+  std::vector<std::string> members;  // of the object "search" or "sampler"
 
   bool any() const { return search || sampler || classify; }
 };
 
 // What a request says besides, which holds for these outputs too.
 struct TogetherSetting {
-  int n = 1;
+  int& n;  // becomes that of a search or a sampler, where the request has none of its own
   int best_of = 1;
   int64_t most_rows = 0;  // of a search
   const GenerateOptions& options;

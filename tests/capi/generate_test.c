@@ -520,6 +520,11 @@ static void test_searches(pawl_engine* engine, const pawl_grammar* grammar) {
                            &error) == PAWL_INVALID);
   CHECK(strstr(pawl_error_place(error), "#/beams") != NULL);
   pawl_error_free(error);
+  options = "{\"num_beams\":0}";
+  CHECK(pawl_engine_search(engine, &prompt, NULL, options, strlen(options), NULL, 0, NULL, &answer,
+                           &error) == PAWL_INVALID);
+  CHECK(strcmp(pawl_error_place(error), "options: #/num_beams") == 0);
+  pawl_error_free(error);
   options = "{\"choices\":[\"yes\",\"no\"]}";
   CHECK(pawl_engine_classify(engine, &prompt, options, strlen(options), &answer, &error) ==
         PAWL_OK);

@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "src/base/file.h"
 #include "tests/cli/cli_test_util.h"
+#include "tests/source_dir.h"
 
 namespace pawl {
 namespace {
@@ -66,6 +68,64 @@ TEST(SearchCommandTest, ChoicesSumToOne) {
   EXPECT_EQ(found["missing"].get<double>(), 0);
 }
 
+TEST(SearchCommandTest, ContrastWithTheSamePromptIsPlain) {
+  for (const char* temperature : {"0", "0.9"}) {
+    const std::vector<std::string> plain = {"--regex", "[a-h]{3,9}", "--temperature", temperature};
+    std::vector<std::string> same = plain;
+    same.insert(same.end(), {"--contrast-prompt", "Once ", "--contrast", "2"});
+    const CommandResult result = SearchWith(same);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_EQ(result.out, SearchWith(plain).out);
+  }
+  const CommandResult other = SearchWith(
+      {"--regex", "[a-h]{3,9}", "--contrast-prompt", "Twice ", "--contrast", "auto", "--stats"});
+  EXPECT_EQ(other.exit_code, 0) << other.err;
+}
+
+TEST(SearchCommandTest, RecordsWithContrast) {
+  const std::vector<std::string> plain = {"extract", "--schema",
+                                          SourceDir() + "/schemas/examples/invoice.json", "--text",
+                                          "Invoice 7 from Acme, 30 EUR"};
+  const auto with = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = plain;
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return RunPawl(arguments);
+  };
+  const CommandResult none = with({});
+  EXPECT_EQ(none.exit_code, 0) << none.err;
+  EXPECT_EQ(with({"--contrast", "0"}).out, none.out);
+  const CommandResult some = with({"--contrast", "auto"});
+  EXPECT_EQ(some.exit_code, 0) << some.err;
+  EXPECT_TRUE(SearchJsonValue::accept(some.out)) << some.out;
+  EXPECT_NE(with({"--contrast", "x"}).err.find("--contrast: must be a number or auto"),
+            std::string::npos);
+  EXPECT_NE(with({"--contrast", "1", "--sampler", "smc"}).err.find("--contrast: cannot be used"),
+            std::string::npos);
+}
+
+TEST(SearchCommandTest, PicturesAreWritten) {
+  const std::string file = ::testing::TempDir() + "/search.svg";
+  const CommandResult result =
+      SearchWith({"--regex", "[a-h]{3}", "--search", "lattice", "--search-svg", file});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const Result<std::string> svg = ReadFile(file, 1 << 20);
+  ASSERT_TRUE(svg.ok());
+  EXPECT_TRUE(svg->starts_with("<svg ") && svg->ends_with("</svg>\n"));
+  EXPECT_NE(svg->find("<line"), std::string::npos);
+}
+
+TEST(SearchCommandTest, TestsAndStylesJudgeOutputs) {
+  const CommandResult tested =
+      SearchWith({"--regex", "[a-d]{3}", "--search", "mcts", "--search-arg", "rollouts=400",
+                  "--search-arg", "width=4", "--check", "tests:grep -q da", "--check", "style:c"});
+  EXPECT_EQ(tested.exit_code, 0) << tested.err;
+  EXPECT_NE(tested.out.find("da"), std::string::npos) << tested.out;
+  EXPECT_EQ(tested.out.find('c'), std::string::npos) << tested.out;
+  const CommandResult none =
+      SearchWith({"--regex", "[a-d]{3}", "--search", "beam", "--check", "tests:false"});
+  EXPECT_EQ(none.exit_code, 1) << none.err;
+}
+
 TEST(SearchCommandTest, HelpListsStrategies) {
   const CommandResult help = RunPawl({"generate", "--search", "help"});
   EXPECT_EQ(help.exit_code, 0) << help.err;
@@ -89,6 +149,19 @@ TEST(SearchCommandTest, WrongOptionsAreNamed) {
       {{"--search", "best-first", "--search-arg", "batch"}, "--search-arg: must be NAME=NUMBER"},
       {{"--search", "best-first", "--search-arg", "batch=0"},
        "--search-arg: batch must be from 1 to 256"},
+      {{"--search", "beam", "--num-beam-groups", "2"},
+       "--num-beam-groups: is not an option of the strategy beam"},
+      {{"--search", "mcts", "--early-stopping", "true"}, "--early-stopping: is not an option"},
+      {{"--search", "mcts", "--search-arg", "rollouts=1.5"}, "rollouts must be a whole number"},
+      {{"--search", "cntp", "--search-arg", "min_trials=20"},
+       "min_trials must be at most max_trials"},
+      {{"--search", "beam", "--search-arg", "lookahead=2"}, "lookahead needs a critic"},
+      {{"--contrast", "1"}, "--contrast: needs --contrast-prompt"},
+      {{"--contrast", "x", "--contrast-prompt", "a"}, "--contrast: must be a number or auto"},
+      {{"--contrast", "1e9", "--contrast-prompt", "a"}, "--contrast: must be from -100 to 100"},
+      {{"--contrast-prompt", "a", "--top-k", "3"}, "--top-k: is for drawing tokens"},
+      {{"--choice", "a", "--choice", "a", "--exact"}, "--choice: has \"a\" twice"},
+      {{"--choice", "a", "--exact", "--temperature", "0"}, "--temperature: must be a finite"},
       {{"--search", "mcts", "--force-phrase", "a"}, "--force-phrase: needs the strategy beam"},
       {{"--samplers", "top_k,top_z"}, "--samplers: \"top_z\" is no stage"},
       {{"--mirostat", "2", "--mirostat-tau", "-1"}, "--mirostat-tau: must be"},

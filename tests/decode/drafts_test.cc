@@ -129,7 +129,7 @@ struct Case {
 
 // One of the newer stages, or none.
 void SetStage(uint64_t seed, SamplerStages& stages) {
-  switch (seed % 11) {
+  switch (seed % 12) {
     case 0:
       stages.typical_p = 0.7f;
       break;
@@ -164,6 +164,9 @@ void SetStage(uint64_t seed, SamplerStages& stages) {
     case 9:
       stages.eta_cutoff = 0.05f;
       stages.order = kLlamaStages;
+      break;
+    case 10:
+      stages.momentum_alpha = 0.2f;
       break;
     default:
       break;

@@ -252,6 +252,70 @@ TEST_F(StagesTest, DrySequenceBreakersSpanTokens) {
 }
 
 // The mean surprise comes to what was asked for, where that can be reached.
+// By texts as they stand: how long the longest end, with the candidate, is that stood before.
+TEST_F(StagesTest, MomentumChoosesByProbabilityAndRepetition) {
+  std::mt19937 random(14);
+  int repeated = 0;
+  for (int round = 0; round < 1000; ++round) {
+    const std::vector<float> logits = RandomRow(random, 6);
+    std::vector<TokenId> prompt(random() % 8), output(random() % 30);
+    for (TokenId& t : prompt) t = static_cast<TokenId>(random() % 6);
+    for (TokenId& t : output) t = static_cast<TokenId>(random() % 3);
+    SamplerStages stages;
+    stages.momentum_alpha = static_cast<float>(round % 4) * 0.1f;
+    stages.momentum_k = 1 + round % 6;
+    std::vector<TokenId> text = prompt;
+    text.insert(text.end(), output.begin(), output.end());
+    const auto length_with = [&](TokenId token) {
+      std::vector<TokenId> longer = text;
+      longer.push_back(token);
+      int longest = 0;
+      for (size_t size = 1; size <= std::min<size_t>(6, text.size()); ++size) {
+        const auto end = longer.end() - static_cast<ptrdiff_t>(size);
+        const bool there = std::search(text.begin(), text.end(), end, longer.end()) != text.end();
+        if (there) longest = static_cast<int>(size);
+      }
+      return longest;
+    };
+    const std::vector<LawItem> law = Law(logits, 1);
+    TokenId want = law[0].token;
+    double most = -1e300;
+    for (size_t i = 0; i < std::min(law.size(), static_cast<size_t>(stages.momentum_k)); ++i) {
+      const int length = length_with(law[i].token);
+      repeated += length > 2 ? 1 : 0;
+      if (length > 5 && round % 4 != 0) continue;
+      const double value = law[i].p - double{stages.momentum_alpha} * length;
+      if (value <= most || (round % 4 == 0 && i > 0)) continue;
+      most = value;
+      want = law[i].token;
+    }
+    SamplerCandidates got = CandidatesOf(logits);
+    KeepMomentum(got, stages, prompt, output, {});
+    EXPECT_EQ(TokensIn(got), std::set<TokenId>({want})) << round;
+    // Alpha 0 is greedy, whatever the temperature and the filters.
+    Sampler greedy({});
+    SamplingParams params;
+    params.temperature = 0.8f;
+    params.top_p = 0.9f;
+    params.stages.momentum_alpha = 0;
+    Sampler momentum(params);
+    EXPECT_EQ(*momentum.Sample(logits, nullptr, 3, {prompt, output}),
+              *greedy.Sample(logits, nullptr, 3, {prompt, output}));
+  }
+  EXPECT_GE(repeated, 100);
+  // Tokens that were not drawn lengthen no repetition.
+  SamplerStages stages;
+  stages.momentum_alpha = 0.3f;
+  const std::vector<TokenId> output = {0, 1, 2, 0, 1};
+  const std::vector<uint8_t> forced = {0, 0, 0, 1, 1};
+  SamplerCandidates got = {{std::log(0.75f), 2}, {std::log(0.25f), 3}};
+  KeepMomentum(got, stages, {}, output, {});
+  EXPECT_EQ(got[0].token, 3);
+  got = {{std::log(0.75f), 2}, {std::log(0.25f), 3}};
+  KeepMomentum(got, stages, {}, output, forced);
+  EXPECT_EQ(got[0].token, 2);
+}
+
 TEST_F(StagesTest, MirostatKeepsTheSurprise) {
   for (const int version : {1, 2}) {
     std::vector<float> logits(500);

@@ -67,7 +67,26 @@ def test_search_is_that_of_the_command(model):
     assert "blue" in forced.outputs[0].text and forced.outputs[0].missing_phrases == []
     with pytest.raises(pawl.PawlError) as caught:
         model.search(PROMPT, beams=3)
-    assert caught.value.place == "#/beams"
+    assert caught.value.place == "beams"
+    with pytest.raises(pawl.PawlError) as caught:
+        model.search(PROMPT, num_beams=0)
+    assert caught.value.place == "num_beams"
+    with pytest.raises(pawl.PawlError) as caught:
+        model.search(PROMPT, strategy="mcts", search_arg={"rollouts": 1.5})
+    assert caught.value.place == "search_arg"
+    assert model.search(PROMPT, max_tokens=0).outputs[0].tokens == []
+
+
+def test_lattices_and_contrast(model):
+    lattice = model.search(PROMPT, strategy="lattice", n=3, regex="[a-c]{4}", max_tokens=8, search_arg={"ngram": 1})
+    assert len(lattice.outputs) == 3 and lattice.paths >= 3
+    plain = model.search(PROMPT, num_beams=1, max_tokens=8)
+    same = model.search(PROMPT, num_beams=1, max_tokens=8, contrast_prompt=PROMPT, contrast=2)
+    assert same.outputs == plain.outputs
+    other = model.search(PROMPT, num_beams=1, max_tokens=8, contrast_prompt="Another text: ", contrast="auto")
+    assert other.outputs[0].log_probability != plain.outputs[0].log_probability
+    scored = model.search(PROMPT, regex="[ab]{3}", num_beams=8, max_tokens=4, critic="tests:grep -c bb")
+    assert "bb" in scored.outputs[0].text
 
 
 def test_search_asks_functions(model):

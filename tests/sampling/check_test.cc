@@ -10,6 +10,7 @@
 
 #include "pawl/sampling.h"
 #include "src/decode/sampling/asking.h"
+#include "src/decode/sampling/check_spec.h"
 #include "tests/sampling/toy_model.h"
 #include "tests/source_dir.h"
 
@@ -54,8 +55,9 @@ TEST(CheckTest, ChecksAsTexts) {
   };
   EXPECT_EQ(error("regex"),
             "regex: is not KIND:VALUE or KIND@GRANULARITY:VALUE, with the kinds regex, schema, "
-            "grammar, program");
-  EXPECT_EQ(error("word:a"), "word:a: has another kind than regex, schema, grammar, program");
+            "grammar, style, program, tests");
+  EXPECT_EQ(error("word:a"),
+            "word:a: has another kind than regex, schema, grammar, style, program, tests");
   EXPECT_EQ(error("regex@word:a"),
             "regex@word:a: has another granularity than byte, token, line, complete");
   EXPECT_EQ(error("program: "), "program: : names no program");
@@ -229,6 +231,69 @@ TEST(ProgramCheckTest, Critics) {
   ASSERT_TRUE(critic.ok());
   EXPECT_EQ(*(*critic)->Score({.text = "a", .tokens = {}}), -1.5);
   EXPECT_EQ(*(*critic)->Score({.text = "none", .tokens = {}}), kNoMass);
+}
+
+TEST(CheckTest, AStyleIsNowhereInTheText) {
+  const auto check = MakeCheckOf("style:\\t|TODO[0-9]", ToyVocabulary());
+  ASSERT_TRUE(check.ok()) << check.error().ToString();
+  EXPECT_EQ((*check)->granularity(), CheckGranularity::kByte);
+  const auto judge = [&](std::string_view text, bool ended) {
+    return *(*check)->Judge({.text = text, .tokens = {}, .ended = ended});
+  };
+  EXPECT_EQ(judge("", false), Verdict::kLive);
+  EXPECT_EQ(judge("a TODO b", false), Verdict::kLive);
+  EXPECT_EQ(judge("a TODO b", true), Verdict::kAccept);
+  EXPECT_EQ(judge("a\tb", false), Verdict::kDead);
+  EXPECT_EQ(judge("a TODO7 and more", true), Verdict::kDead);
+  EXPECT_EQ(judge("\xff\xfeTODO7", false), Verdict::kDead);
+  EXPECT_EQ(judge("\xff\xfe", true), Verdict::kAccept);
+  EXPECT_EQ(MakeCheckOf("style:a(", ToyVocabulary()).error().place, "style:a(: byte 2");
+}
+
+TEST(ProgramCheckTest, TestsAreACommandForEachOutput) {
+  CheckSpecOptions options;
+  options.time_limit = std::chrono::milliseconds(20000);
+  const auto judge = [&](const std::string& spec, std::string_view text, std::string* why) {
+    const auto check = MakeCheckOf(spec, ToyVocabulary(), options);
+    EXPECT_TRUE(check.ok());
+    EXPECT_EQ((*check)->granularity(), CheckGranularity::kComplete);
+    return (*check)->Judge({.text = text, .tokens = {}, .ended = true, .why = why});
+  };
+  std::string why;
+  EXPECT_EQ(*judge("tests:grep -q 11", "0110", &why), Verdict::kAccept);
+  EXPECT_EQ(*judge("tests:grep 11 || { echo no; exit 3; }", "000", &why), Verdict::kDead);
+  EXPECT_EQ(why, "no\n");
+  // It need not read, may write much, and may close what it writes to.
+  EXPECT_EQ(*judge("tests:yes | head -c 300000", std::string(1 << 20, 'a'), &why),
+            Verdict::kAccept);
+  EXPECT_EQ(*judge("tests:exec >&-; exit 1", "a", &why), Verdict::kDead);
+  EXPECT_EQ(*judge("tests:kill -9 $$", "a", &why), Verdict::kDead);
+  options.time_limit = std::chrono::milliseconds(50);
+  EXPECT_EQ(*judge("tests:sleep 100", "a", &why), Verdict::kDead);
+  EXPECT_EQ(why, "did not end within 50 ms");
+  EXPECT_EQ(*judge("tests:exec >&-; sleep 100", "a", &why), Verdict::kDead);
+  const auto error = [&](const std::string& spec) {
+    return MakeCheckOf(spec, ToyVocabulary(), options).error().message;
+  };
+  EXPECT_EQ(error("tests: "), "names no program");
+  EXPECT_EQ(error("tests@line:true"), "has another granularity than complete");
+}
+
+TEST(ProgramCheckTest, TestsScoreOutputs) {
+  const auto score = [](const std::string& command, bool ended) {
+    CheckSpecOptions options;
+    options.time_limit = std::chrono::milliseconds(20000);
+    const auto critic = MakeCriticOf("tests:" + command, options);
+    EXPECT_TRUE(critic.ok());
+    return *(*critic)->Score({.text = "01", .tokens = {}, .ended = ended});
+  };
+  EXPECT_EQ(score("exit 1", false), 0);
+  EXPECT_EQ(score("exit 1", true), kNoMass);
+  EXPECT_EQ(score("exit 0", true), 0);
+  EXPECT_EQ(score("echo some; echo 3/4", true), std::log(0.75));
+  EXPECT_EQ(score("echo 0.5; exit 1", true), std::log(0.5));
+  EXPECT_EQ(score("echo 0/4", true), kNoMass);
+  EXPECT_EQ(score("echo 5/4; exit 1", true), kNoMass);
 }
 
 }  // namespace

@@ -76,7 +76,8 @@ TEST(BestFirstTest, WrongOptionsAreNamed) {
     return result.ok() ? "" : result.error().place + ": " + result.error().message;
   };
   EXPECT_EQ(place({.strategy = "worst-first"}),
-            "strategy: must be one of adadec, beam, best-first, cntp, diverse-beam, mcts, not "
+            "strategy: must be one of adadec, beam, best-first, cntp, diverse-beam, foresight, "
+            "lattice, mcts, not "
             "\"worst-first\"");
   EXPECT_EQ(place({.strategy = "best-first", .n = 0}), "n: must be from 1 to 4096");
   EXPECT_EQ(place({.n = 5}), "n: must be at most num_beams, which is 4");
@@ -86,7 +87,7 @@ TEST(BestFirstTest, WrongOptionsAreNamed) {
             "arguments: batch must be from 1 to 256");
   EXPECT_EQ(place({.strategy = "diverse-beam", .num_beams = 6, .num_beam_groups = 4}),
             "num_beam_groups: must divide num_beams, which is 6");
-  EXPECT_EQ(place({.max_rows = 0}), "max_rows: must be at least 1");
+  EXPECT_EQ(place({.max_rows = -1}), "max_rows: must be at least 0");
   search.grammar = search.toy.Compile("0{40}");
   search.toy.constraint = MakeConstraint(*search.grammar);
   EXPECT_EQ(place({.max_tokens = 10}),

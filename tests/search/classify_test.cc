@@ -59,6 +59,7 @@ TEST(ClassifyTest, BoundsHoldOnToys) {
     const Result<ClassifyResult> result = RunClassify(input, options);
     ASSERT_TRUE(result.ok()) << result.error().ToString();
     ASSERT_EQ(result->choices.size(), options.choices.size());
+    EXPECT_LE(result->rows, options.exact_rows);
     double all = 0, probabilities = 0;
     for (size_t i = 0; i < options.choices.size(); ++i) {
       std::vector<TokenId> path;

@@ -2,6 +2,8 @@
 // that computes everything anew, and all outputs of toy languages.
 #include <gtest/gtest.h>
 
+#include <regex>
+
 #include "tests/search/toy_language.h"
 #include "tests/support/session.h"
 
@@ -182,6 +184,264 @@ TEST(StrategiesTest, TreeSearchPassesTests) {
   ASSERT_TRUE(result.ok()) << result.error().ToString();
   ASSERT_EQ(result->outputs.size(), 1u);
   EXPECT_EQ(result->outputs[0].text, "110100");
+}
+
+// ---- Searches that see several outputs ----
+
+TEST(StrategiesTest, LatticesWithoutMergesFindTheBestOutputs) {
+  int compared = 0;
+  for (uint64_t seed = 1; seed <= 500; ++seed) {
+    ToySearch search(seed);
+    const double penalty = static_cast<double>(seed % 3);
+    SearchOptions options{.strategy = "lattice", .n = 3, .length_penalty = penalty};
+    options.max_tokens = 5;
+    options.merge_spellings = false;
+    options.arguments = {{"ngram", 9}, {"nodes", 1e6}};
+    const auto all = search.All(5, penalty);
+    const Result<SearchResult> result = search.Run(options);
+    ASSERT_EQ(result.ok(), !all.empty());
+    if (!result.ok()) continue;
+    ExpectBest(*result, all, 3);
+    EXPECT_EQ(result->paths, static_cast<double>(all.size())) << search.regex;
+    search.toy.ExpectNoPages();
+    ++compared;
+  }
+  EXPECT_GE(compared, 300);
+}
+
+// The texts of all paths behind a node.
+void PathsBehind(const SearchGraph& graph, int node, const std::string& text,
+                 std::vector<std::string>& texts) {
+  if (graph.nodes[static_cast<size_t>(node)].complete) texts.push_back(text);
+  for (const SearchGraph::Edge& edge : graph.edges) {
+    if (edge.from == node) PathsBehind(graph, edge.to, text + edge.text, texts);
+  }
+}
+
+TEST(StrategiesTest, EveryPathOfALatticeIsAccepted) {
+  int merged = 0;
+  for (uint64_t seed = 1; seed <= 500; ++seed) {
+    ToySearch search(seed);
+    SearchOptions options{.strategy = "lattice", .n = 4, .max_tokens = 7};
+    options.keep_graph = true;
+    options.arguments = {{"ngram", static_cast<double>(1 + seed % 2)}, {"nodes", 25}};
+    const Result<SearchResult> result = search.Run(options);
+    if (!result.ok()) continue;
+    std::vector<std::string> texts;
+    PathsBehind(result->graph, 0, "", texts);
+    EXPECT_EQ(static_cast<double>(texts.size()), result->paths) << search.regex;
+    const std::regex regex(search.regex);
+    for (const std::string& text : texts) EXPECT_TRUE(std::regex_match(text, regex)) << text;
+    merged += result->graph.edges.size() >= result->graph.nodes.size() ? 1 : 0;
+    // What is handed out has its own probability.
+    const auto all = search.All(7, 1);
+    for (const SearchOutput& output : result->outputs) {
+      const auto same = std::ranges::find(all, output.tokens, &ToySearch::Output::tokens);
+      ASSERT_NE(same, all.end());
+      EXPECT_NEAR(output.log_probability, same->log_probability, 1e-5);
+      EXPECT_NEAR(output.score, same->score, 1e-5);
+    }
+    const std::string svg = SearchSvg(result->graph);
+    EXPECT_NE(svg.find("<circle"), std::string::npos);
+  }
+  EXPECT_GE(merged, 50);
+}
+
+TEST(StrategiesTest, ForesightThatSeesAllFindsTheBestOutput) {
+  int compared = 0;
+  for (uint64_t seed = 1; seed <= 500; ++seed) {
+    ToySearch search(seed);
+    SearchOptions options{.strategy = "foresight", .n = 2, .max_tokens = 5, .seed = seed};
+    options.merge_spellings = false;
+    options.arguments = {{"num_rollouts", 16}, {"beams", 4096},  {"step", 1},
+                         {"horizon", 9},       {"sigma", 1e300}, {"agreement", 2}};
+    const auto all = search.All(5, 1);
+    const Result<SearchResult> result = search.Run(options);
+    ASSERT_EQ(result.ok(), !all.empty());
+    if (!result.ok()) continue;
+    ExpectBest(*result, all, 2);
+    search.toy.ExpectNoPages();
+    ++compared;
+  }
+  EXPECT_GE(compared, 300);
+}
+
+// With narrow beams each output is one of the language, and the same seed gives the same one.
+TEST(StrategiesTest, ForesightObeysTheConstraint) {
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
+    ToySearch search(seed);
+    SearchOptions options{.strategy = "foresight", .max_tokens = 12, .seed = seed};
+    options.arguments = {{"num_rollouts", 3}, {"beams", 2}, {"step", 2}, {"horizon", 2}};
+    const Result<SearchResult> result = search.Run(options);
+    if (!result.ok()) continue;
+    ASSERT_EQ(result->outputs.size(), 1u) << search.regex;
+    EXPECT_TRUE(std::regex_match(result->outputs[0].text, std::regex(search.regex)));
+    EXPECT_EQ(search.Run(options)->outputs[0].tokens, result->outputs[0].tokens);
+  }
+}
+
+// One beam whose candidates are judged by the texts that greedy decoding makes of them.
+Path SlowDeal(const ToySearch& search, int most, int lookahead) {
+  const auto vocabulary = ToyVocabulary();
+  Path path;
+  double log_p = 0;
+  while (path.empty() || path.back() != kTheEnd) {
+    const auto following = Following(search, path, most);
+    double best = -1e300, best_log_p = 0;
+    TokenId chosen = kNoToken;
+    for (size_t i = 0; i < std::min<size_t>(2, following.size()); ++i) {
+      Path ahead = path;
+      ahead.push_back(following[i].second);
+      for (int step = 0; step < lookahead && ahead.back() != kTheEnd; ++step) {
+        ahead.push_back(Following(search, ahead, most).front().second);
+      }
+      std::string text;
+      for (const TokenId t : ahead) text += t == kTheEnd ? "" : std::string(vocabulary->bytes(t));
+      const double reward = ahead.back() == kTheEnd ? std::log(RewardOf(text)) : 0;
+      const double score = log_p + following[i].first + reward;
+      if (score > best) {
+        best = score;
+        best_log_p = log_p + following[i].first;
+        chosen = following[i].second;
+      }
+    }
+    path.push_back(chosen);
+    log_p = best_log_p;
+  }
+  return path;
+}
+
+TEST(StrategiesTest, BeamsAskCriticsAboutWhatFollows) {
+  int compared = 0, changed = 0;
+  for (uint64_t seed = 1; seed <= 500; ++seed) {
+    ToySearch search(seed);
+    const int lookahead = static_cast<int>(1 + seed % 8);
+    SearchOptions options{.strategy = "beam", .num_beams = 1, .max_tokens = 7};
+    options.critic = std::make_shared<Table>();
+    options.merge_spellings = false;
+    const Result<SearchResult> plain = search.Run(options);
+    options.arguments = {{"lookahead", static_cast<double>(lookahead)}};
+    const Result<SearchResult> result = search.Run(options);
+    if (!result.ok()) continue;
+    EXPECT_EQ(result->outputs.at(0).tokens, SlowDeal(search, 7, lookahead))
+        << search.regex << " " << seed;
+    changed += result->outputs[0].tokens != plain->outputs.at(0).tokens ? 1 : 0;
+    ++compared;
+  }
+  EXPECT_GE(compared, 300);
+  EXPECT_GE(changed, 50);
+}
+
+// ---- Contrast ----
+
+TEST(StrategiesTest, ContrastWithTheSamePromptChangesNoBit) {
+  int compared = 0, changed = 0;
+  for (uint64_t seed = 1; seed <= 300; ++seed) {
+    ToySearch search(seed);
+    SearchOptions options{.strategy = seed % 2 == 0 ? "beam" : "cntp", .max_tokens = 12};
+    options.seed = seed;
+    const Result<SearchResult> plain = search.Run(options);
+    if (!plain.ok()) continue;
+    SearchInput input = search.Input();
+    input.contrast = search.toy.prompt;
+    options.contrast = 0.7;
+    options.contrast_auto = seed % 3 == 0;
+    const Result<SearchResult> same = RunSearch(input, options);
+    ASSERT_TRUE(same.ok()) << same.error().ToString();
+    EXPECT_EQ(same->outputs.at(0).tokens, plain->outputs.at(0).tokens);
+    EXPECT_EQ(same->outputs[0].log_probability, plain->outputs[0].log_probability);
+    EXPECT_LE(same->model_rows, 2 * plain->model_rows);
+    // Another prompt, but no weight.
+    input.contrast = std::vector<TokenId>(search.toy.prompt.size() + 3, search.toy.prompt[0]);
+    options.contrast = 0;
+    options.contrast_auto = false;
+    EXPECT_EQ(RunSearch(input, options)->outputs.at(0).tokens, plain->outputs[0].tokens);
+    // Its law is another one, so the weight counts.
+    options.contrast = 3;
+    const Result<SearchResult> other = RunSearch(input, options);
+    ASSERT_TRUE(other.ok());
+    changed += other->outputs.at(0).log_probability != plain->outputs[0].log_probability ? 1 : 0;
+    EXPECT_TRUE(std::regex_match(other->outputs[0].text, std::regex(search.regex)));
+    ++compared;
+  }
+  EXPECT_GE(compared, 200);
+  EXPECT_GE(changed, 1);
+}
+
+TEST(StrategiesTest, NothingFollowsWithoutABudget) {
+  for (const char* strategy : {"beam", "best-first", "lattice", "foresight", "adadec", "mcts"}) {
+    ToySearch search(2);
+    search.grammar.reset();
+    search.toy.constraint = nullptr;
+    const Result<SearchResult> result = search.Run({.strategy = strategy, .max_tokens = 0});
+    ASSERT_TRUE(result.ok()) << result.error().ToString();
+    ASSERT_EQ(result->outputs.size(), 1u) << strategy;
+    EXPECT_TRUE(result->outputs[0].tokens.empty()) << strategy;
+  }
+}
+
+TEST(StrategiesTest, ChecksJudgeWhatIsCut) {
+  for (const char* strategy : {"beam", "best-first", "lattice", "foresight", "adadec", "mcts"}) {
+    ToySearch search(2);
+    search.grammar.reset();
+    search.toy.constraint = nullptr;
+    SearchOptions options{.strategy = strategy, .max_tokens = 3};
+    options.checks = {MakeCheck(
+        CheckGranularity::kComplete, [](const CheckQuestion& question) -> Result<Verdict> {
+          return question.text.starts_with('1') ? Verdict::kAccept : Verdict::kDead;
+        })};
+    const Result<SearchResult> result = search.Run(options);
+    ASSERT_TRUE(result.ok()) << result.error().ToString();
+    for (const SearchOutput& output : result->outputs) {
+      EXPECT_TRUE(output.text.starts_with('1')) << strategy << " " << output.text;
+    }
+  }
+}
+
+// At any limit there is an answer, and the limit holds.
+TEST(StrategiesTest, NoSearchTakesMoreRowsThanItMay) {
+  for (const char* strategy :
+       {"beam", "diverse-beam", "best-first", "lattice", "foresight", "adadec", "cntp", "mcts"}) {
+    for (const int64_t rows : {1, 3, 7, 40}) {
+      ToySearch search(5, 40);
+      search.grammar = search.toy.Compile("1111[01]{3,20}");
+      search.toy.constraint = MakeConstraint(*search.grammar);
+      const Result<SearchResult> free = search.Run({.strategy = strategy, .max_tokens = 30});
+      const Result<SearchResult> result =
+          search.Run({.strategy = strategy, .max_tokens = 30, .max_rows = rows});
+      ASSERT_TRUE(result.ok()) << result.error().ToString();
+      ASSERT_TRUE(free.ok());
+      ASSERT_EQ(result->outputs.size(), 1u) << strategy << " " << rows;
+      if (result->at_limit.empty()) {
+        EXPECT_EQ(result->outputs[0].text, free->outputs.at(0).text);
+      } else {
+        EXPECT_EQ(result->at_limit, "rows");
+      }
+      EXPECT_TRUE(std::regex_match(result->outputs[0].text, std::regex("1111[01]{3,20}")));
+      // Rows of pages that branches share run again.
+      EXPECT_LE(result->nodes, 1 + 8 * (rows + 8)) << strategy;
+    }
+  }
+}
+
+TEST(StrategiesTest, WrongArgumentsAreNamed) {
+  const auto place = [](const SearchOptions& options) {
+    ToySearch search(3);
+    return search.Run(options).error().ToString();
+  };
+  const auto with = [](const char* strategy, std::vector<std::pair<std::string, double>> given) {
+    SearchOptions options{.strategy = strategy};
+    options.arguments = std::move(given);
+    return options;
+  };
+  EXPECT_EQ(place(with("superposed", {})), "strategy: superposed decoding is not built");
+  EXPECT_EQ(place(with("mcts", {{"rollouts", 1.5}})), "arguments: rollouts must be a whole number");
+  EXPECT_EQ(place(with("cntp", {{"min_trials", 20}})),
+            "arguments: min_trials must be at most max_trials");
+  EXPECT_EQ(place(with("cntp", {{"entropy_threshold_low", 3}})),
+            "arguments: entropy_threshold_low must be at most entropy_threshold_high");
+  EXPECT_EQ(place(with("beam", {{"lookahead", 3}})),
+            "arguments: lookahead needs a critic, which judges what it sees");
 }
 
 }  // namespace

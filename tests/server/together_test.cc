@@ -108,7 +108,18 @@ TEST(TogetherTest, WrongMembersAreNamed) {
   const std::pair<const char*, const char*> kWrong[] = {
       {R"("search":{"strategy":"worst"})", "/search/strategy"},
       {R"("search":{"strategy":"beam","beams":3})", "/search/beams"},
-      {R"("search":{"num_beams":2},"n":3)", "/search/n"},
+      {R"("search":{"num_beams":2},"n":3)", "/n"},
+      {R"("search":{"num_beams":2,"n":3})", "/search/n"},
+      {R"("search":{"n":3},"n":2)", "/search/n"},
+      {R"("search":{"n":100000,"num_beams":4096})", "/search/n"},
+      {R"("search":{"num_beams":0})", "/search/num_beams"},
+      {R"("search":{"strategy":"mcts","search_arg":{"rollouts":1.5}})", "/search/search_arg"},
+      {R"("search":{"strategy":"mcts","num_beams":3})", "/search/num_beams"},
+      {R"("search":{"contrast":1})", "/search/contrast"},
+      {R"("search":{"contrast":"much","contrast_prompt":"a"})", "/search/contrast"},
+      {R"("sampler":{"name":"smc"})", "/temperature"},
+      {R"("classify":true,"guided_choice":["a","a"])", "/guided_choice"},
+      {R"("use_beam_search":true,"best_of":3,"n":3,"length_penalty":1000)", "/length_penalty"},
       {R"("search":{"early_stopping":"often"})", "/search/early_stopping"},
       {R"("search":{},"sampler":{"name":"smc"})", "/sampler"},
       {R"("sampler":{"name":"best"})", "/sampler/name"},
@@ -117,7 +128,7 @@ TEST(TogetherTest, WrongMembersAreNamed) {
       {R"("typical_p":2)", "/typical_p"},
       {R"("samplers":["top_k","top_z"])", "/samplers"},
       {R"("search":{},"stop":"x")", "/stop"},
-      {R"("search":{"strategy":"adadec"},"n":2)", "/search/n"},
+      {R"("search":{"strategy":"adadec"},"n":2)", "/n"},
       {R"("search":{},"logprobs":2)", "/logprobs"},
   };
   for (const auto& [members, param] : kWrong) {
@@ -125,6 +136,23 @@ TEST(TogetherTest, WrongMembersAreNamed) {
     EXPECT_EQ(answer.status, 400) << members << answer.body;
     EXPECT_EQ(At(answer.Json(), "/error/param").text, param) << answer.body;
   }
+}
+
+TEST(TogetherTest, TheOutputsOfASearchAreAnswered) {
+  const Answer answer = Complete(R"("regex":"[a-c]{2,4}","search":{"n":3})");
+  ASSERT_EQ(answer.status, 200) << answer.body;
+  EXPECT_EQ(At(answer.Json(), "/choices").items.size(), 3u) << answer.body;
+  EXPECT_EQ(At(answer.Json(), "/pawl/search/0/outputs").items.size(), 3u);
+}
+
+TEST(TogetherTest, ContrastIsAnOptionOfSearches) {
+  const std::string same = R"("search":{"num_beams":1,"contrast_prompt":"Ann Lee, "})";
+  const Answer plain = Complete(R"("search":{"num_beams":1})");
+  EXPECT_EQ(TextAt(Complete(same), 0), TextAt(plain, 0));
+  const Answer other =
+      Complete(R"("regex":"[a-c]{2,4}","search":{"contrast":"auto","contrast_prompt":"Bob"})");
+  ASSERT_EQ(other.status, 200) << other.body;
+  EXPECT_EQ(TextAt(other, 0).find_first_not_of("abc"), std::string::npos) << other.body;
 }
 
 TEST(TogetherTest, ASearchTellsWhatItIgnores) {

@@ -121,6 +121,21 @@ std::unique_ptr<Work> MakeResultWork(Model& model, size_t prompt_tokens,
       });
 }
 
+// One that runs `run` on what a caller gave: an input with a model and a prompt, and options.
+template <typename Out, typename Input, typename Options>
+std::unique_ptr<Work> MakeInputWork(Input input, Options options,
+                                    Result<Out> (*run)(const Input&, const Options&, BranchHost*),
+                                    std::function<void(Result<Out>)> done) {
+  Model& model = input.model;
+  const size_t prompt = input.prompt.size();
+  return MakeResultWork<Out>(
+      model, prompt,
+      [input = std::move(input), options = std::move(options), run](BranchHost& host) {
+        return run(input, options, &host);
+      },
+      std::move(done));
+}
+
 }  // namespace pawl
 
 #endif  // PAWL_SRC_DECODE_SAMPLING_BRANCH_WORK_H_

@@ -4,6 +4,9 @@
 // leads a process group, so that what it started ends with it. A question is written, an answer is
 // waited for until the time limit; whatever else happens costs the process its life and the
 // question its answer. The next question starts another one.
+//
+// And a command as tests: it is started for each complete output, reads the output, and its exit
+// code is the verdict.
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -14,8 +17,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cctype>
 #include <cerrno>
 #include <charconv>
+#include <cmath>
 #include <condition_variable>
 #include <cstring>
 #include <memory>
@@ -25,8 +30,10 @@
 #include <utility>
 
 #include "pawl/sampling.h"
+#include "src/base/file.h"
 #include "src/base/json.h"
 #include "src/base/utf8.h"
+#include "src/decode/sampling/check_spec.h"
 #include "src/decode/sampling/names.h"
 #include "src/decode/sampling/step_law.h"
 
@@ -80,10 +87,10 @@ class Process {
 
   ~Process() {
     kill(-pid_, SIGKILL);
-    kill(pid_, SIGKILL);
+    if (!ended_) kill(pid_, SIGKILL);
     close(in_);
     close(out_);
-    while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+    while (!ended_ && waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
     }
   }
   Process(const Process&) = delete;
@@ -125,6 +132,56 @@ class Process {
     }
   }
 
+  struct Finished {
+    std::string written;  // the last bytes
+    int code = 0;         // -1: it did not exit by itself
+  };
+  // Writes the text, and reads to the end of the program. Errors: kLimit when the time is over.
+  Result<Finished> Finish(std::string_view text, Clock::time_point until, size_t most) {
+    Finished finished;
+    size_t done = 0;
+    bool open = true;
+    for (bool reading = true; reading;) {
+      if (open && done == text.size()) {
+        shutdown(in_, SHUT_WR);
+        open = false;
+      }
+      pollfd fds[2] = {{out_, POLLIN, 0}, {in_, POLLOUT, 0}};
+      const auto left =
+          std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
+      if (left <= 0) return Error{ErrorCode::kLimit, "did not end in time", ""};
+      const int ready = poll(fds, open ? 2 : 1, static_cast<int>(std::min<int64_t>(left, 1000)));
+      if (ready < 0 && errno != EINTR) return Ended();
+      if (ready <= 0) continue;
+      if (open && fds[1].revents != 0) {
+        const ssize_t n = send(in_, text.data() + done, text.size() - done, MSG_NOSIGNAL);
+        // A program need not read all of it.
+        if (n < 0 && errno != EAGAIN && errno != EINTR) open = false;
+        if (n > 0) done += static_cast<size_t>(n);
+      }
+      if (fds[0].revents == 0) continue;
+      char buffer[4096];
+      const ssize_t n = read(out_, buffer, sizeof buffer);
+      if (n > 0) finished.written.append(buffer, static_cast<size_t>(n));
+      if (finished.written.size() > 2 * most) {
+        finished.written.erase(0, finished.written.size() - most);
+      }
+      reading = n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
+    }
+    // It has closed its output, so it ends soon; or it is ended.
+    int status = 0;
+    for (pid_t ended = 0; ended == 0;) {
+      ended = waitpid(pid_, &status, WNOHANG);
+      if (ended < 0 && errno == EINTR) ended = 0;
+      if (ended != 0) break;
+      if (Clock::now() >= until) return Error{ErrorCode::kLimit, "did not end in time", ""};
+      poll(nullptr, 0, 1);
+    }
+    ended_ = true;
+    finished.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    return finished;
+  }
+
  private:
   Process(pid_t pid, int in, int out) : pid_(pid), in_(in), out_(out) {}
   static Error NotStarted(const std::vector<std::string>& command) {
@@ -134,6 +191,7 @@ class Process {
 
   pid_t pid_;
   int in_, out_;
+  bool ended_ = false;  // and waited for
 };
 
 // The text as a JSON string: a character that is cut at the end is left out.
@@ -299,6 +357,83 @@ class ProgramCritic : public Critic {
   std::string name_;
 };
 
+// What a command says of a complete output.
+class Tests {
+ public:
+  explicit Tests(const ProgramCheckOptions& options) : options_(options) {}
+
+  // nullopt: the time is over.
+  Result<std::optional<Process::Finished>> Run(std::string_view text) const {
+    const Result<std::unique_ptr<Process>> started = Process::Start(options_.command);
+    if (!started.ok()) return InFile(NameOf(options_), started.error());
+    constexpr size_t kMostWritten = 4096;
+    Result<Process::Finished> finished =
+        (*started)->Finish(text, Clock::now() + options_.time_limit, kMostWritten);
+    if (finished.ok()) return std::optional(*std::move(finished));
+    if (finished.error().code == ErrorCode::kLimit) return std::optional<Process::Finished>();
+    return InFile(NameOf(options_), finished.error());
+  }
+
+  std::string TooLate() const {
+    return "did not end within " + std::to_string(options_.time_limit.count()) + " ms";
+  }
+
+ private:
+  const ProgramCheckOptions options_;
+};
+
+class TestsCheck : public Check {
+ public:
+  explicit TestsCheck(const ProgramCheckOptions& options) : tests_(options) {}
+  CheckGranularity granularity() const override { return CheckGranularity::kComplete; }
+  Result<Verdict> Judge(const CheckQuestion& question) const override {
+    const Result<std::optional<Process::Finished>> ran = tests_.Run(question.text);
+    if (!ran.ok()) return ran.error();
+    if (ran->has_value() && (*ran)->code == 0) return Verdict::kAccept;
+    if (question.why != nullptr)
+      *question.why = ran->has_value() ? (*ran)->written : tests_.TooLate();
+    return Verdict::kDead;
+  }
+
+ private:
+  const Tests tests_;
+};
+
+// Of the last line that is not empty; nullopt: it is no share.
+std::optional<double> ShareIn(std::string_view written) {
+  while (!written.empty() && std::isspace(static_cast<unsigned char>(written.back())) != 0) {
+    written.remove_suffix(1);
+  }
+  const size_t line = written.rfind('\n');
+  if (line != std::string_view::npos) written.remove_prefix(line + 1);
+  const char* const end = written.data() + written.size();
+  double passed = 0, all = 1;
+  const auto first = std::from_chars(written.data(), end, passed);
+  if (first.ec != std::errc()) return std::nullopt;
+  if (first.ptr != end) {
+    const auto second = std::from_chars(first.ptr + 1, end, all);
+    if (*first.ptr != '/' || second.ec != std::errc() || second.ptr != end) return std::nullopt;
+  }
+  if (!(passed >= 0 && all > 0 && passed <= all)) return std::nullopt;
+  return passed / all;
+}
+
+class TestsCritic : public Critic {
+ public:
+  explicit TestsCritic(const ProgramCheckOptions& options) : tests_(options) {}
+  Result<double> Score(const CheckQuestion& question) const override {
+    if (!question.ended) return 0;
+    const Result<std::optional<Process::Finished>> ran = tests_.Run(question.text);
+    if (!ran.ok()) return ran.error();
+    if (!ran->has_value()) return kNoMass;
+    const double share = ShareIn((*ran)->written).value_or((*ran)->code == 0 ? 1 : 0);
+    return share > 0 ? std::log(share) : kNoMass;
+  }
+
+ private:
+  const Tests tests_;
+};
+
 Status CheckOptions(const ProgramCheckOptions& options) {
   const auto bad = [](const char* place, const char* message) {
     return Error{ErrorCode::kInvalid, message, place};
@@ -322,6 +457,16 @@ Result<std::shared_ptr<const Check>> MakeProgramCheck(const ProgramCheckOptions&
 Result<std::shared_ptr<const Critic>> MakeProgramCritic(const ProgramCheckOptions& options) {
   if (Status status = CheckOptions(options); !status.ok()) return status.error();
   return std::shared_ptr<const Critic>(std::make_shared<ProgramCritic>(options));
+}
+
+Result<std::shared_ptr<const Check>> MakeTestsCheck(const ProgramCheckOptions& options) {
+  if (Status status = CheckOptions(options); !status.ok()) return status.error();
+  return MakeCachedCheck(std::make_shared<TestsCheck>(options), options.cache);
+}
+
+Result<std::shared_ptr<const Critic>> MakeTestsCritic(const ProgramCheckOptions& options) {
+  if (Status status = CheckOptions(options); !status.ok()) return status.error();
+  return std::shared_ptr<const Critic>(std::make_shared<TestsCritic>(options));
 }
 
 }  // namespace pawl

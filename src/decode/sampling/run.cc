@@ -55,36 +55,31 @@ std::string RecordOf(const LoopConstraint& texts, std::string_view text, bool en
   return ended ? record + filter->Finish() : record;
 }
 
-class RecordCheck : public Check {
- public:
-  RecordCheck(std::shared_ptr<const LoopConstraint> texts, std::shared_ptr<const Check> check)
-      : texts_(std::move(texts)), check_(std::move(check)) {}
-  CheckGranularity granularity() const override { return check_->granularity(); }
-  Result<Verdict> Judge(const CheckQuestion& question) const override {
+// A check or a critic that is asked about records.
+class OfRecords : public Check, public Critic {
+  template <typename Ask>
+  auto Asked(const CheckQuestion& question, const Ask& ask) const {
     const std::string record = RecordOf(*texts_, question.text, question.ended);
     CheckQuestion asked = question;
     asked.text = record;
-    return check_->Judge(asked);
+    return ask(asked);
+  }
+
+ public:
+  OfRecords(std::shared_ptr<const LoopConstraint> texts, std::shared_ptr<const Check> check,
+            std::shared_ptr<const Critic> critic)
+      : texts_(std::move(texts)), check_(std::move(check)), critic_(std::move(critic)) {}
+  CheckGranularity granularity() const override { return check_->granularity(); }
+  Result<Verdict> Judge(const CheckQuestion& question) const override {
+    return Asked(question, [&](const CheckQuestion& record) { return check_->Judge(record); });
+  }
+  Result<double> Score(const CheckQuestion& question) const override {
+    return Asked(question, [&](const CheckQuestion& record) { return critic_->Score(record); });
   }
 
  private:
   std::shared_ptr<const LoopConstraint> texts_;
   std::shared_ptr<const Check> check_;
-};
-
-class RecordCritic : public Critic {
- public:
-  RecordCritic(std::shared_ptr<const LoopConstraint> texts, std::shared_ptr<const Critic> critic)
-      : texts_(std::move(texts)), critic_(std::move(critic)) {}
-  Result<double> Score(const CheckQuestion& question) const override {
-    const std::string record = RecordOf(*texts_, question.text, question.ended);
-    CheckQuestion asked = question;
-    asked.text = record;
-    return critic_->Score(asked);
-  }
-
- private:
-  std::shared_ptr<const LoopConstraint> texts_;
   std::shared_ptr<const Critic> critic_;
 };
 
@@ -92,9 +87,11 @@ class RecordCritic : public Critic {
 // `texts`: what makes them; nullptr: texts are records.
 void SeeRecords(const std::shared_ptr<const LoopConstraint>& texts, SamplerOptions& options) {
   if (texts == nullptr) return;
-  for (auto& check : options.checks) check = std::make_shared<RecordCheck>(texts, std::move(check));
+  for (auto& check : options.checks) {
+    check = std::make_shared<OfRecords>(texts, std::move(check), nullptr);
+  }
   if (options.critic != nullptr) {
-    options.critic = std::make_shared<RecordCritic>(texts, std::move(options.critic));
+    options.critic = std::make_shared<OfRecords>(texts, nullptr, std::move(options.critic));
   }
   if (!options.on_output) return;
   options.on_output = [texts, told = std::move(options.on_output)](const WeightedOutput& output) {
@@ -119,8 +116,8 @@ Result<SamplerResult> Dispatch(const SamplerSetting& setting, PrefixTrie* trie) 
   }
 }
 
-Result<SamplerResult> RunIn(BranchHost* host, const SamplerInput& input,
-                            const SamplerOptions& given) {
+Result<SamplerResult> RunIn(const SamplerInput& input, const SamplerOptions& given,
+                            BranchHost* host) {
   SamplerOptions options = given;
   if (options.fidelity.has_value()) {
     constexpr SamplerKind kinds[] = {SamplerKind::kGcd, SamplerKind::kAsap, SamplerKind::kCars};
@@ -184,19 +181,12 @@ Result<SamplerResult> RunIn(BranchHost* host, const SamplerInput& input,
 }  // namespace
 
 Result<SamplerResult> RunSampler(const SamplerInput& input, const SamplerOptions& options) {
-  return RunIn(nullptr, input, options);
+  return RunIn(input, options, nullptr);
 }
 
 std::unique_ptr<Work> MakeSamplerWork(SamplerInput input, SamplerOptions options,
                                       std::function<void(Result<SamplerResult>)> done) {
-  Model& model = input.model;
-  const size_t prompt = input.prompt.size();
-  return MakeResultWork<SamplerResult>(
-      model, prompt,
-      [input = std::move(input), options = std::move(options)](BranchHost& host) {
-        return RunIn(&host, input, options);
-      },
-      std::move(done));
+  return MakeInputWork<SamplerResult>(std::move(input), std::move(options), RunIn, std::move(done));
 }
 
 }  // namespace pawl

@@ -3,8 +3,6 @@
 // a few tokens, and the one whose continuation has the highest mean log-probability is taken.
 //
 // A continuation that was looked at is known when decoding goes on along it.
-#include <algorithm>
-
 #include "src/decode/search/strategy.h"
 #include "src/decode/search/tree_walk.h"
 
@@ -21,52 +19,28 @@ class AdaDec {
         beams_(static_cast<size_t>(run.Argument("beams", 3))) {}
 
   Result<SearchResult> Go() {
-    Hypo at = SearchRun::kRoot;
-    while (!run_.Complete(at)) {
-      const Hypo open[] = {at};
-      if (Status status = walk_.Ask(open); !status.ok()) return status.error();
-      if (run_.limited()) return run_.Finish(open);
-      const bool pauses = walk_.EntropyOf(at) > threshold_ && walk_.LawOf(at).size() > 1;
-      const Result<Hypo> next = pauses ? LookAhead(at) : walk_.Greedy(at);
-      if (!next.ok()) return next.error();
-      if (run_.limited() || *next == kNoHypo) return run_.Finish(open);
-      at = *next;
-    }
-    run_.Offer(at, run_.Ranked(run_.at(at).log_probability, run_.at(at).length));
-    return run_.Finish({});
+    return walk_.Follow([this](Hypo h) {
+      const bool pauses = walk_.EntropyOf(h) > threshold_ && walk_.LawOf(h).size() > 1;
+      return pauses ? LookAhead(h) : walk_.Greedy(h);
+    });
   }
 
  private:
-  struct Continued {
-    Hypo first, last;
-  };
-
   Result<Hypo> LookAhead(Hypo from) {
-    std::vector<Continued> all;
-    for (size_t i = 0; i < walk_.LawOf(from).size() && all.size() < beams_; ++i) {
+    std::vector<Hypo> first;
+    for (size_t i = 0; i < walk_.LawOf(from).size() && first.size() < beams_; ++i) {
       const Result<Hypo> child = walk_.ChildAt(from, i);
       if (!child.ok() || run_.limited()) return child;
-      if (*child != kNoHypo) all.push_back({*child, *child});
+      if (*child != kNoHypo) first.push_back(*child);
     }
-    for (int step = 0; step < lookahead_; ++step) {
-      std::vector<Hypo> open;
-      for (const Continued& one : all) open.push_back(one.last);
-      if (Status status = walk_.Ask(open); !status.ok()) return status.error();
-      if (run_.limited()) return kNoHypo;
-      for (Continued& one : all) {
-        if (run_.Complete(one.last)) continue;
-        const Result<Hypo> next = walk_.Greedy(one.last);
-        if (!next.ok() || run_.limited()) return next;
-        if (*next != kNoHypo) one.last = *next;
-      }
-    }
+    std::vector<Hypo> last = first;
+    if (Status status = walk_.Complete(last, lookahead_); !status.ok()) return status.error();
     Hypo best = kNoHypo;
     double most = kNoMass;
-    for (const Continued& one : all) {
-      const double gained = run_.at(one.last).log_probability - run_.at(from).log_probability;
-      const double mean = gained / (run_.at(one.last).length - run_.at(from).length);
+    for (size_t i = 0; i < first.size() && !run_.limited(); ++i) {
+      const double mean = run_.MeanBehind(from, last[i]);
       if (best != kNoHypo && mean <= most) continue;
-      best = one.first;
+      best = first[i];
       most = mean;
     }
     return best;

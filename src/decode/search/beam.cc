@@ -10,21 +10,27 @@
 // best open beam, as if it ended now (kFalse) or at the best length (kNever), would not be better
 // than the worst of the pool. With one beam the search is greedy: it ends with the first end.
 //
+// Look-ahead (DeAL, arXiv 2402.06147): the critic judges a candidate by the greedy continuation of
+// `lookahead` tokens. Complete outputs are judged as they are.
+//
 // Groups take turns at a step. A token that g beams of the groups before have taken at this step
 // has g * diversity_penalty less.
 #include <algorithm>
+#include <optional>
 #include <queue>
 #include <unordered_map>
 #include <utility>
 
 #include "src/decode/search/strategy.h"
+#include "src/decode/search/tree_walk.h"
 
 namespace pawl {
 namespace {
 
 struct LiveBeam {
   Hypo h = kNoHypo;
-  double score = 0;  // log P with penalties and the critic's score
+  double score = 0;   // log P with penalties and the critic's score
+  double critic = 0;  // the critic's part
 };
 
 struct PooledOutput {
@@ -41,9 +47,13 @@ struct BeamGroup {
 class BeamSearch {
  public:
   BeamSearch(SearchRun& run, int width, int groups, double penalty)
-      : run_(run), width_(static_cast<size_t>(width)), penalty_(penalty) {
+      : run_(run),
+        width_(static_cast<size_t>(width)),
+        penalty_(penalty),
+        lookahead_(static_cast<int>(run.Argument("lookahead", 0))) {
+    if (lookahead_ > 0) walk_.emplace(run);
     groups_.resize(static_cast<size_t>(groups));
-    for (BeamGroup& group : groups_) group.live = {{SearchRun::kRoot, 0}};
+    for (BeamGroup& group : groups_) group.live = {{SearchRun::kRoot, 0, 0}};
   }
 
   Result<SearchResult> Go() {
@@ -73,6 +83,7 @@ class BeamSearch {
   struct Next {
     Hypo h;
     double score;
+    double critic;
     bool ended;
   };
 
@@ -88,7 +99,7 @@ class BeamSearch {
         if (std::ranges::find(open, beam.h) == open.end()) open.push_back(beam.h);
       }
     }
-    Result<std::vector<RankedTokens>> laws = run_.Laws(open);
+    Result<std::vector<RankedTokens>> laws = LawsOf(open);
     if (!laws.ok()) return laws.error();
     if (run_.limited()) return {};
     std::unordered_map<TokenId, int> taken;
@@ -116,9 +127,23 @@ class BeamSearch {
       const auto lives = [h](const BeamGroup& group) {
         return std::ranges::any_of(group.live, [h](const LiveBeam& beam) { return beam.h == h; });
       };
-      if (std::ranges::none_of(groups_, lives)) run_.Drop(h);
+      if (std::ranges::none_of(groups_, lives)) Drop(h);
     }
     return {};
+  }
+
+  Result<std::vector<RankedTokens>> LawsOf(const std::vector<Hypo>& open) {
+    if (!walk_) return run_.Laws(open);
+    std::vector<RankedTokens> laws;
+    if (Status status = walk_->Ask(open); !status.ok()) return status.error();
+    for (const Hypo h : open) {
+      if (!run_.limited()) laws.push_back(walk_->LawOf(h));
+    }
+    return laws;
+  }
+  // The walk comes back to hypotheses.
+  void Drop(Hypo h) {
+    if (!walk_) run_.Drop(h);
   }
 
   // The best candidates behind the beams, the best first.
@@ -139,23 +164,41 @@ class BeamSearch {
       const Candidate best = queue.top();
       queue.pop();
       push(best.beam, best.rank + 1);
-      const Result<Hypo> child = run_.Child(group.live[best.beam].h, laws[best.beam].At(best.rank));
+      const Hypo parent = group.live[best.beam].h;
+      const RankedTokens::Item& item = laws[best.beam].At(best.rank);
+      const Result<Hypo> child = walk_ ? walk_->ChildOf(parent, item) : run_.Child(parent, item);
       if (!child.ok()) return child.error();
       if (run_.limited()) break;
       if (*child == kNoHypo) continue;
       if (!run_.IsNew(*child, seen)) {
-        run_.Drop(*child);
+        Drop(*child);
         continue;
       }
-      const double critics = run_.at(*child).critic - run_.at(group.live[best.beam].h).critic;
+      const double critics = run_.at(*child).critic;
       const bool ended = run_.Complete(*child);
-      next.push_back({*child, best.score + critics, ended});
+      next.push_back({*child, best.score - group.live[best.beam].critic + critics, critics, ended});
       open += ended ? 0 : 1;
+    }
+    if (walk_ && !run_.limited()) {
+      if (Status status = LookAhead(next); !status.ok()) return status.error();
     }
     if (critic) {
       std::ranges::stable_sort(next, std::ranges::greater(), &Next::score);
     }
     return next;
+  }
+
+  // The critic's scores of what follows the candidates.
+  Status LookAhead(std::vector<Next>& next) {
+    std::vector<Hypo> ahead;
+    for (const Next& one : next) ahead.push_back(one.h);
+    if (Status status = walk_->Complete(ahead, lookahead_); !status.ok()) return status;
+    for (size_t i = 0; i < next.size() && !run_.limited(); ++i) {
+      const double critic = run_.at(ahead[i]).critic;
+      next[i].score += critic - next[i].critic;
+      next[i].critic = critic;
+    }
+    return {};
   }
 
   Status StepGroup(BeamGroup& group, std::vector<RankedTokens>& laws) {
@@ -168,9 +211,9 @@ class BeamSearch {
       if (one.ended && i < width_) {
         AddToPool(group, one);
       } else if (!one.ended && live.size() < width_) {
-        live.push_back({one.h, one.score});
+        live.push_back({one.h, one.score, one.critic});
       } else {
-        run_.Drop(one.h);
+        Drop(one.h);
       }
     }
     const bool greedy = width_ == 1 && !next->empty() && next->front().ended;
@@ -209,6 +252,8 @@ class BeamSearch {
   SearchRun& run_;
   const size_t width_;  // of a group
   const double penalty_;
+  const int lookahead_;
+  std::optional<TreeWalk> walk_;
   std::vector<BeamGroup> groups_;
 };
 

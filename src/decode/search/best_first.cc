@@ -2,6 +2,9 @@
 // along an output, so the first complete one that is next is the most probable output of all, then
 // the second one, and so on. (Dijkstra 1959; for models Meister et al., arXiv 2007.03909.)
 //
+// Where only the rows of one output are left, the best beginning is completed greedily. So there is
+// an answer at the limit.
+//
 // Where a critic's scores are above 0 somewhere, or spellings are merged, this is a heuristic.
 // Candidates wait in a list that has room for as many as the limits let be expanded: what does not
 // get into it would never be next.
@@ -22,23 +25,32 @@ class BestFirst {
   }
 
   Result<SearchResult> Go() {
-    const auto batch = static_cast<size_t>(run_.Argument("batch", 4));
+    const auto batch = static_cast<int64_t>(run_.Argument("batch", 4));
     const auto wanted = static_cast<size_t>(run_.options().n);
     waiting_.insert({.score = 0, .number = 0, .h = SearchRun::kRoot});
     std::vector<Hypo> open;
+    bool dived = false;
     while (found_ < wanted && !waiting_.empty() && !run_.limited()) {
+      if (!dived && run_.rows() + run_.longest() + batch >= run_.options().max_rows) {
+        dived = true;
+        if (Status status = Dive(); !status.ok()) return status.error();
+        continue;
+      }
       open.clear();
-      if (Status status = TakeBest(batch, open); !status.ok()) return status.error();
+      if (Status status = TakeBest(static_cast<size_t>(batch), open); !status.ok())
+        return status.error();
       if (open.empty() || run_.limited()) continue;
       Result<std::vector<RankedTokens>> laws = run_.Laws(open);
       if (!laws.ok()) return laws.error();
       if (run_.limited()) break;
       for (size_t i = 0; i < open.size(); ++i) AddTokens(open[i], (*laws)[i]);
     }
+    bool has_open = false;
     for (const Waiting& one : waiting_) {
-      if (one.h == kNoHypo || !run_.Complete(one.h)) {
+      if (one.h != kNoHypo && run_.Complete(one.h)) {
+        if (run_.limited()) run_.Offer(one.h, one.score);
+      } else if (!std::exchange(has_open, true)) {
         open.push_back(one.h == kNoHypo ? one.parent : one.h);
-        break;
       }
     }
     return run_.Finish(open);
@@ -91,12 +103,34 @@ class BestFirst {
     return {};
   }
 
-  void AddTokens(Hypo parent, RankedTokens& law) {
+  // The greedy output behind the best beginning, so that there is a complete one at the limit.
+  Status Dive() {
+    std::vector<Hypo> open;
+    if (Status status = TakeBest(1, open); !status.ok()) return status;
+    while (!open.empty() && !run_.Complete(open[0])) {
+      Result<std::vector<RankedTokens>> laws = run_.Laws(open);
+      if (!laws.ok()) return laws.error();
+      if (run_.limited()) break;
+      const Hypo from = open[0];
+      open.clear();
+      size_t rank = 0;
+      while (open.empty() && rank < (*laws)[0].size()) {
+        const Result<Hypo> child = run_.Child(from, (*laws)[0].At(rank++));
+        if (!child.ok()) return child.error();
+        if (*child != kNoHypo) open = {*child};
+      }
+      AddTokens(from, (*laws)[0], rank);
+    }
+    for (const Hypo h : open) waiting_.insert({.score = ScoreOf(h), .number = ++number_, .h = h});
+    return {};
+  }
+
+  void AddTokens(Hypo parent, RankedTokens& law, size_t first = 0) {
     const int64_t left =
         std::min(run_.options().max_nodes - run_.nodes(), run_.options().max_rows - run_.rows());
     const int64_t room = std::max<int64_t>(left, 0) + run_.options().n + 1;
     const double base = ScoreOf(parent);
-    for (size_t i = 0; i < law.size(); ++i) {
+    for (size_t i = first; i < law.size(); ++i) {
       const RankedTokens::Item& item = law.At(i);
       const Waiting one = {
           .score = base + item.score, .number = ++number_, .parent = parent, .item = item};

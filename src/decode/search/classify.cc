@@ -59,27 +59,23 @@ class Classifier {
 
   Result<ClassifyResult> Go() {
     if (Status status = branches_.Start(); !status.ok()) return status.error();
-    prompt_rows_ = branches_.rows();
     prompt_calls_ = branches_.calls();
     nodes_.push_back({.end = sorted_.size(), .log_mass = 0});
     if (Status status = Expand(0, branches_.prompt_logits()); !status.ok()) return status.error();
     std::vector<int> wanted = OwnSpellings();
-    bool at_limit = false;
     for (;;) {
-      while (!wanted.empty() && !at_limit) {
+      while (!wanted.empty() && !at_limit_) {
         StopScope::Check();
-        at_limit = rows() >= options_.exact_rows;
-        if (at_limit) break;
         if (Status status = RunSome(wanted); !status.ok()) return status.error();
       }
-      if (at_limit || Missing() <= options_.exact_missing * Valid()) break;
+      if (at_limit_ || Missing() <= options_.exact_missing * Valid()) break;
       for (auto it = open_.begin(); it != open_.end() && wanted.size() < kMostExpanded; ++it) {
         wanted.push_back(it->second);
       }
       if (wanted.empty()) break;
       std::ranges::sort(wanted);
     }
-    return Answer(at_limit);
+    return Answer();
   }
 
  private:
@@ -87,7 +83,6 @@ class Classifier {
     return std::min(input_.model.info().vocabulary_size, input_.vocabulary.size());
   }
   bool IsEnd(TokenId token) const { return std::ranges::find(ends_, token) != ends_.end(); }
-  int64_t rows() const { return branches_.rows() - prompt_rows_; }
   SpellingNode& At(int node) { return nodes_[static_cast<size_t>(node)]; }
   std::string_view TextOf(const SpellingNode& node) const {
     return std::string_view(sorted_[node.first].first).substr(0, node.bytes);
@@ -199,13 +194,19 @@ class Classifier {
     };
     std::erase_if(wanted, no_room);
     if (wanted.empty()) return {};
+    const int64_t left = options_.exact_rows - rows_;
     std::vector<TreeToken> tree;
     std::map<int, int> places;  // in the tree, by node
     std::vector<int> run;
     for (const int node : wanted) {
       std::vector<int> missing;
       for (int up = node; up > 0 && !places.contains(up); up = At(up).parent) missing.push_back(up);
-      if (tree.size() + missing.size() > kMostTree) break;
+      const size_t size = tree.size() + missing.size();
+      if (static_cast<int64_t>(size) > left) {
+        at_limit_ = true;
+        if (run.empty()) return {};
+      }
+      if (size > kMostTree || at_limit_) break;
       for (auto up = missing.rbegin(); up != missing.rend(); ++up) {
         const int parent = At(*up).parent;
         places[*up] = static_cast<int>(tree.size());
@@ -214,7 +215,7 @@ class Classifier {
       tree[static_cast<size_t>(places[node])].wanted = true;
       run.push_back(node);
     }
-    if (run.empty()) return RunLong(wanted);
+    if (run.empty()) return RunLong(wanted, left);
     wanted.erase(wanted.begin(), wanted.begin() + static_cast<ptrdiff_t>(run.size()));
     if (branch_ < 0) {
       const Result<int> made = branches_.New();
@@ -224,6 +225,7 @@ class Classifier {
     // Answers come in the order of the tree.
     std::vector<int> order = run;
     std::ranges::sort(order, {}, [&](int node) { return places[node]; });
+    rows_ += static_cast<int64_t>(tree.size());
     if (Status status = branches_.LookBehind(branch_, std::move(tree)); !status.ok()) return status;
     for (size_t i = 0; i < order.size(); ++i) {
       if (Status status = Expand(order[i], branches_.logits(i)); !status.ok()) return status;
@@ -232,9 +234,11 @@ class Classifier {
   }
 
   // The first of these on a branch, with those behind it that are its children in a row.
-  Status RunLong(std::vector<int>& wanted) {
+  Status RunLong(std::vector<int>& wanted, int64_t left) {
     size_t count = 1;
     while (count < wanted.size() && At(wanted[count]).parent == wanted[count - 1]) ++count;
+    at_limit_ = static_cast<int64_t>(count) > left;
+    if (at_limit_) return {};
     if (long_branch_ < 0) {
       const Result<int> made = branches_.New();
       if (!made.ok()) return made.error();
@@ -243,6 +247,7 @@ class Classifier {
     branches_.Seek(long_branch_, PathOf(wanted[count - 1]));
     const int branches[] = {long_branch_};
     const int answers[] = {static_cast<int>(count)};
+    rows_ += answers[0];
     if (Status status = branches_.RunTails(branches, answers); !status.ok()) return status;
     for (size_t i = 0; i < count; ++i) {
       if (Status status = Expand(wanted[i], branches_.logits(i)); !status.ok()) return status;
@@ -251,12 +256,12 @@ class Classifier {
     return {};
   }
 
-  ClassifyResult Answer(bool at_limit) const {
+  ClassifyResult Answer() const {
     ClassifyResult result;
     result.valid = Valid();
     result.missing = Missing();
-    result.at_limit = at_limit;
-    result.rows = rows();
+    result.at_limit = at_limit_;
+    result.rows = rows_;
     result.calls = branches_.calls() - prompt_calls_;
     for (size_t i = 0; i < masses_.size(); ++i) {
       result.choices.push_back({options_.choices[i],
@@ -276,7 +281,11 @@ class Classifier {
   std::vector<TokenId> ends_;
   std::vector<SpellingNode> nodes_;
   std::set<std::pair<double, int>> open_;  // -log_mass, node: the most probable first
-  int64_t prompt_rows_ = 0, prompt_calls_ = 0;
+  // Of tokens behind the prompt. Those that run again do not count, so the limit is the same
+  // whatever else runs.
+  int64_t rows_ = 0;
+  int64_t prompt_calls_ = 0;
+  bool at_limit_ = false;  // the next rows would be too many
 };
 
 }  // namespace

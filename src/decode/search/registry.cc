@@ -8,38 +8,62 @@
 namespace pawl {
 namespace {
 
+constexpr SearchArgument kBeamArguments[] = {
+    {"lookahead", 0, 0, 1024, "tokens behind a candidate that the critic judges it by"},
+};
 constexpr SearchArgument kBestFirstArguments[] = {
     {"batch", 4, 1, 256, "hypotheses that are expanded in one call of the model"},
 };
 
 constexpr SearchArgument kAdaDecArguments[] = {
-    {"threshold", 1, 0, 1e300, "entropy in nats above which it looks ahead"},
+    {"threshold", 1, 0, 1e300, "entropy in nats above which it looks ahead", false},
     {"lookahead", 5, 0, 1024, "tokens that each candidate is continued by"},
     {"beams", 3, 1, 256, "candidates"},
 };
 constexpr SearchArgument kCautiousArguments[] = {
-    {"entropy_threshold_low", 0.01, 0, 1e300, "entropy in nats up to which there are min_trials"},
-    {"entropy_threshold_high", 1.5, 0, 1e300, "entropy in nats from which there are max_trials"},
+    {"entropy_threshold_low", 0.01, 0, 1e300, "entropy in nats up to which there are min_trials",
+     false},
+    {"entropy_threshold_high", 1.5, 0, 1e300, "entropy in nats from which there are max_trials",
+     false},
     {"min_trials", 1, 1, 256, "continuations that are sampled, at least"},
     {"max_trials", 10, 1, 256, "continuations that are sampled, at most"},
-    {"temperature", 1, 1e-6, 1e6, "of the draws"},
+    {"temperature", 1, 1e-6, 1e6, "of the draws", false},
+};
+constexpr SearchArgument kForesightArguments[] = {
+    {"num_rollouts", 4, 1, 4096, "steps that are drawn behind a beam"},
+    {"beams", 4, 1, 4096, "steps that are kept"},
+    {"step", 16, 1, 1024, "most tokens of a step, which also ends with a line"},
+    {"horizon", 8, 0, 65536, "tokens that a step is continued by"},
+    {"temperature", 1, 1e-6, 1e6, "of the draws", false},
+    {"sigma", 1, 0, 1e300, "steps this far below the mean are dropped", false},
+    {"agreement", 0.7, 0, 2, "share of continuations that agree, at which it stops", false},
+};
+constexpr SearchArgument kLatticeArguments[] = {
+    {"ngram", 4, 1, 65536, "last tokens that are equal where two beginnings become one"},
+    {"nodes", 1024, 1, 1e9, "beginnings that are expanded"},
 };
 constexpr SearchArgument kPlannedArguments[] = {
     {"rollouts", 100, 1, 1e9, "outputs that are completed"},
     {"width", 3, 1, 256, "children of a node: its most probable tokens"},
-    {"c", 4, 0, 1e6, "exploration"},
-    {"c_base", 10, 1e-6, 1e9, "growth of the exploration with visits"},
+    {"c", 4, 0, 1e6, "exploration", false},
+    {"c_base", 10, 1e-6, 1e9, "growth of the exploration with visits", false},
 };
 
 constexpr SearchStrategy kStrategies[] = {
     {"adadec", "greedy, with a look-ahead where the entropy is high", kAdaDecArguments,
-     SearchAdaDec, true},
-    {"beam", "keeps the num_beams best beginnings of each length", {}, SearchBeam},
+     SearchAdaDec, kUsesLength | kHasOneOutput},
+    {"beam", "keeps the num_beams best beginnings of each length", kBeamArguments, SearchBeam,
+     kUsesBeams | kUsesLength},
     {"best-first", "expands the most probable beginning: the exact n best outputs",
-     kBestFirstArguments, SearchBestFirst},
+     kBestFirstArguments, SearchBestFirst, 0, 2048},
     {"cntp", "sampling, with several trials where the entropy is high", kCautiousArguments,
-     SearchCautious, true},
-    {"diverse-beam", "num_beam_groups beams that avoid each other's tokens", {}, SearchDiverseBeam},
+     SearchCautious, kUsesLength | kHasOneOutput},
+    {"diverse-beam", "num_beam_groups beams that avoid each other's tokens", kBeamArguments,
+     SearchDiverseBeam, kUsesBeams | kUsesGroups | kUsesLength},
+    {"foresight", "steps of a few lines, chosen by what would follow them", kForesightArguments,
+     SearchForesight, kUsesLength},
+    {"lattice", "many outputs that share their parts", kLatticeArguments, SearchLattice,
+     kUsesLength},
     {"mcts", "tree search for what checks and critics of whole outputs prefer", kPlannedArguments,
      SearchPlanned},
 };
@@ -57,6 +81,21 @@ const SearchStrategy* FindStrategy(std::string_view name) {
   const auto found = std::ranges::find_if(
       kStrategies, [&](const SearchStrategy& one) { return name == one.name; });
   return found == std::end(kStrategies) ? nullptr : &*found;
+}
+
+std::string UnusedOption(const std::string& strategy,
+                         const std::function<bool(const std::string& option)>& given) {
+  static constexpr std::pair<const char*, StrategyUse> kUses[] = {
+      {"num_beams", kUsesBeams},
+      {"early_stopping", kUsesBeams},
+      {"num_beam_groups", kUsesGroups},
+      {"diversity_penalty", kUsesGroups},
+      {"length_penalty", kUsesLength}};
+  const SearchStrategy* const found = FindStrategy(strategy);
+  for (const auto& [option, use] : kUses) {
+    if (found != nullptr && (found->uses & use) == 0 && given(option)) return option;
+  }
+  return "";
 }
 
 std::string SearchHelp() {

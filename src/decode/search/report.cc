@@ -45,7 +45,8 @@ std::string SearchJson(const SearchResult& result) {
   out += "],\"at_limit\":" + (result.at_limit.empty() ? "null" : json::Quote(result.at_limit));
   return out + ",\"rows\":" + std::to_string(result.model_rows) +
          ",\"calls\":" + std::to_string(result.model_calls) +
-         ",\"nodes\":" + std::to_string(result.nodes) + "}";
+         ",\"nodes\":" + std::to_string(result.nodes) +
+         (result.paths > 0 ? ",\"paths\":" + SearchNumber(result.paths) : "") + "}";
 }
 
 std::string ClassifyJson(const ClassifyResult& result) {

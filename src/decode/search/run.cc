@@ -39,6 +39,27 @@ Status CheckArguments(const SearchOptions& o, const SearchStrategy& strategy) {
       return WrongSearch("arguments", name + " must be from " + ArgumentNumber(found->least) +
                                           " to " + ArgumentNumber(found->most));
     }
+    if (found->whole && value != std::floor(value)) {
+      return WrongSearch("arguments", name + " must be a whole number");
+    }
+  }
+  const auto value_of = [&](std::string_view name) {
+    for (const auto& [given, value] : o.arguments) {
+      if (given == name) return value;
+    }
+    for (const SearchArgument& one : strategy.arguments) {
+      if (name == one.name) return one.value;
+    }
+    return 0.0;
+  };
+  for (const auto& [least, most] : {std::pair("min_trials", "max_trials"),
+                                    std::pair("entropy_threshold_low", "entropy_threshold_high")}) {
+    if (value_of(least) > value_of(most)) {
+      return WrongSearch("arguments", std::string(least) + " must be at most " + most);
+    }
+  }
+  if (value_of("lookahead") > 0 && o.strategy.ends_with("beam") && o.critic == nullptr) {
+    return WrongSearch("arguments", "lookahead needs a critic, which judges what it sees");
   }
   return {};
 }
@@ -65,6 +86,9 @@ Status CheckBeams(const SearchOptions& o) {
 
 Status CheckOptions(const SearchOptions& o) {
   const SearchStrategy* const strategy = FindStrategy(o.strategy);
+  if (o.strategy == "superposed") {
+    return Error{ErrorCode::kUnsupported, "superposed decoding is not built", "strategy"};
+  }
   if (strategy == nullptr) {
     std::string names;
     for (const SearchStrategy& one : SearchStrategies()) {
@@ -73,7 +97,7 @@ Status CheckOptions(const SearchOptions& o) {
     return WrongSearch("strategy", "must be one of " + names + ", not \"" + o.strategy + "\"");
   }
   if (Status status = CheckArguments(o, *strategy); !status.ok()) return status;
-  if (o.n != 1 && strategy->one_output) {
+  if (o.n != 1 && (strategy->uses & kHasOneOutput) != 0) {
     return WrongSearch("n", "must be 1: the strategy " + o.strategy + " has one output");
   }
   if (o.n < 1 || o.n > kMostBeams) return WrongSearch("n", "must be from 1 to 4096");
@@ -94,11 +118,14 @@ Status CheckOptions(const SearchOptions& o) {
   if (!std::isfinite(o.length_penalty) || std::abs(o.length_penalty) > 100) {
     return WrongSearch("length_penalty", "must be from -100 to 100");
   }
+  if (!std::isfinite(o.contrast) || std::abs(o.contrast) > 100) {
+    return WrongSearch("contrast", "must be from -100 to 100");
+  }
   if (o.no_repeat_ngram_size < 0) {
     return WrongSearch("no_repeat_ngram_size", "must be at least 0 (0 switches it off)");
   }
   if (o.max_tokens < 0) return WrongSearch("max_tokens", "must be at least 0");
-  if (o.max_rows < 1) return WrongSearch("max_rows", "must be at least 1");
+  if (o.max_rows < 0) return WrongSearch("max_rows", "must be at least 0");
   if (o.max_nodes < 1 || o.max_nodes > (int64_t{1} << 30)) {
     return WrongSearch("max_nodes", "must be from 1 to 1073741824");
   }
@@ -111,21 +138,22 @@ Status CheckOptions(const SearchOptions& o) {
   return {};
 }
 
-// The positions that a sequence may have. Errors: those of the prompt.
-Result<int> CheckPrompt(const SearchInput& input, BranchHost* host) {
+// The positions that a sequence may have. Errors: those of the prompt, with `place`.
+Result<int> CheckPrompt(const SearchInput& input, std::span<const TokenId> tokens,
+                        const char* place, BranchHost* host) {
   const ModelInfo& info = input.model.info();
-  if (input.prompt.empty()) return WrongSearch("prompt", "has no tokens");
-  if (Status status = CheckTokens(input.prompt, info.vocabulary_size, "prompt"); !status.ok()) {
+  if (tokens.empty()) return WrongSearch(place, "has no tokens");
+  if (Status status = CheckTokens(tokens, info.vocabulary_size, place); !status.ok()) {
     return status.error();
   }
   const int positions =
       PositionsOf(info, host != nullptr ? host->memory() : input.model.kv_memory());
-  const int prompt = static_cast<int>(input.prompt.size());
+  const int prompt = static_cast<int>(tokens.size());
   if (prompt < positions) return positions;
   return Error{ErrorCode::kLimit,
                "has " + std::to_string(prompt) + " tokens, but the model holds " +
                    std::to_string(positions) + " with the output",
-               "prompt"};
+               place};
 }
 
 }  // namespace
@@ -133,20 +161,32 @@ Result<int> CheckPrompt(const SearchInput& input, BranchHost* host) {
 Result<SearchResult> RunSearch(const SearchInput& input, const SearchOptions& options,
                                BranchHost* host) {
   if (Status status = CheckOptions(options); !status.ok()) return status.error();
-  const Result<int> positions = CheckPrompt(input, host);
+  const SearchStrategy& strategy = *FindStrategy(options.strategy);
+  const Result<int> positions = CheckPrompt(input, input.prompt, "prompt", host);
   if (!positions.ok()) return positions.error();
+  int other = 0;
+  if (input.contrast) {
+    const Result<int> fits = CheckPrompt(input, *input.contrast, "contrast_prompt", host);
+    if (!fits.ok()) return fits.error();
+    other = static_cast<int>(input.contrast->size());
+  }
   const int prompt = static_cast<int>(input.prompt.size());
   SamplingTask task;
   task.model = &input.model.info();
   task.vocabulary = &input.vocabulary;
   task.constraint = input.constraint;
   task.checks = options.checks;
-  task.max_tokens = std::min(options.max_tokens, *positions - prompt);
+  task.max_tokens = std::min(options.max_tokens, *positions - std::max(prompt, other));
   task.ExcludeControlTokens();
   const int capacity = std::min(*positions, prompt + task.max_tokens + 1);
-  SearchRun run({input.model, input.encode, input.prompt, task, options, capacity, host});
+  SearchOptions own = options;
+  if (own.max_rows == 0) own.max_rows = strategy.rows;
+  SearchRun run({input.model, input.encode, input.prompt, task, own, capacity, input.contrast,
+                 std::min(*positions, other + task.max_tokens + 1), host});
   if (Status status = run.Start(); !status.ok()) return status.error();
-  return FindStrategy(options.strategy)->run(run);
+  if (!run.Complete(SearchRun::kRoot)) return strategy.run(run);
+  run.Offer(SearchRun::kRoot, 0);
+  return run.Finish({});
 }
 
 Result<ClassifyResult> RunClassify(const SearchInput& input, const ClassifyOptions& options,
@@ -164,7 +204,7 @@ Result<ClassifyResult> RunClassify(const SearchInput& input, const ClassifyOptio
   }
   if (!(options.exact_missing >= 0)) return WrongSearch("exact_missing", "must be at least 0");
   if (options.exact_rows < 1) return WrongSearch("exact_rows", "must be at least 1");
-  const Result<int> positions = CheckPrompt(input, host);
+  const Result<int> positions = CheckPrompt(input, input.prompt, "prompt", host);
   if (!positions.ok()) return positions.error();
   const int64_t most =
       static_cast<int64_t>(input.prompt.size()) + static_cast<int64_t>(longest) + 1;
@@ -173,26 +213,14 @@ Result<ClassifyResult> RunClassify(const SearchInput& input, const ClassifyOptio
 
 std::unique_ptr<Work> MakeSearchWork(SearchInput input, SearchOptions options,
                                      std::function<void(Result<SearchResult>)> done) {
-  Model& model = input.model;
-  const size_t prompt = input.prompt.size();
-  return MakeResultWork<SearchResult>(
-      model, prompt,
-      [input = std::move(input), options = std::move(options)](BranchHost& host) {
-        return RunSearch(input, options, &host);
-      },
-      std::move(done));
+  return MakeInputWork<SearchResult>(std::move(input), std::move(options), RunSearch,
+                                     std::move(done));
 }
 
 std::unique_ptr<Work> MakeSearchWork(SearchInput input, ClassifyOptions options,
                                      std::function<void(Result<ClassifyResult>)> done) {
-  Model& model = input.model;
-  const size_t prompt = input.prompt.size();
-  return MakeResultWork<ClassifyResult>(
-      model, prompt,
-      [input = std::move(input), options = std::move(options)](BranchHost& host) {
-        return RunClassify(input, options, &host);
-      },
-      std::move(done));
+  return MakeInputWork<ClassifyResult>(std::move(input), std::move(options), RunClassify,
+                                       std::move(done));
 }
 
 }  // namespace pawl

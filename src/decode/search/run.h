@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "grammar/vocabulary_tables.h"
@@ -23,6 +24,8 @@ struct SearchInput {
   Encoder encode;  // may be an empty function
   std::vector<TokenId> prompt;
   std::shared_ptr<const Constraint> constraint;  // nullptr: none
+  // The tokens of SearchOptions::contrast_prompt; nullopt: there is none.
+  std::optional<std::vector<TokenId>> contrast = {};
 };
 
 // Errors: kInvalid with the option as place; kLimit for a prompt that is too long ("prompt") and

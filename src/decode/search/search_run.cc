@@ -29,6 +29,25 @@ uint64_t HashedByte(uint64_t hash, uint64_t byte) {
   return hash ^ (hash >> 29);
 }
 
+// Jensen-Shannon, in bits, among the tokens of the mask.
+double DivergenceOf(std::span<const float> a, std::span<const float> b, const Mask* mask,
+                    int known) {
+  const Result<StepLaw> p = MakeStepLaw(a, 1, mask, known), q = MakeStepLaw(b, 1, mask, known);
+  if (!p.ok() || !q.ok()) return 0;
+  double sum_p = 0, sum_q = 0;
+  for (const Candidate& c : p->allowed) sum_p += std::exp(c.log_mass);
+  for (const Candidate& c : q->allowed) sum_q += std::exp(c.log_mass);
+  double divergence = 0;
+  const auto add = [&](double x, double y) {
+    if (x > 0) divergence += x * std::log2(2 * x / (x + y)) / 2;
+    if (y > 0) divergence += y * std::log2(2 * y / (x + y)) / 2;
+  };
+  for (const Candidate& c : p->allowed) {
+    add(std::exp(c.log_mass) / sum_p, std::exp(q->LogProbability(b, c.token)) / sum_q);
+  }
+  return std::clamp(divergence, 0.0, 1.0);
+}
+
 }  // namespace
 
 SearchRun::SearchRun(const SearchSetting& setting)
@@ -49,7 +68,11 @@ SearchRun::SearchRun(const SearchSetting& setting)
   const KvMemory memory = s_.host != nullptr ? s_.host->memory() : s_.model.kv_memory();
   // What a branch needs at its longest, besides the prompt.
   const int64_t pages = s_.task.max_tokens / memory.page_positions + 2;
-  const int64_t room = memory.pages - s_.capacity / memory.page_positions - 1;
+  int64_t room = memory.pages - s_.capacity / memory.page_positions - 1;
+  if (s_.contrast) {
+    others_.emplace(s_.host, s_.model, *s_.contrast, s_.contrast_capacity);
+    room = (room - s_.contrast_capacity / memory.page_positions - 1) / 2;
+  }
   most_slots_ = static_cast<size_t>(
       std::clamp<int64_t>(room / pages, 1, std::max(1, options().max_branches)));
 }
@@ -78,6 +101,9 @@ Status SearchRun::Start() {
                  "max_tokens"};
   }
   if (Status status = branches_.Start(); !status.ok()) return status;
+  if (others_) {
+    if (Status status = others_->Start(); !status.ok()) return status;
+  }
   arena_.push_back(std::move(root));
   return {};
 }
@@ -122,15 +148,30 @@ std::vector<TokenId> SearchRun::Spell(std::string_view text) const {
 
 // Behind `h` and these tokens, where the constraint is `place`.
 Result<SearchLaw> SearchRun::LawAt(Hypo h, const LoopConstraint* place,
-                                   std::span<const TokenId> behind,
-                                   std::span<const float> logits) const {
+                                   std::span<const TokenId> behind, RowLogits logits) {
   const int length = at(h).length + static_cast<int>(behind.size());
   std::shared_ptr<const Mask> mask = s_.task.unconstrained;
   if (place != nullptr) mask = length >= s_.task.max_tokens ? ends_mask_ : place->mask();
-  Result<StepLaw> law = MakeStepLaw(logits, 1, mask.get(), s_.task.known());
+  Result<StepLaw> law = MakeStepLaw(Contrasted(logits, mask.get()), 1, mask.get(), s_.task.known());
   if (!law.ok()) return law.error();
   BanRepeats(h, behind, law->allowed);
   return SearchLaw{std::move(law->allowed), law->log_normaliser};
+}
+
+// CAD (arXiv 2305.14739), and AdaCAD (arXiv 2409.07394) for the factor by itself. Where both rows
+// are equal the result is, too, to the bit.
+std::span<const float> SearchRun::Contrasted(RowLogits logits, const Mask* mask) {
+  if (logits.other.empty()) return logits.own;
+  const double factor = options().contrast_auto
+                            ? DivergenceOf(logits.own, logits.other, mask, s_.task.known())
+                            : options().contrast;
+  contrasted_.assign(logits.own.begin(), logits.own.end());
+  for (size_t i = 0; i < contrasted_.size() && factor != 0; ++i) {
+    if (!std::isfinite(logits.own[i]) || !std::isfinite(logits.other[i])) continue;
+    contrasted_[i] +=
+        static_cast<float>(factor * (double{logits.own[i]} - double{logits.other[i]}));
+  }
+  return contrasted_;
 }
 
 // What the constraint leaves no choice about stays.
@@ -216,11 +257,17 @@ Result<size_t> SearchRun::FreeSlot() {
     if (!made.ok()) return made.error();
     slot.branch = *made;
   }
+  if (others_ && slot.other < 0) {
+    const Result<int> made = others_->New();
+    if (!made.ok()) return made.error();
+    slot.other = *made;
+  }
   return oldest;
 }
 
 // A branch for each, that of the hypothesis it comes from where that is free.
-Status SearchRun::Place(std::span<Asked> asked, std::vector<int>& branches) {
+Status SearchRun::Place(std::span<Asked> asked, std::vector<int>& branches,
+                        std::vector<int>& others) {
   std::vector<size_t> slot_for(asked.size(), kNoSlot);
   for (size_t i = 0; i < asked.size(); ++i) {
     const size_t slot = SlotOf(asked[i].h);
@@ -243,6 +290,9 @@ Status SearchRun::Place(std::span<Asked> asked, std::vector<int>& branches) {
     tokens.insert(tokens.end(), asked[i].forced.begin(), asked[i].forced.end());
     branches_.Seek(slot.branch, tokens);
     branches.push_back(slot.branch);
+    if (!others_) continue;
+    others_->Seek(slot.other, tokens);
+    others.push_back(slot.other);
   }
   return {};
 }
@@ -262,7 +312,12 @@ Result<std::vector<RankedTokens>> SearchRun::Laws(std::span<const Hypo> of) {
       laws[i] = RankedTokens(h.run->law);
     }
   }
-  if (!asked.empty() && rows() >= options().max_rows) {
+  int64_t rows = rows_;
+  for (const Asked& one : asked) {
+    rows +=
+        (others_ ? 2 : 1) * (static_cast<int64_t>(one.forced.size()) + (one.h == kRoot ? 0 : 1));
+  }
+  if (rows > std::max(rows_, options().max_rows)) {
     limit_ = "rows";
     return std::vector<RankedTokens>();
   }
@@ -286,6 +341,7 @@ Result<std::vector<RankedTokens>> SearchRun::Laws(std::span<const Hypo> of) {
     for (Slot& slot : slots_) {
       if (slot.used >= begun || slot.branch < 0) continue;
       branches_.Free(std::exchange(slot.branch, -1));
+      if (others_) others_->Free(std::exchange(slot.other, -1));
       slot_of_.erase(std::exchange(slot.owner, kNoHypo));
     }
   }
@@ -299,19 +355,22 @@ Status SearchRun::Ask(std::span<Asked> asked, std::vector<RankedTokens>& laws) {
     // The prompt's logits are there.
     const int count = static_cast<int>(one.forced.size()) + (one.h == kRoot ? 0 : 1);
     if (count == 0) {
-      Result<SearchLaw> law = LawAt(kRoot, at(kRoot).at.get(), {}, branches_.prompt_logits());
+      Result<SearchLaw> law = LawAt(kRoot, at(kRoot).at.get(), {}, PromptLogits());
       if (!law.ok()) return law.error();
       laws[one.place] = RankedTokens(*law);
       continue;
     }
     run.push_back(std::move(one));
     answers.push_back(count);
-    rows_ += count;
+    rows_ += others_ ? 2 * count : count;
   }
   if (run.empty()) return {};
-  std::vector<int> branches;
-  if (Status status = Place(run, branches); !status.ok()) return status;
+  std::vector<int> branches, others;
+  if (Status status = Place(run, branches, others); !status.ok()) return status;
   if (Status status = branches_.RunTails(branches, answers); !status.ok()) return status;
+  if (others_) {
+    if (Status status = others_->RunTails(others, answers); !status.ok()) return status;
+  }
   size_t answer = 0;
   for (const Asked& one : run) {
     if (Status status = TakeLaws(one, answer, laws); !status.ok()) return status;
@@ -322,15 +381,21 @@ Status SearchRun::Ask(std::span<Asked> asked, std::vector<RankedTokens>& laws) {
 // The law of a hypothesis, of which `answer` is the first one, and those of the text forced behind
 // it.
 Status SearchRun::TakeLaws(const Asked& one, size_t& answer, std::vector<RankedTokens>& laws) {
-  const auto next = [&] { return branches_.logits(answer++); };
-  std::span<const float> logits = one.h == kRoot ? branches_.prompt_logits() : next();
+  const auto next = [&] {
+    const RowLogits logits = {branches_.logits(answer),
+                              others_ ? others_->logits(answer) : std::span<const float>()};
+    ++answer;
+    return logits;
+  };
+  RowLogits logits = one.h == kRoot ? PromptLogits() : next();
   std::shared_ptr<const LoopConstraint> place = at(one.h).at;
   const auto run = std::make_shared<ForcedRun>();
   for (const TokenId token : one.forced) {
-    const Result<StepLaw> law = MakeStepLaw(logits, 1, nullptr, 0);
+    const std::span<const float> row = Contrasted(logits, nullptr);
+    const Result<StepLaw> law = MakeStepLaw(row, 1, nullptr, 0);
     if (!law.ok()) return law.error();
     run->tokens.push_back(token);
-    run->log_masses.push_back(law->LogProbability(logits, token));
+    run->log_masses.push_back(law->LogProbability(row, token));
     place = place->Next(token);
     logits = next();
   }
@@ -415,6 +480,12 @@ Result<Hypo> SearchRun::Child(Hypo parent, const RankedTokens::Item& item) {
   const bool ended = child.ended;
   arena_.push_back(std::move(child));
   const auto made = static_cast<Hypo>(arena_.size() - 1);
+  // What is cut at the budget is an output, too.
+  if (judges_ends_ && !ended && !s_.task.checks.empty() && Complete(made)) {
+    const Result<bool> accepted = Accepts(made);
+    if (!accepted.ok()) return accepted.error();
+    if (!*accepted) return kNoHypo;
+  }
   if (options().critic != nullptr) {
     std::vector<TokenId> tokens = TokensOf(made);
     if (ended) tokens.pop_back();
@@ -454,6 +525,7 @@ bool SearchRun::IsNew(Hypo h, Seen& seen) const {
 // ---- Outputs ----
 
 void SearchRun::Offer(Hypo h, double score) {
+  if (std::ranges::find(found_, h, &Found::h) != found_.end()) return;
   if (options().merge_spellings) {
     for (size_t i = 0; i < found_.size(); ++i) {
       const Hypothesis& other = at(found_[i].h);
@@ -479,8 +551,7 @@ SearchOutput SearchRun::OutputOf(Hypo h, double score) const {
 }
 
 Result<SearchOutput> SearchRun::Closed(Hypo h) const {
-  SearchOutput out = OutputOf(
-      h, Ranked(at(h).log_probability + at(h).critic, std::max(1, static_cast<int>(at(h).length))));
+  SearchOutput out = OutputOf(h, ScoreOf(h));
   out.closed = true;
   if (at(h).at == nullptr) return out;
   const auto closing = at(h).at->Completion(s_.task.max_tokens - at(h).length);
@@ -512,9 +583,13 @@ Result<SearchResult> SearchRun::Finish(std::span<const Hypo> open) {
       result.outputs.push_back(*std::move(closed));
     }
   }
+  for (Hypo h = kRoot; options().keep_graph && h < static_cast<Hypo>(nodes()); ++h) {
+    result.graph.nodes.push_back(NodeOf(h));
+    if (h != kRoot) result.graph.edges.push_back({at(h).parent, h, EdgeText(h)});
+  }
   result.at_limit = limit_;
-  result.model_calls = branches_.calls();
-  result.model_rows = branches_.rows();
+  result.model_calls = branches_.calls() + (others_ ? others_->calls() : 0);
+  result.model_rows = branches_.rows() + (others_ ? others_->rows() : 0);
   result.nodes = nodes();
   return result;
 }

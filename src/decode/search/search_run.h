@@ -14,6 +14,7 @@
 #ifndef PAWL_SRC_DECODE_SEARCH_SEARCH_RUN_H_
 #define PAWL_SRC_DECODE_SEARCH_SEARCH_RUN_H_
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <memory>
@@ -40,7 +41,10 @@ struct SearchSetting {
   std::vector<TokenId> prompt;
   SamplingTask task;
   const SearchOptions& options;
-  int capacity = 0;            // positions of a sequence
+  int capacity = 0;  // positions of a sequence
+  // The tokens of SearchOptions::contrast_prompt.
+  std::optional<std::vector<TokenId>> contrast = {};
+  int contrast_capacity = 0;
   BranchHost* host = nullptr;  // nullptr: the model by itself
 };
 
@@ -93,10 +97,21 @@ class SearchRun {
   bool limited() const { return !limit_.empty(); }
   // What was found; at a limit without any output, the shortest completion of the best open one.
   Result<SearchResult> Finish(std::span<const Hypo> open);
+  SearchGraph::Node NodeOf(Hypo h) const { return {at(h).log_probability, Complete(h)}; }
+  std::string EdgeText(Hypo h) const { return std::string(BytesOf(at(h).token)); }
 
   // log P / length^length_penalty.
   double Ranked(double log_probability, int length) const {
     return log_probability / std::pow(static_cast<double>(length), options().length_penalty);
+  }
+  // Of log P and the critic's score.
+  double ScoreOf(Hypo h) const {
+    return Ranked(at(h).log_probability + at(h).critic,
+                  std::max(1, static_cast<int>(at(h).length)));
+  }
+  // The mean log-probability of the tokens behind `from`, which `to` goes on with.
+  double MeanBehind(Hypo from, Hypo to) const {
+    return (at(to).log_probability - at(from).log_probability) / (at(to).length - at(from).length);
   }
   // The most tokens of an output, with its end token where that is counted.
   int longest() const { return s_.task.max_tokens + (s_.task.constraint != nullptr ? 1 : 0); }
@@ -111,8 +126,12 @@ class SearchRun {
   std::vector<TokenId> Spell(std::string_view text) const;
 
  private:
+  // Of a row, and of the same row behind the other prompt; empty: there is no other prompt.
+  struct RowLogits {
+    std::span<const float> own, other;
+  };
   struct Slot {
-    int branch = -1;
+    int branch = -1, other = -1;
     Hypo owner = kNoHypo;
     uint64_t used = 0;
   };
@@ -123,12 +142,18 @@ class SearchRun {
   };
 
   Result<SearchLaw> LawAt(Hypo h, const LoopConstraint* at, std::span<const TokenId> behind,
-                          std::span<const float> logits) const;
+                          RowLogits logits);
+  RowLogits PromptLogits() const {
+    return {branches_.prompt_logits(),
+            others_ ? others_->prompt_logits() : std::span<const float>()};
+  }
+  // The logits with contrast, until the next call of this function.
+  std::span<const float> Contrasted(RowLogits logits, const Mask* mask);
   void BanRepeats(Hypo h, std::span<const TokenId> behind, std::vector<Candidate>& law) const;
   std::vector<TokenId> ForcedBehind(const Hypothesis& h) const;
   Status Ask(std::span<Asked> asked, std::vector<RankedTokens>& laws);
   Status TakeLaws(const Asked& one, size_t& answer, std::vector<RankedTokens>& laws);
-  Status Place(std::span<Asked> asked, std::vector<int>& branches);
+  Status Place(std::span<Asked> asked, std::vector<int>& branches, std::vector<int>& others);
   size_t SlotOf(Hypo h) const;
   Result<size_t> FreeSlot();
   bool LeavesRoom(Hypo parent, TokenId token, const LoopConstraint& next, int length);
@@ -139,6 +164,8 @@ class SearchRun {
 
   const SearchSetting s_;
   Branches branches_;
+  std::optional<Branches> others_;  // behind the other prompt
+  std::vector<float> contrasted_;
   std::vector<TokenId> ends_;
   std::shared_ptr<const Mask> ends_mask_;
   std::vector<Hypothesis> arena_;

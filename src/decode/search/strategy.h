@@ -3,6 +3,8 @@
 #ifndef PAWL_SRC_DECODE_SEARCH_STRATEGY_H_
 #define PAWL_SRC_DECODE_SEARCH_STRATEGY_H_
 
+#include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,19 +19,34 @@ struct SearchArgument {
   double value;  // where it is not given
   double least, most;
   const char* help;
+  bool whole = true;  // takes whole numbers only
 };
+
+// Options of SearchOptions that some strategies have no use for.
+enum StrategyUse : uint8_t {
+  kUsesBeams = 1,     // num_beams, early_stopping
+  kUsesGroups = 2,    // num_beam_groups, diversity_penalty
+  kUsesLength = 4,    // length_penalty
+  kHasOneOutput = 8,  // n is 1
+};
+
+inline constexpr int64_t kStrategyRows = 65536;
 
 struct SearchStrategy {
   const char* name;
   const char* help;
   std::span<const SearchArgument> arguments;
   Result<SearchResult> (*run)(SearchRun& run);
-  bool one_output = false;
+  int uses = 0;                  // StrategyUse
+  int64_t rows = kStrategyRows;  // where SearchOptions::max_rows is 0
 };
 
 // All of them; the one with a name, or nullptr.
 std::span<const SearchStrategy> SearchStrategies();
 const SearchStrategy* FindStrategy(std::string_view name);
+// The first of the options in `given` that it has no use for; "": none.
+std::string UnusedOption(const std::string& strategy,
+                         const std::function<bool(const std::string& option)>& given);
 // "0.01", "100": as few digits as tell the number.
 std::string ArgumentNumber(double value);
 
@@ -40,6 +57,8 @@ Result<SearchResult> SearchBestFirst(SearchRun& run);
 Result<SearchResult> SearchAdaDec(SearchRun& run);
 Result<SearchResult> SearchCautious(SearchRun& run);
 Result<SearchResult> SearchPlanned(SearchRun& run);
+Result<SearchResult> SearchLattice(SearchRun& run);
+Result<SearchResult> SearchForesight(SearchRun& run);
 
 }  // namespace pawl
 

@@ -8,6 +8,8 @@
 #define PAWL_SRC_DECODE_SEARCH_TREE_WALK_H_
 
 #include <cmath>
+#include <cstdint>
+#include <functional>
 #include <map>
 #include <span>
 #include <unordered_map>
@@ -28,11 +30,24 @@ class TreeWalk {
   RankedTokens& LawOf(Hypo h) { return laws_.at(h); }
   bool Knows(Hypo h) const { return laws_.contains(h); }
   // The child with the i-th best token; kNoHypo: it may not be. The same one each time.
-  Result<Hypo> ChildAt(Hypo h, size_t i);
+  Result<Hypo> ChildAt(Hypo h, size_t i) { return ChildOf(h, LawOf(h).At(i)); }
+  Result<Hypo> ChildOf(Hypo h, const RankedTokens::Item& item);
   // The most probable child that may be; kNoHypo: there is none.
   Result<Hypo> Greedy(Hypo h);
   // Of the tokens that may follow, in nats.
   double EntropyOf(Hypo h);
+  // The child that the sampler would draw; of those that may not be the next one. kNoHypo: none.
+  Result<Hypo> Draw(Hypo h, uint64_t seed, float temperature);
+
+  // One output, along the children that `next` chooses.
+  Result<SearchResult> Follow(const std::function<Result<Hypo>(Hypo)>& next);
+  // Takes each path on by tokens that `next` chooses, together, until `ends` says so of it or
+  // nothing follows it, at most by so many tokens. Nothing more at a limit.
+  Status Extend(std::vector<Hypo>& paths, int most,
+                const std::function<Result<Hypo>(size_t path, Hypo)>& next,
+                const std::function<bool(Hypo)>& ends);
+  // The most probable tokens, to the end of an output.
+  Status Complete(std::vector<Hypo>& paths, int most);
 
  private:
   SearchRun& run_;

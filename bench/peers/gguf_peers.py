@@ -12,7 +12,7 @@ writes a file too.
 
 Log-probabilities are those of the tokens of a text (--text; default: pages of this project). `types` compares a file with
 its twin, whose weights gguf-py dequantizes to F32: rms and largest difference, and the ratio of the sums. `speed` runs both
-programs in turn and takes the best: of Pawl's time as a clock has it, of llama.cpp's processor time. `memory` is the peak
+programs in turn and takes the best, of processor time where there is one thread. `memory` is the peak
 of a command that loads the file and writes four tokens, as a share of the file.
 
 Needs llama-cpp-python, gguf, numpy; `types` and `speed` also taskset.

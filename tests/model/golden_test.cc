@@ -32,19 +32,25 @@ class GoldenTest : public testing::TestWithParam<
 constexpr double kBound = 2e-5;
 // With bf16 weights AMX takes 16 of the 24 bits of an input. Measured: 4.5e-5 at most.
 constexpr double kSplitBound = 1e-4;
-// When asked to, 8 of them, and in attention always. Measured: 4.3e-2 at most.
-constexpr double kRoundedBound = 6e-2;
+// When asked to, 8 of them, and in attention always. Measured: 7.4e-2 at most, with compressed
+// keys.
+constexpr double kRoundedBound = 8e-2;
 
 bool Rounds(const std::string& kernels) {
   return kernels == "amx-bf16" || kernels == "avx512-bf16";
 }
 
-bool HasExperts(const std::string& name) {
-  const Result<TransformerConfig> config = ReadTransformerConfig(GoldenFolder(name));
-  return config.ok() && std::ranges::any_of(config->layers, [](const Layer& layer) {
-           return std::holds_alternative<Experts>(layer.feed_forward) ||
-                  std::holds_alternative<MlpAndExperts>(layer.feed_forward);
-         });
+// Whether there are experts; then all of them are chosen.
+bool ChooseAllExperts(TransformerConfig& config) {
+  bool any = false;
+  for (Layer& layer : config.layers) {
+    auto* const both = std::get_if<MlpAndExperts>(&layer.feed_forward);
+    auto* const experts = both ? &both->experts : std::get_if<Experts>(&layer.feed_forward);
+    if (experts == nullptr) continue;
+    experts->chosen = experts->count;
+    any = true;
+  }
+  return any;
 }
 
 // States add up what is rounded: measured 2.5e-4 and 1.8e-1 at most.
@@ -56,10 +62,18 @@ double BoundOf(const Model& model) {
 }
 
 TEST_P(GoldenTest, LogitsOfEveryPromptPosition) {
-  if (HasExperts(std::get<0>(GetParam())) && Rounds(model_->info().kernels)) {
-    GTEST_SKIP() << "what is rounded now and then chooses other experts";
-  }
   const auto vocabulary = static_cast<size_t>(model_->info().vocabulary_size);
+  const std::string& name = std::get<0>(GetParam());
+  TransformerConfig config = *ReadTransformerConfig(GoldenFolder(name));
+  if (Rounds(model_->info().kernels) && ChooseAllExperts(config)) {
+    // What is rounded now and then chooses other experts. Here all are chosen, and the answers are
+    // those of kernels that do not round, which other cases compare with the reference.
+    const auto exact = MakeGolden(name, config, KernelVariant::kPortable);
+    model_ = MakeGolden(name, config, std::get<1>(GetParam()).second);
+    for (Golden& golden : goldens_) {
+      golden.logits = RunChunk(*exact, MakeSequence(*exact, 160), 0, golden.prompt);
+    }
+  }
   for (const Golden& golden : goldens_) {
     const SequenceId sequence = MakeSequence(*model_, 160);
     const std::vector<float> logits = RunChunk(*model_, sequence, 0, golden.prompt);

@@ -20,6 +20,7 @@
 #include "kernels/cpu/kernels.h"
 #include "src/model/model.h"
 #include "src/model/safetensors.h"
+#include "src/model/transformer_cpu.h"
 #include "tests/source_dir.h"
 
 namespace pawl {
@@ -112,6 +113,22 @@ inline std::unique_ptr<Model> LoadGolden(const std::string& name, int threads = 
     return nullptr;
   }
   return *std::move(model);
+}
+
+// Its weights with another description.
+inline std::unique_ptr<Model> MakeGolden(const std::string& name, TransformerConfig config,
+                                         KernelVariant kernels, int threads = 1,
+                                         int64_t worth_threads = kWorthThreads) {
+  auto source = std::make_unique<Checkpoint>(*Checkpoint::Open(GoldenFolder(name)));
+  const TensorNames names = HuggingFaceNames(config, source.get());
+  Result<TransformerWeights> weights =
+      LoadTransformerWeights(std::move(source), config, names, nullptr, GoldenDtype(name));
+  if (!weights.ok()) {
+    ADD_FAILURE() << weights.error().ToString();
+    return nullptr;
+  }
+  return std::make_unique<TransformerCpu>(std::move(config), *std::move(weights),
+                                          *FindKernels(kernels), threads, worth_threads);
 }
 
 inline std::vector<TokenId> RandomTokens(std::mt19937& random, int vocabulary, int count) {

@@ -11,17 +11,6 @@ namespace {
 
 constexpr int kLength = 200;  // more than one block of rows
 
-// Threads take part in every loop, however small.
-std::unique_ptr<Model> LoadThreaded(const std::string& name, int threads, KernelVariant kernels) {
-  Result<TransformerConfig> config = ReadTransformerConfig(GoldenFolder(name));
-  auto source = std::make_unique<Checkpoint>(*Checkpoint::Open(GoldenFolder(name)));
-  const TensorNames names = HuggingFaceNames(*config, source.get());
-  Result<TransformerWeights> weights =
-      LoadTransformerWeights(std::move(source), *config, names, nullptr, GoldenDtype(name));
-  return std::make_unique<TransformerCpu>(*std::move(config), *std::move(weights),
-                                          *FindKernels(kernels), threads, 1);
-}
-
 class RowsTest : public testing::TestWithParam<std::pair<std::string, KernelVariant>> {
  protected:
   void SetUp() override {
@@ -131,7 +120,9 @@ TEST_P(RowsTest, SequencesInOneCallDoNotMix) {
 
 TEST_P(RowsTest, ThreadsChangeNoBit) {
   for (const int threads : {1, 2, 3, 5}) {
-    const std::unique_ptr<Model> model = LoadThreaded(name_, threads, kernels_);
+    // Threads take part in every loop, however small.
+    const TransformerConfig config = *ReadTransformerConfig(GoldenFolder(name_));
+    const std::unique_ptr<Model> model = MakeGolden(name_, config, kernels_, threads, 1);
     const SequenceId sequence = MakeSequence(*model, kLength);
     EXPECT_TRUE(SameBits(RunChunk(*model, sequence, 0, tokens_), alone_)) << threads;
     const std::vector<float> again =

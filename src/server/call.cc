@@ -531,21 +531,16 @@ void Call::Done(Choice& choice, Result<Generation> output) noexcept {
 
 // ---- On the connection's thread ----
 
-static bool IsCut(StopReason stop) {
-  return stop == StopReason::kLength || stop == StopReason::kClosed;
-}
-
 std::vector<Delta> Call::TakeFrom(Choice& choice, size_t& first_token) {
   ChoiceOut& out = out_.choices[static_cast<size_t>(choice.index)];
   first_token = out.tokens.size();
   std::string bytes;
   std::vector<uint32_t> lengths;
   std::vector<TokenEntry> entries;
-  bool done = false, cut = false;
+  bool done = false;
   {
     const std::lock_guard lock(mutex_);
     done = choice.done;
-    cut = done && choice.output->ok() && IsCut((*choice.output)->stop);
     size_t end = choice.taken;
     size_t tokens = choice.tokens_taken;
     while (tokens < choice.lengths.size()) {
@@ -595,7 +590,7 @@ std::vector<Delta> Call::TakeFrom(Choice& choice, size_t& first_token) {
     add(choice.parser->Feed(bytes));
   }
   for (TokenEntry& one : entries) out.tokens.push_back(std::move(one));
-  if (done) add(choice.parser->Finish(cut));
+  if (done) add(choice.parser->Finish());
   Apply(choice, deltas);
   if (done) EndOf(choice);
   return deltas;
@@ -644,7 +639,7 @@ void Call::EndOf(Choice& choice) {
   out.notes = output->notes;
   if (!choice.note.empty()) out.notes.push_back(choice.note);
   NoteEnd(output->stop, out);
-  const bool cut = IsCut(output->stop);
+  const bool cut = output->stop == StopReason::kLength || out.closed;
   out.finish = cut ? "length" : "stop";
   if (!cut && !out.calls.empty() && !spec_.asked.choice.named) out.finish = "tool_calls";
   out.stop_string = choice.stopped ? choice.stop_string : "";

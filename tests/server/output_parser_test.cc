@@ -21,8 +21,7 @@
 namespace pawl::server {
 namespace {
 
-OutputParts Parse(const OutputPlan& plan, const std::string& text, uint64_t seed,
-                  bool cut = false) {
+OutputParts Parse(const OutputPlan& plan, const std::string& text, uint64_t seed) {
   OutputParser parser(plan);
   OutputParts parts;
   size_t at = 0;
@@ -35,7 +34,7 @@ OutputParts Parse(const OutputPlan& plan, const std::string& text, uint64_t seed
     AddDeltas(parser.Feed(std::string_view(text).substr(at, n)), parts);
     at += n;
   }
-  AddDeltas(parser.Finish(cut), parts);
+  AddDeltas(parser.Finish(), parts);
   return parts;
 }
 
@@ -152,25 +151,6 @@ TEST(OutputParserTest, CallsOfEverySyntaxHoweverTheyAreCut) {
   }
 }
 
-TEST(OutputParserTest, OfACallThatABudgetHasCutNothingIsContent) {
-  for (const Rendered& rendered : AllSyntaxes()) {
-    ModelTraits traits;
-    traits.format = ChatFormatNamed(rendered.syntax);
-    const auto plan = MakePlan(Asked(Body("")), traits, ThinkingStart::kOff);
-    const std::string content = "Look: ", text = content + rendered.calls;
-    for (size_t n = 0; n <= text.size(); ++n) {
-      for (const uint64_t seed : {0, 1, 2}) {
-        const OutputParts parts = Parse(*plan, text.substr(0, n), seed, true);
-        EXPECT_EQ(parts.content, content.substr(0, n)) << text.substr(0, n);
-        EXPECT_EQ(parts.begun, parts.ended);
-      }
-    }
-    // Without a budget the begun mark may be text.
-    const std::string begun = content + rendered.calls.substr(0, 2);
-    EXPECT_EQ(Parse(*plan, begun, 1).content, begun);
-  }
-}
-
 TEST(OutputParserTest, ParallelCallsAreCountedByTheGrammar) {
   for (const Rendered& rendered : AllSyntaxes()) {
     ModelTraits traits;
@@ -271,8 +251,6 @@ TEST(OutputParserTest, ThinkingThatThePromptOpened) {
   OutputParts cut;
   cut.reasoning = "so </thi";
   for (uint64_t seed = 0; seed < 10; ++seed) EXPECT_EQ(Parse(*plan, "so </thi", seed), cut);
-  cut.reasoning = "so ";
-  for (uint64_t seed = 0; seed < 10; ++seed) EXPECT_EQ(Parse(*plan, "so </thi", seed, true), cut);
 }
 
 TEST(OutputParserTest, NeverHalfACharacter) {

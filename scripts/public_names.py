@@ -72,7 +72,8 @@ def keys_of(value, path="", into=None):
             if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", key):
                 continue
             into.add(f"{path}.{key}".lstrip("."))
-            if key not in ("schema", "parameters", "record", "properties"):
+            tokens = key == "top_logprobs" and path.endswith("logprobs")  # of completions; those of chats are lists
+            if key not in ("schema", "parameters", "record", "properties") and not tokens:
                 keys_of(part, f"{path}.{key}", into)
     elif isinstance(value, list):
         for part in value:

@@ -118,7 +118,7 @@ grep -qF "kernel figures: passed" "$work/out/NVIDIA-Stand-in-1.txt" || fail "no 
 # A sanitizer that lets no test see a device has found nothing out.
 check 1 NO_BENCH=1 REFUSED=1
 says "racecheck, MatMulTest: FAILED, exit code 8"
-is "memcheck, models" failed
+says "memcheck, models: FAILED, exit code 8"
 has profile.1.log "--only top_k 8b, 1 rows --profile"
 
 check 1 NO_BENCH=1 BROKEN_TESTS=1

@@ -364,8 +364,8 @@ TEST(KernelsTest, IntegersAreUnpackedForDevices) {
     const bool four = f.type == WeightType::kI4 && f.table == nullptr;
     EXPECT_EQ(packed.shape.type, four ? DeviceWeight::kI4 : DeviceWeight::kI8);
     for (int32_t r = 0; r < kRows; ++r) {
-      for (int64_t g = 0; g < w.m.groups; ++g) {
-        const auto at = static_cast<size_t>(GroupIndex(w.m, r, g));
+      for (int32_t g = 0; g < w.m.groups; ++g) {
+        const auto at = static_cast<size_t>(TableIndex(packed.shape.groups, r, g));
         EXPECT_EQ(packed.scales[at], FloatToHalf(ScaleAt(w.m, r, g)));
         EXPECT_TRUE(!f.minimums || packed.minimums[at] == FloatToHalf(MinimumAt(w.m, r, g)));
       }

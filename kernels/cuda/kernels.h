@@ -143,7 +143,7 @@ struct Attention {
   Cache cache;
   float scale = 1.0f, soft_cap = 0.0f;
   int window = 0;
-  int most_positions = 0;  // that any row sees
+  int most_positions = 0;    // that any row sees
   float* partial = nullptr;  // AttentionWorkspace(...) bytes
   float* out = nullptr;
   int64_t out_stride = 0;

@@ -41,7 +41,8 @@ void ReadNemotronHGguf(GgufKeys& keys, TransformerConfig& config) {
     KeepOnePart(layer, mamba != nullptr || keys.file().Find(query) != nullptr);
   }
   config.ropes.clear();
-  for (const char* key : {"rope.scaling.finetuned", "attention.layer_norm_rms_epsilon"}) keys.Find(key);
+  for (const char* key : {"rope.scaling.finetuned", "attention.layer_norm_rms_epsilon"})
+    keys.Find(key);
 }
 
 void RenameNemotronH(TensorNames& names) {

@@ -47,8 +47,20 @@ class PythonConstraint final : public Constraint {
       (void)object_.release();
       return;
     }
-    const nb::gil_scoped_acquire acquire;
-    object_.reset();
+    if (PyGILState_Check() != 0) {
+      object_.reset();
+      return;
+    }
+    // A thread of the engine that waited for the lock would be ended here, inside a destructor, if
+    // the interpreter ends meanwhile. So the interpreter frees the object when it comes to that.
+    PyObject* object = object_.release().ptr();
+    const auto free = [](void* given) {
+      Py_DECREF(static_cast<PyObject*>(given));
+      return 0;
+    };
+    if (Py_AddPendingCall(free, object) == 0) return;
+    const nb::gil_scoped_acquire acquire;  // too many wait
+    Py_DECREF(object);
   }
   PythonConstraint(const PythonConstraint&) = delete;
   PythonConstraint& operator=(const PythonConstraint&) = delete;

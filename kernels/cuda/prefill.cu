@@ -16,17 +16,6 @@ constexpr int kWarps = 4;
 constexpr int kThreads = kWarps * kWarpSize;
 constexpr int kKeys = 64;
 
-// 2^x, to about two units in the last place; of -infinity zero.
-__device__ __forceinline__ float Exp2(float x) {
-#if defined(__CUDA_ARCH__)
-  float power;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x));
-  return power;
-#else
-  return exp2f(x);
-#endif
-}
-
 // 1 / x, to about a unit in the last place.
 __device__ __forceinline__ float Reciprocal(float x) {
 #if defined(__CUDA_ARCH__)
@@ -157,7 +146,7 @@ __device__ __forceinline__ void Weigh(float (*scores)[4], float exponent, Softma
     const float finite = largest == -INFINITY ? 0.0f : largest;
     base[h] = finite * exponent;
     // Exactly one where the largest score stays.
-    factor[h] = Exp2((softmax.most[h] - finite) * exponent);
+    factor[h] = PowerOfTwo((softmax.most[h] - finite) * exponent);
     softmax.most[h] = largest;
     softmax.sum[h] *= factor[h];
   }
@@ -165,7 +154,7 @@ __device__ __forceinline__ void Weigh(float (*scores)[4], float exponent, Softma
   for (int n = 0; n < kKeys / 8; ++n) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      scores[n][i] = Exp2(Fma(scores[n][i], exponent, -base[i / 2]));
+      scores[n][i] = PowerOfTwo(Fma(scores[n][i], exponent, -base[i / 2]));
       softmax.sum[i / 2] += scores[n][i];
     }
   }
@@ -187,7 +176,7 @@ __device__ __forceinline__ void CapAndMask(const PrefillAttention& p, int start,
     for (int n = 0; n < kKeys / 8; ++n) {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        scores[n][i] = Fma(-2.0f, Reciprocal(1.0f + Exp2(scores[n][i] * factor)), 1.0f);
+        scores[n][i] = Fma(-2.0f, Reciprocal(1.0f + PowerOfTwo(scores[n][i] * factor)), 1.0f);
       }
     }
   }
@@ -459,7 +448,7 @@ __global__ void GateKernel(GateRows p) {
     // Both are x / (1 + e^-u); tanh'(s) is 2 / (1 + e^-2s) - 1.
     const float u =
         p.act == Gate::kSilu ? x : 1.5957691216057308f * (x * Fma(0.044715f, x * x, 1.0f));
-    const float value = x * Reciprocal(1.0f + Exp2(-1.4426950408889634f * u)) * y;
+    const float value = x * Reciprocal(1.0f + PowerOfTwo(-1.4426950408889634f * u)) * y;
     v[e] = i + e < p.columns ? value : 0.0f;
   }
   *reinterpret_cast<uint4*>(p.to + at) = PackEight(v);

@@ -417,7 +417,7 @@ TEST_F(AttentionTest, RowsOfATreeHaveTheBitsThatTheyHaveAlone) {
 
 // Tiles of queries on tensor cores, large ones where there are many heads; behind a window, where a
 // query sees nothing of the first tiles of keys, and where all scores are far below zero: a weight
-// is what it is beside the largest score that the query sees.
+// is relative to the largest score that the query sees.
 TEST_F(AttentionTest, PromptsInTilesEqualDoublePrecision) {
   Random random(4);
   for (const AttentionCase& c : {AttentionCase{CacheType::kBf16, 4, 2, 16, 150, 20, 0, false},

@@ -365,10 +365,10 @@ __global__ __launch_bounds__(kThreads,
 // The best key of a thread's tokens. NaN and +infinity give kBrokenKey, -infinity weak keys, with 0
 // for the logit, as it counts only if there is nothing else.
 //
-// Noise is dear, and few tokens can win. The noise -log(-log(1 - v)) of a word, v = 2^-32 word, is
-// above x only if v < e^-x. So against a value of a token in front of it, a token wins only with a
-// word below 2^32 e^((logit - bound) / T): most are out with their logit, most of the others with
-// their word.
+// Noise is expensive, and few tokens can win. The noise -log(-log(1 - v)) of a word, v = 2^-32
+// word, is above x only if v < e^-x. So against a value of a token in front of it, a token wins
+// only with a word below 2^32 e^((logit - bound) / T): most are out with their logit, most of the
+// others with their word.
 template <LogitType kType>
 struct Drawer {
   uint64_t seed, position;

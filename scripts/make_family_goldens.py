@@ -267,6 +267,8 @@ def convert(folder, converter, out, kind="bf16"):
             (copy / "config.json").write_text(json.dumps(config))
         command = [sys.executable, "-c", CONVERT, str(converter), str(copy), "--outfile",
                    str(out), "--outtype", kind]
+        if config["architectures"][0].startswith(("Qwen3_5", "Qwen3Next")):
+            command.append("--no-mtp")  # it expects blocks that guess several tokens
         run = subprocess.run(command, capture_output=True, text=True)
         if run.returncode != 0:
             return "no GGUF: " + run.stderr.strip().splitlines()[-1][:150]

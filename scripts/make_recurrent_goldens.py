@@ -52,11 +52,12 @@ MODELS = {
     # Attention in the middle, as many key heads as value heads, another part that is rotated.
     "qwen3_5-fp32-untied": dict(
         dtype="float32", margin=0.005, family=Qwen3_5TextConfig, prompts=LONG,
-        config=dict(SMALL, **{**DELTA, "num_hidden_layers": 3, "linear_num_value_heads": 2},
+        config=dict(SMALL, **{**EVEN, "num_hidden_layers": 3, "linear_num_value_heads": 2},
                     hidden_size=32, tie_word_embeddings=False, linear_conv_kernel_dim=3,
                     layer_types=["linear_attention", "full_attention", "linear_attention"],
                     rope_parameters={"rope_type": "default", "rope_theta": 5000.0,
-                                     "partial_rotary_factor": 0.5})),
+                                     "partial_rotary_factor": 0.5, "mrope_section": [2, 1, 1],
+                                     "mrope_interleaved": True})),
     # The same with experts, one of them for all rows.
     "qwen3_5_moe-bf16": dict(
         dtype="bfloat16", margin=0.001, family=Qwen3_5MoeTextConfig, prompts=LONG,

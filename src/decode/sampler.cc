@@ -14,7 +14,8 @@
 // Lanes. With K independent noises a token in place of one, argmax(l_v + max_j g_jv) still has the
 // distribution softmax(l), because the largest of K Gumbel variables is one that is ln K larger. A
 // draft model that draws once with each lane's noise has K guesses, and the token is among them
-// more often than it is the only one (Gumbel-max list sampling, arXiv 2506.05632).
+// more often than it is the only one (Gumbel-max list sampling, arXiv 2506.05632). The guess with
+// the largest value is the likeliest.
 //
 // The mask comes before the filters. The other way round, top-k over the whole vocabulary may keep
 // only tokens that are not allowed, and nothing would be left to choose from.
@@ -84,10 +85,25 @@ Result<TokenId> Sampler::Sample(std::span<const float> logits, const Mask* mask,
   return token;
 }
 
-Result<TokenId> Sampler::SampleLane(std::span<const float> logits, const Mask* mask,
-                                    uint64_t position, const TokenHistory& history, int lane) {
-  if (Status status = Filter(logits, mask, position, history); !status.ok()) return status.error();
-  return temperature_ == 0 || candidates_.size() == 1 ? Argmax() : Draw(position, lane, 1);
+Status Sampler::SampleLanes(std::span<const float> logits, const Mask* mask, uint64_t position,
+                            const TokenHistory& history, std::vector<TokenId>& guesses) {
+  guesses.clear();
+  if (Status status = Filter(logits, mask, position, history); !status.ok()) return status;
+  if (temperature_ == 0 || candidates_.size() == 1) {
+    guesses.push_back(Argmax());
+    return {};
+  }
+  std::vector<std::pair<float, TokenId>> drawn;
+  for (int lane = 0; lane < params_.draft_lanes; ++lane) {
+    float value = 0;
+    const TokenId token = Draw(position, lane, 1, &value);
+    drawn.emplace_back(-value, token);
+  }
+  std::sort(drawn.begin(), drawn.end());
+  for (const auto& [value, token] : drawn) {
+    if (std::find(guesses.begin(), guesses.end(), token) == guesses.end()) guesses.push_back(token);
+  }
+  return {};
 }
 
 // With a draft of probability at least 1 - e, taking it always in place of drawing differs by at
@@ -295,7 +311,7 @@ TokenId Sampler::Argmax() const {
   return best->token;
 }
 
-TokenId Sampler::Draw(uint64_t position, int first_lane, int lanes) const {
+TokenId Sampler::Draw(uint64_t position, int first_lane, int lanes, float* value_of_best) const {
   const float temperature = temperature_;
   TokenId best = candidates_[0].token;
   float best_value = -kInfinity;
@@ -317,6 +333,7 @@ TokenId Sampler::Draw(uint64_t position, int first_lane, int lanes) const {
       hopeless = HopelessLogit(best_value, temperature);
     }
   }
+  if (value_of_best != nullptr) *value_of_best = best_value;
   return best;
 }
 

@@ -79,10 +79,11 @@ class Sampler {
   Result<TokenId> Sample(std::span<const float> logits, const Mask* mask, uint64_t position,
                          const TokenHistory& history);
 
-  // What Sample would draw with the noise of that lane alone: what a draft model guesses with its
-  // own logits.
-  Result<TokenId> SampleLane(std::span<const float> logits, const Mask* mask, uint64_t position,
-                             const TokenHistory& history, int lane);
+  // What a draft model guesses with its own logits: a token for each lane of noise, each token
+  // once. The first one is what Sample gives, and the others follow in falling order of the value
+  // that the draw maximises. Errors: Sample's.
+  Status SampleLanes(std::span<const float> logits, const Mask* mask, uint64_t position,
+                     const TokenHistory& history, std::vector<TokenId>& guesses);
 
   // Of the `drafted` tokens the most probable one, the smaller of two, where its probability in
   // what Sample draws from is at least 1 - `lossy`; else kNoToken. At temperature 0 the
@@ -114,7 +115,8 @@ class Sampler {
   void KeepTopP(float share, float largest);
   void KeepMinP(float share, float largest);
   TokenId Argmax() const;
-  TokenId Draw(uint64_t position, int first_lane, int lanes) const;
+  // `value`: of the token in the maximum.
+  TokenId Draw(uint64_t position, int first_lane, int lanes, float* value = nullptr) const;
 
   SamplingParams params_;
   const Vocabulary* vocabulary_;

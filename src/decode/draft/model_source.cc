@@ -17,7 +17,7 @@
 namespace pawl {
 namespace {
 
-constexpr size_t kMostAsked = 8;  // calls for a tree, and the longest chain
+constexpr size_t kMostChain = 8;  // calls for a chain
 constexpr size_t kChunk = 256;    // rows of a call
 
 class ModelSource : public DraftSource {
@@ -39,7 +39,10 @@ class ModelFollower : public DraftSession {
   ModelFollower(ModelSource& source, const DraftRequest& request)
       : source_(source),
         options_(request.options != nullptr ? *request.options : GenerateOptions()),
-        sampler_(options_.sampling) {}
+        sampler_(options_.sampling),
+        most_asked_(options_.sampling.draft_lanes > 1
+                        ? static_cast<size_t>(source.setting().options.nodes)
+                        : kMostChain) {}
   ~ModelFollower() override {
     if (sequence_) source_.model().FreeSequence(*sequence_);
   }
@@ -61,20 +64,14 @@ class ModelFollower : public DraftSession {
 
   void Propose(const DraftPlace& place, DraftCursor& cursor,
                std::vector<DraftProposal>& out) override {
-    if (cursor.a == 0 || asked_ >= kMostAsked || !Ask(place)) return;
+    if (cursor.a == 0 || asked_ >= most_asked_ || !Ask(place)) return;
     ++asked_;
-    const size_t first = drafted_.size();
-    for (int lane = 0; lane < options_.sampling.draft_lanes; ++lane) {
-      const TokenId token = Draw(place, lane);
-      const auto same = [&](const Drafted& d) { return d.token == token; };
-      if (token == kNoToken ||
-          std::any_of(drafted_.begin() + static_cast<ptrdiff_t>(first), drafted_.end(), same)) {
-        continue;
-      }
+    Draw(place);
+    for (size_t i = 0; i < guesses_.size(); ++i) {
+      const TokenId token = guesses_[i];
       drafted_.push_back({token, cursor.a});
-      // By depth, and by how many others there are at the place.
-      const size_t rank = std::min(drafted_.size() - first, kRanks) - 1;
-      const size_t depth = std::min<size_t>(cursor.b, kMostAsked - 1);
+      const size_t rank = std::min(i, kRanks - 1);
+      const size_t depth = std::min<size_t>(cursor.b, kDraftBuckets / kRanks - 1);
       out.push_back({token, static_cast<uint8_t>(depth * kRanks + rank), rank == 0 ? 0.6f : 0.2f});
     }
   }
@@ -126,7 +123,8 @@ class ModelFollower : public DraftSession {
     return true;
   }
 
-  TokenId Draw(const DraftPlace& place, int lane) {
+  // Fills guesses_.
+  void Draw(const DraftPlace& place) {
     const Model& model = source_.model();
     std::vector<TokenId> tokens(place.tokens.begin(), place.tokens.end());
     tokens.insert(tokens.end(), place.path.begin(), place.path.end());
@@ -139,10 +137,9 @@ class ModelFollower : public DraftSession {
     const auto known = static_cast<size_t>(
         std::min({model.info().vocabulary_size, source_.setting().vocabulary_size,
                   source_.setting().vocabulary->size()}));
-    const Result<TokenId> token = sampler_.SampleLane(
-        std::span<const float>(logits_).first(known), place.mask, tokens.size() - place.prompt,
-        {all.first(place.prompt), all.subspan(place.prompt)}, lane);
-    return token.ok() ? *token : kNoToken;
+    (void)sampler_.SampleLanes(std::span<const float>(logits_).first(known), place.mask,
+                               tokens.size() - place.prompt,
+                               {all.first(place.prompt), all.subspan(place.prompt)}, guesses_);
   }
 
   ModelSource& source_;
@@ -152,7 +149,10 @@ class ModelFollower : public DraftSession {
   bool failed_ = false;
   std::vector<TokenId> held_;     // what the sequence holds
   std::vector<Drafted> drafted_;  // behind the root, which is the first
-  size_t asked_ = 0;              // calls for the tree
+  // Calls for the tree. With one lane that is a chain, which is seldom right to its end.
+  const size_t most_asked_;
+  size_t asked_ = 0;  // calls for the tree
+  std::vector<TokenId> guesses_;
   std::vector<float> logits_;
   std::vector<Row> rows_;
 };

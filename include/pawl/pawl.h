@@ -238,6 +238,10 @@ typedef struct pawl_json_schema_options {
   int32_t keys;  /* 0: required, 1: all */
   int32_t nulls; /* 0: keep, 1: drop */
   int32_t open_if_unsatisfiable;
+  int32_t verbatim;   /* 0: none, 1: strings, 2: all */
+  const char* source; /* what fields with "x-pawl-source" are copied from; NULL: there is none */
+  size_t source_length;
+  int32_t bind_source; /* the text comes later: pawl_grammar_bind */
 } pawl_json_schema_options;
 PAWL_API void pawl_json_schema_options_init(pawl_json_schema_options* options, size_t struct_size);
 
@@ -283,6 +287,11 @@ PAWL_API pawl_status pawl_grammar_intersect(const pawl_grammar* a, const pawl_gr
 /* All texts except those of the grammar, which must be of a regex, choices or a substring. */
 PAWL_API pawl_status pawl_grammar_complement(const pawl_grammar* grammar, pawl_grammar** out,
                                              pawl_error** error);
+/* The grammar for one text, from which fields with "x-pawl-source" are copied; of a grammar that
+ * was compiled with bind_source. PAWL_UNSATISFIABLE with the pointer of a field that needs a span
+ * where the text has none that fits. */
+PAWL_API pawl_status pawl_grammar_bind(const pawl_grammar* grammar, const char* text, size_t length,
+                                       pawl_grammar** out, pawl_error** error);
 PAWL_API void pawl_grammar_free(pawl_grammar* grammar);
 
 /* Notes of the compiler that are no errors. The text lives as long as the grammar. Threads: any. */

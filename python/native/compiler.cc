@@ -154,6 +154,14 @@ void BindCompiler(nb::module_& module) {
   nb::class_<Grammar>(module, "Grammar")
       .def_prop_ro("notes", &Grammar::notes)
       .def("record", &Grammar::Record, nb::arg("text"))
+      .def_prop_ro("unbound", &Grammar::unbound)
+      .def(
+          "bind",
+          [](const Grammar& self, nb::handle text) {
+            const std::string of = TextOf(text, "the text");
+            return Compile([&] { return self.Bind(of); });
+          },
+          nb::arg("text"))
       .def_prop_ro("vocabulary_size", [](const Grammar& g) { return g.vocabulary().size(); })
       .def_prop_ro("end_tokens", &EndTokens)
       .def(

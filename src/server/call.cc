@@ -378,7 +378,14 @@ void Call::Submit(Choice& choice) {
   if (spec_.together.any() && choice.index % spec_.n != 0) return;
   BatchRequest request;
   request.prompt = choice.prompt_tokens;
-  if (!grammars_.empty()) request.constraint = MakeConstraint(grammars_[choice.prompt]);
+  if (!grammars_.empty()) {
+    // What a text needs goes with its output.
+    const Grammar& grammar = grammars_[choice.prompt];
+    const Result<Grammar> bound =
+        grammar.unbound().empty() ? grammar : grammar.Bind(spec_.prompts[choice.prompt].text);
+    if (!bound.ok()) return Done(choice, FromError(bound.error(), plan_.grammar.pointer));
+    request.constraint = MakeConstraint(*bound);
+  }
   const int room =
       server_->model->info().context_length - static_cast<int>(choice.prompt_tokens.size());
   auto constraint =

@@ -208,8 +208,8 @@ class StringSearch {
   StateId NextOf(StateId state, int cls);
   // NextOf where searches restart.
   StateId NextRestarted(StateId state, int cls);
-  // What spans of a text leave is walked instead of searched (string_source.cc). The shortest way
-  // from a state to an end; a state without one is dead.
+  // What spans of a text leave is walked instead of searched (string_source.cc). Finds
+  // the nearest end; a state without one is dead.
   void DecideBySource(StateId state);
   // Every accepted string is a span.
   bool NeedsSource() const { return program_.HasSources() && (one_atom_ || conjunction_); }

@@ -14,6 +14,7 @@
 
 #include "grammar/languages/option_fields.h"
 #include "src/base/json.h"
+#include "src/base/utf8.h"
 #include "src/cli/command.h"
 #include "src/cli/documents.h"
 

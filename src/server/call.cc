@@ -41,6 +41,8 @@ ApiError OutputError(const Error& error, const CallSpec& spec, size_t prompt,
                                             "top_k",    "top_p",      "min_p",        "logit_bias",
                                             "logprobs", "seed",       "mask_surprise"};
   if (IsOutOfMemory(error)) return FromError(error, "");
+  // A text in which a field of the schema has no span.
+  if (error.place.starts_with('#')) return FromError(error, constraint);
   const TogetherSpec& together = spec.together;
   if (together.any() && error.code == ErrorCode::kInvalid && !error.place.empty()) {
     const std::string pointer = error.place == "choices" && !constraint.empty()
@@ -383,7 +385,7 @@ void Call::Submit(Choice& choice) {
     const Grammar& grammar = grammars_[choice.prompt];
     const Result<Grammar> bound =
         grammar.unbound().empty() ? grammar : grammar.Bind(spec_.prompts[choice.prompt].text);
-    if (!bound.ok()) return Done(choice, FromError(bound.error(), plan_.grammar.pointer));
+    if (!bound.ok()) return Done(choice, bound.error());
     request.constraint = MakeConstraint(*bound);
   }
   const int room =

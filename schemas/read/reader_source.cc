@@ -6,6 +6,7 @@
 #include "schemas/number/number_set.h"
 #include "schemas/read/reader_internal.h"
 #include "schemas/read/source_values.h"
+#include "src/base/sorted.h"
 #include "src/base/utf8.h"
 
 namespace pawl::schema {
@@ -68,7 +69,9 @@ Result<FormulaId> Reader::Source(const Value& schema, const Path& path) {
   // With the keyword alone a number without a type is as it was.
   const bool all = keyword != nullptr || options_.verbatim == JsonSchemaOptions::Verbatim::kAll;
   if (all && (of_type("number") || of_type("integer"))) {
-    std::vector<Decimal> numbers = NumbersIn(table_.source->text());
+    std::vector<Decimal> numbers;
+    for (auto& found : NumbersIn(table_.source->text())) numbers.push_back(std::move(found.value));
+    SortUnique(numbers);
     if (numbers.empty()) {
       among(kNumberValue, kFalseFormula);
     } else {
@@ -79,7 +82,10 @@ Result<FormulaId> Reader::Source(const Value& schema, const Path& path) {
   }
   const Value* const format = schema.Find("format");
   if (IsDateFormat(format)) {
-    among(kStringValue, table_.AddList(DatesIn(table_.source->text(), format->text)));
+    std::vector<std::u32string> dates;
+    for (const auto& found : DatesIn(table_.source->text(), format->text))
+      dates.push_back(DecodeCodepoints(found.value));
+    among(kStringValue, table_.AddList(std::move(dates)));
   } else {
     among(kStringValue,
           table_.AddString(

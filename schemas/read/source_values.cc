@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <optional>
 
-#include "src/base/sorted.h"
 #include "src/base/utf8.h"
 
 namespace pawl::schema {
@@ -68,7 +67,7 @@ bool BeginsValue(std::u32string_view text, size_t at) {
 // One reading of the number at a place, or nothing. The end of a number is no mark with a digit
 // behind it, unless that is the full stop of a sentence.
 std::optional<Decimal> ReadNumber(std::u32string_view text, size_t at, char32_t group,
-                                  char32_t point) {
+                                  char32_t point, size_t& end) {
   TextCursor in(text, at);
   const bool negative = in.Peek() == '-' || in.Peek() == U'\u2212';
   if (negative || in.Peek() == '+') in.Take(in.Peek());
@@ -104,6 +103,7 @@ std::optional<Decimal> ReadNumber(std::u32string_view text, size_t at, char32_t 
   if (!decimals.empty()) number += "." + decimals;
   auto value = Decimal::Parse(number);
   if (!value.ok()) return std::nullopt;
+  end = in.at();
   return *std::move(value);
 }
 
@@ -229,21 +229,21 @@ std::vector<Date> ReadDates(std::u32string_view text, size_t at, size_t& end) {
 }
 
 // "14:05", "14:05:30.5", "2 pm", "2:05 p.m.", with a zone: "Z", "+02:00", "UTC" or none.
-std::vector<std::string> ReadTimes(std::u32string_view text, size_t at) {
+std::optional<std::string> ReadTime(std::u32string_view text, size_t at, size_t& end) {
   TextCursor in(text, at);
   const auto hour = in.Number(1, 2);
-  if (!hour) return {};
+  if (!hour) return std::nullopt;
   int minute = 0;
   std::string seconds = "00";
   const bool clock = in.Peek() == ':';
   if (clock) {
     in.Take(':');
     const auto minutes = in.Number(2, 2);
-    if (!minutes) return {};
+    if (!minutes) return std::nullopt;
     minute = *minutes;
     if (in.Take(':')) {
       const auto digits = in.Digits(2, 2);
-      if (!digits || *digits > "59") return {};
+      if (!digits || *digits > "59") return std::nullopt;
       seconds = *digits;
       if (in.Peek() == '.' && IsAsciiDigit(in.Peek(1))) {
         in.Take('.');
@@ -261,37 +261,41 @@ std::vector<std::string> ReadTimes(std::u32string_view text, size_t at) {
     marks.Take('.');
     if ((marks.Peek() | 0x20) == 'm') {
       marks.Take(marks.Peek());
-      if (!marks.AtWordEnd() || hours < 1 || hours > 12) return {};
+      if (!marks.AtWordEnd() || hours < 1 || hours > 12) return std::nullopt;
       hours = hours % 12 + (half == 'p' ? 12 : 0);
       marks.Take('.');
       in = marks;
     } else if (!clock) {
-      return {};
+      return std::nullopt;
     }
   } else if (!clock) {
-    return {};
+    return std::nullopt;
   }
-  if (hours > 23 || minute > 59) return {};
+  if (hours > 23 || minute > 59) return std::nullopt;
   const std::string local = TwoDigits(hours) + ":" + TwoDigits(minute) + ":" + seconds;
   const char32_t sign = in.Peek();
-  if (sign == 'Z' || sign == 'z') return {local + "Z"};
+  end = in.at();
+  if (sign == 'Z' || sign == 'z') {
+    ++end;
+    return local + "Z";
+  }
   if (sign == '+' || sign == '-') {
     in.Take(sign);
     const auto digits = in.Digits(2, 2);
     const bool colon = in.Take(':');
     const auto rest = in.Digits(2, 2);
-    if (digits && colon && rest && *digits <= "23" && *rest <= "59")
-      return {local + static_cast<char>(sign) + *digits + ":" + *rest};
-    return {};
+    if (!digits || !colon || !rest || *digits > "23" || *rest > "59") return std::nullopt;
+    end = in.at();
+    return local + static_cast<char>(sign) + *digits + ":" + *rest;
   }
   // The format wants a zone: a time without one, and UTC, is Z.
-  return {local + "Z"};
+  return local + "Z";
 }
 
 }  // namespace
 
-std::vector<Decimal> NumbersIn(std::u32string_view text) {
-  std::vector<Decimal> out;
+std::vector<SourceValue<Decimal>> NumbersIn(std::u32string_view text) {
+  std::vector<SourceValue<Decimal>> out;
   for (size_t at = 0; at < text.size(); ++at) {
     const bool sign = text[at] == '-' || text[at] == '+' || text[at] == U'\u2212';
     const bool digit = IsAsciiDigit(text[at]);
@@ -304,26 +308,27 @@ std::vector<Decimal> NumbersIn(std::u32string_view text) {
     for (const char32_t group : {U'\0', U',', U'.', U'\'', U'\u2019', U'_', U' ', U'\u00A0'}) {
       for (const char32_t point : {U'\0', U'.', U','}) {
         if (group == point && group != 0) continue;
-        if (auto value = ReadNumber(text, at, group, point)) out.push_back(*std::move(value));
+        size_t end = 0;
+        if (auto value = ReadNumber(text, at, group, point, end))
+          out.push_back({*std::move(value), at, end});
       }
     }
   }
-  SortUnique(out);
   return out;
 }
 
-std::vector<std::u32string> DatesIn(std::u32string_view text, std::string_view format) {
-  std::vector<std::string> out;
+std::vector<SourceValue<std::string>> DatesIn(std::u32string_view text, std::string_view format) {
+  std::vector<SourceValue<std::string>> out;
   for (size_t at = 0; at < text.size(); ++at) {
     if (!BeginsValue(text, at) || !IsWordLike(text[at])) continue;
+    size_t end = 0;
     if (format == "time") {
-      for (std::string& time : ReadTimes(text, at)) out.push_back(std::move(time));
+      if (auto time = ReadTime(text, at, end)) out.push_back({*std::move(time), at, end});
       continue;
     }
-    size_t end = 0;
     const std::vector<Date> dates = ReadDates(text, at, end);
     if (format == "date") {
-      for (const Date& date : dates) out.push_back(ToText(date));
+      for (const Date& date : dates) out.push_back({ToText(date), at, end});
       continue;
     }
     if (dates.empty()) continue;
@@ -335,15 +340,12 @@ std::vector<std::u32string> DatesIn(std::u32string_view text, std::string_view f
       TextCursor word = in;
       if (word.Word() == "at" && word.Take(' ')) in = word;
     }
+    const auto time = ReadTime(text, in.at(), end);
     for (const Date& date : dates) {
-      for (const std::string& time : ReadTimes(text, in.at()))
-        out.push_back(ToText(date) + "T" + time);
+      if (time) out.push_back({ToText(date) + "T" + *time, at, end});
     }
   }
-  SortUnique(out);
-  std::vector<std::u32string> decoded;
-  for (const std::string& one : out) decoded.push_back(DecodeCodepoints(one));
-  return decoded;
+  return out;
 }
 
 }  // namespace pawl::schema

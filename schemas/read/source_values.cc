@@ -305,12 +305,16 @@ std::vector<SourceValue<Decimal>> NumbersIn(std::u32string_view text) {
     if (digit && at > 1 && (text[at - 1] == '.' || text[at - 1] == ',' || text[at - 1] == '\'') &&
         IsAsciiDigit(text[at - 2]))
       continue;
+    const auto first = static_cast<ptrdiff_t>(out.size());
     for (const char32_t group : {U'\0', U',', U'.', U'\'', U'\u2019', U'_', U' ', U'\u00A0'}) {
       for (const char32_t point : {U'\0', U'.', U','}) {
         if (group == point && group != 0) continue;
-        size_t end = 0;
-        if (auto value = ReadNumber(text, at, group, point, end))
-          out.push_back({*std::move(value), at, end});
+        SourceValue<Decimal> one{{}, at, 0};
+        auto value = ReadNumber(text, at, group, point, one.end);
+        if (!value) continue;
+        one.value = *std::move(value);
+        if (std::find(out.begin() + first, out.end(), one) == out.end())
+          out.push_back(std::move(one));
       }
     }
   }
@@ -323,6 +327,10 @@ std::vector<SourceValue<std::string>> DatesIn(std::u32string_view text, std::str
     if (!BeginsValue(text, at) || !IsWordLike(text[at])) continue;
     size_t end = 0;
     if (format == "time") {
+      // Not inside of another time, nor in its zone.
+      const bool inside = at > 1 && IsAsciiDigit(text[at - 2]) &&
+                          (text[at - 1] == ':' || text[at - 1] == '+' || text[at - 1] == '-');
+      if (inside) continue;
       if (auto time = ReadTime(text, at, end)) out.push_back({*std::move(time), at, end});
       continue;
     }

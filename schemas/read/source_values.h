@@ -19,6 +19,7 @@ template <typename Value>
 struct SourceValue {
   Value value;
   size_t begin = 0, end = 0;
+  friend bool operator==(const SourceValue&, const SourceValue&) = default;
 };
 
 // An optional sign, digits grouped in threes by `, . ' _` or a space or not at all, and decimals

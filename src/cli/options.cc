@@ -173,20 +173,13 @@ void LayoutFlags::AddTo(CLI::App* command) {
       ->check(OneOf<JsonSchemaOptions::Nulls>())
       ->each(asking("nulls"))
       ->capture_default_str();
-  // Without a value CLI11 gives "true".
-  const CLI::Validator what(
-      [](std::string& text) {
-        if (text == "true") text = "strings";
-        return text == "strings" || text == "all" ? "" : "must be all, or nothing";
-      },
-      "");
   command
       ->add_option("--verbatim", verbatim,
                    "Strings without enum, const and format are spans of the text; all: numbers and "
                    "dates as well (docs/extraction.md)")
       ->expected(0, 1)
-      ->check(what)
-      ->type_name("[all]");
+      ->check(CLI::IsMember({"strings", "all"}))
+      ->default_str("strings");  // where nothing follows
 }
 
 void LayoutFlags::FillIn(const JsonSchemaOptions& defaults) {

@@ -314,7 +314,7 @@ TEST_F(SourceTest, LongTextsThatRepeatThemselves) {
 TEST_F(SourceTest, NumbersOfTheTable) {
   const std::map<std::u32string, std::vector<std::string>> rows = {
       {U"7", {"7"}},
-      {U"-7", {"-7"}},
+      {U"-7", {"-7", "7"}},
       {U"+7", {"7"}},
       {U"12.5", {"12.5"}},
       {U"12,5", {"12.5"}},

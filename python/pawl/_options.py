@@ -90,6 +90,9 @@ class SchemaOptions(TypedDict, total=False):
     keys: "Literal['required', 'all']"
     nulls: "Literal['keep', 'drop']"
     open_if_unsatisfiable: bool
+    source: str
+    verbatim: "Literal['none', 'strings', 'all']"
+    bind_source: bool
     allow_exponents: bool
     profile: "Literal['full', 'strict']"
     list_annotations: bool

@@ -62,7 +62,8 @@ MODELS = {
     "qwen3_5_moe-bf16": dict(
         dtype="bfloat16", margin=0.001, family=Qwen3_5MoeTextConfig, prompts=LONG,
         config=dict(SMALL, **EVEN, **EXPERTS, rope_parameters=SECTIONS)),
-    # With what a key head needs in one matrix.
+    # With what a key head needs in one matrix. The margin leaves seed 2 out, whose log-probabilities
+    # are 1.08e-4 from the reference's with the portable kernels: over the bound of 1e-4.
     "qwen3_next-bf16": dict(
         dtype="bfloat16", margin=0.011, family=Qwen3NextConfig, prompts=LONG,
         config=dict(SMALL, **EVEN, **EXPERTS)),

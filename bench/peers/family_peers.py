@@ -54,7 +54,7 @@ def by_llama(file, tokens, vocabulary, answers, errors):
         # Their vocabularies are of single bytes, without the merges that llama.cpp insists on.
         other = {"tokenizer.ggml.model": "none", f"{family}.vocab_size": vocabulary}
         model = Llama(str(file), kv_overrides=other, type_k=0, type_v=0, n_ctx=128, n_batch=128, n_threads=1, logits_all=True,
-                      verbose=False)
+                      verbose=True)
         model.eval(tokens)
         answers.put(log_probabilities(numpy.array(model.scores[: len(tokens)]), tokens))
     except Exception as error:

@@ -115,6 +115,11 @@ State Grammar::Start() const {
 }
 const Vocabulary& Grammar::vocabulary() const { return keeper_->vocabulary(); }
 const std::vector<std::string>& Grammar::notes() const { return keeper_->notes(); }
+const std::string& Grammar::unbound() const { return keeper_->unbound(); }
+Result<Grammar> Grammar::Bind(std::string_view text) const {
+  if (!keeper_->binder()) return *this;
+  return keeper_->binder()(text);
+}
 
 std::vector<std::string> Grammar::SampleTexts(size_t bytes) const {
   const State start = Start();
@@ -175,6 +180,11 @@ const std::shared_ptr<const RecordKeys>& GrammarAccess::RecordKeysOf(const Gramm
 
 void GrammarAccess::SetRecordKeys(const Grammar& grammar, std::shared_ptr<const RecordKeys> keys) {
   grammar.keeper_->set_record_keys(std::move(keys));
+}
+
+void GrammarAccess::SetBinder(const Grammar& grammar, GrammarOwner::Binder binder,
+                              std::string place) {
+  grammar.keeper_->set_binder(std::move(binder), std::move(place));
 }
 
 void GrammarAccess::AddNotes(const Grammar& grammar, const std::vector<std::string>& notes) {

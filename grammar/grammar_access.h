@@ -33,6 +33,7 @@ struct GrammarAccess {
   static const std::shared_ptr<const RecordKeys>& RecordKeysOf(const Grammar& grammar);
   // Before the grammar is handed out.
   static void SetRecordKeys(const Grammar& grammar, std::shared_ptr<const RecordKeys> keys);
+  static void SetBinder(const Grammar& grammar, GrammarOwner::Binder binder, std::string place);
   static void AddNotes(const Grammar& grammar, const std::vector<std::string>& notes);
   // What a state is: equal for equal states.
   struct Place {

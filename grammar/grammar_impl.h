@@ -247,6 +247,15 @@ class GrammarOwner : public std::enable_shared_from_this<GrammarOwner> {
   // handed out.
   const std::shared_ptr<const RecordKeys>& record_keys() const { return record_keys_; }
   void set_record_keys(std::shared_ptr<const RecordKeys> keys) { record_keys_ = std::move(keys); }
+  // Makes the grammar of a text (Grammar::Bind), and the place that asks for one. Set before the
+  // grammar is handed out.
+  using Binder = std::function<Result<Grammar>(std::string_view)>;
+  const Binder& binder() const { return binder_; }
+  const std::string& unbound() const { return unbound_; }
+  void set_binder(Binder binder, std::string place) {
+    binder_ = std::move(binder);
+    unbound_ = std::move(place);
+  }
   void AddNotes(const std::vector<std::string>& notes) {
     notes_.insert(notes_.end(), notes.begin(), notes.end());
   }
@@ -275,6 +284,8 @@ class GrammarOwner : public std::enable_shared_from_this<GrammarOwner> {
   const int64_t source_bytes_;
   std::vector<std::string> notes_;
   std::shared_ptr<const RecordKeys> record_keys_;
+  Binder binder_;
+  std::string unbound_;
   bool has_captures_;
   std::atomic<uint64_t> used_{0};
   std::mutex making_;         // a machine again; before mutex_

@@ -145,14 +145,16 @@ MachineResult SchemaMachineOf(std::string_view text, const JsonSchemaOptions& op
 MachineResult GrammarMachineOf(std::string_view text, GrammarLanguage language,
                                const GrammarOptions& options, const Context& shared) {
   const Vocabulary& vocabulary = *shared.vocabulary;
+  JsonSchemaOptions inside = options.json_schema;
+  inside.bind_source = false;
   LanguageOptions reading;
   reading.max_bytes = options.max_bytes;
   reading.max_nesting = options.max_nesting;
   reading.root = options.root;
   reading.lark_as_xgrammar = options.lark_as_xgrammar || language == GrammarLanguage::kLarkXgrammar;
   reading.json_schema = [&](std::string_view schema) -> Result<GrammarIr::Automaton> {
-    if (Status status = CheckKeysInside(options.json_schema); !status.ok()) return status.error();
-    auto machine = SchemaMachineOf(schema, options.json_schema, shared);
+    if (Status status = CheckKeysInside(inside); !status.ok()) return status.error();
+    auto machine = SchemaMachineOf(schema, inside, shared);
     if (!machine.ok()) return machine.error();
     return GrammarIr::Automaton{*std::move(machine), "%json " + std::string(schema)};
   };
@@ -185,7 +187,9 @@ MachineResult TagMachineOf(std::string_view json_text, const GrammarOptions& opt
       vocabulary, options,
       [&](std::string_view schema, const JsonSchemaOptions& schema_options) -> MachineResult {
         if (Status status = CheckKeysInside(schema_options); !status.ok()) return status.error();
-        return SchemaMachineOf(schema, schema_options, shared);
+        JsonSchemaOptions inside = schema_options;
+        inside.bind_source = false;
+        return SchemaMachineOf(schema, inside, shared);
       }};
   auto ir = ReadStructuralTag(json_text, context);
   if (!ir.ok()) return ir.error();
@@ -365,7 +369,27 @@ Result<Grammar> Compiler::CompileJsonSchema(std::string_view text, const JsonSch
                                                *std::move(given), machine->has_object_unions()}));
     return grammar;
   };
-  const auto compile = [&] { return OpenedIfUnsatisfiable(all, compile_one); };
+  const auto compile = [&]() -> Result<Grammar> {
+    Result<Grammar> grammar = OpenedIfUnsatisfiable(all, compile_one);
+    if (!grammar.ok() || !options.bind_source) return grammar;
+    const auto machine =
+        std::static_pointer_cast<schema::SchemaMachine>(GrammarAccess::Of(*grammar).machine);
+    if (machine->UnboundField().empty()) return grammar;
+    Compiler again = *this;
+    again.cache_ = nullptr;  // which may hold this grammar
+    JsonSchemaOptions bound = options;
+    bound.bind_source = false;
+    GrammarAccess::SetBinder(
+        *grammar,
+        [again, bound, schema = std::string(text)](std::string_view source) {
+          JsonSchemaOptions with = bound;
+          // A text of white space has no spans, as an empty one.
+          with.source = source.empty() ? " " : source;
+          return again.CompileJsonSchema(schema, with);
+        },
+        machine->UnboundField());
+    return grammar;
+  };
   return Kept(cache_.get(), "json_schema", text, all, compile, stop);
 }
 

@@ -30,7 +30,8 @@ namespace pawl {
               value(ascii) value(additional_properties) value(allow_exponents) value(profile)   \
                   value(list_annotations) value(max_documents) value(max_schema_bytes)          \
                       value(max_depth) value(step_fuel) value(keys) value(nulls)                \
-                          value(open_if_unsatisfiable)
+                          value(open_if_unsatisfiable) text(source) value(verbatim)             \
+                              value(bind_source)
 
 // As many names as fields, and no more: neither too few nor too many compile.
 inline void EveryOptionIsListed(JsonSchemaOptions& options) {
@@ -76,6 +77,10 @@ inline std::span<const char* const> OptionNames(JsonSchemaOptions::Keys) {
 }
 inline std::span<const char* const> OptionNames(JsonSchemaOptions::Nulls) {
   static constexpr const char* kNames[] = {"keep", "drop"};
+  return kNames;
+}
+inline std::span<const char* const> OptionNames(JsonSchemaOptions::Verbatim) {
+  static constexpr const char* kNames[] = {"none", "strings", "all"};
   return kNames;
 }
 inline std::span<const char* const> OptionNames(JsonSchemaOptions::Profile) {

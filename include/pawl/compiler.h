@@ -127,6 +127,17 @@ struct JsonSchemaOptions {
   // Without additional_properties: where no value fits with closed objects, the schema is read as
   // it stands, and Grammar::notes() says so. false: that is kUnsatisfiable.
   bool open_if_unsatisfiable = false;
+
+  // Strings, numbers and dates that are copied from a text (docs/extraction.md). A field with
+  // "x-pawl-source" takes spans of `source` only. Empty: there is no text, and the keyword is an
+  // error unless `bind_source` is true.
+  std::string source;
+  // kStrings: strings without enum, const and format are spans too. kAll: numbers and dates as
+  // well.
+  enum class Verbatim { kNone, kStrings, kAll };
+  Verbatim verbatim = Verbatim::kNone;
+  // true: the text comes later (Grammar::Bind). Until then such fields take any value.
+  bool bind_source = false;
 };
 
 // Options and limits for grammars, and the languages of grammars.

@@ -231,6 +231,13 @@ class PAWL_EXPORT Grammar {
 
   State Start() const;
   const Vocabulary& vocabulary() const;
+  // The grammar for one text, from which fields with "x-pawl-source" are copied
+  // (JsonSchemaOptions::bind_source). What the text needs is freed with the last copy of the
+  // result. The grammar itself where no field asks for a text. Errors: kUnsatisfiable with the
+  // pointer of a field that needs a span where the text has none that fits.
+  Result<Grammar> Bind(std::string_view text) const;
+  // The pointer of a field that asks for a text which is not there yet. Empty: none does.
+  const std::string& unbound() const;
   // Notes of the compiler that are not errors, for example keywords that are annotations.
   const std::vector<std::string>& notes() const;
 

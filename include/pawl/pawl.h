@@ -238,6 +238,10 @@ typedef struct pawl_json_schema_options {
   int32_t keys;  /* 0: required, 1: all */
   int32_t nulls; /* 0: keep, 1: drop */
   int32_t open_if_unsatisfiable;
+  int32_t verbatim;   /* 0: none, 1: strings, 2: all */
+  const char* source; /* what fields with "x-pawl-source" are copied from; NULL: there is none */
+  size_t source_length;
+  int32_t bind_source; /* the text comes later: pawl_grammar_bind */
 } pawl_json_schema_options;
 PAWL_API void pawl_json_schema_options_init(pawl_json_schema_options* options, size_t struct_size);
 
@@ -246,13 +250,10 @@ PAWL_API void pawl_json_schema_options_init(pawl_json_schema_options* options, s
  *     "json_schema"  a JSON Schema; options, or NULL for the defaults
  *     "regex"        a pattern that the whole output matches (docs/regex.md)
  *     "choice"       a JSON array of strings; the output is one of them
- *     "ebnf"         a grammar in XGrammar's dialect, with a rule "root" (docs/grammars.md)
- *     "gbnf"         a grammar in llama.cpp's dialect, with a rule "root"
- *     "lark"         a grammar in llguidance's dialect of Lark (docs/lark.md)
- *     "lark_xgrammar"  a grammar in XGrammar's dialect of Lark (docs/lark.md)
+ *     "ebnf", "gbnf" a grammar in XGrammar's or llama.cpp's dialect, with a rule "root"
+ *     "lark", "lark_xgrammar"  a grammar in llguidance's or XGrammar's dialect of Lark
  *     "substring"    the output is a span of the text, which may be empty
  *     "structural_tag"  free text with constrained parts, as JSON (docs/structural_tags.md)
- *
  * options must be NULL for "regex", "choice" and "substring". For grammars and tags they are those
  * of the schemas inside. An unknown kind is PAWL_UNSUPPORTED. Threads: any. */
 PAWL_API pawl_status pawl_compile(const pawl_compiler* compiler, const char* kind, const char* text,
@@ -264,8 +265,7 @@ PAWL_API pawl_status pawl_compile_choice(const pawl_compiler* compiler, const ch
                                          pawl_grammar** grammar, pawl_error** error);
 /* Grammars made from grammars; pawl/combine.h and docs/infilling.md explain them. A result keeps
  * alive the parts that it shares with `grammar`. Making a result holds the lock of `grammar`.
- * Threads: any, for this function and the three below.
- *
+ * Threads: any, for this function and the four below.
  * The grammar of the outputs with which prefix, output, after[0], any text, after[1], ... is a text
  * of `grammar`. after_count 0: no text follows. */
 PAWL_API pawl_status pawl_grammar_infill(const pawl_grammar* grammar, const char* prefix,
@@ -283,6 +283,9 @@ PAWL_API pawl_status pawl_grammar_intersect(const pawl_grammar* a, const pawl_gr
 /* All texts except those of the grammar, which must be of a regex, choices or a substring. */
 PAWL_API pawl_status pawl_grammar_complement(const pawl_grammar* grammar, pawl_grammar** out,
                                              pawl_error** error);
+/* The grammar for the text of x-pawl-source; `grammar` has bind_source (docs/extraction.md). */
+PAWL_API pawl_status pawl_grammar_bind(const pawl_grammar* grammar, const char* text, size_t length,
+                                       pawl_grammar** out, pawl_error** error);
 PAWL_API void pawl_grammar_free(pawl_grammar* grammar);
 
 /* Notes of the compiler that are no errors. The text lives as long as the grammar. Threads: any. */
@@ -485,6 +488,7 @@ typedef struct pawl_engine_options {
   const char* reasoning_open;
   const char* reasoning_close;
   const char* settings_folder; /* of measured choices (docs/evaluation.md), or NULL */
+  int32_t draft_memory;        /* megabytes for what drafts keep between outputs, from 1 on */
 } pawl_engine_options;
 PAWL_API void pawl_engine_options_init(pawl_engine_options* options, size_t struct_size);
 
@@ -588,6 +592,8 @@ typedef struct pawl_generate_options { /* docs/engine.md explains the options */
   void* on_reasoning_context;
   const char* stages; /* further stages of sampling: a JSON object (docs/sampling.md), or NULL */
   size_t stages_length;
+  int32_t draft_lanes;  /* lanes of noise, 1 to 64: the same seed draws others at another number */
+  uint64_t draft_owner; /* drafts learn from outputs of the same owner only */
 } pawl_generate_options;
 PAWL_API void pawl_generate_options_init(pawl_generate_options* options, size_t struct_size);
 

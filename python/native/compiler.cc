@@ -143,6 +143,18 @@ std::vector<TokenId> EndTokens(const Grammar& grammar) {
 
 }  // namespace
 
+static nb::class_<Grammar> GrammarClass(nb::module_& module) {
+  return nb::class_<Grammar>(module, "Grammar")
+      .def_prop_ro("unbound", &Grammar::unbound)
+      .def(
+          "bind",
+          [](const Grammar& self, nb::handle text) {
+            const std::string of = TextOf(text, "the text");
+            return Compile([&] { return self.Bind(of); });
+          },
+          nb::arg("text"));
+}
+
 void BindCompiler(nb::module_& module) {
   module.def("schema_option_names", [] {
     nb::list names;
@@ -151,7 +163,7 @@ void BindCompiler(nb::module_& module) {
     names.append("resolve_document");
     return names;
   });
-  nb::class_<Grammar>(module, "Grammar")
+  GrammarClass(module)
       .def_prop_ro("notes", &Grammar::notes)
       .def("record", &Grammar::Record, nb::arg("text"))
       .def_prop_ro("vocabulary_size", [](const Grammar& g) { return g.vocabulary().size(); })

@@ -32,7 +32,7 @@ from ._output import AsyncStream, Output, Stream
 from ._paths import command_path, shipped_model
 from ._pawl import (BatchFiller, Grammar, Mask, Matcher, Tokenizer, draft_tree_parents, mask_of_texts,
                     mask_of_tokens, mask_where)
-from ._schema import schema_of
+from ._schema import Verbatim, schema_of
 from ._stores import pull
 from ._vocabulary import Vocabulary
 
@@ -53,6 +53,7 @@ __all__ = [
     "Place",
     "Stream",
     "Tokenizer",
+    "Verbatim",
     "Vocabulary",
     "allocate_mask",
     "apply_mask",

@@ -99,6 +99,7 @@ class Engine:
         draft_model: "Union[str, os.PathLike[str], None]" = None,
         draft_history: "Union[str, os.PathLike[str], None]" = None,
         draft_history_bytes: int = 64 << 20,
+        draft_memory: int = 64,
         oracle_bytes: int = 256 << 20,
     ) -> None:
         if model is not None and not isinstance(model, (str, os.PathLike)):
@@ -121,6 +122,7 @@ class Engine:
             chat_template=chat_template,
             reasoning_marks=reasoning_marks, draft=draft if isinstance(draft, str) else ",".join(draft),
             draft_nodes=draft_nodes, draft_history_bytes=draft_history_bytes,
+            draft_memory=draft_memory,
             oracle_bytes=oracle_bytes,
             **{name: None if path is None else os.fspath(path) for name, path in files.items()})
         self._native: Optional[_pawl.Engine] = _native(self.path, self._options)
@@ -681,7 +683,9 @@ class _Extract:
         if options.get("max_string") is None:
             # A model that repeats itself has to end, and no one wants what is longer than the text.
             options["max_string"] = max(_LEAST_MAX_STRING, len(text))
-        return self._engine.compiler.json_schema(self._schema, **options)
+        if options.get("source"):
+            return self._engine.compiler.json_schema(self._schema, **options)
+        return self._engine.compiler.json_schema(self._schema, **{**options, "bind_source": True}).bind(text)
 
 
 def _layout(defaults: "Mapping[str, Tuple[Any, str]]", asked: Mapping[str, Any]) -> Dict[str, Any]:

@@ -59,6 +59,8 @@ class SamplingOptions(TypedDict, total=False):
     grammar_temperature: bool
     skip_forced: bool
     drafts: bool
+    draft_lanes: int
+    draft_owner: int
     at_budget: "Literal['close', 'close_or_cut', 'cut']"
     logprobs: int
     mask_surprise: bool
@@ -88,6 +90,9 @@ class SchemaOptions(TypedDict, total=False):
     keys: "Literal['required', 'all']"
     nulls: "Literal['keep', 'drop']"
     open_if_unsatisfiable: bool
+    source: str
+    verbatim: "Literal['none', 'strings', 'all']"
+    bind_source: bool
     allow_exponents: bool
     profile: "Literal['full', 'strict']"
     list_annotations: bool

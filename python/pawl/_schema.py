@@ -59,6 +59,19 @@ _LENGTHS = {"min_length": {"string": "minLength", "array": "minItems", "object":
             "max_length": {"string": "maxLength", "array": "maxItems", "object": "maxProperties"}}
 
 
+class _Verbatim:
+    """The mark of a field that is copied from the text: Annotated[str, pawl.Verbatim]."""
+
+    def __repr__(self) -> str:
+        return "pawl.Verbatim"
+
+    def __get_pydantic_json_schema__(self, core_schema: Any, handler: Any) -> Dict[str, Any]:
+        return {**handler(core_schema), "x-pawl-source": "span"}
+
+
+Verbatim = _Verbatim()
+
+
 def schema_of(type_: Any) -> Dict[str, Any]:
     """The JSON Schema (2020-12) of a type. Raises PawlError for types that have none."""
     pydantic = _pydantic_schema(type_)
@@ -248,6 +261,8 @@ class _Reader:
 
     def _bounded(self, schema: Dict[str, Any], marks: Tuple[Any, ...]) -> Dict[str, Any]:
         for mark in marks:
+            if mark is Verbatim:
+                schema["x-pawl-source"] = "span"
             for part in [mark, *getattr(mark, "metadata", ())]:
                 for name, keyword in _BOUNDS.items():
                     value = getattr(part, name, None)

@@ -76,6 +76,9 @@ FormulaId SchemaTable::AddString(StringAtom atom) {
       if (atom.min == 0 && atom.max == kUnbounded) return kTrueFormula;
       key = "n" + std::to_string(atom.min) + "," + std::to_string(atom.max);
       break;
+    case StringAtom::Type::kSource:
+      key = "q" + std::to_string(static_cast<int>(atom.span));
+      break;
   }
   auto [it, fresh] = interned_.try_emplace(std::move(key), 0);
   if (fresh) {

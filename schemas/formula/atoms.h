@@ -23,6 +23,7 @@
 #include "schemas/number/number_automaton.h"
 #include "src/base/json.h"
 #include "src/base/memory_size.h"
+#include "src/base/source_text.h"
 
 namespace pawl::schema {
 
@@ -30,11 +31,12 @@ inline constexpr uint64_t kUnbounded = UINT64_MAX;
 
 // One condition on a string, over its code points.
 struct StringAtom {
-  enum class Type { kRegex, kLiterals, kLength };
+  enum class Type { kRegex, kLiterals, kLength, kSource };
   Type type = Type::kRegex;
   ReId regex = 0;                        // kRegex: the whole string matches
   std::vector<std::u32string> literals;  // kLiterals: it is one of these; sorted, unique
   uint64_t min = 0, max = kUnbounded;    // kLength: number of code points
+  SpanKind span = SpanKind::kSpan;       // kSource: it is such a span of SchemaTable::source
   size_t MemoryBytes() const { return HeapBytes(literals); }
 };
 
@@ -127,6 +129,10 @@ class SchemaTable {
   // The formats that formulas are, and what other schemas know of them (nullptr: nothing).
   std::unordered_map<FormulaId, std::string> formats;
   std::shared_ptr<Witnesses> witnesses;
+  // The text that fields with a source quote; nullptr: no field does.
+  std::shared_ptr<SourceText> source;
+  // These fields: what each demands, and its pointer.
+  std::vector<std::pair<FormulaId, std::string>> source_fields;
 
   FormulaId AddString(StringAtom atom);
   FormulaId AddNumber(NumberConstraint constraint);
@@ -157,10 +163,11 @@ class SchemaTable {
 
   size_t MemoryBytes() const {
     return HeapBytes(formulas, *regexes, atoms_, strings_, numbers_, objects_, arrays_, interned_,
-                     formats);
+                     formats, source, source_fields);
   }
   size_t GrowthHint() const {
-    return formulas.size() * 160 + atoms_.size() * 200 + list_bytes_ + regexes->GrowthHint();
+    return formulas.size() * 160 + atoms_.size() * 200 + list_bytes_ + regexes->GrowthHint() +
+           (source == nullptr ? 0 : source->MemoryBytes());
   }
 
  private:

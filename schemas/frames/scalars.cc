@@ -81,7 +81,7 @@ FormulaId Scalars::AsWritten(FormulaId must) {
   }
   const bool has_end = std::ranges::any_of(formulas.Atoms(must), [this](AtomId atom) {
     const StringAtom& string = table_.string(atom);
-    return string.type == StringAtom::Type::kLiterals ||
+    return string.type == StringAtom::Type::kLiterals || string.type == StringAtom::Type::kSource ||
            (string.type == StringAtom::Type::kLength && string.max != kUnbounded);
   });
   if (options_.max_string > 0 && !has_end) {

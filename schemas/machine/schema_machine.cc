@@ -50,6 +50,10 @@ Status SchemaMachine::CheckSatisfiable() {
                  "the patterns of this schema need more states than the limit allows", "#"};
   }
   if (live) return {};
+  for (const auto& [formula, pointer] : table_->source_fields) {
+    if (solver_.Value(formula).answer == Answer::kNo)
+      return Error{ErrorCode::kUnsatisfiable, "no span of the text fits", pointer};
+  }
   return Error{ErrorCode::kUnsatisfiable, "no value can ever fit this schema", "#"};
 }
 

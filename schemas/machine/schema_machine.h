@@ -41,6 +41,12 @@ class SchemaMachine : public Machine {
   // Whether any value fits the schema: kUnsatisfiable when none does.
   Status CheckSatisfiable();
 
+  // The pointer of a field whose text is not there yet (JsonSchemaOptions::bind_source); empty:
+  // there is none.
+  std::string UnboundField() const {
+    const bool waits = table_->source == nullptr && !table_->source_fields.empty();
+    return waits ? table_->source_fields.front().second : "";
+  }
   // ReadSchema::has_object_unions.
   bool has_object_unions() const { return object_unions_; }
   void set_object_unions(bool unions) { object_unions_ = unions; }

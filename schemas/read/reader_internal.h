@@ -65,6 +65,8 @@ class Reader {
     // With Keys::kAll or Nulls::kDrop: keys are asked for as the schema has them, because something
     // around it may judge which keys are there (reader_keys.cc).
     bool given = false;
+    // Under not, if or propertyNames, where a field is not copied from a text.
+    bool denied = false;
   };
   // Whether a schema speaks of a value for itself, or together with others of the same value. Only
   // the former closes its objects (JsonSchemaOptions::additional_properties).
@@ -109,6 +111,17 @@ class Reader {
   FormulaResult Numbers(const Value& schema, const Path& path);
   FormulaResult Arrays(const Value& schema, const Path& path);
   FormulaResult Objects(const Value& schema, const Path& path);
+  // "x-pawl-source", and fields that the option `verbatim` makes so (reader_source.cc).
+  FormulaResult Source(const Value& schema, const Path& path);
+  bool IsVerbatim(const Value& schema) const;
+  std::vector<std::string> NamedTypes(const Value& schema) const;
+  // A schema in whose place no field is copied from a text.
+  FormulaResult DeniedSchema(const Value& value, const Path& path, Stands stands) {
+    const bool before = std::exchange(here_.denied, true);
+    FormulaResult formula = Schema(value, path, stands);
+    here_.denied = before;
+    return formula;
+  }
   FormulaResult Dependencies(const Value& schema, const Path& path);
   FormulaResult Combinations(const Value& schema, const Path& path, Stands inside);
   std::optional<Error> TooManyContainers(const std::vector<const Value*>& constants,
@@ -166,11 +179,11 @@ class Reader {
   std::vector<Scope> scopes_;
   std::map<Scope, ScopeId> scope_index_;
   // By schema and the scope inside it: formulas of what has been read, references to the rest.
-  using Place = std::tuple<const Value*, ScopeId, Stands, bool>;
+  using Place = std::tuple<const Value*, ScopeId, Stands, bool, bool>;
   std::map<Place, FormulaId> read_, asked_;
   Place PlaceOf(const Value& value, Here here, Stands stands) const {
     return {&value, here.scope, options_.additional_properties ? Stands::kAlone : stands,
-            here.given};
+            here.given, here.denied};
   }
   struct Open {
     const Value* value;

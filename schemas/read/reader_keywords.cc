@@ -70,7 +70,8 @@ const std::unordered_map<std::string_view, Keyword>& Keywords() {
       {"unevaluatedProperties", {k19, k20}},
       {"unevaluatedItems", {k19, k20}},
       {"$dynamicRef", {k20, k20}},
-      {"$recursiveRef", {k19, k19}}};
+      {"$recursiveRef", {k19, k19}},
+      {"x-pawl-source", {k4, k20}}};
   return kKeywords;
 }
 
@@ -110,10 +111,11 @@ bool IsAnchor(std::string_view text, Dialect dialect) {
 bool Reader::Ignored(std::string_view keyword) const {
   if (IgnoresNone()) return false;
   static const std::unordered_set<std::string_view> kValidation = {
-      "type",        "enum",      "const",         "multipleOf",       "maximum",
-      "minimum",     "minLength", "maxLength",     "exclusiveMaximum", "exclusiveMinimum",
-      "pattern",     "minItems",  "maxItems",      "uniqueItems",      "minContains",
-      "maxContains", "required",  "maxProperties", "minProperties",    "dependentRequired"};
+      "type",         "enum",      "const",         "multipleOf",       "maximum",
+      "minimum",      "minLength", "maxLength",     "exclusiveMaximum", "exclusiveMinimum",
+      "pattern",      "minItems",  "maxItems",      "uniqueItems",      "minContains",
+      "maxContains",  "required",  "maxProperties", "minProperties",    "dependentRequired",
+      "x-pawl-source"};
   return kValidation.contains(keyword);
 }
 
@@ -406,7 +408,7 @@ Result<FormulaId> Reader::Objects(const Value& schema, const Path& path) {
       if (auto e = Take(atom.additional, Schema(value, at))) return *e;
       any = true;
     } else if (name == "propertyNames" && At(Dialect::kDraft6)) {
-      if (auto e = Take(atom.property_names, Schema(value, at))) return *e;
+      if (auto e = Take(atom.property_names, DeniedSchema(value, at, Stands::kAlone))) return *e;
       any = true;
     } else if (name == "required") {
       if (auto e = Take(atom.required, Names(value, at))) return *e;

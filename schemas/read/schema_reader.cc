@@ -141,13 +141,13 @@ Reader::Here Reader::EnterResource(const Resource& resource, Here around) {
   const bool recursive = resource.recursive_anchor && !scope.contains(kRecursive);
   const bool named = std::any_of(resource.dynamic_anchors.begin(), resource.dynamic_anchors.end(),
                                  [&](const auto& anchor) { return !scope.contains(anchor.first); });
-  if (!recursive && !named) return {&resource, around.scope, around.given};
+  if (!recursive && !named) return {&resource, around.scope, around.given, around.denied};
   Scope inner = scope;
   if (recursive) inner.emplace(kRecursive, &resource);
   for (const auto& [name, place] : resource.dynamic_anchors) inner.emplace(name, &resource);
   const auto [it, fresh] = scope_index_.try_emplace(inner, static_cast<ScopeId>(scopes_.size()));
   if (fresh) scopes_.push_back(std::move(inner));
-  return {&resource, it->second, around.given};
+  return {&resource, it->second, around.given, around.denied};
 }
 
 Reader::Here Reader::Enter(const Value& value, Here around) {
@@ -244,7 +244,7 @@ Result<FormulaId> Reader::ObjectSchema(const Value& schema, const Path& path, St
     if (error) return *error;
   }
   for (const auto read : {&Reader::Strings, &Reader::Numbers, &Reader::Objects, &Reader::Arrays,
-                          &Reader::Dependencies}) {
+                          &Reader::Dependencies, &Reader::Source}) {
     if (auto error = add((this->*read)(schema, path))) return *error;
   }
   if (auto error = add(Combinations(schema, path, inside))) return *error;
@@ -252,7 +252,13 @@ Result<FormulaId> Reader::ObjectSchema(const Value& schema, const Path& path, St
   if (!options_.additional_properties && stands == Stands::kAlone && inside == Stands::kInPlace) {
     if (auto error = add(Closed(schema, path))) return *error;
   }
-  return formulas_.And(parts);
+  const FormulaId whole = formulas_.And(parts);
+  const bool named = schema.Find("x-pawl-source") != nullptr;
+  if (named || IsVerbatim(schema)) {
+    const Path keyword{&path, "x-pawl-source"};
+    table_.source_fields.emplace_back(whole, (named ? keyword : path).ToString());
+  }
+  return whole;
 }
 
 Result<References::Target> Reader::Referred(const std::string& keyword, const Value& text,
@@ -333,12 +339,12 @@ Result<FormulaId> Reader::Combinations(const Value& schema, const Path& path, St
                                                        : formulas_.ExactlyOne(*kids));
   }
   if (const Value* value = schema.Find("not")) {
-    auto formula = Schema(*value, {&path, "not"}, Stands::kInPlace);
+    auto formula = DeniedSchema(*value, {&path, "not"}, Stands::kInPlace);
     if (!formula.ok()) return formula.error();
     parts.push_back(formulas_.Not(*formula));
   }
   if (const Value* condition = schema.Find("if"); condition != nullptr && At(Dialect::kDraft7)) {
-    auto formula = Schema(*condition, {&path, "if"}, Stands::kInPlace);
+    auto formula = DeniedSchema(*condition, {&path, "if"}, Stands::kInPlace);
     if (!formula.ok()) return formula.error();
     for (const auto& [name, unless] :
          {std::pair("then", formulas_.Not(*formula)), std::pair("else", *formula)}) {

@@ -33,7 +33,7 @@ class StringOutline {
   // A few regexes, and nothing but a counter besides.
   static bool Fits(const StringProgram& program) {
     return program.RegexCount() > 1 && program.RegexCount() <= limits::kRegexesInGroup &&
-           !program.HasLiterals();
+           !program.HasLiterals() && !program.HasSources();
   }
 
   // kUnknown: the picture is too large to tell.

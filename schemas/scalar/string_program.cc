@@ -32,6 +32,9 @@ StringProgram::StringProgram(const SchemaTable& table, std::vector<AtomId> atoms
       case StringAtom::Type::kLiterals:
         tries_.push_back({id, {}});
         break;
+      case StringAtom::Type::kSource:
+        sources_.push_back({id, SourceTrie(*table.source, a.span)});
+        break;
       case StringAtom::Type::kLength:
         counting_ = true;
         critical_.push_back(a.min);
@@ -47,7 +50,7 @@ StringProgram::StringProgram(const SchemaTable& table, std::vector<AtomId> atoms
   SortUnique(critical_);
   const bool grouped = regexes_.size() > limits::kRegexesInGroup;
   regex_words_ = grouped ? (regexes_.size() - 1) / limits::kRegexesInGroup + 1 : regexes_.size();
-  width_ = std::max<size_t>(1, regex_words_ + tries_.size() + (counting_ ? 2 : 0));
+  width_ = std::max<size_t>(1, regex_words_ + node_words() + (counting_ ? 2 : 0));
   after_.resize(width_);
   peeked_.resize(width_);
   FindSlots();
@@ -58,8 +61,10 @@ StringProgram::StringProgram(const SchemaTable& table, std::vector<AtomId> atoms
   }
   for (size_t i = 0; i < regex_words_; ++i)
     after_[i] = grouped ? groups_[i].Start() : regexes_[i].dfa->Start();
+  for (size_t i = 0; i < sources_.size(); ++i)
+    after_[regex_words_ + tries_.size() + i] = sources_[i].trie.start();
   Intern(after_.data());
-  for (uint32_t i = 0; !grouped && tries_.empty() && i < regexes_.size(); ++i) {
+  for (uint32_t i = 0; !grouped && node_words() == 0 && i < regexes_.size(); ++i) {
     const ReId term = RegexTerm(start(), i);
     const RegexArena::View view = table_.regexes->Inspect(term);
     if (view.op == RegexArena::View::Op::kConcat && view.operands[0] == RegexArena::kAnything)
@@ -86,6 +91,8 @@ void StringProgram::FindSlots() {
     const size_t regex = PlaceOf(regexes_, atoms_[i]), trie = PlaceOf(tries_, atoms_[i]);
     if (regex < regexes_.size()) slots_[i] = static_cast<uint32_t>(regex);
     if (trie < tries_.size()) slots_[i] = static_cast<uint32_t>(regexes_.size() + trie);
+    if (const size_t source = PlaceOf(sources_, atoms_[i]); source < sources_.size())
+      slots_[i] = static_cast<uint32_t>(regexes_.size() + tries_.size() + source);
   }
   if (atoms_.empty() || atoms_.back() - atoms_.front() >= limits::kSlotRow) return;
   slot_by_atom_.resize(atoms_.back() - atoms_.front() + 1, kNoSlot);
@@ -160,6 +167,10 @@ void StringProgram::BuildClasses() {
         }
       }
     }
+  }
+  if (!sources_.empty()) {
+    const std::u32string_view text = table_.source->text();
+    literal_points.insert(literal_points.end(), text.begin(), text.end());
   }
   SortUnique(literal_points);
   for (const char32_t c : literal_points) {
@@ -266,9 +277,7 @@ StringProgram::StateId StringProgram::Intern(const uint32_t* words) {
 
 RegexGroup::ClassBits StringProgram::SettlingKey(const uint32_t* words) {
   // Few regexes, literals and counters are looked at after each step.
-  const bool simple = !groups_.empty() && !counting_ &&
-                      std::all_of(words + regex_words_, words + regex_words_ + tries_.size(),
-                                  [](uint32_t node) { return node == kNoNode; });
+  const bool simple = !groups_.empty() && !counting_ && !NodesLeft(words);
   if (!simple) return {UINT64_MAX, UINT64_MAX};
   RegexGroup::ClassBits bits{};
   for (size_t i = 0; i < groups_.size(); ++i) {
@@ -291,8 +300,7 @@ void StringProgram::SettleRegex(uint32_t* words, size_t regex, bool truth) {
 }
 
 bool StringProgram::OnlyRegexesLeft(const uint32_t* words) const {
-  return !counting_ && std::all_of(words + regex_words_, words + regex_words_ + tries_.size(),
-                                   [](uint32_t node) { return node == kNoNode; });
+  return !counting_ && !NodesLeft(words);
 }
 
 bool StringProgram::NeverSettled(const uint32_t* words) {
@@ -327,8 +335,7 @@ bool StringProgram::QuietKey(const uint32_t* words) {
         groups_.empty() ? regexes_[i].dfa->Absorbing(words[i]) : groups_[i].AllSettled(words[i]);
     if (!quiet) return false;
   }
-  return std::all_of(words + regex_words_, words + regex_words_ + tries_.size(),
-                     [](uint32_t node) { return node == kNoNode; });
+  return !NodesLeft(words);
 }
 
 void StringProgram::Step(const uint32_t* from, int cls, uint32_t* after) {
@@ -355,6 +362,10 @@ void StringProgram::Step(const uint32_t* from, int cls, uint32_t* after) {
     s = child != last && child->character == c ? static_cast<uint32_t>(child - trie.nodes.begin())
                                                : kNoNode;
   }
+  for (Source& source : sources_) {
+    uint32_t& s = after[slot++];
+    if (s != kNoNode) s = source.trie.Child(s, Representative(cls));
+  }
   if (counting_) SetCount(after, std::min(CountOf(after) + 1, count_cap_));
 }
 
@@ -366,7 +377,7 @@ StringProgram::StateId StringProgram::Peek(StateId state, int cls) {
 
 StringProgram::StateId StringProgram::NextOnce(StateId state, int cls) {
   const size_t row = rows_[state];
-  if (row != kNoRow || !wide()) return Next(state, cls);
+  if (row != kNoRow || (!wide() && sources_.empty())) return Next(state, cls);
   Step(key(state), cls, after_.data());
   return Intern(after_.data());
 }
@@ -409,7 +420,7 @@ StringProgram::StateId StringProgram::NextBeyondAscii(StateId state) {
 }
 
 bool StringProgram::IsSearch(StateId state) const {
-  if (regexes_.size() != 1 || !tries_.empty() || counting_) return false;
+  if (regexes_.size() != 1 || node_words() > 0 || counting_) return false;
   return regexes_[0].dfa->IsSearch(key(state)[0], false);
 }
 
@@ -430,7 +441,7 @@ StringProgram::StateId StringProgram::AlwaysAhead(StateId state) {
                                                        dfa.Anything());
     }
   }
-  for (size_t i = 0; i < tries_.size(); ++i) ahead[regex_words_ + i] = kNoNode;
+  for (size_t i = 0; i < node_words(); ++i) ahead[regex_words_ + i] = kNoNode;
   return Intern(ahead.data());
 }
 
@@ -440,13 +451,13 @@ bool StringProgram::overflow() const {
 }
 
 bool StringProgram::SurelyLive(StateId state) const {
-  if (regexes_.size() != 1 || !tries_.empty() || counting_) return false;
+  if (regexes_.size() != 1 || node_words() > 0 || counting_) return false;
   const uint32_t s = key(state)[0];
   return s != RegexDfa::kDead && !regexes_[0].dfa->MayBeEmpty(s);
 }
 
 bool StringProgram::SurelyLiveTogether(StateId state) {
-  if (!tries_.empty() || counting_ || regexes_.size() < 2) return false;
+  if (node_words() > 0 || counting_ || regexes_.size() < 2) return false;
   bool open = false;
   for (size_t i = 0; i < regexes_.size(); ++i) {
     const uint32_t s = RegexState(key(state), i);
@@ -520,6 +531,11 @@ bool StringProgram::Truth(StateId state, AtomId id) const {
     const uint32_t s = key(state)[slot];
     return s != RegexDfa::kDead && regexes_[slot].dfa->Accepting(s);
   }
+  if (slot != kNoSlot && slot >= regexes_.size() + tries_.size()) {
+    const size_t source = slot - regexes_.size() - tries_.size();
+    const uint32_t node = key(state)[regex_words_ + tries_.size() + source];
+    return node != kNoNode && sources_[source].trie.IsSpan(node);
+  }
   if (slot != kNoSlot) return Literal(state, id) >= 0;
   const StringAtom& a = atom(id);
   const uint64_t count = Count(state);
@@ -542,6 +558,7 @@ std::string StringProgram::Signature(StateId state) const {
     const uint32_t node = words[regex_words_ + i];
     append(node == kNoNode ? UINT64_MAX : static_cast<uint64_t>(tries_[i].nodes[node].literal));
   }
+  for (size_t i = 0; i < sources_.size(); ++i) append(words[regex_words_ + tries_.size() + i]);
   if (counting_) {
     append(static_cast<uint64_t>(
         std::upper_bound(critical_.begin(), critical_.end(), Count(state)) - critical_.begin()));

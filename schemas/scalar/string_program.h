@@ -22,6 +22,7 @@
 #include "schemas/formula/atoms.h"
 #include "schemas/limits.h"
 #include "schemas/scalar/class_trie.h"
+#include "schemas/scalar/source_trie.h"
 #include "src/base/memory_size.h"
 
 namespace pawl::schema {
@@ -174,7 +175,23 @@ class StringProgram {
   // depends. May say -1 where it does not.
   int Settled(StateId state, AtomId atom);
   // Nothing but one list of literals is in play.
-  bool OnlyLiterals() const { return tries_.size() == 1 && regexes_.empty() && !counting_; }
+  bool OnlyLiterals() const {
+    return tries_.size() == 1 && regexes_.empty() && sources_.empty() && !counting_;
+  }
+  // Spans of a text are in play; nothing else is. Of the latter states are nodes of only_source().
+  bool HasSources() const { return !sources_.empty(); }
+  bool OnlySource() const {
+    return sources_.size() == 1 && regexes_.empty() && tries_.empty() && !counting_;
+  }
+  SourceTrie& only_source() { return sources_[0].trie; }
+  uint32_t SourceNode(StateId state) const { return key(state)[0]; }
+  StateId AtSourceNode(uint32_t node) { return Intern(&node); }
+  // REQUIRES: HasSources(). The code points with which the first source goes on.
+  std::vector<char32_t> SourceFollowing(StateId state) {
+    const uint32_t node = key(state)[regex_words_ + tries_.size()];
+    if (node == kNoNode) return {};
+    return sources_[0].trie.Following(node);
+  }
   // REQUIRES: OnlyLiterals(). Some literal goes on from here; the class that the shortest such
   // literal goes on with, -1 at its end.
   bool Begins(StateId state) const { return key(state)[0] != kNoNode; }
@@ -215,7 +232,7 @@ class StringProgram {
   // With the automata of the regexes, whose arena is the table's.
   size_t MemoryBytes() const {
     return HeapBytes(atoms_, regexes_, groups_, searches_, tries_, slots_, slot_by_atom_, critical_,
-                     boundaries_, pages_, interval_class_, representative_, class_slots_,
+                     sources_, boundaries_, pages_, interval_class_, representative_, class_slots_,
                      class_of_ascii_, classes_of_, classes_apart_, keys_, rows_, next_, quiet_,
                      index_, after_, peeked_, never_settled_);
   }
@@ -290,7 +307,7 @@ class StringProgram {
   RegexArena& regex_arena() { return *table_.regexes; }
 
   // Several conditions side by side, whose states may be many.
-  bool wide() const { return regexes_.size() + tries_.size() > 1; }
+  bool wide() const { return regexes_.size() + tries_.size() + sources_.size() > 1; }
   // The truth of all atoms, and which literals are there: states alike in that end alike.
   std::string Signature(StateId state) const;
 
@@ -308,10 +325,22 @@ class StringProgram {
     std::vector<TrieNode> nodes;
     size_t MemoryBytes() const { return HeapBytes(nodes); }
   };
+  struct Source {
+    AtomId atom;
+    SourceTrie trie;
+    size_t MemoryBytes() const { return HeapBytes(trie); }
+  };
+  static_assert(SourceTrie::kNone == kNoNode);
+  // Words behind those of the regexes that are kNoNode once nothing more is looked at.
+  size_t node_words() const { return tries_.size() + sources_.size(); }
+  bool NodesLeft(const uint32_t* words) const {
+    return !std::all_of(words + regex_words_, words + regex_words_ + node_words(),
+                        [](uint32_t node) { return node == kNoNode; });
+  }
   size_t Interval(char32_t c) const;
   void BuildClasses();
   StateId ComputeNext(StateId state, int cls);
-  // The place of the atom's regex or list of literals in a key; kNoSlot for others.
+  // The place of the atom's regex, list of literals or source in a key; kNoSlot for others.
   static constexpr uint32_t kNoSlot = UINT32_MAX;
   uint32_t SlotOf(AtomId atom) const {
     if (!slot_by_atom_.empty()) {
@@ -357,11 +386,13 @@ class StringProgram {
   std::vector<uint32_t> searches_;  // places of the regexes that Restart is about
   size_t regex_words_ = 0;          // words of a key for the groups, or else for the regexes
   std::vector<Trie> tries_;
+  std::vector<Source> sources_;
   std::vector<uint32_t> slots_, slot_by_atom_;  // of atoms_; from atoms_.front() on
   bool counting_ = false;
   uint64_t count_cap_ = 0;
   std::vector<uint64_t> critical_;
-  // Words of a state's key: regexes or groups of them, tries, two for the count; at least 1.
+  // Words of a state's key: regexes or groups of them, tries, sources, two for the count; at
+  // least 1.
   size_t width_ = 1;
 
   int class_count_ = 1;

@@ -124,6 +124,8 @@ bool StringSearch::DecideLive(StateId state) {
       At(state).live = Verdict::kLive;
     } else if (conjunction_ && program_.SurelyLiveTogether(state)) {
       At(state).live = Verdict::kLive;
+    } else if (NeedsSource()) {
+      DecideBySource(state);
     } else if (one_atom_ && program_.OnlyLiterals()) {
       At(state).live = program_.Begins(state) ? Verdict::kLive : Verdict::kDead;
     } else {
@@ -289,7 +291,7 @@ void StringSearch::Decide(StateId start) {
 }
 
 bool StringSearch::Apart() {
-  apart_ = apart_ || (!live_ && !one_atom_ && program_.wide() &&
+  apart_ = apart_ || (!live_ && !one_atom_ && program_.wide() && !program_.HasSources() &&
                       program_.bytes() > program_.spending().max_bytes);
   return apart_;
 }
@@ -311,6 +313,7 @@ bool StringSearch::SpentAll() const {
 
 void StringSearch::FindWay(StateId start) {
   if (At(start).sought) return;
+  if (NeedsSource()) return DecideBySource(start);
   if (one_atom_ && program_.OnlyLiterals()) {
     At(start).via = program_.ClassTowardsShortest(start);
     return;
@@ -524,6 +527,11 @@ void StringSearch::DecideAll() {
 }
 
 bool StringSearch::LiveWithin(StateId state, char32_t lo, char32_t hi) {
+  if (one_atom_ && program_.OnlySource()) {
+    SourceTrie& trie = program_.only_source();
+    const uint32_t node = program_.SourceNode(state);
+    return node != SourceTrie::kNone && trie.GoesOn(trie.at(node), lo, hi);
+  }
   if (lo < kSurrogatesBegin && hi > kSurrogatesEnd) {
     return LiveWithin(state, lo, kSurrogatesBegin - 1) || LiveWithin(state, kSurrogatesEnd + 1, hi);
   }

@@ -45,6 +45,9 @@ class StringSearch {
   // A string is accepted when all atoms of the program are true of it, and then only.
   void SetConjunction() { conjunction_ = true; }
 
+  // What is accepted is the program's only regex, list or source, and nothing else.
+  bool OfOneAtom() const { return one_atom_; }
+
   StringProgram& program() { return program_; }
   // The program aside.
   size_t MemoryBytes() const {
@@ -175,7 +178,7 @@ class StringSearch {
     Freedom freedom;
     Verdict always = Verdict::kUnknown;
     bool knows_beyond = false;
-    bool sought = false;  // a way, in vain
+    bool sought = false;  // a way, in vain, or by what a text leaves
     StateId beyond = kNoState;
   };
   // In pieces: many searches share a program of which each sees a few states.
@@ -205,6 +208,11 @@ class StringSearch {
   StateId NextOf(StateId state, int cls);
   // NextOf where searches restart.
   StateId NextRestarted(StateId state, int cls);
+  // What spans of a text leave is walked instead of searched (string_source.cc). Finds
+  // the nearest end; a state without one is dead.
+  void DecideBySource(StateId state);
+  // Every accepted string is a span.
+  bool NeedsSource() const { return program_.HasSources() && (one_atom_ || conjunction_); }
   bool FindAlwaysLive(StateId state);
   ClassRow& MakeRow(StateId state);
   void AskClass(ClassRow& row, CharClass like);

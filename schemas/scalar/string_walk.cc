@@ -52,6 +52,8 @@ class Walk {
       Close(index_.first(), index_.last(), state, 0, *freedom);
     } else if (freedom) {
       Free(begin, end, state, 0, *freedom);
+    } else if (search_.program().OnlySource() && search_.OfOneAtom()) {
+      WalkSource(search_, state, vocabulary_, node, spelling_, words_, closings_);
     } else {
       stack_.resize(static_cast<size_t>(trie_.max_depth()) + 1);
       parts_.resize(stack_.size());
@@ -67,7 +69,7 @@ class Walk {
         if (fresh && !search_.FoundDead()) SetPlainApart(KeyAt(top));
         Carry(top, 0, calm_);
       }
-      const bool wide = !apart_ && fresh && !spelling_.ascii &&
+      const bool wide = !apart_ && fresh && !spelling_.ascii && !search_.program().HasSources() &&
                         CountBeginnings(search_, state, trie_, classes) >= limits::kWidePlace;
       if (wide && WalkClasses(search_, state, vocabulary_, classes, words_)) {
         path = MaskStrategy::kWideString;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "grammar/masks/machine_masks.h"
+#include "schemas/scalar/json_string.h"
 #include "schemas/scalar/string_search.h"
 #include "schemas/scalar/string_tokens.h"
 
@@ -48,6 +49,12 @@ MaskStrategy WalkString(StringSearch& search, StringSearch::StateId state,
 // use here: the characters of a class differ nearly everywhere. The words are zero again then.
 bool WalkClasses(StringSearch& search, StringSearch::StateId state, const Vocabulary& vocabulary,
                  const ClassTrie& classes, uint32_t* words);
+
+// WalkString of a string that is a span of a text and nothing else (source_walk.cc). The places of
+// the closings are of the trie's order.
+void WalkSource(StringSearch& search, StringSearch::StateId state, const Vocabulary& vocabulary,
+                uint32_t node, StringSpelling spelling, uint32_t* words,
+                std::vector<StringClosings>& closings);
 
 // At most so many plain tokens may follow, to tell narrow positions from wide ones: those that
 // begin with a character that may come.

@@ -217,6 +217,18 @@ pawl_status pawl_compile_choice(const pawl_compiler* compiler, const char* const
   });
 }
 
+pawl_status pawl_grammar_bind(const pawl_grammar* grammar, const char* text, size_t length,
+                              pawl_grammar** out, pawl_error** error) {
+  return Guard(error, [&]() -> pawl_status {
+    if (grammar == nullptr || out == nullptr || !IsText(text, length))
+      return BadArgument(error, "grammar, text, out", "must not be NULL");
+    Result<Grammar> bound = grammar->grammar.Bind(Text(text, length));
+    if (!bound.ok()) return Fail(error, bound.error());
+    *out = new pawl_grammar{*std::move(bound), grammar->vocabulary, grammar->source};
+    return PAWL_OK;
+  });
+}
+
 void pawl_grammar_free(pawl_grammar* grammar) { delete grammar; }
 
 size_t pawl_grammar_note_count(const pawl_grammar* grammar) {

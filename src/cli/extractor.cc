@@ -229,6 +229,7 @@ Result<std::unique_ptr<Extractor>> Extractor::Create(ExtractEngine& engine,
   grammar_flags.schema_text = schema;
   grammar_flags.schema_file = place;
   if (!setting.layout.max_string.has_value()) grammar_flags.layout.max_string = MaxStringFor("");
+  grammar_flags.bind_source = true;
   Result<Grammar> grammar = grammar_flags.Compile(engine.model().vocabulary());
   if (!grammar.ok()) return grammar.error();
   if (grammar->Start().completion_length() < 0) return NoValueFits(place + ": #");
@@ -340,6 +341,7 @@ Status Extractor::PlanPrompt(const ExtractSetting& setting) {
 void Extractor::Add(std::string_view text, const std::string& source,
                     std::function<void(Result<Generation>)> done) {
   Result<Grammar> grammar = GrammarFor(text);
+  if (grammar.ok()) grammar = grammar->Bind(text);
   if (!grammar.ok()) return done(grammar.error());
   const auto one = std::make_shared<Try>(Try{request_, source, std::move(done), 0, {}});
   one->request.extract->text = text;

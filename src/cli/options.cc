@@ -14,6 +14,7 @@
 
 #include "grammar/languages/option_fields.h"
 #include "src/base/json.h"
+#include "src/base/utf8.h"
 #include "src/cli/command.h"
 #include "src/cli/documents.h"
 
@@ -44,7 +45,8 @@ namespace {
 // What says something about JSON Schemas only.
 constexpr const char* kSchemaOptions[] = {
     "--whitespace", "--order", "--spelling", "--separators", "--ascii",   "--additional-properties",
-    "--keys",       "--nulls", "--ref-dir",  "--ref-base",   "--profile", "--annotations"};
+    "--keys",       "--nulls", "--ref-dir",  "--ref-base",   "--profile", "--annotations",
+    "--verbatim",   "--source"};
 
 // nullopt for what is no number, and for numbers beyond those of a float.
 std::optional<double> ParseFinite(const std::string& text) {
@@ -171,6 +173,13 @@ void LayoutFlags::AddTo(CLI::App* command) {
       ->check(OneOf<JsonSchemaOptions::Nulls>())
       ->each(asking("nulls"))
       ->capture_default_str();
+  command
+      ->add_option("--verbatim", verbatim,
+                   "Strings without enum, const and format are spans of the text; all: numbers and "
+                   "dates as well (docs/extraction.md)")
+      ->expected(0, 1)
+      ->check(CLI::IsMember({"strings", "all"}))
+      ->default_str("strings");  // where nothing follows
 }
 
 void LayoutFlags::FillIn(const JsonSchemaOptions& defaults) {
@@ -195,6 +204,7 @@ JsonSchemaOptions LayoutFlags::ToOptions() const {
       !options.additional_properties && !asked.contains("additional_properties");
   options.keys = *OptionOf<JsonSchemaOptions::Keys>(keys);
   options.nulls = *OptionOf<JsonSchemaOptions::Nulls>(nulls);
+  options.verbatim = *OptionOf<JsonSchemaOptions::Verbatim>(verbatim);
   options.canonical_spelling = spelling == "canonical";
   options.max_digits = max_digits;
   options.max_decimals = max_decimals;
@@ -233,8 +243,16 @@ void GrammarFlags::AddReferencesTo(CLI::App* command) {
 void GrammarFlags::AddSchemaTo(CLI::App* command, bool with_layout) {
   TextOption(command, "--schema", schema_file, "FILE", "File with a JSON Schema");
   AddReferencesTo(command);
-  if (with_layout) layout.AddTo(command);
+  if (with_layout) {
+    layout.AddTo(command);
+    AddSourceTo(command);
+  }
   memory.AddTo(command);
+}
+
+void GrammarFlags::AddSourceTo(CLI::App* command) {
+  TextOption(command, "--source", source_text_file, "FILE",
+             "The text that fields with x-pawl-source, and those of --verbatim, are copied from");
 }
 
 void GrammarFlags::AddAllTo(CLI::App* command, bool with_prefix) {
@@ -267,6 +285,7 @@ void GrammarFlags::AddAllTo(CLI::App* command, bool with_prefix) {
   combine.AddTo(command, with_prefix);
   AddReferencesTo(command);
   layout.AddTo(command);
+  AddSourceTo(command);
   memory.AddTo(command);
   command_ = command;
 }
@@ -506,6 +525,14 @@ Result<Grammar> GrammarFlags::CompileWhole(
   JsonSchemaOptions options = layout.ToOptions();
   options.profile = *OptionOf<JsonSchemaOptions::Profile>(profile);
   options.list_annotations = annotations;
+  options.bind_source = bind_source;
+  if (!source_text_file.empty()) {
+    Result<std::string> text = ReadInput(source_text_file, GrammarOptions().max_bytes);
+    if (!text.ok()) return text.error();
+    if (Status status = CheckUtf8(*text); !status.ok())
+      return InFile(source_text_file, status.error());
+    options.source = text->empty() ? " " : *std::move(text);
+  }
   if (!ref_dir.empty()) {
     auto folder = DocumentFolder::Open(ref_dir, ref_base);
     if (!folder.ok()) return folder.error();
@@ -590,6 +617,9 @@ void SamplingFlags::AddTo(CLI::App* command) {
       ->transform(FiniteNumber())
       ->type_name("P")
       ->capture_default_str();
+  CountOption(command, "--draft-lanes", params.draft_lanes, 1, kMostDraftLanes,
+              "Lanes of noise: a draft model has one guess for each. Another number draws other\n"
+              "tokens, with drafts and without");
   command
       ->add_option("--repetition-penalty", params.repetition_penalty,
                    "Makes tokens of prompt and output less likely when above 1")

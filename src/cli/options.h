@@ -70,7 +70,7 @@ CLI::Option* ChoiceOption(CLI::App* command, const char* name, T& value,
 }
 
 // --whitespace, --separators, --order, --spelling, --max-digits, --max-decimals, --max-string,
-// --ascii, --additional-properties, --keys and --nulls.
+// --ascii, --additional-properties, --keys, --nulls and --verbatim.
 struct LayoutFlags {
   std::string whitespace;
   std::string order;
@@ -84,6 +84,7 @@ struct LayoutFlags {
   std::set<std::string> asked;  // the options that the command line gives, without hyphens
   std::string keys = "required";
   std::string nulls = "keep";
+  std::string verbatim = "none";
 
   // For texts that a model writes, and for texts that others wrote.
   static LayoutFlags ForWriting() { return Of("compact", "schema", "canonical"); }
@@ -150,6 +151,10 @@ struct GrammarFlags {
   std::string ref_base = "http://localhost:1234/";
   // For schemas. --profile is not with LayoutFlags because maskbench has one of its own.
   std::string profile = "full";
+  // --source: the text that fields with "x-pawl-source" are copied from. With bind_source it comes
+  // later, by Grammar::Bind.
+  std::string source_text_file;
+  bool bind_source = false;
   bool annotations = false;
   LayoutFlags layout;
 
@@ -182,6 +187,7 @@ struct GrammarFlags {
   void NoteAnnotations(std::string_view command, const Grammar& grammar) const;
 
   void AddReferencesTo(CLI::App* command);
+  void AddSourceTo(CLI::App* command);
 
   // The text of the schema file; Compile uses it when it is set.
   std::optional<std::string> schema_text;

@@ -260,6 +260,7 @@ Status SamplerFlags::Check(const SamplingFlags& sampling, bool search) const {
   if (p.repetition_penalty != 1) return bends("--repetition-penalty");
   if (p.presence_penalty != 0) return bends("--presence-penalty");
   if (p.frequency_penalty != 0) return bends("--frequency-penalty");
+  if (p.draft_lanes != 1) return Invalid("is for outputs without --sampler", "--draft-lanes");
   if (!(p.stages == SamplerStages())) return bends(StageGiven(*command_));
   const bool learns = sampler == "asap" || sampler == "ars" || sampler == "cars" ||
                       fidelity == "aligned" || fidelity == "exact";

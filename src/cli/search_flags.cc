@@ -200,6 +200,7 @@ Status SearchFlags::Check(const SamplerFlags& sampler, const GrammarFlags& gramm
   if (p.top_k != defaults.top_k) return draws("--top-k");
   if (p.top_p != defaults.top_p) return draws("--top-p");
   if (p.min_p != defaults.min_p) return draws("--min-p");
+  if (p.draft_lanes != 1) return draws("--draft-lanes");
   if (p.repetition_penalty != 1) return draws("--repetition-penalty");
   if (p.presence_penalty != 0) return draws("--presence-penalty");
   if (p.frequency_penalty != 0) return draws("--frequency-penalty");

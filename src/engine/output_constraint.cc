@@ -59,6 +59,9 @@ JsonSchemaOptions LayoutSpec::ToOptions() const {
   options.keys = keys;
   options.nulls = nulls;
   options.max_string = std::max(max_string, 0);
+  options.source = source;
+  options.verbatim = verbatim;
+  options.bind_source = bind_source;
   return options;
 }
 

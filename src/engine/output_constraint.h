@@ -33,6 +33,11 @@ struct LayoutSpec {
   bool asked_keys = false, asked_nulls = false;
   // Most characters of strings without a bound of their own; -1: as the server has it.
   int max_string = -1;
+  // What fields with "x-pawl-source" are copied from, where the request gives it; see
+  // JsonSchemaOptions.
+  std::string source;
+  JsonSchemaOptions::Verbatim verbatim = JsonSchemaOptions::Verbatim::kNone;
+  bool bind_source = false;
 
   JsonSchemaOptions ToOptions() const;
   // What the request does not ask for is as in `defaults`.

@@ -238,8 +238,10 @@ Result<Value> SchemaFor(const Value& given, const std::string& pointer, int dept
   }
   if (given.type != Type::kString) return wrong("must be an object, a list or the name of a type");
   const std::string& name = given.text;
-  if (name == "string" || name == "verbatim-string" || name.empty())
-    return ObjectValue({{"type", TextValue("string")}});
+  if (name == "verbatim-string") {
+    return ObjectValue({{"type", TextValue("string")}, {"x-pawl-source", TextValue("span")}});
+  }
+  if (name == "string" || name.empty()) return ObjectValue({{"type", TextValue("string")}});
   if (name == "integer" || name == "number" || name == "boolean")
     return ObjectValue({{"type", TextValue(name)}});
   if (name == "date" || name == "time" || name == "date-time" || name == "email" || name == "uri")

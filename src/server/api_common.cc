@@ -164,6 +164,7 @@ void ReadSampling(const JsonReader& in, CallSpec& spec) {
   int top_k = 0;
   if (in["top_k"].Read(top_k, -1, 1 << 30)) sampling.top_k = std::max(0, top_k);
   in["min_p"].Read(sampling.min_p, 0, 1);
+  in["draft_lanes"].Read(sampling.draft_lanes, 1, kMostDraftLanes);
   in["presence_penalty"].Read(sampling.presence_penalty, -2, 2);
   in["frequency_penalty"].Read(sampling.frequency_penalty, -2, 2);
   in["repetition_penalty"].Read(sampling.repetition_penalty, 0.01, 100);
@@ -242,6 +243,7 @@ Status ReadCommon(const ApiRequest& request, const JsonReader& in,
       in["close_at_budget"].Bool(true) ? AtBudget::kCloseOrCut : AtBudget::kCut;
   in["mask_surprise"].Read(spec.options.mask_surprise);
   in["drafts"].Read(spec.options.drafts);
+  spec.options.draft_owner = request.owner;
   json::Value arguments;
   ThinkingReader(in, spec, arguments).Read();
   if (!in.ok()) return in.error();

@@ -190,6 +190,7 @@ Status StartExtract(const ApiRequest& request) {
   spec.asked.answer.kind = ConstraintSpec::Kind::kJsonSchema;
   spec.asked.answer.text = schema_text;
   spec.asked.answer.pointer = schema_place;
+  spec.asked.layout.bind_source = spec.asked.layout.source.empty();
   spec.asked.layout.FillIn(model.ExtractOptions(""));
   const bool views = model.extract().ok() && model.extract()->shows_views();
   if (asking.view != SchemaView::kDefault && !views) spec.ignored.emplace_back("/schema_view");

@@ -41,6 +41,8 @@ ApiError OutputError(const Error& error, const CallSpec& spec, size_t prompt,
                                             "top_k",    "top_p",      "min_p",        "logit_bias",
                                             "logprobs", "seed",       "mask_surprise"};
   if (IsOutOfMemory(error)) return FromError(error, "");
+  // A text in which a field of the schema has no span.
+  if (error.place.starts_with('#')) return FromError(error, constraint);
   const TogetherSpec& together = spec.together;
   if (together.any() && error.code == ErrorCode::kInvalid && !error.place.empty()) {
     const std::string pointer = error.place == "choices" && !constraint.empty()
@@ -378,7 +380,14 @@ void Call::Submit(Choice& choice) {
   if (spec_.together.any() && choice.index % spec_.n != 0) return;
   BatchRequest request;
   request.prompt = choice.prompt_tokens;
-  if (!grammars_.empty()) request.constraint = MakeConstraint(grammars_[choice.prompt]);
+  if (!grammars_.empty()) {
+    // What a text needs goes with its output.
+    const Grammar& grammar = grammars_[choice.prompt];
+    const Result<Grammar> bound =
+        grammar.unbound().empty() ? grammar : grammar.Bind(spec_.prompts[choice.prompt].text);
+    if (!bound.ok()) return Done(choice, bound.error());
+    request.constraint = MakeConstraint(*bound);
+  }
   const int room =
       server_->model->info().context_length - static_cast<int>(choice.prompt_tokens.size());
   auto constraint =

@@ -143,6 +143,13 @@ class Reader {
       out_.layout.asked_nulls = true;
       ReadName(nulls, out_.layout.nulls);
     }
+    if (const JsonReader source = in_["source"]; source.present()) {
+      out_.layout.source = source.String();
+      if (out_.layout.source.empty()) out_.layout.source = " ";
+    }
+    if (const JsonReader verbatim = in_["verbatim"]; verbatim.present()) {
+      ReadName(verbatim, out_.layout.verbatim);
+    }
     out_.asked_parallel = in_["parallel_tool_calls"].Read(out_.parallel);
   }
 

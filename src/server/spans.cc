@@ -1,45 +1,25 @@
-// Candidates are found by plain search and kept where nothing beside them makes a longer word or
-// number. One place is remembered from value to value, because records are mostly copied in order.
+// Strings are the spans that masks allow (src/base/source_text.h). Numbers, dates and times are
+// found by their value, in all spellings that a copied field may have. One place is remembered from
+// value to value, because records are mostly copied in order.
 #include "src/server/spans.h"
 
+#include <algorithm>
+#include <map>
+#include <optional>
 #include <utility>
 
+#include "schemas/read/source_values.h"
+#include "src/base/source_text.h"
 #include "src/base/utf8.h"
 
 namespace pawl::server {
 namespace {
 
-bool IsWord(char c) {
-  return IsDigit(c) || IsLetter(c) || c == '_' || static_cast<unsigned char>(c) >= 0x80;
-}
-
-// "12" is not in "312", nor in "12.5"; "an" is not in "man".
-bool StandsAlone(std::string_view text, size_t begin, size_t end, bool number) {
-  if (number) {
-    if (begin > 0 && IsWord(text[begin - 1])) return false;
-    if (begin > 1 && (text[begin - 1] == '.' || text[begin - 1] == ',') &&
-        IsDigit(text[begin - 2])) {
-      return false;
-    }
-    if (end < text.size() && IsDigit(text[end])) return false;
-    const bool point = end + 1 < text.size() && (text[end] == '.' || text[end] == ',');
-    return !point || !IsDigit(text[end + 1]);
-  }
-  if (begin > 0 && IsWord(text[begin]) && IsWord(text[begin - 1])) return false;
-  return end >= text.size() || !IsWord(text[end - 1]) || !IsWord(text[end]);
-}
-
-size_t FindFrom(std::string_view text, std::string_view value, size_t from, bool number) {
-  for (size_t at = text.find(value, from); at != std::string_view::npos;
-       at = text.find(value, at + 1)) {
-    if (StandsAlone(text, at, at + value.size(), number)) return at;
-  }
-  return std::string_view::npos;
-}
+using schema::SourceValue;
 
 class Finder {
  public:
-  explicit Finder(std::string_view text) : text_(text) {}
+  explicit Finder(std::string_view text) : source_(text) {}
 
   // The depth of a record is bounded by that of JSON texts.
   void Visit(const json::Value& value, const std::string& pointer) {
@@ -55,8 +35,10 @@ class Finder {
         }
         break;
       case json::Type::kString:
+        FindString(value.text, pointer);
+        break;
       case json::Type::kNumber:
-        Find(value.text, pointer, value.type == json::Type::kNumber);
+        FindNumber(value.text, pointer);
         break;
       default:
         break;
@@ -66,26 +48,55 @@ class Finder {
   std::vector<Span> Take() { return std::move(spans_); }
 
  private:
-  void Find(std::string_view value, const std::string& pointer, bool number) {
-    if (value.empty()) return;
-    size_t at = FindFrom(text_, value, from_, number);
-    if (at == std::string_view::npos) at = FindFrom(text_, value, 0, number);
-    if (at == std::string_view::npos) return;
-    from_ = at + value.size();
-    spans_.push_back({pointer, Characters(at), Characters(from_)});
+  using Places = std::vector<std::pair<size_t, size_t>>;  // of source_.text()
+
+  void FindString(const std::string& value, const std::string& pointer) {
+    const std::u32string decoded = DecodeCodepoints(value);
+    Places places;
+    for (const size_t at : source_.Find(SpanKind::kSpan, decoded))
+      places.emplace_back(at, at + decoded.size());
+    if (places.empty()) places = DatesOf(value);
+    Choose(places, pointer);
   }
 
-  size_t Characters(size_t bytes) {
-    if (bytes < counted_bytes_) counted_bytes_ = counted_ = 0;
-    for (; counted_bytes_ < bytes; ++counted_bytes_) {
-      counted_ += (static_cast<unsigned char>(text_[counted_bytes_]) & 0xC0) != 0x80 ? 1 : 0;
+  void FindNumber(const std::string& text, const std::string& pointer) {
+    const Result<Decimal> value = Decimal::Parse(text);
+    if (!value.ok()) return;
+    if (!numbers_) numbers_ = schema::NumbersIn(source_.text());
+    Places places;
+    for (const auto& one : *numbers_) {
+      if (one.value == *value) places.emplace_back(one.begin, one.end);
     }
-    return counted_;
+    Choose(places, pointer);
   }
 
-  std::string_view text_;
+  Places DatesOf(const std::string& value) {
+    Places places;
+    if (value.empty() || !IsDigit(value[0])) return places;
+    for (const char* format : {"date", "time", "date-time"}) {
+      auto [dates, fresh] = dates_.try_emplace(format);
+      if (fresh) dates->second = schema::DatesIn(source_.text(), format);
+      for (const auto& one : dates->second) {
+        if (one.value == value) places.emplace_back(one.begin, one.end);
+      }
+    }
+    return places;
+  }
+
+  // The first of the places behind the place before, or else the first one.
+  void Choose(Places& places, const std::string& pointer) {
+    if (places.empty()) return;
+    std::ranges::sort(places);
+    const auto behind = std::ranges::lower_bound(places, std::pair(from_, size_t{0}));
+    const auto [begin, end] = behind != places.end() ? *behind : places.front();
+    from_ = end;
+    spans_.push_back({pointer, source_.CharacterAt(begin), source_.CharacterBehind(end)});
+  }
+
+  SourceText source_;
   size_t from_ = 0;
-  size_t counted_bytes_ = 0, counted_ = 0;
+  std::optional<std::vector<SourceValue<Decimal>>> numbers_;
+  std::map<std::string, std::vector<SourceValue<std::string>>> dates_;
   std::vector<Span> spans_;
 };
 

@@ -2,10 +2,10 @@
 //
 //   for (const Span& span : FindSpans(record, text)) Mark(span.pointer, span.begin, span.end);
 //
-// A value was copied when it stands in the text: a string as it is, a number as it is written, with
-// no further letter or digit of the same kind beside it. Values come in the order of the record,
-// and of several places each takes the first one behind the place before it, or else the first one
-// of all. Places are counted in characters (Unicode code points).
+// A value was copied when it stands in the text: a string as a span (docs/extraction.md), a number,
+// a date or a time by its value. Values come in the order of the record, and of several places each
+// takes the first one behind the place before it, or else the first one of all. Places are counted
+// in characters (Unicode code points) of the text as it came.
 #ifndef PAWL_SRC_SERVER_SPANS_H_
 #define PAWL_SRC_SERVER_SPANS_H_
 

@@ -34,5 +34,14 @@ TEST(SpansTest, ValuesAreFoundWhereTheyStandAlone) {
   EXPECT_EQ(spans.count("/no") + spans.count("/t"), 0u);
 }
 
+// Bug: a value whose white space or spelling differs from the text had no place.
+TEST(SpansTest, OtherSpellingsHaveTheirPlace) {
+  const std::string text = "Acme\n  Corp owes 1.240,50 since March 5, 2024";
+  const auto spans = Find(R"({"who":"Acme Corp","sum":1240.5,"day":"2024-03-05"})", text);
+  EXPECT_EQ(spans.at("/who"), (std::pair<size_t, size_t>{0, 11}));
+  EXPECT_EQ(spans.at("/sum"), (std::pair<size_t, size_t>{17, 25}));
+  EXPECT_EQ(spans.at("/day"), (std::pair<size_t, size_t>{32, 45}));
+}
+
 }  // namespace
 }  // namespace pawl::server

@@ -1,0 +1,359 @@
+// A value begins where neither a digit nor a letter stands before it. Numbers are read with each
+// grouping mark and each decimal mark in turn, so that no reading is preferred. Dates are three
+// parts with two separators; each order of the parts that gives a real date counts.
+#include "schemas/read/source_values.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include "src/base/utf8.h"
+
+namespace pawl::schema {
+namespace {
+
+bool IsAsciiDigit(char32_t c) { return c >= '0' && c <= '9'; }
+bool IsWordLike(char32_t c) {
+  return IsAsciiDigit(c) || c == '_' || c >= 0x80 || IsLetter(static_cast<char>(c));
+}
+
+// A cursor over the text; reading leaves it where it was unless something was read.
+class TextCursor {
+ public:
+  TextCursor(std::u32string_view text, size_t at) : text_(text), at_(at) {}
+  size_t at() const { return at_; }
+  char32_t Peek(size_t ahead = 0) const {
+    return at_ + ahead < text_.size() ? text_[at_ + ahead] : U'\0';
+  }
+  bool Take(char32_t c) {
+    if (Peek() != c) return false;
+    ++at_;
+    return true;
+  }
+  // From `least` to `most` digits, and no digit behind them.
+  std::optional<std::string> Digits(size_t least, size_t most) {
+    std::string out;
+    while (out.size() <= most && IsAsciiDigit(Peek(out.size())))
+      out.push_back(static_cast<char>(Peek(out.size())));
+    if (out.size() < least || out.size() > most) return std::nullopt;
+    at_ += out.size();
+    return out;
+  }
+  std::optional<int> Number(size_t least, size_t most) {
+    const auto digits = Digits(least, most);
+    if (!digits) return std::nullopt;
+    return std::stoi(*digits);
+  }
+  // An ASCII word in lower case.
+  std::string Word() {
+    std::string out;
+    for (; Peek() < 0x80 && IsLetter(static_cast<char>(Peek())); ++at_)
+      out.push_back(static_cast<char>(Peek() | 0x20));
+    return out;
+  }
+  bool AtWordEnd() const { return !IsWordLike(Peek()); }
+
+ private:
+  std::u32string_view text_;
+  size_t at_;
+};
+
+bool BeginsValue(std::u32string_view text, size_t at) {
+  return at == 0 || !(IsAsciiDigit(text[at - 1]) || text[at - 1] == '_' ||
+                      (text[at - 1] < 0x80 && IsLetter(static_cast<char>(text[at - 1]))));
+}
+
+// One reading of the number at a place, or nothing. The end of a number is no mark with a digit
+// behind it, unless that is the full stop of a sentence.
+std::optional<Decimal> ReadNumber(std::u32string_view text, size_t at, char32_t group,
+                                  char32_t point, size_t& end) {
+  TextCursor in(text, at);
+  const bool negative = in.Peek() == '-' || in.Peek() == U'\u2212';
+  if (negative || in.Peek() == '+') in.Take(in.Peek());
+  std::string whole;
+  while (IsAsciiDigit(in.Peek())) {
+    whole.push_back(static_cast<char>(in.Peek()));
+    in.Take(in.Peek());
+  }
+  if (whole.empty()) return std::nullopt;
+  const auto grouped = [&] {
+    return group != 0 && in.Peek() == group && IsAsciiDigit(in.Peek(1)) &&
+           IsAsciiDigit(in.Peek(2)) && IsAsciiDigit(in.Peek(3)) && !IsAsciiDigit(in.Peek(4));
+  };
+  if (whole.size() <= 3) {
+    while (grouped()) {
+      in.Take(group);
+      whole += *in.Digits(3, 3);
+    }
+  }
+  std::string decimals;
+  if (point != 0 && in.Peek() == point && IsAsciiDigit(in.Peek(1))) {
+    in.Take(point);
+    for (; IsAsciiDigit(in.Peek()); in.Take(in.Peek()))
+      decimals.push_back(static_cast<char>(in.Peek()));
+  }
+  const char32_t next = in.Peek();
+  const bool goes_on =
+      (next == '.' || next == ',' || next == '\'' || next == '_') && IsAsciiDigit(in.Peek(1));
+  if (goes_on) return std::nullopt;
+  std::string number = (negative ? "-" : "") + whole;
+  const size_t zeros = std::min(whole.find_first_not_of('0'), whole.size() - 1);
+  number = (negative ? "-" : "") + whole.substr(zeros);
+  if (!decimals.empty()) number += "." + decimals;
+  auto value = Decimal::Parse(number);
+  if (!value.ok()) return std::nullopt;
+  end = in.at();
+  return *std::move(value);
+}
+
+struct Date {
+  int year = 0, month = 0, day = 0;
+};
+
+bool IsRealDate(const Date& date) {
+  constexpr std::array<int, 12> kDays = {31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+  if (date.month < 1 || date.month > 12 || date.day < 1) return false;
+  const bool leap = (date.year % 4 == 0 && date.year % 100 != 0) || date.year % 400 == 0;
+  const int days = date.month == 2 && !leap ? 28 : kDays[static_cast<size_t>(date.month - 1)];
+  return date.day <= days;
+}
+
+std::string TwoDigits(int value) {
+  return {static_cast<char>('0' + value / 10), static_cast<char>('0' + value % 10)};
+}
+
+std::string ToText(const Date& date) {
+  return TwoDigits(date.year / 100) + TwoDigits(date.year % 100) + "-" + TwoDigits(date.month) +
+         "-" + TwoDigits(date.day);
+}
+
+// January to December, and the first three letters of each; 0: none.
+int MonthOf(const std::string& word) {
+  constexpr std::array<std::string_view, 12> kMonths = {
+      "january", "february", "march",     "april",   "may",      "june",
+      "july",    "august",   "september", "october", "november", "december"};
+  for (size_t i = 0; i < kMonths.size(); ++i) {
+    if (word == kMonths[i] || word == kMonths[i].substr(0, 3) || (i == 8 && word == "sept"))
+      return static_cast<int>(i) + 1;
+  }
+  return 0;
+}
+
+struct Part {
+  int value = 0, month = 0;  // of a name
+  size_t digits = 0;
+  bool ordinal = false;
+};
+
+std::optional<Part> ReadPart(TextCursor& in) {
+  Part part;
+  if (IsAsciiDigit(in.Peek())) {
+    const auto digits = in.Digits(1, 4);
+    if (!digits || digits->size() == 3) return std::nullopt;
+    part.value = std::stoi(*digits);
+    part.digits = digits->size();
+    TextCursor behind = in;
+    const std::string suffix = behind.Word();
+    if (suffix == "st" || suffix == "nd" || suffix == "rd" || suffix == "th") {
+      part.ordinal = true;
+      in = behind;
+    } else if (!suffix.empty() && suffix != "t") {
+      return std::nullopt;
+    }
+    return part;
+  }
+  part.month = MonthOf(in.Word());
+  if (part.month == 0) return std::nullopt;
+  if (in.Peek() == '.') in.Take('.');
+  return part;
+}
+
+// The mark between two parts: one of `/ . -` or a space, or a comma and a space; "of" with names.
+std::optional<char32_t> ReadSeparator(TextCursor& in) {
+  const char32_t mark = in.Peek();
+  if (mark != '/' && mark != '.' && mark != '-' && mark != ' ' && mark != ',') return std::nullopt;
+  in.Take(mark);
+  if (mark != ' ' && in.Peek() == ' ') in.Take(' ');
+  TextCursor word = in;
+  if (word.Word() == "of" && word.Take(' ')) in = word;
+  return mark == ',' ? U' ' : mark;
+}
+
+void AddDate(int year, const Part& given, int month, const Part& day, std::vector<Date>& out) {
+  if (given.digits == 2) {
+    for (const int century : {1900, 2000}) {
+      const Date date{century + year, month, day.value};
+      if (IsRealDate(date)) out.push_back(date);
+    }
+    return;
+  }
+  const Date date{year, month, day.value};
+  if (given.digits == 4 && IsRealDate(date)) out.push_back(date);
+}
+
+// The dates that the phrase at a place may be, and where it ends.
+std::vector<Date> ReadDates(std::u32string_view text, size_t at, size_t& end) {
+  TextCursor in(text, at);
+  std::array<Part, 3> parts;
+  std::array<char32_t, 2> marks{};
+  for (size_t i = 0; i < 3; ++i) {
+    if (i > 0) {
+      const auto mark = ReadSeparator(in);
+      if (!mark) return {};
+      marks[i - 1] = *mark;
+    }
+    const auto part = ReadPart(in);
+    if (!part) return {};
+    parts[i] = *part;
+  }
+  std::vector<Date> out;
+  const auto& [a, b, c] = parts;
+  const auto day = [](const Part& part) { return part.month == 0 && part.digits <= 2; };
+  const auto year = [](const Part& part) { return part.month == 0 && !part.ordinal; };
+  const bool alike = marks[0] == marks[1];
+  if (a.month != 0 && day(b) && year(c)) AddDate(c.value, c, a.month, b, out);
+  if (b.month != 0 && day(a) && year(c)) AddDate(c.value, c, b.month, a, out);
+  if (b.month != 0 && a.digits == 4 && day(c)) AddDate(a.value, a, b.month, c, out);
+  if (a.month + b.month + c.month == 0 && alike && marks[0] != ' ') {
+    if (day(a) && day(b) && year(c)) {
+      AddDate(c.value, c, b.value, a, out);
+      AddDate(c.value, c, a.value, b, out);
+    }
+    if (a.digits == 4 && day(b) && day(c)) AddDate(a.value, a, b.value, c, out);
+  } else if (a.month + b.month + c.month == 0 && alike && a.digits == 4 && day(b) && day(c)) {
+    AddDate(a.value, a, b.value, c, out);
+  }
+  end = in.at();
+  return out;
+}
+
+// "14:05", "14:05:30.5", "2 pm", "2:05 p.m.", with a zone: "Z", "+02:00", "UTC" or none.
+std::optional<std::string> ReadTime(std::u32string_view text, size_t at, size_t& end) {
+  TextCursor in(text, at);
+  const auto hour = in.Number(1, 2);
+  if (!hour) return std::nullopt;
+  int minute = 0;
+  std::string seconds = "00";
+  const bool clock = in.Peek() == ':';
+  if (clock) {
+    in.Take(':');
+    const auto minutes = in.Number(2, 2);
+    if (!minutes) return std::nullopt;
+    minute = *minutes;
+    if (in.Take(':')) {
+      const auto digits = in.Digits(2, 2);
+      if (!digits || *digits > "59") return std::nullopt;
+      seconds = *digits;
+      if (in.Peek() == '.' && IsAsciiDigit(in.Peek(1))) {
+        in.Take('.');
+        seconds += "." + in.Digits(1, 9).value_or("0");
+      }
+    }
+  }
+  int hours = *hour;
+  TextCursor behind = in;
+  behind.Take(' ');
+  const char32_t half = behind.Peek() | 0x20;
+  if (half == 'a' || half == 'p') {
+    TextCursor marks = behind;
+    marks.Take(marks.Peek());
+    marks.Take('.');
+    if ((marks.Peek() | 0x20) == 'm') {
+      marks.Take(marks.Peek());
+      if (!marks.AtWordEnd() || hours < 1 || hours > 12) return std::nullopt;
+      hours = hours % 12 + (half == 'p' ? 12 : 0);
+      marks.Take('.');
+      in = marks;
+    } else if (!clock) {
+      return std::nullopt;
+    }
+  } else if (!clock) {
+    return std::nullopt;
+  }
+  if (hours > 23 || minute > 59) return std::nullopt;
+  const std::string local = TwoDigits(hours) + ":" + TwoDigits(minute) + ":" + seconds;
+  const char32_t sign = in.Peek();
+  end = in.at();
+  if (sign == 'Z' || sign == 'z') {
+    ++end;
+    return local + "Z";
+  }
+  if (sign == '+' || sign == '-') {
+    in.Take(sign);
+    const auto digits = in.Digits(2, 2);
+    const bool colon = in.Take(':');
+    const auto rest = in.Digits(2, 2);
+    if (!digits || !colon || !rest || *digits > "23" || *rest > "59") return std::nullopt;
+    end = in.at();
+    return local + static_cast<char>(sign) + *digits + ":" + *rest;
+  }
+  // The format wants a zone: a time without one, and UTC, is Z.
+  return local + "Z";
+}
+
+}  // namespace
+
+std::vector<SourceValue<Decimal>> NumbersIn(std::u32string_view text) {
+  std::vector<SourceValue<Decimal>> out;
+  for (size_t at = 0; at < text.size(); ++at) {
+    const bool sign = text[at] == '-' || text[at] == '+' || text[at] == U'\u2212';
+    const bool digit = IsAsciiDigit(text[at]);
+    if (!sign && !digit) continue;
+    if (!BeginsValue(text, at)) continue;
+    // Not inside of another number.
+    if (digit && at > 1 && (text[at - 1] == '.' || text[at - 1] == ',' || text[at - 1] == '\'') &&
+        IsAsciiDigit(text[at - 2]))
+      continue;
+    const auto first = static_cast<ptrdiff_t>(out.size());
+    for (const char32_t group : {U'\0', U',', U'.', U'\'', U'\u2019', U'_', U' ', U'\u00A0'}) {
+      for (const char32_t point : {U'\0', U'.', U','}) {
+        if (group == point && group != 0) continue;
+        SourceValue<Decimal> one{{}, at, 0};
+        auto value = ReadNumber(text, at, group, point, one.end);
+        if (!value) continue;
+        one.value = *std::move(value);
+        if (std::find(out.begin() + first, out.end(), one) == out.end())
+          out.push_back(std::move(one));
+      }
+    }
+  }
+  return out;
+}
+
+std::vector<SourceValue<std::string>> DatesIn(std::u32string_view text, std::string_view format) {
+  std::vector<SourceValue<std::string>> out;
+  for (size_t at = 0; at < text.size(); ++at) {
+    if (!BeginsValue(text, at) || !IsWordLike(text[at])) continue;
+    size_t end = 0;
+    if (format == "time") {
+      // Not inside of another time, nor in its zone.
+      const bool inside = at > 1 && IsAsciiDigit(text[at - 2]) &&
+                          (text[at - 1] == ':' || text[at - 1] == '+' || text[at - 1] == '-');
+      if (inside) continue;
+      if (auto time = ReadTime(text, at, end)) out.push_back({*std::move(time), at, end});
+      continue;
+    }
+    const std::vector<Date> dates = ReadDates(text, at, end);
+    if (format == "date") {
+      for (const Date& date : dates) out.push_back({ToText(date), at, end});
+      continue;
+    }
+    if (dates.empty()) continue;
+    // A time behind the date: "T", a space, "," or "at" between them.
+    TextCursor in(text, end);
+    if (!in.Take('T')) {
+      in.Take(',');
+      in.Take(' ');
+      TextCursor word = in;
+      if (word.Word() == "at" && word.Take(' ')) in = word;
+    }
+    const auto time = ReadTime(text, in.at(), end);
+    for (const Date& date : dates) {
+      if (time) out.push_back({ToText(date) + "T" + *time, at, end});
+    }
+  }
+  return out;
+}
+
+}  // namespace pawl::schema

@@ -1,0 +1,73 @@
+// SourceTrie: the spans of a text, as the trie of all of them, of which only the nodes that are met
+// are made.
+//
+//   SourceTrie trie(source, SpanKind::kSpan);
+//   uint32_t node = trie.Child(trie.start(), U'A');   // kNone: no span begins so
+//
+// Not thread-safe.
+#ifndef PAWL_SCHEMAS_SCALAR_SOURCE_TRIE_H_
+#define PAWL_SCHEMAS_SCALAR_SOURCE_TRIE_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "grammar/hash_index.h"
+#include "src/base/memory_size.h"
+#include "src/base/source_text.h"
+
+namespace pawl::schema {
+
+class SourceTrie {
+ public:
+  static constexpr uint32_t kNone = UINT32_MAX;
+  using Occurrences = SourceText::Occurrences;
+
+  // `text` outlives the trie.
+  SourceTrie(SourceText& text, SpanKind kind) : text_(&text), kind_(kind) {
+    const Occurrences all = text.All(kind);
+    start_ = all.empty() ? kNone : Node(all);
+  }
+
+  // kNone: the text has no span.
+  uint32_t start() const { return start_; }
+  uint32_t Child(uint32_t node, char32_t c) {
+    const Occurrences next = Next(at(node), c);
+    return next.empty() ? kNone : Node(next);
+  }
+  // The value so far is a span.
+  bool IsSpan(uint32_t node) const {
+    int8_t& known = spans_[node];
+    if (known < 0) known = text_->EndsSpan(kind_, nodes_[node]) ? 1 : 0;
+    return known == 1;
+  }
+  std::vector<char32_t> Following(uint32_t node) { return text_->Following(kind_, at(node)); }
+  // The first code point of the shortest way to a span. REQUIRES: !IsSpan(node).
+  char32_t Towards(uint32_t node) { return text_->Nearest(kind_, at(node)).next; }
+
+  // The same without nodes, for walks that keep nothing.
+  const Occurrences& at(uint32_t node) const { return nodes_[node]; }
+  Occurrences Next(const Occurrences& from, char32_t c) { return text_->Next(kind_, from, c); }
+  bool GoesOn(const Occurrences& from, char32_t lo, char32_t hi) {
+    return text_->GoesOn(kind_, from, lo, hi);
+  }
+  bool IsSpan(const Occurrences& of) { return text_->EndsSpan(kind_, of); }
+  uint32_t Node(const Occurrences& of) {
+    const uint32_t node = index_.Intern(HashMix(HashMix(of.lo, of.hi), of.length), nodes_, of);
+    if (node == spans_.size()) spans_.push_back(-1);
+    return node;
+  }
+
+  size_t MemoryBytes() const { return HeapBytes(nodes_, spans_, index_); }
+
+ private:
+  SourceText* text_;
+  SpanKind kind_;
+  uint32_t start_;
+  std::vector<Occurrences> nodes_;
+  mutable std::vector<int8_t> spans_;  // by node, -1: not asked
+  HashIndex index_;
+};
+
+}  // namespace pawl::schema
+
+#endif  // PAWL_SCHEMAS_SCALAR_SOURCE_TRIE_H_

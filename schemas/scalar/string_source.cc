@@ -1,0 +1,66 @@
+// Spans of a text under further conditions. A value is finite and its beginnings are few, so what a
+// text goes on with is walked, the shortest values first. The first end that is met is the nearest
+// one, and every state on the way to it is live. Where the walk ends without an end, all that it
+// met is dead. After limits::kSourceSteps each condition counts by itself: the state is live.
+#include <unordered_map>
+#include <vector>
+
+#include "schemas/limits.h"
+#include "schemas/scalar/string_search.h"
+#include "src/base/stop_scope.h"
+
+namespace pawl::schema {
+
+void StringSearch::DecideBySource(StateId start) {
+  if (one_atom_) {
+    // Each beginning of a span goes on to one.
+    const uint32_t node = program_.SourceNode(start);
+    Info& info = At(start);
+    info.live = node == SourceTrie::kNone ? Verdict::kDead : Verdict::kLive;
+    if (info.live == Verdict::kLive && !Accepts(start))
+      At(start).via = program_.ClassOf(program_.only_source().Towards(node));
+    return;
+  }
+  struct Visit {
+    StateId from;
+    int via;
+  };
+  At(start).sought = true;
+  std::unordered_map<StateId, Visit> visited = {{start, {start, -1}}};
+  std::vector<StateId> queue = {start};
+  size_t steps = 0;
+  for (size_t head = 0; head < queue.size(); ++head) {
+    const StateId state = queue[head];
+    if (At(state).live == Verdict::kDead) continue;
+    if (hopeless_ && hopeless_(state)) {
+      At(state).live = Verdict::kDead;
+      continue;
+    }
+    if (Accepts(state)) {
+      At(state).live = Verdict::kLive;
+      for (StateId s = state; s != start;) {
+        const Visit visit = visited.at(s);
+        At(visit.from).live = Verdict::kLive;
+        At(visit.from).via = visit.via;
+        s = visit.from;
+      }
+      program_.spending().steps += static_cast<int64_t>(steps);
+      return;
+    }
+    for (const char32_t c : program_.SourceFollowing(state)) {
+      StopScope::Step();
+      if (++steps > limits::kSourceSteps) {
+        At(start).live = Verdict::kLive;
+        return;
+      }
+      const int cls = program_.ClassOf(c);
+      const StateId next = program_.NextOnce(state, cls);
+      if (visited.try_emplace(next, Visit{state, cls}).second) queue.push_back(next);
+    }
+  }
+  program_.spending().steps += static_cast<int64_t>(steps);
+  for (const auto& [state, visit] : visited) At(state).live = Verdict::kDead;
+  found_dead_ = true;
+}
+
+}  // namespace pawl::schema

@@ -1,0 +1,288 @@
+// The spans that begin alike are neighbours in the suffix array, so a beginning of a value is a
+// range of it, and one more character narrows the range by two binary searches. The array is made
+// by induced sorting (Nong, Zhang and Chan, "Linear Suffix Array Construction by Almost Pure
+// Induced-Sorting", 2009), which takes linear time on texts that repeat themselves too. Places at
+// which no span may begin are left out of it.
+#include "src/base/source_text.h"
+
+#include <algorithm>
+#include <span>
+
+#include "src/base/memory_size.h"
+#include "src/base/utf8.h"
+
+namespace pawl {
+namespace {
+
+// The code points that have one of the properties, as a sorted list of ranges.
+class PropertySet {
+ public:
+  explicit PropertySet(std::initializer_list<std::string_view> names) {
+    for (const std::string_view name : names) {
+      const auto ranges = UnicodeProperty(name);
+      ranges_.insert(ranges_.end(), ranges.begin(), ranges.end());
+    }
+    std::ranges::sort(ranges_, {}, &CodepointRange::lo);
+  }
+  // The sets of one property each are disjoint.
+  bool Contains(char32_t c) const {
+    const auto after = std::ranges::upper_bound(ranges_, c, {}, &CodepointRange::lo);
+    return after != ranges_.begin() && c <= std::prev(after)->hi;
+  }
+
+ private:
+  std::vector<CodepointRange> ranges_;
+};
+
+// A mark between the digits of a number.
+bool IsNumberMark(char32_t c) { return c == '.' || c == ',' || c == '\'' || c == U'\u2019'; }
+
+using Places = std::vector<int32_t>;
+
+// By letter: where the suffixes that begin with it begin, those of kind L and those of kind S.
+struct Buckets {
+  Places large, small;
+};
+
+// Puts the suffixes in order, given some of kind S in theirs.
+void Induce(const Places& word, const std::vector<bool>& small, const Buckets& begins,
+            const Places& given, Places& sorted) {
+  const auto n = static_cast<int32_t>(word.size());
+  const auto letter = [&](int32_t at) {
+    return static_cast<size_t>(word[static_cast<size_t>(at)]);
+  };
+  std::ranges::fill(sorted, -1);
+  Places fill = begins.small;
+  for (const int32_t at : given) sorted[static_cast<size_t>(fill[letter(at)]++)] = at;
+  fill = begins.large;
+  sorted[static_cast<size_t>(fill[letter(n - 1)]++)] = n - 1;
+  for (int32_t i = 0; i < n; ++i) {
+    const int32_t at = sorted[static_cast<size_t>(i)];
+    if (at >= 1 && !small[static_cast<size_t>(at - 1)])
+      sorted[static_cast<size_t>(fill[letter(at - 1)]++)] = at - 1;
+  }
+  fill = begins.large;
+  for (int32_t i = n - 1; i >= 0; --i) {
+    const int32_t at = sorted[static_cast<size_t>(i)];
+    if (at >= 1 && small[static_cast<size_t>(at - 1)])
+      sorted[static_cast<size_t>(--fill[letter(at - 1) + 1])] = at - 1;
+  }
+}
+
+// The places of the word, sorted by what stands behind them. Letters are 0 ... most.
+Places SortSuffixes(const Places& word, int32_t most) {
+  const size_t n = word.size();
+  if (n == 0) return {};
+  if (n == 1) return {0};
+  std::vector<bool> small(n);
+  for (size_t i = n - 1; i-- > 0;)
+    small[i] = word[i] == word[i + 1] ? small[i + 1] : word[i] < word[i + 1];
+  const auto letters = static_cast<size_t>(most) + 1;
+  Buckets begins{Places(letters + 1), Places(letters + 1)};
+  for (size_t i = 0; i < n; ++i) {
+    if (small[i]) {
+      ++begins.large[static_cast<size_t>(word[i]) + 1];
+    } else {
+      ++begins.small[static_cast<size_t>(word[i])];
+    }
+  }
+  for (size_t c = 0; c < letters; ++c) {
+    begins.small[c] += begins.large[c];
+    begins.large[c + 1] += begins.small[c];
+  }
+  Places number(n, -1), lms;
+  for (size_t i = 1; i < n; ++i) {
+    if (small[i - 1] || !small[i]) continue;
+    number[i] = static_cast<int32_t>(lms.size());
+    lms.push_back(static_cast<int32_t>(i));
+  }
+  Places sorted(n);
+  Induce(word, small, begins, lms, sorted);
+  if (lms.empty()) return sorted;
+  Places in_order;
+  for (const int32_t at : sorted) {
+    if (number[static_cast<size_t>(at)] >= 0) in_order.push_back(at);
+  }
+  const auto end_of = [&](int32_t at) {
+    const auto next = static_cast<size_t>(number[static_cast<size_t>(at)]) + 1;
+    return next < lms.size() ? static_cast<size_t>(lms[next]) : n;
+  };
+  const auto same = [&](int32_t a, int32_t b) {
+    const auto l = static_cast<size_t>(a), r = static_cast<size_t>(b);
+    const size_t l_end = end_of(a), r_end = end_of(b);
+    if (l_end - l != r_end - r || l_end == n || r_end == n) return false;
+    return std::equal(word.begin() + a, word.begin() + static_cast<ptrdiff_t>(l_end) + 1,
+                      word.begin() + b);
+  };
+  Places names(lms.size());
+  int32_t name = 0;
+  for (size_t i = 1; i < in_order.size(); ++i) {
+    if (!same(in_order[i - 1], in_order[i])) ++name;
+    names[static_cast<size_t>(number[static_cast<size_t>(in_order[i])])] = name;
+  }
+  const Places ranks = SortSuffixes(names, name);
+  for (size_t i = 0; i < lms.size(); ++i) in_order[i] = lms[static_cast<size_t>(ranks[i])];
+  Induce(word, small, begins, in_order, sorted);
+  return sorted;
+}
+
+}  // namespace
+
+SourceText::Sort SourceText::SortOf(char32_t c) {
+  if (c < 0x80) {
+    if (c == ' ' || (c >= '\t' && c <= '\r')) return Sort::kSpace;
+    if (c >= '0' && c <= '9') return Sort::kDigit;
+    return IsLetter(static_cast<char>(c)) || c == '_' ? Sort::kWord : Sort::kOther;
+  }
+  static const PropertySet kSpaces{"White_Space"}, kDigits{"Nd"}, kWords{"L", "M", "N"};
+  static const PropertySet kWithoutSpaces{
+      "Script=Han",  "Script=Hiragana", "Script=Katakana", "Script=Bopomofo", "Script=Yi",
+      "Script=Thai", "Script=Lao",      "Script=Khmer",    "Script=Myanmar",  "Script=Tibetan"};
+  if (kSpaces.Contains(c)) return Sort::kSpace;
+  if (kWithoutSpaces.Contains(c)) return Sort::kOther;
+  if (kDigits.Contains(c)) return Sort::kDigit;
+  return kWords.Contains(c) ? Sort::kWord : Sort::kOther;
+}
+
+SourceText::SourceText(std::string_view utf8) {
+  const std::u32string given = DecodeCodepoints(utf8);
+  text_.reserve(given.size());
+  places_.reserve(given.size() + 1);
+  for (size_t i = 0; i < given.size(); ++i) {
+    const Sort sort = SortOf(given[i]);
+    if (sort == Sort::kSpace && (text_.empty() || sorts_.back() == Sort::kSpace)) continue;
+    text_.push_back(sort == Sort::kSpace ? U' ' : given[i]);
+    sorts_.push_back(sort);
+    places_.push_back(static_cast<uint32_t>(i));
+  }
+  if (!text_.empty() && sorts_.back() == Sort::kSpace) {
+    text_.pop_back();
+    sorts_.pop_back();
+    places_.pop_back();
+  }
+  places_.push_back(places_.empty() ? 0 : places_.back() + 1);
+}
+
+bool SourceText::Inside(size_t place) const {
+  if (place == 0 || place >= text_.size()) return false;
+  const auto word = [this](size_t i) {
+    return sorts_[i] == Sort::kWord || sorts_[i] == Sort::kDigit;
+  };
+  if (word(place - 1)) {
+    if (word(place)) return true;
+    return sorts_[place - 1] == Sort::kDigit && IsNumberMark(text_[place]) &&
+           place + 1 < text_.size() && sorts_[place + 1] == Sort::kDigit;
+  }
+  return place > 1 && IsNumberMark(text_[place - 1]) && sorts_[place] == Sort::kDigit &&
+         sorts_[place - 2] == Sort::kDigit;
+}
+
+bool SourceText::BeginsAt(SpanKind kind, size_t place) const {
+  if (place >= text_.size()) return false;
+  return kind == SpanKind::kChars || (sorts_[place] != Sort::kSpace && !Inside(place));
+}
+
+bool SourceText::EndsAt(SpanKind kind, size_t place) const {
+  if (place == 0 || place > text_.size()) return false;
+  return kind == SpanKind::kChars || (sorts_[place - 1] != Sort::kSpace && !Inside(place));
+}
+
+const std::vector<uint32_t>& SourceText::Sorted(SpanKind kind) {
+  std::optional<std::vector<uint32_t>>& known = sorted_[static_cast<size_t>(kind)];
+  if (known) return *known;
+  std::u32string letters = text_;
+  std::ranges::sort(letters);
+  letters.erase(std::unique(letters.begin(), letters.end()), letters.end());
+  Places word;
+  word.reserve(text_.size());
+  for (const char32_t c : text_) {
+    word.push_back(static_cast<int32_t>(std::ranges::lower_bound(letters, c) - letters.begin()));
+  }
+  std::vector<uint32_t>& out = known.emplace();
+  for (const int32_t place : SortSuffixes(word, static_cast<int32_t>(letters.size()))) {
+    if (BeginsAt(kind, static_cast<size_t>(place))) out.push_back(static_cast<uint32_t>(place));
+  }
+  out.shrink_to_fit();
+  return out;
+}
+
+SourceText::Occurrences SourceText::All(SpanKind kind) {
+  return {0, static_cast<uint32_t>(Sorted(kind).size()), 0};
+}
+
+// The first occurrence that goes on with `c` or what comes behind it.
+uint32_t SourceText::LowerBound(const std::vector<uint32_t>& places, const Occurrences& at,
+                                char32_t c) const {
+  const auto first = places.begin() + at.lo, last = places.begin() + at.hi;
+  const auto before = [&](uint32_t place) {
+    const size_t next = size_t{place} + at.length;
+    return next >= text_.size() || text_[next] < c;
+  };
+  return static_cast<uint32_t>(std::partition_point(first, last, before) - places.begin());
+}
+
+SourceText::Occurrences SourceText::Next(SpanKind kind, const Occurrences& at, char32_t c) {
+  const std::vector<uint32_t>& places = Sorted(kind);
+  const uint32_t lo = LowerBound(places, at, c);
+  return {lo, LowerBound(places, {lo, at.hi, at.length}, c + 1), at.length + 1};
+}
+
+bool SourceText::GoesOn(SpanKind kind, const Occurrences& at, char32_t lo, char32_t hi) {
+  const std::vector<uint32_t>& places = Sorted(kind);
+  const uint32_t first = LowerBound(places, at, lo);
+  return first < at.hi && text_[size_t{places[first]} + at.length] <= hi;
+}
+
+std::vector<char32_t> SourceText::Following(SpanKind kind, const Occurrences& at) {
+  const std::vector<uint32_t>& places = Sorted(kind);
+  std::vector<char32_t> out;
+  uint32_t i = LowerBound(places, at, 0);
+  while (i < at.hi) {
+    out.push_back(text_[size_t{places[i]} + at.length]);
+    i = LowerBound(places, {i, at.hi, at.length}, out.back() + 1);
+  }
+  return out;
+}
+
+bool SourceText::EndsSpan(SpanKind kind, const Occurrences& at) {
+  if (at.length == 0 || at.empty()) return false;
+  if (kind == SpanKind::kChars) return true;
+  const std::vector<uint32_t>& places = Sorted(kind);
+  for (uint32_t i = at.lo; i < at.hi; ++i) {
+    if (EndsAt(kind, size_t{places[i]} + at.length)) return true;
+  }
+  return false;
+}
+
+SourceText::NearestEnd SourceText::Nearest(SpanKind kind, const Occurrences& at) {
+  const std::vector<uint32_t>& places = Sorted(kind);
+  NearestEnd best{UINT32_MAX, 0};
+  const uint32_t least = at.length == 0 ? 1 : 0;
+  for (uint32_t i = at.lo; i < at.hi && best.missing > least; ++i) {
+    const size_t from = size_t{places[i]} + at.length;
+    uint32_t missing = least;
+    while (missing < best.missing && !EndsAt(kind, from + missing)) ++missing;
+    if (missing < best.missing) best = {missing, missing == 0 ? U'\0' : text_[from]};
+  }
+  return best;
+}
+
+std::vector<size_t> SourceText::Find(SpanKind kind, std::u32string_view value) {
+  Occurrences at = All(kind);
+  for (size_t i = 0; i < value.size() && !at.empty(); ++i) at = Next(kind, at, value[i]);
+  std::vector<size_t> out;
+  for (uint32_t i = at.lo; i < at.hi && !value.empty(); ++i) {
+    const size_t place = Sorted(kind)[i];
+    if (EndsAt(kind, place + value.size())) out.push_back(place);
+  }
+  std::ranges::sort(out);
+  return out;
+}
+
+size_t SourceText::MemoryBytes() const {
+  size_t sorted = 0;
+  for (const auto& one : sorted_) sorted += one ? one->capacity() * sizeof(uint32_t) : 0;
+  return sizeof(*this) + text_.capacity() * sizeof(char32_t) + HeapBytes(places_, sorts_) + sorted;
+}
+
+}  // namespace pawl

@@ -1,0 +1,89 @@
+// SourceText: a text, and which of its spans a value may be.
+//
+//   SourceText source("Invoice 7  from\nAcme");
+//   SourceText::Occurrences at = source.All(SpanKind::kSpan);
+//   at = source.Next(SpanKind::kSpan, at, U'A');          // where "A" begins a span
+//   source.EndsSpan(SpanKind::kSpan, at);                 // false: "A" is inside a word
+//
+// Spans are compared by code points. A run of white space counts as one space, and white space at
+// either end of the text is left out. A kSpan neither begins nor ends with white space, inside a
+// word (letters, marks, digits, `_`) or inside a number (`12` of `12.5`). In scripts without spaces
+// each character is a border. A kChars is any span.
+//
+// Memory: about 13 bytes for each character, and 4 for each character at which a span may begin.
+// Thread safety: immutable but for the sorted places, which are made at the first use; callers take
+// turns.
+#ifndef PAWL_SRC_BASE_SOURCE_TEXT_H_
+#define PAWL_SRC_BASE_SOURCE_TEXT_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pawl {
+
+enum class SpanKind : uint8_t { kSpan, kChars };
+
+class SourceText {
+ public:
+  explicit SourceText(std::string_view utf8);
+
+  // The code points, with white space as spans have it.
+  std::u32string_view text() const { return text_; }
+  // The character of the text as it was given at which a place of text() stands; its end for
+  // text().size().
+  size_t CharacterAt(size_t place) const { return places_[place]; }
+  // The character behind the last one of a span that ends at a place. REQUIRES: place > 0.
+  size_t CharacterBehind(size_t place) const { return places_[place - 1] + 1; }
+  // A span may begin, or end, here.
+  bool BeginsAt(SpanKind kind, size_t place) const;
+  bool EndsAt(SpanKind kind, size_t place) const;
+
+  // The places at which a beginning of a span of some length occurs, as a range of the sorted
+  // places.
+  struct Occurrences {
+    uint32_t lo = 0, hi = 0, length = 0;
+    bool empty() const { return lo == hi; }
+    friend bool operator==(const Occurrences&, const Occurrences&) = default;
+  };
+  Occurrences All(SpanKind kind);
+  // Those that go on with the code point.
+  Occurrences Next(SpanKind kind, const Occurrences& at, char32_t c);
+  // Whether one of them goes on with a code point of lo ... hi.
+  bool GoesOn(SpanKind kind, const Occurrences& at, char32_t lo, char32_t hi);
+  // The code points with which they go on, each once, ascending.
+  std::vector<char32_t> Following(SpanKind kind, const Occurrences& at);
+  // One of them is a whole span.
+  bool EndsSpan(SpanKind kind, const Occurrences& at);
+  // The one that needs the fewest code points to the end of a span: how many, and the first of
+  // them. REQUIRES: not empty.
+  struct NearestEnd {
+    uint32_t missing;
+    char32_t next;
+  };
+  NearestEnd Nearest(SpanKind kind, const Occurrences& at);
+  // The places at which the value is a span, ascending.
+  std::vector<size_t> Find(SpanKind kind, std::u32string_view value);
+
+  size_t MemoryBytes() const;
+
+ private:
+  enum class Sort : uint8_t { kSpace, kWord, kDigit, kOther };
+  static Sort SortOf(char32_t c);
+  bool Inside(size_t place) const;
+  const std::vector<uint32_t>& Sorted(SpanKind kind);
+  uint32_t LowerBound(const std::vector<uint32_t>& places, const Occurrences& at, char32_t c) const;
+
+  std::u32string text_;
+  std::vector<uint32_t> places_;  // by place, and one more
+  std::vector<Sort> sorts_;
+  std::array<std::optional<std::vector<uint32_t>>, 2> sorted_;  // by kind
+};
+
+}  // namespace pawl
+
+#endif  // PAWL_SRC_BASE_SOURCE_TEXT_H_

@@ -1,0 +1,375 @@
+// Fields that are copied from a text. An oracle lists all spans of a small text by trying each pair
+// of places against the rules, and the grammar is asked for every one of them, and for texts that
+// are none. Masks are compared with trying each token.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "grammar/grammar_access.h"
+#include "pawl/compiler.h"
+#include "schemas/read/source_values.h"
+#include "src/base/json.h"
+#include "src/base/source_text.h"
+#include "src/base/utf8.h"
+#include "tests/support/vocabularies.h"
+
+namespace pawl {
+namespace {
+
+constexpr const char* kSpanSchema = R"({"type":"string","x-pawl-source":"span"})";
+
+// The rules again, in another form: the text with white space as spans have it, and each pair of
+// borders of it.
+std::u32string PlainSpaces(const std::u32string& text) {
+  std::u32string out;
+  for (const char32_t c : text) {
+    const bool space = c == ' ' || c == '\n' || c == '\t';
+    if (!space) out += c;
+    if (space && !out.empty() && out.back() != ' ') out += ' ';
+  }
+  while (!out.empty() && out.back() == ' ') out.pop_back();
+  return out;
+}
+
+bool IsWordInTest(char32_t c) {
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || c == '_' || c == U'\u00e9';
+}
+
+bool IsBorderInTest(const std::u32string& text, size_t at) {
+  const auto digit = [&](size_t i) { return i < text.size() && text[i] >= '0' && text[i] <= '9'; };
+  const auto mark = [&](size_t i) { return text[i] == '.' || text[i] == ','; };
+  if (at == 0 || at == text.size()) return true;
+  if (IsWordInTest(text[at - 1]) && IsWordInTest(text[at])) return false;
+  if (digit(at - 1) && mark(at) && digit(at + 1)) return false;
+  return !(at >= 2 && digit(at - 2) && mark(at - 1) && digit(at));
+}
+
+std::set<std::u32string> SpansByBruteForce(const std::u32string& given, bool any) {
+  const std::u32string text = PlainSpaces(given);
+  std::set<std::u32string> out;
+  for (size_t begin = 0; begin < text.size(); ++begin) {
+    for (size_t end = begin + 1; end <= text.size(); ++end) {
+      const bool borders = IsBorderInTest(text, begin) && IsBorderInTest(text, end) &&
+                           text[begin] != ' ' && text[end - 1] != ' ';
+      if (any || borders) out.insert(text.substr(begin, end - begin));
+    }
+  }
+  return out;
+}
+
+class SourceTest : public ::testing::Test {
+ protected:
+  Grammar Bound(const std::string& schema, const std::string& text) {
+    JsonSchemaOptions options = options_;
+    options.source = text;
+    Result<Grammar> grammar = compiler_.CompileJsonSchema(schema, options);
+    EXPECT_TRUE(grammar.ok()) << schema << " " << text << ": " << grammar.error().ToString();
+    return *std::move(grammar);
+  }
+  Error Fails(const std::string& schema, const std::string& text) {
+    JsonSchemaOptions options = options_;
+    options.source = text;
+    Result<Grammar> grammar = compiler_.CompileJsonSchema(schema, options);
+    EXPECT_FALSE(grammar.ok()) << schema;
+    return grammar.ok() ? Error{} : grammar.error();
+  }
+  static bool Takes(const Grammar& grammar, const std::string& text) {
+    const auto end = grammar.Start().Advance(text);
+    return end && end->accepting();
+  }
+  // From random states: masks are what each token says, no state is a dead end, and the shortest
+  // completion fits. The texts that were written.
+  std::set<std::string> Walk(const Grammar& grammar, uint64_t seed, int walks) {
+    std::set<std::string> texts;
+    std::mt19937_64 random(seed);
+    for (int i = 0; i < walks; ++i) {
+      State state = grammar.Start();
+      std::string text;
+      for (int step = 0; step < 60 && !state.accepting(); ++step) {
+        const auto mask = state.mask();
+        std::vector<TokenId> allowed;
+        for (TokenId token = 0; token < vocabulary_->size(); ++token) {
+          if (token == vocabulary_->end_tokens()[0]) continue;
+          const bool fits = state.Advance(token).has_value();
+          EXPECT_EQ(mask->Allows(token), fits) << text << " + " << vocabulary_->bytes(token);
+          if (fits) allowed.push_back(token);
+        }
+        const auto completion = state.CompletionBytes();
+        EXPECT_TRUE(completion.has_value()) << text;
+        if (allowed.empty() || !completion) {
+          ADD_FAILURE() << "dead end after " << text;
+          break;
+        }
+        const auto closed = state.Advance(*completion);
+        EXPECT_TRUE(closed && closed->accepting()) << text << " + " << *completion;
+        const TokenId token = allowed[random() % allowed.size()];
+        text += vocabulary_->bytes(token);
+        state = *state.Advance(token);
+      }
+      if (state.accepting()) texts.insert(text);
+    }
+    return texts;
+  }
+
+  std::shared_ptr<const Vocabulary> vocabulary_ = VocabularyOf([] {
+    std::vector<std::string> tokens = AllBytes();
+    for (const char* token : {"ab", "a b", "12", ".5", "\"}", "\",", "b\"", "1.", "a\"}", " a",
+                              "\xC3\xA9", "b\xC3", "\\\"", "null", "\":\"", "\":"})
+      tokens.emplace_back(token);
+    return tokens;
+  }());
+  Compiler compiler_{vocabulary_};
+  JsonSchemaOptions options_ = [] {
+    JsonSchemaOptions options;
+    options.whitespace = JsonSchemaOptions::Whitespace::kCompact;
+    return options;
+  }();
+};
+
+std::u32string RandomSource(std::mt19937_64& random, size_t most) {
+  constexpr char32_t kLetters[] = {U'a', U'b', U'1', U'2',  U' ',      U'\n',    U'.',
+                                   U',', U'_', U'"', U'\\', U'\u00e9', U'\u5b57'};
+  std::u32string out;
+  for (size_t n = 1 + random() % most; n > 0; --n) out += kLetters[random() % std::size(kLetters)];
+  return out;
+}
+
+TEST_F(SourceTest, SpansAreThoseOfTheRules) {
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 150; ++i) {
+    const std::u32string text = RandomSource(random, 12);
+    for (const bool any : {false, true}) {
+      const std::set<std::u32string> spans = SpansByBruteForce(text, any);
+      if (spans.empty()) continue;
+      const Grammar grammar =
+          Bound(any ? R"({"type":"string","x-pawl-source":"chars"})" : kSpanSchema,
+                EncodeCodepoints(text));
+      std::set<std::u32string> tried = spans;
+      for (const std::u32string& part : SpansByBruteForce(text, true)) tried.insert(part);
+      for (int n = 0; n < 20; ++n) tried.insert(RandomSource(random, 3));
+      for (const std::u32string& value : tried) {
+        const std::string quoted = json::Quote(EncodeCodepoints(value));
+        EXPECT_EQ(Takes(grammar, quoted), spans.contains(value))
+            << EncodeCodepoints(text) << ": " << quoted;
+      }
+    }
+  }
+}
+
+TEST_F(SourceTest, MasksAreWhatEachTokenSays) {
+  std::mt19937_64 random(2);
+  for (int i = 0; i < 25; ++i) {
+    options_.ascii = i % 5 == 1;
+    options_.canonical_spelling = i % 5 != 2;
+    const std::u32string text = U"ab 12.5 " + RandomSource(random, 25);
+    const Grammar grammar = Bound(kSpanSchema, EncodeCodepoints(text));
+    const std::set<std::u32string> spans = SpansByBruteForce(text, false);
+    for (const std::string& written : Walk(grammar, random(), 4)) {
+      const auto value = json::Parse(written);
+      ASSERT_TRUE(value.ok()) << written;
+      EXPECT_TRUE(spans.contains(DecodeCodepoints(value->text))) << written;
+    }
+  }
+}
+
+TEST_F(SourceTest, ConditionsHoldOfTheSpan) {
+  const std::string text = "ab 12.5 a-b, 1 é a_b (b 2) 字字";
+  const std::set<std::u32string> spans = SpansByBruteForce(DecodeCodepoints(text), false);
+  struct Case {
+    const char* keywords;
+    bool (*fits)(const std::u32string&);
+  };
+  const Case cases[] = {
+      {R"("minLength":3,"maxLength":5)",
+       [](const std::u32string& s) { return s.size() >= 3 && s.size() <= 5; }},
+      {R"("pattern":"^[0-9]+$")",
+       [](const std::u32string& s) { return s.find_first_not_of(U"0123456789") == s.npos; }},
+      {R"("enum":["ab","b","x","a_b","12"])",
+       [](const std::u32string& s) { return s == U"ab" || s == U"b" || s == U"x" || s == U"a_b"; }},
+      {R"("pattern":"b$","maxLength":4)",
+       [](const std::u32string& s) { return s.back() == 'b' && s.size() <= 4; }},
+  };
+  for (const Case& one : cases) {
+    const Grammar grammar = Bound(
+        std::string(R"({"type":"string","x-pawl-source":"span",)") + one.keywords + "}", text);
+    size_t expected = 0;
+    for (const std::u32string& span : SpansByBruteForce(DecodeCodepoints(text), true)) {
+      const bool fits = spans.contains(span) && one.fits(span);
+      expected += fits ? 1 : 0;
+      EXPECT_EQ(Takes(grammar, json::Quote(EncodeCodepoints(span))), fits)
+          << one.keywords << " " << EncodeCodepoints(span);
+    }
+    EXPECT_GT(expected, 0u);
+    Walk(grammar, 3, 6);
+  }
+}
+
+TEST_F(SourceTest, ObjectsAndListsCloseFromEveryState) {
+  const std::string text = "Ann, Bob and Cy paid 12.5 on 2024-03-05";
+  const Grammar grammar = Bound(
+      R"({"type":"object","properties":{
+          "who":{"type":"array","items":{"type":"string","x-pawl-source":"span","maxLength":4},
+                 "uniqueItems":true,"minItems":2,"maxItems":3},
+          "sum":{"type":["number","null"],"x-pawl-source":"span"},
+          "day":{"type":"string","format":"date","x-pawl-source":"span"},
+          "mail":{"type":["string","null"],"pattern":"@","x-pawl-source":"span"}},
+          "required":["who","sum","day","mail"],"additionalProperties":false})",
+      text);
+  for (const std::string& written : Walk(grammar, 5, 8)) {
+    const auto value = json::Parse(written);
+    ASSERT_TRUE(value.ok()) << written;
+    EXPECT_EQ(value->Find("day")->text, "2024-03-05");
+    EXPECT_EQ(value->Find("mail")->type, json::Type::kNull);  // no span has an @
+  }
+  EXPECT_TRUE(Takes(grammar, R"({"who":["Ann","Bob"],"sum":12.5,"day":"2024-03-05","mail":null})"));
+  EXPECT_FALSE(
+      Takes(grammar, R"({"who":["Ann","Ann"],"sum":12.5,"day":"2024-03-05","mail":null})"));
+  EXPECT_FALSE(Takes(grammar, R"({"who":["Ann","Bob"],"sum":12,"day":"2024-03-05","mail":null})"));
+}
+
+TEST_F(SourceTest, ErrorsNameTheKeyword) {
+  const auto error = [&](const std::string& schema) { return Fails(schema, "some text 1"); };
+  EXPECT_EQ(error(R"({"properties":{"a":{"x-pawl-source":"words"}}})").ToString(),
+            R"(#/properties/a/x-pawl-source: must be "span" or "chars")");
+  EXPECT_EQ(error(R"({"not":{"x-pawl-source":"span"}})").place, "#/not/x-pawl-source");
+  EXPECT_EQ(error(R"({"if":{"x-pawl-source":"span"},"then":{}})").place, "#/if/x-pawl-source");
+  EXPECT_EQ(error(R"({"propertyNames":{"x-pawl-source":"span"}})").code, ErrorCode::kUnsupported);
+  EXPECT_EQ(error(R"({"not":{"$ref":"#/$defs/s"},"$defs":{"s":{"x-pawl-source":"span"}}})").place,
+            "#/$defs/s/x-pawl-source");
+  const Error none = Fails(R"({"type":"object","properties":{"a":{"type":"string"},
+      "b":{"type":"string","pattern":"@","x-pawl-source":"span"}},"required":["a","b"]})",
+                           "no such span");
+  EXPECT_EQ(none.code, ErrorCode::kUnsatisfiable);
+  EXPECT_EQ(none.place, "#/properties/b/x-pawl-source");
+  const Result<Grammar> unbound = compiler_.CompileJsonSchema(kSpanSchema);
+  ASSERT_FALSE(unbound.ok());
+  EXPECT_EQ(unbound.error().place, "#/x-pawl-source");
+}
+
+TEST_F(SourceTest, OneCompilationServesManyTexts) {
+  options_.bind_source = true;
+  const Result<Grammar> schema = compiler_.CompileJsonSchema(kSpanSchema, options_);
+  ASSERT_TRUE(schema.ok());
+  EXPECT_EQ(schema->unbound(), "#/x-pawl-source");
+  for (const char* text : {"one two", "three"}) {
+    const Result<Grammar> bound = schema->Bind(text);
+    ASSERT_TRUE(bound.ok());
+    EXPECT_EQ(bound->unbound(), "");
+    EXPECT_EQ(Takes(*bound, R"("two")"), std::string(text) == "one two");
+    EXPECT_EQ(Takes(*bound, R"("three")"), std::string(text) == "three");
+  }
+  for (const char* text : {"", " \n"})
+    EXPECT_EQ(schema->Bind(text).error().code, ErrorCode::kUnsatisfiable);
+  // A schema without such fields is bound to every text.
+  const Result<Grammar> plain = compiler_.CompileJsonSchema("{}", options_);
+  EXPECT_EQ(plain->unbound(), "");
+  EXPECT_TRUE(Takes(*plain->Bind("text"), "1"));
+}
+
+TEST_F(SourceTest, VerbatimMakesFieldsSpans) {
+  const std::string schema = R"({"type":"object","properties":{"name":{"type":"string"},
+      "kind":{"enum":["x"]},"n":{"type":"integer"}},"required":["name","kind","n"],
+      "additionalProperties":false})";
+  options_.verbatim = JsonSchemaOptions::Verbatim::kStrings;
+  const Grammar strings = Bound(schema, "Ann has 3");
+  EXPECT_TRUE(Takes(strings, R"({"name":"Ann","kind":"x","n":7})"));
+  EXPECT_FALSE(Takes(strings, R"({"name":"An","kind":"x","n":7})"));
+  options_.verbatim = JsonSchemaOptions::Verbatim::kAll;
+  const Grammar all = Bound(schema, "Ann has 3");
+  EXPECT_TRUE(Takes(all, R"({"name":"Ann","kind":"x","n":3})"));
+  EXPECT_FALSE(Takes(all, R"({"name":"Ann","kind":"x","n":7})"));
+}
+
+TEST_F(SourceTest, MaxStringCutsNoSpan) {
+  options_.max_string = 3;
+  EXPECT_TRUE(Takes(Bound(kSpanSchema, "a long span"), R"("a long span")"));
+}
+
+TEST_F(SourceTest, PlacesLeadBackToTheTextAsItCame) {
+  SourceText source("  Invoice\n\n 7  from é");
+  const auto found = source.Find(SpanKind::kSpan, U"7 from");
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(source.CharacterAt(found[0]), 12u);
+  EXPECT_EQ(source.CharacterBehind(found[0] + 6), 19u);
+  EXPECT_TRUE(source.Find(SpanKind::kSpan, U"rom").empty());
+  EXPECT_EQ(source.Find(SpanKind::kChars, U"o").size(), 2u);
+}
+
+// A text that repeats itself takes linear time, and about 17 bytes a character.
+TEST_F(SourceTest, LongTextsThatRepeatThemselves) {
+  std::string text;
+  for (int i = 0; i < 200'000; ++i) text += "a ";
+  SourceText source(text);
+  EXPECT_EQ(source.Find(SpanKind::kSpan, U"a a a").size(), 199'998u);
+  EXPECT_LT(source.MemoryBytes(), 20 * text.size());
+}
+
+// The tables of docs/extraction.md.
+TEST_F(SourceTest, NumbersOfTheTable) {
+  const std::map<std::u32string, std::vector<std::string>> rows = {
+      {U"7", {"7"}},
+      {U"-7", {"-7", "7"}},
+      {U"+7", {"7"}},
+      {U"12.5", {"12.5"}},
+      {U"12,5", {"12.5"}},
+      {U"1240", {"1240"}},
+      {U"1,240", {"1.24", "1240"}},
+      {U"1.240", {"1.24", "1240"}},
+      {U"1,240.50", {"1240.5"}},
+      {U"1.240,50", {"1240.5"}},
+      {U"1'240", {"1240"}},
+      {U"1_240", {"1240"}},
+      {U"1 240", {"1", "240", "1240"}},
+      {U"1,240,000", {"1240000"}},
+      {U"$30.", {"30"}},
+      {U"A4", {}},
+      {U"007", {"7"}},
+  };
+  for (const auto& [text, values] : rows) {
+    std::set<std::string> expected(values.begin(), values.end()), found;
+    for (const auto& one : schema::NumbersIn(text)) found.insert(one.value.ToString());
+    std::set<std::string> canonical;
+    for (const std::string& value : expected) canonical.insert(Decimal::Parse(value)->ToString());
+    EXPECT_EQ(found, canonical) << EncodeCodepoints(text);
+  }
+}
+
+TEST_F(SourceTest, DatesOfTheTable) {
+  struct Row {
+    const char32_t* text;
+    const char* format;
+    std::set<std::string> values;
+  };
+  const Row rows[] = {
+      {U"2024-03-05", "date", {"2024-03-05"}},
+      {U"2024/03/05", "date", {"2024-03-05"}},
+      {U"25.12.2024", "date", {"2024-12-25"}},
+      {U"03/05/2024", "date", {"2024-03-05", "2024-05-03"}},
+      {U"5 March 2024", "date", {"2024-03-05"}},
+      {U"March 5, 2024", "date", {"2024-03-05"}},
+      {U"Mar. 5th 2024", "date", {"2024-03-05"}},
+      {U"the 5th of March 2024", "date", {"2024-03-05"}},
+      {U"5 Sept 24", "date", {"1924-09-05", "2024-09-05"}},
+      {U"30.02.2024", "date", {}},
+      {U"14:05", "time", {"14:05:00Z"}},
+      {U"2:05 pm", "time", {"14:05:00Z"}},
+      {U"12 am", "time", {"00:00:00Z"}},
+      {U"14:05:30+02:00", "time", {"14:05:30+02:00"}},
+      {U"2024-03-05T14:05:30Z", "date-time", {"2024-03-05T14:05:30Z"}},
+      {U"5 March 2024 at 2 pm", "date-time", {"2024-03-05T14:00:00Z"}},
+  };
+  for (const Row& row : rows) {
+    std::set<std::string> found;
+    for (const auto& one : schema::DatesIn(row.text, row.format)) found.insert(one.value);
+    EXPECT_EQ(found, row.values) << EncodeCodepoints(row.text);
+  }
+}
+
+}  // namespace
+}  // namespace pawl

@@ -262,7 +262,8 @@ struct SamplerOptions {
   std::shared_ptr<const Critic> critic = {};  // of kSmc and kAwrs
 
   // kAsap: the outputs from which one is chosen by weight. kRs, kArs, kCars: the
-  // most attempts for one valid output. 0: 1 for kAsap, 10000 for the others.
+  // most attempts for one valid output. 0: 1 for kAsap; for the others 10000, or as many as it
+  // takes until the output has cost 16384 rows of the model.
   int attempts = 0;
   int lookahead = 8;  // tokens after which kFvo computes the mask, at most 32
   int batch = 32;     // rows of a step: outputs of kAwrs, or particles, that run at a time

@@ -209,7 +209,7 @@ std::vector<CLI::ConfigItem> ConfigFile::from_config(std::istream& input) const 
     item.inputs = in.Take('=') ? in.Values() : std::vector<std::string>{"true"};
     in.EndLine("the value of " + item.name);
     lines_.push_back({option, line});
-    read.push_back(std::move(item));
+    if (!item.inputs.empty()) read.push_back(std::move(item));
   }
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "src/decode/constraint.h"
 #include "src/server/call.h"
 
 namespace pawl::server {
@@ -21,6 +22,8 @@ struct Call::Choice {
   std::string note;                  // on its thoughts, before it began
   AsyncEngine::Id id = 0;
   bool code_goes_on = true;  // of the engine's thread
+  // Of outputs that come together: what makes records of their texts, or nullptr.
+  std::shared_ptr<const LoopConstraint> records;
 
   // Under mutex_.
   std::string text;

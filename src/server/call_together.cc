@@ -13,9 +13,11 @@ void Call::SubmitTogether(Choice& choice, std::shared_ptr<const Constraint> cons
   EngineRequest request;
   request.tokens = choice.prompt_tokens;
   request.group = group_;
-  if (const PromptSpec& prompt = spec_.prompts[choice.prompt];
-      prompt.kind == PromptSpec::Kind::kExtract) {
-    // For the prompt of contrast: its text is another.
+  const PromptSpec& prompt = spec_.prompts[choice.prompt];
+  const bool contrasts = spec_.together.search && spec_.together.search->contrast_prompt;
+  if (contrasts && prompt.kind == PromptSpec::Kind::kExtract) {
+    // Of the parts the engine makes the other prompt as well.
+    request.tokens.clear();
     request.extract.emplace(ExtractInput{.schema = prompt.schema,
                                          .text = prompt.text,
                                          .instruction = prompt.instruction,
@@ -49,6 +51,7 @@ void Call::SubmitTogether(Choice& choice, std::shared_ptr<const Constraint> cons
       });
     });
   } else {
+    choice.records = ForLoop(constraint, *server_->model->vocabulary());
     request.constraint = std::move(constraint);
     if (spec.search) {
       const std::string strategy = spec.search->strategy;
@@ -91,6 +94,7 @@ void Call::Found(Choice& first, Result<TogetherResult> found) {
     Generation output;
     output.stats.prompt_tokens = static_cast<int>(choice.prompt_tokens.size());
     if (i < found->outputs.size()) {
+      choice.records = first.records;
       Fill(choice, found->outputs[i]);
       output.stop = found->outputs[i].stop;
       if (!found->outputs[i].note.empty()) output.notes.push_back(found->outputs[i].note);
@@ -107,10 +111,14 @@ void Call::Found(Choice& first, Result<TogetherResult> found) {
 
 void Call::Fill(Choice& choice, const TogetherOutput& output) {
   const Vocabulary& vocabulary = *server_->model->vocabulary();
+  const std::unique_ptr<RecordFilter> filter =
+      choice.records == nullptr ? nullptr : choice.records->NewRecordFilter();
   for (const TokenId token : output.tokens) {
     const bool special = vocabulary.is_special(token);
-    const std::string_view bytes =
+    std::string_view bytes =
         TextOf(choice, token, special ? std::string_view() : vocabulary.bytes(token));
+    const std::string record = filter == nullptr ? std::string() : filter->Feed(bytes);
+    if (filter != nullptr) bytes = record;
     const std::lock_guard lock(mutex_);
     choice.text += bytes;
     choice.lengths.push_back(static_cast<uint32_t>(bytes.size()));
@@ -119,6 +127,11 @@ void Call::Fill(Choice& choice, const TogetherOutput& output) {
     entry.token = token;
     entry.bytes = bytes;
   }
+  if (filter == nullptr) return;
+  const std::lock_guard lock(mutex_);
+  const std::string rest = filter->Finish();
+  choice.text += rest;
+  if (!choice.lengths.empty()) choice.lengths.back() += static_cast<uint32_t>(rest.size());
 }
 
 // Of more outputs than were asked for, those with the highest mean log-probability. Their tokens

@@ -135,6 +135,7 @@ std::string TogetherSpec::PointerOf(const std::string& place) const {
       "n",          "seed",          "temperature", "length_penalty",
       "exact_rows", "exact_missing", "contrast",    "contrast_prompt"};
   if (std::ranges::find(kOfRequest, member) != std::end(kOfRequest)) return "#/" + member;
+  if (search && search->contrast_prompt && members.empty()) return "#/contrast";
   return search ? "#/search" : sampler ? "#/sampler" : "#/classify";
 }
 

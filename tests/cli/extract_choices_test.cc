@@ -142,7 +142,7 @@ TEST(ExtractChecksTest, TheLastErrorIsTold) {
       << lines.out;
   EXPECT_EQ(ExtractPair({"--retries", "2"}).err, "pawl extract: --retries: needs --check\n");
   EXPECT_EQ(ExtractPair({"--check", "size:3"}).exit_code, 2);
-  EXPECT_EQ(ExtractPair({"--check", "syntax:typescript"}).exit_code, 2);  // an object is a block
+  EXPECT_EQ(ExtractPair({"--check", "syntax:java"}).exit_code, 2);
   EXPECT_EQ(ExtractPair({"--contrast", "nan"}).err,
             "pawl extract: --contrast: must be a number from -100 to 100, or auto, not \"nan\"\n");
 }

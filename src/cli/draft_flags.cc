@@ -37,7 +37,8 @@ void DraftFlags::AddTo(CLI::App* command) {
   CountOption(command, "--draft-nodes", options.nodes, 1, kMostDraftNodes,
               "Most tokens drafted for an output in a call");
   CountOption(command, "--draft-memory", options.memory, 1, kMostDraftMemory,
-              "Megabytes for what drafts keep between outputs");
+              "Megabytes for what drafts keep between outputs")
+      ->type_name("MB");
   RealOption(command, "--draft-lossy", options.lossy, 0, 0.999, "THRESHOLD",
              "Not the same output: take a draft in place of the token drawn where its\n"
              "probability is at least 1 - THRESHOLD. Each token's distribution is then off by\n"

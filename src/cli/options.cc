@@ -619,7 +619,8 @@ void SamplingFlags::AddTo(CLI::App* command) {
       ->capture_default_str();
   CountOption(command, "--draft-lanes", params.draft_lanes, 1, kMostDraftLanes,
               "Lanes of noise: a draft model has one guess for each. Another number draws other\n"
-              "tokens, with drafts and without");
+              "tokens, with drafts and without")
+      ->type_name("K");
   command
       ->add_option("--repetition-penalty", params.repetition_penalty,
                    "Makes tokens of prompt and output less likely when above 1")

@@ -12,18 +12,23 @@
 
 #include "src/base/file.h"
 #include "src/server/server.h"
+#include "tests/server/drafts_of_prompt.h"
 #include "tests/server/http_client.h"
 
 namespace pawl::server {
 namespace {
 
 std::unique_ptr<Server> StartEdge(const std::vector<std::string>& keys,
-                                  const std::vector<std::string>& hosts) {
+                                  const std::vector<std::string>& hosts,
+                                  const char* drafts = nullptr) {
   ServerOptions options;
   options.model_path = PAWL_SOURCE_DIR "/models/tiny-extract";
   options.model.model.threads = 1;
   options.api_keys = keys;
   options.http.allowed_hosts = hosts;
+  if (drafts != nullptr) {
+    options.make_drafter = [drafts](const ServedModel& model) { return DraftsOf(drafts, model); };
+  }
   auto server = Server::Start(options);
   EXPECT_TRUE(server.ok()) << server.error().ToString();
   EXPECT_TRUE((*server)->WaitUntilReady().ok());
@@ -186,6 +191,33 @@ TEST(EdgeTest, TrailersCount) {
       std::string(70'000, 'a') + "\r\n\r\n");
   EXPECT_EQ(c.ReadAnswer().status, 431);
   EXPECT_EQ(Connection(OpenPort()).Get("/health").status, 200);
+}
+
+// What one client wrote is no draft of another, who would see it by the time that outputs take.
+TEST(EdgeTest, DraftsLearnByKey) {
+  const auto server = StartEdge({"first", "second"}, {}, "ngram");
+  Connection c(server->port());
+  const auto accepted = [&](const std::string& key) {
+    const Answer answer = c.Post("/v1/completions",
+                                 R"({"prompt":"x","max_tokens":80,"temperature":0,
+        "structured_outputs":{"regex":"([a-z]{3,9} ){12}"}})",
+                                 "X-Api-Key: " + key + "\r\n");
+    EXPECT_EQ(answer.status, 200) << answer.body;
+    const json::Value value = answer.Json();
+    const json::Value* const pawl = value.Find("pawl");
+    const json::Value* const count = pawl == nullptr ? nullptr : pawl->Find("accepted_tokens");
+    return count == nullptr ? 0 : std::stoi(count->text);
+  };
+  // Masks of the constraint are known from the second output on.
+  (void)accepted("first");
+  (void)accepted("first");
+  const int own = accepted("first");
+  EXPECT_GT(own, accepted("second"));
+  const std::string metrics = c.Get("/metrics").body;
+  const std::string name = "\npawl_draft_memory_bytes ";
+  const size_t at = metrics.find(name);
+  ASSERT_NE(at, std::string::npos);
+  EXPECT_GT(std::stod(metrics.substr(at + name.size())), 1 << 20);
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Processor time of two builds for the same work, in turn.
 
-    scripts/compare_builds.sh OLD NEW [--rounds 7] [--data DIR] [--only decode maskbench] [--json FILE]
+    scripts/compare_builds.sh OLD NEW [--rounds 7] [--data DIR] [--only decode families maskbench] [--json FILE]
 
 OLD and NEW are build folders (or commands). Each round runs the work with both builds, one after the other, and the order
 changes from round to round. A row of the table is the median of the rounds' ratios NEW / OLD, with the smallest and
@@ -9,6 +9,7 @@ largest. Exit code 1 when a median is above 1.03 (p99.9 of masks: 1.15): --bound
 
   decode       pawl bench decode, one thread: microseconds of a step, of a step of 8 sequences and of a token of a prompt, the
                least of --steps tries. By the clock: the process also reads memory for a fixed time, so its own time says little
+  families     the same for small models of random weights of each of FAMILIES, as int8. Needs numpy
   masks        pawl maskbench over 300 files, --thread-time: average, p99, p99.9 of the masks; time to the first mask
   maskbench    the same, processor time of the whole process
   server       processor time of `pawl serve` for the requests of bench/server/load.py (/v1/extract, 2 clients for each of
@@ -48,12 +49,71 @@ def seconds_of(words):
     return end.children_user + end.children_system - begin.children_user - begin.children_system
 
 
-def decode(pawl, options):
+# Their settings next to those of all.
+GEMMA = dict(hidden_activation="gelu_pytorch_tanh", query_pre_attn_scalar=64, sliding_window=4096)
+FAMILIES = {"Llama": {}, "Mistral": dict(sliding_window=None), "Qwen2": {}, "Qwen3": {},
+            "Gemma2": dict(GEMMA, attn_logit_softcapping=50.0, final_logit_softcapping=30.0), "Gemma3": dict(GEMMA, rope_local_base_freq=1e4)}
+
+
+def decode(pawl, options, name="decode", words=("--model", ROOT / "models/tiny-extract")):
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "out.json"
-        seconds_of([pawl, "bench", "decode", "--threads", "1", "--rounds", options.steps, "--model", ROOT / "models/tiny-extract", "--json", out])
+        seconds_of([pawl, "bench", "decode", "--threads", "1", "--rounds", options.steps, *words, "--json", out])
         report = json.loads(out.read_text(encoding="utf-8"))
-    return {"decode, step": report["step_us"], "decode, batch of 8": report["batch_step_us"], "decode, prompt": 1e6 / report["prefill_tokens_per_s"]}
+    return {f"{name}, step": report["step_us"], f"{name}, batch of 8": report["batch_step_us"],
+            f"{name}, prompt": 1e6 / report["prefill_tokens_per_s"]}
+
+
+def write_family(folder, name):
+    """A model of four layers and random halves."""
+    import numpy
+    random = numpy.random.default_rng(1)
+    tokenizer = (ROOT / "models/tiny-extract/tokenizer.json").read_text(encoding="utf-8")
+    (folder / "tokenizer.json").write_text(tokenizer, encoding="utf-8")
+    words = json.loads((ROOT / "models/tiny-extract/config.json").read_text(encoding="utf-8"))["vocab_size"]
+    hidden, inner, layers, heads, kv_heads, head = 768, 2048, 4, 12, 4, 64
+    config = dict(architectures=[name + "ForCausalLM"], model_type=name.lower(), hidden_size=hidden, intermediate_size=inner,
+                  num_hidden_layers=layers, num_attention_heads=heads, num_key_value_heads=kv_heads, head_dim=head, vocab_size=words,
+                  max_position_embeddings=4096, rms_norm_eps=1e-6, rope_theta=1e4, tie_word_embeddings=True) | FAMILIES[name]
+    if name.startswith("Gemma"):
+        config["model_type"] += "_text" if name == "Gemma3" else ""
+    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    shapes = {"model.embed_tokens.weight": (words, hidden), "model.norm.weight": (hidden,)}
+    for i in range(layers):
+        at = f"model.layers.{i}."
+        for part, rows in (("q", heads * head), ("k", kv_heads * head), ("v", kv_heads * head)):
+            shapes[f"{at}self_attn.{part}_proj.weight"] = (rows, hidden)
+            if name == "Qwen2":
+                shapes[f"{at}self_attn.{part}_proj.bias"] = (rows,)
+        shapes[at + "self_attn.o_proj.weight"] = (hidden, heads * head)
+        for part in ("gate", "up"):
+            shapes[f"{at}mlp.{part}_proj.weight"] = (inner, hidden)
+        shapes[at + "mlp.down_proj.weight"] = (hidden, inner)
+        norms = ["input_layernorm", "post_attention_layernorm"]
+        if name.startswith("Gemma"):
+            norms += ["pre_feedforward_layernorm", "post_feedforward_layernorm"]
+        for norm in norms:
+            shapes[f"{at}{norm}.weight"] = (hidden,)
+        if name in ("Qwen3", "Gemma3"):
+            shapes |= {f"{at}self_attn.{part}_norm.weight": (head,) for part in "qk"}
+    header, data = {}, []
+    for tensor, shape in shapes.items():
+        begin = sum(map(len, data))
+        data.append((0.03 * random.standard_normal(shape)).astype(numpy.float16).tobytes())
+        header[tensor] = {"dtype": "F16", "shape": shape, "data_offsets": [begin, begin + len(data[-1])]}
+    told = json.dumps(header).encode()
+    (folder / "model.safetensors").write_bytes(len(told).to_bytes(8, "little") + told + b"".join(data))
+
+
+def families(pawl, options):
+    figures = {}
+    for name in FAMILIES:
+        folder = Path(options.scratch) / name
+        if not folder.is_dir():
+            folder.mkdir()
+            write_family(folder, name)
+        figures |= decode(pawl, options, name, ("--dtype", "int8", "--model", folder))
+    return figures
 
 
 def maskbench(pawl, options):
@@ -98,7 +158,7 @@ def server(pawl, options):
     return out
 
 
-WORK = {"decode": decode, "maskbench": maskbench, "server": server, "draft": draft}
+WORK = {"decode": decode, "families": families, "maskbench": maskbench, "server": server, "draft": draft}
 
 
 def main():
@@ -132,6 +192,8 @@ def main():
         work = [name for name in work if name not in left_out]
 
     figures = {}  # row to a pair of lists
+    scratch = tempfile.TemporaryDirectory()
+    options.scratch = scratch.name
     for number in range(options.rounds):
         for name in work:
             for which in ((0, 1), (1, 0))[number % 2]:

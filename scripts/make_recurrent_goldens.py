@@ -18,8 +18,12 @@ import make_model_goldens as base
 SMALL = base.SMALL
 DELTA = dict(num_hidden_layers=4, head_dim=16, linear_num_key_heads=2, linear_num_value_heads=4,
              linear_key_head_dim=12, linear_value_head_dim=16)
+# llama.cpp insists on keys and values of one width.
+EVEN = dict(DELTA, linear_key_head_dim=16)
 EXPERTS = dict(num_experts=6, num_experts_per_tok=2, moe_intermediate_size=16,
                shared_expert_intermediate_size=16)
+SECTIONS = {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.25,
+            "mrope_section": [1, 1, 0], "mrope_interleaved": True}
 LATENT = dict({**SMALL, "vocab_size": 96, "num_hidden_layers": 3, "num_key_value_heads": 4},
               kv_lora_rank=16,
               qk_rope_head_dim=8, qk_nope_head_dim=12, v_head_dim=16, n_routed_experts=8,
@@ -48,19 +52,20 @@ MODELS = {
     # Attention in the middle, as many key heads as value heads, another part that is rotated.
     "qwen3_5-fp32-untied": dict(
         dtype="float32", margin=0.005, family=Qwen3_5TextConfig, prompts=LONG,
-        config=dict(SMALL, **{**DELTA, "num_hidden_layers": 3, "linear_num_value_heads": 2},
+        config=dict(SMALL, **{**EVEN, "num_hidden_layers": 3, "linear_num_value_heads": 2},
                     hidden_size=32, tie_word_embeddings=False, linear_conv_kernel_dim=3,
                     layer_types=["linear_attention", "full_attention", "linear_attention"],
                     rope_parameters={"rope_type": "default", "rope_theta": 5000.0,
-                                     "partial_rotary_factor": 0.5})),
+                                     "partial_rotary_factor": 0.5, "mrope_section": [2, 1, 1],
+                                     "mrope_interleaved": True})),
     # The same with experts, one of them for all rows.
     "qwen3_5_moe-bf16": dict(
         dtype="bfloat16", margin=0.001, family=Qwen3_5MoeTextConfig, prompts=LONG,
-        config=dict(SMALL, **DELTA, **EXPERTS)),
+        config=dict(SMALL, **EVEN, **EXPERTS, rope_parameters=SECTIONS)),
     # With what a key head needs in one matrix.
     "qwen3_next-bf16": dict(
-        dtype="bfloat16", margin=0.001, family=Qwen3NextConfig, prompts=LONG,
-        config=dict(SMALL, **DELTA, **EXPERTS)),
+        dtype="bfloat16", margin=0.011, family=Qwen3NextConfig, prompts=LONG,
+        config=dict(SMALL, **EVEN, **EXPERTS)),
     # Short convolutions, attention in one layer.
     "lfm2-bf16": dict(
         dtype="bfloat16", family=Lfm2Config, prompts=LONG,

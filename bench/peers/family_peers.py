@@ -11,10 +11,13 @@ Needs llama-cpp-python, gguf, numpy and safetensors.
 """
 
 import argparse
+import ctypes
 import json
 import multiprocessing
+import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,12 +33,22 @@ def log_probabilities(logits, tokens):
     return rows[numpy.arange(len(rows)), tokens[1:]]
 
 
-def by_llama(file, tokens, vocabulary, answers):
+def by_llama(file, tokens, vocabulary, answers, errors):
     import gguf_peers
+    import llama_cpp
     import numpy
     from gguf import GGUFReader
     from llama_cpp import Llama
+    os.dup2(os.open(errors, os.O_WRONLY | os.O_CREAT), 2)
     gguf_peers.without_repacking()
+    said = []
+
+    @llama_cpp.llama_log_callback
+    def listen(level, text, _):
+        if level == 4:  # an error
+            said.append(text.decode())
+
+    llama_cpp.llama_log_set(listen, ctypes.c_void_p(0))
     try:
         family = GGUFReader(str(file)).fields["general.architecture"].contents()
         # Their vocabularies are of single bytes, without the merges that llama.cpp insists on.
@@ -45,7 +58,8 @@ def by_llama(file, tokens, vocabulary, answers):
         model.eval(tokens)
         answers.put(log_probabilities(numpy.array(model.scores[: len(tokens)]), tokens))
     except Exception as error:
-        answers.put(f"refused: {error}"[:100])
+        told = [line.split(": error loading model: ")[1].strip() for line in said if ": error loading model: " in line]
+        answers.put(f"refused: {told[0] if told else error}".replace(str(file), file.name))
 
 
 def by_pawl(pawl, file, tokens):
@@ -68,10 +82,13 @@ def compare(pawl, file):
     ours = by_pawl(pawl, file, tokens)
     result = {"pawl": abs(ours - reference).max()}
     answers = multiprocessing.Queue()
-    process = multiprocessing.Process(target=by_llama, args=(file, tokens, golden["logits.2"].shape[1], answers))
-    process.start()
-    process.join(120)
-    theirs = answers.get() if process.exitcode == 0 and not answers.empty() else f"ended with {process.exitcode}"
+    with tempfile.NamedTemporaryFile() as errors:
+        process = multiprocessing.Process(target=by_llama, args=(file, tokens, golden["logits.2"].shape[1], answers, errors.name))
+        process.start()
+        process.join(120)
+        lines = Path(errors.name).read_text(errors="replace").splitlines()
+    asserted = [line[line.index("GGML_ASSERT"):] for line in lines if "GGML_ASSERT" in line]
+    theirs = answers.get() if process.exitcode == 0 and not answers.empty() else f"ended with {process.exitcode}: {asserted[:1]}"
     if isinstance(theirs, str):
         result["llama_cpp_says"] = theirs
     else:

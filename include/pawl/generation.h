@@ -46,6 +46,8 @@ struct DraftOptions {
   // end. Empty: past outputs are kept while the engine lives.
   std::string history_file = {};
   int64_t history_bytes = int64_t{64} << 20;  // memory for past outputs
+  int memory =
+      64;  // MB for all that sources keep between outputs, past outputs included; from 1 on
   // 0: outputs are those without drafts. Between 0 and 1: a draft replaces the drawn token if its
   // probability is at least 1 - lossy. The distribution of each token is then off by at most
   // `lossy` in total variation. The output depends on the drafts, and so on the time that calls
@@ -117,8 +119,13 @@ struct SamplingParams {
   float presence_penalty = 0;   // subtracted from the logit of every token of the output
   float frequency_penalty = 0;  // subtracted for each time that the token is in the output
   uint64_t seed = 0;
+  // Lanes of noise, 1 to 64. A token is drawn with the largest noise of all lanes, and a draft
+  // model guesses with one lane for each draft. More lanes mean more drafts that are right. The
+  // same seed draws other tokens at another number, with drafts and without.
+  int draft_lanes = 1;
   SamplerStages stages = {};
 };
+inline constexpr int kMostDraftLanes = 64;
 
 // A token and the logarithm (base e) of its probability.
 struct TokenLogprob {
@@ -188,6 +195,9 @@ struct GenerateOptions {
   bool skip_forced = true;
   // false: no drafts for this output, even if the engine makes drafts.
   bool drafts = true;
+  // Drafts learn from outputs of the same owner only: how long an output takes would otherwise tell
+  // what others wrote. pawl serve sets it by API key.
+  uint64_t draft_owner = 0;
   AtBudget at_budget = AtBudget::kClose;
   // Numbers added to the logits of tokens, before penalties and the mask. A token that the grammar
   // does not allow stays forbidden, and biases never leave the grammar without a token.

@@ -488,6 +488,7 @@ typedef struct pawl_engine_options {
   const char* reasoning_open;
   const char* reasoning_close;
   const char* settings_folder; /* of measured choices (docs/evaluation.md), or NULL */
+  int32_t draft_memory;        /* megabytes for what drafts keep between outputs, from 1 on */
 } pawl_engine_options;
 PAWL_API void pawl_engine_options_init(pawl_engine_options* options, size_t struct_size);
 
@@ -591,6 +592,8 @@ typedef struct pawl_generate_options { /* docs/engine.md explains the options */
   void* on_reasoning_context;
   const char* stages; /* further stages of sampling: a JSON object (docs/sampling.md), or NULL */
   size_t stages_length;
+  int32_t draft_lanes;  /* lanes of noise, 1 to 64: the same seed draws others at another number */
+  uint64_t draft_owner; /* drafts learn from outputs of the same owner only */
 } pawl_generate_options;
 PAWL_API void pawl_generate_options_init(pawl_generate_options* options, size_t struct_size);
 

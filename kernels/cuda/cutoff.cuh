@@ -27,6 +27,7 @@ constexpr DrawKey kMostKey = DrawKey{1} << 63 | DrawKey{0xff7fffffu} << 31 | 0x7
 // Sums of weights in 32-bit halves, for which there are atomic additions, and how many there were.
 struct Bins {
   uint32_t low[kBins], high[kBins], items[kBins];
+  DrawKey groups[kCutoffWarps];  // sums of 32 bins, from the last bin on
 };
 struct Found {
   int bin;  // -1: none
@@ -36,17 +37,15 @@ struct Found {
 
 // Of the block, and what it has used of it.
 struct CutoffMemory {
-  Bins* bins;         // two: one is cleared and filled while other blocks still read the other
-  DrawKey* of_warps;  // kCutoffWarps
+  Bins* bins;  // two: one is cleared and filled while other blocks still read the other
   Found* found;
   int turn;
 };
 
-#define PAWL_CUTOFF_MEMORY(name)                    \
-  PAWL_SHARED(Bins, name##_bins, 2);                \
-  PAWL_SHARED(DrawKey, name##_warps, kCutoffWarps); \
-  PAWL_SHARED(Found, name##_found, 1);              \
-  CutoffMemory name = {name##_bins, name##_warps, name##_found, 0}
+#define PAWL_CUTOFF_MEMORY(name)       \
+  PAWL_SHARED(Bins, name##_bins, 2);   \
+  PAWL_SHARED(Found, name##_found, 1); \
+  CutoffMemory name = {name##_bins, name##_found, 0}
 
 // A weight, without counting it as an item.
 __device__ __forceinline__ void AddWeight(Bins& bins, int bin, DrawKey weight) {
@@ -56,24 +55,65 @@ __device__ __forceinline__ void AddWeight(Bins& bins, int bin, DrawKey weight) {
   if (high != 0) atomicAdd(bins.high + bin, high);
 }
 
-// value and the values of all threads before this one; *all: of all threads.
-__device__ __forceinline__ DrawKey SumSoFar(DrawKey value, DrawKey* all, DrawKey* of_warps) {
+// value and the values of the lanes before this one.
+__device__ __forceinline__ DrawKey SumSoFar(DrawKey value) {
   const int lane = static_cast<int>(threadIdx.x) % kWarpSize;
-  const int warp = static_cast<int>(threadIdx.x) / kWarpSize;
-  const auto in_warp = [lane](DrawKey sum) {
-    for (int by = 1; by < kWarpSize; by *= 2) {
-      const DrawKey other = __shfl_up_sync(kAllLanes, sum, static_cast<unsigned>(by));
-      if (lane >= by) sum += other;
-    }
-    return sum;
-  };
-  value = in_warp(value);
-  if (lane == kWarpSize - 1) of_warps[warp] = value;
-  __syncthreads();
-  const DrawKey warps = in_warp(of_warps[lane]);
-  *all = __shfl_sync(kAllLanes, warps, kCutoffWarps - 1);
-  const DrawKey before = __shfl_sync(kAllLanes, warps, warp - 1);
-  return warp > 0 ? before + value : value;
+  for (int by = 1; by < kWarpSize; by *= 2) {
+    const DrawKey other = __shfl_up_sync(kAllLanes, value, static_cast<unsigned>(by));
+    if (lane >= by) value += other;
+  }
+  return value;
+}
+
+// For a warp whose lanes have sums of keys, the larger keys first, behind keys that sum up to
+// `above`: the lane where the sum is enough, -1: none. *before: the sum in front of the lane.
+template <typename Enough>
+__device__ __forceinline__ int LaneOf(DrawKey value, DrawKey above, DrawKey total,
+                                      const Enough& enough, DrawKey* before) {
+  const DrawKey reached = above + SumSoFar(value);
+  *before = reached - value;
+  const bool here =
+      value != 0 && enough(reached, total) && (*before == 0 || !enough(*before, total));
+  return __ffs(static_cast<int>(__ballot_sync(kAllLanes, here ? 1 : 0))) - 1;
+}
+
+// The bin where the sum of the cluster's bins is enough, found by one warp: first the 32 bins, then
+// the one of them, so that little is read from other blocks. *total is set at the first level.
+template <typename Enough>
+__device__ __forceinline__ Found FindBin(const Bins& bins, DrawKey above, bool first,
+                                         const Enough& enough, DrawKey* total) {
+  const int lane = static_cast<int>(threadIdx.x) % kWarpSize, blocks = ClusterBlocks();
+  DrawKey groups[kMostBlocks], value = 0, before = 0;
+#pragma unroll
+  for (int r = 0; r < kMostBlocks; ++r) {
+    groups[r] = r < blocks ? SharedOf(&bins, r)->groups[lane] : 0;
+  }
+#pragma unroll
+  for (int r = 0; r < kMostBlocks; ++r) value += groups[r];
+  if (first) *total = __shfl_sync(kAllLanes, SumSoFar(value), kWarpSize - 1);
+  const int group = LaneOf(value, above, *total, enough, &before);
+  if (group < 0) return {-1, 0, 0};
+  above = __shfl_sync(kAllLanes, before, group);
+  const int bin = kBins - 1 - group * kWarpSize - lane;
+  uint32_t low[kMostBlocks], high[kMostBlocks], count[kMostBlocks], items = 0;
+#pragma unroll
+  for (int r = 0; r < kMostBlocks; ++r) {
+    low[r] = high[r] = count[r] = 0;
+    if (r >= blocks) continue;
+    const Bins* there = SharedOf(&bins, r);
+    low[r] = there->low[bin];
+    high[r] = there->high[bin];
+    count[r] = there->items[bin];
+  }
+  value = 0;
+#pragma unroll
+  for (int r = 0; r < kMostBlocks; ++r) {
+    value += low[r] + (static_cast<DrawKey>(high[r]) << 32);
+    items += count[r];
+  }
+  const int its = LaneOf(value, above, *total, enough, &before);
+  return {__shfl_sync(kAllLanes, bin, its), __shfl_sync(kAllLanes, items, its),
+          __shfl_sync(kAllLanes, before, its)};
 }
 
 // The largest key from which on the weights of the keys are enough, or a smaller one with no key
@@ -92,7 +132,6 @@ __device__ DrawKey Cutoff(DrawKey least, DrawKey most, int levels, const Each& e
     Bins& bins = memory.bins[memory.turn];
     bins.low[thread] = bins.high[thread] = bins.items[thread] = 0;
     __syncthreads();
-    if (thread == 0) memory.found->bin = -1;
     DrawKey rest = 0;
     each([&](DrawKey key, float logit) {
       const bool below = key < least;
@@ -109,32 +148,14 @@ __device__ DrawKey Cutoff(DrawKey least, DrawKey most, int levels, const Each& e
     // The answer is in the last range at most, so the rest may be in it.
     for (int by = kWarpSize / 2; by > 0; by /= 2) rest += __shfl_xor_sync(kAllLanes, rest, by);
     if (rest != 0 && thread % kWarpSize == 0) AddWeight(bins, 0, rest);
+    __syncthreads();
+    DrawKey group = bins.low[bin] + (static_cast<DrawKey>(bins.high[bin]) << 32);
+    for (int by = kWarpSize / 2; by > 0; by /= 2) group += __shfl_xor_sync(kAllLanes, group, by);
+    if (thread % kWarpSize == 0) bins.groups[thread / kWarpSize] = group;
     ClusterSync();
-    // All loads before the first sum.
-    uint32_t low[kMostBlocks], high[kMostBlocks], count[kMostBlocks];
-    const int blocks = ClusterBlocks();
-#pragma unroll
-    for (int r = 0; r < kMostBlocks; ++r) {
-      low[r] = high[r] = count[r] = 0;
-      if (r >= blocks) continue;
-      const Bins* there = SharedOf(&bins, r);
-      low[r] = there->low[bin];
-      high[r] = there->high[bin];
-      count[r] = there->items[bin];
-    }
-    DrawKey value = 0;
-    uint32_t items = 0;
-#pragma unroll
-    for (int r = 0; r < kMostBlocks; ++r) {
-      value += low[r] + (static_cast<DrawKey>(high[r]) << 32);
-      items += count[r];
-    }
-    DrawKey all;
-    const DrawKey reached = above + SumSoFar(value, &all, memory.of_warps);
-    const DrawKey before = reached - value;
-    if (level == 0) total = all;
-    if (value != 0 && enough(reached, total) && (before == 0 || !enough(before, total))) {
-      *memory.found = {bin, items, before};
+    if (thread < kWarpSize) {
+      const Found found = FindBin(bins, above, level == 0, enough, &total);
+      if (thread == 0) *memory.found = found;
     }
     __syncthreads();
     const Found found = *memory.found;

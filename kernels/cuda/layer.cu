@@ -33,31 +33,48 @@ __device__ __forceinline__ void Store(const Cache& cache, void* base, int64_t el
   }
 }
 
-// Grid: heads + 2 kv_heads, by kWarps, and rows. A warp for each.
-__global__ void RotateKernel(RotateAndStore p) {
+// Grid: heads + 2 kv_heads, by kWarps, and rows. A warp for each, whose lanes have up to kOf
+// elements of both halves. What does not depend on the row's position is read while that is read.
+template <int kOf>
+__global__ __launch_bounds__(kThreads, kOf <= 2 ? 6 : 4) void RotateKernel(RotateAndStore p) {
   DependencyWait();
   const int index = static_cast<int>(blockIdx.x * kWarps + threadIdx.x / kWarpSize);
   if (index >= p.heads + 2 * p.cache.kv_heads) return;
   const int position = p.rows[blockIdx.y].position, slot = p.rows[blockIdx.y].slot;
-  if (position < 0) return;
   const int lane = static_cast<int>(threadIdx.x) % kWarpSize;
   const int head_dim = p.cache.head_dim, half = head_dim / 2;
   const bool is_query = index < p.heads;
   const bool is_value = index >= p.heads + p.cache.kv_heads;
-  float* v = p.qkv + blockIdx.y * p.stride + static_cast<int64_t>(index) * head_dim;
   const int head = is_query ? index : (index - p.heads) % p.cache.kv_heads;
   const float* bias = is_query ? p.q_bias : is_value ? p.v_bias : p.k_bias;
+  const float* norm = is_value ? nullptr : is_query ? p.q_norm : p.k_norm;
+  float* v = p.qkv + blockIdx.y * p.stride + static_cast<int64_t>(index) * head_dim;
   const auto input = [&](int i) {
     return bias != nullptr ? v[i] + bias[head * head_dim + i] : v[i];
   };
-  const float* norm = is_value ? nullptr : is_query ? p.q_norm : p.k_norm;
-  float factor = 1.0f;
+  float a[kOf], b[kOf];
+#pragma unroll
+  for (int k = 0; k < kOf; ++k) {
+    const int i = lane + k * kWarpSize;
+    a[k] = i < half ? input(i) : 0.0f;
+    b[k] = i < half ? input(i + half) : 0.0f;
+  }
   if (norm != nullptr) {
     float sum = 0.0f;
-    for (int i = lane; i < head_dim; i += kWarpSize) sum = Fma(input(i), input(i), sum);
+#pragma unroll
+    for (int k = 0; k < kOf; ++k) sum = Fma(a[k], a[k], sum);
+#pragma unroll
+    for (int k = 0; k < kOf; ++k) sum = Fma(b[k], b[k], sum);
     sum = WarpSum(sum);
-    factor = 1.0f / sqrtf(sum / static_cast<float>(head_dim) + p.epsilon);
+    const float factor = 1.0f / sqrtf(sum / static_cast<float>(head_dim) + p.epsilon);
+#pragma unroll
+    for (int k = 0; k < kOf; ++k) {
+      const int i = lane + k * kWarpSize;
+      a[k] = i < half ? a[k] * factor * norm[i] : 0.0f;
+      b[k] = i < half ? b[k] * factor * norm[i + half] : 0.0f;
+    }
   }
+  if (position < 0) return;  // padding
   const int64_t element =
       ((static_cast<int64_t>(slot / kPageSize) * p.cache.kv_heads + head % p.cache.kv_heads) *
            kPageSize +
@@ -74,30 +91,20 @@ __global__ void RotateKernel(RotateAndStore p) {
       v[i] = value;
     }
   };
-  // All that is read first, so that it is on its way together.
-  constexpr int kOf = 2;
-  for (int begin = lane; begin < half; begin += kOf * kWarpSize) {
-    float a[kOf] = {}, b[kOf] = {}, cosine[kOf] = {}, sine[kOf] = {};
+  float cosine[kOf], sine[kOf];
 #pragma unroll
-    for (int k = 0; k < kOf; ++k) {
-      const int i = begin + k * kWarpSize;
-      if (i >= half) continue;
-      a[k] = input(i);
-      b[k] = input(i + half);
-      cosine[k] = is_value ? 1.0f : turn[i];
-      sine[k] = is_value ? 0.0f : turn[half + i];
-    }
+  for (int k = 0; k < kOf; ++k) {
+    const int i = lane + k * kWarpSize;
+    const bool turned = i < half && !is_value;
+    cosine[k] = turned ? turn[i] : 1.0f;
+    sine[k] = turned ? turn[half + i] : 0.0f;
+  }
 #pragma unroll
-    for (int k = 0; k < kOf; ++k) {
-      const int i = begin + k * kWarpSize;
-      if (i >= half) continue;
-      if (norm != nullptr) {
-        a[k] = a[k] * factor * norm[i];
-        b[k] = b[k] * factor * norm[i + half];
-      }
-      keep(i, is_value ? a[k] : a[k] * cosine[k] - b[k] * sine[k]);
-      keep(i + half, is_value ? b[k] : b[k] * cosine[k] + a[k] * sine[k]);
-    }
+  for (int k = 0; k < kOf; ++k) {
+    const int i = lane + k * kWarpSize;
+    if (i >= half) continue;
+    keep(i, is_value ? a[k] : a[k] * cosine[k] - b[k] * sine[k]);
+    keep(i + half, is_value ? b[k] : b[k] * cosine[k] + a[k] * sine[k]);
   }
 }
 
@@ -157,9 +164,12 @@ Status RunEmbed(const Embed& args, Stream stream) {
 }
 
 Status RunRotateAndStore(const RotateAndStore& args, Stream stream) {
-  const int heads = args.heads + 2 * args.cache.kv_heads;
-  return Launch("rotate", Blocks((heads + kWarps - 1) / kWarps, args.count), stream, RotateKernel,
-                args);
+  const Shape shape =
+      Blocks((args.heads + 2 * args.cache.kv_heads + kWarps - 1) / kWarps, args.count);
+  constexpr int kMost = kMostHeadDim / 2 / kWarpSize;
+  return args.cache.head_dim <= kMostHeadDim / 2
+             ? Launch("rotate", shape, stream, RotateKernel<kMost / 2>, args)
+             : Launch("rotate", shape, stream, RotateKernel<kMost>, args);
 }
 
 Status RunNormAndAdd(const NormAndAdd& args, Stream stream) {

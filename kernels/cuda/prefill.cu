@@ -248,11 +248,14 @@ __device__ __forceinline__ void AddValues(float (*weights)[kKeys / 8][4], const 
   }
 }
 
+// How many tiles of keys and of values a block has: with two, the next ones are in flight while the
+// first are worked on. Shared memory stays below 99 KB, which all devices have.
+template <int kDim, int kTiles>
+constexpr int kStages = kDim* kTiles <= 128 ? 2 : 1;
+
 // What registers and shared memory of a multiprocessor of compute capability 9.0 are enough for.
 template <int kDim, int kTiles>
-constexpr int kBlocks = kTiles == 2 || kDim > 128 ? 2
-                        : kDim > 64               ? 3
-                                                  : 4;
+constexpr int kBlocks = kDim* kTiles <= 64 ? 4 : 2;
 
 // Grid: heads, pieces of runs, the last ones first: they see most. kDim: head_dim or more. kTiles:
 // how often a warp has 16 queries.
@@ -263,9 +266,10 @@ __global__ __launch_bounds__(kThreads,
   constexpr int kStride = kDim + kTilePad, kQueries = kWarps * kTiles * 16;
   constexpr int kPieces = kPrefillTile / kQueries;
   PAWL_DYNAMIC_SHARED(uint16_t, shared);
-  uint16_t* queries = shared;  // [kQueries][kStride]
-  uint16_t* keys = queries + kQueries * kStride;
-  uint16_t* values = keys + kKeys * kStride;
+  // [kQueries][kStride], then, for each stage, keys and values [kKeys][kStride]
+  uint16_t* queries = shared;
+  uint16_t* tiles = queries + kQueries * kStride;
+  constexpr int kTile = kKeys * kStride, kStageCount = kStages<kDim, kTiles>;
   const auto index = static_cast<int>(gridDim.y - 1 - blockIdx.y);
   const RowRun run = p.runs[index / kPieces];
   const int skipped = index % kPieces * kQueries, first_row = run.first + skipped;
@@ -283,26 +287,37 @@ __global__ __launch_bounds__(kThreads,
   const int warp_end = warp_row < count ? position + kTiles * 16 : 0;
   // Where this lane finds its operands (LoadPieces).
   const uint16_t* my_queries = queries + (warp_row + lane % 16) * kStride + lane / 16 * 8;
-  const uint16_t* my_keys = keys + (lane / 16 * 8 + lane % 8) * kStride + lane / 8 % 2 * 8;
-  const uint16_t* my_values = values + lane % 16 * kStride + lane / 16 * 8;
+  const uint16_t* my_keys = tiles + (lane / 16 * 8 + lane % 8) * kStride + lane / 8 % 2 * 8;
+  const uint16_t* my_values = tiles + kTile + lane % 16 * kStride + lane / 16 * 8;
   const float exponent = 1.4426950408889634f * (p.soft_cap > 0.0f ? p.soft_cap : p.scale);
 
+  const auto fetch = [&](const void* base, int from, uint16_t* tile) {
+    FetchTile<kDim, kType>(p, base, table, kv_head, from, first, end, tile);
+  };
   FetchQueries<kDim, kQueries>(p, first_row, count, head, queries);
-  int start = first / kKeys * kKeys;
-  FetchTile<kDim, kType>(p, p.cache.keys, table, kv_head, start, first, end, keys);
+  int start = first / kKeys * kKeys, stage = 0;  // stage: where its tiles begin
+  fetch(p.cache.keys, start, tiles);
+  if constexpr (kStageCount == 2) fetch(p.cache.values, start, tiles + kTile);
   Softmax softmax[kTiles];
   float out[kTiles][kDim / 8][4] = {};
-  for (; start < end; start += kKeys) {
+  for (; start < end; start += kKeys, stage = (kStageCount - 1) * 2 * kTile - stage) {
     const bool seen = start < warp_end && start + kKeys > warp_first;
+    const bool more = start + kKeys < end;
     WaitForCopies<0>();
-    __syncthreads();  // the keys are there, and the values have been read
-    FetchTile<kDim, kType>(p, p.cache.values, table, kv_head, start, first, end, values);
+    __syncthreads();  // the keys are there, and the tiles before have been read
+    if constexpr (kStageCount == 1) {
+      fetch(p.cache.values, start, tiles + kTile);
+    } else if (more) {
+      uint16_t* other = tiles + 2 * kTile - stage;
+      fetch(p.cache.keys, start + kKeys, other);
+      fetch(p.cache.values, start + kKeys, other + kTile);
+    }
     float scores[kTiles][kKeys / 8][4] = {};
-    if (seen) Score<kDim, kTiles>(my_queries, my_keys, scores);
-    WaitForCopies<0>();
-    __syncthreads();  // the values are there, and the keys have been read
-    if (start + kKeys < end) {
-      FetchTile<kDim, kType>(p, p.cache.keys, table, kv_head, start + kKeys, first, end, keys);
+    if (seen) Score<kDim, kTiles>(my_queries, my_keys + stage, scores);
+    if constexpr (kStageCount == 1) {
+      WaitForCopies<0>();
+      __syncthreads();  // the values are there, and the keys have been read
+      if (more) fetch(p.cache.keys, start + kKeys, tiles);
     }
     if (!seen) continue;
 #pragma unroll
@@ -318,7 +333,7 @@ __global__ __launch_bounds__(kThreads,
         for (int i = 0; i < 4; ++i) out[m][n][i] *= factor[i / 2];
       }
     }
-    AddValues<kDim, kTiles>(scores, my_values, out);
+    AddValues<kDim, kTiles>(scores, my_values + stage, out);
   }
 
 #pragma unroll
@@ -350,7 +365,8 @@ Status LaunchPrefill(const PrefillAttention& args, Stream stream) {
   shape.x = static_cast<unsigned>(args.heads);
   shape.y = static_cast<unsigned>(args.run_count * (kPrefillTile / kQueries));
   shape.threads = kThreads;
-  shape.dynamic_shared = sizeof(uint16_t) * (kQueries + 2 * kKeys) * (kDim + kTilePad);
+  shape.dynamic_shared =
+      sizeof(uint16_t) * (kQueries + kStages<kDim, kTiles> * 2 * kKeys) * (kDim + kTilePad);
   return Launch("prefill_attention", shape, stream, PrefillKernel<kDim, kTiles, kType>, args);
 }
 

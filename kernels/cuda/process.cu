@@ -55,15 +55,16 @@ __device__ __forceinline__ void ForAllowed(const RowView& row, const Visit& visi
 }
 
 // Of the whole cluster. `answer`: shared memory that nothing else uses.
-__device__ DrawKey ClusterLargest(DrawKey key, DrawKey* answer, const CutoffMemory& memory) {
+__device__ DrawKey ClusterLargest(DrawKey key, DrawKey* answer) {
+  PAWL_SHARED(DrawKey, of_warps, kWarps);
   for (int by = kWarpSize / 2; by > 0; by /= 2) {
     const DrawKey other = __shfl_xor_sync(kAllLanes, key, by);
     key = other > key ? other : key;
   }
   const int lane = static_cast<int>(threadIdx.x) % kWarpSize;
-  if (lane == 0) memory.of_warps[threadIdx.x / kWarpSize] = key;
+  if (lane == 0) of_warps[threadIdx.x / kWarpSize] = key;
   __syncthreads();
-  key = memory.of_warps[lane];
+  key = of_warps[lane];
   for (int by = kWarpSize / 2; by > 0; by /= 2) {
     const DrawKey other = __shfl_xor_sync(kAllLanes, key, by);
     key = other > key ? other : key;
@@ -155,7 +156,7 @@ __device__ int32_t Draw(const ProcessLogits& p, int i, const RowView& row, DrawK
   const float temperature = p.rows->temperatures[i];
   Penalise(p, process, row);
   DrawKey mine = ThreadLargest(row);
-  DrawKey best = ClusterLargest(mine, answers, memory);
+  DrawKey best = ClusterLargest(mine, answers);
   if (best == kBrokenKey) return kBrokenLogits;
   if (best == kNoKey) return kNothingAllowed;
   if (best == kEndlessKey) {
@@ -164,7 +165,7 @@ __device__ int32_t Draw(const ProcessLogits& p, int i, const RowView& row, DrawK
     __syncthreads();
     Penalise(p, process, row);
     mine = ThreadLargest(row);
-    best = ClusterLargest(mine, answers + 1, memory);
+    best = ClusterLargest(mine, answers + 1);
   }
   if (temperature == 0.0f) return TokenOf(best);
 
@@ -183,7 +184,7 @@ __device__ int32_t Draw(const ProcessLogits& p, int i, const RowView& row, DrawK
     winner = key;
     hopeless = fmaxf(hopeless, HopelessLogit(value, temperature));
   });
-  return TokenOf(ClusterLargest(winner, answers + 2, memory));
+  return TokenOf(ClusterLargest(winner, answers + 2));
 }
 
 // Grid: blocks of a row's cluster, rows.

@@ -92,6 +92,7 @@ EngineOptions EngineOptionsOf(const nb::dict& given) {
     field("draft_model", out.drafts.model);
     field("draft_history", out.drafts.history_file);
     field("draft_history_bytes", out.drafts.history_bytes);
+    field("draft_memory", out.drafts.memory);
     field("oracle_bytes", out.oracle_bytes);
     field("settings", out.paths.settings);
   });
@@ -132,6 +133,8 @@ GenerateOptions GenerateOptionsOf(const nb::dict& given, std::string& thinking) 
     field("momentum_k", stages.momentum_k);
     field("samplers", stages.order);
     field("seed", out.sampling.seed);
+    field("draft_lanes", out.sampling.draft_lanes);
+    field("draft_owner", out.draft_owner);
     field("max_tokens", out.max_tokens);
     field("grammar_temperature", out.grammar_temperature);
     field("skip_forced", out.skip_forced);

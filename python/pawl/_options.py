@@ -59,6 +59,8 @@ class SamplingOptions(TypedDict, total=False):
     grammar_temperature: bool
     skip_forced: bool
     drafts: bool
+    draft_lanes: int
+    draft_owner: int
     at_budget: "Literal['close', 'close_or_cut', 'cut']"
     logprobs: int
     mask_surprise: bool

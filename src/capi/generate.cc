@@ -64,6 +64,7 @@ pawl_engine_options EngineDefaults() {
   out.max_batch = defaults.max_batch;
   out.draft_nodes = defaults.drafts.nodes;
   out.draft_history_bytes = defaults.drafts.history_bytes;
+  out.draft_memory = defaults.drafts.memory;
   return out;
 }
 
@@ -126,6 +127,7 @@ pawl_status ReadEngineOptions(const pawl_engine_options* options, EngineOptions&
   out.max_batch = given.max_batch;
   out.drafts.nodes = given.draft_nodes;
   out.drafts.history_bytes = given.draft_history_bytes;
+  out.drafts.memory = given.draft_memory;
   return ReadPaths(given, out.paths, error);
 }
 
@@ -146,6 +148,7 @@ pawl_generate_options GenerateDefaults() {
   out.skip_forced = defaults.skip_forced ? 1 : 0;
   out.drafts = defaults.drafts ? 1 : 0;
   out.close_repetition = -1;
+  out.draft_lanes = defaults.sampling.draft_lanes;
   return out;
 }
 
@@ -266,6 +269,8 @@ pawl_status Start(pawl_engine* engine, const pawl_prompt* prompt, const pawl_gra
   if (!stages.ok()) return Fail(error, InFile("stages", stages.error()));
   out.sampling.stages = *std::move(stages);
   out.sampling.seed = given.seed;
+  out.sampling.draft_lanes = given.draft_lanes;
+  out.draft_owner = given.draft_owner;
   out.max_tokens = given.max_tokens;
   out.grammar_temperature = given.grammar_temperature != 0;
   out.skip_forced = given.skip_forced != 0;

@@ -64,11 +64,9 @@ std::string UsageMessage(const CLI::ParseError& error) {
     return text.substr(text.find(mark) + mark.size());
   };
   const auto has = [&text](std::string_view mark) { return text.find(mark) != std::string::npos; };
-  if (has("INI was not able to parse ")) {
-    return "--config: there is no option " + after("INI was not able to parse ");
-  }
   if (kind == "FileError" && has(" was not readable")) {
-    return "--config: " + before(" was not readable") + ": cannot be read";
+    const Result<std::string> file = ReadFile(before(" was not readable"));
+    return "--config: " + (file.ok() ? text : file.error().ToString());
   }
   if (kind == "RequiredError" && text.ends_with(" is required")) {
     return before(" is required") + ": must be given";

@@ -15,6 +15,7 @@ namespace {
 Error AtDraft(Error error) {
   if (error.place == "draft") error.place = "--draft";
   if (error.place == "draft_lossy") error.place = "--draft-lossy";
+  if (error.place == "draft_memory") error.place = "--draft-memory";
   return error;
 }
 
@@ -35,6 +36,8 @@ void DraftFlags::AddTo(CLI::App* command) {
              "Past outputs by grammar, for drafts: read where it exists, and written");
   CountOption(command, "--draft-nodes", options.nodes, 1, kMostDraftNodes,
               "Most tokens drafted for an output in a call");
+  CountOption(command, "--draft-memory", options.memory, 1, kMostDraftMemory,
+              "Megabytes for what drafts keep between outputs");
   RealOption(command, "--draft-lossy", options.lossy, 0, 0.999, "THRESHOLD",
              "Not the same output: take a draft in place of the token drawn where its\n"
              "probability is at least 1 - THRESHOLD. Each token's distribution is then off by\n"

@@ -13,11 +13,13 @@
 #include "src/base/json.h"
 #include "src/cli/command.h"
 #include "src/cli/report.h"
+#include "src/cli/sampler_flags.h"
 #include "src/cli/search_flags.h"
 #include "src/decode/closing.h"
 #include "src/decode/sampling/names.h"
 #include "src/engine/engine_parts.h"
 #include "src/engine/schema_view.h"
+#include "src/engine/search_json.h"
 #include "src/engine/thinking.h"
 
 namespace pawl::cli {
@@ -82,8 +84,8 @@ Result<std::vector<ExtractExample>> ExtractSetting::ReadExamplesFile(
 void RetryFlags::AddTo(CLI::App* command) {
   command
       ->add_option("--check", checks,
-                   "What a record has to pass: KIND:VALUE, where KIND is regex, schema, grammar or "
-                   "program; may be given several times")
+                   "What a record has to pass: KIND:VALUE, where KIND is regex, schema, grammar, "
+                   "style, syntax, monitor, program or tests; may be given several times")
       ->type_name("SPEC");
   RealOption(command, "--check-timeout", check_timeout, 0.001, 86400, "S",
              "Seconds for one answer of a program");
@@ -259,12 +261,8 @@ Status Extractor::MakeChecks(const RetryFlags& retry) {
   const CheckSpecOptions options = {
       .time_limit = std::chrono::milliseconds(static_cast<int64_t>(retry.check_timeout * 1000))};
   for (const std::string& spec : retry.checks) {
-    auto check = MakeCheckOf(spec, engine_.model().vocabulary(), options);
-    if (!check.ok()) {
-      Error error = check.error();
-      error.place = "--check " + error.place;
-      return error;
-    }
+    auto check = MakeCheckOption(spec, engine_.model().vocabulary(), options);
+    if (!check.ok()) return check.error();
     checks_.push_back(*std::move(check));
     check_names_.push_back(spec);
   }
@@ -386,7 +384,11 @@ Result<Generation> Extractor::Contrast(const EngineRequest& request) {
   options.contrast_prompt = "(none)";
   if (Status status = ReadContrast(contrast_, options); !status.ok()) return status.error();
   const Result<SearchResult> found = engine_.engine().Search(request, options);
-  if (!found.ok()) return found.error();
+  if (!found.ok()) {
+    Error error = found.error();
+    if (error.place == "contrast") error.place = "--contrast";
+    return error;
+  }
   if (found->outputs.empty()) {
     return Error{ErrorCode::kLimit, "no record was found within the limits", ""};
   }
@@ -416,7 +418,7 @@ void Extractor::End(const std::shared_ptr<Try>& one, Result<Generation> output) 
         Error{ErrorCode::kInvalid,
               fmt::format("no record passes: {}{}", *problem,
                           most_retries_ == 0 ? "" : fmt::format(" ({} tries)", most_retries_ + 1)),
-              one->source});
+              checks_.empty() ? "--sampler" : "--check"});
   }
   // The next try sees the record and the problem. Where the prompt has no place for them, or that
   // was tried, it is another draw.

@@ -86,13 +86,12 @@ void NoteStop(const Generation& output) {
 Status Check(const GenerateFlags& flags) {
   const bool exact = flags.search.exact;
   const bool many = flags.sampler.any() || flags.search.any() || exact;
-  const auto with = [&](const char* options) {
-    return Error{ErrorCode::kUnsupported, fmt::format("cannot be used with {}", options),
-                 exact                 ? "--exact"
-                 : flags.sampler.any() ? "--sampler"
-                                       : "--search"};
+  const std::string own = flags.sampler.any() && !exact ? flags.sampler.own() : flags.search.own();
+  const auto with = [&](const std::string& option) {
+    return Error{ErrorCode::kUnsupported, "cannot be used with " + option, own};
   };
   const bool gaps = flags.grammar.combine.gap_count() > 1;
+  const char* const gap = flags.grammar.combine.gaps.empty() ? "--gap-file" : "--gap";
   if (Status status = flags.grammar.Check(); !status.ok()) return status;
   if (Status status = flags.sampling.Check(); !status.ok()) return status;
   if (Status status = flags.sampler.Check(flags.sampling, flags.search.any()); !status.ok()) {
@@ -103,25 +102,26 @@ Status Check(const GenerateFlags& flags) {
   if (!flags.search.contrast_prompt.empty() && flags.model.chat.any()) {
     return Error{ErrorCode::kUnsupported, "is for --prompt, not for a chat", "--contrast-prompt"};
   }
-  if (many && (flags.captures || gaps)) return with("--captures and --gap");
+  if (many && (flags.captures || gaps)) return with(flags.captures ? "--captures" : gap);
   if (Status status = flags.model.Check(); !status.ok()) return status;
   if (flags.model.thinking.given() && (many || gaps)) {
-    return Error{ErrorCode::kUnsupported, "cannot be used with --sampler, --search and --gap",
+    return Error{ErrorCode::kUnsupported, "cannot be used with " + (many ? own : gap),
                  "--thinking"};
   }
   if (Status status = flags.drafts.Check(); !status.ok()) return status;
   if (many && (flags.drafts.options.sources != "off" || !flags.stats_json.empty()))
-    return with("--draft and --stats-json");
+    return with(flags.stats_json.empty() ? "--draft" : "--stats-json");
   if (many && !flags.stops.empty()) return with("--stop");
   if (gaps && !flags.stops.empty()) {
-    return Error{ErrorCode::kUnsupported, "ends one output, but --gap makes several", "--stop"};
+    return Error{ErrorCode::kUnsupported, fmt::format("ends one output, but {} makes several", gap),
+                 "--stop"};
   }
   if (!flags.stats_json.empty()) {
     if (Status status = CheckWritable(flags.stats_json); !status.ok()) return status;
   }
   if (flags.captures && gaps) {
-    return Error{ErrorCode::kInvalid, "speaks of one output, but --gap makes several",
-                 "--captures"};
+    return Error{ErrorCode::kInvalid,
+                 fmt::format("speaks of one output, but {} makes several", gap), "--captures"};
   }
   return {};
 }

@@ -111,8 +111,6 @@ int Info(const InfoFlags& flags) {
   if (!folder.ok()) {
     add("model", "none found");
   } else {
-    Result<std::unique_ptr<LoadedModel>> model = OpenModel(kInfo, *folder);
-    if (!model.ok()) return Fail(kInfo, model.error());
     const Result<WeightPlan> plan = PlanWeights(*folder, DtypeNamed(flags.dtype));
     if (!plan.ok()) return Fail(kInfo, plan.error());
     add("files", FilesText(*plan));
@@ -123,6 +121,8 @@ int Info(const InfoFlags& flags) {
       PrintRows(rows);
       rows.clear();
     }
+    Result<std::unique_ptr<LoadedModel>> model = OpenModel(kInfo, *folder);
+    if (!model.ok()) return Fail(kInfo, model.error());
     if (Status status = LoadWeights(kInfo, **model, 0, flags.dtype, flags.device); !status.ok()) {
       return Fail(kInfo, status.error());
     }
@@ -160,12 +160,12 @@ int Info(const InfoFlags& flags) {
 void AddInfo(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(kInfo, "Show the build, the machine and a model");
   const auto flags = std::make_shared<InfoFlags>();
-  TextOption(command, "--model", flags->model, "MODEL", kModelHelp);
+  TextOption(command, "--model,model", flags->model, "MODEL", kModelHelp);
   ChoiceOption(command, "--dtype", flags->dtype, DtypeNames(), "TYPE",
                "How weights are kept in memory");
   flags->device.AddTo(command);
   command->add_flag("--json", flags->json, "Print JSON");
-  command->footer("Example:\n  pawl info --model models/tiny-extract");
+  command->footer("Example:\n  pawl info models/tiny-extract");
   command->callback([flags, &action] { action = [flags] { return Info(*flags); }; });
 }
 

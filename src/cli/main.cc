@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <deque>
 #include <exception>
+#include <memory>
 #include <new>
 #include <sstream>
 #include <string>
@@ -15,6 +16,7 @@
 
 #include "src/base/cpu_features.h"
 #include "src/cli/command.h"
+#include "src/cli/config_file.h"
 
 namespace pawl {
 
@@ -75,6 +77,8 @@ int Main(int argc, char** argv) {
   app.set_config("--config", "", "Options from a TOML file, with a section for each command");
   app.allow_config_extras(CLI::config_extras_mode::error);
   app.get_option("--config")->type_name("FILE");
+  const auto config = std::make_shared<ConfigFile>(app);
+  app.config_formatter(config);
   app.fallthrough();
   Action action;
   AddExtract(app, action);
@@ -101,9 +105,9 @@ int Main(int argc, char** argv) {
   AddComplete(app, action);
   AddIndex(app, action);
   AddLsp(app, action);
+  std::deque<std::string> names;
+  const std::vector<const char*> arguments = WithEmptyValues(argc, argv, names);
   try {
-    std::deque<std::string> names;
-    const std::vector<const char*> arguments = WithEmptyValues(argc, argv, names);
     app.parse(static_cast<int>(arguments.size()), arguments.data());
   } catch (const CLI::Success& e) {
     std::ostringstream text;  // --help, --version
@@ -117,8 +121,8 @@ int Main(int argc, char** argv) {
          chosen = chosen.front()->get_subcommands()) {
       name += (name.empty() ? "" : " ") + chosen.front()->get_name();
     }
-    Note(name,
-         fmt::format("{} (see pawl{}{} --help)", UsageMessage(e), name.empty() ? "" : " ", name));
+    Note(name, fmt::format("{} (see pawl{}{} --help)", config->Placed(UsageMessage(e), arguments),
+                           name.empty() ? "" : " ", name));
     return kExitBadInput;
   }
   if (!action) {

@@ -617,6 +617,9 @@ void SamplingFlags::AddTo(CLI::App* command) {
       ->transform(FiniteNumber())
       ->type_name("P")
       ->capture_default_str();
+  CountOption(command, "--draft-lanes", params.draft_lanes, 1, kMostDraftLanes,
+              "Lanes of noise: a draft model has one guess for each. Another number draws other\n"
+              "tokens, with drafts and without");
   command
       ->add_option("--repetition-penalty", params.repetition_penalty,
                    "Makes tokens of prompt and output less likely when above 1")

@@ -15,6 +15,9 @@
 #include "pawl/sampling.h"
 #include "src/base/file.h"
 #include "src/cli/command.h"
+#include "src/cli/given_options.h"
+#include "src/cli/progress.h"
+#include "src/decode/sampling/aligned.h"
 #include "src/decode/sampling/check_spec.h"
 #include "src/decode/sampling/names.h"
 #include "src/engine/engine_parts.h"
@@ -114,6 +117,34 @@ Error AtSamplerOption(Error error, const std::string& grammar_source) {
 
 }  // namespace
 
+Result<std::shared_ptr<const Check>> MakeCheckOption(
+    const std::string& spec, const std::shared_ptr<const Vocabulary>& vocabulary,
+    const CheckSpecOptions& options) {
+  const std::string place = "--check " + spec;
+  static constexpr std::array kKinds = {"regex",  "schema", "grammar", "style", "program", "tests",
+#ifdef PAWL_HAVE_MONITORS
+                                        "syntax", "monitor"
+#endif
+  };
+  const std::string kind = spec.substr(0, spec.find_first_of(":@"));
+  if (spec.find(':') == std::string::npos || std::ranges::find(kKinds, kind) == kKinds.end()) {
+    return Invalid(fmt::format("must be KIND:VALUE or KIND@GRANULARITY:VALUE, with one of the "
+                               "kinds {}",
+                               fmt::join(kKinds, ", ")),
+                   place);
+  }
+#ifdef PAWL_HAVE_MONITORS
+  auto check = completion::IsCodeCheck(spec) ? completion::MakeCodeCheck(spec)
+                                             : MakeCheckOf(spec, vocabulary, options);
+#else
+  auto check = MakeCheckOf(spec, vocabulary, options);
+#endif
+  if (check.ok()) return check;
+  Error error = check.error();
+  error.place = "--check " + error.place;
+  return error;
+}
+
 Result<std::vector<TokenId>> ParseTokenIds(std::string_view text, int size,
                                            const std::string& place) {
   std::vector<TokenId> ids;
@@ -184,7 +215,10 @@ void SamplerFlags::AddTo(CLI::App* command) {
   RealOption(command, "--ess-threshold", ess_threshold, 0, 2, "T",
              "Of smc: resample below this share of the particles' effective number")
       ->group(group);
-  count("--attempts", attempts, 0, "For each output of asap, rs, ars, cars; 0: the default");
+  count("--attempts", attempts, 0,
+        "For each output of asap, rs, ars, cars; 0: 1 of asap; of the others 10000, or as many as "
+        "fit "
+        "into 16384 rows");
   count("--lookahead", lookahead, 0, "Of fvo: tokens that it looks behind");
   count("--batch", batch, 1, "Outputs or particles that run at a time");
   TextOption(command, "--proposal", proposal, "MODEL",
@@ -217,8 +251,8 @@ Status SamplerFlags::Check(const SamplingFlags& sampling, bool search) const {
   }
   const SamplingParams defaults;
   const SamplingParams& p = sampling.params;
-  const auto bends = [](const char* name) {
-    return Invalid("changes the model's distribution, which --sampler keeps", name);
+  const auto bends = [this](const std::string& name) {
+    return Invalid(fmt::format("changes the model's distribution, which {} keeps", own()), name);
   };
   if (p.top_k != defaults.top_k) return bends("--top-k");
   if (p.top_p != defaults.top_p) return bends("--top-p");
@@ -226,7 +260,8 @@ Status SamplerFlags::Check(const SamplingFlags& sampling, bool search) const {
   if (p.repetition_penalty != 1) return bends("--repetition-penalty");
   if (p.presence_penalty != 0) return bends("--presence-penalty");
   if (p.frequency_penalty != 0) return bends("--frequency-penalty");
-  if (!(p.stages == SamplerStages())) return bends("--samplers and the stages of sampling");
+  if (p.draft_lanes != 1) return Invalid("is for outputs without --sampler", "--draft-lanes");
+  if (!(p.stages == SamplerStages())) return bends(StageGiven(*command_));
   const bool learns = sampler == "asap" || sampler == "ars" || sampler == "cars" ||
                       fidelity == "aligned" || fidelity == "exact";
   if (!trie_file.empty() && !learns) return Invalid("is for asap, ars and cars", "--trie");
@@ -240,17 +275,8 @@ Status SamplerFlags::MakeChecks(const Engine& engine,
       .time_limit = std::chrono::milliseconds(static_cast<int64_t>(check_timeout * 1000)),
       .processes = std::max(1, engine.info().threads)};
   for (const std::string& spec : checks) {
-#ifdef PAWL_HAVE_MONITORS
-    auto check = completion::IsCodeCheck(spec) ? completion::MakeCodeCheck(spec)
-                                               : MakeCheckOf(spec, engine.vocabulary(), programs);
-#else
-    auto check = MakeCheckOf(spec, engine.vocabulary(), programs);
-#endif
-    if (!check.ok()) {
-      Error error = check.error();
-      error.place = "--check " + error.place;
-      return error;
-    }
+    auto check = MakeCheckOption(spec, engine.vocabulary(), programs);
+    if (!check.ok()) return check.error();
     made_checks.push_back(*std::move(check));
   }
   if (!critic.empty()) {
@@ -286,6 +312,30 @@ Result<SamplerOptions> SamplerFlags::Options(const Scene& scene) const {
     return status.error();
   }
   return options;
+}
+
+// What outputs came to that are not valid, and what helps. `at_budget`: some are as long as
+// allowed.
+std::string SamplerFlags::WhyInvalid(bool at_budget) const {
+  std::string names;
+  for (const std::string& spec : checks) names += (names.empty() ? "--check " : ", ") + spec;
+  const std::string limit = at_budget ? "--max-tokens" : "";
+  const std::string both = names + (names.empty() || limit.empty() ? "" : " or ") + limit;
+  std::string why = both.empty() ? "" : fmt::format(": {} refused them", both);
+  const bool exact = sampler == "cars" || sampler == "ars" || sampler == "rs";
+  if (exact && attempts == 0) {
+    why += fmt::format(
+        "; an output ends after {} rows of the model or {} attempts, or where nothing is left to "
+        "try, and --attempts N sets another limit",
+        kDefaultExactRows, kDefaultExactAttempts);
+  }
+  if (names.empty()) return why;
+  if (sampler == "rs" || sampler == "ars") why += "; --sampler cars needs fewer rows";
+  if (!sampler.empty() && !exact) {
+    why +=
+        fmt::format("; {} does not go back behind a token, --sampler cars begins again", sampler);
+  }
+  return why;
 }
 
 int SamplerFlags::Run(const std::string& command, const Scene& scene) const {
@@ -324,11 +374,19 @@ int SamplerFlags::Run(const std::string& command, const Scene& scene) const {
   }
   int lines = 0, valid = 0;
   int64_t asked = 0;
+  bool at_budget = false;
+  const auto text_of = [&] {
+    return fmt::format("sampling: {} of {} outputs, {} valid", lines, options->n, valid);
+  };
+  std::optional<Progress> progress;
+  progress.emplace(command, text_of());
   options->keep_outputs = false;
   options->on_output = [&](const WeightedOutput& out) {
     ++lines;
     valid += out.report.valid ? 1 : 0;
     asked += out.report.evaluations;
+    at_budget = at_budget || (!out.report.valid && out.report.at_budget);
+    progress->Set(text_of());
     if (json_lines) {
       Print(OutputJson(out, options->fidelity) + "\n");
     } else if (out.report.valid) {
@@ -338,6 +396,7 @@ int SamplerFlags::Run(const std::string& command, const Scene& scene) const {
   };
   const Result<SamplerResult> result = EngineAccess::Sample(
       scene.engine, scene.request, *options, draft.get(), trie_file.empty() ? nullptr : &trie);
+  progress.reset();
   if (!result.ok()) {
     return Fail(command, AtSamplerOption(result.error(), scene.grammar_flags.source()));
   }
@@ -353,8 +412,8 @@ int SamplerFlags::Run(const std::string& command, const Scene& scene) const {
                               result->trie_nodes, result->trie_bytes));
   }
   if (valid < lines) {
-    Note(command, fmt::format("note: {} of {} outputs did not become valid and have weight 0",
-                              lines - valid, lines));
+    Note(command, fmt::format("note: {} of {} outputs did not become valid and have weight 0{}",
+                              lines - valid, lines, WhyInvalid(at_budget)));
   }
   return valid > 0 ? kExitOk : kExitSomeFailed;
 }

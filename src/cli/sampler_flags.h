@@ -38,6 +38,8 @@ struct SamplerFlags {
   void AddTo(CLI::App* command);
   // A sampler is asked for.
   bool any() const { return !sampler.empty() || !fidelity.empty(); }
+  // The option that asks for it.
+  const char* own() const { return sampler.empty() ? "--fidelity" : "--sampler"; }
   // Fails where there is one of the other options and no sampler, or both names of one, or
   // parameters of `sampling` that would bend the model's law. `search`: --search has a use for some
   // of the options.
@@ -60,9 +62,15 @@ struct SamplerFlags {
 
  private:
   Result<SamplerOptions> Options(const Scene& scene) const;
+  std::string WhyInvalid(bool at_budget) const;
 
   const CLI::App* command_ = nullptr;
 };
+
+// The check of a --check. Errors name the option.
+Result<std::shared_ptr<const Check>> MakeCheckOption(
+    const std::string& spec, const std::shared_ptr<const Vocabulary>& vocabulary,
+    const CheckSpecOptions& options);
 
 // Tokens written as text: ids with spaces, commas, or as a JSON array. Errors: kInvalid with
 // `place`.

@@ -7,10 +7,13 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "pawl/engine.h"
 #include "src/cli/command.h"
+#include "src/cli/given_options.h"
+#include "src/cli/progress.h"
 #include "src/decode/sampling/names.h"
 #include "src/decode/search/strategy.h"
 #include "src/engine/search_json.h"
@@ -71,18 +74,9 @@ Status ReadContrast(const std::string& text, SearchOptions& options) {
   if (text.empty() || options.contrast_auto) return {};
   const char* const end = text.data() + text.size();
   const auto [at, error] = std::from_chars(text.data(), end, options.contrast);
-  if (error == std::errc() && at == end) return {};
-  return WrongSearchOption("--contrast", "must be a number or auto, not " + Readable(text));
-}
-
-SearchOptions GreedyOrDrawn(const SamplingParams& sampling) {
-  SearchOptions options;
-  options.seed = sampling.seed;
-  options.num_beams = 1;
-  if (sampling.temperature == 0) return options;
-  options.strategy = "cntp";
-  options.arguments = {{"max_trials", 1}, {"temperature", double{sampling.temperature}}};
-  return options;
+  if (error == std::errc() && at == end && std::abs(options.contrast) <= 100) return {};
+  return WrongSearchOption("--contrast",
+                           "must be a number from -100 to 100, or auto, not " + Readable(text));
 }
 
 void SearchFlags::AddTo(CLI::App* command) {
@@ -145,6 +139,12 @@ void SearchFlags::AddTo(CLI::App* command) {
   command->add_flag("--json", json, "With --search or --exact: one line of JSON")->group(group);
 }
 
+const char* SearchFlags::own() const {
+  if (exact) return "--exact";
+  if (!strategy.empty()) return "--search";
+  return options.force_phrases.empty() ? "--contrast-prompt" : "--force-phrase";
+}
+
 std::string SearchFlags::StrategyFor(const SamplingFlags& sampling) const {
   if (!strategy.empty()) return strategy;
   return searches() || sampling.params.temperature == 0 ? "beam" : "cntp";
@@ -169,36 +169,42 @@ Status SearchFlags::Check(const SamplerFlags& sampler, const GrammarFlags& gramm
   if (any() && !unused.empty()) {
     std::string name = "--" + unused;
     std::ranges::replace(name, '_', '-');
-    return WrongSearchOption(name, "is not an option of the strategy " + StrategyFor(sampling));
+    const std::string implied = strategy.empty() ? std::string(", which ") + own() + " takes" : "";
+    return WrongSearchOption(name,
+                             "is not an option of the strategy " + StrategyFor(sampling) + implied);
   }
   for (const char* name : {"--exact-missing", "--exact-rows"}) {
     if (!exact && command_->count(name) > 0) return WrongSearchOption(name, "needs --exact");
   }
   if (json && !any() && !exact) return WrongSearchOption("--json", "needs --search or --exact");
   if (!any() && !exact) return {};
-  const char* const own = exact ? "--exact" : searches() ? "--search" : "--contrast-prompt";
-  if (exact && any()) return WrongSearchOption("--exact", "cannot be used with --search");
-  if (sampler.any()) {
-    return WrongSearchOption(own, "cannot be used with --sampler and --fidelity");
+  const auto apart = [&](const std::string& other) {
+    return WrongSearchOption(own(), "cannot be used with " + other);
+  };
+  if (exact && any()) {
+    return apart(FirstGiven(*command_, {"--search", "--force-phrase", "--contrast-prompt"}));
   }
+  if (sampler.any()) return apart(sampler.own());
   if (exact && grammar.choices.empty()) return WrongSearchOption("--exact", "needs --choice");
   if (exact && grammar.combine.any()) {
-    return WrongSearchOption("--exact", "cannot be used with --prefix, --suffix and --require");
+    return apart(FirstGiven(*command_, {"--prefix", "--prefix-file", "--suffix", "--suffix-file",
+                                        "--require", "--gap", "--gap-file"}));
   }
   const SamplingParams defaults;
   const SamplingParams& p = sampling.params;
-  const auto draws = [&](const char* name) {
+  const auto draws = [&](const std::string& name) {
     return WrongSearchOption(name,
-                             std::string("is for drawing tokens, which ") + own + " does not");
+                             std::string("is for drawing tokens, which ") + own() + " does not");
   };
   if (searches() && p.temperature != defaults.temperature) return draws("--temperature");
   if (p.top_k != defaults.top_k) return draws("--top-k");
   if (p.top_p != defaults.top_p) return draws("--top-p");
   if (p.min_p != defaults.min_p) return draws("--min-p");
+  if (p.draft_lanes != 1) return draws("--draft-lanes");
   if (p.repetition_penalty != 1) return draws("--repetition-penalty");
   if (p.presence_penalty != 0) return draws("--presence-penalty");
   if (p.frequency_penalty != 0) return draws("--frequency-penalty");
-  if (!(p.stages == SamplerStages())) return draws("--samplers and the stages of sampling");
+  if (!(p.stages == SamplerStages())) return draws(StageGiven(*command_));
   return {};
 }
 
@@ -236,7 +242,10 @@ int SearchFlags::Run(const std::string& command, const SamplerFlags& sampler,
                      const SamplerFlags::Scene& scene) const {
   const Result<SearchOptions> made = Options(sampler, scene);
   if (!made.ok()) return Fail(command, made.error());
+  std::optional<Progress> progress;
+  progress.emplace(command, "searching");
   const Result<SearchResult> result = scene.engine.Search(scene.request, *made);
+  progress.reset();
   if (!result.ok()) {
     return Fail(command, AtSearchOption(result.error(), scene.grammar_flags.source()));
   }
@@ -260,7 +269,11 @@ int SearchFlags::Run(const std::string& command, const SamplerFlags& sampler,
                               result->at_limit));
   }
   bool good = !result->outputs.empty();
-  if (!good) Note(command, "note: no output was found that the checks accept");
+  if (!good) {
+    std::string specs;
+    for (const std::string& spec : sampler.checks) specs += (specs.empty() ? "" : ", ") + spec;
+    Note(command, "note: no output was found that --check " + specs + " accepts");
+  }
   for (const SearchOutput& output : result->outputs) {
     for (const std::string& phrase : output.missing_phrases) {
       Note(command, "note: an output lacks the phrase " + Readable(phrase));

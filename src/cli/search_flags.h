@@ -29,6 +29,8 @@ struct SearchFlags {
   // A search is asked for, or contrast, which without a search is greedy or draws.
   bool any() const { return searches() || !contrast_prompt.empty(); }
   bool help() const { return strategy == "help"; }
+  // The option that asks for it.
+  const char* own() const;
   // Fails where there is one of the options and nothing that has a use for it, and for parameters
   // of `sampling`, which draws.
   Status Check(const SamplerFlags& sampler, const GrammarFlags& grammar,
@@ -52,8 +54,6 @@ struct SearchFlags {
 
 // --contrast: a number, or auto. Errors name the option.
 Status ReadContrast(const std::string& text, SearchOptions& options);
-// The search that is greedy decoding, or with a temperature plain drawing.
-SearchOptions GreedyOrDrawn(const SamplingParams& sampling);
 
 }  // namespace pawl::cli
 

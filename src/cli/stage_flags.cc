@@ -1,13 +1,30 @@
 // The options of the newer stages of sampling, with the names of llama.cpp and transformers.
 #include <string>
 
+#include "src/cli/given_options.h"
 #include "src/cli/options.h"
 #include "src/decode/sampler_stages.h"
 
 namespace pawl::cli {
 
+static constexpr const char* kStageGroup = "Stages of sampling (docs/sampling.md)";
+
+std::string FirstGiven(const CLI::App& command, std::initializer_list<const char*> options) {
+  for (const char* name : options) {
+    if (command.count(name) > 0) return name;
+  }
+  return "";
+}
+
+std::string StageGiven(const CLI::App& command) {
+  for (const CLI::Option* option : command.get_options()) {
+    if (option->get_group() == kStageGroup && option->count() > 0) return option->get_name();
+  }
+  return "";
+}
+
 void AddStageOptions(CLI::App* command, SamplerStages& s) {
-  const std::string group = "Stages of sampling (docs/sampling.md)";
+  const std::string group = kStageGroup;
   const auto real = [&](const char* name, float& value, const char* help) {
     command->add_option(name, value, help)
         ->transform(FiniteNumber())

@@ -63,6 +63,14 @@ struct TuneTask {
   std::function<std::string(const std::vector<double>& values)> config;
 };
 
+constexpr size_t kLeastExamples = 12;
+
+// Four digits, without the sign of a zero.
+std::string ScoreText(double value) {
+  std::string text = fmt::format("{:.4f}", value);
+  return text == "-0.0000" ? "0.0000" : text;
+}
+
 std::string NumberText(double value) { return fmt::format("{:.6g}", value); }
 
 std::string ChoiceAt(const std::vector<eval::Knob>& knobs, const std::vector<double>& values,
@@ -81,6 +89,8 @@ double NumberAt(const std::vector<eval::Knob>& knobs, const std::vector<double>&
 // ---- Trials ----
 
 class TuneTrials {
+  static constexpr int kMostRepeats = 64;
+
  public:
   TuneTrials(const TuneFlags& flags, const TuneTask& task)
       : flags_(flags), task_(task), tuner_(task.knobs, flags.seed()) {
@@ -93,13 +103,20 @@ class TuneTrials {
   }
 
   int Go() {
-    if (held_.empty()) {
-      return Fail(kTune, Error{ErrorCode::kInvalid, "needs three examples or more",
+    if (task_.examples < kLeastExamples) {
+      return Fail(kTune, Error{ErrorCode::kInvalid,
+                               fmt::format("needs {} examples or more, not {}: a third is held out",
+                                           kLeastExamples, task_.examples),
                                flags_.prompts.empty() ? "--data" : "--prompts"});
     }
     if (Status status = ReadLedger(); !status.ok()) return Fail(kTune, status.error());
     for (uint64_t i = 0; i < flags_.trials; ++i) {
-      if (Status status = Try(i); !status.ok()) return Fail(kTune, status.error());
+      const Result<bool> tried = Try(i);
+      if (!tried.ok()) return Fail(kTune, tried.error());
+      if (*tried) continue;
+      Note(kTune, fmt::format("after {} trials the next {} settings were none but tried ones", i,
+                              kMostRepeats));
+      break;
     }
     return Tell();
   }
@@ -111,9 +128,28 @@ class TuneTrials {
     return sum / static_cast<double>(measured.size());
   }
 
-  Status Try(uint64_t number) {
-    const std::vector<double> values = number == 0 ? task_.defaults : tuner_.Next();
-    if (number < ledger_.size()) return Replay(number, values);
+  // Values that no trial had. A tuner may come back to a setting, or change a value that does not
+  // count for its strategy: it is told what is known. nullopt: it does nothing else.
+  std::optional<std::vector<double>> NextValues() {
+    for (int repeats = 0; repeats < kMostRepeats; ++repeats) {
+      std::vector<double> values = tuner_.Next();
+      const auto before = tried_.find(task_.config(values));
+      if (before == tried_.end()) return values;
+      tuner_.Tell(values, before->second.mean, before->second.whole);
+    }
+    return std::nullopt;
+  }
+
+  // false: there was nothing to try.
+  Result<bool> Try(uint64_t number) {
+    const std::optional<std::vector<double>> next =
+        number == 0 ? std::optional(task_.defaults) : NextValues();
+    if (!next) return false;
+    const std::vector<double>& values = *next;
+    if (number < ledger_.size()) {
+      const Status status = Replay(number, values);
+      return status.ok() ? Result<bool>(true) : status.error();
+    }
     std::vector<Measured> measured;
     std::vector<double> means;
     for (size_t rung = 0; rung < rungs_.size(); ++rung) {
@@ -126,7 +162,8 @@ class TuneTrials {
       if (number > 0 && BelowMedian(rung, means.back())) break;
     }
     Take(number, values, means);
-    return flags_.ledger.empty() ? Status() : AppendLine(values, means);
+    const Status kept = flags_.ledger.empty() ? Status() : AppendLine(values, means);
+    return kept.ok() ? Result<bool>(true) : kept.error();
   }
 
   bool BelowMedian(size_t rung, double mean) const {
@@ -140,9 +177,10 @@ class TuneTrials {
     for (size_t rung = 0; rung < means.size(); ++rung) means_[rung].push_back(means[rung]);
     const bool whole = means.size() == rungs_.size();
     tuner_.Tell(values, means.back(), whole);
+    tried_.emplace(task_.config(values), Known{means.back(), whole});
     std::string line = task_.config(values);
     std::ranges::replace(line, '\n', ' ');
-    Note(kTune, fmt::format("trial {}: {:.4f}{}  {}", number + 1, means.back(),
+    Note(kTune, fmt::format("trial {}: {}{}  {}", number + 1, ScoreText(means.back()),
                             whole ? "" : " (ended early)", line));
   }
 
@@ -164,6 +202,21 @@ class TuneTrials {
     return "[" + list + "]";
   }
 
+  Status CheckHeader(const std::string& line, const std::string& place) const {
+    const Result<json::Value> given = json::Parse(line);
+    const Result<json::Value> own = json::Parse(Header());
+    if (!given.ok() || given->type != json::Type::kObject || given->Find("knobs") == nullptr) {
+      return Error{ErrorCode::kInvalid, "is not the first line of a ledger of pawl tune", place};
+    }
+    for (const auto& [name, value] : own->members) {
+      const json::Value* const other = given->Find(name);
+      if (other != nullptr && json::Dump(*other) == json::Dump(value)) continue;
+      return Error{ErrorCode::kInvalid, fmt::format("is of another run: its \"{}\" differs", name),
+                   place};
+    }
+    return {};
+  }
+
   Status ReadLedger() {
     if (flags_.ledger.empty()) return {};
     const Result<std::string> text = ReadInput(flags_.ledger);
@@ -176,10 +229,10 @@ class TuneTrials {
       const std::string line(rest.substr(0, end));
       rest.remove_prefix(end + 1);
       const std::string place = fmt::format("{}: line {}", flags_.ledger, number);
-      if (number == 1 && line != Header()) {
-        return Error{ErrorCode::kInvalid, "is of another run", place};
+      if (number == 1) {
+        if (Status status = CheckHeader(line, place); !status.ok()) return status;
+        continue;
       }
-      if (number == 1) continue;
       const Result<json::Value> value = json::Parse(line);
       if (!value.ok()) return InFile(place, value.error());
       ledger_.push_back(*value);
@@ -224,10 +277,11 @@ class TuneTrials {
     }
     const eval::PairedResult test = eval::PairedTest(a, b);
     const std::string config = task_.config(best.values);
-    Print(fmt::format("held out ({} examples): {:.4f}, the default {:.4f}, p {:.4f}\n",
-                      held_.size(), ScoreOf(*tuned), ScoreOf(*plain), test.p));
+    Print(fmt::format("held out ({} examples): {}, the default {}, p {:.4f}\n", held_.size(),
+                      ScoreText(ScoreOf(*tuned)), ScoreText(ScoreOf(*plain)), test.p));
     if (test.difference <= 0) {
       Print("nothing is better than the default on the examples held out\n");
+      if (!flags_.out.empty()) Note(kTune, "nothing is written to " + flags_.out);
       return kExitOk;
     }
     Print(config);
@@ -246,6 +300,11 @@ class TuneTrials {
   std::vector<std::vector<double>> means_;  // by rung, of the trials that came so far
   std::vector<json::Value> ledger_;
   std::string kept_;
+  struct Known {
+    double mean = 0;
+    bool whole = false;
+  };
+  std::map<std::string, Known> tried_;  // by configuration
 };
 
 // ---- Records ----
@@ -525,7 +584,10 @@ int TuneCommand(const TuneFlags& flags) {
     return Fail(kTune, status.error());
   }
   if (flags.prompts.empty() == flags.texts.data.empty()) {
-    return Fail(kTune, Error{ErrorCode::kInvalid, "one of --data and --prompts is wanted", ""});
+    const bool none = flags.prompts.empty();
+    return Fail(kTune, Error{ErrorCode::kInvalid,
+                             none ? "must be given, or --prompts" : "cannot be used with --data",
+                             none ? "--data" : "--prompts"});
   }
   if (flags.prompts.empty() && (!flags.regex.empty() || !flags.critic.empty())) {
     return Fail(kTune, Error{ErrorCode::kInvalid, "needs --prompts",

@@ -76,8 +76,10 @@ Result<std::shared_ptr<const Check>> MakeCodeCheck(const std::string& spec) {
   };
   const size_t colon = spec.find(':');
   const std::string kind = spec.substr(0, colon);
-  if (colon == std::string::npos || kind.find('@') != std::string::npos) {
-    return bad("is not syntax:LANGUAGE or monitor:LANGUAGE");
+  if (colon == std::string::npos) return bad("is not syntax:LANGUAGE or monitor:LANGUAGE");
+  if (kind.find('@') != std::string::npos) {
+    return bad(kind.starts_with("syntax") ? "has a granularity: complete outputs alone are parsed"
+                                          : "has a granularity: a monitor is asked at each token");
   }
   const std::optional<monitors::Language> language =
       monitors::LanguageNamed(spec.substr(colon + 1));

@@ -349,11 +349,14 @@ void BatchEngine::PlanShares() {
       if (writes(request)) AddShare(*request, request->work->pending(), for_writing);
     }
     left += for_writing;
+    prompts_wait_ = false;
     // Outputs that write wait for the rows of prompts in their call.
     if (!shares_.empty()) left = std::min(left, PromptRows());
     for (Request* const request : present_) {
       if (writes(request) || !guarded(*request, [](Work& work) { return work.Reuse(); })) continue;
-      if (!WaitsForElder(*request)) AddShare(*request, request->work->pending(), left);
+      if (WaitsForElder(*request)) continue;
+      prompts_wait_ |= request->work->pending() > left;
+      AddShare(*request, request->work->pending(), left);
     }
     if (running() <= 1 || MissingPages() <= model_.kv_memory().available) return;
     Preempt();
@@ -432,7 +435,8 @@ bool BatchEngine::PlanDrafts(std::span<const RowSpan> shares, bool wanted) {
     for (const RowSpan& share : shares) {
       if (share.request->work->output() == nullptr) rows_of_others += share.rows;
     }
-    verifier_->BeginCall(model_.kv_memory().available - MissingPages(), rows_of_others);
+    verifier_->BeginCall(model_.kv_memory().available - MissingPages(), rows_of_others,
+                         prompts_wait_);
     for (const RowSpan& share : shares) {
       if (OutputWork* const output = share.request->work->output(); output != nullptr) {
         output->Offer(share.rows, wanted);
@@ -619,7 +623,7 @@ bool BatchEngine::LateIsFaster() const {
 
 void BatchEngine::TakeAnswers() {
   // A tree grows from the place behind the token, so that is found first.
-  const bool later = verifier_ == nullptr && LateIsFaster();
+  const bool later = (verifier_ == nullptr || verifier_->rests()) && LateIsFaster();
   std::atomic<int> taken = 0, forced = 0;
   const CallAnswers answers = this->answers();
   const auto take = [&](int64_t begin, int64_t end, int) {

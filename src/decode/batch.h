@@ -256,6 +256,7 @@ class BatchEngine {
   int looking_ = 0;   // requests that another thread looks for
   int patience_ = 0;  // steps for which a group has had no place
   double step_began_ = -1;
+  bool prompts_wait_ = false;  // for rows, which drafts must not take
   std::vector<RowSpan> shares_;
   RowSink sink_;
   std::vector<float> logits_;  // or, where the model draws,

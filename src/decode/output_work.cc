@@ -42,10 +42,10 @@ Result<bool> OutputWork::Start(bool may_wait) {
   const StopScope scope(&stop);
   if (setting_.verifier != nullptr) drafts_ = setting_.verifier->New(run_);
   // What drafts ask of a constraint is not known.
-  const bool asks_more = drafts_ != nullptr && setting_.verifier->asks_first(run_);
+  const bool asks_more = drafts_ != nullptr && DraftVerifier::asks_first(*drafts_);
   if (!may_wait && asks_more) return true;
   wants = run_.Look(!may_wait);
-  if (wants.ok() && *wants && asks_more) setting_.verifier->Prepare(*drafts_);
+  if (wants.ok() && *wants && asks_more) DraftVerifier::Prepare(*drafts_);
   return wants;
 }
 
@@ -64,7 +64,7 @@ Result<bool> OutputWork::Look(bool known_only) {
   const StopScope scope(&stop);
   Result<bool> goes_on = run_.Look(known_only);
   if (!begun_ && drafts_ != nullptr && goes_on.ok() && *goes_on) {
-    setting_.verifier->Prepare(*drafts_);
+    DraftVerifier::Prepare(*drafts_);
   }
   return goes_on;
 }

@@ -11,6 +11,12 @@
 // OpenAI's API describes them. top-k: Fan et al., arXiv 1805.04833. top-p: Holtzman et al., arXiv
 // 1904.09751. min-p: Nguyen et al., arXiv 2407.01082.
 //
+// Lanes. With K independent noises a token in place of one, argmax(l_v + max_j g_jv) still has the
+// distribution softmax(l), because the largest of K Gumbel variables is one that is ln K larger. A
+// draft model that draws once with each lane's noise has K guesses, and the token is among them
+// more often than it is the only one (Gumbel-max list sampling, arXiv 2506.05632). The guess with
+// the largest value is the likeliest.
+//
 // The mask comes before the filters. The other way round, top-k over the whole vocabulary may keep
 // only tokens that are not allowed, and nothing would be left to choose from.
 #include "src/decode/sampler.h"
@@ -28,6 +34,7 @@
 namespace pawl {
 namespace {
 
+constexpr int kLaneBits = 40;  // above every token
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 template <typename T>
@@ -55,6 +62,8 @@ Status CheckSamplingParams(const SamplingParams& p) {
               "must be a number"),
       Require(std::isfinite(p.frequency_penalty), "frequency_penalty", p.frequency_penalty,
               "must be a number"),
+      Require(p.draft_lanes >= 1 && p.draft_lanes <= kMostDraftLanes, "draft_lanes", p.draft_lanes,
+              "must be from 1 to 64"),
   };
   for (const Status& status : checks) {
     if (!status.ok()) return status;
@@ -66,7 +75,7 @@ Result<TokenId> Sampler::Sample(std::span<const float> logits, const Mask* mask,
                                 const TokenHistory& history) {
   if (Status status = Filter(logits, mask, position, history); !status.ok()) return status.error();
   const bool greedy = temperature_ == 0 || candidates_.size() == 1;
-  const TokenId token = greedy ? Argmax() : Draw(position);
+  const TokenId token = greedy ? Argmax() : Draw(position, 0, params_.draft_lanes);
   next_mu_.reset();
   if (params_.stages.mirostat != 0 && params_.temperature != 0) {
     const double surprise = SurpriseOf(candidates_, token, temperature_ == 0 ? 1 : temperature_);
@@ -74,6 +83,27 @@ Result<TokenId> Sampler::Sample(std::span<const float> logits, const Mask* mask,
                          (surprise - double{params_.stages.mirostat_tau});
   }
   return token;
+}
+
+Status Sampler::SampleLanes(std::span<const float> logits, const Mask* mask, uint64_t position,
+                            const TokenHistory& history, std::vector<TokenId>& guesses) {
+  guesses.clear();
+  if (Status status = Filter(logits, mask, position, history); !status.ok()) return status;
+  if (temperature_ == 0 || candidates_.size() == 1) {
+    guesses.push_back(Argmax());
+    return {};
+  }
+  std::vector<std::pair<float, TokenId>> drawn;
+  for (int lane = 0; lane < params_.draft_lanes; ++lane) {
+    float value = 0;
+    const TokenId token = Draw(position, lane, 1, &value);
+    drawn.emplace_back(-value, token);
+  }
+  std::sort(drawn.begin(), drawn.end());
+  for (const auto& [value, token] : drawn) {
+    if (std::find(guesses.begin(), guesses.end(), token) == guesses.end()) guesses.push_back(token);
+  }
+  return {};
 }
 
 // With a draft of probability at least 1 - e, taking it always in place of drawing differs by at
@@ -169,7 +199,7 @@ void Sampler::KeepBy(const SamplerStage& stage, uint64_t position) {
 bool Sampler::needs_logits() const {
   using Kind = SamplerStage::Kind;
   const SamplerStages& more = params_.stages;
-  if (more.dynatemp_range > 0 || more.temperature_last >= 0) return true;
+  if (params_.draft_lanes > 1 || more.dynatemp_range > 0 || more.temperature_last >= 0) return true;
   // The order that backends know.
   constexpr Kind kKnown[] = {Kind::kPenalties, Kind::kTemperature, Kind::kTopK, Kind::kTopP,
                              Kind::kMinP};
@@ -281,7 +311,7 @@ TokenId Sampler::Argmax() const {
   return best->token;
 }
 
-TokenId Sampler::Draw(uint64_t position) const {
+TokenId Sampler::Draw(uint64_t position, int first_lane, int lanes, float* value_of_best) const {
   const float temperature = temperature_;
   TokenId best = candidates_[0].token;
   float best_value = -kInfinity;
@@ -290,14 +320,20 @@ TokenId Sampler::Draw(uint64_t position) const {
   float hopeless = -kInfinity;
   for (const Candidate& c : candidates_) {
     if (c.score < hopeless) continue;
-    const float value = Perturbed(c.score, temperature,
-                                  GumbelAt(params_.seed, position, static_cast<uint64_t>(c.token)));
+    float noise = -kInfinity;
+    for (int lane = first_lane; lane < first_lane + lanes; ++lane) {
+      const uint64_t index =
+          static_cast<uint64_t>(lane) << kLaneBits | static_cast<uint32_t>(c.token);
+      noise = std::max(noise, GumbelAt(params_.seed, position, index));
+    }
+    const float value = Perturbed(c.score, temperature, noise);
     if (value > best_value || (value == best_value && c.token < best)) {
       best = c.token;
       best_value = value;
       hopeless = HopelessLogit(best_value, temperature);
     }
   }
+  if (value_of_best != nullptr) *value_of_best = best_value;
   return best;
 }
 

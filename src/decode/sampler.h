@@ -23,7 +23,8 @@
 //      xtc         sometimes: without the most probable ones of those above a threshold
 //      mirostat    in place of the filters: tokens below a surprise that follows what was drawn
 //      momentum    the best token by its probability and the repetition that it would make
-//   3. the draw    argmax over what is left of logit / T + Gumbel noise at (seed, position, token)
+//   3. the draw    argmax over what is left of logit / T + Gumbel noise at (seed, position, token),
+//      the largest of SamplingParams::draft_lanes
 // T = 0 takes the largest logit after penalties, the lowest id among equals, and leaves all filters
 // out but momentum. The arithmetic of the first filters is that of src/base/random.h, which the
 // CUDA kernels share. Equal logits rank by token id, lowest first, in every step.
@@ -78,6 +79,12 @@ class Sampler {
   Result<TokenId> Sample(std::span<const float> logits, const Mask* mask, uint64_t position,
                          const TokenHistory& history);
 
+  // What a draft model guesses with its own logits: a token for each lane of noise, each token
+  // once. The first one is what Sample gives, and the others follow in falling order of the value
+  // that the draw maximises. Errors: Sample's.
+  Status SampleLanes(std::span<const float> logits, const Mask* mask, uint64_t position,
+                     const TokenHistory& history, std::vector<TokenId>& guesses);
+
   // Of the `drafted` tokens the most probable one, the smaller of two, where its probability in
   // what Sample draws from is at least 1 - `lossy`; else kNoToken. At temperature 0 the
   // probabilities are those of temperature 1 over all allowed tokens. `lossy`: at least 0, below 1.
@@ -108,7 +115,8 @@ class Sampler {
   void KeepTopP(float share, float largest);
   void KeepMinP(float share, float largest);
   TokenId Argmax() const;
-  TokenId Draw(uint64_t position) const;
+  // `value`: of the token in the maximum.
+  TokenId Draw(uint64_t position, int first_lane, int lanes, float* value = nullptr) const;
 
   SamplingParams params_;
   const Vocabulary* vocabulary_;

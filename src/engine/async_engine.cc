@@ -623,6 +623,7 @@ void AsyncEngine::Publish() noexcept {
   waiting_ = batch_.waiting();
   steps_ = batch_.stats().steps;
   const KvMemory memory = model_.model().kv_memory();
+  if (drafter_ != nullptr) draft_bytes_ = drafter_->bytes();
   kv_usage_ = 1.0 - static_cast<double>(memory.available) / static_cast<double>(memory.pages);
   kv_bytes_ = memory.made * memory.page_bytes;
 }

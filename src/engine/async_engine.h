@@ -150,6 +150,7 @@ class AsyncEngine {
   int64_t steps() const { return steps_; }
   // 0 to 1, of the memory for keys and values.
   double kv_usage() const { return kv_usage_; }
+  int64_t draft_bytes() const { return draft_bytes_; }  // that drafts keep between outputs
   // Of the pages of keys and values that have memory.
   int64_t kv_bytes() const { return kv_bytes_; }
 
@@ -206,6 +207,7 @@ class AsyncEngine {
   std::atomic<int> running_{0}, waiting_{0};
   std::atomic<int64_t> steps_{0};
   std::atomic<double> kv_usage_{0};
+  std::atomic<int64_t> draft_bytes_{0};
   std::atomic<int64_t> kv_bytes_{0};
 };
 

@@ -36,18 +36,6 @@ void ReadEarlyStopping(const JsonReader& in, EarlyStopping& out) {
   out = in.Bool() ? EarlyStopping::kTrue : EarlyStopping::kFalse;
 }
 
-// A number, or "auto".
-void ReadContrast(const JsonReader& in, SearchOptions& options) {
-  if (!in.present() || !in.IsString()) {
-    in.Read(options.contrast);
-    return;
-  }
-  std::string text;
-  if (!in.Read(text)) return;
-  if (text != "auto") in.Fail("must be a number or \"auto\"");
-  options.contrast_auto = true;
-}
-
 void ReadArguments(const JsonReader& in, SearchOptions& options) {
   if (in.OptionalObject().size() == 0) return;
   for (const auto& [name, value] : in.value()->members) {
@@ -92,6 +80,27 @@ Result<Options> ParseOptions(std::string_view text,
 }
 
 }  // namespace
+
+void ReadContrast(const JsonReader& in, SearchOptions& options) {
+  if (!in.present() || !in.IsString()) {
+    in.Read(options.contrast);
+    return;
+  }
+  std::string text;
+  if (!in.Read(text)) return;
+  if (text != "auto") in.Fail("must be a number or \"auto\"");
+  options.contrast_auto = true;
+}
+
+SearchOptions GreedyOrDrawn(const SamplingParams& sampling) {
+  SearchOptions options;
+  options.seed = sampling.seed;
+  options.num_beams = 1;
+  if (sampling.temperature == 0) return options;
+  options.strategy = "cntp";
+  options.arguments = {{"max_trials", 1}, {"temperature", double{sampling.temperature}}};
+  return options;
+}
 
 void ReadSearchOptions(const JsonReader& in, SearchOptions& options) {
   in["strategy"].Read(options.strategy);

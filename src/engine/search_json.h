@@ -15,6 +15,10 @@ namespace pawl {
 // What is wrong is an error of `in`. Members that are not known are left unread.
 void ReadSearchOptions(const JsonReader& in, SearchOptions& options);
 void ReadSamplerOptions(const JsonReader& in, SamplerOptions& options);
+// contrast, a number or "auto".
+void ReadContrast(const JsonReader& in, SearchOptions& options);
+// The search that is greedy decoding, or with a temperature plain drawing.
+SearchOptions GreedyOrDrawn(const SamplingParams& sampling);
 // The members stand in `in` itself; "samplers" is a list of names, or a text.
 void ReadSamplerStages(const JsonReader& in, SamplerStages& stages);
 void ReadClassifyOptions(const JsonReader& in, ClassifyOptions& options);

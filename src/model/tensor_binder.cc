@@ -348,12 +348,23 @@ void Binder::FillRow(const RowSource& from, WeightType stored, const Matrix& mat
     from.Pack(r, packed);
     ReadPackedRow(*from.blocks, packed, from.cols, floats.data());
   } else if (matrix.type == stored) {
-    std::memcpy(to, from.At(r), static_cast<size_t>(from.bytes()));
+    const auto size = static_cast<size_t>(WeightBytes(stored));
+    const std::vector<int64_t>& columns = from.part.columns;
+    if (columns.empty()) std::memcpy(to, from.At(r), static_cast<size_t>(from.bytes()));
+    for (size_t c = 0; c < columns.size(); ++c) {
+      std::memcpy(to + c * size, from.At(r) + static_cast<size_t>(columns[c]) * size, size);
+    }
     return;
   } else {
     // At an address fit for its elements.
     std::vector<std::byte> aligned(from.At(r), from.At(r) + from.bytes());
     kernels_.to_float(aligned.data(), from.type, from.cols, floats.data());
+    if (const std::vector<int64_t>& columns = from.part.columns; !columns.empty()) {
+      const std::vector<float> as_stored = floats;
+      for (size_t c = 0; c < columns.size(); ++c) {
+        floats[c] = as_stored[static_cast<size_t>(columns[c])];
+      }
+    }
   }
   if (IsQuantized(matrix.type)) {
     QuantizeRow(matrix.type, floats.data(), from.cols, packed);

@@ -38,11 +38,15 @@ struct Part {
   int64_t first = 0, step = 1;      // rows first, first + step, ... of all but its last dimension
   Pairs pairs = {};
   std::vector<int64_t> rows = {};  // which they are, where the others do not tell
+  // Which columns a matrix takes; empty: all as they stand. REQUIRES: a tensor of floats.
+  std::vector<int64_t> columns = {};
 
   int64_t From(int64_t row) const {
     return rows.empty() ? first + step * pairs.From(row) : rows[static_cast<size_t>(row)];
   }
-  bool contiguous() const { return step == 1 && pairs.width == 0 && rows.empty(); }
+  bool contiguous() const {
+    return step == 1 && pairs.width == 0 && rows.empty() && columns.empty();
+  }
 };
 
 class Binder {

@@ -231,14 +231,32 @@ class LayerBinder {
   void Bind(const GatedDeltaNet& delta, TransformerLayer& layer) {
     const int64_t heads = delta.value_heads, values = heads * delta.value_dim;
     const int64_t channels = int64_t{2} * delta.key_heads * delta.key_dim + values;
+    const int64_t group = heads / delta.key_heads, wide = group * delta.value_dim;
+    // Where the file has the values' heads in turn and the last matrix is of floats, they are put
+    // back behind each other, so that sums have the order of the folder's. The scales of blocks may
+    // be of two heads.
+    const std::string out = prefix_ + names_.mixer_out;
+    const TensorView* const view = binder_.source().Find(out + ".weight");
+    const bool tiled = names_.tiled_values && (view == nullptr || FormatOfBlocks(view->dtype));
+    const bool put_back = names_.tiled_values && !tiled;
+    // The rows of all heads, `size` of each, behind `first` others.
+    const auto order = [&](int64_t size, int64_t first = 0) {
+      std::vector<int64_t> rows;
+      for (int64_t i = 0; put_back && i < first; ++i) rows.push_back(i);
+      for (int64_t i = 0; put_back && i < heads * size; ++i) {
+        const int64_t head = i / size;
+        rows.push_back(first + (head % group * delta.key_heads + head / group) * size + i % size);
+      }
+      return rows;
+    };
     // `fused`, where it has a name, has the rows of all key heads one behind the other, so many of
     // each; of those of a key head `parts` are taken in turn.
     struct Rows {
       int64_t first, count;
     };
     const auto fetch = [&](const char* name, const char* fused, int64_t of_head,
-                           const std::vector<Rows>& parts) {
-      Part part;
+                           const std::vector<Rows>& parts, std::vector<int64_t> own) {
+      Part part = {.rows = std::move(own)};
       int64_t outputs = 0;
       for (const Rows& rows : parts) {
         outputs += delta.key_heads * rows.count;
@@ -250,17 +268,20 @@ class LayerBinder {
       return binder_.FetchLinear(prefix_ + (fused != nullptr ? fused : name), outputs,
                                  config_.hidden, false, part);
     };
-    const int64_t group = heads / delta.key_heads, wide = group * delta.value_dim;
     const int64_t key = delta.key_dim, both = 2 * (key + wide);
     const char* const fused_z = names_.z == nullptr ? names_.mixed : nullptr;
     const char* const fused_decay = names_.decay == nullptr ? names_.beta : nullptr;
-    layer.mixed = fetch(names_.mixed, fused_z, both, {{0, key}, {key, key}, {2 * key, wide}});
-    layer.z = fetch(names_.z, fused_z, both, {{2 * key + wide, wide}});
-    layer.beta = fetch(names_.beta, fused_decay, 2 * group, {{0, group}});
-    layer.decay = fetch(names_.decay, fused_decay, 2 * group, {{group, group}});
-    layer.o = binder_.FetchLinear(prefix_ + names_.mixer_out, config_.hidden, values, false);
-    BindState(channels, delta.taps, false, heads, layer.recurrent);
-    layer.recurrent.tiled = names_.tiled_values;
+    const std::vector<int64_t> by_channel =
+        order(delta.value_dim, int64_t{2} * delta.key_heads * key);
+    layer.mixed =
+        fetch(names_.mixed, fused_z, both, {{0, key}, {key, key}, {2 * key, wide}}, by_channel);
+    layer.z = fetch(names_.z, fused_z, both, {{2 * key + wide, wide}}, order(delta.value_dim));
+    layer.beta = fetch(names_.beta, fused_decay, 2 * group, {{0, group}}, order(1));
+    layer.decay = fetch(names_.decay, fused_decay, 2 * group, {{group, group}}, order(1));
+    layer.o = binder_.FetchLinear(out, config_.hidden, values, false,
+                                  {.columns = order(delta.value_dim)});
+    BindState(channels, delta.taps, false, heads, layer.recurrent, by_channel, order(1));
+    layer.recurrent.tiled = tiled;
     layer.state_norm =
         binder_.FetchVector(prefix_ + names_.state_norm + ".weight", delta.value_dim);
   }
@@ -331,7 +352,8 @@ class LayerBinder {
   }
 
   // A tensor of more dimensions, as a vector: those of size 1 may be left out.
-  std::vector<float> FetchFlat(const std::string& name, const std::vector<int64_t>& shape) {
+  std::vector<float> FetchFlat(const std::string& name, const std::vector<int64_t>& shape,
+                               std::vector<int64_t> order = {}) {
     int64_t size = 1;
     for (const int64_t extent : shape) size *= extent;
     const auto without_ones = [](std::vector<int64_t> all) {
@@ -341,23 +363,31 @@ class LayerBinder {
     const TensorView* view = binder_.source().FindOfShape(name, {size});
     const bool fits = view != nullptr && (without_ones(view->shape) == without_ones(shape) ||
                                           view->shape == std::vector<int64_t>{size});
-    return binder_.FetchVector(name, size, {.shape = fits ? view->shape : shape});
+    return binder_.FetchVector(name, size,
+                               {.shape = fits ? view->shape : shape, .rows = std::move(order)});
   }
 
-  // The convolution, transposed, and what decays come from.
+  // The convolution, transposed, and what decays come from; `by_channel` and `by_head`, where not
+  // empty: which of the file's.
   void BindState(int64_t channels, int64_t taps, bool bias, int64_t heads,
-                 RecurrentWeights& weights) {
+                 RecurrentWeights& weights, const std::vector<int64_t>& by_channel = {},
+                 const std::vector<int64_t>& by_head = {}) {
     const std::string convolution = prefix_ + names_.convolution;
-    const std::vector<float> by_channel = FetchFlat(convolution + ".weight", {channels, 1, taps});
+    std::vector<int64_t> order;
+    for (const int64_t channel : by_channel) {
+      for (int64_t tap = 0; tap < taps; ++tap) order.push_back(channel * taps + tap);
+    }
+    const std::vector<float> stored =
+        FetchFlat(convolution + ".weight", {channels, 1, taps}, std::move(order));
     if (bias) weights.convolution_bias = binder_.FetchVector(convolution + ".bias", channels);
-    weights.convolution.resize(by_channel.size());
-    for (size_t i = 0; i < by_channel.size(); ++i) {
+    weights.convolution.resize(stored.size());
+    for (size_t i = 0; i < stored.size(); ++i) {
       const auto channel = static_cast<int64_t>(i) / taps, tap = static_cast<int64_t>(i) % taps;
-      weights.convolution[static_cast<size_t>(tap * channels + channel)] = by_channel[i];
+      weights.convolution[static_cast<size_t>(tap * channels + channel)] = stored[i];
     }
     if (heads == 0) return;
-    weights.rates = FetchFlat(prefix_ + names_.rates, {heads});
-    weights.biases = FetchFlat(prefix_ + names_.rate_biases, {heads});
+    weights.rates = FetchFlat(prefix_ + names_.rates, {heads}, by_head);
+    weights.biases = FetchFlat(prefix_ + names_.rate_biases, {heads}, by_head);
     if (names_.skips != nullptr) weights.skips = FetchFlat(prefix_ + names_.skips, {heads});
     for (float& rate : weights.rates) rate = names_.log_rates ? -std::exp(rate) : rate;
   }

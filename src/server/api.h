@@ -25,6 +25,7 @@ struct ApiRequest {
   const json::Value& body;
   // Of a route that looks for tools that came before; where they are known the body has none.
   const KnownTools::Match* tools = nullptr;
+  uint64_t owner = 0;  // GenerateOptions::draft_owner
 };
 
 // Each starts a call, or says what is wrong with the body.

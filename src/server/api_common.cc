@@ -164,6 +164,7 @@ void ReadSampling(const JsonReader& in, CallSpec& spec) {
   int top_k = 0;
   if (in["top_k"].Read(top_k, -1, 1 << 30)) sampling.top_k = std::max(0, top_k);
   in["min_p"].Read(sampling.min_p, 0, 1);
+  in["draft_lanes"].Read(sampling.draft_lanes, 1, kMostDraftLanes);
   in["presence_penalty"].Read(sampling.presence_penalty, -2, 2);
   in["frequency_penalty"].Read(sampling.frequency_penalty, -2, 2);
   in["repetition_penalty"].Read(sampling.repetition_penalty, 0.01, 100);
@@ -198,9 +199,11 @@ Status ReadCommon(const ApiRequest& request, const JsonReader& in,
   spec.options.sampling.temperature = server.model->temperature();
   spec.options.max_tokens = default_tokens;
   // A search draws no tokens: what is not read is told as ignored.
-  const bool draws =
-      !in["search"].present() && !in["use_beam_search"].Bool(false) && !in["classify"].Bool(false);
-  if (draws) ReadSampling(in, spec);
+  const bool contrasts = in["contrast"].present() || in["contrast_prompt"].present();
+  const bool searches =
+      in["search"].present() || in["use_beam_search"].Bool(false) || in["classify"].Bool(false);
+  if (!searches && !contrasts) ReadSampling(in, spec);
+  if (!searches && contrasts) in["temperature"].Read(spec.options.sampling.temperature, 0, 100);
   ReadSeed(in["seed"], spec);
   for (const char* name : max_names) {
     int tokens = 0;
@@ -218,7 +221,9 @@ Status ReadCommon(const ApiRequest& request, const JsonReader& in,
   ReadStop(in, spec);
   ReadBias(server, in["logit_bias"], spec);
   in["stream"].Read(spec.stream);
-  ReadTogether(in, {spec.n, spec.draws(), server.options.search_rows, spec.options}, spec.together);
+  const bool extracts = !spec.prompts.empty() && spec.prompts[0].kind == PromptSpec::Kind::kExtract;
+  ReadTogether(in, {spec.n, spec.draws(), server.options.search_rows, extracts, spec.options},
+               spec.together);
   if (spec.together.any()) {
     spec.best_of = 0;
     if (!spec.stop.empty()) in["stop"].Unsupported("ends outputs that are drawn token by token");
@@ -227,7 +232,8 @@ Status ReadCommon(const ApiRequest& request, const JsonReader& in,
       return prompt.kind == PromptSpec::Kind::kChat;
     });
     if (chat && spec.together.search && spec.together.search->contrast_prompt) {
-      in["search"]["contrast_prompt"].Unsupported("is for a prompt, not for messages");
+      const JsonReader at = in["search"].present() ? in["search"] : in;
+      at["contrast_prompt"].Unsupported("is for a prompt, not for messages");
     }
     if (spec.want_tokens) in["logprobs"].Unsupported("come with outputs that are drawn alone");
   } else if (spec.draws() > spec.n && spec.stream) {
@@ -237,6 +243,7 @@ Status ReadCommon(const ApiRequest& request, const JsonReader& in,
       in["close_at_budget"].Bool(true) ? AtBudget::kCloseOrCut : AtBudget::kCut;
   in["mask_surprise"].Read(spec.options.mask_surprise);
   in["drafts"].Read(spec.options.drafts);
+  spec.options.draft_owner = request.owner;
   json::Value arguments;
   ThinkingReader(in, spec, arguments).Read();
   if (!in.ok()) return in.error();

@@ -112,6 +112,8 @@ Result<HttpReply> MetricsPage(ServerState& server, const PlainRequest&) {
     gauge("pawl_kv_bytes",
           "Pages of keys and values that have memory, those in the prefix cache included.",
           static_cast<double>(engine.kv_bytes()));
+    gauge("pawl_draft_memory_bytes", "What drafts have learnt from outputs.",
+          static_cast<double>(engine.draft_bytes()));
     const GrammarStore::Stats grammars = server.grammars->stats();
     gauge("pawl_grammars", "Compiled grammars that are kept.",
           static_cast<double>(grammars.grammars));

@@ -13,6 +13,17 @@ void Call::SubmitTogether(Choice& choice, std::shared_ptr<const Constraint> cons
   EngineRequest request;
   request.tokens = choice.prompt_tokens;
   request.group = group_;
+  if (const PromptSpec& prompt = spec_.prompts[choice.prompt];
+      prompt.kind == PromptSpec::Kind::kExtract) {
+    // For the prompt of contrast: its text is another.
+    request.extract.emplace(ExtractInput{.schema = prompt.schema,
+                                         .text = prompt.text,
+                                         .instruction = prompt.instruction,
+                                         .examples = prompt.examples,
+                                         .view = prompt.view});
+    request.now = LocalTime();
+    request.thinking = prompt.thinking;
+  }
   const auto self = shared_from_this();
   // What an exception leaves undone ends the call.
   const auto found = [self, &choice](const auto& result, const auto& made) {

@@ -50,6 +50,28 @@ SearchOptions SearchOf(const TogetherSetting& setting) {
   return options;
 }
 
+// Contrast without a search: greedy, or with a temperature drawn.
+void ReadContrastAlone(const JsonReader& in, const TogetherSetting& setting, TogetherSpec& spec) {
+  const JsonReader prompt = in["contrast_prompt"], contrast = in["contrast"];
+  SamplingParams sampling = setting.options.sampling;
+  if (setting.extracts && !in["temperature"].present()) sampling.temperature = 0;
+  if (setting.extracts && !in["seed"].present()) sampling.seed = 0;
+  SearchOptions& options = spec.search.emplace(GreedyOrDrawn(sampling));
+  options.n = setting.n;
+  options.max_tokens = setting.options.max_tokens;
+  options.skip_forced = setting.options.skip_forced;
+  LimitRows(setting, options);
+  ReadContrast(contrast, options);
+  if (setting.extracts) {
+    if (prompt.present()) prompt.Unsupported("is not for this route: the prompt without a text is");
+    options.contrast_prompt = "(none)";
+  } else if (!prompt.present()) {
+    contrast.Fail("needs contrast_prompt");
+  } else {
+    options.contrast_prompt = prompt.String();
+  }
+}
+
 }  // namespace
 
 void ReadTogether(const JsonReader& in, const TogetherSetting& setting, TogetherSpec& spec) {
@@ -65,6 +87,12 @@ void ReadTogether(const JsonReader& in, const TogetherSetting& setting, Together
     RefuseUnread(search);
     spec.members = MembersOf(search);
     if (beam) beams.Fail("cannot be used with search");
+    for (const char* name : {"contrast", "contrast_prompt"}) {
+      if (in[name].present()) in[name].Fail("must stand in search");
+    }
+  } else if (in["contrast"].present() || in["contrast_prompt"].present()) {
+    ReadContrastAlone(in, setting, spec);
+    if (beam) beams.Fail("cannot be used with contrast");
   } else if (beam) {
     SearchOptions& options = spec.search.emplace(SearchOf(setting));
     options.num_beams = setting.best_of;
@@ -74,7 +102,10 @@ void ReadTogether(const JsonReader& in, const TogetherSetting& setting, Together
     if (in["early_stopping"].Read(early) && early) options.early_stopping = EarlyStopping::kTrue;
   }
   if (sampler.present()) {
-    if (spec.search) return sampler.Fail("cannot be used with search");
+    if (spec.search) {
+      return sampler.Fail(search.present() ? "cannot be used with search"
+                                           : "cannot be used with contrast and use_beam_search");
+    }
     SamplerOptions& options = spec.sampler.emplace();
     options.n = setting.n;
     options.max_tokens = setting.options.max_tokens;
@@ -101,7 +132,8 @@ std::string TogetherSpec::PointerOf(const std::string& place) const {
   }
   if (search && member == "num_beams") return "#/best_of";  // of use_beam_search
   static constexpr const char* kOfRequest[] = {
-      "n", "seed", "temperature", "length_penalty", "exact_rows", "exact_missing"};
+      "n",          "seed",          "temperature", "length_penalty",
+      "exact_rows", "exact_missing", "contrast",    "contrast_prompt"};
   if (std::ranges::find(kOfRequest, member) != std::end(kOfRequest)) return "#/" + member;
   return search ? "#/search" : sampler ? "#/sampler" : "#/classify";
 }

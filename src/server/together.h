@@ -35,6 +35,7 @@ struct TogetherSetting {
   int& n;  // becomes that of a search or a sampler, where the request has none of its own
   int best_of = 1;
   int64_t most_rows = 0;  // of a search
+  bool extracts = false;  // contrast is with the prompt that has no text
   const GenerateOptions& options;
 };
 

@@ -533,7 +533,10 @@ static void test_searches(pawl_engine* engine, const pawl_grammar* grammar) {
 }
 
 int main(int argc, char** argv) {
-  if (argc < 2) return 2;
+  if (argc != 2) {
+    fprintf(stderr, "usage: capi_generate_test MODEL\n");
+    return 2;
+  }
   pawl_engine* engine = load(argv[1], NULL);
   pawl_grammar* grammar = regex(engine, "(yes|no), [a-z ]{3,40}");
   test_generate(engine, grammar);

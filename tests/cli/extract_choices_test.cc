@@ -121,7 +121,7 @@ TEST(ExtractChecksTest, TheLastErrorIsTold) {
   EXPECT_EQ(none.exit_code, 2);
   EXPECT_EQ(none.out, "");
   EXPECT_EQ(none.err,
-            "pawl extract: --text: no record passes: it does not pass regex:no (3 tries)\n");
+            "pawl extract: --check: no record passes: it does not pass regex:no (3 tries)\n");
   const CommandResult stats = ExtractPair({"--check", "regex:no", "--retries", "2", "--stats"});
   EXPECT_NE(stats.err.find("tries: first 1 calls, "), std::string::npos) << stats.err;
   EXPECT_NE(stats.err.find("; retries 2 calls, "), std::string::npos) << stats.err;
@@ -132,16 +132,19 @@ TEST(ExtractChecksTest, TheLastErrorIsTold) {
                                            "\"the total is off\"}\\n' \"$id\"\n"
                                            "done\n");
   const CommandResult why = ExtractPair({"--check", "program@complete:sh " + program});
-  EXPECT_EQ(why.err, "pawl extract: --text: no record passes: the total is off\n");
+  EXPECT_EQ(why.err, "pawl extract: --check: no record passes: the total is off\n");
   const CommandResult lines =
       RunPawl({"extract", "--schema", WriteScratch("pair.json", kPair), "--model", PlainModel(),
                "--json-lines", "--check", "regex:no"},
               "\"a\"\n\"b\"\n");
   EXPECT_EQ(lines.exit_code, 1) << lines.out;
-  EXPECT_NE(lines.out.find("\"line\":2,\"message\":\"text: no record passes"), std::string::npos)
+  EXPECT_NE(lines.out.find("\"line\":2,\"message\":\"--check: no record passes"), std::string::npos)
       << lines.out;
   EXPECT_EQ(ExtractPair({"--retries", "2"}).err, "pawl extract: --retries: needs --check\n");
   EXPECT_EQ(ExtractPair({"--check", "size:3"}).exit_code, 2);
+  EXPECT_EQ(ExtractPair({"--check", "syntax:typescript"}).exit_code, 2);  // an object is a block
+  EXPECT_EQ(ExtractPair({"--contrast", "nan"}).err,
+            "pawl extract: --contrast: must be a number from -100 to 100, or auto, not \"nan\"\n");
 }
 
 TEST(ExtractChecksTest, DrawsOfASamplerAreRecords) {

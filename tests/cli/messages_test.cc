@@ -131,6 +131,19 @@ TEST(MessagesTest, BadModelFoldersNameTheFile) {
   ExpectRefused(with(ScratchPath("bad-config")), {"bad-config/config.json"});
 }
 
+// The weights' shape needs no tokenizer.
+TEST(MessagesTest, InfoOfAFolderWithoutATokenizer) {
+  const std::string folder = ScratchPath("no-tokenizer");
+  std::filesystem::remove_all(folder);
+  std::filesystem::copy(RandomModelFolder(), folder, std::filesystem::copy_options::recursive);
+  std::filesystem::remove(folder + "/tokenizer.json");
+  const CommandResult info = RunPawl({"info", folder});
+  EXPECT_EQ(info.exit_code, 2);
+  EXPECT_NE(info.out.find("\ndescription"), std::string::npos) << info.out;
+  EXPECT_NE(info.out.find("\nmemory"), std::string::npos) << info.out;
+  EXPECT_NE(info.err.find("no-tokenizer/tokenizer.json"), std::string::npos) << info.err;
+}
+
 TEST(MessagesTest, NamesOfModels) {
   const std::string model = "no-such-org/no-such-name";
   ExpectRefused({"info", "--model", model},

@@ -175,6 +175,22 @@ TEST(SamplerCommandTest, TrieIsKept) {
   EXPECT_NE(other.err.find("belongs to another model"), std::string::npos) << other.err;
 }
 
+TEST(SamplerCommandTest, SaysWhyNoOutputIsValid) {
+  const auto note_of = [](const std::string& sampler) {
+    const CommandResult result =
+        RunPawl({"generate", "--model", RandomModelFolder(), "--prompt", "a", "--regex", "re[df]",
+                 "--sampler", sampler, "--check", "style:re"});
+    EXPECT_EQ(result.exit_code, 1) << result.err;
+    return result.err;
+  };
+  EXPECT_EQ(note_of("awrs"),
+            "pawl generate: note: 1 of 1 outputs did not become valid and have weight 0: --check "
+            "style:re refused them; awrs does not go back behind a token, --sampler cars begins "
+            "again\n");
+  EXPECT_NE(note_of("cars").find("--check style:re refused them; an output ends after 16384 rows"),
+            std::string::npos);
+}
+
 TEST(SamplerCommandTest, BadOptions) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
       {{"--n", "3"}, "--n: needs --sampler, --fidelity or --search"},
@@ -182,7 +198,11 @@ TEST(SamplerCommandTest, BadOptions) {
        "--temperature: must be a finite number above 0"},
       {{"--sampler", "smc", "--top-k", "5"}, "--top-k: changes the model's distribution"},
       {{"--sampler", "smc", "--fidelity", "exact"}, "--fidelity: picks the sampler"},
-      {{"--sampler", "smc", "--check", "a"}, "--check a: is not KIND:VALUE"},
+      {{"--sampler", "smc", "--check", "a"}, "--check a: must be KIND:VALUE"},
+      {{"--sampler", "smc", "--check", "styl:x"}, "style, program, tests, syntax, monitor"},
+      {{"--sampler", "smc", "--check", "style:"}, "--check style:: needs a regex"},
+      {{"--sampler", "smc", "--check", "style:a*"}, "matches the empty text"},
+      {{"--sampler", "smc", "--check", "syntax@byte:python"}, "has a granularity: complete"},
       {{"--sampler", "smc", "--check", "regex:("}, "--check regex:(: "},
       {{"--sampler", "smc", "--check", "regex@word:a"}, "has another granularity"},
       {{"--sampler", "smc", "--trie", "x"}, "--trie: is for asap"},

@@ -97,8 +97,9 @@ TEST(SearchCommandTest, RecordsWithContrast) {
   const CommandResult some = with({"--contrast", "auto"});
   EXPECT_EQ(some.exit_code, 0) << some.err;
   EXPECT_TRUE(SearchJsonValue::accept(some.out)) << some.out;
-  EXPECT_NE(with({"--contrast", "x"}).err.find("--contrast: must be a number or auto"),
-            std::string::npos);
+  EXPECT_NE(
+      with({"--contrast", "x"}).err.find("--contrast: must be a number from -100 to 100, or auto"),
+      std::string::npos);
   EXPECT_NE(with({"--contrast", "1", "--sampler", "smc"}).err.find("--contrast: cannot be used"),
             std::string::npos);
 }
@@ -143,7 +144,19 @@ TEST(SearchCommandTest, WrongOptionsAreNamed) {
       {{"--exact-rows", "3"}, "--exact-rows: needs --exact"},
       {{"--search", "beam", "--sampler", "smc"}, "--search: cannot be used with --sampler"},
       {{"--search", "beam", "--temperature", "1"}, "--temperature: is for drawing tokens"},
-      {{"--search", "beam", "--typical-p", "0.5"}, "is for drawing tokens"},
+      {{"--search", "beam", "--typical-p", "0.5"}, "--typical-p: is for drawing tokens"},
+      // Only what was given is named.
+      {{"--choice", "a", "--exact", "--contrast-prompt", "b"},
+       "--exact: cannot be used with --contrast-prompt"},
+      {{"--force-phrase", "a", "--sampler", "smc"},
+       "--force-phrase: cannot be used with --sampler"},
+      {{"--force-phrase", "a", "--fidelity", "fast"},
+       "--force-phrase: cannot be used with --fidelity"},
+      {{"--force-phrase", "a", "--temperature", "1"}, "which --force-phrase does not"},
+      {{"--force-phrase", "a", "--num-beam-groups", "2"},
+       "the strategy beam, which --force-phrase takes"},
+      {{"--choice", "a", "--exact", "--require", "a"}, "--exact: cannot be used with --require"},
+      {{"--search", "beam", "--stats-json", "x"}, "--search: cannot be used with --stats-json"},
       {{"--search", "beam", "--stop", "x"}, "--search: cannot be used with --stop"},
       {{"--search", "beam", "--n", "9"}, "--n: must be at most num_beams"},
       {{"--search", "best-first", "--search-arg", "batch"}, "--search-arg: must be NAME=NUMBER"},
@@ -157,8 +170,10 @@ TEST(SearchCommandTest, WrongOptionsAreNamed) {
        "min_trials must be at most max_trials"},
       {{"--search", "beam", "--search-arg", "lookahead=2"}, "lookahead needs a critic"},
       {{"--contrast", "1"}, "--contrast: needs --contrast-prompt"},
-      {{"--contrast", "x", "--contrast-prompt", "a"}, "--contrast: must be a number or auto"},
-      {{"--contrast", "1e9", "--contrast-prompt", "a"}, "--contrast: must be from -100 to 100"},
+      {{"--contrast", "x", "--contrast-prompt", "a"},
+       "--contrast: must be a number from -100 to 100, or auto"},
+      {{"--contrast", "1e9", "--contrast-prompt", "a"},
+       "--contrast: must be a number from -100 to 100"},
       {{"--contrast-prompt", "a", "--top-k", "3"}, "--top-k: is for drawing tokens"},
       {{"--choice", "a", "--choice", "a", "--exact"}, "--choice: has \"a\" twice"},
       {{"--choice", "a", "--exact", "--temperature", "0"}, "--temperature: must be a finite"},

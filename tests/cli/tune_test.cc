@@ -1,6 +1,8 @@
 // pawl tune through the command, and the configuration files that it writes.
 #include <gtest/gtest.h>
 
+#include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -19,7 +21,8 @@ std::string TuneFile(const std::string& name, const std::string& content) {
 
 std::string TunePromptsFile() {
   std::string lines;
-  for (const char* word : {"one", "two", "six", "ten", "red", "sea"}) {
+  for (const char* word :
+       {"one", "two", "six", "ten", "red", "sea", "eye", "oak", "ink", "air", "ash", "fog"}) {
     lines += std::string("{\"prompt\":\"Say ") + word + ": \"}\n";
   }
   return TuneFile("tune_prompts.jsonl", lines);
@@ -42,7 +45,7 @@ TEST(TuneCommandTest, FindsThatAGuidedSearchIsBetter) {
       "regex:[abd]*d[abd]*", "--ledger",        ledger,    "--out",      out};
   const CommandResult first = TuneWith(options);
   ASSERT_EQ(first.exit_code, 0) << first.err;
-  EXPECT_NE(first.out.find("held out (2 examples)"), std::string::npos) << first.out;
+  EXPECT_NE(first.out.find("held out (4 examples)"), std::string::npos) << first.out;
   const Result<std::string> config = ReadFile(out, 1 << 16);
   ASSERT_TRUE(config.ok()) << first.out;
   EXPECT_TRUE(config->starts_with("[generate]\nsearch=\"")) << *config;
@@ -72,7 +75,8 @@ TEST(TuneCommandTest, FindsThatAGuidedSearchIsBetter) {
   other.insert(other.end(), {"--seed", "7"});
   const CommandResult wrong = TuneWith(other);
   EXPECT_EQ(wrong.exit_code, 2);
-  EXPECT_NE(wrong.err.find("line 1: is of another run"), std::string::npos) << wrong.err;
+  EXPECT_NE(wrong.err.find("line 1: is of another run: its \"seed\" differs"), std::string::npos)
+      << wrong.err;
 }
 
 TEST(TuneCommandTest, TunesExtraction) {
@@ -93,36 +97,100 @@ TEST(TuneCommandTest, TunesExtraction) {
 }
 
 TEST(TuneCommandTest, SaysWhereNothingIsBetter) {
-  const CommandResult result = TuneWith(
-      {"--prompts", TunePromptsFile(), "--regex", "[a-d]{3,5}", "--check", "regex:[a-d]*"});
+  const std::string out = ::testing::TempDir() + "/not_tuned.toml";
+  std::remove(out.c_str());
+  const CommandResult result =
+      TuneWith({"--prompts", TunePromptsFile(), "--regex", "[a-d]{3,5}", "--check", "regex:[a-d]*",
+                "--row-cost", "0", "--out", out});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_NE(result.out.find("nothing is better than the default"), std::string::npos) << result.out;
+  EXPECT_NE(result.err.find("nothing is written to " + out), std::string::npos) << result.err;
+  EXPECT_FALSE(ReadFile(out, 1 << 16).ok());
+  // No setting is tried twice, and a score of nothing has no sign.
+  std::set<std::string> settings;
+  std::istringstream lines(result.err);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.find(": trial ") == std::string::npos) continue;
+    EXPECT_TRUE(settings.insert(line.substr(line.find("[generate]"))).second) << line;
+  }
+  EXPECT_GE(settings.size(), 2u);
+  EXPECT_EQ((result.err + result.out).find("-0.0000"), std::string::npos) << result.err;
 }
 
 TEST(TuneCommandTest, WrongOptionsAreNamed) {
   const std::string prompts = TunePromptsFile();
   const std::pair<std::vector<std::string>, const char*> kCases[] = {
-      {{}, "one of --data and --prompts is wanted"},
+      {{}, "--data: must be given, or --prompts"},
+      {{"--data", prompts, "--prompts", prompts}, "--prompts: cannot be used with --data"},
       {{"--prompts", prompts}, "--prompts: needs \"expect\" in each line, or --check or --critic"},
       {{"--data", prompts, "--regex", "a"}, "--regex: needs --prompts"},
       {{"--prompts", TuneFile("bad.jsonl", "{\"text\":1}\n")}, "line 1: must have a text"},
       {{"--prompts", TuneFile("two.jsonl", "{\"prompt\":\"a\",\"expect\":\"b\"}\n")},
-       "--prompts: needs three examples or more"},
+       "--prompts: needs 12 examples or more, not 1"},
+      {{"--prompts", prompts, "--check", "regex:a", "--ledger", TuneFile("x.ledger", "x\n")},
+       "x.ledger: line 1: is not the first line of a ledger"},
   };
   for (const auto& [options, message] : kCases) {
     const CommandResult result = TuneWith(options);
     EXPECT_EQ(result.exit_code, 2) << message;
     EXPECT_NE(result.err.find(message), std::string::npos) << result.err;
   }
-  const CommandResult unknown = RunPawl(
-      {"--config", TuneFile("unknown.toml", "[generate]\nbeams=3\n"), "generate", "--prompt", "a"});
-  EXPECT_EQ(unknown.exit_code, 2);
-  EXPECT_NE(unknown.err.find("--config: there is no option generate.beams"), std::string::npos)
-      << unknown.err;
+}
+
+TEST(ConfigFileTest, WrongFilesAreNamedWithTheLine) {
+  const std::pair<const char*, const char*> kCases[] = {
+      {"[generate]\nbeams=3\n", "line 2: pawl generate has no option beams"},
+      {"# a\n\n[extrct]\nkeys=\"all\"\n", "line 3: there is no command extrct"},
+      {"[generate\nn=3\n", "line 1: the name of a section has no ] at its end"},
+      {"hello\n", "line 1: pawl has no option hello; options stand under [COMMAND]"},
+      {"[generate]\nstop=[\"a\",\n", "line 2: the list has no ] at its end"},
+      {"[generate]\nstop=[\"a\" \"b\"]\n", "line 2: a list needs commas"},
+      {"[generate]\nstop=\"a\n", "line 2: a text has no quote at its end"},
+      {"[generate]\nstop=\"\\d\"\n", "line 2: \\ begins no escape"},
+      {"[generate]\nstop=a b\n", "line 2: \"b\" stands behind the value of stop"},
+      {"[generate]\nseed=1\nseed=2\n", "line 3: seed stands in line 2 too"},
+      {"[generate]\nconfig=\"a\"\n", "line 2: pawl generate has no option config"},
+      // What CLI11 refuses, also in the section of another command.
+      {"[generate]\n\nn=0\n", "line 3: --n: must be a whole number from 1"},
+      {"[extract]\nthreads=2\n[generate]\nthreads=\"x\"\n", "line 4: --threads: must be a whole"},
+      {"[extract]\nkeys=\"some\"\n", "line 2: --keys: must be one of"},
+  };
+  for (const auto& [text, message] : kCases) {
+    const std::string file = TuneFile("wrong.toml", text);
+    const CommandResult result = RunPawl({"generate", "--config", file, "--prompt", "a"});
+    EXPECT_EQ(result.exit_code, 2) << text;
+    EXPECT_NE(result.err.find("pawl generate: --config: " + file + ": " + message),
+              std::string::npos)
+        << text << result.err;
+  }
   const CommandResult missing = RunPawl({"generate", "--config", "/no/such.toml", "--prompt", "a"});
   EXPECT_EQ(missing.exit_code, 2);
-  EXPECT_NE(missing.err.find("--config: /no/such.toml: cannot be read"), std::string::npos)
+  EXPECT_NE(missing.err.find("--config: /no/such.toml: cannot read: No such file"),
+            std::string::npos)
       << missing.err;
+}
+
+// Escapes, commas and # in quotes, lists over lines, names with dots.
+TEST(ConfigFileTest, TextsAreReadAsTomlHasThem) {
+  const std::string file =
+      TuneFile("texts.toml",
+               "[generate] # of it\nregex='[#,\\]]{2}' # two\n\n; old\nstop = [ # none of them\n"
+               "  \"a,\\u0062#\", 'x\\y',\n]\ngenerate.max-tokens=2\nstats\n");
+  const CommandResult result =
+      RunPawl({"generate", "--config", file, "--model", RandomModelFolder(), "--prompt", "a"});
+  EXPECT_EQ(result.exit_code, 2);
+  // The dotted name is below the section.
+  EXPECT_NE(result.err.find("line 8: there is no command generate generate"), std::string::npos)
+      << result.err;
+  const std::string good = TuneFile(
+      "good.toml",
+      "generate.max-tokens=4\n[generate] # of it\nregex='[#,\\]]{2}' # two\n\n; old\nstats\n"
+      "choice = []\n");
+  const CommandResult used =
+      RunPawl({"generate", "--config", good, "--model", RandomModelFolder(), "--prompt", "a"});
+  EXPECT_EQ(used.exit_code, 0) << used.err;
+  EXPECT_EQ(used.out.find_first_not_of("#,]\n"), std::string::npos) << used.out;
+  EXPECT_NE(used.err.find("tokens"), std::string::npos) << used.err;
 }
 
 }  // namespace

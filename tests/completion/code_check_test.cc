@@ -45,7 +45,8 @@ TEST(CodeCheckTest, WrongSpecsAreNamed) {
   EXPECT_TRUE(IsCodeCheck("syntax:python"));
   EXPECT_FALSE(IsCodeCheck("regex:syntax:"));
   EXPECT_EQ(error("syntax:cobol"), "names none of the languages typescript, java, python, cpp");
-  EXPECT_EQ(error("syntax@line:python"), "is not syntax:LANGUAGE or monitor:LANGUAGE");
+  EXPECT_EQ(error("syntax"), "is not syntax:LANGUAGE or monitor:LANGUAGE");
+  EXPECT_EQ(error("syntax@line:python"), "has a granularity: complete outputs alone are parsed");
 }
 
 }  // namespace

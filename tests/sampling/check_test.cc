@@ -248,6 +248,9 @@ TEST(CheckTest, AStyleIsNowhereInTheText) {
   EXPECT_EQ(judge("\xff\xfeTODO7", false), Verdict::kDead);
   EXPECT_EQ(judge("\xff\xfe", true), Verdict::kAccept);
   EXPECT_EQ(MakeCheckOf("style:a(", ToyVocabulary()).error().place, "style:a(: byte 2");
+  EXPECT_EQ(MakeCheckOf("style:", ToyVocabulary()).error().ToString(), "style:: needs a regex");
+  EXPECT_EQ(MakeCheckOf("style:a*", ToyVocabulary()).error().message,
+            "matches the empty text, so it would refuse every output");
 }
 
 TEST(ProgramCheckTest, TestsAreACommandForEachOutput) {

@@ -352,6 +352,22 @@ TEST(WeightsTest, EndOfTheBudget) {
   }
 }
 
+// Without a number of attempts an output that is never valid ends by the rows that it costs.
+TEST(WeightsTest, FailedAttemptsEndByTheirRows) {
+  SamplerOptions options{.sampler = SamplerKind::kRs, .max_tokens = 6};
+  options.checks = {MakeCheck(CheckGranularity::kComplete, [](const CheckQuestion&) {
+    return Result<Verdict>(Verdict::kDead);
+  })};
+  Toy toy(HashedLaw);
+  const Result<SamplerResult> result = toy.Run(options);
+  ASSERT_TRUE(result.ok());
+  const SamplerReport& report = result->outputs.at(0).report;
+  EXPECT_FALSE(report.valid);
+  EXPECT_LT(report.attempts, 10000);
+  EXPECT_GE(report.model_rows, 16384);
+  EXPECT_LT(report.model_rows, 16384 + 7);
+}
+
 // Nothing valid: lines with weight 0 and no endless search.
 TEST(WeightsTest, NothingIsValid) {
   for (const SamplerKind kind : kAll) {

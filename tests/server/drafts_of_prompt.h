@@ -10,11 +10,11 @@
 
 namespace pawl::server {
 
-inline Result<std::shared_ptr<Drafter>> DraftsOfPrompt(const ServedModel& model) {
+inline Result<std::shared_ptr<Drafter>> DraftsOf(const char* names, const ServedModel& model) {
   DraftSetting setting;
   setting.vocabulary = model.vocabulary();
   setting.encode = model.loaded().encoder();
-  setting.options.sources = "suffix";
+  setting.options.sources = names;
   setting.options.always = true;  // whatever it costs on this machine
   setting.vocabulary_size = model.info().vocabulary_size;
   auto sources = ParseDraftSources(setting.options);
@@ -22,6 +22,9 @@ inline Result<std::shared_ptr<Drafter>> DraftsOfPrompt(const ServedModel& model)
   auto made = Drafter::Make(std::move(setting), *sources);
   if (!made.ok()) return made.error();
   return std::shared_ptr<Drafter>(*std::move(made));
+}
+inline Result<std::shared_ptr<Drafter>> DraftsOfPrompt(const ServedModel& model) {
+  return DraftsOf("suffix", model);
 }
 
 }  // namespace pawl::server

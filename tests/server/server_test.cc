@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "src/server/call.h"
+#include "tests/server/drafts_of_prompt.h"
 #include "tests/server/http_client.h"
 
 namespace pawl::server {
@@ -681,6 +682,37 @@ TEST(ServerTest, KeysAndSlowRequests) {
       "POST /v1/extract HTTP/1.1\r\nHost: localhost\r\nX-Api-Key: first\r\nContent-Length: "
       "10\r\n\r\n{");
   EXPECT_EQ(slow.ReadAnswer().status, 408);
+}
+
+// What one client wrote is no draft of another, who would see it by the time that outputs take.
+TEST(ServerTest, DraftsLearnByKey) {
+  ServerOptions options = Options();
+  options.api_keys = {"first", "second"};
+  options.make_drafter = [](const ServedModel& model) { return DraftsOf("ngram", model); };
+  const auto server = StartServer(options);
+  Connection c(server->port());
+  const auto accepted = [&](const std::string& key) {
+    const std::string body = R"({"prompt":"x","max_tokens":80,"temperature":0,
+        "structured_outputs":{"regex":"([a-z]{3,9} ){12}"}})";
+    c.Send("POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nX-Api-Key: " + key +
+           "\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body);
+    const Answer answer = c.ReadAnswer();
+    EXPECT_EQ(answer.status, 200) << answer.body;
+    const json::Value value = answer.Json();
+    const json::Value* const pawl = value.Find("pawl");
+    const json::Value* const count = pawl == nullptr ? nullptr : pawl->Find("accepted_tokens");
+    return count == nullptr ? 0 : std::stoi(count->text);
+  };
+  // Masks of the constraint are known from the second output on.
+  (void)accepted("first");
+  (void)accepted("first");
+  const int own = accepted("first");
+  EXPECT_GT(own, accepted("second"));
+  EXPECT_EQ(own, accepted("first"));
+  const std::string metrics = c.Get("/metrics").body;
+  const size_t at = metrics.find("\npawl_draft_memory_bytes ");
+  ASSERT_NE(at, std::string::npos);
+  EXPECT_GT(std::stod(metrics.substr(at + 25)), 1 << 20);
 }
 
 // A streamed request whose output needs thousands of tokens, sent as far as the answer's head.

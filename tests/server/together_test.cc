@@ -116,6 +116,11 @@ TEST(TogetherTest, WrongMembersAreNamed) {
       {R"("search":{"strategy":"mcts","search_arg":{"rollouts":1.5}})", "/search/search_arg"},
       {R"("search":{"strategy":"mcts","num_beams":3})", "/search/num_beams"},
       {R"("search":{"contrast":1})", "/search/contrast"},
+      {R"("contrast":1)", "/contrast"},
+      {R"("contrast":1000,"contrast_prompt":"a")", "/contrast"},
+      {R"("contrast_prompt":"a","search":{})", "/contrast_prompt"},
+      {R"("contrast_prompt":"a","sampler":{"name":"smc"})", "/sampler"},
+      {R"("contrast_prompt":"a","n":2)", "/n"},
       {R"("search":{"contrast":"much","contrast_prompt":"a"})", "/search/contrast"},
       {R"("sampler":{"name":"smc"})", "/temperature"},
       {R"("classify":true,"guided_choice":["a","a"])", "/guided_choice"},
@@ -153,6 +158,41 @@ TEST(TogetherTest, ContrastIsAnOptionOfSearches) {
       Complete(R"("regex":"[a-c]{2,4}","search":{"contrast":"auto","contrast_prompt":"Bob"})");
   ASSERT_EQ(other.status, 200) << other.body;
   EXPECT_EQ(TextAt(other, 0).find_first_not_of("abc"), std::string::npos) << other.body;
+}
+
+TEST(TogetherTest, ContrastWithoutASearchIsGreedyOrDrawn) {
+  const Answer plain = Complete(R"("n":1)");
+  EXPECT_EQ(TextAt(Complete(R"("contrast_prompt":"Ann Lee, ")"), 0), TextAt(plain, 0));
+  const std::string other = R"("contrast_prompt":"Bob","contrast":"auto")";
+  const Answer searched = Complete(R"("search":{"num_beams":1,)" + other + "}");
+  EXPECT_EQ(TextAt(Complete(other), 0), TextAt(searched, 0)) << searched.body;
+  const Answer drawn = Complete(other + R"(,"temperature":1,"seed":3,"top_k":3)");
+  ASSERT_EQ(drawn.status, 200) << drawn.body;
+  EXPECT_EQ(At(drawn.Json(), "/pawl/search/0/strategy").text, "cntp") << drawn.body;
+  EXPECT_EQ(At(drawn.Json(), "/pawl/ignored/0").text, "/top_k") << drawn.body;
+}
+
+Answer ExtractTogether(const std::string& members) {
+  Connection client(TogetherPort());
+  return client.Post("/v1/extract",
+                     R"({"schema":{"type":"object","properties":{"name":{"type":"string"},"city":)"
+                     R"({"type":"string"}}},"texts":["Ann Lee lives in Oslo.","Bob is here."])" +
+                         members + "}");
+}
+
+TEST(TogetherTest, ExtractionHasContrast) {
+  const auto record = [](const Answer& answer, int i) {
+    return json::Dump(At(answer.Json(), "/records/" + std::to_string(i) + "/record"));
+  };
+  const Answer plain = ExtractTogether("");
+  const Answer none = ExtractTogether(R"(,"contrast":0)");
+  ASSERT_EQ(none.status, 200) << none.body;
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(record(none, i), record(plain, i)) << none.body;
+  const Answer some = ExtractTogether(R"(,"contrast":"auto")");
+  ASSERT_EQ(some.status, 200) << some.body;
+  EXPECT_NE(some.body.find("\"name\":\"Ann Lee\""), std::string::npos) << some.body;
+  EXPECT_EQ(ExtractTogether(R"(,"contrast":"much")").status, 400);
+  EXPECT_EQ(ExtractTogether(R"(,"contrast":1,"contrast_prompt":"x")").status, 400);
 }
 
 TEST(TogetherTest, ASearchTellsWhatItIgnores) {

@@ -75,9 +75,7 @@ class Contestant {
     Result<std::unique_ptr<Drafter>> drafter = Drafter::Make(std::move(setting), *indices);
     if (!drafter.ok()) return drafter.error();
     made->drafter_ = *std::move(drafter);
-    if (nodes < 0) {
-      if (Status status = made->curve_.Measure(model); !status.ok()) return status.error();
-    }
+    made->curve_ = LatencyModel(model.info());
     return made;
   }
 
@@ -180,7 +178,8 @@ class Contestant {
     rows_.back().allowed = WordsOf(mask.get(), width);
     int outputs = 1;
     node_rows_.assign(1, pending - 1);
-    if (drafter_ != nullptr) {
+    if (drafter_ != nullptr) drafter_->CountCall();
+    if (drafter_ != nullptr && (curve_.known() || drafter_->options().always)) {
       DraftTask task;
       task.request = request;
       task.tokens = tokens;
@@ -192,7 +191,7 @@ class Contestant {
       DraftLimits limits;
       limits.rows = pending;
       limits.context = static_cast<int>(tokens.size() - hidden);
-      limits.curve = curve_.known() ? &curve_ : nullptr;
+      limits.curve = &curve_;
       drafter_->Draft({&task, 1}, limits);
       AddTree(request->tree, sequence, tokens.size() - hidden - 1, width, outputs);
     }

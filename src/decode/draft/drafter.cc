@@ -11,9 +11,13 @@
 //
 // When to stop. The call takes T(rows); without drafts it gives one token for each request. The
 // number of nodes is the one that maximises expected tokens by time, over all numbers up to the
-// limit, because T has steps. Where the best number is none for a request, nothing is asked for
-// some calls, twice as many each time, as long as asking takes more than a hundredth of the calls'
-// time.
+// limit, because T has steps. By T a call with drafts never takes more than one and a half times
+// what it takes without. Where the best number is none for a request, nothing is asked for some
+// calls, twice as many each time, as long as asking takes more than a hundredth of the calls' time.
+//
+// Whether to begin. For a small model the host's work for a node takes longer than a step. So there
+// is an account of what drafts have saved and cost. If it is not above zero after sixteen calls,
+// the engine rests for as many, tries four more, rests for twice as many, and so on.
 #include "src/decode/draft/drafter.h"
 
 #include <algorithm>
@@ -32,6 +36,13 @@ constexpr int kMostSleep = 64;
 constexpr double kNewestAnswer = 1.0 / 32;
 // Of the time of the model's calls, what asking in vain may take.
 constexpr double kVain = 0.01;
+// The most that a call with drafts may take, in times of the same call without.
+constexpr double kMostSlower = 1.5;
+constexpr int kTrials = 16, kTriedAgain = 4, kTriedEnough = 4;
+// What a call says of the account of those before it.
+constexpr double kKept = 1 - 1.0 / 256;
+// In times of a call: a trial that was interrupted tells nothing more.
+constexpr double kMostLost = 4;
 
 }  // namespace
 
@@ -71,6 +82,12 @@ Result<std::unique_ptr<Drafter>> Drafter::Make(DraftSetting setting,
                      std::to_string(setting.options.nodes),
                  "draft"};
   }
+  if (setting.options.memory < 1 || setting.options.memory > kMostDraftMemory) {
+    return Error{ErrorCode::kInvalid,
+                 "must be from 1 to " + std::to_string(kMostDraftMemory) + " MB, not " +
+                     std::to_string(setting.options.memory),
+                 "draft_memory"};
+  }
   if (!(setting.options.lossy >= 0 && setting.options.lossy < 1)) {
     return Error{ErrorCode::kInvalid, "must be at least 0 and below 1", "draft_lossy"};
   }
@@ -96,6 +113,11 @@ Result<std::unique_ptr<Drafter>> Drafter::Make(DraftSetting setting,
 bool Drafter::wants_fingerprint() const {
   return std::any_of(entries_.begin(), entries_.end(),
                      [](const Entry& entry) { return entry.name == "history"; });
+}
+
+bool Drafter::learns_grammars() const {
+  const DraftOptions& options = setting_.options;
+  return (options.always || !options.history_file.empty() || paid_) && wants_fingerprint();
 }
 
 std::unique_ptr<RequestDrafts> Drafter::Begin(const DraftRequest& request) {
@@ -162,6 +184,7 @@ void Drafter::Expand(const DraftTask& task, int number, int index) {
   place.at = node.at.get();
   place.mask = node.mask.get();
   place.filtered = setting_.options.filter;
+  place.paid = paid_ || free_;
   node.first_proposal = static_cast<int>(request.proposals_.size());
   children_.clear();
   for (size_t s = 0; s < request.followers_.size(); ++s) {
@@ -233,15 +256,22 @@ bool Drafter::Grow(const DraftTask& task, const Candidate& candidate) {
 void Drafter::Draft(std::span<const DraftTask> tasks, const DraftLimits& limits) {
   double seconds = 0, asking = 0;
   int asked = 0;
+  free_ = limits.curve == nullptr || setting_.options.always;
   {
     Timer timer(seconds);
     {
       Timer timer_of_asking(asking);
-      asked = Ask(tasks, limits);
+      asked = Ask(tasks);
     }
     if (asked > 0) GrowAll(tasks, limits, asking);
   }
   if (asked == 0) return;
+  if (!free_) {
+    int rows = limits.rows;
+    for (const DraftTask& task : tasks) rows += task.request->tree.drafts();
+    const double plain = limits.curve->Seconds(limits.rows, limits.context);
+    Charge(seconds + limits.curve->Seconds(rows, limits.context) - plain, plain, tasks.size());
+  }
   Average(asking / asked, asks_, ask_seconds_);
   stats_.seconds += seconds;
   for (const DraftTask& task : tasks) {
@@ -253,14 +283,34 @@ void Drafter::Average(double value, int64_t& times, double& mean) {
   mean += (value - mean) * std::max(kNewestAnswer, 1.0 / static_cast<double>(++times));
 }
 
+void Drafter::Charge(double cost, double plain, size_t outputs) {
+  token_seconds_ = plain / static_cast<double>(outputs);
+  // Of the calls before; their tokens have come.
+  if (++trials_ > kTriedEnough && saved_ > 0) paid_ = true;
+  if (trials_ > kTrials) {
+    if (saved_ > 0) {
+      rest_ = 0;
+      trials_ = kTrials;
+    } else {
+      rest_ = std::max<int64_t>(2 * rest_, kTrials);
+      rest_until_ = calls_ + rest_ + 1;
+      trials_ = kTrials - kTriedAgain;
+      saved_ = 0;
+    }
+  }
+  saved_ = saved_ * kKept - std::min(cost, kMostLost * plain);
+}
+
 // The roots of those that do not sleep, and what may come after them; how many these are.
-int Drafter::Ask(std::span<const DraftTask> tasks, const DraftLimits& limits) {
+int Drafter::Ask(std::span<const DraftTask> tasks) {
   heap_.clear();
   int asked = 0;
+  const bool rests = !free_ && this->rests();
   for (size_t i = 0; i < tasks.size(); ++i) {
     RequestDrafts& request = *tasks[i].request;
     request.tree.nodes.clear();
-    if (limits.curve != nullptr && !setting_.options.always && request.sleep_ > 0) {
+    if (rests) continue;
+    if (!free_ && request.sleep_ > 0) {
       --request.sleep_;
       continue;
     }
@@ -273,18 +323,27 @@ int Drafter::Ask(std::span<const DraftTask> tasks, const DraftLimits& limits) {
 }
 
 void Drafter::GrowAll(std::span<const DraftTask> tasks, const DraftLimits& limits, double asking) {
-  const bool weighs = limits.curve != nullptr && !setting_.options.always;
+  const bool weighs = !free_;
   const auto cost = [&](int n) {
     return limits.curve->Seconds(limits.rows + n, limits.context) + node_seconds_ * n;
   };
   const auto alone = static_cast<double>(tasks.size());
+  int most_nodes = limits.most_nodes;
+  if (weighs) {
+    const LatencyModel& curve = *limits.curve;
+    const double most = kMostSlower * curve.Seconds(limits.rows, limits.context);
+    most_nodes = std::min(most_nodes, curve.Reach(limits.rows) - limits.rows);
+    while (most_nodes > 0 && curve.Seconds(limits.rows + most_nodes, limits.context) > most) {
+      --most_nodes;
+    }
+  }
   double gain = alone, seconds = 0;
   double best = weighs ? gain / cost(0) : 0, best_gain = gain;
   int nodes = 0, chosen = 0;
   order_.clear();
   {
     Timer timer(seconds);
-    while (!heap_.empty() && nodes < limits.most_nodes) {
+    while (!heap_.empty() && nodes < most_nodes) {
       std::pop_heap(heap_.begin(), heap_.end());
       const Candidate candidate = heap_.back();
       heap_.pop_back();
@@ -295,7 +354,7 @@ void Drafter::GrowAll(std::span<const DraftTask> tasks, const DraftLimits& limit
       if (weighs) {
         // Could this many nodes, all as likely as this one, be worth more than what is chosen?
         bool hope = false;
-        for (int more = 1; more <= limits.most_nodes - nodes && !hope; more *= 2) {
+        for (int more = 1; more <= most_nodes - nodes && !hope; more *= 2) {
           hope = (gain + more * double{candidate.chance}) / cost(nodes + more) > best;
         }
         if (!hope) break;
@@ -309,7 +368,7 @@ void Drafter::GrowAll(std::span<const DraftTask> tasks, const DraftLimits& limit
         best_gain = gain;
         chosen = nodes;
       }
-      if (nodes < limits.most_nodes && tree.drafts() < task.most_nodes && depth < task.most_depth) {
+      if (nodes < most_nodes && tree.drafts() < task.most_nodes && depth < task.most_depth) {
         Expand(task, candidate.task, static_cast<int>(tree.nodes.size()) - 1);
       }
     }
@@ -345,6 +404,7 @@ void Drafter::Verified(RequestDrafts& request, int index, TokenId came) {
   const DraftNode& node = request.tree.nodes[static_cast<size_t>(index)];
   const bool followed = request.tree.Child(index, came) >= 0;
   if (followed) ++request.stats_.accepted;
+  if (followed) saved_ += token_seconds_;
   for (int i = 0; i < node.proposals; ++i) {
     const auto& [proposal, source] =
         request.proposals_[static_cast<size_t>(node.first_proposal + i)];

@@ -13,6 +13,7 @@
 #define PAWL_SRC_DECODE_DRAFT_DRAFTER_H_
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -26,7 +27,8 @@
 namespace pawl {
 
 inline constexpr size_t kMostDraftSources = 12;
-inline constexpr int kMostDraftNodes = 63;  // with the root a tree of kMaxTreeRows
+inline constexpr int kMostDraftMemory = 1 << 20;  // MB
+inline constexpr int kMostDraftNodes = 63;        // with the root a tree of kMaxTreeRows
 
 struct DraftNode {
   TokenId token = kNoToken;
@@ -102,6 +104,13 @@ class Drafter {
   std::unique_ptr<RequestDrafts> Begin(const DraftRequest& request);
   // Begin looks at DraftRequest::grammar, and finds it where it is 0.
   bool wants_fingerprint() const;
+  // Fingerprints cost time at the beginning of an output, so they wait until drafts have paid. From
+  // any thread.
+  bool learns_grammars() const;
+  // Told of each call of the model, with drafts or without.
+  void CountCall() { ++calls_; }
+  // Drafts have not paid for as long as they were tried, so nothing is asked for some calls.
+  bool rests() const { return calls_ < rest_until_; }
   // Grows the tree of each request; the trees of before are gone.
   void Draft(std::span<const DraftTask> tasks, const DraftLimits& limits);
   // At this node of the last tree the output went on with that token.
@@ -143,11 +152,13 @@ class Drafter {
   };
 
   explicit Drafter(DraftSetting setting);
-  int Ask(std::span<const DraftTask> tasks, const DraftLimits& limits);
+  int Ask(std::span<const DraftTask> tasks);
   // `asking`: the seconds that Ask took.
   void GrowAll(std::span<const DraftTask> tasks, const DraftLimits& limits, double asking);
   // The newest counts at least for a share.
   static void Average(double value, int64_t& times, double& mean);
+  // What a call has cost more than without drafts, in seconds; `plain`: what it takes without.
+  void Charge(double cost, double plain, size_t outputs);
   void Prepare(const DraftTask& task);
   // Asks the sources what comes after a node, and puts it onto the heap.
   void Expand(const DraftTask& task, int number, int node);
@@ -167,6 +178,13 @@ class Drafter {
   // Of a node on average, and of asking what comes after a root.
   double node_seconds_ = 0, ask_seconds_ = 0;
   int64_t grown_ = 0, asks_ = 0;
+  // Of calls that were asked for: how many lately, and what they have saved, in seconds. A call
+  // counts less with each that follows.
+  int trials_ = 0;
+  double saved_ = 0, token_seconds_ = 0;
+  int64_t calls_ = 0, rest_until_ = 0, rest_ = 0;
+  std::atomic<bool> paid_{false};
+  bool free_ = false;  // drafts of this call need not pay
   DraftStats stats_;
 };
 

@@ -7,8 +7,9 @@
 // that was not used for longest goes first.
 //
 // A file of histories is a line "pawl draft history 1 V" (V: the vocabulary's size), then for each
-// grammar its fingerprint and its outputs' tokens. What is in it decides drafts only, never an
-// output, so a file that does not fit the vocabulary is an error and nothing worse can happen.
+// grammar its fingerprint, its owner unless that is 0, and its outputs' tokens. What is in it
+// decides drafts only, never an output, so a file that does not fit the vocabulary is an error and
+// nothing worse can happen.
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
@@ -26,6 +27,14 @@ namespace {
 constexpr TokenId kBeginning = -2;
 constexpr size_t kMostFileBytes = size_t{1} << 30;
 constexpr const char* kFileMark = "pawl draft history 1 ";
+constexpr int64_t kPastBytes = 160;  // of a grammar, without its outputs
+// Half of the memory of all sources.
+constexpr int64_t kShare = 2;
+
+struct PastKey {
+  uint64_t grammar = 0, owner = 0;
+  friend auto operator<=>(const PastKey&, const PastKey&) = default;
+};
 
 struct Past {
   std::shared_ptr<SuffixAutomaton> text = std::make_shared<SuffixAutomaton>();
@@ -34,38 +43,35 @@ struct Past {
 
 class HistorySource : public DraftSource {
  public:
-  explicit HistorySource(const DraftSetting& setting) : setting_(setting) {}
+  explicit HistorySource(const DraftSetting& setting)
+      : setting_(setting),
+        most_bytes_(std::min(setting.options.history_bytes, DraftBytes(setting.options) / kShare)) {
+  }
 
   std::unique_ptr<DraftSession> Follow(const DraftRequest& request) override;
 
-  std::shared_ptr<SuffixAutomaton> Of(uint64_t grammar) {
-    Past& past = pasts_[grammar];
-    past.used = ++clock_;
-    return past.text;
+  std::shared_ptr<SuffixAutomaton> Of(const PastKey& key) {
+    std::shared_ptr<SuffixAutomaton> text = Used(key).text;
+    Trim();
+    return text;
   }
 
-  void Learn(uint64_t grammar, std::span<const TokenId> output) {
+  void Learn(const PastKey& key, std::span<const TokenId> output) {
     if (output.empty()) return;
-    Past& past = pasts_[grammar];
-    past.used = ++clock_;
+    Past& past = Used(key);
     bytes_ -= past.text->bytes();
     try {
       past.text->Append(kBeginning);
       for (const TokenId token : output) past.text->Append(token);
-      if (past.text->bytes() > setting_.options.history_bytes / 2) Halve(past);
+      if (past.text->bytes() > most_bytes_ / 2) Halve(past);
     } catch (...) {
       // Followers that hold the text find it empty, and look for the grammar's new one.
-      pasts_.erase(grammar);
+      pasts_.erase(key);
+      bytes_ -= kPastBytes;
       throw;
     }
     bytes_ += past.text->bytes();
-    while (bytes_ > setting_.options.history_bytes && !pasts_.empty()) {
-      const auto oldest = std::min_element(
-          pasts_.begin(), pasts_.end(),
-          [](const auto& a, const auto& b) { return a.second.used < b.second.used; });
-      bytes_ -= oldest->second.text->bytes();
-      pasts_.erase(oldest);
-    }
+    Trim();
   }
 
   int64_t bytes() const override { return bytes_; }
@@ -83,7 +89,7 @@ class HistorySource : public DraftSource {
     if (!rest.starts_with(kFileMark)) return bad("is no history of drafts");
     if (!rest.starts_with(mark)) return bad("is of another vocabulary");
     rest.remove_prefix(mark.size());
-    uint64_t grammar = 0;
+    PastKey key;
     std::vector<TokenId> output;
     while (!rest.empty()) {
       const size_t end = rest.find('\n');
@@ -92,20 +98,23 @@ class HistorySource : public DraftSource {
       const bool names = line.starts_with("g ");
       if (names) line.remove_prefix(2);
       output.clear();
+      if (names) key = {};
+      int numbers = 0;
       do {
         uint64_t value = 0;
         const auto [at, error] =
             std::from_chars(line.data(), line.data() + line.size(), value, names ? 16 : 10);
         const bool fits = names || value < static_cast<uint64_t>(setting_.vocabulary->size());
         if (error != std::errc() || !fits) return bad("there is no token");
-        if (names) grammar = value;
+        if (names) (numbers == 0 ? key.grammar : key.owner) = value;
+        if (names && ++numbers > 2) return bad("a grammar has more than an owner");
         if (!names) output.push_back(static_cast<TokenId>(value));
         line.remove_prefix(static_cast<size_t>(at - line.data()));
         if (!line.empty() && line[0] != ' ') return bad("there is no token");
         if (!line.empty()) line.remove_prefix(1);
       } while (!line.empty());
       rest.remove_prefix(end + 1);
-      if (!names) Learn(grammar, output);
+      if (!names) Learn(key, output);
     }
     return {};
   }
@@ -114,16 +123,19 @@ class HistorySource : public DraftSource {
     if (setting_.options.history_file.empty()) return {};
     std::string out = kFileMark + std::to_string(setting_.vocabulary->size()) + "\n";
     // The oldest first, so that reading keeps the newest.
-    std::vector<std::pair<uint64_t, uint64_t>> order;
-    for (const auto& [grammar, past] : pasts_) {
-      if (past.text->size() > 0) order.push_back({past.used, grammar});
+    std::vector<std::pair<uint64_t, PastKey>> order;
+    for (const auto& [key, past] : pasts_) {
+      if (past.text->size() > 0) order.push_back({past.used, key});
     }
     std::sort(order.begin(), order.end());
-    for (const auto& [used, grammar] : order) {
+    const auto hex = [](uint64_t number) {
       char digits[17];
-      const char* end = std::to_chars(digits, digits + sizeof digits, grammar, 16).ptr;
-      out += "g " + std::string(static_cast<const char*>(digits), end) + "\n";
-      const std::span<const TokenId> tokens = pasts_[grammar].text->tokens();
+      char* const begin = static_cast<char*>(digits);
+      return std::string(begin, std::to_chars(begin, begin + sizeof digits, number, 16).ptr);
+    };
+    for (const auto& [used, key] : order) {
+      out += "g " + hex(key.grammar) + (key.owner != 0 ? " " + hex(key.owner) : "") + "\n";
+      const std::span<const TokenId> tokens = pasts_[key].text->tokens();
       for (size_t i = 1; i < tokens.size(); ++i) {
         // A line for each output.
         const bool ends = i + 1 == tokens.size() || tokens[i + 1] < 0;
@@ -134,6 +146,21 @@ class HistorySource : public DraftSource {
   }
 
  private:
+  Past& Used(const PastKey& key) {
+    const auto [past, fresh] = pasts_.try_emplace(key);
+    if (fresh) bytes_ += kPastBytes + past->second.text->bytes();
+    past->second.used = ++clock_;
+    return past->second;
+  }
+  void Trim() {
+    while (bytes_ > most_bytes_ && !pasts_.empty()) {
+      const auto oldest = std::min_element(
+          pasts_.begin(), pasts_.end(),
+          [](const auto& a, const auto& b) { return a.second.used < b.second.used; });
+      bytes_ -= kPastBytes + oldest->second.text->bytes();
+      pasts_.erase(oldest);
+    }
+  }
   void Halve(Past& past) const {
     const std::span<const TokenId> tokens = past.text->tokens();
     size_t begin = tokens.size() / 2;
@@ -145,14 +172,20 @@ class HistorySource : public DraftSource {
   }
 
   const DraftSetting& setting_;
-  std::map<uint64_t, Past> pasts_;
+  const int64_t most_bytes_;
+  std::map<PastKey, Past> pasts_;
   uint64_t clock_ = 0;
   int64_t bytes_ = 0;
 };
 
+class NoDrafts : public DraftSession {
+ public:
+  void Propose(const DraftPlace&, DraftCursor&, std::vector<DraftProposal>&) override {}
+};
+
 class HistoryFollower : public DraftSession {
  public:
-  HistoryFollower(HistorySource& source, uint64_t grammar) : source_(source), grammar_(grammar) {
+  HistoryFollower(HistorySource& source, const PastKey& key) : source_(source), key_(key) {
     Restart();
   }
   void Append(std::span<const TokenId> tokens) override {
@@ -174,12 +207,12 @@ class HistoryFollower : public DraftSession {
                std::vector<DraftProposal>& out) override {
     if (text_->size() > 0) ProposeFrom(*text_, cursor, place, out);
   }
-  void Finish(std::span<const TokenId> output) override { source_.Learn(grammar_, output); }
+  void Finish(std::span<const TokenId> output) override { source_.Learn(key_, output); }
 
  private:
   static constexpr size_t kContext = 64;
   void Restart() {
-    text_ = source_.Of(grammar_);
+    text_ = source_.Of(key_);
     known_ = text_->size();
     at_ = {};
     size_t begin = 0;
@@ -192,7 +225,7 @@ class HistoryFollower : public DraftSession {
   }
 
   HistorySource& source_;
-  const uint64_t grammar_;
+  const PastKey key_;
   std::shared_ptr<SuffixAutomaton> text_;
   size_t known_ = 0;
   SuffixAutomaton::Match at_;
@@ -201,7 +234,9 @@ class HistoryFollower : public DraftSession {
 };
 
 std::unique_ptr<DraftSession> HistorySource::Follow(const DraftRequest& request) {
-  return std::make_unique<HistoryFollower>(*this, request.grammar);
+  if (request.grammar == DraftRequest::kUnknownGrammar) return std::make_unique<NoDrafts>();
+  return std::make_unique<HistoryFollower>(
+      *this, PastKey{.grammar = request.grammar, .owner = request.owner()});
 }
 
 }  // namespace

@@ -21,8 +21,9 @@ namespace {
 constexpr int kMostTold = 512;
 constexpr size_t kMostCandidates = 64;
 constexpr size_t kSpellings = 6;
-constexpr size_t kMostLists = 512;        // of candidates, kept by mask
-constexpr size_t kMostCounted = 1 << 14;  // lists with counts
+// Shares of the memory of all sources: for lists of candidates, kept by mask, and for counts.
+constexpr int64_t kShareOfLists = 8, kShareOfCounts = 8;
+constexpr int64_t kNodeBytes = 96;  // of an entry, without what it refers to
 
 struct Candidates {
   std::shared_ptr<const Mask> mask;  // keeps its id from being another's
@@ -45,26 +46,38 @@ class LiteralsSource : public DraftSource {
  public:
   explicit LiteralsSource(const DraftSetting& setting) : setting_(setting) {}
   std::unique_ptr<DraftSession> Follow(const DraftRequest& request) override;
-  int64_t bytes() const override {
-    return static_cast<int64_t>(lists_.size() * 512 + counts_.size() * 128);
-  }
+  int64_t bytes() const override { return list_bytes_ + count_bytes_; }
 
-  const Candidates& Of(const std::shared_ptr<const Mask>& mask) {
+  // nullptr: is not there, and takes long to `make`.
+  const Candidates* Of(const std::shared_ptr<const Mask>& mask, bool make) {
     const auto found = lists_.find(mask.get());
-    if (found != lists_.end()) return found->second;
-    if (lists_.size() >= kMostLists) lists_.clear();
-    Candidates& made = lists_[mask.get()];
-    made.mask = mask;
-    Fill(*mask, made);
-    return made;
+    if (found != lists_.end()) return &found->second;
+    if (!make) return nullptr;
+    Candidates list;
+    list.mask = mask;
+    Fill(*mask, list);
+    const auto bytes = kNodeBytes + static_cast<int64_t>(mask->words().size_bytes() +
+                                                         list.tokens.capacity() * sizeof(TokenId));
+    if (list_bytes_ + bytes > DraftBytes(setting_.options) / kShareOfLists) {
+      lists_.clear();
+      list_bytes_ = 0;
+    }
+    list_bytes_ += bytes;
+    return &(lists_[mask.get()] = std::move(list));
   }
   const Counts* CountsOf(uint64_t hash) const {
     const auto found = counts_.find(hash);
     return found == counts_.end() ? nullptr : &found->second;
   }
   void Count(uint64_t hash, TokenId token) {
-    if (counts_.size() >= kMostCounted) counts_.clear();
-    Counts& counts = counts_[hash];
+    if (count_bytes_ > DraftBytes(setting_.options) / kShareOfCounts) {
+      counts_.clear();
+      count_bytes_ = 0;
+    }
+    const auto [entry, fresh] = counts_.try_emplace(hash);
+    Counts& counts = entry->second;
+    const size_t room = counts.tokens.capacity();
+    if (fresh) count_bytes_ += kNodeBytes;
     ++counts.total;
     for (auto& [t, n] : counts.tokens) {
       if (t == token) {
@@ -73,6 +86,8 @@ class LiteralsSource : public DraftSource {
       }
     }
     if (counts.tokens.size() < kMostCandidates) counts.tokens.push_back({token, 1});
+    count_bytes_ +=
+        static_cast<int64_t>((counts.tokens.capacity() - room) * sizeof(counts.tokens[0]));
   }
   const DraftSetting& setting() const { return setting_; }
 
@@ -103,11 +118,12 @@ class LiteralsSource : public DraftSource {
   const DraftSetting& setting_;
   std::unordered_map<const Mask*, Candidates> lists_;
   std::unordered_map<uint64_t, Counts> counts_;
+  int64_t list_bytes_ = 0, count_bytes_ = 0;
 };
 
 class LiteralsFollower : public DraftSession {
  public:
-  LiteralsFollower(LiteralsSource& source) : source_(source) {}
+  LiteralsFollower(LiteralsSource& source, uint64_t owner) : source_(source), owner_(owner) {}
 
   void Append(std::span<const TokenId> tokens) override {
     if (!first_) return;
@@ -132,11 +148,13 @@ class LiteralsFollower : public DraftSession {
         place.mask->count() < 2) {
       return;
     }
-    const Candidates& list = source_.Of(place.at->mask());
-    if (list.tokens.empty()) return;
-    asked_.push_back({list.hash, {}});
+    const Candidates* const known = source_.Of(place.at->mask(), place.paid);
+    if (known == nullptr || known->tokens.empty()) return;
+    const Candidates& list = *known;
+    const uint64_t hash = list.hash ^ owner_;
+    asked_.push_back({hash, {}});
     cursor.a = static_cast<uint32_t>(asked_.size());
-    const Counts* counts = source_.CountsOf(list.hash);
+    const Counts* counts = source_.CountsOf(hash);
     const auto n = static_cast<float>(list.tokens.size());
     std::vector<Ranked> ranked;
     for (const TokenId token : list.tokens) {
@@ -231,6 +249,7 @@ class LiteralsFollower : public DraftSession {
   }
 
   LiteralsSource& source_;
+  const uint64_t owner_;
   std::string prompt_;
   // By mask and token. A mask that is gone may give its address to another: a wrong guess.
   std::map<std::pair<const Mask*, TokenId>, std::vector<size_t>> places_;
@@ -239,8 +258,8 @@ class LiteralsFollower : public DraftSession {
   std::vector<Asked> asked_;
 };
 
-std::unique_ptr<DraftSession> LiteralsSource::Follow(const DraftRequest& /*request*/) {
-  return std::make_unique<LiteralsFollower>(*this);
+std::unique_ptr<DraftSession> LiteralsSource::Follow(const DraftRequest& request) {
+  return std::make_unique<LiteralsFollower>(*this, request.owner());
 }
 
 }  // namespace

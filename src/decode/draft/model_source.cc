@@ -1,7 +1,8 @@
 // A smaller model with the same vocabulary writes ahead. It draws with the target's own noise - the
 // same function of (logits, seed, position) - so where both think alike, both draw alike, also at
 // high temperatures (Daliri et al., arXiv 2408.07978). What it thinks is a chain: its first draft,
-// what it says after that, and so on, each step a call of its own. Its masks are the tree's, and
+// what it says after that, and so on, each step a call of its own. With several lanes of noise
+// (sampler.cc) it draws with each of them, and the drafts are a tree. Its masks are the tree's, and
 // its head reads only the rows that they leave.
 #include "src/decode/draft/model_source.h"
 
@@ -16,8 +17,8 @@
 namespace pawl {
 namespace {
 
-constexpr size_t kMostChain = 8;
-constexpr size_t kChunk = 256;  // rows of a call
+constexpr size_t kMostChain = 8;  // calls for a chain
+constexpr size_t kChunk = 256;    // rows of a call
 
 class ModelSource : public DraftSource {
  public:
@@ -38,42 +39,62 @@ class ModelFollower : public DraftSession {
   ModelFollower(ModelSource& source, const DraftRequest& request)
       : source_(source),
         options_(request.options != nullptr ? *request.options : GenerateOptions()),
-        sampler_(options_.sampling) {}
+        sampler_(options_.sampling),
+        most_asked_(options_.sampling.draft_lanes > 1
+                        ? static_cast<size_t>(source.setting().options.nodes)
+                        : kMostChain) {}
   ~ModelFollower() override {
     if (sequence_) source_.model().FreeSequence(*sequence_);
   }
 
-  // a: 1 on the chain, b: how far.
+  // a: the number of the drafted token in its tree, from 1 on; the root has 1. b: its depth.
   DraftCursor Root() override {
-    chain_.clear();
+    drafted_.assign(1, {});
+    asked_ = 0;
     return {1, 0};
   }
   DraftCursor Next(DraftCursor at, TokenId token) override {
-    if (at.a == 0 || at.b >= chain_.size() || chain_[at.b] != token) return {};
-    return {1, at.b + 1};
+    if (at.a == 0) return {};
+    for (size_t i = at.a; i < drafted_.size(); ++i) {
+      if (drafted_[i].parent != at.a || drafted_[i].token != token) continue;
+      return {static_cast<uint32_t>(i + 1), at.b + 1};
+    }
+    return {};
   }
 
   void Propose(const DraftPlace& place, DraftCursor& cursor,
                std::vector<DraftProposal>& out) override {
-    if (cursor.a == 0 || cursor.b != chain_.size() || chain_.size() >= kMostChain) return;
-    const TokenId token = Ask(place);
-    if (token == kNoToken) return;
-    chain_.push_back(token);
-    out.push_back({token, static_cast<uint8_t>(chain_.size()), 0.6f});
+    if (cursor.a == 0 || asked_ >= most_asked_ || !Ask(place)) return;
+    ++asked_;
+    Draw(place);
+    for (size_t i = 0; i < guesses_.size(); ++i) {
+      const TokenId token = guesses_[i];
+      drafted_.push_back({token, cursor.a});
+      const size_t rank = std::min(i, kRanks - 1);
+      const size_t depth = std::min<size_t>(cursor.b, kDraftBuckets / kRanks - 1);
+      out.push_back({token, static_cast<uint8_t>(depth * kRanks + rank), rank == 0 ? 0.6f : 0.2f});
+    }
   }
 
  private:
-  TokenId Ask(const DraftPlace& place) {
+  struct Drafted {
+    TokenId token = kNoToken;
+    uint32_t parent = 0;  // as DraftCursor::a
+  };
+  static constexpr size_t kRanks = 4;
+
+  // The logits behind the place.
+  bool Ask(const DraftPlace& place) {
     Model& model = source_.model();
     const size_t n = place.tokens.size() + place.path.size();
     if (!sequence_) {
-      if (failed_) return kNoToken;
+      if (failed_) return false;
       const Result<SequenceId> made = model.NewSequence(model.info().context_length);
       failed_ = !made.ok();
-      if (failed_) return kNoToken;
+      if (failed_) return false;
       sequence_ = *made;
     }
-    if (n >= static_cast<size_t>(model.info().context_length)) return kNoToken;
+    if (n >= static_cast<size_t>(model.info().context_length)) return false;
     std::vector<TokenId> tokens(place.tokens.begin(), place.tokens.end());
     tokens.insert(tokens.end(), place.path.begin(), place.path.end());
     size_t same = static_cast<size_t>(
@@ -95,10 +116,18 @@ class ModelFollower : public DraftSession {
       }
       if (!model.Forward(rows_, logits_).ok()) {
         held_.clear();
-        return kNoToken;
+        return false;
       }
       held_.assign(tokens.begin(), tokens.begin() + static_cast<ptrdiff_t>(end));
     }
+    return true;
+  }
+
+  // Fills guesses_.
+  void Draw(const DraftPlace& place) {
+    const Model& model = source_.model();
+    std::vector<TokenId> tokens(place.tokens.begin(), place.tokens.end());
+    tokens.insert(tokens.end(), place.path.begin(), place.path.end());
     float temperature = options_.sampling.temperature;
     if (place.at != nullptr && options_.grammar_temperature) {
       temperature = place.at->LookUnforced().temperature.value_or(temperature);
@@ -108,10 +137,9 @@ class ModelFollower : public DraftSession {
     const auto known = static_cast<size_t>(
         std::min({model.info().vocabulary_size, source_.setting().vocabulary_size,
                   source_.setting().vocabulary->size()}));
-    const Result<TokenId> token =
-        sampler_.Sample(std::span<const float>(logits_).first(known), place.mask, n - place.prompt,
-                        {all.first(place.prompt), all.subspan(place.prompt)});
-    return token.ok() ? *token : kNoToken;
+    (void)sampler_.SampleLanes(std::span<const float>(logits_).first(known), place.mask,
+                               tokens.size() - place.prompt,
+                               {all.first(place.prompt), all.subspan(place.prompt)}, guesses_);
   }
 
   ModelSource& source_;
@@ -119,8 +147,12 @@ class ModelFollower : public DraftSession {
   Sampler sampler_;
   std::optional<SequenceId> sequence_;
   bool failed_ = false;
-  std::vector<TokenId> held_;   // what the sequence holds
-  std::vector<TokenId> chain_;  // what it drafted behind the root
+  std::vector<TokenId> held_;     // what the sequence holds
+  std::vector<Drafted> drafted_;  // behind the root, which is the first
+  // Calls for the tree. With one lane that is a chain, which is seldom right to its end.
+  const size_t most_asked_;
+  size_t asked_ = 0;  // calls for the tree
+  std::vector<TokenId> guesses_;
   std::vector<float> logits_;
   std::vector<Row> rows_;
 };

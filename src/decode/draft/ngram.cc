@@ -1,4 +1,4 @@
-// Counts of what came after one to five tokens, over all outputs of the engine whatever their
+// Counts of what came after one to five tokens, over all outputs of one owner whatever their
 // grammar, in a table of fixed size.
 //
 // How long a context should be is not set but measured: the longest context with an entry speaks
@@ -7,6 +7,7 @@
 // context takes the place of the one that was seen least.
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <vector>
 
 #include "src/decode/draft/source.h"
@@ -14,7 +15,8 @@
 namespace pawl {
 namespace {
 
-constexpr size_t kOrders = 5, kSlots = 4, kTableEntries = 1 << 15, kWays = 4;
+constexpr size_t kOrders = 5, kSlots = 4, kMostEntries = 1 << 15, kWays = 4;
+constexpr int64_t kShare = 8;  // of the memory of all sources
 constexpr uint16_t kMostCount = 1000;
 
 struct Entry {
@@ -24,8 +26,9 @@ struct Entry {
   std::array<TokenId, kSlots> token = {kNoToken, kNoToken, kNoToken, kNoToken};
 };
 
-uint64_t HashOf(std::span<const TokenId> context) {
-  uint64_t hash = context.size();
+// Contexts of one owner are none of another's.
+uint64_t HashOf(uint64_t owner, std::span<const TokenId> context) {
+  uint64_t hash = owner ^ context.size();
   for (const TokenId token : context) {
     hash = (hash ^ static_cast<uint32_t>(token)) * 0x9e3779b97f4a7c15u;
     hash ^= hash >> 29;
@@ -35,7 +38,9 @@ uint64_t HashOf(std::span<const TokenId> context) {
 
 class NgramTable {
  public:
-  NgramTable() : entries_(kTableEntries) {}
+  explicit NgramTable(int64_t most_bytes)
+      : entries_(std::clamp(std::bit_floor(static_cast<size_t>(most_bytes) / sizeof(Entry)), kWays,
+                            kMostEntries)) {}
   const Entry* Find(uint64_t hash) const {
     const size_t first = Place(hash);
     for (size_t i = 0; i < kWays; ++i) {
@@ -75,19 +80,19 @@ class NgramTable {
 
  private:
   static uint32_t Tag(uint64_t hash) { return static_cast<uint32_t>(hash >> 32) | 1; }
-  static size_t Place(uint64_t hash) { return hash % (kTableEntries / kWays) * kWays; }
+  size_t Place(uint64_t hash) const { return hash % (entries_.size() / kWays) * kWays; }
   std::vector<Entry> entries_;
 };
 
 class NgramFollower : public DraftSession {
  public:
-  explicit NgramFollower(NgramTable& table) : table_(table) {}
+  NgramFollower(NgramTable& table, uint64_t owner) : table_(table), owner_(owner) {}
   void Append(std::span<const TokenId> tokens) override {
     if (!std::exchange(began_, true)) return;  // the prompt is others' text
     for (const TokenId token : tokens) {
       const size_t n = std::min(kOrders, last_.size());
       for (size_t order = 1; order <= n; ++order) {
-        table_.Count(HashOf(std::span(last_).last(order)), token);
+        table_.Count(HashOf(owner_, std::span(last_).last(order)), token);
       }
       last_.push_back(token);
       if (last_.size() > 64) last_.erase(last_.begin(), last_.end() - kOrders);
@@ -105,7 +110,7 @@ class NgramFollower : public DraftSession {
     const size_t first = out.size();
     float left = 1;
     for (size_t order = n; order >= 1 && out.size() - first < 3; --order) {
-      const Entry* entry = table_.Find(HashOf(std::span(context).last(order)));
+      const Entry* entry = table_.Find(HashOf(owner_, std::span(context).last(order)));
       if (entry == nullptr) continue;
       uint32_t total = 0;
       for (size_t i = 0; i < kSlots; ++i) {
@@ -135,14 +140,17 @@ class NgramFollower : public DraftSession {
 
  private:
   NgramTable& table_;
+  const uint64_t owner_;
   std::vector<TokenId> last_;
   bool began_ = false;
 };
 
 class NgramSource : public DraftSource {
  public:
-  std::unique_ptr<DraftSession> Follow(const DraftRequest&) override {
-    return std::make_unique<NgramFollower>(table_);
+  explicit NgramSource(const DraftSetting& setting)
+      : table_(DraftBytes(setting.options) / kShare) {}
+  std::unique_ptr<DraftSession> Follow(const DraftRequest& request) override {
+    return std::make_unique<NgramFollower>(table_, request.owner());
   }
   int64_t bytes() const override { return table_.bytes(); }
 
@@ -152,8 +160,8 @@ class NgramSource : public DraftSource {
 
 }  // namespace
 
-Result<std::unique_ptr<DraftSource>> MakeNgramSource(const DraftSetting&) {
-  return std::unique_ptr<DraftSource>(std::make_unique<NgramSource>());
+Result<std::unique_ptr<DraftSource>> MakeNgramSource(const DraftSetting& setting) {
+  return std::unique_ptr<DraftSource>(std::make_unique<NgramSource>(setting));
 }
 
 }  // namespace pawl

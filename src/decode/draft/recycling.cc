@@ -12,27 +12,30 @@ namespace pawl {
 namespace {
 
 constexpr size_t kNeighbours = 8, kMostTokens = 49152;
+constexpr int64_t kShare = 8;  // of the memory of all sources
 // Reading a whole row of logits would take longer than it saves.
 constexpr int kMostRead = 8192;
 
 struct TokenRow {
   TokenId token = kNoToken;
+  uint32_t owner = 0;  // a part of it that tells owners apart
   std::array<TokenId, kNeighbours> next = {};
 };
 
 class FollowersTable {
  public:
-  explicit FollowersTable(size_t vocabulary) : rows_(std::min(vocabulary, kMostTokens)) {}
-  const TokenRow* Find(TokenId token) const {
+  explicit FollowersTable(size_t rows) : rows_(rows) {}
+  const TokenRow* Find(uint64_t owner, TokenId token) const {
     if (token < 0 || rows_.empty()) return nullptr;
-    const TokenRow& row = rows_[static_cast<size_t>(token) % rows_.size()];
-    return row.token == token ? &row : nullptr;
+    const TokenRow& row = rows_[Place(owner, token)];
+    return row.token == token && row.owner == Tag(owner) ? &row : nullptr;
   }
-  TokenRow* At(TokenId token) {
+  TokenRow* At(uint64_t owner, TokenId token) {
     if (token < 0 || rows_.empty()) return nullptr;
-    TokenRow& row = rows_[static_cast<size_t>(token) % rows_.size()];
-    if (row.token != token) {
+    TokenRow& row = rows_[Place(owner, token)];
+    if (row.token != token || row.owner != Tag(owner)) {
       row.token = token;
+      row.owner = Tag(owner);
       row.next.fill(kNoToken);
     }
     return &row;
@@ -40,18 +43,23 @@ class FollowersTable {
   int64_t bytes() const { return static_cast<int64_t>(rows_.size() * sizeof(TokenRow)); }
 
  private:
+  static uint32_t Tag(uint64_t owner) { return static_cast<uint32_t>(owner >> 32); }
+  size_t Place(uint64_t owner, TokenId token) const {
+    return static_cast<size_t>(owner + static_cast<uint64_t>(token)) % rows_.size();
+  }
   std::vector<TokenRow> rows_;
 };
 static_assert(sizeof(TokenRow) * kMostTokens < 2'000'000);
 
 class RecyclingFollower : public DraftSession {
  public:
-  explicit RecyclingFollower(FollowersTable& table) : table_(table) {}
+  RecyclingFollower(FollowersTable& table, uint64_t owner) : table_(table), owner_(owner) {}
   bool wants_logits() const override { return true; }
 
   void Propose(const DraftPlace& place, DraftCursor&, std::vector<DraftProposal>& out) override {
     if (place.path.empty() && place.tokens.empty()) return;
-    const TokenRow* row = table_.Find(place.path.empty() ? place.tokens.back() : place.path.back());
+    const TokenRow* row =
+        table_.Find(owner_, place.path.empty() ? place.tokens.back() : place.path.back());
     if (row == nullptr) return;
     uint8_t rank = 0;
     for (const TokenId token : row->next) {
@@ -85,7 +93,7 @@ class RecyclingFollower : public DraftSession {
         }
       }
     }
-    TokenRow* row = table_.At(token);
+    TokenRow* row = table_.At(owner_, token);
     if (row == nullptr) return;
     // What a mask hid may be likely where another one does not.
     std::array<TokenId, kNeighbours> next;
@@ -106,13 +114,14 @@ class RecyclingFollower : public DraftSession {
 
  private:
   FollowersTable& table_;
+  const uint64_t owner_;
 };
 
 class RecyclingSource : public DraftSource {
  public:
-  explicit RecyclingSource(size_t vocabulary) : table_(vocabulary) {}
-  std::unique_ptr<DraftSession> Follow(const DraftRequest&) override {
-    return std::make_unique<RecyclingFollower>(table_);
+  explicit RecyclingSource(size_t rows) : table_(rows) {}
+  std::unique_ptr<DraftSession> Follow(const DraftRequest& request) override {
+    return std::make_unique<RecyclingFollower>(table_, request.owner());
   }
   int64_t bytes() const override { return table_.bytes(); }
 
@@ -123,8 +132,10 @@ class RecyclingSource : public DraftSource {
 }  // namespace
 
 Result<std::unique_ptr<DraftSource>> MakeRecyclingSource(const DraftSetting& setting) {
+  const auto held = static_cast<size_t>(DraftBytes(setting.options) / kShare) / sizeof(TokenRow);
   const auto size = static_cast<size_t>(setting.vocabulary->size());
-  return std::unique_ptr<DraftSource>(std::make_unique<RecyclingSource>(size));
+  return std::unique_ptr<DraftSource>(
+      std::make_unique<RecyclingSource>(std::min({size, kMostTokens, held})));
 }
 
 }  // namespace pawl

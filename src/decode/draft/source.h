@@ -39,6 +39,7 @@ struct DraftPlace {
   const Mask* mask = nullptr;          // of `at`
   // Proposals that are not allowed will be dropped: do not let them weigh, but count them.
   bool filtered = true;
+  bool paid = true;  // false: drafts have not yet saved time, so begin nothing that takes long
   mutable int refused = 0;
   bool Allows(TokenId token) const {
     return !filtered || mask == nullptr ||
@@ -59,6 +60,10 @@ struct DraftRequest {
   std::shared_ptr<const LoopConstraint> constraint;
   uint64_t grammar = 0;  // of FingerprintOf
   const GenerateOptions* options = nullptr;
+
+  static constexpr uint64_t kUnknownGrammar = ~uint64_t{0};
+  // Whose outputs teach this one.
+  uint64_t owner() const { return options == nullptr ? 0 : options->draft_owner; }
 };
 
 // One thread at a time.
@@ -94,6 +99,9 @@ class DraftSource {
   // Writes what is to be kept. Errors: kIo.
   virtual Status Save() { return {}; }
 };
+
+// What sources may keep between outputs.
+inline int64_t DraftBytes(const DraftOptions& options) { return int64_t{options.memory} << 20; }
 
 // What sources are made from. All must outlive them.
 struct DraftSetting {

@@ -69,16 +69,19 @@ Result<TokenId> OutputDrafts::Instead(Sampler& sampler, std::span<const float> l
 }
 
 std::unique_ptr<OutputDrafts> DraftVerifier::New(OutputBuilder& run) const {
-  if (!run.options().drafts) return nullptr;
+  if (!run.options().drafts || rests()) return nullptr;
   // What is not a grammar is known only after a question, and this thread may not ask.
   if (!setting_.may_wait && run.at() != nullptr && run.at()->foreign()) return nullptr;
   // A device that draws hands out log-probabilities for a token at a time.
   if (setting_.draws && run.wants_top()) return nullptr;
-  return std::make_unique<OutputDrafts>(run, setting_.drafter->options().lossy);
+  auto drafts = std::make_unique<OutputDrafts>(run, setting_.drafter->options().lossy);
+  drafts->finds_grammar_ = run.at() != nullptr && setting_.drafter->learns_grammars();
+  if (run.at() != nullptr) drafts->fingerprint_ = DraftRequest::kUnknownGrammar;
+  return drafts;
 }
 
-void DraftVerifier::Prepare(OutputDrafts& drafts) const {
-  if (asks_first(drafts.run_)) drafts.fingerprint_ = FingerprintOf(drafts.run_.at().get());
+void DraftVerifier::Prepare(OutputDrafts& drafts) {
+  if (asks_first(drafts)) drafts.fingerprint_ = FingerprintOf(drafts.run_.at().get());
 }
 
 void DraftVerifier::Begin(OutputDrafts& drafts) {
@@ -91,7 +94,9 @@ void DraftVerifier::Begin(OutputDrafts& drafts) {
 
 // ---- Trees ----
 
-void DraftVerifier::BeginCall(int64_t pages, int others) {
+void DraftVerifier::BeginCall(int64_t pages, int others, bool prompts_wait) {
+  setting_.drafter->CountCall();
+  prompts_wait_ = prompts_wait;
   tasks_.clear();
   pages_ = pages;
   rows_ = others;
@@ -110,7 +115,7 @@ void DraftVerifier::Offer(OutputDrafts* drafts, const OutputBuilder& run, int le
   drafts->visited_.clear();
   if (drafts->drafted_ == nullptr) return;
   drafts->drafted_->tree.nodes.clear();
-  if (rows != static_cast<int>(run.tokens().size()) - length) return;
+  if (rows != static_cast<int>(run.tokens().size()) - length || run.asks()) return;
   // The last token of the budget needs no row.
   const int depth = run.tokens_left() - 1;
   const int nodes = std::min(setting_.drafter->options().nodes, kMaxTreeRows - rows);
@@ -138,11 +143,11 @@ void DraftVerifier::Offer(OutputDrafts* drafts, const OutputBuilder& run, int le
 bool DraftVerifier::Grow() {
   if (tasks_.empty()) return false;
   const bool weighs = !setting_.drafter->options().always;
-  if (weighs && !std::exchange(curve_tried_, true)) (void)curve_.Measure(model_);
+  if (weighs && (prompts_wait_ || !curve_.known())) return false;
   setting_.drafter->Draft(tasks_, {.most_nodes = setting_.max_rows - rows_,
                                    .rows = rows_,
                                    .context = static_cast<int>(context_ / std::ssize(tasks_)),
-                                   .curve = weighs && curve_.known() ? &curve_ : nullptr});
+                                   .curve = weighs ? &curve_ : nullptr});
   return std::any_of(tasks_.begin(), tasks_.end(),
                      [](const DraftTask& task) { return task.request->tree.drafts() > 0; });
 }
@@ -314,7 +319,7 @@ void DraftVerifier::End(OutputDrafts& drafts, bool failed) {
 
 // Calls in which no prompt is read tell what a row costs.
 void DraftVerifier::Learn(int rows, double seconds) {
-  if (!curve_.known() || context_of_all_ < 0 || outputs_ == 0) return;
+  if (context_of_all_ < 0 || outputs_ == 0) return;
   curve_.Learn(rows, static_cast<int>(context_of_all_ / outputs_), seconds);
 }
 

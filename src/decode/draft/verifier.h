@@ -73,6 +73,7 @@ class OutputDrafts {
   const TokenRule rule_;
   uint64_t fingerprint_ = 0;                // of the constraint
   std::unique_ptr<RequestDrafts> drafted_;  // nullptr: not begun, or given up
+  bool finds_grammar_ = false;
   // In a call drafts stand behind the pending rows of the output: the likeliest chain as plain
   // rows, so that nothing is moved when it comes, then the rest as a tree.
   std::vector<int> nodes_;          // by row of a draft
@@ -100,7 +101,8 @@ class DraftVerifier {
     int64_t failed_calls = 0;  // with drafts, made again without
   };
 
-  DraftVerifier(Model& model, Setting setting) : model_(model), setting_(std::move(setting)) {}
+  DraftVerifier(Model& model, Setting setting)
+      : model_(model), setting_(std::move(setting)), curve_(model.info()) {}
 
   // The lossy rule looks at logits, so a model must not draw under it.
   static bool NeedsLogits(const Drafter* drafter) {
@@ -110,15 +112,13 @@ class DraftVerifier {
   // nullptr: the output wants none, or can have none.
   std::unique_ptr<OutputDrafts> New(OutputBuilder& run) const;
   // Whether Prepare asks the constraint, which may take a while.
-  bool asks_first(const OutputBuilder& run) const {
-    return run.at() != nullptr && setting_.drafter->wants_fingerprint();
-  }
-  void Prepare(OutputDrafts& drafts) const;
+  static bool asks_first(const OutputDrafts& drafts) { return drafts.finds_grammar_; }
+  static void Prepare(OutputDrafts& drafts);
   void Begin(OutputDrafts& drafts);
 
   // `pages`: that the rows which run in any case leave. `others`: rows of the call that are of no
-  // output.
-  void BeginCall(int64_t pages, int others);
+  // output. `prompts_wait`: for rows that they do not get in this call.
+  void BeginCall(int64_t pages, int others, bool prompts_wait);
   // `drafts` nullptr: an output without. `length`: of its sequence, `rows`: of the call.
   void Offer(OutputDrafts* drafts, const OutputBuilder& run, int length, int rows);
   // Whether any tree has drafts. After an exception of BeginCall to Grow: GiveUp for each output.
@@ -151,6 +151,7 @@ class DraftVerifier {
              bool ended);
   // What the call took. `rows`: of the call.
   void Learn(int rows, double seconds);
+  bool rests() const { return setting_.drafter->rests(); }
   // The output has ended, by an error where `failed`.
   void End(OutputDrafts& drafts, bool failed);
 
@@ -160,7 +161,7 @@ class DraftVerifier {
   Model& model_;
   const Setting setting_;
   LatencyModel curve_;
-  bool curve_tried_ = false;
+  bool prompts_wait_ = false;
   // Of the call: trees that may grow, pages that are left, rows and tokens of the outputs.
   std::vector<DraftTask> tasks_;
   int64_t pages_ = 0;

@@ -31,7 +31,6 @@ namespace pawl {
 namespace {
 
 constexpr uint64_t kLineSeeds = 3, kAttemptSeeds = 4, kChoiceSeeds = 5;
-constexpr int kDefaultExactAttempts = 10000;
 
 bool Learns(SamplerKind mode) {
   return mode == SamplerKind::kAsap || mode == SamplerKind::kArs || mode == SamplerKind::kCars;
@@ -298,8 +297,10 @@ class AlignedRun {
   AlignedRun(const SamplerSetting& setting, PrefixTrie& trie, Branches& branches)
       : options_(setting.options), trie_(trie), sampler_(setting.task, branches, trie) {}
 
-  // Up to `most` attempts, until one is valid; of the last one, what became of it.
-  Result<WeightedOutput> Exact(SamplerKind mode, uint64_t seed, int most) {
+  // Until an attempt is valid, or up to the limit; of the last one, what became of it.
+  Result<WeightedOutput> Exact(SamplerKind mode, uint64_t seed) {
+    const bool limited = options_.attempts > 0;
+    const int most = limited ? options_.attempts : kDefaultExactAttempts;
     SamplerReport costs;
     for (int k = 0;; ++k) {
       Result<WeightedOutput> out =
@@ -310,7 +311,8 @@ class AlignedRun {
       AddCosts(out->report, costs);
       out->report.attempts = k + 1;
       // Where nothing can be valid no attempt will be.
-      if (out->report.valid || k + 1 >= most || trie_.theta() <= 0) return out;
+      const bool spent = !limited && out->report.model_rows >= kDefaultExactRows;
+      if (out->report.valid || k + 1 >= most || spent || trie_.theta() <= 0) return out;
     }
   }
 
@@ -351,8 +353,7 @@ class AlignedRun {
     const uint64_t seed = SeedFor(options_.seed, line, kLineSeeds);
     const int attempts = options_.attempts;
     Result<WeightedOutput> out =
-        IsExact(mode) ? Exact(mode, seed, attempts > 0 ? attempts : kDefaultExactAttempts)
-                      : Aligned(mode, seed, attempts > 0 ? attempts : 1);
+        IsExact(mode) ? Exact(mode, seed) : Aligned(mode, seed, attempts > 0 ? attempts : 1);
     if (out.ok() && fidelity == Fidelity::kExact && !out->report.valid) {
       const SamplerReport costs = out->report;
       out = Aligned(SamplerKind::kAsap, SeedFor(seed, 1, kChoiceSeeds), 1);

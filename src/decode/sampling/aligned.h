@@ -4,6 +4,7 @@
 #ifndef PAWL_SRC_DECODE_SAMPLING_ALIGNED_H_
 #define PAWL_SRC_DECODE_SAMPLING_ALIGNED_H_
 
+#include <cstdint>
 #include <optional>
 
 #include "pawl/result.h"
@@ -13,6 +14,11 @@
 #include "src/decode/sampling/prefix_trie.h"
 
 namespace pawl {
+
+// Where SamplerOptions::attempts is 0, kRs, kArs and kCars end an output after so many attempts, or
+// after the attempt with which it has cost so many rows.
+inline constexpr int kDefaultExactAttempts = 10000;
+inline constexpr int64_t kDefaultExactRows = 16384;
 
 // One output begun: valid, or where it failed with a log_weight of kZeroWeight.
 class TrieSampler {

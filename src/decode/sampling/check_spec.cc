@@ -131,6 +131,10 @@ Result<std::shared_ptr<const Check>> MakeCheckOf(
     // What is wrong with the value, at its own bytes.
     const Result<Grammar> style = compiler.CompileRegex(value);
     if (!style.ok()) return InFile(spec, style.error());
+    if (style->Start().accepting()) {
+      return bad(value.empty() ? "needs a regex"
+                               : "matches the empty text, so it would refuse every output");
+    }
   }
   const Result<Grammar> grammar = kind == "style"
                                       ? compiler.CompileRegex("[\\s\\S]*(" + value + ")")

@@ -337,17 +337,15 @@ class Machine {
       fibers_[t].copies.clear();
       fibers_[t].groups = 0;
     }
-    std::vector<unsigned> warps((threads + kLanes - 1) / kLanes);
-    for (unsigned w = 0; w < warps.size(); ++w) warps[w] = w;
+    // A block goes on as long as it can, so that those that do not wait for others are far apart.
+    std::vector<unsigned> ranks(shape.cluster);
+    std::iota(ranks.begin(), ranks.end(), 0u);
     for (;;) {
-      Arrange(warps);
+      Arrange(ranks);
       bool moved = false;
-      for (const unsigned warp : warps) {
-        while (StepWarp(warp, threads)) moved = true;
+      for (const unsigned rank : ranks) {
+        while (StepBlock(rank * shape.threads, (rank + 1) * shape.threads)) moved = true;
         if (!error_.empty()) return;
-      }
-      for (unsigned begin = 0; begin < threads; begin += shape.threads) {
-        moved = Release(Wait::kBlock, begin, begin + shape.threads) || moved;
       }
       moved = Release(Wait::kCluster, 0, threads) || moved;
       const auto has_ended = [](const Fiber& fiber) { return fiber.wait == Wait::kEnded; };
@@ -357,6 +355,19 @@ class Machine {
     for (const std::vector<SharedPiece>& pieces : shared_) {
       for (const SharedPiece& piece : pieces) CheckGuards(piece);
     }
+  }
+
+  // Runs the threads begin .. end-1, a block, until its next barrier. False when nothing moved.
+  bool StepBlock(unsigned begin, unsigned end) {
+    std::vector<unsigned> warps((end - begin + kLanes - 1) / kLanes);
+    std::iota(warps.begin(), warps.end(), begin / kLanes);
+    Arrange(warps);
+    bool moved = false;
+    for (const unsigned warp : warps) {
+      while (StepWarp(warp, end)) moved = true;
+      if (!error_.empty()) return false;
+    }
+    return Release(Wait::kBlock, begin, end) || moved;
   }
 
   // Lets those of the threads go on that wait so, once all do. As on devices, threads that have

@@ -1,0 +1,329 @@
+// Drafts that are on by default may not cost: no call only to measure, a rest where they do not
+// pay, calls that are never much longer, memory within its limit, and nothing learnt from
+// strangers.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "pawl/compiler.h"
+#include "src/decode/batch.h"
+#include "src/decode/draft/drafter.h"
+#include "src/decode/draft/latency_model.h"
+#include "tests/decode/sixteen_model.h"
+#include "tests/support/vocabularies.h"
+
+namespace pawl {
+namespace {
+
+// Always proposes the same token, and counts how often it was asked.
+class OneTokenSource : public DraftSource {
+ public:
+  OneTokenSource(TokenId token, float chance, int64_t& asked)
+      : token_(token), chance_(chance), asked_(asked) {}
+  std::unique_ptr<DraftSession> Follow(const DraftRequest&) override {
+    class Session : public DraftSession {
+     public:
+      explicit Session(OneTokenSource& of) : of_(of) {}
+      void Propose(const DraftPlace&, DraftCursor&, std::vector<DraftProposal>& out) override {
+        ++of_.asked_;
+        out.push_back({of_.token_, 0, of_.chance_});
+      }
+
+     private:
+      OneTokenSource& of_;
+    };
+    return std::make_unique<Session>(*this);
+  }
+
+ private:
+  const TokenId token_;
+  const float chance_;
+  int64_t& asked_;
+};
+
+DraftSetting LettersSetting(const std::string& sources) {
+  DraftSetting setting;
+  setting.vocabulary = SixteenLetters();
+  setting.vocabulary_size = 16;
+  setting.options.sources = sources;
+  return setting;
+}
+
+std::unique_ptr<Drafter> DrafterOf(DraftSetting setting, std::vector<Drafter::Named> more = {}) {
+  const auto indices = ParseDraftSources(setting.options);
+  EXPECT_TRUE(indices.ok()) << indices.error().ToString();
+  Result<std::unique_ptr<Drafter>> made =
+      Drafter::Make(std::move(setting), *indices, std::move(more));
+  EXPECT_TRUE(made.ok()) << made.error().ToString();
+  return *std::move(made);
+}
+
+std::unique_ptr<Drafter> OneTokenDrafter(int64_t& asked, float chance = 0.9f) {
+  std::vector<Drafter::Named> more;
+  more.emplace_back("one", std::make_unique<OneTokenSource>(TokenId{3}, chance, asked));
+  return DrafterOf(LettersSetting("off"), std::move(more));
+}
+
+ModelInfo ModelOfBytes(int64_t bytes) {
+  ModelInfo info;
+  info.step_bytes = bytes;
+  return info;
+}
+
+TEST(LatencyModelTest, TheFirstCallGivesTheHeightAndTheSizeOfTheModelTheShape) {
+  LatencyModel small(ModelOfBytes(1 << 20)), large(ModelOfBytes(int64_t{1} << 30));
+  EXPECT_FALSE(small.known());
+  small.Learn(1, 10, 2e-3);
+  large.Learn(8, 10, 2e-3);
+  EXPECT_TRUE(small.known());
+  EXPECT_NEAR(small.Seconds(1, 0), 2e-3, 1e-9);
+  EXPECT_NEAR(large.Seconds(8, 0), 2e-3, 1e-9);
+  EXPECT_GT(small.Seconds(16, 0) / small.Seconds(1, 0), large.Seconds(16, 0) / large.Seconds(1, 0));
+  for (int rows = 1; rows < 128; ++rows)
+    EXPECT_LE(large.Seconds(rows, 0), large.Seconds(rows + 1, 0));
+}
+
+TEST(LatencyModelTest, CallsMoveThePointsNearThemAndThoseThatNoCallWasNear) {
+  LatencyModel curve(ModelOfBytes(int64_t{1} << 30));
+  for (int i = 0; i < 50; ++i) {
+    curve.Learn(1, 10, 1e-3);
+    curve.Learn(4, 10, 3e-3);
+  }
+  EXPECT_NEAR(curve.Seconds(1, 0), 1e-3, 1e-5);
+  EXPECT_NEAR(curve.Seconds(4, 0), 3e-3, 1e-4);
+  EXPECT_GT(curve.Seconds(32, 0), 3e-3);
+  EXPECT_EQ(curve.Reach(1), 8);
+  EXPECT_EQ(curve.Reach(20), 40);
+}
+
+DraftTask TaskOf(RequestDrafts& request, std::span<const TokenId> tokens, int nodes) {
+  DraftTask task;
+  task.request = &request;
+  task.tokens = tokens;
+  task.prompt = 1;
+  task.most_nodes = task.most_depth = nodes;
+  return task;
+}
+
+// Draws a tree for one output and tells that the draft was wrong; how many drafts there were.
+int DraftAndMiss(Drafter& drafter, RequestDrafts& request, const LatencyModel& curve, int rows = 1,
+                 TokenId came = 5) {
+  const std::vector<TokenId> tokens = {1};
+  const DraftTask task = TaskOf(request, tokens, 16);
+  drafter.CountCall();
+  drafter.Draft({&task, 1}, {.rows = rows, .curve = &curve});
+  if (!request.tree.nodes.empty()) drafter.Verified(request, 0, came);
+  return request.tree.drafts();
+}
+
+TEST(DraftAccountTest, WhereANodeCostsMoreThanItsShareOfAStepItIsTriedSixteenTimes) {
+  LatencyModel curve(ModelOfBytes(int64_t{1} << 30));
+  curve.Learn(1, 0, 1e-12);  // no host makes a node in that time
+  int64_t asked = 0;
+  const auto drafter = OneTokenDrafter(asked);
+  int64_t calls = 0;
+  // Outputs of ten calls each: the account is the engine's, not an output's.
+  const auto run = [&](int64_t until) {
+    while (calls < until) {
+      const auto request = drafter->Begin({});
+      for (int i = 0; i < 10; ++i, ++calls) DraftAndMiss(*drafter, *request, curve, 1, 3);
+      drafter->Finish(*request, {});
+    }
+  };
+  run(20);
+  EXPECT_GT(asked, 0);
+  EXPECT_LE(asked, 17);
+  run(20'000);
+  EXPECT_TRUE(drafter->rests());
+  // Four more at each doubling.
+  EXPECT_LE(asked, 17 + 11 * 5);
+  EXPECT_GT(asked, 17 + 4);
+}
+
+TEST(DraftAccountTest, WhereDraftsPayTheEngineNeverRests) {
+  LatencyModel curve(ModelOfBytes(int64_t{1} << 30));
+  curve.Learn(1, 0, 10.0);
+  int64_t asked = 0;
+  const auto drafter = OneTokenDrafter(asked);
+  const auto request = drafter->Begin({});
+  int drafts = 0;
+  for (int i = 0; i < 200; ++i) {
+    drafts += DraftAndMiss(*drafter, *request, curve, 1, 3);
+    ASSERT_FALSE(drafter->rests());
+  }
+  EXPECT_GE(drafts, 190);
+}
+
+TEST(DraftAccountTest, ACallIsAtMostHalfAsLongAgainByTheCurve) {
+  for (const int rows : {1, 8, 40}) {
+    LatencyModel curve(ModelOfBytes(int64_t{1} << 30));
+    for (int i = 0; i < 60; ++i) {
+      for (int n = 1; n <= 128; n *= 2) curve.Learn(n, 0, 1e6 * n);
+    }
+    int64_t asked = 0;
+    const auto drafter = OneTokenDrafter(asked, 0.999f);
+    const auto request = drafter->Begin({});
+    for (int i = 0; i < 20; ++i) {
+      const int drafts = DraftAndMiss(*drafter, *request, curve, rows, 3);
+      EXPECT_LE(curve.Seconds(rows + drafts, 0), 1.5 * curve.Seconds(rows, 0)) << rows;
+    }
+  }
+}
+
+// ---- In an engine ----
+
+struct Made {
+  BatchStats stats;
+  std::vector<std::string> texts;
+};
+
+Made RunLetters(Model& model, std::shared_ptr<Drafter> drafter, const std::string& regex,
+                int outputs, int max_tokens, int batch, int prompt = 1, int lanes = 1,
+                uint64_t first_seed = 1) {
+  const auto vocabulary = SixteenLetters();
+  const Compiler compiler(vocabulary);
+  const auto grammar = compiler.CompileRegex(regex);
+  BatchOptions options;
+  options.max_batch = batch;
+  options.drafter = std::move(drafter);
+  BatchEngine engine(model, vocabulary, {}, options);
+  Made made;
+  made.texts.resize(static_cast<size_t>(outputs));
+  for (int i = 0; i < outputs; ++i) {
+    GenerateOptions generate;
+    generate.sampling = {
+        .temperature = 1, .seed = first_seed + static_cast<uint64_t>(i), .draft_lanes = lanes};
+    generate.max_tokens = max_tokens;
+    std::string& text = made.texts[static_cast<size_t>(i)];
+    // Other prompts have other pages.
+    engine.Add({.prompt = std::vector<TokenId>(static_cast<size_t>(prompt), i % 16),
+                .constraint = MakeConstraint(*grammar),
+                .options = generate,
+                .done = [&text](Result<Generation> output) {
+                  text = output.ok() ? output->text : output.error().ToString();
+                }});
+  }
+  while (engine.Step()) {
+  }
+  made.stats = engine.stats();
+  return made;
+}
+
+TEST(DraftAccountTest, AnOutputOfOneFreeChoiceMakesTheCallsOfOff) {
+  SixteenModel model;
+  const Made off = RunLetters(model, nullptr, "a[c-f]b", 1, 10, 1);
+  const Made on = RunLetters(model, DrafterOf(LettersSetting("auto")), "a[c-f]b", 1, 10, 1);
+  EXPECT_EQ(on.texts, off.texts);
+  EXPECT_EQ(on.stats.steps, off.stats.steps);
+  EXPECT_EQ(on.stats.rows, off.stats.rows);
+  EXPECT_EQ(on.stats.drafts, 0);
+}
+
+TEST(DraftAccountTest, OnAFullPoolNothingIsPreemptedOrAdmittedLater) {
+  const auto run = [](bool drafts, int64_t& drafted) {
+    constexpr TokenId kNeverDrawn = 15;
+    ToyModel model({.vocabulary_size = 16, .context_length = 400, .pages = 24},
+                   [](const ToyModel::Place& place, std::span<float> out) {
+                     HashedLogits(place, out);
+                     out[kNeverDrawn] = -60;
+                   });
+    int64_t asked = 0;
+    std::shared_ptr<Drafter> drafter;
+    if (drafts) {
+      DraftSetting setting = LettersSetting("off");
+      setting.options.always = true;
+      std::vector<Drafter::Named> more;
+      more.emplace_back("one", std::make_unique<OneTokenSource>(kNeverDrawn, 0.9f, asked));
+      drafter = DrafterOf(std::move(setting), std::move(more));
+    }
+    const Made made = RunLetters(model, drafter, "[a-p]*", 12, 200, 6, 9);
+    drafted = made.stats.drafts;
+    return made;
+  };
+  int64_t none = 0, some = 0;
+  const Made off = run(false, none), on = run(true, some);
+  EXPECT_EQ(on.texts, off.texts);
+  EXPECT_GT(off.stats.preemptions, 0);
+  EXPECT_GT(some, 0);
+  EXPECT_EQ(on.stats.preemptions, off.stats.preemptions);
+  EXPECT_EQ(on.stats.steps, off.stats.steps);
+  EXPECT_EQ(on.stats.most_running, off.stats.most_running);
+}
+
+// ---- What sources learn ----
+
+std::vector<TokenId> ProposalsOf(Drafter& drafter, uint64_t owner, std::span<const TokenId> prompt,
+                                 std::span<const TokenId> path,
+                                 const std::shared_ptr<const LoopConstraint>& at) {
+  GenerateOptions options;
+  options.draft_owner = owner;
+  const auto request = drafter.Begin({.prompt = prompt, .constraint = at, .options = &options});
+  std::vector<TokenId> tokens(prompt.begin(), prompt.end());
+  tokens.insert(tokens.end(), path.begin(), path.end());
+  const DraftTask task = TaskOf(*request, tokens, 8);
+  drafter.Draft({&task, 1}, {});
+  std::vector<TokenId> children;
+  request->tree.ChildrenOf(0, children);
+  return children;
+}
+
+TEST(DraftOwnerTest, WhatOneWroteIsNoDraftOfAnother) {
+  const std::vector<TokenId> prompt = {0}, output = {7, 9, 11, 7, 9, 12};
+  for (const std::string source : {"history", "ngram", "recycling"}) {
+    const auto drafter = DrafterOf(LettersSetting(source));
+    GenerateOptions options;
+    options.draft_owner = 17;
+    const auto request =
+        drafter->Begin({.prompt = prompt, .constraint = nullptr, .options = &options});
+    std::vector<TokenId> tokens = prompt;
+    std::vector<float> logits(16);
+    for (const TokenId token : output) {
+      const DraftTask task = TaskOf(*request, tokens, 8);
+      drafter->Draft({&task, 1}, {});
+      logits.assign(16, 0.0f);
+      logits[static_cast<size_t>(token)] = 9;
+      drafter->SeeLogits(*request, 0, tokens.back(), logits);
+      drafter->Verified(*request, 0, token);
+      tokens.push_back(token);
+    }
+    const DraftTask last = TaskOf(*request, tokens, 8);
+    drafter->Draft({&last, 1}, {});
+    drafter->Finish(*request, output);
+    const std::vector<TokenId> begun = {7};
+    EXPECT_FALSE(ProposalsOf(*drafter, 17, prompt, begun, nullptr).empty()) << source;
+    EXPECT_TRUE(ProposalsOf(*drafter, 18, prompt, begun, nullptr).empty()) << source;
+    EXPECT_TRUE(ProposalsOf(*drafter, 0, prompt, begun, nullptr).empty()) << source;
+  }
+}
+
+TEST(DraftMemoryLimitTest, WhatSourcesKeepIsWithinTheMegabytesAsked) {
+  DraftSetting setting = LettersSetting("auto");
+  setting.options.memory = 1;
+  setting.options.always = true;
+  const auto drafter = DrafterOf(std::move(setting));
+  const std::vector<TokenId> prompt = {0};
+  uint64_t x = 1;
+  for (int round = 0; round < 60; ++round) {
+    std::vector<TokenId> output;
+    for (int i = 0; i < 2000; ++i) {
+      x = x * 6364136223846793005u + 1442695040888963407u;
+      output.push_back(static_cast<TokenId>(x >> 60));
+    }
+    const auto request = drafter->Begin(
+        {.prompt = prompt, .constraint = nullptr, .grammar = static_cast<uint64_t>(1 + round % 7)});
+    drafter->Finish(*request, output);
+    EXPECT_LE(drafter->bytes(), 1 << 20);
+  }
+  EXPECT_GT(drafter->bytes(), 1 << 17);
+  DraftSetting wrong = LettersSetting("auto");
+  wrong.options.memory = 0;
+  const auto refused = Drafter::Make(std::move(wrong), {});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().ToString(), "draft_memory: must be from 1 to 1048576 MB, not 0");
+}
+
+}  // namespace
+}  // namespace pawl

@@ -254,18 +254,16 @@ PAWL_API void pawl_json_schema_options_init(pawl_json_schema_options* options, s
  *     "lark", "lark_xgrammar"  a grammar in llguidance's or XGrammar's dialect of Lark
  *     "substring"    the output is a span of the text, which may be empty
  *     "structural_tag"  free text with constrained parts, as JSON (docs/structural_tags.md)
- * options must be NULL for "regex", "choice" and "substring". For grammars and tags they are those
- * of the schemas inside. An unknown kind is PAWL_UNSUPPORTED. Threads: any. */
+ * options must be NULL for "regex", "choice" and "substring"; else they are those of the schemas. An
+ * unknown kind is PAWL_UNSUPPORTED. Threads: any. */
 PAWL_API pawl_status pawl_compile(const pawl_compiler* compiler, const char* kind, const char* text,
                                   size_t text_length, const pawl_json_schema_options* options,
                                   pawl_grammar** grammar, pawl_error** error);
-/* Compiles a list of strings; the output is one of them. Threads: any. */
 PAWL_API pawl_status pawl_compile_choice(const pawl_compiler* compiler, const char* const* choices,
                                          const size_t* lengths, size_t count,
                                          pawl_grammar** grammar, pawl_error** error);
 /* Grammars made from grammars; pawl/combine.h and docs/infilling.md explain them. A result keeps
- * alive the parts that it shares with `grammar`. Making a result holds the lock of `grammar`.
- * Threads: any, for this function and the four below.
+ * alive the parts that it shares with `grammar`, and holds its lock while it is made. Threads: any.
  * The grammar of the outputs with which prefix, output, after[0], any text, after[1], ... is a text
  * of `grammar`. after_count 0: no text follows. */
 PAWL_API pawl_status pawl_grammar_infill(const pawl_grammar* grammar, const char* prefix,
@@ -287,7 +285,6 @@ PAWL_API pawl_status pawl_grammar_complement(const pawl_grammar* grammar, pawl_g
 PAWL_API pawl_status pawl_grammar_bind(const pawl_grammar* grammar, const char* text, size_t length,
                                        pawl_grammar** out, pawl_error** error);
 PAWL_API void pawl_grammar_free(pawl_grammar* grammar);
-
 /* Notes of the compiler that are no errors. The text lives as long as the grammar. Threads: any. */
 PAWL_API size_t pawl_grammar_note_count(const pawl_grammar* grammar);
 PAWL_API pawl_status pawl_grammar_note(const pawl_grammar* grammar, size_t index, const char** text,

@@ -117,7 +117,7 @@ class Reader {
   std::vector<std::string> NamedTypes(const Value& schema) const;
   // A schema in whose place no field is copied from a text.
   FormulaResult DeniedSchema(const Value& value, const Path& path, Stands stands) {
-    const bool before = std::exchange(here_.denied, true);
+    const bool before = std::exchange(here_.denied, may_copy_);
     FormulaResult formula = Schema(value, path, stands);
     here_.denied = before;
     return formula;
@@ -214,6 +214,9 @@ class Reader {
   bool has_object_unions_ = false;
   int depth_ = 0;
   int64_t schemas_ = 0;
+  // Some field may be copied from a text. Elsewhere it makes no difference what is denied, and a
+  // definition is read once.
+  const bool may_copy_;
 };
 
 }  // namespace pawl::schema

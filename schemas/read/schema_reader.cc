@@ -35,6 +35,15 @@ std::optional<std::string> Find(const json::Value& value, const json::Value& par
   return std::nullopt;
 }
 
+// The depth of a document is bounded by its parser.
+bool HasKey(const json::Value& value, std::string_view key) {
+  const auto in = [key](const json::Value& part) { return HasKey(part, key); };
+  return std::ranges::any_of(value.items, in) ||
+         std::ranges::any_of(value.members, [&](const json::Member& member) {
+           return member.first == key || in(member.second);
+         });
+}
+
 }  // namespace
 
 std::string Path::ToString() const {
@@ -59,7 +68,9 @@ Reader::Reader(const json::Value& document, const JsonSchemaOptions& options, Di
       references_(document, dialect, options),
       here_{&references_.root()},
       scopes_(1),
-      scope_index_{{Scope(), 0}} {}
+      scope_index_{{Scope(), 0}},
+      may_copy_(options.verbatim != JsonSchemaOptions::Verbatim::kNone ||
+                options.resolve_document != nullptr || HasKey(document, "x-pawl-source")) {}
 
 Result<FormulaId> Reader::ReadAll() {
   if (const Value* named = document_.Find("$schema");

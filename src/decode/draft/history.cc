@@ -29,7 +29,7 @@ constexpr size_t kMostFileBytes = size_t{1} << 30;
 constexpr const char* kFileMark = "pawl draft history 1 ";
 constexpr int64_t kPastBytes = 160;  // of a grammar, without its outputs
 // Half of the memory of all sources.
-constexpr int64_t kShare = 2;
+constexpr int64_t kShareOfHistory = 2;
 
 struct PastKey {
   uint64_t grammar = 0, owner = 0;
@@ -45,7 +45,7 @@ class HistorySource : public DraftSource {
  public:
   explicit HistorySource(const DraftSetting& setting)
       : setting_(setting),
-        most_bytes_(std::min(setting.options.history_bytes, DraftBytes(setting.options) / kShare)) {
+        most_bytes_(std::min(setting.options.history_bytes, DraftBytes(setting.options) / kShareOfHistory)) {
   }
 
   std::unique_ptr<DraftSession> Follow(const DraftRequest& request) override;

@@ -16,7 +16,7 @@ namespace pawl {
 namespace {
 
 constexpr size_t kOrders = 5, kSlots = 4, kMostEntries = 1 << 15, kWays = 4;
-constexpr int64_t kShare = 8;  // of the memory of all sources
+constexpr int64_t kShareOfTable = 8;  // of the memory of all sources
 constexpr uint16_t kMostCount = 1000;
 
 struct Entry {
@@ -148,7 +148,7 @@ class NgramFollower : public DraftSession {
 class NgramSource : public DraftSource {
  public:
   explicit NgramSource(const DraftSetting& setting)
-      : table_(DraftBytes(setting.options) / kShare) {}
+      : table_(DraftBytes(setting.options) / kShareOfTable) {}
   std::unique_ptr<DraftSession> Follow(const DraftRequest& request) override {
     return std::make_unique<NgramFollower>(table_, request.owner());
   }

@@ -12,7 +12,7 @@ namespace pawl {
 namespace {
 
 constexpr size_t kNeighbours = 8, kMostTokens = 49152;
-constexpr int64_t kShare = 8;  // of the memory of all sources
+constexpr int64_t kShareOfRows = 8;  // of the memory of all sources
 // Reading a whole row of logits would take longer than it saves.
 constexpr int kMostRead = 8192;
 
@@ -132,7 +132,7 @@ class RecyclingSource : public DraftSource {
 }  // namespace
 
 Result<std::unique_ptr<DraftSource>> MakeRecyclingSource(const DraftSetting& setting) {
-  const auto held = static_cast<size_t>(DraftBytes(setting.options) / kShare) / sizeof(TokenRow);
+  const auto held = static_cast<size_t>(DraftBytes(setting.options) / kShareOfRows) / sizeof(TokenRow);
   const auto size = static_cast<size_t>(setting.vocabulary->size());
   return std::unique_ptr<DraftSource>(
       std::make_unique<RecyclingSource>(std::min({size, kMostTokens, held})));

@@ -41,7 +41,7 @@ def main():
     if diffusion:
         state |= {f"model.layers.{n}.self_attn.{x}_proj.bias": torch.zeros(config.width, dtype=torch.bfloat16) for n in range(config.layers) for x in "qkv"}
     save_file(state, folder / "model.safetensors", metadata={"format": "pt"})
-    kind = {"architectures": ["DreamModel"], "model_type": "Dream", "mask_token_id": MASK} if diffusion else {"architectures": ["LlamaForCausalLM"], "model_type": "llama"}
+    kind = {"architectures": ["DreamModel"], "model_type": "Dream", "mask_token_id": MASK, "block_size": 16} if diffusion else {"architectures": ["LlamaForCausalLM"], "model_type": "llama"}
     pad = EOS if diffusion else PAD
     write("config.json", kind | {
         "hidden_size": config.width, "num_hidden_layers": config.layers,

@@ -61,7 +61,9 @@ TEST_P(DiffusionModelTest, CanvasesEqualTheGoldens) {
     for (size_t i = 0; i < logits.size(); ++i) ASSERT_NEAR(logits[i], expected[i], 1e-3) << i;
     EXPECT_EQ(logits, CanvasLogits(*threads, tokens));
     // An interval at the end, with what stands in front of it kept: nothing has changed.
-    if (tokens.size() == 150) EXPECT_EQ(logits, CanvasLogits(*model, tokens, 120));
+    if (tokens.size() == 150) {
+      EXPECT_EQ(logits, CanvasLogits(*model, tokens, 120));
+    }
   }
   EXPECT_EQ(dynamic_cast<const TransformerCpu&>(*model).sequences().Check(), "");
 }

@@ -17,6 +17,8 @@ struct MaskFilling {
 
 // nullopt: the model is causal.
 std::optional<MaskFilling> MaskFillingOf(const Model& model);
+// kUnsupported with "model" as place where the model fills masks.
+Status CheckCausal(const Model& model);
 
 }  // namespace pawl
 

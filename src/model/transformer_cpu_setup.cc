@@ -286,4 +286,11 @@ std::optional<MaskFilling> MaskFillingOf(const Model& model) {
   return MaskFilling{config.mask_token, config.shifted_logits, config.mask_block};
 }
 
+Status CheckCausal(const Model& model) {
+  if (!MaskFillingOf(model)) return {};
+  return Error{ErrorCode::kUnsupported,
+               "searches, samplers and scores need a causal model, and this one fills masks",
+               "model"};
+}
+
 }  // namespace pawl

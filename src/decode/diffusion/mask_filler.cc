@@ -169,18 +169,19 @@ TokenId MaskFiller::Choose(std::span<const CanvasLattice::Share> shares, int pos
 
 namespace {
 
-// The most of these that are as sure as the options want: places in falling order of confidence.
-std::vector<size_t> SurestMasks(std::span<const double> confidence, int quota, double threshold) {
+// Which masks a call commits, in order. `quota`: the surest ones, so many. 0: all that are as sure
+// as the threshold wants; where none is, the first one, which knows all that stands in front of it.
+std::vector<size_t> MasksToCommit(std::span<const double> confidence, int quota, double threshold) {
   std::vector<size_t> order(confidence.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::ranges::stable_sort(order,
                            [&](size_t a, size_t b) { return confidence[a] > confidence[b]; });
-  size_t count = static_cast<size_t>(quota);
-  if (quota == 0) {
-    while (count < order.size() && confidence[order[count]] >= threshold) ++count;
-    count = std::max<size_t>(count, 1);
+  if (quota > 0) {
+    order.resize(std::min(order.size(), static_cast<size_t>(quota)));
+    return order;
   }
-  order.resize(std::min(order.size(), count));
+  std::erase_if(order, [&](size_t n) { return confidence[n] < threshold; });
+  if (order.empty()) order.push_back(0);
   return order;
 }
 
@@ -212,7 +213,7 @@ void MaskFiller::CommitFree(std::vector<std::vector<float>> scores) {
     confidence.push_back(ConfidenceOf(shares, wanted[n]));
   }
   const int quota = Quota(static_cast<int>(wanted.size()));
-  for (const size_t n : SurestMasks(confidence, quota, options_.threshold)) {
+  for (const size_t n : MasksToCommit(confidence, quota, options_.threshold)) {
     canvas_[static_cast<size_t>(wanted[n])] = tokens[n];
   }
 }
@@ -238,7 +239,7 @@ Status MaskFiller::CommitInLattice(std::vector<std::vector<float>> scores) {
     confidence.push_back(ConfidenceOf(lattice.Shares(place_of(position)), position));
   }
   const int quota = Quota(static_cast<int>(wanted.size()));
-  const std::vector<size_t> surest = SurestMasks(confidence, quota, options_.threshold);
+  const std::vector<size_t> surest = MasksToCommit(confidence, quota, options_.threshold);
   for (const size_t n : surest) {
     const size_t place = place_of(wanted[n]);
     // Tokens that were committed before may have taken the best one away.

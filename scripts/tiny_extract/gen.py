@@ -210,12 +210,22 @@ def set_path(record, path, value):
     record[path[-1]] = value
 
 
+def scored(example, encode):
+    """Tokens of a record, and their weights: 0 for those that the grammar forces.
+
+    A token is scored if the model chooses its first byte or a later one; the first token after forced ones counts DECISION times,
+    because there the model decides what to say: null, which name.
+    """
+    output = encode(example.output.decode())
+    chosen = [int(any(example.mask[begin:end])) for _, begin, end in output]
+    return [token for token, _, _ in output], [DECISION if now and not before else now for before, now in zip([0] + chosen, chosen)]
+
+
 def sequence(rng, count, encode):
     """Token ids, loss mask, positions and part numbers of one schema with several texts and their records.
 
     Part 0 is the schema; every text with its record sees the schema and itself only, and its positions follow the schema's.
-    `encode` gives the tokens of a text with their byte ranges. A token is scored if the model chooses its first byte or a later
-    one; the first token after forced ones counts DECISION times, because there the model decides what to say: null, which name.
+    `encode` gives the tokens of a text with their byte ranges.
     """
     examples = group(rng, count)
     fields = view(examples[0].schema) if rng.random() < 0.98 else ""       # as for a schema that is too long to be shown
@@ -224,11 +234,10 @@ def sequence(rng, count, encode):
     mask, places, parts = [0] * start, list(range(start)), [0] * start
     for number, example in enumerate(examples):
         text = [token for token, _, _ in encode(example.text + "\n")]
-        output = encode(example.output.decode())
+        output, weights = scored(example, encode)
         length = len(text) + len(output) + 1
-        ids += text + [token for token, _, _ in output] + [EOS]
-        chosen = [int(any(example.mask[begin:end])) for _, begin, end in output]
-        mask += [0] * len(text) + [DECISION if now and not before else now for before, now in zip([0] + chosen, chosen)] + [0]
+        ids += text + output + [EOS]
+        mask += [0] * len(text) + weights + [0]
         places += range(start, start + length)
         parts += [number + 1] * length
     return ids, mask, places, parts

@@ -12,6 +12,7 @@ Matrices are trained with Muon (momentum made orthogonal by Newton-Schulz iterat
 
 import argparse
 import datetime
+import itertools
 import json
 import math
 import multiprocessing
@@ -33,7 +34,7 @@ import torch._inductor.config
 import torch.distributed
 import torch.nn.functional as F
 
-from model import Config, TinyLlama, config_dict, load_hf_folder, take_weights
+from model import Config, TinyLlama, attend_fused, config_dict, load_hf_folder, take_weights
 
 TOKENS = 3840                                        # the least per step; every bucket length divides it, so shapes stay fixed
 LENGTHS = [64, 96, 128, 160, 192, 240, 320, 480, 640, 768, 960]
@@ -43,8 +44,16 @@ LONG_SHARE = 1.0                                     # of the sequences above 32
 OUTPUTS = [1, 1, 2, 2, 3]                            # texts under one schema
 
 
-def produce(queue, vocabulary, seed, start_batch, batch_tokens):
-    """Fills the queue with (ids, mask, positions, parts) batches of one length each. Runs in a process of its own."""
+def causal_examples(rng, encode):
+    import gen
+
+    ids, mask, places, parts = gen.sequence(rng, rng.choice(OUTPUTS), encode)
+    yield ids, ids, mask, places, parts
+
+
+def produce(queue, vocabulary, seed, start_batch, batch_tokens, diffusion):
+    """Fills the queue with (inputs, ids, weights, positions, parts) batches of one length each. Runs in a process of its own."""
+    import canvas
     import gen
     from tokenizers import Tokenizer
     from vocabulary import encoder
@@ -54,15 +63,16 @@ def produce(queue, vocabulary, seed, start_batch, batch_tokens):
     rng = random.Random(f"{seed}/{start_batch}")
     buckets = {length: [] for length in LENGTHS}
     made = start_batch
-    while True:
-        example = gen.sequence(rng, rng.choice(OUTPUTS), encode)
+    endless = (example for _ in itertools.count() for example in (canvas.canvases if diffusion else causal_examples)(rng, encode))
+    for example in endless:
         length = next((n for n in LENGTHS if n >= len(example[0]) - 1), None)
         if length is None or (made < SHORT_STEPS and length > 192) or (length > 320 and rng.random() > LONG_SHARE):
             continue
         buckets[length].append(example)
         rows = batch_tokens // length
         if len(buckets[length]) == rows:
-            batch = [np.full((rows, length + 1), fill, dtype=np.int16) for fill in (gen.PAD, 0, 0, -1)]
+            batch = [np.full((rows, length + 1), fill, dtype=kind)
+                     for fill, kind in ((gen.PAD, np.int16), (gen.PAD, np.int16), (0, np.float16), (0, np.int16), (-1, np.int16))]
             for row, example in enumerate(buckets[length]):
                 for array, values in zip(batch, example):
                     array[row, :len(values)] = values
@@ -166,6 +176,7 @@ def read_options():
     parser.add_argument("--decay-minutes", type=float, default=15)
     parser.add_argument("--resume", action="store_true")
     parser.add_argument("--start", help="begin with the weights of this exported folder; --layers may be more than it has")
+    parser.add_argument("--diffusion", action="store_true", help="train a model that sees both sides to fill masks (canvas.py)")
     parser.add_argument("--seed", type=int, default=20)
     parser.add_argument("--rate", type=float, default=0.02)
     parser.add_argument("--adam-rate", type=float, default=0.003)
@@ -186,8 +197,11 @@ def make_model(options, folder):
     torch.manual_seed(options.seed)
     model = TinyLlama(Config(options.width, options.layers, options.heads, options.inner))
     model.dtype_inside = torch.bfloat16
+    model.both_sides = options.diffusion
     if options.device == "cpu":
         model.compile_parts()
+    elif options.diffusion:
+        model.attend = attend_fused
     muon = Muon(model)
     others = [model.embed, model.norm] + [p for b in model.blocks for p in (b.input_layernorm, b.post_attention_layernorm)]
     adam = torch.optim.AdamW(others, lr=options.adam_rate, betas=(0.9, 0.95), weight_decay=0.0)
@@ -211,12 +225,12 @@ def restore(options, checkpoint, model, muon, adam):
     return average, [past[name] if past else 0 for name in counts], past.get("step", 0)
 
 
-def tensors_of(ids, mask, places, parts, device):
+def tensors_of(inputs, ids, mask, places, parts, device):
     """Inputs, places and parts of a batch, and of its scored tokens where they are, their weights and targets, on the device."""
-    ids = ids.astype(np.int64)
+    inputs, ids = inputs.astype(np.int64), ids.astype(np.int64)
     weights = mask[:, 1:].astype(np.float32).reshape(-1)
     chosen = weights.nonzero()[0]
-    arrays = (ids[:, :-1], places[:, :-1].astype(np.int64), parts[:, :-1].astype(np.int64), chosen, weights[chosen], ids[:, 1:].reshape(-1)[chosen])
+    arrays = (inputs[:, :-1], places[:, :-1].astype(np.int64), parts[:, :-1].astype(np.int64), chosen, weights[chosen], ids[:, 1:].reshape(-1)[chosen])
     return [torch.from_numpy(np.ascontiguousarray(array)).to(device) for array in arrays]
 
 
@@ -238,7 +252,7 @@ def start_workers(context, folder, seed, step, options):
     processes = []
     for worker in range(options.workers):
         own = seed if worker == 0 else f"{seed}/{worker}"
-        process = context.Process(target=produce, args=(queue, str(folder / "tokenizer.json"), own, step, options.batch_tokens), daemon=True)
+        process = context.Process(target=produce, args=(queue, str(folder / "tokenizer.json"), own, step, options.batch_tokens, options.diffusion), daemon=True)
         process.start()
         processes.append(process)
     return processes, queue
@@ -271,7 +285,7 @@ def main():
         if options.rank:
             return
         torch.save({"model": model.state_dict(), "muon": muon.state, "average": average, "adam": adam.state_dict(), "step": step,
-                    "tokens": tokens, "scored": scored, "spent": spent, "first": first, "config": config_dict(model.config), "seed": options.seed}, folder / "checkpoint.tmp")
+                    "tokens": tokens, "scored": scored, "spent": spent, "first": first, "config": config_dict(model.config), "diffusion": options.diffusion, "seed": options.seed}, folder / "checkpoint.tmp")
         os.replace(folder / "checkpoint.tmp", checkpoint)
 
     log = open(folder / "log.jsonl", "a", buffering=1)

@@ -43,6 +43,9 @@
 #include <string>
 #include <utility>
 
+#include "src/decode/diffusion/diffusion_work.h"
+#include "src/model/mask_filling.h"
+
 namespace pawl {
 namespace {
 
@@ -79,6 +82,11 @@ BatchEngine::BatchEngine(Model& model, std::shared_ptr<const Vocabulary> vocabul
     looks_ = std::make_unique<LookQueue>(LookQueue::Options{.threads = options.look_threads});
   options_.max_batch = std::max(1, options_.max_batch);
   options_.max_rows = std::max(2 * options_.max_batch, options_.max_rows);
+  // A canvas runs in one call.
+  if (MaskFillingOf(model_)) {
+    options_.max_rows = std::max(options_.max_rows, model_.info().context_length);
+    options_.drafter = nullptr;
+  }
   if (DraftVerifier::NeedsLogits(options_.drafter.get())) options_.sample_in_model = false;
   if (options_.drafter != nullptr) {
     verifier_ = std::make_unique<DraftVerifier>(
@@ -108,6 +116,13 @@ BatchEngine::~BatchEngine() {
 
 RequestId BatchEngine::Add(BatchRequest request) {
   const uint64_t group = request.group;
+  if (const std::optional<MaskFilling> filling = MaskFillingOf(model_)) {
+    return Add(
+        std::make_unique<DiffusionWork>(model_, *filling, setting_.task, std::move(request.prompt),
+                                        std::move(request.constraint), std::move(request.options),
+                                        std::move(request.done)),
+        group);
+  }
   return Add(std::make_unique<OutputWork>(setting_, std::move(request.prompt),
                                           std::move(request.constraint), std::move(request.options),
                                           std::move(request.done)),

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "src/model/mask_filling.h"
+
 namespace pawl {
 
 ScoreWork::ScoreWork(Model& model, std::vector<TokenId> tokens, size_t first, See see,
@@ -15,7 +17,10 @@ ScoreWork::ScoreWork(Model& model, std::vector<TokenId> tokens, size_t first, Se
       done_(std::move(done)),
       next_(std::max<size_t>(first, 1)) {}
 
-Result<bool> ScoreWork::Start(bool /*may_wait*/) { return next_ < tokens_.size(); }
+Result<bool> ScoreWork::Start(bool /*may_wait*/) {
+  if (Status status = CheckCausal(model_); !status.ok()) return status.error();
+  return next_ < tokens_.size();
+}
 
 Status ScoreWork::Open() {
   const Result<SequenceId> sequence = model_.NewSequence(static_cast<int>(tokens_.size()) - 1);

@@ -147,6 +147,9 @@ std::string Describe(const TransformerConfig& config) {
                      (config.layer_norms ? "layer" : "rms") + " norms of " +
                      Number(config.norm_epsilon);
   if (config.tied_embeddings) text += ", tied";
+  if (config.both_sides) text += ", rows see both sides";
+  if (config.shifted_logits) text += ", logits of the next position";
+  if (config.mask_token != kNoToken) text += ", mask " + std::to_string(config.mask_token);
   if (config.embedding_scale != 1.0f)
     text += ", embeddings times " + Number(config.embedding_scale);
   if (config.logit_scale != 1.0f) text += ", logits times " + Number(config.logit_scale);

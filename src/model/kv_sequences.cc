@@ -187,8 +187,9 @@ void KvSequences::Finish(std::span<const Row> rows, RowPlan& plan) {
   }
   for (const RowPlan::Change& change : plan.changes) {
     SequenceState& state = At(change.sequence);
-    // Committing a tree may still overwrite plain rows.
-    if (!change.kept && !plan.partial) {
+    // Committing a tree may still overwrite plain rows. Keys that depend on what stands behind them
+    // are of this call alone.
+    if (!change.kept && !plan.partial && !plan.both_sides) {
       Publish(state, change.tree_rows > 0 ? change.base : state.length);
     }
     FinishState(state, static_cast<size_t>(&change - plan.changes.data()), plan, pool_);

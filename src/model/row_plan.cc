@@ -122,6 +122,10 @@ Status PlanRow(const Row& row, size_t index, std::span<SequenceState> sequences,
                     "position " + std::to_string(row.position) + " exceeds the capacity of " +
                         std::to_string(state.capacity) + " positions of its sequence");
   }
+  if (row.ancestors != 0 && limits.both_sides) {
+    return RowError(ErrorCode::kUnsupported, index,
+                    "a model whose rows see both sides has no draft trees");
+  }
   if (row.output >= 0 && (int64_t{row.output} + 1) * limits.vocabulary > limits.logits) {
     return RowError(ErrorCode::kInvalid, index,
                     "output " + std::to_string(row.output) + " does not fit the logits given");
@@ -363,7 +367,9 @@ void WriteSlots(std::span<const Row> rows, std::span<const SequenceState> sequen
     const auto sequence = static_cast<size_t>(rows[i].sequence);
     const SequenceState& state = sequences[sequence];
     PlannedRow& planned = plan.rows[i];
-    planned.pages_begin = plan.changes[static_cast<size_t>(plan.change_of[sequence])].pages_begin;
+    const RowPlan::Change& change = plan.changes[static_cast<size_t>(plan.change_of[sequence])];
+    planned.pages_begin = change.pages_begin;
+    if (plan.both_sides) planned.prefix = change.end;
     if (planned.extra_count == 0) {
       planned.slot = state.SlotOf(rows[i].position);
       continue;
@@ -399,6 +405,7 @@ Status PlanRows(std::span<const Row> rows, std::span<SequenceState> sequences, K
   plan.copies.clear();
   plan.changes.clear();
   plan.partial = limits.layers != 0;
+  plan.both_sides = limits.both_sides;
   plan.change_of.assign(sequences.size(), -1);
   Status status;
   for (size_t i = 0; i < rows.size() && status.ok(); ++i) {

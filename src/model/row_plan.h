@@ -91,6 +91,7 @@ struct RowPlan {
   std::vector<Change> changes;
   std::vector<StateChange> states;  // by change, where the model has recurrent layers
 
+  bool both_sides = false;         // rows see all rows of their sequence in the call
   bool partial = false;            // some layers only: nothing is committed
   std::vector<int32_t> change_of;  // by sequence, -1 where it has none
   std::vector<int32_t> sources;    // pages that were copied from
@@ -100,7 +101,8 @@ struct PlanLimits {
   int vocabulary = 0;
   int64_t logits = 0;      // how many floats the caller gave room for
   bool keep_tree = false;  // of the call
-  uint64_t layers = 0;     // tells sets of layers apart; 0: all
+  bool both_sides = false;
+  uint64_t layers = 0;  // tells sets of layers apart; 0: all
 };
 
 // Fills `plan`, reusing its memory, and the last-call fields of the sequences, and sees to it that

@@ -271,7 +271,9 @@ void CheckOuter(const JsonReader& in, TransformerConfig& config) {
 }
 
 // What all families have: a layer as most families repeat it.
-void ReadSizes(const JsonReader& in, const FamilyDefaults& defaults, TransformerConfig& config) {
+void ReadSizes(const JsonReader& in, const Family& family, TransformerConfig& config) {
+  const FamilyDefaults& defaults = family.defaults;
+  const SizeKeys& keys = family.keys;
   const auto whole = [&](const char* key, int64_t high) {
     return static_cast<int>(in[key].Whole(1, high));
   };
@@ -279,29 +281,29 @@ void ReadSizes(const JsonReader& in, const FamilyDefaults& defaults, Transformer
     return static_cast<int>(in[key].Whole(1, high, otherwise));
   };
   Attention attention;
-  config.hidden = whole("hidden_size", kMaxWidth);
+  config.hidden = whole(keys.hidden, kMaxWidth);
   const int intermediate = defaults.intermediate > 0
-                               ? whole_or("intermediate_size", kMaxWidth, defaults.intermediate)
-                               : whole("intermediate_size", kMaxWidth);
-  const JsonReader listed = in[defaults.layers], number = in["num_hidden_layers"];
+                               ? whole_or(keys.intermediate, kMaxWidth, defaults.intermediate)
+                               : whole(keys.intermediate, kMaxWidth);
+  const JsonReader listed = in[defaults.layers], number = in[keys.layers];
   const bool counted = number.present() || !listed.IsArray();
   const auto layers = static_cast<size_t>(counted ? number.Whole(1, kMaxLayers)
                                                   : static_cast<int64_t>(listed.size()));
   if (layers < 1 || layers > kMaxLayers) listed.Fail("must have 1 to 1024 entries");
-  attention.heads = defaults.heads > 0 ? whole_or("num_attention_heads", kMaxWidth, defaults.heads)
-                                       : whole("num_attention_heads", kMaxWidth);
+  attention.heads = defaults.heads > 0 ? whole_or(keys.heads, kMaxWidth, defaults.heads)
+                                       : whole(keys.heads, kMaxWidth);
   config.vocabulary = defaults.vocabulary > 0
                           ? whole_or("vocab_size", kMaxVocabulary, defaults.vocabulary)
                           : whole("vocab_size", kMaxVocabulary);
-  attention.kv_heads = whole_or("num_key_value_heads", kMaxWidth,
+  attention.kv_heads = whole_or(keys.kv_heads, kMaxWidth,
                                 defaults.kv_heads > 0 ? defaults.kv_heads : attention.heads);
   attention.head_dim = whole_or("head_dim", kMaxHeadDim, defaults.head_dim);
-  config.context_length = whole_or("max_position_embeddings", kMaxContext, defaults.context);
+  config.context_length = whole_or(keys.context, kMaxContext, defaults.context);
   config.norm_epsilon = static_cast<float>(in[defaults.epsilon_key].Positive(defaults.epsilon));
-  config.tied_embeddings = in["tie_word_embeddings"].Bool(defaults.tied_embeddings);
+  config.tied_embeddings = in[keys.tied].Bool(defaults.tied_embeddings);
   if (attention.head_dim == 0) {
     if (config.hidden % attention.heads != 0) {
-      in["num_attention_heads"].Fail("must divide hidden_size when there is no head_dim");
+      in[keys.heads].Fail("must divide " + std::string(keys.hidden) + " when there is no head_dim");
     }
     attention.head_dim = std::max(1, config.hidden / attention.heads);
   }
@@ -310,11 +312,11 @@ void ReadSizes(const JsonReader& in, const FamilyDefaults& defaults, Transformer
                                std::to_string(attention.head_dim));
   }
   if (attention.heads % attention.kv_heads != 0) {
-    in["num_key_value_heads"].Fail("must divide num_attention_heads");
+    in[keys.kv_heads].Fail("must divide " + std::string(keys.heads));
   }
   if (int64_t{attention.heads} * attention.head_dim > kMaxWidth) {
-    in["num_attention_heads"].Fail("heads times head_dim exceeds " + std::to_string(kMaxWidth),
-                                   ErrorCode::kLimit);
+    in[keys.heads].Fail("heads times head_dim exceeds " + std::to_string(kMaxWidth),
+                        ErrorCode::kLimit);
   }
   config.layers.assign(layers, {attention, Mlp{.width = intermediate}});
 }
@@ -333,7 +335,7 @@ Result<TransformerConfig> ReadConfigFile(const std::string& path) {
   const JsonReader quantized = outer["quantization_config"];
   config.quantization =
       ReadCheckpointFormat(quantized.present() ? quantized : in["quantization_config"]);
-  ReadSizes(in, found.family->defaults, config);
+  ReadSizes(in, *found.family, config);
   if (found.inside) CheckOuter(outer, config);
   if (!in.ok()) return in.error();
   found.family->read(in, config);

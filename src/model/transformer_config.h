@@ -81,6 +81,12 @@ struct TransformerConfig {
   // the layer has for the token; 0: none.
   int layer_input_width = 0;
 
+  // Of diffusion models: a row sees all rows of its call, those behind it too; masks stand as a
+  // token; and the logits of a position come from the row in front of it, or from its own.
+  bool both_sides = false, shifted_logits = false;
+  TokenId mask_token = kNoToken;
+  int mask_block = 0;  // its canvases end with blocks of so many positions; 0: of any length
+
   CheckpointFormat quantization;  // of the matrices of a folder
 
   std::vector<TokenId> end_tokens;

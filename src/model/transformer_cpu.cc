@@ -12,7 +12,8 @@
 //
 // A call is cut into blocks of kBlockRows rows, which run through all layers one block after the
 // other; scratch memory thus has a fixed size. That changes no bit: the kernels give each row the
-// same result in any company, and rows only look at rows before them. Within a block, weights are
+// same result in any company, and rows only look at rows before them. Where rows see both sides,
+// each layer makes the keys and values of all blocks first. Within a block, weights are
 // read once for all rows. In the last layer rows whose logits nobody wants stop after their keys
 // and values.
 //
@@ -350,7 +351,7 @@ void TransformerCpu::AttentionLayer(int layer_index, std::span<const Row> rows, 
   const int64_t q_width = int64_t{attention.heads} * attention.head_dim;
 
   Pack(layer.q.w.type, normed_.get(), hidden, static_cast<int64_t>(rows.size()));
-  StoreKeys(layer_index, rows, first);
+  if (!keys_stored_) StoreKeys(layer_index, rows, first);
   if (KeepsOutputsAfter(layer_index)) {
     KeepRowsWithOutput(rows);
     if (active_.empty()) return;
@@ -568,9 +569,7 @@ void TransformerCpu::Tap(const ModelCall& call, int layer, const float* states, 
   }
 }
 
-void TransformerCpu::ForwardBlock(const ModelCall& call, std::span<const Row> rows, size_t first) {
-  const int64_t hidden = config_.hidden;
-  mixer_.BeginBlock(rows);
+void TransformerCpu::BeginBlock(std::span<const Row> rows) {
   active_.clear();
   outputs_.clear();
   allowed_.clear();
@@ -580,6 +579,12 @@ void TransformerCpu::ForwardBlock(const ModelCall& call, std::span<const Row> ro
       outputs_.push_back(rows[r].output);
       allowed_.push_back(rows[r].allowed);
     }
+  }
+}
+
+void TransformerCpu::Embed(const ModelCall& call, std::span<const Row> rows, size_t first) {
+  const int64_t hidden = config_.hidden;
+  for (size_t r = 0; r < rows.size(); ++r) {
     float* x = x_.get() + static_cast<int64_t>(r) * hidden;
     kernels_.read_row(weights_.embedding, rows[r].token, x);
     if (config_.embedding_scale != 1.0f) {
@@ -588,11 +593,67 @@ void TransformerCpu::ForwardBlock(const ModelCall& call, std::span<const Row> ro
   }
   if (config_.layer_input_width > 0) FindLayerInputs(rows);
   Tap(call, 0, x_.get(), rows.size(), first);
+}
+
+void TransformerCpu::ForwardBlock(const ModelCall& call, std::span<const Row> rows, size_t first) {
+  mixer_.BeginBlock(rows);
+  BeginBlock(rows);
+  Embed(call, rows, first);
   for (const int layer : layers_) {
     RunLayer(layer, rows, first);
     if (active_.empty()) return;
     Tap(call, layer + 1, x_.get(), active_.size(), first);
   }
+  FinishBlock(call, rows, first);
+}
+
+void TransformerCpu::ForwardBothSides(const ModelCall& call) {
+  const auto hidden = static_cast<size_t>(config_.hidden);
+  stream_.resize(call.rows.size() * hidden);
+  const auto each_block = [&](const auto& f) {
+    for (size_t first = 0; first < call.rows.size(); first += kBlockRows) {
+      const auto rows =
+          call.rows.subspan(first, std::min<size_t>(kBlockRows, call.rows.size() - first));
+      BeginBlock(rows);
+      f(rows, first);
+    }
+  };
+  const auto load = [&](std::span<const Row> rows, size_t first) {
+    std::copy_n(stream_.data() + first * hidden, rows.size() * hidden, x_.get());
+  };
+  const auto keep = [&](std::span<const Row> rows, size_t first) {
+    std::copy_n(x_.get(), rows.size() * hidden, stream_.data() + first * hidden);
+  };
+  each_block([&](std::span<const Row> rows, size_t first) {
+    Embed(call, rows, first);
+    keep(rows, first);
+  });
+  for (const int layer : layers_) {
+    const TransformerLayer& weights = weights_.layers[static_cast<size_t>(layer)];
+    keys_stored_ = false;
+    each_block([&](std::span<const Row> rows, size_t first) {
+      load(rows, first);
+      Norm(weights.attention_norm, weights.attention_norm_bias, static_cast<int64_t>(rows.size()));
+      Pack(weights.q.w.type, normed_.get(), config_.hidden, static_cast<int64_t>(rows.size()));
+      StoreKeys(layer, rows, first);
+    });
+    keys_stored_ = true;
+    each_block([&](std::span<const Row> rows, size_t first) {
+      load(rows, first);
+      RunLayer(layer, rows, first);
+      if (active_.empty()) return;
+      Tap(call, layer + 1, x_.get(), active_.size(), first);
+      if (layer == layers_.back()) {
+        FinishBlock(call, rows, first);
+      } else {
+        keep(rows, first);
+      }
+    });
+  }
+  keys_stored_ = false;
+}
+
+void TransformerCpu::FinishBlock(const ModelCall& call, std::span<const Row> rows, size_t first) {
   Norm(weights_.final_norm, weights_.final_norm_bias, static_cast<int64_t>(active_.size()));
   Tap(call, ModelTap::kFinal, normed_.get(), active_.size(), first);
   if (outputs_.size() < active_.size()) KeepRowsWithOutput(rows);
@@ -654,12 +715,15 @@ Status TransformerCpu::Run(const ModelCall& call) {
   limits.vocabulary = config_.vocabulary;
   limits.logits = static_cast<int64_t>(call.logits.size());
   limits.keep_tree = call.keep_tree;
+  limits.both_sides = config_.both_sides;
   limits.layers = KeyOf(call.layers);
   if (Status status = sequences_.Plan(rows, limits, plan_); !status.ok()) return status;
   Copy(plan_.copies);
   for (const Row& row : rows) ExtendRopeTables(row.position + 1);
   if (mixer_.has_states()) PrepareStates();
-  for (size_t first = 0; first < rows.size(); first += kBlockRows) {
+  const bool both_sides = config_.both_sides && rows.size() > kBlockRows;
+  if (both_sides) ForwardBothSides(call);
+  for (size_t first = 0; !both_sides && first < rows.size(); first += kBlockRows) {
     ForwardBlock(call, rows.subspan(first, std::min<size_t>(kBlockRows, rows.size() - first)),
                  first);
   }

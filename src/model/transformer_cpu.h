@@ -51,6 +51,7 @@ class TransformerCpu final : public Model {
   std::span<const int32_t> bad_rows() const override { return bad_rows_; }
   Status CommitTree(SequenceId sequence, int row) override;
 
+  const TransformerConfig& config() const { return config_; }
   const KvSequences& sequences() const { return sequences_; }
   // Bytes of weights that products of the last call were given.
   int64_t product_bytes() const { return product_bytes_; }
@@ -110,6 +111,12 @@ class TransformerCpu final : public Model {
   Status PrepareLayers(const ModelCall& call);
   // A block of at most kBlockRows rows, `first` being its first in the call.
   void ForwardBlock(const ModelCall& call, std::span<const Row> rows, size_t first);
+  // Its parts: which rows there are, their embeddings, and what comes behind the layers.
+  void BeginBlock(std::span<const Row> rows);
+  void Embed(const ModelCall& call, std::span<const Row> rows, size_t first);
+  void FinishBlock(const ModelCall& call, std::span<const Row> rows, size_t first);
+  // Of rows that see rows of later blocks: layer by layer, in each first all keys and values.
+  void ForwardBothSides(const ModelCall& call);
   void RunLayer(int layer, std::span<const Row> rows, size_t first);
   // These three: what they read is in normed_.
   void AttentionLayer(int layer, std::span<const Row> rows, size_t first);
@@ -201,6 +208,8 @@ class TransformerCpu final : public Model {
   std::vector<Row> again_rows_;
   RowPlan again_plan_;
   std::vector<int> layers_;        // that the call runs
+  bool keys_stored_ = false;       // of the layer that runs
+  std::vector<float> stream_;      // of all rows of a call, between the layers
   bool taps_behind_last_ = false;  // so that the last of them keeps all rows
 
   struct RopeTable {

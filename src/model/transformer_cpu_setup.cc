@@ -4,6 +4,7 @@
 #include <new>
 #include <utility>
 
+#include "src/model/mask_filling.h"
 #include "src/model/transformer_cpu.h"
 
 namespace pawl {
@@ -276,6 +277,20 @@ KvLimits TransformerCpu::AllocatePages(const KvBytes& kv, const TransformerConfi
     if (kv.bytes > 0 || bytes < page_bytes) throw std::bad_alloc();
     bytes /= 2;
   }
+}
+
+std::optional<MaskFilling> MaskFillingOf(const Model& model) {
+  const auto* const cpu = dynamic_cast<const TransformerCpu*>(&model);
+  if (cpu == nullptr || !cpu->config().both_sides) return std::nullopt;
+  const TransformerConfig& config = cpu->config();
+  return MaskFilling{config.mask_token, config.shifted_logits, config.mask_block};
+}
+
+Status CheckCausal(const Model& model) {
+  if (!MaskFillingOf(model)) return {};
+  return Error{ErrorCode::kUnsupported,
+               "searches, samplers and scores need a causal model, and this one fills masks",
+               "model"};
 }
 
 }  // namespace pawl

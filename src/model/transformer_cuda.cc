@@ -72,6 +72,7 @@ Result<SameLayer> SameLayerOf(const TransformerConfig& config) {
   const auto lacks = [](const char* part) {
     return Unsupported(std::string("the CUDA kernels lack ") + part + "; the CPU has them");
   };
+  if (config.both_sides) return lacks("attention to positions behind a row");
   if (config.layer_norms) return lacks("LayerNorms");
   if (config.layer_input_width > 0) return lacks("inputs of layers");
   if (config.logit_scale != 1.0f) return lacks("a scale of the logits");

@@ -11,6 +11,7 @@
 #include "src/decode/sampling/branch_work.h"
 #include "src/decode/sampling/particles.h"
 #include "src/decode/sampling/score.h"
+#include "src/model/mask_filling.h"
 
 namespace pawl {
 namespace {
@@ -118,6 +119,7 @@ Result<SamplerResult> Dispatch(const SamplerSetting& setting, PrefixTrie* trie) 
 
 Result<SamplerResult> RunIn(const SamplerInput& input, const SamplerOptions& given,
                             BranchHost* host) {
+  if (Status status = CheckCausal(input.model); !status.ok()) return status.error();
   SamplerOptions options = given;
   if (options.fidelity.has_value()) {
     constexpr SamplerKind kinds[] = {SamplerKind::kGcd, SamplerKind::kAsap, SamplerKind::kCars};

@@ -11,6 +11,7 @@
 #include "src/decode/sampling/score.h"
 #include "src/decode/search/classify.h"
 #include "src/decode/search/strategy.h"
+#include "src/model/mask_filling.h"
 
 namespace pawl {
 namespace {
@@ -141,6 +142,7 @@ Status CheckOptions(const SearchOptions& o) {
 // The positions that a sequence may have. Errors: those of the prompt, with `place`.
 Result<int> CheckPrompt(const SearchInput& input, std::span<const TokenId> tokens,
                         const char* place, BranchHost* host) {
+  if (Status status = CheckCausal(input.model); !status.ok()) return status.error();
   const ModelInfo& info = input.model.info();
   if (tokens.empty()) return WrongSearch(place, "has no tokens");
   if (Status status = CheckTokens(tokens, info.vocabulary_size, place); !status.ok()) {

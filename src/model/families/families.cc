@@ -12,20 +12,20 @@ extern const Family kLlamaFamily, kMistralFamily, kQwen2Family, kQwen3Family, kG
     kGlm4Family, kQwen3VlFamily, kMinistral3Family, kStarCoder2Family, kQwen2MoeFamily,
     kQwen3MoeFamily, kGptOssFamily, kQwen3_5Family, kLfm2Family, kGraniteHybridFamily,
     kQwen3_5MoeFamily, kQwen3NextFamily, kDeepSeekV2Family, kGlm4MoeLiteFamily, kNemotronHFamily,
-    kLfm2MoeFamily, kGemma4UnifiedFamily;
+    kLfm2MoeFamily, kGemma4UnifiedFamily, kDreamFamily, kLladaFamily;
 
 namespace {
 
 constexpr const Family* kFamilies[] = {
-    &kLlamaFamily,         &kMistralFamily,      &kQwen2Family,     &kQwen3Family,
-    &kGemmaFamily,         &kGemma2Family,       &kGemma3Family,    &kGemma4Family,
-    &kPhi3Family,          &kSmolLm3Family,      &kGraniteFamily,   &kOlmo2Family,
-    &kOlmo3Family,         &kExaone4Family,      &kErnieFamily,     &kHunyuanFamily,
-    &kSeedOssFamily,       &kGlm4Family,         &kQwen3VlFamily,   &kMinistral3Family,
-    &kStarCoder2Family,    &kQwen2MoeFamily,     &kQwen3MoeFamily,  &kGptOssFamily,
-    &kGraniteHybridFamily, &kQwen3_5MoeFamily,   &kQwen3NextFamily, &kDeepSeekV2Family,
-    &kGlm4MoeLiteFamily,   &kQwen3_5Family,      &kLfm2Family,      &kNemotronHFamily,
-    &kLfm2MoeFamily,       &kGemma4UnifiedFamily};
+    &kLlamaFamily,         &kMistralFamily,       &kQwen2Family,     &kQwen3Family,
+    &kGemmaFamily,         &kGemma2Family,        &kGemma3Family,    &kGemma4Family,
+    &kPhi3Family,          &kSmolLm3Family,       &kGraniteFamily,   &kOlmo2Family,
+    &kOlmo3Family,         &kExaone4Family,       &kErnieFamily,     &kHunyuanFamily,
+    &kSeedOssFamily,       &kGlm4Family,          &kQwen3VlFamily,   &kMinistral3Family,
+    &kStarCoder2Family,    &kQwen2MoeFamily,      &kQwen3MoeFamily,  &kGptOssFamily,
+    &kGraniteHybridFamily, &kQwen3_5MoeFamily,    &kQwen3NextFamily, &kDeepSeekV2Family,
+    &kGlm4MoeLiteFamily,   &kQwen3_5Family,       &kLfm2Family,      &kNemotronHFamily,
+    &kLfm2MoeFamily,       &kGemma4UnifiedFamily, &kDreamFamily,     &kLladaFamily};
 
 // What is known to be missing for architectures that people ask for, of both kinds of files.
 struct Refusal {
@@ -35,9 +35,8 @@ struct Refusal {
 constexpr Refusal kRefusals[] = {
     {"Gemma3n", "alternating updates of four residual streams"},
     {"gemma3n", "alternating updates of four residual streams"},
-    {"Dream", "attention to positions behind a row"},
     {"dream", "attention to positions behind a row"},
-    {"LLaDA", "attention to positions behind a row"},
+    {"LLaDAMoE", "attention to positions behind a row"},
     {"llada", "attention to positions behind a row"},
     {"DiffusionGemma", "attention to positions behind a row"},
     {"Rwkv", "the recurrent state of RWKV"},

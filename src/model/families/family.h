@@ -20,6 +20,17 @@
 
 namespace pawl {
 
+// The keys of config.json that say how large a model is.
+struct SizeKeys {
+  const char* hidden = "hidden_size";
+  const char* intermediate = "intermediate_size";
+  const char* layers = "num_hidden_layers";
+  const char* heads = "num_attention_heads";
+  const char* kv_heads = "num_key_value_heads";
+  const char* context = "max_position_embeddings";
+  const char* tied = "tie_word_embeddings";
+};
+
 // What a family's config.json leaves out.
 struct FamilyDefaults {
   int kv_heads = 0;  // 0: as many as heads
@@ -42,6 +53,7 @@ struct Family {
   // general.architecture of GGUF files.
   const char* gguf[2] = {};
   FamilyDefaults defaults = {};
+  SizeKeys keys = {};
   // Called once the sizes are filled in, with layers of attention and an MLP with a gate, and
   // norms before both; reads the rest. RoPE is the family's too: it calls ReadRope.
   void (*read)(const JsonReader& in, TransformerConfig& config) = nullptr;
@@ -104,6 +116,8 @@ std::vector<bool> ReadSlidingLayers(const JsonReader& in, int layers,
 std::vector<bool> ReadGgufSliding(GgufKeys& keys, int layers, int64_t pattern);
 // Null says that there is no window.
 int ReadWindow(const JsonReader& in, int64_t otherwise = 4096);
+// Of models that fill masks: rows see both sides.
+void ReadDiffusion(const JsonReader& in, TransformerConfig& config);
 // The upper layers of Qwen, from max_window_layers on, may have a window.
 void ReadQwenWindow(const JsonReader& in, TransformerConfig& config);
 // What all Gemmas have, those from 2 on, and the settings of 2 and 3.

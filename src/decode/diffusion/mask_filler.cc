@@ -180,8 +180,9 @@ std::vector<size_t> MasksToCommit(std::span<const double> confidence, int quota,
     order.resize(std::min(order.size(), static_cast<size_t>(quota)));
     return order;
   }
+  const size_t surest = order.front();
   std::erase_if(order, [&](size_t n) { return confidence[n] < threshold; });
-  if (order.empty()) order.push_back(0);
+  if (order.empty()) order.push_back(surest);
   return order;
 }
 

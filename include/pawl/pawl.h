@@ -254,8 +254,8 @@ PAWL_API void pawl_json_schema_options_init(pawl_json_schema_options* options, s
  *     "lark", "lark_xgrammar"  a grammar in llguidance's or XGrammar's dialect of Lark
  *     "substring"    the output is a span of the text, which may be empty
  *     "structural_tag"  free text with constrained parts, as JSON (docs/structural_tags.md)
- * options must be NULL for "regex", "choice" and "substring"; else they are those of the schemas. An
- * unknown kind is PAWL_UNSUPPORTED. Threads: any. */
+ * options must be NULL for "regex", "choice" and "substring"; else they are those of the schemas.
+ * An unknown kind is PAWL_UNSUPPORTED. Threads: any. */
 PAWL_API pawl_status pawl_compile(const pawl_compiler* compiler, const char* kind, const char* text,
                                   size_t text_length, const pawl_json_schema_options* options,
                                   pawl_grammar** grammar, pawl_error** error);

@@ -8,8 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "src/decode/sampling/score.h"
-
+#include "src/decode/check_input.h"
 namespace pawl {
 namespace {
 

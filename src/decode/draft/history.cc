@@ -45,8 +45,8 @@ class HistorySource : public DraftSource {
  public:
   explicit HistorySource(const DraftSetting& setting)
       : setting_(setting),
-        most_bytes_(std::min(setting.options.history_bytes, DraftBytes(setting.options) / kShareOfHistory)) {
-  }
+        most_bytes_(std::min(setting.options.history_bytes,
+                             DraftBytes(setting.options) / kShareOfHistory)) {}
 
   std::unique_ptr<DraftSession> Follow(const DraftRequest& request) override;
 

@@ -132,7 +132,8 @@ class RecyclingSource : public DraftSource {
 }  // namespace
 
 Result<std::unique_ptr<DraftSource>> MakeRecyclingSource(const DraftSetting& setting) {
-  const auto held = static_cast<size_t>(DraftBytes(setting.options) / kShareOfRows) / sizeof(TokenRow);
+  const auto held =
+      static_cast<size_t>(DraftBytes(setting.options) / kShareOfRows) / sizeof(TokenRow);
   const auto size = static_cast<size_t>(setting.vocabulary->size());
   return std::unique_ptr<DraftSource>(
       std::make_unique<RecyclingSource>(std::min({size, kMostTokens, held})));

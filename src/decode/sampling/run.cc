@@ -7,10 +7,10 @@
 #include <string>
 #include <utility>
 
+#include "src/decode/check_input.h"
 #include "src/decode/sampling/aligned.h"
 #include "src/decode/sampling/branch_work.h"
 #include "src/decode/sampling/particles.h"
-#include "src/decode/sampling/score.h"
 #include "src/model/mask_filling.h"
 
 namespace pawl {

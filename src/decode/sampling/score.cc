@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "src/base/failure.h"
+#include "src/decode/check_input.h"
 #include "src/decode/logprob_tracker.h"
 #include "src/decode/sampling/step_law.h"
 #include "src/decode/score_work.h"
@@ -39,22 +40,6 @@ void SeeReport(std::span<const float> logits, TokenId token, const GenerateOptio
 }
 
 }  // namespace
-
-Status CheckTokens(std::span<const TokenId> tokens, int width, const char* place) {
-  for (const TokenId token : tokens) {
-    if (token < 0 || token >= width) {
-      return Error{ErrorCode::kInvalid,
-                   "has token " + std::to_string(token) + ", but the model's vocabulary ends at " +
-                       std::to_string(width - 1),
-                   place};
-    }
-  }
-  return {};
-}
-
-int PositionsOf(const ModelInfo& info, const KvMemory& memory) {
-  return static_cast<int>(memory.positions(info.context_length));
-}
 
 Status CheckScore(const Model& model, std::span<const TokenId> tokens,
                   const ScoreOptions& options) {

@@ -49,11 +49,6 @@ std::unique_ptr<Work> MakeScoreWork(Model& model, int vocabulary_size, std::vect
 Result<std::vector<double>> ScoreTokens(Model& model, std::span<const TokenId> prompt,
                                         std::span<const TokenId> tokens, double temperature);
 
-// Errors: kInvalid with `place` for a token that is not below `width`.
-Status CheckTokens(std::span<const TokenId> tokens, int width, const char* place);
-// Positions that one sequence of the model can have.
-int PositionsOf(const ModelInfo& info, const KvMemory& memory);
-
 }  // namespace pawl
 
 #endif  // PAWL_SRC_DECODE_SAMPLING_SCORE_H_

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "src/base/utf8.h"
+#include "src/decode/check_input.h"
 #include "src/decode/sampling/branch_work.h"
-#include "src/decode/sampling/score.h"
 #include "src/decode/search/classify.h"
 #include "src/decode/search/strategy.h"
 #include "src/model/mask_filling.h"

@@ -1,0 +1,20 @@
+// What is checked of the tokens that a work of the batch begins with.
+#ifndef PAWL_SRC_DECODE_CHECK_INPUT_H_
+#define PAWL_SRC_DECODE_CHECK_INPUT_H_
+
+#include <span>
+
+#include "pawl/result.h"
+#include "pawl/vocabulary.h"
+#include "src/model/model.h"
+
+namespace pawl {
+
+// Errors: kInvalid with `place` for a token that is not below `width`.
+Status CheckTokens(std::span<const TokenId> tokens, int width, const char* place);
+// Positions that one sequence of the model can have.
+int PositionsOf(const ModelInfo& info, const KvMemory& memory);
+
+}  // namespace pawl
+
+#endif  // PAWL_SRC_DECODE_CHECK_INPUT_H_

@@ -246,7 +246,6 @@ typedef struct pawl_json_schema_options {
 PAWL_API void pawl_json_schema_options_init(pawl_json_schema_options* options, size_t struct_size);
 
 /* Compiles a text of a kind:
- *
  *     "json_schema"  a JSON Schema; options, or NULL for the defaults
  *     "regex"        a pattern that the whole output matches (docs/regex.md)
  *     "choice"       a JSON array of strings; the output is one of them
@@ -259,6 +258,7 @@ PAWL_API void pawl_json_schema_options_init(pawl_json_schema_options* options, s
 PAWL_API pawl_status pawl_compile(const pawl_compiler* compiler, const char* kind, const char* text,
                                   size_t text_length, const pawl_json_schema_options* options,
                                   pawl_grammar** grammar, pawl_error** error);
+/* Compiles a list of strings; the output is one of them. Threads: any. */
 PAWL_API pawl_status pawl_compile_choice(const pawl_compiler* compiler, const char* const* choices,
                                          const size_t* lengths, size_t count,
                                          pawl_grammar** grammar, pawl_error** error);

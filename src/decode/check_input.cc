@@ -1,3 +1,4 @@
+// Messages of these checks name the token, the limit and the place.
 #include "src/decode/check_input.h"
 
 #include <string>

@@ -34,7 +34,7 @@ std::vector<std::vector<float>> RandomScores(std::mt19937& random, size_t positi
   return scores;
 }
 
-struct BruteForce {
+struct ByTryingAll {
   double best = -1e300, all = 0;
   std::vector<std::map<TokenId, double>> shares;
 };
@@ -42,7 +42,7 @@ struct BruteForce {
 // All canvases of these positions, by trying them.
 void TryAll(const CanvasRules& rules, const CanvasPlace& place,
             const std::vector<std::vector<float>>& scores, std::vector<TokenId>& canvas,
-            double score, BruteForce& out) {
+            double score, ByTryingAll& out) {
   if (canvas.size() == scores.size()) {
     if (!place.ended && !place.at->accepting()) return;
     out.best = std::max(out.best, score);
@@ -70,7 +70,7 @@ TEST(CanvasLatticeTest, AllTokensAndStatesAreExact) {
     const CanvasRules rules = {{kTheEnd}, kToyWidth, kToyWidth, 1000};
     const size_t length = 4;
     const auto scores = RandomScores(random, length);
-    BruteForce expected;
+    ByTryingAll expected;
     expected.shares.resize(length);
     std::vector<TokenId> canvas;
     TryAll(rules, {root}, scores, canvas, 0, expected);

@@ -70,7 +70,8 @@ TEST(SchemaViewTest, TemplatesOfNuExtractAreSchemas) {
   ASSERT_TRUE(schema.ok());
   EXPECT_EQ(
       *schema,
-      R"({"type":"object","properties":{"a":{"type":"string"},"b":{"type":"string","enum":["x","y"]},)"
+      R"({"type":"object","properties":{"a":{"type":"string","x-pawl-source":"span"},)"
+      R"("b":{"type":"string","enum":["x","y"]},)"
       R"("c":{"type":"array","items":{"type":"object","properties":{"d":{"type":"integer"}}}},)"
       R"("e":{"type":"string","format":"date"}}})");
   for (const auto& [given, place] :

@@ -217,7 +217,7 @@ TEST(EdgeTest, DraftsLearnByKey) {
   const std::string name = "\npawl_draft_memory_bytes ";
   const size_t at = metrics.find(name);
   ASSERT_NE(at, std::string::npos);
-  EXPECT_GT(std::stod(metrics.substr(at + name.size())), 1 << 20);
+  EXPECT_GE(std::stod(metrics.substr(at + name.size())), 1 << 20);  // the table of n-grams
 }
 
 }  // namespace

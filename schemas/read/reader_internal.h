@@ -59,14 +59,16 @@ class Reader {
   using ScopeId = uint32_t;  // index into scopes_; 0: empty
   static constexpr const char* kRecursive = "#";
   // What a schema means depends on where it stands and on how one came there.
+  // Whether a field may be copied from a text: not under not, if or propertyNames. kPlain reads a
+  // schema as a validator does, to which the keyword says nothing: what oneOf excludes.
+  enum class Copying : uint8_t { kAllowed, kRefused, kPlain };
   struct Here {
     const Resource* resource;
     ScopeId scope = 0;
     // With Keys::kAll or Nulls::kDrop: keys are asked for as the schema has them, because something
     // around it may judge which keys are there (reader_keys.cc).
     bool given = false;
-    // Under not, if or propertyNames, where a field is not copied from a text.
-    bool denied = false;
+    Copying copying = Copying::kAllowed;
   };
   // Whether a schema speaks of a value for itself, or together with others of the same value. Only
   // the former closes its objects (JsonSchemaOptions::additional_properties).
@@ -117,12 +119,15 @@ class Reader {
   std::vector<std::string> NamedTypes(const Value& schema) const;
   // A schema in whose place no field is copied from a text.
   FormulaResult DeniedSchema(const Value& value, const Path& path, Stands stands) {
-    const bool before = std::exchange(here_.denied, may_copy_);
+    const Copying before =
+        std::exchange(here_.copying, may_copy_ ? Copying::kRefused : Copying::kAllowed);
     FormulaResult formula = Schema(value, path, stands);
-    here_.denied = before;
+    here_.copying = before;
     return formula;
   }
   FormulaResult Dependencies(const Value& schema, const Path& path);
+  FormulaResult ExactlyOne(const Value& value, const Path& path, Stands stands,
+                           const std::vector<FormulaId>& kids);
   FormulaResult Combinations(const Value& schema, const Path& path, Stands inside);
   std::optional<Error> TooManyContainers(const std::vector<const Value*>& constants,
                                          const Path& at) const;
@@ -179,11 +184,11 @@ class Reader {
   std::vector<Scope> scopes_;
   std::map<Scope, ScopeId> scope_index_;
   // By schema and the scope inside it: formulas of what has been read, references to the rest.
-  using Place = std::tuple<const Value*, ScopeId, Stands, bool, bool>;
+  using Place = std::tuple<const Value*, ScopeId, Stands, bool, Copying>;
   std::map<Place, FormulaId> read_, asked_;
   Place PlaceOf(const Value& value, Here here, Stands stands) const {
     return {&value, here.scope, options_.additional_properties ? Stands::kAlone : stands,
-            here.given, here.denied};
+            here.given, here.copying};
   }
   struct Open {
     const Value* value;

@@ -29,7 +29,8 @@ std::vector<std::string> Reader::NamedTypes(const Value& schema) const {
 }
 
 bool Reader::IsVerbatim(const Value& schema) const {
-  if (options_.verbatim == JsonSchemaOptions::Verbatim::kNone || here_.denied) return false;
+  if (options_.verbatim == JsonSchemaOptions::Verbatim::kNone || here_.copying != Copying::kAllowed)
+    return false;
   if (schema.Find("enum") != nullptr || schema.Find("const") != nullptr) return false;
   const bool all = options_.verbatim == JsonSchemaOptions::Verbatim::kAll;
   const Value* const format = schema.Find("format");
@@ -49,7 +50,8 @@ Result<FormulaId> Reader::Source(const Value& schema, const Path& path) {
     if (keyword->text != "span" && keyword->text != "chars")
       return Wrong(at, R"("span" or "chars")");
     if (keyword->text == "chars") span = SpanKind::kChars;
-    if (here_.denied)
+    if (here_.copying == Copying::kPlain) return kTrueFormula;
+    if (here_.copying == Copying::kRefused)
       return Fail(ErrorCode::kUnsupported, at,
                   "is not for schemas under not, if and propertyNames");
   }
@@ -66,9 +68,8 @@ Result<FormulaId> Reader::Source(const Value& schema, const Path& path) {
   const auto among = [&](Kind kind, FormulaId values) {
     parts.push_back(formulas_.Or(formulas_.Kinds(static_cast<KindSet>(~KindBit(kind))), values));
   };
-  // With the keyword alone a number without a type is as it was.
   const bool all = keyword != nullptr || options_.verbatim == JsonSchemaOptions::Verbatim::kAll;
-  if (all && (of_type("number") || of_type("integer"))) {
+  if (all && (of_type("number") || of_type("integer") || types.empty())) {
     std::vector<Decimal> numbers;
     for (auto& found : NumbersIn(table_.source->text())) numbers.push_back(std::move(found.value));
     SortUnique(numbers);

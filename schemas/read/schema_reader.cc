@@ -152,13 +152,13 @@ Reader::Here Reader::EnterResource(const Resource& resource, Here around) {
   const bool recursive = resource.recursive_anchor && !scope.contains(kRecursive);
   const bool named = std::any_of(resource.dynamic_anchors.begin(), resource.dynamic_anchors.end(),
                                  [&](const auto& anchor) { return !scope.contains(anchor.first); });
-  if (!recursive && !named) return {&resource, around.scope, around.given, around.denied};
+  if (!recursive && !named) return {&resource, around.scope, around.given, around.copying};
   Scope inner = scope;
   if (recursive) inner.emplace(kRecursive, &resource);
   for (const auto& [name, place] : resource.dynamic_anchors) inner.emplace(name, &resource);
   const auto [it, fresh] = scope_index_.try_emplace(inner, static_cast<ScopeId>(scopes_.size()));
   if (fresh) scopes_.push_back(std::move(inner));
-  return {&resource, it->second, around.given, around.denied};
+  return {&resource, it->second, around.given, around.copying};
 }
 
 Reader::Here Reader::Enter(const Value& value, Here around) {
@@ -265,7 +265,7 @@ Result<FormulaId> Reader::ObjectSchema(const Value& schema, const Path& path, St
   }
   const FormulaId whole = formulas_.And(parts);
   const bool named = schema.Find("x-pawl-source") != nullptr;
-  if (named || IsVerbatim(schema)) {
+  if (here_.copying == Copying::kAllowed && (named || IsVerbatim(schema))) {
     const Path keyword{&path, "x-pawl-source"};
     table_.source_fields.emplace_back(whole, (named ? keyword : path).ToString());
   }
@@ -331,6 +331,17 @@ std::optional<Error> Reader::TooManyContainers(const std::vector<const Value*>& 
                   " constants that are arrays or objects (strings and numbers are not limited)");
 }
 
+// Of the branches as a validator reads them one holds, and in that one fields are copied.
+Result<FormulaId> Reader::ExactlyOne(const Value& value, const Path& path, Stands stands,
+                                     const std::vector<FormulaId>& kids) {
+  if (!may_copy_ || here_.copying != Copying::kAllowed) return formulas_.ExactlyOne(kids);
+  const Copying before = std::exchange(here_.copying, Copying::kPlain);
+  auto plain = SchemaList(value, path, stands);
+  here_.copying = before;
+  if (!plain.ok()) return plain.error();
+  return formulas_.And(formulas_.ExactlyOne(*plain), formulas_.Or(kids));
+}
+
 Result<FormulaId> Reader::Combinations(const Value& schema, const Path& path, Stands inside) {
   std::vector<FormulaId> parts;
   for (const char* name : {"allOf", "anyOf", "oneOf"}) {
@@ -345,9 +356,14 @@ Result<FormulaId> Reader::Combinations(const Value& schema, const Path& path, St
       if (constant != nullptr) constants.push_back(constant);
     }
     if (auto many = TooManyContainers(constants, {&path, name})) return *many;
-    parts.push_back(name[1] == 'l'                     ? formulas_.And(*kids)
-                    : name[1] == 'n' && name[0] == 'a' ? formulas_.Or(*kids)
-                                                       : formulas_.ExactlyOne(*kids));
+    const std::string_view which = name;
+    if (which == "oneOf") {
+      auto one = ExactlyOne(*value, {&path, name}, inside, *kids);
+      if (!one.ok()) return one.error();
+      parts.push_back(*one);
+    } else {
+      parts.push_back(which == "allOf" ? formulas_.And(*kids) : formulas_.Or(*kids));
+    }
   }
   if (const Value* value = schema.Find("not")) {
     auto formula = DeniedSchema(*value, {&path, "not"}, Stands::kInPlace);

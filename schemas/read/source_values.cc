@@ -97,6 +97,9 @@ std::optional<Decimal> ReadNumber(std::u32string_view text, size_t at, char32_t 
   const bool goes_on =
       (next == '.' || next == ',' || next == '\'' || next == '_') && IsAsciiDigit(in.Peek(1));
   if (goes_on) return std::nullopt;
+  // 1e5 and 6.02e23 are other numbers than 1 and 6.02.
+  const size_t exponent = in.Peek(1) == '+' || in.Peek(1) == '-' ? 2 : 1;
+  if ((next == 'e' || next == 'E') && IsAsciiDigit(in.Peek(exponent))) return std::nullopt;
   std::string number = (negative ? "-" : "") + whole;
   const size_t zeros = std::min(whole.find_first_not_of('0'), whole.size() - 1);
   number = (negative ? "-" : "") + whole.substr(zeros);
@@ -304,6 +307,10 @@ std::vector<SourceValue<Decimal>> NumbersIn(std::u32string_view text) {
     // Not inside of another number.
     if (digit && at > 1 && (text[at - 1] == '.' || text[at - 1] == ',' || text[at - 1] == '\'') &&
         IsAsciiDigit(text[at - 2]))
+      continue;
+    // .5 is a half; No.5 has a word in front of its full stop.
+    if (digit && at > 0 && text[at - 1] == '.' &&
+        (at == 1 || !(IsWordLike(text[at - 2]) || text[at - 2] == '.')))
       continue;
     const auto first = static_cast<ptrdiff_t>(out.size());
     for (const char32_t group : {U'\0', U',', U'.', U'\'', U'\u2019', U'_', U' ', U'\u00A0'}) {

@@ -252,6 +252,25 @@ TEST_F(SourceTest, ErrorsNameTheKeyword) {
   EXPECT_EQ(unbound.error().place, "#/x-pawl-source");
 }
 
+// A validator takes the keyword for an annotation: a date is of both branches, whatever the text.
+TEST_F(SourceTest, OneOfExcludesWhatAValidatorSees) {
+  const Grammar grammar = Bound(
+      R"({"oneOf":[{"type":"string","format":"date","x-pawl-source":"span"},
+                   {"type":"string","x-pawl-source":"span"}]})",
+      "Due 03/05/2024 for Ann");
+  EXPECT_FALSE(Takes(grammar, R"("2024-03-05")"));
+  EXPECT_TRUE(Takes(grammar, R"("Ann")"));
+  EXPECT_FALSE(Takes(grammar, R"("Bob")"));
+}
+
+TEST_F(SourceTest, NumbersWithoutATypeAreOfTheText) {
+  const Grammar one = Bound(R"({"enum":[999,7,"Acme","Bob"],"x-pawl-source":"span"})", "Acme 7");
+  EXPECT_TRUE(Takes(one, "7"));
+  EXPECT_TRUE(Takes(one, R"("Acme")"));
+  EXPECT_FALSE(Takes(one, "999"));
+  EXPECT_FALSE(Takes(one, R"("Bob")"));
+}
+
 TEST_F(SourceTest, OneCompilationServesManyTexts) {
   options_.bind_source = true;
   const Result<Grammar> schema = compiler_.CompileJsonSchema(kSpanSchema, options_);
@@ -330,6 +349,9 @@ TEST_F(SourceTest, NumbersOfTheTable) {
       {U"$30.", {"30"}},
       {U"A4", {}},
       {U"007", {"7"}},
+      {U".5", {}},
+      {U"No.5", {"5"}},
+      {U"6.02e23", {}},
   };
   for (const auto& [text, values] : rows) {
     std::set<std::string> expected(values.begin(), values.end()), found;

@@ -34,6 +34,7 @@ GROUPS = [
                                    "--presence-penalty", "--frequency-penalty"]),
     ("Model options", "generate", ["--model", "--dtype", "--device", "--kv-dtype", "--kernels", "--threads"]),
     ("Draft options", "generate", ["--draft", "--draft-model", "--draft-text", "--draft-history", "--draft-nodes", "--draft-memory", "--draft-lossy"]),
+    ("Diffusion options", "generate", ["--threshold", "--steps", "--block-length", "--remasking", "--alg"]),
     ("Chat options", "generate", ["--chat", "--system", "--messages", "--chat-template", "--chat-template-name", "--chat-arg", "--now",
                                   "--trust-messages"]),
     ("Repository options", "complete", ["--repo", "--monitors", "--lsp-server", "--lsp-seconds"]),

@@ -181,6 +181,24 @@ enum class ClosedBy : uint8_t {
   kRepetition,  // it repeated itself (GenerateOptions::close_repetition)
 };
 
+// The loop of a model that fills masks (docs/diffusion.md). A causal model refuses what is set.
+struct DiffusionOptions {
+  // [0, 1]; not set: 0.9. Each call commits all masks of the block that are at least so sure, and
+  // one in any case.
+  std::optional<double> threshold = std::nullopt;
+  // >= 1, in place of `threshold`: calls for the whole canvas. They are split evenly among the
+  // blocks, and each block has one at least.
+  std::optional<int> steps = std::nullopt;
+  // >= 1; not set: the model's, or 32. Positions that are filled before those behind them.
+  std::optional<int> block_length = std::nullopt;
+  // How sure a mask is. LLaDA: "low_confidence" (the default; the probability of its best token),
+  // or "random" with `steps`.
+  std::string remasking = {};
+  // Dream: "maskgit_plus" (the default; as "low_confidence"), "topk_margin" (the lead of the best
+  // token) or "entropy".
+  std::string alg = {};
+};
+
 struct GenerateOptions {
   SamplingParams sampling;
   // true: a temperature of the grammar (State::temperature()) replaces that of `sampling`. false:
@@ -221,6 +239,7 @@ struct GenerateOptions {
   // true: an output under a grammar is closed when it repeats itself. Its last 200 tokens or more
   // are then a period of at most 64 tokens, eight times. nullopt: true for EngineRequest::extract.
   std::optional<bool> close_repetition = std::nullopt;
+  DiffusionOptions diffusion = {};
 };
 
 struct GenerationStats {

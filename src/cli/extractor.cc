@@ -57,10 +57,14 @@ void ExtractSetting::AddTo(CLI::App* command) {
              "Make more probable what the text adds to the prompt: a number, or auto "
              "(docs/search.md)");
   thinking.AddThinkingTo(command, "off");
+  diffusion.AddTo(command);
 }
 
 Status ExtractSetting::Check() const {
   if (Status status = sampling.Check(); !status.ok()) return status;
+  if (Status status = diffusion.Check(contrast.empty() ? "" : "--contrast"); !status.ok()) {
+    return status;
+  }
   if (!contrast.empty()) {
     SearchOptions options;
     if (Status status = ReadContrast(contrast, options); !status.ok()) return status;
@@ -112,7 +116,7 @@ Status RetryFlags::Check(const ExtractSetting& setting) const {
   if (setting.thinking.given()) {
     return Error{ErrorCode::kUnsupported, "cannot be used with --sampler", "--thinking"};
   }
-  return {};
+  return setting.diffusion.Check("--sampler");
 }
 
 void TryCounts::Add(const GenerationStats& stats) {
@@ -241,6 +245,7 @@ Result<std::unique_ptr<Extractor>> Extractor::Create(ExtractEngine& engine,
   options.sampling = setting.sampling.params;
   options.max_tokens = setting.sampling.max_tokens;
   options.close_repetition = setting.repetition == "close";
+  options.diffusion = setting.diffusion.options;
   out->contrast_ = setting.contrast;
   const Result<json::Value> tree = json::Parse(schema);
   ExtractInput& input = out->request_.extract.emplace();

@@ -17,6 +17,7 @@
 #include "pawl/result.h"
 #include "pawl/sampling.h"
 #include "schemas/grammar_cache.h"
+#include "src/cli/diffusion_flags.h"
 #include "src/cli/draft_flags.h"
 #include "src/cli/engine.h"
 #include "src/cli/options.h"
@@ -36,6 +37,7 @@ struct ExtractSetting {
   std::string repetition = "close";
   std::string contrast;  // empty: none
   ThinkingFlags thinking;
+  DiffusionFlags diffusion;
 
   // All but the marks and the file of thoughts.
   void AddTo(CLI::App* command);

@@ -11,6 +11,7 @@
 #include "src/base/utf8.h"
 #include "src/cli/command.h"
 #include "src/cli/describe.h"
+#include "src/cli/diffusion_flags.h"
 #include "src/cli/draft_flags.h"
 #include "src/cli/gaps.h"
 #include "src/cli/options.h"
@@ -37,6 +38,7 @@ struct GenerateFlags {
   bool stats = false;
   std::string stats_json;
   DraftFlags drafts;
+  DiffusionFlags diffusion;
 };
 
 // Passes bytes on as soon as they are whole code points.
@@ -109,6 +111,7 @@ Status Check(const GenerateFlags& flags) {
                  "--thinking"};
   }
   if (Status status = flags.drafts.Check(); !status.ok()) return status;
+  if (Status status = flags.diffusion.Check(many ? own : ""); !status.ok()) return status;
   if (many && (flags.drafts.options.sources != "off" || !flags.stats_json.empty()))
     return with(flags.stats_json.empty() ? "--draft" : "--stats-json");
   if (many && !flags.stops.empty()) return with("--stop");
@@ -170,6 +173,7 @@ int Generate(const GenerateFlags& flags) {
   options.sampling = flags.sampling.params;
   options.max_tokens = flags.sampling.max_tokens;
   options.skip_forced = !flags.no_skip_forced;
+  options.diffusion = flags.diffusion.options;
   if (!several) {
     options.on_token = [&](TokenId, std::string_view bytes) {
       stream.Add(bytes);
@@ -248,6 +252,7 @@ void AddGenerate(CLI::App& app, Action& action) {
   command->add_flag("--stats", flags->stats, "Tokens and seconds on stderr");
   TextOption(command, "--stats-json", flags->stats_json, "FILE", "The same as JSON, to this file");
   flags->drafts.AddTo(command);
+  flags->diffusion.AddTo(command);
   command->footer(
       "Example:\n  pawl generate --prompt \"The answer is \" --regex \"(yes|no), [a-z ]{3,40}\" "
       "--temperature 0.8 --seed 7");

@@ -17,6 +17,17 @@ Status CheckTokens(std::span<const TokenId> tokens, int width, const char* place
   return {};
 }
 
+Status RefuseDiffusion(const DiffusionOptions& given) {
+  const char* const place = given.threshold            ? "diffusion.threshold"
+                            : given.steps              ? "diffusion.steps"
+                            : given.block_length       ? "diffusion.block_length"
+                            : !given.remasking.empty() ? "diffusion.remasking"
+                            : !given.alg.empty()       ? "diffusion.alg"
+                                                       : nullptr;
+  if (place == nullptr) return {};
+  return Error{ErrorCode::kUnsupported, "means nothing for a causal model", place};
+}
+
 int PositionsOf(const ModelInfo& info, const KvMemory& memory) {
   return static_cast<int>(memory.positions(info.context_length));
 }

@@ -1,9 +1,10 @@
-// What is checked of the tokens that a work of the batch begins with.
+// What is checked of the tokens and options that a work of the batch begins with.
 #ifndef PAWL_SRC_DECODE_CHECK_INPUT_H_
 #define PAWL_SRC_DECODE_CHECK_INPUT_H_
 
 #include <span>
 
+#include "pawl/generation.h"
 #include "pawl/result.h"
 #include "pawl/vocabulary.h"
 #include "src/model/model.h"
@@ -12,6 +13,8 @@ namespace pawl {
 
 // Errors: kInvalid with `place` for a token that is not below `width`.
 Status CheckTokens(std::span<const TokenId> tokens, int width, const char* place);
+// Of a causal model: errors (kUnsupported) name the first option that is set.
+Status RefuseDiffusion(const DiffusionOptions& given);
 // Positions that one sequence of the model can have.
 int PositionsOf(const ModelInfo& info, const KvMemory& memory);
 

@@ -35,6 +35,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "src/decode/check_input.h"
+
 namespace pawl {
 namespace {
 
@@ -85,6 +87,7 @@ Result<bool> OutputBuilder::Start() {
 
 Status OutputBuilder::CheckOptions() const {
   if (Status status = CheckSamplingParams(options_.sampling); !status.ok()) return status;
+  if (Status status = RefuseDiffusion(options_.diffusion); !status.ok()) return status;
   if (options_.max_tokens < 0) {
     return Error{ErrorCode::kInvalid, "must be at least 0", "max_tokens"};
   }

@@ -174,6 +174,21 @@ void ReadSampling(const JsonReader& in, CallSpec& spec) {
   if (in.ok() && !stages.ok()) in[stages.error().place].Fail(stages.error().message);
 }
 
+namespace {
+
+void ReadDiffusion(const JsonReader& in, DiffusionOptions& out) {
+  const JsonReader at = in.OptionalObject();
+  double threshold = 0;
+  int count = 0;
+  if (at["threshold"].Read(threshold, 0, 1)) out.threshold = threshold;
+  if (at["steps"].Read(count, 1, kMostTokens)) out.steps = count;
+  if (at["block_length"].Read(count, 1, kMostTokens)) out.block_length = count;
+  at["remasking"].Read(out.remasking);
+  at["alg"].Read(out.alg);
+}
+
+}  // namespace
+
 void ReadSeed(const JsonReader& in, CallSpec& spec) {
   int64_t seed = 0;
   if (in.Read(seed) && seed != -1) {
@@ -242,6 +257,10 @@ Status ReadCommon(const ApiRequest& request, const JsonReader& in,
   spec.options.at_budget =
       in["close_at_budget"].Bool(true) ? AtBudget::kCloseOrCut : AtBudget::kCut;
   in["mask_surprise"].Read(spec.options.mask_surprise);
+  ReadDiffusion(in["diffusion"], spec.options.diffusion);
+  if (spec.together.any() && in["diffusion"].present()) {
+    in["diffusion"].Unsupported("is for outputs that are drawn alone");
+  }
   in["drafts"].Read(spec.options.drafts);
   spec.options.draft_owner = request.owner;
   json::Value arguments;

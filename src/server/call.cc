@@ -43,6 +43,9 @@ ApiError OutputError(const Error& error, const CallSpec& spec, size_t prompt,
   if (IsOutOfMemory(error)) return FromError(error, "");
   // A text in which a field of the schema has no span.
   if (error.place.starts_with('#')) return FromError(error, constraint);
+  if (error.place.starts_with("diffusion.")) {
+    return FromError({error.code, error.message, "#/diffusion/" + error.place.substr(10)}, "");
+  }
   const TogetherSpec& together = spec.together;
   if (together.any() && error.code == ErrorCode::kInvalid && !error.place.empty()) {
     const std::string pointer = error.place == "choices" && !constraint.empty()

@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <sstream>
@@ -115,6 +116,46 @@ TEST(ShippedModelTest, WhatExtractWritesValidateAccepts) {
       EXPECT_EQ(read.exit_code, 0) << written.out << read.out << read.err;
     }
   }
+}
+
+TEST(ShippedModelTest, OptionsOfTheDiffusionLoop) {
+  const std::string model = SourceDir() + "/models/tiny-extract-diffusion";
+  const std::string schema = SourceDir() + "/schemas/examples/contact.json";
+  const auto run = [&](std::vector<std::string> more) {
+    std::vector<std::string> command = {"extract", "--schema", schema, "--text", kText};
+    command.insert(command.end(), more.begin(), more.end());
+    return RunPawl(command);
+  };
+  const auto calls = [&](std::vector<std::string> more) {
+    const std::string file = ScratchPath("diffusion_stats.json");
+    more.insert(more.end(), {"--model", model, "--stats-json", file});
+    const CommandResult result = run(more);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    ExpectValid(schema, result.out);
+    const std::string stats = *ReadFile(file);
+    const std::string key = "\"forward_calls\":";
+    return std::atoi(stats.c_str() + stats.find(key) + key.size());
+  };
+  const int few = calls({"--threshold", "0"});
+  EXPECT_LT(few, calls({}));
+  EXPECT_LT(calls({}), calls({"--threshold", "1"}));
+  EXPECT_EQ(calls({"--steps", "1"}), few) << "a call for each block";
+  EXPECT_GT(calls({"--steps", "1", "--block-length", "4"}), few);
+  const auto refused = [&](const std::vector<std::string>& more, const std::string& message) {
+    const CommandResult result = run(more);
+    EXPECT_EQ(result.exit_code, 2) << message;
+    EXPECT_NE(result.err.find(message), std::string::npos) << result.err;
+  };
+  const std::string causal = ": means nothing for a causal model";
+  refused({"--threshold", "0.5"}, "--threshold" + causal);
+  refused({"--block-length", "8"}, "--block-length" + causal);
+  refused({"--alg", "entropy"}, "--alg" + causal);
+  refused({"--model", model, "--threshold", "2"}, "--threshold");
+  refused({"--model", model, "--steps", "0"}, "--steps");
+  refused({"--model", model, "--steps", "2", "--threshold", "0.5"}, "--steps: cannot be used with");
+  refused({"--model", model, "--steps", "2", "--contrast", "1"}, "--steps: cannot be used with");
+  refused({"--model", model, "--remasking", "random"}, "--remasking: random needs --steps");
+  refused({"--model", model, "--remasking", "low_confidence"}, "--remasking: is for LLaDA");
 }
 
 }  // namespace

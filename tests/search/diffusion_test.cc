@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "src/decode/batch.h"
+#include "src/decode/check_input.h"
 #include "src/decode/diffusion/mask_filler.h"
 #include "src/model/transformer_cpu.h"
 #include "tests/search/toy_language.h"
@@ -109,7 +110,7 @@ TEST(MaskFillerTest, IsNeverStuckInAnyOrder) {
     task.rules = {{kTheEnd}, kToyWidth, few, few};
     task.length = 12;
     const auto root = task.constraint;
-    DiffusionOptions options;
+    FillOptions options;
     options.block_length = seed % 2 == 0 ? 12 : 5;
     options.steps = seed % 5 == 0 ? 4 : 12;
     options.confidence = MaskConfidence::kRandom;
@@ -241,6 +242,85 @@ TEST(DiffusionWorkTest, RefusesWhatMeansNothing) {
   options.sampling.top_k = 0;
   options.sampling.repetition_penalty = 2;
   EXPECT_EQ(place(), "repetition_penalty");
+}
+
+// All outputs take 20 tokens of the 24 of the canvas.
+TEST(DiffusionWorkTest, OptionsSayHowManyCalls) {
+  TinyFiller tiny("dream");
+  GenerateOptions options;
+  options.max_tokens = 24;
+  const auto calls = [&](const DiffusionOptions& given) {
+    options.diffusion = given;
+    const auto output = tiny.Run(1, "[xyz]{20}", options);
+    if (!output[0].ok()) return -1;
+    EXPECT_EQ(output[0]->text.size(), 20u);
+    return output[0]->stats.forward_calls;
+  };
+  EXPECT_EQ(calls({.threshold = 0}), 1);
+  EXPECT_EQ(calls({.threshold = 0, .block_length = 5}), 4);
+  EXPECT_GE(calls({.threshold = 1}), 20);
+  EXPECT_EQ(calls({.steps = 4}), 4);
+  EXPECT_EQ(calls({.steps = 1, .block_length = 10}), 2) << "a call for each block";
+  EXPECT_EQ(calls({.steps = 5, .block_length = 1 << 30}), 5);
+  // At most as sure as by the share.
+  const int by_share = calls({.threshold = 0.5, .alg = "maskgit_plus"});
+  EXPECT_EQ(by_share, calls({.threshold = 0.5}));
+  EXPECT_GT(calls({.threshold = 0.5, .alg = "topk_margin"}), by_share);
+  EXPECT_GT(calls({.threshold = 0.5, .alg = "entropy"}), by_share);
+}
+
+TEST(DiffusionWorkTest, RandomMasksFollowTheSeed) {
+  TinyFiller tiny("llada");
+  GenerateOptions options;
+  options.max_tokens = 24;
+  options.diffusion = {.steps = 12, .remasking = "random"};
+  std::set<std::string> texts;
+  for (const uint64_t seed : {1, 2, 3, 1, 2, 3}) {
+    options.sampling.seed = seed;
+    const auto output = tiny.Run(1, "[a-z]{10,20}", options);
+    ASSERT_TRUE(output[0].ok()) << output[0].error().ToString();
+    texts.insert(output[0]->text);
+  }
+  EXPECT_GT(texts.size(), 1u);
+  EXPECT_LE(texts.size(), 3u);
+}
+
+TEST(DiffusionWorkTest, ErrorsNameTheOptionOfTheLoop) {
+  TinyFiller dream("dream"), llada("llada");
+  const auto place = [&](const DiffusionOptions& given, TinyFiller& tiny) {
+    GenerateOptions options;
+    options.max_tokens = 4;
+    options.diffusion = given;
+    const auto output = tiny.Run(1, "", options);
+    return output[0].ok() ? "" : output[0].error().place;
+  };
+  EXPECT_EQ(place({.threshold = 1.1}, dream), "diffusion.threshold");
+  EXPECT_EQ(place({.threshold = -0.1}, dream), "diffusion.threshold");
+  EXPECT_EQ(place({.threshold = std::nan("")}, dream), "diffusion.threshold");
+  EXPECT_EQ(place({.steps = 0}, dream), "diffusion.steps");
+  EXPECT_EQ(place({.threshold = 0.5, .steps = 3}, dream), "diffusion.steps");
+  EXPECT_EQ(place({.block_length = 0}, dream), "diffusion.block_length");
+  EXPECT_EQ(place({.remasking = "low_confidence"}, dream), "diffusion.remasking");
+  EXPECT_EQ(place({.remasking = "low_confidence"}, llada), "");
+  EXPECT_EQ(place({.remasking = "surest"}, llada), "diffusion.remasking");
+  EXPECT_EQ(place({.remasking = "random"}, llada), "diffusion.remasking");
+  EXPECT_EQ(place({.alg = "entropy"}, llada), "diffusion.alg");
+  EXPECT_EQ(place({.alg = "origin"}, dream), "diffusion.alg");
+}
+
+TEST(DiffusionWorkTest, CausalModelsRefuseTheOptions) {
+  for (const auto& [given, name] :
+       std::vector<std::pair<DiffusionOptions, std::string>>{{{.threshold = 0.9}, "threshold"},
+                                                             {{.steps = 8}, "steps"},
+                                                             {{.block_length = 8}, "block_length"},
+                                                             {{.remasking = "random"}, "remasking"},
+                                                             {{.alg = "entropy"}, "alg"}}) {
+    const Status status = RefuseDiffusion(given);
+    ASSERT_FALSE(status.ok()) << name;
+    EXPECT_EQ(status.error().place, "diffusion." + name);
+    EXPECT_EQ(status.error().code, ErrorCode::kUnsupported);
+  }
+  EXPECT_TRUE(RefuseDiffusion({}).ok());
 }
 
 TEST(DiffusionWorkTest, TheSeedDecides) {

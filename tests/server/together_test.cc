@@ -135,6 +135,14 @@ TEST(TogetherTest, WrongMembersAreNamed) {
       {R"("search":{},"stop":"x")", "/stop"},
       {R"("search":{"strategy":"adadec"},"n":2)", "/n"},
       {R"("search":{},"logprobs":2)", "/logprobs"},
+      {R"("search":{},"diffusion":{"steps":2})", "/diffusion"},
+      {R"("diffusion":4)", "/diffusion"},
+      {R"("diffusion":{"threshold":2})", "/diffusion/threshold"},
+      {R"("diffusion":{"block_length":0})", "/diffusion/block_length"},
+      // The model is causal.
+      {R"("diffusion":{"threshold":0.5})", "/diffusion/threshold"},
+      {R"("diffusion":{"steps":4})", "/diffusion/steps"},
+      {R"("diffusion":{"alg":"entropy"})", "/diffusion/alg"},
   };
   for (const auto& [members, param] : kWrong) {
     const Answer answer = Complete(members);

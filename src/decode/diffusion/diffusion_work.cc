@@ -25,6 +25,48 @@ std::vector<float> LogLaw(std::span<const float> logits, int width, TokenId mask
   return law;
 }
 
+Status CheckDiffusion(const DiffusionOptions& given, const MaskFilling& filling) {
+  const auto wrong = [](const char* message, const char* place) {
+    return Error{ErrorCode::kInvalid, message, place};
+  };
+  // Written so that NaN fails.
+  if (given.threshold && !(*given.threshold >= 0 && *given.threshold <= 1)) {
+    return wrong("must be between 0 and 1", "diffusion.threshold");
+  }
+  if (given.steps && *given.steps < 1) return wrong("must be at least 1", "diffusion.steps");
+  if (given.steps && given.threshold) {
+    return wrong("cannot be used with a threshold", "diffusion.steps");
+  }
+  if (given.block_length && *given.block_length < 1) {
+    return wrong("must be at least 1", "diffusion.block_length");
+  }
+  const std::string &rule = given.remasking, &alg = given.alg;
+  // Logits of the row in front are Dream's.
+  if (!rule.empty() && filling.shifted) return wrong("is for LLaDA", "diffusion.remasking");
+  if (!alg.empty() && !filling.shifted) return wrong("is for Dream", "diffusion.alg");
+  if (!rule.empty() && rule != "low_confidence" && rule != "random") {
+    return wrong("must be low_confidence or random", "diffusion.remasking");
+  }
+  if (rule == "random" && !given.steps) return wrong("random needs steps", "diffusion.remasking");
+  if (!alg.empty() && alg != "maskgit_plus" && alg != "topk_margin" && alg != "entropy") {
+    return wrong("must be maskgit_plus, topk_margin or entropy", "diffusion.alg");
+  }
+  return {};
+}
+
+// REQUIRES: CheckDiffusion.
+FillOptions FillOptionsOf(const DiffusionOptions& given, const MaskFilling& filling, int length) {
+  FillOptions out;
+  const int block = filling.block > 0 ? filling.block : kBlockWithoutTraining;
+  out.block_length = std::min(given.block_length.value_or(block), length);
+  out.steps = given.steps.value_or(0);
+  out.threshold = given.threshold.value_or(out.threshold);
+  if (given.remasking == "random") out.confidence = MaskConfidence::kRandom;
+  if (given.alg == "topk_margin") out.confidence = MaskConfidence::kMargin;
+  if (given.alg == "entropy") out.confidence = MaskConfidence::kEntropy;
+  return out;
+}
+
 }  // namespace
 
 DiffusionWork::DiffusionWork(Model& model, const MaskFilling& filling, const OutputTask& task,
@@ -59,6 +101,7 @@ Status DiffusionWork::CheckOptions() const {
   if (options_.max_tokens < 1) {
     return Error{ErrorCode::kInvalid, "must be at least 1", "max_tokens"};
   }
+  if (Status status = CheckDiffusion(options_.diffusion, filling_); !status.ok()) return status;
   return CheckTokens(prompt_, model_.info().vocabulary_size, "prompt");
 }
 
@@ -87,8 +130,7 @@ Result<bool> DiffusionWork::Start(bool may_wait) {
     return Error{ErrorCode::kUnsupported, "a model that fills masks needs an end token", "model"};
   }
   fill.length = std::min(options_.max_tokens, task_.positions - prompt);
-  DiffusionOptions how;
-  how.block_length = filling_.block > 0 ? filling_.block : kBlockWithoutTraining;
+  FillOptions how = FillOptionsOf(options_.diffusion, filling_, fill.length);
   how.temperature = static_cast<double>(options_.sampling.temperature);
   how.seed = options_.sampling.seed;
   stats_.prompt_tokens = prompt;

@@ -16,7 +16,7 @@
 
 namespace pawl {
 
-MaskFiller::MaskFiller(FillTask task, const DiffusionOptions& options)
+MaskFiller::MaskFiller(FillTask task, const FillOptions& options)
     : task_(std::move(task)),
       options_(options),
       canvas_(static_cast<size_t>(task_.length), kNoToken),
@@ -245,7 +245,9 @@ Status MaskFiller::CommitInLattice(std::vector<std::vector<float>> scores) {
     const size_t place = place_of(wanted[n]);
     // Tokens that were committed before may have taken the best one away.
     const std::vector<CanvasLattice::Share> shares = lattice.Shares(place);
-    if (quota == 0 && n != surest[0] && shares[0].share < options_.threshold) continue;
+    if (quota == 0 && n != surest[0] && ConfidenceOf(shares, wanted[n]) < options_.threshold) {
+      continue;
+    }
     const TokenId token = Choose(shares, wanted[n]);
     window[place] = token;
     lattice.Commit(place, token);

@@ -26,7 +26,7 @@ namespace pawl {
 // entropy there is, or a number drawn by lot.
 enum class MaskConfidence { kShare, kMargin, kEntropy, kRandom };
 
-struct DiffusionOptions {
+struct FillOptions {
   int block_length = 32;
   // Calls for the whole canvas, by which masks are split evenly. 0: as `threshold` says.
   int steps = 0;
@@ -47,7 +47,7 @@ struct FillTask {
 
 class MaskFiller {
  public:
-  MaskFiller(FillTask task, const DiffusionOptions& options);
+  MaskFiller(FillTask task, const FillOptions& options);
 
   // Errors: kLimit with "max_tokens" where no output fits the canvas.
   Status Start();
@@ -81,7 +81,7 @@ class MaskFiller {
   int Quota(int masks);
 
   const FillTask task_;
-  const DiffusionOptions options_;
+  const FillOptions options_;
   std::vector<TokenId> canvas_;
   std::vector<TokenId> witness_;  // of the block, from first_ on
   CanvasPlace place_;             // in front of first_

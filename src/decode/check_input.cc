@@ -1,6 +1,7 @@
 // Messages of these checks name the token, the limit and the place.
 #include "src/decode/check_input.h"
 
+#include <limits>
 #include <string>
 
 namespace pawl {
@@ -30,6 +31,21 @@ Status RefuseDiffusion(const DiffusionOptions& given) {
 
 int PositionsOf(const ModelInfo& info, const KvMemory& memory) {
   return static_cast<int>(memory.positions(info.context_length));
+}
+
+Status CheckCompletion(const LoopConstraint* root, int budget) {
+  if (root == nullptr || root->CompletionLength(budget) >= 0) return {};
+  const int shortest = root->CompletionLength(std::numeric_limits<int>::max());
+  if (shortest < 0) {
+    return Error{ErrorCode::kLimit,
+                 "no output that fits was found within the limits (which does not prove that "
+                 "there is none)",
+                 "constraint"};
+  }
+  return Error{ErrorCode::kLimit,
+               "the shortest output that was found takes " + std::to_string(shortest) +
+                   " tokens, but the budget is " + std::to_string(budget),
+               "max_tokens"};
 }
 
 }  // namespace pawl

@@ -7,6 +7,7 @@
 #include "pawl/generation.h"
 #include "pawl/result.h"
 #include "pawl/vocabulary.h"
+#include "src/decode/constraint.h"
 #include "src/model/model.h"
 
 namespace pawl {
@@ -17,6 +18,9 @@ Status CheckTokens(std::span<const TokenId> tokens, int width, const char* place
 Status RefuseDiffusion(const DiffusionOptions& given);
 // Positions that one sequence of the model can have.
 int PositionsOf(const ModelInfo& info, const KvMemory& memory);
+// Errors: kLimit where no output of the constraint is known to fit `budget` tokens, with
+// "constraint" or "max_tokens" as place. nullptr: every budget fits.
+Status CheckCompletion(const LoopConstraint* root, int budget);
 
 }  // namespace pawl
 

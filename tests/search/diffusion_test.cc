@@ -150,7 +150,7 @@ TEST(MaskFillerTest, SaysWhatDoesNotFit) {
   const Status status = MaskFiller(task, {}).Start();
   ASSERT_FALSE(status.ok());
   EXPECT_EQ(status.error().place, "max_tokens");
-  EXPECT_NE(status.error().message.find("the canvas has 10"), std::string::npos);
+  EXPECT_NE(status.error().message.find("the budget is 10"), std::string::npos);
 }
 
 // Tokens 0 to 44 are letters and digits, 45 is the end, 46 the mask.

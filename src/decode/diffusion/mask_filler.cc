@@ -9,10 +9,10 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
-#include <string>
 #include <utility>
 
 #include "src/base/random.h"
+#include "src/decode/check_input.h"
 
 namespace pawl {
 
@@ -23,19 +23,8 @@ MaskFiller::MaskFiller(FillTask task, const FillOptions& options)
       place_{task_.constraint, false} {}
 
 Status MaskFiller::Start() {
-  const LoopConstraint* const root = task_.constraint.get();
-  if (root != nullptr && root->CompletionLength(task_.length) < 0) {
-    const int shortest = root->CompletionLength(std::numeric_limits<int>::max());
-    if (shortest < 0) {
-      return Error{ErrorCode::kLimit,
-                   "no output that fits was found within the limits (which does not prove that "
-                   "there is none)",
-                   "constraint"};
-    }
-    return Error{ErrorCode::kLimit,
-                 "the shortest output that was found takes " + std::to_string(shortest) +
-                     " tokens, but the canvas has " + std::to_string(task_.length),
-                 "max_tokens"};
+  if (Status status = CheckCompletion(task_.constraint.get(), task_.length); !status.ok()) {
+    return status;
   }
   return Settle();
 }

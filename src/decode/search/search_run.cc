@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "src/base/stop_scope.h"
+#include "src/decode/check_input.h"
 
 namespace pawl {
 namespace {
@@ -87,18 +88,8 @@ double SearchRun::Argument(std::string_view name, double otherwise) const {
 Status SearchRun::Start() {
   Hypothesis root;
   root.at = ForLoop(s_.task.constraint, *s_.task.vocabulary);
-  if (root.at != nullptr && root.at->CompletionLength(s_.task.max_tokens) < 0) {
-    const int shortest = root.at->CompletionLength(std::numeric_limits<int>::max());
-    if (shortest < 0) {
-      return Error{ErrorCode::kLimit,
-                   "no output that fits was found within the limits (which does not prove that "
-                   "there is none)",
-                   "constraint"};
-    }
-    return Error{ErrorCode::kLimit,
-                 "the shortest output that was found takes " + std::to_string(shortest) +
-                     " tokens, but the budget is " + std::to_string(s_.task.max_tokens),
-                 "max_tokens"};
+  if (Status status = CheckCompletion(root.at.get(), s_.task.max_tokens); !status.ok()) {
+    return status;
   }
   if (Status status = branches_.Start(); !status.ok()) return status;
   if (others_) {

@@ -263,6 +263,7 @@ Status ReadCommon(const ApiRequest& request, const JsonReader& in,
   }
   in["drafts"].Read(spec.options.drafts);
   spec.options.draft_owner = request.owner;
+  spec.key = request.key;
   json::Value arguments;
   ThinkingReader(in, spec, arguments).Read();
   if (!in.ok()) return in.error();

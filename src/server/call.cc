@@ -252,7 +252,8 @@ void Call::PrepareChoices() {
       error = prompt.error();
     } else if (prompt->tokens.empty()) {
       error = Error{ErrorCode::kInvalid, "has no tokens", spec_.prompts[p].pointer};
-    } else if (static_cast<int>(prompt->tokens.size()) + (spec_.echo ? 0 : 1) > context) {
+    } else if (!spec_.prompt_only &&
+               static_cast<int>(prompt->tokens.size()) + (spec_.echo ? 0 : 1) > context) {
       error = Error{ErrorCode::kLimit,
                     "has " + std::to_string(prompt->tokens.size()) +
                         " tokens, but the model's context holds " + std::to_string(context) +
@@ -276,6 +277,7 @@ void Call::PrepareChoices() {
     if (prompt.ok()) thinking = prompt->thinking;
     if (prompt.ok() && p == 0 && !prompt->note.empty()) out_.notes.push_back(prompt->note);
   }
+  if (spec_.prompt_only) return ShowPrompts(choices);
   const std::optional<ApiError> error = CompilePlan(thinking);
   if (gone_) return;
   if (error) return Refuse(*error);

@@ -12,6 +12,7 @@
 #include "src/engine/loaded_model.h"
 #include "src/engine/schema_view.h"
 #include "src/server/call.h"
+#include "src/server/call_choice.h"
 #include "src/server/server_state.h"
 
 namespace pawl::server {
@@ -294,6 +295,15 @@ ApiError Call::CompileError(const Error& error) {
   whole.message = error.ToString();
   whole.place.clear();
   return FromError(whole, plan_.grammar.pointer);
+}
+
+void Call::ShowPrompts(std::span<const std::unique_ptr<Choice>> choices) {
+  for (const auto& choice : choices) {
+    out_.prompt_tokens += static_cast<int>(choice->prompt_tokens.size());
+    out_.choices.emplace_back();
+    out_.choices.back().content = server_->model->tokenizer().Decode(choice->prompt_tokens, true);
+  }
+  exchange_->Post([self = shared_from_this()] { self->WholeOrRefuse(); });
 }
 
 }  // namespace pawl::server

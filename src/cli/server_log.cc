@@ -1,3 +1,4 @@
+// Lines are written whole, under a lock, with the time as RFC 3339 has it in UTC.
 #include "src/cli/server_log.h"
 
 #include <fmt/format.h>

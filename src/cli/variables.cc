@@ -1,3 +1,5 @@
+// The environment is read once, before the command line is parsed: what it has is appended to the
+// arguments, so that CLI11 checks both alike.
 #include "src/cli/variables.h"
 
 #include <fmt/format.h>
@@ -104,7 +106,7 @@ std::string ShownConfig(const CLI::App& command) {
     if (option->get_lnames().empty() || !option->get_configurable()) continue;
     const std::string& name = option->get_lnames().front();
     if (IsFlag(option)) {
-      out += fmt::format("{} = {}\n", name, option->count() > 0);
+      out += fmt::format("{} = {}\n", name, option->count() > 0 && option->as<bool>());
       continue;
     }
     std::vector<std::string> values;

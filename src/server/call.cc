@@ -383,12 +383,14 @@ void Call::Submit(Choice& choice) {
   if (spec_.together.any() && choice.index % spec_.n != 0) return;
   BatchRequest request;
   request.prompt = choice.prompt_tokens;
+  std::optional<Grammar> bound;
   if (!grammars_.empty()) {
     // What a text needs goes with its output.
     const Grammar& grammar = grammars_[choice.prompt];
-    const Result<Grammar> bound =
+    Result<Grammar> made =
         grammar.unbound().empty() ? grammar : grammar.Bind(spec_.prompts[choice.prompt].text);
-    if (!bound.ok()) return Done(choice, bound.error());
+    if (!made.ok()) return Done(choice, made.error());
+    bound = *std::move(made);
     request.constraint = MakeConstraint(*bound);
   }
   const int room =
@@ -398,7 +400,7 @@ void Call::Submit(Choice& choice) {
                    std::min(spec_.options.max_tokens, room), !grammars_.empty(), &choice.note);
   if (!constraint.ok()) return Done(choice, constraint.error());
   request.constraint = *std::move(constraint);
-  if (spec_.together.any()) return SubmitTogether(choice, std::move(request.constraint));
+  if (spec_.together.any()) return SubmitTogether(choice, std::move(request.constraint), bound);
   request.options = spec_.options;
   if (choice.code != nullptr) {
     request.constraint = choice.code->ConstraintWith(std::move(request.constraint));
@@ -441,7 +443,6 @@ void Call::Submit(Choice& choice) {
 }
 
 // ---- On the engine's thread ----
-
 // Special tokens that the parser reads have their names for a text. Code is cut where it ends.
 std::string_view Call::TextOf(Choice& choice, TokenId token, std::string_view bytes) {
   const Vocabulary& vocabulary = *server_->model->vocabulary();
@@ -796,5 +797,4 @@ void Call::Whole() {
   Log(status);
 }
 
-// A line that is lost must not change the answer.
 }  // namespace pawl::server

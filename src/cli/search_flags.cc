@@ -276,7 +276,9 @@ int SearchFlags::Run(const std::string& command, const SamplerFlags& sampler,
   const Result<SearchResult> result = scene.engine.Search(scene.request, *made);
   progress.reset();
   if (!result.ok()) {
-    return Fail(command, AtSearchOption(result.error(), scene.grammar_flags.source()));
+    Error error = AtSearchOption(result.error(), scene.grammar_flags.source());
+    if (error.place == "--search") error.place = own();
+    return Fail(command, error);
   }
   if (!svg.empty()) {
     const Status written = WriteFile(svg, SearchSvg(result->graph));

@@ -179,8 +179,8 @@ Result<std::shared_ptr<const Constraint>> WithThoughts(const LoadedModel& model,
   if (note != nullptr && plan.splits && plan.most_tokens != 0 && parts.answer != nullptr) {
     const int shortest = parts.answer->CompletionLength(tokens);
     if (shortest >= 0 && shortest + parts.kept_tokens >= tokens) {
-      *note = "the budget of " + std::to_string(tokens) +
-              " tokens leaves none for thoughts: the shortest answer of " +
+      *note = "the budget of " + std::to_string(tokens) + " tokens leaves none for " +
+              (plan.free ? "free text" : "thoughts") + ": the shortest answer of " +
               std::to_string(shortest) + " and " + std::to_string(kAnswerTokens) + " more are kept";
     }
   }

@@ -33,8 +33,7 @@ std::string RandomName(size_t length) {
 
 ApiError Gone(const char* message) { return {.status = 503, .message = message}; }
 
-// What the engine says of an output, with the place in the request. `constraint`: where that
-// stands.
+// What the engine says of an output, at its place in the request; `constraint`: of that.
 ApiError OutputError(const Error& error, const CallSpec& spec, size_t prompt,
                      const std::string& constraint) {
   static constexpr const char* kPlaces[] = {"prompt",   "constraint", "max_tokens",   "temperature",
@@ -47,7 +46,8 @@ ApiError OutputError(const Error& error, const CallSpec& spec, size_t prompt,
     return FromError({error.code, error.message, "#/diffusion/" + error.place.substr(10)}, "");
   }
   const TogetherSpec& together = spec.together;
-  if (together.any() && error.code == ErrorCode::kInvalid && !error.place.empty()) {
+  const bool refused = error.code == ErrorCode::kInvalid || error.code == ErrorCode::kUnsupported;
+  if (together.any() && refused && !error.place.empty()) {
     const std::string pointer = error.place == "choices" && !constraint.empty()
                                     ? constraint
                                     : together.PointerOf(error.place);

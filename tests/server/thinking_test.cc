@@ -376,7 +376,7 @@ TEST(ThinkingTest, FreeTextComesFirst) {
   EXPECT_EQ(At(record, "/records/0/record/name").type, json::Type::kString);
   EXPECT_NE(At(record, "/records/0/reasoning").text, "");
   const std::string completion =
-      R"({"prompt":"Ann","structured_outputs":{"regex":"\\n\\n[a-c]{3}"},"free_first":9,"seed":2)";
+      R"({"prompt":"Ann is 7. ","temperature":0,"max_tokens":200,"structured_outputs":{"regex":"\\n\\n[a-c]{3}"},"free_first":9)";
   const json::Value whole = c.Post("/v1/completions", completion + "}").Json();
   const std::string text = At(whole, "/choices/0/text").text;
   const std::string free = At(whole, "/choices/0/reasoning_content").text;

@@ -1,5 +1,6 @@
 // The products of integers.h, written once over the lanes of an instruction set. A variant
-// (integers_portable.cc, integers_avx2.cc, integers_vnni.cc, integers_neon*.cc) defines in an unnamed namespace
+// (integers_portable.cc, integers_avx2.cc, integers_vnni.cc, integers_neon*.cc) defines in an
+// unnamed namespace
 //   kLanes         how many rows of a tile of weights are multiplied at a time: 8 or 16
 //   Ints, Floats   that many 32-bit integers or floats
 //   Bytes          that many fours of bytes

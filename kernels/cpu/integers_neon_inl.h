@@ -117,8 +117,7 @@ inline int16x4_t Rounded4(const float* x, float factor) {
 }
 inline void Round(const float* x, float factor, int8_t* q) {
   for (int i = 0; i < kQuantBlock; i += 8) {
-    vst1_s8(q + i,
-            vmovn_s16(vcombine_s16(Rounded4(x + i, factor), Rounded4(x + i + 4, factor))));
+    vst1_s8(q + i, vmovn_s16(vcombine_s16(Rounded4(x + i, factor), Rounded4(x + i + 4, factor))));
   }
 }
 

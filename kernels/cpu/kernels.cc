@@ -77,8 +77,8 @@ const KernelSet* FindKernels(KernelVariant variant) {
       break;
   }
   using enum KernelVariant;
-  for (const KernelVariant best : {kAmx, kAvx512Vnni, kAvx512, kAvx2, kNeonBfmmla, kNeonI8mm,
-                                   kNeonDot, kNeon}) {
+  for (const KernelVariant best :
+       {kAmx, kAvx512Vnni, kAvx512, kAvx2, kNeonBfmmla, kNeonI8mm, kNeonDot, kNeon}) {
     if (const KernelSet* kernels = FindKernels(best)) return kernels;
   }
   return &kPortableKernels;

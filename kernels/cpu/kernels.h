@@ -195,9 +195,8 @@ struct ConvolutionArgs {
 };
 
 struct KernelSet {
-  const char*
-      name;  // "portable", "avx2", "avx512", "avx512-vnni", "amx", "amx-bf16", "avx512-bf16",
-             // "neon", "neon-dot", "neon-i8mm", "neon-bfmmla"
+  const char* name;  // "portable", "avx2", "avx512", "avx512-vnni", "amx", "amx-bf16",
+                     // "avx512-bf16", "neon", "neon-dot", "neon-i8mm", "neon-bfmmla"
 
   // Packs rows of n inputs for products with weights of that type, row r at x + r * x_stride.
   // Writes at most 4 bytes for each that it reads.

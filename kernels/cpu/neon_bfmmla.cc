@@ -87,8 +87,11 @@ inline void Tile(const Place& at, float32x4_t* sums) {
   int64_t k = 0;
   for (; k + kStep <= at.n; k += kStep) {
     // Of the next outputs as much, in the order of addresses.
-    if constexpr (P > 1) __builtin_prefetch(at.weights + P * at.stride + P * 2 * k, 0, 3);
-    Multiply<P, R>(at, k, [&](int64_t o) { return Load8(at.weights + o + k); }, sums);
+    for (int i = 0; P > 1 && i < 2 * P * kStep; i += 32) {
+      __builtin_prefetch(at.weights + P * at.stride + P * 2 * k + i, 0, 3);
+    }
+    Multiply<P, R>(
+        at, k, [&](int64_t o) { return Load8(at.weights + o + k); }, sums);
   }
   if (k < at.n) {
     const auto rest = static_cast<size_t>(at.n - k) * sizeof(uint16_t);

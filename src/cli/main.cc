@@ -35,7 +35,8 @@ bool KernelsLimitIsKnown() {
   const char* most = MostInstructions();
   if (most == nullptr) return true;
   const std::string_view name = most;
-  return name.empty() || std::ranges::find(kInstructionLimits, name) != std::end(kInstructionLimits);
+  return name.empty() ||
+         std::ranges::find(kInstructionLimits, name) != std::end(kInstructionLimits);
 }
 
 // "--text=" gives an empty text; CLI11 would take the next argument for it.

@@ -119,7 +119,8 @@ inline const char* Name(WeightType type) {
   return type == WeightType::kF32 ? "fp32" : type == WeightType::kBf16 ? "bf16" : "fp16";
 }
 
-// What becomes of inputs beside bf16 weights, relative to them: AMX and BFMMLA take 16 bits of each, |error|
+// What becomes of inputs beside bf16 weights, relative to them: AMX and BFMMLA take 16 bits of
+// each, |error|
 // <= 2^-17 |input|, or 8 bits, |error| <= 2^-8 |input|.
 inline bool Rounds(const KernelSet& kernels) {
   const std::string name = kernels.name;

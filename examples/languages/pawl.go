@@ -92,7 +92,7 @@ var parts int
 // Takes two parts of the output, then stops it.
 //
 //export onText
-func onText(_ unsafe.Pointer, _ *C.char, _ C.size_t) C.int {
+func onText(context unsafe.Pointer, part *C.char, length C.size_t) C.int {
 	parts++
 	if parts < 2 {
 		return 1

@@ -550,9 +550,8 @@ PAWL_API void pawl_prompt_init(pawl_prompt* prompt, size_t struct_size);
  *     pawl_generation_free(generation);              // an output that still runs ends */
 typedef struct pawl_generation pawl_generation;
 
-/* The end of an output under a grammar when its budget is nearly spent. CLOSE: in the shortest
- * form; an error if even the shortest output is too long. CLOSE_OR_CUT: as CLOSE, but an output
- * whose shortest form is too long is cut. CUT: cut, complete or not. */
+/* The end of an output under a grammar when its budget is nearly spent. CLOSE: the shortest form;
+ * an error if even that is too long. CLOSE_OR_CUT: cut then. CUT: cut, complete or not. */
 enum { PAWL_AT_BUDGET_CLOSE = 0, PAWL_AT_BUDGET_CLOSE_OR_CUT = 1, PAWL_AT_BUDGET_CUT = 2 };
 
 /* What the model may think (docs/thinking.md). DEFAULT: AUTO for messages, otherwise OFF. */
@@ -591,6 +590,7 @@ typedef struct pawl_generate_options { /* docs/engine.md explains the options */
   size_t stages_length;
   int32_t draft_lanes;  /* lanes of noise, 1 to 64; docs/drafting.md */
   uint64_t draft_owner; /* drafts learn from outputs of the same owner only */
+  int32_t free_first;   /* tokens of free text before the answer, at most; 0: none */
 } pawl_generate_options;
 PAWL_API void pawl_generate_options_init(pawl_generate_options* options, size_t struct_size);
 

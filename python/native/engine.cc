@@ -100,7 +100,7 @@ EngineOptions EngineOptionsOf(const nb::dict& given) {
 }
 
 // `thinking`: off, auto or a number of tokens; empty: not given.
-GenerateOptions GenerateOptionsOf(const nb::dict& given, std::string& thinking) {
+GenerateOptions GenerateOptionsOf(const nb::dict& given, std::string& thinking, int& free_first) {
   GenerateOptions out;
   ReadOptions(given, [&](const auto& field) {
     field("temperature", out.sampling.temperature);
@@ -144,6 +144,7 @@ GenerateOptions GenerateOptionsOf(const nb::dict& given, std::string& thinking) 
     field("mask_surprise", out.mask_surprise);
     field("thinking", thinking);
     field("close_repetition", out.close_repetition);
+    field("free_first", free_first);
   });
   return out;
 }
@@ -323,7 +324,7 @@ BoundJob Submit(const BoundEngine& self, const nb::tuple& prompt,
   EngineRequest request = RequestOf(prompt);
   request.group = group;
   std::string thinking;
-  request.options = GenerateOptionsOf(options, thinking);
+  request.options = GenerateOptionsOf(options, thinking, request.free_first);
   if (!thinking.empty()) {
     Result<Thinking> read = ParseThinking(thinking);
     if (!read.ok()) Raise(InFile("thinking", read.error()));

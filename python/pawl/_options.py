@@ -65,6 +65,7 @@ class SamplingOptions(TypedDict, total=False):
     logprobs: int
     mask_surprise: bool
     close_repetition: bool
+    free_first: int
     logit_bias: "Mapping[int, float]"
     thinking: "Union[int, Literal['off', 'auto']]"
 

@@ -276,6 +276,7 @@ pawl_status Start(pawl_engine* engine, const pawl_prompt* prompt, const pawl_gra
   out.skip_forced = given.skip_forced != 0;
   out.drafts = given.drafts != 0;
   if (given.close_repetition >= 0) out.close_repetition = given.close_repetition != 0;
+  request.free_first = given.free_first;
   request.group = given.group;
   request.now = LocalTime();
   if (grammar != nullptr) request.grammar = grammar->grammar;

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <deque>
 #include <exception>
+#include <iterator>
 #include <memory>
 #include <new>
 #include <sstream>
@@ -34,8 +36,8 @@ bool KernelsLimitIsKnown() {
   const char* most = MostInstructions();
   if (most == nullptr) return true;
   const std::string_view name = most;
-  return name.empty() || name == "portable" || name == "avx2" || name == "avx512" ||
-         name == "avx512-vnni";
+  return name.empty() ||
+         std::ranges::find(kInstructionLimits, name) != std::end(kInstructionLimits);
 }
 
 // "--text=" gives an empty text; CLI11 would take the next argument for it.
@@ -71,8 +73,8 @@ int Main(int argc, char** argv) {
       "Example:\n  pawl extract --schema schemas/examples/invoice.json --text \"Invoice 7 from "
       "Acme, 30 EUR\"");
   if (!KernelsLimitIsKnown()) {
-    Note("", fmt::format("PAWL_KERNELS: must be portable, avx2, avx512 or avx512-vnni, not \"{}\"",
-                         MostInstructions()));
+    Note("", fmt::format("PAWL_KERNELS: must be one of {}, not \"{}\"",
+                         fmt::join(kInstructionLimits, ", "), MostInstructions()));
     return kExitBadInput;
   }
   app.set_config("--config", "", "Options from a TOML file, with a section for each command");

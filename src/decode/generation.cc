@@ -456,6 +456,16 @@ Result<bool> OutputBuilder::TakeToken(TokenId token) {
   if (!top_.empty()) watch_.SeeTop(std::exchange(top_, {}));
   sampler_.Taken();
   if (IsEnd(token)) return Stop(StopReason::kEnd);
+  if (at_ != nullptr && vocabulary_.is_end(token)) {
+    if (auto instead = at_->AtEnd()) {
+      ++stats_.forced_tokens;
+      Append(instead->token, TokenReport::Source::kForced);
+      entering_ = instead->token;
+      behind_ = std::move(instead->behind);
+      stage_ = Stage::kEnter;
+      return true;
+    }
+  }
   ++stats_.sampled_tokens;
   Append(token, TokenReport::Source::kSampled);
   entering_ = token;

@@ -33,8 +33,7 @@ std::string RandomName(size_t length) {
 
 ApiError Gone(const char* message) { return {.status = 503, .message = message}; }
 
-// What the engine says of an output, with the place in the request. `constraint`: where that
-// stands.
+// What the engine says of an output, at its place in the request; `constraint`: of that.
 ApiError OutputError(const Error& error, const CallSpec& spec, size_t prompt,
                      const std::string& constraint) {
   static constexpr const char* kPlaces[] = {"prompt",   "constraint", "max_tokens",   "temperature",
@@ -47,7 +46,8 @@ ApiError OutputError(const Error& error, const CallSpec& spec, size_t prompt,
     return FromError({error.code, error.message, "#/diffusion/" + error.place.substr(10)}, "");
   }
   const TogetherSpec& together = spec.together;
-  if (together.any() && error.code == ErrorCode::kInvalid && !error.place.empty()) {
+  const bool refused = error.code == ErrorCode::kInvalid || error.code == ErrorCode::kUnsupported;
+  if (together.any() && refused && !error.place.empty()) {
     const std::string pointer = error.place == "choices" && !constraint.empty()
                                     ? constraint
                                     : together.PointerOf(error.place);
@@ -385,12 +385,14 @@ void Call::Submit(Choice& choice) {
   if (spec_.together.any() && choice.index % spec_.n != 0) return;
   BatchRequest request;
   request.prompt = choice.prompt_tokens;
+  std::optional<Grammar> bound;
   if (!grammars_.empty()) {
     // What a text needs goes with its output.
     const Grammar& grammar = grammars_[choice.prompt];
-    const Result<Grammar> bound =
+    Result<Grammar> made =
         grammar.unbound().empty() ? grammar : grammar.Bind(spec_.prompts[choice.prompt].text);
-    if (!bound.ok()) return Done(choice, bound.error());
+    if (!made.ok()) return Done(choice, made.error());
+    bound = *std::move(made);
     request.constraint = MakeConstraint(*bound);
   }
   const int room =
@@ -400,7 +402,7 @@ void Call::Submit(Choice& choice) {
                    std::min(spec_.options.max_tokens, room), !grammars_.empty(), &choice.note);
   if (!constraint.ok()) return Done(choice, constraint.error());
   request.constraint = *std::move(constraint);
-  if (spec_.together.any()) return SubmitTogether(choice, std::move(request.constraint));
+  if (spec_.together.any()) return SubmitTogether(choice, std::move(request.constraint), bound);
   request.options = spec_.options;
   if (choice.code != nullptr) {
     request.constraint = choice.code->ConstraintWith(std::move(request.constraint));
@@ -443,7 +445,6 @@ void Call::Submit(Choice& choice) {
 }
 
 // ---- On the engine's thread ----
-
 // Special tokens that the parser reads have their names for a text. Code is cut where it ends.
 std::string_view Call::TextOf(Choice& choice, TokenId token, std::string_view bytes) {
   const Vocabulary& vocabulary = *server_->model->vocabulary();
@@ -798,5 +799,4 @@ void Call::Whole() {
   Log(status);
 }
 
-// A line that is lost must not change the answer.
 }  // namespace pawl::server

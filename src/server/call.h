@@ -51,6 +51,7 @@ struct CallSpec {
   bool echo = false;
   bool want_tokens = false;  // the formatter wants every token, not only the text
   Thinking thinking;
+  int free_first = 0;  // tokens of free text before the answer, at most
   // Members of the request that ask for it, each with what it needs to change something.
   struct ThinkingWish {
     std::string pointer;
@@ -177,7 +178,7 @@ class Call : public std::enable_shared_from_this<Call> {
   void ShowPrompts(std::span<const std::unique_ptr<Choice>> choices);
   std::optional<ApiError> CompilePlan(ThinkingStart thinking);
   std::optional<ApiError> PlanTools();
-  void PlanThinking(ThinkingStart thinking);
+  std::optional<ApiError> PlanThinking(ThinkingStart thinking);
   // What is to say of an output by its end.
   void NoteEnd(StopReason stop, ChoiceOut& out) const;
   Result<Grammar> CompileOne();
@@ -189,7 +190,8 @@ class Call : public std::enable_shared_from_this<Call> {
   // A choice that cannot begin has ended, with the error.
   void Begin(Choice& choice) noexcept;
   void Submit(Choice& choice);
-  void SubmitTogether(Choice& choice, std::shared_ptr<const Constraint> constraint);
+  void SubmitTogether(Choice& choice, std::shared_ptr<const Constraint> constraint,
+                      const std::optional<Grammar>& grammar);
   void Refuse(const ApiError& error) noexcept;
 
   // On the engine's thread.

@@ -58,12 +58,25 @@ std::optional<ApiError> Call::PlanTools() {
   return std::nullopt;
 }
 
-void Call::PlanThinking(ThinkingStart thinking) {
+std::optional<ApiError> Call::PlanThinking(ThinkingStart thinking) {
   const PromptSpec& prompt = spec_.prompts[0];
   const bool prompted =
       prompt.kind == PromptSpec::Kind::kChat || prompt.kind == PromptSpec::Kind::kExtract;
   const ModelTraits& traits = server_->model->traits();
   if (prompted) thoughts_ = PlanThoughts(traits, thinking, prompt.thinking);
+  if (spec_.free_first > 0) {
+    const auto wrong = [](ErrorCode code, const char* message) {
+      return FromError(Error{code, message, "#/free_first"}, "");
+    };
+    if (!plan_.calls.empty()) return wrong(ErrorCode::kUnsupported, "cannot be used with tools");
+    if (spec_.code) return wrong(ErrorCode::kUnsupported, "is not for code");
+    Result<ThoughtPlan> free = WithFreeText(thoughts_, spec_.free_first,
+                                            plan_.grammar.kind != ConstraintSpec::Kind::kNone);
+    if (!free.ok()) return wrong(free.error().code, free.error().message.c_str());
+    thoughts_ = *std::move(free);
+    plan_.think_close = thoughts_.close;
+    plan_.free_text = true;
+  }
   plan_.thinking = !thoughts_.splits  ? ThinkingStart::kOff
                    : thoughts_.opened ? ThinkingStart::kOpen
                                       : ThinkingStart::kMay;
@@ -73,6 +86,7 @@ void Call::PlanThinking(ThinkingStart thinking) {
     const bool marked = wish.variable == nullptr && prompted && !thoughts_.changes_nothing;
     if (!heard && !marked) out_.ignored.push_back(wish.pointer);
   }
+  return std::nullopt;
 }
 
 using Schemas = std::vector<const json::Value*>;
@@ -233,7 +247,7 @@ std::optional<ApiError> Call::CompilePlan(ThinkingStart thinking) {
     if (!spec_.one_by_one) longest.clear();
   }
   string_bound_ = layout.max_string;
-  PlanThinking(thinking);
+  if (std::optional<ApiError> error = PlanThinking(thinking)) return error;
   names_specials_ = plan_.grammar.kind == ConstraintSpec::Kind::kStructuralTag &&
                     (!plan_.calls.empty() || plan_.marked());
   if (plan_.grammar.kind == ConstraintSpec::Kind::kNone) return std::nullopt;

@@ -445,17 +445,6 @@ void Call::Submit(Choice& choice) {
 }
 
 // ---- On the engine's thread ----
-// Special tokens that the parser reads have their names for a text. Code is cut where it ends.
-std::string_view Call::TextOf(Choice& choice, TokenId token, std::string_view bytes) {
-  const Vocabulary& vocabulary = *server_->model->vocabulary();
-  if (bytes.empty() && vocabulary.is_special(token)) {
-    const std::string_view name = vocabulary.bytes(token);
-    if (names_specials_ || plan_.IsMark(name)) bytes = name;
-  }
-  if (choice.code == nullptr) return bytes;
-  choice.code_goes_on = choice.code->Add(bytes);
-  return choice.code->added();
-}
 
 bool Call::Told(Choice& choice, const OutputToken& token) {
   if (first_token_ == 0) {

@@ -320,4 +320,16 @@ void Call::ShowPrompts(std::span<const std::unique_ptr<Choice>> choices) {
   exchange_->Post([self = shared_from_this()] { self->WholeOrRefuse(); });
 }
 
+// Special tokens that the parser reads have their names for a text. Code is cut where it ends.
+std::string_view Call::TextOf(Choice& choice, TokenId token, std::string_view bytes) {
+  const Vocabulary& vocabulary = *server_->model->vocabulary();
+  if (bytes.empty() && vocabulary.is_special(token)) {
+    const std::string_view name = vocabulary.bytes(token);
+    if (names_specials_ || plan_.IsMark(name)) bytes = name;
+  }
+  if (choice.code == nullptr) return bytes;
+  choice.code_goes_on = choice.code->Add(bytes);
+  return choice.code->added();
+}
+
 }  // namespace pawl::server

@@ -545,6 +545,8 @@ class _Call:
         given: Any = options.constraint.get(options.kind) if options.kind else None
         json_options = {"whitespace": "compact", **options.schema}
         if options.kind == "schema":
+            # Fields without a text are copied from what the user and the tools have said.
+            json_options.setdefault("bind_source", not json_options.get("source"))
             self.make_value = _value_maker(given)
             return compiler.json_schema(self._engine._text_of_schema(given), **json_options)
         if options.kind == "regex":

@@ -1,6 +1,7 @@
 // `pawl extract`: a record out of a text, as JSON that is valid for a schema.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <deque>
 #include <memory>
 #include <optional>
@@ -13,6 +14,7 @@
 #include "src/cli/extractor.h"
 #include "src/cli/progress.h"
 #include "src/cli/report.h"
+#include "src/engine/record_details.h"
 
 namespace pawl::cli {
 namespace {
@@ -25,6 +27,7 @@ struct TextFlags {
   std::string file = "-";
   bool json_lines = false;
   bool progress = false;
+  bool details = false;
 };
 
 // What errors call the one text.
@@ -43,6 +46,9 @@ struct Loaded {
 Result<Loaded> Load(const TextFlags& flags) {
   const ExtractFlags& extract = flags.extract;
   if (Status status = extract.Check(); !status.ok()) return status.error();
+  if (flags.details && !(extract.retry.sampler.empty() && extract.setting.contrast.empty())) {
+    return Error{ErrorCode::kUnsupported, "come with records that are drawn alone", "--details"};
+  }
   const std::string& schema_file =
       extract.template_file.empty() ? extract.grammar.schema_file : extract.template_file;
   if (schema_file == "-" && flags.file == "-" && !flags.text.has_value()) {
@@ -73,6 +79,7 @@ Result<Loaded> Load(const TextFlags& flags) {
     return status.error();
   }
   if (extract.stats || !extract.stats_json.empty()) out.extractor->WantMaskSurprise();
+  if (flags.details) out.extractor->WantDetails();
   return out;
 }
 
@@ -90,6 +97,24 @@ Status Report(const TextFlags& flags, const GenerationStats& stats, Loaded& load
     return status;
   }
   return loaded.engine->Save();
+}
+
+// A record as it is printed, without the end of the line.
+std::string TextOf(const TextFlags& flags, int64_t index, const Generation& output) {
+  if (!flags.details) return output.text;
+  const bool closed = output.stop == StopReason::kClosed;
+  std::string line = RecordLine{.index = index,
+                                .record = output.text,
+                                .reasoning = output.reasoning,
+                                .members = DetailsJson(output.details),
+                                .finish_reason = closed ? "length" : "stop",
+                                .closed = closed,
+                                .closed_by = output.closed_by,
+                                .prompt_tokens = output.stats.prompt_tokens,
+                                .output_tokens = output.stats.output_tokens}
+                         .Json();
+  std::ranges::replace(line, '\n', ' ');
+  return line;
 }
 
 // To the file of --reasoning: a line of JSON for each text.
@@ -112,7 +137,7 @@ int ExtractOne(const TextFlags& flags, Loaded& loaded) {
     if (flags.extract.stats) NoteSettings(*loaded.extractor);
     return Fail(kExtract, output.error());
   }
-  Print(output->text + "\n");
+  Print(TextOf(flags, 0, *output) + "\n");
   if (Status status = WriteReasoning(flags, json::Quote(output->reasoning) + "\n"); !status.ok()) {
     return Fail(kExtract, status.error());
   }
@@ -225,10 +250,11 @@ class Lines {
                              json::Quote(message)));
       return;
     }
-    for (char& c : output->text) {
+    std::string text = TextOf(flags_, line.number - 1, *output);
+    for (char& c : text) {
       if (c == '\n' || c == '\r') c = ' ';
     }
-    cli::Print(output->text + "\n");
+    cli::Print(text + "\n");
     for (const std::string& note : NotesOn(*output, *loaded_.extractor)) {
       Note(kExtract, fmt::format("{}: {}", place, note));
     }
@@ -277,6 +303,9 @@ void AddExtract(CLI::App& app, Action& action) {
           "Many texts: every line of the input is a JSON string or {\"text\": ...}, every line of "
           "the output a record or {\"error\": ...}")
       ->excludes(text);
+  command->add_flag("--details", flags->details,
+                    "Print each record as a line of /v1/extract: with the places of its values in "
+                    "the text, their probabilities and, for choices, the alternatives");
   command->add_flag("--progress", flags->progress, "Show progress even when stderr is no terminal");
   command->add_flag("--stats", flags->extract.stats,
                     "Tokens and seconds, and remarks on the schema, on stderr");

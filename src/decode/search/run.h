@@ -26,6 +26,9 @@ struct SearchInput {
   std::shared_ptr<const Constraint> constraint;  // nullptr: none
   // The tokens of SearchOptions::contrast_prompt; nullopt: there is none.
   std::optional<std::vector<TokenId>> contrast = {};
+  // Of a classification: a choice is the beginning of a text that goes on, and no end is looked
+  // for. REQUIRES: no choice begins with another.
+  bool choices_go_on = false;
 };
 
 // Errors: kInvalid with the option as place; kLimit for a prompt that is too long ("prompt") and

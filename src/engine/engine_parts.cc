@@ -9,6 +9,7 @@
 #include "src/base/file.h"
 #include "src/base/json.h"
 #include "src/base/utf8.h"
+#include "src/engine/copied_text.h"
 #include "src/engine/message_source.h"
 #include "src/engine/model_files.h"
 #include "src/engine/model_paths.h"
@@ -162,10 +163,13 @@ namespace {
 
 // The grammar of the request, with the text of the request where its fields are copied from one
 // that has not come yet. REQUIRES: it has a grammar.
-Result<Grammar> BoundGrammar(const EngineRequest& request) {
+Result<Grammar> BoundGrammar(const EngineRequest& request, const LoadedModel& model) {
   const Grammar& grammar = *request.grammar;
   if (grammar.unbound().empty()) return grammar;
-  if (request.extract) return grammar.Bind(request.extract->text);
+  const auto bind = [&](std::string_view text) {
+    return grammar.Bind(CopiedText(model.tokenizer(), text).text());
+  };
+  if (request.extract) return bind(request.extract->text);
   json::Value messages;
   for (const ChatMessage& message : request.messages) {
     messages.items.push_back(MakeChatMessage(message.role, message.content));
@@ -179,7 +183,7 @@ Result<Grammar> BoundGrammar(const EngineRequest& request) {
     return Error{ErrorCode::kInvalid, "needs the text that is copied from (source)",
                  grammar.unbound()};
   }
-  return grammar.Bind(SourceOfMessages(messages));
+  return bind(SourceOfMessages(messages));
 }
 
 }  // namespace
@@ -191,7 +195,7 @@ Result<std::shared_ptr<const Constraint>> ConstraintOf(const EngineRequest& requ
     return Error{ErrorCode::kInvalid,
                  "was compiled for another vocabulary than that of this engine", "grammar"};
   }
-  const Result<Grammar> bound = BoundGrammar(request);
+  const Result<Grammar> bound = BoundGrammar(request, model);
   if (!bound.ok()) return bound.error();
   std::shared_ptr<const Constraint> grammar = MakeConstraint(*bound);
   if (request.constraint == nullptr) return grammar;
@@ -344,7 +348,7 @@ Result<LaidOut> LayOut(const EngineRequest& request, const LoadedModel& model,
     laid.details =
         std::make_shared<DetailsRequest>(DetailsRequest{.prompt = *prompt, .group = request.group});
     if (request.grammar) {
-      Result<Grammar> bound = BoundGrammar(request);
+      Result<Grammar> bound = BoundGrammar(request, model);
       if (!bound.ok()) return bound.error();
       laid.details->grammar = *std::move(bound);
     }

@@ -18,9 +18,9 @@
 #include "src/base/failure.h"
 #include "src/base/json.h"
 #include "src/decode/search/run.h"
+#include "src/engine/copied_text.h"
 #include "src/engine/record_values.h"
 #include "src/engine/schema_view.h"
-#include "src/engine/spans.h"
 
 namespace pawl {
 namespace {
@@ -142,7 +142,8 @@ class DetailsJob : public std::enable_shared_from_this<DetailsJob> {
   void Start() {
     const Status planned = Guarded([this]() -> Status {
       if (!output_.ok()) return {};
-      PlannedDetails plan = PlanDetails(*request_, *model_.vocabulary(), *output_);
+      PlannedDetails plan =
+          PlanDetails(*request_, model_.tokenizer(), *model_.vocabulary(), *output_);
       output_->details = std::move(plan.values);
       if (output_->stop != StopReason::kCancelled) questions_ = std::move(plan.questions);
       return {};
@@ -217,8 +218,8 @@ std::string DetailNumber(double value) {
 
 }  // namespace
 
-PlannedDetails PlanDetails(const DetailsRequest& request, const Vocabulary& vocabulary,
-                           const Generation& output) {
+PlannedDetails PlanDetails(const DetailsRequest& request, const Tokenizer& tokenizer,
+                           const Vocabulary& vocabulary, const Generation& output) {
   PlannedDetails out;
   const AnswerText answer(vocabulary, output);
   size_t end = 0;
@@ -230,7 +231,7 @@ PlannedDetails PlanDetails(const DetailsRequest& request, const Vocabulary& voca
   if (!record.ok()) return out;
   std::map<std::string, ValueDetails::Span> spans;
   if (!request.text.empty()) {
-    for (Span& span : FindSpans(*record, request.text)) {
+    for (Span& span : CopiedText(tokenizer, request.text).Spans(*record)) {
       spans[std::move(span.pointer)] = {
           static_cast<int64_t>(span.begin), static_cast<int64_t>(span.end),
           static_cast<int64_t>(span.begin_byte), static_cast<int64_t>(span.end_byte)};

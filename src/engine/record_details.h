@@ -51,8 +51,8 @@ struct PlannedDetails {
   std::vector<ChoiceQuestion> questions;
 };
 // REQUIRES: the output has Generation::figures.
-PlannedDetails PlanDetails(const DetailsRequest& request, const Vocabulary& vocabulary,
-                           const Generation& output);
+PlannedDetails PlanDetails(const DetailsRequest& request, const Tokenizer& tokenizer,
+                           const Vocabulary& vocabulary, const Generation& output);
 
 // Fills in Generation::details. `done` is called once, now or in a later step of the batch, but
 // for batches that go before. An output that failed or was cancelled has no alternatives. Call it

@@ -3,10 +3,10 @@
 #include <utility>
 
 #include "src/base/file.h"
+#include "src/engine/copied_text.h"
 #include "src/engine/loaded_model.h"
 #include "src/engine/record_details.h"
 #include "src/engine/schema_view.h"
-#include "src/engine/spans.h"
 #include "src/server/api.h"
 
 namespace pawl::server {
@@ -16,8 +16,13 @@ constexpr size_t kMostTexts = 10'000;
 
 class ExtractFormatter : public Formatter {
  public:
-  ExtractFormatter(std::vector<std::string> texts, bool spans, bool details, bool single)
-      : texts_(std::move(texts)), spans_(spans), details_(details), single_(single) {}
+  ExtractFormatter(const Tokenizer& tokenizer, std::vector<std::string> texts, bool spans,
+                   bool details, bool single)
+      : tokenizer_(tokenizer),
+        texts_(std::move(texts)),
+        spans_(spans),
+        details_(details),
+        single_(single) {}
 
   void Add(const CallOut&, const ChoiceOut&, std::span<const Delta>, size_t,
            std::string&) override {}
@@ -64,7 +69,8 @@ class ExtractFormatter : public Formatter {
     } else if (spans_) {
       JsonWriter spans;
       spans.Object();
-      for (const Span& span : FindSpans(*record, texts_[static_cast<size_t>(choice.index)])) {
+      const CopiedText text(tokenizer_, texts_[static_cast<size_t>(choice.index)]);
+      for (const Span& span : text.Spans(*record)) {
         spans.Key(span.pointer).Array().Int(static_cast<int64_t>(span.begin));
         spans.Int(static_cast<int64_t>(span.end)).End();
       }
@@ -78,6 +84,7 @@ class ExtractFormatter : public Formatter {
     return line.Json();
   }
 
+  const Tokenizer& tokenizer_;
   const std::vector<std::string> texts_;
   const bool spans_, details_, single_;
 };
@@ -216,7 +223,8 @@ Status StartExtract(const ApiRequest& request) {
   spec.one_by_one = true;
   const bool single = text.present();
   Call::Start(request.server, request.exchange, std::move(spec),
-              std::make_unique<ExtractFormatter>(std::move(all), spans, details, single));
+              std::make_unique<ExtractFormatter>(request.server->model->tokenizer(), std::move(all),
+                                                 spans, details, single));
   return {};
 }
 

@@ -15,6 +15,7 @@
 #include "src/base/json.h"
 #include "src/base/stop_scope.h"
 #include "src/decode/sampler_stages.h"
+#include "src/engine/copied_text.h"
 #include "src/engine/message_source.h"
 #include "src/server/call_choice.h"
 #include "src/server/json_writer.h"
@@ -349,7 +350,9 @@ void Call::Submit(Choice& choice) {
     Result<Grammar> made =
         grammar.unbound().empty()
             ? grammar
-            : grammar.Bind(chat ? SourceOfMessages(prompt.messages) : prompt.text);
+            : grammar.Bind(CopiedText(server_->model->tokenizer(),
+                                      chat ? SourceOfMessages(prompt.messages) : prompt.text)
+                               .text());
     if (!made.ok()) return Done(choice, made.error());
     bound = *std::move(made);
     request.constraint = MakeConstraint(*bound);

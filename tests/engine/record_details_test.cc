@@ -4,15 +4,57 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "pawl/compiler.h"
+#include "src/base/utf8.h"
+#include "src/engine/copied_text.h"
 #include "src/engine/record_values.h"
+#include "src/text/tokenizer.h"
 #include "tests/support/vocabularies.h"
 
 namespace pawl {
 namespace {
+
+// A token for each byte, as ByteLevel writes them.
+std::shared_ptr<const Tokenizer> ByteTokenizer(const std::string& normalizer) {
+  std::string vocabulary;
+  char32_t next = 256;
+  for (char32_t byte = 0; byte < 256; ++byte) {
+    const bool shown = (byte > 32 && byte < 127) || (byte > 160 && byte != 173);
+    const std::string name = EncodeCodepoints(std::u32string(1, shown ? byte : next++));
+    vocabulary += (byte > 0 ? "," : "") + json::Quote(name) + ":" + std::to_string(byte);
+  }
+  const auto made = Tokenizer::FromJson(
+      R"({"version":"1.0","added_tokens":[],"normalizer":)" + normalizer +
+      R"(,"pre_tokenizer":{"type":"ByteLevel","add_prefix_space":false,"use_regex":false},)"
+      R"("decoder":{"type":"ByteLevel"},"model":{"type":"BPE","vocab":{)" +
+      vocabulary + R"(},"merges":[]}})");
+  EXPECT_TRUE(made.ok()) << made.error().ToString();
+  return made.ok() ? *made : nullptr;
+}
+
+// Bug: the model sees composed letters, and a text with marks of their own refused what it wrote.
+TEST(RecordDetailsTest, CopiedTextsAreAsTheModelSeesThem) {
+  const std::string text = "für Zoe\u0308, 7 \u1112\u1161\u11ab";
+  const CopiedText plain(*ByteTokenizer("null"), text);
+  EXPECT_EQ(plain.text(), text);
+  const CopiedText composed(*ByteTokenizer(R"({"type":"NFC"})"), text);
+  EXPECT_EQ(composed.text(), "für Zoë, 7 한");
+  const std::vector<Span> spans =
+      composed.Spans(*json::Parse(R"({"who":"Zoë","n":7,"last":"한"})"));
+  ASSERT_EQ(spans.size(), 3u);
+  const auto slice = [&](const Span& span) {
+    return text.substr(span.begin_byte, span.end_byte - span.begin_byte);
+  };
+  EXPECT_EQ(slice(spans[0]), "Zoe\u0308");
+  EXPECT_EQ(spans[0].end, 8u);
+  EXPECT_EQ(slice(spans[1]), "7");
+  EXPECT_EQ(slice(spans[2]), "\u1112\u1161\u11ab");
+  EXPECT_EQ(spans[2].begin, 12u);
+}
 
 TEST(RecordDetailsTest, ValuesHaveTheirPlaces) {
   const std::string text =
@@ -64,6 +106,7 @@ TEST(RecordDetailsTest, ChoicesAreFollowedThroughSchemas) {
 TEST(RecordDetailsTest, FiguresAreThoseOfTheTokensOfAValue) {
   const auto vocabulary =
       VocabularyOf(AllBytes({R"({"k":)", R"("ré)", R"(d","n")", "12", ":", "think"}));
+  const auto tokenizer = ByteTokenizer("null");
   const Compiler compiler(vocabulary);
   DetailsRequest request;
   request.schema = R"({"type":"object","properties":{"k":{"enum":["red","réd","ré\"d"]},
@@ -77,7 +120,7 @@ TEST(RecordDetailsTest, FiguresAreThoseOfTheTokensOfAValue) {
   output.tokens = {261, 256, 257, 258, 260, 259, '}'};
   output.figures = {{-0.1f, 1, false}, {-0.2f, 2, false},  {-0.4f, 4, false},
                     {-0.8f, 8, false}, {-1.6f, 16, false}, {-3.2f, 32, false}};
-  const PlannedDetails plan = PlanDetails(request, *vocabulary, output);
+  const PlannedDetails plan = PlanDetails(request, *tokenizer, *vocabulary, output);
   ASSERT_EQ(plan.values.size(), 2u);
   EXPECT_EQ(plan.values[0].pointer, "/k");
   EXPECT_NEAR(*plan.values[0].probability, std::exp(-0.6), 1e-6);
@@ -96,14 +139,14 @@ TEST(RecordDetailsTest, FiguresAreThoseOfTheTokensOfAValue) {
   EXPECT_EQ(plan.questions[1].values, (std::vector<std::string>{"1", "12", "7"}));
   // What the completion wrote has no probability, and nothing is asked.
   output.figures[4].closing = true;
-  const PlannedDetails closed = PlanDetails(request, *vocabulary, output);
+  const PlannedDetails closed = PlanDetails(request, *tokenizer, *vocabulary, output);
   EXPECT_FALSE(closed.values[1].probability.has_value());
   EXPECT_EQ(closed.questions.size(), 1u);
   EXPECT_NE(DetailsJson(closed.values).find(R"("/n":null)"), std::string::npos);
   // A text that is no JSON has no values.
   output.tokens = {'n', 'o'};
   output.figures.resize(2);
-  EXPECT_TRUE(PlanDetails(request, *vocabulary, output).values.empty());
+  EXPECT_TRUE(PlanDetails(request, *tokenizer, *vocabulary, output).values.empty());
 }
 
 }  // namespace

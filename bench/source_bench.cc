@@ -31,7 +31,7 @@ double CpuMicroseconds() {
   return static_cast<double>(now.tv_sec) * 1e6 + static_cast<double>(now.tv_nsec) * 1e-3;
 }
 
-// Words of a language that nobody speaks, numbers, and marks between them.
+// Invented words, numbers, and marks between them.
 std::string MakeText(size_t size, uint32_t seed) {
   std::mt19937 random(seed);
   std::vector<std::string> words;

@@ -286,7 +286,7 @@ def header_names():
     for header in sorted((ROOT / "include/pawl").glob("*.h")):
         names.add(f"header pawl/{header.name}")
         text = header.read_text(encoding="utf-8")
-        kind = "c" if header.name in ("pawl.h", "pawl_sampling.h") else "cpp"
+        kind = "c" if header.name == "pawl.h" else "cpp"
         names.update(f"{kind} {name}" for name in declared(text))
         names.update(f"{kind} {macro}" for macro in re.findall(r"^#define (PAWL_\w+)", text, re.M) if not macro.endswith("_H_"))
     return names

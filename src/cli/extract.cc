@@ -143,7 +143,7 @@ Status Report(const TextFlags& flags, const GenerationStats& stats, Loaded& load
   return loaded.engine->Save();
 }
 
-// Members of a text's line beside those of the answer.
+// Members of a text's line, as they follow others.
 std::string MembersJson(const std::vector<json::Member>& members) {
   std::string out;
   for (const json::Member& one : members) {
@@ -324,7 +324,7 @@ class Lines {
     }
   }
 
-  // What is done, in order. false when there is nobody to write to.
+  // What is done, in order. false when no one is there to write to.
   bool Write() {
     while (!lines_.empty() && lines_.front()->output.has_value()) {
       if (Status status = Print(*lines_.front()); !status.ok()) {

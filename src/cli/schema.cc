@@ -99,7 +99,7 @@ void AddSchema(CLI::App& app, Action& action) {
     std::string tokenizer;
   };
   CLI::App* check = command->add_subcommand(
-      "check", "Say what of a schema is not enforced, is left to the model, or is dear");
+      "check", "Say what of a schema is not enforced, is left to the model, or costs much");
   const auto flags = std::make_shared<CheckFlags>();
   flags->grammar.AddSchemaTo(check);
   TextOption(check, "--tokenizer", flags->tokenizer, "PATH",

@@ -49,7 +49,7 @@ struct AnswerText {
   std::vector<size_t> begins;  // of the tokens, and the end
 };
 
-bool Has(const json::Value& record, const std::string& pointer) {
+bool IsInRecord(const json::Value& record, const std::string& pointer) {
   const json::Value* at = &record;
   for (const std::string& token : json::PointerTokens(pointer)) {
     at = at->type == json::Type::kArray ? json::ItemAt(*at, token) : at->Find(token);
@@ -241,7 +241,7 @@ PlannedDetails PlanDetails(const DetailsRequest& request, const Tokenizer& token
   const bool asks = request.grammar && schema.ok();
   for (const ValuePlace& place : *places) {
     // Keys whose null means that they are not there.
-    if (!Has(*record, place.pointer)) continue;
+    if (!IsInRecord(*record, place.pointer)) continue;
     ValueDetails& value = out.values.emplace_back();
     value.pointer = place.pointer;
     if (const auto span = spans.find(place.pointer); span != spans.end()) value.span = span->second;

@@ -74,7 +74,7 @@ constexpr std::array<TextForm, 5> kForms = {{
     {"uri", &IsUriText},
 }};
 
-json::Value TextValue(std::string text) {
+json::Value JsonText(std::string text) {
   json::Value out;
   out.type = json::Type::kString;
   out.text = std::move(text);
@@ -171,14 +171,14 @@ struct SchemaInference::Shape {
     std::vector<json::Member> out;
     if (IsChoice()) {
       std::vector<json::Value> values;
-      for (const std::string& one : choices) values.push_back(TextValue(one));
+      for (const std::string& one : choices) values.push_back(JsonText(one));
       if (nulls > 0) values.emplace_back();
       out.emplace_back("enum", ListOf(std::move(values)));
       return ObjectOf(std::move(out));
     }
     std::vector<json::Value> types;
     const auto add = [&](int64_t count, const char* name) {
-      if (count > 0) types.push_back(TextValue(name));
+      if (count > 0) types.push_back(JsonText(name));
     };
     add(objects, "object");
     add(lists, "array");
@@ -197,11 +197,11 @@ struct SchemaInference::Shape {
   void AddStringKeywords(std::vector<json::Member>& out) const {
     for (size_t i = 0; i < kForms.size(); ++i) {
       if (!forms[i]) continue;
-      out.emplace_back("format", TextValue(kForms[i].name));
+      out.emplace_back("format", JsonText(kForms[i].name));
       return;
     }
     if (copied < kLeastCopied || copied < with_text) return;
-    out.emplace_back("x-pawl-source", TextValue("span"));
+    out.emplace_back("x-pawl-source", JsonText("span"));
   }
 
   void AddObjectKeywords(std::vector<json::Member>& out) const {
@@ -209,7 +209,7 @@ struct SchemaInference::Shape {
     std::vector<json::Value> required;
     for (const Key& key : keys) {
       properties.emplace_back(key.name, key.value->Schema());
-      if (key.times == objects) required.push_back(TextValue(key.name));
+      if (key.times == objects) required.push_back(JsonText(key.name));
     }
     out.emplace_back("properties", ObjectOf(std::move(properties)));
     if (!required.empty()) out.emplace_back("required", ListOf(std::move(required)));

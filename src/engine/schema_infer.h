@@ -39,7 +39,7 @@ class SchemaInference {
   std::unique_ptr<Shape> root_;
 };
 
-// What a schema leaves to the model or makes dear, by pointer, as lines for a reader: objects that
+// What a schema leaves to the model or makes expensive, by pointer, as lines for a reader: objects that
 // may have more keys, strings without an end, keywords that are asked about each value again.
 std::vector<std::string> SchemaRemarks(const json::Value& schema);
 

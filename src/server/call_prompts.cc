@@ -1,4 +1,4 @@
-// What a call tells about its prompts beside their outputs: their tokens in front of an output, the
+// What a call tells about its prompts, apart from their outputs: their tokens in front of an output, the
 // model's probabilities of these, and what the details of a record are about.
 #include <utility>
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# check_exports.sh LIBRARY HEADER...: the library shows exactly the functions that the headers declare.
+# check_exports.sh LIBRARY HEADER: the library shows exactly the functions that the header declares.
 set -euo pipefail
 shown=$(nm -D --defined-only "$1" | awk '$2 != "A" {print $3}' | sed 's/@.*//' | sort -u)
-declared=$(cat "${@:2}" | grep -v '^ \*\|^/\*' | grep -o 'pawl_[a-z_]*(' | tr -d '(' | sort -u)
+declared=$(grep -v '^ \*\|^/\*' "$2" | grep -o 'pawl_[a-z_]*(' | tr -d '(' | sort -u)
 diff <(echo "$declared") <(echo "$shown")

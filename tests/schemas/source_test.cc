@@ -381,6 +381,17 @@ TEST_F(SourceTest, ErrorsNameTheKeyword) {
                            "no such span");
   EXPECT_EQ(none.code, ErrorCode::kUnsatisfiable);
   EXPECT_EQ(none.place, "#/properties/b/x-pawl-source");
+  const Error few = Fails(R"({"type":"array","minItems":3,"uniqueItems":true,"items":)" +
+                              std::string(kSpanSchema) + "}",
+                          "ab");
+  EXPECT_NE(few.message.find("uniqueItems"), std::string::npos) << few.message;
+  options_.verbatim = JsonSchemaOptions::Verbatim::kStrings;
+  const Error of_option = Fails(R"({"properties":{"b":{"type":"string","pattern":"@"}},)"
+                                R"("required":["b"],"type":"object"})",
+                                "no such span");
+  EXPECT_EQ(of_option.place, "#/properties/b");
+  EXPECT_NE(of_option.message.find("verbatim"), std::string::npos) << of_option.message;
+  options_.verbatim = JsonSchemaOptions::Verbatim::kNone;
   const Result<Grammar> unbound = compiler_.CompileJsonSchema(kSpanSchema);
   ASSERT_FALSE(unbound.ok());
   EXPECT_EQ(unbound.error().place, "#/x-pawl-source");

@@ -50,5 +50,29 @@ TEST(ExtractDetailsTest, DetailsComeWhereTheyAreAskedFor) {
   EXPECT_EQ(At(wrong.Json(), "/error/param").text, "/details") << wrong.body;
 }
 
+// Chats are their own source: what the user and tools have said, and nothing else.
+TEST(ExtractDetailsTest, FieldsOfChatsAreCopiedFromTheMessages) {
+  Connection c(DetailsPort());
+  const std::string start =
+      R"({"messages":[{"role":"system","content":"Beware."},{"role":"user","content":"Call Ann"},)"
+      R"({"role":"user","content":[{"type":"text","text":"or Bo Lee"}]}],"temperature":1,"max_tokens":60,)"
+      R"("response_format":{"type":"json_schema","json_schema":{"name":"r","schema":{"type":"object",)"
+      R"("properties":{"who":{"type":"string","x-pawl-source":"span")";
+  const std::string end = R"(}},"required":["who"],"additionalProperties":false}}})";
+  for (int seed = 0; seed < 5; ++seed) {
+    const Answer answer =
+        c.Post("/v1/chat/completions", start + end + ",\"seed\":" + std::to_string(seed) + "}");
+    ASSERT_EQ(answer.status, 200) << answer.body;
+    const Result<json::Value> record =
+        json::Parse(At(answer.Json(), "/choices/0/message/content").text);
+    ASSERT_TRUE(record.ok()) << answer.body;
+    EXPECT_NE(std::string("Call Ann or Bo Lee").find(record->Find("who")->text), std::string::npos)
+        << answer.body;
+  }
+  const Answer none = c.Post("/v1/chat/completions", start + R"(,"pattern":"Beware")" + end + "}");
+  EXPECT_EQ(none.status, 400) << none.body;
+  EXPECT_NE(none.body.find("no span of the text fits"), std::string::npos) << none.body;
+}
+
 }  // namespace
 }  // namespace pawl::server

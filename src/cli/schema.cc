@@ -43,12 +43,15 @@ int InferSchema(const std::string& file) {
     ++number;
     if ((*line)->find_first_not_of(" \t\r") == std::string::npos) continue;
     if (Status status = AddExampleLine(**line, seen); !status.ok()) {
-      return Fail(kSchemaInfer, InFile(fmt::format("{}: line {}", file, number), status.error()));
+      return Fail(kSchemaInfer,
+                  InFile(fmt::format("{}: line {}", file == "-" ? "standard input" : file, number),
+                         status.error()));
     }
     ++records;
   }
   if (records == 0) {
-    return Fail(kSchemaInfer, Error{ErrorCode::kInvalid, "has no records", file});
+    return Fail(kSchemaInfer, Error{ErrorCode::kInvalid, "has no records",
+                                    file == "-" ? "standard input" : file});
   }
   Print(seen.Schema() + "\n");
   return kExitOk;
@@ -102,8 +105,7 @@ void AddSchema(CLI::App& app, Action& action) {
       "check", "Say what of a schema is not enforced, is left to the model, or costs much");
   const auto flags = std::make_shared<CheckFlags>();
   flags->grammar.AddSchemaTo(check);
-  TextOption(check, "--tokenizer", flags->tokenizer, "PATH",
-             kTokenizerHelp);
+  TextOption(check, "--tokenizer", flags->tokenizer, "PATH", kTokenizerHelp);
   check->footer("Example:\n  pawl schema check --schema schema.json");
   check->callback([flags, &action] {
     if (flags->grammar.schema_file.empty()) throw CLI::RequiredError("--schema");

@@ -142,6 +142,7 @@ GenerateOptions GenerateOptionsOf(const nb::dict& given, std::string& thinking, 
     field("at_budget", out.at_budget);
     field("logprobs", out.logprobs);
     field("mask_surprise", out.mask_surprise);
+    field("details", out.details);
     field("thinking", thinking);
     field("close_repetition", out.close_repetition);
     field("free_first", free_first);
@@ -291,6 +292,11 @@ void BindJob(nb::module_& module) {
       .def("cancel", [](const BoundJob& self) { self.engine->Cancel(self.job->id()); })
       .def("output", [](const BoundJob& self) { return OutputOf(*self.job); })
       .def("captures", [](const BoundJob& self) { return CapturesOf(*self.job); })
+      .def("details",
+           [](const BoundJob& self) {
+             const bool there = self.job->done() && self.job->output().ok();
+             return "{" + (there ? DetailsJson(self.job->output()->details) : "") + "}";
+           })
       .def("logs", [](const BoundJob& self) {
         nb::list logs;
         if (!self.job->done()) return logs;

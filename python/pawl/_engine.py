@@ -545,6 +545,8 @@ class _Call:
         given: Any = options.constraint.get(options.kind) if options.kind else None
         json_options = {"whitespace": "compact", **options.schema}
         if options.kind == "schema":
+            # Fields without a text are copied from what the user and the tools have said.
+            json_options.setdefault("bind_source", not json_options.get("source"))
             self.make_value = _value_maker(given)
             return compiler.json_schema(self._engine._text_of_schema(given), **json_options)
         if options.kind == "regex":
@@ -683,9 +685,9 @@ class _Extract:
         if options.get("max_string") is None:
             # A model that repeats itself has to end, and no one wants what is longer than the text.
             options["max_string"] = max(_LEAST_MAX_STRING, len(text))
-        if options.get("source"):
-            return self._engine.compiler.json_schema(self._schema, **options)
-        return self._engine.compiler.json_schema(self._schema, **{**options, "bind_source": True}).bind(text)
+        # The engine binds it to the text.
+        options["bind_source"] = not options.get("source")
+        return self._engine.compiler.json_schema(self._schema, **options)
 
 
 def _layout(defaults: "Mapping[str, Tuple[Any, str]]", asked: Mapping[str, Any]) -> Dict[str, Any]:

@@ -155,7 +155,9 @@ int Generate(const GenerateFlags& flags) {
   if (!prompted.ok()) return Fail(kGenerate, prompted.error());
   std::optional<Gaps> gaps;
   if (flags.grammar.any()) {
-    Result<Gaps> created = Gaps::Create(flags.grammar, prompted->model->vocabulary());
+    GrammarFlags grammar = flags.grammar;
+    grammar.chat_source = prompted->source;
+    Result<Gaps> created = Gaps::Create(grammar, prompted->model->vocabulary());
     if (!created.ok()) return Fail(kGenerate, created.error());
     flags.grammar.NoteAnnotations(kGenerate, created->grammar());
     gaps = *std::move(created);

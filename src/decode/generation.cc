@@ -396,6 +396,7 @@ std::span<const float> OutputBuilder::Biased(std::span<const float> logits) {
 std::string_view OutputBuilder::NeedsLogits() const {
   if (at_ != nullptr && !at_->exact()) return "constraint";
   if (!options_.logit_bias.empty()) return "logit_bias";
+  if (options_.details) return "details";
   return watch_.wants_all_logits() ? "mask_surprise" : "";
 }
 
@@ -582,7 +583,7 @@ bool OutputBuilder::Repeats() const {
 
 // To the place behind the last token.
 void OutputBuilder::MoveTo(std::shared_ptr<const LoopConstraint> next, TokenId token) {
-  if (record_filter_ != nullptr && at_->before_answer() && !next->before_answer()) {
+  if (answer_from_ == kNotYet && !next->before_answer()) {
     answer_from_ = size() - at_->AnswerTokens(token);
   }
   at_ = std::move(next);
@@ -645,6 +646,11 @@ Generation OutputBuilder::Finish() {
   out.closed_by = stop_ == StopReason::kClosed ? closed_by_ : ClosedBy::kNothing;
   out.notes = std::move(notes_);
   stats_.mask_surprise = watch_.surprise_sum();
+  for (size_t i = answer_from_; options_.details && i < out.tokens.size(); ++i) {
+    const TokenReport report = watch_.report(i);
+    out.figures.push_back(
+        {report.logprob, report.surprise, report.source == TokenReport::Source::kClosing});
+  }
   out.stats = stats_;
   return out;
 }

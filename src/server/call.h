@@ -92,6 +92,7 @@ struct ChoiceOut {
   bool closed = false;             // by the budget or a limit, in a complete way
   ClosedBy closed_by = ClosedBy::kNothing;
   std::vector<std::string> notes;  // Generation::notes
+  std::vector<ValueDetails> details;
   std::optional<bool> parses;      // of code: whether the file still does, with the output
   uint64_t given_up = 0;           // questions about code that the monitors gave up
   bool ended = false;
@@ -182,6 +183,10 @@ class Call : public std::enable_shared_from_this<Call> {
   // Of a compilation that begins now: GiveUp stops it.
   std::shared_ptr<StopFlag> NewStop();
   void ScorePrompts();
+  // The prompts' tokens in front of those of the outputs.
+  void EchoPrompts();
+  std::shared_ptr<DetailsRequest> DetailsOf(const Choice& choice,
+                                            const std::optional<Grammar>& grammar) const;
   void Launch();
   // A choice that cannot begin has ended, with the error.
   void Begin(Choice& choice) noexcept;

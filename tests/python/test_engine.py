@@ -45,6 +45,23 @@ def command(*arguments, **options):
     return done
 
 
+def test_details_of_records():
+    schema = {"type": "object", "properties": {"name": {"type": "string"}, "kind": {"enum": ["x", "y"]}},
+              "required": ["name", "kind"]}
+    with pawl.Engine() as engine:
+        plain = engine.extract_outputs("Zoë Lee, 7", schema)
+        assert plain.spans == plain.probability == plain.alternatives == {}
+        output = engine.extract_outputs("Zoë Lee, 7", schema, details=True)
+    assert output.text == plain.text
+    assert set(output.probability) == set(output.surprise) == {"/name", "/kind"}
+    assert 0 < output.probability["/name"] <= 1
+    for pointer, (begin, end) in output.spans.items():
+        name_begin, name_end = output.byte_spans[pointer]
+        assert "Zoë Lee, 7".encode()[name_begin:name_end].decode() == "Zoë Lee, 7"[begin:end]
+    assert {one["value"] for one in output.alternatives["/kind"]} == {"x", "y"}
+    assert sum(one["probability"] for one in output.alternatives["/kind"]) == pytest.approx(1)
+
+
 @needs_command
 @pytest.mark.parametrize("options", [
     {},

@@ -88,6 +88,7 @@ Status DiffusionWork::CheckOptions() const {
   };
   const SamplingParams& s = options_.sampling;
   if (options_.logprobs >= 0) return refuse("logprobs");
+  if (options_.details) return refuse("details");
   if (!options_.logit_bias.empty()) return refuse("logit_bias");
   if (s.top_k != 0) return refuse("top_k");
   if (s.top_p != 1) return refuse("top_p");

@@ -591,6 +591,8 @@ typedef struct pawl_generate_options { /* docs/engine.md explains the options */
   size_t stages_length;
   int32_t draft_lanes;  /* lanes of noise, 1 to 64; docs/drafting.md */
   uint64_t draft_owner; /* drafts learn from outputs of the same owner only */
+  const char* diffusion; /* of models that fill masks: a JSON object (docs/diffusion.md), or NULL */
+  size_t diffusion_length;
 } pawl_generate_options;
 PAWL_API void pawl_generate_options_init(pawl_generate_options* options, size_t struct_size);
 

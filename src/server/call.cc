@@ -47,6 +47,18 @@ ApiError OutputError(const Error& error, const CallSpec& spec, size_t prompt,
     return FromError({error.code, error.message, "#/diffusion/" + error.place.substr(10)}, "");
   }
   const TogetherSpec& together = spec.together;
+  const bool of_model = error.place == "model" && together.any();
+  const bool of_member = std::ranges::none_of(
+      std::initializer_list<const char*>{"", "model", "prompt", "constraint", "max_tokens"},
+      [&](const char* place) { return error.place == place; });
+  if (error.code == ErrorCode::kUnsupported && (of_model || of_member)) {
+    // What the model has no part for. The probabilities may be those that best_of chooses by.
+    const std::string place = of_model                    ? together.PointerOf("")
+                              : error.place != "logprobs" ? "#/" + error.place
+                              : spec.draws() != spec.n    ? "#/best_of"
+                                                          : "#/logprobs";
+    return FromError({error.code, error.message, place}, "");
+  }
   if (together.any() && error.code == ErrorCode::kInvalid && !error.place.empty()) {
     const std::string pointer = error.place == "choices" && !constraint.empty()
                                     ? constraint

@@ -135,8 +135,10 @@ class Formatter {
   virtual void End(const CallOut& out, std::string& text) = 0;
   // In the middle of a stream, which then ends.
   virtual void Fail(const ApiError& error, std::string& text) {
-    text += "data: " + error.Body() + "\n\n";
+    text += "data: " + error.Body() + "\n\n" + StreamEnd();
   }
+  // What a stream ends with.
+  virtual std::string StreamEnd() const { return ""; }
   // Without a stream.
   virtual HttpReply Whole(const CallOut& out) = 0;
   virtual HttpReply Refuse(const ApiError& error) { return error.ToReply(); }

@@ -183,11 +183,11 @@ enum class ClosedBy : uint8_t {
 
 // The loop of a model that fills masks (docs/diffusion.md). A causal model refuses what is set.
 struct DiffusionOptions {
-  // Which masks of a block a call commits. "stepwise" (the default): as many as `steps` says.
-  // "threshold" (the default where `threshold` or `factor` is set): all that are sure, and one in
-  // any case. "localleap": neighbours of sure masks too. "prophet": as "stepwise", but the rest of
-  // the block where all its masks are sure. "ssd": as "stepwise" in fewer calls, which run further
-  // canvases that may follow.
+  // Which masks of a block a call commits. "stepwise", the default: as many as `steps` says.
+  // "threshold": all that are sure, and one in any case. It is the default where `threshold` or
+  // `factor` is set. "localleap": neighbours of sure masks too. "prophet": as "stepwise". Where all
+  // masks of the block are sure, the rest of the block. "ssd": as "stepwise" in fewer calls. They
+  // run further canvases that may follow.
   std::string schedule = {};
   // >= 1; not set: one for each position. Calls for the whole canvas. They are split evenly among
   // the blocks, and each block has one at least.
@@ -212,8 +212,8 @@ struct DiffusionOptions {
   std::optional<double> eps = std::nullopt;
   // >= 0; not set: 0, off. Logits go away from those without a prompt, by so much.
   std::optional<double> cfg_scale = std::nullopt;
-  // What is kept of the keys and values between calls: "none" (the default), "prefix" (what stands
-  // in front of the block), "dual" (what stands outside of it), "dkv" (that of tokens).
+  // What calls keep of keys and values: "none" (the default), "prefix", "dual" or "dkv". The last
+  // three keep what stands in front of the block, outside of it, and that of tokens.
   std::string cache = {};
   // >= 1, with a cache: each call of this number runs all rows. Not set: the first of a block; with
   // "dkv" 8.

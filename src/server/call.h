@@ -121,6 +121,11 @@ struct CallOut {
 // `together`: with what may have texts of the request.
 std::string ReportOf(const CallOut& out, bool together = true);
 
+// What the engine says of an output, with the place in the request. `constraint`: where that
+// stands.
+ApiError OutputError(const Error& error, const CallSpec& spec, size_t prompt,
+                     const std::string& constraint);
+
 class Formatter {
  public:
   virtual ~Formatter() = default;

@@ -1,5 +1,8 @@
-// Each call runs all rows that its masks see, because a row's keys change with every token that is
-// committed, in front of it or behind it. Works whose rows do not fit the call wait for the next.
+// Without a cache each call runs all rows that its masks see, because a row's keys change with
+// every token that is committed, in front of it or behind it. Works whose rows do not fit the call
+// wait for the next. Guidance runs a second canvas, whose prompt is masked (LLaDA). Drafted
+// canvases are those of "Self Speculative Decoding for Diffusion Large Language Models" (arXiv
+// 2510.04147).
 #include "src/decode/diffusion/diffusion_work.h"
 
 #include <algorithm>
@@ -15,9 +18,12 @@
 namespace pawl {
 namespace {
 
-std::vector<float> LogLaw(std::span<const float> logits, int width, TokenId mask) {
+// Log-probabilities; where they are asked for by a lattice, up to a constant of the position, which
+// changes no share: each path has one token there.
+std::vector<float> LogLaw(std::span<const float> logits, int width, TokenId mask, bool lattice) {
   std::vector<float> law(logits.begin(), logits.begin() + width);
   if (mask < width) law[static_cast<size_t>(mask)] = -std::numeric_limits<float>::infinity();
+  if (lattice) return law;
   const float most = *std::ranges::max_element(law);
   double sum = 0;
   for (const float x : law) sum += std::exp(static_cast<double>(x - most));
@@ -211,12 +217,13 @@ void DiffusionWork::ReadScores(Lane& lane, const CallAnswers& answers) const {
   lane.scores.clear();
   const int width = std::min(task_.vocabulary->size(), static_cast<int>(answers.width));
   const size_t wanted = lane.filler.Wanted().size();
+  const bool lattice = constraint_ != nullptr;
   for (size_t n = 0; n < wanted; ++n) {
     const auto logits_of = [&](size_t nth) {
       return answers.Logits(lane.outputs[nth] + static_cast<int32_t>(n));
     };
     if (lane.outputs.size() == 1) {
-      lane.scores.push_back(LogLaw(logits_of(0), width, filling_.mask));
+      lane.scores.push_back(LogLaw(logits_of(0), width, filling_.mask, lattice));
       continue;
     }
     const std::span<const float> with = logits_of(0), without = logits_of(1);
@@ -225,7 +232,7 @@ void DiffusionWork::ReadScores(Lane& lane, const CallAnswers& answers) const {
     for (size_t t = 0; t < guided.size(); ++t) {
       guided[t] = without[t] + scale * (with[t] - without[t]);
     }
-    lane.scores.push_back(LogLaw(guided, width, filling_.mask));
+    lane.scores.push_back(LogLaw(guided, width, filling_.mask, lattice));
   }
 }
 

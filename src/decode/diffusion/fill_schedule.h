@@ -37,7 +37,7 @@ struct FillOptions {
   // Of LocalLeap: so near to a mask that is sure, this is enough.
   int leap_radius = 4;
   double leap_threshold = 0.75;
-  int drafts = 3;  // of SSD: canvases beside the one that is sure
+  int drafts = 3;  // of SSD: further canvases of a call
   double temperature = 0;
   uint64_t seed = 0;
 

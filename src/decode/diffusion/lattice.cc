@@ -112,11 +112,17 @@ void CanvasLattice::Candidates(size_t position, int32_t from, std::span<const fl
   };
   if (static_cast<size_t>(mask->count()) > most) {
     if (order_.empty()) {
-      for (TokenId t = 0; t < rules_.width; ++t) order_.push_back(t);
-      const size_t best = std::min(order_.size(), 4 * most);
-      std::partial_sort(order_.begin(), order_.begin() + static_cast<ptrdiff_t>(best), order_.end(),
-                        better);
-      order_.resize(best);
+      // A heap, the least of the best in front. Nearly all tokens are no better than this one.
+      for (TokenId t = 0; t < rules_.width; ++t) {
+        if (order_.size() == 4 * most) {
+          if (!better(t, order_.front())) continue;
+          std::ranges::pop_heap(order_, better);
+          order_.pop_back();
+        }
+        order_.push_back(t);
+        std::ranges::push_heap(order_, better);
+      }
+      std::ranges::sort_heap(order_, better);
     }
     for (const TokenId token : order_) {
       if (steps.size() - begin < most && mask->Allows(token)) take(token);

@@ -17,7 +17,7 @@ LOOPS = {
     "stepwise": "", "threshold 0.9": "--threshold 0.9", "threshold 0.7": "--threshold 0.7", "factor 1": "--factor 1",
     "localleap": "--schedule localleap", "prophet": "--schedule prophet", "ssd": "--schedule ssd",
     "guidance 0.5": "--threshold 0.9 --cfg-scale 0.5", "prefix": "--threshold 0.9 --cache prefix", "dual": "--threshold 0.9 --cache dual",
-    "dkv": "--threshold 0.9 --cache dkv", "ssd, prefix": "--schedule ssd --cache prefix",
+    "dkv": "--threshold 0.9 --cache dkv", "ssd with prefix": "--schedule ssd --cache prefix",
 }
 
 
@@ -26,13 +26,13 @@ def main():
     parser.add_argument("--pawl", default=str(ROOT / "build/pawl"))
     parser.add_argument("--model", default=str(ROOT / "models/tiny-extract-diffusion"))
     parser.add_argument("--texts", type=int, default=104)
-    parser.add_argument("--only", default=",".join(LOOPS).replace("ssd, prefix", "ssd+prefix"))
+    parser.add_argument("--only", default=",".join(LOOPS))
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     examples = evaluate.handwritten(ROOT / "models/tiny-extract/eval/handwritten.jsonl")[:options.texts]
     results = {}
-    for name in options.only.replace("ssd+prefix", "ssd; prefix").split(","):
-        name, stats = name.replace(";", ","), []
+    for name in options.only.split(","):
+        stats = []
         outputs = evaluate.extract(options.pawl, options.model, examples, more=LOOPS[name].split(), stats=stats)
         got = evaluate.score(outputs, examples)
         calls, tokens = (sum(one[key] for one in stats) for key in ("forward_calls", "output_tokens"))

@@ -36,10 +36,11 @@ Error GapError(ErrorCode code, size_t gap, const std::string& message, const cha
 
 Status LayOutGaps(const GenerateOptions& options, const Encoder& encode, int most, FillTask& task) {
   const DiffusionOptions& given = options.diffusion;
-  const Grammar* const whole = task.constraint == nullptr ? nullptr : task.constraint->grammar();
-  if (whole == nullptr) {
+  const Grammar* const of = task.constraint == nullptr ? nullptr : task.constraint->grammar();
+  if (of == nullptr) {
     return Error{ErrorCode::kUnsupported, "need a grammar of the whole text", "diffusion.gaps"};
   }
+  const Grammar whole = *of;  // the constraint goes on from here
   const Vocabulary& vocabulary = *task.vocabulary;
   for (const TokenId token : SpellingOf(vocabulary, encode, given.prefix)) {
     task.constraint = task.constraint->Next(token);
@@ -51,7 +52,7 @@ Status LayOutGaps(const GenerateOptions& options, const Encoder& encode, int mos
   const int masks = given.gap_tokens.value_or(std::max(1, options.max_tokens / count));
   Infilling texts = {given.prefix, given.gaps};
   for (size_t gap = 0; gap < given.gaps.size(); ++gap) {
-    const Result<Grammar> fills = Infill(*whole, texts);
+    const Result<Grammar> fills = Infill(whole, texts);
     if (!fills.ok()) {
       return GapError(fills.error().code, gap, "cannot be filled: " + fills.error().message,
                       "gaps");

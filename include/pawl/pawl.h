@@ -552,10 +552,8 @@ typedef struct pawl_generation pawl_generation;
 /* The end of an output under a grammar when its budget is nearly spent. CLOSE: the shortest form;
  * an error if even that is too long. CLOSE_OR_CUT: cut then. CUT: cut, complete or not. */
 enum { PAWL_AT_BUDGET_CLOSE = 0, PAWL_AT_BUDGET_CLOSE_OR_CUT = 1, PAWL_AT_BUDGET_CUT = 2 };
-
 /* What the model may think (docs/thinking.md). DEFAULT: AUTO for messages, otherwise OFF. */
 enum { PAWL_THINKING_DEFAULT = 0, PAWL_THINKING_AUTO = -1, PAWL_THINKING_OFF = -2 };
-
 /* Gets the next bytes of the output, which may end inside a character. 0 ends the output. */
 typedef int (*pawl_on_text)(void* context, const char* text, size_t length);
 
@@ -587,10 +585,12 @@ typedef struct pawl_generate_options { /* docs/engine.md explains the options */
   void* on_reasoning_context;
   const char* stages; /* further stages of sampling: a JSON object (docs/sampling.md), or NULL */
   size_t stages_length;
-  int32_t draft_lanes;  /* lanes of noise, 1 to 64; docs/drafting.md */
-  uint64_t draft_owner; /* drafts learn from outputs of the same owner only */
-  int32_t free_first;   /* tokens of free text before the answer, at most; 0: none */
-  int32_t details;      /* 1: pawl_output.details */
+  int32_t draft_lanes;   /* lanes of noise, 1 to 64; docs/drafting.md */
+  uint64_t draft_owner;  /* drafts learn from outputs of the same owner only */
+  int32_t free_first;    /* tokens of free text before the answer, at most; 0: none */
+  int32_t details;       /* 1: pawl_output.details */
+  const char* diffusion; /* a JSON object (docs/diffusion.md), or NULL */
+  size_t diffusion_length;
 } pawl_generate_options;
 PAWL_API void pawl_generate_options_init(pawl_generate_options* options, size_t struct_size);
 

@@ -13,6 +13,7 @@
 #include "src/base/json.h"
 #include "src/engine/option_names.h"
 #include "src/engine/schema_view.h"
+#include "src/engine/search_json.h"
 #include "src/engine/thinking.h"
 
 namespace pawl::python {
@@ -45,6 +46,14 @@ void Set(Field& field, nb::handle value, const std::string& name) {
     field = *choice;
   } else if constexpr (std::is_same_v<Field, bool> || std::is_same_v<Field, std::optional<bool>>) {
     field = OptionValue<bool>(value, name, "a bool");
+  } else if constexpr (std::is_same_v<Field, DiffusionOptions>) {
+    Result<DiffusionOptions> read = ParseDiffusionOptions(TextOf(value, name.c_str()));
+    if (!read.ok()) {
+      const std::string& at = read.error().place;  // "#/NAME"
+      Raise({read.error().code, read.error().message,
+             at.size() > 2 ? name + "." + at.substr(2) : name});
+    }
+    field = *std::move(read);
   } else if constexpr (std::is_same_v<Field, std::string>) {
     field = TextOf(value, name.c_str());
   } else if constexpr (std::is_floating_point_v<Field>) {
@@ -146,6 +155,7 @@ GenerateOptions GenerateOptionsOf(const nb::dict& given, std::string& thinking, 
     field("thinking", thinking);
     field("close_repetition", out.close_repetition);
     field("free_first", free_first);
+    field("diffusion", out.diffusion);
   });
   return out;
 }

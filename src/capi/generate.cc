@@ -275,6 +275,11 @@ pawl_status Start(pawl_engine* engine, const pawl_prompt* prompt, const pawl_gra
   Result<SamplerStages> stages = ParseSamplerStages(Text(given.stages, given.stages_length));
   if (!stages.ok()) return Fail(error, InFile("stages", stages.error()));
   out.sampling.stages = *std::move(stages);
+  if (!IsText(given.diffusion, given.diffusion_length)) return Null(error, "diffusion");
+  Result<DiffusionOptions> diffusion =
+      ParseDiffusionOptions(Text(given.diffusion, given.diffusion_length));
+  if (!diffusion.ok()) return Fail(error, InFile("diffusion", diffusion.error()));
+  out.diffusion = *std::move(diffusion);
   out.sampling.seed = given.seed;
   out.sampling.draft_lanes = given.draft_lanes;
   out.draft_owner = given.draft_owner;

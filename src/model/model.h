@@ -41,6 +41,11 @@
 //   calls: {5, 9, s, 0, 0}  {6, 10, s, 0b0001, 1}  {7, 10, s, 0b0001, 2}, then {8, 11, s, 0b0101,
 //   0}.
 //
+// Canvases
+//   The rows of a model that fills masks see all positions of their sequence, those behind them too.
+//   Such a call may leave positions out that the sequence has: they stay as they are. The positions
+//   of its rows ascend, and all that are new are there.
+//
 // Some layers only
 //   A call with ModelCall::layers gives the logits of a model made of these layers. It writes keys
 //   and values of these layers alone, so none of its rows is committed: the sequences end at their
@@ -247,6 +252,11 @@ class Model {
   // row, kUnsupported by backends without trees.
   virtual Status CommitTree(SequenceId /*sequence*/, int /*row*/) {
     return Error{ErrorCode::kUnsupported, "this backend has no draft trees", ""};
+  }
+  // `to` becomes what `from` is, keys and values copied. Errors: kUnsupported where rows see one
+  // side, kInvalid for sequences that there are not, kLimit without memory.
+  virtual Status CopySequence(SequenceId /*from*/, SequenceId /*to*/) {
+    return Error{ErrorCode::kUnsupported, "this backend copies no sequences", ""};
   }
 };
 

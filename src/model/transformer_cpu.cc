@@ -152,6 +152,13 @@ Status TransformerCpu::CommitTree(SequenceId sequence, int row) {
   return status;
 }
 
+Status TransformerCpu::CopySequence(SequenceId from, SequenceId to) {
+  if (!config_.both_sides) return Model::CopySequence(from, to);
+  Status status = sequences_.Copy(from, to, copies_);
+  if (status.ok()) Copy(copies_);
+  return status;
+}
+
 void TransformerCpu::ExtendRopeTables(int positions) {
   for (; rope_positions_ < positions; ++rope_positions_) {
     for (RopeTable& rope : ropes_) {

@@ -35,52 +35,6 @@ std::string RandomName(size_t length) {
 
 ApiError Gone(const char* message) { return {.status = 503, .message = message}; }
 
-// What the engine says of an output, at its place in the request; `constraint`: of that.
-ApiError OutputError(const Error& error, const CallSpec& spec, size_t prompt,
-                     const std::string& constraint) {
-  static constexpr const char* kPlaces[] = {
-      "prompt", "constraint", "max_tokens", "temperature", "top_k",         "top_p",
-      "min_p",  "logit_bias", "logprobs",   "seed",        "mask_surprise", "details"};
-  if (IsOutOfMemory(error)) return FromError(error, "");
-  // A text in which a field of the schema has no span.
-  if (error.place.starts_with('#')) return FromError(error, constraint);
-  if (error.place.starts_with("diffusion.")) {
-    return FromError({error.code, error.message, "#/diffusion/" + error.place.substr(10)}, "");
-  }
-  const TogetherSpec& together = spec.together;
-  const bool refused = error.code == ErrorCode::kInvalid || error.code == ErrorCode::kUnsupported;
-  if (together.any() && refused && !error.place.empty()) {
-    const std::string pointer = error.place == "choices" && !constraint.empty()
-                                    ? constraint
-                                    : together.PointerOf(error.place);
-    return FromError(Error{error.code, error.message, pointer}, "");
-  }
-  const bool known = std::any_of(std::begin(kPlaces), std::end(kPlaces),
-                                 [&](const char* place) { return error.place == place; });
-  ApiError out;
-  out.code = ErrorCodeName(error.code);
-  out.message = error.message;
-  if (!known) {
-    // A limit of what the request asks for; the rest is the server's fault.
-    out.status = error.code == ErrorCode::kLimit ? 400 : 500;
-    if (!error.place.empty()) out.message = error.place + ": " + error.message;
-    return out;
-  }
-  if (error.place == "prompt" && error.code == ErrorCode::kLimit) {
-    out.code = "context_length_exceeded";
-  }
-  const std::string place = error.place == "prompt"       ? spec.prompts[prompt].pointer
-                            : error.place == "constraint" ? constraint
-                            : error.place == "max_tokens" ? spec.budget_pointer
-                                                          : "#/" + error.place;
-  if (place.empty()) {
-    out.message = error.place + ": " + error.message;
-  } else {
-    out.param = place.substr(1);
-  }
-  return out;
-}
-
 }  // namespace
 
 Call::Call(std::shared_ptr<ServerState> server, std::shared_ptr<Exchange> exchange, CallSpec spec,

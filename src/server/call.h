@@ -123,6 +123,11 @@ struct CallOut {
 // `together`: with what may have texts of the request.
 std::string ReportOf(const CallOut& out, bool together = true);
 
+// What the engine says of an output, with the place in the request. `constraint`: where that
+// stands.
+ApiError OutputError(const Error& error, const CallSpec& spec, size_t prompt,
+                     const std::string& constraint);
+
 class Formatter {
  public:
   virtual ~Formatter() = default;
@@ -137,8 +142,10 @@ class Formatter {
   virtual void End(const CallOut& out, std::string& text) = 0;
   // In the middle of a stream, which then ends.
   virtual void Fail(const ApiError& error, std::string& text) {
-    text += "data: " + error.Body() + "\n\n";
+    text += "data: " + error.Body() + "\n\n" + StreamEnd();
   }
+  // What a stream ends with.
+  virtual std::string StreamEnd() const { return ""; }
   // Without a stream.
   virtual HttpReply Whole(const CallOut& out) = 0;
   virtual HttpReply Refuse(const ApiError& error) { return error.ToReply(); }

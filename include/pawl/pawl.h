@@ -486,6 +486,10 @@ typedef struct pawl_engine_options {
   const char* reasoning_close;
   const char* settings_folder; /* of measured choices (docs/evaluation.md), or NULL */
   int32_t draft_memory;        /* megabytes for what drafts keep between outputs, from 1 on */
+  /* Which drafts are taken, and what their trees look like (docs/drafting.md). NUL-terminated;
+   * NULL: "coupled" and "heap". */
+  const char* draft_verify;
+  const char* draft_shape;
 } pawl_engine_options;
 PAWL_API void pawl_engine_options_init(pawl_engine_options* options, size_t struct_size);
 

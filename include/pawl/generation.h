@@ -34,8 +34,8 @@ namespace pawl {
 // Drafts change the time of an output and no token, unless DraftOptions::lossy is above 0.
 
 struct DraftOptions {
-  // "off"; "auto": all sources that need nothing from outside, and those whose field below is set;
-  // or names separated by commas.
+  // "off"; "auto": sources that need nothing from outside, and those whose field below is set; or
+  // names separated by commas. "self" may have a setting: "self:exit=8" (docs/drafting.md).
   std::string sources = "off";
   int nodes = 16;              // most drafted tokens for an output in a call, 1 to 63
   bool filter = true;          // false: also drafts that the grammar refuses. For measuring
@@ -53,6 +53,12 @@ struct DraftOptions {
   // `lossy` in total variation. The output depends on the drafts, and so on the time that calls
   // take. At temperature 0 the probabilities are those of temperature 1.
   float lossy = 0;
+  // Which drafts are taken. "coupled": those that are the tokens without drafts. Else a rule of
+  // rejection: "token", "block", "rsd", "spectr" or "traversal". Outputs then have the law of the
+  // model, and the same seed may give another output.
+  std::string verify = "coupled";
+  // "heap": the likeliest nodes. "delayed:D,K": a chain of D drafts, then K chains behind it.
+  std::string shape = "heap";
 };
 
 struct DraftSourceStats {

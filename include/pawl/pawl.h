@@ -472,19 +472,19 @@ typedef struct pawl_engine_options {
   const char* draft_history_file;
   size_t draft_history_file_length;
   int64_t draft_history_bytes;
-  /* The stores in which pawl_engine_load looks for models by name: caches of the Hugging Face hub,
-   * stores of Ollama, folders of LM Studio. NUL-terminated paths. */
+  /* Where models are looked for by name: the hub's caches, Ollama, LM Studio. NUL-terminated. */
   const char* const* hub_folders;
   size_t hub_count;
   const char* const* ollama_folders;
   size_t ollama_count;
   const char* const* lmstudio_folders;
   size_t lmstudio_count;
-  /* The marks of thoughts, NUL-terminated, both or none. NULL: those of the chat template. */
-  const char* reasoning_open;
+  const char* reasoning_open; /* the marks of thoughts, both or none; NULL: of the template */
   const char* reasoning_close;
   const char* settings_folder; /* of measured choices (docs/evaluation.md), or NULL */
   int32_t draft_memory;        /* megabytes for what drafts keep between outputs, from 1 on */
+  const char* draft_verify;    /* docs/drafting.md; NULL: "coupled" */
+  const char* draft_shape;     /* NULL: "heap" */
 } pawl_engine_options;
 PAWL_API void pawl_engine_options_init(pawl_engine_options* options, size_t struct_size);
 

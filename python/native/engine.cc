@@ -102,6 +102,8 @@ EngineOptions EngineOptionsOf(const nb::dict& given) {
     field("draft_history", out.drafts.history_file);
     field("draft_history_bytes", out.drafts.history_bytes);
     field("draft_memory", out.drafts.memory);
+    field("draft_verify", out.drafts.verify);
+    field("draft_shape", out.drafts.shape);
     field("oracle_bytes", out.oracle_bytes);
     field("settings", out.paths.settings);
   });

@@ -126,6 +126,8 @@ pawl_status ReadEngineOptions(const pawl_engine_options* options, EngineOptions&
   }
   if (given.reasoning_open != nullptr) out.reasoning_open = given.reasoning_open;
   if (given.reasoning_close != nullptr) out.reasoning_close = given.reasoning_close;
+  if (given.draft_verify != nullptr) out.drafts.verify = given.draft_verify;
+  if (given.draft_shape != nullptr) out.drafts.shape = given.draft_shape;
   if (given.settings_folder != nullptr) out.paths.settings = given.settings_folder;
   out.model.threads = given.threads;
   out.model.kv_bytes = given.kv_bytes;

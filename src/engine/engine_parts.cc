@@ -75,6 +75,7 @@ Result<EngineParts> LoadEngineParts(const std::string& path, const EngineOptions
   if (const auto sources = ParseDraftSources(options.drafts); !sources.ok()) {
     return sources.error();
   }
+  if (const auto rules = ParseDraftRules(options.drafts); !rules.ok()) return rules.error();
   const Result<std::string> found = ResolveModel(path, options.paths);
   if (!found.ok()) return found.error();
   EngineParts parts;

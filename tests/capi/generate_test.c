@@ -353,6 +353,16 @@ static void test_engine_options(const char* folder) {
   options.drafts = "none of these";
   options.drafts_length = strlen(options.drafts);
   CHECK_FAILS(pawl_engine_load(folder, length, &options, &engine, &error), PAWL_INVALID, "drafts");
+  options.drafts = "auto";
+  options.drafts_length = strlen(options.drafts);
+  options.draft_verify = "luck";
+  CHECK_FAILS(pawl_engine_load(folder, length, &options, &engine, &error), PAWL_INVALID,
+              "draft_verify");
+  options.draft_verify = "traversal";
+  options.draft_shape = "delayed:1";
+  CHECK_FAILS(pawl_engine_load(folder, length, &options, &engine, &error), PAWL_INVALID,
+              "draft_shape");
+  options.draft_verify = options.draft_shape = NULL;
 
   /* Drafts with a file of past outputs, and a chat template. */
   char file[] = "/tmp/pawl_capi_generate_XXXXXX";

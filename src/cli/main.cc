@@ -103,6 +103,7 @@ int Main(int argc, char** argv) {
   AddQuantize(app, action);
   AddSample(app, action);
   AddScore(app, action);
+  AddSchema(app, action);
   AddSchemaTest(app, action);
   AddMonitor(app, action);
   AddComplete(app, action);

@@ -23,6 +23,7 @@ struct Prompted {
   std::unique_ptr<LoadedModel> model;
   std::vector<TokenId> tokens;
   ThoughtPlan thoughts = {};
+  std::string source = {};  // of a chat: what fields are copied from
   std::string note = {};  // of thoughts that the prompt opens and nothing closes; empty: none
 };
 

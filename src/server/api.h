@@ -86,6 +86,8 @@ json::Value MessageOf(std::string_view role, json::Value content);
 // The tools that the request may call, and the schema of its answer, for the chat template.
 void DeclareTools(const ApiRequest& request, CallSpec& spec);
 
+inline constexpr const char* kStreamEnd = "data: [DONE]\n\n";
+
 // What the answers of the two kinds of completions have in common.
 class OpenAiFormatter : public Formatter {
  public:
@@ -96,6 +98,7 @@ class OpenAiFormatter : public Formatter {
   OpenAiFormatter(std::shared_ptr<ServerState> server, Wants wants)
       : server_(std::move(server)), wants_(wants) {}
   void End(const CallOut& out, std::string& text) override;
+  std::string StreamEnd() const override { return kStreamEnd; }
   HttpReply Whole(const CallOut& out) override;
 
  protected:

@@ -94,6 +94,7 @@ struct ChoiceOut {
   bool closed = false;             // by the budget or a limit, in a complete way
   ClosedBy closed_by = ClosedBy::kNothing;
   std::vector<std::string> notes;  // Generation::notes
+  std::vector<ValueDetails> details;
   std::optional<bool> parses;      // of code: whether the file still does, with the output
   uint64_t given_up = 0;           // questions about code that the monitors gave up
   bool ended = false;
@@ -124,6 +125,11 @@ struct CallOut {
 // `together`: with what may have texts of the request.
 std::string ReportOf(const CallOut& out, bool together = true);
 
+// What the engine says of an output, with the place in the request. `constraint`: where that
+// stands.
+ApiError OutputError(const Error& error, const CallSpec& spec, size_t prompt,
+                     const std::string& constraint);
+
 class Formatter {
  public:
   virtual ~Formatter() = default;
@@ -138,8 +144,10 @@ class Formatter {
   virtual void End(const CallOut& out, std::string& text) = 0;
   // In the middle of a stream, which then ends.
   virtual void Fail(const ApiError& error, std::string& text) {
-    text += "data: " + error.Body() + "\n\n";
+    text += "data: " + error.Body() + "\n\n" + StreamEnd();
   }
+  // What a stream ends with.
+  virtual std::string StreamEnd() const { return ""; }
   // Without a stream.
   virtual HttpReply Whole(const CallOut& out) = 0;
   virtual HttpReply Refuse(const ApiError& error) { return error.ToReply(); }
@@ -186,6 +194,10 @@ class Call : public std::enable_shared_from_this<Call> {
   // Of a compilation that begins now: GiveUp stops it.
   std::shared_ptr<StopFlag> NewStop();
   void ScorePrompts();
+  // The prompts' tokens in front of those of the outputs.
+  void EchoPrompts();
+  std::shared_ptr<DetailsRequest> DetailsOf(const Choice& choice,
+                                            const std::optional<Grammar>& grammar) const;
   void Launch();
   // A choice that cannot begin has ended, with the error.
   void Begin(Choice& choice) noexcept;

@@ -10,6 +10,7 @@
 #include "src/base/stop_scope.h"
 #include "src/decode/closing.h"
 #include "src/engine/loaded_model.h"
+#include "src/engine/message_source.h"
 #include "src/engine/schema_view.h"
 #include "src/server/call.h"
 #include "src/server/call_choice.h"
@@ -247,6 +248,16 @@ std::optional<ApiError> Call::CompilePlan(ThinkingStart thinking) {
     if (!spec_.one_by_one) longest.clear();
   }
   string_bound_ = layout.max_string;
+  if (spec_.prompts[0].kind == PromptSpec::Kind::kChat && layout.source.empty()) {
+    // Fields are copied from the messages. Inside structural tags the text has to be there now.
+    layout.bind_source = plan_.grammar.kind == ConstraintSpec::Kind::kJsonSchema;
+    const bool copies = layout.verbatim != JsonSchemaOptions::Verbatim::kNone ||
+                        plan_.grammar.text.find("x-pawl-source") != std::string::npos;
+    if (copies && !layout.bind_source) {
+      layout.source = SourceOfMessages(spec_.prompts[0].messages);
+      if (layout.source.empty()) layout.source = " ";
+    }
+  }
   if (std::optional<ApiError> error = PlanThinking(thinking)) return error;
   names_specials_ = plan_.grammar.kind == ConstraintSpec::Kind::kStructuralTag &&
                     (!plan_.calls.empty() || plan_.marked());

@@ -258,6 +258,7 @@ Status ReadCommon(const ApiRequest& request, const JsonReader& in,
     in["free_first"].Unsupported("is for outputs that are drawn alone");
   }
   spec.options.draft_owner = request.owner;
+  spec.key = request.key;
   json::Value arguments;
   ThinkingReader(in, spec, arguments).Read();
   if (!in.ok()) return in.error();

@@ -208,7 +208,8 @@ void Call::PrepareChoices() {
       error = prompt.error();
     } else if (prompt->tokens.empty()) {
       error = Error{ErrorCode::kInvalid, "has no tokens", spec_.prompts[p].pointer};
-    } else if (static_cast<int>(prompt->tokens.size()) + (spec_.echo ? 0 : 1) > context) {
+    } else if (!spec_.prompt_only &&
+               static_cast<int>(prompt->tokens.size()) + (spec_.echo ? 0 : 1) > context) {
       error = Error{ErrorCode::kLimit,
                     "has " + std::to_string(prompt->tokens.size()) +
                         " tokens, but the model's context holds " + std::to_string(context) +
@@ -232,6 +233,7 @@ void Call::PrepareChoices() {
     if (prompt.ok()) thinking = prompt->thinking;
     if (prompt.ok() && p == 0 && !prompt->note.empty()) out_.notes.push_back(prompt->note);
   }
+  if (spec_.prompt_only) return ShowPrompts(choices);
   const std::optional<ApiError> error = CompilePlan(thinking);
   if (gone_) return;
   if (error) return Refuse(*error);
@@ -362,17 +364,6 @@ void Call::Submit(Choice& choice) {
 }
 
 // ---- On the engine's thread ----
-// Special tokens that the parser reads have their names for a text. Code is cut where it ends.
-std::string_view Call::TextOf(Choice& choice, TokenId token, std::string_view bytes) {
-  const Vocabulary& vocabulary = *server_->model->vocabulary();
-  if (bytes.empty() && vocabulary.is_special(token)) {
-    const std::string_view name = vocabulary.bytes(token);
-    if (names_specials_ || plan_.IsMark(name)) bytes = name;
-  }
-  if (choice.code == nullptr) return bytes;
-  choice.code_goes_on = choice.code->Add(bytes);
-  return choice.code->added();
-}
 
 bool Call::Told(Choice& choice, const OutputToken& token) {
   if (first_token_ == 0) {

@@ -61,7 +61,9 @@ struct CallSpec {
   std::string budget_pointer;  // of options.max_tokens, where the request has it
   // Code to complete, under monitors where they are built in (code_completion.h).
   std::optional<CodeSpec> code;
-  bool one_by_one = false;  // an output that fails does not fail the others
+  int key = 0;               // which of the server's keys the request has, from 1; 0: none
+  bool prompt_only = false;  // the prompts are laid out, and no output begins
+  bool one_by_one = false;   // an output that fails does not fail the others
   // JSON Pointers of members of the request that change nothing here.
   std::vector<std::string> ignored;
 };
@@ -180,6 +182,8 @@ class Call : public std::enable_shared_from_this<Call> {
   Result<PreparedPrompt> PrepareOne(const PromptSpec& prompt);
   // The records of examples in prompts of extract, as the grammar writes them.
   std::optional<ApiError> WriteExamples();
+  // With prompt_only: the prompts are the answer.
+  void ShowPrompts(std::span<const std::unique_ptr<Choice>> choices);
   std::optional<ApiError> CompilePlan(ThinkingStart thinking);
   std::optional<ApiError> PlanTools();
   std::optional<ApiError> PlanThinking(ThinkingStart thinking);

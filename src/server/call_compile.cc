@@ -13,6 +13,7 @@
 #include "src/engine/message_source.h"
 #include "src/engine/schema_view.h"
 #include "src/server/call.h"
+#include "src/server/call_choice.h"
 #include "src/server/server_state.h"
 
 namespace pawl::server {
@@ -319,6 +320,27 @@ ApiError Call::CompileError(const Error& error) {
   whole.message = error.ToString();
   whole.place.clear();
   return FromError(whole, plan_.grammar.pointer);
+}
+
+void Call::ShowPrompts(std::span<const std::unique_ptr<Choice>> choices) {
+  for (const auto& choice : choices) {
+    out_.prompt_tokens += static_cast<int>(choice->prompt_tokens.size());
+    out_.choices.emplace_back();
+    out_.choices.back().content = server_->model->tokenizer().Decode(choice->prompt_tokens, true);
+  }
+  exchange_->Post([self = shared_from_this()] { self->WholeOrRefuse(); });
+}
+
+// Special tokens that the parser reads have their names for a text. Code is cut where it ends.
+std::string_view Call::TextOf(Choice& choice, TokenId token, std::string_view bytes) {
+  const Vocabulary& vocabulary = *server_->model->vocabulary();
+  if (bytes.empty() && vocabulary.is_special(token)) {
+    const std::string_view name = vocabulary.bytes(token);
+    if (names_specials_ || plan_.IsMark(name)) bytes = name;
+  }
+  if (choice.code == nullptr) return bytes;
+  choice.code_goes_on = choice.code->Add(bytes);
+  return choice.code->added();
 }
 
 }  // namespace pawl::server

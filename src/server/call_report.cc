@@ -103,7 +103,12 @@ void Call::LogLine(int status) {
   JsonWriter json;
   json.Object().Key("event").String("request");
   json.Key("id").String(exchange_->request().id);
-  json.Key("route").String(spec_.route).Key("status").Int(status);
+  const HttpRequest& request = exchange_->request();
+  json.Key("method").String(request.method).Key("route").String(spec_.route);
+  json.Key("status").Int(status).Key("peer").String(request.peer);
+  if (spec_.key > 0) json.Key("key").Int(spec_.key);
+  json.Key("model").String(out_.model).Key("bytes");
+  json.Int(static_cast<int64_t>(request.body.size()));
   json.Key("seconds").Number(seconds());
   if (status == 200) {
     json.Key("prompt_tokens").Int(out_.prompt_tokens);

@@ -42,9 +42,9 @@
 //   0}.
 //
 // Canvases
-//   The rows of a model that fills masks see all positions of their sequence, those behind them too.
-//   Such a call may leave positions out that the sequence has: they stay as they are. The positions
-//   of its rows ascend, and all that are new are there.
+//   The rows of a model that fills masks see all positions of their sequence, those behind them
+//   too. Such a call may leave positions out that the sequence has: they stay as they are. The
+//   positions of its rows ascend, and all that are new are there.
 //
 // Some layers only
 //   A call with ModelCall::layers gives the logits of a model made of these layers. It writes keys

@@ -95,8 +95,8 @@ struct ChoiceOut {
   ClosedBy closed_by = ClosedBy::kNothing;
   std::vector<std::string> notes;  // Generation::notes
   std::vector<ValueDetails> details;
-  std::optional<bool> parses;      // of code: whether the file still does, with the output
-  uint64_t given_up = 0;           // questions about code that the monitors gave up
+  std::optional<bool> parses;  // of code: whether the file still does, with the output
+  uint64_t given_up = 0;       // questions about code that the monitors gave up
   bool ended = false;
   std::optional<ApiError> error;
   GenerationStats stats;

@@ -307,7 +307,9 @@ void BindJob(nb::module_& module) {
       .def("details",
            [](const BoundJob& self) {
              const bool there = self.job->done() && self.job->output().ok();
-             return "{" + (there ? DetailsJson(self.job->output()->details) : "") + "}";
+             std::string out = "{";
+             if (there) out += DetailsJson(self.job->output()->details);
+             return out += '}';
            })
       .def("logs", [](const BoundJob& self) {
         nb::list logs;

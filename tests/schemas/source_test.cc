@@ -119,7 +119,9 @@ class SourceTest : public ::testing::Test {
           if (end) end = end->Advance(token);
         }
         EXPECT_TRUE(end && end->accepting()) << text;
-        if (closing) EXPECT_EQ(static_cast<int>(closing->size()), state.completion_length());
+        if (closing) {
+          EXPECT_EQ(static_cast<int>(closing->size()), state.completion_length());
+        }
         const TokenId token = allowed[random() % allowed.size()];
         text += vocabulary_->bytes(token);
         state = *state.Advance(token);

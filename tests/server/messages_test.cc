@@ -35,12 +35,12 @@ int MessagesPort() {
   return server->port();
 }
 
-std::string Asked(const std::string& more, const std::string& content = "\"Ann Lee, 7\"") {
+std::string MessageBody(const std::string& more, const std::string& content = "\"Ann Lee, 7\"") {
   return R"({"model":"m","max_tokens":120,"temperature":0,"messages":[{"role":"user","content":)" +
          content + "}]" + more + "}";
 }
 
-std::string Tools(const std::string& choice) {
+std::string SaveTool(const std::string& choice) {
   return R"(,"tools":[{"name":"save","description":"Saves","input_schema":)" +
          std::string(kToolSchema) + R"(}],"tool_choice":)" + choice;
 }
@@ -49,7 +49,7 @@ TEST(MessagesTest, TextOfASchema) {
   Connection c(MessagesPort());
   const std::string format = R"(,"output_config":{"format":{"type":"json_schema","schema":)" +
                              std::string(kToolSchema) + "}}";
-  const Answer whole = c.Post("/v1/messages", Asked(format));
+  const Answer whole = c.Post("/v1/messages", MessageBody(format));
   ASSERT_EQ(whole.status, 200) << whole.body;
   const json::Value value = whole.Json();
   EXPECT_EQ(At(value, "/type").text, "message");
@@ -59,7 +59,7 @@ TEST(MessagesTest, TextOfASchema) {
   EXPECT_TRUE(json::Parse(text).ok()) << text;
   EXPECT_EQ(At(value, "/stop_reason").text, "end_turn");
   EXPECT_EQ(At(value, "/stop_sequence").type, json::Type::kNull);
-  const Answer stream = c.Post("/v1/messages", Asked(format + R"(,"stream":true)"));
+  const Answer stream = c.Post("/v1/messages", MessageBody(format + R"(,"stream":true)"));
   std::string said, order;
   for (const std::string& event : stream.Events()) {
     const auto one = json::Parse(event);
@@ -81,7 +81,7 @@ TEST(MessagesTest, CallsOfTools) {
   Connection c(MessagesPort());
   for (const char* choice :
        {R"({"type":"any","disable_parallel_tool_use":true})", R"({"type":"tool","name":"save"})"}) {
-    const Answer whole = c.Post("/v1/messages", Asked(Tools(choice)));
+    const Answer whole = c.Post("/v1/messages", MessageBody(SaveTool(choice)));
     ASSERT_EQ(whole.status, 200) << whole.body;
     const json::Value value = whole.Json();
     EXPECT_EQ(At(value, "/content").items.size(), 1u) << whole.body;
@@ -89,7 +89,8 @@ TEST(MessagesTest, CallsOfTools) {
     EXPECT_EQ(At(value, "/content/0/name").text, "save");
     EXPECT_EQ(At(value, "/content/0/input/age").type, json::Type::kNumber) << whole.body;
     EXPECT_EQ(At(value, "/stop_reason").text, "tool_use");
-    const Answer stream = c.Post("/v1/messages", Asked(Tools(choice) + R"(,"stream":true)"));
+    const Answer stream =
+        c.Post("/v1/messages", MessageBody(SaveTool(choice) + R"(,"stream":true)"));
     std::string input, name;
     for (const std::string& event : stream.Events()) {
       const auto one = json::Parse(event);
@@ -102,7 +103,7 @@ TEST(MessagesTest, CallsOfTools) {
     ASSERT_TRUE(parsed.ok()) << input;
     EXPECT_EQ(json::Dump(*parsed), json::Dump(At(value, "/content/0/input")));
   }
-  const Answer none = c.Post("/v1/messages", Asked(Tools(R"({"type":"none"})")));
+  const Answer none = c.Post("/v1/messages", MessageBody(SaveTool(R"({"type":"none"})")));
   EXPECT_EQ(At(none.Json(), "/content/0/type").text, "text") << none.body;
 }
 
@@ -144,7 +145,8 @@ TEST(MessagesTest, ConversationsBecomeThePrompt) {
 TEST(MessagesTest, StopSequences) {
   Connection c(MessagesPort());
   const std::string choice = R"(,"structured_outputs":{"choice":["one two three"]})";
-  const Answer answer = c.Post("/v1/messages", Asked(choice + R"(,"stop_sequences":["two"])"));
+  const Answer answer =
+      c.Post("/v1/messages", MessageBody(choice + R"(,"stop_sequences":["two"])"));
   const json::Value value = answer.Json();
   EXPECT_EQ(At(value, "/content/0/text").text, "one ") << answer.body;
   EXPECT_EQ(At(value, "/stop_reason").text, "stop_sequence") << answer.body;
@@ -158,18 +160,19 @@ TEST(MessagesTest, ErrorsNameThePlace) {
   };
   const std::string image = R"([{"type":"image","source":{"type":"base64","data":""}}])";
   for (const Case& it : {
-           Case{Asked("", image), "#/messages/0/content/0/type: is \"image\""},
-           Case{Asked("", R"([{"type":"tool_use"}])"), "no block of user"},
-           Case{Asked("", "7"), "#/messages/0/content: must be a text or a list of blocks"},
+           Case{MessageBody("", image), "#/messages/0/content/0/type: is \"image\""},
+           Case{MessageBody("", R"([{"type":"tool_use"}])"), "no block of user"},
+           Case{MessageBody("", "7"), "#/messages/0/content: must be a text or a list of blocks"},
            Case{R"({"max_tokens":5})", "#/messages: must be a list"},
            Case{R"({"messages":[{"role":"system","content":"x"}]})", "#/messages/0/role: must be"},
-           Case{Asked(R"(,"tools":[{"type":"web_search_20250305","name":"w"}])"),
+           Case{MessageBody(R"(,"tools":[{"type":"web_search_20250305","name":"w"}])"),
                 "#/tools/0/type: is \"web_search_20250305\""},
-           Case{Asked(R"(,"tools":[{"name":"save","input_schema":{"type":7}}],"tool_choice":
+           Case{MessageBody(R"(,"tools":[{"name":"save","input_schema":{"type":7}}],"tool_choice":
                {"type":"any"})"),
                 "#/tools/0/input_schema/type"},
-           Case{Asked(R"(,"stop_sequences":[""])"), "#/stop_sequences: has a string"},
-           Case{Asked(R"(,"tool_choice":{"type":"tool","name":"x"})"), "#/tool_choice/name: is"},
+           Case{MessageBody(R"(,"stop_sequences":[""])"), "#/stop_sequences: has a string"},
+           Case{MessageBody(R"(,"tool_choice":{"type":"tool","name":"x"})"),
+                "#/tool_choice/name: is"},
            Case{"{", "the body is not JSON"},
        }) {
     const Answer answer = c.Post("/v1/messages", it.body);

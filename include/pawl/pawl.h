@@ -472,19 +472,19 @@ typedef struct pawl_engine_options {
   const char* draft_history_file;
   size_t draft_history_file_length;
   int64_t draft_history_bytes;
-  /* The stores in which pawl_engine_load looks for models by name: caches of the Hugging Face hub,
-   * stores of Ollama, folders of LM Studio. NUL-terminated paths. */
+  /* Where models are looked for by name: the hub's caches, Ollama, LM Studio. NUL-terminated. */
   const char* const* hub_folders;
   size_t hub_count;
   const char* const* ollama_folders;
   size_t ollama_count;
   const char* const* lmstudio_folders;
   size_t lmstudio_count;
-  /* The marks of thoughts, NUL-terminated, both or none. NULL: those of the chat template. */
-  const char* reasoning_open;
+  const char* reasoning_open; /* the marks of thoughts, both or none; NULL: of the template */
   const char* reasoning_close;
   const char* settings_folder; /* of measured choices (docs/evaluation.md), or NULL */
   int32_t draft_memory;        /* megabytes for what drafts keep between outputs, from 1 on */
+  const char* draft_verify;    /* docs/drafting.md; NULL: "coupled" */
+  const char* draft_shape;     /* NULL: "heap" */
 } pawl_engine_options;
 PAWL_API void pawl_engine_options_init(pawl_engine_options* options, size_t struct_size);
 
@@ -549,14 +549,11 @@ PAWL_API void pawl_prompt_init(pawl_prompt* prompt, size_t struct_size);
  *     pawl_generation_free(generation);              // an output that still runs ends */
 typedef struct pawl_generation pawl_generation;
 
-/* The end of an output under a grammar when its budget is nearly spent. CLOSE: in the shortest
- * form; an error if even the shortest output is too long. CLOSE_OR_CUT: as CLOSE, but an output
- * whose shortest form is too long is cut. CUT: cut, complete or not. */
+/* The end of an output under a grammar when its budget is nearly spent. CLOSE: the shortest form;
+ * an error if even that is too long. CLOSE_OR_CUT: cut then. CUT: cut, complete or not. */
 enum { PAWL_AT_BUDGET_CLOSE = 0, PAWL_AT_BUDGET_CLOSE_OR_CUT = 1, PAWL_AT_BUDGET_CUT = 2 };
-
 /* What the model may think (docs/thinking.md). DEFAULT: AUTO for messages, otherwise OFF. */
 enum { PAWL_THINKING_DEFAULT = 0, PAWL_THINKING_AUTO = -1, PAWL_THINKING_OFF = -2 };
-
 /* Gets the next bytes of the output, which may end inside a character. 0 ends the output. */
 typedef int (*pawl_on_text)(void* context, const char* text, size_t length);
 
@@ -588,9 +585,12 @@ typedef struct pawl_generate_options { /* docs/engine.md explains the options */
   void* on_reasoning_context;
   const char* stages; /* further stages of sampling: a JSON object (docs/sampling.md), or NULL */
   size_t stages_length;
-  int32_t draft_lanes;  /* lanes of noise, 1 to 64; docs/drafting.md */
-  uint64_t draft_owner; /* drafts learn from outputs of the same owner only */
-  int32_t details;      /* 1: pawl_output.details */
+  int32_t draft_lanes;   /* lanes of noise, 1 to 64; docs/drafting.md */
+  uint64_t draft_owner;  /* drafts learn from outputs of the same owner only */
+  int32_t free_first;    /* tokens of free text before the answer, at most; 0: none */
+  int32_t details;       /* 1: pawl_output.details */
+  const char* diffusion; /* a JSON object (docs/diffusion.md), or NULL */
+  size_t diffusion_length;
 } pawl_generate_options;
 PAWL_API void pawl_generate_options_init(pawl_generate_options* options, size_t struct_size);
 

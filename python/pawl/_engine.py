@@ -100,6 +100,8 @@ class Engine:
         draft_history: "Union[str, os.PathLike[str], None]" = None,
         draft_history_bytes: int = 64 << 20,
         draft_memory: int = 64,
+        draft_verify: str = "coupled",
+        draft_shape: str = "heap",
         oracle_bytes: int = 256 << 20,
     ) -> None:
         if model is not None and not isinstance(model, (str, os.PathLike)):
@@ -122,7 +124,7 @@ class Engine:
             chat_template=chat_template,
             reasoning_marks=reasoning_marks, draft=draft if isinstance(draft, str) else ",".join(draft),
             draft_nodes=draft_nodes, draft_history_bytes=draft_history_bytes,
-            draft_memory=draft_memory,
+            draft_memory=draft_memory, draft_verify=draft_verify, draft_shape=draft_shape,
             oracle_bytes=oracle_bytes,
             **{name: None if path is None else os.fspath(path) for name, path in files.items()})
         self._native: Optional[_pawl.Engine] = _native(self.path, self._options)

@@ -126,6 +126,8 @@ pawl_status ReadEngineOptions(const pawl_engine_options* options, EngineOptions&
   }
   if (given.reasoning_open != nullptr) out.reasoning_open = given.reasoning_open;
   if (given.reasoning_close != nullptr) out.reasoning_close = given.reasoning_close;
+  if (given.draft_verify != nullptr) out.drafts.verify = given.draft_verify;
+  if (given.draft_shape != nullptr) out.drafts.shape = given.draft_shape;
   if (given.settings_folder != nullptr) out.paths.settings = given.settings_folder;
   out.model.threads = given.threads;
   out.model.kv_bytes = given.kv_bytes;
@@ -275,6 +277,11 @@ pawl_status Start(pawl_engine* engine, const pawl_prompt* prompt, const pawl_gra
   Result<SamplerStages> stages = ParseSamplerStages(Text(given.stages, given.stages_length));
   if (!stages.ok()) return Fail(error, InFile("stages", stages.error()));
   out.sampling.stages = *std::move(stages);
+  if (!IsText(given.diffusion, given.diffusion_length)) return Null(error, "diffusion");
+  Result<DiffusionOptions> diffusion =
+      ParseDiffusionOptions(Text(given.diffusion, given.diffusion_length));
+  if (!diffusion.ok()) return Fail(error, InFile("diffusion", diffusion.error()));
+  out.diffusion = *std::move(diffusion);
   out.sampling.seed = given.seed;
   out.sampling.draft_lanes = given.draft_lanes;
   out.draft_owner = given.draft_owner;
@@ -284,6 +291,7 @@ pawl_status Start(pawl_engine* engine, const pawl_prompt* prompt, const pawl_gra
   out.drafts = given.drafts != 0;
   out.details = given.details != 0;
   if (given.close_repetition >= 0) out.close_repetition = given.close_repetition != 0;
+  request.free_first = given.free_first;
   request.group = given.group;
   request.now = LocalTime();
   if (grammar != nullptr) request.grammar = grammar->grammar;

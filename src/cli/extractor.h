@@ -36,6 +36,7 @@ struct ExtractSetting {
   std::string view;                      // empty: not given
   std::string repetition = "close";
   std::string contrast;  // empty: none
+  int free_first = 0;
   ThinkingFlags thinking;
   DiffusionFlags diffusion;
 

@@ -452,11 +452,39 @@ SampleRequest OutputBuilder::RequestBehind(std::span<const TokenId> path,
   return request;
 }
 
+Status OutputBuilder::LawBehind(std::span<const TokenId> path, std::optional<float> temperature,
+                                const Mask* mask, std::span<const float> logits,
+                                std::vector<TokenMass>& law) const {
+  Sampler sampler(options_.sampling, &vocabulary_);
+  sampler.set_temperature(Temperature(temperature));
+  const std::span<const float> known = logits.first(static_cast<size_t>(KnownTokens()));
+  std::vector<float> biased;
+  if (!options_.logit_bias.empty()) {
+    biased.assign(known.begin(), known.end());
+    for (const auto& [token, bias] : options_.logit_bias)
+      biased[static_cast<size_t>(token)] += bias;
+  }
+  std::vector<TokenId> output(this->output().begin(), this->output().end());
+  output.insert(output.end(), path.begin(), path.end());
+  return sampler.Law(biased.empty() ? known : biased, mask, output.size(),
+                     {std::span(tokens_).first(prompt_size_), output, forced_}, law);
+}
+
 Result<bool> OutputBuilder::TakeToken(TokenId token) {
   asked_ = true;
   if (!top_.empty()) watch_.SeeTop(std::exchange(top_, {}));
   sampler_.Taken();
   if (IsEnd(token)) return Stop(StopReason::kEnd);
+  if (at_ != nullptr && vocabulary_.is_end(token)) {
+    if (auto instead = at_->AtEnd()) {
+      ++stats_.forced_tokens;
+      Append(instead->token, TokenReport::Source::kForced);
+      entering_ = instead->token;
+      behind_ = std::move(instead->behind);
+      stage_ = Stage::kEnter;
+      return true;
+    }
+  }
   ++stats_.sampled_tokens;
   Append(token, TokenReport::Source::kSampled);
   entering_ = token;

@@ -75,6 +75,7 @@ Result<EngineParts> LoadEngineParts(const std::string& path, const EngineOptions
   if (const auto sources = ParseDraftSources(options.drafts); !sources.ok()) {
     return sources.error();
   }
+  if (const auto rules = ParseDraftRules(options.drafts); !rules.ok()) return rules.error();
   const Result<std::string> found = ResolveModel(path, options.paths);
   if (!found.ok()) return found.error();
   EngineParts parts;
@@ -212,6 +213,9 @@ Result<std::shared_ptr<const Constraint>> SamplerConstraintOf(const EngineReques
     return Error{ErrorCode::kUnsupported, "is not exact, which samplers need", "constraint"};
   }
   using Mode = Thinking::Mode;
+  if (request.free_first != 0) {
+    return Error{ErrorCode::kUnsupported, "is for outputs that are drawn alone", "free_first"};
+  }
   if (request.thinking.mode == Mode::kAuto || request.thinking.mode == Mode::kTokens) {
     return Error{ErrorCode::kUnsupported, "samplers draw answers without thoughts", "thinking"};
   }
@@ -227,9 +231,28 @@ Result<SearchInput> SearchInputOf(const EngineRequest& request, const LoadedMode
                      *std::move(constraint)};
 }
 
+// nullopt: the model has none, or wants the suffix first, so that it cannot write one.
+static std::optional<InfillMarks> InfillMarksOf(const LoadedModel& model) {
+  const FimTemplate* const form = model.fim();
+  if (form == nullptr || form->suffix_first || *form->middle == 0) return std::nullopt;
+  const Tokenizer& tokenizer = model.tokenizer();
+  return InfillMarks{.prefix = tokenizer.IdOf(form->prefix),
+                     .suffix = tokenizer.IdOf(form->suffix),
+                     .middle = tokenizer.IdOf(form->middle),
+                     .begin = model.plain().bos ? tokenizer.bos() : kNoToken};
+}
+
 Result<SearchInput> SearchInputOf(const EngineRequest& request, const SearchOptions& options,
                                   const LoadedModel& model) {
   Result<SearchInput> input = SearchInputOf(request, model);
+  if (input.ok() && options.strategy == "self-infill") {
+    if (!request.messages.empty() || !request.chat_json.empty() || request.extract) {
+      return Error{ErrorCode::kUnsupported, "self-infill goes on with a prompt, not with a chat",
+                   "strategy"};
+    }
+    if (request.constraint == nullptr) input->grammar = request.grammar;
+    input->infill = InfillMarksOf(model);
+  }
   if (!input.ok() || !options.contrast_prompt) return input;
   const auto wrong = [](const char* message) {
     return Error{ErrorCode::kInvalid, message, "contrast_prompt"};
@@ -319,9 +342,15 @@ Result<LaidOut> LayOut(const EngineRequest& request, const LoadedModel& model,
   if (!prompt.ok()) return prompt.error();
   Result<std::shared_ptr<const Constraint>> constraint = ConstraintOf(request, model);
   if (!constraint.ok()) return constraint.error();
-  const Result<std::optional<ThoughtPlan>> plan =
+  Result<std::optional<ThoughtPlan>> plan =
       thoughts != nullptr ? std::optional(*thoughts) : ThoughtsOf(request, model, *prompt);
   if (!plan.ok()) return plan.error();
+  if (request.free_first != 0) {
+    Result<ThoughtPlan> free =
+        WithFreeText(plan->value_or(ThoughtPlan()), request.free_first, *constraint != nullptr);
+    if (!free.ok()) return free.error();
+    *plan = *std::move(free);
+  }
   LaidOut laid;
   NoteExtraction(request, model, laid.notes);
   const auto note = [&laid](std::string text) {

@@ -39,8 +39,8 @@ class SchemaInference {
   std::unique_ptr<Shape> root_;
 };
 
-// What a schema leaves to the model or makes expensive, by pointer, as lines for a reader: objects that
-// may have more keys, strings without an end, keywords that are asked about each value again.
+// What a schema leaves to the model or makes expensive, by pointer, as lines for a reader: objects
+// that may have more keys, strings without an end, keywords that are asked about each value again.
 std::vector<std::string> SchemaRemarks(const json::Value& schema);
 
 // JSON with line breaks and two spaces for each level.

@@ -32,8 +32,9 @@ class ExtractFormatter : public Formatter {
   void End(const CallOut& out, std::string& text) override {
     JsonWriter json;
     json.Object().Key("usage").Raw(UsageOf(out)).Key("pawl").Raw(ReportOf(out)).End();
-    text += "data: " + json.text() + "\n\ndata: [DONE]\n\n";
+    text += "data: " + json.text() + "\n\n" + StreamEnd();
   }
+  std::string StreamEnd() const override { return kStreamEnd; }
   HttpReply Whole(const CallOut& out) override {
     if (single_ && out.choices[0].error) return out.choices[0].error->ToReply();
     JsonWriter json;

@@ -35,52 +35,6 @@ std::string RandomName(size_t length) {
 
 ApiError Gone(const char* message) { return {.status = 503, .message = message}; }
 
-// What the engine says of an output, with the place in the request. `constraint`: where that
-// stands.
-ApiError OutputError(const Error& error, const CallSpec& spec, size_t prompt,
-                     const std::string& constraint) {
-  static constexpr const char* kPlaces[] = {
-      "prompt", "constraint", "max_tokens", "temperature", "top_k",         "top_p",
-      "min_p",  "logit_bias", "logprobs",   "seed",        "mask_surprise", "details"};
-  if (IsOutOfMemory(error)) return FromError(error, "");
-  // A text in which a field of the schema has no span.
-  if (error.place.starts_with('#')) return FromError(error, constraint);
-  if (error.place.starts_with("diffusion.")) {
-    return FromError({error.code, error.message, "#/diffusion/" + error.place.substr(10)}, "");
-  }
-  const TogetherSpec& together = spec.together;
-  if (together.any() && error.code == ErrorCode::kInvalid && !error.place.empty()) {
-    const std::string pointer = error.place == "choices" && !constraint.empty()
-                                    ? constraint
-                                    : together.PointerOf(error.place);
-    return FromError(Error{error.code, error.message, pointer}, "");
-  }
-  const bool known = std::any_of(std::begin(kPlaces), std::end(kPlaces),
-                                 [&](const char* place) { return error.place == place; });
-  ApiError out;
-  out.code = ErrorCodeName(error.code);
-  out.message = error.message;
-  if (!known) {
-    // A limit of what the request asks for; the rest is the server's fault.
-    out.status = error.code == ErrorCode::kLimit ? 400 : 500;
-    if (!error.place.empty()) out.message = error.place + ": " + error.message;
-    return out;
-  }
-  if (error.place == "prompt" && error.code == ErrorCode::kLimit) {
-    out.code = "context_length_exceeded";
-  }
-  const std::string place = error.place == "prompt"       ? spec.prompts[prompt].pointer
-                            : error.place == "constraint" ? constraint
-                            : error.place == "max_tokens" ? spec.budget_pointer
-                                                          : "#/" + error.place;
-  if (place.empty()) {
-    out.message = error.place + ": " + error.message;
-  } else {
-    out.param = place.substr(1);
-  }
-  return out;
-}
-
 }  // namespace
 
 Call::Call(std::shared_ptr<ServerState> server, std::shared_ptr<Exchange> exchange, CallSpec spec,
@@ -254,7 +208,8 @@ void Call::PrepareChoices() {
       error = prompt.error();
     } else if (prompt->tokens.empty()) {
       error = Error{ErrorCode::kInvalid, "has no tokens", spec_.prompts[p].pointer};
-    } else if (static_cast<int>(prompt->tokens.size()) + (spec_.echo ? 0 : 1) > context) {
+    } else if (!spec_.prompt_only &&
+               static_cast<int>(prompt->tokens.size()) + (spec_.echo ? 0 : 1) > context) {
       error = Error{ErrorCode::kLimit,
                     "has " + std::to_string(prompt->tokens.size()) +
                         " tokens, but the model's context holds " + std::to_string(context) +
@@ -278,6 +233,7 @@ void Call::PrepareChoices() {
     if (prompt.ok()) thinking = prompt->thinking;
     if (prompt.ok() && p == 0 && !prompt->note.empty()) out_.notes.push_back(prompt->note);
   }
+  if (spec_.prompt_only) return ShowPrompts(choices);
   const std::optional<ApiError> error = CompilePlan(thinking);
   if (gone_) return;
   if (error) return Refuse(*error);
@@ -364,7 +320,7 @@ void Call::Submit(Choice& choice) {
                    std::min(spec_.options.max_tokens, room), !grammars_.empty(), &choice.note);
   if (!constraint.ok()) return Done(choice, constraint.error());
   request.constraint = *std::move(constraint);
-  if (spec_.together.any()) return SubmitTogether(choice, std::move(request.constraint));
+  if (spec_.together.any()) return SubmitTogether(choice, std::move(request.constraint), bound);
   request.options = spec_.options;
   if (choice.code != nullptr) {
     request.constraint = choice.code->ConstraintWith(std::move(request.constraint));
@@ -408,18 +364,6 @@ void Call::Submit(Choice& choice) {
 }
 
 // ---- On the engine's thread ----
-
-// Special tokens that the parser reads have their names for a text. Code is cut where it ends.
-std::string_view Call::TextOf(Choice& choice, TokenId token, std::string_view bytes) {
-  const Vocabulary& vocabulary = *server_->model->vocabulary();
-  if (bytes.empty() && vocabulary.is_special(token)) {
-    const std::string_view name = vocabulary.bytes(token);
-    if (names_specials_ || plan_.IsMark(name)) bytes = name;
-  }
-  if (choice.code == nullptr) return bytes;
-  choice.code_goes_on = choice.code->Add(bytes);
-  return choice.code->added();
-}
 
 bool Call::Told(Choice& choice, const OutputToken& token) {
   if (first_token_ == 0) {
@@ -743,5 +687,4 @@ void Call::Whole() {
   Log(status);
 }
 
-// A line that is lost must not change the answer.
 }  // namespace pawl::server

@@ -1,5 +1,5 @@
-// What a call tells about its prompts, apart from their outputs: their tokens in front of an output, the
-// model's probabilities of these, and what the details of a record are about.
+// What a call tells about its prompts, apart from their outputs: their tokens in front of an
+// output, the model's probabilities of these, and what the details of a record are about.
 #include <utility>
 
 #include "src/base/failure.h"

@@ -91,8 +91,9 @@ void AddSchema(CLI::App& app, Action& action) {
       "infer", "Print a schema that fits the records of a file, to be read and changed");
   const auto file = std::make_shared<std::string>();
   infer
-      ->add_option("FILE", *file,
+      ->add_option("file", *file,
                    "Lines of records, or of {\"text\": ..., \"record\": ...}; -: standard input")
+      ->type_name("FILE")
       ->required();
   infer->footer("Example:\n  pawl schema infer records.jsonl > schema.json");
   infer->callback([file, &action] { action = [file] { return InferSchema(*file); }; });

@@ -81,9 +81,7 @@ void AddBenchDraft(CLI::App& bench, Action& action) {
                     "With --replay: accepted drafts by megabytes of --draft-memory");
   TextOption(command, "--speed-bench", flags->speed_bench, "DIR",
              "Accepted lengths by category and time by batch. DIR has .jsonl files with an object\n"
-             "of category and prompt on each line; bench/texts/speed_bench has a set")
-      ->expected(0, 1)
-      ->default_str(kSpeedBenchTexts);
+             "of category and prompt on each line, as in bench/texts/speed_bench");
   command->add_flag("--goodput", flags->goodput,
                     "The drafter's choice against fixed numbers of nodes, on these prompts");
   command->add_flag("--always", flags->always,

@@ -21,8 +21,7 @@ constexpr std::array kEntries = {
     DraftSourceEntry{"lookahead", &MakeLookaheadSource, false,
                      "guesses that the model corrects call by call"},
     DraftSourceEntry{"self", &MakeSelfSource, false,
-                     "some of the model's own layers; self:unified=SHARE, self:exit=LAYERS,\n"
-                     "    self:skipdecode, self:del (default), self:clasp=SKIPPED"},
+                     "some of the model's own layers, as self:del or self:exit=8"},
     DraftSourceEntry{"random", &MakeRandomSource, false, "any tokens: for tests"},
 };
 

@@ -331,7 +331,7 @@ TEST(DiffusionWorkTest, GapsStandInOneCanvas) {
       const auto output = tiny->Run(1, regex, options);
       return output[0].ok() ? "" : output[0].error().ToString();
     };
-    EXPECT_EQ(error_of({.gaps = {"a"}, .gap_tokens = 4}, "[0-9]{8}ab"),
+    EXPECT_EQ(error_of({.gaps = {"b"}, .gap_tokens = 4}, "[0-9]{8}ab"),
               "diffusion.gap_tokens: gap 1 has no output that is known to fit 4 tokens");
     EXPECT_NE(error_of({.gaps = {"b", "c"}}, "[0-9]{2}b[0-9]a").find("diffusion.gaps: gap "),
               std::string::npos);

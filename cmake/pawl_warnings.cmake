@@ -7,6 +7,10 @@ function(pawl_target name)
   target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow>)
   # GCC 12 sees an overlap that cannot be in "literal" + std::string (GCC bug 105651).
   target_compile_options(${name} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict>)
+  # Every arm64 has a fused multiply-add. Without it results have the bits of x86-64, whose first level has none.
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64|ARM64)$")
+    target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>)
+  endif()
   # -O3 takes a sixth more processor time to build everything, and gives nothing but where pawl_hot asks for it.
   target_compile_options(${name} PRIVATE $<$<AND:$<CONFIG:Release>,$<COMPILE_LANG_AND_ID:CXX,GNU,Clang>>:-O2>)
   if(PAWL_WERROR)
@@ -22,6 +26,10 @@ function(pawl_target name)
       target_compile_options(${name} PRIVATE -fsanitize=${PAWL_SANITIZE} -fno-omit-frame-pointer -O1 -g1)
     endif()
     target_link_options(${name} PUBLIC -fsanitize=${PAWL_SANITIZE})
+    # A fifth of the time to compile: a null pointer ends in the address sanitizer, an object's type is not cast here.
+    if(PAWL_SANITIZE MATCHES undefined)
+      target_compile_options(${name} PUBLIC -fno-sanitize=null,vptr,object-size)
+    endif()
     if(PAWL_SANITIZE MATCHES undefined AND NOT PAWL_SANITIZE_ONLY)
       target_compile_options(${name} PUBLIC -fno-sanitize-recover=undefined)
     endif()

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds Pawl; the release preset leaves the command at build/pawl.
 #
-#   scripts/build.sh [--with-cuda] [preset] [target ...]     presets: release (default), debug, asan, tsan, fuzz, cuda
+#   scripts/build.sh [--with-cuda] [preset] [target ...]     presets: release (default), debug, asan, tsan, fuzz, arm, cuda
 #
 # CUDA kernels are compiled where there is a device, in the preset cuda, and with --with-cuda where there is nvcc.
 set -euo pipefail
@@ -14,8 +14,8 @@ preset=${1:-release}
 case "$preset" in
   -h | --help) sed -n '2,6s/^# \{0,1\}//p' "scripts/build.sh"; exit 0 ;;
   release) folder=build ;;
-  debug | asan | tsan | fuzz | cuda) folder=build-$preset ;;
-  *) echo "build.sh: unknown preset '$preset' (release, debug, asan, tsan, fuzz, cuda)" >&2; exit 2 ;;
+  debug | asan | tsan | fuzz | arm | cuda) folder=build-$preset ;;
+  *) echo "build.sh: unknown preset '$preset' (release, debug, asan, tsan, fuzz, arm, cuda)" >&2; exit 2 ;;
 esac
 for tool in cmake ninja; do
   if ! command -v "$tool" >/dev/null 2>&1; then

@@ -5,18 +5,21 @@
 #   scripts/install_deps.sh          compiler, build tools, libraries
 #   scripts/install_deps.sh --dev    also clang-format, clang-tidy, shellcheck and ccache, for scripts/check.sh and .ci/run
 #   scripts/install_deps.sh --lsp    also clangd, Neovim and, in build/lsp, basedpyright, which tests of the monitors drive
+#   scripts/install_deps.sh --arm    also a compiler for 64-bit ARM, an emulator and, in build-arm/root, libraries (Debian)
 #   scripts/install_deps.sh --python also an environment in build/venv to build and test the Python module
 set -euo pipefail
 
 dev=no
 python=no
 lsp=no
+arm=no
 for arg in "$@"; do
   case "$arg" in
     --dev) dev=yes ;;
     --python) python=yes ;;
     --lsp) lsp=yes ;;
-    -h | --help) sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    --arm) arm=yes ;;
+    -h | --help) sed -n '2,10s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) echo "install_deps.sh: unknown argument '$arg'" >&2; exit 2 ;;
   esac
 done
@@ -106,6 +109,25 @@ install_grammars() {
   rm -rf "$scratch"
 }
 
+# Libraries for 64-bit ARM, next to the system's own: unpacked, not installed.
+arm_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)/build-arm/root
+install_arm() {
+  [[ $arm == yes && ! -f $arm_root/complete ]] || return 0
+  local scratch package as_root=()
+  [[ $(id -u) -eq 0 ]] || as_root=(sudo)
+  if ! dpkg --print-foreign-architectures | grep -qx arm64; then
+    "${as_root[@]}" dpkg --add-architecture arm64
+    "${as_root[@]}" apt-get -o Acquire::Retries=3 -qq update
+  fi
+  scratch=$(mktemp -d)
+  (cd "$scratch" && apt-get -o Acquire::Retries=3 -qq download {libgtest-dev,libre2-dev,libre2-9,libfmt-dev,libfmt9}:arm64 \
+    {libsqlite3-dev,libsqlite3-0,zlib1g-dev,zlib1g}:arm64 nlohmann-json3-dev libcli11-dev)
+  mkdir -p "$arm_root"
+  for package in "$scratch"/*.deb; do dpkg-deb -x "$package" "$arm_root"; done
+  rm -rf "$scratch"
+  touch "$arm_root/complete"
+}
+
 need_command g++ g++
 need_command cmake cmake
 need_command ninja ninja-build
@@ -121,6 +143,10 @@ fi
 if [[ $lsp == yes ]]; then
   need_command clangd clangd
   need_command nvim neovim
+fi
+if [[ $arm == yes ]]; then
+  need_command aarch64-linux-gnu-g++ g++-aarch64-linux-gnu
+  need_command qemu-aarch64-static qemu-user-static
 fi
 if [[ $dev == yes ]]; then
   need_command clang-format clang-format
@@ -167,6 +193,7 @@ if [[ ${#missing[@]} -eq 0 ]]; then
   install_grammars
   install_python
   install_lsp
+  install_arm
   exit 0
 fi
 
@@ -202,4 +229,5 @@ apt=("${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -o Acquire::Retries
 install_grammars
 install_python
 install_lsp
+install_arm
 echo "Installed."

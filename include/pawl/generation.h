@@ -34,8 +34,8 @@ namespace pawl {
 // Drafts change the time of an output and no token, unless DraftOptions::lossy is above 0.
 
 struct DraftOptions {
-  // "off"; "auto": all sources that need nothing from outside, and those whose field below is set;
-  // or names separated by commas.
+  // "off"; "auto": sources that need nothing from outside, and those whose field below is set; or
+  // names separated by commas. "self" may have a setting: "self:exit=8" (docs/drafting.md).
   std::string sources = "off";
   int nodes = 16;              // most drafted tokens for an output in a call, 1 to 63
   bool filter = true;          // false: also drafts that the grammar refuses. For measuring
@@ -53,6 +53,12 @@ struct DraftOptions {
   // `lossy` in total variation. The output depends on the drafts, and so on the time that calls
   // take. At temperature 0 the probabilities are those of temperature 1.
   float lossy = 0;
+  // Which drafts are taken. "coupled": those that are the tokens without drafts. Else a rule of
+  // rejection: "token", "block", "rsd", "spectr" or "traversal". Outputs then have the law of the
+  // model, and the same seed may give another output.
+  std::string verify = "coupled";
+  // "heap": the likeliest nodes. "delayed:D,K": a chain of D drafts, then K chains behind it.
+  std::string shape = "heap";
 };
 
 struct DraftSourceStats {
@@ -228,6 +234,34 @@ struct DiffusionOptions {
   std::function<void(std::span<const TokenId> canvas)> on_canvas = nullptr;
 };
 
+// What is known of a value of an output that is JSON (GenerateOptions::details,
+// docs/extraction.md). Values are strings, numbers, booleans, nulls, empty lists and empty objects.
+struct ValueDetails {
+  struct Span {
+    int64_t begin = 0, end = 0;            // in characters (Unicode code points) of the text
+    int64_t begin_byte = 0, end_byte = 0;  // in bytes of the text
+  };
+  struct Alternative {
+    std::string value;  // JSON
+    double probability = 0;
+  };
+  std::string pointer;  // "/lines/0/total"
+  // Where the text of EngineRequest::extract has it. nullopt: nowhere.
+  std::optional<Span> span;
+  // Of the value's tokens: the product of their probabilities among what was allowed. nullopt where
+  // the shortest completion wrote the value, or a part of it.
+  std::optional<double> probability;
+  // The sum of TokenReport::surprise.
+  double surprise = 0;
+  // Of a choice (enum, const, boolean, null): all values that may stand here, most probable first.
+  // The probabilities are exact, and add up to 1.
+  std::vector<Alternative> alternatives;
+};
+
+// The details as members of a JSON object, without its braces: "spans", "byte_spans",
+// "probability", "surprise" and "alternatives", by pointer.
+PAWL_EXPORT std::string DetailsJson(std::span<const ValueDetails> details);
+
 struct GenerateOptions {
   SamplingParams sampling;
   // true: a temperature of the grammar (State::temperature()) replaces that of `sampling`. false:
@@ -254,6 +288,9 @@ struct GenerateOptions {
   // true: computes TokenReport::surprise and GenerationStats::mask_surprise. Each step then
   // computes the logits of all tokens, not only of the allowed ones.
   bool mask_surprise = false;
+  // true: of an output that is JSON, Generation::details. Each step then computes the logits of all
+  // tokens, and each choice of a schema that a model has made takes further calls of the model.
+  bool details = false;
   // Called like on_token, before it, with more facts.
   std::function<bool(const TokenReport& report)> on_report;
   // Called with pieces of what the model thinks, as they come (EngineRequest::thinking). on_token
@@ -292,6 +329,13 @@ struct GenerationStats {
   DraftStats drafts;  // if the engine makes drafts
 };
 
+// What is kept of a token for GenerateOptions::details.
+struct TokenFigure {
+  float logprob = 0;     // as in TokenReport
+  float surprise = 0;    // as in TokenReport
+  bool closing = false;  // part of the completion that closed the output
+};
+
 struct Generation {
   std::vector<TokenId> tokens;  // without the end token
   // The bytes of the tokens; special tokens have none. Of a JSON Schema with
@@ -309,6 +353,10 @@ struct Generation {
   // the grammar was reached (docs/grammars.md).
   std::vector<std::string> notes;
   ClosedBy closed_by = ClosedBy::kNothing;
+  // With GenerateOptions::details: what is known of the values of an output that is JSON, in its
+  // order; and the figures of the last tokens, which are those of the answer.
+  std::vector<ValueDetails> details;
+  std::vector<TokenFigure> figures;
 };
 
 }  // namespace pawl

@@ -55,6 +55,10 @@ extern const IntegerKernels kPortableIntegers;
 #if defined(PAWL_X86_KERNELS)
 extern const IntegerKernels kAvx2Integers;
 extern const IntegerKernels kVnniIntegers;  // AVX-512 F, BW, VL, VNNI
+#elif defined(PAWL_ARM_KERNELS)
+extern const IntegerKernels kNeonIntegers;
+extern const IntegerKernels kNeonDotIntegers;
+extern const IntegerKernels kNeonI8mmIntegers;  // with dot products
 #endif
 
 // The integers of a row as they are stored, padded to whole blocks.

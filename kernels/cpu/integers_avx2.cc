@@ -24,7 +24,7 @@ struct Floats {
 
 // Sums, and what becomes of them, of four rows take eight of sixteen registers.
 constexpr int kLanes = 8, kRows = 4;
-constexpr bool kOffset8 = false;
+constexpr bool kOffset8 = false, kRowPairs = false;
 constexpr int kHalfOffset = 32;
 
 inline Floats Zero() { return {_mm256_setzero_ps()}; }

@@ -1,5 +1,6 @@
 // The products of integers.h, written once over the lanes of an instruction set. A variant
-// (integers_portable.cc, integers_avx2.cc, integers_vnni.cc) defines in an unnamed namespace
+// (integers_portable.cc, integers_avx2.cc, integers_vnni.cc, integers_neon*.cc) defines in an
+// unnamed namespace
 //   kLanes         how many rows of a tile of weights are multiplied at a time: 8 or 16
 //   Ints, Floats   that many 32-bit integers or floats
 //   Bytes          that many fours of bytes
@@ -28,6 +29,9 @@
 //   Begin<kMost>(ints), Add(sum, factor, input, j), End(sum, ints)
 //                  a Sum beside the ints that it will be added to; the products with four j of an
 //                  input added; the ints with the sum
+//   kRowPairs      whether two input rows are multiplied at a time where there are so many, with
+//                  JoinFours(bytes, bytes) of two fours, BeginPair(rows),
+//                  AddPair(sum, weights, input, input, j) and EndPair(sum, ints, ints)
 //   LargestBits(x)  the largest of the bits of 32 floats, as integers without their signs
 //   Round(x, factor, q)  32 floats times `factor` to the nearest integers, ties to even
 // and includes this file, which defines everything inside that namespace too, for the reason that
@@ -127,6 +131,7 @@ struct Unpacked : F {
 template <int kValue>
 struct Number {
   static constexpr int value = kValue;
+  constexpr operator int() const { return kValue; }
 };
 template <int kFirst, int kLast, typename F>
 __attribute__((always_inline)) inline void For(const F& f) {
@@ -179,7 +184,22 @@ __attribute__((always_inline)) inline Bytes BytesOf(const uint8_t* block, const 
 template <typename F, int kFirst, int kLast, int R>
 __attribute__((always_inline)) inline void Dots(const uint8_t* block, const Bytes& table,
                                                 const InputBlock* x, int64_t pitch, Ints* sums) {
-  if constexpr (kFirst < kLast) {
+  if constexpr (kRowPairs && R % 2 == 0) {
+    decltype(BeginPair(Number<R>())) sum[R / 2];
+#pragma GCC unroll 16
+    for (int r = 0; r < R / 2; ++r) sum[r] = BeginPair(Number<R>());
+    For<kFirst / 2, kLast / 2>([&](auto two) __attribute__((always_inline)) {
+      constexpr int kFour = 2 * decltype(two)::value;
+      const auto weights =
+          JoinFours(BytesOf<F, kFour>(block, table), BytesOf<F, kFour + 1>(block, table));
+#pragma GCC unroll 16
+      for (int r = 0; r < R; r += 2) {
+        AddPair(sum[r / 2], weights, x[r * pitch], x[(r + 1) * pitch], kFour);
+      }
+    });
+#pragma GCC unroll 16
+    for (int r = 0; r < R; r += 2) EndPair(sum[r / 2], sums[r], sums[r + 1]);
+  } else if constexpr (kFirst < kLast) {
     constexpr int kNext = kLast - kFirst < kRoom<F::kMost> ? kLast : kFirst + kRoom<F::kMost>;
     Sum<F::kMost> sum[R];
 #pragma GCC unroll 16
@@ -188,7 +208,7 @@ __attribute__((always_inline)) inline void Dots(const uint8_t* block, const Byte
       constexpr int kFour = decltype(j)::value;
       const Factor<F::kMost> weights = Prepare<F::kMost>(BytesOf<F, kFour>(block, table));
 #pragma GCC unroll 16
-      for (int r = 0; r < R; ++r) Add(sum[r], weights, x[r * pitch], kFour);
+      for (int r = 0; r < R; ++r) Add(sum[r], weights, x[r * pitch], j);
     });
 #pragma GCC unroll 16
     for (int r = 0; r < R; ++r) sums[r] = End(sum[r], sums[r]);

@@ -16,7 +16,7 @@ struct Floats {
 };
 
 constexpr int kLanes = 16, kRows = 2;
-constexpr bool kOffset8 = true;
+constexpr bool kOffset8 = true, kRowPairs = false;
 constexpr int kHalfOffset = 128;
 struct Bytes {
   uint8_t byte[64];

@@ -20,7 +20,7 @@ struct Floats {
 
 // Sums, and what becomes of them, of eight rows take sixteen of 32 registers.
 constexpr int kLanes = 16, kRows = 8;
-constexpr bool kOffset8 = true;
+constexpr bool kOffset8 = true, kRowPairs = false;
 constexpr int kHalfOffset = 128;
 
 inline Floats Zero() { return {_mm512_setzero_ps()}; }

@@ -53,13 +53,34 @@ const KernelSet* FindKernels(KernelVariant variant) {
       }
 #endif
       return nullptr;
+    case KernelVariant::kNeon:
+#if defined(PAWL_ARM_KERNELS)
+      if (cpu.neon) return &kNeonKernels;
+#endif
+      return nullptr;
+    case KernelVariant::kNeonDot:
+#if defined(PAWL_ARM_KERNELS)
+      if (cpu.dot_product) return &kNeonDotKernels;
+#endif
+      return nullptr;
+    case KernelVariant::kNeonI8mm:
+#if defined(PAWL_ARM_KERNELS)
+      if (cpu.dot_product && cpu.i8mm) return &kNeonI8mmKernels;
+#endif
+      return nullptr;
+    case KernelVariant::kNeonBfmmla:
+#if defined(PAWL_ARM_KERNELS)
+      if (cpu.dot_product && cpu.i8mm && cpu.bf16) return &NeonBfmmlaKernels();
+#endif
+      return nullptr;
     case KernelVariant::kAuto:
       break;
   }
-  if (const KernelSet* tiles = FindKernels(KernelVariant::kAmx)) return tiles;
-  if (const KernelSet* bytes = FindKernels(KernelVariant::kAvx512Vnni)) return bytes;
-  if (const KernelSet* best = FindKernels(KernelVariant::kAvx512)) return best;
-  if (const KernelSet* good = FindKernels(KernelVariant::kAvx2)) return good;
+  using enum KernelVariant;
+  for (const KernelVariant best :
+       {kAmx, kAvx512Vnni, kAvx512, kAvx2, kNeonBfmmla, kNeonI8mm, kNeonDot, kNeon}) {
+    if (const KernelSet* kernels = FindKernels(best)) return kernels;
+  }
   return &kPortableKernels;
 }
 

@@ -5,11 +5,13 @@
 //   k.pack(args.w.type, y, hidden, 1, hidden, packed);
 //   k.matmul(args, 0, args.w.rows);  // args.x = packed
 //
-// There are three variants of the same source (kernels_inl.h), compiled for plain C++, AVX2+FMA and
-// AVX-512, the last with and without AVX-512 VNNI for integer weights (integers.h). All of them do
+// There are four variants of the same source (kernels_inl.h), compiled for plain C++, AVX2+FMA,
+// AVX-512, the last with and without AVX-512 VNNI for integer weights (integers.h), and 64-bit
+// ARM's NEON, with integer weights in three forms. All of them do
 // the same operations on 16 lanes in the same order, so their results are equal bit for bit; only
 // speed differs. One for AMX (amx.cc) differs in products with bf16 weights: it takes 16 bits of
-// each input and adds in the order of the tile unit. Two others, which are never chosen unless they
+// each input and adds in the order of the tile unit. So does one for BFMMLA (neon_bfmmla.cc), in
+// the order of that instruction. Two others, which are never chosen unless they
 // are asked for, take 8 bits of each input (a bf16 number) there, and of all that attention
 // multiplies: half the work, and less exact; one is for AMX, one for AVX-512 BF16 (avx512_bf16.cc).
 // In each variant the order of additions for an element of a result depends on the length of the
@@ -193,8 +195,8 @@ struct ConvolutionArgs {
 };
 
 struct KernelSet {
-  const char*
-      name;  // "portable", "avx2", "avx512", "avx512-vnni", "amx", "amx-bf16", "avx512-bf16"
+  const char* name;  // "portable", "avx2", "avx512", "avx512-vnni", "amx", "amx-bf16",
+                     // "avx512-bf16", "neon", "neon-dot", "neon-i8mm", "neon-bfmmla"
 
   // Packs rows of n inputs for products with weights of that type, row r at x + r * x_stride.
   // Writes at most 4 bytes for each that it reads.
@@ -243,7 +245,11 @@ enum class KernelVariant : int {
   kAvx512Vnni,
   kAmx,
   kAmxBf16,
-  kAvx512Bf16
+  kAvx512Bf16,
+  kNeon,
+  kNeonDot,
+  kNeonI8mm,
+  kNeonBfmmla
 };
 
 // The kernels of that variant, or nullptr when this processor or this build lacks them. kAuto
@@ -263,6 +269,13 @@ extern const KernelSet kAvx512Bf16Kernels;
 // REQUIRES: RequestAmx() is true.
 const KernelSet& AmxKernels();
 const KernelSet& AmxBf16Kernels();
+#elif defined(PAWL_ARM_KERNELS)
+extern const KernelSet kNeonKernels;
+// The same with SDOT, and SMMLA, for integer weights.
+extern const KernelSet kNeonDotKernels;
+extern const KernelSet kNeonI8mmKernels;
+// The last one with BFMMLA for bf16 weights.
+const KernelSet& NeonBfmmlaKernels();
 #endif
 
 }  // namespace pawl

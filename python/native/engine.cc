@@ -102,6 +102,8 @@ EngineOptions EngineOptionsOf(const nb::dict& given) {
     field("draft_history", out.drafts.history_file);
     field("draft_history_bytes", out.drafts.history_bytes);
     field("draft_memory", out.drafts.memory);
+    field("draft_verify", out.drafts.verify);
+    field("draft_shape", out.drafts.shape);
     field("oracle_bytes", out.oracle_bytes);
     field("settings", out.paths.settings);
   });
@@ -109,7 +111,7 @@ EngineOptions EngineOptionsOf(const nb::dict& given) {
 }
 
 // `thinking`: off, auto or a number of tokens; empty: not given.
-GenerateOptions GenerateOptionsOf(const nb::dict& given, std::string& thinking) {
+GenerateOptions GenerateOptionsOf(const nb::dict& given, std::string& thinking, int& free_first) {
   GenerateOptions out;
   ReadOptions(given, [&](const auto& field) {
     field("temperature", out.sampling.temperature);
@@ -151,8 +153,10 @@ GenerateOptions GenerateOptionsOf(const nb::dict& given, std::string& thinking) 
     field("at_budget", out.at_budget);
     field("logprobs", out.logprobs);
     field("mask_surprise", out.mask_surprise);
+    field("details", out.details);
     field("thinking", thinking);
     field("close_repetition", out.close_repetition);
+    field("free_first", free_first);
     field("diffusion", out.diffusion);
   });
   return out;
@@ -300,6 +304,11 @@ void BindJob(nb::module_& module) {
       .def("cancel", [](const BoundJob& self) { self.engine->Cancel(self.job->id()); })
       .def("output", [](const BoundJob& self) { return OutputOf(*self.job); })
       .def("captures", [](const BoundJob& self) { return CapturesOf(*self.job); })
+      .def("details",
+           [](const BoundJob& self) {
+             const bool there = self.job->done() && self.job->output().ok();
+             return "{" + (there ? DetailsJson(self.job->output()->details) : "") + "}";
+           })
       .def("logs", [](const BoundJob& self) {
         nb::list logs;
         if (!self.job->done()) return logs;
@@ -333,7 +342,7 @@ BoundJob Submit(const BoundEngine& self, const nb::tuple& prompt,
   EngineRequest request = RequestOf(prompt);
   request.group = group;
   std::string thinking;
-  request.options = GenerateOptionsOf(options, thinking);
+  request.options = GenerateOptionsOf(options, thinking, request.free_first);
   if (!thinking.empty()) {
     Result<Thinking> read = ParseThinking(thinking);
     if (!read.ok()) Raise(InFile("thinking", read.error()));

@@ -64,7 +64,9 @@ class SamplingOptions(TypedDict, total=False):
     at_budget: "Literal['close', 'close_or_cut', 'cut']"
     logprobs: int
     mask_surprise: bool
+    details: bool
     close_repetition: bool
+    free_first: int
     logit_bias: "Mapping[int, float]"
     diffusion: "Mapping[str, Any]"
     thinking: "Union[int, Literal['off', 'auto']]"

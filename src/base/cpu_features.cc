@@ -12,6 +12,12 @@
 #include <unistd.h>
 #endif
 
+#if defined(__aarch64__) && defined(__linux__)
+#include <sys/auxv.h>
+#elif defined(__aarch64__) && defined(__APPLE__)
+#include <sys/sysctl.h>
+#endif
+
 #include <cstring>
 #include <string_view>
 
@@ -30,8 +36,21 @@ CpuFeatures Limited(CpuFeatures features) {
     features.avx512f = features.avx512bw = features.avx512dq = features.avx512vl = false;
   }
   if (level < 1) features.avx2 = features.fma = features.f16c = false;
+  const int arm = name == "neon-i8mm" ? 3 : name == "neon-dot" ? 2 : name == "neon" ? 1 : 0;
+  features.bf16 = false;
+  if (arm < 3) features.i8mm = false;
+  if (arm < 2) features.dot_product = false;
+  if (arm < 1) features.neon = false;
   return features;
 }
+
+#if defined(__aarch64__) && defined(__APPLE__)
+bool SystemSays(const char* name) {
+  int value = 0;
+  size_t size = sizeof value;
+  return ::sysctlbyname(name, &value, &size, nullptr, 0) == 0 && value != 0;
+}
+#endif
 
 }  // namespace
 
@@ -58,6 +77,20 @@ CpuFeatures DetectCpu() {
       features.amx_bf16 = (edx >> 22 & 1) != 0 && (edx >> 24 & 1) != 0 && (low >> 17 & 3) == 3;
     }
   }
+#endif
+#if defined(__aarch64__)
+  features.neon = true;
+#if defined(__linux__)
+  // The bits of asm/hwcap.h, which older systems' headers lack.
+  constexpr unsigned long kDotProduct = 1ul << 20, kI8mm = 1ul << 13, kBf16 = 1ul << 14;
+  features.dot_product = (::getauxval(AT_HWCAP) & kDotProduct) != 0;
+  features.i8mm = (::getauxval(AT_HWCAP2) & kI8mm) != 0;
+  features.bf16 = (::getauxval(AT_HWCAP2) & kBf16) != 0;
+#elif defined(__APPLE__)
+  features.dot_product = SystemSays("hw.optional.arm.FEAT_DotProd");
+  features.i8mm = SystemSays("hw.optional.arm.FEAT_I8MM");
+  features.bf16 = SystemSays("hw.optional.arm.FEAT_BF16");
+#endif
 #endif
   return Limited(features);
 }
@@ -89,6 +122,10 @@ std::string ToString(const CpuFeatures& features) {
   add(features.avx512_vnni, "avx512_vnni");
   add(features.avx512_bf16, "avx512_bf16");
   add(features.amx_bf16, "amx_bf16");
+  add(features.neon, "neon");
+  add(features.dot_product, "dotprod");
+  add(features.i8mm, "i8mm");
+  add(features.bf16, "bf16");
   return text.empty() ? "baseline" : text;
 }
 

@@ -7,20 +7,24 @@
 namespace pawl {
 
 // A feature is set when both the processor and the operating system (saved registers) support it.
-// All false on processors other than x86-64.
+// Those of other architectures than the processor's are false.
 struct CpuFeatures {
   bool avx2 = false, fma = false, f16c = false;
   bool avx512f = false, avx512bw = false, avx512dq = false, avx512vl = false;
   bool avx512_vnni = false, avx512_bf16 = false;
   bool amx_bf16 = false;  // with its tiles; a process must ask for them first, see RequestAmx
+  bool neon = false, dot_product = false, i8mm = false, bf16 = false;  // 64-bit ARM
 };
+
+inline constexpr const char* kInstructionLimits[] = {
+    "portable", "avx2", "avx512", "avx512-vnni", "neon", "neon-dot", "neon-i8mm"};
 
 // Less what MostInstructions() leaves out.
 CpuFeatures DetectCpu();
 
 // To try on one processor what runs on a lesser one, a program may define this function; the
-// library has none. "portable", "avx2", "avx512" or "avx512-vnni": no instructions beyond those of
-// that kernel variant; null or "": all that the processor has. Other texts count as "portable".
+// library has none. One of kInstructionLimits: no instructions beyond those of that kernel variant;
+// null or "": all that the processor has. Other texts count as "portable".
 __attribute__((weak)) const char* MostInstructions();
 
 // Asks the system to let this process use AMX's tiles, once for all its threads; asking again does

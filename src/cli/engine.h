@@ -42,8 +42,7 @@ Result<std::unique_ptr<LoadedModel>> OpenModel(const std::string& command, const
 const std::vector<std::string>& DtypeNames();
 // REQUIRES: one of those names.
 WeightDtype DtypeNamed(const std::string& name);
-// The names of --kernels: "auto", "portable", "avx2", "avx512", "avx512-vnni", "amx", "amx-bf16",
-// "avx512-bf16".
+// The names of --kernels: "auto", "portable", "avx2", ... (src/engine/option_names.h).
 const std::vector<std::string>& KernelNames();
 // REQUIRES: one of those names.
 KernelVariant KernelsNamed(const std::string& name);

@@ -36,6 +36,7 @@ struct GenerateFlags {
   PromptedModelFlags model;
   std::vector<std::string> stops;
   bool no_skip_forced = false;
+  int free_first = 0;
   bool captures = false;
   bool stats = false;
   std::string stats_json;
@@ -115,11 +116,21 @@ Status Check(const GenerateFlags& flags) {
   if (!flags.search.contrast_prompt.empty() && flags.model.chat.any()) {
     return Error{ErrorCode::kUnsupported, "is for --prompt, not for a chat", "--contrast-prompt"};
   }
+  if (flags.search.infills() && flags.model.chat.any()) {
+    return Error{ErrorCode::kUnsupported, "is for --prompt, not for a chat", flags.search.own()};
+  }
   if (many && (flags.captures || gaps)) return with(flags.captures ? "--captures" : gap);
-  if (Status status = flags.model.Check(); !status.ok()) return status;
+  if (Status status = flags.model.Check(flags.free_first > 0); !status.ok()) return status;
   if (flags.model.thinking.given() && (many || gaps)) {
     return Error{ErrorCode::kUnsupported, "cannot be used with " + (many ? own : gap),
                  "--thinking"};
+  }
+  if (flags.free_first > 0 && (many || gaps)) {
+    return Error{ErrorCode::kUnsupported, "cannot be used with " + (many ? own : gap),
+                 "--free-first"};
+  }
+  if (flags.free_first > 0 && !flags.grammar.any()) {
+    return Error{ErrorCode::kInvalid, "needs a constraint, such as --schema", "--free-first"};
   }
   if (Status status = flags.drafts.Check(); !status.ok()) return status;
   if (Status status = flags.diffusion.Check(many ? own : ""); !status.ok()) return status;
@@ -192,7 +203,9 @@ int Generate(const GenerateFlags& flags) {
   if (!prompted.ok()) return Fail(kGenerate, prompted.error());
   std::optional<Gaps> gaps;
   if (flags.grammar.any()) {
-    Result<Gaps> created = Gaps::Create(flags.grammar, prompted->model->vocabulary());
+    GrammarFlags grammar = flags.grammar;
+    grammar.chat_source = prompted->source;
+    Result<Gaps> created = Gaps::Create(grammar, prompted->model->vocabulary());
     if (!created.ok()) return Fail(kGenerate, created.error());
     flags.grammar.NoteAnnotations(kGenerate, created->grammar());
     gaps = *std::move(created);
@@ -223,6 +236,7 @@ int Generate(const GenerateFlags& flags) {
   options.sampling = flags.sampling.params;
   options.max_tokens = flags.sampling.max_tokens;
   options.skip_forced = !flags.no_skip_forced;
+  request.free_first = flags.free_first;
   options.diffusion = flags.diffusion.options;
   CanvasPicture picture;
   if (!flags.diffusion_svg.empty()) {
@@ -296,6 +310,7 @@ void AddGenerate(CLI::App& app, Action& action) {
              "A text at which the output ends, which is cut off; may be given several times");
   command->add_flag("--no-skip-forced", flags->no_skip_forced,
                     "Ask the model for every token, also where the text is forced (slower)");
+  CountOption(command, "--free-first", flags->free_first, 0, 1 << 24, kFreeFirstHelp);
   command->add_flag("--captures", flags->captures,
                     "Behind the text, a line of JSON: what the grammar's captures hold");
   command->add_flag("--stats", flags->stats, "Tokens and seconds on stderr");

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <deque>
 #include <exception>
+#include <iterator>
 #include <memory>
 #include <new>
 #include <sstream>
@@ -17,6 +19,7 @@
 #include "src/base/cpu_features.h"
 #include "src/cli/command.h"
 #include "src/cli/config_file.h"
+#include "src/cli/variables.h"
 
 namespace pawl {
 
@@ -33,8 +36,8 @@ bool KernelsLimitIsKnown() {
   const char* most = MostInstructions();
   if (most == nullptr) return true;
   const std::string_view name = most;
-  return name.empty() || name == "portable" || name == "avx2" || name == "avx512" ||
-         name == "avx512-vnni";
+  return name.empty() ||
+         std::ranges::find(kInstructionLimits, name) != std::end(kInstructionLimits);
 }
 
 // "--text=" gives an empty text; CLI11 would take the next argument for it.
@@ -70,8 +73,8 @@ int Main(int argc, char** argv) {
       "Example:\n  pawl extract --schema schemas/examples/invoice.json --text \"Invoice 7 from "
       "Acme, 30 EUR\"");
   if (!KernelsLimitIsKnown()) {
-    Note("", fmt::format("PAWL_KERNELS: must be portable, avx2, avx512 or avx512-vnni, not \"{}\"",
-                         MostInstructions()));
+    Note("", fmt::format("PAWL_KERNELS: must be one of {}, not \"{}\"",
+                         fmt::join(kInstructionLimits, ", "), MostInstructions()));
     return kExitBadInput;
   }
   app.set_config("--config", "", "Options from a TOML file, with a section for each command");
@@ -100,13 +103,20 @@ int Main(int argc, char** argv) {
   AddQuantize(app, action);
   AddSample(app, action);
   AddScore(app, action);
+  AddSchema(app, action);
   AddSchemaTest(app, action);
   AddMonitor(app, action);
   AddComplete(app, action);
   AddIndex(app, action);
   AddLsp(app, action);
   std::deque<std::string> names;
-  const std::vector<const char*> arguments = WithEmptyValues(argc, argv, names);
+  std::vector<const char*> arguments = WithEmptyValues(argc, argv, names);
+  Variables variables;
+  if (Status status = variables.Read(app, arguments); !status.ok()) {
+    Note("serve", status.error().ToString());
+    return kExitBadInput;
+  }
+  for (const std::string& one : variables.arguments()) arguments.push_back(one.c_str());
   try {
     app.parse(static_cast<int>(arguments.size()), arguments.data());
   } catch (const CLI::Success& e) {
@@ -121,7 +131,8 @@ int Main(int argc, char** argv) {
          chosen = chosen.front()->get_subcommands()) {
       name += (name.empty() ? "" : " ") + chosen.front()->get_name();
     }
-    Note(name, fmt::format("{} (see pawl{}{} --help)", config->Placed(UsageMessage(e), arguments),
+    Note(name, fmt::format("{} (see pawl{}{} --help)",
+                           variables.Placed(config->Placed(UsageMessage(e), arguments)),
                            name.empty() ? "" : " ", name));
     return kExitBadInput;
   }

@@ -85,6 +85,13 @@ class LoopConstraint : public Constraint {
   virtual std::unique_ptr<RecordFilter> NewRecordFilter() const { return nullptr; }
   // Where the answer begins is not certain here, because there may be thoughts before it.
   virtual bool before_answer() const { return false; }
+  // What the model's end token means where the output may not end yet: another token, and the place
+  // behind it. nullopt: nothing, and the mask does not allow it.
+  struct InsteadOfEnd {
+    TokenId token;
+    std::shared_ptr<const LoopConstraint> behind;
+  };
+  virtual std::optional<InsteadOfEnd> AtEnd() const { return std::nullopt; }
   // Of the tokens up to `token`, this one counted: how many are the answer's. REQUIRES:
   // before_answer() here, and no longer behind `token`, which may follow.
   virtual size_t AnswerTokens(TokenId) const { return 0; }

@@ -18,8 +18,9 @@ inline std::span<const char* const> OptionNames(WeightDtype) {
   return kNames;
 }
 inline std::span<const char* const> OptionNames(KernelVariant) {
-  static constexpr const char* kNames[] = {"auto",        "portable", "avx2",     "avx512",
-                                           "avx512-vnni", "amx",      "amx-bf16", "avx512-bf16"};
+  static constexpr const char* kNames[] = {"auto",        "portable", "avx2",      "avx512",
+                                           "avx512-vnni", "amx",      "amx-bf16",  "avx512-bf16",
+                                           "neon",        "neon-dot", "neon-i8mm", "neon-bfmmla"};
   return kNames;
 }
 inline std::span<const char* const> OptionNames(Device) {

@@ -1,5 +1,5 @@
-// Options of searches, samplers and diffusion models as JSON: what HTTP, C and Python hand over. The names are those
-// of the command's options, with underscores.
+// Options of searches, samplers and diffusion models as JSON: what HTTP, C and Python hand over.
+// The names are those of the command's options, with underscores.
 #ifndef PAWL_SRC_ENGINE_SEARCH_JSON_H_
 #define PAWL_SRC_ENGINE_SEARCH_JSON_H_
 

@@ -42,9 +42,9 @@
 //   0}.
 //
 // Canvases
-//   The rows of a model that fills masks see all positions of their sequence, those behind them too.
-//   Such a call may leave positions out that the sequence has: they stay as they are. The positions
-//   of its rows ascend, and all that are new are there.
+//   The rows of a model that fills masks see all positions of their sequence, those behind them
+//   too. Such a call may leave positions out that the sequence has: they stay as they are. The
+//   positions of its rows ascend, and all that are new are there.
 //
 // Some layers only
 //   A call with ModelCall::layers gives the logits of a model made of these layers. It writes keys
@@ -160,6 +160,9 @@ struct ModelCall {
 
   // Numbers of layers that run, ascending; empty: all. See "Some layers only" above.
   std::span<const int> layers = {};
+  // [row][hidden]: what the first of `layers` reads, in place of the embeddings; empty: these.
+  // REQUIRES: layers.
+  std::span<const float> inputs = {};
   std::span<const ModelTap> taps = {};
   bool keep_tree = false;  // see "Trees that grow" above
 };
@@ -216,13 +219,13 @@ class Model {
   //   kInvalid (token, sequence, position, ancestors or output out of range) and kLimit (position
   //     beyond the capacity, tree too large, no memory for more positions), with the row as place
   //     where there is one: nothing has changed then, and bad_rows() is empty. kInvalid with
-  //     "layers" or "taps" as place: a layer that there is not, or that does not run, or a buffer
-  //     that is too small.
+  //     "layers", "inputs" or "taps" as place: a layer that there is not, or that does not run, or
+  //     a buffer that is too small.
   //   kInvalid where logits are NaN or infinite: bad_rows() names these rows. Their sequences end
   //     at their bases; all others are as after a good call, and their logits are there.
   //   kInvalid where a mask allows nothing, with the output as place (`draws`).
   //   kUnsupported where the backend lacks what is asked for: `draws` where !samples(), layers,
-  //     taps, keep_tree. Nothing has changed then.
+  //     inputs, taps, keep_tree. Nothing has changed then.
   //   Others: the sequences of the call end at their bases.
   virtual Status Run(const ModelCall& call) = 0;
   // The model draws tokens itself.

@@ -199,7 +199,8 @@ Status ReadCommon(const ApiRequest& request, const JsonReader& in,
   spec.options.sampling.temperature = server.model->temperature();
   spec.options.max_tokens = default_tokens;
   // A search draws no tokens: what is not read is told as ignored.
-  const bool contrasts = in["contrast"].present() || in["contrast_prompt"].present();
+  const bool contrasts =
+      in["contrast"].present() || in["contrast_prompt"].present() || in["self_infill"].present();
   const bool searches =
       in["search"].present() || in["use_beam_search"].Bool(false) || in["classify"].Bool(false);
   if (!searches && !contrasts) ReadSampling(in, spec);
@@ -235,6 +236,11 @@ Status ReadCommon(const ApiRequest& request, const JsonReader& in,
       const JsonReader at = in["search"].present() ? in["search"] : in;
       at["contrast_prompt"].Unsupported("is for a prompt, not for messages");
     }
+    if ((chat || extracts) && spec.together.search &&
+        spec.together.search->strategy == "self-infill") {
+      in[in["search"].present() ? "search" : "self_infill"].Unsupported(
+          "goes on with a prompt, not with a chat");
+    }
     if (spec.want_tokens) in["logprobs"].Unsupported("come with outputs that are drawn alone");
   } else if (spec.draws() > spec.n && spec.stream) {
     in["best_of"].Unsupported("must be n where the answer is a stream");
@@ -247,7 +253,12 @@ Status ReadCommon(const ApiRequest& request, const JsonReader& in,
     in["diffusion"].Unsupported("is for outputs that are drawn alone");
   }
   in["drafts"].Read(spec.options.drafts);
+  if (in["free_first"].Read(spec.free_first, 0, kMostTokens) && spec.free_first > 0 &&
+      spec.together.any()) {
+    in["free_first"].Unsupported("is for outputs that are drawn alone");
+  }
   spec.options.draft_owner = request.owner;
+  spec.key = request.key;
   json::Value arguments;
   ThinkingReader(in, spec, arguments).Read();
   if (!in.ok()) return in.error();

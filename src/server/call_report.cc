@@ -103,7 +103,12 @@ void Call::LogLine(int status) {
   JsonWriter json;
   json.Object().Key("event").String("request");
   json.Key("id").String(exchange_->request().id);
-  json.Key("route").String(spec_.route).Key("status").Int(status);
+  const HttpRequest& request = exchange_->request();
+  json.Key("method").String(request.method).Key("route").String(spec_.route);
+  json.Key("status").Int(status).Key("peer").String(request.peer);
+  if (spec_.key > 0) json.Key("key").Int(spec_.key);
+  json.Key("model").String(out_.model).Key("bytes");
+  json.Int(static_cast<int64_t>(request.body.size()));
   json.Key("seconds").Number(seconds());
   if (status == 200) {
     json.Key("prompt_tokens").Int(out_.prompt_tokens);
@@ -116,9 +121,9 @@ void Call::LogLine(int status) {
 
 ApiError OutputError(const Error& error, const CallSpec& spec, size_t prompt,
                      const std::string& constraint) {
-  static constexpr const char* kPlaces[] = {"prompt",   "constraint", "max_tokens",   "temperature",
-                                            "top_k",    "top_p",      "min_p",        "logit_bias",
-                                            "logprobs", "seed",       "mask_surprise"};
+  static constexpr const char* kPlaces[] = {
+      "prompt", "constraint", "max_tokens", "temperature", "top_k",         "top_p",
+      "min_p",  "logit_bias", "logprobs",   "seed",        "mask_surprise", "details"};
   if (IsOutOfMemory(error)) return FromError(error, "");
   // A text in which a field of the schema has no span.
   if (error.place.starts_with('#')) return FromError(error, constraint);

@@ -98,6 +98,17 @@ static void test_generate(pawl_engine* engine, const pawl_grammar* grammar) {
   pawl_generation_free(other); /* it may run still */
   pawl_generation_free(stream);
 
+  /* Details are told where they are asked for. */
+  CHECK(output.details == NULL);
+  options.on_text = NULL;
+  options.details = 1;
+  CHECK(ok(pawl_engine_generate(engine, &prompt, grammar, &options, &stream, &error), error));
+  CHECK(output_of(stream).details_length > 2 && output_of(stream).details[0] == '{');
+  CHECK(strstr(output_of(stream).details, "\"probability\":{") != NULL);
+  pawl_generation_free(stream);
+  options.on_text = show;
+  options.details = 0;
+
   /* The function may end the output. */
   text = (shown){"", 0, 0, 2};
   CHECK(ok(pawl_engine_generate(engine, &prompt, grammar, &options, &stream, &error), error));
@@ -342,6 +353,16 @@ static void test_engine_options(const char* folder) {
   options.drafts = "none of these";
   options.drafts_length = strlen(options.drafts);
   CHECK_FAILS(pawl_engine_load(folder, length, &options, &engine, &error), PAWL_INVALID, "drafts");
+  options.drafts = "auto";
+  options.drafts_length = strlen(options.drafts);
+  options.draft_verify = "luck";
+  CHECK_FAILS(pawl_engine_load(folder, length, &options, &engine, &error), PAWL_INVALID,
+              "draft_verify");
+  options.draft_verify = "traversal";
+  options.draft_shape = "delayed:1";
+  CHECK_FAILS(pawl_engine_load(folder, length, &options, &engine, &error), PAWL_INVALID,
+              "draft_shape");
+  options.draft_verify = options.draft_shape = NULL;
 
   /* Drafts with a file of past outputs, and a chat template. */
   char file[] = "/tmp/pawl_capi_generate_XXXXXX";

@@ -389,5 +389,72 @@ TEST(KernelsTest, IntegersAreUnpackedForDevices) {
   }
 }
 
+// The digests are what every architecture has: of all integer formats, of products of floats, and
+// of what works element by element. A new digest means that logits have changed.
+TEST(KernelsTest, BitsAreThoseOfEveryArchitecture) {
+  const auto floats = [](Random& random, size_t n) {
+    std::vector<float> values(n);
+    for (float& v : values) v = static_cast<float>(static_cast<int>(random() % 8001) - 4000) / 999;
+    return values;
+  };
+  constexpr int64_t kOutputs = 37, kInputs = 300;
+  for (const KernelSet* kernels : Variants()) {
+    Random random(77);
+    uint64_t digests[2] = {0xcbf29ce484222325u, 0xcbf29ce484222325u};
+    const auto digest = [](uint64_t& sum, const std::vector<float>& values) {
+      for (const float value : values) {
+        uint32_t bits;
+        std::memcpy(&bits, &value, sizeof bits);
+        sum = (sum ^ bits) * 0x100000001b3u;
+      }
+    };
+    const auto multiply = [&](const Matrix& m, int rows) {
+      const std::vector<float> x = floats(random, static_cast<size_t>(rows * kInputs));
+      const std::vector<float> packed = Packed(*kernels, m.type, x, kInputs, rows, kInputs);
+      std::vector<float> y(static_cast<size_t>(rows * kOutputs), kNan);
+      MatMulArgs args;
+      args.w = m;
+      args.x = packed.data();
+      args.rows = rows;
+      args.y = y.data();
+      args.y_stride = kOutputs;
+      kernels->matmul(args, 0, kOutputs);
+      return y;
+    };
+    for (const IntegerFormat& format : kIntegerFormats) {
+      const IntegerWeights w(random, format, kOutputs, kInputs);
+      for (const int rows : {1, 2, 3, 19}) digest(digests[0], multiply(w.m, rows));
+    }
+    EXPECT_EQ(digests[0], 16510656393580942865u) << kernels->name;
+    for (const WeightType type : {WeightType::kF32, WeightType::kF16, WeightType::kBf16}) {
+      if (SplitsInputs(*kernels, type)) continue;
+      std::vector<float> exact = floats(random, kOutputs * kInputs);
+      std::vector<uint16_t> halves(exact.size());
+      for (size_t i = 0; i < exact.size(); ++i) {
+        uint32_t bits;
+        std::memcpy(&bits, &exact[i], sizeof bits);
+        halves[i] = static_cast<uint16_t>(type == WeightType::kF16 ? bits % 0x4400 : bits >> 16);
+      }
+      const bool whole = type == WeightType::kF32;
+      const void* data = whole ? static_cast<const void*>(exact.data()) : halves.data();
+      for (const int rows : {1, 2, 3, 19}) {
+        digest(digests[1], multiply({data, type, kOutputs, kInputs}, rows));
+      }
+    }
+    std::vector<float> x = floats(random, 333), up = floats(random, 333), y(333);
+    kernels->rmsnorm(x.data(), up.data(), 1e-5f, 333, y.data());
+    digest(digests[1], y);
+    kernels->silu_mul(x.data(), up.data(), 333, y.data());
+    digest(digests[1], y);
+    kernels->gelu_mul(x.data(), up.data(), 333, y.data());
+    digest(digests[1], y);
+    x.resize(336);
+    digest(digests[1], {kernels->softmax(x.data(), 333, 0.5f, 0.0f, nullptr)});
+    digest(digests[1], x);
+    const bool splits = SplitsInputs(*kernels, WeightType::kBf16);
+    EXPECT_EQ(digests[1], splits ? 8558633891808772723u : 13722766516004033230u) << kernels->name;
+  }
+}
+
 }  // namespace
 }  // namespace pawl

@@ -24,7 +24,8 @@ inline std::vector<const KernelSet*> Variants() {
   for (const KernelVariant variant :
        {KernelVariant::kPortable, KernelVariant::kAvx2, KernelVariant::kAvx512,
         KernelVariant::kAvx512Vnni, KernelVariant::kAmx, KernelVariant::kAmxBf16,
-        KernelVariant::kAvx512Bf16}) {
+        KernelVariant::kAvx512Bf16, KernelVariant::kNeon, KernelVariant::kNeonDot,
+        KernelVariant::kNeonI8mm, KernelVariant::kNeonBfmmla}) {
     if (const KernelSet* kernels = FindKernels(variant)) variants.push_back(kernels);
   }
   return variants;
@@ -118,14 +119,16 @@ inline const char* Name(WeightType type) {
   return type == WeightType::kF32 ? "fp32" : type == WeightType::kBf16 ? "bf16" : "fp16";
 }
 
-// What becomes of inputs beside bf16 weights, relative to them: AMX takes 16 bits of each, |error|
+// What becomes of inputs beside bf16 weights, relative to them: AMX and BFMMLA take 16 bits of
+// each, |error|
 // <= 2^-17 |input|, or 8 bits, |error| <= 2^-8 |input|.
 inline bool Rounds(const KernelSet& kernels) {
   const std::string name = kernels.name;
   return name == "amx-bf16" || name == "avx512-bf16";
 }
 inline bool SplitsInputs(const KernelSet& kernels, WeightType type) {
-  return type == WeightType::kBf16 && (Rounds(kernels) || std::string(kernels.name) == "amx");
+  const std::string name = kernels.name;
+  return type == WeightType::kBf16 && (Rounds(kernels) || name == "amx" || name == "neon-bfmmla");
 }
 inline double ProductBound(const KernelSet& kernels, WeightType type, int64_t inputs) {
   if (!SplitsInputs(kernels, type)) return inputs <= 1024 ? 2e-7 : 5e-7;

@@ -45,6 +45,23 @@ def command(*arguments, **options):
     return done
 
 
+def test_details_of_records():
+    schema = {"type": "object", "properties": {"name": {"type": "string"}, "kind": {"enum": ["x", "y"]}},
+              "required": ["name", "kind"]}
+    with pawl.Engine() as engine:
+        plain = engine.extract_outputs("Zoë Lee, 7", schema)
+        assert plain.spans == plain.probability == plain.alternatives == {}
+        output = engine.extract_outputs("Zoë Lee, 7", schema, details=True)
+    assert output.text == plain.text
+    assert set(output.probability) == set(output.surprise) == {"/name", "/kind"}
+    assert 0 < output.probability["/name"] <= 1
+    for pointer, (begin, end) in output.spans.items():
+        name_begin, name_end = output.byte_spans[pointer]
+        assert "Zoë Lee, 7".encode()[name_begin:name_end].decode() == "Zoë Lee, 7"[begin:end]
+    assert {one["value"] for one in output.alternatives["/kind"]} == {"x", "y"}
+    assert sum(one["probability"] for one in output.alternatives["/kind"]) == pytest.approx(1)
+
+
 @needs_command
 @pytest.mark.parametrize("options", [
     {},
@@ -372,6 +389,10 @@ def test_bad_models(tmp_path):
         pawl.Engine(dtype="int3")
     with pytest.raises(pawl.PawlError, match="sources|draft"):
         pawl.Engine(draft="telepathy")
+    with pytest.raises(pawl.PawlError, match="draft_verify: there is no rule"):
+        pawl.Engine(draft="auto", draft_verify="luck")
+    with pytest.raises(pawl.PawlError, match="draft_shape: must be heap, or delayed:D,K"):
+        pawl.Engine(draft="auto", draft_shape="delayed:1")
     closed = pawl.Engine()
     closed.close()
     closed.close()
@@ -624,6 +645,12 @@ def test_progress(engine, capsys):
     assert "extract" in shown and "4/4" in shown
     engine.extract(TEXTS, CONTACT)
     assert capsys.readouterr().err == ""
+
+
+def test_rules_of_rejection_keep_greedy_outputs(engine):
+    with pawl.Engine(draft="auto", draft_verify="traversal", draft_shape="delayed:1,2") as drafting:
+        assert (drafting.extract(TEXTS[0], CONTACT, temperature=0)
+                == engine.extract(TEXTS[0], CONTACT, temperature=0))
 
 
 def test_drafts_change_nothing_and_are_kept(tmp_path, engine):

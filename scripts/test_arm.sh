@@ -1,0 +1,102 @@
+#!/usr/bin/env bash
+# Builds the tests for 64-bit ARM and runs them under qemu. Times under an emulator mean nothing.
+#
+#   scripts/test_arm.sh --quick       base, grammar, schemas and kernels: four test programs, without random and large tests
+#   scripts/test_arm.sh [PROGRAM ...] these programs, or all: each case that build-arm/results/ has no result of. A run that was
+#                                     cut goes on where it ended; --again runs all cases
+#   scripts/test_arm.sh --write       bench/results/arm.tsv from build-arm/results/: program, case, result
+#
+# PAWL_ARM_CPU=NAME: qemu's processor (max; cortex-a72, neoverse-n1, ...). PAWL_ARM_SECONDS: what a case may take (600).
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+mode=all
+again=no
+programs=()
+for argument in "$@"; do
+  case "$argument" in
+    -h | --help) sed -n '2,10s/^# \{0,1\}//p' scripts/test_arm.sh; exit 0 ;;
+    --quick) mode=quick ;;
+    --write) mode="write" ;;
+    --again) again=yes ;;
+    -*) echo "test_arm.sh: unknown option '$argument' (--help tells what there is)" >&2; exit 2 ;;
+    *) programs+=("$argument") ;;
+  esac
+done
+root=$PWD/build-arm/root
+results=build-arm/results
+
+on_arm() {  # processor, program, arguments
+  qemu-aarch64-static -cpu "$1" -L /usr/aarch64-linux-gnu \
+    -E "LD_LIBRARY_PATH=/usr/aarch64-linux-gnu/lib:$root/usr/lib/aarch64-linux-gnu" "${@:2}"
+}
+
+# What each processor is to choose.
+check_choice() {
+  local entry processor chosen
+  for entry in cortex-a72:neon neoverse-n1:neon-dot max:neon-bfmmla; do
+    processor=${entry%%:*}
+    chosen=$(on_arm "$processor" build-arm/bin/kernels_test --gtest_filter='*AutoIsTheWidest*' | sed -n 's/^chosen kernels: //p')
+    if [[ $chosen != "${entry##*:}" ]]; then
+      echo "test_arm.sh: on $processor the kernels are '$chosen', not '${entry##*:}'" >&2
+      return 1
+    fi
+    echo "$processor: $chosen"
+  done
+}
+
+if [[ $mode == write ]]; then
+  sort "$results"/*.tsv >bench/results/arm.tsv
+  cut -f3 bench/results/arm.tsv | sort | uniq -c
+  exit 0
+fi
+
+# Programs that start others are not among them: under qemu a program of this processor starts no program of another.
+starters='^(cli_test|server_test|lsp_test|monitors_test|completion_test|engine_test|fuzz_.*)$'
+if [[ $mode == quick ]]; then
+  programs=(base_test grammar_test schemas_test kernels_test)
+elif [[ ${#programs[@]} -eq 0 ]]; then
+  mapfile -t programs < <(sed -n 's/^pawl_test(\([a-z_]*\).*/\1/p' tests/*/CMakeLists.txt | grep -v -E "$starters" | grep -v amx_emulation)
+fi
+scripts/install_deps.sh --arm
+PAWL_PROGRESS=${PAWL_PROGRESS:-10} scripts/build.sh arm "${programs[@]}"
+[[ ! -x build-arm/bin/kernels_test ]] || check_choice
+
+if [[ $mode == quick ]]; then
+  export GTEST_FILTER='-*Random*:*Hostile*:*Large*:*AgreesWith*:*InTime*:*MayBeAnything*:*MatMul:*MatMulRowsAreIndependent:*MatMulOfIntegers'
+  export GTEST_BRIEF=1
+  status=0
+  for program in "${programs[@]}"; do on_arm max "build-arm/bin/$program" || status=1; done
+  if [[ $status -eq 0 ]]; then echo "Pawl on ARM: all well."; else echo "Pawl on ARM: FAILED." >&2; fi
+  exit "$status"
+fi
+
+mkdir -p "$results"
+processor=${PAWL_ARM_CPU:-max}
+export PAWL_TEST_SECONDS=${PAWL_ARM_SECONDS:-600}
+status=0
+for program in "${programs[@]}"; do
+  file=$results/$program.tsv
+  [[ $again == no ]] || rm -f "$file"
+  touch "$file"
+  mapfile -t cases < <(on_arm "$processor" "build-arm/bin/$program" --gtest_list_tests | sed 's/ *#.*//' |
+    awk '/^[^ ]/ {suite = $1; next} /^  / {if ($1 !~ /^DISABLED_/) print suite $1}')
+  for name in "${cases[@]}"; do
+    ! cut -f2 "$file" | grep -qxF "$name" || continue
+    code=0
+    on_arm "$processor" "build-arm/bin/$program" --gtest_filter="$name" --gtest_brief=0 >build-arm/case.log 2>&1 || code=$?
+    if [[ $code -ne 0 ]]; then
+      result=failed
+      status=1
+      cp build-arm/case.log "$results/$program.${name//\//.}.log"
+      echo "$program $name: failed ($code)"
+    elif grep -q '^\[  SKIPPED \]' build-arm/case.log; then
+      result=skipped
+    else
+      result=passed
+    fi
+    printf '%s\t%s\t%s\n' "$program" "$name" "$result" >>"$file"
+  done
+  echo "$program: $(cut -f3 "$file" | sort | uniq -c | awk '{printf "%s%s %s", sep, $1, $2; sep = ", "}')"
+done
+exit "$status"

@@ -579,7 +579,7 @@ static void test_diffusion(const char* folder, pawl_engine* causal) {
   options.diffusion = "{\"steps\":0}";
   options.diffusion_length = strlen(options.diffusion);
   CHECK(pawl_engine_generate(engine, &prompt, grammar, &options, &none, &error) == PAWL_INVALID);
-  CHECK(strcmp(pawl_error_place(error), "diffusion#/steps") == 0);
+  CHECK(strcmp(pawl_error_place(error), "diffusion: #/steps") == 0);
   pawl_error_free(error);
   options.diffusion = "{\"steps\":4}";
   CHECK(pawl_engine_generate(causal, &prompt, NULL, &options, &none, &error) == PAWL_UNSUPPORTED);

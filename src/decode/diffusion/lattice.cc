@@ -21,6 +21,7 @@ namespace {
 
 constexpr double kNever = -std::numeric_limits<double>::infinity();
 constexpr uint64_t kEndedKey = 1;
+constexpr int kRoomBehind = 64;  // tokens
 
 double LogSum(double a, double b) {
   if (a < b) std::swap(a, b);
@@ -60,12 +61,16 @@ CanvasLattice::CanvasLattice(const CanvasRules& rules, CanvasPlace root,
   for (size_t i = 0; i < window.size(); ++i) {
     steps.clear();
     order_.clear();
+    best_of_.clear();
     for (size_t n = 0; n < nodes_[i].size(); ++n) {
       const bool known = static_cast<int>(n) == witness_node && !witness.empty();
       Candidates(i, static_cast<int32_t>(n), scores[i], known ? witness[i] : kNoToken, steps);
     }
+    // Behind the window the end must be known to fit. Inside, a state that has no end is one less,
+    // so it is asked for only where the canvas is nearly full.
+    const bool asks = i + 1 == window.size() || behind < kRoomBehind;
     const auto left = static_cast<int>(window.size() - i) - 1 + behind;
-    Extend(i, steps, left, witness_node);
+    Extend(i, steps, asks ? left : -1, witness_node);
   }
   FindAlive();
 }
@@ -82,6 +87,66 @@ std::shared_ptr<const Mask> CanvasLattice::MaskOf(const CanvasPlace& place) {
     known = place.at->mask();
   }
   return known;
+}
+
+// The best tokens at the position. Most tokens are no better than the least of those that are
+// there, so runs of them are compared at once.
+void CanvasLattice::FindOrder(std::span<const float> scores, size_t most) {
+  constexpr size_t kRun = 64;
+  const auto better = [&](TokenId a, TokenId b) {
+    const float x = scores[static_cast<size_t>(a)], y = scores[static_cast<size_t>(b)];
+    return x != y ? x > y : a < b;
+  };
+  const auto width = static_cast<size_t>(rules_.width);
+  for (size_t run = 0; run < width; run += kRun) {
+    const size_t end = std::min(width, run + kRun);
+    if (order_.size() == most) {
+      const float least = scores[static_cast<size_t>(order_.front())];
+      unsigned any = 0;
+      for (size_t t = run; t < end; ++t) any |= scores[t] > least ? 1u : 0u;
+      if (any == 0) continue;
+    }
+    for (size_t t = run; t < end; ++t) {
+      const auto token = static_cast<TokenId>(t);
+      if (order_.size() == most) {
+        if (!better(token, order_.front())) continue;
+        std::ranges::pop_heap(order_, better);
+        order_.pop_back();
+      }
+      order_.push_back(token);
+      std::ranges::push_heap(order_, better);
+    }
+  }
+  std::ranges::sort_heap(order_, better);
+}
+
+// The best tokens of the mask at the position. Equal masks are one, and many states have one mask.
+const std::vector<TokenId>& CanvasLattice::BestOf(const std::shared_ptr<const Mask>& mask,
+                                                  std::span<const float> scores) {
+  for (const auto& [known, tokens] : best_of_) {
+    if (known == mask) return tokens;
+  }
+  const auto most = static_cast<size_t>(rules_.candidates);
+  std::vector<TokenId> tokens;
+  if (static_cast<size_t>(mask->count()) > most) {
+    if (order_.empty()) FindOrder(scores, std::min(4 * most, static_cast<size_t>(rules_.width)));
+    for (const TokenId token : order_) {
+      if (tokens.size() < most && mask->Allows(token)) tokens.push_back(token);
+    }
+  }
+  if (tokens.size() < most) {
+    tokens = mask->Tokens();
+    std::erase_if(tokens, [&](TokenId token) { return token >= rules_.width; });
+    if (tokens.size() > most) {
+      const auto end = tokens.begin() + static_cast<ptrdiff_t>(most);
+      std::ranges::partial_sort(tokens, end, [&](TokenId a, TokenId b) {
+        const float x = scores[static_cast<size_t>(a)], y = scores[static_cast<size_t>(b)];
+        return x != y ? x > y : a < b;
+      });
+      tokens.resize(most);
+    }
+  }
+  return best_of_.emplace_back(mask, std::move(tokens)).second;
 }
 
 // What the state takes at the position.
@@ -105,39 +170,7 @@ void CanvasLattice::Candidates(size_t position, int32_t from, std::span<const fl
   if (node.place.ended) return take(rules_.ends[0]);
   const size_t begin = steps.size();
   const std::shared_ptr<const Mask> mask = MaskOf(node.place);
-  const auto most = static_cast<size_t>(rules_.candidates);
-  const auto better = [&](TokenId a, TokenId b) {
-    const float x = scores[static_cast<size_t>(a)], y = scores[static_cast<size_t>(b)];
-    return x != y ? x > y : a < b;
-  };
-  if (static_cast<size_t>(mask->count()) > most) {
-    if (order_.empty()) {
-      // A heap, the least of the best in front. Nearly all tokens are no better than this one.
-      for (TokenId t = 0; t < rules_.width; ++t) {
-        if (order_.size() == 4 * most) {
-          if (!better(t, order_.front())) continue;
-          std::ranges::pop_heap(order_, better);
-          order_.pop_back();
-        }
-        order_.push_back(t);
-        std::ranges::push_heap(order_, better);
-      }
-      std::ranges::sort_heap(order_, better);
-    }
-    for (const TokenId token : order_) {
-      if (steps.size() - begin < most && mask->Allows(token)) take(token);
-    }
-  }
-  if (steps.size() - begin < most) {
-    steps.resize(begin);
-    std::vector<TokenId> tokens = mask->Tokens();
-    std::erase_if(tokens, [&](TokenId token) { return token >= rules_.width; });
-    if (tokens.size() > most) {
-      std::ranges::partial_sort(tokens, tokens.begin() + static_cast<ptrdiff_t>(most), better);
-      tokens.resize(most);
-    }
-    for (const TokenId token : tokens) take(token);
-  }
+  for (const TokenId token : BestOf(mask, scores)) take(token);
   if (gap >= 0) take(kBlank);
   const auto taken = std::span(steps).subspan(begin);
   if (witness != kNoToken && std::ranges::find(taken, witness, &Step::token) == taken.end()) {
@@ -165,7 +198,7 @@ void CanvasLattice::Extend(size_t position, std::vector<Step>& steps, int left, 
     const uint64_t key = CanvasKey(place);
     auto found = known.find(key);
     if (found == known.end()) {
-      const bool fits = place.ended || place.at->CompletionLength(left) >= 0;
+      const bool fits = place.ended || left < 0 || place.at->CompletionLength(left) >= 0;
       if (!fits && !step.witness) continue;
       found = known.emplace(key, static_cast<int32_t>(next.size())).first;
       next.push_back({std::move(place), step.score});

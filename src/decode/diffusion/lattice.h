@@ -13,6 +13,7 @@
 #include <memory>
 #include <span>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "pawl/vocabulary.h"
@@ -90,6 +91,9 @@ class CanvasLattice {
     TokenId token;
     bool witness;
   };
+  void FindOrder(std::span<const float> scores, size_t most);
+  const std::vector<TokenId>& BestOf(const std::shared_ptr<const Mask>& mask,
+                                     std::span<const float> scores);
   void Candidates(size_t position, int32_t from, std::span<const float> scores, TokenId witness,
                   std::vector<Step>& steps);
   int GapOf(size_t position) const { return gaps_.empty() ? -1 : gaps_[position]; }
@@ -105,6 +109,7 @@ class CanvasLattice {
   std::vector<std::vector<Node>> nodes_;  // in front of each position, and behind the last one
   std::vector<std::vector<Edge>> edges_;
   std::vector<TokenId> order_;  // the best tokens of the position
+  std::vector<std::pair<std::shared_ptr<const Mask>, std::vector<TokenId>>> best_of_;
   int64_t looks_ = 0;
 };
 

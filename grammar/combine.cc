@@ -82,6 +82,26 @@ Result<Grammar> Infill(const Grammar& grammar, const Infilling& infilling) {
   });
 }
 
+Result<Grammar> Endings(const Grammar& grammar, std::string_view prefix) {
+  return WithMachineOf(grammar, [&](const GrammarAccess& access) -> Result<Grammar> {
+    const Vocabulary& vocabulary = *access.vocabulary;
+    // Refuses limits on tokens, which endings cannot have.
+    IrReverser reverser(QuotientLimits().max_regex_states);
+    const GrammarIr ir = IrOf(access.machine);
+    if (Result<GrammarIr> backwards = reverser.Reverse(ir); !backwards.ok()) {
+      return backwards.error();
+    }
+    Result<GrammarIr> rest = LeftQuotient(ir, prefix, vocabulary);
+    if (!rest.ok()) {
+      const Error& error = rest.error();
+      return Error{error.code, error.message,
+                   error.place.empty() ? "prefix" : "prefix, " + error.place};
+    }
+    return Finish(access, Endings(*std::move(rest), vocabulary),
+                  Again([grammar, text = std::string(prefix)] { return Endings(grammar, text); }));
+  });
+}
+
 Result<Grammar> RequireWords(const Grammar& grammar, std::span<const std::string> words) {
   const auto automaton = OccurrenceAutomaton(words);
   if (!automaton.ok()) return automaton.error();

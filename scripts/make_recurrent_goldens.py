@@ -67,6 +67,11 @@ MODELS = {
     "qwen3_next-bf16": dict(
         dtype="bfloat16", margin=0.011, family=Qwen3NextConfig, prompts=LONG,
         config=dict(SMALL, **EVEN, **EXPERTS)),
+    # The same with keys narrower than values, which GGUF has no form for.
+    "qwen3_next-uneven": dict(
+        dtype="float32", margin=0.005, family=Qwen3NextConfig, prompts=LONG, folder_only=True,
+        config=dict({**SMALL, "vocab_size": 96}, **{**DELTA, "num_hidden_layers": 2}, **EXPERTS,
+                    layer_types=["linear_attention", "full_attention"])),
     # Short convolutions, attention in one layer.
     "lfm2-bf16": dict(
         dtype="bfloat16", family=Lfm2Config, prompts=LONG,
@@ -162,7 +167,8 @@ def make(name, folder, converter):
         config = json.loads(path.read_text())
         spec["edit"](config)
         path.write_text(json.dumps(config, indent=2) + "\n")
-    if converter and "edit" not in spec:  # the converter takes it for one with experts
+    # A model that is edited is one that the converter takes for another.
+    if converter and "edit" not in spec and "folder_only" not in spec:
         kind = {"bfloat16": "bf16", "float16": "f16", "float32": "f32"}[spec["dtype"]]
         print(family.convert(path.parent, converter, path.parent / "model.gguf", kind), flush=True)
 

@@ -51,6 +51,11 @@ struct Infilling {
 // or keys that the schema does not name). Gaps that are too large are kLimit.
 PAWL_EXPORT Result<Grammar> Infill(const Grammar& grammar, const Infilling& infilling);
 
+// The texts with which a text of the grammar may end that begins with `prefix`: some text of the
+// grammar is prefix + any text + output.
+// Errors as of Infill.
+PAWL_EXPORT Result<Grammar> Endings(const Grammar& grammar, std::string_view prefix);
+
 // The texts of the grammar in which each word occurs at least once, in any order, overlapping or
 // not. At most 12 words.
 // Errors: kUnsatisfiable; kInvalid (place: "word N"); kUnsupported as for Infill; kLimit if grammar

@@ -214,6 +214,9 @@ struct EngineRequest {
   // For messages, chat_json and extract. The output has the thoughts apart: Generation::reasoning.
   // The grammar and the constraint are those of the answer.
   Thinking thinking;
+  // Free text of at most so many tokens comes before the answer, which the constraint is for; 0:
+  // none. It is Generation::reasoning. Needs a constraint, and a model that does not think first.
+  int free_first = 0;
   // The time for chat templates. nullopt: a template that asks for the time gets none.
   std::optional<std::tm> now;
   // The grammar of the output, compiled for Engine::vocabulary(). nullopt: no grammar.

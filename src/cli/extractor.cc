@@ -56,6 +56,7 @@ void ExtractSetting::AddTo(CLI::App* command) {
   TextOption(command, "--contrast", contrast, "A",
              "Make more probable what the text adds to the prompt: a number, or auto "
              "(docs/search.md)");
+  CountOption(command, "--free-first", free_first, 0, 1 << 24, kFreeFirstHelp);
   thinking.AddThinkingTo(command, "off");
   diffusion.AddTo(command);
 }
@@ -68,8 +69,11 @@ Status ExtractSetting::Check() const {
   if (!contrast.empty()) {
     SearchOptions options;
     if (Status status = ReadContrast(contrast, options); !status.ok()) return status;
-    if (thinking.given()) {
-      return Error{ErrorCode::kUnsupported, "cannot be used with --thinking", "--contrast"};
+    if (thinking.given() || free_first > 0) {
+      return Error{
+          ErrorCode::kUnsupported,
+          std::string("cannot be used with ") + (free_first > 0 ? "--free-first" : "--thinking"),
+          "--contrast"};
     }
   }
   return thinking.Check();
@@ -113,8 +117,9 @@ Status RetryFlags::Check(const ExtractSetting& setting) const {
   if (!setting.contrast.empty()) {
     return Error{ErrorCode::kUnsupported, "cannot be used with --sampler", "--contrast"};
   }
-  if (setting.thinking.given()) {
-    return Error{ErrorCode::kUnsupported, "cannot be used with --sampler", "--thinking"};
+  if (setting.thinking.given() || setting.free_first > 0) {
+    return Error{ErrorCode::kUnsupported, "cannot be used with --sampler",
+                 setting.free_first > 0 ? "--free-first" : "--thinking"};
   }
   return setting.diffusion.Check("--sampler");
 }
@@ -246,6 +251,7 @@ Result<std::unique_ptr<Extractor>> Extractor::Create(ExtractEngine& engine,
   options.max_tokens = setting.sampling.max_tokens;
   options.close_repetition = setting.repetition == "close";
   options.diffusion = setting.diffusion.options;
+  out->request_.free_first = setting.free_first;
   out->contrast_ = setting.contrast;
   const Result<json::Value> tree = json::Parse(schema);
   ExtractInput& input = out->request_.extract.emplace();
@@ -346,7 +352,6 @@ Status Extractor::PlanPrompt(const ExtractSetting& setting) {
 void Extractor::Add(std::string_view text, const std::string& source,
                     std::function<void(Result<Generation>)> done) {
   Result<Grammar> grammar = GrammarFor(text);
-  if (grammar.ok()) grammar = grammar->Bind(text);
   if (!grammar.ok()) return done(grammar.error());
   const auto one = std::make_shared<Try>(Try{request_, source, std::move(done), 0, {}});
   one->request.extract->text = text;

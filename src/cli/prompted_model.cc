@@ -27,9 +27,10 @@ void PromptedModelFlags::AddModelTo(CLI::App* command) {
                     "Special tokens written out in the prompt become those tokens");
 }
 
-Status PromptedModelFlags::Check() const {
+Status PromptedModelFlags::Check(bool free_first) const {
   if (Status status = chat.Check(); !status.ok()) return status;
-  if (thinking.given() && !chat.any()) {
+  const bool of_free_text = free_first && thinking.thinking.empty() && thinking.marks.empty();
+  if (thinking.given() && !chat.any() && !of_free_text) {
     return Error{ErrorCode::kInvalid,
                  "--thinking, --reasoning-marks and --reasoning need --chat or --messages", ""};
   }
@@ -66,6 +67,7 @@ Result<Prompted> PromptedModelFlags::Load(const std::string& command) const {
       chat.Render(loaded.path(), loaded.tokenizer(), said, loaded.context_length(), asked);
   if (!rendered.ok()) return rendered.error();
   prompted.tokens = std::move(rendered->tokens);
+  prompted.source = rendered->source.empty() ? " " : std::move(rendered->source);
   ModelTraits traits = std::move(rendered->traits);
   if (!thinking.marks.empty()) {
     traits.think_open = thinking.marks[0];

@@ -23,7 +23,8 @@ struct Prompted {
   std::unique_ptr<LoadedModel> model;
   std::vector<TokenId> tokens;
   ThoughtPlan thoughts = {};
-  std::string note = {};  // of thoughts that the prompt opens and nothing closes; empty: none
+  std::string source = {};  // of a chat: what fields are copied from
+  std::string note = {};    // of thoughts that the prompt opens and nothing closes; empty: none
 };
 
 // --model, --prompt, --prompt-file, --special, those of chats, and how the model runs.
@@ -42,7 +43,8 @@ struct PromptedModelFlags {
   // own options may stand between them.
   void AddPromptTo(CLI::App* command);
   void AddModelTo(CLI::App* command);
-  Status Check() const;
+  // `free_first`: free text stands before the output, which --reasoning may be for.
+  Status Check(bool free_first = false) const;
   // Without the weights, so that what is wrong elsewhere can be told before they are loaded.
   Result<Prompted> Load(const std::string& command) const;
   Status LoadWeightsOf(const std::string& command, Prompted& prompted) const;

@@ -119,6 +119,18 @@ void SearchFlags::AddTo(CLI::App* command) {
   ChoiceOption(command, "--force-in", force_in, SearchNames<ForceIn>(), "WHERE",
                "Phrases are looked for in the text, or in the values of JSON strings")
       ->group(group);
+  command
+      ->add_flag(
+          "--self-infill", self_infill,
+          "Where the model is uncertain it writes the end first, then the middle; for models "
+          "with markers for a gap")
+      ->group(group);
+  CountOption(command, "--self-infill-loops", infill_loops, 0, 64,
+              "Of --self-infill: how often, at most")
+      ->group(group);
+  RealOption(command, "--self-infill-threshold", infill_threshold, 0, 1, "P",
+             "Of --self-infill: probability of the best token below which it does so")
+      ->group(group);
   TextOption(command, "--contrast-prompt", contrast_prompt, "TEXT",
              "Another prompt, such as one without the document, that outputs are to differ from")
       ->group(group);
@@ -142,11 +154,13 @@ void SearchFlags::AddTo(CLI::App* command) {
 const char* SearchFlags::own() const {
   if (exact) return "--exact";
   if (!strategy.empty()) return "--search";
+  if (self_infill) return "--self-infill";
   return options.force_phrases.empty() ? "--contrast-prompt" : "--force-phrase";
 }
 
 std::string SearchFlags::StrategyFor(const SamplingFlags& sampling) const {
   if (!strategy.empty()) return strategy;
+  if (self_infill) return "self-infill";
   return searches() || sampling.params.temperature == 0 ? "beam" : "cntp";
 }
 
@@ -157,6 +171,14 @@ Status SearchFlags::Check(const SamplerFlags& sampler, const GrammarFlags& gramm
         "--num-beam-groups", "--diversity-penalty", "--no-repeat-ngram-size",
         "--no-merge-spellings", "--force-ordered", "--force-in", "--search-svg"}) {
     if (!any() && command_->count(name) > 0) return WrongSearchOption(name, "needs --search");
+  }
+  for (const char* name : {"--self-infill-loops", "--self-infill-threshold"}) {
+    if (!self_infill && command_->count(name) > 0) {
+      return WrongSearchOption(name, "needs --self-infill");
+    }
+  }
+  if (self_infill && !strategy.empty()) {
+    return WrongSearchOption("--self-infill", "cannot be used with --search");
   }
   if (!contrast.empty() && contrast_prompt.empty()) {
     return WrongSearchOption("--contrast", "needs --contrast-prompt");
@@ -182,7 +204,8 @@ Status SearchFlags::Check(const SamplerFlags& sampler, const GrammarFlags& gramm
     return WrongSearchOption(own(), "cannot be used with " + other);
   };
   if (exact && any()) {
-    return apart(FirstGiven(*command_, {"--search", "--force-phrase", "--contrast-prompt"}));
+    return apart(FirstGiven(*command_,
+                            {"--search", "--self-infill", "--force-phrase", "--contrast-prompt"}));
   }
   if (sampler.any()) return apart(sampler.own());
   if (exact && grammar.choices.empty()) return WrongSearchOption("--exact", "needs --choice");
@@ -196,7 +219,8 @@ Status SearchFlags::Check(const SamplerFlags& sampler, const GrammarFlags& gramm
     return WrongSearchOption(name,
                              std::string("is for drawing tokens, which ") + own() + " does not");
   };
-  if (searches() && p.temperature != defaults.temperature) return draws("--temperature");
+  if (searches() && !self_infill && p.temperature != defaults.temperature)
+    return draws("--temperature");
   if (p.top_k != defaults.top_k) return draws("--top-k");
   if (p.top_p != defaults.top_p) return draws("--top-p");
   if (p.min_p != defaults.min_p) return draws("--min-p");
@@ -216,6 +240,11 @@ Result<SearchOptions> SearchFlags::Options(const SamplerFlags& sampler,
     const SearchOptions plain = GreedyOrDrawn(scene.sampling.params);
     out.num_beams = plain.num_beams;
     out.arguments = plain.arguments;
+  }
+  if (self_infill) {
+    out.arguments = {{"loops", infill_loops},
+                     {"threshold", infill_threshold},
+                     {"temperature", double{scene.sampling.params.temperature}}};
   }
   if (!contrast_prompt.empty()) out.contrast_prompt = contrast_prompt;
   if (Status status = ReadContrast(contrast, out); !status.ok()) return status.error();
@@ -247,7 +276,9 @@ int SearchFlags::Run(const std::string& command, const SamplerFlags& sampler,
   const Result<SearchResult> result = scene.engine.Search(scene.request, *made);
   progress.reset();
   if (!result.ok()) {
-    return Fail(command, AtSearchOption(result.error(), scene.grammar_flags.source()));
+    Error error = AtSearchOption(result.error(), scene.grammar_flags.source());
+    if (error.place == "--search") error.place = own();
+    return Fail(command, error);
   }
   if (!svg.empty()) {
     const Status written = WriteFile(svg, SearchSvg(result->graph));

@@ -21,6 +21,9 @@ struct SearchFlags {
   std::string contrast_prompt, contrast;
   std::string svg;
   bool no_merge_spellings = false;
+  bool self_infill = false;
+  int infill_loops = 2;
+  double infill_threshold = 0.25;
   bool exact = false;
   bool json = false;
   ClassifyOptions classify;
@@ -28,6 +31,8 @@ struct SearchFlags {
   void AddTo(CLI::App* command);
   // A search is asked for, or contrast, which without a search is greedy or draws.
   bool any() const { return searches() || !contrast_prompt.empty(); }
+  // It goes on with the prompt as a text.
+  bool infills() const { return self_infill || strategy == "self-infill"; }
   bool help() const { return strategy == "help"; }
   // The option that asks for it.
   const char* own() const;
@@ -46,7 +51,9 @@ struct SearchFlags {
   Result<SearchOptions> Options(const SamplerFlags& sampler,
                                 const SamplerFlags::Scene& scene) const;
 
-  bool searches() const { return !strategy.empty() || !options.force_phrases.empty(); }
+  bool searches() const {
+    return !strategy.empty() || self_infill || !options.force_phrases.empty();
+  }
   std::string StrategyFor(const SamplingFlags& sampling) const;
 
   const CLI::App* command_ = nullptr;

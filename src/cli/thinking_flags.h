@@ -13,6 +13,10 @@
 
 namespace pawl::cli {
 
+inline constexpr const char* kFreeFirstHelp =
+    "First free text of at most so many tokens, then the output, which the model writes with that "
+    "text before it (docs/search.md); 0: none";
+
 struct ThinkingFlags {
   std::string thinking;            // empty: not given
   std::vector<std::string> marks;  // none, or OPEN and CLOSE

@@ -77,12 +77,21 @@ class LoopConstraint : public Constraint {
   }
   // Questions to constraints of one lane wait for each other. nullptr: they have no lane.
   virtual const void* lane() const { return nullptr; }
+  // Whose place this is; nullptr: of none, or of more than one.
+  virtual const Grammar* grammar() const { return nullptr; }
   // Not of a grammar: what is wrong with its answers is told to its author.
   virtual bool foreign() const { return false; }
   // What makes records of the texts; nullptr: they are records. With thoughts: of the answers.
   virtual std::unique_ptr<RecordFilter> NewRecordFilter() const { return nullptr; }
   // Where the answer begins is not certain here, because there may be thoughts before it.
   virtual bool before_answer() const { return false; }
+  // What the model's end token means where the output may not end yet: another token, and the place
+  // behind it. nullopt: nothing, and the mask does not allow it.
+  struct InsteadOfEnd {
+    TokenId token;
+    std::shared_ptr<const LoopConstraint> behind;
+  };
+  virtual std::optional<InsteadOfEnd> AtEnd() const { return std::nullopt; }
   // Of the tokens up to `token`, this one counted: how many are the answer's. REQUIRES:
   // before_answer() here, and no longer behind `token`, which may follow.
   virtual size_t AnswerTokens(TokenId) const { return 0; }

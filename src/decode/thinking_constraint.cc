@@ -67,6 +67,8 @@ struct ThinkingShared {
   ThinkFirstParts parts;
   std::mutex mutex;
   std::optional<int> answer_close;  // under mutex: the length of the shortest answer
+  // Under mutex: a mask of thoughts that may end early, and the same with the end tokens.
+  std::shared_ptr<const Mask> without_ends, with_ends;
 
   std::optional<int> KnownAnswer() {
     const std::lock_guard lock(mutex);
@@ -78,6 +80,15 @@ struct ThinkingShared {
     const std::lock_guard lock(mutex);
     answer_close = length;
     return length;
+  }
+  std::shared_ptr<const Mask> WithEnds(const std::shared_ptr<const Mask>& mask) {
+    const std::lock_guard lock(mutex);
+    if (without_ends == mask) return with_ends;
+    MaskBits words(mask->words().begin(), mask->words().end());
+    for (const TokenId t : parts.vocabulary->end_tokens()) SetToken(words, t, true);
+    without_ends = mask;
+    with_ends = std::make_shared<Mask>(0, std::move(words));
+    return with_ends;
   }
   // After how many tokens the thoughts must end; -1: never. `answer`: of the shortest one.
   int Limit(int answer) const {
@@ -92,14 +103,16 @@ struct ThinkingShared {
 
 class ThinkingConstraint final : public LoopConstraint {
  public:
-  // `written`: tokens so far, and their bytes.
+  // `tokens`: so far, with so many bytes. `ending`: only the shortest end of the thoughts may
+  // follow.
   ThinkingConstraint(std::shared_ptr<ThinkingShared> shared, LoopPlace thoughts,
-                     std::vector<BegunAnswer> answers, int tokens, size_t bytes)
+                     std::vector<BegunAnswer> answers, int tokens, size_t bytes, bool ending)
       : shared_(std::move(shared)),
         thoughts_(std::move(thoughts)),
         answers_(std::move(answers)),
         tokens_(tokens),
-        bytes_(bytes) {}
+        bytes_(bytes),
+        ending_(ending) {}
 
   bool exact() const override { return shared_->parts.answer->exact(); }
   bool foreign() const override { return shared_->parts.answer->foreign(); }
@@ -117,38 +130,35 @@ class ThinkingConstraint final : public LoopConstraint {
   Place Look() const override {
     if (const std::optional<TokenId> end = EndOfThoughts()) return OnlyToken(*end);
     Place place = thoughts_->Look();
-    if (answers_.empty() && !place.accepting) return place;
+    if (answers_.empty() && !place.accepting) return WithEnds(std::move(place));
     return WithAnswers(std::move(place));
   }
   Place LookUnforced() const override {
     if (const std::optional<TokenId> end = EndOfThoughts()) return OnlyToken(*end);
     Place place = thoughts_->LookUnforced();
-    if (answers_.empty() && !place.accepting) return place;
+    if (answers_.empty() && !place.accepting) return WithEnds(std::move(place));
     return WithAnswers(std::move(place));
   }
   std::shared_ptr<const Mask> mask() const override { return LookUnforced().mask; }
   bool accepting() const override { return LookUnforced().accepting; }
   std::string forced(size_t limit) const override {
-    if (!answers_.empty() || AtLimit() || thoughts_->accepting()) return {};
+    if (!answers_.empty() || AtLimit() || MayEndHere() || thoughts_->accepting()) return {};
     return thoughts_->forced(limit);
   }
 
   std::shared_ptr<const Constraint> Advance(TokenId token) const override {
-    LoopPlace thoughts = ThoughtsAfter(token);
-    std::vector<BegunAnswer> answers = AnswersAfter(token);
-    const size_t bytes = bytes_ + BytesOf(token);
-    if (thoughts != nullptr) {
-      // What has the whole opening mark is no answer any more.
-      const bool opened = !answers.empty() && bytes >= shared_->parts.open_bytes && begins();
-      if (opened) answers.clear();
-      if (answers.empty() && thoughts->accepting() && IsOver(*thoughts)) {
-        return shared_->parts.answer;
-      }
-      return std::make_shared<ThinkingConstraint>(shared_, std::move(thoughts), std::move(answers),
-                                                  tokens_ + 1, bytes);
-    }
+    if (LoopPlace thoughts = ThoughtsAfter(token))
+      return After(token, std::move(thoughts), ending_);
     // Of two places where the answer may have begun the later one: the white space was the mark's.
+    std::vector<BegunAnswer> answers = AnswersAfter(token);
     return answers.empty() ? nullptr : std::move(answers.back().at);
+  }
+  std::optional<InsteadOfEnd> AtEnd() const override {
+    if (!MayEndHere()) return std::nullopt;
+    const std::optional<TokenId> token = EndOfThoughtsHere();
+    LoopPlace thoughts = token ? thoughts_->Next(*token) : nullptr;
+    if (thoughts == nullptr) return std::nullopt;
+    return InsteadOfEnd{*token, After(*token, std::move(thoughts), true)};
   }
 
   std::optional<std::vector<TokenId>> Completion(int most) const override {
@@ -186,6 +196,7 @@ class ThinkingConstraint final : public LoopConstraint {
     const std::optional<int> answer = shared_->KnownAnswer();
     if (known.close && (*known.close < 0 || !answer || *answer < 0)) known.close.reset();
     if (known.close) *known.close += *answer;
+    if (known.place) known.at = WithEnds(std::move(known.at));
     return known;
   }
   std::shared_ptr<const LoopConstraint> KnownNext(TokenId token) const override {
@@ -196,8 +207,9 @@ class ThinkingConstraint final : public LoopConstraint {
     if (next == nullptr) return nullptr;
     const Known there = next->known();
     if (!there.place || there.at.accepting) return nullptr;
-    return std::make_shared<ThinkingConstraint>(
-        shared_, std::move(next), std::vector<BegunAnswer>(), tokens_ + 1, bytes_ + BytesOf(token));
+    return std::make_shared<ThinkingConstraint>(shared_, std::move(next),
+                                                std::vector<BegunAnswer>(), tokens_ + 1,
+                                                bytes_ + BytesOf(token), ending_);
   }
 
  private:
@@ -205,12 +217,14 @@ class ThinkingConstraint final : public LoopConstraint {
   // Whether the text is so short that it may be the opening mark.
   bool begins() const { return bytes_ < shared_->parts.open_bytes; }
   bool AtLimit() const {
+    if (ending_) return true;
     if (shared_->parts.output_tokens < 0 && shared_->parts.most_tokens < 0) return false;
     const int limit = shared_->Limit(shared_->parts.output_tokens < 0 ? 0 : shared_->Answer());
     return limit >= 0 && tokens_ >= limit;
   }
   // Without work: false also where it is not known.
   bool KnownBelowLimit() const {
+    if (ending_) return false;
     const std::optional<int> answer = shared_->KnownAnswer();
     if (!answer && shared_->parts.output_tokens >= 0) return false;
     const int limit = shared_->Limit(answer.value_or(0));
@@ -219,9 +233,32 @@ class ThinkingConstraint final : public LoopConstraint {
   // At the limit, inside of the thoughts: the first token of their shortest end.
   std::optional<TokenId> EndOfThoughts() const {
     if (!AtLimit() || !answers_.empty() || thoughts_->accepting()) return std::nullopt;
+    return EndOfThoughtsHere();
+  }
+  std::optional<TokenId> EndOfThoughtsHere() const {
     const auto end = thoughts_->Completion(std::numeric_limits<int>::max());
     if (!end || end->empty()) return std::nullopt;
     return end->front();
+  }
+  // An end token of the model ends the thoughts here.
+  bool MayEndHere() const {
+    return shared_->parts.ends_early && answers_.empty() && !AtLimit() && !thoughts_->accepting();
+  }
+  // `place`: of thoughts that do not accept, below the limit.
+  Place WithEnds(Place place) const {
+    if (shared_->parts.ends_early) place.mask = shared_->WithEnds(place.mask);
+    return place;
+  }
+  // Behind a token of the thoughts, after which they are at `thoughts`.
+  LoopPlace After(TokenId token, LoopPlace thoughts, bool ending) const {
+    std::vector<BegunAnswer> answers = AnswersAfter(token);
+    const size_t bytes = bytes_ + BytesOf(token);
+    // What has the whole opening mark is no answer any more.
+    const bool opened = !answers.empty() && bytes >= shared_->parts.open_bytes && begins();
+    if (opened) answers.clear();
+    if (answers.empty() && thoughts->accepting() && IsOver(*thoughts)) return shared_->parts.answer;
+    return std::make_shared<ThinkingConstraint>(shared_, std::move(thoughts), std::move(answers),
+                                                tokens_ + 1, bytes, ending);
   }
   Place OnlyToken(TokenId token) const {
     MaskBits words(static_cast<size_t>(shared_->parts.vocabulary->mask_words()), 0);
@@ -287,6 +324,7 @@ class ThinkingConstraint final : public LoopConstraint {
   const std::vector<BegunAnswer> answers_;
   const int tokens_;
   const size_t bytes_;
+  const bool ending_;
 };
 
 }  // namespace
@@ -301,7 +339,7 @@ std::shared_ptr<const LoopConstraint> ThinkFirst(ThinkFirstParts parts) {
   LoopPlace thoughts = parts.thoughts;
   shared->parts = std::move(parts);
   return std::make_shared<ThinkingConstraint>(shared, std::move(thoughts),
-                                              std::vector<BegunAnswer>(), 0, 0);
+                                              std::vector<BegunAnswer>(), 0, 0, false);
 }
 
 }  // namespace pawl

@@ -12,6 +12,9 @@
 // Where thoughts may be left out (`thoughts` accepts at once), both are followed until one refuses
 // a token, or until the opening mark is written.
 //
+// Where `ends_early`, an end token of the model inside of the thoughts means that they are over:
+// the rest of their shortest end takes its place.
+//
 // Budget: after `most_tokens` tokens only the shortest end of the thoughts may follow. The same
 // holds where, of `output_tokens`, only the shortest answer and `kept_tokens` would be left.
 #ifndef PAWL_SRC_DECODE_THINKING_CONSTRAINT_H_
@@ -33,6 +36,7 @@ struct ThinkFirstParts {
   int output_tokens = -1;  // of the whole output; -1: any number
   int kept_tokens = 0;
   size_t open_bytes = 0;  // of the opening mark
+  bool ends_early = false;
 };
 
 // REQUIRES: thoughts and vocabulary are not nullptr.

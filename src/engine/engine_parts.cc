@@ -9,6 +9,8 @@
 #include "src/base/file.h"
 #include "src/base/json.h"
 #include "src/base/utf8.h"
+#include "src/engine/copied_text.h"
+#include "src/engine/message_source.h"
 #include "src/engine/model_files.h"
 #include "src/engine/model_paths.h"
 #include "src/text/chat/chat_template.h"
@@ -73,6 +75,7 @@ Result<EngineParts> LoadEngineParts(const std::string& path, const EngineOptions
   if (const auto sources = ParseDraftSources(options.drafts); !sources.ok()) {
     return sources.error();
   }
+  if (const auto rules = ParseDraftRules(options.drafts); !rules.ok()) return rules.error();
   const Result<std::string> found = ResolveModel(path, options.paths);
   if (!found.ok()) return found.error();
   EngineParts parts;
@@ -157,6 +160,35 @@ Result<std::vector<TokenId>> PromptTokensOf(const EngineRequest& request,
   return placed(model.EncodePlain(request.prompt, request.parse_special), "prompt");
 }
 
+namespace {
+
+// The grammar of the request, with the text of the request where its fields are copied from one
+// that has not come yet. REQUIRES: it has a grammar.
+Result<Grammar> BoundGrammar(const EngineRequest& request, const LoadedModel& model) {
+  const Grammar& grammar = *request.grammar;
+  if (grammar.unbound().empty()) return grammar;
+  const auto bind = [&](std::string_view text) {
+    return grammar.Bind(CopiedText(model.tokenizer(), text).text());
+  };
+  if (request.extract) return bind(request.extract->text);
+  json::Value messages;
+  for (const ChatMessage& message : request.messages) {
+    messages.items.push_back(MakeChatMessage(message.role, message.content));
+  }
+  if (!request.chat_json.empty()) {
+    Result<json::Value> chat = json::Parse(request.chat_json);
+    if (!chat.ok()) return InFile("chat_json", chat.error());
+    const json::Value* const inside = chat->Find("messages");
+    messages = inside != nullptr ? *inside : *std::move(chat);
+  } else if (request.messages.empty()) {
+    return Error{ErrorCode::kInvalid, "needs the text that is copied from (source)",
+                 grammar.unbound()};
+  }
+  return bind(SourceOfMessages(messages));
+}
+
+}  // namespace
+
 Result<std::shared_ptr<const Constraint>> ConstraintOf(const EngineRequest& request,
                                                        const LoadedModel& model) {
   if (!request.grammar) return request.constraint;
@@ -164,7 +196,9 @@ Result<std::shared_ptr<const Constraint>> ConstraintOf(const EngineRequest& requ
     return Error{ErrorCode::kInvalid,
                  "was compiled for another vocabulary than that of this engine", "grammar"};
   }
-  std::shared_ptr<const Constraint> grammar = MakeConstraint(*request.grammar);
+  const Result<Grammar> bound = BoundGrammar(request, model);
+  if (!bound.ok()) return bound.error();
+  std::shared_ptr<const Constraint> grammar = MakeConstraint(*bound);
   if (request.constraint == nullptr) return grammar;
   if (GrammarAccess::RecordKeysOf(*request.grammar) != nullptr) {
     return Error{ErrorCode::kUnsupported, "must be \"required\" next to a constraint of your own",
@@ -179,6 +213,9 @@ Result<std::shared_ptr<const Constraint>> SamplerConstraintOf(const EngineReques
     return Error{ErrorCode::kUnsupported, "is not exact, which samplers need", "constraint"};
   }
   using Mode = Thinking::Mode;
+  if (request.free_first != 0) {
+    return Error{ErrorCode::kUnsupported, "is for outputs that are drawn alone", "free_first"};
+  }
   if (request.thinking.mode == Mode::kAuto || request.thinking.mode == Mode::kTokens) {
     return Error{ErrorCode::kUnsupported, "samplers draw answers without thoughts", "thinking"};
   }
@@ -194,9 +231,28 @@ Result<SearchInput> SearchInputOf(const EngineRequest& request, const LoadedMode
                      *std::move(constraint)};
 }
 
+// nullopt: the model has none, or wants the suffix first, so that it cannot write one.
+static std::optional<InfillMarks> InfillMarksOf(const LoadedModel& model) {
+  const FimTemplate* const form = model.fim();
+  if (form == nullptr || form->suffix_first || *form->middle == 0) return std::nullopt;
+  const Tokenizer& tokenizer = model.tokenizer();
+  return InfillMarks{.prefix = tokenizer.IdOf(form->prefix),
+                     .suffix = tokenizer.IdOf(form->suffix),
+                     .middle = tokenizer.IdOf(form->middle),
+                     .begin = model.plain().bos ? tokenizer.bos() : kNoToken};
+}
+
 Result<SearchInput> SearchInputOf(const EngineRequest& request, const SearchOptions& options,
                                   const LoadedModel& model) {
   Result<SearchInput> input = SearchInputOf(request, model);
+  if (input.ok() && options.strategy == "self-infill") {
+    if (!request.messages.empty() || !request.chat_json.empty() || request.extract) {
+      return Error{ErrorCode::kUnsupported, "self-infill goes on with a prompt, not with a chat",
+                   "strategy"};
+    }
+    if (request.constraint == nullptr) input->grammar = request.grammar;
+    input->infill = InfillMarksOf(model);
+  }
   if (!input.ok() || !options.contrast_prompt) return input;
   const auto wrong = [](const char* message) {
     return Error{ErrorCode::kInvalid, message, "contrast_prompt"};
@@ -286,9 +342,15 @@ Result<LaidOut> LayOut(const EngineRequest& request, const LoadedModel& model,
   if (!prompt.ok()) return prompt.error();
   Result<std::shared_ptr<const Constraint>> constraint = ConstraintOf(request, model);
   if (!constraint.ok()) return constraint.error();
-  const Result<std::optional<ThoughtPlan>> plan =
+  Result<std::optional<ThoughtPlan>> plan =
       thoughts != nullptr ? std::optional(*thoughts) : ThoughtsOf(request, model, *prompt);
   if (!plan.ok()) return plan.error();
+  if (request.free_first != 0) {
+    Result<ThoughtPlan> free =
+        WithFreeText(plan->value_or(ThoughtPlan()), request.free_first, *constraint != nullptr);
+    if (!free.ok()) return free.error();
+    *plan = *std::move(free);
+  }
   LaidOut laid;
   NoteExtraction(request, model, laid.notes);
   const auto note = [&laid](std::string text) {
@@ -310,6 +372,19 @@ Result<LaidOut> LayOut(const EngineRequest& request, const LoadedModel& model,
     }
     const bool asked = request.thinking.mode != Thinking::Mode::kDefault;
     if (asked && found.changes_nothing) note(kThinkingChangesNothing);
+  }
+  if (request.options.details) {
+    laid.details =
+        std::make_shared<DetailsRequest>(DetailsRequest{.prompt = *prompt, .group = request.group});
+    if (request.grammar) {
+      Result<Grammar> bound = BoundGrammar(request, model);
+      if (!bound.ok()) return bound.error();
+      laid.details->grammar = *std::move(bound);
+    }
+    if (request.extract) {
+      laid.details->schema = request.extract->schema;
+      laid.details->text = request.extract->text;
+    }
   }
   BatchRequest& out = laid.request;
   out.prompt = *std::move(prompt);

@@ -204,7 +204,7 @@ bool OutputParser::StepThinking(bool at_end) {
   if (close != std::string::npos) {
     Emit(Delta::Kind::kReasoning, std::string_view(buffer_).substr(0, close));
     buffer_.erase(0, close + plan_.think_close.size());
-    state_ = plan_.marked() ? State::kMessage : State::kGap;
+    state_ = plan_.free_text ? AfterThoughts() : plan_.marked() ? State::kMessage : State::kGap;
     return true;
   }
   const size_t held = at_end ? 0 : PartialAtEnd(buffer_, plan_.think_close);

@@ -62,6 +62,7 @@ struct OutputPlan {
   const ChatFormat* format = nullptr;
   ThinkingStart thinking = ThinkingStart::kOff;
   std::string think_open, think_close;
+  bool free_text = false;  // in place of thoughts: what stands behind think_close is the answer
   // The whole answer is the body of a call: nothing stands around it.
   bool direct = false;
   std::vector<CallSyntax> calls;

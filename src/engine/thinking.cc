@@ -101,11 +101,37 @@ ThoughtPlan PlanThoughts(const ModelTraits& traits, ThinkingStart start, const T
   return plan;
 }
 
+Result<ThoughtPlan> WithFreeText(ThoughtPlan plan, int tokens, bool constrained) {
+  if (tokens == 0) return plan;
+  const auto wrong = [](ErrorCode code, std::string message) {
+    return Error{code, std::move(message), "free_first"};
+  };
+  if (tokens < 0 || tokens > kMostThinkingTokens) {
+    return wrong(ErrorCode::kInvalid, "must be from 0 to " + std::to_string(kMostThinkingTokens) +
+                                          ", not " + std::to_string(tokens));
+  }
+  if (!constrained) {
+    return wrong(ErrorCode::kInvalid,
+                 "needs a constraint, which is for the answer behind the text");
+  }
+  if (plan.splits || plan.marked()) {
+    return wrong(ErrorCode::kUnsupported,
+                 plan.splits ? "the model thinks before it answers: switch thinking off"
+                             : "the model's chat template puts marks around answers");
+  }
+  ThoughtPlan out;
+  out.close = kFreeTextEnd;
+  out.splits = out.opened = out.free = true;
+  out.most_tokens = tokens;
+  return out;
+}
+
 std::string ThoughtPlan::Tag(bool answer) const {
   std::vector<std::string> parts;
+  if (free) parts = {tag::Tag("", tag::AnyText(), close)};
   if (refuses && !marked()) {
     parts = {R"({"type":"any_text","excludes":[)" + json::Quote(open) + "]}"};
-  } else if (splits) {
+  } else if (splits && !free) {
     parts = {tag::Thoughts(format, {.open = open, .close = close, .opened = opened})};
   }
   if (answer && marked()) parts.push_back(tag::Const(format->answer_open[0]));
@@ -146,14 +172,15 @@ Result<std::shared_ptr<const Constraint>> WithThoughts(const LoadedModel& model,
   parts.vocabulary = vocabulary;
   parts.most_tokens = plan.splits ? plan.most_tokens : -1;
   parts.open_bytes = plan.opened ? 0 : plan.open.size();
+  parts.ends_early = plan.free;
   parts.output_tokens = tokens;
   const int closing = static_cast<int>(vocabulary->FewestTokens(plan.close).size());
   parts.kept_tokens = kAnswerTokens + closing;
   if (note != nullptr && plan.splits && plan.most_tokens != 0 && parts.answer != nullptr) {
     const int shortest = parts.answer->CompletionLength(tokens);
     if (shortest >= 0 && shortest + parts.kept_tokens >= tokens) {
-      *note = "the budget of " + std::to_string(tokens) +
-              " tokens leaves none for thoughts: the shortest answer of " +
+      *note = "the budget of " + std::to_string(tokens) + " tokens leaves none for " +
+              (plan.free ? "free text" : "thoughts") + ": the shortest answer of " +
               std::to_string(shortest) + " and " + std::to_string(kAnswerTokens) + " more are kept";
     }
   }
@@ -196,6 +223,7 @@ ThoughtText::ThoughtText(const ThoughtPlan& plan, std::shared_ptr<const Vocabula
     : open_(plan.open),
       close_(plan.close),
       format_(plan.marked() ? plan.format : nullptr),
+      gap_(plan.free ? "" : kMarkGap),
       constrained_(constrained),
       vocabulary_(std::move(vocabulary)),
       state_(plan.opened ? State::kThinking : State::kStart),
@@ -290,8 +318,8 @@ bool ThoughtText::Step(bool at_end) {
         }
         if (rest.starts_with(held) && !at_end) return false;
       }
-      if (held.starts_with(kMarkGap)) return answer(kMarkGap.size());
-      if (kMarkGap.starts_with(held) && !at_end) return false;
+      if (held.starts_with(gap_)) return answer(gap_.size());
+      if (gap_.starts_with(held) && !at_end) return false;
       return answer(0);
     }
     case State::kAnswer:

@@ -60,6 +60,7 @@ struct ThoughtPlan {
   bool opened = false;   // by the prompt
   bool refuses = false;  // the model must not open thoughts
   int most_tokens = -1;  // of the thoughts; -1: any number
+  bool free = false;     // free text instead of thoughts (WithFreeText)
   // What was asked for can change nothing.
   bool changes_nothing = false;
   const ChatFormat* format = nullptr;  // may be nullptr
@@ -73,6 +74,13 @@ struct ThoughtPlan {
   std::string Tag(bool answer) const;
 };
 ThoughtPlan PlanThoughts(const ModelTraits& traits, ThinkingStart start, const Thinking& thinking);
+
+// What stands between free text and the answer.
+inline constexpr std::string_view kFreeTextEnd = "\n\nFinal answer:\n";
+// With free text of at most `tokens` tokens in the place of thoughts (EngineRequest::free_first),
+// which kFreeTextEnd closes; 0: `plan`. `constrained`: the answer has a constraint. Errors have
+// "free_first" as place: kInvalid, and kUnsupported where the model may think.
+Result<ThoughtPlan> WithFreeText(ThoughtPlan plan, int tokens, bool constrained);
 
 // Compiled grammars of thoughts and of texts without them, by their tag. Thread-safe.
 class ThoughtGrammars {
@@ -129,6 +137,7 @@ class ThoughtText {
 
   const std::string open_, close_;
   const ChatFormat* const format_;  // of marks around the answer; nullptr: none
+  const std::string_view gap_;      // line feeds behind the closing mark that are the mark's
   const bool constrained_;
   const std::shared_ptr<const Vocabulary> vocabulary_;
   State state_;

@@ -174,21 +174,6 @@ void ReadSampling(const JsonReader& in, CallSpec& spec) {
   if (in.ok() && !stages.ok()) in[stages.error().place].Fail(stages.error().message);
 }
 
-namespace {
-
-void ReadDiffusion(const JsonReader& in, DiffusionOptions& out) {
-  const JsonReader at = in.OptionalObject();
-  double threshold = 0;
-  int count = 0;
-  if (at["threshold"].Read(threshold, 0, 1)) out.threshold = threshold;
-  if (at["steps"].Read(count, 1, kMostTokens)) out.steps = count;
-  if (at["block_length"].Read(count, 1, kMostTokens)) out.block_length = count;
-  at["remasking"].Read(out.remasking);
-  at["alg"].Read(out.alg);
-}
-
-}  // namespace
-
 void ReadSeed(const JsonReader& in, CallSpec& spec) {
   int64_t seed = 0;
   if (in.Read(seed) && seed != -1) {
@@ -214,7 +199,8 @@ Status ReadCommon(const ApiRequest& request, const JsonReader& in,
   spec.options.sampling.temperature = server.model->temperature();
   spec.options.max_tokens = default_tokens;
   // A search draws no tokens: what is not read is told as ignored.
-  const bool contrasts = in["contrast"].present() || in["contrast_prompt"].present();
+  const bool contrasts =
+      in["contrast"].present() || in["contrast_prompt"].present() || in["self_infill"].present();
   const bool searches =
       in["search"].present() || in["use_beam_search"].Bool(false) || in["classify"].Bool(false);
   if (!searches && !contrasts) ReadSampling(in, spec);
@@ -250,6 +236,11 @@ Status ReadCommon(const ApiRequest& request, const JsonReader& in,
       const JsonReader at = in["search"].present() ? in["search"] : in;
       at["contrast_prompt"].Unsupported("is for a prompt, not for messages");
     }
+    if ((chat || extracts) && spec.together.search &&
+        spec.together.search->strategy == "self-infill") {
+      in[in["search"].present() ? "search" : "self_infill"].Unsupported(
+          "goes on with a prompt, not with a chat");
+    }
     if (spec.want_tokens) in["logprobs"].Unsupported("come with outputs that are drawn alone");
   } else if (spec.draws() > spec.n && spec.stream) {
     in["best_of"].Unsupported("must be n where the answer is a stream");
@@ -257,12 +248,17 @@ Status ReadCommon(const ApiRequest& request, const JsonReader& in,
   spec.options.at_budget =
       in["close_at_budget"].Bool(true) ? AtBudget::kCloseOrCut : AtBudget::kCut;
   in["mask_surprise"].Read(spec.options.mask_surprise);
-  ReadDiffusion(in["diffusion"], spec.options.diffusion);
+  ReadDiffusionOptions(in["diffusion"].OptionalObject(), spec.options.diffusion);
   if (spec.together.any() && in["diffusion"].present()) {
     in["diffusion"].Unsupported("is for outputs that are drawn alone");
   }
   in["drafts"].Read(spec.options.drafts);
+  if (in["free_first"].Read(spec.free_first, 0, kMostTokens) && spec.free_first > 0 &&
+      spec.together.any()) {
+    in["free_first"].Unsupported("is for outputs that are drawn alone");
+  }
   spec.options.draft_owner = request.owner;
+  spec.key = request.key;
   json::Value arguments;
   ThinkingReader(in, spec, arguments).Read();
   if (!in.ok()) return in.error();
@@ -453,7 +449,7 @@ void OpenAiFormatter::End(const CallOut& out, std::string& text) {
     json.Key("pawl").Raw(ReportOf(out)).End();
     text += "data: " + json.text() + "\n\n";
   }
-  text += "data: [DONE]\n\n";
+  text += StreamEnd();
 }
 
 HttpReply OpenAiFormatter::Whole(const CallOut& out) {

@@ -16,6 +16,9 @@ class CompletionFormatter : public OpenAiFormatter {
     std::string added;
     for (const Delta& delta : deltas) {
       if (delta.kind == Delta::Kind::kContent) added += delta.text;
+      if (delta.kind != Delta::Kind::kReasoning) continue;
+      Chunk(out, choice.index, "reasoning_content", json::Quote(delta.text), "null", "null", "",
+            text);
     }
     if (added.empty() && !wants_.logprobs && !wants_.reports) return;
     Chunk(out, choice.index, "text", json::Quote(added), "null",
@@ -29,6 +32,7 @@ class CompletionFormatter : public OpenAiFormatter {
  protected:
   void Said(const ChoiceOut& choice, JsonWriter& json) const override {
     json.Key("text").String(choice.content);
+    if (!choice.reasoning.empty()) json.Key("reasoning_content").String(choice.reasoning);
   }
 
   void Head(const CallOut& out, bool, JsonWriter& json) const override {
@@ -116,6 +120,7 @@ class LlamaFormatter : public Formatter {
     const bool limit = choice.finish == "length";
     JsonWriter json;
     json.Object().Key("index").Int(choice.index).Key("content").String(content);
+    if (!choice.reasoning.empty()) json.Key("reasoning_content").String(choice.reasoning);
     json.Key("stop").Bool(true).Key("model").String(out.model);
     json.Key("stop_type").String(word ? "word" : limit ? "limit" : "eos");
     json.Key("stopping_word").String(choice.stop_string);

@@ -51,6 +51,7 @@ struct CallSpec {
   bool echo = false;
   bool want_tokens = false;  // the formatter wants every token, not only the text
   Thinking thinking;
+  int free_first = 0;  // tokens of free text before the answer, at most
   // Members of the request that ask for it, each with what it needs to change something.
   struct ThinkingWish {
     std::string pointer;
@@ -60,7 +61,9 @@ struct CallSpec {
   std::string budget_pointer;  // of options.max_tokens, where the request has it
   // Code to complete, under monitors where they are built in (code_completion.h).
   std::optional<CodeSpec> code;
-  bool one_by_one = false;  // an output that fails does not fail the others
+  int key = 0;               // which of the server's keys the request has, from 1; 0: none
+  bool prompt_only = false;  // the prompts are laid out, and no output begins
+  bool one_by_one = false;   // an output that fails does not fail the others
   // JSON Pointers of members of the request that change nothing here.
   std::vector<std::string> ignored;
 };
@@ -91,8 +94,9 @@ struct ChoiceOut {
   bool closed = false;             // by the budget or a limit, in a complete way
   ClosedBy closed_by = ClosedBy::kNothing;
   std::vector<std::string> notes;  // Generation::notes
-  std::optional<bool> parses;      // of code: whether the file still does, with the output
-  uint64_t given_up = 0;           // questions about code that the monitors gave up
+  std::vector<ValueDetails> details;
+  std::optional<bool> parses;  // of code: whether the file still does, with the output
+  uint64_t given_up = 0;       // questions about code that the monitors gave up
   bool ended = false;
   std::optional<ApiError> error;
   GenerationStats stats;
@@ -121,6 +125,11 @@ struct CallOut {
 // `together`: with what may have texts of the request.
 std::string ReportOf(const CallOut& out, bool together = true);
 
+// What the engine says of an output, with the place in the request. `constraint`: where that
+// stands.
+ApiError OutputError(const Error& error, const CallSpec& spec, size_t prompt,
+                     const std::string& constraint);
+
 class Formatter {
  public:
   virtual ~Formatter() = default;
@@ -135,8 +144,10 @@ class Formatter {
   virtual void End(const CallOut& out, std::string& text) = 0;
   // In the middle of a stream, which then ends.
   virtual void Fail(const ApiError& error, std::string& text) {
-    text += "data: " + error.Body() + "\n\n";
+    text += "data: " + error.Body() + "\n\n" + StreamEnd();
   }
+  // What a stream ends with.
+  virtual std::string StreamEnd() const { return ""; }
   // Without a stream.
   virtual HttpReply Whole(const CallOut& out) = 0;
   virtual HttpReply Refuse(const ApiError& error) { return error.ToReply(); }
@@ -171,9 +182,11 @@ class Call : public std::enable_shared_from_this<Call> {
   Result<PreparedPrompt> PrepareOne(const PromptSpec& prompt);
   // The records of examples in prompts of extract, as the grammar writes them.
   std::optional<ApiError> WriteExamples();
+  // With prompt_only: the prompts are the answer.
+  void ShowPrompts(std::span<const std::unique_ptr<Choice>> choices);
   std::optional<ApiError> CompilePlan(ThinkingStart thinking);
   std::optional<ApiError> PlanTools();
-  void PlanThinking(ThinkingStart thinking);
+  std::optional<ApiError> PlanThinking(ThinkingStart thinking);
   // What is to say of an output by its end.
   void NoteEnd(StopReason stop, ChoiceOut& out) const;
   Result<Grammar> CompileOne();
@@ -181,11 +194,16 @@ class Call : public std::enable_shared_from_this<Call> {
   // Of a compilation that begins now: GiveUp stops it.
   std::shared_ptr<StopFlag> NewStop();
   void ScorePrompts();
+  // The prompts' tokens in front of those of the outputs.
+  void EchoPrompts();
+  std::shared_ptr<DetailsRequest> DetailsOf(const Choice& choice,
+                                            const std::optional<Grammar>& grammar) const;
   void Launch();
   // A choice that cannot begin has ended, with the error.
   void Begin(Choice& choice) noexcept;
   void Submit(Choice& choice);
-  void SubmitTogether(Choice& choice, std::shared_ptr<const Constraint> constraint);
+  void SubmitTogether(Choice& choice, std::shared_ptr<const Constraint> constraint,
+                      const std::optional<Grammar>& grammar);
   void Refuse(const ApiError& error) noexcept;
 
   // On the engine's thread.

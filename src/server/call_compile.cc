@@ -10,8 +10,10 @@
 #include "src/base/stop_scope.h"
 #include "src/decode/closing.h"
 #include "src/engine/loaded_model.h"
+#include "src/engine/message_source.h"
 #include "src/engine/schema_view.h"
 #include "src/server/call.h"
+#include "src/server/call_choice.h"
 #include "src/server/server_state.h"
 
 namespace pawl::server {
@@ -57,12 +59,25 @@ std::optional<ApiError> Call::PlanTools() {
   return std::nullopt;
 }
 
-void Call::PlanThinking(ThinkingStart thinking) {
+std::optional<ApiError> Call::PlanThinking(ThinkingStart thinking) {
   const PromptSpec& prompt = spec_.prompts[0];
   const bool prompted =
       prompt.kind == PromptSpec::Kind::kChat || prompt.kind == PromptSpec::Kind::kExtract;
   const ModelTraits& traits = server_->model->traits();
   if (prompted) thoughts_ = PlanThoughts(traits, thinking, prompt.thinking);
+  if (spec_.free_first > 0) {
+    const auto wrong = [](ErrorCode code, const char* message) {
+      return FromError(Error{code, message, "#/free_first"}, "");
+    };
+    if (!plan_.calls.empty()) return wrong(ErrorCode::kUnsupported, "cannot be used with tools");
+    if (spec_.code) return wrong(ErrorCode::kUnsupported, "is not for code");
+    Result<ThoughtPlan> free = WithFreeText(thoughts_, spec_.free_first,
+                                            plan_.grammar.kind != ConstraintSpec::Kind::kNone);
+    if (!free.ok()) return wrong(free.error().code, free.error().message.c_str());
+    thoughts_ = *std::move(free);
+    plan_.think_close = thoughts_.close;
+    plan_.free_text = true;
+  }
   plan_.thinking = !thoughts_.splits  ? ThinkingStart::kOff
                    : thoughts_.opened ? ThinkingStart::kOpen
                                       : ThinkingStart::kMay;
@@ -72,6 +87,7 @@ void Call::PlanThinking(ThinkingStart thinking) {
     const bool marked = wish.variable == nullptr && prompted && !thoughts_.changes_nothing;
     if (!heard && !marked) out_.ignored.push_back(wish.pointer);
   }
+  return std::nullopt;
 }
 
 using Schemas = std::vector<const json::Value*>;
@@ -232,7 +248,17 @@ std::optional<ApiError> Call::CompilePlan(ThinkingStart thinking) {
     if (!spec_.one_by_one) longest.clear();
   }
   string_bound_ = layout.max_string;
-  PlanThinking(thinking);
+  if (spec_.prompts[0].kind == PromptSpec::Kind::kChat && layout.source.empty()) {
+    // Fields are copied from the messages. Inside structural tags the text has to be there now.
+    layout.bind_source = plan_.grammar.kind == ConstraintSpec::Kind::kJsonSchema;
+    const bool copies = layout.verbatim != JsonSchemaOptions::Verbatim::kNone ||
+                        plan_.grammar.text.find("x-pawl-source") != std::string::npos;
+    if (copies && !layout.bind_source) {
+      layout.source = SourceOfMessages(spec_.prompts[0].messages);
+      if (layout.source.empty()) layout.source = " ";
+    }
+  }
+  if (std::optional<ApiError> error = PlanThinking(thinking)) return error;
   names_specials_ = plan_.grammar.kind == ConstraintSpec::Kind::kStructuralTag &&
                     (!plan_.calls.empty() || plan_.marked());
   if (plan_.grammar.kind == ConstraintSpec::Kind::kNone) return std::nullopt;
@@ -294,6 +320,27 @@ ApiError Call::CompileError(const Error& error) {
   whole.message = error.ToString();
   whole.place.clear();
   return FromError(whole, plan_.grammar.pointer);
+}
+
+void Call::ShowPrompts(std::span<const std::unique_ptr<Choice>> choices) {
+  for (const auto& choice : choices) {
+    out_.prompt_tokens += static_cast<int>(choice->prompt_tokens.size());
+    out_.choices.emplace_back();
+    out_.choices.back().content = server_->model->tokenizer().Decode(choice->prompt_tokens, true);
+  }
+  exchange_->Post([self = shared_from_this()] { self->WholeOrRefuse(); });
+}
+
+// Special tokens that the parser reads have their names for a text. Code is cut where it ends.
+std::string_view Call::TextOf(Choice& choice, TokenId token, std::string_view bytes) {
+  const Vocabulary& vocabulary = *server_->model->vocabulary();
+  if (bytes.empty() && vocabulary.is_special(token)) {
+    const std::string_view name = vocabulary.bytes(token);
+    if (names_specials_ || plan_.IsMark(name)) bytes = name;
+  }
+  if (choice.code == nullptr) return bytes;
+  choice.code_goes_on = choice.code->Add(bytes);
+  return choice.code->added();
 }
 
 }  // namespace pawl::server

@@ -9,7 +9,8 @@
 
 namespace pawl::server {
 
-void Call::SubmitTogether(Choice& choice, std::shared_ptr<const Constraint> constraint) {
+void Call::SubmitTogether(Choice& choice, std::shared_ptr<const Constraint> constraint,
+                          const std::optional<Grammar>& grammar) {
   EngineRequest request;
   request.tokens = choice.prompt_tokens;
   request.group = group_;
@@ -52,7 +53,11 @@ void Call::SubmitTogether(Choice& choice, std::shared_ptr<const Constraint> cons
     });
   } else {
     choice.records = ForLoop(constraint, *server_->model->vocabulary());
-    request.constraint = std::move(constraint);
+    if (spec.search && spec.search->strategy == "self-infill" && grammar) {
+      request.grammar = grammar;
+    } else {
+      request.constraint = std::move(constraint);
+    }
     if (spec.search) {
       const std::string strategy = spec.search->strategy;
       id = engine.SubmitSearch(request, *spec.search, [=](Result<SearchResult> result) {

@@ -50,6 +50,18 @@ SearchOptions SearchOf(const TogetherSetting& setting) {
   return options;
 }
 
+// "self_infill": {"loops", "threshold"}: greedy, or with a temperature drawn.
+void ReadSelfInfill(const JsonReader& object, const TogetherSetting& setting, TogetherSpec& spec) {
+  SearchOptions& options = spec.search.emplace(SearchOf(setting));
+  options.strategy = "self-infill";
+  for (const char* name : {"loops", "threshold"}) {
+    if (object[name].present()) options.arguments.emplace_back(name, object[name].Number());
+  }
+  options.arguments.emplace_back("temperature", double{setting.options.sampling.temperature});
+  RefuseUnread(object);
+  LimitRows(setting, options);
+}
+
 // Contrast without a search: greedy, or with a temperature drawn.
 void ReadContrastAlone(const JsonReader& in, const TogetherSetting& setting, TogetherSpec& spec) {
   const JsonReader prompt = in["contrast_prompt"], contrast = in["contrast"];
@@ -79,7 +91,13 @@ void ReadTogether(const JsonReader& in, const TogetherSetting& setting, Together
   const JsonReader sampler = in["sampler"].OptionalObject();
   const JsonReader beams = in["use_beam_search"];
   const bool beam = beams.Bool(false);
-  if (search.present()) {
+  const JsonReader infill = in["self_infill"].OptionalObject();
+  if (infill.present()) {
+    for (const char* name : {"search", "use_beam_search", "contrast", "contrast_prompt"}) {
+      if (in[name].present()) in[name].Fail("cannot be used with self_infill");
+    }
+    ReadSelfInfill(infill, setting, spec);
+  } else if (search.present()) {
     SearchOptions& options = spec.search.emplace(SearchOf(setting));
     ReadSearchOptions(search, options);
     LimitRows(setting, options);
@@ -103,8 +121,9 @@ void ReadTogether(const JsonReader& in, const TogetherSetting& setting, Together
   }
   if (sampler.present()) {
     if (spec.search) {
-      return sampler.Fail(search.present() ? "cannot be used with search"
-                                           : "cannot be used with contrast and use_beam_search");
+      return sampler.Fail(search.present()
+                              ? "cannot be used with search"
+                              : "cannot be used with contrast, self_infill and use_beam_search");
     }
     SamplerOptions& options = spec.sampler.emplace();
     options.n = setting.n;
@@ -135,6 +154,7 @@ std::string TogetherSpec::PointerOf(const std::string& place) const {
       "n",          "seed",          "temperature", "length_penalty",
       "exact_rows", "exact_missing", "contrast",    "contrast_prompt"};
   if (std::ranges::find(kOfRequest, member) != std::end(kOfRequest)) return "#/" + member;
+  if (search && search->strategy == "self-infill" && members.empty()) return "#/self_infill";
   if (search && search->contrast_prompt && members.empty()) return "#/contrast";
   return search ? "#/search" : sampler ? "#/sampler" : "#/classify";
 }

@@ -78,7 +78,7 @@ class DecodeTest : public GpuTest {
         p.repetition_penalty = 1.1f;
         p.presence_penalty = 0.1f;
       }
-      request.options.max_tokens = i == 3 ? 8 : 16;
+      request.options.max_tokens = i == 3 ? 6 : 14;
       request.done = [&outputs, i](Result<Generation> output) {
         ASSERT_TRUE(output.ok()) << output.error().ToString();
         outputs[i] = *std::move(output);

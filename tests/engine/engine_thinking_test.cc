@@ -12,6 +12,7 @@
 
 #include "pawl/compiler.h"
 #include "pawl/engine.h"
+#include "pawl/sampling.h"
 #include "tests/source_dir.h"
 
 namespace pawl {
@@ -446,6 +447,91 @@ TEST(EngineThinkingTest, AConstraintOfYourOwnIsAskedAboutTheAnswer) {
     EXPECT_EQ(output.text.size(), 1u) << output.text;
     EXPECT_NE(output.reasoning + "x", "x");
   }
+}
+
+// ---- Free text in place of thoughts ----
+
+constexpr std::string_view kBehindFreeText = "\n\nFinal answer:\n";
+
+EngineRequest WithFreeTextOf(const Engine& engine, int tokens, uint64_t seed) {
+  EngineRequest request = Chat(engine, {.seed = seed});
+  request.messages.clear();
+  request.prompt = "Ann Lee, ann@example.org";
+  request.free_first = tokens;
+  return request;
+}
+
+TEST(EngineThinkingTest, FreeTextComesBeforeTheAnswer) {
+  Engine engine = LoadThinker(Thinks(""));
+  Engine drafts = LoadThinker(Thinks("", "auto"));
+  const int mark = static_cast<int>(engine.vocabulary()->FewestTokens(kBehindFreeText).size());
+  bool written = false;
+  for (uint64_t seed = 0; seed < 6; ++seed) {
+    const EngineRequest request = WithFreeTextOf(engine, 12, seed);
+    const Generation output = OutputOf(engine, request);
+    EXPECT_TRUE(IsAnswer(engine, output.text)) << output.text;
+    EXPECT_EQ(engine.Decode(output.tokens),
+              output.reasoning + std::string(kBehindFreeText) + output.text);
+    EXPECT_LE(output.stats.reasoning_tokens, 12 + mark);
+    written = written || !output.reasoning.empty();
+    EXPECT_EQ(OutputOf(drafts, WithFreeTextOf(drafts, 12, seed)).tokens, output.tokens);
+  }
+  EXPECT_TRUE(written);
+  // None is the plain output, bit for bit.
+  EngineRequest plain = WithFreeTextOf(engine, 0, 1);
+  EXPECT_EQ(OutputOf(engine, plain).reasoning, "");
+}
+
+TEST(EngineThinkingTest, AnEndTokenEndsTheFreeTextAndIsNotWritten) {
+  for (const char* sources : {"off", "auto"}) {
+    Engine engine = LoadThinker(Thinks("", sources));
+    EngineRequest request = WithFreeTextOf(engine, 100, 1);
+    const TokenId end = engine.vocabulary()->end_tokens()[0];
+    request.options.logit_bias = {{end, 60.0F}};
+    for (const bool skips : {false, true}) {
+      request.options.skip_forced = skips;
+      const Generation output = OutputOf(engine, request);
+      EXPECT_TRUE(IsAnswer(engine, output.text)) << output.text;
+      EXPECT_EQ(output.reasoning, "");
+      EXPECT_EQ(engine.Decode(output.tokens), std::string(kBehindFreeText) + output.text);
+      EXPECT_EQ(std::ranges::count(output.tokens, end), 0);
+    }
+  }
+}
+
+TEST(EngineThinkingTest, FreeTextLeavesRoomForTheAnswer) {
+  Engine engine = LoadThinker(Thinks(""));
+  EngineRequest request = WithFreeTextOf(engine, 1000, 3);
+  request.options.max_tokens = 120;
+  const Generation output = OutputOf(engine, request);
+  EXPECT_TRUE(IsAnswer(engine, output.text)) << output.text;
+  EXPECT_LE(output.stats.output_tokens, 120);
+  request.options.max_tokens = 5;
+  const Result<Generation> less = engine.Generate(request);
+  ASSERT_FALSE(less.ok());
+  EXPECT_EQ(less.error().place, "max_tokens");
+}
+
+TEST(EngineThinkingTest, FreeTextIsRefusedWhereItCannotBe) {
+  Engine engine = LoadThinker(Thinks(kOpensThoughts));
+  const auto place = [&](const EngineRequest& request) {
+    const Result<Generation> output = engine.Generate(request);
+    EXPECT_FALSE(output.ok());
+    return output.ok() ? "" : output.error().ToString();
+  };
+  EngineRequest request = WithFreeTextOf(engine, 12, 1);
+  request.grammar.reset();
+  EXPECT_EQ(place(request),
+            "free_first: needs a constraint, which is for the answer behind the text");
+  EXPECT_EQ(place(WithFreeTextOf(engine, -1, 1)), "free_first: must be from 0 to 16777216, not -1");
+  EngineRequest chat = Chat(engine, {.seed = 1});
+  chat.free_first = 12;
+  EXPECT_EQ(place(chat), "free_first: the model thinks before it answers: switch thinking off");
+  chat.thinking.mode = kOff;
+  EXPECT_TRUE(IsAnswer(engine, OutputOf(engine, chat).text));
+  const Result<SearchResult> search = engine.Search(WithFreeTextOf(engine, 12, 1), {});
+  ASSERT_FALSE(search.ok());
+  EXPECT_EQ(search.error().place, "free_first");
 }
 
 }  // namespace

@@ -82,7 +82,7 @@ TEST(QuotientTest, PrefixAndSuffixAgreeWithTryingEveryText) {
 // should not fit, no listed word says so, and for every one that does, one does.
 TEST(QuotientTest, LaterGapsMayBeAnything) {
   int fitting = 0;
-  for (uint32_t seed = 0; seed < 700; ++seed) {
+  for (uint32_t seed = 0; seed < 250; ++seed) {
     std::mt19937 random(seed + 2'000'000);
     GrammarIr ir;
     MakeRandom(ir, random);
@@ -125,7 +125,7 @@ TEST(QuotientTest, LaterGapsMayBeAnything) {
       ASSERT_TRUE(CfgReference(ir).Accepts(head + *completion + last)) << "seed " << seed;
     }
   }
-  EXPECT_GT(fitting, 800);
+  EXPECT_GT(fitting, 280);
 }
 
 // Every state has a completion that makes the whole text one of the language; the mask is what

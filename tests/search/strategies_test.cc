@@ -444,5 +444,80 @@ TEST(StrategiesTest, WrongArgumentsAreNamed) {
             "arguments: lookahead needs a critic, which judges what it sees");
 }
 
+// ---- Self-infilling ----
+
+SearchInput WithMarks(ToySearch& search) {
+  SearchInput input = search.Input();
+  input.infill = InfillMarks{.prefix = kPrompt, .suffix = kNewLine, .middle = kPrompt};
+  input.grammar = search.grammar;
+  return input;
+}
+
+TEST(StrategiesTest, SelfInfillWithoutLoopsIsPlain) {
+  for (const double temperature : {0.0, 1.0}) {
+    for (uint64_t seed = 1; seed <= 100; ++seed) {
+      ToySearch search(seed);
+      SearchOptions options = {.strategy = "self-infill", .skip_forced = false, .max_tokens = 40};
+      options.seed = seed;
+      options.arguments = {{"loops", 0}, {"threshold", 1}, {"temperature", temperature}};
+      const Result<Generation> plain = Plain(search, static_cast<float>(temperature), seed, 40);
+      const Result<SearchResult> result = RunSearch(WithMarks(search), options);
+      ASSERT_EQ(result.ok(), plain.ok());
+      if (result.ok() && plain->stop != StopReason::kClosed) {
+        EXPECT_EQ(TokensOf(*result), plain->tokens) << search.regex << " " << seed;
+      }
+    }
+  }
+}
+
+// Behind the marks the toy has other laws, so ends and middles differ from what comes from left to
+// right. Whatever they are, the output is a text of the grammar and fits the budget.
+TEST(StrategiesTest, SelfInfilledOutputsAreComplete) {
+  int filled = 0;
+  for (uint64_t seed = 1; seed <= 150; ++seed) {
+    ToySearch search(seed);
+    const std::regex language(search.regex);
+    SearchOptions options = {.strategy = "self-infill", .max_tokens = 12};
+    options.seed = seed;
+    options.arguments = {{"loops", 3}, {"threshold", 0.7}, {"temperature", double(seed % 2)}};
+    const Result<SearchResult> result = RunSearch(WithMarks(search), options);
+    if (!result.ok()) continue;
+    ASSERT_EQ(result->outputs.size(), 1U);
+    const SearchOutput& output = result->outputs[0];
+    EXPECT_TRUE(std::regex_match(output.text, language)) << search.regex << " " << output.text;
+    EXPECT_TRUE(output.ended);
+    EXPECT_LE(TokensOf(*result).size(), 12U);
+    // Of a candidate that was filled in, log P is that behind the prompt.
+    double log_probability = 0;
+    for (size_t i = 0; i < output.tokens.size(); ++i) {
+      const std::vector<double> law = search.law(std::span(output.tokens).first(i));
+      log_probability += std::log(law[static_cast<size_t>(output.tokens[i])]);
+    }
+    EXPECT_NEAR(output.log_probability, log_probability, 1e-4);
+    EXPECT_NEAR(output.score, log_probability / static_cast<double>(output.tokens.size()), 1e-4);
+    const Result<SearchResult> again = RunSearch(WithMarks(search), options);
+    EXPECT_EQ(again->outputs[0].tokens, output.tokens);
+    options.arguments[0].second = 0;
+    const Result<SearchResult> plain = RunSearch(WithMarks(search), options);
+    filled += plain.ok() && plain->outputs[0].text != output.text ? 1 : 0;
+    search.toy.ExpectNoPages();
+  }
+  EXPECT_GE(filled, 10);
+}
+
+TEST(StrategiesTest, SelfInfillNeedsMarksAndAGrammar) {
+  ToySearch search(3);
+  const SearchOptions options = {.strategy = "self-infill"};
+  const auto refused = [&](const SearchInput& input) {
+    const Result<SearchResult> result = RunSearch(input, options);
+    return result.ok() ? "" : result.error().ToString();
+  };
+  EXPECT_EQ(refused(search.Input()),
+            "strategy: self-infill needs a model with markers for a gap, the prefix first");
+  SearchInput input = WithMarks(search);
+  input.grammar.reset();
+  EXPECT_EQ(refused(input), "constraint: self-infill needs a grammar, not a constraint of code");
+}
+
 }  // namespace
 }  // namespace pawl

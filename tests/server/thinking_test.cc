@@ -368,5 +368,43 @@ TEST(ThinkingTest, ThoughtsThatNothingClosesAreSaid) {
       << notes;
 }
 
+TEST(ThinkingTest, FreeTextComesFirst) {
+  Connection c(OpensPort());
+  const std::string extract = std::string(R"({"text":"Ann Lee, ann@example.org","schema":)") +
+                              kThinkingSchema + R"(,"temperature":1,"seed":7,"free_first":9)";
+  const json::Value record = c.Post("/v1/extract", extract + "}").Json();
+  EXPECT_EQ(At(record, "/records/0/record/name").type, json::Type::kString);
+  EXPECT_NE(At(record, "/records/0/reasoning").text, "");
+  const std::string completion =
+      R"({"prompt":"Ann is 7. ","temperature":0,"max_tokens":200,"structured_outputs":{"regex":"\\n\\n[a-c]{3}"},"free_first":9)";
+  const json::Value whole = c.Post("/v1/completions", completion + "}").Json();
+  const std::string text = At(whole, "/choices/0/text").text;
+  const std::string free = At(whole, "/choices/0/reasoning_content").text;
+  ASSERT_EQ(text.size(), 5U) << text;
+  EXPECT_TRUE(text.starts_with("\n\n"));
+  EXPECT_NE(free, "");
+  std::string streamed, streamed_free;
+  for (const std::string& event :
+       c.Post("/v1/completions", completion + R"(,"stream":true})").Events()) {
+    const auto value = json::Parse(event);
+    if (!value.ok()) continue;
+    streamed += At(*value, "/choices/0/text").text;
+    streamed_free += At(*value, "/choices/0/reasoning_content").text;
+  }
+  EXPECT_EQ(streamed, text);
+  EXPECT_EQ(streamed_free, free);
+  const auto refused = [&](const std::string& body) {
+    return At(c.Post("/v1/completions",
+                     R"({"prompt":"a","max_tokens":9,"free_first":)" + body + "}")
+                  .Json(),
+              "/error/param")
+        .text;
+  };
+  EXPECT_EQ(refused("9"), "/free_first");
+  EXPECT_EQ(refused("-1"), "/free_first");
+  EXPECT_EQ(refused(R"(9,"structured_outputs":{"regex":"a"},"search":{"strategy":"beam"})"),
+            "/free_first");
+}
+
 }  // namespace
 }  // namespace pawl::server

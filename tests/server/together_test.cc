@@ -117,6 +117,10 @@ TEST(TogetherTest, WrongMembersAreNamed) {
       {R"("search":{"strategy":"mcts","num_beams":3})", "/search/num_beams"},
       {R"("search":{"contrast":1})", "/search/contrast"},
       {R"("contrast":1)", "/contrast"},
+      {R"("self_infill":{"loops":1})", "/self_infill"},  // the model has no marks
+      {R"("self_infill":{"loops":1.5})", "/self_infill"},
+      {R"("self_infill":{"rounds":1})", "/self_infill/rounds"},
+      {R"("self_infill":{},"search":{})", "/search"},
       {R"("contrast":1000,"contrast_prompt":"a")", "/contrast"},
       {R"("contrast_prompt":"a","search":{})", "/contrast_prompt"},
       {R"("contrast_prompt":"a","sampler":{"name":"smc"})", "/sampler"},

@@ -14,7 +14,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <unordered_map>
 #include <utility>
 
 namespace pawl {
@@ -31,7 +30,8 @@ double LogSum(double a, double b) {
 uint64_t CanvasKey(const CanvasPlace& place) {
   if (place.ended) return kEndedKey;
   const uint64_t key = place.at->key();
-  return key != 0 ? key : reinterpret_cast<uintptr_t>(place.at.get());
+  const uint64_t at = key != 0 ? key : reinterpret_cast<uintptr_t>(place.at.get());
+  return place.blank < 0 ? at : MixedKeys(at, static_cast<uint64_t>(place.blank) + 2);
 }
 
 }  // namespace
@@ -41,16 +41,17 @@ bool CanvasRules::IsEnd(TokenId token) const {
 }
 
 CanvasPlace CanvasRules::Next(const CanvasPlace& place, TokenId token) const {
-  if (place.ended) return {nullptr, IsEnd(token)};
-  if (IsEnd(token)) return {nullptr, place.at->accepting()};
-  return {place.at->Next(token), false};
+  if (place.ended) return {nullptr, IsEnd(token), -1};
+  if (IsEnd(token)) return {nullptr, place.at->accepting(), -1};
+  return {place.at->Next(token), false, -1};
 }
 
 CanvasLattice::CanvasLattice(const CanvasRules& rules, CanvasPlace root,
                              std::span<const TokenId> window,
                              std::span<const std::vector<float>> scores,
-                             std::span<const TokenId> witness, int behind)
-    : rules_(rules), window_(window) {
+                             std::span<const TokenId> witness, int behind, CanvasMasks* masks,
+                             std::span<const int> gaps)
+    : rules_(rules), window_(window), masks_(masks), gaps_(gaps) {
   nodes_.resize(window.size() + 1);
   edges_.resize(window.size());
   nodes_[0].push_back({std::move(root)});
@@ -69,22 +70,41 @@ CanvasLattice::CanvasLattice(const CanvasRules& rules, CanvasPlace root,
   FindAlive();
 }
 
+std::shared_ptr<const Mask> CanvasLattice::MaskOf(const CanvasPlace& place) {
+  const uint64_t key = masks_ == nullptr ? 0 : place.at->key();
+  if (key == 0) {
+    ++looks_;
+    return place.at->mask();
+  }
+  std::shared_ptr<const Mask>& known = (*masks_)[key];
+  if (known == nullptr) {
+    ++looks_;
+    known = place.at->mask();
+  }
+  return known;
+}
+
 // What the state takes at the position.
 void CanvasLattice::Candidates(size_t position, int32_t from, std::span<const float> scores,
                                TokenId witness, std::vector<Step>& steps) {
   const Node& node = nodes_[position][static_cast<size_t>(from)];
   const auto take = [&](TokenId token) {
-    const float score = scores.empty() ? 0.0f : scores[static_cast<size_t>(token)];
+    // What ends an output is as probable as what ends a gap.
+    const TokenId scored = token == kBlank ? rules_.ends[0] : token;
+    const float score = scores.empty() ? 0.0f : scores[static_cast<size_t>(scored)];
     steps.push_back({node.best + static_cast<double>(score), from, token, token == witness});
   };
+  const int gap = GapOf(position);
+  const bool blank = gap >= 0 && node.place.blank == gap;
   if (window_[position] != kNoToken) {
+    if (blank) return;
     steps.push_back({node.best, from, window_[position], window_[position] == witness});
     return;
   }
+  if (blank) return take(kBlank);
   if (node.place.ended) return take(rules_.ends[0]);
   const size_t begin = steps.size();
-  const std::shared_ptr<const Mask> mask = node.place.at->mask();
-  ++looks_;
+  const std::shared_ptr<const Mask> mask = MaskOf(node.place);
   const auto most = static_cast<size_t>(rules_.candidates);
   const auto better = [&](TokenId a, TokenId b) {
     const float x = scores[static_cast<size_t>(a)], y = scores[static_cast<size_t>(b)];
@@ -92,11 +112,17 @@ void CanvasLattice::Candidates(size_t position, int32_t from, std::span<const fl
   };
   if (static_cast<size_t>(mask->count()) > most) {
     if (order_.empty()) {
-      for (TokenId t = 0; t < rules_.width; ++t) order_.push_back(t);
-      const size_t best = std::min(order_.size(), 4 * most);
-      std::partial_sort(order_.begin(), order_.begin() + static_cast<ptrdiff_t>(best), order_.end(),
-                        better);
-      order_.resize(best);
+      // A heap, the least of the best in front. Nearly all tokens are no better than this one.
+      for (TokenId t = 0; t < rules_.width; ++t) {
+        if (order_.size() == 4 * most) {
+          if (!better(t, order_.front())) continue;
+          std::ranges::pop_heap(order_, better);
+          order_.pop_back();
+        }
+        order_.push_back(t);
+        std::ranges::push_heap(order_, better);
+      }
+      std::ranges::sort_heap(order_, better);
     }
     for (const TokenId token : order_) {
       if (steps.size() - begin < most && mask->Allows(token)) take(token);
@@ -112,6 +138,7 @@ void CanvasLattice::Candidates(size_t position, int32_t from, std::span<const fl
     }
     for (const TokenId token : tokens) take(token);
   }
+  if (gap >= 0) take(kBlank);
   const auto taken = std::span(steps).subspan(begin);
   if (witness != kNoToken && std::ranges::find(taken, witness, &Step::token) == taken.end()) {
     take(witness);
@@ -131,7 +158,9 @@ void CanvasLattice::Extend(size_t position, std::vector<Step>& steps, int left, 
   for (const Step& step : steps) {
     if (static_cast<int>(next.size()) > rules_.states) break;
     const Node& from = nodes_[position][static_cast<size_t>(step.from)];
-    CanvasPlace place = rules_.Next(from.place, step.token);
+    CanvasPlace place = step.token == kBlank
+                            ? CanvasPlace{from.place.at, from.place.ended, GapOf(position)}
+                            : rules_.Next(from.place, step.token);
     if (!place.ended && place.at == nullptr) continue;
     const uint64_t key = CanvasKey(place);
     auto found = known.find(key);

@@ -42,6 +42,11 @@ constexpr SearchArgument kLatticeArguments[] = {
     {"ngram", 4, 1, 65536, "last tokens that are equal where two beginnings become one"},
     {"nodes", 1024, 1, 1e9, "beginnings that are expanded"},
 };
+constexpr SearchArgument kSelfInfillArguments[] = {
+    {"loops", 2, 0, 64, "times that an end and a middle are written, at most"},
+    {"threshold", 0.25, 0, 1, "probability of the best token below which it stops for them", false},
+    {"temperature", 0, 0, 1e6, "of the draws; 0: the best token", false},
+};
 constexpr SearchArgument kPlannedArguments[] = {
     {"rollouts", 100, 1, 1e9, "outputs that are completed"},
     {"width", 3, 1, 256, "children of a node: its most probable tokens"},
@@ -66,6 +71,8 @@ constexpr SearchStrategy kStrategies[] = {
      kUsesLength},
     {"mcts", "tree search for what checks and critics of whole outputs prefer", kPlannedArguments,
      SearchPlanned},
+    {"self-infill", "where the model is uncertain, first the end and then the middle",
+     kSelfInfillArguments, nullptr, kHasOneOutput},
 };
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "src/decode/check_input.h"
 #include "src/decode/sampling/branch_work.h"
 #include "src/decode/search/classify.h"
+#include "src/decode/search/self_infill.h"
 #include "src/decode/search/strategy.h"
 #include "src/model/mask_filling.h"
 
@@ -183,6 +184,7 @@ Result<SearchResult> RunSearch(const SearchInput& input, const SearchOptions& op
   const int capacity = std::min(*positions, prompt + task.max_tokens + 1);
   SearchOptions own = options;
   if (own.max_rows == 0) own.max_rows = strategy.rows;
+  if (strategy.run == nullptr) return RunSelfInfill(input, own, *positions, host);
   SearchRun run({input.model, input.encode, input.prompt, task, own, capacity, input.contrast,
                  std::min(*positions, other + task.max_tokens + 1), host});
   if (Status status = run.Start(); !status.ok()) return status.error();

@@ -17,6 +17,12 @@
 
 namespace pawl {
 
+// Prompts of gaps: prefix, text before it, suffix, text behind it, middle.
+struct InfillMarks {
+  TokenId prefix = kNoToken, suffix = kNoToken, middle = kNoToken;
+  TokenId begin = kNoToken;  // of every prompt; kNoToken: none
+};
+
 // What it refers to outlives the search.
 struct SearchInput {
   Model& model;
@@ -26,6 +32,12 @@ struct SearchInput {
   std::shared_ptr<const Constraint> constraint;  // nullptr: none
   // The tokens of SearchOptions::contrast_prompt; nullopt: there is none.
   std::optional<std::vector<TokenId>> contrast = {};
+  // Of self-infill: the grammar that `constraint` follows, and how the model marks a gap.
+  std::optional<Grammar> grammar = {};
+  std::optional<InfillMarks> infill = {};
+  // Of a classification: a choice is the beginning of a text that goes on, and no end is looked
+  // for. REQUIRES: no choice begins with another.
+  bool choices_go_on = false;
 };
 
 // Errors: kInvalid with the option as place; kLimit for a prompt that is too long ("prompt") and

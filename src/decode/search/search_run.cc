@@ -65,6 +65,7 @@ SearchRun::SearchRun(const SearchSetting& setting)
   if (s_.task.constraint == nullptr) {
     for (const TokenId token : s_.task.model->end_tokens) add(token);
   }
+  add(s_.also_ends);
   ends_mask_ = std::make_shared<Mask>(0, std::move(words));
   const KvMemory memory = s_.host != nullptr ? s_.host->memory() : s_.model.kv_memory();
   // What a branch needs at its longest, besides the prompt.
@@ -143,6 +144,11 @@ Result<SearchLaw> SearchRun::LawAt(Hypo h, const LoopConstraint* place,
   const int length = at(h).length + static_cast<int>(behind.size());
   std::shared_ptr<const Mask> mask = s_.task.unconstrained;
   if (place != nullptr) mask = length >= s_.task.max_tokens ? ends_mask_ : place->mask();
+  if (s_.also_ends != kNoToken && place != nullptr && place->accepting()) {
+    std::vector<uint32_t> words(mask->words().begin(), mask->words().end());
+    words[static_cast<size_t>(s_.also_ends) / 32] |= 1u << s_.also_ends % 32;
+    mask = std::make_shared<Mask>(0, std::move(words));
+  }
   Result<StepLaw> law = MakeStepLaw(Contrasted(logits, mask.get()), 1, mask.get(), s_.task.known());
   if (!law.ok()) return law.error();
   BanRepeats(h, behind, law->allowed);

@@ -46,6 +46,8 @@ struct SearchSetting {
   std::optional<std::vector<TokenId>> contrast = {};
   int contrast_capacity = 0;
   BranchHost* host = nullptr;  // nullptr: the model by itself
+  // A token that ends an output as an end token does; kNoToken: none.
+  TokenId also_ends = kNoToken;
 };
 
 class SearchRun {

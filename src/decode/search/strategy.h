@@ -36,9 +36,9 @@ struct SearchStrategy {
   const char* name;
   const char* help;
   std::span<const SearchArgument> arguments;
-  Result<SearchResult> (*run)(SearchRun& run);
-  int uses = 0;                  // StrategyUse
-  int64_t rows = kStrategyRows;  // where SearchOptions::max_rows is 0
+  Result<SearchResult> (*run)(SearchRun& run);  // nullptr: of self-infill, which has several runs
+  int uses = 0;                                 // StrategyUse
+  int64_t rows = kStrategyRows;                 // where SearchOptions::max_rows is 0
 };
 
 // All of them; the one with a name, or nullptr.

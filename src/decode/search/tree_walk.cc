@@ -57,6 +57,12 @@ Result<Hypo> TreeWalk::Greedy(Hypo h) {
   return best;
 }
 
+double TreeWalk::MostOf(Hypo h) {
+  double sum = 0;
+  for (const RankedTokens::Item& item : LawOf(h).items()) sum += std::exp(item.log_mass);
+  return sum > 0 ? std::exp(LawOf(h).At(0).log_mass) / sum : 1;
+}
+
 double TreeWalk::EntropyOf(Hypo h) {
   double sum = 0, weighted = 0;
   for (const RankedTokens::Item& item : LawOf(h).items()) {

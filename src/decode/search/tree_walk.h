@@ -34,6 +34,8 @@ class TreeWalk {
   Result<Hypo> ChildOf(Hypo h, const RankedTokens::Item& item);
   // The most probable child that may be; kNoHypo: there is none.
   Result<Hypo> Greedy(Hypo h);
+  // The probability of the best token among those that may follow.
+  double MostOf(Hypo h);
   // Of the tokens that may follow, in nats.
   double EntropyOf(Hypo h);
   // The child that the sampler would draw; of those that may not be the next one. kNoHypo: none.

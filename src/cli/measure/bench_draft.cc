@@ -92,7 +92,7 @@ void AddBenchDraft(CLI::App& bench, Action& action) {
       ->add_option("--batches", flags->batches,
                    "Outputs at a time, with commas between the numbers")
       ->delimiter(',')
-      ->check(CLI::Range(1, 1024))
+      ->check(CLI::Range(1, 1024).description(""))
       ->type_name("N,...");
   TextOption(command, "--draft-verify", flags->verify, "RULE",
              "With --speed-bench: as in generate");

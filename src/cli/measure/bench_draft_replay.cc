@@ -204,6 +204,7 @@ Status EachFile(const BenchDraftFlags& flags, const ModelText& text,
                 const std::function<void(const ReplayFile& file)>& see) {
   Result<std::vector<std::string>> files = ReplayFiles(flags.replay, flags.limit);
   if (!files.ok()) return files.error();
+  if (flags.tools) std::erase_if(*files, [](const std::string& path) { return !IsToolFile(path); });
   Progress progress(kBenchDraft, "starting");
   int read = 0;
   for (const std::string& path : *files) {

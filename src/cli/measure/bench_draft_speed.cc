@@ -213,7 +213,7 @@ Result<std::vector<SpeedRun>> RunContest(const LoadedModel& model,
 }
 
 void PrintCategories(const SpeedRun& off, const SpeedRun& on, std::string& json) {
-  Print(fmt::format("{:<16}{:>8}{:>12}{:>14}{:>10}\n", "category", "tokens", "tokens/call",
+  Print(fmt::format("{:<16}{:>8}{:>12}{:>16}{:>10}\n", "category", "tokens", "tokens/call",
                     "without drafts", "right"));
   json += "\"categories\":{";
   const char* comma = "";
@@ -221,7 +221,7 @@ void PrintCategories(const SpeedRun& off, const SpeedRun& on, std::string& json)
     const double without = off.categories.at(name).PerCall();
     const double right =
         Ratio(static_cast<double>(count.accepted), static_cast<double>(count.rows));
-    Print(fmt::format("{:<16}{:>8}{:>12.2f}{:>14.2f}{:>10.2f}\n", name, count.tokens,
+    Print(fmt::format("{:<16}{:>8}{:>12.2f}{:>16.2f}{:>10.2f}\n", name, count.tokens,
                       count.PerCall(), without, right));
     json += fmt::format(
         "{}{}:{{\"outputs\":{},\"tokens\":{},\"tokens_per_call\":{:.4f},\"without\":{:.4f},"

@@ -151,6 +151,11 @@ Result<std::vector<std::string>> ReplayFiles(const std::string& folder, int limi
   return some;
 }
 
+bool IsToolFile(const std::string& path) {
+  const std::string name = std::filesystem::path(path).filename();
+  return name.starts_with("BFCL") || name.starts_with("Glaive");
+}
+
 Result<std::optional<ReplayFile>> ReadReplayFile(const std::string& path, const ModelText& text) {
   Result<std::string> content = ReadFile(path);
   if (!content.ok()) return content.error();
@@ -165,7 +170,7 @@ Result<std::optional<ReplayFile>> ReadReplayFile(const std::string& path, const 
   if (tests == nullptr) return std::optional<ReplayFile>();
   ReplayFile out;
   out.name = std::filesystem::path(path).filename();
-  const bool tool = out.name.starts_with("BFCL") || out.name.starts_with("Glaive");
+  const bool tool = IsToolFile(path);
   out.is_tool = tool;
   const std::string prompt = PythonJson(*schema);
   const Compiler compiler(text.vocabulary);

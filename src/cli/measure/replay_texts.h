@@ -47,6 +47,8 @@ struct ReplayFile {
 
 // The files of a folder, by name; at most `limit` of them, spread evenly, unless 0.
 Result<std::vector<std::string>> ReplayFiles(const std::string& folder, int limit);
+// Whether its texts are arguments of a tool, by its name.
+bool IsToolFile(const std::string& path);
 // nullopt where the schema is refused or there are no valid instances. Errors: kIo, kInvalid.
 Result<std::optional<ReplayFile>> ReadReplayFile(const std::string& path, const ModelText& text);
 

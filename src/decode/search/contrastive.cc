@@ -66,8 +66,14 @@ class Contrastive {
       if (*child != kNoHypo) children.push_back(*child);
     }
     if (children.size() < 2) return children.empty() ? kNoHypo : children[0];
-    // An end has no row, and is like nothing.
     if (Status status = walk_.Ask(children); !status.ok()) return status.error();
+    // Those that the budget ends have a state, too.
+    std::vector<Hypo> last;
+    for (const Hypo child : children) {
+      if (run_.Complete(child) && !run_.at(child).ended) last.push_back(child);
+    }
+    const auto laws = run_.Laws(last);
+    if (!laws.ok()) return laws.error();
     if (run_.limited()) return kNoHypo;
     Hypo best = kNoHypo;
     double most = -std::numeric_limits<double>::infinity();
@@ -82,8 +88,9 @@ class Contrastive {
     return best;
   }
 
+  // An end has no row, and is like nothing.
   double LikenessOf(Hypo h) const {
-    if (run_.Complete(h)) return 0;
+    if (run_.at(h).ended) return 0;
     const std::vector<double> state = Unit(run_.StatesOf(h));
     double most = -1;
     for (const std::vector<double>& other : seen_) {

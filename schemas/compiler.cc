@@ -4,6 +4,7 @@
 // it. Grammars that were used last are found again by their texts and options.
 #include "pawl/compiler.h"
 
+#include <algorithm>
 #include <functional>
 #include <map>
 
@@ -113,21 +114,22 @@ Status CheckKeysInside(const JsonSchemaOptions& options) {
 
 Error StoppedError() { return {ErrorCode::kLimit, "compiling was stopped", ""}; }
 
-MachineResult SchemaMachineOf(std::string_view text, const JsonSchemaOptions& options,
-                              const Context& context) {
-  if (context.stopped()) return StoppedError();
-  if (Status status = CheckSeparators(options); !status.ok()) return status.error();
+// What compiling a schema accepts as JSON.
+Result<json::Value> ParseSchema(std::string_view text, const JsonSchemaOptions& options) {
   json::ParseLimits limits;
   limits.max_bytes = static_cast<size_t>(options.max_schema_bytes);
   // A level of schema takes up to two levels of JSON (the keyword and what it holds).
   limits.max_depth = 2 * options.max_depth + 8;
-  auto document = json::Parse(text, limits);
-  if (!document.ok()) return document.error();
+  return json::Parse(text, limits);
+}
+
+MachineResult SchemaMachineFrom(const json::Value& document, const JsonSchemaOptions& options,
+                                const Context& context) {
   if (options.profile == JsonSchemaOptions::Profile::kStrict) {
-    if (Status status = schema::CheckStrictProfile(*document, options); !status.ok())
+    if (Status status = schema::CheckStrictProfile(document, options); !status.ok())
       return status.error();
   }
-  auto read = schema::ReadJsonSchema(*document, options, &TableOf<Formats>(*context.vocabulary));
+  auto read = schema::ReadJsonSchema(document, options, &TableOf<Formats>(*context.vocabulary));
   if (!read.ok()) return read.error();
   read->table->witnesses = context.witnesses;
   read->table->spending->stop = context.stop;
@@ -140,6 +142,15 @@ MachineResult SchemaMachineOf(std::string_view text, const JsonSchemaOptions& op
   for (std::string& note : read->notes) machine->AddNote(std::move(note));
   machine->set_object_unions(read->has_object_unions);
   return std::shared_ptr<Machine>(std::move(machine));
+}
+
+MachineResult SchemaMachineOf(std::string_view text, const JsonSchemaOptions& options,
+                              const Context& context) {
+  if (context.stopped()) return StoppedError();
+  if (Status status = CheckSeparators(options); !status.ok()) return status.error();
+  const Result<json::Value> document = ParseSchema(text, options);
+  if (!document.ok()) return document.error();
+  return SchemaMachineFrom(*document, options, context);
 }
 
 MachineResult GrammarMachineOf(std::string_view text, GrammarLanguage language,
@@ -311,9 +322,10 @@ Result<Grammar> Kept(GrammarCache* cache, std::string_view kind, std::string_vie
 }
 
 // What `compile` makes under the options; where nothing fits because objects are closed, and the
-// options say so, under open ones.
+// options say so, under open ones. `opened`, if not nullptr: that they are.
 template <typename Compile>
-Result<Grammar> OpenedIfUnsatisfiable(const GrammarOptions& options, const Compile& compile) {
+Result<Grammar> OpenedIfUnsatisfiable(const GrammarOptions& options, const Compile& compile,
+                                      bool* opened = nullptr) {
   Result<Grammar> closed = compile(options);
   const JsonSchemaOptions& json = options.json_schema;
   if (json.additional_properties || !json.open_if_unsatisfiable) return closed;
@@ -324,9 +336,35 @@ Result<Grammar> OpenedIfUnsatisfiable(const GrammarOptions& options, const Compi
   open.json_schema.additional_properties = true;
   Result<Grammar> grammar = compile(open);
   if (!grammar.ok()) return closed;
+  if (opened != nullptr) *opened = true;
   GrammarAccess::AddNotes(*grammar,
                           {"#: no value fits with closed objects, so additional keys are allowed"});
   return grammar;
+}
+
+// A schema that is compiled again and again.
+struct Parsed {
+  std::string text;
+  json::Value document;
+};
+
+Result<Grammar> ReadParsed(const std::shared_ptr<const Parsed>& schema,
+                           const JsonSchemaOptions& options, const Context& context) {
+  return WithinMemory([&] {
+    return KeepRead(
+        "", options, context, context.budget,
+        [schema](std::string_view, const JsonSchemaOptions& reading, const Context& with) {
+          return SchemaMachineFrom(schema->document, reading, with);
+        });
+  });
+}
+
+// Those of `all` that are not among `some`.
+std::vector<std::string> Without(std::vector<std::string> all,
+                                 const std::vector<std::string>& some) {
+  std::erase_if(all,
+                [&](const std::string& one) { return std::ranges::find(some, one) != some.end(); });
+  return all;
 }
 
 }  // namespace
@@ -370,7 +408,8 @@ Result<Grammar> Compiler::CompileJsonSchema(std::string_view text, const JsonSch
     return grammar;
   };
   const auto compile = [&]() -> Result<Grammar> {
-    Result<Grammar> grammar = OpenedIfUnsatisfiable(all, compile_one);
+    bool opened = false;
+    Result<Grammar> grammar = OpenedIfUnsatisfiable(all, compile_one, &opened);
     if (!grammar.ok() || !options.bind_source) return grammar;
     const auto machine =
         std::static_pointer_cast<schema::SchemaMachine>(GrammarAccess::Of(*grammar).machine);
@@ -379,13 +418,28 @@ Result<Grammar> Compiler::CompileJsonSchema(std::string_view text, const JsonSch
     again.cache_ = nullptr;  // which may hold this grammar
     JsonSchemaOptions bound = options;
     bound.bind_source = false;
+    bound.open_if_unsatisfiable = false;
+    bound.additional_properties = options.additional_properties || opened;
+    Result<json::Value> document = ParseSchema(text, bound);
+    if (!document.ok()) return document.error();
+    const auto parsed =
+        std::make_shared<const Parsed>(Parsed{std::string(text), *std::move(document)});
     GrammarAccess::SetBinder(
         *grammar,
-        [again, bound, schema = std::string(text)](std::string_view source) {
+        [again, bound, parsed, keys = GrammarAccess::RecordKeysOf(*grammar),
+         notes = grammar->notes(),
+         context = Context{vocabulary_, witnesses_, budget_, nullptr}](std::string_view source) {
           JsonSchemaOptions with = bound;
           // A text of white space has no spans, as an empty one.
           with.source = source.empty() ? " " : source;
-          return again.CompileJsonSchema(schema, with);
+          if (keys == nullptr) with.keys = JsonSchemaOptions::Keys::kRequired;
+          Result<Grammar> made = ReadParsed(parsed, with, context);
+          if (!made.ok())
+            return keys == nullptr ? made : again.CompileJsonSchema(parsed->text, with);
+          // What a record leaves out is the same for all texts.
+          GrammarAccess::SetRecordKeys(*made, keys);
+          GrammarAccess::AddNotes(*made, Without(notes, made->notes()));
+          return made;
         },
         machine->UnboundField());
     return grammar;

@@ -34,8 +34,8 @@ namespace pawl {
 // Drafts change the time of an output and no token, unless DraftOptions::lossy is above 0.
 
 struct DraftOptions {
-  // "off"; "auto": all sources that need nothing from outside, and those whose field below is set;
-  // or names separated by commas.
+  // "off"; "auto": sources that need nothing from outside, and those whose field below is set; or
+  // names separated by commas. "self" may have a setting: "self:exit=8" (docs/drafting.md).
   std::string sources = "off";
   int nodes = 16;              // most drafted tokens for an output in a call, 1 to 63
   bool filter = true;          // false: also drafts that the grammar refuses. For measuring
@@ -53,6 +53,12 @@ struct DraftOptions {
   // `lossy` in total variation. The output depends on the drafts, and so on the time that calls
   // take. At temperature 0 the probabilities are those of temperature 1.
   float lossy = 0;
+  // Which drafts are taken. "coupled": those that are the tokens without drafts. Else a rule of
+  // rejection: "token", "block", "rsd", "spectr" or "traversal". Outputs then have the law of the
+  // model, and the same seed may give another output.
+  std::string verify = "coupled";
+  // "heap": the likeliest nodes. "delayed:D,K": a chain of D drafts, then K chains behind it.
+  std::string shape = "heap";
 };
 
 struct DraftSourceStats {
@@ -183,21 +189,78 @@ enum class ClosedBy : uint8_t {
 
 // The loop of a model that fills masks (docs/diffusion.md). A causal model refuses what is set.
 struct DiffusionOptions {
-  // [0, 1]; not set: 0.9. Each call commits all masks of the block that are at least so sure, and
-  // one in any case.
-  std::optional<double> threshold = std::nullopt;
-  // >= 1, in place of `threshold`: calls for the whole canvas. They are split evenly among the
-  // blocks, and each block has one at least.
+  // Which masks of a block a call commits. "stepwise", the default: as many as `steps` says.
+  // "threshold": all that are sure, and one in any case. It is the default where `threshold` or
+  // `factor` is set. "localleap": neighbours of sure masks too. "prophet": as "stepwise". Where all
+  // masks of the block are sure, the rest of the block. "ssd": as "stepwise" in fewer calls. They
+  // run further canvases that may follow.
+  std::string schedule = {};
+  // >= 1; not set: one for each position. Calls for the whole canvas. They are split evenly among
+  // the blocks, and each block has one at least.
   std::optional<int> steps = std::nullopt;
+  // [0, 1]; not set: 0.9. How sure a mask has to be.
+  std::optional<double> threshold = std::nullopt;
+  // >= 0, in place of `threshold`: the n surest masks, the last of which has 1 - factor / (n + 1).
+  std::optional<double> factor = std::nullopt;
   // >= 1; not set: the model's, or 32. Positions that are filled before those behind them.
   std::optional<int> block_length = std::nullopt;
   // How sure a mask is. LLaDA: "low_confidence" (the default; the probability of its best token),
-  // or "random" with `steps`.
+  // or "random".
   std::string remasking = {};
   // Dream: "maskgit_plus" (the default; as "low_confidence"), "topk_margin" (the lead of the best
-  // token) or "entropy".
+  // token), "entropy", or "origin": masks by lot.
   std::string alg = {};
+  // Dream, >= 0; not set: 0. Masks are drawn by how sure they are at this temperature. 0: the
+  // surest ones.
+  std::optional<double> alg_temp = std::nullopt;
+  // Dream, [0, 1); not set: 0.001. The time behind the last step: masks that are left fall from all
+  // to this share, evenly.
+  std::optional<double> eps = std::nullopt;
+  // >= 0; not set: 0, off. Logits go away from those without a prompt, by so much.
+  std::optional<double> cfg_scale = std::nullopt;
+  // What calls keep of keys and values: "none" (the default), "prefix", "dual" or "dkv". The last
+  // three keep what stands in front of the block, outside of it, and that of tokens.
+  std::string cache = {};
+  // >= 1, with a cache: each call of this number runs all rows. Not set: the first of a block; with
+  // "dkv" 8.
+  std::optional<int> kv_refresh = std::nullopt;
+  // Not empty: texts that stand in the canvas, a gap in front of each. The constraint, a grammar,
+  // is of the whole text: prefix, gap, gaps[0], gap, gaps[1] ... The canvas is one block.
+  std::vector<std::string> gaps = {};
+  std::string prefix = {};
+  // >= 1, with gaps: the most tokens of a gap; not set: max_tokens divided among them.
+  std::optional<int> gap_tokens = std::nullopt;
+  // Gets the canvas behind each call, kNoToken where a mask is. Where on_token is called.
+  std::function<void(std::span<const TokenId> canvas)> on_canvas = nullptr;
 };
+
+// What is known of a value of an output that is JSON (GenerateOptions::details,
+// docs/extraction.md). Values are strings, numbers, booleans, nulls, empty lists and empty objects.
+struct ValueDetails {
+  struct Span {
+    int64_t begin = 0, end = 0;            // in characters (Unicode code points) of the text
+    int64_t begin_byte = 0, end_byte = 0;  // in bytes of the text
+  };
+  struct Alternative {
+    std::string value;  // JSON
+    double probability = 0;
+  };
+  std::string pointer;  // "/lines/0/total"
+  // Where the text of EngineRequest::extract has it. nullopt: nowhere.
+  std::optional<Span> span;
+  // Of the value's tokens: the product of their probabilities among what was allowed. nullopt where
+  // the shortest completion wrote the value, or a part of it.
+  std::optional<double> probability;
+  // The sum of TokenReport::surprise.
+  double surprise = 0;
+  // Of a choice (enum, const, boolean, null): all values that may stand here, most probable first.
+  // The probabilities are exact, and add up to 1.
+  std::vector<Alternative> alternatives;
+};
+
+// The details as members of a JSON object, without its braces: "spans", "byte_spans",
+// "probability", "surprise" and "alternatives", by pointer.
+PAWL_EXPORT std::string DetailsJson(std::span<const ValueDetails> details);
 
 struct GenerateOptions {
   SamplingParams sampling;
@@ -225,6 +288,9 @@ struct GenerateOptions {
   // true: computes TokenReport::surprise and GenerationStats::mask_surprise. Each step then
   // computes the logits of all tokens, not only of the allowed ones.
   bool mask_surprise = false;
+  // true: of an output that is JSON, Generation::details. Each step then computes the logits of all
+  // tokens, and each choice of a schema that a model has made takes further calls of the model.
+  bool details = false;
   // Called like on_token, before it, with more facts.
   std::function<bool(const TokenReport& report)> on_report;
   // Called with pieces of what the model thinks, as they come (EngineRequest::thinking). on_token
@@ -263,12 +329,21 @@ struct GenerationStats {
   DraftStats drafts;  // if the engine makes drafts
 };
 
+// What is kept of a token for GenerateOptions::details.
+struct TokenFigure {
+  float logprob = 0;     // as in TokenReport
+  float surprise = 0;    // as in TokenReport
+  bool closing = false;  // part of the completion that closed the output
+};
+
 struct Generation {
   std::vector<TokenId> tokens;  // without the end token
   // The bytes of the tokens; special tokens have none. Of a JSON Schema with
   // JsonSchemaOptions::Keys::kAll: the record of these bytes (Grammar::Record).
   std::string text;
   std::string reasoning;  // what the model thought, without its marks; no part of `text`
+  // With DiffusionOptions::gaps: what was written into each. `text` has the texts behind them too.
+  std::vector<std::string> gaps;
   StopReason stop = StopReason::kEnd;
   // With StopReason::kStopText: which of EngineRequest::stops. `tokens` has the tokens of the stop
   // text, too.
@@ -278,6 +353,10 @@ struct Generation {
   // the grammar was reached (docs/grammars.md).
   std::vector<std::string> notes;
   ClosedBy closed_by = ClosedBy::kNothing;
+  // With GenerateOptions::details: what is known of the values of an output that is JSON, in its
+  // order; and the figures of the last tokens, which are those of the answer.
+  std::vector<ValueDetails> details;
+  std::vector<TokenFigure> figures;
 };
 
 }  // namespace pawl

@@ -37,7 +37,6 @@
  *  6. A NULL or a length that is not allowed is PAWL_BAD_ARGUMENT, and the function does nothing.
  *  7. The library prints nothing, reads no environment variables, throws no exceptions, and keeps
  *     no global state.
- *
  * Thread safety. "Threads: any": several threads may call the function at the same time, also with
  * the same arguments. "Threads: alone": nothing else may use the handle at the same time. Freeing
  * a handle is always "alone". The *_init functions are "any", for different structs.
@@ -65,7 +64,7 @@ extern "C" {
 
 /* PAWL_ABI_VERSION of the library. Compare it with that of the header. Threads: any. */
 PAWL_API int pawl_abi_version(void);
-/* The version, such as "0.1.0", ending with a zero. Threads: any. */
+/* Such as "0.1.0", ending with a zero. Threads: any. */
 PAWL_API const char* pawl_version(void);
 
 /* ---- Status and errors ---------------------------------------------------------------------- */
@@ -380,8 +379,8 @@ PAWL_API pawl_status pawl_captures_get(const pawl_captures* captures, size_t ind
                                        const char** text, size_t* text_length);
 PAWL_API void pawl_captures_free(pawl_captures* captures);
 
-/* The sampling temperature that the grammar asks for here (rule[temperature=...]); a negative
- * number if it asks for none. Threads: any, as long as no other thread changes the matcher. */
+/* The sampling temperature that the grammar asks for here; a negative number: none. Threads: any,
+ * as long as no other thread changes the matcher. */
 PAWL_API pawl_status pawl_matcher_temperature(const pawl_matcher* matcher, float* temperature);
 
 /* Writes tokens of a short completion of the output, at most `capacity`. *count is the number of
@@ -473,19 +472,19 @@ typedef struct pawl_engine_options {
   const char* draft_history_file;
   size_t draft_history_file_length;
   int64_t draft_history_bytes;
-  /* The stores in which pawl_engine_load looks for models by name: caches of the Hugging Face hub,
-   * stores of Ollama, folders of LM Studio. NUL-terminated paths. */
+  /* Where models are looked for by name: the hub's caches, Ollama, LM Studio. NUL-terminated. */
   const char* const* hub_folders;
   size_t hub_count;
   const char* const* ollama_folders;
   size_t ollama_count;
   const char* const* lmstudio_folders;
   size_t lmstudio_count;
-  /* The marks of thoughts, NUL-terminated, both or none. NULL: those of the chat template. */
-  const char* reasoning_open;
+  const char* reasoning_open; /* the marks of thoughts, both or none; NULL: of the template */
   const char* reasoning_close;
   const char* settings_folder; /* of measured choices (docs/evaluation.md), or NULL */
   int32_t draft_memory;        /* megabytes for what drafts keep between outputs, from 1 on */
+  const char* draft_verify;    /* docs/drafting.md; NULL: "coupled" */
+  const char* draft_shape;     /* NULL: "heap" */
 } pawl_engine_options;
 PAWL_API void pawl_engine_options_init(pawl_engine_options* options, size_t struct_size);
 
@@ -553,10 +552,8 @@ typedef struct pawl_generation pawl_generation;
 /* The end of an output under a grammar when its budget is nearly spent. CLOSE: the shortest form;
  * an error if even that is too long. CLOSE_OR_CUT: cut then. CUT: cut, complete or not. */
 enum { PAWL_AT_BUDGET_CLOSE = 0, PAWL_AT_BUDGET_CLOSE_OR_CUT = 1, PAWL_AT_BUDGET_CUT = 2 };
-
 /* What the model may think (docs/thinking.md). DEFAULT: AUTO for messages, otherwise OFF. */
 enum { PAWL_THINKING_DEFAULT = 0, PAWL_THINKING_AUTO = -1, PAWL_THINKING_OFF = -2 };
-
 /* Gets the next bytes of the output, which may end inside a character. 0 ends the output. */
 typedef int (*pawl_on_text)(void* context, const char* text, size_t length);
 
@@ -588,9 +585,12 @@ typedef struct pawl_generate_options { /* docs/engine.md explains the options */
   void* on_reasoning_context;
   const char* stages; /* further stages of sampling: a JSON object (docs/sampling.md), or NULL */
   size_t stages_length;
-  int32_t draft_lanes;  /* lanes of noise, 1 to 64; docs/drafting.md */
-  uint64_t draft_owner; /* drafts learn from outputs of the same owner only */
-  int32_t free_first;   /* tokens of free text before the answer, at most; 0: none */
+  int32_t draft_lanes;   /* lanes of noise, 1 to 64; docs/drafting.md */
+  uint64_t draft_owner;  /* drafts learn from outputs of the same owner only */
+  int32_t free_first;    /* tokens of free text before the answer, at most; 0: none */
+  int32_t details;       /* 1: pawl_output.details */
+  const char* diffusion; /* a JSON object (docs/diffusion.md), or NULL */
+  size_t diffusion_length;
 } pawl_generate_options;
 PAWL_API void pawl_generate_options_init(pawl_generate_options* options, size_t struct_size);
 
@@ -626,6 +626,8 @@ typedef struct pawl_output {
   const char* reasoning;    /* what the model thought, without its marks; no part of `text` */
   size_t reasoning_length;
   int32_t closed_by; /* with PAWL_STOP_CLOSED; 1: the budget, 2: a limit of steps, 3: repetition */
+  const char* details; /* JSON: pawl_generate_options.details, docs/extraction.md; or NULL */
+  size_t details_length;
 } pawl_output;
 PAWL_API void pawl_output_init(pawl_output* output, size_t struct_size);
 
@@ -636,8 +638,7 @@ PAWL_API pawl_status pawl_generation_start(pawl_engine* engine, const pawl_promp
                                            const pawl_generate_options* options,
                                            pawl_generation** generation, pawl_error** error);
 /* Waits until the output has ended, and calls on_text and on_reasoning meanwhile. An output that
- * fails has the error here. Threads: one at a time; pawl_generation_cancel may be called meanwhile.
- */
+ * fails has the error here. Threads: one at a time, and pawl_generation_cancel from any. */
 PAWL_API pawl_status pawl_generation_wait(pawl_generation* generation, pawl_error** error);
 /* The output ends soon (PAWL_STOP_CANCELLED). Threads: any. */
 PAWL_API void pawl_generation_cancel(pawl_generation* generation);
@@ -763,9 +764,8 @@ PAWL_API pawl_status pawl_engine_sample(pawl_engine* engine, const pawl_prompt* 
                                         pawl_error** error);
 /* The number of outputs; 0 for NULL. Threads: any. */
 PAWL_API size_t pawl_samples_count(const pawl_samples* samples);
-/* Output `index`. PAWL_BAD_ARGUMENT if there is no such output. Threads: any. */
-PAWL_API pawl_status pawl_samples_get(const pawl_samples* samples, size_t index,
-                                      pawl_sample* sample);
+/* Output `i`. PAWL_BAD_ARGUMENT if there is no such output. Threads: any. */
+PAWL_API pawl_status pawl_samples_get(const pawl_samples* samples, size_t i, pawl_sample* sample);
 PAWL_API void pawl_samples_free(pawl_samples* samples);
 
 /* Computes the model's log-probability (base e) of the tokens after the prompt, at this temperature

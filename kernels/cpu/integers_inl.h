@@ -30,7 +30,7 @@
 //                  a Sum beside the ints that it will be added to; the products with four j of an
 //                  input added; the ints with the sum
 //   kRowPairs      whether two input rows are multiplied at a time where there are so many, with
-//                  JoinFours(bytes, bytes) of two fours, BeginPair(rows),
+//                  JoinFours(bytes, bytes) of two fours: two Bytes, `half`; BeginPair(rows),
 //                  AddPair(sum, weights, input, input, j) and EndPair(sum, ints, ints)
 //   LargestBits(x)  the largest of the bits of 32 floats, as integers without their signs
 //   Round(x, factor, q)  32 floats times `factor` to the nearest integers, ties to even
@@ -179,6 +179,17 @@ __attribute__((always_inline)) inline Bytes BytesOf(const uint8_t* block, const 
   }
 }
 
+// Two fours of a block, for two input rows at a time. Unpacked ones lie so.
+template <typename F, int kFour>
+__attribute__((always_inline)) inline auto PairOf(const uint8_t* block, const Bytes& table) {
+  const auto even = BytesOf<F, kFour>(block, table), odd = BytesOf<F, kFour + 1>(block, table);
+  if constexpr (F::kUnpacked) {
+    return decltype(JoinFours(even, odd)){{even, odd}};
+  } else {
+    return JoinFours(even, odd);
+  }
+}
+
 // Adds to sums[r] the exact sums over the fours kFirst .. kLast-1 of a block, for the R inputs x,
 // x + pitch, ...
 template <typename F, int kFirst, int kLast, int R>
@@ -190,8 +201,7 @@ __attribute__((always_inline)) inline void Dots(const uint8_t* block, const Byte
     for (int r = 0; r < R / 2; ++r) sum[r] = BeginPair(Number<R>());
     For<kFirst / 2, kLast / 2>([&](auto two) __attribute__((always_inline)) {
       constexpr int kFour = 2 * decltype(two)::value;
-      const auto weights =
-          JoinFours(BytesOf<F, kFour>(block, table), BytesOf<F, kFour + 1>(block, table));
+      const auto weights = PairOf<F, kFour>(block, table);
 #pragma GCC unroll 16
       for (int r = 0; r < R; r += 2) {
         AddPair(sum[r / 2], weights, x[r * pitch], x[(r + 1) * pitch], kFour);
@@ -395,7 +405,13 @@ void Unpack(const Matrix& m, const uint8_t* weights, int64_t blocks, uint8_t* pa
     for (int lane = 0; lane < kQuantTile; lane += kLanes, panel += kLanes * 4) {
       For<0, 8>([&](auto j) __attribute__((always_inline)) {
         constexpr int kFour = decltype(j)::value;
-        StoreBytes(panel + kFour * 64, BytesOf<F, kFour>(weights + lane * 4, table));
+        if constexpr (!kRowPairs) {
+          StoreBytes(panel + kFour * 64, BytesOf<F, kFour>(weights + lane * 4, table));
+        } else if constexpr (kFour % 2 == 0) {
+          const auto pair = PairOf<F, kFour>(weights + lane * 4, table);
+          StoreBytes(panel + kFour * 64, pair.half[0]);
+          StoreBytes(panel + kFour * 64 + 64, pair.half[1]);
+        }
       });
     }
     panel += Unpacked<F>::kBlockBytes - 64;

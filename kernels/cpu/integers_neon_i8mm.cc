@@ -8,11 +8,12 @@ namespace {
 
 constexpr bool kRowPairs = true;
 
-// Register i has 8 inputs of the rows 2 i and 2 i + 1 of weights; the sums of these two rows with
-// the first input, the second, the first, the second.
+// Register i, of four, has 8 inputs of the rows 2 i and 2 i + 1 of weights, in the place of two
+// fours.
 struct PairWeights {
-  int8x16_t v[4];
+  Bytes half[2];
 };
+// The sums of these two rows with the first input, the second, the first, the second.
 struct PairSum {
   int32x4_t v[4];
 };
@@ -23,8 +24,8 @@ inline PairWeights JoinFours(const Bytes& even, const Bytes& odd) {
 #pragma GCC unroll 2
   for (int i = 0; i < 2; ++i) {
     const uint32x4_t a = vreinterpretq_u32_u8(even.v[i]), b = vreinterpretq_u32_u8(odd.v[i]);
-    joined.v[2 * i] = vreinterpretq_s8_u32(vzip1q_u32(a, b));
-    joined.v[2 * i + 1] = vreinterpretq_s8_u32(vzip2q_u32(a, b));
+    joined.half[i].v[0] = vreinterpretq_u8_u32(vzip1q_u32(a, b));
+    joined.half[i].v[1] = vreinterpretq_u8_u32(vzip2q_u32(a, b));
   }
   return joined;
 }
@@ -38,7 +39,9 @@ inline void AddPair(PairSum& sum, const PairWeights& weights, const InputBlock& 
                     const InputBlock& second, int j) {
   const int8x16_t inputs = vcombine_s8(vld1_s8(first.q + 4 * j), vld1_s8(second.q + 4 * j));
 #pragma GCC unroll 4
-  for (int i = 0; i < 4; ++i) sum.v[i] = vmmlaq_s32(sum.v[i], weights.v[i], inputs);
+  for (int i = 0; i < 4; ++i) {
+    sum.v[i] = vmmlaq_s32(sum.v[i], Signed(weights.half[i / 2].v[i % 2]), inputs);
+  }
 }
 inline void EndPair(const PairSum& sum, Ints& first, Ints& second) {
 #pragma GCC unroll 2

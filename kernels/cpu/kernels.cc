@@ -17,7 +17,7 @@ bool HaveTiles(const CpuFeatures& cpu) { return cpu.amx_bf16 && RequestAmx(); }
 }  // namespace
 
 const KernelSet* FindKernels(KernelVariant variant) {
-  const CpuFeatures cpu = DetectCpu();
+  [[maybe_unused]] const CpuFeatures cpu = DetectCpu();
   switch (variant) {
     case KernelVariant::kPortable:
       return &kPortableKernels;

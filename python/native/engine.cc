@@ -13,6 +13,7 @@
 #include "src/base/json.h"
 #include "src/engine/option_names.h"
 #include "src/engine/schema_view.h"
+#include "src/engine/search_json.h"
 #include "src/engine/thinking.h"
 
 namespace pawl::python {
@@ -45,6 +46,14 @@ void Set(Field& field, nb::handle value, const std::string& name) {
     field = *choice;
   } else if constexpr (std::is_same_v<Field, bool> || std::is_same_v<Field, std::optional<bool>>) {
     field = OptionValue<bool>(value, name, "a bool");
+  } else if constexpr (std::is_same_v<Field, DiffusionOptions>) {
+    Result<DiffusionOptions> read = ParseDiffusionOptions(TextOf(value, name.c_str()));
+    if (!read.ok()) {
+      const std::string& at = read.error().place;  // "#/NAME"
+      Raise({read.error().code, read.error().message,
+             at.size() > 2 ? name + "." + at.substr(2) : name});
+    }
+    field = *std::move(read);
   } else if constexpr (std::is_same_v<Field, std::string>) {
     field = TextOf(value, name.c_str());
   } else if constexpr (std::is_floating_point_v<Field>) {
@@ -93,6 +102,8 @@ EngineOptions EngineOptionsOf(const nb::dict& given) {
     field("draft_history", out.drafts.history_file);
     field("draft_history_bytes", out.drafts.history_bytes);
     field("draft_memory", out.drafts.memory);
+    field("draft_verify", out.drafts.verify);
+    field("draft_shape", out.drafts.shape);
     field("oracle_bytes", out.oracle_bytes);
     field("settings", out.paths.settings);
   });
@@ -142,9 +153,11 @@ GenerateOptions GenerateOptionsOf(const nb::dict& given, std::string& thinking, 
     field("at_budget", out.at_budget);
     field("logprobs", out.logprobs);
     field("mask_surprise", out.mask_surprise);
+    field("details", out.details);
     field("thinking", thinking);
     field("close_repetition", out.close_repetition);
     field("free_first", free_first);
+    field("diffusion", out.diffusion);
   });
   return out;
 }
@@ -291,6 +304,13 @@ void BindJob(nb::module_& module) {
       .def("cancel", [](const BoundJob& self) { self.engine->Cancel(self.job->id()); })
       .def("output", [](const BoundJob& self) { return OutputOf(*self.job); })
       .def("captures", [](const BoundJob& self) { return CapturesOf(*self.job); })
+      .def("details",
+           [](const BoundJob& self) {
+             const bool there = self.job->done() && self.job->output().ok();
+             std::string out = "{";
+             if (there) out += DetailsJson(self.job->output()->details);
+             return out += '}';
+           })
       .def("logs", [](const BoundJob& self) {
         nb::list logs;
         if (!self.job->done()) return logs;

@@ -100,6 +100,8 @@ class Engine:
         draft_history: "Union[str, os.PathLike[str], None]" = None,
         draft_history_bytes: int = 64 << 20,
         draft_memory: int = 64,
+        draft_verify: str = "coupled",
+        draft_shape: str = "heap",
         oracle_bytes: int = 256 << 20,
     ) -> None:
         if model is not None and not isinstance(model, (str, os.PathLike)):
@@ -122,7 +124,7 @@ class Engine:
             chat_template=chat_template,
             reasoning_marks=reasoning_marks, draft=draft if isinstance(draft, str) else ",".join(draft),
             draft_nodes=draft_nodes, draft_history_bytes=draft_history_bytes,
-            draft_memory=draft_memory,
+            draft_memory=draft_memory, draft_verify=draft_verify, draft_shape=draft_shape,
             oracle_bytes=oracle_bytes,
             **{name: None if path is None else os.fspath(path) for name, path in files.items()})
         self._native: Optional[_pawl.Engine] = _native(self.path, self._options)
@@ -545,6 +547,8 @@ class _Call:
         given: Any = options.constraint.get(options.kind) if options.kind else None
         json_options = {"whitespace": "compact", **options.schema}
         if options.kind == "schema":
+            # Fields without a text are copied from what the user and the tools have said.
+            json_options.setdefault("bind_source", not json_options.get("source"))
             self.make_value = _value_maker(given)
             return compiler.json_schema(self._engine._text_of_schema(given), **json_options)
         if options.kind == "regex":
@@ -683,9 +687,9 @@ class _Extract:
         if options.get("max_string") is None:
             # A model that repeats itself has to end, and no one wants what is longer than the text.
             options["max_string"] = max(_LEAST_MAX_STRING, len(text))
-        if options.get("source"):
-            return self._engine.compiler.json_schema(self._schema, **options)
-        return self._engine.compiler.json_schema(self._schema, **{**options, "bind_source": True}).bind(text)
+        # The engine binds it to the text.
+        options["bind_source"] = not options.get("source")
+        return self._engine.compiler.json_schema(self._schema, **options)
 
 
 def _layout(defaults: "Mapping[str, Tuple[Any, str]]", asked: Mapping[str, Any]) -> Dict[str, Any]:

@@ -64,9 +64,11 @@ class SamplingOptions(TypedDict, total=False):
     at_budget: "Literal['close', 'close_or_cut', 'cut']"
     logprobs: int
     mask_surprise: bool
+    details: bool
     close_repetition: bool
     free_first: int
     logit_bias: "Mapping[int, float]"
+    diffusion: "Mapping[str, Any]"
     thinking: "Union[int, Literal['off', 'auto']]"
 
 
@@ -173,6 +175,8 @@ class Sorted:
         if isinstance(thinking, int):  # a number of tokens; False is off, True as the model wants
             text = ("off", "auto")[thinking] if isinstance(thinking, bool) else str(thinking)
             self.sampling["thinking"] = text
+        if self.sampling.get("diffusion") is not None:
+            self.sampling["diffusion"] = json_text(self.sampling["diffusion"], "diffusion")
         self.stops = _stops(self.sampling.pop("stop", None))
         bias = self.sampling.pop("logit_bias", None) or {}
         self.logit_bias: List[Tuple[int, float]] = [(int(t), float(b)) for t, b in bias.items()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import json
 from typing import (TYPE_CHECKING, Any, AsyncIterator, Callable, Dict, Generic, Iterator, List,
                     Optional, Tuple, TypeVar, cast)
 
@@ -29,13 +30,16 @@ class Output(Generic[T]):
     not exact refused every token). `closed`: it was closed in the shortest valid way because the budget
     was nearly spent, a limit was reached (`notes`) or the output repeated itself (`closed_by`); `stop`:
     the stop text that ended it.
+    With details=True, of a record: `spans`, `byte_spans`, `probability`, `surprise` and `alternatives`, each
+    by JSON Pointer (docs/extraction.md).
     `report` has what it cost, with the keys of the command's --stats-json. `notes`: texts for whoever
     reads the output, mostly none, e.g. that a grammar can be read in too many ways, so that the output
     was closed. `reasoning`: what the model thought before it answered, which is no part of `text`.
     """
 
     __slots__ = ("text", "tokens", "finish_reason", "closed", "closed_by", "stop", "report", "notes",
-                 "reasoning", "logprobs", "_job", "_make_value", "_value")
+                 "reasoning", "logprobs", "spans", "byte_spans", "probability", "surprise",
+                 "alternatives", "_job", "_make_value", "_value")
 
     def __init__(self, job: _pawl.Job, make_value: Optional[ValueMaker]) -> None:
         text, tokens, why, stop, report, notes, reasoning, closed_by = job.output()
@@ -52,6 +56,15 @@ class Output(Generic[T]):
         #: Of each token, where logprobs were asked for: (token, log-probability, the most probable
         #: ones with theirs).
         self.logprobs: List[Tuple[int, float, List[Tuple[int, float]]]] = job.logs()
+        details: Dict[str, Any] = json.loads(job.details())
+        #: Where the text has the value: [begin, end) in characters, and in bytes.
+        self.spans: Dict[str, List[int]] = details.get("spans", {})
+        self.byte_spans: Dict[str, List[int]] = details.get("byte_spans", {})
+        #: None where the shortest completion wrote the value.
+        self.probability: Dict[str, Optional[float]] = details.get("probability", {})
+        self.surprise: Dict[str, float] = details.get("surprise", {})
+        #: Of each choice: {"value": ..., "probability": ...}, most probable first.
+        self.alternatives: Dict[str, List[Dict[str, Any]]] = details.get("alternatives", {})
         self._job = job if job.has_captures else None
         self._make_value = make_value
         self._value: Any = _MISSING

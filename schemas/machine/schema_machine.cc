@@ -51,8 +51,18 @@ Status SchemaMachine::CheckSatisfiable() {
   }
   if (live) return {};
   for (const auto& [formula, pointer] : table_->source_fields) {
-    if (solver_.Value(formula).answer == Answer::kNo)
-      return Error{ErrorCode::kUnsatisfiable, "no span of the text fits", pointer};
+    if (solver_.Value(formula).answer != Answer::kNo) continue;
+    const bool named = pointer.ends_with("/x-pawl-source");
+    return Error{ErrorCode::kUnsatisfiable,
+                 std::string("no span of the text fits") +
+                     (named ? "" : ", and the option verbatim has this field copied"),
+                 pointer};
+  }
+  if (!table_->source_fields.empty()) {
+    return Error{ErrorCode::kUnsatisfiable,
+                 "no value fits with what the text has; lists with minItems and uniqueItems may "
+                 "need more spans that differ",
+                 "#"};
   }
   return Error{ErrorCode::kUnsatisfiable, "no value can ever fit this schema", "#"};
 }

@@ -40,13 +40,22 @@ class SourceTrie {
     if (known < 0) known = text_->EndsSpan(kind_, nodes_[node]) ? 1 : 0;
     return known == 1;
   }
-  std::vector<char32_t> Following(uint32_t node) { return text_->Following(kind_, at(node)); }
+  std::vector<char32_t> Following(uint32_t node) {
+    std::vector<char32_t> out;
+    ForFollowing(at(node), [&](char32_t c, const Occurrences&) { out.push_back(c); });
+    return out;
+  }
   // The first code point of the shortest way to a span. REQUIRES: !IsSpan(node).
   char32_t Towards(uint32_t node) { return text_->Nearest(kind_, at(node)).next; }
 
   // The same without nodes, for walks that keep nothing.
   const Occurrences& at(uint32_t node) const { return nodes_[node]; }
   Occurrences Next(const Occurrences& from, char32_t c) { return text_->Next(kind_, from, c); }
+  // fn(code point, Next) for each code point with which they go on, ascending.
+  template <typename Fn>
+  void ForFollowing(const Occurrences& from, Fn&& fn) {
+    text_->ForFollowing(kind_, from, fn);
+  }
   bool GoesOn(const Occurrences& from, char32_t lo, char32_t hi) {
     return text_->GoesOn(kind_, from, lo, hi);
   }

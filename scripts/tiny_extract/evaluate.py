@@ -38,8 +38,8 @@ def same(a, b) -> bool:
     return a == b and isinstance(a, bool) == isinstance(b, bool)
 
 
-def extract(pawl, model, examples, dtype="stored"):
-    """The record that the command makes of each text, or what it said instead."""
+def extract(pawl, model, examples, dtype="stored", more=(), stats=None):
+    """The record that the command makes of each text, or what it said instead. `stats`: gets what --stats-json says of each schema's texts."""
     groups = collections.defaultdict(list)
     for number, (_, schema, *_) in enumerate(examples):
         groups[json.dumps(schema, ensure_ascii=False)].append(number)
@@ -49,10 +49,13 @@ def extract(pawl, model, examples, dtype="stored"):
             file = Path(folder) / "schema.json"
             file.write_text(schema)
             lines = "".join(json.dumps({"text": examples[n][0]}, ensure_ascii=False) + "\n" for n in numbers)
-            run = subprocess.run([pawl, "extract", "--schema", file, "--model", model, "--json-lines", "--max-tokens", "700", "--threads", "1", "--dtype", dtype],
+            run = subprocess.run([pawl, "extract", "--schema", file, "--model", model, "--json-lines", "--max-tokens", "700", "--threads", "1", "--dtype", dtype, *more,
+                                  "--stats-json", Path(folder) / "stats.json"],
                                  input=lines, capture_output=True, text=True)
             if run.returncode > 1:
                 sys.exit(f"{' '.join(map(str, run.args))}: {run.stderr}")
+            if stats is not None:
+                stats.append(json.loads((Path(folder) / "stats.json").read_text()))
             for number, line in zip(numbers, run.stdout.splitlines(), strict=True):
                 outputs[number] = line
     return outputs
@@ -148,6 +151,7 @@ def main():
     parser.add_argument("--out")
     parser.add_argument("--failures", type=int, default=0, help="print this many wrong fields of each set")
     parser.add_argument("--only", default="seen,templates,schemas,handwritten")
+    parser.add_argument("--extract-args", default="", help="further options of `pawl extract`, for example \"--threshold 0.9\"")
     parser.add_argument("--handwritten", help="the hand-written texts (default: eval/handwritten.jsonl of the model)")
     options = parser.parse_args()
     sets = {"seen": lambda: generated(options.seed, options.count),
@@ -160,7 +164,7 @@ def main():
     for name in options.only.split(","):
         began, failures = time.time(), []
         examples = sets[name]()
-        results[names[name]] = result = score(extract(options.pawl, options.model, examples), examples, failures)
+        results[names[name]] = result = score(extract(options.pawl, options.model, examples, more=options.extract_args.split()), examples, failures)
         print(f"{names[name]:28} fields {result['field_accuracy']:.3f} of {result['fields']}, not null {result['stated_field_accuracy']:.3f}, "
               f"whole records {result['record_accuracy']:.3f}  ({time.time() - began:.0f} s)", flush=True)
         if name == "shown":

@@ -213,11 +213,17 @@ SourceText::Occurrences SourceText::All(SpanKind kind) {
 // The first occurrence that goes on with `c` or what comes behind it.
 uint32_t SourceText::LowerBound(const std::vector<uint32_t>& places, const Occurrences& at,
                                 char32_t c) const {
-  const auto first = places.begin() + at.lo, last = places.begin() + at.hi;
   const auto before = [&](uint32_t place) {
     const size_t next = size_t{place} + at.length;
     return next >= text_.size() || text_[next] < c;
   };
+  // The first ones are looked at first: mostly few occurrences go on alike.
+  uint32_t lo = at.lo, step = 1;
+  while (lo + step <= at.hi && before(places[lo + step - 1])) {
+    lo += step;
+    step *= 2;
+  }
+  const auto first = places.begin() + lo, last = places.begin() + std::min(lo + step, at.hi);
   return static_cast<uint32_t>(std::partition_point(first, last, before) - places.begin());
 }
 
@@ -233,15 +239,16 @@ bool SourceText::GoesOn(SpanKind kind, const Occurrences& at, char32_t lo, char3
   return first < at.hi && text_[size_t{places[first]} + at.length] <= hi;
 }
 
-std::vector<char32_t> SourceText::Following(SpanKind kind, const Occurrences& at) {
-  const std::vector<uint32_t>& places = Sorted(kind);
-  std::vector<char32_t> out;
-  uint32_t i = LowerBound(places, at, 0);
-  while (i < at.hi) {
-    out.push_back(text_[size_t{places[i]} + at.length]);
-    i = LowerBound(places, {i, at.hi, at.length}, out.back() + 1);
+size_t SourceText::EndFrom(SpanKind kind, size_t place) {
+  if (kind == SpanKind::kChars) return std::max<size_t>(place, 1);
+  if (ends_.empty()) {
+    ends_.resize(text_.size() + 1);
+    for (size_t i = text_.size() + 1; i-- > 0;) {
+      const bool ends = i == text_.size() || EndsAt(kind, i);
+      ends_[i] = ends ? static_cast<uint32_t>(i) : ends_[i + 1];
+    }
   }
-  return out;
+  return ends_[place];
 }
 
 bool SourceText::EndsSpan(SpanKind kind, const Occurrences& at) {
@@ -260,8 +267,7 @@ SourceText::NearestEnd SourceText::Nearest(SpanKind kind, const Occurrences& at)
   const uint32_t least = at.length == 0 ? 1 : 0;
   for (uint32_t i = at.lo; i < at.hi && best.missing > least; ++i) {
     const size_t from = size_t{places[i]} + at.length;
-    uint32_t missing = least;
-    while (missing < best.missing && !EndsAt(kind, from + missing)) ++missing;
+    const auto missing = static_cast<uint32_t>(EndFrom(kind, from + least) - from);
     if (missing < best.missing) best = {missing, missing == 0 ? U'\0' : text_[from]};
   }
   return best;
@@ -282,7 +288,8 @@ std::vector<size_t> SourceText::Find(SpanKind kind, std::u32string_view value) {
 size_t SourceText::MemoryBytes() const {
   size_t sorted = 0;
   for (const auto& one : sorted_) sorted += one ? one->capacity() * sizeof(uint32_t) : 0;
-  return sizeof(*this) + text_.capacity() * sizeof(char32_t) + HeapBytes(places_, sorts_) + sorted;
+  return sizeof(*this) + text_.capacity() * sizeof(char32_t) + HeapBytes(places_, sorts_, ends_) +
+         sorted;
 }
 
 }  // namespace pawl

@@ -10,7 +10,7 @@
 // word (letters, marks, digits, `_`) or inside a number (`12` of `12.5`). In scripts without spaces
 // each character is a border. A kChars is any span.
 //
-// Memory: about 13 bytes for each character, and 4 for each character at which a span may begin.
+// Memory: about 17 bytes for each character, and 4 for each character at which a span may begin.
 // Thread safety: immutable but for the sorted places, which are made at the first use; callers take
 // turns.
 #ifndef PAWL_SRC_BASE_SOURCE_TEXT_H_
@@ -55,8 +55,17 @@ class SourceText {
   Occurrences Next(SpanKind kind, const Occurrences& at, char32_t c);
   // Whether one of them goes on with a code point of lo ... hi.
   bool GoesOn(SpanKind kind, const Occurrences& at, char32_t lo, char32_t hi);
-  // The code points with which they go on, each once, ascending.
-  std::vector<char32_t> Following(SpanKind kind, const Occurrences& at);
+  // fn(code point, those that go on with it) for each code point with which they go on, ascending.
+  template <typename Fn>
+  void ForFollowing(SpanKind kind, const Occurrences& at, Fn&& fn) {
+    const std::vector<uint32_t>& places = Sorted(kind);
+    for (uint32_t i = LowerBound(places, at, 0); i < at.hi;) {
+      const char32_t c = text_[size_t{places[i]} + at.length];
+      const uint32_t next = LowerBound(places, {i + 1, at.hi, at.length}, c + 1);
+      fn(c, Occurrences{i, next, at.length + 1});
+      i = next;
+    }
+  }
   // One of them is a whole span.
   bool EndsSpan(SpanKind kind, const Occurrences& at);
   // The one that needs the fewest code points to the end of a span: how many, and the first of
@@ -76,12 +85,15 @@ class SourceText {
   static Sort SortOf(char32_t c);
   bool Inside(size_t place) const;
   const std::vector<uint32_t>& Sorted(SpanKind kind);
+  // The first place from this one on at which a span may end.
+  size_t EndFrom(SpanKind kind, size_t place);
   uint32_t LowerBound(const std::vector<uint32_t>& places, const Occurrences& at, char32_t c) const;
 
   std::u32string text_;
   std::vector<uint32_t> places_;  // by place, and one more
   std::vector<Sort> sorts_;
   std::array<std::optional<std::vector<uint32_t>>, 2> sorted_;  // by kind
+  std::vector<uint32_t> ends_;  // by place: the next one at which a kSpan may end; made when asked
 };
 
 }  // namespace pawl

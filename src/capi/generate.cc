@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "src/base/failure.h"
 #include "src/base/file.h"
 #include "src/capi/engine_handles.h"
 #include "src/engine/schema_view.h"
@@ -26,6 +27,8 @@ struct Coming {
   std::string thoughts;  // not told yet
   std::optional<Result<Generation>> output;
   int32_t stop_index = -1;
+  bool wants_details = false;
+  std::string details;
 
   bool Add(const OutputToken& token) {
     const std::lock_guard lock(mutex);
@@ -47,6 +50,10 @@ struct Coming {
       const auto found = std::find(stops.begin(), stops.end(), (*output)->stop_text);
       stop_index = static_cast<int32_t>(found - stops.begin());
     }
+    (void)Guarded([&]() -> Status {
+      if (output->ok() && wants_details) details = "{" + DetailsJson((*output)->details) + "}";
+      return {};
+    });
     changed.notify_all();
   }
 };
@@ -119,6 +126,8 @@ pawl_status ReadEngineOptions(const pawl_engine_options* options, EngineOptions&
   }
   if (given.reasoning_open != nullptr) out.reasoning_open = given.reasoning_open;
   if (given.reasoning_close != nullptr) out.reasoning_close = given.reasoning_close;
+  if (given.draft_verify != nullptr) out.drafts.verify = given.draft_verify;
+  if (given.draft_shape != nullptr) out.drafts.shape = given.draft_shape;
   if (given.settings_folder != nullptr) out.paths.settings = given.settings_folder;
   out.model.threads = given.threads;
   out.model.kv_bytes = given.kv_bytes;
@@ -268,6 +277,11 @@ pawl_status Start(pawl_engine* engine, const pawl_prompt* prompt, const pawl_gra
   Result<SamplerStages> stages = ParseSamplerStages(Text(given.stages, given.stages_length));
   if (!stages.ok()) return Fail(error, InFile("stages", stages.error()));
   out.sampling.stages = *std::move(stages);
+  if (!IsText(given.diffusion, given.diffusion_length)) return Null(error, "diffusion");
+  Result<DiffusionOptions> diffusion =
+      ParseDiffusionOptions(Text(given.diffusion, given.diffusion_length));
+  if (!diffusion.ok()) return Fail(error, InFile("diffusion", diffusion.error()));
+  out.diffusion = *std::move(diffusion);
   out.sampling.seed = given.seed;
   out.sampling.draft_lanes = given.draft_lanes;
   out.draft_owner = given.draft_owner;
@@ -275,12 +289,14 @@ pawl_status Start(pawl_engine* engine, const pawl_prompt* prompt, const pawl_gra
   out.grammar_temperature = given.grammar_temperature != 0;
   out.skip_forced = given.skip_forced != 0;
   out.drafts = given.drafts != 0;
+  out.details = given.details != 0;
   if (given.close_repetition >= 0) out.close_repetition = given.close_repetition != 0;
   request.free_first = given.free_first;
   request.group = given.group;
   request.now = LocalTime();
   if (grammar != nullptr) request.grammar = grammar->grammar;
   made.engine = engine->engine;
+  made.coming->wants_details = out.details;
   made.on_text = given.on_text;
   made.context = given.on_text_context;
   made.on_reasoning = given.on_reasoning;
@@ -493,6 +509,10 @@ pawl_status pawl_generation_get(const pawl_generation* generation, pawl_output* 
   out.reasoning_tokens = made.stats.reasoning_tokens;
   out.reasoning = made.reasoning.data();
   out.reasoning_length = made.reasoning.size();
+  if (generation->coming->wants_details) {
+    out.details = generation->coming->details.data();
+    out.details_length = generation->coming->details.size();
+  }
   InitStruct(output, output->struct_size, out);
   return PAWL_OK;
 }

@@ -10,6 +10,7 @@
 #include "src/cli/command.h"
 #include "src/cli/options.h"
 #include "src/engine/loaded_model.h"
+#include "src/engine/message_source.h"
 #include "src/engine/model_files.h"
 #include "src/text/chat/chat_template.h"
 
@@ -99,7 +100,8 @@ Result<ChatPrompt> ChatFlags::Render(const std::string& path, const Tokenizer& t
   Result<std::vector<TokenId>> tokens =
       EncodeChatWithin(tokenizer, source->chat, *prompt, max_tokens, trust);
   if (!tokens.ok()) return InFile("the prompt", tokens.error());
-  return ChatPrompt{prompt->bytes(), *std::move(tokens), TraitsOf(source->chat.literals())};
+  return ChatPrompt{prompt->bytes(), *std::move(tokens), TraitsOf(source->chat.literals()),
+                    SourceOfMessages(input.messages)};
 }
 
 }  // namespace pawl::cli

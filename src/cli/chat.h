@@ -20,6 +20,7 @@ struct ChatPrompt {
   std::string text;
   std::vector<TokenId> tokens;
   ModelTraits traits;  // of the template
+  std::string source;  // what fields are copied from (src/engine/message_source.h)
 };
 
 struct ChatFlags {

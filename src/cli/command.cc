@@ -116,6 +116,9 @@ Error AtOption(Error error, const std::string& prompt_source, const std::string&
   if (error.place == "max_tokens") error.place = "--max-tokens";
   if (error.place == "free_first") error.place = "--free-first";
   if (error.place == "prompt") error.place = prompt_source;
+  if (error.place == "details") error.place = "--details";
+  if (error.place == "diffusion.gaps") error.place = "--gap";
+  if (error.place == "diffusion.on_canvas") error.place = "--diffusion-svg";
   if (error.place.starts_with("diffusion.")) {
     error.place = "--" + error.place.substr(error.place.find('.') + 1);
     std::ranges::replace(error.place, '_', '-');

@@ -42,6 +42,7 @@ void AddPull(CLI::App& app, Action& action);
 void AddQuantize(CLI::App& app, Action& action);
 void AddSample(CLI::App& app, Action& action);
 void AddScore(CLI::App& app, Action& action);
+void AddSchema(CLI::App& app, Action& action);
 void AddGrammar(CLI::App& app, Action& action);
 void AddSchemaTest(CLI::App& app, Action& action);
 void AddServe(CLI::App& app, Action& action);

@@ -1,9 +1,9 @@
-// --threshold, --steps, --block-length, --remasking and --alg: the loop of a model that fills
-// masks.
+// The options of the loop of a model that fills masks: --schedule, --threshold and others.
 #ifndef PAWL_SRC_CLI_DIFFUSION_FLAGS_H_
 #define PAWL_SRC_CLI_DIFFUSION_FLAGS_H_
 
 #include <CLI/CLI.hpp>
+#include <string>
 
 #include "pawl/generation.h"
 #include "pawl/result.h"
@@ -14,6 +14,8 @@ struct DiffusionFlags {
   DiffusionOptions options;
 
   void AddTo(CLI::App* command);
+  // --gap-tokens and --diffusion-svg, of a command with one canvas.
+  void AddCanvasTo(CLI::App* command, std::string& svg);
   // `other`: an option whose outputs are not those of the loop; empty: none. Errors name the
   // option.
   Status Check(const std::string& other) const;

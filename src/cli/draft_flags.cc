@@ -16,6 +16,8 @@ Error AtDraft(Error error) {
   if (error.place == "draft") error.place = "--draft";
   if (error.place == "draft_lossy") error.place = "--draft-lossy";
   if (error.place == "draft_memory") error.place = "--draft-memory";
+  if (error.place == "draft_verify") error.place = "--draft-verify";
+  if (error.place == "draft_shape") error.place = "--draft-shape";
   return error;
 }
 
@@ -44,11 +46,24 @@ void DraftFlags::AddTo(CLI::App* command) {
              "probability is at least 1 - THRESHOLD. Each token's distribution is then off by\n"
              "at most THRESHOLD in total variation; which tokens come depends on the time that\n"
              "calls take. 0: never");
+  TextOption(command, "--draft-verify", options.verify, "RULE",
+             "Which drafts are taken: coupled, the tokens without drafts; or token, block, rsd,\n"
+             "spectr, traversal, the rules of rejection: other tokens, with the same law")
+      ->capture_default_str();
+  TextOption(command, "--draft-shape", options.shape, "heap|delayed:D,K",
+             "Trees of drafts: the likeliest nodes, or a chain of D and then K chains")
+      ->capture_default_str();
 }
 
 Status DraftFlags::Check() const {
   const auto indices = ParseDraftSources(options);
   if (!indices.ok()) return AtDraft(indices.error());
+  const auto rules = ParseDraftRules(options);
+  if (!rules.ok()) return AtDraft(rules.error());
+  if (indices->empty() && (rules->rejects() || rules->delay >= 0)) {
+    return Error{ErrorCode::kInvalid, "needs --draft auto, or some of its sources",
+                 rules->rejects() ? "--draft-verify" : "--draft-shape"};
+  }
   if (options.lossy > 0 && indices->empty()) {
     return Error{ErrorCode::kInvalid, "needs --draft auto, or some of its sources",
                  "--draft-lossy"};

@@ -1,6 +1,8 @@
 // `pawl extract`: a record out of a text, as JSON that is valid for a schema.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <chrono>
 #include <deque>
 #include <memory>
 #include <optional>
@@ -12,7 +14,10 @@
 #include "src/cli/command.h"
 #include "src/cli/extractor.h"
 #include "src/cli/progress.h"
+#include "src/cli/record_output.h"
 #include "src/cli/report.h"
+#include "src/engine/record_details.h"
+#include "src/engine/schema_view.h"
 
 namespace pawl::cli {
 namespace {
@@ -25,6 +30,10 @@ struct TextFlags {
   std::string file = "-";
   bool json_lines = false;
   bool progress = false;
+  bool details = false;
+  std::string output;
+  std::vector<std::string> keep;  // members of a line that its record gets
+  bool resume = false;
 };
 
 // What errors call the one text.
@@ -38,11 +47,49 @@ struct Loaded {
   std::unique_ptr<ExtractEngine> engine;
   std::unique_ptr<Extractor> extractor;
   std::string input;  // the one text; without --json-lines
+  std::optional<RecordOutput> output;
 };
+
+// Errors name the option.
+Status CheckOutput(const TextFlags& flags) {
+  const auto wrong = [](const char* option, const char* what) {
+    return Error{ErrorCode::kInvalid, what, option};
+  };
+  if (flags.resume && flags.output.empty()) return wrong("--resume", "needs --output");
+  if (flags.resume && !flags.json_lines) return wrong("--resume", "needs --json-lines");
+  if (!flags.keep.empty() && !flags.json_lines) return wrong("--keep", "needs --json-lines");
+  if (flags.resume && !flags.extract.setting.thinking.file.empty()) {
+    return wrong("--reasoning", "cannot be used with --resume");
+  }
+  if (flags.details && flags.output.ends_with(".csv")) {
+    return wrong("--details", "are for .jsonl files and standard output");
+  }
+  return {};
+}
+
+// The names of --keep are not among the keys, which would hide them.
+Result<RecordOutput> OpenOutput(const TextFlags& flags, const std::string& schema) {
+  const Result<json::Value> tree = json::Parse(schema);
+  RecordOutputOptions options{.file = flags.output, .resume = flags.resume, .keep = flags.keep};
+  if (tree.ok() && !IsListSchema(*tree)) options.keys = SchemaKeys(*tree);
+  for (const std::string& name : flags.keep) {
+    if (std::ranges::find(options.keys, name) == options.keys.end()) continue;
+    return Error{ErrorCode::kInvalid, "is a key of the schema: " + name, "--keep"};
+  }
+  if (flags.output.ends_with(".csv") && options.keys.empty()) {
+    return Error{ErrorCode::kInvalid, "a table needs a schema of an object with properties",
+                 "--output"};
+  }
+  return RecordOutput::Open(options);
+}
 
 Result<Loaded> Load(const TextFlags& flags) {
   const ExtractFlags& extract = flags.extract;
   if (Status status = extract.Check(); !status.ok()) return status.error();
+  if (flags.details && !(extract.retry.sampler.empty() && extract.setting.contrast.empty())) {
+    return Error{ErrorCode::kUnsupported, "come with records that are drawn alone", "--details"};
+  }
+  if (Status status = CheckOutput(flags); !status.ok()) return status.error();
   const std::string& schema_file =
       extract.template_file.empty() ? extract.grammar.schema_file : extract.template_file;
   if (schema_file == "-" && flags.file == "-" && !flags.text.has_value()) {
@@ -68,11 +115,15 @@ Result<Loaded> Load(const TextFlags& flags) {
       return InFile(SourceOf(flags), status.error());
     }
   }
+  Result<RecordOutput> output = OpenOutput(flags, *schema);
+  if (!output.ok()) return output.error();
+  out.output = *std::move(output);
   if (Status status = out.engine->LoadWeights(extract, flags.json_lines ? extract.batch : 1);
       !status.ok()) {
     return status.error();
   }
   if (extract.stats || !extract.stats_json.empty()) out.extractor->WantMaskSurprise();
+  if (flags.details) out.extractor->WantDetails();
   return out;
 }
 
@@ -90,6 +141,61 @@ Status Report(const TextFlags& flags, const GenerationStats& stats, Loaded& load
     return status;
   }
   return loaded.engine->Save();
+}
+
+// Members of a text's line, as they follow others.
+std::string MembersJson(const std::vector<json::Member>& members) {
+  std::string out;
+  for (const json::Member& one : members) {
+    out += "," + json::Quote(one.first) + ":" + json::Dump(one.second);
+  }
+  return out;
+}
+
+// What becomes of a text. `more`: the other members of its line.
+RecordAnswer AnswerOf(const TextFlags& flags, int64_t index, const Generation& output,
+                      const std::vector<json::Member>& more) {
+  RecordAnswer answer{.line = {}, .record = output.text, .error = {}, .kept = more};
+  std::vector<json::Member> kept = more, passed;
+  std::erase_if(kept, [&](const json::Member& one) {
+    return std::ranges::find(flags.keep, one.first) == flags.keep.end();
+  });
+  const size_t begin = answer.record.find_first_not_of(" \t\r\n");
+  if (!kept.empty() && begin != std::string::npos && answer.record[begin] == '{') {
+    const size_t next = answer.record.find_first_not_of(" \t\r\n", begin + 1);
+    const std::string members = MembersJson(kept).substr(1);
+    answer.record.insert(begin + 1, members + (answer.record[next] == '}' ? "" : ","));
+  }
+  answer.line = answer.record;
+  if (flags.details) {
+    static constexpr const char* kOwn[] = {
+        "index",       "record",        "reasoning",     "spans",        "byte_spans",
+        "probability", "surprise",      "alternatives",  "error",        "closed",
+        "closed_by",   "finish_reason", "prompt_tokens", "output_tokens"};
+    for (const json::Member& one : more) {
+      if (std::ranges::find(kOwn, one.first) == std::end(kOwn)) passed.push_back(one);
+    }
+    RecordLine line;
+    line.index = index;
+    line.record = answer.record;
+    line.reasoning = output.reasoning;
+    line.members = DetailsJson(output.details) + MembersJson(passed);
+    line.closed = output.stop == StopReason::kClosed;
+    line.finish_reason = line.closed ? "length" : "stop";
+    line.closed_by = output.closed_by;
+    line.prompt_tokens = output.stats.prompt_tokens;
+    line.output_tokens = output.stats.output_tokens;
+    answer.line = line.Json();
+  }
+  return answer;
+}
+
+// White space of an answer that would break its line becomes a space: inside JSON strings there is
+// none.
+void OnOneLine(RecordAnswer& answer) {
+  for (char& c : answer.line) {
+    if (c == '\n' || c == '\r') c = ' ';
+  }
 }
 
 // To the file of --reasoning: a line of JSON for each text.
@@ -112,7 +218,11 @@ int ExtractOne(const TextFlags& flags, Loaded& loaded) {
     if (flags.extract.stats) NoteSettings(*loaded.extractor);
     return Fail(kExtract, output.error());
   }
-  Print(output->text + "\n");
+  RecordAnswer answer = AnswerOf(flags, 0, *output, {});
+  if (flags.details || !flags.output.empty()) OnOneLine(answer);
+  if (Status status = loaded.output->Write(answer); !status.ok()) {
+    return Fail(kExtract, status.error());
+  }
   if (Status status = WriteReasoning(flags, json::Quote(output->reasoning) + "\n"); !status.ok()) {
     return Fail(kExtract, status.error());
   }
@@ -123,22 +233,33 @@ int ExtractOne(const TextFlags& flags, Loaded& loaded) {
   return kExitOk;
 }
 
-// The text of one line: a JSON string, or an object with one under "text".
-Result<std::string> TextOfLine(std::string_view line) {
-  if (Status status = CheckExtractText(line); !status.ok()) return status.error();
+// A line of the input.
+struct TextLine {
+  std::string text;
+  std::vector<json::Member> more;  // its other members
+};
+
+// Reads a JSON string, or an object with one under "text". An object without one has its members.
+Status ReadLine(std::string_view line, TextLine& out) {
+  if (Status status = CheckExtractText(line); !status.ok()) return status;
   Result<json::Value> value = json::Parse(line);
   if (!value.ok()) return value.error();
-  const json::Value* text = &*value;
-  if (value->type == json::Type::kObject) text = value->Find("text");
-  if (text == nullptr || text->type != json::Type::kString) {
+  out.more = std::move(value->members);
+  const auto found = std::ranges::find(out.more, "text", &json::Member::first);
+  const json::Value& text = found == out.more.end() ? *value : found->second;
+  if (text.type != json::Type::kString) {
     return Error{ErrorCode::kInvalid, "must be a JSON string, or an object with a string \"text\"",
                  ""};
   }
-  return text->text;
+  out.text = text.text;
+  if (found != out.more.end()) out.more.erase(found);
+  if (Status status = CheckExtractText(out.text); !status.ok()) {
+    return InFile("text", status.error());
+  }
+  return {};
 }
 
-// One line in, one line out, in order. White space of the output that would break its line becomes
-// a space: inside JSON strings there is none.
+// One line in, one line out, in order.
 class Lines {
  public:
   Lines(const TextFlags& flags, Loaded& loaded)
@@ -169,6 +290,7 @@ class Lines {
  private:
   struct Line {
     int number;
+    std::vector<json::Member> more;  // of the text's line
     std::optional<Result<Generation>> output;
   };
 
@@ -184,36 +306,44 @@ class Lines {
       if (!line.ok()) input_error_ = line.error();
       at_end_ = !line.ok() || !line->has_value();
       if (at_end_) return;
-      lines_.push_back(std::make_unique<Line>(Line{++number_, std::nullopt}));
+      if (++number_ <= loaded_.output->done()) continue;
+      lines_.push_back(std::make_unique<Line>(Line{number_, {}, std::nullopt}));
       Line* const mine = lines_.back().get();
-      Result<std::string> text = TextOfLine(**line);
-      if (text.ok()) {
-        if (Status status = CheckExtractText(*text); !status.ok())
-          text = InFile("text", status.error());
-      }
-      if (!text.ok()) {
-        mine->output = Result<Generation>(text.error());
+      TextLine text;
+      const Status read = ReadLine(**line, text);
+      mine->more = std::move(text.more);
+      if (!read.ok()) {
+        mine->output = Result<Generation>(read.error());
         // Lines come and go without a step of the model.
         if (lines_.size() == 1) return;
         continue;
       }
-      loaded_.extractor->Add(
-          *text, "text", [mine](Result<Generation> output) { mine->output = std::move(output); });
+      loaded_.extractor->Add(text.text, "text", [mine](Result<Generation> output) {
+        mine->output = std::move(output);
+      });
     }
   }
 
-  // What is done, in order. false when there is nobody to write to.
+  // What is done, in order. false when no one is there to write to.
   bool Write() {
     while (!lines_.empty() && lines_.front()->output.has_value()) {
-      Print(*lines_.front());
+      if (Status status = Print(*lines_.front()); !status.ok()) {
+        input_error_ = status.error();
+        return false;
+      }
       lines_.pop_front();
-      progress_.Set(fmt::format("line {}, {} failed", number_, failed_));
+      ++written_;
+      progress_.Set(fmt::format("line {}, {} failed, {:.1f} a second", number_, failed_,
+                                static_cast<double>(written_) /
+                                    std::max(1e-3, std::chrono::duration<double>(
+                                                       std::chrono::steady_clock::now() - begin_)
+                                                       .count())));
       if (!FlushOutput().ok()) return false;  // reported when the command ends
     }
     return true;
   }
 
-  void Print(Line& line) {
+  Status Print(Line& line) {
     Result<Generation>& output = *line.output;
     const std::string place = fmt::format("line {}", line.number);
     reasoning_ += (output.ok() ? json::Quote(output->reasoning) : std::string("null")) + "\n";
@@ -221,18 +351,21 @@ class Lines {
       ++failed_;
       const std::string message = output.error().ToString();
       Note(kExtract, fmt::format("{}: {}", place, message));
-      cli::Print(fmt::format("{{\"error\":{{\"line\":{},\"message\":{}}}}}\n", line.number,
-                             json::Quote(message)));
-      return;
+      return loaded_.output->Write(
+          {.line = fmt::format(
+               "{{\"error\":{{\"line\":{},\"message\":{}}}{}}}", line.number, json::Quote(message),
+               flags_.details || !flags_.keep.empty() ? MembersJson(line.more) : ""),
+           .record = {},
+           .error = message,
+           .kept = line.more});
     }
-    for (char& c : output->text) {
-      if (c == '\n' || c == '\r') c = ' ';
-    }
-    cli::Print(output->text + "\n");
+    RecordAnswer answer = AnswerOf(flags_, line.number - 1, *output, line.more);
+    OnOneLine(answer);
     for (const std::string& note : NotesOn(*output, *loaded_.extractor)) {
       Note(kExtract, fmt::format("{}: {}", place, note));
     }
     Add(output->stats, total_);
+    return loaded_.output->Write(answer);
   }
 
   int batch() const { return flags_.extract.batch; }
@@ -244,6 +377,8 @@ class Lines {
   std::deque<std::unique_ptr<Line>> lines_;  // read, not yet written
   int number_ = 0;
   int failed_ = 0;
+  int64_t written_ = 0;
+  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
   bool at_end_ = false;
   std::optional<Error> input_error_;
   GenerationStats total_;
@@ -277,6 +412,19 @@ void AddExtract(CLI::App& app, Action& action) {
           "Many texts: every line of the input is a JSON string or {\"text\": ...}, every line of "
           "the output a record or {\"error\": ...}")
       ->excludes(text);
+  TextOption(command, "--output", flags->output, "FILE",
+             "Write records to this file, .jsonl or .csv, in place of standard output");
+  command
+      ->add_option("--keep", flags->keep,
+                   "With --json-lines: these members of a line are put into its record")
+      ->delimiter(',')
+      ->type_name("NAMES");
+  command->add_flag("--resume", flags->resume,
+                    "Go on behind the lines that the file of --output has from a run that ended "
+                    "early");
+  command->add_flag("--details", flags->details,
+                    "Print each record as a line of /v1/extract: with the places of its values in "
+                    "the text, their probabilities and, for choices, the alternatives");
   command->add_flag("--progress", flags->progress, "Show progress even when stderr is no terminal");
   command->add_flag("--stats", flags->extract.stats,
                     "Tokens and seconds, and remarks on the schema, on stderr");

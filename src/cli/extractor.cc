@@ -352,7 +352,6 @@ Status Extractor::PlanPrompt(const ExtractSetting& setting) {
 void Extractor::Add(std::string_view text, const std::string& source,
                     std::function<void(Result<Generation>)> done) {
   Result<Grammar> grammar = GrammarFor(text);
-  if (grammar.ok()) grammar = grammar->Bind(text);
   if (!grammar.ok()) return done(grammar.error());
   const auto one = std::make_shared<Try>(Try{request_, source, std::move(done), 0, {}});
   one->request.extract->text = text;

@@ -143,6 +143,8 @@ class Extractor {
   const TryCounts& retries() const { return retries_; }
   // GenerateOptions::mask_surprise, where the model leaves its logits here.
   void WantMaskSurprise();
+  // GenerateOptions::details.
+  void WantDetails() { request_.options.details = true; }
 
  private:
   // A text on its way to a record.

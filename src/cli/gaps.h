@@ -34,6 +34,9 @@ class Gaps {
 
   // Of the output that is wanted next.
   const Grammar& grammar() const { return grammar_; }
+  // Of the text with its gaps filled, and that text.
+  const Grammar& whole() const { return whole_; }
+  const Infilling& infilling() const { return infilling_; }
   // Whether there are several outputs.
   bool several() const { return count_ > 1; }
   // The text behind the gap that was filled last.

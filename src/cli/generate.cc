@@ -9,6 +9,7 @@
 
 #include "src/base/file.h"
 #include "src/base/utf8.h"
+#include "src/cli/canvas_picture.h"
 #include "src/cli/command.h"
 #include "src/cli/describe.h"
 #include "src/cli/diffusion_flags.h"
@@ -20,6 +21,7 @@
 #include "src/cli/sampler_flags.h"
 #include "src/cli/search_flags.h"
 #include "src/engine/engine_parts.h"
+#include "src/model/mask_filling.h"
 
 namespace pawl::cli {
 namespace {
@@ -40,6 +42,15 @@ struct GenerateFlags {
   std::string stats_json;
   DraftFlags drafts;
   DiffusionFlags diffusion;
+  std::string diffusion_svg;
+
+  // Texts stand behind the output, and a model that fills masks sees them in its canvas.
+  bool texts_behind() const {
+    const CombineFlags& combine = grammar.combine;
+    const bool any =
+        combine.gap_count() > 1 || !combine.suffixes.empty() || !combine.suffix_file.empty();
+    return any && combine.words.empty();
+  }
 };
 
 // Passes bytes on as soon as they are whole code points.
@@ -130,6 +141,9 @@ Status Check(const GenerateFlags& flags) {
     return Error{ErrorCode::kUnsupported, fmt::format("ends one output, but {} makes several", gap),
                  "--stop"};
   }
+  if (!flags.diffusion_svg.empty()) {
+    if (Status status = CheckWritable(flags.diffusion_svg); !status.ok()) return status;
+  }
   if (!flags.stats_json.empty()) {
     if (Status status = CheckWritable(flags.stats_json); !status.ok()) return status;
   }
@@ -138,6 +152,40 @@ Status Check(const GenerateFlags& flags) {
                  fmt::format("speaks of one output, but {} makes several", gap), "--captures"};
   }
   return {};
+}
+
+// What is told of a run that went well.
+int Conclude(const GenerateFlags& flags, Engine& engine, const GenerationStats& stats,
+             const CanvasPicture& picture) {
+  Status status = ReportStats(kGenerate, flags.stats, flags.stats_json, stats);
+  if (status.ok()) status = engine.SaveDraftHistory();
+  if (status.ok() && !flags.diffusion_svg.empty()) {
+    status = WriteFile(flags.diffusion_svg, picture.Svg(*engine.vocabulary()));
+  }
+  return status.ok() ? kExitOk : Fail(kGenerate, status.error());
+}
+
+// All gaps in one canvas.
+int FillCanvas(const GenerateFlags& flags, const Gaps& gaps, Engine& engine, EngineRequest request,
+               const CanvasPicture& picture) {
+  const bool captures = flags.captures;
+  if (captures || !flags.stops.empty()) {
+    return Fail(kGenerate, Error{ErrorCode::kUnsupported,
+                                 "speaks of a text that is written from left to right",
+                                 captures ? "--captures" : "--stop"});
+  }
+  request.grammar = gaps.whole();
+  request.options.diffusion.prefix = gaps.infilling().prefix;
+  request.options.diffusion.gaps = gaps.infilling().after;
+  Result<Generation> output = EngineAccess::Generate(engine, request, ThoughtPlan());
+  if (!output.ok()) {
+    return Fail(kGenerate, AtOption(output.error(), "the prompt", flags.grammar.source()));
+  }
+  std::vector<std::string>& texts = output->gaps;
+  // Any text may stand between two suffixes.
+  texts.resize(std::min(texts.size(), flags.grammar.combine.gap_count()));
+  Print(texts.size() > 1 ? OutputsLine(texts) : texts[0] + "\n");
+  return Conclude(flags, engine, output->stats, picture);
 }
 
 Status WriteThoughts(const GenerateFlags& flags, const Generation& output) {
@@ -155,7 +203,9 @@ int Generate(const GenerateFlags& flags) {
   if (!prompted.ok()) return Fail(kGenerate, prompted.error());
   std::optional<Gaps> gaps;
   if (flags.grammar.any()) {
-    Result<Gaps> created = Gaps::Create(flags.grammar, prompted->model->vocabulary());
+    GrammarFlags grammar = flags.grammar;
+    grammar.chat_source = prompted->source;
+    Result<Gaps> created = Gaps::Create(grammar, prompted->model->vocabulary());
     if (!created.ok()) return Fail(kGenerate, created.error());
     flags.grammar.NoteAnnotations(kGenerate, created->grammar());
     gaps = *std::move(created);
@@ -168,6 +218,8 @@ int Generate(const GenerateFlags& flags) {
   if (Status status = flags.model.LoadWeightsOf(kGenerate, *prompted); !status.ok()) {
     return Fail(kGenerate, status.error());
   }
+  const bool in_canvas =
+      gaps && flags.texts_behind() && MaskFillingOf(prompted->model->model()).has_value();
   Result<Engine> engine = flags.drafts.MakeEngine(std::move(prompted->model));
   if (!engine.ok()) return Fail(kGenerate, engine.error());
   EngineRequest request;
@@ -186,6 +238,11 @@ int Generate(const GenerateFlags& flags) {
   options.skip_forced = !flags.no_skip_forced;
   request.free_first = flags.free_first;
   options.diffusion = flags.diffusion.options;
+  CanvasPicture picture;
+  if (!flags.diffusion_svg.empty()) {
+    options.diffusion.on_canvas = [&](std::span<const TokenId> canvas) { picture.Add(canvas); };
+  }
+  if (in_canvas) return FillCanvas(flags, *gaps, *engine, request, picture);
   if (!several) {
     options.on_token = [&](TokenId, std::string_view bytes) {
       stream.Add(bytes);
@@ -232,13 +289,7 @@ int Generate(const GenerateFlags& flags) {
     tokens.insert(tokens.end(), behind.begin(), behind.end());
   }
   if (several) Print(OutputsLine(outputs));
-  if (Status status = ReportStats(kGenerate, flags.stats, flags.stats_json, stats); !status.ok()) {
-    return Fail(kGenerate, status.error());
-  }
-  if (Status status = engine->SaveDraftHistory(); !status.ok()) {
-    return Fail(kGenerate, status.error());
-  }
-  return kExitOk;
+  return Conclude(flags, *engine, stats, picture);
 }
 
 }  // namespace
@@ -266,6 +317,7 @@ void AddGenerate(CLI::App& app, Action& action) {
   TextOption(command, "--stats-json", flags->stats_json, "FILE", "The same as JSON, to this file");
   flags->drafts.AddTo(command);
   flags->diffusion.AddTo(command);
+  flags->diffusion.AddCanvasTo(command, flags->diffusion_svg);
   command->footer(
       "Example:\n  pawl generate --prompt \"The answer is \" --regex \"(yes|no), [a-z ]{3,40}\" "
       "--temperature 0.8 --seed 7");

@@ -19,6 +19,7 @@
 #include "src/base/cpu_features.h"
 #include "src/cli/command.h"
 #include "src/cli/config_file.h"
+#include "src/cli/variables.h"
 
 namespace pawl {
 
@@ -102,13 +103,20 @@ int Main(int argc, char** argv) {
   AddQuantize(app, action);
   AddSample(app, action);
   AddScore(app, action);
+  AddSchema(app, action);
   AddSchemaTest(app, action);
   AddMonitor(app, action);
   AddComplete(app, action);
   AddIndex(app, action);
   AddLsp(app, action);
   std::deque<std::string> names;
-  const std::vector<const char*> arguments = WithEmptyValues(argc, argv, names);
+  std::vector<const char*> arguments = WithEmptyValues(argc, argv, names);
+  Variables variables;
+  if (Status status = variables.Read(app, arguments); !status.ok()) {
+    Note("serve", status.error().ToString());
+    return kExitBadInput;
+  }
+  for (const std::string& one : variables.arguments()) arguments.push_back(one.c_str());
   try {
     app.parse(static_cast<int>(arguments.size()), arguments.data());
   } catch (const CLI::Success& e) {
@@ -123,7 +131,8 @@ int Main(int argc, char** argv) {
          chosen = chosen.front()->get_subcommands()) {
       name += (name.empty() ? "" : " ") + chosen.front()->get_name();
     }
-    Note(name, fmt::format("{} (see pawl{}{} --help)", config->Placed(UsageMessage(e), arguments),
+    Note(name, fmt::format("{} (see pawl{}{} --help)",
+                           variables.Placed(config->Placed(UsageMessage(e), arguments)),
                            name.empty() ? "" : " ", name));
     return kExitBadInput;
   }

@@ -526,6 +526,7 @@ Result<Grammar> GrammarFlags::CompileWhole(
   options.profile = *OptionOf<JsonSchemaOptions::Profile>(profile);
   options.list_annotations = annotations;
   options.bind_source = bind_source;
+  options.source = chat_source;
   if (!source_text_file.empty()) {
     Result<std::string> text = ReadInput(source_text_file, GrammarOptions().max_bytes);
     if (!text.ok()) return text.error();

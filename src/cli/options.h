@@ -155,6 +155,7 @@ struct GrammarFlags {
   // later, by Grammar::Bind.
   std::string source_text_file;
   bool bind_source = false;
+  std::string chat_source;  // in place of a file that is not given; empty: none
   bool annotations = false;
   LayoutFlags layout;
 

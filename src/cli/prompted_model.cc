@@ -67,6 +67,7 @@ Result<Prompted> PromptedModelFlags::Load(const std::string& command) const {
       chat.Render(loaded.path(), loaded.tokenizer(), said, loaded.context_length(), asked);
   if (!rendered.ok()) return rendered.error();
   prompted.tokens = std::move(rendered->tokens);
+  prompted.source = rendered->source.empty() ? " " : std::move(rendered->source);
   ModelTraits traits = std::move(rendered->traits);
   if (!thinking.marks.empty()) {
     traits.think_open = thinking.marks[0];

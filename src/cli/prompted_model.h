@@ -23,7 +23,8 @@ struct Prompted {
   std::unique_ptr<LoadedModel> model;
   std::vector<TokenId> tokens;
   ThoughtPlan thoughts = {};
-  std::string note = {};  // of thoughts that the prompt opens and nothing closes; empty: none
+  std::string source = {};  // of a chat: what fields are copied from
+  std::string note = {};    // of thoughts that the prompt opens and nothing closes; empty: none
 };
 
 // --model, --prompt, --prompt-file, --special, those of chats, and how the model runs.

@@ -5,9 +5,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
-#include <ctime>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -23,7 +21,9 @@
 #include "src/cli/engine.h"
 #include "src/cli/monitor_flags.h"
 #include "src/cli/options.h"
+#include "src/cli/server_log.h"
 #include "src/cli/thinking_flags.h"
+#include "src/cli/variables.h"
 #include "src/server/server.h"
 
 namespace pawl::cli {
@@ -32,7 +32,7 @@ namespace {
 constexpr const char* kServe = "serve";
 
 struct ServeFlags {
-  std::string model, name, key_file, tool_syntax, template_file, cors, log = "json";
+  std::string model, name, key_file, tool_syntax, template_file, cors, log = "json", log_file;
   std::string host = "127.0.0.1", dtype = "stored";
   std::vector<std::string> allowed_hosts;
   int port = 8080, threads = 0, batch = 8, queue = 256, workers = 2, max_tokens = 4096;
@@ -41,7 +41,7 @@ struct ServeFlags {
   ThinkingFlags thinking;
   int max_body_mb = 8, max_waiting_mb = 64, grammar_mb = 256;
   double request_seconds = 600, drain_seconds = 15;
-  bool no_playground = false;
+  bool no_playground = false, show_config = false;
   DeviceFlags device;
   DraftFlags drafts;
   MonitorFlags monitored;
@@ -65,20 +65,6 @@ Result<std::vector<std::string>> ReadKeys(const std::string& file) {
   return keys;
 }
 
-// {"time":"...",...}: the line of the server with the time in front.
-void WriteLog(const std::string& line) {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  const auto millis = std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
-  const std::time_t seconds = millis / 1000;
-  std::tm utc{};
-  ::gmtime_r(&seconds, &utc);
-  char date[32];
-  std::strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%S", &utc);
-  const std::string text =
-      fmt::format("{{\"time\":\"{}.{:03}Z\",{}\n", date, millis % 1000, line.substr(1));
-  std::fwrite(text.data(), 1, text.size(), stderr);
-}
-
 // A connection is a file: as many as the system lets us have.
 void RaiseFileLimit() {
   rlimit limit{};
@@ -87,7 +73,11 @@ void RaiseFileLimit() {
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-int Serve(const ServeFlags& flags) {
+int Serve(const ServeFlags& flags, const CLI::App& command) {
+  if (flags.show_config) {
+    Print(ShownConfig(command));
+    return kExitOk;
+  }
   if (Status status = flags.drafts.Check(); !status.ok()) return Fail(kServe, status.error());
   if (Status status = flags.monitored.Check(); !status.ok()) return Fail(kServe, status.error());
   server::ServerOptions options;
@@ -135,7 +125,11 @@ int Serve(const ServeFlags& flags) {
   options.version = PAWL_VERSION;
   options.code = {flags.monitored.repo, flags.monitored.monitors, flags.monitored.lsp_server,
                   flags.monitored.lsp_seconds, MonitorFlags::CacheFolder()};
-  if (flags.log == "json") options.log = WriteLog;
+  ServerLog log;
+  if (!flags.log_file.empty()) {
+    if (Status status = log.Open(flags.log_file); !status.ok()) return Fail(kServe, status.error());
+  }
+  if (flags.log == "json") options.log = [&log](const std::string& line) { log.Write(line); };
   RaiseFileLimit();
 
   // Before any thread begins, so that all of them leave the signals to this one.
@@ -143,6 +137,7 @@ int Serve(const ServeFlags& flags) {
   ::sigemptyset(&signals);
   ::sigaddset(&signals, SIGINT);
   ::sigaddset(&signals, SIGTERM);
+  ::sigaddset(&signals, SIGHUP);
   ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   ::signal(SIGPIPE, SIG_IGN);
 
@@ -153,8 +148,17 @@ int Serve(const ServeFlags& flags) {
   }
   Print(fmt::format("listening on http://{}:{}\n", flags.host, (*server)->port()));
   if (Status status = FlushOutput(); !status.ok()) return Fail(kServe, status.error());
-  int signal = 0;
-  ::sigwait(&signals, &signal);
+  if (options.api_keys.empty() && !server::IsLoopback(flags.host)) {
+    Note(kServe, fmt::format("warning: {} is open to other machines, and no key is asked for "
+                             "(--api-key-file)",
+                             flags.host));
+  }
+  int signal = SIGHUP;
+  while (signal == SIGHUP) {
+    ::sigwait(&signals, &signal);
+    if (signal != SIGHUP) break;
+    if (Status status = log.Reopen(); !status.ok()) Note(kServe, status.error().ToString());
+  }
   // A second signal ends it at once.
   ::pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
   if (Status status = (*server)->Stop(); !status.ok()) return Fail(kServe, status.error());
@@ -247,11 +251,21 @@ void AddServe(CLI::App& app, Action& action) {
   CountOption(command, "--threads", flags->threads, 0, 1024, "Threads of the model; 0: all cores");
   ChoiceOption(command, "--log", flags->log, {"json", "none"}, "FORM",
                "A line for each request on stderr: json or none");
+  command
+      ->add_option("--log-file", flags->log_file,
+                   "The lines go to the end of this file, which is opened anew on SIGHUP")
+      ->check(NotEmpty)
+      ->type_name("FILE");
+  command
+      ->add_flag("--show-config", flags->show_config,
+                 "Print the options as a file for --config, and end")
+      ->configurable(false);
   command->add_flag("--no-playground", flags->no_playground, "No page at /");
   command->footer(
       "Example:\n  pawl serve --port 8080 &\n  curl http://127.0.0.1:8080/v1/extract -d "
       "'{\"text\": \"Ann Lee, ann@example.org\", \"schema\": {\"type\": \"object\", ...}}'");
-  command->callback([flags, &action] { action = [flags] { return Serve(*flags); }; });
+  command->callback(
+      [flags, command, &action] { action = [flags, command] { return Serve(*flags, *command); }; });
 }
 
 }  // namespace pawl::cli

@@ -82,9 +82,9 @@ BatchEngine::BatchEngine(Model& model, std::shared_ptr<const Vocabulary> vocabul
     looks_ = std::make_unique<LookQueue>(LookQueue::Options{.threads = options.look_threads});
   options_.max_batch = std::max(1, options_.max_batch);
   options_.max_rows = std::max(2 * options_.max_batch, options_.max_rows);
-  // A canvas runs in one call.
+  // A canvas runs in one call, with guidance two.
   if (MaskFillingOf(model_)) {
-    options_.max_rows = std::max(options_.max_rows, model_.info().context_length);
+    options_.max_rows = std::max(options_.max_rows, 2 * model_.info().context_length);
     options_.drafter = nullptr;
   }
   if (DraftVerifier::NeedsLogits(options_.drafter.get())) options_.sample_in_model = false;

@@ -3,6 +3,7 @@
 
 #include <limits>
 #include <string>
+#include <utility>
 
 namespace pawl {
 
@@ -19,14 +20,28 @@ Status CheckTokens(std::span<const TokenId> tokens, int width, const char* place
 }
 
 Status RefuseDiffusion(const DiffusionOptions& given) {
-  const char* const place = given.threshold            ? "diffusion.threshold"
-                            : given.steps              ? "diffusion.steps"
-                            : given.block_length       ? "diffusion.block_length"
-                            : !given.remasking.empty() ? "diffusion.remasking"
-                            : !given.alg.empty()       ? "diffusion.alg"
-                                                       : nullptr;
-  if (place == nullptr) return {};
-  return Error{ErrorCode::kUnsupported, "means nothing for a causal model", place};
+  const std::pair<bool, const char*> options[] = {{given.threshold.has_value(), "threshold"},
+                                                  {given.factor.has_value(), "factor"},
+                                                  {given.steps.has_value(), "steps"},
+                                                  {given.block_length.has_value(), "block_length"},
+                                                  {!given.remasking.empty(), "remasking"},
+                                                  {!given.alg.empty(), "alg"},
+                                                  {given.alg_temp.has_value(), "alg_temp"},
+                                                  {given.eps.has_value(), "eps"},
+                                                  {given.cfg_scale.has_value(), "cfg_scale"},
+                                                  {!given.cache.empty(), "cache"},
+                                                  {given.kv_refresh.has_value(), "kv_refresh"},
+                                                  {!given.schedule.empty(), "schedule"},
+                                                  {!given.gaps.empty(), "gaps"},
+                                                  {!given.prefix.empty(), "prefix"},
+                                                  {given.gap_tokens.has_value(), "gap_tokens"},
+                                                  {given.on_canvas != nullptr, "on_canvas"}};
+  for (const auto& [is, name] : options) {
+    if (!is) continue;
+    return Error{ErrorCode::kUnsupported, "means nothing for a causal model",
+                 std::string("diffusion.") + name};
+  }
+  return {};
 }
 
 int PositionsOf(const ModelInfo& info, const KvMemory& memory) {

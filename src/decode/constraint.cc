@@ -124,6 +124,7 @@ class GrammarConstraint final : public LoopConstraint {
     const auto& keys = GrammarAccess::RecordKeysOf(grammar_);
     return keys == nullptr ? nullptr : std::make_unique<RecordFilter>(keys);
   }
+  const Grammar* grammar() const override { return &grammar_; }
   const void* lane() const override { return GrammarAccess::PlaceOf(Now()).lock; }
   uint64_t key() const override {
     const GrammarAccess::Place place = GrammarAccess::PlaceOf(Now());

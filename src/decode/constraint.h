@@ -77,6 +77,8 @@ class LoopConstraint : public Constraint {
   }
   // Questions to constraints of one lane wait for each other. nullptr: they have no lane.
   virtual const void* lane() const { return nullptr; }
+  // Whose place this is; nullptr: of none, or of more than one.
+  virtual const Grammar* grammar() const { return nullptr; }
   // Not of a grammar: what is wrong with its answers is told to its author.
   virtual bool foreign() const { return false; }
   // What makes records of the texts; nullptr: they are records. With thoughts: of the answers.

@@ -396,6 +396,7 @@ std::span<const float> OutputBuilder::Biased(std::span<const float> logits) {
 std::string_view OutputBuilder::NeedsLogits() const {
   if (at_ != nullptr && !at_->exact()) return "constraint";
   if (!options_.logit_bias.empty()) return "logit_bias";
+  if (options_.details) return "details";
   return watch_.wants_all_logits() ? "mask_surprise" : "";
 }
 
@@ -449,6 +450,24 @@ SampleRequest OutputBuilder::RequestBehind(std::span<const TokenId> path,
     request.seen = seen;
   }
   return request;
+}
+
+Status OutputBuilder::LawBehind(std::span<const TokenId> path, std::optional<float> temperature,
+                                const Mask* mask, std::span<const float> logits,
+                                std::vector<TokenMass>& law) const {
+  Sampler sampler(options_.sampling, &vocabulary_);
+  sampler.set_temperature(Temperature(temperature));
+  const std::span<const float> known = logits.first(static_cast<size_t>(KnownTokens()));
+  std::vector<float> biased;
+  if (!options_.logit_bias.empty()) {
+    biased.assign(known.begin(), known.end());
+    for (const auto& [token, bias] : options_.logit_bias)
+      biased[static_cast<size_t>(token)] += bias;
+  }
+  std::vector<TokenId> output(this->output().begin(), this->output().end());
+  output.insert(output.end(), path.begin(), path.end());
+  return sampler.Law(biased.empty() ? known : biased, mask, output.size(),
+                     {std::span(tokens_).first(prompt_size_), output, forced_}, law);
 }
 
 Result<bool> OutputBuilder::TakeToken(TokenId token) {
@@ -582,7 +601,7 @@ bool OutputBuilder::Repeats() const {
 
 // To the place behind the last token.
 void OutputBuilder::MoveTo(std::shared_ptr<const LoopConstraint> next, TokenId token) {
-  if (record_filter_ != nullptr && at_->before_answer() && !next->before_answer()) {
+  if (answer_from_ == kNotYet && !next->before_answer()) {
     answer_from_ = size() - at_->AnswerTokens(token);
   }
   at_ = std::move(next);
@@ -645,6 +664,11 @@ Generation OutputBuilder::Finish() {
   out.closed_by = stop_ == StopReason::kClosed ? closed_by_ : ClosedBy::kNothing;
   out.notes = std::move(notes_);
   stats_.mask_surprise = watch_.surprise_sum();
+  for (size_t i = answer_from_; options_.details && i < out.tokens.size(); ++i) {
+    const TokenReport report = watch_.report(i);
+    out.figures.push_back(
+        {report.logprob, report.surprise, report.source == TokenReport::Source::kClosing});
+  }
   out.stats = stats_;
   return out;
 }

@@ -97,6 +97,11 @@ class OutputBuilder {
   SampleRequest RequestBehind(std::span<const TokenId> path, std::optional<float> temperature,
                               std::shared_ptr<const Mask> mask, std::vector<SeenToken>& seen) const;
 
+  // The law of the token behind `path`, where the constraint allows `mask`. Errors: Sampler's.
+  Status LawBehind(std::span<const TokenId> path, std::optional<float> temperature,
+                   const Mask* mask, std::span<const float> logits,
+                   std::vector<TokenMass>& law) const;
+
   // tokens()[i], of the output, had been guessed by a draft. To be called before Emit.
   void MarkDrafted(size_t i) { watch_.MarkDrafted(i - prompt_size_); }
 

@@ -10,6 +10,7 @@
 #ifndef PAWL_SRC_DECODE_LOGPROB_TRACKER_H_
 #define PAWL_SRC_DECODE_LOGPROB_TRACKER_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <span>
 #include <vector>
@@ -22,9 +23,9 @@ namespace pawl {
 class LogprobTracker {
  public:
   explicit LogprobTracker(const GenerateOptions& options)
-      : on_(static_cast<bool>(options.on_report) || options.mask_surprise),
-        most_(options.logprobs),
-        surprise_(options.mask_surprise) {}
+      : on_(static_cast<bool>(options.on_report) || options.mask_surprise || options.details),
+        most_(options.details ? std::max(options.logprobs, 0) : options.logprobs),
+        surprise_(options.mask_surprise || options.details) {}
 
   // Tokens are told or measured at all.
   bool on() const { return on_; }

@@ -205,7 +205,7 @@ Status OutputWork::Request(int tag, bool sits_out, SampleRequest& wanted) {
 
 void OutputWork::Offer(int rows, bool wanted) {
   if (!wanted && drafts_ != nullptr) DraftVerifier::Drop(*drafts_);
-  setting_.verifier->Offer(wanted ? drafts_.get() : nullptr, run_, length_, rows);
+  setting_.verifier->Offer(wanted ? drafts_.get() : nullptr, run_, sequence_, length_, rows);
 }
 
 void OutputWork::GiveUpDrafts() {

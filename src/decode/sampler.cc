@@ -106,6 +106,27 @@ Status Sampler::SampleLanes(std::span<const float> logits, const Mask* mask, uin
   return {};
 }
 
+Status Sampler::Law(std::span<const float> logits, const Mask* mask, uint64_t position,
+                    const TokenHistory& history, std::vector<TokenMass>& law) {
+  law.clear();
+  if (Status status = Filter(logits, mask, position, history); !status.ok()) return status;
+  if (temperature_ == 0 || candidates_.size() == 1) {
+    law.push_back({Argmax(), 1});
+    return {};
+  }
+  const double largest = double{Largest()}, temperature = double{temperature_};
+  double sum = 0;
+  for (const Candidate& c : candidates_) {
+    const double mass = std::exp((double{c.score} - largest) / temperature);
+    if (mass > 0) law.push_back({c.token, mass});
+    sum += mass;
+  }
+  for (TokenMass& one : law) one.mass /= sum;
+  std::sort(law.begin(), law.end(),
+            [](const TokenMass& a, const TokenMass& b) { return a.token < b.token; });
+  return {};
+}
+
 // With a draft of probability at least 1 - e, taking it always in place of drawing differs by at
 // most e in total variation: the draw gives anything else with at most that probability. Drafts do
 // not depend on the noise of this position, so this holds whatever is drafted. (The rule of Fuzzy

@@ -57,6 +57,12 @@ struct TokenHistory {
   std::span<const uint8_t> forced = {};
 };
 
+// A token and its probability.
+struct TokenMass {
+  TokenId token = kNoToken;
+  double mass = 0;
+};
+
 // Holds its parameters, scratch memory and Mirostat's state. Without Mirostat the same arguments
 // give the same token whatever was sampled before; with it the state is a function of the tokens
 // for which Taken was called. One thread at a time; different Samplers may run at the same time.
@@ -84,6 +90,11 @@ class Sampler {
   // that the draw maximises. Errors: Sample's.
   Status SampleLanes(std::span<const float> logits, const Mask* mask, uint64_t position,
                      const TokenHistory& history, std::vector<TokenId>& guesses);
+
+  // The law that Sample draws from: the tokens that may come, ascending, with the sum 1. At
+  // temperature 0 that is one token. Errors: Sample's.
+  Status Law(std::span<const float> logits, const Mask* mask, uint64_t position,
+             const TokenHistory& history, std::vector<TokenMass>& law);
 
   // Of the `drafted` tokens the most probable one, the smaller of two, where its probability in
   // what Sample draws from is at least 1 - `lossy`; else kNoToken. At temperature 0 the

@@ -85,7 +85,14 @@ struct AsyncEngine::OutputRequest final : Request {
         delivery(std::move(delivery_in)),
         stops(std::move(delivery.stops), delivery.include_stop),
         text(std::move(laid.text)),
-        notes(std::move(laid.notes)) {
+        notes(std::move(laid.notes)),
+        details(laid.details != nullptr ? std::move(laid.details) : std::move(delivery.details)) {
+    if (details != nullptr) {
+      details->asks = [this](RequestId asked) {
+        batch_id = asked;
+        if (cancelled) engine.batch_.Cancel(asked);
+      };
+    }
     if (text != nullptr) {
       text->on_reasoning = std::move(request.options.on_reasoning);
       delivery.text_of = [this](TokenId token, std::string_view bytes) {
@@ -152,6 +159,20 @@ struct AsyncEngine::OutputRequest final : Request {
       if (output.ok()) CutAtStop(stops, cut ? stops.size() : std::string::npos, *output);
       return for_caller ? ForCaller(std::move(output)) : std::move(output);
     });
+    if (details == nullptr || !output.ok() || engine.closing_ || cancelled) {
+      return TellEnd(std::move(output));
+    }
+    const Status asked = Guarded([&]() -> Status {
+      AddDetails(engine.batch_, engine.model_, details, std::move(output),
+                 [self = Self<OutputRequest>()](Result<Generation> with) {
+                   self->TellEnd(std::move(with));
+                 });
+      return {};
+    });
+    if (!asked.ok()) TellEnd(CopyOf(asked.error()));
+  }
+
+  void TellEnd(Result<Generation> output) noexcept {
     const auto done = [this](Result<Generation> result) {
       if (delivery.done) delivery.done(std::move(result));
     };
@@ -163,7 +184,8 @@ struct AsyncEngine::OutputRequest final : Request {
   StopStrings stops;
   const std::shared_ptr<ThoughtText> text;  // nullptr: no thoughts
   const std::vector<std::string> notes;
-  bool for_caller = false;  // who gave a grammar, and no constraint
+  const std::shared_ptr<DetailsRequest> details;  // nullptr: none are wanted
+  bool for_caller = false;                        // who gave a grammar, and no constraint
 };
 
 struct AsyncEngine::ScoreRequest final : Request {
@@ -356,7 +378,7 @@ Result<AsyncEngine::Id> AsyncEngine::Submit(const EngineRequest& request, Delive
 }
 
 Result<AsyncEngine::Id> AsyncEngine::Submit(BatchRequest request, Delivery delivery) {
-  LaidOut laid{.request = std::move(request), .text = nullptr, .notes = {}};
+  LaidOut laid{.request = std::move(request), .text = nullptr, .notes = {}, .details = nullptr};
   return Hand(std::make_shared<OutputRequest>(*this, std::move(laid), std::move(delivery)));
 }
 

@@ -71,6 +71,8 @@ struct Delivery {
   std::function<bool(const OutputToken& token)> on_token = nullptr;
   // Where there is `text_of`, Generation::text has what a stop string cuts off. Must not throw.
   std::function<void(Result<Generation> output)> done = nullptr;
+  // Of a BatchRequest with GenerateOptions::details: what they are about.
+  std::shared_ptr<DetailsRequest> details = nullptr;
 };
 
 struct AsyncOptions {

@@ -72,10 +72,23 @@ void StopAt(const EngineRequest& request, BatchRequest& batch) {
   };
 }
 
+// `done`, after the details.
+Engine::Done WithDetails(BatchEngine& engine, const LoadedModel& model,
+                         std::shared_ptr<const DetailsRequest> request, Engine::Done done) {
+  return [&engine, &model, request = std::move(request),
+          done = std::move(done)](Result<Generation> output) {
+    AddDetails(engine, model, request, std::move(output), done);
+  };
+}
+
 // The request as the batch has it. The texts of its tokens go through the thoughts first, so stop
 // strings are looked for in the answer alone.
-BatchRequest BatchRequestWith(const EngineRequest& request, LaidOut laid, Engine::Done done) {
+BatchRequest BatchRequestWith(BatchEngine& engine, const LoadedModel& model,
+                              const EngineRequest& request, LaidOut laid, Engine::Done done) {
   BatchRequest& batch = laid.request;
+  if (laid.details != nullptr && done) {
+    done = WithDetails(engine, model, std::move(laid.details), std::move(done));
+  }
   const bool grammar_only = request.constraint == nullptr;
   batch.done = [done = std::move(done), grammar_only](Result<Generation> output) {
     if (done) done(grammar_only ? ForCaller(std::move(output)) : std::move(output));
@@ -165,7 +178,8 @@ Result<RequestId> Engine::Add(const EngineRequest& request, Done done) {
   return Guarded([&]() -> Result<RequestId> {
     Result<LaidOut> laid = LayOut(request, *impl_->loaded);
     if (!laid.ok()) return laid.error();
-    return impl_->batch.Add(BatchRequestWith(request, *std::move(laid), std::move(done)));
+    return impl_->batch.Add(
+        BatchRequestWith(impl_->batch, *impl_->loaded, request, *std::move(laid), std::move(done)));
   });
 }
 
@@ -177,7 +191,7 @@ Result<Generation> EngineAccess::Generate(Engine& engine, const EngineRequest& r
     if (!laid.ok()) return laid.error();
     std::optional<Result<Generation>> answer;
     const Result<RequestId> id = impl.batch.Add(
-        BatchRequestWith(request, *std::move(laid),
+        BatchRequestWith(impl.batch, *impl.loaded, request, *std::move(laid),
                          [&answer](Result<Generation> output) { answer = std::move(output); }));
     if (!id.ok()) return id.error();
     while (!answer && impl.batch.Step()) {

@@ -9,6 +9,8 @@
 #include "src/base/file.h"
 #include "src/base/json.h"
 #include "src/base/utf8.h"
+#include "src/engine/copied_text.h"
+#include "src/engine/message_source.h"
 #include "src/engine/model_files.h"
 #include "src/engine/model_paths.h"
 #include "src/text/chat/chat_template.h"
@@ -73,6 +75,7 @@ Result<EngineParts> LoadEngineParts(const std::string& path, const EngineOptions
   if (const auto sources = ParseDraftSources(options.drafts); !sources.ok()) {
     return sources.error();
   }
+  if (const auto rules = ParseDraftRules(options.drafts); !rules.ok()) return rules.error();
   const Result<std::string> found = ResolveModel(path, options.paths);
   if (!found.ok()) return found.error();
   EngineParts parts;
@@ -157,6 +160,35 @@ Result<std::vector<TokenId>> PromptTokensOf(const EngineRequest& request,
   return placed(model.EncodePlain(request.prompt, request.parse_special), "prompt");
 }
 
+namespace {
+
+// The grammar of the request, with the text of the request where its fields are copied from one
+// that has not come yet. REQUIRES: it has a grammar.
+Result<Grammar> BoundGrammar(const EngineRequest& request, const LoadedModel& model) {
+  const Grammar& grammar = *request.grammar;
+  if (grammar.unbound().empty()) return grammar;
+  const auto bind = [&](std::string_view text) {
+    return grammar.Bind(CopiedText(model.tokenizer(), text).text());
+  };
+  if (request.extract) return bind(request.extract->text);
+  json::Value messages;
+  for (const ChatMessage& message : request.messages) {
+    messages.items.push_back(MakeChatMessage(message.role, message.content));
+  }
+  if (!request.chat_json.empty()) {
+    Result<json::Value> chat = json::Parse(request.chat_json);
+    if (!chat.ok()) return InFile("chat_json", chat.error());
+    const json::Value* const inside = chat->Find("messages");
+    messages = inside != nullptr ? *inside : *std::move(chat);
+  } else if (request.messages.empty()) {
+    return Error{ErrorCode::kInvalid, "needs the text that is copied from (source)",
+                 grammar.unbound()};
+  }
+  return bind(SourceOfMessages(messages));
+}
+
+}  // namespace
+
 Result<std::shared_ptr<const Constraint>> ConstraintOf(const EngineRequest& request,
                                                        const LoadedModel& model) {
   if (!request.grammar) return request.constraint;
@@ -164,7 +196,9 @@ Result<std::shared_ptr<const Constraint>> ConstraintOf(const EngineRequest& requ
     return Error{ErrorCode::kInvalid,
                  "was compiled for another vocabulary than that of this engine", "grammar"};
   }
-  std::shared_ptr<const Constraint> grammar = MakeConstraint(*request.grammar);
+  const Result<Grammar> bound = BoundGrammar(request, model);
+  if (!bound.ok()) return bound.error();
+  std::shared_ptr<const Constraint> grammar = MakeConstraint(*bound);
   if (request.constraint == nullptr) return grammar;
   if (GrammarAccess::RecordKeysOf(*request.grammar) != nullptr) {
     return Error{ErrorCode::kUnsupported, "must be \"required\" next to a constraint of your own",
@@ -338,6 +372,19 @@ Result<LaidOut> LayOut(const EngineRequest& request, const LoadedModel& model,
     }
     const bool asked = request.thinking.mode != Thinking::Mode::kDefault;
     if (asked && found.changes_nothing) note(kThinkingChangesNothing);
+  }
+  if (request.options.details) {
+    laid.details =
+        std::make_shared<DetailsRequest>(DetailsRequest{.prompt = *prompt, .group = request.group});
+    if (request.grammar) {
+      Result<Grammar> bound = BoundGrammar(request, model);
+      if (!bound.ok()) return bound.error();
+      laid.details->grammar = *std::move(bound);
+    }
+    if (request.extract) {
+      laid.details->schema = request.extract->schema;
+      laid.details->text = request.extract->text;
+    }
   }
   BatchRequest& out = laid.request;
   out.prompt = *std::move(prompt);

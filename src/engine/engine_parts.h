@@ -23,6 +23,7 @@
 #include "src/decode/search/run.h"
 #include "src/decode/stop_strings.h"
 #include "src/engine/loaded_model.h"
+#include "src/engine/record_details.h"
 #include "src/engine/thinking.h"
 
 namespace pawl {
@@ -62,6 +63,8 @@ struct LaidOut {
   // output's.
   std::shared_ptr<ThoughtText> text;
   std::vector<std::string> notes;  // of the output
+  // With GenerateOptions::details: what AddDetails is asked with when the output has ended.
+  std::shared_ptr<DetailsRequest> details;
 };
 // `thoughts`: nullptr: those that the request's chat or text asks for. Errors: those of
 // Engine::Add.

@@ -176,12 +176,14 @@ int LoadedModel::mask_threads() const {
 Result<std::shared_ptr<Drafter>> LoadedModel::MakeDrafter(const DraftOptions& options) const {
   const Result<std::vector<size_t>> sources = ParseDraftSources(options);
   if (!sources.ok()) return sources.error();
+  if (const auto rules = ParseDraftRules(options); !rules.ok()) return rules.error();
   if (sources->empty()) return std::shared_ptr<Drafter>();
   DraftSetting setting;
   setting.vocabulary = vocabulary();
   setting.encode = encoder();
   setting.options = options;
   setting.vocabulary_size = info().vocabulary_size;
+  setting.layers = info().layers;
   Result<std::unique_ptr<Drafter>> drafter = Drafter::Make(std::move(setting), *sources);
   if (!drafter.ok()) return drafter.error();
   return std::shared_ptr<Drafter>(*std::move(drafter));

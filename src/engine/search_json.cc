@@ -206,6 +206,30 @@ void ReadSamplerStages(const JsonReader& in, SamplerStages& s) {
   }
 }
 
+void ReadDiffusionOptions(const JsonReader& in, DiffusionOptions& options) {
+  const auto number = [&](const char* name, std::optional<double>& out) {
+    if (double value = 0; in[name].Read(value)) out = value;
+  };
+  const auto count = [&](const char* name, std::optional<int>& out) {
+    if (int value = 0; in[name].Read(value, 1, kMostInt)) out = value;
+  };
+  in["schedule"].Read(options.schedule);
+  number("threshold", options.threshold);
+  number("factor", options.factor);
+  count("steps", options.steps);
+  count("block_length", options.block_length);
+  in["remasking"].Read(options.remasking);
+  in["alg"].Read(options.alg);
+  number("alg_temp", options.alg_temp);
+  number("eps", options.eps);
+  number("cfg_scale", options.cfg_scale);
+  in["cache"].Read(options.cache);
+  count("kv_refresh", options.kv_refresh);
+  in["prefix"].Read(options.prefix);
+  in["gaps"].ReadStrings(options.gaps, kMostTexts);
+  count("gap_tokens", options.gap_tokens);
+}
+
 void ReadClassifyOptions(const JsonReader& in, ClassifyOptions& options) {
   in["choices"].ReadStrings(options.choices, kMostTexts);
   in["exact_missing"].Read(options.exact_missing);
@@ -223,6 +247,10 @@ Result<SamplerStages> ParseSamplerStages(std::string_view text) {
 
 Result<ClassifyOptions> ParseClassifyOptions(std::string_view text) {
   return ParseOptions<ClassifyOptions>(text, ReadClassifyOptions);
+}
+
+Result<DiffusionOptions> ParseDiffusionOptions(std::string_view text) {
+  return ParseOptions<DiffusionOptions>(text, ReadDiffusionOptions);
 }
 
 }  // namespace pawl

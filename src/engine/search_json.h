@@ -1,5 +1,5 @@
-// Options of searches and samplers as JSON: what HTTP, C and Python hand over. The names are those
-// of the command's options, with underscores.
+// Options of searches, samplers and diffusion models as JSON: what HTTP, C and Python hand over.
+// The names are those of the command's options, with underscores.
 #ifndef PAWL_SRC_ENGINE_SEARCH_JSON_H_
 #define PAWL_SRC_ENGINE_SEARCH_JSON_H_
 
@@ -21,6 +21,7 @@ void ReadContrast(const JsonReader& in, SearchOptions& options);
 SearchOptions GreedyOrDrawn(const SamplingParams& sampling);
 // The members stand in `in` itself; "samplers" is a list of names, or a text.
 void ReadSamplerStages(const JsonReader& in, SamplerStages& stages);
+void ReadDiffusionOptions(const JsonReader& in, DiffusionOptions& options);
 void ReadClassifyOptions(const JsonReader& in, ClassifyOptions& options);
 // The member of ReadSearchOptions that an error of a search has as place; "": it is none of them.
 std::string SearchMemberOf(const std::string& place);
@@ -29,6 +30,7 @@ std::string SearchMemberOf(const std::string& place);
 Result<SearchOptions> ParseSearchOptions(std::string_view text);
 Result<SamplerStages> ParseSamplerStages(std::string_view text);
 Result<ClassifyOptions> ParseClassifyOptions(std::string_view text);
+Result<DiffusionOptions> ParseDiffusionOptions(std::string_view text);
 
 }  // namespace pawl
 

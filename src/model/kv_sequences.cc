@@ -165,6 +165,25 @@ Status KvSequences::CommitTree(SequenceId sequence, int row, std::vector<SlotCop
   return {};
 }
 
+Status KvSequences::Copy(SequenceId from, SequenceId to, std::vector<SlotCopy>& copies) {
+  copies.clear();
+  if (!Known(from) || !Known(to) || from == to || At(to).capacity < At(from).length) {
+    return Error{ErrorCode::kInvalid, "a sequence cannot be copied to " + std::to_string(to), ""};
+  }
+  Truncate(to, 0);
+  const SequenceState& source = At(from);
+  SequenceState& state = At(to);
+  if (PagesFor(source.length) > pool_.available()) {
+    return Error{ErrorCode::kLimit, "the key-value memory is full", ""};
+  }
+  for (int page = 0; page < PagesFor(source.length); ++page)
+    state.pages.push_back(pool_.Allocate());
+  for (int i = 0; i < source.length; ++i) copies.push_back({source.SlotOf(i), state.SlotOf(i)});
+  state.length = source.length;
+  state.tokens = source.tokens;
+  return {};
+}
+
 Status KvSequences::Plan(std::span<const Row> rows, const PlanLimits& limits, RowPlan& plan) {
   return PlanRows(rows, sequences_, pool_, limits, plan);
 }
@@ -172,8 +191,8 @@ Status KvSequences::Plan(std::span<const Row> rows, const PlanLimits& limits, Ro
 void KvSequences::Finish(std::span<const Row> rows, RowPlan& plan) {
   for (const RowPlan::Change& change : plan.changes) {
     SequenceState& state = At(change.sequence);
-    state.length = change.base;
-    state.tokens.resize(static_cast<size_t>(change.base));
+    if (!plan.both_sides || change.failed || plan.partial) state.length = change.base;
+    state.tokens.resize(static_cast<size_t>(state.length));
     if (change.failed) state.last_rows = state.whole_rows = 0;
   }
   for (const Row& row : rows) {
@@ -182,8 +201,13 @@ void KvSequences::Finish(std::span<const Row> rows, RowPlan& plan) {
     if (row.ancestors != 0 || plan.changes[static_cast<size_t>(plan.change_of[sequence])].failed) {
       continue;
     }
-    sequences_[sequence].tokens.push_back(row.token);
-    ++sequences_[sequence].length;
+    SequenceState& state = sequences_[sequence];
+    if (row.position < state.length) {
+      state.tokens[static_cast<size_t>(row.position)] = row.token;
+      continue;
+    }
+    state.tokens.push_back(row.token);
+    ++state.length;
   }
   for (const RowPlan::Change& change : plan.changes) {
     SequenceState& state = At(change.sequence);

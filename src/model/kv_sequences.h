@@ -33,6 +33,9 @@ class KvSequences {
   // `copies`: what the backend has to copy, all sources before it writes anything else.
   Status CommitTree(SequenceId sequence, int row, std::vector<SlotCopy>& copies);
 
+  // As Model::CopySequence, of sequences that have published nothing.
+  Status Copy(SequenceId from, SequenceId to, std::vector<SlotCopy>& copies);
+
   // The beginning and the end of a call.
   Status Plan(std::span<const Row> rows, const PlanLimits& limits, RowPlan& plan);
   void Finish(std::span<const Row> rows, RowPlan& plan);

@@ -41,6 +41,11 @@
 //   calls: {5, 9, s, 0, 0}  {6, 10, s, 0b0001, 1}  {7, 10, s, 0b0001, 2}, then {8, 11, s, 0b0101,
 //   0}.
 //
+// Canvases
+//   The rows of a model that fills masks see all positions of their sequence, those behind them
+//   too. Such a call may leave positions out that the sequence has: they stay as they are. The
+//   positions of its rows ascend, and all that are new are there.
+//
 // Some layers only
 //   A call with ModelCall::layers gives the logits of a model made of these layers. It writes keys
 //   and values of these layers alone, so none of its rows is committed: the sequences end at their
@@ -155,6 +160,9 @@ struct ModelCall {
 
   // Numbers of layers that run, ascending; empty: all. See "Some layers only" above.
   std::span<const int> layers = {};
+  // [row][hidden]: what the first of `layers` reads, in place of the embeddings; empty: these.
+  // REQUIRES: layers.
+  std::span<const float> inputs = {};
   std::span<const ModelTap> taps = {};
   bool keep_tree = false;  // see "Trees that grow" above
 };
@@ -211,13 +219,13 @@ class Model {
   //   kInvalid (token, sequence, position, ancestors or output out of range) and kLimit (position
   //     beyond the capacity, tree too large, no memory for more positions), with the row as place
   //     where there is one: nothing has changed then, and bad_rows() is empty. kInvalid with
-  //     "layers" or "taps" as place: a layer that there is not, or that does not run, or a buffer
-  //     that is too small.
+  //     "layers", "inputs" or "taps" as place: a layer that there is not, or that does not run, or
+  //     a buffer that is too small.
   //   kInvalid where logits are NaN or infinite: bad_rows() names these rows. Their sequences end
   //     at their bases; all others are as after a good call, and their logits are there.
   //   kInvalid where a mask allows nothing, with the output as place (`draws`).
   //   kUnsupported where the backend lacks what is asked for: `draws` where !samples(), layers,
-  //     taps, keep_tree. Nothing has changed then.
+  //     inputs, taps, keep_tree. Nothing has changed then.
   //   Others: the sequences of the call end at their bases.
   virtual Status Run(const ModelCall& call) = 0;
   // The model draws tokens itself.
@@ -247,6 +255,11 @@ class Model {
   // row, kUnsupported by backends without trees.
   virtual Status CommitTree(SequenceId /*sequence*/, int /*row*/) {
     return Error{ErrorCode::kUnsupported, "this backend has no draft trees", ""};
+  }
+  // `to` becomes what `from` is, keys and values copied. Errors: kUnsupported where rows see one
+  // side, kInvalid for sequences that there are not, kLimit without memory.
+  virtual Status CopySequence(SequenceId /*from*/, SequenceId /*to*/) {
+    return Error{ErrorCode::kUnsupported, "this backend copies no sequences", ""};
   }
 };
 

@@ -80,7 +80,8 @@ Status BeginChange(const Row& row, size_t index, SequenceState& state, const Pla
                           " leaves a gap: its sequence has " + std::to_string(state.length) +
                           " positions");
     }
-    plan.changes.push_back({row.sequence, row.position, row.position, row.position, 0, 0});
+    const int end = limits.both_sides ? state.length : row.position;
+    plan.changes.push_back({row.sequence, row.position, row.position, end, 0, 0});
     state.last_rows = 0;
     state.whole_rows = 0;
     state.layers = limits.layers;
@@ -152,6 +153,8 @@ Status PlanRow(const Row& row, size_t index, std::span<SequenceState> sequences,
     return RowError(ErrorCode::kInvalid, index,
                     "a sequence that keeps its tree gets tree rows alone");
   } else {
+    const bool kept = limits.both_sides && row.position <= state.length;
+    if (kept && row.position > change.length) change.length = row.position;
     if (row.position != change.length) {
       return RowError(ErrorCode::kInvalid, index,
                       "position " + std::to_string(row.position) + " where " +

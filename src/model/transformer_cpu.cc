@@ -152,6 +152,13 @@ Status TransformerCpu::CommitTree(SequenceId sequence, int row) {
   return status;
 }
 
+Status TransformerCpu::CopySequence(SequenceId from, SequenceId to) {
+  if (!config_.both_sides) return Model::CopySequence(from, to);
+  Status status = sequences_.Copy(from, to, copies_);
+  if (status.ok()) Copy(copies_);
+  return status;
+}
+
 void TransformerCpu::ExtendRopeTables(int positions) {
   for (; rope_positions_ < positions; ++rope_positions_) {
     for (RopeTable& rope : ropes_) {
@@ -584,6 +591,11 @@ void TransformerCpu::BeginBlock(std::span<const Row> rows) {
 
 void TransformerCpu::Embed(const ModelCall& call, std::span<const Row> rows, size_t first) {
   const int64_t hidden = config_.hidden;
+  if (!call.inputs.empty()) {
+    const auto width = static_cast<size_t>(hidden);
+    std::copy_n(call.inputs.data() + first * width, rows.size() * width, x_.get());
+    return Tap(call, 0, x_.get(), rows.size(), first);
+  }
   for (size_t r = 0; r < rows.size(); ++r) {
     float* x = x_.get() + static_cast<int64_t>(r) * hidden;
     kernels_.read_row(weights_.embedding, rows[r].token, x);
@@ -686,6 +698,19 @@ Status TransformerCpu::PrepareLayers(const ModelCall& call) {
                  "layers"};
   }
   const size_t floats = call.rows.size() * static_cast<size_t>(config_.hidden);
+  if (!call.inputs.empty()) {
+    if (config_.layer_input_width > 0) {
+      return Error{ErrorCode::kUnsupported, "layers of this model also read the embedding",
+                   "inputs"};
+    }
+    if (call.layers.empty() || call.inputs.size() < floats) {
+      return Error{ErrorCode::kInvalid,
+                   "has " + std::to_string(call.inputs.size()) + " floats for " +
+                       std::to_string(call.layers.size()) + " layers, but the rows need " +
+                       std::to_string(floats) + " and at least one layer",
+                   "inputs"};
+    }
+  }
   taps_behind_last_ = false;
   for (const ModelTap& tap : call.taps) {
     const bool runs = tap.layer == 0 || tap.layer == ModelTap::kFinal ||

@@ -50,6 +50,7 @@ class TransformerCpu final : public Model {
   Status Run(const ModelCall& call) override;
   std::span<const int32_t> bad_rows() const override { return bad_rows_; }
   Status CommitTree(SequenceId sequence, int row) override;
+  Status CopySequence(SequenceId from, SequenceId to) override;
 
   const TransformerConfig& config() const { return config_; }
   const KvSequences& sequences() const { return sequences_; }

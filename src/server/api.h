@@ -26,6 +26,7 @@ struct ApiRequest {
   // Of a route that looks for tools that came before; where they are known the body has none.
   const KnownTools::Match* tools = nullptr;
   uint64_t owner = 0;  // GenerateOptions::draft_owner
+  int key = 0;         // CallSpec::key
 };
 
 // Each starts a call, or says what is wrong with the body.
@@ -35,6 +36,10 @@ Status StartResponse(const ApiRequest& request);
 Status StartExtract(const ApiRequest& request);
 Status StartInfill(const ApiRequest& request, bool infill);
 Status StartOllama(const ApiRequest& request, bool chat);
+Status StartMessages(const ApiRequest& request);
+// The prompt alone: how many tokens it has, or its text.
+Status StartCountTokens(const ApiRequest& request);
+Status StartApplyTemplate(const ApiRequest& request);
 
 // ---- What they share ----
 
@@ -63,6 +68,8 @@ void ReadGapMarks(PromptSpec& prompt, const FimTemplate* own = nullptr);
 bool HasConstraint(const RequestConstraints& asked);
 // Ollama's clients read {"error": "..."}.
 HttpReply OllamaError(const ApiError& error);
+// Anthropic's read {"type": "error", "error": {"type", "message"}}.
+HttpReply MessagesError(const ApiError& error);
 
 // The text of a token, as far as it is UTF-8.
 std::string ShownBytes(std::string_view bytes);
@@ -79,6 +86,8 @@ json::Value MessageOf(std::string_view role, json::Value content);
 // The tools that the request may call, and the schema of its answer, for the chat template.
 void DeclareTools(const ApiRequest& request, CallSpec& spec);
 
+inline constexpr const char* kStreamEnd = "data: [DONE]\n\n";
+
 // What the answers of the two kinds of completions have in common.
 class OpenAiFormatter : public Formatter {
  public:
@@ -89,6 +98,7 @@ class OpenAiFormatter : public Formatter {
   OpenAiFormatter(std::shared_ptr<ServerState> server, Wants wants)
       : server_(std::move(server)), wants_(wants) {}
   void End(const CallOut& out, std::string& text) override;
+  std::string StreamEnd() const override { return kStreamEnd; }
   HttpReply Whole(const CallOut& out) override;
 
  protected:

@@ -174,21 +174,6 @@ void ReadSampling(const JsonReader& in, CallSpec& spec) {
   if (in.ok() && !stages.ok()) in[stages.error().place].Fail(stages.error().message);
 }
 
-namespace {
-
-void ReadDiffusion(const JsonReader& in, DiffusionOptions& out) {
-  const JsonReader at = in.OptionalObject();
-  double threshold = 0;
-  int count = 0;
-  if (at["threshold"].Read(threshold, 0, 1)) out.threshold = threshold;
-  if (at["steps"].Read(count, 1, kMostTokens)) out.steps = count;
-  if (at["block_length"].Read(count, 1, kMostTokens)) out.block_length = count;
-  at["remasking"].Read(out.remasking);
-  at["alg"].Read(out.alg);
-}
-
-}  // namespace
-
 void ReadSeed(const JsonReader& in, CallSpec& spec) {
   int64_t seed = 0;
   if (in.Read(seed) && seed != -1) {
@@ -263,7 +248,7 @@ Status ReadCommon(const ApiRequest& request, const JsonReader& in,
   spec.options.at_budget =
       in["close_at_budget"].Bool(true) ? AtBudget::kCloseOrCut : AtBudget::kCut;
   in["mask_surprise"].Read(spec.options.mask_surprise);
-  ReadDiffusion(in["diffusion"], spec.options.diffusion);
+  ReadDiffusionOptions(in["diffusion"].OptionalObject(), spec.options.diffusion);
   if (spec.together.any() && in["diffusion"].present()) {
     in["diffusion"].Unsupported("is for outputs that are drawn alone");
   }
@@ -273,6 +258,7 @@ Status ReadCommon(const ApiRequest& request, const JsonReader& in,
     in["free_first"].Unsupported("is for outputs that are drawn alone");
   }
   spec.options.draft_owner = request.owner;
+  spec.key = request.key;
   json::Value arguments;
   ThinkingReader(in, spec, arguments).Read();
   if (!in.ok()) return in.error();
@@ -463,7 +449,7 @@ void OpenAiFormatter::End(const CallOut& out, std::string& text) {
     json.Key("pawl").Raw(ReportOf(out)).End();
     text += "data: " + json.text() + "\n\n";
   }
-  text += "data: [DONE]\n\n";
+  text += StreamEnd();
 }
 
 HttpReply OpenAiFormatter::Whole(const CallOut& out) {

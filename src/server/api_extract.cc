@@ -3,10 +3,11 @@
 #include <utility>
 
 #include "src/base/file.h"
+#include "src/engine/copied_text.h"
 #include "src/engine/loaded_model.h"
+#include "src/engine/record_details.h"
 #include "src/engine/schema_view.h"
 #include "src/server/api.h"
-#include "src/server/spans.h"
 
 namespace pawl::server {
 namespace {
@@ -15,8 +16,13 @@ constexpr size_t kMostTexts = 10'000;
 
 class ExtractFormatter : public Formatter {
  public:
-  ExtractFormatter(std::vector<std::string> texts, bool spans, bool single)
-      : texts_(std::move(texts)), spans_(spans), single_(single) {}
+  ExtractFormatter(const Tokenizer& tokenizer, std::vector<std::string> texts, bool spans,
+                   bool details, bool single)
+      : tokenizer_(tokenizer),
+        texts_(std::move(texts)),
+        spans_(spans),
+        details_(details),
+        single_(single) {}
 
   void Add(const CallOut&, const ChoiceOut&, std::span<const Delta>, size_t,
            std::string&) override {}
@@ -26,8 +32,9 @@ class ExtractFormatter : public Formatter {
   void End(const CallOut& out, std::string& text) override {
     JsonWriter json;
     json.Object().Key("usage").Raw(UsageOf(out)).Key("pawl").Raw(ReportOf(out)).End();
-    text += "data: " + json.text() + "\n\ndata: [DONE]\n\n";
+    text += "data: " + json.text() + "\n\n" + StreamEnd();
   }
+  std::string StreamEnd() const override { return kStreamEnd; }
   HttpReply Whole(const CallOut& out) override {
     if (single_ && out.choices[0].error) return out.choices[0].error->ToReply();
     JsonWriter json;
@@ -54,24 +61,33 @@ class ExtractFormatter : public Formatter {
           .End()
           .Take();
     }
-    json.Key("record").Raw(choice.content);
-    if (!choice.reasoning.empty()) json.Key("reasoning").String(choice.reasoning);
-    if (spans_) {
-      json.Key("spans").Object();
-      for (const Span& span : FindSpans(*record, texts_[static_cast<size_t>(choice.index)])) {
-        json.Key(span.pointer).Array().Int(static_cast<int64_t>(span.begin));
-        json.Int(static_cast<int64_t>(span.end)).End();
+    RecordLine line;
+    line.index = choice.index;
+    line.record = choice.content;
+    line.reasoning = choice.reasoning;
+    if (details_) {
+      line.members = DetailsJson(choice.details);
+    } else if (spans_) {
+      JsonWriter spans;
+      spans.Object();
+      const CopiedText text(tokenizer_, texts_[static_cast<size_t>(choice.index)]);
+      for (const Span& span : text.Spans(*record)) {
+        spans.Key(span.pointer).Array().Int(static_cast<int64_t>(span.begin));
+        spans.Int(static_cast<int64_t>(span.end)).End();
       }
-      json.End();
+      line.members = "\"spans\":" + spans.End().Take();
     }
-    json.Key("finish_reason").String(choice.finish).Key("closed").Bool(choice.closed);
-    if (choice.closed) json.Key("closed_by").String(NameOf(choice.closed_by));
-    json.Key("prompt_tokens").Int(choice.stats.prompt_tokens);
-    return json.Key("output_tokens").Int(choice.stats.output_tokens).End().Take();
+    line.finish_reason = choice.finish;
+    line.closed = choice.closed;
+    line.closed_by = choice.closed_by;
+    line.prompt_tokens = choice.stats.prompt_tokens;
+    line.output_tokens = choice.stats.output_tokens;
+    return line.Json();
   }
 
+  const Tokenizer& tokenizer_;
   const std::vector<std::string> texts_;
-  const bool spans_, single_;
+  const bool spans_, details_, single_;
 };
 
 // What a request says of the prompt, schema and texts aside.
@@ -176,7 +192,8 @@ Status StartExtract(const ApiRequest& request) {
   };
   if (text.present()) add(text);
   for (const JsonReader one : texts.items()) add(one);
-  const bool spans = in["spans"].Bool(true);
+  const bool spans = in["spans"].Bool(true), details = in["details"].Bool(false);
+  spec.options.details = details;
   if (Status status =
           ReadCommon(request, in, {"max_tokens"}, request.server->options.max_tokens, spec);
       !status.ok()) {
@@ -194,6 +211,9 @@ Status StartExtract(const ApiRequest& request) {
   spec.asked.layout.FillIn(model.ExtractOptions(""));
   const bool views = model.extract().ok() && model.extract()->shows_views();
   if (asking.view != SchemaView::kDefault && !views) spec.ignored.emplace_back("/schema_view");
+  if (details && spec.together.any()) {
+    in["details"].Unsupported("come with records that are drawn alone");
+  }
   spec.options.close_repetition = asking.close_repetition;
   // As the command: greedy unless it says otherwise, seed 0, always complete.
   if (!in["temperature"].present()) spec.options.sampling.temperature = 0;
@@ -204,7 +224,8 @@ Status StartExtract(const ApiRequest& request) {
   spec.one_by_one = true;
   const bool single = text.present();
   Call::Start(request.server, request.exchange, std::move(spec),
-              std::make_unique<ExtractFormatter>(std::move(all), spans, single));
+              std::make_unique<ExtractFormatter>(request.server->model->tokenizer(), std::move(all),
+                                                 spans, details, single));
   return {};
 }
 

@@ -15,6 +15,8 @@
 #include "src/base/json.h"
 #include "src/base/stop_scope.h"
 #include "src/decode/sampler_stages.h"
+#include "src/engine/copied_text.h"
+#include "src/engine/message_source.h"
 #include "src/server/call_choice.h"
 #include "src/server/json_writer.h"
 #include "src/server/server_state.h"
@@ -32,52 +34,6 @@ std::string RandomName(size_t length) {
 }
 
 ApiError Gone(const char* message) { return {.status = 503, .message = message}; }
-
-// What the engine says of an output, at its place in the request; `constraint`: of that.
-ApiError OutputError(const Error& error, const CallSpec& spec, size_t prompt,
-                     const std::string& constraint) {
-  static constexpr const char* kPlaces[] = {"prompt",   "constraint", "max_tokens",   "temperature",
-                                            "top_k",    "top_p",      "min_p",        "logit_bias",
-                                            "logprobs", "seed",       "mask_surprise"};
-  if (IsOutOfMemory(error)) return FromError(error, "");
-  // A text in which a field of the schema has no span.
-  if (error.place.starts_with('#')) return FromError(error, constraint);
-  if (error.place.starts_with("diffusion.")) {
-    return FromError({error.code, error.message, "#/diffusion/" + error.place.substr(10)}, "");
-  }
-  const TogetherSpec& together = spec.together;
-  const bool refused = error.code == ErrorCode::kInvalid || error.code == ErrorCode::kUnsupported;
-  if (together.any() && refused && !error.place.empty()) {
-    const std::string pointer = error.place == "choices" && !constraint.empty()
-                                    ? constraint
-                                    : together.PointerOf(error.place);
-    return FromError(Error{error.code, error.message, pointer}, "");
-  }
-  const bool known = std::any_of(std::begin(kPlaces), std::end(kPlaces),
-                                 [&](const char* place) { return error.place == place; });
-  ApiError out;
-  out.code = ErrorCodeName(error.code);
-  out.message = error.message;
-  if (!known) {
-    // A limit of what the request asks for; the rest is the server's fault.
-    out.status = error.code == ErrorCode::kLimit ? 400 : 500;
-    if (!error.place.empty()) out.message = error.place + ": " + error.message;
-    return out;
-  }
-  if (error.place == "prompt" && error.code == ErrorCode::kLimit) {
-    out.code = "context_length_exceeded";
-  }
-  const std::string place = error.place == "prompt"       ? spec.prompts[prompt].pointer
-                            : error.place == "constraint" ? constraint
-                            : error.place == "max_tokens" ? spec.budget_pointer
-                                                          : "#/" + error.place;
-  if (place.empty()) {
-    out.message = error.place + ": " + error.message;
-  } else {
-    out.param = place.substr(1);
-  }
-  return out;
-}
 
 }  // namespace
 
@@ -252,7 +208,8 @@ void Call::PrepareChoices() {
       error = prompt.error();
     } else if (prompt->tokens.empty()) {
       error = Error{ErrorCode::kInvalid, "has no tokens", spec_.prompts[p].pointer};
-    } else if (static_cast<int>(prompt->tokens.size()) + (spec_.echo ? 0 : 1) > context) {
+    } else if (!spec_.prompt_only &&
+               static_cast<int>(prompt->tokens.size()) + (spec_.echo ? 0 : 1) > context) {
       error = Error{ErrorCode::kLimit,
                     "has " + std::to_string(prompt->tokens.size()) +
                         " tokens, but the model's context holds " + std::to_string(context) +
@@ -276,6 +233,7 @@ void Call::PrepareChoices() {
     if (prompt.ok()) thinking = prompt->thinking;
     if (prompt.ok() && p == 0 && !prompt->note.empty()) out_.notes.push_back(prompt->note);
   }
+  if (spec_.prompt_only) return ShowPrompts(choices);
   const std::optional<ApiError> error = CompilePlan(thinking);
   if (gone_) return;
   if (error) return Refuse(*error);
@@ -290,50 +248,6 @@ void Call::PrepareChoices() {
   }
   if (spec_.echo && (spec_.options.logprobs >= 0)) return ScorePrompts();
   Launch();
-}
-
-// The prompts' own probabilities come first; what a prompt is scored for is the same for all of its
-// choices.
-void Call::ScorePrompts() {
-  scores_.resize(spec_.prompts.size());
-  score_left_ = static_cast<int>(spec_.prompts.size());
-  for (size_t p = 0; p < spec_.prompts.size(); ++p) {
-    Choice& choice = *choices_[p * static_cast<size_t>(spec_.draws())];
-    auto done = [self = shared_from_this(), p](Result<TokenScores> scores) {
-      const Status told = Guarded([&]() -> Status {
-        self->Scored(p, std::move(scores));
-        return {};
-      });
-      if (!told.ok()) self->GiveUp(FailureError(told.error()));
-    };
-    // Locked, so that what follows the scores does not set the id first.
-    const std::lock_guard lock(mutex_);
-    const Result<AsyncEngine::Id> id = server_->engine->SubmitScore(
-        choice.prompt_tokens, {.top = spec_.options.logprobs}, group_, std::move(done));
-    if (id.ok()) {
-      choice.id = *id;
-      continue;
-    }
-    failure_ = FromError(id.error(), "");
-    if (--score_left_ > 0) continue;
-    server_->workers->Submit([self = shared_from_this()] { self->OnWorker(&Call::Launch); }, size_);
-  }
-}
-
-void Call::Scored(size_t prompt, Result<TokenScores> scores) {
-  bool last = false;
-  {
-    const std::lock_guard lock(mutex_);
-    if (scores.ok()) {
-      scores_[prompt] = *std::move(scores);
-    } else if (!failure_) {
-      failure_ = FromError(scores.error(), spec_.prompts[prompt].pointer);
-    }
-    last = --score_left_ == 0;
-  }
-  if (last) {
-    server_->workers->Submit([self = shared_from_this()] { self->OnWorker(&Call::Launch); }, size_);
-  }
 }
 
 // What may throw comes before `launched_`: from there on the outputs answer, and each one ends.
@@ -387,8 +301,14 @@ void Call::Submit(Choice& choice) {
   if (!grammars_.empty()) {
     // What a text needs goes with its output.
     const Grammar& grammar = grammars_[choice.prompt];
+    const PromptSpec& prompt = spec_.prompts[choice.prompt];
+    const bool chat = prompt.kind == PromptSpec::Kind::kChat;
     Result<Grammar> made =
-        grammar.unbound().empty() ? grammar : grammar.Bind(spec_.prompts[choice.prompt].text);
+        grammar.unbound().empty()
+            ? grammar
+            : grammar.Bind(CopiedText(server_->model->tokenizer(),
+                                      chat ? SourceOfMessages(prompt.messages) : prompt.text)
+                               .text());
     if (!made.ok()) return Done(choice, made.error());
     bound = *std::move(made);
     request.constraint = MakeConstraint(*bound);
@@ -418,6 +338,7 @@ void Call::Submit(Choice& choice) {
   }
   request.group = group_;
   Delivery delivery;
+  delivery.details = DetailsOf(choice, bound);
   delivery.stops = spec_.stop;
   delivery.include_stop = spec_.include_stop;
   delivery.reports = spec_.want_tokens || spec_.options.mask_surprise;
@@ -443,17 +364,6 @@ void Call::Submit(Choice& choice) {
 }
 
 // ---- On the engine's thread ----
-// Special tokens that the parser reads have their names for a text. Code is cut where it ends.
-std::string_view Call::TextOf(Choice& choice, TokenId token, std::string_view bytes) {
-  const Vocabulary& vocabulary = *server_->model->vocabulary();
-  if (bytes.empty() && vocabulary.is_special(token)) {
-    const std::string_view name = vocabulary.bytes(token);
-    if (names_specials_ || plan_.IsMark(name)) bytes = name;
-  }
-  if (choice.code == nullptr) return bytes;
-  choice.code_goes_on = choice.code->Add(bytes);
-  return choice.code->added();
-}
 
 bool Call::Told(Choice& choice, const OutputToken& token) {
   if (first_token_ == 0) {
@@ -650,6 +560,7 @@ void Call::EndOf(Choice& choice) {
   out.closed = output->stop == StopReason::kClosed;
   out.closed_by = output->closed_by;
   out.notes = output->notes;
+  out.details = output->details;
   if (!choice.note.empty()) out.notes.push_back(choice.note);
   NoteEnd(output->stop, out);
   const bool cut = output->stop == StopReason::kLength || out.closed;
@@ -761,28 +672,7 @@ void Call::Whole() {
   for (ChoiceOut& out : out_.choices) {
     if (out.error && !spec_.one_by_one) return Refuse(*out.error);
   }
-  if (spec_.echo) {
-    for (const auto& choice : choices_) {
-      ChoiceOut& out = out_.choices[static_cast<size_t>(choice->index)];
-      const Tokenizer& tokenizer = server_->model->tokenizer();
-      out.content = tokenizer.Decode(choice->prompt_tokens, true) + out.content;
-      if (scores_.empty()) continue;
-      std::vector<TokenEntry> prompt;
-      const TokenScores& scores = scores_[choice->prompt];
-      for (size_t i = 0; i < choice->prompt_tokens.size(); ++i) {
-        TokenEntry entry;
-        entry.token = choice->prompt_tokens[i];
-        entry.bytes = server_->model->vocabulary()->bytes(entry.token);
-        entry.in_prompt = true;
-        // The first token has no probability.
-        if (i > 0) entry.logprob = static_cast<float>(scores.logprobs[i - 1]);
-        if (i > 0) entry.top = scores.top[i - 1];
-        prompt.push_back(std::move(entry));
-      }
-      out.tokens.insert(out.tokens.begin(), std::make_move_iterator(prompt.begin()),
-                        std::make_move_iterator(prompt.end()));
-    }
-  }
+  if (spec_.echo) EchoPrompts();
   SumUp();
   KeepBest();
   HttpReply reply = formatter_->Whole(out_);

@@ -61,7 +61,9 @@ struct CallSpec {
   std::string budget_pointer;  // of options.max_tokens, where the request has it
   // Code to complete, under monitors where they are built in (code_completion.h).
   std::optional<CodeSpec> code;
-  bool one_by_one = false;  // an output that fails does not fail the others
+  int key = 0;               // which of the server's keys the request has, from 1; 0: none
+  bool prompt_only = false;  // the prompts are laid out, and no output begins
+  bool one_by_one = false;   // an output that fails does not fail the others
   // JSON Pointers of members of the request that change nothing here.
   std::vector<std::string> ignored;
 };
@@ -92,8 +94,9 @@ struct ChoiceOut {
   bool closed = false;             // by the budget or a limit, in a complete way
   ClosedBy closed_by = ClosedBy::kNothing;
   std::vector<std::string> notes;  // Generation::notes
-  std::optional<bool> parses;      // of code: whether the file still does, with the output
-  uint64_t given_up = 0;           // questions about code that the monitors gave up
+  std::vector<ValueDetails> details;
+  std::optional<bool> parses;  // of code: whether the file still does, with the output
+  uint64_t given_up = 0;       // questions about code that the monitors gave up
   bool ended = false;
   std::optional<ApiError> error;
   GenerationStats stats;
@@ -122,6 +125,11 @@ struct CallOut {
 // `together`: with what may have texts of the request.
 std::string ReportOf(const CallOut& out, bool together = true);
 
+// What the engine says of an output, with the place in the request. `constraint`: where that
+// stands.
+ApiError OutputError(const Error& error, const CallSpec& spec, size_t prompt,
+                     const std::string& constraint);
+
 class Formatter {
  public:
   virtual ~Formatter() = default;
@@ -136,8 +144,10 @@ class Formatter {
   virtual void End(const CallOut& out, std::string& text) = 0;
   // In the middle of a stream, which then ends.
   virtual void Fail(const ApiError& error, std::string& text) {
-    text += "data: " + error.Body() + "\n\n";
+    text += "data: " + error.Body() + "\n\n" + StreamEnd();
   }
+  // What a stream ends with.
+  virtual std::string StreamEnd() const { return ""; }
   // Without a stream.
   virtual HttpReply Whole(const CallOut& out) = 0;
   virtual HttpReply Refuse(const ApiError& error) { return error.ToReply(); }
@@ -172,6 +182,8 @@ class Call : public std::enable_shared_from_this<Call> {
   Result<PreparedPrompt> PrepareOne(const PromptSpec& prompt);
   // The records of examples in prompts of extract, as the grammar writes them.
   std::optional<ApiError> WriteExamples();
+  // With prompt_only: the prompts are the answer.
+  void ShowPrompts(std::span<const std::unique_ptr<Choice>> choices);
   std::optional<ApiError> CompilePlan(ThinkingStart thinking);
   std::optional<ApiError> PlanTools();
   std::optional<ApiError> PlanThinking(ThinkingStart thinking);
@@ -182,6 +194,10 @@ class Call : public std::enable_shared_from_this<Call> {
   // Of a compilation that begins now: GiveUp stops it.
   std::shared_ptr<StopFlag> NewStop();
   void ScorePrompts();
+  // The prompts' tokens in front of those of the outputs.
+  void EchoPrompts();
+  std::shared_ptr<DetailsRequest> DetailsOf(const Choice& choice,
+                                            const std::optional<Grammar>& grammar) const;
   void Launch();
   // A choice that cannot begin has ended, with the error.
   void Begin(Choice& choice) noexcept;

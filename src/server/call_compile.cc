@@ -10,8 +10,10 @@
 #include "src/base/stop_scope.h"
 #include "src/decode/closing.h"
 #include "src/engine/loaded_model.h"
+#include "src/engine/message_source.h"
 #include "src/engine/schema_view.h"
 #include "src/server/call.h"
+#include "src/server/call_choice.h"
 #include "src/server/server_state.h"
 
 namespace pawl::server {
@@ -246,6 +248,16 @@ std::optional<ApiError> Call::CompilePlan(ThinkingStart thinking) {
     if (!spec_.one_by_one) longest.clear();
   }
   string_bound_ = layout.max_string;
+  if (spec_.prompts[0].kind == PromptSpec::Kind::kChat && layout.source.empty()) {
+    // Fields are copied from the messages. Inside structural tags the text has to be there now.
+    layout.bind_source = plan_.grammar.kind == ConstraintSpec::Kind::kJsonSchema;
+    const bool copies = layout.verbatim != JsonSchemaOptions::Verbatim::kNone ||
+                        plan_.grammar.text.find("x-pawl-source") != std::string::npos;
+    if (copies && !layout.bind_source) {
+      layout.source = SourceOfMessages(spec_.prompts[0].messages);
+      if (layout.source.empty()) layout.source = " ";
+    }
+  }
   if (std::optional<ApiError> error = PlanThinking(thinking)) return error;
   names_specials_ = plan_.grammar.kind == ConstraintSpec::Kind::kStructuralTag &&
                     (!plan_.calls.empty() || plan_.marked());
@@ -308,6 +320,27 @@ ApiError Call::CompileError(const Error& error) {
   whole.message = error.ToString();
   whole.place.clear();
   return FromError(whole, plan_.grammar.pointer);
+}
+
+void Call::ShowPrompts(std::span<const std::unique_ptr<Choice>> choices) {
+  for (const auto& choice : choices) {
+    out_.prompt_tokens += static_cast<int>(choice->prompt_tokens.size());
+    out_.choices.emplace_back();
+    out_.choices.back().content = server_->model->tokenizer().Decode(choice->prompt_tokens, true);
+  }
+  exchange_->Post([self = shared_from_this()] { self->WholeOrRefuse(); });
+}
+
+// Special tokens that the parser reads have their names for a text. Code is cut where it ends.
+std::string_view Call::TextOf(Choice& choice, TokenId token, std::string_view bytes) {
+  const Vocabulary& vocabulary = *server_->model->vocabulary();
+  if (bytes.empty() && vocabulary.is_special(token)) {
+    const std::string_view name = vocabulary.bytes(token);
+    if (names_specials_ || plan_.IsMark(name)) bytes = name;
+  }
+  if (choice.code == nullptr) return bytes;
+  choice.code_goes_on = choice.code->Add(bytes);
+  return choice.code->added();
 }
 
 }  // namespace pawl::server

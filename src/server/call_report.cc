@@ -1,6 +1,8 @@
 // What a request has cost, summed over its outputs: the `pawl` member of replies and the line of
-// the log.
+// the log. And what is wrong with an output, as the client has to read it.
 #include <algorithm>
+#include <initializer_list>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -101,7 +103,12 @@ void Call::LogLine(int status) {
   JsonWriter json;
   json.Object().Key("event").String("request");
   json.Key("id").String(exchange_->request().id);
-  json.Key("route").String(spec_.route).Key("status").Int(status);
+  const HttpRequest& request = exchange_->request();
+  json.Key("method").String(request.method).Key("route").String(spec_.route);
+  json.Key("status").Int(status).Key("peer").String(request.peer);
+  if (spec_.key > 0) json.Key("key").Int(spec_.key);
+  json.Key("model").String(out_.model).Key("bytes");
+  json.Int(static_cast<int64_t>(request.body.size()));
   json.Key("seconds").Number(seconds());
   if (status == 200) {
     json.Key("prompt_tokens").Int(out_.prompt_tokens);
@@ -110,6 +117,62 @@ void Call::LogLine(int status) {
     json.Key("report").Raw(ReportOf(out_, false));
   }
   server_->Log(json.End().Take());
+}
+
+ApiError OutputError(const Error& error, const CallSpec& spec, size_t prompt,
+                     const std::string& constraint) {
+  static constexpr const char* kPlaces[] = {
+      "prompt", "constraint", "max_tokens", "temperature", "top_k",         "top_p",
+      "min_p",  "logit_bias", "logprobs",   "seed",        "mask_surprise", "details"};
+  if (IsOutOfMemory(error)) return FromError(error, "");
+  // A text in which a field of the schema has no span.
+  if (error.place.starts_with('#')) return FromError(error, constraint);
+  if (error.place.starts_with("diffusion.")) {
+    return FromError({error.code, error.message, "#/diffusion/" + error.place.substr(10)}, "");
+  }
+  const TogetherSpec& together = spec.together;
+  const bool of_model = error.place == "model" && together.any();
+  const bool of_member = std::ranges::none_of(
+      std::initializer_list<const char*>{"", "model", "prompt", "constraint", "max_tokens"},
+      [&](const char* place) { return error.place == place; });
+  if (error.code == ErrorCode::kUnsupported && (of_model || of_member)) {
+    // What the model has no part for. The probabilities may be those that best_of chooses by.
+    const std::string place = of_model                    ? together.PointerOf("")
+                              : error.place != "logprobs" ? "#/" + error.place
+                              : spec.draws() != spec.n    ? "#/best_of"
+                                                          : "#/logprobs";
+    return FromError({error.code, error.message, place}, "");
+  }
+  if (together.any() && error.code == ErrorCode::kInvalid && !error.place.empty()) {
+    const std::string pointer = error.place == "choices" && !constraint.empty()
+                                    ? constraint
+                                    : together.PointerOf(error.place);
+    return FromError(Error{error.code, error.message, pointer}, "");
+  }
+  const bool known = std::any_of(std::begin(kPlaces), std::end(kPlaces),
+                                 [&](const char* place) { return error.place == place; });
+  ApiError out;
+  out.code = ErrorCodeName(error.code);
+  out.message = error.message;
+  if (!known) {
+    // A limit of what the request asks for; the rest is the server's fault.
+    out.status = error.code == ErrorCode::kLimit ? 400 : 500;
+    if (!error.place.empty()) out.message = error.place + ": " + error.message;
+    return out;
+  }
+  if (error.place == "prompt" && error.code == ErrorCode::kLimit) {
+    out.code = "context_length_exceeded";
+  }
+  const std::string place = error.place == "prompt"       ? spec.prompts[prompt].pointer
+                            : error.place == "constraint" ? constraint
+                            : error.place == "max_tokens" ? spec.budget_pointer
+                                                          : "#/" + error.place;
+  if (place.empty()) {
+    out.message = error.place + ": " + error.message;
+  } else {
+    out.param = place.substr(1);
+  }
+  return out;
 }
 
 }  // namespace pawl::server

@@ -49,7 +49,10 @@ class Reader {
   Result<RequestConstraints> Read() {
     ReadLayout();
     if (const JsonReader in = in_["response_format"]; in.present()) ReadFormat(in);
-    if (const JsonReader in = in_["text"]["format"]; in.present()) ReadFormat(in);
+    for (const char* config : {"text", "output_config"}) {
+      if (const JsonReader in = in_[config]["format"]; in.present()) ReadFormat(in);
+    }
+    if (const JsonReader in = in_["output_format"]; in.present()) ReadFormat(in);
     ReadStructuredOutputs();
     ReadOldNames();
     ReadOllama();
@@ -309,7 +312,10 @@ class Reader {
       in["type"].Unsupported("is " + Quote(type) + "; this server has function and custom tools");
       return tool;
     }
-    tool.kind = type == "custom" ? ToolSpec::Kind::kCustom : ToolSpec::Kind::kFunction;
+    // Anthropic's tools have an input_schema, and functions are "custom".
+    const JsonReader input = in["input_schema"];
+    const bool custom = type == "custom" && !input.present();
+    tool.kind = custom ? ToolSpec::Kind::kCustom : ToolSpec::Kind::kFunction;
     // /v1/chat/completions wraps what /v1/responses does not.
     const JsonReader inner = Unwrapped(in, type);
     tool.pointer = inner.place();
@@ -317,8 +323,9 @@ class Reader {
     CheckName(inner["name"], tool.name);
     tool.description = inner["description"].String("");
     inner["strict"].Bool(false);
-    tool.kind == ToolSpec::Kind::kCustom ? ReadCustomFormat(inner, tool)
-                                         : ReadParameters(inner["parameters"], tool);
+    tool.kind == ToolSpec::Kind::kCustom
+        ? ReadCustomFormat(inner, tool)
+        : ReadParameters(input.present() ? input : inner["parameters"], tool);
     return tool;
   }
 
@@ -410,8 +417,16 @@ class Reader {
       return AllowAll();
     }
     if (!choice.IsObject()) return choice.Fail("must be a string or an object");
-    if (choice["type"].IsString() && choice["type"].String() == "allowed_tools") {
-      return ReadAllowed(Unwrapped(choice, "allowed_tools"));
+    const std::string type = choice["type"].IsString() ? choice["type"].String() : "";
+    if (type == "allowed_tools") return ReadAllowed(Unwrapped(choice, "allowed_tools"));
+    if (choice["disable_parallel_tool_use"].Bool(false)) {
+      out_.parallel = false;
+      out_.asked_parallel = true;
+    }
+    if (type == "auto" || type == "any" || type == "none") {
+      SetMode(type, choice["type"]);
+      if (out_.tools.empty()) out_.choice.mode = ToolChoice::Mode::kNone;
+      return AllowAll();
     }
     const std::optional<size_t> tool = NamedBy(choice);
     if (!tool) return;

@@ -11,6 +11,7 @@
 //                        unwrapped, {"type": "grammar", "grammar": ...}, {"type": "regex"},
 //                        {"type": "structural_tag", ...} in both forms
 //   text.format          of /v1/responses
+//   output_config.format, output_format   of /v1/messages
 //   structured_outputs   {"json" | "regex" | "choice" | "grammar" | "json_object" |
 //                        "structural_tag"}
 //   guided_json, guided_regex, guided_choice, guided_grammar, structural_tag: as vLLM had them

@@ -37,7 +37,8 @@ struct HttpRequest {
   std::string query;    // what follows '?'
   HttpHeaders headers;  // names in lower case
   BodyBytes body;
-  std::string id;  // the client's x-request-id, or one made here
+  std::string peer;  // the address that it came from; empty: not known
+  std::string id;    // the client's x-request-id, or one made here
   std::chrono::steady_clock::time_point received = std::chrono::steady_clock::now();
 
   // The first header of that name (in lower case); empty when there is none.

@@ -198,10 +198,11 @@ void HttpConnection::PutWork(std::function<void()> work) {
 // ---- Run ----
 
 HttpConnection::HttpConnection(std::shared_ptr<HttpShared> shared, std::shared_ptr<IoRunner> runner,
-                               std::unique_ptr<ByteStream> stream)
+                               std::unique_ptr<ByteStream> stream, std::string peer)
     : shared_(std::move(shared)),
       runner_(std::move(runner)),
       stream_(std::move(stream)),
+      peer_(std::move(peer)),
       reader_({.header_bytes = shared_->options.max_header_bytes,
                .body_bytes = shared_->options.max_body_bytes}) {
   mail_.work.reserve(4);
@@ -382,6 +383,7 @@ std::optional<HttpReply> HttpConnection::Judge() {
   const std::string_view given = head.Header("x-request-id");
   id_ = IsGoodId(given) ? std::string(given) : NewRequestId();
   reader_.SetId(id_);
+  reader_.SetPeer(peer_);
   const HttpOptions& options = shared_->options;
   const HttpHandler& handler = shared_->handler;
   if (const std::optional<ApiError> error = JudgeHeaders(options, head)) {

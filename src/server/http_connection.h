@@ -68,7 +68,7 @@ class HttpExchange;
 class HttpConnection final : public IoTask, private WaitingBodies::Share {
  public:
   HttpConnection(std::shared_ptr<HttpShared> shared, std::shared_ptr<IoRunner> runner,
-                 std::unique_ptr<ByteStream> stream);
+                 std::unique_ptr<ByteStream> stream, std::string peer = {});
   ~HttpConnection() override;
   HttpConnection(const HttpConnection&) = delete;
   HttpConnection& operator=(const HttpConnection&) = delete;
@@ -123,6 +123,7 @@ class HttpConnection final : public IoTask, private WaitingBodies::Share {
   const std::shared_ptr<HttpShared> shared_;
   const std::shared_ptr<IoRunner> runner_;
   const std::unique_ptr<ByteStream> stream_;
+  const std::string peer_;
   Phase phase_ = Phase::kReading;
   TimePoint now_{};
   TimePoint end_ = kNever;    // of what it does: then it is late

@@ -53,6 +53,7 @@ class HttpReader {
   // From kHeadDone on whole but for the body; before, and where it is wrong, as far as it was read.
   const HttpRequest& request() const { return request_; }
   void SetId(std::string_view id) { request_.id = id; }
+  void SetPeer(std::string_view peer) { request_.peer = peer; }
   HttpRequest TakeRequest() { return std::move(request_); }
 
   // Of the head.

@@ -4,6 +4,7 @@
 // once.
 #include "src/server/http_server.h"
 
+#include <arpa/inet.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -92,19 +93,30 @@ class Listener final : public IoTask {
   void Run(unsigned events, TimePoint now) noexcept override {
     if (shared_->draining || (events & kGone) != 0) return Close();
     for (int i = 0; i < kAcceptAtATime; ++i) {
-      const int fd = ::accept4(fd_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+      sockaddr_storage from{};
+      socklen_t size = sizeof from;
+      const int fd =
+          ::accept4(fd_, reinterpret_cast<sockaddr*>(&from), &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
       if (fd < 0 && (errno == EINTR || errno == ECONNABORTED)) continue;
       if (fd < 0) {
         if (errno != EAGAIN && errno != EWOULDBLOCK) SetDeadline(now + kAcceptAgain);
         return;
       }
-      Welcome(fd);
+      Welcome(fd, from);
     }
     loop_->Schedule(*this);
   }
 
  private:
-  void Welcome(int fd) noexcept {
+  static std::string Shown(const sockaddr_storage& from) {
+    char text[INET6_ADDRSTRLEN] = {};
+    const void* const address =
+        from.ss_family == AF_INET6
+            ? static_cast<const void*>(&reinterpret_cast<const sockaddr_in6&>(from).sin6_addr)
+            : &reinterpret_cast<const sockaddr_in&>(from).sin_addr;
+    return ::inet_ntop(from.ss_family, address, text, sizeof text) == nullptr ? "" : text;
+  }
+  void Welcome(int fd, const sockaddr_storage& from) noexcept {
     const int yes = 1;
     ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
     bool owned = false;
@@ -112,7 +124,8 @@ class Listener final : public IoTask {
       auto stream = std::make_unique<SocketStream>(fd);
       owned = true;
       if (shared_->connections >= shared_->options.max_connections) return;
-      const auto connection = std::make_shared<HttpConnection>(shared_, runner_, std::move(stream));
+      const auto connection =
+          std::make_shared<HttpConnection>(shared_, runner_, std::move(stream), Shown(from));
       if (loop_->Add(connection, fd)) loop_->Schedule(*connection);
     } catch (...) {
       if (!owned) ::close(fd);

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "src/base/digest.h"
 #include "src/base/stop_scope.h"
 #include "src/server/api.h"
 #include "src/server/api_plain.h"
@@ -38,21 +39,31 @@ std::string_view KeyOf(const HttpRequest& request) {
   return bearer ? given.substr(kBearer.size()) : request.Header("x-api-key");
 }
 
-bool KeyIsGood(const ServerState& server, const HttpRequest& request) {
-  if (server.options.api_keys.empty()) return true;
+// Which of the keys it is, from 1; 0: none of them. All are compared.
+int KeyNumberOf(const ServerState& server, const HttpRequest& request) {
   const std::string_view given = KeyOf(request);
-  bool good = false;
-  for (const std::string& key : server.options.api_keys) good |= SameKey(given, key);
-  return good;
+  int number = 0, found = 0;
+  for (const std::string& key : server.options.api_keys) {
+    ++number;
+    if (SameKey(given, key)) found = number;
+  }
+  return found;
+}
+
+bool KeyIsGood(const ServerState& server, const HttpRequest& request) {
+  return server.options.api_keys.empty() || KeyNumberOf(server, request) > 0;
 }
 
 // Clients with one key learn from each other; 0 where keys are not looked at.
 uint64_t OwnerOf(const ServerState& server, const HttpRequest& request) {
   if (server.options.api_keys.empty()) return 0;
-  uint64_t owner = 0xcbf29ce484222325u;
-  for (const char c : KeyOf(request)) {
-    owner = (owner ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-    owner ^= owner >> 29;
+  // It goes into the file of histories, so it must not tell the key.
+  Digest digest(DigestKind::kSha256);
+  digest.Add("pawl draft owner\n");
+  digest.Add(KeyOf(request));
+  uint64_t owner = 0;
+  for (const char c : digest.Hex().substr(0, 16)) {
+    owner = owner << 4 | static_cast<uint64_t>(c <= '9' ? c - '0' : c - 'a' + 10);
   }
   return owner == 0 ? 1 : owner;
 }
@@ -68,6 +79,7 @@ constexpr size_t kMostMembers = 4096;
 struct Route {
   enum class Access { kKey, kOpen };  // kOpen: for everybody, also before the model is there
   std::string_view method, path;
+  const char* summary = "";
   PlainAnswer answer = nullptr;  // either this
   Start start = nullptr;         // or this
   Access access = Access::kKey;
@@ -77,57 +89,115 @@ struct Route {
 
 namespace {
 
-constexpr Route Get(std::string_view path, PlainAnswer answer,
+constexpr Route Get(std::string_view path, PlainAnswer answer, const char* summary,
                     Route::Access access = Route::Access::kKey) {
-  return {.method = "GET", .path = path, .answer = answer, .access = access};
+  return {.method = "GET", .path = path, .summary = summary, .answer = answer, .access = access};
 }
-constexpr Route Post(std::string_view path, PlainAnswer answer, bool slow = false) {
-  return {.method = "POST", .path = path, .answer = answer, .slow = slow};
+constexpr Route Post(std::string_view path, PlainAnswer answer, const char* summary,
+                     bool slow = false) {
+  return {.method = "POST", .path = path, .summary = summary, .answer = answer, .slow = slow};
 }
-constexpr Route Outputs(std::string_view path, Start start, bool tools = false) {
-  return {.method = "POST", .path = path, .start = start, .tools = tools};
+constexpr Route Outputs(std::string_view path, Start start, const char* summary,
+                        bool tools = false) {
+  return {.method = "POST", .path = path, .summary = summary, .start = start, .tools = tools};
 }
 
+Result<HttpReply> OpenApi(ServerState& server, const PlainRequest& request);
+
+constexpr Route::Access kOpen = Route::Access::kOpen;
 constexpr Route kRoutes[] = {
-    Get("/health", Health, Route::Access::kOpen),
-    Get("/v1/health", Health, Route::Access::kOpen),
-    Get("/metrics", MetricsPage, Route::Access::kOpen),
-    Get("/", Playground, Route::Access::kOpen),
-    Get("/v1/models", Models),
-    Get("/models", Models),
-    Get("/tokenizer_info", TokenizerInfo),
-    Get("/version", Version),
-    Get("/api/version", Version),
-    Get("/api/tags", OllamaTags),
-    Get("/api/ps", OllamaTags),
-    Get("/props", Props),
-    Post("/tokenize", Tokenize, true),
-    Post("/detokenize", Detokenize, true),
-    Post("/api/show", OllamaShow),
-    Post("/v1/constraints/compile", CompileOnly, true),
+    Get("/health", Health, "Whether the server is ready", kOpen),
+    Get("/v1/health", Health, "Whether the server is ready", kOpen),
+    Get("/metrics", MetricsPage, "Counters for Prometheus", kOpen),
+    Get("/", Playground, "The playground", kOpen),
+    Get("/openapi.json", OpenApi, "This description"),
+    Get("/v1/models", Models, "The model, as OpenAI lists models"),
+    Get("/models", Models, "The model, as OpenAI lists models"),
+    Get("/tokenizer_info", TokenizerInfo, "Special tokens and sizes of the tokenizer"),
+    Get("/version", Version, "The version of the server"),
+    Get("/api/version", Version, "The version of the server"),
+    Get("/api/tags", OllamaTags, "The model, as Ollama lists models"),
+    Get("/api/ps", OllamaTags, "The model, as Ollama lists models"),
+    Get("/props", Props, "The model, as llama.cpp describes it"),
+    Post("/tokenize", Tokenize, "The tokens of a text or of messages", true),
+    Post("/detokenize", Detokenize, "The text of tokens", true),
+    Post("/api/show", OllamaShow, "The model, as Ollama describes it"),
+    Post("/v1/constraints/compile", CompileOnly, "Whether a constraint compiles", true),
     Outputs(
-        "/v1/chat/completions", [](const ApiRequest& r) { return StartChat(r, false); }, true),
+        "/v1/chat/completions", [](const ApiRequest& r) { return StartChat(r, false); },
+        "OpenAI's chat API", true),
     Outputs(
-        "/chat/completions", [](const ApiRequest& r) { return StartChat(r, false); }, true),
-    Outputs("/v1/completions", StartCompletion),
-    Outputs("/v1/responses", StartResponse),
-    Outputs("/v1/extract", StartExtract),
-    Outputs("/v1/fim/completions", [](const ApiRequest& r) { return StartChat(r, true); }),
-    Outputs("/infill", [](const ApiRequest& r) { return StartInfill(r, true); }),
-    Outputs("/completion", [](const ApiRequest& r) { return StartInfill(r, false); }),
-    Outputs("/api/chat", [](const ApiRequest& r) { return StartOllama(r, true); }),
-    Outputs("/api/generate", [](const ApiRequest& r) { return StartOllama(r, false); }),
+        "/chat/completions", [](const ApiRequest& r) { return StartChat(r, false); },
+        "OpenAI's chat API", true),
+    Outputs("/v1/completions", StartCompletion, "OpenAI's completions"),
+    Outputs("/v1/responses", StartResponse, "OpenAI's responses API"),
+    Outputs("/v1/extract", StartExtract, "Records from texts, by a schema"),
+    Outputs(
+        "/v1/fim/completions", [](const ApiRequest& r) { return StartChat(r, true); },
+        "A gap between a prompt and a suffix"),
+    Outputs(
+        "/infill", [](const ApiRequest& r) { return StartInfill(r, true); },
+        "A gap in code, as llama.cpp's editor plugins ask for it"),
+    Outputs(
+        "/completion", [](const ApiRequest& r) { return StartInfill(r, false); },
+        "llama.cpp's completions"),
+    Outputs("/v1/messages", StartMessages, "Anthropic's messages API", true),
+    Outputs("/v1/messages/count_tokens", StartCountTokens, "How many tokens messages have", true),
+    Outputs("/apply-template", StartApplyTemplate, "The prompt that messages become", true),
+    Outputs(
+        "/api/chat", [](const ApiRequest& r) { return StartOllama(r, true); }, "Ollama's chat API"),
+    Outputs(
+        "/api/generate", [](const ApiRequest& r) { return StartOllama(r, false); },
+        "Ollama's completions"),
 };
+
+// The routes as an OpenAPI 3.1 document.
+Result<HttpReply> OpenApi(ServerState& server, const PlainRequest& /*request*/) {
+  JsonWriter json;
+  json.Object().Key("openapi").String("3.1.0").Key("info").Object();
+  json.Key("title").String("Pawl").Key("version").String(server.options.version).End();
+  if (!server.options.api_keys.empty()) {
+    json.Key("security").Raw(R"([{"key":[]}])").Key("components").Object();
+    json.Key("securitySchemes").Raw(R"({"key":{"type":"http","scheme":"bearer"}})").End();
+  }
+  json.Key("paths").Object();
+  for (const Route& route : kRoutes) {
+    if (route.path == "/" && !server.options.playground) continue;
+    const bool post = route.method == "POST";
+    json.Key(route.path).Object().Key(post ? "post" : "get").Object();
+    json.Key("summary").String(route.summary);
+    if (route.access == kOpen) json.Key("security").Array().End();
+    if (post) {
+      json.Key("requestBody");
+      json.Raw(R"({"required":true,"content":{"application/json":{"schema":{"type":"object"}}}})");
+    }
+    json.Key("responses").Object().Key("200").Object().Key("description").String("The answer");
+    json.End();
+    if (post) {
+      json.Key("400").Object();
+      json.Key("description").String("What is wrong with the body, and where").End();
+    }
+    json.End().End().End();
+  }
+  HttpReply reply;
+  reply.body = json.End().End().Take();
+  return reply;
+}
 
 std::string Shown(std::string_view text) { return ShownBytes(text.substr(0, 100)); }
 
-bool IsOllama(const HttpRequest& request) { return request.path.starts_with("/api/"); }
+// In the form that the clients of the route read.
+HttpReply ErrorReply(const HttpRequest& request, const ApiError& error) {
+  if (request.path.starts_with("/api/")) return OllamaError(error);
+  if (request.path.starts_with("/v1/messages")) return MessagesError(error);
+  return error.ToReply();
+}
 
 // nullptr, with the error that says so.
 const Route* FindRoute(const ServerState& server, const HttpRequest& request, ApiError& error) {
   std::string_view path = request.path;
   if (server.ready && path == "/v1/models/" + server.model->name()) {
-    static constexpr Route kModel = Get("/v1/models/", OneModel);
+    static constexpr Route kModel = Get("/v1/models/", OneModel, "The model");
     if (request.method == "GET" || request.method == "HEAD") return &kModel;
   }
   const std::string_view method =
@@ -166,9 +236,10 @@ HttpReply Router::Refusal(const HttpRequest& request, const ApiError& error) con
   server_->metrics.CountRequest("refused", error.status);
   JsonWriter json;
   json.Object().Key("event").String("refused").Key("id").String(request.id);
+  json.Key("method").String(ShownBytes(request.method)).Key("peer").String(request.peer);
   json.Key("status").Int(error.status).Key("message").String(ShownBytes(error.ShortMessage()));
   server_->Log(json.End().Take());
-  return IsOllama(request) ? OllamaError(error) : error.ToReply();
+  return ErrorReply(request, error);
 }
 
 void Router::Refuse(Exchange& exchange, const ApiError& error) const {
@@ -247,8 +318,8 @@ void Router::Read(const std::shared_ptr<Exchange>& exchange, const Route& route,
   }
   if (route.start != nullptr) {
     if (!claim()) return;
-    const Status status = route.start(
-        {server_, exchange, body, route.tools ? &tools : nullptr, OwnerOf(*server_, request)});
+    const Status status = route.start({server_, exchange, body, route.tools ? &tools : nullptr,
+                                       OwnerOf(*server_, request), KeyNumberOf(*server_, request)});
     if (!status.ok()) Refuse(*exchange, FromError(status.error(), ""));
     return;
   }

@@ -10,6 +10,7 @@
 
 #include "src/base/failure.h"
 #include "src/server/heap_trim.h"
+#include "src/server/json_writer.h"
 #include "src/server/router.h"
 #include "src/server/server_state.h"
 
@@ -52,10 +53,14 @@ class Server::Impl {
     stopped_ = true;
     state_->draining = true;
     if (loader_.joinable()) loader_.join();
-    http_->Drain();
+    // Meanwhile others hear 503 (Router, Call::Start).
     const auto end =
         std::chrono::steady_clock::now() +
         std::chrono::milliseconds(static_cast<int64_t>(state_->options.drain_seconds * 1e3));
+    while (state_->calls > 0 && std::chrono::steady_clock::now() < end) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    http_->Drain();
     while (http_->exchanges() > 0 && std::chrono::steady_clock::now() < end) {
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
@@ -114,7 +119,21 @@ class Server::Impl {
                      .drafter = *std::move(drafter),
                      .on_step = [&state](double s) { state.metrics.step.Observe(s); }});
     state.ready = true;
+    LogStart();
     return {};
+  }
+
+  void LogStart() const {
+    const ModelInfo& info = state_->model->info();
+    JsonWriter json;
+    json.Object().Key("event").String("started").Key("version").String(state_->options.version);
+    json.Key("address").String(state_->options.http.host + ":" + std::to_string(port()));
+    json.Key("model").String(state_->model->name()).Key("architecture").String(info.architecture);
+    json.Key("dtype").String(info.dtype).Key("weight_bytes").Int(info.weight_bytes);
+    json.Key("context").Int(info.context_length).Key("kernels").String(info.kernels);
+    json.Key("threads").Int(info.threads).Key("batch").Int(state_->options.max_batch);
+    json.Key("keys").Int(static_cast<int64_t>(state_->options.api_keys.size()));
+    state_->Log(json.End().Take());
   }
 
   // Requests that take longer than they may, and memory that is not in use.

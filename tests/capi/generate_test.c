@@ -98,6 +98,17 @@ static void test_generate(pawl_engine* engine, const pawl_grammar* grammar) {
   pawl_generation_free(other); /* it may run still */
   pawl_generation_free(stream);
 
+  /* Details are told where they are asked for. */
+  CHECK(output.details == NULL);
+  options.on_text = NULL;
+  options.details = 1;
+  CHECK(ok(pawl_engine_generate(engine, &prompt, grammar, &options, &stream, &error), error));
+  CHECK(output_of(stream).details_length > 2 && output_of(stream).details[0] == '{');
+  CHECK(strstr(output_of(stream).details, "\"probability\":{") != NULL);
+  pawl_generation_free(stream);
+  options.on_text = show;
+  options.details = 0;
+
   /* The function may end the output. */
   text = (shown){"", 0, 0, 2};
   CHECK(ok(pawl_engine_generate(engine, &prompt, grammar, &options, &stream, &error), error));
@@ -342,6 +353,16 @@ static void test_engine_options(const char* folder) {
   options.drafts = "none of these";
   options.drafts_length = strlen(options.drafts);
   CHECK_FAILS(pawl_engine_load(folder, length, &options, &engine, &error), PAWL_INVALID, "drafts");
+  options.drafts = "auto";
+  options.drafts_length = strlen(options.drafts);
+  options.draft_verify = "luck";
+  CHECK_FAILS(pawl_engine_load(folder, length, &options, &engine, &error), PAWL_INVALID,
+              "draft_verify");
+  options.draft_verify = "traversal";
+  options.draft_shape = "delayed:1";
+  CHECK_FAILS(pawl_engine_load(folder, length, &options, &engine, &error), PAWL_INVALID,
+              "draft_shape");
+  options.draft_verify = options.draft_shape = NULL;
 
   /* Drafts with a file of past outputs, and a chat template. */
   char file[] = "/tmp/pawl_capi_generate_XXXXXX";
@@ -532,6 +553,42 @@ static void test_searches(pawl_engine* engine, const pawl_grammar* grammar) {
   pawl_answer_free(answer);
 }
 
+/* Options of a model that fills masks; a causal model refuses them. */
+static void test_diffusion(const char* folder, pawl_engine* causal) {
+  char path[4096];
+  snprintf(path, sizeof path, "%s-diffusion", folder);
+  pawl_engine* engine = load(path, NULL);
+  pawl_grammar* grammar = regex(engine, "[a-z]{4,8}, [a-z]{2,6}");
+  const pawl_prompt prompt = prompt_of("Ann Lee, ");
+  pawl_generate_options options;
+  pawl_generate_options_init(&options, sizeof options);
+  options.max_tokens = 24;
+  int32_t calls[2] = {0, 0};
+  const char* const given[2] = {"{\"threshold\":1}", "{\"threshold\":0,\"cache\":\"dual\"}"};
+  pawl_error* error = NULL;
+  for (int i = 0; i < 2; ++i) {
+    pawl_generation* whole = NULL;
+    options.diffusion = given[i];
+    options.diffusion_length = strlen(given[i]);
+    CHECK(ok(pawl_engine_generate(engine, &prompt, grammar, &options, &whole, &error), error));
+    calls[i] = output_of(whole).model_calls;
+    pawl_generation_free(whole);
+  }
+  CHECK(calls[0] > calls[1] && calls[1] > 0);
+  pawl_generation* none = NULL;
+  options.diffusion = "{\"steps\":0}";
+  options.diffusion_length = strlen(options.diffusion);
+  CHECK(pawl_engine_generate(engine, &prompt, grammar, &options, &none, &error) == PAWL_INVALID);
+  CHECK(strcmp(pawl_error_place(error), "diffusion: #/steps") == 0);
+  pawl_error_free(error);
+  options.diffusion = "{\"steps\":4}";
+  CHECK(pawl_engine_generate(causal, &prompt, NULL, &options, &none, &error) == PAWL_UNSUPPORTED);
+  CHECK(strcmp(pawl_error_place(error), "diffusion.steps") == 0);
+  pawl_error_free(error);
+  pawl_grammar_free(grammar);
+  pawl_engine_free(engine);
+}
+
 int main(int argc, char** argv) {
   if (argc != 2) {
     fprintf(stderr, "usage: capi_generate_test MODEL\n");
@@ -546,6 +603,7 @@ int main(int argc, char** argv) {
   test_extract(engine);
   test_samplers_next_to_outputs(engine, grammar);
   test_searches(engine, grammar);
+  test_diffusion(argv[1], engine);
   pawl_grammar_free(grammar);
   pawl_engine_free(engine);
   test_old_sizes(argv[1]);

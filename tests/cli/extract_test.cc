@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "src/base/file.h"
 #include "tests/cli/cli_test_util.h"
 
 namespace pawl {
@@ -286,6 +287,83 @@ TEST(ExtractTest, ProgressAndStatisticsGoToStandardError) {
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_NE(result.err.find("output"), std::string::npos);
   EXPECT_EQ(result.out.find("pawl"), std::string::npos);
+}
+
+std::string FileText(const std::string& path) {
+  const Result<std::string> text = ReadFile(path);
+  EXPECT_TRUE(text.ok()) << path;
+  return text.ok() ? *text : "";
+}
+
+TEST(ExtractTest, AKilledRunGoesOnWhereItEnded) {
+  std::string input;
+  for (int i = 0; i < 9; ++i) {
+    input += i == 4 ? "{\"no\": 1}\n"
+                    : R"({"id": "a,)" + std::to_string(i) + R"(", "text": "text )" +
+                          std::to_string(i) + "\"}\n";
+  }
+  const auto extract = [&](const std::string& file, std::vector<std::string> more) {
+    more.insert(more.end(), {"--json-lines", "--temperature", "1", "--output", file});
+    return RunPawl(ExtractCommand(more), input);
+  };
+  for (const std::string ending : {".jsonl", ".csv"}) {
+    const std::vector<std::string> keep = {"--keep", "id,no"};
+    const std::string whole = WriteScratch("whole" + ending, ""),
+                      cut = WriteScratch("cut" + ending, "");
+    const CommandResult first = extract(whole, keep);
+    EXPECT_EQ(first.exit_code, 1) << first.err;
+    EXPECT_EQ(first.out, "");
+    const std::string all = FileText(whole);
+    EXPECT_NE(all.find("a,8"), std::string::npos) << all;
+    for (const size_t bytes :
+         {size_t{0}, all.size() / 3, all.size() / 2, all.size() - 3, all.size()}) {
+      (void)WriteScratch("cut" + ending, all.substr(0, bytes));
+      std::vector<std::string> more = keep;
+      more.emplace_back("--resume");
+      const CommandResult again = extract(cut, more);
+      EXPECT_LE(again.exit_code, 1) << again.err;
+      EXPECT_EQ(FileText(cut), all) << bytes;
+    }
+  }
+  const std::string rows = FileText(ScratchPath("whole.csv"));
+  EXPECT_EQ(rows.substr(0, rows.find('\n')), "id,no,name,age,kind,tags,error");
+  EXPECT_NE(rows.find(",1,,,,,"), std::string::npos) << rows;  // the line that has no text
+  for (const auto& [options, message] :
+       std::vector<std::pair<std::vector<std::string>, std::string>>{
+           {{"--output", "records.txt"}, "--output: must be the name of a .jsonl or .csv file"},
+           {{"--resume"}, "--resume: needs --output"},
+           {{"--json-lines", "--keep", "name"}, "--keep: is a key of the schema: name"},
+           {{"--keep", "id"}, "--keep: needs --json-lines"},
+           {{"--details", "--output", "a.csv"}, "--details: are for .jsonl files"},
+           {{"--details", "--contrast", "1"},
+            "--details: come with records that are drawn alone"}}) {
+    const CommandResult result = RunPawl(ExtractCommand(options), "\"x\"\n");
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_NE(result.err.find(message), std::string::npos) << result.err;
+  }
+}
+
+TEST(ExtractTest, DetailsAreLinesWithTheMembersOfTheText) {
+  const std::string input = R"({"text": "Bo, 7", "id": 5, "record": "own", "who": "me"})"
+                            "\n";
+  const std::vector<std::string> options = {"--json-lines", "--temperature", "1", "--keep", "id"};
+  std::vector<std::string> with = options;
+  with.emplace_back("--details");
+  const Json plain = Json::parse(RunPawl(ExtractCommand(options), input).out, nullptr, false);
+  const CommandResult result = RunPawl(ExtractCommand(with), input);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const Json line = Json::parse(result.out, nullptr, false);
+  ASSERT_TRUE(line.is_object()) << result.out;
+  EXPECT_EQ(line["record"], plain);
+  EXPECT_EQ(plain["id"], 5);
+  EXPECT_EQ(line["id"], 5);
+  EXPECT_EQ(line["who"], "me");
+  EXPECT_EQ(line["index"], 0);
+  EXPECT_EQ(line["alternatives"]["/kind"].size(), 2u) << result.out;
+  double sum = 0;
+  for (const Json& one : line["alternatives"]["/kind"]) sum += one["probability"].get<double>();
+  EXPECT_NEAR(sum, 1, 1e-6);
+  EXPECT_TRUE(line["probability"].contains("/name") && line["surprise"].contains("/name"));
 }
 
 }  // namespace

@@ -137,8 +137,11 @@ TEST(ShippedModelTest, OptionsOfTheDiffusionLoop) {
     return std::atoi(stats.c_str() + stats.find(key) + key.size());
   };
   const int few = calls({"--threshold", "0"});
-  EXPECT_LT(few, calls({}));
-  EXPECT_LT(calls({}), calls({"--threshold", "1"}));
+  const int sure = calls({"--threshold", "0.9"}), steps = calls({});
+  EXPECT_LT(few, sure);
+  EXPECT_LT(sure, steps) << "a mask a call";
+  EXPECT_EQ(calls({"--schedule", "stepwise", "--cache", "dkv", "--kv-refresh", "1"}), steps);
+  EXPECT_LT(calls({"--schedule", "ssd"}), steps);
   EXPECT_EQ(calls({"--steps", "1"}), few) << "a call for each block";
   EXPECT_GT(calls({"--steps", "1", "--block-length", "4"}), few);
   const auto refused = [&](const std::vector<std::string>& more, const std::string& message) {
@@ -154,8 +157,42 @@ TEST(ShippedModelTest, OptionsOfTheDiffusionLoop) {
   refused({"--model", model, "--steps", "0"}, "--steps");
   refused({"--model", model, "--steps", "2", "--threshold", "0.5"}, "--steps: cannot be used with");
   refused({"--model", model, "--steps", "2", "--contrast", "1"}, "--steps: cannot be used with");
-  refused({"--model", model, "--remasking", "random"}, "--remasking: random needs --steps");
+  refused({"--model", model, "--kv-refresh", "4"}, "--kv-refresh: needs a cache");
+  refused({"--schedule", "ssd"}, "--schedule" + causal);
   refused({"--model", model, "--remasking", "low_confidence"}, "--remasking: is for LLaDA");
+}
+
+TEST(ShippedModelTest, GapsInACanvasAndItsPicture) {
+  const std::string picture = ScratchPath("canvas.svg");
+  std::vector<std::string> command = {"generate",
+                                      "--model",
+                                      SourceDir() + "/models/tiny-extract-diffusion",
+                                      "--prompt",
+                                      "Ann Lee, ",
+                                      "--regex",
+                                      "[a-z]{2,6} & [a-z]{2,6}[.]",
+                                      "--prefix",
+                                      "an",
+                                      "--gap",
+                                      " & ",
+                                      "--suffix",
+                                      ".",
+                                      "--gap-tokens",
+                                      "6",
+                                      "--diffusion-svg",
+                                      picture};
+  const CommandResult result = RunPawl(command);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.out.front(), '[') << result.out;
+  EXPECT_NE(result.out.find("\",\""), std::string::npos) << "two outputs: " << result.out;
+  const std::string svg = *ReadFile(picture);
+  EXPECT_EQ(svg.substr(0, 4), "<svg");
+  EXPECT_NE(svg.find("&amp;"), std::string::npos) << "the text between the gaps";
+  EXPECT_NE(svg.find("class=\"n\""), std::string::npos) << "tokens of a call";
+  command[2] = SourceDir() + "/models/tiny-extract";
+  const CommandResult causal = RunPawl(command);
+  EXPECT_EQ(causal.exit_code, 2);
+  EXPECT_NE(causal.err.find("means nothing for a causal model"), std::string::npos) << causal.err;
 }
 
 }  // namespace

@@ -324,8 +324,11 @@ TEST_F(DraftsTest, EveryOutputIsTheOneWithoutDrafts) {
           ASSERT_EQ(plain[i].error, "");
         }
         for (const std::string name :
-             {"forced", "literals", "suffix", "history", "ngram", "recycling", "text", "model",
-              "random", "wrong", "right", "all", "all-unfiltered", "all-weighed"}) {
+             {"forced",          "literals",     "suffix",         "history",
+              "ngram",           "recycling",    "text",           "model",
+              "lookahead",       "self",         "self:exit=1",    "self:unified=1",
+              "self:skipdecode", "self:clasp=1", "random",         "wrong",
+              "right",           "all",          "all-unfiltered", "all-weighed"}) {
           std::vector<Case> some = cases;
           const bool all = name.starts_with("all");
           some.resize(static_cast<size_t>(all ? all_seeds : seeds));
@@ -406,7 +409,7 @@ TEST_P(FamilyDraftsTest, DraftsBatchesPrefixesAndShortMemoryChangeNoBit) {
       ASSERT_EQ(plain.back().error, "");
       known[one.seed] = plain.back().tokens;
     }
-    for (const std::string name : {"none", "suffix", "random", "right"}) {
+    for (const std::string name : {"none", "suffix", "random", "right", "self:exit=1"}) {
       for (Model* const used : {model.get(), small.get()}) {
         for (const int batch : {1, 8}) {
           std::shared_ptr<Drafter> drafter;
@@ -547,7 +550,9 @@ TEST(DraftSourcesTest, NamesAreChecked) {
   EXPECT_EQ(parse("suffix,forced")->size(), 2u);
   EXPECT_EQ(parse("suffix,wishes").error().ToString(),
             "draft: there is no source \"wishes\"; there are off, auto, forced, literals, suffix, "
-            "history, ngram, recycling, text, model, random");
+            "history, ngram, recycling, text, model, lookahead, self, random");
+  EXPECT_EQ(parse("self:exit=2,lookahead")->size(), 2u);
+  EXPECT_FALSE(parse("suffix:1").ok());
   EXPECT_FALSE(parse("").ok());
   EXPECT_FALSE(parse("text").ok());
   EXPECT_FALSE(parse("model").ok());

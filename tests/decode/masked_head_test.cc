@@ -13,6 +13,7 @@
 #include "src/decode/sampler.h"
 #include "src/model/model.h"
 #include "src/model/random_weights.h"
+#include "tests/support/kernel_variants.h"
 
 namespace pawl {
 namespace {
@@ -77,10 +78,7 @@ Words RandomMask(Random& random, int kind) {
 
 TEST(MaskedHeadTest, AllowedLogitsHaveTheBitsOfAFullCall) {
   Random random(1);
-  for (const KernelVariant kernels :
-       {KernelVariant::kPortable, KernelVariant::kAvx2, KernelVariant::kAvx512,
-        KernelVariant::kAvx512Vnni, KernelVariant::kAmx, KernelVariant::kAmxBf16,
-        KernelVariant::kAvx512Bf16}) {
+  for (const KernelVariant kernels : kAllKernels) {
     if (FindKernels(kernels) == nullptr) continue;
     for (const WeightDtype dtype : {WeightDtype::kBf16, WeightDtype::kInt8}) {
       for (const int threads : {1, 3}) {

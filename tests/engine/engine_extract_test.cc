@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -120,6 +121,71 @@ TEST(EngineExtractTest, SettingsOfPawlJsonHoldWhereARequestSaysNothing) {
   EXPECT_NE(prompt().find("JSON: {\"name\": \"Lee\"}\nThis JSON is wrong: the name is not whole\n"),
             std::string::npos)
       << prompt();
+}
+
+// The product of the values' tokens as reports tell them, and choices that add up to 1.
+TEST(EngineExtractTest, DetailsAreTheFiguresOfTheTokens) {
+  EngineOptions options;
+  options.drafts.sources = "auto";
+  options.drafts.always = true;
+  Result<Engine> engine = Engine::Load(kShipped, options);
+  ASSERT_TRUE(engine.ok());
+  const std::string schema = R"({"type":"object","properties":{"kind":{"enum":["person","firm",)"
+                             R"("street"]},"name":{"type":"string"},"old":{"type":"boolean"}},)"
+                             R"("required":["kind","name","old"]})";
+  EngineRequest request;
+  request.extract = ExtractInput{schema, "Ann Lee lives in Rome"};
+  request.grammar = CompiledFor(*engine, schema);
+  request.options.max_tokens = 80;
+  request.options.sampling = {.temperature = 1, .seed = 5};
+  const Result<Generation> plain = engine->Generate(request);
+  ASSERT_TRUE(plain.ok()) << plain.error().ToString();
+  EXPECT_TRUE(plain->details.empty() && plain->figures.empty());
+  request.options.details = true;
+  std::string text;
+  std::vector<TokenReport> reports;
+  std::vector<size_t> ends;
+  request.options.logprobs = 0;
+  request.options.on_report = [&](const TokenReport& report) {
+    text += report.bytes;
+    ends.push_back(text.size());
+    reports.push_back(report);
+    return true;
+  };
+  std::string first;
+  for (const bool drafts : {true, false}) {
+    request.options.drafts = drafts;
+    text.clear(), ends.clear(), reports.clear();
+    const Result<Generation> output = engine->Generate(request);
+    ASSERT_TRUE(output.ok()) << output.error().ToString();
+    EXPECT_EQ(output->text, plain->text);
+    ASSERT_EQ(output->details.size(), 3u);
+    EXPECT_EQ(output->figures.size(), output->tokens.size());
+    const std::string json = DetailsJson(output->details);
+    if (first.empty()) first = json;
+    EXPECT_EQ(json, first);
+    const size_t from = text.find("\"name\":") + 7, end = text.find(",\"old\"");
+    double log_probability = 0, surprise = 0;
+    for (size_t i = 0; i < ends.size(); ++i) {
+      if (ends[i] <= from || (i > 0 && ends[i - 1] >= end)) continue;
+      log_probability += double{reports[i].logprob};
+      surprise += double{reports[i].surprise};
+    }
+    EXPECT_EQ(output->details[1].pointer, "/name");
+    EXPECT_NEAR(*output->details[1].probability, std::exp(log_probability), 1e-9);
+    EXPECT_NEAR(output->details[1].surprise, surprise, 1e-9);
+    EXPECT_GT(surprise, 0);
+    ASSERT_EQ(output->details[0].alternatives.size(), 3u) << json;
+    ASSERT_EQ(output->details[2].alternatives.size(), 2u) << json;
+    for (const size_t i : {0, 2}) {
+      double sum = 0, before = 1;
+      for (const ValueDetails::Alternative& one : output->details[i].alternatives) {
+        EXPECT_LE(one.probability, before);
+        sum += before = one.probability;
+      }
+      EXPECT_NEAR(sum, 1, 1e-9);
+    }
+  }
 }
 
 TEST(EngineExtractTest, SamplersGiveRecords) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "kernels/cpu/kernels.h"
+#include "tests/support/kernel_variants.h"
 
 namespace pawl {
 
@@ -21,11 +22,7 @@ inline constexpr int kGuard = 19;  // also makes rows start at odd addresses
 
 inline std::vector<const KernelSet*> Variants() {
   std::vector<const KernelSet*> variants;
-  for (const KernelVariant variant :
-       {KernelVariant::kPortable, KernelVariant::kAvx2, KernelVariant::kAvx512,
-        KernelVariant::kAvx512Vnni, KernelVariant::kAmx, KernelVariant::kAmxBf16,
-        KernelVariant::kAvx512Bf16, KernelVariant::kNeon, KernelVariant::kNeonDot,
-        KernelVariant::kNeonI8mm, KernelVariant::kNeonBfmmla}) {
+  for (const KernelVariant variant : kAllKernels) {
     if (const KernelSet* kernels = FindKernels(variant)) variants.push_back(kernels);
   }
   return variants;

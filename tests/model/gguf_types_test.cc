@@ -22,6 +22,7 @@
 #include "src/model/quantize.h"
 #include "src/model/tensor_source.h"
 #include "tests/model/gguf_writer.h"
+#include "tests/support/kernel_variants.h"
 
 namespace pawl {
 namespace {
@@ -248,8 +249,7 @@ TEST_F(GgufTypesTest, EveryTypeAnswersAsItsValuesInFloat) {
     EXPECT_LT(error, 0.03);
     RecordProperty(type.name, std::to_string(error));
     // The same bits by every kernel and on several threads.
-    for (const KernelVariant kernels :
-         {KernelVariant::kPortable, KernelVariant::kAvx2, KernelVariant::kAvx512Vnni}) {
+    for (const KernelVariant kernels : kExactKernels) {
       if (FindKernels(kernels) == nullptr) continue;
       EXPECT_TRUE(SameBits(Answer(*Load(folder_ + "/blocks.gguf", 3, kernels)), answer));
     }

@@ -22,6 +22,7 @@
 #include "src/model/safetensors.h"
 #include "src/model/transformer_cpu.h"
 #include "tests/source_dir.h"
+#include "tests/support/kernel_variants.h"
 
 namespace pawl {
 

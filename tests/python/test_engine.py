@@ -45,6 +45,23 @@ def command(*arguments, **options):
     return done
 
 
+def test_details_of_records():
+    schema = {"type": "object", "properties": {"name": {"type": "string"}, "kind": {"enum": ["x", "y"]}},
+              "required": ["name", "kind"]}
+    with pawl.Engine() as engine:
+        plain = engine.extract_outputs("Zoë Lee, 7", schema)
+        assert plain.spans == plain.probability == plain.alternatives == {}
+        output = engine.extract_outputs("Zoë Lee, 7", schema, details=True)
+    assert output.text == plain.text
+    assert set(output.probability) == set(output.surprise) == {"/name", "/kind"}
+    assert 0 < output.probability["/name"] <= 1
+    for pointer, (begin, end) in output.spans.items():
+        name_begin, name_end = output.byte_spans[pointer]
+        assert "Zoë Lee, 7".encode()[name_begin:name_end].decode() == "Zoë Lee, 7"[begin:end]
+    assert {one["value"] for one in output.alternatives["/kind"]} == {"x", "y"}
+    assert sum(one["probability"] for one in output.alternatives["/kind"]) == pytest.approx(1)
+
+
 @needs_command
 @pytest.mark.parametrize("options", [
     {},
@@ -372,6 +389,10 @@ def test_bad_models(tmp_path):
         pawl.Engine(dtype="int3")
     with pytest.raises(pawl.PawlError, match="sources|draft"):
         pawl.Engine(draft="telepathy")
+    with pytest.raises(pawl.PawlError, match="draft_verify: there is no rule"):
+        pawl.Engine(draft="auto", draft_verify="luck")
+    with pytest.raises(pawl.PawlError, match="draft_shape: must be heap, or delayed:D,K"):
+        pawl.Engine(draft="auto", draft_shape="delayed:1")
     closed = pawl.Engine()
     closed.close()
     closed.close()
@@ -626,6 +647,12 @@ def test_progress(engine, capsys):
     assert capsys.readouterr().err == ""
 
 
+def test_rules_of_rejection_keep_greedy_outputs(engine):
+    with pawl.Engine(draft="auto", draft_verify="traversal", draft_shape="delayed:1,2") as drafting:
+        assert (drafting.extract(TEXTS[0], CONTACT, temperature=0)
+                == engine.extract(TEXTS[0], CONTACT, temperature=0))
+
+
 def test_drafts_change_nothing_and_are_kept(tmp_path, engine):
     history = tmp_path / "history"
     wanted = engine.extract(TEXTS, CONTACT, temperature=1)
@@ -689,3 +716,26 @@ def test_the_command_is_found(tmp_path):
         pytest.skip("the command is not in this package")
     done = subprocess.run([sys.executable, "-m", "pawl", "--version"], capture_output=True, timeout=60)
     assert done.stdout.decode().startswith("pawl ") and done.returncode == 0
+
+
+def test_options_of_diffusion_models(engine):
+    with pawl.Engine(ROOT / "models" / "tiny-extract-diffusion", threads=1) as filler:
+        def made(**diffusion):
+            return filler.generate("Ann Lee, ", regex="[a-z]{4,8}, [a-z]{2,6}", max_tokens=24, diffusion=diffusion)
+
+        steps = made()
+        assert made(schedule="stepwise").text == made(schedule="ssd").text == steps.text
+        assert made(cache="prefix", kv_refresh=1).text == steps.text
+        assert made(threshold=0).report["forward_calls"] < steps.report["forward_calls"]
+        assert made(prefix="ann", gaps=[", ", ""], gap_tokens=8).text.partition(", ")[1] == ", "
+        for diffusion, place in [({"stepz": 1}, "diffusion.stepz"), ({"steps": 0}, "diffusion.steps"),
+                                 ({"steps": 4, "threshold": 0.5}, "diffusion.steps"), ({"cache": "all"}, "diffusion.cache")]:
+            with pytest.raises(pawl.PawlError) as error:
+                made(**diffusion)
+            assert error.value.place == place
+        with pytest.raises(pawl.PawlError) as error:
+            filler.generate("a", max_tokens=4, mirostat=2)
+        assert error.value.place == "mirostat"
+    with pytest.raises(pawl.PawlError) as error:
+        engine.generate("a", max_tokens=4, diffusion={"alg_temp": 0.5})
+    assert error.value.place == "diffusion.alg_temp"

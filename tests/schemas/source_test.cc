@@ -3,6 +3,9 @@
 // are none. Masks are compared with trying each token.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdlib>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -108,6 +111,17 @@ class SourceTest : public ::testing::Test {
         }
         const auto closed = state.Advance(*completion);
         EXPECT_TRUE(closed && closed->accepting()) << text << " + " << *completion;
+        // What a budget of so many tokens ends with.
+        std::optional<State> end = state;
+        const auto closing = state.CompletionTokens();
+        EXPECT_TRUE(closing.has_value()) << text;
+        for (const TokenId token : closing.value_or(std::vector<TokenId>())) {
+          if (end) end = end->Advance(token);
+        }
+        EXPECT_TRUE(end && end->accepting()) << text;
+        if (closing) {
+          EXPECT_EQ(static_cast<int>(closing->size()), state.completion_length());
+        }
         const TokenId token = allowed[random() % allowed.size()];
         text += vocabulary_->bytes(token);
         state = *state.Advance(token);
@@ -233,6 +247,128 @@ TEST_F(SourceTest, ObjectsAndListsCloseFromEveryState) {
   EXPECT_FALSE(Takes(grammar, R"({"who":["Ann","Bob"],"sum":12,"day":"2024-03-05","mail":null})"));
 }
 
+// A field of a random schema, and what its values have to be.
+struct RandomField {
+  std::string schema;
+  std::function<bool(const json::Value&)> fits;
+  bool can_be = true;  // some value other than null fits
+};
+
+std::vector<RandomField> FieldsFor(const std::u32string& text) {
+  const auto spans =
+      std::make_shared<const std::set<std::u32string>>(SpansByBruteForce(text, false));
+  const auto chars =
+      std::make_shared<const std::set<std::u32string>>(SpansByBruteForce(text, true));
+  const auto numbers = schema::NumbersIn(PlainSpaces(text));
+  const auto string_of = [](const json::Value& value) { return DecodeCodepoints(value.text); };
+  const auto is_string = [](const json::Value& v) { return v.type == json::Type::kString; };
+  const auto any = [](const auto& all, const auto& fits) {
+    return std::any_of(all->begin(), all->end(), fits);
+  };
+  const auto short_span = [](const std::u32string& s) { return s.size() <= 3; };
+  const auto begins = [](const std::u32string& s) { return s[0] == 'a' || s[0] == '1'; };
+  const auto listed = [](const std::u32string& s) { return s == U"ab" || s == U"1" || s == U"zz"; };
+  const auto is_number = [numbers](const json::Value& value) {
+    const Result<Decimal> number = Decimal::Parse(value.text);
+    return number.ok() &&
+           std::ranges::any_of(numbers, [&](const auto& one) { return one.value == *number; });
+  };
+  const auto is_null = [](const json::Value& value) { return value.type == json::Type::kNull; };
+  const auto span_that = [=](const auto& fits) {
+    return [=](const json::Value& v) {
+      return is_string(v) && spans->contains(string_of(v)) && fits(string_of(v));
+    };
+  };
+  const auto always = [](const std::u32string&) { return true; };
+  const std::string span = R"({"x-pawl-source":"span",)";
+  return {
+      {span + R"("type":"string"})", span_that(always), !spans->empty()},
+      {span + R"("type":"string","maxLength":3})", span_that(short_span), any(spans, short_span)},
+      {R"({"type":"string","x-pawl-source":"chars","maxLength":4})",
+       [=](const json::Value& v) {
+         return is_string(v) && chars->contains(string_of(v)) && string_of(v).size() <= 4;
+       },
+       !chars->empty()},
+      {span + R"("type":["string","null"],"pattern":"^[a1]"})",
+       [=](const json::Value& v) { return is_null(v) || span_that(begins)(v); }},
+      {span + R"("enum":["ab","1","zz"]})", span_that(listed), any(spans, listed)},
+      {span + R"("type":"number"})", is_number, !numbers.empty()},
+      {span + R"("type":["integer","null"]})",
+       [=](const json::Value& v) { return is_null(v) || is_number(v); }},
+      {R"({"type":"array","maxItems":2,"uniqueItems":true,"items":)" + span +
+           R"("type":"string"}})",
+       [=](const json::Value& v) {
+         return std::ranges::all_of(v.items, span_that(always)) &&
+                (v.items.size() < 2 || v.items[0].text != v.items[1].text);
+       }},
+      {R"({"type":"boolean"})", [](const json::Value& value) { return value.is_bool(); }},
+  };
+}
+
+// The bar of 1,000 schemas and texts: scripts/verbatim_bar.sh sets their number.
+TEST_F(SourceTest, RandomSchemasAndTexts) {
+  const char* const asked = std::getenv("PAWL_SOURCE_CASES");
+  const int cases = asked != nullptr ? std::atoi(asked) : 12;
+  std::mt19937_64 random(9);
+  int bound = 0, values = 0;
+  for (int i = 0; i < cases; ++i) {
+    options_.ascii = random() % 4 == 0;
+    options_.canonical_spelling = random() % 4 != 0;
+    options_.keys =
+        random() % 2 == 0 ? JsonSchemaOptions::Keys::kAll : JsonSchemaOptions::Keys::kRequired;
+    options_.additional_properties = false;
+    options_.bind_source = true;
+    const std::u32string text = RandomSource(random, 30);
+    const std::vector<RandomField> fields = FieldsFor(text);
+    std::map<std::string, const RandomField*> chosen;
+    std::string properties, required;
+    bool possible = true;
+    for (size_t n = 1 + random() % 3; chosen.size() < n;) {
+      const RandomField& field = fields[random() % fields.size()];
+      const std::string key(1, static_cast<char>('p' + chosen.size()));
+      properties += (chosen.empty() ? "\"" : ",\"") + key + "\":" + field.schema;
+      if (random() % 2 == 0) {
+        required += (required.empty() ? "\"" : ",\"") + key + "\"";
+        possible = possible && field.can_be;
+      }
+      chosen[key] = &field;
+    }
+    const std::string schema =
+        R"({"type":"object","properties":{)" + properties + R"(},"required":[)" + required + "]}";
+    const Result<Grammar> unbound = compiler_.CompileJsonSchema(schema, options_);
+    ASSERT_TRUE(unbound.ok()) << schema << unbound.error().ToString();
+    const Result<Grammar> grammar = unbound->Bind(EncodeCodepoints(text));
+    ASSERT_EQ(grammar.ok(), possible) << schema << " " << EncodeCodepoints(text);
+    if (!grammar.ok()) continue;
+    ++bound;
+    for (const std::string& written : Walk(*grammar, random(), 2)) {
+      const auto record = json::Parse(grammar->Record(written));
+      ASSERT_TRUE(record.ok()) << written;
+      for (const json::Member& member : record->members) {
+        ++values;
+        const bool left_out = options_.keys == JsonSchemaOptions::Keys::kAll &&
+                              member.second.type == json::Type::kNull;
+        EXPECT_TRUE(left_out || chosen.at(member.first)->fits(member.second))
+            << schema << " " << EncodeCodepoints(text) << ": " << written;
+      }
+    }
+  }
+  EXPECT_GT(bound, cases / 3);
+  EXPECT_GT(values, cases / 2);
+}
+
+// A word that is most of the text, at each of whose characters the nearest end is asked for.
+TEST_F(SourceTest, NearestEndsOfALongWordTakeNoWalk) {
+  std::string text(200'000, 'a');
+  for (size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>('a' + i * i % 25);
+  SourceText source(text + " end");
+  SourceText::Occurrences at = source.All(SpanKind::kSpan);
+  for (size_t i = 0; i < text.size(); ++i) {
+    at = source.Next(SpanKind::kSpan, at, static_cast<char32_t>(text[i]));
+    ASSERT_EQ(source.Nearest(SpanKind::kSpan, at).missing, text.size() - i - 1);
+  }
+}
+
 TEST_F(SourceTest, ErrorsNameTheKeyword) {
   const auto error = [&](const std::string& schema) { return Fails(schema, "some text 1"); };
   EXPECT_EQ(error(R"({"properties":{"a":{"x-pawl-source":"words"}}})").ToString(),
@@ -247,6 +383,17 @@ TEST_F(SourceTest, ErrorsNameTheKeyword) {
                            "no such span");
   EXPECT_EQ(none.code, ErrorCode::kUnsatisfiable);
   EXPECT_EQ(none.place, "#/properties/b/x-pawl-source");
+  const Error few = Fails(R"({"type":"array","minItems":3,"uniqueItems":true,"items":)" +
+                              std::string(kSpanSchema) + "}",
+                          "ab");
+  EXPECT_NE(few.message.find("uniqueItems"), std::string::npos) << few.message;
+  options_.verbatim = JsonSchemaOptions::Verbatim::kStrings;
+  const Error of_option = Fails(R"({"properties":{"b":{"type":"string","pattern":"@"}},)"
+                                R"("required":["b"],"type":"object"})",
+                                "no such span");
+  EXPECT_EQ(of_option.place, "#/properties/b");
+  EXPECT_NE(of_option.message.find("verbatim"), std::string::npos) << of_option.message;
+  options_.verbatim = JsonSchemaOptions::Verbatim::kNone;
   const Result<Grammar> unbound = compiler_.CompileJsonSchema(kSpanSchema);
   ASSERT_FALSE(unbound.ok());
   EXPECT_EQ(unbound.error().place, "#/x-pawl-source");

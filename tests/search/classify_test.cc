@@ -86,6 +86,45 @@ TEST(ClassifyTest, BoundsHoldOnToys) {
   EXPECT_GE(complete, 330);
 }
 
+// The sum over the spellings of texts that begin with the rest.
+double BruteBeginning(const ToyLaw& law, std::string_view rest, std::vector<TokenId>& path) {
+  const std::vector<double> p = law(path);
+  double sum = 0;
+  const std::pair<TokenId, std::string_view> tokens[] = {
+      {kZero, "0"}, {kOne, "1"}, {kTwoZeros, "00"}, {kNewLine, "\n"}};
+  for (const auto& [token, bytes] : tokens) {
+    if (bytes.starts_with(rest)) {
+      sum += p[static_cast<size_t>(token)];
+    } else if (rest.starts_with(bytes)) {
+      path.push_back(token);
+      sum += p[static_cast<size_t>(token)] * BruteBeginning(law, rest.substr(bytes.size()), path);
+      path.pop_back();
+    }
+  }
+  return sum;
+}
+
+TEST(ClassifyTest, ChoicesWithWhichTextsGoOn) {
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    const ToyLaw law = SeededLaw(seed, 4);
+    Toy toy(law, 5);
+    const ClassifyOptions options{.choices = {"010", "00", "1\n10", "011"}, .exact_missing = 0};
+    SearchInput input{toy.model, *toy.vocabulary, seed % 4 == 0 ? Encoder() : LongestTokens,
+                      toy.prompt, nullptr};
+    input.choices_go_on = true;
+    const Result<ClassifyResult> result = RunClassify(input, options);
+    ASSERT_TRUE(result.ok()) << result.error().ToString();
+    EXPECT_EQ(result->missing, 0);
+    for (size_t i = 0; i < options.choices.size(); ++i) {
+      std::vector<TokenId> path;
+      const double brute = BruteBeginning(law, options.choices[i], path);
+      EXPECT_NEAR(std::exp(result->choices[i].log_probability), brute, 1e-6 * brute + 1e-12)
+          << seed << " " << i;
+    }
+    toy.ExpectNoPages();
+  }
+}
+
 // The tokenizer's own spellings are the tree of one call.
 TEST(ClassifyTest, TwentyLabelsAnswerAfterOneCall) {
   Toy toy(SeededLaw(7), 37);

@@ -1,22 +1,19 @@
-// Outputs of models that fill masks: the lattice against brute force, canvases that are filled in
-// any order, and tiny random models under constraints.
+// The lattice against brute force, and canvases that are filled in any order.
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
 #include <random>
-#include <set>
 #include <string>
 #include <vector>
 
-#include "src/decode/batch.h"
-#include "src/decode/check_input.h"
+#include "src/decode/diffusion/canvas_cache.h"
+#include "src/decode/diffusion/gap_canvas.h"
 #include "src/decode/diffusion/mask_filler.h"
-#include "src/model/transformer_cpu.h"
 #include "tests/search/toy_language.h"
-#include "tests/source_dir.h"
 
 namespace pawl {
 namespace {
@@ -153,189 +150,236 @@ TEST(MaskFillerTest, SaysWhatDoesNotFit) {
   EXPECT_NE(status.error().message.find("the budget is 10"), std::string::npos);
 }
 
-// Tokens 0 to 44 are letters and digits, 45 is the end, 46 the mask.
-struct TinyFiller {
-  explicit TinyFiller(const std::string& name) {
-    ModelOptions options;
-    options.threads = 1;
-    model = *LoadModel(SourceDir() + "/tests/data/models/diffusion/" + name, options);
-    std::vector<std::string> tokens;
-    for (char c = 'a'; c <= 'z'; ++c) tokens.emplace_back(1, c);
-    for (char c = '0'; c <= '9'; ++c) tokens.emplace_back(1, c);
-    for (const char* more : {"{", "}", "\"", ":", ",", "[", "]", "12", "ab"}) {
-      tokens.emplace_back(more);
+// A text of the language, of which 1 to 3 parts are taken out. What is put there fits, whatever the
+// order, and no gap is longer than it may be.
+TEST(MaskFillerTest, GapsOfRandomLanguagesAreFilled) {
+  int runs = 0, shorter = 0;
+  for (uint32_t seed = 0; seed < 2000; ++seed) {
+    std::mt19937 random(seed);
+    const auto vocabulary = ToyVocabulary();
+    const Grammar grammar = *Compiler(vocabulary).CompileRegex(RandomRegex(random, 4));
+    std::string text;
+    State walked = grammar.Start();
+    for (int i = 0; i < 6; ++i) {
+      const std::string bit(1, random() % 2 ? '0' : '1');
+      const auto next = walked.Advance(std::string_view(bit));
+      if (!next) continue;
+      walked = *next;
+      text += bit;
     }
-    vocabulary = VocabularyOf(tokens);
+    text += *walked.CompletionBytes();
+    GenerateOptions options;
+    options.diffusion.gap_tokens = 4;
+    size_t at = random() % (text.size() + 1);
+    options.diffusion.prefix = text.substr(0, at);
+    for (size_t gaps = 1 + random() % 3; gaps > 0; --gaps) {
+      at = std::min(text.size(), at + random() % 4);
+      const size_t behind = gaps == 1 ? text.size() : std::min(text.size(), at + 1 + random() % 3);
+      options.diffusion.gaps.push_back(text.substr(at, behind - at));
+      at = behind;
+    }
+    FillTask task;
+    task.vocabulary = vocabulary.get();
+    task.constraint = ForLoop(MakeConstraint(grammar), *vocabulary);
+    const int few = static_cast<int>(1 + seed % 3);
+    task.rules = {{kTheEnd}, kToyWidth, few, few};
+    const Status laid = LayOutGaps(options, nullptr, 100, task);
+    if (!laid.ok()) {
+      EXPECT_TRUE(laid.error().place.starts_with("diffusion.gap")) << laid.error().ToString();
+      continue;
+    }
+    ++runs;
+    const int masks = task.length;
+    FillOptions how;
+    how.block_length = task.length;
+    how.confidence = MaskConfidence::kRandom;
+    how.steps = seed % 5 == 0 ? 3 : 0;
+    how.seed = seed;
+    MaskFiller filler(task, how);
+    ASSERT_TRUE(filler.Start().ok());
+    for (int calls = 0; !filler.done(); ++calls) {
+      ASSERT_LT(calls, 40);
+      const Status taken = filler.Take(RandomScores(random, filler.Wanted().size()));
+      ASSERT_TRUE(taken.ok()) << seed << ": " << taken.error().ToString();
+    }
+    shorter += static_cast<int>(filler.canvas().size()) < masks;
+    std::string filled = options.diffusion.prefix;
+    ASSERT_EQ(filler.fills().size(), options.diffusion.gaps.size());
+    for (size_t gap = 0; gap < filler.fills().size(); ++gap) {
+      EXPECT_LE(filler.fills()[gap].size(), 4u);
+      for (const TokenId token : filler.fills()[gap]) filled += vocabulary->bytes(token);
+      filled += options.diffusion.gaps[gap];
+    }
+    const auto whole = grammar.Start().Advance(filled);
+    ASSERT_TRUE(whole.has_value()) << seed << " " << filled;
+    EXPECT_TRUE(whole->accepting()) << seed << " " << filled;
   }
-  std::vector<Result<Generation>> Run(int count, const std::string& regex,
-                                      const GenerateOptions& options) {
-    BatchEngine engine(*model, vocabulary, {}, {.max_batch = 4});
-    std::vector<Result<Generation>> outputs;
-    for (int i = 0; i < count; ++i) {
-      BatchRequest request;
-      for (int t = 0; t < 5 + 3 * i; ++t) request.prompt.push_back((7 * t + i) % 40);
-      if (!regex.empty()) {
-        request.constraint = MakeConstraint(*Compiler(vocabulary).CompileRegex(regex));
+  EXPECT_GT(runs, 1500);
+  EXPECT_GT(shorter, 500);
+}
+
+// Texts that stand fixed in the window: each token that is left is one of some output, and there is
+// a path where there is an output.
+TEST(CanvasLatticeTest, IslandsAreExact) {
+  int alive = 0, dead = 0;
+  for (uint32_t seed = 0; seed < 2000; ++seed) {
+    std::mt19937 random(seed);
+    const auto vocabulary = ToyVocabulary();
+    const auto root = ForLoop(
+        MakeConstraint(*Compiler(vocabulary).CompileRegex(RandomRegex(random, 4))), *vocabulary);
+    const CanvasRules rules = {{kTheEnd}, kToyWidth, kToyWidth, 1000};
+    const size_t length = 5;
+    std::vector<TokenId> window(length, kNoToken);
+    const size_t islands = 1 + random() % 3;
+    for (size_t i = 0; i < islands; ++i) {
+      window[random() % length] = static_cast<TokenId>(random() % kToyWidth);
+    }
+    std::vector<std::vector<float>> scores = RandomScores(random, length);
+    for (size_t i = 0; i < length; ++i) {
+      if (window[i] == kNoToken) continue;
+      scores[i].assign(kToyWidth, -1e30f);
+      scores[i][static_cast<size_t>(window[i])] = 0;
+    }
+    ByTryingAll expected;
+    expected.shares.resize(length);
+    std::vector<TokenId> canvas;
+    TryAll(rules, {root}, scores, canvas, 0, expected);
+    CanvasLattice lattice(rules, {root}, window, scores, {}, 0);
+    ASSERT_EQ(lattice.alive(), expected.all > 0) << seed;
+    (lattice.alive() ? alive : dead) += 1;
+    if (!lattice.alive()) continue;
+    lattice.Weigh();
+    for (size_t i = 0; i < length; ++i) {
+      for (const auto& [token, share] : lattice.Shares(i)) {
+        EXPECT_NEAR(share, expected.shares[i][token] / expected.all, 1e-5) << seed;
       }
-      request.options = options;
-      outputs.emplace_back(Error{ErrorCode::kInternal, "", ""});
-      request.done = [&outputs, i](Result<Generation> output) {
-        outputs[static_cast<size_t>(i)] = std::move(output);
-      };
-      engine.Add(std::move(request));
     }
-    while (engine.Step()) {
+  }
+  EXPECT_GT(alive, 300);
+  EXPECT_GT(dead, 300);
+}
+
+TEST(CanvasLatticeTest, PlacesThatAreKnownAreNotLookedUp) {
+  const auto vocabulary = ToyVocabulary();
+  const auto root = ForLoop(
+      MakeConstraint(*Compiler(vocabulary).CompileRegex("(01|1[01]|0(0|11)){2,6}")), *vocabulary);
+  const CanvasRules rules = {{kTheEnd}, kToyWidth, kToyWidth, 1000};
+  std::mt19937 random(1);
+  const std::vector<TokenId> masks(8, kNoToken);
+  CanvasMasks known;
+  const auto looks = [&] {
+    const auto scores = RandomScores(random, masks.size());
+    return CanvasLattice(rules, {root}, masks, scores, {}, 0, &known).looks();
+  };
+  const int64_t first = looks();
+  EXPECT_GT(first, 4);
+  EXPECT_EQ(first, static_cast<int64_t>(known.size()));
+  EXPECT_EQ(looks(), 0) << "other scores, the same places";
+}
+
+std::vector<size_t> MasksOf(const FillSchedule::Choice& choice) {
+  std::vector<size_t> masks;
+  for (const FillSchedule::Commit& commit : choice.commits) masks.push_back(commit.mask);
+  return masks;
+}
+
+TEST(FillScheduleTest, StepsSplitTheMasks) {
+  const auto sizes = [](const FillOptions& options, int calls) {
+    FillSchedule schedule(options);
+    schedule.Begin(calls);
+    std::vector<FillSchedule::Mask> masks(24, FillSchedule::Mask{0, 0.5, 1.0});
+    std::vector<size_t> counts;
+    for (int call = 0; !masks.empty(); ++call) {
+      counts.push_back(schedule.Choose(masks, call).commits.size());
+      masks.resize(masks.size() - counts.back());
     }
-    calls = engine.stats().steps;
-    return outputs;
-  }
-  std::unique_ptr<Model> model;
-  std::shared_ptr<const Vocabulary> vocabulary;
-  int64_t calls = 0;
-};
+    return counts;
+  };
+  EXPECT_EQ(sizes({}, 4), (std::vector<size_t>{6, 6, 6, 6}));
+  EXPECT_EQ(sizes({}, 5), (std::vector<size_t>{5, 5, 5, 5, 4}));
+  FillOptions dream;
+  dream.eps = 0;
+  EXPECT_EQ(sizes(dream, 4), (std::vector<size_t>{6, 6, 6, 6})) << "at its limit the split is even";
+  EXPECT_EQ(sizes(dream, 5), (std::vector<size_t>{4, 5, 5, 5, 5}));
+  dream.eps = 0.9;
+  EXPECT_EQ(sizes(dream, 3), (std::vector<size_t>{1, 1, 22}));
+  dream.eps = 1e-3;
+  dream.by_lot = true;
+  const std::vector<size_t> lots = sizes(dream, 4);
+  EXPECT_LE(lots.size(), 4u);
+  EXPECT_NE(lots, (std::vector<size_t>{6, 6, 6, 6}));
+}
 
-TEST(DiffusionWorkTest, RequestsShareCallsAndKeepTheirOutputs) {
-  for (const char* name : {"llada", "dream"}) {
-    TinyFiller tiny(name);
-    GenerateOptions options;
-    options.max_tokens = 40;
-    const std::string regex = "\\{\"ab\":[0-9]{3,9},\"x\":\\[\"[a-z]{2,20}\"\\]\\}";
-    std::vector<std::string> streamed(1);
-    const auto together = tiny.Run(4, regex, options);
-    const int64_t shared = tiny.calls;
-    int64_t alone = 0;
-    options.on_token = [&](TokenId, std::string_view bytes) {
-      streamed[0] += bytes;
-      return true;
-    };
-    const auto first = tiny.Run(1, regex, options);
-    for (const Result<Generation>& output : together) {
-      ASSERT_TRUE(output.ok()) << output.error().ToString();
-      EXPECT_EQ(output->stop, StopReason::kEnd);
-      const Grammar grammar = *Compiler(tiny.vocabulary).CompileRegex(regex);
-      alone += output->stats.forward_calls;
-      const auto end = grammar.Start().Advance(std::string_view(output->text));
-      ASSERT_TRUE(end.has_value()) << output->text;
-      EXPECT_TRUE(end->accepting()) << output->text;
+TEST(FillScheduleTest, SureMasksAndTheirNeighbours) {
+  std::vector<FillSchedule::Mask> masks;
+  for (const double confidence : {0.95, 0.8, 0.4, 0.1, 0.2, 0.76, 0.85}) {
+    masks.push_back({static_cast<int>(masks.size()), confidence, 1.0});
+  }
+  FillOptions options;
+  options.schedule = FillOptions::Schedule::kThreshold;
+  EXPECT_EQ(MasksOf(FillSchedule(options).Choose(masks, 0)), (std::vector<size_t>{0}));
+  options.factor = 0.4;  // 0.8, 0.867, 0.9 ...
+  EXPECT_EQ(MasksOf(FillSchedule(options).Choose(masks, 0)), (std::vector<size_t>{0}));
+  options.factor = 0.5;  // 0.75, 0.833, 0.875
+  EXPECT_EQ(MasksOf(FillSchedule(options).Choose(masks, 0)), (std::vector<size_t>{0, 6}));
+  options.factor.reset();
+  options.schedule = FillOptions::Schedule::kLocalLeap;
+  EXPECT_EQ(MasksOf(FillSchedule(options).Choose(masks, 0)), (std::vector<size_t>{0, 1}));
+  options.leap_radius = 5;
+  EXPECT_EQ(MasksOf(FillSchedule(options).Choose(masks, 0)), (std::vector<size_t>{0, 1, 5}));
+  options.leap_radius = 0;
+  EXPECT_EQ(MasksOf(FillSchedule(options).Choose(masks, 0)), (std::vector<size_t>{0})) << "off";
+}
+
+TEST(FillScheduleTest, ProphetEndsABlockThatIsSure) {
+  FillOptions options;
+  options.schedule = FillOptions::Schedule::kProphet;
+  const auto call_of_all = [&](double lead) {
+    FillSchedule schedule(options);
+    schedule.Begin(9);
+    const std::vector<FillSchedule::Mask> masks(9, FillSchedule::Mask{0, 0.5, lead});
+    for (int call = 0; call < 9; ++call) {
+      if (schedule.Choose(masks, call).all) return call;
     }
-    EXPECT_EQ(first[0]->text, together[0]->text);
-    EXPECT_EQ(streamed[0], together[0]->text);
-    EXPECT_LT(shared, alone);
-    EXPECT_EQ(dynamic_cast<const TransformerCpu&>(*tiny.model).sequences().pool().in_use(), 0);
-  }
-}
-
-TEST(DiffusionWorkTest, RefusesWhatMeansNothing) {
-  TinyFiller tiny("dream");
-  GenerateOptions options;
-  options.max_tokens = 8;
-  const auto place = [&] {
-    const auto output = tiny.Run(1, "", options);
-    return output[0].ok() ? "" : output[0].error().place;
+    return -1;
   };
-  EXPECT_EQ(place(), "");
-  options.logprobs = 3;
-  EXPECT_EQ(place(), "logprobs");
-  options.logprobs = -1;
-  options.sampling.top_k = 5;
-  EXPECT_EQ(place(), "top_k");
-  options.sampling.top_k = 0;
-  options.sampling.repetition_penalty = 2;
-  EXPECT_EQ(place(), "repetition_penalty");
+  EXPECT_EQ(call_of_all(8), 0);
+  EXPECT_EQ(call_of_all(5), 3);
+  EXPECT_EQ(call_of_all(3), 6);
+  EXPECT_EQ(call_of_all(2), -1);
+  options.prophet_leads.fill(std::numeric_limits<double>::infinity());
+  EXPECT_EQ(call_of_all(100), -1) << "off";
 }
 
-// All outputs take 20 tokens of the 24 of the canvas.
-TEST(DiffusionWorkTest, OptionsSayHowManyCalls) {
-  TinyFiller tiny("dream");
-  GenerateOptions options;
-  options.max_tokens = 24;
-  const auto calls = [&](const DiffusionOptions& given) {
-    options.diffusion = given;
-    const auto output = tiny.Run(1, "[xyz]{20}", options);
-    if (!output[0].ok()) return -1;
-    EXPECT_EQ(output[0]->text.size(), 20u);
-    return output[0]->stats.forward_calls;
+TEST(CanvasCacheTest, RowsThatRunAgain) {
+  const TokenId m = kNoToken;
+  const std::vector<TokenId> masks(8, m), some = {7, m, 7, m, m, m, m, m};
+  const CanvasWindow window = {0, 4, 8};
+  const auto rows = [&](CanvasCache::Kind kind, bool shifted, bool again = false) {
+    CanvasCache cache(kind, 0, 3, shifted);
+    EXPECT_EQ(cache.Rows(masks, window).size(), 11u);
+    cache.Ran(masks, window);
+    if (again) {
+      EXPECT_EQ(cache.Rows(some, window).size(), 8u);
+      cache.Ran(some, window);
+    }
+    return cache.Rows(some, window);
   };
-  EXPECT_EQ(calls({.threshold = 0}), 1);
-  EXPECT_EQ(calls({.threshold = 0, .block_length = 5}), 4);
-  EXPECT_GE(calls({.threshold = 1}), 20);
-  EXPECT_EQ(calls({.steps = 4}), 4);
-  EXPECT_EQ(calls({.steps = 1, .block_length = 10}), 2) << "a call for each block";
-  EXPECT_EQ(calls({.steps = 5, .block_length = 1 << 30}), 5);
-  // At most as sure as by the share.
-  const int by_share = calls({.threshold = 0.5, .alg = "maskgit_plus"});
-  EXPECT_EQ(by_share, calls({.threshold = 0.5}));
-  EXPECT_GT(calls({.threshold = 0.5, .alg = "topk_margin"}), by_share);
-  EXPECT_GT(calls({.threshold = 0.5, .alg = "entropy"}), by_share);
-}
-
-TEST(DiffusionWorkTest, RandomMasksFollowTheSeed) {
-  TinyFiller tiny("llada");
-  GenerateOptions options;
-  options.max_tokens = 24;
-  options.diffusion = {.steps = 12, .remasking = "random"};
-  std::set<std::string> texts;
-  for (const uint64_t seed : {1, 2, 3, 1, 2, 3}) {
-    options.sampling.seed = seed;
-    const auto output = tiny.Run(1, "[a-z]{10,20}", options);
-    ASSERT_TRUE(output[0].ok()) << output[0].error().ToString();
-    texts.insert(output[0]->text);
-  }
-  EXPECT_GT(texts.size(), 1u);
-  EXPECT_LE(texts.size(), 3u);
-}
-
-TEST(DiffusionWorkTest, ErrorsNameTheOptionOfTheLoop) {
-  TinyFiller dream("dream"), llada("llada");
-  const auto place = [&](const DiffusionOptions& given, TinyFiller& tiny) {
-    GenerateOptions options;
-    options.max_tokens = 4;
-    options.diffusion = given;
-    const auto output = tiny.Run(1, "", options);
-    return output[0].ok() ? "" : output[0].error().place;
-  };
-  EXPECT_EQ(place({.threshold = 1.1}, dream), "diffusion.threshold");
-  EXPECT_EQ(place({.threshold = -0.1}, dream), "diffusion.threshold");
-  EXPECT_EQ(place({.threshold = std::nan("")}, dream), "diffusion.threshold");
-  EXPECT_EQ(place({.steps = 0}, dream), "diffusion.steps");
-  EXPECT_EQ(place({.threshold = 0.5, .steps = 3}, dream), "diffusion.steps");
-  EXPECT_EQ(place({.block_length = 0}, dream), "diffusion.block_length");
-  EXPECT_EQ(place({.remasking = "low_confidence"}, dream), "diffusion.remasking");
-  EXPECT_EQ(place({.remasking = "low_confidence"}, llada), "");
-  EXPECT_EQ(place({.remasking = "surest"}, llada), "diffusion.remasking");
-  EXPECT_EQ(place({.remasking = "random"}, llada), "diffusion.remasking");
-  EXPECT_EQ(place({.alg = "entropy"}, llada), "diffusion.alg");
-  EXPECT_EQ(place({.alg = "origin"}, dream), "diffusion.alg");
-}
-
-TEST(DiffusionWorkTest, CausalModelsRefuseTheOptions) {
-  for (const auto& [given, name] :
-       std::vector<std::pair<DiffusionOptions, std::string>>{{{.threshold = 0.9}, "threshold"},
-                                                             {{.steps = 8}, "steps"},
-                                                             {{.block_length = 8}, "block_length"},
-                                                             {{.remasking = "random"}, "remasking"},
-                                                             {{.alg = "entropy"}, "alg"}}) {
-    const Status status = RefuseDiffusion(given);
-    ASSERT_FALSE(status.ok()) << name;
-    EXPECT_EQ(status.error().place, "diffusion." + name);
-    EXPECT_EQ(status.error().code, ErrorCode::kUnsupported);
-  }
-  EXPECT_TRUE(RefuseDiffusion({}).ok());
-}
-
-TEST(DiffusionWorkTest, TheSeedDecides) {
-  TinyFiller tiny("llada");
-  GenerateOptions options;
-  options.max_tokens = 24;
-  options.sampling.temperature = 2;
-  std::set<std::string> texts;
-  for (const uint64_t seed : {1, 2, 3, 1, 2, 3}) {
-    options.sampling.seed = seed;
-    const auto output = tiny.Run(1, "[a-z]{10,20}", options);
-    ASSERT_TRUE(output[0].ok());
-    texts.insert(output[0]->text);
-  }
-  EXPECT_EQ(texts.size(), 3u);
+  using Rows = std::vector<int>;
+  EXPECT_EQ(rows(CanvasCache::Kind::kNone, false).size(), 11u);
+  EXPECT_EQ(rows(CanvasCache::Kind::kPrefix, false), (Rows{3, 4, 5, 6, 7, 8, 9, 10}));
+  EXPECT_EQ(rows(CanvasCache::Kind::kPrefix, true), (Rows{2, 3, 4, 5, 6, 7, 8, 9, 10}));
+  EXPECT_EQ(rows(CanvasCache::Kind::kDual, false), (Rows{3, 4, 5, 6}));
+  EXPECT_EQ(rows(CanvasCache::Kind::kDual, true), (Rows{2, 3, 4, 5, 6}));
+  // Just decoded, so it runs once more.
+  EXPECT_EQ(rows(CanvasCache::Kind::kDelayed, false), (Rows{3, 4, 5, 6, 7, 8, 9, 10}));
+  EXPECT_EQ(rows(CanvasCache::Kind::kDelayed, false, true), (Rows{4, 6, 7, 8, 9, 10}));
+  CanvasCache cache(CanvasCache::Kind::kDual, 2, 3, false);
+  cache.Ran(masks, window);
+  EXPECT_FALSE(cache.Refreshes(window));
+  EXPECT_TRUE(cache.Refreshes({4, 8, 8})) << "a block begins";
+  cache.Ran(masks, window);
+  EXPECT_TRUE(cache.Refreshes(window)) << "each second call";
 }
 
 }  // namespace

@@ -75,29 +75,20 @@ const std::vector<Case>& Cases() {
                 R"({"type":"json_schema","json_schema":{"name":"x","schema":)" +
                 Schema(number) + "}}" + kTail;
        },
-       {{faults::kOther, 30},
-        {faults::kWorker, 160},
-        {faults::kDecoder, 60},
-        {faults::kPool, 30}}},
+       {{faults::kOther, 30}, {faults::kWorker, 160}, {faults::kDecoder, 60}, {faults::kPool, 30}}},
       {"stream",
        "/v1/completions",
        [](int) {
          return std::string(R"({"prompt":"Ann","stream":true,"logprobs":2,"temperature":1,)") +
                 R"("seed":3,"max_tokens":12})";
        },
-       {{faults::kOther, 60},
-        {faults::kWorker, 30},
-        {faults::kDecoder, 60},
-        {faults::kPool, 15}}},
+       {{faults::kOther, 60}, {faults::kWorker, 30}, {faults::kDecoder, 60}, {faults::kPool, 15}}},
       {"extract",
        "/v1/extract",
        [](int number) {
          return R"({"texts":["Ann, 7","Bob, 9"],"max_tokens":40,"schema":)" + Schema(number) + "}";
        },
-       {{faults::kOther, 30},
-        {faults::kWorker, 100},
-        {faults::kDecoder, 60},
-        {faults::kPool, 30}}},
+       {{faults::kOther, 30}, {faults::kWorker, 100}, {faults::kDecoder, 60}, {faults::kPool, 30}}},
       {"scoring",
        "/v1/completions",
        [](int) {
@@ -120,10 +111,7 @@ const std::vector<Case>& Cases() {
                 R"(function f(p: P) {\n  return p.","suffix":";\n}\n","filename":"a)" +
                 std::to_string(number) + R"(.ts",)" + R"("temperature":1,"seed":3,"max_tokens":8})";
        },
-       {{faults::kOther, 20},
-        {faults::kWorker, 80},
-        {faults::kDecoder, 80},
-        {faults::kPool, 20}}},
+       {{faults::kOther, 20}, {faults::kWorker, 80}, {faults::kDecoder, 80}, {faults::kPool, 20}}},
 #endif
   };
   return cases;

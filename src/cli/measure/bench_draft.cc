@@ -21,9 +21,18 @@ int BenchDraft(const BenchDraftFlags& flags) {
     return Fail(kBenchDraft,
                 Error{ErrorCode::kInvalid, "cannot be used together with --equal", option});
   }
+  if (flags.equal && flags.verify != "coupled") {
+    return Fail(kBenchDraft,
+                Error{ErrorCode::kInvalid,
+                      "must be coupled with --equal: outputs under other rules have the "
+                      "same law, not the same tokens",
+                      "--draft-verify"});
+  }
   if (flags.equal) return CheckEqual(flags);
+  if (!flags.speed_bench.empty() || flags.goodput) return SpeedBench(flags);
   if (flags.replay.empty()) {
-    return Fail(kBenchDraft, Error{ErrorCode::kInvalid, "or --equal is needed", "--replay"});
+    return Fail(kBenchDraft, Error{ErrorCode::kInvalid,
+                                   "or --equal, --speed-bench or --goodput is needed", "--replay"});
   }
   if (flags.tokenizer.empty()) {
     return Fail(kBenchDraft, Error{ErrorCode::kInvalid, "is needed with --replay", "--tokenizer"});
@@ -33,6 +42,8 @@ int BenchDraft(const BenchDraftFlags& flags) {
                 Error{ErrorCode::kInvalid, "cannot be used together with --shape", "--suffix"});
   }
   if (flags.suffix > 0) return SuffixTimes(flags);
+  if (flags.tools) return ReplayTools(flags);
+  if (flags.memory_curve) return MemoryCurve(flags);
   return flags.shape.empty() ? ReplayCounts(flags) : ReplayTimes(flags);
 }
 
@@ -64,8 +75,31 @@ void AddBenchDraft(CLI::App& bench, Action& action) {
                     "With --shape: also trees of 1, 2, 4, ..., 32 nodes whatever they cost");
   command->add_flag("--equal", flags->equal,
                     "Compare outputs with drafts and without; exit code 1 where one differs");
+  command->add_flag("--tools", flags->tools,
+                    "With --replay: only calls of tools; the third of each tool after two others");
+  command->add_flag("--memory-curve", flags->memory_curve,
+                    "With --replay: accepted drafts by megabytes of --draft-memory");
+  TextOption(command, "--speed-bench", flags->speed_bench, "DIR",
+             "Accepted lengths by category and time by batch. DIR has .jsonl files with an object\n"
+             "of category and prompt on each line, as in bench/texts/speed_bench");
+  command->add_flag("--goodput", flags->goodput,
+                    "The drafter's choice against fixed numbers of nodes, on these prompts");
+  command->add_flag("--always", flags->always,
+                    "With --speed-bench: drafts of --nodes nodes whatever they cost");
+  CountOption(command, "--rounds", flags->rounds, 1, kMostCount,
+              "With --speed-bench or --goodput: interleaved runs, of which the median counts");
+  command
+      ->add_option("--batches", flags->batches,
+                   "Outputs at a time, with commas between the numbers")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 1024))
+      ->type_name("N,...");
+  TextOption(command, "--draft-verify", flags->verify, "RULE",
+             "With --speed-bench: as in generate");
+  TextOption(command, "--draft-shape", flags->shape_of_trees, "SHAPE",
+             "With --speed-bench or --equal: as in generate");
   TextOption(command, "--model", flags->model, "MODEL",
-             "With --equal: model folder, GGUF file or name (default: the model that ships)");
+             "Model folder, GGUF file or name (default: the model that ships)");
   TextOption(command, "--schema", flags->schemas, "FILE...", "With --equal: JSON Schemas");
   command->add_option("--prompt", flags->prompt, "With --equal: the prompt")->type_name("TEXT");
   command

@@ -24,6 +24,13 @@ struct BenchDraftFlags {
   bool all_nodes = false;
   // --replay --suffix
   int64_t suffix = 0;
+  // --replay --tools, --memory-curve
+  bool tools = false, memory_curve = false;
+  // --speed-bench, --goodput
+  std::string speed_bench;
+  bool goodput = false, always = false;
+  int rounds = 3;
+  std::string verify = "coupled", shape_of_trees = "heap";
   // --equal
   bool equal = false;
   std::string model, draft_model;
@@ -34,6 +41,8 @@ struct BenchDraftFlags {
   std::vector<int> batches = {1, 8};
 };
 
+// Relative to the source tree.
+inline constexpr const char* kSpeedBenchTexts = "bench/texts/speed_bench";
 inline constexpr const char* kBenchDraft = "bench draft";
 
 // Errors of the sources and of what they need, at their options.
@@ -47,6 +56,9 @@ int ReplayCounts(const BenchDraftFlags& flags);
 int ReplayTimes(const BenchDraftFlags& flags);
 int SuffixTimes(const BenchDraftFlags& flags);
 int CheckEqual(const BenchDraftFlags& flags);
+int ReplayTools(const BenchDraftFlags& flags);
+int MemoryCurve(const BenchDraftFlags& flags);
+int SpeedBench(const BenchDraftFlags& flags);
 
 }  // namespace pawl::cli
 

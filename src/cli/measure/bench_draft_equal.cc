@@ -83,6 +83,7 @@ int CheckEqual(const BenchDraftFlags& flags) {
   drafts.options.filter = !flags.no_filter;
   drafts.options.text_file = flags.text_file;
   drafts.options.model = flags.draft_model;
+  drafts.options.shape = flags.shape_of_trees;
   if (Status status = drafts.Check(); !status.ok()) {
     return Fail(kBenchDraft, AtSources(status.error()));
   }

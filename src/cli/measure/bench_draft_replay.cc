@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -34,8 +35,10 @@ struct KindCount {
 // One drafter over all texts.
 class Replayer {
  public:
+  // `memory`: of DraftOptions.
   static Result<std::unique_ptr<Replayer>> Make(const ModelText& text, const BenchDraftFlags& flags,
-                                                const std::string& sources, bool filter) {
+                                                const std::string& sources, bool filter,
+                                                int memory = DraftOptions().memory) {
     DraftSetting setting;
     setting.vocabulary = text.vocabulary;
     setting.encode = text.encoder();
@@ -44,6 +47,7 @@ class Replayer {
     setting.options.sources = sources;
     setting.options.nodes = flags.nodes;
     setting.options.filter = filter;
+    setting.options.memory = memory;
     setting.options.text_file = flags.text_file;
     const Result<std::vector<size_t>> indices = ParseDraftSources(setting.options);
     if (!indices.ok()) return indices.error();
@@ -57,8 +61,11 @@ class Replayer {
 
   void Read(const ReplayFile& file) {
     for (const ReplayText& text : file.texts) Read(file.prompt, text);
-    (void)drafter_->Forget();
+    Forget();
   }
+  // `counted`: its steps and tokens are.
+  void Read(const std::vector<TokenId>& prompt, const ReplayText& text, bool counted = true);
+  void Forget() { (void)drafter_->Forget(); }
 
   double PerStep() const {
     return steps_ > 0 ? static_cast<double>(tokens_) / static_cast<double>(steps_) : 0;
@@ -67,55 +74,61 @@ class Replayer {
   int64_t steps() const { return steps_; }
   const std::array<KindCount, kTextKinds>& kinds() const { return kinds_; }
   const DraftStats& stats() const { return drafter_->stats(); }
+  int64_t bytes() const { return drafter_->bytes(); }
 
  private:
-  void Read(const std::vector<TokenId>& prompt, const ReplayText& text) {
-    std::shared_ptr<const LoopConstraint> at =
-        ForLoop(MakeConstraint(text.grammar), text.grammar.vocabulary());
-    const auto request =
-        drafter_->Begin({.prompt = prompt, .constraint = at, .grammar = FingerprintOf(at.get())});
-    std::vector<TokenId> tokens = prompt;
-    // A prompt has a token: the root's.
-    size_t prompt_size = prompt.size();
-    if (tokens.empty()) {
-      tokens.push_back(0);
-      prompt_size = 1;
-    }
-    for (size_t done = 0; done < text.tokens.size();) {
-      const int left = static_cast<int>(text.tokens.size() - done);
-      DraftTask task = {.request = request.get(),
-                        .tokens = tokens,
-                        .prompt = prompt_size,
-                        .at = at,
-                        .mask = at->mask(),
-                        .most_nodes = nodes_,
-                        .most_depth = left};
-      drafter_->Draft({&task, 1}, {});
-      const size_t begin = done;
-      for (int node = 0; node >= 0 && done < text.tokens.size();) {
-        const TokenId came = text.tokens[done++];
-        drafter_->Verified(*request, node, came);
-        at = at->Next(came);
-        node = request->tree.Child(node, came);
-      }
-      tokens.insert(tokens.end(), text.tokens.begin() + static_cast<ptrdiff_t>(begin),
-                    text.tokens.begin() + static_cast<ptrdiff_t>(done));
-      ++steps_;
-      tokens_ += static_cast<int64_t>(done - begin);
-      for (size_t i = begin; i < done; ++i) {
-        KindCount& kind = kinds_[static_cast<size_t>(text.kinds[i])];
-        ++kind.tokens;
-        kind.steps += 1.0 / static_cast<double>(done - begin);
-      }
-    }
-    drafter_->Finish(*request, text.tokens);
-  }
-
+  void Count(const ReplayText& text, size_t begin, size_t end);
   std::unique_ptr<Drafter> drafter_;
   int nodes_ = 0;
   int64_t tokens_ = 0, steps_ = 0;
   std::array<KindCount, kTextKinds> kinds_;
 };
+
+void Replayer::Read(const std::vector<TokenId>& prompt, const ReplayText& text, bool counted) {
+  std::shared_ptr<const LoopConstraint> at =
+      ForLoop(MakeConstraint(text.grammar), text.grammar.vocabulary());
+  const auto request =
+      drafter_->Begin({.prompt = prompt, .constraint = at, .grammar = FingerprintOf(at.get())});
+  std::vector<TokenId> tokens = prompt;
+  // A prompt has a token: the root's.
+  size_t prompt_size = prompt.size();
+  if (tokens.empty()) {
+    tokens.push_back(0);
+    prompt_size = 1;
+  }
+  for (size_t done = 0; done < text.tokens.size();) {
+    const int left = static_cast<int>(text.tokens.size() - done);
+    DraftTask task = {.request = request.get(),
+                      .tokens = tokens,
+                      .prompt = prompt_size,
+                      .at = at,
+                      .mask = at->mask(),
+                      .most_nodes = nodes_,
+                      .most_depth = left};
+    drafter_->Draft({&task, 1}, {});
+    const size_t begin = done;
+    for (int node = 0; node >= 0 && done < text.tokens.size();) {
+      const TokenId came = text.tokens[done++];
+      drafter_->Verified(*request, node, came);
+      at = at->Next(came);
+      node = request->tree.Child(node, came);
+    }
+    tokens.insert(tokens.end(), text.tokens.begin() + static_cast<ptrdiff_t>(begin),
+                  text.tokens.begin() + static_cast<ptrdiff_t>(done));
+    if (counted) Count(text, begin, done);
+  }
+  drafter_->Finish(*request, text.tokens);
+}
+
+void Replayer::Count(const ReplayText& text, size_t begin, size_t end) {
+  ++steps_;
+  tokens_ += static_cast<int64_t>(end - begin);
+  for (size_t i = begin; i < end; ++i) {
+    KindCount& kind = kinds_[static_cast<size_t>(text.kinds[i])];
+    ++kind.tokens;
+    kind.steps += 1.0 / static_cast<double>(end - begin);
+  }
+}
 
 struct Counts {
   int files = 0, texts = 0, skipped = 0, bad = 0;
@@ -182,7 +195,118 @@ void PrintTable(const Counts& counts, const Replayer& forced, const Replayer& al
                     all.stats().seconds / steps * 1e6));
 }
 
+std::string SourcesOf(const BenchDraftFlags& flags) {
+  return flags.sources == "all" ? "forced,literals,suffix,history,ngram" : flags.sources;
+}
+
+// Each file with texts, and its progress. Errors: kIo, kInvalid.
+Status EachFile(const BenchDraftFlags& flags, const ModelText& text,
+                const std::function<void(const ReplayFile& file)>& see) {
+  Result<std::vector<std::string>> files = ReplayFiles(flags.replay, flags.limit);
+  if (!files.ok()) return files.error();
+  Progress progress(kBenchDraft, "starting");
+  int read = 0;
+  for (const std::string& path : *files) {
+    Result<std::optional<ReplayFile>> file = ReadReplayFile(path, text);
+    if (!file.ok()) return file.error();
+    if (*file) see(**file);
+    progress.Set(fmt::format("{} of {} files", ++read, files->size()));
+  }
+  return {};
+}
+
+int WriteJson(const BenchDraftFlags& flags, const std::string& json) {
+  if (flags.json.empty()) return kExitOk;
+  if (Status status = WriteFile(flags.json, json); !status.ok()) {
+    return Fail(kBenchDraft, status.error());
+  }
+  return kExitOk;
+}
+
 }  // namespace
+
+int ReplayTools(const BenchDraftFlags& flags) {
+  constexpr size_t kWritten = 2;
+  Result<ModelText> text = LoadText(kBenchDraft, flags.tokenizer);
+  if (!text.ok()) return Fail(kBenchDraft, text.error());
+  auto first = Replayer::Make(*text, flags, SourcesOf(flags), !flags.no_filter);
+  auto third = Replayer::Make(*text, flags, SourcesOf(flags), !flags.no_filter);
+  if (!first.ok() || !third.ok()) {
+    return Fail(kBenchDraft, AtSources(first.ok() ? third.error() : first.error()));
+  }
+  int tools = 0, with_calls = 0;
+  const Status read = EachFile(flags, *text, [&](const ReplayFile& file) {
+    if (!file.is_tool || file.texts.empty()) return;
+    ++tools;
+    (*first)->Read(file.prompt, file.texts[0]);
+    (*first)->Forget();
+    if (file.texts.size() <= kWritten) return;
+    ++with_calls;
+    for (size_t i = 0; i <= kWritten; ++i) {
+      (*third)->Read(file.prompt, file.texts[i], i == kWritten);
+    }
+    (*third)->Forget();
+  });
+  if (!read.ok()) return Fail(kBenchDraft, read.error());
+  if (tools == 0) {
+    return Fail(kBenchDraft, {ErrorCode::kInvalid, "has no calls of tools", flags.replay});
+  }
+  Print(fmt::format("{:<28}{:>8}{:>10}{:>16}\n", "calls of tools", "tools", "tokens",
+                    "tokens per step"));
+  Print(fmt::format("{:<28}{:>8}{:>10}{:>16.2f}\n", "first, none written before", tools,
+                    (*first)->tokens(), (*first)->PerStep()));
+  Print(fmt::format("{:<28}{:>8}{:>10}{:>16.2f}\n", "third, two written before", with_calls,
+                    (*third)->tokens(), (*third)->PerStep()));
+  return WriteJson(
+      flags, fmt::format("{{\"tools\":{},\"first\":{{\"tokens\":{},\"tokens_per_step\":{:.4f}}},"
+                         "\"tools_with_three\":{},\"third\":{{\"tokens\":{},"
+                         "\"tokens_per_step\":{:.4f}}}}}\n",
+                         tools, (*first)->tokens(), (*first)->PerStep(), with_calls,
+                         (*third)->tokens(), (*third)->PerStep()));
+}
+
+// The last text of each file is counted when all other texts have been written, so what counts is
+// how much of them is still known.
+int MemoryCurve(const BenchDraftFlags& flags) {
+  constexpr int kMegabytes[] = {1, 4, 16, 64, 256};
+  Result<ModelText> text = LoadText(kBenchDraft, flags.tokenizer);
+  if (!text.ok()) return Fail(kBenchDraft, text.error());
+  std::vector<std::unique_ptr<Replayer>> replayers;
+  for (const int memory : kMegabytes) {
+    auto made = Replayer::Make(*text, flags, SourcesOf(flags), !flags.no_filter, memory);
+    if (!made.ok()) return Fail(kBenchDraft, AtSources(made.error()));
+    replayers.push_back(*std::move(made));
+  }
+  for (const bool counted : {false, true}) {
+    const Status read = EachFile(flags, *text, [&](const ReplayFile& file) {
+      if (file.texts.size() < 2) return;
+      for (const auto& replayer : replayers) {
+        for (size_t i = 0; i + 1 < file.texts.size() && !counted; ++i) {
+          replayer->Read(file.prompt, file.texts[i], false);
+        }
+        if (counted) replayer->Read(file.prompt, file.texts.back());
+      }
+    });
+    if (!read.ok()) return Fail(kBenchDraft, read.error());
+  }
+  if (replayers[0]->tokens() == 0) {
+    return Fail(kBenchDraft,
+                {ErrorCode::kInvalid, "has no file with two valid texts", flags.replay});
+  }
+  Print(fmt::format("{:>6}{:>12}{:>12}{:>18}{:>18}\n", "MB", "MB kept", "tokens", "accepted drafts",
+                    "tokens per step"));
+  std::string json = "[";
+  for (size_t i = 0; i < replayers.size(); ++i) {
+    const Replayer& replayer = *replayers[i];
+    const int64_t accepted = replayer.tokens() - replayer.steps();
+    const double kept = static_cast<double>(replayer.bytes()) / (1 << 20);
+    Print(fmt::format("{:>6}{:>12.1f}{:>12}{:>18}{:>18.2f}\n", kMegabytes[i], kept,
+                      replayer.tokens(), accepted, replayer.PerStep()));
+    json += fmt::format("{}{{\"memory\":{},\"kept\":{:.2f},\"tokens\":{},\"accepted\":{}}}",
+                        i == 0 ? "" : ",", kMegabytes[i], kept, replayer.tokens(), accepted);
+  }
+  return WriteJson(flags, json + "]\n");
+}
 
 int ReplayCounts(const BenchDraftFlags& flags) {
   if (!flags.json.empty()) {
@@ -196,8 +320,7 @@ int ReplayCounts(const BenchDraftFlags& flags) {
   if (!text.ok()) return Fail(kBenchDraft, text.error());
   auto forced = Replayer::Make(*text, flags, "forced", true);
   if (!forced.ok()) return Fail(kBenchDraft, forced.error());
-  const std::string sources =
-      flags.sources == "all" ? "forced,literals,suffix,history,ngram" : flags.sources;
+  const std::string sources = SourcesOf(flags);
   auto all = Replayer::Make(*text, flags, sources, !flags.no_filter);
   if (!all.ok()) return Fail(kBenchDraft, AtSources(all.error()));
   std::unique_ptr<Replayer> unfiltered;
@@ -231,14 +354,7 @@ int ReplayCounts(const BenchDraftFlags& flags) {
                 {ErrorCode::kInvalid, "no valid instance fits its schema", flags.replay});
   }
   PrintTable(counts, **forced, **all, unfiltered.get());
-  if (!flags.json.empty()) {
-    if (Status status =
-            WriteFile(flags.json, Json(flags, counts, **forced, **all, unfiltered.get()));
-        !status.ok()) {
-      return Fail(kBenchDraft, status.error());
-    }
-  }
-  return kExitOk;
+  return WriteJson(flags, Json(flags, counts, **forced, **all, unfiltered.get()));
 }
 
 }  // namespace pawl::cli

@@ -166,6 +166,7 @@ Result<std::optional<ReplayFile>> ReadReplayFile(const std::string& path, const 
   ReplayFile out;
   out.name = std::filesystem::path(path).filename();
   const bool tool = out.name.starts_with("BFCL") || out.name.starts_with("Glaive");
+  out.is_tool = tool;
   const std::string prompt = PythonJson(*schema);
   const Compiler compiler(text.vocabulary);
   Grammars grammars(compiler, json::Dump(*schema));

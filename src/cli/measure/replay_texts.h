@@ -41,7 +41,8 @@ struct ReplayFile {
   std::string name;
   std::vector<TokenId> prompt;  // the schema's text
   std::vector<ReplayText> texts;
-  int skipped = 0;  // valid instances that the masks refuse
+  int skipped = 0;       // valid instances that the masks refuse
+  bool is_tool = false;  // the texts are arguments of a tool
 };
 
 // The files of a folder, by name; at most `limit` of them, spread evenly, unless 0.

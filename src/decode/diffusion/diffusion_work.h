@@ -1,5 +1,6 @@
 // DiffusionWork: an output of a model that fills masks, as a work of a batch. Each call runs the
-// prompt and the canvas, up to the end of the block for models trained so.
+// prompt and the canvas, or those of its rows that no cache keeps, up to the end of the block for
+// models trained so.
 #ifndef PAWL_SRC_DECODE_DIFFUSION_DIFFUSION_WORK_H_
 #define PAWL_SRC_DECODE_DIFFUSION_DIFFUSION_WORK_H_
 
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "pawl/generation.h"
+#include "src/decode/diffusion/canvas_cache.h"
 #include "src/decode/diffusion/mask_filler.h"
 #include "src/decode/generation.h"
 #include "src/decode/work.h"
@@ -30,6 +32,7 @@ class DiffusionWork final : public Work {
   bool asks() const override { return asks_; }
   Result<bool> Look(bool known_only) override;
   Status Open() override;
+  Status Prepare() override;
   int pending() const override;
   bool writes() const override { return true; }
   bool needs_logits() const override { return true; }
@@ -48,10 +51,27 @@ class DiffusionWork final : public Work {
   void Done() override;
 
  private:
-  Status CheckOptions() const;
+  // A canvas in the memory of the model; with guidance a second one, whose prompt is masked.
+  struct Lane {
+    MaskFiller filler;
+    CanvasCache cache;
+    std::vector<SequenceId> sequences = {};
+    std::vector<int> rows = {};         // of the call
+    std::vector<int32_t> outputs = {};  // the first answer of each sequence
+    std::vector<std::vector<float>> scores = {};
+  };
+  CanvasWindow WindowOf(const MaskFiller& filler) const;
+  int canvases() const { return options_.diffusion.cfg_scale.value_or(0) > 0 ? 2 : 1; }
+  Status OpenLane(Lane& lane);
+  void AskLane(Lane& lane, RowSink& sink);
+  // Canvases that the steps lead to where what follows is as sure as in the call before.
+  void AskDrafts(RowSink& sink);
+  bool AskDraft(const MaskFiller& filler, size_t nth, RowSink& sink);
+  void FreeDrafts();
+  // All rows run in the next call.
+  void Restart();
+  void ReadScores(Lane& lane, const CallAnswers& answers) const;
   Result<bool> Follow();
-  // Positions of the canvas that run.
-  int canvas_end() const;
 
   Model& model_;
   const MaskFilling filling_;
@@ -60,11 +80,16 @@ class DiffusionWork final : public Work {
   std::shared_ptr<const Constraint> constraint_;
   const GenerateOptions options_;
   const Callback done_;
-  std::optional<MaskFiller> filler_;
-  std::vector<std::vector<float>> scores_;
-  SequenceId sequence_ = -1;
-  int32_t output_ = -1;  // the first answer of the last call
+  std::vector<Lane> lanes_;  // the first one is the output, the others are drafts of the call
+  size_t asked_drafts_ = 0;
+  std::vector<std::vector<float>> last_;  // scores of the call before, by position
+  std::unique_ptr<RecordFilter> filter_;  // of what is told
   bool may_wait_ = true, asks_ = false, answered_ = false, asked_ = false;
+  bool drafts_ = false, drafts_allowed_ = true;
+  size_t most_drafts_ = 0;
+  int held_ = 0;  // rows in the memory of the model, of each sequence of the output
+  bool resized_ = false;
+  int told_calls_ = 0;
   size_t told_ = 0;  // tokens of the output
   std::optional<StopReason> stop_;
   GenerationStats stats_;

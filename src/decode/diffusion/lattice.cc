@@ -14,7 +14,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <unordered_map>
 #include <utility>
 
 namespace pawl {
@@ -22,6 +21,7 @@ namespace {
 
 constexpr double kNever = -std::numeric_limits<double>::infinity();
 constexpr uint64_t kEndedKey = 1;
+constexpr int kRoomBehind = 64;  // tokens
 
 double LogSum(double a, double b) {
   if (a < b) std::swap(a, b);
@@ -31,7 +31,8 @@ double LogSum(double a, double b) {
 uint64_t CanvasKey(const CanvasPlace& place) {
   if (place.ended) return kEndedKey;
   const uint64_t key = place.at->key();
-  return key != 0 ? key : reinterpret_cast<uintptr_t>(place.at.get());
+  const uint64_t at = key != 0 ? key : reinterpret_cast<uintptr_t>(place.at.get());
+  return place.blank < 0 ? at : MixedKeys(at, static_cast<uint64_t>(place.blank) + 2);
 }
 
 }  // namespace
@@ -41,16 +42,17 @@ bool CanvasRules::IsEnd(TokenId token) const {
 }
 
 CanvasPlace CanvasRules::Next(const CanvasPlace& place, TokenId token) const {
-  if (place.ended) return {nullptr, IsEnd(token)};
-  if (IsEnd(token)) return {nullptr, place.at->accepting()};
-  return {place.at->Next(token), false};
+  if (place.ended) return {nullptr, IsEnd(token), -1};
+  if (IsEnd(token)) return {nullptr, place.at->accepting(), -1};
+  return {place.at->Next(token), false, -1};
 }
 
 CanvasLattice::CanvasLattice(const CanvasRules& rules, CanvasPlace root,
                              std::span<const TokenId> window,
                              std::span<const std::vector<float>> scores,
-                             std::span<const TokenId> witness, int behind)
-    : rules_(rules), window_(window) {
+                             std::span<const TokenId> witness, int behind, CanvasMasks* masks,
+                             std::span<const int> gaps)
+    : rules_(rules), window_(window), masks_(masks), gaps_(gaps) {
   nodes_.resize(window.size() + 1);
   edges_.resize(window.size());
   nodes_[0].push_back({std::move(root)});
@@ -59,14 +61,92 @@ CanvasLattice::CanvasLattice(const CanvasRules& rules, CanvasPlace root,
   for (size_t i = 0; i < window.size(); ++i) {
     steps.clear();
     order_.clear();
+    best_of_.clear();
     for (size_t n = 0; n < nodes_[i].size(); ++n) {
       const bool known = static_cast<int>(n) == witness_node && !witness.empty();
       Candidates(i, static_cast<int32_t>(n), scores[i], known ? witness[i] : kNoToken, steps);
     }
+    // Behind the window the end must be known to fit. Inside, a state that has no end is one less,
+    // so it is asked for only where the canvas is nearly full.
+    const bool asks = i + 1 == window.size() || behind < kRoomBehind;
     const auto left = static_cast<int>(window.size() - i) - 1 + behind;
-    Extend(i, steps, left, witness_node);
+    Extend(i, steps, asks ? left : -1, witness_node);
   }
   FindAlive();
+}
+
+std::shared_ptr<const Mask> CanvasLattice::MaskOf(const CanvasPlace& place) {
+  const uint64_t key = masks_ == nullptr ? 0 : place.at->key();
+  if (key == 0) {
+    ++looks_;
+    return place.at->mask();
+  }
+  std::shared_ptr<const Mask>& known = (*masks_)[key];
+  if (known == nullptr) {
+    ++looks_;
+    known = place.at->mask();
+  }
+  return known;
+}
+
+// The best tokens at the position. Most tokens are no better than the least of those that are
+// there, so runs of them are compared at once.
+void CanvasLattice::FindOrder(std::span<const float> scores, size_t most) {
+  constexpr size_t kRun = 64;
+  const auto better = [&](TokenId a, TokenId b) {
+    const float x = scores[static_cast<size_t>(a)], y = scores[static_cast<size_t>(b)];
+    return x != y ? x > y : a < b;
+  };
+  const auto width = static_cast<size_t>(rules_.width);
+  for (size_t run = 0; run < width; run += kRun) {
+    const size_t end = std::min(width, run + kRun);
+    if (order_.size() == most) {
+      const float least = scores[static_cast<size_t>(order_.front())];
+      unsigned any = 0;
+      for (size_t t = run; t < end; ++t) any |= scores[t] > least ? 1u : 0u;
+      if (any == 0) continue;
+    }
+    for (size_t t = run; t < end; ++t) {
+      const auto token = static_cast<TokenId>(t);
+      if (order_.size() == most) {
+        if (!better(token, order_.front())) continue;
+        std::ranges::pop_heap(order_, better);
+        order_.pop_back();
+      }
+      order_.push_back(token);
+      std::ranges::push_heap(order_, better);
+    }
+  }
+  std::ranges::sort_heap(order_, better);
+}
+
+// The best tokens of the mask at the position. Equal masks are one, and many states have one mask.
+const std::vector<TokenId>& CanvasLattice::BestOf(const std::shared_ptr<const Mask>& mask,
+                                                  std::span<const float> scores) {
+  for (const auto& [known, tokens] : best_of_) {
+    if (known == mask) return tokens;
+  }
+  const auto most = static_cast<size_t>(rules_.candidates);
+  std::vector<TokenId> tokens;
+  if (static_cast<size_t>(mask->count()) > most) {
+    if (order_.empty()) FindOrder(scores, std::min(4 * most, static_cast<size_t>(rules_.width)));
+    for (const TokenId token : order_) {
+      if (tokens.size() < most && mask->Allows(token)) tokens.push_back(token);
+    }
+  }
+  if (tokens.size() < most) {
+    tokens = mask->Tokens();
+    std::erase_if(tokens, [&](TokenId token) { return token >= rules_.width; });
+    if (tokens.size() > most) {
+      const auto end = tokens.begin() + static_cast<ptrdiff_t>(most);
+      std::ranges::partial_sort(tokens, end, [&](TokenId a, TokenId b) {
+        const float x = scores[static_cast<size_t>(a)], y = scores[static_cast<size_t>(b)];
+        return x != y ? x > y : a < b;
+      });
+      tokens.resize(most);
+    }
+  }
+  return best_of_.emplace_back(mask, std::move(tokens)).second;
 }
 
 // What the state takes at the position.
@@ -74,44 +154,24 @@ void CanvasLattice::Candidates(size_t position, int32_t from, std::span<const fl
                                TokenId witness, std::vector<Step>& steps) {
   const Node& node = nodes_[position][static_cast<size_t>(from)];
   const auto take = [&](TokenId token) {
-    const float score = scores.empty() ? 0.0f : scores[static_cast<size_t>(token)];
+    // What ends an output is as probable as what ends a gap.
+    const TokenId scored = token == kBlank ? rules_.ends[0] : token;
+    const float score = scores.empty() ? 0.0f : scores[static_cast<size_t>(scored)];
     steps.push_back({node.best + static_cast<double>(score), from, token, token == witness});
   };
+  const int gap = GapOf(position);
+  const bool blank = gap >= 0 && node.place.blank == gap;
   if (window_[position] != kNoToken) {
+    if (blank) return;
     steps.push_back({node.best, from, window_[position], window_[position] == witness});
     return;
   }
+  if (blank) return take(kBlank);
   if (node.place.ended) return take(rules_.ends[0]);
   const size_t begin = steps.size();
-  const std::shared_ptr<const Mask> mask = node.place.at->mask();
-  ++looks_;
-  const auto most = static_cast<size_t>(rules_.candidates);
-  const auto better = [&](TokenId a, TokenId b) {
-    const float x = scores[static_cast<size_t>(a)], y = scores[static_cast<size_t>(b)];
-    return x != y ? x > y : a < b;
-  };
-  if (static_cast<size_t>(mask->count()) > most) {
-    if (order_.empty()) {
-      for (TokenId t = 0; t < rules_.width; ++t) order_.push_back(t);
-      const size_t best = std::min(order_.size(), 4 * most);
-      std::partial_sort(order_.begin(), order_.begin() + static_cast<ptrdiff_t>(best), order_.end(),
-                        better);
-      order_.resize(best);
-    }
-    for (const TokenId token : order_) {
-      if (steps.size() - begin < most && mask->Allows(token)) take(token);
-    }
-  }
-  if (steps.size() - begin < most) {
-    steps.resize(begin);
-    std::vector<TokenId> tokens = mask->Tokens();
-    std::erase_if(tokens, [&](TokenId token) { return token >= rules_.width; });
-    if (tokens.size() > most) {
-      std::ranges::partial_sort(tokens, tokens.begin() + static_cast<ptrdiff_t>(most), better);
-      tokens.resize(most);
-    }
-    for (const TokenId token : tokens) take(token);
-  }
+  const std::shared_ptr<const Mask> mask = MaskOf(node.place);
+  for (const TokenId token : BestOf(mask, scores)) take(token);
+  if (gap >= 0) take(kBlank);
   const auto taken = std::span(steps).subspan(begin);
   if (witness != kNoToken && std::ranges::find(taken, witness, &Step::token) == taken.end()) {
     take(witness);
@@ -131,12 +191,14 @@ void CanvasLattice::Extend(size_t position, std::vector<Step>& steps, int left, 
   for (const Step& step : steps) {
     if (static_cast<int>(next.size()) > rules_.states) break;
     const Node& from = nodes_[position][static_cast<size_t>(step.from)];
-    CanvasPlace place = rules_.Next(from.place, step.token);
+    CanvasPlace place = step.token == kBlank
+                            ? CanvasPlace{from.place.at, from.place.ended, GapOf(position)}
+                            : rules_.Next(from.place, step.token);
     if (!place.ended && place.at == nullptr) continue;
     const uint64_t key = CanvasKey(place);
     auto found = known.find(key);
     if (found == known.end()) {
-      const bool fits = place.ended || place.at->CompletionLength(left) >= 0;
+      const bool fits = place.ended || left < 0 || place.at->CompletionLength(left) >= 0;
       if (!fits && !step.witness) continue;
       found = known.emplace(key, static_cast<int32_t>(next.size())).first;
       next.push_back({std::move(place), step.score});

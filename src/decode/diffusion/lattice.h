@@ -12,6 +12,8 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "pawl/vocabulary.h"
@@ -19,10 +21,14 @@
 
 namespace pawl {
 
+// Stands at a mask that its gap does not need, as at all masks of the gap behind it.
+constexpr TokenId kBlank = -2;
+
 // Behind an end token, or in a constraint.
 struct CanvasPlace {
   std::shared_ptr<const LoopConstraint> at;
   bool ended = false;
+  int blank = -1;  // the gap whose text has ended
 };
 
 struct CanvasRules {
@@ -36,14 +42,18 @@ struct CanvasRules {
   CanvasPlace Next(const CanvasPlace& place, TokenId token) const;
 };
 
+// Masks of places by key, so that a place is looked up once however often it is met.
+using CanvasMasks = std::unordered_map<uint64_t, std::shared_ptr<const Mask>>;
+
 class CanvasLattice {
  public:
   // `window`: tokens, kNoToken for masks. `scores`: log-probabilities by position, where there is a
   // mask. `witness`: tokens of the window that lead to an output; they are always candidates.
-  // `behind`: positions of the canvas behind the window, all masks.
+  // `behind`: positions of the canvas behind the window, all masks. `masks`: those known, and gets
+  // those that are looked up. `gaps`: the gap of each position, -1 for none; empty: there are none.
   CanvasLattice(const CanvasRules& rules, CanvasPlace root, std::span<const TokenId> window,
                 std::span<const std::vector<float>> scores, std::span<const TokenId> witness,
-                int behind);
+                int behind, CanvasMasks* masks = nullptr, std::span<const int> gaps = {});
 
   // Whether an output is left.
   bool alive() const { return !nodes_.empty() && nodes_[0][0].alive; }
@@ -59,7 +69,7 @@ class CanvasLattice {
   void Commit(size_t position, TokenId token);
   // The most probable output that is left.
   std::vector<TokenId> Best() const;
-  int64_t looks() const { return looks_; }  // at masks
+  int64_t looks() const { return looks_; }  // at masks that were not known
 
  private:
   struct Node {
@@ -81,17 +91,25 @@ class CanvasLattice {
     TokenId token;
     bool witness;
   };
+  void FindOrder(std::span<const float> scores, size_t most);
+  const std::vector<TokenId>& BestOf(const std::shared_ptr<const Mask>& mask,
+                                     std::span<const float> scores);
   void Candidates(size_t position, int32_t from, std::span<const float> scores, TokenId witness,
                   std::vector<Step>& steps);
+  int GapOf(size_t position) const { return gaps_.empty() ? -1 : gaps_[position]; }
+  std::shared_ptr<const Mask> MaskOf(const CanvasPlace& place);
   void Extend(size_t position, std::vector<Step>& steps, int left, int& witness_node);
   // Which nodes and edges lie on a path from the first to the last position.
   void FindAlive();
 
   const CanvasRules& rules_;
   std::span<const TokenId> window_;
+  CanvasMasks* const masks_;
+  std::span<const int> gaps_;
   std::vector<std::vector<Node>> nodes_;  // in front of each position, and behind the last one
   std::vector<std::vector<Edge>> edges_;
   std::vector<TokenId> order_;  // the best tokens of the position
+  std::vector<std::pair<std::shared_ptr<const Mask>, std::vector<TokenId>>> best_of_;
   int64_t looks_ = 0;
 };
 

@@ -1,14 +1,12 @@
-// The loop of LLaDA (Nie et al., arXiv 2502.09992): blocks from left to right; in each call the
-// surest masks of a block become tokens. With a threshold all that are sure do, as in Fast-dLLM (Wu
-// et al., arXiv 2505.22618). What may be committed, and how sure it is, comes from the lattice of
-// the constraint. One known output, the witness, is carried along, so that there is always a token
-// to commit: the output is valid whatever the model says.
+// The loop of LLaDA (Nie et al., arXiv 2502.09992): blocks from left to right; in each call some
+// masks of a block become tokens, as its schedule says. What may be committed, and how sure it is,
+// comes from the lattice of the constraint. One known output, the witness, is carried along, so
+// that there is always a token to commit: the output is valid whatever the model says.
 #include "src/decode/diffusion/mask_filler.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 #include <utility>
 
 #include "src/base/random.h"
@@ -20,9 +18,18 @@ MaskFiller::MaskFiller(FillTask task, const FillOptions& options)
     : task_(std::move(task)),
       options_(options),
       canvas_(static_cast<size_t>(task_.length), kNoToken),
-      place_{task_.constraint, false} {}
+      place_{task_.constraint, false},
+      schedule_(options),
+      masks_(std::make_shared<CanvasMasks>()) {}
 
 Status MaskFiller::Start() {
+  if (has_gaps()) {
+    canvas_ = task_.canvas;
+    gap_of_ = task_.gap_of;
+    witness_ = task_.witness;
+    fills_.resize(static_cast<size_t>(*std::ranges::max_element(gap_of_)) + 1);
+    return Settle();
+  }
   if (Status status = CheckCompletion(task_.constraint.get(), task_.length); !status.ok()) {
     return status;
   }
@@ -49,7 +56,12 @@ bool MaskFiller::HasIslands() const {
 Status MaskFiller::Settle() {
   for (;;) {
     while (first_ < task_.length && canvas_[static_cast<size_t>(first_)] != kNoToken) {
-      const TokenId token = canvas_[static_cast<size_t>(first_++)];
+      const TokenId token = canvas_[static_cast<size_t>(first_)];
+      const int gap = has_gaps() ? gap_of_[static_cast<size_t>(first_)] : -1;
+      ++first_;
+      if (gap >= 0 && !task_.rules.IsEnd(token)) {
+        fills_[static_cast<size_t>(gap)].push_back(token);
+      }
       if (task_.constraint == nullptr) {
         place_.ended = task_.rules.IsEnd(token);
       } else {
@@ -63,11 +75,14 @@ Status MaskFiller::Settle() {
     done_ = place_.ended || only_end_ || first_ == task_.length;
     if (done_) return {};
     const int begin = first_ / options_.block_length * options_.block_length;
-    if (begin != block_begin_ || block_end_ == 0) {
+    if (has_gaps() && block_end_ > 0) {
+      block_end_ = task_.length;
+    } else if (begin != block_begin_ || block_end_ == 0) {
       block_begin_ = begin;
       block_end_ = std::min(task_.length, begin + options_.block_length);
       const int blocks = (task_.length + options_.block_length - 1) / options_.block_length;
-      steps_left_ = std::max(1, options_.steps / blocks);
+      schedule_.Begin(options_.steps > 0 ? options_.steps / blocks : block_end_ - block_begin_);
+      masks_ = std::make_shared<CanvasMasks>();
     }
     if (task_.constraint == nullptr) return {};
     if (HasIslands()) return {};  // the witness is that of the call before
@@ -113,13 +128,6 @@ Status MaskFiller::FindWitness() {
   return {};
 }
 
-int MaskFiller::Quota(int masks) {
-  if (options_.steps == 0) return 0;
-  const int quota = (masks + steps_left_ - 1) / steps_left_;
-  steps_left_ = std::max(1, steps_left_ - 1);
-  return std::max(1, quota);
-}
-
 double MaskFiller::ConfidenceOf(std::span<const CanvasLattice::Share> shares, int position) const {
   switch (options_.confidence) {
     case MaskConfidence::kShare:
@@ -156,104 +164,108 @@ TokenId MaskFiller::Choose(std::span<const CanvasLattice::Share> shares, int pos
   return chosen;
 }
 
-namespace {
-
-// Which masks a call commits, in order. `quota`: the surest ones, so many. 0: all that are as sure
-// as the threshold wants; where none is, the first one, which knows all that stands in front of it.
-std::vector<size_t> MasksToCommit(std::span<const double> confidence, int quota, double threshold) {
-  std::vector<size_t> order(confidence.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::ranges::stable_sort(order,
-                           [&](size_t a, size_t b) { return confidence[a] > confidence[b]; });
-  if (quota > 0) {
-    order.resize(std::min(order.size(), static_cast<size_t>(quota)));
-    return order;
+std::vector<CanvasLattice::Share> MaskFiller::SharesOf(size_t place,
+                                                       std::span<const std::vector<float>> scores,
+                                                       const CanvasLattice* lattice) const {
+  if (lattice != nullptr) return lattice->Shares(place);
+  std::vector<CanvasLattice::Share> shares;
+  for (TokenId t = 0; t < task_.rules.width; ++t) {
+    shares.push_back({t, std::exp(static_cast<double>(scores[place][static_cast<size_t>(t)]))});
   }
-  const size_t surest = order.front();
-  std::erase_if(order, [&](size_t n) { return confidence[n] < threshold; });
-  if (order.empty()) order.push_back(surest);
-  return order;
+  // Two are looked at in order; the rest has a part in draws and in the entropy.
+  const auto two = shares.begin() + std::min<ptrdiff_t>(2, std::ssize(shares));
+  std::ranges::partial_sort(shares, two, [](const auto& a, const auto& b) {
+    return a.share != b.share ? a.share > b.share : a.token < b.token;
+  });
+  return shares;
 }
-
-}  // namespace
 
 Status MaskFiller::Take(std::vector<std::vector<float>> scores) {
-  if (task_.constraint == nullptr) {
-    CommitFree(std::move(scores));
-  } else if (Status status = CommitInLattice(std::move(scores)); !status.ok()) {
-    return status;
-  }
-  ++calls_;
-  return Settle();
-}
-
-void MaskFiller::CommitFree(std::vector<std::vector<float>> scores) {
-  const std::vector<int> wanted = Wanted();
-  std::vector<double> confidence;
-  std::vector<TokenId> tokens;
-  for (size_t n = 0; n < wanted.size(); ++n) {
-    std::vector<CanvasLattice::Share> shares;
-    for (TokenId t = 0; t < task_.rules.width; ++t) {
-      shares.push_back({t, std::exp(static_cast<double>(scores[n][static_cast<size_t>(t)]))});
-    }
-    std::ranges::sort(shares, [](const auto& a, const auto& b) {
-      return a.share != b.share ? a.share > b.share : a.token < b.token;
-    });
-    tokens.push_back(Choose(shares, wanted[n]));
-    confidence.push_back(ConfidenceOf(shares, wanted[n]));
-  }
-  const int quota = Quota(static_cast<int>(wanted.size()));
-  for (const size_t n : MasksToCommit(confidence, quota, options_.threshold)) {
-    canvas_[static_cast<size_t>(wanted[n])] = tokens[n];
-  }
-}
-
-Status MaskFiller::CommitInLattice(std::vector<std::vector<float>> scores) {
   const std::vector<int> wanted = Wanted();
   const auto size = static_cast<size_t>(block_end_ - first_);
   std::vector<std::vector<float>> by_place(size);
   for (size_t n = 0; n < wanted.size(); ++n) {
     by_place[static_cast<size_t>(wanted[n] - first_)] = std::move(scores[n]);
   }
-  const auto window = std::span(canvas_).subspan(static_cast<size_t>(first_), size);
-  const std::vector<TokenId> before(window.begin(), window.end());
-  CanvasLattice lattice(task_.rules, place_, before, by_place, witness_, task_.length - block_end_);
-  looks_ += lattice.looks();
-  if (!lattice.alive()) {
-    return Error{ErrorCode::kInternal, "the lattice has lost its witness", ""};
-  }
-  lattice.Weigh();
-  const auto place_of = [&](int position) { return static_cast<size_t>(position - first_); };
-  std::vector<double> confidence;
-  for (const int position : wanted) {
-    confidence.push_back(ConfidenceOf(lattice.Shares(place_of(position)), position));
-  }
-  const int quota = Quota(static_cast<int>(wanted.size()));
-  const std::vector<size_t> surest = MasksToCommit(confidence, quota, options_.threshold);
-  for (const size_t n : surest) {
-    const size_t place = place_of(wanted[n]);
-    // Tokens that were committed before may have taken the best one away.
-    const std::vector<CanvasLattice::Share> shares = lattice.Shares(place);
-    if (quota == 0 && n != surest[0] && ConfidenceOf(shares, wanted[n]) < options_.threshold) {
-      continue;
+  if (task_.constraint == nullptr) {
+    Commit(by_place, nullptr);
+  } else {
+    const auto window = std::span(canvas_).subspan(static_cast<size_t>(first_), size);
+    const std::vector<TokenId> before(window.begin(), window.end());
+    CanvasLattice lattice(task_.rules, place_, before, by_place, witness_,
+                          task_.length - block_end_, masks_.get(),
+                          has_gaps() ? std::span(gap_of_).subspan(static_cast<size_t>(first_), size)
+                                     : std::span<const int>());
+    looks_ += lattice.looks();
+    if (!lattice.alive()) {
+      return Error{ErrorCode::kInternal, "the lattice has lost its witness", ""};
     }
-    const TokenId token = Choose(shares, wanted[n]);
-    window[place] = token;
-    lattice.Commit(place, token);
+    lattice.Weigh();
+    Commit(by_place, &lattice);
+    // The witness stands from the first mask on.
+    witness_ = lattice.Best();
+    if (has_gaps()) RemoveBlanks();
+    size_t known = 0;
+    const auto first = static_cast<size_t>(first_);
+    while (known < witness_.size() && canvas_[first + known] != kNoToken) ++known;
+    witness_.erase(witness_.begin(), witness_.begin() + static_cast<ptrdiff_t>(known));
+  }
+  ++calls_;
+  return Settle();
+}
+
+void MaskFiller::RemoveBlanks() {
+  for (auto i = static_cast<size_t>(first_); i < canvas_.size(); ++i) {
+    if (canvas_[i] != kBlank) continue;
+    size_t end = i;
+    while (end < canvas_.size() && gap_of_[end] == gap_of_[i]) ++end;
+    const auto erase = [&](auto& items, size_t from) {
+      items.erase(items.begin() + static_cast<ptrdiff_t>(i - from),
+                  items.begin() + static_cast<ptrdiff_t>(end - from));
+    };
+    task_.length -= static_cast<int>(end - i);
+    erase(canvas_, 0);
+    erase(gap_of_, 0);
+    erase(witness_, static_cast<size_t>(first_));
+    --i;
+  }
+}
+
+void MaskFiller::Commit(std::span<const std::vector<float>> scores, CanvasLattice* lattice) {
+  const std::vector<int> wanted = Wanted();
+  const auto place_of = [&](int position) { return static_cast<size_t>(position - first_); };
+  std::vector<FillSchedule::Mask> masks;
+  for (const int position : wanted) {
+    const auto shares = SharesOf(place_of(position), scores, lattice);
+    masks.push_back({position, ConfidenceOf(shares, position), std::nullopt});
+    if (shares.size() > 1 && shares[1].share > 0) {
+      masks.back().lead = std::log(shares[0].share) - std::log(shares[1].share);
+    }
+  }
+  const FillSchedule::Choice choice = schedule_.Choose(masks, calls_);
+  const std::vector<TokenId> best =
+      choice.all && lattice != nullptr ? lattice->Best() : std::vector<TokenId>();
+  for (size_t n = 0; choice.all && n < wanted.size(); ++n) {
+    const size_t place = place_of(wanted[n]);
+    canvas_[static_cast<size_t>(wanted[n])] =
+        lattice != nullptr ? best[place] : SharesOf(place, scores, nullptr)[0].token;
+  }
+  for (const auto& [n, least] : choice.commits) {
+    const int position = wanted[n];
+    // Tokens that were committed before may have taken the best one away.
+    const auto shares = SharesOf(place_of(position), scores, lattice);
+    if (ConfidenceOf(shares, position) < least) continue;
+    const TokenId token = Choose(shares, position);
+    canvas_[static_cast<size_t>(position)] = token;
+    if (lattice != nullptr) lattice->Commit(place_of(position), token);
   }
   // What has no alternative in the lattice is committed with them.
-  for (size_t place = 0; place < size; ++place) {
-    if (window[place] != kNoToken) continue;
-    if (const auto shares = lattice.Shares(place); shares.size() == 1) {
-      window[place] = shares[0].token;
+  for (const int position : wanted) {
+    if (lattice == nullptr || canvas_[static_cast<size_t>(position)] != kNoToken) continue;
+    if (const auto shares = lattice->Shares(place_of(position)); shares.size() == 1) {
+      canvas_[static_cast<size_t>(position)] = shares[0].token;
     }
   }
-  witness_ = lattice.Best();
-  // The witness stands from the first mask on.
-  size_t known = 0;
-  while (known < size && window[known] != kNoToken) ++known;
-  witness_.erase(witness_.begin(), witness_.begin() + static_cast<ptrdiff_t>(known));
-  return {};
 }
 
 }  // namespace pawl

@@ -18,24 +18,10 @@
 
 #include "grammar/vocabulary_tables.h"
 #include "pawl/result.h"
+#include "src/decode/diffusion/fill_schedule.h"
 #include "src/decode/diffusion/lattice.h"
 
 namespace pawl {
-
-// How sure a position is: the share of its best token, its lead over the second best, how little
-// entropy there is, or a number drawn by lot.
-enum class MaskConfidence { kShare, kMargin, kEntropy, kRandom };
-
-struct FillOptions {
-  int block_length = 32;
-  // Calls for the whole canvas, by which masks are split evenly. 0: as `threshold` says.
-  int steps = 0;
-  // All positions of the block are committed that are at least so sure, and one in any case.
-  double threshold = 0.9;
-  MaskConfidence confidence = MaskConfidence::kShare;
-  double temperature = 0;
-  uint64_t seed = 0;
-};
 
 struct FillTask {
   const Vocabulary* vocabulary = nullptr;
@@ -43,8 +29,14 @@ struct FillTask {
   std::shared_ptr<const LoopConstraint> constraint;  // nullptr: none
   CanvasRules rules;
   int length = 0;  // of the canvas
+  // With gaps: what stands in the canvas, the gap of each position (-1: none), and an output that
+  // fits, with kBlank at masks that it does not need.
+  std::vector<TokenId> canvas = {};
+  std::vector<int> gap_of = {};
+  std::vector<TokenId> witness = {};
 };
 
+// A copy goes on from where the original is.
 class MaskFiller {
  public:
   MaskFiller(FillTask task, const FillOptions& options);
@@ -63,6 +55,8 @@ class MaskFiller {
 
   // What is committed from the beginning on, without the end token.
   std::span<const TokenId> output() const;
+  // What stands in each gap, as far as it is committed.
+  const std::vector<std::vector<TokenId>>& fills() const { return fills_; }
   bool ended() const { return place_.ended || only_end_; }
   int forced() const { return forced_; }
   int64_t looks() const { return looks_; }
@@ -73,20 +67,29 @@ class MaskFiller {
   bool Force();
   Status FindWitness();
   bool HasIslands() const;
-  void CommitFree(std::vector<std::vector<float>> scores);
-  Status CommitInLattice(std::vector<std::vector<float>> scores);
+  bool has_gaps() const { return !task_.canvas.empty(); }
+  // Takes masks out that their gaps do not need.
+  void RemoveBlanks();
+  // What stands at the masks of the block becomes tokens, as the schedule says.
+  void Commit(std::span<const std::vector<float>> scores, CanvasLattice* lattice);
+  // Of a position from first_ on.
+  std::vector<CanvasLattice::Share> SharesOf(size_t place,
+                                             std::span<const std::vector<float>> scores,
+                                             const CanvasLattice* lattice) const;
   double ConfidenceOf(std::span<const CanvasLattice::Share> shares, int position) const;
   TokenId Choose(std::span<const CanvasLattice::Share> shares, int position) const;
-  // How many masks of the block this call commits; 0: as many as are sure.
-  int Quota(int masks);
 
-  const FillTask task_;
-  const FillOptions options_;
+  FillTask task_;
+  FillOptions options_;
   std::vector<TokenId> canvas_;
   std::vector<TokenId> witness_;  // of the block, from first_ on
-  CanvasPlace place_;             // in front of first_
-  int first_ = 0;                 // the first mask
-  int block_begin_ = 0, block_end_ = 0, steps_left_ = 0;
+  std::vector<int> gap_of_;
+  std::vector<std::vector<TokenId>> fills_;
+  CanvasPlace place_;  // in front of first_
+  int first_ = 0;      // the first mask
+  int block_begin_ = 0, block_end_ = 0;
+  FillSchedule schedule_;
+  std::shared_ptr<CanvasMasks> masks_;  // of the block
   int calls_ = 0, forced_ = 0;
   int64_t looks_ = 0;
   bool done_ = false, only_end_ = false;

@@ -91,6 +91,9 @@ Result<std::unique_ptr<Drafter>> Drafter::Make(DraftSetting setting,
   if (!(setting.options.lossy >= 0 && setting.options.lossy < 1)) {
     return Error{ErrorCode::kInvalid, "must be at least 0 and below 1", "draft_lossy"};
   }
+  const Result<DraftRules> rules = ParseDraftRules(setting.options);
+  if (!rules.ok()) return rules.error();
+  setting.rules = *rules;
   std::unique_ptr<Drafter> drafter(new Drafter(std::move(setting)));
   const auto add = [&](std::string name, std::unique_ptr<DraftSource> source, int index) {
     drafter->stats_.sources.push_back({.name = name});
@@ -129,6 +132,7 @@ std::unique_ptr<RequestDrafts> Drafter::Begin(const DraftRequest& request) {
   for (Entry& entry : entries_) {
     drafted->followers_.push_back(entry.source->Follow(full));
     wants_logits_ |= drafted->followers_.back()->wants_logits();
+    wants_all_logits_ |= drafted->followers_.back()->wants_all_logits();
     drafted->stats_.sources.push_back({.name = entry.name});
   }
   drafted->prompt_ = request.prompt.size();
@@ -185,6 +189,7 @@ void Drafter::Expand(const DraftTask& task, int number, int index) {
   place.mask = node.mask.get();
   place.filtered = setting_.options.filter;
   place.paid = paid_ || free_;
+  if (task.target.model != nullptr) place.target = &task.target;
   node.first_proposal = static_cast<int>(request.proposals_.size());
   children_.clear();
   for (size_t s = 0; s < request.followers_.size(); ++s) {
@@ -203,27 +208,54 @@ void Drafter::Expand(const DraftTask& task, int number, int index) {
       if (allowed) ++stats.kept;
       if (!allowed && setting_.options.filter) continue;
       request.proposals_.push_back({proposal, s});
-      const float chance = ChanceOf(s, proposal);
-      const auto known = std::find_if(children_.begin(), children_.end(), [&](const auto& child) {
-        return child.first == proposal.token;
-      });
-      if (known == children_.end()) {
-        children_.push_back({proposal.token, chance});
-      } else {
-        // Two that agree are right more often than each.
-        const float high = std::max(known->second, chance), low = std::min(known->second, chance);
-        known->second = 1 - (1 - high) * (1 - 0.5f * low);
-      }
+      if (node.law == nullptr) Join(proposal, ChanceOf(s, proposal));
+    }
+    if (node.law != nullptr || place.law == nullptr) continue;
+    // What others guess here is left: whether a draw has a node must not depend on what it is.
+    node.law = std::exchange(place.law, nullptr);
+    children_.clear();
+    float least = 1;
+    for (const DraftProposal& proposal : proposed_) {
+      least = std::min(least, ChanceOf(s, proposal));
+      children_.push_back({proposal.token, least, 0});
     }
   }
   node.proposals = static_cast<int>(request.proposals_.size()) - node.first_proposal;
+  Push(task, number, index);
+}
+
+void Drafter::Join(const DraftProposal& proposal, float chance) {
+  const auto known = std::find_if(children_.begin(), children_.end(), [&](const Child& child) {
+    return child.token == proposal.token;
+  });
+  if (known == children_.end()) {
+    children_.push_back({proposal.token, chance, proposal.worth});
+    return;
+  }
+  // Two that agree are right more often than each.
+  const float high = std::max(known->chance, chance), low = std::min(known->chance, chance);
+  known->chance = 1 - (1 - high) * (1 - 0.5f * low);
+  known->worth = std::max(known->worth, proposal.worth);
+}
+
+// The children of the node, to the heap.
+void Drafter::Push(const DraftTask& task, int number, int index) {
+  const DraftNode& node = task.request->tree.nodes[static_cast<size_t>(index)];
+  const auto most = static_cast<size_t>(setting_.rules.most_children(node.depth));
+  if (node.law == nullptr && children_.size() > most) {
+    std::stable_sort(children_.begin(), children_.end(),
+                     [](const Child& a, const Child& b) { return a.chance > b.chance; });
+    children_.resize(most);
+  }
   float sum = 0;
-  for (const auto& [token, chance] : children_) sum += chance;
+  for (const Child& child : children_) sum += child.chance;
   const float scale = sum > 1 ? 1 / sum : 1;
-  for (const auto& [token, chance] : children_) {
-    const float reached = node.chance * chance * scale;
-    if (reached < kLeastChance) continue;
-    heap_.push_back({reached, number, index, token});
+  for (size_t i = 0; i < children_.size(); ++i) {
+    const float reached = node.chance * children_[i].chance * scale;
+    const float value = std::max(reached, children_[i].worth);
+    if (value < kLeastChance) continue;
+    heap_.push_back({value, reached, number, index, children_[i].token,
+                     node.law != nullptr ? static_cast<int>(i) : -1});
     std::push_heap(heap_.begin(), heap_.end());
   }
 }
@@ -322,24 +354,25 @@ int Drafter::Ask(std::span<const DraftTask> tasks) {
   return asked;
 }
 
+int Drafter::MostNodes(const DraftLimits& limits) const {
+  const LatencyModel& curve = *limits.curve;
+  const double most = kMostSlower * curve.Seconds(limits.rows, limits.context);
+  int nodes = std::min(limits.most_nodes, curve.Reach(limits.rows) - limits.rows);
+  while (nodes > 0 && curve.Seconds(limits.rows + nodes, limits.context) > most) --nodes;
+  return nodes;
+}
+
 void Drafter::GrowAll(std::span<const DraftTask> tasks, const DraftLimits& limits, double asking) {
   const bool weighs = !free_;
   const auto cost = [&](int n) {
     return limits.curve->Seconds(limits.rows + n, limits.context) + node_seconds_ * n;
   };
   const auto alone = static_cast<double>(tasks.size());
-  int most_nodes = limits.most_nodes;
-  if (weighs) {
-    const LatencyModel& curve = *limits.curve;
-    const double most = kMostSlower * curve.Seconds(limits.rows, limits.context);
-    most_nodes = std::min(most_nodes, curve.Reach(limits.rows) - limits.rows);
-    while (most_nodes > 0 && curve.Seconds(limits.rows + most_nodes, limits.context) > most) {
-      --most_nodes;
-    }
-  }
+  const int most_nodes = weighs ? MostNodes(limits) : limits.most_nodes;
   double gain = alone, seconds = 0;
   double best = weighs ? gain / cost(0) : 0, best_gain = gain;
   int nodes = 0, chosen = 0;
+  size_t kept = 0;  // of order_
   order_.clear();
   {
     Timer timer(seconds);
@@ -349,33 +382,44 @@ void Drafter::GrowAll(std::span<const DraftTask> tasks, const DraftLimits& limit
       heap_.pop_back();
       const DraftTask& task = tasks[static_cast<size_t>(candidate.task)];
       DraftTree& tree = task.request->tree;
-      const int depth = tree.nodes[static_cast<size_t>(candidate.parent)].depth + 1;
+      const DraftNode& parent = tree.nodes[static_cast<size_t>(candidate.parent)];
+      const int depth = parent.depth + 1;
+      const bool drawn = candidate.draw >= 0;
       if (tree.drafts() >= task.most_nodes || depth > task.most_depth) continue;
+      if (drawn && candidate.draw != parent.kept) continue;
       if (weighs) {
         // Could this many nodes, all as likely as this one, be worth more than what is chosen?
         bool hope = false;
         for (int more = 1; more <= most_nodes - nodes && !hope; more *= 2) {
-          hope = (gain + more * double{candidate.chance}) / cost(nodes + more) > best;
+          hope = (gain + more * double{candidate.value}) / cost(nodes + more) > best;
         }
         if (!hope) break;
       }
-      if (!Grow(task, candidate)) continue;
-      order_.push_back(candidate.task);
+      // A token that is drawn again counts as a node, so that no draw is kept for what it is.
+      const bool grows = !drawn || tree.Child(candidate.parent, candidate.token) < 0;
+      if (grows && !Grow(task, candidate)) continue;
+      if (drawn) ++tree.nodes[static_cast<size_t>(candidate.parent)].kept;
+      order_.push_back({candidate.task, candidate.parent, grows, drawn});
       ++nodes;
-      gain += candidate.chance;
+      gain += candidate.value;
       if (!weighs || gain / cost(nodes) > best) {
         if (weighs) best = gain / cost(nodes);
         best_gain = gain;
         chosen = nodes;
+        kept = order_.size();
       }
-      if (nodes < most_nodes && tree.drafts() < task.most_nodes && depth < task.most_depth) {
+      if (grows && nodes < most_nodes && tree.drafts() < task.most_nodes &&
+          depth < task.most_depth) {
         Expand(task, candidate.task, static_cast<int>(tree.nodes.size()) - 1);
       }
     }
   }
   if (nodes > 0) Average(seconds / nodes, grown_, node_seconds_);
-  for (; static_cast<int>(order_.size()) > chosen; order_.pop_back()) {
-    tasks[static_cast<size_t>(order_.back())].request->tree.nodes.pop_back();
+  for (; order_.size() > kept; order_.pop_back()) {
+    const Grown& grown = order_.back();
+    DraftTree& tree = tasks[static_cast<size_t>(grown.task)].request->tree;
+    if (grown.drawn) --tree.nodes[static_cast<size_t>(grown.parent)].kept;
+    if (grown.node) tree.nodes.pop_back();
   }
   // Asking has been paid for now, but the next time it need not be.
   const bool pays = !weighs || best_gain / (cost(chosen) + asking) > alone / cost(0);
@@ -405,13 +449,16 @@ void Drafter::Verified(RequestDrafts& request, int index, TokenId came) {
   const bool followed = request.tree.Child(index, came) >= 0;
   if (followed) ++request.stats_.accepted;
   if (followed) saved_ += token_seconds_;
+  size_t right = entries_.size();  // the source whose proposal was right last
   for (int i = 0; i < node.proposals; ++i) {
     const auto& [proposal, source] =
         request.proposals_[static_cast<size_t>(node.first_proposal + i)];
     Counter& counter =
         entries_[source].counters[std::min<size_t>(proposal.bucket, kDraftBuckets - 1)];
     ++counter.asked;
-    if (proposal.token == came) {
+    // Of draws that are equal the second one adds nothing.
+    if (proposal.token == came && right != source) {
+      right = source;
       ++counter.right;
       if (followed) ++request.stats_.sources[source].accepted;
     }
@@ -426,15 +473,17 @@ void Drafter::Verified(RequestDrafts& request, int index, TokenId came) {
 }
 
 void Drafter::SeeLogits(RequestDrafts& request, int index, TokenId token,
-                        std::span<const float> logits) {
+                        std::span<const float> logits, bool visited) {
   const DraftNode* node = index < static_cast<int>(request.tree.nodes.size())
                               ? &request.tree.nodes[static_cast<size_t>(index)]
                               : nullptr;
   if (node == nullptr) return;
   for (size_t i = 0; i < request.followers_.size(); ++i) {
-    if (!request.followers_[i]->wants_logits()) continue;
+    const DraftSession& follower = *request.followers_[i];
+    if (visited ? !follower.wants_logits() : !follower.wants_all_logits()) continue;
     Timer timer(request.stats_.sources[i].seconds);
-    request.followers_[i]->SeeLogits(token, logits, node->mask.get());
+    request.followers_[i]->SeeLogits(
+        {node->cursors[i], token, logits, node->mask.get(), node->at.get(), visited});
   }
 }
 

@@ -26,7 +26,7 @@
 
 namespace pawl {
 
-inline constexpr size_t kMostDraftSources = 12;
+inline constexpr size_t kMostDraftSources = 16;
 inline constexpr int kMostDraftMemory = 1 << 20;  // MB
 inline constexpr int kMostDraftNodes = 63;        // with the root a tree of kMaxTreeRows
 
@@ -40,6 +40,10 @@ struct DraftNode {
   float chance = 1;                          // that the output comes by here
   std::array<DraftCursor, kMostDraftSources> cursors = {};
   int first_proposal = 0, proposals = 0;  // of RequestDrafts::proposals
+  // What its children were drawn from, under a rule of rejection, and how many of the draws are in
+  // the tree.
+  std::shared_ptr<const DraftLaw> law;
+  int kept = 0;
 };
 
 struct DraftTree {
@@ -83,6 +87,7 @@ struct DraftTask {
   std::shared_ptr<const Mask> mask;
   int most_nodes = 0;
   int most_depth = 0;
+  DraftTarget target = {};
 };
 
 struct DraftLimits {
@@ -116,8 +121,10 @@ class Drafter {
   // At this node of the last tree the output went on with that token.
   void Verified(RequestDrafts& request, int node, TokenId came);
   bool wants_logits() const { return wants_logits_; }
-  // Where wants_logits: the logits there.
-  void SeeLogits(RequestDrafts& request, int node, TokenId token, std::span<const float> logits);
+  bool wants_all_logits() const { return wants_all_logits_; }
+  // Where wants_logits: the logits there. `visited`: the output came by.
+  void SeeLogits(RequestDrafts& request, int node, TokenId token, std::span<const float> logits,
+                 bool visited = true);
   void Finish(RequestDrafts& request, std::span<const TokenId> output);
   // Histories to their file. Errors: kIo.
   Status Save();
@@ -126,6 +133,7 @@ class Drafter {
   Status Forget();
 
   const DraftOptions& options() const { return setting_.options; }
+  const DraftRules& rules() const { return setting_.rules; }
   const DraftStats& stats() const { return stats_; }
   int64_t bytes() const;  // shared memory of the sources
   // Seconds of one more node, on average.
@@ -141,14 +149,26 @@ class Drafter {
     int index = -1;  // in the registry
     std::array<Counter, kDraftBuckets> counters = {};
   };
+  struct Child {
+    TokenId token;
+    float chance, worth;
+  };
   struct Candidate {
+    float value;  // in tokens, of this call or of later ones
     float chance;
     int task, parent;
     TokenId token;
+    int draw;  // of the parent's law; -1: none
     bool operator<(const Candidate& other) const {
-      if (chance != other.chance) return chance < other.chance;
-      return task != other.task ? task > other.task : parent > other.parent;
+      if (value != other.value) return value < other.value;
+      if (task != other.task) return task > other.task;
+      return parent != other.parent ? parent > other.parent : draw > other.draw;
     }
+  };
+  struct Grown {
+    int task, parent;
+    bool node;  // false: a draw whose node was there
+    bool drawn;
   };
 
   explicit Drafter(DraftSetting setting);
@@ -162,8 +182,12 @@ class Drafter {
   void Prepare(const DraftTask& task);
   // Asks the sources what comes after a node, and puts it onto the heap.
   void Expand(const DraftTask& task, int number, int node);
+  void Join(const DraftProposal& proposal, float chance);
+  void Push(const DraftTask& task, int number, int node);
   // Makes the node; false when the constraint refuses the token.
   bool Grow(const DraftTask& task, const Candidate& candidate);
+  // The most nodes for which a call takes no more than is allowed.
+  int MostNodes(const DraftLimits& limits) const;
   float ChanceOf(size_t source, const DraftProposal& proposal) const;
   bool IsEnd(TokenId token) const;
 
@@ -172,9 +196,9 @@ class Drafter {
   std::vector<Candidate> heap_;
   std::vector<DraftProposal> proposed_;
   std::vector<TokenId> path_;
-  std::vector<std::pair<TokenId, float>> children_;
-  bool wants_logits_ = false;
-  std::vector<int> order_;  // the tasks whose trees grew
+  std::vector<Child> children_;
+  bool wants_logits_ = false, wants_all_logits_ = false;
+  std::vector<Grown> order_;
   // Of a node on average, and of asking what comes after a root.
   double node_seconds_ = 0, ask_seconds_ = 0;
   int64_t grown_ = 0, asks_ = 0;

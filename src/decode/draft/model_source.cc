@@ -1,17 +1,15 @@
-// A smaller model with the same vocabulary writes ahead. It draws with the target's own noise - the
-// same function of (logits, seed, position) - so where both think alike, both draw alike, also at
-// high temperatures (Daliri et al., arXiv 2408.07978). What it thinks is a chain: its first draft,
-// what it says after that, and so on, each step a call of its own. With several lanes of noise
-// (sampler.cc) it draws with each of them, and the drafts are a tree. Its masks are the tree's, and
-// its head reads only the rows that they leave.
+// A smaller model with the same vocabulary writes ahead (guess_drawer.h tells how it draws). What
+// it thinks is a chain: its first draft, what it says after that, and so on, each step a call of
+// its own. With several lanes of noise (sampler.cc) it draws with each of them, and the drafts are
+// a tree. Its masks are the tree's, and its head reads only the rows that they leave.
 #include "src/decode/draft/model_source.h"
 
 #include <algorithm>
 #include <optional>
 #include <utility>
 
+#include "src/decode/draft/guess_drawer.h"
 #include "src/decode/draft/source.h"
-#include "src/decode/sampler.h"
 #include "src/text/tokenizer.h"
 
 namespace pawl {
@@ -38,9 +36,9 @@ class ModelFollower : public DraftSession {
  public:
   ModelFollower(ModelSource& source, const DraftRequest& request)
       : source_(source),
-        options_(request.options != nullptr ? *request.options : GenerateOptions()),
-        sampler_(options_.sampling),
-        most_asked_(options_.sampling.draft_lanes > 1
+        drawer_(source.setting(), request.output_options(), 1),
+        most_asked_(request.output_options().sampling.draft_lanes > 1 ||
+                            source.setting().rules.branches()
                         ? static_cast<size_t>(source.setting().options.nodes)
                         : kMostChain) {}
   ~ModelFollower() override {
@@ -66,13 +64,14 @@ class ModelFollower : public DraftSession {
                std::vector<DraftProposal>& out) override {
     if (cursor.a == 0 || asked_ >= most_asked_ || !Ask(place)) return;
     ++asked_;
-    Draw(place);
+    drawer_.Draw(place, logits_, guesses_);
     for (size_t i = 0; i < guesses_.size(); ++i) {
       const TokenId token = guesses_[i];
       drafted_.push_back({token, cursor.a});
       const size_t rank = std::min(i, kRanks - 1);
       const size_t depth = std::min<size_t>(cursor.b, kDraftBuckets / kRanks - 1);
-      out.push_back({token, static_cast<uint8_t>(depth * kRanks + rank), rank == 0 ? 0.6f : 0.2f});
+      out.push_back({token, static_cast<uint8_t>(depth * kRanks + rank),
+                     rank == 0 ? source_.setting().rules.first_chance(0.6f) : 0.2f});
     }
   }
 
@@ -123,28 +122,8 @@ class ModelFollower : public DraftSession {
     return true;
   }
 
-  // Fills guesses_.
-  void Draw(const DraftPlace& place) {
-    const Model& model = source_.model();
-    std::vector<TokenId> tokens(place.tokens.begin(), place.tokens.end());
-    tokens.insert(tokens.end(), place.path.begin(), place.path.end());
-    float temperature = options_.sampling.temperature;
-    if (place.at != nullptr && options_.grammar_temperature) {
-      temperature = place.at->LookUnforced().temperature.value_or(temperature);
-    }
-    sampler_.set_temperature(temperature);
-    const std::span<const TokenId> all = tokens;
-    const auto known = static_cast<size_t>(
-        std::min({model.info().vocabulary_size, source_.setting().vocabulary_size,
-                  source_.setting().vocabulary->size()}));
-    (void)sampler_.SampleLanes(std::span<const float>(logits_).first(known), place.mask,
-                               tokens.size() - place.prompt,
-                               {all.first(place.prompt), all.subspan(place.prompt)}, guesses_);
-  }
-
   ModelSource& source_;
-  const GenerateOptions options_;
-  Sampler sampler_;
+  GuessDrawer drawer_;
   std::optional<SequenceId> sequence_;
   bool failed_ = false;
   std::vector<TokenId> held_;     // what the sequence holds

@@ -73,7 +73,9 @@ class RecyclingFollower : public DraftSession {
     }
   }
 
-  void SeeLogits(TokenId token, std::span<const float> logits, const Mask* mask) override {
+  void SeeLogits(const DraftAnswer& answer) override {
+    const auto& [cursor, token, logits, mask, at, visited] = answer;
+    if (!visited) return;
     if (mask != nullptr ? mask->count() > kMostRead : logits.size() > size_t{4} * kMostRead) return;
     std::array<std::pair<float, TokenId>, kNeighbours> best;
     best.fill({-3.4e38f, kNoToken});

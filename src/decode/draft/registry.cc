@@ -1,6 +1,8 @@
 // The list of sources. The order is that in which a node asks them.
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <string>
 
 #include "src/decode/draft/source.h"
 
@@ -16,6 +18,10 @@ constexpr std::array kEntries = {
     DraftSourceEntry{"recycling", &MakeRecyclingSource, true, "the model's runners-up"},
     DraftSourceEntry{"text", &MakeTextSource, false, "a text file"},
     DraftSourceEntry{"model", &MakeModelSource, false, "a smaller model"},
+    DraftSourceEntry{"lookahead", &MakeLookaheadSource, false,
+                     "guesses that the model corrects call by call"},
+    DraftSourceEntry{"self", &MakeSelfSource, false,
+                     "some of the model's own layers, as self:del or self:exit=8"},
     DraftSourceEntry{"random", &MakeRandomSource, false, "any tokens: for tests"},
 };
 
@@ -40,7 +46,8 @@ Result<std::vector<size_t>> ParseDraftSources(const DraftOptions& options) {
   std::array<bool, kEntries.size()> chosen = {};
   for (size_t begin = 0; begin <= given.size();) {
     const size_t comma = std::min(given.find(',', begin), given.size());
-    const std::string_view name = given.substr(begin, comma - begin);
+    std::string_view name = given.substr(begin, comma - begin);
+    if (name.starts_with("self:")) name = name.substr(0, 4);
     const auto entry =
         std::find_if(kEntries.begin(), kEntries.end(),
                      [&](const DraftSourceEntry& candidate) { return candidate.name == name; });
@@ -65,6 +72,57 @@ Result<std::vector<size_t>> ParseDraftSources(const DraftOptions& options) {
     found.push_back(i);
   }
   return found;
+}
+
+std::string_view SettingOfSource(const DraftOptions& options, std::string_view name) {
+  const std::string_view given = options.sources;
+  for (size_t begin = 0; begin <= given.size();) {
+    const size_t comma = std::min(given.find(',', begin), given.size());
+    const std::string_view one = given.substr(begin, comma - begin);
+    if (one.size() > name.size() && one.starts_with(name) && one[name.size()] == ':') {
+      return one.substr(name.size() + 1);
+    }
+    begin = comma + 1;
+  }
+  return {};
+}
+
+Result<DraftRules> ParseDraftRules(const DraftOptions& options) {
+  DraftRules rules;
+  const auto* const found = std::ranges::find(kVerifyRules, options.verify);
+  if (found == kVerifyRules.end()) {
+    std::string names;
+    for (const char* const name : kVerifyRules)
+      names += (names.empty() ? "" : ", ") + std::string(name);
+    return Error{ErrorCode::kInvalid,
+                 "there is no rule \"" + options.verify + "\"; there are " + names, "draft_verify"};
+  }
+  rules.rule = static_cast<VerifyRule>(found - kVerifyRules.begin());
+  if (rules.rejects() && options.lossy > 0) {
+    return Error{ErrorCode::kInvalid, "is not there together with draft_lossy", "draft_verify"};
+  }
+  if (options.shape == "heap") return rules;
+  constexpr std::string_view kDelayed = "delayed:";
+  const char* at = options.shape.data();
+  const char* const end = at + options.shape.size();
+  bool good = options.shape.starts_with(kDelayed);
+  const auto read = [&](int least, int most, int& out) {
+    const auto [behind, error] = std::from_chars(at, end, out);
+    good = good && error == std::errc() && out >= least && out <= most;
+    at = behind;
+  };
+  if (good) {
+    at += kDelayed.size();
+    read(0, kMostDelay, rules.delay);
+    good = good && at < end && *at++ == ',';
+    if (good) read(1, kMostRollouts, rules.rollouts);
+  }
+  if (good && at == end) return rules;
+  return Error{ErrorCode::kInvalid,
+               "must be heap, or delayed:D,K with D from 0 to " + std::to_string(kMostDelay) +
+                   " and K from 1 to " + std::to_string(kMostRollouts) + ", not \"" +
+                   options.shape + "\"",
+               "draft_shape"};
 }
 
 namespace {

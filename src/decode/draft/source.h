@@ -21,6 +21,8 @@
 #include "pawl/result.h"
 #include "pawl/vocabulary.h"
 #include "src/decode/constraint.h"
+#include "src/decode/draft/verify/draft_rules.h"
+#include "src/decode/sampler.h"
 #include "src/model/model.h"
 
 namespace pawl {
@@ -28,6 +30,20 @@ namespace pawl {
 // Where a follower stands in what it knows; what the numbers mean is the source's.
 struct DraftCursor {
   uint32_t a = 0, b = 0;
+};
+
+// The model that the drafts are for, and the sequence of the output there. While a tree grows, a
+// source may make calls of some layers with it (ModelCall::layers), from `length` on.
+struct DraftTarget {
+  Model* model = nullptr;
+  SequenceId sequence = -1;
+  int length = 0;  // tokens that the sequence holds
+};
+
+// The law that a source drew the children of a node from, for rules of rejection.
+struct DraftLaw {
+  std::vector<TokenMass> masses;  // by ascending token
+  std::vector<TokenId> drawn;     // in this order; under "spectr" a token may come twice
 };
 
 // A node of a tree, as a source sees it.
@@ -40,7 +56,10 @@ struct DraftPlace {
   // Proposals that are not allowed will be dropped: do not let them weigh, but count them.
   bool filtered = true;
   bool paid = true;  // false: drafts have not yet saved time, so begin nothing that takes long
+  const DraftTarget* target = nullptr;  // nullptr: the source has only its own knowledge
   mutable int refused = 0;
+  // For a source that draws its proposals: from what, where a rule of rejection is to know it.
+  mutable std::shared_ptr<const DraftLaw> law = nullptr;
   bool Allows(TokenId token) const {
     return !filtered || mask == nullptr ||
            (static_cast<size_t>(token) / 32 < mask->words().size() && mask->Allows(token));
@@ -53,6 +72,9 @@ struct DraftProposal {
   TokenId token = kNoToken;
   uint8_t bucket = 0;
   float chance = 0;  // as long as nothing was counted
+  // What the source learns from the node's row, in right tokens of later calls. A node with a worth
+  // is made for this alone too.
+  float worth = 0;
 };
 
 struct DraftRequest {
@@ -62,8 +84,21 @@ struct DraftRequest {
   const GenerateOptions* options = nullptr;
 
   static constexpr uint64_t kUnknownGrammar = ~uint64_t{0};
+  GenerateOptions output_options() const {
+    return options == nullptr ? GenerateOptions() : *options;
+  }
   // Whose outputs teach this one.
   uint64_t owner() const { return options == nullptr ? 0 : options->draft_owner; }
+};
+
+// The logits behind a node.
+struct DraftAnswer {
+  DraftCursor cursor;
+  TokenId token = kNoToken;  // of the node
+  std::span<const float> logits;
+  const Mask* mask = nullptr;  // nullptr: all logits are known
+  const LoopConstraint* at = nullptr;
+  bool visited = true;  // the output came by
 };
 
 // One thread at a time.
@@ -82,9 +117,9 @@ class DraftSession {
   // What came at a place that Propose was asked about.
   virtual void Learn(DraftCursor /*cursor*/, TokenId /*came*/) {}
   virtual bool wants_logits() const { return false; }
-  // The logits at a place where the output came by: after `token`. `mask`: nullptr: all are known.
-  virtual void SeeLogits(TokenId /*token*/, std::span<const float> /*logits*/,
-                         const Mask* /*mask*/) {}
+  // Those of all drafts, whether the output came by or not.
+  virtual bool wants_all_logits() const { return false; }
+  virtual void SeeLogits(const DraftAnswer& /*answer*/) {}
   // The output has ended.
   virtual void Finish(std::span<const TokenId> /*output*/) {}
 };
@@ -109,6 +144,8 @@ struct DraftSetting {
   Encoder encode;
   DraftOptions options;
   int vocabulary_size = 0;  // of the model's logits
+  int layers = 0;           // of the model; 0: unknown
+  DraftRules rules;         // of the options; Drafter::Make sets them
   // Runs of forced text are spelled as the decode loop takes them (GenerateOptions::skip_forced);
   // false: as the tokenizer spells them behind what is there.
   bool as_skipped = true;
@@ -125,6 +162,10 @@ std::span<const DraftSourceEntry> DraftSources();
 // "off", "auto", "all" or names: the entries' indices, in the registry's order. `setting` decides
 // what "auto" takes. Errors: kInvalid, place "draft".
 Result<std::vector<size_t>> ParseDraftSources(const DraftOptions& options);
+// DraftOptions::verify and shape. Errors: kInvalid, place "draft_verify" or "draft_shape".
+Result<DraftRules> ParseDraftRules(const DraftOptions& options);
+// Of one entry of DraftOptions::sources, what stands behind the colon of its name.
+std::string_view SettingOfSource(const DraftOptions& options, std::string_view name);
 
 Result<std::unique_ptr<DraftSource>> MakeForcedSource(const DraftSetting& setting);
 Result<std::unique_ptr<DraftSource>> MakeLiteralsSource(const DraftSetting& setting);
@@ -134,6 +175,8 @@ Result<std::unique_ptr<DraftSource>> MakeNgramSource(const DraftSetting& setting
 Result<std::unique_ptr<DraftSource>> MakeRecyclingSource(const DraftSetting& setting);
 Result<std::unique_ptr<DraftSource>> MakeTextSource(const DraftSetting& setting);
 Result<std::unique_ptr<DraftSource>> MakeModelSource(const DraftSetting& setting);
+Result<std::unique_ptr<DraftSource>> MakeLookaheadSource(const DraftSetting& setting);
+Result<std::unique_ptr<DraftSource>> MakeSelfSource(const DraftSetting& setting);
 Result<std::unique_ptr<DraftSource>> MakeRandomSource(const DraftSetting& setting);
 
 // What a constraint allows at its beginning, as a number that is the same in every run: requests

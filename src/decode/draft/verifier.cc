@@ -55,12 +55,51 @@ class KnownView final : public LoopConstraint {
 
 }  // namespace
 
-OutputDrafts::OutputDrafts(OutputBuilder& run, float lossy)
-    : run_(run), lossy_(lossy), rule_([this](auto&&... with) { return Instead(with...); }) {}
+OutputDrafts::OutputDrafts(OutputBuilder& run, const Drafter& drafter)
+    : run_(run),
+      lossy_(drafter.options().lossy),
+      rejects_(drafter.rules().rejects()),
+      tree_rule_(drafter.rules(), run.options().sampling.seed),
+      rule_([this](Sampler& sampler, std::span<const float> logits, const Mask* mask,
+                   const TokenHistory& history, TokenId sampled) {
+        return rejects_ ? ByRule(history) : Probable(sampler, logits, mask, history, sampled);
+      }) {}
 
-Result<TokenId> OutputDrafts::Instead(Sampler& sampler, std::span<const float> logits,
-                                      const Mask* mask, const TokenHistory& history,
-                                      TokenId sampled) {
+Result<TokenId> OutputDrafts::ByRule(const TokenHistory& history) {
+  return tree_rule_.Next(
+      reached_, history.output.size(),
+      [this](int node, std::vector<TokenMass>& law) { return LawOf(node, law); });
+}
+
+Result<bool> OutputDrafts::LawOf(int index, std::vector<TokenMass>& law) const {
+  const DraftTree& tree = drafted_->tree;
+  const DraftNode& node = tree.nodes[static_cast<size_t>(index)];
+  std::vector<TokenId> path;
+  for (int i = index; i != reached_; i = tree.nodes[static_cast<size_t>(i)].parent) {
+    path.push_back(tree.nodes[static_cast<size_t>(i)].token);
+  }
+  std::reverse(path.begin(), path.end());
+  std::optional<float> temperature;
+  if (node.at != nullptr) {
+    const Constraint::Place place = node.at->LookUnforced();
+    temperature = place.temperature;
+    // The loop takes what is forced and asks for nothing.
+    const bool few = node.mask->count() <= LoopConstraint::kMostSpellings;
+    if (!path.empty() && run_.options().skip_forced && few &&
+        (node.mask->count() <= 1 || !node.at->forced(LoopConstraint::kForcedLimit).empty())) {
+      return false;
+    }
+  }
+  const Status found =
+      run_.LawBehind(path, temperature, node.mask.get(),
+                     answers_.Logits(node_rows_[static_cast<size_t>(index)].output), law);
+  if (!found.ok()) return found.error();
+  return true;
+}
+
+Result<TokenId> OutputDrafts::Probable(Sampler& sampler, std::span<const float> logits,
+                                       const Mask* mask, const TokenHistory& history,
+                                       TokenId sampled) {
   if (children_.empty()) return kNoToken;
   Result<TokenId> probable = sampler.ProbableDraft(logits, mask, history, children_, lossy_);
   if (probable.ok() && *probable == sampled) return kNoToken;
@@ -74,7 +113,12 @@ std::unique_ptr<OutputDrafts> DraftVerifier::New(OutputBuilder& run) const {
   if (!setting_.may_wait && run.at() != nullptr && run.at()->foreign()) return nullptr;
   // A device that draws hands out log-probabilities for a token at a time.
   if (setting_.draws && run.wants_top()) return nullptr;
-  auto drafts = std::make_unique<OutputDrafts>(run, setting_.drafter->options().lossy);
+  // Rules of rejection need the law of a token: one that is no law of its own would be bent.
+  if (setting_.drafter->rules().rejects() && (run.options().sampling.stages.mirostat != 0 ||
+                                              (run.at() != nullptr && !run.at()->exact()))) {
+    return nullptr;
+  }
+  auto drafts = std::make_unique<OutputDrafts>(run, *setting_.drafter);
   drafts->finds_grammar_ = run.at() != nullptr && setting_.drafter->learns_grammars();
   if (run.at() != nullptr) drafts->fingerprint_ = DraftRequest::kUnknownGrammar;
   return drafts;
@@ -105,7 +149,8 @@ void DraftVerifier::BeginCall(int64_t pages, int others, bool prompts_wait) {
   context_of_all_ = others > 0 ? -1 : 0;
 }
 
-void DraftVerifier::Offer(OutputDrafts* drafts, const OutputBuilder& run, int length, int rows) {
+void DraftVerifier::Offer(OutputDrafts* drafts, const OutputBuilder& run, SequenceId sequence,
+                          int length, int rows) {
   ++outputs_;
   rows_ += rows;
   if (!run.asked()) context_of_all_ = -1;
@@ -137,7 +182,8 @@ void DraftVerifier::Offer(OutputDrafts* drafts, const OutputBuilder& run, int le
                     .at = std::move(at),
                     .mask = run.mask(),
                     .most_nodes = nodes,
-                    .most_depth = depth});
+                    .most_depth = depth,
+                    .target = {&model_, sequence, length}});
 }
 
 bool DraftVerifier::Grow() {
@@ -236,6 +282,9 @@ Result<bool> DraftVerifier::Take(OutputDrafts& drafts, const CallAnswers& answer
   OutputBuilder& run = drafts.run_;
   drafts.took_ = true;
   drafts.reached_ = 0;
+  drafts.answers_ = answers;
+  if (drafts.rejects_) drafts.tree_rule_.Begin(tree);
+  const bool has_rule = drafts.lossy_ > 0 || drafts.rejects_;
   for (int node = 0;;) {
     const size_t before = run.tokens().size();
     OutputDrafts::NodeRow& row = drafts.node_rows_[static_cast<size_t>(node)];
@@ -246,9 +295,9 @@ Result<bool> DraftVerifier::Take(OutputDrafts& drafts, const CallAnswers& answer
       return Error{ErrorCode::kInternal, "the mask allows no token", ""};
     }
     if (drafts.lossy_ > 0) tree.ChildrenOf(node, drafts.children_);
-    Result<bool> wants = answers.drawn() ? run.TakeToken(drawn)
-                                         : run.Take(answers.Logits(row.output),
-                                                    drafts.lossy_ > 0 ? &drafts.rule_ : nullptr);
+    Result<bool> wants =
+        answers.drawn() ? run.TakeToken(drawn)
+                        : run.Take(answers.Logits(row.output), has_rule ? &drafts.rule_ : nullptr);
     if (wants.ok() && *wants) wants = look();
     // A token was taken, and perhaps forced ones behind it.
     const std::span<const TokenId> tokens = run.tokens();
@@ -261,7 +310,7 @@ Result<bool> DraftVerifier::Take(OutputDrafts& drafts, const CallAnswers& answer
     for (size_t i = before; inside && i < tokens.size(); ++i) {
       drafts.visited_.push_back({node, tokens[i]});
       const int child = tree.Child(node, tokens[i]);
-      inside = child >= 0;
+      inside = child >= 0 && !(drafts.rejects_ && drafts.tree_rule_.left());
       if (!inside) break;
       drafts.reached_ = node = child;
       run.MarkDrafted(i);
@@ -275,12 +324,19 @@ int DraftVerifier::Settle(OutputDrafts& drafts, const CallAnswers& answers, Sequ
   if (!drafts.has_tree() || !std::exchange(drafts.took_, false)) return length;
   Drafter& drafter = *setting_.drafter;
   const DraftTree& tree = drafts.drafted_->tree;
-  const bool sees = drafter.wants_logits() && !answers.drawn();
-  for (const auto& [at, came] : drafts.visited_) {
-    if (sees) {
-      drafter.SeeLogits(*drafts.drafted_, at, tree.nodes[static_cast<size_t>(at)].token,
-                        answers.Logits(drafts.node_rows_[static_cast<size_t>(at)].output));
+  const bool sees = (drafter.wants_logits() || drafter.wants_all_logits()) && !answers.drawn();
+  const auto see = [&](int at, bool visited) {
+    if (!sees) return;
+    drafter.SeeLogits(*drafts.drafted_, at, tree.nodes[static_cast<size_t>(at)].token,
+                      answers.Logits(drafts.node_rows_[static_cast<size_t>(at)].output), visited);
+  };
+  if (sees && drafter.wants_all_logits()) {
+    for (const int at : drafts.nodes_) {
+      if (tree.nodes[static_cast<size_t>(at)].legal) see(at, false);
     }
+  }
+  for (const auto& [at, came] : drafts.visited_) {
+    see(at, true);
     drafter.Verified(*drafts.drafted_, at, came);
   }
   const auto node = static_cast<size_t>(drafts.reached_);

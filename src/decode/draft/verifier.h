@@ -7,8 +7,8 @@
 //   verifier.Begin(*drafts);
 //   ... for each call of the model:
 //   verifier.BeginCall(pages, others);
-//   verifier.Offer(drafts.get(), run, length, rows);    // each output that has rows in the call
-//   verifier.Grow();                                    // trees behind them
+//   verifier.Offer(drafts.get(), run, sequence, length, rows);  // each output that has rows in the
+//   call verifier.Grow();                                    // trees behind them
 //   verifier.AddRows(*drafts, where, rows);             // behind the rows of the output
 //   ... the model runs, and where it draws tokens itself:
 //   verifier.Ask(*drafts, nth, request);
@@ -38,6 +38,7 @@
 #include "pawl/vocabulary.h"
 #include "src/decode/draft/drafter.h"
 #include "src/decode/draft/latency_model.h"
+#include "src/decode/draft/verify/tree_rule.h"
 #include "src/decode/generation.h"
 #include "src/decode/work.h"
 #include "src/model/model.h"
@@ -47,7 +48,7 @@ namespace pawl {
 // The drafts of one output. Lives no longer than the verifier and the output.
 class OutputDrafts {
  public:
-  OutputDrafts(OutputBuilder& run, float lossy);
+  OutputDrafts(OutputBuilder& run, const Drafter& drafter);
   OutputDrafts(const OutputDrafts&) = delete;
   OutputDrafts& operator=(const OutputDrafts&) = delete;
 
@@ -65,12 +66,19 @@ class OutputDrafts {
   bool has_tree() const { return drafted_ != nullptr && !drafted_->tree.nodes.empty(); }
 
   // The lossy rule: a draft that is probable enough takes the place of the sampled token.
-  Result<TokenId> Instead(Sampler& sampler, std::span<const float> logits, const Mask* mask,
-                          const TokenHistory& history, TokenId sampled);
+  Result<TokenId> Probable(Sampler& sampler, std::span<const float> logits, const Mask* mask,
+                           const TokenHistory& history, TokenId sampled);
+  // A rule of rejection: what it takes, at the node where the output stands.
+  Result<TokenId> ByRule(const TokenHistory& history);
+  // For TreeRule: the law of the model behind a node.
+  Result<bool> LawOf(int node, std::vector<TokenMass>& law) const;
 
   OutputBuilder& run_;
   const float lossy_;  // 0: off
+  const bool rejects_;
+  TreeRule tree_rule_;
   const TokenRule rule_;
+  CallAnswers answers_;                     // of the last call, for ByRule
   uint64_t fingerprint_ = 0;                // of the constraint
   std::unique_ptr<RequestDrafts> drafted_;  // nullptr: not begun, or given up
   bool finds_grammar_ = false;
@@ -79,7 +87,7 @@ class OutputDrafts {
   std::vector<int> nodes_;          // by row of a draft
   int plain_rows_ = 0;              // of its sequence in the last call, pending ones included
   std::vector<NodeRow> node_rows_;  // by node
-  std::vector<TokenId> children_;   // of the node where the next token is taken
+  std::vector<TokenId> children_;   // of the node where the next token is taken, for Probable
   bool took_ = false;               // what follows is of the last call
   int reached_ = 0;                 // the node from which the output goes on
   // Nodes that the output came by, each with the token after it.
@@ -104,9 +112,9 @@ class DraftVerifier {
   DraftVerifier(Model& model, Setting setting)
       : model_(model), setting_(std::move(setting)), curve_(model.info()) {}
 
-  // The lossy rule looks at logits, so a model must not draw under it.
+  // Rules that look at logits, so a model must not draw under them.
   static bool NeedsLogits(const Drafter* drafter) {
-    return drafter != nullptr && drafter->options().lossy > 0;
+    return drafter != nullptr && (drafter->options().lossy > 0 || drafter->rules().rejects());
   }
 
   // nullptr: the output wants none, or can have none.
@@ -120,7 +128,8 @@ class DraftVerifier {
   // output. `prompts_wait`: for rows that they do not get in this call.
   void BeginCall(int64_t pages, int others, bool prompts_wait);
   // `drafts` nullptr: an output without. `length`: of its sequence, `rows`: of the call.
-  void Offer(OutputDrafts* drafts, const OutputBuilder& run, int length, int rows);
+  void Offer(OutputDrafts* drafts, const OutputBuilder& run, SequenceId sequence, int length,
+             int rows);
   // Whether any tree has drafts. After an exception of BeginCall to Grow: GiveUp for each output.
   bool Grow();
   // No tree for the call that comes; no drafts for this output from here on.

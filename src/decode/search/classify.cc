@@ -7,6 +7,9 @@
 // these is what is missing at most. First the tokenizer's own spellings are expanded, because they
 // have nearly all of the probability, then always the most probable nodes.
 //
+// Where texts go on behind a choice, the tokens that end a choice and those that go beyond its end
+// give its probability, and nothing is looked for behind them.
+//
 // The rows of a call are a tree behind the prompt (branches.h): a node comes with its path. A path
 // that is too long for a tree gets a branch.
 #include "src/decode/search/classify.h"
@@ -137,6 +140,8 @@ class Classifier {
       }
       // A spelling of another text, such as one with a space before it, is none.
       if (node <= 0 || At(node).bytes != choice.size()) continue;
+      // Behind the last token nothing is asked for where the text goes on.
+      if (input_.choices_go_on) path.pop_back();
       for (const int one : path) {
         if (std::ranges::find(own, one) == own.end()) own.push_back(one);
       }
@@ -155,7 +160,7 @@ class Classifier {
     if (!(base > kNoMass)) return {};
     const SpellingNode from = At(number);
     // Of texts with the same beginning the shortest one is the first.
-    if (sorted_[from.first].first.size() == from.bytes) {
+    if (!input_.choices_go_on && sorted_[from.first].first.size() == from.bytes) {
       for (const TokenId end : ends_) {
         masses_[sorted_[from.first].second] += std::exp(base + law->LogProbability(logits, end));
       }
@@ -167,6 +172,7 @@ class Classifier {
       for (const char byte : rest) {
         at = trie.Child(at, static_cast<uint8_t>(byte));
         if (at == TokenTrie::kNone) break;
+        if (input_.choices_go_on && &byte == &rest.back()) break;
         trie.ForTokens(trie.nodes()[at], [&](TokenId token) {
           const int child = ChildOf(number, token);
           if (child < 0 || At(child).log_mass > kNoMass) return;
@@ -174,6 +180,13 @@ class Classifier {
           At(child).log_mass = mass;
           if (mass > kNoMass) open_.insert({-mass, child});
         });
+      }
+      if (!input_.choices_go_on || at == TokenTrie::kNone) continue;
+      const std::span<const TokenId> reaching = trie.order().subspan(
+          trie.FirstToken(at), trie.FirstToken(trie.nodes()[at].end) - trie.FirstToken(at));
+      for (const TokenId token : reaching) {
+        if (token >= Known()) continue;
+        masses_[sorted_[i].second] += std::exp(base + law->LogProbability(logits, token));
       }
     }
     return {};

@@ -35,6 +35,9 @@ struct SearchInput {
   // Of self-infill: the grammar that `constraint` follows, and how the model marks a gap.
   std::optional<Grammar> grammar = {};
   std::optional<InfillMarks> infill = {};
+  // Of a classification: a choice is the beginning of a text that goes on, and no end is looked
+  // for. REQUIRES: no choice begins with another.
+  bool choices_go_on = false;
 };
 
 // Errors: kInvalid with the option as place; kLimit for a prompt that is too long ("prompt") and

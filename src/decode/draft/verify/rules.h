@@ -1,7 +1,7 @@
 // Rules that decide which drafts of a tree are taken where the drafts were drawn from laws of their
 // own. The text that comes has the law of the model, whatever the laws of the drafts.
 //
-// Pawl's own rule, "coupled", needs none of this: a token is a function of the logits and the seed,
+// Pawl's default, "coupled", needs none of this: a token is a function of the logits and the seed,
 // and a draft is a guess of it (verifier.cc). The rules here are those of the literature:
 //   token      Leviathan et al., arXiv 2211.17192: a chain, draft by draft
 //   block      Sun et al., arXiv 2403.10444: a chain as a whole; takes at least as many
@@ -15,7 +15,8 @@
 //
 // Everything is a template over the number type, so tests run these lines in exact fractions, over
 // every draft and every decision. A Number has + - * / and comparisons, and is made from 0 and 1.
-// `accept(p)` decides with probability p; it is asked only where p is above 0 and below 1.
+// `accept(p)` decides with probability p; it is asked only where p is above 0 and below 1. What
+// calls them is tree_rule.h.
 #ifndef PAWL_SRC_DECODE_DRAFT_VERIFY_RULES_H_
 #define PAWL_SRC_DECODE_DRAFT_VERIFY_RULES_H_
 
@@ -37,7 +38,9 @@ struct Node {
   int token = -1;
   std::vector<int> children;  // in the order in which they were drawn
   Law<Number> target;         // of the model, behind the node
-  Law<Number> draft;          // from which the children were drawn; may be empty without children
+  // From which the children were drawn. A child without mass there is a guess of its own: as if
+  // drawn from a law that is sure of it. May be empty without children.
+  Law<Number> draft;
 };
 
 template <typename Number>
@@ -71,6 +74,14 @@ Law<Number> Above(const Law<Number>& p, const Law<Number>& q, const Number& scal
     if (mass > q[v]) out[v] = mass - q[v];
   }
   return out;
+}
+
+// The law that the child with this token was drawn from.
+template <typename Number>
+void SureOfGuess(size_t token, Law<Number>& draft) {
+  if (draft[token] > Number(0)) return;
+  std::fill(draft.begin(), draft.end(), Number(0));
+  draft[token] = Number(1);
 }
 
 template <typename Number>
@@ -145,6 +156,7 @@ Outcome<Number> Recursive(std::span<const Node<Number>> nodes, Accept&& accept) 
     int taken = -1;
     for (const int child : node.children) {
       const auto token = static_cast<size_t>(nodes[static_cast<size_t>(child)].token);
+      SureOfGuess(token, draft);
       if (Decide(AtMostOne(target[token] / draft[token]), accept)) {
         taken = child;
         break;
@@ -186,7 +198,7 @@ inline double SpectrRoot(const Law<double>& target, const Law<double>& draft, in
   };
   double low = 1, high = std::max(1, k);
   if (excess(low) <= 0) return low;
-  for (int i = 0; i < 200; ++i) {
+  for (int i = 0; i < 64; ++i) {
     const double middle = (low + high) / 2;
     (excess(middle) > 0 ? low : high) = middle;
   }
@@ -247,6 +259,7 @@ class Traversal {
     Law<Number> target = node.target, draft = node.draft;
     for (const int child : node.children) {
       const auto token = static_cast<size_t>(nodes_[static_cast<size_t>(child)].token);
+      SureOfGuess(token, draft);
       out.taken.push_back(child);
       if (Walk(child, AtMostOne(chance * target[token] / draft[token]), out)) return true;
       out.taken.pop_back();

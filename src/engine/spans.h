@@ -6,8 +6,8 @@
 // a date or a time by its value. Values come in the order of the record, and of several places each
 // takes the first one behind the place before it, or else the first one of all. Places are counted
 // in characters (Unicode code points) of the text as it came.
-#ifndef PAWL_SRC_SERVER_SPANS_H_
-#define PAWL_SRC_SERVER_SPANS_H_
+#ifndef PAWL_SRC_ENGINE_SPANS_H_
+#define PAWL_SRC_ENGINE_SPANS_H_
 
 #include <cstddef>
 #include <string>
@@ -16,15 +16,16 @@
 
 #include "src/base/json.h"
 
-namespace pawl::server {
+namespace pawl {
 
 struct Span {
-  std::string pointer;  // "/lines/0/total"
-  size_t begin = 0, end = 0;
+  std::string pointer;                  // "/lines/0/total"
+  size_t begin = 0, end = 0;            // in characters
+  size_t begin_byte = 0, end_byte = 0;  // in bytes of the text as it came
 };
 
 std::vector<Span> FindSpans(const json::Value& record, std::string_view text);
 
-}  // namespace pawl::server
+}  // namespace pawl
 
-#endif  // PAWL_SRC_SERVER_SPANS_H_
+#endif  // PAWL_SRC_ENGINE_SPANS_H_

@@ -1,5 +1,5 @@
 // Where in a text the values of a record are found, by examples.
-#include "src/server/spans.h"
+#include "src/engine/spans.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-namespace pawl::server {
+namespace pawl {
 namespace {
 
 std::map<std::string, std::pair<size_t, size_t>> Find(const std::string& record,
@@ -43,5 +43,12 @@ TEST(SpansTest, OtherSpellingsHaveTheirPlace) {
   EXPECT_EQ(spans.at("/day"), (std::pair<size_t, size_t>{32, 45}));
 }
 
+TEST(SpansTest, BytesCountWhatCharactersTake) {
+  const std::vector<Span> spans = FindSpans(*json::Parse(R"({"who":"Zoë","n":7})"), "für Zoë: 7");
+  ASSERT_EQ(spans.size(), 2u);
+  EXPECT_EQ(std::pair(spans[0].begin_byte, spans[0].end_byte), (std::pair<size_t, size_t>{5, 9}));
+  EXPECT_EQ(std::pair(spans[1].begin_byte, spans[1].end_byte), (std::pair<size_t, size_t>{11, 12}));
+}
+
 }  // namespace
-}  // namespace pawl::server
+}  // namespace pawl

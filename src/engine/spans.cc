@@ -1,7 +1,7 @@
 // Strings are the spans that masks allow (src/base/source_text.h). Numbers, dates and times are
 // found by their value, in all spellings that a copied field may have. One place is remembered from
 // value to value, because records are mostly copied in order.
-#include "src/server/spans.h"
+#include "src/engine/spans.h"
 
 #include <algorithm>
 #include <map>
@@ -12,14 +12,20 @@
 #include "src/base/source_text.h"
 #include "src/base/utf8.h"
 
-namespace pawl::server {
+namespace pawl {
 namespace {
 
 using schema::SourceValue;
 
 class Finder {
  public:
-  explicit Finder(std::string_view text) : source_(text) {}
+  // The text is UTF-8.
+  explicit Finder(std::string_view text) : source_(text) {
+    for (size_t i = 0; i < text.size(); ++i) {
+      if ((static_cast<unsigned char>(text[i]) & 0xC0) != 0x80) bytes_.push_back(i);
+    }
+    bytes_.push_back(text.size());
+  }
 
   // The depth of a record is bounded by that of JSON texts.
   void Visit(const json::Value& value, const std::string& pointer) {
@@ -90,10 +96,12 @@ class Finder {
     const auto behind = std::ranges::lower_bound(places, std::pair(from_, size_t{0}));
     const auto [begin, end] = behind != places.end() ? *behind : places.front();
     from_ = end;
-    spans_.push_back({pointer, source_.CharacterAt(begin), source_.CharacterBehind(end)});
+    const size_t first = source_.CharacterAt(begin), last = source_.CharacterBehind(end);
+    spans_.push_back({pointer, first, last, bytes_[first], bytes_[last]});
   }
 
   SourceText source_;
+  std::vector<size_t> bytes_;  // at which the characters begin, and the end
   size_t from_ = 0;
   std::optional<std::vector<SourceValue<Decimal>>> numbers_;
   std::map<std::string, std::vector<SourceValue<std::string>>> dates_;
@@ -108,4 +116,4 @@ std::vector<Span> FindSpans(const json::Value& record, std::string_view text) {
   return finder.Take();
 }
 
-}  // namespace pawl::server
+}  // namespace pawl

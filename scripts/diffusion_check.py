@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+"""Fills canvases of tiny random diffusion models under MaskBench schemas, and judges each with Python's jsonschema.
+
+  PYTHONPATH=build/python/site scripts/diffusion_check.py --data ~/maskbench/data --results check.jsonl [--most N] [--seconds S]
+
+A mode is a cache (none, prefix, dual, dkv) with a schedule (stepwise, threshold, prophet, localleap, ssd), and a family: LLaDA with
+low_confidence, or Dream with entropy. Each mode fills canvases of 256 positions in 32 steps for 200 schemas whose shortest output fits,
+with 5 seeds: seeds 1 to 3 in blocks of 32, 4 and 5 in one block of 256. That is 40,000 outputs. The models have random weights, so an
+output is valid because of its lattice, or not at all.
+
+Each line of the results is one output: mode, schema, seed, verdict. A run goes on where the results end, in an order that is mixed by a
+seed, so that a part of it is a sample of all. The summary is printed at the end. Exit code: 1 where an output is invalid or failed.
+Needs: jsonschema, numpy, safetensors.
+"""
+
+import argparse
+import collections
+import itertools
+import json
+import pathlib
+import random
+import shutil
+import sys
+import tempfile
+import time
+
+import jsonschema
+import numpy as np
+from safetensors.numpy import save_file
+
+import pawl
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+CACHES = ("none", "prefix", "dual", "dkv")
+SCHEDULES = ("stepwise", "threshold", "prophet", "localleap", "ssd")
+FAMILIES = {"llada": {"remasking": "low_confidence"}, "dream": {"alg": "entropy"}}
+WIDTH, INNER, LAYERS, HEADS, CANVAS = 32, 64, 2, 4, 256
+
+
+def tiny_model(family, folder):
+    """A random model with the tokenizer of models/tiny-extract-diffusion: one of make_diffusion_goldens.py, of another vocabulary."""
+    sys.path.insert(0, str(ROOT / "scripts"))
+    import make_diffusion_goldens as goldens
+    source = ROOT / "models/tiny-extract-diffusion"
+    tokens = json.loads((source / "config.json").read_text())["vocab_size"]
+    goldens.VOCABULARY = tokens
+    config = dict(goldens.CONFIGS[family], mask_token_id=2, eos_token_id=1, vocab_size=tokens)
+    config.update({"embedding_size": tokens, "max_sequence_length": 512} if family == "llada" else {"max_position_embeddings": 512})
+    tensors = goldens.weights(family, np.random.default_rng(7))
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps(config))
+    save_file(tensors, folder / "model.safetensors")
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(source / name, folder / name)
+
+
+def usable(path, engine):
+    """The schema, where pawl and jsonschema take it and an output fits the canvas; None: it is not used."""
+    schema = json.loads(path.read_text(encoding="utf-8"))["schema"]
+    try:
+        jsonschema.validators.validator_for(schema).check_schema(schema)
+        engine.generate("a", schema=schema, max_tokens=CANVAS, diffusion={"threshold": 0})
+    except (pawl.PawlError, jsonschema.SchemaError):
+        return None
+    return schema
+
+
+def verdict(engine, family, cache, schedule, schema, seed):
+    steps = {"steps": 32} if schedule in ("stepwise", "prophet", "ssd") else {}
+    diffusion = dict(FAMILIES[family], cache=cache, schedule=schedule, block_length=32 if seed <= 3 else CANVAS, **steps)
+    try:
+        output = engine.generate("a", schema=schema, max_tokens=CANVAS, seed=seed, temperature=(0, 0.5, 1)[seed % 3], diffusion=diffusion)
+    except pawl.PawlError as error:
+        return f"failed: {error}"
+    try:
+        jsonschema.validators.validator_for(schema)(schema).validate(json.loads(output.text))
+    except (ValueError, jsonschema.ValidationError) as error:
+        return f"invalid: {str(error).splitlines()[0]}: {output.text[:200]}"
+    except Exception as error:  # references that cannot be followed, patterns that are not Python's
+        return f"unjudged: {type(error).__name__}"
+    return "valid"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=pathlib.Path, required=True, help="the folder of MaskBench's schemas")
+    parser.add_argument("--results", type=pathlib.Path, required=True, help="JSON lines, read where they exist")
+    parser.add_argument("--schemas", type=int, default=200)
+    parser.add_argument("--most", type=int, default=1 << 30, help="outputs of this run")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="of this run")
+    options = parser.parse_args()
+    begin = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        engines = {}
+        for family in FAMILIES:
+            tiny_model(family, pathlib.Path(folder) / family)
+            engines[family] = pawl.Engine(pathlib.Path(folder) / family, threads=1)
+        paths = sorted(options.data.glob("*.json"))
+        random.Random(43).shuffle(paths)
+        schemas = {}
+        for path in paths:
+            if len(schemas) == options.schemas:
+                break
+            if (schema := usable(path, engines["llada"])) is not None:
+                schemas[path.name] = schema
+        runs = list(itertools.product(FAMILIES, CACHES, SCHEDULES, schemas, range(1, 6)))
+        random.Random(44).shuffle(runs)
+        done = []
+        if options.results.exists():
+            done = [json.loads(line) for line in options.results.read_text().splitlines()]
+        known = {tuple(one["run"]) for one in done}
+        with options.results.open("a", encoding="utf-8") as file:
+            for run in [run for run in runs if run not in known][:options.most]:
+                if time.monotonic() - begin > options.seconds:
+                    break
+                family, cache, schedule, name, seed = run
+                one = {"run": run, "verdict": verdict(engines[family], family, cache, schedule, schemas[name], seed)}
+                done.append(one)
+                file.write(json.dumps(one) + "\n")
+                file.flush()
+    counts = collections.Counter(one["verdict"].split(":")[0] for one in done)
+    modes = collections.Counter(tuple(one["run"][:3]) for one in done)
+    print(json.dumps({"outputs": len(done), "of": len(runs), "verdicts": counts, "modes": len(modes), "least_of_a_mode": min(modes.values(), default=0),
+                      "schemas": len({one["run"][3] for one in done}),
+                      "bad": [one for one in done if one["verdict"].split(":")[0] in ("invalid", "failed")][:20]}, indent=1))
+    return 1 if counts["invalid"] or counts["failed"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

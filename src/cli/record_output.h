@@ -1,0 +1,60 @@
+// Where `pawl extract` writes records: standard output, or a file of lines or rows that a later run
+// goes on with.
+//
+//   Result<RecordOutput> out = RecordOutput::Open({.file = "records.csv", .keys = {"name"}});
+//   out->Write({.record = R"({"name":"Ann"})", .kept = {{"id", seven}}});
+#ifndef PAWL_SRC_CLI_RECORD_OUTPUT_H_
+#define PAWL_SRC_CLI_RECORD_OUTPUT_H_
+
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "pawl/result.h"
+#include "src/base/json.h"
+
+namespace pawl::cli {
+
+// One answer: a record, or what is wrong with a text.
+struct RecordAnswer {
+  std::string line;                     // of JSON, without its end
+  std::string record;                   // of the line; empty: there is none
+  std::string error;                    // of the text, where there is no record
+  std::vector<json::Member> kept = {};  // members of the text's line for the columns of a table
+};
+
+struct RecordOutputOptions {
+  std::string file = {};                          // empty: standard output; NAME.jsonl or NAME.csv
+  bool resume = false;                            // goes on behind what is in the file
+  std::vector<std::string> keep = {}, keys = {};  // the columns of a table, in this order
+};
+
+class RecordOutput {
+ public:
+  // Errors: kInvalid for another ending of the name; kIo.
+  static Result<RecordOutput> Open(const RecordOutputOptions& options);
+  // Answers of earlier runs that are in the file. What was cut off in the middle does not count,
+  // and is gone.
+  int64_t done() const { return done_; }
+  // Errors: kIo. On standard output FlushOutput tells of them.
+  Status Write(const RecordAnswer& answer);
+
+ private:
+  struct Closer {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  RecordOutput() = default;
+  std::string RowOf(const RecordAnswer& answer) const;
+
+  std::string name_;
+  std::vector<std::string> keep_, keys_;
+  bool table_ = false;
+  int64_t done_ = 0;
+  std::unique_ptr<std::FILE, Closer> file_;  // nullptr: standard output
+};
+
+}  // namespace pawl::cli
+
+#endif  // PAWL_SRC_CLI_RECORD_OUTPUT_H_

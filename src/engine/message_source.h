@@ -1,0 +1,35 @@
+// The text from which fields are copied in a chat that gives no other: what the user and the tools
+// have said (docs/extraction.md).
+//
+//   Result<Grammar> bound = grammar.Bind(SourceOfMessages(messages));
+#ifndef PAWL_SRC_ENGINE_MESSAGE_SOURCE_H_
+#define PAWL_SRC_ENGINE_MESSAGE_SOURCE_H_
+
+#include <string>
+
+#include "src/base/json.h"
+
+namespace pawl {
+
+// `messages`: a list of objects with "role" and "content", a text or a list of parts with "text".
+// Texts are joined by an empty line, which is one space to spans.
+inline std::string SourceOfMessages(const json::Value& messages) {
+  std::string source;
+  const auto add = [&source](const json::Value* text) {
+    if (text == nullptr || text->type != json::Type::kString || text->text.empty()) return;
+    source += (source.empty() ? "" : "\n\n") + text->text;
+  };
+  for (const json::Value& message : messages.items) {
+    const json::Value* const role = message.Find("role");
+    if (role == nullptr || (role->text != "user" && role->text != "tool")) continue;
+    const json::Value* const content = message.Find("content");
+    add(content);
+    if (content == nullptr) continue;
+    for (const json::Value& part : content->items) add(part.Find("text"));
+  }
+  return source;
+}
+
+}  // namespace pawl
+
+#endif  // PAWL_SRC_ENGINE_MESSAGE_SOURCE_H_

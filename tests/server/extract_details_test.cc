@@ -1,0 +1,78 @@
+// /v1/extract with "details": places, probabilities and alternatives of the values of a record.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+#include "src/server/server.h"
+#include "tests/server/http_client.h"
+
+namespace pawl::server {
+namespace {
+
+constexpr const char* kDetailsText = "Ann Lee, ann@mail.example, wrote.";
+
+int DetailsPort() {
+  static const std::unique_ptr<Server> server = [] {
+    ServerOptions options;
+    options.model_path = PAWL_SOURCE_DIR "/models/tiny-extract";
+    options.model.model.threads = 1;
+    auto made = Server::Start(options);
+    EXPECT_TRUE(made.ok()) << made.error().ToString();
+    EXPECT_TRUE((*made)->WaitUntilReady().ok());
+    return *std::move(made);
+  }();
+  return server->port();
+}
+
+TEST(ExtractDetailsTest, DetailsComeWhereTheyAreAskedFor) {
+  Connection c(DetailsPort());
+  const std::string start =
+      R"({"schema":{"type":"object","properties":{"name":{"type":"string"},"kind":{"enum":["x","y"]}},)"
+      R"("required":["name","kind"]},"text":)" +
+      json::Quote(kDetailsText);
+  const json::Value plain = c.Post("/v1/extract", start + "}").Json();
+  const Answer answer = c.Post("/v1/extract", start + R"(,"details":true})");
+  ASSERT_EQ(answer.status, 200) << answer.body;
+  const json::Value body = answer.Json();
+  EXPECT_EQ(json::Dump(At(body, "/records/0/record")), json::Dump(At(plain, "/records/0/record")));
+  EXPECT_EQ(json::Dump(At(body, "/records/0/spans")), json::Dump(At(plain, "/records/0/spans")));
+  for (const char* member : {"byte_spans", "probability", "surprise", "alternatives"}) {
+    EXPECT_EQ(At(plain, "/records/0").Find(member), nullptr);
+    ASSERT_NE(At(body, "/records/0").Find(member), nullptr) << member;
+  }
+  EXPECT_EQ(At(body, "/records/0/probability").members.size(), 2u);
+  EXPECT_EQ(At(body, "/records/0/alternatives").members.at(0).first, "/kind");
+  EXPECT_EQ(At(body, "/records/0/alternatives").members.at(0).second.items.size(), 2u);
+  const Answer wrong =
+      c.Post("/v1/extract", start + R"(,"details":true,"search":{"num_beams":2}})");
+  EXPECT_EQ(wrong.status, 400);
+  EXPECT_EQ(At(wrong.Json(), "/error/param").text, "/details") << wrong.body;
+}
+
+// Chats are their own source: what the user and tools have said, and nothing else.
+TEST(ExtractDetailsTest, FieldsOfChatsAreCopiedFromTheMessages) {
+  Connection c(DetailsPort());
+  const std::string start =
+      R"({"messages":[{"role":"system","content":"Beware."},{"role":"user","content":"Call Ann"},)"
+      R"({"role":"user","content":[{"type":"text","text":"or Bo Lee"}]}],"temperature":1,"max_tokens":60,)"
+      R"("response_format":{"type":"json_schema","json_schema":{"name":"r","schema":{"type":"object",)"
+      R"("properties":{"who":{"type":"string","x-pawl-source":"span")";
+  const std::string end = R"(}},"required":["who"],"additionalProperties":false}}})";
+  for (int seed = 0; seed < 5; ++seed) {
+    const Answer answer =
+        c.Post("/v1/chat/completions", start + end + ",\"seed\":" + std::to_string(seed) + "}");
+    ASSERT_EQ(answer.status, 200) << answer.body;
+    const Result<json::Value> record =
+        json::Parse(At(answer.Json(), "/choices/0/message/content").text);
+    ASSERT_TRUE(record.ok()) << answer.body;
+    EXPECT_NE(std::string("Call Ann or Bo Lee").find(record->Find("who")->text), std::string::npos)
+        << answer.body;
+  }
+  const Answer none = c.Post("/v1/chat/completions", start + R"(,"pattern":"Beware")" + end + "}");
+  EXPECT_EQ(none.status, 400) << none.body;
+  EXPECT_NE(none.body.find("no span of the text fits"), std::string::npos) << none.body;
+}
+
+}  // namespace
+}  // namespace pawl::server

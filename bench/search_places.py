@@ -4,31 +4,55 @@
     bench/search_places.py --pawl build/pawl --out bench/results/search_places-DATE.json
 
 At each place the model completes code behind a "." before the rest of the file, in the form of its markers. The output up
-to its line end is put into the file. Reported for each strategy: rows of the model behind the prompt and in all, as sums
-over the places, how many outputs are equal to the plain one, and how many files have no syntax error by TypeScript's own
-compiler (`tsc`, Debian: node-typescript). Plain is greedy decoding, or for `cntp` sampling with the same seeds.
+to its line end is put into the file. Reported for each strategy: rows of the model, prompts included where they are
+not in the prefix cache, as sums over the places, how many outputs are equal to the plain one, and how many files have no syntax error by TypeScript's own
+compiler (`tsc`, Debian: node-typescript). Plain is greedy decoding, or for `cntp` sampling with the same seed.
 """
 
 import argparse
 import importlib.util
 import json
 import re
+import socket
 import subprocess
 import sys
 import tempfile
+import time
+import urllib.request
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 STRATEGIES = {
-    "greedy": ["--search", "beam", "--num-beams", "1"],
-    "adadec, threshold 0.5": ["--search", "adadec", "--search-arg", "threshold=0.5"],
-    "adadec, threshold 1": ["--search", "adadec", "--search-arg", "threshold=1"],
-    "adadec, threshold 2": ["--search", "adadec", "--search-arg", "threshold=2"],
-    "self-infill, 1 loop": ["--self-infill", "--self-infill-loops", "1"],
-    "self-infill, 2 loops": ["--self-infill"],
-    "sampling": ["--search", "cntp", "--search-arg", "max_trials=1", "--seed", "1"],
-    "cntp": ["--search", "cntp", "--seed", "1"],
+    "greedy": {"search": {"strategy": "beam", "num_beams": 1}},
+    "adadec, threshold 0.5": {"search": {"strategy": "adadec", "search_arg": {"threshold": 0.5}}},
+    "adadec, threshold 1": {"search": {"strategy": "adadec", "search_arg": {"threshold": 1}}},
+    "adadec, threshold 2": {"search": {"strategy": "adadec", "search_arg": {"threshold": 2}}},
+    "self-infill, 1 loop": {"self_infill": {"loops": 1}, "temperature": 0},
+    "self-infill, 2 loops": {"self_infill": {"loops": 2}, "temperature": 0},
+    "sampling": {"search": {"strategy": "cntp", "search_arg": {"max_trials": 1}}, "seed": 1},
+    "cntp": {"search": {"strategy": "cntp"}, "seed": 1},
 }
+
+
+class Server:
+    def __init__(self, options):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.process = subprocess.Popen([options.pawl, "serve", "--model", options.model, "--port", str(self.port)],
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        for _ in range(600):
+            try:
+                urllib.request.urlopen(f"http://127.0.0.1:{self.port}/health", timeout=5).read()
+                return
+            except OSError:
+                time.sleep(0.1)
+        sys.exit("the server does not answer")
+
+    def complete(self, body):
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}/v1/completions", json.dumps(body).encode(),
+                                         {"Content-Type": "application/json"})
+        return json.loads(urllib.request.urlopen(request, timeout=600).read())
 
 
 def evaluation():
@@ -62,24 +86,23 @@ def main():
         places += [(text[:start], text[text.find("\n", start):]) for start, _ in evaluate.places(text)]
     report = {"places": len(places), "tokens": options.tokens, "model": options.model, "strategies": {}}
     plain = {}
-    for name, flags in STRATEGIES.items():
-        outputs, rows, all_rows = [], 0, 0
+    server = Server(options)
+    for name, member in STRATEGIES.items():
+        outputs, rows, tokens = [], 0, 0
         for before, behind in places:
-            prompt = f"<|fim_prefix|>{before}<|fim_suffix|>{behind}<|fim_middle|>"
-            command = [options.pawl, "generate", "--model", options.model, "--special", "--prompt-file", "-", "--max-tokens",
-                       str(options.tokens), "--json", *flags]
-            run = subprocess.run(command, input=prompt, capture_output=True, text=True, check=False)
-            if run.returncode != 0:
-                sys.exit(run.stderr)
-            answer = json.loads(run.stdout)
-            rows += answer["rows"]
-            outputs.append(answer["outputs"][0]["text"].split("\n")[0])
-            all_rows += len(answer["outputs"][0]["tokens"])
+            # As code the request would be under the monitors, which no search is.
+            answer = server.complete({"prompt": f"<|fim_prefix|>{before}<|fim_suffix|>{behind}<|fim_middle|>",
+                                      "max_tokens": options.tokens, "monitors": False, **member})
+            rows += answer["pawl"]["search"][0]["rows"] if isinstance(answer["pawl"]["search"], list) else answer["pawl"]["search"]["rows"]
+            tokens += answer["usage"]["completion_tokens"]
+            outputs.append(answer["choices"][0]["text"].split("\n")[0])
         base = plain.setdefault("sampling" if name in ("sampling", "cntp") else "greedy", outputs)
         broken = syntax_errors([before + out + behind for (before, behind), out in zip(places, outputs)])
-        report["strategies"][name] = {"rows": rows, "tokens": all_rows, "equal_to_plain": sum(a == b for a, b in zip(outputs, base)),
+        report["strategies"][name] = {"rows": rows, "tokens": tokens, "equal_to_plain": sum(a == b for a, b in zip(outputs, base)),
                                       "parse": len(places) - len(broken)}
-        print(name, json.dumps(report["strategies"][name]), flush=True)
+        print(name, json.dumps(report["strategies"][name]), outputs[:3], flush=True)
+    server.process.terminate()
+    server.process.wait()
     if options.out:
         Path(options.out).write_text(json.dumps(report, indent=2) + "\n")
 

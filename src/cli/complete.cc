@@ -12,6 +12,7 @@
 #include "src/cli/command.h"
 #include "src/cli/monitor_flags.h"
 #include "src/cli/options.h"
+#include "src/cli/search_flags.h"
 #include "src/text/fim.h"
 #ifdef PAWL_HAVE_MONITORS
 #include "plugins/monitors/source_folder.h"
@@ -34,6 +35,7 @@ struct CompleteFlags {
   std::string language;
   bool no_monitors = false;
   bool suffix_aware = false;
+  SelfInfillFlags infill;
   SamplingFlags sampling{64};
   bool json = false;
   bool stats = false;
@@ -106,6 +108,7 @@ Status Fill(const CompleteFlags& flags, completion::CompletionRequest& request) 
 
 int Run(const CompleteFlags& flags) {
   if (Status status = flags.sampling.Check(); !status.ok()) return Fail(kComplete, status.error());
+  if (Status status = flags.infill.Check(); !status.ok()) return Fail(kComplete, status.error());
   if (Status status = flags.monitored.Check(); !status.ok()) return Fail(kComplete, status.error());
   completion::CompletionRequest request;
   if (Status status = Fill(flags, request); !status.ok()) return Fail(kComplete, status.error());
@@ -122,6 +125,8 @@ int Run(const CompleteFlags& flags) {
   request.monitors = flags.monitored.monitors;
   request.use_monitors = !flags.no_monitors;
   request.suffix_aware = flags.suffix_aware;
+  if (flags.infill.on) request.infill_loops = flags.infill.loops;
+  request.infill_threshold = flags.infill.threshold;
   request.max_tokens = flags.sampling.max_tokens;
   request.sampling = flags.sampling.params;
   const Result<completion::CompletionResult> done = loaded->completer->Complete(request);
@@ -183,6 +188,7 @@ void AddComplete(CLI::App& app, Action& action) {
   command->add_flag("--no-monitors", flags->no_monitors, "None");
   command->add_flag("--suffix-aware", flags->suffix_aware,
                     "What the suffix declares is known, and it is not repeated");
+  flags->infill.AddTo(command, "Self-infilling, in place of the monitors");
   flags->completer.AddTo(command);
   flags->sampling.AddTo(command);
   command->add_flag("--json", flags->json, "The completion and figures as JSON");

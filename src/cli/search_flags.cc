@@ -79,6 +79,28 @@ Status ReadContrast(const std::string& text, SearchOptions& options) {
                            "must be a number from -100 to 100, or auto, not " + Readable(text));
 }
 
+void SelfInfillFlags::AddTo(CLI::App* command, const std::string& group) {
+  command_ = command;
+  command
+      ->add_flag(
+          "--self-infill", on,
+          "Where the model is uncertain it writes the end first, then the middle; for models "
+          "with markers for a gap (docs/search.md)")
+      ->group(group);
+  CountOption(command, "--self-infill-loops", loops, 0, 64, "Of --self-infill: how often, at most")
+      ->group(group);
+  RealOption(command, "--self-infill-threshold", threshold, 0, 1, "P",
+             "Of --self-infill: probability of the best token below which it does so")
+      ->group(group);
+}
+
+Status SelfInfillFlags::Check() const {
+  for (const char* name : {"--self-infill-loops", "--self-infill-threshold"}) {
+    if (!on && command_->count(name) > 0) return WrongSearchOption(name, "needs --self-infill");
+  }
+  return {};
+}
+
 void SearchFlags::AddTo(CLI::App* command) {
   command_ = command;
   const std::string group = "Search (docs/search.md)";
@@ -119,18 +141,7 @@ void SearchFlags::AddTo(CLI::App* command) {
   ChoiceOption(command, "--force-in", force_in, SearchNames<ForceIn>(), "WHERE",
                "Phrases are looked for in the text, or in the values of JSON strings")
       ->group(group);
-  command
-      ->add_flag(
-          "--self-infill", self_infill,
-          "Where the model is uncertain it writes the end first, then the middle; for models "
-          "with markers for a gap")
-      ->group(group);
-  CountOption(command, "--self-infill-loops", infill_loops, 0, 64,
-              "Of --self-infill: how often, at most")
-      ->group(group);
-  RealOption(command, "--self-infill-threshold", infill_threshold, 0, 1, "P",
-             "Of --self-infill: probability of the best token below which it does so")
-      ->group(group);
+  infill.AddTo(command, group);
   TextOption(command, "--contrast-prompt", contrast_prompt, "TEXT",
              "Another prompt, such as one without the document, that outputs are to differ from")
       ->group(group);
@@ -154,13 +165,13 @@ void SearchFlags::AddTo(CLI::App* command) {
 const char* SearchFlags::own() const {
   if (exact) return "--exact";
   if (!strategy.empty()) return "--search";
-  if (self_infill) return "--self-infill";
+  if (infill.on) return "--self-infill";
   return options.force_phrases.empty() ? "--contrast-prompt" : "--force-phrase";
 }
 
 std::string SearchFlags::StrategyFor(const SamplingFlags& sampling) const {
   if (!strategy.empty()) return strategy;
-  if (self_infill) return "self-infill";
+  if (infill.on) return "self-infill";
   return searches() || sampling.params.temperature == 0 ? "beam" : "cntp";
 }
 
@@ -172,12 +183,8 @@ Status SearchFlags::Check(const SamplerFlags& sampler, const GrammarFlags& gramm
         "--no-merge-spellings", "--force-ordered", "--force-in", "--search-svg"}) {
     if (!any() && command_->count(name) > 0) return WrongSearchOption(name, "needs --search");
   }
-  for (const char* name : {"--self-infill-loops", "--self-infill-threshold"}) {
-    if (!self_infill && command_->count(name) > 0) {
-      return WrongSearchOption(name, "needs --self-infill");
-    }
-  }
-  if (self_infill && !strategy.empty()) {
+  if (Status status = infill.Check(); !status.ok()) return status;
+  if (infill.on && !strategy.empty()) {
     return WrongSearchOption("--self-infill", "cannot be used with --search");
   }
   if (!contrast.empty() && contrast_prompt.empty()) {
@@ -219,7 +226,7 @@ Status SearchFlags::Check(const SamplerFlags& sampler, const GrammarFlags& gramm
     return WrongSearchOption(name,
                              std::string("is for drawing tokens, which ") + own() + " does not");
   };
-  if (searches() && !self_infill && p.temperature != defaults.temperature)
+  if (searches() && !infill.on && p.temperature != defaults.temperature)
     return draws("--temperature");
   if (p.top_k != defaults.top_k) return draws("--top-k");
   if (p.top_p != defaults.top_p) return draws("--top-p");
@@ -241,9 +248,9 @@ Result<SearchOptions> SearchFlags::Options(const SamplerFlags& sampler,
     out.num_beams = plain.num_beams;
     out.arguments = plain.arguments;
   }
-  if (self_infill) {
-    out.arguments = {{"loops", infill_loops},
-                     {"threshold", infill_threshold},
+  if (infill.on) {
+    out.arguments = {{"loops", infill.loops},
+                     {"threshold", infill.threshold},
                      {"temperature", double{scene.sampling.params.temperature}}};
   }
   if (!contrast_prompt.empty()) out.contrast_prompt = contrast_prompt;

@@ -12,6 +12,20 @@
 
 namespace pawl::cli {
 
+// --self-infill and what goes with it.
+struct SelfInfillFlags {
+  bool on = false;
+  int loops = 2;
+  double threshold = 0.25;
+
+  void AddTo(CLI::App* command, const std::string& group);
+  // Fails for an option that needs --self-infill.
+  Status Check() const;
+
+ private:
+  const CLI::App* command_ = nullptr;
+};
+
 struct SearchFlags {
   SearchOptions options;
   std::string strategy;
@@ -21,9 +35,7 @@ struct SearchFlags {
   std::string contrast_prompt, contrast;
   std::string svg;
   bool no_merge_spellings = false;
-  bool self_infill = false;
-  int infill_loops = 2;
-  double infill_threshold = 0.25;
+  SelfInfillFlags infill;
   bool exact = false;
   bool json = false;
   ClassifyOptions classify;
@@ -32,7 +44,7 @@ struct SearchFlags {
   // A search is asked for, or contrast, which without a search is greedy or draws.
   bool any() const { return searches() || !contrast_prompt.empty(); }
   // It goes on with the prompt as a text.
-  bool infills() const { return self_infill || strategy == "self-infill"; }
+  bool infills() const { return infill.on || strategy == "self-infill"; }
   bool help() const { return strategy == "help"; }
   // The option that asks for it.
   const char* own() const;
@@ -51,9 +63,7 @@ struct SearchFlags {
   Result<SearchOptions> Options(const SamplerFlags& sampler,
                                 const SamplerFlags::Scene& scene) const;
 
-  bool searches() const {
-    return !strategy.empty() || self_infill || !options.force_phrases.empty();
-  }
+  bool searches() const { return !strategy.empty() || infill.on || !options.force_phrases.empty(); }
   std::string StrategyFor(const SamplingFlags& sampling) const;
 
   const CLI::App* command_ = nullptr;

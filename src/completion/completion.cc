@@ -244,6 +244,38 @@ std::vector<TokenId> CodeCompleter::PromptOf(std::string prefix, std::string suf
   }
 }
 
+Result<std::optional<Generation>> CodeCompleter::SelfInfill(const CompletionRequest& request,
+                                                            const CompletionPlan& plan,
+                                                            const EngineRequest& asked) {
+  SearchOptions options;
+  options.strategy = "self-infill";
+  options.max_tokens = asked.options.max_tokens;
+  options.seed = request.sampling.seed;
+  options.arguments = {{"loops", request.infill_loops},
+                       {"threshold", request.infill_threshold},
+                       {"temperature", double{request.sampling.temperature}}};
+  options.checks = {
+      MakeCheck(CheckGranularity::kComplete, [&](const CheckQuestion& question) -> Result<Verdict> {
+        CompletionOutput output(request, plan);
+        (void)output.Add(question.text);
+        output.Finish();
+        return output.Parses() ? Verdict::kAccept : Verdict::kDead;
+      })};
+  EngineRequest free;
+  free.tokens = asked.tokens;
+  const Result<SearchResult> found = engine_.Search(free, options);
+  if (!found.ok()) return found.error();
+  if (found->outputs.empty()) return std::optional<Generation>();
+  const SearchOutput& best = found->outputs.front();
+  Generation out;
+  out.text = best.text;
+  out.stop = best.ended ? StopReason::kEnd : StopReason::kLength;
+  out.stats.prompt_tokens = static_cast<int>(asked.tokens.size());
+  out.stats.output_tokens = static_cast<int>(best.tokens.size());
+  out.stats.forward_calls = static_cast<int>(found->model_calls);
+  return std::optional(std::move(out));
+}
+
 Result<CompletionResult> CodeCompleter::Complete(const CompletionRequest& request) {
   if (Status status = CheckSamplingParams(request.sampling); !status.ok()) return status.error();
   if (request.max_tokens < 0) return Error{ErrorCode::kInvalid, "must be at least 0", "max_tokens"};
@@ -267,7 +299,15 @@ Result<CompletionResult> CodeCompleter::Complete(const CompletionRequest& reques
   asked.constraint = plan->ConstraintWith(nullptr);
   CompletionOutput output(request, *plan);
   options.on_token = [&](TokenId, std::string_view bytes) { return output.Add(bytes); };
-  const Result<Generation> made = engine_.Generate(asked);
+  std::optional<Generation> infilled;
+  const FimTemplate* const form = EngineAccess::ModelOf(engine_).fim();
+  if (request.infill_loops > 0 && form != nullptr && !form->suffix_first) {
+    Result<std::optional<Generation>> found = SelfInfill(request, *plan, asked);
+    if (!found.ok()) return found.error();
+    infilled = *std::move(found);
+    if (infilled) (void)output.Add(infilled->text);
+  }
+  const Result<Generation> made = infilled ? *std::move(infilled) : engine_.Generate(asked);
   if (!made.ok()) {
     Error error = made.error();
     if (error.place == "prompt") error.place = "prefix";

@@ -50,6 +50,11 @@ struct CompletionRequest {
   bool must_parse = false;
   // Bytes that the output has to begin with, such as the item that an editor has selected.
   std::string must_begin;
+  // Self-infilling in place of the monitors (docs/search.md): at most so many rounds, where the best
+  // token has less than this probability. The completion is one with which the file parses; where
+  // there is none, or the model has no markers for a gap, the ordinary one. 0: off.
+  int infill_loops = 0;
+  double infill_threshold = 0.25;
   // What is begun at the end of the prefix may be spelled anew. Not where a grammar is about to
   // tell what the output looks like.
   bool heal = true;
@@ -140,6 +145,10 @@ class CodeCompleter {
 
  private:
   std::vector<TokenId> PromptOf(std::string prefix, std::string suffix, size_t room) const;
+  // nullopt: no candidate parses.
+  Result<std::optional<Generation>> SelfInfill(const CompletionRequest& request,
+                                               const CompletionPlan& plan,
+                                               const EngineRequest& asked);
   Engine engine_;
   CompletionPlanner planner_;
 };

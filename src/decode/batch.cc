@@ -497,6 +497,12 @@ Status BatchEngine::RunRows(double& seconds) {
   } else {
     call.logits = logits_;
   }
+  ModelTap tap{.layer = ModelTap::kFinal, .states = {}};
+  if (sink_.states) {
+    states_.resize(sink_.rows.size() * static_cast<size_t>(model_.info().hidden));
+    tap.states = states_;
+    call.taps = {&tap, 1};
+  }
   return model_.Run(call);
 }
 
@@ -508,6 +514,9 @@ CallAnswers BatchEngine::answers() const {
   } else {
     answers.logits = logits_;
   }
+  answers.states = states_;
+  answers.hidden = static_cast<size_t>(model_.info().hidden);
+  answers.rows = sink_.rows;
   return answers;
 }
 
@@ -515,6 +524,7 @@ Status BatchEngine::Call(std::span<RowSpan> shares, bool with_drafts) {
   const bool drafted = PlanDrafts(shares, with_drafts);
   sink_.rows.clear();
   sink_.asking.clear();
+  sink_.states = false;
   asking_.clear();
   double seconds = 0;
   bool answered = false;  // rather than left by an exception

@@ -259,7 +259,7 @@ class BatchEngine {
   bool prompts_wait_ = false;  // for rows, which drafts must not take
   std::vector<RowSpan> shares_;
   RowSink sink_;
-  std::vector<float> logits_;  // or, where the model draws,
+  std::vector<float> logits_, states_;  // or, where the model draws,
   std::vector<SampleRequest> requests_;
   std::vector<TokenId> tokens_;
   std::vector<Request*> asking_;   // by output

@@ -25,6 +25,7 @@
 #ifndef PAWL_SRC_DECODE_WORK_H_
 #define PAWL_SRC_DECODE_WORK_H_
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -51,7 +52,8 @@ struct RowSink {
     Work* work = nullptr;
     int tag = 0;  // what it means is the work's
   };
-  bool draws = false;  // the model draws the tokens
+  bool draws = false;   // the model draws the tokens
+  bool states = false;  // a work wants the states of its rows
   std::vector<Row> rows;
   std::vector<LogitsRequest> asking;  // by output
 
@@ -67,10 +69,19 @@ struct CallAnswers {
   std::span<const float> logits = {};    // [output][width]; or, where the model draws,
   std::span<const TokenId> tokens = {};  // by output
   size_t width = 0;
+  // Where a work wants them: what the head reads of each row of the call, [row][hidden].
+  std::span<const float> states = {};
+  size_t hidden = 0;
+  std::span<const Row> rows = {};
 
   bool drawn() const { return !tokens.empty(); }
   std::span<const float> Logits(int32_t output) const {
     return logits.subspan(static_cast<size_t>(output) * width, width);
+  }
+  // Of the row with this output.
+  std::span<const float> States(int32_t output) const {
+    const auto row = std::ranges::find(rows, output, &Row::output);
+    return states.subspan(static_cast<size_t>(row - rows.begin()) * hidden, hidden);
   }
 };
 

@@ -209,5 +209,38 @@ TEST(FimTest, PromptsAreReadBack) {
   EXPECT_FALSE(ParseFimPrompt("a b c").has_value());
 }
 
+// With the model that has markers for a gap; the other one has none, and completes as ever.
+TEST_F(CompleteTest, SelfInfilledCompletionsParseWhereOneDoes) {
+  Result<Engine> engine = Engine::Load(SourceDir() + "/models/tiny-code");
+  ASSERT_TRUE(engine.ok()) << engine.error().ToString();
+  CodeCompleter completer(*std::move(engine));
+  int others = 0;
+  for (const char* prefix : {"function area(w: number, h: number) {\n  return w",
+                             "const names = [1, 2];\nconst first = names",
+                             "import { readFile } from 'fs';\nexport async function load("}) {
+    CompletionRequest request;
+    request.prefix = prefix;
+    request.suffix = "\n}\n";
+    request.language = Language::kTypeScript;
+    request.use_monitors = false;
+    request.max_tokens = 16;
+    const Result<CompletionResult> plain = completer.Complete(request);
+    request.infill_loops = 2;
+    request.infill_threshold = 0.9;
+    const Result<CompletionResult> infilled = completer.Complete(request);
+    ASSERT_TRUE(plain.ok() && infilled.ok());
+    EXPECT_TRUE(infilled->parses || !plain->parses) << infilled->text;
+    others += infilled->text != plain->text ? 1 : 0;
+  }
+  EXPECT_GT(others, 0);
+  CompletionRequest request;
+  request.prefix = kPrefix;
+  request.language = Language::kTypeScript;
+  request.max_tokens = 8;
+  const std::string plain = Complete(request, 3).text;
+  request.infill_loops = 2;
+  EXPECT_EQ(Complete(request, 3).text, plain);
+}
+
 }  // namespace
 }  // namespace pawl::completion

@@ -76,8 +76,8 @@ TEST(BestFirstTest, WrongOptionsAreNamed) {
     return result.ok() ? "" : result.error().place + ": " + result.error().message;
   };
   EXPECT_EQ(place({.strategy = "worst-first"}),
-            "strategy: must be one of adadec, beam, best-first, cntp, diverse-beam, foresight, "
-            "lattice, mcts, self-infill, not "
+            "strategy: must be one of adadec, beam, best-first, cntp, contrastive, diverse-beam, "
+            "foresight, lattice, mcts, self-infill, not "
             "\"worst-first\"");
   EXPECT_EQ(place({.strategy = "best-first", .n = 0}), "n: must be from 1 to 4096");
   EXPECT_EQ(place({.n = 5}), "n: must be at most num_beams, which is 4");

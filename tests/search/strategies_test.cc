@@ -519,5 +519,117 @@ TEST(StrategiesTest, SelfInfillNeedsMarksAndAGrammar) {
   EXPECT_EQ(refused(input), "constraint: self-infill needs a grammar, not a constraint of code");
 }
 
+// ---- Contrastive search, with states that are a hash of what stands before ----
+
+constexpr int kToyStates = 3;
+
+std::vector<float> StateBehind(std::span<const TokenId> tokens) {
+  std::vector<float> state;
+  for (uint64_t i = 0; i < kToyStates; ++i) {
+    state.push_back(UniformAt(HashOf(tokens, 7), 2, i) - 0.3F);
+  }
+  return state;
+}
+
+class StateModel : public ToyModel {
+ public:
+  StateModel(const ToyLaw& law, size_t prompt)
+      : ToyModel({.vocabulary_size = kToyTokens, .context_length = 200, .pages = 2000, .kept = 500},
+                 [this, law, prompt](const Place& place, std::span<float> out) {
+                   states_[place.row.output] = StateBehind(place.tokens);
+                   std::ranges::fill(out, 0.0F);
+                   if (place.tokens.size() < prompt) return;
+                   const std::vector<double> p = law(place.tokens.subspan(prompt));
+                   for (size_t t = 0; t < p.size(); ++t)
+                     out[t] = static_cast<float>(std::log(p[t]));
+                 }) {
+    model_info.hidden = kToyStates;
+  }
+  Status Run(const ModelCall& call) override {
+    states_.clear();
+    ModelCall plain = call;
+    plain.taps = {};
+    if (Status status = ToyModel::Run(plain); !status.ok()) return status;
+    for (size_t i = 0; i < call.rows.size() && !call.taps.empty(); ++i) {
+      EXPECT_EQ(call.taps[0].layer, ModelTap::kFinal);
+      const auto state = states_.find(call.rows[i].output);
+      if (state == states_.end()) continue;
+      std::ranges::copy(state->second,
+                        call.taps[0].states.begin() + static_cast<ptrdiff_t>(i * kToyStates));
+    }
+    return {};
+  }
+
+ private:
+  std::map<int32_t, std::vector<float>> states_;
+};
+
+double CosineOf(std::span<const float> a, std::span<const float> b) {
+  double product = 0, x = 0, y = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    product += double{a[i]} * double{b[i]};
+    x += double{a[i]} * double{a[i]};
+    y += double{b[i]} * double{b[i]};
+  }
+  return product / std::sqrt(x * y);
+}
+
+// Everything anew at each token. The search takes what may follow from Following.
+Path ContrastiveAnew(const ToySearch& search, double alpha, size_t top_k, int most) {
+  Path path;
+  for (;;) {
+    const auto following = Following(search, path, most);
+    // Of all tokens that the grammar allows, whether the budget has room for them or not.
+    State state = search.grammar->Start();
+    for (const TokenId t : path) state = *state.Advance(t);
+    const std::vector<double> law = search.law(path);
+    double mass = state.accepting() ? law[kTheEnd] : 0;
+    for (TokenId t = 0; t <= kNewLine && static_cast<int>(path.size()) < most; ++t) {
+      if (state.Advance(t)) mass += law[static_cast<size_t>(t)];
+    }
+    std::optional<std::pair<double, TokenId>> best;
+    for (size_t i = 0; i < std::min(top_k, following.size()); ++i) {
+      Path next = search.toy.prompt;
+      next.insert(next.end(), path.begin(), path.end());
+      double likeness = following.size() < 2 || following[i].second == kTheEnd ? 0 : -1;
+      Path with = next;
+      with.push_back(following[i].second);
+      for (size_t end = 1; end <= next.size() && likeness != 0; ++end) {
+        likeness = std::max(likeness,
+                            CosineOf(StateBehind(with), StateBehind(std::span(next).first(end))));
+      }
+      const double score = (1 - alpha) * std::exp(following[i].first) / mass - alpha * likeness;
+      if (!best || score > best->first) best = {score, following[i].second};
+    }
+    if (!best) return path;
+    path.push_back(best->second);
+    if (best->second == kTheEnd) return path;
+  }
+}
+
+TEST(StrategiesTest, ContrastiveSearchTakesTheBestByStates) {
+  int compared = 0, other = 0;
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
+    ToySearch search(seed);
+    StateModel model(search.law, search.toy.prompt.size());
+    SearchInput input = {
+        model, *search.toy.vocabulary, {}, search.toy.prompt, search.toy.constraint};
+    SearchOptions options = {.strategy = "contrastive", .max_tokens = 12};
+    options.arguments = {{"top_k", 3}, {"penalty_alpha", 0.4}};
+    const Result<SearchResult> result = RunSearch(input, options);
+    if (!result.ok()) continue;
+    ++compared;
+    EXPECT_EQ(result->outputs[0].tokens, ContrastiveAnew(search, 0.4, 3, 12)) << search.regex;
+    options.arguments[1].second = 0;
+    const Result<SearchResult> greedy = RunSearch(input, options);
+    const Result<Generation> plain = Plain(search, 0, 0, 12);
+    if (plain->stop == StopReason::kClosed) continue;
+    EXPECT_EQ(TokensOf(*greedy), plain->tokens);
+    other += result->outputs[0].tokens != greedy->outputs[0].tokens ? 1 : 0;
+  }
+  EXPECT_GE(compared, 150);
+  EXPECT_GE(other, 20);
+}
+
 }  // namespace
 }  // namespace pawl

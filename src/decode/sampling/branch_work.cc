@@ -108,6 +108,7 @@ void BranchWork::Ask(RowSink& sink, int most) {
   outputs_.clear();
   answered_ = false;
   if (wanted_ == nullptr) return;
+  sink.states = sink.states || wanted_->hidden() > 0;
   wanted_->AddRows(most, sink.rows, [&](size_t nth) {
     const int32_t output = sink.Want(*this, static_cast<int>(nth));
     outputs_.push_back({nth, output});
@@ -117,11 +118,11 @@ void BranchWork::Ask(RowSink& sink, int most) {
 
 void BranchWork::Ran(const CallAnswers& answers, double /*seconds*/, bool failed) {
   if (failed) return Forget();
-  wanted_->Ran([&](size_t nth) {
-    const auto found =
-        std::ranges::find_if(outputs_, [&](const auto& one) { return one.first == nth; });
-    return answers.Logits(found->second);
-  });
+  const auto output_of = [&](size_t nth) {
+    return std::ranges::find(outputs_, nth, &std::pair<size_t, int32_t>::first)->second;
+  };
+  wanted_->Ran([&](size_t nth) { return answers.Logits(output_of(nth)); },
+               [&](size_t nth) { return answers.States(output_of(nth)); });
   answered_ = wanted_->done();
 }
 

@@ -6,6 +6,8 @@
 // The prompt is a branch of its own, number 0, which holds its pages as long as the others live.
 #include "src/decode/sampling/branches.h"
 
+#include "src/decode/work.h"
+
 namespace pawl {
 
 // ---- The side of the sampler ----
@@ -40,6 +42,7 @@ void BranchSet::BeginWant(size_t count) {
   answers_ = count;
   next_ = reached_next_ = 0;
   logits_.resize(std::max(logits_.size(), count * width_));
+  states_.resize(std::max(states_.size(), count * hidden_));
 }
 
 void BranchSet::Want(std::span<const int> branches, std::span<const int> answers) {
@@ -179,11 +182,22 @@ class ModelHost final : public BranchHost {
       ModelCall call;
       call.rows = rows_;
       call.logits = set.buffer();
+      ModelTap tap{.layer = ModelTap::kFinal, .states = {}};
+      if (set.hidden() > 0) {
+        states_.resize(rows_.size() * set.hidden());
+        tap.states = states_;
+        call.taps = {&tap, 1};
+      }
       if (Status status = model_.Run(call); !status.ok()) {
         set.Forget(model_);
         return status;
       }
-      set.Ran([](size_t) { return std::span<const float>(); });
+      CallAnswers answers;
+      answers.states = states_;
+      answers.hidden = set.hidden();
+      answers.rows = rows_;
+      set.Ran([](size_t) { return std::span<const float>(); },
+              [&](size_t nth) { return answers.States(static_cast<int32_t>(nth)); });
     }
     return {};
   }
@@ -192,6 +206,7 @@ class ModelHost final : public BranchHost {
   Model& model_;
   const int max_rows_;
   std::vector<Row> rows_;
+  std::vector<float> states_;
   std::vector<std::shared_ptr<BranchSet>> sets_;
 };
 
@@ -200,28 +215,43 @@ class ModelHost final : public BranchHost {
 // ---- Branches ----
 
 Branches::Branches(std::unique_ptr<BranchHost> own, BranchHost* host, const Model& model,
-                   std::vector<TokenId> prompt, int capacity)
+                   std::vector<TokenId> prompt, int capacity, bool states)
     : own_(std::move(own)),
       host_(host != nullptr ? *host : *own_),
       prompt_(std::move(prompt)),
-      set_(std::make_shared<BranchSet>(capacity, model.info().vocabulary_size)) {
+      set_(std::make_shared<BranchSet>(capacity, model.info().vocabulary_size,
+                                       states ? model.info().hidden : 0)) {
   host_.Join(set_);
 }
 
 Branches::Branches(Model& model, std::vector<TokenId> prompt, int capacity, int max_rows)
     : Branches(std::make_unique<ModelHost>(model, max_rows), nullptr, model, std::move(prompt),
-               capacity) {}
+               capacity, false) {}
 
-Branches::Branches(BranchHost* host, Model& model, std::vector<TokenId> prompt, int capacity)
+Branches::Branches(BranchHost* host, Model& model, std::vector<TokenId> prompt, int capacity,
+                   bool states)
     : Branches(host != nullptr ? nullptr : std::make_unique<ModelHost>(model, 256), host, model,
-               std::move(prompt), capacity) {}
+               std::move(prompt), capacity, states) {}
 
 Branches::~Branches() { host_.Leave(*set_); }
 
 Status Branches::Start() {
-  const int root[] = {set_->Make(prompt_)};
-  if (Status status = Run(root); !status.ok()) return status;
-  prompt_logits_.assign(logits(0).begin(), logits(0).end());
+  // States of tokens come with their logits, which are wanted a few at a time.
+  constexpr size_t kTogether = 32;
+  const size_t together = set_->hidden() == 0 ? prompt_.size() : kTogether;
+  const int root[] = {set_->Make({})};
+  for (size_t done = 0; done < prompt_.size();) {
+    const size_t count = std::min(together, prompt_.size() - done);
+    for (size_t i = 0; i < count; ++i) Append(root[0], prompt_[done + i]);
+    const int answers[] = {set_->hidden() == 0 ? 1 : static_cast<int>(count)};
+    if (Status status = RunTails(root, answers); !status.ok()) return status;
+    const auto last = static_cast<size_t>(answers[0]) - 1;
+    prompt_logits_.assign(logits(last).begin(), logits(last).end());
+    for (size_t i = 0; i < count && set_->hidden() > 0; ++i) {
+      prompt_states_.insert(prompt_states_.end(), states(i).begin(), states(i).end());
+    }
+    done += count;
+  }
   return {};
 }
 

@@ -44,8 +44,13 @@ struct TreeToken {
 // exception: the side of the model may call them at any time.
 class BranchSet {
  public:
-  // `capacity`: the most positions of a branch. `width`: of the logits.
-  BranchSet(int capacity, int width) : capacity_(capacity), width_(static_cast<size_t>(width)) {}
+  // `capacity`: the most positions of a branch. `width`: of the logits. `hidden`: of the states
+  // behind the last norm, which come with the logits; 0: they do not.
+  BranchSet(int capacity, int width, int hidden)
+      : capacity_(capacity),
+        width_(static_cast<size_t>(width)),
+        hidden_(static_cast<size_t>(hidden)) {}
+  size_t hidden() const { return hidden_; }
 
   // ---- The side of the sampler
   int Make(std::vector<TokenId> tokens);
@@ -63,6 +68,9 @@ class BranchSet {
   std::span<const float> logits(size_t nth) const {
     return std::span(logits_).subspan(nth * width_, width_);
   }
+  std::span<const float> states(size_t nth) const {
+    return std::span(states_).subspan(nth * hidden_, hidden_);
+  }
   int64_t calls() const { return calls_; }
   int64_t rows() const { return rows_; }
 
@@ -76,9 +84,9 @@ class BranchSet {
   template <typename OutputOf>
   void AddRows(int most, std::vector<Row>& rows, const OutputOf& output_of);
   // They have run. `answer_of(nth)`: the logits that are wanted, or empty where they are in
-  // buffer() already.
-  template <typename AnswerOf>
-  void Ran(const AnswerOf& answer_of);
+  // buffer() already. `states_of(nth)`: the states; called where hidden() is not 0.
+  template <typename AnswerOf, typename StatesOf>
+  void Ran(const AnswerOf& answer_of, const StatesOf& states_of);
   std::span<float> buffer() { return logits_; }
   // They have not.
   void Forget(Model& model);
@@ -118,7 +126,7 @@ class BranchSet {
   void AddTree(int most, std::vector<Row>& rows, const OutputOf& output_of);
 
   const int capacity_;
-  const size_t width_;
+  const size_t width_, hidden_;
   std::vector<Branch> branches_;
   uint64_t lives_ = 0;
   std::vector<Held> held_;
@@ -127,7 +135,7 @@ class BranchSet {
   std::vector<std::pair<int, int>> wanted_;
   std::vector<TreeToken> tree_;
   size_t answers_ = 0, next_ = 0;
-  std::vector<float> logits_;
+  std::vector<float> logits_, states_;
   // Of the call that is under way: what it leaves computed, and how far `next_` comes.
   std::vector<std::pair<int, int>> reached_;
   size_t reached_next_ = 0;
@@ -152,8 +160,10 @@ class Branches {
  public:
   // `capacity`: the most positions of a branch, the prompt included. `max_rows`: of a call.
   Branches(Model& model, std::vector<TokenId> prompt, int capacity, int max_rows = 256);
-  // `host` nullptr: the model by itself.
-  Branches(BranchHost* host, Model& model, std::vector<TokenId> prompt, int capacity);
+  // `host` nullptr: the model by itself. `states`: logits come with the states that the head reads,
+  // those of the prompt's tokens too.
+  Branches(BranchHost* host, Model& model, std::vector<TokenId> prompt, int capacity,
+           bool states = false);
   ~Branches();
   Branches(const Branches&) = delete;
   Branches& operator=(const Branches&) = delete;
@@ -161,6 +171,8 @@ class Branches {
   // Computes the prompt. Errors: those of Model.
   Status Start();
   std::span<const float> prompt_logits() const { return prompt_logits_; }
+  // [token][hidden]; empty without states.
+  std::span<const float> prompt_states() const { return prompt_states_; }
 
   // A branch that stands behind the prompt.
   Result<int> New() { return set_->Make(prompt_); }
@@ -173,6 +185,7 @@ class Branches {
   // rows, in a few. Each branch at most once. Errors: those of Model::Run and Model::NewSequence.
   Status Run(std::span<const int> branches);
   std::span<const float> logits(size_t nth) const { return set_->logits(nth); }
+  std::span<const float> states(size_t nth) const { return set_->states(nth); }
 
   // The logits after the last answers[i] tokens of each branch, in the order of the tokens.
   Status RunTails(std::span<const int> branches, std::span<const int> answers);
@@ -187,13 +200,13 @@ class Branches {
 
  private:
   Branches(std::unique_ptr<BranchHost> own, BranchHost* host, const Model& model,
-           std::vector<TokenId> prompt, int capacity);
+           std::vector<TokenId> prompt, int capacity, bool states);
 
   const std::unique_ptr<BranchHost> own_;  // nullptr: another one's
   BranchHost& host_;
   std::vector<TokenId> prompt_;
   const std::shared_ptr<BranchSet> set_;
-  std::vector<float> prompt_logits_;
+  std::vector<float> prompt_logits_, prompt_states_;
 };
 
 // ---- Templates ----
@@ -301,13 +314,17 @@ void BranchSet::AddTree(int most, std::vector<Row>& rows, const OutputOf& output
   }
 }
 
-template <typename AnswerOf>
-void BranchSet::Ran(const AnswerOf& answer_of) {
+template <typename AnswerOf, typename StatesOf>
+void BranchSet::Ran(const AnswerOf& answer_of, const StatesOf& states_of) {
   for (const auto& [branch, computed] : reached_) HeldOf(branch).computed = computed;
   for (; next_ < reached_next_; ++next_) {
     const std::span<const float> answer = answer_of(next_);
     std::copy(answer.begin(), answer.end(),
               logits_.begin() + static_cast<ptrdiff_t>(next_ * width_));
+    if (hidden_ == 0) continue;
+    const std::span<const float> states = states_of(next_);
+    std::copy(states.begin(), states.end(),
+              states_.begin() + static_cast<ptrdiff_t>(next_ * hidden_));
   }
 }
 

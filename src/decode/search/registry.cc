@@ -29,6 +29,10 @@ constexpr SearchArgument kCautiousArguments[] = {
     {"max_trials", 10, 1, 256, "continuations that are sampled, at most"},
     {"temperature", 1, 1e-6, 1e6, "of the draws", false},
 };
+constexpr SearchArgument kContrastiveArguments[] = {
+    {"penalty_alpha", 0.6, 0, 1, "weight of the likeness to earlier tokens; 0: greedy", false},
+    {"top_k", 4, 1, 256, "candidates: the most probable tokens"},
+};
 constexpr SearchArgument kForesightArguments[] = {
     {"num_rollouts", 4, 1, 4096, "steps that are drawn behind a beam"},
     {"beams", 4, 1, 4096, "steps that are kept"},
@@ -63,6 +67,8 @@ constexpr SearchStrategy kStrategies[] = {
      kBestFirstArguments, SearchBestFirst, 0, 2048},
     {"cntp", "sampling, with several trials where the entropy is high", kCautiousArguments,
      SearchCautious, kUsesLength | kHasOneOutput},
+    {"contrastive", "greedy, but for tokens whose states are like those of earlier ones",
+     kContrastiveArguments, SearchContrastive, kHasOneOutput | kNeedsStates},
     {"diverse-beam", "num_beam_groups beams that avoid each other's tokens", kBeamArguments,
      SearchDiverseBeam, kUsesBeams | kUsesGroups | kUsesLength},
     {"foresight", "steps of a few lines, chosen by what would follow them", kForesightArguments,

@@ -185,8 +185,10 @@ Result<SearchResult> RunSearch(const SearchInput& input, const SearchOptions& op
   SearchOptions own = options;
   if (own.max_rows == 0) own.max_rows = strategy.rows;
   if (strategy.run == nullptr) return RunSelfInfill(input, own, *positions, host);
+  const bool states = (strategy.uses & kNeedsStates) != 0;
+  if (states) own.skip_forced = false;
   SearchRun run({input.model, input.encode, input.prompt, task, own, capacity, input.contrast,
-                 std::min(*positions, other + task.max_tokens + 1), host});
+                 std::min(*positions, other + task.max_tokens + 1), host, kNoToken, states});
   if (Status status = run.Start(); !status.ok()) return status.error();
   if (!run.Complete(SearchRun::kRoot)) return strategy.run(run);
   run.Offer(SearchRun::kRoot, 0);

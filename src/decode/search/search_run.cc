@@ -52,7 +52,8 @@ double DivergenceOf(std::span<const float> a, std::span<const float> b, const Ma
 }  // namespace
 
 SearchRun::SearchRun(const SearchSetting& setting)
-    : s_(setting), branches_(setting.host, setting.model, setting.prompt, setting.capacity) {
+    : s_(setting),
+      branches_(setting.host, setting.model, setting.prompt, setting.capacity, setting.states) {
   std::vector<uint32_t> words(static_cast<size_t>(s_.task.vocabulary->mask_words()), 0);
   const auto add = [&](TokenId token) {
     if (token < 0 || token >= s_.task.known() || std::ranges::find(ends_, token) != ends_.end()) {
@@ -379,6 +380,10 @@ Status SearchRun::Ask(std::span<Asked> asked, std::vector<RankedTokens>& laws) {
 // it.
 Status SearchRun::TakeLaws(const Asked& one, size_t& answer, std::vector<RankedTokens>& laws) {
   const auto next = [&] {
+    if (s_.states) {
+      const std::span<const float> states = branches_.states(answer);
+      states_[one.h].assign(states.begin(), states.end());
+    }
     const RowLogits logits = {branches_.logits(answer),
                               others_ ? others_->logits(answer) : std::span<const float>()};
     ++answer;

@@ -48,6 +48,7 @@ struct SearchSetting {
   BranchHost* host = nullptr;  // nullptr: the model by itself
   // A token that ends an output as an end token does; kNoToken: none.
   TokenId also_ends = kNoToken;
+  bool states = false;  // SearchRun::StatesOf is known
 };
 
 class SearchRun {
@@ -74,6 +75,11 @@ class SearchRun {
   // Nothing may follow it: it has ended, or without a constraint has max_tokens tokens.
   bool Complete(Hypo h) const;
 
+  // What the model's head reads behind a hypothesis, after Laws; of the root that of all tokens of
+  // the prompt. REQUIRES: SearchSetting::states, and no text is forced.
+  std::span<const float> StatesOf(Hypo h) const {
+    return h == kRoot ? branches_.prompt_states() : std::span<const float>(states_.at(h));
+  }
   // The laws behind open hypotheses, in their order. Empty at a limit. Errors: those of the model.
   Result<std::vector<RankedTokens>> Laws(std::span<const Hypo> of);
   // The hypothesis with this token behind it; kNoHypo where no completion would fit the budget, or
@@ -168,6 +174,7 @@ class SearchRun {
   Branches branches_;
   std::optional<Branches> others_;  // behind the other prompt
   std::vector<float> contrasted_;
+  std::unordered_map<Hypo, std::vector<float>> states_;
   std::vector<TokenId> ends_;
   std::shared_ptr<const Mask> ends_mask_;
   std::vector<Hypothesis> arena_;

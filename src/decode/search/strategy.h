@@ -28,6 +28,7 @@ enum StrategyUse : uint8_t {
   kUsesGroups = 2,    // num_beam_groups, diversity_penalty
   kUsesLength = 4,    // length_penalty
   kHasOneOutput = 8,  // n is 1
+  kNeedsStates = 16,  // SearchRun::StatesOf
 };
 
 inline constexpr int64_t kStrategyRows = 65536;
@@ -55,6 +56,7 @@ Result<SearchResult> SearchForcedBeam(SearchRun& run);
 Result<SearchResult> SearchDiverseBeam(SearchRun& run);
 Result<SearchResult> SearchBestFirst(SearchRun& run);
 Result<SearchResult> SearchAdaDec(SearchRun& run);
+Result<SearchResult> SearchContrastive(SearchRun& run);
 Result<SearchResult> SearchCautious(SearchRun& run);
 Result<SearchResult> SearchPlanned(SearchRun& run);
 Result<SearchResult> SearchLattice(SearchRun& run);

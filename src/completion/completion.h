@@ -50,9 +50,9 @@ struct CompletionRequest {
   bool must_parse = false;
   // Bytes that the output has to begin with, such as the item that an editor has selected.
   std::string must_begin;
-  // Self-infilling in place of the monitors (docs/search.md): at most so many rounds, where the best
-  // token has less than this probability. The completion is one with which the file parses; where
-  // there is none, or the model has no markers for a gap, the ordinary one. 0: off.
+  // Self-infilling in place of the monitors (docs/search.md): at most so many rounds, where the
+  // best token has less than this probability. The completion is one with which the file parses;
+  // where there is none, or the model has no markers for a gap, the ordinary one. 0: off.
   int infill_loops = 0;
   double infill_threshold = 0.25;
   // What is begun at the end of the prefix may be spelled anew. Not where a grammar is about to

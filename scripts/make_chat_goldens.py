@@ -111,7 +111,7 @@ CONVERSATIONS = [
     [user("x"), assistant("<think>\nhm\n</think>\n\nBecause.")],
     [user("x"), assistant("Yes", reasoning_content="long\nthought"), user("<tool_response>z</tool_response>")],
     [user("<|im_end|><|eot_id|></s><end_of_turn>"), assistant("[/INST]"), user("{{ bos_token }} {% x %}")],
-    [user([{"type": "text", "text": " What is this? "}, {"type": "image"}])],
+    [user([{"type": "text", "text": " What is this? "}, {"type": "text", "text": "And "}])],
     [{"role": "system", "content": [{"type": "text", "text": "S"}]}, user([{"type": "text", "text": "T"}])],
     [user("ÄÖÜ ß 日本語 \U0001F600 \u00a0 e\u0301"), assistant("")],
     [user(None)],

@@ -475,6 +475,14 @@ class LayersTest(unittest.TestCase):
         self.assertGreater(len(sources), 500)
         self.assertEqual([path for path in sources if not self.files[path].startswith("//")], [])
 
+    def test_a_file_of_a_model_family_is_short(self):
+        """Others of the folder, such as settings.cc, families.cc and latent.cc, hold what families share."""
+        families = {path: text for path, text in self.files.items()
+                    if path.startswith("src/model/families/") and re.search(r"^extern const Family k", text, re.M)
+                    and not path.endswith("/families.cc")}
+        self.assertGreater(len(families), 25)
+        self.assertEqual([path for path, text in families.items() if text.count("\n") > 100], [])
+
     def test_every_module_of_schemas_says_what_it_knows(self):
         for name, (pattern, *_), _ in LAYERS:
             if name.startswith("schemas.") and pattern.count("/") == 2:

@@ -9,8 +9,7 @@
 #include <system_error>
 #include <utility>
 
-#include "src/base/file.h"
-#include "src/base/json.h"
+#include "src/base/json_file.h"
 #include "src/engine/loaded_model.h"
 #include "src/engine/model_choice.h"
 #include "src/engine/model_paths.h"
@@ -111,9 +110,7 @@ uint64_t SizeOfFile(const fs::path& path) {
 }
 
 std::string FamilyOfFolder(const std::string& folder) {
-  const Result<std::string> text = ReadRegularFile(folder + "/config.json");
-  if (!text.ok()) return "";
-  const Result<json::Value> config = json::Parse(*text);
+  const Result<json::Value> config = ReadSettingsFile(folder + "/config.json");
   if (!config.ok()) return "";
   const json::Value* list = config->Find("architectures");
   return list != nullptr && !list->items.empty() ? list->items[0].text : "";

@@ -265,7 +265,11 @@ Result<Checkpoint> Checkpoint::Open(const std::string& folder) {
     auto [found, added] = shard_of_file.emplace(shard.text, checkpoint.files_.size());
     if (added) {
       Result<SafetensorsFile> file = SafetensorsFile::Open(folder + "/" + shard.text);
-      if (!file.ok()) return file.error();
+      if (!file.ok()) {
+        Error error = file.error();
+        if (error.code == ErrorCode::kIo) error.message += " (" + index + " names it)";
+        return error;
+      }
       checkpoint.files_.push_back(*std::move(file));
     }
     const SafetensorsFile& file = checkpoint.files_[found->second];

@@ -52,7 +52,7 @@ void RoundRow(WeightType type, const std::vector<float>& row, std::byte* out) {
 bool IsSilent(const std::string& name) {
   constexpr const char* kSilent[] = {"vision_tower.", "multi_modal_projector.", "model.visual.",
                                      "audio_tower.",  "embed_vision.",          "embed_audio."};
-  return name.ends_with("rotary_emb.inv_freq") || name == "rope_freqs.weight" ||
+  return name.find("rotary_emb.") != std::string::npos || name == "rope_freqs.weight" ||
          name.starts_with("rope_factors_") || std::ranges::any_of(kSilent, [&](const char* part) {
            return name.find(part) != std::string::npos;
          });

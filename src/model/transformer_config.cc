@@ -16,7 +16,7 @@
 #include <span>
 #include <utility>
 
-#include "src/base/file.h"
+#include "src/base/json_file.h"
 #include "src/base/json_reader.h"
 #include "src/model/families/family.h"
 
@@ -139,11 +139,22 @@ constexpr std::string_view kHarmless =
     "begin_suppress_tokens exponential_decay_length_penalty pretraining_tp "
     "remove_invalid_values return_dict_in_generate output_scores pruned_heads ";
 
-void IgnoreHarmless(const JsonReader& in) {
-  for (std::string_view rest = kHarmless; !rest.empty();) {
-    const size_t end = rest.find(' ');
-    in.Ignore({rest.substr(0, end)});
-    rest.remove_prefix(end + 1);
+// Those around the description of a text model, of images and sounds.
+constexpr std::string_view kOfImages =
+    "text_config vision_config audio_config mm_tokens_per_image vision_soft_tokens_per_image "
+    "boi_token_index eoi_token_index image_token_index boi_token_id eoi_token_id image_token_id "
+    "video_token_id audio_token_id boa_token_id eoa_token_id eoa_token_index "
+    "vision_start_token_id vision_end_token_id multimodal_projector_bias projector_hidden_act "
+    "projector_bias projector_hidden_size projector_use_layernorm spatial_merge_size "
+    "vision_feature_layer is_encoder_decoder downsample_factor encoder_patch_size "
+    "do_image_splitting use_image_special_tokens use_thumbnail tile_size min_tiles max_tiles "
+    "min_image_tokens max_image_tokens max_num_patches max_pixels_tolerance ";
+
+void IgnoreAll(const JsonReader& in, std::string_view names) {
+  while (!names.empty()) {
+    const size_t end = names.find(' ');
+    in.Ignore({names.substr(0, end)});
+    names.remove_prefix(end + 1);
   }
 }
 
@@ -208,28 +219,6 @@ Status ReadSpecialTokens(const JsonReader& in, TransformerConfig& config) {
   return in.status();
 }
 
-// Python writes Infinity, which is no JSON: it becomes the largest number of its length.
-void BoundInfinities(std::string& text) {
-  bool in_string = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '"') in_string = !in_string;
-    if (in_string && text[i] == '\\') ++i;
-    if (!in_string && text.compare(i, 8, "Infinity") == 0) text.replace(i, 8, "9999e300");
-  }
-}
-
-Result<json::Value> ReadJsonFile(const std::string& path) {
-  Result<std::string> text = ReadRegularFile(path);
-  if (!text.ok()) return text.error();
-  BoundInfinities(*text);
-  Result<json::Value> root = json::Parse(*text);
-  if (!root.ok()) return Error{root.error().code, root.error().ToString(), path};
-  if (root->type != json::Type::kObject) {
-    return Error{ErrorCode::kInvalid, "must be a JSON object", path};
-  }
-  return root;
-}
-
 // The context that scaling reaches where max_position_embeddings states the one before it.
 int ScaledContext(const TransformerConfig& config) {
   double context = config.context_length;
@@ -243,31 +232,21 @@ int ScaledContext(const TransformerConfig& config) {
 // The members around the description of the text model: those of the images say nothing about it.
 void CheckOuter(const JsonReader& in, TransformerConfig& config) {
   config.tied_embeddings = in["tie_word_embeddings"].Bool(config.tied_embeddings);
-  IgnoreHarmless(in);
-  in.Ignore({"text_config",
-             "vision_config",
-             "audio_config",
-             "mm_tokens_per_image",
-             "vision_soft_tokens_per_image",
-             "boi_token_index",
-             "eoi_token_index",
-             "image_token_index",
-             "boi_token_id",
-             "eoi_token_id",
-             "image_token_id",
-             "video_token_id",
-             "audio_token_id",
-             "boa_token_id",
-             "eoa_token_id",
-             "eoa_token_index",
-             "vision_start_token_id",
-             "vision_end_token_id",
-             "multimodal_projector_bias",
-             "projector_hidden_act",
-             "spatial_merge_size",
-             "vision_feature_layer",
-             "is_encoder_decoder"});
+  IgnoreAll(in, kHarmless);
+  IgnoreAll(in, kOfImages);
   RefuseTheRest(in, "a model of text and images");
+}
+
+// The reference implementation chooses by this name. Both have to mean the same model.
+void CheckType(const JsonReader& in, const TransformerConfig& config) {
+  std::string type = PlainName(in.String(""));
+  if (type.ends_with("text")) type.resize(type.size() - 4);
+  std::string expected = PlainName(config.architecture);
+  if (expected == "hunyuandensev1") expected = "hunyuanv1dense";
+  if (!type.empty() && type != expected) {
+    in.Unsupported("is " + json::Quote(in.String().substr(0, 50)) + "; expected the type of " +
+                   config.architecture);
+  }
 }
 
 // What all families have: a layer as most families repeat it.
@@ -322,7 +301,7 @@ void ReadSizes(const JsonReader& in, const Family& family, TransformerConfig& co
 }
 
 Result<TransformerConfig> ReadConfigFile(const std::string& path) {
-  Result<json::Value> root = ReadJsonFile(path);
+  Result<json::Value> root = ReadSettingsFile(path);
   if (!root.ok()) return root.error();
   const JsonReader outer(*root, path + "#");
   const Described found = FindDescription(outer);
@@ -330,6 +309,7 @@ Result<TransformerConfig> ReadConfigFile(const std::string& path) {
   TransformerConfig config;
   config.architecture = found.architecture;
   config.family = found.family;
+  CheckType(outer["model_type"], config);
   const JsonReader& in = found.in;
   // Models of text and images have it at the top.
   const JsonReader quantized = outer["quantization_config"];
@@ -339,7 +319,7 @@ Result<TransformerConfig> ReadConfigFile(const std::string& path) {
   if (found.inside) CheckOuter(outer, config);
   if (!in.ok()) return in.error();
   found.family->read(in, config);
-  IgnoreHarmless(in);
+  IgnoreAll(in, kHarmless);
   RefuseTheRest(in, config.architecture);
   if (!in.ok()) return in.error();
   config.context_length = ScaledContext(config);
@@ -368,7 +348,7 @@ Result<TransformerConfig> ReadTransformerConfig(const std::string& folder) {
   const std::string generation_path = folder + "/generation_config.json";
   struct stat info = {};
   if (::stat(generation_path.c_str(), &info) == 0) {
-    Result<json::Value> generation = ReadJsonFile(generation_path);
+    Result<json::Value> generation = ReadSettingsFile(generation_path);
     if (!generation.ok()) return generation.error();
     const JsonReader in(*generation, generation_path + "#");
     if (Status status = ReadSpecialTokens(in, *config); !status.ok()) return status.error();

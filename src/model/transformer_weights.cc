@@ -2,11 +2,13 @@
 #include "src/model/transformer_weights.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <map>
 #include <utility>
 #include <variant>
 
+#include "src/base/json.h"
 #include "src/model/families/family.h"
 #include "src/model/tensor_binder.h"
 
@@ -505,6 +507,34 @@ class LayerBinder {
   const std::string prefix_;
 };
 
+// A tensor of a layer that the description does not ask for would change what the layer answers.
+// Layers behind the last one are not of the model: those of a longer one, or blocks that guess
+// several tokens. Layers that read the keys and values of others may have some of their own.
+Status CheckLayersUsed(const TransformerWeights& weights, const TensorSource& source,
+                       const TransformerConfig& config, const TensorNames& names) {
+  const std::string body = names.body + names.layer;
+  for (const std::string& name : weights.unused) {
+    if (!name.starts_with(body)) continue;
+    int layer = 0;
+    const char* const end = name.data() + name.size();
+    const auto [behind, error] = std::from_chars(name.data() + body.size(), end, layer);
+    if (error != std::errc() || layer < 0 || layer >= config.layer_count()) continue;
+    const std::string_view role = std::string_view(behind, end).substr(1);
+    const auto* attention =
+        std::get_if<Attention>(&config.layers[static_cast<size_t>(layer)].mixer);
+    const auto is = [&](const char* part) { return role.starts_with(std::string(part) + "."); };
+    if (attention != nullptr && attention->keys_of >= 0 &&
+        (is(names.k) || is(names.v) || is(names.k_norm))) {
+      continue;
+    }
+    return Error{ErrorCode::kUnsupported,
+                 "is not used: the settings are those of " + std::string(NameOf(*config.family)) +
+                     ", whose layers are without it",
+                 source.PathOf(name) + ": tensor " + json::Quote(name)};
+  }
+  return {};
+}
+
 // Everything that the description asks for.
 Status Bind(Binder& binder, const TensorSource& source, const TransformerConfig& config,
             const TensorNames& names, const std::function<void(double)>& progress,
@@ -538,7 +568,7 @@ Status Bind(Binder& binder, const TensorSource& source, const TransformerConfig&
   }
   if (binder.error()) return *binder.error();
   weights.unused = binder.Unused();
-  return {};
+  return CheckLayersUsed(weights, source, config, names);
 }
 
 }  // namespace

@@ -202,6 +202,9 @@ Status StartInfill(const ApiRequest& request, bool infill) {
              !status.ok()) {
     return status;
   }
+  if (const JsonReader images = in["image_data"].OptionalArray(); images.size() > 0) {
+    images.Unsupported("are not taken: this server takes text");
+  }
   if (Status status = ReadCommon(request, in, {"n_predict", "max_tokens"}, 128, spec);
       !status.ok()) {
     return status;

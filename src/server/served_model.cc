@@ -65,16 +65,13 @@ Status Settle(Value& message, const std::string& pointer) {
   }
   if (role->text == "developer") role->text = "system";
   if (role->text == "function") role->text = "tool";
+  if (Status status = CheckIsText(message, pointer); !status.ok()) return status;
   if (Value* content = Member(message, "content")) {
     Result<std::string> text = TextOf(*content, pointer + "/content");
     if (!text.ok()) return text.error();
     *content = StringValue(*std::move(text));
   } else {
     message.members.emplace_back("content", StringValue(""));
-  }
-  if (const Value* images = message.Find("images"); images != nullptr && images->size() > 0) {
-    return Error{ErrorCode::kUnsupported, "are not taken: this server takes text",
-                 pointer + "/images"};
   }
   Value* calls = Member(message, "tool_calls");
   if (calls == nullptr || calls->type != json::Type::kArray) return {};

@@ -9,6 +9,7 @@
 
 #include "src/base/file.h"
 #include "src/base/json.h"
+#include "src/base/json_file.h"
 #include "src/base/json_reader.h"
 #include "src/base/utf8.h"
 #include "src/text/bpe_tokenizer.h"
@@ -63,12 +64,9 @@ class Loader {
       const std::filesystem::path path = folder / name;
       std::error_code ignored;
       if (!std::filesystem::exists(path, ignored)) continue;
-      Result<std::string> text = ReadRegularFile(path.string());
-      if (!text.ok()) return text.error();
-      Result<json::Value> value = Parse(*text, path.string());
+      Result<json::Value> value = ReadSettingsFile(path.string());
       if (!value.ok()) return value.error();
       const JsonReader root(*value, path.string() + "#");
-      root.Object();
       if (name == std::string_view("tokenizer_config.json")) {
         AddName(root["bos_token"], out.bos);
         // "bos_token": null says that there is none, whatever the ids of the other files.

@@ -174,6 +174,156 @@ TEST(FamilyListTest, EveryOtherArchitectureIsRefusedByName) {
   EXPECT_GT(refused, 390);
 }
 
+// What transformers saves for each family, with the members changed that are given as an object.
+class DefaultConfigTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    const Result<std::string> text =
+        ReadRegularFile(SourceDir() + "/tests/data/models/default_configs.json");
+    ASSERT_TRUE(text.ok());
+    all_ = *json::Parse(*text);
+    folder_ = testing::TempDir() + "/default_configs";
+    std::filesystem::create_directories(folder_);
+  }
+  Result<TransformerConfig> Read(const std::string& architecture, const std::string& changes) {
+    const json::Value* const found = all_.Find(architecture);
+    EXPECT_NE(found, nullptr) << architecture;
+    json::Value config = *found;
+    const json::Value changed = *json::Parse(changes);
+    for (const auto& [key, value] : changed.members) {
+      std::erase_if(config.members, [&, name = key](const auto& one) { return one.first == name; });
+      config.members.emplace_back(key, value);
+    }
+    EXPECT_TRUE(WriteFile(folder_ + "/config.json", json::Dump(config)).ok());
+    return ReadTransformerConfig(folder_);
+  }
+
+  json::Value all_;
+  std::string folder_;
+};
+
+TEST_F(DefaultConfigTest, AreRead) {
+  for (const auto& [name, config] : all_.members) {
+    const Result<TransformerConfig> read = Read(name, "{}");
+    if (name == "Starcoder2ForCausalLM") {
+      // Its end token is behind its vocabulary.
+      ASSERT_FALSE(read.ok());
+      EXPECT_EQ(read.error().place, folder_ + "/config.json#/eos_token_id");
+      continue;
+    }
+    EXPECT_TRUE(read.ok()) << name << ": " << read.error().ToString();
+  }
+  // No architecture is without one but those that transformers does not have.
+  std::istringstream names(FamilyNames());
+  std::string missing;
+  for (std::string name; names >> name;) {
+    if (name.back() == ',') name.pop_back();
+    if (all_.Find(name) == nullptr) missing += name + " ";
+  }
+  EXPECT_EQ(missing, "DreamModel LLaDAModelLM ");
+}
+
+// Members of files on the hub that no class of transformers has.
+TEST_F(DefaultConfigTest, WithMembersOfPublishedFiles) {
+  const std::pair<const char*, const char*> kCases[] = {
+      {"Glm4MoeLiteForCausalLM",
+       R"({"topk_method": "noaux_tc", "first_k_dense_replace": 1, "num_nextn_predict_layers": 1,
+           "partial_rotary_factor": 1.0, "rope_scaling": null, "rope_theta": 1000000})"},
+      {"DeepseekV2ForCausalLM",
+       R"({"scoring_func": "softmax", "topk_method": "greedy", "moe_layer_freq": 1})"},
+      {"GraniteMoeHybridForCausalLM",
+       R"({"normalization_function": "rmsnorm", "init_method": "mup",
+           "position_embedding_type": "nope"})"},
+      {"HunYuanDenseV1ForCausalLM",
+       R"({"anyres_pooling_size": 2, "cla_share_factor": 2, "norm_type": "rms", "pad_id": 3,
+           "org_vocab_size": 128167, "pool_type": "last", "dense_list": [4096, 0]})"},
+      {"Lfm2VlForConditionalGeneration",
+       R"({"do_image_splitting": true, "encoder_patch_size": 16, "max_image_tokens": 256,
+           "max_num_patches": 1024, "max_pixels_tolerance": 2.0, "max_tiles": 10,
+           "min_image_tokens": 64, "min_tiles": 2, "tile_size": 512, "use_thumbnail": true,
+           "use_image_special_tokens": true})"},
+  };
+  for (const auto& [name, changes] : kCases) {
+    const Result<TransformerConfig> read = Read(name, changes);
+    EXPECT_TRUE(read.ok()) << name << ": " << read.error().ToString();
+  }
+  // Python's Infinity, which older files have.
+  const json::Value config = *all_.Find("NemotronHForCausalLM");
+  std::string text = json::Dump(config);
+  const std::string tagged = R"({"__float__":"Infinity"})";
+  ASSERT_NE(text.find(tagged), std::string::npos) << text;
+  text.replace(text.find(tagged), tagged.size(), "Infinity");
+  ASSERT_TRUE(WriteFile(folder_ + "/config.json", text).ok());
+  EXPECT_TRUE(ReadTransformerConfig(folder_).ok());
+}
+
+// What would change the answers and is not computed.
+TEST_F(DefaultConfigTest, SettingsThatAreRefused) {
+  const char* kCases[][3] = {
+      {"Gemma4ForCausalLM", R"({"rope_parameters": {"full_attention": "x"}})",
+       "rope_parameters/full_attention"},
+      {"Gemma4ForCausalLM", R"({"rope_parameters": {"full_attention": []}})",
+       "rope_parameters/full_attention"},
+      {"Gemma4ForCausalLM", R"({"rope_parameters": {"full_attention": 0}})",
+       "rope_parameters/full_attention"},
+      {"Gemma4ForCausalLM", R"({"rope_parameters": {"rope_theta": 5, "rope_type": "default"}})",
+       "rope_parameters/rope_theta"},
+      {"Gemma4ForCausalLM", R"({"rope_parameters": {"other_attention": {"rope_theta": 5}}})",
+       "rope_parameters/other_attention"},
+      {"Gemma4ForCausalLM",
+       R"({"rope_parameters": {"full_attention": {"rope_type": "proportional",
+           "partial_rotary_factor": 4096}}})",
+       "rope_parameters/full_attention/partial_rotary_factor"},
+      {"GraniteMoeHybridForCausalLM", R"({"time_step_limit": [0.0, 0.01]})", "time_step_limit"},
+      {"GraniteMoeHybridForCausalLM", R"({"time_step_limit": [0.5, 10]})", "time_step_limit"},
+      {"GraniteMoeHybridForCausalLM", R"({"time_step_limit": "x"})", "time_step_limit"},
+      {"GraniteMoeHybridForCausalLM", R"({"time_step_limit": [0]})", "time_step_limit"},
+      {"GraniteMoeHybridForCausalLM", R"({"position_embedding_type": "alibi"})",
+       "position_embedding_type"},
+      {"GraniteMoeHybridForCausalLM", R"({"normalization_function": "layernorm"})",
+       "normalization_function"},
+      {"DeepseekV2ForCausalLM", R"({"scoring_func": "sigmoid"})", "scoring_func"},
+      {"DeepseekV2ForCausalLM", R"({"moe_layer_freq": 2})", "moe_layer_freq"},
+      {"Glm4MoeLiteForCausalLM", R"({"scoring_func": "softmax"})", "scoring_func"},
+      {"Glm4MoeLiteForCausalLM", R"({"topk_method": "greedy"})", "topk_method"},
+      {"Glm4MoeLiteForCausalLM", R"({"mlp_layer_types": -1})", "mlp_layer_types"},
+      {"Glm4MoeLiteForCausalLM", R"({"mlp_layer_types": "x"})", "mlp_layer_types"},
+      {"Glm4MoeLiteForCausalLM", R"({"mlp_layer_types": ["dense"]})", "mlp_layer_types"},
+      {"Glm4MoeLiteForCausalLM", R"({"num_hidden_layers": 1, "mlp_layer_types": ["x"]})",
+       "mlp_layer_types"},
+      {"Qwen3MoeForCausalLM", R"({"num_experts": 4, "num_local_experts": 8})", "num_local_experts"},
+      {"GptOssForCausalLM", R"({"num_local_experts": null})", "num_local_experts"},
+      {"LlamaForCausalLM", R"({"model_type": "qwen3"})", "model_type"},
+  };
+  for (const auto& [name, changes, place] : kCases) {
+    const Result<TransformerConfig> read = Read(name, changes);
+    ASSERT_FALSE(read.ok()) << name << ": " << changes;
+    EXPECT_EQ(read.error().place, folder_ + "/config.json#/" + place) << read.error().ToString();
+  }
+}
+
+// Names that people ask for say what is missing, and names that only begin like them do not say the
+// same.
+TEST(FamilyListTest, RefusalsSayWhatIsMissing) {
+  for (const char* name :
+       {"Gemma3nForConditionalGeneration", "gemma3n", "PhiForCausalLM", "GraniteMoeForCausalLM",
+        "GraniteSWAForCausalLM", "Lfm3ForCausalLM", "Glm4MoeForCausalLM", "FalconForCausalLM",
+        "FalconH1ForCausalLM", "GPTBigCodeForCausalLM", "Cohere2ForCausalLM",
+        "MuseGlimmerForConditionalGeneration", "ApertusForCausalLM", "BitNetForCausalLM",
+        "command-r", "falcon-h1", "DiffusionGemmaForBlockDiffusion"}) {
+    EXPECT_NE(WhyRefused(name).find("; it needs "), std::string::npos) << name;
+  }
+  const std::string parallel = WhyRefused("PhiForCausalLM");
+  for (const char* name : {"PhimoeForCausalLM", "Phi4MultimodalForCausalLM",
+                           "FalconMambaForCausalLM", "FalconH1ForCausalLM"}) {
+    EXPECT_NE(WhyRefused(name), parallel) << name;
+    EXPECT_NE(WhyRefused(name), "") << name;
+  }
+  EXPECT_EQ(WhyRefused("NobodyKnowsForCausalLM"), "");
+  EXPECT_NE(FamilyNames().find("Gemma4ForConditionalGeneration"), std::string::npos);
+  EXPECT_NE((FamilyNames(true) + ",").find(" nemotron_h,"), std::string::npos);
+}
+
 // Of experts, a call reads the ones that its rows have chosen.
 TEST(ExpertsTest, OnlyTheChosenOnesAreRead) {
   for (const char* name : {"families/qwen3_moe", "families/gpt_oss"}) {

@@ -94,6 +94,7 @@ TEST_F(LoadingTest, ConfigKeys) {
     ErrorCode code;
     const char *place, *part;
   } cases[] = {
+      {"\"llama\"", "\"qwen3\"", unsupported, "#/model_type", "the type of LlamaForCausalLM"},
       {"LlamaForCausalLM", "PhiForCausalLM", unsupported, "#/architectures", "PhiForCausalLM"},
       {"\"architectures\"", "\"architecture\"", invalid, "#/architectures", "list of one name"},
       {"\"silu\"", "\"gelu\"", unsupported, "#/hidden_act", "gelu"},
@@ -134,7 +135,7 @@ TEST_F(LoadingTest, ConfigKeys) {
       {"\"eos_token_id\": 2", "\"eos_token_id\": 257", invalid, "#/eos_token_id",
        "below 257 or a list of them, is 257"},
       {"\"eos_token_id\": 2", "\"eos_token_id\": [2, -1]", invalid, "#/eos_token_id", "is [2,-1]"},
-      {"{", "[{", invalid, "", ""},
+      {"{", "[{", invalid, ": 31:1 (byte 689)", ""},
   };
   for (const auto& c : cases) {
     SCOPED_TRACE(c.to);
@@ -429,6 +430,7 @@ TEST_F(LoadingTest, ShardIndex) {
   ExpectRefused(invalid, "/model-00001-of-00003.safetensors: tensor \"nope\"", "the file lacks it");
   Write(index, R"({"weight_map": {"nope": "absent.safetensors"}})");
   ExpectRefused(ErrorCode::kIo, "/absent.safetensors", "cannot map");
+  ExpectRefused(ErrorCode::kIo, "/absent.safetensors", index + " names it");
   Write(index, R"({"weight_map": {}})");
   ExpectRefused(invalid, "/" + index + ": tensor \"model.embed_tokens.weight\"", "is missing");
 }
@@ -498,10 +500,9 @@ TEST_F(LoadingTest, TensorsThatAreNotUsedAreNoted) {
   CopyGolden("llama-fp32-tied");
   AddTensor("model.layers.0.self_attn.rotary_emb.inv_freq", "F32", "[2]", std::string(8, '\0'));
   EXPECT_TRUE(notes().empty()) << "older checkpoints have it, it says nothing";
-  AddTensor("model.layers.0.self_attn.q_proj.bias", "F32", "[2]", std::string(8, '\0'));
+  AddTensor("model.mtp.norm.weight", "F32", "[2]", std::string(8, '\0'));
   ASSERT_EQ(notes().size(), 1u);
-  EXPECT_EQ(notes()[0].find("1 tensor is not used: \"model.layers.0.self_attn.q_proj.bias\" (the"),
-            0u)
+  EXPECT_EQ(notes()[0].find("1 tensor is not used: \"model.mtp.norm.weight\" (the"), 0u)
       << notes()[0];
   // A layer fewer than the file has.
   CopyGolden("llama-fp32-tied");
@@ -512,6 +513,42 @@ TEST_F(LoadingTest, TensorsThatAreNotUsedAreNoted) {
       "9 tensors are not used: \"model.layers.1.input_layernorm.weight\", "
       "\"model.layers.1.mlp.down_proj.weight\", \"model.layers.1.mlp.gate_proj.weight\" and 6 "
       "more (the configuration has 1 layer)");
+}
+
+// A model under the name of another one, or with a setting that leaves a part of its layers out:
+// its answers would be wrong.
+TEST_F(LoadingTest, TensorsOfLayersThatAreNotUsed) {
+  const auto refused = [&](const std::string& place) {
+    const Result<std::unique_ptr<Model>> model = LoadModel(folder_);
+    ASSERT_FALSE(model.ok()) << place;
+    EXPECT_EQ(model.error().place.find(folder_ + place), 0u) << model.error().ToString();
+    EXPECT_EQ(model.error().code, ErrorCode::kUnsupported);
+  };
+  const std::string layer = "/model.safetensors: tensor \"model.layers.0.";
+  CopyGolden("qwen3-bf16");
+  Replace("config.json", "Qwen3ForCausalLM", "SmolLM3ForCausalLM");
+  refused("/config.json#/model_type");
+  Replace("config.json", "\"model_type\"", "\"_model_type\"");
+  refused(layer + "self_attn.k_norm.weight");
+  CopyGolden("qwen2-fp32-untied");
+  Replace("config.json", "Qwen2ForCausalLM", "SmolLM3ForCausalLM");
+  Replace("config.json", "\"model_type\"", "\"_model_type\"");
+  refused(layer + "self_attn.k_proj.bias");
+  CopyGolden("families/starcoder2");
+  Replace("config.json", "\"use_bias\": true", "\"use_bias\": false");
+  refused(layer + "mlp.c_fc.bias");
+  CopyGolden("families/granite4_h-experts");
+  Replace("config.json", "\"num_local_experts\": 6", "\"num_local_experts\": 0");
+  refused(layer + "block_sparse_moe.");
+  CopyGolden("families/gemma4-experts");
+  Replace("config.json", "\"enable_moe_block\": true", "\"enable_moe_block\": false");
+  refused(layer);
+  CopyGolden("families/qwen3_moe");
+  Write("model.gguf", std::regex_replace(Read("model.gguf"), std::regex("qwen3moe"), "qwen2moe"));
+  const Result<std::unique_ptr<Model>> model = LoadModel(Path("model.gguf"));
+  ASSERT_FALSE(model.ok());
+  EXPECT_NE(model.error().ToString().find("\"blk.0."), std::string::npos)
+      << model.error().ToString();
 }
 
 // Matrices that read the same input may have any dtypes: inputs are packed again where the kernels
@@ -528,8 +565,8 @@ TEST_F(LoadingTest, DtypesOfOneLayerMayDiffer) {
   // Zeros are the same number in every dtype. The query of one layer, the other factor of the
   // other.
   const std::pair<std::string, std::string> changed[] = {
-      {"model.layers.0.self_attn.q_proj.weight", "model.layers.0.self_attn.q_other.weigh"},
-      {"model.layers.1.mlp.up_proj.weight", "model.layers.1.mlp.up_othe.weight"}};
+      {"model.layers.0.self_attn.q_proj.weight", "model.layers.9.self_attn.q_proj.weight"},
+      {"model.layers.1.mlp.up_proj.weight", "model.layers.9.mlp.up_proj.weight"}};
   const std::string shapes[] = {"[64,64]", "[96,64]"};
   std::vector<std::vector<float>> answers;
   for (const auto& [dtype, bytes] :

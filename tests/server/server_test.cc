@@ -396,6 +396,7 @@ TEST(ServerTest, WhatIsIgnoredIsSaid) {
       {"/v1/responses", R"({"input":"x","n":2})"},
       {"/v1/extract", R"({"text":"x","schema":{},"n":2})"},
       {"/v1/extract", R"({"text":"x","schema":{},"tools":[{"type":"custom","name":"f"}]})"},
+      {"/completion", R"({"prompt":"x","image_data":[{"id":1,"data":"aGk="}]})"},
       {"/api/generate", R"({"prompt":"x","images":["aGk="]})"},
       {"/api/chat", R"({"messages":[{"role":"user","content":"x","images":["aGk="]}]})"},
   };

@@ -87,6 +87,25 @@ TEST(ChatTemplate, InputIsCheckedWithItsPlace) {
   EXPECT_EQ(input("{\"messages\": []}").error().place, "#/messages");
 }
 
+// Whatever the template would write for them. A part may say "image": null.
+TEST(ChatTemplate, PartsThatAreNoTextAreErrors) {
+  const std::string source = "{% for m in messages %}{{ m.content[0].text }}{% endfor %}";
+  const std::pair<const char*, const char*> kCases[] = {
+      {R"([{"role":"user","content":[{"type":"text","text":"a"},{"type":"image"}]}])",
+       "#/messages/0/content/1: is of type \"image\"; a conversation may have text alone"},
+      {R"([{"role":"user","content":[{"type":"image_url","image_url":{"url":"x"}}]}])",
+       "#/messages/0/content/0: is of type \"image_url\"; a conversation may have text alone"},
+      {R"([{"role":"user","content":"a"},{"role":"user","content":[{"text":"a","audio":"x"}]}])",
+       "#/messages/1/content/0: is of type \"audio\"; a conversation may have text alone"},
+      {R"([{"role":"user","content":"a","images":["aGk="]}])",
+       "#/messages/0: is of type \"images\"; a conversation may have text alone"},
+  };
+  for (const auto& [messages, error] : kCases) EXPECT_EQ(ErrorOf(source, messages), error);
+  EXPECT_EQ(Marked(source, R"([{"role":"user","images":[],"content":[{"type":"text","text":"a",
+                               "image":null}]}])"),
+            "<a>");
+}
+
 TEST(ChatTemplate, MarksFollowDataThroughWhatATemplateDoes) {
   const char* messages = R"([{"role": "user", "content": " a|b "}])";
   EXPECT_EQ(Marked("{{ bos_token }}[{{ messages[0].role }}]{{ messages[0].content }}x", messages),

@@ -385,6 +385,12 @@ TEST_F(FolderTest, NullMeansNoBos) {
   EXPECT_EQ(Load()->bos(), kNoToken);
 }
 
+// Python writes it; one function reads the settings of a model for all.
+TEST_F(FolderTest, InfinityInConfigJson) {
+  Write("config.json", R"({"time_step_limit": [0.0, Infinity], "bos_token_id": 1})");
+  EXPECT_EQ(Load()->bos(), 1);
+}
+
 TEST_F(FolderTest, Errors) {
   Write("tokenizer_config.json", R"({"eos_token": "<nope>"})");
   EXPECT_EQ(Error(), "DIR/tokenizer_config.json#/eos_token: no token of tokenizer.json");

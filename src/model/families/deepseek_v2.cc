@@ -8,6 +8,7 @@ namespace {
 void ReadDeepSeekV2(const JsonReader& in, TransformerConfig& config) {
   ExpectString(in["hidden_act"], "silu");
   ExpectString(in["topk_method"], "greedy");
+  ExpectString(in["scoring_func"], "softmax");
   ReadLatent(in, config, 1536);
   EachMlp(config, [bias = in["mlp_bias"].Bool(false)](Mlp& mlp) { mlp.bias = bias; });
   const Experts experts = ReadRouted(in, 64, 6, 1407, 1.0);
@@ -23,6 +24,7 @@ void ReadDeepSeekV2(const JsonReader& in, TransformerConfig& config) {
 extern const Family kDeepSeekV2Family = {
     .architectures = {"DeepseekV2ForCausalLM"},
     .gguf = {"deepseek2"},
+    .defaults = {.head_dim = 64},  // its rotated part
     .read = ReadDeepSeekV2,
     // Files of GLM-4.7-Flash too.
     .read_gguf =

@@ -29,36 +29,40 @@ constexpr const Family* kFamilies[] = {
 
 // What is known to be missing for architectures that people ask for, of both kinds of files.
 struct Refusal {
-  std::string_view begin;  // of the name
+  std::string_view names;  // plain ones, with a space around each
   const char* lacks;
 };
 constexpr Refusal kRefusals[] = {
-    {"Gemma3n", "alternating updates of four residual streams"},
-    {"gemma3n", "alternating updates of four residual streams"},
-    {"dream", "attention to positions behind a row"},
-    {"LLaDAMoE", "attention to positions behind a row"},
-    {"llada", "attention to positions behind a row"},
-    {"DiffusionGemma", "attention to positions behind a row"},
-    {"Rwkv", "the recurrent state of RWKV"},
-    {"rwkv", "the recurrent state of RWKV"},
-    {"xLSTM", "the recurrent state of xLSTM"},
-    {"Cohere", "attention and MLP next to each other"},
-    {"cohere", "attention and MLP next to each other"},
-    {"command-r", "attention and MLP next to each other"},
-    {"Falcon", "attention and MLP next to each other"},
-    {"falcon", "attention and MLP next to each other"},
-    {"Phi", "attention and MLP next to each other"},
-    {"phi2", "attention and MLP next to each other"},
-    {"Apertus", "the activation xIELU"},
-    {"apertus", "the activation xIELU"},
-    {"BitNet", "weights of three values with norms of their own"},
-    {"bitnet", "weights of three values with norms of their own"},
-    {"Qwen4Exp", "embeddings of token groups"},
-    {"qwen4exp", "embeddings of token groups"},
-    {"T5", "an encoder"},
-    {"t5", "an encoder"},
-    {"Bart", "an encoder"},
-    {"bert", "an encoder"},
+    {" gemma3n ", "alternating updates of four residual streams"},
+    {" lladamoe rnd1 diffusiongemma ", "experts next to attention to positions behind a row"},
+    {" dream llada ", "a folder: GGUF files of diffusion models are not read"},
+    {" rwkv rwkv6 rwkv6qwen2 rwkv7 arwkv7 ", "the recurrent state of RWKV"},
+    {" xlstm ", "the recurrent state of xLSTM"},
+    {" mamba falconmamba jamba zamba ", "the state space of Mamba 1"},
+    {" recurrentgemma ", "the recurrent state of Griffin"},
+    {" minimax minimax01 ", "the recurrent state of lightning attention"},
+    {" falconh1 ", "attention and Mamba-2 next to each other, with a factor for each part"},
+    {" cohere cohere2 cohere2moe cohere2vision commandr falcon phi phi2 gptj gptneox codegen ",
+     "attention and MLP next to each other"},
+    {" gptbigcode starcoder gpt2 gptneo opt openaigpt biogpt ", "learned embeddings of positions"},
+    {" bloom mpt ", "biases of attention by distance"},
+    {" apertus apertus1p5 apertus1p5text ", "the activation xIELU"},
+    {" bitnet ", "weights of three values with norms of their own"},
+    {" qwen4exp ", "embeddings of token groups"},
+    {" lfm3 lfm3vl ", "a gate for each head of attention"},
+    {" museglimmer ", "norms of queries and keys without weights, and a second epsilon of norms"},
+    {" granitemoe granitemoeshared graniteswa granitemoeswa glm4moe mixtral ",
+     "a description of its settings and tensors; its layers are of known parts"},
+    {" phimoe ", "the choice of experts by SparseMixer"},
+    {" phi4multimodal ", "adapters for images and sounds"},
+    {" deepseekv3 ", "experts that are chosen by groups"},
+    {" deepseekv32 deepseek32 glmmoedsa glmdsa ", "attention to positions that an index chooses"},
+    {" llama4 ", "attention in chunks"},
+    {" t5 t5encoder t5gemma t5gemma2 mt5 umt5 longt5 switchtransformers bart mbart plbart led "
+     "pegasus pegasusx bigbirdpegasus blenderbot blenderbotsmall m2m100 marian marianmt nllbmoe "
+     "prophetnet fsmt encoderdecoder visionencoderdecoder whisper bert modernbert neobert "
+     "eurobert nomicbert nomicbertmoe jinabertv2 jinabertv3 ",
+     "an encoder"},
 };
 
 template <size_t N>
@@ -96,21 +100,49 @@ const char* NameOf(const Family& family) {
   return family.architectures[0] != nullptr ? family.architectures[0] : family.wrappers[0];
 }
 
+std::string PlainName(std::string_view name) {
+  for (const std::string_view end : {"Model", "LMHead", "For"}) {
+    if (const size_t at = name.rfind(end); at != name.npos && at > 0) name = name.substr(0, at);
+  }
+  std::string plain;
+  for (const char c : name) {
+    if (c >= 'A' && c <= 'Z') {
+      plain += static_cast<char>(c - 'A' + 'a');
+    } else if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')) {
+      plain += c;
+    }
+  }
+  return plain;
+}
+
 std::string WhyRefused(std::string_view architecture) {
+  const std::string word = " " + PlainName(architecture) + " ";
   for (const Refusal& refusal : kRefusals) {
-    if (architecture.starts_with(refusal.begin)) return std::string("; it needs ") + refusal.lacks;
+    if (refusal.names.find(word) != std::string_view::npos) {
+      return std::string("; it needs ") + refusal.lacks;
+    }
   }
   return "";
 }
 
 std::string FamilyNames(bool gguf) {
-  std::string names;
+  std::vector<std::string_view> names;
+  const auto add = [&](const auto& list) {
+    for (const char* name : list) {
+      if (name != nullptr && std::ranges::find(names, name) == names.end()) names.push_back(name);
+    }
+  };
   for (const Family* family : kFamilies) {
-    const char* name = gguf ? family->gguf[0] : NameOf(*family);
-    if (name == nullptr) continue;
-    names += (names.empty() ? "" : ", ") + std::string(name);
+    if (gguf) {
+      add(family->gguf);
+    } else {
+      add(family->architectures);
+      add(family->wrappers);
+    }
   }
-  return names;
+  std::string text;
+  for (const std::string_view name : names) text += (text.empty() ? "" : ", ") + std::string(name);
+  return text;
 }
 
 }  // namespace pawl

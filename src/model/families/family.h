@@ -71,14 +71,16 @@ struct Family {
 std::span<const Family* const> AllFamilies();
 // nullptr when there is none.
 const Family* FindFamily(std::string_view architecture);
+// "Qwen2MoeForCausalLM" and "qwen2_moe" as "qwen2moe".
+std::string PlainName(std::string_view name);
 // Of a model of text and images; without a `model_type` the first that has such a wrapper.
 const Family* FindWrapped(std::string_view architecture, std::string_view model_type);
 const Family* FindGgufFamily(std::string_view architecture);
-// "; it needs ..." of an architecture without a family, where that is known.
+// "; it needs ..." of an architecture without a family, where what is missing is known.
 std::string WhyRefused(std::string_view architecture);
 // Its entry of `architectures`, or of models of text and images.
 const char* NameOf(const Family& family);
-// "GemmaForCausalLM, LlamaForCausalLM, ..."; of GGUF files "llama, qwen2, ...".
+// All of them: "GemmaForCausalLM, LlamaForCausalLM, ..."; of GGUF files "llama, qwen2, ...".
 std::string FamilyNames(bool gguf = false);
 
 // ---- For families ----
@@ -105,10 +107,11 @@ RopeConfig ReadRopeObject(const JsonReader& object, int context, double theta, b
 void ReadTwoRopes(const JsonReader& in, TransformerConfig& config, double theta,
                   double sliding_theta);
 
-// The names in `layer_types`, each one of `known`, or those that `otherwise(layer)` gives.
+// The names in a list of one for each layer, each one of `known`, or those that `otherwise(layer)`
+// gives.
 std::vector<std::string_view> ReadLayerTypes(
     const JsonReader& in, int layers, std::span<const std::string_view> known,
-    const std::function<std::string_view(int layer)>& otherwise);
+    const std::function<std::string_view(int layer)>& otherwise, const char* key = "layer_types");
 // Which layers see a window only: "sliding_attention" in `layer_types`, or `otherwise(layer)`.
 std::vector<bool> ReadSlidingLayers(const JsonReader& in, int layers,
                                     const std::function<bool(int layer)>& otherwise);
@@ -127,8 +130,10 @@ void ReadGemma2And3(const JsonReader& in, TransformerConfig& config);
 void RenameGemma2And3(TensorNames& names);
 // GGUF files leave the scale of the largest one out.
 void ScaleLargestGemma(TransformerConfig& config, int largest);
-// Numbers of experts and of those chosen, and their width.
-Experts ReadExperts(const JsonReader& in, const JsonReader& width);
+// Numbers of experts and of those chosen, and their width. `count` is the key of the first, which
+// has two spellings.
+Experts ReadExperts(const JsonReader& in, const JsonReader& width,
+                    const char* count = "num_experts");
 // The same of a GGUF file, for each layer that has a router; `experts`: what is said if the file
 // does not say it.
 void ReadGgufExperts(GgufKeys& keys, TransformerConfig& config, Experts experts);
@@ -143,6 +148,9 @@ void ReadGraniteFactors(GgufKeys& keys, TransformerConfig& config);
 // Of Mamba-2: the width of a head, or what is wrong with the number of heads; the layers of a GGUF
 // file that have it; names.
 void CheckMamba(int inner, Mamba2& mamba, const std::function<void(const char*)>& fail);
+// kUnsupported where time steps have bounds: in the reference implementation they depend on how a
+// text is cut into calls.
+void ExpectNoTimeLimit(const JsonReader& in);
 Mamba2 ReadGgufMamba(GgufKeys& keys, TransformerConfig& config);
 void RenameMamba(TensorNames& names);
 void RenameGgufMamba(TensorNames& names);

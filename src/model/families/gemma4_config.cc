@@ -12,19 +12,22 @@ void ReadGemma4Ropes(const JsonReader& in, TransformerConfig& config, int head_d
   RopeConfig full, sliding;
   full.theta = 1000000.0;
   const JsonReader both = in["rope_parameters"].OptionalObject();
-  const JsonReader of_full = both["full_attention"], of_sliding = both["sliding_attention"];
+  const JsonReader of_full = both["full_attention"].OptionalObject();
+  const JsonReader of_sliding = both["sliding_attention"];
+  RefuseTheRest(both, "Gemma 4, whose layers have full_attention or sliding_attention");
   double part = 0.25;
   if (of_full.present()) {
     ExpectString(of_full["rope_type"], "proportional");
     full.theta = of_full["rope_theta"].Positive(full.theta);
-    part = std::min(of_full["partial_rotary_factor"].Positive(1.0), 1.0);
+    part = of_full["partial_rotary_factor"].Positive(1.0);
+    if (part > 1.0) of_full["partial_rotary_factor"].Fail("must be at most 1");
     ExpectNumber(of_full["factor"], 1.0);
     RefuseTheRest(of_full, "the RoPE type \"proportional\"");
   }
   if (of_sliding.present()) {
     sliding = ReadRopeObject(of_sliding, config.context_length, sliding.theta, false);
   }
-  const int rotated = static_cast<int>(part * head_dim) / 2;
+  const int rotated = static_cast<int>(std::min(part, 1.0) * head_dim) / 2;
   for (int i = 0; i < head_dim / 2; ++i) full.divisors.push_back(i < rotated ? 1.0f : 1e30f);
   config.ropes = {full, sliding};
 }

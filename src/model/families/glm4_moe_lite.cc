@@ -1,4 +1,6 @@
 // GLM-4.7-Flash (Z.ai, 2026): as DeepSeek-V2, with compressed queries and experts by sigmoids.
+#include <string_view>
+
 #include "src/model/families/family.h"
 
 namespace pawl {
@@ -6,6 +8,8 @@ namespace {
 
 void ReadGlm4MoeLite(const JsonReader& in, TransformerConfig& config) {
   ExpectString(in["hidden_act"], "silu");
+  ExpectString(in["topk_method"], "noaux_tc");
+  ExpectString(in["scoring_func"], "sigmoid");
   ReadLatent(in, config, 768);
   if (!in["rope_interleave"].Bool(true)) in["rope_interleave"].Unsupported("is false");
   Experts experts = ReadRouted(in, 64, 4, 1536, 1.8);
@@ -13,11 +17,13 @@ void ReadGlm4MoeLite(const JsonReader& in, TransformerConfig& config) {
   experts.choice_bias = true;
   experts.normalized = in["norm_topk_prob"].Bool(true);
   const int64_t dense = in["first_k_dense_replace"].Whole(0, kMaxLayers, 1);
-  const JsonReader types = in["mlp_layer_types"];
-  for (size_t i = 0; i < config.layers.size(); ++i) {
-    const bool sparse = types.IsArray() && i < types.size() ? types.Item(i).String() == "sparse"
-                                                            : static_cast<int64_t>(i) >= dense;
-    if (sparse) config.layers[i].feed_forward = experts;
+  constexpr std::string_view kKnown[] = {"dense", "sparse"};
+  size_t at = 0;
+  for (const std::string_view type : ReadLayerTypes(
+           in, config.layer_count(), kKnown, [&](int i) { return kKnown[i >= dense ? 1 : 0]; },
+           "mlp_layer_types")) {
+    Layer& layer = config.layers[at++];
+    if (type == kKnown[1]) layer.feed_forward = experts;
   }
 }
 
@@ -25,7 +31,7 @@ void ReadGlm4MoeLite(const JsonReader& in, TransformerConfig& config) {
 
 extern const Family kGlm4MoeLiteFamily = {
     .architectures = {"Glm4MoeLiteForCausalLM"},
-    .defaults = {.kv_heads = 20, .context = 202752, .heads = 20, .epsilon = 1e-5},
+    .defaults = {.kv_heads = 20, .head_dim = 64, .context = 202752, .heads = 20, .epsilon = 1e-5},
     .read = ReadGlm4MoeLite,
     .rename = RenameSharedExperts,
 };

@@ -22,7 +22,7 @@ void ReadGptOss(const JsonReader& in, TransformerConfig& config) {
   ReadAttentionBias(in, config, true);
   ExpectNumber(in["swiglu_alpha"], 1.702);
   ExpectNumber(in["swiglu_limit"], 7.0);
-  DescribeGptOss(config, ReadExperts(in, in["intermediate_size"]),
+  DescribeGptOss(config, ReadExperts(in, in["intermediate_size"], "num_local_experts"),
                  ReadWindow(in["sliding_window"], 128),
                  ReadSlidingLayers(in, config.layer_count(), [](int i) { return i % 2 == 0; }));
   in.Ignore({"router_aux_loss_coef", "output_router_logits", "experts_per_token",

@@ -17,6 +17,8 @@ void DescribeGranite(TransformerConfig& config, double attention_scale, double r
 
 void ReadGraniteFactors(const JsonReader& in, TransformerConfig& config) {
   ExpectString(in["hidden_act"], "silu");
+  ExpectString(in["normalization_function"], "rmsnorm");
+  in.Ignore({"init_method"});
   ReadAttentionBias(in, config);
   EachMlp(config, [bias = in["mlp_bias"].Bool(false)](Mlp& mlp) { mlp.bias = bias; });
   config.embedding_scale = static_cast<float>(in["embedding_multiplier"].Positive(1.0));

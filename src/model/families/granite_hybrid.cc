@@ -38,7 +38,9 @@ void ReadGraniteHybrid(const JsonReader& in, TransformerConfig& config) {
   }
   mamba.convolution_bias = in["mamba_conv_bias"].Bool(true);
   mamba.bias = in["mamba_proj_bias"].Bool(false);
+  ExpectNoTimeLimit(in["time_step_limit"]);
   const std::string positions = in["position_embedding_type"].String("nope");
+  if (positions != "rope") ExpectString(in["position_embedding_type"], "nope");
   constexpr std::string_view kKnown[] = {"mamba", "linear_attention", "attention",
                                          "full_attention"};
   size_t at = 0;
@@ -50,12 +52,7 @@ void ReadGraniteHybrid(const JsonReader& in, TransformerConfig& config) {
   EachAttention(config, [&](Attention& attention, int) {
     attention.rope = positions == "rope" ? 0 : kNoRope;
   });
-  const JsonReader limit = in["time_step_limit"];
-  if (limit.IsArray() && limit.size() > 0 &&
-      !json::Dump(limit.value()->items[0]).starts_with('0')) {
-    limit.Unsupported("does not begin with 0");
-  }
-  in.Ignore({"mamba_chunk_size", "time_step_limit", "router_aux_loss_coef", "output_router_logits",
+  in.Ignore({"mamba_chunk_size", "router_aux_loss_coef", "output_router_logits",
              "num_experts_per_tok", "layers_block_type"});
 }
 

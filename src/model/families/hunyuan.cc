@@ -18,10 +18,35 @@ void ReadHunyuan(const JsonReader& in, TransformerConfig& config) {
   ReadAttentionBias(in, config);
   DescribeHunyuan(config);
   // Of images, of other models, and of what the reference implementation does not read.
-  in.Ignore({"eod_token_id", "add_classification_head", "cla_share_factor", "use_qk_norm",
-             "attention_head_dim", "norm_type", "org_vocab_size", "class_num", "dense_list",
-             "pool_type", "mask_init_id", "im_start_id", "im_end_id", "im_newline_id",
-             "text_start_id", "text_end_id", "video_start_id", "video_end_id"});
+  in.Ignore({"eod_token_id",
+             "add_classification_head",
+             "cla_share_factor",
+             "use_qk_norm",
+             "attention_head_dim",
+             "norm_type",
+             "org_vocab_size",
+             "class_num",
+             "dense_list",
+             "pool_type",
+             "mask_init_id",
+             "im_start_id",
+             "im_end_id",
+             "im_newline_id",
+             "text_start_id",
+             "text_end_id",
+             "video_start_id",
+             "video_end_id",
+             "pad_id",
+             "anyres_pooling_size",
+             "anyres_vit_max_image_size",
+             "num_media_embeds",
+             "vit_token",
+             "vit_input_resolution",
+             "vit_mapping_type",
+             "vit_norm_type",
+             "vit_patch",
+             "vit_path",
+             "vit_type"});
   ExpectNumber(in["num_experts"], 1);
   const JsonReader scaling = in["rope_scaling"], parameters = in["rope_parameters"];
   const JsonReader& object = scaling.present() ? scaling : parameters;

@@ -43,7 +43,8 @@ void ReadLatent(const JsonReader& in, TransformerConfig& config, int query_rank)
   }
   in.Ignore({"head_dim", "qk_head_dim", "num_key_value_heads", "num_nextn_predict_layers",
              "pretraining_tp", "router_aux_loss_coef", "output_router_logits", "aux_loss_alpha",
-             "seq_aux", "ep_size", "moe_layer_freq", "scoring_func"});
+             "seq_aux", "ep_size"});
+  ExpectNumber(in["moe_layer_freq"], 1);
   for (Layer& layer : config.layers) layer.mixer = latent;
 }
 

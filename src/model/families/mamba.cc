@@ -1,4 +1,6 @@
 // What families with layers of Mamba-2 share.
+#include <limits>
+
 #include "src/model/families/family.h"
 
 namespace pawl {
@@ -11,6 +13,17 @@ void CheckMamba(int inner, Mamba2& mamba, const std::function<void(const char*)>
     return fail("must be a multiple of the number of groups");
   }
   mamba.head_dim = inner / mamba.heads;
+}
+
+void ExpectNoTimeLimit(const JsonReader& in) {
+  if (in.OptionalArray().present() && in.size() != 2) in.Fail("must be a list of two numbers");
+  if (!in.present() || !in.ok()) return;
+  const JsonReader most = in.Item(1);
+  const bool infinite = most.IsObject() ? most["__float__"].String() == "Infinity"
+                                        : most.Number(0) > std::numeric_limits<float>::max();
+  if (in.Item(0).Number() != 0 || !infinite) {
+    in.Unsupported("is " + json::Shown(*in.value()) + "; expected 0 and Infinity");
+  }
 }
 
 Mamba2 ReadGgufMamba(GgufKeys& keys, TransformerConfig& config) {

@@ -50,11 +50,12 @@ void ReadAttentionBias(const JsonReader& in, TransformerConfig& config, bool abs
                 [&](Attention& attention, int) { attention.qkv_bias = attention.o_bias = bias; });
 }
 
-std::vector<std::string_view> ReadLayerTypes(
-    const JsonReader& in, int layers, std::span<const std::string_view> known,
-    const std::function<std::string_view(int)>& otherwise) {
+std::vector<std::string_view> ReadLayerTypes(const JsonReader& in, int layers,
+                                             std::span<const std::string_view> known,
+                                             const std::function<std::string_view(int)>& otherwise,
+                                             const char* key) {
   std::vector<std::string_view> names(static_cast<size_t>(layers));
-  const JsonReader types = in["layer_types"];
+  const JsonReader types = in[key];
   if (types.present() && (!types.IsArray() || types.size() != names.size())) {
     types.Fail("must be a list of num_hidden_layers = " + std::to_string(layers) + " names" +
                (types.IsArray() ? ", has " + std::to_string(types.size()) : ""));
@@ -108,10 +109,16 @@ void RenameGgufDelta(TensorNames& names) {
 
 // ---- Experts ----
 
-Experts ReadExperts(const JsonReader& in, const JsonReader& width) {
+Experts ReadExperts(const JsonReader& in, const JsonReader& width, const char* count) {
   const JsonReader local = in["num_local_experts"], all = in["num_experts"];
   Experts experts;
-  experts.count = static_cast<int>((local.present() ? local : all).Whole(1, kMaxExperts));
+  const JsonReader stated = in[count];
+  const JsonReader& number = stated.present() ? stated : local.present() ? local : all;
+  experts.count = static_cast<int>((number.present() ? number : stated).Whole(1, kMaxExperts));
+  if (local.present() && all.present() && local.Whole() != all.Whole()) {
+    local.Fail("is " + json::Shown(*local.value()) + ", but num_experts is " +
+               json::Shown(*all.value()));
+  }
   experts.chosen = static_cast<int>(in["num_experts_per_tok"].Whole(1, std::max(experts.count, 1)));
   experts.width = static_cast<int>(width.Whole(1, kMaxWidth));
   return experts;

@@ -54,6 +54,7 @@ Status CheckMessages(const json::Value& messages) {
     if (role == nullptr || role->type != json::Type::kString) {
       return Error{ErrorCode::kInvalid, "must be a string, such as \"user\"", place + "/role"};
     }
+    if (Status status = CheckIsText(message, place); !status.ok()) return status;
   }
   return {};
 }
@@ -63,6 +64,36 @@ Status CheckList(const json::Value& value, const char* name) {
 }
 
 }  // namespace
+
+// "images": the spelling of Ollama.
+Status CheckIsText(const json::Value& message, const std::string& place) {
+  static constexpr std::string_view kMedia[] = {
+      "image", "image_url", "input_image", "images",     "video", "video_url", "input_video",
+      "audio", "audio_url", "input_audio", "image_data", "file",  "input_file"};
+  const auto is_media = [](std::string_view name) {
+    return std::ranges::find(kMedia, name) != std::end(kMedia);
+  };
+  const auto refuse = [](std::string_view what, std::string at) {
+    return Error{ErrorCode::kUnsupported,
+                 "is of type " + json::Quote(what) + "; a conversation may have text alone",
+                 std::move(at)};
+  };
+  const auto check = [&](const json::Value& object, const std::string& at) -> Status {
+    for (const auto& [key, value] : object.members) {
+      if (is_media(key) && (value.size() > 0 || !value.text.empty())) return refuse(key, at);
+    }
+    return {};
+  };
+  if (Status status = check(message, place); !status.ok()) return status;
+  const json::Value* content = message.Find("content");
+  for (size_t i = 0; content != nullptr && i < content->items.size(); ++i) {
+    const std::string at = place + "/content/" + std::to_string(i);
+    const json::Value* type = content->items[i].Find("type");
+    if (type != nullptr && is_media(type->text)) return refuse(type->text, at);
+    if (Status status = check(content->items[i], at); !status.ok()) return status;
+  }
+  return {};
+}
 
 Result<ChatTemplate> ChatTemplate::Parse(std::string_view source) {
   if (source.size() > kMaxBytes) {

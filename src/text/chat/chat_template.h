@@ -57,6 +57,11 @@ struct ChatInput {
   std::optional<std::tm> now;
 };
 
+// kUnsupported, with the place, where a message has an image, a video, sound or a file, next to its
+// content or as a part of it: a template would write a mark for it, and the model would answer as
+// if it had seen it. Render asks it of each message.
+Status CheckIsText(const json::Value& message, const std::string& place);
+
 // Immutable; all const methods are thread-safe.
 class ChatTemplate {
  public:

@@ -137,7 +137,7 @@ ApiError OutputError(const Error& error, const CallSpec& spec, size_t prompt,
       [&](const char* place) { return error.place == place; });
   if (error.code == ErrorCode::kUnsupported && (of_model || of_member)) {
     // What the model has no part for. The probabilities may be those that best_of chooses by.
-    const std::string place = of_model                    ? together.PointerOf("")
+    const std::string place = together.any() ? together.PointerOf(of_model ? "" : error.place)
                               : error.place != "logprobs" ? "#/" + error.place
                               : spec.draws() != spec.n    ? "#/best_of"
                                                           : "#/logprobs";

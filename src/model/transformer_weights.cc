@@ -507,6 +507,13 @@ class LayerBinder {
   const std::string prefix_;
 };
 
+// Older folders of GPTQ have a bias for each matrix, of zeros where the model has none.
+bool IsBiasOfZeros(const TensorSource& source, const std::string& name) {
+  const TensorView* const tensor = name.ends_with(".bias") ? source.Find(name) : nullptr;
+  return tensor != nullptr && std::all_of(tensor->data, tensor->data + tensor->bytes,
+                                          [](std::byte byte) { return byte == std::byte{0}; });
+}
+
 // A tensor of a layer that the description does not ask for would change what the layer answers.
 // Layers behind the last one are not of the model: those of a longer one, or blocks that guess
 // several tokens. Layers that read the keys and values of others may have some of their own.
@@ -514,7 +521,7 @@ Status CheckLayersUsed(const TransformerWeights& weights, const TensorSource& so
                        const TransformerConfig& config, const TensorNames& names) {
   const std::string body = names.body + names.layer;
   for (const std::string& name : weights.unused) {
-    if (!name.starts_with(body)) continue;
+    if (!name.starts_with(body) || IsBiasOfZeros(source, name)) continue;
     int layer = 0;
     const char* const end = name.data() + name.size();
     const auto [behind, error] = std::from_chars(name.data() + body.size(), end, layer);

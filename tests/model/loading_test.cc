@@ -518,6 +518,12 @@ TEST_F(LoadingTest, TensorsThatAreNotUsedAreNoted) {
 // A model under the name of another one, or with a setting that leaves a part of its layers out:
 // its answers would be wrong.
 TEST_F(LoadingTest, TensorsOfLayersThatAreNotUsed) {
+  // Except for biases of zeros.
+  CopyGolden("llama-fp32-tied");
+  AddTensor("model.layers.0.self_attn.q_proj.bias", "F32", "[2]", std::string(8, '\0'));
+  EXPECT_TRUE(LoadModel(folder_).ok());
+  AddTensor("model.layers.0.self_attn.k_proj.bias", "F32", "[2]", std::string(8, '\1'));
+  EXPECT_FALSE(LoadModel(folder_).ok());
   const auto refused = [&](const std::string& place) {
     const Result<std::unique_ptr<Model>> model = LoadModel(folder_);
     ASSERT_FALSE(model.ok()) << place;

@@ -100,16 +100,21 @@ void AddSchema(CLI::App& app, Action& action) {
 
   struct CheckFlags {
     GrammarFlags grammar{LayoutFlags::ForExtract()};
-    std::string tokenizer;
+    std::string tokenizer, file;
   };
   CLI::App* check = command->add_subcommand(
       "check", "Say what of a schema is not enforced, is left to the model, or costs much");
   const auto flags = std::make_shared<CheckFlags>();
+  check->add_option("file", flags->file, "The same as --schema")
+      ->type_name("FILE")
+      ->check(NotEmpty);
   flags->grammar.AddSchemaTo(check);
+  check->get_option("file")->excludes("--schema");
   TextOption(check, "--tokenizer", flags->tokenizer, "PATH", kTokenizerHelp);
-  check->footer("Example:\n  pawl schema check --schema schema.json");
+  check->footer("Example:\n  pawl schema check schema.json");
   check->callback([flags, &action] {
-    if (flags->grammar.schema_file.empty()) throw CLI::RequiredError("--schema");
+    if (!flags->file.empty()) flags->grammar.schema_file = flags->file;
+    if (flags->grammar.schema_file.empty()) throw CLI::RequiredError("file");
     action = [flags] { return CheckSchema(flags->grammar, flags->tokenizer); };
   });
 }

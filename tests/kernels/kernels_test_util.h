@@ -116,7 +116,7 @@ inline const char* Name(WeightType type) {
   return type == WeightType::kF32 ? "fp32" : type == WeightType::kBf16 ? "bf16" : "fp16";
 }
 
-// What becomes of inputs beside bf16 weights, relative to them: AMX and BFMMLA take 16 bits of
+// What becomes of inputs next to bf16 weights, relative to them: AMX and BFMMLA take 16 bits of
 // each, |error|
 // <= 2^-17 |input|, or 8 bits, |error| <= 2^-8 |input|.
 inline bool Rounds(const KernelSet& kernels) {

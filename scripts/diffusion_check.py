@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
 """Fills canvases of tiny random diffusion models under MaskBench schemas, and judges each with Python's jsonschema.
 
-  PYTHONPATH=build/python/site scripts/diffusion_check.py --data ~/maskbench/data --results check.jsonl [--most N] [--seconds S]
+  PYTHONPATH=build/python/site scripts/diffusion_check.py --data ~/maskbench/data --results check.jsonl [--seconds S] [--summary FILE]
 
 A mode is a cache (none, prefix, dual, dkv) with a schedule (stepwise, threshold, prophet, localleap, ssd), and a family: LLaDA with
 low_confidence, or Dream with entropy. Each mode fills canvases of 256 positions in 32 steps for 200 schemas whose shortest output fits,
 with 5 seeds: seeds 1 to 3 in blocks of 32, 4 and 5 in one block of 256. That is 40,000 outputs. The models have random weights, so an
 output is valid because of its lattice, or not at all.
 
-Each line of the results is one output: mode, schema, seed, verdict. A run goes on where the results end, in an order that is mixed by a
-seed, so that a part of it is a sample of all. The summary is printed at the end. Exit code: 1 where an output is invalid or failed.
-Needs: jsonschema, numpy, safetensors.
+Each line of the results is one output: mode, schema, seed, verdict. A run goes on where the results end. Runs are made in rounds: a round
+takes of each schema a few runs, drawn by a seed, so that a part of all is a sample of modes and seeds over all schemas. A grammar and its
+masks are kept for all of its runs. The summary by mode is printed at the end, and is written to --summary. Exit code: 1 where an output
+is invalid or failed. Needs: jsonschema, numpy, safetensors.
 """
 
 import argparse
@@ -34,11 +35,13 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 CACHES = ("none", "prefix", "dual", "dkv")
 SCHEDULES = ("stepwise", "threshold", "prophet", "localleap", "ssd")
 FAMILIES = {"llada": {"remasking": "low_confidence"}, "dream": {"alg": "entropy"}}
-WIDTH, INNER, LAYERS, HEADS, CANVAS = 32, 64, 2, 4, 256
+CANVAS, SEEDS, ROUND = 256, range(1, 6), 4
+# Runs of a mode and a seed that are made together for a schema in a round. Logits are spread as those of a model that is rather sure.
+SHARPNESS = 3
 
 
 def tiny_model(family, folder):
-    """A random model with the tokenizer of models/tiny-extract-diffusion: one of make_diffusion_goldens.py, of another vocabulary."""
+    """A random model with the tokenizer of models/tiny-extract-diffusion: one of make_diffusion_goldens.py, smaller, of another vocabulary."""
     sys.path.insert(0, str(ROOT / "scripts"))
     import make_diffusion_goldens as goldens
     source = ROOT / "models/tiny-extract-diffusion"
@@ -47,6 +50,7 @@ def tiny_model(family, folder):
     config = dict(goldens.CONFIGS[family], mask_token_id=2, eos_token_id=1, vocab_size=tokens)
     config.update({"embedding_size": tokens, "max_sequence_length": 512} if family == "llada" else {"max_position_embeddings": 512})
     tensors = goldens.weights(family, np.random.default_rng(7))
+    tensors[goldens.NAMES[family]["head"] + ".weight"] *= SHARPNESS
     folder.mkdir()
     (folder / "config.json").write_text(json.dumps(config))
     save_file(tensors, folder / "model.safetensors")
@@ -54,31 +58,66 @@ def tiny_model(family, folder):
         shutil.copy(source / name, folder / name)
 
 
-def usable(path, engine):
-    """The schema, where pawl and jsonschema take it and an output fits the canvas; None: it is not used."""
-    schema = json.loads(path.read_text(encoding="utf-8"))["schema"]
+class Judged:
+    """A schema with its grammar in each engine, and its validator."""
+
+    def __init__(self, path, engines):
+        self.schema = json.loads(path.read_text(encoding="utf-8"))["schema"]
+        validator = jsonschema.validators.validator_for(self.schema)
+        validator.check_schema(self.schema)
+        self.validator = validator(self.schema)
+        self.grammars = {family: engine.compiler.json_schema(self.schema) for family, engine in engines.items()}
+
+    def judge(self, text):
+        try:
+            self.validator.validate(json.loads(text))
+        except (ValueError, jsonschema.ValidationError) as error:
+            return f"invalid: {str(error).splitlines()[0]}: {text[:200]}"
+        except Exception as error:  # references that cannot be followed, patterns that are not Python's
+            return f"unjudged: {type(error).__name__}"
+        return "valid"
+
+    def fill(self, engine, family, cache, schedule, seed):
+        steps = {"steps": 32} if schedule in ("stepwise", "prophet", "ssd") else {}
+        diffusion = dict(FAMILIES[family], cache=cache, schedule=schedule, block_length=32 if seed <= 3 else CANVAS, **steps)
+        try:
+            output = engine.generate("a", grammar=self.grammars[family], max_tokens=CANVAS, seed=seed, temperature=(0, 0.5, 1)[seed % 3],
+                                     diffusion=diffusion)
+        except pawl.PawlError as error:
+            return f"failed: {error}"
+        return self.judge(output.text)
+
+
+def usable(path, engines):
+    """None where pawl or jsonschema does not take the schema, or no output fits the canvas."""
     try:
-        jsonschema.validators.validator_for(schema).check_schema(schema)
-        engine.generate("a", schema=schema, max_tokens=CANVAS, diffusion={"threshold": 0})
+        schema = Judged(path, engines)
+        first = engines["llada"].generate("a", grammar=schema.grammars["llada"], max_tokens=CANVAS, diffusion={"threshold": 0})
     except (pawl.PawlError, jsonschema.SchemaError):
         return None
-    return schema
+    return None if schema.judge(first.text).startswith("unjudged") else schema
 
 
-def verdict(engine, family, cache, schedule, schema, seed):
-    steps = {"steps": 32} if schedule in ("stepwise", "prophet", "ssd") else {}
-    diffusion = dict(FAMILIES[family], cache=cache, schedule=schedule, block_length=32 if seed <= 3 else CANVAS, **steps)
-    try:
-        output = engine.generate("a", schema=schema, max_tokens=CANVAS, seed=seed, temperature=(0, 0.5, 1)[seed % 3], diffusion=diffusion)
-    except pawl.PawlError as error:
-        return f"failed: {error}"
-    try:
-        jsonschema.validators.validator_for(schema)(schema).validate(json.loads(output.text))
-    except (ValueError, jsonschema.ValidationError) as error:
-        return f"invalid: {str(error).splitlines()[0]}: {output.text[:200]}"
-    except Exception as error:  # references that cannot be followed, patterns that are not Python's
-        return f"unjudged: {type(error).__name__}"
-    return "valid"
+def all_runs(names):
+    """(family, cache, schedule, schema, seed), in rounds."""
+    of_schema = {}
+    for name in names:
+        runs = [(family, cache, schedule, name, seed) for family, cache, schedule, seed in itertools.product(FAMILIES, CACHES, SCHEDULES, SEEDS)]
+        random.Random(f"44 {name}").shuffle(runs)
+        of_schema[name] = runs
+    most = max(len(runs) for runs in of_schema.values())
+    return [run for begin in range(0, most, ROUND) for name in names for run in of_schema[name][begin:begin + ROUND]]
+
+
+def summary(done, total):
+    counts = collections.Counter(one["verdict"].split(":")[0] for one in done)
+    modes = {}
+    for one in done:
+        mode = modes.setdefault(" ".join(one["run"][:3]), collections.Counter())
+        mode[one["verdict"].split(":")[0]] += 1
+    return {"outputs": len(done), "of": total, "verdicts": counts, "schemas": len({one["run"][3] for one in done}),
+            "modes": {name: modes[name] for name in sorted(modes)},
+            "bad": [one for one in done if one["verdict"].split(":")[0] in ("invalid", "failed")][:20]}
 
 
 def main():
@@ -88,23 +127,23 @@ def main():
     parser.add_argument("--schemas", type=int, default=200)
     parser.add_argument("--most", type=int, default=1 << 30, help="outputs of this run")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="of this run")
+    parser.add_argument("--summary", type=pathlib.Path, help="a file for the summary")
     options = parser.parse_args()
     begin = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         engines = {}
         for family in FAMILIES:
             tiny_model(family, pathlib.Path(folder) / family)
-            engines[family] = pawl.Engine(pathlib.Path(folder) / family, threads=1)
+            engines[family] = pawl.Engine(pathlib.Path(folder) / family, threads=1, batch=1)
         paths = sorted(options.data.glob("*.json"))
         random.Random(43).shuffle(paths)
         schemas = {}
         for path in paths:
             if len(schemas) == options.schemas:
                 break
-            if (schema := usable(path, engines["llada"])) is not None:
+            if (schema := usable(path, engines)) is not None:
                 schemas[path.name] = schema
-        runs = list(itertools.product(FAMILIES, CACHES, SCHEDULES, schemas, range(1, 6)))
-        random.Random(44).shuffle(runs)
+        runs = all_runs(schemas)
         done = []
         if options.results.exists():
             done = [json.loads(line) for line in options.results.read_text().splitlines()]
@@ -114,16 +153,17 @@ def main():
                 if time.monotonic() - begin > options.seconds:
                     break
                 family, cache, schedule, name, seed = run
-                one = {"run": run, "verdict": verdict(engines[family], family, cache, schedule, schemas[name], seed)}
+                at = time.monotonic()
+                one = {"run": run, "verdict": schemas[name].fill(engines[family], family, cache, schedule, seed)}
+                one["seconds"] = round(time.monotonic() - at, 3)
                 done.append(one)
                 file.write(json.dumps(one) + "\n")
                 file.flush()
-    counts = collections.Counter(one["verdict"].split(":")[0] for one in done)
-    modes = collections.Counter(tuple(one["run"][:3]) for one in done)
-    print(json.dumps({"outputs": len(done), "of": len(runs), "verdicts": counts, "modes": len(modes), "least_of_a_mode": min(modes.values(), default=0),
-                      "schemas": len({one["run"][3] for one in done}),
-                      "bad": [one for one in done if one["verdict"].split(":")[0] in ("invalid", "failed")][:20]}, indent=1))
-    return 1 if counts["invalid"] or counts["failed"] else 0
+    result = summary(done, len(runs))
+    print(json.dumps(result, indent=1))
+    if options.summary:
+        options.summary.write_text(json.dumps(result, indent=1) + "\n")
+    return 1 if result["bad"] else 0
 
 
 if __name__ == "__main__":

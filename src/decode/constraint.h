@@ -48,6 +48,9 @@ class LoopConstraint : public Constraint {
   std::shared_ptr<const LoopConstraint> Next(TokenId token) const {
     return std::static_pointer_cast<const LoopConstraint>(Advance(token));
   }
+  // The key of Next(token), where it is known without making it; 0: the token is refused. nullopt:
+  // ask Next.
+  virtual std::optional<uint64_t> KeyAfter(TokenId /*token*/) const { return std::nullopt; }
   // How many tokens Completion(most) has; -1: nullopt.
   virtual int CompletionLength(int most) const = 0;
   // Look(), perhaps without `forced`.

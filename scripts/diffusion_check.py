@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Fills canvases of tiny random diffusion models under MaskBench schemas, and judges each with Python's jsonschema.
 
-  PYTHONPATH=build/python/site scripts/diffusion_check.py --data ~/maskbench/data --results check.jsonl [--seconds S] [--summary FILE]
+  scripts/diffusion_check.py --data ~/maskbench/data --results check.jsonl [--pawl build/pawl] [--seconds S] [--summary FILE]
 
 A mode is a cache (none, prefix, dual, dkv) with a schedule (stepwise, threshold, prophet, localleap, ssd), and a family: LLaDA with
 low_confidence, or Dream with entropy. Each mode fills canvases of 256 positions in 32 steps for 200 schemas whose shortest output fits,
@@ -9,18 +9,21 @@ with 5 seeds: seeds 1 to 3 in blocks of 32, 4 and 5 in one block of 256. That is
 output is valid because of its lattice, or not at all.
 
 Each line of the results is one output: mode, schema, seed, verdict. A run goes on where the results end. Runs are made in rounds: a round
-takes of each schema a few runs, drawn by a seed, so that a part of all is a sample of modes and seeds over all schemas. A grammar and its
-masks are kept for all of its runs. The summary by mode is printed at the end, and is written to --summary. Exit code: 1 where an output
-is invalid or failed. Needs: jsonschema, numpy, safetensors.
+takes of each schema a few runs, drawn by a seed, so that a part of all is a sample of modes and seeds over all schemas. Outputs come from
+two servers (pawl serve), which keep the grammar and its masks for the runs of a schema. The summary by mode is printed at the end, and is
+written to --summary. Exit code: 1 where an output is invalid or failed. Needs: jsonschema, numpy, safetensors.
 """
 
 import argparse
 import collections
 import itertools
+import http.client
 import json
 import pathlib
 import random
+import re
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -28,8 +31,6 @@ import time
 import jsonschema
 import numpy as np
 from safetensors.numpy import save_file
-
-import pawl
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 CACHES = ("none", "prefix", "dual", "dkv")
@@ -58,15 +59,39 @@ def tiny_model(family, folder):
         shutil.copy(source / name, folder / name)
 
 
-class Judged:
-    """A schema with its grammar in each engine, and its validator."""
+class Server:
+    """`pawl serve` of a model, for one client."""
 
-    def __init__(self, path, engines):
+    def __init__(self, pawl, model):
+        self.process = subprocess.Popen([pawl, "serve", "--model", str(model), "--port", "0", "--threads", "1", "--max-string", "0", "--log", "none",
+                                         "--batch", "1"], stdout=subprocess.PIPE, text=True)
+        port = next(re.search(r":(\d+)", line).group(1) for line in self.process.stdout if "http://" in line)
+        self.port = int(port)
+
+    def complete(self, schema, seed, temperature, diffusion):
+        """(status, the text or the error)"""
+        body = {"prompt": "a", "max_tokens": CANVAS, "seed": seed, "temperature": temperature, "diffusion": diffusion,
+                "response_format": {"type": "json_schema", "schema": schema}}
+        connection = http.client.HTTPConnection("127.0.0.1", self.port)
+        connection.request("POST", "/v1/completions", json.dumps(body), {"Content-Type": "application/json"})
+        response = connection.getresponse()
+        answer = json.loads(response.read())
+        connection.close()
+        return response.status, answer["choices"][0]["text"] if response.status == 200 else answer["error"]["message"]
+
+    def close(self):
+        self.process.terminate()
+        self.process.wait()
+
+
+class Judged:
+    """A schema and its validator."""
+
+    def __init__(self, path):
         self.schema = json.loads(path.read_text(encoding="utf-8"))["schema"]
         validator = jsonschema.validators.validator_for(self.schema)
         validator.check_schema(self.schema)
         self.validator = validator(self.schema)
-        self.grammars = {family: engine.compiler.json_schema(self.schema) for family, engine in engines.items()}
 
     def judge(self, text):
         try:
@@ -77,25 +102,21 @@ class Judged:
             return f"unjudged: {type(error).__name__}"
         return "valid"
 
-    def fill(self, engine, family, cache, schedule, seed):
+    def fill(self, server, family, cache, schedule, seed):
         steps = {"steps": 32} if schedule in ("stepwise", "prophet", "ssd") else {}
         diffusion = dict(FAMILIES[family], cache=cache, schedule=schedule, block_length=32 if seed <= 3 else CANVAS, **steps)
-        try:
-            output = engine.generate("a", grammar=self.grammars[family], max_tokens=CANVAS, seed=seed, temperature=(0, 0.5, 1)[seed % 3],
-                                     diffusion=diffusion)
-        except pawl.PawlError as error:
-            return f"failed: {error}"
-        return self.judge(output.text)
+        status, text = server.complete(self.schema, seed, (0, 0.5, 1)[seed % 3], diffusion)
+        return self.judge(text) if status == 200 else f"failed: {status}: {text}"
 
 
-def usable(path, engines):
+def usable(path, server):
     """None where pawl or jsonschema does not take the schema, or no output fits the canvas."""
     try:
-        schema = Judged(path, engines)
-        first = engines["llada"].generate("a", grammar=schema.grammars["llada"], max_tokens=CANVAS, diffusion={"threshold": 0})
-    except (pawl.PawlError, jsonschema.SchemaError):
+        schema = Judged(path)
+    except jsonschema.SchemaError:
         return None
-    return None if schema.judge(first.text).startswith("unjudged") else schema
+    status, text = server.complete(schema.schema, 0, 0, {"threshold": 0})
+    return None if status != 200 or schema.judge(text).startswith("unjudged") else schema
 
 
 def all_runs(names):
@@ -124,41 +145,44 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=pathlib.Path, required=True, help="the folder of MaskBench's schemas")
     parser.add_argument("--results", type=pathlib.Path, required=True, help="JSON lines, read where they exist")
+    parser.add_argument("--pawl", default=str(ROOT / "build/pawl"))
     parser.add_argument("--schemas", type=int, default=200)
     parser.add_argument("--most", type=int, default=1 << 30, help="outputs of this run")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="of this run")
     parser.add_argument("--summary", type=pathlib.Path, help="a file for the summary")
     options = parser.parse_args()
     begin = time.monotonic()
+    servers = {}
+    done = [json.loads(line) for line in options.results.read_text().splitlines()] if options.results.exists() else []
+    known = {tuple(one["run"]) for one in done}
     with tempfile.TemporaryDirectory() as folder:
-        engines = {}
-        for family in FAMILIES:
-            tiny_model(family, pathlib.Path(folder) / family)
-            engines[family] = pawl.Engine(pathlib.Path(folder) / family, threads=1, batch=1)
-        paths = sorted(options.data.glob("*.json"))
-        random.Random(43).shuffle(paths)
-        schemas = {}
-        for path in paths:
-            if len(schemas) == options.schemas:
-                break
-            if (schema := usable(path, engines)) is not None:
-                schemas[path.name] = schema
-        runs = all_runs(schemas)
-        done = []
-        if options.results.exists():
-            done = [json.loads(line) for line in options.results.read_text().splitlines()]
-        known = {tuple(one["run"]) for one in done}
-        with options.results.open("a", encoding="utf-8") as file:
-            for run in [run for run in runs if run not in known][:options.most]:
-                if time.monotonic() - begin > options.seconds:
+        try:
+            for family in FAMILIES:
+                tiny_model(family, pathlib.Path(folder) / family)
+                servers[family] = Server(options.pawl, pathlib.Path(folder) / family)
+            paths = sorted(options.data.glob("*.json"))
+            random.Random(43).shuffle(paths)
+            schemas = {}
+            for path in paths:
+                if len(schemas) == options.schemas:
                     break
-                family, cache, schedule, name, seed = run
-                at = time.monotonic()
-                one = {"run": run, "verdict": schemas[name].fill(engines[family], family, cache, schedule, seed)}
-                one["seconds"] = round(time.monotonic() - at, 3)
-                done.append(one)
-                file.write(json.dumps(one) + "\n")
-                file.flush()
+                if (schema := usable(path, servers["llada"])) is not None:
+                    schemas[path.name] = schema
+            runs = all_runs(schemas)
+            with options.results.open("a", encoding="utf-8") as file:
+                for run in [run for run in runs if run not in known][:options.most]:
+                    if time.monotonic() - begin > options.seconds:
+                        break
+                    family, cache, schedule, name, seed = run
+                    at = time.monotonic()
+                    one = {"run": run, "verdict": schemas[name].fill(servers[family], family, cache, schedule, seed)}
+                    one["seconds"] = round(time.monotonic() - at, 3)
+                    done.append(one)
+                    file.write(json.dumps(one) + "\n")
+                    file.flush()
+        finally:
+            for server in servers.values():
+                server.close()
     result = summary(done, len(runs))
     print(json.dumps(result, indent=1))
     if options.summary:

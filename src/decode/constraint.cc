@@ -65,10 +65,21 @@ class GrammarConstraint final : public LoopConstraint {
 
   std::optional<uint64_t> KeyAfter(TokenId token) const override {
     const State at = Now();
-    if (at.stale()) return std::nullopt;
     const std::optional<State> next = at.Advance(token);
     if (at.lost()) return std::nullopt;
     return next ? PlaceKeyOf(*next) : 0;
+  }
+  std::shared_ptr<const LoopConstraint> NextHere(TokenId token) const override {
+    const State at = Now();
+    std::optional<State> next = at.Advance(token);
+    if (at.lost()) return Next(token);
+    return next ? After(token, *std::move(next)) : nullptr;
+  }
+  std::shared_ptr<const LoopConstraint> Renewed() const override {
+    if (!Now().stale()) return nullptr;
+    std::optional<State> now = Retaken();
+    if (!now || now->stale()) return nullptr;
+    return std::make_shared<GrammarConstraint>(grammar_, *std::move(now), trail_);
   }
 
   std::shared_ptr<const Mask> mask() const override {

@@ -196,7 +196,7 @@ TEST(ShippedModelTest, GapsInACanvasAndItsPicture) {
   EXPECT_NE(causal.err.find("means nothing for a causal model"), std::string::npos) << causal.err;
   // A record has a picture too, and several have none.
   const auto extract = [&](const std::string& model, const std::vector<std::string>& more) {
-    std::vector<std::string> of_record = {"extract", "--model", model, "--threshold", "0.9"};
+    std::vector<std::string> of_record = {"extract", "--model", model};
     of_record.insert(of_record.end(), {"--schema", SourceDir() + "/schemas/examples/contact.json"});
     of_record.insert(of_record.end(), {"--diffusion-svg", picture});
     of_record.insert(of_record.end(), more.begin(), more.end());

@@ -397,5 +397,53 @@ TEST(LookUpsTest, NoneWhereNothingBeforeThePositionChanged) {
   EXPECT_GT(behind, 50) << "behind it there are new places";
 }
 
+// Free keys are places that differ for each text, and a small budget has the grammar rebuilt in the
+// middle of a call. That changes no output.
+TEST(LookUpsTest, GrammarsThatAreRebuiltMeanwhile) {
+  std::vector<std::string> tokens;
+  for (char c = 'a'; c <= 'z'; ++c) tokens.emplace_back(1, c);
+  for (const char* more : {"{", "}", "\"", ":", ",", "1", "2", "ab", "xyz"}) {
+    tokens.emplace_back(more);
+  }
+  const auto vocabulary = VocabularyOf(tokens);
+  const auto width = static_cast<int>(vocabulary->size());
+  const auto fill = [&](const Compiler& compiler, uint32_t seed, bool& rebuilt) {
+    const Grammar grammar = *compiler.CompileJsonSchema(
+        R"({"type":"object","minProperties":2,"additionalProperties":{"enum":[1,12,"a"]}})");
+    std::mt19937 random(seed);
+    FillTask task;
+    task.vocabulary = vocabulary.get();
+    task.constraint = ForLoop(MakeConstraint(grammar), *vocabulary);
+    task.rules = {{vocabulary->end_tokens()[0]}, width, 8, 16};
+    task.length = 40;
+    FillOptions options;
+    options.block_length = 20;
+    options.steps = 12;
+    MaskFiller filler(task, options);
+    EXPECT_TRUE(filler.Start().ok());
+    while (!filler.done()) {
+      const Status taken = filler.Take(NormalScores(random, filler.Wanted().size(), width));
+      EXPECT_TRUE(taken.ok()) << taken.error().ToString();
+      if (!taken.ok()) break;
+    }
+    rebuilt = task.constraint->Renewed() != nullptr;
+    std::string text;
+    for (const TokenId token : filler.output()) text += vocabulary->bytes(token);
+    const auto end = grammar.Start().Advance(std::string_view(text));
+    EXPECT_TRUE(end.has_value() && end->accepting()) << text;
+    return text;
+  };
+  const Compiler bound(vocabulary, {.memory_budget = size_t{64} << 10});
+  const Compiler free(vocabulary, {.memory_budget = size_t{1} << 40});
+  int rebuilds = 0;
+  for (uint32_t seed = 0; seed < 4; ++seed) {
+    bool rebuilt = false, never = false;
+    EXPECT_EQ(fill(bound, seed, rebuilt), fill(free, seed, never));
+    EXPECT_FALSE(never);
+    rebuilds += rebuilt ? 1 : 0;
+  }
+  EXPECT_EQ(rebuilds, 4);
+}
+
 }  // namespace
 }  // namespace pawl

@@ -43,8 +43,11 @@ void CanvasStates::Clear() {
   bytes_ = 0;
 }
 
-void CanvasStates::BeginCall() {
-  if (bytes_ > kMostStateBytes) Clear();
+CanvasPlace CanvasStates::BeginCall(const CanvasPlace& root) {
+  CanvasPlace now = root;
+  if (auto renewed = root.ended ? nullptr : root.at->Renewed()) now.at = std::move(renewed);
+  if (bytes_ > kMostStateBytes || now.at != root.at) Clear();
+  return now;
 }
 
 CanvasStates::Id CanvasStates::Add(uint64_t key, State state) {
@@ -83,7 +86,7 @@ CanvasStates::Id CanvasStates::Find(TokenId token,
     if (*key == 0) return kRefused;
     if (const Id* const known = ids_.Find(*key)) return *known;
   }
-  const std::shared_ptr<const LoopConstraint> next = at->Next(token);
+  const std::shared_ptr<const LoopConstraint> next = at->NextHere(token);
   return next == nullptr ? kRefused : Of({next});
 }
 

@@ -2,6 +2,7 @@
 // of them before.
 //
 //   CanvasStates states(rules);
+//   place = states.BeginCall(place);
 //   const CanvasStates::Id root = states.Of(place);
 //   const CanvasStates::Id next = states.After(root, token);   // kRefused, kEnded, or a number
 //   for (const TokenId token : states.MaskOf(next).mask->Tokens()) ...
@@ -58,8 +59,9 @@ class CanvasStates {
 
   explicit CanvasStates(const CanvasRules& rules);
 
-  // Lets all go where that has become much.
-  void BeginCall();
+  // Lets all go where that has become much, or the grammar was rebuilt. Returns the place in the
+  // grammar as it is now.
+  CanvasPlace BeginCall(const CanvasPlace& root);
   Id Of(const CanvasPlace& place);
   // The place with this number. It is not that of a blank or of kEnded.
   CanvasPlace PlaceOf(Id id) const;

@@ -43,7 +43,6 @@ CanvasLattice::CanvasLattice(const CanvasRules& rules, const CanvasPlace& root,
       layers_(window.size()),
       scratch_(
           std::make_unique<Scratch>(Scratch{.best = BestTokens(rules.width, rules.candidates)})) {
-  states_.BeginCall();
   const int64_t before = states_.looks();
   nodes_[0].push_back({states_.Of(root)});
   scratch_->slot_of.resize(static_cast<size_t>(rules.width) + 1);

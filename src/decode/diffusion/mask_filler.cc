@@ -199,6 +199,7 @@ Status MaskFiller::Take(std::vector<std::vector<float>> scores) {
   } else {
     const auto window = std::span(canvas_).subspan(static_cast<size_t>(first_), size);
     const std::vector<TokenId> before(window.begin(), window.end());
+    place_ = states_->BeginCall(place_);
     CanvasLattice lattice(task_.rules, place_, before, by_place, witness_,
                           task_.length - block_end_, states_.get(),
                           has_gaps() ? std::span(gap_of_).subspan(static_cast<size_t>(first_), size)

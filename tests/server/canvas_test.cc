@@ -7,20 +7,13 @@
 
 #include "src/server/server.h"
 #include "tests/server/http_client.h"
+#include "tests/server/test_server.h"
 
 namespace pawl::server {
 namespace {
 
 int CanvasPort() {
-  static const std::unique_ptr<Server> server = [] {
-    ServerOptions options;
-    options.model_path = PAWL_SOURCE_DIR "/models/tiny-extract-diffusion";
-    options.model.model.threads = 1;
-    auto started = Server::Start(options);
-    EXPECT_TRUE(started.ok());
-    EXPECT_TRUE((*started)->WaitUntilReady().ok());
-    return *std::move(started);
-  }();
+  static const std::unique_ptr<Server> server = ServerOf("tiny-extract-diffusion");
   return server->port();
 }
 

@@ -6,6 +6,7 @@
 
 #include "src/server/server.h"
 #include "tests/server/http_client.h"
+#include "tests/server/test_server.h"
 
 namespace pawl::server {
 namespace {
@@ -13,15 +14,7 @@ namespace {
 constexpr const char* kDetailsText = "Ann Lee, ann@mail.example, wrote.";
 
 int DetailsPort() {
-  static const std::unique_ptr<Server> server = [] {
-    ServerOptions options;
-    options.model_path = PAWL_SOURCE_DIR "/models/tiny-extract";
-    options.model.model.threads = 1;
-    auto made = Server::Start(options);
-    EXPECT_TRUE(made.ok()) << made.error().ToString();
-    EXPECT_TRUE((*made)->WaitUntilReady().ok());
-    return *std::move(made);
-  }();
+  static const std::unique_ptr<Server> server = ServerOf("tiny-extract");
   return server->port();
 }
 

@@ -249,7 +249,7 @@ struct ValueDetails {
   // Where the text of EngineRequest::extract has it. nullopt: nowhere.
   std::optional<Span> span;
   // Of the value's tokens: the product of their probabilities among what was allowed. nullopt where
-  // the shortest completion wrote the value, or a part of it, and of a model that fills masks.
+  // the shortest completion wrote the value, or a part of it. A model that fills masks has none.
   std::optional<double> probability;
   // The sum of TokenReport::surprise. NaN of a model that fills masks.
   double surprise = 0;

@@ -15,7 +15,7 @@ that are missing have no figures and are left out. The result has, for each mode
   worst      the share of wrong values among the tenth that is the most doubtful by the sum, and among all
   interval   of auroc.sum: 95 %, by drawing the documents again a thousand times
 
-Figures with `copied` are of strings and numbers, `nulls` of nulls. A drawing has reliability at the left and wrong values found at the right.
+`copied` has the figures of values that are not null, `nulls` of nulls, `outside_lists` of values that are in no list. A drawing has reliability at the left and wrong values found at the right.
 """
 
 import argparse
@@ -34,7 +34,7 @@ COLOURS = ["#0b57a4", "#c2571a", "#1a7f4b", "#8250a8"]
 
 
 def values_of(report):
-    """(document, probability, surprise, right, JSON) of each value that was written and scored."""
+    """(document, probability, surprise, right, JSON, field) of each value that was written and scored."""
     out = []
     page, pages = 1, 1
     while page <= pages:
@@ -47,7 +47,7 @@ def values_of(report):
                 continue
             for value in block["values"]:
                 if "v" in value and "ok" in value and "q" in value and block["setting"] == 0:
-                    out.append(((str(path), number), value["q"], value.get("u", 0), value["ok"], value["v"]))
+                    out.append(((str(path), number), value["q"], value.get("u", 0), value["ok"], value["v"], value.get("f", "")))
     return out
 
 
@@ -69,7 +69,7 @@ def auroc(doubts, right):
 
 
 def doubt(value, kind):
-    _, probability, surprise, _, _ = value
+    probability, surprise = value[1:3]
     log = -math.log(max(probability, 1e-300))
     return {"probability": log, "surprise": surprise, "sum": log + surprise}[kind]
 
@@ -124,6 +124,7 @@ def measure(name, values):
     nulls = [v for v in values if v[4] == "null"]
     out["copied"] = figures([v for v in values if v[4] != "null"])
     out["nulls"] = figures(nulls)
+    out["outside_lists"] = figures([v for v in values if "[]" not in v[5]])
     return out
 
 
@@ -141,7 +142,7 @@ def curve(values, kind):
 def drawing(results):
     """`results`: (figures, values) of each model."""
     side, left, top, gap = 300, 62, 46, 110
-    width, height = left + 2 * side + gap + 30, top + side + 60 + 20 * len(results)
+    width, height = left + 2 * side + gap + 50, top + side + 80 + 20 * len(results)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" font-family="system-ui, sans-serif" font-size="13">',
         "<title>Calibration of probability, and wrong values found by doubt</title>",
@@ -180,7 +181,8 @@ def drawing(results):
         areas = found["auroc"]
         shown = " / ".join("-" if areas[kind] is None else f"{areas[kind]:.2f}" for kind in ("probability", "surprise", "sum"))
         name = found["model"].replace("&", "&amp;").replace("<", "&lt;")
-        text(left + 18, y, f'{name}: {found["values"]} values, calibration error {found["ece"]:.3f}, AUROC of probability / surprise / both {shown}', "start")
+        text(left + 18, y, f'{name}: {found["values"]} values, error {found["ece"]:.3f}, AUROC {shown}', "start", ' font-size="12"')
+    text(left, y + 22, "error: expected calibration error. AUROC of probability / surprise / both. Dotted: by probability alone", "start", ' font-size="12"')
     return "\n".join([*parts, "</svg>", ""])
 
 
@@ -219,7 +221,8 @@ def main():
     if arguments.json:
         arguments.json.write_text(text)
     if arguments.svg:
-        arguments.svg.write_text(drawing(found))
+        outside = [(f"{one['model']}, outside lists", [v for v in values if "[]" not in v[5]]) for one, values in found]
+        arguments.svg.write_text(drawing(found + [(measure(name, values), values) for name, values in outside if values]))
     return 0
 
 

@@ -35,22 +35,22 @@ class CalibrationTest(unittest.TestCase):
 
     def test_values_that_are_right_as_often_as_they_say(self):
         rng = random.Random(2)
-        values = [((i,), p, 0, rng.random() < p, "1") for i, p in enumerate(rng.random() for _ in range(20000))]
+        values = [((i,), p, 0, rng.random() < p, "1", "f") for i, p in enumerate(rng.random() for _ in range(20000))]
         found = calibration.figures(values)
         self.assertLess(found["ece"], 0.02)
         self.assertAlmostEqual(found["brier"], 1 / 6, delta=0.01)  # the mean of p (1 - p)
-        sure = calibration.figures([(document, 1, surprise, right, text) for document, _, surprise, right, text in values])
+        sure = calibration.figures([(one[0], 1, *one[2:]) for one in values])
         self.assertAlmostEqual(sure["ece"], 1 - sure["right"])
         self.assertEqual(sure["auroc"]["probability"], 0.5)
 
     def test_what_of_a_report_counts(self):
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "r.html"
-            values = [{"p": "/a", "v": "1", "q": 0.5, "u": 2, "ok": True}, {"p": "/b", "ok": False}, {"p": "/c", "v": "2", "q": 1}]
+            values = [{"p": "/a/0", "f": "a[]", "v": "1", "q": 0.5, "u": 2, "ok": True}, {"p": "/b", "ok": False}, {"p": "/c", "v": "2", "q": 1}]
             report(path, [{"setting": 0, "values": values}, {"setting": 1, "values": values}], pages=2)
             report(Path(folder) / "r-2.html", [{"setting": 0, "values": [{"v": "null", "q": 0.25, "ok": False}]}], pages=2)
             found = calibration.values_of(path)
-            self.assertEqual([one[1:] for one in found], [(0.5, 2, True, "1"), (0.25, 0, False, "null")])
+            self.assertEqual([one[1:] for one in found], [(0.5, 2, True, "1", "a[]"), (0.25, 0, False, "null", "")])
             self.assertIn("<svg", calibration.drawing([(calibration.measure("m<", found), found)]))
 
 

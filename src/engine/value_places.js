@@ -50,7 +50,7 @@ const markText = (box, text, spans, classOf) => {
     marks.push(mark);
     box.append(mark);
   }
-  return (value) => marks.slice(first.get(value), last.get(value));
+  return (value) => first.has(value) ? marks.slice(first.get(value), last.get(value)) : [];
 };
 
 // How sure a value is, by both figures: the model hesitated among what was allowed, or wanted something else.

@@ -13,6 +13,7 @@ trap '[[ -z $server ]] || kill "$server" 2>/dev/null || true; rm -rf "$work"' EX
 failed=0
 [[ $# -gt 0 ]] || set -- "$root/models/tiny-extract"
 for model in "$@"; do
+  : >"$work/out"
   "$root/build/pawl" serve --model "$model" --port 0 --log none >"$work/out" 2>"$work/err" &
   server=$!
   for _ in $(seq 600); do

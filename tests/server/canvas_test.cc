@@ -24,6 +24,23 @@ Answer FillCanvas(const std::string& members) {
   return client.Post("/v1/completions", body + "}");
 }
 
+// Places are known, and neither probabilities nor surprises.
+TEST(CanvasTest, DetailsOfRecords) {
+  Connection client(CanvasPort());
+  const Answer answer = client.Post(
+      "/v1/extract",
+      R"({"schema":{"type":"object","properties":{"name":{"type":"string","x-pawl-source":"span"},)"
+      R"("kind":{"enum":["x","y"]}},"required":["name","kind"]},)"
+      R"("text":"Ann Lee works at Halden Glass.","max_tokens":40,"details":true})");
+  ASSERT_EQ(answer.status, 200) << answer.body;
+  const json::Value record = At(answer.Json(), "/records/0");
+  EXPECT_EQ(json::Dump(At(record, "/probability")), R"({"/name":null,"/kind":null})");
+  EXPECT_EQ(json::Dump(At(record, "/surprise")), R"({"/name":null,"/kind":null})");
+  EXPECT_EQ(json::Dump(At(record, "/alternatives")), "{}");
+  EXPECT_NE(At(record, "/spans").Find("/name"), nullptr) << answer.body;
+  EXPECT_NE(At(record, "/byte_spans").Find("/name"), nullptr) << answer.body;
+}
+
 TEST(CanvasTest, WhatMeansNothingIsRefusedByName) {
   const std::pair<const char*, const char*> kRefused[] = {
       {R"("repetition_penalty":1.5)", "/repetition_penalty"},

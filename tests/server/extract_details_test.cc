@@ -43,6 +43,38 @@ TEST(ExtractDetailsTest, DetailsComeWhereTheyAreAskedFor) {
   EXPECT_EQ(At(wrong.Json(), "/error/param").text, "/details") << wrong.body;
 }
 
+TEST(ExtractDetailsTest, TokensComeWhereTheyAreAskedFor) {
+  Connection c(DetailsPort());
+  const std::string start =
+      R"({"schema":{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]},)"
+      R"("text":)" +
+      json::Quote(kDetailsText);
+  const Answer answer =
+      c.Post("/v1/extract", start + R"(,"token_report":true,"logprobs":true,"top_logprobs":3})");
+  ASSERT_EQ(answer.status, 200) << answer.body;
+  const json::Value record = At(answer.Json(), "/records/0");
+  const json::Value& tokens = At(record, "/pawl_tokens");
+  const json::Value& content = At(record, "/logprobs/content");
+  ASSERT_EQ(tokens.items.size(), content.items.size());
+  std::string text;
+  for (size_t i = 0; i < tokens.items.size(); ++i) {
+    text += At(tokens.items[i], "/text").text;
+    EXPECT_EQ(At(tokens.items[i], "/text").text, At(content.items[i], "/token").text);
+    if (At(tokens.items[i], "/source").text == "sampled") {
+      EXPECT_EQ(At(content.items[i], "/top_logprobs").items.size(), 3u) << answer.body;
+    }
+  }
+  EXPECT_EQ(text, json::Dump(At(record, "/record")));
+  EXPECT_NE(At(record, "/spans").Find("/name"), nullptr);
+  const json::Value plain = c.Post("/v1/extract", start + "}").Json();
+  EXPECT_EQ(json::Dump(At(plain, "/records/0/record")), json::Dump(At(record, "/record")));
+  EXPECT_EQ(At(plain, "/records/0").Find("pawl_tokens"), nullptr);
+  EXPECT_EQ(At(plain, "/records/0").Find("logprobs"), nullptr);
+  const Answer wrong = c.Post("/v1/extract", start + R"(,"logprobs":true,"top_logprobs":21})");
+  EXPECT_EQ(wrong.status, 400);
+  EXPECT_EQ(At(wrong.Json(), "/error/param").text, "/top_logprobs") << wrong.body;
+}
+
 // Chats are their own source: what the user and tools have said, and nothing else.
 TEST(ExtractDetailsTest, FieldsOfChatsAreCopiedFromTheMessages) {
   Connection c(DetailsPort());

@@ -8,8 +8,8 @@ low_confidence, or Dream with entropy. Each mode fills canvases of 256 positions
 with 5 seeds: seeds 1 to 3 in blocks of 32, 4 and 5 in one block of 256. That is 40,000 outputs. The models have random weights, so an
 output is valid because of its lattice, or not at all.
 
-Each line of the results is one output: mode, schema, seed, verdict. A run goes on where the results end. Runs are made in rounds: a round
-takes of each schema a few runs, drawn by a seed, so that a part of all is a sample of modes and seeds over all schemas. Outputs come from
+Each line of the results is one output: mode, schema, seed, verdict; or says whether a schema is used. A run goes on where the results end.
+Runs are made in rounds: a round takes of each schema a few runs, drawn by a seed, so that a part of all is a sample of modes and seeds. Outputs come from
 two servers (pawl serve), which keep the grammar and its masks for the runs of a schema. The summary by mode is printed at the end, and is
 written to --summary. Exit code: 1 where an output is invalid or failed. Needs: jsonschema, numpy, safetensors.
 """
@@ -119,24 +119,70 @@ def usable(path, server):
     return None if status != 200 or schema.judge(text).startswith("unjudged") else schema
 
 
-def all_runs(names):
-    """(family, cache, schedule, schema, seed), in rounds."""
-    of_schema = {}
-    for name in names:
-        runs = [(family, cache, schedule, name, seed) for family, cache, schedule, seed in itertools.product(FAMILIES, CACHES, SCHEDULES, SEEDS)]
-        random.Random(f"44 {name}").shuffle(runs)
-        of_schema[name] = runs
-    most = max(len(runs) for runs in of_schema.values())
-    return [run for begin in range(0, most, ROUND) for name in names for run in of_schema[name][begin:begin + ROUND]]
+class Check:
+    """Runs of (family, cache, schedule, schema, seed), with what the file of results has of them."""
+
+    def __init__(self, options, servers):
+        self.options, self.servers = options, servers
+        self.done, self.used, self.judged = [], {}, {}
+        lines = options.results.read_text().splitlines() if options.results.exists() else []
+        for line in map(json.loads, lines):
+            if "run" in line:
+                self.done.append(line)
+            else:
+                self.used[line["schema"]] = line["used"]
+        self.known = {tuple(one["run"]) for one in self.done}
+        self.begin = time.monotonic()
+
+    def write(self, line):
+        with self.options.results.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+
+    def schemas(self):
+        """Names of those that are used; what is not known yet is tried."""
+        paths = sorted(self.options.data.glob("*.json"))
+        random.Random(43).shuffle(paths)
+        count = 0
+        for path in paths:
+            if count == self.options.schemas or self.over():
+                return
+            if path.name not in self.used:
+                self.judged[path.name] = usable(path, self.servers["llada"])
+                self.used[path.name] = self.judged[path.name] is not None
+                self.write({"schema": path.name, "used": self.used[path.name]})
+            if self.used[path.name]:
+                count += 1
+                yield path.name
+
+    def over(self):
+        return time.monotonic() - self.begin > self.options.seconds
+
+    def run(self):
+        for begin in range(0, len(FAMILIES) * len(CACHES) * len(SCHEDULES) * len(SEEDS), ROUND):
+            for name in self.schemas():
+                runs = [(family, cache, schedule, name, seed) for family, cache, schedule, seed in itertools.product(FAMILIES, CACHES, SCHEDULES, SEEDS)]
+                random.Random(f"44 {name}").shuffle(runs)
+                for run in runs[begin:begin + ROUND]:
+                    if run in self.known:
+                        continue
+                    if self.over():
+                        return
+                    family, cache, schedule, _, seed = run
+                    if name not in self.judged:
+                        self.judged[name] = Judged(self.options.data / name)
+                    at = time.monotonic()
+                    one = {"run": run, "verdict": self.judged[name].fill(self.servers[family], family, cache, schedule, seed)}
+                    self.done.append(dict(one, seconds=round(time.monotonic() - at, 3)))
+                    self.write(self.done[-1])
 
 
-def summary(done, total):
+def summary(done):
     counts = collections.Counter(one["verdict"].split(":")[0] for one in done)
     modes = {}
     for one in done:
         mode = modes.setdefault(" ".join(one["run"][:3]), collections.Counter())
         mode[one["verdict"].split(":")[0]] += 1
-    return {"outputs": len(done), "of": total, "verdicts": counts, "schemas": len({one["run"][3] for one in done}),
+    return {"outputs": len(done), "of": 200 * len(FAMILIES) * len(CACHES) * len(SCHEDULES) * len(SEEDS), "verdicts": counts, "schemas": len({one["run"][3] for one in done}),
             "modes": {name: modes[name] for name in sorted(modes)},
             "bad": [one for one in done if one["verdict"].split(":")[0] in ("invalid", "failed")][:20]}
 
@@ -147,43 +193,21 @@ def main():
     parser.add_argument("--results", type=pathlib.Path, required=True, help="JSON lines, read where they exist")
     parser.add_argument("--pawl", default=str(ROOT / "build/pawl"))
     parser.add_argument("--schemas", type=int, default=200)
-    parser.add_argument("--most", type=int, default=1 << 30, help="outputs of this run")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="of this run")
     parser.add_argument("--summary", type=pathlib.Path, help="a file for the summary")
     options = parser.parse_args()
-    begin = time.monotonic()
     servers = {}
-    done = [json.loads(line) for line in options.results.read_text().splitlines()] if options.results.exists() else []
-    known = {tuple(one["run"]) for one in done}
     with tempfile.TemporaryDirectory() as folder:
         try:
             for family in FAMILIES:
                 tiny_model(family, pathlib.Path(folder) / family)
                 servers[family] = Server(options.pawl, pathlib.Path(folder) / family)
-            paths = sorted(options.data.glob("*.json"))
-            random.Random(43).shuffle(paths)
-            schemas = {}
-            for path in paths:
-                if len(schemas) == options.schemas:
-                    break
-                if (schema := usable(path, servers["llada"])) is not None:
-                    schemas[path.name] = schema
-            runs = all_runs(schemas)
-            with options.results.open("a", encoding="utf-8") as file:
-                for run in [run for run in runs if run not in known][:options.most]:
-                    if time.monotonic() - begin > options.seconds:
-                        break
-                    family, cache, schedule, name, seed = run
-                    at = time.monotonic()
-                    one = {"run": run, "verdict": schemas[name].fill(servers[family], family, cache, schedule, seed)}
-                    one["seconds"] = round(time.monotonic() - at, 3)
-                    done.append(one)
-                    file.write(json.dumps(one) + "\n")
-                    file.flush()
+            check = Check(options, servers)
+            check.run()
         finally:
             for server in servers.values():
                 server.close()
-    result = summary(done, len(runs))
+    result = summary(check.done)
     print(json.dumps(result, indent=1))
     if options.summary:
         options.summary.write_text(json.dumps(result, indent=1) + "\n")

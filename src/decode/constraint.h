@@ -51,8 +51,9 @@ class LoopConstraint : public Constraint {
   // The key of Next(token), where it is known without making it; 0: the token is refused. nullopt:
   // ask Next.
   virtual std::optional<uint64_t> KeyAfter(TokenId /*token*/) const { return std::nullopt; }
-  // Grammars are rebuilt when they have grown large, and Next goes over to the grammar as it is now.
-  // That takes the whole text again, which is too slow for each of many steps. Next without it:
+  // Grammars are rebuilt when they have grown large, and Next goes over to the grammar as it is
+  // now. That takes the whole text again, which is too slow for each of many steps. Next without
+  // it:
   virtual std::shared_ptr<const LoopConstraint> NextHere(TokenId token) const {
     return Next(token);
   }

@@ -1,4 +1,4 @@
-// What JavaScript needs beside the functions of pawl.h. It knows no offsets of structs with many
+// What JavaScript needs besides the functions of pawl.h. It knows no offsets of structs with many
 // fields, so options of schemas are set by name; the names are the fields of JsonSchemaOptions
 // (grammar/languages/option_fields.h). Texts come back in memory that the caller frees.
 //

@@ -38,6 +38,7 @@ cmake -S . -B "$build" -G Ninja --toolchain "$PWD/cmake/wasm32-wasi.cmake" -DCMA
 cmake --build "$build" --target pawl_wasm
 features=(--enable-bulk-memory --enable-exception-handling --enable-multivalue --enable-mutable-globals
   --enable-nontrapping-float-to-int --enable-reference-types --enable-sign-ext --enable-simd)
-wasm-opt -Oz "${features[@]}" --zero-filled-memory --strip-producers --strip-target-features "$build/bin/pawl.wasm" -o "$build/pawl.wasm"
+wasm-opt -Oz -Oz "${features[@]}" --merge-similar-functions --zero-filled-memory --strip-producers --strip-target-features \
+  "$build/bin/pawl.wasm" -o "$build/pawl.wasm"
 cp "$build/pawl.wasm" js/pawl.wasm
 printf 'js/pawl.wasm: %d bytes, %d compressed\n' "$(stat -c %s js/pawl.wasm)" "$(gzip -9c js/pawl.wasm | wc -c)"

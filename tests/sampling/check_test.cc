@@ -55,9 +55,11 @@ TEST(CheckTest, ChecksAsTexts) {
   };
   EXPECT_EQ(error("regex"),
             "regex: is not KIND:VALUE or KIND@GRANULARITY:VALUE, with the kinds regex, schema, "
-            "grammar, style, program, tests");
-  EXPECT_EQ(error("word:a"),
-            "word:a: has another kind than regex, schema, grammar, style, program, tests");
+            "grammar, style, syntax, monitor, program, tests");
+  EXPECT_EQ(
+      error("word:a"),
+      "word:a: has another kind than regex, schema, grammar, style, syntax, monitor, program, "
+      "tests");
   EXPECT_EQ(error("regex@word:a"),
             "regex@word:a: has another granularity than byte, token, line, complete");
   EXPECT_EQ(error("program: "), "program: : names no program");

@@ -2,8 +2,8 @@
 """The places of TypeScript files at which a name follows a ".", as prompts for `pawl tune`.
 
     examples/tune/code_places.py scripts/tiny_code/sample/*.ts > places.jsonl
-    pawl tune --model models/tiny-code --prompts places.jsonl --regex "[A-Za-z_][A-Za-z0-9_]{0,30}" --max-tokens 16
-    pawl tune --model models/tiny-code --entropy places.jsonl --regex "[A-Za-z_][A-Za-z0-9_]{0,30}"
+    pawl tune --model models/tiny-code --special --prompts places.jsonl --regex "[A-Za-z_][A-Za-z0-9_]{0,30}" --max-tokens 16
+    pawl tune --model models/tiny-code --special --entropy places.jsonl --regex "[A-Za-z_][A-Za-z0-9_]{0,30}"
 
 A line has the prompt for a gap, with the markers of the model, and the name that stood there. What stood behind it on its
 line is left out.

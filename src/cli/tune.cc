@@ -428,6 +428,7 @@ SearchOptions SearchAt(const std::vector<eval::Knob>& knobs, const std::vector<d
 
 std::string SearchConfig(const TuneFlags& flags, const SearchOptions& options, bool checks) {
   std::string config = "[generate]\nsearch=\"" + options.strategy + "\"\n";
+  if (flags.special) config += "special=true\n";
   if (options.strategy == "beam") {
     config += fmt::format("num-beams={}\nlength-penalty={}\n", options.num_beams,
                           NumberText(options.length_penalty));
@@ -511,6 +512,7 @@ int TunePrompts(const TuneFlags& flags) {
       }
       EngineRequest request;
       request.prompt = (*prompts)[i].prompt;
+      request.parse_special = flags.special;
       request.grammar = grammar;
       const Result<SearchResult> found = engine.Search(request, options);
       if (!found.ok()) return InFile(fmt::format("prompt {}", i + 1), found.error());
@@ -552,9 +554,11 @@ int TuneCommand(const TuneFlags& flags) {
                                   : "cannot be used with --data",
                              none ? "--data" : "--prompts"});
   }
-  if (flags.prompts.empty() && (!flags.regex.empty() || !flags.critic.empty())) {
+  if (flags.prompts.empty() && (!flags.regex.empty() || !flags.critic.empty() || flags.special)) {
     return Fail(kTune, Error{ErrorCode::kInvalid, "needs --prompts",
-                             flags.regex.empty() ? "--critic" : "--regex"});
+                             !flags.regex.empty()    ? "--regex"
+                             : !flags.critic.empty() ? "--critic"
+                                                     : "--special"});
   }
   if (!flags.out.empty()) {
     if (Status status = CheckWritable(flags.out); !status.ok()) return Fail(kTune, status.error());
@@ -611,6 +615,8 @@ void AddTune(CLI::App& app, Action& action) {
   TextOption(command, "--entropy", flags->entropy, "FILE",
              "In place of --data: lines of {\"prompt\": ..., \"expect\": ...}; fits the threshold "
              "of adadec");
+  command->add_flag("--special", flags->special,
+                    "With --prompts or --entropy: read special tokens by their names in prompts");
   TextOption(command, "--regex", flags->regex, "REGEX",
              "With --prompts or --entropy: what outputs match");
   TextOption(command, "--critic", flags->critic, "COMMAND",

@@ -23,6 +23,7 @@ struct TuneFlags {
   std::string entropy;
   std::string regex;
   std::string critic;
+  bool special = false;  // prompts may name special tokens
   uint64_t trials = 50;
   double row_cost = 0.001;
   std::string ledger;

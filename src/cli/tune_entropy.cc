@@ -124,7 +124,8 @@ int TellThreshold(const TuneFlags& flags, const std::vector<EntropyPoints>& text
                   held_texts, held.size(), Percent(wrong, held.size()),
                   Percent(pauses, held.size()), Percent(caught, pauses), Percent(caught, wrong)));
   const std::string config =
-      fmt::format("[generate]\nsearch=\"adadec\"\nsearch-arg=[\"threshold={:.4f}\"]\n", threshold);
+      fmt::format("[generate]\nsearch=\"adadec\"\n{}search-arg=[\"threshold={:.4f}\"]\n",
+                  flags.special ? "special=true\n" : "", threshold);
   Print(config);
   if (flags.out.empty()) return kExitOk;
   if (Status status = WriteFile(flags.out, config); !status.ok()) {
@@ -167,8 +168,9 @@ int TuneEntropy(const TuneFlags& flags) {
     digest.Add(json::Quote(*one.expect));
   }
   EntropyLedger ledger(
-      flags.ledger, fmt::format("{{\"entropy\":{},\"texts\":\"{}\",\"regex\":{}}}", prompts->size(),
-                                digest.Hex(), json::Quote(flags.regex)));
+      flags.ledger,
+      fmt::format("{{\"entropy\":{},\"texts\":\"{}\",\"regex\":{},\"special\":{}}}",
+                  prompts->size(), digest.Hex(), json::Quote(flags.regex), flags.special));
   if (Status status = ledger.Read(); !status.ok()) return Fail(kTune, status.error());
   std::vector<EntropyPoints> texts = ledger.known;
   if (texts.size() > prompts->size()) texts.resize(prompts->size());
@@ -178,6 +180,7 @@ int TuneEntropy(const TuneFlags& flags) {
     progress->Set(fmt::format("measuring: {} of {} texts", i, prompts->size()));
     EngineRequest request;
     request.prompt = (*prompts)[i].prompt;
+    request.parse_special = flags.special;
     request.grammar = *grammar;
     const Result<SearchInput> input = SearchInputOf(request, model);
     if (!input.ok()) return fail_at(i, input.error());

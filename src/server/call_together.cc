@@ -47,7 +47,11 @@ void Call::SubmitTogether(Choice& choice, std::shared_ptr<const Constraint> cons
   std::shared_ptr<const Critic> critic;
   const LoadedModel& model = server_->model->loaded();
   if (Status made = AddChecks(spec.checks, model.vocabulary(), 1, checks, critic); !made.ok()) {
-    return Found(choice, made.error());
+    // A file that the client has named.
+    const Error& wrong = made.error();
+    const bool file = wrong.code == ErrorCode::kIo;
+    return Found(choice,
+                 Error{file ? ErrorCode::kInvalid : wrong.code, wrong.message, wrong.place});
   }
   if (spec.classify) {
     id = engine.SubmitClassify(request, *spec.classify, [=](Result<ClassifyResult> result) {

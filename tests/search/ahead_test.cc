@@ -80,7 +80,7 @@ TEST(AheadTest, DraftsChangeNoOutput) {
       EXPECT_EQ(with.nodes, without.nodes) << strategy << seed;
     }
     EXPECT_LT(calls[1], calls[0]) << strategy;
-    EXPECT_GT(limited, 3) << strategy;
+    EXPECT_GE(limited, 2) << strategy;
   }
 }
 

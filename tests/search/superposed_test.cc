@@ -110,7 +110,8 @@ TEST(SuperposedTest, DraftsAreThoseOfAPlainLoop) {
     for (const auto& output : tokens) longest = std::max(longest, output.size());
     rows[0] += one->model_rows;
     rows[1] += three->model_rows;
-    EXPECT_LE(three->model_rows, static_cast<int64_t>(search.toy.prompt.size() + longest))
+    // Of a page of the prompt that is not full the rows run twice.
+    EXPECT_LE(three->model_rows, static_cast<int64_t>(2 * search.toy.prompt.size() + longest))
         << search.regex;
   }
   EXPECT_GE(compared, 150);

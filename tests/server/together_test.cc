@@ -178,13 +178,12 @@ TEST(TogetherTest, ChecksJudgeOutputs) {
   ASSERT_EQ(drawn.status, 200) << drawn.body;
   EXPECT_EQ(TextAt(drawn, 0), "ccc");
 #ifdef PAWL_HAVE_MONITORS
-  const Answer code = Complete(R"("regex":"x = (\\(1|\\)\\(|2|\\[)", "search"
-                               : {"num_beams" : 8, "checks" : ["syntax:python"]}) ");
-                      ASSERT_EQ(code.status, 200)
-                      << code.body;
+  const Answer code = Complete(
+      R"x("regex":"x = (\\(1|\\)\\(|2|\\[)","search":{"num_beams":8,"checks":["syntax:python"]})x");
+  ASSERT_EQ(code.status, 200) << code.body;
   EXPECT_EQ(TextAt(code, 0), "x = 2");
   const Answer monitored = Complete(
-      R"("max_tokens":40,"regex":"const xs = \\[1\\];\nxs\\.(lenght|length);","search":{"num_beams":4,"checks":["monitor:typescript"]})");
+      R"x("max_tokens":40,"regex":"const xs = \\[1\\];\nxs\\.(lenght|length);","search":{"num_beams":4,"checks":["monitor:typescript"]})x");
   ASSERT_EQ(monitored.status, 200) << monitored.body;
   EXPECT_TRUE(TextAt(monitored, 0).ends_with("xs.length;")) << monitored.body;
 #endif

@@ -112,7 +112,7 @@ EngineOptions EngineOptionsOf(const nb::dict& given) {
   return out;
 }
 
-// What stands beside the options of the decode loop.
+// Options that are not those of the decode loop.
 struct BesideOptions {
   std::string thinking;  // off, auto or a number of tokens; empty: not given
   int free_first = 0;

@@ -443,7 +443,9 @@ std::string SearchConfig(const TuneFlags& flags, const SearchOptions& options, b
     arguments.push_back(name + "=" + NumberText(value));
   }
   list("search-arg", arguments);
-  if (checks) list("check", flags.texts.extract.retry.checks);
+  if (!checks) return config;
+  list("check", flags.texts.extract.retry.checks);
+  if (!flags.critic.empty()) config += "critic=" + json::Quote(flags.critic) + "\n";
   return config;
 }
 

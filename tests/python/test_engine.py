@@ -379,7 +379,7 @@ def test_contrast_of_records(engine):
     assert engine.extract(TEXTS, CONTACT, contrast=0) == plain
     assert engine.extract(TEXTS, CONTACT, contrast=None) == plain
     output = engine.extract_outputs(TEXTS[0], CONTACT, contrast=1)
-    assert output.tokens and output.stop == "end"
+    assert output.tokens and output.finish_reason == "stop"
     for options, place in [({"contrast": "much"}, None), ({"contrast": True}, None), ({"contrast": 1e9}, "contrast"),
                            ({"contrast": 1, "logprobs": 1}, "logprobs"), ({"contrast": 1, "stop": "x"}, "stop"),
                            ({"contrast": 1, "free_first": 9}, "free_first"), ({"contrast": 1, "details": True}, "details")]:

@@ -15,6 +15,7 @@
 #include "src/cli/extractor.h"
 #include "src/cli/progress.h"
 #include "src/cli/record_output.h"
+#include "src/cli/record_report.h"
 #include "src/cli/report.h"
 #include "src/engine/record_details.h"
 #include "src/engine/schema_view.h"
@@ -31,7 +32,7 @@ struct TextFlags {
   bool json_lines = false;
   bool progress = false;
   bool details = false;
-  std::string output;
+  std::string output, report;
   std::vector<std::string> keep;  // members of a line that its record gets
   bool resume = false;
 };
@@ -48,6 +49,7 @@ struct Loaded {
   std::unique_ptr<Extractor> extractor;
   std::string input;  // the one text; without --json-lines
   std::optional<RecordOutput> output;
+  std::optional<RecordReport> report;
 };
 
 // Errors name the option.
@@ -61,6 +63,8 @@ Status CheckOutput(const TextFlags& flags) {
   if (flags.resume && !flags.extract.setting.thinking.file.empty()) {
     return wrong("--reasoning", "cannot be used with --resume");
   }
+  if (flags.resume && !flags.report.empty())
+    return wrong("--report", "cannot be used with --resume");
   if (flags.details && flags.output.ends_with(".csv")) {
     return wrong("--details", "are for .jsonl files and standard output");
   }
@@ -86,8 +90,12 @@ Result<RecordOutput> OpenOutput(const TextFlags& flags, const std::string& schem
 Result<Loaded> Load(const TextFlags& flags) {
   const ExtractFlags& extract = flags.extract;
   if (Status status = extract.Check(); !status.ok()) return status.error();
-  if (flags.details && !(extract.retry.sampler.empty() && extract.setting.contrast.empty())) {
-    return Error{ErrorCode::kUnsupported, "come with records that are drawn alone", "--details"};
+  const bool details = flags.details || !flags.report.empty();
+  if (details && !(extract.retry.sampler.empty() && extract.setting.contrast.empty())) {
+    const Error error{ErrorCode::kUnsupported, "come with records that are drawn alone",
+                      "--details"};
+    return flags.details ? error
+                         : Error{error.code, "is for records that are drawn alone", "--report"};
   }
   if (Status status = CheckOutput(flags); !status.ok()) return status.error();
   const std::string& schema_file =
@@ -118,12 +126,20 @@ Result<Loaded> Load(const TextFlags& flags) {
   Result<RecordOutput> output = OpenOutput(flags, *schema);
   if (!output.ok()) return output.error();
   out.output = *std::move(output);
+  if (!flags.report.empty()) {
+    Result<RecordReport> report = RecordReport::Open({.file = flags.report,
+                                                      .model = out.engine->model().path(),
+                                                      .schema = schema_file,
+                                                      .data = SourceOf(flags)});
+    if (!report.ok()) return report.error();
+    out.report = *std::move(report);
+  }
   if (Status status = out.engine->LoadWeights(extract, flags.json_lines ? extract.batch : 1);
       !status.ok()) {
     return status.error();
   }
   if (extract.stats || !extract.stats_json.empty()) out.extractor->WantMaskSurprise();
-  if (flags.details) out.extractor->WantDetails();
+  if (details) out.extractor->WantDetails();
   return out;
 }
 
@@ -190,6 +206,20 @@ RecordAnswer AnswerOf(const TextFlags& flags, int64_t index, const Generation& o
   return answer;
 }
 
+// A document of the report, where one is written.
+Status ReportText(const std::string& name, std::string_view text, const Result<Generation>& output,
+                  const std::vector<json::Member>& more, Loaded& loaded) {
+  if (!loaded.report) return {};
+  const std::string error = output.ok() ? "" : output.error().ToString();
+  ReportDocument document{.name = name, .text = text, .error = error, .more = &more};
+  if (output.ok()) {
+    document.record = output->text;
+    document.details = &output->details;
+    document.closed = output->stop == StopReason::kClosed;
+  }
+  return loaded.report->Write(loaded.report->BlockOf(document));
+}
+
 // White space of an answer that would break its line becomes a space: inside JSON strings there is
 // none.
 void OnOneLine(RecordAnswer& answer) {
@@ -213,6 +243,9 @@ int ExtractOne(const TextFlags& flags, Loaded& loaded) {
     while (loaded.engine->Step()) {
     }
   }
+  Status reported = ReportText(SourceOf(flags), loaded.input, output, {}, loaded);
+  if (reported.ok() && loaded.report) reported = loaded.report->Close();
+  if (!reported.ok()) return Fail(kExtract, reported.error());
   if (!output.ok()) {
     // What was tried is told of a record that none of the tries gave as well.
     if (flags.extract.stats) NoteSettings(*loaded.extractor);
@@ -281,6 +314,11 @@ class Lines {
     if (Status status = WriteReasoning(flags_, reasoning_); !status.ok()) {
       return Fail(kExtract, status.error());
     }
+    if (loaded_.report) {
+      if (Status status = loaded_.report->Close(); !status.ok()) {
+        return Fail(kExtract, status.error());
+      }
+    }
     if (Status status = Report(flags_, total_, loaded_); !status.ok()) {
       return Fail(kExtract, status.error());
     }
@@ -291,6 +329,7 @@ class Lines {
   struct Line {
     int number;
     std::vector<json::Member> more;  // of the text's line
+    std::string text;                // for the report
     std::optional<Result<Generation>> output;
   };
 
@@ -307,7 +346,7 @@ class Lines {
       at_end_ = !line.ok() || !line->has_value();
       if (at_end_) return;
       if (++number_ <= loaded_.output->done()) continue;
-      lines_.push_back(std::make_unique<Line>(Line{number_, {}, std::nullopt}));
+      lines_.push_back(std::make_unique<Line>(Line{number_, {}, {}, std::nullopt}));
       Line* const mine = lines_.back().get();
       TextLine text;
       const Status read = ReadLine(**line, text);
@@ -318,6 +357,7 @@ class Lines {
         if (lines_.size() == 1) return;
         continue;
       }
+      if (loaded_.report) mine->text = text.text;
       loaded_.extractor->Add(text.text, "text", [mine](Result<Generation> output) {
         mine->output = std::move(output);
       });
@@ -346,6 +386,9 @@ class Lines {
   Status Print(Line& line) {
     Result<Generation>& output = *line.output;
     const std::string place = fmt::format("line {}", line.number);
+    if (Status status = ReportText(place, line.text, output, line.more, loaded_); !status.ok()) {
+      return status;
+    }
     reasoning_ += (output.ok() ? json::Quote(output->reasoning) : std::string("null")) + "\n";
     if (!output.ok()) {
       ++failed_;
@@ -425,6 +468,9 @@ void AddExtract(CLI::App& app, Action& action) {
   command->add_flag("--details", flags->details,
                     "Print each record as a line of /v1/extract: with the places of its values in "
                     "the text, their probabilities and, for choices, the alternatives");
+  TextOption(command, "--report", flags->report, "FILE",
+             "Write an HTML page that shows each text with the places of its record's values and "
+             "what --details says of them");
   command->add_flag("--progress", flags->progress, "Show progress even when stderr is no terminal");
   command->add_flag("--stats", flags->extract.stats,
                     "Tokens and seconds, and remarks on the schema, on stderr");

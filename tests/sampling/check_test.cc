@@ -4,11 +4,14 @@
 #include <atomic>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
+#include <filesystem>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "pawl/sampling.h"
+#include "src/base/file.h"
 #include "src/decode/sampling/asking.h"
 #include "src/decode/sampling/check_spec.h"
 #include "tests/sampling/toy_model.h"
@@ -253,6 +256,53 @@ TEST(CheckTest, AStyleIsNowhereInTheText) {
   EXPECT_EQ(MakeCheckOf("style:", ToyVocabulary()).error().ToString(), "style:: needs a regex");
   EXPECT_EQ(MakeCheckOf("style:a*", ToyVocabulary()).error().message,
             "matches the empty text, so it would refuse every output");
+}
+
+// Where no layer above makes them, the command is asked: here another program of that name.
+TEST(ProgramCheckTest, ChecksOfCodeAskTheCommand) {
+  const std::string folder = ::testing::TempDir();
+  const std::string program = folder + "/pawl";
+  ASSERT_TRUE(WriteFile(program,
+                        "#!/bin/sh\nwhile read -r line; do id=${line#*:}; id=${id%%,*}\n"
+                        "case $line in *good*) v=accept;; *) v=dead;; esac\n"
+                        "echo \"{\\\"id\\\":$id,\\\"verdict\\\":\\\"$v\\\",\\\"error\\\":\\\"$1 "
+                        "$2\\\"}\"; done\n")
+                  .ok());
+  std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+  const std::string path = std::getenv("PATH");
+  const auto error = [](const std::string& spec) {
+    const auto made = MakeCheckOf(spec, ToyVocabulary());
+    return made.ok() ? "none" : made.error().ToString();
+  };
+  ASSERT_EQ(setenv("PATH", "/no/such:/nor/this", 1), 0);
+  EXPECT_EQ(error("syntax:python"), "syntax:python: needs the command pawl, which is not in PATH");
+  ASSERT_EQ(setenv("PATH", (folder + ":" + path).c_str(), 1), 0);
+  EXPECT_EQ(error("syntax:cobol"),
+            "syntax:cobol: names none of the languages typescript, java, python, cpp");
+  EXPECT_EQ(error("monitor@line:java"), "monitor@line:java: takes no granularity");
+  CheckSpecs specs = {.checks = {"regex:[a-z]*", "syntax:python"}};
+  std::vector<std::shared_ptr<const Check>> checks;
+  std::shared_ptr<const Critic> critic;
+  ASSERT_TRUE(AddChecks(specs, ToyVocabulary(), 1, checks, critic).ok());
+  ASSERT_EQ(checks.size(), 2u);
+  EXPECT_EQ(checks[1]->granularity(), CheckGranularity::kComplete);
+  std::string why;
+  EXPECT_EQ(*checks[1]->Judge({.text = "good", .tokens = {}, .ended = true}), Verdict::kAccept);
+  EXPECT_EQ(*checks[1]->Judge({.text = "bad", .tokens = {}, .ended = true, .why = &why}),
+            Verdict::kDead);
+  EXPECT_EQ(why, "check syntax:python");
+  setenv("PATH", path.c_str(), 1);
+  specs.checks = {"regex:a", "style:a("};
+  EXPECT_EQ(AddChecks(specs, ToyVocabulary(), 1, checks, critic).error().ToString(),
+            "checks/1: style:a(: byte 2: a group has no \")\"");
+  specs = {.critic = "tests: "};
+  EXPECT_EQ(AddChecks(specs, ToyVocabulary(), 1, checks, critic).error().place, "critic");
+  specs = {.timeout = 0};
+  EXPECT_EQ(AddChecks(specs, ToyVocabulary(), 1, checks, critic).error().place, "check_timeout");
+  EXPECT_EQ(PlaceOfCommand({.checks = {"style:a", "monitor:java", "tests@complete:true"}}),
+            "checks/2");
+  EXPECT_EQ(PlaceOfCommand({.checks = {"regex:tests:"}, .critic = "cat"}), "critic");
+  EXPECT_EQ(PlaceOfCommand({.checks = {"regex:schema:a"}}), "");
 }
 
 TEST(ProgramCheckTest, TestsAreACommandForEachOutput) {

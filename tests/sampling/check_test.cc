@@ -280,7 +280,13 @@ TEST(ProgramCheckTest, ChecksOfCodeAskTheCommand) {
   EXPECT_EQ(error("syntax:cobol"),
             "syntax:cobol: names none of the languages typescript, java, python, cpp");
   EXPECT_EQ(error("monitor@line:java"), "monitor@line:java: takes no granularity");
-  CheckSpecs specs = {.checks = {"regex:[a-z]*", "syntax:python"}};
+  const auto specs_of = [](std::vector<std::string> texts, std::string score) {
+    CheckSpecs made;
+    made.checks = std::move(texts);
+    made.critic = std::move(score);
+    return made;
+  };
+  CheckSpecs specs = specs_of({"regex:[a-z]*", "syntax:python"}, "");
   std::vector<std::shared_ptr<const Check>> checks;
   std::shared_ptr<const Critic> critic;
   ASSERT_TRUE(AddChecks(specs, ToyVocabulary(), 1, checks, critic).ok());
@@ -294,15 +300,16 @@ TEST(ProgramCheckTest, ChecksOfCodeAskTheCommand) {
   setenv("PATH", path.c_str(), 1);
   specs.checks = {"regex:a", "style:a("};
   EXPECT_EQ(AddChecks(specs, ToyVocabulary(), 1, checks, critic).error().ToString(),
-            "checks/1: style:a(: byte 2: a group has no \")\"");
-  specs = {.critic = "tests: "};
+            "checks/1: style:a(: byte 2: expected ')'");
+  specs = specs_of({}, "tests: ");
   EXPECT_EQ(AddChecks(specs, ToyVocabulary(), 1, checks, critic).error().place, "critic");
-  specs = {.timeout = 0};
+  specs = CheckSpecs();
+  specs.timeout = 0;
   EXPECT_EQ(AddChecks(specs, ToyVocabulary(), 1, checks, critic).error().place, "check_timeout");
-  EXPECT_EQ(PlaceOfCommand({.checks = {"style:a", "monitor:java", "tests@complete:true"}}),
+  EXPECT_EQ(PlaceOfCommand(specs_of({"style:a", "monitor:java", "tests@complete:true"}, "")),
             "checks/2");
-  EXPECT_EQ(PlaceOfCommand({.checks = {"regex:tests:"}, .critic = "cat"}), "critic");
-  EXPECT_EQ(PlaceOfCommand({.checks = {"regex:schema:a"}}), "");
+  EXPECT_EQ(PlaceOfCommand(specs_of({"regex:tests:"}, "cat")), "critic");
+  EXPECT_EQ(PlaceOfCommand(specs_of({"regex:schema:a"}, "")), "");
 }
 
 TEST(ProgramCheckTest, TestsAreACommandForEachOutput) {

@@ -260,6 +260,10 @@ Status AddChecks(const CheckSpecs& specs, const std::shared_ptr<const Vocabulary
 Result<std::shared_ptr<const Critic>> MakeCriticOf(const std::string& spec,
                                                    const CheckSpecOptions& options) {
   constexpr std::string_view kTests = "tests:";
+  const size_t begin = spec.starts_with(kTests) ? kTests.size() : 0;
+  if (spec.find_first_not_of(" \t\n", begin) == std::string::npos) {
+    return Error{ErrorCode::kInvalid, "names no program", spec};
+  }
   if (!spec.starts_with(kTests)) return MakeProgramCritic(ShellProgram(spec, options));
   return MakeTestsCritic(ShellProgram(spec.substr(kTests.size()), options));
 }

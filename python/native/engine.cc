@@ -2,6 +2,7 @@
 // are read by name, the lock is released, and signals are looked at while a thread waits.
 #include "pawl/engine.h"
 
+#include <charconv>
 #include <filesystem>
 #include <string>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "python/native/bound_engine.h"
 #include "src/base/file.h"
 #include "src/base/json.h"
+#include "src/decode/check_input.h"
 #include "src/engine/option_names.h"
 #include "src/engine/schema_view.h"
 #include "src/engine/search_json.h"
@@ -110,8 +112,14 @@ EngineOptions EngineOptionsOf(const nb::dict& given) {
   return out;
 }
 
-// `thinking`: off, auto or a number of tokens; empty: not given.
-GenerateOptions GenerateOptionsOf(const nb::dict& given, std::string& thinking, int& free_first) {
+// Options that are not those of the decode loop.
+struct BesideOptions {
+  std::string thinking;  // off, auto or a number of tokens; empty: not given
+  int free_first = 0;
+  std::string contrast;  // a number or auto; empty: none
+};
+
+GenerateOptions GenerateOptionsOf(const nb::dict& given, BesideOptions& beside) {
   GenerateOptions out;
   ReadOptions(given, [&](const auto& field) {
     field("temperature", out.sampling.temperature);
@@ -154,9 +162,10 @@ GenerateOptions GenerateOptionsOf(const nb::dict& given, std::string& thinking, 
     field("logprobs", out.logprobs);
     field("mask_surprise", out.mask_surprise);
     field("details", out.details);
-    field("thinking", thinking);
+    field("thinking", beside.thinking);
     field("close_repetition", out.close_repetition);
-    field("free_first", free_first);
+    field("free_first", beside.free_first);
+    field("contrast", beside.contrast);
     field("diffusion", out.diffusion);
   });
   return out;
@@ -336,6 +345,31 @@ nb::dict InfoDict(const EngineInfo& info) {
   return out;
 }
 
+// The search that contrast of an extraction is. Raises what it cannot be used with.
+SearchOptions ContrastOf(const std::string& contrast, const EngineRequest& request) {
+  const GenerateOptions& given = request.options;
+  const char* const apart = given.logprobs >= 0         ? "logprobs"
+                            : given.details             ? "details"
+                            : !given.logit_bias.empty() ? "logit_bias"
+                            : !request.stops.empty()    ? "stop"
+                            : request.free_first > 0    ? "free_first"
+                                                        : nullptr;
+  if (Status status = RefuseDiffusion(given.diffusion); !status.ok()) Raise(status.error());
+  if (apart != nullptr) Raise({ErrorCode::kUnsupported, "cannot be used with contrast", apart});
+  SearchOptions options = GreedyOrDrawn(given.sampling);
+  options.max_tokens = given.max_tokens;
+  options.skip_forced = given.skip_forced;
+  options.contrast_prompt = "(none)";
+  options.contrast_auto = contrast == "auto";
+  if (options.contrast_auto) return options;
+  const char* const end = contrast.data() + contrast.size();
+  const auto [at, error] = std::from_chars(contrast.data(), end, options.contrast);
+  if (error != std::errc() || at != end) {
+    Raise({ErrorCode::kInvalid, "must be a number or \"auto\"", "contrast"});
+  }
+  return options;
+}
+
 BoundJob Submit(const BoundEngine& self, const nb::tuple& prompt,
                 const std::optional<Grammar>& grammar, const nb::dict& options,
                 const std::vector<std::string>& stops,
@@ -343,10 +377,11 @@ BoundJob Submit(const BoundEngine& self, const nb::tuple& prompt,
                 uint64_t group, nb::object constraint) {
   EngineRequest request = RequestOf(prompt);
   request.group = group;
-  std::string thinking;
-  request.options = GenerateOptionsOf(options, thinking, request.free_first);
-  if (!thinking.empty()) {
-    Result<Thinking> read = ParseThinking(thinking);
+  BesideOptions beside;
+  request.options = GenerateOptionsOf(options, beside);
+  request.free_first = beside.free_first;
+  if (!beside.thinking.empty()) {
+    Result<Thinking> read = ParseThinking(beside.thinking);
     if (!read.ok()) Raise(InFile("thinking", read.error()));
     request.thinking = *read;
   }
@@ -354,8 +389,11 @@ BoundJob Submit(const BoundEngine& self, const nb::tuple& prompt,
   request.stops = stops;
   request.grammar = grammar;
   request.constraint = ConstraintOf(std::move(constraint), self.engine->model().vocabulary());
+  std::optional<SearchOptions> contrast;
+  if (!beside.contrast.empty()) contrast = ContrastOf(beside.contrast, request);
   Result<std::shared_ptr<Job>> job = [&] {
     nb::gil_scoped_release release;
+    if (contrast) return Job::StartSearch(*self.engine, self.armed, request, *std::move(contrast));
     return Job::Start(*self.engine, self.armed, std::move(request), streams);
   }();
   return {self.engine, Take(std::move(job))};

@@ -322,6 +322,8 @@ class Engine:
         `check`: a function of a record, or several, that raises ValueError or AssertionError, returns False or
         says what is wrong. `max_retries`: further tries where a check or the validators of the type refuse a
         record; the model sees the record and the error. After the last one the error is raised.
+
+        `contrast`: a number or "auto". Makes more probable what the text adds to the prompt (docs/search.md).
         """
         return self._extract(texts, schema, errors, progress, options, lambda output: output.value)
 
@@ -577,7 +579,10 @@ class _Extract:
         given = dict(options)
         self._checks = _checks(given.pop("check", None))
         self._retries = _retries(given.pop("max_retries", 0))
+        contrast = _contrast(given.pop("contrast", None))
         self._options = Sorted(given, with_constraint=False)
+        if contrast:
+            self._options.sampling["contrast"] = contrast
         self._options.sampling.setdefault("max_tokens", _EXTRACT_TOKENS)
         self._layout = _layout(engine.extract_defaults, self._options.schema)
         self._schema = engine._text_of_schema(schema)
@@ -708,6 +713,14 @@ def _checks(given: Any) -> List[Callable[[Any], Any]]:
         if not callable(check):
             raise TypeError(f"check must be a function, or several, not {type(check).__name__}")
     return checks
+
+
+def _contrast(given: Any) -> str:
+    if given is None or given == "auto":
+        return given or ""
+    if isinstance(given, bool) or not isinstance(given, (int, float)):
+        raise TypeError(f'contrast must be a number or "auto", not {given!r}')
+    return repr(float(given))
 
 
 def _retries(given: Any) -> int:

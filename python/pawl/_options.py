@@ -114,6 +114,7 @@ class ExtractOptions(SamplingOptions, SchemaOptions, total=False):
     instruction: str
     examples: "Sequence[Any]"
     schema_view: "Literal['auto', 'template', 'keys', 'schema', 'none']"
+    contrast: "Union[float, Literal['auto']]"
 
 
 class GenerateOptions(SamplingOptions, SchemaOptions, total=False):
@@ -189,7 +190,7 @@ class Sorted:
 def _unknown(name: str, with_constraint: bool) -> str:
     known = [*_SAMPLING, *_SCHEMA]
     if not with_constraint:
-        known += [*_ASKING, "check", "max_retries"]
+        known += [*_ASKING, "check", "max_retries", "contrast"]
     if with_constraint:
         known += [*_CONSTRAINTS, *_BESIDE, "constraint", "special"]
     near = difflib.get_close_matches(name, known, 1)

@@ -72,7 +72,7 @@ void DiffusionFlags::AddTo(CLI::App* command) {
         "with dkv 8)");
 }
 
-void DiffusionFlags::AddCanvasTo(CLI::App* command, std::string& svg) {
+void DiffusionFlags::AddGapsTo(CLI::App* command) {
   command
       ->add_option("--gap-tokens", options.gap_tokens,
                    "The most tokens of each gap that --gap and --suffix leave (default: "
@@ -80,6 +80,9 @@ void DiffusionFlags::AddCanvasTo(CLI::App* command, std::string& svg) {
       ->transform(WholeNumber(1, kMostCount))
       ->type_name("N")
       ->group(kDiffusionGroup);
+}
+
+void DiffusionFlags::AddPictureTo(CLI::App* command, std::string& svg) {
   TextOption(command, "--diffusion-svg", svg, "FILE", "A picture of the canvas after each call")
       ->group(kDiffusionGroup);
 }

@@ -14,8 +14,10 @@ struct DiffusionFlags {
   DiffusionOptions options;
 
   void AddTo(CLI::App* command);
-  // --gap-tokens and --diffusion-svg, of a command with one canvas.
-  void AddCanvasTo(CLI::App* command, std::string& svg);
+  // --gap-tokens, of a command with texts behind its output.
+  void AddGapsTo(CLI::App* command);
+  // --diffusion-svg, of a command with one canvas.
+  static void AddPictureTo(CLI::App* command, std::string& svg);
   // `other`: an option whose outputs are not those of the loop; empty: none. Errors name the
   // option.
   Status Check(const std::string& other) const;

@@ -6,11 +6,13 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
 #include "src/base/file.h"
 #include "src/base/json.h"
+#include "src/cli/canvas_picture.h"
 #include "src/cli/command.h"
 #include "src/cli/extractor.h"
 #include "src/cli/progress.h"
@@ -32,7 +34,7 @@ struct TextFlags {
   bool json_lines = false;
   bool progress = false;
   bool details = false;
-  std::string output, report;
+  std::string output, report, diffusion_svg;
   std::vector<std::string> keep;  // members of a line that its record gets
   bool resume = false;
 };
@@ -71,6 +73,18 @@ Status CheckOutput(const TextFlags& flags) {
   return {};
 }
 
+// One picture is of one canvas.
+Status CheckPicture(const TextFlags& flags) {
+  if (flags.diffusion_svg.empty()) return {};
+  const bool many = flags.json_lines;
+  if (many || flags.extract.retry.retries > 0) {
+    return Error{ErrorCode::kUnsupported,
+                 std::string("cannot be used with ") + (many ? "--json-lines" : "--retries"),
+                 "--diffusion-svg"};
+  }
+  return CheckWritable(flags.diffusion_svg);
+}
+
 // The names of --keep are not among the keys, which would hide them.
 Result<RecordOutput> OpenOutput(const TextFlags& flags, const std::string& schema) {
   const Result<json::Value> tree = json::Parse(schema);
@@ -98,6 +112,7 @@ Result<Loaded> Load(const TextFlags& flags) {
                          : Error{error.code, "is for records that are drawn alone", "--report"};
   }
   if (Status status = CheckOutput(flags); !status.ok()) return status.error();
+  if (Status status = CheckPicture(flags); !status.ok()) return status.error();
   const std::string& schema_file =
       extract.template_file.empty() ? extract.grammar.schema_file : extract.template_file;
   if (schema_file == "-" && flags.file == "-" && !flags.text.has_value()) {
@@ -428,13 +443,24 @@ class Lines {
   std::string reasoning_;  // a line of JSON for each line
 };
 
-int Extract(const TextFlags& flags) {
+int Extract(TextFlags flags) {
+  CanvasPicture picture;
+  if (!flags.diffusion_svg.empty()) {
+    flags.extract.setting.diffusion.options.on_canvas = [&](std::span<const TokenId> canvas) {
+      picture.Add(canvas);
+    };
+  }
   Result<Loaded> loaded = Load(flags);
   if (!loaded.ok()) return Fail(kExtract, loaded.error());
   if (flags.extract.stats || flags.extract.grammar.annotations) {
     for (const std::string& note : loaded->extractor->notes()) Note(kExtract, "note: " + note);
   }
-  return flags.json_lines ? Lines(flags, *loaded).Run() : ExtractOne(flags, *loaded);
+  if (flags.json_lines) return Lines(flags, *loaded).Run();
+  const int code = ExtractOne(flags, *loaded);
+  if (flags.diffusion_svg.empty() || code != kExitOk) return code;
+  const std::string svg = picture.Svg(*loaded->engine->engine().vocabulary());
+  const Status status = WriteFile(flags.diffusion_svg, svg);
+  return status.ok() ? code : Fail(kExtract, status.error());
 }
 
 }  // namespace
@@ -474,6 +500,7 @@ void AddExtract(CLI::App& app, Action& action) {
   command->add_flag("--progress", flags->progress, "Show progress even when stderr is no terminal");
   command->add_flag("--stats", flags->extract.stats,
                     "Tokens and seconds, and remarks on the schema, on stderr");
+  DiffusionFlags::AddPictureTo(command, flags->diffusion_svg);
   TextOption(command, "--stats-json", flags->extract.stats_json, "FILE",
              "The same as JSON, to this file");
   command->footer(

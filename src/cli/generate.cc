@@ -317,7 +317,8 @@ void AddGenerate(CLI::App& app, Action& action) {
   TextOption(command, "--stats-json", flags->stats_json, "FILE", "The same as JSON, to this file");
   flags->drafts.AddTo(command);
   flags->diffusion.AddTo(command);
-  flags->diffusion.AddCanvasTo(command, flags->diffusion_svg);
+  flags->diffusion.AddGapsTo(command);
+  DiffusionFlags::AddPictureTo(command, flags->diffusion_svg);
   command->footer(
       "Example:\n  pawl generate --prompt \"The answer is \" --regex \"(yes|no), [a-z ]{3,40}\" "
       "--temperature 0.8 --seed 7");

@@ -63,6 +63,25 @@ class GrammarConstraint final : public LoopConstraint {
     return After(token, *std::move(next));
   }
 
+  std::optional<uint64_t> KeyAfter(TokenId token) const override {
+    const State at = Now();
+    const std::optional<State> next = at.Advance(token);
+    if (at.lost()) return std::nullopt;
+    return next ? PlaceKeyOf(*next) : 0;
+  }
+  std::shared_ptr<const LoopConstraint> NextHere(TokenId token) const override {
+    const State at = Now();
+    std::optional<State> next = at.Advance(token);
+    if (at.lost()) return Next(token);
+    return next ? After(token, *std::move(next)) : nullptr;
+  }
+  std::shared_ptr<const LoopConstraint> Renewed() const override {
+    if (!Now().stale()) return nullptr;
+    std::optional<State> now = Retaken();
+    if (!now || now->stale()) return nullptr;
+    return std::make_shared<GrammarConstraint>(grammar_, *std::move(now), trail_);
+  }
+
   std::shared_ptr<const Mask> mask() const override {
     return Asked([](const State& at) { return at.mask(); });
   }
@@ -126,12 +145,13 @@ class GrammarConstraint final : public LoopConstraint {
   }
   const Grammar* grammar() const override { return &grammar_; }
   const void* lane() const override { return GrammarAccess::PlaceOf(Now()).lock; }
-  uint64_t key() const override {
-    const GrammarAccess::Place place = GrammarAccess::PlaceOf(Now());
-    return MixedKeys(reinterpret_cast<uintptr_t>(place.grammar), place.key);
-  }
+  uint64_t key() const override { return PlaceKeyOf(Now()); }
 
  private:
+  static uint64_t PlaceKeyOf(const State& at) {
+    const GrammarAccess::Place place = GrammarAccess::PlaceOf(at);
+    return MixedKeys(reinterpret_cast<uintptr_t>(place.grammar), place.key);
+  }
   static KnownAnswers& AnswersOf(const State& at) { return GrammarAccess::KnownOf(at); }
   static Machine::Key KeyOf(const State& at) { return GrammarAccess::PlaceOf(at).key; }
   // Answers of a state that is lost by now may mean nothing.

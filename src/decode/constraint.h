@@ -48,6 +48,17 @@ class LoopConstraint : public Constraint {
   std::shared_ptr<const LoopConstraint> Next(TokenId token) const {
     return std::static_pointer_cast<const LoopConstraint>(Advance(token));
   }
+  // The key of Next(token), where it is known without making it; 0: the token is refused. nullopt:
+  // ask Next.
+  virtual std::optional<uint64_t> KeyAfter(TokenId /*token*/) const { return std::nullopt; }
+  // Grammars are rebuilt when they have grown large, and Next goes over to the grammar as it is
+  // now. That takes the whole text again, which is too slow for each of many steps. Next without
+  // it:
+  virtual std::shared_ptr<const LoopConstraint> NextHere(TokenId token) const {
+    return Next(token);
+  }
+  // The same place in the grammar as it is now; nullptr: this is one.
+  virtual std::shared_ptr<const LoopConstraint> Renewed() const { return nullptr; }
   // How many tokens Completion(most) has; -1: nullopt.
   virtual int CompletionLength(int most) const = 0;
   // Look(), perhaps without `forced`.

@@ -192,10 +192,31 @@ TEST(ShippedModelTest, GapsInACanvasAndItsPicture) {
   EXPECT_EQ(svg.substr(0, 4), "<svg");
   EXPECT_NE(svg.find("&amp;"), std::string::npos) << "the text between the gaps";
   EXPECT_NE(svg.find("class=\"n\""), std::string::npos) << "tokens of a call";
+  const std::string diffusion = command[2];
   command[2] = SourceDir() + "/models/tiny-extract";
   const CommandResult causal = RunPawl(command);
   EXPECT_EQ(causal.exit_code, 2);
   EXPECT_NE(causal.err.find("means nothing for a causal model"), std::string::npos) << causal.err;
+  // A record has a picture too, and several have none.
+  const auto extract = [&](const std::string& model, const std::vector<std::string>& more) {
+    std::vector<std::string> of_record = {"extract", "--model", model};
+    of_record.insert(of_record.end(), {"--schema", SourceDir() + "/schemas/examples/contact.json"});
+    of_record.insert(of_record.end(), {"--diffusion-svg", picture});
+    of_record.insert(of_record.end(), more.begin(), more.end());
+    return RunPawl(of_record);
+  };
+  std::filesystem::remove(picture);
+  const CommandResult record = extract(diffusion, {"--text", kText});
+  EXPECT_EQ(record.exit_code, 0) << record.err;
+  const std::string of_record = *ReadFile(picture);
+  EXPECT_NE(of_record.find("class=\"o\""), std::string::npos) << "tokens of calls before";
+  EXPECT_NE(extract(command[2], {"--text", kText}).err.find("--diffusion-svg: means nothing"),
+            std::string::npos);
+  EXPECT_NE(extract(diffusion, {"--json-lines"}).err.find("--diffusion-svg: cannot be used with"),
+            std::string::npos);
+  EXPECT_NE(extract(diffusion, {"--text", kText, "--check", "true", "--retries", "1"})
+                .err.find("--diffusion-svg: cannot be used with --retries"),
+            std::string::npos);
 }
 
 }  // namespace

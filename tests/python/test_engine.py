@@ -70,6 +70,8 @@ def test_details_of_records():
     {"whitespace": "bounded", "order": "any", "temperature": 0.7, "top_k": 20},
     {"max_string": 5, "ascii": True},
     {"draft": "auto", "temperature": 1, "seed": 3},
+    {"contrast": 0.5},
+    {"contrast": "auto", "temperature": 1, "seed": 3},
 ])
 def test_extract_is_what_the_command_writes(options):
     engine_options = {name: options.pop(name) for name in ("draft",) if name in options}
@@ -370,6 +372,34 @@ def test_bad_options(engine, options, error, message):
     with pytest.raises(error) as raised:
         engine.generate("Once ", **options)
     assert message in str(raised.value)
+
+
+def test_contrast_of_records(engine):
+    plain = engine.extract(TEXTS, CONTACT)
+    assert engine.extract(TEXTS, CONTACT, contrast=0) == plain
+    assert engine.extract(TEXTS, CONTACT, contrast=None) == plain
+    output = engine.extract_outputs(TEXTS[0], CONTACT, contrast=1)
+    assert output.tokens and output.finish_reason == "stop"
+    for options, place in [({"contrast": "much"}, None), ({"contrast": True}, None), ({"contrast": 1e9}, "contrast"),
+                           ({"contrast": 1, "logprobs": 1}, "logprobs"), ({"contrast": 1, "stop": "x"}, "stop"),
+                           ({"contrast": 1, "free_first": 9}, "free_first"), ({"contrast": 1, "details": True}, "details")]:
+        with pytest.raises(TypeError if place is None else pawl.PawlError) as raised:
+            engine.extract(TEXTS[0], CONTACT, **options)
+        assert place is None or raised.value.place == place
+    with pytest.raises(TypeError, match="no option contrast"):
+        engine.generate("a", contrast=1)
+
+
+def test_free_text_first(engine):
+    output = engine.generate("Ann is 7. ", regex="[a-c]{3}", free_first=9, max_tokens=80)
+    assert len(output.text) == 3 and output.reasoning
+    assert engine.generate("a", regex="[a-c]{3}", free_first=0).text == engine.generate("a", regex="[a-c]{3}").text
+    record = engine.extract_outputs(TEXTS[0], CONTACT, free_first=12)
+    assert set(record.value) == set(engine.extract(TEXTS[0], CONTACT)) and record.reasoning
+    for options in [{"free_first": 9}, {"free_first": -1, "regex": "a"}]:
+        with pytest.raises(pawl.PawlError) as raised:
+            engine.generate("a", **options)
+        assert raised.value.place == "free_first"
 
 
 def test_bad_models(tmp_path):

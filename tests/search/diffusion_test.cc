@@ -266,14 +266,14 @@ TEST(CanvasLatticeTest, PlacesThatAreKnownAreNotLookedUp) {
   const CanvasRules rules = {{kTheEnd}, kToyWidth, kToyWidth, 1000};
   std::mt19937 random(1);
   const std::vector<TokenId> masks(8, kNoToken);
-  CanvasMasks known;
+  CanvasStates known(rules);
   const auto looks = [&] {
     const auto scores = RandomScores(random, masks.size());
     return CanvasLattice(rules, {root}, masks, scores, {}, 0, &known).looks();
   };
   const int64_t first = looks();
   EXPECT_GT(first, 4);
-  EXPECT_EQ(first, static_cast<int64_t>(known.size()));
+  EXPECT_LE(first, static_cast<int64_t>(known.size()));
   EXPECT_EQ(looks(), 0) << "other scores, the same places";
 }
 

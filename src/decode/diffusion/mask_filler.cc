@@ -20,7 +20,7 @@ MaskFiller::MaskFiller(FillTask task, const FillOptions& options)
       canvas_(static_cast<size_t>(task_.length), kNoToken),
       place_{task_.constraint, false},
       schedule_(options),
-      masks_(std::make_shared<CanvasMasks>()) {}
+      states_(std::make_shared<CanvasStates>(task_.rules)) {}
 
 Status MaskFiller::Start() {
   if (has_gaps()) {
@@ -65,7 +65,7 @@ Status MaskFiller::Settle() {
       if (task_.constraint == nullptr) {
         place_.ended = task_.rules.IsEnd(token);
       } else {
-        place_ = task_.rules.Next(place_, token);
+        place_ = PlaceAfter(token);
         if (!place_.ended && place_.at == nullptr) {
           return Error{ErrorCode::kInternal, "a committed token does not fit the constraint", ""};
         }
@@ -82,7 +82,6 @@ Status MaskFiller::Settle() {
       block_end_ = std::min(task_.length, begin + options_.block_length);
       const int blocks = (task_.length + options_.block_length - 1) / options_.block_length;
       schedule_.Begin(options_.steps > 0 ? options_.steps / blocks : block_end_ - block_begin_);
-      masks_ = std::make_shared<CanvasMasks>();
     }
     if (task_.constraint == nullptr) return {};
     if (HasIslands()) return {};  // the witness is that of the call before
@@ -90,10 +89,18 @@ Status MaskFiller::Settle() {
   }
 }
 
+// The steps of the lattice have led there before.
+CanvasPlace MaskFiller::PlaceAfter(TokenId token) {
+  const CanvasStates::Id next = states_->After(states_->Of(place_), token);
+  if (next == CanvasStates::kRefused) return {};
+  return states_->PlaceOf(next);
+}
+
 // Only where masks alone are behind: what a forced text pushes out of its place is nowhere fixed.
 bool MaskFiller::Force() {
-  const std::shared_ptr<const Mask> mask = place_.at->mask();
-  ++looks_;
+  const int64_t before = states_->looks();
+  const std::shared_ptr<const Mask> mask = states_->MaskOf(states_->Of(place_)).mask;
+  looks_ += states_->looks() - before;
   const std::vector<TokenId> allowed =
       mask->count() <= LoopConstraint::kMostSpellings ? mask->Tokens() : std::vector<TokenId>();
   only_end_ = !allowed.empty() &&
@@ -192,8 +199,9 @@ Status MaskFiller::Take(std::vector<std::vector<float>> scores) {
   } else {
     const auto window = std::span(canvas_).subspan(static_cast<size_t>(first_), size);
     const std::vector<TokenId> before(window.begin(), window.end());
+    place_ = states_->BeginCall(place_);
     CanvasLattice lattice(task_.rules, place_, before, by_place, witness_,
-                          task_.length - block_end_, masks_.get(),
+                          task_.length - block_end_, states_.get(),
                           has_gaps() ? std::span(gap_of_).subspan(static_cast<size_t>(first_), size)
                                      : std::span<const int>());
     looks_ += lattice.looks();
@@ -262,8 +270,8 @@ void MaskFiller::Commit(std::span<const std::vector<float>> scores, CanvasLattic
   // What has no alternative in the lattice is committed with them.
   for (const int position : wanted) {
     if (lattice == nullptr || canvas_[static_cast<size_t>(position)] != kNoToken) continue;
-    if (const auto shares = lattice->Shares(place_of(position)); shares.size() == 1) {
-      canvas_[static_cast<size_t>(position)] = shares[0].token;
+    if (const auto only = lattice->Only(place_of(position))) {
+      canvas_[static_cast<size_t>(position)] = *only;
     }
   }
 }

@@ -65,6 +65,7 @@ class MaskFiller {
   // Reads on what is committed, and writes what is forced, until a mask of a block is open.
   Status Settle();
   bool Force();
+  CanvasPlace PlaceAfter(TokenId token);
   Status FindWitness();
   bool HasIslands() const;
   bool has_gaps() const { return !task_.canvas.empty(); }
@@ -89,7 +90,7 @@ class MaskFiller {
   int first_ = 0;      // the first mask
   int block_begin_ = 0, block_end_ = 0;
   FillSchedule schedule_;
-  std::shared_ptr<CanvasMasks> masks_;  // of the block
+  std::shared_ptr<CanvasStates> states_;  // copies share it
   int calls_ = 0, forced_ = 0;
   int64_t looks_ = 0;
   bool done_ = false, only_end_ = false;

@@ -110,8 +110,15 @@ EngineOptions EngineOptionsOf(const nb::dict& given) {
   return out;
 }
 
-// `thinking`: off, auto or a number of tokens; empty: not given.
-GenerateOptions GenerateOptionsOf(const nb::dict& given, std::string& thinking, int& free_first) {
+// Options that are members of the request itself.
+struct RequestOptions {
+  std::string thinking;  // off, auto or a number of tokens; empty: not given
+  int free_first = 0;
+  bool document = false;
+  DocumentOptions chunks;
+};
+
+GenerateOptions GenerateOptionsOf(const nb::dict& given, RequestOptions& request) {
   GenerateOptions out;
   ReadOptions(given, [&](const auto& field) {
     field("temperature", out.sampling.temperature);
@@ -154,9 +161,12 @@ GenerateOptions GenerateOptionsOf(const nb::dict& given, std::string& thinking, 
     field("logprobs", out.logprobs);
     field("mask_surprise", out.mask_surprise);
     field("details", out.details);
-    field("thinking", thinking);
+    field("thinking", request.thinking);
     field("close_repetition", out.close_repetition);
-    field("free_first", free_first);
+    field("free_first", request.free_first);
+    field("document", request.document);
+    field("chunk_tokens", request.chunks.chunk_tokens);
+    field("passes", request.chunks.passes);
     field("diffusion", out.diffusion);
   });
   return out;
@@ -308,7 +318,12 @@ void BindJob(nb::module_& module) {
            [](const BoundJob& self) {
              const bool there = self.job->done() && self.job->output().ok();
              std::string out = "{";
-             if (there) out += DetailsJson(self.job->output()->details);
+             if (there) {
+               out += DetailsJson(self.job->output()->details);
+               if (self.job->output()->chunks > 0) {
+                 out += "," + ConflictsJson(self.job->output()->conflicts);
+               }
+             }
              return out += '}';
            })
       .def("logs", [](const BoundJob& self) {
@@ -343,10 +358,12 @@ BoundJob Submit(const BoundEngine& self, const nb::tuple& prompt,
                 uint64_t group, nb::object constraint) {
   EngineRequest request = RequestOf(prompt);
   request.group = group;
-  std::string thinking;
-  request.options = GenerateOptionsOf(options, thinking, request.free_first);
-  if (!thinking.empty()) {
-    Result<Thinking> read = ParseThinking(thinking);
+  RequestOptions members;
+  request.options = GenerateOptionsOf(options, members);
+  request.free_first = members.free_first;
+  if (members.document) request.document = members.chunks;
+  if (!members.thinking.empty()) {
+    Result<Thinking> read = ParseThinking(members.thinking);
     if (!read.ok()) Raise(InFile("thinking", read.error()));
     request.thinking = *read;
   }

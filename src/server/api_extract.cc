@@ -4,6 +4,7 @@
 
 #include "src/base/file.h"
 #include "src/engine/copied_text.h"
+#include "src/engine/document.h"
 #include "src/engine/loaded_model.h"
 #include "src/engine/record_details.h"
 #include "src/engine/schema_view.h"
@@ -67,6 +68,15 @@ class ExtractFormatter : public Formatter {
     line.reasoning = choice.reasoning;
     if (details_) {
       line.members = DetailsJson(choice.details);
+      if (choice.chunks > 0) line.members += "," + ConflictsJson(choice.conflicts);
+    } else if (spans_ && choice.chunks > 0) {
+      JsonWriter spans;
+      spans.Object();
+      for (const ValueDetails& one : choice.details) {
+        if (!one.span) continue;
+        spans.Key(one.pointer).Array().Int(one.span->begin).Int(one.span->end).End();
+      }
+      line.members = "\"spans\":" + spans.End().Take();
     } else if (spans_) {
       JsonWriter spans;
       spans.Object();
@@ -76,6 +86,10 @@ class ExtractFormatter : public Formatter {
         spans.Int(static_cast<int64_t>(span.end)).End();
       }
       line.members = "\"spans\":" + spans.End().Take();
+    }
+    if (choice.chunks > 0) {
+      line.members +=
+          (line.members.empty() ? "\"chunks\":" : ",\"chunks\":") + std::to_string(choice.chunks);
     }
     line.finish_reason = choice.finish;
     line.closed = choice.closed;
@@ -127,6 +141,35 @@ Asking ReadAsking(const JsonReader& in) {
   return out;
 }
 
+// "document" with "chunk_tokens" and "passes".
+std::optional<DocumentOptions> ReadDocument(const JsonReader& in, const LoadedModel& model) {
+  const bool document = in["document"].Bool(false);
+  DocumentOptions out;
+  for (const auto& [name, field] :
+       {std::pair("chunk_tokens", &out.chunk_tokens), std::pair("passes", &out.passes)}) {
+    const JsonReader given = in[name];
+    if (given.Read(*field, 0, model.context_length()) && !document) {
+      given.Fail("needs \"document\": true");
+    }
+  }
+  if (!document || !in.ok()) return std::nullopt;
+  if (Status status = CheckDocument(out, model); !status.ok()) {
+    const std::string place = in[status.error().place].place();
+    in.Fail(Error{status.error().code, status.error().message, place});
+  }
+  return out;
+}
+
+// What a request for documents may not ask for.
+void CheckDocumentRequest(const JsonReader& in, const CallSpec& spec) {
+  const JsonReader document = in["document"];
+  if (spec.together.any()) document.Unsupported("is for records that are drawn alone");
+  if (!spec.stop.empty()) in["stop"].Unsupported("is not for documents");
+  const bool thinks =
+      spec.thinking.mode == Thinking::Mode::kAuto || spec.thinking.mode == Thinking::Mode::kTokens;
+  if (thinks || spec.free_first > 0) document.Unsupported("comes without thoughts");
+}
+
 // The schema of the request: "schema", or a template of NuExtract under "template".
 std::string ReadSchema(const JsonReader& in) {
   const JsonReader schema = in["schema"], shape = in["template"];
@@ -169,6 +212,8 @@ Status StartExtract(const ApiRequest& request) {
   const Asking asking = ReadAsking(in);
   if (!in.ok()) return in.error();
   const LoadedModel& model = request.server->model->loaded();
+  const std::optional<DocumentOptions> document = ReadDocument(in, model);
+  if (!in.ok()) return in.error();
   ExtractInput asked{.schema = schema_text,
                      .text = {},
                      .instruction = asking.instruction,
@@ -187,6 +232,7 @@ Status StartExtract(const ApiRequest& request) {
     prompt.instruction = asked.instruction;
     prompt.examples = asked.examples;
     prompt.view = asked.view;
+    prompt.document = document;
     prompt.pointer = one.place();
     spec.prompts.push_back(std::move(prompt));
   };
@@ -211,6 +257,7 @@ Status StartExtract(const ApiRequest& request) {
   spec.asked.layout.FillIn(model.ExtractOptions(""));
   const bool views = model.extract().ok() && model.extract()->shows_views();
   if (asking.view != SchemaView::kDefault && !views) spec.ignored.emplace_back("/schema_view");
+  if (document) CheckDocumentRequest(in, spec);
   if (details && spec.together.any()) {
     in["details"].Unsupported("come with records that are drawn alone");
   }

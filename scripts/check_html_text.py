@@ -13,9 +13,12 @@ import json
 import random
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
-from bs4 import BeautifulSoup
+from bs4 import BeautifulSoup, MarkupResemblesLocatorWarning
+
+warnings.filterwarnings("ignore", category=MarkupResemblesLocatorWarning)
 
 CUT = 300  # pages at a time
 
@@ -46,7 +49,7 @@ def places_wrong(data, text, words):
 
 def pages_of(paths):
     for path in map(Path, paths):
-        yield from sorted(path.rglob("*.htm*")) if path.is_dir() else [path]
+        yield from sorted(p for p in path.rglob("*") if p.suffix in (".html", ".htm")) if path.is_dir() else [path]
 
 
 def main():

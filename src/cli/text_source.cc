@@ -58,7 +58,8 @@ class JsonLines : public TextSource {
 
 class TableRows : public TextSource {
  public:
-  explicit TableRows(LineReader reader) : reader_(std::move(reader)) {}
+  TableRows(LineReader reader, std::string name)
+      : reader_(std::move(reader)), name_(std::move(name)) {}
 
   Result<std::optional<TextEntry>> Next() override {
     if (names_.empty()) {
@@ -67,7 +68,7 @@ class TableRows : public TextSource {
       if (head->has_value()) names_ = **std::move(head);
       if (!names_.empty() && names_[0].starts_with("\xEF\xBB\xBF")) names_[0].erase(0, 3);
       if (std::ranges::find(names_, "text") == names_.end()) {
-        return Error{ErrorCode::kInvalid, "the first row names no column \"text\"", ""};
+        return Error{ErrorCode::kInvalid, "the first row names no column \"text\"", name_};
       }
     }
     Result<std::optional<std::vector<std::string>>> row = Row();
@@ -111,7 +112,7 @@ class TableRows : public TextSource {
       const Result<std::optional<std::string>> line = reader_.Next();
       if (!line.ok()) return line.error();
       if (!line->has_value()) {
-        if (row.open()) return Error{ErrorCode::kInvalid, "ends inside quotes", ""};
+        if (row.open()) return Error{ErrorCode::kInvalid, "ends inside quotes", name_};
         return std::optional<std::vector<std::string>>();
       }
       end_ += static_cast<int64_t>((*line)->size()) + 1;
@@ -125,6 +126,7 @@ class TableRows : public TextSource {
   }
 
   LineReader reader_;
+  const std::string name_;
   std::vector<std::string> names_;
   int64_t end_ = 0;
 };
@@ -136,7 +138,7 @@ Result<std::unique_ptr<TextSource>> TextSource::Open(const std::string& path, In
   if (!reader.ok()) return reader.error();
   std::unique_ptr<TextSource> out;
   if (format == InputFormat::kCsv) {
-    out = std::make_unique<TableRows>(*std::move(reader));
+    out = std::make_unique<TableRows>(*std::move(reader), path == "-" ? "standard input" : path);
   } else {
     out = std::make_unique<JsonLines>(*std::move(reader));
   }

@@ -84,18 +84,21 @@ size_t DocumentChunks::BorderBehind(size_t at, Rank& rank) const {
   return text_.size();
 }
 
-// White space near the middle, or else a character's begin.
+// In front of white space near the middle, or else of a character. The part does not end with white
+// space, and neither do the two parts of it.
 size_t DocumentChunks::SplitPoint(size_t begin, size_t end, Rank& rank) const {
-  // The white space in front is no part of its own.
   begin = SkipSpace(begin);
   const size_t half = (end - begin) / 2, middle = begin + half;
-  rank = kSpace;
-  for (size_t away = 0; away < half; ++away) {
-    if (IsBlank(text_[middle + away]) && SkipSpace(middle + away) < end) return middle + away;
-    if (IsBlank(text_[middle - away])) return middle - away;
+  size_t at = middle;
+  for (size_t away = 0; away <= half; ++away) {
+    if (IsBlank(text_[middle - away])) at = middle - away;
+    if (middle + away < end && IsBlank(text_[middle + away])) at = middle + away;
+    if (!IsBlank(text_[at])) continue;
+    while (IsBlank(text_[at - 1])) --at;
+    rank = kSpace;
+    return at;
   }
   rank = kInside;
-  size_t at = middle;
   while (at < end && !BeginsCharacter(text_[at])) ++at;
   return at;
 }
@@ -125,6 +128,50 @@ int64_t DocumentChunks::CharacterOf(size_t byte) {
   return counted_character_;
 }
 
+// The units from `begin` on that fit, and one behind them if there is one. The number of those that
+// the chunk has.
+size_t DocumentChunks::TakeUnits(size_t begin, size_t most, std::vector<Unit>& units) const {
+  size_t tokens = 0, taken = 0;
+  for (size_t at = begin; SkipSpace(at) < text_.size();) {
+    Rank rank = kParagraph;
+    size_t end = BorderBehind(SkipSpace(at), rank);
+    while (IsBlank(text_[end - 1])) --end;
+    AddUnits(at, end, rank, units);
+    while (taken < units.size() && (taken == 0 || tokens + units[taken].tokens <= most)) {
+      tokens += units[taken++].tokens;
+    }
+    if (taken < units.size()) break;
+    at = end;
+  }
+  if (taken == units.size()) return taken;
+  // Up to the best border of the second half.
+  size_t before = tokens, best = taken;
+  for (size_t i = taken; i-- > 1;) {
+    before -= units[i].tokens;
+    if (before * 2 < most) break;
+    if (units[i - 1].rank > units[best - 1].rank) best = i;
+  }
+  return best;
+}
+
+// The best border that leaves one to two shares of overlap in front of the end of the units.
+size_t DocumentChunks::NextBegin(std::span<const Unit> units) const {
+  const size_t share = options_.max_tokens / kOverlapShare, end = units.back().end;
+  size_t common = 0, next = end;
+  Rank best = kInside;
+  for (size_t i = units.size(); share > 0 && i-- > 1;) {
+    common += units[i].tokens;
+    if (common > 2 * share && next != end) break;
+    const Unit& before = units[i - 1];
+    if (next == end || common < share || before.rank > best) {
+      next = before.end;
+      best = before.rank;
+    }
+    if (common >= 2 * share) break;
+  }
+  return next;
+}
+
 std::optional<DocumentChunk> DocumentChunks::Next() {
   size_t begin = SkipSpace(from_);
   while (begin >= text_.size()) {
@@ -133,68 +180,34 @@ std::optional<DocumentChunk> DocumentChunks::Next() {
       return std::nullopt;
     }
     first_ = true;
-    from_ = 0;
+    from_ = last_end_ = 0;
     begin = SkipSpace(0);
     if (begin >= text_.size()) return std::nullopt;
   }
   // The first chunk of a later pass is shorter, which moves all borders.
   size_t most = options_.max_tokens;
-  if (first_)
+  if (first_) {
     most = std::max<size_t>(1, most * static_cast<size_t>(options_.passes - pass_) /
                                    static_cast<size_t>(options_.passes));
-  std::vector<Unit> units;
-  size_t tokens = 0, taken = 0;
-  for (size_t at = begin; SkipSpace(at) < text_.size();) {
-    Rank rank = kParagraph;
-    const size_t end = BorderBehind(SkipSpace(at), rank);
-    AddUnits(at, end, rank, units);
-    while (taken < units.size() && (taken == 0 || tokens + units[taken].tokens <= most)) {
-      tokens += units[taken++].tokens;
-    }
-    if (taken < units.size()) break;
-    at = end;
   }
-  const bool all = taken == units.size();
-  size_t last = taken - 1;
-  if (!all) {
-    size_t before = tokens;
-    Rank best = units[last].rank;
-    for (size_t i = taken - 1; i-- > 0;) {
-      before -= units[i + 1].tokens;
-      if (before * 2 < most) break;
-      if (units[i].rank > best) best = units[i].rank, last = i;
-    }
+  std::vector<Unit> units;
+  size_t taken = TakeUnits(begin, most, units);
+  // What follows the chunk before has no room behind the overlap.
+  if (units[taken - 1].end <= last_end_) {
+    begin = SkipSpace(last_end_);
+    units.clear();
+    taken = TakeUnits(begin, most, units);
   }
   DocumentChunk chunk;
   chunk.number = number_++;
   chunk.pass = pass_;
   chunk.begin = begin;
-  chunk.end = units[last].end;
+  chunk.end = last_end_ = units[taken - 1].end;
   chunk.begin_character = CharacterOf(chunk.begin);
   chunk.end_character = CharacterOf(chunk.end);
-  while (chunk.end > chunk.begin && IsBlank(text_[chunk.end - 1]))
-    --chunk.end, --chunk.end_character;
   first_ = false;
-  if (all) {
-    from_ = text_.size();
-    return chunk;
-  }
-  // The next one begins at the best border that leaves one to two shares of overlap.
-  const size_t share = options_.max_tokens / kOverlapShare;
-  size_t common = 0, next = units[last].end;
-  Rank best = kInside;
-  bool enough = share == 0;
-  for (size_t i = last; !enough && i > 0; --i) {
-    common += units[i].tokens;
-    if (common > 2 * share && next != units[last].end) break;
-    const Unit& before = units[i - 1];
-    if (next == units[last].end || common < share || before.rank > best) {
-      next = before.end;
-      best = before.rank;
-    }
-    enough = common >= 2 * share;
-  }
-  from_ = next;
+  const bool all = taken == units.size();
+  from_ = all ? text_.size() : NextBegin(std::span(units).first(taken));
   return chunk;
 }
 

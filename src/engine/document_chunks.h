@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -63,15 +64,17 @@ class DocumentChunks {
   // Adds the units of a part; parts of many tokens are split.
   void AddUnits(size_t begin, size_t end, Rank rank, std::vector<Unit>& units) const;
   size_t SplitPoint(size_t begin, size_t end, Rank& rank) const;
+  size_t TakeUnits(size_t begin, size_t most, std::vector<Unit>& units) const;
+  size_t NextBegin(std::span<const Unit> units) const;
   int64_t CharacterOf(size_t byte);
 
   const std::string_view text_;
   const ChunkOptions options_;
   const TokenCount tokens_;
   int pass_ = 0, number_ = 0;
-  size_t from_ = 0;     // where the next chunk begins
-  bool first_ = true;   // it is the first one of its pass
-  size_t counted_ = 0;  // a byte, and its character
+  size_t from_ = 0, last_end_ = 0;  // where the next chunk begins
+  bool first_ = true;               // it is the first one of its pass
+  size_t counted_ = 0;              // a byte, and its character
   int64_t counted_character_ = 0;
 };
 

@@ -72,7 +72,8 @@ TEST(DocumentChunksTest, ChunksCoverTheTextInOrderAndWithinTheirTokens) {
       ASSERT_LE(chunk->end, text.size());
       if (chunk->pass == pass && chunk->number > 0) {
         ASSERT_GT(chunk->begin, begin) << text;
-        ASSERT_GT(chunk->end, end) << text;
+        ASSERT_GT(chunk->end, end) << "round " << round << ", " << most << " tokens, pass " << pass
+                                   << ", from " << begin << " and " << chunk->begin << ": " << text;
       }
       ASSERT_GE(chunk->pass, pass);
       pass = chunk->pass, begin = chunk->begin, end = chunk->end;

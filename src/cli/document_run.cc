@@ -1,6 +1,6 @@
 // Outputs of chunks are kept with all digits, so a run that goes on merges the same as one without
 // a break. The file names its document by a digest of the text and of the settings: another
-// document begins anew.
+// document is read from its beginning.
 #include "src/cli/document_run.h"
 
 #include <unistd.h>

@@ -66,7 +66,7 @@ class DocumentRun : public std::enable_shared_from_this<DocumentRun> {
     DocumentOptions document;
     std::string chunk_file;  // empty: none
     bool resume = false;
-    size_t ahead = 16;  // chunks on their way
+    size_t ahead = 16;  // chunks that have begun
   };
   using Done = std::function<void(Result<Generation> output)>;
 

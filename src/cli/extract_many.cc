@@ -1,5 +1,5 @@
 // Many texts: one line in, one line out, in order. A text is a request of its own, or with
-// --document one of each chunk; the requests of all texts that are on their way share the batch.
+// --document one of each chunk; the requests of all texts that have begun share the batch.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // Chunks are merged in their order, so an output that is ready waits for those before it; no more
-// chunks than `ahead` are on their way. A job may be asked from two threads: that of its caller and
+// chunks than `ahead` have begun. A job may be asked from two threads: that of its caller and
 // that of the engine. What it calls, it calls without its lock.
 #include "src/engine/document.h"
 

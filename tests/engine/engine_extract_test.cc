@@ -244,7 +244,7 @@ std::string LongText() {
 constexpr const char* kOrders =
     R"({"type":"object","properties":{"parts":{"type":"array","items":{"type":"object",)"
     R"("properties":{"who":{"type":"string","x-pawl-source":"span"},"number":{"type":"integer",)"
-    R"("x-pawl-source":"span"}},"required":["who","number"]},"maxItems":9},)"
+    R"("x-pawl-source":"span"}},"required":["who","number"]},"minItems":1,"maxItems":9},)"
     R"("city":{"enum":["Porto","Leeds",null]}},"required":["parts","city"]})";
 
 EngineOptions BatchesOf(int most) {

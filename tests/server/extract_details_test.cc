@@ -80,7 +80,7 @@ TEST(ExtractDetailsTest, DocumentsAreReadInChunks) {
   for (int i = 0; i < 12; ++i) text += "Zo\u00eb Lee pays " + std::to_string(10 + i) + " EUR.\n\n";
   const std::string start =
       R"({"schema":{"type":"object","properties":{"paid":{"type":"array","items":{"type":"number",)"
-      R"("x-pawl-source":"span"}},"who":{"type":"string"}},"required":["paid","who"]},"text":)" +
+      R"("x-pawl-source":"span"},"minItems":1},"who":{"type":"string"}},"required":["paid","who"]},"text":)" +
       json::Quote(text);
   const std::string document = start + R"(,"document":true,"chunk_tokens":40)";
   const Answer answer = c.Post("/v1/extract", document + R"(,"details":true,"passes":2})");

@@ -198,10 +198,10 @@ class TextOnly:
         return self.model(*args, **more)
 
 
-def write_tokenizer(folder):
+def write_tokenizer(folder, size):
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
     letters = sorted(pre_tokenizers.ByteLevel.alphabet())
-    names = ["<pad>", "<s>", "</s>"] + letters[:VOCABULARY - 3]
+    names = (["<pad>", "<s>", "</s>"] + letters + [f"<{i}>" for i in range(size)])[:size]
     tokenizer = Tokenizer(models.BPE(vocab={n: i for i, n in enumerate(names)}, merges=[]))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
@@ -259,8 +259,8 @@ def convert(folder, converter, out, kind="bf16"):
     with tempfile.TemporaryDirectory() as scratch:
         copy = Path(scratch) / "model"
         shutil.copytree(folder, copy)
-        write_tokenizer(copy)
         config = json.loads((copy / "config.json").read_text())
+        write_tokenizer(copy, config.get("text_config", config)["vocab_size"])
         old = OLD_NAMES.get(config["architectures"][0], {})
         if old:
             config["layer_types"] = [old[name] for name in config["layer_types"]]
@@ -312,7 +312,8 @@ def arguments():
     parser = argparse.ArgumentParser()
     parser.add_argument("--converter", type=Path)
     parser.add_argument("--output", type=Path, default=here)
-    parser.add_argument("--f32", type=Path, help="only GGUF files of type F32 of the models that are there, to this folder")
+    parser.add_argument("--f32", type=Path, help="only GGUF files of type F32 of the models that are there, to this folder; "
+                        "with --output tests/data/models also of those that make_model_goldens.py makes")
     parser.add_argument("names", nargs="*")
     return parser.parse_args()
 
@@ -323,7 +324,7 @@ def make_all(models, make):
     given.output.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(1)
     for name in given.names or models:
-        if given.f32 and "edit" in models[name]:
+        if given.f32 and "edit" in models.get(name, {}):
             continue  # the converter takes it for one with experts
         if given.f32:
             told = convert(given.output / name, given.converter, given.f32 / (name + ".gguf"), "f32")

@@ -249,9 +249,9 @@ struct ValueDetails {
   // Where the text of EngineRequest::extract has it. nullopt: nowhere.
   std::optional<Span> span;
   // Of the value's tokens: the product of their probabilities among what was allowed. nullopt where
-  // the shortest completion wrote the value, or a part of it.
+  // the shortest completion wrote the value, or a part of it. A model that fills masks has none.
   std::optional<double> probability;
-  // The sum of TokenReport::surprise.
+  // The sum of TokenReport::surprise. NaN of a model that fills masks.
   double surprise = 0;
   // Of a choice (enum, const, boolean, null): all values that may stand here, most probable first.
   // The probabilities are exact, and add up to 1.

@@ -107,21 +107,9 @@ inline __m128 Fold(const Vec& v) {
 }  // namespace pawl
 
 #include "kernels/cpu/x86_sums_inl.h"
-
-namespace pawl {
-namespace {
-
-inline void Sum8(const Vec* v, float* out) {
-  for (int i = 0; i < 8; i += 4) Sum4(v[i], v[i + 1], v[i + 2], v[i + 3], out + i);
-}
-inline void Sum16(const Vec* v, float* out) {
-  Sum8(v, out);
-  Sum8(v + 8, out + 8);
-}
-
-}  // namespace
-}  // namespace pawl
-
+// These need the sums of four.
+#include "kernels/cpu/sums_of_four_inl.h"
+// The loops need all sums.
 #include "kernels/cpu/kernels_inl.h"
 
 namespace pawl {

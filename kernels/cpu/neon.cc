@@ -124,17 +124,12 @@ inline void Sum4(const Vec& a, const Vec& b, const Vec& c, const Vec& d, float* 
   vst1q_f32(out, vpaddq_f32(vcombine_f32(FoldToTwo(a), FoldToTwo(b)),
                             vcombine_f32(FoldToTwo(c), FoldToTwo(d))));
 }
-inline void Sum8(const Vec* v, float* out) {
-  for (int i = 0; i < 8; i += 4) Sum4(v[i], v[i + 1], v[i + 2], v[i + 3], out + i);
-}
-inline void Sum16(const Vec* v, float* out) {
-  Sum8(v, out);
-  Sum8(v + 8, out + 8);
-}
 
 }  // namespace
 }  // namespace pawl
 
+#include "kernels/cpu/sums_of_four_inl.h"
+// The loops need the sums.
 #include "kernels/cpu/kernels_inl.h"
 
 namespace pawl {

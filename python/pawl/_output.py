@@ -62,7 +62,7 @@ class Output(Generic[T]):
         self.byte_spans: Dict[str, List[int]] = details.get("byte_spans", {})
         #: None where the shortest completion wrote the value.
         self.probability: Dict[str, Optional[float]] = details.get("probability", {})
-        self.surprise: Dict[str, float] = details.get("surprise", {})
+        self.surprise: Dict[str, Optional[float]] = details.get("surprise", {})
         #: Of each choice: {"value": ..., "probability": ...}, most probable first.
         self.alternatives: Dict[str, List[Dict[str, Any]]] = details.get("alternatives", {})
         #: Of a document: the values that other chunks had in place of the record's.

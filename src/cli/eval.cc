@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -21,9 +22,12 @@
 #include "src/cli/eval_pass.h"
 #include "src/cli/extractor.h"
 #include "src/cli/progress.h"
+#include "src/cli/record_report.h"
 #include "src/cli/report.h"
 #include "src/engine/extract_settings.h"
+#include "src/engine/record_values.h"
 #include "src/engine/schema_view.h"
+#include "src/engine/spans.h"
 #include "src/eval/eval_data.h"
 #include "src/eval/eval_report.h"
 
@@ -37,7 +41,7 @@ struct EvalFlags : EvalTexts {
   bool variants = false;
   bool save = false;
   bool json = false;
-  std::string records;
+  std::string records, report;
   std::vector<std::string> written;
   bool progress = false;
 };
@@ -296,13 +300,15 @@ Result<std::vector<eval::EvalRun>> RunVariants(const EvalFlags& flags, EvalInput
 
 Result<std::vector<eval::EvalRun>> RunSettings(const EvalFlags& flags, EvalInput& input,
                                                const std::vector<eval::EvalText>& texts,
-                                               const std::vector<NamedSetting>& settings) {
+                                               const std::vector<NamedSetting>& settings,
+                                               RecordReport* report) {
   std::vector<std::unique_ptr<EvalPass>> passes;
   for (const NamedSetting& one : settings) {
     passes.push_back(std::make_unique<EvalPass>(flags, *input.engine, one.setting, texts));
     if (Status status = passes.back()->Prepare(input.schema, input.schema_place); !status.ok()) {
       return status.error();
     }
+    if (report != nullptr) passes.back()->ReportTo(report, passes.size() - 1);
   }
   if (Status status = input.engine->LoadWeights(flags.extract, flags.extract.batch); !status.ok()) {
     return status.error();
@@ -310,7 +316,9 @@ Result<std::vector<eval::EvalRun>> RunSettings(const EvalFlags& flags, EvalInput
   Progress progress(kEval, "evaluating", flags.progress);
   std::vector<eval::EvalRun> runs;
   for (size_t i = 0; i < passes.size(); ++i) {
-    runs.push_back(passes[i]->Run(settings[i].name, progress));
+    Result<eval::EvalRun> run = passes[i]->Run(settings[i].name, progress);
+    if (!run.ok()) return run.error();
+    runs.push_back(*std::move(run));
     if (i == 0 && !flags.records.empty()) {
       if (Status status = WriteFile(flags.records, passes[0]->RecordLines()); !status.ok()) {
         return status.error();
@@ -320,10 +328,35 @@ Result<std::vector<eval::EvalRun>> RunSettings(const EvalFlags& flags, EvalInput
   return runs;
 }
 
+// A record that no model wrote just now, in the report: the places of its values are known.
+Status ReportWritten(const eval::EvalText& text, const json::Value& record,
+                     const std::vector<eval::FieldVerdict>& verdicts, size_t setting,
+                     RecordReport& report) {
+  const bool missing = record.type == json::Type::kNull;
+  const std::string written = missing ? "" : json::Dump(record);
+  std::vector<ValueDetails> details;
+  for (const Span& span : FindSpans(record, text.text)) {
+    ValueDetails& one = details.emplace_back();
+    one.pointer = span.pointer;
+    one.span = {static_cast<int64_t>(span.begin), static_cast<int64_t>(span.end),
+                static_cast<int64_t>(span.begin_byte), static_cast<int64_t>(span.end_byte)};
+    one.surprise = std::numeric_limits<double>::quiet_NaN();
+  }
+  return report.Write(report.BlockOf({
+      .name = fmt::format("line {}{}", text.line, text.id.empty() ? "" : " " + text.id),
+      .setting = setting,
+      .text = text.text,
+      .record = written,
+      .error = missing ? "the file has no record" : "",
+      .details = &details,
+      .verdicts = &verdicts,
+  }));
+}
+
 // The records of --written, a line for each text; without a model.
-Result<eval::EvalRun> ScoreWritten(const std::string& file, const EvalFlags& flags,
-                                   const std::string& schema,
-                                   const std::vector<eval::EvalText>& texts) {
+Result<eval::EvalRun> ScoreWritten(size_t number, const EvalFlags& flags, const std::string& schema,
+                                   const std::vector<eval::EvalText>& texts, RecordReport* report) {
+  const std::string& file = flags.written[number];
   const Result<std::string> lines = ReadInput(file);
   if (!lines.ok()) return lines.error();
   eval::EvalRun run;
@@ -347,8 +380,17 @@ Result<eval::EvalRun> ScoreWritten(const std::string& file, const EvalFlags& fla
     const Result<eval::FieldMetrics> metrics = eval::FieldMetrics::Of(*tree);
     if (!metrics.ok()) return InFile(flags.data, metrics.error());
     const bool missing = record->type == json::Type::kNull;
-    const eval::RecordScore score = missing ? eval::ScoreMissing(texts[i].record, *metrics)
-                                            : eval::ScoreRecord(texts[i].record, *record, *metrics);
+    std::vector<eval::FieldVerdict> verdicts;
+    const eval::RecordScore score =
+        missing ? eval::ScoreMissing(texts[i].record, *metrics)
+                : eval::ScoreRecord(texts[i].record, *record, *metrics,
+                                    report == nullptr ? nullptr : &verdicts);
+    if (report != nullptr) {
+      if (Status status = ReportWritten(texts[i], *record, verdicts, number, *report);
+          !status.ok()) {
+        return status.error();
+      }
+    }
     run.scores.failed += missing;
     run.right_by_text.push_back(score.right());
     run.scores.Add(score);
@@ -357,7 +399,8 @@ Result<eval::EvalRun> ScoreWritten(const std::string& file, const EvalFlags& fla
 }
 
 Result<std::vector<eval::EvalRun>> ScoreAllWritten(const EvalFlags& flags,
-                                                   const std::vector<eval::EvalText>& texts) {
+                                                   const std::vector<eval::EvalText>& texts,
+                                                   RecordReport* report) {
   std::string schema;
   if (!flags.extract.grammar.schema_file.empty()) {
     Result<std::string> read = flags.extract.ReadSchemaText();
@@ -365,20 +408,51 @@ Result<std::vector<eval::EvalRun>> ScoreAllWritten(const EvalFlags& flags,
     schema = *std::move(read);
   }
   std::vector<eval::EvalRun> runs;
-  for (const std::string& file : flags.written) {
-    Result<eval::EvalRun> run = ScoreWritten(file, flags, schema, texts);
+  for (size_t i = 0; i < flags.written.size(); ++i) {
+    Result<eval::EvalRun> run = ScoreWritten(i, flags, schema, texts, report);
     if (!run.ok()) return run.error();
     runs.push_back(*std::move(run));
   }
   return runs;
 }
 
-int PrintRuns(const EvalFlags& flags, const Result<std::vector<eval::EvalRun>>& runs) {
+int PrintRuns(const EvalFlags& flags, const Result<std::vector<eval::EvalRun>>& runs,
+              std::optional<RecordReport>& report) {
   if (!runs.ok()) return Fail(kEval, runs.error());
+  if (report) {
+    if (Status status = report->Close(); !status.ok()) return Fail(kEval, status.error());
+  }
   Print(flags.json ? eval::JsonOf(*runs) : eval::TableOf(*runs));
   const bool failed =
       std::ranges::any_of(*runs, [](const eval::EvalRun& run) { return run.scores.failed > 0; });
   return failed ? kExitSomeFailed : kExitOk;
+}
+
+// nullopt: none is asked for.
+Result<std::optional<RecordReport>> OpenReport(const EvalFlags& flags,
+                                               const std::vector<NamedSetting>& settings,
+                                               const std::string& model) {
+  if (flags.report.empty()) return std::optional<RecordReport>();
+  const auto wrong = [](ErrorCode code, const char* what) { return Error{code, what, "--report"}; };
+  if (flags.variants) return wrong(ErrorCode::kInvalid, "cannot be used with --variants");
+  const bool alone = flags.extract.retry.sampler.empty() &&
+                     std::ranges::all_of(settings, [](const NamedSetting& one) {
+                       return one.setting.contrast.empty();
+                     });
+  if (!alone) return wrong(ErrorCode::kUnsupported, "is for records that are drawn alone");
+  const ExtractFlags& extract = flags.extract;
+  ReportOptions options{.file = flags.report, .data = flags.data, .settings = {}, .scored = true};
+  options.schema =
+      extract.template_file.empty() ? extract.grammar.schema_file : extract.template_file;
+  if (flags.written.empty()) {
+    options.model = model;
+    for (const NamedSetting& one : settings) options.settings.push_back(one.name);
+  } else {
+    options.settings = flags.written;
+  }
+  Result<RecordReport> report = RecordReport::Open(options);
+  if (!report.ok()) return report.error();
+  return std::optional<RecordReport>(*std::move(report));
 }
 
 int Eval(const EvalFlags& flags) {
@@ -388,15 +462,22 @@ int Eval(const EvalFlags& flags) {
   }
   Result<std::vector<eval::EvalText>> texts = flags.Read();
   if (!texts.ok()) return Fail(kEval, texts.error());
-  if (!flags.written.empty()) return PrintRuns(flags, ScoreAllWritten(flags, *texts));
   std::vector<NamedSetting> settings = {{"setting", flags.extract.setting}};
   for (const std::string& options : flags.against) {
     Result<NamedSetting> one = ReadSetting(options, flags.extract.setting);
     if (!one.ok()) return Fail(kEval, one.error());
     settings.push_back(*std::move(one));
   }
+  if (!flags.written.empty()) {
+    Result<std::optional<RecordReport>> report = OpenReport(flags, settings, "");
+    if (!report.ok()) return Fail(kEval, report.error());
+    return PrintRuns(flags, ScoreAllWritten(flags, *texts, *report ? &**report : nullptr), *report);
+  }
   Result<EvalInput> input = OpenModelAndSchema(kEval, flags);
   if (!input.ok()) return Fail(kEval, input.error());
+  Result<std::optional<RecordReport>> report =
+      OpenReport(flags, settings, input->engine->model().path());
+  if (!report.ok()) return Fail(kEval, report.error());
   const Result<int64_t> misfits = CountMisfits(flags, *input, *texts);
   if (!misfits.ok()) return Fail(kEval, misfits.error());
   Result<std::vector<eval::EvalRun>> runs = Error{};
@@ -407,12 +488,12 @@ int Eval(const EvalFlags& flags) {
     }
     runs = RunVariants(flags, *input, *texts);
   } else {
-    runs = RunSettings(flags, *input, *texts, settings);
+    runs = RunSettings(flags, *input, *texts, settings, *report ? &**report : nullptr);
   }
   if (runs.ok()) {
     for (eval::EvalRun& run : *runs) run.misfits = *misfits;
   }
-  return PrintRuns(flags, runs);
+  return PrintRuns(flags, runs, *report);
 }
 
 }  // namespace
@@ -453,6 +534,9 @@ void AddEval(CLI::App& app, Action& action) {
       ->take_all()
       ->allow_extra_args(false)
       ->type_name("FILE");
+  TextOption(command, "--report", flags->report, "FILE",
+             "Write an HTML page that shows each text with the places of its record's values, "
+             "their probabilities, and which are wrong");
   command->add_flag("--no-mask-surprise", flags->no_surprise,
                     "Leave mask_surprise out, for times as those of extract");
   command->add_flag("--progress", flags->progress, "Show progress even when stderr is no terminal");

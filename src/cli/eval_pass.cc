@@ -89,7 +89,13 @@ Status EvalPass::Prepare(const std::string& schema, const std::string& schema_pl
   return {};
 }
 
-eval::EvalRun EvalPass::Run(const std::string& name, Progress& progress) {
+void EvalPass::ReportTo(RecordReport* report, size_t setting) {
+  report_ = report;
+  report_setting_ = setting;
+  for (auto& [text, schema] : schemas_) schema->extractor->WantDetails();
+}
+
+Result<eval::EvalRun> EvalPass::Run(const std::string& name, Progress& progress) {
   eval::EvalRun run;
   run.name = name;
   run.right_by_text.resize(texts_.size());
@@ -109,6 +115,7 @@ eval::EvalRun EvalPass::Run(const std::string& name, Progress& progress) {
   }
   while (engine_.Step()) {
   }
+  if (!report_status_.ok()) return report_status_.error();
   run.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return run;
 }
@@ -138,10 +145,36 @@ void EvalPass::Take(size_t i, Result<Generation> output, eval::EvalRun& run) {
   }
   run.scores.failed += !record.ok();
   if (record.ok()) outputs_[i] = json::Dump(*record);
-  const eval::RecordScore score = record.ok() ? eval::ScoreRecord(text.record, *record, metrics)
-                                              : eval::ScoreMissing(text.record, metrics);
+  std::vector<eval::FieldVerdict> verdicts;
+  const eval::RecordScore score = record.ok()
+                                      ? eval::ScoreRecord(text.record, *record, metrics,
+                                                          report_ == nullptr ? nullptr : &verdicts)
+                                      : eval::ScoreMissing(text.record, metrics);
+  if (report_ != nullptr) Tell(i, output, record.ok() ? output->text : "", verdicts);
   run.right_by_text[i] = score.right();
   run.scores.Add(score);
+}
+
+void EvalPass::Tell(size_t i, const Result<Generation>& output, const std::string& record,
+                    const std::vector<eval::FieldVerdict>& verdicts) {
+  const eval::EvalText& text = texts_[i];
+  std::string error = output.ok() ? "" : output.error().ToString();
+  if (output.ok() && record.empty()) error = "the record is no JSON";
+  blocks_[i] = report_->BlockOf({
+      .name = fmt::format("line {}{}", text.line, text.id.empty() ? "" : " " + text.id),
+      .setting = report_setting_,
+      .text = text.text,
+      .record = record,
+      .error = error,
+      .details = output.ok() ? &output->details : nullptr,
+      .verdicts = &verdicts,
+      .closed = output.ok() && output->stop == StopReason::kClosed,
+  });
+  while (!blocks_.empty() && blocks_.begin()->first == reported_) {
+    if (report_status_.ok()) report_status_ = report_->Write(blocks_.begin()->second);
+    blocks_.erase(blocks_.begin());
+    ++reported_;
+  }
 }
 
 }  // namespace pawl::cli

@@ -13,6 +13,7 @@
 #include "pawl/result.h"
 #include "src/cli/extractor.h"
 #include "src/cli/progress.h"
+#include "src/cli/record_report.h"
 #include "src/eval/eval_data.h"
 #include "src/eval/eval_report.h"
 
@@ -47,8 +48,11 @@ class EvalPass {
 
   // What is wrong with the setting or a schema.
   Status Prepare(const std::string& schema, const std::string& schema_place);
+  // The next run writes its texts there, in their order, as documents of this setting.
+  void ReportTo(RecordReport* report, size_t setting);
+  // Errors of the report. Texts without a record are counted.
   // REQUIRES: Prepare, and the engine has its weights.
-  eval::EvalRun Run(const std::string& name, Progress& progress);
+  Result<eval::EvalRun> Run(const std::string& name, Progress& progress);
   // A line for each text of the last run.
   std::string RecordLines() const;
 
@@ -58,6 +62,8 @@ class EvalPass {
     eval::FieldMetrics metrics;
   };
   void Take(size_t i, Result<Generation> output, eval::EvalRun& run);
+  void Tell(size_t i, const Result<Generation>& output, const std::string& record,
+            const std::vector<eval::FieldVerdict>& verdicts);
 
   const EvalTexts& flags_;
   ExtractEngine& engine_;
@@ -66,6 +72,10 @@ class EvalPass {
   std::map<std::string, std::unique_ptr<Schema>> schemas_;
   std::vector<Schema*> of_text_;
   std::vector<std::string> outputs_;
+  RecordReport* report_ = nullptr;
+  size_t report_setting_ = 0, reported_ = 0;  // texts that are written
+  std::map<size_t, std::string> blocks_;      // of texts that wait for those before them
+  Status report_status_;
 };
 
 }  // namespace pawl::cli

@@ -33,6 +33,9 @@ Status CheckOutput(const TextFlags& flags) {
   if (flags.resume && !flags.extract.setting.thinking.file.empty()) {
     return wrong("--reasoning", "cannot be used with --resume");
   }
+  if (flags.resume && !flags.report.empty()) {
+    return wrong("--report", "cannot be used with --resume");
+  }
   if (flags.details && flags.output.ends_with(".csv")) {
     return wrong("--details", "are for .jsonl files and standard output");
   }
@@ -75,8 +78,12 @@ Result<InputText> ReadOne(const TextFlags& flags) {
 Result<ExtractJob> Load(const TextFlags& flags) {
   const ExtractFlags& extract = flags.extract;
   if (Status status = extract.Check(); !status.ok()) return status.error();
-  if (flags.details && !(extract.retry.sampler.empty() && extract.setting.contrast.empty())) {
-    return Error{ErrorCode::kUnsupported, "come with records that are drawn alone", "--details"};
+  const bool details = flags.details || !flags.report.empty();
+  if (details && !(extract.retry.sampler.empty() && extract.setting.contrast.empty())) {
+    const Error error{ErrorCode::kUnsupported, "come with records that are drawn alone",
+                      "--details"};
+    return flags.details ? error
+                         : Error{error.code, "is for records that are drawn alone", "--report"};
   }
   if (Status status = flags.document.Check(extract); !status.ok()) return status.error();
   if (Status status = CheckOutput(flags); !status.ok()) return status.error();
@@ -111,13 +118,21 @@ Result<ExtractJob> Load(const TextFlags& flags) {
   Result<RecordOutput> output = OpenOutput(flags, *schema);
   if (!output.ok()) return output.error();
   out.output = *std::move(output);
+  if (!flags.report.empty()) {
+    Result<RecordReport> report = RecordReport::Open({.file = flags.report,
+                                                      .model = out.engine->model().path(),
+                                                      .schema = schema_file,
+                                                      .data = flags.Source()});
+    if (!report.ok()) return report.error();
+    out.report = *std::move(report);
+  }
   const bool one_by_one = !flags.many() && !flags.document.document;
   if (Status status = out.engine->LoadWeights(extract, one_by_one ? 1 : extract.batch);
       !status.ok()) {
     return status.error();
   }
   if (extract.stats || !extract.stats_json.empty()) out.extractor->WantMaskSurprise();
-  if (flags.details || flags.document.document) out.extractor->WantDetails(flags.details);
+  if (details || flags.document.document) out.extractor->WantDetails(details);
   return out;
 }
 
@@ -155,6 +170,9 @@ int ExtractOne(const TextFlags& flags, ExtractJob& job) {
       }
     }
   }
+  Status reported = ReportText(flags.Source(), job.input.text, output, {}, job);
+  if (reported.ok() && job.report) reported = job.report->Close();
+  if (!reported.ok()) return Fail(kExtract, reported.error());
   if (!output.ok()) {
     // What was tried is told of a record that none of the tries gave as well.
     if (flags.extract.stats) NoteSettings(*job.extractor);
@@ -224,6 +242,9 @@ void AddExtract(CLI::App& app, Action& action) {
   command->add_flag("--details", flags->details,
                     "Print each record as a line of /v1/extract: with the places of its values in "
                     "the text, their probabilities and, for choices, the alternatives");
+  TextOption(command, "--report", flags->report, "FILE",
+             "Write an HTML page that shows each text with the places of its record's values and "
+             "what --details says of them");
   command->add_flag("--progress", flags->progress, "Show progress even when stderr is no terminal");
   command->add_flag("--stats", flags->extract.stats,
                     "Tokens and seconds, and remarks on the schema, on stderr");

@@ -41,6 +41,9 @@ class Lines {
     if (Status status = WriteReasoning(flags_, reasoning_); !status.ok()) {
       return Fail(kExtract, status.error());
     }
+    if (job_.report) {
+      if (Status status = job_.report->Close(); !status.ok()) return Fail(kExtract, status.error());
+    }
     if (Status status = Report(flags_, total_, job_); !status.ok()) {
       return Fail(kExtract, status.error());
     }
@@ -51,6 +54,7 @@ class Lines {
   struct Line {
     int number;
     std::vector<json::Member> more = {};  // of the text's line
+    std::string text = {};                // for the report
     int64_t begin = 0, end = 0;           // in the input, in bytes
     std::shared_ptr<DocumentRun> document = nullptr;
     std::optional<Result<Generation>> output = std::nullopt;
@@ -96,6 +100,7 @@ class Lines {
       return lines_.size() > 1;
     }
     const auto done = [mine](Result<Generation> output) { mine->output = std::move(output); };
+    if (job_.report) mine->text = text.text;
     if (flags_.document.document) {
       mine->document =
           RunOf(flags_, job_, std::move(text.text), "text", number_, flags_.resume, done);
@@ -141,6 +146,9 @@ class Lines {
   Status Print(Line& line) {
     Result<Generation>& output = *line.output;
     const std::string place = fmt::format("line {}", line.number);
+    if (Status status = ReportText(place, line.text, output, line.more, job_); !status.ok()) {
+      return status;
+    }
     reasoning_ += (output.ok() ? json::Quote(output->reasoning) : std::string("null")) + "\n";
     if (!output.ok()) {
       ++failed_;

@@ -94,6 +94,19 @@ RecordAnswer AnswerOf(const TextFlags& flags, int64_t index, const Generation& o
   return answer;
 }
 
+Status ReportText(const std::string& name, std::string_view text, const Result<Generation>& output,
+                  const std::vector<json::Member>& more, ExtractJob& job) {
+  if (!job.report) return {};
+  const std::string error = output.ok() ? "" : output.error().ToString();
+  ReportDocument document{.name = name, .text = text, .error = error, .more = &more};
+  if (output.ok()) {
+    document.record = output->text;
+    document.details = &output->details;
+    document.closed = output->stop == StopReason::kClosed;
+  }
+  return job.report->Write(job.report->BlockOf(document));
+}
+
 void OnOneLine(RecordAnswer& answer) {
   for (char& c : answer.line) {
     if (c == '\n' || c == '\r') c = ' ';

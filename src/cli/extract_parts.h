@@ -15,6 +15,7 @@
 #include "src/cli/document_run.h"
 #include "src/cli/extractor.h"
 #include "src/cli/record_output.h"
+#include "src/cli/record_report.h"
 #include "src/input/input_format.h"
 #include "src/input/input_text.h"
 
@@ -30,7 +31,7 @@ struct TextFlags {
   bool json_lines = false;
   bool progress = false;
   bool details = false;
-  std::string output;
+  std::string output, report;
   std::vector<std::string> keep;  // members of a line that its record gets
   bool resume = false;
   DocumentFlags document;
@@ -47,6 +48,7 @@ struct ExtractJob {
   std::unique_ptr<Extractor> extractor;
   InputText input;  // the one text
   std::optional<RecordOutput> output;
+  std::optional<RecordReport> report;
 };
 
 // The document of a line, or the one text.
@@ -60,6 +62,9 @@ std::string MembersJson(const std::vector<json::Member>& members);
 // file.
 RecordAnswer AnswerOf(const TextFlags& flags, int64_t index, const Generation& output,
                       const std::vector<json::Member>& more, const InputText* input = nullptr);
+// A document of the report, where one is written.
+Status ReportText(const std::string& name, std::string_view text, const Result<Generation>& output,
+                  const std::vector<json::Member>& more, ExtractJob& job);
 // White space of an answer that would break its line becomes a space: inside JSON strings there is
 // none.
 void OnOneLine(RecordAnswer& answer);

@@ -368,10 +368,11 @@ int TuneExtraction(const TuneFlags& flags) {
     if (Status status = pass.Prepare(input->schema, input->schema_place); !status.ok()) {
       return status.error();
     }
-    const eval::EvalRun run = pass.Run(kTune, progress);
-    const auto rows = static_cast<double>(run.output_tokens + run.prompt_tokens);
+    const Result<eval::EvalRun> run = pass.Run(kTune, progress);
+    if (!run.ok()) return run.error();
+    const auto rows = static_cast<double>(run->output_tokens + run->prompt_tokens);
     std::vector<Measured> measured;
-    for (const int64_t right : run.right_by_text) {
+    for (const int64_t right : run->right_by_text) {
       measured.push_back({static_cast<double>(right), rows / static_cast<double>(some.size())});
     }
     return measured;

@@ -211,6 +211,7 @@ class DetailsJob : public std::enable_shared_from_this<DetailsJob> {
 };
 
 std::string DetailNumber(double value) {
+  if (!std::isfinite(value)) return "null";
   char digits[40];
   std::snprintf(digits, sizeof digits, "%.9g", value);
   return digits;

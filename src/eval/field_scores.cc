@@ -147,10 +147,20 @@ class MetricReader {
   std::map<std::string, FieldMetric>& named_;
 };
 
+// Where two values that are compared stand in their records. Only verdicts need it.
+struct Places {
+  std::string right, written;
+  Places At(const std::string& right_token, const std::string& written_token) const {
+    return {json::PointerJoin(right, right_token), json::PointerJoin(written, written_token)};
+  }
+};
+
 // Compares one right record with one written record.
 class Scorer {
  public:
-  Scorer(const FieldMetrics& metrics, RecordScore& score) : metrics_(metrics), score_(score) {}
+  Scorer(const FieldMetrics& metrics, RecordScore& score,
+         std::vector<FieldVerdict>* verdicts = nullptr, Places places = {})
+      : metrics_(metrics), score_(score), verdicts_(verdicts), places_(std::move(places)) {}
 
   // `written`: nullptr where there is none. `listed`: inside an object of a list.
   void Compare(const Value& right, const Value* written, const std::string& path, bool listed) {
@@ -167,13 +177,16 @@ class Scorer {
                       bool listed) {
     const bool object = written != nullptr && written->type == Type::kObject;
     for (const auto& [key, value] : right.members) {
-      Compare(value, object ? written->Find(key) : nullptr, Joined(path, key), listed);
+      Inside(key, key, [&] {
+        Compare(value, object ? written->Find(key) : nullptr, Joined(path, key), listed);
+      });
     }
     if (!object) return;
     for (const auto& [key, value] : written->members) {
       if (right.Find(key) != nullptr || IsNull(&value)) continue;
       ++score_.invented;
       CountWritten(value, listed);
+      Inside(key, key, [&] { Tell(Joined(path, key), kNullValue, &value, false); });
     }
   }
 
@@ -200,12 +213,17 @@ class Scorer {
       if (paired) used[static_cast<size_t>(pairs[i])] = true;
       const Value* other = paired ? &found[static_cast<size_t>(pairs[i])] : nullptr;
       RecordScore one;
-      Scorer(metrics_, one).Compare(right.items[i], other, path + "[]", true);
+      Scorer(metrics_, one, verdicts_,
+             places_.At(std::to_string(i), std::to_string(paired ? pairs[i] : 0)))
+          .Compare(right.items[i], other, path + "[]", true);
       score_.list_records.right += paired && IsWhole(one);
       Take(one);
     }
     for (size_t j = 0; j < found.size(); ++j) {
-      if (!used[j]) CountWritten(found[j], true);
+      if (used[j]) continue;
+      CountWritten(found[j], true);
+      const std::string item = std::to_string(j);
+      Inside(item, item, [&] { Tell(path + "[]", kNullValue, &found[j], false); });
     }
   }
 
@@ -223,6 +241,7 @@ class Scorer {
     if (IsNull(&right)) {
       ++counts.nulls;
       counts.right_nulls += IsNull(written);
+      Tell(name, right, written, IsNull(written));
       return;
     }
     const Value& other = written == nullptr ? kNullValue : *written;
@@ -237,6 +256,7 @@ class Scorer {
     counts.normalised += normalised;
     counts.numeric += numeric;
     counts.right += good;
+    Tell(name, right, written, good);
     const auto count = [&](PairCounts& pairs) {
       ++pairs.expected;
       pairs.right += good;
@@ -269,8 +289,27 @@ class Scorer {
     score_.empty_list = score_.empty_list || part.empty_list;
   }
 
+  // `part` on members or items of the values that are compared.
+  template <typename Part>
+  void Inside(const std::string& right_token, const std::string& written_token, const Part& part) {
+    if (verdicts_ == nullptr) return part();
+    Places inner = places_.At(right_token, written_token);
+    std::swap(inner, places_);
+    part();
+    std::swap(inner, places_);
+  }
+
+  void Tell(const std::string& field, const Value& right, const Value* written, bool good) {
+    if (verdicts_ == nullptr) return;
+    verdicts_->push_back({field, places_.right,
+                          written == nullptr ? std::nullopt : std::optional(places_.written),
+                          json::Dump(right), good});
+  }
+
   const FieldMetrics& metrics_;
   RecordScore& score_;
+  std::vector<FieldVerdict>* const verdicts_;
+  Places places_;
 };
 
 std::optional<double> Ratio(int64_t part, int64_t whole) {
@@ -452,9 +491,10 @@ std::vector<int> BestPairs(const std::vector<std::vector<int64_t>>& weights) {
 
 // ---- Records ----
 
-RecordScore ScoreRecord(const Value& right, const Value& written, const FieldMetrics& metrics) {
+RecordScore ScoreRecord(const Value& right, const Value& written, const FieldMetrics& metrics,
+                        std::vector<FieldVerdict>* verdicts) {
   RecordScore score;
-  Scorer(metrics, score).Compare(right, &written, "", false);
+  Scorer(metrics, score, verdicts).Compare(right, &written, "", false);
   const int64_t extra = score.list_records.written - score.list_records.expected;
   score.whole = score.right() == score.scored() && score.invented == 0 && extra <= 0;
   return score;

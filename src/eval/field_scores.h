@@ -84,8 +84,18 @@ struct RecordScore {
   int64_t scored() const;
 };
 
+// One field of a record: what was compared with what.
+struct FieldVerdict {
+  std::string field;                      // its name, as above
+  std::string right_at;                   // JSON Pointer in the right record
+  std::optional<std::string> written_at;  // in the written one; nullopt: it has none there
+  std::string right_json;                 // the right value; of an invented key "null"
+  bool right = false;
+};
+
+// `verdicts`: gets one for each field, and for each key and item that should not be there.
 RecordScore ScoreRecord(const json::Value& right, const json::Value& written,
-                        const FieldMetrics& metrics);
+                        const FieldMetrics& metrics, std::vector<FieldVerdict>* verdicts = nullptr);
 // Of a text for which there is no record.
 RecordScore ScoreMissing(const json::Value& right, const FieldMetrics& metrics);
 

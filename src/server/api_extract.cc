@@ -15,15 +15,17 @@ namespace {
 
 constexpr size_t kMostTexts = 10'000;
 
+// What the request wants to know of its records.
+struct RecordWants {
+  bool spans = true, details = false, logprobs = false, reports = false;
+  bool single = false;  // one text, whose error is that of the request
+};
+
 class ExtractFormatter : public Formatter {
  public:
-  ExtractFormatter(const Tokenizer& tokenizer, std::vector<std::string> texts, bool spans,
-                   bool details, bool single)
-      : tokenizer_(tokenizer),
-        texts_(std::move(texts)),
-        spans_(spans),
-        details_(details),
-        single_(single) {}
+  ExtractFormatter(std::shared_ptr<ServerState> server, std::vector<std::string> texts,
+                   RecordWants wants)
+      : server_(std::move(server)), texts_(std::move(texts)), wants_(wants) {}
 
   void Add(const CallOut&, const ChoiceOut&, std::span<const Delta>, size_t,
            std::string&) override {}
@@ -37,7 +39,7 @@ class ExtractFormatter : public Formatter {
   }
   std::string StreamEnd() const override { return kStreamEnd; }
   HttpReply Whole(const CallOut& out) override {
-    if (single_ && out.choices[0].error) return out.choices[0].error->ToReply();
+    if (wants_.single && out.choices[0].error) return out.choices[0].error->ToReply();
     JsonWriter json;
     json.Object().Key("id").String("extract-" + out.id).Key("object").String("extract");
     json.Key("created").Int(out.created).Key("model").String(out.model).Key("records").Array();
@@ -66,10 +68,10 @@ class ExtractFormatter : public Formatter {
     line.index = choice.index;
     line.record = choice.content;
     line.reasoning = choice.reasoning;
-    if (details_) {
+    if (wants_.details) {
       line.members = DetailsJson(choice.details);
       if (choice.chunks > 0) line.members += "," + ConflictsJson(choice.conflicts);
-    } else if (spans_ && choice.chunks > 0) {
+    } else if (wants_.spans && choice.chunks > 0) {
       JsonWriter spans;
       spans.Object();
       for (const ValueDetails& one : choice.details) {
@@ -77,20 +79,22 @@ class ExtractFormatter : public Formatter {
         spans.Key(one.pointer).Array().Int(one.span->begin).Int(one.span->end).End();
       }
       line.members = "\"spans\":" + spans.End().Take();
-    } else if (spans_) {
+    } else if (wants_.spans) {
       JsonWriter spans;
       spans.Object();
-      const CopiedText text(tokenizer_, texts_[static_cast<size_t>(choice.index)]);
+      const CopiedText text(server_->model->tokenizer(), texts_[static_cast<size_t>(choice.index)]);
       for (const Span& span : text.Spans(*record)) {
         spans.Key(span.pointer).Array().Int(static_cast<int64_t>(span.begin));
         spans.Int(static_cast<int64_t>(span.end)).End();
       }
       line.members = "\"spans\":" + spans.End().Take();
     }
-    if (choice.chunks > 0) {
-      line.members +=
-          (line.members.empty() ? "\"chunks\":" : ",\"chunks\":") + std::to_string(choice.chunks);
-    }
+    const auto add = [&line](const char* name, const std::string& value) {
+      line.members += (line.members.empty() ? "\"" : ",\"") + std::string(name) + "\":" + value;
+    };
+    if (choice.chunks > 0) add("chunks", std::to_string(choice.chunks));
+    if (wants_.logprobs) add("logprobs", ChatLogprobs(*server_, choice, 0));
+    if (wants_.reports) add("pawl_tokens", TokenReports(choice, 0));
     line.finish_reason = choice.finish;
     line.closed = choice.closed;
     line.closed_by = choice.closed_by;
@@ -99,9 +103,9 @@ class ExtractFormatter : public Formatter {
     return line.Json();
   }
 
-  const Tokenizer& tokenizer_;
+  const std::shared_ptr<ServerState> server_;
   const std::vector<std::string> texts_;
-  const bool spans_, details_, single_;
+  const RecordWants wants_;
 };
 
 // What a request says of the prompt, schema and texts aside.
@@ -238,8 +242,17 @@ Status StartExtract(const ApiRequest& request) {
   };
   if (text.present()) add(text);
   for (const JsonReader one : texts.items()) add(one);
-  const bool spans = in["spans"].Bool(true), details = in["details"].Bool(false);
-  spec.options.details = details;
+  const RecordWants wants = {.spans = in["spans"].Bool(true),
+                             .details = in["details"].Bool(false),
+                             .logprobs = in["logprobs"].Bool(false),
+                             .reports = in["token_report"].Bool(false),
+                             .single = text.present()};
+  spec.options.details = wants.details;
+  if (wants.logprobs) {
+    spec.options.logprobs = 0;
+    in["top_logprobs"].Read(spec.options.logprobs, 0, 20);
+  }
+  spec.want_tokens = wants.logprobs || wants.reports;
   if (Status status =
           ReadCommon(request, in, {"max_tokens"}, request.server->options.max_tokens, spec);
       !status.ok()) {
@@ -258,7 +271,10 @@ Status StartExtract(const ApiRequest& request) {
   const bool views = model.extract().ok() && model.extract()->shows_views();
   if (asking.view != SchemaView::kDefault && !views) spec.ignored.emplace_back("/schema_view");
   if (document) CheckDocumentRequest(in, spec);
-  if (details && spec.together.any()) {
+  if (document && (wants.logprobs || wants.reports)) {
+    in["document"].Unsupported("comes without tokens");
+  }
+  if (wants.details && spec.together.any()) {
     in["details"].Unsupported("come with records that are drawn alone");
   }
   spec.options.close_repetition = asking.close_repetition;
@@ -269,10 +285,8 @@ Status StartExtract(const ApiRequest& request) {
   if (spec.draws() != 1) in["n"].Unsupported("must be 1 on this route");
   if (!in.ok()) return in.error();
   spec.one_by_one = true;
-  const bool single = text.present();
   Call::Start(request.server, request.exchange, std::move(spec),
-              std::make_unique<ExtractFormatter>(request.server->model->tokenizer(), std::move(all),
-                                                 spans, details, single));
+              std::make_unique<ExtractFormatter>(request.server, std::move(all), wants));
   return {};
 }
 

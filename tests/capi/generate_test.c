@@ -591,6 +591,15 @@ static void test_diffusion(const char* folder, pawl_engine* causal) {
     pawl_generation_free(whole);
   }
   CHECK(calls[0] > calls[1] && calls[1] > 0);
+  pawl_generation* record = NULL;
+  pawl_grammar* object = regex(engine, "\\{\"a\":\"[a-z]{2,4}\"\\}");
+  options.details = 1;
+  CHECK(ok(pawl_engine_generate(engine, &prompt, object, &options, &record, &error), error));
+  CHECK(strstr(output_of(record).details, "\"probability\":{\"/a\":null}") != NULL);
+  CHECK(strstr(output_of(record).details, "\"surprise\":{\"/a\":null}") != NULL);
+  pawl_generation_free(record);
+  pawl_grammar_free(object);
+  options.details = 0;
   pawl_generation* none = NULL;
   options.diffusion = "{\"steps\":0}";
   options.diffusion_length = strlen(options.diffusion);

@@ -35,6 +35,30 @@ TEST(FieldScoresTest, NullAndAMissingKeyAreTheSame) {
   EXPECT_FALSE(score.whole);
 }
 
+// As many verdicts are right as fields are, and each says what was compared with what.
+TEST(FieldScoresTest, VerdictsSayWhatWasCompared) {
+  const json::Value right = Parsed(
+      R"({"a": 1, "b": null, "gone": "x", "tags": ["u", "v"], "rows": [{"n": 1}, {"n": 2}, {"n": 3}]})");
+  const json::Value written = Parsed(
+      R"({"a": 2, "tags": ["u", "v"], "more": true, "rows": [{"n": 2}, {"n": 9}, {"n": 1}, {"n": 3}]})");
+  std::vector<FieldVerdict> verdicts;
+  const RecordScore score = ScoreRecord(right, written, FieldMetrics(), &verdicts);
+  std::vector<std::string> said;
+  int64_t good = 0;
+  for (const FieldVerdict& one : verdicts) {
+    good += one.right;
+    said.push_back(one.field + " " + one.right_at + " " + one.written_at.value_or("-") + " " +
+                   one.right_json + (one.right ? " right" : " wrong"));
+  }
+  EXPECT_EQ(said,
+            (std::vector<std::string>{
+                "a /a /a 1 wrong", "b /b - null right", "gone /gone - \"x\" wrong",
+                "tags /tags /tags [\"u\",\"v\"] right", "rows[].n /rows/0/n /rows/2/n 1 right",
+                "rows[].n /rows/1/n /rows/0/n 2 right", "rows[].n /rows/2/n /rows/3/n 3 right",
+                "rows[] /rows/1 /rows/1 null wrong", "more /more /more null wrong"}));
+  EXPECT_EQ(good, score.right());
+}
+
 TEST(FieldScoresTest, InventedKeysCount) {
   const RecordScore score = Score(R"({"a": 1})", R"({"a": 1, "b": 2, "c": null})");
   EXPECT_EQ(score.invented, 1);

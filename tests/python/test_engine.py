@@ -741,6 +741,10 @@ def test_the_command_is_found(tmp_path):
 
 def test_options_of_diffusion_models(engine):
     with pawl.Engine(ROOT / "models" / "tiny-extract-diffusion", threads=1) as filler:
+        schema = {"type": "object", "properties": {"name": {"type": "string", "x-pawl-source": "span"}}, "required": ["name"]}
+        found = filler.extract_outputs("Ann Lee works at Halden Glass.", schema, max_tokens=30, details=True)
+        assert found.probability == {"/name": None} and found.surprise == {"/name": None} and "/name" in found.spans
+
         def made(**diffusion):
             return filler.generate("Ann Lee, ", regex="[a-z]{4,8}, [a-z]{2,6}", max_tokens=24, diffusion=diffusion)
 

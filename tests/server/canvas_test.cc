@@ -7,20 +7,13 @@
 
 #include "src/server/server.h"
 #include "tests/server/http_client.h"
+#include "tests/server/test_server.h"
 
 namespace pawl::server {
 namespace {
 
 int CanvasPort() {
-  static const std::unique_ptr<Server> server = [] {
-    ServerOptions options;
-    options.model_path = PAWL_SOURCE_DIR "/models/tiny-extract-diffusion";
-    options.model.model.threads = 1;
-    auto started = Server::Start(options);
-    EXPECT_TRUE(started.ok());
-    EXPECT_TRUE((*started)->WaitUntilReady().ok());
-    return *std::move(started);
-  }();
+  static const std::unique_ptr<Server> server = ServerOf("tiny-extract-diffusion");
   return server->port();
 }
 
@@ -29,6 +22,23 @@ Answer FillCanvas(const std::string& members) {
   std::string body = R"({"prompt":"Ann Lee, ","max_tokens":12,)" + members;
   if (members.find("\"temperature\"") == std::string::npos) body += R"(,"temperature":0)";
   return client.Post("/v1/completions", body + "}");
+}
+
+// Places are known, and neither probabilities nor surprises.
+TEST(CanvasTest, DetailsOfRecords) {
+  Connection client(CanvasPort());
+  const Answer answer = client.Post(
+      "/v1/extract",
+      R"({"schema":{"type":"object","properties":{"name":{"type":"string","x-pawl-source":"span"},)"
+      R"("kind":{"enum":["x","y"]}},"required":["name","kind"]},)"
+      R"("text":"Ann Lee works at Halden Glass.","max_tokens":40,"details":true})");
+  ASSERT_EQ(answer.status, 200) << answer.body;
+  const json::Value record = At(answer.Json(), "/records/0");
+  EXPECT_EQ(json::Dump(At(record, "/probability")), R"({"/name":null,"/kind":null})");
+  EXPECT_EQ(json::Dump(At(record, "/surprise")), R"({"/name":null,"/kind":null})");
+  EXPECT_EQ(json::Dump(At(record, "/alternatives")), "{}");
+  EXPECT_NE(At(record, "/spans").Find("/name"), nullptr) << answer.body;
+  EXPECT_NE(At(record, "/byte_spans").Find("/name"), nullptr) << answer.body;
 }
 
 TEST(CanvasTest, WhatMeansNothingIsRefusedByName) {

@@ -8,6 +8,7 @@
 
 #include "src/server/server.h"
 #include "tests/server/http_client.h"
+#include "tests/server/test_server.h"
 
 namespace pawl::server {
 namespace {
@@ -24,15 +25,7 @@ class CodeCompletionTest : public testing::Test {
 #endif
   }
   static int Port() {
-    static const std::unique_ptr<Server> server = [] {
-      ServerOptions options;
-      options.model_path = PAWL_SOURCE_DIR "/models/tiny-extract";
-      options.model.model.threads = 1;
-      auto made = Server::Start(options);
-      EXPECT_TRUE(made.ok());
-      EXPECT_TRUE((*made)->WaitUntilReady().ok());
-      return *std::move(made);
-    }();
+    static const std::unique_ptr<Server> server = ServerOf("tiny-extract");
     return server->port();
   }
   static std::string Text(std::string_view text) { return json::Quote(text); }

@@ -6,6 +6,7 @@
 
 #include "src/server/server.h"
 #include "tests/server/http_client.h"
+#include "tests/server/test_server.h"
 
 namespace pawl::server {
 namespace {
@@ -13,15 +14,7 @@ namespace {
 constexpr const char* kDetailsText = "Ann Lee, ann@mail.example, wrote.";
 
 int DetailsPort() {
-  static const std::unique_ptr<Server> server = [] {
-    ServerOptions options;
-    options.model_path = PAWL_SOURCE_DIR "/models/tiny-extract";
-    options.model.model.threads = 1;
-    auto made = Server::Start(options);
-    EXPECT_TRUE(made.ok()) << made.error().ToString();
-    EXPECT_TRUE((*made)->WaitUntilReady().ok());
-    return *std::move(made);
-  }();
+  static const std::unique_ptr<Server> server = ServerOf("tiny-extract");
   return server->port();
 }
 
@@ -48,6 +41,38 @@ TEST(ExtractDetailsTest, DetailsComeWhereTheyAreAskedFor) {
       c.Post("/v1/extract", start + R"(,"details":true,"search":{"num_beams":2}})");
   EXPECT_EQ(wrong.status, 400);
   EXPECT_EQ(At(wrong.Json(), "/error/param").text, "/details") << wrong.body;
+}
+
+TEST(ExtractDetailsTest, TokensComeWhereTheyAreAskedFor) {
+  Connection c(DetailsPort());
+  const std::string start =
+      R"({"schema":{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]},)"
+      R"("text":)" +
+      json::Quote(kDetailsText);
+  const Answer answer =
+      c.Post("/v1/extract", start + R"(,"token_report":true,"logprobs":true,"top_logprobs":3})");
+  ASSERT_EQ(answer.status, 200) << answer.body;
+  const json::Value record = At(answer.Json(), "/records/0");
+  const json::Value& tokens = At(record, "/pawl_tokens");
+  const json::Value& content = At(record, "/logprobs/content");
+  ASSERT_EQ(tokens.items.size(), content.items.size());
+  std::string text;
+  for (size_t i = 0; i < tokens.items.size(); ++i) {
+    text += At(tokens.items[i], "/text").text;
+    EXPECT_EQ(At(tokens.items[i], "/text").text, At(content.items[i], "/token").text);
+    if (At(tokens.items[i], "/source").text == "sampled") {
+      EXPECT_EQ(At(content.items[i], "/top_logprobs").items.size(), 3u) << answer.body;
+    }
+  }
+  EXPECT_EQ(text, json::Dump(At(record, "/record")));
+  EXPECT_NE(At(record, "/spans").Find("/name"), nullptr);
+  const json::Value plain = c.Post("/v1/extract", start + "}").Json();
+  EXPECT_EQ(json::Dump(At(plain, "/records/0/record")), json::Dump(At(record, "/record")));
+  EXPECT_EQ(At(plain, "/records/0").Find("pawl_tokens"), nullptr);
+  EXPECT_EQ(At(plain, "/records/0").Find("logprobs"), nullptr);
+  const Answer wrong = c.Post("/v1/extract", start + R"(,"logprobs":true,"top_logprobs":21})");
+  EXPECT_EQ(wrong.status, 400);
+  EXPECT_EQ(At(wrong.Json(), "/error/param").text, "/top_logprobs") << wrong.body;
 }
 
 // Chats are their own source: what the user and tools have said, and nothing else.

@@ -10,6 +10,7 @@
 #include "src/base/json.h"
 #include "src/server/server.h"
 #include "tests/server/http_client.h"
+#include "tests/server/test_server.h"
 
 namespace pawl::server {
 namespace {
@@ -98,13 +99,8 @@ TEST(KnownToolsTest, TheirBytesAreBounded) {
 
 // Through a server: the answer to the second request, with errors, is that to the first.
 TEST(KnownToolsTest, AnswersAndErrorsAreTheSame) {
-  ServerOptions options;
-  options.model_path = PAWL_SOURCE_DIR "/models/tiny-extract";
-  options.model.model.threads = 1;
-  const auto server = Server::Start(options);
-  ASSERT_TRUE(server.ok());
-  ASSERT_TRUE((*server)->WaitUntilReady().ok());
-  Connection c((*server)->port());
+  const std::unique_ptr<Server> server = ServerOf("tiny-extract");
+  Connection c(server->port());
   const std::string list = List(40),
                     head = R"({"messages":[{"role":"user","content":"x"}],"tools":)";
   const std::string bad = list.substr(0, list.size() - 1) +

@@ -6,6 +6,7 @@
 
 #include "src/server/server.h"
 #include "tests/server/http_client.h"
+#include "tests/server/test_server.h"
 
 namespace pawl::server {
 namespace {
@@ -17,8 +18,6 @@ constexpr const char* kToolSchema =
 int MessagesPort() {
   static const std::unique_ptr<Server> server = [] {
     ServerOptions options;
-    options.model_path = PAWL_SOURCE_DIR "/models/tiny-extract";
-    options.model.model.threads = 1;
     options.version = "1.2.3";
     options.model.chat_template =
         "{% for t in tools or [] %}@{{ t.function.name }}\n{% endfor %}"
@@ -27,10 +26,7 @@ int MessagesPort() {
         "}}]"
         "{% endfor %}\n{% endfor %}";
     options.model.tool_syntax = "hermes";
-    auto started = Server::Start(options);
-    EXPECT_TRUE(started.ok()) << started.error().ToString();
-    EXPECT_TRUE((*started)->WaitUntilReady().ok());
-    return *std::move(started);
+    return ServerOf("tiny-extract", options);
   }();
   return server->port();
 }

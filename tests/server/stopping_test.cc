@@ -8,19 +8,14 @@
 
 #include "src/server/server.h"
 #include "tests/server/http_client.h"
+#include "tests/server/test_server.h"
 
 namespace pawl::server {
 namespace {
 
 // The listener stays until the last output has ended: a new connection hears that the server ends.
 TEST(StoppingTest, WhileTheLastOutputRunsOthersHearThatTheServerEnds) {
-  ServerOptions options;
-  options.model_path = PAWL_SOURCE_DIR "/models/tiny-extract";
-  options.model.model.threads = 1;
-  auto started = Server::Start(options);
-  ASSERT_TRUE(started.ok());
-  const std::unique_ptr<Server> server = *std::move(started);
-  ASSERT_TRUE(server->WaitUntilReady().ok());
+  const std::unique_ptr<Server> server = ServerOf("tiny-extract");
   Connection long_one(server->port());
   const std::string body =
       R"({"prompt":"a","max_tokens":3000,"stream":true,"temperature":1,"seed":1,

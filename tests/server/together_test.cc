@@ -6,6 +6,7 @@
 
 #include "src/server/server.h"
 #include "tests/server/http_client.h"
+#include "tests/server/test_server.h"
 
 namespace pawl::server {
 namespace {
@@ -13,13 +14,8 @@ namespace {
 int TogetherPort() {
   static const std::unique_ptr<Server> server = [] {
     ServerOptions options;
-    options.model_path = PAWL_SOURCE_DIR "/models/tiny-extract";
-    options.model.model.threads = 1;
     options.search_rows = 400;
-    auto started = Server::Start(options);
-    EXPECT_TRUE(started.ok());
-    EXPECT_TRUE((*started)->WaitUntilReady().ok());
-    return *std::move(started);
+    return ServerOf("tiny-extract", options);
   }();
   return server->port();
 }

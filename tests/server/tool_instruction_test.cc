@@ -13,6 +13,7 @@
 #include "src/server/served_model.h"
 #include "src/server/server.h"
 #include "tests/server/http_client.h"
+#include "tests/server/test_server.h"
 
 namespace pawl::server {
 namespace {
@@ -86,14 +87,9 @@ TEST(ToolInstructionTest, CallsAndResultsBecomeText) {
 
 std::unique_ptr<Server> StartFor(const char* chat_template, int max_string = -1) {
   ServerOptions options;
-  options.model_path = PAWL_SOURCE_DIR "/models/tiny-extract";
-  options.model.model.threads = 1;
   options.model.chat_template = chat_template;
   options.max_string = max_string;
-  auto server = Server::Start(options);
-  EXPECT_TRUE(server.ok()) << server.error().ToString();
-  EXPECT_TRUE((*server)->WaitUntilReady().ok());
-  return *std::move(server);
+  return ServerOf("tiny-extract", options);
 }
 
 std::string PromptOf(const char* chat_template) {

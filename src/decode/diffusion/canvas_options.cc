@@ -135,7 +135,6 @@ const char* MeaninglessIn(const GenerateOptions& options) {
   const SamplerStages& stages = s.stages;
   const std::pair<bool, const char*> given[] = {
       {options.logprobs >= 0, "logprobs"},
-      {options.details, "details"},
       {!options.logit_bias.empty(), "logit_bias"},
       {s.top_k != 0, "top_k"},
       {s.top_p != 1, "top_p"},

@@ -341,6 +341,11 @@ void DiffusionWork::Finish(std::optional<Error> error, int preemptions) {
     }
   }
   for (const TokenId token : out.tokens) out.text += task_.vocabulary->bytes(token);
+  if (options_.details) {
+    // Tokens are not drawn one behind the other, so none has the figures of one that is.
+    constexpr float kUnknown = std::numeric_limits<float>::quiet_NaN();
+    out.figures.assign(out.tokens.size(), {kUnknown, kUnknown, /*closing=*/true});
+  }
   const std::shared_ptr<const LoopConstraint> root = ForLoop(constraint_, *task_.vocabulary);
   if (root != nullptr) {
     if (const auto filter = root->NewRecordFilter(); filter != nullptr) {

@@ -214,16 +214,44 @@ DocumentRun::DocumentRun(Extractor& extractor, std::string text, std::string sou
       std::min(MaxStringFor(text_), std::max(MaxStringFor(""), kCharactersOfAToken * tokens));
 }
 
-void DocumentRun::Open() {
-  opened_ = true;
-  if (options_.chunk_file.empty()) return;
+// What makes other outputs of the same text: an earlier run with other settings is no help.
+std::string DocumentRun::DigestOf() const {
+  const GenerateOptions& options = extractor_.options();
   Digest digest(DigestKind::kSha256);
   digest.Add(std::to_string(options_.document.chunk_tokens) + "," +
-             std::to_string(options_.document.passes) + "\n" + extractor_.schema() + "\n" + text_);
+             std::to_string(options_.document.passes) + "," + std::to_string(options.max_tokens) +
+             "," + AllDigits(double{options.sampling.temperature}) + "," +
+             std::to_string(options.sampling.seed) + "\n");
+  digest.Add(extractor_.model().path() + "\n" + SettingsJson(extractor_) + "\n");
+  digest.Add(extractor_.schema() + "\n" + text_);
+  return digest.Hex();
+}
+
+Status DocumentRun::OpenFile() {
   Result<std::unique_ptr<ChunkFile>> file =
-      ChunkFile::Open(options_.chunk_file, digest.Hex(), options_.resume);
-  if (!file.ok()) return End(file.error());
+      ChunkFile::Open(options_.chunk_file, DigestOf(), options_.resume);
+  if (!file.ok()) return file.error();
   file_ = *std::move(file);
+  return {};
+}
+
+// A text of one chunk needs no file: one is made when a second chunk is there.
+Status DocumentRun::Keep(int number, const Result<Generation>& output) {
+  if (options_.chunk_file.empty() || (number == 0 && at_end_)) return {};
+  if (file_ == nullptr) {
+    if (Status status = OpenFile(); !status.ok()) return status;
+  }
+  return file_->Add(number, output);
+}
+
+void DocumentRun::Open() {
+  opened_ = true;
+  if (options_.chunk_file.empty() || ::access(options_.chunk_file.c_str(), F_OK) != 0) return;
+  if (!options_.resume) {
+    (void)std::remove(options_.chunk_file.c_str());
+  } else if (Status status = OpenFile(); !status.ok()) {
+    End(status.error());
+  }
 }
 
 bool DocumentRun::SubmitNext() {
@@ -263,8 +291,8 @@ void DocumentRun::Store(int number, Result<Generation> output, bool fresh) {
   if (ended_) return;
   if (number >= 0) {
     const bool kept = output.ok() || output.error().code == ErrorCode::kUnsatisfiable;
-    if (fresh && kept && file_ != nullptr) {
-      if (Status status = file_->Add(number, output); !status.ok()) return End(status.error());
+    if (fresh && kept) {
+      if (Status status = Keep(number, output); !status.ok()) return End(status.error());
     }
     slots_[number].output.emplace(std::move(output));
   }

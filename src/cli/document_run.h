@@ -87,6 +87,9 @@ class DocumentRun : public std::enable_shared_from_this<DocumentRun> {
     DocumentChunk chunk;
     std::optional<Result<Generation>> output;
   };
+  std::string DigestOf() const;
+  Status OpenFile();
+  Status Keep(int number, const Result<Generation>& output);
   void Open();
   void Store(int number, Result<Generation> output, bool fresh);
   void End(Result<Generation> output);

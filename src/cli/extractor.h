@@ -141,6 +141,7 @@ class Extractor {
   // The schema with strings of so many characters. Kept for the lengths met last.
   Result<Grammar> GrammarFor(int64_t longest);
   const LoadedModel& model() const { return engine_.model(); }
+  const GenerateOptions& options() const { return request_.options; }
   // Compact JSON.
   const std::string& schema() const { return request_.extract->schema; }
   const std::vector<std::string>& notes() const { return notes_; }

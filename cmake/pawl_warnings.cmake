@@ -31,7 +31,7 @@ function(pawl_target name)
         target_compile_options(${name} PUBLIC -fno-sanitize-recover=undefined)
       endif()
     elseif(name IN_LIST PAWL_SANITIZE_ONLY)
-      target_compile_options(${name} PRIVATE -fsanitize=${PAWL_SANITIZE} -fno-omit-frame-pointer -O1 -g1 ${without})
+      target_compile_options(${name} PRIVATE -fsanitize=${PAWL_SANITIZE} -fno-omit-frame-pointer -O1 -g1 -Wno-maybe-uninitialized ${without})
     endif()
     target_link_options(${name} PUBLIC -fsanitize=${PAWL_SANITIZE})
   endif()
@@ -60,7 +60,7 @@ option(PAWL_PRECOMPILE "Precompile the headers that most sources read (GCC)" ${p
 # Libraries read `standard`, programs of tests `tests`: code for one is not code for the other (-fPIC, -fPIE; -O2, -O1). The
 # command has its own.
 function(pawl_precompiled name kind)
-  if(NOT PAWL_PRECOMPILE OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  if(NOT PAWL_PRECOMPILE OR name IN_LIST PAWL_SANITIZE_ONLY OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     return()
   endif()
   # GCC 12 sees overflows in std::string that cannot be (as in pawl_target), and tells of those in precompiled headers.

@@ -222,7 +222,8 @@ std::string DocumentRun::DigestOf() const {
              std::to_string(options_.document.passes) + "," + std::to_string(options.max_tokens) +
              "," + AllDigits(double{options.sampling.temperature}) + "," +
              std::to_string(options.sampling.seed) + "\n");
-  digest.Add(extractor_.model().path() + "\n" + SettingsJson(extractor_) + "\n");
+  digest.Add(extractor_.model().path() + "\n");
+  for (const ExtractDefault& one : extractor_.settings()) digest.Add(one.name + one.value + "\n");
   digest.Add(extractor_.schema() + "\n" + text_);
   return digest.Hex();
 }

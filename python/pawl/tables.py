@@ -15,9 +15,9 @@ from __future__ import annotations
 import os
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Tuple, Union
 
-from ._errors import PawlError
+from . import _errors
 
-Path = Union[str, "os.PathLike[str]"]
+_Path = Union[str, "os.PathLike[str]"]
 _ROWS = 1000  # that are in memory at a time
 
 
@@ -25,20 +25,20 @@ def _arrow() -> Any:
     try:
         import pyarrow
     except ImportError:
-        raise PawlError("unsupported", "tables need pyarrow (pip install pyarrow)") from None
+        raise _errors.PawlError("unsupported", "tables need pyarrow (pip install pyarrow)") from None
     return pyarrow
 
 
-def _is_parquet(path: Path) -> bool:
+def _is_parquet(path: _Path) -> bool:
     name = os.fspath(path).lower()
     if name.endswith(".parquet"):
         return True
     if name.endswith((".arrow", ".feather")):
         return False
-    raise PawlError("invalid", "must end with .parquet, .arrow or .feather", os.fspath(path))
+    raise _errors.PawlError("invalid", "must end with .parquet, .arrow or .feather", os.fspath(path))
 
 
-def _batches(path: Path) -> Iterator[Any]:
+def _batches(path: _Path) -> Iterator[Any]:
     arrow = _arrow()
     if _is_parquet(path):
         from pyarrow import parquet
@@ -53,23 +53,23 @@ def _batches(path: Path) -> Iterator[Any]:
                 yield batch.slice(begin, _ROWS)
 
 
-def read(path: Path, column: str = "text") -> Iterator[Tuple[str, Dict[str, Any]]]:
+def read(path: _Path, column: str = "text") -> Iterator[Tuple[str, Dict[str, Any]]]:
     """The texts of a column, each with the other values of its row. A row without a text is an error
     that names it."""
     number = 0
     for batch in _batches(path):
         if column not in batch.schema.names:
-            raise PawlError("invalid", f"has no column {column}", os.fspath(path))
+            raise _errors.PawlError("invalid", f"has no column {column}", os.fspath(path))
         for row in batch.to_pylist():
             text = row.pop(column)
             if not isinstance(text, str):
-                raise PawlError("invalid", f"the text must be a string, not {type(text).__name__}",
+                raise _errors.PawlError("invalid", f"the text must be a string, not {type(text).__name__}",
                                 f"{os.fspath(path)}: row {number}")
             number += 1
             yield text, row
 
 
-def write(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
+def write(path: _Path, records: Iterable[Mapping[str, Any]]) -> None:
     """A row for each record. A key that a record lacks is null in its row."""
     arrow = _arrow()
     parquet_file = _is_parquet(path)

@@ -316,15 +316,14 @@ void BindJob(nb::module_& module) {
       .def("captures", [](const BoundJob& self) { return CapturesOf(*self.job); })
       .def("details",
            [](const BoundJob& self) {
-             const bool there = self.job->done() && self.job->output().ok();
-             std::string out = "{";
-             if (there) {
-               out += DetailsJson(self.job->output()->details);
-               if (self.job->output()->chunks > 0) {
-                 out += "," + ConflictsJson(self.job->output()->conflicts);
-               }
+             std::string out("{");
+             if (self.job->done() && self.job->output().ok()) {
+               const Generation& made = *self.job->output();
+               out.append(DetailsJson(made.details));
+               if (made.chunks > 0) out.append(1, ',').append(ConflictsJson(made.conflicts));
              }
-             return out += '}';
+             out.append(1, '}');
+             return out;
            })
       .def("logs", [](const BoundJob& self) {
         nb::list logs;

@@ -400,7 +400,12 @@ BoundJob Submit(const BoundEngine& self, const nb::tuple& prompt,
   request.grammar = grammar;
   request.constraint = ConstraintOf(std::move(constraint), self.engine->model().vocabulary());
   std::optional<SearchOptions> contrast;
-  if (!members.contrast.empty()) contrast = ContrastOf(members.contrast, request);
+  if (!members.contrast.empty()) {
+    if (members.document) {
+      Raise(Error{ErrorCode::kUnsupported, "cannot be used with document", "contrast"});
+    }
+    contrast = ContrastOf(members.contrast, request);
+  }
   Result<std::shared_ptr<Job>> job = [&] {
     nb::gil_scoped_release release;
     if (contrast) return Job::StartSearch(*self.engine, self.armed, request, *std::move(contrast));

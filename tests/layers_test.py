@@ -64,6 +64,7 @@ LAYERS = [
     ("decode.search", ["src/decode/search/*"], None),
     ("engine", ["src/engine/*"], None),
     ("eval", ["src/eval/*"], ("headers", "base")),
+    ("input", ["src/input/*"], ("headers", "base")),
     ("monitors", ["plugins/monitors/*"], BASE),
     # Monitors become a constraint by public headers alone, as a user's rule does.
     ("completion.monitors", ["src/completion/monitor_constraint.*"], BASE + ("monitors",)),

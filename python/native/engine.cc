@@ -112,14 +112,16 @@ EngineOptions EngineOptionsOf(const nb::dict& given) {
   return out;
 }
 
-// Options that are not those of the decode loop.
-struct BesideOptions {
+// Options that are members of the request itself.
+struct RequestOptions {
   std::string thinking;  // off, auto or a number of tokens; empty: not given
   int free_first = 0;
   std::string contrast;  // a number or auto; empty: none
+  bool document = false;
+  DocumentOptions chunks;
 };
 
-GenerateOptions GenerateOptionsOf(const nb::dict& given, BesideOptions& beside) {
+GenerateOptions GenerateOptionsOf(const nb::dict& given, RequestOptions& request) {
   GenerateOptions out;
   ReadOptions(given, [&](const auto& field) {
     field("temperature", out.sampling.temperature);
@@ -162,10 +164,13 @@ GenerateOptions GenerateOptionsOf(const nb::dict& given, BesideOptions& beside) 
     field("logprobs", out.logprobs);
     field("mask_surprise", out.mask_surprise);
     field("details", out.details);
-    field("thinking", beside.thinking);
+    field("thinking", request.thinking);
     field("close_repetition", out.close_repetition);
-    field("free_first", beside.free_first);
-    field("contrast", beside.contrast);
+    field("free_first", request.free_first);
+    field("contrast", request.contrast);
+    field("document", request.document);
+    field("chunk_tokens", request.chunks.chunk_tokens);
+    field("passes", request.chunks.passes);
     field("diffusion", out.diffusion);
   });
   return out;
@@ -315,10 +320,14 @@ void BindJob(nb::module_& module) {
       .def("captures", [](const BoundJob& self) { return CapturesOf(*self.job); })
       .def("details",
            [](const BoundJob& self) {
-             const bool there = self.job->done() && self.job->output().ok();
-             std::string out = "{";
-             if (there) out += DetailsJson(self.job->output()->details);
-             return out += '}';
+             std::string out("{");
+             if (self.job->done() && self.job->output().ok()) {
+               const Generation& made = *self.job->output();
+               out.append(DetailsJson(made.details));
+               if (made.chunks > 0) out.append(1, ',').append(ConflictsJson(made.conflicts));
+             }
+             out.append(1, '}');
+             return out;
            })
       .def("logs", [](const BoundJob& self) {
         nb::list logs;
@@ -377,11 +386,12 @@ BoundJob Submit(const BoundEngine& self, const nb::tuple& prompt,
                 uint64_t group, nb::object constraint) {
   EngineRequest request = RequestOf(prompt);
   request.group = group;
-  BesideOptions beside;
-  request.options = GenerateOptionsOf(options, beside);
-  request.free_first = beside.free_first;
-  if (!beside.thinking.empty()) {
-    Result<Thinking> read = ParseThinking(beside.thinking);
+  RequestOptions members;
+  request.options = GenerateOptionsOf(options, members);
+  request.free_first = members.free_first;
+  if (members.document) request.document = members.chunks;
+  if (!members.thinking.empty()) {
+    Result<Thinking> read = ParseThinking(members.thinking);
     if (!read.ok()) Raise(InFile("thinking", read.error()));
     request.thinking = *read;
   }
@@ -390,7 +400,12 @@ BoundJob Submit(const BoundEngine& self, const nb::tuple& prompt,
   request.grammar = grammar;
   request.constraint = ConstraintOf(std::move(constraint), self.engine->model().vocabulary());
   std::optional<SearchOptions> contrast;
-  if (!beside.contrast.empty()) contrast = ContrastOf(beside.contrast, request);
+  if (!members.contrast.empty()) {
+    if (members.document) {
+      Raise(Error{ErrorCode::kUnsupported, "cannot be used with document", "contrast"});
+    }
+    contrast = ContrastOf(members.contrast, request);
+  }
   Result<std::shared_ptr<Job>> job = [&] {
     nb::gil_scoped_release release;
     if (contrast) return Job::StartSearch(*self.engine, self.armed, request, *std::move(contrast));

@@ -274,6 +274,22 @@ static void test_extract(pawl_engine* engine) {
   const pawl_output output = output_of(generation);
   CHECK(output.text_length == 18 && memcmp(output.text, "{\"name\":\"Ann Lee\"}", 18) == 0);
   pawl_generation_free(generation);
+  /* The same text as a document, in chunks of a few tokens. */
+  pawl_generate_options options;
+  pawl_generate_options_init(&options, sizeof options);
+  CHECK(options.passes == 0 && options.chunk_tokens == 0);
+  options.chunk_tokens = 16;
+  CHECK_FAILS(pawl_engine_generate(engine, &prompt, grammar, &options, &generation, &error),
+              PAWL_BAD_ARGUMENT, "chunk_tokens");
+  options.passes = 2;
+  options.details = 1;
+  CHECK(ok(pawl_engine_generate(engine, &prompt, grammar, &options, &generation, &error), error));
+  CHECK(strstr(output_of(generation).details, "\"conflicts\":{") != NULL);
+  CHECK(strncmp(output_of(generation).text, "{\"name\":\"", 9) == 0);
+  pawl_generation_free(generation);
+  options.passes = 17;
+  CHECK_FAILS(pawl_engine_generate(engine, &prompt, grammar, &options, &generation, &error),
+              PAWL_INVALID, "passes");
   prompt.text_length = 0;
   CHECK_FAILS(pawl_engine_generate(engine, &prompt, grammar, NULL, &generation, &error),
               PAWL_INVALID, "text");

@@ -62,6 +62,27 @@ def test_details_of_records():
     assert sum(one["probability"] for one in output.alternatives["/kind"]) == pytest.approx(1)
 
 
+def test_documents():
+    text = "".join(f"Zoë Lee pays {10 + i} EUR.\n\n" for i in range(20))
+    schema = {"type": "object", "required": ["paid"], "properties": {
+        "paid": {"type": "array", "items": {"type": "number", "x-pawl-source": "span"}, "minItems": 1}}}
+    with pawl.Engine() as engine:
+        output = engine.extract_outputs(text, schema, document=True, chunk_tokens=40, passes=2)
+        for pointer, (begin, end) in output.spans.items():
+            name_begin, name_end = output.byte_spans[pointer]
+            assert text.encode()[name_begin:name_end].decode() == text[begin:end]
+            assert float(text[begin:end]) == output.value["paid"][int(pointer.rsplit("/")[-1])]
+        assert len(output.spans) > 3 and output.conflicts == {} and output.alternatives == {}
+        short = engine.extract_outputs("Bo pays 7 EUR", schema)
+        assert engine.extract("Bo pays 7 EUR", schema, document=True) == short.value
+        for options, place in (({"chunk_tokens": 40}, "chunk_tokens"), ({"document": True, "passes": 17}, "passes"),
+                               ({"document": True, "max_retries": 1}, "max_retries"),
+                               ({"document": True, "stop": "x"}, "stops")):
+            with pytest.raises(pawl.PawlError) as error:
+                engine.extract(text, schema, **options)
+            assert error.value.place == place
+
+
 @needs_command
 @pytest.mark.parametrize("options", [
     {},

@@ -11,8 +11,13 @@ function(pawl_target name)
   if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64|ARM64)$")
     target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>)
   endif()
-  # -O3 takes a sixth more processor time to build everything, and gives nothing but where pawl_hot asks for it.
-  target_compile_options(${name} PRIVATE $<$<AND:$<CONFIG:Release>,$<COMPILE_LANG_AND_ID:CXX,GNU,Clang>>:-O2>)
+  # -O3 takes a sixth more processor time to build everything, and gives nothing but where pawl_hot asks for it. A page loads
+  # what is built for it, so there size counts.
+  set(pawl_level -O2)
+  if(PAWL_WASM)
+    set(pawl_level -Os)
+  endif()
+  target_compile_options(${name} PRIVATE $<$<AND:$<CONFIG:Release>,$<COMPILE_LANG_AND_ID:CXX,GNU,Clang>>:${pawl_level}>)
   if(PAWL_WERROR)
     target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)
   endif()

@@ -12,7 +12,6 @@
 #include "grammar/grammar_impl.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "grammar/masks/machine_masks.h"
 #include "src/base/stop_scope.h"
@@ -127,12 +126,11 @@ bool GrammarImpl::MakeMasks(std::span<const Machine::Key> keys,
   MakingGuard making{*this, {}};
   making.list.reserve(keys.size());
   bool soon = true, grew = false, broken = false;
-  using Clock = std::chrono::steady_clock;
-  Clock::time_point locked;
+  LockClock::time_point locked;
   {
     const MachineUse use(*lock_, soon);
     broken = use.broken();
-    locked = Clock::now();
+    locked = LockClock::now();
     {
       const std::lock_guard publish(shared_->publish);
       being_made_.reserve(being_made_.size() + keys.size());
@@ -150,7 +148,7 @@ bool GrammarImpl::MakeMasks(std::span<const Machine::Key> keys,
     }
     grew = !broken && Grew();
   }
-  const Clock::time_point unlocked = Clock::now();
+  const LockClock::time_point unlocked = LockClock::now();
   std::vector<uint64_t> hashes(keys.size());
   for (const size_t i : making.list) hashes[i] = MaskPool::Hash(words[i]);
   {
@@ -170,7 +168,7 @@ bool GrammarImpl::MakeMasks(std::span<const Machine::Key> keys,
     }
     BookMasks();
   }
-  const bool alone = soon && unlocked - locked < 8 * (Clock::now() - unlocked);
+  const bool alone = soon && unlocked - locked < 8 * (LockClock::now() - unlocked);
   if (grew || shared_->budget->Spent()) Settle();
   return alone;
 }

@@ -8,7 +8,6 @@
 #define PAWL_GRAMMAR_GRAMMAR_IMPL_H_
 
 #include <atomic>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -30,6 +29,7 @@
 #include "grammar/memory_budget.h"
 #include "pawl/grammar.h"
 #include "pawl/vocabulary.h"
+#include "src/base/sync.h"
 
 namespace pawl {
 
@@ -45,7 +45,7 @@ struct GrammarShared {
 
   const std::shared_ptr<const Vocabulary> vocabulary;
   const std::shared_ptr<MemoryBudget> budget;
-  std::mutex publish;  // of the pool and of what GrammarImpl says
+  Mutex publish;  // of the pool and of what GrammarImpl says
   MaskPool pool;
   std::atomic<size_t> mask_bytes{0};  // of the pool, as the budget has them
 };
@@ -196,13 +196,13 @@ class GrammarImpl : public GrammarUse {
   // With shared_->publish, which is taken after the lock:
   mutable size_t memo_entries_ = 0;
   mutable std::vector<Machine::Key> being_made_;
-  mutable std::condition_variable published_;
+  mutable ConditionVariable published_;
   mutable MasksMade made_;  // with the lock
   // With the lock: steps so far, and what the machine hinted at when it was measured.
   mutable uint64_t steps_ = 0;
   // and when it was booked; how much it may grow until it is measured again.
   mutable size_t hinted_ = 0, booked_ = 0, step_;
-  mutable std::mutex closings_mutex_;  // of what follows; no other lock is taken with it
+  mutable Mutex closings_mutex_;  // of what follows; no other lock is taken with it
   mutable std::map<std::pair<Machine::Key, int>, std::shared_ptr<const Closing>> closings_;
   mutable size_t closing_bytes_ = 0;
   mutable std::atomic<int64_t> bytes_{0};
@@ -288,8 +288,8 @@ class GrammarOwner : public std::enable_shared_from_this<GrammarOwner> {
   std::string unbound_;
   bool has_captures_;
   std::atomic<uint64_t> used_{0};
-  std::mutex making_;         // a machine again; before mutex_
-  mutable std::mutex mutex_;  // of current_
+  Mutex making_;         // a machine again; before mutex_
+  mutable Mutex mutex_;  // of current_
   const GrammarImpl* current_;
 };
 

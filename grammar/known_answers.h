@@ -26,6 +26,7 @@
 #include "grammar/hash_index.h"
 #include "grammar/machine.h"
 #include "pawl/vocabulary.h"
+#include "src/base/sync.h"
 
 namespace pawl {
 
@@ -60,7 +61,7 @@ class KnownAnswers {
   uint32_t IdOf(Machine::Key key);
   void Trim();
 
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   FlatMap<uint32_t> ids_;  // of places
   std::vector<Place> places_;
   FlatMap<Machine::Key> byte_steps_, token_steps_;  // by id and byte, or id and token

@@ -19,7 +19,7 @@
 #include <exception>
 #include <mutex>
 
-#include "src/base/threads.h"
+#include "src/base/sync.h"
 
 namespace pawl {
 
@@ -31,7 +31,7 @@ class MachineLock {
 
  private:
   friend class MachineUse;
-  std::mutex mutex_;
+  Mutex mutex_;
   std::atomic<bool> broken_{false};
 };
 
@@ -58,7 +58,7 @@ class MachineUse {
 
  private:
   MachineLock* const lock_;
-  std::unique_lock<std::mutex> held_;
+  std::unique_lock<Mutex> held_;
   const int exceptions_ = std::uncaught_exceptions();
 };
 

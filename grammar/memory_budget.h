@@ -24,6 +24,7 @@
 #include "grammar/machine.h"
 #include "src/base/failure.h"
 #include "src/base/stop_scope.h"
+#include "src/base/sync.h"
 
 namespace pawl {
 
@@ -85,9 +86,9 @@ class MemoryBudget {
   std::atomic<uint64_t> ticks_{0};
   std::atomic<int64_t> growing_{0}, growers_{0}, grammars_{0};
   std::atomic<int64_t> freed_{0};  // since free memory was handed back to the system
-  std::mutex settling_;            // by one thread at a time; of unused_since_
+  Mutex settling_;                 // by one thread at a time; of unused_since_
   uint64_t unused_since_ = 0;
-  std::mutex mutex_;  // of what follows
+  Mutex mutex_;  // of what follows
   std::vector<std::weak_ptr<GrammarOwner>> keepers_;
 };
 

@@ -5,7 +5,6 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,6 +15,7 @@
 #include "pawl/matcher.h"
 #include "pawl/result.h"
 #include "pawl/vocabulary.h"
+#include "src/base/sync.h"
 
 namespace pawl {
 
@@ -25,7 +25,7 @@ struct VocabularyTables {
   static VocabularyTables& Of(const Vocabulary& vocabulary) { return *vocabulary.tables_; }
 
   const TokenTrie trie;
-  std::recursive_mutex mutex;
+  RecursiveMutex mutex;
   std::map<std::type_index, std::shared_ptr<const void>> derived;  // with the mutex
 };
 

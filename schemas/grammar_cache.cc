@@ -53,7 +53,7 @@ Result<Grammar> GrammarCache::Get(const std::string& key,
       if (stopped()) return Error{ErrorCode::kLimit, "compiling was stopped", ""};
       if (compiling_.insert(key).second) break;
       // Nothing wakes this thread when its client goes.
-      if (compiled_.wait_for(lock, kStopInterval) == std::cv_status::timeout) StopScope::Check();
+      if (!WaitFor(compiled_, lock, kStopInterval)) StopScope::Check();
     }
     ++stats_.misses;
   }

@@ -6,7 +6,6 @@
 #ifndef PAWL_SCHEMAS_GRAMMAR_CACHE_H_
 #define PAWL_SCHEMAS_GRAMMAR_CACHE_H_
 
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -23,6 +22,7 @@
 #include "pawl/compiler.h"
 #include "pawl/grammar.h"
 #include "pawl/result.h"
+#include "src/base/sync.h"
 
 namespace pawl {
 
@@ -59,8 +59,8 @@ class GrammarCache {
   void Keep(const std::string& key, const Grammar& grammar);
 
   const size_t most_, most_bytes_;
-  mutable std::mutex mutex_;
-  std::condition_variable compiled_;
+  mutable Mutex mutex_;
+  ConditionVariable compiled_;
   std::set<std::string> compiling_;
   std::list<Entry> entries_;  // used last first
   std::unordered_map<std::string_view, std::list<Entry>::iterator> index_;

@@ -63,11 +63,11 @@ constexpr int kFirstBits = 6;
 MaskMemo::MaskMemo() : table_(std::make_unique<Table>(kFirstBits)) {}
 MaskMemo::~MaskMemo() = default;
 
-std::shared_lock<std::shared_mutex> MaskMemo::Enter() const {
+SharedLock MaskMemo::Enter() const {
   thread_local const char anchor = 0;  // something whose address no two threads share
   if (closing_.load(std::memory_order_relaxed)) const std::lock_guard wait(closed_);
   const auto address = static_cast<uint64_t>(reinterpret_cast<uintptr_t>(&anchor));
-  return std::shared_lock(gates_[(address * 0x9E3779B97F4A7C15u) >> 60].mutex);
+  return SharedLock(gates_[(address * 0x9E3779B97F4A7C15u) >> 60].mutex);
 }
 
 std::shared_ptr<const Mask> MaskMemo::Find(Machine::Key key) const {

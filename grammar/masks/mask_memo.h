@@ -17,7 +17,6 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <shared_mutex>
 #include <span>
 #include <unordered_map>
 #include <utility>
@@ -25,6 +24,7 @@
 
 #include "grammar/machine.h"
 #include "pawl/grammar.h"
+#include "src/base/sync.h"
 
 namespace pawl {
 
@@ -46,16 +46,16 @@ class MaskMemo {
   class Table;
   static constexpr size_t kGates = 16;
   struct alignas(64) Gate {  // a cache line of its own
-    std::shared_mutex mutex;
+    SharedMutex mutex;
   };
   // This thread's gate, locked.
-  std::shared_lock<std::shared_mutex> Enter() const;
+  SharedLock Enter() const;
   void Replace(std::unique_ptr<Table> table);
 
   mutable std::array<Gate, kGates> gates_;
   // A writer is at the gates: newcomers wait for it, or those inside might never all be gone.
   std::atomic<bool> closing_{false};
-  mutable std::mutex closed_;
+  mutable Mutex closed_;
   std::unique_ptr<Table> table_;  // replaced with all the gates closed
 };
 

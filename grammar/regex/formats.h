@@ -17,6 +17,7 @@
 
 #include "grammar/regex/regex_arena.h"
 #include "pawl/result.h"
+#include "src/base/sync.h"
 
 namespace pawl {
 
@@ -38,7 +39,7 @@ class FormatCache {
     RegexArena arena;
     Result<ReId> id = RegexArena::kNothing;
   };
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   mutable std::map<std::string, std::unique_ptr<const Made>, std::less<>> made_;
 };
 

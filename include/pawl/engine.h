@@ -174,6 +174,13 @@ struct ExtractInput {
   std::string problem = {};
 };
 
+// A text that may be longer than the context is read in chunks, which share the calls of the model,
+// and their records become one (docs/extraction.md).
+struct DocumentOptions {
+  int chunk_tokens = 0;  // of the text in a chunk; 0: half of the model's context
+  int passes = 1;        // 1 to 16; a further pass reads the text with other borders
+};
+
 // A setting of extraction, and where it comes from where the request says nothing.
 struct ExtractDefault {
   std::string name;    // as in docs/evaluation.md
@@ -208,6 +215,11 @@ struct EngineRequest {
   std::vector<TokenId> tokens;  // used unchanged
   // The prompt is made by the model's pawl.json, or by its chat template, or is plain text.
   std::optional<ExtractInput> extract;
+  // With `extract`: its text is a document. The output comes in whole: callbacks for tokens and
+  // thoughts are not called, and `stops` is an error. It has Generation::details in any case;
+  // GenerateOptions::details adds alternatives. Values that are copied (x-pawl-source) need
+  // JsonSchemaOptions::bind_source.
+  std::optional<DocumentOptions> document;
 
   // true: special tokens that `prompt` spells become these tokens. Not for text of users.
   bool parse_special = false;

@@ -262,6 +262,16 @@ struct ValueDetails {
 // "probability", "surprise" and "alternatives", by pointer.
 PAWL_EXPORT std::string DetailsJson(std::span<const ValueDetails> details);
 
+// Another value that chunks of a document had where the record has one (EngineRequest::document).
+struct ValueConflict {
+  std::string pointer;  // of the record's value
+  std::string value;    // JSON
+  std::optional<double> probability;
+  std::optional<ValueDetails::Span> span;
+};
+// "conflicts": {...}, a member of a JSON object: lists of values by pointer.
+PAWL_EXPORT std::string ConflictsJson(std::span<const ValueConflict> conflicts);
+
 struct GenerateOptions {
   SamplingParams sampling;
   // true: a temperature of the grammar (State::temperature()) replaces that of `sampling`. false:
@@ -357,6 +367,10 @@ struct Generation {
   // order; and the figures of the last tokens, which are those of the answer.
   std::vector<ValueDetails> details;
   std::vector<TokenFigure> figures;
+  // With EngineRequest::document: the values that did not become the record's, by pointer, most
+  // probable first; and the number of chunks that were read. `tokens` is empty then.
+  std::vector<ValueConflict> conflicts;
+  int chunks = 0;
 };
 
 }  // namespace pawl

@@ -564,9 +564,7 @@ typedef struct pawl_generate_options { /* docs/engine.md explains the options */
   int32_t max_tokens; /* budget of the output */
   double top_p;
   double min_p;
-  double repetition_penalty;
-  double presence_penalty;
-  double frequency_penalty;
+  double repetition_penalty, presence_penalty, frequency_penalty;
   uint64_t seed;
   uint64_t group; /* outputs of one number take turns with other groups; 0: a group of its own */
   int32_t at_budget;
@@ -591,6 +589,8 @@ typedef struct pawl_generate_options { /* docs/engine.md explains the options */
   int32_t details;       /* 1: pawl_output.details */
   const char* diffusion; /* a JSON object (docs/diffusion.md), or NULL */
   size_t diffusion_length;
+  int32_t passes; /* 1 to 16: the text with `schema` is a document, read so often; 0: is not */
+  int32_t chunk_tokens; /* tokens of a document that are read at a time; 0: half of the context */
 } pawl_generate_options;
 PAWL_API void pawl_generate_options_init(pawl_generate_options* options, size_t struct_size);
 

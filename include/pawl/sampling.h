@@ -163,6 +163,9 @@ PAWL_EXPORT Result<std::shared_ptr<const Critic>> MakeProgramCritic(
 //     schema    a file with a JSON Schema
 //     grammar   a file whose name ends in .ebnf, .gbnf or .lark
 //     style     no part of the output matches the value, a regex
+//     syntax    typescript, java, python or cpp: a complete output parses. It asks the command
+//               pawl, which has to be in PATH
+//     monitor   the same: the monitors of the language refuse neither the text nor its end
 //     program   a command for the shell, see above
 //     tests     a command for the shell that gets a complete output as standard input; exit code 0
 //               accepts it

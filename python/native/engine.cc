@@ -2,6 +2,7 @@
 // are read by name, the lock is released, and signals are looked at while a thread waits.
 #include "pawl/engine.h"
 
+#include <charconv>
 #include <filesystem>
 #include <string>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "python/native/bound_engine.h"
 #include "src/base/file.h"
 #include "src/base/json.h"
+#include "src/decode/check_input.h"
 #include "src/engine/option_names.h"
 #include "src/engine/schema_view.h"
 #include "src/engine/search_json.h"
@@ -110,8 +112,16 @@ EngineOptions EngineOptionsOf(const nb::dict& given) {
   return out;
 }
 
-// `thinking`: off, auto or a number of tokens; empty: not given.
-GenerateOptions GenerateOptionsOf(const nb::dict& given, std::string& thinking, int& free_first) {
+// Options that are members of the request itself.
+struct RequestOptions {
+  std::string thinking;  // off, auto or a number of tokens; empty: not given
+  int free_first = 0;
+  std::string contrast;  // a number or auto; empty: none
+  bool document = false;
+  DocumentOptions chunks;
+};
+
+GenerateOptions GenerateOptionsOf(const nb::dict& given, RequestOptions& request) {
   GenerateOptions out;
   ReadOptions(given, [&](const auto& field) {
     field("temperature", out.sampling.temperature);
@@ -154,9 +164,13 @@ GenerateOptions GenerateOptionsOf(const nb::dict& given, std::string& thinking, 
     field("logprobs", out.logprobs);
     field("mask_surprise", out.mask_surprise);
     field("details", out.details);
-    field("thinking", thinking);
+    field("thinking", request.thinking);
     field("close_repetition", out.close_repetition);
-    field("free_first", free_first);
+    field("free_first", request.free_first);
+    field("contrast", request.contrast);
+    field("document", request.document);
+    field("chunk_tokens", request.chunks.chunk_tokens);
+    field("passes", request.chunks.passes);
     field("diffusion", out.diffusion);
   });
   return out;
@@ -306,10 +320,14 @@ void BindJob(nb::module_& module) {
       .def("captures", [](const BoundJob& self) { return CapturesOf(*self.job); })
       .def("details",
            [](const BoundJob& self) {
-             const bool there = self.job->done() && self.job->output().ok();
-             std::string out = "{";
-             if (there) out += DetailsJson(self.job->output()->details);
-             return out += '}';
+             std::string out("{");
+             if (self.job->done() && self.job->output().ok()) {
+               const Generation& made = *self.job->output();
+               out.append(DetailsJson(made.details));
+               if (made.chunks > 0) out.append(1, ',').append(ConflictsJson(made.conflicts));
+             }
+             out.append(1, '}');
+             return out;
            })
       .def("logs", [](const BoundJob& self) {
         nb::list logs;
@@ -336,6 +354,31 @@ nb::dict InfoDict(const EngineInfo& info) {
   return out;
 }
 
+// The search that contrast of an extraction is. Raises what it cannot be used with.
+SearchOptions ContrastOf(const std::string& contrast, const EngineRequest& request) {
+  const GenerateOptions& given = request.options;
+  const char* const apart = given.logprobs >= 0         ? "logprobs"
+                            : given.details             ? "details"
+                            : !given.logit_bias.empty() ? "logit_bias"
+                            : !request.stops.empty()    ? "stop"
+                            : request.free_first > 0    ? "free_first"
+                                                        : nullptr;
+  if (Status status = RefuseDiffusion(given.diffusion); !status.ok()) Raise(status.error());
+  if (apart != nullptr) Raise({ErrorCode::kUnsupported, "cannot be used with contrast", apart});
+  SearchOptions options = GreedyOrDrawn(given.sampling);
+  options.max_tokens = given.max_tokens;
+  options.skip_forced = given.skip_forced;
+  options.contrast_prompt = "(none)";
+  options.contrast_auto = contrast == "auto";
+  if (options.contrast_auto) return options;
+  const char* const end = contrast.data() + contrast.size();
+  const auto [at, error] = std::from_chars(contrast.data(), end, options.contrast);
+  if (error != std::errc() || at != end) {
+    Raise({ErrorCode::kInvalid, "must be a number or \"auto\"", "contrast"});
+  }
+  return options;
+}
+
 BoundJob Submit(const BoundEngine& self, const nb::tuple& prompt,
                 const std::optional<Grammar>& grammar, const nb::dict& options,
                 const std::vector<std::string>& stops,
@@ -343,10 +386,12 @@ BoundJob Submit(const BoundEngine& self, const nb::tuple& prompt,
                 uint64_t group, nb::object constraint) {
   EngineRequest request = RequestOf(prompt);
   request.group = group;
-  std::string thinking;
-  request.options = GenerateOptionsOf(options, thinking, request.free_first);
-  if (!thinking.empty()) {
-    Result<Thinking> read = ParseThinking(thinking);
+  RequestOptions members;
+  request.options = GenerateOptionsOf(options, members);
+  request.free_first = members.free_first;
+  if (members.document) request.document = members.chunks;
+  if (!members.thinking.empty()) {
+    Result<Thinking> read = ParseThinking(members.thinking);
     if (!read.ok()) Raise(InFile("thinking", read.error()));
     request.thinking = *read;
   }
@@ -354,8 +399,16 @@ BoundJob Submit(const BoundEngine& self, const nb::tuple& prompt,
   request.stops = stops;
   request.grammar = grammar;
   request.constraint = ConstraintOf(std::move(constraint), self.engine->model().vocabulary());
+  std::optional<SearchOptions> contrast;
+  if (!members.contrast.empty()) {
+    if (members.document) {
+      Raise(Error{ErrorCode::kUnsupported, "cannot be used with document", "contrast"});
+    }
+    contrast = ContrastOf(members.contrast, request);
+  }
   Result<std::shared_ptr<Job>> job = [&] {
     nb::gil_scoped_release release;
+    if (contrast) return Job::StartSearch(*self.engine, self.armed, request, *std::move(contrast));
     return Job::Start(*self.engine, self.armed, std::move(request), streams);
   }();
   return {self.engine, Take(std::move(job))};

@@ -69,6 +69,34 @@ Result<std::shared_ptr<Job>> Job::Start(AsyncEngine& engine, std::shared_ptr<Arm
   return job;
 }
 
+Result<std::shared_ptr<Job>> Job::StartSearch(AsyncEngine& engine, std::shared_ptr<ArmedJobs> armed,
+                                              const EngineRequest& request, SearchOptions options) {
+  auto job = std::make_shared<Job>();
+  job->told_ = std::move(armed);
+  job->grammar_ = request.grammar;
+  const auto done = [job](Result<SearchResult> found) {
+    job->End(Guarded([&]() -> Result<Generation> {
+      if (!found.ok()) return CopyOf(found.error());
+      if (found->outputs.empty()) {
+        return Error{ErrorCode::kLimit, "no record was found within the limits", ""};
+      }
+      const SearchOutput& output = found->outputs.front();
+      Generation out;
+      out.tokens = output.tokens;
+      out.text = job->grammar_ ? job->grammar_->Record(output.text) : output.text;
+      out.stop = output.closed ? StopReason::kClosed : StopReason::kEnd;
+      out.stats.output_tokens = static_cast<int>(output.tokens.size());
+      out.stats.forward_calls = static_cast<int>(found->model_calls);
+      return out;
+    }));
+  };
+  const Result<AsyncEngine::Id> id = engine.SubmitSearch(request, std::move(options), done);
+  if (!id.ok()) return id.error();
+  const std::lock_guard lock(job->mutex_);
+  job->id_ = *id;
+  return job;
+}
+
 bool Job::Wait(double seconds) {
   std::unique_lock lock(mutex_);
   return changed_.wait_for(lock, Seconds(seconds), [&] { return HasNews(); });

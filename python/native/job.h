@@ -64,6 +64,12 @@ class Job {
   static Result<std::shared_ptr<Job>> Start(AsyncEngine& engine, std::shared_ptr<ArmedJobs> armed,
                                             EngineRequest request, bool streams);
 
+  // The best output of a search, for the end alone. Errors: those of AsyncEngine::SubmitSearch.
+  static Result<std::shared_ptr<Job>> StartSearch(AsyncEngine& engine,
+                                                  std::shared_ptr<ArmedJobs> armed,
+                                                  const EngineRequest& request,
+                                                  SearchOptions options);
+
   // Waits until there is news: something to take, where it streams, or the end. false: none after
   // that time.
   bool Wait(double seconds);

@@ -366,6 +366,8 @@ void BindSampling(nb::module_& module) {
       .def_prop_ro("granularity",
                    [](const HeldCheck& held) { return NameOf(held.check->granularity()); });
 
+  module.def("set_check_command", &SetCheckCommand, nb::arg("path"));
+
   // One engine generates, samples and scores; the other name is for those that know it.
   const auto engine = nb::borrow<nb::class_<BoundEngine>>(module.attr("Engine"));
   module.attr("SamplingEngine") = engine;

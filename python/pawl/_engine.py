@@ -13,6 +13,7 @@ import dataclasses
 import itertools
 import json
 import os
+import sys
 import threading
 import weakref
 from typing import (TYPE_CHECKING, Any, AsyncIterable, AsyncIterator, Callable, Dict, Generator, Iterable,
@@ -44,6 +45,8 @@ T = TypeVar("T")
 
 _EXTRACT_TOKENS = 4096  # as `pawl extract`; a record in single bytes easily has a thousand
 _LEAST_MAX_STRING = 256
+#: At most, as a bound of strings.
+_CHARACTERS_OF_A_TOKEN = 16
 _KEPT_GRAMMARS = 64
 _RETRY_TEMPERATURE = 0.7
 
@@ -319,9 +322,14 @@ class Engine:
         a dict, text or pathlib.Path: then records are dicts. `errors="return"`: what fails stands in
         the list as its exception and does not stop the others.
 
+        `document=True`: a text may be longer than the model's context. It is read in chunks of
+        `chunk_tokens` tokens (default: half of the context), `passes` times (docs/extraction.md).
+
         `check`: a function of a record, or several, that raises ValueError or AssertionError, returns False or
         says what is wrong. `max_retries`: further tries where a check or the validators of the type refuse a
         record; the model sees the record and the error. After the last one the error is raised.
+
+        `contrast`: a number or "auto". Makes more probable what the text adds to the prompt (docs/search.md).
         """
         return self._extract(texts, schema, errors, progress, options, lambda output: output.value)
 
@@ -577,7 +585,10 @@ class _Extract:
         given = dict(options)
         self._checks = _checks(given.pop("check", None))
         self._retries = _retries(given.pop("max_retries", 0))
+        contrast = _contrast(given.pop("contrast", None))
         self._options = Sorted(given, with_constraint=False)
+        if contrast:
+            self._options.sampling["contrast"] = contrast
         self._options.sampling.setdefault("max_tokens", _EXTRACT_TOKENS)
         self._layout = _layout(engine.extract_defaults, self._options.schema)
         self._schema = engine._text_of_schema(schema)
@@ -588,6 +599,14 @@ class _Extract:
         self._asking = (str(asking.get("instruction", "")),
                         json_text(_examples(asking.get("examples", ())), "examples"),
                         str(asking.get("schema_view", "")))
+        sampling = self._options.sampling
+        #: No string is longer than the text that the model sees.
+        self._longest = sys.maxsize
+        if sampling.get("document"):
+            if self._retries:
+                raise PawlError("unsupported", "is not for documents", "max_retries")
+            tokens = sampling.get("chunk_tokens") or engine.info.context_length // 2
+            self._longest = _CHARACTERS_OF_A_TOKEN * int(tokens)
         # What is wrong with the schema is told before there is a text.
         self._grammar_for("")
 
@@ -686,7 +705,7 @@ class _Extract:
         options.setdefault("open_if_unsatisfiable", "additional_properties" not in self._options.schema)
         if options.get("max_string") is None:
             # A model that repeats itself has to end, and no one wants what is longer than the text.
-            options["max_string"] = max(_LEAST_MAX_STRING, len(text))
+            options["max_string"] = max(_LEAST_MAX_STRING, min(len(text), self._longest))
         # The engine binds it to the text.
         options["bind_source"] = not options.get("source")
         return self._engine.compiler.json_schema(self._schema, **options)
@@ -708,6 +727,14 @@ def _checks(given: Any) -> List[Callable[[Any], Any]]:
         if not callable(check):
             raise TypeError(f"check must be a function, or several, not {type(check).__name__}")
     return checks
+
+
+def _contrast(given: Any) -> str:
+    if given is None or given == "auto":
+        return given or ""
+    if isinstance(given, bool) or not isinstance(given, (int, float)):
+        raise TypeError(f'contrast must be a number or "auto", not {given!r}')
+    return repr(float(given))
 
 
 def _retries(given: Any) -> int:

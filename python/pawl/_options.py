@@ -114,6 +114,10 @@ class ExtractOptions(SamplingOptions, SchemaOptions, total=False):
     instruction: str
     examples: "Sequence[Any]"
     schema_view: "Literal['auto', 'template', 'keys', 'schema', 'none']"
+    contrast: "Union[float, Literal['auto']]"
+    document: bool
+    chunk_tokens: int
+    passes: int
 
 
 class GenerateOptions(SamplingOptions, SchemaOptions, total=False):
@@ -136,6 +140,7 @@ _SCHEMA = frozenset(_pawl.schema_option_names())
 _CONSTRAINTS = ("schema", "regex", "choice", "grammar", "structural_tag", "substring")
 _BESIDE = ("language", "root")
 _ASKING = ("instruction", "examples", "schema_view")
+_DOCUMENT = ("document", "chunk_tokens", "passes")
 _LANGUAGES = {".ebnf": "ebnf", ".gbnf": "gbnf", ".lark": "lark"}
 
 
@@ -154,6 +159,9 @@ class Sorted:
                 self.sampling[name] = value
             elif name in _SCHEMA:
                 self.schema[name] = value
+            elif not with_constraint and name in _DOCUMENT:
+                if value is not None:
+                    self.sampling[name] = value
             elif not with_constraint and name in _ASKING:
                 if value is not None:
                     self.asking[name] = value
@@ -171,6 +179,9 @@ class Sorted:
         most = self.sampling.get("max_tokens")
         if isinstance(most, int) and most < 1:
             raise PawlError("invalid", f"must be at least 1, not {most}", "max_tokens")
+        for name in _DOCUMENT[1:]:
+            if name in self.sampling and not self.sampling.get("document"):
+                raise PawlError("invalid", "needs document=True", name)
         thinking = self.sampling.get("thinking")
         if isinstance(thinking, int):  # a number of tokens; False is off, True as the model wants
             text = ("off", "auto")[thinking] if isinstance(thinking, bool) else str(thinking)
@@ -189,7 +200,7 @@ class Sorted:
 def _unknown(name: str, with_constraint: bool) -> str:
     known = [*_SAMPLING, *_SCHEMA]
     if not with_constraint:
-        known += [*_ASKING, "check", "max_retries"]
+        known += [*_ASKING, *_DOCUMENT, "check", "max_retries", "contrast"]
     if with_constraint:
         known += [*_CONSTRAINTS, *_BESIDE, "constraint", "special"]
     near = difflib.get_close_matches(name, known, 1)

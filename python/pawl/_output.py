@@ -31,7 +31,7 @@ class Output(Generic[T]):
     was nearly spent, a limit was reached (`notes`) or the output repeated itself (`closed_by`); `stop`:
     the stop text that ended it.
     With details=True, of a record: `spans`, `byte_spans`, `probability`, `surprise` and `alternatives`, each
-    by JSON Pointer (docs/extraction.md).
+    by JSON Pointer, and with document=True `conflicts` (docs/extraction.md).
     `report` has what it cost, with the keys of the command's --stats-json. `notes`: texts for whoever
     reads the output, mostly none, e.g. that a grammar can be read in too many ways, so that the output
     was closed. `reasoning`: what the model thought before it answered, which is no part of `text`.
@@ -39,7 +39,7 @@ class Output(Generic[T]):
 
     __slots__ = ("text", "tokens", "finish_reason", "closed", "closed_by", "stop", "report", "notes",
                  "reasoning", "logprobs", "spans", "byte_spans", "probability", "surprise",
-                 "alternatives", "_job", "_make_value", "_value")
+                 "alternatives", "conflicts", "_job", "_make_value", "_value")
 
     def __init__(self, job: _pawl.Job, make_value: Optional[ValueMaker]) -> None:
         text, tokens, why, stop, report, notes, reasoning, closed_by = job.output()
@@ -65,6 +65,8 @@ class Output(Generic[T]):
         self.surprise: Dict[str, Optional[float]] = details.get("surprise", {})
         #: Of each choice: {"value": ..., "probability": ...}, most probable first.
         self.alternatives: Dict[str, List[Dict[str, Any]]] = details.get("alternatives", {})
+        #: Of a document: the values that other chunks had in place of the record's.
+        self.conflicts: Dict[str, List[Dict[str, Any]]] = details.get("conflicts", {})
         self._job = job if job.has_captures else None
         self._make_value = make_value
         self._value: Any = _MISSING

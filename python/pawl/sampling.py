@@ -32,6 +32,7 @@ from . import _pawl
 from ._compiler import schema_text
 from ._engine import Engine
 from ._errors import PawlError
+from ._paths import command_path
 
 __all__ = ["Check", "ChoiceProbability", "Choices", "Model", "SearchOutput", "SearchResult", "WeightedOutput", "generate",
            "score"]
@@ -132,7 +133,13 @@ class Model:
         return self.engine.encode(text)
 
     def check_of(self, spec: str, *, check_timeout: float = 5) -> Check:
-        """KIND:VALUE or KIND@GRANULARITY:VALUE, as `pawl generate --check` takes it."""
+        """KIND:VALUE or KIND@GRANULARITY:VALUE, as `pawl generate --check` takes it. Checks of code, such as
+        "syntax:python", are answered by the command: see pawl.command_path()."""
+        if spec.startswith(("syntax", "monitor")):
+            try:
+                _pawl.set_check_command(command_path())
+            except PawlError:  # a package that was not installed has none: that in PATH
+                _pawl.set_check_command("")
         return self.engine._engine().check_of(spec, check_timeout)
 
     def _grammar(self, regex: Optional[str], schema: Any, choice: "Optional[Iterable[str]]",
@@ -206,6 +213,7 @@ class Model:
                choice: "Optional[Iterable[str]]" = None,
                grammar: "Union[None, _pawl.Grammar, os.PathLike[str], str]" = None,
                check: "Union[None, Check, str, CheckFunction, Sequence[Union[Check, str, CheckFunction]]]" = None,
+               checks: "Sequence[Union[Check, str, CheckFunction]]" = (),
                granularity: str = "token", check_timeout: float = 5,
                critic: "Union[None, str, CriticFunction]" = None, **options: Any) -> SearchResult:
         """What `pawl generate --search` finds: outputs of high probability.
@@ -213,10 +221,16 @@ class Model:
             model.search("Once ", strategy="beam", num_beams=8, n=3, regex="[a-z ]{3,40}")
 
         Further options are those of docs/search.md: strategy, n, num_beams, length_penalty, max_tokens, ... Prompt,
-        constraint, checks and critic are those of `generate`.
+        constraint, check and critic are those of `generate`. `checks`: more of them, as the other interfaces have
+        them; what is wrong with one names its place, such as "checks/0".
         """
-        checks = [] if check is None else list(check) if isinstance(check, (list, tuple)) else [check]
-        made = [self._check(one, granularity, check_timeout) for one in checks]
+        given = [] if check is None else list(check) if isinstance(check, (list, tuple)) else [check]
+        made = [self._check(one, granularity, check_timeout) for one in given]
+        for i, one in enumerate([checks] if isinstance(checks, str) else checks):
+            try:
+                made.append(self._check(one, granularity, check_timeout))
+            except PawlError as error:
+                raise PawlError(error.code, str(error), f"checks/{i}") from None
         found = json.loads(self._call(self.engine._engine().search, _prompt(prompt, messages, special),
                                       self._grammar(regex, schema, choice, grammar), json.dumps(options), made,
                                       critic))

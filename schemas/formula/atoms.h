@@ -24,6 +24,7 @@
 #include "src/base/json.h"
 #include "src/base/memory_size.h"
 #include "src/base/source_text.h"
+#include "src/base/sync.h"
 
 namespace pawl::schema {
 
@@ -110,7 +111,7 @@ class Witnesses {
   }
 
  private:
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   std::map<std::string, std::string> texts_;
 };
 

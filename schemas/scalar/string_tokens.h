@@ -21,6 +21,7 @@
 #include "pawl/vocabulary.h"
 #include "schemas/scalar/class_trie.h"
 #include "schemas/scalar/json_string.h"
+#include "src/base/sync.h"
 
 namespace pawl::schema {
 
@@ -104,7 +105,7 @@ class StringTokens {
   uint16_t longest_ = 0;
   std::vector<TokenId> by_length_;  // that stay inside, shortest first
   std::vector<uint32_t> up_to_;     // by length: how many are shorter
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   mutable std::vector<std::unique_ptr<std::vector<uint32_t>>> at_most_;
 };
 

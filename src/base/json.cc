@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "src/base/large_numbers.h"
 #include "src/base/stop_scope.h"
 #include "src/base/utf8.h"
 
@@ -301,9 +302,7 @@ bool ParseValid(std::string_view text, const ParseLimits& limits, Value& tree) {
 
 namespace {
 
-// long double so that numbers beyond a double's range (1e400), which are legal JSON, still parse.
-using Parser =
-    nlohmann::basic_json<std::map, std::vector, std::string, bool, int64_t, uint64_t, long double>;
+using Parser = nlohmann::json;
 
 // "LINE:COLUMN (byte N)", the first two from 1, columns in characters as far as the text is UTF-8.
 std::string PlaceOf(std::string_view text, size_t byte) {
@@ -359,7 +358,8 @@ class TreeBuilder {
   using string_t = Parser::string_t;
   using binary_t = Parser::binary_t;
 
-  TreeBuilder(std::string_view text, const ParseLimits& limits) : text_(text), limits_(limits) {}
+  TreeBuilder(std::string_view text, const ParseLimits& limits, LargeNumbers& numbers)
+      : text_(text), limits_(limits), numbers_(numbers) {}
 
   bool null() { return Add({Type::kNull, {}, {}, {}}); }
   bool boolean(bool value) { return Add({value ? Type::kTrue : Type::kFalse, {}, {}, {}}); }
@@ -371,7 +371,7 @@ class TreeBuilder {
     return Add({Type::kNumber, std::to_string(value), {}, {}});
   }
   bool number_float(number_float_t, const string_t& raw) {
-    return Add({Type::kNumber, raw, {}, {}});
+    return Add({Type::kNumber, numbers_.Next(raw), {}, {}});
   }
   bool string(string_t& value) { return Add({Type::kString, std::move(value), {}, {}}); }
   bool binary(binary_t&) { return false; }
@@ -406,7 +406,6 @@ class TreeBuilder {
     return false;
   }
 
-  // nlohmann reports numbers that overflow a double as an error; the position is all that is known.
   Value Take() { return std::move(root_); }
   Error error() const { return error_; }
 
@@ -470,6 +469,7 @@ class TreeBuilder {
 
   std::string_view text_;
   const ParseLimits& limits_;
+  LargeNumbers& numbers_;
   size_t values_ = 0;
   StopSteps steps_;
   Value root_;
@@ -504,8 +504,10 @@ Result<Value> ParseWithReasons(std::string_view text, const ParseLimits& limits)
   if (const size_t nul = text.find('\0'); nul != std::string_view::npos) {
     return Error{ErrorCode::kInvalid, "not JSON: a NUL byte", PlaceOf(text, nul)};
   }
-  TreeBuilder builder(text, limits);
-  if (!Parser::sax_parse(text.begin(), text.end(), &builder)) return builder.error();
+  LargeNumbers numbers(text);
+  TreeBuilder builder(text, limits, numbers);
+  const std::string_view parsed = numbers.Replaced(text);
+  if (!Parser::sax_parse(parsed.begin(), parsed.end(), &builder)) return builder.error();
   return builder.Take();
 }
 

@@ -54,7 +54,7 @@ ThreadPool::ThreadPool(int threads) {
 
 ThreadPool::~ThreadPool() {
   {
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::lock_guard lock(mutex_);
     stop_ = true;
     epoch_.fetch_add(1, std::memory_order_release);
   }
@@ -74,7 +74,7 @@ void ThreadPool::Run(int64_t n, int64_t grain, Function function, const void* co
   }
   int wanted = 0;
   {
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::lock_guard lock(mutex_);
     function_ = function;
     context_ = context;
     n_ = n;
@@ -90,7 +90,7 @@ void ThreadPool::Run(int64_t n, int64_t grain, Function function, const void* co
   std::exception_ptr failure;
   {
     // No worker is active, but the lock orders this thread behind the one that failed.
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::lock_guard lock(mutex_);
     failure = std::exchange(failure_, nullptr);
   }
   busy_.store(false, std::memory_order_release);
@@ -99,7 +99,7 @@ void ThreadPool::Run(int64_t n, int64_t grain, Function function, const void* co
 
 // No worker joins the loop any more, and those that did have left it.
 void ThreadPool::Close() noexcept {
-  std::unique_lock<std::mutex> lock(mutex_);
+  std::unique_lock lock(mutex_);
   open_ = false;
   if (active_.load(std::memory_order_relaxed) == 0) return;
   lock.unlock();
@@ -116,7 +116,7 @@ void ThreadPool::Work(int thread) noexcept {
       function_(context_, begin, std::min(n_, begin + grain_), thread);
     } catch (...) {
       next_.store(n_, std::memory_order_relaxed);
-      std::lock_guard<std::mutex> lock(mutex_);
+      std::lock_guard lock(mutex_);
       if (failure_ == nullptr) failure_ = std::current_exception();
     }
   }
@@ -127,7 +127,7 @@ void ThreadPool::WorkerLoop(int thread) {
   uint64_t seen = 0;
   while (true) {
     for (int i = 0; i < kSpins && epoch_.load(std::memory_order_acquire) == seen; ++i) Pause();
-    std::unique_lock<std::mutex> lock(mutex_);
+    std::unique_lock lock(mutex_);
     if (!stop_ && epoch_.load(std::memory_order_relaxed) == seen) {
       ++sleeping_;
       wake_.wait(lock, [&] { return stop_ || epoch_.load(std::memory_order_relaxed) != seen; });

@@ -2,15 +2,20 @@
 #ifndef PAWL_SRC_BASE_THREAD_POOL_H_
 #define PAWL_SRC_BASE_THREAD_POOL_H_
 
+#include <algorithm>
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <exception>
-#include <mutex>
-#include <thread>
 #include <vector>
 
+#include "src/base/sync.h"
+#if PAWL_HAS_THREADS
+#include <thread>
+#endif
+
 namespace pawl {
+
+#if PAWL_HAS_THREADS
 
 // Thread safety: ParallelFor may be called from any thread, also from inside a loop body; a call
 // that finds the pool busy runs its whole loop on the calling thread.
@@ -68,11 +73,25 @@ class ThreadPool {
   bool open_ = false;               // workers may still join the loop (under mutex_)
   bool stop_ = false;               // (under mutex_)
   int sleeping_ = 0;                // workers in wake_.wait (under mutex_)
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  std::condition_variable done_;
+  Mutex mutex_;
+  ConditionVariable wake_;
+  ConditionVariable done_;
   std::vector<std::thread> workers_;
 };
+
+#else  // loops on the one thread that there is
+
+class ThreadPool {
+ public:
+  explicit ThreadPool(int) {}
+  int size() const { return 1; }
+  template <typename Body>
+  void ParallelFor(int64_t n, int64_t grain, const Body& body) {
+    for (int64_t begin = 0; begin < n; begin += grain) body(begin, std::min(n, begin + grain), 0);
+  }
+};
+
+#endif
 
 }  // namespace pawl
 

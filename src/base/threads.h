@@ -1,5 +1,5 @@
-// Small tools for threads: their names and priorities, waiting for microseconds, and a function
-// that pauses on a thread of its own. Loops over many threads: thread_pool.h.
+// Small tools for threads: their names and priorities, and a function that pauses on a
+// thread of its own. Loops over many threads: thread_pool.h. Locks: sync.h.
 #ifndef PAWL_SRC_BASE_THREADS_H_
 #define PAWL_SRC_BASE_THREADS_H_
 
@@ -15,6 +15,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #endif
+
+#include "src/base/sync.h"
 
 namespace pawl {
 
@@ -44,27 +46,6 @@ inline void LowerPriority([[maybe_unused]] int system_id) {
   constexpr int kNiceness = 19;
   (void)::setpriority(PRIO_PROCESS, static_cast<id_t>(system_id), kNiceness);
 #endif
-}
-
-// Waiting for microseconds: what takes less time than it takes to sleep and to be woken. Pause
-// comes between two looks at something that another thread is about to change.
-inline void Pause() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
-
-// Tries to lock a mutex for some 40 microseconds.
-inline std::unique_lock<std::mutex> LockSoon(std::mutex& mutex) {
-  constexpr int kTries = 400;
-  for (int i = 0; i < kTries; ++i) {
-    std::unique_lock lock(mutex, std::try_to_lock);
-    if (lock.owns_lock()) return lock;
-    for (int k = 0; k < 4; ++k) Pause();
-  }
-  return std::unique_lock(mutex, std::defer_lock);
 }
 
 // A function that runs on a thread of its own and stops in the middle, so that its caller goes on

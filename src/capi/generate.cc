@@ -51,7 +51,11 @@ struct Coming {
       stop_index = static_cast<int32_t>(found - stops.begin());
     }
     (void)Guarded([&]() -> Status {
-      if (output->ok() && wants_details) details = "{" + DetailsJson((*output)->details) + "}";
+      if (output->ok() && wants_details) {
+        details = "{" + DetailsJson((*output)->details);
+        if ((*output)->chunks > 0) details += "," + ConflictsJson((*output)->conflicts);
+        details += "}";
+      }
       return {};
     });
     changed.notify_all();
@@ -292,6 +296,10 @@ pawl_status Start(pawl_engine* engine, const pawl_prompt* prompt, const pawl_gra
   out.details = given.details != 0;
   if (given.close_repetition >= 0) out.close_repetition = given.close_repetition != 0;
   request.free_first = given.free_first;
+  if (given.passes != 0) request.document = {given.chunk_tokens, given.passes};
+  if (given.passes == 0 && given.chunk_tokens != 0) {
+    return BadArgument(error, "chunk_tokens", "needs passes");
+  }
   request.group = given.group;
   request.now = LocalTime();
   if (grammar != nullptr) request.grammar = grammar->grammar;

@@ -35,8 +35,20 @@ pawl_status pawl_engine_search(pawl_engine* engine, const pawl_prompt* prompt,
     EngineRequest request;
     if (const pawl_status bad = ReadPrompt(prompt, request, error)) return bad;
     if (grammar != nullptr) request.grammar = grammar->grammar;
-    Result<SearchOptions> read = ParseSearchOptions(Text(options, length));
+    CheckSpecs specs;
+    Result<SearchOptions> read = ParseSearchOptions(Text(options, length), &specs);
     if (!read.ok()) return Fail(error, InFile("options", read.error()));
+    const LoadedModel& model = engine->engine->model();
+    if (Status added =
+            AddChecks(specs, model.vocabulary(), InfoOf(model).threads, read->checks, read->critic);
+        !added.ok()) {
+      const Error& wrong = added.error();
+      return Fail(error, InFile("options", {wrong.code, wrong.message, "#/" + wrong.place}));
+    }
+    if (critic != nullptr && read->critic != nullptr) {
+      return Fail(
+          error, {ErrorCode::kInvalid, "is given next to one as an argument", "options: #/critic"});
+    }
     for (size_t i = 0; i < check_count; ++i) {
       if (checks[i] == nullptr) return Null(error, "checks[" + std::to_string(i) + "]");
       read->checks.push_back(checks[i]->check);

@@ -29,6 +29,7 @@ using Action = std::function<int()>;
 void AddExtract(CLI::App& app, Action& action);
 void AddEval(CLI::App& app, Action& action);
 void AddGenerate(CLI::App& app, Action& action);
+void AddCheck(CLI::App& app, Action& action);
 void AddValidate(CLI::App& app, Action& action);
 void AddMask(CLI::App& app, Action& action);
 void AddBench(CLI::App& app, Action& action);

@@ -92,7 +92,7 @@ Status EvalPass::Prepare(const std::string& schema, const std::string& schema_pl
 void EvalPass::ReportTo(RecordReport* report, size_t setting) {
   report_ = report;
   report_setting_ = setting;
-  for (auto& [text, schema] : schemas_) schema->extractor->WantDetails();
+  for (auto& [text, schema] : schemas_) schema->extractor->WantDetails(true);
 }
 
 Result<eval::EvalRun> EvalPass::Run(const std::string& name, Progress& progress) {

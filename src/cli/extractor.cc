@@ -205,13 +205,13 @@ const LoadedModel& ExtractEngine::model() const {
 }
 
 void ExtractEngine::Add(const EngineRequest& request,
-                        const std::function<void(Result<Generation>)>& done) {
+                        const std::function<void(Result<Generation>)>& done, bool alternatives) {
   const auto answer = [this, done](Result<Generation> output) {
     --running_;
     done(std::move(output));
   };
   ++running_;
-  const Result<RequestId> added = engine_->Add(request, answer);
+  const Result<RequestId> added = EngineAccess::AddChunk(*engine_, request, alternatives, answer);
   if (!added.ok()) answer(added.error());
 }
 
@@ -350,8 +350,8 @@ Status Extractor::PlanPrompt(const ExtractSetting& setting) {
 }
 
 void Extractor::Add(std::string_view text, const std::string& source,
-                    std::function<void(Result<Generation>)> done) {
-  Result<Grammar> grammar = GrammarFor(text);
+                    std::function<void(Result<Generation>)> done, int64_t longest) {
+  Result<Grammar> grammar = GrammarFor(longest > 0 ? longest : MaxStringFor(text));
   if (!grammar.ok()) return done(grammar.error());
   const auto one = std::make_shared<Try>(Try{request_, source, std::move(done), 0, {}});
   one->request.extract->text = text;
@@ -362,8 +362,9 @@ void Extractor::Add(std::string_view text, const std::string& source,
 void Extractor::Start(const std::shared_ptr<Try>& one) {
   if (sampler_) return End(one, Draw(one->request));
   if (!contrast_.empty()) return End(one, Contrast(one->request));
-  engine_.Add(one->request,
-              [this, one](Result<Generation> output) { End(one, std::move(output)); });
+  engine_.Add(
+      one->request, [this, one](Result<Generation> output) { End(one, std::move(output)); },
+      alternatives_);
 }
 
 // A draw of the sampler as an output.
@@ -465,8 +466,7 @@ void Extractor::WantMaskSurprise() {
   request_.options.mask_surprise = !engine_.model().model().samples();
 }
 
-Result<Grammar> Extractor::GrammarFor(std::string_view text) {
-  const int64_t longest = MaxStringFor(text);
+Result<Grammar> Extractor::GrammarFor(int64_t longest) {
   if (fixed_max_string_ || longest == MaxStringFor("")) return grammar_;
   return long_grammars_.Get(std::to_string(longest), [&] {
     grammar_flags_.layout.max_string = longest;

@@ -99,7 +99,9 @@ class ExtractEngine {
   const LoadedModel& model() const;
   const std::optional<std::tm>& now() const { return now_; }
   // `done` is called in a later Step, or at once where the request is wrong. REQUIRES: LoadWeights.
-  void Add(const EngineRequest& request, const std::function<void(Result<Generation>)>& done);
+  // `alternatives`: those of details are wanted.
+  void Add(const EngineRequest& request, const std::function<void(Result<Generation>)>& done,
+           bool alternatives = true);
   bool Step() { return engine_->Step(); }
   // One draw of a sampler, waited for.
   Result<SamplerResult> Sample(const EngineRequest& request, const SamplerOptions& options);
@@ -133,8 +135,15 @@ class Extractor {
                                                    const std::string& place);
   // `source`: how errors call the text. `done`: as of ExtractEngine::Add. Where a check refuses the
   // record, the next try begins; after the last one that is an error.
+  // `longest`: of strings, in characters; 0: as long as the text.
   void Add(std::string_view text, const std::string& source,
-           std::function<void(Result<Generation>)> done);
+           std::function<void(Result<Generation>)> done, int64_t longest = 0);
+  // The schema with strings of so many characters. Kept for the lengths met last.
+  Result<Grammar> GrammarFor(int64_t longest);
+  const LoadedModel& model() const { return engine_.model(); }
+  const GenerateOptions& options() const { return request_.options; }
+  // Compact JSON.
+  const std::string& schema() const { return request_.extract->schema; }
   const std::vector<std::string>& notes() const { return notes_; }
   // Each setting with its value and where it comes from.
   const std::vector<ExtractDefault>& settings() const { return settings_; }
@@ -144,7 +153,10 @@ class Extractor {
   // GenerateOptions::mask_surprise, where the model leaves its logits here.
   void WantMaskSurprise();
   // GenerateOptions::details.
-  void WantDetails() { request_.options.details = true; }
+  void WantDetails(bool alternatives) {
+    request_.options.details = true;
+    alternatives_ = alternatives;
+  }
 
  private:
   // A text on its way to a record.
@@ -161,8 +173,6 @@ class Extractor {
   Status MakeChecks(const RetryFlags& retry);
   Status PlanPrompt(const ExtractSetting& setting);
   void ListSettings(const ExtractSetting& setting);
-  // The schema with strings that are as long as the text at most. Kept for the lengths met last.
-  Result<Grammar> GrammarFor(std::string_view text);
   void Start(const std::shared_ptr<Try>& one);
   Result<Generation> Draw(const EngineRequest& request);
   Result<Generation> Contrast(const EngineRequest& request);
@@ -185,6 +195,7 @@ class Extractor {
   int most_retries_ = 0;
   std::optional<SamplerKind> sampler_;
   std::string contrast_;
+  bool alternatives_ = true;
   TryCounts first_tries_, retries_;
 };
 

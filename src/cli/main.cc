@@ -106,6 +106,7 @@ int Main(int argc, char** argv) {
   AddSchema(app, action);
   AddSchemaTest(app, action);
   AddMonitor(app, action);
+  AddCheck(app, action);
   AddComplete(app, action);
   AddIndex(app, action);
   AddLsp(app, action);

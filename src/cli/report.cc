@@ -7,41 +7,11 @@
 #include "src/base/file.h"
 #include "src/base/json.h"
 #include "src/cli/command.h"
+#include "src/engine/document.h"
 
 namespace pawl::cli {
 
-void Add(const GenerationStats& stats, GenerationStats& total) {
-  total.prompt_tokens += stats.prompt_tokens;
-  total.reused_tokens += stats.reused_tokens;
-  total.output_tokens += stats.output_tokens;
-  total.sampled_tokens += stats.sampled_tokens;
-  total.forced_tokens += stats.forced_tokens;
-  total.closing_tokens += stats.closing_tokens;
-  total.reasoning_tokens += stats.reasoning_tokens;
-  total.forward_calls += stats.forward_calls;
-  total.prefill_seconds += stats.prefill_seconds;
-  total.decode_seconds += stats.decode_seconds;
-  total.constraint_seconds += stats.constraint_seconds;
-  total.sample_seconds += stats.sample_seconds;
-  total.mask_surprise += stats.mask_surprise;
-  total.drafts.calls += stats.drafts.calls;
-  total.drafts.rows += stats.drafts.rows;
-  total.drafts.accepted += stats.drafts.accepted;
-  total.drafts.expected += stats.drafts.expected;
-  total.drafts.lossy += stats.drafts.lossy;
-  total.drafts.seconds += stats.drafts.seconds;
-  for (const DraftSourceStats& source : stats.drafts.sources) {
-    DraftSourceStats* sum = nullptr;
-    for (DraftSourceStats& known : total.drafts.sources) {
-      if (known.name == source.name) sum = &known;
-    }
-    if (sum == nullptr) sum = &total.drafts.sources.emplace_back(DraftSourceStats{source.name});
-    sum->drafted += source.drafted;
-    sum->kept += source.kept;
-    sum->accepted += source.accepted;
-    sum->seconds += source.seconds;
-  }
-}
+void Add(const GenerationStats& stats, GenerationStats& total) { AddStats(stats, total); }
 
 void NoteStats(std::string_view command, const GenerationStats& s) {
   const auto note = [&](const std::string& line) { Note(command, line); };

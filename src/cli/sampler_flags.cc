@@ -134,11 +134,9 @@ Result<std::shared_ptr<const Check>> MakeCheckOption(
                    place);
   }
 #ifdef PAWL_HAVE_MONITORS
-  auto check = completion::IsCodeCheck(spec) ? completion::MakeCodeCheck(spec)
-                                             : MakeCheckOf(spec, vocabulary, options);
-#else
-  auto check = MakeCheckOf(spec, vocabulary, options);
+  OfferCodeChecks(completion::MakeCodeCheck);
 #endif
+  auto check = MakeCheckOf(spec, vocabulary, options);
   if (check.ok()) return check;
   Error error = check.error();
   error.place = "--check " + error.place;

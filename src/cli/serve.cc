@@ -41,7 +41,7 @@ struct ServeFlags {
   ThinkingFlags thinking;
   int max_body_mb = 8, max_waiting_mb = 64, grammar_mb = 256;
   double request_seconds = 600, drain_seconds = 15;
-  bool no_playground = false, show_config = false;
+  bool no_playground = false, show_config = false, check_commands = false;
   DeviceFlags device;
   DraftFlags drafts;
   MonitorFlags monitored;
@@ -118,6 +118,7 @@ int Serve(const ServeFlags& flags, const CLI::App& command) {
   options.max_tokens = flags.max_tokens;
   options.max_string = flags.max_string.value_or(-1);
   options.search_rows = flags.search_rows;
+  options.check_commands = flags.check_commands;
   options.grammar_bytes = static_cast<size_t>(flags.grammar_mb) << 20;
   options.request_seconds = flags.request_seconds;
   options.drain_seconds = flags.drain_seconds;
@@ -195,6 +196,8 @@ void AddTextsTo(CLI::App* command, ServeFlags& flags) {
       ->type_name("N");
   CountOption(command, "--search-rows", flags.search_rows, 1, uint64_t{1} << 40,
               "Most rows of the model for one search");
+  command->add_flag("--check-commands", flags.check_commands,
+                    "Let the checks of requests run commands and read files of this machine");
 }
 
 }  // namespace

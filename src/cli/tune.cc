@@ -6,6 +6,8 @@
 // before (successive halving). Every third example is held out, and says at the end whether the
 // best trial is better than the default. Each trial is a line of the ledger, so a run that was
 // ended goes on.
+#include "src/cli/tune.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -31,21 +33,6 @@
 namespace pawl::cli {
 namespace {
 
-constexpr const char* kTune = "tune";
-
-struct TuneFlags {
-  EvalTexts texts;
-  std::string prompts;
-  std::string regex;
-  std::string critic;
-  uint64_t trials = 50;
-  double row_cost = 0.001;
-  std::string ledger;
-  std::string out;
-
-  uint64_t seed() const { return texts.extract.setting.sampling.params.seed; }
-};
-
 // What an example gave: the larger the better, and rows of the model.
 struct Measured {
   double score = 0, rows = 0;
@@ -62,8 +49,6 @@ struct TuneTask {
   // The options that the values mean, as lines of a configuration file.
   std::function<std::string(const std::vector<double>& values)> config;
 };
-
-constexpr size_t kLeastExamples = 12;
 
 // Four digits, without the sign of a zero.
 std::string ScoreText(double value) {
@@ -392,36 +377,6 @@ int TuneExtraction(const TuneFlags& flags) {
 
 // ---- Prompts ----
 
-struct TunePrompt {
-  std::string prompt;
-  std::optional<std::string> expect;
-};
-
-Result<std::vector<TunePrompt>> ReadPrompts(const std::string& file) {
-  const Result<std::string> text = ReadInput(file);
-  if (!text.ok()) return text.error();
-  std::vector<TunePrompt> prompts;
-  std::string_view rest = *text;
-  for (int number = 1; !rest.empty(); ++number) {
-    const size_t end = std::min(rest.find('\n'), rest.size());
-    const std::string_view line = rest.substr(0, end);
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-    if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
-    const std::string place = fmt::format("{}: line {}", file, number);
-    const Result<json::Value> value = json::Parse(line);
-    if (!value.ok()) return InFile(place, value.error());
-    const json::Value* prompt = value->Find("prompt");
-    const json::Value* expect = value->Find("expect");
-    if (prompt == nullptr || prompt->type != json::Type::kString) {
-      return Error{ErrorCode::kInvalid, "must have a text \"prompt\"", place};
-    }
-    TunePrompt& one = prompts.emplace_back();
-    one.prompt = prompt->text;
-    if (expect != nullptr) one.expect = expect->text;
-  }
-  return prompts;
-}
-
 std::vector<eval::Knob> SearchKnobs(bool checks) {
   std::vector<eval::Knob> knobs = {
       {.name = "strategy",
@@ -474,6 +429,7 @@ SearchOptions SearchAt(const std::vector<eval::Knob>& knobs, const std::vector<d
 
 std::string SearchConfig(const TuneFlags& flags, const SearchOptions& options, bool checks) {
   std::string config = "[generate]\nsearch=\"" + options.strategy + "\"\n";
+  if (flags.special) config += "special=true\n";
   if (options.strategy == "beam") {
     config += fmt::format("num-beams={}\nlength-penalty={}\n", options.num_beams,
                           NumberText(options.length_penalty));
@@ -488,7 +444,9 @@ std::string SearchConfig(const TuneFlags& flags, const SearchOptions& options, b
     arguments.push_back(name + "=" + NumberText(value));
   }
   list("search-arg", arguments);
-  if (checks) list("check", flags.texts.extract.retry.checks);
+  if (!checks) return config;
+  list("check", flags.texts.extract.retry.checks);
+  if (!flags.critic.empty()) config += "critic=" + json::Quote(flags.critic) + "\n";
   return config;
 }
 
@@ -508,15 +466,10 @@ int TunePrompts(const TuneFlags& flags) {
   }
   Result<std::unique_ptr<ExtractEngine>> opened = ExtractEngine::Open(kTune, extract);
   if (!opened.ok()) return Fail(kTune, opened.error());
-  std::optional<Grammar> grammar;
-  if (!flags.regex.empty() || !extract.grammar.schema_file.empty()) {
-    GrammarFlags constraint = extract.grammar;
-    if (!flags.regex.empty()) constraint.regex = flags.regex;
-    if (Status status = constraint.Check(); !status.ok()) return Fail(kTune, status.error());
-    Result<Grammar> compiled = constraint.Compile((*opened)->model().vocabulary());
-    if (!compiled.ok()) return Fail(kTune, compiled.error());
-    grammar = *std::move(compiled);
-  }
+  const Result<std::optional<Grammar>> compiled =
+      TuneGrammar(flags, (*opened)->model().vocabulary());
+  if (!compiled.ok()) return Fail(kTune, compiled.error());
+  const std::optional<Grammar>& grammar = *compiled;
   if (Status status = (*opened)->LoadWeights(extract, 1); !status.ok()) {
     return Fail(kTune, status.error());
   }
@@ -562,6 +515,7 @@ int TunePrompts(const TuneFlags& flags) {
       }
       EngineRequest request;
       request.prompt = (*prompts)[i].prompt;
+      request.parse_special = flags.special;
       request.grammar = grammar;
       const Result<SearchResult> found = engine.Search(request, options);
       if (!found.ok()) return InFile(fmt::format("prompt {}", i + 1), found.error());
@@ -584,15 +538,30 @@ int TuneCommand(const TuneFlags& flags) {
   if (Status status = flags.texts.extract.Check(); !status.ok()) {
     return Fail(kTune, status.error());
   }
+  if (!flags.entropy.empty()) {
+    if (!flags.out.empty()) {
+      if (Status status = CheckWritable(flags.out); !status.ok()) {
+        return Fail(kTune, status.error());
+      }
+    }
+    if (flags.prompts.empty() && flags.texts.data.empty()) return TuneEntropy(flags);
+    return Fail(kTune, Error{ErrorCode::kInvalid,
+                             std::string("cannot be used with ") +
+                                 (flags.prompts.empty() ? "--data" : "--prompts"),
+                             "--entropy"});
+  }
   if (flags.prompts.empty() == flags.texts.data.empty()) {
     const bool none = flags.prompts.empty();
     return Fail(kTune, Error{ErrorCode::kInvalid,
-                             none ? "must be given, or --prompts" : "cannot be used with --data",
+                             none ? "must be given, or --prompts or --entropy"
+                                  : "cannot be used with --data",
                              none ? "--data" : "--prompts"});
   }
-  if (flags.prompts.empty() && (!flags.regex.empty() || !flags.critic.empty())) {
+  if (flags.prompts.empty() && (!flags.regex.empty() || !flags.critic.empty() || flags.special)) {
     return Fail(kTune, Error{ErrorCode::kInvalid, "needs --prompts",
-                             flags.regex.empty() ? "--critic" : "--regex"});
+                             !flags.regex.empty()    ? "--regex"
+                             : !flags.critic.empty() ? "--critic"
+                                                     : "--special"});
   }
   if (!flags.out.empty()) {
     if (Status status = CheckWritable(flags.out); !status.ok()) return Fail(kTune, status.error());
@@ -602,6 +571,42 @@ int TuneCommand(const TuneFlags& flags) {
 
 }  // namespace
 
+Result<std::vector<TunePrompt>> ReadPrompts(const std::string& file) {
+  const Result<std::string> text = ReadInput(file);
+  if (!text.ok()) return text.error();
+  std::vector<TunePrompt> prompts;
+  std::string_view rest = *text;
+  for (int number = 1; !rest.empty(); ++number) {
+    const size_t end = std::min(rest.find('\n'), rest.size());
+    const std::string_view line = rest.substr(0, end);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
+    const std::string place = fmt::format("{}: line {}", file, number);
+    const Result<json::Value> value = json::Parse(line);
+    if (!value.ok()) return InFile(place, value.error());
+    const json::Value* prompt = value->Find("prompt");
+    const json::Value* expect = value->Find("expect");
+    if (prompt == nullptr || prompt->type != json::Type::kString) {
+      return Error{ErrorCode::kInvalid, "must have a text \"prompt\"", place};
+    }
+    TunePrompt& one = prompts.emplace_back();
+    one.prompt = prompt->text;
+    if (expect != nullptr) one.expect = expect->text;
+  }
+  return prompts;
+}
+
+Result<std::optional<Grammar>> TuneGrammar(const TuneFlags& flags,
+                                           const std::shared_ptr<const Vocabulary>& vocabulary) {
+  GrammarFlags constraint = flags.texts.extract.grammar;
+  if (flags.regex.empty() && constraint.schema_file.empty()) return std::optional<Grammar>();
+  if (!flags.regex.empty()) constraint.regex = flags.regex;
+  if (Status status = constraint.Check(); !status.ok()) return status.error();
+  Result<Grammar> compiled = constraint.Compile(vocabulary);
+  if (!compiled.ok()) return compiled.error();
+  return std::optional(*std::move(compiled));
+}
+
 void AddTune(CLI::App& app, Action& action) {
   CLI::App* command =
       app.add_subcommand(kTune, "Find the strategy and the parameters that are best on examples");
@@ -610,7 +615,13 @@ void AddTune(CLI::App& app, Action& action) {
   TextOption(command, "--prompts", flags->prompts, "FILE",
              "In place of --data: lines of {\"prompt\": ..., \"expect\": ...}; without \"expect\" "
              "--check and --critic judge the outputs");
-  TextOption(command, "--regex", flags->regex, "REGEX", "With --prompts: what outputs match");
+  TextOption(command, "--entropy", flags->entropy, "FILE",
+             "In place of --data: lines of {\"prompt\": ..., \"expect\": ...}; fits the threshold "
+             "of adadec");
+  command->add_flag("--special", flags->special,
+                    "With --prompts or --entropy: read special tokens by their names in prompts");
+  TextOption(command, "--regex", flags->regex, "REGEX",
+             "With --prompts or --entropy: what outputs match");
   TextOption(command, "--critic", flags->critic, "COMMAND",
              "With --prompts: a program that scores outputs, or tests:COMMAND");
   CountOption(command, "--trials", flags->trials, 1, 100000, "Settings that are tried");

@@ -65,11 +65,6 @@ class MonitorCheck : public Check {
 
 }  // namespace
 
-bool IsCodeCheck(const std::string& spec) {
-  const std::string kind = spec.substr(0, spec.find_first_of(":@"));
-  return kind == "syntax" || kind == "monitor";
-}
-
 Result<std::shared_ptr<const Check>> MakeCodeCheck(const std::string& spec) {
   const auto bad = [&](std::string message) {
     return Error{ErrorCode::kInvalid, std::move(message), spec};

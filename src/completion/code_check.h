@@ -10,12 +10,9 @@
 
 namespace pawl::completion {
 
-// Whether it is a check of this file: syntax:LANGUAGE or monitor:LANGUAGE.
-bool IsCodeCheck(const std::string& spec);
-
 //     syntax    a complete output parses. LANGUAGE: typescript, java, python, cpp
 //     monitor   the monitors of the language refuse neither the text nor its end
-// Errors: kInvalid with the text as place.
+// Errors: kInvalid with the text as place. What decode/sampling/check_spec.h is offered.
 Result<std::shared_ptr<const Check>> MakeCodeCheck(const std::string& spec);
 
 }  // namespace pawl::completion

@@ -310,6 +310,7 @@ AsyncEngine::AsyncEngine(EngineParts parts, const EngineOptions& options)
       drafter_(std::move(parts.drafter)),
       process_(::getpid()),
       tries_(options.oracle_bytes),
+      max_batch_(options.max_batch),
       batch_(model_.model(), model_.vocabulary(), model_.encoder(),
              BatchOptionsFor(model_, options.max_batch, drafter_)) {}
 
@@ -318,6 +319,7 @@ AsyncEngine::AsyncEngine(LoadedModel& model, const AsyncOptions& options)
       drafter_(options.drafter),
       process_(::getpid()),
       tries_(options.oracle_bytes),
+      max_batch_(options.max_batch),
       batch_(model_.model(), model_.vocabulary(), model_.encoder(), OptionsFor(model, options)) {}
 
 AsyncEngine::~AsyncEngine() { (void)Close(); }
@@ -368,8 +370,15 @@ void AsyncEngine::Forget(const Request& request) noexcept {
 }
 
 Result<AsyncEngine::Id> AsyncEngine::Submit(const EngineRequest& request, Delivery delivery) {
+  if (request.document) return SubmitDocument(request, std::move(delivery));
+  return SubmitOne(request, /*alternatives=*/true, std::move(delivery));
+}
+
+Result<AsyncEngine::Id> AsyncEngine::SubmitOne(const EngineRequest& request, bool alternatives,
+                                               Delivery delivery) {
   Result<LaidOut> laid = LayOut(request, model_);
   if (!laid.ok()) return laid.error();
+  if (laid->details != nullptr && !alternatives) laid->details->schema.clear();
   delivery.stops = request.stops;
   delivery.include_stop = request.include_stop;
   const auto handed = std::make_shared<OutputRequest>(*this, *std::move(laid), std::move(delivery));
@@ -380,6 +389,27 @@ Result<AsyncEngine::Id> AsyncEngine::Submit(const EngineRequest& request, Delive
 Result<AsyncEngine::Id> AsyncEngine::Submit(BatchRequest request, Delivery delivery) {
   LaidOut laid{.request = std::move(request), .text = nullptr, .notes = {}, .details = nullptr};
   return Hand(std::make_shared<OutputRequest>(*this, std::move(laid), std::move(delivery)));
+}
+
+// Its chunks are requests like others, so Close ends them, and with them the document.
+Result<AsyncEngine::Id> AsyncEngine::SubmitDocument(const EngineRequest& request,
+                                                    Delivery delivery) {
+  DocumentJob::Door door;
+  door.ahead = ChunksAhead(max_batch_);
+  door.add = [this](const EngineRequest& chunk, bool alternatives, DocumentJob::Done done) {
+    Delivery of_chunk;
+    of_chunk.done = std::move(done);
+    return SubmitOne(chunk, alternatives, std::move(of_chunk));
+  };
+  door.cancel = [this](Id id) { Cancel(id); };
+  Result<std::shared_ptr<DocumentJob>> job =
+      DocumentJob::Start(model_, request, std::move(door), std::move(delivery.done));
+  if (!job.ok()) return job.error();
+  const std::lock_guard lock(mutex_);
+  std::erase_if(documents_, [](const auto& one) { return one.second->ended(); });
+  const Id id = next_id_++;
+  documents_.emplace(id, *std::move(job));
+  return id;
 }
 
 Result<AsyncEngine::Id> AsyncEngine::SubmitScore(std::vector<TokenId> tokens,
@@ -442,6 +472,14 @@ Result<AsyncEngine::Id> AsyncEngine::SubmitClassify(const EngineRequest& request
 }
 
 void AsyncEngine::Cancel(Id id) noexcept {
+  std::shared_ptr<DocumentJob> job;
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto document = documents_.find(id); document != documents_.end()) {
+      job = document->second;
+    }
+  }
+  if (job != nullptr) return job->Cancel();
   {
     const std::lock_guard lock(mutex_);
     const auto found = requests_.find(id);

@@ -43,6 +43,7 @@
 #include "src/decode/batch.h"
 #include "src/decode/sampling/score.h"
 #include "src/decode/stop_strings.h"
+#include "src/engine/document.h"
 #include "src/engine/engine_parts.h"
 #include "src/engine/loaded_model.h"
 
@@ -159,6 +160,9 @@ class AsyncEngine {
  private:
   struct Request;
   struct OutputRequest;
+  // `alternatives`: those of details are wanted.
+  Result<Id> SubmitOne(const EngineRequest& request, bool alternatives, Delivery delivery);
+  Result<Id> SubmitDocument(const EngineRequest& request, Delivery delivery);
   struct ScoreRequest;
   struct SamplerRequest;
   template <typename Options, typename Out>
@@ -188,6 +192,7 @@ class AsyncEngine {
   const std::shared_ptr<Drafter> drafter_;
   const int process_;
   CachedTries tries_;
+  const int max_batch_;
   BatchEngine batch_;     // of the thread
   bool closing_ = false;  // of the thread
 
@@ -195,6 +200,8 @@ class AsyncEngine {
   std::condition_variable wake_, rests_;
   // All under mutex_.
   std::unordered_map<Id, std::shared_ptr<Request>> requests_;
+  // Those that have ended go when another one comes.
+  std::unordered_map<Id, std::shared_ptr<DocumentJob>> documents_;
   std::list<std::shared_ptr<Request>> inbox_;
   Id next_id_ = 1;
   bool cancels_ = false;  // some request is marked

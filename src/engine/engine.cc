@@ -3,12 +3,15 @@
 // until their own requests have answered.
 #include "pawl/engine.h"
 
+#include <algorithm>
 #include <deque>
+#include <unordered_map>
 #include <utility>
 
 #include "src/base/failure.h"
 #include "src/decode/sampling/run.h"
 #include "src/decode/sampling/score.h"
+#include "src/engine/document.h"
 #include "src/engine/engine_parts.h"
 
 namespace pawl {
@@ -117,12 +120,39 @@ struct Engine::Impl {
       : tries(oracle_bytes),
         loaded(std::move(parts.model)),
         drafter(std::move(parts.drafter)),
-        batch(loaded->model(), loaded->vocabulary(), loaded->encoder(), options) {}
+        batch(loaded->model(), loaded->vocabulary(), loaded->encoder(), options),
+        max_batch(options.max_batch) {}
+
+  Result<RequestId> AddOne(const EngineRequest& request, bool alternatives, Done done) {
+    Result<LaidOut> laid = LayOut(request, *loaded);
+    if (!laid.ok()) return laid.error();
+    if (laid->details != nullptr && !alternatives) laid->details->schema.clear();
+    return batch.Add(BatchRequestWith(batch, *loaded, request, *std::move(laid), std::move(done)));
+  }
+
+  Result<RequestId> AddDocument(const EngineRequest& request, Done done) {
+    std::erase_if(documents, [](const auto& one) { return one.second->ended(); });
+    DocumentJob::Door door;
+    door.ahead = ChunksAhead(max_batch);
+    door.add = [this](const EngineRequest& chunk, bool alternatives, Done with) {
+      return AddOne(chunk, alternatives, std::move(with));
+    };
+    door.cancel = [this](RequestId id) { batch.Cancel(id); };
+    Result<std::shared_ptr<DocumentJob>> job =
+        DocumentJob::Start(*loaded, request, std::move(door), std::move(done));
+    if (!job.ok()) return job.error();
+    documents.emplace(--last_document, *std::move(job));
+    return last_document;
+  }
 
   CachedTries tries;
   std::unique_ptr<LoadedModel> loaded;
   std::shared_ptr<Drafter> drafter;  // nullptr where drafts are off
   BatchEngine batch;                 // goes before the model that it refers to
+  const int max_batch;
+  // Below 0, which no request of the batch has. Those that have ended go when another one comes.
+  std::unordered_map<RequestId, std::shared_ptr<DocumentJob>> documents;
+  RequestId last_document = -1;
 };
 
 Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -176,10 +206,15 @@ Result<std::vector<TokenId>> Engine::PromptTokens(const EngineRequest& request) 
 
 Result<RequestId> Engine::Add(const EngineRequest& request, Done done) {
   return Guarded([&]() -> Result<RequestId> {
-    Result<LaidOut> laid = LayOut(request, *impl_->loaded);
-    if (!laid.ok()) return laid.error();
-    return impl_->batch.Add(
-        BatchRequestWith(impl_->batch, *impl_->loaded, request, *std::move(laid), std::move(done)));
+    if (request.document) return impl_->AddDocument(request, std::move(done));
+    return impl_->AddOne(request, /*alternatives=*/true, std::move(done));
+  });
+}
+
+Result<RequestId> EngineAccess::AddChunk(Engine& engine, const EngineRequest& request,
+                                         bool alternatives, Engine::Done done) {
+  return Guarded([&]() -> Result<RequestId> {
+    return engine.impl_->AddOne(request, alternatives, std::move(done));
   });
 }
 
@@ -263,7 +298,12 @@ Result<std::vector<double>> Engine::Score(const EngineRequest& request,
   });
 }
 
-void Engine::Cancel(RequestId id) { impl_->batch.Cancel(id); }
+void Engine::Cancel(RequestId id) {
+  const auto document = impl_->documents.find(id);
+  if (document == impl_->documents.end()) return impl_->batch.Cancel(id);
+  const std::shared_ptr<DocumentJob> job = document->second;
+  job->Cancel();
+}
 
 bool Engine::Step() { return impl_->batch.Step(); }
 

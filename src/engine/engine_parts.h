@@ -87,6 +87,9 @@ class EngineAccess {
   // As Engine::Generate, for a request of tokens whose prompt was a chat.
   static Result<Generation> Generate(Engine& engine, const EngineRequest& request,
                                      const ThoughtPlan& thoughts);
+  // As Engine::Add of a chunk of a document. `alternatives`: those of its details are wanted.
+  static Result<RequestId> AddChunk(Engine& engine, const EngineRequest& request, bool alternatives,
+                                    Engine::Done done);
   // As Engine::Sample, with a proposal that needs no tokenizer (nullptr: none) and a trie that the
   // caller keeps (nullptr: for this run alone).
   static Result<SamplerResult> Sample(Engine& engine, const EngineRequest& request,

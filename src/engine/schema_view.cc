@@ -256,8 +256,12 @@ Result<Value> SchemaFor(const Value& given, const std::string& pointer, int dept
 // Writes a record along a grammar, and finds the place that the grammar refuses.
 class RecordWriter {
  public:
-  RecordWriter(State at, std::string_view item, std::string_view key)
-      : at_(std::move(at)), item_(item), key_(key) {}
+  // `values`: of the record, which its steps are bounded by.
+  RecordWriter(State at, std::string_view item, std::string_view key, size_t values)
+      : at_(std::move(at)),
+        item_(item),
+        key_(key),
+        steps_(kLeastSteps + kStepsOfAValue * static_cast<int64_t>(values)) {}
 
   bool Write(const Value& value, const std::string& pointer) {
     if (--steps_ < 0) return false;
@@ -332,7 +336,8 @@ class RecordWriter {
   const std::string_view item_, key_;
   std::string text_, refused_;
   size_t furthest_ = 0;
-  int steps_ = 20'000;
+  static constexpr int64_t kLeastSteps = 20'000, kStepsOfAValue = 16;
+  int64_t steps_;
 };
 
 // The record with null for each key of the schema that it does not have.
@@ -357,6 +362,13 @@ Value Filled(const Value& root, const Value& schema, Value record, int depth) {
     }
   }
   return record;
+}
+
+size_t ValuesOf(const Value& value) {
+  size_t out = 1;
+  for (const Value& item : value.items) out += ValuesOf(item);
+  for (const json::Member& member : value.members) out += ValuesOf(member.second);
+  return out;
 }
 
 // Whether the record has this place, "#/a/0".
@@ -483,11 +495,12 @@ Result<std::string> WriteRecord(const Grammar& grammar, const Value& schema, con
   constexpr std::pair<std::string_view, std::string_view> kSeparators[] = {
       {", ", ": "}, {",", ":"}, {",", ": "}, {", ", ":"}};
   const Value forms[] = {record, Filled(schema, schema, record, 0), WithoutNulls(record)};
+  const size_t values = ValuesOf(forms[1]);
   std::string refused = "#";
   size_t furthest = 0;
   for (const Value& form : forms) {
     for (const auto& [item, key] : kSeparators) {
-      RecordWriter writer(grammar.Start(), item, key);
+      RecordWriter writer(grammar.Start(), item, key, values);
       if (writer.Write(form, "#") && writer.whole()) return writer.text();
       if (writer.furthest() <= furthest || !Has(record, writer.refused())) continue;
       furthest = writer.furthest();

@@ -16,6 +16,7 @@ namespace pawl {
 namespace {
 
 constexpr size_t kMostTexts = 4096;
+constexpr size_t kMostChecks = 64;
 constexpr int kMostInt = std::numeric_limits<int>::max();
 constexpr int64_t kMostLong = int64_t{1} << 53;
 
@@ -69,12 +70,14 @@ Status AllRead(const JsonReader& in) {
 
 template <typename Options>
 Result<Options> ParseOptions(std::string_view text,
-                             void (*read)(const JsonReader& in, Options& options)) {
+                             void (*read)(const JsonReader& in, Options& options),
+                             CheckSpecs* checks = nullptr) {
   const Result<json::Value> value = json::Parse(text.empty() ? "{}" : text);
   if (!value.ok()) return value.error();
   const JsonReader in = JsonReader(*value).Object();
   Options options;
   read(in, options);
+  if (checks != nullptr) ReadCheckSpecs(in, *checks);
   if (Status status = AllRead(in); !status.ok()) return status.error();
   return options;
 }
@@ -138,6 +141,7 @@ void ReadSearchOptions(const JsonReader& in, SearchOptions& options) {
 }
 
 std::string SearchMemberOf(const std::string& place) {
+  if (place.starts_with("checks/") || place == "critic" || place == "check_timeout") return place;
   if (place == "arguments") return "search_arg";
   if (place == "max_rows") return "search_rows";
   static constexpr const char* kMembers[] = {"strategy",
@@ -154,6 +158,12 @@ std::string SearchMemberOf(const std::string& place) {
                                              "contrast_prompt",
                                              "no_repeat_ngram_size"};
   return std::ranges::find(kMembers, place) != std::end(kMembers) ? place : "";
+}
+
+void ReadCheckSpecs(const JsonReader& in, CheckSpecs& specs) {
+  in["checks"].ReadStrings(specs.checks, kMostChecks);
+  in["critic"].Read(specs.critic);
+  in["check_timeout"].Read(specs.timeout, 0.001, 86400.0);
 }
 
 void ReadSamplerOptions(const JsonReader& in, SamplerOptions& options) {
@@ -237,8 +247,8 @@ void ReadClassifyOptions(const JsonReader& in, ClassifyOptions& options) {
   in["temperature"].Read(options.temperature);
 }
 
-Result<SearchOptions> ParseSearchOptions(std::string_view text) {
-  return ParseOptions<SearchOptions>(text, ReadSearchOptions);
+Result<SearchOptions> ParseSearchOptions(std::string_view text, CheckSpecs* checks) {
+  return ParseOptions<SearchOptions>(text, ReadSearchOptions, checks);
 }
 
 Result<SamplerStages> ParseSamplerStages(std::string_view text) {

@@ -3,17 +3,21 @@
 #ifndef PAWL_SRC_ENGINE_SEARCH_JSON_H_
 #define PAWL_SRC_ENGINE_SEARCH_JSON_H_
 
+#include <string>
 #include <string_view>
 
 #include "pawl/generation.h"
 #include "pawl/result.h"
 #include "pawl/sampling.h"
 #include "src/base/json_reader.h"
+#include "src/decode/sampling/check_spec.h"
 
 namespace pawl {
 
 // What is wrong is an error of `in`. Members that are not known are left unread.
 void ReadSearchOptions(const JsonReader& in, SearchOptions& options);
+// "checks", "critic" and "check_timeout" of a search or a sampler.
+void ReadCheckSpecs(const JsonReader& in, CheckSpecs& specs);
 void ReadSamplerOptions(const JsonReader& in, SamplerOptions& options);
 // contrast, a number or "auto".
 void ReadContrast(const JsonReader& in, SearchOptions& options);
@@ -27,7 +31,8 @@ void ReadClassifyOptions(const JsonReader& in, ClassifyOptions& options);
 std::string SearchMemberOf(const std::string& place);
 
 // Of a text. Errors: kInvalid with the JSON Pointer as place, also for members that are not known.
-Result<SearchOptions> ParseSearchOptions(std::string_view text);
+// `checks` nullptr: they are not taken.
+Result<SearchOptions> ParseSearchOptions(std::string_view text, CheckSpecs* checks = nullptr);
 Result<SamplerStages> ParseSamplerStages(std::string_view text);
 Result<ClassifyOptions> ParseClassifyOptions(std::string_view text);
 Result<DiffusionOptions> ParseDiffusionOptions(std::string_view text);

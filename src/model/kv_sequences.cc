@@ -93,6 +93,7 @@ void KvSequences::Truncate(SequenceId sequence, int length) {
   state.length = std::clamp(length, 0, state.length);
   state.tokens.resize(static_cast<size_t>(state.length));
   state.last_rows = state.whole_rows = 0;
+  if (state.length <= state.mixed) state.mixed = std::numeric_limits<int>::max();
   ReleasePages(state, state.length, pool_);
   TruncateState(state.recurrent, state.length);
 }
@@ -181,6 +182,7 @@ Status KvSequences::Copy(SequenceId from, SequenceId to, std::vector<SlotCopy>& 
   for (int i = 0; i < source.length; ++i) copies.push_back({source.SlotOf(i), state.SlotOf(i)});
   state.length = source.length;
   state.tokens = source.tokens;
+  state.mixed = source.mixed;
   return {};
 }
 
@@ -192,6 +194,7 @@ void KvSequences::Finish(std::span<const Row> rows, RowPlan& plan) {
   for (const RowPlan::Change& change : plan.changes) {
     SequenceState& state = At(change.sequence);
     if (!plan.both_sides || change.failed || plan.partial) state.length = change.base;
+    if (change.base <= state.mixed) state.mixed = std::numeric_limits<int>::max();
     state.tokens.resize(static_cast<size_t>(state.length));
     if (change.failed) state.last_rows = state.whole_rows = 0;
   }
@@ -202,6 +205,7 @@ void KvSequences::Finish(std::span<const Row> rows, RowPlan& plan) {
       continue;
     }
     SequenceState& state = sequences_[sequence];
+    if (!row.mix.empty()) state.mixed = std::min(state.mixed, row.position);
     if (row.position < state.length) {
       state.tokens[static_cast<size_t>(row.position)] = row.token;
       continue;
@@ -214,7 +218,7 @@ void KvSequences::Finish(std::span<const Row> rows, RowPlan& plan) {
     // Committing a tree may still overwrite plain rows. Keys that depend on what stands behind them
     // are of this call alone.
     if (!change.kept && !plan.partial && !plan.both_sides) {
-      Publish(state, change.tree_rows > 0 ? change.base : state.length);
+      Publish(state, std::min(state.mixed, change.tree_rows > 0 ? change.base : state.length));
     }
     FinishState(state, static_cast<size_t>(&change - plan.changes.data()), plan, pool_);
   }

@@ -78,6 +78,12 @@ using SequenceId = int32_t;
 constexpr int kMaxTreeRows = 64;
 static_assert(kMaxTreeRows == kMostStoredRows);
 
+// A token's part in the input of a row.
+struct TokenWeight {
+  TokenId token = kNoToken;
+  float weight = 0;
+};
+
 struct Row {
   TokenId token;
   int32_t position;  // 0-based position in the sequence
@@ -89,6 +95,9 @@ struct Row {
   // Which logits are wanted: bit t % 32 of word t / 32 for token t, tokens beyond the words are
   // not. The others are unspecified after the call. Empty: all are wanted.
   std::span<const uint32_t> allowed = {};
+  // Not empty: the row reads the sum of weight times embedding of these, in place of `token`'s. It
+  // is plain. No prefix has its keys and values: pages from its position on are not kept.
+  std::span<const TokenWeight> mix = {};
 };
 
 struct ModelInfo {
@@ -225,7 +234,7 @@ class Model {
   //     at their bases; all others are as after a good call, and their logits are there.
   //   kInvalid where a mask allows nothing, with the output as place (`draws`).
   //   kUnsupported where the backend lacks what is asked for: `draws` where !samples(), layers,
-  //     inputs, taps, keep_tree. Nothing has changed then.
+  //     inputs, taps, keep_tree, mix. Nothing has changed then.
   //   Others: the sequences of the call end at their bases.
   virtual Status Run(const ModelCall& call) = 0;
   // The model draws tokens itself.

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -31,6 +32,8 @@ struct SequenceState {
   int published = 0;
   int dropped = 0;
   std::vector<TokenId> tokens;  // the committed ones
+  // From here on rows may have read more than their tokens (Row::mix): nothing is published.
+  int mixed = std::numeric_limits<int>::max();
 
   // Tree row j of the last call is in tree_pages[j / kPagePositions].
   std::array<int32_t, kMaxTreePages> tree_pages = {};

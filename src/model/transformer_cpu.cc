@@ -598,7 +598,11 @@ void TransformerCpu::Embed(const ModelCall& call, std::span<const Row> rows, siz
   }
   for (size_t r = 0; r < rows.size(); ++r) {
     float* x = x_.get() + static_cast<int64_t>(r) * hidden;
-    kernels_.read_row(weights_.embedding, rows[r].token, x);
+    if (rows[r].mix.empty()) {
+      kernels_.read_row(weights_.embedding, rows[r].token, x);
+    } else {
+      EmbedMix(rows[r].mix, x);
+    }
     if (config_.embedding_scale != 1.0f) {
       for (int64_t i = 0; i < hidden; ++i) x[i] *= config_.embedding_scale;
     }
@@ -736,6 +740,7 @@ Status TransformerCpu::Run(const ModelCall& call) {
   product_bytes_ = 0;
   if (call.draws) return Error{ErrorCode::kUnsupported, "this backend does not sample", ""};
   if (Status status = PrepareLayers(call); !status.ok()) return status;
+  if (Status status = CheckMixes(rows); !status.ok()) return status;
   PlanLimits limits;
   limits.vocabulary = config_.vocabulary;
   limits.logits = static_cast<int64_t>(call.logits.size());

@@ -115,6 +115,9 @@ class TransformerCpu final : public Model {
   // Its parts: which rows there are, their embeddings, and what comes behind the layers.
   void BeginBlock(std::span<const Row> rows);
   void Embed(const ModelCall& call, std::span<const Row> rows, size_t first);
+  // Errors: kUnsupported and kInvalid of Row::mix.
+  Status CheckMixes(std::span<const Row> rows);
+  void EmbedMix(std::span<const TokenWeight> mix, float* x);
   void FinishBlock(const ModelCall& call, std::span<const Row> rows, size_t first);
   // Of rows that see rows of later blocks: layer by layer, in each first all keys and values.
   void ForwardBothSides(const ModelCall& call);
@@ -210,6 +213,7 @@ class TransformerCpu final : public Model {
   RowPlan again_plan_;
   std::vector<int> layers_;        // that the call runs
   bool keys_stored_ = false;       // of the layer that runs
+  std::vector<float> mixed_row_;   // an embedding that a mix has a part of
   std::vector<float> stream_;      // of all rows of a call, between the layers
   bool taps_behind_last_ = false;  // so that the last of them keeps all rows
 

@@ -1,6 +1,9 @@
-// Inputs of layers (Gemma 4): next to the residual stream each layer reads a few numbers of a row's
-// token, from an embedding of its own and from a projection of the first residual stream.
+// What rows read. Inputs of layers (Gemma 4): next to the residual stream each layer reads a few
+// numbers of a row's token, from an embedding of its own and from a projection of the first
+// residual stream. And mixes: a row that reads several tokens.
+#include <algorithm>
 #include <cmath>
+#include <string>
 
 #include "src/model/transformer_cpu.h"
 
@@ -42,6 +45,38 @@ void TransformerCpu::AddLayerInput(int index, const TransformerLayer& layer) {
   }
   Pack(layer.input_projection.w.type, gate_.get(), width, rows);
   AddToResidual(layer.input_projection, layer.input_norm, 1.0f, rows);
+}
+
+void TransformerCpu::EmbedMix(std::span<const TokenWeight> mix, float* x) {
+  std::fill_n(x, config_.hidden, 0.0f);
+  for (const TokenWeight& part : mix) {
+    kernels_.read_row(weights_.embedding, part.token, mixed_row_.data());
+    for (int64_t i = 0; i < config_.hidden; ++i) {
+      x[i] += part.weight * mixed_row_[static_cast<size_t>(i)];
+    }
+  }
+}
+
+Status TransformerCpu::CheckMixes(std::span<const Row> rows) {
+  for (size_t r = 0; r < rows.size(); ++r) {
+    if (rows[r].mix.empty()) continue;
+    // What belongs to a token alone: inputs of layers, and rows that are computed again by tokens.
+    if (config_.layer_input_width > 0 || mixer_.has_states() || config_.both_sides) {
+      return Error{ErrorCode::kUnsupported, "this model reads one token a row", "mix"};
+    }
+    const std::string place = "row " + std::to_string(r);
+    if (rows[r].ancestors != 0) {
+      return Error{ErrorCode::kInvalid, "a row of a tree has no mix", place};
+    }
+    for (const TokenWeight& part : rows[r].mix) {
+      if (part.token >= 0 && part.token < config_.vocabulary && std::isfinite(part.weight)) {
+        continue;
+      }
+      return Error{ErrorCode::kInvalid, "its mix has a token or a weight that there is not", place};
+    }
+    mixed_row_.resize(static_cast<size_t>(config_.hidden));
+  }
+  return {};
 }
 
 }  // namespace pawl

@@ -472,9 +472,12 @@ Status TransformerCuda::CommitTree(SequenceId sequence, int row) {
 
 Status TransformerCuda::Run(const ModelCall& call) {
   // They would be arguments of the captured graphs.
+  const bool mixes =
+      std::ranges::any_of(call.rows, [](const Row& row) { return !row.mix.empty(); });
   const char* const lacks = !call.layers.empty() ? "layers"
                             : !call.taps.empty() ? "taps"
                             : call.keep_tree     ? "keep_tree"
+                            : mixes              ? "mix"
                                                  : nullptr;
   if (lacks != nullptr) {
     bad_rows_.clear();

@@ -223,7 +223,9 @@ Status ReadCommon(const ApiRequest& request, const JsonReader& in,
   ReadBias(server, in["logit_bias"], spec);
   in["stream"].Read(spec.stream);
   const bool extracts = !spec.prompts.empty() && spec.prompts[0].kind == PromptSpec::Kind::kExtract;
-  ReadTogether(in, {spec.n, spec.draws(), server.options.search_rows, extracts, spec.options},
+  ReadTogether(in,
+               {spec.n, spec.draws(), server.options.search_rows, extracts,
+                server.options.check_commands, spec.options},
                spec.together);
   if (spec.together.any()) {
     spec.best_of = 0;

@@ -4,6 +4,7 @@
 
 #include "src/base/file.h"
 #include "src/engine/copied_text.h"
+#include "src/engine/document.h"
 #include "src/engine/loaded_model.h"
 #include "src/engine/record_details.h"
 #include "src/engine/schema_view.h"
@@ -69,6 +70,15 @@ class ExtractFormatter : public Formatter {
     line.reasoning = choice.reasoning;
     if (wants_.details) {
       line.members = DetailsJson(choice.details);
+      if (choice.chunks > 0) line.members += "," + ConflictsJson(choice.conflicts);
+    } else if (wants_.spans && choice.chunks > 0) {
+      JsonWriter spans;
+      spans.Object();
+      for (const ValueDetails& one : choice.details) {
+        if (!one.span) continue;
+        spans.Key(one.pointer).Array().Int(one.span->begin).Int(one.span->end).End();
+      }
+      line.members = "\"spans\":" + spans.End().Take();
     } else if (wants_.spans) {
       JsonWriter spans;
       spans.Object();
@@ -82,6 +92,7 @@ class ExtractFormatter : public Formatter {
     const auto add = [&line](const char* name, const std::string& value) {
       line.members += (line.members.empty() ? "\"" : ",\"") + std::string(name) + "\":" + value;
     };
+    if (choice.chunks > 0) add("chunks", std::to_string(choice.chunks));
     if (wants_.logprobs) add("logprobs", ChatLogprobs(*server_, choice, 0));
     if (wants_.reports) add("pawl_tokens", TokenReports(choice, 0));
     line.finish_reason = choice.finish;
@@ -134,6 +145,35 @@ Asking ReadAsking(const JsonReader& in) {
   return out;
 }
 
+// "document" with "chunk_tokens" and "passes".
+std::optional<DocumentOptions> ReadDocument(const JsonReader& in, const LoadedModel& model) {
+  const bool document = in["document"].Bool(false);
+  DocumentOptions out;
+  for (const auto& [name, field] :
+       {std::pair("chunk_tokens", &out.chunk_tokens), std::pair("passes", &out.passes)}) {
+    const JsonReader given = in[name];
+    if (given.Read(*field, 0, model.context_length()) && !document) {
+      given.Fail("needs \"document\": true");
+    }
+  }
+  if (!document || !in.ok()) return std::nullopt;
+  if (Status status = CheckDocument(out, model); !status.ok()) {
+    const std::string place = in[status.error().place].place();
+    in.Fail(Error{status.error().code, status.error().message, place});
+  }
+  return out;
+}
+
+// What a request for documents may not ask for.
+void CheckDocumentRequest(const JsonReader& in, const CallSpec& spec) {
+  const JsonReader document = in["document"];
+  if (spec.together.any()) document.Unsupported("is for records that are drawn alone");
+  if (!spec.stop.empty()) in["stop"].Unsupported("is not for documents");
+  const bool thinks =
+      spec.thinking.mode == Thinking::Mode::kAuto || spec.thinking.mode == Thinking::Mode::kTokens;
+  if (thinks || spec.free_first > 0) document.Unsupported("comes without thoughts");
+}
+
 // The schema of the request: "schema", or a template of NuExtract under "template".
 std::string ReadSchema(const JsonReader& in) {
   const JsonReader schema = in["schema"], shape = in["template"];
@@ -176,6 +216,8 @@ Status StartExtract(const ApiRequest& request) {
   const Asking asking = ReadAsking(in);
   if (!in.ok()) return in.error();
   const LoadedModel& model = request.server->model->loaded();
+  const std::optional<DocumentOptions> document = ReadDocument(in, model);
+  if (!in.ok()) return in.error();
   ExtractInput asked{.schema = schema_text,
                      .text = {},
                      .instruction = asking.instruction,
@@ -194,6 +236,7 @@ Status StartExtract(const ApiRequest& request) {
     prompt.instruction = asked.instruction;
     prompt.examples = asked.examples;
     prompt.view = asked.view;
+    prompt.document = document;
     prompt.pointer = one.place();
     spec.prompts.push_back(std::move(prompt));
   };
@@ -227,6 +270,10 @@ Status StartExtract(const ApiRequest& request) {
   spec.asked.layout.FillIn(model.ExtractOptions(""));
   const bool views = model.extract().ok() && model.extract()->shows_views();
   if (asking.view != SchemaView::kDefault && !views) spec.ignored.emplace_back("/schema_view");
+  if (document) CheckDocumentRequest(in, spec);
+  if (document && (wants.logprobs || wants.reports)) {
+    in["document"].Unsupported("comes without tokens");
+  }
   if (wants.details && spec.together.any()) {
     in["details"].Unsupported("come with records that are drawn alone");
   }

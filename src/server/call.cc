@@ -293,6 +293,7 @@ void Call::Begin(Choice& choice) noexcept {
 
 void Call::Submit(Choice& choice) {
   if (choice.refused) return Done(choice, *choice.refused);
+  if (spec_.prompts[choice.prompt].document) return SubmitDocument(choice);
   // The first one of a prompt stands for all of them.
   if (spec_.together.any() && choice.index % spec_.n != 0) return;
   BatchRequest request;
@@ -552,15 +553,11 @@ void Call::EndOf(Choice& choice) {
     out.finish = "error";
     return;
   }
-  out.stats = output->stats;
+  CopyOutput(*output, out);
   if (choice.code != nullptr) {
     out.parses = choice.code->Parses();
     out.given_up = choice.code->given_up();
   }
-  out.closed = output->stop == StopReason::kClosed;
-  out.closed_by = output->closed_by;
-  out.notes = output->notes;
-  out.details = output->details;
   if (!choice.note.empty()) out.notes.push_back(choice.note);
   NoteEnd(output->stop, out);
   const bool cut = output->stop == StopReason::kLength || out.closed;
@@ -575,7 +572,7 @@ void Call::SumUp() {
   for (const auto& choice : choices_) {
     const ChoiceOut& out = out_.choices[static_cast<size_t>(choice->index)];
     if (!seen[choice->prompt]) {
-      out_.prompt_tokens += static_cast<int>(choice->prompt_tokens.size());
+      out_.prompt_tokens += PromptSize(*choice);
       out_.reused_tokens += out.stats.reused_tokens;
       seen[choice->prompt] = true;
     }

@@ -95,8 +95,10 @@ struct ChoiceOut {
   ClosedBy closed_by = ClosedBy::kNothing;
   std::vector<std::string> notes;  // Generation::notes
   std::vector<ValueDetails> details;
-  std::optional<bool> parses;  // of code: whether the file still does, with the output
-  uint64_t given_up = 0;       // questions about code that the monitors gave up
+  std::vector<ValueConflict> conflicts;  // of a document
+  int chunks = 0;                        // of a document
+  std::optional<bool> parses;            // of code: whether the file still does, with the output
+  uint64_t given_up = 0;                 // questions about code that the monitors gave up
   bool ended = false;
   std::optional<ApiError> error;
   GenerationStats stats;
@@ -202,6 +204,8 @@ class Call : public std::enable_shared_from_this<Call> {
   // A choice that cannot begin has ended, with the error.
   void Begin(Choice& choice) noexcept;
   void Submit(Choice& choice);
+  // Of a prompt that is a document.
+  void SubmitDocument(Choice& choice);
   void SubmitTogether(Choice& choice, std::shared_ptr<const Constraint> constraint,
                       const std::optional<Grammar>& grammar);
   void Refuse(const ApiError& error) noexcept;
@@ -222,6 +226,9 @@ class Call : public std::enable_shared_from_this<Call> {
   std::vector<Delta> TakeFrom(Choice& choice, size_t& first_token);
   void Apply(Choice& choice, std::span<const Delta> deltas);
   void EndOf(Choice& choice);
+  // What an output tells but for its text.
+  void CopyOutput(const Generation& output, ChoiceOut& out) const;
+  int PromptSize(const Choice& choice) const;
   void SumUp();
   void KeepBest();
   void Log(int status) noexcept;

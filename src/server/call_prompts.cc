@@ -87,4 +87,55 @@ std::shared_ptr<DetailsRequest> Call::DetailsOf(const Choice& choice,
                                                          .group = group_});
 }
 
+// ---- Documents ----
+
+// The engine reads the chunks, and the record comes in whole.
+void Call::SubmitDocument(Choice& choice) {
+  const PromptSpec& prompt = spec_.prompts[choice.prompt];
+  EngineRequest request;
+  request.extract = ExtractInput{.schema = prompt.schema,
+                                 .text = prompt.text,
+                                 .instruction = prompt.instruction,
+                                 .examples = prompt.examples,
+                                 .view = prompt.view};
+  request.document = prompt.document;
+  request.grammar = grammars_[choice.prompt];
+  request.options = spec_.options;
+  request.now = LocalTime();
+  request.group = group_;
+  Delivery delivery;
+  delivery.done = [self = shared_from_this(), &choice](Result<Generation> output) {
+    if (output.ok()) {
+      const std::lock_guard lock(self->mutex_);
+      choice.text = output->text;
+      choice.lengths.push_back(static_cast<uint32_t>(output->text.size()));
+    }
+    self->Done(choice, std::move(output));
+  };
+  const Result<AsyncEngine::Id> id = server_->engine->Submit(request, std::move(delivery));
+  if (!id.ok()) return Done(choice, id.error());
+  bool cancel = false;
+  {
+    const std::lock_guard lock(mutex_);
+    choice.id = *id;
+    cancel = gone_ || failure_.has_value();
+  }
+  if (cancel) server_->engine->Cancel(*id);
+}
+
+void Call::CopyOutput(const Generation& output, ChoiceOut& out) const {
+  out.stats = output.stats;
+  out.closed = output.stop == StopReason::kClosed;
+  out.closed_by = output.closed_by;
+  out.notes = output.notes;
+  out.details = output.details;
+  out.conflicts = output.conflicts;
+  out.chunks = output.chunks;
+}
+
+int Call::PromptSize(const Choice& choice) const {
+  if (!spec_.prompts[choice.prompt].document) return static_cast<int>(choice.prompt_tokens.size());
+  return out_.choices[static_cast<size_t>(choice.index)].stats.prompt_tokens;
+}
+
 }  // namespace pawl::server

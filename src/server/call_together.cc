@@ -43,6 +43,16 @@ void Call::SubmitTogether(Choice& choice, std::shared_ptr<const Constraint> cons
   Result<AsyncEngine::Id> id = AsyncEngine::Id{0};
   AsyncEngine& engine = *server_->engine;
   const TogetherSpec& spec = spec_.together;
+  std::vector<std::shared_ptr<const Check>> checks;
+  std::shared_ptr<const Critic> critic;
+  const LoadedModel& model = server_->model->loaded();
+  if (Status made = AddChecks(spec.checks, model.vocabulary(), 1, checks, critic); !made.ok()) {
+    // A file that the client has named.
+    const Error& wrong = made.error();
+    const bool file = wrong.code == ErrorCode::kIo;
+    return Found(choice,
+                 Error{file ? ErrorCode::kInvalid : wrong.code, wrong.message, wrong.place});
+  }
   if (spec.classify) {
     id = engine.SubmitClassify(request, *spec.classify, [=](Result<ClassifyResult> result) {
       found(result, [&](const ClassifyResult& choices) {
@@ -60,13 +70,20 @@ void Call::SubmitTogether(Choice& choice, std::shared_ptr<const Constraint> cons
     }
     if (spec.search) {
       const std::string strategy = spec.search->strategy;
-      id = engine.SubmitSearch(request, *spec.search, [=](Result<SearchResult> result) {
+      SearchOptions options = *spec.search;
+      options.checks = std::move(checks);
+      options.critic = std::move(critic);
+      id = engine.SubmitSearch(request, std::move(options), [=](Result<SearchResult> result) {
         found(result, [&](const SearchResult& one) { return ResultOf(one, strategy); });
       });
     } else {
-      id = engine.SubmitSampler(request, *spec.sampler, nullptr, [=](Result<SamplerResult> result) {
-        found(result, [](const SamplerResult& one) { return ResultOf(one); });
-      });
+      SamplerOptions options = *spec.sampler;
+      options.checks = std::move(checks);
+      options.critic = std::move(critic);
+      id = engine.SubmitSampler(
+          request, std::move(options), nullptr, [=](Result<SamplerResult> result) {
+            found(result, [](const SamplerResult& one) { return ResultOf(one); });
+          });
     }
   }
   if (!id.ok()) return Found(choice, id.error());

@@ -8,7 +8,9 @@
 #include <utility>
 
 #include "plugins/monitors/lsp/server.h"
+#include "src/completion/code_check.h"
 #include "src/completion/completion.h"
+#include "src/decode/sampling/check_spec.h"
 
 namespace pawl::server {
 
@@ -80,6 +82,7 @@ CodePlans::~CodePlans() = default;
 
 std::unique_ptr<CodePlans> CodePlans::Make(std::shared_ptr<const Vocabulary> vocabulary,
                                            const CodeOptions& options) {
+  OfferCodeChecks(completion::MakeCodeCheck);
   return std::unique_ptr<CodePlans>(new CodePlans(std::unique_ptr<Parts>(new Parts{
       options, completion::CompletionPlanner(std::move(vocabulary), LanguageServer(options))})));
 }

@@ -172,7 +172,7 @@ Result<PreparedPrompt> ServedModel::Prepare(const PromptSpec& spec) const {
         return Error{ErrorCode::kUnsupported, "this model has no prompt for extracting", ""};
       }
       const ExtractInput input{.schema = spec.schema,
-                               .text = spec.text,
+                               .text = spec.document ? "text" : spec.text,
                                .instruction = spec.instruction,
                                .examples = spec.examples,
                                .view = spec.view};

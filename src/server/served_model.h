@@ -43,6 +43,7 @@ struct PromptSpec {
   std::string instruction;               // kExtract
   std::vector<ExtractExample> examples;  // kExtract, as they are shown
   SchemaView view = SchemaView::kDefault;
+  std::optional<DocumentOptions> document;  // kExtract: the text is one
   std::string suffix;
   std::vector<std::pair<std::string, std::string>> files;  // kInfill: name, text
   std::vector<TokenId> tokens;

@@ -1,5 +1,5 @@
 // A search that a server runs is one of many requests. So its rows are limited by the server, and
-// it runs no programs: checks are regular expressions, and there are no critics.
+// its checks run no commands and read no files, unless the server was started so that they may.
 #include "src/server/together.h"
 
 #include <algorithm>
@@ -39,6 +39,16 @@ std::vector<std::string> MembersOf(const JsonReader& object) {
   std::vector<std::string> names;
   for (const auto& [name, value] : object.value()->members) names.push_back(name);
   return names;
+}
+
+void ReadChecks(const JsonReader& object, const TogetherSetting& setting, TogetherSpec& spec) {
+  ReadCheckSpecs(object, spec.checks);
+  const std::string place = PlaceOfCommand(spec.checks);
+  if (place.empty() || setting.commands) return;
+  object.Fail(Error{ErrorCode::kUnsupported,
+                    "runs a command or reads a file, which this server allows with "
+                    "--check-commands only",
+                    object.place() + "/" + place});
 }
 
 SearchOptions SearchOf(const TogetherSetting& setting) {
@@ -100,6 +110,7 @@ void ReadTogether(const JsonReader& in, const TogetherSetting& setting, Together
   } else if (search.present()) {
     SearchOptions& options = spec.search.emplace(SearchOf(setting));
     ReadSearchOptions(search, options);
+    ReadChecks(search, setting, spec);
     LimitRows(setting, options);
     AgreeOnN(in, search, setting, options.n);
     RefuseUnread(search);
@@ -131,6 +142,7 @@ void ReadTogether(const JsonReader& in, const TogetherSetting& setting, Together
     options.seed = setting.options.sampling.seed;
     options.temperature = double{setting.options.sampling.temperature};
     ReadSamplerOptions(sampler, options);
+    ReadChecks(sampler, setting, spec);
     AgreeOnN(in, sampler, setting, options.n);
     RefuseUnread(sampler);
     spec.members = MembersOf(sampler);
@@ -146,7 +158,7 @@ void ReadTogether(const JsonReader& in, const TogetherSetting& setting, Together
 
 std::string TogetherSpec::PointerOf(const std::string& place) const {
   const std::string member = search ? SearchMemberOf(place) : place;
-  if (std::ranges::find(members, member) != members.end()) {
+  if (std::ranges::find(members, member.substr(0, member.find('/'))) != members.end()) {
     return std::string(search ? "#/search/" : "#/sampler/") + member;
   }
   if (search && member == "num_beams") return "#/best_of";  // of use_beam_search

@@ -12,6 +12,7 @@
 #include "pawl/result.h"
 #include "pawl/sampling.h"
 #include "src/base/json_reader.h"
+#include "src/decode/sampling/check_spec.h"
 
 namespace pawl::server {
 
@@ -26,6 +27,7 @@ struct TogetherSpec {
   // "search" or "sampler".
   std::string PointerOf(const std::string& place) const;
   std::vector<std::string> members;  // of the object "search" or "sampler"
+  CheckSpecs checks;                 // of that object
 
   bool any() const { return search || sampler || classify; }
 };
@@ -36,6 +38,7 @@ struct TogetherSetting {
   int best_of = 1;
   int64_t most_rows = 0;  // of a search
   bool extracts = false;  // contrast is with the prompt that has no text
+  bool commands = false;  // checks may run commands and read files
   const GenerateOptions& options;
 };
 

@@ -20,6 +20,25 @@ namespace {
 constexpr size_t kMaxAddedToken = 4096;  // bytes
 constexpr TokenId kMaxTokenId = (TokenId{1} << 24) - 1;
 
+// A browser has no files, and no functions that ask for them.
+#if defined(__wasm__)
+bool Exists(const std::string&) { return false; }
+bool IsFolder(const std::string&) { return false; }
+#else
+bool Exists(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::exists(path, ignored);
+}
+bool IsFolder(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::is_directory(path, ignored);
+}
+#endif
+
+std::string Inside(const std::string& folder, const char* name) {
+  return folder + (folder.ends_with('/') ? "" : "/") + name;
+}
+
 // Special tokens as the files beside a tokenizer.json name them.
 struct SpecialTokens {
   struct Reference {
@@ -56,17 +75,16 @@ class Loader {
   }
 
   // Reads the files beside a tokenizer.json. Absent ones are fine.
-  Status LoadSpecialTokens(const std::filesystem::path& folder, SpecialTokens& out) {
+  Status LoadSpecialTokens(const std::string& folder, SpecialTokens& out) {
     // config.json holds defaults of the library it was written by, so it counts only when nothing
     // else speaks.
     bool bos_settled = false;
     for (const char* name : {"tokenizer_config.json", "generation_config.json", "config.json"}) {
-      const std::filesystem::path path = folder / name;
-      std::error_code ignored;
-      if (!std::filesystem::exists(path, ignored)) continue;
-      Result<json::Value> value = ReadSettingsFile(path.string());
+      const std::string path = Inside(folder, name);
+      if (!Exists(path)) continue;
+      Result<json::Value> value = ReadSettingsFile(path);
       if (!value.ok()) return value.error();
-      const JsonReader root(*value, path.string() + "#");
+      const JsonReader root(*value, path + "#");
       if (name == std::string_view("tokenizer_config.json")) {
         AddName(root["bos_token"], out.bos);
         // "bos_token": null says that there is none, whatever the ids of the other files.
@@ -90,7 +108,7 @@ class Loader {
 
   // `folder`: of the files beside it, empty when there are none.
   Result<std::shared_ptr<const Tokenizer>> Load(std::string_view text, const std::string& file,
-                                                const std::filesystem::path& folder,
+                                                const std::string& folder,
                                                 SpecialTokens special = {}) {
     // Often it is another file altogether; its first unknown member would not say so.
     static constexpr const char* kExpected =
@@ -346,19 +364,18 @@ Result<std::shared_ptr<const Tokenizer>> Tokenizer::FromJson(std::string_view to
 }
 
 Result<std::shared_ptr<const Tokenizer>> Tokenizer::FromFile(const std::string& path) {
-  std::filesystem::path file = path;
-  std::error_code ignored;
-  if (std::filesystem::is_directory(file, ignored)) {
-    file /= "tokenizer.json";
-    if (!std::filesystem::exists(file, ignored)) {
+  std::string file = path;
+  if (IsFolder(file)) {
+    file = Inside(file, "tokenizer.json");
+    if (!Exists(file)) {
       return Error{ErrorCode::kIo, "no such file; the folder of a tokenizer or model needs one",
-                   file.string()};
+                   file};
     }
   }
-  Result<std::string> text = ReadRegularFile(file.string());
+  Result<std::string> text = ReadRegularFile(file);
   if (!text.ok()) return text.error();
-  const std::filesystem::path folder = file.parent_path();
-  return Loader().Load(*text, file.string(), folder.empty() ? "." : folder);
+  const std::string folder = std::filesystem::path(file).parent_path().string();
+  return Loader().Load(*text, file, folder.empty() ? "." : folder);
 }
 
 }  // namespace pawl

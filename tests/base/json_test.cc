@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <limits>
+#include <nlohmann/json.hpp>
 #include <random>
 #include <string>
 #include <vector>
@@ -87,6 +89,48 @@ TEST(JsonTest, HugeNumbersAreKept) {
   auto value = Parse("[1e400]");
   ASSERT_TRUE(value.ok()) << value.error().ToString();
   EXPECT_EQ(value->items[0].text, "1e400");
+}
+
+// Numbers are told from their digits: what a parser whose numbers are long doubles takes, is taken,
+// and each number stays as it is written.
+TEST(JsonTest, LargeNumbersAreToldFromTheirDigits) {
+  using Wide = nlohmann::basic_json<std::map, std::vector, std::string, bool, int64_t, uint64_t,
+                                    long double>;
+  ASSERT_GT(std::numeric_limits<long double>::max_exponent10, 4000) << "no oracle here";
+  std::mt19937 engine(4932);
+  const auto below = [&](unsigned n) { return static_cast<unsigned>(engine() % n); };
+  const auto digits = [&](unsigned most) {
+    std::string text;
+    for (unsigned left = 1 + below(most); left > 0; --left)
+      text += static_cast<char>('0' + (below(3) == 0 ? below(10) : 0));
+    return text;
+  };
+  for (int i = 0; i < 20000; ++i) {
+    std::string number = below(2) == 0 ? "-" : "";
+    const std::string whole = digits(below(40) == 0 ? 400 : 3);
+    const size_t first = whole.find_first_not_of('0');
+    number += first == std::string::npos ? "0" : whole.substr(first);
+    if (below(2) == 0) number += "." + digits(below(40) == 0 ? 400 : 4);
+    if (below(4) != 0) {
+      static constexpr int kNear[] = {0, 300, 305, 308, 310, 400, 1200, 4500, 4920};
+      number += below(2) == 0 ? "e" : "E+";
+      number += std::to_string(kNear[below(9)] + static_cast<int>(below(7)));
+    }
+    const std::string text = "[\"1e400\", 1e000," + number + (below(9) == 0 ? ".x" : ", -1e0]");
+    const auto value = ParseWithReasons(text, {});
+    ASSERT_EQ(value.ok(), Wide::accept(text)) << text;
+    if (!value.ok()) continue;
+    ASSERT_EQ(value->items.size(), 4u);
+    EXPECT_EQ(value->items[0].text, "1e400");
+    EXPECT_EQ(value->items[1].text, "1e000");
+    EXPECT_EQ(value->items[2].text, number);
+    EXPECT_EQ(value->items[3].text, "-1e0");
+  }
+  EXPECT_TRUE(ParseWithReasons("1e4932", {}).ok());
+  EXPECT_FALSE(ParseWithReasons("2e4932", {}).ok());
+  EXPECT_EQ(ParseWithReasons("[1e4933]", {}).error().code, ErrorCode::kLimit);
+  EXPECT_EQ(ParseWithReasons("[1e400, 1e4933]", {}).error().place,
+            ParseWithReasons("[1e000, 1e4933]", {}).error().place);
 }
 
 // What the fast parser takes and what it makes of it must be what the other one says.

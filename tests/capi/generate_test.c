@@ -274,6 +274,22 @@ static void test_extract(pawl_engine* engine) {
   const pawl_output output = output_of(generation);
   CHECK(output.text_length == 18 && memcmp(output.text, "{\"name\":\"Ann Lee\"}", 18) == 0);
   pawl_generation_free(generation);
+  /* The same text as a document, in chunks of a few tokens. */
+  pawl_generate_options options;
+  pawl_generate_options_init(&options, sizeof options);
+  CHECK(options.passes == 0 && options.chunk_tokens == 0);
+  options.chunk_tokens = 16;
+  CHECK_FAILS(pawl_engine_generate(engine, &prompt, grammar, &options, &generation, &error),
+              PAWL_BAD_ARGUMENT, "chunk_tokens");
+  options.passes = 2;
+  options.details = 1;
+  CHECK(ok(pawl_engine_generate(engine, &prompt, grammar, &options, &generation, &error), error));
+  CHECK(strstr(output_of(generation).details, "\"conflicts\":{") != NULL);
+  CHECK(strncmp(output_of(generation).text, "{\"name\":\"", 9) == 0);
+  pawl_generation_free(generation);
+  options.passes = 17;
+  CHECK_FAILS(pawl_engine_generate(engine, &prompt, grammar, &options, &generation, &error),
+              PAWL_INVALID, "passes");
   prompt.text_length = 0;
   CHECK_FAILS(pawl_engine_generate(engine, &prompt, grammar, NULL, &generation, &error),
               PAWL_INVALID, "text");
@@ -546,11 +562,111 @@ static void test_searches(pawl_engine* engine, const pawl_grammar* grammar) {
                            &error) == PAWL_INVALID);
   CHECK(strcmp(pawl_error_place(error), "options: #/num_beams") == 0);
   pawl_error_free(error);
+  options =
+      "{\"num_beams\":27,\"max_tokens\":6,\"checks\":[\"style:a\",\"tests:grep -q cb\"],"
+      "\"critic\":\"tests:grep -c ^b\"}";
+  pawl_grammar* letters = regex(engine, "[a-c]{3}");
+  CHECK(ok(pawl_engine_search(engine, &prompt, letters, options, strlen(options), NULL, 0, NULL,
+                              &answer, &error),
+           error));
+  CHECK(strstr(pawl_answer_json(answer, NULL), "\"text\":\"bcb\"") != NULL);
+  pawl_answer_free(answer);
+  pawl_grammar_free(letters);
+  const char* const wrong[][2] = {
+      {"{\"checks\":[\"regex:a\",\"style:a(\"]}", "options: #/checks/1"},
+      {"{\"checks\":[\"syntax:cobol\"]}", "options: #/checks/0"},
+      {"{\"checks\":[\"word:a\"]}", "options: #/checks/0"},
+      {"{\"checks\":[\"tests: \"]}", "options: #/checks/0"},
+      {"{\"check_timeout\":0}", "options: #/check_timeout"},
+      {"{\"strategy\":\"contrastive\",\"search_arg\":{\"penalty_alpha\":2}}",
+       "options: #/search_arg"},
+      {"{\"strategy\":\"superposed\",\"n\":9}", "options: #/n"},
+  };
+  for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; ++i) {
+    CHECK(pawl_engine_search(engine, &prompt, NULL, wrong[i][0], strlen(wrong[i][0]), NULL, 0, NULL,
+                             &answer, &error) == PAWL_INVALID);
+    CHECK(strcmp(pawl_error_place(error), wrong[i][1]) == 0);
+    pawl_error_free(error);
+  }
   options = "{\"choices\":[\"yes\",\"no\"]}";
   CHECK(pawl_engine_classify(engine, &prompt, options, strlen(options), &answer, &error) ==
         PAWL_OK);
   CHECK(strstr(pawl_answer_json(answer, NULL), "\"valid\":") != NULL);
   pawl_answer_free(answer);
+}
+
+/* The text of the first output of a search, up to its quote; "" where it failed. */
+static void search_text(pawl_engine* engine, const char* text, const pawl_grammar* grammar,
+                        const char* options, char out[512]) {
+  pawl_error* error = NULL;
+  pawl_answer* answer = NULL;
+  const pawl_prompt prompt = prompt_of(text);
+  out[0] = 0;
+  CHECK(ok(pawl_engine_search(engine, &prompt, grammar, options, strlen(options), NULL, 0, NULL,
+                              &answer, &error),
+           error));
+  const char* begin = strstr(pawl_answer_json(answer, NULL), "\"text\":\"");
+  CHECK(begin != NULL);
+  if (begin != NULL) {
+    begin += 8;
+    snprintf(out, 512, "%.*s", (int)strcspn(begin, "\""), begin);
+  }
+  pawl_answer_free(answer);
+}
+
+/* Free text first, contrastive search, superposed drafts, self-infilling. */
+static void test_ways_to_write(const char* folder, pawl_engine* engine) {
+  pawl_error* error = NULL;
+  pawl_generation* whole = NULL;
+  pawl_grammar* grammar = regex(engine, "[a-c]{3}");
+  pawl_generate_options options;
+  pawl_generate_options_init(&options, sizeof options);
+  options.max_tokens = 80;
+  options.free_first = 9;
+  const pawl_prompt prompt = prompt_of("Ann is 7. ");
+  CHECK(ok(pawl_engine_generate(engine, &prompt, grammar, &options, &whole, &error), error));
+  const pawl_output output = output_of(whole);
+  CHECK(output.text_length == 3 && output.reasoning_length > 0);
+  pawl_generation_free(whole);
+  options.free_first = -1;
+  CHECK_FAILS(pawl_engine_generate(engine, &prompt, grammar, &options, &whole, &error),
+              PAWL_INVALID, "free_first");
+  pawl_grammar_free(grammar);
+  char greedy[512], same[512], other[512];
+  const char* text = "The red sea and the red sea and ";
+  search_text(engine, text, NULL, "{\"num_beams\":1,\"max_tokens\":16}", greedy);
+  search_text(
+      engine, text, NULL,
+      "{\"strategy\":\"contrastive\",\"search_arg\":{\"penalty_alpha\":0},\"max_tokens\":16}",
+      same);
+  search_text(
+      engine, text, NULL,
+      "{\"strategy\":\"contrastive\",\"search_arg\":{\"penalty_alpha\":0.9},\"max_tokens\":16}",
+      other);
+  CHECK(strcmp(greedy, same) == 0 && strcmp(greedy, other) != 0);
+  search_text(engine, text, NULL, "{\"strategy\":\"superposed\",\"max_tokens\":16}", same);
+  CHECK(strcmp(greedy, same) == 0);
+  /* The model that has markers for a gap stands next to the other one. */
+  char path[4096];
+  snprintf(path, sizeof path, "%s", folder);
+  char* const name = strrchr(path, '/');
+  CHECK(name != NULL);
+  snprintf(name, sizeof path - (size_t)(name - path), "/tiny-code");
+  pawl_engine* code = load(path, NULL);
+  const char* program = "function area(w: number, h: number) {";
+  search_text(code, program, NULL, "{\"num_beams\":1,\"max_tokens\":24}", greedy);
+  search_text(code, program, NULL,
+              "{\"strategy\":\"self-infill\",\"search_arg\":{\"loops\":0},\"max_tokens\":24}",
+              same);
+  CHECK(strcmp(greedy, same) == 0);
+  search_text(code, program, NULL, "{\"strategy\":\"self-infill\",\"max_tokens\":24}", other);
+  CHECK(other[0] != 0);
+  pawl_engine_free(code);
+  pawl_answer* answer = NULL;
+  const char* infill = "{\"strategy\":\"self-infill\"}";
+  CHECK(pawl_engine_search(engine, &prompt, NULL, infill, strlen(infill), NULL, 0, NULL, &answer,
+                           &error) == PAWL_UNSUPPORTED);
+  pawl_error_free(error);
 }
 
 /* Options of a model that fills masks; a causal model refuses them. */
@@ -612,6 +728,7 @@ int main(int argc, char** argv) {
   test_extract(engine);
   test_samplers_next_to_outputs(engine, grammar);
   test_searches(engine, grammar);
+  test_ways_to_write(argv[1], engine);
   test_diffusion(argv[1], engine);
   pawl_grammar_free(grammar);
   pawl_engine_free(engine);

@@ -333,7 +333,7 @@ TEST(ExtractTest, AKilledRunGoesOnWhereItEnded) {
            {{"--output", "records.txt"}, "--output: must be the name of a .jsonl or .csv file"},
            {{"--resume"}, "--resume: needs --output"},
            {{"--json-lines", "--keep", "name"}, "--keep: is a key of the schema: name"},
-           {{"--keep", "id"}, "--keep: needs --json-lines"},
+           {{"--keep", "id"}, "--keep: needs many texts"},
            {{"--details", "--output", "a.csv"}, "--details: are for .jsonl files"},
            {{"--details", "--contrast", "1"},
             "--details: come with records that are drawn alone"}}) {

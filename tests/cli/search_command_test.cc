@@ -127,6 +127,40 @@ TEST(SearchCommandTest, TestsAndStylesJudgeOutputs) {
   EXPECT_EQ(none.exit_code, 1) << none.err;
 }
 
+TEST(SearchCommandTest, SuperposedDraftsShareRows) {
+  const std::vector<std::string> options = {"--regex", "[a-h]{8}", "--search", "superposed",
+                                            "--json"};
+  const SearchJsonValue one = JsonOf(SearchWith(options));
+  std::vector<std::string> more = options;
+  more.insert(more.end(), {"--n", "3"});
+  const SearchJsonValue three = JsonOf(SearchWith(more));
+  EXPECT_EQ(one["outputs"][0]["text"].get<std::string>() + "\n",
+            SearchWith({"--regex", "[a-h]{8}", "--no-skip-forced"}).out);
+  ASSERT_EQ(three["outputs"].size(), 3u);
+  EXPECT_NE(three["outputs"][0]["text"], three["outputs"][1]["text"]);
+  EXPECT_LE(three["rows"].get<double>(), 1.15 * one["rows"].get<double>());
+  EXPECT_NE(SearchWith({"--search", "superposed", "--n", "9"}).err.find("--n: must be from 1 to 8"),
+            std::string::npos);
+}
+
+// The command as a program that checks.
+TEST(SearchCommandTest, AnswersQuestionsAboutCode) {
+  const CommandResult good = RunPawl({"check", "syntax:python"},
+                                     "{\"id\":7,\"text\":\"x = (\",\"tokens\":[],\"ended\":true}\n"
+                                     "{\"id\":8,\"text\":\"x = 1\",\"ended\":true}\n"
+                                     "{\"id\":9,\"text\":\"x = (\",\"ended\":false}\n");
+  if (good.err.find("built without parsers") != std::string::npos) GTEST_SKIP();
+  EXPECT_EQ(good.exit_code, 0) << good.err;
+  EXPECT_EQ(good.out,
+            "{\"id\":7,\"verdict\":\"dead\",\"error\":\"does not parse\"}\n"
+            "{\"id\":8,\"verdict\":\"accept\"}\n{\"id\":9,\"verdict\":\"live\"}\n");
+  const CommandResult line = RunPawl({"check", "syntax:python"}, "{\"id\":7}\n");
+  EXPECT_EQ(line.exit_code, 2);
+  EXPECT_NE(line.err.find("line 1: #: must have an \"id\" and a text"), std::string::npos)
+      << line.err;
+  EXPECT_NE(RunPawl({"check", "regex:a"}).err.find("pawl check: regex:a: "), std::string::npos);
+}
+
 TEST(SearchCommandTest, HelpListsStrategies) {
   const CommandResult help = RunPawl({"generate", "--search", "help"});
   EXPECT_EQ(help.exit_code, 0) << help.err;

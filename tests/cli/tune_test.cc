@@ -1,6 +1,7 @@
 // pawl tune through the command, and the configuration files that it writes.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 #include <sstream>
 #include <string>
@@ -96,6 +97,50 @@ TEST(TuneCommandTest, TunesExtraction) {
   EXPECT_EQ(used.exit_code, 0) << used.err;
 }
 
+// The ledger is the same after a part of it, and after another run.
+TEST(TuneCommandTest, FitsTheThresholdOfEntropy) {
+  std::string lines;
+  for (const char* text : {"abba", "cab", "dad", "bad", "baad", "add", "cad", "dab", "abc", "bcd",
+                           "aabb", "ccdd", "acdc", "deed"}) {
+    lines += std::string("{\"prompt\":\"Say: \",\"expect\":\"") + text + "\"}\n";
+  }
+  const std::string file = TuneFile("entropy.jsonl", lines);
+  const std::string out = ::testing::TempDir() + "/entropy.toml";
+  const std::string ledger = ::testing::TempDir() + "/entropy.ledger";
+  std::remove(out.c_str());
+  std::remove(ledger.c_str());
+  const std::vector<std::string> options = {"--entropy", file,   "--regex", "[a-e]{3,5}",
+                                            "--ledger",  ledger, "--out",   out};
+  const CommandResult first = TuneWith(options);
+  ASSERT_EQ(first.exit_code, 0) << first.err;
+  const Result<std::string> whole = ReadFile(ledger, 1 << 20);
+  ASSERT_TRUE(whole.ok());
+  EXPECT_EQ(std::ranges::count(*whole, '\n'), 15);
+  ASSERT_TRUE(WriteFile(ledger, whole->substr(0, whole->size() / 2)).ok());
+  EXPECT_EQ(TuneWith(options).out, first.out);
+  EXPECT_EQ(*ReadFile(ledger, 1 << 20), *whole);
+  if (first.out.find("does not tell") == std::string::npos) {
+    EXPECT_NE(first.out.find("held out (4 texts, "), std::string::npos) << first.out;
+    const CommandResult used =
+        RunPawl({"generate", "--config", out, "--model", RandomModelFolder(), "--prompt",
+                 "Say: ", "--regex", "[a-e]{3,5}", "--max-tokens", "6"});
+    EXPECT_EQ(used.exit_code, 0) << used.err;
+  }
+  const std::pair<std::vector<std::string>, const char*> kWrong[] = {
+      {{"--entropy", file, "--prompts", file}, "--entropy: cannot be used with --prompts"},
+      {{"--entropy", file, "--regex", "[a-d]{3,5}"}, "text 14: text: its token "},
+      {{"--entropy", TuneFile("few.jsonl", lines.substr(0, lines.find('\n') + 1))},
+       "--entropy: needs 12 examples or more, not 1"},
+      {{"--entropy", TunePromptsFile()}, "text 1: must have a text \"expect\""},
+      {{"--entropy", file, "--ledger", TuneFile("y.ledger", "y\n")}, "y.ledger: line 1: is not"},
+  };
+  for (const auto& [more, message] : kWrong) {
+    const CommandResult wrong = TuneWith(more);
+    EXPECT_EQ(wrong.exit_code, 2) << message;
+    EXPECT_NE(wrong.err.find(message), std::string::npos) << wrong.err;
+  }
+}
+
 TEST(TuneCommandTest, SaysWhereNothingIsBetter) {
   const std::string out = ::testing::TempDir() + "/not_tuned.toml";
   std::remove(out.c_str());
@@ -120,7 +165,7 @@ TEST(TuneCommandTest, SaysWhereNothingIsBetter) {
 TEST(TuneCommandTest, WrongOptionsAreNamed) {
   const std::string prompts = TunePromptsFile();
   const std::pair<std::vector<std::string>, const char*> kCases[] = {
-      {{}, "--data: must be given, or --prompts"},
+      {{}, "--data: must be given, or --prompts or --entropy"},
       {{"--data", prompts, "--prompts", prompts}, "--prompts: cannot be used with --data"},
       {{"--prompts", prompts}, "--prompts: needs \"expect\" in each line, or --check or --critic"},
       {{"--data", prompts, "--regex", "a"}, "--regex: needs --prompts"},

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "src/decode/sampling/check_spec.h"
+
 namespace pawl::completion {
 namespace {
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <fstream>
 #include <memory>
@@ -410,6 +411,43 @@ TEST(AsyncEngineTest, CloseEndsWhatRuns) {
 }
 
 // on_output comes to the thread that waits, and may end the run.
+// Its chunks are requests of their own: it ends once, however it ends.
+TEST(AsyncEngineTest, ADocumentEndsOnceWhenItIsCancelledOrClosed) {
+  CountedSetup setup;
+  EngineRequest request;
+  const std::string schema =
+      R"({"type":"object","properties":{"name":{"type":"string"}},"required":["name"]})";
+  std::string text;
+  for (int i = 0; i < 200; ++i) text += "Ann Lee called at noon. ";
+  request.extract = ExtractInput{schema, text};
+  request.grammar = *Compiler(setup.model->vocabulary()).CompileJsonSchema(schema);
+  request.document = DocumentOptions{16, 2};
+  for (const bool cancel : {true, false}) {
+    setup.counts.Open(false);
+    std::atomic<int> ends{0};
+    std::atomic<bool> cancelled{false}, failed{false};
+    {
+      AsyncEngine engine(*setup.model, {.max_batch = 4});
+      Delivery delivery;
+      delivery.done = [&](Result<Generation> output) {
+        cancelled = output.ok() && output->stop == StopReason::kCancelled;
+        failed = !output.ok();
+        ++ends;
+      };
+      const Result<AsyncEngine::Id> id = engine.Submit(request, std::move(delivery));
+      ASSERT_TRUE(id.ok()) << id.error().ToString();
+      if (cancel) engine.Cancel(*id);
+      setup.counts.Open(true);
+      for (int i = 0; cancel && ends == 0 && i < 1000; ++i) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      }
+    }
+    EXPECT_EQ(ends, 1);
+    EXPECT_EQ(cancelled, cancel);
+    EXPECT_EQ(failed, !cancel);
+  }
+}
+
 TEST(AsyncEngineTest, OutputsOfASamplerComeToTheThreadThatWaits) {
   CountedSetup setup;
   AsyncEngine engine(*setup.model, {});

@@ -7,8 +7,11 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "pawl/compiler.h"
@@ -227,6 +230,130 @@ TEST(EngineExtractTest, SamplersGiveRecords) {
   }
   EXPECT_GT(left_out, 0);
   EXPECT_FALSE(saw_null);
+}
+
+// A text of many orders, longer than the chunks that the tests ask for.
+std::string LongText() {
+  std::string text;
+  for (int i = 0; i < 24; ++i) {
+    text += "Ann Lee ordered part " + std::to_string(100 + i) +
+            " on 5 March 2024. It was sent to Zo\u00eb in Porto a week later.\n\n";
+  }
+  return text;
+}
+constexpr const char* kOrders =
+    R"({"type":"object","properties":{"parts":{"type":"array","items":{"type":"object",)"
+    R"("properties":{"who":{"type":"string","x-pawl-source":"span"},"number":{"type":"integer",)"
+    R"("x-pawl-source":"span"}},"required":["who","number"]},"minItems":1,"maxItems":9},)"
+    R"("city":{"enum":["Porto","Leeds",null]}},"required":["parts","city"]})";
+
+EngineOptions BatchesOf(int most) {
+  EngineOptions options;
+  options.max_batch = most;
+  return options;
+}
+
+EngineRequest DocumentRequest(const Engine& engine) {
+  EngineRequest request;
+  request.extract = ExtractInput{kOrders, LongText()};
+  JsonSchemaOptions options = engine.extract_options("");
+  options.bind_source = true;
+  const Result<Grammar> grammar = Compiler(engine.vocabulary()).CompileJsonSchema(kOrders, options);
+  EXPECT_TRUE(grammar.ok()) << grammar.error().ToString();
+  request.grammar = *grammar;
+  request.document = DocumentOptions{120, 2};
+  return request;
+}
+
+TEST(EngineExtractTest, DocumentsAreOneRecordWhateverTheBatch) {
+  std::vector<std::string> texts, conflicts;
+  for (const int batch : {1, 8}) {
+    Result<Engine> engine = Engine::Load(kShipped, BatchesOf(batch));
+    ASSERT_TRUE(engine.ok());
+    const EngineRequest request = DocumentRequest(*engine);
+    const std::string& text = request.extract->text;
+    const Result<Generation> output = engine->Generate(request);
+    ASSERT_TRUE(output.ok()) << output.error().ToString();
+    EXPECT_GT(output->chunks, 8);
+    EXPECT_GT(output->stats.prompt_tokens, 1000);
+    // Fits the schema, and values stand where the details say.
+    const std::optional<State> state = request.grammar->Start().Advance(output->text);
+    EXPECT_TRUE(state && state->accepting()) << output->text;
+    int placed = 0;
+    for (const ValueDetails& value : output->details) {
+      EXPECT_TRUE(value.alternatives.empty());
+      if (!value.span) continue;
+      ++placed;
+      const auto begin = static_cast<size_t>(value.span->begin_byte);
+      const std::string part =
+          text.substr(begin, static_cast<size_t>(value.span->end_byte) - begin);
+      EXPECT_NE(output->text.find(part), std::string::npos) << value.pointer;
+      EXPECT_LT(value.span->begin, value.span->begin_byte + 1);
+    }
+    EXPECT_GT(placed, 2);
+    texts.push_back(output->text);
+    conflicts.push_back(ConflictsJson(output->conflicts));
+  }
+  EXPECT_EQ(texts[0], texts[1]);
+  EXPECT_EQ(conflicts[0], conflicts[1]);
+}
+
+TEST(EngineExtractTest, ADocumentOfOneChunkIsTheTextAlone) {
+  Result<Engine> engine = Engine::Load(kShipped);
+  ASSERT_TRUE(engine.ok());
+  EngineRequest request = DocumentRequest(*engine);
+  request.extract->text = "Ann Lee ordered part 7 for Porto.";
+  request.document = DocumentOptions();
+  request.options.details = true;
+  const Result<Generation> one = engine->Generate(request);
+  request.document.reset();
+  const Result<Generation> plain = engine->Generate(request);
+  ASSERT_TRUE(one.ok() && plain.ok());
+  EXPECT_EQ(one->text, plain->text);
+  EXPECT_EQ(DetailsJson(one->details), DetailsJson(plain->details));
+  EXPECT_EQ(one->chunks, 1);
+  EXPECT_TRUE(one->conflicts.empty());
+}
+
+TEST(EngineExtractTest, MistakesAboutDocumentsAreNamed) {
+  Result<Engine> engine = Engine::Load(kShipped);
+  ASSERT_TRUE(engine.ok());
+  const EngineRequest good = DocumentRequest(*engine);
+  const auto place = [&](const std::function<void(EngineRequest&)>& change) {
+    EngineRequest request = good;
+    change(request);
+    const Result<Generation> output = engine->Generate(request);
+    return output.ok() ? std::string("no error") : output.error().place;
+  };
+  EXPECT_EQ(place([](EngineRequest& r) { r.document->chunk_tokens = 3; }), "chunk_tokens");
+  EXPECT_EQ(place([](EngineRequest& r) { r.document->chunk_tokens = 1 << 20; }), "chunk_tokens");
+  EXPECT_EQ(place([](EngineRequest& r) { r.document->passes = 0; }), "passes");
+  EXPECT_EQ(place([](EngineRequest& r) { r.stops = {"x"}; }), "stops");
+  EXPECT_EQ(place([](EngineRequest& r) { r.extract->text = " \n"; }), "text");
+  EXPECT_EQ(place([](EngineRequest& r) { r.grammar.reset(); }), "document");
+  EXPECT_EQ(place([](EngineRequest& r) {
+              r.extract.reset();
+              r.prompt = "x";
+            }),
+            "document");
+}
+
+TEST(EngineExtractTest, ADocumentThatIsCancelledEndsWithWhatItHas) {
+  Result<Engine> engine = Engine::Load(kShipped, BatchesOf(2));
+  ASSERT_TRUE(engine.ok());
+  std::optional<Result<Generation>> answer;
+  const Result<RequestId> id = engine->Add(
+      DocumentRequest(*engine), [&](Result<Generation> output) { answer = std::move(output); });
+  ASSERT_TRUE(id.ok());
+  for (int i = 0; i < 40 && engine->Step(); ++i) {
+  }
+  ASSERT_FALSE(answer.has_value());
+  engine->Cancel(*id);
+  while (engine->Step()) {
+  }
+  ASSERT_TRUE(answer.has_value());
+  ASSERT_TRUE(answer->ok()) << answer->error().ToString();
+  EXPECT_EQ((*answer)->stop, StopReason::kCancelled);
 }
 
 }  // namespace

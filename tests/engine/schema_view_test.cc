@@ -83,6 +83,20 @@ TEST(SchemaViewTest, TemplatesOfNuExtractAreSchemas) {
   }
 }
 
+// Bug: the merged record of a long document was refused from its 3,333rd item on.
+TEST(SchemaViewTest, LongRecordsAreWritten) {
+  const auto vocabulary = VocabularyOf(AllBytes({}));
+  const std::string schema = R"({"type": "array", "items": {"type": "integer"}})";
+  const Result<Grammar> grammar = Compiler(vocabulary).CompileJsonSchema(schema);
+  ASSERT_TRUE(grammar.ok());
+  std::string record = "[0";
+  for (int i = 0; i < 30'000; ++i) record += ",7";
+  record += "]";
+  const Result<std::string> text = WriteRecord(*grammar, Tree(schema), Tree(record));
+  ASSERT_TRUE(text.ok()) << text.error().ToString();
+  EXPECT_EQ(json::Dump(Tree(*text)), record);
+}
+
 TEST(SchemaViewTest, RecordsAreWrittenAsTheGrammarWritesThem) {
   const auto vocabulary = VocabularyOf(AllBytes({}));
   const Compiler compiler(vocabulary);

@@ -443,6 +443,75 @@ TEST(KeepTreeTest, WithSomeLayersNothingIsCommitted) {
 
 // ---- Refusals ----
 
+// ---- Mixes ----
+
+// A row reads the weighted sum of embeddings: as if that sum was its input.
+TEST(MixTest, EqualsTheSumAsInput) {
+  const auto model = ModelOf("llama-fp32-tied", {});
+  const auto hidden = static_cast<size_t>(model->info().hidden);
+  const std::vector<TokenId> tokens = {5, 9, 2, 31};
+  const SequenceId plain = *model->NewSequence(64);
+  std::vector<Row> rows = PlainRows(plain, 0, tokens);
+  const std::vector<float> expected = LogitsOf(*model, rows);
+  // A token by itself is itself, bit for bit.
+  const TokenWeight one[] = {{2, 1.0f}};
+  const SequenceId mixed = *model->NewSequence(64);
+  rows = PlainRows(mixed, 0, tokens);
+  rows[2].token = 7;
+  rows[2].mix = one;
+  EXPECT_EQ(LogitsOf(*model, rows), expected);
+  // Embeddings are what a tap in front of the layers sees.
+  std::vector<float> states(tokens.size() * hidden);
+  ModelTap tap{.layer = 0, .states = states};
+  std::vector<float> logits(expected.size());
+  rows = PlainRows(plain, 0, tokens);
+  ModelCall call;
+  call.rows = rows;
+  call.logits = logits;
+  call.taps = {&tap, 1};
+  ASSERT_TRUE(model->Run(call).ok());
+  std::vector<float> inputs = states;
+  for (size_t i = 0; i < hidden; ++i) {
+    inputs[3 * hidden + i] = 0.75f * states[hidden + i] + 0.25f * states[3 * hidden + i];
+  }
+  std::vector<int> layers;
+  for (int i = 0; i < model->info().layers; ++i) layers.push_back(i);
+  call.taps = {};
+  call.layers = layers;
+  call.inputs = inputs;
+  ASSERT_TRUE(model->Run(call).ok());
+  const TokenWeight two[] = {{9, 0.75f}, {31, 0.25f}};
+  rows = PlainRows(mixed, 0, tokens);
+  rows[3].mix = two;
+  const std::vector<float> got = LogitsOf(*model, rows);
+  for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], logits[i], 1e-5f);
+  EXPECT_NE(std::vector<float>(got.end() - model->info().vocabulary_size, got.end()),
+            std::vector<float>(expected.end() - model->info().vocabulary_size, expected.end()));
+}
+
+TEST(MixTest, NoOtherSequenceGetsItsPages) {
+  const auto model = ModelOf("llama-fp32-tied", {});
+  std::vector<TokenId> tokens;
+  for (int i = 0; i < 40; ++i) tokens.push_back(3 + i % 20);
+  const TokenWeight mix[] = {{tokens[20], 0.5f}, {8, 0.5f}};
+  const SequenceId first = *model->NewSequence(64);
+  std::vector<Row> rows = PlainRows(first, 0, tokens);
+  rows[20].mix = mix;
+  (void)LogitsOf(*model, rows);
+  const SequenceId second = *model->NewSequence(64);
+  EXPECT_EQ(model->ReusePrefix(second, tokens), 16);
+  // Without the mix they are there again.
+  rows = PlainRows(first, 16, std::span(tokens).subspan(16));
+  (void)LogitsOf(*model, rows);
+  const SequenceId third = *model->NewSequence(64);
+  EXPECT_EQ(model->ReusePrefix(third, tokens), 32);
+  // What is wrong with one.
+  const TokenWeight wrong[] = {{-1, 1.0f}};
+  rows = PlainRows(second, 16, std::span(tokens).subspan(16, 1));
+  rows[0].mix = wrong;
+  EXPECT_EQ(model->Forward(rows, {}).error().place, "row 0");
+}
+
 TEST(CallsTest, RefusalsNameThePlace) {
   const std::unique_ptr<TransformerCpu> model = ModelOf("llama-fp32-tied", {});
   const SequenceId sequence = MakeSequence(*model, 64);

@@ -62,6 +62,27 @@ def test_details_of_records():
     assert sum(one["probability"] for one in output.alternatives["/kind"]) == pytest.approx(1)
 
 
+def test_documents():
+    text = "".join(f"Zoë Lee pays {10 + i} EUR.\n\n" for i in range(20))
+    schema = {"type": "object", "required": ["paid"], "properties": {
+        "paid": {"type": "array", "items": {"type": "number", "x-pawl-source": "span"}, "minItems": 1}}}
+    with pawl.Engine() as engine:
+        output = engine.extract_outputs(text, schema, document=True, chunk_tokens=40, passes=2)
+        for pointer, (begin, end) in output.spans.items():
+            name_begin, name_end = output.byte_spans[pointer]
+            assert text.encode()[name_begin:name_end].decode() == text[begin:end]
+            assert float(text[begin:end]) == output.value["paid"][int(pointer.rsplit("/")[-1])]
+        assert len(output.spans) > 3 and output.conflicts == {} and output.alternatives == {}
+        short = engine.extract_outputs("Bo pays 7 EUR", schema)
+        assert engine.extract("Bo pays 7 EUR", schema, document=True) == short.value
+        for options, place in (({"chunk_tokens": 40}, "chunk_tokens"), ({"document": True, "passes": 17}, "passes"),
+                               ({"document": True, "max_retries": 1}, "max_retries"),
+                               ({"document": True, "stop": "x"}, "stops")):
+            with pytest.raises(pawl.PawlError) as error:
+                engine.extract(text, schema, **options)
+            assert error.value.place == place
+
+
 @needs_command
 @pytest.mark.parametrize("options", [
     {},
@@ -70,6 +91,8 @@ def test_details_of_records():
     {"whitespace": "bounded", "order": "any", "temperature": 0.7, "top_k": 20},
     {"max_string": 5, "ascii": True},
     {"draft": "auto", "temperature": 1, "seed": 3},
+    {"contrast": 0.5},
+    {"contrast": "auto", "temperature": 1, "seed": 3},
 ])
 def test_extract_is_what_the_command_writes(options):
     engine_options = {name: options.pop(name) for name in ("draft",) if name in options}
@@ -370,6 +393,34 @@ def test_bad_options(engine, options, error, message):
     with pytest.raises(error) as raised:
         engine.generate("Once ", **options)
     assert message in str(raised.value)
+
+
+def test_contrast_of_records(engine):
+    plain = engine.extract(TEXTS, CONTACT)
+    assert engine.extract(TEXTS, CONTACT, contrast=0) == plain
+    assert engine.extract(TEXTS, CONTACT, contrast=None) == plain
+    output = engine.extract_outputs(TEXTS[0], CONTACT, contrast=1)
+    assert output.tokens and output.finish_reason == "stop"
+    for options, place in [({"contrast": "much"}, None), ({"contrast": True}, None), ({"contrast": 1e9}, "contrast"),
+                           ({"contrast": 1, "logprobs": 1}, "logprobs"), ({"contrast": 1, "stop": "x"}, "stop"),
+                           ({"contrast": 1, "free_first": 9}, "free_first"), ({"contrast": 1, "details": True}, "details")]:
+        with pytest.raises(TypeError if place is None else pawl.PawlError) as raised:
+            engine.extract(TEXTS[0], CONTACT, **options)
+        assert place is None or raised.value.place == place
+    with pytest.raises(TypeError, match="no option contrast"):
+        engine.generate("a", contrast=1)
+
+
+def test_free_text_first(engine):
+    output = engine.generate("Ann is 7. ", regex="[a-c]{3}", free_first=9, max_tokens=80)
+    assert len(output.text) == 3 and output.reasoning
+    assert engine.generate("a", regex="[a-c]{3}", free_first=0).text == engine.generate("a", regex="[a-c]{3}").text
+    record = engine.extract_outputs(TEXTS[0], CONTACT, free_first=12)
+    assert set(record.value) == set(engine.extract(TEXTS[0], CONTACT)) and record.reasoning
+    for options in [{"free_first": 9}, {"free_first": -1, "regex": "a"}]:
+        with pytest.raises(pawl.PawlError) as raised:
+            engine.generate("a", **options)
+        assert raised.value.place == "free_first"
 
 
 def test_bad_models(tmp_path):

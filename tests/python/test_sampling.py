@@ -97,6 +97,59 @@ def test_search_asks_functions(model):
         model.search(PROMPT, regex="[ab]{4}", critic=lambda text, tokens, ended: 1 / 0)
 
 
+def test_checks_by_name(model, monkeypatch):
+    def best(checks, **options):
+        found = model.search(PROMPT, num_beams=27, max_tokens=20, checks=checks, **options)
+        return found.outputs[0].text
+
+    assert best(["style:a|b"], regex="[a-c]{3}") == "ccc"
+    assert best(["style:a", "tests:grep -q bcb", lambda text, tokens, ended: True], regex="[a-c]{3}") == "bcb"
+    for checks, place, message in [(["style:a("], "checks/0", "byte 2"), (["regex:a", "syntax:cobol"], "checks/1", "typescript"),
+                                   (["word:a"], "checks/0", "another kind"), (["tests: "], "checks/0", "no program")]:
+        with pytest.raises(pawl.PawlError, match=message) as raised:
+            best(checks, regex="[a-c]{3}")
+        assert raised.value.place == place
+    if COMMAND is None:
+        pytest.skip("no pawl command: set PAWL_COMMAND")
+    monkeypatch.setenv("PATH", os.path.dirname(COMMAND), prepend=os.pathsep)
+    assert best(["syntax:python"], regex=r"x = (\(1|\)\(|2|\[)") == "x = 2"
+    assert best("monitor:typescript", regex=r"const xs = \[1\];\nxs\.(lenght|length);").endswith("xs.length;")
+    engine_found = model.engine.search(PROMPT, checks=["syntax:python"], regex=r"(\(|2)", max_tokens=4)
+    assert engine_found.outputs[0].text == "2"
+    monkeypatch.setenv("PATH", "/nonexistent")
+    with pytest.raises(pawl.PawlError, match="needs the command pawl") as raised:
+        best(["syntax:python"], regex="a")
+    assert raised.value.code == "unsupported" and raised.value.place == "checks/0"
+
+
+def test_contrastive_superposed_and_self_infill(model):
+    text = "The red sea and the red sea and "
+    greedy = model.search(text, num_beams=1, max_tokens=16).outputs[0]
+
+    def contrastive(alpha):
+        return model.search(text, strategy="contrastive", search_arg={"penalty_alpha": alpha}, max_tokens=16).outputs[0]
+
+    assert contrastive(0).tokens == greedy.tokens and contrastive(0.9).tokens != greedy.tokens
+    with pytest.raises(pawl.PawlError) as caught:
+        contrastive(2)
+    assert caught.value.place == "search_arg"
+    one = model.search(text, strategy="superposed", max_tokens=16)
+    assert one.outputs[0].tokens == greedy.tokens
+    three = model.search(text, strategy="superposed", n=3, max_tokens=16, regex="[a-z ]{6,12}")
+    assert len(three.outputs) == 3 and len({o.text for o in three.outputs}) == 3
+    code = sampling.Model(os.path.join(os.path.dirname(MODEL), "tiny-code"))
+    program = "function area(w: number, h: number) {"
+
+    def infilled(**arguments):
+        return code.search(program, strategy="self-infill", max_tokens=24, search_arg=arguments).outputs[0]
+
+    assert infilled(loops=0).tokens == code.search(program, num_beams=1, max_tokens=24).outputs[0].tokens
+    assert infilled(loops=1).text
+    with pytest.raises(pawl.PawlError) as caught:
+        model.search(program, strategy="self-infill")
+    assert caught.value.code == "unsupported"
+
+
 def test_choices(model):
     found = model.classify(PROMPT, choices=["yes", "no", "maybe"])
     assert sum(c.probability for c in found.choices) == pytest.approx(1)

@@ -4,11 +4,14 @@
 #include <atomic>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
+#include <filesystem>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "pawl/sampling.h"
+#include "src/base/file.h"
 #include "src/decode/sampling/asking.h"
 #include "src/decode/sampling/check_spec.h"
 #include "tests/sampling/toy_model.h"
@@ -55,9 +58,11 @@ TEST(CheckTest, ChecksAsTexts) {
   };
   EXPECT_EQ(error("regex"),
             "regex: is not KIND:VALUE or KIND@GRANULARITY:VALUE, with the kinds regex, schema, "
-            "grammar, style, program, tests");
-  EXPECT_EQ(error("word:a"),
-            "word:a: has another kind than regex, schema, grammar, style, program, tests");
+            "grammar, style, syntax, monitor, program, tests");
+  EXPECT_EQ(
+      error("word:a"),
+      "word:a: has another kind than regex, schema, grammar, style, syntax, monitor, program, "
+      "tests");
   EXPECT_EQ(error("regex@word:a"),
             "regex@word:a: has another granularity than byte, token, line, complete");
   EXPECT_EQ(error("program: "), "program: : names no program");
@@ -251,6 +256,60 @@ TEST(CheckTest, AStyleIsNowhereInTheText) {
   EXPECT_EQ(MakeCheckOf("style:", ToyVocabulary()).error().ToString(), "style:: needs a regex");
   EXPECT_EQ(MakeCheckOf("style:a*", ToyVocabulary()).error().message,
             "matches the empty text, so it would refuse every output");
+}
+
+// Where no layer above makes them, the command is asked: here another program of that name.
+TEST(ProgramCheckTest, ChecksOfCodeAskTheCommand) {
+  const std::string folder = ::testing::TempDir();
+  const std::string program = folder + "/pawl";
+  ASSERT_TRUE(WriteFile(program,
+                        "#!/bin/sh\nwhile read -r line; do id=${line#*:}; id=${id%%,*}\n"
+                        "case $line in *good*) v=accept;; *) v=dead;; esac\n"
+                        "echo \"{\\\"id\\\":$id,\\\"verdict\\\":\\\"$v\\\",\\\"error\\\":\\\"$1 "
+                        "$2\\\"}\"; done\n")
+                  .ok());
+  std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+  const std::string path = std::getenv("PATH");
+  const auto error = [](const std::string& spec) {
+    const auto made = MakeCheckOf(spec, ToyVocabulary());
+    return made.ok() ? "none" : made.error().ToString();
+  };
+  ASSERT_EQ(setenv("PATH", "/no/such:/nor/this", 1), 0);
+  EXPECT_EQ(error("syntax:python"), "syntax:python: needs the command pawl, which is not in PATH");
+  ASSERT_EQ(setenv("PATH", (folder + ":" + path).c_str(), 1), 0);
+  EXPECT_EQ(error("syntax:cobol"),
+            "syntax:cobol: names none of the languages typescript, java, python, cpp");
+  EXPECT_EQ(error("monitor@line:java"), "monitor@line:java: takes no granularity");
+  const auto specs_of = [](std::vector<std::string> texts, std::string score) {
+    CheckSpecs made;
+    made.checks = std::move(texts);
+    made.critic = std::move(score);
+    return made;
+  };
+  CheckSpecs specs = specs_of({"regex:[a-z]*", "syntax:python"}, "");
+  std::vector<std::shared_ptr<const Check>> checks;
+  std::shared_ptr<const Critic> critic;
+  ASSERT_TRUE(AddChecks(specs, ToyVocabulary(), 1, checks, critic).ok());
+  ASSERT_EQ(checks.size(), 2u);
+  EXPECT_EQ(checks[1]->granularity(), CheckGranularity::kComplete);
+  std::string why;
+  EXPECT_EQ(*checks[1]->Judge({.text = "good", .tokens = {}, .ended = true}), Verdict::kAccept);
+  EXPECT_EQ(*checks[1]->Judge({.text = "bad", .tokens = {}, .ended = true, .why = &why}),
+            Verdict::kDead);
+  EXPECT_EQ(why, "check syntax:python");
+  setenv("PATH", path.c_str(), 1);
+  specs.checks = {"regex:a", "style:a("};
+  EXPECT_EQ(AddChecks(specs, ToyVocabulary(), 1, checks, critic).error().ToString(),
+            "checks/1: style:a(: byte 2: expected ')'");
+  specs = specs_of({}, "tests: ");
+  EXPECT_EQ(AddChecks(specs, ToyVocabulary(), 1, checks, critic).error().place, "critic");
+  specs = CheckSpecs();
+  specs.timeout = 0;
+  EXPECT_EQ(AddChecks(specs, ToyVocabulary(), 1, checks, critic).error().place, "check_timeout");
+  EXPECT_EQ(PlaceOfCommand(specs_of({"style:a", "monitor:java", "tests@complete:true"}, "")),
+            "checks/2");
+  EXPECT_EQ(PlaceOfCommand(specs_of({"regex:tests:"}, "cat")), "critic");
+  EXPECT_EQ(PlaceOfCommand(specs_of({"regex:schema:a"}, "")), "");
 }
 
 TEST(ProgramCheckTest, TestsAreACommandForEachOutput) {

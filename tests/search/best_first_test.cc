@@ -77,7 +77,7 @@ TEST(BestFirstTest, WrongOptionsAreNamed) {
   };
   EXPECT_EQ(place({.strategy = "worst-first"}),
             "strategy: must be one of adadec, beam, best-first, cntp, contrastive, diverse-beam, "
-            "foresight, lattice, mcts, self-infill, not "
+            "foresight, lattice, mcts, self-infill, superposed, not "
             "\"worst-first\"");
   EXPECT_EQ(place({.strategy = "best-first", .n = 0}), "n: must be from 1 to 4096");
   EXPECT_EQ(place({.n = 5}), "n: must be at most num_beams, which is 4");

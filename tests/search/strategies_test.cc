@@ -434,7 +434,8 @@ TEST(StrategiesTest, WrongArgumentsAreNamed) {
     options.arguments = std::move(given);
     return options;
   };
-  EXPECT_EQ(place(with("superposed", {})), "strategy: superposed decoding is not built");
+  EXPECT_EQ(place(with("superposed", {{"drafts", 3}})),
+            "arguments: superposed has no argument drafts");
   EXPECT_EQ(place(with("mcts", {{"rollouts", 1.5}})), "arguments: rollouts must be a whole number");
   EXPECT_EQ(place(with("cntp", {{"min_trials", 20}})),
             "arguments: min_trials must be at most max_trials");

@@ -3,6 +3,7 @@
 #define PAWL_TESTS_SERVER_DRAFTS_OF_PROMPT_H_
 
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "src/decode/draft/drafter.h"
@@ -10,11 +11,13 @@
 
 namespace pawl::server {
 
-inline Result<std::shared_ptr<Drafter>> DraftsOf(const char* names, const ServedModel& model) {
+inline Result<std::shared_ptr<Drafter>> DraftsOf(const char* names, const ServedModel& model,
+                                                 const std::string& history = "") {
   DraftSetting setting;
   setting.vocabulary = model.vocabulary();
   setting.encode = model.loaded().encoder();
   setting.options.sources = names;
+  setting.options.history_file = history;
   setting.options.always = true;  // whatever it costs on this machine
   setting.vocabulary_size = model.info().vocabulary_size;
   auto sources = ParseDraftSources(setting.options);

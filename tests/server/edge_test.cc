@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "src/base/digest.h"
 #include "src/base/file.h"
 #include "src/server/server.h"
 #include "tests/server/drafts_of_prompt.h"
@@ -48,6 +49,42 @@ Answer ToHead(int port, const std::string& line, const std::string& fields, size
   Answer answer = c.ReadAnswer();
   EXPECT_FALSE(c.Read()) << "the connection goes on";
   return answer;
+}
+
+// What drafts have learned is kept by whom it is of. The file tells no key.
+TEST(EdgeTest, TheHistoryOfDraftsHasNoKey) {
+  const std::string history = ::testing::TempDir() + "/edge_drafts.history";
+  std::remove(history.c_str());
+  const std::string key = "sk-5e3f-a-key-of-the-test";
+  {
+    ServerOptions options;
+    options.model_path = PAWL_SOURCE_DIR "/models/tiny-extract";
+    options.model.model.threads = 1;
+    options.api_keys = {key, "another"};
+    options.make_drafter = [&](const ServedModel& model) {
+      return DraftsOf("history", model, history);
+    };
+    auto server = Server::Start(options);
+    ASSERT_TRUE(server.ok() && (*server)->WaitUntilReady().ok());
+    Connection c((*server)->port());
+    const std::string body =
+        R"({"prompt":"a","temperature":0,"max_tokens":12,"regex":"[a-c]{3,9}"})";
+    for (const std::string& one : options.api_keys) {
+      EXPECT_EQ(c.Post("/v1/completions", body, "Authorization: Bearer " + one + "\r\n").status,
+                200);
+    }
+  }
+  const Result<std::string> kept = ReadFile(history, 1 << 20);
+  ASSERT_TRUE(kept.ok()) << kept.error().ToString();
+  EXPECT_EQ(kept->find(key), std::string::npos);
+  EXPECT_EQ(kept->find("another"), std::string::npos);
+  for (const std::string& one : {key, std::string("another")}) {
+    Digest digest(DigestKind::kSha256);
+    digest.Add("pawl draft owner\n" + one);
+    std::string owner = digest.Hex().substr(0, 16);
+    owner.erase(0, owner.find_first_not_of('0'));
+    EXPECT_NE(kept->find(" " + owner + "\n"), std::string::npos) << *kept;
+  }
 }
 
 TEST(EdgeTest, HeadersAreJudgedBeforeTheBody) {

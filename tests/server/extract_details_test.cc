@@ -99,5 +99,46 @@ TEST(ExtractDetailsTest, FieldsOfChatsAreCopiedFromTheMessages) {
   EXPECT_NE(none.body.find("no span of the text fits"), std::string::npos) << none.body;
 }
 
+TEST(ExtractDetailsTest, DocumentsAreReadInChunks) {
+  Connection c(DetailsPort());
+  std::string text;
+  for (int i = 0; i < 12; ++i) text += "Zo\u00eb Lee pays " + std::to_string(10 + i) + " EUR.\n\n";
+  const std::string start =
+      R"({"schema":{"type":"object","properties":{"paid":{"type":"array","items":{"type":"number",)"
+      R"("x-pawl-source":"span"},"minItems":1},"who":{"type":"string"}},"required":["paid","who"]},"text":)" +
+      json::Quote(text);
+  const std::string document = start + R"(,"document":true,"chunk_tokens":40)";
+  const Answer answer = c.Post("/v1/extract", document + R"(,"details":true,"passes":2})");
+  ASSERT_EQ(answer.status, 200) << answer.body;
+  const json::Value body = answer.Json();
+  EXPECT_GT(std::stoi(At(body, "/records/0/chunks").text), 3);
+  EXPECT_NE(At(body, "/records/0").Find("conflicts"), nullptr);
+  const json::Value& paid = At(body, "/records/0/record/paid");
+  const json::Value& spans = At(body, "/records/0/byte_spans");
+  ASSERT_FALSE(paid.items.empty()) << answer.body;
+  for (size_t i = 0; i < paid.items.size(); ++i) {
+    const json::Value* span = spans.Find("/paid/" + std::to_string(i));
+    ASSERT_NE(span, nullptr) << answer.body;
+    const size_t begin = std::stoul(span->items[0].text), end = std::stoul(span->items[1].text);
+    EXPECT_EQ(text.substr(begin, end - begin), paid.items[i].text);
+  }
+  EXPECT_GT(std::stoi(At(body, "/usage/prompt_tokens").text), 100);
+  // Without details the spans are there, as for other texts.
+  const json::Value plain = c.Post("/v1/extract", document + "}").Json();
+  EXPECT_EQ(At(plain, "/records/0").Find("probability"), nullptr);
+  EXPECT_NE(At(plain, "/records/0/spans").Find("/paid/0"), nullptr);
+  const auto param = [&](const std::string& members) {
+    const Answer wrong = c.Post("/v1/extract", members + "}");
+    EXPECT_EQ(wrong.status, 400) << wrong.body;
+    return At(wrong.Json(), "/error/param").text;
+  };
+  EXPECT_EQ(param(start + R"(,"chunk_tokens":40)"), "/chunk_tokens");
+  EXPECT_EQ(param(start + R"(,"document":true,"passes":17)"), "/passes");
+  EXPECT_EQ(param(start + R"(,"document":true,"chunk_tokens":5)"), "/chunk_tokens");
+  EXPECT_EQ(param(document + R"(,"free_first":5)"), "/document");
+  EXPECT_EQ(param(document + R"(,"stop":["x"])"), "/stop");
+  EXPECT_EQ(param(document + R"(,"search":{"num_beams":2})"), "/document");
+}
+
 }  // namespace
 }  // namespace pawl::server

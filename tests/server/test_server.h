@@ -1,6 +1,6 @@
 // A server over a model of the repository, for the cases of a program that share one.
-#ifndef PAWL_TESTS_SERVER_TEST_SERVER_H
-#define PAWL_TESTS_SERVER_TEST_SERVER_H
+#ifndef PAWL_TESTS_SERVER_TEST_SERVER_H_
+#define PAWL_TESTS_SERVER_TEST_SERVER_H_
 
 #include <gtest/gtest.h>
 
@@ -28,4 +28,4 @@ inline std::unique_ptr<Server> ServerOf(const std::string& model, ServerOptions 
 
 }  // namespace pawl::server
 
-#endif  // PAWL_TESTS_SERVER_TEST_SERVER_H
+#endif  // PAWL_TESTS_SERVER_TEST_SERVER_H_

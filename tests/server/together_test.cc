@@ -113,6 +113,19 @@ TEST(TogetherTest, WrongMembersAreNamed) {
       {R"("search":{"strategy":"mcts","num_beams":3})", "/search/num_beams"},
       {R"("search":{"contrast":1})", "/search/contrast"},
       {R"("contrast":1)", "/contrast"},
+      {R"("search":{"checks":["style:a("]})", "/search/checks/0"},
+      {R"("search":{"checks":["regex:a","syntax:cobol"]})", "/search/checks/1"},
+      {R"("search":{"checks":["regex:a","word:b"]})", "/search/checks/1"},
+      {R"("search":{"checks":[7]})", "/search/checks/0"},
+      {R"("search":{"check_timeout":0})", "/search/check_timeout"},
+      // Commands and files of the server.
+      {R"("search":{"checks":["regex:a","tests:true"]})", "/search/checks/1"},
+      {R"("search":{"checks":["program@line:cat"]})", "/search/checks/0"},
+      {R"("search":{"checks":["schema:/etc/passwd"]})", "/search/checks/0"},
+      {R"("search":{"checks":["grammar:a.ebnf"]})", "/search/checks/0"},
+      {R"("search":{"critic":"cat"})", "/search/critic"},
+      {R"("temperature":1,"sampler":{"name":"smc","checks":["tests:true"]})", "/sampler/checks/0"},
+      {R"("search":{"strategy":"superposed"},"n":9)", "/n"},
       {R"("self_infill":{"loops":1})", "/self_infill"},  // the model has no marks
       {R"("self_infill":{"loops":1.5})", "/self_infill"},
       {R"("self_infill":{"rounds":1})", "/self_infill/rounds"},
@@ -149,6 +162,53 @@ TEST(TogetherTest, WrongMembersAreNamed) {
     EXPECT_EQ(answer.status, 400) << members << answer.body;
     EXPECT_EQ(At(answer.Json(), "/error/param").text, param) << answer.body;
   }
+}
+
+TEST(TogetherTest, ChecksJudgeOutputs) {
+  const Answer style = Complete(
+      R"("regex":"[a-c]{3}","search":{"num_beams":27,"checks":["style:a|b","regex:[a-c]*"]})");
+  ASSERT_EQ(style.status, 200) << style.body;
+  EXPECT_EQ(TextAt(style, 0), "ccc");
+  const Answer drawn = Complete(
+      R"("temperature":1,"regex":"[a-c]{3}","sampler":{"name":"awrs","checks":["style:a|b"]})");
+  ASSERT_EQ(drawn.status, 200) << drawn.body;
+  EXPECT_EQ(TextAt(drawn, 0), "ccc");
+#ifdef PAWL_HAVE_MONITORS
+  const Answer code = Complete(
+      R"x("regex":"x = (\\(1|\\)\\(|2|\\[)","search":{"num_beams":8,"checks":["syntax:python"]})x");
+  ASSERT_EQ(code.status, 200) << code.body;
+  EXPECT_EQ(TextAt(code, 0), "x = 2");
+  const Answer monitored = Complete(
+      R"x("max_tokens":40,"regex":"const xs = \\[1\\];\nxs\\.(lenght|length);","search":{"num_beams":4,"checks":["monitor:typescript"]})x");
+  ASSERT_EQ(monitored.status, 200) << monitored.body;
+  EXPECT_TRUE(TextAt(monitored, 0).ends_with("xs.length;")) << monitored.body;
+#endif
+}
+
+// A server that was started so runs commands.
+TEST(TogetherTest, CommandsRunWhereTheyMay) {
+  ServerOptions options;
+  options.model_path = PAWL_SOURCE_DIR "/models/tiny-extract";
+  options.model.model.threads = 1;
+  options.check_commands = true;
+  auto server = Server::Start(options);
+  ASSERT_TRUE(server.ok() && (*server)->WaitUntilReady().ok());
+  Connection client((*server)->port());
+  const auto complete = [&](const std::string& search) {
+    return client.Post(
+        "/v1/completions",
+        R"({"prompt":"a","temperature":0,"max_tokens":6,"regex":"[ab]{3}","search":)" + search +
+            "}");
+  };
+  const Answer tested = complete(R"({"num_beams":8,"checks":["tests:grep -q bab"]})");
+  ASSERT_EQ(tested.status, 200) << tested.body;
+  EXPECT_EQ(TextAt(tested, 0), "bab");
+  const Answer scored = complete(R"({"num_beams":8,"critic":"tests:grep -c bba"})");
+  ASSERT_EQ(scored.status, 200) << scored.body;
+  EXPECT_EQ(TextAt(scored, 0), "bba");
+  const Answer missing = complete(R"({"checks":["schema:/no/such.json"]})");
+  EXPECT_EQ(missing.status, 400) << missing.body;
+  EXPECT_EQ(At(missing.Json(), "/error/param").text, "/search/checks/0") << missing.body;
 }
 
 TEST(TogetherTest, TheOutputsOfASearchAreAnswered) {

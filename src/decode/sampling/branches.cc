@@ -18,6 +18,7 @@ int BranchSet::Make(std::vector<TokenId> tokens) {
   if (at == branches_.size()) branches_.emplace_back();
   Branch& branch = branches_[at];
   branch.tokens = std::move(tokens);
+  branch.mixes.clear();
   branch.tokens.reserve(static_cast<size_t>(capacity_));
   branch.same = 0;
   branch.sought = false;
@@ -27,11 +28,19 @@ int BranchSet::Make(std::vector<TokenId> tokens) {
 
 void BranchSet::Free(int branch) { At(branch) = Branch(); }
 
+void BranchSet::AppendMix(int branch, std::vector<TokenWeight> mix) {
+  Branch& b = At(branch);
+  b.tokens.push_back(mix.front().token);
+  b.mixes[static_cast<int>(b.tokens.size()) - 1] = std::move(mix);
+}
+
 void BranchSet::Seek(int branch, std::span<const TokenId> tokens) {
   Branch& b = At(branch);
   const auto [differs, ignored] =
       std::mismatch(b.tokens.begin(), b.tokens.end(), tokens.begin(), tokens.end());
-  const auto same = static_cast<size_t>(differs - b.tokens.begin());
+  auto same = static_cast<size_t>(differs - b.tokens.begin());
+  if (!b.mixes.empty()) same = std::min(same, static_cast<size_t>(b.mixes.begin()->first));
+  b.mixes.clear();
   b.tokens.resize(same);
   b.tokens.insert(b.tokens.end(), tokens.begin() + static_cast<ptrdiff_t>(same), tokens.end());
   b.same = std::min(b.same, static_cast<int>(same));
@@ -93,7 +102,10 @@ Status BranchSet::Open(Model& model) {
     }
     // Others may have been there before.
     if (reuses) {
-      held.computed = std::max(held.computed, model.ReusePrefix(held.sequence, branch.tokens));
+      // What stands behind a mix is not a matter of tokens.
+      std::span<const TokenId> plain = branch.tokens;
+      if (!branch.mixes.empty()) plain = plain.first(branch.mixes.begin()->first);
+      held.computed = std::max(held.computed, model.ReusePrefix(held.sequence, plain));
     }
     branch.same = static_cast<int>(branch.tokens.size());
     branch.sought = false;

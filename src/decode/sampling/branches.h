@@ -20,6 +20,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <utility>
@@ -56,6 +57,8 @@ class BranchSet {
   int Make(std::vector<TokenId> tokens);
   void Free(int branch);
   void Append(int branch, TokenId token) { At(branch).tokens.push_back(token); }
+  // A position that reads several tokens (Row::mix); the first one stands for it.
+  void AppendMix(int branch, std::vector<TokenWeight> mix);
   void Seek(int branch, std::span<const TokenId> tokens);
   const std::vector<TokenId>& tokens(int branch) const {
     return branches_[static_cast<size_t>(branch)].tokens;
@@ -101,8 +104,9 @@ class BranchSet {
   struct Branch {
     uint64_t life = 0;  // 0: free
     std::vector<TokenId> tokens;
-    int same = 0;         // of the first tokens since Open
-    bool sought = false;  // since Open
+    std::map<int, std::vector<TokenWeight>> mixes;  // by position
+    int same = 0;                                   // of the first tokens since Open
+    bool sought = false;                            // since Open
   };
   // What the model holds of a branch.
   struct Held {
@@ -179,6 +183,10 @@ class Branches {
   Result<int> Fork(int branch) { return set_->Make(set_->tokens(branch)); }
   void Free(int branch) { set_->Free(branch); }
   void Append(int branch, TokenId token) { set_->Append(branch, token); }
+  // REQUIRES: the branch is asked for with Run alone.
+  void AppendMix(int branch, std::vector<TokenWeight> mix) {
+    set_->AppendMix(branch, std::move(mix));
+  }
   // The branch stands behind the prompt and these tokens; what it shares with before stays.
   void Seek(int branch, std::span<const TokenId> output);
   // The logits after all tokens of each of these branches, in one call or, where they are many
@@ -252,6 +260,7 @@ void BranchSet::AddRun(int most, std::vector<Row>& rows, const OutputOf& output_
                       .position = at,
                       .sequence = HeldOf(branch).sequence,
                       .output = at >= first ? output_of(reached_next_++) : -1});
+      if (const auto mix = b.mixes.find(at); mix != b.mixes.end()) rows.back().mix = mix->second;
     }
     reached_.push_back({branch, end});
     return end == size && left > 0;

@@ -2,6 +2,13 @@
 // and Python beside functions of their own.
 #include "src/decode/sampling/check_spec.h"
 
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <mutex>
 #include <string>
 #include <utility>
 
@@ -50,6 +57,56 @@ class StyleCheck : public Check {
   const CheckGranularity granularity_;
 };
 
+// ---- Checks of code ----
+
+std::atomic<CheckMaker> code_check_maker = nullptr;
+std::mutex check_command_mutex;
+std::string check_command;  // empty: to be searched
+
+// The command in PATH; empty: it is not there.
+std::string CommandInPath() {
+  const char* const path = std::getenv("PATH");
+  std::string_view rest = path == nullptr ? "" : path;
+  while (!rest.empty()) {
+    const size_t end = std::min(rest.find(':'), rest.size());
+    const std::string file = std::string(rest.substr(0, end)) + "/pawl";
+    if (access(file.c_str(), X_OK) == 0) return file;
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return "";
+}
+
+// By asking the command. The languages are those of src/completion/code_check.h.
+Result<std::shared_ptr<const Check>> MakeCodeCheckOfCommand(const std::string& spec,
+                                                            const CheckSpecOptions& options) {
+  const auto bad = [&](ErrorCode code, std::string message) {
+    return Error{code, std::move(message), spec};
+  };
+  static constexpr std::array kLanguages = {"typescript", "java", "python", "cpp"};
+  const size_t colon = spec.find(':');
+  if (spec.find('@') < colon) return bad(ErrorCode::kInvalid, "takes no granularity");
+  if (std::ranges::find(kLanguages, spec.substr(colon + 1)) == kLanguages.end()) {
+    return bad(ErrorCode::kInvalid, "names none of the languages typescript, java, python, cpp");
+  }
+  std::string command;
+  {
+    const std::lock_guard lock(check_command_mutex);
+    command = check_command;
+  }
+  if (command.empty()) command = CommandInPath();
+  if (command.empty()) {
+    return bad(ErrorCode::kUnsupported, "needs the command pawl, which is not in PATH");
+  }
+  ProgramCheckOptions program;
+  program.command = {command, "check", spec};
+  program.name = spec;
+  program.time_limit = options.time_limit;
+  program.processes = options.processes;
+  program.granularity =
+      spec.starts_with("syntax") ? CheckGranularity::kComplete : CheckGranularity::kToken;
+  return MakeProgramCheck(program);
+}
+
 Result<Grammar> CompileFile(const Compiler& compiler, const std::string& kind,
                             const std::string& file) {
   if (kind == "schema") {
@@ -91,11 +148,15 @@ Result<std::shared_ptr<const Check>> MakeCheckOf(
   const auto bad = [&](std::string message) {
     return Error{ErrorCode::kInvalid, std::move(message), spec};
   };
-  constexpr const char* kKinds = "regex, schema, grammar, style, program, tests";
+  constexpr const char* kKinds = "regex, schema, grammar, style, syntax, monitor, program, tests";
   const size_t colon = spec.find(':');
   if (colon == std::string::npos) {
     return bad(std::string("is not KIND:VALUE or KIND@GRANULARITY:VALUE, with the kinds ") +
                kKinds);
+  }
+  if (IsCodeCheck(spec)) {
+    const CheckMaker make = code_check_maker;
+    return make != nullptr ? make(spec) : MakeCodeCheckOfCommand(spec, options);
   }
   std::string kind = spec.substr(0, colon);
   const std::string value = spec.substr(colon + 1);
@@ -148,9 +209,61 @@ Result<std::shared_ptr<const Check>> MakeCheckOf(
   return MakeGrammarCheck(*grammar, granularity.value_or(CheckGranularity::kByte));
 }
 
+void OfferCodeChecks(CheckMaker make) { code_check_maker = make; }
+
+void SetCheckCommand(const std::string& path) {
+  const std::lock_guard lock(check_command_mutex);
+  check_command = path;
+}
+
+bool IsCodeCheck(const std::string& spec) {
+  const std::string kind = spec.substr(0, spec.find_first_of(":@"));
+  return kind == "syntax" || kind == "monitor";
+}
+
+std::string PlaceOfCommand(const CheckSpecs& specs) {
+  for (size_t i = 0; i < specs.checks.size(); ++i) {
+    const std::string kind = specs.checks[i].substr(0, specs.checks[i].find_first_of(":@"));
+    if (kind == "regex" || kind == "style" || IsCodeCheck(specs.checks[i])) continue;
+    for (const char* const named : {"schema", "grammar", "program", "tests"}) {
+      if (kind == named) return "checks/" + std::to_string(i);
+    }
+  }
+  return specs.critic.empty() ? "" : "critic";
+}
+
+Status AddChecks(const CheckSpecs& specs, const std::shared_ptr<const Vocabulary>& vocabulary,
+                 int processes, std::vector<std::shared_ptr<const Check>>& checks,
+                 std::shared_ptr<const Critic>& critic) {
+  if (!(specs.timeout >= 0.001 && specs.timeout <= 86400)) {
+    return Error{ErrorCode::kInvalid, "must be from 0.001 to 86400 seconds", "check_timeout"};
+  }
+  const CheckSpecOptions options = {
+      .time_limit = std::chrono::milliseconds(static_cast<int64_t>(specs.timeout * 1000)),
+      .processes = std::max(1, processes)};
+  // The place of an error is part of its message: it names the text, or what stands in it.
+  const auto at = [](const Error& error, std::string place) {
+    return Error{error.code, error.ToString(), std::move(place)};
+  };
+  for (size_t i = 0; i < specs.checks.size(); ++i) {
+    auto made = MakeCheckOf(specs.checks[i], vocabulary, options);
+    if (!made.ok()) return at(made.error(), "checks/" + std::to_string(i));
+    checks.push_back(*std::move(made));
+  }
+  if (specs.critic.empty()) return {};
+  auto made = MakeCriticOf(specs.critic, options);
+  if (!made.ok()) return at(made.error(), "critic");
+  critic = *std::move(made);
+  return {};
+}
+
 Result<std::shared_ptr<const Critic>> MakeCriticOf(const std::string& spec,
                                                    const CheckSpecOptions& options) {
   constexpr std::string_view kTests = "tests:";
+  const size_t begin = spec.starts_with(kTests) ? kTests.size() : 0;
+  if (spec.find_first_not_of(" \t\n", begin) == std::string::npos) {
+    return Error{ErrorCode::kInvalid, "names no program", spec};
+  }
   if (!spec.starts_with(kTests)) return MakeProgramCritic(ShellProgram(spec, options));
   return MakeTestsCritic(ShellProgram(spec.substr(kTests.size()), options));
 }

@@ -105,10 +105,15 @@ class ForcedBeam {
     };
     // Found before the law is sorted.
     std::vector<RankedTokens::Item> forward;
+    size_t goes_on = 0;  // 1: the first one goes on with the phrase under way, and always counts
     for (const TokenId token : phrases_.Advancing(from.state)) {
-      if (const RankedTokens::Item* const item = law.Find(token)) forward.push_back(*item);
+      const RankedTokens::Item* const item = law.Find(token);
+      if (item == nullptr) continue;
+      if (token == phrases_.GoingOn(from.state)) goes_on = 1;
+      forward.push_back(*item);
     }
-    std::ranges::stable_sort(forward, std::ranges::greater(), &RankedTokens::Item::score);
+    std::stable_sort(forward.begin() + static_cast<ptrdiff_t>(goes_on), forward.end(),
+                     [](const auto& a, const auto& b) { return a.score > b.score; });
     if (forward.size() > width_) forward.resize(width_);
     for (const RankedTokens::Item& item : forward) add(item);
     for (size_t i = 0; i < std::min(law.size(), width_); ++i) add(law.At(i));

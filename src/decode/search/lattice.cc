@@ -93,7 +93,10 @@ class Lattice {
   Status Complete(size_t node) {
     while (node != kNone && expanded_ < most_) {
       const Hypo open[] = {nodes_[node].h};
-      if (run_.Complete(open[0])) return {};
+      if (run_.Complete(open[0])) {
+        walk_.Remember(open[0]);
+        return {};
+      }
       if (Status status = walk_.Ask(open); !status.ok() || run_.limited()) return status;
       ++expanded_;
       const Result<size_t> next = Follow(node, 0);

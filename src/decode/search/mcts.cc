@@ -134,6 +134,7 @@ class PlannedSearch {
       h = *next;
     }
     if (const auto known = rewards_.find(h); known != rewards_.end()) return known->second;
+    walk_.Remember(h);
     const Result<bool> accepted = run_.Accepts(h);
     if (!accepted.ok()) return accepted.error();
     const bool plain = run_.options().checks.empty() && run_.options().critic == nullptr;

@@ -229,7 +229,10 @@ const std::vector<TokenId>& ForcedPhrases::Advancing(int32_t number) {
     }
   };
   const auto [phrase, bytes] = UnderWay(state.key);
-  if (phrase >= 0) add(phrases_[static_cast<size_t>(phrase)].substr(static_cast<size_t>(bytes)));
+  if (phrase >= 0) {
+    add(phrases_[static_cast<size_t>(phrase)].substr(static_cast<size_t>(bytes)));
+    if (!state.advancing.empty()) state.going_on = state.advancing[0];
+  }
   for (size_t p = 0; p < phrases_.size(); ++p) {
     if (!MayBeNext(state.key, static_cast<int32_t>(p))) continue;
     add(phrases_[p]);

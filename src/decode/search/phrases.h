@@ -42,6 +42,9 @@ class ForcedPhrases {
   int total() const { return total_; }
   // Tokens that may bring a phrase on: the next one of that under way, and first ones of others.
   const std::vector<TokenId>& Advancing(int32_t state);
+  // Of them, that of the phrase under way, which is the first one; kNoToken: there is none.
+  // REQUIRES: Advancing.
+  TokenId GoingOn(int32_t state) const { return At(state).going_on; }
   std::vector<std::string> Missing(std::string_view text);
 
  private:
@@ -66,6 +69,7 @@ class ForcedPhrases {
     size_t met_count = 0;
     int progress = 0;
     bool has_advancing = false;
+    TokenId going_on = kNoToken;
     std::vector<TokenId> advancing;
   };
   struct Node {

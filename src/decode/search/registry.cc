@@ -19,6 +19,7 @@ constexpr SearchArgument kAdaDecArguments[] = {
     {"threshold", 1, 0, 1e300, "entropy in nats above which it looks ahead", false},
     {"lookahead", 5, 0, 1024, "tokens that each candidate is continued by"},
     {"beams", 3, 1, 256, "candidates"},
+    {"drafts", 0, 0, 64, "tokens of a draft that a call verifies; outputs stay the same"},
 };
 constexpr SearchArgument kCautiousArguments[] = {
     {"entropy_threshold_low", 0.01, 0, 1e300, "entropy in nats up to which there are min_trials",
@@ -28,6 +29,7 @@ constexpr SearchArgument kCautiousArguments[] = {
     {"min_trials", 1, 1, 256, "continuations that are sampled, at least"},
     {"max_trials", 10, 1, 256, "continuations that are sampled, at most"},
     {"temperature", 1, 1e-6, 1e6, "of the draws", false},
+    {"drafts", 0, 0, 64, "tokens of a draft that a call verifies; outputs stay the same"},
 };
 constexpr SearchArgument kContrastiveArguments[] = {
     {"penalty_alpha", 0.6, 0, 1, "weight of the likeness to earlier tokens; 0: greedy", false},
@@ -41,10 +43,12 @@ constexpr SearchArgument kForesightArguments[] = {
     {"temperature", 1, 1e-6, 1e6, "of the draws", false},
     {"sigma", 1, 0, 1e300, "steps this far below the mean are dropped", false},
     {"agreement", 0.7, 0, 2, "share of continuations that agree, at which it stops", false},
+    {"drafts", 0, 0, 64, "tokens of a draft that a call verifies; outputs stay the same"},
 };
 constexpr SearchArgument kLatticeArguments[] = {
     {"ngram", 4, 1, 65536, "last tokens that are equal where two beginnings become one"},
     {"nodes", 1024, 1, 1e9, "beginnings that are expanded"},
+    {"drafts", 0, 0, 64, "tokens of a draft that a call verifies; outputs stay the same"},
 };
 constexpr SearchArgument kSelfInfillArguments[] = {
     {"loops", 2, 0, 64, "times that an end and a middle are written, at most"},
@@ -56,6 +60,7 @@ constexpr SearchArgument kPlannedArguments[] = {
     {"width", 3, 1, 256, "children of a node: its most probable tokens"},
     {"c", 4, 0, 1e6, "exploration", false},
     {"c_base", 10, 1e-6, 1e9, "growth of the exploration with visits", false},
+    {"drafts", 0, 0, 64, "tokens of a draft that a call verifies; outputs stay the same"},
 };
 
 constexpr SearchStrategy kStrategies[] = {
@@ -79,6 +84,11 @@ constexpr SearchStrategy kStrategies[] = {
      SearchPlanned},
     {"self-infill", "where the model is uncertain, first the end and then the middle",
      kSelfInfillArguments, nullptr, kHasOneOutput},
+    {"superposed",
+     "n outputs from the rows of one",
+     {},
+     SearchSuperposed,
+     kUsesLength | kMixesRows},
 };
 
 }  // namespace

@@ -88,9 +88,6 @@ Status CheckBeams(const SearchOptions& o) {
 
 Status CheckOptions(const SearchOptions& o) {
   const SearchStrategy* const strategy = FindStrategy(o.strategy);
-  if (o.strategy == "superposed") {
-    return Error{ErrorCode::kUnsupported, "superposed decoding is not built", "strategy"};
-  }
   if (strategy == nullptr) {
     std::string names;
     for (const SearchStrategy& one : SearchStrategies()) {
@@ -103,6 +100,12 @@ Status CheckOptions(const SearchOptions& o) {
     return WrongSearch("n", "must be 1: the strategy " + o.strategy + " has one output");
   }
   if (o.n < 1 || o.n > kMostBeams) return WrongSearch("n", "must be from 1 to 4096");
+  if ((strategy->uses & kMixesRows) != 0) {
+    if (o.n > kMostMixed) return WrongSearch("n", "must be from 1 to 8: so many share a row");
+    if (o.contrast_prompt) {
+      return WrongSearch("contrast_prompt", "cannot be used with the strategy " + o.strategy);
+    }
+  }
   if (o.strategy.ends_with("beam")) {
     if (Status status = CheckBeams(o); !status.ok()) return status;
   }
@@ -186,7 +189,7 @@ Result<SearchResult> RunSearch(const SearchInput& input, const SearchOptions& op
   if (own.max_rows == 0) own.max_rows = strategy.rows;
   if (strategy.run == nullptr) return RunSelfInfill(input, own, *positions, host);
   const bool states = (strategy.uses & kNeedsStates) != 0;
-  if (states) own.skip_forced = false;
+  if (states || (strategy.uses & kMixesRows) != 0) own.skip_forced = false;
   SearchRun run({input.model, input.encode, input.prompt, task, own, capacity, input.contrast,
                  std::min(*positions, other + task.max_tokens + 1), host, kNoToken, states});
   if (Status status = run.Start(); !status.ok()) return status.error();

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "grammar/vocabulary_tables.h"
@@ -48,6 +49,16 @@ Result<SearchResult> RunSearch(const SearchInput& input, const SearchOptions& op
 // `input` has no constraint.
 Result<ClassifyResult> RunClassify(const SearchInput& input, const ClassifyOptions& options,
                                    BranchHost* host = nullptr);
+
+// A place of a text at which more than one token may follow.
+struct EntropyPlace {
+  double entropy = 0;  // of the tokens that may follow, in nats
+  bool wrong = false;  // the most probable one is not that of the text
+};
+// Of all places of a text behind the prompt, in order. Errors: those of the model; "text" as place
+// for a text that the constraint does not allow, or that is too long.
+Result<std::vector<EntropyPlace>> EntropiesOf(const SearchInput& input,
+                                              std::span<const TokenId> text);
 
 // The same as a work of a batch (BatchEngine::Add), whose calls it shares. Checks are called on a
 // thread of the work, `done` on the thread of the batch.

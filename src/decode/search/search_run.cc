@@ -227,6 +227,27 @@ std::vector<TokenId> SearchRun::ForcedBehind(const Hypothesis& h) const {
   return forced;
 }
 
+// As much of a draft as the constraint allows. It ends where text is forced, which asking token by
+// token would put there.
+std::vector<TokenId> SearchRun::DraftBehind(Hypo h, std::span<const TokenId> draft) const {
+  std::vector<TokenId> taken;
+  Hypothesis next;
+  next.at = at(h).at;
+  next.length = at(h).length;
+  for (const TokenId token : draft) {
+    ++next.length;
+    if (next.length > s_.task.max_tokens - (next.at == nullptr ? 1 : 0)) break;
+    if (std::ranges::find(ends_, token) != ends_.end()) break;
+    if (next.at != nullptr) {
+      if (!next.at->mask()->Allows(token)) break;
+      next.at = next.at->Next(token);
+      if (next.at == nullptr || !ForcedBehind(next).empty()) break;
+    }
+    taken.push_back(token);
+  }
+  return taken;
+}
+
 size_t SearchRun::SlotOf(Hypo h) const {
   for (; h != kNoHypo; h = at(h).parent) {
     const auto found = slot_of_.find(h);
@@ -286,6 +307,7 @@ Status SearchRun::Place(std::span<Asked> asked, std::vector<int>& branches,
     slot_of_[slot.owner] = slot_for[i];
     std::vector<TokenId> tokens = TokensOf(asked[i].h);
     tokens.insert(tokens.end(), asked[i].forced.begin(), asked[i].forced.end());
+    tokens.insert(tokens.end(), asked[i].draft.begin(), asked[i].draft.end());
     branches_.Seek(slot.branch, tokens);
     branches.push_back(slot.branch);
     if (!others_) continue;
@@ -295,22 +317,26 @@ Status SearchRun::Place(std::span<Asked> asked, std::vector<int>& branches,
   return {};
 }
 
-Result<std::vector<RankedTokens>> SearchRun::Laws(std::span<const Hypo> of) {
+Result<std::vector<RankedTokens>> SearchRun::Laws(std::span<const Hypo> of,
+                                                  std::span<const std::vector<TokenId>> drafts,
+                                                  std::vector<Ahead>* ahead, size_t found) {
   StopScope::Check();
   std::vector<RankedTokens> laws(of.size());
+  if (ahead != nullptr) ahead->assign(of.size(), {});
   std::vector<Asked> asked;
   ++now_;
   for (size_t i = 0; i < of.size(); ++i) {
     const Hypothesis& h = at(of[i]);
     if (h.run == nullptr) {
-      asked.push_back({of[i], ForcedBehind(h), i});
+      Asked& one = asked.emplace_back(Asked{of[i], ForcedBehind(h), i});
+      if (!drafts.empty() && one.forced.empty()) one.draft = DraftBehind(of[i], drafts[i]);
     } else if (h.run_at < h.run->tokens.size()) {
       laws[i] = RankedTokens({{{h.run->tokens[h.run_at], h.run->log_masses[h.run_at]}}, 0});
     } else {
       laws[i] = RankedTokens(h.run->law);
     }
   }
-  int64_t rows = rows_;
+  int64_t rows = rows_ + static_cast<int64_t>(found);
   for (const Asked& one : asked) {
     rows +=
         (others_ ? 2 : 1) * (static_cast<int64_t>(one.forced.size()) + (one.h == kRoot ? 0 : 1));
@@ -319,6 +345,7 @@ Result<std::vector<RankedTokens>> SearchRun::Laws(std::span<const Hypo> of) {
     limit_ = "rows";
     return std::vector<RankedTokens>();
   }
+  rows_ += static_cast<int64_t>(found);
   // Branches of hypotheses in the middle of a forced run stay.
   const uint64_t begun = now_;
   for (const Hypo h : of) {
@@ -330,7 +357,7 @@ Result<std::vector<RankedTokens>> SearchRun::Laws(std::span<const Hypo> of) {
     for (const Slot& slot : slots_) kept += slot.used == now_ ? 1 : 0;
     const size_t count = std::min(asked.size() - done,
                                   std::max<size_t>(1, most_slots_ - std::min(most_slots_, kept)));
-    if (Status status = Ask(std::span(asked).subspan(done, count), laws); !status.ok()) {
+    if (Status status = Ask(std::span(asked).subspan(done, count), laws, ahead); !status.ok()) {
       return status.error();
     }
     done += count;
@@ -346,20 +373,56 @@ Result<std::vector<RankedTokens>> SearchRun::Laws(std::span<const Hypo> of) {
   return laws;
 }
 
-Status SearchRun::Ask(std::span<Asked> asked, std::vector<RankedTokens>& laws) {
+Result<std::vector<RankedTokens>> SearchRun::MixedLaws(std::span<const Hypo> of,
+                                                       std::span<const double> weights) {
+  StopScope::Check();
+  std::vector<RankedTokens> laws;
+  if (of[0] == kRoot) {
+    const Result<int> made = branches_.New();
+    if (!made.ok()) return made.error();
+    mixed_branch_ = *made;
+  } else {
+    if (rows_ >= options().max_rows) {
+      limit_ = "rows";
+      return laws;
+    }
+    ++rows_;
+    if (of.size() == 1) {
+      branches_.Append(mixed_branch_, at(of[0]).token);
+    } else {
+      std::vector<TokenWeight> mix;
+      for (size_t i = 0; i < of.size(); ++i) {
+        mix.push_back({at(of[i]).token, static_cast<float>(weights[i])});
+      }
+      branches_.AppendMix(mixed_branch_, std::move(mix));
+    }
+    if (Status status = branches_.Run({&mixed_branch_, 1}); !status.ok()) return status.error();
+  }
+  const RowLogits logits = of[0] == kRoot ? PromptLogits() : RowLogits{branches_.logits(0), {}};
+  for (const Hypo h : of) {
+    Result<SearchLaw> law = LawAt(h, at(h).at.get(), {}, logits);
+    if (!law.ok()) return law.error();
+    laws.emplace_back(*law);
+  }
+  return laws;
+}
+
+Status SearchRun::Ask(std::span<Asked> asked, std::vector<RankedTokens>& laws,
+                      std::vector<Ahead>* ahead) {
   std::vector<Asked> run;
   std::vector<int> answers;
   for (Asked& one : asked) {
     // The prompt's logits are there.
     const int count = static_cast<int>(one.forced.size()) + (one.h == kRoot ? 0 : 1);
-    if (count == 0) {
+    const auto draft = static_cast<int>(one.draft.size());
+    if (count + draft == 0) {
       Result<SearchLaw> law = LawAt(kRoot, at(kRoot).at.get(), {}, PromptLogits());
       if (!law.ok()) return law.error();
       laws[one.place] = RankedTokens(*law);
       continue;
     }
     run.push_back(std::move(one));
-    answers.push_back(count);
+    answers.push_back(count + draft);
     rows_ += others_ ? 2 * count : count;
   }
   if (run.empty()) return {};
@@ -371,14 +434,15 @@ Status SearchRun::Ask(std::span<Asked> asked, std::vector<RankedTokens>& laws) {
   }
   size_t answer = 0;
   for (const Asked& one : run) {
-    if (Status status = TakeLaws(one, answer, laws); !status.ok()) return status;
+    if (Status status = TakeLaws(one, answer, laws, ahead); !status.ok()) return status;
   }
   return {};
 }
 
 // The law of a hypothesis, of which `answer` is the first one, and those of the text forced behind
-// it.
-Status SearchRun::TakeLaws(const Asked& one, size_t& answer, std::vector<RankedTokens>& laws) {
+// it, or of the draft.
+Status SearchRun::TakeLaws(const Asked& one, size_t& answer, std::vector<RankedTokens>& laws,
+                           std::vector<Ahead>* ahead) {
   const auto next = [&] {
     if (s_.states) {
       const std::span<const float> states = branches_.states(answer);
@@ -405,6 +469,13 @@ Status SearchRun::TakeLaws(const Asked& one, size_t& answer, std::vector<RankedT
   if (!law.ok()) return law.error();
   if (one.forced.empty()) {
     laws[one.place] = RankedTokens(*law);
+    for (size_t i = 0; i < one.draft.size(); ++i) {
+      if (place != nullptr) place = place->Next(one.draft[i]);
+      law = LawAt(one.h, place.get(), std::span(one.draft).first(i + 1), next());
+      if (!law.ok()) return law.error();
+      (*ahead)[one.place].tokens.push_back(one.draft[i]);
+      (*ahead)[one.place].laws.emplace_back(*law);
+    }
     return {};
   }
   run->law = *std::move(law);

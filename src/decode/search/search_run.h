@@ -80,8 +80,26 @@ class SearchRun {
   std::span<const float> StatesOf(Hypo h) const {
     return h == kRoot ? branches_.prompt_states() : std::span<const float>(states_.at(h));
   }
+  // Tokens that may follow a hypothesis, and the law behind each of them.
+  struct Ahead {
+    std::vector<TokenId> tokens;
+    std::vector<RankedTokens> laws;
+  };
   // The laws behind open hypotheses, in their order. Empty at a limit. Errors: those of the model.
-  Result<std::vector<RankedTokens>> Laws(std::span<const Hypo> of);
+  // `drafts`: of each hypothesis, tokens that are likely to follow; their rows run in the same call
+  // and are not counted. `ahead` gets the laws behind them, as far as the constraint allows them
+  // and forces no text. Not with another prompt or with states. `found`: laws that were found ahead
+  // and are used now; their rows are counted.
+  Result<std::vector<RankedTokens>> Laws(std::span<const Hypo> of,
+                                         std::span<const std::vector<TokenId>> drafts = {},
+                                         std::vector<Ahead>* ahead = nullptr, size_t found = 0);
+  bool MayLookAhead() const { return !others_ && !s_.states; }
+  std::span<const TokenId> prompt() const { return s_.prompt; }
+  // The laws behind hypotheses of one length, all from one row that reads their last tokens with
+  // these weights. REQUIRES: the last call had the hypotheses that they come from; no text is
+  // forced, and there is no other prompt. Empty at a limit.
+  Result<std::vector<RankedTokens>> MixedLaws(std::span<const Hypo> of,
+                                              std::span<const double> weights);
   // The hypothesis with this token behind it; kNoHypo where no completion would fit the budget, or
   // where checks refuse it. Errors: those of checks and critics.
   Result<Hypo> Child(Hypo parent, const RankedTokens::Item& item);
@@ -147,6 +165,7 @@ class SearchRun {
     Hypo h = kNoHypo;
     std::vector<TokenId> forced;
     size_t place = 0;  // in the answer of Laws
+    std::vector<TokenId> draft = {};
   };
 
   Result<SearchLaw> LawAt(Hypo h, const LoopConstraint* at, std::span<const TokenId> behind,
@@ -159,8 +178,10 @@ class SearchRun {
   std::span<const float> Contrasted(RowLogits logits, const Mask* mask);
   void BanRepeats(Hypo h, std::span<const TokenId> behind, std::vector<Candidate>& law) const;
   std::vector<TokenId> ForcedBehind(const Hypothesis& h) const;
-  Status Ask(std::span<Asked> asked, std::vector<RankedTokens>& laws);
-  Status TakeLaws(const Asked& one, size_t& answer, std::vector<RankedTokens>& laws);
+  std::vector<TokenId> DraftBehind(Hypo h, std::span<const TokenId> draft) const;
+  Status Ask(std::span<Asked> asked, std::vector<RankedTokens>& laws, std::vector<Ahead>* ahead);
+  Status TakeLaws(const Asked& one, size_t& answer, std::vector<RankedTokens>& laws,
+                  std::vector<Ahead>* ahead);
   Status Place(std::span<Asked> asked, std::vector<int>& branches, std::vector<int>& others);
   size_t SlotOf(Hypo h) const;
   Result<size_t> FreeSlot();
@@ -183,6 +204,7 @@ class SearchRun {
   size_t most_slots_ = 1;
   uint64_t now_ = 0;
   bool keeps_ = false, judges_ends_ = true;
+  int mixed_branch_ = -1;  // of MixedLaws
   int64_t rows_ = 0;
   std::vector<Found> found_;
   size_t most_ = 1;

@@ -29,8 +29,10 @@ enum StrategyUse : uint8_t {
   kUsesLength = 4,    // length_penalty
   kHasOneOutput = 8,  // n is 1
   kNeedsStates = 16,  // SearchRun::StatesOf
+  kMixesRows = 32,    // SearchRun::MixedLaws: n is at most kMostMixed, no contrast
 };
 
+inline constexpr int kMostMixed = 8;
 inline constexpr int64_t kStrategyRows = 65536;
 
 struct SearchStrategy {
@@ -61,6 +63,7 @@ Result<SearchResult> SearchCautious(SearchRun& run);
 Result<SearchResult> SearchPlanned(SearchRun& run);
 Result<SearchResult> SearchLattice(SearchRun& run);
 Result<SearchResult> SearchForesight(SearchRun& run);
+Result<SearchResult> SearchSuperposed(SearchRun& run);
 
 }  // namespace pawl
 

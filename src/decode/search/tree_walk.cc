@@ -10,28 +10,124 @@ namespace pawl {
 namespace {
 
 constexpr size_t kKeptTokens = 256;
+// Of drafts: hypotheses with laws that were found ahead, tokens that are learned, and the fewest
+// tokens that have to be the same in front of a draft.
+constexpr size_t kMostFound = 64;
+constexpr size_t kMostLearned = size_t{1} << 20;
+constexpr uint32_t kLeastContext = 2;
+constexpr size_t kMostContext = 32;
+constexpr TokenId kBetweenTexts = -2;
 
 }  // namespace
 
+TreeWalk::TreeWalk(SearchRun& run)
+    : run_(run), draft_(run.MayLookAhead() ? static_cast<size_t>(run.Argument("drafts", 0)) : 0) {
+  run.KeepBranches();
+  if (draft_ > 0) Learn(run.prompt());
+}
+
 Status TreeWalk::Ask(std::span<const Hypo> of) {
   std::vector<Hypo> unknown;
+  size_t found = 0;
   for (const Hypo h : of) {
     if (run_.Complete(h) || laws_.contains(h) || std::ranges::find(unknown, h) != unknown.end()) {
       continue;
     }
-    unknown.push_back(h);
+    if (draft_ > 0 && TakeFound(h)) {
+      ++found;
+    } else {
+      unknown.push_back(h);
+    }
   }
-  if (unknown.empty()) return {};
-  Result<std::vector<RankedTokens>> laws = run_.Laws(unknown);
+  if (unknown.empty() && found == 0) return {};
+  std::vector<std::vector<TokenId>> drafts;
+  std::vector<SearchRun::Ahead> ahead;
+  for (const Hypo h : unknown) {
+    // The law of the root is there, without a call.
+    if (draft_ == 0) break;
+    drafts.push_back(h == SearchRun::kRoot ? std::vector<TokenId>() : DraftBehind(h));
+  }
+  // It counts as many rows as without drafts, so that the limit comes at the same place.
+  Result<std::vector<RankedTokens>> laws = run_.Laws(unknown, drafts, &ahead, found);
   if (!laws.ok()) return laws.error();
   if (run_.limited()) return {};
   for (size_t i = 0; i < unknown.size(); ++i) {
-    RankedTokens& law = (*laws)[i];
-    const int left = run_.task().max_tokens - run_.at(unknown[i]).length;
-    if (left > static_cast<int>(kKeptTokens)) law.Trim(kKeptTokens);
-    laws_.emplace(unknown[i], std::move(law));
+    Keep(unknown[i], std::move((*laws)[i]));
+    if (ahead[i].tokens.empty()) continue;
+    for (RankedTokens& law : ahead[i].laws) {
+      const int left = run_.task().max_tokens - run_.at(unknown[i]).length;
+      if (left > static_cast<int>(kKeptTokens + draft_)) law.Trim(kKeptTokens);
+    }
+    AddFound(unknown[i], {std::make_shared<SearchRun::Ahead>(std::move(ahead[i])), 0});
   }
   return {};
+}
+
+void TreeWalk::Keep(Hypo h, RankedTokens law) {
+  const int left = run_.task().max_tokens - run_.at(h).length;
+  if (left > static_cast<int>(kKeptTokens)) law.Trim(kKeptTokens);
+  laws_.emplace(h, std::move(law));
+}
+
+// ---- Drafts ----
+
+bool TreeWalk::TakeFound(Hypo h) {
+  if (h == SearchRun::kRoot || run_.at(h).run != nullptr) return false;
+  const auto at = found_.find(run_.at(h).parent);
+  if (at == found_.end()) return false;
+  Found found = at->second;
+  if (found.ahead->tokens[found.next] != run_.at(h).token) return false;
+  Keep(h, std::move(found.ahead->laws[found.next]));
+  found_.erase(at);
+  if (++found.next < found.ahead->tokens.size()) AddFound(h, std::move(found));
+  return true;
+}
+
+void TreeWalk::AddFound(Hypo h, Found found) {
+  found_[h] = std::move(found);
+  found_order_.push_back(h);
+  if (found_order_.size() <= kMostFound) return;
+  found_.erase(found_order_.front());
+  found_order_.pop_front();
+}
+
+// What came most often after the longest end of the text that is known.
+std::vector<TokenId> TreeWalk::DraftBehind(Hypo h) const {
+  const std::vector<TokenId> output = run_.TokensOf(h);
+  const std::span<const TokenId> prompt = run_.prompt();
+  SuffixAutomaton::Match at;
+  const size_t size = prompt.size() + output.size();
+  for (size_t i = size - std::min(size, kMostContext); i < size; ++i) {
+    at = text_.Next(at, i < prompt.size() ? prompt[i] : output[i - prompt.size()]);
+  }
+  std::vector<TokenId> draft;
+  while (draft.size() < draft_) {
+    TokenId best = kNoToken;
+    while (at.length >= kLeastContext && best == kNoToken) {
+      uint32_t most = 0;
+      text_.ForEachNext(at.state, [&](TokenId token, uint32_t count) {
+        if (token >= 0 && count > most) best = token, most = count;
+        return true;
+      });
+      if (best == kNoToken) at = text_.Shorter(at);
+    }
+    if (best == kNoToken) break;
+    draft.push_back(best);
+    at = text_.Next(at, best);
+  }
+  return draft;
+}
+
+void TreeWalk::Remember(Hypo h) {
+  if (draft_ == 0) return;
+  std::vector<TokenId> tokens = run_.TokensOf(h);
+  tokens.insert(tokens.begin(), kBetweenTexts);
+  Learn(tokens);
+}
+
+void TreeWalk::Learn(std::span<const TokenId> tokens) {
+  if (text_.size() + tokens.size() + 1 > kMostLearned) return;
+  for (const TokenId token : tokens) text_.Append(token);
 }
 
 Result<Hypo> TreeWalk::ChildOf(Hypo h, const RankedTokens::Item& item) {
@@ -94,6 +190,7 @@ Result<Hypo> TreeWalk::Draw(Hypo h, uint64_t seed, float temperature) {
 
 Result<SearchResult> TreeWalk::Follow(const std::function<Result<Hypo>(Hypo)>& next) {
   Hypo at = SearchRun::kRoot;
+  follows_ = true;
   while (!run_.Complete(at)) {
     const Hypo open[] = {at};
     if (Status status = Ask(open); !status.ok()) return status.error();
@@ -102,6 +199,8 @@ Result<SearchResult> TreeWalk::Follow(const std::function<Result<Hypo>(Hypo)>& n
     if (!child.ok()) return child.error();
     if (run_.limited() || *child == kNoHypo) return run_.Finish(open);
     at = *child;
+    const TokenId token[] = {run_.at(at).token};
+    if (draft_ > 0) Learn(token);
   }
   run_.Offer(at, run_.ScoreOf(at));
   return run_.Finish({});
@@ -133,8 +232,12 @@ Status TreeWalk::Extend(std::vector<Hypo>& paths, int most,
 }
 
 Status TreeWalk::Complete(std::vector<Hypo>& paths, int most) {
-  return Extend(
+  const Status status = Extend(
       paths, most, [this](size_t, Hypo h) { return Greedy(h); }, [](Hypo) { return false; });
+  if (!follows_) {
+    for (const Hypo h : paths) Remember(h);
+  }
+  return status;
 }
 
 }  // namespace pawl

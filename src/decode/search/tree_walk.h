@@ -4,25 +4,32 @@
 //   TreeWalk walk(run);
 //   Status status = walk.Ask(open);                   // one call of the model, mostly
 //   Result<Hypo> next = walk.Greedy(open[0]);         // the most probable child
+//
+// With the argument `drafts` a call also has the rows of so many tokens that are likely to follow:
+// those that came after the same tokens in the prompt and in what was written before. A law that is
+// found so is that of asking for it, so outputs are the same.
 #ifndef PAWL_SRC_DECODE_SEARCH_TREE_WALK_H_
 #define PAWL_SRC_DECODE_SEARCH_TREE_WALK_H_
 
 #include <cmath>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <span>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "src/decode/draft/suffix_automaton.h"
 #include "src/decode/search/search_run.h"
 
 namespace pawl {
 
 class TreeWalk {
  public:
-  explicit TreeWalk(SearchRun& run) : run_(run) { run.KeepBranches(); }
+  explicit TreeWalk(SearchRun& run);
 
   // The laws of those that are not complete, where they are not known. Nothing at a limit.
   Status Ask(std::span<const Hypo> of);
@@ -41,6 +48,9 @@ class TreeWalk {
   // The child that the sampler would draw; of those that may not be the next one. kNoHypo: none.
   Result<Hypo> Draw(Hypo h, uint64_t seed, float temperature);
 
+  // What was written as far as `h`, for drafts.
+  void Remember(Hypo h);
+
   // One output, along the children that `next` chooses.
   Result<SearchResult> Follow(const std::function<Result<Hypo>(Hypo)>& next);
   // Takes each path on by tokens that `next` chooses, together, until `ends` says so of it or
@@ -52,7 +62,24 @@ class TreeWalk {
   Status Complete(std::vector<Hypo>& paths, int most);
 
  private:
+  // Laws that were found with that of a hypothesis; those of its child are from `next` on.
+  struct Found {
+    std::shared_ptr<SearchRun::Ahead> ahead;
+    size_t next = 0;
+  };
+  void Keep(Hypo h, RankedTokens law);
+  // Whether the law of a hypothesis was found ahead; it is kept then.
+  bool TakeFound(Hypo h);
+  void AddFound(Hypo h, Found found);
+  std::vector<TokenId> DraftBehind(Hypo h) const;
+  void Learn(std::span<const TokenId> tokens);
+
   SearchRun& run_;
+  const size_t draft_;  // tokens of a draft
+  SuffixAutomaton text_;
+  bool follows_ = false;  // one output, whose tokens are learned as they come
+  std::unordered_map<Hypo, Found> found_;
+  std::deque<Hypo> found_order_;
   std::unordered_map<Hypo, RankedTokens> laws_;
   std::map<std::pair<Hypo, TokenId>, Hypo> children_;
   std::unordered_map<Hypo, Hypo> greedy_;

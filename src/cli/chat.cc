@@ -67,6 +67,7 @@ Result<ChatPrompt> ChatFlags::Render(const std::string& path, const Tokenizer& t
     Result<ChatInput> read = ChatInputFromJson(*value);
     if (!read.ok()) return InFile(name, read.error());
     input = *std::move(read);
+    if (Status status = JoinTextParts(input); !status.ok()) return InFile(name, status.error());
   } else {
     input.messages.type = json::Type::kArray;
     if (!system.empty()) input.messages.items.push_back(MakeChatMessage("system", system));

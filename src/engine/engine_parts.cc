@@ -41,6 +41,9 @@ Result<ChatInput> InputOf(const EngineRequest& request) {
       input.messages.items.push_back(MakeChatMessage(message.role, message.content));
     }
   }
+  if (Status status = JoinTextParts(input); !status.ok()) {
+    return InFile(request.chat_json.empty() ? "messages" : "chat_json", status.error());
+  }
   input.now = request.now;
   TellTemplate(ThinkingFor(request.thinking, true), input.arguments);
   return input;

@@ -245,16 +245,19 @@ std::vector<Renamed> TensorsOf(const TransformerConfig& config, const TensorName
                              &TensorNames::gate,
                              &TensorNames::up,
                              &TensorNames::down};
-  const bool post_norms = from.attention_post_norm != std::string_view(from.mlp_norm);
   for (int i = 0; i < config.layer_count(); ++i) {
     const std::string layer = std::to_string(i) + ".";
+    const Layer& spec = config.layers[static_cast<size_t>(i)];
     for (const Role role : kRoles) {
-      if (role == &TensorNames::attention_post_norm && !post_norms) continue;
+      const bool before = role == &TensorNames::attention_norm || role == &TensorNames::mlp_norm;
+      const bool behind =
+          role == &TensorNames::attention_post_norm || role == &TensorNames::mlp_post_norm;
+      if ((before && !spec.pre_norms) || (behind && !spec.post_norms)) continue;
       const bool turned = role == &TensorNames::q || role == &TensorNames::k;
       for (const char* suffix : {".weight", ".bias"}) {
         out.push_back({from.body + from.layer + layer + from.*role + suffix,
                        to.body + to.layer + layer + to.*role + suffix,
-                       turned && to.paired_rotation ? head_dim : 0});
+                       turned && to.paired_rotation && !from.paired_rotation ? head_dim : 0});
       }
     }
   }
@@ -275,8 +278,9 @@ Result<GgufFile> ReadFolderAsGguf(const std::string& folder) {
   const auto* mlp = std::get_if<Mlp>(&config->layers[0].feed_forward);
   const TensorNames from = HuggingFaceNames(*config, checkpoint.get());
   const bool plain = attention != nullptr && mlp != nullptr && config->family->gguf[0] != nullptr;
-  if (!plain || from.norm_offset != GgufNames(*config).norm_offset ||
-      config->quantization != CheckpointFormat()) {
+  const TensorNames to = GgufNames(*config);
+  if (!plain || from.norm_offset != to.norm_offset ||
+      (from.paired_rotation && !to.paired_rotation) || config->quantization != CheckpointFormat()) {
     return Cannot(folder, "is of the family " + config->architecture);
   }
 
@@ -287,7 +291,7 @@ Result<GgufFile> ReadFolderAsGguf(const std::string& folder) {
   }
   std::vector<GgufFile::Tensor> tensors;
   std::set<std::string> used;
-  for (Renamed& one : TensorsOf(*config, from, GgufNames(*config), attention->head_dim)) {
+  for (Renamed& one : TensorsOf(*config, from, to, attention->head_dim)) {
     const TensorView* view = checkpoint->Find(one.from);
     if (view == nullptr) continue;
     used.insert(one.from);

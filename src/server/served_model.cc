@@ -21,39 +21,6 @@ Value* Member(Value& object, std::string_view key) {
   return nullptr;
 }
 
-// A content of parts as one text.
-Result<std::string> TextOf(const Value& content, const std::string& pointer) {
-  if (content.type == json::Type::kNull) return std::string();
-  if (content.type == json::Type::kString) return content.text;
-  if (content.type != json::Type::kArray) {
-    return Error{ErrorCode::kInvalid, "must be a string or a list of parts", pointer};
-  }
-  std::string text;
-  for (size_t i = 0; i < content.items.size(); ++i) {
-    const Value& part = content.items[i];
-    const std::string place = PointerJoin(pointer, std::to_string(i));
-    if (part.type == json::Type::kString) {
-      text += part.text;
-      continue;
-    }
-    const Value* type = part.Find("type");
-    const Value* said = part.Find("text");
-    if (said == nullptr) said = part.Find("refusal");
-    if (said != nullptr && said->type != json::Type::kString) {
-      return Error{ErrorCode::kInvalid, "must be a string", PointerJoin(place, "text")};
-    }
-    if (said == nullptr) {
-      return Error{ErrorCode::kUnsupported,
-                   "is a part of type " +
-                       json::Quote(type != nullptr ? type->text : std::string("?")) +
-                       "; this server takes text",
-                   place};
-    }
-    text += said->text;
-  }
-  return text;
-}
-
 // The message as templates expect it.
 Status Settle(Value& message, const std::string& pointer) {
   if (message.type != json::Type::kObject) {
@@ -67,7 +34,7 @@ Status Settle(Value& message, const std::string& pointer) {
   if (role->text == "function") role->text = "tool";
   if (Status status = CheckIsText(message, pointer); !status.ok()) return status;
   if (Value* content = Member(message, "content")) {
-    Result<std::string> text = TextOf(*content, pointer + "/content");
+    Result<std::string> text = ContentText(*content, pointer + "/content");
     if (!text.ok()) return text.error();
     *content = StringValue(*std::move(text));
   } else {

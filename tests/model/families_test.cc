@@ -247,6 +247,15 @@ TEST_F(DefaultConfigTest, WithMembersOfPublishedFiles) {
     const Result<TransformerConfig> read = Read(name, changes);
     EXPECT_TRUE(read.ok()) << name << ": " << read.error().ToString();
   }
+  // What transformers saves of EXAONE 4 without windows.
+  EXPECT_TRUE(Read("Exaone4ForCausalLM",
+                   R"({"sliding_window": null, "sliding_window_pattern": 0, "layer_types": null})")
+                  .ok());
+  // Without the key the rotation is that of the published models.
+  const Result<TransformerConfig> plain = Read("GptOssForCausalLM", "{}"),
+                                  bare = Read("GptOssForCausalLM", R"({"rope_parameters": null})");
+  ASSERT_TRUE(plain.ok() && bare.ok());
+  EXPECT_EQ(Describe(*bare), Describe(*plain));
   // Python's Infinity, which older files have.
   const json::Value config = *all_.Find("NemotronHForCausalLM");
   std::string text = json::Dump(config);

@@ -429,6 +429,35 @@ TEST_F(GgufQuantizeTest, FoldersBecomeFiles) {
   EXPECT_LT(off, 1e-2 * all);
 }
 
+// Rows that are turned for GGUF, rows that are so in the folder, and norms behind the layers alone.
+TEST_F(GgufQuantizeTest, FoldersOfOtherFamiliesBecomeFiles) {
+  for (const std::string name : {"ernie4_5", "olmo2", "smollm3", "hunyuan", "seed_oss"}) {
+    const std::string in = Path(name), out = Path(name + ".gguf");
+    fs::copy(GoldenFolder("families/" + name), in);
+    fs::remove(in + "/model.gguf");
+    std::string tokenizer = R"({"pre_tokenizer":)" + std::string(kGpt2Words) +
+                            R"(,"decoder":{"type":"ByteLevel"},"model":{"type":"BPE","vocab":{)";
+    for (int i = 0; i < 96; ++i) {
+      tokenizer += (i > 0 ? "," : "") +
+                   json::Quote(i < 94 ? std::string(1, char('!' + i)) : "a" + std::to_string(i)) +
+                   ":" + std::to_string(i);
+    }
+    Put(name + "/tokenizer.json", tokenizer + R"(},"merges":[]}})");
+    const Result<QuantizeReport> done = QuantizeGguf(in, out, "F32", {});
+    ASSERT_TRUE(done.ok()) << name << ": " << done.error().ToString();
+    const std::vector<TokenId> ids = {5, 17, 90, 3, 9, 42, 7};
+    std::vector<float> logits[2];
+    for (const std::string& path : {in, out}) {
+      Result<std::unique_ptr<Model>> model = LoadModel(path);
+      ASSERT_TRUE(model.ok()) << model.error().ToString();
+      logits[path == out] = RunChunk(**model, *(*model)->NewSequence(64), 0, ids);
+    }
+    ASSERT_EQ(logits[0].size(), logits[1].size());
+    for (size_t i = 0; i < logits[0].size(); ++i)
+      ASSERT_NEAR(logits[1][i], logits[0][i], 2e-3) << name;
+  }
+}
+
 TEST_F(GgufQuantizeTest, FoldersThatFilesCannotSay) {
   const auto error = [this](const std::string& model) {
     const Result<QuantizeReport> done = QuantizeGguf(Path(model), Path("out.gguf"), "Q8_0", {});

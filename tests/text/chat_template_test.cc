@@ -48,6 +48,22 @@ std::string Marked(std::string_view source, std::string_view messages) {
   return text.ok() ? Marked(*text) : text.error().ToString();
 }
 
+// Each interface joins them before a template sees them.
+TEST(ChatTemplateTest, TextPartsBecomeOneText) {
+  const auto joined = [](const char* messages) -> std::string {
+    ChatInput input = *ChatInputFromJson(*json::Parse(messages));
+    const Status status = JoinTextParts(input);
+    return status.ok() ? input.messages.items[0].Find("content")->text : status.error().ToString();
+  };
+  EXPECT_EQ(joined(R"([{"role":"user","content":[{"type":"text","text":"a"},"b"]}])"), "ab");
+  EXPECT_EQ(joined(R"([{"role":"user","content":"c"}])"), "c");
+  EXPECT_EQ(joined(R"([{"role":"user","content":[{"type":"document"}]}])"),
+            "#/messages/0/content/0: is a part of type \"document\"; a conversation may have text "
+            "alone");
+  EXPECT_EQ(joined(R"([{"role":"user","content":[{"type":"text","text":1}]}])"),
+            "#/messages/0/content/0/text: must be a string");
+}
+
 TEST(ChatTemplate, MessagesNameThePlaceAndWhatWasExpected) {
   EXPECT_EQ(ErrorOf("{{ 1 + }}"), "1:8: expected a value, found '}}'");
   EXPECT_EQ(ErrorOf("a\n {% if x %}"), "2:5: 'if' is not closed; expected {% endif %}");

@@ -11,7 +11,7 @@ void ReadDeepSeekV2(const JsonReader& in, TransformerConfig& config) {
   ExpectString(in["scoring_func"], "softmax");
   ReadLatent(in, config, 1536);
   EachMlp(config, [bias = in["mlp_bias"].Bool(false)](Mlp& mlp) { mlp.bias = bias; });
-  const Experts experts = ReadRouted(in, 64, 6, 1407, 1.0);
+  const Experts experts = ReadRouted(in, 64, 6, 1407, 1.0, 2);
   in.Ignore({"norm_topk_prob"});  // the reference does not apply it
   const int64_t dense = in["first_k_dense_replace"].Whole(0, kMaxLayers, 0);
   for (size_t i = static_cast<size_t>(dense); i < config.layers.size(); ++i) {

@@ -21,10 +21,12 @@ void DescribeExaone4(TransformerConfig& config, int window, const std::vector<bo
   });
 }
 
-// A number, or a letter for each of some layers, which repeat: L has a window.
-std::function<bool(int)> Exaone4Pattern(const JsonReader& in) {
+// A number, or a letter for each of some layers, which repeat: L has a window. 0 where no layer
+// has one.
+std::function<bool(int)> Exaone4Pattern(const JsonReader& in, int window) {
   if (!in.IsString()) {
-    const int64_t pattern = in.Whole(1, kMaxLayers, 4);
+    const int64_t pattern = in.Whole(window > 0 ? 1 : 0, kMaxLayers, 4);
+    if (pattern == 0) return [](int) { return false; };
     return [pattern](int i) { return (i + 1) % pattern != 0; };
   }
   std::string letters = in.String();
@@ -38,7 +40,7 @@ std::function<bool(int)> Exaone4Pattern(const JsonReader& in) {
 void ReadExaone4(const JsonReader& in, TransformerConfig& config) {
   ExpectString(in["hidden_act"], "silu");
   const int window = ReadWindow(in["sliding_window"]);
-  const std::function<bool(int)> pattern = Exaone4Pattern(in["sliding_window_pattern"]);
+  const std::function<bool(int)> pattern = Exaone4Pattern(in["sliding_window_pattern"], window);
   DescribeExaone4(config, window, ReadSlidingLayers(in, config.layer_count(), [&](int i) {
                     return window > 0 && pattern(i);
                   }));

@@ -157,7 +157,8 @@ void RenameGgufMamba(TensorNames& names);
 // Of models with compressed keys and values: all mixers; experts, of which some are shared, by what
 // a file leaves out; names.
 void ReadLatent(const JsonReader& in, TransformerConfig& config, int query_rank);
-Experts ReadRouted(const JsonReader& in, int count, int chosen, int width, double scale);
+Experts ReadRouted(const JsonReader& in, int count, int chosen, int width, double scale,
+                   int shared = 1);
 void RenameSharedExperts(TensorNames& names);
 void RenameGgufLatent(TensorNames& names);
 // The same of a GGUF file.

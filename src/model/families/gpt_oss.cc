@@ -27,7 +27,15 @@ void ReadGptOss(const JsonReader& in, TransformerConfig& config) {
                  ReadSlidingLayers(in, config.layer_count(), [](int i) { return i % 2 == 0; }));
   in.Ignore({"router_aux_loss_coef", "output_router_logits", "experts_per_token",
              "initial_context_length"});
-  config.ropes = {ReadRope(in, config, 150000.0)};
+  RopeConfig rope = ReadRope(in, config, 150000.0);
+  if (!in["rope_scaling"].present() && !in["rope_parameters"].present()) {
+    rope.type = RopeType::kYarn;
+    rope.factor = 32;
+    rope.original_context = 4096;
+    rope.truncate = false;
+    rope.attention_factor = YarnAttentionFactor(rope.factor);
+  }
+  config.ropes = {rope};
 }
 
 void ReadGptOssGguf(GgufKeys& keys, TransformerConfig& config) {

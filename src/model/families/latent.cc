@@ -48,13 +48,15 @@ void ReadLatent(const JsonReader& in, TransformerConfig& config, int query_rank)
   for (Layer& layer : config.layers) layer.mixer = latent;
 }
 
-Experts ReadRouted(const JsonReader& in, int count, int chosen, int width, double scale) {
+Experts ReadRouted(const JsonReader& in, int count, int chosen, int width, double scale,
+                   int shared) {
   Experts experts;
   experts.count = static_cast<int>(in["n_routed_experts"].Whole(1, kMaxExperts, count));
   experts.chosen = static_cast<int>(in["num_experts_per_tok"].Whole(1, experts.count, chosen));
   experts.width = static_cast<int>(in["moe_intermediate_size"].Whole(1, kMaxWidth, width));
   experts.scale = static_cast<float>(in["routed_scaling_factor"].Positive(scale));
-  experts.shared_width = static_cast<int>(in["n_shared_experts"].Whole(0, 64, 1)) * experts.width;
+  experts.shared_width =
+      static_cast<int>(in["n_shared_experts"].Whole(0, 64, shared)) * experts.width;
   const JsonReader groups = in["n_group"];
   if (groups.present() && groups.Whole(1, kMaxExperts, 1) != 1) {
     groups.Unsupported("is not 1; experts that are chosen by groups are not supported");

@@ -21,7 +21,7 @@ void ReadMinistral3(const JsonReader& in, TransformerConfig& config) {
   const double period = rope["original_max_position_embeddings"].Whole(1, kMaxContext);
   rope.Ignore({"max_position_embeddings"});
   DescribeMinistral3(config, growth, period);
-  config.ropes = {ReadRope(in, config, 1000000.0)};
+  config.ropes = {ReadRope(in, config, 10000.0)};
 }
 
 void ReadMistral3Gguf(GgufKeys& keys, TransformerConfig& config) {

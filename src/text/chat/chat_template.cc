@@ -95,6 +95,54 @@ Status CheckIsText(const json::Value& message, const std::string& place) {
   return {};
 }
 
+Result<std::string> ContentText(const json::Value& content, const std::string& pointer) {
+  if (content.type == json::Type::kNull) return std::string();
+  if (content.type == json::Type::kString) return content.text;
+  if (content.type != json::Type::kArray) {
+    return Error{ErrorCode::kInvalid, "must be a string or a list of parts", pointer};
+  }
+  std::string text;
+  for (size_t i = 0; i < content.items.size(); ++i) {
+    const json::Value& part = content.items[i];
+    const std::string place = json::PointerJoin(pointer, std::to_string(i));
+    if (part.type == json::Type::kString) {
+      text += part.text;
+      continue;
+    }
+    const json::Value* type = part.Find("type");
+    const json::Value* said = part.Find("text");
+    if (said == nullptr) said = part.Find("refusal");
+    if (said != nullptr && said->type != json::Type::kString) {
+      return Error{ErrorCode::kInvalid, "must be a string", json::PointerJoin(place, "text")};
+    }
+    if (said == nullptr) {
+      return Error{ErrorCode::kUnsupported,
+                   "is a part of type " +
+                       json::Quote(type != nullptr ? type->text : std::string("?")) +
+                       "; a conversation may have text alone",
+                   place};
+    }
+    text += said->text;
+  }
+  return text;
+}
+
+Status JoinTextParts(ChatInput& input) {
+  for (size_t i = 0; i < input.messages.items.size(); ++i) {
+    for (json::Member& member : input.messages.items[i].members) {
+      if (member.first != "content" || member.second.type != json::Type::kArray) continue;
+      const std::string place = "#/messages/" + std::to_string(i);
+      if (Status status = CheckIsText(input.messages.items[i], place); !status.ok()) return status;
+      Result<std::string> text = ContentText(member.second, place + "/content");
+      if (!text.ok()) return text.error();
+      member.second = json::Value();
+      member.second.type = json::Type::kString;
+      member.second.text = *std::move(text);
+    }
+  }
+  return {};
+}
+
 Result<ChatTemplate> ChatTemplate::Parse(std::string_view source) {
   if (source.size() > kMaxBytes) {
     return Error{ErrorCode::kLimit, "a chat template of more than 1 MiB", ""};

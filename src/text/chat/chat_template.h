@@ -62,6 +62,14 @@ struct ChatInput {
 // if it had seen it. Render asks it of each message.
 Status CheckIsText(const json::Value& message, const std::string& place);
 
+// The text of a message's content, which may be null, a string or a list of text parts. Errors: a
+// part that has no text, by `pointer`.
+Result<std::string> ContentText(const json::Value& content, const std::string& pointer);
+
+// Contents that are lists of text parts become their text, which every template takes. Errors:
+// those of CheckIsText and ContentText, at "#/messages/...".
+Status JoinTextParts(ChatInput& input);
+
 // Immutable; all const methods are thread-safe.
 class ChatTemplate {
  public:

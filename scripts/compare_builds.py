@@ -200,6 +200,8 @@ def main():
                 for row, value in WORK[name](builds[which], options).items():
                     figures.setdefault(row, ([], []))[which].append(value)
         print(f"round {number + 1} of {options.rounds}", file=sys.stderr)
+        if options.json:  # each round, for runs that are cut
+            options.json.write_text(json.dumps({"rounds": number + 1, "figures": figures}, indent=1) + "\n", encoding="utf-8")
 
     slower = []
     print(f"{'':22} {'old':>10} {'new':>10} {'ratio':>7}  smallest to largest")
@@ -214,8 +216,6 @@ def main():
             slower.append(row)
         print(f"{row:22} {statistics.median(old):10.4g} {statistics.median(new):10.4g} {median:7.3f}  {min(ratios):.3f} to {max(ratios):.3f}"
               + (f"  above {bound}" if median > bound else ""))
-    if options.json:
-        options.json.write_text(json.dumps({"rounds": options.rounds, "figures": figures}, indent=1) + "\n", encoding="utf-8")
     for name in left_out:
         print(f"left out: {name} (needs --data with maskbench-dev and tokenizers/{options.tokenizer_name})")
     sys.exit(1 if slower else 0)

@@ -278,7 +278,9 @@ void ReadSizes(const JsonReader& in, const Family& family, TransformerConfig& co
                                 defaults.kv_heads > 0 ? defaults.kv_heads : attention.heads);
   attention.head_dim = whole_or("head_dim", kMaxHeadDim, defaults.head_dim);
   config.context_length = whole_or(keys.context, kMaxContext, defaults.context);
-  config.norm_epsilon = static_cast<float>(in[defaults.epsilon_key].Positive(defaults.epsilon));
+  const JsonReader epsilon = in[defaults.epsilon_key];
+  config.norm_epsilon = static_cast<float>(epsilon.Positive(defaults.epsilon));
+  if (config.norm_epsilon > 1) epsilon.Fail("must be at most 1");
   config.tied_embeddings = in[keys.tied].Bool(defaults.tied_embeddings);
   if (attention.head_dim == 0) {
     if (config.hidden % attention.heads != 0) {

@@ -251,6 +251,13 @@ TEST_F(DefaultConfigTest, WithMembersOfPublishedFiles) {
   EXPECT_TRUE(Read("Exaone4ForCausalLM",
                    R"({"sliding_window": null, "sliding_window_pattern": 0, "layer_types": null})")
                   .ok());
+  // Layers by names of one length.
+  const Result<TransformerConfig> wide =
+      Read("Gemma4ForCausalLM",
+           R"({"per_layer_config": {"05": {"head_dim": 128}, "11": {"head_dim": 128},
+               "17": {"head_dim": 128}, "23": {"head_dim": 128}, "29": {"head_dim": 128}}})");
+  ASSERT_TRUE(wide.ok()) << wide.error().ToString();
+  EXPECT_EQ(wide->layers[5].attention().head_dim, 128);
   // Without the key the rotation is that of the published models.
   const Result<TransformerConfig> plain = Read("GptOssForCausalLM", "{}"),
                                   bare = Read("GptOssForCausalLM", R"({"rope_parameters": null})");
@@ -283,6 +290,11 @@ TEST_F(DefaultConfigTest, SettingsThatAreRefused) {
        R"({"rope_parameters": {"full_attention": {"rope_type": "proportional",
            "partial_rotary_factor": 4096}}})",
        "rope_parameters/full_attention/partial_rotary_factor"},
+      {"Gemma4ForCausalLM", R"({"per_layer_config": {"99": {"head_dim": 64}}})",
+       "per_layer_config/99"},
+      {"Gemma4ForCausalLM", R"({"per_layer_config": {"05": {"head_dim": 64}}})",
+       "per_layer_config"},
+      {"Qwen3ForCausalLM", R"({"rms_norm_eps": 1e30})", "rms_norm_eps"},
       {"GraniteMoeHybridForCausalLM", R"({"time_step_limit": [0.0, 0.01]})", "time_step_limit"},
       {"GraniteMoeHybridForCausalLM", R"({"time_step_limit": [0.5, 10]})", "time_step_limit"},
       {"GraniteMoeHybridForCausalLM", R"({"time_step_limit": "x"})", "time_step_limit"},

@@ -38,15 +38,30 @@ void ReadGlobalShape(const JsonReader& in, const TransformerConfig& config, Gemm
   const auto other = static_cast<int>(in["num_global_key_value_heads"].Whole(1, kMaxWidth, own));
   facts.kv_heads = facts.value_is_key ? other : own;
   const JsonReader layers = in["per_layer_config"].OptionalObject();
+  const auto common = facts;
+  bool first = true;
   for (size_t i = 0; i < facts.sliding.size(); ++i) {
-    const JsonReader layer = layers[std::to_string(i)].OptionalObject();
-    if (!layer.present()) continue;
-    if (facts.sliding[i]) return layer.Unsupported("is of a layer with a window");
-    facts.head_dim = static_cast<int>(layer["head_dim"].Whole(2, kMaxHeadDim, facts.head_dim));
-    facts.kv_heads =
-        static_cast<int>(layer["num_key_value_heads"].Whole(1, kMaxWidth, facts.kv_heads));
+    // As transformers writes them, all names are as long as the longest one: "05".
+    std::string name = std::to_string(i);
+    while (!layers[name].present() && name.size() < 4) name.insert(0, "0");
+    const JsonReader layer = layers[name].OptionalObject();
+    if (facts.sliding[i]) {
+      if (layer.present()) return layer.Unsupported("is of a layer with a window");
+      continue;
+    }
+    const auto head_dim =
+        static_cast<int>(layer["head_dim"].Whole(2, kMaxHeadDim, common.head_dim));
+    const auto kv_heads =
+        static_cast<int>(layer["num_key_value_heads"].Whole(1, kMaxWidth, common.kv_heads));
+    if (!first && (head_dim != facts.head_dim || kv_heads != facts.kv_heads)) {
+      return layers.Unsupported("gives layers without a window different heads");
+    }
+    facts.head_dim = head_dim;
+    facts.kv_heads = kv_heads;
+    first = false;
     RefuseTheRest(layer, "a layer of Gemma4ForCausalLM");
   }
+  RefuseTheRest(layers, "the layers of Gemma4ForCausalLM");
   const int heads = config.layers[0].attention().heads;
   if (heads % facts.kv_heads != 0 || facts.head_dim % 2 != 0 ||
       int64_t{heads} * facts.head_dim > kMaxWidth) {

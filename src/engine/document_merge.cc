@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "schemas/number/decimal.h"
+#include "src/engine/record_values.h"
 
 namespace pawl {
 namespace {
@@ -39,7 +40,7 @@ class ListRuleFinder {
     } else if (const json::Value* const more = schema.Find("additionalProperties")) {
       At(*more, tokens.subspan(1));
     }
-    if (const json::Value* const target = Target(schema)) At(*target, tokens);
+    if (const json::Value* const target = ReferenceTarget(root_, schema)) At(*target, tokens);
     for (const char* const name : {"allOf", "anyOf", "oneOf"}) {
       const json::Value* const list = schema.Find(name);
       if (list == nullptr) continue;
@@ -61,19 +62,6 @@ class ListRuleFinder {
     }
     const json::Value* const unique = schema.Find("uniqueItems");
     rules_.unique = rules_.unique || (unique != nullptr && unique->type == json::Type::kTrue);
-  }
-
-  const json::Value* Target(const json::Value& schema) const {
-    const json::Value* const ref = schema.Find("$ref");
-    if (ref == nullptr || !ref->text.starts_with('#')) return nullptr;
-    const std::string_view pointer = std::string_view(ref->text).substr(1);
-    if (!pointer.empty() && pointer.front() != '/') return nullptr;
-    const json::Value* at = &root_;
-    for (const std::string& token : json::PointerTokens(pointer)) {
-      at = at->type == json::Type::kArray ? json::ItemAt(*at, token) : at->Find(token);
-      if (at == nullptr) return nullptr;
-    }
-    return at;
   }
 
   const json::Value& root_;

@@ -8,6 +8,20 @@
 #include <utility>
 
 namespace pawl {
+
+const json::Value* ReferenceTarget(const json::Value& root, const json::Value& schema) {
+  const json::Value* const ref = schema.Find("$ref");
+  if (ref == nullptr || !ref->text.starts_with('#')) return nullptr;
+  const std::string_view pointer = std::string_view(ref->text).substr(1);
+  if (!pointer.empty() && pointer.front() != '/') return nullptr;
+  const json::Value* at = &root;
+  for (const std::string& token : json::PointerTokens(pointer)) {
+    at = at->type == json::Type::kArray ? json::ItemAt(*at, token) : at->Find(token);
+    if (at == nullptr) return nullptr;
+  }
+  return at;
+}
+
 namespace {
 
 constexpr int kDeepestValue = 512;
@@ -98,7 +112,7 @@ class ChoiceFinder {
     } else if (const json::Value* const next = Below(schema, tokens.front())) {
       if (auto own = At(*next, tokens.subspan(1))) return own;
     }
-    if (const json::Value* const target = Target(schema)) {
+    if (const json::Value* const target = ReferenceTarget(root_, schema)) {
       if (auto found = At(*target, tokens)) return found;
     }
     if (const json::Value* const all = schema.Find("allOf")) {
@@ -156,20 +170,6 @@ class ChoiceFinder {
     return schema.Find("additionalProperties");
   }
 
-  // Of a $ref into the same document.
-  const json::Value* Target(const json::Value& schema) const {
-    const json::Value* const ref = schema.Find("$ref");
-    if (ref == nullptr || !ref->text.starts_with('#')) return nullptr;
-    const std::string_view pointer = std::string_view(ref->text).substr(1);
-    if (!pointer.empty() && pointer.front() != '/') return nullptr;
-    const json::Value* at = &root_;
-    for (const std::string& token : json::PointerTokens(pointer)) {
-      at = at->type == json::Type::kArray ? json::ItemAt(*at, token) : at->Find(token);
-      if (at == nullptr) return nullptr;
-    }
-    return at;
-  }
-
   // Where each of the schemas that may hold lists its values.
   std::optional<std::vector<std::string>> Any(const json::Value& schemas,
                                               std::span<const std::string> tokens) {
@@ -177,7 +177,7 @@ class ChoiceFinder {
     for (const json::Value& one : schemas.items) {
       // An object has no part in what stands below a list, and the other way round.
       if (!tokens.empty() && one.type == json::Type::kObject &&
-          Below(one, tokens.front()) == nullptr && Target(one) == nullptr &&
+          Below(one, tokens.front()) == nullptr && ReferenceTarget(root_, one) == nullptr &&
           one.Find("anyOf") == nullptr && one.Find("oneOf") == nullptr &&
           one.Find("allOf") == nullptr) {
         continue;

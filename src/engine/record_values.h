@@ -27,6 +27,10 @@ struct ValuePlace {
 // begins with no JSON.
 std::optional<std::vector<ValuePlace>> ValuesIn(std::string_view text, size_t* end = nullptr);
 
+// What the $ref of a schema leads to, where that is a JSON pointer into the same document, `root`;
+// otherwise nullptr.
+const json::Value* ReferenceTarget(const json::Value& root, const json::Value& schema);
+
 // JSON texts of the values that the schema gives for the place of a record, where it lists them
 // (enum, const, boolean, null). nullopt: it does not, or not in a form that is followed here.
 std::optional<std::vector<std::string>> ChoicesAt(const json::Value& schema,

@@ -354,6 +354,10 @@ void Call::Submit(Choice& choice) {
   };
   const Result<AsyncEngine::Id> id =
       server_->engine->Submit(std::move(request), std::move(delivery));
+  Submitted(choice, id);
+}
+
+void Call::Submitted(Choice& choice, const Result<AsyncEngine::Id>& id) {
   if (!id.ok()) return Done(choice, id.error());
   bool cancel = false;
   {

@@ -206,6 +206,8 @@ class Call : public std::enable_shared_from_this<Call> {
   void Submit(Choice& choice);
   // Of a prompt that is a document.
   void SubmitDocument(Choice& choice);
+  // The output of a choice is with the engine, or failed.
+  void Submitted(Choice& choice, const Result<AsyncEngine::Id>& id);
   void SubmitTogether(Choice& choice, std::shared_ptr<const Constraint> constraint,
                       const std::optional<Grammar>& grammar);
   void Refuse(const ApiError& error) noexcept;

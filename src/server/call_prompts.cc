@@ -113,14 +113,7 @@ void Call::SubmitDocument(Choice& choice) {
     self->Done(choice, std::move(output));
   };
   const Result<AsyncEngine::Id> id = server_->engine->Submit(request, std::move(delivery));
-  if (!id.ok()) return Done(choice, id.error());
-  bool cancel = false;
-  {
-    const std::lock_guard lock(mutex_);
-    choice.id = *id;
-    cancel = gone_ || failure_.has_value();
-  }
-  if (cancel) server_->engine->Cancel(*id);
+  Submitted(choice, id);
 }
 
 void Call::CopyOutput(const Generation& output, ChoiceOut& out) const {

@@ -1,3 +1,5 @@
+// The store of answers: a list of entries for each API key, the oldest first, and where each id
+// stands.
 #include "src/server/response_store.h"
 
 #include <algorithm>

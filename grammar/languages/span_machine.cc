@@ -1,5 +1,5 @@
-// A text goes on in few ways behind most beginnings, so a mask looks these up in the trie of tokens
-// and narrows the occurrences on the way.
+// Few characters follow most beginnings of a text, so a mask looks these up in the trie of tokens
+// and narrows the occurrences at each step.
 #include "grammar/languages/span_machine.h"
 
 #include <algorithm>

@@ -148,25 +148,26 @@ static void BuildTrie(std::vector<StringProgram::TrieNode>& nodes,
   }
 }
 
+// The characters of a literal, those of ASCII once: long lists of literals repeat a few, which are
+// not worth sorting.
+static void AddPoints(const std::u32string& literal, std::array<bool, 128>& in_ascii,
+                      std::vector<char32_t>& points) {
+  StopScope::Step();
+  for (const char32_t c : literal) {
+    if (c >= 128 || !std::exchange(in_ascii[c], true)) points.push_back(c);
+  }
+}
+
 void StringProgram::BuildClasses() {
   std::vector<char32_t> cuts = {0};
   for (const Regex& regex : regexes_) {
     cuts.insert(cuts.end(), regex.dfa->boundaries().begin(), regex.dfa->boundaries().end());
   }
-  // Long lists of literals repeat a few characters of ASCII, which are not worth sorting.
   std::vector<char32_t> literal_points;
   std::array<bool, 128> in_ascii = {};
   for (const Trie& trie : tries_) {
-    for (const std::u32string& literal : atom(trie.atom).literals) {
-      StopScope::Step();
-      for (const char32_t c : literal) {
-        if (c >= 128) {
-          literal_points.push_back(c);
-        } else if (!std::exchange(in_ascii[c], true)) {
-          literal_points.push_back(c);
-        }
-      }
-    }
+    for (const std::u32string& literal : atom(trie.atom).literals)
+      AddPoints(literal, in_ascii, literal_points);
   }
   if (!sources_.empty()) {
     const std::u32string& letters = table_.source->letters();

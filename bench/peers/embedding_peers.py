@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""/v1/embeddings beside sentence-transformers, on tiny models of random weights.
+"""/v1/embeddings and sentence-transformers, on tiny models of random weights.
 
-    scripts/embedding_peers.py [--pawl build/pawl]
+    bench/peers/embedding_peers.py [--pawl build/pawl]
 
 For each of FAMILIES and each way of pooling, with and without vectors of length 1: a folder with modules.json, read by both
 libraries in fp32, and TEXTS. Prints the largest difference of a number; exit code 1 above 1e-4. Needs torch, transformers and
@@ -17,7 +17,7 @@ import tempfile
 import urllib.request
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 FAMILIES = ("Qwen3", "Llama", "Gemma3Text", "Mistral")
 TEXTS = ["Ann Lee works at Harrow Ltd.", "a", "Zwölf Boxkämpfer jagen Viktor", "42 " * 60]
 BOUND = 1e-4

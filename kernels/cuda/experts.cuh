@@ -1,6 +1,6 @@
 // Products of experts: each slot's row with the matrices of its expert. A block computes 16 outputs
 // of one expert for all slots that have it, so an expert's weights come from memory once, and those
-// of experts that nobody has chosen never do. Which experts these are is read from device memory:
+// of experts that no row has chosen never do. Which experts these are is read from device memory:
 // the grid has as many runs as there can be, and blocks beyond those that there are end at once.
 //
 // A block goes through a run's slots by eights, or by eight eights where runs are long; the weights

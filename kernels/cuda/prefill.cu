@@ -161,6 +161,14 @@ __device__ __forceinline__ void Weigh(float (*scores)[4], float exponent, Softma
   }
 }
 
+// A sink's weight relative to the largest score. Far above all scores it is infinite, and the
+// result 0.
+__device__ __forceinline__ float SinkWeight(const PrefillAttention& p, int head, float exponent,
+                                            float most) {
+  if (p.sinks == nullptr) return 0.0f;
+  return PowerOfTwo(Fma(-exponent, most, kLog2E * p.sinks[head]));
+}
+
 // The first position that a query sees.
 __device__ __forceinline__ int FirstSeen(int window, int position) {
   return window > 0 && position + 1 > window ? position + 1 - window : 0;
@@ -344,10 +352,7 @@ __global__ __launch_bounds__(kThreads,
       float sum = softmax[m].sum[h];
       sum += __shfl_xor_sync(kAllLanes, sum, 1);
       sum += __shfl_xor_sync(kAllLanes, sum, 2);
-      // Where it is far above all scores: infinite, and the result 0.
-      if (p.sinks != nullptr) {
-        sum += PowerOfTwo(Fma(-exponent, softmax[m].most[h], kLog2E * p.sinks[head]));
-      }
+      sum += SinkWeight(p, head, exponent, softmax[m].most[h]);
       const int r = warp_row + m * 16 + h * 8 + lane / 4;
       if (r >= count) continue;
       const float factor = 1.0f / sum;

@@ -275,7 +275,7 @@ TEST_F(ExpertsTest, ProductsEqualDoublePrecisionInAnyCompany) {
     const std::string label = std::to_string(static_cast<int>(c.type)) + " " +
                               std::to_string(c.outputs) + "x" + std::to_string(c.columns) + " " +
                               std::to_string(c.rows) + " rows";
-    // Expert 1 is nobody's; the row in the middle is padding.
+    // No row has expert 1; the row in the middle is padding.
     std::vector<int32_t> slot_experts;
     for (int r = 0; r < c.rows; ++r) {
       const int32_t pairs[][2] = {{0, 2}, {0, 3}, {0, 4}, {2, 3}, {-1, -1}};
@@ -299,7 +299,7 @@ TEST_F(ExpertsTest, ProductsEqualDoublePrecisionInAnyCompany) {
     args.clamp = c.clamp;
     args.y_stride = c.outputs;
     const size_t all_slots = slot_experts.size(), outputs = static_cast<size_t>(c.outputs);
-    // Of the slots whose experts are given; -1: nobody's.
+    // Of the slots whose experts are given; -1: none.
     const auto run = [&](const std::vector<int32_t>& of_slots, int slots_a_run) {
       const Grouped grouped = GroupByLoop(of_slots, experts, chosen);
       const OnDevice<ExpertRun> runs(grouped.runs);

@@ -54,21 +54,22 @@ const char* LackOfFeedForward(const FeedForward& part) {
                                                      : "layers without an MLP";
 }
 
+// What a family is made of comes first.
 const char* LackOfModel(const TransformerConfig& config) {
-  if (config.both_sides) return "attention to positions behind a row";
-  if (config.layer_norms) return "LayerNorms";
-  if (config.layer_input_width > 0) return "inputs of layers";
-  if (config.logit_scale != 1.0f) return "a scale of the logits";
   for (const Layer& layer : config.layers) {
     if (const char* const lack = LackOfMixer(layer.mixer, config); lack != nullptr) return lack;
-    if (const char* const lack = LackOfFeedForward(layer.feed_forward); lack != nullptr) {
-      return lack;
-    }
+  }
+  for (const Layer& layer : config.layers) {
+    const char* const lack = LackOfFeedForward(layer.feed_forward);
+    if (lack != nullptr) return lack;
     if (!layer.pre_norms) return "layers without a norm in front";
     if (layer.factor) return "layers with a factor";
     if (layer.scale != 1.0f) return "a scale of what layers add";
   }
-  return nullptr;
+  if (config.both_sides) return "attention to positions behind a row";
+  if (config.layer_norms) return "LayerNorms";
+  if (config.layer_input_width > 0) return "inputs of layers";
+  return config.logit_scale != 1.0f ? "a scale of the logits" : nullptr;
 }
 
 }  // namespace

@@ -44,8 +44,8 @@ const AttentionCase kAttentionCases[] = {
     // Short and long splits, and a window that begins in a long one.
     {CacheType::kBf16, 2, 1, 16, 4300, 0, 0, false},
     {CacheType::kFp8, 2, 2, 8, 4400, 200, 0, false},
-    {CacheType::kBf16, 8, 2, 16, 150, 0, 0, false, true},
-    {CacheType::kF32, 3, 1, 24, 90, 20, 5, false, true},
+    {CacheType::kBf16, 8, 2, 16, 90, 0, 0, false, true},
+    {CacheType::kF32, 3, 1, 24, 40, 20, 5, false, true},
 };
 
 class AttentionTest : public GpuTest {};

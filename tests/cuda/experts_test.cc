@@ -304,7 +304,8 @@ TEST_F(ExpertsTest, ProductsEqualDoublePrecisionInAnyCompany) {
       const Grouped grouped = GroupByLoop(of_slots, experts, chosen);
       const OnDevice<ExpertRun> runs(grouped.runs);
       const OnDevice<int32_t> slots(grouped.slots), rows(grouped.rows);
-      const OnDevice<int32_t> run_count({static_cast<int32_t>(grouped.runs.size())});
+      const OnDevice<int32_t> run_count(
+          std::vector<int32_t>{static_cast<int32_t>(grouped.runs.size())});
       OnDevice<float> y(all_slots * outputs);
       args.x_rows = rows.data();
       args.slots = slots.data();

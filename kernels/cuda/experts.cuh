@@ -33,11 +33,15 @@ __device__ __forceinline__ float GateOf(const ExpertProducts& p, float gate, flo
   return (up + 1.0f) * (gate / (1.0f + expf(-1.702f * gate)));
 }
 
+// Blocks that a multiprocessor should have registers for: with three, some of them would be in
+// memory.
+template <DeviceWeight W, int kEights, bool kGated>
+constexpr int kExpertBlocks = BlocksTogether(W, kGated ? 2 : 1, kEights) < 2 ? 1 : 2;
+
 // Grid: tiles of 16 outputs, runs. With a gate the second tile is the other factor's.
 template <DeviceWeight W, int kEights, bool kGated>
-__global__ __launch_bounds__(kMatMulThreads,
-                             BlocksTogether(W, kGated ? 2 : 1,
-                                            kEights)) void ExpertsKernel(ExpertProducts p) {
+__global__ __launch_bounds__(
+    kMatMulThreads, (kExpertBlocks<W, kEights, kGated>)) void ExpertsKernel(ExpertProducts p) {
   constexpr int kTiles = kGated ? 2 : 1, kRows = kEights * 8;
   PAWL_SHARED(float, sums, kMatMulWarps* kTiles* kTileRows * 8);
   PAWL_SHARED(float, squares_of_warps, kMatMulWarps* kEights * 8);

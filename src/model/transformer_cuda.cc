@@ -118,20 +118,22 @@ Result<void*> TransformerCuda::UploadBytes(const void* data, int64_t bytes) {
   return memory_.back().data();
 }
 
-Result<PackedMatrix> TransformerCuda::Pack(const Matrix& matrix, bool exact) {
-  const bool fp8 = options_.fp8_weights && !exact;
-  if (!fp8 && !CanPack(matrix)) {
-    return Unsupported(std::string(pawl::DtypeName(matrix.type)) +
-                       " weights with minimums (Q5_1, Q5_K and Q2_K of GGUF files) run on the CPU "
-                       "only; load them as bf16, fp16, fp8, int8 or int4 (--dtype)");
-  }
-  return fp8 ? PackMatrixFp8(matrix, *FindKernels(KernelVariant::kAuto)) : PackMatrix(matrix);
+Status TransformerCuda::CheckPack(const Matrix& matrix, bool exact) const {
+  if ((options_.fp8_weights && !exact) || CanPack(matrix)) return {};
+  return Unsupported(std::string(pawl::DtypeName(matrix.type)) +
+                     " weights with minimums (Q5_1, Q5_K and Q2_K of GGUF files) run on the CPU "
+                     "only; load them as bf16, fp16, fp8, int8 or int4 (--dtype)");
+}
+
+PackedMatrix TransformerCuda::Pack(const Matrix& matrix, bool exact) const {
+  if (!options_.fp8_weights || exact) return PackMatrix(matrix);
+  return PackMatrixFp8(matrix, *FindKernels(KernelVariant::kAuto));
 }
 
 Result<DeviceMatrix> TransformerCuda::UploadMatrix(const Matrix& matrix, bool exact) {
-  const Result<PackedMatrix> packed = Pack(matrix, exact);
-  if (!packed.ok()) return packed.error();
-  DeviceMatrix on_device = packed->shape;
+  if (Status status = CheckPack(matrix, exact); !status.ok()) return status.error();
+  const PackedMatrix packed = Pack(matrix, exact);
+  DeviceMatrix on_device = packed.shape;
   const auto table = [&](const auto& values, auto& to) -> Status {
     if (values.empty()) return {};
     Result<void*> memory =
@@ -140,14 +142,14 @@ Result<DeviceMatrix> TransformerCuda::UploadMatrix(const Matrix& matrix, bool ex
     to = static_cast<decltype(values.data())>(*memory);
     return {};
   };
-  Result<void*> data = UploadBytes(packed->data.data(), static_cast<int64_t>(packed->data.size()));
+  Result<void*> data = UploadBytes(packed.data.data(), static_cast<int64_t>(packed.data.size()));
   if (!data.ok()) return data.error();
   on_device.data = *data;
-  Status status = table(packed->scales, on_device.scales);
-  if (status.ok()) status = table(packed->minimums, on_device.minimums);
-  if (status.ok()) status = table(packed->row_scales, on_device.row_scales);
+  Status status = table(packed.scales, on_device.scales);
+  if (status.ok()) status = table(packed.minimums, on_device.minimums);
+  if (status.ok()) status = table(packed.row_scales, on_device.row_scales);
   if (!status.ok()) return status.error();
-  info_.weight_bytes += packed->bytes();
+  info_.weight_bytes += packed.bytes();
   return on_device;
 }
 

@@ -20,6 +20,7 @@
 #include "kernels/cuda/runtime.h"
 #include "pawl/grammar.h"
 #include "pawl/result.h"
+#include "src/base/thread_pool.h"
 #include "src/model/kv_sequences.h"
 #include "src/model/model.h"
 #include "src/model/row_plan.h"
@@ -83,6 +84,7 @@ struct TransformerCudaOptions {
   // More than 64 plain rows that follow each other in a call go through cuBLASLt, where it is
   // found. false: always the own kernels, in blocks of 64 rows.
   bool library = true;
+  int threads = 1;  // that bring experts into the kernels' order; 0: all
 };
 
 // What all layers of a model have in common here.
@@ -213,8 +215,9 @@ class TransformerCuda final : public Model {
       : config_(std::move(config)), facts_(layers), same_(layers.same), options_(options) {}
   Status Upload(const TransformerWeights& weights);
   Result<void*> UploadBytes(const void* data, int64_t bytes);
-  Result<PackedMatrix> Pack(const Matrix& matrix, bool exact);
-  // `exact`: not in fp8.
+  // `exact`: not in fp8. Errors (kUnsupported): weights that devices do not have.
+  Status CheckPack(const Matrix& matrix, bool exact) const;
+  PackedMatrix Pack(const Matrix& matrix, bool exact) const;
   Result<DeviceMatrix> UploadMatrix(const Matrix& matrix, bool exact = false);
   Status UploadLinear(const Linear& from, DeviceLinear& to, bool exact = false);
   Result<DeviceLayer> UploadLayer(const TransformerLayer& from, const Layer& spec);
@@ -227,7 +230,9 @@ class TransformerCuda final : public Model {
   Status AllocateCache();
   // transformer_cuda_experts.cc. Of a layer's experts; `one`: gate, up or down.
   Status UploadExperts(const ExpertWeights& from, const Experts& spec, DeviceExperts& to);
-  Result<ExpertMatrices> UploadEach(const ExpertWeights& from, Linear ExpertWeights::Expert::*one);
+  Result<ExpertMatrices> UploadEach(const ExpertWeights& from, Linear ExpertWeights::Expert::*one,
+                                    ThreadPool& pool);
+  Status UploadOne(const PackedMatrix& packed, int64_t expert, int64_t count, ExpertMatrices& to);
   // Where the pieces of device memory for so many rows go. visit(DeviceMemory ExpertScratch::*,
   // bytes).
   template <typename Visit>

@@ -3,7 +3,7 @@
 // host does not wait within a layer, and a graph serves any choice. Activations are float, for few
 // rows and for many.
 #include <algorithm>
-#include <cstring>
+#include <type_traits>
 
 #include "src/model/transformer_cuda.h"
 
@@ -47,56 +47,81 @@ struct Numbers {
 
 }  // namespace
 
+// With room for all of them, when the first is there.
+Status TransformerCuda::UploadOne(const PackedMatrix& packed, int64_t expert, int64_t count,
+                                  ExpertMatrices& to) {
+  DeviceMatrix& first = to.first;
+  const DeviceMatrix& shape = packed.shape;
+  const auto scales = static_cast<int64_t>(packed.scales.size());
+  const auto row_scales = static_cast<int64_t>(packed.row_scales.size());
+  if (expert == 0) {
+    first = shape;
+    to.data_stride = Aligned(static_cast<int64_t>(packed.data.size()));
+    to.scales_stride = scales;
+    to.row_scales_stride = row_scales;
+    const auto make = [&](int64_t size, auto& at) -> Status {
+      if (size == 0) return {};
+      Result<DeviceMemory> memory = DeviceMemory::Make(count * size);
+      if (!memory.ok()) return memory.error();
+      memory_.push_back(*std::move(memory));
+      at = static_cast<std::remove_reference_t<decltype(at)>>(memory_.back().data());
+      return {};
+    };
+    Status status = make(to.data_stride, first.data);
+    if (status.ok()) status = make(2 * scales, first.scales);
+    if (status.ok() && !packed.minimums.empty()) status = make(2 * scales, first.minimums);
+    if (status.ok()) status = make(4 * row_scales, first.row_scales);
+    if (!status.ok()) return status;
+  } else if (shape.type != first.type || shape.groups != first.groups ||
+             shape.group_shift != first.group_shift ||
+             packed.minimums.empty() != (first.minimums == nullptr)) {
+    return Error{ErrorCode::kUnsupported, "the experts of a layer have different dtypes", "cuda"};
+  }
+  const auto copy = [&](const void* base, int64_t stride, const auto& values) -> Status {
+    if (values.empty()) return {};
+    return CopyIn(static_cast<char*>(const_cast<void*>(base)) + expert * stride, values.data(),
+                  static_cast<int64_t>(values.size() * sizeof values[0]), stream_);
+  };
+  Status status = copy(first.data, to.data_stride, packed.data);
+  if (status.ok()) status = copy(first.scales, 2 * scales, packed.scales);
+  if (status.ok()) status = copy(first.minimums, 2 * scales, packed.minimums);
+  if (status.ok()) status = copy(first.row_scales, 4 * row_scales, packed.row_scales);
+  info_.weight_bytes += packed.bytes();
+  return status;
+}
+
+// As many experts at a time as there are threads.
 Result<ExpertMatrices> TransformerCuda::UploadEach(const ExpertWeights& from,
-                                                   Linear ExpertWeights::Expert::*one) {
+                                                   Linear ExpertWeights::Expert::*one,
+                                                   ThreadPool& pool) {
   ExpertMatrices to;
   const auto count = static_cast<int64_t>(from.experts.size());
+  const auto expert = [&](int64_t e) -> const Linear& {
+    return from.experts[static_cast<size_t>(e)].*one;
+  };
   std::vector<float> biases;
-  for (int64_t e = 0; e < count; ++e) {
-    const Linear& linear = from.experts[static_cast<size_t>(e)].*one;
-    const Result<PackedMatrix> packed = Pack(linear.w, false);
-    if (!packed.ok()) return packed.error();
-    DeviceMatrix& first = to.first;
-    const auto bytes = static_cast<int64_t>(packed->data.size());
-    const auto scales = static_cast<int64_t>(packed->scales.size());
-    const auto row_scales = static_cast<int64_t>(packed->row_scales.size());
-    // Room for all of them, when the first is known.
-    if (e == 0) {
-      first = packed->shape;
-      to.data_stride = Aligned(bytes);
-      to.scales_stride = scales;
-      to.row_scales_stride = row_scales;
-      const auto make = [&](int64_t size, auto& at) -> Status {
-        if (size == 0) return {};
-        Result<DeviceMemory> memory = DeviceMemory::Make(count * size);
-        if (!memory.ok()) return memory.error();
-        memory_.push_back(*std::move(memory));
-        at = static_cast<std::remove_reference_t<decltype(at)>>(memory_.back().data());
-        return {};
-      };
-      Status status = make(to.data_stride, first.data);
-      if (status.ok()) status = make(2 * scales, first.scales);
-      if (status.ok() && !packed->minimums.empty()) status = make(2 * scales, first.minimums);
-      if (status.ok()) status = make(4 * row_scales, first.row_scales);
-      if (!status.ok()) return status.error();
-    } else if (packed->shape.type != first.type || packed->shape.groups != first.groups ||
-               packed->shape.group_shift != first.group_shift || scales != to.scales_stride ||
-               packed->minimums.empty() != (first.minimums == nullptr)) {
-      return Error{ErrorCode::kUnsupported, "the experts of a layer have different dtypes", "cuda"};
+  for (int64_t first = 0; first < count; first += pool.size()) {
+    std::vector<PackedMatrix> packed(
+        static_cast<size_t>(std::min<int64_t>(pool.size(), count - first)));
+    const auto here = static_cast<int64_t>(packed.size());
+    for (int64_t i = 0; i < here; ++i) {
+      const Linear& linear = expert(first + i);
+      if (Status status = CheckPack(linear.w, false); !status.ok()) return status.error();
+      biases.insert(biases.end(), linear.bias.begin(), linear.bias.end());
     }
-    const auto copy = [&](const void* base, int64_t at, const auto& values) -> Status {
-      if (values.empty()) return {};
-      return CopyIn(static_cast<char*>(const_cast<void*>(base)) + at, values.data(),
-                    static_cast<int64_t>(values.size() * sizeof values[0]), stream_);
-    };
-    Status status = copy(first.data, e * to.data_stride, packed->data);
-    if (status.ok()) status = copy(first.scales, 2 * e * scales, packed->scales);
-    if (status.ok()) status = copy(first.minimums, 2 * e * scales, packed->minimums);
-    if (status.ok()) status = copy(first.row_scales, 4 * e * row_scales, packed->row_scales);
-    if (status.ok()) status = Synchronize(stream_);
+    pool.ParallelFor(here, 1, [&](int64_t begin, int64_t end, int) {
+      for (int64_t i = begin; i < end; ++i) {
+        packed[static_cast<size_t>(i)] = Pack(expert(first + i).w, false);
+      }
+    });
+    Status status;
+    for (int64_t i = 0; i < here && status.ok(); ++i) {
+      status = UploadOne(packed[static_cast<size_t>(i)], first + i, count, to);
+    }
+    // Host memory goes when it has been read.
+    const Status read = Synchronize(stream_);
+    if (status.ok()) status = read;
     if (!status.ok()) return status.error();
-    info_.weight_bytes += packed->bytes();
-    biases.insert(biases.end(), linear.bias.begin(), linear.bias.end());
   }
   Result<const float*> bias = UploadVector(biases);
   if (!bias.ok()) return bias.error();
@@ -119,10 +144,11 @@ Status TransformerCuda::UploadExperts(const ExpertWeights& from, const Experts& 
     if (!vector.ok()) return vector.error();
     *at = *vector;
   }
+  ThreadPool pool(options_.threads);
   using Expert = ExpertWeights::Expert;
   for (const auto& [one, at] : {std::pair(&Expert::gate, &to.gate), std::pair(&Expert::up, &to.up),
                                 std::pair(&Expert::down, &to.down)}) {
-    Result<ExpertMatrices> all = UploadEach(from, one);
+    Result<ExpertMatrices> all = UploadEach(from, one, pool);
     if (!all.ok()) return all.error();
     *at = *all;
   }

@@ -49,6 +49,7 @@ TEST_F(ExpertsModelTest, WeightsOfEachTypeAreTheCpus) {
                         {"families/qwen3_moe", WeightDtype::kFp32}}) {
     TransformerCudaOptions options;
     options.cache = CacheType::kF32;
+    options.threads = 3;
     Loaded models = LoadBoth(c.name, options, c.dtype);
     ASSERT_TRUE(models.cuda != nullptr && models.cpu != nullptr) << c.name;
     EXPECT_LT(WorstError(models, random, 12), 2e-4) << c.name << " " << static_cast<int>(c.dtype);

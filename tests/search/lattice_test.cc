@@ -397,15 +397,107 @@ TEST(LookUpsTest, NoneWhereNothingBeforeThePositionChanged) {
   EXPECT_GT(behind, 50) << "behind it there are new places";
 }
 
-// Free keys are places that differ for each text, and a small budget has the grammar rebuilt in the
-// middle of a call. That changes no output.
-TEST(LookUpsTest, GrammarsThatAreRebuiltMeanwhile) {
+// Letters, marks and a few longer tokens, for schemas with free keys: places that differ for each
+// text.
+std::shared_ptr<const Vocabulary> KeysVocabulary() {
   std::vector<std::string> tokens;
   for (char c = 'a'; c <= 'z'; ++c) tokens.emplace_back(1, c);
   for (const char* more : {"{", "}", "\"", ":", ",", "1", "2", "ab", "xyz"}) {
     tokens.emplace_back(more);
   }
-  const auto vocabulary = VocabularyOf(tokens);
+  return VocabularyOf(tokens);
+}
+
+// A grammar's place that tells how much all grammars take, now and then.
+class WeighedPlace final : public LoopConstraint {
+ public:
+  struct Scales {
+    const Compiler& compiler;
+    size_t most = 0;
+    int questions = 0;
+  };
+  WeighedPlace(std::shared_ptr<const LoopConstraint> of, Scales& scales)
+      : of_(std::move(of)), scales_(scales) {}
+  Place Look() const override { return {.mask = mask(), .accepting = accepting()}; }
+  std::shared_ptr<const Mask> mask() const override {
+    Weigh();
+    return of_->mask();
+  }
+  bool accepting() const override { return of_->accepting(); }
+  std::string forced(size_t limit) const override { return of_->forced(limit); }
+  std::shared_ptr<const Constraint> Advance(TokenId token) const override {
+    return Of(of_->Next(token));
+  }
+  std::optional<uint64_t> KeyAfter(TokenId token) const override {
+    Weigh();
+    return of_->KeyAfter(token);
+  }
+  std::shared_ptr<const LoopConstraint> NextHere(TokenId token) const override {
+    return Of(of_->NextHere(token));
+  }
+  std::shared_ptr<const LoopConstraint> Renewed() const override { return Of(of_->Renewed()); }
+  std::optional<std::vector<TokenId>> Completion(int most) const override {
+    return of_->Completion(most);
+  }
+  int CompletionLength(int most) const override { return of_->CompletionLength(most); }
+  uint64_t key() const override { return of_->key(); }
+  const Grammar* grammar() const override { return of_->grammar(); }
+
+ private:
+  std::shared_ptr<const LoopConstraint> Of(std::shared_ptr<const LoopConstraint> at) const {
+    return at == nullptr ? nullptr : std::make_shared<WeighedPlace>(std::move(at), scales_);
+  }
+  void Weigh() const {
+    constexpr int kEach = 400;
+    if (++scales_.questions % kEach != 0) return;
+    scales_.most = std::max(scales_.most, scales_.compiler.memory_bytes());
+  }
+  const std::shared_ptr<const LoopConstraint> of_;
+  Scales& scales_;
+};
+
+// One block: the lattice of each call goes over all positions. What it meets is let go while the
+// call goes on, and the output is that of a call which keeps all.
+TEST(LookUpsTest, OneCallStaysInTheBudgetOfItsGrammar) {
+  const auto vocabulary = KeysVocabulary();
+  const auto width = static_cast<int>(vocabulary->size());
+  const auto fill = [&](const Compiler& compiler, size_t& most) {
+    const Grammar grammar = *compiler.CompileJsonSchema(
+        R"({"type":"object","minProperties":12,"additionalProperties":{"enum":[1,12,"a"]}})");
+    WeighedPlace::Scales scales = {compiler};
+    FillTask task;
+    task.vocabulary = vocabulary.get();
+    task.constraint =
+        std::make_shared<WeighedPlace>(ForLoop(MakeConstraint(grammar), *vocabulary), scales);
+    task.rules = {{vocabulary->end_tokens()[0]}, width, 16, 32};
+    task.length = 160;
+    FillOptions options;
+    options.block_length = task.length;
+    options.steps = 2;
+    MaskFiller filler(std::move(task), options);
+    EXPECT_TRUE(filler.Start().ok());
+    std::mt19937 random(5);
+    while (!filler.done()) {
+      const Status taken = filler.Take(NormalScores(random, filler.Wanted().size(), width));
+      EXPECT_TRUE(taken.ok()) << taken.error().ToString();
+      if (!taken.ok()) break;
+    }
+    most = scales.most;
+    std::string text;
+    for (const TokenId token : filler.output()) text += vocabulary->bytes(token);
+    return text;
+  };
+  const Compiler bound(vocabulary, {.memory_budget = size_t{1} << 20});
+  const Compiler free(vocabulary, {.memory_budget = size_t{1} << 40});
+  size_t little = 0, much = 0;
+  EXPECT_EQ(fill(bound, little), fill(free, much));
+  EXPECT_GT(much, size_t{12} << 20);
+  EXPECT_LT(little, size_t{3} << 20);
+}
+
+// A small budget has the grammar rebuilt in the middle of a call. That changes no output.
+TEST(LookUpsTest, GrammarsThatAreRebuiltMeanwhile) {
+  const auto vocabulary = KeysVocabulary();
   const auto width = static_cast<int>(vocabulary->size());
   const auto fill = [&](const Compiler& compiler, uint32_t seed, bool& rebuilt) {
     const Grammar grammar = *compiler.CompileJsonSchema(

@@ -26,15 +26,19 @@ constexpr double kLeastScore = -1e9;  // also of what is no number
 constexpr double kFarBelow = 600;     // exp(-kFarBelow) is a number
 constexpr int kRoomBehind = 64;       // tokens
 constexpr int kMostRefused = 8;       // more than were taken, of tokens that are tried
+// Of states whose shortest text is too long, so that shorter ways are searched for among tokens.
+// Each search may take a millisecond, and the best states come first.
+constexpr int kMostSearches = 16;
 
 }  // namespace
 
-CanvasLattice::CanvasLattice(const CanvasRules& rules, const CanvasPlace& root,
+CanvasLattice::CanvasLattice(const CanvasRules& rules, CanvasPlace root,
                              std::span<const TokenId> window,
                              std::span<const std::vector<float>> scores,
                              std::span<const TokenId> witness, int behind, CanvasStates* states,
                              std::span<const int> gaps)
     : rules_(rules),
+      root_(std::move(root)),
       window_(window),
       own_states_(states != nullptr ? nullptr : std::make_unique<CanvasStates>(rules)),
       states_(states != nullptr ? *states : *own_states_),
@@ -44,7 +48,7 @@ CanvasLattice::CanvasLattice(const CanvasRules& rules, const CanvasPlace& root,
       scratch_(
           std::make_unique<Scratch>(Scratch{.best = BestTokens(rules.width, rules.candidates)})) {
   const int64_t before = states_.looks();
-  nodes_[0].push_back({states_.Of(root)});
+  nodes_[0].push_back({states_.Of(root_)});
   scratch_->slot_of.resize(static_cast<size_t>(rules.width) + 1);
   int32_t witness_node = 0;
   for (size_t i = 0; i < window.size(); ++i) {
@@ -52,6 +56,7 @@ CanvasLattice::CanvasLattice(const CanvasRules& rules, const CanvasPlace& root,
     // so it is asked for only where the canvas is nearly full.
     const bool asks = i + 1 == window.size() || behind < kRoomBehind;
     const auto left = static_cast<int>(window.size() - i) - 1 + behind;
+    if (i > 0) MakeSpace(i);
     BeginSteps(i, scores[i]);
     const TokenId known = witness.empty() ? kNoToken : witness[i];
     witness_node = TakeWitness(i, scores[i], known, witness_node);
@@ -60,6 +65,16 @@ CanvasLattice::CanvasLattice(const CanvasRules& rules, const CanvasPlace& root,
   looks_ = states_.looks() - before;
   scratch_.reset();
   FindAlive();
+}
+
+void CanvasLattice::MakeSpace(size_t position) {
+  std::vector<CanvasPlace> places = {root_};
+  for (const Node& node : nodes_[position]) places.push_back(states_.PlaceOf(node.state));
+  if (!states_.MakeSpace(places)) return;
+  root_ = places[0];
+  for (size_t n = 0; n < nodes_[position].size(); ++n) {
+    nodes_[position][n].state = states_.Of(places[n + 1]);
+  }
 }
 
 // What ends an output is as probable as what ends a gap.
@@ -256,7 +271,11 @@ int32_t CanvasLattice::NodeOf(size_t position, CanvasStates::Id state, double sc
   const bool known =
       static_cast<size_t>(node) < next.size() && next[static_cast<size_t>(node)].state == state;
   if (known) return node;
-  if (!witness && left >= 0 && !states_.Completes(state, left)) return -1;
+  if (!witness && left >= 0 && !states_.Completes(state, left)) {
+    if (searches_ == kMostSearches) return -1;
+    ++searches_;
+    if (!states_.CompletesBySearch(state, left)) return -1;
+  }
   node = static_cast<int32_t>(next.size());
   next.push_back({state, score});
   return node;

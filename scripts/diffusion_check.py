@@ -9,9 +9,10 @@ with 5 seeds: seeds 1 to 3 in blocks of 32, 4 and 5 in one block of 256. That is
 output is valid because of its lattice, or not at all.
 
 Each line of the results is one output: mode, schema, seed, verdict; or says whether a schema is used. A run goes on where the results end.
-Runs are made in rounds: a round takes of each schema a few runs, drawn by a seed, so that a part of all is a sample of modes and seeds. Outputs come from
-two servers (pawl serve), which keep the grammar and its masks for the runs of a schema. The summary by mode is printed at the end, and is
-written to --summary. Exit code: 1 where an output is invalid or failed. Needs: jsonschema, numpy, safetensors.
+All outputs of a schema are made together, in an order drawn by a seed: the servers (pawl serve, one of each family) then know its grammar.
+Schemas with slow outputs wait: a round ends a schema's turn after 5 seconds, the next one after 60, the last one at its end. The summary by
+mode is printed at the end, and is written to --summary. Exit code: 1 where an output is invalid or failed. Needs: jsonschema, numpy,
+safetensors.
 """
 
 import argparse
@@ -36,9 +37,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 CACHES = ("none", "prefix", "dual", "dkv")
 SCHEDULES = ("stepwise", "threshold", "prophet", "localleap", "ssd")
 FAMILIES = {"llada": {"remasking": "low_confidence"}, "dream": {"alg": "entropy"}}
-CANVAS, SEEDS, ROUND = 256, range(1, 6), 4
-# Runs of a mode and a seed that are made together for a schema in a round. Logits are spread as those of a model that is rather sure.
-SHARPNESS = 3
+CANVAS, SEEDS = 256, range(1, 6)
+TURNS = (5, 60, float("inf"))  # seconds of a schema in a round
+SHARPNESS = 3  # logits are spread as those of a model that is rather sure
 
 
 def tiny_model(family, folder):
@@ -64,19 +65,17 @@ class Server:
 
     def __init__(self, pawl, model):
         self.process = subprocess.Popen([pawl, "serve", "--model", str(model), "--port", "0", "--threads", "1", "--max-string", "0", "--log", "none",
-                                         "--batch", "1", "--grammar-mb", "1024"], stdout=subprocess.PIPE, text=True)
+                                         "--batch", "1", "--grammar-mb", "512"], stdout=subprocess.PIPE, text=True)
         port = next(re.search(r":(\d+)", line).group(1) for line in self.process.stdout if "http://" in line)
-        self.port = int(port)
+        self.connection = http.client.HTTPConnection("127.0.0.1", int(port))
 
     def complete(self, schema, seed, temperature, diffusion):
         """(status, the text or the error)"""
         body = {"prompt": "a", "max_tokens": CANVAS, "seed": seed, "temperature": temperature, "diffusion": diffusion,
                 "response_format": {"type": "json_schema", "schema": schema}}
-        connection = http.client.HTTPConnection("127.0.0.1", self.port)
-        connection.request("POST", "/v1/completions", json.dumps(body), {"Content-Type": "application/json"})
-        response = connection.getresponse()
+        self.connection.request("POST", "/v1/completions", json.dumps(body), {"Content-Type": "application/json"})
+        response = self.connection.getresponse()
         answer = json.loads(response.read())
-        connection.close()
         return response.status, answer["choices"][0]["text"] if response.status == 200 else answer["error"]["message"]
 
     def close(self):
@@ -158,22 +157,30 @@ class Check:
         return time.monotonic() - self.begin > self.options.seconds
 
     def run(self):
-        for begin in range(0, len(FAMILIES) * len(CACHES) * len(SCHEDULES) * len(SEEDS), ROUND):
+        modes = list(itertools.product(FAMILIES, CACHES, SCHEDULES, SEEDS))
+        for turn in TURNS:
             for name in self.schemas():
-                runs = [(family, cache, schedule, name, seed) for family, cache, schedule, seed in itertools.product(FAMILIES, CACHES, SCHEDULES, SEEDS)]
+                runs = [(family, cache, schedule, name, seed) for family, cache, schedule, seed in modes]
                 random.Random(f"44 {name}").shuffle(runs)
-                for run in runs[begin:begin + ROUND]:
+                end = time.monotonic() + turn
+                for run in runs:
                     if run in self.known or run[4] not in self.options.seeds:
                         continue
                     if self.over():
                         return
-                    family, cache, schedule, _, seed = run
-                    if name not in self.judged:
-                        self.judged[name] = Judged(self.options.data / name)
-                    at = time.monotonic()
-                    one = {"run": run, "verdict": self.judged[name].fill(self.servers[family], family, cache, schedule, seed)}
-                    self.done.append(dict(one, seconds=round(time.monotonic() - at, 3)))
-                    self.write(self.done[-1])
+                    if time.monotonic() > end:
+                        break
+                    self.make(run)
+
+    def make(self, run):
+        family, cache, schedule, name, seed = run
+        if name not in self.judged:
+            self.judged[name] = Judged(self.options.data / name)
+        at = time.monotonic()
+        one = {"run": run, "verdict": self.judged[name].fill(self.servers[family], family, cache, schedule, seed)}
+        self.done.append(dict(one, seconds=round(time.monotonic() - at, 3)))
+        self.known.add(run)
+        self.write(self.done[-1])
 
 
 def summary(done):

@@ -151,7 +151,9 @@ class ModelCalls {
     config->both_sides = config->shifted_logits = true;
     config->vocabulary = tokens;
     config->mask_token = 0;
-    auto model = RandomModel(*config, {.threads = 1}, 1);
+    ModelOptions options;
+    options.threads = 1;
+    auto model = RandomModel(*config, options, 1);
     if (!model.ok()) Fail(model.error().ToString());
     model_ = *std::move(model);
     const auto sequence = model_->NewSequence(kPrompt + kCanvas);

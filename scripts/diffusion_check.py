@@ -4,9 +4,9 @@
   scripts/diffusion_check.py --data ~/maskbench/data --results check.jsonl [--pawl build/pawl] [--seconds S] [--summary FILE]
 
 A mode is a cache (none, prefix, dual, dkv) with a schedule (stepwise, threshold, prophet, localleap, ssd), and a family: LLaDA with
-low_confidence, or Dream with entropy. Each mode fills canvases of 256 positions in 32 steps for 200 schemas whose shortest output fits,
-with 5 seeds: seeds 1 to 3 in blocks of 32, 4 and 5 in one block of 256. That is 40,000 outputs. The models have random weights, so an
-output is valid because of its lattice, or not at all.
+low_confidence, or Dream with entropy. Each mode fills canvases of 256 positions for 200 schemas whose shortest output fits: in 32 steps, or
+with a threshold of 0.2, which takes about as many calls. There are 5 seeds: seeds 1 to 3 in blocks of 32, 4 and 5 in one block of 256. That
+is 40,000 outputs. The models have random weights, so an output is valid because of its lattice, or not at all.
 
 Each line of the results is one output: mode, schema, seed, verdict; or says whether a schema is used. A run goes on where the results end.
 All outputs of a schema are made together, in an order drawn by a seed: the servers (pawl serve, one of each family) then know its grammar.
@@ -39,6 +39,7 @@ SCHEDULES = ("stepwise", "threshold", "prophet", "localleap", "ssd")
 FAMILIES = {"llada": {"remasking": "low_confidence"}, "dream": {"alg": "entropy"}}
 CANVAS, SEEDS = 256, range(1, 6)
 TURNS = (5, 60, float("inf"))  # seconds of a schema in a round
+STEPS, THRESHOLD = 32, 0.2  # a random model is rarely surer: with 0.9 a call commits one token
 SHARPNESS = 3  # logits are spread as those of a model that is rather sure
 
 
@@ -67,15 +68,17 @@ class Server:
         self.process = subprocess.Popen([pawl, "serve", "--model", str(model), "--port", "0", "--threads", "1", "--max-string", "0", "--log", "none",
                                          "--batch", "1", "--grammar-mb", "512"], stdout=subprocess.PIPE, text=True)
         port = next(re.search(r":(\d+)", line).group(1) for line in self.process.stdout if "http://" in line)
-        self.connection = http.client.HTTPConnection("127.0.0.1", int(port))
+        self.port = int(port)
 
     def complete(self, schema, seed, temperature, diffusion):
         """(status, the text or the error)"""
         body = {"prompt": "a", "max_tokens": CANVAS, "seed": seed, "temperature": temperature, "diffusion": diffusion,
                 "response_format": {"type": "json_schema", "schema": schema}}
-        self.connection.request("POST", "/v1/completions", json.dumps(body), {"Content-Type": "application/json"})
-        response = self.connection.getresponse()
+        connection = http.client.HTTPConnection("127.0.0.1", self.port)
+        connection.request("POST", "/v1/completions", json.dumps(body), {"Content-Type": "application/json"})
+        response = connection.getresponse()
         answer = json.loads(response.read())
+        connection.close()
         return response.status, answer["choices"][0]["text"] if response.status == 200 else answer["error"]["message"]
 
     def close(self):
@@ -102,7 +105,7 @@ class Judged:
         return "valid"
 
     def fill(self, server, family, cache, schedule, seed):
-        steps = {"steps": 32} if schedule in ("stepwise", "prophet", "ssd") else {}
+        steps = {"steps": STEPS} if schedule in ("stepwise", "prophet", "ssd") else {"threshold": THRESHOLD}
         diffusion = dict(FAMILIES[family], cache=cache, schedule=schedule, block_length=32 if seed <= 3 else CANVAS, **steps)
         status, text = server.complete(self.schema, seed, (0, 0.5, 1)[seed % 3], diffusion)
         return self.judge(text) if status == 200 else f"failed: {status}: {text}"

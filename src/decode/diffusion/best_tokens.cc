@@ -97,7 +97,13 @@ TokenId BestTokens::Nth(size_t rank) {
 }
 
 std::span<const TokenId> BestTokens::Of(const CanvasMask& mask) {
+  // Of masks that allow a large part of all tokens, enough are among the best of all.
+  constexpr int kLargePart = 4;
   if (mask.few()) {
+    if (mask.mask->count() >= width_ / kLargePart) {
+      TakeAllowed(*mask.mask, Order());
+      if (tokens_.size() == most_) return tokens_;
+    }
     ranked_.clear();
     for (const TokenId token : mask.tokens) ranked_.push_back(RankOf(token));
     KeepBest(ranked_, most_);

@@ -24,11 +24,18 @@ namespace {
 constexpr double kNever = -std::numeric_limits<double>::infinity();
 constexpr double kLeastScore = -1e9;  // also of what is no number
 constexpr double kFarBelow = 600;     // exp(-kFarBelow) is a number
-constexpr int kRoomBehind = 64;       // tokens
 constexpr int kMostRefused = 8;       // more than were taken, of tokens that are tried
 // Of states whose shortest text is too long, so that shorter ways are searched for among tokens.
 // Each search may take a millisecond, and the best states come first.
 constexpr int kMostSearches = 16;
+
+// Behind the window the end must be known to fit. Inside, a state that has no end is one less, so
+// it is asked for only where the canvas is nearly full, and in front of its last positions now and
+// then.
+bool AsksForEnd(int left, bool last) {
+  constexpr int kNearlyFull = 64, kFull = 16, kEach = 8;
+  return last || left < kFull || (left < kNearlyFull && left % kEach == 0);
+}
 
 }  // namespace
 
@@ -52,15 +59,12 @@ CanvasLattice::CanvasLattice(const CanvasRules& rules, CanvasPlace root,
   scratch_->slot_of.resize(static_cast<size_t>(rules.width) + 1);
   int32_t witness_node = 0;
   for (size_t i = 0; i < window.size(); ++i) {
-    // Behind the window the end must be known to fit. Inside, a state that has no end is one less,
-    // so it is asked for only where the canvas is nearly full.
-    const bool asks = i + 1 == window.size() || behind < kRoomBehind;
     const auto left = static_cast<int>(window.size() - i) - 1 + behind;
     if (i > 0) MakeSpace(i);
     BeginSteps(i, scores[i]);
     const TokenId known = witness.empty() ? kNoToken : witness[i];
     witness_node = TakeWitness(i, scores[i], known, witness_node);
-    Extend(i, scores[i], asks ? left : -1);
+    Extend(i, scores[i], AsksForEnd(left, i + 1 == window.size()) ? left : -1);
   }
   looks_ = states_.looks() - before;
   scratch_.reset();

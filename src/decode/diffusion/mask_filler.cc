@@ -79,7 +79,7 @@ Status MaskFiller::Settle() {
     if (has_gaps() && block_end_ > 0) {
       block_end_ = task_.length;
     } else if (begin != block_begin_ || block_end_ == 0) {
-      witness_.clear();
+      if (!has_gaps()) witness_.clear();
       block_begin_ = begin;
       block_end_ = std::min(task_.length, begin + options_.block_length);
       const int blocks = (task_.length + options_.block_length - 1) / options_.block_length;
@@ -142,7 +142,8 @@ Status MaskFiller::FindWitness() {
   } else {
     const auto begin = canvas_.begin() + known_from_;
     const auto read = static_cast<ptrdiff_t>(first_ - known_from_);
-    if (known_.empty() || !std::equal(begin, begin + read, known_.begin())) {
+    const bool same_canvas = known_.size() == left + static_cast<size_t>(read);
+    if (!same_canvas || !std::equal(begin, begin + read, known_.begin())) {
       return Error{ErrorCode::kInternal, "the output that was known to fit is gone", ""};
     }
     known_.erase(known_.begin(), known_.begin() + read);

@@ -52,27 +52,13 @@ CanvasPlace CanvasStates::BeginCall(const CanvasPlace& root) {
 
 bool CanvasStates::crowded() const { return bytes_ > kMostStateBytes; }
 
-// Each place that is taken again may have the grammar rebuilt once more, which happens only when it
-// has doubled; equal places have equal keys only in one and the same.
-bool CanvasStates::MakeSpace(std::span<CanvasPlace> places) {
-  constexpr int kMostRounds = 8;
-  bool rebuilt = false;
-  for (int round = 0; round < kMostRounds; ++round) {
-    bool again = false;
-    for (CanvasPlace& place : places) {
-      if (place.at == nullptr) continue;
-      auto renewed = place.at->Renewed();
-      if (renewed == nullptr) continue;
-      again = true;
-      place.at = std::move(renewed);
-      // Before the others are taken again: what is let go need not be there twice.
-      if (!rebuilt) Clear();
-      rebuilt = true;
-    }
-    if (!again) break;
+bool CanvasStates::MakeSpace(CanvasPlace& root) {
+  const bool outdated = root.at != nullptr && root.at->outdated();
+  if (!outdated && !crowded()) return false;
+  Clear();  // first: what is let go need not be there twice
+  if (outdated) {
+    if (auto renewed = root.at->Renewed()) root.at = std::move(renewed);
   }
-  if (!rebuilt && !crowded()) return false;
-  Clear();
   return true;
 }
 

@@ -64,9 +64,8 @@ class CanvasStates {
   // Lets all go where that has become much, or the grammar was rebuilt. Returns the place in the
   // grammar as it is now.
   CanvasPlace BeginCall(const CanvasPlace& root);
-  // The same in the middle of a call: only these places are kept. true: they, and all numbers, are
-  // others now. REQUIRES: all places are in the same grammar.
-  bool MakeSpace(std::span<CanvasPlace> places);
+  // The same in the middle of a call. true: numbers are others now.
+  bool MakeSpace(CanvasPlace& root);
   Id Of(const CanvasPlace& place);
   // The place with this number. It is not that of a blank or of kEnded.
   CanvasPlace PlaceOf(Id id) const;

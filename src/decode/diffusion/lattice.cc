@@ -16,6 +16,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <stdexcept>
 #include <utility>
 
 namespace pawl {
@@ -25,9 +26,9 @@ constexpr double kNever = -std::numeric_limits<double>::infinity();
 constexpr double kLeastScore = -1e9;  // also of what is no number
 constexpr double kFarBelow = 600;     // exp(-kFarBelow) is a number
 constexpr int kMostRefused = 8;       // more than were taken, of tokens that are tried
-// Of states whose shortest text is too long, so that shorter ways are searched for among tokens.
-// Each search may take a millisecond, and the best states come first.
-constexpr int kMostSearches = 16;
+// Of states whose shortest text is too long, so that shorter ways are searched for among tokens. A
+// search may take milliseconds and megabytes of the grammar. The best states come first.
+constexpr int kMostSearches = 4, kMostSearchesOfPosition = 2;
 
 // Behind the window the end must be known to fit. Inside, a state that has no end is one less, so
 // it is asked for only where the canvas is nearly full, and in front of its last positions now and
@@ -71,14 +72,40 @@ CanvasLattice::CanvasLattice(const CanvasRules& rules, CanvasPlace root,
   FindAlive();
 }
 
-void CanvasLattice::MakeSpace(size_t position) {
-  std::vector<CanvasPlace> places = {root_};
-  for (const Node& node : nodes_[position]) places.push_back(states_.PlaceOf(node.state));
-  if (!states_.MakeSpace(places)) return;
-  root_ = places[0];
-  for (size_t n = 0; n < nodes_[position].size(); ++n) {
-    nodes_[position][n].state = states_.Of(places[n + 1]);
+std::vector<std::vector<TokenId>> CanvasLattice::PathsTo(size_t position) const {
+  std::vector<std::vector<TokenId>> paths(nodes_[position].size());
+  for (size_t n = 0; n < paths.size(); ++n) {
+    auto at = static_cast<int32_t>(n);
+    for (size_t i = position; i-- > 0;) {
+      const Layer& layer = layers_[i];
+      const auto leads = [&](const Edge& edge) {
+        return layer.bundles[static_cast<size_t>(edge.bundle)].to == at;
+      };
+      const Edge& edge = *std::ranges::find_if(layer.edges, leads);
+      paths[n].push_back(layer.slots[static_cast<size_t>(edge.slot)].token);
+      at = layer.bundles[static_cast<size_t>(edge.bundle)].from;
+    }
+    std::ranges::reverse(paths[n]);
   }
+  return paths;
+}
+
+// The nodes of the layer are found again, which takes a part of what they have met.
+void CanvasLattice::MakeSpace(size_t position) {
+  if (!states_.MakeSpace(root_)) return;
+  const std::vector<std::vector<TokenId>> paths = PathsTo(position);
+  for (size_t n = 0; n < paths.size(); ++n) {
+    CanvasStates::Id at = states_.Of(root_);
+    for (size_t i = 0; i < position; ++i) {
+      const TokenId token = paths[n][i];
+      at = token == kBlank ? states_.Blank(at, GapOf(i)) : states_.After(at, token);
+      if (at == CanvasStates::kRefused) {
+        throw std::logic_error("a grammar that was rebuilt refuses its text");
+      }
+    }
+    nodes_[position][n].state = at;
+  }
+  if (root_.at != nullptr) root_.at->NeedsAll();
 }
 
 // What ends an output is as probable as what ends a gap.
@@ -117,6 +144,7 @@ std::span<const int32_t> CanvasLattice::ChoicesOf(Layer& layer, const CanvasMask
 void CanvasLattice::BeginSteps(size_t position, std::span<const float> scores) {
   Layer& layer = layers_[position];
   Scratch& scratch = *scratch_;
+  most_searches_ = std::min(kMostSearches, searches_ + kMostSearchesOfPosition);
   scratch.known = 0;
   scratch.best.Begin(scores);
   scratch.heap.clear();
@@ -276,7 +304,7 @@ int32_t CanvasLattice::NodeOf(size_t position, CanvasStates::Id state, double sc
       static_cast<size_t>(node) < next.size() && next[static_cast<size_t>(node)].state == state;
   if (known) return node;
   if (!witness && left >= 0 && !states_.Completes(state, left)) {
-    if (searches_ == kMostSearches) return -1;
+    if (searches_ == most_searches_) return -1;
     ++searches_;
     if (!states_.CompletesBySearch(state, left)) return -1;
   }

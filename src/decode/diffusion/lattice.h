@@ -123,6 +123,8 @@ class CanvasLattice {
                                      std::span<const float> scores);
   // Lets go what is known of states behind which the lattice is, where that has become much.
   void MakeSpace(size_t position);
+  // Of each node there, tokens that lead to it.
+  std::vector<std::vector<TokenId>> PathsTo(size_t position) const;
   // Cursors of all nodes.
   void BeginSteps(size_t position, std::span<const float> scores);
   // To its next step; false: there is none.
@@ -156,7 +158,7 @@ class CanvasLattice {
   std::vector<Layer> layers_;
   std::unique_ptr<Scratch> scratch_;
   int64_t looks_ = 0;
-  int searches_ = 0;
+  int searches_ = 0, most_searches_ = 0;  // so far, and up to the end of the position
 };
 
 }  // namespace pawl

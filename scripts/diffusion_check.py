@@ -5,7 +5,7 @@
 
 A mode is a cache (none, prefix, dual, dkv) with a schedule (stepwise, threshold, prophet, localleap, ssd), and a family: LLaDA with
 low_confidence, or Dream with entropy. Each mode fills canvases of 256 positions for 200 schemas whose shortest output fits: in 32 steps, or
-with a threshold of 0.2, which takes about as many calls. There are 5 seeds: seeds 1 to 3 in blocks of 32, 4 and 5 in one block of 256. That
+with a threshold of 0.2 or 0.15, which takes about as many calls. There are 5 seeds: seeds 1 to 3 in blocks of 32, 4 and 5 in one block of 256. That
 is 40,000 outputs. The models have random weights, so an output is valid because of its lattice, or not at all.
 
 Each line of the results is one output: mode, schema, seed, verdict; or says whether a schema is used. A run goes on where the results end.
@@ -39,7 +39,7 @@ SCHEDULES = ("stepwise", "threshold", "prophet", "localleap", "ssd")
 FAMILIES = {"llada": {"remasking": "low_confidence"}, "dream": {"alg": "entropy"}}
 CANVAS, SEEDS = 256, range(1, 6)
 TURNS = (5, 60, float("inf"))  # seconds of a schema in a round
-STEPS, THRESHOLD = 32, 0.2  # a random model is rarely surer: with 0.9 a call commits one token
+STEPS, THRESHOLD = 32, {"llada": 0.2, "dream": 0.15}  # a random model is rarely surer: with 0.9 a call commits one token
 SHARPNESS = 3  # logits are spread as those of a model that is rather sure
 
 
@@ -105,7 +105,7 @@ class Judged:
         return "valid"
 
     def fill(self, server, family, cache, schedule, seed):
-        steps = {"steps": STEPS} if schedule in ("stepwise", "prophet", "ssd") else {"threshold": THRESHOLD}
+        steps = {"steps": STEPS} if schedule in ("stepwise", "prophet", "ssd") else {"threshold": THRESHOLD[family]}
         diffusion = dict(FAMILIES[family], cache=cache, schedule=schedule, block_length=32 if seed <= 3 else CANVAS, **steps)
         status, text = server.complete(self.schema, seed, (0, 0.5, 1)[seed % 3], diffusion)
         return self.judge(text) if status == 200 else f"failed: {status}: {text}"
@@ -126,14 +126,13 @@ class Check:
 
     def __init__(self, options, servers):
         self.options, self.servers = options, servers
-        self.done, self.used, self.judged = [], {}, {}
+        self.done, self.used, self.judged = {}, {}, {}
         lines = options.results.read_text().splitlines() if options.results.exists() else []
         for line in map(json.loads, lines):
             if "run" in line:
-                self.done.append(line)
+                self.done[tuple(line["run"])] = line
             else:
                 self.used[line["schema"]] = line["used"]
-        self.known = {tuple(one["run"]) for one in self.done}
         self.begin = time.monotonic()
 
     def write(self, line):
@@ -167,7 +166,7 @@ class Check:
                 random.Random(f"44 {name}").shuffle(runs)
                 end = time.monotonic() + turn
                 for run in runs:
-                    if run in self.known or run[4] not in self.options.seeds:
+                    if run in self.done or run[4] not in self.options.seeds:
                         continue
                     if self.over():
                         return
@@ -181,9 +180,8 @@ class Check:
             self.judged[name] = Judged(self.options.data / name)
         at = time.monotonic()
         one = {"run": run, "verdict": self.judged[name].fill(self.servers[family], family, cache, schedule, seed)}
-        self.done.append(dict(one, seconds=round(time.monotonic() - at, 3)))
-        self.known.add(run)
-        self.write(self.done[-1])
+        self.done[run] = dict(one, seconds=round(time.monotonic() - at, 3))
+        self.write(self.done[run])
 
 
 def summary(done):
@@ -218,7 +216,7 @@ def main():
         finally:
             for server in servers.values():
                 server.close()
-    result = summary(check.done)
+    result = summary(list(check.done.values()))
     print(json.dumps(result, indent=1))
     if options.summary:
         options.summary.write_text(json.dumps(result, indent=1) + "\n")

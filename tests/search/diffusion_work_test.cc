@@ -269,18 +269,19 @@ TEST(DiffusionWorkTest, EveryScheduleWithEveryCacheIsValid) {
   std::set<std::string> texts;
   for (const char* cache : {"none", "prefix", "dual", "dkv"}) {
     for (const char* schedule : {"stepwise", "threshold", "prophet", "localleap", "ssd"}) {
-      for (size_t i = 0; i < schemas.size(); ++i) {
-        const bool shifted = i % 2 == 0;
+      for (size_t i = 0; i < 2 * schemas.size(); ++i) {
+        const bool shifted = i >= schemas.size();
+        const size_t n = i % schemas.size();
         GenerateOptions options;
         options.max_tokens = 64;
-        options.sampling.seed = i;
-        options.sampling.temperature = i % 3 == 0 ? 1 : 0;
+        options.sampling.seed = n;
+        options.sampling.temperature = n % 3 == 0 ? 1 : 0;
         options.diffusion = {.schedule = schedule, .cache = cache};
-        options.diffusion.block_length = i % 5 < 3 ? 16 : 64;
-        if (shifted && i % 4 == 0) options.diffusion.alg = "entropy";
+        options.diffusion.block_length = n % 5 < 3 ? 16 : 64;
+        if (shifted) options.diffusion.alg = "entropy";
         const std::string name = schedule;
         if (name != "threshold" && name != "localleap") options.diffusion.steps = 8;
-        const Grammar grammar = *Compiler(vocabulary).CompileJsonSchema(schemas[i]);
+        const Grammar grammar = *Compiler(vocabulary).CompileJsonSchema(schemas[n]);
         const auto output = (shifted ? dream : llada).RunIn(1, grammar, options);
         ASSERT_TRUE(output[0].ok()) << output[0].error().ToString();
         const auto end = grammar.Start().Advance(std::string_view(output[0]->text));

@@ -26,7 +26,7 @@ constexpr double kNever = -std::numeric_limits<double>::infinity();
 constexpr double kLeastScore = -1e9;  // also of what is no number
 constexpr double kFarBelow = 600;     // exp(-kFarBelow) is a number
 constexpr int kMostRefused = 8;       // more than were taken, of tokens that are tried
-// Of states whose shortest text is too long, so that shorter ways are searched for among tokens. A
+// Of states whose shortest text is too long, so that shorter texts are searched for among tokens. A
 // search may take milliseconds and megabytes of the grammar. The best states come first.
 constexpr int kMostSearches = 4, kMostSearchesOfPosition = 2;
 

@@ -145,6 +145,8 @@ class CanvasLattice {
   }
   // Which nodes and bundles lie on a path from the first to the last position.
   void FindAlive();
+  // The same where bundles of one position have gone.
+  void FindAliveAround(size_t position);
   void WeighLayer(Layer& layer) const;
   void WeighPaths();
 

@@ -2,6 +2,7 @@
 // (scripts/make_diffusion_goldens.py).
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -25,13 +26,15 @@ std::unique_ptr<Model> LoadDiffusion(const std::string& folder, int threads = 1)
   return model.ok() ? *std::move(model) : nullptr;
 }
 
-std::vector<float> CanvasLogits(Model& model, std::span<const int32_t> tokens, size_t keep = 0) {
+// All rows, and then again those from `keep` on and in front of `end`.
+std::vector<float> CanvasLogits(Model& model, std::span<const int32_t> tokens, size_t keep = 0,
+                                size_t end = std::string::npos) {
   const auto width = static_cast<size_t>(model.info().vocabulary_size);
   std::vector<float> logits(tokens.size() * width);
   const SequenceId sequence = *model.NewSequence(static_cast<int>(tokens.size()));
   for (const size_t from : {size_t{0}, keep}) {
     std::vector<Row> rows;
-    for (size_t i = from; i < tokens.size(); ++i) {
+    for (size_t i = from; i < (from == 0 ? tokens.size() : std::min(end, tokens.size())); ++i) {
       rows.push_back({.token = tokens[i],
                       .position = static_cast<int32_t>(i),
                       .sequence = sequence,
@@ -64,9 +67,10 @@ TEST_P(DiffusionModelTest, CanvasesEqualTheGoldens) {
     ASSERT_EQ(logits.size(), expected.size());
     for (size_t i = 0; i < logits.size(); ++i) ASSERT_NEAR(logits[i], expected[i], 1e-3) << i;
     EXPECT_EQ(logits, CanvasLogits(*threads, tokens));
-    // An interval at the end, with what stands in front of it kept: nothing has changed.
+    // An interval, with what stands in front of it and behind it kept: nothing has changed.
     if (tokens.size() == 150) {
       EXPECT_EQ(logits, CanvasLogits(*model, tokens, 120));
+      EXPECT_EQ(logits, CanvasLogits(*model, tokens, 40, 72));
     }
   }
   EXPECT_EQ(dynamic_cast<const TransformerCpu&>(*model).sequences().Check(), "");

@@ -294,6 +294,39 @@ TEST(DiffusionWorkTest, EveryScheduleWithEveryCacheIsValid) {
   EXPECT_GT(texts.size(), 100u);
 }
 
+TEST(DiffusionWorkTest, EveryKindOfConstraint) {
+  TinyFiller dream("dream"), llada("llada");
+  const Compiler compiler(dream.vocabulary);
+  const std::vector<std::string> choices = {"abc", "x12", "abcdefghi"};
+  const std::pair<const char*, Result<Grammar>> grammars[] = {
+      {"schema", compiler.CompileJsonSchema(R"({"type":"array","items":{"enum":[1,"a"]},)"
+                                            R"("minItems":2,"maxItems":5})")},
+      {"choice", compiler.CompileChoice(choices)},
+      {"substring", compiler.CompileSubstring("abcxyz12345")},
+      {"grammar",
+       compiler.CompileGrammar("root ::= \"{\" list \"}\"\nlist ::= [a-z]+ | [0-9] \",\" list\n",
+                               GrammarLanguage::kGbnf)},
+      {"tag", compiler.CompileStructuralTag(
+                  R"({"type":"structural_tag","format":{"type":"tag","begin":"ab{","content":)"
+                  R"({"type":"json_schema","json_schema":{"enum":[12,[3]]}},"end":"}"}})")},
+  };
+  for (const auto& [name, grammar] : grammars) {
+    ASSERT_TRUE(grammar.ok()) << name << ": " << grammar.error().ToString();
+    for (TinyFiller* const tiny : {&dream, &llada}) {
+      GenerateOptions options;
+      options.max_tokens = 32;
+      options.sampling.temperature = 1;
+      options.diffusion.threshold = 0.3;
+      options.diffusion.block_length = 32;
+      const auto output = tiny->RunIn(1, *grammar, options);
+      ASSERT_TRUE(output[0].ok()) << name << ": " << output[0].error().ToString();
+      const auto end = grammar->Start().Advance(std::string_view(output[0]->text));
+      ASSERT_TRUE(end.has_value()) << name << ": " << output[0]->text;
+      EXPECT_TRUE(end->accepting()) << name << ": " << output[0]->text;
+    }
+  }
+}
+
 TEST(DiffusionWorkTest, GapsStandInOneCanvas) {
   TinyFiller dream("dream"), llada("llada");
   for (TinyFiller* const tiny : {&dream, &llada}) {

@@ -190,7 +190,8 @@ def summary(done):
     for one in done:
         mode = modes.setdefault(" ".join(one["run"][:3]), collections.Counter())
         mode[one["verdict"].split(":")[0]] += 1
-    return {"outputs": len(done), "of": 200 * len(FAMILIES) * len(CACHES) * len(SCHEDULES) * len(SEEDS), "verdicts": counts, "one_block": sum(one["run"][4] > 3 for one in done), "schemas": len({one["run"][3] for one in done}),
+    return {"outputs": len(done), "of": 200 * len(FAMILIES) * len(CACHES) * len(SCHEDULES) * len(SEEDS), "verdicts": counts,
+            "one_block": sum(one["run"][4] > 3 for one in done), "schemas": len({one["run"][3] for one in done}),
             "modes": {name: modes[name] for name in sorted(modes)},
             "bad": [one for one in done if one["verdict"].split(":")[0] in ("invalid", "failed")][:20]}
 

@@ -397,6 +397,63 @@ TEST(LookUpsTest, NoneWhereNothingBeforeThePositionChanged) {
   EXPECT_GT(behind, 50) << "behind it there are new places";
 }
 
+// Finds a completion at the beginning alone, or there and its length everywhere.
+class ForgetfulPlace final : public LoopConstraint {
+ public:
+  ForgetfulPlace(std::shared_ptr<const LoopConstraint> of, bool knows_lengths, bool first = true)
+      : of_(std::move(of)), knows_lengths_(knows_lengths), first_(first) {}
+  Place Look() const override { return of_->Look(); }
+  std::shared_ptr<const Constraint> Advance(TokenId token) const override {
+    auto next = of_->Next(token);
+    if (next == nullptr) return nullptr;
+    return std::make_shared<ForgetfulPlace>(std::move(next), knows_lengths_, false);
+  }
+  std::optional<std::vector<TokenId>> Completion(int most) const override {
+    return first_ ? of_->Completion(most) : std::nullopt;
+  }
+  int CompletionLength(int most) const override {
+    return first_ || knows_lengths_ ? of_->CompletionLength(most) : -1;
+  }
+  uint64_t key() const override { return of_->key(); }
+
+ private:
+  const std::shared_ptr<const LoopConstraint> of_;
+  const bool knows_lengths_, first_;
+};
+
+// What was known to fit still stands where nothing is found behind its first tokens.
+TEST(MaskFillerTest, CompletionsThatAreNotFoundAgain) {
+  int runs = 0;
+  for (uint32_t seed = 0; seed < 200; ++seed) {
+    std::mt19937 random(seed);
+    const auto vocabulary = ToyVocabulary();
+    const auto root = ForLoop(
+        MakeConstraint(*Compiler(vocabulary).CompileRegex(RandomRegex(random, 6))), *vocabulary);
+    FillTask task;
+    task.vocabulary = vocabulary.get();
+    task.constraint = std::make_shared<ForgetfulPlace>(root, seed % 2 == 0);
+    task.rules = {{kTheEnd}, kWidth, 2, 3};
+    task.length = 12;
+    FillOptions options;
+    // With lengths alone another path may be taken at the end of a block, and nothing tells its
+    // end.
+    options.block_length = seed % 2 == 0 ? 12 : 5;
+    options.confidence = MaskConfidence::kRandom;
+    options.seed = seed;
+    MaskFiller filler(std::move(task), options);
+    if (!filler.Start().ok()) continue;
+    ++runs;
+    while (!filler.done()) {
+      const Status taken = filler.Take(NormalScores(random, filler.Wanted().size(), kWidth));
+      ASSERT_TRUE(taken.ok()) << seed << ": " << taken.error().ToString();
+    }
+    std::shared_ptr<const LoopConstraint> at = root;
+    for (const TokenId token : filler.output()) at = at->Next(token);
+    EXPECT_TRUE(at->accepting()) << seed;
+  }
+  EXPECT_GT(runs, 100);
+}
+
 // Letters, marks and a few longer tokens, for schemas with free keys: places that differ for each
 // text.
 std::shared_ptr<const Vocabulary> KeysVocabulary() {

@@ -224,8 +224,8 @@ Status ReadCommon(const ApiRequest& request, const JsonReader& in,
   in["stream"].Read(spec.stream);
   const bool extracts = !spec.prompts.empty() && spec.prompts[0].kind == PromptSpec::Kind::kExtract;
   ReadTogether(in,
-               {spec.n, spec.draws(), server.options.search_rows, extracts,
-                server.options.check_commands, spec.options},
+               {spec.n, spec.draws(), server.options.search_rows, server.options.search_nodes,
+                extracts, server.options.check_commands, spec.options},
                spec.together);
   if (spec.together.any()) {
     spec.best_of = 0;

@@ -36,9 +36,9 @@ struct TogetherSpec {
 struct TogetherSetting {
   int& n;  // becomes that of a search or a sampler, where the request has none of its own
   int best_of = 1;
-  int64_t most_rows = 0;  // of a search
-  bool extracts = false;  // contrast is with the prompt that has no text
-  bool commands = false;  // checks may run commands and read files
+  int64_t most_rows = 0, most_nodes = 0;  // of a search
+  bool extracts = false;                  // contrast is with the prompt that has no text
+  bool commands = false;                  // checks may run commands and read files
   const GenerateOptions& options;
 };
 

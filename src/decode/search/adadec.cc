@@ -13,7 +13,7 @@ class AdaDec {
  public:
   explicit AdaDec(SearchRun& run)
       : run_(run),
-        walk_(run),
+        walk_(run, TreeWalk::kWholeLaws),
         threshold_(run.Argument("threshold", 1)),
         lookahead_(static_cast<int>(run.Argument("lookahead", 5))),
         beams_(static_cast<size_t>(run.Argument("beams", 3))) {}

@@ -21,7 +21,7 @@ class Cautious {
  public:
   explicit Cautious(SearchRun& run)
       : run_(run),
-        walk_(run),
+        walk_(run, TreeWalk::kWholeLaws),
         low_(run.Argument("entropy_threshold_low", 0.01)),
         high_(run.Argument("entropy_threshold_high", 1.5)),
         least_(run.Argument("min_trials", 1)),

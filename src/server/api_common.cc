@@ -238,8 +238,7 @@ Status ReadCommon(const ApiRequest& request, const JsonReader& in,
       const JsonReader at = in["search"].present() ? in["search"] : in;
       at["contrast_prompt"].Unsupported("is for a prompt, not for messages");
     }
-    if ((chat || extracts) && spec.together.search &&
-        spec.together.search->strategy == "self-infill") {
+    if ((chat || extracts) && spec.together.self_infills()) {
       in[in["search"].present() ? "search" : "self_infill"].Unsupported(
           "goes on with a prompt, not with a chat");
     }

@@ -5,9 +5,53 @@
 #include <utility>
 
 #include "src/server/call_choice.h"
+#include "src/server/code_completion.h"
 #include "src/server/server_state.h"
 
 namespace pawl::server {
+
+namespace {
+
+// Self-infilling of code, which the parser judges. Where no candidate lets the file parse it is the
+// ordinary completion, under the monitors.
+template <typename Found>
+Result<AsyncEngine::Id> InfillCode(AsyncEngine& engine, CodeOutput& code, EngineRequest request,
+                                   SearchOptions options, const Found& found) {
+  SearchOptions plain = options;
+  plain.strategy = "beam";
+  plain.arguments.clear();
+  plain.num_beams = 1;
+  for (const auto& [name, value] : options.arguments) {
+    if (name != "temperature" || value == 0) continue;
+    plain.strategy = "cntp";
+    plain.arguments = {{"max_trials", 1}, {name, value}};
+  }
+  options.checks.push_back(code.ParseCheck());
+  EngineRequest monitored = request;
+  monitored.constraint = code.ConstraintWith(request.constraint);
+  const auto tell = [found](const std::string& strategy, int64_t calls, int64_t rows) {
+    return [=](Result<SearchResult> result) {
+      if (result.ok()) {
+        result->model_calls += calls;
+        result->model_rows += rows;
+      }
+      found(result, [&](const SearchResult& one) { return ResultOf(one, strategy); });
+    };
+  };
+  return engine.SubmitSearch(
+      request, std::move(options),
+      [&engine, monitored = std::move(monitored), plain = std::move(plain),
+       tell](Result<SearchResult> result) {
+        if (!result.ok() || !result->outputs.empty()) {
+          return tell("self-infill", 0, 0)(std::move(result));
+        }
+        const auto rest = tell(plain.strategy, result->model_calls, result->model_rows);
+        const Result<AsyncEngine::Id> id = engine.SubmitSearch(monitored, plain, rest);
+        if (!id.ok()) rest(id.error());
+      });
+}
+
+}  // namespace
 
 void Call::SubmitTogether(Choice& choice, std::shared_ptr<const Constraint> constraint,
                           const std::optional<Grammar>& grammar) {
@@ -63,7 +107,7 @@ void Call::SubmitTogether(Choice& choice, std::shared_ptr<const Constraint> cons
     });
   } else {
     choice.records = ForLoop(constraint, *server_->model->vocabulary());
-    if (spec.search && spec.search->strategy == "self-infill" && grammar) {
+    if (spec.self_infills() && grammar) {
       request.grammar = grammar;
     } else {
       request.constraint = std::move(constraint);
@@ -73,13 +117,19 @@ void Call::SubmitTogether(Choice& choice, std::shared_ptr<const Constraint> cons
       SearchOptions options = *spec.search;
       options.checks = std::move(checks);
       options.critic = std::move(critic);
-      id = engine.SubmitSearch(request, std::move(options), [=](Result<SearchResult> result) {
-        found(result, [&](const SearchResult& one) { return ResultOf(one, strategy); });
-      });
+      if (choice.code != nullptr) options.max_tokens += choice.code->more_tokens();
+      if (choice.code != nullptr && spec.self_infills()) {
+        id = InfillCode(engine, *choice.code, std::move(request), std::move(options), found);
+      } else {
+        id = engine.SubmitSearch(request, std::move(options), [=](Result<SearchResult> result) {
+          found(result, [&](const SearchResult& one) { return ResultOf(one, strategy); });
+        });
+      }
     } else {
       SamplerOptions options = *spec.sampler;
       options.checks = std::move(checks);
       options.critic = std::move(critic);
+      if (choice.code != nullptr) options.max_tokens += choice.code->more_tokens();
       id = engine.SubmitSampler(
           request, std::move(options), nullptr, [=](Result<SamplerResult> result) {
             found(result, [](const SamplerResult& one) { return ResultOf(one); });

@@ -183,7 +183,10 @@ TogetherResult ResultOf(const SearchResult& found, const std::string& strategy) 
     json.String(found.at_limit);
   }
   json.Key("rows").Int(found.model_rows).Key("calls").Int(found.model_calls);
-  json.Key("nodes").Int(found.nodes).Key("outputs").Array();
+  json.Key("nodes").Int(found.nodes);
+  if (found.paths > 0) json.Key("paths").Number(found.paths);
+  if (found.steps > 0) json.Key("steps").Int(found.steps).Key("pauses").Int(found.pauses);
+  json.Key("outputs").Array();
   for (const SearchOutput& one : found.outputs) {
     json.Object().Key("score").Number(one.score);
     json.Key("log_probability").Number(one.log_probability).Key("closed").Bool(one.closed);

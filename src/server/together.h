@@ -30,6 +30,8 @@ struct TogetherSpec {
   CheckSpecs checks;                 // of that object
 
   bool any() const { return search || sampler || classify; }
+  // In place of the monitors of code.
+  bool self_infills() const { return search && search->strategy == "self-infill"; }
 };
 
 // What a request says besides, which holds for these outputs too.

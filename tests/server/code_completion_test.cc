@@ -123,6 +123,22 @@ TEST_F(CodeCompletionTest, AGrammarHoldsToo) {
   EXPECT_TRUE(content == "width" || content == "height") << content;
 }
 
+TEST_F(CodeCompletionTest, SearchesAndSamplersObeyTheMonitors) {
+  Connection c(Port());
+  for (const char* member :
+       {R"("search":{"num_beams":3})", R"("search":{"strategy":"adadec"})",
+        R"("search":{"strategy":"cntp"},"seed":3)", R"("search":{"strategy":"mcts"},"n":2)",
+        R"("sampler":{"name":"smc","particles":2})"}) {
+    const Answer answer = c.Post("/v1/fim/completions",
+                                 R"({"prompt":)" + Text(kPrefix) + R"(,"suffix":)" + Text(kSuffix) +
+                                     R"(,"max_tokens":20,"language":"ts",)" + member + "}");
+    ASSERT_EQ(answer.status, 200) << member << answer.body;
+    const std::string content = At(answer.Json(), "/choices/0/message/content").text;
+    EXPECT_TRUE(Member(content)) << member << content;
+    EXPECT_EQ(content.find(";\n"), std::string::npos) << content;
+  }
+}
+
 TEST_F(CodeCompletionTest, BadInputNamesThePlace) {
   Connection c(Port());
   const auto post = [&](const std::string& more) {

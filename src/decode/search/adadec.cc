@@ -27,6 +27,7 @@ class AdaDec {
 
  private:
   Result<Hypo> LookAhead(Hypo from) {
+    walk_.Pause();
     std::vector<Hypo> first;
     for (size_t i = 0; i < walk_.LawOf(from).size() && first.size() < beams_; ++i) {
       const Result<Hypo> child = walk_.ChildAt(from, i);

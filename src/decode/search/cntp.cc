@@ -44,6 +44,7 @@ class Cautious {
   }
 
   Result<Hypo> Try(Hypo from, int trials) {
+    walk_.Pause();
     std::vector<Hypo> last(static_cast<size_t>(trials), from);
     const auto draw = [&](size_t i, Hypo h) {
       const uint64_t seed = run_.options().seed;

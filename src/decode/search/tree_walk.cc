@@ -229,21 +229,34 @@ Result<Hypo> TreeWalk::Draw(Hypo h, uint64_t seed, float temperature) {
 }
 
 Result<SearchResult> TreeWalk::Follow(const std::function<Result<Hypo>(Hypo)>& next) {
-  Hypo at = SearchRun::kRoot;
   follows_ = true;
+  const Result<Hypo> last = FollowToEnd(next);
+  if (!last.ok()) return last.error();
+  const bool complete = run_.Complete(*last);
+  if (complete) run_.Offer(*last, run_.ScoreOf(*last));
+  const Hypo open[] = {*last};
+  Result<SearchResult> result = complete ? run_.Finish({}) : run_.Finish(open);
+  if (!result.ok()) return result;
+  result->steps = steps_;
+  result->pauses = pauses_;
+  return result;
+}
+
+Result<Hypo> TreeWalk::FollowToEnd(const std::function<Result<Hypo>(Hypo)>& next) {
+  Hypo at = SearchRun::kRoot;
   while (!run_.Complete(at)) {
     const Hypo open[] = {at};
     if (Status status = Ask(open); !status.ok()) return status.error();
-    if (run_.limited()) return run_.Finish(open);
+    if (run_.limited()) break;
     const Result<Hypo> child = next(at);
-    if (!child.ok()) return child.error();
-    if (run_.limited() || *child == kNoHypo) return run_.Finish(open);
+    if (!child.ok()) return child;
+    if (run_.limited() || *child == kNoHypo) break;
+    ++steps_;
     at = *child;
     const TokenId token[] = {run_.at(at).token};
     if (draft_ > 0) Learn(token);
   }
-  run_.Offer(at, run_.ScoreOf(at));
-  return run_.Finish({});
+  return at;
 }
 
 Status TreeWalk::Extend(std::vector<Hypo>& paths, int most,

@@ -63,7 +63,8 @@ class TreeWalk {
   // What was written as far as `h`, for drafts.
   void Remember(Hypo h);
 
-  // One output, along the children that `next` chooses.
+  // One output, along the children that `next` chooses. `pauses` of the result: calls of Pause.
+  void Pause() { ++pauses_; }
   Result<SearchResult> Follow(const std::function<Result<Hypo>(Hypo)>& next);
   // Takes each path on by tokens that `next` chooses, together, until `ends` says so of it or
   // nothing follows it, at most by so many tokens. Nothing more at a limit.
@@ -97,6 +98,8 @@ class TreeWalk {
   const size_t most_items_;
   const size_t draft_;  // tokens of a draft
   SuffixAutomaton text_;
+  Result<Hypo> FollowToEnd(const std::function<Result<Hypo>(Hypo)>& next);
+  int64_t steps_ = 0, pauses_ = 0;
   bool follows_ = false;  // one output, whose tokens are learned as they come
   std::unordered_map<Hypo, Found> found_;
   std::deque<Hypo> found_order_;

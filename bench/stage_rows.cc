@@ -68,6 +68,7 @@ int main(int argc, char** argv) {
     std::vector<float> left(logits.size(), -std::numeric_limits<float>::infinity());
     for (const SamplerCandidate& c : candidates) left[static_cast<size_t>(c.token)] = c.score;
     std::fwrite(left.data(), sizeof(float), left.size(), stdout);
+    std::fflush(stdout);
   }
   return 0;
 }

@@ -6,8 +6,11 @@
 
 llama.cpp reads texts of bench/extract token by token; the logits behind a token are a row. Each stage gets the same rows,
 with parameters that change from row to row. A row counts as different where another set of tokens is left, or where a
-penalty of DRY differs by more than 1e-5 of its size. For each such row the report has how far the tokens in question are
-from the limit: in logits (top-n-sigma), in probability (XTC), or in the sum of probabilities and in surprise (typical).
+penalty of DRY differs by more than 1e-5 of its size. For such rows the report has how far the tokens in question are from
+the limit, at most: in logits (top-n-sigma), in probability (XTC), or in the sum of probabilities or in surprise (typical).
+
+With --top N a row has its N most probable tokens alone, as behind top-k. llama.cpp adds up in float32, which tells for
+typical over a whole vocabulary; `as_in_float64` counts the different rows of which numpy in float64 keeps what Pawl keeps.
 """
 
 import argparse
@@ -27,7 +30,7 @@ BREAKERS = (b"\n", b":", b'"', b"*")  # the default of both
 
 def parameters(stage, row):
     return {"typical": (0.2 + 0.15 * (row % 6), 0, 0), "top-n-sigma": (0.5 + 0.5 * (row % 6), 0, 0), "xtc": (1, 0.02 + 0.03 * (row % 6), 0),
-            "dry": (1.75, row % 4, (-1, 64, 20)[row % 3])}[stage]
+            "dry": (1.75, row % 4, (4096, 64, 20)[row % 3])}[stage]
 
 
 def peer_stage(stage, values, vocab, history):
@@ -54,7 +57,9 @@ def peer_left(sampler, logits):
     llama_cpp.llama_sampler_apply(sampler, ctypes.byref(array))
     llama_cpp.llama_sampler_free(sampler)
     left = np.full(size, -np.inf, dtype=np.float32)
-    kept = view[:array.size]
+    # A stage may leave the end of the list.
+    first = (ctypes.addressof(array.data.contents) - ctypes.addressof(data)) // ctypes.sizeof(llama_cpp.llama_token_data)
+    kept = view[first:first + array.size]
     left[kept["id"]] = kept["logit"]
     return left
 
@@ -78,6 +83,15 @@ def distance(stage, values, logits, tokens):
     return float(max(min(abs(sums[place[t]] - values[0]), abs(shift[t] - shift[order[last]])) for t in tokens))
 
 
+def typical_kept(share, logits):
+    x = logits.astype(np.float64)
+    p = np.exp(x - x.max())
+    p /= p.sum()
+    surprise = -np.log(np.maximum(p, 1e-300))
+    order = np.argsort(np.abs(surprise - (p * surprise).sum()), kind="stable")
+    return set(order[:int(np.searchsorted(np.cumsum(p[order]), share)) + 1].tolist())
+
+
 def rows_of(options):
     """(tokens before, logits behind them)."""
     model = llama_cpp.Llama(options.model, n_ctx=2048, logits_all=True, n_threads=1, n_threads_batch=1, verbose=False)
@@ -90,7 +104,11 @@ def rows_of(options):
         model.reset()
         model.eval(tokens)
         for i in range(len(tokens) // 3, len(tokens), 7):
-            yield model, tokens[:i + 1], np.array(model.scores[i], dtype=np.float32)
+            logits = np.array(model.scores[i], dtype=np.float32)
+            if options.top:
+                # Numbers of tokens stay small and their order changes; DRY has the whole row.
+                logits = np.sort(logits)[:-options.top - 1:-1].copy()
+            yield model, tokens[:i + 1], logits
             count += 1
             if count == options.rows:
                 return
@@ -102,6 +120,7 @@ def main():
     parser.add_argument("--tool", default="build/bin/stage_rows")
     parser.add_argument("--rows", type=int, default=1000)
     parser.add_argument("--longest", type=int, default=400)
+    parser.add_argument("--top", type=int, default=0)
     parser.add_argument("--out")
     options = parser.parse_args()
     pawl = subprocess.Popen([options.tool, options.model], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -112,6 +131,8 @@ def main():
         report["vocabulary"] = len(logits)
         vocab = llama_cpp.llama_model_get_vocab(model.model)
         for number, stage in enumerate(STAGES):
+            if options.top and stage == "dry":
+                continue
             values = parameters(stage, row)
             pawl.stdin.write(struct.pack("=i3fi", number, *values, len(history)) + np.array(history, dtype=np.int32).tobytes() +
                              struct.pack("=i", len(logits)) + logits.tobytes())
@@ -128,9 +149,14 @@ def main():
             tokens = np.nonzero((own > -1e30) != (other > -1e30))[0]
             if len(tokens):
                 counts["different"] += 1
+                if stage == "typical":
+                    exact = typical_kept(np.float64(np.float32(values[0])), logits)
+                    counts["as_in_float64"] = counts.get("as_in_float64", 0) + (exact == set(np.nonzero(own > -1e30)[0].tolist()))
                 counts["furthest_from_the_limit"] = max(counts["furthest_from_the_limit"], distance(stage, values, logits, tokens))
     pawl.stdin.close()
     pawl.wait()
+    if options.top:
+        del report["stages"]["dry"]
     for counts in report["stages"].values():
         counts["left_on_average"] = round(counts["left_on_average"] / report["rows"], 1)
     print(json.dumps(report, indent=1))

@@ -321,7 +321,7 @@ void Call::Submit(Choice& choice) {
                    std::min(spec_.options.max_tokens, room), !grammars_.empty(), &choice.note);
   if (!constraint.ok()) return Done(choice, constraint.error());
   request.constraint = *std::move(constraint);
-  if (choice.code != nullptr && !spec_.together.self_infills()) {
+  if (choice.code != nullptr && !spec_.together.self_infills() && !spec_.together.sampler) {
     request.constraint = choice.code->ConstraintWith(std::move(request.constraint));
   }
   if (spec_.together.any()) return SubmitTogether(choice, std::move(request.constraint), bound);

@@ -87,6 +87,12 @@ void Call::SubmitTogether(Choice& choice, std::shared_ptr<const Constraint> cons
   Result<AsyncEngine::Id> id = AsyncEngine::Id{0};
   AsyncEngine& engine = *server_->engine;
   const TogetherSpec& spec = spec_.together;
+  if (spec.sampler && spec_.code && spec_.code->use_monitors) {
+    return Found(
+        choice,
+        Error{ErrorCode::kUnsupported,
+              "does not follow the monitors of code; \"monitors\": false is without", "sampler"});
+  }
   std::vector<std::shared_ptr<const Check>> checks;
   std::shared_ptr<const Critic> critic;
   const LoadedModel& model = server_->model->loaded();

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "pawl/result.h"
+#include "pawl/sampling.h"
 #include "pawl/vocabulary.h"
 #include "src/base/json_reader.h"
 #include "src/decode/constraint.h"

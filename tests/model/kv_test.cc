@@ -152,7 +152,7 @@ TEST(KvSequencesTest, RandomOperationsKeepEveryPosition) {
         std::vector<TokenId> more = it->second;
         for (const TokenId t : random_tokens(below(60))) more.push_back(t);
         std::vector<SlotCopy> begun;
-        const int length = below(2) == 0 ? sequences.ReusePrefix(it->first, more)
+        const int length = step % 2 == 0 ? sequences.ReusePrefix(it->first, more)
                                          : sequences.ReuseCopying(it->first, more, begun);
         oracle.Copy(begun);
         copied += static_cast<int>(begun.size());
@@ -259,7 +259,7 @@ TEST(KvSequencesTest, RandomOperationsKeepEveryPosition) {
   EXPECT_GT(full, 50);
   EXPECT_GT(copies, 100);
   EXPECT_GT(reused, 1000);
-  EXPECT_GT(copied, 1000);
+  EXPECT_GT(copied, 200);
   EXPECT_GT(committed, 1000);
   EXPECT_GT(failed, 300);
   EXPECT_GT(too_far, 5);

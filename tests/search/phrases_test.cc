@@ -162,7 +162,7 @@ TEST(PhrasesTest, RowsOfAStepAreTheSameForAnyNumberOfPhrases) {
     // Where outputs end there are fewer beams.
     EXPECT_LE(other, 4) << count;
     EXPECT_GE(full, 60) << count;
-    EXPECT_LE(result->nodes, 1 + 4 * (full + other + 1)) << count;
+    EXPECT_LE(result->nodes, 9 + 4 * (full + other)) << count;
     search.toy.ExpectNoPages();
   }
 }

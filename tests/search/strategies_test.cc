@@ -67,8 +67,8 @@ TEST(StrategiesTest, OneTrialDrawsFromTheWholeVocabulary) {
                  HashedLogits);
   const std::vector<TokenId> prompt(5, 7);
   for (uint64_t seed = 1; seed <= 3; ++seed) {
-    SearchOptions options{.strategy = "cntp", .arguments = {{"max_trials", 1}}, .max_tokens = 300};
-    options.seed = seed;
+    SearchOptions options{.strategy = "cntp", .max_tokens = 300, .seed = seed};
+    options.arguments = {{"max_trials", 1}};
     const Result<SearchResult> result =
         RunSearch({model, *vocabulary, {}, prompt, nullptr}, options);
     ASSERT_TRUE(result.ok()) << result.error().ToString();
@@ -86,7 +86,7 @@ TEST(StrategiesTest, OneTrialDrawsFromTheWholeVocabulary) {
 TEST(StrategiesTest, OldLawsLeaveMemory) {
   ToySearch search(8);
   const SearchInput input = search.Input();
-  const SearchOptions options{.max_tokens = 12};
+  const SearchOptions options{.max_tokens = 12, .max_rows = 1000};
   SamplingTask task;
   task.model = &search.toy.model.info();
   task.vocabulary = search.toy.vocabulary.get();

@@ -197,7 +197,7 @@ void SearchRun::BanRepeats(Hypo h, std::span<const TokenId> behind,
 // them would not fit the budget.
 std::vector<TokenId> SearchRun::ForcedBehind(const Hypothesis& h) const {
   std::vector<TokenId> forced, spelled;
-  if (!options().skip_forced || h.at == nullptr) return forced;
+  if (!options().skip_forced || h.at == nullptr || !s_.task.constraint->exact()) return forced;
   std::shared_ptr<const LoopConstraint> place = h.at;
   const auto left = static_cast<size_t>(std::max(0, s_.task.max_tokens - h.length));
   while (forced.size() < std::min(kMostForced, left)) {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Sampler stages beside llama-cpp-python on the same logits: typical, top-n-sigma, XTC forced on, DRY.
+"""Sampler stages next to llama-cpp-python on the same logits: typical, top-n-sigma, XTC forced on, DRY.
 
     pip install llama-cpp-python
     bench/peers/stage_peers.py --model SmolLM2-135M-Instruct.Q4_1.gguf --out bench/results/stage_peers-DATE.json

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A long `mcts` search in a server beside four chats: do they go on evenly, and is their text unchanged?
+"""A long `mcts` search in a server while four chats go on: do they go on evenly, and is their text unchanged?
 
     bench/server/search_beside_chats.py --rollouts 1000000 --out bench/results/search_beside_chats-DATE.json
     bench/server/search_beside_chats.py --model models/tiny-extract --rollouts 1000000 --seconds 120
@@ -93,7 +93,7 @@ class Server:
                 continue
             now = time.monotonic()
             if last is not None:
-                gaps.append(now - last)
+                gaps.append((now - last, now))
             last = now
             for choice in json.loads(line[6:])["choices"]:
                 text += (choice.get("delta", {}).get("content") or "") if self.chats else choice.get("text", "")
@@ -139,13 +139,13 @@ def run(options, model):
             thread.join()
 
     together([(alone_answers, (chat,)) for chat in range(CHATS)])
-    result, over, gaps, wrong, answers, sleeps = {}, threading.Event(), [], [], [0], []
+    result, over, found_gaps, wrong, answers, sleeps = {}, threading.Event(), [], [], [0], []
 
     def chatting(chat):
         seed = 0
         while not over.is_set():
             text, found = server.answer(chat, seed % SEEDS, options.tokens)
-            gaps.extend(found)
+            found_gaps.extend(found)
             answers[0] += 1
             if text != alone[chat, seed % SEEDS]:
                 wrong.append((chat, seed % SEEDS))
@@ -159,6 +159,7 @@ def run(options, model):
 
     chats = [threading.Thread(target=chatting, args=(chat,)) for chat in range(CHATS)] + [threading.Thread(target=sleeping)]
     search = threading.Thread(target=searched, args=(server, options, result))
+    began = time.monotonic()
     search.start()
     time.sleep(1)
     for chat in chats:
@@ -175,10 +176,12 @@ def run(options, model):
     server.process.terminate()
     code = server.process.wait()
     answer = result["answer"]
+    gaps = [gap for gap, _ in found_gaps]
+    longest = [{"ms": round(1000 * gap), "at_s": round(when - began, 1)} for gap, when in sorted(found_gaps, reverse=True)[:8]]
     return {"seconds": result["seconds"], "search": {key: answer.get(key) for key in ("at_limit", "rows", "calls", "nodes", "cancelled")},
             "answers": answers[0], "different_answers": len(wrong), "pieces": len(gaps), "longest_gap_ms": round(1000 * max(gaps), 1),
             "gaps_over_250_ms": sum(gap > 0.25 for gap in gaps), "p99_gap_ms": round(1000 * float(np.quantile(gaps, 0.99)), 1),
-            "longest_gap_without_search_ms": round(1000 * max(gaps_alone), 1), "longest_sleep_of_5_ms": round(1000 * max(sleeps), 1),
+            "longest_gaps": longest, "longest_gap_without_search_ms": round(1000 * max(gap for gap, _ in gaps_alone), 1), "longest_sleep_of_5_ms": round(1000 * max(sleeps), 1),
             "peak_mb": peak, "exit_code": code}
 
 

@@ -235,8 +235,10 @@ Result<SearchInput> SearchInputOf(const EngineRequest& request, const LoadedMode
   if (!prompt.ok()) return prompt.error();
   Result<std::shared_ptr<const Constraint>> constraint = SearchConstraintOf(request, model);
   if (!constraint.ok()) return constraint.error();
-  return SearchInput{model.model(), *model.vocabulary(), model.encoder(), *std::move(prompt),
-                     *std::move(constraint)};
+  SearchInput input{model.model(), *model.vocabulary(), model.encoder(), *std::move(prompt),
+                    *std::move(constraint)};
+  input.cuts = request.options.at_budget == AtBudget::kCut;
+  return input;
 }
 
 // nullopt: the model has none, or wants the suffix first, so that it cannot write one.

@@ -123,7 +123,10 @@ void Call::SubmitTogether(Choice& choice, std::shared_ptr<const Constraint> cons
       SearchOptions options = *spec.search;
       options.checks = std::move(checks);
       options.critic = std::move(critic);
-      if (choice.code != nullptr) options.max_tokens += choice.code->more_tokens();
+      if (choice.code != nullptr) {
+        options.max_tokens += choice.code->more_tokens();
+        if (!grammar) request.options.at_budget = AtBudget::kCut;
+      }
       if (choice.code != nullptr && spec.self_infills()) {
         id = InfillCode(engine, *choice.code, std::move(request), std::move(options), found);
       } else {
@@ -200,10 +203,13 @@ void Call::Fill(Choice& choice, const TogetherOutput& output) {
     const std::lock_guard lock(mutex_);
     choice.text += bytes;
     choice.lengths.push_back(static_cast<uint32_t>(bytes.size()));
-    if (!spec_.want_tokens) continue;
-    TokenEntry& entry = choice.entries.emplace_back();
-    entry.token = token;
-    entry.bytes = bytes;
+    if (spec_.want_tokens) {
+      TokenEntry& entry = choice.entries.emplace_back();
+      entry.token = token;
+      entry.bytes = bytes;
+    }
+    // Code ends with its statement.
+    if (choice.code != nullptr && !choice.code_goes_on) break;
   }
   if (filter == nullptr) return;
   const std::lock_guard lock(mutex_);

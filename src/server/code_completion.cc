@@ -43,7 +43,7 @@ std::shared_ptr<const Check> CodeOutput::ParseCheck() const {
     completion::CompletionOutput output(planned->request, planned->plan);
     (void)output.Add(question.text);
     output.Finish();
-    return Result<Verdict>(output.Parses() ? Verdict::kAccept : Verdict::kDead);
+    return Result<Verdict>(output.ParsesWhole() ? Verdict::kAccept : Verdict::kDead);
   };
   return MakeCheck(CheckGranularity::kComplete, judge);
 }

@@ -80,7 +80,7 @@ void TreeWalk::Trim(Hypo h, RankedTokens& law) const {
   const Hypothesis& from = run_.at(h);
   const int left = run_.task().max_tokens - from.length;
   const RankedTokens::Item* closing = nullptr;
-  if (from.at != nullptr && left <= static_cast<int>(kKeptTokens)) {
+  if (run_.closes() && left <= static_cast<int>(kKeptTokens)) {
     const auto completion = from.at->Completion(left);
     if (completion && !completion->empty()) closing = law.Find(completion->front());
   }

@@ -240,7 +240,7 @@ __attribute__((always_inline)) inline int StartOf(const InputBlock& input, int h
 
 // Weights are asked for before they are read. Where a tile is read once, so many bytes ahead, over
 // the end of a tile into the next one, where the processor's own guesses begin anew with each page.
-constexpr int64_t kAhead = 4096;
+constexpr int64_t kAhead = 8192;
 
 // What a pass over a tile asks memory for: `lines` cache lines for each block, those of the first
 // one from `from` on.
@@ -260,10 +260,12 @@ inline Ahead AheadOf(int pass, int passes, int64_t lines, const uint8_t* weights
   return {weights + (blocks * lines + pass * share) * 64, pass * share < lines ? share : 0};
 }
 
-template <int kLines>
+// To the first level of cache (kLevel 3), or to the second, where more lines are asked for than the
+// first one holds until they are read (kLevel 2).
+template <int kLines, int kLevel = 2>
 inline void Prefetch(const uint8_t* weights) {
 #pragma GCC unroll 8
-  for (int line = 0; line < kLines; ++line) __builtin_prefetch(weights + line * 64, 0, 2);
+  for (int line = 0; line < kLines; ++line) __builtin_prefetch(weights + line * 64, 0, kLevel);
 }
 
 // Blocks of a matrix, or outputs of a product, from begin to end - 1.
@@ -296,7 +298,7 @@ inline void Tile(const MatMulArgs& args, const uint8_t* weights, Span blocks, in
   if constexpr (F::kTable && !F::kUnpacked) table = LoadTable(m.table);
   for (int64_t b = blocks.begin; b < blocks.end; ++b, weights += F::kBlockBytes, ++x) {
     if (ahead.lines == kLines) {
-      Prefetch<kLines>(ahead.from);
+      Prefetch<kLines, 3>(ahead.from);
     } else if (ahead.lines == PartOf(kLines, 2)) {
       Prefetch<PartOf(kLines, 2)>(ahead.from);
     } else if (ahead.lines == PartOf(kLines, 4)) {

@@ -40,8 +40,8 @@ struct ServeFlags {
   int64_t search_rows = server::ServerOptions().search_rows;
   int64_t search_nodes = server::ServerOptions().search_nodes;
   ThinkingFlags thinking;
-  int max_body_mb = 8, max_waiting_mb = 64, grammar_mb = 256;
-  double request_seconds = 600, drain_seconds = 15;
+  int max_body_mb = 8, max_waiting_mb = 64, grammar_mb = 256, store_mb = 64;
+  double request_seconds = 600, drain_seconds = 15, store_seconds = 86400;
   bool no_playground = false, show_config = false, check_commands = false;
   DeviceFlags device;
   DraftFlags drafts;
@@ -122,6 +122,8 @@ int Serve(const ServeFlags& flags, const CLI::App& command) {
   options.search_nodes = flags.search_nodes;
   options.check_commands = flags.check_commands;
   options.grammar_bytes = static_cast<size_t>(flags.grammar_mb) << 20;
+  options.store_bytes = static_cast<size_t>(flags.store_mb) << 20;
+  options.store_seconds = flags.store_seconds;
   options.request_seconds = flags.request_seconds;
   options.drain_seconds = flags.drain_seconds;
   options.playground = !flags.no_playground;
@@ -248,6 +250,12 @@ void AddServe(CLI::App& app, Action& action) {
               "Memory for all bodies that have not arrived whole, in MiB");
   CountOption(command, "--grammar-mb", flags->grammar_mb, 1, 1 << 20,
               "Memory for compiled grammars, in MiB");
+  CountOption(
+      command, "--store-mb", flags->store_mb, 0, 1 << 20,
+      "Memory for the answers of /v1/responses that clients may ask for again or go on from, "
+      "in MiB; 0: none are stored");
+  RealOption(command, "--store-seconds", flags->store_seconds, 1, 1e9, "X",
+             "How long such an answer is stored");
   CountOption(command, "--workers", flags->workers, 1, 256,
               "Threads for large bodies, prompts and compiling; one more where it is one");
   ChoiceOption(command, "--dtype", flags->dtype, DtypeNames(), "TYPE",

@@ -102,6 +102,10 @@ Result<HttpReply> MetricsPage(ServerState& server, const PlainRequest&) {
   count("pawl_timed_out_total", "Requests given up after the time for a request.",
         static_cast<double>(m.timed_out));
   gauge("pawl_requests_live", "Requests taken and not answered yet.", server.calls);
+  gauge("pawl_stored_responses", "Answers of /v1/responses that are stored.",
+        static_cast<double>(server.responses.size()));
+  gauge("pawl_stored_response_bytes", "What they take.",
+        static_cast<double>(server.responses.bytes()));
   if (server.ready) {
     const AsyncEngine& engine = *server.engine;
     gauge("pawl_outputs_running", "Outputs in the batch.", engine.running());

@@ -19,6 +19,7 @@ struct PlainRequest {
   // compiles, the second for tokenizing.
   std::shared_ptr<StopFlag> stop = nullptr;
   const std::atomic<bool>* halt = nullptr;
+  int key = 0;  // which of the API keys, from 1
 };
 
 // Errors: as of the routes in api.h.
@@ -39,6 +40,9 @@ Result<HttpReply> Props(ServerState& server, const PlainRequest& request);
 // vLLM's {"prompt"} or {"messages"}, llama.cpp's {"content"}.
 Result<HttpReply> Tokenize(ServerState& server, const PlainRequest& request);
 Result<HttpReply> Detokenize(ServerState& server, const PlainRequest& request);
+// A response that is stored (api_responses.cc): its body, and its end.
+Result<HttpReply> StoredResponse(ServerState& server, const PlainRequest& request);
+Result<HttpReply> DeleteResponse(ServerState& server, const PlainRequest& request);
 // A constraint tried without a model. May take long.
 Result<HttpReply> CompileOnly(ServerState& server, const PlainRequest& request);
 

@@ -1,8 +1,13 @@
 // /v1/responses: one output as a list of items - what was thought, messages, calls - and a stream
-// of numbered events that build it up. Nothing is stored, so previous_response_id is refused.
+// of numbered events that build it up. Answers are stored (response_store.h), so that a request may
+// go on from an earlier one.
+#include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "src/server/api.h"
+#include "src/server/api_plain.h"
 
 namespace pawl::server {
 namespace {
@@ -17,11 +22,37 @@ struct Echo {
   int max_tokens = 0;
   bool has_max_tokens = false;
   float temperature = 1, top_p = 1;
+  std::string previous = "null";
 };
+
+constexpr std::string_view kResponses = "/v1/responses/";
+
+Value ListOf(std::vector<Value> items) {
+  Value list;
+  list.type = json::Type::kArray;
+  list.items = std::move(items);
+  return list;
+}
+
+// A call of a tool, as a chat's assistant has it.
+Value CallWith(const std::string& id, const std::string& name, const std::string& arguments) {
+  const Result<Value> call =
+      json::Parse("{\"id\":" + json::Quote(id) + R"(,"type":"function","function":{"name":)" +
+                  json::Quote(name) + ",\"arguments\":" + json::Quote(arguments) + "}}");
+  return call.ok() ? *call : Value();
+}
 
 class ResponseFormatter : public Formatter {
  public:
-  explicit ResponseFormatter(Echo echo) : echo_(std::move(echo)) {}
+  // Where the answer is stored, for whom, and the chat before it. No server: it is not.
+  struct Keeping {
+    std::shared_ptr<ServerState> server;
+    int key = 0;
+    Value messages;
+  };
+
+  ResponseFormatter(Echo echo, Keeping keeping)
+      : echo_(std::move(echo)), keeping_(std::move(keeping)), stored_(keeping_.server != nullptr) {}
 
   void Begin(const CallOut& out, std::string& text) override {
     Event("response.created", "\"response\":" + Response(out, "in_progress"), text);
@@ -64,7 +95,7 @@ class ResponseFormatter : public Formatter {
       Open(out, Item::Kind::kMessage, out.choices[0], -1, text);
       Close(text);
     }
-    Event("response." + status, "\"response\":" + Response(out, status), text);
+    Event("response." + status, "\"response\":" + Stored(out, status), text);
   }
 
   void Fail(const ApiError& error, std::string& text) override {
@@ -96,7 +127,7 @@ class ResponseFormatter : public Formatter {
       Close(unused);
     }
     HttpReply reply;
-    reply.body = Response(out, choice.finish == "length" ? "incomplete" : "completed");
+    reply.body = Stored(out, choice.finish == "length" ? "incomplete" : "completed");
     return reply;
   }
 
@@ -223,6 +254,33 @@ class ResponseFormatter : public Formatter {
           text);
   }
 
+  // The answer as a message of the chat.
+  Value Answer() const {
+    std::string text;
+    std::vector<Value> calls;
+    for (const Item& item : items_) {
+      if (item.kind == Item::Kind::kMessage) text += item.text;
+      if (item.kind != Item::Kind::kCall) continue;
+      calls.push_back(
+          CallWith(item.call_id, item.name,
+                   item.custom ? "{\"input\":" + json::Quote(item.text) + "}" : item.text));
+    }
+    Value message = MessageOf("assistant", StringValue(text));
+    if (!calls.empty()) message.members.emplace_back("tool_calls", ListOf(std::move(calls)));
+    return message;
+  }
+
+  // The last state of the answer, which is stored.
+  std::string Stored(const CallOut& out, const std::string& status) {
+    std::string body = Response(out, status);
+    if (!stored_) return body;
+    keeping_.messages.items.push_back(Answer());
+    stored_ = keeping_.server->responses.Put(
+        "resp_" + out.id,
+        {.key = keeping_.key, .response = body, .messages = json::Dump(keeping_.messages)});
+    return stored_ ? body : Response(out, status);
+  }
+
   std::string Response(const CallOut& out, const std::string& status) const {
     const bool running = status == "in_progress";
     JsonWriter json;
@@ -239,10 +297,10 @@ class ResponseFormatter : public Formatter {
     }
     json.End().Key("parallel_tool_calls").Bool(echo_.parallel);
     json.Key("previous_response_id")
-        .Null()
+        .Raw(echo_.previous)
         .Key("reasoning")
         .Raw(R"({"effort":null,"summary":null})");
-    json.Key("store").Bool(false).Key("temperature").Number(echo_.temperature);
+    json.Key("store").Bool(stored_).Key("temperature").Number(echo_.temperature);
     json.Key("text").Raw(echo_.text).Key("tool_choice").Raw(echo_.tool_choice);
     json.Key("tools").Raw(echo_.tools).Key("top_p").Number(echo_.top_p);
     json.Key("truncation").String("disabled").Key("usage");
@@ -261,6 +319,8 @@ class ResponseFormatter : public Formatter {
   }
 
   const Echo echo_;
+  Keeping keeping_;
+  bool stored_ = false;
   std::vector<Item> items_;
   bool open_ = false;
   int number_ = 0;
@@ -272,10 +332,7 @@ Value CallOf(const JsonReader& item, bool custom) {
   };
   const std::string arguments =
       custom ? "{\"input\":" + json::Quote(text("input")) + "}" : text("arguments");
-  const Result<Value> call = json::Parse(
-      "{\"id\":" + json::Quote(text("call_id")) + R"(,"type":"function","function":{"name":)" +
-      json::Quote(text("name")) + ",\"arguments\":" + json::Quote(arguments) + "}}");
-  return call.ok() ? *call : Value();
+  return CallWith(text("call_id"), text("name"), arguments);
 }
 
 // Items of the input as messages of a chat.
@@ -315,16 +372,67 @@ void ReadInput(const JsonReader& in, Value& messages) {
   }
 }
 
+// The chat that the request goes on from, before its own messages.
+void ReadPrevious(const ApiRequest& request, const JsonReader& in, Echo& echo, Value& messages) {
+  if (!in.present()) return;
+  ResponseStore& store = request.server->responses;
+  const std::string& id = in.String();
+  if (!in.ok()) return;
+  if (!store.on()) return in.Unsupported("is not supported: this server stores no responses");
+  const std::shared_ptr<const ResponseStore::Entry> found = store.Find(id, request.key);
+  if (found == nullptr) {
+    return in.Fail("there is no response " + json::Quote(ShownBytes(id.substr(0, 100))) +
+                   "; it was not stored, was deleted, or is too old");
+  }
+  Result<Value> earlier = json::Parse(found->messages);
+  if (!earlier.ok()) return in.Fail(earlier.error().message);
+  for (Value& message : earlier->items) messages.items.push_back(std::move(message));
+  echo.previous = json::Quote(id);
+}
+
+// The stored response that the path names; an error's reply where there is none.
+Result<std::string> IdOf(const PlainRequest& request) {
+  std::string id = request.http.path.substr(kResponses.size());
+  if (id.starts_with("resp_") && id.find('/') == std::string::npos) return id;
+  return Error{ErrorCode::kInvalid, "is no id of a response", request.http.path};
+}
+
+HttpReply NoResponse(const std::string& id) {
+  return ApiError{.status = 404,
+                  .message = "there is no response " + json::Quote(ShownBytes(id.substr(0, 100))) +
+                             "; it was not stored, was deleted, or is too old"}
+      .ToReply();
+}
+
 }  // namespace
+
+Result<HttpReply> StoredResponse(ServerState& server, const PlainRequest& request) {
+  const Result<std::string> id = IdOf(request);
+  if (!id.ok()) return id.error();
+  const auto found = server.responses.Find(*id, request.key);
+  if (found == nullptr) return NoResponse(*id);
+  HttpReply reply;
+  reply.body = found->response;
+  return reply;
+}
+
+Result<HttpReply> DeleteResponse(ServerState& server, const PlainRequest& request) {
+  const Result<std::string> id = IdOf(request);
+  if (!id.ok()) return id.error();
+  if (!server.responses.Remove(*id, request.key)) return NoResponse(*id);
+  HttpReply reply;
+  reply.body = "{\"id\":" + json::Quote(*id) + R"(,"object":"response","deleted":true})";
+  return reply;
+}
 
 Status StartResponse(const ApiRequest& request) {
   const JsonReader in = JsonReader(request.body).Object();
   CallSpec spec;
   spec.route = "/v1/responses";
-  for (const char* name : {"previous_response_id", "conversation", "prompt", "background"}) {
+  for (const char* name : {"conversation", "prompt", "background"}) {
     const JsonReader stored = in[name];
     if (stored.present() && (name != std::string_view("background") || stored.Bool())) {
-      stored.Unsupported("is not supported: nothing is stored here");
+      stored.Unsupported("is not supported: send the messages, or previous_response_id");
     }
   }
   PromptSpec prompt;
@@ -337,7 +445,16 @@ Status StartResponse(const ApiRequest& request) {
     echo.instructions = json::Quote(instructions);
     prompt.messages.items.push_back(MessageOf("system", StringValue(instructions)));
   }
+  const size_t own = prompt.messages.items.size();
+  ReadPrevious(request, in["previous_response_id"], echo, prompt.messages);
   ReadInput(in["input"], prompt.messages);
+  ResponseFormatter::Keeping keeping;
+  if (in["store"].Bool(true) && request.server->responses.on()) {
+    // Instructions are of one request alone.
+    const auto& all = prompt.messages.items;
+    keeping = {request.server, request.key,
+               ListOf({all.begin() + static_cast<std::ptrdiff_t>(own), all.end()})};
+  }
   spec.prompts = {std::move(prompt)};
   if (Status status =
           ReadCommon(request, in, {"max_output_tokens"}, request.server->options.max_tokens, spec);
@@ -361,7 +478,7 @@ Status StartResponse(const ApiRequest& request) {
   echo.temperature = spec.options.sampling.temperature;
   echo.top_p = spec.options.sampling.top_p;
   Call::Start(request.server, request.exchange, std::move(spec),
-              std::make_unique<ResponseFormatter>(std::move(echo)));
+              std::make_unique<ResponseFormatter>(std::move(echo), std::move(keeping)));
   return {};
 }
 

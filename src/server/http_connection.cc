@@ -476,7 +476,7 @@ void HttpConnection::StartReply(HttpReply reply, Exchange::Pull pull) {
     out_ += "access-control-allow-origin: " + origin + "\r\n";
     out_ += "access-control-expose-headers: x-request-id, retry-after\r\n";
     if (reply.status == 204) {  // what an OPTIONS asks
-      out_ += "access-control-allow-methods: GET, POST, OPTIONS\r\n";
+      out_ += "access-control-allow-methods: GET, POST, DELETE, OPTIONS\r\n";
       out_ += "access-control-allow-headers: *, authorization\r\naccess-control-max-age: 600\r\n";
     }
   }

@@ -151,6 +151,37 @@ constexpr Route kRoutes[] = {
         "Ollama's completions"),
 };
 
+// Their path ends with the id of a response.
+constexpr std::string_view kStored = "/v1/responses/";
+constexpr Route kStoredRoutes[] = {
+    Get(kStored, StoredResponse, "A stored response"),
+    {.method = "DELETE",
+     .path = kStored,
+     .summary = "Deletes a stored response",
+     .answer = DeleteResponse},
+};
+bool IsStored(std::string_view path) {
+  return path.starts_with(kStored) && path.size() > kStored.size();
+}
+
+void WriteOperation(const Route& route, JsonWriter& json) {
+  const bool post = route.method == "POST";
+  json.Key(post ? "post" : route.method == "GET" ? "get" : "delete").Object();
+  json.Key("summary").String(route.summary);
+  if (route.access == kOpen) json.Key("security").Array().End();
+  if (post) {
+    json.Key("requestBody");
+    json.Raw(R"({"required":true,"content":{"application/json":{"schema":{"type":"object"}}}})");
+  }
+  json.Key("responses").Object().Key("200").Object().Key("description").String("The answer");
+  json.End();
+  if (post) {
+    json.Key("400").Object();
+    json.Key("description").String("What is wrong with the body, and where").End();
+  }
+  json.End().End();
+}
+
 // The routes as an OpenAPI 3.1 document.
 Result<HttpReply> OpenApi(ServerState& server, const PlainRequest& /*request*/) {
   JsonWriter json;
@@ -163,22 +194,15 @@ Result<HttpReply> OpenApi(ServerState& server, const PlainRequest& /*request*/) 
   json.Key("paths").Object();
   for (const Route& route : kRoutes) {
     if (route.path == "/" && !server.options.playground) continue;
-    const bool post = route.method == "POST";
-    json.Key(route.path).Object().Key(post ? "post" : "get").Object();
-    json.Key("summary").String(route.summary);
-    if (route.access == kOpen) json.Key("security").Array().End();
-    if (post) {
-      json.Key("requestBody");
-      json.Raw(R"({"required":true,"content":{"application/json":{"schema":{"type":"object"}}}})");
-    }
-    json.Key("responses").Object().Key("200").Object().Key("description").String("The answer");
+    json.Key(route.path).Object();
+    WriteOperation(route, json);
     json.End();
-    if (post) {
-      json.Key("400").Object();
-      json.Key("description").String("What is wrong with the body, and where").End();
-    }
-    json.End().End().End();
   }
+  json.Key(std::string(kStored) + "{response_id}").Object();
+  json.Key("parameters");
+  json.Raw(R"([{"name":"response_id","in":"path","required":true,"schema":{"type":"string"}}])");
+  for (const Route& route : kStoredRoutes) WriteOperation(route, json);
+  json.End();
   HttpReply reply;
   reply.body = json.End().End().Take();
   return reply;
@@ -202,6 +226,14 @@ const Route* FindRoute(const ServerState& server, const HttpRequest& request, Ap
   }
   const std::string_view method =
       request.method == "HEAD" ? std::string_view("GET") : std::string_view(request.method);
+  if (IsStored(path)) {
+    for (const Route& route : kStoredRoutes) {
+      if (route.method == method) return &route;
+    }
+    error = {.status = 405,
+             .message = Shown(path) + " is for GET and DELETE, not " + Shown(request.method)};
+    return nullptr;
+  }
   std::string_view other;
   for (const Route& route : kRoutes) {
     if (route.path != path || (path == "/" && !server.options.playground)) continue;
@@ -220,6 +252,7 @@ const Route* FindRoute(const ServerState& server, const HttpRequest& request, Ap
 
 // Of a path that is there for other methods: what it is for.
 std::string AllowedMethods(std::string_view path) {
+  if (IsStored(path)) return "GET, HEAD, DELETE";
   std::string out;
   for (const Route& route : kRoutes) {
     if (route.path != path) continue;
@@ -325,6 +358,7 @@ void Router::Read(const std::shared_ptr<Exchange>& exchange, const Route& route,
   }
   server_->Begins("answer", request);
   PlainRequest asked{.http = request, .body = &body};
+  asked.key = KeyNumberOf(*server_, request);
   if (intake != nullptr) {
     asked.stop = intake->stop();
     asked.halt = &intake->halt();

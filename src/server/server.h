@@ -50,6 +50,9 @@ struct ServerOptions {
   int64_t search_nodes = int64_t{1} << 20;  // most hypotheses of a search
   bool check_commands = false;              // checks of requests may run commands and read files
   size_t grammar_bytes = size_t{256} << 20;
+  // What /v1/responses stores, and for how long. 0 bytes: nothing.
+  size_t store_bytes = size_t{64} << 20;
+  double store_seconds = 86400;
   double request_seconds = 600;  // from the request to the end of its answer
   double drain_seconds = 15;
   bool playground = true;

@@ -17,6 +17,7 @@
 #include "src/server/intake.h"
 #include "src/server/known_tools.h"
 #include "src/server/metrics.h"
+#include "src/server/response_store.h"
 #include "src/server/served_model.h"
 #include "src/server/server.h"
 #include "src/server/worker_pool.h"
@@ -29,12 +30,15 @@ class ServerState {
   static constexpr size_t kToolShare = 32;
 
   explicit ServerState(ServerOptions options_in)
-      : options(std::move(options_in)), known_tools(options.grammar_bytes / kToolShare) {}
+      : options(std::move(options_in)),
+        known_tools(options.grammar_bytes / kToolShare),
+        responses(options.store_bytes, options.store_seconds) {}
 
   const ServerOptions options;
   std::vector<std::string> api_keys;
   Metrics metrics;
   KnownTools known_tools;
+  ResponseStore responses;
 
   // There from `ready` on.
   std::unique_ptr<ServedModel> model;

@@ -126,6 +126,37 @@ def test_openai_responses():
     assert out.output[0].type == "custom_tool_call" and len(out.output[0].input) == 3
 
 
+def test_openai_stored_responses():
+    import openai
+
+    client = openai_client()
+    tool = {"type": "function", "name": "save", "parameters": SCHEMA, "strict": True}
+    first = client.responses.create(
+        model="m", input=TEXT, tools=[tool], tool_choice={"type": "function", "name": "save"},
+        temperature=0,
+    )
+    again = client.responses.retrieve(first.id)
+    assert again.output == first.output
+    result = {"type": "function_call_output", "call_id": first.output[0].call_id, "output": "saved"}
+    second = client.responses.create(
+        model="m", input=[result], previous_response_id=first.id, temperature=0, max_output_tokens=8
+    )
+    assert second.previous_response_id == first.id
+    whole = client.responses.create(
+        model="m", input=[{"role": "user", "content": TEXT}, first.output[0].model_dump(), result],
+        temperature=0, max_output_tokens=8, store=False,
+    )
+    assert whole.output_text == second.output_text
+    assert whole.usage.input_tokens == second.usage.input_tokens
+    client.responses.delete(first.id)
+    for gone in (first.id, whole.id):
+        try:
+            client.responses.retrieve(gone)
+            raise AssertionError("found")
+        except openai.NotFoundError as error:
+            assert gone in error.message
+
+
 def test_openai_errors():
     import openai
 

@@ -131,6 +131,23 @@ TEST_F(JavaMonitorTest, MembersOfLibraryTypes) {
   Refuses("Strin s; Math.sqroot(1);", "sqroot");
 }
 
+TEST_F(JavaMonitorTest, WordsBehindADotThatAreNoMembers) {
+  Accepts("Class<?> k = String.class;");
+  Accepts("Class<?> k = int[].class;");
+  Accepts("A a = A.this; Object o = java.util.Map.class;");
+  Refuses("b.super = null;", "super");
+  Refuses("words.get(0).class.getName();", "class");
+  Refuses("(words).this.size();", "this");
+  Accepts("String S = \"a\"; Object o = S.getClass();");
+  const auto judge = [&](const std::string& body) {
+    return Judge(*set_, "class O {\n  class I {}\n  static class J extends I {\n    J(O o, String s) { " +
+                            body + " }\n    Object f(O o) { return o.new I(); }\n  }\n}\n");
+  };
+  EXPECT_FALSE(judge("o.super();").has_value());
+  EXPECT_FALSE(judge("s.super();").has_value());
+  EXPECT_TRUE(judge("s.class.getName();").has_value());
+}
+
 TEST_F(JavaMonitorTest, GenericsLambdasAndOverloads) {
   Accepts("words.stream().map(w -> w.length()).filter(n -> n.intValue() > 2).count();");
   Refuses("words.stream().map(w -> w.size());", "size");

@@ -133,9 +133,13 @@ class Connection {
          "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body);
     return ReadAnswer();
   }
-  Answer Get(const std::string& path, const std::string& headers = "") {
-    Send("GET " + path + " HTTP/1.1\r\nHost: localhost\r\n" + headers + "\r\n");
+  // Without a body.
+  Answer Request(const std::string& method, const std::string& path, const std::string& headers) {
+    Send(method + " " + path + " HTTP/1.1\r\nHost: localhost\r\n" + headers + "\r\n");
     return ReadAnswer();
+  }
+  Answer Get(const std::string& path, const std::string& headers = "") {
+    return Request("GET", path, headers);
   }
 
  private:

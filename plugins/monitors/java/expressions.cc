@@ -529,6 +529,25 @@ void Typer::Visible(Class& c, const Node* at, bool only_static, std::vector<std:
   }
 }
 
+namespace {
+
+// What stands before the name may be a type: a variable may be called as a type is.
+bool MayNameType(const Node* name) {
+  const Node* object = name->parent == nullptr ? nullptr : name->parent->at(F::k_object);
+  if (object == nullptr) return true;
+  if (object->is(K::k_field_access)) object = object->at(F::k_field);
+  if (object == nullptr || !object->is(K::k_identifier)) return false;
+  const std::string_view text = object->text();
+  return text.empty() || text[0] < 'a' || text[0] > 'z';
+}
+
+bool Within(const Node* node, K kind) {
+  while (node != nullptr && !node->is(kind)) node = node->parent;
+  return node != nullptr;
+}
+
+}  // namespace
+
 std::optional<std::vector<std::string>> Typer::MemberNames(const Value& value, const Node* at) {
   const Type type = ReadFrom(value.type);
   std::vector<std::string> names;
@@ -562,9 +581,11 @@ std::optional<std::vector<std::string>> Typer::MemberNames(const Value& value, c
     if (!closed) return std::nullopt;
   }
   if (!any) return std::nullopt;
-  // Map.class, Outer.this, Interface.super, outer.new Inner()
-  // A variable may be called as a type is.
-  names.insert(names.end(), {"class", "new", "super", "this"});
+  names.emplace_back("new");  // outer.new Inner()
+  // Map.class, Outer.this, Interface.super
+  if (value.names_type || MayNameType(at)) names.insert(names.end(), {"class", "super", "this"});
+  // outer.super(), a constructor's first statement
+  if (Within(at, K::k_constructor_body)) names.emplace_back("super");
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
   return names;

@@ -95,13 +95,12 @@ void Call::SubmitTogether(Choice& choice, std::shared_ptr<const Constraint> cons
   }
   std::vector<std::shared_ptr<const Check>> checks;
   std::shared_ptr<const Critic> critic;
-  const LoadedModel& model = server_->model->loaded();
-  if (Status made = AddChecks(spec.checks, model.vocabulary(), 1, checks, critic); !made.ok()) {
+  const auto& vocabulary = server_->model->loaded().vocabulary();
+  if (Status made = AddChecks(spec.checks, vocabulary, 1, checks, critic); !made.ok()) {
     // A file that the client has named.
-    const Error& wrong = made.error();
-    const bool file = wrong.code == ErrorCode::kIo;
-    return Found(choice,
-                 Error{file ? ErrorCode::kInvalid : wrong.code, wrong.message, wrong.place});
+    Error wrong = made.error();
+    if (wrong.code == ErrorCode::kIo) wrong.code = ErrorCode::kInvalid;
+    return Found(choice, std::move(wrong));
   }
   if (spec.classify) {
     id = engine.SubmitClassify(request, *spec.classify, [=](Result<ClassifyResult> result) {

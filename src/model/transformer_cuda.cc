@@ -472,6 +472,15 @@ Status TransformerCuda::CommitTree(SequenceId sequence, int row) {
   return Copy(copies_);
 }
 
+int TransformerCuda::ReuseCopying(SequenceId sequence, std::span<const TokenId> tokens) {
+  const int length = sequences_->ReuseCopying(sequence, tokens, copies_);
+  if (Copy(copies_).ok()) return length;
+  // They are computed.
+  const int known = length - static_cast<int>(copies_.size());
+  Truncate(sequence, known);
+  return known;
+}
+
 // ---- The forward pass ----
 
 Status TransformerCuda::Run(const ModelCall& call) {

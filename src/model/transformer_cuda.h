@@ -131,6 +131,7 @@ class TransformerCuda final : public Model {
   int ReusePrefix(SequenceId sequence, std::span<const TokenId> tokens) override {
     return sequences_->ReusePrefix(sequence, tokens);
   }
+  int ReuseCopying(SequenceId sequence, std::span<const TokenId> tokens) override;
   KvMemory kv_memory() const override;
   // kUnsupported for some layers only, taps and trees that are kept.
   Status Run(const ModelCall& call) override;

@@ -324,10 +324,12 @@ void Call::Submit(Choice& choice) {
                    std::min(spec_.options.max_tokens, room), !grammars_.empty(), &choice.note);
   if (!constraint.ok()) return Done(choice, constraint.error());
   request.constraint = *std::move(constraint);
+  if (choice.code != nullptr && !spec_.together.self_infills() && !spec_.together.sampler) {
+    request.constraint = choice.code->ConstraintWith(std::move(request.constraint));
+  }
   if (spec_.together.any()) return SubmitTogether(choice, std::move(request.constraint), bound);
   request.options = spec_.options;
   if (choice.code != nullptr) {
-    request.constraint = choice.code->ConstraintWith(std::move(request.constraint));
     // Under a grammar it is closed, which also finds ways out where the two leave no token.
     if (grammars_.empty()) request.options.at_budget = AtBudget::kCut;
     request.options.max_tokens += choice.code->more_tokens();

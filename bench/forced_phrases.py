@@ -4,8 +4,9 @@
     bench/forced_phrases.py --pawl build/pawl --out bench/results/forced_phrases-DATE.json
 
 For each prompt, 64 phrases of one to four words are forced into letters and spaces, so an output with all of them exists.
-Reported: the prompts at which all were met; for every tenth prompt also the same search with one phrase, right before or
-behind it: steps, hypotheses a step (each is a look-up of a mask), and seconds a step as the median of the pairs' ratios.
+Reported: the prompts at which all were met; for every tenth prompt (--every) also the same search with one phrase, right before or
+behind it: hypotheses a step (each is a look-up of a mask), rows of the model behind the prompt a step, and seconds a step,
+as medians of the pairs' ratios. The rows of the prompt are taken off: they are those of a search of one token.
 """
 
 import argparse
@@ -39,9 +40,16 @@ def search(options, prompt, forced):
     seconds = time.monotonic() - begin
     found = json.loads(answer.stdout)
     best = found["outputs"][0]
-    steps = len(best["tokens"])
-    return {"missing": len(best["missing_phrases"]), "steps": steps, "nodes": found["nodes"], "rows": found["rows"], "seconds": seconds,
-            "limit": found["at_limit"]}
+    # The first call is that of the prompt.
+    return {"missing": len(best["missing_phrases"]), "steps": found["calls"] - 1, "nodes": found["nodes"], "rows": found["rows"],
+            "seconds": seconds, "limit": found["at_limit"]}
+
+
+def prompt_rows(options, prompt):
+    """A greedy search for one letter has one row behind the prompt."""
+    command = [options.pawl, "generate", "--model", options.model, "--prompt", prompt, "--search", "beam", "--num-beams", "1", "--regex", "[a-z]",
+               "--max-tokens", "1", "--json", "--threads", "1"]
+    return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)["rows"] - 1
 
 
 def main():
@@ -52,6 +60,7 @@ def main():
     parser.add_argument("--phrases", type=int, default=64)
     parser.add_argument("--beams", type=int, default=4)
     parser.add_argument("--tokens", type=int, default=700)
+    parser.add_argument("--every", type=int, default=10, help="prompts for each one that runs with one phrase, too")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out")
     options = parser.parse_args()
@@ -60,13 +69,17 @@ def main():
     for i in range(options.prompts):
         prompt = f"The {rng.choice(WORDS)} {rng.choice(WORDS)} says "
         forced = phrases(rng, options.phrases)
-        one = search(options, prompt, forced[:1]) if i % 10 == 0 and i % 20 else None
+        pair, first = i % options.every == 0, i % (2 * options.every) == 0
+        one = search(options, prompt, forced[:1]) if pair and not first else None
         result = search(options, prompt, forced)
-        if i % 20 == 0:
+        if first:
             one = search(options, prompt, forced[:1])
         met += result["missing"] == 0
         many.append(result)
         if one:
+            before = prompt_rows(options, prompt)
+            one["rows"] -= before
+            result["rows"] -= before
             pairs.append((one, result))
         if i % 10 == 9:
             print(i + 1, "prompts,", met, "met", flush=True)

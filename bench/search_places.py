@@ -3,10 +3,13 @@
 
     bench/search_places.py --pawl build/pawl --out bench/results/search_places-DATE.json
 
-At each place the model completes code behind a "." before the rest of the file, in the form of its markers. The output up
-to its line end is put into the file. Reported for each strategy: rows of the model, prompts included where they are
-not in the prefix cache, as sums over the places, how many outputs are equal to the plain one, and how many files have no syntax error by TypeScript's own
-compiler (`tsc`, Debian: node-typescript). Plain is greedy decoding, or for `cntp` sampling with the same seed.
+At each place the model completes code behind a "." before the rest of the file, in the form of its markers, under the type
+monitors and without. The output, without monitors up to its line end, is put into the file. Reported for each strategy:
+rows of the model, prompts included where they are not in the prefix cache, as sums over the places, how many outputs are
+equal to the plain one, the share of steps at which the strategy paused, and how many files have no syntax error by
+TypeScript's own compiler (`tsc`, Debian: node-typescript). Plain is greedy decoding, or for `cntp` sampling with the same
+seed. A step is a token of the output; it pauses where the entropy of what may follow is above the threshold of the
+strategy (cntp: where it asks for more than one trial).
 """
 
 import argparse
@@ -49,10 +52,18 @@ class Server:
                 time.sleep(0.1)
         sys.exit("the server does not answer")
 
-    def complete(self, body):
-        request = urllib.request.Request(f"http://127.0.0.1:{self.port}/v1/completions", json.dumps(body).encode(),
-                                         {"Content-Type": "application/json"})
+    def ask(self, path, body):
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", json.dumps(body).encode(), {"Content-Type": "application/json"})
         return json.loads(urllib.request.urlopen(request, timeout=600).read())
+
+    def complete(self, before, behind, monitors, body):
+        """The answer, and the text that it puts into the gap."""
+        if monitors:
+            answer = self.ask("/v1/fim/completions", {"prompt": before, "suffix": behind, "language": "typescript", **body})
+            return answer, answer["choices"][0]["message"]["content"]
+        prompt = f"<|fim_prefix|>{before}<|fim_suffix|>{behind}<|fim_middle|>"
+        answer = self.ask("/v1/completions", {"prompt": prompt, "monitors": False, **body})
+        return answer, answer["choices"][0]["text"].split("\n")[0]
 
 
 def evaluation():
@@ -62,12 +73,12 @@ def evaluation():
     return module
 
 
-def syntax_errors(files):
+def syntax_errors(tsc, files):
     """Which of the texts tsc finds syntax errors in (TS1...)."""
     with tempfile.TemporaryDirectory() as folder:
         for i, text in enumerate(files):
             (Path(folder) / f"c{i}.ts").write_text(text)
-        answer = subprocess.run(["tsc", "--noEmit", "--target", "es2020", "--pretty", "false"] + [f"c{i}.ts" for i in range(len(files))],
+        answer = subprocess.run([tsc, "--noEmit", "--target", "es2020", "--pretty", "false"] + [f"c{i}.ts" for i in range(len(files))],
                                 cwd=folder, capture_output=True, text=True, check=False)
     return {int(m[1]) for m in re.finditer(r"c(\d+)\.ts\(\d+,\d+\): error TS1\d{3}", answer.stdout)}
 
@@ -77,6 +88,7 @@ def main():
     parser.add_argument("--pawl", default="build/pawl")
     parser.add_argument("--model", default="models/tiny-code")
     parser.add_argument("--tokens", type=int, default=24)
+    parser.add_argument("--tsc", default="tsc")
     parser.add_argument("--out")
     options = parser.parse_args()
     evaluate = evaluation()
@@ -84,23 +96,26 @@ def main():
     for path in sorted(evaluate.SAMPLE.glob("*.ts")):
         text = path.read_text()
         places += [(text[:start], text[text.find("\n", start):]) for start, _ in evaluate.places(text)]
-    report = {"places": len(places), "tokens": options.tokens, "model": options.model, "strategies": {}}
-    plain = {}
+    report = {"places": len(places), "tokens": options.tokens, "model": Path(options.model).name}
     server = Server(options)
-    for name, member in STRATEGIES.items():
-        outputs, rows, tokens = [], 0, 0
-        for before, behind in places:
-            # As code the request would be under the monitors, which no search is.
-            answer = server.complete({"prompt": f"<|fim_prefix|>{before}<|fim_suffix|>{behind}<|fim_middle|>",
-                                      "max_tokens": options.tokens, "monitors": False, **member})
-            rows += answer["pawl"]["search"][0]["rows"] if isinstance(answer["pawl"]["search"], list) else answer["pawl"]["search"]["rows"]
-            tokens += answer["usage"]["completion_tokens"]
-            outputs.append(answer["choices"][0]["text"].split("\n")[0])
-        base = plain.setdefault("sampling" if name in ("sampling", "cntp") else "greedy", outputs)
-        broken = syntax_errors([before + out + behind for (before, behind), out in zip(places, outputs)])
-        report["strategies"][name] = {"rows": rows, "tokens": tokens, "equal_to_plain": sum(a == b for a, b in zip(outputs, base)),
-                                      "parse": len(places) - len(broken)}
-        print(name, json.dumps(report["strategies"][name]), outputs[:3], flush=True)
+    for monitors in (True, False):
+        plain, found = {}, {}
+        report["with_monitors" if monitors else "without_monitors"] = found
+        for name, member in STRATEGIES.items():
+            outputs, rows, steps, pauses = [], 0, 0, 0
+            for before, behind in places:
+                answer, text = server.complete(before, behind, monitors, {"max_tokens": options.tokens, **member})
+                search = answer["pawl"]["search"][0]
+                rows += search["rows"]
+                steps += search.get("steps", 0)
+                pauses += search.get("pauses", 0)
+                outputs.append(text)
+            base = plain.setdefault("sampling" if name in ("sampling", "cntp") else "greedy", outputs)
+            broken = syntax_errors(options.tsc, [before + out + behind for (before, behind), out in zip(places, outputs)])
+            found[name] = {"rows": rows, "rows_to_greedy": round(rows / found[next(iter(found))]["rows"], 2) if found else 1,
+                           "steps": steps, "paused_percent": round(100 * pauses / steps, 1) if steps else None,
+                           "equal_to_plain": sum(a == b for a, b in zip(outputs, base)), "parse": len(places) - len(broken)}
+            print("with monitors:" if monitors else "without:", name, json.dumps(found[name]), outputs[:3], flush=True)
     server.process.terminate()
     server.process.wait()
     if options.out:

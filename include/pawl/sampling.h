@@ -383,7 +383,10 @@ struct SearchResult {
   std::vector<SearchOutput> outputs;  // the best one first; n, or fewer if there are no more
   std::string at_limit;               // "rows" or "nodes", if a limit ended the search
   int64_t model_calls = 0, model_rows = 0, nodes = 0;
-  double paths = 0;   // of lattice: the outputs that the lattice holds
+  double paths = 0;  // of lattice: the outputs that the lattice holds
+  // Of adadec and cntp: choices of a token or a continuation, and those of them before which the
+  // strategy looked ahead.
+  int64_t steps = 0, pauses = 0;
   SearchGraph graph;  // with SearchOptions::keep_graph
 };
 

@@ -76,7 +76,8 @@ class SearchOutput:
 @dataclasses.dataclass(frozen=True)
 class SearchResult:
     """What Model.search found, the best output first. `at_limit`: "rows" or "nodes", where a limit ended it. `paths`:
-    of a lattice, the outputs that it holds."""
+    of a lattice, the outputs that it holds. `steps`, `pauses`: of adadec and cntp, the choices of a token or a
+    continuation, and those before which it looked ahead."""
 
     outputs: "list[SearchOutput]"
     at_limit: Optional[str]
@@ -84,6 +85,8 @@ class SearchResult:
     calls: int
     nodes: int
     paths: float = 0
+    steps: int = 0
+    pauses: int = 0
 
 
 @dataclasses.dataclass(frozen=True)

@@ -113,6 +113,11 @@ void SearchFlags::AddTo(CLI::App* command) {
   CountOption(command, "--search-rows", options.max_rows, 0, kMostRows,
               "Most rows of the model behind the prompt; 0: 65536, of best-first 2048")
       ->group(group);
+  CountOption(command, "--max-nodes", options.max_nodes, 1, uint64_t{1} << 30, "Most hypotheses")
+      ->group(group);
+  CountOption(command, "--max-branches", options.max_branches, 1, 65536,
+              "Most sequences of the model at a time; memory may allow fewer")
+      ->group(group);
   CountOption(command, "--num-beams", options.num_beams, 1, 4096, "Of beam, diverse-beam: width")
       ->group(group);
   RealOption(command, "--length-penalty", options.length_penalty, -100, 100, "P",
@@ -178,9 +183,10 @@ std::string SearchFlags::StrategyFor(const SamplingFlags& sampling) const {
 Status SearchFlags::Check(const SamplerFlags& sampler, const GrammarFlags& grammar,
                           const SamplingFlags& sampling) const {
   for (const char* name :
-       {"--search-arg", "--search-rows", "--num-beams", "--length-penalty", "--early-stopping",
-        "--num-beam-groups", "--diversity-penalty", "--no-repeat-ngram-size",
-        "--no-merge-spellings", "--force-ordered", "--force-in", "--search-svg"}) {
+       {"--search-arg", "--search-rows", "--max-nodes", "--max-branches", "--num-beams",
+        "--length-penalty", "--early-stopping", "--num-beam-groups", "--diversity-penalty",
+        "--no-repeat-ngram-size", "--no-merge-spellings", "--force-ordered", "--force-in",
+        "--search-svg"}) {
     if (!any() && command_->count(name) > 0) return WrongSearchOption(name, "needs --search");
   }
   if (Status status = infill.Check(); !status.ok()) return status;
@@ -284,7 +290,7 @@ int SearchFlags::Run(const std::string& command, const SamplerFlags& sampler,
   progress.reset();
   if (!result.ok()) {
     Error error = AtSearchOption(result.error(), scene.grammar_flags.source());
-    if (error.place == "--search") error.place = own();
+    if (error.place == "--search" || error.place == "model") error.place = own();
     return Fail(command, error);
   }
   if (!svg.empty()) {

@@ -32,12 +32,14 @@ namespace {
 constexpr const char* kServe = "serve";
 
 struct ServeFlags {
-  std::string model, name, key_file, tool_syntax, template_file, cors, log = "json", log_file;
+  std::string model, name, key_file, tool_syntax, template_file, pooling, cors, log = "json",
+                                                                                log_file;
   std::string host = "127.0.0.1", dtype = "stored";
   std::vector<std::string> allowed_hosts;
   int port = 8080, threads = 0, batch = 8, queue = 256, workers = 2, max_tokens = 4096;
   std::optional<int> max_string;
   int64_t search_rows = server::ServerOptions().search_rows;
+  int64_t search_nodes = server::ServerOptions().search_nodes;
   ThinkingFlags thinking;
   int max_body_mb = 8, max_waiting_mb = 64, grammar_mb = 256, store_mb = 64;
   double request_seconds = 600, drain_seconds = 15, store_seconds = 86400;
@@ -87,6 +89,7 @@ int Serve(const ServeFlags& flags, const CLI::App& command) {
   options.model.name = flags.name.empty() ? LabelOf(flags.model) : flags.name;
   options.model.tool_syntax = flags.tool_syntax;
   options.model.settings = StorePaths().settings;
+  options.model.pooling = flags.pooling;
   if (!flags.thinking.marks.empty()) {
     options.model.think_open = flags.thinking.marks[0];
     options.model.think_close = flags.thinking.marks[1];
@@ -118,6 +121,7 @@ int Serve(const ServeFlags& flags, const CLI::App& command) {
   options.max_tokens = flags.max_tokens;
   options.max_string = flags.max_string.value_or(-1);
   options.search_rows = flags.search_rows;
+  options.search_nodes = flags.search_nodes;
   options.check_commands = flags.check_commands;
   options.grammar_bytes = static_cast<size_t>(flags.grammar_mb) << 20;
   options.store_bytes = static_cast<size_t>(flags.store_mb) << 20;
@@ -188,6 +192,13 @@ void AddTextsTo(CLI::App* command, ServeFlags& flags) {
                    "How the model writes tool calls (default: by its chat template)")
       ->check(CLI::IsMember(ToolSyntaxNames()))
       ->type_name("NAME");
+  command
+      ->add_option(
+          "--pooling", flags.pooling,
+          "How /v1/embeddings makes a text's vector: mean, of the states of all tokens, or "
+          "last, that of the last token (default: as the model's files say)")
+      ->check(CLI::IsMember(std::vector<std::string>{"mean", "last"}))
+      ->type_name("KIND");
   flags.thinking.AddMarksTo(command);
   command
       ->add_option("--max-string", flags.max_string,
@@ -198,6 +209,8 @@ void AddTextsTo(CLI::App* command, ServeFlags& flags) {
       ->type_name("N");
   CountOption(command, "--search-rows", flags.search_rows, 1, uint64_t{1} << 40,
               "Most rows of the model for one search");
+  CountOption(command, "--search-nodes", flags.search_nodes, 1, uint64_t{1} << 30,
+              "Most hypotheses of one search");
   command->add_flag("--check-commands", flags.check_commands,
                     "Let the checks of requests run commands and read files of this machine");
 }

@@ -180,6 +180,20 @@ bool CompletionOutput::Parses() const {
          !parses(request_.prefix + request_.suffix);
 }
 
+bool CompletionOutput::ParsesWhole() const {
+  if (!request_.language || !monitors::HasGrammar(*request_.language)) return true;
+  if (request_.prefix.size() + text_.size() + request_.suffix.size() > kMostParsed) return true;
+  std::string text = request_.prefix + text_ + request_.suffix;
+  if (request_.suffix.find_first_not_of(" \t\r\n") == std::string::npos) {
+    monitors::Scan open(*request_.language);
+    open.Add(text);
+    text += open.Closers(true);
+  }
+  monitors::Parser parser(*request_.language);
+  const auto tree = parser.Parse(std::move(text));
+  return tree->cut() || !tree->broken();
+}
+
 bool CompletionOutput::CutToParse() {
   if (Parses()) return true;
   constexpr size_t kMostTries = 8;
@@ -259,7 +273,7 @@ Result<std::optional<Generation>> CodeCompleter::SelfInfill(const CompletionRequ
         CompletionOutput output(request, plan);
         (void)output.Add(question.text);
         output.Finish();
-        return output.Parses() ? Verdict::kAccept : Verdict::kDead;
+        return output.ParsesWhole() ? Verdict::kAccept : Verdict::kDead;
       })};
   EngineRequest free;
   free.tokens = asked.tokens;

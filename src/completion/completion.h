@@ -109,6 +109,9 @@ class CompletionOutput {
   // The last gate. false: prefix, text and suffix together have a syntax error that was not there
   // before.
   bool Parses() const;
+  // The three have no syntax error at all; without a suffix, what is open may stay open. True where
+  // a parser cannot tell.
+  bool ParsesWhole() const;
   // Where it does not: cuts the text to the longest beginning with which it does, at the end of a
   // name or bracket outside of what the text has opened. false: there is none.
   bool CutToParse();

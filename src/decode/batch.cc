@@ -197,27 +197,31 @@ void BatchEngine::EndCancelled() {
   if (!std::exchange(cancels_, false)) return;
   for (std::vector<Owned>* list : {&running_, &next_}) {
     for (Owned& request : *list) {
-      if (!request->cancelled) continue;
-      if (request->looking) {
-        request->work->Evict();
-        leaving_.push_back(std::move(request));
-        continue;
-      }
-      request->work->Cancel();
-      request->work->End(request->error.has_value());
-      request->ended = true;
-      request->work->Evict();
-      ended_.push_back(std::move(request));
+      if (request->cancelled) EndNow(request);
     }
     std::erase(*list, nullptr);
   }
   line_.ForEach([&](Owned& request) {
-    if (!request->cancelled) return;
-    request->work->Cancel();
-    request->work->End(request->error.has_value());
-    ended_.push_back(std::move(request));
+    if (request->cancelled) EndNow(request);
   });
   line_.DropEmpty();
+}
+
+// A search may have a tree of millions of nodes to free.
+void BatchEngine::EndNow(Owned& request) {
+  if (!request->looking) {
+    request->work->Cancel();
+    if (looks_ != nullptr && !request->ended && request->work->ends_in_look()) BeginLook(*request);
+  }
+  if (request->looking) {
+    request->work->Evict();
+    leaving_.push_back(std::move(request));
+    return;
+  }
+  request->work->End(request->error.has_value());
+  request->ended = true;
+  request->work->Evict();
+  ended_.push_back(std::move(request));
 }
 
 // ---- Admission ----

@@ -184,6 +184,7 @@ class BatchEngine {
   };
 
   void EndCancelled();
+  void EndNow(Owned& request);
   void Admit();
   // Those of next_ that can run begin to. false: one of them has to wait for a place or memory.
   bool AdmitReady();

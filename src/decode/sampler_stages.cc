@@ -379,9 +379,16 @@ size_t TokensBehindBreaker(std::span<const TokenId> tokens, const SamplerStages&
   return tokens.size();
 }
 
-}  // namespace
-
-namespace {
+// A token that ends what is repeated.
+bool HasBreaker(TokenId token, const SamplerStages& stages, const Vocabulary* vocabulary) {
+  if (vocabulary == nullptr || token >= vocabulary->size() || vocabulary->is_special(token)) {
+    return false;
+  }
+  const std::string_view bytes = vocabulary->bytes(token);
+  return std::ranges::any_of(stages.dry_sequence_breakers, [&](const std::string& breaker) {
+    return !breaker.empty() && bytes.find(breaker) != std::string_view::npos;
+  });
+}
 
 // The tokens of prompt and output. `drawn`: of each, whether it was chosen.
 std::vector<TokenId> AllTokens(std::span<const TokenId> prompt, std::span<const TokenId> output,
@@ -438,7 +445,7 @@ void PenaliseRepetition(SamplerCandidates& candidates, const SamplerStages& stag
       base > 1.000001 ? 88.7228391 / std::log(base) : std::numeric_limits<double>::max();
   for (SamplerCandidate& c : candidates) {
     const auto found = lengths.find(c.token);
-    if (found == lengths.end()) continue;
+    if (found == lengths.end() || HasBreaker(c.token, stages, vocabulary)) continue;
     const double exponent = std::min(static_cast<double>(found->second - allowed), most_exponent);
     c.score -= static_cast<float>(double{stages.dry_multiplier} * std::pow(base, exponent));
     c.score = std::max(c.score, std::numeric_limits<float>::lowest());

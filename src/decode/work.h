@@ -142,6 +142,8 @@ class Work {
   // Calls back about what is sure; false: the callback stops it. Not while another thread looks.
   virtual Result<bool> Emit() { return true; }
   virtual void Cancel() = 0;
+  // After Cancel: what is left to do takes long, so it is done in a Look, if there are threads.
+  virtual bool ends_in_look() const { return false; }
   // It has ended, by an error where `failed`.
   virtual void End(bool /*failed*/) {}
   // Makes the result: the error, or what there is. Does not throw.

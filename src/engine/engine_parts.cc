@@ -210,11 +210,8 @@ Result<std::shared_ptr<const Constraint>> ConstraintOf(const EngineRequest& requ
   return Both(std::move(grammar), request.constraint, model.vocabulary());
 }
 
-Result<std::shared_ptr<const Constraint>> SamplerConstraintOf(const EngineRequest& request,
-                                                              const LoadedModel& model) {
-  if (request.constraint != nullptr && !request.constraint->exact()) {
-    return Error{ErrorCode::kUnsupported, "is not exact, which samplers need", "constraint"};
-  }
+static Result<std::shared_ptr<const Constraint>> SearchConstraintOf(const EngineRequest& request,
+                                                                    const LoadedModel& model) {
   using Mode = Thinking::Mode;
   if (request.free_first != 0) {
     return Error{ErrorCode::kUnsupported, "is for outputs that are drawn alone", "free_first"};
@@ -225,13 +222,23 @@ Result<std::shared_ptr<const Constraint>> SamplerConstraintOf(const EngineReques
   return ConstraintOf(request, model);
 }
 
+Result<std::shared_ptr<const Constraint>> SamplerConstraintOf(const EngineRequest& request,
+                                                              const LoadedModel& model) {
+  if (request.constraint != nullptr && !request.constraint->exact()) {
+    return Error{ErrorCode::kUnsupported, "is not exact, which samplers need", "constraint"};
+  }
+  return SearchConstraintOf(request, model);
+}
+
 Result<SearchInput> SearchInputOf(const EngineRequest& request, const LoadedModel& model) {
   Result<std::vector<TokenId>> prompt = PromptTokensOf(request, model);
   if (!prompt.ok()) return prompt.error();
-  Result<std::shared_ptr<const Constraint>> constraint = SamplerConstraintOf(request, model);
+  Result<std::shared_ptr<const Constraint>> constraint = SearchConstraintOf(request, model);
   if (!constraint.ok()) return constraint.error();
-  return SearchInput{model.model(), *model.vocabulary(), model.encoder(), *std::move(prompt),
-                     *std::move(constraint)};
+  SearchInput input{model.model(), *model.vocabulary(), model.encoder(), *std::move(prompt),
+                    *std::move(constraint)};
+  input.cuts = request.options.at_budget == AtBudget::kCut;
+  return input;
 }
 
 // nullopt: the model has none, or wants the suffix first, so that it cannot write one.

@@ -139,6 +139,79 @@ std::vector<int32_t> KvSequences::FindPages(const SequenceState& state,
   return found;
 }
 
+std::pair<const SequenceState*, size_t> KvSequences::FindBegun(const SequenceState& state,
+                                                               std::span<const TokenId> tokens,
+                                                               size_t begin, size_t length) const {
+  const size_t page = begin / kPagePositions;
+  const size_t most =
+      std::min({tokens.size(), static_cast<size_t>(state.capacity), begin + kPagePositions});
+  std::pair<const SequenceState*, size_t> best = {nullptr, length};
+  for (const SequenceState& other : sequences_) {
+    const auto known = static_cast<size_t>(std::min(other.length, other.mixed));
+    if (!other.used || &other == &state || known <= best.second) continue;
+    if (other.pages[page] == kNoPage) continue;
+    // Pages in the cache are the same where all tokens before are.
+    if (page > 0 && other.pages[page - 1] != state.pages[page - 1]) continue;
+    size_t at = begin;
+    while (at < std::min(known, most) && other.tokens[at] == tokens[at]) ++at;
+    if (at > best.second) best = {&other, at};
+  }
+  return best;
+}
+
+int KvSequences::ReuseCopying(SequenceId sequence, std::span<const TokenId> tokens,
+                              std::vector<SlotCopy>& copies) {
+  copies.clear();
+  if (!Known(sequence)) return 0;
+  SequenceState& state = At(sequence);
+  // The state of recurrent layers is known behind whole pages only.
+  const bool plain = pool_.states().state == 0 && state.length <= state.mixed &&
+                     static_cast<size_t>(state.length) <= tokens.size() &&
+                     std::equal(state.tokens.begin(), state.tokens.end(), tokens.begin());
+  if (!plain) return ReusePrefix(sequence, tokens);
+  const auto at = static_cast<size_t>(state.length / kPagePositions);
+  const auto parent_of = [&](size_t page) { return page == 0 ? kNoPage : state.pages[page - 1]; };
+  const auto follows = [&](size_t page) {
+    return page <= static_cast<size_t>(state.published) &&
+           (page == 0 || parent_of(page) != kNoPage);
+  };
+  // A page that is whole in the cache takes the place of one that has begun.
+  int32_t whole = kNoPage;
+  if (state.length % kPagePositions != 0 && follows(at) &&
+      std::min(tokens.size(), static_cast<size_t>(state.capacity)) >= (at + 1) * kPagePositions) {
+    whole = pool_.Find(parent_of(at), TokensOfPage(tokens, at));
+  }
+  if (whole != kNoPage) {
+    pool_.Share(whole);
+    Truncate(sequence, static_cast<int>(at) * kPagePositions);
+  }
+  ReusePrefix(sequence, tokens);
+  if (whole != kNoPage) pool_.Release(whole);
+  const auto page = static_cast<size_t>(state.length / kPagePositions);
+  if (!follows(page)) return state.length;
+  const size_t begin = page * kPagePositions;
+  const auto [source, end] = FindBegun(state, tokens, begin, static_cast<size_t>(state.length));
+  if (source == nullptr) return state.length;
+  auto from = static_cast<size_t>(state.length);
+  const bool shared = static_cast<size_t>(state.published) > page;
+  if (shared || state.pages.size() == page) {
+    const int32_t own = pool_.Allocate();
+    if (own == kNoPage) return state.length;
+    if (shared) ReleasePages(state, static_cast<int>(begin), pool_);
+    state.pages.push_back(own);
+    from = begin;
+  }
+  for (size_t p = from; p < end; ++p) {
+    const auto position = static_cast<int32_t>(p);
+    copies.push_back({source->SlotOf(position), state.SlotOf(position)});
+  }
+  state.tokens.insert(state.tokens.end(), tokens.begin() + state.length,
+                      tokens.begin() + static_cast<ptrdiff_t>(end));
+  state.length = static_cast<int>(end);
+  state.last_rows = state.whole_rows = 0;
+  return state.length;
+}
+
 Status KvSequences::CommitTree(SequenceId sequence, int row, std::vector<SlotCopy>& copies) {
   copies.clear();
   if (!Known(sequence)) {

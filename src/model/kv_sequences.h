@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "pawl/result.h"
@@ -30,6 +31,9 @@ class KvSequences {
   void Free(SequenceId sequence);
   void Truncate(SequenceId sequence, int length);
   int ReusePrefix(SequenceId sequence, std::span<const TokenId> tokens);
+  // As Model::ReuseCopying. `copies`: what the backend has to copy before it writes anything else.
+  int ReuseCopying(SequenceId sequence, std::span<const TokenId> tokens,
+                   std::vector<SlotCopy>& copies);
   // `copies`: what the backend has to copy, all sources before it writes anything else.
   Status CommitTree(SequenceId sequence, int row, std::vector<SlotCopy>& copies);
 
@@ -60,6 +64,12 @@ class KvSequences {
   // The whole pages behind those of the sequence that the prefix cache has for `tokens`; of a model
   // with recurrent layers up to the last one with a checkpoint.
   std::vector<int32_t> FindPages(const SequenceState& state, std::span<const TokenId> tokens) const;
+  // The sequence that agrees with `tokens` to the furthest position of the page that they begin at
+  // `begin` with, behind the same pages, and that position; nullptr: none comes further than
+  // `length`.
+  std::pair<const SequenceState*, size_t> FindBegun(const SequenceState& state,
+                                                    std::span<const TokenId> tokens, size_t begin,
+                                                    size_t length) const;
 
   KvPool pool_;
   int context_length_;

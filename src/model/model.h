@@ -222,6 +222,11 @@ class Model {
   virtual int ReusePrefix(SequenceId /*sequence*/, std::span<const TokenId> /*tokens*/) {
     return 0;
   }
+  // The same, and behind these pages a copy of the positions of the next one that another sequence
+  // has computed.
+  virtual int ReuseCopying(SequenceId sequence, std::span<const TokenId> tokens) {
+    return ReusePrefix(sequence, tokens);
+  }
   virtual KvMemory kv_memory() const { return {}; }
 
   // Runs the rows; see the top of this file. Errors:

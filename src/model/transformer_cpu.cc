@@ -139,6 +139,13 @@ int TransformerCpu::ReusePrefix(SequenceId sequence, std::span<const TokenId> to
   return sequences_.ReusePrefix(sequence, tokens);
 }
 
+int TransformerCpu::ReuseCopying(SequenceId sequence, std::span<const TokenId> tokens) {
+  if (config_.both_sides) return ReusePrefix(sequence, tokens);
+  const int length = sequences_.ReuseCopying(sequence, tokens, copies_);
+  Copy(copies_);
+  return length;
+}
+
 KvMemory TransformerCpu::kv_memory() const {
   const KvPool& pool = sequences_.pool();
   return {kPagePositions,   pool.pages(),

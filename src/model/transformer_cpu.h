@@ -46,6 +46,7 @@ class TransformerCpu final : public Model {
   void FreeSequence(SequenceId sequence) override;
   void Truncate(SequenceId sequence, int length) override;
   int ReusePrefix(SequenceId sequence, std::span<const TokenId> tokens) override;
+  int ReuseCopying(SequenceId sequence, std::span<const TokenId> tokens) override;
   KvMemory kv_memory() const override;
   Status Run(const ModelCall& call) override;
   std::span<const int32_t> bad_rows() const override { return bad_rows_; }

@@ -224,8 +224,8 @@ Status ReadCommon(const ApiRequest& request, const JsonReader& in,
   in["stream"].Read(spec.stream);
   const bool extracts = !spec.prompts.empty() && spec.prompts[0].kind == PromptSpec::Kind::kExtract;
   ReadTogether(in,
-               {spec.n, spec.draws(), server.options.search_rows, extracts,
-                server.options.check_commands, spec.options},
+               {spec.n, spec.draws(), server.options.search_rows, server.options.search_nodes,
+                extracts, server.options.check_commands, spec.options},
                spec.together);
   if (spec.together.any()) {
     spec.best_of = 0;
@@ -238,8 +238,7 @@ Status ReadCommon(const ApiRequest& request, const JsonReader& in,
       const JsonReader at = in["search"].present() ? in["search"] : in;
       at["contrast_prompt"].Unsupported("is for a prompt, not for messages");
     }
-    if ((chat || extracts) && spec.together.search &&
-        spec.together.search->strategy == "self-infill") {
+    if ((chat || extracts) && spec.together.self_infills()) {
       in[in["search"].present() ? "search" : "self_infill"].Unsupported(
           "goes on with a prompt, not with a chat");
     }

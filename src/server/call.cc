@@ -209,7 +209,8 @@ void Call::PrepareChoices() {
     } else if (prompt->tokens.empty()) {
       error = Error{ErrorCode::kInvalid, "has no tokens", spec_.prompts[p].pointer};
     } else if (!spec_.prompt_only &&
-               static_cast<int>(prompt->tokens.size()) + (spec_.echo ? 0 : 1) > context) {
+               static_cast<int>(prompt->tokens.size()) + (spec_.echo || spec_.embeds ? 0 : 1) >
+                   context) {
       error = Error{ErrorCode::kLimit,
                     "has " + std::to_string(prompt->tokens.size()) +
                         " tokens, but the model's context holds " + std::to_string(context) +
@@ -253,8 +254,9 @@ void Call::PrepareChoices() {
 // What may throw comes before `launched_`: from there on the outputs answer, and each one ends.
 void Call::Launch() {
   // A long list of texts does not take the queue from everybody else.
-  const size_t window =
-      spec_.one_by_one ? static_cast<size_t>(2 * server_->options.max_batch) : choices_.size();
+  const size_t window = spec_.one_by_one || spec_.embeds
+                            ? static_cast<size_t>(2 * server_->options.max_batch)
+                            : choices_.size();
   std::vector<Choice*> first;
   first.reserve(std::min(choices_.size(), window));
   for (size_t i = 0; i < std::min(choices_.size(), window); ++i) first.push_back(choices_[i].get());
@@ -293,6 +295,7 @@ void Call::Begin(Choice& choice) noexcept {
 
 void Call::Submit(Choice& choice) {
   if (choice.refused) return Done(choice, *choice.refused);
+  if (spec_.embeds) return SubmitEmbedding(choice);
   if (spec_.prompts[choice.prompt].document) return SubmitDocument(choice);
   // The first one of a prompt stands for all of them.
   if (spec_.together.any() && choice.index % spec_.n != 0) return;
@@ -321,10 +324,12 @@ void Call::Submit(Choice& choice) {
                    std::min(spec_.options.max_tokens, room), !grammars_.empty(), &choice.note);
   if (!constraint.ok()) return Done(choice, constraint.error());
   request.constraint = *std::move(constraint);
+  if (choice.code != nullptr && !spec_.together.self_infills() && !spec_.together.sampler) {
+    request.constraint = choice.code->ConstraintWith(std::move(request.constraint));
+  }
   if (spec_.together.any()) return SubmitTogether(choice, std::move(request.constraint), bound);
   request.options = spec_.options;
   if (choice.code != nullptr) {
-    request.constraint = choice.code->ConstraintWith(std::move(request.constraint));
     // Under a grammar it is closed, which also finds ways out where the two leave no token.
     if (grammars_.empty()) request.options.at_budget = AtBudget::kCut;
     request.options.max_tokens += choice.code->more_tokens();
@@ -558,6 +563,7 @@ void Call::EndOf(Choice& choice) {
     return;
   }
   CopyOutput(*output, out);
+  out.embedding = std::move(choice.embedding);
   if (choice.code != nullptr) {
     out.parses = choice.code->Parses();
     out.given_up = choice.code->given_up();

@@ -5,9 +5,53 @@
 #include <utility>
 
 #include "src/server/call_choice.h"
+#include "src/server/code_completion.h"
 #include "src/server/server_state.h"
 
 namespace pawl::server {
+
+namespace {
+
+// Self-infilling of code, which the parser judges. Where no candidate lets the file parse it is the
+// ordinary completion, under the monitors.
+template <typename Found>
+Result<AsyncEngine::Id> InfillCode(AsyncEngine& engine, CodeOutput& code, EngineRequest request,
+                                   SearchOptions options, const Found& found) {
+  SearchOptions plain = options;
+  plain.strategy = "beam";
+  plain.arguments.clear();
+  plain.num_beams = 1;
+  for (const auto& [name, value] : options.arguments) {
+    if (name != "temperature" || value == 0) continue;
+    plain.strategy = "cntp";
+    plain.arguments = {{"max_trials", 1}, {name, value}};
+  }
+  options.checks.push_back(code.ParseCheck());
+  EngineRequest monitored = request;
+  monitored.constraint = code.ConstraintWith(request.constraint);
+  const auto tell = [found](const std::string& strategy, int64_t calls, int64_t rows) {
+    return [=](Result<SearchResult> result) {
+      if (result.ok()) {
+        result->model_calls += calls;
+        result->model_rows += rows;
+      }
+      found(result, [&](const SearchResult& one) { return ResultOf(one, strategy); });
+    };
+  };
+  return engine.SubmitSearch(
+      request, std::move(options),
+      [&engine, monitored = std::move(monitored), plain = std::move(plain),
+       tell](Result<SearchResult> result) {
+        if (!result.ok() || !result->outputs.empty()) {
+          return tell("self-infill", 0, 0)(std::move(result));
+        }
+        const auto rest = tell(plain.strategy, result->model_calls, result->model_rows);
+        const Result<AsyncEngine::Id> id = engine.SubmitSearch(monitored, plain, rest);
+        if (!id.ok()) rest(id.error());
+      });
+}
+
+}  // namespace
 
 void Call::SubmitTogether(Choice& choice, std::shared_ptr<const Constraint> constraint,
                           const std::optional<Grammar>& grammar) {
@@ -43,15 +87,20 @@ void Call::SubmitTogether(Choice& choice, std::shared_ptr<const Constraint> cons
   Result<AsyncEngine::Id> id = AsyncEngine::Id{0};
   AsyncEngine& engine = *server_->engine;
   const TogetherSpec& spec = spec_.together;
+  if (spec.sampler && spec_.code && spec_.code->use_monitors) {
+    return Found(
+        choice,
+        Error{ErrorCode::kUnsupported,
+              "does not follow the monitors of code; \"monitors\": false is without", "sampler"});
+  }
   std::vector<std::shared_ptr<const Check>> checks;
   std::shared_ptr<const Critic> critic;
-  const LoadedModel& model = server_->model->loaded();
-  if (Status made = AddChecks(spec.checks, model.vocabulary(), 1, checks, critic); !made.ok()) {
+  const auto& vocabulary = server_->model->loaded().vocabulary();
+  if (Status made = AddChecks(spec.checks, vocabulary, 1, checks, critic); !made.ok()) {
     // A file that the client has named.
-    const Error& wrong = made.error();
-    const bool file = wrong.code == ErrorCode::kIo;
-    return Found(choice,
-                 Error{file ? ErrorCode::kInvalid : wrong.code, wrong.message, wrong.place});
+    Error wrong = made.error();
+    if (wrong.code == ErrorCode::kIo) wrong.code = ErrorCode::kInvalid;
+    return Found(choice, std::move(wrong));
   }
   if (spec.classify) {
     id = engine.SubmitClassify(request, *spec.classify, [=](Result<ClassifyResult> result) {
@@ -63,7 +112,7 @@ void Call::SubmitTogether(Choice& choice, std::shared_ptr<const Constraint> cons
     });
   } else {
     choice.records = ForLoop(constraint, *server_->model->vocabulary());
-    if (spec.search && spec.search->strategy == "self-infill" && grammar) {
+    if (spec.self_infills() && grammar) {
       request.grammar = grammar;
     } else {
       request.constraint = std::move(constraint);
@@ -73,13 +122,22 @@ void Call::SubmitTogether(Choice& choice, std::shared_ptr<const Constraint> cons
       SearchOptions options = *spec.search;
       options.checks = std::move(checks);
       options.critic = std::move(critic);
-      id = engine.SubmitSearch(request, std::move(options), [=](Result<SearchResult> result) {
-        found(result, [&](const SearchResult& one) { return ResultOf(one, strategy); });
-      });
+      if (choice.code != nullptr) {
+        options.max_tokens += choice.code->more_tokens();
+        if (!grammar) request.options.at_budget = AtBudget::kCut;
+      }
+      if (choice.code != nullptr && spec.self_infills()) {
+        id = InfillCode(engine, *choice.code, std::move(request), std::move(options), found);
+      } else {
+        id = engine.SubmitSearch(request, std::move(options), [=](Result<SearchResult> result) {
+          found(result, [&](const SearchResult& one) { return ResultOf(one, strategy); });
+        });
+      }
     } else {
       SamplerOptions options = *spec.sampler;
       options.checks = std::move(checks);
       options.critic = std::move(critic);
+      if (choice.code != nullptr) options.max_tokens += choice.code->more_tokens();
       id = engine.SubmitSampler(
           request, std::move(options), nullptr, [=](Result<SamplerResult> result) {
             found(result, [](const SamplerResult& one) { return ResultOf(one); });
@@ -144,10 +202,13 @@ void Call::Fill(Choice& choice, const TogetherOutput& output) {
     const std::lock_guard lock(mutex_);
     choice.text += bytes;
     choice.lengths.push_back(static_cast<uint32_t>(bytes.size()));
-    if (!spec_.want_tokens) continue;
-    TokenEntry& entry = choice.entries.emplace_back();
-    entry.token = token;
-    entry.bytes = bytes;
+    if (spec_.want_tokens) {
+      TokenEntry& entry = choice.entries.emplace_back();
+      entry.token = token;
+      entry.bytes = bytes;
+    }
+    // Code ends with its statement.
+    if (choice.code != nullptr && !choice.code_goes_on) break;
   }
   if (filter == nullptr) return;
   const std::lock_guard lock(mutex_);

@@ -38,6 +38,16 @@ std::shared_ptr<const Constraint> CodeOutput::ConstraintWith(
     std::shared_ptr<const Constraint> grammar) {
   return parts_->planned->plan.ConstraintWith(std::move(grammar), parts_->given_up);
 }
+std::shared_ptr<const Check> CodeOutput::ParseCheck() const {
+  const auto judge = [planned = parts_->planned](const CheckQuestion& question) {
+    completion::CompletionOutput output(planned->request, planned->plan);
+    (void)output.Add(question.text);
+    output.Finish();
+    return Result<Verdict>(output.ParsesWhole() ? Verdict::kAccept : Verdict::kDead);
+  };
+  return MakeCheck(CheckGranularity::kComplete, judge);
+}
+
 int CodeOutput::more_tokens() const { return static_cast<int>(parts_->planned->plan.skip); }
 bool CodeOutput::Add(std::string_view bytes) {
   parts_->before = parts_->output.text().size();

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "pawl/result.h"
+#include "pawl/sampling.h"
 #include "pawl/vocabulary.h"
 #include "src/base/json_reader.h"
 #include "src/decode/constraint.h"
@@ -47,6 +48,8 @@ class CodeOutput {
   ~CodeOutput();
   // Under the monitors and, where there is one, the grammar.
   std::shared_ptr<const Constraint> ConstraintWith(std::shared_ptr<const Constraint> grammar);
+  // Of complete outputs: with what they would leave here the file parses.
+  std::shared_ptr<const Check> ParseCheck() const;
   // The model repeats so many tokens at most that stand in the text already.
   int more_tokens() const;
   // Bytes of a token. false: the completion is over.

@@ -11,6 +11,7 @@ struct CodeOutput::Parts {
 };
 struct CodePlans::Parts {};
 
+std::shared_ptr<const Check> CodeOutput::ParseCheck() const { return nullptr; }
 std::optional<CodeSpec> ReadCode(const JsonReader& /*in*/) { return std::nullopt; }
 std::unique_ptr<CodePlans> CodePlans::Make(std::shared_ptr<const Vocabulary> /*vocabulary*/,
                                            const CodeOptions& /*options*/) {

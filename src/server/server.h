@@ -47,7 +47,8 @@ struct ServerOptions {
   int max_tokens = 4096;        // of an output for which the request names no number
   int max_string = -1;          // characters of strings without maxLength; -1: as `pawl extract`
   int64_t search_rows = 65536;  // most rows of the model for a search
-  bool check_commands = false;  // checks of requests may run commands and read files
+  int64_t search_nodes = int64_t{1} << 20;  // most hypotheses of a search
+  bool check_commands = false;              // checks of requests may run commands and read files
   size_t grammar_bytes = size_t{256} << 20;
   // What /v1/responses stores, and for how long. 0 bytes: nothing.
   size_t store_bytes = size_t{64} << 20;

@@ -1,5 +1,6 @@
-// A search that a server runs is one of many requests. So its rows are limited by the server, and
-// its checks run no commands and read no files, unless the server was started so that they may.
+// A search that a server runs is one of many requests. So its rows and hypotheses are limited by
+// the server, and its checks run no commands and read no files, unless the server was started so
+// that they may.
 #include "src/server/together.h"
 
 #include <algorithm>
@@ -19,10 +20,11 @@ void RefuseUnread(const JsonReader& in) {
 }
 
 // Of the server at most, and what the strategy takes by itself.
-void LimitRows(const TogetherSetting& setting, SearchOptions& options) {
+void LimitSearch(const TogetherSetting& setting, SearchOptions& options) {
   const SearchStrategy* const strategy = FindStrategy(options.strategy);
   if (options.max_rows == 0 && strategy != nullptr) options.max_rows = strategy->rows;
   options.max_rows = std::min(options.max_rows, setting.most_rows);
+  options.max_nodes = std::min(options.max_nodes, setting.most_nodes);
 }
 
 // The outputs that are searched are those that are answered.
@@ -69,7 +71,7 @@ void ReadSelfInfill(const JsonReader& object, const TogetherSetting& setting, To
   }
   options.arguments.emplace_back("temperature", double{setting.options.sampling.temperature});
   RefuseUnread(object);
-  LimitRows(setting, options);
+  LimitSearch(setting, options);
 }
 
 // Contrast without a search: greedy, or with a temperature drawn.
@@ -82,7 +84,7 @@ void ReadContrastAlone(const JsonReader& in, const TogetherSetting& setting, Tog
   options.n = setting.n;
   options.max_tokens = setting.options.max_tokens;
   options.skip_forced = setting.options.skip_forced;
-  LimitRows(setting, options);
+  LimitSearch(setting, options);
   ReadContrast(contrast, options);
   if (setting.extracts) {
     if (prompt.present()) prompt.Unsupported("is not for this route: the prompt without a text is");
@@ -111,7 +113,7 @@ void ReadTogether(const JsonReader& in, const TogetherSetting& setting, Together
     SearchOptions& options = spec.search.emplace(SearchOf(setting));
     ReadSearchOptions(search, options);
     ReadChecks(search, setting, spec);
-    LimitRows(setting, options);
+    LimitSearch(setting, options);
     AgreeOnN(in, search, setting, options.n);
     RefuseUnread(search);
     spec.members = MembersOf(search);
@@ -125,7 +127,7 @@ void ReadTogether(const JsonReader& in, const TogetherSetting& setting, Together
   } else if (beam) {
     SearchOptions& options = spec.search.emplace(SearchOf(setting));
     options.num_beams = setting.best_of;
-    LimitRows(setting, options);
+    LimitSearch(setting, options);
     in["length_penalty"].Read(options.length_penalty);
     bool early = false;
     if (in["early_stopping"].Read(early) && early) options.early_stopping = EarlyStopping::kTrue;
@@ -181,7 +183,10 @@ TogetherResult ResultOf(const SearchResult& found, const std::string& strategy) 
     json.String(found.at_limit);
   }
   json.Key("rows").Int(found.model_rows).Key("calls").Int(found.model_calls);
-  json.Key("nodes").Int(found.nodes).Key("outputs").Array();
+  json.Key("nodes").Int(found.nodes);
+  if (found.paths > 0) json.Key("paths").Number(found.paths);
+  if (found.steps > 0) json.Key("steps").Int(found.steps).Key("pauses").Int(found.pauses);
+  json.Key("outputs").Array();
   for (const SearchOutput& one : found.outputs) {
     json.Object().Key("score").Number(one.score);
     json.Key("log_probability").Number(one.log_probability).Key("closed").Bool(one.closed);

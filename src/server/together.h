@@ -30,15 +30,17 @@ struct TogetherSpec {
   CheckSpecs checks;                 // of that object
 
   bool any() const { return search || sampler || classify; }
+  // In place of the monitors of code.
+  bool self_infills() const { return search && search->strategy == "self-infill"; }
 };
 
 // What a request says besides, which holds for these outputs too.
 struct TogetherSetting {
   int& n;  // becomes that of a search or a sampler, where the request has none of its own
   int best_of = 1;
-  int64_t most_rows = 0;  // of a search
-  bool extracts = false;  // contrast is with the prompt that has no text
-  bool commands = false;  // checks may run commands and read files
+  int64_t most_rows = 0, most_nodes = 0;  // of a search
+  bool extracts = false;                  // contrast is with the prompt that has no text
+  bool commands = false;                  // checks may run commands and read files
   const GenerateOptions& options;
 };
 

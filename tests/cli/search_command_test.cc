@@ -43,6 +43,19 @@ TEST(SearchCommandTest, OneBeamIsGreedyAndMoreAreNotWorse) {
   EXPECT_TRUE(best["at_limit"].is_null());
 }
 
+TEST(SearchCommandTest, LimitsOfHypothesesAndBranches) {
+  const std::vector<std::string> tree = {"--regex", "[a-h]{8}", "--search", "mcts", "--json"};
+  std::vector<std::string> few = tree, one = tree, none = tree;
+  few.insert(few.end(), {"--max-nodes", "30"});
+  EXPECT_EQ(JsonOf(SearchWith(few))["at_limit"], "nodes");
+  one.insert(one.end(), {"--max-branches", "1"});
+  EXPECT_EQ(JsonOf(SearchWith(one))["outputs"], JsonOf(SearchWith(tree))["outputs"]);
+  none.insert(none.end(), {"--max-nodes", "0"});
+  const CommandResult refused = SearchWith(none);
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_NE(refused.err.find("--max-nodes"), std::string::npos) << refused.err;
+}
+
 TEST(SearchCommandTest, PhrasesAreForcedOrNamed) {
   const CommandResult met =
       SearchWith({"--regex", "[a-h]{3,20}", "--force-phrase", "bad", "--force-phrase", "cab"});

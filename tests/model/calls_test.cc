@@ -500,6 +500,7 @@ TEST(MixTest, NoOtherSequenceGetsItsPages) {
   (void)LogitsOf(*model, rows);
   const SequenceId second = *model->NewSequence(64);
   EXPECT_EQ(model->ReusePrefix(second, tokens), 16);
+  EXPECT_EQ(model->ReuseCopying(second, tokens), 20);
   // Without the mix they are there again.
   rows = PlainRows(first, 16, std::span(tokens).subspan(16));
   (void)LogitsOf(*model, rows);
@@ -510,6 +511,31 @@ TEST(MixTest, NoOtherSequenceGetsItsPages) {
   rows = PlainRows(second, 16, std::span(tokens).subspan(16, 1));
   rows[0].mix = wrong;
   EXPECT_EQ(model->Forward(rows, {}).error().place, "row 0");
+}
+
+// Behind whole pages a sequence gets the positions of one that began alike, and goes on to the same
+// bits as one that computed them.
+TEST(CallsTest, CopiedPositionsGiveTheSameBits) {
+  const std::unique_ptr<TransformerCpu> model = ModelOf("llama-fp32-tied", {});
+  std::vector<TokenId> tokens;
+  for (int i = 0; i < 40; ++i) tokens.push_back(3 + i % 20);
+  const SequenceId first = *model->NewSequence(64);
+  (void)LogitsOf(*model, PlainRows(first, 0, tokens));
+  std::vector<TokenId> other = tokens;
+  other[27] = 9;
+  const SequenceId second = *model->NewSequence(64), alone = *model->NewSequence(64);
+  EXPECT_EQ(model->ReusePrefix(second, other), 16);
+  EXPECT_EQ(model->ReuseCopying(second, other), 27);
+  const std::span<const TokenId> rest = std::span(other).subspan(27);
+  const std::vector<float> got = LogitsOf(*model, PlainRows(second, 27, rest));
+  std::vector<float> wanted = LogitsOf(*model, PlainRows(alone, 0, other));
+  wanted.erase(wanted.begin(), wanted.end() - static_cast<ptrdiff_t>(got.size()));
+  EXPECT_EQ(got, wanted);
+  // The one that was copied from is as it was.
+  EXPECT_EQ(model->ReuseCopying(first, tokens), 40);
+  // A page that has begun gives way to a whole one.
+  model->Truncate(second, 20);
+  EXPECT_EQ(model->ReuseCopying(second, tokens), 40);
 }
 
 TEST(CallsTest, RefusalsNameThePlace) {

@@ -118,7 +118,8 @@ class Oracle {
 TEST(KvSequencesTest, RandomOperationsKeepEveryPosition) {
   std::mt19937 random(77);
   const auto below = [&](size_t n) { return static_cast<int>(random() % n); };
-  int full = 0, copies = 0, reused = 0, committed = 0, failed = 0, calls = 0, too_far = 0;
+  int full = 0, copies = 0, reused = 0, copied = 0, committed = 0, failed = 0, calls = 0,
+      too_far = 0;
   for (const auto& [kept, window] : {std::pair{0, 0}, std::pair{5, 0}, std::pair{30, 0},
                                      std::pair{0, 1}, std::pair{30, 20}, std::pair{5, 33}}) {
     Oracle oracle({.pages = 30, .kept_pages = kept, .window = window});
@@ -150,7 +151,11 @@ TEST(KvSequencesTest, RandomOperationsKeepEveryPosition) {
         const auto it = any();
         std::vector<TokenId> more = it->second;
         for (const TokenId t : random_tokens(below(60))) more.push_back(t);
-        const int length = sequences.ReusePrefix(it->first, more);
+        std::vector<SlotCopy> begun;
+        const int length = step % 2 == 0 ? sequences.ReusePrefix(it->first, more)
+                                         : sequences.ReuseCopying(it->first, more, begun);
+        oracle.Copy(begun);
+        copied += static_cast<int>(begun.size());
         ASSERT_GE(length, static_cast<int>(it->second.size()));
         reused += length - static_cast<int>(it->second.size());
         more.resize(static_cast<size_t>(length));
@@ -254,6 +259,7 @@ TEST(KvSequencesTest, RandomOperationsKeepEveryPosition) {
   EXPECT_GT(full, 50);
   EXPECT_GT(copies, 100);
   EXPECT_GT(reused, 1000);
+  EXPECT_GT(copied, 200);
   EXPECT_GT(committed, 1000);
   EXPECT_GT(failed, 300);
   EXPECT_GT(too_far, 5);

@@ -4,6 +4,7 @@
 
 #include <regex>
 
+#include "src/decode/search/tree_walk.h"
 #include "tests/search/toy_language.h"
 #include "tests/support/session.h"
 
@@ -55,6 +56,68 @@ TEST(StrategiesTest, AdaDecWithoutPausesIsGreedy) {
 TEST(StrategiesTest, OneTrialIsPlainSampling) {
   ExpectPlain({.strategy = "cntp", .arguments = {{"max_trials", 1}}}, 1);
   ExpectPlain({.strategy = "cntp", .arguments = {{"max_trials", 1}, {"temperature", 0.5}}}, 0.5f);
+}
+
+// Also with a large vocabulary and budget, where a search could leave out unlikely tokens.
+TEST(StrategiesTest, OneTrialDrawsFromTheWholeVocabulary) {
+  std::vector<std::string> texts;
+  for (int i = 0; i < 900; ++i) texts.push_back("t" + std::to_string(i));
+  const auto vocabulary = VocabularyOf(texts);
+  ToyModel model({.vocabulary_size = 901, .context_length = 400, .pages = 200, .kept = 50},
+                 HashedLogits);
+  const std::vector<TokenId> prompt(5, 7);
+  for (uint64_t seed = 1; seed <= 3; ++seed) {
+    SearchOptions options{.strategy = "cntp", .max_tokens = 300, .seed = seed};
+    options.arguments = {{"max_trials", 1}};
+    const Result<SearchResult> result =
+        RunSearch({model, *vocabulary, {}, prompt, nullptr}, options);
+    ASSERT_TRUE(result.ok()) << result.error().ToString();
+    GenerateOptions plain;
+    plain.sampling = {.temperature = 1, .seed = seed};
+    plain.max_tokens = 300;
+    Session session(model, vocabulary);
+    const Result<Generation> drawn = session.Generate(prompt, nullptr, plain);
+    ASSERT_TRUE(drawn.ok());
+    EXPECT_EQ(TokensOf(*result), drawn->tokens) << seed;
+  }
+}
+
+// Laws that have gone are asked for again, and are the same.
+TEST(StrategiesTest, OldLawsLeaveMemory) {
+  ToySearch search(8);
+  const SearchInput input = search.Input();
+  const SearchOptions options{.max_tokens = 12, .max_rows = 1000};
+  SamplingTask task;
+  task.model = &search.toy.model.info();
+  task.vocabulary = search.toy.vocabulary.get();
+  task.max_tokens = 12;
+  task.ExcludeControlTokens();
+  SearchRun run({search.toy.model, input.encode, search.toy.prompt, task, options, 40});
+  ASSERT_TRUE(run.Start().ok());
+  TreeWalk walk(run, TreeWalk::kWholeLaws, 12);
+  std::vector<Hypo> path = {SearchRun::kRoot};
+  std::vector<double> entropies;
+  while (!run.Complete(path.back())) {
+    const Hypo open[] = {path.back()};
+    ASSERT_TRUE(walk.Ask(open).ok());
+    EXPECT_LE(walk.law_items(), 12u);
+    entropies.push_back(walk.EntropyOf(path.back()));
+    path.push_back(*walk.ChildAt(path.back(), entropies.size() % 2));
+  }
+  ASSERT_GE(entropies.size(), 5u);
+  const int64_t rows = run.rows();
+  for (size_t i = 0; i < entropies.size(); ++i) {
+    const Hypo open[] = {path[i]};
+    ASSERT_TRUE(walk.Ask(open).ok());
+    EXPECT_EQ(walk.EntropyOf(path[i]), entropies[i]);
+    EXPECT_EQ(*walk.ChildAt(path[i], (i + 1) % 2), path[i + 1]);
+  }
+  EXPECT_GT(run.rows(), rows);
+  // All that were asked for together stay.
+  ASSERT_TRUE(walk.Ask(path).ok());
+  EXPECT_GT(walk.law_items(), 12u);
+  walk.Close(SearchRun::kRoot, path[1]);
+  EXPECT_EQ(*walk.Greedy(SearchRun::kRoot), path[1]);
 }
 
 // ---- A look-ahead that computes everything anew ----

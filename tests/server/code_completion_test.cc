@@ -123,6 +123,27 @@ TEST_F(CodeCompletionTest, AGrammarHoldsToo) {
   EXPECT_TRUE(content == "width" || content == "height") << content;
 }
 
+TEST_F(CodeCompletionTest, SearchesObeyTheMonitors) {
+  Connection c(Port());
+  for (const char* member :
+       {R"("search":{"num_beams":3})", R"("search":{"strategy":"adadec"})",
+        R"("search":{"strategy":"cntp"},"seed":3)", R"("search":{"strategy":"mcts"},"n":2)"}) {
+    const Answer answer = c.Post("/v1/fim/completions",
+                                 R"({"prompt":)" + Text(kPrefix) + R"(,"suffix":)" + Text(kSuffix) +
+                                     R"(,"max_tokens":20,"language":"ts",)" + member + "}");
+    ASSERT_EQ(answer.status, 200) << member << answer.body;
+    const std::string content = At(answer.Json(), "/choices/0/message/content").text;
+    EXPECT_TRUE(Member(content)) << member << content;
+    EXPECT_EQ(content.find(";\n"), std::string::npos) << content;
+  }
+  const std::string sampler =
+      R"({"prompt":"a.","max_tokens":4,"temperature":1,"language":"ts","sampler":{"name":"smc"})";
+  const Answer refused = c.Post("/v1/fim/completions", sampler + "}");
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_EQ(At(refused.Json(), "/error/param").text, "/sampler") << refused.body;
+  EXPECT_EQ(c.Post("/v1/fim/completions", sampler + R"(,"monitors":false})").status, 200);
+}
+
 TEST_F(CodeCompletionTest, BadInputNamesThePlace) {
   Connection c(Port());
   const auto post = [&](const std::string& more) {

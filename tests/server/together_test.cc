@@ -15,6 +15,7 @@ int TogetherPort() {
   static const std::unique_ptr<Server> server = [] {
     ServerOptions options;
     options.search_rows = 400;
+    options.search_nodes = 3000;
     return ServerOf("tiny-extract", options);
   }();
   return server->port();
@@ -60,6 +61,14 @@ TEST(TogetherTest, TheServersLimitOfRowsHolds) {
       Complete(R"("regex":"[a-z]{11}","search":{"strategy":"best-first","search_rows":100000})");
   ASSERT_EQ(answer.status, 200) << answer.body;
   EXPECT_EQ(At(answer.Json(), "/pawl/search/0/at_limit").text, "rows") << answer.body;
+  EXPECT_EQ(TextAt(answer, 0).size(), 11u);
+}
+
+TEST(TogetherTest, TheServersLimitOfHypothesesHolds) {
+  const Answer answer = Complete(
+      R"("regex":"[a-z]{11}","search":{"strategy":"mcts","max_nodes":100000,"search_arg":{"width":200,"rollouts":1000}})");
+  ASSERT_EQ(answer.status, 200) << answer.body;
+  EXPECT_EQ(At(answer.Json(), "/pawl/search/0/at_limit").text, "nodes") << answer.body;
   EXPECT_EQ(TextAt(answer, 0).size(), 11u);
 }
 

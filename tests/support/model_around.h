@@ -23,6 +23,9 @@ class ModelAround : public Model {
   int ReusePrefix(SequenceId id, std::span<const TokenId> tokens) override {
     return inner_.ReusePrefix(id, tokens);
   }
+  int ReuseCopying(SequenceId id, std::span<const TokenId> tokens) override {
+    return inner_.ReuseCopying(id, tokens);
+  }
   KvMemory kv_memory() const override { return inner_.kv_memory(); }
   Status Run(const ModelCall& call) override { return inner_.Run(call); }
   std::span<const int32_t> bad_rows() const override { return inner_.bad_rows(); }

@@ -40,6 +40,14 @@ int ToyModel::ReusePrefix(SequenceId id, std::span<const TokenId> tokens) {
   return options_.reads ? sequences.ReusePrefix(id, tokens) : 0;
 }
 
+int ToyModel::ReuseCopying(SequenceId id, std::span<const TokenId> tokens) {
+  if (!options_.reads) return 0;
+  std::vector<SlotCopy> copies;
+  const int length = sequences.ReuseCopying(id, tokens, copies);
+  Copy(copies);
+  return length;
+}
+
 KvMemory ToyModel::kv_memory() const {
   if (!options_.reads) return {};
   return {kPagePositions, sequences.pool().pages(), sequences.pool().available(), 1};

@@ -46,6 +46,7 @@ class ToyModel : public Model {
   void FreeSequence(SequenceId id) override;
   void Truncate(SequenceId id, int length) override;
   int ReusePrefix(SequenceId id, std::span<const TokenId> tokens) override;
+  int ReuseCopying(SequenceId id, std::span<const TokenId> tokens) override;
   KvMemory kv_memory() const override;
   Status Run(const ModelCall& call) override;
   bool samples() const override { return options_.draws; }

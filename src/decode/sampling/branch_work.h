@@ -64,6 +64,7 @@ class BranchWork final : public Work, public BranchHost {
   void Forget() override;
   void Evict() override;
   void Cancel() override;
+  bool ends_in_look() const override { return thread_.begun() && !thread_.ended(); }
   void End(bool failed) override;
   void Finish(std::optional<Error> error, int preemptions) override;
   void Done() override;

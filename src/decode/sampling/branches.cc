@@ -105,7 +105,7 @@ Status BranchSet::Open(Model& model) {
       // What stands behind a mix is not a matter of tokens.
       std::span<const TokenId> plain = branch.tokens;
       if (!branch.mixes.empty()) plain = plain.first(branch.mixes.begin()->first);
-      held.computed = std::max(held.computed, model.ReusePrefix(held.sequence, plain));
+      held.computed = std::max(held.computed, model.ReuseCopying(held.sequence, plain));
     }
     branch.same = static_cast<int>(branch.tokens.size());
     branch.sought = false;

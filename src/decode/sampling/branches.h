@@ -10,8 +10,9 @@
 //   const int both[] = {a, b};
 //   status = branches.Run(both);                      // branches.logits(0), branches.logits(1)
 //
-// What a fork shares are whole pages; the at most 15 positions behind them are computed again with
-// the fork's next row, in the same call, to the same bits.
+// What a fork shares are whole pages; the at most 15 positions behind them are copied. Where the
+// branch that it comes from has gone, they are computed again with the fork's next row, in the same
+// call, to the same bits.
 //
 // A host runs the rows: a model by itself, or the batch that the branches are a work of
 // (branch_work.h).

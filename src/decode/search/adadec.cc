@@ -13,7 +13,7 @@ class AdaDec {
  public:
   explicit AdaDec(SearchRun& run)
       : run_(run),
-        walk_(run),
+        walk_(run, TreeWalk::kWholeLaws),
         threshold_(run.Argument("threshold", 1)),
         lookahead_(static_cast<int>(run.Argument("lookahead", 5))),
         beams_(static_cast<size_t>(run.Argument("beams", 3))) {}
@@ -27,6 +27,7 @@ class AdaDec {
 
  private:
   Result<Hypo> LookAhead(Hypo from) {
+    walk_.Pause();
     std::vector<Hypo> first;
     for (size_t i = 0; i < walk_.LawOf(from).size() && first.size() < beams_; ++i) {
       const Result<Hypo> child = walk_.ChildAt(from, i);

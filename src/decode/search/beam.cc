@@ -51,7 +51,7 @@ class BeamSearch {
         width_(static_cast<size_t>(width)),
         penalty_(penalty),
         lookahead_(static_cast<int>(run.Argument("lookahead", 0))) {
-    if (lookahead_ > 0) walk_.emplace(run);
+    if (lookahead_ > 0) walk_.emplace(run, TreeWalk::kBestTokens);
     groups_.resize(static_cast<size_t>(groups));
     for (BeamGroup& group : groups_) group.live = {{SearchRun::kRoot, 0, 0}};
   }

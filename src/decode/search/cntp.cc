@@ -21,7 +21,7 @@ class Cautious {
  public:
   explicit Cautious(SearchRun& run)
       : run_(run),
-        walk_(run),
+        walk_(run, TreeWalk::kWholeLaws),
         low_(run.Argument("entropy_threshold_low", 0.01)),
         high_(run.Argument("entropy_threshold_high", 1.5)),
         least_(run.Argument("min_trials", 1)),
@@ -44,6 +44,7 @@ class Cautious {
   }
 
   Result<Hypo> Try(Hypo from, int trials) {
+    walk_.Pause();
     std::vector<Hypo> last(static_cast<size_t>(trials), from);
     const auto draw = [&](size_t i, Hypo h) {
       const uint64_t seed = run_.options().seed;

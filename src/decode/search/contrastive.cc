@@ -24,7 +24,7 @@ class Contrastive {
  public:
   explicit Contrastive(SearchRun& run)
       : run_(run),
-        walk_(run),
+        walk_(run, TreeWalk::kWholeLaws),
         alpha_(run.Argument("penalty_alpha", 0.6)),
         most_(static_cast<size_t>(run.Argument("top_k", 4))) {}
 

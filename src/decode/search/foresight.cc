@@ -38,7 +38,7 @@ class Foresight {
  public:
   explicit Foresight(SearchRun& run)
       : run_(run),
-        walk_(run),
+        walk_(run, TreeWalk::kWholeLaws),
         rollouts_(static_cast<size_t>(run.Argument("num_rollouts", 4))),
         beams_(static_cast<size_t>(run.Argument("beams", 4))),
         step_(static_cast<int>(run.Argument("step", 16))),

@@ -76,6 +76,10 @@ class RankedTokens {
     items_.shrink_to_fit();
     sorted_ = std::min(sorted_, most);
   }
+  // Behind all others; nothing where it is one of them.
+  void AddLast(const Item& item) {
+    if (std::ranges::find(items_, item.token, &Item::token) == items_.end()) items_.push_back(item);
+  }
   size_t size() const { return items_.size(); }
   const Item& At(size_t i) {
     if (i >= sorted_) Sort(i);

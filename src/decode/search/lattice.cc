@@ -36,7 +36,7 @@ class Lattice {
  public:
   explicit Lattice(SearchRun& run)
       : run_(run),
-        walk_(run),
+        walk_(run, TreeWalk::kBestTokens),
         ngram_(static_cast<size_t>(run.Argument("ngram", 4))),
         most_(static_cast<int64_t>(run.Argument("nodes", 1024))) {
     run_.SetMost(static_cast<size_t>(run.options().n));
@@ -111,6 +111,9 @@ class Lattice {
   // a node already. The next one waits.
   Result<size_t> Follow(size_t node, size_t rank) {
     const Hypo from = nodes_[node].h;
+    const Hypo open[] = {from};
+    if (Status status = walk_.Ask(open); !status.ok()) return status.error();
+    if (run_.limited()) return kNone;
     for (; rank < walk_.LawOf(from).size(); ++rank) {
       const RankedTokens::Item item = walk_.LawOf(from).At(rank);
       const Result<Hypo> child = walk_.ChildOf(from, item);

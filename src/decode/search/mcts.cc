@@ -9,7 +9,10 @@
 // What the tree knows is not asked again: laws, children and greedy completions (tree_walk.h).
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <span>
 #include <unordered_map>
+#include <vector>
 
 #include "src/base/stop_scope.h"
 #include "src/decode/search/strategy.h"
@@ -22,7 +25,7 @@ class PlannedSearch {
  public:
   explicit PlannedSearch(SearchRun& run)
       : run_(run),
-        walk_(run),
+        walk_(run, TreeWalk::kBestTokens),
         rollouts_(static_cast<int64_t>(run.Argument("rollouts", 100))),
         width_(static_cast<size_t>(run.Argument("width", 3))),
         c_(run.Argument("c", 4)),
@@ -42,83 +45,105 @@ class PlannedSearch {
   }
 
  private:
+  struct Child {
+    Hypo h;
+    float prior;
+  };
+  // Of each hypothesis, so it is small.
   struct Node {
-    std::vector<Hypo> children;
-    std::vector<double> priors;
+    uint32_t first = 0;  // of its children
+    uint16_t children = 0;
     bool expanded = false;
     bool closed = false;  // all that is behind it was seen
-    int64_t visits = 0;
-    double value = 0;  // the largest reward
+    uint32_t visits = 0;
+    float value = 0;  // the largest reward
   };
+
+  Node& NodeOf(Hypo h) {
+    const auto at = static_cast<size_t>(h);
+    if (at >= nodes_.size()) nodes_.resize(static_cast<size_t>(run_.nodes()));
+    return nodes_[at];
+  }
+  std::span<const Child> ChildrenOf(const Node& node) const {
+    return std::span(children_).subspan(node.first, node.children);
+  }
 
   // The children of an open node, once.
   Status Expand(Hypo h) {
-    if (nodes_[h].expanded) return {};
+    if (NodeOf(h).expanded) return {};
     const Hypo open[] = {h};
     if (Status status = walk_.Ask(open); !status.ok()) return status;
     if (run_.limited()) return {};
-    Node node = nodes_[h];
+    std::vector<Child> children;
     double sum = 0;
-    for (size_t i = 0; i < walk_.LawOf(h).size() && node.children.size() < width_; ++i) {
+    for (size_t i = 0; i < walk_.LawOf(h).size() && children.size() < width_; ++i) {
       const Result<Hypo> child = walk_.ChildAt(h, i);
       if (!child.ok()) return child.error();
       if (run_.limited()) return {};
       if (*child == kNoHypo) continue;
-      node.children.push_back(*child);
-      node.priors.push_back(std::exp(walk_.LawOf(h).At(i).log_mass));
-      sum += node.priors.back();
+      const double p = std::exp(walk_.LawOf(h).At(i).log_mass);
+      children.push_back({*child, static_cast<float>(p)});
+      sum += p;
     }
-    for (double& prior : node.priors) prior /= sum > 0 ? sum : 1;
+    for (Child& child : children) child.prior /= static_cast<float>(sum > 0 ? sum : 1);
+    Node& node = NodeOf(h);
+    node.first = static_cast<uint32_t>(children_.size());
+    node.children = static_cast<uint16_t>(children.size());
     node.expanded = true;
-    node.closed = node.children.empty();
-    nodes_[h] = std::move(node);
+    node.closed = children.empty();
+    children_.insert(children_.end(), children.begin(), children.end());
+    // Its children are all that is asked of it from here on.
+    walk_.Close(h, children.empty() ? kNoHypo : children.front().h);
+    if (h != SearchRun::kRoot) run_.Drop(h);
     return {};
   }
 
   // The child with the largest upper bound, of those that are not closed.
   Hypo Select(Hypo h) {
-    const Node& node = nodes_[h];
-    const auto visits = static_cast<double>(std::max<int64_t>(1, node.visits));
+    const Node node = NodeOf(h);
+    const auto visits = static_cast<double>(std::max<uint32_t>(1, node.visits));
     const double weight = std::log((visits + c_base_ + 1) / c_base_) + c_;
     Hypo best = kNoHypo;
     double most = 0;
-    for (size_t i = 0; i < node.children.size(); ++i) {
-      const Node& child = nodes_[node.children[i]];
-      if (child.closed) continue;
-      const double bound = child.value + weight * node.priors[i] * std::sqrt(std::log(visits)) /
-                                             (1 + static_cast<double>(child.visits));
+    for (const Child& child : ChildrenOf(node)) {
+      const Node& of = NodeOf(child.h);
+      if (of.closed) continue;
+      const double bound = double{of.value} + weight * double{child.prior} *
+                                                  std::sqrt(std::log(visits)) /
+                                                  (1 + static_cast<double>(of.visits));
       if (best != kNoHypo && bound <= most) continue;
-      best = node.children[i];
+      best = child.h;
       most = bound;
     }
     return best;
   }
 
   Status Rollout() {
-    std::vector<Hypo> path = {SearchRun::kRoot};
+    path_.assign(1, SearchRun::kRoot);
     for (;;) {
-      const Hypo at = path.back();
+      const Hypo at = path_.back();
       if (run_.Complete(at)) break;
       if (Status status = Expand(at); !status.ok() || run_.limited()) return status;
       const Hypo next = Select(at);
       if (next == kNoHypo) break;
-      path.push_back(next);
-      if (nodes_[next].visits == 0) break;
+      path_.push_back(next);
+      if (NodeOf(next).visits == 0) break;
     }
-    const Result<double> reward = Evaluate(path.back());
+    const Result<double> reward = Evaluate(path_.back());
     if (!reward.ok()) return reward.error();
     if (run_.limited()) return {};
-    for (auto h = path.rbegin(); h != path.rend(); ++h) {
-      Node& node = nodes_[*h];
+    (void)NodeOf(static_cast<Hypo>(run_.nodes() - 1));  // none moves below
+    for (auto h = path_.rbegin(); h != path_.rend(); ++h) {
+      Node& node = NodeOf(*h);
       ++node.visits;
-      node.value = std::max(node.value, *reward);
+      node.value = std::max(node.value, static_cast<float>(*reward));
       if (run_.Complete(*h)) node.closed = true;
       if (node.expanded) {
-        node.closed =
-            std::ranges::all_of(node.children, [&](Hypo child) { return nodes_[child].closed; });
+        node.closed = std::ranges::all_of(
+            ChildrenOf(node), [&](const Child& child) { return NodeOf(child.h).closed; });
       }
     }
-    spent_ = nodes_[SearchRun::kRoot].closed;
+    spent_ = NodeOf(SearchRun::kRoot).closed;
     return {};
   }
 
@@ -126,8 +151,10 @@ class PlannedSearch {
   Result<double> Evaluate(Hypo h) {
     while (!run_.Complete(h)) {
       const Hypo open[] = {h};
-      if (Status status = walk_.Ask(open); !status.ok()) return status.error();
-      if (run_.limited()) return 0;
+      if (!walk_.KnowsGreedy(h)) {
+        if (Status status = walk_.Ask(open); !status.ok()) return status.error();
+        if (run_.limited()) return 0;
+      }
       const Result<Hypo> next = walk_.Greedy(h);
       if (!next.ok()) return next.error();
       if (run_.limited() || *next == kNoHypo) return 0;
@@ -152,7 +179,9 @@ class PlannedSearch {
   const int64_t rollouts_;
   const size_t width_;
   const double c_, c_base_;
-  std::unordered_map<Hypo, Node> nodes_;
+  std::vector<Node> nodes_;  // by hypothesis
+  std::vector<Child> children_;
+  std::vector<Hypo> path_;
   std::unordered_map<Hypo, double> rewards_;
   bool spent_ = false;
 };

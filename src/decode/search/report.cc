@@ -46,7 +46,11 @@ std::string SearchJson(const SearchResult& result) {
   return out + ",\"rows\":" + std::to_string(result.model_rows) +
          ",\"calls\":" + std::to_string(result.model_calls) +
          ",\"nodes\":" + std::to_string(result.nodes) +
-         (result.paths > 0 ? ",\"paths\":" + SearchNumber(result.paths) : "") + "}";
+         (result.paths > 0 ? ",\"paths\":" + SearchNumber(result.paths) : "") +
+         (result.steps > 0 ? ",\"steps\":" + std::to_string(result.steps) +
+                                 ",\"pauses\":" + std::to_string(result.pauses)
+                           : "") +
+         "}";
 }
 
 std::string ClassifyJson(const ClassifyResult& result) {

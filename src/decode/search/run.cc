@@ -191,7 +191,8 @@ Result<SearchResult> RunSearch(const SearchInput& input, const SearchOptions& op
   const bool states = (strategy.uses & kNeedsStates) != 0;
   if (states || (strategy.uses & kMixesRows) != 0) own.skip_forced = false;
   SearchRun run({input.model, input.encode, input.prompt, task, own, capacity, input.contrast,
-                 std::min(*positions, other + task.max_tokens + 1), host, kNoToken, states});
+                 std::min(*positions, other + task.max_tokens + 1), host, kNoToken, states,
+                 input.cuts});
   if (Status status = run.Start(); !status.ok()) return status.error();
   if (!run.Complete(SearchRun::kRoot)) return strategy.run(run);
   run.Offer(SearchRun::kRoot, 0);

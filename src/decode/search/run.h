@@ -39,6 +39,8 @@ struct SearchInput {
   // Of a classification: a choice is the beginning of a text that goes on, and no end is looked
   // for. REQUIRES: no choice begins with another.
   bool choices_go_on = false;
+  // Outputs are cut at max_tokens and need not be complete, as without a constraint.
+  bool cuts = false;
 };
 
 // Errors: kInvalid with the option as place; kLimit for a prompt that is too long ("prompt") and

@@ -90,8 +90,10 @@ double SearchRun::Argument(std::string_view name, double otherwise) const {
 Status SearchRun::Start() {
   Hypothesis root;
   root.at = ForLoop(s_.task.constraint, *s_.task.vocabulary);
-  if (Status status = CheckCompletion(root.at.get(), s_.task.max_tokens); !status.ok()) {
-    return status;
+  if (closes()) {
+    if (Status status = CheckCompletion(root.at.get(), s_.task.max_tokens); !status.ok()) {
+      return status;
+    }
   }
   if (Status status = branches_.Start(); !status.ok()) return status;
   if (others_) {
@@ -116,7 +118,7 @@ std::string SearchRun::TextOf(Hypo h) const {
 }
 
 bool SearchRun::Complete(Hypo h) const {
-  return at(h).ended || (s_.task.constraint == nullptr && at(h).length >= s_.task.max_tokens);
+  return at(h).ended || (!closes() && at(h).length >= s_.task.max_tokens);
 }
 
 bool SearchRun::IsEnd(Hypo h, TokenId token) const {
@@ -144,7 +146,9 @@ Result<SearchLaw> SearchRun::LawAt(Hypo h, const LoopConstraint* place,
                                    std::span<const TokenId> behind, RowLogits logits) {
   const int length = at(h).length + static_cast<int>(behind.size());
   std::shared_ptr<const Mask> mask = s_.task.unconstrained;
-  if (place != nullptr) mask = length >= s_.task.max_tokens ? ends_mask_ : place->mask();
+  if (place != nullptr) {
+    mask = closes() && length >= s_.task.max_tokens ? ends_mask_ : place->mask();
+  }
   if (s_.also_ends != kNoToken && place != nullptr && place->accepting()) {
     std::vector<uint32_t> words(mask->words().begin(), mask->words().end());
     words[static_cast<size_t>(s_.also_ends) / 32] |= 1u << s_.also_ends % 32;
@@ -197,7 +201,7 @@ void SearchRun::BanRepeats(Hypo h, std::span<const TokenId> behind,
 // them would not fit the budget.
 std::vector<TokenId> SearchRun::ForcedBehind(const Hypothesis& h) const {
   std::vector<TokenId> forced, spelled;
-  if (!options().skip_forced || h.at == nullptr) return forced;
+  if (!options().skip_forced || h.at == nullptr || !s_.task.constraint->exact()) return forced;
   std::shared_ptr<const LoopConstraint> place = h.at;
   const auto left = static_cast<size_t>(std::max(0, s_.task.max_tokens - h.length));
   while (forced.size() < std::min(kMostForced, left)) {
@@ -236,7 +240,7 @@ std::vector<TokenId> SearchRun::DraftBehind(Hypo h, std::span<const TokenId> dra
   next.length = at(h).length;
   for (const TokenId token : draft) {
     ++next.length;
-    if (next.length > s_.task.max_tokens - (next.at == nullptr ? 1 : 0)) break;
+    if (next.length > s_.task.max_tokens - (closes() ? 0 : 1)) break;
     if (std::ranges::find(ends_, token) != ends_.end()) break;
     if (next.at != nullptr) {
       if (!next.at->mask()->Allows(token)) break;
@@ -489,7 +493,7 @@ Status SearchRun::TakeLaws(const Asked& one, size_t& answer, std::vector<RankedT
 bool SearchRun::LeavesRoom(Hypo parent, TokenId token, const LoopConstraint& next, int length) {
   Hypothesis& from = arena_[static_cast<size_t>(parent)];
   if (from.closing_token != kNoToken && token != from.closing_token) return false;
-  if (next.CompletionLength(s_.task.max_tokens - length) >= 0) return true;
+  if (!closes() || next.CompletionLength(s_.task.max_tokens - length) >= 0) return true;
   if (++from.refused == Hypothesis::kMostRefused) {
     const auto closing = from.at->Completion(s_.task.max_tokens - from.length);
     if (closing && !closing->empty()) from.closing_token = closing->front();
@@ -626,7 +630,7 @@ SearchOutput SearchRun::OutputOf(Hypo h, double score) const {
 Result<SearchOutput> SearchRun::Closed(Hypo h) const {
   SearchOutput out = OutputOf(h, ScoreOf(h));
   out.closed = true;
-  if (at(h).at == nullptr) return out;
+  if (!closes()) return out;
   const auto closing = at(h).at->Completion(s_.task.max_tokens - at(h).length);
   if (!closing) {
     return Error{ErrorCode::kInternal, "the completion no longer fits the budget", ""};

@@ -49,6 +49,7 @@ struct SearchSetting {
   // A token that ends an output as an end token does; kNoToken: none.
   TokenId also_ends = kNoToken;
   bool states = false;  // SearchRun::StatesOf is known
+  bool cuts = false;    // as in SearchInput
 };
 
 class SearchRun {
@@ -72,7 +73,7 @@ class SearchRun {
   const Hypothesis& at(Hypo h) const { return arena_[static_cast<size_t>(h)]; }
   std::vector<TokenId> TokensOf(Hypo h) const;
   std::string TextOf(Hypo h) const;
-  // Nothing may follow it: it has ended, or without a constraint has max_tokens tokens.
+  // Nothing may follow it: it has ended, or is cut at max_tokens.
   bool Complete(Hypo h) const;
 
   // What the model's head reads behind a hypothesis, after Laws; of the root that of all tokens of
@@ -139,8 +140,10 @@ class SearchRun {
   double MeanBehind(Hypo from, Hypo to) const {
     return (at(to).log_probability - at(from).log_probability) / (at(to).length - at(from).length);
   }
+  // Outputs are complete texts of a constraint; else they are cut at the budget.
+  bool closes() const { return s_.task.constraint != nullptr && !s_.cuts; }
   // The most tokens of an output, with its end token where that is counted.
-  int longest() const { return s_.task.max_tokens + (s_.task.constraint != nullptr ? 1 : 0); }
+  int longest() const { return s_.task.max_tokens + (closes() ? 1 : 0); }
   size_t end_count() const { return ends_.size(); }
   // Rows that were asked for. Those that run again, because a branch had lost its pages, do not
   // count: so what a limit does is the same whatever else runs.

@@ -142,7 +142,7 @@ class SelfInfill {
   }
 
   Result<WrittenPart> Walk(SearchRun& run, double threshold) {
-    TreeWalk walk(run);
+    TreeWalk walk(run, TreeWalk::kWholeLaws);
     WrittenPart part;
     Hypo at = SearchRun::kRoot;
     while (!run.Complete(at) && !part.interrupted) {

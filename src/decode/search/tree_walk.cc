@@ -1,8 +1,9 @@
-// Of a law the best tokens stay in memory. Near the end of the budget all of them do, because there
-// only unlikely ones may leave room for a completion.
+// Of a law the best tokens stay in memory, where a strategy needs no more, and the first token of
+// the shortest completion: near the end of the budget others may leave no room for one.
 #include "src/decode/search/tree_walk.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "src/base/random.h"
 
@@ -20,19 +21,26 @@ constexpr TokenId kBetweenTexts = -2;
 
 }  // namespace
 
-TreeWalk::TreeWalk(SearchRun& run)
-    : run_(run), draft_(run.MayLookAhead() ? static_cast<size_t>(run.Argument("drafts", 0)) : 0) {
+TreeWalk::TreeWalk(SearchRun& run, Kept kept, size_t most_items)
+    : run_(run),
+      kept_(kept),
+      most_items_(most_items),
+      draft_(run.MayLookAhead() ? static_cast<size_t>(run.Argument("drafts", 0)) : 0) {
   run.KeepBranches();
   if (draft_ > 0) Learn(run.prompt());
 }
 
 Status TreeWalk::Ask(std::span<const Hypo> of) {
   std::vector<Hypo> unknown;
-  size_t found = 0;
+  size_t found = 0, asked = 0;
   for (const Hypo h : of) {
-    if (run_.Complete(h) || laws_.contains(h) || std::ranges::find(unknown, h) != unknown.end()) {
+    if (run_.Complete(h)) continue;
+    ++asked;
+    if (const auto law = laws_.find(h); law != laws_.end()) {
+      used_.splice(used_.end(), used_, law->second.used);
       continue;
     }
+    if (std::ranges::find(unknown, h) != unknown.end()) continue;
     if (draft_ > 0 && TakeFound(h)) {
       ++found;
     } else {
@@ -55,18 +63,50 @@ Status TreeWalk::Ask(std::span<const Hypo> of) {
     Keep(unknown[i], std::move((*laws)[i]));
     if (ahead[i].tokens.empty()) continue;
     for (RankedTokens& law : ahead[i].laws) {
+      // Those that may be the law of the last tokens stay as they are.
       const int left = run_.task().max_tokens - run_.at(unknown[i]).length;
-      if (left > static_cast<int>(kKeptTokens + draft_)) law.Trim(kKeptTokens);
+      if (kept_ == kBestTokens && left > static_cast<int>(kKeptTokens + draft_)) {
+        law.Trim(kKeptTokens);
+      }
     }
     AddFound(unknown[i], {std::make_shared<SearchRun::Ahead>(std::move(ahead[i])), 0});
   }
+  while (items_ > most_items_ && used_.size() > asked) Drop(laws_.find(used_.front()));
   return {};
 }
 
+void TreeWalk::Trim(Hypo h, RankedTokens& law) const {
+  if (kept_ == kWholeLaws || law.size() <= kKeptTokens) return;
+  const Hypothesis& from = run_.at(h);
+  const int left = run_.task().max_tokens - from.length;
+  const RankedTokens::Item* closing = nullptr;
+  if (run_.closes() && left <= static_cast<int>(kKeptTokens)) {
+    const auto completion = from.at->Completion(left);
+    if (completion && !completion->empty()) closing = law.Find(completion->front());
+  }
+  if (closing == nullptr) return law.Trim(kKeptTokens);
+  const RankedTokens::Item last = *closing;
+  law.Trim(kKeptTokens);
+  law.AddLast(last);
+}
+
 void TreeWalk::Keep(Hypo h, RankedTokens law) {
-  const int left = run_.task().max_tokens - run_.at(h).length;
-  if (left > static_cast<int>(kKeptTokens)) law.Trim(kKeptTokens);
-  laws_.emplace(h, std::move(law));
+  Trim(h, law);
+  items_ += law.size();
+  laws_.emplace(h, KeptLaw{std::move(law), used_.insert(used_.end(), h)});
+}
+
+void TreeWalk::Drop(std::unordered_map<Hypo, KeptLaw>::iterator law) {
+  items_ -= law->second.law.size();
+  used_.erase(law->second.used);
+  laws_.erase(law);
+}
+
+void TreeWalk::Close(Hypo h, Hypo best) {
+  greedy_[h] = best;
+  if (const auto law = laws_.find(h); law != laws_.end()) Drop(law);
+  children_.erase(children_.lower_bound({h, std::numeric_limits<TokenId>::min()}),
+                  children_.upper_bound({h, std::numeric_limits<TokenId>::max()}));
 }
 
 // ---- Drafts ----
@@ -189,21 +229,34 @@ Result<Hypo> TreeWalk::Draw(Hypo h, uint64_t seed, float temperature) {
 }
 
 Result<SearchResult> TreeWalk::Follow(const std::function<Result<Hypo>(Hypo)>& next) {
-  Hypo at = SearchRun::kRoot;
   follows_ = true;
+  const Result<Hypo> last = FollowToEnd(next);
+  if (!last.ok()) return last.error();
+  const bool complete = run_.Complete(*last);
+  if (complete) run_.Offer(*last, run_.ScoreOf(*last));
+  const Hypo open[] = {*last};
+  Result<SearchResult> result = complete ? run_.Finish({}) : run_.Finish(open);
+  if (!result.ok()) return result;
+  result->steps = steps_;
+  result->pauses = pauses_;
+  return result;
+}
+
+Result<Hypo> TreeWalk::FollowToEnd(const std::function<Result<Hypo>(Hypo)>& next) {
+  Hypo at = SearchRun::kRoot;
   while (!run_.Complete(at)) {
     const Hypo open[] = {at};
     if (Status status = Ask(open); !status.ok()) return status.error();
-    if (run_.limited()) return run_.Finish(open);
+    if (run_.limited()) break;
     const Result<Hypo> child = next(at);
-    if (!child.ok()) return child.error();
-    if (run_.limited() || *child == kNoHypo) return run_.Finish(open);
+    if (!child.ok()) return child;
+    if (run_.limited() || *child == kNoHypo) break;
+    ++steps_;
     at = *child;
     const TokenId token[] = {run_.at(at).token};
     if (draft_ > 0) Learn(token);
   }
-  run_.Offer(at, run_.ScoreOf(at));
-  return run_.Finish({});
+  return at;
 }
 
 Status TreeWalk::Extend(std::vector<Hypo>& paths, int most,

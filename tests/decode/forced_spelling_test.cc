@@ -113,5 +113,36 @@ TEST(ForcedSpellingTest, TheSessionWritesForcedRunsAsTheTokenizerDoes) {
   EXPECT_EQ(run(Greedy(vocabulary), true), "\"|customer|\":|c|a|t|");
 }
 
+// "at" could be the beginning of "attic", which a mask may not allow: then nothing is left to the
+// model but the spelling.
+TEST(ForcedSpellingTest, WhatNoAllowedTokenGoesBeyondIsForced) {
+  const auto vocabulary = VocabularyOf(Letters(' ', '~', {"at", "attic", "att"}));
+  ToyModel model({.vocabulary_size = vocabulary->size(), .reads = false},
+                 [&](const ToyModel::Place&, std::span<float> out) {
+                   for (TokenId t = 0; t < vocabulary->size(); ++t)
+                     out[static_cast<size_t>(t)] = -static_cast<float>(vocabulary->bytes(t).size());
+                 });
+  const auto run = [&](const char* pattern, int& sampled) {
+    const auto grammar = Compiler(vocabulary).CompileRegex(pattern);
+    EXPECT_TRUE(grammar.ok());
+    Session session(model, vocabulary, Greedy(vocabulary));
+    GenerateOptions options;
+    options.max_tokens = 40;
+    const std::vector<TokenId> prompt = {0};
+    const auto out = session.Generate(prompt, MakeConstraint(*grammar), options);
+    EXPECT_TRUE(out.ok());
+    sampled = out->stats.sampled_tokens;
+    std::string spelling;
+    for (const TokenId t : out->tokens) spelling += std::string(vocabulary->bytes(t)) + "|";
+    return spelling;
+  };
+  int sampled = 0;
+  EXPECT_EQ(run("cat |dog", sampled), "c|at| |");
+  EXPECT_EQ(sampled, 1);
+  // "att" goes beyond "at".
+  EXPECT_EQ(run("cat[ t]|dog", sampled), "c|a|t| |");
+  EXPECT_GT(sampled, 2);
+}
+
 }  // namespace
 }  // namespace pawl

@@ -1,4 +1,4 @@
-// A text goes on in few ways behind most beginnings, so a mask looks these up in the trie of tokens
+// Behind most beginnings few different texts follow, so a mask looks these up in the trie of tokens
 // and narrows the occurrences on the way.
 #include "grammar/languages/span_machine.h"
 

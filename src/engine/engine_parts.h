@@ -48,8 +48,9 @@ Result<std::shared_ptr<const Constraint>> ConstraintOf(const EngineRequest& requ
 // The same for samplers. Errors: also kUnsupported for a constraint that is not exact.
 Result<std::shared_ptr<const Constraint>> SamplerConstraintOf(const EngineRequest& request,
                                                               const LoadedModel& model);
-// What a search runs on, but for its options. Errors: those of PromptTokensOf and
-// ConstraintOf, and kUnsupported for thoughts and free text. Of a classification: kInvalid for a grammar or a constraint.
+// What a search runs on, but for its options. Errors: those of PromptTokensOf and ConstraintOf, and
+// kUnsupported for thoughts and free text. Of a classification: kInvalid for a grammar or a
+// constraint.
 Result<SearchInput> SearchInputOf(const EngineRequest& request, const LoadedModel& model);
 // With the tokens of SearchOptions::contrast_prompt, which stands for the text of an extraction or
 // the last message of the user. Errors: also kInvalid with "contrast_prompt" as place.

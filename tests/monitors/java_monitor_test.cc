@@ -140,8 +140,9 @@ TEST_F(JavaMonitorTest, WordsBehindADotThatAreNoMembers) {
   Refuses("(words).this.size();", "this");
   Accepts("String S = \"a\"; Object o = S.getClass();");
   const auto judge = [&](const std::string& body) {
-    return Judge(*set_, "class O {\n  class I {}\n  static class J extends I {\n    J(O o, String s) { " +
-                            body + " }\n    Object f(O o) { return o.new I(); }\n  }\n}\n");
+    return Judge(*set_,
+                 "class O {\n  class I {}\n  static class J extends I {\n    J(O o, String s) { " +
+                     body + " }\n    Object f(O o) { return o.new I(); }\n  }\n}\n");
   };
   EXPECT_FALSE(judge("o.super();").has_value());
   EXPECT_FALSE(judge("s.super();").has_value());

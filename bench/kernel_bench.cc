@@ -264,6 +264,7 @@ int Run(int argc, char** argv) {
   const BenchSizes& sizes = rehearse ? kToys : kReal;
   const auto everything = [](Runner& runner) {
     BenchMatMul(runner);
+    BenchExperts(runner);
     BenchHead(runner);
     BenchAttention(runner);
     BenchLayer(runner);

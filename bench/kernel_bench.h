@@ -66,6 +66,7 @@ class KernelBench {
 
 // The families.
 void BenchMatMul(KernelBench& bench);
+void BenchExperts(KernelBench& bench);
 void BenchHead(KernelBench& bench);
 void BenchLayer(KernelBench& bench);
 void BenchAttention(KernelBench& bench);

@@ -1,6 +1,7 @@
 // A Grammar is a machine, and a machine comes from a GrammarIr, or is a regex or a schema, of which
-// a GrammarIr of one lexeme is made. What is derived from it shares the arena of its regexes and
-// its schemas' machines, which grow; so it also shares the lock.
+// a GrammarIr of one lexeme is made. Spans of a text become a regex first. What is derived from it
+// shares the arena of its regexes and its schemas' machines, which grow; so it also shares the
+// lock.
 #include "pawl/combine.h"
 
 #include <functional>
@@ -12,17 +13,31 @@
 #include "grammar/cfg/quotient.h"
 #include "grammar/explicit_automaton.h"
 #include "grammar/grammar_access.h"
+#include "grammar/languages/span_machine.h"
 #include "grammar/regex/regex_machine.h"
 
 namespace pawl {
 namespace {
 
-GrammarIr IrOf(const std::shared_ptr<Machine>& machine) {
+bool IsRegular(Machine* machine) {
+  return dynamic_cast<RegexMachine*>(machine) != nullptr ||
+         dynamic_cast<SpanMachine*>(machine) != nullptr;
+}
+
+// nullptr where it is none.
+Result<RegexMachine*> RegexOf(Machine* machine) {
+  if (auto* spans = dynamic_cast<SpanMachine*>(machine)) return spans->AsRegex();
+  return dynamic_cast<RegexMachine*>(machine);
+}
+
+Result<GrammarIr> IrOf(const std::shared_ptr<Machine>& machine) {
   if (const auto* cfg = dynamic_cast<const CfgMachine*>(machine.get())) return cfg->ir();
-  auto* regex = dynamic_cast<RegexMachine*>(machine.get());
+  const Result<RegexMachine*> regular = RegexOf(machine.get());
+  if (!regular.ok()) return regular.error();
+  RegexMachine* const regex = *regular;
   GrammarIr ir = regex != nullptr ? GrammarIr(regex->arena()) : GrammarIr();
   const GrammarIr::RuleId root = ir.AddRule("root");
-  ir.Define(root, regex != nullptr ? ir.Regex(regex->TermOf(machine->Start()))
+  ir.Define(root, regex != nullptr ? ir.Regex(regex->TermOf(regex->Start()))
                                    : ir.Terminal({machine, ""}));
   ir.SetRoot(root);
   return ir;
@@ -74,11 +89,11 @@ Result<Grammar> OfRegex(const GrammarAccess& access, const std::shared_ptr<Regex
 Result<Grammar> Infill(const Grammar& grammar, const Infilling& infilling) {
   if (infilling.after.empty())
     return Error{ErrorCode::kInvalid, "has no text after the gap, not even an empty one", "after"};
-  return WithMachineOf(grammar, [&](const GrammarAccess& access) {
-    return Finish(
-        access,
-        FillGap(IrOf(access.machine), infilling.prefix, infilling.after, *access.vocabulary),
-        Again([grammar, infilling] { return Infill(grammar, infilling); }));
+  return WithMachineOf(grammar, [&](const GrammarAccess& access) -> Result<Grammar> {
+    const Result<GrammarIr> ir = IrOf(access.machine);
+    if (!ir.ok()) return ir.error();
+    return Finish(access, FillGap(*ir, infilling.prefix, infilling.after, *access.vocabulary),
+                  Again([grammar, infilling] { return Infill(grammar, infilling); }));
   });
 }
 
@@ -87,11 +102,12 @@ Result<Grammar> Endings(const Grammar& grammar, std::string_view prefix) {
     const Vocabulary& vocabulary = *access.vocabulary;
     // Refuses limits on tokens, which endings cannot have.
     IrReverser reverser(QuotientLimits().max_regex_states);
-    const GrammarIr ir = IrOf(access.machine);
-    if (Result<GrammarIr> backwards = reverser.Reverse(ir); !backwards.ok()) {
+    const Result<GrammarIr> ir = IrOf(access.machine);
+    if (!ir.ok()) return ir.error();
+    if (Result<GrammarIr> backwards = reverser.Reverse(*ir); !backwards.ok()) {
       return backwards.error();
     }
-    Result<GrammarIr> rest = LeftQuotient(ir, prefix, vocabulary);
+    Result<GrammarIr> rest = LeftQuotient(*ir, prefix, vocabulary);
     if (!rest.ok()) {
       const Error& error = rest.error();
       return Error{error.code, error.message,
@@ -105,8 +121,10 @@ Result<Grammar> Endings(const Grammar& grammar, std::string_view prefix) {
 Result<Grammar> RequireWords(const Grammar& grammar, std::span<const std::string> words) {
   const auto automaton = OccurrenceAutomaton(words);
   if (!automaton.ok()) return automaton.error();
-  return WithMachineOf(grammar, [&](const GrammarAccess& access) {
-    return Finish(access, Intersect(IrOf(access.machine), **automaton, *access.vocabulary),
+  return WithMachineOf(grammar, [&](const GrammarAccess& access) -> Result<Grammar> {
+    const Result<GrammarIr> ir = IrOf(access.machine);
+    if (!ir.ok()) return ir.error();
+    return Finish(access, Intersect(*ir, **automaton, *access.vocabulary),
                   Again([grammar, list = std::vector<std::string>(words.begin(), words.end())] {
                     return RequireWords(grammar, list);
                   }));
@@ -125,8 +143,12 @@ Result<Grammar> IntersectRegexes(const Grammar& a, const Grammar& b) {
     std::optional<MachineUse> other_use;
     if (first != second) other_use.emplace(*second);
     if (first->broken() || second->broken()) continue;
-    auto& left_regex = dynamic_cast<RegexMachine&>(*left.machine);
-    auto& right_regex = dynamic_cast<RegexMachine&>(*right.machine);
+    const Result<RegexMachine*> left_form = RegexOf(left.machine.get());
+    if (!left_form.ok()) return left_form.error();
+    const Result<RegexMachine*> right_form = RegexOf(right.machine.get());
+    if (!right_form.ok()) return right_form.error();
+    RegexMachine& left_regex = **left_form;
+    RegexMachine& right_regex = **right_form;
     RegexArena& arena = *left_regex.arena();
     const ReId other = right_regex.TermOf(right_regex.Start());
     const ReId own = left_regex.arena() == right_regex.arena()
@@ -141,7 +163,7 @@ Result<Grammar> IntersectRegexes(const Grammar& a, const Grammar& b) {
 
 Result<Grammar> Intersect(const Grammar& a, const Grammar& b) {
   const auto is_regex = [](const Grammar& of) {
-    return dynamic_cast<RegexMachine*>(GrammarAccess::Of(of).machine.get()) != nullptr;
+    return IsRegular(GrammarAccess::Of(of).machine.get());
   };
   const auto is_cfg = [](const Grammar& of) {
     return dynamic_cast<CfgMachine*>(GrammarAccess::Of(of).machine.get()) != nullptr;
@@ -162,21 +184,24 @@ Result<Grammar> Intersect(const Grammar& a, const Grammar& b) {
                  "the states of one of the two must be listed, but it " + listed.error().message,
                  ""};
   }
-  return WithMachineOf(a, [&](const GrammarAccess& left) {
-    return Finish(left, Intersect(IrOf(left.machine), **listed, *left.vocabulary),
+  return WithMachineOf(a, [&](const GrammarAccess& left) -> Result<Grammar> {
+    const Result<GrammarIr> ir = IrOf(left.machine);
+    if (!ir.ok()) return ir.error();
+    return Finish(left, Intersect(*ir, **listed, *left.vocabulary),
                   Again([a, b] { return Intersect(a, b); }));
   });
 }
 
 Result<Grammar> Complement(const Grammar& grammar) {
   return WithMachineOf(grammar, [&](const GrammarAccess& access) -> Result<Grammar> {
-    auto* regex = dynamic_cast<RegexMachine*>(access.machine.get());
+    const Result<RegexMachine*> regular = RegexOf(access.machine.get());
+    if (!regular.ok()) return regular.error();
+    RegexMachine* const regex = *regular;
     if (regex == nullptr) {
       return Error{ErrorCode::kUnsupported,
                    "only regexes, choices and substrings have a complement here", ""};
     }
-    return OfRegex(access, regex->arena(),
-                   regex->arena()->Not(regex->TermOf(access.machine->Start())),
+    return OfRegex(access, regex->arena(), regex->arena()->Not(regex->TermOf(regex->Start())),
                    Again([grammar] { return Complement(grammar); }));
   });
 }

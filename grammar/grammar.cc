@@ -59,7 +59,7 @@ std::optional<std::vector<OutputPiece>> State::Completion() const {
 
 namespace {
 
-std::optional<std::vector<TokenId>> FindCompletion(const State& state, bool counts_tokens) {
+std::optional<std::vector<TokenId>> FindCompletion(const State& state, const GrammarImpl& impl) {
   const auto parts = state.Completion();
   if (!parts) return std::nullopt;
   std::vector<TokenId> tokens;
@@ -68,12 +68,12 @@ std::optional<std::vector<TokenId>> FindCompletion(const State& state, bool coun
       tokens.push_back(part.token);
       continue;
     }
-    const std::vector<TokenId> spelled = state.vocabulary().FewestTokens(part.bytes);
+    const std::vector<TokenId> spelled = impl.FewestTokens(part.bytes);
     if (spelled.empty()) return std::nullopt;
     tokens.insert(tokens.end(), spelled.begin(), spelled.end());
   }
   // Bytes that complete may be more tokens than a rule may have.
-  if (counts_tokens) {
+  if (impl.CountsTokens()) {
     const std::optional<State> end = AfterAll(state, tokens);
     if (!end || !end->accepting()) return std::nullopt;
   }
@@ -86,8 +86,7 @@ std::shared_ptr<const std::optional<std::vector<TokenId>>> GrammarAccess::Comple
     const State& state) {
   const GrammarImpl& impl = state.impl();
   if (auto known = impl.KnownClosing(state.key_, GrammarImpl::kShortest)) return known;
-  return impl.KeepClosing(state.key_, GrammarImpl::kShortest,
-                          FindCompletion(state, impl.CountsTokens()));
+  return impl.KeepClosing(state.key_, GrammarImpl::kShortest, FindCompletion(state, impl));
 }
 
 std::optional<std::vector<TokenId>> State::CompletionTokens() const {

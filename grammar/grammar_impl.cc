@@ -23,6 +23,7 @@ constexpr size_t kMaxMemoEntries = size_t{1} << 20;
 constexpr size_t kMemoEntryBytes = 48;
 // Closings that are kept: of each beside its tokens, and of all.
 constexpr size_t kClosingBytes = 128, kMostClosingBytes = size_t{4} << 20;
+constexpr size_t kLongText = 1000;               // whose spelling is kept
 constexpr size_t kPieceBytes = 256;              // of a text that is read
 constexpr size_t kLeastStep = size_t{32} << 10;  // of growth, before it is measured
 }  // namespace
@@ -262,6 +263,25 @@ std::shared_ptr<const GrammarImpl::Closing> GrammarImpl::KeepClosing(Machine::Ke
   return made;
 }
 
+std::vector<TokenId> GrammarImpl::FewestTokens(std::string_view bytes) const {
+  if (bytes.size() < kLongText) return vocabulary_->FewestTokens(bytes);
+  int64_t gained = 0;
+  std::optional<std::vector<TokenId>> found;
+  {
+    const std::lock_guard lock(closings_mutex_);
+    if (spelled_ != nullptr) found = spelled_->Of(bytes);
+    if (!found) {
+      gained -= spelled_ == nullptr ? 0 : static_cast<int64_t>(spelled_->MemoryBytes());
+      spelled_ = std::make_unique<const FewestFromEnd>(*vocabulary_, std::string(bytes));
+      gained += static_cast<int64_t>(spelled_->MemoryBytes());
+      found = spelled_->Of(bytes);
+    }
+    bytes_.fetch_add(gained, std::memory_order_relaxed);
+  }
+  shared_->budget->Add(gained);
+  return std::move(found).value_or(std::vector<TokenId>());
+}
+
 bool GrammarImpl::IsBeingMade(Machine::Key key) const {
   return std::ranges::find(being_made_, key) != being_made_.end();
 }
@@ -293,7 +313,7 @@ void GrammarImpl::MeasureHeld(const MachineUse& use) const {
   hinted_ = booked_ = machine_->GrowthHint();
   step_ = std::max(kLeastStep, static_cast<size_t>(bytes) / 8);
   const std::lock_guard lock(closings_mutex_);
-  bytes += static_cast<int64_t>(closing_bytes_);
+  bytes += static_cast<int64_t>(closing_bytes_ + (spelled_ ? spelled_->MemoryBytes() : 0));
   shared_->budget->Add(bytes - bytes_.exchange(bytes));
 }
 

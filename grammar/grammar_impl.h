@@ -27,6 +27,7 @@
 #include "grammar/masks/mask_builder.h"
 #include "grammar/masks/mask_memo.h"
 #include "grammar/memory_budget.h"
+#include "grammar/vocabulary_tables.h"
 #include "pawl/grammar.h"
 #include "pawl/vocabulary.h"
 #include "src/base/sync.h"
@@ -126,6 +127,9 @@ class GrammarImpl : public GrammarUse {
   std::shared_ptr<const Closing> KnownClosing(Machine::Key key, int most) const;
   // Keeps it, within a bound on bytes, unless the lock is broken; returns it in any case.
   std::shared_ptr<const Closing> KeepClosing(Machine::Key key, int most, Closing closing) const;
+  // Vocabulary::FewestTokens. Completions inside one long word end alike: the last long text that
+  // was spelled is kept, and its endings are looked up.
+  std::vector<TokenId> FewestTokens(std::string_view bytes) const;
   std::optional<float> Temperature(Machine::Key key) const {
     return AskedBriefly([&] { return machine_->Temperature(key); });
   }
@@ -205,6 +209,7 @@ class GrammarImpl : public GrammarUse {
   mutable Mutex closings_mutex_;  // of what follows; no other lock is taken with it
   mutable std::map<std::pair<Machine::Key, int>, std::shared_ptr<const Closing>> closings_;
   mutable size_t closing_bytes_ = 0;
+  mutable std::unique_ptr<const FewestFromEnd> spelled_;
   mutable std::atomic<int64_t> bytes_{0};
   mutable std::atomic<size_t> least_bytes_{0};
 };

@@ -71,32 +71,41 @@ TokenId Vocabulary::LongestPrefix(std::string_view bytes) const {
   return best;
 }
 
-std::vector<TokenId> Vocabulary::FewestTokens(std::string_view bytes) const {
+FewestFromEnd::FewestFromEnd(const Vocabulary& vocabulary, std::string bytes)
+    : vocabulary_(vocabulary), bytes_(std::move(bytes)), first_(bytes_.size(), kNoToken) {
   // Shortest path from the end: fewest[i] tokens spell bytes[i..].
   constexpr int kImpossible = std::numeric_limits<int>::max();
-  std::vector<int> fewest(bytes.size() + 1, kImpossible);
-  std::vector<TokenId> first(bytes.size() + 1, kNoToken);
-  fewest[bytes.size()] = 0;
-  for (size_t i = bytes.size(); i-- > 0;) {
+  const TokenTrie& trie = TrieOf(vocabulary);
+  std::vector<int> fewest(bytes_.size() + 1, kImpossible);
+  fewest[bytes_.size()] = 0;
+  for (size_t i = bytes_.size(); i-- > 0;) {
     StopScope::Step();
     uint32_t node = TokenTrie::kRoot;
-    for (size_t j = i; j < bytes.size(); ++j) {
-      node = tables_->trie.Child(node, static_cast<uint8_t>(bytes[j]));
+    for (size_t j = i; j < bytes_.size(); ++j) {
+      node = trie.Child(node, static_cast<uint8_t>(bytes_[j]));
       if (node == TokenTrie::kNone) break;
-      const TokenId token = tables_->trie.nodes()[node].token;
+      const TokenId token = trie.nodes()[node].token;
       if (token != kNoToken && fewest[j + 1] != kImpossible && fewest[j + 1] + 1 < fewest[i]) {
         fewest[i] = fewest[j + 1] + 1;
-        first[i] = token;
+        first_[i] = token;
       }
     }
   }
+}
+
+std::optional<std::vector<TokenId>> FewestFromEnd::Of(std::string_view ending) const {
+  if (!std::string_view(bytes_).ends_with(ending)) return std::nullopt;
   std::vector<TokenId> out;
-  if (fewest[0] == kImpossible) return out;
-  for (size_t i = 0; i < bytes.size();) {
-    out.push_back(first[i]);
-    i += tokens_[static_cast<size_t>(first[i])].size();
+  for (size_t i = bytes_.size() - ending.size(); i < bytes_.size();) {
+    if (first_[i] == kNoToken) return std::nullopt;
+    out.push_back(first_[i]);
+    i += vocabulary_.bytes(first_[i]).size();
   }
   return out;
+}
+
+std::vector<TokenId> Vocabulary::FewestTokens(std::string_view bytes) const {
+  return FewestFromEnd(*this, std::string(bytes)).Of(bytes).value_or(std::vector<TokenId>());
 }
 
 // Forced text: the encoder's tokens are laid against the bytes; one that does not fit there (a

@@ -5,6 +5,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -44,6 +45,20 @@ const T& TableOf(const Vocabulary& vocabulary) {
   if (slot == nullptr) slot = std::make_shared<const T>(vocabulary);
   return *static_cast<const T*>(slot.get());
 }
+
+// The fewest tokens that spell a text, and every ending of it.
+class FewestFromEnd {
+ public:
+  FewestFromEnd(const Vocabulary& vocabulary, std::string bytes);
+  // nothing: no tokens spell it, or the text does not end so.
+  std::optional<std::vector<TokenId>> Of(std::string_view ending) const;
+  size_t MemoryBytes() const { return bytes_.size() + first_.size() * sizeof(TokenId); }
+
+ private:
+  const Vocabulary& vocabulary_;
+  const std::string bytes_;
+  std::vector<TokenId> first_;  // by place; kNoToken: none leads to the end
+};
 
 // Forced spelling: in which tokens a run of bytes that the constraint dictates is written.
 //

@@ -13,7 +13,7 @@
 #include "grammar/grammar_impl.h"
 #include "grammar/languages/ebnf.h"
 #include "grammar/languages/lark.h"
-#include "grammar/languages/substring_regex.h"
+#include "grammar/languages/span_machine.h"
 #include "grammar/memory_budget.h"
 #include "grammar/record_filter.h"
 #include "grammar/regex/ecma_parser.h"
@@ -241,18 +241,8 @@ MachineResult SubstringMachineOf(std::string_view text, bool whole_words) {
     return Error{ErrorCode::kLimit, "the text is too long", ""};
   if (const size_t bad = FindInvalidUtf8(text); bad != std::string::npos)
     return Error{ErrorCode::kInvalid, "not UTF-8", "byte " + std::to_string(bad)};
-  const auto chunks = whole_words ? ChunkWords(text) : ChunkCharacters(text);
-  if (chunks.size() > kMaxSubstringChunks) {
-    return Error{ErrorCode::kLimit,
-                 "has " + std::to_string(chunks.size()) +
-                     (whole_words ? " words and gaps" : " characters") + ", more than " +
-                     std::to_string(kMaxSubstringChunks),
-                 ""};
-  }
-  auto arena = std::make_shared<RegexArena>();
-  const ReId regex = SubstringRegex(*arena, chunks);
-  if (arena->overflow()) return Error{ErrorCode::kLimit, "the text is too long", ""};
-  return std::shared_ptr<Machine>(std::make_shared<RegexMachine>(std::move(arena), regex));
+  return std::shared_ptr<Machine>(
+      std::make_shared<SpanMachine>(text, whole_words ? SpanKind::kSpan : SpanKind::kChars));
 }
 
 // A grammar of the machine that `make` made, and makes again after the budget was spent. What

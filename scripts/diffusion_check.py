@@ -4,14 +4,15 @@
   scripts/diffusion_check.py --data ~/maskbench/data --results check.jsonl [--pawl build/pawl] [--seconds S] [--summary FILE]
 
 A mode is a cache (none, prefix, dual, dkv) with a schedule (stepwise, threshold, prophet, localleap, ssd), and a family: LLaDA with
-low_confidence, or Dream with entropy. Each mode fills canvases of 256 positions in 32 steps for 200 schemas whose shortest output fits,
-with 5 seeds: seeds 1 to 3 in blocks of 32, 4 and 5 in one block of 256. That is 40,000 outputs. The models have random weights, so an
-output is valid because of its lattice, or not at all.
+low_confidence, or Dream with entropy. Each mode fills canvases of 256 positions for 200 schemas whose shortest output fits: in 32 steps, or
+with a threshold of 0.2 or 0.15, which takes about as many calls. There are 5 seeds: seeds 1 to 3 in blocks of 32, 4 and 5 in one block of 256. That
+is 40,000 outputs. The models have random weights, so an output is valid because of its lattice, or not at all.
 
 Each line of the results is one output: mode, schema, seed, verdict; or says whether a schema is used. A run goes on where the results end.
-Runs are made in rounds: a round takes of each schema a few runs, drawn by a seed, so that a part of all is a sample of modes and seeds. Outputs come from
-two servers (pawl serve), which keep the grammar and its masks for the runs of a schema. The summary by mode is printed at the end, and is
-written to --summary. Exit code: 1 where an output is invalid or failed. Needs: jsonschema, numpy, safetensors.
+All outputs of a schema are made together, in an order drawn by a seed: the servers (pawl serve, one of each family) then know its grammar.
+Schemas with slow outputs wait: a round ends a schema's turn after 5 seconds, the next one after 60, the last one at its end. The summary by
+mode is printed at the end, and is written to --summary. Exit code: 1 where an output is invalid or failed. Needs: jsonschema, numpy,
+safetensors.
 """
 
 import argparse
@@ -36,9 +37,10 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 CACHES = ("none", "prefix", "dual", "dkv")
 SCHEDULES = ("stepwise", "threshold", "prophet", "localleap", "ssd")
 FAMILIES = {"llada": {"remasking": "low_confidence"}, "dream": {"alg": "entropy"}}
-CANVAS, SEEDS, ROUND = 256, range(1, 6), 4
-# Runs of a mode and a seed that are made together for a schema in a round. Logits are spread as those of a model that is rather sure.
-SHARPNESS = 3
+CANVAS, SEEDS = 256, range(1, 6)
+TURNS = (5, 60, float("inf"))  # seconds of a schema in a round
+STEPS, THRESHOLD = 32, {"llada": 0.2, "dream": 0.15}  # a random model is rarely surer: with 0.9 a call commits one token
+SHARPNESS = 3  # logits are spread as those of a model that is rather sure
 
 
 def tiny_model(family, folder):
@@ -64,7 +66,7 @@ class Server:
 
     def __init__(self, pawl, model):
         self.process = subprocess.Popen([pawl, "serve", "--model", str(model), "--port", "0", "--threads", "1", "--max-string", "0", "--log", "none",
-                                         "--batch", "1", "--grammar-mb", "1024"], stdout=subprocess.PIPE, text=True)
+                                         "--batch", "1", "--grammar-mb", "512"], stdout=subprocess.PIPE, text=True)
         port = next(re.search(r":(\d+)", line).group(1) for line in self.process.stdout if "http://" in line)
         self.port = int(port)
 
@@ -103,7 +105,7 @@ class Judged:
         return "valid"
 
     def fill(self, server, family, cache, schedule, seed):
-        steps = {"steps": 32} if schedule in ("stepwise", "prophet", "ssd") else {}
+        steps = {"steps": STEPS} if schedule in ("stepwise", "prophet", "ssd") else {"threshold": THRESHOLD[family]}
         diffusion = dict(FAMILIES[family], cache=cache, schedule=schedule, block_length=32 if seed <= 3 else CANVAS, **steps)
         status, text = server.complete(self.schema, seed, (0, 0.5, 1)[seed % 3], diffusion)
         return self.judge(text) if status == 200 else f"failed: {status}: {text}"
@@ -124,14 +126,13 @@ class Check:
 
     def __init__(self, options, servers):
         self.options, self.servers = options, servers
-        self.done, self.used, self.judged = [], {}, {}
+        self.done, self.used, self.judged = {}, {}, {}
         lines = options.results.read_text().splitlines() if options.results.exists() else []
         for line in map(json.loads, lines):
             if "run" in line:
-                self.done.append(line)
+                self.done[tuple(line["run"])] = line
             else:
                 self.used[line["schema"]] = line["used"]
-        self.known = {tuple(one["run"]) for one in self.done}
         self.begin = time.monotonic()
 
     def write(self, line):
@@ -158,22 +159,29 @@ class Check:
         return time.monotonic() - self.begin > self.options.seconds
 
     def run(self):
-        for begin in range(0, len(FAMILIES) * len(CACHES) * len(SCHEDULES) * len(SEEDS), ROUND):
+        modes = list(itertools.product(FAMILIES, CACHES, SCHEDULES, SEEDS))
+        for turn in TURNS:
             for name in self.schemas():
-                runs = [(family, cache, schedule, name, seed) for family, cache, schedule, seed in itertools.product(FAMILIES, CACHES, SCHEDULES, SEEDS)]
+                runs = [(family, cache, schedule, name, seed) for family, cache, schedule, seed in modes]
                 random.Random(f"44 {name}").shuffle(runs)
-                for run in runs[begin:begin + ROUND]:
-                    if run in self.known or run[4] not in self.options.seeds:
+                end = time.monotonic() + turn
+                for run in runs:
+                    if run in self.done or run[4] not in self.options.seeds:
                         continue
                     if self.over():
                         return
-                    family, cache, schedule, _, seed = run
-                    if name not in self.judged:
-                        self.judged[name] = Judged(self.options.data / name)
-                    at = time.monotonic()
-                    one = {"run": run, "verdict": self.judged[name].fill(self.servers[family], family, cache, schedule, seed)}
-                    self.done.append(dict(one, seconds=round(time.monotonic() - at, 3)))
-                    self.write(self.done[-1])
+                    if time.monotonic() > end:
+                        break
+                    self.make(run)
+
+    def make(self, run):
+        family, cache, schedule, name, seed = run
+        if name not in self.judged:
+            self.judged[name] = Judged(self.options.data / name)
+        at = time.monotonic()
+        one = {"run": run, "verdict": self.judged[name].fill(self.servers[family], family, cache, schedule, seed)}
+        self.done[run] = dict(one, seconds=round(time.monotonic() - at, 3))
+        self.write(self.done[run])
 
 
 def summary(done):
@@ -182,7 +190,8 @@ def summary(done):
     for one in done:
         mode = modes.setdefault(" ".join(one["run"][:3]), collections.Counter())
         mode[one["verdict"].split(":")[0]] += 1
-    return {"outputs": len(done), "of": 200 * len(FAMILIES) * len(CACHES) * len(SCHEDULES) * len(SEEDS), "verdicts": counts, "schemas": len({one["run"][3] for one in done}),
+    return {"outputs": len(done), "of": 200 * len(FAMILIES) * len(CACHES) * len(SCHEDULES) * len(SEEDS), "verdicts": counts,
+            "one_block": sum(one["run"][4] > 3 for one in done), "schemas": len({one["run"][3] for one in done}),
             "modes": {name: modes[name] for name in sorted(modes)},
             "bad": [one for one in done if one["verdict"].split(":")[0] in ("invalid", "failed")][:20]}
 
@@ -208,7 +217,7 @@ def main():
         finally:
             for server in servers.values():
                 server.close()
-    result = summary(check.done)
+    result = summary(list(check.done.values()))
     print(json.dumps(result, indent=1))
     if options.summary:
         options.summary.write_text(json.dumps(result, indent=1) + "\n")

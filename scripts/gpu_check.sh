@@ -415,8 +415,8 @@ sanitize() {
     status=1
     return
   fi
-  suites=(MatMulTest MaskedRowsTest LayerTest AttentionTest HeadTest ProcessTest models)
-  models='All/FamilyTest.*/llama_fp32_tied:TransformerTest.SampledTokens*:TransformerTest.FilteredTokens*'
+  suites=(MatMulTest ExpertsTest MaskedRowsTest LayerTest AttentionTest HeadTest ProcessTest models)
+  models='All/FamilyTest.*/llama_fp32_tied:TransformerTest.SampledTokens*:TransformerTest.FilteredTokens*:ExpertsModelTest.DrawnTokens*'
   # The figures come after.
   limit=$(($(left) * 2 / 5))
   ((limit < 200)) || limit=200

@@ -1,6 +1,7 @@
 // The runs of consecutive chunks are the factors of a word over an alphabet whose letters are the
 // distinct chunks. Blumer et al.'s suffix automaton ("The smallest automaton recognizing the
-// subwords of a text", 1985) has at most 2n states and 3n edges for them, and every state accepts.
+// subwords of a text", 1985) has at most 2n states and 3n edges for them, and every state accepts,
+// unless runs may not end with the chunk that leads to it: all edges to a state have the same one.
 // It has no cycles, so each state becomes one term: the empty text, or an edge's chunk and then the
 // term of the state it leads to. Edges whose chunks begin alike share their beginning (a trie), so
 // that a derivative need not look at ten thousand alternatives.
@@ -22,6 +23,7 @@ constexpr uint32_t kNone = UINT32_MAX;
 struct SuffixState {
   uint32_t length = 0;
   uint32_t link = kNone;
+  uint32_t letter = kNone;            // of all edges that lead here
   std::map<uint32_t, uint32_t> next;  // by chunk
 };
 
@@ -32,6 +34,7 @@ std::vector<SuffixState> SuffixAutomaton(std::span<const uint32_t> word) {
     const auto fresh = static_cast<uint32_t>(states.size());
     states.emplace_back();
     states[fresh].length = states[last].length + 1;
+    states[fresh].letter = letter;
     uint32_t at = last;
     while (at != kNone && states[at].next.emplace(letter, fresh).second) at = states[at].link;
     if (at == kNone) {
@@ -95,7 +98,8 @@ ReId TrieOf(RegexArena& arena, std::span<const std::pair<const std::u32string*, 
 
 }  // namespace
 
-ReId SubstringRegex(RegexArena& arena, std::span<const std::u32string> chunks) {
+ReId SubstringRegex(RegexArena& arena, std::span<const std::u32string> chunks,
+                    const std::function<bool(const std::u32string&)>& borders) {
   std::map<std::u32string_view, uint32_t> ids;
   std::vector<const std::u32string*> texts;
   for (const std::u32string& chunk : chunks) ids.emplace(chunk, 0);
@@ -118,9 +122,13 @@ ReId SubstringRegex(RegexArena& arena, std::span<const std::u32string> chunks) {
   std::vector<std::pair<const std::u32string*, ReId>> pairs;
   for (const uint32_t state : order) {
     pairs.clear();
-    for (const auto& [chunk, to] : states[state].next)
-      pairs.emplace_back(&sorted[chunk], terms[to]);
-    terms[state] = arena.Or(TrieOf(arena, pairs), RegexArena::kEpsilon);
+    for (const auto& [chunk, to] : states[state].next) {
+      if (state != 0 || borders == nullptr || borders(sorted[chunk]))
+        pairs.emplace_back(&sorted[chunk], terms[to]);
+    }
+    terms[state] = TrieOf(arena, pairs);
+    if (state == 0 || borders == nullptr || borders(sorted[states[state].letter]))
+      terms[state] = arena.Or(terms[state], RegexArena::kEpsilon);
     if (arena.overflow()) break;
   }
   return terms[0];

@@ -8,6 +8,7 @@
 #define PAWL_GRAMMAR_LANGUAGES_SUBSTRING_REGEX_H_
 
 #include <cstddef>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,8 +21,10 @@ namespace pawl {
 // More take longer than a few seconds; callers refuse them.
 constexpr size_t kMaxSubstringChunks = 1'000'000;
 
-// When the arena overflows or its budget is exhausted, the answer means nothing.
-ReId SubstringRegex(RegexArena& arena, std::span<const std::u32string> chunks);
+// `borders`: whether a run may begin and end with a chunk; nullptr: with each. When the arena
+// overflows or its budget is exhausted, the answer means nothing.
+ReId SubstringRegex(RegexArena& arena, std::span<const std::u32string> chunks,
+                    const std::function<bool(const std::u32string&)>& borders = nullptr);
 
 // A text as its characters, and as maximal runs of white space, of word characters (letters,
 // numbers, '_') and of anything else.

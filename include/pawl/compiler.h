@@ -210,10 +210,9 @@ class PAWL_EXPORT Compiler {
   Result<Grammar> CompileRegex(std::string_view pattern) const;
   // The output is one of the strings.
   Result<Grammar> CompileChoice(std::span<const std::string> choices) const;
-  // The output is a span of the text, which may be empty. With `whole_words` the span consists of
-  // whole runs of white space, of word characters (letters, numbers, '_') and of other characters.
-  // Time and memory are linear in the text. kLimit for more than a million characters (or runs).
-  // Place of errors: "byte N".
+  // The output is a span of the text, which may be empty. With `whole_words` the span neither
+  // begins nor ends with white space, inside a word or inside a number (docs/extraction.md#spans).
+  // Time and memory are linear in the text. Place of errors: "byte N".
   Result<Grammar> CompileSubstring(std::string_view text, bool whole_words = false) const;
   // The output is a text of the grammar's root rule (docs/grammars.md). Place of errors:
   // "line:column". kUnsatisfiable if the root rule has no text.

@@ -12,7 +12,8 @@
 //
 // Within a split, a key takes as many lanes as its head has pieces of eight elements (16 bytes of
 // bf16), so a warp looks at 32 / lanes keys at a time. Scores go to shared memory, their softmax
-// is made there, and the weighted values are added by the same division of lanes.
+// is made there, and the weighted values are added by the same division of lanes. A sink joins with
+// the splits.
 #include "kernels/cuda/device_language.h"
 #include "kernels/cuda/kernels.h"
 
@@ -365,6 +366,8 @@ __global__ __launch_bounds__(kJoinThreads) void JoinKernel(Attention p, int spli
   __syncthreads();
 #pragma unroll
   for (int w = 0; w < kJoinThreads / kWarpSize; ++w) most = fmaxf(most, most_of_warps[w]);
+  const float sink = p.sinks != nullptr ? p.sinks[head] : -INFINITY;
+  most = fmaxf(most, sink);
 
   int width = kWarpSize;
   while (width < head_dim) width *= 2;
@@ -395,6 +398,7 @@ __global__ __launch_bounds__(kJoinThreads) void JoinKernel(Attention p, int spli
     value += values_of_teams[t * width + thread];
     sum += sums_of_teams[t * width + thread];
   }
+  if (p.sinks != nullptr) sum += expf(sink - most);
   out[thread] = value / sum;
 }
 

@@ -1,6 +1,6 @@
 // The kernels of the CUDA backend: for each the struct of its arguments and the function that
-// launches it. In order: matrix products, what else a transformer layer does, many rows at once,
-// the head with the draw, and the sampler.
+// launches it. In order: matrix products, what else a transformer layer does, experts, many rows at
+// once, the head with the draw, and the sampler.
 //
 // A launch function returns kInternal when the launch fails.
 #ifndef PAWL_KERNELS_CUDA_KERNELS_H_
@@ -131,7 +131,8 @@ struct RowRun {
   int32_t first = 0, count = 0;
 };
 
-// out[r] = softmax(soft_cap(q k^T scale)) v for every query head of row r.
+// out[r] = softmax(soft_cap(q k^T scale)) v for every query head of row r. A head's sink, where
+// there are some, is a score more in the sum of its softmax, without a value. [heads]
 struct Attention {
   const float* q = nullptr;
   int64_t q_stride = 0;
@@ -143,8 +144,9 @@ struct Attention {
   Cache cache;
   float scale = 1.0f, soft_cap = 0.0f;
   int window = 0;
-  int most_positions = 0;    // that any row sees
-  float* partial = nullptr;  // AttentionWorkspace(...) bytes
+  const float* sinks = nullptr;  // as below
+  int most_positions = 0;        // that any row sees
+  float* partial = nullptr;      // AttentionWorkspace(...) bytes
   float* out = nullptr;
   int64_t out_stride = 0;
 };
@@ -163,6 +165,15 @@ struct NormAndAdd {
 };
 Status RunNormAndAdd(const NormAndAdd& args, Stream stream);
 
+// x[r] += bias.
+struct AddBias {
+  const float* bias = nullptr;
+  int columns = 0, count = 0;
+  float* x = nullptr;
+  int64_t x_stride = 0;
+};
+Status RunAddBias(const AddBias& args, Stream stream);
+
 // Keys and values of the slots moves[2i] go to the slots moves[2i + 1], in `layers` caches whose
 // bytes lie `layer_stride` apart. No slot is both read and written.
 struct MoveSlots {
@@ -173,6 +184,101 @@ struct MoveSlots {
   int count = 0;
 };
 Status RunMoveSlots(const MoveSlots& args, Stream stream);
+
+// Experts: of many MLPs a router chooses a few for each row, whose answers are added with weights
+// (experts.cu, experts.cuh). All of it depends on what the device alone knows, so that a graph of
+// these kernels serves any choice. A slot is a row with one of its experts: row r has the slots
+// r * chosen and so on, in the order of the experts' numbers, which is the order of the sum.
+
+constexpr int kMostExperts = 1024, kMostChosen = 32;
+
+// How scores become weights.
+enum class ScoreKind : uint8_t { kSoftmax, kSigmoid, kSoftmaxOfChosen };
+
+// The experts of each row's slots, and their weights.
+struct ChooseExperts {
+  const float* scores = nullptr;  // [rows][experts], of the router
+  int64_t scores_stride = 0;
+  const DeviceRow* rows = nullptr;  // padding gets no experts: -1
+  int count = 0, experts = 0, chosen = 0;
+  ScoreKind kind = ScoreKind::kSoftmax;
+  bool normalized = false;         // the weights of a row are divided by their sum
+  float scale = 1.0f;              // and multiplied by this
+  const float* factors = nullptr;  // and each expert's by a number of its own; [experts], or none
+  const float* choice_bias = nullptr;  // added where experts are compared; [experts], or none
+  int groups = 1, chosen_groups = 1;   // only the best groups are chosen from, by their two best
+  int32_t* slot_experts = nullptr;     // [count * chosen]
+  float* slot_weights = nullptr;
+};
+Status RunChooseExperts(const ChooseExperts& args, Stream stream);
+
+// The slots of one expert: slots[begin ..] of GroupSlots.
+struct ExpertRun {
+  int32_t expert = 0, begin = 0, count = 0;
+};
+
+// Slots by their experts, ascending: a run for each expert that has some.
+struct GroupSlots {
+  const int32_t* slot_experts = nullptr;
+  int count = 0, experts = 0, chosen = 0;
+  ExpertRun* runs = nullptr;  // at most `experts`, and at most `count`
+  int32_t* run_count = nullptr;
+  int32_t* slots = nullptr;  // [count]
+  int32_t* rows = nullptr;   // [count]: theirs
+};
+Status RunGroupSlots(const GroupSlots& args, Stream stream);
+
+// Matrices of one shape and type, those of an expert so far behind those of the one before.
+struct ExpertMatrices {
+  DeviceMatrix first;
+  int64_t data_stride = 0;        // bytes
+  int64_t scales_stride = 0;      // of scales and minimums, elements
+  int64_t row_scales_stride = 0;  // elements
+  const float* bias = nullptr;    // or none
+  int64_t bias_stride = 0;
+};
+
+// y[s] = w x (+ bias) for each slot s, w being its expert's; with a gate act(w x) . (up x), or
+// (min(w x, c)) sigmoid(1.702 (w x)) (up x + 1) with up x between -c and c, c being `clamp`.
+struct ExpertProducts {
+  ExpertMatrices w, up;
+  const float* x = nullptr;  // as in MatMul
+  int64_t x_stride = 0;
+  const int32_t* x_rows = nullptr;  // GroupSlots::rows or GroupSlots::slots
+  const ExpertRun* runs = nullptr;
+  const int32_t* run_count = nullptr;
+  const int32_t* slots = nullptr;
+  int most_runs = 0;    // that there can be
+  int slots_a_run = 0;  // about; changes no result
+  const float* norm = nullptr;
+  float epsilon = 0.0f;
+  Gate gate = Gate::kNone;
+  float clamp = 0.0f;  // 0: none
+  float* y = nullptr;
+  int64_t y_stride = 0;
+};
+Status RunExpertProducts(const ExpertProducts& args, Stream stream);
+
+// to[r] = shared[r] and then, slot by slot, weight * y[slot]; or this added to to[r]. Rows without
+// experts stay.
+struct AddExperts {
+  const int32_t* slot_experts = nullptr;
+  const float* slot_weights = nullptr;
+  int count = 0, chosen = 0;  // rows; slots of each
+  const float* y = nullptr;   // of slots
+  int64_t y_stride = 0;
+  // Or none. Times the sigmoid of shared_scores[r * shared_scores_stride], where there are some.
+  // May be `to`.
+  const float* shared = nullptr;
+  int64_t shared_stride = 0;
+  const float* shared_scores = nullptr;
+  int64_t shared_scores_stride = 0;
+  int columns = 0;
+  bool add = false;
+  float* to = nullptr;
+  int64_t to_stride = 0;
+};
+Status RunAddExperts(const AddExperts& args, Stream stream);
 
 // What many rows at once need: attention on tensor cores, and activations and weights as bf16 for
 // library products. A row's result does not depend on the rows beside it, but its bits are not
@@ -193,6 +299,7 @@ struct PrefillAttention {
   Cache cache;
   float scale = 1.0f, soft_cap = 0.0f;
   int window = 0;
+  const float* sinks = nullptr;
   uint16_t* out = nullptr;
   int64_t out_stride = 0;
 };

@@ -129,6 +129,13 @@ __global__ void NormAndAddKernel(NormAndAdd p) {
   }
 }
 
+// Grid: rows.
+__global__ void AddBiasKernel(AddBias p) {
+  DependencyWait();
+  float* x = p.x + blockIdx.x * p.x_stride;
+  for (int i = static_cast<int>(threadIdx.x); i < p.columns; i += kThreads) x[i] += p.bias[i];
+}
+
 // Grid: moves, layers.
 __global__ void MoveKernel(MoveSlots p) {
   DependencyWait();
@@ -174,6 +181,10 @@ Status RunRotateAndStore(const RotateAndStore& args, Stream stream) {
 
 Status RunNormAndAdd(const NormAndAdd& args, Stream stream) {
   return Launch("norm_add", Blocks(args.count), stream, NormAndAddKernel, args);
+}
+
+Status RunAddBias(const AddBias& args, Stream stream) {
+  return Launch("add_bias", Blocks(args.count), stream, AddBiasKernel, args);
 }
 
 Status RunMoveSlots(const MoveSlots& args, Stream stream) {

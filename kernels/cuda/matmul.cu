@@ -1,4 +1,5 @@
 // Which of the kernels of matmul.cuh runs.
+#include "kernels/cuda/experts.cuh"
 #include "kernels/cuda/head.cuh"
 
 namespace pawl::PAWL_GPU {
@@ -18,6 +19,25 @@ Status RunMatMul(const MatMul& args, Stream stream) {
       return MatMulI8(args, stream);
     case DeviceWeight::kI4:
       return MatMulI4(args, stream);
+  }
+  return {};
+}
+
+Status RunExpertProducts(const ExpertProducts& args, Stream stream) {
+  if (args.most_runs <= 0) return {};
+  switch (args.w.first.type) {
+    case DeviceWeight::kF32:
+      return ExpertsF32(args, stream);
+    case DeviceWeight::kBf16:
+      return ExpertsBf16(args, stream);
+    case DeviceWeight::kF16:
+      return ExpertsF16(args, stream);
+    case DeviceWeight::kFp8:
+      return ExpertsFp8(args, stream);
+    case DeviceWeight::kI8:
+      return ExpertsI8(args, stream);
+    case DeviceWeight::kI4:
+      return ExpertsI4(args, stream);
   }
   return {};
 }

@@ -15,6 +15,7 @@ namespace {
 constexpr int kWarps = 4;
 constexpr int kThreads = kWarps * kWarpSize;
 constexpr int kKeys = 64;
+constexpr float kLog2E = 1.4426950408889634f;
 
 // 1 / x, to about a unit in the last place.
 __device__ __forceinline__ float Reciprocal(float x) {
@@ -160,6 +161,14 @@ __device__ __forceinline__ void Weigh(float (*scores)[4], float exponent, Softma
   }
 }
 
+// A sink's weight relative to the largest score. Far above all scores it is infinite, and the
+// result 0.
+__device__ __forceinline__ float SinkWeight(const PrefillAttention& p, int head, float exponent,
+                                            float most) {
+  if (p.sinks == nullptr) return 0.0f;
+  return PowerOfTwo(Fma(-exponent, most, kLog2E * p.sinks[head]));
+}
+
 // The first position that a query sees.
 __device__ __forceinline__ int FirstSeen(int window, int position) {
   return window > 0 && position + 1 > window ? position + 1 - window : 0;
@@ -171,7 +180,7 @@ __device__ __forceinline__ void CapAndMask(const PrefillAttention& p, int start,
                                            float (*scores)[4]) {
   if (p.soft_cap > 0.0f) {
     // tanh(x) = 1 - 2 / (1 + e^2x)
-    const float factor = 2.0f * 1.4426950408889634f * p.scale / p.soft_cap;
+    const float factor = 2.0f * kLog2E * p.scale / p.soft_cap;
 #pragma unroll
     for (int n = 0; n < kKeys / 8; ++n) {
 #pragma unroll
@@ -289,7 +298,7 @@ __global__ __launch_bounds__(kThreads,
   const uint16_t* my_queries = queries + (warp_row + lane % 16) * kStride + lane / 16 * 8;
   const uint16_t* my_keys = tiles + (lane / 16 * 8 + lane % 8) * kStride + lane / 8 % 2 * 8;
   const uint16_t* my_values = tiles + kTile + lane % 16 * kStride + lane / 16 * 8;
-  const float exponent = 1.4426950408889634f * (p.soft_cap > 0.0f ? p.soft_cap : p.scale);
+  const float exponent = kLog2E * (p.soft_cap > 0.0f ? p.soft_cap : p.scale);
 
   const auto fetch = [&](const void* base, int from, uint16_t* tile) {
     FetchTile<kDim, kType>(p, base, table, kv_head, from, first, end, tile);
@@ -343,6 +352,7 @@ __global__ __launch_bounds__(kThreads,
       float sum = softmax[m].sum[h];
       sum += __shfl_xor_sync(kAllLanes, sum, 1);
       sum += __shfl_xor_sync(kAllLanes, sum, 2);
+      sum += SinkWeight(p, head, exponent, softmax[m].most[h]);
       const int r = warp_row + m * 16 + h * 8 + lane / 4;
       if (r >= count) continue;
       const float factor = 1.0f / sum;
@@ -464,7 +474,7 @@ __global__ void GateKernel(GateRows p) {
     // Both are x / (1 + e^-u); tanh'(s) is 2 / (1 + e^-2s) - 1.
     const float u =
         p.act == Gate::kSilu ? x : 1.5957691216057308f * (x * Fma(0.044715f, x * x, 1.0f));
-    const float value = x * Reciprocal(1.0f + PowerOfTwo(-1.4426950408889634f * u)) * y;
+    const float value = x * Reciprocal(1.0f + PowerOfTwo(-kLog2E * u)) * y;
     v[e] = i + e < p.columns ? value : 0.0f;
   }
   *reinterpret_cast<uint4*>(p.to + at) = PackEight(v);

@@ -88,8 +88,8 @@ class Compiler:
         return self._native.regex(pattern)
 
     def substring(self, text: Text, *, whole_words: bool = False) -> _pawl.Grammar:
-        """The output is a span of `text`, perhaps an empty one. `whole_words`: it does not begin or
-        end inside of a word."""
+        """The output is a span of `text`, perhaps an empty one. `whole_words`: it neither begins
+        nor ends with white space, inside a word or inside a number."""
         return self._native.substring(text, whole_words)
 
     def choice(self, choices: Iterable[Text]) -> _pawl.Grammar:

@@ -93,10 +93,17 @@ Machine::Key SchemaMachine::AfterPiece(Key state, const std::string& piece) {
   if (lexeme.mode == Mode::kString && !TracksText(FrameOf(state))) {
     // Inside a long string states would be made by the thousand, and left at once.
     StringPosition position{lexeme.state, lexeme.part};
+    StringSearch& search = *strings_[lexeme.search];
+    if (search.IsSource() && position.part == 0) {
+      const auto rest = json::Parse('"' + piece);
+      if (!rest.ok()) return kDead;
+      position.state = search.program().AfterSource(position.state, DecodeCodepoints(rest->text));
+      if (position.state == StringProgram::kNoState) return kDead;
+      read = piece.size() - 1;
+    }
     for (; read + 1 < piece.size(); ++read) {
       const auto byte = static_cast<uint8_t>(piece[read]);
-      if (StepString(*strings_[lexeme.search], position, byte, spelling_) != StringStep::kInside)
-        return kDead;
+      if (StepString(search, position, byte, spelling_) != StringStep::kInside) return kDead;
     }
     state = MakeKey(FrameOf(state),
                     InternLexeme({lexeme.mode, lexeme.search, position.state, position.part}));

@@ -9,6 +9,8 @@
 #define PAWL_SCHEMAS_SCALAR_SOURCE_TRIE_H_
 
 #include <cstdint>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "grammar/hash_index.h"
@@ -45,8 +47,24 @@ class SourceTrie {
     ForFollowing(at(node), [&](char32_t c, const Occurrences&) { out.push_back(c); });
     return out;
   }
-  // The first code point of the shortest way to a span. REQUIRES: !IsSpan(node).
-  char32_t Towards(uint32_t node) { return text_->Nearest(kind_, at(node)).next; }
+  // What the shortest way to a span takes: nothing where the value so far is one.
+  std::u32string_view ToEnd(uint32_t node) {
+    constexpr uint32_t kMany = 64;  // occurrences, which are walked
+    SourceText::NearestEnd end{0, 0};
+    if (at(node).hi - at(node).lo < kMany) {
+      end = text_->Nearest(kind_, at(node));
+    } else {
+      const auto [known, fresh] = nearest_.try_emplace(node, end);
+      if (fresh) known->second = text_->Nearest(kind_, at(node));
+      end = known->second;
+    }
+    return text_->text().substr(end.from, end.missing);
+  }
+  // kNone: no span goes on so.
+  uint32_t After(uint32_t node, std::u32string_view text) {
+    const Occurrences after = text_->After(kind_, at(node), text);
+    return after.empty() ? kNone : Node(after);
+  }
 
   // The same without nodes, for walks that keep nothing.
   const Occurrences& at(uint32_t node) const { return nodes_[node]; }
@@ -66,14 +84,15 @@ class SourceTrie {
     return node;
   }
 
-  size_t MemoryBytes() const { return HeapBytes(nodes_, spans_, index_); }
+  size_t MemoryBytes() const { return HeapBytes(nodes_, spans_, nearest_, index_); }
 
  private:
   SourceText* text_;
   SpanKind kind_;
   uint32_t start_;
   std::vector<Occurrences> nodes_;
-  mutable std::vector<int8_t> spans_;  // by node, -1: not asked
+  mutable std::vector<int8_t> spans_;                             // by node, -1: not asked
+  std::unordered_map<uint32_t, SourceText::NearestEnd> nearest_;  // by node, of many occurrences
   HashIndex index_;
 };
 

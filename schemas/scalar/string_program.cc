@@ -169,8 +169,8 @@ void StringProgram::BuildClasses() {
     }
   }
   if (!sources_.empty()) {
-    const std::u32string_view text = table_.source->text();
-    literal_points.insert(literal_points.end(), text.begin(), text.end());
+    const std::u32string& letters = table_.source->letters();
+    literal_points.insert(literal_points.end(), letters.begin(), letters.end());
   }
   SortUnique(literal_points);
   for (const char32_t c : literal_points) {
@@ -188,23 +188,28 @@ void StringProgram::BuildClasses() {
   }
 
   std::map<std::vector<uint32_t>, uint32_t> classes;
+  uint32_t apart_from_all = UINT32_MAX;  // without regexes: what no literal has
   interval_class_.resize(boundaries_.size());
   for (size_t i = 0; i < boundaries_.size(); ++i) {
     const char32_t c = boundaries_[i];
-    std::vector<uint32_t> signature;
-    for (const Regex& regex : regexes_)
-      signature.push_back(static_cast<uint32_t>(regex.dfa->ClassOf(c)));
     const bool in_literal = std::binary_search(literal_points.begin(), literal_points.end(), c);
-    signature.push_back(in_literal ? c + 1 : 0);
-    const auto [it, fresh] =
-        classes.try_emplace(std::move(signature), static_cast<uint32_t>(classes.size()));
-    interval_class_[i] = it->second;
-    if (fresh) representative_.push_back(c);
+    auto cls = static_cast<uint32_t>(representative_.size());
+    if (regexes_.empty()) {
+      if (!in_literal) cls = apart_from_all = std::min(apart_from_all, cls);
+    } else {
+      std::vector<uint32_t> signature;
+      for (const Regex& regex : regexes_)
+        signature.push_back(static_cast<uint32_t>(regex.dfa->ClassOf(c)));
+      signature.push_back(in_literal ? c + 1 : 0);
+      cls = classes.try_emplace(std::move(signature), cls).first->second;
+    }
+    interval_class_[i] = cls;
+    if (cls == representative_.size()) representative_.push_back(c);
     const char32_t last = i + 1 < boundaries_.size() ? boundaries_[i + 1] - 1 : kMaxCodepoint;
-    char32_t& chosen = representative_[it->second];
+    char32_t& chosen = representative_[cls];
     chosen = Readable(chosen, c, last);
   }
-  class_count_ = static_cast<int>(classes.size());
+  class_count_ = static_cast<int>(representative_.size());
   for (char32_t c = 0; c < 128; ++c)
     ascii_class_[c] = static_cast<int>(interval_class_[Interval(c)]);
   for (size_t c = 0; c < 128; ++c) {

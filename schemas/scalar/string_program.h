@@ -186,6 +186,12 @@ class StringProgram {
   SourceTrie& only_source() { return sources_[0].trie; }
   uint32_t SourceNode(StateId state) const { return key(state)[0]; }
   StateId AtSourceNode(uint32_t node) { return Intern(&node); }
+  // kNoState: no span goes on so. REQUIRES: OnlySource().
+  StateId AfterSource(StateId state, std::u32string_view text) {
+    const uint32_t node = SourceNode(state);
+    const uint32_t after = node == kNoNode ? kNoNode : only_source().After(node, text);
+    return after == kNoNode ? kNoState : AtSourceNode(after);
+  }
   // REQUIRES: HasSources(). The code points with which the first source goes on.
   std::vector<char32_t> SourceFollowing(StateId state) {
     const uint32_t node = key(state)[regex_words_ + tries_.size()];

@@ -549,6 +549,11 @@ std::optional<StringSearch::StateId> StringSearch::Next(StateId state, char32_t 
 
 std::optional<std::u32string> StringSearch::Shortest(StateId state, size_t max_length) {
   if (!Live(state)) return std::nullopt;
+  if (IsSource()) {
+    const std::u32string_view rest = program_.only_source().ToEnd(program_.SourceNode(state));
+    if (rest.size() > max_length) return std::nullopt;
+    return std::u32string(rest);
+  }
   std::u32string out;
   while (!Accepts(state)) {
     if (program_.Quiet(state)) {

@@ -47,6 +47,7 @@ class StringSearch {
 
   // What is accepted is the program's only regex, list or source, and nothing else.
   bool OfOneAtom() const { return one_atom_; }
+  bool IsSource() const { return one_atom_ && program_.OnlySource(); }
 
   StringProgram& program() { return program_; }
   // The program aside.

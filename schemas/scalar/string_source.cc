@@ -14,11 +14,8 @@ namespace pawl::schema {
 void StringSearch::DecideBySource(StateId start) {
   if (one_atom_) {
     // Each beginning of a span goes on to one.
-    const uint32_t node = program_.SourceNode(start);
-    Info& info = At(start);
-    info.live = node == SourceTrie::kNone ? Verdict::kDead : Verdict::kLive;
-    if (info.live == Verdict::kLive && !Accepts(start))
-      At(start).via = program_.ClassOf(program_.only_source().Towards(node));
+    const bool begins = program_.SourceNode(start) != SourceTrie::kNone;
+    At(start).live = begins ? Verdict::kLive : Verdict::kDead;
     return;
   }
   struct Visit {

@@ -144,18 +144,20 @@ SourceText::Sort SourceText::SortOf(char32_t c) {
   return kWords.Contains(c) ? Sort::kWord : Sort::kOther;
 }
 
-SourceText::SourceText(std::string_view utf8) {
+SourceText::SourceText(std::string_view utf8, Spaces spaces) {
+  const bool kept = spaces == Spaces::kAsGiven;
   const std::u32string given = DecodeCodepoints(utf8);
   text_.reserve(given.size());
   places_.reserve(given.size() + 1);
   for (size_t i = 0; i < given.size(); ++i) {
     const Sort sort = SortOf(given[i]);
-    if (sort == Sort::kSpace && (text_.empty() || sorts_.back() == Sort::kSpace)) continue;
-    text_.push_back(sort == Sort::kSpace ? U' ' : given[i]);
+    const bool space = sort == Sort::kSpace && !kept;
+    if (space && (text_.empty() || sorts_.back() == Sort::kSpace)) continue;
+    text_.push_back(space ? U' ' : given[i]);
     sorts_.push_back(sort);
     places_.push_back(static_cast<uint32_t>(i));
   }
-  if (!text_.empty() && sorts_.back() == Sort::kSpace) {
+  if (!kept && !text_.empty() && sorts_.back() == Sort::kSpace) {
     text_.pop_back();
     sorts_.pop_back();
     places_.pop_back();
@@ -187,19 +189,41 @@ bool SourceText::EndsAt(SpanKind kind, size_t place) const {
   return kind == SpanKind::kChars || (sorts_[place - 1] != Sort::kSpace && !Inside(place));
 }
 
+const std::u32string& SourceText::letters() {
+  if (!letters_.empty()) return letters_;
+  std::array<bool, 128> ascii{};
+  for (const char32_t c : text_) {
+    if (c < 128) {
+      ascii[c] = true;
+    } else {
+      letters_ += c;
+    }
+  }
+  std::ranges::sort(letters_);
+  letters_.erase(std::unique(letters_.begin(), letters_.end()), letters_.end());
+  std::u32string below;
+  for (char32_t c = 0; c < 128; ++c) {
+    if (ascii[c]) below += c;
+  }
+  letters_.insert(0, below);
+  return letters_;
+}
+
 const std::vector<uint32_t>& SourceText::Sorted(SpanKind kind) {
   std::optional<std::vector<uint32_t>>& known = sorted_[static_cast<size_t>(kind)];
   if (known) return *known;
-  std::u32string letters = text_;
-  std::ranges::sort(letters);
-  letters.erase(std::unique(letters.begin(), letters.end()), letters.end());
+  const std::u32string& all = letters();
+  std::array<int32_t, 128> of_ascii{};
+  for (size_t i = 0; i < all.size() && all[i] < 128; ++i)
+    of_ascii[all[i]] = static_cast<int32_t>(i);
   Places word;
   word.reserve(text_.size());
   for (const char32_t c : text_) {
-    word.push_back(static_cast<int32_t>(std::ranges::lower_bound(letters, c) - letters.begin()));
+    word.push_back(c < 128 ? of_ascii[c]
+                           : static_cast<int32_t>(std::ranges::lower_bound(all, c) - all.begin()));
   }
   std::vector<uint32_t>& out = known.emplace();
-  for (const int32_t place : SortSuffixes(word, static_cast<int32_t>(letters.size()))) {
+  for (const int32_t place : SortSuffixes(word, static_cast<int32_t>(all.size()))) {
     if (BeginsAt(kind, static_cast<size_t>(place))) out.push_back(static_cast<uint32_t>(place));
   }
   out.shrink_to_fit();
@@ -233,6 +257,14 @@ SourceText::Occurrences SourceText::Next(SpanKind kind, const Occurrences& at, c
   return {lo, LowerBound(places, {lo, at.hi, at.length}, c + 1), at.length + 1};
 }
 
+SourceText::Occurrences SourceText::After(SpanKind kind, Occurrences at, std::u32string_view text) {
+  for (; !text.empty() && at.hi - at.lo > 1; text.remove_prefix(1)) at = Next(kind, at, text[0]);
+  if (text.empty() || at.empty()) return at;
+  const size_t from = size_t{Sorted(kind)[at.lo]} + at.length;
+  const bool goes_on = from <= text_.size() && this->text().substr(from).starts_with(text);
+  return {at.lo, goes_on ? at.hi : at.lo, at.length + static_cast<uint32_t>(text.size())};
+}
+
 bool SourceText::GoesOn(SpanKind kind, const Occurrences& at, char32_t lo, char32_t hi) {
   const std::vector<uint32_t>& places = Sorted(kind);
   const uint32_t first = LowerBound(places, at, lo);
@@ -255,8 +287,17 @@ bool SourceText::EndsSpan(SpanKind kind, const Occurrences& at) {
   if (at.length == 0 || at.empty()) return false;
   if (kind == SpanKind::kChars) return true;
   const std::vector<uint32_t>& places = Sorted(kind);
-  for (uint32_t i = at.lo; i < at.hi; ++i) {
-    if (EndsAt(kind, size_t{places[i]} + at.length)) return true;
+  const auto ends = [&](uint32_t i) { return EndsAt(kind, size_t{places[i]} + at.length); };
+  // What is read is the same at all of them, so of many one for each character behind it decides.
+  // Behind a digit a mark may go on the number, which takes a look at what follows that.
+  constexpr uint32_t kFew = 16;
+  const bool digit = sorts_[size_t{places[at.lo]} + at.length - 1] == Sort::kDigit;
+  for (uint32_t i = at.lo; i < at.hi;) {
+    if (ends(i)) return true;
+    const size_t next = size_t{places[i]} + at.length;
+    const bool alike =
+        at.hi - i > kFew && next < text_.size() && !(digit && IsNumberMark(text_[next]));
+    i = alike ? LowerBound(places, {i + 1, at.hi, at.length}, text_[next] + 1) : i + 1;
   }
   return false;
 }
@@ -268,9 +309,18 @@ SourceText::NearestEnd SourceText::Nearest(SpanKind kind, const Occurrences& at)
   for (uint32_t i = at.lo; i < at.hi && best.missing > least; ++i) {
     const size_t from = size_t{places[i]} + at.length;
     const auto missing = static_cast<uint32_t>(EndFrom(kind, from + least) - from);
-    if (missing < best.missing) best = {missing, missing == 0 ? U'\0' : text_[from]};
+    if (missing < best.missing) best = {missing, static_cast<uint32_t>(from)};
   }
   return best;
+}
+
+std::vector<std::u32string> SourceText::Chunks() const {
+  std::vector<std::u32string> chunks;
+  for (size_t i = 0; i < text_.size(); ++i) {
+    if (i == 0 || BeginsAt(SpanKind::kSpan, i) || EndsAt(SpanKind::kSpan, i)) chunks.emplace_back();
+    chunks.back() += text_[i];
+  }
+  return chunks;
 }
 
 std::vector<size_t> SourceText::Find(SpanKind kind, std::u32string_view value) {
@@ -288,8 +338,8 @@ std::vector<size_t> SourceText::Find(SpanKind kind, std::u32string_view value) {
 size_t SourceText::MemoryBytes() const {
   size_t sorted = 0;
   for (const auto& one : sorted_) sorted += one ? one->capacity() * sizeof(uint32_t) : 0;
-  return sizeof(*this) + text_.capacity() * sizeof(char32_t) + HeapBytes(places_, sorts_, ends_) +
-         sorted;
+  return sizeof(*this) + (text_.capacity() + letters_.capacity()) * sizeof(char32_t) +
+         HeapBytes(places_, sorts_, ends_) + sorted;
 }
 
 }  // namespace pawl

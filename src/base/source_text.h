@@ -8,7 +8,8 @@
 // Spans are compared by code points. A run of white space counts as one space, and white space at
 // either end of the text is left out. A kSpan neither begins nor ends with white space, inside a
 // word (letters, marks, digits, `_`) or inside a number (`12` of `12.5`). In scripts without spaces
-// each character is a border. A kChars is any span.
+// each character is a border. A kChars is any span. With Spaces::kAsGiven white space stays as it
+// is.
 //
 // Memory: about 17 bytes for each character, and 4 for each character at which a span may begin.
 // Thread safety: immutable but for the sorted places, which are made at the first use; callers take
@@ -30,10 +31,13 @@ enum class SpanKind : uint8_t { kSpan, kChars };
 
 class SourceText {
  public:
-  explicit SourceText(std::string_view utf8);
+  enum class Spaces : uint8_t { kOne, kAsGiven };
+  explicit SourceText(std::string_view utf8, Spaces spaces = Spaces::kOne);
 
   // The code points, with white space as spans have it.
   std::u32string_view text() const { return text_; }
+  // Each of them once, ascending.
+  const std::u32string& letters();
   // The character of the text as it was given at which a place of text() stands; its end for
   // text().size().
   size_t CharacterAt(size_t place) const { return places_[place]; }
@@ -53,6 +57,8 @@ class SourceText {
   Occurrences All(SpanKind kind);
   // Those that go on with the code point.
   Occurrences Next(SpanKind kind, const Occurrences& at, char32_t c);
+  // Those that go on with the whole text.
+  Occurrences After(SpanKind kind, Occurrences at, std::u32string_view text);
   // Whether one of them goes on with a code point of lo ... hi.
   bool GoesOn(SpanKind kind, const Occurrences& at, char32_t lo, char32_t hi);
   // fn(code point, those that go on with it) for each code point with which they go on, ascending.
@@ -68,13 +74,16 @@ class SourceText {
   }
   // One of them is a whole span.
   bool EndsSpan(SpanKind kind, const Occurrences& at);
-  // The one that needs the fewest code points to the end of a span: how many, and the first of
-  // them. REQUIRES: not empty.
+  // The one that needs the fewest code points to the end of a span: how many, and where in text()
+  // they stand. REQUIRES: not empty.
   struct NearestEnd {
     uint32_t missing;
-    char32_t next;
+    uint32_t from;
   };
   NearestEnd Nearest(SpanKind kind, const Occurrences& at);
+  // The text, cut wherever a kSpan may begin or end.
+  std::vector<std::u32string> Chunks() const;
+  static bool IsSpace(char32_t c) { return SortOf(c) == Sort::kSpace; }
   // The places at which the value is a span, ascending.
   std::vector<size_t> Find(SpanKind kind, std::u32string_view value);
 
@@ -89,7 +98,7 @@ class SourceText {
   size_t EndFrom(SpanKind kind, size_t place);
   uint32_t LowerBound(const std::vector<uint32_t>& places, const Occurrences& at, char32_t c) const;
 
-  std::u32string text_;
+  std::u32string text_, letters_;
   std::vector<uint32_t> places_;  // by place, and one more
   std::vector<Sort> sorts_;
   std::array<std::optional<std::vector<uint32_t>>, 2> sorted_;  // by kind

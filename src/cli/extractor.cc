@@ -377,7 +377,11 @@ Result<Generation> Extractor::Draw(const EngineRequest& request) {
   options.max_tokens = request.options.max_tokens;
   options.checks = checks_;
   const Result<SamplerResult> drawn = engine_.Sample(request, options);
-  if (!drawn.ok()) return drawn.error();
+  if (!drawn.ok()) {
+    Error error = drawn.error();
+    if (error.place == "model") error.place = "--sampler";
+    return error;
+  }
   const WeightedOutput& output = drawn->outputs.front();
   Generation out;
   out.tokens = output.tokens;
@@ -397,7 +401,7 @@ Result<Generation> Extractor::Contrast(const EngineRequest& request) {
   const Result<SearchResult> found = engine_.engine().Search(request, options);
   if (!found.ok()) {
     Error error = found.error();
-    if (error.place == "contrast") error.place = "--contrast";
+    if (error.place == "contrast" || error.place == "model") error.place = "--contrast";
     return error;
   }
   if (found->outputs.empty()) {

@@ -107,6 +107,8 @@ Error AtSamplerOption(Error error, const std::string& grammar_source) {
                                           "critic",   "max-rejects",   "proposal"};
   if (error.place == "prompt") {
     error.place = "the prompt";
+  } else if (error.place == "model") {
+    error.place = "--sampler";
   } else if (error.place == "constraint") {
     error.place = grammar_source;
   } else if (std::find(kOptions.begin(), kOptions.end(), error.place) != kOptions.end()) {

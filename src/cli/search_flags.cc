@@ -290,7 +290,7 @@ int SearchFlags::Run(const std::string& command, const SamplerFlags& sampler,
   progress.reset();
   if (!result.ok()) {
     Error error = AtSearchOption(result.error(), scene.grammar_flags.source());
-    if (error.place == "--search") error.place = own();
+    if (error.place == "--search" || error.place == "model") error.place = own();
     return Fail(command, error);
   }
   if (!svg.empty()) {

@@ -32,7 +32,8 @@ namespace {
 constexpr const char* kServe = "serve";
 
 struct ServeFlags {
-  std::string model, name, key_file, tool_syntax, template_file, cors, log = "json", log_file;
+  std::string model, name, key_file, tool_syntax, template_file, pooling, cors, log = "json",
+                                                                                log_file;
   std::string host = "127.0.0.1", dtype = "stored";
   std::vector<std::string> allowed_hosts;
   int port = 8080, threads = 0, batch = 8, queue = 256, workers = 2, max_tokens = 4096;
@@ -88,6 +89,7 @@ int Serve(const ServeFlags& flags, const CLI::App& command) {
   options.model.name = flags.name.empty() ? LabelOf(flags.model) : flags.name;
   options.model.tool_syntax = flags.tool_syntax;
   options.model.settings = StorePaths().settings;
+  options.model.pooling = flags.pooling;
   if (!flags.thinking.marks.empty()) {
     options.model.think_open = flags.thinking.marks[0];
     options.model.think_close = flags.thinking.marks[1];
@@ -190,6 +192,13 @@ void AddTextsTo(CLI::App* command, ServeFlags& flags) {
                    "How the model writes tool calls (default: by its chat template)")
       ->check(CLI::IsMember(ToolSyntaxNames()))
       ->type_name("NAME");
+  command
+      ->add_option(
+          "--pooling", flags.pooling,
+          "How /v1/embeddings makes a text's vector: mean, of the states of all tokens, or "
+          "last, that of the last token (default: as the model's files say)")
+      ->check(CLI::IsMember(std::vector<std::string>{"mean", "last"}))
+      ->type_name("KIND");
   flags.thinking.AddMarksTo(command);
   command
       ->add_option("--max-string", flags.max_string,

@@ -75,12 +75,15 @@ class GrammarConstraint final : public LoopConstraint {
     if (at.lost()) return Next(token);
     return next ? After(token, *std::move(next)) : nullptr;
   }
+  bool outdated() const override { return Now().stale(); }
   std::shared_ptr<const LoopConstraint> Renewed() const override {
-    if (!Now().stale()) return nullptr;
+    if (!outdated()) return nullptr;
     std::optional<State> now = Retaken();
-    if (!now || now->stale()) return nullptr;
+    if (!now || now->lost()) return nullptr;
     return std::make_shared<GrammarConstraint>(grammar_, *std::move(now), trail_);
   }
+
+  void NeedsAll() const override { GrammarAccess::Replayed(Now()); }
 
   std::shared_ptr<const Mask> mask() const override {
     return Asked([](const State& at) { return at.mask(); });

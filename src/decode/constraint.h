@@ -57,8 +57,12 @@ class LoopConstraint : public Constraint {
   virtual std::shared_ptr<const LoopConstraint> NextHere(TokenId token) const {
     return Next(token);
   }
-  // The same place in the grammar as it is now; nullptr: this is one.
+  // Whether the grammar was rebuilt, and the same place in the grammar as it is now; nullptr: this
+  // is one.
+  virtual bool outdated() const { return false; }
   virtual std::shared_ptr<const LoopConstraint> Renewed() const { return nullptr; }
+  // What the grammar holds now is needed: it is rebuilt again when it has doubled.
+  virtual void NeedsAll() const {}
   // How many tokens Completion(most) has; -1: nullopt.
   virtual int CompletionLength(int most) const = 0;
   // Look(), perhaps without `forced`.

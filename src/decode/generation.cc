@@ -521,6 +521,14 @@ bool OutputBuilder::WantsForcedText() const {
          mask_->count() <= LoopConstraint::kMostSpellings;
 }
 
+// Whether a token that may come has more bytes than that, so that it holds some of what is not
+// forced.
+bool OutputBuilder::GoesBeyond(const Mask& mask, size_t bytes) const {
+  return std::ranges::any_of(mask.Tokens(), [&](TokenId token) {
+    return vocabulary_.is_special(token) || vocabulary_.bytes(token).size() > bytes;
+  });
+}
+
 // The token that has to come next, or kNoToken when the model is to be asked.
 TokenId OutputBuilder::Forced() {
   const Mask& mask = *mask_;
@@ -529,6 +537,13 @@ TokenId OutputBuilder::Forced() {
     const std::string run =
         known_.forced ? known_.at.forced : at_->forced(LoopConstraint::kForcedLimit);
     if (run.size() > 1) spelled_ = SpellForced(vocabulary_, *task_.encode, run);
+    if (run.size() > 1 && spelled_.empty() && !GoesBeyond(mask, run.size())) {
+      // Only spellings differ: the tokenizer's is taken, token by token.
+      spelled_ = (*task_.encode)(run);
+      spelled_.resize(std::min<size_t>(spelled_.size(), 1));
+      const bool fits = !spelled_.empty() && run.starts_with(vocabulary_.bytes(spelled_[0]));
+      if (!fits) spelled_.clear();
+    }
     std::reverse(spelled_.begin(), spelled_.end());
   }
   if (spelled_.empty()) return kNoToken;

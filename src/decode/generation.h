@@ -179,6 +179,7 @@ class OutputBuilder {
   int Uncommitted() const;
   bool Keep();
   bool WantsForcedText() const;
+  bool GoesBeyond(const Mask& mask, size_t bytes) const;
   TokenId Forced();
   Result<bool> DrawAsked();
   Result<TokenId> Choose(std::span<const float> logits, const TokenRule* rule);

@@ -8,15 +8,14 @@
 #define PAWL_SRC_DECODE_SCORE_WORK_H_
 
 #include <functional>
-#include <optional>
 #include <span>
 #include <vector>
 
-#include "src/decode/work.h"
+#include "src/decode/given_tokens_work.h"
 
 namespace pawl {
 
-class ScoreWork final : public Work {
+class ScoreWork final : public GivenTokensWork {
  public:
   // Of a call: bounds the memory for logits.
   static constexpr int kMostRows = 64;
@@ -27,41 +26,20 @@ class ScoreWork final : public Work {
   // the threads of the engine. `done` is called on the thread of the engine.
   ScoreWork(Model& model, std::vector<TokenId> tokens, size_t first, See see,
             std::function<void(Status)> done = {});
-  ~ScoreWork() override { Evict(); }
 
   Result<bool> Start(bool may_wait) override;
-  bool asks() const override { return false; }
-  Result<bool> Look(bool /*known_only*/) override { return true; }
-  Status Open() override;
   Status Reuse() override;
-  int pending() const override;
-  bool writes() const override { return false; }
   int most_rows(int max_rows) const override;
-  bool needs_logits() const override { return true; }
-  int64_t pages(int headroom, bool looking) const override;
-  int64_t PagesOf(int rows) const override;
   void Ask(RowSink& sink, int most) override;
   void Ran(const CallAnswers& answers, double seconds, bool failed) override;
-  bool answered() const override { return answered_; }
   Result<bool> Take(const CallAnswers& answers, bool later) override;
-  void Forget() override;
-  void Evict() override;
-  void Cancel() override;
-  void Finish(std::optional<Error> error, int preemptions) override;
   void Done() override;
 
  private:
-  Model& model_;
-  const std::vector<TokenId> tokens_;
   const See see_;
   const std::function<void(Status)> done_;
-  size_t next_;  // the first token that was not seen
-  SequenceId sequence_ = -1;
-  int length_ = 0;       // of the sequence
-  int rows_ = 0;         // of the last call
+  size_t next_;          // the first token that was not seen
   int32_t output_ = -1;  // the first one of the last call
-  bool answered_ = false;
-  Status result_;
 };
 
 }  // namespace pawl

@@ -215,6 +215,31 @@ struct AsyncEngine::ScoreRequest final : Request {
   const ScoreDone done;
 };
 
+struct AsyncEngine::EmbedRequest final : Request {
+  EmbedRequest(AsyncEngine& of, std::vector<TokenId> tokens_in, const Pooling& pooling_in,
+               uint64_t group_in, EmbedDone done_in)
+      : Request(of),
+        tokens(std::move(tokens_in)),
+        pooling(pooling_in),
+        group(group_in),
+        done(std::move(done_in)) {}
+
+  Result<RequestId> Begin(BatchEngine& batch) override {
+    return batch.Add(std::make_unique<EmbedWork>(
+                         engine.model_.model(), std::move(tokens), pooling,
+                         [self = Self<EmbedRequest>()](Result<std::vector<float>> embedding) {
+                           self->Tell(self->done, std::move(embedding));
+                         }),
+                     group);
+  }
+  void Fail(Error why) noexcept override { Tell(done, Result<std::vector<float>>(std::move(why))); }
+
+  std::vector<TokenId> tokens;
+  const Pooling pooling;
+  const uint64_t group;
+  const EmbedDone done;
+};
+
 struct AsyncEngine::SamplerRequest final : Request {
   SamplerRequest(AsyncEngine& of, std::vector<TokenId> prompt_in,
                  std::shared_ptr<const Constraint> constraint_in, SamplerOptions options_in,
@@ -417,6 +442,13 @@ Result<AsyncEngine::Id> AsyncEngine::SubmitScore(std::vector<TokenId> tokens,
                                                  ScoreDone done) {
   return Hand(
       std::make_shared<ScoreRequest>(*this, std::move(tokens), options, group, std::move(done)));
+}
+
+Result<AsyncEngine::Id> AsyncEngine::SubmitEmbed(std::vector<TokenId> tokens,
+                                                 const Pooling& pooling, uint64_t group,
+                                                 EmbedDone done) {
+  return Hand(
+      std::make_shared<EmbedRequest>(*this, std::move(tokens), pooling, group, std::move(done)));
 }
 
 Result<AsyncEngine::Id> AsyncEngine::SubmitSampler(const EngineRequest& request,

@@ -41,6 +41,7 @@
 
 #include "pawl/engine.h"
 #include "src/decode/batch.h"
+#include "src/decode/embed_work.h"
 #include "src/decode/sampling/score.h"
 #include "src/decode/stop_strings.h"
 #include "src/engine/document.h"
@@ -87,6 +88,7 @@ class AsyncEngine {
  public:
   using Id = int64_t;
   using ScoreDone = std::function<void(Result<TokenScores> scores)>;
+  using EmbedDone = std::function<void(Result<std::vector<float>> embedding)>;
   using SampleDone = std::function<void(Result<SamplerResult> result)>;
   using SearchDone = std::function<void(Result<SearchResult> result)>;
   using ClassifyDone = std::function<void(Result<ClassifyResult> result)>;
@@ -115,6 +117,9 @@ class AsyncEngine {
   // `group` as in BatchRequest. Errors: kInvalid after Close; the others come by `done`.
   Result<Id> SubmitScore(std::vector<TokenId> tokens, const ScoreOptions& options, uint64_t group,
                          ScoreDone done);
+  // One vector for the tokens. Errors: kInvalid after Close; those of EmbedWork come by `done`.
+  Result<Id> SubmitEmbed(std::vector<TokenId> tokens, const Pooling& pooling, uint64_t group,
+                         EmbedDone done);
   // As Engine::Sample. `proposal` is lent to the sampler: what is handed in to it meanwhile waits.
   // Errors: those of Engine::Sample; kInvalid with "proposal" as place where it has requests.
   Result<Id> SubmitSampler(const EngineRequest& request, SamplerOptions options,
@@ -164,6 +169,7 @@ class AsyncEngine {
   Result<Id> SubmitOne(const EngineRequest& request, bool alternatives, Delivery delivery);
   Result<Id> SubmitDocument(const EngineRequest& request, Delivery delivery);
   struct ScoreRequest;
+  struct EmbedRequest;
   struct SamplerRequest;
   template <typename Options, typename Out>
   struct SearchRequest;

@@ -158,6 +158,7 @@ void ReadGgufSizes(GgufKeys& keys, const Family& family, TransformerConfig& conf
     keys.Fail(ErrorCode::kLimit, "attention.head_count", "heads times their width is too large");
   }
   config.vocabulary = ReadVocabularySize(keys);
+  keys.Find("pooling_type");  // of embeddings (engine/pooling.h)
   if (keys.error()) return;
   const auto has = [&](const char* tensor) { return keys.file().Find(tensor) != nullptr; };
   config.tied_embeddings = !has("output.weight");

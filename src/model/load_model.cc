@@ -119,6 +119,7 @@ Result<std::unique_ptr<Model>> MakeOnCuda(const TransformerConfig& config,
   cuda_options.fp8_weights = options.dtype == WeightDtype::kFp8;
   cuda_options.kv_bytes = options.kv_bytes;
   cuda_options.kept_kv_bytes = options.kept_kv_bytes;
+  cuda_options.threads = options.threads;
   return cuda::TransformerCuda::Make(config, weights, cuda_options);
 }
 #else

@@ -67,60 +67,6 @@ Error Unsupported(std::string message) {
   return {ErrorCode::kUnsupported, std::move(message), "cuda"};
 }
 
-// What the kernels take: layers of one shape. Errors name the part that they lack.
-Result<SameLayer> SameLayerOf(const TransformerConfig& config) {
-  const auto lacks = [](const char* part) {
-    return Unsupported(std::string("the CUDA kernels lack ") + part + "; the CPU has them");
-  };
-  if (config.both_sides) return lacks("attention to positions behind a row");
-  if (config.layer_norms) return lacks("LayerNorms");
-  if (config.layer_input_width > 0) return lacks("inputs of layers");
-  if (config.logit_scale != 1.0f) return lacks("a scale of the logits");
-  SameLayer same;
-  for (size_t i = 0; i < config.layers.size(); ++i) {
-    const Layer& layer = config.layers[i];
-    const auto* const attention = std::get_if<pawl::Attention>(&layer.mixer);
-    const auto* const mlp = std::get_if<Mlp>(&layer.feed_forward);
-    if (attention == nullptr) return lacks("layers without attention");
-    if (mlp == nullptr) return lacks("experts");
-    if (!mlp->gated) return lacks("MLPs without a gate");
-    if (!layer.pre_norms) return lacks("layers without a norm in front");
-    if (layer.factor) return lacks("layers with a factor");
-    if (layer.scale != 1.0f) return lacks("a scale of what layers add");
-    if (attention->rope == kNoRope) return lacks("layers without RoPE");
-    if (config.ropes[static_cast<size_t>(attention->rope)].WidthIn(attention->head_dim) !=
-        attention->head_dim) {
-      return lacks("rotations of a part of a head");
-    }
-    if (attention->qk_norm == QkNorm::kWidth) return lacks("norms of all queries together");
-    if (attention->norm_behind_rope) return lacks("norms behind RoPE");
-    if (attention->keys_of >= 0) return lacks("keys of earlier layers");
-    if (attention->value_norm || attention->value_is_key) return lacks("norms of values");
-    if (attention->sinks) return lacks("attention sinks");
-    if (attention->growth != 0.0f) return lacks("a scale of queries by position");
-    const float scale = attention->scale != 0.0f
-                            ? attention->scale
-                            : 1.0f / std::sqrt(static_cast<float>(attention->head_dim));
-    const SameLayer own = {attention->heads,
-                           attention->kv_heads,
-                           attention->head_dim,
-                           mlp->width,
-                           scale,
-                           attention->soft_cap,
-                           layer.post_norms,
-                           attention->o_bias || mlp->bias,
-                           mlp->activation};
-    if (i > 0 && own != same) return lacks("layers of different shapes");
-    same = own;
-  }
-  if (same.head_dim > kMostHeadDim || same.head_dim % 2 != 0) {
-    return Unsupported("heads of " + std::to_string(same.head_dim) +
-                       " elements; the CUDA kernels take even numbers up to " +
-                       std::to_string(kMostHeadDim));
-  }
-  return same;
-}
-
 }  // namespace
 
 // ---- Loading ----
@@ -130,9 +76,9 @@ Result<std::unique_ptr<Model>> TransformerCuda::Make(TransformerConfig config,
                                                      const TransformerCudaOptions& options) {
   const Result<DeviceFacts> device = CurrentDevice();
   if (!device.ok()) return device.error();
-  Result<SameLayer> layer = SameLayerOf(config);
-  if (!layer.ok()) return layer.error();
-  std::unique_ptr<TransformerCuda> model(new TransformerCuda(std::move(config), *layer, options));
+  const Result<LayerFacts> layers = LayersOnCuda(config);
+  if (!layers.ok()) return layers.error();
+  std::unique_ptr<TransformerCuda> model(new TransformerCuda(std::move(config), *layers, options));
   Result<Stream> stream = NewStream();
   if (!stream.ok()) return stream.error();
   model->stream_ = *stream;
@@ -172,15 +118,21 @@ Result<void*> TransformerCuda::UploadBytes(const void* data, int64_t bytes) {
   return memory_.back().data();
 }
 
-Result<DeviceMatrix> TransformerCuda::UploadMatrix(const Matrix& matrix) {
-  if (!options_.fp8_weights && !CanPack(matrix)) {
-    return Unsupported(std::string(pawl::DtypeName(matrix.type)) +
-                       " weights with minimums (Q5_1, Q5_K and Q2_K of GGUF files) run on the CPU "
-                       "only; load them as bf16, fp16, fp8, int8 or int4 (--dtype)");
-  }
-  const PackedMatrix packed = options_.fp8_weights
-                                  ? PackMatrixFp8(matrix, *FindKernels(KernelVariant::kAuto))
-                                  : PackMatrix(matrix);
+Status TransformerCuda::CheckPack(const Matrix& matrix, bool exact) const {
+  if ((options_.fp8_weights && !exact) || CanPack(matrix)) return {};
+  return Unsupported(std::string(pawl::DtypeName(matrix.type)) +
+                     " weights with minimums (Q5_1, Q5_K and Q2_K of GGUF files) run on the CPU "
+                     "only; load them as bf16, fp16, fp8, int8 or int4 (--dtype)");
+}
+
+PackedMatrix TransformerCuda::Pack(const Matrix& matrix, bool exact) const {
+  if (!options_.fp8_weights || exact) return PackMatrix(matrix);
+  return PackMatrixFp8(matrix, *FindKernels(KernelVariant::kAuto));
+}
+
+Result<DeviceMatrix> TransformerCuda::UploadMatrix(const Matrix& matrix, bool exact) {
+  if (Status status = CheckPack(matrix, exact); !status.ok()) return status.error();
+  const PackedMatrix packed = Pack(matrix, exact);
   DeviceMatrix on_device = packed.shape;
   const auto table = [&](const auto& values, auto& to) -> Status {
     if (values.empty()) return {};
@@ -212,8 +164,8 @@ Result<const float*> TransformerCuda::UploadVector(const std::vector<float>& val
   return static_cast<const float*>(*memory);
 }
 
-Status TransformerCuda::UploadLinear(const Linear& from, DeviceLinear& to) {
-  Result<DeviceMatrix> matrix = UploadMatrix(from.w);
+Status TransformerCuda::UploadLinear(const Linear& from, DeviceLinear& to, bool exact) {
+  Result<DeviceMatrix> matrix = UploadMatrix(from.w, exact);
   if (!matrix.ok()) return matrix.error();
   to.w = *matrix;
   Result<const float*> bias = UploadVector(from.bias);
@@ -222,63 +174,113 @@ Status TransformerCuda::UploadLinear(const Linear& from, DeviceLinear& to) {
   return {};
 }
 
-Status TransformerCuda::Upload(const TransformerWeights& weights) {
+Result<TransformerCuda::DeviceLayer> TransformerCuda::UploadLayer(const TransformerLayer& from,
+                                                                  const Layer& spec) {
+  DeviceLayer to;
   Status status;
-  const auto vector = [&](const std::vector<float>& values, const float*& to) {
+  const auto vector = [&](const std::vector<float>& values, const float*& at) {
     if (!status.ok()) return;
     Result<const float*> uploaded = UploadVector(values);
     if (!uploaded.ok()) {
       status = uploaded.error();
     } else {
-      to = *uploaded;
+      at = *uploaded;
     }
   };
-  const auto linear = [&](const Linear& from, DeviceLinear& to) {
-    if (status.ok()) status = UploadLinear(from, to);
+  const auto linear = [&](const Linear& weights, DeviceLinear& at) {
+    if (status.ok()) status = UploadLinear(weights, at);
   };
+  vector(from.attention_norm, to.attention_norm);
+  vector(from.mlp_norm, to.mlp_norm);
+  vector(from.q_norm, to.q_norm);
+  vector(from.k_norm, to.k_norm);
+  vector(from.sinks, to.sinks);
+  vector(from.attention_post_norm, to.attention_post_norm);
+  vector(from.mlp_post_norm, to.mlp_post_norm);
+  linear(from.q, to.q);
+  linear(from.k, to.k);
+  linear(from.v, to.v);
+  linear(from.o, to.o);
+  const auto mlp = [&](const Linear& gate, const Linear& up, const Linear& down) {
+    linear(gate, to.gate);
+    linear(up, to.up);
+    linear(down, to.down);
+    if (status.ok() && to.gate.w.type != to.up.w.type) {
+      status = Unsupported("the gate and the other factor of an MLP have different dtypes");
+    }
+  };
+  if (const auto* const experts = std::get_if<Experts>(&spec.feed_forward)) {
+    to.activation = experts->activation;
+    to.inner = experts->shared_width;
+    const ExpertWeights::Expert& shared = from.experts.shared;
+    if (experts->shared_width > 0) mlp(shared.gate, shared.up, shared.down);
+    if (status.ok()) status = UploadExperts(from.experts, *experts, to.experts);
+  } else {
+    to.activation = spec.mlp().activation;
+    to.inner = spec.mlp().width;
+    mlp(from.gate, from.up, from.down);
+  }
+  if (!status.ok()) return status.error();
+  return to;
+}
+
+Status TransformerCuda::Upload(const TransformerWeights& weights) {
   Result<DeviceMatrix> embedding = UploadMatrix(weights.embedding);
   if (!embedding.ok()) return embedding.error();
   embedding_ = head_ = *embedding;
-  const int64_t embedding_bytes = info_.weight_bytes;
+  int64_t idle = 0;  // bytes that a step with one row leaves alone
   if (weights.head.data != weights.embedding.data) {
+    idle += info_.weight_bytes;
     Result<DeviceMatrix> head = UploadMatrix(weights.head);
     if (!head.ok()) return head.error();
     head_ = *head;
   }
-  vector(weights.final_norm, final_norm_);
-  for (const TransformerLayer& from : weights.layers) {
-    DeviceLayer to;
-    vector(from.attention_norm, to.attention_norm);
-    vector(from.mlp_norm, to.mlp_norm);
-    vector(from.q_norm, to.q_norm);
-    vector(from.k_norm, to.k_norm);
-    vector(from.attention_post_norm, to.attention_post_norm);
-    vector(from.mlp_post_norm, to.mlp_post_norm);
-    linear(from.q, to.q);
-    linear(from.k, to.k);
-    linear(from.v, to.v);
-    linear(from.o, to.o);
-    linear(from.gate, to.gate);
-    linear(from.up, to.up);
-    linear(from.down, to.down);
-    if (status.ok() && to.gate.w.type != to.up.w.type) {
-      status = Unsupported("the gate and the other factor of an MLP have different dtypes");
+  Result<const float*> norm = UploadVector(weights.final_norm);
+  if (!norm.ok()) return norm.error();
+  final_norm_ = *norm;
+  for (size_t i = 0; i < weights.layers.size(); ++i) {
+    const Layer& spec = config_.layers[i];
+    Result<DeviceLayer> layer = UploadLayer(weights.layers[i], spec);
+    if (!layer.ok()) return layer.error();
+    layers_.push_back(*layer);
+    if (const auto* const experts = std::get_if<Experts>(&spec.feed_forward)) {
+      int64_t of_one = 0;
+      for (const ExpertMatrices* all :
+           {&layer->experts.gate, &layer->experts.up, &layer->experts.down}) {
+        of_one += all->data_stride + 4 * (all->row_scales_stride + all->bias_stride) +
+                  all->scales_stride * (all->first.minimums != nullptr ? 4 : 2);
+      }
+      idle += of_one * (experts->count - experts->chosen);
     }
-    if (!status.ok()) return status;
-    layers_.push_back(to);
   }
+  FillInfo(weights, idle);
+  return {};
+}
+
+void TransformerCuda::FillInfo(const TransformerWeights& weights, int64_t idle) {
+  const DeviceLayer& first = layers_[0];
+  const bool experts = std::holds_alternative<Experts>(config_.layers[0].feed_forward);
   info_.architecture = config_.architecture;
-  info_.dtype = DtypeName(layers_[0].gate.w.type);
+  info_.dtype = DtypeName((experts ? first.experts.up.first : first.up.w).type);
   info_.vocabulary_size = config_.vocabulary;
   info_.head_dim = same_.head_dim;
+  const auto count = [&](const Linear& linear) {
+    info_.layer_parameters += linear.w.rows * linear.w.cols;
+  };
   for (const TransformerLayer& layer : weights.layers) {
+    const ExpertWeights& own = layer.experts;
     for (const Linear* matrix :
-         {&layer.q, &layer.k, &layer.v, &layer.o, &layer.gate, &layer.up, &layer.down}) {
-      info_.layer_parameters += matrix->w.rows * matrix->w.cols;
+         {&layer.q, &layer.k, &layer.v, &layer.o, &layer.gate, &layer.up, &layer.down, &own.router,
+          &own.shared.gate, &own.shared.up, &own.shared.down, &own.shared_weight}) {
+      count(*matrix);
+    }
+    for (const ExpertWeights::Expert& expert : own.experts) {
+      count(expert.gate);
+      count(expert.up);
+      count(expert.down);
     }
   }
-  info_.step_bytes = info_.weight_bytes;
-  if (weights.head.data != weights.embedding.data) info_.step_bytes -= embedding_bytes;
+  info_.step_bytes = info_.weight_bytes - idle;
   info_.context_length = config_.context_length;
   info_.layers = config_.layer_count();
   info_.hidden = config_.hidden;
@@ -287,7 +289,6 @@ Status TransformerCuda::Upload(const TransformerWeights& weights) {
   info_.parameters = weights.parameters;
   info_.end_tokens = config_.end_tokens;
   info_.bos = config_.bos;
-  return status;
 }
 
 Status TransformerCuda::AllocateScratch() {
@@ -296,7 +297,9 @@ Status TransformerCuda::AllocateScratch() {
   hidden_stride_ = Padded(config_.hidden);
   q_stride_ = Padded(q_width);
   qkv_stride_ = Padded(q_width + 2 * kv_width);
-  inner_stride_ = Padded(same_.intermediate);
+  inner_stride_ = Padded(facts_.inner);
+  scores_stride_ = Padded(facts_.experts + 1);
+  expert_stride_ = Padded(facts_.expert_inner);
   logits_stride_ = Padded(config_.vocabulary);
   struct Piece {
     DeviceMemory* memory;
@@ -304,12 +307,13 @@ Status TransformerCuda::AllocateScratch() {
   };
   for (const Piece& piece :
        {Piece{&x_, hidden_stride_}, Piece{&qkv_, qkv_stride_}, Piece{&attended_, q_stride_},
-        Piece{&inner_, inner_stride_}, Piece{&answer_, same_.post_norms ? hidden_stride_ : 0}}) {
+        Piece{&inner_, inner_stride_}, Piece{&answer_, Answers() ? hidden_stride_ : 0}}) {
     const int64_t bytes = piece.floats * kMostSkinnyRows * static_cast<int64_t>(sizeof(float));
     Result<DeviceMemory> memory = DeviceMemory::Make(bytes);
     if (!memory.ok()) return memory.error();
     *piece.memory = *std::move(memory);
   }
+  if (Status status = AllocateExperts(kMostSkinnyRows, experts_); !status.ok()) return status;
   constexpr int64_t kRowBytes = sizeof(DeviceRow) + sizeof(int32_t);
   if (Status status = Grow(rows_, kMostSkinnyRows * kRowBytes, true); !status.ok()) return status;
   for (const RopeConfig& rope : config_.ropes) {
@@ -663,9 +667,7 @@ Status TransformerCuda::Enqueue(const Shape& shape) {
     if (Status status = EnqueueAttention(shape, layer); !status.ok()) return status;
     // In the last layer keys and values are all that rows without logits leave.
     if (layer + 1 == config_.layer_count() && !shape.outputs) return {};
-    if (Status status = EnqueueMlp(shape, layers_[static_cast<size_t>(layer)]); !status.ok()) {
-      return status;
-    }
+    if (Status status = EnqueueFeedForward(shape, layer); !status.ok()) return status;
   }
   return {};
 }
@@ -722,6 +724,7 @@ Status TransformerCuda::EnqueueAttention(const Shape& shape, int index) {
   attention.scale = same_.attention_scale;
   attention.soft_cap = same_.attention_soft_cap;
   attention.window = config.window;
+  attention.sinks = layer.sinks;
   attention.most_positions = shape.positions;
   attention.partial = partial_.as<float>();
   attention.out = attended_.as<float>();
@@ -730,22 +733,41 @@ Status TransformerCuda::EnqueueAttention(const Shape& shape, int index) {
   return AddToResidual(shape, layer.o, attended_.as<float>(), q_stride_, layer.attention_post_norm);
 }
 
-Status TransformerCuda::EnqueueMlp(const Shape& shape, const DeviceLayer& layer) {
+Status TransformerCuda::EnqueueFeedForward(const Shape& shape, int index) {
+  const DeviceLayer& layer = layers_[static_cast<size_t>(index)];
+  const bool experts =
+      std::holds_alternative<Experts>(config_.layers[static_cast<size_t>(index)].feed_forward);
   MatMul product;
-  product.parts[0].w = layer.gate.w;
-  product.parts[0].bias = layer.gate.bias;
-  product.parts[0].up = layer.up.w;
-  product.parts[0].up_bias = layer.up.bias;
-  product.parts[0].y = inner_.as<float>();
-  product.parts[0].y_stride = inner_stride_;
-  product.x = x_.as<float>();
-  product.x_stride = hidden_stride_;
   product.rows = shape.rows;
-  product.norm = layer.mlp_norm;
-  product.epsilon = config_.norm_epsilon;
-  product.gate = same_.activation == Activation::kSilu ? Gate::kSilu : Gate::kGeluTanh;
-  if (Status status = RunMatMul(product, stream_); !status.ok()) return status;
-  return AddToResidual(shape, layer.down, inner_.as<float>(), inner_stride_, layer.mlp_post_norm);
+  if (layer.inner > 0) {
+    product.parts[0].w = layer.gate.w;
+    product.parts[0].bias = layer.gate.bias;
+    product.parts[0].up = layer.up.w;
+    product.parts[0].up_bias = layer.up.bias;
+    product.parts[0].y = inner_.as<float>();
+    product.parts[0].y_stride = inner_stride_;
+    product.x = x_.as<float>();
+    product.x_stride = hidden_stride_;
+    product.norm = layer.mlp_norm;
+    product.epsilon = config_.norm_epsilon;
+    product.gate = layer.activation == Activation::kSilu ? Gate::kSilu : Gate::kGeluTanh;
+    if (Status status = RunMatMul(product, stream_); !status.ok()) return status;
+  }
+  if (!experts) {
+    return AddToResidual(shape, layer.down, inner_.as<float>(), inner_stride_, layer.mlp_post_norm);
+  }
+  if (layer.inner > 0) {
+    product = MatMul();
+    product.parts[0].w = layer.down.w;
+    product.parts[0].y = answer_.as<float>();
+    product.parts[0].y_stride = hidden_stride_;
+    product.x = inner_.as<float>();
+    product.x_stride = inner_stride_;
+    product.rows = shape.rows;
+    if (Status status = RunMatMul(product, stream_); !status.ok()) return status;
+  }
+  return RunExperts(index, {experts_, rows_.device.as<DeviceRow>(), shape.rows, x_.as<float>(),
+                            answer_.as<float>()});
 }
 
 Status TransformerCuda::AddToResidual(const Shape& shape, const DeviceLinear& linear,

@@ -20,6 +20,7 @@
 #include "kernels/cuda/runtime.h"
 #include "pawl/grammar.h"
 #include "pawl/result.h"
+#include "src/base/thread_pool.h"
 #include "src/model/kv_sequences.h"
 #include "src/model/model.h"
 #include "src/model/row_plan.h"
@@ -83,18 +84,29 @@ struct TransformerCudaOptions {
   // More than 64 plain rows that follow each other in a call go through cuBLASLt, where it is
   // found. false: always the own kernels, in blocks of 64 rows.
   bool library = true;
+  int threads = 1;  // that bring experts into the kernels' order; 0: all
 };
 
 // What all layers of a model have in common here.
 struct SameLayer {
-  int heads = 0, kv_heads = 0, head_dim = 0, intermediate = 0;
+  int heads = 0, kv_heads = 0, head_dim = 0;
   float attention_scale = 0.0f, attention_soft_cap = 0.0f;
   bool post_norms = false;
-  bool bias = false;  // of the output of attention or in the MLP
-  Activation activation = Activation::kSilu;
 
   bool operator==(const SameLayer&) const = default;
 };
+
+// The layers of a model that runs here (transformer_cuda_layers.cc).
+struct LayerFacts {
+  SameLayer same;
+  // The most of any layer: of an MLP, shared ones included, of an expert, of those chosen and of
+  // all.
+  int inner = 0, expert_inner = 0, chosen = 0, experts = 0;
+  bool mlp_bias = false;  // of some MLP
+  bool shared = false;    // some experts have a shared MLP
+};
+// Errors (kUnsupported): the part that the kernels lack, by name.
+Result<LayerFacts> LayersOnCuda(const TransformerConfig& config);
 
 // A row's logits have the same bits in any company, as model.h promises, but for rows that went
 // through the library (TransformerCudaOptions::library), whose activations are rounded to bf16.
@@ -137,11 +149,25 @@ class TransformerCuda final : public Model {
     DeviceMatrix w;
     const float* bias = nullptr;
   };
+  struct DeviceExperts {
+    DeviceLinear router, shared_weight;  // shared_weight: or none
+    const float *choice_bias = nullptr, *factors = nullptr;
+    ExpertMatrices gate, up, down;
+  };
   struct DeviceLayer {
     const float *attention_norm = nullptr, *mlp_norm = nullptr;
-    const float *q_norm = nullptr, *k_norm = nullptr;
+    const float *q_norm = nullptr, *k_norm = nullptr, *sinks = nullptr;
     const float *attention_post_norm = nullptr, *mlp_post_norm = nullptr;
-    DeviceLinear q, k, v, o, gate, up, down;
+    DeviceLinear q, k, v, o;
+    DeviceLinear gate, up, down;  // of the MLP, or of the experts' shared one, or none
+    DeviceExperts experts;        // or none
+    Activation activation = Activation::kSilu;
+    int inner = 0;  // of the MLP
+  };
+  // Between the kernels of experts, for some number of rows. `numbers`: weights of slots, then
+  // slots' experts, slots in order and their rows, then runs and how many.
+  struct ExpertScratch {
+    DeviceMemory scores, numbers, inner, answers;
   };
   // What becomes of the last rows: logits, all of them or those of a list of tokens; tokens drawn
   // in the head, which finds what is allowed in the masks or in a list; tokens drawn from logits.
@@ -185,17 +211,45 @@ class TransformerCuda final : public Model {
     bool sample = false;
     std::function<void()> late;  // emptied when it has been called
   };
-  TransformerCuda(TransformerConfig config, const SameLayer& layer,
+  TransformerCuda(TransformerConfig config, const LayerFacts& layers,
                   const TransformerCudaOptions& options)
-      : config_(std::move(config)), same_(layer), options_(options) {}
+      : config_(std::move(config)), facts_(layers), same_(layers.same), options_(options) {}
   Status Upload(const TransformerWeights& weights);
   Result<void*> UploadBytes(const void* data, int64_t bytes);
-  Result<DeviceMatrix> UploadMatrix(const Matrix& matrix);
-  Status UploadLinear(const Linear& from, DeviceLinear& to);
+  // `exact`: not in fp8. Errors (kUnsupported): weights that devices do not have.
+  Status CheckPack(const Matrix& matrix, bool exact) const;
+  PackedMatrix Pack(const Matrix& matrix, bool exact) const;
+  Result<DeviceMatrix> UploadMatrix(const Matrix& matrix, bool exact = false);
+  Status UploadLinear(const Linear& from, DeviceLinear& to, bool exact = false);
+  Result<DeviceLayer> UploadLayer(const TransformerLayer& from, const Layer& spec);
+  void FillInfo(const TransformerWeights& weights, int64_t idle);
   // Padded with zeros as norms need; null for an empty vector.
   Result<const float*> UploadVector(const std::vector<float>& values);
+  // Whether answers of a part of a layer wait somewhere before they are added to the residuals.
+  bool Answers() const { return same_.post_norms || facts_.shared; }
   Status AllocateScratch();
   Status AllocateCache();
+  // transformer_cuda_experts.cc. Of a layer's experts; `one`: gate, up or down.
+  Status UploadExperts(const ExpertWeights& from, const Experts& spec, DeviceExperts& to);
+  Result<ExpertMatrices> UploadEach(const ExpertWeights& from, Linear ExpertWeights::Expert::*one,
+                                    ThreadPool& pool);
+  Status UploadOne(const PackedMatrix& packed, int64_t expert, int64_t count, ExpertMatrices& to);
+  // Where the pieces of device memory for so many rows go. visit(DeviceMemory ExpertScratch::*,
+  // bytes).
+  template <typename Visit>
+  void ForExpertPieces(int64_t rows, const Visit& visit) const;
+  int64_t ExpertBytes(int64_t rows) const;
+  Status AllocateExperts(int64_t rows, ExpertScratch& scratch) const;
+  // Adds what the experts of some layer answer to `rows` rows of x, whose shared MLP's answer, if
+  // it has one, is in `answer`.
+  struct ExpertRows {
+    const ExpertScratch& scratch;
+    const DeviceRow* rows;
+    int count;
+    float *x, *answer;  // of hidden_stride_
+  };
+  Status RunExperts(int layer, const ExpertRows& rows);
+  Status RouteExperts(const DeviceLayer& layer, const Experts& spec, const ExpertRows& rows);
   // Of device memory, what is allocated only when it is first needed.
   int64_t BytesLater() const;
   Status Grow(Buffer& buffer, int64_t bytes, bool with_pinned);
@@ -220,9 +274,10 @@ class TransformerCuda final : public Model {
   void ForPrefillPieces(const Visit& visit) const;
   int64_t PrefillBytes() const;
   Status PrefillNorm(const float* weight, int count);
-  Status PrefillResidual(const DeviceMatrix& w, const uint16_t* from, int64_t stride,
+  Status PrefillResidual(const DeviceLinear& linear, const uint16_t* from, int64_t stride,
                          const float* post_norm, int count);
-  Status PrefillMlp(const DeviceLayer& layer, int count);
+  Status PrefillBias(const DeviceLinear& linear, float* to, int count);
+  Status PrefillFeedForward(int layer, int count);
   Status PrefillLayer(int layer, int count, int runs, int most_positions, bool last);
   Status AttendRowByRow(int layer, int count, int most_positions);
   Status GrowPartial(int64_t bytes);
@@ -252,7 +307,7 @@ class TransformerCuda final : public Model {
   // The kernels of a block, on the stream.
   Status Enqueue(const Shape& shape);
   Status EnqueueAttention(const Shape& shape, int layer);
-  Status EnqueueMlp(const Shape& shape, const DeviceLayer& layer);
+  Status EnqueueFeedForward(const Shape& shape, int layer);
   Status AddToResidual(const Shape& shape, const DeviceLinear& linear, const float* x,
                        int64_t x_stride, const float* post_norm);
   Cache CacheOf(int layer) const;
@@ -260,6 +315,7 @@ class TransformerCuda final : public Model {
   void DropGraphs(unsigned movable);
 
   TransformerConfig config_;
+  LayerFacts facts_;
   SameLayer same_;
   TransformerCudaOptions options_;
   ModelInfo info_;
@@ -285,7 +341,9 @@ class TransformerCuda final : public Model {
 
   // Of a block. Strides are padded to 32 floats.
   int64_t hidden_stride_ = 0, qkv_stride_ = 0, q_stride_ = 0, inner_stride_ = 0, logits_stride_ = 0;
+  int64_t scores_stride_ = 0, expert_stride_ = 0;
   DeviceMemory x_, qkv_, attended_, inner_, answer_;
+  ExpertScratch experts_;
   // DeviceRow[kMostSkinnyRows], then as many int32_t: the rows with outputs.
   Buffer rows_;
   Buffer tables_{.movable = kTables};  // page tables of a call
@@ -316,6 +374,7 @@ class TransformerCuda final : public Model {
     DeviceMemory normed, attended, gate_up;  // bf16
     DeviceMemory answer;                     // floats, where answers are normed
     DeviceMemory unpacked;                   // bf16, a matrix whose weights are not
+    ExpertScratch experts;
     Buffer rows;  // DeviceRow, then RowRun, then int32_t: rows, runs, rows with logits
   };
   std::unique_ptr<Prefill> prefill_;

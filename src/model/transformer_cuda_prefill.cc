@@ -27,8 +27,8 @@ size_t TransformerCuda::PlainRows(std::span<const Row> rows, size_t first) const
 }
 
 bool TransformerCuda::UsesLibrary() {
-  // Biases of other products would be passes of their own, for families that hardly exist.
-  if (!options_.library || same_.bias) return false;
+  // Biases of MLPs would be passes of their own, for families that hardly exist.
+  if (!options_.library || facts_.mlp_bias) return false;
   if (!library_tried_) {
     library_tried_ = true;
     Result<std::unique_ptr<Library>> library = OpenLibrary();
@@ -69,13 +69,13 @@ void TransformerCuda::ForPrefillPieces(const Visit& visit) const {
   visit(&Prefill::gate_up, kRows * std::max(inner_stride_, q_stride_) * 4);
   visit(&Prefill::normed, kRows * hidden_stride_ * 2);
   visit(&Prefill::attended, kRows * q_stride_ * 2);
-  visit(&Prefill::answer, same_.post_norms ? kRows * hidden_stride_ * 4 : 0);
+  visit(&Prefill::answer, Answers() ? kRows * hidden_stride_ * 4 : 0);
   visit(&Prefill::unpacked, unpacked);
 }
 
 int64_t TransformerCuda::PrefillBytes() const {
-  if (!options_.library || same_.bias) return 0;
-  int64_t bytes = kLibraryBytes + kRows * kRowBytes;
+  if (!options_.library || facts_.mlp_bias) return 0;
+  int64_t bytes = kLibraryBytes + kRows * kRowBytes + ExpertBytes(kRows);
   ForPrefillPieces([&](DeviceMemory Prefill::*, int64_t of_piece) { bytes += of_piece; });
   return bytes;
 }
@@ -92,6 +92,7 @@ Status TransformerCuda::AllocatePrefill() {
       status = memory.error();
     }
   });
+  if (status.ok()) status = AllocateExperts(kRows, prefill_->experts);
   return status.ok() ? Grow(prefill_->rows, kRows * kRowBytes, true) : status;
 }
 
@@ -125,6 +126,7 @@ Status TransformerCuda::AttendRowByRow(int index, int count, int most_positions)
     attention.scale = same_.attention_scale;
     attention.soft_cap = same_.attention_soft_cap;
     attention.window = config_.layers[static_cast<size_t>(index)].attention().window;
+    attention.sinks = layers_[static_cast<size_t>(index)].sinks;
     attention.most_positions = most_positions;
     attention.partial = partial_.as<float>();
     attention.out = out + first * q_stride_;
@@ -156,9 +158,20 @@ Status TransformerCuda::PrefillNorm(const float* weight, int count) {
   return RunToBf16(args, stream_);
 }
 
+Status TransformerCuda::PrefillBias(const DeviceLinear& linear, float* to, int count) {
+  if (linear.bias == nullptr) return {};
+  AddBias args;
+  args.bias = linear.bias;
+  args.columns = linear.w.rows;
+  args.count = count;
+  args.x = to;
+  args.x_stride = hidden_stride_;
+  return RunAddBias(args, stream_);
+}
+
 // Adds a product, with its own norm where there is one, to the residuals.
-Status TransformerCuda::PrefillResidual(const DeviceMatrix& w, const uint16_t* from, int64_t stride,
-                                        const float* post_norm, int count) {
+Status TransformerCuda::PrefillResidual(const DeviceLinear& linear, const uint16_t* from,
+                                        int64_t stride, const float* post_norm, int count) {
   auto* x = prefill_->x.as<float>();
   float* to = post_norm != nullptr ? prefill_->answer.as<float>() : x;
   LibraryProduct product;
@@ -168,7 +181,8 @@ Status TransformerCuda::PrefillResidual(const DeviceMatrix& w, const uint16_t* f
   product.y_stride = hidden_stride_;
   product.rows = count;
   product.add = post_norm == nullptr;
-  Status status = PrefillProduct(w, product);
+  Status status = PrefillProduct(linear.w, product);
+  if (status.ok()) status = PrefillBias(linear, to, count);
   if (!status.ok() || post_norm == nullptr) return status;
   NormAndAdd args;
   args.y = to;
@@ -181,29 +195,46 @@ Status TransformerCuda::PrefillResidual(const DeviceMatrix& w, const uint16_t* f
   return RunNormAndAdd(args, stream_);
 }
 
-Status TransformerCuda::PrefillMlp(const DeviceLayer& layer, int count) {
+// Experts take their rows as floats, and their shared MLP leaves its answer where they look for it.
+Status TransformerCuda::PrefillFeedForward(int index, int count) {
+  const DeviceLayer& layer = layers_[static_cast<size_t>(index)];
+  const bool experts =
+      std::holds_alternative<Experts>(config_.layers[static_cast<size_t>(index)].feed_forward);
   auto* gate = prefill_->gate_up.as<uint16_t>();
   uint16_t* up = gate + kRows * inner_stride_;
-  if (Status status = PrefillNorm(layer.mlp_norm, count); !status.ok()) return status;
   LibraryProduct product;
-  product.x = prefill_->normed.as<uint16_t>();
-  product.x_stride = hidden_stride_;
-  product.y_stride = inner_stride_;
   product.rows = count;
-  for (const auto& [linear, to] : {std::pair(&layer.gate, gate), std::pair(&layer.up, up)}) {
-    product.rounded = to;
-    if (Status status = PrefillProduct(linear->w, product); !status.ok()) return status;
+  if (layer.inner > 0) {
+    if (Status status = PrefillNorm(layer.mlp_norm, count); !status.ok()) return status;
+    product.x = prefill_->normed.as<uint16_t>();
+    product.x_stride = hidden_stride_;
+    product.y_stride = inner_stride_;
+    for (const auto& [linear, to] : {std::pair(&layer.gate, gate), std::pair(&layer.up, up)}) {
+      product.rounded = to;
+      if (Status status = PrefillProduct(linear->w, product); !status.ok()) return status;
+    }
+    GateRows act;
+    act.gate = gate;
+    act.up = up;
+    act.stride = inner_stride_;
+    act.act = layer.activation == Activation::kSilu ? Gate::kSilu : Gate::kGeluTanh;
+    act.columns = layer.inner;
+    act.count = count;
+    act.to = gate;
+    if (Status status = RunGateRows(act, stream_); !status.ok()) return status;
   }
-  GateRows act;
-  act.gate = gate;
-  act.up = up;
-  act.stride = inner_stride_;
-  act.act = same_.activation == Activation::kSilu ? Gate::kSilu : Gate::kGeluTanh;
-  act.columns = same_.intermediate;
-  act.count = count;
-  act.to = gate;
-  if (Status status = RunGateRows(act, stream_); !status.ok()) return status;
-  return PrefillResidual(layer.down.w, act.to, inner_stride_, layer.mlp_post_norm, count);
+  if (!experts) return PrefillResidual(layer.down, gate, inner_stride_, layer.mlp_post_norm, count);
+  auto* answer = prefill_->answer.as<float>();
+  if (layer.inner > 0) {
+    product.x = gate;
+    product.x_stride = inner_stride_;
+    product.rounded = nullptr;
+    product.y = answer;
+    product.y_stride = hidden_stride_;
+    if (Status status = PrefillProduct(layer.down.w, product); !status.ok()) return status;
+  }
+  return RunExperts(index, {prefill_->experts, prefill_->rows.device.as<DeviceRow>(), count,
+                            prefill_->x.as<float>(), answer});
 }
 
 Status TransformerCuda::PrefillLayer(int index, int count, int runs, int most_positions,
@@ -268,6 +299,7 @@ Status TransformerCuda::PrefillLayer(int index, int count, int runs, int most_po
     attention.scale = same_.attention_scale;
     attention.soft_cap = same_.attention_soft_cap;
     attention.window = config.window;
+    attention.sinks = layer.sinks;
     attention.out = attended;
     attention.out_stride = q_stride_;
     then([&] { return RunPrefillAttention(attention, stream_); });
@@ -275,9 +307,9 @@ Status TransformerCuda::PrefillLayer(int index, int count, int runs, int most_po
     then([&] { return AttendRowByRow(index, count, most_positions); });
   }
   then([&] {
-    return PrefillResidual(layer.o.w, attended, q_stride_, layer.attention_post_norm, count);
+    return PrefillResidual(layer.o, attended, q_stride_, layer.attention_post_norm, count);
   });
-  then([&] { return PrefillMlp(layer, count); });
+  then([&] { return PrefillFeedForward(index, count); });
   return status;
 }
 

@@ -82,6 +82,10 @@ TensorNames HuggingFaceNames(const TransformerConfig& config, const TensorSource
   if (source->Find(embedding()) != nullptr) return names;
   names.body = "language_model.model.";
   names.head = "language_model.lm_head";
+  if (source->Find(embedding()) != nullptr) return names;
+  // Files of models for embeddings have no head and leave the body's name out.
+  names = plain;
+  names.body = "";
   return source->Find(embedding()) != nullptr ? names : plain;
 }
 

@@ -209,7 +209,8 @@ void Call::PrepareChoices() {
     } else if (prompt->tokens.empty()) {
       error = Error{ErrorCode::kInvalid, "has no tokens", spec_.prompts[p].pointer};
     } else if (!spec_.prompt_only &&
-               static_cast<int>(prompt->tokens.size()) + (spec_.echo ? 0 : 1) > context) {
+               static_cast<int>(prompt->tokens.size()) + (spec_.echo || spec_.embeds ? 0 : 1) >
+                   context) {
       error = Error{ErrorCode::kLimit,
                     "has " + std::to_string(prompt->tokens.size()) +
                         " tokens, but the model's context holds " + std::to_string(context) +
@@ -253,8 +254,9 @@ void Call::PrepareChoices() {
 // What may throw comes before `launched_`: from there on the outputs answer, and each one ends.
 void Call::Launch() {
   // A long list of texts does not take the queue from everybody else.
-  const size_t window =
-      spec_.one_by_one ? static_cast<size_t>(2 * server_->options.max_batch) : choices_.size();
+  const size_t window = spec_.one_by_one || spec_.embeds
+                            ? static_cast<size_t>(2 * server_->options.max_batch)
+                            : choices_.size();
   std::vector<Choice*> first;
   first.reserve(std::min(choices_.size(), window));
   for (size_t i = 0; i < std::min(choices_.size(), window); ++i) first.push_back(choices_[i].get());
@@ -293,6 +295,7 @@ void Call::Begin(Choice& choice) noexcept {
 
 void Call::Submit(Choice& choice) {
   if (choice.refused) return Done(choice, *choice.refused);
+  if (spec_.embeds) return SubmitEmbedding(choice);
   if (spec_.prompts[choice.prompt].document) return SubmitDocument(choice);
   // The first one of a prompt stands for all of them.
   if (spec_.together.any() && choice.index % spec_.n != 0) return;
@@ -560,6 +563,7 @@ void Call::EndOf(Choice& choice) {
     return;
   }
   CopyOutput(*output, out);
+  out.embedding = std::move(choice.embedding);
   if (choice.code != nullptr) {
     out.parses = choice.code->Parses();
     out.given_up = choice.code->given_up();

@@ -61,9 +61,10 @@ struct CallSpec {
   std::string budget_pointer;  // of options.max_tokens, where the request has it
   // Code to complete, under monitors where they are built in (code_completion.h).
   std::optional<CodeSpec> code;
-  int key = 0;               // which of the server's keys the request has, from 1; 0: none
-  bool prompt_only = false;  // the prompts are laid out, and no output begins
-  bool one_by_one = false;   // an output that fails does not fail the others
+  int key = 0;                    // which of the server's keys the request has, from 1; 0: none
+  bool prompt_only = false;       // the prompts are laid out, and no output begins
+  bool one_by_one = false;        // an output that fails does not fail the others
+  std::optional<Pooling> embeds;  // each prompt becomes a vector, and no output begins
   // JSON Pointers of members of the request that change nothing here.
   std::vector<std::string> ignored;
 };
@@ -103,6 +104,7 @@ struct ChoiceOut {
   std::optional<ApiError> error;
   GenerationStats stats;
   int reasoning_tokens = 0;
+  std::vector<float> embedding;  // with CallSpec::embeds
 };
 
 struct CallOut {
@@ -204,6 +206,8 @@ class Call : public std::enable_shared_from_this<Call> {
   // A choice that cannot begin has ended, with the error.
   void Begin(Choice& choice) noexcept;
   void Submit(Choice& choice);
+  // With `embeds`: the vector of a prompt.
+  void SubmitEmbedding(Choice& choice);
   // Of a prompt that is a document.
   void SubmitDocument(Choice& choice);
   // The output of a choice is with the engine, or failed.

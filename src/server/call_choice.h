@@ -33,6 +33,7 @@ struct Call::Choice {
   bool done = false, stopped = false;
   std::string stop_string;
   std::optional<Result<Generation>> output;
+  std::vector<float> embedding;
 
   // Of the connection's thread.
   std::optional<OutputParser> parser;

@@ -87,6 +87,23 @@ std::shared_ptr<DetailsRequest> Call::DetailsOf(const Choice& choice,
                                                          .group = group_});
 }
 
+// ---- Embeddings ----
+
+void Call::SubmitEmbedding(Choice& choice) {
+  auto done = [self = shared_from_this(), &choice](Result<std::vector<float>> embedding) {
+    if (!embedding.ok()) return self->Done(choice, embedding.error());
+    Generation nothing;
+    nothing.stats.prompt_tokens = static_cast<int>(choice.prompt_tokens.size());
+    {
+      const std::lock_guard lock(self->mutex_);
+      choice.embedding = *std::move(embedding);
+    }
+    self->Done(choice, std::move(nothing));
+  };
+  Submitted(choice, server_->engine->SubmitEmbed(choice.prompt_tokens, *spec_.embeds, group_,
+                                                 std::move(done)));
+}
+
 // ---- Documents ----
 
 // The engine reads the chunks, and the record comes in whole.

@@ -5,6 +5,7 @@
 #ifndef PAWL_SRC_SERVER_HEAP_TRIM_H_
 #define PAWL_SRC_SERVER_HEAP_TRIM_H_
 
+#include <chrono>
 #include <cstdint>
 
 namespace pawl::server {
@@ -22,9 +23,12 @@ class HeapTrimmer {
  private:
   static constexpr int64_t kMostGrowth = int64_t{16} << 20, kMostFreed = int64_t{4} << 20;
   static constexpr int kLooksBetween = 5;
+  // Of the time, so many parts are for other things: a look goes through all free blocks.
+  static constexpr int kPartsBetween = 100;
 
   int64_t after_trim_ = 0, most_used_ = 0;
   int looks_ = 0;
+  std::chrono::steady_clock::time_point next_ = {};  // not before
 };
 
 }  // namespace pawl::server

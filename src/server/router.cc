@@ -130,6 +130,7 @@ constexpr Route kRoutes[] = {
         "/chat/completions", [](const ApiRequest& r) { return StartChat(r, false); },
         "OpenAI's chat API", true),
     Outputs("/v1/completions", StartCompletion, "OpenAI's completions"),
+    Outputs("/v1/embeddings", StartEmbeddings, "Vectors of texts"),
     Outputs("/v1/responses", StartResponse, "OpenAI's responses API"),
     Outputs("/v1/extract", StartExtract, "Records from texts, by a schema"),
     Outputs(

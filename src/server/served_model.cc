@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "src/engine/model_files.h"
+#include "src/engine/pooling.h"
 #include "src/text/chat/chat_template.h"
 
 namespace pawl::server {
@@ -88,6 +89,7 @@ Result<std::unique_ptr<ServedModel>> ServedModel::Load(const std::string& path,
                         options.settings);
   if (!loaded.ok()) return loaded.error();
   out->loaded_ = *std::move(loaded);
+  out->pooling_ = options.pooling.empty() ? ReadPooling(path) : PoolingOf(options.pooling);
   const LoadedModel& model = *out->loaded_;
   const auto note = [&](const std::string& text) {
     if (options.note) options.note(text);
@@ -128,6 +130,11 @@ Result<PreparedPrompt> ServedModel::Prepare(const PromptSpec& spec) const {
   PreparedPrompt out;
   switch (spec.kind) {
     case PromptSpec::Kind::kText:
+      if (spec.framed) {
+        return WithTokens(tokenizer().EncodeWithin(spec.text, loaded_->context_length(),
+                                                   {.add_special_tokens = true}),
+                          spec);
+      }
       return WithTokens(loaded_->EncodePlain(spec.text, spec.parse_special), spec);
     case PromptSpec::Kind::kTokens:
       out.tokens = spec.tokens;

@@ -20,6 +20,7 @@
 #include "pawl/engine.h"
 #include "pawl/result.h"
 #include "src/base/json.h"
+#include "src/decode/embed_work.h"
 #include "src/engine/loaded_model.h"
 #include "src/engine/output_plan.h"
 #include "src/engine/thinking.h"
@@ -51,6 +52,8 @@ struct PromptSpec {
   ToolInstruction told_tools;              // kChat: those that the template does not show
   Thinking thinking = {.mode = Thinking::Mode::kOff};
   bool parse_special = false;
+  // kText: with the tokens that the tokenizer puts around a text, as models for embeddings read it.
+  bool framed = false;
   std::string pointer;  // where it stands in the request
 };
 
@@ -66,6 +69,7 @@ struct ServedModelOptions {
   std::string tool_syntax;    // empty: by the chat template
   std::string chat_template;  // text in place of the model's own
   std::string settings = {};  // the folder of measured choices; empty: none
+  std::string pooling = {};   // of embeddings: "mean", "last"; empty: as the files say
   // The marks of thoughts in place of the template's; both or none.
   std::string think_open = {}, think_close = {};
   std::function<void(const std::string& note)> note;
@@ -88,6 +92,8 @@ class ServedModel {
   const FimTemplate* fim() const { return loaded_->fim(); }
 
   const std::string& name() const { return name_; }
+  // Of embeddings, or why there are none.
+  const Result<Pooling>& pooling() const { return pooling_; }
   LoadedModel& loaded() const { return *loaded_; }
   const Tokenizer& tokenizer() const { return loaded_->tokenizer(); }
   const std::shared_ptr<const Vocabulary>& vocabulary() const { return loaded_->vocabulary(); }
@@ -105,6 +111,7 @@ class ServedModel {
 
   std::unique_ptr<LoadedModel> loaded_;
   std::string name_, chat_text_;
+  Result<Pooling> pooling_ = Pooling();
   bool can_extract_ = false, shows_tools_ = false;
   ModelTraits traits_ = PlainTraits();
 };

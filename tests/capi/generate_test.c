@@ -710,6 +710,14 @@ static void test_diffusion(const char* folder, pawl_engine* causal) {
   CHECK(pawl_engine_generate(causal, &prompt, NULL, &options, &none, &error) == PAWL_UNSUPPORTED);
   CHECK(strcmp(pawl_error_place(error), "diffusion.steps") == 0);
   pawl_error_free(error);
+  pawl_engine_options how;
+  pawl_engine_options_init(&how, sizeof how);
+  how.drafts = "lookahead";
+  how.drafts_length = strlen(how.drafts);
+  pawl_engine* drafting = NULL;
+  CHECK(pawl_engine_load(path, strlen(path), &how, &drafting, &error) == PAWL_UNSUPPORTED);
+  CHECK(strcmp(pawl_error_place(error), "drafts") == 0);
+  pawl_error_free(error);
   pawl_grammar_free(grammar);
   pawl_engine_free(engine);
 }

@@ -160,6 +160,16 @@ TEST(ShippedModelTest, OptionsOfTheDiffusionLoop) {
   refused({"--model", model, "--kv-refresh", "4"}, "--kv-refresh: needs a cache");
   refused({"--schedule", "ssd"}, "--schedule" + causal);
   refused({"--model", model, "--remasking", "low_confidence"}, "--remasking: is for LLaDA");
+  refused({"--model", model, "--draft", "lookahead"},
+          "--draft: means nothing for a model that fills masks");
+  EXPECT_EQ(calls({"--draft", "auto"}), steps) << "drafts are off";
+  for (const std::vector<std::string>& own :
+       std::vector<std::vector<std::string>>{{"--sampler", "smc"}, {"--contrast", "1"}}) {
+    const CommandResult result = run({"--model", model, own[0], own[1]});
+    EXPECT_NE(result.exit_code, 0);
+    EXPECT_NE(result.err.find(own[0] + ": searches, samplers and scores need"), std::string::npos)
+        << result.err;
+  }
   const std::string details = run({"--model", model, "--details"}).out;
   EXPECT_NE(details.find(R"("spans":{"/name":[)"), std::string::npos) << details;
   EXPECT_NE(details.find(R"("probability":{"/name":null,)"), std::string::npos) << details;

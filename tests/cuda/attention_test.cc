@@ -28,6 +28,7 @@ struct AttentionCase {
   int heads, kv_heads, head_dim, length, window;
   float soft_cap;
   bool norm;
+  bool sinks = false;
 };
 const AttentionCase kAttentionCases[] = {
     {CacheType::kF32, 4, 2, 16, 37, 0, 0, false},
@@ -43,6 +44,8 @@ const AttentionCase kAttentionCases[] = {
     // Short and long splits, and a window that begins in a long one.
     {CacheType::kBf16, 2, 1, 16, 4300, 0, 0, false},
     {CacheType::kFp8, 2, 2, 8, 4400, 200, 0, false},
+    {CacheType::kBf16, 8, 2, 16, 90, 0, 0, false, true},
+    {CacheType::kF32, 3, 1, 24, 40, 20, 5, false, true},
 };
 
 class AttentionTest : public GpuTest {};
@@ -59,6 +62,10 @@ struct Sequence {
     qkv = Normal(random, static_cast<size_t>(c.length * width));
     q_norm = Normal(random, static_cast<size_t>(c.head_dim));
     k_norm = Normal(random, static_cast<size_t>(c.head_dim));
+    // From far below all scores to far above them.
+    sinks = Normal(random, static_cast<size_t>(c.heads), 3.0f);
+    sinks[0] = -200.0f;
+    sinks.back() += 10.0f;
     for (int p = 0; p < c.length; ++p) {
       for (int part = 0; part < 2; ++part) {
         for (int i = 0; i < c.head_dim / 2; ++i) {
@@ -131,6 +138,8 @@ struct Sequence {
     attention.scale = 0.3f;
     attention.soft_cap = c.soft_cap;
     attention.window = c.window;
+    const OnDevice<float> device_sinks(sinks);
+    if (c.sinks) attention.sinks = device_sinks.data();
     attention.most_positions = c.length;
     OnDevice<std::byte> partial(
         static_cast<size_t>(AttentionWorkspace(count, c.heads, c.head_dim, c.length)));
@@ -179,6 +188,8 @@ struct Sequence {
     attention.scale = 0.3f;
     attention.soft_cap = c.soft_cap;
     attention.window = c.window;
+    const OnDevice<float> device_sinks(sinks);
+    if (c.sinks) attention.sinks = device_sinks.data();
     attention.out_stride = c.heads * c.head_dim;
     const std::vector<uint16_t> halves = InAnyOrder<uint16_t>([&] {
       OnDevice<uint16_t> out(static_cast<size_t>(count * c.heads * c.head_dim));
@@ -260,6 +271,7 @@ struct Sequence {
     args.scale = 0.3f;
     args.soft_cap = c.soft_cap;
     args.window = c.window;
+    if (c.sinks) args.sinks = sinks.data();
     for (int h = 0; h < c.heads; ++h) {
       for (const double v : reference::AttentionAt(args, 0, h)) all.push_back(v);
     }
@@ -269,7 +281,7 @@ struct Sequence {
   AttentionCase c;
   int width = 0;
   std::vector<int32_t> table;
-  std::vector<float> qkv, q_norm, k_norm, rope;
+  std::vector<float> qkv, q_norm, k_norm, rope, sinks;
   std::unique_ptr<OnDevice<std::byte>> keys, values;
   std::unique_ptr<OnDevice<int32_t>> device_table;
   Cache cache;
@@ -424,7 +436,9 @@ TEST_F(AttentionTest, PromptsInTilesEqualDoublePrecision) {
                                  AttentionCase{CacheType::kF32, 2, 1, 80, 150, 33, 0, false},
                                  AttentionCase{CacheType::kFp8, 2, 2, 136, 70, 0, 50, false},
                                  AttentionCase{CacheType::kBf16, 96, 3, 24, 135, 40, 0, false},
-                                 AttentionCase{CacheType::kBf16, 2, 1, 64, 100, 0, 0, false}}) {
+                                 AttentionCase{CacheType::kBf16, 2, 1, 64, 100, 0, 0, false},
+                                 AttentionCase{CacheType::kBf16, 4, 1, 32, 90, 25, 0, false, true},
+                                 AttentionCase{CacheType::kF32, 3, 3, 16, 70, 0, 9, false, true}}) {
     Sequence sequence(random, c);
     const bool far_below = c.head_dim == 16;
     for (size_t i = 0; i < sequence.rope.size() && far_below; ++i) {

@@ -109,6 +109,25 @@ TEST_F(LayerTest, NormAndAdd) {
   }
 }
 
+TEST_F(LayerTest, BiasesAreAdded) {
+  Random random(7);
+  const int columns = 300, count = 3, stride = 320;
+  std::vector<float> x = Normal(random, count * stride);
+  const std::vector<float> bias = Normal(random, columns);
+  const OnDevice<float> device_x(x), device_bias(bias);
+  AddBias args;
+  args.bias = device_bias.data();
+  args.columns = columns;
+  args.count = count;
+  args.x = device_x.data();
+  args.x_stride = stride;
+  PAWL_EXPECT_OK(RunAddBias(args, nullptr));
+  for (size_t r = 0; r < count; ++r) {
+    for (size_t i = 0; i < columns; ++i) x[r * stride + i] += bias[i];
+  }
+  EXPECT_EQ(device_x.values(), x);
+}
+
 // Rows that end anywhere between two stretches of eight; behind them lies what is no number.
 TEST_F(LayerTest, RowsBecomeBf16) {
   Random random(4);

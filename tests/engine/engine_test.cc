@@ -380,5 +380,39 @@ TEST(EngineTest, MessagesNeedATemplate) {
       << output.error().ToString();
 }
 
+TEST(EngineTest, ModelsThatFillMasks) {
+  Result<Engine> engine = Engine::Load(kModel + "-diffusion", {});
+  ASSERT_TRUE(engine.ok()) << engine.error().ToString();
+  EngineRequest request = Under(*engine, kRegex, 3);
+  const auto with = [&](const DiffusionOptions& options) {
+    request.options.diffusion = options;
+    std::string streamed;
+    request.options.on_token = [&](TokenId, std::string_view bytes) {
+      streamed += bytes;
+      return true;
+    };
+    const Result<Generation> output = engine->Generate(request);
+    EXPECT_TRUE(output.ok()) << output.error().ToString();
+    EXPECT_EQ(streamed, output->text) << "what is committed from the beginning on";
+    return std::pair(output->text, output->stats.forward_calls);
+  };
+  const auto steps = with({});
+  EXPECT_EQ(with({.schedule = "ssd"}).first, steps.first);
+  EXPECT_LT(with({.threshold = 0}).second, steps.second);
+  request.options.on_token = nullptr;
+  request.options.diffusion = {};
+  EXPECT_EQ(engine->Search(request, {}).error().place, "model");
+  EXPECT_EQ(engine->Sample(request, {}).error().place, "model");
+  EXPECT_EQ(engine->Score(request, std::vector<TokenId>{5}).error().place, "model");
+  request.options.logprobs = 1;
+  EXPECT_EQ(engine->Generate(request).error().place, "logprobs");
+  for (const auto& [sources, place] : {std::pair("auto", ""), std::pair("lookahead", "draft")}) {
+    EngineOptions options;
+    options.drafts.sources = sources;
+    const Result<Engine> drafting = Engine::Load(kModel + "-diffusion", options);
+    EXPECT_EQ(drafting.ok() ? "" : drafting.error().place, place);
+  }
+}
+
 }  // namespace
 }  // namespace pawl

@@ -167,16 +167,26 @@ class Checks {
 
   Result<Grammar> Spans(const Compiler& compiler, const std::string& text, bool whole_words) {
     Result<Grammar> span = compiler.CompileSubstring(text, whole_words);
-    const auto kind = [](char c) {
-      return std::isspace(static_cast<unsigned char>(c)) != 0               ? 0
-             : std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' ? 1
-                                                                            : 2;
+    const auto space = [&](size_t at) {
+      return std::isspace(static_cast<unsigned char>(text[at])) != 0;
     };
-    const auto whole = [&](size_t begin, size_t end) {  // both ends lie between runs
-      const auto between = [&](size_t at) {
-        return at == 0 || at == text.size() || kind(text[at - 1]) != kind(text[at]);
-      };
-      return begin == end || (between(begin) && between(end));
+    const auto digit = [&](size_t at) {
+      return at < text.size() && std::isdigit(static_cast<unsigned char>(text[at])) != 0;
+    };
+    const auto word = [&](size_t at) {
+      return std::isalnum(static_cast<unsigned char>(text[at])) != 0 || text[at] == '_';
+    };
+    const auto mark = [&](size_t at) {
+      return text[at] == '.' || text[at] == ',' || text[at] == '\'';
+    };
+    const auto inside = [&](size_t at) {  // a word or a number
+      if (at == 0 || at == text.size()) return false;
+      if (word(at - 1) && word(at)) return true;
+      return (digit(at - 1) && mark(at) && digit(at + 1)) ||
+             (at > 1 && digit(at - 2) && mark(at - 1) && digit(at));
+    };
+    const auto whole = [&](size_t begin, size_t end) {
+      return begin == end || !(inside(begin) || inside(end) || space(begin) || space(end - 1));
     };
     const bool ascii = std::ranges::all_of(text, [](char c) { return c > 0; });
     if (whole_words && !ascii) return span;  // what a word is elsewhere: `kind` does not know

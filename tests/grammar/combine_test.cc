@@ -4,12 +4,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iterator>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "pawl/compiler.h"
 #include "src/base/file.h"
+#include "src/base/utf8.h"
 #include "tests/grammar/mask_oracle.h"
 #include "tests/source_dir.h"
 #include "tests/support/vocabularies.h"
@@ -223,13 +226,67 @@ TEST_F(CombineTest, SpansOfAText) {
   ASSERT_TRUE(spans->Start().Advance(longer.substr(500, 30))->mask()->count() > 0);
 }
 
-// Four megabytes took a quarter of a minute, and were refused only then.
+// Random texts against a list of their spans: what is accepted, masks, completions, and the same
+// texts as a regex, of which combined grammars are made.
+TEST_F(CombineTest, SpansOfRandomTexts) {
+  constexpr char32_t kLetters[] = {U'a', U'b', U'1',      U'2',      U' ',      U' ',
+                                   U'.', U'_', U'\u00e9', U'\u00ea', U'\u5b57', U'\U0001F600'};
+  std::mt19937 random(5);
+  const auto draw = [&](size_t length) {
+    std::u32string out;
+    for (; length > 0; --length) out += kLetters[random() % std::size(kLetters)];
+    return out;
+  };
+  const auto is = [](char32_t c, std::u32string_view of) { return of.find(c) != of.npos; };
+  const auto border = [&](const std::u32string& text, size_t at) {
+    if (at == 0 || at == text.size()) return true;
+    const char32_t before = text[at - 1], behind = text[at];
+    if (is(before, U"ab12_\u00e9\u00ea") && is(behind, U"ab12_\u00e9\u00ea")) return false;
+    if (is(before, U"12") && behind == '.' && at + 1 < text.size() && is(text[at + 1], U"12"))
+      return false;
+    return !(before == '.' && is(behind, U"12") && at > 1 && is(text[at - 2], U"12"));
+  };
+  const auto any = compiler_.CompileRegex("[^]*");
+  ASSERT_TRUE(any.ok());
+  for (int round = 0; round < 60; ++round) {
+    const std::u32string text = draw(random() % 14);
+    const bool whole = round % 2 == 0;
+    std::set<std::u32string> spans = {U""}, tried = {draw(2), draw(3)};
+    for (size_t begin = 0; begin < text.size(); ++begin) {
+      for (size_t end = begin + 1; end <= text.size(); ++end) {
+        tried.insert(text.substr(begin, end - begin));
+        const bool words =
+            border(text, begin) && border(text, end) && text[begin] != ' ' && text[end - 1] != ' ';
+        if (!whole || words) spans.insert(text.substr(begin, end - begin));
+      }
+    }
+    tried.insert(spans.begin(), spans.end());
+    const auto grammar = compiler_.CompileSubstring(EncodeCodepoints(text), whole);
+    ASSERT_TRUE(grammar.ok());
+    const auto regex = Intersect(*grammar, *any);
+    ASSERT_TRUE(regex.ok()) << regex.error().ToString();
+    for (const std::u32string& one : tried) {
+      const std::string bytes = EncodeCodepoints(one);
+      EXPECT_EQ(Accepts(*grammar, bytes), spans.contains(one))
+          << EncodeCodepoints(text) << "|" << bytes;
+      EXPECT_EQ(Accepts(*regex, bytes), spans.contains(one))
+          << EncodeCodepoints(text) << "|" << bytes;
+    }
+    Walk(*grammar, *grammar, "", "", random(), 8);
+  }
+}
+
+// What takes the spans as a regex does so in seconds up to a million characters.
 TEST_F(CombineTest, SpansOfATextThatIsTooLong) {
   const std::string text(1'000'001, 'a');
   const auto span = compiler_.CompileSubstring(text);
-  ASSERT_FALSE(span.ok());
-  EXPECT_EQ(span.error().ToString(), "has 1000001 characters, more than 1000000");
-  EXPECT_TRUE(compiler_.CompileSubstring(text, true).ok());
+  ASSERT_TRUE(span.ok());
+  const auto others = Complement(*span);
+  ASSERT_FALSE(others.ok());
+  EXPECT_EQ(others.error().code, ErrorCode::kLimit);
+  EXPECT_EQ(others.error().ToString(), "the text is too long");
+  const std::string bad = "ab\xFF";
+  EXPECT_EQ(compiler_.CompileSubstring(bad).error().place, "byte 2");
 }
 
 // A grammar whose texts need tokens by name has completions that hold them.

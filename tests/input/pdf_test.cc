@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <string>
 
 #include "src/base/file.h"
@@ -35,6 +36,35 @@ TEST(PdfTest, WordsHaveBoxes) {
   EXPECT_EQ(places[0], R"("boxes":{"/all":[{"page":1,"box":[10.50,19.25,50.00,32.00]},)"
                        R"({"page":1,"box":[10.00,40.00,30.00,52.00]}],)"
                        R"("/last":[{"page":2,"box":[1.00,2.00,3.00,4.00]}]})");
+}
+
+// A program in its place: what it is asked for, and what becomes of its answers.
+TEST(PdfTest, PdftotextIsRun) {
+  const std::string folder = ::testing::TempDir() + "pawl_pdftotext";
+  std::filesystem::create_directories(folder);
+  const std::string before = std::getenv("PATH");
+  const auto install = [&](const std::string& script) {
+    ASSERT_TRUE(WriteFile(folder + "/pdftotext", "#!/bin/sh\n" + script).ok());
+    std::filesystem::permissions(folder + "/pdftotext", std::filesystem::perms::owner_all);
+  };
+  ::setenv("PATH", (folder + ":" + before).c_str(), 1);
+  ASSERT_TRUE(WriteFile(folder + "/layout", kLayout).ok());
+  install("echo \"$@\" > '" + folder + "/asked'\ncat '" + folder + "/layout'\n");
+  const Result<InputText> read = ReadPdf("-a file.pdf");
+  ASSERT_TRUE(read.ok()) << read.error().ToString();
+  EXPECT_EQ(read->text, "Invoice 7\nA&B\n\nEnde");
+  EXPECT_EQ(*ReadFile(folder + "/asked"), "-bbox-layout -enc UTF-8 ./-a file.pdf -\n");
+  install("echo 'Syntax Error: no PDF' >&2\nexit 1\n");
+  const Error broken = ReadPdf("x.pdf").error();
+  EXPECT_EQ(broken.code, ErrorCode::kInvalid);
+  EXPECT_EQ(broken.place, "x.pdf");
+  EXPECT_EQ(broken.message, "pdftotext: Syntax Error: no PDF");
+  ::setenv("PATH", "/nowhere", 1);
+  const Error missing = ReadPdf("x.pdf").error();
+  EXPECT_EQ(missing.code, ErrorCode::kIo);
+  EXPECT_NE(missing.message.find("poppler-utils"), std::string::npos);
+  ::setenv("PATH", before.c_str(), 1);
+  std::filesystem::remove_all(folder);
 }
 
 TEST(PdfTest, PdftotextSaysWhereWordsStand) {

@@ -2,10 +2,15 @@
 // (scripts/make_diffusion_goldens.py).
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "src/base/file.h"
 #include "src/model/mask_filling.h"
 #include "tests/model/model_test_util.h"
 
@@ -21,13 +26,15 @@ std::unique_ptr<Model> LoadDiffusion(const std::string& folder, int threads = 1)
   return model.ok() ? *std::move(model) : nullptr;
 }
 
-std::vector<float> CanvasLogits(Model& model, std::span<const int32_t> tokens, size_t keep = 0) {
+// All rows, and then again those from `keep` on and in front of `end`.
+std::vector<float> CanvasLogits(Model& model, std::span<const int32_t> tokens, size_t keep = 0,
+                                size_t end = std::string::npos) {
   const auto width = static_cast<size_t>(model.info().vocabulary_size);
   std::vector<float> logits(tokens.size() * width);
   const SequenceId sequence = *model.NewSequence(static_cast<int>(tokens.size()));
   for (const size_t from : {size_t{0}, keep}) {
     std::vector<Row> rows;
-    for (size_t i = from; i < tokens.size(); ++i) {
+    for (size_t i = from; i < (from == 0 ? tokens.size() : std::min(end, tokens.size())); ++i) {
       rows.push_back({.token = tokens[i],
                       .position = static_cast<int32_t>(i),
                       .sequence = sequence,
@@ -60,9 +67,10 @@ TEST_P(DiffusionModelTest, CanvasesEqualTheGoldens) {
     ASSERT_EQ(logits.size(), expected.size());
     for (size_t i = 0; i < logits.size(); ++i) ASSERT_NEAR(logits[i], expected[i], 1e-3) << i;
     EXPECT_EQ(logits, CanvasLogits(*threads, tokens));
-    // An interval at the end, with what stands in front of it kept: nothing has changed.
+    // An interval, with what stands in front of it and behind it kept: nothing has changed.
     if (tokens.size() == 150) {
       EXPECT_EQ(logits, CanvasLogits(*model, tokens, 120));
+      EXPECT_EQ(logits, CanvasLogits(*model, tokens, 40, 72));
     }
   }
   EXPECT_EQ(dynamic_cast<const TransformerCpu&>(*model).sequences().Check(), "");
@@ -71,26 +79,44 @@ TEST_P(DiffusionModelTest, CanvasesEqualTheGoldens) {
 INSTANTIATE_TEST_SUITE_P(All, DiffusionModelTest, testing::Values("llada", "dream"),
                          [](const auto& name) { return std::string(name.param); });
 
-// Rows of one token each see what causal rows see: Dream is then Qwen 2, bit for bit.
-TEST(DiffusionModelOneByOneTest, IsQwen2) {
-  const std::string from = GoldenFolder("diffusion/dream");
-  const std::string folder = testing::TempDir() + "/dream_as_qwen2";
+// The same weights under the names of another family.
+std::string UnderOtherNames(const std::string& from, const std::string& name,
+                            const std::vector<std::pair<std::string, std::string>>& config,
+                            const std::vector<std::pair<std::string, std::string>>& tensors) {
+  const std::string folder = testing::TempDir() + "/" + name;
   std::filesystem::create_directories(folder);
-  std::filesystem::copy_file(from + "/model.safetensors", folder + "/model.safetensors",
-                             std::filesystem::copy_options::overwrite_existing);
-  std::ifstream in(from + "/config.json");
-  std::string config((std::istreambuf_iterator<char>(in)), {});
-  for (const auto& [old, now] :
-       {std::pair("DreamModel", "Qwen2ForCausalLM"), std::pair("\"Dream\"", "\"qwen2\""),
-        std::pair("\"mask_token_id\": 46,", "")}) {
-    config.replace(config.find(old), std::string(old).size(), now);
-  }
-  std::ofstream(folder + "/config.json") << config;
-  const auto dream = LoadDiffusion(from), qwen = LoadDiffusion(folder);
-  ASSERT_NE(qwen, nullptr);
-  EXPECT_FALSE(MaskFillingOf(*qwen).has_value());
+  const auto renamed = [](std::string text, const auto& names) {
+    for (const auto& [old, now] : names) {
+      size_t at = text.find(old);
+      EXPECT_NE(at, std::string::npos) << old;
+      for (; at != std::string::npos; at = text.find(old, at + now.size())) {
+        text.replace(at, old.size(), now);
+      }
+    }
+    return text;
+  };
+  std::ofstream(folder + "/config.json") << renamed(*ReadFile(from + "/config.json"), config);
+  // Eight bytes with the length of the header, the header, and the weights.
+  const std::string weights = *ReadFile(from + "/model.safetensors");
+  uint64_t length = 0;
+  std::memcpy(&length, weights.data(), sizeof length);
+  const std::string header = renamed(weights.substr(sizeof length, length), tensors);
+  const uint64_t now = header.size();
+  std::ofstream out(folder + "/model.safetensors", std::ios::binary);
+  out.write(reinterpret_cast<const char*>(&now), sizeof now);
+  out << header << weights.substr(sizeof length + length);
+  return folder;
+}
+
+// Rows of one token each see what causal rows see.
+void ExpectCausalTwin(const std::string& from, const std::string& folder) {
+  const auto filler = LoadDiffusion(from), causal = LoadDiffusion(folder);
+  ASSERT_NE(filler, nullptr);
+  ASSERT_NE(causal, nullptr);
+  EXPECT_TRUE(MaskFillingOf(*filler).has_value());
+  EXPECT_FALSE(MaskFillingOf(*causal).has_value());
   std::vector<std::vector<float>> answers;
-  for (Model* const model : {dream.get(), qwen.get()}) {
+  for (Model* const model : {filler.get(), causal.get()}) {
     const SequenceId sequence = *model->NewSequence(20);
     std::vector<float> all(20 * static_cast<size_t>(model->info().vocabulary_size));
     for (int i = 0; i < 20; ++i) {
@@ -100,6 +126,56 @@ TEST(DiffusionModelOneByOneTest, IsQwen2) {
     answers.push_back(std::move(all));
   }
   EXPECT_EQ(answers[0], answers[1]);
+}
+
+TEST(DiffusionModelOneByOneTest, DreamIsQwen2) {
+  const std::string from = GoldenFolder("diffusion/dream");
+  ExpectCausalTwin(from, UnderOtherNames(from, "dream_as_qwen2",
+                                         {{"DreamModel", "Qwen2ForCausalLM"},
+                                          {"\"Dream\"", "\"qwen2\""},
+                                          {"\"mask_token_id\": 46,", ""}},
+                                         {}));
+}
+
+TEST(DiffusionModelOneByOneTest, LladaIsLlama) {
+  const std::string from = GoldenFolder("diffusion/llada");
+  ExpectCausalTwin(from, UnderOtherNames(from, "llada_as_llama",
+                                         {{"LLaDAModelLM", "LlamaForCausalLM"},
+                                          {"\"llada\"", "\"llama\""},
+                                          {"\"mask_token_id\": 46,", ""},
+                                          {"\"d_model\"", "\"hidden_size\""},
+                                          {"\"mlp_hidden_size\"", "\"intermediate_size\""},
+                                          {"\"n_heads\"", "\"num_attention_heads\""},
+                                          {"\"n_kv_heads\"", "\"num_key_value_heads\""},
+                                          {"\"n_layers\"", "\"num_hidden_layers\""},
+                                          {"max_sequence_length", "max_position_embeddings"},
+                                          {"weight_tying", "tie_word_embeddings"},
+                                          {"\"activation_type\"", "\"hidden_act\""},
+                                          {" \"alibi\": false,\n", ""},
+                                          {" \"attention_layer_norm\": false,\n", ""},
+                                          {" \"bias_for_layer_norm\": false,\n", ""},
+                                          {" \"block_type\": \"llama\",\n", ""},
+                                          {" \"embedding_size\": 48,\n", ""},
+                                          {" \"include_bias\": false,\n", ""},
+                                          {" \"include_qkv_bias\": false,\n", ""},
+                                          {" \"input_emb_norm\": false,\n", ""},
+                                          {" \"layer_norm_type\": \"rms\",\n", ""},
+                                          {" \"layer_norm_with_affine\": true,\n", ""},
+                                          {" \"rope\": true,\n", ""},
+                                          {" \"scale_logits\": false,\n", ""}},
+                                         {{"model.transformer.ff_out", "lm_head"},
+                                          {"model.transformer.wte", "model.embed_tokens"},
+                                          {"model.transformer.ln_f", "model.norm"},
+                                          {"model.transformer.blocks.", "model.layers."},
+                                          {".attn_norm", ".input_layernorm"},
+                                          {".ff_norm", ".post_attention_layernorm"},
+                                          {".q_proj", ".self_attn.q_proj"},
+                                          {".k_proj", ".self_attn.k_proj"},
+                                          {".v_proj", ".self_attn.v_proj"},
+                                          {".attn_out", ".self_attn.o_proj"},
+                                          {".ff_proj", ".mlp.gate_proj"},
+                                          {".up_proj", ".mlp.up_proj"},
+                                          {".ff_out", ".mlp.down_proj"}}));
 }
 
 TEST(DiffusionModelErrorsTest, Trees) {

@@ -51,6 +51,15 @@ inline FloatModel LoadInFloat(const std::string& name, WeightDtype dtype) {
          {&layer.q, &layer.k, &layer.v, &layer.o, &layer.gate, &layer.up, &layer.down}) {
       widen(linear->w);
     }
+    ExpertWeights& experts = layer.experts;
+    widen(experts.router.w);
+    widen(experts.shared_weight.w);
+    experts.experts.push_back(std::move(experts.shared));
+    for (ExpertWeights::Expert& expert : experts.experts) {
+      for (Linear* linear : {&expert.gate, &expert.up, &expert.down}) widen(linear->w);
+    }
+    experts.shared = std::move(experts.experts.back());
+    experts.experts.pop_back();
   }
   out.model = std::make_unique<TransformerCpu>(*std::move(config), *std::move(weights), kernels, 1,
                                                kWorthThreads, KvBytes{1 << 24, 0});

@@ -258,7 +258,8 @@ def test_grammars_of_grammars(compiler):
     no_brace = ~compiler.regex("[^]*[{}][^]*")
     assert fits(nested & no_brace, "a11") and not fits(nested & no_brace, "{a}")
     assert fits(compiler.substring("a,1 a"), ",1 ") and not fits(compiler.substring("a,1"), "a1")
-    assert fits(compiler.substring("aa 11", whole_words=True), " 11")
+    words = compiler.substring("aa 11", whole_words=True)
+    assert fits(words, "aa 11") and fits(words, "11") and not fits(words, " 11")
     with pytest.raises(pawl.PawlError) as error:
         nested.infill("{", ":")
     assert error.value.code == "unsatisfiable" and error.value.place == "suffix"

@@ -789,9 +789,12 @@ def test_options_of_diffusion_models(engine):
             with pytest.raises(pawl.PawlError) as error:
                 made(**diffusion)
             assert error.value.place == place
-        with pytest.raises(pawl.PawlError) as error:
-            filler.generate("a", max_tokens=4, mirostat=2)
-        assert error.value.place == "mirostat"
+        for refused in ({"mirostat": 2}, {"logprobs": 1}, {"top_k": 3}):
+            with pytest.raises(pawl.PawlError) as error:
+                filler.generate("a", max_tokens=4, **refused)
+            assert error.value.place in refused
     with pytest.raises(pawl.PawlError) as error:
         engine.generate("a", max_tokens=4, diffusion={"alg_temp": 0.5})
     assert error.value.place == "diffusion.alg_temp"
+    with pytest.raises(pawl.PawlError, match="draft: means nothing"):
+        pawl.Engine(ROOT / "models" / "tiny-extract-diffusion", draft="lookahead")

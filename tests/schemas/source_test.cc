@@ -369,6 +369,67 @@ TEST_F(SourceTest, NearestEndsOfALongWordTakeNoWalk) {
   }
 }
 
+// Many places go on alike, so that not each of them is looked at.
+TEST_F(SourceTest, BeginningsWithManyPlaces) {
+  std::mt19937_64 random(11);
+  std::u32string text;
+  while (text.size() < 4'000) text += U"aab1122.,' "[random() % 11];
+  SourceText source(EncodeCodepoints(text));
+  const std::u32string_view read = source.text();
+  for (int walk = 0; walk < 60; ++walk) {
+    SourceText::Occurrences at = source.All(SpanKind::kSpan);
+    std::u32string value;
+    while (!at.empty() && value.size() < 8) {
+      std::vector<char32_t> following;
+      source.ForFollowing(SpanKind::kSpan, at, [&](char32_t c, const SourceText::Occurrences& of) {
+        EXPECT_EQ(of, source.Next(SpanKind::kSpan, at, c));
+        following.push_back(c);
+      });
+      if (following.empty()) break;
+      value += following[random() % following.size()];
+      at = source.Next(SpanKind::kSpan, at, value.back());
+      EXPECT_EQ(at, source.After(SpanKind::kSpan, source.All(SpanKind::kSpan), value));
+      bool ends = false;
+      size_t nearest = SIZE_MAX;
+      for (size_t i = read.find(value); i != read.npos; i = read.find(value, i + 1)) {
+        if (!source.BeginsAt(SpanKind::kSpan, i)) continue;
+        size_t end = i + value.size();
+        ends = ends || source.EndsAt(SpanKind::kSpan, end);
+        while (!source.EndsAt(SpanKind::kSpan, end)) ++end;
+        nearest = std::min(nearest, end - i - value.size());
+      }
+      EXPECT_EQ(source.EndsSpan(SpanKind::kSpan, at), ends) << EncodeCodepoints(value);
+      EXPECT_EQ(source.Nearest(SpanKind::kSpan, at).missing, nearest) << EncodeCodepoints(value);
+    }
+  }
+  const SourceText::Occurrences all = source.All(SpanKind::kSpan);
+  EXPECT_TRUE(source.After(SpanKind::kSpan, all, std::u32string(read) + U"a").empty());
+  EXPECT_FALSE(source.After(SpanKind::kSpan, all, read).empty());
+}
+
+// The rest of a long word is copied, and spelled once.
+TEST_F(SourceTest, LongWordsCloseAtTheirEnd) {
+  std::string word;
+  for (size_t i = 0; i < 3'000; ++i) word += static_cast<char>('a' + i * i % 25);
+  options_.bind_source = true;
+  const Result<Grammar> schema = compiler_.CompileJsonSchema(
+      R"({"type":"object","properties":{"a":)" + std::string(kSpanSchema) +
+          R"(,"b":{"type":"boolean"}},"required":["a","b"],"additionalProperties":false})",
+      options_);
+  ASSERT_TRUE(schema.ok()) << schema.error().ToString();
+  const Result<Grammar> grammar = schema->Bind(word + "\u00e9\" end");
+  ASSERT_TRUE(grammar.ok());
+  for (const size_t read : {1, 2, 700, 1'500, 2'999, 3'000}) {
+    const auto state = grammar->Start().Advance("{\"a\":\"" + word.substr(0, read));
+    ASSERT_TRUE(state);
+    const std::string rest = word.substr(read) + "\u00e9\",\"b\":true}";
+    const auto bytes = state->CompletionBytes();
+    ASSERT_TRUE(bytes);
+    EXPECT_EQ(bytes->substr(0, bytes->find(':')), rest.substr(0, rest.find(':')));
+    EXPECT_EQ(*state->CompletionTokens(), vocabulary_->FewestTokens(*bytes));
+  }
+}
+
 TEST_F(SourceTest, ErrorsNameTheKeyword) {
   const auto error = [&](const std::string& schema) { return Fails(schema, "some text 1"); };
   EXPECT_EQ(error(R"({"properties":{"a":{"x-pawl-source":"words"}}})").ToString(),

@@ -269,18 +269,19 @@ TEST(DiffusionWorkTest, EveryScheduleWithEveryCacheIsValid) {
   std::set<std::string> texts;
   for (const char* cache : {"none", "prefix", "dual", "dkv"}) {
     for (const char* schedule : {"stepwise", "threshold", "prophet", "localleap", "ssd"}) {
-      for (size_t i = 0; i < schemas.size(); ++i) {
-        const bool shifted = i % 2 == 0;
+      for (size_t i = 0; i < 2 * schemas.size(); ++i) {
+        const bool shifted = i >= schemas.size();
+        const size_t n = i % schemas.size();
         GenerateOptions options;
         options.max_tokens = 64;
-        options.sampling.seed = i;
-        options.sampling.temperature = i % 3 == 0 ? 1 : 0;
+        options.sampling.seed = n;
+        options.sampling.temperature = n % 3 == 0 ? 1 : 0;
         options.diffusion = {.schedule = schedule, .cache = cache};
-        options.diffusion.block_length = i % 5 < 3 ? 16 : 64;
-        if (shifted && i % 4 == 0) options.diffusion.alg = "entropy";
+        options.diffusion.block_length = n % 5 < 3 ? 16 : 64;
+        if (shifted) options.diffusion.alg = "entropy";
         const std::string name = schedule;
         if (name != "threshold" && name != "localleap") options.diffusion.steps = 8;
-        const Grammar grammar = *Compiler(vocabulary).CompileJsonSchema(schemas[i]);
+        const Grammar grammar = *Compiler(vocabulary).CompileJsonSchema(schemas[n]);
         const auto output = (shifted ? dream : llada).RunIn(1, grammar, options);
         ASSERT_TRUE(output[0].ok()) << output[0].error().ToString();
         const auto end = grammar.Start().Advance(std::string_view(output[0]->text));
@@ -291,6 +292,39 @@ TEST(DiffusionWorkTest, EveryScheduleWithEveryCacheIsValid) {
     }
   }
   EXPECT_GT(texts.size(), 100u);
+}
+
+TEST(DiffusionWorkTest, EveryKindOfConstraint) {
+  TinyFiller dream("dream"), llada("llada");
+  const Compiler compiler(dream.vocabulary);
+  const std::vector<std::string> choices = {"abc", "x12", "abcdefghi"};
+  const std::pair<const char*, Result<Grammar>> grammars[] = {
+      {"schema", compiler.CompileJsonSchema(R"({"type":"array","items":{"enum":[1,"a"]},)"
+                                            R"("minItems":2,"maxItems":5})")},
+      {"choice", compiler.CompileChoice(choices)},
+      {"substring", compiler.CompileSubstring("abcxyz12345")},
+      {"grammar",
+       compiler.CompileGrammar("root ::= \"{\" list \"}\"\nlist ::= [a-z]+ | [0-9] \",\" list\n",
+                               GrammarLanguage::kGbnf)},
+      {"tag", compiler.CompileStructuralTag(
+                  R"({"type":"structural_tag","format":{"type":"tag","begin":"ab{","content":)"
+                  R"({"type":"json_schema","json_schema":{"enum":[12,[3]]}},"end":"}"}})")},
+  };
+  for (const auto& [name, grammar] : grammars) {
+    ASSERT_TRUE(grammar.ok()) << name << ": " << grammar.error().ToString();
+    for (TinyFiller* const tiny : {&dream, &llada}) {
+      GenerateOptions options;
+      options.max_tokens = 32;
+      options.sampling.temperature = 1;
+      options.diffusion.threshold = 0.3;
+      options.diffusion.block_length = 32;
+      const auto output = tiny->RunIn(1, *grammar, options);
+      ASSERT_TRUE(output[0].ok()) << name << ": " << output[0].error().ToString();
+      const auto end = grammar->Start().Advance(std::string_view(output[0]->text));
+      ASSERT_TRUE(end.has_value()) << name << ": " << output[0]->text;
+      EXPECT_TRUE(end->accepting()) << name << ": " << output[0]->text;
+    }
+  }
 }
 
 TEST(DiffusionWorkTest, GapsStandInOneCanvas) {

@@ -397,15 +397,166 @@ TEST(LookUpsTest, NoneWhereNothingBeforeThePositionChanged) {
   EXPECT_GT(behind, 50) << "behind it there are new places";
 }
 
-// Free keys are places that differ for each text, and a small budget has the grammar rebuilt in the
-// middle of a call. That changes no output.
-TEST(LookUpsTest, GrammarsThatAreRebuiltMeanwhile) {
+// Finds a completion at the beginning alone, or there and its length everywhere.
+class ForgetfulPlace final : public LoopConstraint {
+ public:
+  ForgetfulPlace(std::shared_ptr<const LoopConstraint> of, bool knows_lengths, bool first = true)
+      : of_(std::move(of)), knows_lengths_(knows_lengths), first_(first) {}
+  Place Look() const override { return of_->Look(); }
+  std::shared_ptr<const Constraint> Advance(TokenId token) const override {
+    auto next = of_->Next(token);
+    if (next == nullptr) return nullptr;
+    return std::make_shared<ForgetfulPlace>(std::move(next), knows_lengths_, false);
+  }
+  std::optional<std::vector<TokenId>> Completion(int most) const override {
+    return first_ ? of_->Completion(most) : std::nullopt;
+  }
+  int CompletionLength(int most) const override {
+    return first_ || knows_lengths_ ? of_->CompletionLength(most) : -1;
+  }
+  uint64_t key() const override { return of_->key(); }
+
+ private:
+  const std::shared_ptr<const LoopConstraint> of_;
+  const bool knows_lengths_, first_;
+};
+
+// What was known to fit still stands where nothing is found behind its first tokens.
+TEST(MaskFillerTest, CompletionsThatAreNotFoundAgain) {
+  int runs = 0;
+  for (uint32_t seed = 0; seed < 200; ++seed) {
+    std::mt19937 random(seed);
+    const auto vocabulary = ToyVocabulary();
+    const auto root = ForLoop(
+        MakeConstraint(*Compiler(vocabulary).CompileRegex(RandomRegex(random, 6))), *vocabulary);
+    FillTask task;
+    task.vocabulary = vocabulary.get();
+    task.constraint = std::make_shared<ForgetfulPlace>(root, seed % 2 == 0);
+    task.rules = {{kTheEnd}, kWidth, 2, 3};
+    task.length = 12;
+    FillOptions options;
+    // With lengths alone another path may be taken at the end of a block, and nothing tells its
+    // end.
+    options.block_length = seed % 2 == 0 ? 12 : 5;
+    options.confidence = MaskConfidence::kRandom;
+    options.seed = seed;
+    MaskFiller filler(std::move(task), options);
+    if (!filler.Start().ok()) continue;
+    ++runs;
+    while (!filler.done()) {
+      const Status taken = filler.Take(NormalScores(random, filler.Wanted().size(), kWidth));
+      ASSERT_TRUE(taken.ok()) << seed << ": " << taken.error().ToString();
+    }
+    std::shared_ptr<const LoopConstraint> at = root;
+    for (const TokenId token : filler.output()) at = at->Next(token);
+    EXPECT_TRUE(at->accepting()) << seed;
+  }
+  EXPECT_GT(runs, 100);
+}
+
+// Letters, marks and a few longer tokens, for schemas with free keys: places that differ for each
+// text.
+std::shared_ptr<const Vocabulary> KeysVocabulary() {
   std::vector<std::string> tokens;
   for (char c = 'a'; c <= 'z'; ++c) tokens.emplace_back(1, c);
   for (const char* more : {"{", "}", "\"", ":", ",", "1", "2", "ab", "xyz"}) {
     tokens.emplace_back(more);
   }
-  const auto vocabulary = VocabularyOf(tokens);
+  return VocabularyOf(tokens);
+}
+
+// A grammar's place that tells how much all grammars take, now and then.
+class WeighedPlace final : public LoopConstraint {
+ public:
+  struct Scales {
+    const Compiler& compiler;
+    size_t most = 0;
+    int questions = 0;
+  };
+  WeighedPlace(std::shared_ptr<const LoopConstraint> of, Scales& scales)
+      : of_(std::move(of)), scales_(scales) {}
+  Place Look() const override { return {.mask = mask(), .accepting = accepting()}; }
+  std::shared_ptr<const Mask> mask() const override {
+    Weigh();
+    return of_->mask();
+  }
+  bool accepting() const override { return of_->accepting(); }
+  std::string forced(size_t limit) const override { return of_->forced(limit); }
+  std::shared_ptr<const Constraint> Advance(TokenId token) const override {
+    return Of(of_->Next(token));
+  }
+  std::optional<uint64_t> KeyAfter(TokenId token) const override {
+    Weigh();
+    return of_->KeyAfter(token);
+  }
+  std::shared_ptr<const LoopConstraint> NextHere(TokenId token) const override {
+    return Of(of_->NextHere(token));
+  }
+  bool outdated() const override { return of_->outdated(); }
+  std::shared_ptr<const LoopConstraint> Renewed() const override { return Of(of_->Renewed()); }
+  void NeedsAll() const override { of_->NeedsAll(); }
+  std::optional<std::vector<TokenId>> Completion(int most) const override {
+    return of_->Completion(most);
+  }
+  int CompletionLength(int most) const override { return of_->CompletionLength(most); }
+  uint64_t key() const override { return of_->key(); }
+  const Grammar* grammar() const override { return of_->grammar(); }
+
+ private:
+  std::shared_ptr<const LoopConstraint> Of(std::shared_ptr<const LoopConstraint> at) const {
+    return at == nullptr ? nullptr : std::make_shared<WeighedPlace>(std::move(at), scales_);
+  }
+  void Weigh() const {
+    constexpr int kEach = 400;
+    if (++scales_.questions % kEach != 0) return;
+    scales_.most = std::max(scales_.most, scales_.compiler.memory_bytes());
+  }
+  const std::shared_ptr<const LoopConstraint> of_;
+  Scales& scales_;
+};
+
+// One block: the lattice of each call goes over all positions. What it meets is let go while the
+// call goes on, and the output is that of a call which keeps all.
+TEST(LookUpsTest, OneCallStaysInTheBudgetOfItsGrammar) {
+  const auto vocabulary = KeysVocabulary();
+  const auto width = static_cast<int>(vocabulary->size());
+  const auto fill = [&](const Compiler& compiler, size_t& most) {
+    const Grammar grammar = *compiler.CompileJsonSchema(
+        R"({"type":"object","minProperties":2,"additionalProperties":{"enum":[1,12,"a"]}})");
+    WeighedPlace::Scales scales = {compiler};
+    FillTask task;
+    task.vocabulary = vocabulary.get();
+    task.constraint =
+        std::make_shared<WeighedPlace>(ForLoop(MakeConstraint(grammar), *vocabulary), scales);
+    task.rules = {{vocabulary->end_tokens()[0]}, width, 16, 32};
+    task.length = 160;
+    FillOptions options;
+    options.block_length = task.length;
+    options.steps = 6;
+    MaskFiller filler(std::move(task), options);
+    EXPECT_TRUE(filler.Start().ok());
+    std::mt19937 random(5);
+    while (!filler.done()) {
+      const Status taken = filler.Take(NormalScores(random, filler.Wanted().size(), width));
+      EXPECT_TRUE(taken.ok()) << taken.error().ToString();
+      if (!taken.ok()) break;
+    }
+    most = scales.most;
+    std::string text;
+    for (const TokenId token : filler.output()) text += vocabulary->bytes(token);
+    return text;
+  };
+  const Compiler bound(vocabulary, {.memory_budget = size_t{1} << 20});
+  const Compiler free(vocabulary, {.memory_budget = size_t{1} << 40});
+  size_t little = 0, much = 0;
+  EXPECT_EQ(fill(bound, little), fill(free, much));
+  EXPECT_GT(much, size_t{4} << 20);
+  EXPECT_LT(little, size_t{2} << 20);
+}
+
+// A small budget has the grammar rebuilt in the middle of a call. That changes no output.
+TEST(LookUpsTest, GrammarsThatAreRebuiltMeanwhile) {
+  const auto vocabulary = KeysVocabulary();
   const auto width = static_cast<int>(vocabulary->size());
   const auto fill = [&](const Compiler& compiler, uint32_t seed, bool& rebuilt) {
     const Grammar grammar = *compiler.CompileJsonSchema(

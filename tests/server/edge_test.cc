@@ -23,6 +23,7 @@ std::unique_ptr<Server> StartEdge(const std::vector<std::string>& keys,
                                   const std::vector<std::string>& hosts,
                                   const char* drafts = nullptr) {
   ServerOptions options;
+  options.model.pooling = "mean";
   options.model_path = PAWL_SOURCE_DIR "/models/tiny-extract";
   options.model.model.threads = 1;
   options.api_keys = keys;

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "kernels/cuda/kernels.h"
@@ -216,8 +217,12 @@ inline std::vector<double> AttentionAt(const Attention& p, int r, int head) {
     slots.push_back(slot);
     scores.push_back(score);
   }
-  const double most = *std::max_element(scores.begin(), scores.end());
+  double most = *std::max_element(scores.begin(), scores.end());
   double sum = 0;
+  if (p.sinks != nullptr) {
+    most = std::max(most, double{p.sinks[head]});
+    sum = std::exp(p.sinks[head] - most);
+  }
   for (size_t j = 0; j < slots.size(); ++j) {
     const double weight = std::exp(scores[j] - most);
     sum += weight;
@@ -244,7 +249,102 @@ inline std::vector<double> PrefillAttentionAt(const PrefillAttention& p, int r, 
   same.scale = p.scale;
   same.soft_cap = p.soft_cap;
   same.window = p.window;
+  same.sinks = p.sinks;
   return AttentionAt(same, 0, head);
+}
+
+// experts.cu and experts.cuh.
+
+struct Chosen {
+  int expert;
+  double weight;
+};
+// The experts of row r, which is no padding, in the order of their numbers.
+inline std::vector<Chosen> ChosenOf(const ChooseExperts& p, int r) {
+  const float* scores = p.scores + r * p.scores_stride;
+  const auto experts = static_cast<size_t>(p.experts);
+  std::vector<double> weights(scores, scores + experts);
+  if (p.kind == ScoreKind::kSoftmax) {
+    const double most = *std::max_element(weights.begin(), weights.end());
+    double sum = 0;
+    for (double& w : weights) sum += w = std::exp(w - most);
+    for (double& w : weights) w /= sum;
+  } else if (p.kind == ScoreKind::kSigmoid) {
+    for (double& w : weights) w = 1 / (1 + std::exp(-w));
+  }
+  std::vector<double> compared = weights;
+  for (size_t e = 0; e < experts && p.choice_bias != nullptr; ++e) compared[e] += p.choice_bias[e];
+  const auto size = experts / static_cast<size_t>(p.groups);
+  const auto best = [](const std::vector<double>& of, int count) {
+    std::vector<int> order(of.size());
+    for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int>(i);
+    std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+      return of[static_cast<size_t>(a)] > of[static_cast<size_t>(b)];
+    });
+    order.resize(static_cast<size_t>(count));
+    return order;
+  };
+  if (p.groups > 1) {
+    std::vector<double> worth;
+    for (size_t begin = 0; begin < experts; begin += size) {
+      std::vector<double> group(compared.begin() + static_cast<std::ptrdiff_t>(begin),
+                                compared.begin() + static_cast<std::ptrdiff_t>(begin + size));
+      std::sort(group.rbegin(), group.rend());
+      worth.push_back(group[0] + (size > 1 ? group[1] : 0.0));
+    }
+    std::vector<bool> left(worth.size());
+    for (const int g : best(worth, p.chosen_groups)) left[static_cast<size_t>(g)] = true;
+    for (size_t e = 0; e < experts; ++e) {
+      if (!left[e / size]) compared[e] = -std::numeric_limits<double>::infinity();
+    }
+  }
+  std::vector<Chosen> chosen;
+  double sum = 0;
+  const std::vector<int> order = best(compared, p.chosen);
+  for (const int e : order) {
+    const bool exponential = p.kind == ScoreKind::kSoftmaxOfChosen;
+    const double weight = weights[static_cast<size_t>(e)];
+    chosen.push_back(
+        {e, exponential ? std::exp(weight - weights[static_cast<size_t>(order[0])]) : weight});
+    sum += chosen.back().weight;
+  }
+  for (Chosen& c : chosen) {
+    if (p.normalized || p.kind == ScoreKind::kSoftmaxOfChosen) c.weight /= sum;
+    c.weight *= p.scale * (p.factors != nullptr ? double{p.factors[c.expert]} : 1.0);
+  }
+  std::sort(chosen.begin(), chosen.end(),
+            [](const Chosen& a, const Chosen& b) { return a.expert < b.expert; });
+  return chosen;
+}
+
+// Result `output` of an expert for row `x_row` of x. `terms`: as of MatMulAt.
+inline double ExpertAt(const ExpertProducts& p, int expert, int x_row, int output,
+                       double* terms = nullptr) {
+  const auto part = [&](const ExpertMatrices& all, DeviceMatrix& w, const float*& bias) {
+    const int64_t e = expert;
+    w = all.first;
+    w.data = static_cast<const char*>(w.data) + e * all.data_stride;
+    if (w.scales != nullptr) w.scales += e * all.scales_stride;
+    if (w.minimums != nullptr) w.minimums += e * all.scales_stride;
+    if (w.row_scales != nullptr) w.row_scales += e * all.row_scales_stride;
+    bias = all.bias != nullptr ? all.bias + e * all.bias_stride : nullptr;
+  };
+  MatMul product;
+  product.x = p.x + x_row * p.x_stride;
+  product.norm = p.norm;
+  product.epsilon = p.epsilon;
+  part(p.w, product.parts[0].w, product.parts[0].bias);
+  if (p.gate == Gate::kNone) return MatMulAt(product, 0, 0, output, 0, terms);
+  part(p.up, product.parts[0].up, product.parts[0].up_bias);
+  product.gate = p.gate;
+  const double plain = MatMulAt(product, 0, 0, output, 0, terms);
+  if (p.clamp == 0) return plain;
+  product.gate = Gate::kNone;
+  const double c = p.clamp, gate = std::min(MatMulAt(product, 0, 0, output), c);
+  std::swap(product.parts[0].w, product.parts[0].up);
+  std::swap(product.parts[0].bias, product.parts[0].up_bias);
+  const double up = std::clamp(MatMulAt(product, 0, 0, output), -c, c);
+  return (up + 1) * gate / (1 + std::exp(-1.702 * gate));
 }
 
 // masked_rows.cu and the draw of head.cuh, one row at a time.

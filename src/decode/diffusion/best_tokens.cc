@@ -44,12 +44,29 @@ void BestTokens::Begin(std::span<const float> scores) {
   long_order_.clear();
 }
 
+// A part of the tokens says about where the last one of the best is.
 void BestTokens::FindBest(const Mask* mask, size_t most, std::vector<Ranked>& best) const {
+  constexpr size_t kPart = 256;
+  const auto width = static_cast<size_t>(width_);
+  if (mask == nullptr && width >= 4 * most && width >= 4 * kPart) {
+    best.clear();
+    const size_t each = width / kPart;
+    for (size_t t = 0; t < width; t += each) best.push_back(RankOf(static_cast<TokenId>(t)));
+    KeepBest(best, 3 * most / (2 * each) + 4);
+    const Ranked last = *std::ranges::min_element(best);
+    FindBetter(mask, most, scores_[static_cast<size_t>(TokenOf(last))], best);
+    if (best.size() == most) return;
+  }
+  FindBetter(mask, most, std::nullopt, best);
+}
+
+void BestTokens::FindBetter(const Mask* mask, size_t most, std::optional<float> least_of,
+                            std::vector<Ranked>& best) const {
   best.clear();
   const size_t full = 2 * most + kRun;
   const auto width = static_cast<size_t>(width_);
-  bool filled = false;
-  float least = 0;  // of those that are kept
+  bool filled = least_of.has_value();
+  float least = least_of.value_or(0);  // of those that are kept
   for (size_t run = 0; run < width; run += kRun) {
     const size_t end = std::min(width, run + kRun);
     uint64_t allowed = ~uint64_t{0};
@@ -97,7 +114,13 @@ TokenId BestTokens::Nth(size_t rank) {
 }
 
 std::span<const TokenId> BestTokens::Of(const CanvasMask& mask) {
+  // Of masks that allow a large part of all tokens, enough are among the best of all.
+  constexpr int kLargePart = 4;
   if (mask.few()) {
+    if (mask.mask->count() >= width_ / kLargePart) {
+      TakeAllowed(*mask.mask, Order());
+      if (tokens_.size() == most_) return tokens_;
+    }
     ranked_.clear();
     for (const TokenId token : mask.tokens) ranked_.push_back(RankOf(token));
     KeepBest(ranked_, most_);

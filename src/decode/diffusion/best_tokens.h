@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -34,6 +35,9 @@ class BestTokens {
   static TokenId TokenOf(Ranked ranked) { return static_cast<TokenId>(~ranked & 0xffffffff); }
   // The best of all tokens, or of those of a mask.
   void FindBest(const Mask* mask, size_t most, std::vector<Ranked>& best) const;
+  // Those that are better than `least`, where there is one.
+  void FindBetter(const Mask* mask, size_t most, std::optional<float> least,
+                  std::vector<Ranked>& best) const;
   std::span<const Ranked> Order();
   // So many of the order that the mask allows.
   void TakeAllowed(const Mask& mask, std::span<const Ranked> order);

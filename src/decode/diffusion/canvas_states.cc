@@ -46,8 +46,20 @@ void CanvasStates::Clear() {
 CanvasPlace CanvasStates::BeginCall(const CanvasPlace& root) {
   CanvasPlace now = root;
   if (auto renewed = root.ended ? nullptr : root.at->Renewed()) now.at = std::move(renewed);
-  if (bytes_ > kMostStateBytes || now.at != root.at) Clear();
+  if (crowded() || now.at != root.at) Clear();
   return now;
+}
+
+bool CanvasStates::crowded() const { return bytes_ > kMostStateBytes; }
+
+bool CanvasStates::MakeSpace(CanvasPlace& root) {
+  const bool outdated = root.at != nullptr && root.at->outdated();
+  if (!outdated && !crowded()) return false;
+  Clear();  // first: what is let go need not be there twice
+  if (outdated) {
+    if (auto renewed = root.at->Renewed()) root.at = std::move(renewed);
+  }
+  return true;
 }
 
 CanvasStates::Id CanvasStates::Add(uint64_t key, State state) {
@@ -135,11 +147,21 @@ bool CanvasStates::tries_steps(Id id) const {
   return states_[static_cast<size_t>(id)].at->grammar() != nullptr;
 }
 
-// What is enough for a budget is enough for a larger one.
 bool CanvasStates::Completes(Id id, int most) {
   if (id == kEnded) return true;
   State& state = states_[static_cast<size_t>(id)];
   if (state.base != kRefused) return Completes(state.base, most);
+  if (!state.shortest) {
+    state.shortest = state.at->CompletionLength(std::numeric_limits<int>::max());
+  }
+  return *state.shortest >= 0 && *state.shortest <= most;
+}
+
+// What is enough for a budget is enough for a larger one.
+bool CanvasStates::CompletesBySearch(Id id, int most) {
+  State& state = states_[static_cast<size_t>(id)];
+  if (state.base != kRefused) return CompletesBySearch(state.base, most);
+  if (*state.shortest < 0) return false;
   if (most >= state.enough) return true;
   if (most <= state.short_of) return false;
   const int length = state.at->CompletionLength(most);

@@ -7,7 +7,7 @@
 //   const CanvasStates::Id next = states.After(root, token);   // kRefused, kEnded, or a number
 //   for (const TokenId token : states.MaskOf(next).mask->Tokens()) ...
 //
-// Numbers stay good until BeginCall.
+// Numbers stay good until BeginCall and MakeSpace.
 #ifndef PAWL_SRC_DECODE_DIFFUSION_CANVAS_STATES_H_
 #define PAWL_SRC_DECODE_DIFFUSION_CANVAS_STATES_H_
 
@@ -15,6 +15,8 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "grammar/hash_index.h"
@@ -62,6 +64,8 @@ class CanvasStates {
   // Lets all go where that has become much, or the grammar was rebuilt. Returns the place in the
   // grammar as it is now.
   CanvasPlace BeginCall(const CanvasPlace& root);
+  // The same in the middle of a call. true: numbers are others now.
+  bool MakeSpace(CanvasPlace& root);
   Id Of(const CanvasPlace& place);
   // The place with this number. It is not that of a blank or of kEnded.
   CanvasPlace PlaceOf(Id id) const;
@@ -74,8 +78,10 @@ class CanvasStates {
   bool knows_mask(Id id) const;
   // Steps are cheap, and they take what the mask allows.
   bool tries_steps(Id id) const;
-  // An output is known that ends within so many tokens.
+  // The shortest text from there to an end has at most so many tokens.
   bool Completes(Id id, int most);
+  // Another text has, which a search among tokens finds. REQUIRES: Completes was asked.
+  bool CompletesBySearch(Id id, int most);
 
   int64_t looks() const { return looks_; }  // at masks that were not known
   size_t size() const { return states_.size(); }
@@ -87,14 +93,16 @@ class CanvasStates {
     int blank = -1;
     Id base = kRefused;  // of a blank: the same without it
     const CanvasMask* mask = nullptr;
-    // Of the budgets that were asked for: the least one that was enough, and the largest that was
-    // not.
+    std::optional<int> shortest = std::nullopt;  // -1: none is known
+    // Of the budgets that were searched for: the least one that was enough, and the largest that
+    // was not.
     int enough = std::numeric_limits<int>::max(), short_of = -1;
     FlatMap<Id> steps = {};
   };
   Id Find(TokenId token, const std::shared_ptr<const LoopConstraint>& at);
   Id Add(uint64_t key, State state);
   void Clear();
+  bool crowded() const;
 
   const CanvasRules rules_;
   std::vector<State> states_;

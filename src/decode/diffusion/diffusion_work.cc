@@ -62,7 +62,8 @@ Result<bool> DiffusionWork::Start(bool may_wait) {
   FillTask fill;
   fill.vocabulary = task_.vocabulary;
   fill.encode = options_.skip_forced ? task_.encode : nullptr;
-  fill.constraint = ForLoop(constraint_, *task_.vocabulary);
+  constrained_ = constraint_ != nullptr;
+  fill.constraint = ForLoop(std::move(constraint_), *task_.vocabulary);
   fill.rules.width = std::min(task_.vocabulary->size(), model_.info().vocabulary_size);
   const auto add = [&](TokenId token) {
     if (token < fill.rules.width && !fill.rules.IsEnd(token)) fill.rules.ends.push_back(token);
@@ -79,7 +80,10 @@ Result<bool> DiffusionWork::Start(bool may_wait) {
   }
   stats_.prompt_tokens = prompt;
   stats_.budget = fill.length;
-  if (fill.constraint != nullptr) filter_ = fill.constraint->NewRecordFilter();
+  if (constrained_) {
+    filter_ = fill.constraint->NewRecordFilter();
+    whole_filter_ = fill.constraint->NewRecordFilter();
+  }
   const FillOptions how = FillOptionsOf(options_, filling_, fill.length);
   drafts_ = how.schedule == FillOptions::Schedule::kSsd;
   most_drafts_ = static_cast<size_t>(how.drafts);
@@ -217,7 +221,7 @@ void DiffusionWork::ReadScores(Lane& lane, const CallAnswers& answers) const {
   lane.scores.clear();
   const int width = std::min(task_.vocabulary->size(), static_cast<int>(answers.width));
   const size_t wanted = lane.filler.Wanted().size();
-  const bool lattice = constraint_ != nullptr;
+  const bool lattice = constrained_;
   for (size_t n = 0; n < wanted; ++n) {
     const auto logits_of = [&](size_t nth) {
       return answers.Logits(lane.outputs[nth] + static_cast<int32_t>(n));
@@ -332,8 +336,8 @@ void DiffusionWork::Finish(std::optional<Error> error, int preemptions) {
     std::span<const TokenId> tokens = filler.output();
     if (stop_ && options_.on_token) tokens = tokens.first(std::min(told_, tokens.size()));
     out.tokens.assign(tokens.begin(), tokens.end());
-    out.stop = stop_.value_or(filler.ended() || constraint_ != nullptr ? StopReason::kEnd
-                                                                       : StopReason::kLength);
+    out.stop =
+        stop_.value_or(filler.ended() || constrained_ ? StopReason::kEnd : StopReason::kLength);
     stats_.forced_tokens = filler.forced();
     for (const std::vector<TokenId>& fill : filler.fills()) {
       out.gaps.emplace_back();
@@ -346,12 +350,9 @@ void DiffusionWork::Finish(std::optional<Error> error, int preemptions) {
     constexpr float kUnknown = std::numeric_limits<float>::quiet_NaN();
     out.figures.assign(out.tokens.size(), {kUnknown, kUnknown, /*closing=*/true});
   }
-  const std::shared_ptr<const LoopConstraint> root = ForLoop(constraint_, *task_.vocabulary);
-  if (root != nullptr) {
-    if (const auto filter = root->NewRecordFilter(); filter != nullptr) {
-      std::string record = filter->Feed(out.text);
-      out.text = record + filter->Finish();
-    }
+  if (whole_filter_ != nullptr) {
+    const std::string record = whole_filter_->Feed(out.text);
+    out.text = record + whole_filter_->Finish();
   }
   stats_.output_tokens = static_cast<int>(out.tokens.size());
   stats_.sampled_tokens = stats_.output_tokens - stats_.forced_tokens;
@@ -361,7 +362,12 @@ void DiffusionWork::Finish(std::optional<Error> error, int preemptions) {
 }
 
 std::vector<std::shared_ptr<const Constraint>> DiffusionWork::TakeConstraints() {
-  return {std::exchange(constraint_, nullptr)};
+  std::vector<std::shared_ptr<const Constraint>> out;
+  if (constraint_ != nullptr) out.push_back(std::exchange(constraint_, nullptr));
+  for (Lane& lane : lanes_) {
+    if (auto at = lane.filler.TakeConstraint()) out.push_back(std::move(at));
+  }
+  return out;
 }
 
 void DiffusionWork::Done() {

@@ -77,13 +77,14 @@ class DiffusionWork final : public Work {
   const MaskFilling filling_;
   const OutputTask& task_;
   const std::vector<TokenId> prompt_;
-  std::shared_ptr<const Constraint> constraint_;
+  std::shared_ptr<const Constraint> constraint_;  // until the filler has it
+  bool constrained_ = false;
   const GenerateOptions options_;
   const Callback done_;
   std::vector<Lane> lanes_;  // the first one is the output, the others are drafts of the call
   size_t asked_drafts_ = 0;
-  std::vector<std::vector<float>> last_;  // scores of the call before, by position
-  std::unique_ptr<RecordFilter> filter_;  // of what is told
+  std::vector<std::vector<float>> last_;                 // scores of the call before, by position
+  std::unique_ptr<RecordFilter> filter_, whole_filter_;  // of what is told, and of the output
   bool may_wait_ = true, asks_ = false, answered_ = false, asked_ = false;
   bool drafts_ = false, drafts_allowed_ = true;
   size_t most_drafts_ = 0;

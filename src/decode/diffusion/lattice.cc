@@ -16,6 +16,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <stdexcept>
 #include <utility>
 
 namespace pawl {
@@ -24,17 +25,28 @@ namespace {
 constexpr double kNever = -std::numeric_limits<double>::infinity();
 constexpr double kLeastScore = -1e9;  // also of what is no number
 constexpr double kFarBelow = 600;     // exp(-kFarBelow) is a number
-constexpr int kRoomBehind = 64;       // tokens
 constexpr int kMostRefused = 8;       // more than were taken, of tokens that are tried
+// Of states whose shortest text is too long, so that shorter texts are searched for among tokens. A
+// search may take milliseconds and megabytes of the grammar. The best states come first.
+constexpr int kMostSearches = 4, kMostSearchesOfPosition = 2;
+
+// Behind the window the end must be known to fit. Inside, a state that has no end is one less, so
+// it is asked for only where the canvas is nearly full, and in front of its last positions now and
+// then.
+bool AsksForEnd(int left, bool last) {
+  constexpr int kNearlyFull = 64, kFull = 16, kEach = 8;
+  return last || left < kFull || (left < kNearlyFull && left % kEach == 0);
+}
 
 }  // namespace
 
-CanvasLattice::CanvasLattice(const CanvasRules& rules, const CanvasPlace& root,
+CanvasLattice::CanvasLattice(const CanvasRules& rules, CanvasPlace root,
                              std::span<const TokenId> window,
                              std::span<const std::vector<float>> scores,
                              std::span<const TokenId> witness, int behind, CanvasStates* states,
                              std::span<const int> gaps)
     : rules_(rules),
+      root_(std::move(root)),
       window_(window),
       own_states_(states != nullptr ? nullptr : std::make_unique<CanvasStates>(rules)),
       states_(states != nullptr ? *states : *own_states_),
@@ -44,22 +56,56 @@ CanvasLattice::CanvasLattice(const CanvasRules& rules, const CanvasPlace& root,
       scratch_(
           std::make_unique<Scratch>(Scratch{.best = BestTokens(rules.width, rules.candidates)})) {
   const int64_t before = states_.looks();
-  nodes_[0].push_back({states_.Of(root)});
+  nodes_[0].push_back({states_.Of(root_)});
   scratch_->slot_of.resize(static_cast<size_t>(rules.width) + 1);
   int32_t witness_node = 0;
   for (size_t i = 0; i < window.size(); ++i) {
-    // Behind the window the end must be known to fit. Inside, a state that has no end is one less,
-    // so it is asked for only where the canvas is nearly full.
-    const bool asks = i + 1 == window.size() || behind < kRoomBehind;
     const auto left = static_cast<int>(window.size() - i) - 1 + behind;
+    if (i > 0) MakeSpace(i);
     BeginSteps(i, scores[i]);
     const TokenId known = witness.empty() ? kNoToken : witness[i];
     witness_node = TakeWitness(i, scores[i], known, witness_node);
-    Extend(i, scores[i], asks ? left : -1);
+    Extend(i, scores[i], AsksForEnd(left, i + 1 == window.size()) ? left : -1);
   }
   looks_ = states_.looks() - before;
   scratch_.reset();
   FindAlive();
+}
+
+std::vector<std::vector<TokenId>> CanvasLattice::PathsTo(size_t position) const {
+  std::vector<std::vector<TokenId>> paths(nodes_[position].size());
+  for (size_t n = 0; n < paths.size(); ++n) {
+    auto at = static_cast<int32_t>(n);
+    for (size_t i = position; i-- > 0;) {
+      const Layer& layer = layers_[i];
+      const auto leads = [&](const Edge& edge) {
+        return layer.bundles[static_cast<size_t>(edge.bundle)].to == at;
+      };
+      const Edge& edge = *std::ranges::find_if(layer.edges, leads);
+      paths[n].push_back(layer.slots[static_cast<size_t>(edge.slot)].token);
+      at = layer.bundles[static_cast<size_t>(edge.bundle)].from;
+    }
+    std::ranges::reverse(paths[n]);
+  }
+  return paths;
+}
+
+// The nodes of the layer are found again, which takes a part of what they have met.
+void CanvasLattice::MakeSpace(size_t position) {
+  if (!states_.MakeSpace(root_)) return;
+  const std::vector<std::vector<TokenId>> paths = PathsTo(position);
+  for (size_t n = 0; n < paths.size(); ++n) {
+    CanvasStates::Id at = states_.Of(root_);
+    for (size_t i = 0; i < position; ++i) {
+      const TokenId token = paths[n][i];
+      at = token == kBlank ? states_.Blank(at, GapOf(i)) : states_.After(at, token);
+      if (at == CanvasStates::kRefused) {
+        throw std::logic_error("a grammar that was rebuilt refuses its text");
+      }
+    }
+    nodes_[position][n].state = at;
+  }
+  if (root_.at != nullptr) root_.at->NeedsAll();
 }
 
 // What ends an output is as probable as what ends a gap.
@@ -98,6 +144,7 @@ std::span<const int32_t> CanvasLattice::ChoicesOf(Layer& layer, const CanvasMask
 void CanvasLattice::BeginSteps(size_t position, std::span<const float> scores) {
   Layer& layer = layers_[position];
   Scratch& scratch = *scratch_;
+  most_searches_ = std::min(kMostSearches, searches_ + kMostSearchesOfPosition);
   scratch.known = 0;
   scratch.best.Begin(scores);
   scratch.heap.clear();
@@ -256,7 +303,11 @@ int32_t CanvasLattice::NodeOf(size_t position, CanvasStates::Id state, double sc
   const bool known =
       static_cast<size_t>(node) < next.size() && next[static_cast<size_t>(node)].state == state;
   if (known) return node;
-  if (!witness && left >= 0 && !states_.Completes(state, left)) return -1;
+  if (!witness && left >= 0 && !states_.Completes(state, left)) {
+    if (searches_ == most_searches_) return -1;
+    ++searches_;
+    if (!states_.CompletesBySearch(state, left)) return -1;
+  }
   node = static_cast<int32_t>(next.size());
   next.push_back({state, score});
   return node;
@@ -310,6 +361,38 @@ void CanvasLattice::FindAlive() {
       bundle.alive = bundle.alive && node_at(i + 1, bundle.to).alive;
       if (bundle.alive) node_at(i, bundle.from).alive = true;
     }
+  }
+}
+
+// A node without a bundle that ends there, or begins there, takes those on its other side along; no
+// other node loses its last one. Most commits reach a few positions.
+void CanvasLattice::FindAliveAround(size_t position) {
+  std::vector<uint8_t> has;
+  // Whether a node has gone that the side says the bundles' end of.
+  const auto lost = [&](std::vector<Node>& nodes, const Layer& layer, int32_t Bundle::*side) {
+    has.assign(nodes.size(), 0);
+    for (const Bundle& bundle : layer.bundles) {
+      if (bundle.alive) has[static_cast<size_t>(bundle.*side)] = 1;
+    }
+    bool any = false;
+    for (size_t n = 0; n < nodes.size(); ++n) {
+      any = any || (nodes[n].alive && has[n] == 0);
+      nodes[n].alive = nodes[n].alive && has[n] != 0;
+    }
+    return any;
+  };
+  const auto drop = [&](Layer& layer, const std::vector<Node>& nodes, int32_t Bundle::*side) {
+    for (Bundle& bundle : layer.bundles) {
+      bundle.alive = bundle.alive && nodes[static_cast<size_t>(bundle.*side)].alive;
+    }
+  };
+  for (size_t i = position; lost(nodes_[i + 1], layers_[i], &Bundle::to); ++i) {
+    if (i + 1 == layers_.size()) break;
+    drop(layers_[i + 1], nodes_[i + 1], &Bundle::from);
+  }
+  for (size_t i = position; lost(nodes_[i], layers_[i], &Bundle::from); --i) {
+    if (i == 0) break;
+    drop(layers_[i - 1], nodes_[i], &Bundle::to);
   }
 }
 
@@ -442,7 +525,7 @@ void CanvasLattice::Commit(size_t position, TokenId token) {
     layer.bundles[b].alive = layer.bundles[b].alive && has[b] != 0;
     if (has[b] != 0) layer.bundles[b].best = slot->score;
   }
-  FindAlive();
+  FindAliveAround(position);
 }
 
 std::vector<TokenId> CanvasLattice::Best() const {

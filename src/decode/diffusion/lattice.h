@@ -28,10 +28,12 @@ class CanvasLattice {
   // mask. `witness`: tokens of the window that lead to an output; they are always candidates.
   // `behind`: positions of the canvas behind the window, all masks. `states`: those known, and gets
   // those that are met. `gaps`: the gap of each position, -1 for none; empty: there are none.
-  CanvasLattice(const CanvasRules& rules, const CanvasPlace& root, std::span<const TokenId> window,
+  CanvasLattice(const CanvasRules& rules, CanvasPlace root, std::span<const TokenId> window,
                 std::span<const std::vector<float>> scores, std::span<const TokenId> witness,
                 int behind, CanvasStates* states = nullptr, std::span<const int> gaps = {});
 
+  // `root`, in the grammar as it is now.
+  const CanvasPlace& root() const { return root_; }
   // Whether an output is left.
   bool alive() const { return nodes_[0][0].alive; }
   // Finds the shares of all tokens among the outputs that are left.
@@ -119,6 +121,10 @@ class CanvasLattice {
   int32_t SlotOf(Layer& layer, TokenId token, std::span<const float> scores);
   std::span<const int32_t> ChoicesOf(Layer& layer, const CanvasMask& mask,
                                      std::span<const float> scores);
+  // Lets go what is known of states behind which the lattice is, where that has become much.
+  void MakeSpace(size_t position);
+  // Of each node there, tokens that lead to it.
+  std::vector<std::vector<TokenId>> PathsTo(size_t position) const;
   // Cursors of all nodes.
   void BeginSteps(size_t position, std::span<const float> scores);
   // To its next step; false: there is none.
@@ -139,10 +145,13 @@ class CanvasLattice {
   }
   // Which nodes and bundles lie on a path from the first to the last position.
   void FindAlive();
+  // The same where bundles of one position have gone.
+  void FindAliveAround(size_t position);
   void WeighLayer(Layer& layer) const;
   void WeighPaths();
 
   const CanvasRules& rules_;
+  CanvasPlace root_;
   std::span<const TokenId> window_;
   std::unique_ptr<CanvasStates> own_states_;
   CanvasStates& states_;
@@ -151,6 +160,7 @@ class CanvasLattice {
   std::vector<Layer> layers_;
   std::unique_ptr<Scratch> scratch_;
   int64_t looks_ = 0;
+  int searches_ = 0, most_searches_ = 0;  // so far, and up to the end of the position
 };
 
 }  // namespace pawl

@@ -16,9 +16,10 @@ namespace pawl {
 
 MaskFiller::MaskFiller(FillTask task, const FillOptions& options)
     : task_(std::move(task)),
+      constrained_(task_.constraint != nullptr),
       options_(options),
       canvas_(static_cast<size_t>(task_.length), kNoToken),
-      place_{task_.constraint, false},
+      place_{std::move(task_.constraint), false},
       schedule_(options),
       states_(std::make_shared<CanvasStates>(task_.rules)) {}
 
@@ -30,7 +31,7 @@ Status MaskFiller::Start() {
     fills_.resize(static_cast<size_t>(*std::ranges::max_element(gap_of_)) + 1);
     return Settle();
   }
-  if (Status status = CheckCompletion(task_.constraint.get(), task_.length); !status.ok()) {
+  if (Status status = CheckCompletion(place_.at.get(), task_.length); !status.ok()) {
     return status;
   }
   return Settle();
@@ -62,7 +63,7 @@ Status MaskFiller::Settle() {
       if (gap >= 0 && !task_.rules.IsEnd(token)) {
         fills_[static_cast<size_t>(gap)].push_back(token);
       }
-      if (task_.constraint == nullptr) {
+      if (!constrained_) {
         place_.ended = task_.rules.IsEnd(token);
       } else {
         place_ = PlaceAfter(token);
@@ -78,12 +79,13 @@ Status MaskFiller::Settle() {
     if (has_gaps() && block_end_ > 0) {
       block_end_ = task_.length;
     } else if (begin != block_begin_ || block_end_ == 0) {
+      if (!has_gaps()) witness_.clear();
       block_begin_ = begin;
       block_end_ = std::min(task_.length, begin + options_.block_length);
       const int blocks = (task_.length + options_.block_length - 1) / options_.block_length;
       schedule_.Begin(options_.steps > 0 ? options_.steps / blocks : block_end_ - block_begin_);
     }
-    if (task_.constraint == nullptr) return {};
+    if (!constrained_) return {};
     if (HasIslands()) return {};  // the witness is that of the call before
     if (!Force() && !only_end_) return FindWitness();
   }
@@ -121,17 +123,33 @@ bool MaskFiller::Force() {
     canvas_[static_cast<size_t>(first_ + written++)] = token;
   }
   forced_ += written;
+  if (written > 0) witness_.clear();
   return written > 0;
 }
 
+// The shortest one that is found. Where it has to be searched for among tokens, it may be found at
+// one place and not behind its first tokens: then what was known before still stands.
 Status MaskFiller::FindWitness() {
   const auto left = static_cast<size_t>(task_.length - first_);
+  const auto size = static_cast<size_t>(block_end_ - first_);
   std::optional<std::vector<TokenId>> rest = place_.at->Completion(static_cast<int>(left));
-  if (!rest || rest->size() > left) {
-    return Error{ErrorCode::kInternal, "the output that was known to fit is gone", ""};
+  if (rest && rest->size() <= left) {
+    known_ = *std::move(rest);
+    known_.resize(left, task_.rules.ends[0]);
+    known_from_ = first_;
+  } else if (witness_.size() == size) {
+    return {};
+  } else {
+    const auto begin = canvas_.begin() + known_from_;
+    const auto read = static_cast<ptrdiff_t>(first_ - known_from_);
+    const bool same_canvas = known_.size() == left + static_cast<size_t>(read);
+    if (!same_canvas || !std::equal(begin, begin + read, known_.begin())) {
+      return Error{ErrorCode::kInternal, "the output that was known to fit is gone", ""};
+    }
+    known_.erase(known_.begin(), known_.begin() + read);
+    known_from_ = first_;
   }
-  witness_ = *std::move(rest);
-  witness_.resize(static_cast<size_t>(block_end_ - first_), task_.rules.ends[0]);
+  witness_.assign(known_.begin(), known_.begin() + static_cast<ptrdiff_t>(size));
   return {};
 }
 
@@ -194,16 +212,17 @@ Status MaskFiller::Take(std::vector<std::vector<float>> scores) {
   for (size_t n = 0; n < wanted.size(); ++n) {
     by_place[static_cast<size_t>(wanted[n] - first_)] = std::move(scores[n]);
   }
-  if (task_.constraint == nullptr) {
+  if (!constrained_) {
     Commit(by_place, nullptr);
   } else {
     const auto window = std::span(canvas_).subspan(static_cast<size_t>(first_), size);
     const std::vector<TokenId> before(window.begin(), window.end());
     place_ = states_->BeginCall(place_);
-    CanvasLattice lattice(task_.rules, place_, before, by_place, witness_,
+    CanvasLattice lattice(task_.rules, std::move(place_), before, by_place, witness_,
                           task_.length - block_end_, states_.get(),
                           has_gaps() ? std::span(gap_of_).subspan(static_cast<size_t>(first_), size)
                                      : std::span<const int>());
+    place_ = lattice.root();
     looks_ += lattice.looks();
     if (!lattice.alive()) {
       return Error{ErrorCode::kInternal, "the lattice has lost its witness", ""};

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "grammar/vocabulary_tables.h"
@@ -60,6 +61,10 @@ class MaskFiller {
   bool ended() const { return place_.ended || only_end_; }
   int forced() const { return forced_; }
   int64_t looks() const { return looks_; }
+  // REQUIRES: done, or given up.
+  std::shared_ptr<const LoopConstraint> TakeConstraint() {
+    return std::exchange(place_.at, nullptr);
+  }
 
  private:
   // Reads on what is committed, and writes what is forced, until a mask of a block is open.
@@ -81,9 +86,12 @@ class MaskFiller {
   TokenId Choose(std::span<const CanvasLattice::Share> shares, int position) const;
 
   FillTask task_;
+  bool constrained_;  // place_ alone has the constraint, so that old parts of its grammar go
   FillOptions options_;
   std::vector<TokenId> canvas_;
   std::vector<TokenId> witness_;  // of the block, from first_ on
+  std::vector<TokenId> known_;    // an output that fits, from known_from_ on
+  int known_from_ = 0;
   std::vector<int> gap_of_;
   std::vector<std::vector<TokenId>> fills_;
   CanvasPlace place_;  // in front of first_

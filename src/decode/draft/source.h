@@ -162,6 +162,10 @@ std::span<const DraftSourceEntry> DraftSources();
 // "off", "auto", "all" or names: the entries' indices, in the registry's order. `setting` decides
 // what "auto" takes. Errors: kInvalid, place "draft".
 Result<std::vector<size_t>> ParseDraftSources(const DraftOptions& options);
+// Which sources there are is left to the engine.
+inline bool ChoosesDraftSources(const DraftOptions& options) {
+  return options.sources == "auto" || options.sources == "all";
+}
 // DraftOptions::verify and shape. Errors: kInvalid, place "draft_verify" or "draft_shape".
 Result<DraftRules> ParseDraftRules(const DraftOptions& options);
 // Of one entry of DraftOptions::sources, what stands behind the colon of its name.

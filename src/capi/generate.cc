@@ -363,6 +363,10 @@ pawl_status WaitForEnd(pawl_generation& generation, pawl_error** error) {
       Tell(generation, generation.on_text, generation.context, piece, lock);
     } else {
       generation.ended = true;
+      // The output may have ended before the caller's no reached it.
+      if (coming.output->ok() && generation.refused) {
+        (*coming.output)->stop = StopReason::kCancelled;
+      }
       if (coming.output->ok()) return PAWL_OK;
       return Fail(error, coming.output->error());
     }

@@ -215,12 +215,15 @@ TEST_F(CompleteTest, SelfInfilledCompletionsParseWhereOneDoes) {
   ASSERT_TRUE(engine.ok()) << engine.error().ToString();
   CodeCompleter completer(*std::move(engine));
   int others = 0;
-  for (const char* prefix : {"function area(w: number, h: number) {\n  return w",
-                             "const names = [1, 2];\nconst first = names",
-                             "import { readFile } from 'fs';\nexport async function load("}) {
+  const std::pair<const char*, const char*> kPlaces[] = {
+      {"function area(w: number, h: number) {\n  return w", "\n}\n"},
+      {"const names = [1, 2];\nconst first = names", "\n}\n"},
+      {"const xs = [", "];\n"},
+  };
+  for (const auto& [prefix, suffix] : kPlaces) {
     CompletionRequest request;
     request.prefix = prefix;
-    request.suffix = "\n}\n";
+    request.suffix = suffix;
     request.language = Language::kTypeScript;
     request.use_monitors = false;
     request.max_tokens = 16;

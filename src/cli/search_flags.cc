@@ -316,7 +316,8 @@ int SearchFlags::Run(const std::string& command, const SamplerFlags& sampler,
   if (!good) {
     std::string specs;
     for (const std::string& spec : sampler.checks) specs += (specs.empty() ? "" : ", ") + spec;
-    Note(command, "note: no output was found that --check " + specs + " accepts");
+    Note(command, specs.empty() ? std::string("note: no complete output was found")
+                                : "note: no output was found that --check " + specs + " accepts");
   }
   for (const SearchOutput& output : result->outputs) {
     for (const std::string& phrase : output.missing_phrases) {

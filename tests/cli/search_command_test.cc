@@ -67,6 +67,18 @@ TEST(SearchCommandTest, PhrasesAreForcedOrNamed) {
   EXPECT_NE(lacks.err.find("lacks the phrase \"xyz\""), std::string::npos) << lacks.err;
 }
 
+// The likeliest tokens leave no room for the end, so each beam goes on with one that does.
+TEST(SearchCommandTest, PhrasesLeaveRoomForTheEnd) {
+  for (const char* beams : {"1", "4", "8"}) {
+    const CommandResult met = SearchWith(
+        {"--regex", "[a-z ]{0,200}-----", "--force-phrase", "cat", "--num-beams", beams});
+    const bool has = met.out.find("cat") != std::string::npos;
+    EXPECT_EQ(met.exit_code, has ? 0 : 1) << beams << met.err;
+    EXPECT_EQ(met.err.find("lacks the phrase") == std::string::npos, has) << met.err;
+    EXPECT_TRUE(met.out.ends_with("-----\n")) << met.out;
+  }
+}
+
 TEST(SearchCommandTest, ChoicesSumToOne) {
   const SearchJsonValue found = JsonOf(
       SearchWith({"--choice", "ab", "--choice", "abc", "--choice", "b", "--exact", "--json"}));

@@ -149,6 +149,7 @@ class ForcedBeam {
     const std::vector<size_t> sizes = Allocate(banks);
     std::vector<PhraseBeam> next;
     SearchRun::Seen seen;
+    bool completed = false;
     for (size_t b = banks.size(); b-- > 0;) {
       size_t taken = 0, rank = 0;
       for (const Candidate& one : banks[b]) {
@@ -162,16 +163,40 @@ class ForcedBeam {
           run_.Drop(*child);
           continue;
         }
-        if (run_.Complete(*child)) {
-          Complete(*child, one.state);
-        } else {
-          next.push_back({*child, one.state});
-        }
+        completed |= run_.Complete(*child);
+        Keep(*child, one.state, next);
         taken += one.ends ? 0 : 1;
       }
     }
+    if (next.empty() && !completed) {
+      if (Status status = TakeOthers(laws, next); !status.ok()) return status;
+    }
     for (const PhraseBeam& beam : live_) run_.Drop(beam.h);
     live_ = std::move(next);
+    return {};
+  }
+
+  void Keep(Hypo child, int32_t state, std::vector<PhraseBeam>& next) {
+    if (run_.Complete(child)) return Complete(child, state);
+    next.push_back({child, state});
+  }
+
+  // None of the best tokens leaves room for the closing: of each beam the best token that does.
+  Status TakeOthers(std::vector<RankedTokens>& laws, std::vector<PhraseBeam>& next) {
+    for (size_t beam = 0; beam < laws.size(); ++beam) {
+      const PhraseBeam from = live_[beam];
+      for (size_t i = width_; i < laws[beam].size(); ++i) {
+        if (run_.limited()) return {};
+        const RankedTokens::Item& item = laws[beam].At(i);
+        const bool ends = run_.IsEnd(from.h, item.token);
+        const Result<Hypo> child = run_.Child(from.h, item);
+        if (!child.ok()) return child.error();
+        if (*child == kNoHypo) continue;
+        Keep(*child,
+             ends ? from.state : phrases_.After(from.state, run_.task().BytesOf(item.token)), next);
+        break;
+      }
+    }
     return {};
   }
 

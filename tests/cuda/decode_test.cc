@@ -15,7 +15,7 @@
 #include "src/model/transformer_config.h"
 #include "src/model/transformer_cuda.h"
 #include "src/model/transformer_weights.h"
-#include "tests/cuda/cuda_test_util.h"
+#include "tests/cuda/model_util.h"
 #include "tests/source_dir.h"
 #include "tests/support/session.h"
 
@@ -29,13 +29,8 @@ class DecodeTest : public GpuTest {
   void SetUp() override {
     GpuTest::SetUp();
     if (IsSkipped()) return;
-    Result<TransformerConfig> config = ReadTransformerConfig(kShipped);
-    Result<Checkpoint> checkpoint = Checkpoint::Open(kShipped);
-    ASSERT_TRUE(config.ok() && checkpoint.ok());
-    Result<TransformerWeights> weights =
-        LoadTransformerWeights(std::make_unique<Checkpoint>(*std::move(checkpoint)), *config,
-                               HuggingFaceNames(*config), nullptr);
-    ASSERT_TRUE(weights.ok());
+    auto [config, weights] = StoredModelOf(kShipped);
+    ASSERT_TRUE(config.ok() && weights.ok());
     TransformerCudaOptions options;
     options.kv_bytes = 4 << 20;
     // Logits as near to the CPU's as they get, so that seeds give the same tokens.

@@ -183,13 +183,8 @@ TEST_F(ExpertsModelTest, OtherWaysToChooseAreTheCpus) {
   for (int which = 0; which < 3; ++which) {
     std::unique_ptr<Model> models[2];
     for (std::unique_ptr<Model>& model : models) {
-      Result<TransformerConfig> config = ReadTransformerConfig(folder);
-      Result<Checkpoint> checkpoint = Checkpoint::Open(folder);
-      ASSERT_TRUE(config.ok() && checkpoint.ok());
-      Result<TransformerWeights> weights =
-          LoadTransformerWeights(std::make_unique<Checkpoint>(*std::move(checkpoint)), *config,
-                                 HuggingFaceNames(*config), nullptr);
-      ASSERT_TRUE(weights.ok());
+      auto [config, weights] = StoredModelOf(folder);
+      ASSERT_TRUE(config.ok() && weights.ok());
       for (size_t i = 0; i < config->layers.size(); ++i) {
         Layer& layer = config->layers[i];
         TransformerLayer& tensors = weights->layers[i];
@@ -262,13 +257,8 @@ TEST_F(ExpertsModelTest, DrawnTokensAreTheSamplers) {
 TEST_F(ExpertsModelTest, Fp8WeightsAreWorthWhatTheySay) {
   Random random(7);
   const std::string folder = GoldenFolder("families/qwen2_moe");
-  Result<TransformerConfig> config = ReadTransformerConfig(folder);
-  Result<Checkpoint> checkpoint = Checkpoint::Open(folder);
-  ASSERT_TRUE(config.ok() && checkpoint.ok());
-  Result<TransformerWeights> weights =
-      LoadTransformerWeights(std::make_unique<Checkpoint>(*std::move(checkpoint)), *config,
-                             HuggingFaceNames(*config), nullptr);
-  ASSERT_TRUE(weights.ok());
+  auto [config, weights] = StoredModelOf(folder);
+  ASSERT_TRUE(config.ok() && weights.ok());
   TransformerCudaOptions options;
   options.cache = CacheType::kF32;
   options.fp8_weights = true;
@@ -309,13 +299,8 @@ TEST_F(ExpertsModelTest, Fp8WeightsAreWorthWhatTheySay) {
 // other rows' bits stay. Experts of two dtypes are refused.
 TEST_F(ExpertsModelTest, ABrokenExpertIsAnErrorOfItsRows) {
   const std::string folder = GoldenFolder("families/qwen3_moe");
-  Result<TransformerConfig> config = ReadTransformerConfig(folder);
-  Result<Checkpoint> checkpoint = Checkpoint::Open(folder);
-  ASSERT_TRUE(config.ok() && checkpoint.ok());
-  Result<TransformerWeights> weights =
-      LoadTransformerWeights(std::make_unique<Checkpoint>(*std::move(checkpoint)), *config,
-                             HuggingFaceNames(*config), nullptr);
-  ASSERT_TRUE(weights.ok());
+  auto [config, weights] = StoredModelOf(folder);
+  ASSERT_TRUE(config.ok() && weights.ok());
   TransformerCudaOptions options;
   options.kv_bytes = 1 << 20;
   Result<std::unique_ptr<Model>> whole = TransformerCuda::Make(*config, *weights, options);

@@ -19,17 +19,29 @@
 
 namespace pawl::PAWL_GPU {
 
+// The description and the weights of a folder.
+struct StoredModel {
+  Result<TransformerConfig> config;
+  Result<TransformerWeights> weights;
+};
+inline StoredModel StoredModelOf(const std::string& folder,
+                                 WeightDtype dtype = WeightDtype::kAsStored) {
+  Result<TransformerConfig> config = ReadTransformerConfig(folder);
+  if (!config.ok()) return {config.error(), config.error()};
+  Result<Checkpoint> checkpoint = Checkpoint::Open(folder);
+  if (!checkpoint.ok()) return {std::move(config), checkpoint.error()};
+  const TensorNames names = HuggingFaceNames(*config, &*checkpoint);
+  Result<TransformerWeights> weights = LoadTransformerWeights(
+      std::make_unique<Checkpoint>(*std::move(checkpoint)), *config, names, nullptr, dtype);
+  return {std::move(config), std::move(weights)};
+}
+
 // With a megabyte for keys and values, unless the options say something else.
 inline Result<std::unique_ptr<Model>> LoadCuda(const std::string& folder,
                                                TransformerCudaOptions options,
                                                WeightDtype dtype = WeightDtype::kAsStored) {
-  Result<TransformerConfig> config = ReadTransformerConfig(folder);
+  auto [config, weights] = StoredModelOf(folder, dtype);
   if (!config.ok()) return config.error();
-  Result<Checkpoint> checkpoint = Checkpoint::Open(folder);
-  if (!checkpoint.ok()) return checkpoint.error();
-  const TensorNames names = HuggingFaceNames(*config, &*checkpoint);
-  Result<TransformerWeights> weights = LoadTransformerWeights(
-      std::make_unique<Checkpoint>(*std::move(checkpoint)), *config, names, nullptr, dtype);
   if (!weights.ok()) return weights.error();
   if (options.kv_bytes == 0) options.kv_bytes = 1 << 20;
   return TransformerCuda::Make(*std::move(config), *weights, options);

@@ -185,13 +185,8 @@ TEST_F(TransformerTest, BoundsOfTypes) {
 TEST_F(TransformerTest, Fp8WeightsAreWorthWhatTheySay) {
   Random random(8);
   const std::string folder = GoldenFolder("qwen2-fp32-untied");
-  Result<TransformerConfig> config = ReadTransformerConfig(folder);
-  Result<Checkpoint> checkpoint = Checkpoint::Open(folder);
-  ASSERT_TRUE(config.ok() && checkpoint.ok());
-  Result<TransformerWeights> weights =
-      LoadTransformerWeights(std::make_unique<Checkpoint>(*std::move(checkpoint)), *config,
-                             HuggingFaceNames(*config), nullptr);
-  ASSERT_TRUE(weights.ok());
+  auto [config, weights] = StoredModelOf(folder);
+  ASSERT_TRUE(config.ok() && weights.ok());
   const KernelSet& kernels = *FindKernels(KernelVariant::kAuto);
   std::vector<std::vector<float>> rounded;
   const auto round = [&](Matrix& matrix) {

@@ -82,7 +82,7 @@ Status DraftFlags::Check() const {
   return needs(options.history_file, "--draft-history", "history");
 }
 
-Result<std::shared_ptr<Drafter>> DraftFlags::Make(const LoadedModel& model) const {
+Result<std::shared_ptr<Drafter>> DraftFlags::Make(LoadedModel& model) const {
   DraftOptions found = options;
   if (!found.model.empty()) {
     Result<std::string> path = FindModelFolder(found.model);

@@ -22,6 +22,7 @@
 #include "src/decode/batch.h"
 #include "src/decode/draft/drafter.h"
 #include "src/decode/draft/model_source.h"
+#include "src/model/draft_head.h"
 #include "src/model/model.h"
 #include "src/model/random_weights.h"
 #include "tests/decode/sixteen_model.h"
@@ -273,6 +274,15 @@ class DraftsTest : public ::testing::Test {
     setting.vocabulary_size = model.info().vocabulary_size;
     const bool own = name == "wrong" || name == "right" || name == "model";
     setting.options.sources = own ? "off" : name;
+    if (!head_.empty()) {
+      setting.options.sources = name;
+      setting.options.model = head_;
+      const auto indices = ParseDraftSources(setting.options);
+      EXPECT_TRUE(indices.ok());
+      auto drafter = Drafter::Make(std::move(setting), *indices);
+      EXPECT_TRUE(drafter.ok());
+      return *std::move(drafter);
+    }
     if (name == "text") setting.options.text_file = QuotedText();
     setting.options.always = always;
     setting.options.filter = filter;
@@ -298,6 +308,7 @@ class DraftsTest : public ::testing::Test {
   Encoder encode_ = LongestFirst(vocabulary_);
   Compiler compiler_{vocabulary_};
   DraftSetting model_setting_;
+  std::string head_;  // the folder of a trained head, in place of the draft model
 };
 
 TEST_F(DraftsTest, EveryOutputIsTheOneWithoutDrafts) {
@@ -369,6 +380,44 @@ TEST_F(DraftsTest, EveryOutputIsTheOneWithoutDrafts) {
   EXPECT_GT(closed, 0);
   EXPECT_GT(cancelled, 0);
   RecordProperty("compared", static_cast<int>(compared));
+}
+
+// Against the model without a head: what heads keep in its pages changes nothing either.
+TEST_F(DraftsTest, TrainedHeadsChangeNoOutput) {
+  const int seeds = SeedsFromEnvironment("PAWL_DRAFT_SEEDS", 4);
+  const auto plain_model = LoadGolden("heads/target");
+  ASSERT_NE(plain_model, nullptr);
+  for (const char* const head :
+       {"eagle3", "eagle3-training", "eagle3-wide", "medusa", "medusa-blocks"}) {
+    head_ = GoldenFolder(std::string("heads/") + head);
+    auto model = LoadGolden("heads/target");
+    ASSERT_TRUE(AttachDraftHead(model, head_).ok());
+    int64_t accepted = 0;
+    for (const char* kind : {"none", "schema", "lark", "tag"}) {
+      const auto constraint = Make(compiler_, kind);
+      for (const float temperature : {0.0f, 0.7f, 1.5f}) {
+        std::vector<Case> cases;
+        for (int i = 0; i < seeds; ++i) cases.push_back({static_cast<uint64_t>(i), temperature});
+        const std::vector<Output> plain = Run(*plain_model, constraint, cases, 1, nullptr);
+        for (const std::string name : {"model", "auto", "self:exit=2,model,lookahead"}) {
+          for (const int batch : {1, 8}) {
+            BatchStats stats;
+            const std::vector<Output> drafted =
+                Run(*model, constraint, cases, batch, MakeDrafter(name, {}, true, true, *model),
+                    &stats);
+            for (size_t i = 0; i < cases.size(); ++i) {
+              ASSERT_TRUE(drafted[i] == plain[i])
+                  << head << ", " << kind << ", " << name << ", batch " << batch << ", temperature "
+                  << temperature << ", seed " << i << ": \"" << drafted[i].text
+                  << "\" instead of \"" << plain[i].text << "\" " << drafted[i].error;
+            }
+            if (name == "model") accepted += stats.accepted;
+          }
+        }
+      }
+    }
+    EXPECT_GT(accepted, 0) << head;
+  }
 }
 
 // Every family, whose models have 96 tokens and more: alone without drafts; with drafts, eight

@@ -1,6 +1,6 @@
 // The source "self": which layers it takes (against slow twins), that all layers are always right,
 // and what its calls leave behind. The source "lookahead": calls that it saves, rows that it gives
-// up.
+// up. Trained heads whose weights are chosen such that their guesses are right.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,6 +14,7 @@
 #include "src/decode/batch.h"
 #include "src/decode/draft/drafter.h"
 #include "src/decode/draft/self_layers.h"
+#include "src/model/draft_head.h"
 #include "tests/decode/sixteen_model.h"
 #include "tests/model/model_test_util.h"
 #include "tests/support/vocabularies.h"
@@ -186,7 +187,8 @@ struct SelfRun {
 
 SelfRun RunOutput(Model& model, std::shared_ptr<const Vocabulary> vocabulary,
                   const std::string& sources, float temperature, int nodes, int tokens,
-                  bool always = true, std::vector<TokenId> prompt = {40, 41, 42, 43, 44}) {
+                  bool always = true, std::vector<TokenId> prompt = {40, 41, 42, 43, 44},
+                  const std::string& draft_model = "") {
   BatchOptions options;
   options.threads = 1;
   if (sources != "off") {
@@ -197,6 +199,7 @@ SelfRun RunOutput(Model& model, std::shared_ptr<const Vocabulary> vocabulary,
     setting.options.sources = sources;
     setting.options.always = always;
     setting.options.nodes = nodes;
+    setting.options.model = draft_model;
     const auto indices = ParseDraftSources(setting.options);
     EXPECT_TRUE(indices.ok());
     auto drafter = Drafter::Make(std::move(setting), *indices);
@@ -323,6 +326,77 @@ TEST(LookaheadTest, SavesCallsAndChangesNothing) {
                 share * static_cast<double>(plain.stats.steps))
           << nodes << ", " << temperature;
     }
+  }
+}
+
+// ---- Trained heads ----
+
+// The model writes the letters in turn, and so do the heads: a call gives all drafts and a token.
+TEST(HeadDraftsTest, HeadsThatKnowTheModelAreAlwaysRight) {
+  const struct {
+    const char* head;
+    int nodes;
+    float temperature;
+  } cases[] = {{"cycle-medusa", 3, 0}, {"cycle-eagle3", 6, 0}, {"cycle-eagle3", 6, 0.9f}};
+  for (const auto& c : cases) {
+    std::unique_ptr<Model> model = LoadGolden("heads/cycle");
+    ASSERT_NE(model, nullptr);
+    const std::string folder = GoldenFolder(std::string("heads/") + c.head);
+    const SelfRun plain =
+        RunOutput(*model, SixteenLetters(), "off", c.temperature, 1, 61, true, {3, 4, 5});
+    ASSERT_EQ(plain.tokens.size(), 61u);
+    ASSERT_TRUE(AttachDraftHead(model, folder).ok());
+    const SelfRun run = RunOutput(*model, SixteenLetters(), "model", c.temperature, c.nodes, 61,
+                                  true, {3, 4, 5}, folder);
+    EXPECT_EQ(run.tokens, plain.tokens) << c.head;
+    if (c.temperature == 0) {
+      for (size_t i = 1; i < plain.tokens.size(); ++i) {
+        ASSERT_EQ(plain.tokens[i], (plain.tokens[i - 1] + 1) % 16);
+      }
+    }
+    EXPECT_EQ(run.stats.accepted, run.stats.drafts) << c.head;
+    // The prompt gives a token, each call behind it one more than its drafts.
+    EXPECT_EQ(run.stats.steps, 1 + (60 + c.nodes) / (c.nodes + 1)) << c.head;
+  }
+}
+
+// At temperature 0 every rule gives the output without drafts.
+TEST(HeadDraftsTest, RejectionRulesTakeTheHeadsLaw) {
+  std::unique_ptr<Model> model = LoadGolden("heads/cycle");
+  ASSERT_NE(model, nullptr);
+  const std::string folder = GoldenFolder("heads/cycle-eagle3");
+  ASSERT_TRUE(AttachDraftHead(model, folder).ok());
+  for (const char* const rule : {"token", "block", "rsd", "spectr", "traversal"}) {
+    DraftSetting setting;
+    setting.vocabulary = SixteenLetters();
+    setting.vocabulary_size = 16;
+    setting.options.sources = "model";
+    setting.options.model = folder;
+    setting.options.verify = rule;
+    setting.options.always = true;
+    setting.options.nodes = 6;
+    auto drafter = Drafter::Make(setting, *ParseDraftSources(setting.options));
+    ASSERT_TRUE(drafter.ok());
+    BatchOptions options;
+    options.threads = 1;
+    options.drafter = *drafter;
+    BatchEngine engine(*model, SixteenLetters(), {}, options);
+    std::vector<TokenId> tokens;
+    GenerateOptions generate;
+    generate.max_tokens = 40;
+    engine.Add({.prompt = {3, 4, 5},
+                .constraint = nullptr,
+                .options = generate,
+                .done = [&](Result<Generation> output) {
+                  if (output.ok()) tokens = output->tokens;
+                }});
+    while (engine.Step()) {
+    }
+    ASSERT_EQ(tokens.size(), 40u) << rule;
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      EXPECT_EQ(tokens[i], static_cast<TokenId>((6 + i) % 16)) << rule;
+    }
+    EXPECT_GT(engine.stats().accepted, 20) << rule;
   }
 }
 

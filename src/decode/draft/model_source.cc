@@ -10,6 +10,7 @@
 
 #include "src/decode/draft/guess_drawer.h"
 #include "src/decode/draft/source.h"
+#include "src/model/draft_head.h"
 #include "src/text/tokenizer.h"
 
 namespace pawl {
@@ -144,6 +145,7 @@ std::unique_ptr<DraftSession> ModelSource::Follow(const DraftRequest& request) {
 
 Result<std::unique_ptr<DraftSource>> MakeModelSource(const DraftSetting& setting) {
   const std::string& path = setting.options.model;
+  if (IsDraftHead(path)) return MakeHeadSource(setting);
   Result<std::shared_ptr<const Tokenizer>> tokenizer = Tokenizer::FromFile(path);
   if (!tokenizer.ok()) return tokenizer.error();
   const Result<std::shared_ptr<const Vocabulary>> vocabulary = (*tokenizer)->MakeVocabulary();

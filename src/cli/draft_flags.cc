@@ -31,7 +31,8 @@ void DraftFlags::AddTo(CLI::App* command) {
   }
   TextOption(command, "--draft", options.sources, "off|auto|NAMES", help)->capture_default_str();
   TextOption(command, "--draft-model", options.model, "MODEL",
-             "A smaller model with the same vocabulary, which drafts: as --model");
+             "A smaller model with the same vocabulary, which drafts: as --model. Or the folder of\n"
+             "a trained head of the model (EAGLE-3, Medusa)");
   TextOption(command, "--draft-text", options.text_file, "FILE",
              "Text that outputs may quote, for drafts");
   TextOption(command, "--draft-history", options.history_file, "FILE",

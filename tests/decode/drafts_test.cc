@@ -498,6 +498,64 @@ TEST_F(DraftsTest, SourcesThatKnowTakeFewSteps) {
   EXPECT_EQ(right.failed_drafts, 0);
 }
 
+// A tool that another request offered next to other tools: its calls are known by the text in front
+// of their arguments.
+TEST_F(DraftsTest, HistoriesKnowAToolFromRequestsWithOtherTools) {
+  const auto request_with = [&](const std::string& other) {
+    std::string tags;
+    for (const std::string& name : {std::string("blue"), other}) {
+      tags += std::string(tags.empty() ? "" : ",") + R"({"type":"tag","begin":"<a>)" + name +
+              R"(=","content":{"type":"json_schema","json_schema":{"type":"object","properties":{
+              "name":{"type":"string","maxLength":20},"size":{"type":"integer"}},
+              "required":["name","size"],"additionalProperties":false}},"end":";"})";
+    }
+    Result<Grammar> grammar = compiler_.CompileStructuralTag(
+        R"({"type":"structural_tag","format":{"type":"triggered_tags","triggers":["<a>"],"tags":[)" +
+        tags + "]}}");
+    EXPECT_TRUE(grammar.ok()) << grammar.error().ToString();
+    return ForLoop(MakeConstraint(*grammar), *vocabulary_);
+  };
+  const std::string call = R"(<a>blue={"name":"some words here","size":1004};)";
+  const auto model = LoadGolden("llama-fp32-tied");
+  ASSERT_NE(model, nullptr);
+  const auto drafter = MakeDrafter("history", {}, true, true, *model);
+  // How many steps the call takes when these requests were there before.
+  const auto steps = [&](const std::string& other) {
+    std::shared_ptr<const LoopConstraint> at = request_with(other);
+    const auto request = drafter->Begin({.prompt = std::vector<TokenId>{1}, .constraint = at});
+    std::vector<TokenId> tokens = {1};
+    const std::vector<TokenId> output = encode_("th red " + other + " " + call);
+    int count = 0;
+    for (size_t done = 0; done < output.size(); ++count) {
+      DraftTask task = {.request = request.get(),
+                        .tokens = tokens,
+                        .prompt = 1,
+                        .at = at,
+                        .mask = at->mask(),
+                        .most_nodes = 8,
+                        .most_depth = 16};
+      drafter->Draft({&task, 1}, {});
+      for (int node = 0; node >= 0 && done < output.size();) {
+        const TokenId came = output[done++];
+        tokens.push_back(came);
+        drafter->Verified(*request, node, came);
+        at = at->Next(came);
+        if (at == nullptr) {
+          ADD_FAILURE() << "refused at " << done;
+          return 0;
+        }
+        node = request->tree.Child(node, came);
+      }
+    }
+    drafter->Finish(*request, output);
+    return count;
+  };
+  const int first = steps("red");
+  const auto size = static_cast<int>(encode_(call).size());
+  // Another request: the call itself is known, in steps of up to nine tokens.
+  EXPECT_GE(first - steps("green"), size / 2);
+}
+
 // The budget counts tokens, not steps: at every budget the output is closed as without drafts.
 TEST_F(DraftsTest, EveryBudgetClosesTheSame) {
   const auto model = LoadGolden("qwen3-bf16");

@@ -2,7 +2,8 @@
 """Makes the tiny random draft heads of tests/data/models/heads, and the model that they draft for.
 
 `target` is a Llama of six layers in fp32. `eagle3`, `eagle3-training` and `eagle3-wide` are EAGLE-3 heads for it, in the two
-spellings of their tensors, with fewer tokens than the model and with all of them; `medusa` and `medusa-blocks` are Medusa heads.
+spellings of their tensors, with fewer tokens than the model and with all of them; `medusa` and `medusa-blocks` are Medusa heads,
+`hydra` is a Hydra head.
 Each folder of a head has config.json, model.safetensors and golden.safetensors: for each prompt what this program, in double
 precision, finds with the head: its logits behind the prompt's last token but one, and five draft steps. It is written from the
 description of the heads, not from their code.
@@ -48,6 +49,7 @@ CASES = {
     "eagle3-wide": dict(kind="eagle3", layers=[1, 2, 4], normed=False, all_tokens=True, body="", layer="layers.0."),
     "medusa": dict(kind="medusa", heads=3, blocks=1, names="plain"),
     "medusa-blocks": dict(kind="medusa", heads=2, blocks=2, names="blocks"),
+    "hydra": dict(kind="hydra", heads=3, blocks=2),
 }
 
 
@@ -215,6 +217,48 @@ def draft_with_medusa(case, weights, final):
     return logits, [int(np.argmax(one)) for one in logits]
 
 
+def hydra_weights(case, seed):
+    out = Tensors(seed)
+    layer = "prefix_embeding_layer."
+    for name in ("input_layernorm", "post_attention_layernorm"):
+        out.put(layer + name + ".weight", WIDTH, around=1.0)
+    for part, rows, columns in (("self_attn.q_proj", WIDTH, WIDTH), ("self_attn.k_proj", KV_HEADS * HEAD, WIDTH),
+                                ("self_attn.v_proj", KV_HEADS * HEAD, WIDTH), ("self_attn.o_proj", WIDTH, WIDTH),
+                                ("mlp.gate_proj", INNER, WIDTH), ("mlp.up_proj", INNER, WIDTH), ("mlp.down_proj", WIDTH, INNER)):
+        out.put(layer + part + ".weight", rows, columns)
+    for i in range(case["heads"]):
+        inputs = WIDTH * (i + 2)
+        out.put(f"hydra_mlp.{i}.0.res_connection.weight", WIDTH, inputs)
+        for j in range(case["blocks"]):
+            out.put(f"hydra_mlp.{i}.{j}.linear.weight", WIDTH, inputs if j == 0 else WIDTH)
+            out.put(f"hydra_mlp.{i}.{j}.linear.bias", WIDTH)
+        out.put(f"hydra_lm_head.{i}.weight", VOCABULARY, WIDTH)
+        out.put(f"hydra_lm_head.{i}.bias", VOCABULARY)
+    return out
+
+
+def draft_with_hydra(case, weights, target, final, tokens):
+    """Each guess is an input of the next one."""
+    linear = lambda y, part: y @ weights.wide(f"prefix_embeding_layer.{part}.weight").T
+    x = final[:-1]
+    y = norm(x, weights.wide("prefix_embeding_layer.input_layernorm.weight"), EPSILON)
+    q, k, v = (linear(y, f"self_attn.{part}_proj").reshape(len(x), -1, HEAD) for part in "qkv")
+    positions = np.arange(len(x))
+    x = x + linear(attention(rotate(q, positions, THETA), rotate(k, positions, THETA), v, HEADS // KV_HEADS), "self_attn.o_proj")
+    y = norm(x, weights.wide("prefix_embeding_layer.post_attention_layernorm.weight"), EPSILON)
+    prefix = (x + linear(silu(linear(y, "mlp.gate_proj")) * linear(y, "mlp.up_proj"), "mlp.down_proj"))[-1]
+    table, ahead, logits = target.wide("model.embed_tokens.weight"), [int(tokens[-1])], []
+    for i in range(case["heads"]):
+        z = np.concatenate([prefix] + [table[token] for token in ahead])
+        block = lambda j, y: silu(weights.wide(f"hydra_mlp.{i}.{j}.linear.weight") @ y + weights.wide(f"hydra_mlp.{i}.{j}.linear.bias"))
+        x = weights.wide(f"hydra_mlp.{i}.0.res_connection.weight") @ z + block(0, z)
+        for j in range(1, case["blocks"]):
+            x = x + block(j, x)
+        logits.append(weights.wide(f"hydra_lm_head.{i}.weight") @ x + weights.wide(f"hydra_lm_head.{i}.bias"))
+        ahead.append(int(np.argmax(logits[-1])))
+    return logits, ahead[1:]
+
+
 # ---- A model that counts, and heads that count with it ----
 
 LETTERS = 16
@@ -286,6 +330,9 @@ def main():
             if case["all_tokens"]:
                 config["draft_vocab_size"] = VOCABULARY
             weights = eagle_weights(case, 400 + number)
+        elif case["kind"] == "hydra":
+            config = {"hydra_num_heads": case["heads"], "hydra_num_layers": case["blocks"], "grounded_heads": True}
+            weights = hydra_weights(case, 400 + number)
         else:
             config = {"medusa_num_heads": case["heads"], "medusa_num_layers": case["blocks"], "base_model_name_or_path": "target"}
             weights = medusa_weights(case, 400 + number)
@@ -295,7 +342,8 @@ def main():
             tokens = random.integers(3, VOCABULARY, length)
             states, final = run_target(target, tokens)
             logits, guesses = (draft_with_eagle(case, weights, target, states, tokens) if case["kind"] == "eagle3"
-                               else draft_with_medusa(case, weights, final))
+                               else draft_with_medusa(case, weights, final) if case["kind"] == "medusa"
+                               else draft_with_hydra(case, weights, target, final, tokens))
             golden[f"tokens.{length}"] = tokens.astype(np.int64)
             golden[f"logits.{length}"] = np.array(logits, np.float32)
             golden[f"guesses.{length}"] = np.array(guesses, np.int64)

@@ -3,7 +3,9 @@
 // EAGLE-3 (Li et al., arXiv 2503.01840) has two spellings: "midlayer." of its authors and
 // "layers.0." of training tools, each with "model." in front of it or not. Its head may have fewer
 // tokens than the model; `d2t` has what is to be added to each of their numbers. Medusa (Cai et
-// al., arXiv 2401.10774) has "0.0.linear." or "blocks.0.layers.0.linear.".
+// al., arXiv 2401.10774) has "0.0.linear." or "blocks.0.layers.0.linear.". Hydra (Ankner et al.,
+// arXiv 2402.05109) has "hydra_mlp.0.0.linear." and a layer in the form of the model's own, which
+// it spells "prefix_embeding_layer.".
 #include "src/model/draft_head.h"
 
 #include <sys/stat.h>
@@ -33,8 +35,10 @@ std::string HeadArchitecture(const json::Value& config) {
 
 std::optional<DraftHead::Kind> HeadKindOf(const json::Value& config) {
   if (config.Find("medusa_num_heads") != nullptr) return DraftHead::Kind::kMedusa;
-  const std::string name = PlainName(HeadArchitecture(config));
-  if (name.find("eagle3") != std::string::npos) return DraftHead::Kind::kEagle3;
+  if (config.Find("hydra_num_heads") != nullptr) return DraftHead::Kind::kHydra;
+  if (HeadArchitecture(config).find("Eagle3") != std::string::npos) {
+    return DraftHead::Kind::kEagle3;
+  }
   return std::nullopt;
 }
 
@@ -141,6 +145,28 @@ Status ReadTargets(const TensorSource& source, Binder& binder, const std::string
   return {};
 }
 
+// The layer, of which queries, keys and values read `inputs` numbers.
+void BindHeadLayer(Binder& binder, const std::string& prefix, int64_t hidden, int64_t inputs,
+                   DraftHead& head) {
+  const Attention& attention = head.layer->attention();
+  const int64_t q_rows = int64_t{attention.heads} * attention.head_dim;
+  const int64_t kv_rows = int64_t{attention.kv_heads} * attention.head_dim;
+  TransformerLayer& weights = head.weights;
+  const auto fetch = [&](const char* part, int64_t outputs, int64_t columns, bool bias) {
+    return binder.FetchLinear(prefix + part, outputs, columns, bias);
+  };
+  const bool bias = attention.qkv_bias;
+  weights.q = fetch("self_attn.q_proj", q_rows, inputs, bias);
+  weights.k = fetch("self_attn.k_proj", kv_rows, inputs, bias);
+  weights.v = fetch("self_attn.v_proj", kv_rows, inputs, bias);
+  weights.o = fetch("self_attn.o_proj", hidden, q_rows, attention.o_bias);
+  weights.mlp_norm = binder.FetchNorm(prefix + "post_attention_layernorm", hidden);
+  const int64_t width = head.layer->mlp().width;
+  weights.gate = fetch("mlp.gate_proj", width, hidden, false);
+  weights.up = fetch("mlp.up_proj", width, hidden, false);
+  weights.down = fetch("mlp.down_proj", hidden, width, false);
+}
+
 Status BindEagle(const TensorSource& source, Binder& binder, const TransformerConfig& model,
                  int64_t rows, DraftHead& head) {
   const int64_t hidden = model.hidden;
@@ -148,27 +174,11 @@ Status BindEagle(const TensorSource& source, Binder& binder, const TransformerCo
   const std::string body = has("model.fc.weight") ? "model." : "";
   const std::string layer =
       body + (has(body + "layers.0.hidden_norm.weight") ? "layers.0." : "midlayer.");
-  const Attention& attention = head.layer->attention();
-  const int64_t q_rows = int64_t{attention.heads} * attention.head_dim;
-  const int64_t kv_rows = int64_t{attention.kv_heads} * attention.head_dim;
   head.fc = binder.FetchLinear(body + "fc", hidden, hidden * std::ssize(head.taps),
                                has(body + "fc.bias"));
   head.input_norm = binder.FetchNorm(layer + "input_layernorm", hidden);
   head.hidden_norm = binder.FetchNorm(layer + "hidden_norm", hidden);
-  TransformerLayer& weights = head.weights;
-  const auto fetch = [&](const char* part, int64_t outputs, int64_t inputs, bool bias) {
-    return binder.FetchLinear(layer + part, outputs, inputs, bias);
-  };
-  const bool bias = attention.qkv_bias;
-  weights.q = fetch("self_attn.q_proj", q_rows, 2 * hidden, bias);
-  weights.k = fetch("self_attn.k_proj", kv_rows, 2 * hidden, bias);
-  weights.v = fetch("self_attn.v_proj", kv_rows, 2 * hidden, bias);
-  weights.o = fetch("self_attn.o_proj", hidden, q_rows, attention.o_bias);
-  weights.mlp_norm = binder.FetchNorm(layer + "post_attention_layernorm", hidden);
-  const int64_t width = head.layer->mlp().width;
-  weights.gate = fetch("mlp.gate_proj", width, hidden, false);
-  weights.up = fetch("mlp.up_proj", width, hidden, false);
-  weights.down = fetch("mlp.down_proj", hidden, width, false);
+  BindHeadLayer(binder, layer, hidden, 2 * hidden, head);
   head.final_norm = binder.FetchNorm(body + "norm", hidden);
   const std::string outer = !has("lm_head.weight") && has(body + "lm_head.weight") ? body : "";
   head.head = binder.FetchMatrix(outer + "lm_head.weight", rows, hidden, true);
@@ -202,10 +212,57 @@ Status BindMedusa(const TensorSource& source, Binder& binder, const TransformerC
   return binder.error() ? Status(*binder.error()) : Status();
 }
 
+// Hydra's layer has the form of the model's first.
+Status ReadHydraLayer(const JsonReader& in, const TransformerConfig& model, DraftHead& head) {
+  const Layer& first = model.layers[0];
+  const auto* const attention = std::get_if<Attention>(&first.mixer);
+  const auto* const mlp = std::get_if<Mlp>(&first.feed_forward);
+  const bool plain = attention != nullptr && mlp != nullptr && mlp->gated && !mlp->bias &&
+                     attention->rope != kNoRope && attention->qk_norm == QkNorm::kNone &&
+                     !attention->output_gate && !attention->sinks && !first.post_norms &&
+                     !model.layer_norms;
+  if (!plain) {
+    in.Unsupported("is for models whose layers have Llama's form, not for " + model.architecture);
+    return in.status();
+  }
+  head.layer = first;
+  head.layer->attention().window = 0;
+  head.rope = model.ropes[static_cast<size_t>(attention->rope)];
+  head.epsilon = model.norm_epsilon;
+  return {};
+}
+
+Status BindHydra(const TensorSource& source, Binder& binder, const TransformerConfig& model,
+                 int64_t blocks, DraftHead& head) {
+  const int64_t hidden = model.hidden;
+  const auto has = [&](const std::string& name) { return source.Find(name) != nullptr; };
+  const std::string body = has("hydra_head.hydra_mlp.0.0.linear.weight") ? "hydra_head." : "";
+  const std::string layer = body + "prefix_embeding_layer.";
+  head.weights.attention_norm = binder.FetchNorm(layer + "input_layernorm", hidden);
+  BindHeadLayer(binder, layer, hidden, hidden, head);
+  for (size_t i = 0; i < head.steps.size() && !binder.error(); ++i) {
+    const std::string step = body + "hydra_mlp." + std::to_string(i) + ".";
+    const int64_t inputs = hidden * (static_cast<int64_t>(i) + 2);
+    const std::string residual = step + "0.res_connection";
+    head.steps[i].residual = binder.FetchLinear(residual, hidden, inputs, has(residual + ".bias"));
+    for (int64_t j = 0; j < blocks; ++j) {
+      const std::string block = step + std::to_string(j) + ".linear";
+      head.steps[i].blocks.push_back(
+          binder.FetchLinear(block, hidden, j == 0 ? inputs : hidden, has(block + ".bias")));
+    }
+    const std::string last = body + "hydra_lm_head." + std::to_string(i);
+    head.steps[i].head = binder.FetchMatrix(last + ".weight", model.vocabulary, hidden, true);
+    if (has(last + ".bias")) {
+      head.steps[i].bias = binder.FetchVector(last + ".bias", model.vocabulary);
+    }
+  }
+  return binder.error() ? Status(*binder.error()) : Status();
+}
+
 // What torch.save writes is a program. It is not run.
 Status ExpectSafetensors(const std::string& folder) {
   struct stat info = {};
-  for (const char* const file : {"pytorch_model.bin", "medusa_lm_head.pt"}) {
+  for (const char* const file : {"pytorch_model.bin", "medusa_lm_head.pt", "hydra_lm_head.pt"}) {
     const std::string path = folder + "/" + file;
     if (::stat(path.c_str(), &info) != 0) continue;
     if (::stat((folder + "/model.safetensors").c_str(), &info) == 0) return {};
@@ -253,8 +310,14 @@ Result<DraftHead> LoadDraftHead(const std::string& folder, const TransformerConf
     ReadHeadTaps(in, model.layer_count(), head);
     if (in.ok()) ReadEagleLayer(in, model, head);
   } else {
-    head.steps.resize(static_cast<size_t>(in["medusa_num_heads"].Whole(1, kMostHeadSteps)));
-    blocks = in["medusa_num_layers"].Whole(0, kMostHeadBlocks, 1);
+    const bool hydra = head.kind == DraftHead::Kind::kHydra;
+    const JsonReader heads = in[hydra ? "hydra_num_heads" : "medusa_num_heads"];
+    head.steps.resize(static_cast<size_t>(heads.Whole(1, kMostHeadSteps)));
+    blocks = in[hydra ? "hydra_num_layers" : "medusa_num_layers"].Whole(hydra ? 1 : 0,
+                                                                        kMostHeadBlocks, 1);
+    if (hydra && in.ok()) {
+      if (Status status = ReadHydraLayer(in, model, head); !status.ok()) return status.error();
+    }
   }
   if (!in.ok()) return in.error();
   if (Status status = ExpectSafetensors(folder); !status.ok()) return status.error();
@@ -263,9 +326,10 @@ Result<DraftHead> LoadDraftHead(const std::string& folder, const TransformerConf
   head.memory.source = std::make_unique<Checkpoint>(*std::move(checkpoint));
   const TensorSource& source = *head.memory.source;
   Binder binder(head.memory, source, 0.0f, WeightDtype::kAsStored, threads, false);
-  Status bound = head.kind == DraftHead::Kind::kEagle3
-                     ? BindEagle(source, binder, model, rows, head)
-                     : BindMedusa(source, binder, model, blocks, head);
+  Status bound =
+      head.kind == DraftHead::Kind::kEagle3   ? BindEagle(source, binder, model, rows, head)
+      : head.kind == DraftHead::Kind::kMedusa ? BindMedusa(source, binder, model, blocks, head)
+                                              : BindHydra(source, binder, model, blocks, head);
   if (!bound.ok()) return bound.error();
   return head;
 }

@@ -22,7 +22,9 @@ struct DraftHead {
   // kEagle3: a layer that reads a token's embedding next to the state in front of it. What leaves
   // the layer takes the place of the model's state for the next token.
   // kMedusa: several small heads over the last state; head i guesses the token i + 2 behind it.
-  enum class Kind { kEagle3, kMedusa } kind = Kind::kEagle3;
+  // kHydra: the same over what one layer more makes of the last state, next to the embeddings of
+  // the i + 1 tokens behind it.
+  enum class Kind { kEagle3, kMedusa, kHydra } kind = Kind::kEagle3;
   std::vector<int> taps;  // kEagle3: as ModelTap::layer, what the state is made of
   std::optional<Layer> layer;
   RopeConfig rope;  // of the layer
@@ -35,15 +37,22 @@ struct DraftHead {
   std::optional<Matrix> embedding;  // nullopt: the model's
   Matrix head;
   std::vector<TokenId> targets;  // by row of `head`: the model's token; empty: the same
-  // kMedusa: x + SiLU(A x + b) for each block, then a head.
+  // kMedusa, kHydra: x + SiLU(A x + b) for each block, then a head. Of Hydra's first block x stands
+  // for R z and z for x: the state and the embeddings.
   struct Step {
     std::vector<Linear> blocks;
+    Linear residual;  // R, or none
     Matrix head;
+    std::vector<float> bias;  // of the head, or empty
   };
   std::vector<Step> steps;
   TransformerWeights memory;  // that all of these point into
 
-  const char* name() const { return kind == Kind::kEagle3 ? "EAGLE-3" : "Medusa"; }
+  const char* name() const {
+    return kind == Kind::kEagle3 ? "EAGLE-3" : kind == Kind::kMedusa ? "Medusa" : "Hydra";
+  }
+  // A position has a token and the state in front of it, so there is none at 0.
+  bool pairs() const { return kind == Kind::kEagle3; }
   // Of the state behind the last norm, or of some layers.
   bool reads_final() const { return taps.empty(); }
 };

@@ -31,6 +31,7 @@
 #include <utility>
 
 #include "src/base/failure.h"
+#include "src/model/draft_head.h"
 
 namespace pawl {
 namespace {
@@ -301,7 +302,7 @@ void TransformerCpu::Attend(int layer_index, std::span<const Row> rows, size_t f
     row.q = q;
     row.out = attended_.get() + offset;
     row.first = window > 0 && position >= window ? position + 1 - window : 0;
-    if (layer_index >= config_.layer_count()) row.first = 1;  // of a head
+    if (layer_index >= config_.layer_count() && head_->pairs()) row.first = 1;
     row.prefix = planned.prefix;
     row.extra = plan_.extra.data() + planned.extra_begin;
     row.extra_count = planned.extra_count;

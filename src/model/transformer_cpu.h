@@ -191,7 +191,8 @@ class TransformerCpu final : public Model {
   void MakeHeadInputs(std::span<const Row> rows);
   Status PrepareHead(const ModelCall& call);
   void RunHead(const ModelCall& call, std::span<const Row> rows, size_t first);
-  void RunMedusa(const ModelCall& call, std::span<const Row> rows, size_t first);
+  void RunPrefixLayer(std::span<const Row> rows, size_t first);
+  void RunSteps(const ModelCall& call, std::span<const Row> rows, size_t first);
   void HeadLogits(const Matrix& matrix, const float* x, std::span<float> logits);
   size_t vocabulary_width() const { return static_cast<size_t>(config_.vocabulary); }
 

@@ -51,7 +51,8 @@ std::unique_ptr<TransformerCpu> TransformerCpu::WithHead(TransformerCpu&& from, 
 
 int64_t TransformerCpu::HeadWidth() const {
   if (head_ == nullptr) return 0;
-  return int64_t{config_.hidden} * std::max<int64_t>(2, std::ssize(head_->taps));
+  const int64_t steps = head_->kind == DraftHead::Kind::kHydra ? std::ssize(head_->steps) + 1 : 2;
+  return int64_t{config_.hidden} * std::max<int64_t>(steps, std::ssize(head_->taps));
 }
 
 float* TransformerCpu::HeadStateAt(int32_t slot) const {
@@ -94,7 +95,9 @@ void TransformerCpu::TapFinalForHead() {
 }
 
 bool TransformerCpu::HeadReadsBehind(int layer) const {
-  return head_ != nullptr && std::ranges::find(head_->taps, layer) != head_->taps.end();
+  if (head_ == nullptr) return false;
+  if (head_->kind == DraftHead::Kind::kHydra) return layer == config_.layer_count();
+  return std::ranges::find(head_->taps, layer) != head_->taps.end();
 }
 
 void TransformerCpu::KeepForHead(std::span<const Row> rows, size_t first) {
@@ -109,6 +112,14 @@ void TransformerCpu::KeepForHead(std::span<const Row> rows, size_t first) {
     }
     return;
   }
+  if (head_->kind == DraftHead::Kind::kHydra) {
+    const std::vector<int> layers = std::exchange(layers_, {config_.layer_count()});
+    const bool taps = std::exchange(taps_behind_last_, false);
+    RunPrefixLayer(rows, first);
+    layers_ = layers;
+    taps_behind_last_ = taps;
+    return;
+  }
   Pack(head_->fc.w.type, head_taps_.get(), head_->fc.w.cols, count);
   MatMul(head_->fc, x_.get(), false, count);
   for (int64_t r = 0; r < count; ++r) {
@@ -120,6 +131,29 @@ void TransformerCpu::KeepForHead(std::span<const Row> rows, size_t first) {
   const int layer = config_.layer_count();
   Pack(weights_.layers[static_cast<size_t>(layer)].k.w.type, normed_.get(), 2 * hidden, count);
   StoreKeys(layer, rows, first);
+}
+
+// Hydra's layer: keys and values of all rows, states of those with an output.
+void TransformerCpu::RunPrefixLayer(std::span<const Row> rows, size_t first) {
+  const int64_t hidden = config_.hidden;
+  const int index = config_.layer_count();
+  const TransformerLayer& layer = weights_.layers[static_cast<size_t>(index)];
+  std::copy_n(head_taps_.get(), static_cast<int64_t>(rows.size()) * hidden, x_.get());
+  const auto norm = [&](const std::vector<float>& weight) {
+    for (size_t i = 0; i < active_.size(); ++i) {
+      const auto at = static_cast<int64_t>(i) * hidden;
+      HeadNorm(x_.get() + at, weight, normed_.get() + at);
+    }
+  };
+  norm(layer.attention_norm);
+  AttentionLayer(index, rows, first);
+  if (active_.empty()) return;
+  norm(layer.mlp_norm);
+  MlpLayer(config_.layers[static_cast<size_t>(index)], layer);
+  for (size_t i = 0; i < active_.size(); ++i) {
+    std::copy_n(x_.get() + static_cast<int64_t>(i) * hidden, hidden,
+                HeadStateAt(plan_.rows[first + static_cast<size_t>(active_[i])].slot));
+  }
 }
 
 // ---- Inputs ----
@@ -189,7 +223,7 @@ Status TransformerCpu::PrepareHead(const ModelCall& call) {
 }
 
 void TransformerCpu::RunHead(const ModelCall& call, std::span<const Row> rows, size_t first) {
-  if (head_->kind == DraftHead::Kind::kMedusa) return RunMedusa(call, rows, first);
+  if (!head_->steps.empty()) return RunSteps(call, rows, first);
   const int64_t hidden = config_.hidden;
   const auto count = static_cast<int64_t>(rows.size());
   if (call.inputs.empty()) {
@@ -221,8 +255,9 @@ void TransformerCpu::RunHead(const ModelCall& call, std::span<const Row> rows, s
 
 // Row i of a sequence in the call is the step i of the heads, on the state in front of its first
 // row.
-void TransformerCpu::RunMedusa(const ModelCall& call, std::span<const Row> rows, size_t first) {
+void TransformerCpu::RunSteps(const ModelCall& call, std::span<const Row> rows, size_t first) {
   const auto hidden = static_cast<size_t>(config_.hidden);
+  const bool hydra = head_->kind == DraftHead::Kind::kHydra;
   size_t given = 0;
   for (size_t r = 0; r < rows.size(); ++r) {
     if (rows[r].output < 0) continue;
@@ -241,14 +276,24 @@ void TransformerCpu::RunMedusa(const ModelCall& call, std::span<const Row> rows,
     float* const x = x_.get();
     std::copy_n(HeadStateAt(slot), hidden, x);
     for (const Linear& block : weights.blocks) {
-      Pack(block.w.type, x, config_.hidden, 1);
+      const bool wide = hydra && &block == weights.blocks.data();
+      float* const input = wide ? head_taps_.get() : x;
+      if (wide) {
+        std::copy_n(x, hidden, input);
+        for (size_t i = 0; i <= step; ++i) {
+          kernels_.read_row(weights_.embedding, rows[root + i].token, input + (i + 1) * hidden);
+        }
+      }
+      Pack(block.w.type, input, block.w.cols, 1);
       MatMul(block, normed_.get(), false, 1);
+      if (wide) MatMul(weights.residual, x, false, 1);
       for (size_t i = 0; i < hidden; ++i) x[i] += normed_[i] / (1.0f + std::exp(-normed_[i]));
     }
     std::swap(outputs_[0], outputs_[nth]);
     std::swap(allowed_[0], allowed_[nth]);
     active_.assign(1, static_cast<int32_t>(r));
     HeadLogits(weights.head, x, call.logits);
+    for (size_t t = 0; t < weights.bias.size(); ++t) logits[t] += weights.bias[t];
     std::swap(outputs_[0], outputs_[nth]);
     std::swap(allowed_[0], allowed_[nth]);
   }

@@ -388,7 +388,7 @@ TEST_F(DraftsTest, TrainedHeadsChangeNoOutput) {
   const auto plain_model = LoadGolden("heads/target");
   ASSERT_NE(plain_model, nullptr);
   for (const char* const head :
-       {"eagle3", "eagle3-training", "eagle3-wide", "medusa", "medusa-blocks"}) {
+       {"eagle3", "eagle3-training", "eagle3-wide", "medusa", "medusa-blocks", "hydra"}) {
     head_ = GoldenFolder(std::string("heads/") + head);
     auto model = LoadGolden("heads/target");
     ASSERT_TRUE(AttachDraftHead(model, head_).ok());

@@ -200,6 +200,7 @@ SelfRun RunOutput(Model& model, std::shared_ptr<const Vocabulary> vocabulary,
     setting.options.always = always;
     setting.options.nodes = nodes;
     setting.options.model = draft_model;
+    if (!draft_model.empty()) setting.options.shape = "delayed:8,1";  // the first guesses alone
     const auto indices = ParseDraftSources(setting.options);
     EXPECT_TRUE(indices.ok());
     auto drafter = Drafter::Make(std::move(setting), *indices);
@@ -332,12 +333,13 @@ TEST(LookaheadTest, SavesCallsAndChangesNothing) {
 // ---- Trained heads ----
 
 // The model writes the letters in turn, and so do the heads: a call gives all drafts and a token.
+// Behind its own states the head knows the likeliest token alone; behind the model's, the law.
 TEST(HeadDraftsTest, HeadsThatKnowTheModelAreAlwaysRight) {
   const struct {
     const char* head;
     int nodes;
     float temperature;
-  } cases[] = {{"cycle-medusa", 3, 0}, {"cycle-eagle3", 6, 0}, {"cycle-eagle3", 6, 0.9f}};
+  } cases[] = {{"cycle-medusa", 3, 0}, {"cycle-eagle3", 6, 0}, {"cycle-eagle3", 1, 0.9f}};
   for (const auto& c : cases) {
     std::unique_ptr<Model> model = LoadGolden("heads/cycle");
     ASSERT_NE(model, nullptr);
@@ -379,7 +381,7 @@ TEST(HeadDraftsTest, RejectionRulesTakeTheHeadsLaw) {
     ASSERT_TRUE(drafter.ok());
     BatchOptions options;
     options.threads = 1;
-    options.drafter = *drafter;
+    options.drafter = *std::move(drafter);
     BatchEngine engine(*model, SixteenLetters(), {}, options);
     std::vector<TokenId> tokens;
     GenerateOptions generate;

@@ -88,15 +88,15 @@ void RunPrompt(Model& model, SequenceId sequence, std::span<const TokenId> token
   }
 }
 
-constexpr const char* kHeads[] = {"eagle3", "eagle3-training", "eagle3-wide", "medusa",
-                                  "medusa-blocks"};
+constexpr const char* kHeads[] = {"eagle3", "eagle3-training", "eagle3-wide",
+                                  "medusa", "medusa-blocks",   "hydra"};
 
 TEST(DraftHeadTest, LogitsAndStepsAreThoseOfTheTwin) {
   for (const std::string name : kHeads) {
     const auto model = LoadWithHead(name);
     ASSERT_NE(model, nullptr);
     const bool eagle = name.starts_with("eagle3");
-    EXPECT_EQ(model->info().draft_head, eagle ? "EAGLE-3" : "Medusa");
+    EXPECT_EQ(model->info().draft_head, eagle ? "EAGLE-3" : name == "hydra" ? "Hydra" : "Medusa");
     EXPECT_EQ(model->info().layers, 6);
     const auto file = SafetensorsFile::Open(HeadFolder(name) + "/golden.safetensors");
     ASSERT_TRUE(file.ok());
@@ -114,11 +114,17 @@ TEST(DraftHeadTest, LogitsAndStepsAreThoseOfTheTwin) {
         const size_t width = logits[0].size();
         for (size_t i = 0; i < logits.size(); ++i) {
           EXPECT_EQ(Argmax(logits[i]), guesses[i]) << name << ", " << length << ", step " << i;
+          std::vector<float> own, golden;
           for (size_t t = 0; t < width; ++t) {
-            const float golden = expected[i * width + t];
-            ASSERT_NEAR(logits[i][t], golden, 1e-4 * std::max(1.0f, std::abs(golden)))
-                << name << ", " << length << ", step " << i << ", token " << t;
+            const float value = expected[i * width + t];
+            // Tokens that the head lacks.
+            EXPECT_EQ(logits[i][t] <= kNoHeadLogit, value <= kNoHeadLogit);
+            if (value <= kNoHeadLogit) continue;
+            own.push_back(logits[i][t]);
+            golden.push_back(value);
           }
+          EXPECT_EQ(golden.size(), eagle && name != "eagle3-wide" ? 70u : 130u);
+          EXPECT_LT(RelativeError(own, golden), 1e-4) << name << ", " << length << ", step " << i;
         }
         model->FreeSequence(sequence);
       }
@@ -195,14 +201,17 @@ TEST(DraftHeadTest, StatesAreThoseOfTheTokens) {
 }
 
 TEST(DraftHeadTest, TheHeadIsInThePages) {
-  const auto plain = LoadGolden("heads/target");
-  const auto model = LoadWithHead("eagle3");
-  ASSERT_NE(model, nullptr);
-  const KvMemory before = plain->kv_memory(), after = model->kv_memory();
+  ModelOptions options;
+  options.kv_bytes = 1 << 20;
+  auto model = *LoadModel(HeadFolder("target"), options);
+  const KvMemory before = model->kv_memory();
+  ASSERT_TRUE(AttachDraftHead(model, HeadFolder("eagle3")).ok());
+  const KvMemory after = model->kv_memory();
   // A state of 32 floats, keys and values of one head of 12.
   const int64_t of_position = (32 + 2 * 12) * int64_t{sizeof(float)};
   EXPECT_EQ(after.page_bytes - before.page_bytes, of_position * before.page_positions);
-  EXPECT_LE(after.pages * after.page_bytes, before.pages * before.page_bytes);
+  EXPECT_LE(after.pages * after.page_bytes, 1 << 20);
+  EXPECT_GT((after.pages + 1) * after.page_bytes, 1 << 20);
 }
 
 TEST(DraftHeadTest, UnderAMaskTheWantedLogitsAreTheSame) {
@@ -334,6 +343,8 @@ TEST_F(HeadFilesTest, HeadsOfOtherModels) {
       {"medusa", "\"medusa_num_heads\": 3", "\"medusa_num_heads\": 4",
        "tensor \"3.0.linear.weight\": is missing"},
       {"medusa", "\"medusa_num_heads\": 3", "\"medusa_num_heads\": 99", "from 1 to 16, not 99"},
+      {"hydra", "\"hydra_num_heads\": 3", "\"hydra_num_heads\": 4",
+       "tensor \"hydra_mlp.3.0.res_connection.weight\": is missing"},
       {"medusa", "\"medusa_num_layers\": 1", "\"medusa_num_layers\": 2",
        "tensor \"0.1.linear.weight\": is missing"},
   };

@@ -2,8 +2,9 @@
 //
 // EAGLE-3 is asked node by node: a row of its layer for each, behind the rows of the nodes above
 // (ModelCall::keep_tree). The rows of the output that have not run yet stand in front of the first
-// node, one call each, because their states are the head's own too. Medusa's guesses depend on the
-// last state alone, so a step is asked once for a tree.
+// node, one call each, because their states are the head's own too. Hydra is asked node by node
+// too, with the node's path. Medusa's guesses depend on the last state alone, so a step is asked
+// once for a tree.
 //
 // The first child of a node is what the output would draw from the head's logits. The next
 // likeliest tokens come behind it, as in the trees of both papers; the drafter's heap decides which
@@ -174,7 +175,7 @@ class HeadFollower : public DraftSession {
     return logits_;
   }
 
-  // ---- Medusa ----
+  // ---- Medusa and Hydra ----
 
   std::span<const float> AskStep(const DraftPlace& place, uint32_t index) {
     Model& model = *place.target->model;
@@ -183,8 +184,10 @@ class HeadFollower : public DraftSession {
     if (rows < 1 || rows > static_cast<size_t>(model.info().draft_head_steps)) return {};
     nodes_[index].row = 0;
     if (steps_.size() < rows) steps_.resize(rows);
-    std::vector<float>& logits = steps_[rows - 1];
-    if (!logits.empty()) return logits;
+    const bool same = model.info().draft_head == "Medusa";
+    std::vector<float>& logits = same ? steps_[rows - 1] : logits_;
+    if (same && !logits.empty()) return logits;
+    if (!same && calls_++ >= kMostHeadCalls) return {};
     call_rows_.clear();
     for (size_t i = base; i < base + rows; ++i) {
       const bool written = i < place.tokens.size();
@@ -194,6 +197,7 @@ class HeadFollower : public DraftSession {
            .sequence = place.target->sequence});
     }
     call_rows_.back().output = 0;
+    if (!same && place.mask != nullptr) call_rows_.back().allowed = place.mask->words();
     logits.resize(static_cast<size_t>(model.info().vocabulary_size));
     const int layers[] = {model.info().layers};
     ModelCall call;

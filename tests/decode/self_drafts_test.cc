@@ -13,6 +13,7 @@
 
 #include "src/decode/batch.h"
 #include "src/decode/draft/drafter.h"
+#include "src/decode/draft/model_source.h"
 #include "src/decode/draft/self_layers.h"
 #include "src/model/draft_head.h"
 #include "tests/decode/sixteen_model.h"
@@ -327,6 +328,67 @@ TEST(LookaheadTest, SavesCallsAndChangesNothing) {
                 share * static_cast<double>(plain.stats.steps))
           << nodes << ", " << temperature;
     }
+  }
+}
+
+// ---- A draft model that is sped up itself ----
+
+// The target's choice is the draft model's, and both write words again that were there before. A
+// call of the draft model gives what it says behind several of their letters.
+TEST(StagedDraftsTest, TheTextSavesCallsOfTheDraftModel) {
+  const auto write = [](const ToyModel::Place& place, std::span<float> out) {
+    // Twelve letters in turn, in one of two orders that changes now and then.
+    const auto n = static_cast<uint64_t>(place.row.position);
+    const uint64_t step = UniformAt(n / 40, 5, 0) < 0.5 ? 5 : 7;
+    const auto next = (static_cast<uint64_t>(place.row.token) + step) % 12;
+    for (size_t v = 0; v < out.size(); ++v) out[v] = v == next ? 4.0f : UniformAt(n, 3, v);
+  };
+  const ToyOptions toy = {.vocabulary_size = 16, .context_length = 4096};
+  std::vector<TokenId> plain;
+  for (const bool drafts : {false, true}) {
+    ToyModel model(toy, write);
+    auto small = std::make_unique<ToyModel>(toy, write);
+    const ToyModel& counted = *small;
+    DraftSetting setting;
+    setting.vocabulary = SixteenLetters();
+    setting.vocabulary_size = 16;
+    setting.options.sources = "off";
+    setting.options.always = true;
+    setting.options.nodes = 8;
+    const DraftSetting kept = setting;
+    BatchOptions options;
+    options.threads = 1;
+    if (drafts) {
+      std::vector<Drafter::Named> more;
+      more.emplace_back("model", MakeModelSourceFrom(kept, std::move(small)));
+      auto drafter = Drafter::Make(setting, {}, std::move(more));
+      ASSERT_TRUE(drafter.ok());
+      options.drafter = *std::move(drafter);
+    }
+    BatchEngine engine(model, SixteenLetters(), {}, options);
+    std::vector<TokenId> tokens;
+    GenerateOptions generate;
+    generate.max_tokens = 600;
+    engine.Add({.prompt = {3, 4, 5},
+                .constraint = nullptr,
+                .options = generate,
+                .done = [&](Result<Generation> output) {
+                  if (output.ok()) tokens = output->tokens;
+                }});
+    while (engine.Step()) {
+    }
+    ASSERT_EQ(tokens.size(), 600u);
+    if (!drafts) {
+      plain = tokens;
+      continue;
+    }
+    EXPECT_EQ(tokens, plain);
+    const BatchStats stats = engine.stats();
+    EXPECT_EQ(stats.accepted, stats.drafts);
+    const double calls = static_cast<double>(counted.calls) / static_cast<double>(stats.drafts);
+    RecordProperty("calls_per_draft", std::to_string(calls));
+    EXPECT_LE(calls, 0.7);
+    EXPECT_GE(calls, 0.15);
   }
 }
 

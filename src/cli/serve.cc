@@ -32,8 +32,8 @@ namespace {
 constexpr const char* kServe = "serve";
 
 struct ServeFlags {
-  std::string model, name, key_file, tool_syntax, template_file, pooling, cors, log = "json",
-                                                                                log_file;
+  std::string model, name, key_file, tool_syntax, template_file, pooling, cors;
+  std::string log = "json", log_file, trace_file;
   std::string host = "127.0.0.1", dtype = "stored";
   std::vector<std::string> allowed_hosts;
   int port = 8080, threads = 0, batch = 8, queue = 256, workers = 2, max_tokens = 4096;
@@ -136,6 +136,13 @@ int Serve(const ServeFlags& flags, const CLI::App& command) {
   if (!flags.log_file.empty()) {
     if (Status status = log.Open(flags.log_file); !status.ok()) return Fail(kServe, status.error());
   }
+  ServerLog trace;
+  if (!flags.trace_file.empty()) {
+    if (Status status = trace.Open(flags.trace_file); !status.ok()) {
+      return Fail(kServe, status.error());
+    }
+    options.trace = [&trace](const std::string& line) { trace.WriteAsIs(line); };
+  }
   if (flags.log == "json") options.log = [&log](const std::string& line) { log.Write(line); };
   RaiseFileLimit();
 
@@ -164,7 +171,9 @@ int Serve(const ServeFlags& flags, const CLI::App& command) {
   while (signal == SIGHUP) {
     ::sigwait(&signals, &signal);
     if (signal != SIGHUP) break;
-    if (Status status = log.Reopen(); !status.ok()) Note(kServe, status.error().ToString());
+    for (ServerLog* const file : {&log, &trace}) {
+      if (Status status = file->Reopen(); !status.ok()) Note(kServe, status.error().ToString());
+    }
   }
   // A second signal ends it at once.
   ::pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
@@ -278,6 +287,12 @@ void AddServe(CLI::App& app, Action& action) {
   command
       ->add_option("--log-file", flags->log_file,
                    "The lines go to the end of this file, which is opened anew on SIGHUP")
+      ->check(NotEmpty)
+      ->type_name("FILE");
+  command
+      ->add_option("--trace-file", flags->trace_file,
+                   "A span for each request, as a line of OpenTelemetry's JSON, goes to the end of "
+                   "this file, which is opened anew on SIGHUP")
       ->check(NotEmpty)
       ->type_name("FILE");
   command

@@ -2,11 +2,10 @@
 // span ends now and begins `seconds` before.
 #include "src/server/request_span.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <cstdio>
 #include <random>
 
 #include "src/server/api.h"
@@ -28,7 +27,11 @@ bool IsZero(std::string_view text) { return text.find_first_not_of('0') == std::
 std::string RandomHex(size_t digits) {
   thread_local std::mt19937_64 random{std::random_device{}()};
   std::string out;
-  while (out.size() < digits) out += fmt::format("{:016x}", random() | 1);
+  while (out.size() < digits) {
+    char part[17];
+    std::snprintf(part, sizeof part, "%016llx", static_cast<unsigned long long>(random() | 1));
+    out += part;
+  }
   out.resize(digits);
   return out;
 }
@@ -133,7 +136,7 @@ std::string SpanLine(const HttpRequest& request, const RequestSpan& span) {
   json.Key("spanId").String(RandomHex(16));
   if (parent) json.Key("parentSpanId").String(parent->span);
   const std::string method = ShownBytes(request.method);
-  json.Key("name").String(span.route.empty() ? method : fmt::format("{} {}", method, span.route));
+  json.Key("name").String(span.route.empty() ? method : method + " " + std::string(span.route));
   json.Key("kind").Int(kServerSpan);
   json.Key("startTimeUnixNano").String(std::to_string(begin));
   json.Key("endTimeUnixNano").String(std::to_string(end));

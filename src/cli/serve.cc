@@ -75,6 +75,30 @@ void RaiseFileLimit() {
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+// The log and the file of spans. It outlives the server, which writes to them.
+class Logs {
+ public:
+  Status Open(const ServeFlags& flags, server::ServerOptions& options) {
+    if (!flags.log_file.empty()) {
+      if (Status status = log_.Open(flags.log_file); !status.ok()) return status;
+    }
+    if (flags.log == "json") {
+      options.log = [this](const std::string& line) { log_.Write(line); };
+    }
+    if (flags.trace_file.empty()) return {};
+    options.trace = [this](const std::string& line) { spans_.WriteAsIs(line); };
+    return spans_.Open(flags.trace_file);
+  }
+  void Reopen() {
+    for (ServerLog* const file : {&log_, &spans_}) {
+      if (Status status = file->Reopen(); !status.ok()) Note(kServe, status.error().ToString());
+    }
+  }
+
+ private:
+  ServerLog log_, spans_;
+};
+
 int Serve(const ServeFlags& flags, const CLI::App& command) {
   if (flags.show_config) {
     Print(ShownConfig(command));
@@ -132,18 +156,8 @@ int Serve(const ServeFlags& flags, const CLI::App& command) {
   options.version = PAWL_VERSION;
   options.code = {flags.monitored.repo, flags.monitored.monitors, flags.monitored.lsp_server,
                   flags.monitored.lsp_seconds, MonitorFlags::CacheFolder()};
-  ServerLog log;
-  if (!flags.log_file.empty()) {
-    if (Status status = log.Open(flags.log_file); !status.ok()) return Fail(kServe, status.error());
-  }
-  ServerLog trace;
-  if (!flags.trace_file.empty()) {
-    if (Status status = trace.Open(flags.trace_file); !status.ok()) {
-      return Fail(kServe, status.error());
-    }
-    options.trace = [&trace](const std::string& line) { trace.WriteAsIs(line); };
-  }
-  if (flags.log == "json") options.log = [&log](const std::string& line) { log.Write(line); };
+  Logs logs;
+  if (Status status = logs.Open(flags, options); !status.ok()) return Fail(kServe, status.error());
   RaiseFileLimit();
 
   // Before any thread begins, so that all of them leave the signals to this one.
@@ -171,9 +185,7 @@ int Serve(const ServeFlags& flags, const CLI::App& command) {
   while (signal == SIGHUP) {
     ::sigwait(&signals, &signal);
     if (signal != SIGHUP) break;
-    for (ServerLog* const file : {&log, &trace}) {
-      if (Status status = file->Reopen(); !status.ok()) Note(kServe, status.error().ToString());
-    }
+    logs.Reopen();
   }
   // A second signal ends it at once.
   ::pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);

@@ -30,9 +30,10 @@ void DraftFlags::AddTo(CLI::App* command) {
     help += std::string("\n  ") + entry.name + ": " + entry.help;
   }
   TextOption(command, "--draft", options.sources, "off|auto|NAMES", help)->capture_default_str();
-  TextOption(command, "--draft-model", options.model, "MODEL",
-             "A smaller model with the same vocabulary, which drafts: as --model. Or the folder of\n"
-             "a trained head of the model (EAGLE-3, Medusa)");
+  TextOption(
+      command, "--draft-model", options.model, "MODEL",
+      "A smaller model with the same vocabulary, which drafts: as --model. Or the folder of\n"
+      "a trained head of the model (EAGLE-3, Medusa, Hydra)");
   TextOption(command, "--draft-text", options.text_file, "FILE",
              "Text that outputs may quote, for drafts");
   TextOption(command, "--draft-history", options.history_file, "FILE",

@@ -219,7 +219,8 @@ def draft_with_medusa(case, weights, final):
 
 def hydra_weights(case, seed):
     out = Tensors(seed)
-    layer = "prefix_embeding_layer."
+    layer = "prefix_embeding_layer.layers.0."
+    out.put("prefix_embeding_layer.norm.weight", WIDTH, around=1.0)
     for name in ("input_layernorm", "post_attention_layernorm"):
         out.put(layer + name + ".weight", WIDTH, around=1.0)
     for part, rows, columns in (("self_attn.q_proj", WIDTH, WIDTH), ("self_attn.k_proj", KV_HEADS * HEAD, WIDTH),
@@ -228,33 +229,36 @@ def hydra_weights(case, seed):
         out.put(layer + part + ".weight", rows, columns)
     for i in range(case["heads"]):
         inputs = WIDTH * (i + 2)
-        out.put(f"hydra_mlp.{i}.0.res_connection.weight", WIDTH, inputs)
-        for j in range(case["blocks"]):
-            out.put(f"hydra_mlp.{i}.{j}.linear.weight", WIDTH, inputs if j == 0 else WIDTH)
-            out.put(f"hydra_mlp.{i}.{j}.linear.bias", WIDTH)
-        out.put(f"hydra_lm_head.{i}.weight", VOCABULARY, WIDTH)
-        out.put(f"hydra_lm_head.{i}.bias", VOCABULARY)
+        out.put(f"hydra_mlp.{i}.1.res_connection.weight", WIDTH, inputs)
+        out.put(f"hydra_mlp.{i}.1.res_connection.bias", WIDTH)
+        for j in range(case["blocks"]):  # the even numbers are dropouts
+            out.put(f"hydra_mlp.{i}.{2 * j + 1}.linear.weight", WIDTH, inputs if j == 0 else WIDTH)
+            out.put(f"hydra_mlp.{i}.{2 * j + 1}.linear.bias", WIDTH)
+        out.put(f"hydra_lm_head.{i}.1.weight", VOCABULARY, WIDTH)
+        out.put(f"hydra_lm_head.{i}.1.bias", VOCABULARY)
     return out
 
 
 def draft_with_hydra(case, weights, target, final, tokens):
     """Each guess is an input of the next one."""
-    linear = lambda y, part: y @ weights.wide(f"prefix_embeding_layer.{part}.weight").T
+    linear = lambda y, part: y @ weights.wide(f"prefix_embeding_layer.layers.0.{part}.weight").T
     x = final[:-1]
-    y = norm(x, weights.wide("prefix_embeding_layer.input_layernorm.weight"), EPSILON)
+    y = norm(x, weights.wide("prefix_embeding_layer.layers.0.input_layernorm.weight"), EPSILON)
     q, k, v = (linear(y, f"self_attn.{part}_proj").reshape(len(x), -1, HEAD) for part in "qkv")
     positions = np.arange(len(x))
     x = x + linear(attention(rotate(q, positions, THETA), rotate(k, positions, THETA), v, HEADS // KV_HEADS), "self_attn.o_proj")
-    y = norm(x, weights.wide("prefix_embeding_layer.post_attention_layernorm.weight"), EPSILON)
-    prefix = (x + linear(silu(linear(y, "mlp.gate_proj")) * linear(y, "mlp.up_proj"), "mlp.down_proj"))[-1]
+    y = norm(x, weights.wide("prefix_embeding_layer.layers.0.post_attention_layernorm.weight"), EPSILON)
+    x = x + linear(silu(linear(y, "mlp.gate_proj")) * linear(y, "mlp.up_proj"), "mlp.down_proj")
+    prefix = norm(x, weights.wide("prefix_embeding_layer.norm.weight"), EPSILON)[-1]
     table, ahead, logits = target.wide("model.embed_tokens.weight"), [int(tokens[-1])], []
     for i in range(case["heads"]):
         z = np.concatenate([prefix] + [table[token] for token in ahead])
-        block = lambda j, y: silu(weights.wide(f"hydra_mlp.{i}.{j}.linear.weight") @ y + weights.wide(f"hydra_mlp.{i}.{j}.linear.bias"))
-        x = weights.wide(f"hydra_mlp.{i}.0.res_connection.weight") @ z + block(0, z)
+        affine = lambda name, y: weights.wide(f"hydra_{name}.weight") @ y + weights.wide(f"hydra_{name}.bias")
+        block = lambda j, y: silu(affine(f"mlp.{i}.{2 * j + 1}.linear", y))
+        x = affine(f"mlp.{i}.1.res_connection", z) + block(0, z)
         for j in range(1, case["blocks"]):
             x = x + block(j, x)
-        logits.append(weights.wide(f"hydra_lm_head.{i}.weight") @ x + weights.wide(f"hydra_lm_head.{i}.bias"))
+        logits.append(affine(f"lm_head.{i}.1", x))
         ahead.append(int(np.argmax(logits[-1])))
     return logits, ahead[1:]
 
@@ -335,6 +339,9 @@ def main():
             weights = hydra_weights(case, 400 + number)
         else:
             config = {"medusa_num_heads": case["heads"], "medusa_num_layers": case["blocks"], "base_model_name_or_path": "target"}
+            if case["names"] == "blocks":
+                config = {"architectures": ["MedusaModel"], "num_heads": case["heads"], "num_hidden_layers": case["blocks"],
+                          "hidden_size": WIDTH, "vocab_size": VOCABULARY}
             weights = medusa_weights(case, 400 + number)
         folder = write(name, config, weights)
         golden, random = {}, np.random.default_rng(number)

@@ -3,9 +3,9 @@
 // EAGLE-3 (Li et al., arXiv 2503.01840) has two spellings: "midlayer." of its authors and
 // "layers.0." of training tools, each with "model." in front of it or not. Its head may have fewer
 // tokens than the model; `d2t` has what is to be added to each of their numbers. Medusa (Cai et
-// al., arXiv 2401.10774) has "0.0.linear." or "blocks.0.layers.0.linear.". Hydra (Ankner et al.,
-// arXiv 2402.05109) has "hydra_mlp.0.0.linear." and a layer in the form of the model's own, which
-// it spells "prefix_embeding_layer.".
+// al., arXiv 2401.10774) has "0.0.linear." or "blocks.0.layers.0.". Hydra (Ankner et al., arXiv
+// 2402.05109) has a model of one layer in the form of the model's own, which it spells
+// "prefix_embeding_layer.", and behind it "hydra_mlp.0.1.linear.": the even numbers are dropouts.
 #include "src/model/draft_head.h"
 
 #include <sys/stat.h>
@@ -36,9 +36,9 @@ std::string HeadArchitecture(const json::Value& config) {
 std::optional<DraftHead::Kind> HeadKindOf(const json::Value& config) {
   if (config.Find("medusa_num_heads") != nullptr) return DraftHead::Kind::kMedusa;
   if (config.Find("hydra_num_heads") != nullptr) return DraftHead::Kind::kHydra;
-  if (HeadArchitecture(config).find("Eagle3") != std::string::npos) {
-    return DraftHead::Kind::kEagle3;
-  }
+  const std::string name = HeadArchitecture(config);
+  if (name.find("Eagle3") != std::string::npos) return DraftHead::Kind::kEagle3;
+  if (name.find("Medusa") != std::string::npos) return DraftHead::Kind::kMedusa;
   return std::nullopt;
 }
 
@@ -193,20 +193,19 @@ Status BindEagle(const TensorSource& source, Binder& binder, const TransformerCo
 
 Status BindMedusa(const TensorSource& source, Binder& binder, const TransformerConfig& model,
                   int64_t blocks, DraftHead& head) {
-  const bool named = source.Find("blocks.0.layers.0.weight") != nullptr ||
-                     source.Find("blocks.0.layers.0.linear.weight") != nullptr;
-  const bool inner = source.Find("blocks.0.layers.0.linear.weight") != nullptr;
+  const auto has = [&](const std::string& name) { return source.Find(name) != nullptr; };
+  const std::string body = has("medusa_heads.blocks.0.layers.0.weight") ? "medusa_heads." : "";
+  const bool named = has(body + "blocks.0.layers.0.weight");
   for (size_t i = 0; i < head.steps.size() && !binder.error(); ++i) {
     const std::string step = std::to_string(i);
     for (int64_t j = 0; j < blocks; ++j) {
-      const std::string name =
-          named ? "blocks." + step + ".layers." + std::to_string(j) + (inner ? ".linear" : "")
-                : step + "." + std::to_string(j) + ".linear";
-      head.steps[i].blocks.push_back(binder.FetchLinear(
-          name, model.hidden, model.hidden, !named || source.Find(name + ".bias") != nullptr));
+      const std::string name = named ? body + "blocks." + step + ".layers." + std::to_string(j)
+                                     : step + "." + std::to_string(j) + ".linear";
+      head.steps[i].blocks.push_back(
+          binder.FetchLinear(name, model.hidden, model.hidden, !named || has(name + ".bias")));
     }
-    const std::string last =
-        named ? "lm_heads." + step + ".weight" : step + "." + std::to_string(blocks) + ".weight";
+    const std::string last = named ? body + "lm_heads." + step + ".weight"
+                                   : step + "." + std::to_string(blocks) + ".weight";
     head.steps[i].head = binder.FetchMatrix(last, model.vocabulary, model.hidden, true);
   }
   return binder.error() ? Status(*binder.error()) : Status();
@@ -214,6 +213,13 @@ Status BindMedusa(const TensorSource& source, Binder& binder, const TransformerC
 
 // Hydra's layer has the form of the model's first.
 Status ReadHydraLayer(const JsonReader& in, const TransformerConfig& model, DraftHead& head) {
+  if (const JsonReader form = in["hydra_head_arch"]; form.String("prefix-mlp") != "prefix-mlp") {
+    form.Unsupported("is " + json::Quote(form.String().substr(0, 50)) + "; expected prefix-mlp");
+  }
+  if (const JsonReader grounded = in["grounded_heads"]; !grounded.Bool(true)) {
+    grounded.Unsupported("is false; expected true");
+  }
+  if (!in.ok()) return in.status();
   const Layer& first = model.layers[0];
   const auto* const attention = std::get_if<Attention>(&first.mixer);
   const auto* const mlp = std::get_if<Mlp>(&first.feed_forward);
@@ -236,21 +242,26 @@ Status BindHydra(const TensorSource& source, Binder& binder, const TransformerCo
                  int64_t blocks, DraftHead& head) {
   const int64_t hidden = model.hidden;
   const auto has = [&](const std::string& name) { return source.Find(name) != nullptr; };
-  const std::string body = has("hydra_head.hydra_mlp.0.0.linear.weight") ? "hydra_head." : "";
-  const std::string layer = body + "prefix_embeding_layer.";
+  // Older files have no dropouts.
+  const bool dropouts = !has("hydra_mlp.0.0.linear.weight");
+  const std::string model_of_one = "prefix_embeding_layer.", layer = model_of_one + "layers.0.";
   head.weights.attention_norm = binder.FetchNorm(layer + "input_layernorm", hidden);
   BindHeadLayer(binder, layer, hidden, hidden, head);
+  head.final_norm = binder.FetchNorm(model_of_one + "norm", hidden);
   for (size_t i = 0; i < head.steps.size() && !binder.error(); ++i) {
-    const std::string step = body + "hydra_mlp." + std::to_string(i) + ".";
+    const std::string step = "hydra_mlp." + std::to_string(i) + ".";
+    const auto block_at = [&](int64_t j) {
+      return step + std::to_string(dropouts ? 2 * j + 1 : j) + ".";
+    };
     const int64_t inputs = hidden * (static_cast<int64_t>(i) + 2);
-    const std::string residual = step + "0.res_connection";
+    const std::string residual = block_at(0) + "res_connection";
     head.steps[i].residual = binder.FetchLinear(residual, hidden, inputs, has(residual + ".bias"));
     for (int64_t j = 0; j < blocks; ++j) {
-      const std::string block = step + std::to_string(j) + ".linear";
+      const std::string block = block_at(j) + "linear";
       head.steps[i].blocks.push_back(
           binder.FetchLinear(block, hidden, j == 0 ? inputs : hidden, has(block + ".bias")));
     }
-    const std::string last = body + "hydra_lm_head." + std::to_string(i);
+    const std::string last = "hydra_lm_head." + std::to_string(i) + (dropouts ? ".1" : "");
     head.steps[i].head = binder.FetchMatrix(last + ".weight", model.vocabulary, hidden, true);
     if (has(last + ".bias")) {
       head.steps[i].bias = binder.FetchVector(last + ".bias", model.vocabulary);
@@ -267,8 +278,7 @@ Status ExpectSafetensors(const std::string& folder) {
     if (::stat(path.c_str(), &info) != 0) continue;
     if (::stat((folder + "/model.safetensors").c_str(), &info) == 0) return {};
     return Error{ErrorCode::kUnsupported,
-                 "is in PyTorch's format; save its tensors as model.safetensors "
-                 "(safetensors.torch.save_file)",
+                 "is in PyTorch's format; scripts/convert_heads.py makes model.safetensors of it",
                  path};
   }
   return {};
@@ -311,10 +321,13 @@ Result<DraftHead> LoadDraftHead(const std::string& folder, const TransformerConf
     if (in.ok()) ReadEagleLayer(in, model, head);
   } else {
     const bool hydra = head.kind == DraftHead::Kind::kHydra;
-    const JsonReader heads = in[hydra ? "hydra_num_heads" : "medusa_num_heads"];
+    const bool own = in["medusa_num_heads"].present();
+    const JsonReader heads = in[hydra ? "hydra_num_heads" : own ? "medusa_num_heads" : "num_heads"];
     head.steps.resize(static_cast<size_t>(heads.Whole(1, kMostHeadSteps)));
-    blocks = in[hydra ? "hydra_num_layers" : "medusa_num_layers"].Whole(hydra ? 1 : 0,
-                                                                        kMostHeadBlocks, 1);
+    const JsonReader layers = in[hydra ? "hydra_num_layers"
+                                 : own ? "medusa_num_layers"
+                                       : "num_hidden_layers"];
+    blocks = layers.Whole(hydra ? 1 : 0, kMostHeadBlocks, 1);
     if (hydra && in.ok()) {
       if (Status status = ReadHydraLayer(in, model, head); !status.ok()) return status.error();
     }

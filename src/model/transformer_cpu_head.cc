@@ -150,8 +150,9 @@ void TransformerCpu::RunPrefixLayer(std::span<const Row> rows, size_t first) {
   if (active_.empty()) return;
   norm(layer.mlp_norm);
   MlpLayer(config_.layers[static_cast<size_t>(index)], layer);
+  norm(head_->final_norm);
   for (size_t i = 0; i < active_.size(); ++i) {
-    std::copy_n(x_.get() + static_cast<int64_t>(i) * hidden, hidden,
+    std::copy_n(normed_.get() + static_cast<int64_t>(i) * hidden, hidden,
                 HeadStateAt(plan_.rows[first + static_cast<size_t>(active_[i])].slot));
   }
 }

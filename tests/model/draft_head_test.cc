@@ -344,7 +344,11 @@ TEST_F(HeadFilesTest, HeadsOfOtherModels) {
        "tensor \"3.0.linear.weight\": is missing"},
       {"medusa", "\"medusa_num_heads\": 3", "\"medusa_num_heads\": 99", "from 1 to 16, not 99"},
       {"hydra", "\"hydra_num_heads\": 3", "\"hydra_num_heads\": 4",
-       "tensor \"hydra_mlp.3.0.res_connection.weight\": is missing"},
+       "tensor \"hydra_mlp.3.1.res_connection.weight\": is missing"},
+      {"hydra", "\"grounded_heads\": true", "\"grounded_heads\": false", "is false"},
+      {"hydra", "\"grounded_heads\": true", "\"hydra_head_arch\": \"mlp\"", "expected prefix-mlp"},
+      {"medusa-blocks", "\"vocab_size\": 130", "\"vocab_size\": 131",
+       "D/config.json#/vocab_size: is 131, but the model's is 130: the head is for another model"},
       {"medusa", "\"medusa_num_layers\": 1", "\"medusa_num_layers\": 2",
        "tensor \"0.1.linear.weight\": is missing"},
   };

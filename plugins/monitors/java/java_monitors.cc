@@ -445,7 +445,8 @@ class Dereference : public Monitor {
   bool Triggered(const Cursor& c) const override {
     if (!NameStart(c.next)) return false;
     const std::string_view text = TrimEnd(c.text);
-    if (text.size() < 2 || text.back() != '.') return false;
+    // Not the full stop of a comment.
+    if (text.size() < 2 || text.back() != '.' || c.scan->significant() != '.') return false;
     if (text[text.size() - 2] == '.') return false;
     // "1.5f": the point of a number.
     size_t start = text.size() - 1;

@@ -296,7 +296,8 @@ std::string RecordLine::Json() const {
   if (!members.empty()) out += "," + members;
   out += ",\"finish_reason\":" + json::Quote(finish_reason);
   out += closed ? ",\"closed\":true" : ",\"closed\":false";
-  if (closed) out += ",\"closed_by\":" + json::Quote(NameOf(closed_by));
+  const bool says_why = closed_by != ClosedBy::kNothing;
+  if (closed) out += ",\"closed_by\":" + (says_why ? json::Quote(NameOf(closed_by)) : "null");
   out += ",\"prompt_tokens\":" + std::to_string(prompt_tokens);
   return out + ",\"output_tokens\":" + std::to_string(output_tokens) + "}";
 }

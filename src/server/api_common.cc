@@ -228,7 +228,13 @@ Status ReadCommon(const ApiRequest& request, const JsonReader& in,
                 extracts, server.options.check_commands, spec.options},
                spec.together);
   if (spec.together.any()) {
+    if (spec.best_of > 0 && spec.best_of != spec.n && !in["use_beam_search"].Bool(false)) {
+      in["best_of"].Unsupported("is for outputs that are drawn alone, and for use_beam_search");
+    }
     spec.best_of = 0;
+    if (!spec.options.logit_bias.empty()) {
+      in["logit_bias"].Unsupported("is for outputs that are drawn alone");
+    }
     if (!spec.stop.empty()) in["stop"].Unsupported("ends outputs that are drawn token by token");
     if (spec.together.classify && spec.n != 1) in["n"].Unsupported("must be 1 with classify");
     const bool chat = std::ranges::any_of(spec.prompts, [](const PromptSpec& prompt) {

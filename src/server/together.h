@@ -26,6 +26,7 @@ struct TogetherSpec {
   // Where an option that an error names stands in the request; a member of the request, or one of
   // "search" or "sampler".
   std::string PointerOf(const std::string& place) const;
+  std::string pointer;               // to the member that asks for it
   std::vector<std::string> members;  // of the object "search" or "sampler"
   CheckSpecs checks;                 // of that object
 
@@ -55,7 +56,8 @@ struct TogetherOutput {
 };
 struct TogetherResult {
   std::vector<TogetherOutput> outputs;
-  std::string report;  // JSON without texts of outputs
+  std::string report;    // JSON without texts of outputs
+  std::string why_none;  // no output was found; empty: there are some
 };
 TogetherResult ResultOf(const SearchResult& found, const std::string& strategy);
 TogetherResult ResultOf(const SamplerResult& sampled);

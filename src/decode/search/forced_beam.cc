@@ -9,10 +9,17 @@
 //
 // An output that lacks a phrase is kept as well, and is an answer only where none has all of them.
 // The constraint has the last word: a phrase that it does not allow at a place is no candidate.
+//
+// Few beams may all come to places where a phrase has no room any more. Where so no output has all
+// phrases, a way to one is looked for without the model (phrase_plan.h). If there is one, the
+// search runs once more, and each of its beams has such a way: that of the beam before it, or
+// another one. So at least one beam stays in the fullest bank that can be reached.
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <utility>
 
+#include "src/decode/search/phrase_plan.h"
 #include "src/decode/search/phrases.h"
 #include "src/decode/search/strategy.h"
 
@@ -31,15 +38,10 @@ class ForcedBeam {
 
   Result<SearchResult> Go() {
     run_.SetMost(width_);
-    live_ = {{SearchRun::kRoot, ForcedPhrases::kStart}};
-    while (!live_.empty() && !Done()) {
-      std::vector<Hypo> open;
-      for (const PhraseBeam& beam : live_) open.push_back(beam.h);
-      Result<std::vector<RankedTokens>> laws = run_.Laws(open);
-      if (!laws.ok()) return laws.error();
-      if (run_.limited()) break;
-      if (Status status = Step(*laws); !status.ok()) return status.error();
-      if (run_.limited()) break;
+    live_ = {{SearchRun::kRoot, ForcedPhrases::kStart, {}}};
+    if (Status status = Steps(); !status.ok()) return status.error();
+    if (run_.found().empty() && !run_.limited() && FindWay()) {
+      if (Status status = Steps(); !status.ok()) return status.error();
     }
     // Outputs that lack a phrase, where there are no others.
     if (run_.found().empty()) {
@@ -62,6 +64,7 @@ class ForcedBeam {
   struct PhraseBeam {
     Hypo h;
     int32_t state;
+    std::vector<TokenId> way;  // on which the goal is met; empty: it is
   };
   struct Candidate {
     double score;
@@ -75,6 +78,53 @@ class ForcedBeam {
     double score;
     size_t met;
   };
+
+  static constexpr int64_t kEffort =
+      100000;  // of looking for ways: for the first, and for all others
+
+  Status Steps() {
+    while (!live_.empty() && !Done()) {
+      std::vector<Hypo> open;
+      for (const PhraseBeam& beam : live_) open.push_back(beam.h);
+      banks_.assign(static_cast<size_t>(phrases_.total()) + 1, {});
+      SearchRun::LawOptions options;
+      options.most_items = SearchRun::kMostItems;
+      options.seen = [&](size_t beam, RankedTokens& law) { AddCandidates(beam, law); };
+      Result<std::vector<RankedTokens>> laws = run_.Laws(open, options);
+      if (!laws.ok()) return laws.error();
+      if (run_.limited()) return {};
+      if (Status status = Step(*laws); !status.ok() || run_.limited()) return status;
+    }
+    return {};
+  }
+
+  // Begins again with a way on which all phrases are met, or more than in any output so far.
+  bool FindWay() {
+    plan_.emplace(run_, phrases_, kEffort);
+    size_t met = 0;
+    for (const Lacking& one : lacking_) met = std::max(met, one.met);
+    std::optional<PhrasePlan::Way> way =
+        plan_->Find(run_.at(SearchRun::kRoot), ForcedPhrases::kStart, phrases_.count());
+    if (!way || way->met <= met) return false;
+    goal_ = way->met;
+    plan_.emplace(run_, phrases_, kEffort);
+    live_ = {{SearchRun::kRoot, ForcedPhrases::kStart, std::move(way->tokens)}};
+    return true;
+  }
+
+  // The way behind a child of this beam; nullopt: none was found.
+  std::optional<std::vector<TokenId>> WayOf(const PhraseBeam& from, Hypo child, TokenId token,
+                                            int32_t state) {
+    if (goal_ == 0 || phrases_.met_count(state) >= goal_) return std::vector<TokenId>();
+    if (run_.Complete(child)) return std::nullopt;
+    if (!from.way.empty() && from.way[0] == token) {
+      return std::vector<TokenId>(from.way.begin() + 1, from.way.end());
+    }
+    if (plan_->spent()) return std::nullopt;
+    std::optional<PhrasePlan::Way> way = plan_->Find(run_.at(child), state, goal_);
+    if (!way || way->met < goal_) return std::nullopt;
+    return std::move(way->tokens);
+  }
 
   double ScoreOf(Hypo h) const { return run_.at(h).log_probability + run_.at(h).critic; }
 
@@ -92,7 +142,7 @@ class ForcedBeam {
     return best <= found.back().score;
   }
 
-  void AddCandidates(size_t beam, RankedTokens& law, std::vector<std::vector<Candidate>>& banks) {
+  void AddCandidates(size_t beam, RankedTokens& law) {
     const PhraseBeam& from = live_[beam];
     std::set<TokenId> taken;
     const auto add = [&](const RankedTokens::Item& item) {
@@ -100,34 +150,38 @@ class ForcedBeam {
       const bool ends = run_.IsEnd(from.h, item.token);
       const int32_t state =
           ends ? from.state : phrases_.After(from.state, run_.task().BytesOf(item.token));
-      banks[static_cast<size_t>(phrases_.progress(state))].push_back(
+      banks_[static_cast<size_t>(phrases_.progress(state))].push_back(
           {ScoreOf(from.h) + item.score, beam, item, state, ends});
     };
     // Found before the law is sorted.
-    std::vector<RankedTokens::Item> forward;
-    size_t goes_on = 0;  // 1: the first one goes on with the phrase under way, and always counts
-    for (const TokenId token : phrases_.Advancing(from.state)) {
+    const auto find = [&](TokenId token, std::vector<RankedTokens::Item>& items) {
       const RankedTokens::Item* const item = law.Find(token);
-      if (item == nullptr) continue;
-      if (token == phrases_.GoingOn(from.state)) goes_on = 1;
-      forward.push_back(*item);
-    }
-    std::stable_sort(forward.begin() + static_cast<ptrdiff_t>(goes_on), forward.end(),
-                     [](const auto& a, const auto& b) { return a.score > b.score; });
-    if (forward.size() > width_) forward.resize(width_);
+      if (item != nullptr) items.push_back(*item);
+    };
+    // What goes on with the phrase under way always counts, and so does the way.
+    std::vector<RankedTokens::Item> always, forward;
+    if (!from.way.empty()) find(from.way[0], always);
+    const std::vector<TokenId>& advancing = phrases_.Advancing(from.state);
+    const size_t going_on = phrases_.going_on(from.state);
+    for (size_t i = 0; i < advancing.size(); ++i)
+      find(advancing[i], i < going_on ? always : forward);
+    std::ranges::stable_sort(forward, std::ranges::greater(), &RankedTokens::Item::score);
+    const size_t room = width_ > always.size() ? width_ - always.size() : 0;
+    if (forward.size() > room) forward.resize(room);
+    for (const RankedTokens::Item& item : always) add(item);
     for (const RankedTokens::Item& item : forward) add(item);
     for (size_t i = 0; i < std::min(law.size(), width_); ++i) add(law.At(i));
   }
 
   // How many beams each bank gets.
-  std::vector<size_t> Allocate(const std::vector<std::vector<Candidate>>& banks) const {
-    std::vector<size_t> sizes(banks.size(), width_ / banks.size());
-    sizes.back() += width_ % banks.size();
+  std::vector<size_t> Allocate() const {
+    std::vector<size_t> sizes(banks_.size(), width_ / banks_.size());
+    sizes.back() += width_ % banks_.size();
     size_t over = 0;
     for (int pass = 0; pass < 2; ++pass) {
-      for (size_t b = banks.size(); b-- > 0;) {
+      for (size_t b = banks_.size(); b-- > 0;) {
         const size_t open =
-            std::ranges::count_if(banks[b], [](const Candidate& one) { return !one.ends; });
+            std::ranges::count_if(banks_[b], [](const Candidate& one) { return !one.ends; });
         const size_t wanted = sizes[b] + over;
         sizes[b] = std::min(wanted, open);
         over = wanted - sizes[b];
@@ -136,65 +190,90 @@ class ForcedBeam {
     return sizes;
   }
 
-  Status Step(std::vector<RankedTokens>& laws) {
-    std::vector<std::vector<Candidate>> banks(static_cast<size_t>(phrases_.total()) + 1);
-    for (size_t beam = 0; beam < laws.size(); ++beam) AddCandidates(beam, laws[beam], banks);
-    for (std::vector<Candidate>& bank : banks) {
+  // The best first. A part of an escape has the bank of what stands before it, and the best one of
+  // them leads there.
+  void SortBanks() {
+    for (std::vector<Candidate>& bank : banks_) {
       std::ranges::stable_sort(bank, [](const Candidate& a, const Candidate& b) {
         return a.score != b.score
                    ? a.score > b.score
                    : std::pair(a.beam, a.item.token) < std::pair(b.beam, b.item.token);
       });
+      const auto escape = std::ranges::find_if(
+          bank, [&](const Candidate& one) { return !one.ends && phrases_.in_escape(one.state); });
+      if (escape != bank.end()) std::rotate(bank.begin(), escape, escape + 1);
     }
-    const std::vector<size_t> sizes = Allocate(banks);
-    std::vector<PhraseBeam> next;
+  }
+
+  Status Step(std::vector<RankedTokens>& laws) {
+    SortBanks();
+    const std::vector<size_t> sizes = Allocate();
+    next_.clear();
     SearchRun::Seen seen;
-    bool completed = false;
-    for (size_t b = banks.size(); b-- > 0;) {
+    completed_ = false;
+    size_t over = 0;  // places that the banks above could not fill
+    for (size_t b = banks_.size(); b-- > 0;) {
+      const size_t places = sizes[b] + over;
       size_t taken = 0, rank = 0;
-      for (const Candidate& one : banks[b]) {
+      for (const Candidate& one : banks_[b]) {
         if (run_.limited()) return {};
         // Ends come among the best of their bank, as many as there are beams.
-        if (one.ends ? rank++ >= width_ : taken >= sizes[b]) continue;
-        const Result<Hypo> child = run_.Child(live_[one.beam].h, one.item);
-        if (!child.ok()) return child.error();
-        if (*child == kNoHypo) continue;
-        if (!run_.IsNew(*child, seen)) {
-          run_.Drop(*child);
-          continue;
-        }
-        completed |= run_.Complete(*child);
-        Keep(*child, one.state, next);
-        taken += one.ends ? 0 : 1;
+        if (one.ends ? rank++ >= width_ : taken >= places) continue;
+        const Result<bool> kept = Take(one.beam, one.item, one.state, &seen);
+        if (!kept.ok()) return kept.error();
+        taken += *kept && !one.ends ? 1 : 0;
       }
+      over = places - std::min(places, taken);
     }
-    if (next.empty() && !completed) {
-      if (Status status = TakeOthers(laws, next); !status.ok()) return status;
+    if (next_.empty() && !completed_) {
+      if (Status status = TakeOthers(laws); !status.ok()) return status;
     }
-    for (const PhraseBeam& beam : live_) run_.Drop(beam.h);
-    live_ = std::move(next);
+    for (const PhraseBeam& beam : live_) {
+      if (beam.h != SearchRun::kRoot) run_.Drop(beam.h);
+    }
+    live_ = std::move(next_);
     return {};
   }
 
-  void Keep(Hypo child, int32_t state, std::vector<PhraseBeam>& next) {
-    if (run_.Complete(child)) return Complete(child, state);
-    next.push_back({child, state});
+  // Makes the child a beam, or an output. false: it may not be, or is there already.
+  Result<bool> Take(size_t beam, const RankedTokens::Item& item, int32_t state,
+                    SearchRun::Seen* seen) {
+    const Result<Hypo> child = run_.Child(live_[beam].h, item);
+    if (!child.ok()) return child.error();
+    if (*child == kNoHypo) return false;
+    std::optional<std::vector<TokenId>> way = WayOf(live_[beam], *child, item.token, state);
+    if (!way || (seen != nullptr && !run_.IsNew(*child, *seen))) {
+      run_.Drop(*child);
+      return false;
+    }
+    if (run_.Complete(*child)) {
+      completed_ = true;
+      Complete(*child, state);
+    } else {
+      next_.push_back({*child, state, *std::move(way)});
+    }
+    return true;
   }
 
   // None of the best tokens leaves room for the closing: of each beam the best token that does.
-  Status TakeOthers(std::vector<RankedTokens>& laws, std::vector<PhraseBeam>& next) {
+  Status TakeOthers(std::vector<RankedTokens>& laws) {
     for (size_t beam = 0; beam < laws.size(); ++beam) {
       const PhraseBeam from = live_[beam];
-      for (size_t i = width_; i < laws[beam].size(); ++i) {
+      for (size_t i = width_;; ++i) {
+        if (!laws[beam].Knows(i)) {
+          Result<RankedTokens> whole = run_.WholeLaw(from.h);
+          if (!whole.ok()) return whole.error();
+          laws[beam] = *std::move(whole);
+        }
         if (run_.limited()) return {};
-        const RankedTokens::Item& item = laws[beam].At(i);
+        if (i >= laws[beam].size()) break;
+        const RankedTokens::Item item = laws[beam].At(i);
         const bool ends = run_.IsEnd(from.h, item.token);
-        const Result<Hypo> child = run_.Child(from.h, item);
-        if (!child.ok()) return child.error();
-        if (*child == kNoHypo) continue;
-        Keep(*child,
-             ends ? from.state : phrases_.After(from.state, run_.task().BytesOf(item.token)), next);
-        break;
+        const int32_t state =
+            ends ? from.state : phrases_.After(from.state, run_.task().BytesOf(item.token));
+        const Result<bool> kept = Take(beam, item, state, nullptr);
+        if (!kept.ok()) return kept.error();
+        if (*kept) break;
       }
     }
     return {};
@@ -214,8 +293,12 @@ class ForcedBeam {
   SearchRun& run_;
   const size_t width_;
   ForcedPhrases phrases_;
-  std::vector<PhraseBeam> live_;
+  std::vector<PhraseBeam> live_, next_;
+  std::vector<std::vector<Candidate>> banks_;  // of a step
+  bool completed_ = false;                     // an output, at this step
   std::vector<Lacking> lacking_;
+  std::optional<PhrasePlan> plan_;
+  size_t goal_ = 0;  // phrases that the ways of beams meet; 0: beams have none
 };
 
 }  // namespace

@@ -99,13 +99,11 @@ std::string StringsOf(const json::Value& value) {
 }
 
 TEST(ForcedTest, ValuesBehindEscapes) {
-  const auto vocabulary =
-      VocabularyOf({"\"",   "\\",   "u",     "0",        "2", "e",    "9",    "n",   "a",
-                    "b",    "\\\"", "\\u00", "\xc3\xa9", "[", "]",    ",",    "\"a", "00",
-                    "\xc3", "\xa9", "\":",   "{",        "}", "d83d", "de00", "\\u", "\"k\":"});
+  const auto vocabulary = VocabularyOf(
+      {"\"", "\\", "u", "0",   "2",  "e",    "9",    "n",   "a", "b", "\\\"", "\\u00", "\xc3\xa9",
+       "[",  "]",  ",", "\"a", "00", "\xc3", "\xa9", "\":", "{", "}", "\\u",  "\"k\":"});
   const int size = vocabulary->size();
-  const std::vector<std::string> pieces = {
-      "\"", "\\", "\n", "\xc3\xa9", "a", "b", "e", "\xf0\x9f\x98\x80", "k"};
+  const std::vector<std::string> pieces = {"\"", "\\", "\n", "\xc3\xa9", "a", "b", "e", "2", "k"};
   const std::pair<const char*, bool> kSchemas[] = {
       {R"({"type":"string","maxLength":3})", true},
       {R"({"type":"string","maxLength":3})", false},
@@ -149,7 +147,9 @@ TEST(ForcedTest, ValuesBehindEscapes) {
           RunSearch({model, *vocabulary, {}, prompt, MakeConstraint(grammar)}, options);
       ASSERT_TRUE(result.ok()) << result.error().ToString();
       const SearchOutput& got = result->outputs.at(0);
-      SCOPED_TRACE(std::string(schema) + " " + std::to_string(seed) + " " + got.text);
+      std::string wanted;
+      for (const std::string& phrase : options.force_phrases) wanted += " [" + phrase + "]";
+      SCOPED_TRACE(std::string(schema) + " " + std::to_string(seed) + wanted + " " + got.text);
       const Result<json::Value> value = json::Parse(got.text);
       ASSERT_TRUE(value.ok());
       EXPECT_EQ(HoldsAll(StringsOf(*value), options.force_phrases, options.force_ordered), exists);

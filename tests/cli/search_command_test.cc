@@ -86,7 +86,8 @@ TEST(SearchCommandTest, PhrasesInValuesMayBeEscaped) {
     std::vector<std::string> options = {"--schema",   schema,  "--force-phrase", phrase,
                                         "--force-in", "value", "--max-tokens",   "120"};
     if (ascii) options.emplace_back("--ascii");
-    const CommandResult result = SearchWith(options);
+    options.insert(options.begin(), {"generate", "--model", RandomModelFolder(), "--prompt", "a"});
+    const CommandResult result = RunPawl(options);
     EXPECT_EQ(result.exit_code, 0) << result.err;
     const SearchJsonValue record = SearchJsonValue::parse(result.out, nullptr, false);
     ASSERT_TRUE(record.is_object()) << result.out;
@@ -109,11 +110,11 @@ TEST(SearchCommandTest, LatticesAndChoicesSayWhatTheLimitIs) {
   EXPECT_TRUE(found["choices"][0]["log_probability"].is_null()) << none.out;
 }
 
-// An empty prompt is one, in every interface.
+// As in every interface.
 TEST(SearchCommandTest, EmptyContrastPrompts) {
   const CommandResult empty = SearchWith({"--regex", "[a-h]{3}", "--contrast-prompt", ""});
   EXPECT_EQ(empty.exit_code, 2) << empty.out;
-  EXPECT_NE(empty.err.find("--contrast-prompt: has no tokens"), std::string::npos) << empty.err;
+  EXPECT_NE(empty.err.find("--contrast-prompt: is empty"), std::string::npos) << empty.err;
 }
 
 // The likeliest tokens leave no room for the end, so each beam goes on with one that does.

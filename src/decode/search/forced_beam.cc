@@ -71,7 +71,8 @@ class ForcedBeam {
     size_t beam;
     RankedTokens::Item item;
     int32_t state;
-    bool ends;  // the output
+    bool ends;   // the output
+    bool first;  // of its bank: a part of an escape of the phrase under way
   };
   struct Lacking {
     Hypo h;
@@ -145,13 +146,14 @@ class ForcedBeam {
   void AddCandidates(size_t beam, RankedTokens& law) {
     const PhraseBeam& from = live_[beam];
     std::set<TokenId> taken;
-    const auto add = [&](const RankedTokens::Item& item) {
+    const auto add = [&](const RankedTokens::Item& item, bool goes_on = false) {
       if (!taken.insert(item.token).second) return;
       const bool ends = run_.IsEnd(from.h, item.token);
       const int32_t state =
           ends ? from.state : phrases_.After(from.state, run_.task().BytesOf(item.token));
       banks_[static_cast<size_t>(phrases_.progress(state))].push_back(
-          {ScoreOf(from.h) + item.score, beam, item, state, ends});
+          {ScoreOf(from.h) + item.score, beam, item, state, ends,
+           goes_on && phrases_.in_escape(state)});
     };
     // Found before the law is sorted.
     const auto find = [&](TokenId token, std::vector<RankedTokens::Item>& items) {
@@ -168,7 +170,7 @@ class ForcedBeam {
     std::ranges::stable_sort(forward, std::ranges::greater(), &RankedTokens::Item::score);
     const size_t room = width_ > always.size() ? width_ - always.size() : 0;
     if (forward.size() > room) forward.resize(room);
-    for (const RankedTokens::Item& item : always) add(item);
+    for (const RankedTokens::Item& item : always) add(item, true);
     for (const RankedTokens::Item& item : forward) add(item);
     for (size_t i = 0; i < std::min(law.size(), width_); ++i) add(law.At(i));
   }
@@ -199,8 +201,7 @@ class ForcedBeam {
                    ? a.score > b.score
                    : std::pair(a.beam, a.item.token) < std::pair(b.beam, b.item.token);
       });
-      const auto escape = std::ranges::find_if(
-          bank, [&](const Candidate& one) { return !one.ends && phrases_.in_escape(one.state); });
+      const auto escape = std::ranges::find(bank, true, &Candidate::first);
       if (escape != bank.end()) std::rotate(bank.begin(), escape, escape + 1);
     }
   }

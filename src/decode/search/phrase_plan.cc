@@ -2,9 +2,9 @@
 // are. Of places that are the same but for their length the shortest one counts. The next place is
 // the one with the fewest tokens in sight: those that it has, and those that its phrases lack.
 //
-// Where few tokens may follow, all are tried, so that nothing is missed. Else those are that bring
-// a phrase on, single bytes, and the first token of the shortest completion: they lead to every
-// text, though not by its shortest spelling.
+// First those tokens are tried that bring a phrase on, and the first one of the shortest
+// completion. Then, where few tokens may follow, all of them, so that nothing is missed; else
+// single bytes as well: they lead to every text, though not by its shortest spelling.
 #include "src/decode/search/phrase_plan.h"
 
 #include <algorithm>
@@ -19,6 +19,7 @@ namespace pawl {
 namespace {
 
 constexpr int kFewTokens = 64;
+constexpr int kFewNarrowTokens = 4;
 constexpr size_t kMostPlaces = size_t{1} << 17;  // in memory
 
 }  // namespace
@@ -34,18 +35,19 @@ bool PhrasePlan::CanEnd(const Place& place) const {
   return !run_.closes() || place.at->CompletionLength(run_.task().max_tokens - place.length) >= 0;
 }
 
-std::vector<TokenId> PhrasePlan::NextTokens(const Place& place) {
+std::vector<TokenId> PhrasePlan::NextTokens(const Place& place, bool narrow) {
+  const int few = narrow ? kFewNarrowTokens : kFewTokens;
   const std::shared_ptr<const Mask> mask =
       place.at != nullptr ? place.at->mask() : run_.task().unconstrained;
   std::vector<TokenId> tokens;
-  if (mask != nullptr && mask->count() <= kFewTokens) {
+  if (mask != nullptr && mask->count() <= few) {
     tokens = mask->Tokens();
-  } else if (mask == nullptr && run_.task().known() <= kFewTokens) {
+  } else if (mask == nullptr && run_.task().known() <= few) {
     for (TokenId token = 0; token < run_.task().known(); ++token) tokens.push_back(token);
   } else {
     tokens = phrases_.Advancing(place.state);
     if (place.at != nullptr) {
-      tokens.insert(tokens.end(), bytes_.begin(), bytes_.end());
+      if (!narrow) tokens.insert(tokens.end(), bytes_.begin(), bytes_.end());
       const auto closing = place.at->Completion(run_.task().max_tokens - place.length);
       if (closing && !closing->empty()) tokens.push_back(closing->front());
     }
@@ -57,6 +59,15 @@ std::vector<TokenId> PhrasePlan::NextTokens(const Place& place) {
 
 std::optional<PhrasePlan::Way> PhrasePlan::Find(const Hypothesis& from, int32_t state,
                                                 size_t goal) {
+  std::optional<Way> way = Search(from, state, goal, true, effort_ / 8);
+  if (way && way->met >= goal) return way;
+  std::optional<Way> wide = Search(from, state, goal, false, effort_);
+  return wide && (!way || wide->met > way->met) ? wide : way;
+}
+
+std::optional<PhrasePlan::Way> PhrasePlan::Search(const Hypothesis& from, int32_t state,
+                                                  size_t goal, bool narrow, int64_t effort) {
+  const int64_t least = effort_ - effort;
   std::vector<Place> places;
   using Waiting = std::tuple<int, int, size_t>;  // tokens in sight, tokens that lack, number
   std::priority_queue<Waiting, std::vector<Waiting>, std::greater<>> open;
@@ -76,7 +87,7 @@ std::optional<PhrasePlan::Way> PhrasePlan::Find(const Hypothesis& from, int32_t 
   };
   const auto met = [&](size_t number) { return phrases_.met_count(places[number].state); };
   add({from.at, state, from.length, -1, {}});
-  while (!open.empty() && effort_ > 0 && places.size() < kMostPlaces) {
+  while (!open.empty() && effort_ > std::max<int64_t>(0, least) && places.size() < kMostPlaces) {
     const size_t number = std::get<2>(open.top());
     open.pop();
     if (!best || met(number) > most) {
@@ -102,7 +113,7 @@ std::optional<PhrasePlan::Way> PhrasePlan::Find(const Hypothesis& from, int32_t 
       continue;
     }
     if (place.length >= run_.task().max_tokens) continue;
-    for (const TokenId token : NextTokens(place)) {
+    for (const TokenId token : NextTokens(place, narrow)) {
       --effort_;
       Place next = {nullptr,
                     phrases_.After(place.state, run_.task().BytesOf(token)),

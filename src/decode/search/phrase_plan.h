@@ -39,7 +39,10 @@ class PhrasePlan {
     int32_t parent = -1;
     std::vector<TokenId> tokens;  // behind the parent
   };
-  std::vector<TokenId> NextTokens(const Place& place);
+  // `narrow`: those that bring a phrase on, and the way to the end.
+  std::vector<TokenId> NextTokens(const Place& place, bool narrow);
+  std::optional<Way> Search(const Hypothesis& from, int32_t state, size_t goal, bool narrow,
+                            int64_t effort);
   bool CanEnd(const Place& place) const;
 
   const SearchRun& run_;

@@ -370,7 +370,7 @@ const std::vector<TokenId>& ForcedPhrases::Advancing(int32_t number) {
       for (const std::string& text : WaysOn({.in_string = true}, phrases_[p])) add(" " + text);
     }
   }
-  if (in_escape(number)) state.going_on = state.advancing.size();
+  if (in_escape(number) && state.going_on == 0) state.going_on = state.advancing.size();
   return state.advancing;
 }
 

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <random>
+#include <regex>
 
 #include "src/base/json.h"
 #include "src/decode/search/phrases.h"
@@ -45,7 +46,7 @@ std::vector<std::string> AllTexts(const Grammar& grammar, const Vocabulary& voca
 }
 
 TEST(ForcedTest, FewBeamsHaveAllPhrasesWhereAnOutputHas) {
-  int possible = 0, impossible = 0;
+  int possible = 0, impossible = 0, closed = 0;
   for (uint64_t seed = 1; seed <= 400; ++seed) {
     std::mt19937 random(static_cast<uint32_t>(seed) + 5);
     ToySearch search(seed);
@@ -71,7 +72,18 @@ TEST(ForcedTest, FewBeamsHaveAllPhrasesWhereAnOutputHas) {
     EXPECT_EQ(got.missing_phrases.empty(), exists);
     EXPECT_TRUE(got.ended);
     ++(exists ? possible : impossible);
+    // At a limit of rows too.
+    options.max_rows = 2;
+    const Result<SearchResult> cut = search.Run(options);
+    ASSERT_TRUE(cut.ok());
+    EXPECT_LE(cut->model_rows, 7);
+    if (exists && cut->at_limit == "rows" && cut->outputs.at(0).closed) {
+      ++closed;
+      EXPECT_TRUE(HoldsAll(cut->outputs[0].text, options.force_phrases, options.force_ordered));
+      EXPECT_TRUE(std::regex_match(cut->outputs[0].text, std::regex(search.regex)));
+    }
   }
+  EXPECT_GE(closed, 20);
   EXPECT_GE(possible, 80);
   EXPECT_GE(impossible, 80);
 }

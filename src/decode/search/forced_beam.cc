@@ -52,8 +52,15 @@ class ForcedBeam {
     }
     std::vector<Hypo> open;
     for (const PhraseBeam& beam : live_) open.push_back(beam.h);
+    Result<std::optional<SearchOutput>> along = ClosedAlongAWay();
+    if (!along.ok()) return along.error();
     Result<SearchResult> result = run_.Finish(open);
     if (!result.ok()) return result;
+    if (*along) {
+      result->outputs.insert(result->outputs.begin(), **std::move(along));
+      result->outputs.resize(
+          std::min(result->outputs.size(), static_cast<size_t>(run_.options().n)));
+    }
     for (SearchOutput& output : result->outputs) {
       output.missing_phrases = phrases_.Missing(output.text);
     }
@@ -111,6 +118,28 @@ class ForcedBeam {
     plan_.emplace(run_, phrases_, kEffort);
     live_ = {{SearchRun::kRoot, ForcedPhrases::kStart, std::move(way->tokens)}};
     return true;
+  }
+
+  // At a limit without an output that has all phrases: that along a way, where there is one. Checks
+  // would have to judge it.
+  Result<std::optional<SearchOutput>> ClosedAlongAWay() {
+    if (!run_.limited() || all_met_ || !run_.task().checks.empty()) {
+      return std::optional<SearchOutput>();
+    }
+    std::ranges::stable_sort(live_, std::ranges::greater(),
+                             [&](const PhraseBeam& beam) { return phrases_.progress(beam.state); });
+    live_.push_back({SearchRun::kRoot, ForcedPhrases::kStart, {}});
+    plan_.emplace(run_, phrases_, kEffort);
+    for (const PhraseBeam& beam : live_) {
+      const Hypothesis& from = run_.at(beam.h);
+      if (run_.task().constraint != nullptr && from.at == nullptr) continue;
+      const std::optional<PhrasePlan::Way> way = plan_->Find(from, beam.state, phrases_.count());
+      if (!way || way->met < phrases_.count()) continue;
+      Result<SearchOutput> closed = run_.Closed(beam.h, way->tokens);
+      if (!closed.ok()) return closed.error();
+      return std::optional<SearchOutput>(*std::move(closed));
+    }
+    return std::optional<SearchOutput>();
   }
 
   // The way behind a child of this beam; nullopt: none was found.
@@ -282,7 +311,10 @@ class ForcedBeam {
 
   void Complete(Hypo h, int32_t state) {
     const double score = run_.Ranked(ScoreOf(h), run_.at(h).length);
-    if (phrases_.all_met(state)) return run_.Offer(h, score);
+    if (phrases_.all_met(state)) {
+      all_met_ = true;
+      return run_.Offer(h, score);
+    }
     lacking_.push_back({h, score, phrases_.met_count(state)});
     if (lacking_.size() < 4 * width_) return;
     std::ranges::stable_sort(lacking_, [](const Lacking& a, const Lacking& b) {
@@ -297,6 +329,7 @@ class ForcedBeam {
   std::vector<PhraseBeam> live_, next_;
   std::vector<std::vector<Candidate>> banks_;  // of a step
   bool completed_ = false;                     // an output, at this step
+  bool all_met_ = false;                       // by an output
   std::vector<Lacking> lacking_;
   std::optional<PhrasePlan> plan_;
   size_t goal_ = 0;  // phrases that the ways of beams meet; 0: beams have none

@@ -676,18 +676,25 @@ SearchOutput SearchRun::OutputOf(Hypo h, double score) const {
   return out;
 }
 
-Result<SearchOutput> SearchRun::Closed(Hypo h) const {
+Result<SearchOutput> SearchRun::Closed(Hypo h, std::span<const TokenId> with) const {
   SearchOutput out = OutputOf(h, ScoreOf(h));
   out.closed = true;
+  std::shared_ptr<const LoopConstraint> place = at(h).at;
+  const auto add = [&](std::span<const TokenId> tokens) {
+    for (const TokenId token : tokens) {
+      out.tokens.push_back(token);
+      out.text += BytesOf(token);
+    }
+  };
+  add(with);
+  for (const TokenId token : with) place = place == nullptr ? nullptr : place->Next(token);
   if (!closes()) return out;
-  const auto closing = at(h).at->Completion(s_.task.max_tokens - at(h).length);
+  const int left = s_.task.max_tokens - at(h).length - static_cast<int>(with.size());
+  const auto closing = place == nullptr ? std::nullopt : place->Completion(left);
   if (!closing) {
     return Error{ErrorCode::kInternal, "the completion no longer fits the budget", ""};
   }
-  for (const TokenId token : *closing) {
-    out.tokens.push_back(token);
-    out.text += BytesOf(token);
-  }
+  add(*closing);
   return out;
 }
 

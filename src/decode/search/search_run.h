@@ -137,6 +137,8 @@ class SearchRun {
   bool limited() const { return !limit_.empty(); }
   // What was found; at a limit without any output, the shortest completion of the best open one.
   Result<SearchResult> Finish(std::span<const Hypo> open);
+  // A hypothesis with these tokens and the shortest completion behind it, not by the model.
+  Result<SearchOutput> Closed(Hypo h, std::span<const TokenId> with = {}) const;
   SearchGraph::Node NodeOf(Hypo h) const { return {at(h).log_probability, Complete(h)}; }
   std::string EdgeText(Hypo h) const { return std::string(BytesOf(at(h).token)); }
 
@@ -223,7 +225,6 @@ class SearchRun {
   bool LeavesRoom(Hypo parent, TokenId token, const LoopConstraint& next, int length);
   Result<bool> ChecksAllow(Hypo parent, TokenId token, bool end) const;
   SearchOutput OutputOf(Hypo h, double score) const;
-  Result<SearchOutput> Closed(Hypo h) const;
   std::string_view BytesOf(TokenId token) const { return s_.task.BytesOf(token); }
 
   const SearchSetting s_;

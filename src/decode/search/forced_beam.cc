@@ -11,8 +11,8 @@
 // The constraint has the last word: a phrase that it does not allow at a place is no candidate.
 //
 // Few beams may all come to places where a phrase has no room any more. Where so no output has all
-// phrases, a way to one is looked for without the model (phrase_plan.h). If there is one, the
-// search runs once more, and each of its beams has such a way: that of the beam before it, or
+// phrases, a path to one is looked for without the model (phrase_plan.h). If there is one, the
+// search runs once more, and each of its beams has such a path: that of the beam before it, or
 // another one. So at least one beam stays in the fullest bank that can be reached.
 #include <algorithm>
 #include <optional>
@@ -40,7 +40,7 @@ class ForcedBeam {
     run_.SetMost(width_);
     live_ = {{SearchRun::kRoot, ForcedPhrases::kStart, {}}};
     if (Status status = Steps(); !status.ok()) return status.error();
-    if (run_.found().empty() && !run_.limited() && FindWay()) {
+    if (run_.found().empty() && !run_.limited() && FindPath()) {
       if (Status status = Steps(); !status.ok()) return status.error();
     }
     // Outputs that lack a phrase, where there are no others.
@@ -52,7 +52,7 @@ class ForcedBeam {
     }
     std::vector<Hypo> open;
     for (const PhraseBeam& beam : live_) open.push_back(beam.h);
-    Result<std::optional<SearchOutput>> along = ClosedAlongAWay();
+    Result<std::optional<SearchOutput>> along = ClosedAlongAPath();
     if (!along.ok()) return along.error();
     Result<SearchResult> result = run_.Finish(open);
     if (!result.ok()) return result;
@@ -71,7 +71,7 @@ class ForcedBeam {
   struct PhraseBeam {
     Hypo h;
     int32_t state;
-    std::vector<TokenId> way;  // on which the goal is met; empty: it is
+    std::vector<TokenId> path;  // on which the goal is met; empty: it is
   };
   struct Candidate {
     double score;
@@ -79,7 +79,7 @@ class ForcedBeam {
     RankedTokens::Item item;
     int32_t state;
     bool ends;   // the output
-    bool first;  // of its bank: a part of an escape of the phrase under way
+    bool first;  // of its bank: a part of an escape of the phrase under path
   };
   struct Lacking {
     Hypo h;
@@ -88,7 +88,7 @@ class ForcedBeam {
   };
 
   static constexpr int64_t kEffort =
-      100000;  // of looking for ways: for the first, and for all others
+      100000;  // of looking for paths: for the first, and for all others
 
   Status Steps() {
     while (!live_.empty() && !Done()) {
@@ -106,23 +106,23 @@ class ForcedBeam {
     return {};
   }
 
-  // Begins again with a way on which all phrases are met, or more than in any output so far.
-  bool FindWay() {
+  // Begins again with a path on which all phrases are met, or more than in any output so far.
+  bool FindPath() {
     plan_.emplace(run_, phrases_, kEffort);
     size_t met = 0;
     for (const Lacking& one : lacking_) met = std::max(met, one.met);
-    std::optional<PhrasePlan::Way> way =
+    std::optional<PhrasePlan::Path> path =
         plan_->Find(run_.at(SearchRun::kRoot), ForcedPhrases::kStart, phrases_.count());
-    if (!way || way->met <= met) return false;
-    goal_ = way->met;
+    if (!path || path->met <= met) return false;
+    goal_ = path->met;
     plan_.emplace(run_, phrases_, kEffort);
-    live_ = {{SearchRun::kRoot, ForcedPhrases::kStart, std::move(way->tokens)}};
+    live_ = {{SearchRun::kRoot, ForcedPhrases::kStart, std::move(path->tokens)}};
     return true;
   }
 
-  // At a limit without an output that has all phrases: that along a way, where there is one. Checks
-  // would have to judge it.
-  Result<std::optional<SearchOutput>> ClosedAlongAWay() {
+  // At a limit without an output that has all phrases: that along a path, where there is one.
+  // Checks would have to judge it.
+  Result<std::optional<SearchOutput>> ClosedAlongAPath() {
     if (!run_.limited() || all_met_ || !run_.task().checks.empty()) {
       return std::optional<SearchOutput>();
     }
@@ -133,27 +133,27 @@ class ForcedBeam {
     for (const PhraseBeam& beam : live_) {
       const Hypothesis& from = run_.at(beam.h);
       if (run_.task().constraint != nullptr && from.at == nullptr) continue;
-      const std::optional<PhrasePlan::Way> way = plan_->Find(from, beam.state, phrases_.count());
-      if (!way || way->met < phrases_.count()) continue;
-      Result<SearchOutput> closed = run_.Closed(beam.h, way->tokens);
+      const std::optional<PhrasePlan::Path> path = plan_->Find(from, beam.state, phrases_.count());
+      if (!path || path->met < phrases_.count()) continue;
+      Result<SearchOutput> closed = run_.Closed(beam.h, path->tokens);
       if (!closed.ok()) return closed.error();
       return std::optional<SearchOutput>(*std::move(closed));
     }
     return std::optional<SearchOutput>();
   }
 
-  // The way behind a child of this beam; nullopt: none was found.
-  std::optional<std::vector<TokenId>> WayOf(const PhraseBeam& from, Hypo child, TokenId token,
-                                            int32_t state) {
+  // The path behind a child of this beam; nullopt: none was found.
+  std::optional<std::vector<TokenId>> PathTo(const PhraseBeam& from, Hypo child, TokenId token,
+                                             int32_t state) {
     if (goal_ == 0 || phrases_.met_count(state) >= goal_) return std::vector<TokenId>();
     if (run_.Complete(child)) return std::nullopt;
-    if (!from.way.empty() && from.way[0] == token) {
-      return std::vector<TokenId>(from.way.begin() + 1, from.way.end());
+    if (!from.path.empty() && from.path[0] == token) {
+      return std::vector<TokenId>(from.path.begin() + 1, from.path.end());
     }
     if (plan_->spent()) return std::nullopt;
-    std::optional<PhrasePlan::Way> way = plan_->Find(run_.at(child), state, goal_);
-    if (!way || way->met < goal_) return std::nullopt;
-    return std::move(way->tokens);
+    std::optional<PhrasePlan::Path> path = plan_->Find(run_.at(child), state, goal_);
+    if (!path || path->met < goal_) return std::nullopt;
+    return std::move(path->tokens);
   }
 
   double ScoreOf(Hypo h) const { return run_.at(h).log_probability + run_.at(h).critic; }
@@ -189,9 +189,9 @@ class ForcedBeam {
       const RankedTokens::Item* const item = law.Find(token);
       if (item != nullptr) items.push_back(*item);
     };
-    // What goes on with the phrase under way always counts, and so does the way.
+    // What goes on with the phrase under path always counts, and so does the path.
     std::vector<RankedTokens::Item> always, forward;
-    if (!from.way.empty()) find(from.way[0], always);
+    if (!from.path.empty()) find(from.path[0], always);
     const std::vector<TokenId>& advancing = phrases_.Advancing(from.state);
     const size_t going_on = phrases_.going_on(from.state);
     for (size_t i = 0; i < advancing.size(); ++i)
@@ -271,8 +271,8 @@ class ForcedBeam {
     const Result<Hypo> child = run_.Child(live_[beam].h, item);
     if (!child.ok()) return child.error();
     if (*child == kNoHypo) return false;
-    std::optional<std::vector<TokenId>> way = WayOf(live_[beam], *child, item.token, state);
-    if (!way || (seen != nullptr && !run_.IsNew(*child, *seen))) {
+    std::optional<std::vector<TokenId>> path = PathTo(live_[beam], *child, item.token, state);
+    if (!path || (seen != nullptr && !run_.IsNew(*child, *seen))) {
       run_.Drop(*child);
       return false;
     }
@@ -280,7 +280,7 @@ class ForcedBeam {
       completed_ = true;
       Complete(*child, state);
     } else {
-      next_.push_back({*child, state, *std::move(way)});
+      next_.push_back({*child, state, *std::move(path)});
     }
     return true;
   }
@@ -332,7 +332,7 @@ class ForcedBeam {
   bool all_met_ = false;                       // by an output
   std::vector<Lacking> lacking_;
   std::optional<PhrasePlan> plan_;
-  size_t goal_ = 0;  // phrases that the ways of beams meet; 0: beams have none
+  size_t goal_ = 0;  // phrases that the paths of beams meet; 0: beams have none
 };
 
 }  // namespace

@@ -57,16 +57,16 @@ std::vector<TokenId> PhrasePlan::NextTokens(const Place& place, bool narrow) {
   return tokens;
 }
 
-std::optional<PhrasePlan::Way> PhrasePlan::Find(const Hypothesis& from, int32_t state,
-                                                size_t goal) {
-  std::optional<Way> way = Search(from, state, goal, true, effort_ / 8);
-  if (way && way->met >= goal) return way;
-  std::optional<Way> wide = Search(from, state, goal, false, effort_);
-  return wide && (!way || wide->met > way->met) ? wide : way;
+std::optional<PhrasePlan::Path> PhrasePlan::Find(const Hypothesis& from, int32_t state,
+                                                 size_t goal) {
+  std::optional<Path> path = Search(from, state, goal, true, effort_ / 8);
+  if (path && path->met >= goal) return path;
+  std::optional<Path> wide = Search(from, state, goal, false, effort_);
+  return wide && (!path || wide->met > path->met) ? wide : path;
 }
 
-std::optional<PhrasePlan::Way> PhrasePlan::Search(const Hypothesis& from, int32_t state,
-                                                  size_t goal, bool narrow, int64_t effort) {
+std::optional<PhrasePlan::Path> PhrasePlan::Search(const Hypothesis& from, int32_t state,
+                                                   size_t goal, bool narrow, int64_t effort) {
   const int64_t least = effort_ - effort;
   std::vector<Place> places;
   using Waiting = std::tuple<int, int, size_t>;  // tokens in sight, tokens that lack, number
@@ -128,14 +128,14 @@ std::optional<PhrasePlan::Way> PhrasePlan::Search(const Hypothesis& from, int32_
     }
   }
   if (!best || (most < goal && most <= phrases_.met_count(state))) return std::nullopt;
-  Way way;
-  way.met = most;
+  Path path;
+  path.met = most;
   for (auto number = static_cast<int32_t>(*best); number >= 0;) {
     const Place& place = places[static_cast<size_t>(number)];
-    way.tokens.insert(way.tokens.begin(), place.tokens.begin(), place.tokens.end());
+    path.tokens.insert(path.tokens.begin(), place.tokens.begin(), place.tokens.end());
     number = place.parent;
   }
-  return way;
+  return path;
 }
 
 }  // namespace pawl

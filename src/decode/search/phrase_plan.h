@@ -2,8 +2,8 @@
 // without the model, and the tokens of one that does.
 //
 //   PhrasePlan plan(run, phrases, 20000);
-//   auto way = plan.Find(run.at(h), state, phrases.count());
-//   if (way && way->met == phrases.count()) ...           // way->tokens have all of them
+//   auto path = plan.Find(run.at(h), state, phrases.count());
+//   if (path && path->met == phrases.count()) ...           // path->tokens have all of them
 #ifndef PAWL_SRC_DECODE_SEARCH_PHRASE_PLAN_H_
 #define PAWL_SRC_DECODE_SEARCH_PHRASE_PLAN_H_
 
@@ -22,13 +22,13 @@ class PhrasePlan {
   // `effort`: tokens that all searches together may try.
   PhrasePlan(const SearchRun& run, ForcedPhrases& phrases, int64_t effort);
 
-  struct Way {
+  struct Path {
     std::vector<TokenId> tokens;  // until the phrases are met; the output can be completed behind
     size_t met = 0;
   };
-  // A way on which `goal` phrases are met; if there is none, one with as many as were found.
+  // A path on which `goal` phrases are met; if there is none, one with as many as were found.
   // nullopt: not even one with more than the hypothesis has, or the effort is spent.
-  std::optional<Way> Find(const Hypothesis& from, int32_t state, size_t goal);
+  std::optional<Path> Find(const Hypothesis& from, int32_t state, size_t goal);
   bool spent() const { return effort_ <= 0; }
 
  private:
@@ -39,10 +39,10 @@ class PhrasePlan {
     int32_t parent = -1;
     std::vector<TokenId> tokens;  // behind the parent
   };
-  // `narrow`: those that bring a phrase on, and the way to the end.
+  // `narrow`: those that bring a phrase on, and the path to the end.
   std::vector<TokenId> NextTokens(const Place& place, bool narrow);
-  std::optional<Way> Search(const Hypothesis& from, int32_t state, size_t goal, bool narrow,
-                            int64_t effort);
+  std::optional<Path> Search(const Hypothesis& from, int32_t state, size_t goal, bool narrow,
+                             int64_t effort);
   bool CanEnd(const Place& place) const;
 
   const SearchRun& run_;

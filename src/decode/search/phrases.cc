@@ -4,7 +4,7 @@
 //
 // Values of JSON: only the bytes that strings stand for are read, with escapes resolved, and not
 // those of keys. A phrase stands in one string. What brings a phrase on there is the next token of
-// the ways in which JSON may write it: short escapes, and \u for what is not ASCII.
+// the forms in which JSON may write it: short escapes, and \u for what is not ASCII.
 #include "src/decode/search/phrases.h"
 
 #include <algorithm>
@@ -81,22 +81,22 @@ struct StringPlace {
   uint32_t code = 0, first = 0;
 };
 
-// All ways in which a text can be written at a place in a string of JSON, or where one begins.
-std::vector<std::string> WaysOn(const StringPlace& at, std::string_view rest) {
-  std::vector<std::string> ways;
-  const auto add = [&](std::string way) {
-    if (std::ranges::find(ways, way) == ways.end()) ways.push_back(std::move(way));
+// All forms in which a text can be written at a place in a string of JSON, or where one begins.
+std::vector<std::string> FormsOf(const StringPlace& at, std::string_view rest) {
+  std::vector<std::string> forms;
+  const auto add = [&](std::string form) {
+    if (std::ranges::find(forms, form) == forms.end()) forms.push_back(std::move(form));
   };
   const auto [c, size] = FirstCharacter(rest);
   const std::string_view behind = rest.substr(size);
   if (at.escape == 0 && at.first == 0) {
     for (const JsonForm form : kJsonForms) add((at.in_string ? "" : "\"") + InJson(rest, form));
-    return ways;
+    return forms;
   }
-  if (size == 0) return ways;
+  if (size == 0) return forms;
   const std::vector<uint32_t> units = UnitsOf(c);
   const bool second = at.first != 0;
-  if (second && (units.size() < 2 || units[0] != at.first)) return ways;
+  if (second && (units.size() < 2 || units[0] != at.first)) return forms;
   for (const JsonForm form : kJsonForms) {
     const bool upper = form == JsonForm::kAsciiUpper;
     const std::string follows = InJson(behind, form);
@@ -114,7 +114,7 @@ std::vector<std::string> WaysOn(const StringPlace& at, std::string_view rest) {
       unit_behind(HexDigits(unit, at.escape - 1u, upper));
     }
   }
-  return ways;
+  return forms;
 }
 
 }  // namespace
@@ -345,7 +345,7 @@ const std::vector<TokenId>& ForcedPhrases::Advancing(int32_t number) {
   const auto add_rest = [&](std::string_view rest) {
     if (where_ == ForceIn::kText) return add(std::string(rest));
     for (const std::string& text :
-         WaysOn({json.in_string, json.escape, json.code, json.first}, rest)) {
+         FormsOf({json.in_string, json.escape, json.code, json.first}, rest)) {
       add(text);
       if (!json.in_string) add(" " + text);
     }
@@ -367,7 +367,7 @@ const std::vector<TokenId>& ForcedPhrases::Advancing(int32_t number) {
     if (where_ == ForceIn::kText) {
       add(" " + phrases_[p]);
     } else if (json.in_string && !in_escape(number)) {
-      for (const std::string& text : WaysOn({.in_string = true}, phrases_[p])) add(" " + text);
+      for (const std::string& text : FormsOf({.in_string = true}, phrases_[p])) add(" " + text);
     }
   }
   if (in_escape(number) && state.going_on == 0) state.going_on = state.advancing.size();

@@ -46,7 +46,10 @@ Result<AsyncEngine::Id> InfillCode(AsyncEngine& engine, CodeOutput& code, Engine
           return tell("self-infill", 0, 0)(std::move(result));
         }
         const auto rest = tell(plain.strategy, result->model_calls, result->model_rows);
-        const Result<AsyncEngine::Id> id = engine.SubmitSearch(monitored, plain, rest);
+        SearchOptions what_is_left = plain;
+        what_is_left.max_rows = std::max<int64_t>(1, plain.max_rows - result->model_rows);
+        const Result<AsyncEngine::Id> id =
+            engine.SubmitSearch(monitored, std::move(what_is_left), rest);
         if (!id.ok()) rest(id.error());
       });
 }

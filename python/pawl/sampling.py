@@ -194,7 +194,7 @@ class Model:
                  critic: "Union[None, str, CriticFunction]" = None, estimator: str = "recursive",
                  max_rejects: int = 0, accepts: int = 2, resampling: str = "stratified",
                  ess_threshold: float = 0.5, attempts: int = 0, lookahead: int = 8, batch: int = 32,
-                 proposal: "Optional[Model]" = None,
+                 seconds: float = 0, proposal: "Optional[Model]" = None,
                  on_output: "Optional[Callable[[WeightedOutput], Optional[bool]]]" = None,
                  **layout: "Unpack[SchemaOptions]") -> "list[WeightedOutput]":
         """What `pawl generate --sampler` writes.
@@ -214,7 +214,8 @@ class Model:
             raise PawlError("invalid", "picks the sampler, so it cannot be given with a sampler", "fidelity")
         options = dict(n=n, particles=particles, temperature=temperature, seed=seed, max_tokens=max_tokens,
                        estimator=estimator, max_rejects=max_rejects, accepts=accepts, resampling=resampling,
-                       ess_threshold=ess_threshold, attempts=attempts, lookahead=lookahead, batch=batch)
+                       ess_threshold=ess_threshold, attempts=attempts, lookahead=lookahead, batch=batch,
+                       seconds=seconds)
         if fidelity is not None:
             options["fidelity"] = fidelity
         else:

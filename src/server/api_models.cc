@@ -232,7 +232,7 @@ void WriteFacts(const ModelHost::Facts& facts, std::string& out) {
   count("pawl_model_loads_total", "How often it was loaded.", static_cast<double>(facts.loads));
   count("pawl_model_unloads_total", "How often it was unloaded.",
         static_cast<double>(facts.unloads));
-  count("pawl_model_load_seconds_total", "From a request that wants it to the loaded model.",
+  count("pawl_model_load_seconds_total", "Seconds of all loads, with those that waited for memory.",
         facts.load_seconds);
 }
 

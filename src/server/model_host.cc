@@ -277,20 +277,33 @@ bool ModelHost::WaitForRoom(Entry& entry, Lock& lock) {
   return true;
 }
 
-Status ModelHost::TryLoad(Entry& entry) {
+Status ModelHost::Measure(Entry& entry) {
+  {
+    const Lock lock(mutex_);
+    if (entry.least > 0) return {};
+  }
   const ModelOfServer& options = entry.options;
   const Result<WeightPlan> plan = PlanWeights(options.path, options.model.model.dtype);
   if (!plan.ok()) return plan.error();
+  const ServerOptions& own = entry.state->options;
   const int64_t context = plan->page_bytes * plan->context_pages;
-  const int64_t fixed = plan->memory_bytes + kFixedBytes + kTokenBytes * plan->vocabulary_size;
+  const Lock lock(mutex_);
+  entry.weights = plan->memory_bytes;
+  entry.page = plan->page_bytes;
+  entry.fixed = plan->memory_bytes + kFixedBytes + kTokenBytes * plan->vocabulary_size +
+                (own.make_drafter ? own.draft_bytes : 0);
+  entry.least = entry.fixed +
+                (options.kv_bytes > 0 ? options.kv_bytes : std::min(context, share_)) +
+                std::min(share_, static_cast<int64_t>(own.grammar_bytes));
+  return {};
+}
+
+Status ModelHost::TryLoad(Entry& entry) {
+  if (Status status = Measure(entry); !status.ok()) return status;
   KvShare kv;
   {
     Lock lock(mutex_);
-    entry.weights = plan->memory_bytes;
-    entry.fixed = fixed;
-    entry.least = fixed + (options.kv_bytes > 0 ? options.kv_bytes : std::min(context, share_)) +
-                  std::min(share_, static_cast<int64_t>(entry.state->options.grammar_bytes));
-    const int64_t room = budget_ - base_;
+    const int64_t given = entry.options.kv_bytes, room = budget_ - base_;
     if (entry.least > room) {
       return Error{ErrorCode::kLimit,
                    "it needs " + Mib(entry.least) + " of memory, and --models-mb leaves " +
@@ -298,9 +311,8 @@ Status ModelHost::TryLoad(Entry& entry) {
                    ""};
     }
     // Alone in the server it may take all.
-    kv.bytes =
-        options.kv_bytes > 0 ? options.kv_bytes : std::max(room - fixed - share_, plan->page_bytes);
-    kv.kept_bytes = std::min(kv.bytes, std::max(share_, plan->page_bytes));
+    kv.bytes = given > 0 ? given : std::max(room - entry.fixed - share_, entry.page);
+    kv.kept_bytes = std::min(kv.bytes, std::max(share_, entry.page));
     if (!WaitForRoom(entry, lock)) return Error{ErrorCode::kInvalid, "the server is shutting down"};
   }
   return LoadState(*entry.state, kv);

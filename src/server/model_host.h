@@ -117,9 +117,9 @@ class ModelHost : public std::enable_shared_from_this<ModelHost> {
     Waiters waiters;
     std::optional<ApiError> failure;
     Clock::time_point failed = {};
-    // Bytes: of the weights, of these with all else that does not grow, and with the shares for
-    // what does.
-    int64_t weights = 0, fixed = 0, least = 0;
+    // Known from the first load on. Bytes: of the weights, of these with all else that does not
+    // grow, and with the shares for what does.
+    int64_t weights = 0, fixed = 0, least = 0, page = 0;
     int64_t counted = 0;  // of the budget now
     std::list<std::thread> loader;
     std::string architecture;
@@ -152,6 +152,8 @@ class ModelHost : public std::enable_shared_from_this<ModelHost> {
   // ---- On the thread of a load ----
   void Load(Entry& entry) noexcept;
   Status TryLoad(Entry& entry);
+  // Reads what the files say of memory.
+  Status Measure(Entry& entry);
 
   const int64_t budget_;
   const int64_t base_;   // what the process takes without models

@@ -72,6 +72,7 @@ struct ServerOptions {
   std::string version = "0";
   // Makes what drafts for the model, once it is loaded; nullptr, or a nullptr from it: no drafts.
   std::function<Result<std::shared_ptr<Drafter>>(const ServedModel& model)> make_drafter;
+  int64_t draft_bytes = 0;  // most memory that drafts of one of several models keep
   // What is to run in place of the model that was loaded: for tests of what goes wrong in one.
   std::function<std::unique_ptr<Model>(std::unique_ptr<Model> model)> wrap_model;
   // Gets each part of the work on a request ("read", "answer", "prepare") as it begins, on its

@@ -95,7 +95,7 @@ class ModelHost : public std::enable_shared_from_this<ModelHost> {
   // How long a failed load is not tried again; how long a load waits until a model that always has
   // requests takes no new ones.
   static constexpr std::chrono::seconds kRetry{10};
-  static constexpr std::chrono::milliseconds kPatience{500};
+  static constexpr std::chrono::milliseconds kPatience{250};
 
   struct Waiter {
     std::shared_ptr<Exchange> exchange;

@@ -198,14 +198,13 @@ ModelHost::Waiters ModelHost::Failed(Entry& entry, const ApiError& why, bool kee
 }
 
 bool ModelHost::Fits(int64_t bytes) const {
-  int64_t counted = base_ + bytes, coming = bytes;
+  int64_t counted = base_ + bytes;
   bool alone = true;
   for (const auto& entry : entries_) {
     counted += entry->counted;
     if (entry->counted > 0) alone = false;
-    if (entry->phase == Phase::kLoading) coming += entry->counted;
   }
-  return counted <= budget_ && (alone || ResidentBytes() + coming <= budget_);
+  return counted <= budget_ && (alone || ResidentBytes() + bytes <= budget_);
 }
 
 ModelHost::Entry* ModelHost::Oldest(bool idle) {

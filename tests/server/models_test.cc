@@ -269,7 +269,7 @@ TEST(ModelsTest, NamesAndLists) {
   EXPECT_EQ(At(c.Get("/v1/models").Json(), "/data").items.size(), 2u);
   EXPECT_EQ(At(c.Get("/v1/models").Json(), "/data/1/id").text, "org/b");
   EXPECT_EQ(At(c.Get("/api/tags").Json(), "/models").items.size(), 2u);
-  EXPECT_EQ(At(c.Get("/v1/models/org/b").Json(), "/max_model_len").text, "1024");
+  EXPECT_EQ(At(c.Get("/v1/models/org/b").Json(), "/max_model_len").text, "2048");
   EXPECT_EQ(c.Get("/v1/models/none").status, 404);
   EXPECT_EQ(At(c.Get("/props?model=org%2Fb").Json(), "/model_path").text, "org/b");
   EXPECT_EQ(c.Get("/props").status, 400);
@@ -315,8 +315,8 @@ TEST(ModelsTest, StoredResponsesOutliveTheirModelAndStayWithTheirKey) {
   Connection c(server->port());
   const std::string one = "Authorization: Bearer one\r\n", two = "Authorization: Bearer two\r\n";
   const std::string body = R"({"model":"brief","input":"Ann","max_output_tokens":3})";
-  EXPECT_EQ(c.Post("/v1/responses", body).status, 401);
-  EXPECT_EQ(c.Get("/v1/models").status, 401);
+  EXPECT_EQ(Connection(server->port()).Post("/v1/responses", body).status, 401);
+  EXPECT_EQ(Connection(server->port()).Get("/v1/models").status, 401);
   const std::string id = At(c.Post("/v1/responses", body, one).Json(), "/id").text;
   EXPECT_TRUE(Soon([&] {
     return At(c.Get("/v1/models/brief", one).Json(), "/status/value").text == "unloaded";

@@ -1,5 +1,6 @@
-// A load has a thread of its own, so a slow one delays nobody else. The thread unloads what has to
-// go for it. What runs without the lock: reading files, loading, unloading, and whatever answers.
+// A load has a thread of its own, so a slow one delays no other request. The thread unloads what
+// has to go for it. What runs without the lock: reading files, loading, unloading, and whatever
+// answers.
 #include "src/server/model_host.h"
 
 #include <malloc.h>

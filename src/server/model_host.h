@@ -1,5 +1,5 @@
 // ModelHost: several models in one server, loaded when a request names them and unloaded when
-// others need their memory, or when nobody has asked for them for a while.
+// others need their memory, or when no request has named them for a while.
 //
 //   host->Use("extract", {}, exchange,
 //             [](std::shared_ptr<ServerState> state, std::shared_ptr<Exchange> exchange) {...},
@@ -82,8 +82,8 @@ class ModelHost : public std::enable_shared_from_this<ModelHost> {
   // Those of loaded models, which stay loaded as long as the pointers are there.
   std::vector<std::shared_ptr<ServerState>> Loaded();
 
-  // A few times a second: unloads what nobody asked for, what is too much, and gives up requests
-  // that have waited for longer than `seconds`. Returns how many of these there were.
+  // A few times a second: unloads what no request named for long, what is too much, and gives up
+  // requests that have waited for longer than `seconds`. Returns how many of these there were.
   int Look(double seconds);
   // New requests and those that wait are refused.
   void Drain();

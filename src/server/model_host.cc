@@ -292,9 +292,10 @@ Status ModelHost::Measure(Entry& entry) {
   entry.page = plan->page_bytes;
   entry.fixed = plan->memory_bytes + kFixedBytes + kTokenBytes * plan->vocabulary_size +
                 (own.make_drafter ? own.draft_bytes : 0);
-  entry.least = entry.fixed +
-                (options.kv_bytes > 0 ? options.kv_bytes : std::min(context, share_)) +
-                std::min(share_, static_cast<int64_t>(own.grammar_bytes));
+  entry.least =
+      entry.fixed + (options.kv_bytes > 0
+                         ? options.kv_bytes
+                         : std::min(share_, context + static_cast<int64_t>(own.grammar_bytes)));
   return {};
 }
 

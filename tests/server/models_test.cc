@@ -39,8 +39,13 @@ ModelOfServer One(const std::string& name, const std::string& path = kShipped) {
   return model;
 }
 
-// Memory for so many of the models that ship.
-int64_t BudgetFor(int models) { return ResidentBytes() + models * 22 * kMebibyte + 8 * kMebibyte; }
+// Memory for so many of the models that ship. One is counted with at most 16 MiB and a share of the
+// budget.
+int64_t BudgetFor(int models) {
+  constexpr int64_t kShares = 32;
+  const int64_t bytes = ResidentBytes() + (models * 16 + 10) * kMebibyte;
+  return bytes * kShares / (kShares - models);
+}
 
 std::unique_ptr<Server> ServerOfModels(std::vector<ModelOfServer> models, int64_t budget,
                                        ServerOptions options = {}) {
@@ -178,8 +183,6 @@ TEST(ModelsTest, EachAnswersAsItWouldAlone) {
   fs::resize_file(broken + "/model.safetensors", 100000);
   std::vector<ModelOfServer> models = {One("a"),        One("b", kCode),       One("c"),
                                        One("d", kCode), One("broken", broken), One("large")};
-  const int64_t budget = BudgetFor(2);
-  models.back().kv_bytes = 2 * budget;
   constexpr int kRequests = 48, kClients = 4;
   const char* const names[] = {"a", "b", "c", "d", "broken", "large"};
   const auto name_of = [&](int i) { return std::string(names[i * 7 % 11 % 6]); };
@@ -194,6 +197,8 @@ TEST(ModelsTest, EachAnswersAsItWouldAlone) {
         wanted[i] = ChoicesOf(c.Post("/v1/completions", Asking(names[m], i)));
     }
   }
+  const int64_t budget = BudgetFor(2);
+  models.back().kv_bytes = 2 * budget;
   const auto server = ServerOfModels(models, budget);
   std::atomic<bool> done{false};
   int64_t most = 0;

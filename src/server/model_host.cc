@@ -22,7 +22,9 @@ constexpr int64_t kMiB = int64_t{1} << 20;
 // Of the budget a model gets so much for keys, values and grammars before it has used them.
 constexpr int64_t kShares = 32;
 // Threads, scratch memory of the model, heap; a token of the vocabulary with its tables.
-constexpr int64_t kFixedBytes = 8 * kMiB, kTokenBytes = 600;
+constexpr int64_t kFixedBytes = 10 * kMiB, kTokenBytes = 600;
+// Of the process without models: code that has not run yet, connections.
+constexpr int64_t kProcessBytes = 8 * kMiB;
 
 int64_t BudgetOf(const ServerOptions& options) {
   if (options.models_bytes > 0) return options.models_bytes;
@@ -51,7 +53,7 @@ ApiError ShuttingDown() {
 ModelHost::ModelHost(const ServerOptions& options,
                      const std::shared_ptr<ServerState::Shared>& shared)
     : budget_(BudgetOf(options)),
-      base_(ResidentBytes()),
+      base_(ResidentBytes() + kProcessBytes),
       share_(budget_ / kShares),
       log_(options.log) {
   for (const ModelOfServer& model : options.models) {
@@ -199,13 +201,14 @@ ModelHost::Waiters ModelHost::Failed(Entry& entry, const ApiError& why, bool kee
 }
 
 bool ModelHost::Fits(int64_t bytes) const {
-  int64_t counted = base_ + bytes;
+  int64_t counted = base_ + bytes, coming = bytes;
   bool alone = true;
   for (const auto& entry : entries_) {
     counted += entry->counted;
+    coming += entry->coming;
     if (entry->counted > 0) alone = false;
   }
-  return counted <= budget_ && (alone || ResidentBytes() + bytes <= budget_);
+  return counted <= budget_ && (alone || ResidentBytes() + coming <= budget_);
 }
 
 ModelHost::Entry* ModelHost::Oldest(bool idle) {
@@ -273,7 +276,7 @@ bool ModelHost::WaitForRoom(Entry& entry, Lock& lock) {
   room_queue_.erase(place);
   changed_.notify_all();
   if (draining_ || stopping_) return false;
-  entry.counted = entry.least;
+  entry.counted = entry.coming = entry.least;
   return true;
 }
 
@@ -301,7 +304,7 @@ Status ModelHost::Measure(Entry& entry) {
 
 Status ModelHost::TryLoad(Entry& entry) {
   if (Status status = Measure(entry); !status.ok()) return status;
-  KvShare kv;
+  LoadLimits limits;
   {
     Lock lock(mutex_);
     const int64_t given = entry.options.kv_bytes, room = budget_ - base_;
@@ -312,11 +315,14 @@ Status ModelHost::TryLoad(Entry& entry) {
                    ""};
     }
     // Alone in the server it may take all.
-    kv.bytes = given > 0 ? given : std::max(room - entry.fixed - share_, entry.page);
-    kv.kept_bytes = std::min(kv.bytes, std::max(share_, entry.page));
+    limits.kv_bytes = given > 0 ? given : std::max(room - entry.fixed - share_, entry.page);
+    limits.kept_kv_bytes = std::min(limits.kv_bytes, std::max(share_, entry.page));
+    limits.progress = [&entry, least = entry.least, weights = entry.weights](double fraction) {
+      entry.coming = least - static_cast<int64_t>(fraction * static_cast<double>(weights));
+    };
     if (!WaitForRoom(entry, lock)) return Error{ErrorCode::kInvalid, "the server is shutting down"};
   }
-  return LoadState(*entry.state, kv);
+  return LoadState(*entry.state, limits);
 }
 
 void ModelHost::Load(Entry& entry) noexcept {
@@ -328,6 +334,7 @@ void ModelHost::Load(Entry& entry) noexcept {
   {
     const Lock lock(mutex_);
     entry.load_seconds += SecondsSince(begin);
+    entry.coming = 0;
     if (status.ok()) {
       entry.phase = Phase::kReady;
       entry.last_used = Clock::now();

@@ -20,6 +20,7 @@
 #ifndef PAWL_SRC_SERVER_MODEL_HOST_H_
 #define PAWL_SRC_SERVER_MODEL_HOST_H_
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -120,7 +121,8 @@ class ModelHost : public std::enable_shared_from_this<ModelHost> {
     // Known from the first load on. Bytes: of the weights, of these with all else that does not
     // grow, and with the shares for what does.
     int64_t weights = 0, fixed = 0, least = 0, page = 0;
-    int64_t counted = 0;  // of the budget now
+    int64_t counted = 0;              // of the budget now
+    std::atomic<int64_t> coming = 0;  // of these, what a load has not taken yet; without the lock
     std::list<std::thread> loader;
     std::string architecture;
     int context_length = 0;

@@ -95,16 +95,13 @@ struct Route {
 namespace {
 
 constexpr Route Get(std::string_view path, PlainAnswer answer, const char* summary,
-                    Route::Access access = Route::Access::kKey) {
+                    Route::Access access = Route::Access::kKey, bool of_model = false) {
   return {.method = "GET",
           .path = path,
           .summary = summary,
           .answer = answer,
           .access = access,
-          .of_model = false};
-}
-constexpr Route GetOfModel(std::string_view path, PlainAnswer answer, const char* summary) {
-  return {.method = "GET", .path = path, .summary = summary, .answer = answer};
+          .of_model = of_model};
 }
 constexpr Route Post(std::string_view path, PlainAnswer answer, const char* summary,
                      bool slow = false) {
@@ -118,6 +115,7 @@ constexpr Route Outputs(std::string_view path, Start start, const char* summary,
 Result<HttpReply> OpenApi(ServerState& server, const PlainRequest& request);
 
 constexpr Route::Access kOpen = Route::Access::kOpen;
+constexpr Route::Access kKey = Route::Access::kKey;
 constexpr Route kRoutes[] = {
     Get("/health", Health, "Whether the server is ready", kOpen),
     Get("/v1/health", Health, "Whether the server is ready", kOpen),
@@ -126,12 +124,12 @@ constexpr Route kRoutes[] = {
     Get("/openapi.json", OpenApi, "This description"),
     Get("/v1/models", Models, "The models, as OpenAI lists them"),
     Get("/models", Models, "The models, as OpenAI lists them"),
-    GetOfModel("/tokenizer_info", TokenizerInfo, "Special tokens and sizes of the tokenizer"),
+    Get("/tokenizer_info", TokenizerInfo, "Special tokens and sizes of the tokenizer", kKey, true),
     Get("/version", Version, "The version of the server"),
     Get("/api/version", Version, "The version of the server"),
     Get("/api/tags", OllamaTags, "The models, as Ollama lists them"),
     Get("/api/ps", OllamaRunning, "The models that are loaded, as Ollama lists them"),
-    GetOfModel("/props", Props, "The model, as llama.cpp describes it"),
+    Get("/props", Props, "The model, as llama.cpp describes it", kKey, true),
     Post("/tokenize", Tokenize, "The tokens of a text or of messages", true),
     Post("/detokenize", Detokenize, "The text of tokens", true),
     Post("/api/show", OllamaShow, "The model, as Ollama describes it"),

@@ -6,10 +6,11 @@
 
 namespace pawl::server {
 
-Status LoadState(ServerState& state, const KvShare& kv) {
+Status LoadState(ServerState& state, const LoadLimits& limits) {
   ServedModelOptions options = state.options.model;
-  if (kv.bytes > 0) options.model.kv_bytes = kv.bytes;
-  if (kv.kept_bytes >= 0) options.model.kept_kv_bytes = kv.kept_bytes;
+  if (limits.kv_bytes > 0) options.model.kv_bytes = limits.kv_bytes;
+  if (limits.kept_kv_bytes >= 0) options.model.kept_kv_bytes = limits.kept_kv_bytes;
+  if (limits.progress) options.model.progress = limits.progress;
   Result<std::unique_ptr<ServedModel>> model = ServedModel::Load(state.options.model_path, options);
   if (!model.ok()) return model.error();
   Result<std::shared_ptr<Drafter>> drafter = std::shared_ptr<Drafter>();

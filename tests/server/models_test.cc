@@ -39,11 +39,11 @@ ModelOfServer One(const std::string& name, const std::string& path = kShipped) {
   return model;
 }
 
-// Memory for so many of the models that ship. One is counted with at most 16 MiB and a share of the
+// Memory for so many of the models that ship. One is counted with at most 18 MiB and a share of the
 // budget.
 int64_t BudgetFor(int models) {
   constexpr int64_t kShares = 32;
-  const int64_t bytes = ResidentBytes() + (models * 16 + 10) * kMebibyte;
+  const int64_t bytes = ResidentBytes() + (models * 18 + 18) * kMebibyte;
   return bytes * kShares / (kShares - models);
 }
 

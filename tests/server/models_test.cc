@@ -307,7 +307,14 @@ TEST(ModelsTest, KeepAlive) {
                 .status,
             200);
   EXPECT_TRUE(Soon([&] { return StatusOf(c, "kept") == "unloaded"; }));
-  EXPECT_EQ(c.Post("/v1/completions", Asking("kept", 1, 2)).status, 200);
+  // Without a prompt a request loads its model, or unloads it.
+  const std::string load = R"({"model":"kept","stream":false,"keep_alive":"1h"})";
+  const Answer loaded = c.Post("/api/generate", load);
+  EXPECT_EQ(At(loaded.Json(), "/done_reason").text, "load") << loaded.body;
+  EXPECT_EQ(StatusOf(c, "kept"), "loaded");
+  const Answer unloaded = c.Post("/api/chat", R"({"model":"kept","messages":[],"keep_alive":0})");
+  EXPECT_EQ(At(unloaded.Json(), "/done_reason").text, "unload") << unloaded.body;
+  EXPECT_TRUE(Soon([&] { return StatusOf(c, "kept") == "unloaded"; }));
 }
 
 TEST(ModelsTest, StoredResponsesOutliveTheirModelAndStayWithTheirKey) {

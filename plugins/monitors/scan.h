@@ -43,6 +43,8 @@ class Scan {
   // The innermost open bracket, 0: none. '`' stands for the ${ of a template and the { of an
   // f-string.
   char bracket() const { return open_.empty() ? 0 : open_.back().bracket; }
+  // The last byte of code that is no white space, 0: none.
+  char significant() const { return significant_; }
   // How many brackets are open.
   size_t depth() const { return open_.size(); }
   // What to write behind a name at the cursor so that everything open is closed. `ternaries`: also

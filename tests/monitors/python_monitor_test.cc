@@ -153,7 +153,6 @@ TEST_F(PythonMonitorTest, InsideOpenBrackets) {
            "if (now.",
            "while (now.",
            "x = 2 * (now.",
-           "x = [c for c in [now.",
            "x = [1 for c in now.",
            "x = [1 for c in cart.items if now.",
            "print(\n        now.",
@@ -183,6 +182,7 @@ TEST_F(PythonMonitorTest, InsideOpenBrackets) {
            "list(now.",
            "unknown(now.",
            "x = 1 in (now.",
+           "x = [c for c in [now.",
            "print([now.",
            "any(not now.",
        }) {

@@ -61,6 +61,12 @@ TEST(ScanTest, LongStringsOfEitherQuote) {
   EXPECT_TRUE(next.in_code());
 }
 
+TEST(ScanTest, TheLastByteOfCode) {
+  EXPECT_EQ(After("a. // b.\n").significant(), '.');
+  EXPECT_EQ(After("a; // b.\n").significant(), ';');
+  EXPECT_EQ(After("a /* b. */ ").significant(), 'a');
+}
+
 // The holes of f-strings are code; what closes one closes the string too.
 TEST(ScanTest, FormatStrings) {
   struct Case {

@@ -13,12 +13,6 @@
 namespace pawl::server {
 namespace {
 
-// Members that stand in the object and are no option.
-void RefuseUnread(const JsonReader& in) {
-  const auto unread = in.Unread(1);
-  if (!unread.empty()) in[unread.front()->first].Fail("is no option");
-}
-
 // Of the server at most, and what the strategy takes by itself.
 void LimitSearch(const TogetherSetting& setting, SearchOptions& options) {
   const SearchStrategy* const strategy = FindStrategy(options.strategy);
@@ -98,6 +92,11 @@ void ReadContrastAlone(const JsonReader& in, const TogetherSetting& setting, Tog
 
 }  // namespace
 
+void RefuseUnread(const JsonReader& in) {
+  const auto unread = in.Unread(1);
+  if (!unread.empty()) in[unread.front()->first].Fail("is no option");
+}
+
 void ReadTogether(const JsonReader& in, const TogetherSetting& setting, TogetherSpec& spec) {
   const JsonReader search = in["search"].OptionalObject();
   const JsonReader sampler = in["sampler"].OptionalObject();
@@ -126,6 +125,7 @@ void ReadTogether(const JsonReader& in, const TogetherSetting& setting, Together
     if (beam) beams.Fail("cannot be used with contrast");
   } else if (beam) {
     SearchOptions& options = spec.search.emplace(SearchOf(setting));
+    spec.by_beams = true;
     options.num_beams = setting.best_of;
     LimitSearch(setting, options);
     in["length_penalty"].Read(options.length_penalty);
@@ -170,6 +170,7 @@ std::string TogetherSpec::PointerOf(const std::string& place) const {
   if (std::ranges::find(kOfRequest, member) != std::end(kOfRequest)) return "#/" + member;
   if (search && search->strategy == "self-infill" && members.empty()) return "#/self_infill";
   if (search && search->contrast_prompt && members.empty()) return "#/contrast";
+  if (by_beams) return "#/use_beam_search";
   return search ? "#/search" : sampler ? "#/sampler" : "#/classify";
 }
 

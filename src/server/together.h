@@ -27,6 +27,7 @@ struct TogetherSpec {
   // "search" or "sampler".
   std::string PointerOf(const std::string& place) const;
   std::vector<std::string> members;  // of the object "search" or "sampler"
+  bool by_beams = false;             // the search is that of "use_beam_search"
   CheckSpecs checks;                 // of that object
 
   bool any() const { return search || sampler || classify; }
@@ -44,6 +45,8 @@ struct TogetherSetting {
   const GenerateOptions& options;
 };
 
+// An object whose members are all options: what none has read is an error.
+void RefuseUnread(const JsonReader& in);
 // The members that ask for outputs together, with "use_beam_search". Errors are those of `in`.
 void ReadTogether(const JsonReader& in, const TogetherSetting& setting, TogetherSpec& spec);
 

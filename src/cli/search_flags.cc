@@ -39,8 +39,10 @@ Error AtSearchOption(Error error, const std::string& grammar_source) {
     error.place = "the prompt";
   } else if (error.place == "constraint" || error.place == "grammar") {
     error.place = grammar_source;
-  } else if (error.place == "strategy" || error.place == "exact") {
-    error.place = error.place == "exact" ? "--exact" : "--search";
+  } else if (error.place == "strategy") {
+    error.place = "--search";
+  } else if (error.place == "classify") {
+    error.place = "--exact";
   } else if (error.place == "choices") {
     error.place = "--choice";
   } else if (error.place == "force_phrases") {

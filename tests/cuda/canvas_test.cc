@@ -36,7 +36,7 @@ std::unique_ptr<Model> FillerOnCpu(const std::string& name) {
 
 // A canvas, and the rows of it that a call runs.
 struct Canvas {
-  Canvas(Model& model, int length) : model(&model), sequence(MakeSequence(model, length)) {}
+  Canvas(Model& of, int length) : model(&of), sequence(MakeSequence(of, length)) {}
   Canvas(const Canvas&) = delete;
   Canvas& operator=(const Canvas&) = delete;
   ~Canvas() { model->FreeSequence(sequence); }
@@ -223,7 +223,7 @@ TEST_P(CanvasTest, OutputsAreTheCpus) {
   for (const DiffusionOptions& diffusion :
        {DiffusionOptions{.threshold = 0.3}, DiffusionOptions{.threshold = 0.3, .cache = "dual"},
         DiffusionOptions{.steps = 9, .cache = "dkv"},
-        DiffusionOptions{.steps = 12, .cache = "prefix", .schedule = "ssd"}}) {
+        DiffusionOptions{.schedule = "ssd", .steps = 12, .cache = "prefix"}}) {
     options.diffusion = diffusion;
     options.sampling.temperature = diffusion.steps ? 0.7f : 0;
     options.sampling.seed = 5;

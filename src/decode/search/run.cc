@@ -216,7 +216,7 @@ Result<ClassifyResult> RunClassify(const SearchInput& input, const ClassifyOptio
   }
   if (!(options.exact_missing >= 0)) return WrongSearch("exact_missing", "must be at least 0");
   if (options.exact_rows < 1) return WrongSearch("exact_rows", "must be at least 1");
-  const Result<int> positions = CheckPrompt(input, input.prompt, "prompt", "exact", host);
+  const Result<int> positions = CheckPrompt(input, input.prompt, "prompt", "classify", host);
   if (!positions.ok()) return positions.error();
   const int64_t most =
       static_cast<int64_t>(input.prompt.size()) + static_cast<int64_t>(longest) + 1;

@@ -80,15 +80,15 @@ INSTANTIATE_TEST_SUITE_P(All, CanvasTest, testing::Values("llada", "dream"),
 
 // All rows; a block with what stands on both sides kept; the rows of a delayed cache; a canvas that
 // has grown, and one that was cut off. Tokens change in between.
-double WorstOfCanvas(Model& cuda, Model& cpu, int length) {
+std::vector<double> WorstOfCanvas(Model& cuda, Model& cpu, int length) {
   Random random(31);
   const auto width = static_cast<size_t>(cpu.info().vocabulary_size);
   std::vector<TokenId> tokens = RandomTokens(random, length + 9, static_cast<int>(width));
   const Canvas on_device(cuda, length + 9), on_cpu(cpu, length + 9);
-  double worst = 0;
+  std::vector<double> worst;
   const auto compare = [&](int end, const std::function<bool(int)>& runs) {
     const auto canvas = std::span(tokens).first(static_cast<size_t>(end));
-    worst = std::max(worst, WorstRow(on_device.Run(canvas, runs), on_cpu.Run(canvas, runs), width));
+    worst.push_back(WorstRow(on_device.Run(canvas, runs), on_cpu.Run(canvas, runs), width));
     for (size_t i = 3; i < tokens.size(); i += 5) tokens[i] = (tokens[i] + 11) % 40;
   };
   compare(length, All);
@@ -109,12 +109,9 @@ TEST_P(CanvasTest, LogitsAreTheCpus) {
   ASSERT_TRUE(filling.has_value());
   EXPECT_EQ(filling->mask, cpu->filling()->mask);
   EXPECT_EQ(filling->shifted, cpu->filling()->shifted);
-  double worst = 0;
-  for (const int length : {29, 150}) {
-    worst = std::max(worst, WorstOfCanvas(*cuda, *cpu, length));
+  for (const int length : {20, 70}) {
+    for (const double error : WorstOfCanvas(*cuda, *cpu, length)) EXPECT_LT(error, 2e-4) << length;
   }
-  EXPECT_LT(worst, 2e-4);
-  RecordProperty("relative_error", std::to_string(worst));
 }
 
 // Activations are bf16 there, and keys and values too.
@@ -122,11 +119,11 @@ TEST_P(CanvasTest, LargeCanvasesThroughTheLibraryAreNear) {
   const auto cuda = Filler(GetParam(), {});
   const auto cpu = FillerOnCpu(GetParam());
   ASSERT_TRUE(cuda != nullptr && cpu != nullptr);
-  // Memory for rows grows twice.
-  const double worst = std::max(WorstOfCanvas(*cuda, *cpu, 110), WorstOfCanvas(*cuda, *cpu, 235));
-  EXPECT_LT(worst, 8e-2);
-  EXPECT_GT(worst, 2e-4) << "it did not go that way";
-  RecordProperty("relative_error", std::to_string(worst));
+  for (const int length : {75, 135}) {  // memory for rows grows
+    const std::vector<double> errors = WorstOfCanvas(*cuda, *cpu, length);
+    for (const double error : errors) EXPECT_LT(error, 8e-2) << testing::PrintToString(errors);
+    EXPECT_GT(errors[0], 2e-4) << "it did not go that way";
+  }
 }
 
 // Two canvases share a call, their rows mixed with those of a third.
@@ -134,7 +131,7 @@ void ExpectTheSameInCompany(Model& model, int length) {
   Random random(32);
   const auto width = static_cast<size_t>(model.info().vocabulary_size);
   const std::vector<TokenId> tokens = RandomTokens(random, length, static_cast<int>(width));
-  const Canvas alone(model, length), first(model, length), second(model, 100), third(model, 40);
+  const Canvas alone(model, length), first(model, length), second(model, 80), third(model, 40);
   const std::vector<float> expected = alone.Run(tokens, All);
   const auto block = [&](int i) { return i >= length / 4 && i < length / 2; };
   const std::vector<float> of_block = alone.Run(tokens, block);
@@ -147,7 +144,7 @@ void ExpectTheSameInCompany(Model& model, int length) {
     const std::vector<Row> mine = first.Rows(tokens, whole ? std::function<bool(int)>(All) : block);
     std::vector<Row> others;
     for (const Canvas* other : {&second, &third}) {
-      const int count = other == &second ? 90 : 33;
+      const int count = other == &second ? 70 : 21;
       const std::vector<TokenId> theirs = RandomTokens(random, count, static_cast<int>(width));
       for (Row row : other->Rows(theirs, All)) {
         row.output = -1;
@@ -172,8 +169,7 @@ TEST_P(CanvasTest, RowsHaveTheSameBitsInAnyCompany) {
     options.library = library;
     const auto model = Filler(GetParam(), options);
     ASSERT_NE(model, nullptr);
-    ExpectTheSameInCompany(*model, 41);
-    ExpectTheSameInCompany(*model, 140);
+    ExpectTheSameInCompany(*model, library ? 130 : 41);
   }
 }
 
@@ -183,16 +179,16 @@ TEST_P(CanvasTest, BlocksChangeNoBit) {
   const auto model = Filler(GetParam(), Exact());
   ASSERT_NE(model, nullptr);
   const auto width = static_cast<size_t>(model->info().vocabulary_size);
-  const std::vector<TokenId> tokens = RandomTokens(random, 150, static_cast<int>(width));
-  const Canvas canvas(*model, 150);
+  const std::vector<TokenId> tokens = RandomTokens(random, 75, static_cast<int>(width));
+  const Canvas canvas(*model, 75);
   const std::vector<float> expected = canvas.Run(tokens, All);
-  for (const auto& [from, to] : {std::pair(120, 150), std::pair(40, 72), std::pair(9, 140)}) {
+  for (const auto& [from, to] : {std::pair(60, 75), std::pair(20, 52), std::pair(3, 70)}) {
     const auto got = canvas.Run(tokens, [&](int i) { return i >= from && i < to; });
     const auto old = std::span(expected).subspan(static_cast<size_t>(from) * width, got.size());
     EXPECT_TRUE(SameBits(got, old)) << from;
   }
   // A copy has what was kept.
-  const Canvas copy(*model, 150);
+  const Canvas copy(*model, 75);
   ASSERT_TRUE(model->CopySequence(canvas.sequence, copy.sequence).ok());
   const auto rows = [](int i) { return i % 3 == 0; };
   EXPECT_TRUE(SameBits(copy.Run(tokens, rows), canvas.Run(tokens, rows)));
@@ -205,29 +201,30 @@ TEST_P(CanvasTest, OneByOneTheyAreCausalModels) {
       LoadCuda(GetParam() == "dream" ? DreamAsQwen2() : LladaAsLlama(), Exact());
   ASSERT_TRUE(filler != nullptr && causal.ok());
   EXPECT_FALSE((*causal)->filling().has_value());
-  const SequenceId one = MakeSequence(**causal, 80), other = MakeSequence(*filler, 80);
-  for (int i = 0; i < 70; ++i) {
+  const SequenceId one = MakeSequence(**causal, 40), other = MakeSequence(*filler, 40);
+  for (int i = 0; i < 40; ++i) {
     const TokenId token[] = {i * 7 % 48};
     ASSERT_TRUE(SameBits(RunChunk(*filler, other, i, token), RunChunk(**causal, one, i, token)));
   }
 }
 
-// Outputs of the whole loop are the CPU's, with each cache and with canvases that are drafted.
+// Outputs of the whole loop are the CPU's, with each cache and with canvases that are drafted. The
+// language has few states: where a lattice leaves some out, nearly equal scores may choose others.
 TEST_P(CanvasTest, OutputsAreTheCpus) {
   TinyFiller tiny(GetParam()), on_device(GetParam());
   on_device.model = Filler(GetParam(), Exact());
   ASSERT_NE(on_device.model, nullptr);
-  const std::string regex = "\\{\"ab\":[0-9]{3,9},\"x\":\\[\"[a-z]{2,20}\"\\]\\}";
   GenerateOptions options;
-  options.max_tokens = 70;
+  options.max_tokens = 40;
   for (const DiffusionOptions& diffusion :
-       {DiffusionOptions{.threshold = 0.3}, DiffusionOptions{.threshold = 0.3, .cache = "dual"},
-        DiffusionOptions{.steps = 9, .cache = "dkv"},
-        DiffusionOptions{.schedule = "ssd", .steps = 12, .cache = "prefix"}}) {
+       {DiffusionOptions{.steps = 3, .block_length = 20, .cache = "dual"},
+        DiffusionOptions{.steps = 3, .cache = "dkv", .kv_refresh = 3},
+        DiffusionOptions{.schedule = "ssd", .steps = 6, .cache = "prefix"}}) {
     options.diffusion = diffusion;
-    options.sampling.temperature = diffusion.steps ? 0.7f : 0;
+    options.sampling.temperature = diffusion.schedule.empty() ? 0 : 0.7f;
     options.sampling.seed = 5;
-    const auto expected = tiny.Run(3, regex, options), got = on_device.Run(3, regex, options);
+    const auto expected = tiny.Run(2, "[a-z]{20,38}", options);
+    const auto got = on_device.Run(2, "[a-z]{20,38}", options);
     for (size_t i = 0; i < got.size(); ++i) {
       ASSERT_TRUE(got[i].ok()) << got[i].error().ToString();
       ASSERT_TRUE(expected[i].ok());

@@ -296,8 +296,7 @@ __global__ __launch_bounds__(kThreads,
   const int end = p.both_sides ? row.prefix : row.position + count;
   const int warp_row = warp * kTiles * 16, position = row.position + warp_row;
   const int warp_first = FirstSeen(p.window, position);
-  const int warp_last = p.both_sides ? end : position + kTiles * 16;
-  const int warp_end = warp_row < count ? warp_last : 0;
+  const int warp_end = warp_row >= count ? 0 : p.both_sides ? end : position + kTiles * 16;
   // Where this lane finds its operands (LoadPieces).
   const uint16_t* my_queries = queries + (warp_row + lane % 16) * kStride + lane / 16 * 8;
   const uint16_t* my_keys = tiles + (lane / 16 * 8 + lane % 8) * kStride + lane / 8 % 2 * 8;

@@ -35,7 +35,7 @@ Status TransformerCuda::AllocateCache() {
   Result<DeviceMemory> memory = DeviceMemory::Make(pages * page_bytes);
   if (!memory.ok()) return memory.error();
   cache_ = *std::move(memory);
-  // Once: what pads heads, and what nobody has written yet, is a number.
+  // Once: what pads heads, and what is not written yet, is a number.
   if (Status status = Fill(cache_.data(), 0, pages * page_bytes, stream_); !status.ok()) {
     return status;
   }

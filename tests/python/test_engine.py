@@ -793,13 +793,6 @@ def test_options_of_diffusion_models(engine):
             with pytest.raises(pawl.PawlError) as error:
                 filler.generate("a", max_tokens=4, **refused)
             assert error.value.place in refused
-        for place, call in (("strategy", lambda: filler.search("a", choice=["x", "y"], num_beams=2)),
-                            ("sampler", lambda: filler.sample("a", choice=["x", "y"], sampler="awrs")),
-                            ("classify", lambda: filler.classify("a", choices=["x", "y"])),
-                            ("score", lambda: filler.score("a", text="x"))):
-            with pytest.raises(pawl.PawlError) as error:
-                call()
-            assert error.value.place == place
     with pytest.raises(pawl.PawlError) as error:
         engine.generate("a", max_tokens=4, diffusion={"alg_temp": 0.5})
     assert error.value.place == "diffusion.alg_temp"

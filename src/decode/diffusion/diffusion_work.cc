@@ -178,7 +178,7 @@ void DiffusionWork::AskDrafts(RowSink& sink) {
       scores.push_back(last_[i]);
     }
     if (!next.Take(std::move(scores)).ok() || next.done()) return;
-    lanes_[0].filler.Renew();  // the draft may have made its grammar begin anew
+    lanes_[0].filler.Renew();  // the draft may have had its grammar rebuilt
     if (next.block_begin() != now.block_begin() || !AskDraft(next, nth, sink)) return;
     asked_drafts_ = nth;
   }

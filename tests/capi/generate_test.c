@@ -705,7 +705,7 @@ static void test_diffusion(const char* folder, pawl_engine* causal) {
   const char* beam = "{\"num_beams\":2}";
   CHECK(pawl_engine_search(engine, &prompt, grammar, beam, strlen(beam), NULL, 0, NULL, &answer,
                            &error) == PAWL_UNSUPPORTED);
-  CHECK(strcmp(pawl_error_place(error), "strategy") == 0);
+  CHECK(strcmp(pawl_error_place(error), "options: #/strategy") == 0);
   pawl_error_free(error);
   const int32_t tokens[1] = {5};
   double score = 0;

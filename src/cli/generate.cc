@@ -21,7 +21,6 @@
 #include "src/cli/sampler_flags.h"
 #include "src/cli/search_flags.h"
 #include "src/engine/engine_parts.h"
-#include "src/model/mask_filling.h"
 
 namespace pawl::cli {
 namespace {
@@ -219,7 +218,7 @@ int Generate(const GenerateFlags& flags) {
     return Fail(kGenerate, status.error());
   }
   const bool in_canvas =
-      gaps && flags.texts_behind() && MaskFillingOf(prompted->model->model()).has_value();
+      gaps && flags.texts_behind() && prompted->model->model().filling().has_value();
   Result<Engine> engine = flags.drafts.MakeEngine(std::move(prompted->model));
   if (!engine.ok()) return Fail(kGenerate, engine.error());
   EngineRequest request;

@@ -107,7 +107,7 @@ Error AtSamplerOption(Error error, const std::string& grammar_source) {
                                           "critic",   "max-rejects",   "proposal"};
   if (error.place == "prompt") {
     error.place = "the prompt";
-  } else if (error.place == "model") {
+  } else if (error.place == "sampler") {
     error.place = "--sampler";
   } else if (error.place == "seconds") {
     error.place = "--sampler-seconds";

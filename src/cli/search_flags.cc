@@ -41,6 +41,8 @@ Error AtSearchOption(Error error, const std::string& grammar_source) {
     error.place = grammar_source;
   } else if (error.place == "strategy") {
     error.place = "--search";
+  } else if (error.place == "classify") {
+    error.place = "--exact";
   } else if (error.place == "choices") {
     error.place = "--choice";
   } else if (error.place == "force_phrases") {
@@ -309,7 +311,7 @@ int SearchFlags::Run(const std::string& command, const SamplerFlags& sampler,
   progress.reset();
   if (!result.ok()) {
     Error error = AtSearchOption(result.error(), scene.grammar_flags.source());
-    if (error.place == "--search" || error.place == "model") error.place = own();
+    if (error.place == "--search") error.place = own();
     return Fail(command, error);
   }
   if (!svg.empty()) {

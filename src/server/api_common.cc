@@ -260,7 +260,9 @@ Status ReadCommon(const ApiRequest& request, const JsonReader& in,
   spec.options.at_budget =
       in["close_at_budget"].Bool(true) ? AtBudget::kCloseOrCut : AtBudget::kCut;
   in["mask_surprise"].Read(spec.options.mask_surprise);
-  ReadDiffusionOptions(in["diffusion"].OptionalObject(), spec.options.diffusion);
+  const JsonReader diffusion = in["diffusion"].OptionalObject();
+  ReadDiffusionOptions(diffusion, spec.options.diffusion);
+  RefuseUnread(diffusion);
   if (spec.together.any() && in["diffusion"].present()) {
     in["diffusion"].Unsupported("is for outputs that are drawn alone");
   }

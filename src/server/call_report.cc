@@ -145,13 +145,12 @@ ApiError OutputError(const Error& error, const CallSpec& spec, size_t prompt,
     return FromError({error.code, error.message, "#/diffusion/" + error.place.substr(10)}, "");
   }
   const TogetherSpec& together = spec.together;
-  const bool of_model = error.place == "model" && together.any();
   const bool of_member = std::ranges::none_of(
       std::initializer_list<const char*>{"", "model", "prompt", "constraint", "max_tokens"},
       [&](const char* place) { return error.place == place; });
-  if (error.code == ErrorCode::kUnsupported && (of_model || of_member)) {
+  if (error.code == ErrorCode::kUnsupported && of_member) {
     // What the model has no part for. The probabilities may be those that best_of chooses by.
-    const std::string place = together.any() ? together.PointerOf(of_model ? "" : error.place)
+    const std::string place = together.any()              ? together.PointerOf(error.place)
                               : error.place != "logprobs" ? "#/" + error.place
                               : spec.ranks()              ? "#/best_of"
                                                           : "#/logprobs";

@@ -13,12 +13,6 @@
 namespace pawl::server {
 namespace {
 
-// Members that stand in the object and are no option.
-void RefuseUnread(const JsonReader& in) {
-  const auto unread = in.Unread(1);
-  if (!unread.empty()) in[unread.front()->first].Fail("is no option");
-}
-
 // Of the server at most, and what the strategy takes by itself.
 void LimitSearch(const TogetherSetting& setting, SearchOptions& options) {
   const SearchStrategy* const strategy = FindStrategy(options.strategy);
@@ -99,6 +93,11 @@ void ReadContrastAlone(const JsonReader& in, const TogetherSetting& setting, Tog
 }
 
 }  // namespace
+
+void RefuseUnread(const JsonReader& in) {
+  const auto unread = in.Unread(1);
+  if (!unread.empty()) in[unread.front()->first].Fail("is no option");
+}
 
 void ReadTogether(const JsonReader& in, const TogetherSetting& setting, TogetherSpec& spec) {
   for (const char* name : {"force_phrases", "force_ordered", "force_in"}) {
@@ -223,6 +222,8 @@ TogetherResult ResultOf(const SamplerResult& sampled) {
   size_t valid = 0;
   JsonWriter json;
   json.Object().Key("rows").Int(sampled.model_rows).Key("calls").Int(sampled.model_calls);
+  json.Key("effective_size").Number(sampled.effective_size);
+  if (sampled.timed_out) json.Key("timed_out").Bool(true);
   json.Key("outputs").Array();
   for (const WeightedOutput& one : sampled.outputs) {
     json.Object().Key("log_weight").Number(one.log_weight);

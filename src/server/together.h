@@ -45,6 +45,8 @@ struct TogetherSetting {
   const GenerateOptions& options;
 };
 
+// An object whose members are all options: what none has read is an error.
+void RefuseUnread(const JsonReader& in);
 // The members that ask for outputs together, with "use_beam_search". Errors are those of `in`.
 void ReadTogether(const JsonReader& in, const TogetherSetting& setting, TogetherSpec& spec);
 

@@ -423,3 +423,14 @@ def test_a_closed_engine_samples_no_more():
         model.generate(PROMPT)
     with pytest.raises(pawl.PawlError, match="the engine is closed"):
         model.score(PROMPT, text="a")
+
+
+def test_a_model_that_fills_masks_refuses_them_by_name():
+    with pawl.Engine(MODEL + "-diffusion", threads=1) as filler:
+        for place, call in (("strategy", lambda: filler.search("a", choice=["x", "y"], num_beams=2)),
+                            ("sampler", lambda: filler.sample("a", choice=["x", "y"], sampler="awrs")),
+                            ("classify", lambda: filler.classify("a", choices=["x", "y"])),
+                            ("score", lambda: filler.score("a", text="x"))):
+            with pytest.raises(pawl.PawlError) as error:
+                call()
+            assert error.value.place == place

@@ -120,7 +120,7 @@ Result<SamplerResult> Dispatch(const SamplerSetting& setting, PrefixTrie* trie) 
 
 Result<SamplerResult> RunIn(const SamplerInput& input, const SamplerOptions& given,
                             BranchHost* host) {
-  if (Status status = CheckCausal(input.model); !status.ok()) return status.error();
+  if (Status status = CheckCausal(input.model, "sampler"); !status.ok()) return status.error();
   SamplerOptions options = given;
   if (options.fidelity.has_value()) {
     constexpr SamplerKind kinds[] = {SamplerKind::kGcd, SamplerKind::kAsap, SamplerKind::kCars};

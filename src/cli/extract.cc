@@ -167,13 +167,14 @@ void ReadDocument(const TextFlags& flags, ExtractJob& job, DocumentRun& run, Pro
     }
     pace.set_known(run.known_fraction());
     progress.Set(pace.Line(run.fraction(), handed - job.engine->running(), "chunks"));
-    more = job.engine->Step();
+    // A slow chunk holds back those behind it, so the engine may be idle before the end.
+    more = job.engine->Step() || submit();
   }
 }
 
 int ExtractOne(const TextFlags& flags, ExtractJob& job) {
   if (flags.resume && job.output->done() > 0) return kExitOk;
-  Result<Generation> output = Generation();
+  Result<Generation> output = Error{ErrorCode::kInternal, "the text has no record", flags.Source()};
   std::shared_ptr<DocumentRun> document;
   {
     Progress progress(kExtract, "extracting", flags.progress);

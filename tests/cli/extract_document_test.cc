@@ -91,6 +91,30 @@ TEST(ExtractDocumentTest, ARunThatWasKilledGoesOnBehindItsChunks) {
   EXPECT_EQ(Json::parse(*ReadFile(cut)), one);
 }
 
+// The bug: where the slowest chunk was the first one and the others waited for it, the engine was
+// idle before the end, and the line had no record.
+TEST(ExtractDocumentTest, ChunksThatWaitForASlowOneAreNotTheEnd) {
+  // Only the first chunk has much to say.
+  std::string text;
+  for (int i = 0; i < 12; ++i) text += std::to_string(100 + i) + " ";
+  text += "Ann.\n\n";
+  for (int i = 0; i < 30; ++i) text += "Bo is here, and has 7 of them for us today.\n\n";
+  const std::string schema = WriteScratch("list.json", R"({"type": "object", "properties": {
+    "paid": {"type": "array", "items": {"type": "number", "x-pawl-source": "span"},
+    "uniqueItems": true, "minItems": 1}}, "required": ["paid"]})");
+  std::vector<std::string> command = {"extract",    "--schema",       schema, "--text",        text,
+                                      "--document", "--chunk-tokens", "40",   "--temperature", "2"};
+  for (const char* batch : {"1", "2", "3", "8"}) {
+    std::vector<std::string> one = command;
+    one.insert(one.end(), {"--batch", batch, "--details"});
+    const CommandResult result = RunPawl(one);
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    const Json line = Json::parse(result.out, nullptr, false);
+    ASSERT_FALSE(line.is_discarded()) << result.out;
+    EXPECT_GT(line["chunks"], 10) << batch;
+  }
+}
+
 TEST(ExtractDocumentTest, DocumentsMayBeLines) {
   const std::string lines = WriteScratch(
       "documents.jsonl", Json(ManyPayments()).dump() + "\n\"  \"\n\"Bo pays 7 EUR\"\n");

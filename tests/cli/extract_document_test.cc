@@ -169,6 +169,22 @@ TEST(ExtractDocumentTest, RowsOfATableAreTexts) {
                                      "--file", WriteScratch("none.csv", "a,b\n1,2\n")});
   EXPECT_EQ(bad.exit_code, 2);
   EXPECT_NE(bad.err.find("names no column \"text\""), std::string::npos) << bad.err;
+  const std::pair<const char*, const char*> broken[] = {
+      {"text,id,id\na,1,2\n", "broken.csv: the first row names two columns \"id\""},
+      {"text\nAnn pays 5\n\"Bo\"x\n", "broken.csv: row 3: field 1: a closing quote"},
+      {"text\n\"Bo pays 5\n", "broken.csv: row 2: ends inside quotes"}};
+  for (const auto& [rows, message] : broken) {
+    const CommandResult refused = RunPawl({"extract", "--schema", WriteScratch("paid.json", kPaid),
+                                           "--file", WriteScratch("broken.csv", rows)});
+    EXPECT_EQ(refused.exit_code, 2) << rows;
+    EXPECT_NE(refused.err.find(message), std::string::npos) << refused.err;
+  }
+  // A name of --keep that no line has is told of.
+  const CommandResult named =
+      RunPawl({"extract", "--schema", WriteScratch("paid.json", kPaid), "--file",
+               WriteScratch("one.csv", "id,text\n1,Ann pays 5\n"), "--keep", "id,nmae"});
+  EXPECT_EQ(named.exit_code, 0) << named.err;
+  EXPECT_EQ(named.err, "pawl extract: note: --keep: no line has \"nmae\"\n");
 }
 
 TEST(ExtractDocumentTest, MistakesNameTheOption) {

@@ -13,9 +13,9 @@ field. `choices` says what the calls of the copied strings decide:
 
     null or string    whether there is a value
     first             where the value begins
-    end or go on      the text goes on in one way, and the value may end
-    branch            the text goes on in several ways, and the value may not end
-    spelling          the text goes on in one way; only the tokens that spell it differ
+    end or go on      whether the value ends here
+    branch            how the value goes on; it cannot end
+    spelling          one character goes on; only the tokens that spell it differ
 
 No constraint that allows the same values takes fewer calls than the first four together: each of them has more than one outcome.
 """

@@ -154,7 +154,9 @@ class Lines {
     if (Status status = ReportText(place, line.text, output, line.more, job_); !status.ok()) {
       return status;
     }
-    reasoning_ += (output.ok() ? json::Quote(output->reasoning) : std::string("null")) + "\n";
+    if (!flags_.extract.setting.thinking.file.empty()) {
+      reasoning_ += (output.ok() ? json::Quote(output->reasoning) : std::string("null")) + "\n";
+    }
     if (!output.ok()) {
       ++failed_;
       const std::string message = output.error().ToString();

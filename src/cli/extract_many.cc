@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <deque>
 #include <memory>
 #include <optional>
@@ -93,6 +94,8 @@ class Lines {
     TextEntry text = **std::move(entry);
     const int64_t begin = std::exchange(read_, text.end);
     if (++number_ <= job_.output->done()) {
+      // Of a run that was killed with its last record written.
+      if (flags_.document.document) (void)std::remove(ChunkFileOf(flags_, number_).c_str());
       if (bytes_) pace_.set_known(static_cast<double>(read_) / static_cast<double>(*bytes_));
       return true;
     }

@@ -32,8 +32,8 @@ namespace {
 constexpr const char* kServe = "serve";
 
 struct ServeFlags {
-  std::string model, name, key_file, tool_syntax, template_file, pooling, cors, log = "json",
-                                                                                log_file;
+  std::string model, name, key_file, tool_syntax, template_file, pooling, cors;
+  std::string log = "json", log_file, trace_file;
   std::string host = "127.0.0.1", dtype = "stored";
   std::vector<std::string> allowed_hosts;
   int port = 8080, threads = 0, batch = 8, queue = 256, workers = 2, max_tokens = 4096;
@@ -74,6 +74,30 @@ void RaiseFileLimit() {
   limit.rlim_cur = limit.rlim_max;
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
+
+// The log and the file of spans. It outlives the server, which writes to them.
+class Logs {
+ public:
+  Status Open(const ServeFlags& flags, server::ServerOptions& options) {
+    if (!flags.log_file.empty()) {
+      if (Status status = log_.Open(flags.log_file); !status.ok()) return status;
+    }
+    if (flags.log == "json") {
+      options.log = [this](const std::string& line) { log_.Write(line); };
+    }
+    if (flags.trace_file.empty()) return {};
+    options.trace = [this](const std::string& line) { spans_.WriteAsIs(line); };
+    return spans_.Open(flags.trace_file);
+  }
+  void Reopen() {
+    for (ServerLog* const file : {&log_, &spans_}) {
+      if (Status status = file->Reopen(); !status.ok()) Note(kServe, status.error().ToString());
+    }
+  }
+
+ private:
+  ServerLog log_, spans_;
+};
 
 int Serve(const ServeFlags& flags, const CLI::App& command) {
   if (flags.show_config) {
@@ -132,11 +156,8 @@ int Serve(const ServeFlags& flags, const CLI::App& command) {
   options.version = PAWL_VERSION;
   options.code = {flags.monitored.repo, flags.monitored.monitors, flags.monitored.lsp_server,
                   flags.monitored.lsp_seconds, MonitorFlags::CacheFolder()};
-  ServerLog log;
-  if (!flags.log_file.empty()) {
-    if (Status status = log.Open(flags.log_file); !status.ok()) return Fail(kServe, status.error());
-  }
-  if (flags.log == "json") options.log = [&log](const std::string& line) { log.Write(line); };
+  Logs logs;
+  if (Status status = logs.Open(flags, options); !status.ok()) return Fail(kServe, status.error());
   RaiseFileLimit();
 
   // Before any thread begins, so that all of them leave the signals to this one.
@@ -164,7 +185,7 @@ int Serve(const ServeFlags& flags, const CLI::App& command) {
   while (signal == SIGHUP) {
     ::sigwait(&signals, &signal);
     if (signal != SIGHUP) break;
-    if (Status status = log.Reopen(); !status.ok()) Note(kServe, status.error().ToString());
+    logs.Reopen();
   }
   // A second signal ends it at once.
   ::pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
@@ -278,6 +299,12 @@ void AddServe(CLI::App& app, Action& action) {
   command
       ->add_option("--log-file", flags->log_file,
                    "The lines go to the end of this file, which is opened anew on SIGHUP")
+      ->check(NotEmpty)
+      ->type_name("FILE");
+  command
+      ->add_option("--trace-file", flags->trace_file,
+                   "A span for each request, as a line of OpenTelemetry's JSON, goes to the end of "
+                   "this file, which is opened anew on SIGHUP")
       ->check(NotEmpty)
       ->type_name("FILE");
   command

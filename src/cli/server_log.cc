@@ -38,8 +38,11 @@ void ServerLog::Write(const std::string& line) {
   ::gmtime_r(&seconds, &utc);
   char date[32];
   std::strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%S", &utc);
-  const std::string text =
-      fmt::format("{{\"time\":\"{}.{:03}Z\",{}\n", date, millis % 1000, line.substr(1));
+  WriteAsIs(fmt::format("{{\"time\":\"{}.{:03}Z\",{}", date, millis % 1000, line.substr(1)));
+}
+
+void ServerLog::WriteAsIs(const std::string& line) {
+  const std::string text = line + "\n";
   const std::lock_guard lock(mutex_);
   std::fwrite(text.data(), 1, text.size(), file_ == nullptr ? stderr : file_);
 }

@@ -25,6 +25,8 @@ class ServerLog {
   Status Reopen();
   // `line`: an object; the time is put in front of its members.
   void Write(const std::string& line);
+  // The line as it is.
+  void WriteAsIs(const std::string& line);
 
  private:
   std::mutex mutex_;

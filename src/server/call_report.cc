@@ -10,6 +10,7 @@
 #include "src/engine/schema_view.h"
 #include "src/server/call.h"
 #include "src/server/json_writer.h"
+#include "src/server/request_span.h"
 #include "src/server/server_state.h"
 
 namespace pawl::server {
@@ -99,6 +100,11 @@ void Call::Log(int status) noexcept {
 void Call::LogLine(int status) {
   server_->metrics.CountRequest(spec_.route, status);
   server_->metrics.request.Observe(seconds());
+  if (server_->options.trace) {
+    const std::string line = SpanLine(
+        exchange_->request(), {spec_.route, server_->options.version, status, seconds(), &out_});
+    if (!line.empty()) server_->options.trace(line);
+  }
   if (!server_->options.log) return;
   JsonWriter json;
   json.Object().Key("event").String("request");

@@ -5,6 +5,7 @@
 #include "src/server/router.h"
 
 #include <algorithm>
+#include <chrono>
 #include <iterator>
 #include <string>
 #include <string_view>
@@ -14,6 +15,7 @@
 #include "src/base/stop_scope.h"
 #include "src/server/api.h"
 #include "src/server/api_plain.h"
+#include "src/server/request_span.h"
 
 namespace pawl::server {
 namespace {
@@ -273,6 +275,13 @@ HttpReply Router::Refusal(const HttpRequest& request, const ApiError& error) con
   json.Key("method").String(ShownBytes(request.method)).Key("peer").String(request.peer);
   json.Key("status").Int(error.status).Key("message").String(ShownBytes(error.ShortMessage()));
   server_->Log(json.End().Take());
+  if (server_->options.trace) {
+    const std::chrono::duration<double> seconds =
+        std::chrono::steady_clock::now() - request.received;
+    const std::string line =
+        SpanLine(request, {"", server_->options.version, error.status, seconds.count(), nullptr});
+    if (!line.empty()) server_->options.trace(line);
+  }
   return ErrorReply(request, error);
 }
 

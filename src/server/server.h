@@ -67,6 +67,9 @@ struct ServerOptions {
   std::function<void(WorkPlace place, std::string_view part, size_t bytes)> on_work;
   // Gets a line of JSON for each request and what else is worth knowing.
   std::function<void(const std::string& line)> log;
+  // Gets the span of each request whose caller records it, as a line of OTLP's JSON
+  // (request_span.h).
+  std::function<void(const std::string& line)> trace;
 };
 
 class ServerState;

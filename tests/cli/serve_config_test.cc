@@ -66,10 +66,13 @@ TEST(ServeConfigTest, TheCommandLineThenVariablesThenTheFile) {
 TEST(ServeConfigTest, EveryOptionFromEverywhere) {
   const std::string all = RunPawl({"serve", "--show-config"}).out;
   const std::map<std::string, std::string> values = {
-      {"model", "m"},         {"model-name", "n"},  {"host", "127.0.0.2"},
-      {"api-key-file", "k"},  {"cors-origin", "*"}, {"allowed-host", "a"},
-      {"chat-template", "c"}, {"log-file", "l"},    {"tool-syntax", "hermes"},
-      {"dtype", "int8"},      {"log", "none"},      {"device", "cpu"}};
+      {"model", "m"},         {"model-name", "n"},
+      {"host", "127.0.0.2"},  {"api-key-file", "k"},
+      {"cors-origin", "*"},   {"allowed-host", "a"},
+      {"chat-template", "c"}, {"log-file", "l"},
+      {"trace-file", "t"},    {"tool-syntax", "hermes"},
+      {"dtype", "int8"},      {"log", "none"},
+      {"device", "cpu"}};
   int options = 0;
   std::istringstream lines(all);
   for (std::string line; std::getline(lines, line);) {

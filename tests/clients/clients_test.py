@@ -3,11 +3,13 @@
 Each test is a function; a client that is not installed is reported as skipped, never as passed.
 """
 
+import asyncio
 import json
 import os
 import sys
 import time
 import traceback
+from typing import Iterable
 
 BASE = os.environ["PAWL_URL"]  # http://127.0.0.1:PORT
 TEXT = "Ann Lee, ann@example.org, phone 555-1234"
@@ -201,22 +203,157 @@ def test_langchain():
     assert out == EXPECTED
 
 
-def test_instructor():
-    import instructor
+# What a mode of Instructor sends to the model, and with which client. The modes of the last row leave the form of the
+# answer to the model: their tests give the schema besides, as a user of a small model does.
+INSTRUCTOR_MODES = {
+    "openai": ["FUNCTIONS", "TOOLS", "TOOLS_STRICT", "JSON_SCHEMA", "JSON_O1", "RESPONSES_TOOLS",
+               "RESPONSES_TOOLS_WITH_INBUILT_TOOLS"],
+    "anthropic": ["ANTHROPIC_TOOLS"],
+    "schema besides": ["JSON", "MD_JSON", "ANTHROPIC_JSON"],
+    "model decides": ["PARALLEL_TOOLS", "ANTHROPIC_PARALLEL_TOOLS", "ANTHROPIC_REASONING_TOOLS"],
+}
 
-    for mode in (instructor.Mode.TOOLS, instructor.Mode.JSON_SCHEMA):
-        client = instructor.from_openai(openai_client(), mode=mode)
-        out = client.chat.completions.create(
-            model="m", messages=ask(), response_model=contact_model(), temperature=0, max_retries=0
-        )
+
+def test_instructor():
+    import anthropic
+    import instructor
+    from instructor.core import exceptions as errors
+
+    contact = contact_model()
+
+    def create(mode, **arguments):
+        arguments = {"model": "m", "messages": ask(), "max_retries": 0, **arguments}
+        if mode.startswith("ANTHROPIC"):
+            native = anthropic.Anthropic(base_url=BASE, api_key="unused", max_retries=0)
+            client = instructor.from_anthropic(native, mode=instructor.Mode[mode])
+            return client.messages.create(**{"max_tokens": 300, **arguments})
+        client = instructor.from_openai(openai_client(), mode=instructor.Mode[mode])
+        return client.chat.completions.create(temperature=0, **arguments)
+
+    for mode in INSTRUCTOR_MODES["openai"] + INSTRUCTOR_MODES["anthropic"]:
+        out = create(mode, response_model=contact)
         assert out.model_dump() == EXPECTED, (mode, out)
+    for mode in INSTRUCTOR_MODES["schema besides"]:
+        form = {"type": "json_schema", "json_schema": {"name": "c", "schema": SCHEMA}}
+        body = {"response_format": form} if mode == "JSON" else {"structured_outputs": {"json": SCHEMA}}
+        out = create(mode, response_model=contact, extra_body=body)
+        assert set(out.model_dump()) == set(EXPECTED), (mode, out)
+    for mode in INSTRUCTOR_MODES["model decides"]:
+        try:
+            several = "PARALLEL" in mode
+            thinking = {"thinking": {"type": "enabled", "budget_tokens": 1024}, "max_tokens": 1200}
+            out = create(mode, response_model=Iterable[contact] if several else contact,
+                         **(thinking if "REASONING" in mode else {"max_tokens": 60}))
+            assert all(isinstance(one, contact) for one in (out if several else [out]))
+        except (errors.InstructorRetryException, errors.IncompleteOutputException) as error:
+            # The model wrote text in place of a call: the client read the answer and says so.
+            assert "tool" in str(error).lower() or "incomplete" in str(error) or "too_short" in str(error), error
     partial = instructor.from_openai(openai_client(), mode=instructor.Mode.TOOLS)
     last = None
     for last in partial.chat.completions.create_partial(
-        model="m", messages=ask(), response_model=contact_model(), temperature=0
+        model="m", messages=ask(), response_model=contact, temperature=0
     ):
         pass
     assert last.model_dump() == EXPECTED
+
+
+def test_anthropic():
+    import anthropic
+
+    client = anthropic.Anthropic(base_url=BASE, api_key="unused", max_retries=0)
+    tool = {"name": "save", "description": "Saves a contact.", "input_schema": SCHEMA}
+    asked = {"model": "m", "max_tokens": 300, "messages": ask(), "tools": [tool],
+             "tool_choice": {"type": "tool", "name": "save"}}
+    out = client.messages.create(**asked)
+    (call,) = out.content
+    assert out.stop_reason == "tool_use" and call.name == "save" and call.input == EXPECTED
+    with client.messages.stream(**asked) as stream:
+        pieces = "".join(
+            event.delta.partial_json
+            for event in stream
+            if event.type == "content_block_delta" and event.delta.type == "input_json_delta"
+        )
+        final = stream.get_final_message()
+    assert json.loads(pieces) == EXPECTED and final.content[0].input == EXPECTED
+    assert final.usage.output_tokens == out.usage.output_tokens
+    counted = client.messages.count_tokens(
+        model="m", messages=ask(), tools=[tool], tool_choice=asked["tool_choice"]
+    )
+    assert counted.input_tokens == out.usage.input_tokens + (out.usage.cache_read_input_tokens or 0)
+    try:
+        client.messages.create(model="m", max_tokens=8, messages=[])
+        raise AssertionError("accepted")
+    except anthropic.BadRequestError as error:
+        assert "messages" in str(error)
+
+
+def test_openai_agents():
+    import agents
+    import openai
+
+    agents.set_tracing_disabled(True)
+    saved = []
+
+    @agents.function_tool
+    def save(name: str, email: str) -> str:
+        """Saves a contact."""
+        saved.append({"name": name, "email": email})
+        return "saved"
+
+    async def run():
+        client = openai.AsyncOpenAI(base_url=BASE + "/v1", api_key="unused", max_retries=0)
+        for kind in (agents.OpenAIChatCompletionsModel, agents.OpenAIResponsesModel):
+            model = kind(model="m", openai_client=client)
+            reader = agents.Agent(
+                name="reader", model=model, output_type=contact_model(),
+                model_settings=agents.ModelSettings(temperature=0),
+            )
+            out = await agents.Runner.run(reader, TEXT)
+            assert out.final_output.model_dump() == EXPECTED, (kind, out.final_output)
+            keeper = agents.Agent(
+                name="keeper", model=model, tools=[save], tool_use_behavior="stop_on_first_tool",
+                model_settings=agents.ModelSettings(temperature=0, tool_choice="required"),
+            )
+            saved.clear()
+            out = await agents.Runner.run(keeper, TEXT)
+            assert out.final_output == "saved" and saved == [EXPECTED], (kind, saved)
+            saved.clear()
+            stream = agents.Runner.run_streamed(keeper, TEXT)
+            kinds = {event.type async for event in stream.stream_events()}
+            assert "raw_response_event" in kinds and saved == [EXPECTED], (kind, kinds, saved)
+
+    asyncio.run(run())
+
+
+def test_pydantic_ai():
+    from pydantic_ai import Agent, NativeOutput, ToolOutput
+    from pydantic_ai.models.anthropic import AnthropicModel
+    from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
+    from pydantic_ai.providers.anthropic import AnthropicProvider
+    from pydantic_ai.providers.openai import OpenAIProvider
+
+    contact = contact_model()
+    provider = OpenAIProvider(base_url=BASE + "/v1", api_key="unused")
+    models = [
+        (OpenAIChatModel("m", provider=provider), {"temperature": 0}, [NativeOutput, ToolOutput]),
+        (OpenAIResponsesModel("m", provider=provider), {"temperature": 0}, [NativeOutput, ToolOutput]),
+        (AnthropicModel("m", provider=AnthropicProvider(base_url=BASE, api_key="unused")),
+         {"max_tokens": 300}, [ToolOutput]),
+    ]
+
+    async def run():
+        for model, settings, forms in models:
+            for form in forms:
+                agent = Agent(model, output_type=form(contact), retries=0)
+                out = await agent.run(TEXT, model_settings=settings)
+                assert out.output.model_dump() == EXPECTED, (model, form, out.output)
+            async with agent.run_stream(TEXT, model_settings=settings) as stream:
+                last = None
+                async for last in stream.stream_output(debounce_by=None):
+                    pass
+            assert last.model_dump() == EXPECTED, (model, last)
+
+    asyncio.run(run())
 
 
 def test_ollama():
@@ -300,11 +437,13 @@ def test_ray_data():
 def main():
     failed = 0
     tests = {name[5:]: test for name, test in sorted(globals().items()) if name.startswith("test_")}
-    only = [name.removeprefix("test_") for name in sys.argv[1:]]
-    if not set(only) <= set(tests):
-        sys.exit(f"there is no test {', '.join(sorted(set(only) - set(tests)))}; there are {', '.join(tests)}")
+    # The arguments: names of the tests to run, or -NAME for each that is left out.
+    only = [name for name in sys.argv[1:] if not name.startswith("-")]
+    without = [name[1:] for name in sys.argv[1:] if name.startswith("-")]
+    if unknown := sorted({*only, *without} - set(tests)):
+        sys.exit(f"there is no test {', '.join(unknown)}; there are {', '.join(tests)}")
     for name, test in tests.items():
-        if only and name not in only:
+        if name in without or (only and name not in only):
             continue
         begin = time.time()
         try:

@@ -109,7 +109,7 @@ Status ReportText(const std::string& name, std::string_view text, const Result<G
     document.details = &output->details;
     document.closed = output->stop == StopReason::kClosed;
   }
-  return job.report->Write(job.report->BlockOf(document));
+  return job.report->Write(job.report->BlocksOf(document));
 }
 
 void OnOneLine(RecordAnswer& answer) {

@@ -85,9 +85,10 @@ size_t DocumentChunks::BorderBehind(size_t at, Rank& rank) const {
   return text_.size();
 }
 
-// In front of white space near the middle, or else where a value may begin and end, or else of a
-// character. The part does not end with white space, and neither do the two parts of it.
-size_t DocumentChunks::SplitPoint(size_t begin, size_t end, Rank& rank) const {
+// In front of white space near the middle, or else where a value may begin and end, or else, where
+// `anywhere`, of a character. The part does not end with white space, and neither do the two parts
+// of it. `end`: there is no such place.
+size_t DocumentChunks::SplitPoint(size_t begin, size_t end, bool anywhere, Rank& rank) const {
   begin = SkipSpace(begin);
   const size_t half = (end - begin) / 2, middle = begin + half;
   size_t at = middle;
@@ -119,9 +120,9 @@ size_t DocumentChunks::SplitPoint(size_t begin, size_t end, Rank& rank) const {
         behind ? ++at : --at;
       } while (at < end && !BeginsCharacter(text_[at]));
     }
-    break;
+    return at;
   }
-  return at;
+  return anywhere ? at : end;
 }
 
 void DocumentChunks::AddUnits(size_t begin, size_t end, Rank rank, std::vector<Unit>& units) const {
@@ -132,8 +133,8 @@ void DocumentChunks::AddUnits(size_t begin, size_t end, Rank rank, std::vector<U
   const size_t tokens = surely_long ? 0 : tokens_(text_.substr(begin, end - begin));
   if (surely_long || tokens > most) {
     Rank middle = kInside;
-    const size_t at = SplitPoint(begin, end, middle);
-    // What has no white space is one value: it stays whole where a chunk has twice the tokens.
+    const size_t at = SplitPoint(begin, end, surely_long || tokens > options_.max_tokens, middle);
+    // What has no white space may be one value: it stays whole where a chunk has twice the tokens.
     const bool whole = middle == kInside && !surely_long && tokens <= options_.max_tokens / 2;
     if (!whole && at > SkipSpace(begin) && at < end) {
       AddUnits(begin, at, middle, units);

@@ -287,7 +287,8 @@ Status RunAddExperts(const AddExperts& args, Stream stream);
 constexpr int kPrefillTile = 128;
 
 // As Attention, for plain rows (without `extra`), bf16 queries and results, which may be the same
-// memory. `scale` is above zero.
+// memory. `scale` is above zero. The rows of a run follow each other in their sequence, unless
+// they see both sides.
 struct PrefillAttention {
   const uint16_t* q = nullptr;
   int64_t q_stride = 0;
@@ -299,6 +300,8 @@ struct PrefillAttention {
   Cache cache;
   float scale = 1.0f, soft_cap = 0.0f;
   int window = 0;
+  // Rows see all positions in front of their `prefix`, those behind them too; there is no window.
+  bool both_sides = false;
   const float* sinks = nullptr;
   uint16_t* out = nullptr;
   int64_t out_stride = 0;

@@ -175,9 +175,9 @@ __device__ __forceinline__ int FirstSeen(int window, int position) {
 }
 
 // Of 16 queries from `position` on: caps scores, in units of the cap, and takes out what a query
-// does not see. start: the position of the first key.
+// does not see. start: the position of the first key. end: behind what queries of both sides see.
 __device__ __forceinline__ void CapAndMask(const PrefillAttention& p, int start, int position,
-                                           float (*scores)[4]) {
+                                           int end, float (*scores)[4]) {
   if (p.soft_cap > 0.0f) {
     // tanh(x) = 1 - 2 / (1 + e^2x)
     const float factor = 2.0f * kLog2E * p.scale / p.soft_cap;
@@ -189,17 +189,19 @@ __device__ __forceinline__ void CapAndMask(const PrefillAttention& p, int start,
       }
     }
   }
-  if (start + kKeys <= position + 1 && start >= FirstSeen(p.window, position + 15)) return;
+  const int seen_by_all = p.both_sides ? end : position + 1;
+  if (start + kKeys <= seen_by_all && start >= FirstSeen(p.window, position + 15)) return;
   const int lane = static_cast<int>(threadIdx.x) % kWarpSize;
 #pragma unroll
   for (int h = 0; h < 2; ++h) {
     const int mine = position + lane / 4 + h * 8, first = FirstSeen(p.window, mine);
+    const int last = p.both_sides ? end - 1 : mine;
 #pragma unroll
     for (int n = 0; n < kKeys / 8; ++n) {
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
         const int j = start + n * 8 + lane % 4 * 2 + i;
-        if (j > mine || j < first) scores[n][2 * h + i] = -INFINITY;
+        if (j > last || j < first) scores[n][2 * h + i] = -INFINITY;
       }
     }
   }
@@ -290,10 +292,11 @@ __global__ __launch_bounds__(kThreads,
   const int warp = static_cast<int>(threadIdx.x) / kWarpSize;
   const int32_t* table = p.tables + row.table_begin;
   // What the queries of the block see, and those of this warp.
-  const int first = FirstSeen(p.window, row.position), end = row.position + count;
+  const int first = FirstSeen(p.window, row.position);
+  const int end = p.both_sides ? row.prefix : row.position + count;
   const int warp_row = warp * kTiles * 16, position = row.position + warp_row;
   const int warp_first = FirstSeen(p.window, position);
-  const int warp_end = warp_row < count ? position + kTiles * 16 : 0;
+  const int warp_end = warp_row >= count ? 0 : p.both_sides ? end : position + kTiles * 16;
   // Where this lane finds its operands (LoadPieces).
   const uint16_t* my_queries = queries + (warp_row + lane % 16) * kStride + lane / 16 * 8;
   const uint16_t* my_keys = tiles + (lane / 16 * 8 + lane % 8) * kStride + lane / 8 % 2 * 8;
@@ -331,7 +334,7 @@ __global__ __launch_bounds__(kThreads,
     if (!seen) continue;
 #pragma unroll
     for (int m = 0; m < kTiles; ++m) {
-      CapAndMask(p, start, position + m * 16, scores[m]);
+      CapAndMask(p, start, position + m * 16, end, scores[m]);
       float factor[2];
       Weigh(scores[m], exponent, softmax[m], factor);
       // Most tiles of a long context leave the largest score as it is.

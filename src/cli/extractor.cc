@@ -379,7 +379,7 @@ Result<Generation> Extractor::Draw(const EngineRequest& request) {
   const Result<SamplerResult> drawn = engine_.Sample(request, options);
   if (!drawn.ok()) {
     Error error = drawn.error();
-    if (error.place == "model") error.place = "--sampler";
+    if (error.place == "sampler") error.place = "--sampler";
     return error;
   }
   const WeightedOutput& output = drawn->outputs.front();
@@ -401,7 +401,7 @@ Result<Generation> Extractor::Contrast(const EngineRequest& request) {
   const Result<SearchResult> found = engine_.engine().Search(request, options);
   if (!found.ok()) {
     Error error = found.error();
-    if (error.place == "contrast" || error.place == "model") error.place = "--contrast";
+    if (error.place == "contrast" || error.place == "strategy") error.place = "--contrast";
     return error;
   }
   if (found->outputs.empty()) {

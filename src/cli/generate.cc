@@ -21,7 +21,6 @@
 #include "src/cli/sampler_flags.h"
 #include "src/cli/search_flags.h"
 #include "src/engine/engine_parts.h"
-#include "src/model/mask_filling.h"
 
 namespace pawl::cli {
 namespace {
@@ -113,7 +112,7 @@ Status Check(const GenerateFlags& flags) {
   }
   const Status searched = flags.search.Check(flags.sampler, flags.grammar, flags.sampling);
   if (!searched.ok()) return searched;
-  if (!flags.search.contrast_prompt.empty() && flags.model.chat.any()) {
+  if (flags.search.contrasts() && flags.model.chat.any()) {
     return Error{ErrorCode::kUnsupported, "is for --prompt, not for a chat", "--contrast-prompt"};
   }
   if (flags.search.infills() && flags.model.chat.any()) {
@@ -219,7 +218,7 @@ int Generate(const GenerateFlags& flags) {
     return Fail(kGenerate, status.error());
   }
   const bool in_canvas =
-      gaps && flags.texts_behind() && MaskFillingOf(prompted->model->model()).has_value();
+      gaps && flags.texts_behind() && prompted->model->model().filling().has_value();
   Result<Engine> engine = flags.drafts.MakeEngine(std::move(prompted->model));
   if (!engine.ok()) return Fail(kGenerate, engine.error());
   EngineRequest request;

@@ -44,7 +44,6 @@
 #include <utility>
 
 #include "src/decode/diffusion/diffusion_work.h"
-#include "src/model/mask_filling.h"
 
 namespace pawl {
 namespace {
@@ -83,7 +82,7 @@ BatchEngine::BatchEngine(Model& model, std::shared_ptr<const Vocabulary> vocabul
   options_.max_batch = std::max(1, options_.max_batch);
   options_.max_rows = std::max(2 * options_.max_batch, options_.max_rows);
   // A canvas runs in one call, with guidance two.
-  if (MaskFillingOf(model_)) {
+  if (model_.filling()) {
     options_.max_rows = std::max(options_.max_rows, 2 * model_.info().context_length);
     options_.drafter = nullptr;
   }
@@ -116,7 +115,7 @@ BatchEngine::~BatchEngine() {
 
 RequestId BatchEngine::Add(BatchRequest request) {
   const uint64_t group = request.group;
-  if (const std::optional<MaskFilling> filling = MaskFillingOf(model_)) {
+  if (const std::optional<MaskFilling> filling = model_.filling()) {
     return Add(
         std::make_unique<DiffusionWork>(model_, *filling, setting_.task, std::move(request.prompt),
                                         std::move(request.constraint), std::move(request.options),

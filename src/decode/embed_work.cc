@@ -24,7 +24,7 @@ EmbedWork::EmbedWork(Model& model, std::vector<TokenId> tokens, const Pooling& p
       done_(std::move(done)) {}
 
 Result<bool> EmbedWork::Start(bool /*may_wait*/) {
-  if (Status status = CheckCausal(model_); !status.ok()) return status.error();
+  if (Status status = CheckCausal(model_, "embed"); !status.ok()) return status.error();
   if (model_.samples()) {
     return Error{ErrorCode::kUnsupported, "embeddings are not there on a device", ""};
   }

@@ -17,7 +17,7 @@ ScoreWork::ScoreWork(Model& model, std::vector<TokenId> tokens, size_t first, Se
       next_(std::max<size_t>(first, 1)) {}
 
 Result<bool> ScoreWork::Start(bool /*may_wait*/) {
-  if (Status status = CheckCausal(model_); !status.ok()) return status.error();
+  if (Status status = CheckCausal(model_, "score"); !status.ok()) return status.error();
   return next_ < tokens_.size();
 }
 

@@ -13,7 +13,6 @@
 #include "src/engine/model_files.h"
 #include "src/engine/schema_view.h"
 #include "src/model/draft_head.h"
-#include "src/model/mask_filling.h"
 #include "src/text/chat/chat_template.h"
 
 namespace pawl {
@@ -195,7 +194,7 @@ Result<std::shared_ptr<Drafter>> LoadedModel::MakeDrafter(const DraftOptions& op
   if (const auto rules = ParseDraftRules(options); !rules.ok()) return rules.error();
   if (sources->empty()) return std::shared_ptr<Drafter>();
   // Masks are filled in any order. A choice that is left to the engine is then none.
-  if (MaskFillingOf(*model_)) {
+  if (model_->filling()) {
     if (ChoosesDraftSources(options)) return std::shared_ptr<Drafter>();
     return Error{ErrorCode::kUnsupported, "means nothing for a model that fills masks", "draft"};
   }

@@ -1,5 +1,4 @@
-// What the loop of a diffusion model has to know of it: a model whose rows see both sides, so that
-// it fills masks in a canvas.
+// Models whose rows see both sides, so that they fill masks in a canvas.
 #ifndef PAWL_SRC_MODEL_MASK_FILLING_H_
 #define PAWL_SRC_MODEL_MASK_FILLING_H_
 
@@ -9,16 +8,12 @@
 
 namespace pawl {
 
-struct MaskFilling {
-  TokenId mask = kNoToken;
-  bool shifted = false;  // the logits of a position come from the row in front of it
-  int block = 0;  // it was trained on canvases that end with blocks of this size; 0: it wasn't
-};
+struct TransformerConfig;
 
 // nullopt: the model is causal.
-std::optional<MaskFilling> MaskFillingOf(const Model& model);
-// kUnsupported with "model" as place where the model fills masks.
-Status CheckCausal(const Model& model);
+std::optional<MaskFilling> FillingOf(const TransformerConfig& config);
+// kUnsupported where the model fills masks; `place`: what was asked of it.
+Status CheckCausal(const Model& model, const char* place);
 
 }  // namespace pawl
 

@@ -65,6 +65,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -212,11 +213,21 @@ struct KvMemory {
   }
 };
 
+// What the loop of a diffusion model has to know of it: a model whose rows see both sides, so that
+// it fills masks in a canvas.
+struct MaskFilling {
+  TokenId mask = kNoToken;
+  bool shifted = false;  // the logits of a position come from the row in front of it
+  int block = 0;  // it was trained on canvases that end with blocks of this size; 0: it wasn't
+};
+
 // Thread safety: one call at a time.
 class Model {
  public:
   virtual ~Model() = default;
   virtual const ModelInfo& info() const = 0;
+  // nullopt: the model is causal.
+  virtual std::optional<MaskFilling> filling() const { return std::nullopt; }
 
   // A new, empty sequence of at most `capacity` positions. It takes memory when it grows, not
   // before. Errors: kInvalid for a capacity below 1, kLimit when it exceeds the context length or

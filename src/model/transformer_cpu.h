@@ -48,6 +48,7 @@ class TransformerCpu final : public Model {
   static int64_t PageBytes(const TransformerConfig& config);
 
   const ModelInfo& info() const override { return info_; }
+  std::optional<MaskFilling> filling() const override;
   Result<SequenceId> NewSequence(int capacity) override;
   void FreeSequence(SequenceId sequence) override;
   void Truncate(SequenceId sequence, int length) override;

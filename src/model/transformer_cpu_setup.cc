@@ -293,18 +293,18 @@ KvLimits TransformerCpu::AllocatePages(const KvBytes& kv, const TransformerConfi
   }
 }
 
-std::optional<MaskFilling> MaskFillingOf(const Model& model) {
-  const auto* const cpu = dynamic_cast<const TransformerCpu*>(&model);
-  if (cpu == nullptr || !cpu->config().both_sides) return std::nullopt;
-  const TransformerConfig& config = cpu->config();
+std::optional<MaskFilling> FillingOf(const TransformerConfig& config) {
+  if (!config.both_sides) return std::nullopt;
   return MaskFilling{config.mask_token, config.shifted_logits, config.mask_block};
 }
 
-Status CheckCausal(const Model& model) {
-  if (!MaskFillingOf(model)) return {};
+std::optional<MaskFilling> TransformerCpu::filling() const { return FillingOf(config_); }
+
+Status CheckCausal(const Model& model, const char* place) {
+  if (!model.filling()) return {};
   return Error{ErrorCode::kUnsupported,
                "searches, samplers and scores need a causal model, and this one fills masks",
-               "model"};
+               place};
 }
 
 }  // namespace pawl

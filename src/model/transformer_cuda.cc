@@ -35,7 +35,6 @@ constexpr int64_t kMostPartialBytes = int64_t{256} << 20;
 // Shapes are few: seven numbers of rows, a dozen of positions.
 constexpr size_t kMostGraphs = 256;
 constexpr int kLeastPositions = 256;
-constexpr int64_t kLeastKept = int64_t{64} << 20;
 
 int64_t Padded(int64_t floats) { return (floats + 31) / 32 * 32; }
 
@@ -98,10 +97,10 @@ Result<std::unique_ptr<Model>> TransformerCuda::Make(TransformerConfig config,
 TransformerCuda::~TransformerCuda() {
   for (const auto& [shape, made] : graphs_) FreeGraph(made.graph);
   for (Buffer* buffer : {&rows_, &tables_, &extra_, &moves_, &logits_, &head_rows_, &head_list_,
-                         &head_seen_, &head_answers_, &head_top_}) {
+                         &head_seen_, &head_answers_, &head_top_, &canvas_rows_}) {
     FreePinned(buffer->pinned);
   }
-  if (prefill_ != nullptr) FreePinned(prefill_->rows.pinned);
+  FreePrefill();
   FreeFence(uploaded_);
   FreeStream(uploads_);
   FreeStream(stream_);
@@ -332,57 +331,7 @@ int64_t TransformerCuda::BytesLater() const {
   const int positions = PowerOfTwo(config_.context_length);
   const int64_t partial = AttentionWorkspace(PowerOfTwo(RowsAttended(positions)), same_.heads,
                                              same_.head_dim, positions);
-  return partial + HeadBytes() + PrefillBytes() + kSmallThings;
-}
-
-Status TransformerCuda::AllocateCache() {
-  const int64_t layer_bytes =
-      int64_t{same_.kv_heads} * kPageSize * HeadStride(same_.head_dim) * CacheBytes(options_.cache);
-  const int64_t page_bytes = layer_bytes * 2 * config_.layer_count();
-  int64_t bytes = options_.kv_bytes;
-  if (bytes <= 0) {
-    const Result<DeviceFacts> device = CurrentDevice();
-    if (!device.ok()) return device.error();
-    bytes = std::max<int64_t>(device->free_bytes - BytesLater(), 0) / 10 * 9;
-    // No more than a few thousand sequences could ever use.
-    bytes = std::min(bytes, (int64_t{config_.context_length} / kPageSize + 1) * page_bytes * 4096);
-  }
-  const int64_t pages = std::min<int64_t>(bytes / page_bytes, kMostPages);
-  if (pages < 1) {
-    return Error{ErrorCode::kLimit,
-                 "a key-value memory of " + std::to_string(bytes) +
-                     " bytes does not hold a page of " + std::to_string(page_bytes),
-                 "cuda"};
-  }
-  Result<DeviceMemory> memory = DeviceMemory::Make(pages * page_bytes);
-  if (!memory.ok()) return memory.error();
-  cache_ = *std::move(memory);
-  // Once: what pads heads, and what nobody has written yet, is a number.
-  if (Status status = Fill(cache_.data(), 0, pages * page_bytes, stream_); !status.ok()) {
-    return status;
-  }
-  cache_half_ = pages * layer_bytes;
-  int64_t kept = options_.kept_kv_bytes;
-  if (kept < 0) {
-    kept = std::max(PagesFor(config_.context_length) * page_bytes, kLeastKept);
-    kept = std::min(kept, pages * page_bytes / 4);
-  }
-  KvLimits limits;
-  limits.pages = static_cast<int32_t>(pages);
-  limits.kept_pages = static_cast<int32_t>(std::min(kept / page_bytes, pages));
-  sequences_ = std::make_unique<KvSequences>(limits, config_.context_length);
-  return {};
-}
-
-KvMemory TransformerCuda::kv_memory() const {
-  const KvPool& pool = sequences_->pool();
-  return {kPagePositions, pool.pages(), pool.available(),
-          cache_half_ / pool.pages() * 2 * config_.layer_count(), pool.pages()};
-}
-
-Cache TransformerCuda::CacheOf(int layer) const {
-  char* keys = cache_.as<char>() + 2 * layer * cache_half_;
-  return {keys, keys + cache_half_, options_.cache, same_.kv_heads, same_.head_dim};
+  return partial + HeadBytes() + std::max(PrefillBytes(), CanvasBytes()) + kSmallThings;
 }
 
 Status TransformerCuda::Grow(Buffer& buffer, int64_t bytes, bool with_pinned) {
@@ -448,39 +397,6 @@ Status TransformerCuda::ExtendRopeTables(int positions) {
   return {};
 }
 
-Status TransformerCuda::Copy(std::span<const SlotCopy> copies) {
-  if (copies.empty()) return {};
-  static_assert(sizeof(SlotCopy) == 2 * sizeof(int32_t));
-  const auto bytes = static_cast<int64_t>(copies.size_bytes());
-  if (Status status = Grow(moves_, bytes, true); !status.ok()) return status;
-  std::memcpy(moves_.pinned, copies.data(), copies.size_bytes());
-  if (Status status = CopyIn(moves_.device.data(), moves_.pinned, bytes, stream_); !status.ok()) {
-    return status;
-  }
-  MoveSlots args;
-  args.first = CacheOf(0);
-  args.layer_stride = 2 * cache_half_;
-  args.layers = config_.layer_count();
-  args.moves = moves_.device.as<int32_t>();
-  args.count = static_cast<int>(copies.size());
-  if (Status status = RunMoveSlots(args, stream_); !status.ok()) return status;
-  return Synchronize(stream_);
-}
-
-Status TransformerCuda::CommitTree(SequenceId sequence, int row) {
-  if (Status status = sequences_->CommitTree(sequence, row, copies_); !status.ok()) return status;
-  return Copy(copies_);
-}
-
-int TransformerCuda::ReuseCopying(SequenceId sequence, std::span<const TokenId> tokens) {
-  const int length = sequences_->ReuseCopying(sequence, tokens, copies_);
-  if (Copy(copies_).ok()) return length;
-  // They are computed.
-  const int known = length - static_cast<int>(copies_.size());
-  Truncate(sequence, known);
-  return known;
-}
-
 // ---- The forward pass ----
 
 Status TransformerCuda::Run(const ModelCall& call) {
@@ -515,8 +431,12 @@ Status TransformerCuda::RunRows(std::span<const Row> rows, Wanted& wanted) {
   limits.vocabulary = config_.vocabulary;
   limits.logits = wanted.sample ? static_cast<int64_t>(wanted.tokens.size()) * config_.vocabulary
                                 : static_cast<int64_t>(wanted.logits.size());
+  limits.both_sides = config_.both_sides;
   if (Status status = sequences_->Plan(rows, limits, plan_); !status.ok()) return status;
-  Status status = ForwardBlocks(rows, wanted);
+  Status status = SendPlan(rows);
+  if (status.ok()) {
+    status = config_.both_sides ? ForwardCanvases(rows, wanted) : ForwardBlocks(rows, wanted);
+  }
   for (const int32_t row : bad_rows_) {
     const auto sequence = static_cast<size_t>(rows[static_cast<size_t>(row)].sequence);
     plan_.changes[static_cast<size_t>(plan_.change_of[sequence])].failed = true;
@@ -537,7 +457,8 @@ Status TransformerCuda::RunRows(std::span<const Row> rows, Wanted& wanted) {
                "model"};
 }
 
-Status TransformerCuda::ForwardBlocks(std::span<const Row> rows, Wanted& wanted) {
+// What all blocks of a call need.
+Status TransformerCuda::SendPlan(std::span<const Row> rows) {
   if (Status status = Copy(plan_.copies); !status.ok()) return status;
   int positions = 0;
   for (const Row& row : rows) positions = std::max(positions, row.position + 1);
@@ -553,10 +474,19 @@ Status TransformerCuda::ForwardBlocks(std::span<const Row> rows, Wanted& wanted)
     return CopyIn(buffer.device.data(), buffer.pinned, bytes, stream_);
   };
   if (Status status = upload(tables_, plan_.pages); !status.ok()) return status;
-  if (Status status = upload(extra_, plan_.extra); !status.ok()) return status;
+  return upload(extra_, plan_.extra);
+}
 
-  const auto most =
-      static_cast<size_t>(RowsAttended(std::max(PowerOfTwo(positions), kLeastPositions)));
+size_t TransformerCuda::RowsOfBlock(std::span<const Row> rows) const {
+  int positions = kLeastPositions;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    positions = std::max({positions, rows[i].position + 1, plan_.rows[i].prefix});
+  }
+  return static_cast<size_t>(RowsAttended(PowerOfTwo(positions)));
+}
+
+Status TransformerCuda::ForwardBlocks(std::span<const Row> rows, Wanted& wanted) {
+  const size_t most = RowsOfBlock(rows);
   for (size_t first = 0; first < rows.size();) {
     size_t count = PlainRows(rows, first);
     Status status;
@@ -577,22 +507,28 @@ Status TransformerCuda::ForwardBlocks(std::span<const Row> rows, Wanted& wanted)
   return {};
 }
 
-Status TransformerCuda::ForwardBlock(std::span<const Row> rows, size_t first, size_t count,
-                                     Wanted& wanted) {
-  auto* device_rows = static_cast<DeviceRow*>(rows_.pinned);
-  auto* listed = reinterpret_cast<int32_t*>(device_rows + kMostSkinnyRows);
-  std::vector<size_t> outputs;
-  int positions = 0;
+TransformerCuda::SentRows TransformerCuda::SendRows(std::span<const Row> rows, size_t first,
+                                                    size_t count, DeviceRow* to,
+                                                    int32_t* listed) const {
+  SentRows sent;
   for (size_t i = 0; i < count; ++i) {
     const Row& row = rows[first + i];
     const PlannedRow& planned = plan_.rows[first + i];
-    device_rows[i] = {row.token,           row.position,        planned.slot,        planned.prefix,
-                      planned.extra_begin, planned.extra_count, planned.pages_begin, row.output};
-    positions = std::max(positions, row.position + 1);
+    to[i] = {row.token,           row.position,        planned.slot,        planned.prefix,
+             planned.extra_begin, planned.extra_count, planned.pages_begin, row.output};
+    sent.positions = std::max({sent.positions, row.position + 1, planned.prefix});
     if (row.output < 0) continue;
-    listed[outputs.size()] = static_cast<int32_t>(i);
-    outputs.push_back(first + i);
+    listed[sent.outputs.size()] = static_cast<int32_t>(i);
+    sent.outputs.push_back(first + i);
   }
+  return sent;
+}
+
+Status TransformerCuda::ForwardBlock(std::span<const Row> rows, size_t first, size_t count,
+                                     Wanted& wanted) {
+  auto* device_rows = static_cast<DeviceRow*>(rows_.pinned);
+  const auto [outputs, positions] = SendRows(
+      rows, first, count, device_rows, reinterpret_cast<int32_t*>(device_rows + kMostSkinnyRows));
   Shape shape;
   shape.rows = PowerOfTwo(static_cast<int>(count));
   shape.outputs = !outputs.empty();
@@ -655,33 +591,38 @@ std::map<TransformerCuda::Shape, TransformerCuda::MadeGraph>::iterator Transform
 
 Status TransformerCuda::Enqueue(const Shape& shape) {
   named_ = kNothing;
-  Embed embed;
-  embed.table = embedding_;
-  embed.rows = rows_.device.as<DeviceRow>();
-  embed.count = shape.rows;
-  embed.scale = config_.embedding_scale;
-  embed.x = x_.as<float>();
-  embed.x_stride = hidden_stride_;
-  if (Status status = RunEmbed(embed, stream_); !status.ok()) return status;
+  const BlockRows block = {shape.rows, shape.positions, rows_.device.as<DeviceRow>(),
+                           x_.as<float>(), qkv_.as<float>()};
+  if (Status status = EnqueueEmbedding(block); !status.ok()) return status;
   for (int layer = 0; layer < config_.layer_count(); ++layer) {
-    if (Status status = EnqueueAttention(shape, layer); !status.ok()) return status;
+    if (Status status = EnqueueKeys(block, layer); !status.ok()) return status;
     // In the last layer keys and values are all that rows without logits leave.
     if (layer + 1 == config_.layer_count() && !shape.outputs) return {};
-    if (Status status = EnqueueFeedForward(shape, layer); !status.ok()) return status;
+    if (Status status = EnqueueRest(block, layer); !status.ok()) return status;
   }
   return {};
 }
 
-Status TransformerCuda::EnqueueAttention(const Shape& shape, int index) {
+Status TransformerCuda::EnqueueEmbedding(const BlockRows& block) {
+  Embed embed;
+  embed.table = embedding_;
+  embed.rows = block.rows;
+  embed.count = block.count;
+  embed.scale = config_.embedding_scale;
+  embed.x = block.x;
+  embed.x_stride = hidden_stride_;
+  return RunEmbed(embed, stream_);
+}
+
+Status TransformerCuda::EnqueueKeys(const BlockRows& block, int index) {
   const DeviceLayer& layer = layers_[static_cast<size_t>(index)];
-  const pawl::Attention& config = config_.layers[static_cast<size_t>(index)].attention();
-  float* qkv = qkv_.as<float>();
+  const int rope = config_.layers[static_cast<size_t>(index)].attention().rope;
   const int64_t q_width = int64_t{same_.heads} * same_.head_dim;
   const int64_t kv_width = int64_t{same_.kv_heads} * same_.head_dim;
   MatMul product;
-  product.x = x_.as<float>();
+  product.x = block.x;
   product.x_stride = hidden_stride_;
-  product.rows = shape.rows;
+  product.rows = block.count;
   product.norm = layer.attention_norm;
   product.epsilon = config_.norm_epsilon;
   product.part_count = 0;
@@ -692,53 +633,61 @@ Status TransformerCuda::EnqueueAttention(const Shape& shape, int index) {
     MatMulPart& part = product.parts[product.part_count++];
     part.w = linears[i]->w;
     part.bias = linears[i]->bias;
-    part.y = qkv + offsets[i];
+    part.y = block.qkv + offsets[i];
     part.y_stride = qkv_stride_;
     if (i < 2 && linears[i + 1]->w.type == part.w.type) continue;
     if (Status status = RunMatMul(product, stream_); !status.ok()) return status;
     product.part_count = 0;
   }
   RotateAndStore rotate;
-  rotate.qkv = qkv;
+  rotate.qkv = block.qkv;
   rotate.stride = qkv_stride_;
-  rotate.rows = rows_.device.as<DeviceRow>();
-  rotate.count = shape.rows;
+  rotate.rows = block.rows;
+  rotate.count = block.count;
   rotate.heads = same_.heads;
   rotate.q_norm = layer.q_norm;
   rotate.k_norm = layer.k_norm;
   rotate.epsilon = config_.norm_epsilon;
-  rotate.rope = rope_tables_[static_cast<size_t>(config.rope)].as<float>();
+  rotate.rope = rope_tables_[static_cast<size_t>(rope)].as<float>();
   rotate.cache = CacheOf(index);
-  if (Status status = RunRotateAndStore(rotate, stream_); !status.ok()) return status;
-  if (index + 1 == config_.layer_count() && !shape.outputs) return {};
+  return RunRotateAndStore(rotate, stream_);
+}
+
+Status TransformerCuda::EnqueueRest(const BlockRows& block, int layer) {
+  if (Status status = EnqueueAttention(block, layer); !status.ok()) return status;
+  return EnqueueFeedForward(block, layer);
+}
+
+Status TransformerCuda::EnqueueAttention(const BlockRows& block, int index) {
+  const DeviceLayer& layer = layers_[static_cast<size_t>(index)];
   named_ |= kTables | kExtra | kPartial;
   Attention attention;
-  attention.q = qkv;
+  attention.q = block.qkv;
   attention.q_stride = qkv_stride_;
-  attention.rows = rotate.rows;
-  attention.count = shape.rows;
+  attention.rows = block.rows;
+  attention.count = block.count;
   attention.heads = same_.heads;
   attention.tables = tables_.device.as<int32_t>();
   attention.extra = extra_.device.as<int32_t>();
-  attention.cache = rotate.cache;
+  attention.cache = CacheOf(index);
   attention.scale = same_.attention_scale;
   attention.soft_cap = same_.attention_soft_cap;
-  attention.window = config.window;
+  attention.window = config_.layers[static_cast<size_t>(index)].attention().window;
   attention.sinks = layer.sinks;
-  attention.most_positions = shape.positions;
+  attention.most_positions = block.positions;
   attention.partial = partial_.as<float>();
   attention.out = attended_.as<float>();
   attention.out_stride = q_stride_;
   if (Status status = RunAttention(attention, stream_); !status.ok()) return status;
-  return AddToResidual(shape, layer.o, attended_.as<float>(), q_stride_, layer.attention_post_norm);
+  return AddToResidual(block, layer.o, attended_.as<float>(), q_stride_, layer.attention_post_norm);
 }
 
-Status TransformerCuda::EnqueueFeedForward(const Shape& shape, int index) {
+Status TransformerCuda::EnqueueFeedForward(const BlockRows& block, int index) {
   const DeviceLayer& layer = layers_[static_cast<size_t>(index)];
   const bool experts =
       std::holds_alternative<Experts>(config_.layers[static_cast<size_t>(index)].feed_forward);
   MatMul product;
-  product.rows = shape.rows;
+  product.rows = block.count;
   if (layer.inner > 0) {
     product.parts[0].w = layer.gate.w;
     product.parts[0].bias = layer.gate.bias;
@@ -746,7 +695,7 @@ Status TransformerCuda::EnqueueFeedForward(const Shape& shape, int index) {
     product.parts[0].up_bias = layer.up.bias;
     product.parts[0].y = inner_.as<float>();
     product.parts[0].y_stride = inner_stride_;
-    product.x = x_.as<float>();
+    product.x = block.x;
     product.x_stride = hidden_stride_;
     product.norm = layer.mlp_norm;
     product.epsilon = config_.norm_epsilon;
@@ -754,7 +703,7 @@ Status TransformerCuda::EnqueueFeedForward(const Shape& shape, int index) {
     if (Status status = RunMatMul(product, stream_); !status.ok()) return status;
   }
   if (!experts) {
-    return AddToResidual(shape, layer.down, inner_.as<float>(), inner_stride_, layer.mlp_post_norm);
+    return AddToResidual(block, layer.down, inner_.as<float>(), inner_stride_, layer.mlp_post_norm);
   }
   if (layer.inner > 0) {
     product = MatMul();
@@ -763,23 +712,22 @@ Status TransformerCuda::EnqueueFeedForward(const Shape& shape, int index) {
     product.parts[0].y_stride = hidden_stride_;
     product.x = inner_.as<float>();
     product.x_stride = inner_stride_;
-    product.rows = shape.rows;
+    product.rows = block.count;
     if (Status status = RunMatMul(product, stream_); !status.ok()) return status;
   }
-  return RunExperts(index, {experts_, rows_.device.as<DeviceRow>(), shape.rows, x_.as<float>(),
-                            answer_.as<float>()});
+  return RunExperts(index, {experts_, block.rows, block.count, block.x, answer_.as<float>()});
 }
 
-Status TransformerCuda::AddToResidual(const Shape& shape, const DeviceLinear& linear,
+Status TransformerCuda::AddToResidual(const BlockRows& block, const DeviceLinear& linear,
                                       const float* x, int64_t x_stride, const float* post_norm) {
   MatMul product;
   product.parts[0].w = linear.w;
   product.parts[0].bias = linear.bias;
-  product.parts[0].y = post_norm != nullptr ? answer_.as<float>() : x_.as<float>();
+  product.parts[0].y = post_norm != nullptr ? answer_.as<float>() : block.x;
   product.parts[0].y_stride = hidden_stride_;
   product.x = x;
   product.x_stride = x_stride;
-  product.rows = shape.rows;
+  product.rows = block.count;
   product.add = post_norm == nullptr;
   if (Status status = RunMatMul(product, stream_); !status.ok() || post_norm == nullptr) {
     return status;
@@ -790,8 +738,8 @@ Status TransformerCuda::AddToResidual(const Shape& shape, const DeviceLinear& li
   norm.norm = post_norm;
   norm.epsilon = config_.norm_epsilon;
   norm.columns = config_.hidden;
-  norm.count = shape.rows;
-  norm.x = x_.as<float>();
+  norm.count = block.count;
+  norm.x = block.x;
   return RunNormAndAdd(norm, stream_);
 }
 

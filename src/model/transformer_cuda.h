@@ -22,6 +22,7 @@
 #include "pawl/result.h"
 #include "src/base/thread_pool.h"
 #include "src/model/kv_sequences.h"
+#include "src/model/mask_filling.h"
 #include "src/model/model.h"
 #include "src/model/row_plan.h"
 #include "src/model/transformer_config.h"
@@ -132,6 +133,8 @@ class TransformerCuda final : public Model {
     return sequences_->ReusePrefix(sequence, tokens);
   }
   int ReuseCopying(SequenceId sequence, std::span<const TokenId> tokens) override;
+  Status CopySequence(SequenceId from, SequenceId to) override;
+  std::optional<MaskFilling> filling() const override { return FillingOf(config_); }
   KvMemory kv_memory() const override;
   // kUnsupported for some layers only, taps and trees that are kept.
   Status Run(const ModelCall& call) override;
@@ -203,6 +206,18 @@ class TransformerCuda final : public Model {
     }
   };
   struct Prefill;
+  // Rows of a block, what they see at most, and where their residuals and their queries, keys and
+  // values are.
+  struct BlockRows {
+    int count = 0, positions = 0;
+    const DeviceRow* rows = nullptr;
+    float *x = nullptr, *qkv = nullptr;
+  };
+  // Of the rows that a block's kernels are told: those with outputs, and what they see at most.
+  struct SentRows {
+    std::vector<size_t> outputs;
+    int positions = 0;
+  };
   // What a call wants: logits, or tokens.
   struct Wanted {
     std::span<float> logits;
@@ -257,21 +272,37 @@ class TransformerCuda final : public Model {
   Status Copy(std::span<const SlotCopy> copies);
 
   Status RunRows(std::span<const Row> rows, Wanted& wanted);
+  Status SendPlan(std::span<const Row> rows);
+  // Writes `count` rows from `first` on to `to`, and the numbers of those with outputs to `listed`.
+  SentRows SendRows(std::span<const Row> rows, size_t first, size_t count, DeviceRow* to,
+                    int32_t* listed) const;
+  // The most that a block takes of these rows.
+  size_t RowsOfBlock(std::span<const Row> rows) const;
   Status ForwardBlocks(std::span<const Row> rows, Wanted& wanted);
   // At most kMostSkinnyRows rows from `first` on.
   Status ForwardBlock(std::span<const Row> rows, size_t first, size_t count, Wanted& wanted);
+  // transformer_cuda_canvas.cc. Rows that see both sides.
+  Status ForwardCanvases(std::span<const Row> rows, Wanted& wanted);
+  // Each layer makes the keys and values of all `count` rows before a row looks at them.
+  Status ForwardLayers(std::span<const Row> rows, size_t first, size_t count, Wanted& wanted);
+  // Rows of x as the list says.
+  Status RunHeads(std::span<const Row> rows, std::span<const size_t> outputs, const float* x,
+                  const int32_t* list, Wanted& wanted);
+  int64_t CanvasBytes() const;
   // From `first` on, how many rows are plain: what ForwardPrefill takes.
   size_t PlainRows(std::span<const Row> rows, size_t first) const;
   bool UsesLibrary();
   void WithoutLibrary(const Error& why);
   void GiveUp(const std::string& what, const Error& why);
-  // transformer_cuda_prefill.cc. At most kMostPrefillRows plain rows from `first` on.
+  // transformer_cuda_prefill.cc. At most kMostPrefillRows plain rows from `first` on, or the rows
+  // of a canvas, as many as there are.
   Status ForwardPrefill(std::span<const Row> rows, size_t first, size_t count, Wanted& wanted);
-  Status AllocatePrefill();
-  // Where the pieces of device memory go, and how large they are. visit(DeviceMemory Prefill::*,
-  // bytes).
+  Status AllocatePrefill(int64_t rows);
+  void FreePrefill();
+  // Where the pieces of device memory for so many rows go, and how large they are.
+  // visit(DeviceMemory Prefill::*, bytes).
   template <typename Visit>
-  void ForPrefillPieces(const Visit& visit) const;
+  void ForPrefillPieces(int64_t rows, const Visit& visit) const;
   int64_t PrefillBytes() const;
   Status PrefillNorm(const float* weight, int count);
   Status PrefillResidual(const DeviceLinear& linear, const uint16_t* from, int64_t stride,
@@ -306,9 +337,13 @@ class TransformerCuda final : public Model {
   std::map<Shape, MadeGraph>::iterator Capture(const Shape& shape);
   // The kernels of a block, on the stream.
   Status Enqueue(const Shape& shape);
-  Status EnqueueAttention(const Shape& shape, int layer);
-  Status EnqueueFeedForward(const Shape& shape, int layer);
-  Status AddToResidual(const Shape& shape, const DeviceLinear& linear, const float* x,
+  Status EnqueueEmbedding(const BlockRows& block);
+  // Of a layer, queries, keys and values of these rows, and then all that follows.
+  Status EnqueueKeys(const BlockRows& block, int layer);
+  Status EnqueueRest(const BlockRows& block, int layer);
+  Status EnqueueAttention(const BlockRows& block, int layer);
+  Status EnqueueFeedForward(const BlockRows& block, int layer);
+  Status AddToResidual(const BlockRows& block, const DeviceLinear& linear, const float* x,
                        int64_t x_stride, const float* post_norm);
   Cache CacheOf(int layer) const;
   // Those that name some of `movable`.
@@ -363,6 +398,7 @@ class TransformerCuda final : public Model {
   std::vector<uint32_t> any_;    // bits
   std::vector<int32_t> listed_;  // tokens
   DeviceMemory partial_;
+  Buffer canvas_rows_, canvas_x_, canvas_qkv_;  // of ForwardLayers
   std::map<Shape, MadeGraph> graphs_;
   std::set<Shape> run_before_;  // whose kernels are loaded
   unsigned named_ = kNothing;   // by what has been enqueued
@@ -370,6 +406,7 @@ class TransformerCuda final : public Model {
 
   // Of many rows; made when first needed.
   struct Prefill {
+    int64_t capacity = 0;                    // rows
     DeviceMemory x, qkv;                     // floats
     DeviceMemory normed, attended, gate_up;  // bf16
     DeviceMemory answer;                     // floats, where answers are normed

@@ -31,6 +31,7 @@ const char* LackOfMixer(const Mixer& mixer, const TransformerConfig& config) {
   if (attention->keys_of >= 0) return "keys of earlier layers";
   if (attention->value_norm || attention->value_is_key) return "norms of values";
   if (attention->growth != 0.0f) return "a scale of queries by position";
+  if (config.both_sides && attention->window > 0) return "windows of rows that see both sides";
   return nullptr;
 }
 
@@ -66,7 +67,6 @@ const char* LackOfModel(const TransformerConfig& config) {
     if (layer.factor) return "layers with a factor";
     if (layer.scale != 1.0f) return "a scale of what layers add";
   }
-  if (config.both_sides) return "attention to positions behind a row";
   if (config.layer_norms) return "LayerNorms";
   if (config.layer_input_width > 0) return "inputs of layers";
   return config.logit_scale != 1.0f ? "a scale of the logits" : nullptr;

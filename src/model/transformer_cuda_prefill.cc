@@ -4,6 +4,7 @@
 // their logits, differ in bits from what the kernels for few rows give, and the library may choose
 // other algorithms for other numbers of rows.
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "src/model/transformer_cuda.h"
@@ -37,8 +38,9 @@ bool TransformerCuda::UsesLibrary() {
       return false;
     }
     library_ = *std::move(library);
-    // Memory that is short here leaves the other way, which needs none.
-    if (Status status = AllocatePrefill(); !status.ok()) WithoutLibrary(status.error());
+    // Memory that is short here leaves the other way, which needs none. That of canvases grows.
+    const int64_t rows = config_.both_sides ? kPrefillTile : kRows;
+    if (Status status = AllocatePrefill(rows); !status.ok()) WithoutLibrary(status.error());
   }
   return library_ != nullptr;
 }
@@ -46,13 +48,12 @@ bool TransformerCuda::UsesLibrary() {
 void TransformerCuda::WithoutLibrary(const Error& why) {
   (void)Synchronize(stream_);
   library_.reset();
-  if (prefill_ != nullptr) FreePinned(prefill_->rows.pinned);
-  prefill_.reset();
+  FreePrefill();
   GiveUp("cuBLASLt", why);
 }
 
 template <typename Visit>
-void TransformerCuda::ForPrefillPieces(const Visit& visit) const {
+void TransformerCuda::ForPrefillPieces(int64_t rows, const Visit& visit) const {
   int64_t unpacked = 0;
   const auto needs = [&](const DeviceMatrix& w) {
     if (w.type == DeviceWeight::kBf16) return;
@@ -64,26 +65,33 @@ void TransformerCuda::ForPrefillPieces(const Visit& visit) const {
       needs(linear->w);
     }
   }
-  visit(&Prefill::x, kRows * hidden_stride_ * 4);
-  visit(&Prefill::qkv, kRows * qkv_stride_ * 4);
-  visit(&Prefill::gate_up, kRows * std::max(inner_stride_, q_stride_) * 4);
-  visit(&Prefill::normed, kRows * hidden_stride_ * 2);
-  visit(&Prefill::attended, kRows * q_stride_ * 2);
-  visit(&Prefill::answer, Answers() ? kRows * hidden_stride_ * 4 : 0);
+  visit(&Prefill::x, rows * hidden_stride_ * 4);
+  visit(&Prefill::qkv, rows * qkv_stride_ * 4);
+  visit(&Prefill::gate_up, rows * std::max(inner_stride_, q_stride_) * 4);
+  visit(&Prefill::normed, rows * hidden_stride_ * 2);
+  visit(&Prefill::attended, rows * q_stride_ * 2);
+  visit(&Prefill::answer, Answers() ? rows * hidden_stride_ * 4 : 0);
   visit(&Prefill::unpacked, unpacked);
 }
 
 int64_t TransformerCuda::PrefillBytes() const {
   if (!options_.library || facts_.mlp_bias) return 0;
   int64_t bytes = kLibraryBytes + kRows * kRowBytes + ExpertBytes(kRows);
-  ForPrefillPieces([&](DeviceMemory Prefill::*, int64_t of_piece) { bytes += of_piece; });
+  ForPrefillPieces(kRows, [&](DeviceMemory Prefill::*, int64_t of_piece) { bytes += of_piece; });
   return bytes;
 }
 
-Status TransformerCuda::AllocatePrefill() {
+void TransformerCuda::FreePrefill() {
+  if (prefill_ != nullptr) FreePinned(prefill_->rows.pinned);
+  prefill_.reset();
+}
+
+Status TransformerCuda::AllocatePrefill(int64_t rows) {
+  FreePrefill();
   prefill_ = std::make_unique<Prefill>();
+  prefill_->capacity = rows;
   Status status;
-  ForPrefillPieces([&](DeviceMemory Prefill::*piece, int64_t bytes) {
+  ForPrefillPieces(rows, [&](DeviceMemory Prefill::*piece, int64_t bytes) {
     if (!status.ok()) return;
     Result<DeviceMemory> memory = DeviceMemory::Make(bytes);
     if (memory.ok()) {
@@ -92,8 +100,10 @@ Status TransformerCuda::AllocatePrefill() {
       status = memory.error();
     }
   });
-  if (status.ok()) status = AllocateExperts(kRows, prefill_->experts);
-  return status.ok() ? Grow(prefill_->rows, kRows * kRowBytes, true) : status;
+  if (status.ok()) status = AllocateExperts(rows, prefill_->experts);
+  if (status.ok()) status = Grow(prefill_->rows, rows * kRowBytes, true);
+  if (!status.ok()) FreePrefill();
+  return status;
 }
 
 Status TransformerCuda::PrefillProduct(const DeviceMatrix& w, LibraryProduct product) {
@@ -201,7 +211,7 @@ Status TransformerCuda::PrefillFeedForward(int index, int count) {
   const bool experts =
       std::holds_alternative<Experts>(config_.layers[static_cast<size_t>(index)].feed_forward);
   auto* gate = prefill_->gate_up.as<uint16_t>();
-  uint16_t* up = gate + kRows * inner_stride_;
+  uint16_t* up = gate + prefill_->capacity * inner_stride_;
   LibraryProduct product;
   product.rows = count;
   if (layer.inner > 0) {
@@ -291,7 +301,7 @@ Status TransformerCuda::PrefillLayer(int index, int count, int runs, int most_po
     attention.q = attended;
     attention.q_stride = q_stride_;
     attention.rows = rows;
-    attention.runs = reinterpret_cast<const RowRun*>(rows + kRows);
+    attention.runs = reinterpret_cast<const RowRun*>(rows + prefill_->capacity);
     attention.run_count = runs;
     attention.heads = same_.heads;
     attention.tables = tables_.device.as<int32_t>();
@@ -299,6 +309,7 @@ Status TransformerCuda::PrefillLayer(int index, int count, int runs, int most_po
     attention.scale = same_.attention_scale;
     attention.soft_cap = same_.attention_soft_cap;
     attention.window = config.window;
+    attention.both_sides = config_.both_sides;
     attention.sinks = layer.sinks;
     attention.out = attended;
     attention.out_stride = q_stride_;
@@ -315,29 +326,25 @@ Status TransformerCuda::PrefillLayer(int index, int count, int runs, int most_po
 
 Status TransformerCuda::ForwardPrefill(std::span<const Row> rows, size_t first, size_t count,
                                        Wanted& wanted) {
+  if (prefill_ == nullptr || static_cast<int64_t>(count) > prefill_->capacity) {
+    const auto capacity = static_cast<int64_t>(std::bit_ceil(count));
+    if (Status status = AllocatePrefill(capacity); !status.ok()) return status;
+  }
   Buffer& buffer = prefill_->rows;
   auto* device_rows = static_cast<DeviceRow*>(buffer.pinned);
-  auto* runs = reinterpret_cast<RowRun*>(device_rows + kRows);
-  auto* listed = reinterpret_cast<int32_t*>(runs + kRows);
-  std::vector<size_t> outputs;
+  auto* runs = reinterpret_cast<RowRun*>(device_rows + prefill_->capacity);
+  auto* listed = reinterpret_cast<int32_t*>(runs + prefill_->capacity);
   const auto rows_count = static_cast<int>(count);
-  int run_count = 0, positions = 0;
+  const auto [outputs, positions] = SendRows(rows, first, count, device_rows, listed);
+  int run_count = 0;
   for (size_t i = 0; i < count; ++i) {
-    const Row& row = rows[first + i];
-    const PlannedRow& planned = plan_.rows[first + i];
-    device_rows[i] = {row.token,           row.position,        planned.slot,        planned.prefix,
-                      planned.extra_begin, planned.extra_count, planned.pages_begin, row.output};
-    positions = std::max(positions, row.position + 1);
     // The rows of a sequence may be scattered over the call.
     if (run_count > 0 && runs[run_count - 1].count < kPrefillTile &&
-        rows[first + i - 1].sequence == row.sequence) {
+        rows[first + i - 1].sequence == rows[first + i].sequence) {
       ++runs[run_count - 1].count;
     } else {
       runs[run_count++] = {static_cast<int32_t>(i), 1};
     }
-    if (row.output < 0) continue;
-    listed[outputs.size()] = static_cast<int32_t>(i);
-    outputs.push_back(first + i);
   }
   if (run_count * kRowsPerRun > rows_count) {
     const int64_t partial =
@@ -346,14 +353,11 @@ Status TransformerCuda::ForwardPrefill(std::span<const Row> rows, size_t first, 
   }
   Status status = CopyIn(buffer.device.data(), buffer.pinned, buffer.bytes, stream_);
   if (!status.ok()) return status;
-  Embed embed;
-  embed.table = embedding_;
-  embed.rows = buffer.device.as<DeviceRow>();
-  embed.count = rows_count;
-  embed.scale = config_.embedding_scale;
-  embed.x = prefill_->x.as<float>();
-  embed.x_stride = hidden_stride_;
-  status = RunEmbed(embed, stream_);
+  BlockRows all;
+  all.count = rows_count;
+  all.rows = buffer.device.as<DeviceRow>();
+  all.x = prefill_->x.as<float>();
+  status = EnqueueEmbedding(all);
   for (int layer = 0; layer < config_.layer_count() && status.ok(); ++layer) {
     const bool last = layer + 1 == config_.layer_count() && outputs.empty();
     status = PrefillLayer(layer, rows_count, run_count, positions, last);
@@ -361,13 +365,7 @@ Status TransformerCuda::ForwardPrefill(std::span<const Row> rows, size_t first, 
   const auto* device_list = reinterpret_cast<const int32_t*>(
       buffer.device.as<char>() +
       (reinterpret_cast<char*>(listed) - static_cast<char*>(buffer.pinned)));
-  // Without outputs, once: it waits.
-  for (size_t at = 0; (at == 0 || at < outputs.size()) && status.ok(); at += kMostSkinnyRows) {
-    const auto some =
-        std::span(outputs).subspan(at, std::min<size_t>(outputs.size() - at, kMostSkinnyRows));
-    status = RunHead(rows, some, prefill_->x.as<float>(), device_list + at, wanted);
-  }
-  return status;
+  return status.ok() ? RunHeads(rows, outputs, all.x, device_list, wanted) : status;
 }
 
 }  // namespace pawl::PAWL_GPU

@@ -209,7 +209,9 @@ Status StartInfill(const ApiRequest& request, bool infill) {
       !status.ok()) {
     return status;
   }
-  if (std::string& order = spec.options.sampling.stages.order; order.empty()) {
+  // Masks are filled without stages.
+  const bool fills = request.server->model->loaded().model().filling().has_value();
+  if (std::string& order = spec.options.sampling.stages.order; order.empty() && !fills) {
     order = kLlamaStages;
   }
   if (spec.code) spec.code->has_grammar = HasConstraint(spec.asked);

@@ -26,6 +26,7 @@ struct TogetherSpec {
   // Where an option that an error names stands in the request; a member of the request, or one of
   // "search" or "sampler".
   std::string PointerOf(const std::string& place) const;
+  std::string pointer;               // to the member that asks for it
   std::vector<std::string> members;  // of the object "search" or "sampler"
   CheckSpecs checks;                 // of that object
 
@@ -44,6 +45,8 @@ struct TogetherSetting {
   const GenerateOptions& options;
 };
 
+// An object whose members are all options: what none has read is an error.
+void RefuseUnread(const JsonReader& in);
 // The members that ask for outputs together, with "use_beam_search". Errors are those of `in`.
 void ReadTogether(const JsonReader& in, const TogetherSetting& setting, TogetherSpec& spec);
 
@@ -55,7 +58,8 @@ struct TogetherOutput {
 };
 struct TogetherResult {
   std::vector<TogetherOutput> outputs;
-  std::string report;  // JSON without texts of outputs
+  std::string report;    // JSON without texts of outputs
+  std::string why_none;  // no output was found; empty: there are some
 };
 TogetherResult ResultOf(const SearchResult& found, const std::string& strategy);
 TogetherResult ResultOf(const SamplerResult& sampled);

@@ -646,6 +646,12 @@ static void test_ways_to_write(const char* folder, pawl_engine* engine) {
   CHECK(strcmp(greedy, same) == 0 && strcmp(greedy, other) != 0);
   search_text(engine, text, NULL, "{\"strategy\":\"superposed\",\"max_tokens\":16}", same);
   CHECK(strcmp(greedy, same) == 0);
+  search_text(engine, text, NULL,
+              "{\"strategy\":\"lattice\",\"search_arg\":{\"nodes\":2},\"max_tokens\":16}", same);
+  CHECK(strcmp(greedy, same) == 0);
+  search_text(engine, text, NULL,
+              "{\"force_phrases\":[\"zx7\",\"qj4\"],\"num_beams\":1,\"max_tokens\":16}", other);
+  CHECK(strstr(other, "zx7") != NULL && strstr(other, "qj4") != NULL);
   /* The model that has markers for a gap stands next to the other one. */
   char path[4096];
   snprintf(path, sizeof path, "%s", folder);
@@ -700,6 +706,18 @@ static void test_diffusion(const char* folder, pawl_engine* causal) {
   pawl_generation_free(record);
   pawl_grammar_free(object);
   options.details = 0;
+  /* What needs a causal model is named. */
+  pawl_answer* answer = NULL;
+  const char* beam = "{\"num_beams\":2}";
+  CHECK(pawl_engine_search(engine, &prompt, grammar, beam, strlen(beam), NULL, 0, NULL, &answer,
+                           &error) == PAWL_UNSUPPORTED);
+  CHECK(strcmp(pawl_error_place(error), "options: #/strategy") == 0);
+  pawl_error_free(error);
+  const int32_t tokens[1] = {5};
+  double score = 0;
+  CHECK(pawl_engine_score(engine, &prompt, tokens, 1, 1, &score, NULL, &error) == PAWL_UNSUPPORTED);
+  CHECK(strcmp(pawl_error_place(error), "score") == 0);
+  pawl_error_free(error);
   pawl_generation* none = NULL;
   options.diffusion = "{\"steps\":0}";
   options.diffusion_length = strlen(options.diffusion);

@@ -158,10 +158,19 @@ struct Sequence {
   std::vector<float> Prefill(int first, int count, const std::vector<RowRun>& runs) {
     std::vector<DeviceRow> rows;
     for (int p = first; p < first + count; ++p) rows.push_back(Plain(p));
+    return PrefillRows(rows, runs, false);
+  }
+  std::vector<float> PrefillRows(const std::vector<DeviceRow>& rows,
+                                 const std::vector<RowRun>& runs, bool both_sides) {
+    const auto count = static_cast<int>(rows.size());
     const OnDevice<DeviceRow> device_rows(rows);
     const OnDevice<float> device_rope(rope);
-    OnDevice<float> device_qkv(
-        std::vector<float>(qkv.begin() + first * width, qkv.begin() + (first + count) * width));
+    std::vector<float> input;
+    for (const DeviceRow& row : rows) {
+      const auto begin = qkv.begin() + row.position * width;
+      input.insert(input.end(), begin, begin + width);
+    }
+    OnDevice<float> device_qkv(input);
     RotateAndStore rotate;
     rotate.qkv = device_qkv.data();
     rotate.stride = width;
@@ -188,6 +197,7 @@ struct Sequence {
     attention.scale = 0.3f;
     attention.soft_cap = c.soft_cap;
     attention.window = c.window;
+    attention.both_sides = both_sides;
     const OnDevice<float> device_sinks(sinks);
     if (c.sinks) attention.sinks = device_sinks.data();
     attention.out_stride = c.heads * c.head_dim;
@@ -255,8 +265,10 @@ struct Sequence {
     }
     return worst;
   }
-  std::vector<double> Expected(const HostCache& host, int position) const {
-    const DeviceRow row = Plain(position);
+  // Of a row that sees the first `seen` positions; 0: those up to its own.
+  std::vector<double> Expected(const HostCache& host, int position, int seen = 0) const {
+    DeviceRow row = Plain(position);
+    if (seen > 0) row.prefix = seen;
     std::vector<float> queries;
     std::vector<double> all;
     for (int h = 0; h < c.heads; ++h) {
@@ -488,6 +500,57 @@ TEST_F(AttentionTest, PromptsInTilesEqualDoublePrecision) {
     const std::vector<float> few = sequence.Prefill(first + 40, 20, {{0, 20}});
     EXPECT_EQ(std::memcmp(few.data(), got.data() + 40 * size, 20 * size * sizeof(float)), 0)
         << c.head_dim;
+  }
+}
+
+// Rows that see what stands behind them, with what some of them saw before kept. Positions need not
+// follow each other.
+TEST_F(AttentionTest, TilesOfBothSidesEqualDoublePrecision) {
+  Random random(14);
+  for (const AttentionCase& c :
+       {AttentionCase{CacheType::kBf16, 4, 2, 64, 200, 0, 0, false},
+        AttentionCase{CacheType::kF32, 3, 1, 24, 131, 0, 12, false},
+        AttentionCase{CacheType::kBf16, 2, 1, 128, 64, 0, 0, false},
+        AttentionCase{CacheType::kFp8, 2, 2, 256, 70, 0, 0, false, true}}) {
+    Sequence sequence(random, c);
+    for (size_t i = 0; i < sequence.qkv.size(); ++i) {
+      const bool query = static_cast<int>(i) % sequence.width < c.heads * c.head_dim;
+      sequence.qkv[i] = RoundToBf16(query ? sequence.qkv[i] / 4 : sequence.qkv[i]);
+    }
+    std::vector<DeviceRow> all, some;
+    for (int p = 0; p < c.length; ++p) {
+      all.push_back(sequence.Plain(p));
+      all.back().prefix = c.length;
+      if (p % 3 == 1 || p > c.length - 20) some.push_back(all.back());
+    }
+    const auto runs = [](size_t count, int most) {
+      std::vector<RowRun> cut;
+      for (int i = 0; i < static_cast<int>(count); i += cut.back().count) {
+        cut.push_back({i, std::min(most, static_cast<int>(count) - i)});
+      }
+      return cut;
+    };
+    const auto size = static_cast<size_t>(c.heads * c.head_dim);
+    const std::vector<float> got = sequence.PrefillRows(all, runs(all.size(), kPrefillTile), true);
+    const Sequence::HostCache host(sequence);
+    double error = 0, norm = 0;
+    for (int p = 0; p < c.length; ++p) {
+      const std::vector<double> expected = sequence.Expected(host, p, c.length);
+      for (size_t i = 0; i < size; ++i) {
+        const double difference = got[static_cast<size_t>(p) * size + i] - expected[i];
+        error += difference * difference;
+        norm += expected[i] * expected[i];
+      }
+    }
+    EXPECT_LT(std::sqrt(error / norm), c.type == CacheType::kFp8 ? 4e-2 : 1e-2) << c.head_dim;
+    const std::vector<float> again = sequence.PrefillRows(some, runs(some.size(), 21), true);
+    for (size_t r = 0; r < some.size(); ++r) {
+      EXPECT_EQ(std::memcmp(again.data() + r * size,
+                            got.data() + static_cast<size_t>(some[r].position) * size,
+                            size * sizeof(float)),
+                0)
+          << c.head_dim << ", " << some[r].position;
+    }
   }
 }
 

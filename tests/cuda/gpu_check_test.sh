@@ -107,7 +107,7 @@ says "racecheck, models: passed"
 says "== all passed"
 cmp "$work/said" "$work/out/NVIDIA-Stand-in-1.log" || fail "the log is not what was said"
 is "CUDA tests" passed
-is "greedy tokens of the shipped model equal the CPU's" passed
+is "greedy tokens of the shipped models equal the CPU's" passed
 is "kernel figures" passed
 is "memcheck, MatMulTest" passed
 [[ $(find "$work/out" -type f | wc -l) -eq 5 ]] || fail "did not leave five files: $(ls "$work/out")"
@@ -226,7 +226,7 @@ stub "$work/bin/nvidia-smi" <<<'exit 9'
 check 77
 says "gpu_check.sh: skipped, no NVIDIA device answers (nvidia-smi)"
 check 77 NO_DEVICE=1 PAWL_GPU_PREBUILT="$work/made/pawl-gpu-sm_90"
-for name in environment "CUDA tests" "greedy tokens of the shipped model equal the CPU's" "engine figures" "kernel figures" \
+for name in environment "CUDA tests" "greedy tokens of the shipped models equal the CPU's" "engine figures" "kernel figures" \
   compute-sanitizer profiles; do
   says "$name: skipped, "
 done

@@ -564,16 +564,6 @@ TEST_F(TransformerTest, OtherFamiliesRunOrTheMissingPartIsNamed) {
   EXPECT_GT(refused, 10);
 }
 
-TEST_F(TransformerTest, ModelsThatFillMasksAreRefusedByName) {
-  for (const char* name : {"llada", "dream"}) {
-    const auto model = LoadCuda(SourceDir() + "/tests/data/models/diffusion/" + name, {});
-    ASSERT_FALSE(model.ok()) << name;
-    EXPECT_EQ(model.error().code, ErrorCode::kUnsupported) << name;
-    EXPECT_NE(model.error().message.find("attention to positions behind a row"), std::string::npos)
-        << model.error().ToString();
-  }
-}
-
 TEST_F(TransformerTest, DamagedWeightsAreAnErrorOfTheirRows) {
   // A position whose key is infinite spoils its own sequence alone. Here: a token whose embedding
   // is.

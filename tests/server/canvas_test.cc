@@ -54,7 +54,7 @@ TEST(CanvasTest, WhatMeansNothingIsRefusedByName) {
       {R"("logprobs":2)", "/logprobs"},
       {R"("best_of":3)", "/best_of"},
       {R"("search":{"num_beams":2})", "/search"},
-      {R"("use_beam_search":true,"best_of":2)", "/search"},
+      {R"("use_beam_search":true,"best_of":2)", "/use_beam_search"},
       {R"("sampler":{"name":"smc"},"temperature":1)", "/sampler"},
       {R"("classify":true,"guided_choice":["a","b"])", "/classify"},
       {R"("diffusion":{"steps":4,"threshold":0.5})", "/diffusion/steps"},
@@ -62,12 +62,22 @@ TEST(CanvasTest, WhatMeansNothingIsRefusedByName) {
       {R"("diffusion":{"kv_refresh":4})", "/diffusion/kv_refresh"},
       {R"("diffusion":{"schedule":"fast"})", "/diffusion/schedule"},
       {R"("diffusion":{"steps":"many"})", "/diffusion/steps"},
+      {R"("diffusion":{"stepz":4})", "/diffusion/stepz"},
   };
   for (const auto& [members, param] : kRefused) {
     const Answer answer = FillCanvas(members);
     EXPECT_EQ(answer.status, 400) << members << answer.body;
     EXPECT_EQ(At(answer.Json(), "/error/param").text, param) << answer.body;
   }
+}
+
+// Whose order of stages is the server's own.
+TEST(CanvasTest, TheRouteOfLlamaCppFillsMasks) {
+  Connection client(CanvasPort());
+  const std::string request = R"({"prompt":"Ann Lee, ","n_predict":12,"temperature":0)";
+  const Answer answer = client.Post("/completion", request + "}");
+  ASSERT_EQ(answer.status, 200) << answer.body;
+  EXPECT_EQ(client.Post("/completion", request + R"(,"samplers":["top_k"]})").status, 400);
 }
 
 TEST(CanvasTest, OptionsOfTheLoop) {

@@ -3,6 +3,7 @@
 #define PAWL_TESTS_SUPPORT_MODEL_AROUND_H_
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -17,6 +18,7 @@ class ModelAround : public Model {
   explicit ModelAround(Model& inner) : inner_(inner) {}
 
   const ModelInfo& info() const override { return inner_.info(); }
+  std::optional<MaskFilling> filling() const override { return inner_.filling(); }
   Result<SequenceId> NewSequence(int capacity) override { return inner_.NewSequence(capacity); }
   void FreeSequence(SequenceId id) override { inner_.FreeSequence(id); }
   void Truncate(SequenceId id, int length) override { inner_.Truncate(id, length); }
@@ -30,6 +32,9 @@ class ModelAround : public Model {
   Status Run(const ModelCall& call) override { return inner_.Run(call); }
   std::span<const int32_t> bad_rows() const override { return inner_.bad_rows(); }
   Status CommitTree(SequenceId id, int row) override { return inner_.CommitTree(id, row); }
+  Status CopySequence(SequenceId from, SequenceId to) override {
+    return inner_.CopySequence(from, to);
+  }
 
  private:
   const std::unique_ptr<Model> owned_;

@@ -242,7 +242,6 @@ inline std::vector<double> PrefillAttentionAt(const PrefillAttention& p, int r, 
   }
   Attention same;
   same.q = queries.data();
-  same.rows = p.rows + r;
   same.heads = p.heads;
   same.tables = p.tables;
   same.cache = p.cache;
@@ -250,6 +249,9 @@ inline std::vector<double> PrefillAttentionAt(const PrefillAttention& p, int r, 
   same.soft_cap = p.soft_cap;
   same.window = p.window;
   same.sinks = p.sinks;
+  DeviceRow row = p.rows[r];
+  if (!p.both_sides) row.prefix = row.position + 1;
+  same.rows = &row;
   return AttentionAt(same, 0, head);
 }
 

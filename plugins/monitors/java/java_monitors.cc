@@ -55,11 +55,14 @@ class JavaAnalysis : public Analysis {
   }
   SymbolTable& world() { return *world_; }
   // Packages and classes in a package of the library. Others are not known whole: "java" is
-  // reserved, and a class path has all of it (Java Language Specification, section 6.1).
+  // reserved, and a class path has all of it (Java Language Specification, section 6.1). So it has
+  // of "jdk" and "sun", which a repository may add to.
   std::optional<std::vector<std::string>> NamesIn(const std::string& package) {
     Renew();
-    if (package != "java" && !package.starts_with("java.")) return std::nullopt;
-    if (repository_ != nullptr && repository_->HasPackage("java.lang")) return std::nullopt;
+    const std::string_view root = std::string_view(package).substr(0, package.find('.'));
+    if (root != "java" && root != "jdk" && root != "sun") return std::nullopt;
+    if (repository_ != nullptr && (root != "java" || repository_->HasPackage("java.lang")))
+      return std::nullopt;
     return world_->NamesInLibrary(package);
   }
   std::vector<std::string> Limits() const override {

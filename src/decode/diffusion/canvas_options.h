@@ -6,7 +6,7 @@
 #include "pawl/result.h"
 #include "src/decode/diffusion/canvas_cache.h"
 #include "src/decode/diffusion/fill_schedule.h"
-#include "src/model/mask_filling.h"
+#include "src/model/model.h"
 
 namespace pawl {
 

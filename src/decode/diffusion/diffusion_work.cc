@@ -178,6 +178,7 @@ void DiffusionWork::AskDrafts(RowSink& sink) {
       scores.push_back(last_[i]);
     }
     if (!next.Take(std::move(scores)).ok() || next.done()) return;
+    lanes_[0].filler.Renew();  // the draft may have had its grammar rebuilt
     if (next.block_begin() != now.block_begin() || !AskDraft(next, nth, sink)) return;
     asked_drafts_ = nth;
   }
@@ -194,6 +195,7 @@ bool DiffusionWork::AskDraft(const MaskFiller& filler, size_t nth, RowSink& sink
   }
   Lane& lane = lanes_[nth];
   lane.filler = filler;
+  lane.filler.TakeConstraint();  // its canvas is all that is needed
   lane.cache = lanes_[0].cache;
   for (size_t call = 0; call < nth; ++call) lane.cache.Skip();
   if (lane.cache.kept() && lane.cache.Refreshes(window)) return false;

@@ -14,7 +14,7 @@
 #include "src/decode/diffusion/mask_filler.h"
 #include "src/decode/generation.h"
 #include "src/decode/work.h"
-#include "src/model/mask_filling.h"
+#include "src/model/model.h"
 
 namespace pawl {
 

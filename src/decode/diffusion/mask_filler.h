@@ -61,7 +61,11 @@ class MaskFiller {
   bool ended() const { return place_.ended || only_end_; }
   int forced() const { return forced_; }
   int64_t looks() const { return looks_; }
-  // REQUIRES: done, or given up.
+  // Moves to the grammar as it is now, where it was rebuilt: the old one is held no longer.
+  void Renew() {
+    if (constrained_) place_ = states_->BeginCall(place_);
+  }
+  // REQUIRES: done, or given up; or a copy that takes no more.
   std::shared_ptr<const LoopConstraint> TakeConstraint() {
     return std::exchange(place_.at, nullptr);
   }

@@ -143,10 +143,11 @@ Status CheckOptions(const SearchOptions& o) {
   return {};
 }
 
-// The positions that a sequence may have. Errors: those of the prompt, with `place`.
+// The positions that a sequence may have. Errors: those of the prompt, with `place`; the model's,
+// with `option`, which cannot run.
 Result<int> CheckPrompt(const SearchInput& input, std::span<const TokenId> tokens,
-                        const char* place, BranchHost* host) {
-  if (Status status = CheckCausal(input.model); !status.ok()) return status.error();
+                        const char* place, const char* option, BranchHost* host) {
+  if (Status status = CheckCausal(input.model, option); !status.ok()) return status.error();
   const ModelInfo& info = input.model.info();
   if (tokens.empty()) return WrongSearch(place, "has no tokens");
   if (Status status = CheckTokens(tokens, info.vocabulary_size, place); !status.ok()) {
@@ -168,11 +169,12 @@ Result<SearchResult> RunSearch(const SearchInput& input, const SearchOptions& op
                                BranchHost* host) {
   if (Status status = CheckOptions(options); !status.ok()) return status.error();
   const SearchStrategy& strategy = *FindStrategy(options.strategy);
-  const Result<int> positions = CheckPrompt(input, input.prompt, "prompt", host);
+  const Result<int> positions = CheckPrompt(input, input.prompt, "prompt", "strategy", host);
   if (!positions.ok()) return positions.error();
   int other = 0;
   if (input.contrast) {
-    const Result<int> fits = CheckPrompt(input, *input.contrast, "contrast_prompt", host);
+    const Result<int> fits =
+        CheckPrompt(input, *input.contrast, "contrast_prompt", "contrast_prompt", host);
     if (!fits.ok()) return fits.error();
     other = static_cast<int>(input.contrast->size());
   }
@@ -189,7 +191,7 @@ Result<SearchResult> RunSearch(const SearchInput& input, const SearchOptions& op
   if (own.max_rows == 0) own.max_rows = strategy.rows;
   if (strategy.run == nullptr) return RunSelfInfill(input, own, *positions, host);
   const bool states = (strategy.uses & kNeedsStates) != 0;
-  if (states || (strategy.uses & kMixesRows) != 0) own.skip_forced = false;
+  if (states || (options.n > 1 && (strategy.uses & kMixesRows) != 0)) own.skip_forced = false;
   SearchRun run({input.model, input.encode, input.prompt, task, own, capacity, input.contrast,
                  std::min(*positions, other + task.max_tokens + 1), host, kNoToken, states,
                  input.cuts});
@@ -214,7 +216,7 @@ Result<ClassifyResult> RunClassify(const SearchInput& input, const ClassifyOptio
   }
   if (!(options.exact_missing >= 0)) return WrongSearch("exact_missing", "must be at least 0");
   if (options.exact_rows < 1) return WrongSearch("exact_rows", "must be at least 1");
-  const Result<int> positions = CheckPrompt(input, input.prompt, "prompt", host);
+  const Result<int> positions = CheckPrompt(input, input.prompt, "prompt", "classify", host);
   if (!positions.ok()) return positions.error();
   const int64_t most =
       static_cast<int64_t>(input.prompt.size()) + static_cast<int64_t>(longest) + 1;

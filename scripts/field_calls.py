@@ -9,10 +9,19 @@ Records are greedy. TEXTS.jsonl is what `pawl eval` reads.
 
 The result has, for each model and setting, the `strings` that were written with their calls and characters, and the same for all
 `fields`, nulls among them. `ratio` is calls per character of a copied string by that of a free one, as well as calls per string and per
-field.
+field. `choices` says what the calls of the copied strings decide:
+
+    null or string    whether there is a value
+    first             where the value begins
+    end or go on      whether the value ends here
+    branch            how the value goes on; it cannot end
+    spelling          one character goes on; only the tokens that spell it differ
+
+No constraint that allows the same values takes fewer calls than the first four together: each of them has more than one outcome.
 """
 
 import argparse
+import collections
 import json
 import sys
 from pathlib import Path
@@ -67,12 +76,27 @@ def fields(text, schema):
     return out
 
 
-def calls_of(output, schema, bytes_of):
-    """(calls, characters, whether it is a string) of each such field of an output."""
+ALTERNATIVES = 20
+
+
+def choice(begins, first, allowed):
+    """What a call inside a value decides. `allowed`: the bytes of the tokens that it chose from, at most ALTERNATIVES."""
+    if begins:
+        return "null or string"
+    if first:
+        return "first"
+    ends = [b'"' in one for one in allowed]
+    if any(ends):
+        return "end or go on"
+    return "spelling" if len({one[:1] for one in allowed}) == 1 and len(allowed) < ALTERNATIVES else "branch"
+
+
+def calls_of(output, schema, bytes_of, choices):
+    """(calls, characters, whether it is a string) of each such field of an output. Counts the choices of strings."""
     text, places = b"", []
     for token, _, top in output.logprobs:
         piece = bytes_of(token)
-        places.append((len(text), len(text) + len(piece), bool(top)))
+        places.append((len(text), len(text) + len(piece), [bytes_of(one[0]) for one in top or []]))
         text += piece
     chars = text.decode("utf-8")
     byte_at = [0]
@@ -80,8 +104,14 @@ def calls_of(output, schema, bytes_of):
         byte_at.append(byte_at[-1] + len(c.encode()))
     out = []
     for begin, end, found in fields(chars, schema):
-        calls = sum(chosen for first, last, chosen in places if first < byte_at[end] and last > byte_at[begin])
-        out.append((calls, len(found) if isinstance(found, str) else 0, isinstance(found, str)))
+        inside = [place for place in places if place[0] < byte_at[end] and place[1] > byte_at[begin]]
+        out.append((sum(bool(allowed) for _, _, allowed in inside), len(found) if isinstance(found, str) else 0, isinstance(found, str)))
+        if not isinstance(found, str):
+            continue
+        quote = text.index(b'"', byte_at[begin])
+        for first, _, allowed in inside:
+            if allowed:
+                choices[choice(first <= quote, first == quote + 1, allowed)] += 1
     return out
 
 
@@ -102,11 +132,11 @@ def main():
         with pawl.Engine(path) as engine:
             native = engine._native  # pylint: disable=protected-access
             for setting, options in (("free", {}), ("verbatim", {"verbatim": "strings"})):
-                counted, skipped = [], 0
+                counted, skipped, choices = [], 0, collections.Counter()
                 for line in lines:
                     try:
-                        output = engine.extract_outputs(line["text"], line["schema"], logprobs=1, temperature=0, **options)
-                        counted += calls_of(output, line["schema"], lambda token: native.decode([token]))
+                        output = engine.extract_outputs(line["text"], line["schema"], logprobs=ALTERNATIVES, temperature=0, **options)
+                        counted += calls_of(output, line["schema"], lambda token: native.decode([token]), choices)
                     except pawl.PawlError as error:
                         skipped += 1
                         print(f"{setting}: {error}", file=sys.stderr)
@@ -116,6 +146,8 @@ def main():
                     "fields": {"number": len(counted), "calls": sum(one[0] for one in counted)},
                     "skipped": skipped,
                 }
+                if setting == "verbatim":
+                    rows[setting]["choices"] = dict(choices.most_common())
         def share(setting, part, by, rows=rows):
             return rows[setting][part]["calls"] / max(1, rows[setting][part][by])
 

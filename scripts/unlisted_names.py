@@ -60,6 +60,19 @@ def parse(path):
         return None
 
 
+def starred(tree, library, depth=0):
+    """The names that `from module import *` at the top of a module brings into it."""
+    names = set()
+    for node in tree.body if depth < 4 else []:
+        if isinstance(node, ast.ImportFrom) and node.level == 0 and any(a.name == "*" for a in node.names):
+            path = os.path.join(library, node.module.replace(".", "/"))
+            for file in (path + ".py", os.path.join(path, "__init__.py")):
+                other = parse(file)
+                if other is not None:
+                    names |= bound(other.body, {}) | starred(other, library, depth + 1)
+    return names
+
+
 def main():
     if len(sys.argv) < 3 or sys.argv[1] in ("-h", "--help"):
         sys.exit(__doc__)
@@ -81,7 +94,8 @@ def main():
                 if tree is None:
                     continue
                 classes = {}
-                found.setdefault(module, set()).update(bound(tree.body, classes) - stub_names)
+                names = (bound(tree.body, classes) | starred(tree, library)) - {"*"}
+                found.setdefault(module, set()).update(names - stub_names)
                 for name in classes.keys() & stub_classes.keys():
                     found.setdefault(f"{module}:{name}", set()).update(
                         of_class(classes[name]) - of_class(stub_classes[name])

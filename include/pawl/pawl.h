@@ -748,10 +748,10 @@ typedef struct pawl_sampler_options {
   int32_t attempts;
   int32_t lookahead;
   int32_t batch;
-  pawl_engine* proposal; /* NULL: none; one that runs outputs is an error, and new ones wait */
-  /* Called for each output, in order, on the thread of the call. NULL: no call. */
-  pawl_on_sample on_sample;
+  pawl_engine* proposal;    /* NULL: none; one that runs outputs is an error, and new ones wait */
+  pawl_on_sample on_sample; /* for each output, in order, on the thread of the call; NULL: none */
   void* on_sample_context;
+  double seconds; /* after which the run ends with what it has; 0: no limit */
 } pawl_sampler_options;
 PAWL_API void pawl_sampler_options_init(pawl_sampler_options* options, size_t struct_size);
 

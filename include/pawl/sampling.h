@@ -270,6 +270,10 @@ struct SamplerOptions {
   int attempts = 0;
   int lookahead = 8;  // tokens after which kFvo computes the mask, at most 32
   int batch = 32;     // rows of a step: outputs of kAwrs, or particles, that run at a time
+  // After so many seconds the run ends with what it has: complete outputs, and of the population
+  // or the attempts that are under way those that are complete. 0: no limit. Which outputs there
+  // are then depends on the machine, and outputs that end soon are preferred.
+  double seconds = 0;
 
   // Called for each output, in order, as soon as it is complete. false ends the run.
   std::function<bool(const WeightedOutput&)> on_output = {};
@@ -278,8 +282,12 @@ struct SamplerOptions {
 };
 
 struct SamplerResult {
-  std::vector<WeightedOutput> outputs;  // n, or fewer if on_output ended the run
+  std::vector<WeightedOutput> outputs;  // n, or fewer if on_output or the time ended the run
   bool cancelled = false;
+  bool timed_out = false;  // SamplerOptions::seconds ended the run
+  // The effective number of the outputs: (sum of weights)^2 / sum of squares. Below 2 one output
+  // has nearly all of the weight, and averages over the outputs say little.
+  double effective_size = 0;
   int64_t model_calls = 0, model_rows = 0;
   int64_t trie_nodes = 0, trie_bytes = 0;
 };

@@ -21,6 +21,12 @@ bool ExpressionFollows(const std::string& word) {
   return std::find(kWords.begin(), kWords.end(), word) != kWords.end();
 }
 
+// f, F, rf, Fr, ...
+bool FormatPrefix(std::string_view word) {
+  return word.size() <= 2 && word.find_first_of("fF") != std::string_view::npos &&
+         word.find_first_not_of("fFrR") == std::string_view::npos;
+}
+
 }  // namespace
 
 bool EndsWithDeclared(std::string_view text, std::span<const std::string_view> words) {
@@ -62,6 +68,7 @@ void Scan::Add(char c) {
       break;
     case Mode::kSingle:
     case Mode::kDouble:
+      if (OpenHole(c)) return;
       if (escape_) {
         escape_ = false;
         before_ = 0;
@@ -74,12 +81,14 @@ void Scan::Add(char c) {
         significant_ = '"';
         before_ = last_;
         last_ = c == '\n' ? '"' : c;
+        if (c == '\n') EndLine();
         return;
       }
       break;
     case Mode::kTripleSingle:
     case Mode::kTripleDouble: {
       const char quote = mode_ == Mode::kTripleSingle ? '\'' : '"';
+      if (OpenHole(c)) return;
       if (escape_) {
         escape_ = false;
       } else if (c == '\\') {
@@ -93,6 +102,11 @@ void Scan::Add(char c) {
       }
       break;
     }
+    case Mode::kFormat:
+      if (OpenHole(c)) return;
+      if (c == '\n') EndLine();
+      if (c == '}') CloseBrace();
+      break;
     case Mode::kTemplate:
       if (escape_) {
         escape_ = false;
@@ -130,6 +144,32 @@ void Scan::Add(char c) {
   }
   before_ = last_;
   last_ = c;
+}
+
+// f"{name}": the byte opens a hole in the text of an f-string. In f"{{" the second brace takes the
+// hole back (Code).
+bool Scan::OpenHole(char c) {
+  if (!format_ || escape_ || c != '{') return false;
+  const bool one_line = mode_ == Mode::kFormat ? !open_.empty() && open_.back().one_line
+                                               : mode_ == Mode::kSingle || mode_ == Mode::kDouble;
+  if (!Push(Open{.bracket = '`', .text = mode_, .one_line = one_line})) return true;
+  mode_ = Mode::kCode;
+  significant_ = '{';
+  last_word_.clear();
+  word_.clear();
+  before_ = 0;
+  last_ = '{';
+  return true;
+}
+
+// The end of a line ends the strings of one line, whatever is open in their holes.
+void Scan::EndLine() {
+  const auto hole =
+      std::find_if(open_.begin(), open_.end(), [](const Open& open) { return open.one_line; });
+  if (hole == open_.end()) return;
+  open_.erase(hole, open_.end());
+  mode_ = Mode::kCode;
+  significant_ = '"';
 }
 
 // A scan is copied with the state of a text, so it holds few brackets.
@@ -212,7 +252,12 @@ void Scan::Quote(char c) {
   // Java's text blocks are like Python's long strings.
   const bool threefold =
       language_ == Language::kPython || (language_ == Language::kJava && c == '"');
-  if (threefold && last_ == c && before_ == c) {
+  // f"": the third quote begins a long string of the same kind.
+  const bool third = threefold && last_ == c && before_ == c;
+  if (!third) {
+    format_ = language_ == Language::kPython && NameByte(last_) && FormatPrefix(last_word_);
+  }
+  if (third) {
     mode_ = c == '"' ? Mode::kTripleDouble : Mode::kTripleSingle;
     before_ = last_ = 0;
     return;
@@ -242,10 +287,13 @@ bool Scan::OpenBracket(char c, char previous) {
 bool Scan::CloseBrace() {
   if (open_.empty()) return true;
   const bool template_hole = open_.back().bracket == '`';
+  const Mode text = open_.back().text;
   open_.pop_back();
   if (template_hole) {
-    mode_ = Mode::kTemplate;
-    last_ = 0;
+    mode_ = text;
+    format_ = text != Mode::kTemplate;
+    escape_ = false;
+    before_ = last_ = 0;
     return false;
   }
   if (bracket() == '{' || open_.empty()) level().ternaries = 0;
@@ -264,6 +312,7 @@ void Scan::Code(char c) {
     return;
   }
   EndWord();
+  if (c == '\n' && language_ == Language::kPython) EndLine();
   if (Space(c)) return;
   const bool python = language_ == Language::kPython;
   const bool java = language_ == Language::kJava;
@@ -290,6 +339,10 @@ void Scan::Code(char c) {
     case '(':
     case '[':
     case '{':
+      if (python && bracket() == '`' && last_ == '{' && before_ == 0) {
+        CloseBrace();  // f"{{"
+        return;
+      }
       if (!OpenBracket(c, previous)) return;
       break;
     case ')':
@@ -318,7 +371,11 @@ void Scan::Code(char c) {
       }
       break;
     case ':':
-      if (level().ternaries > 0) {
+      if (python && bracket() == '`') {
+        mode_ = Mode::kFormat;
+        format_ = true;
+        escape_ = false;
+      } else if (level().ternaries > 0) {
         --level().ternaries;
       } else {
         level().label = false;
@@ -374,7 +431,12 @@ std::string Scan::Closers(bool ternaries) const {
         if (open->do_body) out += " while (0)";
         break;
       case '`':
-        out += "}`";
+        out += open->text == Mode::kTemplate       ? "}`"
+               : open->text == Mode::kSingle       ? "}'"
+               : open->text == Mode::kDouble       ? "}\""
+               : open->text == Mode::kTripleSingle ? "}'''"
+               : open->text == Mode::kTripleDouble ? "}\"\"\""
+                                                   : "}";
         break;
       default:
         break;

@@ -40,8 +40,11 @@ class Scan {
   bool in_code() const { return mode_ == Mode::kCode && slash_ == Slash::kNone; }
   // Whether the innermost bracket is the "(" of a call, as far as the bytes before it tell.
   bool in_call() const { return !open_.empty() && open_.back().call; }
-  // The innermost open bracket, 0: none. '`' stands for the ${ of a template.
+  // The innermost open bracket, 0: none. '`' stands for the ${ of a template and the { of an
+  // f-string.
   char bracket() const { return open_.empty() ? 0 : open_.back().bracket; }
+  // The last byte of code that is no white space, 0: none.
+  char significant() const { return significant_; }
   // How many brackets are open.
   size_t depth() const { return open_.size(); }
   // What to write behind a name at the cursor so that everything open is closed. `ternaries`: also
@@ -60,6 +63,7 @@ class Scan {
     kRegex,
     kTripleSingle,
     kTripleDouble,
+    kFormat,  // behind the ":" in a hole of an f-string
     kTooDeep
   };
   struct Open {
@@ -74,6 +78,9 @@ class Scan {
     bool do_body = false;
     bool array = false;  // the braces of a list of values
     bool call = false;   // "(" behind what can be called
+    // Of a hole: what goes on behind its "}", and whether that ends with the line.
+    Mode text = Mode::kTemplate;
+    bool one_line = false;
   };
   enum class Slash : uint8_t { kNone, kDivision, kRegex };
   Slash SlashBehind(char previous) const;
@@ -85,6 +92,8 @@ class Scan {
   void Quote(char c);
   bool OpenBracket(char c, char previous);
   bool CloseBrace();
+  bool OpenHole(char c);
+  void EndLine();
   void EndWord();
   Open& level() { return open_.empty() ? top_ : open_.back(); }
   const Open& level() const { return open_.empty() ? top_ : open_.back(); }
@@ -99,6 +108,7 @@ class Scan {
   bool block_star_ = false;
   bool escape_ = false;
   bool regex_class_ = false;
+  bool format_ = false;    // the string is an f-string, with holes
   char last_ = 0;          // the last byte
   char before_ = 0;        // the one before it
   char significant_ = 0;   // the last byte of code that is no white space

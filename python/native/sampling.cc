@@ -189,6 +189,8 @@ SamplerOptions OptionsOf(const nb::dict& given) {
       number(o.batch);
     } else if (name == "temperature") {
       o.temperature = Value<double>(value, name);
+    } else if (name == "seconds") {
+      o.seconds = Value<double>(value, name);
     } else if (name == "ess_threshold") {
       o.ess_threshold = Value<double>(value, name);
     } else if (name == "seed") {

@@ -52,7 +52,7 @@ class SamplingOptions(TypedDict, total=False):
     temperature_tokens: int
     momentum_alpha: float
     momentum_k: int
-    samplers: str
+    samplers: "Union[str, Sequence[str]]"
     seed: int
     max_tokens: int
     stop: "Union[str, Sequence[str], None]"
@@ -186,6 +186,11 @@ class Sorted:
         if isinstance(thinking, int):  # a number of tokens; False is off, True as the model wants
             text = ("off", "auto")[thinking] if isinstance(thinking, bool) else str(thinking)
             self.sampling["thinking"] = text
+        samplers = self.sampling.get("samplers")
+        if isinstance(samplers, (list, tuple)) and all(isinstance(one, str) for one in samplers):
+            self.sampling["samplers"] = ",".join(samplers)
+        elif samplers is not None and not isinstance(samplers, str):
+            raise PawlError("invalid", "must be names, as a str with commas or as a list", "samplers")
         if self.sampling.get("diffusion") is not None:
             self.sampling["diffusion"] = json_text(self.sampling["diffusion"], "diffusion")
         self.stops = _stops(self.sampling.pop("stop", None))

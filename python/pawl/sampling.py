@@ -26,13 +26,19 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-from typing import Any, Callable, Iterable, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping, Optional, Sequence, Union
 
 from . import _pawl
 from ._compiler import schema_text
 from ._engine import Engine
 from ._errors import PawlError
+from ._options import _SCHEMA, json_text
 from ._paths import command_path
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._options import SchemaOptions
 
 __all__ = ["Check", "ChoiceProbability", "Choices", "Model", "SearchOutput", "SearchResult", "WeightedOutput", "generate",
            "score"]
@@ -91,11 +97,12 @@ class SearchResult:
 
 @dataclasses.dataclass(frozen=True)
 class ChoiceProbability:
-    """A choice of Model.classify. `probability` is given that one of the choices is written."""
+    """A choice of Model.classify. `probability` is given that one of the choices is written. None: no spelling of it
+    was followed to its end."""
 
     text: str
-    probability: float
-    log_probability: float
+    probability: Optional[float]
+    log_probability: Optional[float]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -146,7 +153,8 @@ class Model:
         return self.engine._engine().check_of(spec, check_timeout)
 
     def _grammar(self, regex: Optional[str], schema: Any, choice: "Optional[Iterable[str]]",
-                 grammar: "Union[None, _pawl.Grammar, os.PathLike[str], str]") -> Optional[_pawl.Grammar]:
+                 grammar: "Union[None, _pawl.Grammar, os.PathLike[str], str]",
+                 layout: "Mapping[str, Any]") -> Optional[_pawl.Grammar]:
         if sum(one is not None for one in (regex, schema, choice, grammar)) > 1:
             raise PawlError("invalid", "at most one of regex, schema, choice and grammar can be given")
         if isinstance(grammar, _pawl.Grammar):
@@ -154,16 +162,18 @@ class Model:
         if regex is not None:
             return self._compiler.regex(regex)
         if choice is not None:
-            return self._compiler.choice(list(choice))
+            return self._compiler.choice([choice] if isinstance(choice, str) else list(choice))
+        # JSON is written as `generate` and `extract` write it.
+        layout = {"whitespace": "compact", **layout}
         if schema is not None:
             text = _text_of(schema) if isinstance(schema, (str, os.PathLike)) else schema_text(schema)
-            return self._compiler.json_schema(text)
+            return self._compiler.json_schema(text, **layout)
         if grammar is not None:
             extension = os.path.splitext(os.fspath(grammar))[1]
             if extension not in _LANGUAGES:
                 raise PawlError("invalid", f"its name does not end in one of {', '.join(_LANGUAGES)}",
                                 os.fspath(grammar))
-            return self._compiler.grammar(_text_of(grammar), extension[1:])
+            return self._compiler.grammar(_text_of(grammar), extension[1:], **layout)
         return None
 
     def _check(self, one: "Union[Check, str, CheckFunction]", granularity: str, check_timeout: float) -> Check:
@@ -184,21 +194,28 @@ class Model:
                  critic: "Union[None, str, CriticFunction]" = None, estimator: str = "recursive",
                  max_rejects: int = 0, accepts: int = 2, resampling: str = "stratified",
                  ess_threshold: float = 0.5, attempts: int = 0, lookahead: int = 8, batch: int = 32,
-                 proposal: "Optional[Model]" = None,
-                 on_output: "Optional[Callable[[WeightedOutput], Optional[bool]]]" = None) -> "list[WeightedOutput]":
+                 seconds: float = 0, proposal: "Optional[Model]" = None,
+                 on_output: "Optional[Callable[[WeightedOutput], Optional[bool]]]" = None,
+                 **layout: "Unpack[SchemaOptions]") -> "list[WeightedOutput]":
         """What `pawl generate --sampler` writes.
 
         `prompt` is a text or token ids; `messages` in its place are a list of {"role", "content"} for the model's chat
         template. `schema` is a dict, a type, or the path of a file; `grammar` the path of a file or a pawl.Grammar
-        for this model's vocabulary. A check is a function, asked at `granularity`, or what Check or check_of made, or
+        for this model's vocabulary. `layout`: how JSON is written and schemas are read, such as whitespace="any"
+        (SchemaOptions). A check is a function, asked at `granularity`, or what Check or check_of made, or
         a text for check_of; several in a list. `on_output` is told of each output as soon as it is there; False from
         it ends the run.
         """
+        _at_least_one(max_tokens)
+        other = next((name for name in layout if name not in _SCHEMA), None)
+        if other is not None:
+            raise TypeError(f"there is no option {other}")
         if sampler is not None and fidelity is not None:
             raise PawlError("invalid", "picks the sampler, so it cannot be given with a sampler", "fidelity")
         options = dict(n=n, particles=particles, temperature=temperature, seed=seed, max_tokens=max_tokens,
                        estimator=estimator, max_rejects=max_rejects, accepts=accepts, resampling=resampling,
-                       ess_threshold=ess_threshold, attempts=attempts, lookahead=lookahead, batch=batch)
+                       ess_threshold=ess_threshold, attempts=attempts, lookahead=lookahead, batch=batch,
+                       seconds=seconds)
         if fidelity is not None:
             options["fidelity"] = fidelity
         else:
@@ -207,7 +224,7 @@ class Model:
         made = [self._check(one, granularity, check_timeout) for one in checks]
         tell = None if on_output is None else lambda native: on_output(_output(native))
         outputs = self._call(self.engine._engine().sample, _prompt(prompt, messages, special),
-                             self._grammar(regex, schema, choice, grammar), options, made, critic,
+                             self._grammar(regex, schema, choice, grammar, layout), options, made, critic,
                              None if proposal is None else proposal.engine._engine(), tell)
         return [_output(native) for native in outputs]
 
@@ -224,9 +241,11 @@ class Model:
             model.search("Once ", strategy="beam", num_beams=8, n=3, regex="[a-z ]{3,40}")
 
         Further options are those of docs/search.md: strategy, n, num_beams, length_penalty, max_tokens, ... Prompt,
-        constraint, check and critic are those of `generate`. `checks`: more of them, as the other interfaces have
+        constraint, its layout, check and critic are those of `generate`. `checks`: more of them, as the other interfaces have
         them; what is wrong with one names its place, such as "checks/0".
         """
+        _at_least_one(options.get("max_tokens"))
+        layout = {name: options.pop(name) for name in list(options) if name in _SCHEMA}
         given = [] if check is None else list(check) if isinstance(check, (list, tuple)) else [check]
         made = [self._check(one, granularity, check_timeout) for one in given]
         for i, one in enumerate([checks] if isinstance(checks, str) else checks):
@@ -235,7 +254,7 @@ class Model:
             except PawlError as error:
                 raise PawlError(error.code, str(error), f"checks/{i}") from None
         found = json.loads(self._call(self.engine._engine().search, _prompt(prompt, messages, special),
-                                      self._grammar(regex, schema, choice, grammar), json.dumps(options), made,
+                                      self._grammar(regex, schema, choice, grammar, layout), _json(options), made,
                                       critic))
         return SearchResult(**{**found, "outputs": [SearchOutput(**one) for one in found["outputs"]]})
 
@@ -243,10 +262,12 @@ class Model:
                  messages: Any = None, special: bool = False, temperature: float = 1, exact_missing: float = 1e-6,
                  exact_rows: int = 4096) -> Choices:
         """The probability of each choice behind the prompt, over all of its spellings: `pawl generate --exact`."""
+        if isinstance(choices, (str, bytes)):
+            raise PawlError("invalid", "must be several texts, not one", "choices")
         options = dict(choices=list(choices), temperature=temperature, exact_missing=exact_missing,
                        exact_rows=exact_rows)
         found = json.loads(self._call(self.engine._engine().classify, _prompt(prompt, messages, special),
-                                      json.dumps(options)))
+                                      _json(options)))
         return Choices(**{**found, "choices": [ChoiceProbability(**one) for one in found["choices"]]})
 
     def score_each(self, prompt: "Union[None, str, Sequence[int]]" = None, *, messages: Any = None,
@@ -269,6 +290,17 @@ class Model:
 
     def _call(self, native: "Callable[..., Any]", *arguments: Any) -> Any:
         return self.engine._running.call(native, *arguments)
+
+
+def _at_least_one(max_tokens: Any) -> None:
+    if isinstance(max_tokens, int) and max_tokens < 1:
+        raise PawlError("invalid", f"must be at least 1, not {max_tokens}", "max_tokens")
+
+
+def _json(options: "Mapping[str, Any]") -> str:
+    for name, value in options.items():
+        json_text(value, name)
+    return json_text(options, "")
 
 
 def _text_of(path: "os.PathLike[str] | str") -> str:

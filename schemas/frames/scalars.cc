@@ -64,7 +64,14 @@ std::string Scalars::FormatOf(FormulaId formula) {
   return found->second + ' ' + options_key_;
 }
 
+// Fields wait for the text that they are copied from. No bound of canonical spelling is theirs: the
+// text may have longer numbers and strings.
+bool Scalars::WaitsForSource() const {
+  return table_.source == nullptr && !table_.source_fields.empty();
+}
+
 FormulaId Scalars::AsWritten(FormulaId must) {
+  if (WaitsForSource()) return must;
   FormulaArena& formulas = table_.formulas;
   std::vector<FormulaId> parts;
   // Beside a pattern a time is as the pattern has it.
@@ -183,9 +190,10 @@ NumberProgram* Scalars::Number(const Goal& goal) {
   const auto accept = [this, shape](const NumberProgram::TruthOf& truth_of) {
     return Fits(shape, truth_of);
   };
+  const bool bounded = options_.canonical_spelling && !WaitsForSource();
   auto program = NumberProgram::Create(table_, std::move(atoms), must_atoms, conjunction, accept,
                                        options_.allow_exponents, options_.canonical_spelling,
-                                       options_.canonical_spelling ? options_.max_digits : 0);
+                                       bounded ? options_.max_digits : 0);
   if (program.ok()) slot = std::move(*program);
   return slot.get();
 }

@@ -81,6 +81,8 @@ class Scalars {
   // A string formula less what is not written of it: see SchemaTable::written and
   // JsonSchemaOptions::max_string. REQUIRES: of ForKind.
   FormulaId AsWritten(FormulaId must);
+  // Grammar::Bind comes later.
+  bool WaitsForSource() const;
   // The same less the strings that contain one of JsonSchemaOptions::excluded_texts.
   FormulaId WithoutExcluded(FormulaId must);
 

@@ -231,22 +231,71 @@ std::vector<Date> ReadDates(std::u32string_view text, size_t at, size_t& end) {
   return out;
 }
 
-// "14:05", "14:05:30.5", "2 pm", "2:05 p.m.", with a zone: "Z", "+02:00", "UTC" or none.
-std::optional<std::string> ReadTime(std::u32string_view text, size_t at, size_t& end) {
+struct Time {
+  std::string text;  // of the format
+  size_t end;
+};
+
+// "+02:00", "+0200": hours and minutes that a zone may have. The cursor stands at the sign.
+std::optional<std::string> ReadOffset(TextCursor& in) {
+  constexpr int kMostHours = 14;
+  const char32_t sign = in.Peek();
+  if (sign != '+' && sign != '-') return std::nullopt;
+  in.Take(sign);
+  TextCursor whole = in;
+  std::optional<std::string> digits = whole.Digits(4, 4);
+  if (digits) {
+    in = whole;
+  } else {
+    digits = in.Digits(2, 2);
+    const auto minutes = in.Take(':') ? in.Digits(2, 2) : std::nullopt;
+    if (!digits || !minutes) return std::nullopt;
+    *digits += *minutes;
+  }
+  const int hours = std::stoi(digits->substr(0, 2));
+  if (hours > kMostHours || digits->substr(2) > "59") return std::nullopt;
+  return static_cast<char>(sign) + digits->substr(0, 2) + ":" + digits->substr(2);
+}
+
+// "am", "p.m." behind at most one space: the hours in front of it. nullopt: it is not there.
+std::optional<int> ReadHalf(TextCursor& in) {
+  TextCursor marks = in;
+  marks.Take(' ');
+  const char32_t half = marks.Peek() | 0x20;
+  if (half != 'a' && half != 'p') return std::nullopt;
+  marks.Take(marks.Peek());
+  marks.Take('.');
+  if ((marks.Peek() | 0x20) != 'm') return std::nullopt;
+  marks.Take(marks.Peek());
+  if (!marks.AtWordEnd()) return std::nullopt;
+  marks.Take('.');
+  in = marks;
+  return half == 'p' ? 12 : 0;
+}
+
+// "14:05", "14:05:30.5", "2 pm", "2:05 p.m.", "2.05 pm", "noon", with a zone: "Z", "+02:00" or
+// none. What follows "14:05-" may be a zone or another time: both readings.
+std::vector<Time> ReadTimes(std::u32string_view text, size_t at) {
   TextCursor in(text, at);
+  if (!IsAsciiDigit(in.Peek())) {
+    const std::string word = in.Word();
+    if (!in.AtWordEnd() || (word != "noon" && word != "midnight")) return {};
+    return {{word == "noon" ? "12:00:00Z" : "00:00:00Z", in.at()}};
+  }
   const auto hour = in.Number(1, 2);
-  if (!hour) return std::nullopt;
+  if (!hour) return {};
   int minute = 0;
-  std::string seconds = "00";
-  const bool clock = in.Peek() == ':';
-  if (clock) {
-    in.Take(':');
+  std::string seconds;
+  const char32_t mark = in.Peek();
+  const bool minutes_follow = mark == ':' || (mark == '.' && IsAsciiDigit(in.Peek(1)));
+  if (minutes_follow) {
+    in.Take(mark);
     const auto minutes = in.Number(2, 2);
-    if (!minutes) return std::nullopt;
+    if (!minutes) return {};
     minute = *minutes;
-    if (in.Take(':')) {
+    if (mark == ':' && in.Take(':')) {
       const auto digits = in.Digits(2, 2);
-      if (!digits || *digits > "59") return std::nullopt;
+      if (!digits || *digits > "59") return {};
       seconds = *digits;
       if (in.Peek() == '.' && IsAsciiDigit(in.Peek(1))) {
         in.Take('.');
@@ -255,44 +304,45 @@ std::optional<std::string> ReadTime(std::u32string_view text, size_t at, size_t&
     }
   }
   int hours = *hour;
-  TextCursor behind = in;
-  behind.Take(' ');
-  const char32_t half = behind.Peek() | 0x20;
-  if (half == 'a' || half == 'p') {
-    TextCursor marks = behind;
-    marks.Take(marks.Peek());
-    marks.Take('.');
-    if ((marks.Peek() | 0x20) == 'm') {
-      marks.Take(marks.Peek());
-      if (!marks.AtWordEnd() || hours < 1 || hours > 12) return std::nullopt;
-      hours = hours % 12 + (half == 'p' ? 12 : 0);
-      marks.Take('.');
-      in = marks;
-    } else if (!clock) {
-      return std::nullopt;
-    }
-  } else if (!clock) {
-    return std::nullopt;
+  if (const auto half = ReadHalf(in)) {
+    if (hours < 1 || hours > 12) return {};
+    hours = hours % 12 + *half;
+  } else if (mark != ':') {
+    return {};
   }
-  if (hours > 23 || minute > 59) return std::nullopt;
-  const std::string local = TwoDigits(hours) + ":" + TwoDigits(minute) + ":" + seconds;
-  const char32_t sign = in.Peek();
-  end = in.at();
-  if (sign == 'Z' || sign == 'z') {
-    ++end;
-    return local + "Z";
-  }
-  if (sign == '+' || sign == '-') {
-    in.Take(sign);
-    const auto digits = in.Digits(2, 2);
-    const bool colon = in.Take(':');
-    const auto rest = in.Digits(2, 2);
-    if (!digits || !colon || !rest || *digits > "23" || *rest > "59") return std::nullopt;
-    end = in.at();
-    return local + static_cast<char>(sign) + *digits + ":" + *rest;
-  }
+  if (hours > 23 || minute > 59) return {};
+  const bool exact = !seconds.empty() || (at > 0 && (text[at - 1] | 0x20) == 't');
+  const std::string local =
+      TwoDigits(hours) + ":" + TwoDigits(minute) + ":" + (seconds.empty() ? "00" : seconds);
   // The format wants a zone: a time without one, and UTC, is Z.
-  return local + "Z";
+  std::vector<Time> out = {{local + "Z", in.at()}};
+  if (in.Take('Z') || in.Take('z')) {
+    out[0].end = in.at();
+    return out;
+  }
+  in.Take(' ');
+  const bool may_be_range = in.Peek() == '-' && in.Peek(3) == ':' && !exact;
+  const auto zone = ReadOffset(in);
+  if (!zone) return out;
+  if (!may_be_range) out.clear();
+  out.push_back({local + *zone, in.at()});
+  return out;
+}
+
+// Behind the minutes of a time, or in its zone. "9:00-17:00" is two times.
+bool IsInsideTime(std::u32string_view text, size_t at) {
+  if (at < 2 || !IsAsciiDigit(text[at - 2])) return false;
+  const char32_t before = text[at - 1];
+  if (before == ':' || before == '+' || before == '.') return true;
+  if (before != '-') return false;
+  // What stands in front of the hyphen: hours and minutes alone.
+  size_t begin = at - 1;
+  while (begin > 0 && IsAsciiDigit(text[begin - 1])) --begin;
+  if (at - 1 - begin != 2 || begin == 0 || text[begin - 1] != ':') return true;
+  const size_t colon = --begin;
+  while (begin > 0 && IsAsciiDigit(text[begin - 1])) --begin;
+  const bool exact = begin > 0 && (text[begin - 1] == ':' || (text[begin - 1] | 0x20) == 't');
+  return begin == colon || exact;
 }
 
 }  // namespace
@@ -334,11 +384,8 @@ std::vector<SourceValue<std::string>> DatesIn(std::u32string_view text, std::str
     if (!BeginsValue(text, at) || !IsWordLike(text[at])) continue;
     size_t end = 0;
     if (format == "time") {
-      // Not inside of another time, nor in its zone.
-      const bool inside = at > 1 && IsAsciiDigit(text[at - 2]) &&
-                          (text[at - 1] == ':' || text[at - 1] == '+' || text[at - 1] == '-');
-      if (inside) continue;
-      if (auto time = ReadTime(text, at, end)) out.push_back({*std::move(time), at, end});
+      if (IsInsideTime(text, at)) continue;
+      for (Time& time : ReadTimes(text, at)) out.push_back({std::move(time.text), at, time.end});
       continue;
     }
     const std::vector<Date> dates = ReadDates(text, at, end);
@@ -355,9 +402,10 @@ std::vector<SourceValue<std::string>> DatesIn(std::u32string_view text, std::str
       TextCursor word = in;
       if (word.Word() == "at" && word.Take(' ')) in = word;
     }
-    const auto time = ReadTime(text, in.at(), end);
-    for (const Date& date : dates) {
-      if (time) out.push_back({ToText(date) + "T" + *time, at, end});
+    for (const Time& time : ReadTimes(text, in.at())) {
+      for (const Date& date : dates) {
+        out.push_back({ToText(date) + "T" + time.text, at, time.end});
+      }
     }
   }
   return out;

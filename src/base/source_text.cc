@@ -37,6 +37,21 @@ class PropertySet {
 // A mark between the digits of a number.
 bool IsNumberMark(char32_t c) { return c == '.' || c == ',' || c == '\'' || c == U'\u2019'; }
 
+// In these any character is a border.
+const PropertySet& WithoutSpaces() {
+  static const PropertySet kScripts{
+      "Script=Han",  "Script=Hiragana", "Script=Katakana", "Script=Bopomofo", "Script=Yi",
+      "Script=Thai", "Script=Lao",      "Script=Khmer",    "Script=Myanmar",  "Script=Tibetan"};
+  return kScripts;
+}
+
+// A mark that belongs to what stands before it, such as the variation selectors of emoji.
+bool IsMark(char32_t c) {
+  constexpr char32_t kFirst = 0x300;
+  static const PropertySet kMarks{"M"};
+  return c >= kFirst && kMarks.Contains(c) && !WithoutSpaces().Contains(c);
+}
+
 using Places = std::vector<int32_t>;
 
 // By letter: where the suffixes that begin with it begin, those of kind L and those of kind S.
@@ -135,11 +150,8 @@ SourceText::Sort SourceText::SortOf(char32_t c) {
     return IsLetter(static_cast<char>(c)) || c == '_' ? Sort::kWord : Sort::kOther;
   }
   static const PropertySet kSpaces{"White_Space"}, kDigits{"Nd"}, kWords{"L", "M", "N"};
-  static const PropertySet kWithoutSpaces{
-      "Script=Han",  "Script=Hiragana", "Script=Katakana", "Script=Bopomofo", "Script=Yi",
-      "Script=Thai", "Script=Lao",      "Script=Khmer",    "Script=Myanmar",  "Script=Tibetan"};
   if (kSpaces.Contains(c)) return Sort::kSpace;
-  if (kWithoutSpaces.Contains(c)) return Sort::kOther;
+  if (WithoutSpaces().Contains(c)) return Sort::kOther;
   if (kDigits.Contains(c)) return Sort::kDigit;
   return kWords.Contains(c) ? Sort::kWord : Sort::kOther;
 }
@@ -150,7 +162,10 @@ SourceText::SourceText(std::string_view utf8, Spaces spaces) {
   text_.reserve(given.size());
   places_.reserve(given.size() + 1);
   for (size_t i = 0; i < given.size(); ++i) {
-    const Sort sort = SortOf(given[i]);
+    Sort sort = SortOf(given[i]);
+    // A mark goes on what stands before it: behind a letter a word, behind a sign that sign.
+    const bool behind_sign = !sorts_.empty() && sorts_.back() == Sort::kOther;
+    if (behind_sign && sort == Sort::kWord && IsMark(given[i])) sort = Sort::kOther;
     const bool space = sort == Sort::kSpace && !kept;
     if (space && (text_.empty() || sorts_.back() == Sort::kSpace)) continue;
     text_.push_back(space ? U' ' : given[i]);
@@ -167,6 +182,7 @@ SourceText::SourceText(std::string_view utf8, Spaces spaces) {
 
 bool SourceText::Inside(size_t place) const {
   if (place == 0 || place >= text_.size()) return false;
+  if (sorts_[place] == Sort::kOther && IsMark(text_[place])) return true;
   const auto word = [this](size_t i) {
     return sorts_[i] == Sort::kWord || sorts_[i] == Sort::kDigit;
   };

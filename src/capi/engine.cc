@@ -74,6 +74,7 @@ pawl_sampler_options SamplerDefaults() {
   out.attempts = defaults.attempts;
   out.lookahead = defaults.lookahead;
   out.batch = defaults.batch;
+  out.seconds = defaults.seconds;
   return out;
 }
 
@@ -119,6 +120,7 @@ pawl_status ReadOptions(const pawl_sampler_options* options, SamplerOptions& out
   out.attempts = given.attempts;
   out.lookahead = given.lookahead;
   out.batch = given.batch;
+  out.seconds = given.seconds;
   if (!IsText(given.checks, given.check_count)) return Null(error, "checks");
   for (size_t i = 0; i < given.check_count; ++i) {
     if (given.checks[i] == nullptr) return Null(error, "checks[" + std::to_string(i) + "]");

@@ -2,16 +2,17 @@
 // list of these. CLI11's own reader takes what it does not understand for something else, and knows
 // no lines; so this one reads the text, and CLI11 gets the values.
 //
-// As CLI11 had it, a value that has no spaces may stand without quotes, and a key without a value
-// is true.
+// As CLI11 has it, a key without a value is true, and ; begins a comment.
 #include "src/cli/config_file.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <cstdint>
 #include <iterator>
+#include <map>
 #include <string_view>
 #include <utility>
 
@@ -23,6 +24,17 @@ namespace {
 
 [[noreturn]] void FailAt(int line, const std::string& message) {
   throw CLI::ConfigError(fmt::format("line {}: {}", line, message), CLI::ExitCodes::ConfigError);
+}
+
+// A whole number, or one with a fraction and an exponent.
+bool IsNumber(std::string_view text) {
+  if (text.starts_with('+') || text.starts_with('-')) text.remove_prefix(1);
+  if (text == "inf" || text == "nan") return true;
+  double value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [at, error] = std::from_chars(text.data(), end, value);
+  return error != std::errc::invalid_argument && at == end &&
+         std::isdigit(static_cast<unsigned char>(text[0])) != 0;
 }
 
 class TomlText {
@@ -99,6 +111,9 @@ class TomlText {
     if (next() == '"' || next() == '\'') return Quoted();
     const std::string value = Bare(",]#");
     if (value.empty()) FailAt(line_, "a value is missing");
+    if (value != "true" && value != "false" && !IsNumber(value)) {
+      FailAt(line_, "a text must stand in quotes: " + Readable(value));
+    }
     return value;
   }
   std::string Bare(const std::string& ends) {
@@ -181,6 +196,7 @@ std::vector<CLI::ConfigItem> ConfigFile::from_config(std::istream& input) const 
   TomlText in(text);
   std::vector<CLI::ConfigItem> read;
   std::vector<std::string> section;
+  std::map<std::vector<std::string>, int> sections;  // with their lines
   for (;;) {
     in.SkipLines(/*semicolons=*/true);
     if (in.at_end()) return read;
@@ -193,6 +209,10 @@ std::vector<CLI::ConfigItem> ConfigFile::from_config(std::istream& input) const 
       if (section == std::vector<std::string>{"default"}) section.clear();
       item.parents = section;
       OptionAt(item, line);
+      if (const auto [before, fresh] = sections.emplace(section, line); !fresh) {
+        FailAt(line, fmt::format("[{}] stands in line {} too", JoinedNames(section, "."),
+                                 before->second));
+      }
       continue;
     }
     std::vector<std::string> names = in.Names("=#");

@@ -224,6 +224,10 @@ std::string DocumentRun::DigestOf() const {
              std::to_string(options.sampling.seed) + "\n");
   digest.Add(extractor_.model().path() + "\n");
   for (const ExtractDefault& one : extractor_.settings()) digest.Add(one.name + one.value + "\n");
+  for (const ExtractExample& one : extractor_.examples()) {
+    digest.Add(json::Quote(one.text) + json::Quote(one.record) + "\n");
+  }
+  digest.Add(options_.settings + "\n");
   digest.Add(extractor_.schema() + "\n" + text_);
   return digest.Hex();
 }

@@ -66,7 +66,8 @@ class DocumentRun : public std::enable_shared_from_this<DocumentRun> {
     DocumentOptions document;
     std::string chunk_file;  // empty: none
     bool resume = false;
-    size_t ahead = 16;  // chunks that have begun
+    std::string settings;  // what else chunks depend on, as text
+    size_t ahead = 16;     // chunks that have begun
   };
   using Done = std::function<void(Result<Generation> output)>;
 

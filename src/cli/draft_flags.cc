@@ -30,8 +30,10 @@ void DraftFlags::AddTo(CLI::App* command) {
     help += std::string("\n  ") + entry.name + ": " + entry.help;
   }
   TextOption(command, "--draft", options.sources, "off|auto|NAMES", help)->capture_default_str();
-  TextOption(command, "--draft-model", options.model, "MODEL",
-             "A smaller model with the same vocabulary, which drafts: as --model");
+  TextOption(
+      command, "--draft-model", options.model, "MODEL",
+      "A smaller model with the same vocabulary, which drafts: as --model. Or the folder of\n"
+      "a trained head of the model (EAGLE-3, Medusa, Hydra)");
   TextOption(command, "--draft-text", options.text_file, "FILE",
              "Text that outputs may quote, for drafts");
   TextOption(command, "--draft-history", options.history_file, "FILE",
@@ -82,7 +84,7 @@ Status DraftFlags::Check() const {
   return needs(options.history_file, "--draft-history", "history");
 }
 
-Result<std::shared_ptr<Drafter>> DraftFlags::Make(const LoadedModel& model) const {
+Result<std::shared_ptr<Drafter>> DraftFlags::Make(LoadedModel& model) const {
   DraftOptions found = options;
   if (!found.model.empty()) {
     Result<std::string> path = FindModelFolder(found.model);

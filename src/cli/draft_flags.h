@@ -19,7 +19,7 @@ struct DraftFlags {
   // What can be checked before a model is loaded. Errors name the option.
   Status Check() const;
   // nullptr where drafts are off. Errors name the option or the file.
-  Result<std::shared_ptr<Drafter>> Make(const LoadedModel& model) const;
+  Result<std::shared_ptr<Drafter>> Make(LoadedModel& model) const;
   // An engine with these drafts. REQUIRES: the model has its weights.
   Result<Engine> MakeEngine(std::unique_ptr<LoadedModel> model, int max_batch = 1) const;
 };

@@ -342,7 +342,7 @@ Status ReportWritten(const eval::EvalText& text, const json::Value& record,
                 static_cast<int64_t>(span.begin_byte), static_cast<int64_t>(span.end_byte)};
     one.surprise = std::numeric_limits<double>::quiet_NaN();
   }
-  return report.Write(report.BlockOf({
+  return report.Write(report.BlocksOf({
       .name = fmt::format("line {}{}", text.line, text.id.empty() ? "" : " " + text.id),
       .setting = setting,
       .text = text.text,

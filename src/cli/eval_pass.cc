@@ -160,7 +160,7 @@ void EvalPass::Tell(size_t i, const Result<Generation>& output, const std::strin
   const eval::EvalText& text = texts_[i];
   std::string error = output.ok() ? "" : output.error().ToString();
   if (output.ok() && record.empty()) error = "the record is no JSON";
-  blocks_[i] = report_->BlockOf({
+  blocks_[i] = report_->BlocksOf({
       .name = fmt::format("line {}{}", text.line, text.id.empty() ? "" : " " + text.id),
       .setting = report_setting_,
       .text = text.text,

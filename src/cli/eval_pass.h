@@ -73,8 +73,8 @@ class EvalPass {
   std::vector<Schema*> of_text_;
   std::vector<std::string> outputs_;
   RecordReport* report_ = nullptr;
-  size_t report_setting_ = 0, reported_ = 0;  // texts that are written
-  std::map<size_t, std::string> blocks_;      // of texts that wait for those before them
+  size_t report_setting_ = 0, reported_ = 0;           // texts that are written
+  std::map<size_t, std::vector<std::string>> blocks_;  // of texts that wait for those before them
   Status report_status_;
 };
 

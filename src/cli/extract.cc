@@ -2,10 +2,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "src/base/file.h"
@@ -167,13 +170,18 @@ void ReadDocument(const TextFlags& flags, ExtractJob& job, DocumentRun& run, Pro
     }
     pace.set_known(run.known_fraction());
     progress.Set(pace.Line(run.fraction(), handed - job.engine->running(), "chunks"));
-    more = job.engine->Step();
+    // A slow chunk holds back those behind it, so the engine may be idle before the end.
+    more = job.engine->Step() || submit();
   }
 }
 
 int ExtractOne(const TextFlags& flags, ExtractJob& job) {
-  if (flags.resume && job.output->done() > 0) return kExitOk;
-  Result<Generation> output = Generation();
+  if (flags.resume && job.output->done() > 0) {
+    // The run before may have been killed with its record written.
+    if (flags.document.document) (void)std::remove(ChunkFileOf(flags, 1).c_str());
+    return kExitOk;
+  }
+  Result<Generation> output = Error{ErrorCode::kInternal, "the text has no record", flags.Source()};
   std::shared_ptr<DocumentRun> document;
   {
     Progress progress(kExtract, "extracting", flags.progress);
@@ -233,6 +241,26 @@ int Extract(TextFlags flags) {
 
 }  // namespace
 
+// The options that were given and that records depend on, as text.
+static std::string GivenOptions(const CLI::App& command) {
+  static constexpr std::string_view kOfTheRun[] = {
+      "annotations", "batch",        "draft",        "draft-history", "draft-memory",
+      "draft-model", "draft-nodes",  "draft-shape",  "draft-text",    "examples",
+      "file",        "input-format", "json-lines",   "keep",          "memory-budget",
+      "model",       "output",       "progress",     "reasoning",     "report",
+      "resume",      "schema",       "stats",        "stats-json",    "template",
+      "text",        "threads",      "chunk-tokens", "passes",        "document"};
+  std::string out;
+  for (const CLI::Option* option : command.get_options()) {
+    const std::string name = option->get_single_name();
+    if (option->count() == 0 || std::ranges::find(kOfTheRun, name) != std::end(kOfTheRun)) continue;
+    out += name;
+    for (const std::string& value : option->results()) out += " " + json::Quote(value);
+    out += "\n";
+  }
+  return out;
+}
+
 void AddExtract(CLI::App& app, Action& action) {
   CLI::App* command =
       app.add_subcommand(kExtract, "Extract a record from a text as JSON valid for a schema");
@@ -283,10 +311,11 @@ void AddExtract(CLI::App& app, Action& action) {
       "Exit codes: 0 done; 1 with --json-lines, some lines failed; 2 bad input or usage.\n"
       "Example:\n  pawl extract --schema schemas/examples/contact.json "
       "--text \"Ann Lee, ann@example.org\"");
-  command->callback([flags, &action] {
+  command->callback([flags, &action, command] {
     const ExtractFlags& extract = flags->extract;
     if (extract.grammar.schema_file.empty() && extract.template_file.empty())
       throw CLI::RequiredError("--schema");
+    flags->given = GivenOptions(*command);
     action = [flags] { return Extract(*flags); };
   });
 }

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <deque>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -24,7 +26,8 @@ class Lines {
       : flags_(flags),
         engine_(*job.engine),
         job_(job),
-        progress_(kExtract, "reading", flags.progress) {}
+        progress_(kExtract, "reading", flags.progress),
+        missing_(flags.keep.begin(), flags.keep.end()) {}
 
   int Run() {
     Result<std::unique_ptr<TextSource>> input = TextSource::Open(flags_.file, flags_.format());
@@ -38,6 +41,9 @@ class Lines {
       engine_.Step();
     }
     if (input_error_.has_value()) return Fail(kExtract, *input_error_);
+    for (const std::string& name : missing_) {
+      if (written_ > 0) Note(kExtract, "note: --keep: no line has " + json::Quote(name));
+    }
     if (Status status = WriteReasoning(flags_, reasoning_); !status.ok()) {
       return Fail(kExtract, status.error());
     }
@@ -88,6 +94,8 @@ class Lines {
     TextEntry text = **std::move(entry);
     const int64_t begin = std::exchange(read_, text.end);
     if (++number_ <= job_.output->done()) {
+      // Of a run that was killed with its last record written.
+      if (flags_.document.document) (void)std::remove(ChunkFileOf(flags_, number_).c_str());
       if (bytes_) pace_.set_known(static_cast<double>(read_) / static_cast<double>(*bytes_));
       return true;
     }
@@ -149,7 +157,9 @@ class Lines {
     if (Status status = ReportText(place, line.text, output, line.more, job_); !status.ok()) {
       return status;
     }
-    reasoning_ += (output.ok() ? json::Quote(output->reasoning) : std::string("null")) + "\n";
+    if (!flags_.extract.setting.thinking.file.empty()) {
+      reasoning_ += (output.ok() ? json::Quote(output->reasoning) : std::string("null")) + "\n";
+    }
     if (!output.ok()) {
       ++failed_;
       const std::string message = output.error().ToString();
@@ -162,6 +172,7 @@ class Lines {
            .error = message,
            .kept = line.more});
     }
+    for (const json::Member& one : line.more) missing_.erase(one.first);
     RecordAnswer answer = AnswerOf(flags_, line.number - 1, *output, line.more);
     OnOneLine(answer);
     for (const std::string& note : NotesOn(*output, *job_.extractor)) {
@@ -187,7 +198,8 @@ class Lines {
   bool at_end_ = false;
   std::optional<Error> input_error_;
   GenerationStats total_;
-  std::string reasoning_;  // a line of JSON for each line
+  std::string reasoning_;          // a line of JSON for each line
+  std::set<std::string> missing_;  // of --keep, no line so far had them
 };
 
 }  // namespace

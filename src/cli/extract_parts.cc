@@ -27,6 +27,10 @@ std::string TextFlags::Source() const {
   return file == "-" ? "standard input" : file;
 }
 
+std::string ChunkFileOf(const TextFlags& flags, int64_t line) {
+  return fmt::format("{}.{}.chunks", flags.output, line);
+}
+
 std::shared_ptr<DocumentRun> RunOf(const TextFlags& flags, ExtractJob& job, std::string text,
                                    const std::string& source, int64_t line, bool resume,
                                    DocumentRun::Done done) {
@@ -34,7 +38,8 @@ std::shared_ptr<DocumentRun> RunOf(const TextFlags& flags, ExtractJob& job, std:
   options.document = flags.document.options;
   options.ahead = static_cast<size_t>(ChunksAhead(flags.extract.batch));
   options.resume = resume;
-  if (!flags.output.empty()) options.chunk_file = fmt::format("{}.{}.chunks", flags.output, line);
+  options.settings = flags.given;
+  if (!flags.output.empty()) options.chunk_file = ChunkFileOf(flags, line);
   return std::make_shared<DocumentRun>(*job.extractor, std::move(text), source, std::move(options),
                                        std::move(done));
 }
@@ -104,7 +109,7 @@ Status ReportText(const std::string& name, std::string_view text, const Result<G
     document.details = &output->details;
     document.closed = output->stop == StopReason::kClosed;
   }
-  return job.report->Write(job.report->BlockOf(document));
+  return job.report->Write(job.report->BlocksOf(document));
 }
 
 void OnOneLine(RecordAnswer& answer) {

@@ -35,6 +35,7 @@ struct TextFlags {
   std::vector<std::string> keep;  // members of a line that its record gets
   bool resume = false;
   DocumentFlags document;
+  std::string given;  // the options of the command that records depend on, as text
 
   InputFormat format() const;
   bool many() const { return !text && HasManyTexts(format()); }
@@ -51,6 +52,8 @@ struct ExtractJob {
   std::optional<RecordReport> report;
 };
 
+// Where the chunks of the document of a line are kept.
+std::string ChunkFileOf(const TextFlags& flags, int64_t line);
 // The document of a line, or the one text.
 std::shared_ptr<DocumentRun> RunOf(const TextFlags& flags, ExtractJob& job, std::string text,
                                    const std::string& source, int64_t line, bool resume,

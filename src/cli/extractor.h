@@ -145,6 +145,7 @@ class Extractor {
   // Compact JSON.
   const std::string& schema() const { return request_.extract->schema; }
   const std::vector<std::string>& notes() const { return notes_; }
+  const std::vector<ExtractExample>& examples() const { return request_.extract->examples; }
   // Each setting with its value and where it comes from.
   const std::vector<ExtractDefault>& settings() const { return settings_; }
   bool has_checks() const { return !checks_.empty(); }

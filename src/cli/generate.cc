@@ -112,7 +112,7 @@ Status Check(const GenerateFlags& flags) {
   }
   const Status searched = flags.search.Check(flags.sampler, flags.grammar, flags.sampling);
   if (!searched.ok()) return searched;
-  if (!flags.search.contrast_prompt.empty() && flags.model.chat.any()) {
+  if (flags.search.contrasts() && flags.model.chat.any()) {
     return Error{ErrorCode::kUnsupported, "is for --prompt, not for a chat", "--contrast-prompt"};
   }
   if (flags.search.infills() && flags.model.chat.any()) {

@@ -11,6 +11,7 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <utility>
@@ -87,6 +88,20 @@ std::string FieldOf(const json::Value& record, const std::string& pointer) {
 
 std::string Figure(double value) { return fmt::format("{:.6g}", value); }
 
+// A value, as JSON in front of its place and behind it.
+struct ShownValue {
+  std::string name, rest;
+  std::optional<ValueDetails::Span> span;
+
+  // In a part of the document with these characters.
+  std::string Json(int64_t begin, int64_t end) const {
+    if (!span) return name + rest;
+    return name +
+           fmt::format(",\"s\":[{},{}]", span->begin - begin, std::min(span->end, end) - begin) +
+           rest;
+  }
+};
+
 // What is known of the values of one document.
 class Values {
  public:
@@ -101,34 +116,36 @@ class Values {
     }
   }
 
-  // A list of JSON.
-  std::string Json(std::string_view record) const {
-    std::string out;
+  // In the order of the record.
+  std::vector<ShownValue> Of(std::string_view record) const {
+    std::vector<ShownValue> out;
     const auto places = ValuesIn(record);
     const Result<json::Value> tree = json::Parse(record);
     if (places && tree.ok()) {
       for (const ValuePlace& place : *places) {
-        out += (out.empty() ? "{" : ",{") + std::string("\"p\":") + json::Quote(place.pointer) +
-               ",\"f\":" + json::Quote(FieldOf(*tree, place.pointer)) +
-               ",\"v\":" + json::Quote(record.substr(place.begin, place.end - place.begin)) +
-               FiguresOf(place.pointer) + VerdictOf(place.pointer) + "}";
+        ShownValue& value = out.emplace_back();
+        value.name = "{\"p\":" + json::Quote(place.pointer) +
+                     ",\"f\":" + json::Quote(FieldOf(*tree, place.pointer)) +
+                     ",\"v\":" + json::Quote(record.substr(place.begin, place.end - place.begin));
+        const auto found = details_.find(place.pointer);
+        if (found != details_.end()) {
+          value.span = found->second->span;
+          value.rest = FiguresOf(*found->second);
+        }
+        value.rest += VerdictOf(place.pointer) + "}";
       }
     }
     for (const eval::FieldVerdict* one : missing_) {
-      out += (out.empty() ? "{" : ",{") + std::string("\"p\":") + json::Quote(one->right_at) +
-             ",\"f\":" + json::Quote(one->field) +
-             ",\"ok\":false,\"want\":" + json::Quote(one->right_json) + "}";
+      ShownValue& value = out.emplace_back();
+      value.name = "{\"p\":" + json::Quote(one->right_at) + ",\"f\":" + json::Quote(one->field);
+      value.rest = ",\"ok\":false,\"want\":" + json::Quote(one->right_json) + "}";
     }
-    return "[" + out + "]";
+    return out;
   }
 
  private:
-  std::string FiguresOf(const std::string& pointer) const {
-    const auto found = details_.find(pointer);
-    if (found == details_.end()) return "";
-    const ValueDetails& one = *found->second;
+  static std::string FiguresOf(const ValueDetails& one) {
     std::string out;
-    if (one.span) out += fmt::format(",\"s\":[{},{}]", one.span->begin, one.span->end);
     if (one.probability) out += ",\"q\":" + Figure(*one.probability);
     if (std::isfinite(one.surprise)) out += ",\"u\":" + Figure(one.surprise);
     std::string list;
@@ -169,22 +186,84 @@ std::string MoreJson(const std::vector<json::Member>* more) {
   return out.empty() ? "" : ",\"more\":[" + out + "]";
 }
 
-// The longest beginning of the text whose JSON fits.
-std::string_view Fitting(std::string_view text, size_t bytes) {
-  size_t length = std::min(text.size(), bytes);
-  while (length > 0) {
-    // Not in the middle of a character.
-    while (length < text.size() && (static_cast<unsigned char>(text[length]) & 0xC0) == 0x80) {
-      --length;
+// A part of a document: some of its text, and the values that stand there.
+struct DocumentPart {
+  size_t begin = 0, end = 0;  // bytes
+  int64_t begin_character = 0, end_character = 0;
+  std::vector<const ShownValue*> values = {};
+  bool cut = false;  // values are left out
+};
+
+// Parts whose JSON has at most so many bytes. They end at lines, or inside of long ones.
+class DocumentParts {
+ public:
+  DocumentParts(std::string_view text, size_t most) : text_(text), most_(most) {}
+
+  std::vector<DocumentPart> Of(const std::vector<ShownValue>& values) {
+    // Values without a place go with those before them.
+    std::vector<std::pair<int64_t, const ShownValue*>> placed;
+    int64_t place = 0;
+    for (const ShownValue& value : values) {
+      if (value.span) place = value.span->begin;
+      placed.emplace_back(place, &value);
     }
-    const size_t needed = Shielded(json::Quote(text.substr(0, length))).size();
-    if (needed <= bytes) break;
-    length = std::min(length - 1,
-                      static_cast<size_t>(static_cast<double>(length) * static_cast<double>(bytes) /
-                                          static_cast<double>(needed)));
+    std::ranges::stable_sort(placed, {}, &std::pair<int64_t, const ShownValue*>::first);
+    auto next = placed.begin();
+    do {
+      AddText();
+      const bool at_end = part_.end == text_.size();
+      for (; next != placed.end() && (at_end || next->first < part_.end_character); ++next) {
+        AddValue(*next->second);
+      }
+    } while (part_.end < text_.size());
+    EndPart();
+    return std::move(parts_);
   }
-  return text.substr(0, length);
-}
+
+ private:
+  static constexpr size_t kPiece = 4096;
+
+  void AddText() {
+    const std::string_view rest = text_.substr(part_.end);
+    size_t length = std::min({rest.size(), kPiece, rest.find('\n')});
+    if (length < rest.size() && rest[length] == '\n') ++length;
+    while (length < rest.size() && IsInsideCharacter(rest[length])) ++length;
+    const std::string_view piece = rest.substr(0, length);
+    const size_t bytes = Shielded(json::Quote(piece)).size();
+    if (used_ > 0 && used_ + bytes > most_) EndPart();
+    used_ += bytes;
+    part_.end += length;
+    part_.end_character += std::ranges::count_if(piece, std::not_fn(IsInsideCharacter));
+  }
+
+  void AddValue(const ShownValue& value) {
+    const size_t bytes = Shielded(value.Json(0, part_.end_character)).size() + 1;
+    if (used_ + bytes > most_) {
+      part_.cut = true;
+      return;
+    }
+    used_ += bytes;
+    part_.values.push_back(&value);
+  }
+
+  void EndPart() {
+    std::ranges::sort(part_.values);  // in the order of the record again
+    used_ = 0;
+    DocumentPart next{.begin = part_.end,
+                      .end = part_.end,
+                      .begin_character = part_.end_character,
+                      .end_character = part_.end_character};
+    parts_.push_back(std::exchange(part_, std::move(next)));
+  }
+
+  static bool IsInsideCharacter(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
+
+  const std::string_view text_;
+  const size_t most_;
+  std::vector<DocumentPart> parts_;
+  DocumentPart part_;
+  size_t used_ = 0;  // by part_
+};
 
 }  // namespace
 
@@ -246,36 +325,48 @@ Status RecordReport::OpenPage() {
   return Put(head_ + about + std::string(kBlockEnd));
 }
 
-std::string RecordReport::BlockOf(const ReportDocument& document) const {
-  const std::string start =
-      fmt::format("{{\"name\":{},\"setting\":{}{}{}", json::Quote(document.name), document.setting,
-                  document.closed ? ",\"closed\":true" : "",
-                  document.error.empty() ? "" : ",\"error\":" + json::Quote(document.error));
-  std::string rest =
-      MoreJson(document.more) + ",\"values\":" + Values(document).Json(document.record) + "}";
-  const size_t other = head_.size() + tail_.size() + kAboutBytes;
-  const size_t most = options_.page_bytes > other ? options_.page_bytes - other : 0;
-  const auto shielded = [](std::string_view json) { return Shielded(json).size(); };
-  const std::string text = json::Quote(document.text);
-  std::string json = start + ",\"text\":" + text + rest;
-  if (shielded(json) > most) {
-    constexpr std::string_view kCut = ",\"cut\":true,\"text\":";
-    const size_t fixed = shielded(start) + kCut.size();
-    if (fixed + shielded(rest) > most / 2) rest = "}";
-    const size_t used = fixed + shielded(rest);
-    const std::string_view kept = Fitting(document.text, most > used ? most - used : 0);
-    json = start + std::string(kCut) + json::Quote(kept) + rest;
+std::vector<std::string> RecordReport::BlocksOf(const ReportDocument& document) const {
+  const std::string facts = fmt::format(
+      ",\"setting\":{}{}{}", document.setting, document.closed ? ",\"closed\":true" : "",
+      document.error.empty() ? "" : ",\"error\":" + json::Quote(document.error));
+  std::string more = MoreJson(document.more);
+  const size_t other =
+      head_.size() + tail_.size() + kAboutBytes + json::Quote(document.name).size();
+  const size_t all = options_.page_bytes > other ? options_.page_bytes - other : 0;
+  const bool cut = Shielded(more).size() > all / 4;
+  if (cut) more.clear();
+  const size_t fixed = Shielded(facts).size() + Shielded(more).size();
+  const std::vector<ShownValue> values = Values(document).Of(document.record);
+  const std::vector<DocumentPart> parts =
+      DocumentParts(document.text, all > fixed ? all - fixed : 0).Of(values);
+  std::vector<std::string> out;
+  for (const DocumentPart& part : parts) {
+    std::string name = document.name;
+    if (parts.size() > 1) name += fmt::format(" (part {} of {})", out.size() + 1, parts.size());
+    const bool first = out.empty();
+    std::string json = "{\"name\":" + json::Quote(name) + facts;
+    if (part.cut || (first && cut)) json += ",\"cut\":true";
+    json += ",\"text\":" + json::Quote(document.text.substr(part.begin, part.end - part.begin));
+    if (first) json += more;
+    json += ",\"values\":[";
+    for (const ShownValue* value : part.values) {
+      json += (value == part.values.front() ? "" : ",") +
+              value->Json(part.begin_character, part.end_character);
+    }
+    out.push_back(std::string(kBlockBegin) + Shielded(json + "]}") + std::string(kBlockEnd));
   }
-  return std::string(kBlockBegin) + Shielded(json) + std::string(kBlockEnd);
+  return out;
 }
 
-Status RecordReport::Write(std::string_view block) {
-  if (has_documents_ && bytes_ + block.size() + tail_.size() > options_.page_bytes) {
-    if (Status status = EndPage(); !status.ok()) return status;
-    if (Status status = OpenPage(); !status.ok()) return status;
+Status RecordReport::Write(const std::vector<std::string>& blocks) {
+  for (const std::string& block : blocks) {
+    if (has_documents_ && bytes_ + block.size() + tail_.size() > options_.page_bytes) {
+      if (Status status = EndPage(); !status.ok()) return status;
+      if (Status status = OpenPage(); !status.ok()) return status;
+    }
+    has_documents_ = true;
+    if (Status status = Put(block); !status.ok()) return status;
   }
-  has_documents_ = true;
-  if (Status status = Put(block); !status.ok()) return status;
   return std::fflush(file_.get()) == 0 ? Status() : Failure(page_);
 }
 

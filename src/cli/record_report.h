@@ -2,7 +2,7 @@
 // texts, the places of values in them, and what is known of each value.
 //
 //   Result<RecordReport> report = RecordReport::Open({.file = "report.html"});
-//   report->Write(report->BlockOf({.name = "line 1", .text = text, .record = record}));
+//   report->Write(report->BlocksOf({.name = "line 1", .text = text, .record = record}));
 //   report->Close();
 //
 // A page is written document by document, and memory does not grow with them. A page that is full
@@ -50,10 +50,11 @@ class RecordReport {
  public:
   // Errors: kInvalid for another ending of the name; kIo.
   static Result<RecordReport> Open(const ReportOptions& options);
-  // A document as a part of a page. What no page can hold is left out, and the page says so.
-  std::string BlockOf(const ReportDocument& document) const;
+  // A document as parts of pages, several where it is large. What no page can hold is left out, and
+  // the page says so.
+  std::vector<std::string> BlocksOf(const ReportDocument& document) const;
   // Errors: kIo.
-  Status Write(std::string_view block);
+  Status Write(const std::vector<std::string>& blocks);
   // Ends the last page, and tells all of them how many there are. Errors: kIo.
   Status Close();
 

@@ -109,6 +109,8 @@ Error AtSamplerOption(Error error, const std::string& grammar_source) {
     error.place = "the prompt";
   } else if (error.place == "sampler") {
     error.place = "--sampler";
+  } else if (error.place == "seconds") {
+    error.place = "--sampler-seconds";
   } else if (error.place == "constraint") {
     error.place = grammar_source;
   } else if (std::find(kOptions.begin(), kOptions.end(), error.place) != kOptions.end()) {
@@ -221,6 +223,9 @@ void SamplerFlags::AddTo(CLI::App* command) {
         "into 16384 rows");
   count("--lookahead", lookahead, 0, "Of fvo: tokens that it looks behind");
   count("--batch", batch, 1, "Outputs or particles that run at a time");
+  RealOption(command, "--sampler-seconds", seconds, 0, 1e9, "X",
+             "End after so many seconds with the outputs that are complete; 0: no limit")
+      ->group(group);
   TextOption(command, "--proposal", proposal, "MODEL",
              "Of awrs and smc: a model with the same vocabulary that proposes tokens")
       ->group(group);
@@ -239,9 +244,9 @@ Status SamplerFlags::Check(const SamplingFlags& sampling, bool search) const {
       if (!search && command_->count(name) > 0)
         return Invalid("needs --sampler, --fidelity or --search", name);
     }
-    for (const char* name :
-         {"--particles", "--estimator", "--max-rejects", "--resampling", "--ess-threshold",
-          "--attempts", "--lookahead", "--batch", "--proposal", "--trie", "--json-lines"}) {
+    for (const char* name : {"--particles", "--estimator", "--max-rejects", "--resampling",
+                             "--ess-threshold", "--attempts", "--lookahead", "--batch",
+                             "--sampler-seconds", "--proposal", "--trie", "--json-lines"}) {
       if (command_->count(name) > 0) return Invalid("needs --sampler or --fidelity", name);
     }
     return {};
@@ -308,6 +313,7 @@ Result<SamplerOptions> SamplerFlags::Options(const Scene& scene) const {
   options.attempts = attempts;
   options.lookahead = lookahead;
   options.batch = batch;
+  options.seconds = seconds;
   if (Status status = MakeChecks(scene.engine, options.checks, options.critic); !status.ok()) {
     return status.error();
   }
@@ -410,6 +416,15 @@ int SamplerFlags::Run(const std::string& command, const Scene& scene) const {
                               "questions to checks; trie of {} nodes, {} bytes",
                               lines, valid, result->model_rows, result->model_calls, asked,
                               result->trie_nodes, result->trie_bytes));
+  }
+  if (result->timed_out) {
+    Note(command, fmt::format("note: {} of {} outputs in {} s (--sampler-seconds)", lines,
+                              options->n, seconds));
+  }
+  if (valid > 1 && result->effective_size < 2) {
+    Note(command, fmt::format("warning: one of {} outputs has nearly all of the weight: their "
+                              "effective number is {:.2f}",
+                              valid, result->effective_size));
   }
   if (valid < lines) {
     Note(command, fmt::format("note: {} of {} outputs did not become valid and have weight 0{}",

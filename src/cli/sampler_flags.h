@@ -31,6 +31,7 @@ struct SamplerFlags {
   int attempts = 0;
   int lookahead = 8;
   int batch = 32;
+  double seconds = 0;
   std::string proposal;
   std::string trie_file;
   bool json_lines = false;

@@ -69,6 +69,25 @@ Result<std::pair<std::string, double>> ArgumentOf(const std::string& text) {
   return WrongSearchOption("--search-arg", "must be NAME=NUMBER, not " + Readable(text));
 }
 
+// A line for each phrase that an output lacks, or one for many.
+void NoteMissing(const std::string& command, const SearchResult& result) {
+  constexpr size_t kMostLines = 8;
+  std::vector<std::string> missing;
+  size_t outputs = 0;
+  for (const SearchOutput& output : result.outputs) {
+    outputs += output.missing_phrases.empty() ? 0 : 1;
+    for (const std::string& phrase : output.missing_phrases) missing.push_back(Readable(phrase));
+  }
+  if (missing.size() > kMostLines) {
+    return Note(command, fmt::format("note: {} of {} outputs lack {} phrases, the first one is {}; "
+                                     "--json names them all",
+                                     outputs, result.outputs.size(), missing.size(), missing[0]));
+  }
+  for (const std::string& phrase : missing) {
+    Note(command, "note: an output lacks the phrase " + phrase);
+  }
+}
+
 }  // namespace
 
 Status ReadContrast(const std::string& text, SearchOptions& options) {
@@ -195,7 +214,7 @@ Status SearchFlags::Check(const SamplerFlags& sampler, const GrammarFlags& gramm
   if (infill.on && !strategy.empty()) {
     return WrongSearchOption("--self-infill", "cannot be used with --search");
   }
-  if (!contrast.empty() && contrast_prompt.empty()) {
+  if (!contrast.empty() && !contrasts()) {
     return WrongSearchOption("--contrast", "needs --contrast-prompt");
   }
   const std::string unused = UnusedOption(StrategyFor(sampling), [&](const std::string& option) {
@@ -261,7 +280,7 @@ Result<SearchOptions> SearchFlags::Options(const SamplerFlags& sampler,
                      {"threshold", infill.threshold},
                      {"temperature", double{scene.sampling.params.temperature}}};
   }
-  if (!contrast_prompt.empty()) out.contrast_prompt = contrast_prompt;
+  if (contrasts()) out.contrast_prompt = contrast_prompt;
   if (Status status = ReadContrast(contrast, out); !status.ok()) return status.error();
   out.keep_graph = !svg.empty();
   out.n = sampler.n;
@@ -321,12 +340,8 @@ int SearchFlags::Run(const std::string& command, const SamplerFlags& sampler,
     Note(command, specs.empty() ? std::string("note: no complete output was found")
                                 : "note: no output was found that --check " + specs + " accepts");
   }
-  for (const SearchOutput& output : result->outputs) {
-    for (const std::string& phrase : output.missing_phrases) {
-      Note(command, "note: an output lacks the phrase " + Readable(phrase));
-      good = false;
-    }
-  }
+  for (const SearchOutput& output : result->outputs) good &= output.missing_phrases.empty();
+  NoteMissing(command, *result);
   return good ? kExitOk : kExitSomeFailed;
 }
 
@@ -343,7 +358,9 @@ int SearchFlags::RunExact(const std::string& command, const SamplerFlags::Scene&
     Print(ClassifyJson(*result) + "\n");
   } else {
     for (const ChoiceProbability& one : result->choices) {
-      Print(fmt::format("{:.6f}  {}\n", one.probability, Readable(one.text)));
+      const bool none = one.log_probability <= kZeroWeight && result->missing > 0;
+      Print(fmt::format("{}  {}\n", none ? "unknown " : fmt::format("{:.6f}", one.probability),
+                        Readable(one.text)));
     }
   }
   if (scene.stats) {
@@ -354,7 +371,7 @@ int SearchFlags::RunExact(const std::string& command, const SamplerFlags::Scene&
   if (result->at_limit) {
     Note(command, "note: the limit of --exact-rows was reached; --json says what may be missing");
   }
-  return kExitOk;
+  return result->valid == 0 && result->at_limit ? kExitSomeFailed : kExitOk;
 }
 
 }  // namespace pawl::cli

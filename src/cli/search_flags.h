@@ -42,7 +42,8 @@ struct SearchFlags {
 
   void AddTo(CLI::App* command);
   // A search is asked for, or contrast, which without a search is greedy or draws.
-  bool any() const { return searches() || !contrast_prompt.empty(); }
+  bool any() const { return searches() || contrasts(); }
+  bool contrasts() const { return command_ != nullptr && command_->count("--contrast-prompt") > 0; }
   // It goes on with the prompt as a text.
   bool infills() const { return infill.on || strategy == "self-infill"; }
   bool help() const { return strategy == "help"; }

@@ -21,9 +21,11 @@
 #include "src/cli/engine.h"
 #include "src/cli/monitor_flags.h"
 #include "src/cli/options.h"
+#include "src/cli/serve_models.h"
 #include "src/cli/server_log.h"
 #include "src/cli/thinking_flags.h"
 #include "src/cli/variables.h"
+#include "src/server/model_choice.h"
 #include "src/server/server.h"
 
 namespace pawl::cli {
@@ -34,7 +36,8 @@ constexpr const char* kServe = "serve";
 struct ServeFlags {
   std::string model, name, key_file, tool_syntax, template_file, pooling, cors;
   std::string log = "json", log_file, trace_file;
-  std::string host = "127.0.0.1", dtype = "stored";
+  std::string host = "127.0.0.1", dtype = "stored", models, keep_alive = "5m";
+  int64_t models_mb = 0;
   std::vector<std::string> allowed_hosts;
   int port = 8080, threads = 0, batch = 8, queue = 256, workers = 2, max_tokens = 4096;
   std::optional<int> max_string;
@@ -75,6 +78,57 @@ void RaiseFileLimit() {
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+// --models and what belongs to it. What is of one model alone is refused.
+Status AddModels(const ServeFlags& flags, server::ServerOptions& options) {
+  const auto refused = [&](const std::string& value, const char* option) {
+    return value.empty()
+               ? Status()
+               : Error{ErrorCode::kInvalid, "is for one model, and --models names several", option};
+  };
+  if (flags.models.empty()) {
+    if (flags.models_mb > 0) {
+      return Error{ErrorCode::kInvalid, "needs --models FILE or DIR", "--models-mb"};
+    }
+    return {};
+  }
+  for (const auto& [value, option] : {std::pair(flags.model, "--model"),
+                                      {flags.name, "--model-name"},
+                                      {flags.template_file, "--chat-template"},
+                                      {flags.drafts.options.model, "--draft-model"},
+                                      {flags.drafts.options.history_file, "--draft-history"}}) {
+    if (Status status = refused(value, option); !status.ok()) return status;
+  }
+  if (flags.device.device != "cpu") {
+    return Error{ErrorCode::kUnsupported, "with --models must be cpu", "--device"};
+  }
+  const std::optional<double> keep_alive = server::KeepAliveOf(flags.keep_alive);
+  if (!keep_alive) {
+    return Error{ErrorCode::kInvalid,
+                 "must be seconds, or a text such as 5m; -1 for ever, not " + flags.keep_alive,
+                 "--keep-alive"};
+  }
+  server::ModelOfServer defaults;
+  defaults.model = options.model;
+  defaults.model.note = nullptr;
+  defaults.max_batch = options.max_batch;
+  defaults.max_queue = options.max_queue;
+  defaults.max_tokens = options.max_tokens;
+  defaults.keep_alive = *keep_alive;
+  Result<std::vector<server::ModelOfServer>> models = ReadServedModels(flags.models, defaults);
+  if (!models.ok()) return models.error();
+  for (server::ModelOfServer& model : *models) {
+    model.model.note = [name = model.model.name](const std::string& note) {
+      Note(kServe, "note: " + name + ": " + note);
+    };
+  }
+  options.models = *std::move(models);
+  options.models_bytes = flags.models_mb << 20;
+  if (flags.drafts.options.sources != "off") {
+    options.draft_bytes = static_cast<int64_t>(flags.drafts.options.memory) << 20;
+  }
+  return {};
+}
+
 // The log and the file of spans. It outlives the server, which writes to them.
 class Logs {
  public:
@@ -107,9 +161,11 @@ int Serve(const ServeFlags& flags, const CLI::App& command) {
   if (Status status = flags.drafts.Check(); !status.ok()) return Fail(kServe, status.error());
   if (Status status = flags.monitored.Check(); !status.ok()) return Fail(kServe, status.error());
   server::ServerOptions options;
-  Result<std::string> folder = FindModelFolder(flags.model);
-  if (!folder.ok()) return Fail(kServe, folder.error());
-  options.model_path = *folder;
+  if (flags.models.empty()) {
+    Result<std::string> folder = FindModelFolder(flags.model);
+    if (!folder.ok()) return Fail(kServe, folder.error());
+    options.model_path = *folder;
+  }
   options.model.name = flags.name.empty() ? LabelOf(flags.model) : flags.name;
   options.model.tool_syntax = flags.tool_syntax;
   options.model.settings = StorePaths().settings;
@@ -156,6 +212,9 @@ int Serve(const ServeFlags& flags, const CLI::App& command) {
   options.version = PAWL_VERSION;
   options.code = {flags.monitored.repo, flags.monitored.monitors, flags.monitored.lsp_server,
                   flags.monitored.lsp_seconds, MonitorFlags::CacheFolder()};
+  if (Status status = AddModels(flags, options); !status.ok()) {
+    return Fail(kServe, status.error());
+  }
   Logs logs;
   if (Status status = logs.Open(flags, options); !status.ok()) return Fail(kServe, status.error());
   RaiseFileLimit();
@@ -203,6 +262,27 @@ std::vector<std::string> ToolSyntaxNames() {
   return names;
 }
 
+void AddModelsTo(CLI::App* command, ServeFlags& flags) {
+  TextOption(command, "--model", flags.model, "MODEL", kModelHelp);
+  command
+      ->add_option("--model-name", flags.name,
+                   "What clients call it (default: the folder, or ORG/NAME)")
+      ->type_name("NAME");
+  TextOption(command, "--models", flags.models, "FILE|DIR",
+             "Several models, loaded when requests name them: a JSON file that lists them, or a "
+             "folder with model folders and GGUF files");
+  command
+      ->add_option("--models-mb", flags.models_mb,
+                   "Memory for the process with the models of --models, in MiB (default: half of "
+                   "the machine's)")
+      ->transform(WholeNumber(1, 1 << 30))
+      ->type_name("N");
+  TextOption(command, "--keep-alive", flags.keep_alive, "TIME",
+             "A model of --models that no request has named for so long is unloaded: seconds, 90s, "
+             "5m, 1h; -1: never")
+      ->capture_default_str();
+}
+
 // What the texts of the model look like.
 void AddTextsTo(CLI::App* command, ServeFlags& flags) {
   command->add_option("--chat-template", flags.template_file, "File with another chat template")
@@ -242,11 +322,7 @@ void AddServe(CLI::App& app, Action& action) {
   CLI::App* command =
       app.add_subcommand(kServe, "Serve a model over HTTP (OpenAI's API and others)");
   const auto flags = std::make_shared<ServeFlags>();
-  TextOption(command, "--model", flags->model, "MODEL", kModelHelp);
-  command
-      ->add_option("--model-name", flags->name,
-                   "What clients call it (default: the folder, or ORG/NAME)")
-      ->type_name("NAME");
+  AddModelsTo(command, *flags);
   TextOption(command, "--host", flags->host, "ADDRESS", "Address to listen on; 0.0.0.0: all")
       ->capture_default_str();
   CountOption(command, "--port", flags->port, 0, 65535, "Port; 0: any that is free");

@@ -70,6 +70,11 @@ class TableRows : public TextSource {
       if (std::ranges::find(names_, "text") == names_.end()) {
         return Error{ErrorCode::kInvalid, "the first row names no column \"text\"", name_};
       }
+      for (const std::string& name : names_) {
+        if (std::ranges::count(names_, name) == 1) continue;
+        return Error{ErrorCode::kInvalid, "the first row names two columns " + json::Quote(name),
+                     name_};
+      }
     }
     Result<std::optional<std::vector<std::string>>> row = Row();
     if (!row.ok()) return row.error();
@@ -108,18 +113,23 @@ class TableRows : public TextSource {
   // nullopt after the last one. Empty lines are no rows.
   Result<std::optional<std::vector<std::string>>> Row() {
     CsvRow row;
+    ++row_;
+    const auto at_row = [&](Error error) {
+      error.place = "row " + std::to_string(row_) + (error.place.empty() ? "" : ": ") + error.place;
+      return InFile(name_, error);
+    };
     for (;;) {
       const Result<std::optional<std::string>> line = reader_.Next();
       if (!line.ok()) return line.error();
       if (!line->has_value()) {
-        if (row.open()) return Error{ErrorCode::kInvalid, "ends inside quotes", name_};
+        if (row.open()) return at_row({ErrorCode::kInvalid, "ends inside quotes", ""});
         return std::optional<std::vector<std::string>>();
       }
       end_ += static_cast<int64_t>((*line)->size()) + 1;
       if (!row.open() && (*line)->find_first_not_of("\r") == std::string::npos) continue;
-      if (Status status = row.Add(**line); !status.ok()) return status.error();
+      if (Status status = row.Add(**line); !status.ok()) return at_row(status.error());
       if (row.size() > kMaxFileBytes) {
-        return Error{ErrorCode::kLimit, "a row has more bytes than a text may have", ""};
+        return at_row({ErrorCode::kLimit, "has more bytes than a text may have", ""});
       }
       if (!row.open()) return std::optional(row.Take());
     }
@@ -128,6 +138,7 @@ class TableRows : public TextSource {
   LineReader reader_;
   const std::string name_;
   std::vector<std::string> names_;
+  int64_t row_ = 0;  // the one with the names is 1
   int64_t end_ = 0;
 };
 

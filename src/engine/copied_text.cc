@@ -64,8 +64,8 @@ size_t CopiedText::PieceOf(size_t character) const {
                              pieces_.begin());
 }
 
-std::vector<Span> CopiedText::Spans(const json::Value& record) const {
-  std::vector<Span> spans = FindSpans(record, text_);
+std::vector<Span> CopiedText::Spans(const json::Value& record, SpanKind kind) const {
+  std::vector<Span> spans = FindSpans(record, text_, kind);
   if (pieces_.empty()) return spans;
   for (Span& span : spans) {
     const size_t first = PieceOf(span.begin), last = PieceOf(span.end - 1);

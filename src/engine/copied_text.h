@@ -29,7 +29,7 @@ class CopiedText {
 
   const std::string& text() const { return text_; }
   // FindSpans, with places of the text as it came.
-  std::vector<Span> Spans(const json::Value& record) const;
+  std::vector<Span> Spans(const json::Value& record, SpanKind kind = SpanKind::kSpan) const;
 
  private:
   // Behind a piece: its end in text(), and in the text as it came.

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "src/base/source_text.h"
 #include "src/base/utf8.h"
 
 namespace pawl {
@@ -84,9 +85,10 @@ size_t DocumentChunks::BorderBehind(size_t at, Rank& rank) const {
   return text_.size();
 }
 
-// In front of white space near the middle, or else of a character. The part does not end with white
-// space, and neither do the two parts of it.
-size_t DocumentChunks::SplitPoint(size_t begin, size_t end, Rank& rank) const {
+// In front of white space near the middle, or else where a value may begin and end, or else, where
+// `anywhere`, of a character. The part does not end with white space, and neither do the two parts
+// of it. `end`: there is no such place.
+size_t DocumentChunks::SplitPoint(size_t begin, size_t end, bool anywhere, Rank& rank) const {
   begin = SkipSpace(begin);
   const size_t half = (end - begin) / 2, middle = begin + half;
   size_t at = middle;
@@ -100,7 +102,27 @@ size_t DocumentChunks::SplitPoint(size_t begin, size_t end, Rank& rank) const {
   }
   rank = kInside;
   while (at < end && !BeginsCharacter(text_[at])) ++at;
-  return at;
+  const std::string_view part = text_.substr(begin, end - begin);
+  const SourceText source(part, SourceText::Spaces::kAsGiven);
+  const auto characters = [](std::string_view some) {
+    return static_cast<size_t>(std::ranges::count_if(some, BeginsCharacter));
+  };
+  const size_t all = characters(part), before = characters(text_.substr(begin, at - begin));
+  const auto is_border = [&](size_t place) {
+    return place > 0 && place < all && source.BeginsAt(SpanKind::kSpan, place) &&
+           source.EndsAt(SpanKind::kSpan, place);
+  };
+  for (size_t away = 0; away < all; ++away) {
+    const bool behind = is_border(before + away);
+    if (!behind && (away > before || !is_border(before - away))) continue;
+    for (size_t moved = 0; moved < away; ++moved) {
+      do {
+        behind ? ++at : --at;
+      } while (at < end && !BeginsCharacter(text_[at]));
+    }
+    return at;
+  }
+  return anywhere ? at : end;
 }
 
 void DocumentChunks::AddUnits(size_t begin, size_t end, Rank rank, std::vector<Unit>& units) const {
@@ -111,8 +133,10 @@ void DocumentChunks::AddUnits(size_t begin, size_t end, Rank rank, std::vector<U
   const size_t tokens = surely_long ? 0 : tokens_(text_.substr(begin, end - begin));
   if (surely_long || tokens > most) {
     Rank middle = kInside;
-    const size_t at = SplitPoint(begin, end, middle);
-    if (at > SkipSpace(begin) && at < end) {
+    const size_t at = SplitPoint(begin, end, surely_long || tokens > options_.max_tokens, middle);
+    // What has no white space may be one value: it stays whole where a chunk has twice the tokens.
+    const bool whole = middle == kInside && !surely_long && tokens <= options_.max_tokens / 2;
+    if (!whole && at > SkipSpace(begin) && at < end) {
       AddUnits(begin, at, middle, units);
       AddUnits(at, end, rank, units);
       return;

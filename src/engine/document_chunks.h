@@ -63,7 +63,7 @@ class DocumentChunks {
   size_t BorderBehind(size_t at, Rank& rank) const;
   // Adds the units of a part; parts of many tokens are split.
   void AddUnits(size_t begin, size_t end, Rank rank, std::vector<Unit>& units) const;
-  size_t SplitPoint(size_t begin, size_t end, Rank& rank) const;
+  size_t SplitPoint(size_t begin, size_t end, bool anywhere, Rank& rank) const;
   size_t TakeUnits(size_t begin, size_t most, std::vector<Unit>& units) const;
   size_t NextBegin(std::span<const Unit> units) const;
   int64_t CharacterOf(size_t byte);

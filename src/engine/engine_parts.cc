@@ -267,6 +267,7 @@ Result<SearchInput> SearchInputOf(const EngineRequest& request, const SearchOpti
   const auto wrong = [](const char* message) {
     return Error{ErrorCode::kInvalid, message, "contrast_prompt"};
   };
+  if (options.contrast_prompt->empty()) return wrong("is empty");
   if (!request.chat_json.empty()) return wrong("is for a prompt as text or as messages");
   EngineRequest other;
   other.parse_special = request.parse_special;

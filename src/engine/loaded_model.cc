@@ -12,6 +12,7 @@
 #include "src/base/utf8.h"
 #include "src/engine/model_files.h"
 #include "src/engine/schema_view.h"
+#include "src/model/draft_head.h"
 #include "src/text/chat/chat_template.h"
 
 namespace pawl {
@@ -173,7 +174,21 @@ int LoadedModel::mask_threads() const {
                       : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
-Result<std::shared_ptr<Drafter>> LoadedModel::MakeDrafter(const DraftOptions& options) const {
+Status LoadedModel::AttachHead(const DraftOptions& options, std::span<const size_t> sources) {
+  const bool named = std::ranges::any_of(sources, [](size_t index) {
+    return std::string_view(DraftSources()[index].name) == "model";
+  });
+  if (!named || !IsDraftHead(options.model) || head_ == options.model) return {};
+  if (!head_.empty()) {
+    return Error{ErrorCode::kUnsupported, "is a second trained head, next to " + head_,
+                 options.model};
+  }
+  if (Status status = AttachDraftHead(model_, options.model); !status.ok()) return status;
+  head_ = options.model;
+  return {};
+}
+
+Result<std::shared_ptr<Drafter>> LoadedModel::MakeDrafter(const DraftOptions& options) {
   const Result<std::vector<size_t>> sources = ParseDraftSources(options);
   if (!sources.ok()) return sources.error();
   if (const auto rules = ParseDraftRules(options); !rules.ok()) return rules.error();
@@ -183,6 +198,7 @@ Result<std::shared_ptr<Drafter>> LoadedModel::MakeDrafter(const DraftOptions& op
     if (ChoosesDraftSources(options)) return std::shared_ptr<Drafter>();
     return Error{ErrorCode::kUnsupported, "means nothing for a model that fills masks", "draft"};
   }
+  if (Status status = AttachHead(options, *sources); !status.ok()) return status.error();
   DraftSetting setting;
   setting.vocabulary = vocabulary();
   setting.encode = encoder();

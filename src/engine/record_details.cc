@@ -230,15 +230,16 @@ PlannedDetails PlanDetails(const DetailsRequest& request, const Tokenizer& token
   const Result<json::Value> record =
       json::Parse(request.grammar ? request.grammar->Record(written) : written);
   if (!record.ok()) return out;
+  const Result<json::Value> schema = json::Parse(request.schema);
+  const SpanKind kind = schema.ok() ? SpanKindOf(*schema) : SpanKind::kSpan;
   std::map<std::string, ValueDetails::Span> spans;
   if (!request.text.empty()) {
-    for (Span& span : CopiedText(tokenizer, request.text).Spans(*record)) {
+    for (Span& span : CopiedText(tokenizer, request.text).Spans(*record, kind)) {
       spans[std::move(span.pointer)] = {
           static_cast<int64_t>(span.begin), static_cast<int64_t>(span.end),
           static_cast<int64_t>(span.begin_byte), static_cast<int64_t>(span.end_byte)};
     }
   }
-  const Result<json::Value> schema = json::Parse(request.schema);
   const bool asks = request.grammar && schema.ok();
   for (const ValuePlace& place : *places) {
     // Keys whose null means that they are not there.
@@ -296,7 +297,8 @@ std::string RecordLine::Json() const {
   if (!members.empty()) out += "," + members;
   out += ",\"finish_reason\":" + json::Quote(finish_reason);
   out += closed ? ",\"closed\":true" : ",\"closed\":false";
-  if (closed) out += ",\"closed_by\":" + json::Quote(NameOf(closed_by));
+  const bool says_why = closed_by != ClosedBy::kNothing;
+  if (closed) out += ",\"closed_by\":" + (says_why ? json::Quote(NameOf(closed_by)) : "null");
   out += ",\"prompt_tokens\":" + std::to_string(prompt_tokens);
   return out + ",\"output_tokens\":" + std::to_string(output_tokens) + "}";
 }

@@ -180,6 +180,7 @@ void ReadSamplerOptions(const JsonReader& in, SamplerOptions& options) {
   in["attempts"].Read(options.attempts, 0, kMostInt);
   in["lookahead"].Read(options.lookahead, 0, kMostInt);
   in["batch"].Read(options.batch, 0, kMostInt);
+  in["seconds"].Read(options.seconds);
   int64_t seed = 0;
   if (in["seed"].Read(seed)) options.seed = static_cast<uint64_t>(seed);
 }

@@ -20,7 +20,7 @@ using schema::SourceValue;
 class Finder {
  public:
   // The text is UTF-8.
-  explicit Finder(std::string_view text) : source_(text) {
+  Finder(std::string_view text, SpanKind kind) : source_(text), kind_(kind) {
     for (size_t i = 0; i < text.size(); ++i) {
       if ((static_cast<unsigned char>(text[i]) & 0xC0) != 0x80) bytes_.push_back(i);
     }
@@ -59,9 +59,13 @@ class Finder {
   void FindString(const std::string& value, const std::string& pointer) {
     const std::u32string decoded = DecodeCodepoints(value);
     Places places;
-    for (const size_t at : source_.Find(SpanKind::kSpan, decoded))
-      places.emplace_back(at, at + decoded.size());
+    const auto find = [&](SpanKind kind) {
+      for (const size_t at : source_.Find(kind, decoded))
+        places.emplace_back(at, at + decoded.size());
+    };
+    find(SpanKind::kSpan);
     if (places.empty()) places = DatesOf(value);
+    if (places.empty() && kind_ == SpanKind::kChars && !decoded.empty()) find(kind_);
     Choose(places, pointer);
   }
 
@@ -101,6 +105,7 @@ class Finder {
   }
 
   SourceText source_;
+  const SpanKind kind_;
   std::vector<size_t> bytes_;  // at which the characters begin, and the end
   size_t from_ = 0;
   std::optional<std::vector<SourceValue<Decimal>>> numbers_;
@@ -110,10 +115,23 @@ class Finder {
 
 }  // namespace
 
-std::vector<Span> FindSpans(const json::Value& record, std::string_view text) {
-  Finder finder(text);
+std::vector<Span> FindSpans(const json::Value& record, std::string_view text, SpanKind kind) {
+  Finder finder(text, kind);
   finder.Visit(record, "");
   return finder.Take();
+}
+
+SpanKind SpanKindOf(const json::Value& schema) {
+  std::vector<const json::Value*> open = {&schema};
+  while (!open.empty()) {
+    const json::Value& one = *open.back();
+    open.pop_back();
+    const json::Value* const source = one.Find("x-pawl-source");
+    if (source != nullptr && source->text == "chars") return SpanKind::kChars;
+    for (const json::Member& member : one.members) open.push_back(&member.second);
+    for (const json::Value& item : one.items) open.push_back(&item);
+  }
+  return SpanKind::kSpan;
 }
 
 }  // namespace pawl

@@ -109,6 +109,9 @@ Result<InputText> ReadPdf(const std::string& path) {
     complaint.resize(complaint.find_last_not_of('\n') + 1);
   }
   if (out[0] >= 0) ::close(out[0]);
+  if (failed == ENOENT && ::access(path.c_str(), R_OK) != 0) {
+    return Error{ErrorCode::kIo, std::string("cannot read: ") + std::strerror(errno), path};
+  }
   if (failed == ENOENT) {
     return Error{ErrorCode::kIo, "PDF is read by pdftotext (poppler-utils), which is not installed",
                  path};

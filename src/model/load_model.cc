@@ -138,7 +138,13 @@ bool HasCudaKernels() { return kHasCuda; }
 Result<WeightPlan> PlanWeights(const std::string& path, WeightDtype dtype) {
   Result<Opened> opened = LooksLikeGguf(path) ? OpenGguf(path) : OpenFolder(path);
   if (!opened.ok()) return opened.error();
-  return PlanTransformerWeights(*opened->source, opened->config, opened->names, dtype);
+  Result<WeightPlan> plan =
+      PlanTransformerWeights(*opened->source, opened->config, opened->names, dtype);
+  if (!plan.ok()) return plan;
+  plan->page_bytes = TransformerCpu::PageBytes(opened->config);
+  plan->context_pages = PagesFor(opened->config.context_length);
+  plan->vocabulary_size = opened->config.vocabulary;
+  return plan;
 }
 
 Result<int> ContextLengthOf(const std::string& path) {

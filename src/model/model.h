@@ -50,6 +50,13 @@
 //   A call with ModelCall::layers gives the logits of a model made of these layers. It writes keys
 //   and values of these layers alone, so none of its rows is committed: the sequences end at their
 //   bases. Rows of such a call stay for a call with keep_tree and the same layers.
+//
+// A trained head
+//   Where ModelInfo::draft_head is not empty, a call with the layer ModelInfo::layers runs the head
+//   that drafts. Of EAGLE-3, a row reads its token and the state in front of it: that of the model,
+//   or `inputs`. The tap behind the layer has the states for the rows behind. Of Medusa, row i of
+//   the sequence in the call is step i, on the model's state in front of the first row. Logits of
+//   tokens that the head lacks are kNoHeadLogit.
 #ifndef PAWL_SRC_MODEL_MODEL_H_
 #define PAWL_SRC_MODEL_MODEL_H_
 
@@ -77,6 +84,7 @@ namespace pawl {
 using SequenceId = int32_t;
 
 constexpr int kMaxTreeRows = 64;
+constexpr float kNoHeadLogit = -1e9f;
 static_assert(kMaxTreeRows == kMostStoredRows);
 
 // A token's part in the input of a row.
@@ -113,6 +121,10 @@ struct ModelInfo {
   int64_t step_bytes = 0;           // of weights, read by a call with one row
   std::vector<TokenId> end_tokens;  // from generation_config.json / config.json
   TokenId bos = kNoToken;
+  // A trained head that drafts, "EAGLE-3" or "Medusa"; empty: none. Its steps; 0: as many as are
+  // asked for.
+  std::string draft_head;
+  int draft_head_steps = 0;
   std::string kernels;  // "avx512", ...
   int threads = 1;
 };

@@ -66,6 +66,9 @@ struct WeightPlan {
   // Bytes of the matrices of each dtype of the files ("Q4_K", "BF16"), the most first.
   std::vector<std::pair<std::string, int64_t>> types;
   std::string description;  // of the model: Describe in transformer_config.h
+  // Of keys and values on the CPU: bytes of a page, pages of a sequence as long as the context.
+  int64_t page_bytes = 0, context_pages = 0;
+  int vocabulary_size = 0;
 };
 
 // Of a model folder or a GGUF file. Errors: those of LoadModel.

@@ -92,7 +92,11 @@ struct TransformerConfig {
   std::vector<TokenId> end_tokens;
   TokenId bos = kNoToken;
 
-  int layer_count() const { return static_cast<int>(layers.size()); }
+  // Of a trained head that drafts (draft_head.h): its layers, behind those of the model, and floats
+  // of a position that it reads.
+  int head_layers = 0, head_state = 0;
+
+  int layer_count() const { return static_cast<int>(layers.size()) - head_layers; }
 };
 
 // f(attention, i) for each layer that has attention.

@@ -31,6 +31,7 @@
 #include <utility>
 
 #include "src/base/failure.h"
+#include "src/model/draft_head.h"
 
 namespace pawl {
 namespace {
@@ -102,6 +103,9 @@ void TransformerCpu::Copy(std::span<const SlotCopy> copies) {
         }
       }
     });
+    if (head_ != nullptr) {
+      std::copy_n(HeadStateAt(copy.from), config_.head_state, HeadStateAt(copy.to));
+    }
   }
 }
 
@@ -298,6 +302,7 @@ void TransformerCpu::Attend(int layer_index, std::span<const Row> rows, size_t f
     row.q = q;
     row.out = attended_.get() + offset;
     row.first = window > 0 && position >= window ? position + 1 - window : 0;
+    if (layer_index >= config_.layer_count() && head_->pairs()) row.first = 1;
     row.prefix = planned.prefix;
     row.extra = plan_.extra.data() + planned.extra_begin;
     row.extra_count = planned.extra_count;
@@ -361,15 +366,15 @@ void TransformerCpu::AttentionLayer(int layer_index, std::span<const Row> rows, 
   const TransformerLayer& layer = weights_.layers[static_cast<size_t>(layer_index)];
   const Layer& spec = config_.layers[static_cast<size_t>(layer_index)];
   const Attention& attention = spec.attention();
-  const int64_t hidden = config_.hidden;
+  const int64_t inputs = layer.q.w.cols;
   const int64_t q_width = int64_t{attention.heads} * attention.head_dim;
 
-  Pack(layer.q.w.type, normed_.get(), hidden, static_cast<int64_t>(rows.size()));
+  Pack(layer.q.w.type, normed_.get(), inputs, static_cast<int64_t>(rows.size()));
   if (!keys_stored_) StoreKeys(layer_index, rows, first);
   if (KeepsOutputsAfter(layer_index)) {
     KeepRowsWithOutput(rows);
     if (active_.empty()) return;
-    Pack(layer.q.w.type, normed_.get(), hidden, static_cast<int64_t>(active_.size()));
+    Pack(layer.q.w.type, normed_.get(), inputs, static_cast<int64_t>(active_.size()));
   }
   const auto active = static_cast<int64_t>(active_.size());
 
@@ -621,11 +626,20 @@ void TransformerCpu::Embed(const ModelCall& call, std::span<const Row> rows, siz
 void TransformerCpu::ForwardBlock(const ModelCall& call, std::span<const Row> rows, size_t first) {
   mixer_.BeginBlock(rows);
   BeginBlock(rows);
+  if (head_runs_) return RunHead(call, rows, first);
   Embed(call, rows, first);
+  RunLayers(call, rows, first);
+  if (head_ == nullptr || !call.layers.empty()) return;
+  BeginBlock(rows);
+  KeepForHead(rows, first);
+}
+
+void TransformerCpu::RunLayers(const ModelCall& call, std::span<const Row> rows, size_t first) {
   for (const int layer : layers_) {
     RunLayer(layer, rows, first);
     if (active_.empty()) return;
     Tap(call, layer + 1, x_.get(), active_.size(), first);
+    if (head_ != nullptr) TapForHead(layer + 1);
   }
   FinishBlock(call, rows, first);
 }
@@ -679,12 +693,15 @@ void TransformerCpu::ForwardBothSides(const ModelCall& call) {
 void TransformerCpu::FinishBlock(const ModelCall& call, std::span<const Row> rows, size_t first) {
   Norm(weights_.final_norm, weights_.final_norm_bias, static_cast<int64_t>(active_.size()));
   Tap(call, ModelTap::kFinal, normed_.get(), active_.size(), first);
+  if (head_ != nullptr) TapFinalForHead();
   if (outputs_.size() < active_.size()) KeepRowsWithOutput(rows);
   if (!active_.empty()) Head(first, call.logits);
 }
 
 Status TransformerCpu::PrepareLayers(const ModelCall& call) {
   const int count = config_.layer_count();
+  head_runs_ = head_ != nullptr && call.layers.size() == 1 && call.layers[0] == count;
+  if (head_runs_) return PrepareHead(call);
   layers_.assign(call.layers.begin(), call.layers.end());
   if (layers_.empty()) {
     for (int i = 0; i < count; ++i) layers_.push_back(i);
@@ -722,7 +739,7 @@ Status TransformerCpu::PrepareLayers(const ModelCall& call) {
                    "inputs"};
     }
   }
-  taps_behind_last_ = false;
+  taps_behind_last_ = call.layers.empty() && HeadReadsBehind(count);
   for (const ModelTap& tap : call.taps) {
     const bool runs = tap.layer == 0 || tap.layer == ModelTap::kFinal ||
                       std::ranges::find(layers_, tap.layer - 1) != layers_.end();

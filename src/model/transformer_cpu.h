@@ -26,6 +26,8 @@ namespace pawl {
 // core, a few times what it takes to wake another.
 inline constexpr int64_t kWorthThreads = int64_t{1} << 20;
 
+struct DraftHead;
+
 // As in ModelOptions.
 struct KvBytes {
   int64_t bytes = ModelOptions().kv_bytes;
@@ -36,7 +38,11 @@ class TransformerCpu final : public Model {
  public:
   // Throws std::bad_alloc.
   TransformerCpu(TransformerConfig config, TransformerWeights weights, const KernelSet& kernels,
-                 int threads, int64_t worth_threads = kWorthThreads, const KvBytes& kv = {});
+                 int threads, int64_t worth_threads = kWorthThreads, const KvBytes& kv = {},
+                 std::shared_ptr<const DraftHead> head = nullptr);
+  ~TransformerCpu() override;
+  // What is left of `from` is of no use. Throws std::bad_alloc.
+  static std::unique_ptr<TransformerCpu> WithHead(TransformerCpu&& from, DraftHead head);
 
   // Of the keys and values of kPagePositions positions, or more where states need it.
   static int64_t PageBytes(const TransformerConfig& config);
@@ -55,6 +61,7 @@ class TransformerCpu final : public Model {
   Status CopySequence(SequenceId from, SequenceId to) override;
 
   const TransformerConfig& config() const { return config_; }
+  bool has_states() const { return mixer_.has_states(); }
   const KvSequences& sequences() const { return sequences_; }
   // Bytes of weights that products of the last call were given.
   int64_t product_bytes() const { return product_bytes_; }
@@ -120,6 +127,7 @@ class TransformerCpu final : public Model {
   // Errors: kUnsupported and kInvalid of Row::mix.
   Status CheckMixes(std::span<const Row> rows);
   void EmbedMix(std::span<const TokenWeight> mix, float* x);
+  void RunLayers(const ModelCall& call, std::span<const Row> rows, size_t first);
   void FinishBlock(const ModelCall& call, std::span<const Row> rows, size_t first);
   // Of rows that see rows of later blocks: layer by layer, in each first all keys and values.
   void ForwardBothSides(const ModelCall& call);
@@ -170,6 +178,25 @@ class TransformerCpu final : public Model {
   // y = the part of each run's expert that `linear` names, of rows of x that lie by slot.
   void MultiplyRuns(const ExpertWeights& weights, Linear ExpertWeights::Expert::*linear,
                     const float* x, float* y);
+  // Of a trained head (transformer_cpu_head.cc). Its states: of a position, in front of a row;
+  // what a call of the whole model keeps for it; and calls of it alone.
+  int64_t HeadWidth() const;
+  float* HeadStateAt(int32_t slot) const;
+  int32_t SlotBefore(const Row& row, size_t planned_row) const;
+  bool HeadReadsBehind(int layer) const;
+  void TapForHead(int layer);
+  void TapFinalForHead();
+  void KeepForHead(std::span<const Row> rows, size_t first);
+  void ReadStatesBefore(std::span<const Row> rows, size_t first);
+  void HeadNorm(const float* x, const std::vector<float>& weight, float* y) const;
+  void MakeHeadInputs(std::span<const Row> rows);
+  Status PrepareHead(const ModelCall& call);
+  void RunHead(const ModelCall& call, std::span<const Row> rows, size_t first);
+  void RunPrefixLayer(std::span<const Row> rows, size_t first);
+  void RunSteps(const ModelCall& call, std::span<const Row> rows, size_t first);
+  void HeadLogits(const Matrix& matrix, const float* x, std::span<float> logits);
+  size_t vocabulary_width() const { return static_cast<size_t>(config_.vocabulary); }
+
   void FindHeadPieces();
   void Head(size_t first, std::span<float> logits);
 
@@ -192,9 +219,11 @@ class TransformerCpu final : public Model {
 
   TransformerConfig config_;
   TransformerWeights weights_;
+  std::shared_ptr<const DraftHead> head_;  // or none
   const KernelSet& kernels_;
   ThreadPool pool_;
   const int64_t worth_threads_;
+  const KvBytes kv_;
   ModelInfo info_;
 
   // [page][layer][keys, values][kv head][kPagePositions][head_dim]; the last three differ by layer.
@@ -206,6 +235,7 @@ class TransformerCpu final : public Model {
     int head_dim = 0;
   };
   std::vector<KeyPlace> cache_at_;  // by layer
+  int64_t head_states_at_ = 0;      // in a page
   KvSequences sequences_;
   RowPlan plan_;
   std::vector<SlotCopy> copies_;
@@ -217,6 +247,7 @@ class TransformerCpu final : public Model {
   bool keys_stored_ = false;       // of the layer that runs
   std::vector<float> mixed_row_;   // an embedding that a mix has a part of
   std::vector<float> stream_;      // of all rows of a call, between the layers
+  bool head_runs_ = false;         // the call is one of the trained head
   bool taps_behind_last_ = false;  // so that the last of them keeps all rows
 
   struct RopeTable {
@@ -234,6 +265,8 @@ class TransformerCpu final : public Model {
     const float* x;
   } packed_from_ = {};
   Floats x_, normed_, packed_, q_, k_, v_, attended_, gate_, up_;
+  Floats head_taps_;  // what a trained head reads
+  std::vector<float> head_logits_;
   Floats mixed_, z_;         // of recurrent layers; gates of attention
   Floats answer_;            // of attention and MLP, where more than an addition follows
   std::vector<float> ones_;  // in place of what an MLP without a gate lacks

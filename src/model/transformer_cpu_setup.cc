@@ -4,6 +4,7 @@
 #include <new>
 #include <utility>
 
+#include "src/model/draft_head.h"
 #include "src/model/mask_filling.h"
 #include "src/model/transformer_cpu.h"
 
@@ -28,12 +29,14 @@ int32_t WindowOf(const TransformerConfig& config) {
 
 TransformerCpu::TransformerCpu(TransformerConfig config, TransformerWeights weights,
                                const KernelSet& kernels, int threads, int64_t worth_threads,
-                               const KvBytes& kv)
+                               const KvBytes& kv, std::shared_ptr<const DraftHead> head)
     : config_(std::move(config)),
       weights_(std::move(weights)),
+      head_(std::move(head)),
       kernels_(kernels),
       pool_(threads),
       worth_threads_(worth_threads),
+      kv_(kv),
       mixer_(RecurrentShapes(config_), KeyFloats(config_), kernels, pool_, worth_threads),
       page_floats_(mixer_.layout().page_floats()),
       sequences_(AllocatePages(kv, config_, mixer_.layout(), pages_), config_.context_length),
@@ -43,6 +46,8 @@ TransformerCpu::TransformerCpu(TransformerConfig config, TransformerWeights weig
   FillInfo();
   AllocateScratch();
 }
+
+TransformerCpu::~TransformerCpu() = default;
 
 // Where a layer's keys are in a page, and which layers share a table of rotations.
 void TransformerCpu::PlaceLayers() {
@@ -57,6 +62,7 @@ void TransformerCpu::PlaceLayers() {
     place = {at, HalfPage(keys), keys.head_dim};
     at += parts * HalfPage(keys);
   });
+  head_states_at_ = at;
   const auto place_rope = [&](int index, int head_dim) {
     if (index == kNoRope) return;
     const auto rope = static_cast<size_t>(index);
@@ -125,13 +131,18 @@ void TransformerCpu::FillInfo() {
     }
     if (spec != nullptr) idle += bytes / spec->count * (spec->count - spec->chosen);
   }
-  EachKeys(config_, [&](const Attention& attention, int, int) {
+  EachKeys(config_, [&](const Attention& attention, int layer, int) {
+    if (layer >= config_.layer_count()) return;
     info_.heads = attention.heads;
     info_.kv_heads = attention.kv_heads;
     info_.head_dim = attention.head_dim;
   });
   info_.context_length = config_.context_length;
   info_.layers = config_.layer_count();
+  if (head_ != nullptr) {
+    info_.draft_head = head_->name();
+    info_.draft_head_steps = static_cast<int>(head_->steps.size());
+  }
   info_.hidden = config_.hidden;
   info_.parameters = weights_.parameters;
   info_.weight_bytes = weights_.bytes;
@@ -196,7 +207,8 @@ void TransformerCpu::AllocateScratch() {
     recurrent_[i] = std::move(weights_.layers[i].recurrent);
   }
   x_ = scratch(config_.hidden);
-  normed_ = scratch(config_.hidden);
+  normed_ = scratch(std::max<int64_t>(config_.hidden, HeadWidth()));
+  head_taps_ = scratch(HeadWidth());
   q_ = scratch(q_width);
   k_ = scratch(kv_width);
   v_ = scratch(kv_width);
@@ -205,7 +217,8 @@ void TransformerCpu::AllocateScratch() {
   z_ = scratch(z);
   gate_ = scratch(inner);
   up_ = scratch(inner);
-  packed_ = allocate(PackedFloats(kBlockRows, std::max({int64_t{config_.hidden}, q_width, inner})));
+  packed_ = allocate(
+      PackedFloats(kBlockRows, std::max({int64_t{config_.hidden}, q_width, inner, HeadWidth()})));
   if (answers) answer_ = scratch(config_.hidden);
   const int64_t layer_inputs = int64_t{config_.layer_count()} * config_.layer_input_width;
   layer_inputs_ = scratch(std::max<int64_t>(layer_inputs, 1));
@@ -240,6 +253,7 @@ int64_t TransformerCpu::KeyFloats(const TransformerConfig& config) {
   EachKeys(config, [&](const Attention& keys, int, int parts) {
     if (keys.keys_of < 0) floats += parts * HalfPage(keys);
   });
+  floats += int64_t{config.head_state} * kPagePositions;
   return floats;
 }
 

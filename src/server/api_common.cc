@@ -155,6 +155,31 @@ class ThinkingReader {
   json::Value& arguments_;
 };
 
+// Members that have no meaning for outputs that come together.
+void CheckTogether(const JsonReader& in, bool extracts, CallSpec& spec) {
+  if (spec.best_of > 0 && spec.best_of != spec.n && !in["use_beam_search"].Bool(false)) {
+    in["best_of"].Unsupported("is for outputs that are drawn alone, and for use_beam_search");
+  }
+  spec.best_of = 0;
+  if (!spec.options.logit_bias.empty()) {
+    in["logit_bias"].Unsupported("is for outputs that are drawn alone");
+  }
+  if (!spec.stop.empty()) in["stop"].Unsupported("ends outputs that are drawn token by token");
+  if (spec.together.classify && spec.n != 1) in["n"].Unsupported("must be 1 with classify");
+  const bool chat = std::ranges::any_of(spec.prompts, [](const PromptSpec& prompt) {
+    return prompt.kind == PromptSpec::Kind::kChat;
+  });
+  if (chat && spec.together.search && spec.together.search->contrast_prompt) {
+    const JsonReader at = in["search"].present() ? in["search"] : in;
+    at["contrast_prompt"].Unsupported("is for a prompt, not for messages");
+  }
+  if ((chat || extracts) && spec.together.self_infills()) {
+    in[in["search"].present() ? "search" : "self_infill"].Unsupported(
+        "goes on with a prompt, not with a chat");
+  }
+  if (spec.want_tokens) in["logprobs"].Unsupported("come with outputs that are drawn alone");
+}
+
 }  // namespace
 
 void ReadSampling(const JsonReader& in, CallSpec& spec) {
@@ -228,21 +253,7 @@ Status ReadCommon(const ApiRequest& request, const JsonReader& in,
                 extracts, server.options.check_commands, spec.options},
                spec.together);
   if (spec.together.any()) {
-    spec.best_of = 0;
-    if (!spec.stop.empty()) in["stop"].Unsupported("ends outputs that are drawn token by token");
-    if (spec.together.classify && spec.n != 1) in["n"].Unsupported("must be 1 with classify");
-    const bool chat = std::ranges::any_of(spec.prompts, [](const PromptSpec& prompt) {
-      return prompt.kind == PromptSpec::Kind::kChat;
-    });
-    if (chat && spec.together.search && spec.together.search->contrast_prompt) {
-      const JsonReader at = in["search"].present() ? in["search"] : in;
-      at["contrast_prompt"].Unsupported("is for a prompt, not for messages");
-    }
-    if ((chat || extracts) && spec.together.self_infills()) {
-      in[in["search"].present() ? "search" : "self_infill"].Unsupported(
-          "goes on with a prompt, not with a chat");
-    }
-    if (spec.want_tokens) in["logprobs"].Unsupported("come with outputs that are drawn alone");
+    CheckTogether(in, extracts, spec);
   } else if (spec.draws() > spec.n && spec.stream) {
     in["best_of"].Unsupported("must be n where the answer is a stream");
   }

@@ -18,7 +18,8 @@ constexpr size_t kMostTexts = 10'000;
 // What the request wants to know of its records.
 struct RecordWants {
   bool spans = true, details = false, logprobs = false, reports = false;
-  bool single = false;  // one text, whose error is that of the request
+  bool single = false;                   // one text, whose error is that of the request
+  SpanKind span_kind = SpanKind::kSpan;  // of `spans`
 };
 
 class ExtractFormatter : public Formatter {
@@ -83,7 +84,7 @@ class ExtractFormatter : public Formatter {
       JsonWriter spans;
       spans.Object();
       const CopiedText text(server_->model->tokenizer(), texts_[static_cast<size_t>(choice.index)]);
-      for (const Span& span : text.Spans(*record)) {
+      for (const Span& span : text.Spans(*record, wants_.span_kind)) {
         spans.Key(span.pointer).Array().Int(static_cast<int64_t>(span.begin));
         spans.Int(static_cast<int64_t>(span.end)).End();
       }
@@ -242,11 +243,13 @@ Status StartExtract(const ApiRequest& request) {
   };
   if (text.present()) add(text);
   for (const JsonReader one : texts.items()) add(one);
+  const Result<json::Value> tree = json::Parse(schema_text);
   const RecordWants wants = {.spans = in["spans"].Bool(true),
                              .details = in["details"].Bool(false),
                              .logprobs = in["logprobs"].Bool(false),
                              .reports = in["token_report"].Bool(false),
-                             .single = text.present()};
+                             .single = text.present(),
+                             .span_kind = tree.ok() ? SpanKindOf(*tree) : SpanKind::kSpan};
   spec.options.details = wants.details;
   if (wants.logprobs) {
     spec.options.logprobs = 0;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "src/server/api.h"
+#include "src/server/model_choice.h"
 
 namespace pawl::server {
 namespace {
@@ -133,6 +134,29 @@ void ReadGenerate(const JsonReader& in, CallSpec& spec) {
   spec.prompts = {std::move(prompt)};
 }
 
+// A request without a prompt: its model is loaded then, and unloaded by a keep_alive of 0.
+bool IsLoadOnly(const JsonReader& in, bool chat) {
+  if (chat) return in["messages"].Is(json::Type::kArray) && in["messages"].size() == 0;
+  return !in["prompt"].present() && !in["suffix"].present();
+}
+
+void ReplyLoaded(const ApiRequest& request, const JsonReader& in, bool chat) {
+  const json::Value* const keep = in["keep_alive"].value();
+  const std::optional<double> seconds = keep == nullptr ? std::nullopt : KeepAliveOf(*keep);
+  JsonWriter json;
+  json.Object().Key("model").String(request.server->model->name());
+  json.Key("created_at").String(Timestamp());
+  if (chat) {
+    json.Key("message").Object().Key("role").String("assistant").Key("content").String("").End();
+  } else {
+    json.Key("response").String("");
+  }
+  json.Key("done").Bool(true).Key("done_reason").String(seconds == 0 ? "unload" : "load");
+  HttpReply reply;
+  reply.body = json.End().Take();
+  request.exchange->Reply(std::move(reply));
+}
+
 }  // namespace
 
 HttpReply OllamaError(const ApiError& error) {
@@ -144,6 +168,10 @@ HttpReply OllamaError(const ApiError& error) {
 
 Status StartOllama(const ApiRequest& request, bool chat) {
   const JsonReader in = JsonReader(request.body).Object();
+  if (in.ok() && IsLoadOnly(in, chat)) {
+    ReplyLoaded(request, in, chat);
+    return {};
+  }
   CallSpec spec;
   spec.route = chat ? "/api/chat" : "/api/generate";
   if (!chat) {

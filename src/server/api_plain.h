@@ -35,6 +35,7 @@ Result<HttpReply> OneModel(ServerState& server, const PlainRequest& request);
 Result<HttpReply> TokenizerInfo(ServerState& server, const PlainRequest& request);
 Result<HttpReply> Version(ServerState& server, const PlainRequest& request);
 Result<HttpReply> OllamaTags(ServerState& server, const PlainRequest& request);
+Result<HttpReply> OllamaRunning(ServerState& server, const PlainRequest& request);
 Result<HttpReply> OllamaShow(ServerState& server, const PlainRequest& request);
 Result<HttpReply> Props(ServerState& server, const PlainRequest& request);
 // vLLM's {"prompt"} or {"messages"}, llama.cpp's {"content"}.

@@ -55,7 +55,7 @@ Call::Call(std::shared_ptr<ServerState> server, std::shared_ptr<Exchange> exchan
   const SamplingParams& sampling = spec_.options.sampling;
   if (!spec_.together.any() && !(sampling.stages == SamplerStages()))
     out_.samplers = OrderOf(sampling);
-  if (spec_.draws() == spec_.n) return;
+  if (!spec_.ranks()) return;
   // The best ones are chosen by the probabilities of their tokens.
   spec_.want_tokens = true;
   spec_.options.logprobs = std::max(0, spec_.options.logprobs);

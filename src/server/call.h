@@ -41,6 +41,8 @@ struct CallSpec {
   int n = 1;        // outputs for each prompt
   int best_of = 0;  // of so many, where that is more than n, the n best
   int draws() const { return best_of > n ? best_of : n; }
+  // best_of orders the outputs; those of a stream come as they are drawn.
+  bool ranks() const { return best_of > 1 && !stream; }
   TogetherSpec together;
   RequestConstraints asked;
   GenerateOptions options;

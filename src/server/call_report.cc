@@ -36,7 +36,15 @@ std::string ReportOf(const CallOut& out, bool together) {
   }
   JsonWriter json;
   json.Object().Key("closed").Bool(closed);
-  if (closed) json.Key("closed_by").String(NameOf(closed_by));
+  if (closed) {
+    json.Key("closed_by");
+    // What a search closes at its limit has another reason, at_limit.
+    if (closed_by == ClosedBy::kNothing) {
+      json.Null();
+    } else {
+      json.String(NameOf(closed_by));
+    }
+  }
   json.Key("sampled_tokens").Int(sum.sampled_tokens);
   json.Key("forced_tokens").Int(sum.forced_tokens);
   json.Key("closing_tokens").Int(sum.closing_tokens);
@@ -144,11 +152,12 @@ ApiError OutputError(const Error& error, const CallSpec& spec, size_t prompt,
     // What the model has no part for. The probabilities may be those that best_of chooses by.
     const std::string place = together.any()              ? together.PointerOf(error.place)
                               : error.place != "logprobs" ? "#/" + error.place
-                              : spec.draws() != spec.n    ? "#/best_of"
+                              : spec.ranks()              ? "#/best_of"
                                                           : "#/logprobs";
     return FromError({error.code, error.message, place}, "");
   }
-  if (together.any() && error.code == ErrorCode::kInvalid && !error.place.empty()) {
+  const bool none_found = error.code == ErrorCode::kLimit && error.place == "found";
+  if (together.any() && (none_found || error.code == ErrorCode::kInvalid) && !error.place.empty()) {
     const std::string pointer = error.place == "choices" && !constraint.empty()
                                     ? constraint
                                     : together.PointerOf(error.place);

@@ -46,7 +46,10 @@ Result<AsyncEngine::Id> InfillCode(AsyncEngine& engine, CodeOutput& code, Engine
           return tell("self-infill", 0, 0)(std::move(result));
         }
         const auto rest = tell(plain.strategy, result->model_calls, result->model_rows);
-        const Result<AsyncEngine::Id> id = engine.SubmitSearch(monitored, plain, rest);
+        SearchOptions what_is_left = plain;
+        what_is_left.max_rows = std::max<int64_t>(1, plain.max_rows - result->model_rows);
+        const Result<AsyncEngine::Id> id =
+            engine.SubmitSearch(monitored, std::move(what_is_left), rest);
         if (!id.ok()) rest(id.error());
       });
 }
@@ -154,8 +157,12 @@ void Call::SubmitTogether(Choice& choice, std::shared_ptr<const Constraint> cons
   if (cancel) engine.Cancel(*id);
 }
 
-// Where the search has fewer outputs than were asked for, the rest are empty.
+// Where the search has fewer outputs than were asked for, the rest are empty. Where it has none the
+// request has failed.
 void Call::Found(Choice& first, Result<TogetherResult> found) {
+  if (found.ok() && !found->why_none.empty()) {
+    found = Error{ErrorCode::kLimit, found->why_none, "found"};
+  }
   const auto index = static_cast<size_t>(first.index);
   const auto n = static_cast<size_t>(spec_.n);
   if (found.ok()) {
@@ -217,11 +224,11 @@ void Call::Fill(Choice& choice, const TogetherOutput& output) {
   if (!choice.lengths.empty()) choice.lengths.back() += static_cast<uint32_t>(rest.size());
 }
 
-// Of more outputs than were asked for, those with the highest mean log-probability. Their tokens
-// count all the same.
+// Of best_of outputs those with the highest mean log-probability, the best one first. The tokens of
+// the others count all the same.
 void Call::KeepBest() {
   const auto draws = static_cast<size_t>(spec_.draws()), n = static_cast<size_t>(spec_.n);
-  if (draws == n) return;
+  if (!spec_.ranks()) return;
   const auto mean = [](const ChoiceOut& choice) {
     double sum = 0;
     size_t count = 0;

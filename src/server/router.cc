@@ -15,6 +15,8 @@
 #include "src/base/stop_scope.h"
 #include "src/server/api.h"
 #include "src/server/api_plain.h"
+#include "src/server/model_choice.h"
+#include "src/server/model_host.h"
 #include "src/server/request_span.h"
 
 namespace pawl::server {
@@ -85,15 +87,21 @@ struct Route {
   PlainAnswer answer = nullptr;  // either this
   Start start = nullptr;         // or this
   Access access = Access::kKey;
-  bool slow = false;   // an answer for which a worker is wanted, however short the body
-  bool tools = false;  // may be long, and often the same: they are looked for by their bytes
+  bool slow = false;     // an answer for which a worker is wanted, however short the body
+  bool tools = false;    // may be long, and often the same: they are looked for by their bytes
+  bool of_model = true;  // needs one: which, is to be found out where there are several
 };
 
 namespace {
 
 constexpr Route Get(std::string_view path, PlainAnswer answer, const char* summary,
-                    Route::Access access = Route::Access::kKey) {
-  return {.method = "GET", .path = path, .summary = summary, .answer = answer, .access = access};
+                    Route::Access access = Route::Access::kKey, bool of_model = false) {
+  return {.method = "GET",
+          .path = path,
+          .summary = summary,
+          .answer = answer,
+          .access = access,
+          .of_model = of_model};
 }
 constexpr Route Post(std::string_view path, PlainAnswer answer, const char* summary,
                      bool slow = false) {
@@ -107,20 +115,21 @@ constexpr Route Outputs(std::string_view path, Start start, const char* summary,
 Result<HttpReply> OpenApi(ServerState& server, const PlainRequest& request);
 
 constexpr Route::Access kOpen = Route::Access::kOpen;
+constexpr Route::Access kKey = Route::Access::kKey;
 constexpr Route kRoutes[] = {
     Get("/health", Health, "Whether the server is ready", kOpen),
     Get("/v1/health", Health, "Whether the server is ready", kOpen),
     Get("/metrics", MetricsPage, "Counters for Prometheus", kOpen),
     Get("/", Playground, "The playground", kOpen),
     Get("/openapi.json", OpenApi, "This description"),
-    Get("/v1/models", Models, "The model, as OpenAI lists models"),
-    Get("/models", Models, "The model, as OpenAI lists models"),
-    Get("/tokenizer_info", TokenizerInfo, "Special tokens and sizes of the tokenizer"),
+    Get("/v1/models", Models, "The models, as OpenAI lists them"),
+    Get("/models", Models, "The models, as OpenAI lists them"),
+    Get("/tokenizer_info", TokenizerInfo, "Special tokens and sizes of the tokenizer", kKey, true),
     Get("/version", Version, "The version of the server"),
     Get("/api/version", Version, "The version of the server"),
-    Get("/api/tags", OllamaTags, "The model, as Ollama lists models"),
-    Get("/api/ps", OllamaTags, "The model, as Ollama lists models"),
-    Get("/props", Props, "The model, as llama.cpp describes it"),
+    Get("/api/tags", OllamaTags, "The models, as Ollama lists them"),
+    Get("/api/ps", OllamaRunning, "The models that are loaded, as Ollama lists them"),
+    Get("/props", Props, "The model, as llama.cpp describes it", kKey, true),
     Post("/tokenize", Tokenize, "The tokens of a text or of messages", true),
     Post("/detokenize", Detokenize, "The text of tokens", true),
     Post("/api/show", OllamaShow, "The model, as Ollama describes it"),
@@ -161,7 +170,8 @@ constexpr Route kStoredRoutes[] = {
     {.method = "DELETE",
      .path = kStored,
      .summary = "Deletes a stored response",
-     .answer = DeleteResponse},
+     .answer = DeleteResponse,
+     .of_model = false},
 };
 bool IsStored(std::string_view path) {
   return path.starts_with(kStored) && path.size() > kStored.size();
@@ -223,7 +233,11 @@ HttpReply ErrorReply(const HttpRequest& request, const ApiError& error) {
 // nullptr, with the error that says so.
 const Route* FindRoute(const ServerState& server, const HttpRequest& request, ApiError& error) {
   std::string_view path = request.path;
-  if (server.ready && path == "/v1/models/" + server.model->name()) {
+  constexpr std::string_view kModels = "/v1/models/";
+  const std::string_view name =
+      path.starts_with(kModels) ? path.substr(kModels.size()) : std::string_view();
+  if (server.ready && !name.empty() &&
+      (server.host != nullptr ? server.host->Has(name) : name == server.model->name())) {
     static constexpr Route kModel = Get("/v1/models/", OneModel, "The model");
     if (request.method == "GET" || request.method == "HEAD") return &kModel;
   }
@@ -313,6 +327,7 @@ void Router::Handle(std::shared_ptr<Exchange> exchange) const {
   ApiError error;
   const Route* const route = FindRoute(*server_, request, error);
   if (route == nullptr) return Refuse(*exchange, error);
+  if (server_->host != nullptr && route->of_model) return FindModel(exchange);
   const bool read = route->method == "POST";
   if (!read || (!route->slow && request.body.size() <= kSmallBytes)) {
     return Read(exchange, *route, nullptr);
@@ -321,6 +336,41 @@ void Router::Handle(std::shared_ptr<Exchange> exchange) const {
       server_, exchange,
       [self = *this, exchange](const ApiError& why) { self.Refuse(*exchange, why); },
       [self = *this, exchange, route](Intake& intake) { self.Read(exchange, *route, &intake); });
+}
+
+void Router::FindModel(const std::shared_ptr<Exchange>& exchange) const {
+  if (exchange->request().body.size() <= kSmallBytes) return UseModel(exchange);
+  Intake::Start(
+      server_, exchange,
+      [self = *this, exchange](const ApiError& why) { self.Refuse(*exchange, why); },
+      [self = *this, exchange](Intake& intake) {
+        if (intake.Claim()) self.UseModel(exchange);
+      });
+}
+
+void Router::UseModel(const std::shared_ptr<Exchange>& exchange) const {
+  const HttpRequest& request = exchange->request();
+  Result<ModelChoice> choice = ChoiceOf(request);
+  if (!choice.ok()) return Refuse(*exchange, FromError(choice.error(), ""));
+  if (choice->name.empty()) choice->name = server_->host->OnlyName();
+  if (choice->name.empty()) {
+    // The body may be no JSON at all.
+    const bool post = request.method == "POST";
+    if (const auto parsed = json::Parse(post ? std::string_view(request.body) : "{}", kBodyLimits);
+        !parsed.ok()) {
+      return Refuse(*exchange, {.message = "the body is not JSON: " + parsed.error().ToString(),
+                                .code = ErrorCodeName(parsed.error().code)});
+    }
+    return Refuse(*exchange, {.message = "must be one of the models of this server: " +
+                                         server_->host->NamesShown(),
+                              .param = "/model"});
+  }
+  server_->host->Use(
+      choice->name, choice->keep_alive, exchange,
+      [](std::shared_ptr<ServerState> state, std::shared_ptr<Exchange> asked) {
+        Router(std::move(state)).Handle(std::move(asked));
+      },
+      [self = *this](const ApiError& why, Exchange& asked) { self.Refuse(asked, why); });
 }
 
 // `intake`: on a worker; nullptr: on the connection's thread.

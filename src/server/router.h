@@ -28,6 +28,9 @@ class Router {
   HttpReply Refusal(const HttpRequest& request, const ApiError& error) const;
 
  private:
+  // Where there are several models: hands the request to the one that it names, once it is loaded.
+  void FindModel(const std::shared_ptr<Exchange>& exchange) const;
+  void UseModel(const std::shared_ptr<Exchange>& exchange) const;
   void Read(const std::shared_ptr<Exchange>& exchange, const Route& route, Intake* intake) const;
   void Refuse(Exchange& exchange, const ApiError& error) const;
 

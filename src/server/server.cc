@@ -11,14 +11,20 @@
 #include "src/base/failure.h"
 #include "src/server/heap_trim.h"
 #include "src/server/json_writer.h"
+#include "src/server/model_host.h"
 #include "src/server/router.h"
 #include "src/server/server_state.h"
+#include "src/server/state_life.h"
 
 namespace pawl::server {
 
 class Server::Impl {
  public:
-  explicit Impl(const ServerOptions& options) : state_(std::make_shared<ServerState>(options)) {}
+  explicit Impl(const ServerOptions& options) : state_(std::make_shared<ServerState>(options)) {
+    if (!options.models.empty()) {
+      state_->host = std::make_shared<ModelHost>(options, state_->shared);
+    }
+  }
   ~Impl() { (void)Stop(); }
 
   Status Listen() {
@@ -53,11 +59,12 @@ class Server::Impl {
     stopped_ = true;
     state_->draining = true;
     if (loader_.joinable()) loader_.join();
+    if (state_->host != nullptr) state_->host->Drain();
     // Meanwhile others hear 503 (Router, Call::Start).
     const auto end =
         std::chrono::steady_clock::now() +
         std::chrono::milliseconds(static_cast<int64_t>(state_->options.drain_seconds * 1e3));
-    while (state_->calls > 0 && std::chrono::steady_clock::now() < end) {
+    while (Calls() > 0 && std::chrono::steady_clock::now() < end) {
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
     http_->Drain();
@@ -80,11 +87,25 @@ class Server::Impl {
     Status saved;
     if (state_->engine != nullptr) saved = state_->engine->Close();
     state_->engine.reset();
+    if (state_->host != nullptr) saved = state_->host->Stop();
     http_.reset();
     return saved;
   }
 
  private:
+  // This one, and those of several models.
+  std::vector<std::shared_ptr<ServerState>> States() const {
+    std::vector<std::shared_ptr<ServerState>> states;
+    if (state_->host != nullptr) states = state_->host->States();
+    states.push_back(state_);
+    return states;
+  }
+  int Calls() const {
+    int calls = 0;
+    for (const auto& state : States()) calls += state->calls;
+    return calls;
+  }
+
   void LoadOrFail() {
     const Status status = Guarded([&] { return Load(); });
     {
@@ -96,31 +117,26 @@ class Server::Impl {
   }
 
   Status Load() {
-    Result<std::unique_ptr<ServedModel>> model =
-        ServedModel::Load(state_->options.model_path, state_->options.model);
-    if (!model.ok()) return model.error();
-    Result<std::shared_ptr<Drafter>> drafter = std::shared_ptr<Drafter>();
-    if (state_->options.wrap_model) (*model)->loaded().WrapModel(state_->options.wrap_model);
-    if (state_->options.make_drafter) {
-      drafter = state_->options.make_drafter(**model);
-      if (!drafter.ok()) return drafter.error();
-    }
     ServerState& state = *state_;
-    state.model = *std::move(model);
-    state.grammars = std::make_unique<GrammarStore>(
-        state.model->vocabulary(),
-        GrammarStore::Options{.max_bytes = state.options.grammar_bytes -
-                                           state.options.grammar_bytes / state.kToolShare});
-    state.code = CodePlans::Make(state.model->vocabulary(), state.options.code);
-    state.workers = std::make_unique<WorkerPool>(state.options.workers);
-    state.engine = std::make_unique<AsyncEngine>(
-        state.model->loaded(),
-        AsyncOptions{.max_batch = state.options.max_batch,
-                     .drafter = *std::move(drafter),
-                     .on_step = [&state](double s) { state.metrics.step.Observe(s); }});
-    state.ready = true;
+    if (state.host != nullptr) {
+      state.workers = std::make_unique<WorkerPool>(state.options.workers);
+      state.ready = true;
+      LogHost();
+      return {};
+    }
+    if (Status status = LoadState(state); !status.ok()) return status;
     LogStart();
     return {};
+  }
+
+  void LogHost() const {
+    JsonWriter json;
+    json.Object().Key("event").String("started").Key("version").String(state_->options.version);
+    json.Key("address").String(state_->options.http.host + ":" + std::to_string(port()));
+    json.Key("models").Int(static_cast<int64_t>(state_->options.models.size()));
+    json.Key("models_bytes").Int(state_->host->budget());
+    json.Key("keys").Int(static_cast<int64_t>(state_->options.api_keys.size()));
+    state_->Log(json.End().Take());
   }
 
   void LogStart() const {
@@ -146,11 +162,20 @@ class Server::Impl {
       lock.unlock();
       // Without memory for the list: the next time.
       (void)Guarded([&]() -> Status {
+        const double seconds = state_->options.request_seconds;
         state_->metrics.timed_out += GiveUpOlderThan(
-            state_->options.request_seconds,
+            seconds,
             {.status = 408, .message = "the request took longer than it may take on this server"});
-        // There are none before the model is loaded, which may take longer.
-        if (++looks % kLooksBetweenFrees == 0 && state_->ready) state_->grammars->FreeUnused();
+        const bool frees = ++looks % kLooksBetweenFrees == 0;
+        if (ModelHost* const host = state_->host.get()) {
+          state_->metrics.timed_out += host->Look(seconds);
+          if (frees) {
+            for (const auto& state : host->Loaded()) state->grammars->FreeUnused();
+          }
+        } else if (frees && state_->ready) {
+          // There are none before the model is loaded, which may take longer.
+          state_->grammars->FreeUnused();
+        }
         trimmer.Look();
         return {};
       });
@@ -161,13 +186,13 @@ class Server::Impl {
   int GiveUpOlderThan(double seconds, const ApiError& error) {
     std::vector<std::shared_ptr<Call>> late;
     std::vector<std::shared_ptr<Intake>> unread;
-    {
-      const std::lock_guard lock(state_->mutex);
-      for (Call* call : state_->live) {
+    for (const auto& state : States()) {
+      const std::lock_guard lock(state->mutex);
+      for (Call* call : state->live) {
         if (call->seconds() <= seconds) continue;
         if (auto alive = call->weak_from_this().lock()) late.push_back(std::move(alive));
       }
-      for (Intake* intake : state_->intakes) {
+      for (Intake* intake : state->intakes) {
         if (intake->seconds() <= seconds) continue;
         if (auto alive = intake->weak_from_this().lock()) unread.push_back(std::move(alive));
       }

@@ -33,10 +33,22 @@ namespace pawl::server {
 // takes small work only (worker_pool.h).
 enum class WorkPlace { kConnection, kWorker, kSmallWorker };
 
+// One of several models of a server.
+struct ModelOfServer {
+  std::string path;
+  ServedModelOptions model;                               // with a name that no other one has
+  int max_batch = 8, max_queue = 256, max_tokens = 4096;  // as in ServerOptions
+  int64_t kv_bytes = 0;     // most memory for keys and values; 0: what models_bytes leaves
+  double keep_alive = 300;  // seconds without a request until it is unloaded; negative: never
+};
+
 struct ServerOptions {
   HttpOptions http;
   std::string model_path;
   ServedModelOptions model;
+  // Not empty: these in place of `model`. Requests name one of them, which is then loaded.
+  std::vector<ModelOfServer> models;
+  int64_t models_bytes = 0;  // of memory for the process with its models; 0: half of the machine's
   std::vector<std::string> api_keys;  // none: keys are not looked at
   int max_batch = 8;
   int threads = 0;
@@ -60,6 +72,7 @@ struct ServerOptions {
   std::string version = "0";
   // Makes what drafts for the model, once it is loaded; nullptr, or a nullptr from it: no drafts.
   std::function<Result<std::shared_ptr<Drafter>>(const ServedModel& model)> make_drafter;
+  int64_t draft_bytes = 0;  // most memory that drafts of one of several models keep
   // What is to run in place of the model that was loaded: for tests of what goes wrong in one.
   std::function<std::unique_ptr<Model>(std::unique_ptr<Model> model)> wrap_model;
   // Gets each part of the work on a request ("read", "answer", "prepare") as it begins, on its

@@ -24,21 +24,38 @@
 
 namespace pawl::server {
 
+class ModelHost;
+
 class ServerState {
  public:
   // Of the bytes for grammars, lists of tools get a share.
   static constexpr size_t kToolShare = 32;
 
-  explicit ServerState(ServerOptions options_in)
+  // What does not depend on the model.
+  struct Shared {
+    explicit Shared(const ServerOptions& options)
+        : known_tools(options.grammar_bytes / kToolShare),
+          responses(options.store_bytes, options.store_seconds) {}
+    KnownTools known_tools;
+    ResponseStore responses;
+  };
+
+  explicit ServerState(ServerOptions options_in) : ServerState(std::move(options_in), nullptr) {}
+  // Of one of several models. `shared_in`: of all of them; nullptr: its own.
+  ServerState(ServerOptions options_in, std::shared_ptr<Shared> shared_in)
       : options(std::move(options_in)),
-        known_tools(options.grammar_bytes / kToolShare),
-        responses(options.store_bytes, options.store_seconds) {}
+        shared(shared_in == nullptr ? std::make_shared<Shared>(options) : std::move(shared_in)),
+        known_tools(shared->known_tools),
+        responses(shared->responses) {}
 
   const ServerOptions options;
-  std::vector<std::string> api_keys;
+  const std::shared_ptr<Shared> shared;
   Metrics metrics;
-  KnownTools known_tools;
-  ResponseStore responses;
+  KnownTools& known_tools;
+  ResponseStore& responses;
+
+  // Of a server with several models: each has a state of its own, and this one has no model.
+  std::shared_ptr<ModelHost> host;
 
   // There from `ready` on.
   std::unique_ptr<ServedModel> model;

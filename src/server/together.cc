@@ -66,6 +66,7 @@ void ReadSelfInfill(const JsonReader& object, const TogetherSetting& setting, To
   options.arguments.emplace_back("temperature", double{setting.options.sampling.temperature});
   RefuseUnread(object);
   LimitSearch(setting, options);
+  spec.pointer = "#/self_infill";
 }
 
 // Contrast without a search: greedy, or with a temperature drawn.
@@ -79,6 +80,7 @@ void ReadContrastAlone(const JsonReader& in, const TogetherSetting& setting, Tog
   options.max_tokens = setting.options.max_tokens;
   options.skip_forced = setting.options.skip_forced;
   LimitSearch(setting, options);
+  spec.pointer = "#/contrast";
   ReadContrast(contrast, options);
   if (setting.extracts) {
     if (prompt.present()) prompt.Unsupported("is not for this route: the prompt without a text is");
@@ -98,6 +100,9 @@ void RefuseUnread(const JsonReader& in) {
 }
 
 void ReadTogether(const JsonReader& in, const TogetherSetting& setting, TogetherSpec& spec) {
+  for (const char* name : {"force_phrases", "force_ordered", "force_in"}) {
+    if (in[name].present()) in[name].Fail("must stand in search");
+  }
   const JsonReader search = in["search"].OptionalObject();
   const JsonReader sampler = in["sampler"].OptionalObject();
   const JsonReader beams = in["use_beam_search"];
@@ -116,6 +121,7 @@ void ReadTogether(const JsonReader& in, const TogetherSetting& setting, Together
     AgreeOnN(in, search, setting, options.n);
     RefuseUnread(search);
     spec.members = MembersOf(search);
+    spec.pointer = "#/search";
     if (beam) beams.Fail("cannot be used with search");
     for (const char* name : {"contrast", "contrast_prompt"}) {
       if (in[name].present()) in[name].Fail("must stand in search");
@@ -125,9 +131,9 @@ void ReadTogether(const JsonReader& in, const TogetherSetting& setting, Together
     if (beam) beams.Fail("cannot be used with contrast");
   } else if (beam) {
     SearchOptions& options = spec.search.emplace(SearchOf(setting));
-    spec.by_beams = true;
     options.num_beams = setting.best_of;
     LimitSearch(setting, options);
+    spec.pointer = "#/use_beam_search";
     in["length_penalty"].Read(options.length_penalty);
     bool early = false;
     if (in["early_stopping"].Read(early) && early) options.early_stopping = EarlyStopping::kTrue;
@@ -142,17 +148,22 @@ void ReadTogether(const JsonReader& in, const TogetherSetting& setting, Together
     options.n = setting.n;
     options.max_tokens = setting.options.max_tokens;
     options.seed = setting.options.sampling.seed;
-    options.temperature = double{setting.options.sampling.temperature};
+    // That of the model's law, where the request has none.
+    if (in["temperature"].present()) {
+      options.temperature = double{setting.options.sampling.temperature};
+    }
     ReadSamplerOptions(sampler, options);
     ReadChecks(sampler, setting, spec);
     AgreeOnN(in, sampler, setting, options.n);
     RefuseUnread(sampler);
     spec.members = MembersOf(sampler);
+    spec.pointer = "#/sampler";
   }
   const JsonReader classify = in["classify"];
   if (classify.Bool(false)) {
     if (spec.any()) return classify.Fail("cannot be used with search and sampler");
     ClassifyOptions& options = spec.classify.emplace();
+    spec.pointer = "#/classify";
     in["exact_missing"].Read(options.exact_missing);
     in["exact_rows"].Read(options.exact_rows, int64_t{1}, setting.most_rows);
   }
@@ -168,10 +179,7 @@ std::string TogetherSpec::PointerOf(const std::string& place) const {
       "n",          "seed",          "temperature", "length_penalty",
       "exact_rows", "exact_missing", "contrast",    "contrast_prompt"};
   if (std::ranges::find(kOfRequest, member) != std::end(kOfRequest)) return "#/" + member;
-  if (search && search->strategy == "self-infill" && members.empty()) return "#/self_infill";
-  if (search && search->contrast_prompt && members.empty()) return "#/contrast";
-  if (by_beams) return "#/use_beam_search";
-  return search ? "#/search" : sampler ? "#/sampler" : "#/classify";
+  return pointer;
 }
 
 TogetherResult ResultOf(const SearchResult& found, const std::string& strategy) {
@@ -202,13 +210,20 @@ TogetherResult ResultOf(const SearchResult& found, const std::string& strategy) 
                               : StopReason::kLength;
   }
   result.report = json.End().End().Take();
+  if (found.outputs.empty()) {
+    result.why_none = "no output was found that the checks accept";
+    if (!found.at_limit.empty()) result.why_none += ", up to the limit of " + found.at_limit;
+  }
   return result;
 }
 
 TogetherResult ResultOf(const SamplerResult& sampled) {
   TogetherResult result;
+  size_t valid = 0;
   JsonWriter json;
   json.Object().Key("rows").Int(sampled.model_rows).Key("calls").Int(sampled.model_calls);
+  json.Key("effective_size").Number(sampled.effective_size);
+  if (sampled.timed_out) json.Key("timed_out").Bool(true);
   json.Key("outputs").Array();
   for (const WeightedOutput& one : sampled.outputs) {
     json.Object().Key("log_weight").Number(one.log_weight);
@@ -221,16 +236,24 @@ TogetherResult ResultOf(const SamplerResult& sampled) {
       output.note = "the sampler has found no output that fits: this one does not";
       continue;
     }
+    ++valid;
     output.tokens.pop_back();
     output.stop = StopReason::kEnd;
   }
   result.report = json.End().End().Take();
+  if (valid == 0) {
+    result.why_none = "no valid output was found in " + std::to_string(sampled.outputs.size()) +
+                      (sampled.outputs.size() == 1 ? " try" : " tries");
+  }
   return result;
 }
 
 TogetherResult ResultOf(const ClassifyResult& choices, std::vector<TokenId> best) {
   TogetherResult result;
   result.report = ClassifyJson(choices);
+  if (choices.valid == 0 && choices.at_limit) {
+    result.why_none = "the limit of exact_rows was reached before the end of any choice";
+  }
   result.outputs.push_back({std::move(best), StopReason::kEnd, ""});
   return result;
 }

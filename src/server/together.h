@@ -26,8 +26,8 @@ struct TogetherSpec {
   // Where an option that an error names stands in the request; a member of the request, or one of
   // "search" or "sampler".
   std::string PointerOf(const std::string& place) const;
+  std::string pointer;               // to the member that asks for it
   std::vector<std::string> members;  // of the object "search" or "sampler"
-  bool by_beams = false;             // the search is that of "use_beam_search"
   CheckSpecs checks;                 // of that object
 
   bool any() const { return search || sampler || classify; }
@@ -58,7 +58,8 @@ struct TogetherOutput {
 };
 struct TogetherResult {
   std::vector<TogetherOutput> outputs;
-  std::string report;  // JSON without texts of outputs
+  std::string report;    // JSON without texts of outputs
+  std::string why_none;  // no output was found; empty: there are some
 };
 TogetherResult ResultOf(const SearchResult& found, const std::string& strategy);
 TogetherResult ResultOf(const SamplerResult& sampled);

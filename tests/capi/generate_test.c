@@ -646,6 +646,12 @@ static void test_ways_to_write(const char* folder, pawl_engine* engine) {
   CHECK(strcmp(greedy, same) == 0 && strcmp(greedy, other) != 0);
   search_text(engine, text, NULL, "{\"strategy\":\"superposed\",\"max_tokens\":16}", same);
   CHECK(strcmp(greedy, same) == 0);
+  search_text(engine, text, NULL,
+              "{\"strategy\":\"lattice\",\"search_arg\":{\"nodes\":2},\"max_tokens\":16}", same);
+  CHECK(strcmp(greedy, same) == 0);
+  search_text(engine, text, NULL,
+              "{\"force_phrases\":[\"zx7\",\"qj4\"],\"num_beams\":1,\"max_tokens\":16}", other);
+  CHECK(strstr(other, "zx7") != NULL && strstr(other, "qj4") != NULL);
   /* The model that has markers for a gap stands next to the other one. */
   char path[4096];
   snprintf(path, sizeof path, "%s", folder);

@@ -60,6 +60,18 @@ TEST(ExtractDocumentTest, ValuesHaveTheirPlacesInTheWholeDocument) {
   }
 }
 
+// Runs until the file has more lines than `kept`, and no longer. What it leaves of `chunks`; empty:
+// it was faster.
+std::string KillBehind(int kept, const std::string& arguments, const std::string& chunks) {
+  const std::string script =
+      std::string(PAWL_COMMAND) + " extract --document --chunk-tokens 40 --batch 1 --details " +
+      arguments + " & child=$!; for i in $(seq 1000); do [ \"$(cat " + chunks +
+      " 2>/dev/null | wc -l)\" -gt " + std::to_string(kept) +
+      " ] && break; sleep 0.005; done; kill -9 $child 2>/dev/null; wait $child 2>/dev/null; true";
+  EXPECT_EQ(std::system(("bash -c '" + script + "'").c_str()), 0);
+  return std::filesystem::exists(chunks) ? *ReadFile(chunks) : "";
+}
+
 // Killed in the middle, twice, and gone on with.
 TEST(ExtractDocumentTest, ARunThatWasKilledGoesOnBehindItsChunks) {
   const std::string file = WriteScratch("payments.txt", ManyPayments());
@@ -68,16 +80,9 @@ TEST(ExtractDocumentTest, ARunThatWasKilledGoesOnBehindItsChunks) {
   EXPECT_FALSE(std::filesystem::exists(whole + ".1.chunks"));
   const std::string chunks = cut + ".1.chunks", schema = WriteScratch("paid.json", kPaid);
   for (const int kept : {3, 7}) {
-    // Until the file has so many lines, and no longer.
-    const std::string script =
-        std::string(PAWL_COMMAND) + " extract --document --chunk-tokens 40 --batch 1 --details " +
-        "--resume --schema " + schema + " --file " + file + " --output " + cut +
-        " & child=$!; for i in $(seq 1000); do [ \"$(cat " + chunks +
-        " 2>/dev/null | wc -l)\" -gt " + std::to_string(kept) +
-        " ] && break; sleep 0.005; done; kill -9 $child 2>/dev/null; wait $child 2>/dev/null; true";
-    ASSERT_EQ(std::system(("bash -c '" + script + "'").c_str()), 0);
-    if (!std::filesystem::exists(chunks)) continue;  // it was faster
-    const std::string there = *ReadFile(chunks);
+    const std::string there = KillBehind(
+        kept, "--resume --schema " + schema + " --file " + file + " --output " + cut, chunks);
+    if (there.empty()) continue;
     ASSERT_TRUE(WriteFile(chunks, there + "{\"chunk\":9,\"te").ok());
   }
   const CommandResult last =
@@ -86,9 +91,52 @@ TEST(ExtractDocumentTest, ARunThatWasKilledGoesOnBehindItsChunks) {
   const Json one = Json::parse(*ReadFile(whole)), other = Json::parse(*ReadFile(cut));
   EXPECT_EQ(one, other);
   EXPECT_FALSE(std::filesystem::exists(chunks));
-  // What is there is not made again.
+  // What is there is not made again, and chunks that a killed run has left are gone.
+  ASSERT_TRUE(WriteFile(chunks, "left").ok());
   EXPECT_EQ(RunDocument({"--file", file, "--output", cut, "--resume"}).exit_code, 0);
   EXPECT_EQ(Json::parse(*ReadFile(cut)), one);
+  EXPECT_FALSE(std::filesystem::exists(chunks));
+}
+
+// The bug: chunks of a run with other draws were taken for those of this one.
+TEST(ExtractDocumentTest, ChunksOfOtherOptionsAreReadAgain) {
+  const std::string file = WriteScratch("payments.txt", ManyPayments());
+  const std::string whole = WriteScratch("whole.jsonl", ""), cut = WriteScratch("cut.jsonl", "");
+  const std::string schema = WriteScratch("paid.json", kPaid), chunks = cut + ".1.chunks";
+  const std::string there = KillBehind(
+      6, "--temperature 2 --schema " + schema + " --file " + file + " --output " + cut, chunks);
+  for (const std::string& output : {cut, whole}) {
+    const CommandResult result = RunDocument({"--file", file, "--details", "--temperature", "2",
+                                              "--top-k", "1", "--output", output, "--resume"});
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+  }
+  if (!there.empty()) {
+    EXPECT_EQ(Json::parse(*ReadFile(whole)), Json::parse(*ReadFile(cut)));
+  }
+}
+
+// The bug: where the slowest chunk was the first one and the others waited for it, the engine was
+// idle before the end, and the line had no record.
+TEST(ExtractDocumentTest, ChunksThatWaitForASlowOneAreNotTheEnd) {
+  // Only the first chunk has much to say.
+  std::string text;
+  for (int i = 0; i < 12; ++i) text += std::to_string(100 + i) + " ";
+  text += "Ann.\n\n";
+  for (int i = 0; i < 30; ++i) text += "Bo is here, and has 7 of them for us today.\n\n";
+  const std::string schema = WriteScratch("list.json", R"({"type": "object", "properties": {
+    "paid": {"type": "array", "items": {"type": "number", "x-pawl-source": "span"},
+    "uniqueItems": true, "minItems": 1}}, "required": ["paid"]})");
+  std::vector<std::string> command = {"extract",    "--schema",       schema, "--text",        text,
+                                      "--document", "--chunk-tokens", "40",   "--temperature", "2"};
+  for (const char* batch : {"1", "2", "3", "8"}) {
+    std::vector<std::string> one = command;
+    one.insert(one.end(), {"--batch", batch, "--details"});
+    const CommandResult result = RunPawl(one);
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    const Json line = Json::parse(result.out, nullptr, false);
+    ASSERT_FALSE(line.is_discarded()) << result.out;
+    EXPECT_GT(line["chunks"], 10) << batch;
+  }
 }
 
 TEST(ExtractDocumentTest, DocumentsMayBeLines) {
@@ -145,6 +193,22 @@ TEST(ExtractDocumentTest, RowsOfATableAreTexts) {
                                      "--file", WriteScratch("none.csv", "a,b\n1,2\n")});
   EXPECT_EQ(bad.exit_code, 2);
   EXPECT_NE(bad.err.find("names no column \"text\""), std::string::npos) << bad.err;
+  const std::pair<const char*, const char*> broken[] = {
+      {"text,id,id\na,1,2\n", "broken.csv: the first row names two columns \"id\""},
+      {"text\nAnn pays 5\n\"Bo\"x\n", "broken.csv: row 3: field 1: a closing quote"},
+      {"text\n\"Bo pays 5\n", "broken.csv: row 2: ends inside quotes"}};
+  for (const auto& [rows, message] : broken) {
+    const CommandResult refused = RunPawl({"extract", "--schema", WriteScratch("paid.json", kPaid),
+                                           "--file", WriteScratch("broken.csv", rows)});
+    EXPECT_EQ(refused.exit_code, 2) << rows;
+    EXPECT_NE(refused.err.find(message), std::string::npos) << refused.err;
+  }
+  // A name of --keep that no line has is told of.
+  const CommandResult named =
+      RunPawl({"extract", "--schema", WriteScratch("paid.json", kPaid), "--file",
+               WriteScratch("one.csv", "id,text\n1,Ann pays 5\n"), "--keep", "id,nmae"});
+  EXPECT_EQ(named.exit_code, 0) << named.err;
+  EXPECT_EQ(named.err, "pawl extract: note: --keep: no line has \"nmae\"\n");
 }
 
 TEST(ExtractDocumentTest, MistakesNameTheOption) {

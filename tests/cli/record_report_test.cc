@@ -135,7 +135,7 @@ TEST(RecordReportTest, PagesHaveABound) {
   const std::string much(1'500'000, '<');  // six bytes each
   std::string data, written;
   for (int i = 0; i < 4; ++i) {
-    const std::string text = i == 3 ? much + much + much : much;
+    const std::string text = i == 3 ? much + much + "\u00e9" + much + " 3" : much;
     data += Json{{"text", text}, {"record", {{"n", i}}}}.dump() + "\n";
     written += Json{{"record", {{"n", i}}}}.dump() + "\n";
   }
@@ -144,22 +144,34 @@ TEST(RecordReportTest, PagesHaveABound) {
       RunPawl({"eval", "--data", WriteScratch("pages.jsonl", data), "--written",
                WriteScratch("pages_written.jsonl", written), "--report", file});
   ASSERT_EQ(result.exit_code, 0) << result.err;
-  const std::vector<size_t> documents = {2, 1, 1};
-  for (size_t page = 1; page <= 3; ++page) {
+  const std::vector<size_t> documents = {2, 1, 1, 1};
+  std::string large;
+  for (size_t page = 1; page <= 4; ++page) {
     const std::string name =
         page == 1 ? file : ScratchPath("pages-" + std::to_string(page) + ".html");
     EXPECT_LE(std::filesystem::file_size(name), 20'000'000u);
     const std::vector<Json> blocks = BlocksOf(PageText(name));
     ASSERT_EQ(blocks.size(), 1 + documents[page - 1]) << page;
     EXPECT_EQ(blocks[0]["page"], page);
-    EXPECT_EQ(blocks[0]["pages"], 3);
+    EXPECT_EQ(blocks[0]["pages"], 4);
+    // The large one is in two parts, with its value where that stands.
+    if (page < 3) continue;
+    EXPECT_FALSE(blocks[1].contains("cut"));
+    const std::string text = blocks[1]["text"];
+    large += text;
     if (page == 3) {
-      EXPECT_EQ(blocks[1]["cut"], true);
+      EXPECT_EQ(blocks[1]["name"], "line 4 (part 1 of 2)");
       EXPECT_GT(std::filesystem::file_size(name), 19'900'000u);
-      EXPECT_EQ(blocks[1]["values"].size(), 1u);
+      EXPECT_TRUE(blocks[1]["values"].empty());
+    } else {
+      ASSERT_EQ(blocks[1]["values"].size(), 1u);
+      const Json span = blocks[1]["values"][0]["s"];
+      EXPECT_EQ(span[1], text.size());
+      EXPECT_EQ(span[0], text.size() - 1);
     }
   }
-  EXPECT_FALSE(std::filesystem::exists(ScratchPath("pages-4.html")));
+  EXPECT_EQ(large, much + much + "\u00e9" + much + " 3");
+  EXPECT_FALSE(std::filesystem::exists(ScratchPath("pages-5.html")));
 }
 
 }  // namespace

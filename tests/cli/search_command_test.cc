@@ -1,6 +1,7 @@
 // pawl generate --search, --force-phrase and --exact through the command.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -65,6 +66,55 @@ TEST(SearchCommandTest, PhrasesAreForcedOrNamed) {
   const CommandResult lacks = SearchWith({"--regex", "[a-h]{3,20}", "--force-phrase", "xyz"});
   EXPECT_EQ(lacks.exit_code, 1);
   EXPECT_NE(lacks.err.find("lacks the phrase \"xyz\""), std::string::npos) << lacks.err;
+  std::vector<std::string> many = {"--regex", "[a-h]{3,9}"};
+  for (int i = 0; i < 200; ++i) {
+    many.insert(many.end(), {"--force-phrase", "x" + std::to_string(i)});
+  }
+  const std::string notes = SearchWith(many).err;
+  EXPECT_LE(std::ranges::count(notes, '\n'), 3) << notes;
+  EXPECT_NE(notes.find("1 of 1 outputs lack 200 phrases"), std::string::npos) << notes;
+}
+
+// In the strings of JSON, however they are written there.
+TEST(SearchCommandTest, PhrasesInValuesMayBeEscaped) {
+  const std::string schema = ::testing::TempDir() + "/note.json";
+  ASSERT_TRUE(WriteFile(schema, R"({"type":"object","properties":{"note":{"type":"string"}},)"
+                                R"("required":["note"],"additionalProperties":false})")
+                  .ok());
+  const std::string phrase = "say \"h\xc3\xa9\"\n\\";
+  for (const bool ascii : {false, true}) {
+    std::vector<std::string> options = {"--schema",   schema,  "--force-phrase", phrase,
+                                        "--force-in", "value", "--max-tokens",   "120"};
+    if (ascii) options.emplace_back("--ascii");
+    options.insert(options.begin(), {"generate", "--model", RandomModelFolder(), "--prompt", "a"});
+    const CommandResult result = RunPawl(options);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    const SearchJsonValue record = SearchJsonValue::parse(result.out, nullptr, false);
+    ASSERT_TRUE(record.is_object()) << result.out;
+    EXPECT_NE(record["note"].get<std::string>().find(phrase), std::string::npos) << result.out;
+    EXPECT_EQ(result.out.find("\xc3") == std::string::npos, ascii) << result.out;
+  }
+}
+
+TEST(SearchCommandTest, LatticesAndChoicesSayWhatTheLimitIs) {
+  const SearchJsonValue lattice = JsonOf(SearchWith(
+      {"--regex", "[a-h]{12}", "--search", "lattice", "--search-arg", "nodes=3", "--json"}));
+  ASSERT_EQ(lattice["outputs"].size(), 1u);
+  EXPECT_EQ(lattice["outputs"][0]["text"].get<std::string>().size(), 12u);
+  EXPECT_EQ(lattice["at_limit"], "nodes");
+  const CommandResult none =
+      SearchWith({"--choice", "abcdef", "--choice", "b", "--exact", "--json", "--exact-rows", "1"});
+  const SearchJsonValue found = SearchJsonValue::parse(none.out, nullptr, false);
+  EXPECT_EQ(none.exit_code, found["valid"] == 0 ? 1 : 0) << none.err;
+  EXPECT_TRUE(found["choices"][0]["probability"].is_null()) << none.out;
+  EXPECT_TRUE(found["choices"][0]["log_probability"].is_null()) << none.out;
+}
+
+// As in every interface.
+TEST(SearchCommandTest, EmptyContrastPrompts) {
+  const CommandResult empty = SearchWith({"--regex", "[a-h]{3}", "--contrast-prompt", ""});
+  EXPECT_EQ(empty.exit_code, 2) << empty.out;
+  EXPECT_NE(empty.err.find("--contrast-prompt: is empty"), std::string::npos) << empty.err;
 }
 
 // The likeliest tokens leave no room for the end, so each beam goes on with one that does.
@@ -160,7 +210,7 @@ TEST(SearchCommandTest, SuperposedDraftsShareRows) {
   more.insert(more.end(), {"--n", "3"});
   const SearchJsonValue three = JsonOf(SearchWith(more));
   EXPECT_EQ(one["outputs"][0]["text"].get<std::string>() + "\n",
-            SearchWith({"--regex", "[a-h]{8}", "--no-skip-forced"}).out);
+            SearchWith({"--regex", "[a-h]{8}"}).out);
   ASSERT_EQ(three["outputs"].size(), 3u);
   EXPECT_NE(three["outputs"][0]["text"], three["outputs"][1]["text"]);
   EXPECT_LE(three["rows"].get<double>(), 1.15 * one["rows"].get<double>());

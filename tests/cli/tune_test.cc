@@ -192,7 +192,11 @@ TEST(ConfigFileTest, WrongFilesAreNamedWithTheLine) {
       {"[generate]\nstop=[\"a\" \"b\"]\n", "line 2: a list needs commas"},
       {"[generate]\nstop=\"a\n", "line 2: a text has no quote at its end"},
       {"[generate]\nstop=\"\\d\"\n", "line 2: \\ begins no escape"},
-      {"[generate]\nstop=a b\n", "line 2: \"b\" stands behind the value of stop"},
+      {"[generate]\nstop=\"a\" b\n", "line 2: \"b\" stands behind the value of stop"},
+      {"[generate]\nsearch=beam\n", "line 2: a text must stand in quotes: \"beam\""},
+      {"[generate]\nmax-tokens=3x\n", "line 2: a text must stand in quotes: \"3x\""},
+      {"[generate]\nn=2\n[extract]\n[generate]\nseed=1\n",
+       "line 4: [generate] stands in line 1 too"},
       {"[generate]\nseed=1\nseed=2\n", "line 3: seed stands in line 2 too"},
       {"[generate]\nconfig=\"a\"\n", "line 2: pawl generate has no option config"},
       // What CLI11 refuses, also in the section of another command.

@@ -22,6 +22,7 @@
 #include "src/decode/batch.h"
 #include "src/decode/draft/drafter.h"
 #include "src/decode/draft/model_source.h"
+#include "src/model/draft_head.h"
 #include "src/model/model.h"
 #include "src/model/random_weights.h"
 #include "tests/decode/sixteen_model.h"
@@ -273,6 +274,15 @@ class DraftsTest : public ::testing::Test {
     setting.vocabulary_size = model.info().vocabulary_size;
     const bool own = name == "wrong" || name == "right" || name == "model";
     setting.options.sources = own ? "off" : name;
+    if (!head_.empty()) {
+      setting.options.sources = name;
+      setting.options.model = head_;
+      const auto indices = ParseDraftSources(setting.options);
+      EXPECT_TRUE(indices.ok());
+      auto drafter = Drafter::Make(std::move(setting), *indices);
+      EXPECT_TRUE(drafter.ok());
+      return *std::move(drafter);
+    }
     if (name == "text") setting.options.text_file = QuotedText();
     setting.options.always = always;
     setting.options.filter = filter;
@@ -298,6 +308,7 @@ class DraftsTest : public ::testing::Test {
   Encoder encode_ = LongestFirst(vocabulary_);
   Compiler compiler_{vocabulary_};
   DraftSetting model_setting_;
+  std::string head_;  // the folder of a trained head, in place of the draft model
 };
 
 TEST_F(DraftsTest, EveryOutputIsTheOneWithoutDrafts) {
@@ -369,6 +380,44 @@ TEST_F(DraftsTest, EveryOutputIsTheOneWithoutDrafts) {
   EXPECT_GT(closed, 0);
   EXPECT_GT(cancelled, 0);
   RecordProperty("compared", static_cast<int>(compared));
+}
+
+// Against the model without a head: what heads keep in its pages changes nothing either.
+TEST_F(DraftsTest, TrainedHeadsChangeNoOutput) {
+  const int seeds = SeedsFromEnvironment("PAWL_DRAFT_SEEDS", 4);
+  const auto plain_model = LoadGolden("heads/target");
+  ASSERT_NE(plain_model, nullptr);
+  for (const char* const head :
+       {"eagle3", "eagle3-training", "eagle3-wide", "medusa", "medusa-blocks", "hydra"}) {
+    head_ = GoldenFolder(std::string("heads/") + head);
+    auto model = LoadGolden("heads/target");
+    ASSERT_TRUE(AttachDraftHead(model, head_).ok());
+    int64_t accepted = 0;
+    for (const char* kind : {"none", "schema", "lark", "tag"}) {
+      const auto constraint = Make(compiler_, kind);
+      for (const float temperature : {0.0f, 0.7f, 1.5f}) {
+        std::vector<Case> cases;
+        for (int i = 0; i < seeds; ++i) cases.push_back({static_cast<uint64_t>(i), temperature});
+        const std::vector<Output> plain = Run(*plain_model, constraint, cases, 1, nullptr);
+        for (const std::string name : {"model", "auto", "self:exit=2,model,lookahead"}) {
+          for (const int batch : {1, 8}) {
+            BatchStats stats;
+            const std::vector<Output> drafted =
+                Run(*model, constraint, cases, batch, MakeDrafter(name, {}, true, true, *model),
+                    &stats);
+            for (size_t i = 0; i < cases.size(); ++i) {
+              ASSERT_TRUE(drafted[i] == plain[i])
+                  << head << ", " << kind << ", " << name << ", batch " << batch << ", temperature "
+                  << temperature << ", seed " << i << ": \"" << drafted[i].text
+                  << "\" instead of \"" << plain[i].text << "\" " << drafted[i].error;
+            }
+            if (name == "model") accepted += stats.accepted;
+          }
+        }
+      }
+    }
+    EXPECT_GT(accepted, 0) << head;
+  }
 }
 
 // Every family, whose models have 96 tokens and more: alone without drafts; with drafts, eight
@@ -447,6 +496,65 @@ TEST_F(DraftsTest, SourcesThatKnowTakeFewSteps) {
   EXPECT_LE(right.steps, 3 + tokens / 17);
   EXPECT_LT(right.steps, plain.steps);
   EXPECT_EQ(right.failed_drafts, 0);
+}
+
+// A tool that another request offered next to other tools: its calls are known by the text in front
+// of their arguments.
+TEST_F(DraftsTest, HistoriesKnowAToolFromRequestsWithOtherTools) {
+  const auto request_with = [&](const std::string& other) {
+    std::string tags;
+    for (const std::string& name : {std::string("blue"), other}) {
+      tags += std::string(tags.empty() ? "" : ",") + R"({"type":"tag","begin":"<a>)" + name +
+              R"(=","content":{"type":"json_schema","json_schema":{"type":"object","properties":{
+              "name":{"type":"string","maxLength":20},"size":{"type":"integer"}},
+              "required":["name","size"],"additionalProperties":false}},"end":";"})";
+    }
+    Result<Grammar> grammar = compiler_.CompileStructuralTag(
+        R"({"type":"structural_tag","format":{"type":"or","elements":[)" + tags + "]}}");
+    EXPECT_TRUE(grammar.ok()) << grammar.error().ToString();
+    return ForLoop(MakeConstraint(*grammar), *vocabulary_);
+  };
+  const std::string call = R"(<a>blue={"name":"some words here","size":1004};)";
+  const auto model = LoadGolden("llama-fp32-tied");
+  ASSERT_NE(model, nullptr);
+  const auto drafter = MakeDrafter("history", {}, true, true, *model);
+  // How many steps the call takes when these requests were there before.
+  const auto steps = [&](const std::string& other) {
+    std::shared_ptr<const LoopConstraint> at = request_with(other);
+    const auto request = drafter->Begin({.prompt = std::vector<TokenId>{1}, .constraint = at});
+    std::vector<TokenId> tokens = {1};
+    const std::vector<TokenId> output = encode_(call);
+    int count = 0;
+    for (size_t done = 0; done < output.size(); ++count) {
+      DraftTask task = {.request = request.get(),
+                        .tokens = tokens,
+                        .prompt = 1,
+                        .at = at,
+                        .mask = at->mask(),
+                        .most_nodes = 8,
+                        .most_depth = 16};
+      drafter->Draft({&task, 1}, {});
+      for (int node = 0; node >= 0 && done < output.size();) {
+        const TokenId came = output[done++];
+        tokens.push_back(came);
+        drafter->Verified(*request, node, came);
+        at = at->Next(came);
+        if (at == nullptr) {
+          ADD_FAILURE() << "refused at " << done;
+          return 0;
+        }
+        node = request->tree.Child(node, came);
+      }
+    }
+    drafter->Finish(*request, output);
+    return count;
+  };
+  EXPECT_NE(FingerprintOf(request_with("red").get()), FingerprintOf(request_with("green").get()));
+  const int first = steps("red");
+  const auto size = static_cast<int>(encode_(call).size());
+  // Under another grammar the call is known all the same.
+  EXPECT_GE(first, size / 2);
+  EXPECT_LE(steps("green"), size / 4);
 }
 
 // The budget counts tokens, not steps: at every budget the output is closed as without drafts.

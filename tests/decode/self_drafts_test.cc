@@ -1,6 +1,6 @@
 // The source "self": which layers it takes (against slow twins), that all layers are always right,
 // and what its calls leave behind. The source "lookahead": calls that it saves, rows that it gives
-// up.
+// up. Trained heads whose weights are chosen such that their guesses are right.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,7 +13,9 @@
 
 #include "src/decode/batch.h"
 #include "src/decode/draft/drafter.h"
+#include "src/decode/draft/model_source.h"
 #include "src/decode/draft/self_layers.h"
+#include "src/model/draft_head.h"
 #include "tests/decode/sixteen_model.h"
 #include "tests/model/model_test_util.h"
 #include "tests/support/vocabularies.h"
@@ -186,7 +188,8 @@ struct SelfRun {
 
 SelfRun RunOutput(Model& model, std::shared_ptr<const Vocabulary> vocabulary,
                   const std::string& sources, float temperature, int nodes, int tokens,
-                  bool always = true, std::vector<TokenId> prompt = {40, 41, 42, 43, 44}) {
+                  bool always = true, std::vector<TokenId> prompt = {40, 41, 42, 43, 44},
+                  const std::string& draft_model = "") {
   BatchOptions options;
   options.threads = 1;
   if (sources != "off") {
@@ -197,6 +200,8 @@ SelfRun RunOutput(Model& model, std::shared_ptr<const Vocabulary> vocabulary,
     setting.options.sources = sources;
     setting.options.always = always;
     setting.options.nodes = nodes;
+    setting.options.model = draft_model;
+    if (!draft_model.empty()) setting.options.shape = "delayed:8,1";  // the first guesses alone
     const auto indices = ParseDraftSources(setting.options);
     EXPECT_TRUE(indices.ok());
     auto drafter = Drafter::Make(std::move(setting), *indices);
@@ -323,6 +328,139 @@ TEST(LookaheadTest, SavesCallsAndChangesNothing) {
                 share * static_cast<double>(plain.stats.steps))
           << nodes << ", " << temperature;
     }
+  }
+}
+
+// ---- A draft model that is sped up itself ----
+
+// The target's choice is the draft model's, and both write words again that were there before. A
+// call of the draft model gives what it says behind several of their letters.
+TEST(StagedDraftsTest, TheTextSavesCallsOfTheDraftModel) {
+  const auto write = [](const ToyModel::Place& place, std::span<float> out) {
+    // Twelve letters in turn, in one of two orders that changes now and then.
+    const auto n = static_cast<uint64_t>(place.row.position);
+    const uint64_t step = UniformAt(n / 40, 5, 0) < 0.5 ? 5 : 7;
+    const auto next = (static_cast<uint64_t>(place.row.token) + step) % 12;
+    for (size_t v = 0; v < out.size(); ++v) out[v] = v == next ? 4.0f : UniformAt(n, 3, v);
+  };
+  const ToyOptions toy = {.vocabulary_size = 16, .context_length = 4096};
+  std::vector<TokenId> plain;
+  for (const bool drafts : {false, true}) {
+    ToyModel model(toy, write);
+    auto small = std::make_unique<ToyModel>(toy, write);
+    const ToyModel& counted = *small;
+    DraftSetting setting;
+    setting.vocabulary = SixteenLetters();
+    setting.vocabulary_size = 16;
+    setting.options.sources = "off";
+    setting.options.always = true;
+    setting.options.nodes = 8;
+    const DraftSetting kept = setting;
+    BatchOptions options;
+    options.threads = 1;
+    if (drafts) {
+      std::vector<Drafter::Named> more;
+      more.emplace_back("model", MakeModelSourceFrom(kept, std::move(small)));
+      auto drafter = Drafter::Make(setting, {}, std::move(more));
+      ASSERT_TRUE(drafter.ok());
+      options.drafter = *std::move(drafter);
+    }
+    BatchEngine engine(model, SixteenLetters(), {}, options);
+    std::vector<TokenId> tokens;
+    GenerateOptions generate;
+    generate.max_tokens = 600;
+    engine.Add({.prompt = {3, 4, 5},
+                .constraint = nullptr,
+                .options = generate,
+                .done = [&](Result<Generation> output) {
+                  if (output.ok()) tokens = output->tokens;
+                }});
+    while (engine.Step()) {
+    }
+    ASSERT_EQ(tokens.size(), 600u);
+    if (!drafts) {
+      plain = tokens;
+      continue;
+    }
+    EXPECT_EQ(tokens, plain);
+    const BatchStats stats = engine.stats();
+    EXPECT_EQ(stats.accepted, stats.drafts);
+    const double calls = static_cast<double>(counted.calls) / static_cast<double>(stats.drafts);
+    RecordProperty("calls_per_draft", std::to_string(calls));
+    EXPECT_LE(calls, 0.7);
+    EXPECT_GE(calls, 0.15);
+  }
+}
+
+// ---- Trained heads ----
+
+// The model writes the letters in turn, and so do the heads: a call gives all drafts and a token.
+// Behind its own states the head knows the likeliest token alone; behind the model's, the law.
+TEST(HeadDraftsTest, HeadsThatKnowTheModelAreAlwaysRight) {
+  const struct {
+    const char* head;
+    int nodes;
+    float temperature;
+  } cases[] = {{"cycle-medusa", 3, 0}, {"cycle-eagle3", 6, 0}, {"cycle-eagle3", 1, 0.9f}};
+  for (const auto& c : cases) {
+    std::unique_ptr<Model> model = LoadGolden("heads/cycle");
+    ASSERT_NE(model, nullptr);
+    const std::string folder = GoldenFolder(std::string("heads/") + c.head);
+    const SelfRun plain =
+        RunOutput(*model, SixteenLetters(), "off", c.temperature, 1, 61, true, {3, 4, 5});
+    ASSERT_EQ(plain.tokens.size(), 61u);
+    ASSERT_TRUE(AttachDraftHead(model, folder).ok());
+    const SelfRun run = RunOutput(*model, SixteenLetters(), "model", c.temperature, c.nodes, 61,
+                                  true, {3, 4, 5}, folder);
+    EXPECT_EQ(run.tokens, plain.tokens) << c.head;
+    if (c.temperature == 0) {
+      for (size_t i = 1; i < plain.tokens.size(); ++i) {
+        ASSERT_EQ(plain.tokens[i], (plain.tokens[i - 1] + 1) % 16);
+      }
+    }
+    EXPECT_EQ(run.stats.accepted, run.stats.drafts) << c.head;
+    // The prompt gives a token, each call behind it one more than its drafts.
+    EXPECT_EQ(run.stats.steps, 1 + (60 + c.nodes) / (c.nodes + 1)) << c.head;
+  }
+}
+
+// At temperature 0 every rule gives the output without drafts.
+TEST(HeadDraftsTest, RejectionRulesTakeTheHeadsLaw) {
+  std::unique_ptr<Model> model = LoadGolden("heads/cycle");
+  ASSERT_NE(model, nullptr);
+  const std::string folder = GoldenFolder("heads/cycle-eagle3");
+  ASSERT_TRUE(AttachDraftHead(model, folder).ok());
+  for (const char* const rule : {"token", "block", "rsd", "spectr", "traversal"}) {
+    DraftSetting setting;
+    setting.vocabulary = SixteenLetters();
+    setting.vocabulary_size = 16;
+    setting.options.sources = "model";
+    setting.options.model = folder;
+    setting.options.verify = rule;
+    setting.options.always = true;
+    setting.options.nodes = 6;
+    auto drafter = Drafter::Make(setting, *ParseDraftSources(setting.options));
+    ASSERT_TRUE(drafter.ok());
+    BatchOptions options;
+    options.threads = 1;
+    options.drafter = *std::move(drafter);
+    BatchEngine engine(*model, SixteenLetters(), {}, options);
+    std::vector<TokenId> tokens;
+    GenerateOptions generate;
+    generate.max_tokens = 40;
+    engine.Add({.prompt = {3, 4, 5},
+                .constraint = nullptr,
+                .options = generate,
+                .done = [&](Result<Generation> output) {
+                  if (output.ok()) tokens = output->tokens;
+                }});
+    while (engine.Step()) {
+    }
+    ASSERT_EQ(tokens.size(), 40u) << rule;
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      EXPECT_EQ(tokens[i], static_cast<TokenId>((6 + i) % 16)) << rule;
+    }
+    EXPECT_GT(engine.stats().accepted, 20) << rule;
   }
 }
 

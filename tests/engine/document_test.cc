@@ -120,6 +120,26 @@ TEST(DocumentChunksTest, BordersAreThoseOfParagraphsAndSentences) {
   EXPECT_NE(ends[0], ends[1]);
 }
 
+// Bug: chunks of few tokens ended inside of numbers, whose ends were then read as values.
+TEST(DocumentChunksTest, NumbersAndWordsAreWhole) {
+  std::string text, word;
+  for (int i = 0; i < 60; ++i) text += std::to_string(100 + i) + (i % 2 == 0 ? ",240.50 " : ",240,000,000.75 ");
+  for (int i = 0; i < 40; ++i) word += "part" + std::to_string(i) + "-";
+  text += word;
+  const auto bytes = [](std::string_view part) { return part.size(); };
+  DocumentChunks chunks(text, {.max_tokens = 24}, bytes);
+  const auto is_word = [](char c) { return c != ' ' && c != '-'; };
+  int number = 0;
+  while (const auto chunk = chunks.Next()) {
+    ++number;
+    for (const size_t at : {chunk->begin, chunk->end}) {
+      if (at == 0 || at == text.size()) continue;
+      EXPECT_FALSE(is_word(text[at - 1]) && is_word(text[at])) << chunk->TextOf(text);
+    }
+  }
+  EXPECT_GT(number, 40);
+}
+
 // ---- Merging ----
 
 struct Part {

@@ -315,6 +315,22 @@ TEST(EngineTest, LoadingSaysWhatIsWrongAndWhere) {
   EXPECT_NE(LoadError(kModel, Template("{% for %}")).find("chat_template: 1:"), std::string::npos);
 }
 
+TEST(EngineTest, ADraftModelMayBeATrainedHead) {
+  EngineOptions options;
+  options.drafts.sources = "auto";
+  const std::string heads = SourceDir() + "/tests/data/models/heads/";
+  options.drafts.model = heads + "eagle3";
+  EXPECT_EQ(LoadError(kModel, options),
+            heads +
+                "eagle3/config.json#/hidden_size: is 32, but the model's is 192: the head is "
+                "for another model");
+  options.drafts.model = heads + "medusa";
+  EXPECT_EQ(LoadError(kModel, options),
+            heads +
+                "medusa/model.safetensors: tensor \"0.0.linear.weight\": has shape [32, 32]; "
+                "expected [192, 192]");
+}
+
 TEST(EngineTest, RequestsSayWhatIsWrongAndWhere) {
   Engine engine = Load(Template(kTemplate));
   const auto error_of = [&](const EngineRequest& request) {

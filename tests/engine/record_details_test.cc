@@ -56,6 +56,21 @@ TEST(RecordDetailsTest, CopiedTextsAreAsTheModelSeesThem) {
   EXPECT_EQ(spans[2].begin, 12u);
 }
 
+// Bug: a value of a field with "chars" that stands inside a word had no place.
+TEST(RecordDetailsTest, SpansOfCharactersHaveTheirPlaces) {
+  const json::Value record = *json::Parse(R"({"a":"234","b":"Ann","c":"zz"})");
+  const std::string text = "No. 12345 of Anna, Ann";
+  const auto places = [&](const char* schema) {
+    std::string out;
+    for (const Span& span : FindSpans(record, text, SpanKindOf(*json::Parse(schema)))) {
+      out += span.pointer + ":" + std::to_string(span.begin) + "-" + std::to_string(span.end) + " ";
+    }
+    return out;
+  };
+  EXPECT_EQ(places(R"({"items":{"x-pawl-source":"span"}})"), "/b:19-22 ");
+  EXPECT_EQ(places(R"({"items":[{"x-pawl-source":"chars"}]})"), "/a:5-8 /b:19-22 ");
+}
+
 TEST(RecordDetailsTest, ValuesHaveTheirPlaces) {
   const std::string text =
       R"({ "a\"" : [ 1, {}, [true ,null] ],"b/c":"x}\\", "\u00e4": -2.5e3 } <end>)";

@@ -60,9 +60,10 @@ TEST(PdfTest, PdftotextIsRun) {
   EXPECT_EQ(broken.place, "x.pdf");
   EXPECT_EQ(broken.message, "pdftotext: Syntax Error: no PDF");
   ::setenv("PATH", "/nowhere", 1);
-  const Error missing = ReadPdf("x.pdf").error();
+  const Error missing = ReadPdf(folder + "/layout").error();
   EXPECT_EQ(missing.code, ErrorCode::kIo);
   EXPECT_NE(missing.message.find("poppler-utils"), std::string::npos);
+  EXPECT_EQ(ReadPdf("x.pdf").error().message, "cannot read: No such file or directory");
   ::setenv("PATH", before.c_str(), 1);
   std::filesystem::remove_all(folder);
 }

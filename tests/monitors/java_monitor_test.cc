@@ -161,6 +161,49 @@ TEST_F(JavaMonitorTest, GenericsLambdasAndOverloads) {
   Refuses("if (words instanceof ArrayList<String> list) { list.trimToSizee(); }", "trimToSizee");
 }
 
+// What a constructor's lambda is given: by the arguments of the class, where they are written.
+TEST_F(JavaMonitorTest, LambdasOfConstructors) {
+  const auto judge = [&](const std::string& made) {
+    return Judge(*set_,
+                 "class Task<T> {\n  interface Work<T> { void run(T t, String s); }\n"
+                 "  Task(Work<T> work) {}\n}\nclass Use {\n  Task<?> task = new " +
+                     made + ";\n}\n");
+  };
+  EXPECT_FALSE(judge("Task<String>((t, s) -> t.length())").has_value());
+  EXPECT_TRUE(judge("Task<String>((t, s) -> t.size())").has_value());
+  EXPECT_TRUE(judge("Task<String>((t, s) -> s.size())").has_value());
+  EXPECT_FALSE(judge("Task<Use>((t, s) -> t.later())").has_value());
+  EXPECT_FALSE(judge("Task<>((t, s) -> t.anything())").has_value());
+  EXPECT_FALSE(judge("Task((t, s) -> t.anything())").has_value());
+}
+
+TEST_F(JavaMonitorTest, MethodsOfAnInterfaceAbove) {
+  EXPECT_FALSE(Judge(*set_,
+                     "interface X { default void foo() {} }\n"
+                     "class A { static class Y implements X { public void foo() { X.super.foo(); } "
+                     "} }\n")
+                   .has_value());
+}
+
+TEST_F(JavaMonitorTest, Imports) {
+  for (const char* right :
+       {"import java.util.List;\n", "import java.util.*;\n",
+        "import java.util.concurrent.Future;\n", "package a; import java.util.List;\n",
+        "import java.util.Map.Entry;\n", "import static java.lang.Math.abs;\n",
+        "import com.foo.Bar;\n", "import javax.foo.Bar;\n"}) {
+    const auto refusal = Judge(*set_, std::string(right) + "class A {}\n");
+    EXPECT_FALSE(refusal.has_value()) << right << refusal->identifier;
+  }
+  for (const auto& [wrong, name] :
+       {std::pair("import java.utill.List;\n", "utill"),
+        {"import java.util.Lisst;\n", "Lisst"},
+        {"import java.io.File; import java.util.concurrent.Futur;\n", "Futur"}}) {
+    const auto refusal = Judge(*set_, std::string(wrong) + "class A {}\n");
+    ASSERT_TRUE(refusal.has_value()) << wrong;
+    EXPECT_EQ(refusal->identifier, name);
+  }
+}
+
 TEST_F(JavaMonitorTest, WhatIsNotKnownIsOpen) {
   Accepts("Unknown u = null; u.anything(); u.field.more();");
   Accepts("this.later(); later().anything();");

@@ -133,6 +133,65 @@ TEST_F(PythonMonitorTest, WhatIsDynamicIsOpen) {
   }
 }
 
+// Places inside open brackets and f-strings: what may follow is known, unless a comprehension may
+// still give the name another meaning.
+TEST_F(PythonMonitorTest, InsideOpenBrackets) {
+  const std::string head = std::string(kHead) +
+                           "import datetime\n\n\nclass Cart:\n    def __init__(self) -> None:\n"
+                           "        self.items: list[str] = []\n\n\n"
+                           "def show(cart: Cart, now: datetime.datetime) -> None:\n    ";
+  for (const char* known : {
+           "print(now.",
+           "print(1, now.",
+           "str(now.",
+           "x = [1, now.",
+           "x = (1, now.",
+           "x = {1: 2, 3: now.",
+           "x = f\"{now.",
+           "x = f'{1:>{now.",
+           "x = f\"{1}{2} {now.",
+           "if (now.",
+           "while (now.",
+           "x = 2 * (now.",
+           "x = [1 for c in now.",
+           "x = [1 for c in cart.items if now.",
+           "print(\n        now.",
+           "cart.items.",
+           "x = cart.items[0].",
+           "for item in cart.items:\n        item.",
+           "read(now.",
+           "print(\"a\", sep=now.",
+           "Stack([], now.",
+           "return None if now.",
+       }) {
+    TextState state = set_->Start("");
+    ASSERT_TRUE(state.Add(head + known, nullptr)) << known;
+    const auto names = state.Expected();
+    ASSERT_NE(names, nullptr) << known;
+    EXPECT_GT(names->names.size(), 5u) << known;
+  }
+  for (const char* open : {
+           "x = (now.",
+           "x = [now.",
+           "x = {now.",
+           "x = {1: now.",
+           "x = [1 + now.",
+           "x = (1 + now.",
+           "sum(now.",
+           "sorted(now.",
+           "list(now.",
+           "unknown(now.",
+           "x = 1 in (now.",
+           "x = [c for c in [now.",
+           "print([now.",
+           "any(not now.",
+       }) {
+    TextState state = set_->Start("");
+    ASSERT_TRUE(state.Add(head + open, nullptr)) << open;
+    EXPECT_EQ(state.Expected(), nullptr) << open;
+  }
+}
+
 TEST_F(PythonMonitorTest, BehindLongStrings) {
   for (const char quote : {'\'', '"'}) {
     const std::string quotes(3, quote);

@@ -61,6 +61,61 @@ TEST(ScanTest, LongStringsOfEitherQuote) {
   EXPECT_TRUE(next.in_code());
 }
 
+TEST(ScanTest, TheLastByteOfCode) {
+  EXPECT_EQ(After("a. // b.\n").significant(), '.');
+  EXPECT_EQ(After("a; // b.\n").significant(), ';');
+  EXPECT_EQ(After("a /* b. */ ").significant(), 'a');
+}
+
+// The holes of f-strings are code; what closes one closes the string too.
+TEST(ScanTest, FormatStrings) {
+  struct Case {
+    std::string text;
+    bool code;
+    std::string closers;
+  };
+  const std::vector<Case> cases = {
+      {"x = f\"a", false, ""},
+      {"x = f\"{a", true, "}\""},
+      {"x = f'{a", true, "}'"},
+      {"x = rF'{a", true, "}'"},
+      {"x = f\"\"\"{a", true, "}\"\"\""},
+      {"x = f'\'\'{a", true, "}'\'\'"},
+      {"x = f\"{{a", false, ""},
+      {"x = f\"{{{a", true, "}\""},
+      {"x = f\"{{{a}}}\" + b", true, ""},
+      {"x = f\"{a}", false, ""},
+      {"x = f\"{a}\" + b", true, ""},
+      {"x = f\"{a}{b", true, "}\""},
+      {"x = f\"{a:", false, "}\""},
+      {"x = f\"{a:>{b", true, "}}\""},
+      {"x = f\"{a:>{b}} {c", true, "}\""},
+      {"x = f\"{a:>{b}}\" + c", true, ""},
+      {"x = f\"{a[b:", true, "]}\""},
+      {"x = f\"{f(a, {b", true, "})}\""},
+      {"x = f\"{f'{a", true, "}'}\""},
+      {"x = f\"{'}' + a", true, "}\""},
+      {"x = f\"{a!r}\" + b", true, ""},
+      {"x = f\"\\\"{a", true, "}\""},
+      // No f-strings.
+      {"x = \"{a", false, ""},
+      {"x = rb'{a", false, ""},
+      {"x = a if'{a", false, ""},
+      {"x = f, '{a", false, ""},
+      // The end of the line ends the strings of one line, and no others.
+      {"x = f\"{a\ny = b", true, ""},
+      {"x = f\"{a:\ny = b", true, ""},
+      {"x = f(f\"{'a\ny = b", true, ")"},
+      {"x = f\"\"\"{a +\n b", true, "}\"\"\""},
+      {"x = f\"\"\"{f'{a\n b", true, "}\"\"\""},
+  };
+  for (const Case& c : cases) {
+    const Scan scan = After(c.text, Language::kPython);
+    EXPECT_EQ(scan.in_code(), c.code) << c.text;
+    EXPECT_EQ(scan.Closers(false), c.closers) << c.text;
+  }
+}
+
 TEST(ScanTest, ClosesWhatIsOpen) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"f(a[b", "])"},

@@ -74,7 +74,10 @@ def test_search_is_that_of_the_command(model):
     with pytest.raises(pawl.PawlError) as caught:
         model.search(PROMPT, strategy="mcts", search_arg={"rollouts": 1.5})
     assert caught.value.place == "search_arg"
-    assert model.search(PROMPT, max_tokens=0).outputs[0].tokens == []
+    for call in (model.search, model.generate):
+        with pytest.raises(pawl.PawlError) as caught:
+            call(PROMPT, max_tokens=0)
+        assert caught.value.place == "max_tokens"
 
 
 def test_lattices_and_contrast(model):
@@ -87,6 +90,54 @@ def test_lattices_and_contrast(model):
     assert other.outputs[0].log_probability != plain.outputs[0].log_probability
     scored = model.search(PROMPT, regex="[ab]{3}", num_beams=8, max_tokens=4, critic="tests:grep -c bb")
     assert "bb" in scored.outputs[0].text
+
+
+def test_json_is_written_as_generate_writes_it(model):
+    schema = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "boolean"}},
+              "required": ["a", "b"], "additionalProperties": False}
+    compact = {output.text for output in model.search(PROMPT, schema=schema, num_beams=4, n=4, max_tokens=30).outputs}
+    compact |= {output.text for output in model.generate(PROMPT, schema=schema, n=8, max_tokens=30)}
+    assert not any(set(" \n") & set(text) for text in compact)
+    spaced = model.search(PROMPT, schema=schema, max_tokens=40, key_separator=":  ").outputs[0]
+    assert ":  " in spaced.text
+    free = model.generate(PROMPT, schema=schema, n=20, max_tokens=40, whitespace="any", sampler="gcd", seed=3)
+    assert any(set(" \n") & set(output.text) for output in free)
+    for call in (model.search, model.generate):
+        with pytest.raises((TypeError, pawl.PawlError)):
+            call(PROMPT, schema=schema, white_space="any")
+
+
+def test_wrong_values_are_named(model):
+    with pytest.raises(pawl.PawlError) as caught:
+        model.classify(PROMPT, choices="blue")
+    assert caught.value.place == "choices"
+    assert model.search(PROMPT, choice="blue", max_tokens=8).outputs[0].text == "blue"
+    none = model.classify(PROMPT, choices=["blueblueblueblue", "greengreengreengreen"], exact_rows=1)
+    assert none.choices[0].probability is None and none.choices[0].log_probability is None
+    with pytest.raises(pawl.PawlError) as caught:
+        model.search(PROMPT, contrast_prompt="")
+    assert caught.value.place == "contrast_prompt"
+    with pytest.raises(pawl.PawlError) as caught:
+        model.search(PROMPT, seed={1})
+    assert caught.value.place == "seed"
+    listed = model.engine.generate(PROMPT, samplers=["top_k", "temperature"], temperature=1, top_k=3, seed=4, max_tokens=6)
+    text = model.engine.generate(PROMPT, samplers="top_k,temperature", temperature=1, top_k=3, seed=4, max_tokens=6)
+    assert listed.text == text.text
+    with pytest.raises(pawl.PawlError) as caught:
+        model.engine.generate(PROMPT, samplers=3)
+    assert caught.value.place == "samplers"
+
+
+def test_limits_and_phrases_in_values(model):
+    lattice = model.search(PROMPT, strategy="lattice", regex="[a-c]{9}", max_tokens=12, search_arg={"nodes": 2})
+    assert lattice.at_limit == "nodes" and len(lattice.outputs[0].text) == 9
+    few = model.search(PROMPT, num_beams=16, max_branches=1, search_rows=50, regex="[a-z]{12}", max_tokens=14)
+    assert few.at_limit == "rows" and few.rows <= 50 + len(model.encode(PROMPT)) + 1
+    phrase = 'a "b"\n\u00e9'
+    found = model.search(PROMPT, schema={"type": "string"}, ascii=True, force_in="value", force_phrases=[phrase],
+                         max_tokens=40)
+    assert phrase in json.loads(found.outputs[0].text) and not found.outputs[0].missing_phrases
+    assert found.outputs[0].text.isascii()
 
 
 def test_search_asks_functions(model):

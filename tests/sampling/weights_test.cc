@@ -4,13 +4,16 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <functional>
 #include <map>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "src/decode/sampling/resampling.h"
+#include "src/decode/sampling/run.h"
 #include "tests/sampling/toy_model.h"
 
 namespace pawl {
@@ -104,6 +107,75 @@ TEST(WeightsTest, ChecksOfARegex) {
           options, 120, law);
     }
   }
+}
+
+// As every caller runs a sampler, with the checks of its options.
+Result<SamplerResult> RunWhole(Toy& toy, const SamplerOptions& options) {
+  ThreadPool pool(1);
+  return RunSampler({toy.model, *toy.vocabulary, toy.prompt, toy.constraint, pool}, options);
+}
+
+// SamplerOptions::seconds: outputs that were complete in time are those of a run without a limit.
+TEST(WeightsTest, TimeEndsARun) {
+  for (const SamplerKind kind : kAll) {
+    SCOPED_TRACE(static_cast<int>(kind));
+    SamplerOptions options{.sampler = kind, .n = 40, .particles = 1, .max_tokens = 5, .batch = 2};
+    const auto run = [&] {
+      Toy toy(HashedLaw);
+      toy.Constrain(kRegex);
+      Result<SamplerResult> result = RunWhole(toy, options);
+      EXPECT_TRUE(result.ok());
+      toy.ExpectNoPages();
+      return *std::move(result);
+    };
+    const SamplerResult whole = run();
+    EXPECT_FALSE(whole.timed_out);
+    options.seconds = 1e12;
+    const SamplerResult same = run();
+    ASSERT_EQ(same.outputs.size(), 40u);
+    EXPECT_FALSE(same.timed_out);
+    for (size_t i = 0; i < same.outputs.size(); ++i)
+      EXPECT_EQ(same.outputs[i].tokens, whole.outputs[i].tokens);
+    options.seconds = 1e-9;
+    const SamplerResult none = run();
+    EXPECT_TRUE(none.timed_out);
+    EXPECT_TRUE(none.outputs.empty());
+    // The third output takes longer than all of the time.
+    options.seconds = 0.05;
+    size_t told = 0;
+    options.on_output = [&](const WeightedOutput&) {
+      if (++told == 3) std::this_thread::sleep_for(std::chrono::milliseconds(60));
+      return true;
+    };
+    const SamplerResult some = run();
+    EXPECT_TRUE(some.timed_out);
+    EXPECT_LT(some.outputs.size(), 40u);
+    EXPECT_EQ(some.outputs.size(), told);
+    for (size_t i = 0; i < some.outputs.size(); ++i)
+      EXPECT_EQ(some.outputs[i].tokens, whole.outputs[i].tokens);
+  }
+}
+
+TEST(WeightsTest, TheEffectiveNumberOfOutputs) {
+  for (const SamplerKind kind : kAll) {
+    SCOPED_TRACE(static_cast<int>(kind));
+    Toy toy(HashedLaw);
+    toy.Constrain(kRegex);
+    const SamplerOptions options{.sampler = kind, .n = 20, .particles = 3, .max_tokens = 5};
+    const Result<SamplerResult> result = RunWhole(toy, options);
+    ASSERT_TRUE(result.ok());
+    double sum = 0, squares = 0;
+    for (const WeightedOutput& out : result->outputs) {
+      const double weight = out.report.valid ? std::exp(out.log_weight) : 0;
+      sum += weight;
+      squares += weight * weight;
+    }
+    EXPECT_NEAR(result->effective_size, squares > 0 ? sum * sum / squares : 0, 1e-9 * 20);
+    if (IsExact(kind)) EXPECT_NEAR(result->effective_size, 20, 1e-9);
+  }
+  Toy toy(HashedLaw);
+  const SamplerOptions options{.seconds = -1};
+  EXPECT_EQ(RunWhole(toy, options).error().place, "seconds");
 }
 
 TEST(WeightsTest, EstimatorsTruncationAndTemperature) {

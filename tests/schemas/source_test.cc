@@ -40,15 +40,22 @@ std::u32string PlainSpaces(const std::u32string& text) {
   return out;
 }
 
-bool IsWordInTest(char32_t c) {
-  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || c == '_' || c == U'\u00e9';
+constexpr char32_t kMarkInTest = U'\uFE0F';
+
+// A mark is of the word before it, or of the sign before it, or else a word.
+bool IsWordInTest(const std::u32string& text, size_t at) {
+  while (at > 0 && text[at] == kMarkInTest && text[at - 1] != ' ') --at;
+  const char32_t c = text[at];
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || c == '_' || c == U'\u00e9' ||
+         c == kMarkInTest;
 }
 
 bool IsBorderInTest(const std::u32string& text, size_t at) {
   const auto digit = [&](size_t i) { return i < text.size() && text[i] >= '0' && text[i] <= '9'; };
   const auto mark = [&](size_t i) { return text[i] == '.' || text[i] == ','; };
   if (at == 0 || at == text.size()) return true;
-  if (IsWordInTest(text[at - 1]) && IsWordInTest(text[at])) return false;
+  if (IsWordInTest(text, at - 1) && IsWordInTest(text, at)) return false;
+  if (text[at] == kMarkInTest && text[at - 1] != ' ') return false;
   if (digit(at - 1) && mark(at) && digit(at + 1)) return false;
   return !(at >= 2 && digit(at - 2) && mark(at - 1) && digit(at));
 }
@@ -147,8 +154,8 @@ class SourceTest : public ::testing::Test {
 };
 
 std::u32string RandomSource(std::mt19937_64& random, size_t most) {
-  constexpr char32_t kLetters[] = {U'a', U'b', U'1', U'2',  U' ',      U'\n',    U'.',
-                                   U',', U'_', U'"', U'\\', U'\u00e9', U'\u5b57'};
+  constexpr char32_t kLetters[] = {U'a', U'b', U'1', U'2',  U' ',      U'\n',     U'.',
+                                   U',', U'_', U'"', U'\\', U'\u00e9', U'\u5b57', kMarkInTest};
   std::u32string out;
   for (size_t n = 1 + random() % most; n > 0; --n) out += kLetters[random() % std::size(kLetters)];
   return out;
@@ -499,6 +506,27 @@ TEST_F(SourceTest, OneCompilationServesManyTexts) {
   EXPECT_TRUE(Takes(*plain->Bind("text"), "1"));
 }
 
+// The bug: records of chunks were merged by a grammar that waits for its text, which refused the
+// numbers and strings of the text that are longer than the bounds of canonical spelling.
+TEST_F(SourceTest, AGrammarThatWaitsForItsTextHasNoBoundsOfSpelling) {
+  const char* schema = R"({"type":"array","items":{"type":["number","string"],
+    "x-pawl-source":"span"}})";
+  const std::string text = "123456789012345678901234567890 and a-long-name";
+  JsonSchemaOptions options = options_;
+  options.max_string = 4;
+  options.bind_source = true;
+  const Grammar waits = *compiler_.CompileJsonSchema(schema, options);
+  const Grammar bound = *waits.Bind(text);
+  for (const char* value : {"[123456789012345678901234567890]", R"(["and a-long-name"])"}) {
+    EXPECT_TRUE(Takes(bound, value)) << value;
+    EXPECT_TRUE(Takes(waits, value)) << value;
+  }
+  // Without such a field the bounds hold.
+  const Grammar other =
+      *compiler_.CompileJsonSchema(R"({"type":"array","items":{"type":"number"}})", options);
+  EXPECT_FALSE(Takes(other, "[123456789012345678901234567890]"));
+}
+
 TEST_F(SourceTest, VerbatimMakesFieldsSpans) {
   const std::string schema = R"({"type":"object","properties":{"name":{"type":"string"},
       "kind":{"enum":["x"]},"n":{"type":"integer"}},"required":["name","kind","n"],
@@ -558,6 +586,10 @@ TEST_F(SourceTest, NumbersOfTheTable) {
       {U"A4", {}},
       {U"007", {"7"}},
       {U".5", {}},
+      {U"10,20,30", {}},
+      {U"10, 20", {"10", "20"}},
+      {U"10-20", {"10", "20"}},
+      {U"\u0663\u0660", {}},
       {U"No.5", {"5"}},
       {U"6.02e23", {}},
   };
@@ -589,10 +621,22 @@ TEST_F(SourceTest, DatesOfTheTable) {
       {U"30.02.2024", "date", {}},
       {U"14:05", "time", {"14:05:00Z"}},
       {U"2:05 pm", "time", {"14:05:00Z"}},
+      {U"2.05 p.m.", "time", {"14:05:00Z"}},
       {U"12 am", "time", {"00:00:00Z"}},
+      {U"midnight", "time", {"00:00:00Z"}},
+      {U"12 pm", "time", {"12:00:00Z"}},
+      {U"At noon, not afternoon", "time", {"12:00:00Z"}},
+      {U"14:05:30 +0200", "time", {"14:05:30+02:00"}},
+      {U"9:00-17:00", "time", {"09:00:00Z", "17:00:00Z"}},
+      {U"9:00-07:00", "time", {"09:00:00Z", "07:00:00Z", "09:00:00-07:00"}},
+      {U"14:05:30-07:00", "time", {"14:05:30-07:00"}},
+      {U"11.10 pm is 2.5 h, 3.10 is not", "time", {"23:10:00Z"}},
+      {U"14:05-ish +4912345", "time", {"14:05:00Z"}},
       {U"14:05:30+02:00", "time", {"14:05:30+02:00"}},
       {U"2024-03-05T14:05:30Z", "date-time", {"2024-03-05T14:05:30Z"}},
       {U"5 March 2024 at 2 pm", "date-time", {"2024-03-05T14:00:00Z"}},
+      {U"Tue, 5 Mar 2024 14:05:30 -0500", "date-time", {"2024-03-05T14:05:30-05:00"}},
+      {U"2024-03-05T14:05-07:00", "date-time", {"2024-03-05T14:05:00-07:00"}},
   };
   for (const Row& row : rows) {
     std::set<std::string> found;

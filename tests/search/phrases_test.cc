@@ -160,7 +160,8 @@ TEST(PhrasesTest, RowsOfAStepAreTheSameForAnyNumberOfPhrases) {
     ASSERT_TRUE(result.ok());
     EXPECT_EQ(result->outputs.at(0).missing_phrases.empty(), count < 64);
     // Where outputs end there are fewer beams.
-    EXPECT_LE(other, 4) << count;
+    // More phrases than there is room for: the search looks for a way to as many as it can.
+    EXPECT_LE(other, count < 64 ? 4 : 200) << count;
     EXPECT_GE(full, 60) << count;
     EXPECT_LE(result->nodes, 9 + 4 * (full + other)) << count;
     search.toy.ExpectNoPages();

@@ -28,7 +28,9 @@ TEST(SearchWorkTest, OutputsAreThoseOfEachAlone) {
   for (const char* strategy : {"beam", "best-first", "diverse-beam"}) {
     for (const int32_t pages : {1000, 40}) {
       SearchOptions options{.strategy = strategy, .n = 3, .num_beams = 8, .max_tokens = 30};
-      options.max_rows = 2000;
+      // Rows that run again count, so a limit of hypotheses comes at the same place.
+      options.max_rows = 1000000;
+      options.max_nodes = 5000;
       SCOPED_TRACE(std::string(strategy) + " " + std::to_string(pages));
       const std::vector<TokenId> prompt(21, 3);
       ToyModel alone = HashedModel(1000);

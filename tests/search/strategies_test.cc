@@ -569,6 +569,27 @@ TEST(StrategiesTest, SelfInfilledOutputsAreComplete) {
   EXPECT_GE(filled, 10);
 }
 
+// The rows of the prompts of gaps and those of scoring count, and at any limit there is an output.
+TEST(StrategiesTest, SelfInfillKeepsTheLimitOfRows) {
+  int limited = 0;
+  for (uint64_t seed = 1; seed <= 100; ++seed) {
+    ToySearch search(seed);
+    search.grammar = search.toy.Compile("11[01]{4,9}");
+    search.toy.constraint = MakeConstraint(*search.grammar);
+    SearchOptions options = {.strategy = "self-infill", .max_tokens = 12};
+    options.seed = seed;
+    options.max_rows = 1 + static_cast<int64_t>(seed * 7 % 90);
+    options.arguments = {{"loops", 3}, {"threshold", 0.7}};
+    const Result<SearchResult> result = RunSearch(WithMarks(search), options);
+    ASSERT_TRUE(result.ok()) << result.error().ToString();
+    ASSERT_EQ(result->outputs.size(), 1U) << options.max_rows;
+    EXPECT_TRUE(std::regex_match(result->outputs[0].text, std::regex("11[01]{4,9}")));
+    EXPECT_LE(result->model_rows, 5 + options.max_rows);
+    limited += result->at_limit == "rows" ? 1 : 0;
+  }
+  EXPECT_GE(limited, 30);
+}
+
 TEST(StrategiesTest, SelfInfillNeedsMarksAndAGrammar) {
   ToySearch search(3);
   const SearchOptions options = {.strategy = "self-infill"};

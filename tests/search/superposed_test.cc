@@ -13,6 +13,39 @@
 namespace pawl {
 namespace {
 
+// With forced text too, which is in the tokenizer's spelling.
+TEST(SuperposedTest, OneDraftSkipsForcedText) {
+  const auto encode = [](std::string_view text) {
+    std::vector<TokenId> tokens;
+    for (size_t at = 0; at < text.size();) {
+      const bool two = text.substr(at, 2) == "00";
+      tokens.push_back(two ? kTwoZeros : text[at] == '1' ? kOne : kZero);
+      at += two ? 2 : 1;
+    }
+    return tokens;
+  };
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    ToySearch search(seed);
+    search.grammar = search.toy.Compile("[01]{2}1000010000[01]{3}00001");
+    search.toy.constraint = MakeConstraint(*search.grammar);
+    GenerateOptions greedy;
+    greedy.sampling.temperature = 0;
+    greedy.max_tokens = 40;
+    Session session(search.toy.model, search.toy.vocabulary, encode);
+    const Result<Generation> plain =
+        session.Generate(search.toy.prompt, search.toy.constraint, greedy);
+    SearchInput input = search.Input();
+    input.encode = encode;
+    const Result<SearchResult> result =
+        RunSearch(input, {.strategy = "superposed", .max_tokens = 40});
+    ASSERT_TRUE(result.ok() && plain.ok());
+    std::vector<TokenId> tokens = result->outputs.at(0).tokens;
+    tokens.pop_back();
+    EXPECT_EQ(tokens, plain->tokens) << seed;
+    EXPECT_LT(result->model_calls, 16) << seed;
+  }
+}
+
 TEST(SuperposedTest, OneDraftIsGreedy) {
   int compared = 0;
   for (uint64_t seed = 1; seed <= 300; ++seed) {

@@ -98,6 +98,68 @@ TEST(TogetherTest, ChoicesHaveProbabilities) {
   EXPECT_TRUE(best == "blue" || best == "green") << best;
 }
 
+// Where a search finds nothing, each route says so.
+TEST(TogetherTest, NothingFoundIsAnErrorInEveryRoute) {
+  Connection client(TogetherPort());
+  const std::string rest = R"(,"max_tokens":9,"search":{"checks":["style:."]}})";
+  const std::pair<const char*, std::string> kRequests[] = {
+      {"/v1/completions", R"({"prompt":"a","regex":"[ab]{3}")" + rest},
+      {"/v1/completions", R"({"prompt":"a","regex":"[ab]{3}","stream":true)" + rest},
+      {"/v1/chat/completions",
+       R"({"messages":[{"role":"user","content":"a"}],"guided_regex":"[ab]{3}")" + rest},
+      {"/v1/extract", R"({"text":"a","schema":{"type":"object"})" + rest}};
+  for (const auto& [route, body] : kRequests) {
+    const Answer answer = client.Post(route, body);
+    const bool stream = body.find("\"stream\"") != std::string::npos;
+    EXPECT_EQ(answer.status, stream ? 200 : 400) << route << answer.body;
+    EXPECT_NE(answer.body.find("no output was found that the checks accept"), std::string::npos)
+        << answer.body;
+    EXPECT_NE(answer.body.find("\"limit\""), std::string::npos) << answer.body;
+  }
+}
+
+// Rows that run again because there are few branches count.
+TEST(TogetherTest, FewBranchesKeepTheLimitOfRows) {
+  const Answer answer = Complete(
+      R"("regex":"[a-z]{11}","search":{"num_beams":16,"max_branches":1,"search_rows":60})");
+  ASSERT_EQ(answer.status, 200) << answer.body;
+  const json::Value found = At(answer.Json(), "/pawl/search/0");
+  EXPECT_EQ(At(found, "/at_limit").text, "rows") << answer.body;
+  EXPECT_LE(std::stoi(At(found, "/rows").text),
+            60 + std::stoi(At(answer.Json(), "/usage/prompt_tokens").text));
+  EXPECT_NE(answer.body.find("\"closed_by\":null"), std::string::npos) << answer.body;
+  EXPECT_EQ(TextAt(answer, 0).size(), 11u);
+}
+
+// Without a temperature a sampler has that of the model's law.
+TEST(TogetherTest, SamplersNeedNoTemperature) {
+  Connection client(TogetherPort());
+  const Answer answer =
+      client.Post("/v1/completions",
+                  R"({"prompt":"a","max_tokens":5,"regex":"[ab]{3}","sampler":{"name":"smc"}})");
+  ASSERT_EQ(answer.status, 200) << answer.body;
+  EXPECT_EQ(TextAt(answer, 0).size(), 3u);
+}
+
+// Also where best_of is n.
+TEST(TogetherTest, BestOfOrdersOutputs) {
+  const std::string many = R"("temperature":1.5,"regex":"[a-z]{4}","n":5,"logprobs":1,)";
+  for (const char* seed : {"5", "6", "7"}) {
+    const Answer answer = Complete(many + R"("best_of":5,"seed":)" + seed);
+    ASSERT_EQ(answer.status, 200) << answer.body;
+    double before = 0;
+    for (int i = 0; i < 5; ++i) {
+      const json::Value tokens =
+          At(answer.Json(), "/choices/" + std::to_string(i) + "/logprobs/token_logprobs");
+      double sum = 0;
+      for (const json::Value& one : tokens.items) sum += std::stod(one.text);
+      const double mean = sum / static_cast<double>(tokens.items.size());
+      EXPECT_TRUE(i == 0 || mean <= before + 1e-6) << answer.body;
+      before = mean;
+    }
+  }
+}
+
 TEST(TogetherTest, BestOfKeepsTheMostProbable) {
   const std::string many = R"("temperature":1.5,"seed":5,"regex":"[a-z]{4}",)";
   const Answer best = Complete(many + R"("n":1,"best_of":4)");
@@ -151,6 +213,27 @@ TEST(TogetherTest, WrongMembersAreNamed) {
       {R"("search":{},"sampler":{"name":"smc"})", "/sampler"},
       {R"("sampler":{"name":"best"})", "/sampler/name"},
       {R"("classify":true)", "/classify"},
+      {R"("search":{},"logit_bias":{"5":3})", "/logit_bias"},
+      {R"("temperature":1,"sampler":{"name":"smc"},"logit_bias":{"5":3})", "/logit_bias"},
+      {R"("contrast_prompt":"a","logit_bias":{"5":3})", "/logit_bias"},
+      {R"("search":{},"best_of":3)", "/best_of"},
+      {R"("temperature":1,"sampler":{"name":"smc"},"best_of":3)", "/best_of"},
+      {R"("force_phrases":["a"])", "/force_phrases"},
+      {R"("search":{},"force_phrases":["a"])", "/force_phrases"},
+      {R"("force_in":"value")", "/force_in"},
+      {R"("search":{"max_nodes":0})", "/search/max_nodes"},
+      {R"("search":{"max_branches":0})", "/search/max_branches"},
+      {R"("contrast_prompt":"")", "/contrast_prompt"},
+      {R"("search":{"contrast_prompt":""})", "/search/contrast_prompt"},
+      // Nothing is found.
+      {R"("regex":"[a-c]{3}","search":{"checks":["regex:x"]})", "/search"},
+      {R"("regex":"[a-c]{3}","search":{"strategy":"mcts","checks":["regex:x"]})", "/search"},
+      {R"("temperature":1,"regex":"[a-c]{3}","sampler":{"name":"awrs","checks":["regex:x"]})",
+       "/sampler"},
+      {R"("temperature":1,"regex":"[a-c]{3}","sampler":{"name":"cars","attempts":3,"checks":["regex:x"]})",
+       "/sampler"},
+      {R"("guided_choice":["blueblueblueblue","greengreengreen"],"classify":true,"exact_rows":1)",
+       "/classify"},
       {R"("n":3,"best_of":2)", "/best_of"},
       {R"("typical_p":2)", "/typical_p"},
       {R"("samplers":["top_k","top_z"])", "/samplers"},

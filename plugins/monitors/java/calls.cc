@@ -38,6 +38,13 @@ Type Given(const Type& type) {
 
 }  // namespace
 
+// Above.super.f(): `Above` is a class or interface above, not what f is looked for in as a static
+// method.
+bool Typer::OfSuper(const Node* access) {
+  const Node* super = access->first(K::k_super);
+  return super != nullptr && super->field != F::k_object;
+}
+
 bool Typer::Unfinished(const Node* node) const {
   const uint32_t cursor = world_.program().cursor;
   return node->start <= cursor && cursor <= node->end;
@@ -133,15 +140,20 @@ std::optional<std::vector<Candidate>> Typer::CandidatesOf(const Node* call) {
     world_.ReadClass(*c);
     // Constructors of inner classes have a hidden parameter in class files.
     if (c->open || (c->file == nullptr && !c->outer.empty() && !c->is_static)) return std::nullopt;
+    // Of `new Box<>(..)` and `new Box(..)` the arguments are not known.
+    Substitution with;
+    const bool given = type.args.size() == c->variables.size();
+    for (size_t i = 0; i < c->variables.size(); ++i)
+      with.emplace_back(c->variables[i], given ? type.args[i] : Type{});
     std::vector<Candidate> found;
     for (const Member& m : c->members) {
-      if (m.kind == Member::Kind::kConstructor) found.push_back({&m, c, {}});
+      if (m.kind == Member::Kind::kConstructor) found.push_back({&m, c, with});
     }
     return found;
   }
   const Node* name = call->at(F::k_name);
   const Node* object = call->at(F::k_object);
-  if (name == nullptr) return std::nullopt;
+  if (name == nullptr || OfSuper(call)) return std::nullopt;
   if (object != nullptr) {
     const Value receiver = Evaluate(object);
     if (!receiver.type.known()) return std::nullopt;

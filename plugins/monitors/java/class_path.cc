@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "plugins/monitors/work.h"
+
 namespace pawl::monitors::java {
 
 namespace {
@@ -394,6 +396,27 @@ void ClassPath::Reached(const std::string& limit) {
 bool ClassPath::HasPackage(std::string_view package) {
   Open();
   return packages_.contains(std::string(package));
+}
+
+std::optional<std::vector<std::string>> ClassPath::NamesIn(const std::string& package) {
+  Open();
+  if (!limits_.empty()) return std::nullopt;
+  const auto known = names_in_.find(package);
+  if (known != names_in_.end()) return known->second;
+  std::string folder = package + "/";
+  std::ranges::replace(folder, '.', '/');
+  std::unordered_set<std::string> names;
+  for (const auto& [path, entry] : entries_) {
+    if (!path.starts_with(folder)) continue;
+    const std::string_view rest = std::string_view(path).substr(folder.size());
+    const std::string_view name = rest.substr(0, std::min(rest.find_first_of("/$"), rest.size()));
+    if (name != "package-info" && !name.empty()) names.emplace(name);
+  }
+  Work::Step(1 + entries_.size() / 8);
+  if (names.empty()) return std::nullopt;
+  std::vector<std::string> sorted(names.begin(), names.end());
+  std::ranges::sort(sorted);
+  return names_in_.emplace(package, std::move(sorted)).first->second;
 }
 
 std::unique_ptr<Class> ClassPath::Find(std::string_view name) {

@@ -28,6 +28,9 @@ class ClassPath {
   // The class with this dotted name, nullptr: there is none.
   std::unique_ptr<Class> Find(std::string_view name);
   bool HasPackage(std::string_view package);
+  // Packages and classes in a package, sorted; nullopt: there is none of that name, or a limit cut
+  // the reading short.
+  std::optional<std::vector<std::string>> NamesIn(const std::string& package);
   // Bytes of the classes that Find has unpacked since the last Forget. When they reach
   // kMaxUnpackedBytes, Find knows no further class.
   size_t unpacked() const { return unpacked_; }
@@ -55,6 +58,8 @@ class ClassPath {
   std::vector<ZipArchive> archives_;
   std::unordered_map<std::string, Entry> entries_;  // java/util/Map$Entry
   std::unordered_set<std::string> packages_;        // java.util
+  // By package what NamesIn has found.
+  std::unordered_map<std::string, std::vector<std::string>> names_in_;
 };
 
 // Where a Java development kit keeps its .jmod files on this machine: the newest of /usr/lib/jvm,

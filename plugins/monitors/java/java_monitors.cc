@@ -54,6 +54,17 @@ class JavaAnalysis : public Analysis {
     return nullptr;
   }
   SymbolTable& world() { return *world_; }
+  // Packages and classes in a package of the library. Others are not known whole: "java" is
+  // reserved, and a class path has all of it (Java Language Specification, section 6.1). So it has
+  // of "jdk" and "sun", which a repository may add to.
+  std::optional<std::vector<std::string>> NamesIn(const std::string& package) {
+    Renew();
+    const std::string_view root = std::string_view(package).substr(0, package.find('.'));
+    if (root != "java" && root != "jdk" && root != "sun") return std::nullopt;
+    if (repository_ != nullptr && (root != "java" || repository_->HasPackage("java.lang")))
+      return std::nullopt;
+    return world_->NamesInLibrary(package);
+  }
   std::vector<std::string> Limits() const override {
     std::vector<std::string> limits =
         world_ != nullptr ? world_->limits() : std::vector<std::string>();
@@ -438,6 +449,23 @@ Verdict Names(std::optional<std::vector<std::string>> names) {
   return {.names = std::move(completions)};
 }
 
+// import java.util.: the package; empty: something else stands there.
+std::string ImportedPackage(std::string_view text) {
+  if (!text.ends_with('.')) return "";
+  text.remove_suffix(1);
+  size_t start = text.size();
+  while (start > 0 && (NameByte(text[start - 1]) || text[start - 1] == '.')) --start;
+  const std::string_view package = text.substr(start);
+  text = TrimEnd(text.substr(0, start));
+  constexpr std::string_view kWord = "import";
+  if (text.size() == start || !text.ends_with(kWord)) return "";
+  text.remove_suffix(kWord.size());
+  const std::string_view before = TrimEnd(text);
+  // At the beginning of a line or a statement.
+  const bool begins = before.empty() || before.back() == ';' || before.size() < text.size();
+  return begins ? std::string(package) : "";
+}
+
 // a.b: only what the type of `a` has.
 class Dereference : public Monitor {
  public:
@@ -445,7 +473,8 @@ class Dereference : public Monitor {
   bool Triggered(const Cursor& c) const override {
     if (!NameStart(c.next)) return false;
     const std::string_view text = TrimEnd(c.text);
-    if (text.size() < 2 || text.back() != '.') return false;
+    // Not the full stop of a comment.
+    if (text.size() < 2 || text.back() != '.' || c.scan->significant() != '.') return false;
     if (text[text.size() - 2] == '.') return false;
     // "1.5f": the point of a number.
     size_t start = text.size() - 1;
@@ -454,13 +483,15 @@ class Dereference : public Monitor {
   }
   Verdict Ask(const Cursor& c, Analysis& analysis) const override {
     JavaAnalysis& of = Of(analysis);
+    if (const std::string package = ImportedPackage(c.text); !package.empty())
+      return Names(of.NamesIn(package));
     const auto at = static_cast<uint32_t>(c.text.size());
     const Node* node = of.Shadow(c, kName, *c.scan, at, at + static_cast<uint32_t>(kName.size()));
     if (node == nullptr || !node->is(K::k_identifier) || node->parent == nullptr) return {};
     const Node* parent = node->parent;
     const bool access = (parent->is(K::k_field_access) && node->field == F::k_field) ||
                         (parent->is(K::k_method_invocation) && node->field == F::k_name);
-    if (!access) return {};
+    if (!access || Typer::OfSuper(parent)) return {};
     Typer typer(of.world());
     const Value value = typer.Evaluate(parent->at(F::k_object));
     if (!value.type.known()) return {};

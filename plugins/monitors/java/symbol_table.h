@@ -59,6 +59,11 @@ class SymbolTable {
   // What a simple name stands for as a type at `node`.
   Type Named(std::string_view name, const Node* node, SourceFile& file, int depth = 0);
   bool HasPackage(const std::string& name);
+  // Packages and classes in a package of the class path, sorted; nullopt: it has none of that name,
+  // or was not read whole.
+  std::optional<std::vector<std::string>> NamesInLibrary(const std::string& package) {
+    return path_.NamesIn(package);
+  }
   // The type with `dimensions` ("[][]") behind it.
   static Type WithDimensions(Type type, const Node* dimensions);
 

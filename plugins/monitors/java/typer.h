@@ -44,6 +44,8 @@ class Typer {
   std::optional<std::vector<std::string>> LabelsOf(const Node* label);
   // Fewest and most arguments of a method.
   static void Arity(const Member& method, size_t& least, size_t& most);
+  // Whether an access or a call is one of `Above.super.name`.
+  static bool OfSuper(const Node* access);
 
  private:
   // --- names

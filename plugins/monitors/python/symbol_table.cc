@@ -502,12 +502,21 @@ Type SymbolTable::Attribute(const Type& type, std::string_view name, int depth) 
   Walk(type, [&](Class& c, const Substitution& with) {
     const auto found = c.scope.names.find(std::string(name));
     if (found == c.scope.names.end()) {
-      open = open || c.open || SetOnSelf(c).contains(std::string(name));
+      const bool set = SetOnSelf(c).contains(std::string(name));
+      const auto annotation = c.self_annotations.find(std::string(name));
+      if (!c.open && annotation != c.self_annotations.end() && annotation->second != nullptr) {
+        result = Substitute(FromAnnotation(annotation->second, *c.module), with, type);
+        return true;
+      }
+      open = open || c.open || set;
       return open;
     }
     if (!c.module->stub) {
-      // What a class of the text says in its body an object may have otherwise.
-      if (SetOnSelf(c).contains(std::string(name))) return true;
+      // What a class of the text says in its body an object may have otherwise, but for a type.
+      const bool typed = std::ranges::all_of(found->second, [](const Binding& b) {
+        return b.kind == Binding::Kind::kAssignment && b.node->at(F::k_type) != nullptr;
+      });
+      if (!typed && SetOnSelf(c).contains(std::string(name))) return true;
       const bool plain = std::any_of(found->second.begin(), found->second.end(), [](const auto& b) {
         return b.kind == Binding::Kind::kAssignment && b.node->at(F::k_type) == nullptr;
       });
@@ -643,6 +652,16 @@ const std::unordered_set<std::string>& SymbolTable::SetOnSelf(Class& c) {
       if (object != nullptr && name != nullptr && object->is(K::k_identifier) &&
           (object->text() == "self" || object->text() == "cls")) {
         c.set_on_self.insert(std::string(name->text()));
+        const Node* statement = node->parent;
+        const Node* annotation =
+            statement != nullptr && statement->is(K::k_assignment) && node->field == F::k_left
+                ? statement->at(F::k_type)
+                : nullptr;
+        if (annotation != nullptr) {
+          const auto [at, made] =
+              c.self_annotations.try_emplace(std::string(name->text()), annotation);
+          if (!made) at->second = nullptr;
+        }
       }
     }
     for (const Node& kid : node->kids()) {

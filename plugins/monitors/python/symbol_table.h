@@ -91,6 +91,8 @@ struct Class {
   std::vector<Type> bases;
   std::vector<std::string> variables;
   std::unordered_set<std::string> set_on_self;
+  // self.x: T = ...; nullptr: of several annotations.
+  std::unordered_map<std::string, const Node*> self_annotations;
   bool self_read = false;
 };
 

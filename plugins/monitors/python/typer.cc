@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "plugins/monitors/work.h"
 
@@ -49,32 +50,6 @@ bool Fixed(const std::vector<Binding>& bindings) {
     return b.kind == Binding::Kind::kImport || b.kind == Binding::Kind::kFunction ||
            b.kind == Binding::Kind::kClass;
   });
-}
-
-// [x.a: a `for x in` may follow, and then this x is not the one before.
-bool MayBeBoundBehind(const Node* use, uint32_t cursor) {
-  const Node* below = use;
-  for (const Node* up = use->parent; up != nullptr; below = up, up = up->parent) {
-    if (up->is(K::k_block) || up->start > cursor || cursor > up->end) return false;
-    switch (up->kind) {
-      case K::k_list:
-      case K::k_set:
-      case K::k_dictionary:
-      case K::k_tuple:
-      case K::k_parenthesized_expression:
-      case K::k_list_comprehension:
-      case K::k_set_comprehension:
-      case K::k_dictionary_comprehension:
-      case K::k_generator_expression:
-        return true;
-      case K::k_argument_list:
-        if (up->first_named() == below) return true;
-        break;
-      default:
-        break;
-    }
-  }
-  return false;
 }
 
 // bltn_open = open, or __all__ = ["open"]: the module makes an `open` of its own further down.
@@ -336,11 +311,84 @@ Type Typer::Flow(const std::vector<Binding>& all, const Node* use, const Node* c
   return Either(std::move(types));
 }
 
+// Whether what a parameter takes can be no generator: (x.a for x in all) is no number, no text and
+// none of the text's own classes. As a plain object it can be given and is of no use.
+bool Typer::TakesNoGenerator(const Type& type) {
+  if (type.is(TK::kNone)) return true;
+  if (type.is(TK::kEither))
+    return std::ranges::all_of(type.args, [&](const Type& one) { return TakesNoGenerator(one); });
+  if (!type.is(TK::kInstance)) return false;
+  static constexpr std::array<std::string_view, 13> kPlain = {
+      "object", "str",  "int", "float", "bool", "complex",  "bytes",
+      "list",   "dict", "set", "tuple", "type", "frozenset"};
+  if (type.cls->module->name == "builtins") return std::ranges::count(kPlain, type.cls->name) > 0;
+  return false;
+}
+
+// f(x.a: whether f may be given a generator, so that a `for x in` may follow.
+bool Typer::MayTakeGenerator(const Node* call) {
+  Type callee = TypeOf(call->at(F::k_function));
+  if (callee.is(TK::kClass)) {
+    callee = world_.Attribute({.kind = TK::kInstance, .cls = callee.cls}, "__init__");
+  }
+  if (!callee.is(TK::kFunction) || callee.functions.empty()) return true;
+  return !std::ranges::all_of(callee.functions, [&](const Node* function) {
+    const Node* list = function->at(F::k_parameters);
+    if (list == nullptr) return false;
+    bool skip = callee.bound;
+    for (const Node& parameter : list->kids()) {
+      if (!parameter.named || parameter.is(K::k_comment)) continue;
+      if (std::exchange(skip, false)) continue;
+      return TakesNoGenerator(world_.FromAnnotation(parameter.at(F::k_type), *callee.module));
+    }
+    return true;  // it takes nothing
+  });
+}
+
+// [x.a: a `for x in` may follow, and then this x is not the one before. Not behind [1, x.a, nor
+// where a generator would be of no use.
+bool Typer::MayBeBoundBehind(const Node* use) {
+  const uint32_t cursor = world_.cursor();
+  const Node* below = use;
+  for (const Node* up = use->parent; up != nullptr; below = up, up = up->parent) {
+    if (up->is(K::k_block) || up->start > cursor || cursor > up->end) return false;
+    const bool first = up->first_named() == below;
+    switch (up->kind) {
+      case K::k_list:
+      case K::k_set:
+      case K::k_dictionary:
+      case K::k_list_comprehension:
+      case K::k_set_comprehension:
+      case K::k_dictionary_comprehension:
+      case K::k_generator_expression:
+        if (first) return true;
+        break;
+      case K::k_parenthesized_expression: {
+        const Node* around = up->parent;
+        const bool condition = around != nullptr && up->field == F::k_condition &&
+                               (around->is(K::k_if_statement) || around->is(K::k_elif_clause) ||
+                                around->is(K::k_while_statement));
+        if (!condition && (around == nullptr ||
+                           (!around->is(K::k_not_operator) && !around->is(K::k_binary_operator)))) {
+          return true;
+        }
+        break;
+      }
+      case K::k_argument_list:
+        if (first && (up->parent == nullptr || MayTakeGenerator(up->parent))) return true;
+        break;
+      default:
+        break;
+    }
+  }
+  return false;
+}
+
 Type Typer::TypeOfName(const Node* use) {
   const std::string name(use->text());
   Module& program = world_.program();
   bool in_function = false;
-  const bool doubtful = unfinished_ && MayBeBoundBehind(use, world_.cursor());
+  const bool doubtful = unfinished_ && MayBeBoundBehind(use);
   for (const Node* up = use->parent; up != nullptr; up = up->parent) {
     Work::Step();
     if (Comprehension(up)) {

@@ -40,6 +40,9 @@ class Typer {
   const Scope& ScopeOf(const Node* function);
   bool Guarded(const Node* attribute, const Type& receiver);
   bool Assigned(const Node* attribute) const;
+  bool MayBeBoundBehind(const Node* use);
+  bool MayTakeGenerator(const Node* call);
+  static bool TakesNoGenerator(const Type& type);
   void CheckNames(std::vector<Refusal>& refusals);
 
   SymbolTable& world_;

@@ -121,7 +121,8 @@ class Dereference : public Monitor {
     // A comment or a line's end before the name, "a?.[0]" and "a?.()", "a.#b".
     if (c.next == '/' || c.next == '#' || Space(c.next)) return false;
     const std::string_view text = TrimEnd(c.text);
-    if (text.size() < 2 || text.back() != '.') return false;
+    // Not the full stop of a comment.
+    if (text.size() < 2 || text.back() != '.' || c.scan->significant() != '.') return false;
     const char before = text[text.size() - 2];
     if (before == '.') return false;
     if (before == '?' && (c.next == '[' || c.next == '(' || c.next == '`')) return false;

@@ -124,7 +124,8 @@ void AddBenchDraft(CLI::App& bench, Action& action) {
       ->type_name("N");
   TextOption(command, "--draft-text", flags->text_file, "FILE", "A text for the source \"text\"");
   TextOption(command, "--draft-model", flags->draft_model, "DIR",
-             "With --equal: folder of a smaller model, for the source \"model\"");
+             "With --equal or --speed-bench: folder of a smaller model or of a trained head, for\n"
+             "the source \"model\"");
   TextOption(command, "--json", flags->json, "OUT", "Write the figures to this file");
   command->footer(
       "Example:\n  pawl bench draft --replay maskbench/data --tokenizer llama3/tokenizer.json");

@@ -10,6 +10,7 @@
 
 #include <array>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -226,6 +227,8 @@ int WriteJson(const BenchDraftFlags& flags, const std::string& json) {
 
 }  // namespace
 
+// A tool is a schema, and its calls may stand in several files. The drafter of the third calls
+// forgets nothing, as an engine that serves all tools in turn.
 int ReplayTools(const BenchDraftFlags& flags) {
   constexpr size_t kWritten = 2;
   Result<ModelText> text = LoadText(kBenchDraft, flags.tokenizer);
@@ -236,17 +239,18 @@ int ReplayTools(const BenchDraftFlags& flags) {
     return Fail(kBenchDraft, AtSources(first.ok() ? third.error() : first.error()));
   }
   int tools = 0, with_calls = 0;
+  std::map<std::string, size_t> calls;  // of each tool
   const Status read = EachFile(flags, *text, [&](const ReplayFile& file) {
     if (!file.is_tool || file.texts.empty()) return;
     ++tools;
     (*first)->Read(file.prompt, file.texts[0]);
     (*first)->Forget();
-    if (file.texts.size() <= kWritten) return;
-    ++with_calls;
-    for (size_t i = 0; i <= kWritten; ++i) {
-      (*third)->Read(file.prompt, file.texts[i], i == kWritten);
+    for (const ReplayText& call : file.texts) {
+      const size_t before = calls[file.tool]++;
+      if (before > kWritten) return;
+      with_calls += before == kWritten ? 1 : 0;
+      (*third)->Read(file.prompt, call, before == kWritten);
     }
-    (*third)->Forget();
   });
   if (!read.ok()) return Fail(kBenchDraft, read.error());
   if (tools == 0) {

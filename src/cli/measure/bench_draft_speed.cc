@@ -179,7 +179,7 @@ double Ratio(double over, double under) { return under > 0 ? over / under : 0; }
 // Drafts with so many nodes: -1: the drafter chooses; 0: none.
 using Contest = std::vector<int>;
 
-Result<std::vector<SpeedRun>> RunContest(const LoadedModel& model,
+Result<std::vector<SpeedRun>> RunContest(LoadedModel& model,
                                          const std::vector<SpeedPrompt>& prompts,
                                          const BenchDraftFlags& flags, int batch,
                                          const Contest& contest, Progress& progress) {

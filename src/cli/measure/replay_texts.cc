@@ -30,6 +30,31 @@ void ListedStrings(const json::Value& schema, std::set<std::string, std::less<>>
   for (const json::Value& item : schema.items) ListedStrings(item, out);
 }
 
+// The schema as compact JSON without what only describes it. `names`: the members are names.
+void WithoutAnnotations(const json::Value& schema, bool names, std::string& out) {
+  constexpr std::string_view kAnnotations[] = {"description", "title",   "$id",
+                                               "$schema",     "default", "examples"};
+  if (schema.type == json::Type::kArray) {
+    out += '[';
+    for (const json::Value& item : schema.items) {
+      WithoutAnnotations(item, false, out);
+      out += ',';
+    }
+    out += ']';
+  } else if (schema.type == json::Type::kObject) {
+    out += '{';
+    for (const auto& [key, value] : schema.members) {
+      if (!names && std::ranges::find(kAnnotations, key) != std::end(kAnnotations)) continue;
+      out += json::Quote(key) + ':';
+      WithoutAnnotations(value, !names && key == "properties", out);
+      out += ',';
+    }
+    out += '}';
+  } else {
+    out += json::Dump(schema);
+  }
+}
+
 size_t EndOfString(std::string_view text, size_t begin) {
   size_t i = begin + 1;
   while (i < text.size() && text[i] != '"') i += text[i] == '\\' ? 2 : 1;
@@ -172,6 +197,7 @@ Result<std::optional<ReplayFile>> ReadReplayFile(const std::string& path, const 
   out.name = std::filesystem::path(path).filename();
   const bool tool = IsToolFile(path);
   out.is_tool = tool;
+  if (tool) WithoutAnnotations(*schema, false, out.tool);
   const std::string prompt = PythonJson(*schema);
   const Compiler compiler(text.vocabulary);
   Grammars grammars(compiler, json::Dump(*schema));

@@ -43,6 +43,7 @@ struct ReplayFile {
   std::vector<ReplayText> texts;
   int skipped = 0;       // valid instances that the masks refuse
   bool is_tool = false;  // the texts are arguments of a tool
+  std::string tool;      // the schema without its annotations: equal for files of one tool
 };
 
 // The files of a folder, by name; at most `limit` of them, spread evenly, unless 0.

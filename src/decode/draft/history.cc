@@ -2,7 +2,11 @@
 // and often whole values.
 //
 // For each grammar there is a suffix automaton over the outputs, with a mark before each, so that
-// also the first tokens have a context. All of them together keep within a number of bytes: a
+// also the first tokens have a context. There is one more over the outputs under all grammars. A
+// request with tools is under a grammar of all its tools, which is another one where one tool of
+// ten differs. What is the same is the text in front of a call's arguments: it names the tool, and
+// with it as the context the automaton of all outputs knows the tool's calls. Of the two the one
+// with the longer context guesses. All of them together keep within a number of bytes: a
 // grammar whose outputs reach its share begins anew with the later half of them, and the grammar
 // that was not used for longest goes first.
 //
@@ -30,6 +34,8 @@ constexpr const char* kFileMark = "pawl draft history 1 ";
 constexpr int64_t kPastBytes = 160;  // of a grammar, without its outputs
 // Half of the memory of all sources.
 constexpr int64_t kShareOfHistory = 2;
+// In place of a grammar: outputs under all of them.
+constexpr uint64_t kAnyGrammar = DraftRequest::kUnknownGrammar - 1;
 
 struct PastKey {
   uint64_t grammar = 0, owner = 0;
@@ -58,6 +64,11 @@ class HistorySource : public DraftSource {
 
   void Learn(const PastKey& key, std::span<const TokenId> output) {
     if (output.empty()) return;
+    LearnOne(key, output);
+    LearnOne({.grammar = kAnyGrammar, .owner = key.owner}, output);
+  }
+
+  void LearnOne(const PastKey& key, std::span<const TokenId> output) {
     Past& past = Used(key);
     bytes_ -= past.text->bytes();
     try {
@@ -125,7 +136,9 @@ class HistorySource : public DraftSource {
     // The oldest first, so that reading keeps the newest.
     std::vector<std::pair<uint64_t, PastKey>> order;
     for (const auto& [key, past] : pasts_) {
-      if (past.text->size() > 0) order.push_back({past.used, key});
+      // What is under all grammars is read from the others.
+      const bool own = key.grammar != kAnyGrammar;
+      if (own && past.text->size() > 0) order.push_back({past.used, key});
     }
     std::sort(order.begin(), order.end());
     const auto hex = [](uint64_t number) {
@@ -185,50 +198,65 @@ class NoDrafts : public DraftSession {
 
 class HistoryFollower : public DraftSession {
  public:
-  HistoryFollower(HistorySource& source, const PastKey& key) : source_(source), key_(key) {
-    Restart();
+  HistoryFollower(HistorySource& source, const PastKey& key)
+      : source_(source), own_{.key = key}, all_{.key = {kAnyGrammar, key.owner}} {
+    Restart(own_);
+    Restart(all_);
   }
   void Append(std::span<const TokenId> tokens) override {
     // Outputs alone; the first call is the prompt.
     if (!std::exchange(began_, true)) return;
     output_.insert(output_.end(), tokens.begin(), tokens.end());
-    for (const TokenId token : tokens) at_ = text_->Next(at_, token);
+    for (Place* const place : {&own_, &all_}) {
+      for (const TokenId token : tokens) place->at = place->text->Next(place->at, token);
+    }
   }
   DraftCursor Root() override {
     // Another request may have ended and added its output, which changes what states mean; the
     // place is found again by the last tokens.
-    if (text_->size() != known_) Restart();
-    return CursorOf(at_);
+    for (Place* const place : {&own_, &all_}) {
+      if (place->text->size() != place->known) Restart(*place);
+    }
+    used_ = all_.at.length > own_.at.length ? &all_ : &own_;
+    return CursorOf(used_->at);
   }
   DraftCursor Next(DraftCursor at, TokenId token) override {
-    return CursorOf(text_->Next(MatchOf(at), token));
+    return CursorOf(used_->text->Next(MatchOf(at), token));
   }
   void Propose(const DraftPlace& place, DraftCursor& cursor,
                std::vector<DraftProposal>& out) override {
-    if (text_->size() > 0) ProposeFrom(*text_, cursor, place, out);
+    if (used_->text->size() > 0) ProposeFrom(*used_->text, cursor, place, out);
   }
-  void Finish(std::span<const TokenId> output) override { source_.Learn(key_, output); }
+  void Finish(std::span<const TokenId> output) override { source_.Learn(own_.key, output); }
 
  private:
   static constexpr size_t kContext = 64;
-  void Restart() {
-    text_ = source_.Of(key_);
-    known_ = text_->size();
-    at_ = {};
+  // Where the end of the output stands in past ones.
+  struct Place {
+    PastKey key;
+    std::shared_ptr<SuffixAutomaton> text = nullptr;
+    size_t known = 0;
+    SuffixAutomaton::Match at = {};
+  };
+
+  void Restart(Place& place) {
+    place.text = source_.Of(place.key);
+    place.known = place.text->size();
+    place.at = {};
     size_t begin = 0;
     if (output_.size() > kContext) {
       begin = output_.size() - kContext;
     } else {
-      at_ = text_->Next(at_, kBeginning);
+      place.at = place.text->Next(place.at, kBeginning);
     }
-    for (size_t i = begin; i < output_.size(); ++i) at_ = text_->Next(at_, output_[i]);
+    for (size_t i = begin; i < output_.size(); ++i) {
+      place.at = place.text->Next(place.at, output_[i]);
+    }
   }
 
   HistorySource& source_;
-  const PastKey key_;
-  std::shared_ptr<SuffixAutomaton> text_;
-  size_t known_ = 0;
-  SuffixAutomaton::Match at_;
+  Place own_, all_;
+  const Place* used_ = &own_;  // for the tree that grows
   bool began_ = false;
   std::vector<TokenId> output_;
 };

@@ -2,6 +2,10 @@
 // it thinks is a chain: its first draft, what it says after that, and so on, each step a call of
 // its own. With several lanes of noise (sampler.cc) it draws with each of them, and the drafts are
 // a tree. Its masks are the tree's, and its head reads only the rows that they leave.
+//
+// The model is itself sped up (staged speculation, arXiv 2308.04623): where the text says what
+// followed the same tokens before, a call has rows for these tokens too. If the tree grows along
+// them, the logits behind them are there, and no call is made.
 #include "src/decode/draft/model_source.h"
 
 #include <algorithm>
@@ -10,6 +14,8 @@
 
 #include "src/decode/draft/guess_drawer.h"
 #include "src/decode/draft/source.h"
+#include "src/decode/draft/suffix_automaton.h"
+#include "src/model/draft_head.h"
 #include "src/text/tokenizer.h"
 
 namespace pawl {
@@ -17,6 +23,8 @@ namespace {
 
 constexpr size_t kMostChain = 8;  // calls for a chain
 constexpr size_t kChunk = 256;    // rows of a call
+constexpr size_t kMostAhead = 4;  // rows for tokens that are expected
+constexpr uint32_t kLeastContext = 2;
 
 class ModelSource : public DraftSource {
  public:
@@ -45,6 +53,9 @@ class ModelFollower : public DraftSession {
     if (sequence_) source_.model().FreeSequence(*sequence_);
   }
 
+  void Append(std::span<const TokenId> tokens) override {
+    for (const TokenId token : tokens) text_.Append(token);
+  }
   // a: the number of the drafted token in its tree, from 1 on; the root has 1. b: its depth.
   DraftCursor Root() override {
     drafted_.assign(1, {});
@@ -62,9 +73,11 @@ class ModelFollower : public DraftSession {
 
   void Propose(const DraftPlace& place, DraftCursor& cursor,
                std::vector<DraftProposal>& out) override {
-    if (cursor.a == 0 || asked_ >= most_asked_ || !Ask(place)) return;
+    if (cursor.a == 0 || asked_ >= most_asked_) return;
+    const std::span<const float> logits = Ask(place);
+    if (logits.empty()) return;
     ++asked_;
-    drawer_.Draw(place, logits_, guesses_);
+    drawer_.Draw(place, logits, guesses_);
     for (size_t i = 0; i < guesses_.size(); ++i) {
       const TokenId token = guesses_[i];
       drafted_.push_back({token, cursor.a});
@@ -82,26 +95,71 @@ class ModelFollower : public DraftSession {
   };
   static constexpr size_t kRanks = 4;
 
-  // The logits behind the place.
-  bool Ask(const DraftPlace& place) {
+  // The tokens that followed the place's in the text before.
+  void LookAhead(const DraftPlace& place, std::vector<TokenId>& ahead) const {
+    SuffixAutomaton::Match at = text_.Longest();
+    for (const TokenId token : place.path) at = text_.Next(at, token);
+    while (ahead.size() < kMostAhead && at.length >= kLeastContext) {
+      TokenId best = kNoToken;
+      uint32_t most = 0;
+      text_.ForEachNext(at.state, [&](TokenId token, uint32_t count) {
+        if (count > most) best = token;
+        most = std::max(most, count);
+        return true;
+      });
+      if (best < 0 || best >= source_.model().info().vocabulary_size) return;
+      ahead.push_back(best);
+      at = text_.Next(at, best);
+    }
+  }
+
+  // Rows for tokens behind the last one, with the masks that the grammar has there.
+  void AddAhead(const DraftPlace& place, std::vector<std::shared_ptr<const Mask>>& masks) {
+    std::vector<TokenId> ahead;
+    LookAhead(place, ahead);
+    std::shared_ptr<const LoopConstraint> kept;
+    const LoopConstraint* at = place.at;
+    for (const TokenId token : ahead) {
+      Row row = rows_.back();
+      if (++row.position >= source_.model().info().context_length) return;
+      if (at != nullptr) {
+        kept = at->Next(token);
+        if (kept == nullptr) return;
+        at = kept.get();
+        masks.push_back(at->mask());
+        row.allowed = {};
+        if (masks.back() != nullptr) row.allowed = masks.back()->words();
+      }
+      row.token = token;
+      ++row.output;
+      rows_.push_back(row);
+    }
+  }
+
+  // The logits behind the place; empty: there are none.
+  std::span<const float> Ask(const DraftPlace& place) {
     Model& model = source_.model();
     const size_t n = place.tokens.size() + place.path.size();
     if (!sequence_) {
-      if (failed_) return false;
+      if (failed_) return {};
       const Result<SequenceId> made = model.NewSequence(model.info().context_length);
       failed_ = !made.ok();
-      if (failed_) return false;
+      if (failed_) return {};
       sequence_ = *made;
     }
-    if (n >= static_cast<size_t>(model.info().context_length)) return false;
+    if (n >= static_cast<size_t>(model.info().context_length)) return {};
     std::vector<TokenId> tokens(place.tokens.begin(), place.tokens.end());
     tokens.insert(tokens.end(), place.path.begin(), place.path.end());
     size_t same = static_cast<size_t>(
         std::mismatch(held_.begin(), held_.end(), tokens.begin(), tokens.end()).first -
         held_.begin());
+    const auto width = static_cast<size_t>(model.info().vocabulary_size);
+    if (same == n && n > answered_ && n - answered_ <= logits_.size() / width) {
+      return std::span(logits_).subspan((n - answered_ - 1) * width, width);
+    }
     same = std::min(same, tokens.size() - 1);
-    logits_.resize(static_cast<size_t>(model.info().vocabulary_size));
     held_.resize(same);
+    std::vector<std::shared_ptr<const Mask>> masks;
     while (held_.size() < tokens.size()) {
       const size_t end = std::min(tokens.size(), held_.size() + kChunk);
       rows_.clear();
@@ -112,14 +170,18 @@ class ModelFollower : public DraftSession {
       if (end == tokens.size()) {
         rows_.back().output = 0;
         if (place.mask != nullptr) rows_.back().allowed = place.mask->words();
+        AddAhead(place, masks);
       }
+      logits_.resize(static_cast<size_t>(rows_.back().output + 1) * width);
       if (!model.Forward(rows_, logits_).ok()) {
         held_.clear();
-        return false;
+        logits_.clear();
+        return {};
       }
-      held_.assign(tokens.begin(), tokens.begin() + static_cast<ptrdiff_t>(end));
+      for (const Row& row : rows_) held_.push_back(row.token);
     }
-    return true;
+    answered_ = n - 1;
+    return std::span(logits_).first(width);
   }
 
   ModelSource& source_;
@@ -127,6 +189,8 @@ class ModelFollower : public DraftSession {
   std::optional<SequenceId> sequence_;
   bool failed_ = false;
   std::vector<TokenId> held_;     // what the sequence holds
+  SuffixAutomaton text_;          // prompt and output
+  size_t answered_ = 0;           // the position of the first of logits_, which has some in a row
   std::vector<Drafted> drafted_;  // behind the root, which is the first
   // Calls for the tree. With one lane that is a chain, which is seldom right to its end.
   const size_t most_asked_;
@@ -144,6 +208,7 @@ std::unique_ptr<DraftSession> ModelSource::Follow(const DraftRequest& request) {
 
 Result<std::unique_ptr<DraftSource>> MakeModelSource(const DraftSetting& setting) {
   const std::string& path = setting.options.model;
+  if (IsDraftHead(path)) return MakeHeadSource(setting);
   Result<std::shared_ptr<const Tokenizer>> tokenizer = Tokenizer::FromFile(path);
   if (!tokenizer.ok()) return tokenizer.error();
   const Result<std::shared_ptr<const Vocabulary>> vocabulary = (*tokenizer)->MakeVocabulary();

@@ -1,4 +1,5 @@
-// The source "model" with a model that is there already.
+// The source "model" with a model that is there already, or with a trained head of the model that
+// the drafts are for.
 #ifndef PAWL_SRC_DECODE_DRAFT_MODEL_SOURCE_H_
 #define PAWL_SRC_DECODE_DRAFT_MODEL_SOURCE_H_
 
@@ -11,6 +12,10 @@ namespace pawl {
 // `setting` must outlive the source.
 std::unique_ptr<DraftSource> MakeModelSourceFrom(const DraftSetting& setting,
                                                  std::unique_ptr<Model> model);
+
+// Drafts by the head that is attached to the model of DraftPlace::target (draft_head.h).
+// `setting` must outlive the source.
+std::unique_ptr<DraftSource> MakeHeadSource(const DraftSetting& setting);
 
 }  // namespace pawl
 

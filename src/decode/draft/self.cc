@@ -200,8 +200,9 @@ class SelfFollower : public DraftSession {
     const Status status = model.Run(call);
     if (status.ok()) return true;
     node.row = -1;
-    // Where memory is short it may not be later.
-    failed_ = status.error().code != ErrorCode::kLimit;
+    // Where memory is short it may not be later, and another source's calls end this tree alone.
+    const ErrorCode code = status.error().code;
+    failed_ = code != ErrorCode::kLimit && code != ErrorCode::kInvalid;
     rows_ = kMaxTreeRows;
     return false;
   }

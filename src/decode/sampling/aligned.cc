@@ -245,7 +245,7 @@ Result<WeightedOutput> TrieSampler::Try(SamplerKind mode, uint64_t seed) {
   bool failed = false;
   int32_t deepest = PrefixTrie::kNone;
   while (!failed && !a.output.ended()) {
-    StopScope::Check();
+    task_.CheckTime();
     const Noise noise(seed, a.output.tokens().size());
     a.out.report.at_budget |= a.output.at_budget();
     Result<Choice> choice =
@@ -323,8 +323,11 @@ class AlignedRun {
     SamplerReport costs;
     const double known = trie_.theta() > 0 ? trie_.found() / trie_.theta() : 0;
     for (int k = 0; k < count; ++k) {
-      Result<WeightedOutput> out =
-          sampler_.Try(mode, SeedFor(seed, static_cast<uint64_t>(k), kAttemptSeeds));
+      Result<WeightedOutput> out = TryInTime(mode, seed, k, outs.empty());
+      if (timed_out_) {
+        count = k;
+        break;
+      }
       if (!out.ok()) return out;
       AddCosts(out->report, costs);
       logs.push_back(out->report.valid ? out->log_weight : kNoMass);
@@ -370,10 +373,24 @@ class AlignedRun {
     return out;
   }
 
+  bool timed_out() const { return timed_out_; }
+
  private:
+  // Attempt k; where the time is over and there are others, they are what there is.
+  Result<WeightedOutput> TryInTime(SamplerKind mode, uint64_t seed, int k, bool first) {
+    try {
+      return sampler_.Try(mode, SeedFor(seed, static_cast<uint64_t>(k), kAttemptSeeds));
+    } catch (const OutOfTime&) {
+      if (first) throw;
+      timed_out_ = true;
+      return WeightedOutput();
+    }
+  }
+
   const SamplerOptions& options_;
   PrefixTrie& trie_;
   TrieSampler sampler_;
+  bool timed_out_ = false;
 };
 
 void Finish(const Branches& branches, SamplerResult& result) {
@@ -400,10 +417,15 @@ Result<SamplerResult> SampleAligned(const SamplerSetting& setting, PrefixTrie* t
   {
     AlignedRun run(setting, used, branches);
     const SamplerOptions& options = setting.options;
-    for (int i = 0; i < options.n; ++i) {
-      Result<WeightedOutput> out = run.Line(options.sampler, fidelity, static_cast<uint64_t>(i));
-      if (!out.ok()) return out.error();
-      if (!Hand(*std::move(out), options, result)) break;
+    try {
+      for (int i = 0; i < options.n && !result.timed_out; ++i) {
+        Result<WeightedOutput> out = run.Line(options.sampler, fidelity, static_cast<uint64_t>(i));
+        if (!out.ok()) return out.error();
+        result.timed_out = run.timed_out();
+        if (!Hand(*std::move(out), options, result)) break;
+      }
+    } catch (const OutOfTime&) {
+      result.timed_out = true;
     }
   }
   Finish(branches, result);

@@ -21,6 +21,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <span>
@@ -77,13 +78,17 @@ class BranchSet {
   }
   int64_t calls() const { return calls_; }
   int64_t rows() const { return rows_; }
+  // What is wanted next runs at most so many rows, those that run again too. Not for trees.
+  void LimitRows(int64_t most) { most_rows_ = most < kNoLimit - rows_ ? rows_ + most : kNoLimit; }
+  // The limit ended it before all logits were there.
+  bool over_limit() const { return next_ < size() && rows_ >= most_rows_; }
 
   // ---- The side of the model, while logits are wanted
   // Sequences for all branches. Errors: those of Model::NewSequence.
   Status Open(Model& model);
   // Rows that are left, after Open.
   int pending() const;
-  bool done() const { return next_ == size(); }
+  bool done() const { return next_ == size() || over_limit(); }
   // Appends rows, at most so many. `output_of(nth)`: the Row::output of the logits(nth).
   template <typename OutputOf>
   void AddRows(int most, std::vector<Row>& rows, const OutputOf& output_of);
@@ -144,7 +149,8 @@ class BranchSet {
   // Of the call that is under way: what it leaves computed, and how far `next_` comes.
   std::vector<std::pair<int, int>> reached_;
   size_t reached_next_ = 0;
-  int64_t calls_ = 0, rows_ = 0;
+  static constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
+  int64_t calls_ = 0, rows_ = 0, most_rows_ = kNoLimit;
 };
 
 // Runs the rows of branches.
@@ -206,6 +212,10 @@ class Branches {
 
   int64_t calls() const { return set_->calls(); }
   int64_t rows() const { return set_->rows(); }
+  // Of the next Run or RunTails: at most so many rows. At the limit it ends without an error, and
+  // there are no logits.
+  void LimitRows(int64_t most) { set_->LimitRows(most); }
+  bool over_limit() const { return set_->over_limit(); }
 
  private:
   Branches(std::unique_ptr<BranchHost> own, BranchHost* host, const Model& model,
@@ -249,7 +259,7 @@ void BranchSet::ForMissing(size_t next, const Each& each) const {
 
 template <typename OutputOf>
 void BranchSet::AddRun(int most, std::vector<Row>& rows, const OutputOf& output_of) {
-  int left = most;
+  int left = static_cast<int>(std::min<int64_t>(most, most_rows_ - rows_));
   ForMissing(next_, [&](int branch, int first, int size) {
     const Branch& b = At(branch);
     // The rows whose logits are wanted run in any case.

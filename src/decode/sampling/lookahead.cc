@@ -51,7 +51,7 @@ class LookaheadRun {
     out.log_weight = 0;
     bool failed = false;
     while (!output.ended() && !failed) {
-      StopScope::Check();
+      s_.task.CheckTime();
       out.report.at_budget |= output.at_budget();
       const Allowed allowed = output.AllowedNext();
       Result<StepLaw> law = LawOf(s_.task, logits, allowed);
@@ -158,15 +158,18 @@ Result<SamplerResult> SampleWithLookahead(const SamplerSetting& setting) {
   if (Status status = branches.Start(); !status.ok()) return status.error();
   SamplerResult result;
   LookaheadRun run(setting, branches);
-  for (int i = 0; i < setting.options.n; ++i) {
-    Result<WeightedOutput> out =
-        run.Output(SeedFor(setting.options.seed, static_cast<uint64_t>(i), kOutputSeeds));
-    if (!out.ok()) return out.error();
-    result.outputs.push_back(*std::move(out));
-    const auto& tell = setting.options.on_output;
-    result.cancelled = tell && !tell(result.outputs.back());
-    if (!setting.options.keep_outputs) result.outputs.clear();
-    if (result.cancelled) break;
+  try {
+    for (int i = 0; i < setting.options.n && !result.cancelled; ++i) {
+      Result<WeightedOutput> out =
+          run.Output(SeedFor(setting.options.seed, static_cast<uint64_t>(i), kOutputSeeds));
+      if (!out.ok()) return out.error();
+      result.outputs.push_back(*std::move(out));
+      const auto& tell = setting.options.on_output;
+      result.cancelled = tell && !tell(result.outputs.back());
+      if (!setting.options.keep_outputs) result.outputs.clear();
+    }
+  } catch (const OutOfTime&) {
+    result.timed_out = true;
   }
   result.model_calls = branches.calls();
   result.model_rows = branches.rows();

@@ -15,6 +15,8 @@
 #include <unordered_set>
 #include <utility>
 
+#include "src/base/stop_scope.h"
+
 namespace pawl {
 namespace {
 
@@ -109,6 +111,11 @@ class CheckedOrder : public GumbelOrder {
 }  // namespace
 
 int SamplingTask::known() const { return std::min(model->vocabulary_size, vocabulary->size()); }
+
+void SamplingTask::CheckTime() const {
+  StopScope::Check();
+  if (deadline && std::chrono::steady_clock::now() >= *deadline) throw OutOfTime();
+}
 
 void SamplingTask::ExcludeControlTokens() {
   if (constraint != nullptr || checks.empty()) return;

@@ -3,7 +3,9 @@
 #ifndef PAWL_SRC_DECODE_SAMPLING_OUTPUT_SO_FAR_H_
 #define PAWL_SRC_DECODE_SAMPLING_OUTPUT_SO_FAR_H_
 
+#include <chrono>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <span>
@@ -22,6 +24,12 @@
 
 namespace pawl {
 
+// Thrown where SamplerOptions::seconds are over; it ends in the run (run.cc), which has outputs.
+class OutOfTime : public std::exception {
+ public:
+  const char* what() const noexcept override { return "out of time"; }
+};
+
 // What the outputs of a run have in common. All must outlive them.
 struct SamplingTask {
   const ModelInfo* model = nullptr;
@@ -35,7 +43,10 @@ struct SamplingTask {
   int max_tokens = 0;
   Estimator estimator = Estimator::kRecursive;
   RejectionLimits limits;
+  std::optional<std::chrono::steady_clock::time_point> deadline;
 
+  // Before each step. Throws OutOfTime, or Stopped.
+  void CheckTime() const;
   // Sets `unconstrained` as the other fields want it.
   void ExcludeControlTokens();
   // Tokens that the model has logits for and that are in the vocabulary.

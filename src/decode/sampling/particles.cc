@@ -79,7 +79,12 @@ class Run {
     const int64_t populations = (int64_t{options_.n} + size_ - 1) / size_;
     int64_t next = 0;
     while (!result_.cancelled && (!running_.empty() || next < populations)) {
-      StopScope::Check();
+      try {
+        s_.task.CheckTime();
+      } catch (const OutOfTime&) {
+        GiveUp();
+        break;
+      }
       while (next < populations && HasRoom()) Begin(next++);
       if (Status status = Step(); !status.ok()) return status.error();
       Deliver();
@@ -94,6 +99,24 @@ class Run {
   }
 
  private:
+  // The time is over: what has not ended will not.
+  void GiveUp() {
+    result_.timed_out = true;
+    for (Population& population : running_) {
+      for (Particle& p : population.particles) {
+        if (!p.running()) continue;
+        p.dead = true;
+        p.log_weight = kNoMass;
+        Drop(p);
+      }
+    }
+    std::erase_if(running_, [](const Population& population) {
+      return std::ranges::none_of(population.particles,
+                                  [](const Particle& p) { return p.log_weight > kNoMass; });
+    });
+    Deliver();
+  }
+
   bool HasRoom() const {
     if (running_.empty()) return true;
     const auto particles = static_cast<int64_t>(running_.size() + 1) * size_;

@@ -39,6 +39,7 @@ Status CheckOptions(const SamplerOptions& o) {
   if (o.attempts < 0) return Invalid("attempts", "must be at least 0 (0: the default)");
   if (o.lookahead < 0 || o.lookahead > 32) return Invalid("lookahead", "must be from 0 to 32");
   if (o.batch < 1) return Invalid("batch", "must be at least 1");
+  if (!(o.seconds >= 0)) return Invalid("seconds", "must be at least 0 (0: no limit)");
   const bool particles = o.sampler == SamplerKind::kSmc || o.sampler == SamplerKind::kAwrs;
   if (o.critic != nullptr && !particles) return Invalid("critic", "is for smc and awrs");
   for (const auto& check : o.checks) {
@@ -165,6 +166,13 @@ Result<SamplerResult> RunIn(const SamplerInput& input, const SamplerOptions& giv
   task.estimator = options.estimator;
   if (options.max_rejects > 0) task.limits.max_rejects = options.max_rejects;
   task.limits.accepts = options.accepts;
+  if (options.seconds > 0) {
+    using Clock = std::chrono::steady_clock;
+    constexpr double kMost = 1e9;  // of seconds that fit into a time
+    task.deadline =
+        Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                           std::chrono::duration<double>(std::min(options.seconds, kMost)));
+  }
   task.ExcludeControlTokens();
   const SamplerSetting setting{input.model,
                                input.prompt,
@@ -174,7 +182,20 @@ Result<SamplerResult> RunIn(const SamplerInput& input, const SamplerOptions& giv
                                input.proposal,
                                std::min(positions, prompt + task.max_tokens + 1),
                                host};
+  double sum = 0, squares = 0, most = kZeroWeight;
+  options.on_output = [&, told = std::move(options.on_output)](const WeightedOutput& output) {
+    // Weights relative to the largest so far.
+    if (output.report.valid) {
+      const double scale = output.log_weight > most ? std::exp(most - output.log_weight) : 1;
+      most = std::max(most, output.log_weight);
+      const double weight = std::exp(output.log_weight - most);
+      sum = sum * scale + weight;
+      squares = squares * scale * scale + weight * weight;
+    }
+    return !told || told(output);
+  };
   Result<SamplerResult> result = Dispatch(setting, input.trie);
+  if (result.ok() && squares > 0) result->effective_size = sum * sum / squares;
   if (texts == nullptr || !result.ok()) return result;
   for (WeightedOutput& output : result->outputs) output.text = RecordOf(*texts, output.text, true);
   return result;

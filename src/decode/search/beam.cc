@@ -102,7 +102,7 @@ class BeamSearch {
     Result<std::vector<RankedTokens>> laws = LawsOf(open);
     if (!laws.ok()) return laws.error();
     if (run_.limited()) return {};
-    std::unordered_map<TokenId, int> taken;
+    taken_.clear();
     for (BeamGroup& group : groups_) {
       if (group.done) continue;
       std::vector<RankedTokens> own;
@@ -114,14 +114,10 @@ class BeamSearch {
         } else {
           own.push_back(law);
         }
-        if (penalty_ == 0 || taken.empty()) continue;
-        own.back().Rescore([&](const RankedTokens::Item& item) {
-          const auto found = taken.find(item.token);
-          return item.log_mass - (found == taken.end() ? 0 : penalty_ * found->second);
-        });
+        Penalize(own.back());
       }
       if (Status status = StepGroup(group, own); !status.ok() || run_.limited()) return status;
-      for (const LiveBeam& beam : group.live) ++taken[run_.at(beam.h).token];
+      for (const LiveBeam& beam : group.live) ++taken_[run_.at(beam.h).token];
     }
     for (const Hypo h : open) {
       const auto lives = [h](const BeamGroup& group) {
@@ -132,8 +128,21 @@ class BeamSearch {
     return {};
   }
 
+  void Penalize(RankedTokens& law) const {
+    if (penalty_ == 0 || taken_.empty()) return;
+    law.Rescore([&](const RankedTokens::Item& item) {
+      const auto found = taken_.find(item.token);
+      return item.log_mass - (found == taken_.end() ? 0 : penalty_ * found->second);
+    });
+  }
+
+  // Of many beams the best tokens of each.
   Result<std::vector<RankedTokens>> LawsOf(const std::vector<Hypo>& open) {
-    if (!walk_) return run_.Laws(open);
+    if (!walk_) {
+      SearchRun::LawOptions options;
+      options.most_items = SearchRun::kMostItems;
+      return run_.Laws(open, options);
+    }
     std::vector<RankedTokens> laws;
     if (Status status = walk_->Ask(open); !status.ok()) return status.error();
     for (const Hypo h : open) {
@@ -149,11 +158,20 @@ class BeamSearch {
   // The best candidates behind the beams, the best first.
   Result<std::vector<Next>> Candidates(const BeamGroup& group, std::vector<RankedTokens>& laws) {
     std::priority_queue<Candidate> queue;
-    const auto push = [&](size_t beam, size_t rank) {
-      if (rank >= laws[beam].size()) return;
+    const auto push = [&](size_t beam, size_t rank) -> Status {
+      if (!laws[beam].Knows(rank)) {
+        Result<RankedTokens> whole = run_.WholeLaw(group.live[beam].h);
+        if (!whole.ok()) return whole.error();
+        laws[beam] = *std::move(whole);
+        Penalize(laws[beam]);
+      }
+      if (rank >= laws[beam].size()) return {};
       queue.push({group.live[beam].score + laws[beam].At(rank).score, beam, rank});
+      return {};
     };
-    for (size_t beam = 0; beam < laws.size(); ++beam) push(beam, 0);
+    for (size_t beam = 0; beam < laws.size(); ++beam) {
+      if (Status status = push(beam, 0); !status.ok()) return status.error();
+    }
     const size_t most = std::max<size_t>(2, 1 + run_.end_count()) * width_;
     const bool critic = run_.options().critic != nullptr;
     std::vector<Next> next;
@@ -163,9 +181,10 @@ class BeamSearch {
       if (!critic && open >= width_ && next.size() >= width_) break;
       const Candidate best = queue.top();
       queue.pop();
-      push(best.beam, best.rank + 1);
       const Hypo parent = group.live[best.beam].h;
-      const RankedTokens::Item& item = laws[best.beam].At(best.rank);
+      const RankedTokens::Item item = laws[best.beam].At(best.rank);
+      if (Status status = push(best.beam, best.rank + 1); !status.ok()) return status.error();
+      if (run_.limited()) break;
       const Result<Hypo> child = walk_ ? walk_->ChildOf(parent, item) : run_.Child(parent, item);
       if (!child.ok()) return child.error();
       if (run_.limited()) break;
@@ -254,6 +273,7 @@ class BeamSearch {
   const double penalty_;
   const int lookahead_;
   std::optional<TreeWalk> walk_;
+  std::unordered_map<TokenId, int> taken_;  // at this step, by groups before
   std::vector<BeamGroup> groups_;
 };
 

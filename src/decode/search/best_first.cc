@@ -2,8 +2,8 @@
 // along an output, so the first complete one that is next is the most probable output of all, then
 // the second one, and so on. (Dijkstra 1959; for models Meister et al., arXiv 2007.03909.)
 //
-// Where only the rows of one output are left, the best beginning is completed greedily. So there is
-// an answer at the limit.
+// Where only the rows of a call and of one output are left, the best beginning is completed
+// greedily. So there is an answer at the limit.
 //
 // Where a critic's scores are above 0 somewhere, or spellings are merged, this is a heuristic.
 // Candidates wait in a list that has room for as many as the limits let be expanded: what does not
@@ -31,7 +31,7 @@ class BestFirst {
     std::vector<Hypo> open;
     bool dived = false;
     while (found_ < wanted && !waiting_.empty() && !run_.limited()) {
-      if (!dived && run_.rows() + run_.longest() + batch >= run_.options().max_rows) {
+      if (!dived && run_.rows_left() <= run_.longest() + std::max(batch, most_rows_)) {
         dived = true;
         if (Status status = Dive(); !status.ok()) return status.error();
         continue;
@@ -40,10 +40,16 @@ class BestFirst {
       if (Status status = TakeBest(static_cast<size_t>(batch), open); !status.ok())
         return status.error();
       if (open.empty() || run_.limited()) continue;
-      Result<std::vector<RankedTokens>> laws = run_.Laws(open);
+      const int64_t before = run_.rows();
+      SearchRun::LawOptions options;
+      options.seen = [&](size_t i, RankedTokens& law) {
+        AddTokens(open[i], law);
+        law = RankedTokens();
+      };
+      const Result<std::vector<RankedTokens>> laws = run_.Laws(open, options);
       if (!laws.ok()) return laws.error();
       if (run_.limited()) break;
-      for (size_t i = 0; i < open.size(); ++i) AddTokens(open[i], (*laws)[i]);
+      most_rows_ = std::max(most_rows_, run_.rows() - before);
     }
     bool has_open = false;
     for (const Waiting& one : waiting_) {
@@ -126,8 +132,7 @@ class BestFirst {
   }
 
   void AddTokens(Hypo parent, RankedTokens& law, size_t first = 0) {
-    const int64_t left =
-        std::min(run_.options().max_nodes - run_.nodes(), run_.options().max_rows - run_.rows());
+    const int64_t left = std::min(run_.options().max_nodes - run_.nodes(), run_.rows_left());
     const int64_t room = std::max<int64_t>(left, 0) + run_.options().n + 1;
     const double base = ScoreOf(parent);
     for (size_t i = first; i < law.size(); ++i) {
@@ -147,6 +152,7 @@ class BestFirst {
   std::set<Waiting> waiting_;
   SearchRun::Seen seen_;
   int64_t number_ = 0;
+  int64_t most_rows_ = 0;  // of a call so far
   size_t found_ = 0;
 };
 

@@ -62,7 +62,10 @@ Result<std::vector<EntropyPlace>> EntropiesOf(const SearchInput& input,
         text.subspan(begin, std::min(kTogetherPlaces, text.size() - begin));
     const std::vector<TokenId> drafts[] = {{rest.begin(), rest.end() - 1}};
     std::vector<SearchRun::Ahead> ahead;
-    Result<std::vector<RankedTokens>> laws = run.Laws({&at, 1}, drafts, &ahead);
+    SearchRun::LawOptions together;
+    together.drafts = drafts;
+    together.ahead = &ahead;
+    Result<std::vector<RankedTokens>> laws = run.Laws({&at, 1}, together);
     if (!laws.ok()) return laws.error();
     for (size_t i = 0; i <= ahead[0].tokens.size(); ++i, ++begin) {
       RankedTokens& law = i == 0 ? (*laws)[0] : ahead[0].laws[i - 1];

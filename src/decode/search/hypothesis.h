@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <utility>
@@ -23,32 +24,6 @@ inline constexpr Hypo kNoHypo = -1;
 struct SearchLaw {
   std::vector<Candidate> allowed;
   double normaliser = 0;
-};
-
-// Tokens that the constraint dictates behind a hypothesis, whose rows have run in one call.
-struct ForcedRun {
-  std::vector<TokenId> tokens;
-  std::vector<double> log_masses;
-  SearchLaw law;  // behind the last one
-};
-
-struct Hypothesis {
-  Hypo parent = kNoHypo;
-  TokenId token = kNoToken;
-  int32_t length = 0;  // tokens, the end token counted
-  bool ended = false;  // by the end token
-  // Candidates that did not leave room for a completion. After kMostRefused of them only
-  // `closing_token` may follow.
-  static constexpr int kMostRefused = 64;
-  int16_t refused = 0;
-  TokenId closing_token = kNoToken;
-  double log_probability = 0;  // of all its tokens
-  double critic = 0;
-  uint64_t text_hash = 1;
-  uint32_t text_size = 0;
-  std::shared_ptr<const LoopConstraint> at;  // nullptr: no constraint, or dropped
-  std::shared_ptr<const ForcedRun> run;      // that it is in
-  uint32_t run_at = 0;                       // so many of its tokens are taken
 };
 
 // The tokens that may follow a hypothesis, the best first, the lower token among equals. Sorted as
@@ -71,11 +46,14 @@ class RankedTokens {
   // Keeps the best ones only.
   void Trim(size_t most) {
     if (items_.size() <= most) return;
-    (void)At(most - 1);
+    cut_ = std::max(cut_, most > 0 ? At(most - 1).log_mass : kNoCut);
     items_.resize(most);
     items_.shrink_to_fit();
     sorted_ = std::min(sorted_, most);
   }
+  // Whether the i-th of all tokens is At(i), or there is none. After Trim it may be one that has
+  // gone. REQUIRES: scores are at most log_masses.
+  bool Knows(size_t i) { return cut_ == kNoCut || (i < items_.size() && At(i).score >= cut_); }
   // Behind all others; nothing where it is one of them.
   void AddLast(const Item& item) {
     if (std::ranges::find(items_, item.token, &Item::token) == items_.end()) items_.push_back(item);
@@ -108,9 +86,37 @@ class RankedTokens {
     sorted_ = end;
   }
 
+  static constexpr double kNoCut = -std::numeric_limits<double>::infinity();
   std::vector<Item> items_;
   double normaliser_ = 0;
+  double cut_ = kNoCut;  // no token that has gone has more
   size_t sorted_ = 0;
+};
+
+// Tokens that the constraint dictates behind a hypothesis, whose rows have run in one call.
+struct ForcedRun {
+  std::vector<TokenId> tokens;
+  std::vector<double> log_masses;
+  RankedTokens law;  // behind the last one
+};
+
+struct Hypothesis {
+  Hypo parent = kNoHypo;
+  TokenId token = kNoToken;
+  int32_t length = 0;  // tokens, the end token counted
+  bool ended = false;  // by the end token
+  // Candidates that did not leave room for a completion. After kMostRefused of them only
+  // `closing_token` may follow.
+  static constexpr int kMostRefused = 64;
+  int16_t refused = 0;
+  TokenId closing_token = kNoToken;
+  double log_probability = 0;  // of all its tokens
+  double critic = 0;
+  uint64_t text_hash = 1;
+  uint32_t text_size = 0;
+  std::shared_ptr<const LoopConstraint> at;  // nullptr: no constraint, or dropped
+  std::shared_ptr<const ForcedRun> run;      // that it is in
+  uint32_t run_at = 0;                       // so many of its tokens are taken
 };
 
 }  // namespace pawl

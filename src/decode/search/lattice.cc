@@ -9,6 +9,9 @@
 //
 // Beginnings wait by log P / length^length_penalty, since by log P alone no search leaves the short
 // ones. What would make a circle is not merged.
+//
+// The first output is completed in any case. So is the best beginning, where checks have left no
+// output when `nodes` beginnings are expanded.
 #include <algorithm>
 #include <limits>
 #include <queue>
@@ -44,18 +47,21 @@ class Lattice {
   }
 
   Result<SearchResult> Go() {
-    if (Status status = Complete(0); !status.ok()) return status.error();
+    if (Status status = Complete(0, true); !status.ok()) return status.error();
     while (!waiting_.empty() && expanded_ < most_ && !run_.limited()) {
-      const Waiting next = waiting_.top();
-      waiting_.pop();
-      const Result<size_t> node = Follow(next.node, next.rank);
-      if (!node.ok()) return node.error();
-      if (*node == kNone || run_.limited()) continue;
-      if (Status status = Complete(*node); !status.ok()) return status.error();
+      if (Status status = CompleteNext(false); !status.ok()) return status.error();
+    }
+    const bool all_waited_for = waiting_.empty();
+    for (int i = 0; i < 8 && !waiting_.empty() && run_.found().empty() && !run_.limited(); ++i) {
+      if (Status status = CompleteNext(true); !status.ok()) return status.error();
     }
     const Hypo open[] = {nodes_.back().h};
     if (!run_.limited()) {
       if (Status status = OfferPaths(); !status.ok()) return status.error();
+    }
+    const bool lacks = run_.found().size() < static_cast<size_t>(run_.options().n);
+    if (!run_.limited() && !all_waited_for && (expanded_ > most_ || lacks)) {
+      run_.EndAtLimit("nodes");
     }
     Result<SearchResult> result = run_.Finish(open);
     if (!result.ok()) return result;
@@ -89,9 +95,20 @@ class Lattice {
     waiting_.push({run_.Ranked(log_p, from.length + 1), node, rank});
   }
 
-  // Goes on greedily, until an output is complete or a node comes that was there.
-  Status Complete(size_t node) {
-    while (node != kNone && expanded_ < most_) {
+  // The beginning that waits in front.
+  Status CompleteNext(bool beyond) {
+    const Waiting next = waiting_.top();
+    waiting_.pop();
+    const Result<size_t> node = Follow(next.node, next.rank);
+    if (!node.ok()) return node.error();
+    if (*node == kNone || run_.limited()) return {};
+    return Complete(*node, beyond);
+  }
+
+  // Goes on greedily, until an output is complete or a node comes that was there. `beyond`: the
+  // limit of nodes does not end it.
+  Status Complete(size_t node, bool beyond) {
+    while (node != kNone && (beyond || expanded_ < most_)) {
       const Hypo open[] = {nodes_[node].h};
       if (run_.Complete(open[0])) {
         walk_.Remember(open[0]);

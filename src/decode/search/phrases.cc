@@ -3,16 +3,121 @@
 // tokens of the tokenizer's spelling, so that the banks of forced_beam.cc are steps of it.
 //
 // Values of JSON: only the bytes that strings stand for are read, with escapes resolved, and not
-// those of keys. A phrase stands in one string.
+// those of keys. A phrase stands in one string. What brings a phrase on there is the next token of
+// the forms in which JSON may write it: short escapes, and \u for what is not ASCII.
 #include "src/decode/search/phrases.h"
 
 #include <algorithm>
 #include <deque>
+#include <set>
 #include <utility>
 
 #include "src/base/utf8.h"
 
 namespace pawl {
+namespace {
+
+// The character at the beginning of a text, and its bytes; 0: the text begins within one.
+std::pair<char32_t, size_t> FirstCharacter(std::string_view text) {
+  if (text.empty() || (static_cast<uint8_t>(text[0]) & 0xC0) == 0x80) return {0, 0};
+  size_t size = 1;
+  while (size < text.size() && (static_cast<uint8_t>(text[size]) & 0xC0) == 0x80) ++size;
+  const std::u32string one = DecodeCodepoints(text.substr(0, size));
+  return one.size() == 1 ? std::pair(one[0], size) : std::pair(char32_t{0}, size_t{0});
+}
+
+constexpr std::string_view kShortEscapes = "\"\\bfnrt", kEscapedSo = "\"\\\b\f\n\r\t";
+
+// The letter behind a backslash; 0: there is none for this character.
+char ShortEscape(char32_t c) {
+  const size_t at = c < 0x80 ? kEscapedSo.find(static_cast<char>(c)) : std::string_view::npos;
+  return at == std::string_view::npos ? '\0' : kShortEscapes[at];
+}
+
+// The units of \u: one, or a pair.
+std::vector<uint32_t> UnitsOf(char32_t c) {
+  if (c < 0x10000) return {static_cast<uint32_t>(c)};
+  const uint32_t rest = static_cast<uint32_t>(c) - 0x10000;
+  return {0xD800 + (rest >> 10), 0xDC00 + (rest & 0x3FF)};
+}
+
+std::string HexDigits(uint32_t unit, size_t digits, bool upper) {
+  std::string text;
+  while (digits-- > 0)
+    text += (upper ? "0123456789ABCDEF" : "0123456789abcdef")[unit >> (4 * digits) & 15];
+  return text;
+}
+
+// How a text may be written in a string of JSON.
+enum class JsonForm { kShortest, kAscii, kAsciiUpper, kAllEscapes };
+constexpr JsonForm kJsonForms[] = {JsonForm::kShortest, JsonForm::kAscii, JsonForm::kAsciiUpper,
+                                   JsonForm::kAllEscapes};
+
+std::string InJson(std::string_view text, JsonForm form) {
+  std::string out;
+  while (!text.empty()) {
+    const auto [c, size] = FirstCharacter(text);
+    const std::string_view bytes = text.substr(0, std::max<size_t>(1, size));
+    text.remove_prefix(bytes.size());
+    const bool wide = c >= 0x80 && form != JsonForm::kShortest;
+    const char letter = size > 0 ? ShortEscape(c) : '\0';
+    const bool escaped = letter != '\0' || (size > 0 && c < 0x20);
+    if (letter != '\0' && form != JsonForm::kAllEscapes) {
+      out += {'\\', letter};
+    } else if (escaped || wide) {
+      for (const uint32_t unit : UnitsOf(c)) {
+        out += "\\u" + HexDigits(unit, 4, form == JsonForm::kAsciiUpper);
+      }
+    } else {
+      out += bytes;
+    }
+  }
+  return out;
+}
+
+struct StringPlace {
+  bool in_string = false;
+  uint8_t escape = 0;
+  uint32_t code = 0, first = 0;
+};
+
+// All forms in which a text can be written at a place in a string of JSON, or where one begins.
+std::vector<std::string> FormsOf(const StringPlace& at, std::string_view rest) {
+  std::vector<std::string> forms;
+  const auto add = [&](std::string form) {
+    if (std::ranges::find(forms, form) == forms.end()) forms.push_back(std::move(form));
+  };
+  const auto [c, size] = FirstCharacter(rest);
+  const std::string_view behind = rest.substr(size);
+  if (at.escape == 0 && at.first == 0) {
+    for (const JsonForm form : kJsonForms) add((at.in_string ? "" : "\"") + InJson(rest, form));
+    return forms;
+  }
+  if (size == 0) return forms;
+  const std::vector<uint32_t> units = UnitsOf(c);
+  const bool second = at.first != 0;
+  if (second && (units.size() < 2 || units[0] != at.first)) return forms;
+  for (const JsonForm form : kJsonForms) {
+    const bool upper = form == JsonForm::kAsciiUpper;
+    const std::string follows = InJson(behind, form);
+    const auto unit_behind = [&](std::string begin) {
+      if (!second && units.size() == 2) begin += "\\u" + HexDigits(units[1], 4, upper);
+      add(begin + follows);
+    };
+    const uint32_t unit = units[second ? 1 : 0];
+    if (at.escape == 0) {
+      unit_behind("\\u" + HexDigits(unit, 4, upper));
+    } else if (at.escape == 1) {
+      if (!second && ShortEscape(c) != '\0') add(ShortEscape(c) + follows);
+      unit_behind("u" + HexDigits(unit, 4, upper));
+    } else if (unit >> (4 * (at.escape - 1)) == at.code) {
+      unit_behind(HexDigits(unit, at.escape - 1u, upper));
+    }
+  }
+  return forms;
+}
+
+}  // namespace
 
 ForcedPhrases::ForcedPhrases(std::vector<std::string> phrases, bool ordered, ForceIn where,
                              Spell spell, const SizeOf& size_of)
@@ -217,27 +322,55 @@ int32_t ForcedPhrases::After(int32_t state, std::string_view bytes) {
   return Intern(std::move(key));
 }
 
+TokenId ForcedPhrases::FirstOf(const std::string& text) {
+  constexpr size_t kMostTexts = size_t{1} << 16;
+  if (first_tokens_.size() > kMostTexts) first_tokens_.clear();
+  const auto [at, made] = first_tokens_.emplace(text, kNoToken);
+  if (!made) return at->second;
+  const std::vector<TokenId> tokens = spell_(text);
+  if (!tokens.empty()) at->second = tokens[0];
+  return at->second;
+}
+
 const std::vector<TokenId>& ForcedPhrases::Advancing(int32_t number) {
   State& state = states_[static_cast<size_t>(number)];
   if (state.has_advancing) return state.advancing;
   state.has_advancing = true;
+  std::set<TokenId> added;
   const auto add = [&](const std::string& text) {
-    const std::vector<TokenId> tokens = spell_(text);
-    if (tokens.empty()) return;
-    if (std::ranges::find(state.advancing, tokens[0]) == state.advancing.end()) {
-      state.advancing.push_back(tokens[0]);
+    const TokenId token = FirstOf(text);
+    if (token != kNoToken && added.insert(token).second) state.advancing.push_back(token);
+  };
+  const JsonPlace& json = state.key.json;
+  const auto add_rest = [&](std::string_view rest) {
+    if (where_ == ForceIn::kText) return add(std::string(rest));
+    for (const std::string& text :
+         FormsOf({json.in_string, json.escape, json.code, json.first}, rest)) {
+      add(text);
+      if (!json.in_string) add(" " + text);
     }
   };
+  // In a key, or where one comes, nothing brings a phrase on.
+  const bool before_key = !json.in_string && !json.open.empty() && json.open.back() == '{';
+  if (where_ == ForceIn::kValue && (before_key || (json.in_string && json.is_key))) {
+    return state.advancing;
+  }
   const auto [phrase, bytes] = UnderWay(state.key);
   if (phrase >= 0) {
-    add(phrases_[static_cast<size_t>(phrase)].substr(static_cast<size_t>(bytes)));
-    if (!state.advancing.empty()) state.going_on = state.advancing[0];
+    add_rest(
+        std::string_view(phrases_[static_cast<size_t>(phrase)]).substr(static_cast<size_t>(bytes)));
+    state.going_on = state.advancing.size();
   }
   for (size_t p = 0; p < phrases_.size(); ++p) {
     if (!MayBeNext(state.key, static_cast<int32_t>(p))) continue;
-    add(phrases_[p]);
-    add(" " + phrases_[p]);
+    add_rest(phrases_[p]);
+    if (where_ == ForceIn::kText) {
+      add(" " + phrases_[p]);
+    } else if (json.in_string && !in_escape(number)) {
+      for (const std::string& text : FormsOf({.in_string = true}, phrases_[p])) add(" " + text);
+    }
   }
+  if (in_escape(number) && state.going_on == 0) state.going_on = state.advancing.size();
   return state.advancing;
 }
 

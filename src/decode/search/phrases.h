@@ -40,11 +40,16 @@ class ForcedPhrases {
   // Tokens of the phrases that are met, and of what is there of the one under way.
   int progress(int32_t state) const { return At(state).progress; }
   int total() const { return total_; }
+  size_t count() const { return phrases_.size(); }
   // Tokens that may bring a phrase on: the next one of that under way, and first ones of others.
   const std::vector<TokenId>& Advancing(int32_t state);
-  // Of them, that of the phrase under way, which is the first one; kNoToken: there is none.
+  // So many of them, the first ones, go on with the phrase or the escape under way.
   // REQUIRES: Advancing.
-  TokenId GoingOn(int32_t state) const { return At(state).going_on; }
+  size_t going_on(int32_t state) const { return At(state).going_on; }
+  // In the middle of an escape of JSON: a part of a character, which is no progress yet.
+  bool in_escape(int32_t state) const {
+    return At(state).key.json.escape > 0 || At(state).key.json.first > 0;
+  }
   std::vector<std::string> Missing(std::string_view text);
 
  private:
@@ -69,7 +74,7 @@ class ForcedPhrases {
     size_t met_count = 0;
     int progress = 0;
     bool has_advancing = false;
-    TokenId going_on = kNoToken;
+    size_t going_on = 0;
     std::vector<TokenId> advancing;
   };
   struct Node {
@@ -93,11 +98,13 @@ class ForcedPhrases {
   // none.
   std::pair<int32_t, int32_t> UnderWay(const Key& key) const;
   bool MayBeNext(const Key& key, int32_t phrase) const;
+  TokenId FirstOf(const std::string& text);
 
   std::vector<std::string> phrases_;
   const bool ordered_;
   const ForceIn where_;
   const Spell spell_;
+  std::map<std::string, TokenId> first_tokens_;  // by text
   std::vector<std::vector<int>> tokens_within_;  // by phrase and bytes: whole tokens
   int total_ = 0;
   std::vector<Node> nodes_;

@@ -56,10 +56,13 @@ std::string SearchJson(const SearchResult& result) {
 std::string ClassifyJson(const ClassifyResult& result) {
   std::string out = "{\"choices\":[";
   for (const ChoiceProbability& one : result.choices) {
+    // Nothing of it was followed to its end, or the model never writes it.
+    const bool none = one.log_probability <= kZeroWeight;
+    const bool unknown = none && result.missing > 0;
     if (out.back() != '[') out += ",";
     out += "{\"text\":" + QuotedText(one.text) +
-           ",\"probability\":" + SearchNumber(one.probability) +
-           ",\"log_probability\":" + SearchNumber(one.log_probability) + "}";
+           ",\"probability\":" + (unknown ? "null" : SearchNumber(one.probability)) +
+           ",\"log_probability\":" + (none ? "null" : SearchNumber(one.log_probability)) + "}";
   }
   return out + "],\"valid\":" + SearchNumber(result.valid) +
          ",\"missing\":" + SearchNumber(result.missing) +

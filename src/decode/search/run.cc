@@ -191,7 +191,7 @@ Result<SearchResult> RunSearch(const SearchInput& input, const SearchOptions& op
   if (own.max_rows == 0) own.max_rows = strategy.rows;
   if (strategy.run == nullptr) return RunSelfInfill(input, own, *positions, host);
   const bool states = (strategy.uses & kNeedsStates) != 0;
-  if (states || (strategy.uses & kMixesRows) != 0) own.skip_forced = false;
+  if (states || (options.n > 1 && (strategy.uses & kMixesRows) != 0)) own.skip_forced = false;
   SearchRun run({input.model, input.encode, input.prompt, task, own, capacity, input.contrast,
                  std::min(*positions, other + task.max_tokens + 1), host, kNoToken, states,
                  input.cuts});

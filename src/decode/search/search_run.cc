@@ -24,6 +24,7 @@ namespace {
 
 constexpr size_t kNoSlot = static_cast<size_t>(-1);
 constexpr size_t kMostForced = 256;  // tokens of a forced run
+constexpr int kMostAnswers = 512;    // logits that are in memory at a time, but for one hypothesis
 
 uint64_t HashedByte(uint64_t hash, uint64_t byte) {
   hash = (hash ^ byte) * 0x100000001b3u;
@@ -99,6 +100,7 @@ Status SearchRun::Start() {
   if (others_) {
     if (Status status = others_->Start(); !status.ok()) return status;
   }
+  prompt_rows_ = branches_.rows() + (others_ ? others_->rows() : 0);
   arena_.push_back(std::move(root));
   return {};
 }
@@ -121,8 +123,7 @@ bool SearchRun::Complete(Hypo h) const {
   return at(h).ended || (!closes() && at(h).length >= s_.task.max_tokens);
 }
 
-bool SearchRun::IsEnd(Hypo h, TokenId token) const {
-  const LoopConstraint* const place = at(h).at.get();
+bool SearchRun::IsEndAt(const LoopConstraint* place, TokenId token) const {
   if (std::ranges::find(ends_, token) == ends_.end()) return false;
   return place == nullptr || place->accepting();
 }
@@ -197,8 +198,6 @@ void SearchRun::BanRepeats(Hypo h, std::span<const TokenId> behind,
   if (!left.empty()) law = std::move(left);
 }
 
-// The tokens that have to follow, in the tokenizer's spelling. Empty where the completion behind
-// them would not fit the budget.
 std::vector<TokenId> SearchRun::ForcedBehind(const Hypothesis& h) const {
   std::vector<TokenId> forced, spelled;
   if (!options().skip_forced || h.at == nullptr || !s_.task.constraint->exact()) return forced;
@@ -322,34 +321,41 @@ Status SearchRun::Place(std::span<Asked> asked, std::vector<int>& branches,
 }
 
 Result<std::vector<RankedTokens>> SearchRun::Laws(std::span<const Hypo> of,
-                                                  std::span<const std::vector<TokenId>> drafts,
-                                                  std::vector<Ahead>* ahead, size_t found) {
+                                                  const LawOptions& options) {
   StopScope::Check();
   std::vector<RankedTokens> laws(of.size());
-  if (ahead != nullptr) ahead->assign(of.size(), {});
+  if (options.ahead != nullptr) options.ahead->assign(of.size(), {});
+  const LawSink sink = {laws, options.ahead,
+                        std::max(kLeastKept, options.most_items / std::max<size_t>(1, of.size())),
+                        &options.seen};
   std::vector<Asked> asked;
   ++now_;
+  const int64_t times = others_ ? 2 : 1;
+  int64_t rows = 0, drafted = 0;
   for (size_t i = 0; i < of.size(); ++i) {
     const Hypothesis& h = at(of[i]);
     if (h.run == nullptr) {
       Asked& one = asked.emplace_back(Asked{of[i], ForcedBehind(h), i});
-      if (!drafts.empty() && one.forced.empty()) one.draft = DraftBehind(of[i], drafts[i]);
+      if (!options.drafts.empty() && one.forced.empty()) {
+        one.draft = DraftBehind(of[i], options.drafts[i]);
+      }
+      rows += times * (static_cast<int64_t>(one.forced.size()) + (one.h == kRoot ? 0 : 1));
+      drafted += static_cast<int64_t>(one.draft.size());
     } else if (h.run_at < h.run->tokens.size()) {
-      laws[i] = RankedTokens({{{h.run->tokens[h.run_at], h.run->log_masses[h.run_at]}}, 0});
+      const SearchLaw next = {{{h.run->tokens[h.run_at], h.run->log_masses[h.run_at]}}, 0};
+      laws[i] = Kept(i, RankedTokens(next), sink);
     } else {
-      laws[i] = RankedTokens(h.run->law);
+      laws[i] = Kept(i, h.run->law, sink);
     }
   }
-  int64_t rows = rows_ + static_cast<int64_t>(found);
-  for (const Asked& one : asked) {
-    rows +=
-        (others_ ? 2 : 1) * (static_cast<int64_t>(one.forced.size()) + (one.h == kRoot ? 0 : 1));
-  }
-  if (rows > std::max(rows_, options().max_rows)) {
+  // At least so many run.
+  if (rows > rows_left()) {
     limit_ = "rows";
     return std::vector<RankedTokens>();
   }
-  rows_ += static_cast<int64_t>(found);
+  for (Asked& one : asked) {
+    if (rows + drafted > rows_left()) one.draft.clear();
+  }
   // Branches of hypotheses in the middle of a forced run stay.
   const uint64_t begun = now_;
   for (const Hypo h : of) {
@@ -361,9 +367,10 @@ Result<std::vector<RankedTokens>> SearchRun::Laws(std::span<const Hypo> of,
     for (const Slot& slot : slots_) kept += slot.used == now_ ? 1 : 0;
     const size_t count = std::min(asked.size() - done,
                                   std::max<size_t>(1, most_slots_ - std::min(most_slots_, kept)));
-    if (Status status = Ask(std::span(asked).subspan(done, count), laws, ahead); !status.ok()) {
+    if (Status status = Ask(std::span(asked).subspan(done, count), sink); !status.ok()) {
       return status.error();
     }
+    if (limited()) return std::vector<RankedTokens>();
     done += count;
   }
   if (!keeps_) {
@@ -377,6 +384,17 @@ Result<std::vector<RankedTokens>> SearchRun::Laws(std::span<const Hypo> of,
   return laws;
 }
 
+Result<RankedTokens> SearchRun::WholeLaw(Hypo h) {
+  std::vector<RankedTokens> laws(1);
+  // Behind a forced run its law is asked for, and not the run again.
+  Asked one[] = {{h, {}, 0}};
+  ++now_;
+  if (rows_left() == 0 && h != kRoot) limit_ = "rows";
+  if (limited()) return RankedTokens();
+  if (Status status = Ask(one, {laws}); !status.ok()) return status.error();
+  return std::move(laws[0]);
+}
+
 Result<std::vector<RankedTokens>> SearchRun::MixedLaws(std::span<const Hypo> of,
                                                        std::span<const double> weights) {
   StopScope::Check();
@@ -386,11 +404,10 @@ Result<std::vector<RankedTokens>> SearchRun::MixedLaws(std::span<const Hypo> of,
     if (!made.ok()) return made.error();
     mixed_branch_ = *made;
   } else {
-    if (rows_ >= options().max_rows) {
+    if (rows_left() == 0) {
       limit_ = "rows";
       return laws;
     }
-    ++rows_;
     if (of.size() == 1) {
       branches_.Append(mixed_branch_, at(of[0]).token);
     } else {
@@ -400,7 +417,12 @@ Result<std::vector<RankedTokens>> SearchRun::MixedLaws(std::span<const Hypo> of,
       }
       branches_.AppendMix(mixed_branch_, std::move(mix));
     }
+    branches_.LimitRows(rows_left());
     if (Status status = branches_.Run({&mixed_branch_, 1}); !status.ok()) return status.error();
+    if (branches_.over_limit()) {
+      limit_ = "rows";
+      return laws;
+    }
   }
   const RowLogits logits = of[0] == kRoot ? PromptLogits() : RowLogits{branches_.logits(0), {}};
   for (const Hypo h : of) {
@@ -411,42 +433,67 @@ Result<std::vector<RankedTokens>> SearchRun::MixedLaws(std::span<const Hypo> of,
   return laws;
 }
 
-Status SearchRun::Ask(std::span<Asked> asked, std::vector<RankedTokens>& laws,
-                      std::vector<Ahead>* ahead) {
+Status SearchRun::Ask(std::span<Asked> asked, const LawSink& sink) {
   std::vector<Asked> run;
-  std::vector<int> answers;
   for (Asked& one : asked) {
     // The prompt's logits are there.
-    const int count = static_cast<int>(one.forced.size()) + (one.h == kRoot ? 0 : 1);
-    const auto draft = static_cast<int>(one.draft.size());
-    if (count + draft == 0) {
-      Result<SearchLaw> law = LawAt(kRoot, at(kRoot).at.get(), {}, PromptLogits());
-      if (!law.ok()) return law.error();
-      laws[one.place] = RankedTokens(*law);
+    if (one.h != kRoot || !one.forced.empty() || !one.draft.empty()) {
+      run.push_back(std::move(one));
       continue;
     }
-    run.push_back(std::move(one));
-    answers.push_back(count + draft);
-    rows_ += others_ ? 2 * count : count;
+    Result<SearchLaw> law = LawAt(kRoot, at(kRoot).at.get(), {}, PromptLogits());
+    if (!law.ok()) return law.error();
+    sink.laws[one.place] = Kept(one.place, RankedTokens(*law), sink);
   }
   if (run.empty()) return {};
   std::vector<int> branches, others;
   if (Status status = Place(run, branches, others); !status.ok()) return status;
-  if (Status status = branches_.RunTails(branches, answers); !status.ok()) return status;
-  if (others_) {
-    if (Status status = others_->RunTails(others, answers); !status.ok()) return status;
-  }
-  size_t answer = 0;
-  for (const Asked& one : run) {
-    if (Status status = TakeLaws(one, answer, laws, ahead); !status.ok()) return status;
+  for (size_t begin = 0; begin < run.size();) {
+    size_t end = begin;
+    for (int answers = 0; end < run.size(); ++end) {
+      answers += run[end].answers();
+      if (end > begin && answers > kMostAnswers) break;
+    }
+    const std::span<const Asked> some = std::span(run).subspan(begin, end - begin);
+    const Status ran =
+        RunRows(some, std::span(branches).subspan(begin, some.size()),
+                others_ ? std::span(others).subspan(begin, some.size()) : std::span<int>());
+    if (!ran.ok() || limited()) return ran;
+    size_t answer = 0;
+    for (const Asked& one : some) {
+      if (Status status = TakeLaws(one, answer, sink); !status.ok()) return status;
+    }
+    begin = end;
   }
   return {};
 }
 
+// Their logits; nothing where a limit ends it.
+Status SearchRun::RunRows(std::span<const Asked> run, std::span<const int> branches,
+                          std::span<const int> others) {
+  std::vector<int> answers;
+  for (const Asked& one : run) answers.push_back(one.answers());
+  branches_.LimitRows(rows_left());
+  if (Status status = branches_.RunTails(branches, answers); !status.ok()) return status;
+  bool over = branches_.over_limit();
+  if (others_ && !over) {
+    others_->LimitRows(rows_left());
+    if (Status status = others_->RunTails(others, answers); !status.ok()) return status;
+    over = others_->over_limit();
+  }
+  if (over) limit_ = "rows";
+  return {};
+}
+
+RankedTokens SearchRun::Kept(size_t place, RankedTokens law, const LawSink& sink) const {
+  if (sink.seen != nullptr && *sink.seen) (*sink.seen)(place, law);
+  law.Trim(sink.keep);
+  return law;
+}
+
 // The law of a hypothesis, of which `answer` is the first one, and those of the text forced behind
 // it, or of the draft.
-Status SearchRun::TakeLaws(const Asked& one, size_t& answer, std::vector<RankedTokens>& laws,
-                           std::vector<Ahead>* ahead) {
+Status SearchRun::TakeLaws(const Asked& one, size_t& answer, const LawSink& sink) {
   const auto next = [&] {
     if (s_.states) {
       const std::span<const float> states = branches_.states(answer);
@@ -472,18 +519,20 @@ Status SearchRun::TakeLaws(const Asked& one, size_t& answer, std::vector<RankedT
   Result<SearchLaw> law = LawAt(one.h, place.get(), one.forced, logits);
   if (!law.ok()) return law.error();
   if (one.forced.empty()) {
-    laws[one.place] = RankedTokens(*law);
+    sink.laws[one.place] = Kept(one.place, RankedTokens(*law), sink);
     for (size_t i = 0; i < one.draft.size(); ++i) {
       if (place != nullptr) place = place->Next(one.draft[i]);
       law = LawAt(one.h, place.get(), std::span(one.draft).first(i + 1), next());
       if (!law.ok()) return law.error();
-      (*ahead)[one.place].tokens.push_back(one.draft[i]);
-      (*ahead)[one.place].laws.emplace_back(*law);
+      (*sink.ahead)[one.place].tokens.push_back(one.draft[i]);
+      (*sink.ahead)[one.place].laws.emplace_back(*law);
     }
     return {};
   }
-  run->law = *std::move(law);
-  laws[one.place] = RankedTokens({{{run->tokens[0], run->log_masses[0]}}, 0});
+  run->law = RankedTokens(*law);
+  run->law.Trim(sink.keep);
+  const SearchLaw first = {{{run->tokens[0], run->log_masses[0]}}, 0};
+  sink.laws[one.place] = Kept(one.place, RankedTokens(first), sink);
   arena_[static_cast<size_t>(one.h)].run = run;
   return {};
 }
@@ -627,18 +676,25 @@ SearchOutput SearchRun::OutputOf(Hypo h, double score) const {
   return out;
 }
 
-Result<SearchOutput> SearchRun::Closed(Hypo h) const {
+Result<SearchOutput> SearchRun::Closed(Hypo h, std::span<const TokenId> with) const {
   SearchOutput out = OutputOf(h, ScoreOf(h));
   out.closed = true;
+  std::shared_ptr<const LoopConstraint> place = at(h).at;
+  const auto add = [&](std::span<const TokenId> tokens) {
+    for (const TokenId token : tokens) {
+      out.tokens.push_back(token);
+      out.text += BytesOf(token);
+    }
+  };
+  add(with);
+  for (const TokenId token : with) place = place == nullptr ? nullptr : place->Next(token);
   if (!closes()) return out;
-  const auto closing = at(h).at->Completion(s_.task.max_tokens - at(h).length);
+  const int left = s_.task.max_tokens - at(h).length - static_cast<int>(with.size());
+  const auto closing = place == nullptr ? std::nullopt : place->Completion(left);
   if (!closing) {
     return Error{ErrorCode::kInternal, "the completion no longer fits the budget", ""};
   }
-  for (const TokenId token : *closing) {
-    out.tokens.push_back(token);
-    out.text += BytesOf(token);
-  }
+  add(*closing);
   return out;
 }
 

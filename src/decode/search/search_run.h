@@ -17,6 +17,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -86,14 +88,25 @@ class SearchRun {
     std::vector<TokenId> tokens;
     std::vector<RankedTokens> laws;
   };
+  struct LawOptions {
+    // Of each hypothesis, tokens that are likely to follow; their rows run in the same call.
+    // `ahead` gets the laws behind them, as far as the constraint allows them and forces no text.
+    // Not with another prompt or with states.
+    std::span<const std::vector<TokenId>> drafts = {};
+    std::vector<Ahead>* ahead = nullptr;
+    // All laws together keep about so many tokens, each at least kLeastKept: the best ones
+    // (RankedTokens::Trim). WholeLaw has the others.
+    size_t most_items = std::numeric_limits<size_t>::max();
+    // Called with each law as soon as it is there, before it is cut; it may take the law.
+    std::function<void(size_t number, RankedTokens& law)> seen = {};
+  };
+  static constexpr size_t kMostItems = size_t{1} << 22;
+  static constexpr size_t kLeastKept = 256;
   // The laws behind open hypotheses, in their order. Empty at a limit. Errors: those of the model.
-  // `drafts`: of each hypothesis, tokens that are likely to follow; their rows run in the same call
-  // and are not counted. `ahead` gets the laws behind them, as far as the constraint allows them
-  // and forces no text. Not with another prompt or with states. `found`: laws that were found ahead
-  // and are used now; their rows are counted.
-  Result<std::vector<RankedTokens>> Laws(std::span<const Hypo> of,
-                                         std::span<const std::vector<TokenId>> drafts = {},
-                                         std::vector<Ahead>* ahead = nullptr, size_t found = 0);
+  Result<std::vector<RankedTokens>> Laws(std::span<const Hypo> of) { return Laws(of, {}); }
+  Result<std::vector<RankedTokens>> Laws(std::span<const Hypo> of, const LawOptions& options);
+  // With all tokens that may follow; its row runs again. Empty at a limit.
+  Result<RankedTokens> WholeLaw(Hypo h);
   bool MayLookAhead() const { return !others_ && !s_.states; }
   std::span<const TokenId> prompt() const { return s_.prompt; }
   // The laws behind hypotheses of one length, all from one row that reads their last tokens with
@@ -124,6 +137,8 @@ class SearchRun {
   bool limited() const { return !limit_.empty(); }
   // What was found; at a limit without any output, the shortest completion of the best open one.
   Result<SearchResult> Finish(std::span<const Hypo> open);
+  // A hypothesis with these tokens and the shortest completion behind it, not by the model.
+  Result<SearchOutput> Closed(Hypo h, std::span<const TokenId> with = {}) const;
   SearchGraph::Node NodeOf(Hypo h) const { return {at(h).log_probability, Complete(h)}; }
   std::string EdgeText(Hypo h) const { return std::string(BytesOf(at(h).token)); }
 
@@ -145,12 +160,19 @@ class SearchRun {
   // The most tokens of an output, with its end token where that is counted.
   int longest() const { return s_.task.max_tokens + (closes() ? 1 : 0); }
   size_t end_count() const { return ends_.size(); }
-  // Rows that were asked for. Those that run again, because a branch had lost its pages, do not
-  // count: so what a limit does is the same whatever else runs.
-  int64_t rows() const { return rows_; }
+  // Rows that have run behind the prompt, and those that ran again because a branch had lost its
+  // pages, those of the prompt too.
+  int64_t rows() const { return branches_.rows() + (others_ ? others_->rows() : 0) - prompt_rows_; }
+  int64_t rows_left() const { return std::max<int64_t>(0, options().max_rows - rows()); }
+  // A limit of the strategy has ended it.
+  void EndAtLimit(std::string name) { limit_ = std::move(name); }
   int64_t nodes() const { return static_cast<int64_t>(arena_.size()); }
   const SamplingTask& task() const { return s_.task; }
-  bool IsEnd(Hypo h, TokenId token) const;
+  bool IsEnd(Hypo h, TokenId token) const { return IsEndAt(at(h).at.get(), token); }
+  bool IsEndAt(const LoopConstraint* place, TokenId token) const;
+  // The tokens that have to follow, in the tokenizer's spelling. Empty where the completion behind
+  // them would not fit the budget.
+  std::vector<TokenId> ForcedBehind(const Hypothesis& h) const;
   // In the tokenizer's spelling, or in the fewest tokens. Empty where no tokens spell it.
   std::vector<TokenId> Spell(std::string_view text) const;
 
@@ -169,6 +191,10 @@ class SearchRun {
     std::vector<TokenId> forced;
     size_t place = 0;  // in the answer of Laws
     std::vector<TokenId> draft = {};
+    // Rows whose logits it needs; those of the prompt are there.
+    int answers() const {
+      return static_cast<int>(forced.size() + draft.size()) + (h == kRoot ? 0 : 1);
+    }
   };
 
   Result<SearchLaw> LawAt(Hypo h, const LoopConstraint* at, std::span<const TokenId> behind,
@@ -180,18 +206,25 @@ class SearchRun {
   // The logits with contrast, until the next call of this function.
   std::span<const float> Contrasted(RowLogits logits, const Mask* mask);
   void BanRepeats(Hypo h, std::span<const TokenId> behind, std::vector<Candidate>& law) const;
-  std::vector<TokenId> ForcedBehind(const Hypothesis& h) const;
   std::vector<TokenId> DraftBehind(Hypo h, std::span<const TokenId> draft) const;
-  Status Ask(std::span<Asked> asked, std::vector<RankedTokens>& laws, std::vector<Ahead>* ahead);
-  Status TakeLaws(const Asked& one, size_t& answer, std::vector<RankedTokens>& laws,
-                  std::vector<Ahead>* ahead);
+  // Where the laws of a call go.
+  struct LawSink {
+    std::vector<RankedTokens>& laws;
+    std::vector<Ahead>* ahead = nullptr;
+    size_t keep = std::numeric_limits<size_t>::max();  // tokens of a law
+    const std::function<void(size_t, RankedTokens&)>* seen = nullptr;
+  };
+  Status Ask(std::span<Asked> asked, const LawSink& sink);
+  Status RunRows(std::span<const Asked> run, std::span<const int> branches,
+                 std::span<const int> others);
+  Status TakeLaws(const Asked& one, size_t& answer, const LawSink& sink);
+  RankedTokens Kept(size_t place, RankedTokens law, const LawSink& sink) const;
   Status Place(std::span<Asked> asked, std::vector<int>& branches, std::vector<int>& others);
   size_t SlotOf(Hypo h) const;
   Result<size_t> FreeSlot();
   bool LeavesRoom(Hypo parent, TokenId token, const LoopConstraint& next, int length);
   Result<bool> ChecksAllow(Hypo parent, TokenId token, bool end) const;
   SearchOutput OutputOf(Hypo h, double score) const;
-  Result<SearchOutput> Closed(Hypo h) const;
   std::string_view BytesOf(TokenId token) const { return s_.task.BytesOf(token); }
 
   const SearchSetting s_;
@@ -208,7 +241,7 @@ class SearchRun {
   uint64_t now_ = 0;
   bool keeps_ = false, judges_ends_ = true;
   int mixed_branch_ = -1;  // of MixedLaws
-  int64_t rows_ = 0;
+  int64_t prompt_rows_ = 0;
   std::vector<Found> found_;
   size_t most_ = 1;
   std::string limit_;

@@ -71,6 +71,9 @@ class SelfInfill {
     if (!whole_ && !limited()) {
       if (Status status = WriteToTheEnd(); !status.ok()) return status.error();
     }
+    if (limited() && candidates_.empty()) {
+      if (Status status = CloseBegun(); !status.ok()) return status.error();
+    }
     return Best();
   }
 
@@ -78,6 +81,10 @@ class SelfInfill {
   static int Length(const Tokens& tokens) { return static_cast<int>(tokens.size()); }
   bool limited() const { return !result_.at_limit.empty(); }
   int left() const { return budget_ - Length(begun_); }
+  // Those of the first prompt are free.
+  int64_t rows_left() const {
+    return std::max<int64_t>(0, options_.max_rows - (result_.model_rows - prompt_rows_));
+  }
   std::string TextOf(const Tokens& tokens) const {
     std::string text;
     for (const TokenId token : tokens) {
@@ -121,7 +128,12 @@ class SelfInfill {
     SearchOptions own = options_;
     own.checks.clear();
     own.critic = nullptr;
-    own.max_rows = std::max<int64_t>(1, options_.max_rows - rows_);
+    const bool first = result_.model_calls == 0;
+    own.max_rows = rows_left() - (first ? 0 : Length(wish.prompt));
+    if (own.max_rows < 1) {
+      result_.at_limit = "rows";
+      return WrittenPart();
+    }
     own.max_nodes = std::max<int64_t>(1, options_.max_nodes - result_.nodes);
     own.max_tokens = wish.most;
     SamplingTask task;
@@ -137,7 +149,7 @@ class SelfInfill {
                    host_, wish.also_ends});
     if (Status status = run.Start(); !status.ok()) return status.error();
     Result<WrittenPart> part = Walk(run, wish.threshold);
-    rows_ += run.rows();
+    if (first) prompt_rows_ = result_.model_rows - run.rows();
     return part;
   }
 
@@ -289,6 +301,21 @@ class SelfInfill {
     return {};
   }
 
+  // At a limit: what was written from left to right, and the shortest completion.
+  Status CloseBegun() {
+    const Result<LanguagePtr> language = Behind(begun_);
+    if (!language.ok()) return language.error();
+    WrittenPart rest;
+    rest.closed = true;
+    if (*language != nullptr) {
+      const auto closing = ForLoop(*language, input_.vocabulary)->Completion(left());
+      if (!closing) return {};
+      rest.tokens = *closing;
+    }
+    AddCandidate(std::move(rest));
+    return {};
+  }
+
   // What follows the beginning.
   void AddCandidate(WrittenPart rest) {
     rest.tokens = Joined(begun_, rest.tokens);
@@ -302,6 +329,10 @@ class SelfInfill {
   Status Score(WrittenPart& one) {
     Tokens tokens = one.tokens;
     if (one.end != kNoToken) tokens.push_back(one.end);
+    if (Length(input_.prompt) + Length(tokens) > rows_left()) {
+      result_.at_limit = "rows";
+      return {};
+    }
     Branches branches(host_, input_.model, input_.prompt,
                       std::min(positions_, Length(input_.prompt) + Length(tokens) + 1));
     if (Status status = branches.Start(); !status.ok()) return status;
@@ -325,7 +356,6 @@ class SelfInfill {
       done += count;
     }
     one.log_probability = sum;
-    rows_ += Length(tokens);
     result_.model_calls += branches.calls();
     result_.model_rows += branches.rows();
     return {};
@@ -372,7 +402,7 @@ class SelfInfill {
   bool whole_ = false;     // the last candidate was written from left to right to its end
   std::vector<WrittenPart> candidates_;
   Hypo last_ = kNoHypo;
-  int64_t rows_ = 0;  // behind the prompts
+  int64_t prompt_rows_ = 0;  // of the first prompt
   SearchResult result_;
 };
 

@@ -4,8 +4,9 @@
 // constraint allows; of all continuations of all drafts the most probable ones are the next drafts.
 //
 // The law behind more than one draft is an approximation: it is that of no draft alone. So log P of
-// the outputs is one, too. With one draft the rows are those of greedy decoding, bit for bit. The
-// paper corrects the law by n-gram tables of a large corpus; here there are none.
+// the outputs is one, too. With one draft the rows are those of greedy decoding, bit for bit, and
+// so is forced text; several drafts share their rows, so none is forced. The paper corrects the law
+// by n-gram tables of a large corpus; here there are none.
 //
 // A draft that has ended keeps its place. So there are never more outputs than drafts, and the
 // search ends with the longest one.
@@ -28,7 +29,8 @@ class Superposed {
   Result<SearchResult> Go() {
     drafts_ = {SearchRun::kRoot};
     while (!drafts_.empty()) {
-      Result<std::vector<RankedTokens>> laws = run_.MixedLaws(drafts_, Weights());
+      Result<std::vector<RankedTokens>> laws =
+          run_.options().n == 1 ? run_.Laws(drafts_) : run_.MixedLaws(drafts_, Weights());
       if (!laws.ok()) return laws.error();
       if (run_.limited()) break;
       Result<std::vector<Hypo>> next = Best(*laws);

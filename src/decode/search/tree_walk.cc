@@ -32,7 +32,7 @@ TreeWalk::TreeWalk(SearchRun& run, Kept kept, size_t most_items)
 
 Status TreeWalk::Ask(std::span<const Hypo> of) {
   std::vector<Hypo> unknown;
-  size_t found = 0, asked = 0;
+  size_t asked = 0;
   for (const Hypo h : of) {
     if (run_.Complete(h)) continue;
     ++asked;
@@ -41,13 +41,9 @@ Status TreeWalk::Ask(std::span<const Hypo> of) {
       continue;
     }
     if (std::ranges::find(unknown, h) != unknown.end()) continue;
-    if (draft_ > 0 && TakeFound(h)) {
-      ++found;
-    } else {
-      unknown.push_back(h);
-    }
+    if (draft_ == 0 || !TakeFound(h)) unknown.push_back(h);
   }
-  if (unknown.empty() && found == 0) return {};
+  if (unknown.empty()) return {};
   std::vector<std::vector<TokenId>> drafts;
   std::vector<SearchRun::Ahead> ahead;
   for (const Hypo h : unknown) {
@@ -55,12 +51,14 @@ Status TreeWalk::Ask(std::span<const Hypo> of) {
     if (draft_ == 0) break;
     drafts.push_back(h == SearchRun::kRoot ? std::vector<TokenId>() : DraftBehind(h));
   }
-  // It counts as many rows as without drafts, so that the limit comes at the same place.
-  Result<std::vector<RankedTokens>> laws = run_.Laws(unknown, drafts, &ahead, found);
+  SearchRun::LawOptions options;
+  options.drafts = drafts;
+  options.ahead = &ahead;
+  options.seen = [&](size_t i, RankedTokens& law) { Keep(unknown[i], std::move(law)); };
+  const Result<std::vector<RankedTokens>> laws = run_.Laws(unknown, options);
   if (!laws.ok()) return laws.error();
   if (run_.limited()) return {};
   for (size_t i = 0; i < unknown.size(); ++i) {
-    Keep(unknown[i], std::move((*laws)[i]));
     if (ahead[i].tokens.empty()) continue;
     for (RankedTokens& law : ahead[i].laws) {
       // Those that may be the law of the last tokens stay as they are.

@@ -110,7 +110,11 @@ TEST_P(CanvasTest, LogitsAreTheCpus) {
   ASSERT_TRUE(filling.has_value());
   EXPECT_EQ(filling->mask, cpu->filling()->mask);
   EXPECT_EQ(filling->shifted, cpu->filling()->shifted);
-  for (const int length : {20, 70}) EXPECT_LT(ErrorsOfCanvas(*cuda, *cpu, length).back(), 2e-4);
+  for (const int length : {20, 70}) {
+    const std::vector<double> errors = ErrorsOfCanvas(*cuda, *cpu, length);
+    EXPECT_LT(errors[errors.size() * 19 / 20], 1e-4) << length;
+    EXPECT_LT(errors.back(), 4e-4) << length;
+  }
 }
 
 // Activations are bf16 there, and keys and values too. All rows of a canvas lie behind each other's

@@ -84,6 +84,19 @@ TEST(DiffusionWorkTest, RefusesWhatMeansNothing) {
   }
 }
 
+// Sums of logits may leave the range of numbers.
+TEST(DiffusionWorkTest, GuidanceAtItsMostIsValid) {
+  for (const char* name : {"llada", "dream"}) {
+    TinyFiller tiny(name);
+    GenerateOptions options;
+    options.max_tokens = 16;
+    options.diffusion.cfg_scale = 1e6;
+    const auto output = tiny.Run(1, "[xyz]{3,12}", options);
+    ASSERT_TRUE(output[0].ok()) << output[0].error().ToString();
+    EXPECT_EQ(output[0]->text.find_first_not_of("xyz"), std::string::npos) << output[0]->text;
+  }
+}
+
 // All outputs take 20 tokens of the 24 of the canvas.
 TEST(DiffusionWorkTest, OptionsSayHowManyCalls) {
   TinyFiller tiny("dream");
@@ -159,6 +172,7 @@ TEST(DiffusionWorkTest, ErrorsNameTheOptionOfTheLoop) {
   EXPECT_EQ(place({.schedule = "localleap", .factor = 1}, dream), "diffusion.factor");
   EXPECT_EQ(place({.schedule = "threshold", .alg = "origin"}, dream), "diffusion.alg");
   EXPECT_EQ(place({.cfg_scale = -1}, llada), "diffusion.cfg_scale");
+  EXPECT_EQ(place({.cfg_scale = 1e38}, llada), "diffusion.cfg_scale");
   EXPECT_EQ(place({.cache = "all"}, llada), "diffusion.cache");
   EXPECT_EQ(place({.kv_refresh = 2}, llada), "diffusion.kv_refresh");
   EXPECT_EQ(place({.cache = "dkv", .kv_refresh = 0}, llada), "diffusion.kv_refresh");

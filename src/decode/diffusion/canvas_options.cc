@@ -13,6 +13,7 @@ namespace {
 
 constexpr int kBlockWithoutTraining = 32;
 constexpr double kDreamEps = 1e-3;
+constexpr double kMostGuidance = 1e6;  // sums stay numbers
 
 template <typename Choice>
 struct NamedChoice {
@@ -64,8 +65,8 @@ Status CheckRanges(const DiffusionOptions& given) {
        "must be a finite number of at least 0", "diffusion.alg_temp"},
       {!given.eps || (*given.eps >= 0 && *given.eps < 1), "must be at least 0 and below 1",
        "diffusion.eps"},
-      {!given.cfg_scale || (*given.cfg_scale >= 0 && std::isfinite(*given.cfg_scale)),
-       "must be a finite number of at least 0", "diffusion.cfg_scale"},
+      {!given.cfg_scale || (*given.cfg_scale >= 0 && *given.cfg_scale <= kMostGuidance),
+       "must be between 0 and 1000000", "diffusion.cfg_scale"},
       {!given.kv_refresh || *given.kv_refresh >= 1, "must be at least 1", "diffusion.kv_refresh"},
       {!given.gap_tokens || *given.gap_tokens >= 1, "must be at least 1", "diffusion.gap_tokens"},
   };

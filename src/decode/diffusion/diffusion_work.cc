@@ -18,6 +18,8 @@
 namespace pawl {
 namespace {
 
+constexpr float kMostLogit = 1e30f;  // with guidance
+
 // Log-probabilities; where they are asked for by a lattice, up to a constant of the position, which
 // changes no share: each path has one token there.
 std::vector<float> LogLaw(std::span<const float> logits, int width, TokenId mask, bool lattice) {
@@ -236,7 +238,9 @@ void DiffusionWork::ReadScores(Lane& lane, const CallAnswers& answers) const {
     const auto scale = static_cast<float>(*options_.diffusion.cfg_scale) + 1;
     std::vector<float> guided(static_cast<size_t>(width));
     for (size_t t = 0; t < guided.size(); ++t) {
-      guided[t] = without[t] + scale * (with[t] - without[t]);
+      const float logit = without[t] + scale * (with[t] - without[t]);
+      const bool near = logit >= -kMostLogit && logit <= kMostLogit;
+      guided[t] = near ? logit : logit > 0 ? kMostLogit : -kMostLogit;  // no number: the least
     }
     lane.scores.push_back(LogLaw(guided, width, filling_.mask, lattice));
   }

@@ -167,11 +167,11 @@ Result<SamplerResult> RunIn(const SamplerInput& input, const SamplerOptions& giv
   if (options.max_rejects > 0) task.limits.max_rejects = options.max_rejects;
   task.limits.accepts = options.accepts;
   if (options.seconds > 0) {
-    using Clock = std::chrono::steady_clock;
-    constexpr double kMost = 1e9;  // of seconds that fit into a time
+    using Steady = std::chrono::steady_clock;  // Clock is a name of another source
+    constexpr double kMost = 1e9;              // of seconds that fit into a time
     task.deadline =
-        Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                           std::chrono::duration<double>(std::min(options.seconds, kMost)));
+        Steady::now() + std::chrono::duration_cast<Steady::duration>(
+                            std::chrono::duration<double>(std::min(options.seconds, kMost)));
   }
   task.ExcludeControlTokens();
   const SamplerSetting setting{input.model,

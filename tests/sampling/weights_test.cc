@@ -171,7 +171,9 @@ TEST(WeightsTest, TheEffectiveNumberOfOutputs) {
       squares += weight * weight;
     }
     EXPECT_NEAR(result->effective_size, squares > 0 ? sum * sum / squares : 0, 1e-9 * 20);
-    if (IsExact(kind)) EXPECT_NEAR(result->effective_size, 20, 1e-9);
+    if (IsExact(kind)) {
+      EXPECT_NEAR(result->effective_size, 20, 1e-9);
+    }
   }
   Toy toy(HashedLaw);
   const SamplerOptions options{.seconds = -1};

@@ -136,7 +136,7 @@ says "configure: FAILED, no time is left for it"
 # A bundle: as an archive, as a folder.
 programs "$work/made/pawl-gpu-sm_90/bin" "$work/made/pawl-gpu-sm_90/bin/pawl"
 mkdir -p "$work/made/pawl-gpu-sm_90/models" "$work/archive"
-cp -r models/tiny-extract "$work/made/pawl-gpu-sm_90/models/"
+cp -r models/tiny-extract models/tiny-extract-diffusion "$work/made/pawl-gpu-sm_90/models/"
 printf 'capability 90\nmade from a test\n' >"$work/made/pawl-gpu-sm_90/bundle.txt"
 tar -C "$work/made" -czf "$work/archive/pawl-gpu-sm_90.tar.gz" pawl-gpu-sm_90
 for bundle in "$work/archive" "$work/made/pawl-gpu-sm_90"; do
@@ -168,7 +168,7 @@ mkdir -p "$clone/tests/data" "$clone/models" "$clone/bench/peers" "$work/elsewhe
 cp -r scripts "$clone/"
 cp bench/peers/gpu_masks.py "$clone/bench/peers/"
 cp -r tests/data/models "$clone/tests/data/"
-cp -r models/tiny-extract "$clone/models/"
+cp -r models/tiny-extract models/tiny-extract-diffusion "$clone/models/"
 stub "$work/bin/ccache" <<<'exit 1'
 stub "$work/bin/cmake" <<'END'
 set -e

@@ -417,9 +417,9 @@ TEST(EngineTest, ModelsThatFillMasks) {
   EXPECT_LT(with({.threshold = 0}).second, steps.second);
   request.options.on_token = nullptr;
   request.options.diffusion = {};
-  EXPECT_EQ(engine->Search(request, {}).error().place, "model");
-  EXPECT_EQ(engine->Sample(request, {}).error().place, "model");
-  EXPECT_EQ(engine->Score(request, std::vector<TokenId>{5}).error().place, "model");
+  EXPECT_EQ(engine->Search(request, {}).error().place, "strategy");
+  EXPECT_EQ(engine->Sample(request, {}).error().place, "sampler");
+  EXPECT_EQ(engine->Score(request, std::vector<TokenId>{5}).error().place, "score");
   request.options.logprobs = 1;
   EXPECT_EQ(engine->Generate(request).error().place, "logprobs");
   for (const auto& [sources, place] : {std::pair("auto", ""), std::pair("lookahead", "draft")}) {

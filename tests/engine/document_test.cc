@@ -123,7 +123,8 @@ TEST(DocumentChunksTest, BordersAreThoseOfParagraphsAndSentences) {
 // Bug: chunks of few tokens ended inside of numbers, whose ends were then read as values.
 TEST(DocumentChunksTest, NumbersAndWordsAreWhole) {
   std::string text, word;
-  for (int i = 0; i < 60; ++i) text += std::to_string(100 + i) + (i % 2 == 0 ? ",240.50 " : ",240,000,000.75 ");
+  for (int i = 0; i < 60; ++i)
+    text += std::to_string(100 + i) + (i % 2 == 0 ? ",240.50 " : ",240,000,000.75 ");
   for (int i = 0; i < 40; ++i) word += "part" + std::to_string(i) + "-";
   text += word;
   const auto bytes = [](std::string_view part) { return part.size(); };

@@ -50,6 +50,12 @@ Result<FormulaId> Reader::Source(const Value& schema, const Path& path) {
     if (keyword->text != "span" && keyword->text != "chars")
       return Wrong(at, R"("span" or "chars")");
     if (keyword->text == "chars") span = SpanKind::kChars;
+    const std::vector<std::string> types = NamedTypes(schema);
+    if (!types.empty() && std::ranges::none_of(types, [](const std::string& type) {
+          return type == "string" || type == "number" || type == "integer";
+        })) {
+      return Fail(ErrorCode::kInvalid, at, "is for strings, numbers and dates");
+    }
     if (here_.copying == Copying::kPlain) return kTrueFormula;
     if (here_.copying == Copying::kRefused)
       return Fail(ErrorCode::kUnsupported, at,

@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <iterator>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "src/base/file.h"
@@ -22,6 +24,29 @@
 
 namespace pawl::cli {
 namespace {
+
+// What is written is not what is read, nor twice the same; and where the texts or the report cannot
+// be opened, the file of --output stays as it was.
+Status CheckFiles(const TextFlags& flags) {
+  const auto same = [](const std::string& a, const std::string& b) {
+    std::error_code ignored;
+    return !a.empty() && !b.empty() && (a == b || std::filesystem::equivalent(a, b, ignored));
+  };
+  const auto fail = [](const char* option, std::string what) {
+    return Error{ErrorCode::kInvalid, std::move(what), option};
+  };
+  if (!flags.text && flags.file != "-") {
+    if (same(flags.output, flags.file)) return fail("--output", "is the file of --file");
+    if (same(flags.report, flags.file)) return fail("--report", "is the file of --file");
+    std::error_code error;
+    if (!std::filesystem::exists(flags.file, error)) {
+      const std::error_code none = std::make_error_code(std::errc::no_such_file_or_directory);
+      return Error{ErrorCode::kIo, "cannot read: " + (error ? error : none).message(), flags.file};
+    }
+  }
+  if (same(flags.report, flags.output)) return fail("--report", "is the file of --output");
+  return flags.report.empty() ? Status() : CheckWritable(flags.report);
+}
 
 // Errors name the option.
 Status CheckOutput(const TextFlags& flags) {
@@ -44,7 +69,7 @@ Status CheckOutput(const TextFlags& flags) {
   if (flags.details && flags.output.ends_with(".csv")) {
     return wrong("--details", "are for .jsonl files and standard output");
   }
-  return {};
+  return CheckFiles(flags);
 }
 
 // One picture is of one canvas.

@@ -89,6 +89,9 @@ Status AddModels(const ServeFlags& flags, server::ServerOptions& options) {
     if (flags.models_mb > 0) {
       return Error{ErrorCode::kInvalid, "needs --models FILE or DIR", "--models-mb"};
     }
+    if (flags.keep_alive != ServeFlags().keep_alive) {
+      return Error{ErrorCode::kInvalid, "needs --models FILE or DIR", "--keep-alive"};
+    }
     return {};
   }
   for (const auto& [value, option] : {std::pair(flags.model, "--model"),

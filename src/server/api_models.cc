@@ -13,6 +13,7 @@
 #include "src/server/heap_trim.h"
 #include "src/server/json_writer.h"
 #include "src/server/metrics.h"
+#include "src/server/model_choice.h"
 #include "src/server/model_host.h"
 
 namespace pawl::server {
@@ -269,13 +270,18 @@ Result<HttpReply> Models(ServerState& server, const PlainRequest&) {
 }
 
 Result<HttpReply> OneModel(ServerState& server, const PlainRequest& request) {
-  const std::string_view name =
-      std::string_view(request.http.path).substr(std::string_view("/v1/models/").size());
-  JsonWriter json;
-  for (const ModelHost::Facts& facts : FactsOf(server)) {
-    if (facts.name != name) continue;
-    WriteModel(server, facts, json);
-    return JsonReplyOf(json);
+  std::string name = PercentDecoded(
+      std::string_view(request.http.path).substr(std::string_view("/v1/models/").size()));
+  // The whole name first, then without the ":latest" of Ollama's clients.
+  for (int i = 0; i < 2; ++i) {
+    JsonWriter json;
+    for (const ModelHost::Facts& facts : FactsOf(server)) {
+      if (facts.name != name) continue;
+      WriteModel(server, facts, json);
+      return JsonReplyOf(json);
+    }
+    constexpr std::string_view kLatest = ":latest";
+    if (name.ends_with(kLatest)) name.resize(name.size() - kLatest.size());
   }
   return Error{ErrorCode::kInvalid, "there is no such model", "#/model"};
 }

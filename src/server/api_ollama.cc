@@ -134,10 +134,11 @@ void ReadGenerate(const JsonReader& in, CallSpec& spec) {
   spec.prompts = {std::move(prompt)};
 }
 
-// A request without a prompt: its model is loaded then, and unloaded by a keep_alive of 0.
+// A request without a prompt, or with an empty one: its model is loaded then, and unloaded by a
+// keep_alive of 0.
 bool IsLoadOnly(const JsonReader& in, bool chat) {
   if (chat) return in["messages"].Is(json::Type::kArray) && in["messages"].size() == 0;
-  return !in["prompt"].present() && !in["suffix"].present();
+  return in["prompt"].String("").empty() && in["suffix"].String("").empty();
 }
 
 void ReplyLoaded(const ApiRequest& request, const JsonReader& in, bool chat) {

@@ -1,6 +1,7 @@
 // keep_alive is written as Ollama's clients write it.
 #include "src/server/model_choice.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -18,25 +19,20 @@ int DigitOf(char c) {
   return low >= 'a' && low <= 'f' ? low - 'a' + 10 : -1;
 }
 
+// Longer times are for ever.
+constexpr double kMostKeepAlive = 1e9;
+
+double Bounded(double seconds) { return seconds > kMostKeepAlive ? -1 : seconds; }
+
 // The parameter of a query, with its percent signs read; empty: it is not there.
 std::string Parameter(std::string_view query, std::string_view name) {
   while (!query.empty()) {
     const std::string_view part = query.substr(0, query.find('&'));
     query.remove_prefix(std::min(query.size(), part.size() + 1));
     if (!part.starts_with(name) || part.size() <= name.size() || part[name.size()] != '=') continue;
-    const std::string_view value = part.substr(name.size() + 1);
-    std::string out;
-    for (size_t i = 0; i < value.size(); ++i) {
-      const int high = value[i] == '%' && i + 2 < value.size() ? DigitOf(value[i + 1]) : -1;
-      const int low = high < 0 ? -1 : DigitOf(value[i + 2]);
-      if (low >= 0) {
-        out += static_cast<char>(high << 4 | low);
-        i += 2;
-      } else {
-        out += value[i] == '+' ? ' ' : value[i];
-      }
-    }
-    return out;
+    std::string value(part.substr(name.size() + 1));
+    std::ranges::replace(value, '+', ' ');
+    return PercentDecoded(value);
   }
   return "";
 }
@@ -44,6 +40,17 @@ std::string Parameter(std::string_view query, std::string_view name) {
 constexpr const char* kKeepAlive = R"(must be seconds, or a text such as "5m"; -1 for ever)";
 
 }  // namespace
+
+std::string PercentDecoded(std::string_view text) {
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const int high = text[i] == '%' && i + 2 < text.size() ? DigitOf(text[i + 1]) : -1;
+    const int low = high < 0 ? -1 : DigitOf(text[i + 2]);
+    out += low < 0 ? text[i] : static_cast<char>(high << 4 | low);
+    if (low >= 0) i += 2;
+  }
+  return out;
+}
 
 std::optional<double> KeepAliveOf(std::string_view text) {
   constexpr std::array<std::pair<std::string_view, double>, 4> kUnits = {
@@ -72,14 +79,14 @@ std::optional<double> KeepAliveOf(std::string_view text) {
     }
     if (!known) return std::nullopt;
   }
-  return forever ? -1 : seconds;
+  return forever ? -1 : Bounded(seconds);
 }
 
 std::optional<double> KeepAliveOf(const json::Value& value) {
   if (value.type == json::Type::kString) return KeepAliveOf(std::string_view(value.text));
   const std::optional<double> number = json::NumberOf(value);
   if (!number) return std::nullopt;
-  return *number < 0 ? -1 : *number;
+  return *number < 0 ? -1 : Bounded(*number);
 }
 
 Result<ModelChoice> ChoiceOf(const HttpRequest& request) {

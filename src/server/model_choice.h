@@ -21,8 +21,11 @@ struct ModelChoice {
 // rest of the body is not looked at. Errors: place is a JSON Pointer into the request.
 Result<ModelChoice> ChoiceOf(const HttpRequest& request);
 
-// Seconds: a number, or a text such as "90", "5m", "1h30m" or "500ms"; negative: for ever. nullopt
-// for anything else.
+// A part of a path with %41 read as "A".
+std::string PercentDecoded(std::string_view text);
+
+// Seconds: a number, or a text such as "90", "5m", "1h30m" or "500ms"; negative, or over 30
+// years: for ever, which is -1. nullopt for anything else.
 std::optional<double> KeepAliveOf(const json::Value& value);
 std::optional<double> KeepAliveOf(std::string_view text);
 

@@ -107,16 +107,17 @@ ApiError ModelHost::NotFound(std::string_view name) const {
           .code = "model_not_found"};
 }
 
-std::shared_ptr<ServerState> ModelHost::Lease(Entry& entry) {
+std::shared_ptr<ServerState> ModelHost::Lease(Entry& entry, bool asked) {
   // Where there is no memory for the pointer, its deleter is called.
-  return {entry.state.get(),
-          [self = shared_from_this(), &entry](ServerState*) { self->Release(entry); }};
+  return {entry.state.get(), [self = shared_from_this(), &entry, asked](ServerState*) {
+            self->Release(entry, asked);
+          }};
 }
 
-void ModelHost::Release(Entry& entry) {
+void ModelHost::Release(Entry& entry, bool asked) {
   const std::lock_guard lock(mutex_);
+  if (asked) entry.last_used = std::max(entry.last_used, Clock::now());
   if (--entry.users > 0) return;
-  entry.last_used = std::max(entry.last_used, Clock::now());
   changed_.notify_all();
 }
 
@@ -406,7 +407,7 @@ std::vector<std::shared_ptr<ServerState>> ModelHost::Loaded() {
       if (entry->phase != Phase::kReady) continue;
       ++entry->users;
     }
-    out.push_back(Lease(*entry));
+    out.push_back(Lease(*entry, false));
   }
   return out;
 }

@@ -133,9 +133,10 @@ class ModelHost : public std::enable_shared_from_this<ModelHost> {
 
   Entry* Find(std::string_view name) const;
   ApiError NotFound(std::string_view name) const;
-  // REQUIRES: `users` has counted it.
-  std::shared_ptr<ServerState> Lease(Entry& entry);
-  void Release(Entry& entry);
+  // `asked`: for a request, from whose end on the time of keep_alive counts. REQUIRES: `users` has
+  // counted it.
+  std::shared_ptr<ServerState> Lease(Entry& entry, bool asked = true);
+  void Release(Entry& entry, bool asked);
   void Forget(Entry& entry, const Waiter* waiter);
   static void Tell(Waiter& waiter, const ApiError& why) noexcept;
 

@@ -74,7 +74,6 @@ class Attributes {
 
 void WriteUsage(const CallOut& out, Attributes& attributes) {
   attributes.Text("gen_ai.response.model", out.model);
-  attributes.Text("gen_ai.response.id", out.id);
   attributes.Count("gen_ai.usage.input_tokens", out.prompt_tokens);
   attributes.Count("gen_ai.usage.output_tokens", out.output_tokens);
   attributes.Count("gen_ai.usage.cache_read.input_tokens", out.reused_tokens);

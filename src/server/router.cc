@@ -234,8 +234,8 @@ HttpReply ErrorReply(const HttpRequest& request, const ApiError& error) {
 const Route* FindRoute(const ServerState& server, const HttpRequest& request, ApiError& error) {
   std::string_view path = request.path;
   constexpr std::string_view kModels = "/v1/models/";
-  const std::string_view name =
-      path.starts_with(kModels) ? path.substr(kModels.size()) : std::string_view();
+  const std::string name =
+      path.starts_with(kModels) ? PercentDecoded(path.substr(kModels.size())) : "";
   if (server.ready && !name.empty() &&
       (server.host != nullptr ? server.host->Has(name) : name == server.model->name())) {
     static constexpr Route kModel = Get("/v1/models/", OneModel, "The model");

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
@@ -11,6 +12,7 @@
 
 #include "src/base/file.h"
 #include "tests/cli/cli_test_util.h"
+#include "tests/source_dir.h"
 
 namespace pawl {
 namespace {
@@ -52,6 +54,60 @@ std::vector<std::string> ExtractCommand(const std::vector<std::string>& more) {
                                         RandomModelFolder()};
   arguments.insert(arguments.end(), more.begin(), more.end());
   return arguments;
+}
+
+// What is written is not what is read, and a run that cannot begin leaves files as they were.
+TEST(ExtractTest, OutputsAreNotInputs) {
+  const std::string schema = SchemaFile();
+  const std::string texts = R"({"text":"Ann Lee"})"
+                            "\n";
+  const std::string input = WriteScratch("same.jsonl", texts);
+  const std::string other = WriteScratch("other.jsonl", "old\n");
+  const auto run = [&](std::vector<std::string> more) {
+    std::vector<std::string> words = {"extract", "--schema", schema, "--max-tokens", "60"};
+    words.insert(words.end(), more.begin(), more.end());
+    return RunPawl(words);
+  };
+  const std::string link = ScratchPath("link.jsonl");
+  std::filesystem::remove(link);
+  std::filesystem::create_symlink(input, link);
+  for (const std::string& output : {input, link}) {
+    const CommandResult same = run({"--file", input, "--output", output});
+    EXPECT_EQ(same.exit_code, 2);
+    EXPECT_NE(same.err.find("--output: is the file of --file"), std::string::npos) << same.err;
+  }
+  EXPECT_EQ(run({"--file", input, "--report", input}).exit_code, 2);
+  EXPECT_EQ(run({"--file", input, "--output", other, "--report", other}).exit_code, 2);
+  EXPECT_EQ(run({"--file", ScratchPath("none.jsonl"), "--output", other}).exit_code, 2);
+  EXPECT_EQ(
+      run({"--file", input, "--report", ScratchPath("no/r.html"), "--output", other}).exit_code, 2);
+  EXPECT_EQ(*ReadFile(input), texts);
+  EXPECT_EQ(*ReadFile(other), "old\n");
+}
+
+// Of a canvas the places of the keys to leave out are not known behind free text.
+TEST(ExtractTest, FreeTextFirstOnACanvas) {
+  const std::vector<std::string> words = {
+      "extract",
+      "--model",
+      SourceDir() + "/models/tiny-extract-diffusion",
+      "--schema",
+      WriteScratch("two.json", R"({"type":"object","properties":{"a":{"type":["integer","null"]},)"
+                               R"("b":{"type":["integer","null"]}},"required":["b"]})"),
+      "--text",
+      "nothing here",
+      "--max-tokens",
+      "60",
+      "--free-first",
+      "3"};
+  const CommandResult refused = RunPawl(words);
+  EXPECT_EQ(refused.exit_code, 2) << refused.out;
+  EXPECT_NE(refused.err.find("--free-first"), std::string::npos) << refused.err;
+  std::vector<std::string> required = words;
+  required.insert(required.end(), {"--keys", "required"});
+  const CommandResult good = RunPawl(required);
+  EXPECT_EQ(good.exit_code, 0) << good.err;
+  EXPECT_TRUE(nlohmann::json::accept(good.out)) << good.out;
 }
 
 TEST(ExtractTest, TheSizeOfTheBatchChangesNothing) {

@@ -143,7 +143,6 @@ TEST_F(PythonMonitorTest, InsideOpenBrackets) {
   for (const char* known : {
            "print(now.",
            "print(1, now.",
-           "str(now.",
            "x = [1, now.",
            "x = (1, now.",
            "x = {1: 2, 3: now.",
@@ -180,6 +179,12 @@ TEST_F(PythonMonitorTest, InsideOpenBrackets) {
            "sum(now.",
            "sorted(now.",
            "list(now.",
+           "str(now.",
+           "tuple(now.",
+           "enumerate(now.",
+           "ValueError(now.",
+           "show(now.",
+           "match [now.",
            "unknown(now.",
            "x = 1 in (now.",
            "x = [c for c in [now.",
@@ -189,6 +194,23 @@ TEST_F(PythonMonitorTest, InsideOpenBrackets) {
     TextState state = set_->Start("");
     ASSERT_TRUE(state.Add(head + open, nullptr)) << open;
     EXPECT_EQ(state.Expected(), nullptr) << open;
+  }
+}
+
+// A comprehension's variable may have the name of another.
+TEST_F(PythonMonitorTest, GeneratorsAsArguments) {
+  for (const char* made :
+       {"tuple(x.real for x in xs)", "enumerate(x.real for x in xs)", "bytes(x.real for x in xs)",
+        "Exception(x.real for x in xs)", "Q(x.real for x in xs)", "take(x.real for x in xs)",
+        "any(x.real for x in xs)", "{x.real: 1 for x in xs}", "lambda: (y := 1)",
+        "f\"{(y := 1)}\""}) {
+    const std::string program =
+        "class Q:\n    def __init__(self, all):\n        self.all = all\n\n\n"
+        "def take(all: object) -> None: ...\n\n\n"
+        "def f(x: str, xs: list[int]):\n    return " +
+        std::string(made) + "\n";
+    const auto refusal = Judge(*set_, program);
+    EXPECT_FALSE(refusal.has_value()) << made << ": " << refusal->identifier;
   }
 }
 

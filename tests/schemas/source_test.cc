@@ -441,6 +441,11 @@ TEST_F(SourceTest, ErrorsNameTheKeyword) {
   const auto error = [&](const std::string& schema) { return Fails(schema, "some text 1"); };
   EXPECT_EQ(error(R"({"properties":{"a":{"x-pawl-source":"words"}}})").ToString(),
             R"(#/properties/a/x-pawl-source: must be "span" or "chars")");
+  for (const char* type : {R"("array")", R"("boolean")", R"(["object","null"])"}) {
+    const Error wrong = error(R"({"type":)" + std::string(type) + R"(,"x-pawl-source":"span"})");
+    EXPECT_EQ(wrong.place, "#/x-pawl-source") << type;
+    EXPECT_EQ(wrong.message, "is for strings, numbers and dates");
+  }
   EXPECT_EQ(error(R"({"not":{"x-pawl-source":"span"}})").place, "#/not/x-pawl-source");
   EXPECT_EQ(error(R"({"if":{"x-pawl-source":"span"},"then":{}})").place, "#/if/x-pawl-source");
   EXPECT_EQ(error(R"({"propertyNames":{"x-pawl-source":"span"}})").code, ErrorCode::kUnsupported);

@@ -383,6 +383,10 @@ TEST(DiffusionWorkTest, GapsStandInOneCanvas) {
     EXPECT_NE(error_of({.gaps = {"b", "c"}}, "[0-9]{2}b[0-9]a").find("diffusion.gaps: gap "),
               std::string::npos);
     EXPECT_EQ(error_of({.gap_tokens = 4}, "a"), "diffusion.gap_tokens: needs gaps");
+    // Before anything of that size is made.
+    EXPECT_NE(error_of({.gaps = {"b", "b"}, .gap_tokens = 2147483647}, "[ab]*")
+                  .find("diffusion.gap_tokens: the canvas with its gaps takes at least"),
+              std::string::npos);
     EXPECT_EQ(error_of({.gaps = {"a"}}, ""), "diffusion.gaps: need a grammar of the whole text");
   }
 }

@@ -307,14 +307,33 @@ TEST(ModelsTest, KeepAlive) {
                 .status,
             200);
   EXPECT_TRUE(Soon([&] { return StatusOf(c, "kept") == "unloaded"; }));
-  // Without a prompt a request loads its model, or unloads it.
-  const std::string load = R"({"model":"kept","stream":false,"keep_alive":"1h"})";
+  // Without a prompt, or with an empty one, a request loads its model, or unloads it.
+  const std::string load =
+      R"({"model":"kept","prompt":"","stream":false,"keep_alive":"99999999999h"})";
   const Answer loaded = c.Post("/api/generate", load);
   EXPECT_EQ(At(loaded.Json(), "/done_reason").text, "load") << loaded.body;
   EXPECT_EQ(StatusOf(c, "kept"), "loaded");
+  EXPECT_EQ(c.Get("/v1/models/k%65pt%3Alatest").status, 200);
   const Answer unloaded = c.Post("/api/chat", R"({"model":"kept","messages":[],"keep_alive":0})");
   EXPECT_EQ(At(unloaded.Json(), "/done_reason").text, "unload") << unloaded.body;
   EXPECT_TRUE(Soon([&] { return StatusOf(c, "kept") == "unloaded"; }));
+}
+
+// The server looks at its models each second; that is no request for them.
+TEST(ModelsTest, TheTimeOfKeepAliveRunsFromTheLastRequest) {
+  ModelOfServer brief = One("brief");
+  brief.keep_alive = 1.5;
+  const auto server = ServerOfModels({brief, One("a"), One("b")}, BudgetFor(2));
+  Connection c(server->port());
+  EXPECT_EQ(c.Post("/v1/completions", Asking("brief", 1, 2)).status, 200);
+  EXPECT_EQ(StatusOf(c, "brief"), "loaded");
+  EXPECT_TRUE(Soon([&] { return StatusOf(c, "brief") == "unloaded"; }));
+  for (const char* name : {"a", "b", "a"})
+    EXPECT_EQ(c.Post("/v1/completions", Asking(name, 1, 2)).status, 200);
+  std::this_thread::sleep_for(std::chrono::milliseconds(1200));
+  EXPECT_EQ(c.Post("/v1/completions", Asking("brief", 1, 2)).status, 200);
+  EXPECT_EQ(StatusOf(c, "a"), "loaded") << "b was asked for longest ago";
+  EXPECT_EQ(StatusOf(c, "b"), "unloaded");
 }
 
 TEST(ModelsTest, StoredResponsesOutliveTheirModelAndStayWithTheirKey) {

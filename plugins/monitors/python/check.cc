@@ -207,6 +207,9 @@ void Typer::CheckNames(std::vector<Refusal>& refusals) {
         node->is(K::k_type_alias_statement)) {
       all_in(node);
     }
+    if (node->is(K::k_named_expression)) {
+      if (const Node* name = node->at(F::k_name)) all_in(name);
+    }
     if (node->is(K::k_for_in_clause)) {
       if (const Node* left = node->at(F::k_left)) all_in(left);
     }

@@ -311,27 +311,34 @@ Type Typer::Flow(const std::vector<Binding>& all, const Node* use, const Node* c
   return Either(std::move(types));
 }
 
-// Whether what a parameter takes can be no generator: (x.a for x in all) is no number, no text and
-// none of the text's own classes. As a plain object it can be given and is of no use.
-bool Typer::TakesNoGenerator(const Type& type) {
+// Whether what a parameter takes can be no generator: (x.a for x in all) is no number and no text.
+// `printed`: of a function that makes nothing of an object but a text or the like.
+bool Typer::TakesNoGenerator(const Type& type, bool printed) {
   if (type.is(TK::kNone)) return true;
   if (type.is(TK::kEither))
-    return std::ranges::all_of(type.args, [&](const Type& one) { return TakesNoGenerator(one); });
+    return std::ranges::all_of(type.args,
+                               [&](const Type& one) { return TakesNoGenerator(one, printed); });
   if (!type.is(TK::kInstance)) return false;
-  static constexpr std::array<std::string_view, 13> kPlain = {
-      "object", "str",  "int", "float", "bool", "complex",  "bytes",
-      "list",   "dict", "set", "tuple", "type", "frozenset"};
-  if (type.cls->module->name == "builtins") return std::ranges::count(kPlain, type.cls->name) > 0;
-  return false;
+  if (type.cls->module->name != "builtins") return false;
+  static constexpr std::array<std::string_view, 12> kPlain = {
+      "str",  "int",  "float", "bool",  "complex", "bytes",
+      "list", "dict", "set",   "tuple", "type",    "frozenset"};
+  return std::ranges::count(kPlain, type.cls->name) > 0 || (printed && type.cls->name == "object");
 }
 
 // f(x.a: whether f may be given a generator, so that a `for x in` may follow.
 bool Typer::MayTakeGenerator(const Node* call) {
   Type callee = TypeOf(call->at(F::k_function));
-  if (callee.is(TK::kClass)) {
+  const bool made = callee.is(TK::kClass);
+  if (made) {
+    // By an __init__ of its own, and nothing else: tuple(x.a for x in all) is by __new__.
+    const auto& own = callee.cls->scope.names;
+    if (!own.contains("__init__") || own.contains("__new__")) return true;
     callee = world_.Attribute({.kind = TK::kInstance, .cls = callee.cls}, "__init__");
   }
   if (!callee.is(TK::kFunction) || callee.functions.empty()) return true;
+  // print(x.a for x in all) is of no use; other functions may take any object.
+  const bool printed = !made && callee.module->stub && callee.module->name == "builtins";
   return !std::ranges::all_of(callee.functions, [&](const Node* function) {
     const Node* list = function->at(F::k_parameters);
     if (list == nullptr) return false;
@@ -339,7 +346,8 @@ bool Typer::MayTakeGenerator(const Node* call) {
     for (const Node& parameter : list->kids()) {
       if (!parameter.named || parameter.is(K::k_comment)) continue;
       if (std::exchange(skip, false)) continue;
-      return TakesNoGenerator(world_.FromAnnotation(parameter.at(F::k_type), *callee.module));
+      return TakesNoGenerator(world_.FromAnnotation(parameter.at(F::k_type), *callee.module),
+                              printed);
     }
     return true;  // it takes nothing
   });
@@ -362,6 +370,11 @@ bool Typer::MayBeBoundBehind(const Node* use) {
       case K::k_dictionary_comprehension:
       case K::k_generator_expression:
         if (first) return true;
+        break;
+      case K::k_subscript:
+        // match [x.a: the name of a list, as far as it is read, or the word.
+        if (const Node* value = up->at(F::k_value); value != nullptr && value->text() == "match")
+          return true;
         break;
       case K::k_parenthesized_expression: {
         const Node* around = up->parent;

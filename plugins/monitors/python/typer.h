@@ -42,7 +42,7 @@ class Typer {
   bool Assigned(const Node* attribute) const;
   bool MayBeBoundBehind(const Node* use);
   bool MayTakeGenerator(const Node* call);
-  static bool TakesNoGenerator(const Type& type);
+  static bool TakesNoGenerator(const Type& type, bool printed);
   void CheckNames(std::vector<Refusal>& refusals);
 
   SymbolTable& world_;

@@ -83,6 +83,12 @@ Result<bool> DiffusionWork::Start(bool may_wait) {
   stats_.prompt_tokens = prompt;
   stats_.budget = fill.length;
   if (constrained_) {
+    if (fill.constraint->before_answer() && fill.constraint->NewRecordFilter() != nullptr) {
+      return Error{ErrorCode::kUnsupported,
+                   "is not for models that fill masks where keys may be left out: every key has to "
+                   "be required, or only the required ones asked for (keys: required)",
+                   "free_first"};
+    }
     filter_ = fill.constraint->NewRecordFilter();
     whole_filter_ = fill.constraint->NewRecordFilter();
   }

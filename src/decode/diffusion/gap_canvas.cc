@@ -51,7 +51,15 @@ Status LayOutGaps(const GenerateOptions& options, const Encoder& encode, int mos
   const auto count = static_cast<int>(given.gaps.size());
   const int masks = given.gap_tokens.value_or(std::max(1, options.max_tokens / count));
   Infilling texts = {given.prefix, given.gaps};
+  const auto too_long = [most](int64_t length) {
+    return Error{ErrorCode::kLimit,
+                 "the canvas with its gaps takes at least " + std::to_string(length) +
+                     " positions, but the model has " + std::to_string(most) + " behind the prompt",
+                 "diffusion.gap_tokens"};
+  };
   for (size_t gap = 0; gap < given.gaps.size(); ++gap) {
+    if (const auto length = static_cast<int64_t>(task.canvas.size()) + masks; length > most)
+      return too_long(length);
     const Result<Grammar> fills = Infill(whole, texts);
     if (!fills.ok()) {
       return GapError(fills.error().code, gap, "cannot be filled: " + fills.error().message,
@@ -81,11 +89,7 @@ Status LayOutGaps(const GenerateOptions& options, const Encoder& encode, int mos
     add(task.witness, behind);
   }
   task.length = static_cast<int>(task.canvas.size());
-  if (task.length <= most) return {};
-  return Error{ErrorCode::kLimit,
-               "the canvas with its gaps takes " + std::to_string(task.length) +
-                   " positions, but the model has " + std::to_string(most) + " behind the prompt",
-               "diffusion.gap_tokens"};
+  return task.length <= most ? Status() : too_long(task.length);
 }
 
 }  // namespace pawl

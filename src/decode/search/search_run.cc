@@ -552,6 +552,7 @@ bool SearchRun::LeavesRoom(Hypo parent, TokenId token, const LoopConstraint& nex
 
 Result<bool> SearchRun::ChecksAllow(Hypo parent, TokenId token, bool end) const {
   if (s_.task.checks.empty()) return true;
+  StopScope::Check();  // a check may start a program
   int64_t asked = 0;
   const std::string text = TextOf(parent);
   const std::vector<TokenId> tokens = TokensOf(parent);
@@ -560,6 +561,7 @@ Result<bool> SearchRun::ChecksAllow(Hypo parent, TokenId token, bool end) const 
 }
 
 Result<bool> SearchRun::Accepts(Hypo h) const {
+  StopScope::Check();
   int64_t asked = 0;
   std::vector<TokenId> tokens = TokensOf(h);
   if (at(h).ended) tokens.pop_back();
@@ -613,6 +615,7 @@ Result<Hypo> SearchRun::Child(Hypo parent, const RankedTokens::Item& item) {
     if (!*accepted) return kNoHypo;
   }
   if (options().critic != nullptr) {
+    StopScope::Check();
     std::vector<TokenId> tokens = TokensOf(made);
     if (ended) tokens.pop_back();
     const Result<double> score = options().critic->Score(

@@ -78,7 +78,9 @@ TEST(ExtractTest, OutputsAreNotInputs) {
   }
   EXPECT_EQ(run({"--file", input, "--report", input}).exit_code, 2);
   EXPECT_EQ(run({"--file", input, "--output", other, "--report", other}).exit_code, 2);
-  EXPECT_EQ(run({"--file", ScratchPath("none.jsonl"), "--output", other}).exit_code, 2);
+  EXPECT_EQ(
+      run({"--file", ScratchPath("texts_that_are_not_there.jsonl"), "--output", other}).exit_code,
+      2);
   EXPECT_EQ(
       run({"--file", input, "--report", ScratchPath("no/r.html"), "--output", other}).exit_code, 2);
   EXPECT_EQ(*ReadFile(input), texts);

@@ -58,13 +58,13 @@ Status LayOutGaps(const GenerateOptions& options, const Encoder& encode, int mos
                  "diffusion.gap_tokens"};
   };
   for (size_t gap = 0; gap < given.gaps.size(); ++gap) {
-    if (const auto length = static_cast<int64_t>(task.canvas.size()) + masks; length > most)
-      return too_long(length);
     const Result<Grammar> fills = Infill(whole, texts);
     if (!fills.ok()) {
       return GapError(fills.error().code, gap, "cannot be filled: " + fills.error().message,
                       "gaps");
     }
+    if (const auto length = static_cast<int64_t>(task.canvas.size()) + masks; length > most)
+      return too_long(length);
     const auto at = ForLoop(MakeConstraint(*fills), vocabulary);
     std::optional<std::vector<TokenId>> fill = at->Completion(masks);
     if (!fill || static_cast<int>(fill->size()) > masks) {

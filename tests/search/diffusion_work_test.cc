@@ -383,6 +383,8 @@ TEST(DiffusionWorkTest, GapsStandInOneCanvas) {
     EXPECT_NE(error_of({.gaps = {"b", "c"}}, "[0-9]{2}b[0-9]a").find("diffusion.gaps: gap "),
               std::string::npos);
     EXPECT_EQ(error_of({.gap_tokens = 4}, "a"), "diffusion.gap_tokens: needs gaps");
+    EXPECT_EQ(error_of({.gaps = std::vector<std::string>(65, "b"), .gap_tokens = 1}, "[ab]*"),
+              "diffusion.gaps: are 65, and at most 64 are filled together");
     // Before anything of that size is made.
     EXPECT_NE(error_of({.gaps = {"b", "b"}, .gap_tokens = 2147483647}, "[ab]*")
                   .find("diffusion.gap_tokens: the canvas with its gaps takes at least"),

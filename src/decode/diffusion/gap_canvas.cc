@@ -49,6 +49,14 @@ Status LayOutGaps(const GenerateOptions& options, const Encoder& encode, int mos
     }
   }
   const auto count = static_cast<int>(given.gaps.size());
+  // The witness is found gap by gap, which takes time that grows with the square of their number.
+  constexpr int kMostGaps = 64;
+  if (count > kMostGaps) {
+    return Error{ErrorCode::kLimit,
+                 "are " + std::to_string(count) + ", and at most " + std::to_string(kMostGaps) +
+                     " are filled together",
+                 "diffusion.gaps"};
+  }
   const int masks = given.gap_tokens.value_or(std::max(1, options.max_tokens / count));
   Infilling texts = {given.prefix, given.gaps};
   const auto too_long = [most](int64_t length) {

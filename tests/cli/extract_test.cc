@@ -105,6 +105,13 @@ TEST(ExtractTest, FreeTextFirstOnACanvas) {
   const CommandResult refused = RunPawl(words);
   EXPECT_EQ(refused.exit_code, 2) << refused.out;
   EXPECT_NE(refused.err.find("--free-first"), std::string::npos) << refused.err;
+  // A draft source that is named is refused there, too.
+  const CommandResult drafts =
+      RunPawl({"generate", "--model", SourceDir() + "/models/tiny-extract-diffusion", "--prompt",
+               "x", "--max-tokens", "8", "--draft", "auto", "--draft-model",
+               SourceDir() + "/models/tiny-extract"});
+  EXPECT_EQ(drafts.exit_code, 2) << drafts.out;
+  EXPECT_NE(drafts.err.find("--draft"), std::string::npos) << drafts.err;
   std::vector<std::string> required = words;
   required.insert(required.end(), {"--keys", "required"});
   const CommandResult good = RunPawl(required);

@@ -250,11 +250,13 @@ void BindCompiler(nb::module_& module) {
           nb::arg("text"), nb::arg("whole_words") = false)
       .def(
           "structural_tag",
-          [](const Compiler& self, nb::handle tag) {
+          [](const Compiler& self, nb::handle tag, const nb::dict& options) {
             const std::string text = TextOf(tag, "the structural tag");
-            return Compile([&] { return self.CompileStructuralTag(text); });
+            GrammarOptions read;
+            read.json_schema = SchemaOptionsOf(options);
+            return Compile([&] { return self.CompileStructuralTag(text, read); }, read.json_schema);
           },
-          nb::arg("tag"))
+          nb::arg("tag"), nb::arg("options") = nb::dict())
       .def(
           "choice",
           [](const Compiler& self, nb::iterable choices) {

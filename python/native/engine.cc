@@ -13,6 +13,7 @@
 #include "src/base/file.h"
 #include "src/base/json.h"
 #include "src/decode/check_input.h"
+#include "src/engine/copied_text.h"
 #include "src/engine/option_names.h"
 #include "src/engine/schema_view.h"
 #include "src/engine/search_json.h"
@@ -463,6 +464,13 @@ void BindEngine(nb::module_& module) {
                    })
       .def_prop_ro("info",
                    [](const BoundEngine& self) { return InfoDict(InfoOf(self.engine->model())); })
+      .def(
+          "as_seen",
+          [](const BoundEngine& self, nb::handle text) {
+            const CopiedText seen(self.engine->model().tokenizer(), TextOf(text, "source"));
+            return seen.text();
+          },
+          nb::arg("text"))
       .def_prop_ro("extract_defaults",
                    [](const BoundEngine& self) {
                      nb::list out;

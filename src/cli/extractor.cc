@@ -350,11 +350,14 @@ Status Extractor::PlanPrompt(const ExtractSetting& setting) {
 }
 
 void Extractor::Add(std::string_view text, const std::string& source,
-                    std::function<void(Result<Generation>)> done, int64_t longest) {
+                    std::function<void(Result<Generation>)> done, int64_t longest,
+                    const TextCuts& cuts) {
   Result<Grammar> grammar = GrammarFor(longest > 0 ? longest : MaxStringFor(text));
   if (!grammar.ok()) return done(grammar.error());
   const auto one = std::make_shared<Try>(Try{request_, source, std::move(done), 0, {}});
   one->request.extract->text = text;
+  one->request.extract->cut_begin = cuts.begin;
+  one->request.extract->cut_end = cuts.end;
   one->request.grammar = *std::move(grammar);
   Start(one);
 }

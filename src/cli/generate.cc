@@ -20,6 +20,7 @@
 #include "src/cli/report.h"
 #include "src/cli/sampler_flags.h"
 #include "src/cli/search_flags.h"
+#include "src/engine/copied_text.h"
 #include "src/engine/engine_parts.h"
 
 namespace pawl::cli {
@@ -203,7 +204,10 @@ int Generate(const GenerateFlags& flags) {
   std::optional<Gaps> gaps;
   if (flags.grammar.any()) {
     GrammarFlags grammar = flags.grammar;
-    grammar.chat_source = prompted->source;
+    grammar.as_seen = [&](const std::string& text) {
+      return CopiedText(prompted->model->tokenizer(), text).text();
+    };
+    grammar.chat_source = grammar.as_seen(prompted->source);
     Result<Gaps> created = Gaps::Create(grammar, prompted->model->vocabulary());
     if (!created.ok()) return Fail(kGenerate, created.error());
     flags.grammar.NoteAnnotations(kGenerate, created->grammar());

@@ -444,6 +444,11 @@ EngineRequest RequestOf(const nb::tuple& prompt) {
   return request;
 }
 
+// The text of `source` in the form in which the model sees it.
+static std::string AsSeen(const BoundEngine& self, nb::handle text) {
+  return CopiedText(self.engine->model().tokenizer(), TextOf(text, "source")).text();
+}
+
 void BindEngine(nb::module_& module) {
   BindJob(module);
   nb::class_<BoundEngine>(module, "Engine")
@@ -464,13 +469,7 @@ void BindEngine(nb::module_& module) {
                    })
       .def_prop_ro("info",
                    [](const BoundEngine& self) { return InfoDict(InfoOf(self.engine->model())); })
-      .def(
-          "as_seen",
-          [](const BoundEngine& self, nb::handle text) {
-            const CopiedText seen(self.engine->model().tokenizer(), TextOf(text, "source"));
-            return seen.text();
-          },
-          nb::arg("text"))
+      .def("as_seen", &AsSeen, nb::arg("text"))
       .def_prop_ro("extract_defaults",
                    [](const BoundEngine& self) {
                      nb::list out;

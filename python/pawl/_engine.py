@@ -701,7 +701,9 @@ class _Extract:
         except PawlError as error:
             if error.place != "prompt":
                 raise
-            raise PawlError(error.code, error.message, "text") from None
+            chunks = error.code == "limit" and not self._options.sampling.get("document")
+            more = "; document=True reads it in chunks" if chunks else ""
+            raise PawlError(error.code, error.message + more, "text") from None
 
     def _problem(self, output: Output[Any]) -> Optional[Exception]:
         """What the type of the records or a check has against a record."""

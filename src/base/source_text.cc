@@ -219,14 +219,17 @@ SourceText::SourceText(std::string_view utf8, Spaces spaces) {
   SetCuts(cuts);
 }
 
-// What may belong to a word or number that goes on behind a cut.
+// What may belong to a word or number that goes on behind a cut, or to a sign with its marks.
 void SourceText::SetCuts(const TextCuts& cuts) {
   const auto joins = [this](size_t i) {
     return sorts_[i] == Sort::kWord || sorts_[i] == Sort::kDigit || IsNumberMark(text_[i]) ||
            IsMark(text_[i]);
   };
   last_ = text_.size();
-  while (cuts.end && last_ > 0 && joins(last_ - 1)) --last_;
+  for (bool more = cuts.end; more && last_ > 0;) {
+    const bool of_sign = sorts_[--last_] == Sort::kOther && IsMark(text_[last_]);
+    more = joins(last_) && last_ > 0 && (of_sign || joins(last_ - 1));
+  }
   while (cuts.begin && first_ < last_ && joins(first_)) ++first_;
 }
 

@@ -169,6 +169,7 @@ class Extractor {
     std::function<void(Result<Generation>)> done;
     int number = 0;         // of the try; 0: the first one
     GenerationStats stats;  // of those before
+    bool of_document = false;
   };
 
   Extractor(ExtractEngine& engine, const GrammarFlags& grammar_flags, Grammar grammar)

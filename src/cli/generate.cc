@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -193,6 +194,11 @@ Status WriteThoughts(const GenerateFlags& flags, const Generation& output) {
   return file.empty() ? Status() : WriteFile(file, output.reasoning);
 }
 
+// GrammarFlags::as_seen.
+std::function<std::string(const std::string&)> SeenBy(const LoadedModel& model) {
+  return [&model](const std::string& text) { return CopiedText(model.tokenizer(), text).text(); };
+}
+
 int Generate(const GenerateFlags& flags) {
   if (flags.search.help()) {
     Print(SearchHelp());
@@ -204,9 +210,7 @@ int Generate(const GenerateFlags& flags) {
   std::optional<Gaps> gaps;
   if (flags.grammar.any()) {
     GrammarFlags grammar = flags.grammar;
-    grammar.as_seen = [&](const std::string& text) {
-      return CopiedText(prompted->model->tokenizer(), text).text();
-    };
+    grammar.as_seen = SeenBy(*prompted->model);
     grammar.chat_source = grammar.as_seen(prompted->source);
     Result<Gaps> created = Gaps::Create(grammar, prompted->model->vocabulary());
     if (!created.ok()) return Fail(kGenerate, created.error());

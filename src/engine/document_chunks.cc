@@ -197,7 +197,11 @@ size_t DocumentChunks::NextBegin(std::span<const Unit> units) const {
 }
 
 bool DocumentChunks::IsSpanBorder(size_t byte, bool begins) const {
-  constexpr size_t kAround = 256;  // bytes that tell what stands at a border
+  constexpr size_t kAround = 64;  // bytes that tell what stands at a border
+  if (begins ? byte == 0 || IsBlank(text_[byte - 1])
+             : byte == text_.size() || IsBlank(text_[byte])) {
+    return true;
+  }
   size_t begin = byte - std::min(byte, kAround), end = std::min(byte + kAround, text_.size());
   while (!BeginsCharacter(text_[begin])) ++begin;
   while (end < text_.size() && !BeginsCharacter(text_[end])) ++end;

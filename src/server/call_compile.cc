@@ -283,6 +283,11 @@ std::optional<ApiError> Call::CompilePlan(ThinkingStart thinking) {
   return std::nullopt;
 }
 
+Error Call::OfText(Error error) {
+  if (error.code == ErrorCode::kLimit) error.message += "; \"document\": true reads it in chunks";
+  return error;
+}
+
 Result<Grammar> Call::CompileOne() {
   bool known = false;
   Result<Grammar> grammar =

@@ -195,6 +195,7 @@ TEST(ExtractTest, JsonLinesAreAnsweredInWholeWhateverTheirEnds) {
   EXPECT_NE(result.err.find("line 2: text: has 200001 bytes, but 255 tokens hold no more than"),
             std::string::npos)
       << result.err;
+  EXPECT_NE(result.err.find("--document reads it in chunks"), std::string::npos) << result.err;
   EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
 }
 

@@ -136,8 +136,9 @@ Result<Grammar> EndingsOf(const Grammar& grammar, std::string_view prefix) {
       return Error{error.code, error.message,
                    error.place.empty() ? "prefix" : "prefix, " + error.place};
     }
-    return Finish(access, Endings(*std::move(rest), vocabulary),
-                  Again([grammar, text = std::string(prefix)] { return EndingsOf(grammar, text); }));
+    return Finish(
+        access, Endings(*std::move(rest), vocabulary),
+        Again([grammar, text = std::string(prefix)] { return EndingsOf(grammar, text); }));
   });
 }
 
@@ -226,15 +227,14 @@ Result<Grammar> Endings(const Grammar& grammar, std::string_view prefix) {
 }
 
 Result<Grammar> RequireWords(const Grammar& grammar, std::span<const std::string> words) {
-  return KeepWaiting({grammar}, [list = std::vector<std::string>(words.begin(), words.end())](
-                                const std::vector<Grammar>& of) {
-    return RequireWordsOf(of.front(), list);
-  });
+  return KeepWaiting(
+      {grammar}, [list = std::vector<std::string>(words.begin(), words.end())](
+                     const std::vector<Grammar>& of) { return RequireWordsOf(of.front(), list); });
 }
 
 Result<Grammar> Intersect(const Grammar& a, const Grammar& b) {
-  return KeepWaiting({a, b},
-                 [](const std::vector<Grammar>& of) { return IntersectOf(of.front(), of.back()); });
+  return KeepWaiting(
+      {a, b}, [](const std::vector<Grammar>& of) { return IntersectOf(of.front(), of.back()); });
 }
 
 Result<Grammar> Complement(const Grammar& grammar) {

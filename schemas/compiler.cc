@@ -496,10 +496,11 @@ Result<Grammar> Compiler::CompileGrammar(std::string_view text, GrammarLanguage 
       [&] {
         Compiler again = *this;
         again.cache_ = nullptr;  // which may hold this grammar
-        return KeepCopying(text, options, {vocabulary_, witnesses_, budget_, stop}, read,
-                           [again, language](const std::string& source, const GrammarOptions& with) {
-                             return again.CompileGrammar(source, language, with);
-                           });
+        return KeepCopying(
+            text, options, {vocabulary_, witnesses_, budget_, stop}, read,
+            [again, language](const std::string& source, const GrammarOptions& with) {
+              return again.CompileGrammar(source, language, with);
+            });
       },
       stop);
 }

@@ -411,8 +411,7 @@ class Engine:
         (default: 8 times the engine's batch) are read before the first record is given."""
         call = _Extract(self, schema, options)
         jobs = self._running.run(map(call.request, texts), ahead_of(ahead, self._ahead))
-        of = _record_of(options)
-        return values(jobs, lambda job: of(call.output(job)), errors, "texts")
+        return values(jobs, lambda job: call._record(call.output(job)), errors, "texts")
 
     @overload
     def aextract_iter(self, texts: Union[Iterable[str], AsyncIterable[str]], schema: "type[T]", *,
@@ -660,8 +659,11 @@ class _Extract:
         return self._record(await self.aoutput(job))
 
     def _submit(self, text: str, wrong: Tuple[str, str], options: Sorted, streams: bool) -> _pawl.Job:
-        job = self._engine._submit(("extract", self._schema, text, *self._asking, *wrong),
-                                   self._grammar_for(text), options, streams, self._group)
+        prompt = ("extract", self._schema, text, *self._asking, *wrong)
+        try:
+            job = self._engine._submit(prompt, self._grammar_for(text), options, streams, self._group)
+        except PawlError as error:
+            raise self._of_text(error) from None
         if self._checks or self._retries:
             self._texts[job.id] = text
         return job
@@ -699,11 +701,13 @@ class _Extract:
         try:
             return Output(job, self._make_value)
         except PawlError as error:
-            if error.place != "prompt":
-                raise
-            chunks = error.code == "limit" and not self._options.sampling.get("document")
-            more = "; document=True reads it in chunks" if chunks else ""
-            raise PawlError(error.code, error.message + more, "text") from None
+            raise self._of_text(error) from None
+
+    def _of_text(self, error: PawlError) -> PawlError:
+        if error.place not in ("prompt", "text"):
+            return error
+        chunks = error.code == "limit" and not self._options.sampling.get("document")
+        return PawlError(error.code, error.message + "; document=True reads it in chunks" * chunks, "text")
 
     def _problem(self, output: Output[Any]) -> Optional[Exception]:
         """What the type of the records or a check has against a record."""

@@ -287,10 +287,10 @@ std::optional<std::string> OffsetOf(std::u32string_view name) {
     const char* offset;
   };
   static constexpr Zone kZones[] = {
-      {U"UTC", "Z"},       {U"GMT", "Z"},       {U"UT", "Z"},        {U"EST", "-05:00"},
-      {U"EDT", "-04:00"},  {U"CST", "-06:00"},  {U"CDT", "-05:00"},  {U"MST", "-07:00"},
-      {U"MDT", "-06:00"},  {U"PST", "-08:00"},  {U"PDT", "-07:00"},  {U"WET", "+00:00"},
-      {U"WEST", "+01:00"}, {U"CET", "+01:00"},  {U"CEST", "+02:00"}, {U"EET", "+02:00"},
+      {U"UTC", "Z"},       {U"GMT", "Z"},      {U"UT", "Z"},        {U"EST", "-05:00"},
+      {U"EDT", "-04:00"},  {U"CST", "-06:00"}, {U"CDT", "-05:00"},  {U"MST", "-07:00"},
+      {U"MDT", "-06:00"},  {U"PST", "-08:00"}, {U"PDT", "-07:00"},  {U"WET", "+00:00"},
+      {U"WEST", "+01:00"}, {U"CET", "+01:00"}, {U"CEST", "+02:00"}, {U"EET", "+02:00"},
       {U"EEST", "+03:00"}, {U"JST", "+09:00"},
   };
   const auto* const found = std::ranges::find(kZones, name, &Zone::name);

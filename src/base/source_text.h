@@ -7,11 +7,12 @@
 //
 // Spans are compared by code points. A run of white space counts as one space, and white space at
 // either end of the text is left out. A kSpan neither begins nor ends with white space, inside a
-// word (letters, marks, digits, `_`) or inside a number (`12` of `12.5`). An apostrophe belongs to a
-// number in front of three digits (`1'240`, not `5'11"`). In scripts without spaces
-// each character is a border. A kChars is any span. With Spaces::kAsGiven white space stays as it
-// is. Several texts can be one, with a kTextBorder between them that no span crosses. With a kTextCut
-// at the beginning or end a word of a longer text is cut there: no kSpan touches what is left of it.
+// word (letters, marks, digits, `_`) or inside a number (`12` of `12.5`). An apostrophe belongs to
+// a number in front of three digits (`1'240`, not `5'11"`). In scripts without spaces each
+// character is a border. A kChars is any span. With Spaces::kAsGiven white space stays as it is.
+// Several texts can be one, with a kTextBorder between them that no span crosses. With a kTextCut
+// at the beginning or end a word of a longer text is cut there: no kSpan touches what is left of
+// it.
 //
 // Memory: about 17 bytes for each character, and 4 for each character at which a span may begin.
 // Thread safety: immutable but for the sorted places, which are made at the first use; callers take
@@ -105,9 +106,7 @@ class SourceText {
   std::vector<std::u32string> Chunks() const;
   static bool IsSpace(char32_t c) { return SortOf(c) == Sort::kSpace; }
   // Letters, marks, digits and `_` of scripts that have spaces between words.
-  static bool IsWord(char32_t c) {
-    return SortOf(c) == Sort::kWord || SortOf(c) == Sort::kDigit;
-  }
+  static bool IsWord(char32_t c) { return SortOf(c) == Sort::kWord || SortOf(c) == Sort::kDigit; }
   // The places at which the value is a span, ascending.
   std::vector<size_t> Find(SpanKind kind, std::u32string_view value);
 

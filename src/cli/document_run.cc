@@ -290,13 +290,12 @@ bool DocumentRun::SubmitNext() {
     Store(chunk->number, Error{ErrorCode::kUnsatisfiable, "holds only white space", source_},
           false);
   } else {
-    extractor_.Add(
-        text, source_,
-        [self = shared_from_this(), one = *chunk](Result<Generation> output) {
-          if (output.ok()) MoveToDocument(one, *output);
-          self->Store(one.number, std::move(output), true);
-        },
-        longest_, {.begin = chunk->cut_begin, .end = chunk->cut_end});
+    extractor_.Add(text, source_,
+                   [self = shared_from_this(), one = *chunk](Result<Generation> output) {
+                     if (output.ok()) MoveToDocument(one, *output);
+                     self->Store(one.number, std::move(output), true);
+                   },
+                   longest_, {.begin = chunk->cut_begin, .end = chunk->cut_end});
   }
   return true;
 }

@@ -90,10 +90,8 @@ Status CheckPicture(const TextFlags& flags) {
 Result<RecordOutput> OpenOutput(const TextFlags& flags, const std::string& schema,
                                 Extractor& extractor) {
   const Result<json::Value> tree = json::Parse(schema);
-  RecordOutputOptions options{.file = flags.output,
-                              .resume = flags.resume,
-                              .keep = flags.keep,
-                              .details = flags.details};
+  RecordOutputOptions options{
+      .file = flags.output, .resume = flags.resume, .keep = flags.keep, .details = flags.details};
   if (flags.resume && tree.ok()) {
     constexpr int64_t kAnyLength = int64_t{1} << 40;
     const Result<Grammar> grammar = extractor.GrammarFor(kAnyLength);

@@ -424,8 +424,8 @@ Result<Generation> Extractor::Contrast(const EngineRequest& request) {
 void Extractor::End(const std::shared_ptr<Try>& one, Result<Generation> output) {
   if (!output.ok()) {
     Error error = AtOption(output.error(), one->source, grammar_source_);
-    const bool too_long = error.code == ErrorCode::kLimit &&
-                          (error.place == "text" || error.place == one->source);
+    const bool too_long =
+        error.code == ErrorCode::kLimit && (error.place == "text" || error.place == one->source);
     if (error.place == "text") error.place = one->source;
     if (too_long && !one->of_document) error.message += "; --document reads it in chunks";
     return one->done(std::move(error));

@@ -119,9 +119,9 @@ Status RecordOutput::CheckTail(const std::string& tail, const RecordOutputOption
   if (tail.empty()) return {};
   const std::string header = HeaderOf() + "\n";
   const bool object = options.details || !options.keys.empty();
-  const bool good = !table_       ? !object || tail[0] == '{'
-                    : kept_ == 0  ? header.starts_with(tail)
-                                  : FieldsOf(tail) <= keep_.size() + keys_.size() + 1;
+  const bool good = !table_      ? !object || tail[0] == '{'
+                    : kept_ == 0 ? header.starts_with(tail)
+                                 : FieldsOf(tail) <= keep_.size() + keys_.size() + 1;
   if (good) return {};
   return Error{ErrorCode::kInvalid, "is no part of an answer of this run",
                name_ + ": line " + std::to_string(next_line_)};

@@ -23,7 +23,9 @@ inline std::string SourceOfMessages(const json::Value& messages) {
   };
   for (const json::Value& message : messages.items) {
     const json::Value* const role = message.Find("role");
-    if (role == nullptr || (role->text != "user" && role->text != "tool" && role->text != "function")) continue;
+    if (role == nullptr ||
+        (role->text != "user" && role->text != "tool" && role->text != "function"))
+      continue;
     const json::Value* const content = message.Find("content");
     add(content);
     if (content == nullptr) continue;

@@ -433,7 +433,9 @@ TEST(ExtractTest, ARunGoesOnBehindItsOwnAnswersOnly) {
       {"a.jsonl", "{\"error\":{\"line\":2,\"message\":\"x\"}}\n", ": line 1: "},
       {"a.jsonl", "garbage", ": line 1: is no part of an answer"},
       {"a.jsonl", all + first, ": has answers for 3 texts, but there are 2"},
-      {"a.jsonl", all, ": line 1: is no answer of this run: it is no line of --details",
+      {"a.jsonl",
+       all,
+       ": line 1: is no answer of this run: it is no line of --details",
        {"--details"}},
       {"a.csv", "x,y\n1,2\n", ": line 1: is no answer of this run: its columns are x,y"},
       {"a.csv", "nam", ": line 1: is no part of an answer", {"--keep", "id"}},
@@ -444,7 +446,8 @@ TEST(ExtractTest, ARunGoesOnBehindItsOwnAnswersOnly) {
     const std::string file = WriteScratch(one.name, one.content);
     const CommandResult result = run(file, one.more);
     EXPECT_EQ(result.exit_code, 2) << one.content;
-    EXPECT_NE(result.err.find(file + one.line), std::string::npos) << one.line << "\n" << result.err;
+    EXPECT_NE(result.err.find(file + one.line), std::string::npos) << one.line << "\n"
+                                                                   << result.err;
     EXPECT_EQ(FileText(file), one.content);
   }
 }

@@ -103,8 +103,19 @@ TEST(DocumentChunksTest, ChunksCoverTheTextInOrderAndWithinTheirTokens) {
 // The bug: a word that is longer than a chunk was cut, and what was left of it taken for a word.
 TEST(DocumentChunksTest, SpansOfChunksAreSpansOfTheDocument) {
   std::mt19937 random(5);
-  const std::vector<std::string> pieces = {"ab", "1", "23", ".", ",", "'", " ", "-", "é",
-                                           "\u0301", "漢", "_", "long" + std::string(9, 'g')};
+  const std::vector<std::string> pieces = {"ab",
+                                           "1",
+                                           "23",
+                                           ".",
+                                           ",",
+                                           "'",
+                                           " ",
+                                           "-",
+                                           "é",
+                                           "\u0301",
+                                           "漢",
+                                           "_",
+                                           "long" + std::string(9, 'g')};
   int cuts = 0, spans = 0;
   for (int round = 0; round < 300; ++round) {
     std::string text = "x";
@@ -114,8 +125,7 @@ TEST(DocumentChunksTest, SpansOfChunksAreSpansOfTheDocument) {
                           [](std::string_view part) { return part.size(); });
     while (const auto chunk = chunks.Next()) {
       cuts += int{chunk->cut_begin} + int{chunk->cut_end};
-      const std::string part =
-          WithCuts(chunk->TextOf(text), {chunk->cut_begin, chunk->cut_end});
+      const std::string part = WithCuts(chunk->TextOf(text), {chunk->cut_begin, chunk->cut_end});
       SourceText source(part, SourceText::Spaces::kAsGiven);
       const auto first = static_cast<size_t>(chunk->begin_character);
       for (size_t i = 0; i < source.text().size(); ++i) {

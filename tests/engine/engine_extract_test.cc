@@ -276,9 +276,8 @@ TEST(EngineExtractTest, AChatCopiesFromOneMessage) {
   options.bind_source = true;
   const Compiler compiler(engine->vocabulary());
   const auto grammar_of = [&](const std::string& value) {
-    return *compiler.CompileJsonSchema(R"({"type":"string","x-pawl-source":"span","enum":[")" +
-                                           value + "\"]}",
-                                       options);
+    return *compiler.CompileJsonSchema(
+        R"({"type":"string","x-pawl-source":"span","enum":[")" + value + "\"]}", options);
   };
   EngineRequest request;
   request.messages = {{"user", "Ann"}, {"assistant", "Eve"}, {"user", "Lee is here"}};

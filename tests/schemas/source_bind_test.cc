@@ -128,11 +128,11 @@ TEST_F(SourceBindTest, ASecondTextIsAnError) {
   given.keys = JsonSchemaOptions::Keys::kRequired;
   GrammarOptions inside;
   inside.json_schema = given;
-  refused(compiler_
-              .CompileGrammar(std::string("start: %json ") + kRecord, GrammarLanguage::kLark,
-                              inside)
-              ->Bind("Bob"),
-          kPlace);
+  refused(
+      compiler_
+          .CompileGrammar(std::string("start: %json ") + kRecord, GrammarLanguage::kLark, inside)
+          ->Bind("Bob"),
+      kPlace);
   // Without such a field there is nothing to bind.
   EXPECT_TRUE(compiler_.CompileJsonSchema("{}", given)->Bind("Bob").ok());
 }
@@ -163,8 +163,8 @@ TEST_F(SourceBindTest, ATextThatIsNoUtf8IsRefused) {
 // Several texts: the values are those of each of them.
 TEST_F(SourceBindTest, NoSpanCrossesTheBorderOfTexts) {
   std::mt19937 random(7);
-  const std::vector<std::string> pieces = {"a", "b", " ", "\n", "1", ".", ",", "'", "\u00e9",
-                                           "\u4e2d", "\ufe0f", "-"};
+  const std::vector<std::string> pieces = {"a", "b", " ",      "\n",     "1",      ".",
+                                           ",", "'", "\u00e9", "\u4e2d", "\ufe0f", "-"};
   for (const char* kind : {"span", "chars"}) {
     const Grammar waits =
         Waits(R"({"type":["string","null"],"x-pawl-source":")" + std::string(kind) + "\"}");

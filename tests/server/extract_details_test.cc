@@ -109,10 +109,11 @@ TEST(ExtractDetailsTest, ACopiedValueIsOfOneMessage) {
         tag ? R"({"type":"structural_tag","format":{"type":"json_schema","json_schema":)" + schema +
                   "}}"
             : R"({"type":"json_schema","json_schema":{"name":"x","schema":)" + schema + "}}";
-    return c.Post("/v1/chat/completions",
-                  R"({"messages":[{"role":"user","content":"Ann"},{"role":"user","content":"Lee"}],)"
-                  R"("max_tokens":40,"response_format":)" +
-                      format + "}");
+    return c.Post(
+        "/v1/chat/completions",
+        R"({"messages":[{"role":"user","content":"Ann"},{"role":"user","content":"Lee"}],)"
+        R"("max_tokens":40,"response_format":)" +
+            format + "}");
   };
   for (const bool tag : {false, true}) {
     const Answer good = ask("Lee", tag);
@@ -126,8 +127,8 @@ TEST(ExtractDetailsTest, ACopiedValueIsOfOneMessage) {
 
 TEST(ExtractDetailsTest, ATextThatIsTooLongNamesTheMember) {
   Connection c(DetailsPort());
-  const Answer answer = c.Post("/v1/extract", R"({"schema":{"type":"object"},"text":")" +
-                                                  std::string(200'000, 'x') + "\"}");
+  const Answer answer = c.Post(
+      "/v1/extract", R"({"schema":{"type":"object"},"text":")" + std::string(200'000, 'x') + "\"}");
   EXPECT_NE(answer.body.find("\\\"document\\\": true"), std::string::npos) << answer.body;
 }
 

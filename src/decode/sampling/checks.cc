@@ -105,8 +105,9 @@ class CachedCheck : public Check {
 std::shared_ptr<const Check> MakeGrammarCheck(const Grammar& grammar,
                                               CheckGranularity granularity) {
   if (!grammar.unbound().empty()) {
-    return MakeCheck(granularity, [why = GrammarAccess::UnboundError(grammar)](
-                                      const CheckQuestion&) -> Result<Verdict> { return why; });
+    return MakeCheck(granularity,
+                     [why = GrammarAccess::UnboundError(grammar)](
+                         const CheckQuestion&) -> Result<Verdict> { return why; });
   }
   return std::make_shared<GrammarCheck>(grammar, granularity);
 }

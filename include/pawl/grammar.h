@@ -236,8 +236,8 @@ class PAWL_EXPORT Grammar {
   // result. The grammar itself where no field asks for a text. A byte FF in `text`, which UTF-8
   // does not have, stands between two texts: no span crosses it. A byte FE at its beginning or end
   // says that a word of a longer text is cut there: no whole span touches what is left of it.
-  // Errors have the pointer of the field. kUnsatisfiable: the text has no span that fits. kInvalid:
-  // a text is bound already (bind the grammar that waits), or the text is not UTF-8.
+  // Errors have the pointer of the field. kUnsatisfiable where the text has no span that fits.
+  // kInvalid where a text is bound already, or the text is not UTF-8.
   Result<Grammar> Bind(std::string_view text) const;
   // The pointer of a field that asks for a text which is not there yet. Empty: none does. Grammars
   // made of one that waits wait as well (pawl/combine.h). No Matcher and no output takes them

@@ -65,18 +65,20 @@ cat record.json
 TRY
   mkdir -p "$scratch/layer"
   local answer
-  if ! answer=$(unshare -m bash -c '
-    set -e
-    mount -t tmpfs none "$1/layer"
-    mkdir "$1/layer/upper" "$1/layer/work" "$1/layer/root"
-    mount -t overlay overlay -o "lowerdir=/,upperdir=$1/layer/upper,workdir=$1/layer/work" "$1/layer/root"
-    mkdir -p "$1/layer/root/debs"
-    cp "$1"/debs/* "$1/layer/root/debs/"
-    mount -t proc none "$1/layer/root/proc"
-    mount -t devtmpfs none "$1/layer/root/dev" 2>/dev/null || mount --rbind /dev "$1/layer/root/dev"
-    # What is tried is what was installed, and not what lies in the sources.
-    mount -t tmpfs none "$1/layer/root$2"
-    chroot "$1/layer/root" /bin/sh /debs/try.sh' _ "$scratch" "$root" 2>&1); then
+  cat >"$scratch/overlay.sh" <<'OVERLAY'
+set -e
+mount -t tmpfs none "$1/layer"
+mkdir "$1/layer/upper" "$1/layer/work" "$1/layer/root"
+mount -t overlay overlay -o "lowerdir=/,upperdir=$1/layer/upper,workdir=$1/layer/work" "$1/layer/root"
+mkdir -p "$1/layer/root/debs"
+cp "$1"/debs/* "$1/layer/root/debs/"
+mount -t proc none "$1/layer/root/proc"
+mount --rbind /dev "$1/layer/root/dev"
+# What is tried is what was installed, and not what lies in the sources.
+mount -t tmpfs none "$1/layer/root$2"
+chroot "$1/layer/root" /bin/sh /debs/try.sh
+OVERLAY
+  if ! answer=$(unshare -m bash "$scratch/overlay.sh" "$scratch" "$root" 2>&1); then
     [[ $answer == *"mount"* ]] && { skip deb "no overlay can be mounted: ${answer%%$'\n'*}"; return; }
     fail "deb: $answer"
   fi
@@ -128,9 +130,10 @@ include(${ROOT}/packaging/vcpkg/pawl/portfile.cmake)
 PORT
   cmake "-DSCRATCH=$scratch" "-DROOT=$root" -P "$scratch/port.cmake" >"$scratch/port.log" 2>&1 || fail "port: $(cat "$scratch/port.log")"
   local option
-  for option in $(grep -o 'DPAWL_[A-Z_]*' "$scratch/port.log" | sed 's/^D//' | sort -u); do
+  grep -o 'DPAWL_[A-Z_]*' "$scratch/port.log" | sed 's/^D//' | sort -u >"$scratch/port.options"
+  while read -r option; do
     grep -rqE "(option\\($option|set\\($option)" CMakeLists.txt cmake || fail "port: CMake knows no option $option"
-  done
+  done <"$scratch/port.options"
   echo "port: well (not built)"
 }
 

@@ -60,5 +60,7 @@ for part in "${parts[@]}"; do
   echo "== $part"
   "make_$part"
 done
-(cd "$out" && find . -maxdepth 1 -type f ! -name SHA256SUMS -printf '%f\n' | LC_ALL=C sort | xargs -d '\n' sha256sum >SHA256SUMS)
+rm -f "$out/SHA256SUMS"
+sums=$(cd "$out" && find . -maxdepth 1 -type f -printf '%f\n' | LC_ALL=C sort | xargs -d '\n' sha256sum)
+printf '%s\n' "$sums" >"$out/SHA256SUMS"
 cat "$out/SHA256SUMS"

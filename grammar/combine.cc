@@ -4,6 +4,7 @@
 // lock.
 #include "pawl/combine.h"
 
+#include <algorithm>
 #include <functional>
 #include <optional>
 #include <utility>
@@ -84,20 +85,42 @@ Result<Grammar> OfRegex(const GrammarAccess& access, const std::shared_ptr<Regex
   return access.Make(std::move(machine), std::move(again));
 }
 
-}  // namespace
+// What `make` makes of the grammars. Where some of them wait for their texts, so does the result.
+template <typename Make>
+Result<Grammar> KeepWaiting(const std::vector<Grammar>& of, const Make& make) {
+  Result<Grammar> made = make(of);
+  if (!made.ok() || std::ranges::none_of(of, &GrammarAccess::HasBinder)) return made;
+  const auto waits = [](const Grammar& one) { return !one.unbound().empty(); };
+  const auto first = std::ranges::find_if(of, waits);
+  GrammarAccess::SetBinder(
+      *made,
+      [of, make, some = first != of.end(), waits](std::string_view text) -> Result<Grammar> {
+        std::vector<Grammar> bound;
+        for (const Grammar& one : of) {
+          // Where none waits, one of them tells that it has a text.
+          const bool asked = some ? waits(one) : GrammarAccess::HasBinder(one);
+          Result<Grammar> with = asked ? one.Bind(text) : one;
+          if (!with.ok()) return with;
+          bound.push_back(*std::move(with));
+        }
+        return KeepWaiting(bound, make);
+      },
+      first == of.end() ? "" : first->unbound());
+  return made;
+}
 
-Result<Grammar> Infill(const Grammar& grammar, const Infilling& infilling) {
+Result<Grammar> InfillOf(const Grammar& grammar, const Infilling& infilling) {
   if (infilling.after.empty())
     return Error{ErrorCode::kInvalid, "has no text after the gap, not even an empty one", "after"};
   return WithMachineOf(grammar, [&](const GrammarAccess& access) -> Result<Grammar> {
     const Result<GrammarIr> ir = IrOf(access.machine);
     if (!ir.ok()) return ir.error();
     return Finish(access, FillGap(*ir, infilling.prefix, infilling.after, *access.vocabulary),
-                  Again([grammar, infilling] { return Infill(grammar, infilling); }));
+                  Again([grammar, infilling] { return InfillOf(grammar, infilling); }));
   });
 }
 
-Result<Grammar> Endings(const Grammar& grammar, std::string_view prefix) {
+Result<Grammar> EndingsOf(const Grammar& grammar, std::string_view prefix) {
   return WithMachineOf(grammar, [&](const GrammarAccess& access) -> Result<Grammar> {
     const Vocabulary& vocabulary = *access.vocabulary;
     // Refuses limits on tokens, which endings cannot have.
@@ -113,12 +136,13 @@ Result<Grammar> Endings(const Grammar& grammar, std::string_view prefix) {
       return Error{error.code, error.message,
                    error.place.empty() ? "prefix" : "prefix, " + error.place};
     }
-    return Finish(access, Endings(*std::move(rest), vocabulary),
-                  Again([grammar, text = std::string(prefix)] { return Endings(grammar, text); }));
+    return Finish(
+        access, Endings(*std::move(rest), vocabulary),
+        Again([grammar, text = std::string(prefix)] { return EndingsOf(grammar, text); }));
   });
 }
 
-Result<Grammar> RequireWords(const Grammar& grammar, std::span<const std::string> words) {
+Result<Grammar> RequireWordsOf(const Grammar& grammar, std::span<const std::string> words) {
   const auto automaton = OccurrenceAutomaton(words);
   if (!automaton.ok()) return automaton.error();
   return WithMachineOf(grammar, [&](const GrammarAccess& access) -> Result<Grammar> {
@@ -126,12 +150,10 @@ Result<Grammar> RequireWords(const Grammar& grammar, std::span<const std::string
     if (!ir.ok()) return ir.error();
     return Finish(access, Intersect(*ir, **automaton, *access.vocabulary),
                   Again([grammar, list = std::vector<std::string>(words.begin(), words.end())] {
-                    return RequireWords(grammar, list);
+                    return RequireWordsOf(grammar, list);
                   }));
   });
 }
-
-namespace {
 
 Result<Grammar> IntersectRegexes(const Grammar& a, const Grammar& b) {
   for (;;) {
@@ -155,22 +177,20 @@ Result<Grammar> IntersectRegexes(const Grammar& a, const Grammar& b) {
                          ? other
                          : arena.Import(*right_regex.arena(), other);
     return OfRegex(left, left_regex.arena(), arena.And(left_regex.TermOf(left_regex.Start()), own),
-                   Again([a, b] { return Intersect(a, b); }));
+                   Again([a, b] { return IntersectRegexes(a, b); }));
   }
 }
 
-}  // namespace
-
-Result<Grammar> Intersect(const Grammar& a, const Grammar& b) {
+Result<Grammar> IntersectOf(const Grammar& a, const Grammar& b) {
   const auto is_regex = [](const Grammar& of) {
     return IsRegular(GrammarAccess::Of(of).machine.get());
   };
   const auto is_cfg = [](const Grammar& of) {
     return dynamic_cast<CfgMachine*>(GrammarAccess::Of(of).machine.get()) != nullptr;
   };
-  if (is_regex(a)) return is_regex(b) ? IntersectRegexes(a, b) : Intersect(b, a);
+  if (is_regex(a)) return is_regex(b) ? IntersectRegexes(a, b) : IntersectOf(b, a);
   if (is_cfg(b)) {
-    if (!is_cfg(a)) return Intersect(b, a);
+    if (!is_cfg(a)) return IntersectOf(b, a);
     return Error{ErrorCode::kUnsupported,
                  "one of the two must be a regex, choices, a substring or a schema: whether two "
                  "grammars have a text in common cannot be decided",
@@ -188,8 +208,33 @@ Result<Grammar> Intersect(const Grammar& a, const Grammar& b) {
     const Result<GrammarIr> ir = IrOf(left.machine);
     if (!ir.ok()) return ir.error();
     return Finish(left, Intersect(*ir, **listed, *left.vocabulary),
-                  Again([a, b] { return Intersect(a, b); }));
+                  Again([a, b] { return IntersectOf(a, b); }));
   });
+}
+
+}  // namespace
+
+Result<Grammar> Infill(const Grammar& grammar, const Infilling& infilling) {
+  return KeepWaiting({grammar}, [infilling](const std::vector<Grammar>& of) {
+    return InfillOf(of.front(), infilling);
+  });
+}
+
+Result<Grammar> Endings(const Grammar& grammar, std::string_view prefix) {
+  return KeepWaiting({grammar}, [text = std::string(prefix)](const std::vector<Grammar>& of) {
+    return EndingsOf(of.front(), text);
+  });
+}
+
+Result<Grammar> RequireWords(const Grammar& grammar, std::span<const std::string> words) {
+  return KeepWaiting(
+      {grammar}, [list = std::vector<std::string>(words.begin(), words.end())](
+                     const std::vector<Grammar>& of) { return RequireWordsOf(of.front(), list); });
+}
+
+Result<Grammar> Intersect(const Grammar& a, const Grammar& b) {
+  return KeepWaiting(
+      {a, b}, [](const std::vector<Grammar>& of) { return IntersectOf(of.front(), of.back()); });
 }
 
 Result<Grammar> Complement(const Grammar& grammar) {

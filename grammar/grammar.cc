@@ -186,6 +186,30 @@ void GrammarAccess::SetBinder(const Grammar& grammar, GrammarOwner::Binder binde
   grammar.keeper_->set_binder(std::move(binder), std::move(place));
 }
 
+void GrammarAccess::SetBound(const Grammar& grammar, std::string place) {
+  SetBinder(
+      grammar,
+      [place = std::move(place)](std::string_view) -> Result<Grammar> {
+        return Error{ErrorCode::kInvalid,
+                     "is copied from another text already; bind the grammar that has none", place};
+      },
+      "");
+}
+
+bool GrammarAccess::HasBinder(const Grammar& grammar) {
+  return grammar.keeper_->binder() != nullptr;
+}
+
+Error GrammarAccess::UnboundError(const Grammar& grammar) {
+  return {ErrorCode::kInvalid, "needs the text that is copied from (source, or bind)",
+          grammar.unbound()};
+}
+
+Grammar GrammarAccess::Nothing(const Grammar& grammar) {
+  return Grammar(GrammarOwner::Make({}, grammar.keeper_->shared_vocabulary(),
+                                    std::make_shared<MemoryBudget>(MemoryBudget::kDefault), {}));
+}
+
 void GrammarAccess::AddNotes(const Grammar& grammar, const std::vector<std::string>& notes) {
   grammar.keeper_->AddNotes(notes);
 }

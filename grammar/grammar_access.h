@@ -34,6 +34,14 @@ struct GrammarAccess {
   // Before the grammar is handed out.
   static void SetRecordKeys(const Grammar& grammar, std::shared_ptr<const RecordKeys> keys);
   static void SetBinder(const Grammar& grammar, GrammarOwner::Binder binder, std::string place);
+  // Grammar::Bind is an error from here on: the field at `place` is copied from another text.
+  static void SetBound(const Grammar& grammar, std::string place);
+  // Grammar::Bind may answer with another grammar, or an error.
+  static bool HasBinder(const Grammar& grammar);
+  // The error of what takes no grammar that waits for its text.
+  static Error UnboundError(const Grammar& grammar);
+  // A grammar over the same vocabulary that takes nothing.
+  static Grammar Nothing(const Grammar& grammar);
   static void AddNotes(const Grammar& grammar, const std::vector<std::string>& notes);
   // What a state is: equal for equal states.
   struct Place {

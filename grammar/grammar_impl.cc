@@ -407,6 +407,8 @@ std::shared_ptr<GrammarOwner> GrammarOwner::Make(LockedMachine machine,
                                                  std::shared_ptr<const Vocabulary> vocabulary,
                                                  std::shared_ptr<MemoryBudget> budget,
                                                  MachineMaker again, size_t source_bytes) {
+  if (machine.machine == nullptr)
+    machine = {std::make_shared<NoMachine>(), std::make_shared<MachineLock>()};
   std::shared_ptr<GrammarOwner> keeper(new GrammarOwner(std::move(machine), std::move(vocabulary),
                                                         std::move(budget), std::move(again),
                                                         source_bytes));

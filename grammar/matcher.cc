@@ -43,7 +43,8 @@ std::vector<TokenId> LongestTokens(const Vocabulary& vocabulary, std::string_vie
 
 }  // namespace
 
-Matcher::Matcher(Grammar grammar) : grammar_(std::move(grammar)) {
+Matcher::Matcher(Grammar grammar)
+    : grammar_(grammar.unbound().empty() ? std::move(grammar) : GrammarAccess::Nothing(grammar)) {
   const auto ends = grammar_.vocabulary().end_tokens();
   end_tokens_.assign(ends.begin(), ends.end());
   history_.push_back({grammar_.Start()});
@@ -58,6 +59,7 @@ Result<Matcher> Matcher::Create(Grammar grammar, const MatcherOptions& options) 
           "end token " + std::to_string(token) + " is outside 0.." + std::to_string(size - 1), ""};
     }
   }
+  if (!grammar.unbound().empty()) return GrammarAccess::UnboundError(grammar);
   Matcher matcher(std::move(grammar));
   matcher.terminate_without_end_token_ = options.terminate_without_end_token;
   if (options.terminate_without_end_token) {

@@ -100,6 +100,12 @@ struct Context {
   std::shared_ptr<schema::Witnesses> witnesses;
   std::shared_ptr<MemoryBudget> budget;  // of what checking finds of a schema; see GrowthWatch
   std::shared_ptr<StopFlag> stop;        // nullptr: nobody stops it
+  // Of schemas inside grammars: pointers of a field that is copied from JsonSchemaOptions::source,
+  // and of one that waits for its text.
+  struct Fields {
+    std::string bound, waiting;
+  };
+  std::shared_ptr<Fields> copied = nullptr;
   bool stopped() const { return stop != nullptr && stop->stopped(); }
   // For making the machine again.
   Context Unstopped() const { return {vocabulary, witnesses, budget, nullptr}; }
@@ -141,6 +147,11 @@ MachineResult SchemaMachineFrom(const json::Value& document, const JsonSchemaOpt
   if (Status status = machine->CheckSatisfiable(); !status.ok()) return status.error();
   for (std::string& note : read->notes) machine->AddNote(std::move(note));
   machine->set_object_unions(read->has_object_unions);
+  if (context.copied != nullptr) {
+    Context::Fields& fields = *context.copied;
+    if (fields.bound.empty()) fields.bound = machine->BoundField();
+    if (fields.waiting.empty()) fields.waiting = machine->UnboundField();
+  }
   return std::shared_ptr<Machine>(std::move(machine));
 }
 
@@ -156,8 +167,7 @@ MachineResult SchemaMachineOf(std::string_view text, const JsonSchemaOptions& op
 MachineResult GrammarMachineOf(std::string_view text, GrammarLanguage language,
                                const GrammarOptions& options, const Context& shared) {
   const Vocabulary& vocabulary = *shared.vocabulary;
-  JsonSchemaOptions inside = options.json_schema;
-  inside.bind_source = false;
+  const JsonSchemaOptions& inside = options.json_schema;
   LanguageOptions reading;
   reading.max_bytes = options.max_bytes;
   reading.max_nesting = options.max_nesting;
@@ -198,9 +208,7 @@ MachineResult TagMachineOf(std::string_view json_text, const GrammarOptions& opt
       vocabulary, options,
       [&](std::string_view schema, const JsonSchemaOptions& schema_options) -> MachineResult {
         if (Status status = CheckKeysInside(schema_options); !status.ok()) return status.error();
-        JsonSchemaOptions inside = schema_options;
-        inside.bind_source = false;
-        return SchemaMachineOf(schema, inside, shared);
+        return SchemaMachineOf(schema, schema_options, shared);
       }};
   auto ir = ReadStructuralTag(json_text, context);
   if (!ir.ok()) return ir.error();
@@ -332,6 +340,37 @@ Result<Grammar> OpenedIfUnsatisfiable(const GrammarOptions& options, const Compi
   return grammar;
 }
 
+// A grammar with schemas inside, whose fields may be copied from a text. Where that comes later,
+// `again` makes the grammar of a text under the options.
+template <typename Make, typename CompileAgain>
+Result<Grammar> KeepCopying(std::string_view text, const GrammarOptions& options, Context context,
+                            Make make, CompileAgain again) {
+  context.copied = std::make_shared<Context::Fields>();
+  bool opened = false;
+  Result<Grammar> grammar = OpenedIfUnsatisfiable(
+      options,
+      [&](const GrammarOptions& asked) {
+        return KeepRead(text, asked, context, context.budget, make);
+      },
+      &opened);
+  if (!grammar.ok()) return grammar;
+  if (!context.copied->bound.empty()) GrammarAccess::SetBound(*grammar, context.copied->bound);
+  if (context.copied->waiting.empty()) return grammar;
+  GrammarOptions bound = options;
+  bound.json_schema.bind_source = false;
+  bound.json_schema.open_if_unsatisfiable = false;
+  bound.json_schema.additional_properties = options.json_schema.additional_properties || opened;
+  GrammarAccess::SetBinder(
+      *grammar,
+      [bound, again, grammar_text = std::string(text)](std::string_view source) {
+        GrammarOptions with = bound;
+        with.json_schema.source = source.empty() ? " " : source;
+        return again(grammar_text, with);
+      },
+      context.copied->waiting);
+  return grammar;
+}
+
 // A schema that is compiled again and again.
 struct Parsed {
   std::string text;
@@ -400,9 +439,11 @@ Result<Grammar> Compiler::CompileJsonSchema(std::string_view text, const JsonSch
   const auto compile = [&]() -> Result<Grammar> {
     bool opened = false;
     Result<Grammar> grammar = OpenedIfUnsatisfiable(all, compile_one, &opened);
-    if (!grammar.ok() || !options.bind_source) return grammar;
+    if (!grammar.ok() || (!options.bind_source && options.source.empty())) return grammar;
     const auto machine =
         std::static_pointer_cast<schema::SchemaMachine>(GrammarAccess::Of(*grammar).machine);
+    if (std::string field = machine->BoundField(); !field.empty())
+      GrammarAccess::SetBound(*grammar, std::move(field));
     if (machine->UnboundField().empty()) return grammar;
     Compiler again = *this;
     again.cache_ = nullptr;  // which may hold this grammar
@@ -417,7 +458,7 @@ Result<Grammar> Compiler::CompileJsonSchema(std::string_view text, const JsonSch
     GrammarAccess::SetBinder(
         *grammar,
         [again, bound, parsed, keys = GrammarAccess::RecordKeysOf(*grammar),
-         notes = grammar->notes(),
+         notes = grammar->notes(), field = machine->UnboundField(),
          context = Context{vocabulary_, witnesses_, budget_, nullptr}](std::string_view source) {
           JsonSchemaOptions with = bound;
           // A text of white space has no spans, as an empty one.
@@ -428,6 +469,7 @@ Result<Grammar> Compiler::CompileJsonSchema(std::string_view text, const JsonSch
             return keys == nullptr ? made : again.CompileJsonSchema(parsed->text, with);
           // What a record leaves out is the same for all texts.
           GrammarAccess::SetRecordKeys(*made, keys);
+          GrammarAccess::SetBound(*made, field);
           GrammarAccess::AddNotes(*made, Without(notes, made->notes()));
           return made;
         },
@@ -452,9 +494,13 @@ Result<Grammar> Compiler::CompileGrammar(std::string_view text, GrammarLanguage 
   return Kept(
       cache_.get(), "grammar " + std::to_string(static_cast<int>(language)), text, options,
       [&] {
-        return OpenedIfUnsatisfiable(options, [&](const GrammarOptions& asked) {
-          return KeepRead(text, asked, {vocabulary_, witnesses_, budget_, stop}, budget_, read);
-        });
+        Compiler again = *this;
+        again.cache_ = nullptr;  // which may hold this grammar
+        return KeepCopying(
+            text, options, {vocabulary_, witnesses_, budget_, stop}, read,
+            [again, language](const std::string& source, const GrammarOptions& with) {
+              return again.CompileGrammar(source, language, with);
+            });
       },
       stop);
 }
@@ -465,10 +511,13 @@ Result<Grammar> Compiler::CompileStructuralTag(std::string_view json_text,
   return Kept(
       cache_.get(), "structural_tag", json_text, options,
       [&] {
-        return OpenedIfUnsatisfiable(options, [&](const GrammarOptions& asked) {
-          return KeepRead(json_text, asked, {vocabulary_, witnesses_, budget_, stop}, budget_,
-                          &TagMachineOf);
-        });
+        Compiler again = *this;
+        again.cache_ = nullptr;  // which may hold this grammar
+        return KeepCopying(json_text, options, {vocabulary_, witnesses_, budget_, stop},
+                           &TagMachineOf,
+                           [again](const std::string& source, const GrammarOptions& with) {
+                             return again.CompileStructuralTag(source, with);
+                           });
       },
       stop);
 }

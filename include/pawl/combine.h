@@ -11,6 +11,9 @@
 // The results are exact. The output may end exactly where the definition holds. A token is allowed
 // exactly if some text that fits continues with it.
 //
+// What is made of a grammar that waits for its text (Grammar::unbound) waits for it as well:
+// Grammar::Bind binds the grammars that it is made of.
+//
 // Thread safety: several threads may call all functions at the same time. A result shares parts and
 // locks with the grammars that it is made from, so threads that use both wait for each other more
 // often. Making a result holds the lock of its grammar for the whole call.

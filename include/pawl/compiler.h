@@ -136,7 +136,7 @@ struct JsonSchemaOptions {
   // well.
   enum class Verbatim { kNone, kStrings, kAll };
   Verbatim verbatim = Verbatim::kNone;
-  // true: the text comes later (Grammar::Bind). Until then such fields take any value.
+  // true: the text comes later (Grammar::Bind).
   bool bind_source = false;
 };
 

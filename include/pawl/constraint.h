@@ -109,7 +109,8 @@ PAWL_EXPORT std::shared_ptr<const Mask> MaskWhere(
 PAWL_EXPORT std::shared_ptr<const Mask> MaskOfTexts(const Vocabulary& vocabulary,
                                                     std::span<const std::string> texts);
 
-// Follows a grammar, which it keeps alive.
+// Follows a grammar, which it keeps alive. With a grammar that waits for its text
+// (Grammar::unbound) the output is an error.
 PAWL_EXPORT std::shared_ptr<const Constraint> MakeConstraint(const Grammar& grammar);
 // Both hold. A completion is looked for in a bounded number of steps, so it may be missed.
 // REQUIRES: none is nullptr, and both are of this vocabulary.

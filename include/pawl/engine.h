@@ -172,6 +172,10 @@ struct ExtractInput {
   // Another try: a record of this text, and what is wrong with it. Empty: the first one.
   std::string record = {};
   std::string problem = {};
+  // The text is a part of a longer one, and begins or ends inside a word or number of it. No copied
+  // value begins or ends in what is left of that word.
+  bool cut_begin = false;
+  bool cut_end = false;
 };
 
 // A text that may be longer than the context is read in chunks, which share the calls of the model,

@@ -233,10 +233,15 @@ class PAWL_EXPORT Grammar {
   const Vocabulary& vocabulary() const;
   // The grammar for one text, from which fields with "x-pawl-source" are copied
   // (JsonSchemaOptions::bind_source). What the text needs is freed with the last copy of the
-  // result. The grammar itself where no field asks for a text. Errors: kUnsatisfiable with the
-  // pointer of a field that needs a span where the text has none that fits.
+  // result. The grammar itself where no field asks for a text. A byte FF in `text`, which UTF-8
+  // does not have, stands between two texts: no span crosses it. A byte FE at its beginning or end
+  // says that a word of a longer text is cut there: no whole span touches what is left of it.
+  // Errors have the pointer of the field. kUnsatisfiable where the text has no span that fits.
+  // kInvalid where a text is bound already, or the text is not UTF-8.
   Result<Grammar> Bind(std::string_view text) const;
-  // The pointer of a field that asks for a text which is not there yet. Empty: none does.
+  // The pointer of a field that asks for a text which is not there yet. Empty: none does. Grammars
+  // made of one that waits wait as well (pawl/combine.h). No Matcher and no output takes them
+  // unbound. Their states take any value in such fields.
   const std::string& unbound() const;
   // Notes of the compiler that are not errors, for example keywords that are annotations.
   const std::vector<std::string>& notes() const;

@@ -65,9 +65,11 @@ struct MatcherOptions {
 class PAWL_EXPORT Matcher {
  public:
   // A matcher at the start of the grammar, with the vocabulary's end tokens. A copy of a Matcher is
-  // independent of the original and has the same history.
+  // independent of the original and has the same history. That of a grammar which waits for its
+  // text (Grammar::unbound) accepts nothing.
   explicit Matcher(Grammar grammar);
-  // Errors: kInvalid for an end token outside the vocabulary.
+  // Errors: kInvalid for an end token outside the vocabulary, and, with the pointer of the field,
+  // for a grammar that waits for its text.
   static Result<Matcher> Create(Grammar grammar, const MatcherOptions& options);
 
   // Accepts one token. false: the token is refused, or the matcher is terminated; the matcher is

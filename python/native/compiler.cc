@@ -155,6 +155,13 @@ static nb::class_<Grammar> GrammarClass(nb::module_& module) {
           nb::arg("text"));
 }
 
+static Grammar CompileTag(const Compiler& self, nb::handle tag, const nb::dict& options) {
+  const std::string text = TextOf(tag, "the structural tag");
+  GrammarOptions read;
+  read.json_schema = SchemaOptionsOf(options);
+  return Compile([&] { return self.CompileStructuralTag(text, read); }, read.json_schema);
+}
+
 void BindCompiler(nb::module_& module) {
   module.def("schema_option_names", [] {
     nb::list names;
@@ -248,13 +255,7 @@ void BindCompiler(nb::module_& module) {
             return Compile([&] { return self.CompileSubstring(of, whole_words); });
           },
           nb::arg("text"), nb::arg("whole_words") = false)
-      .def(
-          "structural_tag",
-          [](const Compiler& self, nb::handle tag) {
-            const std::string text = TextOf(tag, "the structural tag");
-            return Compile([&] { return self.CompileStructuralTag(text); });
-          },
-          nb::arg("tag"))
+      .def("structural_tag", &CompileTag, nb::arg("tag"), nb::arg("options") = nb::dict())
       .def(
           "choice",
           [](const Compiler& self, nb::iterable choices) {

@@ -13,6 +13,7 @@
 #include "src/base/file.h"
 #include "src/base/json.h"
 #include "src/decode/check_input.h"
+#include "src/engine/copied_text.h"
 #include "src/engine/option_names.h"
 #include "src/engine/schema_view.h"
 #include "src/engine/search_json.h"
@@ -443,6 +444,11 @@ EngineRequest RequestOf(const nb::tuple& prompt) {
   return request;
 }
 
+// The text of `source` in the form in which the model sees it.
+static std::string AsSeen(const BoundEngine& self, nb::handle text) {
+  return CopiedText(self.engine->model().tokenizer(), TextOf(text, "source")).text();
+}
+
 void BindEngine(nb::module_& module) {
   BindJob(module);
   nb::class_<BoundEngine>(module, "Engine")
@@ -463,6 +469,7 @@ void BindEngine(nb::module_& module) {
                    })
       .def_prop_ro("info",
                    [](const BoundEngine& self) { return InfoDict(InfoOf(self.engine->model())); })
+      .def("as_seen", &AsSeen, nb::arg("text"))
       .def_prop_ro("extract_defaults",
                    [](const BoundEngine& self) {
                      nb::list out;

@@ -116,7 +116,8 @@ class Compiler:
         return self._native.grammar(text, language, root, max_bytes, max_nesting,
                                     lark_as_xgrammar, prepare_steps, options)
 
-    def structural_tag(self, tag: Any) -> _pawl.Grammar:
-        """Free text with constrained regions, as XGrammar's JSON describes them."""
+    def structural_tag(self, tag: Any, **options: Any) -> _pawl.Grammar:
+        """Free text with constrained regions, as XGrammar's JSON describes them. The options are those
+        of the JSON Schemas inside."""
         text = tag if isinstance(tag, (str, bytes)) else json.dumps(tag, ensure_ascii=False)
-        return self._native.structural_tag(text)
+        return self._native.structural_tag(text, options)

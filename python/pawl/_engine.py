@@ -290,6 +290,14 @@ class Engine:
 
     @overload
     def extract(  # type: ignore[overload-overlap]
+                self, texts: str, schema: "type[T]", *, details: "Literal[True]",
+                **options: Any) -> Output[T]: ...
+    @overload
+    def extract(  # type: ignore[overload-overlap]
+                self, texts: Iterable[str], schema: "type[T]", *, details: "Literal[True]",
+                **options: Any) -> List[Output[T]]: ...
+    @overload
+    def extract(  # type: ignore[overload-overlap]
                 self, texts: str, schema: "type[T]", *, progress: Optional[bool] = None,
                 **options: "Unpack[ExtractOptions]") -> T: ...
     @overload
@@ -329,9 +337,12 @@ class Engine:
         says what is wrong. `max_retries`: further tries where a check or the validators of the type refuse a
         record; the model sees the record and the error. After the last one the error is raised.
 
+        `details=True`: an Output in place of each record, its `value`: with `spans`, `byte_spans`, `probability`,
+        `surprise` and `alternatives` (docs/extraction.md).
+
         `contrast`: a number or "auto". Makes more probable what the text adds to the prompt (docs/search.md).
         """
-        return self._extract(texts, schema, errors, progress, options, lambda output: output.value)
+        return self._extract(texts, schema, errors, progress, options, _record_of(options))
 
     @overload
     def extract_outputs(  # type: ignore[overload-overlap]
@@ -400,7 +411,7 @@ class Engine:
         (default: 8 times the engine's batch) are read before the first record is given."""
         call = _Extract(self, schema, options)
         jobs = self._running.run(map(call.request, texts), ahead_of(ahead, self._ahead))
-        return values(jobs, lambda job: call.output(job).value, errors, "texts")
+        return values(jobs, lambda job: call._record(call.output(job)), errors, "texts")
 
     @overload
     def aextract_iter(self, texts: Union[Iterable[str], AsyncIterable[str]], schema: "type[T]", *,
@@ -487,6 +498,13 @@ class Engine:
         return self._running.call(self._engine().submit, prompt, grammar, options.sampling,
                                   options.stops, options.logit_bias, streams, group, options.own)
 
+    def _copy_from(self, given: Mapping[str, Any], options: Dict[str, Any]) -> None:
+        """What fields are copied from: `source` as the model sees it, or the text or messages of each request."""
+        if given.get("source"):
+            options["source"] = self._engine().as_seen(given["source"])
+        else:
+            options["bind_source"] = True
+
     def _text_of_schema(self, schema: Any) -> str:
         """As compact JSON. Those of types are kept, since making them takes milliseconds."""
         if schema is None:
@@ -554,9 +572,8 @@ class _Call:
         compiler = self._engine.compiler
         given: Any = options.constraint.get(options.kind) if options.kind else None
         json_options = {"whitespace": "compact", **options.schema}
+        self._engine._copy_from(options.schema, json_options)
         if options.kind == "schema":
-            # Fields without a text are copied from what the user and the tools have said.
-            json_options.setdefault("bind_source", not json_options.get("source"))
             self.make_value = _value_maker(given)
             return compiler.json_schema(self._engine._text_of_schema(given), **json_options)
         if options.kind == "regex":
@@ -566,7 +583,9 @@ class _Call:
         if options.kind == "substring":
             return compiler.substring(given)
         if options.kind == "structural_tag":
-            return compiler.structural_tag(given)
+            own = {name: value for name, value in json_options.items()
+                   if name in options.schema or name == "bind_source"}
+            return compiler.structural_tag(given, **own)
         if options.kind == "grammar":
             if isinstance(given, _pawl.Grammar):
                 return given
@@ -587,6 +606,7 @@ class _Extract:
         self._retries = _retries(given.pop("max_retries", 0))
         contrast = _contrast(given.pop("contrast", None))
         self._options = Sorted(given, with_constraint=False)
+        self._record = _record_of(given)
         if contrast:
             self._options.sampling["contrast"] = contrast
         self._options.sampling.setdefault("max_tokens", _EXTRACT_TOKENS)
@@ -636,11 +656,14 @@ class _Extract:
             return cast("Output[Any]", end.value)
 
     async def avalue(self, job: _pawl.Job) -> Any:
-        return (await self.aoutput(job)).value
+        return self._record(await self.aoutput(job))
 
     def _submit(self, text: str, wrong: Tuple[str, str], options: Sorted, streams: bool) -> _pawl.Job:
-        job = self._engine._submit(("extract", self._schema, text, *self._asking, *wrong),
-                                   self._grammar_for(text), options, streams, self._group)
+        prompt = ("extract", self._schema, text, *self._asking, *wrong)
+        try:
+            job = self._engine._submit(prompt, self._grammar_for(text), options, streams, self._group)
+        except PawlError as error:
+            raise self._of_text(error) from None
         if self._checks or self._retries:
             self._texts[job.id] = text
         return job
@@ -678,9 +701,13 @@ class _Extract:
         try:
             return Output(job, self._make_value)
         except PawlError as error:
-            if error.place != "prompt":
-                raise
-            raise PawlError(error.code, error.message, "text") from None
+            raise self._of_text(error) from None
+
+    def _of_text(self, error: PawlError) -> PawlError:
+        if error.place not in ("prompt", "text"):
+            return error
+        chunks = error.code == "limit" and not self._options.sampling.get("document")
+        return PawlError(error.code, error.message + "; document=True reads it in chunks" * chunks, "text")
 
     def _problem(self, output: Output[Any]) -> Optional[Exception]:
         """What the type of the records or a check has against a record."""
@@ -706,9 +733,14 @@ class _Extract:
         if options.get("max_string") is None:
             # A model that repeats itself has to end, and no one wants what is longer than the text.
             options["max_string"] = max(_LEAST_MAX_STRING, min(len(text), self._longest))
-        # The engine binds it to the text.
-        options["bind_source"] = not options.get("source")
+        # Without a source the engine binds it to the text.
+        self._engine._copy_from(self._options.schema, options)
         return self._engine.compiler.json_schema(self._schema, **options)
+
+
+def _record_of(options: Mapping[str, Any]) -> Callable[[Output[Any]], Any]:
+    """What `extract` returns of an output: with details=True all of it."""
+    return (lambda output: output) if options.get("details") else (lambda output: output.value)
 
 
 def _layout(defaults: "Mapping[str, Tuple[Any, str]]", asked: Mapping[str, Any]) -> Dict[str, Any]:

@@ -47,6 +47,11 @@ class SchemaMachine : public Machine {
     const bool waits = table_->source == nullptr && !table_->source_fields.empty();
     return waits ? table_->source_fields.front().second : "";
   }
+  // The pointer of a field that is copied from a text which is there; empty: there is none.
+  std::string BoundField() const {
+    const bool copies = table_->source != nullptr && !table_->source_fields.empty();
+    return copies ? table_->source_fields.front().second : "";
+  }
   // ReadSchema::has_object_unions.
   bool has_object_unions() const { return object_unions_; }
   void set_object_unions(bool unions) { object_unions_ = unions; }

@@ -65,7 +65,12 @@ Result<FormulaId> Reader::Source(const Value& schema, const Path& path) {
     if (options_.bind_source) return kTrueFormula;
     return Fail(ErrorCode::kInvalid, at, "needs the text that is copied from (source)");
   }
-  if (table_.source == nullptr) table_.source = std::make_shared<SourceText>(options_.source);
+  if (table_.source == nullptr) {
+    if (const size_t bad = FindInvalidSource(options_.source); bad != std::string::npos)
+      return Fail(ErrorCode::kInvalid, at,
+                  "the text that is copied from is not UTF-8 at byte " + std::to_string(bad));
+    table_.source = std::make_shared<SourceText>(options_.source);
+  }
   const std::vector<std::string> types = NamedTypes(schema);
   const auto of_type = [&](std::string_view type) {
     return std::ranges::find(types, type) != types.end();
@@ -77,7 +82,9 @@ Result<FormulaId> Reader::Source(const Value& schema, const Path& path) {
   const bool all = keyword != nullptr || options_.verbatim == JsonSchemaOptions::Verbatim::kAll;
   if (all && (of_type("number") || of_type("integer") || types.empty())) {
     std::vector<Decimal> numbers;
-    for (auto& found : NumbersIn(table_.source->text())) numbers.push_back(std::move(found.value));
+    for (auto& found : NumbersIn(table_.source->text())) {
+      if (table_.source->IsWhole(found.begin, found.end)) numbers.push_back(std::move(found.value));
+    }
     SortUnique(numbers);
     if (numbers.empty()) {
       among(kNumberValue, kFalseFormula);
@@ -90,8 +97,10 @@ Result<FormulaId> Reader::Source(const Value& schema, const Path& path) {
   const Value* const format = schema.Find("format");
   if (IsDateFormat(format)) {
     std::vector<std::u32string> dates;
-    for (const auto& found : DatesIn(table_.source->text(), format->text))
-      dates.push_back(DecodeCodepoints(found.value));
+    for (const auto& found : DatesIn(table_.source->text(), format->text)) {
+      if (table_.source->IsWhole(found.begin, found.end))
+        dates.push_back(DecodeCodepoints(found.value));
+    }
     among(kStringValue, table_.AddList(std::move(dates)));
   } else {
     among(kStringValue,

@@ -8,15 +8,14 @@
 #include <cstdint>
 #include <optional>
 
+#include "src/base/source_text.h"
 #include "src/base/utf8.h"
 
 namespace pawl::schema {
 namespace {
 
 bool IsAsciiDigit(char32_t c) { return c >= '0' && c <= '9'; }
-bool IsWordLike(char32_t c) {
-  return IsAsciiDigit(c) || c == '_' || c >= 0x80 || IsLetter(static_cast<char>(c));
-}
+bool IsWordLike(char32_t c) { return SourceText::IsWord(c); }
 
 // A cursor over the text; reading leaves it where it was unless something was read.
 class TextCursor {
@@ -60,8 +59,16 @@ class TextCursor {
 };
 
 bool BeginsValue(std::u32string_view text, size_t at) {
-  return at == 0 || !(IsAsciiDigit(text[at - 1]) || text[at - 1] == '_' ||
-                      (text[at - 1] < 0x80 && IsLetter(static_cast<char>(text[at - 1]))));
+  return at == 0 || !IsWordLike(text[at - 1]);
+}
+
+// The mark at a place joins digits on both sides to one number: an apostrophe only groups of three.
+bool JoinsDigits(std::u32string_view text, size_t at) {
+  const auto digit = [text](size_t i) { return i < text.size() && IsAsciiDigit(text[i]); };
+  if (at == 0 || !digit(at - 1) || !digit(at + 1)) return false;
+  const char32_t mark = text[at];
+  if (mark == '.' || mark == ',' || mark == '_') return true;
+  return (mark == '\'' || mark == U'\u2019') && digit(at + 2) && digit(at + 3) && !digit(at + 4);
 }
 
 // One reading of the number at a place, or nothing. The end of a number is no mark with a digit
@@ -94,9 +101,7 @@ std::optional<Decimal> ReadNumber(std::u32string_view text, size_t at, char32_t 
       decimals.push_back(static_cast<char>(in.Peek()));
   }
   const char32_t next = in.Peek();
-  const bool goes_on =
-      (next == '.' || next == ',' || next == '\'' || next == '_') && IsAsciiDigit(in.Peek(1));
-  if (goes_on) return std::nullopt;
+  if (JoinsDigits(text, in.at())) return std::nullopt;
   // 1e5 and 6.02e23 are other numbers than 1 and 6.02.
   const size_t exponent = in.Peek(1) == '+' || in.Peek(1) == '-' ? 2 : 1;
   if ((next == 'e' || next == 'E') && IsAsciiDigit(in.Peek(exponent))) return std::nullopt;
@@ -236,9 +241,10 @@ struct Time {
   size_t end;
 };
 
+constexpr int kMostOffset = 14;  // hours
+
 // "+02:00", "+0200": hours and minutes that a zone may have. The cursor stands at the sign.
 std::optional<std::string> ReadOffset(TextCursor& in) {
-  constexpr int kMostHours = 14;
   const char32_t sign = in.Peek();
   if (sign != '+' && sign != '-') return std::nullopt;
   in.Take(sign);
@@ -253,7 +259,7 @@ std::optional<std::string> ReadOffset(TextCursor& in) {
     *digits += *minutes;
   }
   const int hours = std::stoi(digits->substr(0, 2));
-  if (hours > kMostHours || digits->substr(2) > "59") return std::nullopt;
+  if (hours > kMostOffset || digits->substr(2) > "59") return std::nullopt;
   return static_cast<char>(sign) + digits->substr(0, 2) + ":" + digits->substr(2);
 }
 
@@ -273,8 +279,49 @@ std::optional<int> ReadHalf(TextCursor& in) {
   return half == 'p' ? 12 : 0;
 }
 
-// "14:05", "14:05:30.5", "2 pm", "2:05 p.m.", "2.05 pm", "noon", with a zone: "Z", "+02:00" or
-// none. What follows "14:05-" may be a zone or another time: both readings.
+// The offset of an abbreviation of a zone in capitals: those of RFC 5322, and those that have one
+// meaning.
+std::optional<std::string> OffsetOf(std::u32string_view name) {
+  struct Zone {
+    std::u32string_view name;
+    const char* offset;
+  };
+  static constexpr Zone kZones[] = {
+      {U"UTC", "Z"},       {U"GMT", "Z"},      {U"UT", "Z"},        {U"EST", "-05:00"},
+      {U"EDT", "-04:00"},  {U"CST", "-06:00"}, {U"CDT", "-05:00"},  {U"MST", "-07:00"},
+      {U"MDT", "-06:00"},  {U"PST", "-08:00"}, {U"PDT", "-07:00"},  {U"WET", "+00:00"},
+      {U"WEST", "+01:00"}, {U"CET", "+01:00"}, {U"CEST", "+02:00"}, {U"EET", "+02:00"},
+      {U"EEST", "+03:00"}, {U"JST", "+09:00"},
+  };
+  const auto* const found = std::ranges::find(kZones, name, &Zone::name);
+  if (found == std::end(kZones)) return std::nullopt;
+  return found->offset;
+}
+
+// "CET", "UTC", "GMT+2", "UTC+02:00". nullopt: none of these; the cursor may have moved.
+std::optional<std::string> ReadZoneName(TextCursor& in) {
+  std::u32string name;
+  for (; in.Peek() >= 'A' && in.Peek() <= 'Z' && name.size() < 5; in.Take(in.Peek()))
+    name += in.Peek();
+  std::optional<std::string> offset = OffsetOf(name);
+  if (!offset || !in.AtWordEnd()) return std::nullopt;
+  const char32_t sign = in.Peek();
+  if (offset != "Z" || (sign != '+' && sign != '-')) return offset;
+  TextCursor whole = in;
+  if (auto given = ReadOffset(whole)) {
+    in = whole;
+    return given;
+  }
+  TextCursor hours = in;
+  hours.Take(sign);
+  const auto few = hours.Number(1, 2);
+  if (!few || *few > kMostOffset || !hours.AtWordEnd()) return offset;
+  in = hours;
+  return static_cast<char>(sign) + TwoDigits(*few) + ":00";
+}
+
+// "14:05", "14:05:30.5", "2 pm", "2:05 p.m.", "2.05 pm", "noon", with a zone: "Z", "+02:00", "CET"
+// or none. What follows "14:05-" may be a zone or another time: both readings.
 std::vector<Time> ReadTimes(std::u32string_view text, size_t at) {
   TextCursor in(text, at);
   if (!IsAsciiDigit(in.Peek())) {
@@ -321,6 +368,7 @@ std::vector<Time> ReadTimes(std::u32string_view text, size_t at) {
     return out;
   }
   in.Take(' ');
+  if (TextCursor named = in; auto zone = ReadZoneName(named)) return {{local + *zone, named.at()}};
   const bool may_be_range = in.Peek() == '-' && in.Peek(3) == ':' && !exact;
   const auto zone = ReadOffset(in);
   if (!zone) return out;
@@ -355,9 +403,7 @@ std::vector<SourceValue<Decimal>> NumbersIn(std::u32string_view text) {
     if (!sign && !digit) continue;
     if (!BeginsValue(text, at)) continue;
     // Not inside of another number.
-    if (digit && at > 1 && (text[at - 1] == '.' || text[at - 1] == ',' || text[at - 1] == '\'') &&
-        IsAsciiDigit(text[at - 2]))
-      continue;
+    if (digit && at > 1 && JoinsDigits(text, at - 1)) continue;
     // .5 is a half; No.5 has a word in front of its full stop.
     if (digit && at > 0 && text[at - 1] == '.' &&
         (at == 1 || !(IsWordLike(text[at - 2]) || text[at - 2] == '.')))
@@ -380,12 +426,15 @@ std::vector<SourceValue<Decimal>> NumbersIn(std::u32string_view text) {
 
 std::vector<SourceValue<std::string>> DatesIn(std::u32string_view text, std::string_view format) {
   std::vector<SourceValue<std::string>> out;
+  size_t read = 0;  // by each reading of the time before
   for (size_t at = 0; at < text.size(); ++at) {
     if (!BeginsValue(text, at) || !IsWordLike(text[at])) continue;
     size_t end = 0;
     if (format == "time") {
-      if (IsInsideTime(text, at)) continue;
-      for (Time& time : ReadTimes(text, at)) out.push_back({std::move(time.text), at, time.end});
+      if (at < read || IsInsideTime(text, at)) continue;
+      std::vector<Time> times = ReadTimes(text, at);
+      if (!times.empty()) read = std::ranges::min(times, {}, &Time::end).end;
+      for (Time& time : times) out.push_back({std::move(time.text), at, time.end});
       continue;
     }
     const std::vector<Date> dates = ReadDates(text, at, end);

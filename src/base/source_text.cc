@@ -141,7 +141,46 @@ Places SortSuffixes(const Places& word, int32_t most) {
   return sorted;
 }
 
+// The code points of texts with borders between them.
+std::u32string DecodeTexts(std::string_view texts) {
+  std::u32string out;
+  for (;;) {
+    const size_t border = texts.find(kTextBorder);
+    out += DecodeCodepoints(texts.substr(0, border));
+    if (border == std::string_view::npos) return out;
+    out += kTextBorderCode;
+    texts.remove_prefix(border + 1);
+  }
+}
+
 }  // namespace
+
+TextCuts TakeCuts(std::string_view& text) {
+  TextCuts cuts;
+  cuts.begin = text.starts_with(kTextCut);
+  if (cuts.begin) text.remove_prefix(1);
+  cuts.end = text.ends_with(kTextCut);
+  if (cuts.end) text.remove_suffix(1);
+  return cuts;
+}
+
+std::string WithCuts(std::string_view text, const TextCuts& cuts) {
+  std::string out(cuts.begin ? 1 : 0, kTextCut);
+  out += text;
+  if (cuts.end) out += kTextCut;
+  return out;
+}
+
+size_t FindInvalidSource(std::string_view text) {
+  const size_t taken = TakeCuts(text).begin ? 1 : 0;
+  for (size_t begin = 0;;) {
+    const size_t border = std::min(text.find(kTextBorder, begin), text.size());
+    const size_t bad = FindInvalidUtf8(text.substr(begin, border - begin));
+    if (bad != std::string_view::npos) return taken + begin + bad;
+    if (border == text.size()) return std::string_view::npos;
+    begin = border + 1;
+  }
+}
 
 SourceText::Sort SourceText::SortOf(char32_t c) {
   if (c < 0x80) {
@@ -158,26 +197,55 @@ SourceText::Sort SourceText::SortOf(char32_t c) {
 
 SourceText::SourceText(std::string_view utf8, Spaces spaces) {
   const bool kept = spaces == Spaces::kAsGiven;
-  const std::u32string given = DecodeCodepoints(utf8);
+  const TextCuts cuts = TakeCuts(utf8);
+  const std::u32string given = DecodeTexts(utf8);
   text_.reserve(given.size());
   places_.reserve(given.size() + 1);
   for (size_t i = 0; i < given.size(); ++i) {
     Sort sort = SortOf(given[i]);
     // A mark goes on what stands before it: behind a letter a word, behind a sign that sign.
-    const bool behind_sign = !sorts_.empty() && sorts_.back() == Sort::kOther;
+    const bool first = text_.empty() || text_.back() == kTextBorderCode;  // of a text
+    const bool behind_sign = !first && sorts_.back() == Sort::kOther;
     if (behind_sign && sort == Sort::kWord && IsMark(given[i])) sort = Sort::kOther;
     const bool space = sort == Sort::kSpace && !kept;
-    if (space && (text_.empty() || sorts_.back() == Sort::kSpace)) continue;
+    if (space && (first || sorts_.back() == Sort::kSpace)) continue;
+    if (given[i] == kTextBorderCode && !kept) DropSpaceBehind();
     text_.push_back(space ? U' ' : given[i]);
     sorts_.push_back(sort);
     places_.push_back(static_cast<uint32_t>(i));
   }
-  if (!kept && !text_.empty() && sorts_.back() == Sort::kSpace) {
-    text_.pop_back();
-    sorts_.pop_back();
-    places_.pop_back();
-  }
+  if (!kept) DropSpaceBehind();
   places_.push_back(places_.empty() ? 0 : places_.back() + 1);
+  SetCuts(cuts);
+}
+
+// What may belong to a word or number that goes on behind a cut, or to a sign with its marks.
+void SourceText::SetCuts(const TextCuts& cuts) {
+  const auto joins = [this](size_t i) {
+    return sorts_[i] == Sort::kWord || sorts_[i] == Sort::kDigit || IsNumberMark(text_[i]) ||
+           IsMark(text_[i]);
+  };
+  last_ = text_.size();
+  for (bool more = cuts.end; more && last_ > 0;) {
+    const bool of_sign = sorts_[--last_] == Sort::kOther && IsMark(text_[last_]);
+    more = joins(last_) && last_ > 0 && (of_sign || joins(last_ - 1));
+  }
+  while (cuts.begin && first_ < last_ && joins(first_)) ++first_;
+}
+
+void SourceText::DropSpaceBehind() {
+  if (sorts_.empty() || sorts_.back() != Sort::kSpace) return;
+  text_.pop_back();
+  sorts_.pop_back();
+  places_.pop_back();
+}
+
+bool SourceText::InNumber(size_t place) const {
+  if (place == 0 || !IsNumberMark(text_[place])) return false;
+  const auto digit = [this](size_t i) { return i < sorts_.size() && sorts_[i] == Sort::kDigit; };
+  if (!digit(place - 1) || !digit(place + 1)) return false;
+  if (text_[place] == '.' || text_[place] == ',') return true;
+  return digit(place + 2) && digit(place + 3) && !digit(place + 4);
 }
 
 bool SourceText::Inside(size_t place) const {
@@ -187,22 +255,21 @@ bool SourceText::Inside(size_t place) const {
     return sorts_[i] == Sort::kWord || sorts_[i] == Sort::kDigit;
   };
   if (word(place - 1)) {
-    if (word(place)) return true;
-    return sorts_[place - 1] == Sort::kDigit && IsNumberMark(text_[place]) &&
-           place + 1 < text_.size() && sorts_[place + 1] == Sort::kDigit;
+    return word(place) || InNumber(place);
   }
-  return place > 1 && IsNumberMark(text_[place - 1]) && sorts_[place] == Sort::kDigit &&
-         sorts_[place - 2] == Sort::kDigit;
+  return InNumber(place - 1);
 }
 
 bool SourceText::BeginsAt(SpanKind kind, size_t place) const {
-  if (place >= text_.size()) return false;
-  return kind == SpanKind::kChars || (sorts_[place] != Sort::kSpace && !Inside(place));
+  if (place >= text_.size() || text_[place] == kTextBorderCode) return false;
+  if (kind == SpanKind::kChars) return true;
+  return place >= first_ && place < last_ && sorts_[place] != Sort::kSpace && !Inside(place);
 }
 
 bool SourceText::EndsAt(SpanKind kind, size_t place) const {
-  if (place == 0 || place > text_.size()) return false;
-  return kind == SpanKind::kChars || (sorts_[place - 1] != Sort::kSpace && !Inside(place));
+  if (place == 0 || place > text_.size() || text_[place - 1] == kTextBorderCode) return false;
+  if (kind == SpanKind::kChars) return true;
+  return place > first_ && place <= last_ && sorts_[place - 1] != Sort::kSpace && !Inside(place);
 }
 
 const std::u32string& SourceText::letters() {
@@ -211,7 +278,7 @@ const std::u32string& SourceText::letters() {
   for (const char32_t c : text_) {
     if (c < 128) {
       ascii[c] = true;
-    } else {
+    } else if (c != kTextBorderCode) {
       letters_ += c;
     }
   }

@@ -224,7 +224,13 @@ pawl_status pawl_grammar_bind(const pawl_grammar* grammar, const char* text, siz
       return BadArgument(error, "grammar, text, out", "must not be NULL");
     Result<Grammar> bound = grammar->grammar.Bind(Text(text, length));
     if (!bound.ok()) return Fail(error, bound.error());
-    *out = new pawl_grammar{*std::move(bound), grammar->vocabulary, grammar->source};
+    GrammarSource source = grammar->source;
+    if (!grammar->grammar.unbound().empty()) {
+      // Serialized bytes have the text.
+      source.options.source = length == 0 ? " " : std::string(Text(text, length));
+      source.options.bind_source = false;
+    }
+    *out = new pawl_grammar{*std::move(bound), grammar->vocabulary, std::move(source)};
     return PAWL_OK;
   });
 }

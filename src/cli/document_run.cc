@@ -155,12 +155,21 @@ Result<std::unique_ptr<ChunkFile>> ChunkFile::Open(const std::string& path,
     Result<std::string> there = ReadFile(path, size_t{4} << 30);
     if (!there.ok()) return there.error();
     const std::string_view text = *there;
+    const auto other = [&](int number) {
+      return Error{ErrorCode::kInvalid,
+                   "is not what a run writes; delete the file, or begin anew without --resume",
+                   path + ": line " + std::to_string(number)};
+    };
+    if (!text.starts_with("{\"document\":\"") && text.find('\n') != std::string_view::npos)
+      return other(1);
     if (text.starts_with(head)) {
+      int number = 1;
       kept = head.size();
       for (size_t end; (end = text.find('\n', kept)) != std::string_view::npos; kept = end + 1) {
         const Result<json::Value> line = json::Parse(text.substr(kept, end - kept));
         auto chunk = line.ok() ? ChunkOf(*line) : std::nullopt;
-        if (!chunk) break;
+        ++number;
+        if (!chunk) return other(number);
         out->known_.insert_or_assign(chunk->first, std::move(chunk->second));
       }
     }
@@ -281,13 +290,12 @@ bool DocumentRun::SubmitNext() {
     Store(chunk->number, Error{ErrorCode::kUnsatisfiable, "holds only white space", source_},
           false);
   } else {
-    extractor_.Add(
-        text, source_,
-        [self = shared_from_this(), one = *chunk](Result<Generation> output) {
-          if (output.ok()) MoveToDocument(one, *output);
-          self->Store(one.number, std::move(output), true);
-        },
-        longest_);
+    extractor_.Add(text, source_,
+                   [self = shared_from_this(), one = *chunk](Result<Generation> output) {
+                     if (output.ok()) MoveToDocument(one, *output);
+                     self->Store(one.number, std::move(output), true);
+                   },
+                   longest_, {.begin = chunk->cut_begin, .end = chunk->cut_end});
   }
   return true;
 }

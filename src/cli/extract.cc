@@ -87,9 +87,20 @@ Status CheckPicture(const TextFlags& flags) {
 }
 
 // The names of --keep are not among the keys, which would hide them.
-Result<RecordOutput> OpenOutput(const TextFlags& flags, const std::string& schema) {
+Result<RecordOutput> OpenOutput(const TextFlags& flags, const std::string& schema,
+                                Extractor& extractor) {
   const Result<json::Value> tree = json::Parse(schema);
-  RecordOutputOptions options{.file = flags.output, .resume = flags.resume, .keep = flags.keep};
+  RecordOutputOptions options{
+      .file = flags.output, .resume = flags.resume, .keep = flags.keep, .details = flags.details};
+  if (flags.resume && tree.ok()) {
+    constexpr int64_t kAnyLength = int64_t{1} << 40;
+    const Result<Grammar> grammar = extractor.GrammarFor(kAnyLength);
+    if (!grammar.ok()) return grammar.error();
+    options.check = [grammar = *grammar, &tree](const json::Value& record) -> Status {
+      const Result<std::string> written = WriteRecord(grammar, *tree, record);
+      return written.ok() ? Status() : Status(written.error());
+    };
+  }
   if (tree.ok() && !IsListSchema(*tree)) options.keys = SchemaKeys(*tree);
   for (const std::string& name : flags.keep) {
     if (std::ranges::find(options.keys, name) == options.keys.end()) continue;
@@ -160,7 +171,7 @@ Result<ExtractJob> Load(const TextFlags& flags) {
       return InFile(flags.Source(), status.error());
     }
   }
-  Result<RecordOutput> output = OpenOutput(flags, *schema);
+  Result<RecordOutput> output = OpenOutput(flags, *schema, *out.extractor);
   if (!output.ok()) return output.error();
   out.output = *std::move(output);
   if (!flags.report.empty()) {
@@ -202,6 +213,9 @@ void ReadDocument(const TextFlags& flags, ExtractJob& job, DocumentRun& run, Pro
 
 int ExtractOne(const TextFlags& flags, ExtractJob& job) {
   if (flags.resume && job.output->done() > 0) {
+    if (Status status = job.output->CheckTexts(1); !status.ok()) {
+      return Fail(kExtract, status.error());
+    }
     // The run before may have been killed with its record written.
     if (flags.document.document) (void)std::remove(ChunkFileOf(flags, 1).c_str());
     return kExitOk;

@@ -40,6 +40,11 @@ class Lines {
       if (lines_.empty() && at_end_) break;
       engine_.Step();
     }
+    if (!input_error_ && at_end_) {
+      Status status = job_.output->CheckTexts(number_);
+      if (status.ok()) status = job_.output->Begin();
+      if (!status.ok()) input_error_ = status.error();
+    }
     if (input_error_.has_value()) return Fail(kExtract, *input_error_);
     for (const std::string& name : missing_) {
       if (written_ > 0) Note(kExtract, "note: --keep: no line has " + json::Quote(name));

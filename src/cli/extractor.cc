@@ -350,11 +350,15 @@ Status Extractor::PlanPrompt(const ExtractSetting& setting) {
 }
 
 void Extractor::Add(std::string_view text, const std::string& source,
-                    std::function<void(Result<Generation>)> done, int64_t longest) {
+                    std::function<void(Result<Generation>)> done, int64_t longest,
+                    const TextCuts& cuts) {
   Result<Grammar> grammar = GrammarFor(longest > 0 ? longest : MaxStringFor(text));
   if (!grammar.ok()) return done(grammar.error());
-  const auto one = std::make_shared<Try>(Try{request_, source, std::move(done), 0, {}});
+  const auto one = std::make_shared<Try>(Try{request_, source, std::move(done), 0, {}, false});
+  one->of_document = longest > 0;
   one->request.extract->text = text;
+  one->request.extract->cut_begin = cuts.begin;
+  one->request.extract->cut_end = cuts.end;
   one->request.grammar = *std::move(grammar);
   Start(one);
 }
@@ -420,7 +424,10 @@ Result<Generation> Extractor::Contrast(const EngineRequest& request) {
 void Extractor::End(const std::shared_ptr<Try>& one, Result<Generation> output) {
   if (!output.ok()) {
     Error error = AtOption(output.error(), one->source, grammar_source_);
+    const bool too_long =
+        error.code == ErrorCode::kLimit && (error.place == "text" || error.place == one->source);
     if (error.place == "text") error.place = one->source;
+    if (too_long && !one->of_document) error.message += "; --document reads it in chunks";
     return one->done(std::move(error));
   }
   (one->number == 0 ? first_tries_ : retries_).Add(output->stats);

@@ -17,6 +17,7 @@
 #include "pawl/result.h"
 #include "pawl/sampling.h"
 #include "schemas/grammar_cache.h"
+#include "src/base/source_text.h"
 #include "src/cli/diffusion_flags.h"
 #include "src/cli/draft_flags.h"
 #include "src/cli/engine.h"
@@ -135,9 +136,10 @@ class Extractor {
                                                    const std::string& place);
   // `source`: how errors call the text. `done`: as of ExtractEngine::Add. Where a check refuses the
   // record, the next try begins; after the last one that is an error.
-  // `longest`: of strings, in characters; 0: as long as the text.
+  // `longest`: of strings, in characters; 0: as long as the text. `cuts`: of words at its ends.
   void Add(std::string_view text, const std::string& source,
-           std::function<void(Result<Generation>)> done, int64_t longest = 0);
+           std::function<void(Result<Generation>)> done, int64_t longest = 0,
+           const TextCuts& cuts = {});
   // The schema with strings of so many characters. Kept for the lengths met last.
   Result<Grammar> GrammarFor(int64_t longest);
   const LoadedModel& model() const { return engine_.model(); }
@@ -167,6 +169,7 @@ class Extractor {
     std::function<void(Result<Generation>)> done;
     int number = 0;         // of the try; 0: the first one
     GenerationStats stats;  // of those before
+    bool of_document = false;
   };
 
   Extractor(ExtractEngine& engine, const GrammarFlags& grammar_flags, Grammar grammar)

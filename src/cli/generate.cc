@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,6 +21,7 @@
 #include "src/cli/report.h"
 #include "src/cli/sampler_flags.h"
 #include "src/cli/search_flags.h"
+#include "src/engine/copied_text.h"
 #include "src/engine/engine_parts.h"
 
 namespace pawl::cli {
@@ -192,6 +194,11 @@ Status WriteThoughts(const GenerateFlags& flags, const Generation& output) {
   return file.empty() ? Status() : WriteFile(file, output.reasoning);
 }
 
+// GrammarFlags::as_seen.
+std::function<std::string(const std::string&)> SeenBy(const LoadedModel& model) {
+  return [&model](const std::string& text) { return CopiedText(model.tokenizer(), text).text(); };
+}
+
 int Generate(const GenerateFlags& flags) {
   if (flags.search.help()) {
     Print(SearchHelp());
@@ -203,7 +210,8 @@ int Generate(const GenerateFlags& flags) {
   std::optional<Gaps> gaps;
   if (flags.grammar.any()) {
     GrammarFlags grammar = flags.grammar;
-    grammar.chat_source = prompted->source;
+    grammar.as_seen = SeenBy(*prompted->model);
+    grammar.chat_source = grammar.as_seen(prompted->source);
     Result<Gaps> created = Gaps::Create(grammar, prompted->model->vocabulary());
     if (!created.ok()) return Fail(kGenerate, created.error());
     flags.grammar.NoteAnnotations(kGenerate, created->grammar());

@@ -532,7 +532,7 @@ Result<Grammar> GrammarFlags::CompileWhole(
     if (!text.ok()) return text.error();
     if (Status status = CheckUtf8(*text); !status.ok())
       return InFile(source_text_file, status.error());
-    options.source = text->empty() ? " " : *std::move(text);
+    options.source = text->empty() ? " " : as_seen ? as_seen(*text) : *std::move(text);
   }
   if (!ref_dir.empty()) {
     auto folder = DocumentFolder::Open(ref_dir, ref_base);

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <optional>
@@ -156,6 +157,8 @@ struct GrammarFlags {
   std::string source_text_file;
   bool bind_source = false;
   std::string chat_source;  // in place of a file that is not given; empty: none
+  // The text of --source in the form in which a model sees it (src/engine/copied_text.h).
+  std::function<std::string(const std::string& text)> as_seen;
   bool annotations = false;
   LayoutFlags layout;
 

@@ -1,15 +1,17 @@
 // A file is written answer by answer, so what a killed run leaves is whole but for the end of its
-// last answer. A run that goes on cuts that off and counts the rest. Rows of a table are those of
+// last answer. A run that goes on cuts that off and counts the rest, which has to be its own: the
+// file stays as it is until the first answer is written. Rows of a table are those of
 // RFC 4180: a field with a comma, a quote or an end of a line stands in quotes.
 #include "src/cli/record_output.h"
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
-#include "src/base/file.h"
 #include "src/cli/command.h"
 
 namespace pawl::cli {
@@ -34,18 +36,45 @@ const json::Value* MemberOf(const std::vector<json::Member>& members, const std:
   return nullptr;
 }
 
-// Whole lines, those inside quotes aside, and where the last one ends.
-std::pair<int64_t, size_t> CountLines(const std::string& text, bool table) {
-  int64_t lines = 0;
-  size_t end = 0;
+// The fields of a row; 0 where a quote stays open.
+size_t FieldsOf(const std::string& row) {
   bool quoted = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (table && text[i] == '"') quoted = !quoted;
-    if (text[i] != '\n' || quoted) continue;
-    ++lines;
-    end = i + 1;
+  size_t fields = 1;
+  for (const char c : row) {
+    if (c == '"') quoted = !quoted;
+    if (c == ',' && !quoted) ++fields;
   }
-  return {lines, end};
+  return quoted ? 0 : fields;
+}
+
+// A line of `{"error": ...}` for the text of this number.
+bool IsErrorLine(const json::Value& line, int64_t number) {
+  const json::Value* const error = line.Find("error");
+  const json::Value* const of = error == nullptr ? nullptr : error->Find("line");
+  return of != nullptr && of->text == std::to_string(number) && error->Find("message") != nullptr;
+}
+
+// What is wrong with a line of JSON as the answer of this number; empty: nothing.
+std::string ProblemOfLine(const std::string& text, int64_t number,
+                          const RecordOutputOptions& options) {
+  Result<json::Value> line = json::Parse(text);
+  if (!line.ok()) return "it is not JSON: " + line.error().ToString();
+  if (IsErrorLine(*line, number)) return "";
+  const json::Value* record = &*line;
+  if (options.details) {
+    const json::Value* const index = line->Find("index");
+    record = line->Find("record");
+    if (record == nullptr || index == nullptr) return "it is no line of --details";
+    if (index->text != std::to_string(number - 1)) {
+      return "its index is " + json::Dump(*index) + ", not " + std::to_string(number - 1);
+    }
+  }
+  json::Value own = *record;
+  std::erase_if(own.members, [&](const json::Member& member) {
+    return std::ranges::find(options.keep, member.first) != options.keep.end();
+  });
+  const Status fits = options.check ? options.check(own) : Status();
+  return fits.ok() ? "" : fits.error().ToString();
 }
 
 }  // namespace
@@ -62,29 +91,104 @@ Result<RecordOutput> RecordOutput::Open(const RecordOutputOptions& options) {
                  "must be the name of a .jsonl or .csv file, not " + json::Quote(options.file),
                  "--output"};
   }
-  size_t kept = 0;
-  if (options.resume && ::access(options.file.c_str(), F_OK) == 0) {
-    const Result<std::string> there = ReadFile(options.file);
-    if (!there.ok()) return there.error();
-    std::tie(out.done_, kept) = CountLines(*there, out.table_);
-    if (out.table_ && out.done_ > 0) --out.done_;  // the names of the columns
+  const bool goes_on = options.resume && ::access(options.file.c_str(), F_OK) == 0;
+  if (goes_on) {
+    if (Status status = out.ReadDone(options); !status.ok()) return status.error();
   }
-  out.file_.reset(std::fopen(options.file.c_str(), kept > 0 ? "r+" : "w"));
-  const bool placed = out.file_ != nullptr &&
-                      ::ftruncate(::fileno(out.file_.get()), static_cast<off_t>(kept)) == 0 &&
-                      std::fseek(out.file_.get(), 0, SEEK_END) == 0;
-  if (!placed) {
+  out.file_.reset(std::fopen(options.file.c_str(), goes_on ? "r+" : "w"));
+  if (out.file_ == nullptr) {
     return Error{ErrorCode::kIo, std::string("cannot write: ") + std::strerror(errno),
                  options.file};
   }
-  if (out.table_ && kept == 0) {
-    std::string names;
-    for (const auto* const list : {&out.keep_, &out.keys_}) {
-      for (const std::string& name : *list) names += Field(name) + ",";
-    }
-    std::fputs((names + "error\n").c_str(), out.file_.get());
-  }
+  out.begun_ = false;
+  if (goes_on) return out;
+  if (Status status = out.Begin(); !status.ok()) return status.error();
   return out;
+}
+
+std::string RecordOutput::HeaderOf() const {
+  std::string names;
+  for (const auto* const list : {&keep_, &keys_}) {
+    for (const std::string& name : *list) names += Field(name) + ",";
+  }
+  return names + "error";
+}
+
+// What a killed run leaves of its last answer.
+Status RecordOutput::CheckTail(const std::string& tail, const RecordOutputOptions& options) const {
+  if (tail.empty()) return {};
+  const std::string header = HeaderOf() + "\n";
+  const bool object = options.details || !options.keys.empty();
+  const bool good = !table_      ? !object || tail[0] == '{'
+                    : kept_ == 0 ? header.starts_with(tail)
+                                 : FieldsOf(tail) <= keep_.size() + keys_.size() + 1;
+  if (good) return {};
+  return Error{ErrorCode::kInvalid, "is no part of an answer of this run",
+               name_ + ": line " + std::to_string(next_line_)};
+}
+
+Status RecordOutput::ReadDone(const RecordOutputOptions& options) {
+  const std::unique_ptr<std::FILE, Closer> file(std::fopen(name_.c_str(), "r"));
+  if (file == nullptr)
+    return Error{ErrorCode::kIo, std::string("cannot read: ") + std::strerror(errno), name_};
+  struct Free {
+    char* data = nullptr;
+    ~Free() { std::free(data); }
+  } line;
+  size_t capacity = 0;
+  std::string answer;
+  int64_t number = 0;  // of the physical line
+  for (ssize_t length; (length = ::getline(&line.data, &capacity, file.get())) > 0;) {
+    ++number;
+    answer.append(line.data, static_cast<size_t>(length));
+    if (answer.back() != '\n' || (table_ && FieldsOf(answer) == 0)) continue;
+    const bool header = table_ && kept_ == 0;
+    kept_ += static_cast<int64_t>(answer.size());
+    answer.pop_back();
+    std::string problem;
+    if (!table_) {
+      problem = ProblemOfLine(answer, ++done_, options);
+    } else if (header) {
+      if (answer != HeaderOf()) {
+        problem = "its columns are " + answer + ", those of this run " + HeaderOf();
+      }
+    } else {
+      ++done_;
+      if (FieldsOf(answer) != keep_.size() + keys_.size() + 1) {
+        problem = "it has " + std::to_string(FieldsOf(answer)) + " fields";
+      }
+    }
+    if (!problem.empty()) {
+      return Error{ErrorCode::kInvalid,
+                   "is no answer of this run: " + problem +
+                       "; name another --output, or begin anew without --resume",
+                   name_ + ": line " + std::to_string(next_line_)};
+    }
+    next_line_ = number + 1;
+    answer.clear();
+  }
+  if (std::ferror(file.get()) != 0)
+    return Error{ErrorCode::kIo, std::string("cannot read: ") + std::strerror(errno), name_};
+  return CheckTail(answer, options);
+}
+
+Status RecordOutput::CheckTexts(int64_t texts) const {
+  if (texts >= done_) return {};
+  return Error{ErrorCode::kInvalid,
+               "has answers for " + std::to_string(done_) + " texts, but there " +
+                   (texts == 1 ? "is 1" : "are " + std::to_string(texts)) +
+                   "; name another --output, or begin anew without --resume",
+               name_};
+}
+
+Status RecordOutput::Begin() {
+  if (begun_) return {};
+  begun_ = true;
+  const bool placed = ::ftruncate(::fileno(file_.get()), static_cast<off_t>(kept_)) == 0 &&
+                      std::fseek(file_.get(), 0, SEEK_END) == 0;
+  const std::string header = table_ && kept_ == 0 ? HeaderOf() + "\n" : "";
+  if (placed && std::fputs(header.c_str(), file_.get()) >= 0) return {};
+  return Error{ErrorCode::kIo, std::string("cannot write: ") + std::strerror(errno), name_};
 }
 
 std::string RecordOutput::RowOf(const RecordAnswer& answer) const {
@@ -102,6 +206,7 @@ Status RecordOutput::Write(const RecordAnswer& answer) {
     Print(answer.line + "\n");
     return {};
   }
+  if (Status status = Begin(); !status.ok()) return status;
   const std::string line = (table_ ? RowOf(answer) : answer.line) + "\n";
   if (std::fwrite(line.data(), 1, line.size(), file_.get()) == line.size() &&
       std::fflush(file_.get()) == 0) {

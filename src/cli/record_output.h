@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -29,15 +30,22 @@ struct RecordOutputOptions {
   std::string file = {};                          // empty: standard output; NAME.jsonl or NAME.csv
   bool resume = false;                            // goes on behind what is in the file
   std::vector<std::string> keep = {}, keys = {};  // the columns of a table, in this order
+  bool details = false;                           // lines have the record as a member
+  // With `resume`: what is wrong with a record of an earlier run.
+  std::function<Status(const json::Value& record)> check = {};
 };
 
 class RecordOutput {
  public:
-  // Errors: kInvalid for another ending of the name; kIo.
+  // Errors: kInvalid for another ending of the name, and, with the line as place, for answers of
+  // another run; kIo.
   static Result<RecordOutput> Open(const RecordOutputOptions& options);
-  // Answers of earlier runs that are in the file. What was cut off in the middle does not count,
-  // and is gone.
+  // Answers of earlier runs that are in the file. What was cut off in the middle does not count.
   int64_t done() const { return done_; }
+  // The error where there are more of them than texts.
+  Status CheckTexts(int64_t texts) const;
+  // Until then a file that the run goes on with is as it was; Write does it too.
+  Status Begin();
   // Errors: kIo. On standard output FlushOutput tells of them.
   Status Write(const RecordAnswer& answer);
 
@@ -46,12 +54,18 @@ class RecordOutput {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };
   RecordOutput() = default;
+  Status ReadDone(const RecordOutputOptions& options);
+  Status CheckTail(const std::string& tail, const RecordOutputOptions& options) const;
+  std::string HeaderOf() const;
   std::string RowOf(const RecordAnswer& answer) const;
 
   std::string name_;
   std::vector<std::string> keep_, keys_;
   bool table_ = false;
   int64_t done_ = 0;
+  int64_t next_line_ = 1;  // behind the whole answers
+  int64_t kept_ = 0;       // their bytes
+  bool begun_ = true;
   std::unique_ptr<std::FILE, Closer> file_;  // nullptr: standard output
 };
 

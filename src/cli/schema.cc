@@ -69,14 +69,17 @@ int CheckSchema(GrammarFlags grammar, const std::string& tokenizer) {
   const Result<Grammar> compiled = grammar.Compile(text->vocabulary);
   if (!compiled.ok()) return Fail(kSchemaCheck, compiled.error());
   const int shortest = compiled->Start().completion_length();
-  if (shortest < 0) {
-    return Fail(kSchemaCheck,
-                Error{ErrorCode::kUnsatisfiable, "no value fits", grammar.schema_file + ": #"});
-  }
   for (const std::string& note : compiled->notes()) Print(note + "\n");
   const Result<json::Value> tree = json::Parse(*schema);
   if (tree.ok()) {
     for (const std::string& remark : SchemaRemarks(*tree)) Print(remark + "\n");
+  }
+  if (shortest < 0) {
+    return Fail(kSchemaCheck,
+                Error{ErrorCode::kLimit,
+                      "is too large to tell whether a value fits: none was found within the limits "
+                      "(64 KiB of text), so extract refuses it",
+                      grammar.schema_file + ": #"});
   }
   Print(fmt::format("the shortest value takes {} tokens of the model\n", shortest));
   return kExitOk;

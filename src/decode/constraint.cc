@@ -5,6 +5,7 @@
 #include "src/decode/constraint.h"
 
 #include <mutex>
+#include <stdexcept>
 #include <utility>
 
 #include "grammar/grammar_access.h"
@@ -224,7 +225,27 @@ class GrammarConstraint final : public LoopConstraint {
 
 }  // namespace
 
+namespace {
+
+// Of a grammar that waits for its text.
+class UnboundConstraint : public Constraint {
+ public:
+  explicit UnboundConstraint(const Grammar& grammar)
+      : why_(GrammarAccess::UnboundError(grammar).ToString()) {}
+  Place Look() const override { throw std::invalid_argument(why_); }
+  std::shared_ptr<const Constraint> Advance(TokenId) const override { return nullptr; }
+  std::optional<std::vector<TokenId>> Completion(int) const override {
+    throw std::invalid_argument(why_);
+  }
+
+ private:
+  const std::string why_;
+};
+
+}  // namespace
+
 std::shared_ptr<const Constraint> MakeConstraint(const Grammar& grammar) {
+  if (!grammar.unbound().empty()) return std::make_shared<UnboundConstraint>(grammar);
   return std::make_shared<GrammarConstraint>(grammar, grammar.Start(), nullptr);
 }
 

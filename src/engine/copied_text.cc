@@ -32,12 +32,31 @@ std::string AsSeen(const Tokenizer& tokenizer, const std::string& piece) {
 
 CopiedText::CopiedText(const Tokenizer& tokenizer, std::string_view text) : text_(text) {
   const auto ascii = [](char c) { return static_cast<unsigned char>(c) < 0x80; };
+  const TextCuts cuts = TakeCuts(text);
   if (std::ranges::all_of(text, ascii)) return;
+  std::string seen;
+  std::vector<Piece> pieces;
+  for (std::string_view rest = text;;) {
+    const size_t border = rest.find(kTextBorder);
+    AddPieces(tokenizer, rest.substr(0, border), seen, pieces);
+    if (border == std::string_view::npos) break;
+    seen += kTextBorder;
+    const Piece at = pieces.empty() ? Piece{0, 0, 0, 0} : pieces.back();
+    pieces.push_back({at.end + 1, at.came + 1, at.end_byte + 1, at.came_byte + 1});
+    rest.remove_prefix(border + 1);
+  }
+  if (seen == text) return;
+  text_ = WithCuts(seen, cuts);
+  pieces_ = std::move(pieces);
+}
+
+void CopiedText::AddPieces(const Tokenizer& tokenizer, std::string_view text, std::string& seen,
+                           std::vector<Piece>& pieces) {
+  const auto ascii = [](char c) { return static_cast<unsigned char>(c) < 0x80; };
   const std::u32string given = DecodeCodepoints(text);
   std::unordered_map<std::string, std::string> known;
-  std::vector<Piece> pieces;
-  std::string seen;
-  Piece at{0, 0, 0, 0};
+  Piece at = pieces.empty() ? Piece{0, 0, 0, 0} : pieces.back();
+  const size_t came = at.came;
   for (size_t i = 0; i < given.size();) {
     size_t end = i + 1;
     while (end < given.size() && JoinsBefore(given[end])) ++end;
@@ -49,14 +68,11 @@ CopiedText::CopiedText(const Tokenizer& tokenizer, std::string_view text) : text
       now = made->second;
     }
     seen += now;
-    at = {at.end + DecodeCodepoints(now).size(), end, at.end_byte + now.size(),
+    at = {at.end + DecodeCodepoints(now).size(), came + end, at.end_byte + now.size(),
           at.came_byte + piece.size()};
     pieces.push_back(at);
     i = end;
   }
-  if (seen == text) return;
-  text_ = std::move(seen);
-  pieces_ = std::move(pieces);
 }
 
 size_t CopiedText::PieceOf(size_t character) const {

@@ -24,7 +24,7 @@ namespace pawl {
 
 class CopiedText {
  public:
-  // `text`: UTF-8.
+  // `text`: UTF-8; texts with a kTextBorder between them; a kTextCut at either end.
   CopiedText(const Tokenizer& tokenizer, std::string_view text);
 
   const std::string& text() const { return text_; }
@@ -37,6 +37,8 @@ class CopiedText {
     size_t end, came;            // characters
     size_t end_byte, came_byte;  // bytes
   };
+  static void AddPieces(const Tokenizer& tokenizer, std::string_view text, std::string& seen,
+                        std::vector<Piece>& pieces);
   // The number of the piece with a character of text().
   size_t PieceOf(size_t character) const;
 

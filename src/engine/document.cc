@@ -210,6 +210,8 @@ Status DocumentJob::Pump(bool first) noexcept {
         number = chunk->number;
         request = request_;
         request.extract->text = chunk->TextOf(text_);
+        request.extract->cut_begin = chunk->cut_begin;
+        request.extract->cut_end = chunk->cut_end;
         slots_[number].chunk = *chunk;
         ++running_;
       }

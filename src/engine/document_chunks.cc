@@ -196,6 +196,21 @@ size_t DocumentChunks::NextBegin(std::span<const Unit> units) const {
   return next;
 }
 
+bool DocumentChunks::IsSpanBorder(size_t byte, bool begins) const {
+  constexpr size_t kAround = 64;  // bytes that tell what stands at a border
+  if (begins ? byte == 0 || IsBlank(text_[byte - 1])
+             : byte == text_.size() || IsBlank(text_[byte])) {
+    return true;
+  }
+  size_t begin = byte - std::min(byte, kAround), end = std::min(byte + kAround, text_.size());
+  while (!BeginsCharacter(text_[begin])) ++begin;
+  while (end < text_.size() && !BeginsCharacter(text_[end])) ++end;
+  const SourceText around(text_.substr(begin, end - begin), SourceText::Spaces::kAsGiven);
+  const auto place = static_cast<size_t>(std::ranges::count_if(
+      text_.substr(begin, byte - begin), [](char c) { return BeginsCharacter(c); }));
+  return begins ? around.BeginsAt(SpanKind::kSpan, place) : around.EndsAt(SpanKind::kSpan, place);
+}
+
 std::optional<DocumentChunk> DocumentChunks::Next() {
   size_t begin = SkipSpace(from_);
   while (begin >= text_.size()) {
@@ -227,6 +242,8 @@ std::optional<DocumentChunk> DocumentChunks::Next() {
   chunk.pass = pass_;
   chunk.begin = begin;
   chunk.end = last_end_ = units[taken - 1].end;
+  chunk.cut_begin = !IsSpanBorder(chunk.begin, true);
+  chunk.cut_end = !IsSpanBorder(chunk.end, false);
   chunk.begin_character = CharacterOf(chunk.begin);
   chunk.end_character = CharacterOf(chunk.end);
   first_ = false;

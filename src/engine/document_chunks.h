@@ -25,6 +25,7 @@ struct DocumentChunk {
   size_t begin = 0, end = 0;    // bytes of the document
   int64_t begin_character = 0;  // the same in characters
   int64_t end_character = 0;
+  bool cut_begin = false, cut_end = false;  // inside a word or number of the document
   std::string_view TextOf(std::string_view document) const {
     return document.substr(begin, end - begin);
   }
@@ -67,6 +68,8 @@ class DocumentChunks {
   size_t TakeUnits(size_t begin, size_t most, std::vector<Unit>& units) const;
   size_t NextBegin(std::span<const Unit> units) const;
   int64_t CharacterOf(size_t byte);
+  // A span of the document may begin (or end) at a byte.
+  bool IsSpanBorder(size_t byte, bool begins) const;
 
   const std::string_view text_;
   const ChunkOptions options_;

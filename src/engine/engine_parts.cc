@@ -165,6 +165,10 @@ Result<std::vector<TokenId>> PromptTokensOf(const EngineRequest& request,
 
 namespace {
 
+std::string TextWithCuts(const ExtractInput& input) {
+  return WithCuts(input.text, {input.cut_begin, input.cut_end});
+}
+
 // The grammar of the request, with the text of the request where its fields are copied from one
 // that has not come yet. REQUIRES: it has a grammar.
 Result<Grammar> BoundGrammar(const EngineRequest& request, const LoadedModel& model) {
@@ -173,7 +177,7 @@ Result<Grammar> BoundGrammar(const EngineRequest& request, const LoadedModel& mo
   const auto bind = [&](std::string_view text) {
     return grammar.Bind(CopiedText(model.tokenizer(), text).text());
   };
-  if (request.extract) return bind(request.extract->text);
+  if (request.extract) return bind(TextWithCuts(*request.extract));
   json::Value messages;
   for (const ChatMessage& message : request.messages) {
     messages.items.push_back(MakeChatMessage(message.role, message.content));
@@ -260,7 +264,11 @@ Result<SearchInput> SearchInputOf(const EngineRequest& request, const SearchOpti
       return Error{ErrorCode::kUnsupported, "self-infill goes on with a prompt, not with a chat",
                    "strategy"};
     }
-    if (request.constraint == nullptr) input->grammar = request.grammar;
+    if (request.constraint == nullptr && request.grammar) {
+      Result<Grammar> bound = BoundGrammar(request, model);
+      if (!bound.ok()) return bound.error();
+      input->grammar = *std::move(bound);
+    }
     input->infill = InfillMarksOf(model);
   }
   if (!input.ok() || !options.contrast_prompt) return input;
@@ -394,7 +402,7 @@ Result<LaidOut> LayOut(const EngineRequest& request, const LoadedModel& model,
     }
     if (request.extract) {
       laid.details->schema = request.extract->schema;
-      laid.details->text = request.extract->text;
+      laid.details->text = TextWithCuts(*request.extract);
     }
   }
   BatchRequest& out = laid.request;

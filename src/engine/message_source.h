@@ -8,20 +8,24 @@
 #include <string>
 
 #include "src/base/json.h"
+#include "src/base/source_text.h"
 
 namespace pawl {
 
 // `messages`: a list of objects with "role" and "content", a text or a list of parts with "text".
-// Texts are joined by an empty line, which is one space to spans.
+// No span crosses the border between two texts.
 inline std::string SourceOfMessages(const json::Value& messages) {
   std::string source;
   const auto add = [&source](const json::Value* text) {
     if (text == nullptr || text->type != json::Type::kString || text->text.empty()) return;
-    source += (source.empty() ? "" : "\n\n") + text->text;
+    if (!source.empty()) source += kTextBorder;
+    source += text->text;
   };
   for (const json::Value& message : messages.items) {
     const json::Value* const role = message.Find("role");
-    if (role == nullptr || (role->text != "user" && role->text != "tool")) continue;
+    if (role == nullptr ||
+        (role->text != "user" && role->text != "tool" && role->text != "function"))
+      continue;
     const json::Value* const content = message.Find("content");
     add(content);
     if (content == nullptr) continue;

@@ -19,8 +19,8 @@ using schema::SourceValue;
 
 class Finder {
  public:
-  // The text is UTF-8.
   Finder(std::string_view text, SpanKind kind) : source_(text), kind_(kind) {
+    (void)TakeCuts(text);
     for (size_t i = 0; i < text.size(); ++i) {
       if ((static_cast<unsigned char>(text[i]) & 0xC0) != 0x80) bytes_.push_back(i);
     }
@@ -75,7 +75,8 @@ class Finder {
     if (!numbers_) numbers_ = schema::NumbersIn(source_.text());
     Places places;
     for (const auto& one : *numbers_) {
-      if (one.value == *value) places.emplace_back(one.begin, one.end);
+      if (one.value == *value && source_.IsWhole(one.begin, one.end))
+        places.emplace_back(one.begin, one.end);
     }
     Choose(places, pointer);
   }
@@ -87,7 +88,8 @@ class Finder {
       auto [dates, fresh] = dates_.try_emplace(format);
       if (fresh) dates->second = schema::DatesIn(source_.text(), format);
       for (const auto& one : dates->second) {
-        if (one.value == value) places.emplace_back(one.begin, one.end);
+        if (one.value == value && source_.IsWhole(one.begin, one.end))
+          places.emplace_back(one.begin, one.end);
       }
     }
     return places;

@@ -26,6 +26,7 @@ struct Span {
   size_t begin_byte = 0, end_byte = 0;  // in bytes of the text as it came
 };
 
+// `text`: UTF-8, with cuts of words at its ends (src/base/source_text.h).
 std::vector<Span> FindSpans(const json::Value& record, std::string_view text,
                             SpanKind kind = SpanKind::kSpan);
 

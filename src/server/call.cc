@@ -226,7 +226,7 @@ void Call::PrepareChoices() {
       auto choice = std::make_unique<Choice>();
       choice->index = static_cast<int>(choices.size());
       choice->prompt = p;
-      choice->refused = error;
+      if (error) choice->refused = OfText(*error);
       if (prompt.ok()) choice->prompt_tokens = prompt->tokens;
       if (plan) choice->code = plan->NewOutput();
       choices.push_back(std::move(choice));

@@ -196,6 +196,8 @@ class Call : public std::enable_shared_from_this<Call> {
   // What is to say of an output by its end.
   void NoteEnd(StopReason stop, ChoiceOut& out) const;
   Result<Grammar> CompileOne();
+  // What is wrong with a text of /v1/extract.
+  static Error OfText(Error error);
   ApiError CompileError(const Error& error);
   // Of a compilation that begins now: GiveUp stops it.
   std::shared_ptr<StopFlag> NewStop();

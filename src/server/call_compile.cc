@@ -9,6 +9,7 @@
 
 #include "src/base/stop_scope.h"
 #include "src/decode/closing.h"
+#include "src/engine/copied_text.h"
 #include "src/engine/loaded_model.h"
 #include "src/engine/message_source.h"
 #include "src/engine/schema_view.h"
@@ -249,15 +250,10 @@ std::optional<ApiError> Call::CompilePlan(ThinkingStart thinking) {
   }
   string_bound_ = layout.max_string;
   if (spec_.prompts[0].kind == PromptSpec::Kind::kChat && layout.source.empty()) {
-    // Fields are copied from the messages. Inside structural tags the text has to be there now.
-    layout.bind_source = plan_.grammar.kind == ConstraintSpec::Kind::kJsonSchema;
-    const bool copies = layout.verbatim != JsonSchemaOptions::Verbatim::kNone ||
-                        plan_.grammar.text.find("x-pawl-source") != std::string::npos;
-    if (copies && !layout.bind_source) {
-      layout.source = SourceOfMessages(spec_.prompts[0].messages);
-      if (layout.source.empty()) layout.source = " ";
-    }
+    layout.bind_source = true;  // fields are copied from the messages
   }
+  if (!layout.source.empty())
+    layout.source = CopiedText(server_->model->tokenizer(), layout.source).text();
   if (std::optional<ApiError> error = PlanThinking(thinking)) return error;
   names_specials_ = plan_.grammar.kind == ConstraintSpec::Kind::kStructuralTag &&
                     (!plan_.calls.empty() || plan_.marked());
@@ -285,6 +281,11 @@ std::optional<ApiError> Call::CompilePlan(ThinkingStart thinking) {
   out_.compile_seconds = seconds() - begin;
   server_->metrics.compile.Observe(out_.compile_seconds);
   return std::nullopt;
+}
+
+Error Call::OfText(Error error) {
+  if (error.code == ErrorCode::kLimit) error.message += "; \"document\": true reads it in chunks";
+  return error;
 }
 
 Result<Grammar> Call::CompileOne() {

@@ -518,6 +518,40 @@ static pawl_grammar* again(const pawl_compiler* compiler, const pawl_grammar* gr
   return back;
 }
 
+/* A grammar that waits for its text: no matcher takes it, and what is made of it waits as well. */
+static void test_bind(void) {
+  pawl_vocabulary* v = vocabulary_of(2);
+  pawl_compiler* compiler = NULL;
+  CHECK(pawl_compiler_create(v, NULL, &compiler, NULL) == PAWL_OK);
+  pawl_json_schema_options options;
+  pawl_json_schema_options_init(&options, sizeof options);
+  options.bind_source = 1;
+  const char* const place = "#/x-pawl-source";
+  const char* const schema = "{\"type\":\"string\",\"x-pawl-source\":\"span\"}";
+  pawl_grammar *waits = NULL, *gap = NULL, *bound = NULL, *other = NULL;
+  CHECK(pawl_compile(compiler, "json_schema", schema, strlen(schema), &options, &waits, NULL) ==
+        PAWL_OK);
+  CHECK(pawl_grammar_infill(waits, "\"", 1, NULL, NULL, 0, &gap, NULL) == PAWL_OK);
+  const pawl_grammar* const all[] = {waits, gap};
+  const char* const good[] = {"\"Ann\"", "Ann\""};
+  const char* const bad[] = {"\"Bob\"", "Bob\""};
+  for (size_t i = 0; i < 2; ++i) {
+    pawl_matcher* matcher = NULL;
+    CHECK_FAILS(pawl_matcher_create(all[i], NULL, &matcher, &error), PAWL_INVALID, place);
+    CHECK(pawl_grammar_bind(all[i], "Ann Lee", 7, &bound, NULL) == PAWL_OK);
+    CHECK_FAILS(pawl_grammar_bind(bound, "Bob", 3, &other, &error), PAWL_INVALID, place);
+    CHECK(fits(bound, good[i]) == 1 && fits(bound, bad[i]) == 0);
+    pawl_grammar* back = again(compiler, bound);
+    CHECK(fits(back, good[i]) == 1 && fits(back, bad[i]) == 0);
+    pawl_grammar_free(back);
+    pawl_grammar_free(bound);
+  }
+  pawl_grammar_free(gap);
+  pawl_grammar_free(waits);
+  pawl_compiler_free(compiler);
+  pawl_vocabulary_free(v);
+}
+
 static void test_combined(void) {
   pawl_vocabulary* v = vocabulary_of(2);
   pawl_compiler* compiler = NULL;
@@ -758,6 +792,7 @@ int main(int argc, char** argv) {
   test_compiler_and_bytes();
   test_matcher();
   test_captures();
+  test_bind();
   test_combined();
   if (failures == 0) printf("all well\n");
   return failures == 0 ? 0 : 1;

@@ -97,6 +97,26 @@ TEST(ExtractDefaultsTest, WhatNothingFitsClosedIsReadAsItStands) {
   EXPECT_EQ(RunPawl(arguments).exit_code, 2);
 }
 
+// The bug: a schema whose shortest value is longer than what is looked for had "no value".
+TEST(ExtractDefaultsTest, ALargeSchemaIsTooLargeToTell) {
+  std::string properties, required;
+  for (int i = 0; i < 10'000; ++i) {
+    const std::string key = "\"k" + std::to_string(i) + "\"";
+    properties += (i > 0 ? "," : "") + key + ":{\"type\":\"null\"}";
+    required += (i > 0 ? "," : "") + key;
+  }
+  const std::string open = "{\"type\":\"object\",\"properties\":{" + properties + "}";
+  const CommandResult large = RunPawl(
+      {"schema", "check", WriteScratch("large.json", open + ",\"required\":[" + required + "]}")});
+  EXPECT_EQ(large.exit_code, 2);
+  EXPECT_NE(large.err.find("large.json: #: is too large to tell whether a value fits"),
+            std::string::npos)
+      << large.err;
+  const CommandResult small = RunPawl({"schema", "check", WriteScratch("small.json", open + "}")});
+  EXPECT_EQ(small.exit_code, 0) << small.err;
+  EXPECT_NE(small.out.find("the shortest value takes 2 tokens"), std::string::npos);
+}
+
 TEST(ExtractDefaultsTest, InstructionAndExamplesNeedAPlaceInThePrompt) {
   const std::string examples =
       WriteScratch("examples.jsonl", "{\"text\": \"Al, 3\", \"record\": {\"id\": \"3\"}}\n");

@@ -93,7 +93,23 @@ TEST(ExtractDocumentTest, ARunThatWasKilledGoesOnBehindItsChunks) {
   EXPECT_FALSE(std::filesystem::exists(chunks));
   // What is there is not made again, and chunks that a killed run has left are gone.
   ASSERT_TRUE(WriteFile(chunks, "left").ok());
-  EXPECT_EQ(RunDocument({"--file", file, "--output", cut, "--resume"}).exit_code, 0);
+  EXPECT_EQ(RunDocument({"--file", file, "--details", "--output", cut, "--resume"}).exit_code, 0);
+  // Nor does a run go on behind lines that are none of its own.
+  const std::string done = *ReadFile(cut);
+  ASSERT_TRUE(WriteFile(cut, "").ok());
+  ASSERT_TRUE(WriteFile(chunks, "{\"document\":\"x\"}\n").ok());
+  const CommandResult first =
+      RunDocument({"--file", file, "--details", "--output", cut, "--resume"});
+  EXPECT_EQ(first.exit_code, 0) << first.err;
+  ASSERT_TRUE(WriteFile(cut, "").ok());
+  ASSERT_TRUE(WriteFile(chunks, "notes\n").ok());
+  const CommandResult foreign =
+      RunDocument({"--file", file, "--details", "--output", cut, "--resume"});
+  EXPECT_EQ(foreign.exit_code, 2);
+  EXPECT_NE(foreign.err.find(chunks + ": line 1"), std::string::npos) << foreign.err;
+  EXPECT_EQ(*ReadFile(chunks), "notes\n");
+  std::filesystem::remove(chunks);
+  ASSERT_TRUE(WriteFile(cut, done).ok());
   EXPECT_EQ(Json::parse(*ReadFile(cut)), one);
   EXPECT_FALSE(std::filesystem::exists(chunks));
 }

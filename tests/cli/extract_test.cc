@@ -195,6 +195,7 @@ TEST(ExtractTest, JsonLinesAreAnsweredInWholeWhateverTheirEnds) {
   EXPECT_NE(result.err.find("line 2: text: has 200001 bytes, but 255 tokens hold no more than"),
             std::string::npos)
       << result.err;
+  EXPECT_NE(result.err.find("--document reads it in chunks"), std::string::npos) << result.err;
   EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
 }
 
@@ -405,6 +406,49 @@ TEST(ExtractTest, AKilledRunGoesOnWhereItEnded) {
     const CommandResult result = RunPawl(ExtractCommand(options), "\"x\"\n");
     EXPECT_EQ(result.exit_code, 2);
     EXPECT_NE(result.err.find(message), std::string::npos) << result.err;
+  }
+}
+
+// The bug: every complete line of the file counted as an answer of this run.
+TEST(ExtractTest, ARunGoesOnBehindItsOwnAnswersOnly) {
+  const std::string input = "\"Bo, 7\"\n\"Ann, 8\"\n";
+  const auto run = [&](const std::string& file, std::vector<std::string> more) {
+    more.insert(more.end(), {"--json-lines", "--output", file, "--resume"});
+    return RunPawl(ExtractCommand(more), input);
+  };
+  const std::string lines = WriteScratch("own.jsonl", ""), rows = WriteScratch("own.csv", "");
+  ASSERT_EQ(run(lines, {}).exit_code, 0);
+  ASSERT_EQ(run(rows, {}).exit_code, 0);
+  const std::string all = FileText(lines), table = FileText(rows);
+  const std::string first = all.substr(0, all.find('\n') + 1);
+  struct Case {
+    std::string name, content, line;
+    std::vector<std::string> more = {};
+  };
+  const std::vector<Case> cases = {
+      {"a.jsonl", first + "not json\n", ": line 2: is no answer of this run: it is not JSON"},
+      {"a.jsonl", first + "{\"name\":5}\n", ": line 2: is no answer of this run"},
+      {"a.jsonl", first + "[]\n", ": line 2: "},
+      {"a.jsonl", first + "\n", ": line 2: "},
+      {"a.jsonl", "{\"error\":{\"line\":2,\"message\":\"x\"}}\n", ": line 1: "},
+      {"a.jsonl", "garbage", ": line 1: is no part of an answer"},
+      {"a.jsonl", all + first, ": has answers for 3 texts, but there are 2"},
+      {"a.jsonl",
+       all,
+       ": line 1: is no answer of this run: it is no line of --details",
+       {"--details"}},
+      {"a.csv", "x,y\n1,2\n", ": line 1: is no answer of this run: its columns are x,y"},
+      {"a.csv", "nam", ": line 1: is no part of an answer", {"--keep", "id"}},
+      {"a.csv", table.substr(0, table.find('\n') + 1) + "\"a\n\",1\n", ": line 2: "},
+      {"a.csv", table + table.substr(table.find('\n') + 1), ": has answers for 4 texts"},
+  };
+  for (const Case& one : cases) {
+    const std::string file = WriteScratch(one.name, one.content);
+    const CommandResult result = run(file, one.more);
+    EXPECT_EQ(result.exit_code, 2) << one.content;
+    EXPECT_NE(result.err.find(file + one.line), std::string::npos) << one.line << "\n"
+                                                                   << result.err;
+    EXPECT_EQ(FileText(file), one.content);
   }
 }
 

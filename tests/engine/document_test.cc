@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "src/base/source_text.h"
 #include "src/base/utf8.h"
 
 namespace pawl {
@@ -97,6 +98,52 @@ TEST(DocumentChunksTest, ChunksCoverTheTextInOrderAndWithinTheirTokens) {
       }
     }
   }
+}
+
+// The bug: a word that is longer than a chunk was cut, and what was left of it taken for a word.
+TEST(DocumentChunksTest, SpansOfChunksAreSpansOfTheDocument) {
+  std::mt19937 random(5);
+  const std::vector<std::string> pieces = {"ab",
+                                           "1",
+                                           "23",
+                                           ".",
+                                           ",",
+                                           "'",
+                                           " ",
+                                           "-",
+                                           "é",
+                                           "\u0301",
+                                           "漢",
+                                           "_",
+                                           "long" + std::string(9, 'g')};
+  int cuts = 0, spans = 0;
+  for (int round = 0; round < 300; ++round) {
+    std::string text = "x";
+    for (size_t n = random() % 60; n > 0; --n) text += pieces[random() % pieces.size()];
+    SourceText whole(text, SourceText::Spaces::kAsGiven);
+    DocumentChunks chunks(text, {.max_tokens = 2 + random() % 12},
+                          [](std::string_view part) { return part.size(); });
+    while (const auto chunk = chunks.Next()) {
+      cuts += int{chunk->cut_begin} + int{chunk->cut_end};
+      const std::string part = WithCuts(chunk->TextOf(text), {chunk->cut_begin, chunk->cut_end});
+      SourceText source(part, SourceText::Spaces::kAsGiven);
+      const auto first = static_cast<size_t>(chunk->begin_character);
+      for (size_t i = 0; i < source.text().size(); ++i) {
+        const bool begins = source.BeginsAt(SpanKind::kSpan, i);
+        const bool ends = source.EndsAt(SpanKind::kSpan, i + 1);
+        spans += int{begins};
+        EXPECT_TRUE(!begins || whole.BeginsAt(SpanKind::kSpan, first + i)) << text << ": " << part;
+        EXPECT_TRUE(!ends || whole.EndsAt(SpanKind::kSpan, first + i + 1)) << text << ": " << part;
+        // Where no word is cut the borders are the same ones.
+        if (!chunk->cut_begin && !chunk->cut_end) {
+          EXPECT_EQ(begins, whole.BeginsAt(SpanKind::kSpan, first + i)) << text << ": " << part;
+        }
+        EXPECT_TRUE(source.BeginsAt(SpanKind::kChars, i));
+      }
+    }
+  }
+  EXPECT_GT(cuts, 100);
+  EXPECT_GT(spans, 1000);
 }
 
 TEST(DocumentChunksTest, BordersAreThoseOfParagraphsAndSentences) {

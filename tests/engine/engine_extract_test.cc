@@ -265,6 +265,46 @@ EngineRequest DocumentRequest(const Engine& engine) {
   return request;
 }
 
+// The bug: a value was copied across the border of two messages. And what reads a grammar by itself
+// took any value for one that waits for its text.
+TEST(EngineExtractTest, AChatCopiesFromOneMessage) {
+  EngineOptions with_template;
+  with_template.chat_template = "{% for m in messages %}{{ m['content'] }}\n{% endfor %}";
+  Result<Engine> engine = Engine::Load(kShipped, with_template);
+  ASSERT_TRUE(engine.ok());
+  JsonSchemaOptions options;
+  options.bind_source = true;
+  const Compiler compiler(engine->vocabulary());
+  const auto grammar_of = [&](const std::string& value) {
+    return *compiler.CompileJsonSchema(
+        R"({"type":"string","x-pawl-source":"span","enum":[")" + value + "\"]}", options);
+  };
+  EngineRequest request;
+  request.messages = {{"user", "Ann"}, {"assistant", "Eve"}, {"user", "Lee is here"}};
+  for (const char* value : {"Ann", "Lee is", "Lee is here"}) {
+    request.grammar = grammar_of(value);
+    const Result<Generation> output = engine->Generate(request);
+    ASSERT_TRUE(output.ok()) << output.error().ToString();
+    EXPECT_EQ(output->text, '"' + std::string(value) + '"');
+  }
+  for (const char* value : {"Ann Lee", "Eve", "Ann Eve"}) {
+    request.grammar = grammar_of(value);
+    const Result<Generation> output = engine->Generate(request);
+    ASSERT_FALSE(output.ok()) << output->text;
+    EXPECT_EQ(output.error().place, "#/x-pawl-source");
+  }
+  const Grammar waits = grammar_of("Ann");
+  const auto judged = MakeGrammarCheck(waits)->Judge({.text = "\"", .tokens = {}});
+  ASSERT_FALSE(judged.ok());
+  EXPECT_EQ(judged.error().place, "#/x-pawl-source");
+  EngineRequest own;
+  own.prompt = "Ann";
+  own.constraint = MakeConstraint(waits);
+  const Result<Generation> output = engine->Generate(own);
+  ASSERT_FALSE(output.ok());
+  EXPECT_NE(output.error().message.find("#/x-pawl-source"), std::string::npos);
+}
+
 TEST(EngineExtractTest, DocumentsAreOneRecordWhateverTheBatch) {
   std::vector<std::string> texts, conflicts;
   for (const int batch : {1, 8}) {

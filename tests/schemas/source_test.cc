@@ -52,7 +52,10 @@ bool IsWordInTest(const std::u32string& text, size_t at) {
 
 bool IsBorderInTest(const std::u32string& text, size_t at) {
   const auto digit = [&](size_t i) { return i < text.size() && text[i] >= '0' && text[i] <= '9'; };
-  const auto mark = [&](size_t i) { return text[i] == '.' || text[i] == ','; };
+  const auto mark = [&](size_t i) {
+    const bool three = digit(i + 1) && digit(i + 2) && digit(i + 3) && !digit(i + 4);
+    return text[i] == '.' || text[i] == ',' || (text[i] == '\'' && three);
+  };
   if (at == 0 || at == text.size()) return true;
   if (IsWordInTest(text, at - 1) && IsWordInTest(text, at)) return false;
   if (text[at] == kMarkInTest && text[at - 1] != ' ') return false;
@@ -597,6 +600,10 @@ TEST_F(SourceTest, NumbersOfTheTable) {
       {U"\u0663\u0660", {}},
       {U"No.5", {"5"}},
       {U"6.02e23", {}},
+      {U"5'11\"", {"5", "11"}},
+      {U"5\u201911", {"5", "11"}},
+      {U"1\u2019240", {"1240"}},
+      {U"9 and\u20135", {"9", "5"}},
   };
   for (const auto& [text, values] : rows) {
     std::set<std::string> expected(values.begin(), values.end()), found;
@@ -632,6 +639,15 @@ TEST_F(SourceTest, DatesOfTheTable) {
       {U"12 pm", "time", {"12:00:00Z"}},
       {U"At noon, not afternoon", "time", {"12:00:00Z"}},
       {U"14:05:30 +0200", "time", {"14:05:30+02:00"}},
+      {U"14:05:30 GMT+2", "time", {"14:05:30+02:00"}},
+      {U"14:05 UTC-03:30", "time", {"14:05:00-03:30"}},
+      {U"14:05 CET", "time", {"14:05:00+01:00"}},
+      {U"2 pm EST.", "time", {"14:00:00-05:00"}},
+      {U"14:05 CETI, 15:05 est", "time", {"14:05:00Z", "15:05:00Z"}},
+      {U"14:05 UTC", "time", {"14:05:00Z"}},
+      {U"14:05 IST", "time", {"14:05:00Z"}},
+      {U"9 am\u20135 pm", "time", {"09:00:00Z", "17:00:00Z"}},
+      {U"Tue, 5 Mar 2024 14:05:30 GMT", "date-time", {"2024-03-05T14:05:30Z"}},
       {U"9:00-17:00", "time", {"09:00:00Z", "17:00:00Z"}},
       {U"9:00-07:00", "time", {"09:00:00Z", "07:00:00Z", "09:00:00-07:00"}},
       {U"14:05:30-07:00", "time", {"14:05:30-07:00"}},

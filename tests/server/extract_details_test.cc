@@ -99,6 +99,39 @@ TEST(ExtractDetailsTest, FieldsOfChatsAreCopiedFromTheMessages) {
   EXPECT_NE(none.body.find("no span of the text fits"), std::string::npos) << none.body;
 }
 
+// Inside a structural tag too; and no value is made of two messages.
+TEST(ExtractDetailsTest, ACopiedValueIsOfOneMessage) {
+  Connection c(DetailsPort());
+  const auto ask = [&](const std::string& value, bool tag) {
+    const std::string schema =
+        R"({"type":"string","x-pawl-source":"span","enum":[")" + value + "\"]}";
+    const std::string format =
+        tag ? R"({"type":"structural_tag","format":{"type":"json_schema","json_schema":)" + schema +
+                  "}}"
+            : R"({"type":"json_schema","json_schema":{"name":"x","schema":)" + schema + "}}";
+    return c.Post(
+        "/v1/chat/completions",
+        R"({"messages":[{"role":"user","content":"Ann"},{"role":"user","content":"Lee"}],)"
+        R"("max_tokens":40,"response_format":)" +
+            format + "}");
+  };
+  for (const bool tag : {false, true}) {
+    const Answer good = ask("Lee", tag);
+    ASSERT_EQ(good.status, 200) << good.body;
+    EXPECT_EQ(At(good.Json(), "/choices/0/message/content").text, "\"Lee\"");
+    const Answer across = ask("Ann Lee", tag);
+    EXPECT_EQ(across.status, 400) << across.body;
+    EXPECT_NE(across.body.find("x-pawl-source"), std::string::npos) << across.body;
+  }
+}
+
+TEST(ExtractDetailsTest, ATextThatIsTooLongNamesTheMember) {
+  Connection c(DetailsPort());
+  const Answer answer = c.Post(
+      "/v1/extract", R"({"schema":{"type":"object"},"text":")" + std::string(200'000, 'x') + "\"}");
+  EXPECT_NE(answer.body.find("\\\"document\\\": true"), std::string::npos) << answer.body;
+}
+
 TEST(ExtractDetailsTest, DocumentsAreReadInChunks) {
   Connection c(DetailsPort());
   std::string text;

@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "grammar/grammar_access.h"
 #include "pawl/sampling.h"
 #include "src/decode/sampling/asking.h"
 
@@ -103,6 +104,11 @@ class CachedCheck : public Check {
 
 std::shared_ptr<const Check> MakeGrammarCheck(const Grammar& grammar,
                                               CheckGranularity granularity) {
+  if (!grammar.unbound().empty()) {
+    return MakeCheck(granularity,
+                     [why = GrammarAccess::UnboundError(grammar)](
+                         const CheckQuestion&) -> Result<Verdict> { return why; });
+  }
   return std::make_shared<GrammarCheck>(grammar, granularity);
 }
 

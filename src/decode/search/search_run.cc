@@ -18,6 +18,7 @@
 
 #include "src/base/stop_scope.h"
 #include "src/decode/check_input.h"
+#include "src/decode/forced_text.h"
 
 namespace pawl {
 namespace {
@@ -199,24 +200,14 @@ void SearchRun::BanRepeats(Hypo h, std::span<const TokenId> behind,
 }
 
 std::vector<TokenId> SearchRun::ForcedBehind(const Hypothesis& h) const {
-  std::vector<TokenId> forced, spelled;
-  if (!options().skip_forced || h.at == nullptr || !s_.task.constraint->exact()) return forced;
+  std::vector<TokenId> forced;
+  if (!options().skip_forced || h.at == nullptr || !h.at->exact()) return forced;
   std::shared_ptr<const LoopConstraint> place = h.at;
+  ForcedText text(*s_.task.vocabulary, s_.encode);
   const auto left = static_cast<size_t>(std::max(0, s_.task.max_tokens - h.length));
   while (forced.size() < std::min(kMostForced, left)) {
-    const std::shared_ptr<const Mask> mask = place->mask();
-    TokenId token = spelled.empty() ? mask->singleton() : kNoToken;
-    if (spelled.empty() && token == kNoToken && s_.encode &&
-        mask->count() <= LoopConstraint::kMostSpellings) {
-      const std::string run = place->forced(LoopConstraint::kForcedLimit);
-      if (run.size() > 1) spelled = SpellForced(*s_.task.vocabulary, s_.encode, run);
-      std::ranges::reverse(spelled);
-    }
-    if (!spelled.empty()) {
-      token = spelled.back();
-      spelled.pop_back();
-      if (!mask->Allows(token)) break;
-    }
+    const TokenId token =
+        text.Next(*place->mask(), [&] { return place->forced(LoopConstraint::kForcedLimit); });
     // Where only the end may follow, its law is asked for.
     if (token == kNoToken || s_.task.vocabulary->is_end(token)) break;
     std::shared_ptr<const LoopConstraint> next = place->Next(token);

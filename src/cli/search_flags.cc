@@ -340,7 +340,11 @@ int SearchFlags::Run(const std::string& command, const SamplerFlags& sampler,
                               "so far",
                               result->at_limit));
   }
-  bool good = !result->outputs.empty();
+  const size_t found = result->outputs.size();
+  if (found > 0 && found < static_cast<size_t>(made->n)) {
+    Note(command, fmt::format("note: of {} outputs {} were found", made->n, found));
+  }
+  bool good = found > 0;
   if (!good) {
     std::string specs;
     for (const std::string& spec : sampler.checks) specs += (specs.empty() ? "" : ", ") + spec;

@@ -54,6 +54,16 @@ Result<AsyncEngine::Id> InfillCode(AsyncEngine& engine, CodeOutput& code, Engine
       });
 }
 
+// As EngineRequest::chat_json has it.
+std::string ChatJsonOf(const PromptSpec& prompt) {
+  JsonWriter json;
+  json.Object().Key("messages").Raw(json::Dump(prompt.messages));
+  if (prompt.arguments.type == json::Type::kObject) {
+    json.Key("chat_template_kwargs").Raw(json::Dump(prompt.arguments));
+  }
+  return json.End().Take();
+}
+
 }  // namespace
 
 void Call::SubmitTogether(Choice& choice, std::shared_ptr<const Constraint> constraint,
@@ -71,6 +81,15 @@ void Call::SubmitTogether(Choice& choice, std::shared_ptr<const Constraint> cons
                                          .instruction = prompt.instruction,
                                          .examples = prompt.examples,
                                          .view = prompt.view});
+    request.now = LocalTime();
+    request.thinking = prompt.thinking;
+  } else if (contrasts && prompt.kind == PromptSpec::Kind::kChat) {
+    if (prompt.tools.type != json::Type::kNull || !prompt.told_tools.empty()) {
+      return Found(choice,
+                   Error{ErrorCode::kUnsupported, "cannot be used with tools", "contrast_prompt"});
+    }
+    request.tokens.clear();
+    request.chat_json = ChatJsonOf(prompt);
     request.now = LocalTime();
     request.thinking = prompt.thinking;
   }
@@ -157,8 +176,8 @@ void Call::SubmitTogether(Choice& choice, std::shared_ptr<const Constraint> cons
   if (cancel) engine.Cancel(*id);
 }
 
-// Where the search has fewer outputs than were asked for, the other choices are absent. Where it has
-// none the request has failed.
+// Where the search has fewer outputs than were asked for, the other choices are absent. Where it
+// has none the request has failed.
 void Call::Found(Choice& first, Result<TogetherResult> found) {
   if (found.ok() && !found->why_none.empty()) {
     found = Error{ErrorCode::kLimit, found->why_none, "found"};

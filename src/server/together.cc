@@ -245,11 +245,11 @@ TogetherResult ResultOf(const SamplerResult& sampled) {
   result.report = json.End().End().Take();
   if (valid == 0) {
     const size_t outputs = sampled.outputs.size();
-    result.why_none = tries > outputs
-                          ? "no valid output was found in " + std::to_string(tries) + " attempts"
-                      : outputs == 1 ? "the output that was drawn is not valid"
-                                     : "none of the " + std::to_string(outputs) +
-                                           " outputs that were drawn is valid";
+    result.why_none =
+        tries > outputs ? "no valid output was found in " + std::to_string(tries) + " attempts"
+        : outputs == 1
+            ? "the output that was drawn is not valid"
+            : "none of the " + std::to_string(outputs) + " outputs that were drawn is valid";
   }
   return result;
 }

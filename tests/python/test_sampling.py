@@ -88,6 +88,14 @@ def test_lattices_and_contrast(model):
     assert same.outputs == plain.outputs
     other = model.search(PROMPT, num_beams=1, max_tokens=8, contrast_prompt="Another text: ", contrast="auto")
     assert other.outputs[0].log_probability != plain.outputs[0].log_probability
+    chat = [{"role": "user", "content": "Ann Lee"}]
+    alone = model.search(messages=chat, num_beams=1, max_tokens=8)
+    assert model.search(messages=chat, num_beams=1, max_tokens=8, contrast_prompt="Ann Lee").outputs == alone.outputs
+    differs = model.search(messages=chat, num_beams=1, max_tokens=8, contrast_prompt="Bob")
+    assert differs.outputs[0].log_probability != alone.outputs[0].log_probability
+    with pytest.raises(pawl.PawlError) as caught:
+        model.search(messages=[{"role": "assistant", "content": "a"}], contrast_prompt="Bob")
+    assert caught.value.place == "contrast_prompt"
     scored = model.search(PROMPT, regex="[ab]{3}", num_beams=8, max_tokens=4, critic="tests:grep -c bb")
     assert "bb" in scored.outputs[0].text
 

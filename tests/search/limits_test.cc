@@ -54,6 +54,32 @@ TEST(LimitsTest, RowsThatRunAgainCount) {
   EXPECT_GE(again, 20);
 }
 
+// A check of complete outputs, which may start a process, is asked about few of them.
+TEST(LimitsTest, FewCompleteOutputsAreJudged) {
+  const auto vocabulary = VocabularyOf([] {
+    std::vector<std::string> texts;
+    for (int i = 0; i < 900; ++i) texts.push_back("t" + std::to_string(i));
+    return texts;
+  }());
+  ToyModel model({.vocabulary_size = 901, .context_length = 100, .pages = 500, .kept = 50},
+                 HashedLogits);
+  const std::vector<TokenId> prompt(5, 7);
+  for (const char* strategy : {"beam", "diverse-beam", "adadec", "cntp", "superposed"}) {
+    int judged = 0;
+    SearchOptions options{.strategy = strategy, .max_tokens = 5};
+    options.checks = {
+        MakeCheck(CheckGranularity::kComplete, [&](const CheckQuestion&) -> Result<Verdict> {
+          ++judged;
+          return Verdict::kDead;
+        })};
+    const auto result = RunSearch({model, *vocabulary, {}, prompt, nullptr}, options);
+    ASSERT_TRUE(result.ok()) << result.error().ToString();
+    EXPECT_TRUE(result->outputs.empty()) << strategy;
+    EXPECT_GE(judged, 32) << strategy;
+    EXPECT_LE(judged, 4 * 32 * 5) << strategy;
+  }
+}
+
 // Rows of pages that were given up to other requests count as well.
 TEST(LimitsTest, RowsOfAWorkCount) {
   const auto vocabulary = VocabularyOf(Letters('a', 'w'));

@@ -266,7 +266,7 @@ Result<std::string> WithLastUserText(const std::string& chat_json, const std::st
     const json::Value* const role = message->Find("role");
     if (role == nullptr || role->text != "user") continue;
     for (auto& [name, member] : message->members) {
-      if (name == "content") member = json::Value{.type = json::Type::kString, .text = text};
+      if (name == "content") member = json::Value{json::Type::kString, text, {}, {}};
     }
     return json::Dump(*chat);
   }

@@ -88,10 +88,14 @@ void Call::SubmitTogether(Choice& choice, std::shared_ptr<const Constraint> cons
       return Found(choice,
                    Error{ErrorCode::kUnsupported, "cannot be used with tools", "contrast_prompt"});
     }
+    if (!server_->model->has_chat()) {
+      return Found(choice, Error{ErrorCode::kUnsupported, "needs a model with a chat template",
+                                 "contrast_prompt"});
+    }
     request.tokens.clear();
     request.chat_json = ChatJsonOf(prompt);
     request.now = LocalTime();
-    request.thinking = prompt.thinking;
+    request.thinking = spec_.thinking;
   }
   const auto self = shared_from_this();
   // What an exception leaves undone ends the call.

@@ -24,7 +24,7 @@
 namespace pawl {
 namespace {
 
-// Names that tokens spell in many ways, one behind the other.
+// Names with many spellings, one behind the other.
 constexpr char kNamesAndWords[] = R"({"type":"object","properties":{
   "name":{"enum":["red name","red","nam"]},"customer name":{"type":"boolean"},
   "items: count":{"enum":[1,12,123]},"a\":\"b":{"type":"object","properties":{

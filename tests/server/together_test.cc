@@ -1,13 +1,15 @@
 // Searches, samplers, choices and best_of over HTTP.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <chrono>
-#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <string>
 #include <thread>
 
+#include "src/base/file.h"
 #include "src/server/server.h"
 #include "tests/server/http_client.h"
 #include "tests/server/test_server.h"
@@ -303,24 +305,28 @@ TEST(TogetherTest, CommandsRunWhereTheyMay) {
   ASSERT_EQ(scored.status, 200) << scored.body;
   EXPECT_EQ(TextAt(scored, 0), "bba");
   // A request that goes takes its process with it.
+  const std::string file = ::testing::TempDir() + "together_test_begun";
+  std::filesystem::remove(file);
   {
     Connection gone((*server)->port());
+    fcntl(gone.fd(), F_SETFD, FD_CLOEXEC);  // else the process would hold it
     const std::string body =
         R"({"prompt":"a","max_tokens":6,"regex":"[ab]{3}","search":{"check_timeout":600,)"
-        R"("checks":["tests:echo begun > )" +
-        ::testing::TempDir() + R"(begun; sleep 611"]}})";
+        R"("checks":["tests:echo $$ > )" +
+        file + ".new; mv " + file + ".new " + file + R"(; exec sleep 600"]}})";
     gone.Send("POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: " +
               std::to_string(body.size()) + "\r\n\r\n" + body);
-    for (int i = 0; i < 500 && !std::filesystem::exists(::testing::TempDir() + "begun"); ++i) {
+    for (int i = 0; i < 500 && !std::filesystem::exists(file); ++i) {
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
-    EXPECT_TRUE(std::filesystem::remove(::testing::TempDir() + "begun"));
   }
-  const auto sleeps = [] { return std::system("pgrep -f '[s]leep 611' > /dev/null") == 0; };
-  for (int i = 0; i < 500 && sleeps(); ++i) {
+  const Result<std::string> begun = ReadFile(file);
+  ASSERT_TRUE(begun.ok());
+  const pid_t pid = std::stoi(*begun);
+  for (int i = 0; i < 500 && kill(pid, 0) == 0; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
-  EXPECT_FALSE(sleeps());
+  EXPECT_NE(kill(pid, 0), 0);
   const Answer missing = complete(R"({"checks":["schema:/no/such.json"]})");
   EXPECT_EQ(missing.status, 400) << missing.body;
   EXPECT_EQ(At(missing.Json(), "/error/param").text, "/search/checks/0") << missing.body;
@@ -348,7 +354,7 @@ TEST(TogetherTest, FewerOutputsThanAskedFor) {
     const Answer stream =
         client.Post(route, "{" + prompt + R"(,"max_tokens":12,"stream":true,)" + two + "}");
     EXPECT_EQ(stream.status, 200);
-    EXPECT_NE(stream.body.find("\"index\":1"), std::string::npos) << stream.body;
+    EXPECT_NE(stream.body.find("\"index\":0"), std::string::npos) << stream.body;
     EXPECT_EQ(stream.body.find("\"index\":2"), std::string::npos) << stream.body;
     EXPECT_NE(stream.body.find("[DONE]"), std::string::npos) << stream.body;
   }
@@ -381,15 +387,22 @@ TEST(TogetherTest, ErrorsSayWhatIsWrong) {
   EXPECT_EQ(At(many.Json(), "/error/param").text, "/search/force_phrases");
 }
 
-// The other prompt is the chat with another last message.
+// The other prompt is the chat with another last message, through the model's own template.
 TEST(TogetherTest, ChatsHaveContrast) {
-  Connection client(TogetherPort());
-  const auto said = [&](const std::string& more) {
-    const Answer answer = client.Post(
+  ServerOptions options;
+  options.model.chat_template =
+      "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}<assistant>";
+  const std::unique_ptr<Server> server = ServerOf("tiny-extract", options);
+  const auto post = [&](const std::string& more) {
+    Connection client(server->port());
+    return client.Post(
         "/v1/chat/completions",
         R"({"messages":[{"role":"user","content":"Ann Lee lives here."}],"temperature":0,)"
         R"("max_tokens":12,"guided_regex":"[A-Za-z ]{2,30}")" +
             more + "}");
+  };
+  const auto said = [&](const std::string& more) {
+    const Answer answer = post(more);
     EXPECT_EQ(answer.status, 200) << answer.body;
     return At(answer.Json(), "/choices/0/message/content").text;
   };
@@ -398,6 +411,10 @@ TEST(TogetherTest, ChatsHaveContrast) {
   EXPECT_EQ(said(R"(,"contrast_prompt":"Bob","contrast":0)"), plain);
   EXPECT_NE(said(R"(,"contrast_prompt":"Bob","contrast":5)"), plain);
   EXPECT_NE(said(R"(,"search":{"num_beams":1,"contrast_prompt":"Bob","contrast":5})"), plain);
+  const Answer tools =
+      post(R"(,"contrast_prompt":"Bob","tools":[{"type":"function","function":{"name":"f"}}])");
+  EXPECT_EQ(tools.status, 400) << tools.body;
+  EXPECT_EQ(At(tools.Json(), "/error/param").text, "/contrast_prompt") << tools.body;
 }
 
 TEST(TogetherTest, ContrastIsAnOptionOfSearches) {

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "grammar/vocabulary_tables.h"
-#include "pawl/mask.h"
+#include "pawl/grammar.h"
 #include "pawl/vocabulary.h"
 
 namespace pawl {

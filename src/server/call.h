@@ -241,6 +241,7 @@ class Call : public std::enable_shared_from_this<Call> {
   int PromptSize(const Choice& choice) const;
   void SumUp();
   bool MarkAbsent();
+  Status TakeParts(const PromptSpec& prompt, EngineRequest& request) const;
   void KeepBest();
   void Log(int status) noexcept;
   void LogLine(int status);

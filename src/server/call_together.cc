@@ -66,36 +66,43 @@ std::string ChatJsonOf(const PromptSpec& prompt) {
 
 }  // namespace
 
+// Of the parts of a prompt the engine makes the other prompt of a contrast as well.
+Status Call::TakeParts(const PromptSpec& prompt, EngineRequest& request) const {
+  const bool extracts = prompt.kind == PromptSpec::Kind::kExtract;
+  if (!extracts && prompt.kind != PromptSpec::Kind::kChat) return {};
+  const auto wrong = [](const char* message) {
+    return Error{ErrorCode::kUnsupported, message, "contrast_prompt"};
+  };
+  request.tokens.clear();
+  request.now = LocalTime();
+  if (extracts) {
+    request.extract.emplace(ExtractInput{.schema = prompt.schema,
+                                         .text = prompt.text,
+                                         .instruction = prompt.instruction,
+                                         .examples = prompt.examples,
+                                         .view = prompt.view});
+    request.thinking = prompt.thinking;
+    return {};
+  }
+  if (prompt.tools.type != json::Type::kNull || !prompt.told_tools.empty()) {
+    return wrong("cannot be used with tools");
+  }
+  if (!server_->model->has_chat()) return wrong("needs a model with a chat template");
+  request.chat_json = ChatJsonOf(prompt);
+  request.thinking = spec_.thinking;
+  return {};
+}
+
 void Call::SubmitTogether(Choice& choice, std::shared_ptr<const Constraint> constraint,
                           const std::optional<Grammar>& grammar) {
   EngineRequest request;
   request.tokens = choice.prompt_tokens;
   request.group = group_;
   const PromptSpec& prompt = spec_.prompts[choice.prompt];
-  const bool contrasts = spec_.together.search && spec_.together.search->contrast_prompt;
-  if (contrasts && prompt.kind == PromptSpec::Kind::kExtract) {
-    // Of the parts the engine makes the other prompt as well.
-    request.tokens.clear();
-    request.extract.emplace(ExtractInput{.schema = prompt.schema,
-                                         .text = prompt.text,
-                                         .instruction = prompt.instruction,
-                                         .examples = prompt.examples,
-                                         .view = prompt.view});
-    request.now = LocalTime();
-    request.thinking = prompt.thinking;
-  } else if (contrasts && prompt.kind == PromptSpec::Kind::kChat) {
-    if (prompt.tools.type != json::Type::kNull || !prompt.told_tools.empty()) {
-      return Found(choice,
-                   Error{ErrorCode::kUnsupported, "cannot be used with tools", "contrast_prompt"});
+  if (spec_.together.search && spec_.together.search->contrast_prompt) {
+    if (Status status = TakeParts(prompt, request); !status.ok()) {
+      return Found(choice, status.error());
     }
-    if (!server_->model->has_chat()) {
-      return Found(choice, Error{ErrorCode::kUnsupported, "needs a model with a chat template",
-                                 "contrast_prompt"});
-    }
-    request.tokens.clear();
-    request.chat_json = ChatJsonOf(prompt);
-    request.now = LocalTime();
-    request.thinking = spec_.thinking;
   }
   const auto self = shared_from_this();
   // What an exception leaves undone ends the call.

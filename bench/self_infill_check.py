@@ -62,7 +62,7 @@ def main():
         folder = Path(scratch) / "random"
         random_weights(Path(options.model), folder, 1)
         model = sampling.Model(folder, threads=1)
-        grammar = model._grammar(None, None, None, options.grammar)
+        grammar = model._grammar(None, None, None, options.grammar, {})
         for seed in range(options.outputs):
             prompt = f"# {seed}\n"
             common = dict(strategy="self-infill", grammar=grammar, max_tokens=options.tokens, seed=seed)

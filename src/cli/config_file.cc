@@ -192,7 +192,8 @@ const CLI::Option* ConfigFile::OptionAt(const CLI::ConfigItem& item, int line) c
 }
 
 std::vector<CLI::ConfigItem> ConfigFile::from_config(std::istream& input) const {
-  const std::string text{std::istreambuf_iterator<char>(input), std::istreambuf_iterator<char>()};
+  std::string text{std::istreambuf_iterator<char>(input), std::istreambuf_iterator<char>()};
+  if (text.starts_with("\xEF\xBB\xBF")) text.erase(0, 3);
   TomlText in(text);
   std::vector<CLI::ConfigItem> read;
   std::vector<std::string> section;

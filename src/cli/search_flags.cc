@@ -206,9 +206,13 @@ Status SearchFlags::Check(const SamplerFlags& sampler, const GrammarFlags& gramm
   for (const char* name :
        {"--search-arg", "--search-rows", "--max-nodes", "--max-branches", "--num-beams",
         "--length-penalty", "--early-stopping", "--num-beam-groups", "--diversity-penalty",
-        "--no-repeat-ngram-size", "--no-merge-spellings", "--force-ordered", "--force-in",
-        "--search-svg"}) {
+        "--no-repeat-ngram-size", "--no-merge-spellings", "--search-svg"}) {
     if (!any() && command_->count(name) > 0) return WrongSearchOption(name, "needs --search");
+  }
+  for (const char* name : {"--force-ordered", "--force-in"}) {
+    if (options.force_phrases.empty() && command_->count(name) > 0) {
+      return WrongSearchOption(name, "needs --force-phrase");
+    }
   }
   if (Status status = infill.Check(); !status.ok()) return status;
   if (infill.on && !strategy.empty()) {
@@ -216,6 +220,9 @@ Status SearchFlags::Check(const SamplerFlags& sampler, const GrammarFlags& gramm
   }
   if (!contrast.empty() && !contrasts()) {
     return WrongSearchOption("--contrast", "needs --contrast-prompt");
+  }
+  if (any() && !searches() && command_->count("--n") > 0 && sampler.n != 1) {
+    return WrongSearchOption("--n", "must be 1: --contrast-prompt without --search has one output");
   }
   const std::string unused = UnusedOption(StrategyFor(sampling), [&](const std::string& option) {
     std::string name = "--" + option;
@@ -333,7 +340,11 @@ int SearchFlags::Run(const std::string& command, const SamplerFlags& sampler,
                               "so far",
                               result->at_limit));
   }
-  bool good = !result->outputs.empty();
+  const size_t found = result->outputs.size();
+  if (found > 0 && found < static_cast<size_t>(made->n)) {
+    Note(command, fmt::format("note: of {} outputs {} were found", made->n, found));
+  }
+  bool good = found > 0;
   if (!good) {
     std::string specs;
     for (const std::string& spec : sampler.checks) specs += (specs.empty() ? "" : ", ") + spec;

@@ -28,7 +28,6 @@
 // The callback is the caller's code and is left out of that: Emit calls it.
 #include "src/decode/generation.h"
 
-#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <limits>
@@ -70,6 +69,7 @@ OutputBuilder::OutputBuilder(const OutputTask& task, std::vector<TokenId> prompt
       foreign_(at_ != nullptr && at_->foreign()),
       options_(std::move(options)),
       sampler_(options_.sampling, task.vocabulary),
+      forced_text_(vocabulary_, *task.encode),
       closes_(options_.at_budget != AtBudget::kCut),
       watch_(options_),
       record_filter_(at_ == nullptr ? nullptr : at_->NewRecordFilter()),
@@ -297,9 +297,11 @@ std::optional<Result<bool>> OutputBuilder::AtPlace(bool known_only, bool& waits)
   if (stuck && !at_->exact()) return Stop(StopReason::kRefused);
   if (stuck && foreign_) return Wrong("the mask allows no token");
   if (mask_ == nullptr || !options_.skip_forced || !at_->exact()) return true;
-  waits = known_only && WantsForcedText() && !known_.forced;
+  waits = known_only && forced_text_.WantsRun(*mask_) && !known_.forced;
   if (waits) return std::nullopt;
-  const TokenId token = Forced();
+  const TokenId token = forced_text_.Next(*mask_, [this] {
+    return known_.forced ? known_.at.forced : at_->forced(LoopConstraint::kForcedLimit);
+  });
   if (token == kNoToken) return true;
   ++stats_.forced_tokens;
   Append(token, TokenReport::Source::kForced);
@@ -513,45 +515,6 @@ int OutputBuilder::CloseLength(int most) const {
 // Whether at_ is known to end within the budget.
 bool OutputBuilder::KnowsRoom() const {
   return known_.close && *known_.close >= 0 && *known_.close <= left();
-}
-
-// Whether Forced looks for a run of bytes.
-bool OutputBuilder::WantsForcedText() const {
-  return spelled_.empty() && mask_->singleton() == kNoToken && *task_.encode &&
-         mask_->count() <= LoopConstraint::kMostSpellings;
-}
-
-// Whether a token that may come has more bytes than that, so that it holds some of what is not
-// forced.
-bool OutputBuilder::GoesBeyond(const Mask& mask, size_t bytes) const {
-  return std::ranges::any_of(mask.Tokens(), [&](TokenId token) {
-    return vocabulary_.is_special(token) || vocabulary_.bytes(token).size() > bytes;
-  });
-}
-
-// The token that has to come next, or kNoToken when the model is to be asked.
-TokenId OutputBuilder::Forced() {
-  const Mask& mask = *mask_;
-  if (spelled_.empty() && mask.singleton() != kNoToken) return mask.singleton();
-  if (WantsForcedText()) {
-    const std::string run =
-        known_.forced ? known_.at.forced : at_->forced(LoopConstraint::kForcedLimit);
-    if (run.size() > 1) spelled_ = SpellForced(vocabulary_, *task_.encode, run);
-    if (run.size() > 1 && spelled_.empty() && !GoesBeyond(mask, run.size())) {
-      // Only spellings differ: the tokenizer's is taken, token by token.
-      spelled_ = (*task_.encode)(run);
-      spelled_.resize(std::min<size_t>(spelled_.size(), 1));
-      const bool fits = !spelled_.empty() && run.starts_with(vocabulary_.bytes(spelled_[0]));
-      if (!fits) spelled_.clear();
-    }
-    std::reverse(spelled_.begin(), spelled_.end());
-  }
-  if (spelled_.empty()) return kNoToken;
-  const TokenId token = spelled_.back();
-  spelled_.pop_back();
-  if (mask.Allows(token)) return token;
-  spelled_.clear();
-  return mask.singleton();
 }
 
 // Appends the shortest completion of the last state that was kept, instead of what is on trial.

@@ -29,6 +29,7 @@
 #include "pawl/result.h"
 #include "pawl/vocabulary.h"
 #include "src/decode/constraint.h"
+#include "src/decode/forced_text.h"
 #include "src/decode/logprob_tracker.h"
 #include "src/decode/sampler.h"
 #include "src/model/model.h"
@@ -178,9 +179,6 @@ class OutputBuilder {
   int CloseLength(int most) const;
   int Uncommitted() const;
   bool Keep();
-  bool WantsForcedText() const;
-  bool GoesBeyond(const Mask& mask, size_t bytes) const;
-  TokenId Forced();
   Result<bool> DrawAsked();
   Result<TokenId> Choose(std::span<const float> logits, const TokenRule* rule);
   Result<TokenId> Draw(std::span<const float> logits);
@@ -222,7 +220,7 @@ class OutputBuilder {
   std::shared_ptr<const Mask> mask_;
   bool accepting_ = false;
   std::optional<float> temperature_;
-  std::vector<TokenId> spelled_;  // of a forced run, not yet taken, the next one last
+  ForcedText forced_text_;
   struct Kept {
     std::shared_ptr<const LoopConstraint> at;
     int close = 0;                // tokens of its completion

@@ -256,6 +256,29 @@ static std::optional<InfillMarks> InfillMarksOf(const LoadedModel& model) {
                      .begin = model.plain().bos ? tokenizer.bos() : kNoToken};
 }
 
+namespace {
+
+// The chat with another text as the last message of the user; "": it has none.
+Result<std::string> WithLastUserText(const std::string& chat_json, const std::string& text) {
+  Result<json::Value> chat = json::Parse(chat_json);
+  if (!chat.ok()) return InFile("chat_json", chat.error());
+  std::vector<json::Value>* messages = &chat->items;
+  for (auto& [name, member] : chat->members) {
+    if (name == "messages") messages = &member.items;
+  }
+  for (auto message = messages->rbegin(); message != messages->rend(); ++message) {
+    const json::Value* const role = message->Find("role");
+    if (role == nullptr || role->text != "user") continue;
+    for (auto& [name, member] : message->members) {
+      if (name == "content") member = json::Value{json::Type::kString, text, {}, {}};
+    }
+    return json::Dump(*chat);
+  }
+  return std::string();
+}
+
+}  // namespace
+
 Result<SearchInput> SearchInputOf(const EngineRequest& request, const SearchOptions& options,
                                   const LoadedModel& model) {
   Result<SearchInput> input = SearchInputOf(request, model);
@@ -276,13 +299,17 @@ Result<SearchInput> SearchInputOf(const EngineRequest& request, const SearchOpti
     return Error{ErrorCode::kInvalid, message, "contrast_prompt"};
   };
   if (options.contrast_prompt->empty()) return wrong("is empty");
-  if (!request.chat_json.empty()) return wrong("is for a prompt as text or as messages");
   EngineRequest other;
   other.parse_special = request.parse_special;
   other.thinking = request.thinking;
   other.now = request.now;
   other.messages = request.messages;
-  if (request.extract) {
+  if (!request.chat_json.empty()) {
+    Result<std::string> chat = WithLastUserText(request.chat_json, *options.contrast_prompt);
+    if (!chat.ok()) return chat.error();
+    if (chat->empty()) return wrong("needs a message of the user");
+    other.chat_json = *std::move(chat);
+  } else if (request.extract) {
     other.extract = request.extract;
     other.extract->text = *options.contrast_prompt;
   } else if (other.messages.empty()) {

@@ -125,6 +125,9 @@ void ReadSearchOptions(const JsonReader& in, SearchOptions& options) {
   in["force_phrases"].ReadStrings(options.force_phrases, kMostTexts);
   in["force_ordered"].Read(options.force_ordered);
   ReadChoice(in["force_in"], options.force_in);
+  for (const char* name : {"force_ordered", "force_in"}) {
+    if (options.force_phrases.empty() && in[name].present()) in[name].Fail("needs force_phrases");
+  }
   ReadArguments(in["search_arg"], options);
   ReadContrast(in["contrast"], options);
   std::string prompt;

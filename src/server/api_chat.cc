@@ -18,6 +18,7 @@ class ChatFormatter : public OpenAiFormatter {
 
   void Begin(const CallOut& out, std::string& text) override {
     for (const ChoiceOut& choice : out.choices) {
+      if (choice.absent) continue;
       Piece(out, choice, R"({"role":"assistant","content":""})", "null", "", text);
     }
   }

@@ -169,10 +169,6 @@ void CheckTogether(const JsonReader& in, bool extracts, CallSpec& spec) {
   const bool chat = std::ranges::any_of(spec.prompts, [](const PromptSpec& prompt) {
     return prompt.kind == PromptSpec::Kind::kChat;
   });
-  if (chat && spec.together.search && spec.together.search->contrast_prompt) {
-    const JsonReader at = in["search"].present() ? in["search"] : in;
-    at["contrast_prompt"].Unsupported("is for a prompt, not for messages");
-  }
   if ((chat || extracts) && spec.together.self_infills()) {
     in[in["search"].present() ? "search" : "self_infill"].Unsupported(
         "goes on with a prompt, not with a chat");
@@ -290,7 +286,11 @@ Status ReadCommon(const ApiRequest& request, const JsonReader& in,
   spec.asked = *std::move(asked);
   if (spec.together.classify) {
     if (spec.asked.answer.kind != ConstraintSpec::Kind::kChoice || !spec.asked.tools.empty()) {
-      return Error{ErrorCode::kInvalid, "needs a choice, such as structured_outputs.choice",
+      const bool plain = in["choice"].present();
+      return Error{ErrorCode::kInvalid,
+                   plain
+                       ? "needs a choice as structured_outputs.choice or guided_choice, not choice"
+                       : "needs a choice, such as structured_outputs.choice",
                    in.place() + "/classify"};
     }
     spec.together.classify->choices = spec.asked.answer.choices;

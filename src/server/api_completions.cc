@@ -97,12 +97,13 @@ class LlamaFormatter : public Formatter {
   }
   void End(const CallOut& out, std::string& text) override {
     for (const ChoiceOut& choice : out.choices) {
+      if (choice.absent) continue;
       text += "data: " + Last(out, choice, "") + "\n\n";
     }
   }
   HttpReply Whole(const CallOut& out) override {
     HttpReply reply;
-    if (out.choices.size() == 1) {
+    if (out.choices.size() == 1 && !out.fewer) {
       reply.body = Last(out, out.choices[0], out.choices[0].content);
       return reply;
     }

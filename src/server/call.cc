@@ -616,6 +616,7 @@ bool Call::PullOrFail(std::string& text) noexcept {
 }
 
 bool Call::Pull(std::string& text) {
+  if (MarkAbsent() && !begun_) return true;
   if (!begun_) {
     begun_ = true;
     formatter_->Begin(out_, text);

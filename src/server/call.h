@@ -103,6 +103,7 @@ struct ChoiceOut {
   std::optional<bool> parses;            // of code: whether the file still does, with the output
   uint64_t given_up = 0;                 // questions about code that the monitors gave up
   bool ended = false;
+  bool absent = false;  // a search has found fewer outputs: it is no part of the answer
   std::optional<ApiError> error;
   GenerationStats stats;
   int reasoning_tokens = 0;
@@ -123,6 +124,7 @@ struct CallOut {
   // told about them, by prompt.
   const char* together = nullptr;
   std::vector<std::string> together_reports;
+  bool fewer = false;  // choices than were asked for
   // Sums over the outputs.
   int prompt_tokens = 0, reused_tokens = 0, output_tokens = 0, reasoning_tokens = 0;
 };
@@ -240,6 +242,8 @@ class Call : public std::enable_shared_from_this<Call> {
   void CopyOutput(const Generation& output, ChoiceOut& out) const;
   int PromptSize(const Choice& choice) const;
   void SumUp();
+  bool MarkAbsent();
+  Status TakeParts(const PromptSpec& prompt, EngineRequest& request) const;
   void KeepBest();
   void Log(int status) noexcept;
   void LogLine(int status);

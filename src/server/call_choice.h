@@ -31,6 +31,7 @@ struct Call::Choice {
   std::vector<uint32_t> lengths;  // of the tokens' bytes
   std::vector<TokenEntry> entries;
   bool done = false, stopped = false;
+  bool absent = false;  // as ChoiceOut::absent
   std::string stop_string;
   std::optional<Result<Generation>> output;
   std::vector<float> embedding;

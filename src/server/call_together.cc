@@ -54,7 +54,44 @@ Result<AsyncEngine::Id> InfillCode(AsyncEngine& engine, CodeOutput& code, Engine
       });
 }
 
+// As EngineRequest::chat_json has it.
+std::string ChatJsonOf(const PromptSpec& prompt) {
+  JsonWriter json;
+  json.Object().Key("messages").Raw(json::Dump(prompt.messages));
+  if (prompt.arguments.type == json::Type::kObject) {
+    json.Key("chat_template_kwargs").Raw(json::Dump(prompt.arguments));
+  }
+  return json.End().Take();
+}
+
 }  // namespace
+
+// Of the parts of a prompt the engine makes the other prompt of a contrast as well.
+Status Call::TakeParts(const PromptSpec& prompt, EngineRequest& request) const {
+  const bool extracts = prompt.kind == PromptSpec::Kind::kExtract;
+  if (!extracts && prompt.kind != PromptSpec::Kind::kChat) return {};
+  const auto wrong = [](const char* message) {
+    return Error{ErrorCode::kUnsupported, message, "contrast_prompt"};
+  };
+  request.tokens.clear();
+  request.now = LocalTime();
+  if (extracts) {
+    request.extract.emplace(ExtractInput{.schema = prompt.schema,
+                                         .text = prompt.text,
+                                         .instruction = prompt.instruction,
+                                         .examples = prompt.examples,
+                                         .view = prompt.view});
+    request.thinking = prompt.thinking;
+    return {};
+  }
+  if (prompt.tools.type != json::Type::kNull || !prompt.told_tools.empty()) {
+    return wrong("cannot be used with tools");
+  }
+  if (!server_->model->has_chat()) return wrong("needs a model with a chat template");
+  request.chat_json = ChatJsonOf(prompt);
+  request.thinking = spec_.thinking;
+  return {};
+}
 
 void Call::SubmitTogether(Choice& choice, std::shared_ptr<const Constraint> constraint,
                           const std::optional<Grammar>& grammar) {
@@ -62,17 +99,10 @@ void Call::SubmitTogether(Choice& choice, std::shared_ptr<const Constraint> cons
   request.tokens = choice.prompt_tokens;
   request.group = group_;
   const PromptSpec& prompt = spec_.prompts[choice.prompt];
-  const bool contrasts = spec_.together.search && spec_.together.search->contrast_prompt;
-  if (contrasts && prompt.kind == PromptSpec::Kind::kExtract) {
-    // Of the parts the engine makes the other prompt as well.
-    request.tokens.clear();
-    request.extract.emplace(ExtractInput{.schema = prompt.schema,
-                                         .text = prompt.text,
-                                         .instruction = prompt.instruction,
-                                         .examples = prompt.examples,
-                                         .view = prompt.view});
-    request.now = LocalTime();
-    request.thinking = prompt.thinking;
+  if (spec_.together.search && spec_.together.search->contrast_prompt) {
+    if (Status status = TakeParts(prompt, request); !status.ok()) {
+      return Found(choice, status.error());
+    }
   }
   const auto self = shared_from_this();
   // What an exception leaves undone ends the call.
@@ -157,8 +187,8 @@ void Call::SubmitTogether(Choice& choice, std::shared_ptr<const Constraint> cons
   if (cancel) engine.Cancel(*id);
 }
 
-// Where the search has fewer outputs than were asked for, the rest are empty. Where it has none the
-// request has failed.
+// Where the search has fewer outputs than were asked for, the other choices are absent. Where it
+// has none the request has failed.
 void Call::Found(Choice& first, Result<TogetherResult> found) {
   if (found.ok() && !found->why_none.empty()) {
     found = Error{ErrorCode::kLimit, found->why_none, "found"};
@@ -171,6 +201,7 @@ void Call::Found(Choice& first, Result<TogetherResult> found) {
     out_.together = spec.search ? "search" : spec.sampler ? "sampler" : "classify";
     out_.together_reports.resize(spec_.prompts.size());
     out_.together_reports[first.prompt] = found->report;
+    for (size_t i = found->outputs.size(); i < n; ++i) choices_[index + i]->absent = true;
   }
   for (size_t i = 0; i < n; ++i) {
     Choice& choice = *choices_[index + i];
@@ -180,6 +211,10 @@ void Call::Found(Choice& first, Result<TogetherResult> found) {
     }
     Generation output;
     output.stats.prompt_tokens = static_cast<int>(choice.prompt_tokens.size());
+    if (i == 0 && found->outputs.size() < n) {
+      output.notes.push_back("of " + std::to_string(n) + " outputs " +
+                             std::to_string(found->outputs.size()) + " were found");
+    }
     if (i < found->outputs.size()) {
       choice.records = first.records;
       Fill(choice, found->outputs[i]);
@@ -187,9 +222,6 @@ void Call::Found(Choice& first, Result<TogetherResult> found) {
       if (!found->outputs[i].note.empty()) output.notes.push_back(found->outputs[i].note);
       output.stats.output_tokens = static_cast<int>(found->outputs[i].tokens.size());
       output.tokens = std::move(found->outputs[i].tokens);
-    } else {
-      output.notes.emplace_back("there are only " + std::to_string(found->outputs.size()) +
-                                " outputs");
     }
     output.text = choice.text;
     Done(choice, std::move(output));
@@ -224,9 +256,24 @@ void Call::Fill(Choice& choice, const TogetherOutput& output) {
   if (!choice.lengths.empty()) choice.lengths.back() += static_cast<uint32_t>(rest.size());
 }
 
+// Of choices that come together: whether none has come yet. Those that never will count as ended.
+bool Call::MarkAbsent() {
+  if (!spec_.together.any()) return false;
+  const std::lock_guard lock(mutex_);
+  bool waits = !failure_;
+  for (const auto& choice : choices_) {
+    waits = waits && !choice->done;
+    ChoiceOut& out = out_.choices[static_cast<size_t>(choice->index)];
+    if (choice->absent) out.absent = out.ended = true;
+  }
+  return waits;
+}
+
 // Of best_of outputs those with the highest mean log-probability, the best one first. The tokens of
-// the others count all the same.
+// the others count all the same. Absent choices go.
 void Call::KeepBest() {
+  MarkAbsent();
+  out_.fewer = std::erase_if(out_.choices, [](const ChoiceOut& one) { return one.absent; }) > 0;
   const auto draws = static_cast<size_t>(spec_.draws()), n = static_cast<size_t>(spec_.n);
   if (!spec_.ranks()) return;
   const auto mean = [](const ChoiceOut& choice) {

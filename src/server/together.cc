@@ -72,6 +72,7 @@ void ReadSelfInfill(const JsonReader& object, const TogetherSetting& setting, To
 // Contrast without a search: greedy, or with a temperature drawn.
 void ReadContrastAlone(const JsonReader& in, const TogetherSetting& setting, TogetherSpec& spec) {
   const JsonReader prompt = in["contrast_prompt"], contrast = in["contrast"];
+  if (setting.n != 1) in["n"].Fail("must be 1: contrast without a search has one output");
   SamplingParams sampling = setting.options.sampling;
   if (setting.extracts && !in["temperature"].present()) sampling.temperature = 0;
   if (setting.extracts && !in["seed"].present()) sampling.seed = 0;
@@ -219,7 +220,7 @@ TogetherResult ResultOf(const SearchResult& found, const std::string& strategy) 
 
 TogetherResult ResultOf(const SamplerResult& sampled) {
   TogetherResult result;
-  size_t valid = 0;
+  size_t valid = 0, tries = 0;
   JsonWriter json;
   json.Object().Key("rows").Int(sampled.model_rows).Key("calls").Int(sampled.model_calls);
   json.Key("effective_size").Number(sampled.effective_size);
@@ -232,6 +233,7 @@ TogetherResult ResultOf(const SamplerResult& sampled) {
     TogetherOutput& output = result.outputs.emplace_back();
     output.tokens = one.tokens;
     output.stop = StopReason::kLength;
+    tries += static_cast<size_t>(one.report.attempts);
     if (!one.report.valid) {
       output.note = "the sampler has found no output that fits: this one does not";
       continue;
@@ -242,8 +244,12 @@ TogetherResult ResultOf(const SamplerResult& sampled) {
   }
   result.report = json.End().End().Take();
   if (valid == 0) {
-    result.why_none = "no valid output was found in " + std::to_string(sampled.outputs.size()) +
-                      (sampled.outputs.size() == 1 ? " try" : " tries");
+    const size_t outputs = sampled.outputs.size();
+    result.why_none =
+        tries > outputs ? "no valid output was found in " + std::to_string(tries) + " attempts"
+        : outputs == 1
+            ? "the output that was drawn is not valid"
+            : "none of the " + std::to_string(outputs) + " outputs that were drawn is valid";
   }
   return result;
 }

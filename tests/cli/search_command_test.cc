@@ -129,6 +129,32 @@ TEST(SearchCommandTest, PhrasesLeaveRoomForTheEnd) {
   }
 }
 
+TEST(SearchCommandTest, ErrorsNameWhatIsMissing) {
+  const std::pair<std::vector<std::string>, const char*> kWrong[] = {
+      {{"--force-ordered"}, "--force-ordered: needs --force-phrase"},
+      {{"--search", "beam", "--force-in", "value"}, "--force-in: needs --force-phrase"},
+      {{"--contrast-prompt", "x", "--n", "2"}, "--n: must be 1"},
+  };
+  for (const auto& [arguments, message] : kWrong) {
+    const CommandResult result = SearchWith(arguments);
+    EXPECT_EQ(result.exit_code, 2) << message;
+    EXPECT_NE(result.err.find(message), std::string::npos) << result.err;
+  }
+  const CommandResult fewer = SearchWith({"--search", "beam", "--n", "3", "--choice", "a"});
+  EXPECT_EQ(fewer.out, "a\n");
+  EXPECT_NE(fewer.err.find("of 3 outputs 1 were found"), std::string::npos) << fewer.err;
+}
+
+// An editor may put a mark of UTF-8 in front of a file.
+TEST(SearchCommandTest, ConfigFilesMayBeginWithAMark) {
+  const std::string file = ::testing::TempDir() + "search_marked.toml";
+  ASSERT_TRUE(WriteFile(file, "\xEF\xBB\xBF[generate]\nmax-tokens = 3\n").ok());
+  const CommandResult result = RunPawl({"--config", file, "generate", "--model",
+                                        RandomModelFolder(), "--prompt", "Once ", "--regex", "a*"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_LE(result.out.size(), 4u) << result.out;
+}
+
 TEST(SearchCommandTest, ChoicesSumToOne) {
   const SearchJsonValue found = JsonOf(
       SearchWith({"--choice", "ab", "--choice", "abc", "--choice", "b", "--exact", "--json"}));

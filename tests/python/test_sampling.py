@@ -92,6 +92,28 @@ def test_lattices_and_contrast(model):
     assert "bb" in scored.outputs[0].text
 
 
+def test_contrast_in_conversations():
+    with pawl.Engine(MODEL, chat_template="{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}<out>") as chats:
+        def said(text, **options):
+            messages = [{"role": "user", "content": "Hi"}, {"role": "user", "content": text}]
+            return chats.search(messages=messages, num_beams=1, max_tokens=8, **options).outputs[0]
+
+        alone = said("Ann Lee")
+        assert said("Ann Lee", contrast_prompt="Ann Lee", contrast=3) == alone
+        assert said("Ann Lee", contrast_prompt="Bob", contrast=0) == alone
+        assert said("Ann Lee", contrast_prompt="Bob").log_probability != alone.log_probability
+        with pytest.raises(pawl.PawlError) as caught:
+            chats.search(messages=[{"role": "assistant", "content": "a"}], contrast_prompt="Bob")
+        assert caught.value.place == "contrast_prompt"
+
+
+def test_fewer_outputs_than_asked_for(model):
+    assert [o.text for o in model.search(PROMPT, choice=["a"], n=3, num_beams=4, max_tokens=4).outputs] == ["a"]
+    with pytest.raises(pawl.PawlError) as caught:
+        model.search(PROMPT, force_ordered=True)
+    assert caught.value.place == "force_ordered"
+
+
 def test_json_is_written_as_generate_writes_it(model):
     schema = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "boolean"}},
               "required": ["a", "b"], "additionalProperties": False}

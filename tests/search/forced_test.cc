@@ -175,6 +175,66 @@ TEST(ForcedTest, ValuesBehindEscapes) {
   EXPECT_GE(escaped, 25);
 }
 
+// Phrases that have to be packed into several short strings. An output with all of them exists by
+// construction.
+TEST(ForcedTest, PhrasesFindTheirStrings) {
+  const auto vocabulary = VocabularyOf(
+      {"\"",  "\\",    "u",   "0",     "1",        "2",    "3",    "4",    "5",   "6",  "7",
+       "8",   "9",     "a",   "b",     "c",        "d",    "e",    "f",    "n",   "x",  "y",
+       "[",   "]",     ",",   "{",     "}",        ":",    "k",    "00",   "e9",  "xy", "\",\"",
+       "\":", "\\u00", "\\u", "\":\"", "\xc3\xa9", "\xc3", "\xa9", "\x9f", "\xb1", "\x80"});
+  const std::vector<std::string> words = {
+      "\xc3\xa9", "x\xc3\xa9", "\xc3\xa9y", "y", "\xc3\x9f", "xy", "\n", "\"", "\xc3\xb1"};
+  const auto characters = [](const std::string& text) {
+    return std::ranges::count_if(text, [](char c) { return (c & 0xc0) != 0x80; });
+  };
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    std::mt19937 random(static_cast<uint32_t>(seed));
+    SearchOptions options{.num_beams = 1 + static_cast<int>(seed % 3), .max_tokens = 150};
+    options.force_in = ForceIn::kValue;
+    std::string schema, required, written;
+    for (int i = 0, strings = 2 + static_cast<int>(seed % 3); i < strings; ++i) {
+      std::string text;
+      for (size_t n = 1 + random() % 2; n > 0; --n) {
+        options.force_phrases.push_back(words[random() % words.size()]);
+        text += options.force_phrases.back();
+      }
+      const std::string name = "\"k" + std::to_string(i) + "\"";
+      schema += (i > 0 ? "," : "") + name + R"(:{"type":"string","maxLength":)" +
+                std::to_string(characters(text)) + "}";
+      required += (i > 0 ? "," : "") + name;
+      written += (i > 0 ? "," : "{") + name + ":" + json::Quote(text);
+    }
+    std::ranges::shuffle(options.force_phrases, random);
+    JsonSchemaOptions layout;
+    layout.whitespace = JsonSchemaOptions::Whitespace::kCompact;
+    layout.ascii = seed % 4 != 0;
+    const Grammar grammar = *Compiler(vocabulary)
+                                 .CompileJsonSchema(R"({"type":"object","properties":{)" + schema +
+                                                        R"(},"required":[)" + required +
+                                                        R"(],"additionalProperties":false})",
+                                                    layout);
+    if (!layout.ascii) {
+      const auto tokens = vocabulary->FewestTokens(written + "}");
+      std::optional<State> at = grammar.Start();
+      for (const TokenId token : tokens) at = at ? at->Advance(token) : at;
+      ASSERT_TRUE(at && at->accepting() && !tokens.empty()) << written;
+    }
+    ToyModel model(
+        {.vocabulary_size = vocabulary->size(), .context_length = 400, .pages = 2000, .kept = 50},
+        HashedLogits);
+    const std::vector<TokenId> prompt(5, static_cast<TokenId>(seed % 9));
+    const Result<SearchResult> result =
+        RunSearch({model, *vocabulary, {}, prompt, MakeConstraint(grammar)}, options);
+    ASSERT_TRUE(result.ok()) << result.error().ToString();
+    EXPECT_TRUE(result->outputs.at(0).missing_phrases.empty())
+        << seed << " " << result->outputs[0].text << " of " << written;
+    const Result<json::Value> value = json::Parse(result->outputs[0].text);
+    ASSERT_TRUE(value.ok());
+    EXPECT_TRUE(HoldsAll(StringsOf(*value), options.force_phrases, false)) << seed;
+  }
+}
+
 // The automaton says which tokens bring a phrase on, in each way of writing it.
 TEST(ForcedTest, WaysOfWritingAPhraseInJson) {
   const auto spell = [](std::string_view text) {

@@ -54,6 +54,32 @@ TEST(LimitsTest, RowsThatRunAgainCount) {
   EXPECT_GE(again, 20);
 }
 
+// A check of complete outputs, which may start a process, is asked about few of them.
+TEST(LimitsTest, FewCompleteOutputsAreJudged) {
+  const auto vocabulary = VocabularyOf([] {
+    std::vector<std::string> texts;
+    for (int i = 0; i < 900; ++i) texts.push_back("t" + std::to_string(i));
+    return texts;
+  }());
+  ToyModel model({.vocabulary_size = 901, .context_length = 100, .pages = 500, .kept = 50},
+                 HashedLogits);
+  const std::vector<TokenId> prompt(5, 7);
+  for (const char* strategy : {"beam", "diverse-beam", "adadec", "cntp", "superposed"}) {
+    int judged = 0;
+    SearchOptions options{.strategy = strategy, .max_tokens = 5};
+    options.checks = {
+        MakeCheck(CheckGranularity::kComplete, [&](const CheckQuestion&) -> Result<Verdict> {
+          ++judged;
+          return Verdict::kDead;
+        })};
+    const auto result = RunSearch({model, *vocabulary, {}, prompt, nullptr}, options);
+    ASSERT_TRUE(result.ok()) << result.error().ToString();
+    EXPECT_TRUE(result->outputs.empty()) << strategy;
+    EXPECT_GE(judged, 32) << strategy;
+    EXPECT_LE(judged, 4 * 32 * 5) << strategy;
+  }
+}
+
 // Rows of pages that were given up to other requests count as well.
 TEST(LimitsTest, RowsOfAWorkCount) {
   const auto vocabulary = VocabularyOf(Letters('a', 'w'));
@@ -119,19 +145,19 @@ TEST(LimitsTest, LatticesEndWithAnOutput) {
 
 // Of many beams the best tokens of each stay; where a beam needs more, its row runs again.
 TEST(LimitsTest, WideBeamsKeepTheBestTokens) {
-  constexpr int kWidth = 3000;
+  constexpr int kBeamWidth = 3000;
   std::vector<std::string> texts;
-  for (int i = 0; i + 1 < kWidth; ++i) texts.push_back("t" + std::to_string(i) + ".");
+  for (int i = 0; i + 1 < kBeamWidth; ++i) texts.push_back("t" + std::to_string(i) + ".");
   const auto vocabulary = VocabularyOf(texts);
   // Token 0 has nearly all of the probability, and behind it all tokens have about the same.
-  ToyModel model({.vocabulary_size = kWidth, .context_length = 400, .pages = 40000},
+  ToyModel model({.vocabulary_size = kBeamWidth, .context_length = 400, .pages = 40000},
                  [](const ToyModel::Place& place, std::span<float> out) {
                    for (size_t t = 0; t < out.size(); ++t) {
                      out[t] = 1e-4f * static_cast<float>(t);
                    }
                    if (place.tokens.size() == 5) out[0] = 30;
                  });
-  SearchOptions options{.n = kWidth, .num_beams = kWidth, .max_tokens = 2};
+  SearchOptions options{.n = kBeamWidth, .num_beams = kBeamWidth, .max_tokens = 2};
   options.length_penalty = 0;
   const Result<SearchResult> result =
       RunSearch({model, *vocabulary, {}, std::vector<TokenId>(5, 7), nullptr}, options);
@@ -141,7 +167,7 @@ TEST(LimitsTest, WideBeamsKeepTheBestTokens) {
     EXPECT_EQ(output.tokens[0], 0);
     all.insert(output.tokens);
   }
-  EXPECT_EQ(all.size(), static_cast<size_t>(kWidth));
+  EXPECT_EQ(all.size(), static_cast<size_t>(kBeamWidth));
 }
 
 }  // namespace

@@ -1,9 +1,15 @@
 // Searches, samplers, choices and best_of over HTTP.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 
+#include <chrono>
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <thread>
 
+#include "src/base/file.h"
 #include "src/server/server.h"
 #include "tests/server/http_client.h"
 #include "tests/server/test_server.h"
@@ -298,6 +304,29 @@ TEST(TogetherTest, CommandsRunWhereTheyMay) {
   const Answer scored = complete(R"({"num_beams":8,"critic":"tests:grep -c bba"})");
   ASSERT_EQ(scored.status, 200) << scored.body;
   EXPECT_EQ(TextAt(scored, 0), "bba");
+  // A request that goes takes its process with it.
+  const std::string file = ::testing::TempDir() + "together_test_begun";
+  std::filesystem::remove(file);
+  {
+    Connection gone((*server)->port());
+    fcntl(gone.fd(), F_SETFD, FD_CLOEXEC);  // else the process would hold it
+    const std::string body =
+        R"({"prompt":"a","max_tokens":6,"regex":"[ab]{3}","search":{"check_timeout":600,)"
+        R"("checks":["tests:echo $$ > )" +
+        file + ".new; mv " + file + ".new " + file + R"(; exec sleep 600"]}})";
+    gone.Send("POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: " +
+              std::to_string(body.size()) + "\r\n\r\n" + body);
+    for (int i = 0; i < 500 && !std::filesystem::exists(file); ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+  }
+  const Result<std::string> begun = ReadFile(file);
+  ASSERT_TRUE(begun.ok());
+  const pid_t pid = std::stoi(*begun);
+  for (int i = 0; i < 500 && kill(pid, 0) == 0; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  EXPECT_NE(kill(pid, 0), 0);
   const Answer missing = complete(R"({"checks":["schema:/no/such.json"]})");
   EXPECT_EQ(missing.status, 400) << missing.body;
   EXPECT_EQ(At(missing.Json(), "/error/param").text, "/search/checks/0") << missing.body;
@@ -308,6 +337,84 @@ TEST(TogetherTest, TheOutputsOfASearchAreAnswered) {
   ASSERT_EQ(answer.status, 200) << answer.body;
   EXPECT_EQ(At(answer.Json(), "/choices").items.size(), 3u) << answer.body;
   EXPECT_EQ(At(answer.Json(), "/pawl/search/0/outputs").items.size(), 3u);
+}
+
+// Where there are fewer than n, the answer has those, and says so.
+TEST(TogetherTest, FewerOutputsThanAskedFor) {
+  const std::string two = R"("guided_choice":["blue","green"],"search":{"num_beams":4},"n":3)";
+  const Answer answer = Complete(two);
+  ASSERT_EQ(answer.status, 200) << answer.body;
+  EXPECT_EQ(At(answer.Json(), "/choices").items.size(), 2u) << answer.body;
+  EXPECT_NE(answer.body.find("of 3 outputs 2 were found"), std::string::npos) << answer.body;
+  Connection client(TogetherPort());
+  for (const char* route : {"/v1/completions", "/v1/chat/completions"}) {
+    const std::string prompt = std::string(route).find("chat") != std::string::npos
+                                   ? R"("messages":[{"role":"user","content":"a"}])"
+                                   : R"("prompt":"a")";
+    const Answer stream =
+        client.Post(route, "{" + prompt + R"(,"max_tokens":12,"stream":true,)" + two + "}");
+    EXPECT_EQ(stream.status, 200);
+    EXPECT_NE(stream.body.find("\"index\":0"), std::string::npos) << stream.body;
+    EXPECT_EQ(stream.body.find("\"index\":2"), std::string::npos) << stream.body;
+    EXPECT_NE(stream.body.find("[DONE]"), std::string::npos) << stream.body;
+  }
+  const Answer llama = client.Post(
+      "/completion",
+      R"({"prompt":"a","n_predict":9,"n":2,"guided_choice":["blue"],"search":{"num_beams":4}})");
+  ASSERT_EQ(llama.status, 200) << llama.body;
+  EXPECT_EQ(llama.Json().items.size(), 1u) << llama.body;
+}
+
+TEST(TogetherTest, ErrorsSayWhatIsWrong) {
+  const std::pair<const char*, const char*> kMessages[] = {
+      {R"("contrast_prompt":"a","n":2)", "contrast without a search has one output"},
+      {R"("contrast_prompt":"a","n":2,"temperature":1)", "contrast without a search"},
+      {R"("search":{"force_ordered":true})", "needs force_phrases"},
+      {R"("search":{"force_in":"value"})", "needs force_phrases"},
+      {R"("classify":true,"choice":["a","b"])", "guided_choice, not choice"},
+      {R"("temperature":1,"regex":"[a-c]{3}","sampler":{"name":"cars","attempts":3,"checks":["regex:x"]})",
+       "in 3 attempts"},
+      {R"("temperature":1,"regex":"[a-c]{3}","sampler":{"name":"awrs","checks":["regex:x"]})",
+       "the output that was drawn is not valid"},
+  };
+  for (const auto& [members, message] : kMessages) {
+    const Answer answer = Complete(members);
+    EXPECT_EQ(answer.status, 400) << members << answer.body;
+    EXPECT_NE(answer.body.find(message), std::string::npos) << answer.body;
+  }
+  const Answer many =
+      Complete(R"("search":{"force_phrases":[")" + std::string(70000, 'a') + "\"]}");
+  EXPECT_EQ(At(many.Json(), "/error/param").text, "/search/force_phrases");
+}
+
+// The other prompt is the chat with another last message, through the model's own template.
+TEST(TogetherTest, ChatsHaveContrast) {
+  ServerOptions options;
+  options.model.chat_template =
+      "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}<assistant>";
+  const std::unique_ptr<Server> server = ServerOf("tiny-extract", options);
+  const auto post = [&](const std::string& more) {
+    Connection client(server->port());
+    return client.Post(
+        "/v1/chat/completions",
+        R"({"messages":[{"role":"user","content":"Ann Lee lives here."}],"temperature":0,)"
+        R"("max_tokens":12,"guided_regex":"[A-Za-z ]{2,30}")" +
+            more + "}");
+  };
+  const auto said = [&](const std::string& more) {
+    const Answer answer = post(more);
+    EXPECT_EQ(answer.status, 200) << answer.body;
+    return At(answer.Json(), "/choices/0/message/content").text;
+  };
+  const std::string plain = said("");
+  EXPECT_EQ(said(R"(,"contrast_prompt":"Ann Lee lives here.","contrast":3)"), plain);
+  EXPECT_EQ(said(R"(,"contrast_prompt":"Bob","contrast":0)"), plain);
+  EXPECT_NE(said(R"(,"contrast_prompt":"Bob","contrast":5)"), plain);
+  EXPECT_NE(said(R"(,"search":{"num_beams":1,"contrast_prompt":"Bob","contrast":5})"), plain);
+  const Answer tools =
+      post(R"(,"contrast_prompt":"Bob","tools":[{"type":"function","function":{"name":"f"}}])");
+  EXPECT_EQ(tools.status, 400) << tools.body;
+  EXPECT_EQ(At(tools.Json(), "/error/param").text, "/contrast_prompt") << tools.body;
 }
 
 TEST(TogetherTest, ContrastIsAnOptionOfSearches) {

@@ -27,11 +27,14 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
+#include <unordered_map>
 #include <utility>
 
 #include "pawl/sampling.h"
 #include "src/base/file.h"
 #include "src/base/json.h"
+#include "src/base/stop_scope.h"
 #include "src/base/utf8.h"
 #include "src/decode/sampling/check_spec.h"
 #include "src/decode/sampling/names.h"
@@ -43,6 +46,9 @@ namespace pawl {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+// How long a wait for a program lasts until it looks whether the request was cancelled.
+constexpr int64_t kWaitMilliseconds = 20;
 
 std::string SystemMessage(int error) { return std::strerror(error); }
 
@@ -104,10 +110,12 @@ class Process {
     for (;;) {
       pollfd fds[2] = {{out_, POLLIN, 0}, {in_, POLLOUT, 0}};
       const bool writing = written < line.size();
+      StopScope::Check();  // the process is killed then
       const auto left =
           std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
       if (left <= 0) return Error{ErrorCode::kLimit, "did not answer in time", ""};
-      const int ready = poll(fds, writing ? 2 : 1, static_cast<int>(std::min<int64_t>(left, 1000)));
+      const int ready =
+          poll(fds, writing ? 2 : 1, static_cast<int>(std::min(left, kWaitMilliseconds)));
       if (ready < 0 && errno != EINTR) return Ended();
       if (ready <= 0) continue;
       if (writing && fds[1].revents != 0) {
@@ -147,10 +155,12 @@ class Process {
         open = false;
       }
       pollfd fds[2] = {{out_, POLLIN, 0}, {in_, POLLOUT, 0}};
+      StopScope::Check();  // the process is killed then
       const auto left =
           std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
       if (left <= 0) return Error{ErrorCode::kLimit, "did not end in time", ""};
-      const int ready = poll(fds, open ? 2 : 1, static_cast<int>(std::min<int64_t>(left, 1000)));
+      const int ready =
+          poll(fds, open ? 2 : 1, static_cast<int>(std::min(left, kWaitMilliseconds)));
       if (ready < 0 && errno != EINTR) return Ended();
       if (ready <= 0) continue;
       if (open && fds[1].revents != 0) {
@@ -174,6 +184,7 @@ class Process {
       ended = waitpid(pid_, &status, WNOHANG);
       if (ended < 0 && errno == EINTR) ended = 0;
       if (ended != 0) break;
+      StopScope::Check();
       if (Clock::now() >= until) return Error{ErrorCode::kLimit, "did not end in time", ""};
       poll(nullptr, 0, 1);
     }
@@ -239,7 +250,7 @@ class Pool {
       process = *std::move(started);
     }
     const int64_t id = next_id_.fetch_add(1);
-    Result<json::Value> answer = Read(*process, id, question, key);
+    Result<json::Value> answer = ReadOrReturn(process, id, question, key);
     if (answer.ok()) {
       failures_ = 0;
       Return(std::move(process));
@@ -275,10 +286,25 @@ class Pool {
     return answer;
   }
 
+  // A process that a cancelled request waits for ends.
+  Result<json::Value> ReadOrReturn(std::unique_ptr<Process>& process, int64_t id,
+                                   const CheckQuestion& question, const char* key) const {
+    try {
+      return Read(*process, id, question, key);
+    } catch (...) {
+      process.reset();
+      Return(nullptr);
+      throw;
+    }
+  }
+
   // One that is idle, or nullptr where the caller may start another one.
   std::unique_ptr<Process> Take() const {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return !idle_.empty() || busy_ < options_.processes; });
+    while (idle_.empty() && busy_ >= options_.processes) {
+      StopScope::Check();
+      changed_.wait_for(lock, std::chrono::milliseconds(kWaitMilliseconds));
+    }
     ++busy_;
     if (idle_.empty()) return nullptr;
     std::unique_ptr<Process> process = std::move(idle_.back());
@@ -357,6 +383,35 @@ class ProgramCritic : public Critic {
   std::string name_;
 };
 
+// One of the processes that run tests. All requests together have as many as the machine has
+// threads; the others wait.
+class TestsPlace {
+ public:
+  TestsPlace() {
+    std::unique_lock lock(mutex);
+    while (running >= most) {
+      StopScope::Check();
+      changed.wait_for(lock, std::chrono::milliseconds(kWaitMilliseconds));
+    }
+    ++running;
+  }
+  ~TestsPlace() {
+    {
+      const std::lock_guard lock(mutex);
+      --running;
+    }
+    changed.notify_one();
+  }
+  TestsPlace(const TestsPlace&) = delete;
+  TestsPlace& operator=(const TestsPlace&) = delete;
+
+ private:
+  static inline const int most = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  static inline std::mutex mutex;
+  static inline std::condition_variable changed;
+  static inline int running = 0;
+};
+
 // What a command says of a complete output.
 class Tests {
  public:
@@ -364,6 +419,7 @@ class Tests {
 
   // nullopt: the time is over.
   Result<std::optional<Process::Finished>> Run(std::string_view text) const {
+    const TestsPlace place;
     const Result<std::unique_ptr<Process>> started = Process::Start(options_.command);
     if (!started.ok()) return InFile(NameOf(options_), started.error());
     constexpr size_t kMostWritten = 4096;
@@ -418,20 +474,42 @@ std::optional<double> ShareIn(std::string_view written) {
   return passed / all;
 }
 
+// Scores of texts that were run are kept.
 class TestsCritic : public Critic {
  public:
-  explicit TestsCritic(const ProgramCheckOptions& options) : tests_(options) {}
+  explicit TestsCritic(const ProgramCheckOptions& options)
+      : tests_(options), most_bytes_(options.cache.max_bytes) {}
   Result<double> Score(const CheckQuestion& question) const override {
     if (!question.ended) return 0;
-    const Result<std::optional<Process::Finished>> ran = tests_.Run(question.text);
+    const std::string text(question.text);
+    {
+      const std::lock_guard lock(mutex_);
+      if (const auto known = known_.find(text); known != known_.end()) return known->second;
+    }
+    const Result<std::optional<Process::Finished>> ran = tests_.Run(text);
     if (!ran.ok()) return ran.error();
-    if (!ran->has_value()) return kNoMass;
-    const double share = ShareIn((*ran)->written).value_or((*ran)->code == 0 ? 1 : 0);
-    return share > 0 ? std::log(share) : kNoMass;
+    double score = kNoMass;
+    if (ran->has_value()) {
+      const double share = ShareIn((*ran)->written).value_or((*ran)->code == 0 ? 1 : 0);
+      if (share > 0) score = std::log(share);
+    }
+    const std::lock_guard lock(mutex_);
+    constexpr size_t kBytesOfEntry = 96;
+    bytes_ += text.size() + kBytesOfEntry;
+    if (bytes_ > most_bytes_) {
+      known_.clear();
+      bytes_ = text.size() + kBytesOfEntry;
+    }
+    known_.emplace(text, score);
+    return score;
   }
 
  private:
   const Tests tests_;
+  const size_t most_bytes_;
+  mutable std::mutex mutex_;
+  mutable std::unordered_map<std::string, double> known_;
+  mutable size_t bytes_ = 0;
 };
 
 Status CheckOptions(const ProgramCheckOptions& options) {

@@ -87,8 +87,8 @@ class ForcedBeam {
     size_t met;
   };
 
-  static constexpr int64_t kEffort =
-      100000;  // of looking for paths: for the first, and for all others
+  // Of looking for paths: for the first, and for all others.
+  static constexpr int64_t kEffort = 200000;
 
   Status Steps() {
     while (!live_.empty() && !Done()) {

@@ -110,6 +110,10 @@ struct Hypothesis {
   static constexpr int kMostRefused = 64;
   int16_t refused = 0;
   TokenId closing_token = kNoToken;
+  // Complete outputs behind it that were refused. After kMostRefusedOutputs of them no more is
+  // asked about: each may take a process and seconds.
+  static constexpr int kMostRefusedOutputs = 32;
+  int16_t refused_outputs = 0;
   double log_probability = 0;  // of all its tokens
   double critic = 0;
   uint64_t text_hash = 1;

@@ -39,9 +39,15 @@ class PhrasePlan {
     int32_t parent = -1;
     std::vector<TokenId> tokens;  // behind the parent
   };
-  // `narrow`: those that bring a phrase on, and the path to the end.
-  std::vector<TokenId> NextTokens(const Place& place, bool narrow);
-  std::optional<Path> Search(const Hypothesis& from, int32_t state, size_t goal, bool narrow,
+  enum class Steps : uint8_t {
+    kPhrases,  // whole phrases in strings of JSON, and the path to the end
+    kNarrow,   // tokens that bring a phrase on, and the path to the end
+    kWide,
+  };
+  std::vector<TokenId> NextTokens(const Place& place, Steps steps);
+  // The place behind a text; nullopt: the constraint does not allow it, or forces another one.
+  std::optional<Place> Behind(const Place& place, size_t number, std::string text);
+  std::optional<Path> Search(const Hypothesis& from, int32_t state, size_t goal, Steps steps,
                              int64_t effort);
   bool CanEnd(const Place& place) const;
 

@@ -350,11 +350,7 @@ const std::vector<TokenId>& ForcedPhrases::Advancing(int32_t number) {
       if (!json.in_string) add(" " + text);
     }
   };
-  // In a key, or where one comes, nothing brings a phrase on.
-  const bool before_key = !json.in_string && !json.open.empty() && json.open.back() == '{';
-  if (where_ == ForceIn::kValue && (before_key || (json.in_string && json.is_key))) {
-    return state.advancing;
-  }
+  if (InKeys(state.key)) return state.advancing;
   const auto [phrase, bytes] = UnderWay(state.key);
   if (phrase >= 0) {
     add_rest(
@@ -372,6 +368,23 @@ const std::vector<TokenId>& ForcedPhrases::Advancing(int32_t number) {
   }
   if (in_escape(number) && state.going_on == 0) state.going_on = state.advancing.size();
   return state.advancing;
+}
+
+std::vector<std::vector<std::string>> ForcedPhrases::Endings(int32_t state) const {
+  std::vector<std::vector<std::string>> endings;
+  const Key& key = At(state).key;
+  if (InKeys(key)) return endings;
+  const StringPlace place = {key.json.in_string, key.json.escape, key.json.code, key.json.first};
+  const auto [under_way, bytes] = UnderWay(key);
+  for (size_t p = 0; p < phrases_.size(); ++p) {
+    if (!MayBeNext(key, static_cast<int32_t>(p))) continue;
+    if (static_cast<int32_t>(p) == under_way) {
+      endings.push_back(
+          FormsOf(place, std::string_view(phrases_[p]).substr(static_cast<size_t>(bytes))));
+    }
+    endings.push_back(FormsOf(place, phrases_[p]));
+  }
+  return endings;
 }
 
 std::vector<std::string> ForcedPhrases::Missing(std::string_view text) {

@@ -51,6 +51,14 @@ class ForcedPhrases {
     return At(state).key.json.escape > 0 || At(state).key.json.first > 0;
   }
   std::vector<std::string> Missing(std::string_view text);
+  // Texts that write a phrase from here to its end: of each phrase the ways of writing it in JSON,
+  // the shortest first. None in a key and before one. REQUIRES: ForceIn::kValue.
+  std::vector<std::vector<std::string>> Endings(int32_t state) const;
+  // In a string of JSON, keys too.
+  bool in_string(int32_t state) const { return At(state).key.json.in_string; }
+  bool in_values() const { return where_ == ForceIn::kValue; }
+  // Of the tokenizer's spelling; kNoToken: there is none.
+  TokenId FirstOf(const std::string& text);
 
  private:
   // Where a byte of JSON stands.
@@ -98,7 +106,12 @@ class ForcedPhrases {
   // none.
   std::pair<int32_t, int32_t> UnderWay(const Key& key) const;
   bool MayBeNext(const Key& key, int32_t phrase) const;
-  TokenId FirstOf(const std::string& text);
+  // Nothing brings a phrase on: in a key, or where one comes.
+  bool InKeys(const Key& key) const {
+    const bool before =
+        !key.json.in_string && !key.json.open.empty() && key.json.open.back() == '{';
+    return where_ == ForceIn::kValue && (before || (key.json.in_string && key.json.is_key));
+  }
 
   std::vector<std::string> phrases_;
   const bool ordered_;

@@ -118,7 +118,7 @@ Status CheckOptions(const SearchOptions& o) {
     bytes += phrase.size();
   }
   if (bytes > kMostPhraseBytes) {
-    return Error{ErrorCode::kLimit, "has more than 65536 bytes", "force_phrases"};
+    return WrongSearch("force_phrases", "has more than 65536 bytes");
   }
   if (!std::isfinite(o.length_penalty) || std::abs(o.length_penalty) > 100) {
     return WrongSearch("length_penalty", "must be from -100 to 100");

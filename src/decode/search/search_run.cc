@@ -18,6 +18,7 @@
 
 #include "src/base/stop_scope.h"
 #include "src/decode/check_input.h"
+#include "src/decode/forced_text.h"
 
 namespace pawl {
 namespace {
@@ -89,6 +90,10 @@ double SearchRun::Argument(std::string_view name, double otherwise) const {
 }
 
 Status SearchRun::Start() {
+  judges_outputs_ =
+      options().critic != nullptr || std::ranges::any_of(s_.task.checks, [](const auto& check) {
+        return check->granularity() == CheckGranularity::kComplete;
+      });
   Hypothesis root;
   root.at = ForLoop(s_.task.constraint, *s_.task.vocabulary);
   if (closes()) {
@@ -199,24 +204,14 @@ void SearchRun::BanRepeats(Hypo h, std::span<const TokenId> behind,
 }
 
 std::vector<TokenId> SearchRun::ForcedBehind(const Hypothesis& h) const {
-  std::vector<TokenId> forced, spelled;
-  if (!options().skip_forced || h.at == nullptr || !s_.task.constraint->exact()) return forced;
+  std::vector<TokenId> forced;
+  if (!options().skip_forced || h.at == nullptr || !h.at->exact()) return forced;
   std::shared_ptr<const LoopConstraint> place = h.at;
+  ForcedText text(*s_.task.vocabulary, s_.encode);
   const auto left = static_cast<size_t>(std::max(0, s_.task.max_tokens - h.length));
   while (forced.size() < std::min(kMostForced, left)) {
-    const std::shared_ptr<const Mask> mask = place->mask();
-    TokenId token = spelled.empty() ? mask->singleton() : kNoToken;
-    if (spelled.empty() && token == kNoToken && s_.encode &&
-        mask->count() <= LoopConstraint::kMostSpellings) {
-      const std::string run = place->forced(LoopConstraint::kForcedLimit);
-      if (run.size() > 1) spelled = SpellForced(*s_.task.vocabulary, s_.encode, run);
-      std::ranges::reverse(spelled);
-    }
-    if (!spelled.empty()) {
-      token = spelled.back();
-      spelled.pop_back();
-      if (!mask->Allows(token)) break;
-    }
+    const TokenId token =
+        text.Next(*place->mask(), [&] { return place->forced(LoopConstraint::kForcedLimit); });
     // Where only the end may follow, its law is asked for.
     if (token == kNoToken || s_.task.vocabulary->is_end(token)) break;
     std::shared_ptr<const LoopConstraint> next = place->Next(token);
@@ -568,10 +563,29 @@ Result<bool> SearchRun::Accepts(Hypo h) const {
   return MayEnd(s_.task.checks, TextOf(h), tokens, asked);
 }
 
+// What is cut at the budget is an output, too. The critic's score; nullopt: it is refused.
+Result<std::optional<double>> SearchRun::Judge(Hypo made) {
+  const bool ended = at(made).ended;
+  if (judges_ends_ && !ended && !s_.task.checks.empty() && Complete(made)) {
+    const Result<bool> accepted = Accepts(made);
+    if (!accepted.ok()) return accepted.error();
+    if (!*accepted) return std::optional<double>();
+  }
+  if (options().critic == nullptr) return std::optional(0.0);
+  StopScope::Check();
+  std::vector<TokenId> tokens = TokensOf(made);
+  if (ended) tokens.pop_back();
+  const Result<double> score = options().critic->Score(
+      {.text = TextOf(made), .tokens = tokens, .ended = ended || Complete(made)});
+  if (!score.ok()) return score.error();
+  return *score == kNoMass ? std::nullopt : std::optional(*score);
+}
+
 Result<Hypo> SearchRun::Child(Hypo parent, const RankedTokens::Item& item) {
   if (nodes() >= options().max_nodes) limit_ = "nodes";
   if (limited()) return kNoHypo;
   Hypothesis child;
+  bool complete = false;
   {
     const Hypothesis& from = at(parent);
     child.parent = parent;
@@ -581,11 +595,18 @@ Result<Hypo> SearchRun::Child(Hypo parent, const RankedTokens::Item& item) {
     child.ended = IsEnd(parent, item.token);
     child.text_hash = from.text_hash;
     child.text_size = from.text_size;
+    complete =
+        judges_outputs_ && (child.ended || (!closes() && child.length >= s_.task.max_tokens));
+    if (complete && from.refused_outputs >= Hypothesis::kMostRefusedOutputs) return kNoHypo;
     if (from.run != nullptr && from.run_at < from.run->tokens.size()) {
       child.run = from.run;
       child.run_at = from.run_at + 1;
     }
   }
+  const auto refuse = [&] {
+    if (complete) ++arena_[static_cast<size_t>(parent)].refused_outputs;
+    return kNoHypo;
+  };
   if (!child.ended && at(parent).at != nullptr) {
     child.at = at(parent).at->Next(item.token);
     if (child.at == nullptr) return kNoHypo;
@@ -594,7 +615,7 @@ Result<Hypo> SearchRun::Child(Hypo parent, const RankedTokens::Item& item) {
   if (judges_ends_ || !child.ended) {
     const Result<bool> allowed = ChecksAllow(parent, item.token, child.ended);
     if (!allowed.ok()) return allowed.error();
-    if (!*allowed) return kNoHypo;
+    if (!*allowed) return child.ended ? refuse() : kNoHypo;
   }
   // Special tokens have no bytes, and are part of what an output says.
   const std::string_view bytes = BytesOf(item.token);
@@ -605,25 +626,12 @@ Result<Hypo> SearchRun::Child(Hypo parent, const RankedTokens::Item& item) {
     child.text_hash = HashedByte(child.text_hash, 256 + static_cast<uint64_t>(item.token));
   }
   child.text_size += static_cast<uint32_t>(bytes.size());
-  const bool ended = child.ended;
   arena_.push_back(std::move(child));
   const auto made = static_cast<Hypo>(arena_.size() - 1);
-  // What is cut at the budget is an output, too.
-  if (judges_ends_ && !ended && !s_.task.checks.empty() && Complete(made)) {
-    const Result<bool> accepted = Accepts(made);
-    if (!accepted.ok()) return accepted.error();
-    if (!*accepted) return kNoHypo;
-  }
-  if (options().critic != nullptr) {
-    StopScope::Check();
-    std::vector<TokenId> tokens = TokensOf(made);
-    if (ended) tokens.pop_back();
-    const Result<double> score = options().critic->Score(
-        {.text = TextOf(made), .tokens = tokens, .ended = ended || Complete(made)});
-    if (!score.ok()) return score.error();
-    if (*score == kNoMass) return kNoHypo;
-    arena_.back().critic = *score;
-  }
+  const Result<std::optional<double>> score = Judge(made);
+  if (!score.ok()) return score.error();
+  if (!score->has_value()) return refuse();
+  arena_.back().critic = **score;
   return made;
 }
 

@@ -224,6 +224,7 @@ class SearchRun {
   Result<size_t> FreeSlot();
   bool LeavesRoom(Hypo parent, TokenId token, const LoopConstraint& next, int length);
   Result<bool> ChecksAllow(Hypo parent, TokenId token, bool end) const;
+  Result<std::optional<double>> Judge(Hypo made);
   SearchOutput OutputOf(Hypo h, double score) const;
   std::string_view BytesOf(TokenId token) const { return s_.task.BytesOf(token); }
 
@@ -240,7 +241,8 @@ class SearchRun {
   size_t most_slots_ = 1;
   uint64_t now_ = 0;
   bool keeps_ = false, judges_ends_ = true;
-  int mixed_branch_ = -1;  // of MixedLaws
+  bool judges_outputs_ = false;  // a check or the critic may take long for a complete output
+  int mixed_branch_ = -1;        // of MixedLaws
   int64_t prompt_rows_ = 0;
   std::vector<Found> found_;
   size_t most_ = 1;

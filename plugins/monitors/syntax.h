@@ -62,7 +62,8 @@ namespace pawl::monitors {
   X(type_query) X(template_literal_type) X(infer_type) X(optional_type) X(rest_type) \
   X(this_type) X(mapped_type_clause) X(ambient_declaration) X(export_statement) \
   X(import_statement) X(import_specifier) X(namespace_import) X(import_clause) \
-  X(import_require_clause) X(import_alias) X(internal_module) X(module) X(meta_property) \
+  X(import_require_clause) X(export_clause) X(export_specifier) X(namespace_export) \
+  X(import_alias) X(internal_module) X(module) X(meta_property) \
   X(computed_property_name) X(accessibility_modifier) X(override_modifier) \
   X(opting_type_annotation) X(omitting_type_annotation) X(adding_type_annotation) \
   X(nested_identifier) X(optional_chain) X(decorator) X(class_definition) \

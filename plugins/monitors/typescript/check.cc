@@ -45,14 +45,18 @@ Problem At(const Node* node, const char* monitor, std::string message) {
 }
 
 // A type whose members a program may add to, or of which nothing is known. Only a function that has
-// a name gets properties by assignment.
-bool Extensible(TypeRef type, const Node* object) {
+// a name gets properties by assignment, where it is declared or in another file.
+bool Extensible(Checker& checker, TypeRef type, const Node* object) {
   if (type->loose() || type->is(T::kNever) || type->is(T::kVoid)) return true;
-  if (type->is(T::kFunction)) return !object->is(K::k_member_expression);
+  if (type->is(T::kFunction)) {
+    if (!object->is(K::k_member_expression)) return true;
+    const TypeRef of = checker.TypeOf(object->at(F::k_object));
+    return of->is(T::kStatic) && of->symbol->is(kForeign);
+  }
   if (type->is(T::kUnion)) {
     Work::Step(type->parts.size());
     return std::any_of(type->parts.begin(), type->parts.end(), [&](TypeRef p) {
-      return !p->is(T::kNull) && !p->is(T::kUndefined) && Extensible(p, object);
+      return !p->is(T::kNull) && !p->is(T::kUndefined) && Extensible(checker, p, object);
     });
   }
   return false;
@@ -76,7 +80,7 @@ size_t FirstError(const Node* root) {
 std::optional<std::vector<std::string>> MemberNames(Checker& checker, const Node* object) {
   if (object == nullptr || object->is(K::k_super)) return std::nullopt;
   const TypeRef type = checker.TypeOf(object);
-  if (Extensible(type, object)) return std::nullopt;
+  if (Extensible(checker, type, object)) return std::nullopt;
   return checker.Members(type, object);
 }
 
@@ -145,7 +149,7 @@ std::optional<Problem> ConstantProblem(Checker& checker, const Node* assignment)
     const Node* property = target->at(F::k_property);
     if (object == nullptr || property == nullptr || object->is(K::k_this)) return std::nullopt;
     const TypeRef type = checker.TypeOf(object);
-    if (Extensible(type, object) || type->is(T::kUnion) || type->is(T::kIntersection))
+    if (Extensible(checker, type, object) || type->is(T::kUnion) || type->is(T::kIntersection))
       return std::nullopt;
     if (const auto member = checker.Member(type, property->text()); member && member->readonly) {
       return At(property, "constants", "is read-only");

@@ -15,7 +15,7 @@ namespace pawl::monitors::ts {
 
 TypeRef Checker::TypeOf(const Node* node) {
   if (node == nullptr) return pool_.open;
-  const bool lib = node->tree == lib_.get();
+  const bool lib = Kept(node);
   auto& known = lib ? lib_nodes_ : types_;
   if (const auto found = known.find(node); found != known.end()) return found->second;
   if (depth_ > 100 || !computing_.insert(node).second) return pool_.open;

@@ -243,8 +243,9 @@ std::optional<std::vector<std::string>> Checker::Members(TypeRef type, const Nod
       const Work::Deeper deeper;
       Symbol* symbol = part->symbol;
       FillMembers(symbol);
-      if (!symbol->is(kEnum) && !symbol->is(kClass)) known = false;
-      if (symbol->is(kNamespace) || OpenSymbol(symbol)) known = false;
+      // Another file is complete; a namespace of this one may go on further down.
+      const bool space = symbol->is(kNamespace) && !symbol->is(kForeign);
+      if (space || OpenSymbol(symbol)) known = false;
       for (const auto& [name, member] : symbol->statics) names.push_back(name);
       if (symbol->is(kClass)) {
         names.push_back("prototype");

@@ -119,8 +119,9 @@ void Checker::AddMembers(Symbol* symbol, const Node* body) {
 void Checker::FillMembers(Symbol* symbol) {
   if (symbol->members_known) return;
   symbol->members_known = true;
-  const bool before = binding_lib_;
-  binding_lib_ = symbol->is(kLib);
+  const Binding binding(*this, symbol->is(kLib)       ? lib_.get()
+                               : symbol->is(kForeign) ? nullptr
+                                                      : tree_.get());
   Scope space;  // of all parts of a namespace: what one of them declares another may go on with
   for (const Node* d : symbol->declarations) {
     const Node* body = d->at(F::k_body);
@@ -146,7 +147,6 @@ void Checker::FillMembers(Symbol* symbol) {
     }
   }
   for (auto& [name, member] : space.names) symbol->statics.emplace(name, member);
-  binding_lib_ = before;
 }
 
 Symbol* Checker::MemberSymbol(Symbol* of, const std::string& name) {
@@ -159,6 +159,8 @@ bool Checker::OpenSymbol(Symbol* symbol) {
   Work::Step();
   FillMembers(symbol);
   if (symbol->bases_open && !symbol->is(kLib)) return true;
+  if (symbol->is(kForeign) && symbol->is(kInterface) && augmented_.contains(symbol->name))
+    return true;
   for (const Node* d : symbol->declarations) {
     if (Unfinished(d)) return true;
     for (const Node& kid : d->kids()) {
@@ -380,7 +382,7 @@ const Signature* Checker::SignatureOf(const Node* node, const Mapper& mapper) {
       signature->result = TypeFromNode(result);
     }
   }
-  if (signature->result == nullptr && node->tree == lib_.get()) signature->result = pool_.any;
+  if (signature->result == nullptr && Ambient(node)) signature->result = pool_.any;
   if (for_this != nullptr && !signature->type_params.empty() && HasParams(for_this))
     signature->result = pool_.open;
   if (signature->result == nullptr && signature->guarded == nullptr) InferGuard(node, signature);

@@ -88,7 +88,12 @@ TypeRef Checker::ConstraintOf(TypeRef param) {
 
 TypeRef Checker::DeclaredType(Symbol* symbol, std::vector<TypeRef> args) {
   if (symbol->is(kTypeParameter)) return pool_.Param(symbol);
-  if (symbol->is(kImport)) return pool_.open;
+  if (symbol->is(kImport)) {
+    Symbol* target = Target(symbol);
+    return target == nullptr || target->is(kImport) ? pool_.open
+                                                    : DeclaredType(target, std::move(args));
+  }
+  if (!symbol->is(kTypeName)) return pool_.open;
   if (symbol->is(kEnumMember)) return pool_.EnumMember(symbol);
   if (symbol->is(kAlias)) {
     const std::vector<TypeRef> params = ParamsOf(symbol);
@@ -98,10 +103,12 @@ TypeRef Checker::DeclaredType(Symbol* symbol, std::vector<TypeRef> args) {
     if (symbol->declared == nullptr) {
       if (symbol->resolving_declared) return pool_.open;
       symbol->resolving_declared = true;
-      const Node* value = symbol->declarations.front()->at(F::k_value);
-      symbol->declared = value == nullptr || Unfinished(symbol->declarations.front())
-                             ? pool_.open
-                             : TypeFromNode(value);
+      const Node* alias = symbol->declarations.front();
+      for (const Node* d : symbol->declarations) {
+        if (d->is(K::k_type_alias_declaration)) alias = d;
+      }
+      const Node* value = alias->at(F::k_value);
+      symbol->declared = value == nullptr || Unfinished(alias) ? pool_.open : TypeFromNode(value);
       symbol->resolving_declared = false;
     }
     if (params.empty()) return symbol->declared;
@@ -200,8 +207,10 @@ TypeRef Checker::TypeOfReferenceNode(const Node* node) {
     if (space == nullptr) return pool_.open;
     FillMembers(space);
     const auto found = space->statics.find(std::string(last->text()));
-    if (found == space->statics.end() || !found->second->is(kTypeName)) return pool_.open;
-    return DeclaredType(found->second, std::move(args));
+    if (found == space->statics.end()) return pool_.open;
+    Symbol* meant = Meant(found->second, kTypeName);
+    return meant == nullptr || meant->is(kImport) ? pool_.open
+                                                  : DeclaredType(meant, std::move(args));
   }
   Symbol* symbol = Resolve(name->text(), node, kTypeName);
   if (symbol == nullptr || symbol->is(kImport)) return pool_.open;
@@ -336,7 +345,7 @@ TypeRef Checker::ReadTypeNode(const Node* node) {
 
 TypeRef Checker::TypeFromNode(const Node* node) {
   if (node == nullptr) return pool_.open;
-  const bool lib = node->tree == lib_.get();
+  const bool lib = Kept(node);
   auto& known = lib ? lib_nodes_ : types_;
   if (const auto found = known.find(node); found != known.end()) return found->second;
   if (depth_ > 60) return pool_.open;

@@ -22,7 +22,18 @@ constexpr std::string_view kName = "pawl_name__";
 
 class TypeScriptAnalysis : public Analysis {
  public:
-  TypeScriptAnalysis() : parser_(Language::kTypeScript) { Renew(); }
+  explicit TypeScriptAnalysis(const MonitorOptions& options) : parser_(Language::kTypeScript) {
+    if (!options.repo.empty()) files_.emplace(options.repo);
+    Renew();
+  }
+
+  void SetFile(const std::string& path) override {
+    if (!files_) return;
+    std::string file = files_->Inside(path);
+    if (file == file_) return;
+    file_ = std::move(file);
+    checker_.reset();  // what stood for this file, or for imports of it
+  }
 
   // Makes the program of the text so far, with `splice` at the cursor and everything closed. False:
   // no way gives a tree without errors.
@@ -54,8 +65,9 @@ class TypeScriptAnalysis : public Analysis {
     return true;
   }
   Checker& checker() { return *checker_; }
-  void Drop(bool) noexcept override {
+  void Drop(bool whole) noexcept override {
     checker_.reset();
+    if (whole && files_) files_->Clear();
     parser_.Forget();
   }
 
@@ -93,14 +105,18 @@ class TypeScriptAnalysis : public Analysis {
 
   // Types are never taken back one by one: when there are many, everything is made again.
   void Renew() {
+    if (files_ && files_->Refresh()) checker_.reset();
     if (checker_ == nullptr || checker_->pool().size() > kMaxTypes) {
       if (library_ == nullptr) library_ = Checker::ReadLibrary(ts::LibraryText());
       checker_ = std::make_unique<Checker>(library_);
+      if (files_ && !file_.empty()) checker_->SetModules(&*files_, file_);
     }
   }
   static constexpr size_t kMaxTypes = 400000;
   Parser parser_;
   std::shared_ptr<Tree> library_;
+  std::optional<ts::ModuleFiles> files_;
+  std::string file_;  // of the text, in the repository
   std::unique_ptr<Checker> checker_;
 };
 
@@ -286,8 +302,7 @@ class Names : public Monitor {
 }  // namespace
 
 std::unique_ptr<Analysis> MakeTypeScriptAnalysis(const MonitorOptions& options) {
-  (void)options;
-  return std::make_unique<TypeScriptAnalysis>();
+  return std::make_unique<TypeScriptAnalysis>(options);
 }
 
 std::vector<std::unique_ptr<Monitor>> TypeScriptMonitors() {

@@ -12,7 +12,10 @@ TypeRef Checker::TypeOfSymbol(Symbol* symbol) {
   symbol->resolving = true;
   TypeRef type = pool_.open;
   if (symbol->is(kImport)) {
-    type = pool_.open;
+    Symbol* target = Target(symbol);
+    if (target != nullptr && !target->is(kImport)) type = TypeOfSymbol(target);
+  } else if (symbol->expression != nullptr) {
+    type = InitializerType(symbol->expression, true);
   } else if (symbol->is(kFunctionName) && !symbol->is(kClass | kVariable | kLet | kConst)) {
     Symbol functions;
     for (const Node* d : symbol->declarations) {

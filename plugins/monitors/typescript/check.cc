@@ -78,10 +78,51 @@ size_t FirstError(const Node* root) {
 }
 
 std::optional<std::vector<std::string>> MemberNames(Checker& checker, const Node* object) {
-  if (object == nullptr || object->is(K::k_super)) return std::nullopt;
+  if (object == nullptr) return std::nullopt;
   const TypeRef type = checker.TypeOf(object);
+  if (object->is(K::k_super) && (!type->is(T::kRef) || !type->symbol->is(kClass)))
+    return std::nullopt;
   if (Extensible(checker, type, object)) return std::nullopt;
   return checker.Members(type, object);
+}
+
+std::optional<std::vector<std::string>> TypeNames(Checker& checker, const Node* space) {
+  if (space == nullptr || !space->is(K::k_identifier)) return std::nullopt;
+  Symbol* symbol = checker.Resolve(space->text(), space, kNamespace);
+  if (symbol == nullptr || !symbol->is(kForeign) || symbol->is(kImport)) return std::nullopt;
+  checker.FillMembers(symbol);
+  if (checker.OpenSymbol(symbol) || symbol->statics.empty()) return std::nullopt;
+  std::vector<std::string> names;
+  for (const auto& [name, member] : symbol->statics) names.push_back(name);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+bool Unchecked(std::string_view text, size_t byte) {
+  constexpr size_t kTop = 4096;
+  const std::string_view top = text.substr(0, kTop);
+  if (const size_t at = top.find("@ts-nocheck"); at != std::string_view::npos) {
+    const size_t line = top.rfind('\n', at);
+    const size_t begin = line == std::string_view::npos ? 0 : line + 1;
+    if (top.substr(begin).starts_with("//")) return true;
+  }
+  size_t line = text.rfind('\n', byte == 0 ? 0 : byte - 1);
+  if (byte == 0 || line == std::string_view::npos) return false;
+  // Comments may stand between.
+  for (;;) {
+    const size_t above = line == 0 ? std::string_view::npos : text.rfind('\n', line - 1);
+    const size_t begin = above == std::string_view::npos ? 0 : above + 1;
+    std::string_view code = text.substr(begin, line - begin);
+    code.remove_prefix(std::min(code.find_first_not_of(" \t\r{"), code.size()));
+    Work::Bytes(code.size());
+    if (!code.starts_with("//") && !code.starts_with("/*") && !code.starts_with("*")) return false;
+    if (code.find("@ts-ignore") != std::string_view::npos ||
+        code.find("@ts-expect-error") != std::string_view::npos) {
+      return true;
+    }
+    if (begin == 0) return false;
+    line = begin - 1;
+  }
 }
 
 std::optional<Problem> MemberProblem(Checker& checker, const Node* member) {

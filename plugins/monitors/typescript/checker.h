@@ -233,6 +233,7 @@ class Checker {
   bool AddExports(Module& module, Table& names);
   void Augment(const Node* program);
   bool Ambient(const Node* node) const;
+  bool BadlyRead(const Node* declaration);
   Scope& ScopeOf(const Node* node);
   void Bind(const Node* node, Scope& scope);
   void Overlay(Scope& scope);

@@ -18,6 +18,7 @@ TypeRef Checker::TypeOf(const Node* node) {
   const bool lib = Kept(node);
   auto& known = lib ? lib_nodes_ : types_;
   if (const auto found = known.find(node); found != known.end()) return found->second;
+  if (lib && node->broken()) return pool_.open;
   if (depth_ > 100 || !computing_.insert(node).second) return pool_.open;
   Work::Step();
   ++depth_;

@@ -162,7 +162,7 @@ bool Checker::OpenSymbol(Symbol* symbol) {
   if (symbol->is(kForeign) && symbol->is(kInterface) && augmented_.contains(symbol->name))
     return true;
   for (const Node* d : symbol->declarations) {
-    if (Unfinished(d)) return true;
+    if (Unfinished(d) || (symbol->is(kForeign) && BadlyRead(d))) return true;
     for (const Node& kid : d->kids()) {
       if (kid.is(K::k_decorator)) return true;
     }

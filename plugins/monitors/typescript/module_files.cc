@@ -112,6 +112,30 @@ std::pair<std::string, std::string> SplitPackage(const std::string& specifier) {
   return {specifier.substr(0, slash), specifier.substr(slash + 1)};
 }
 
+// Two things that the grammar does not know: a member that is named like a word of classes, and
+// `global { ... }` in an ambient module.
+std::string Repaired(const std::string& text) {
+  std::string out;
+  out.reserve(text.size() + 64);
+  size_t at = 0;
+  while (at < text.size()) {
+    const size_t end = std::min(text.find('\n', at), text.size() - 1) + 1;
+    const std::string_view line(text.data() + at, end - at);
+    at = end;
+    const size_t start = line.find_first_not_of(" \t");
+    const std::string_view code = start == std::string_view::npos ? "" : line.substr(start);
+    if (code.starts_with("global {")) {
+      out += "namespace ";
+    } else if (code.starts_with("implements:") || code.starts_with("implements?:")) {
+      out += "\"implements\"";
+      out += code.substr(std::string_view("implements").size());
+      continue;
+    }
+    out += line;
+  }
+  return out;
+}
+
 int64_t ChangedAt(const std::string& path) {
   std::error_code failed;
   const auto time = fs::last_write_time(path, failed);
@@ -424,8 +448,13 @@ const ModuleText* ModuleFiles::Read(const std::string& path) {
     module->path = path;
     module->declarations =
         path.ends_with(".d.ts") || path.ends_with(".d.mts") || path.ends_with(".d.cts");
-    module->tree = parser.Parse(*std::move(text));
-    if (!module->tree->broken()) known.text = std::move(module);
+    module->tree = parser.Parse(*text);
+    if (module->tree->broken() && !module->tree->cut()) {
+      std::string repaired = Repaired(*text);
+      parser.Forget();
+      if (repaired != *text) module->tree = parser.Parse(std::move(repaired));
+    }
+    if (!module->tree->cut()) known.text = std::move(module);
   } catch (const GaveUp&) {
     known.text = nullptr;
   }

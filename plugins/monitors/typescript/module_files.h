@@ -5,8 +5,8 @@
 //     const ModuleText* module = files.Read(*path);         // nullptr: it cannot be read
 //   }
 //
-// Only files in the folder are read (source_folder.h). What is not found, is too large or has
-// syntax errors is no module, and the names that are imported from it stay open.
+// Only files in the folder are read (source_folder.h). What is not found or is too large is no
+// module, and the names that are imported from it stay open.
 #ifndef PAWL_PLUGINS_MONITORS_TYPESCRIPT_MODULE_FILES_H_
 #define PAWL_PLUGINS_MONITORS_TYPESCRIPT_MODULE_FILES_H_
 

@@ -86,6 +86,23 @@ bool Checker::Ambient(const Node* node) const {
   return text != module_texts_.end() && text->second->declarations;
 }
 
+// Whether a declaration of another file may have lost a part: it has a syntax error, or stands
+// next to one.
+bool Checker::BadlyRead(const Node* declaration) {
+  if (!Kept(declaration) || !declaration->tree->root()->broken()) return false;
+  const Node* statement = declaration;
+  while (statement->parent != nullptr && !statement->parent->is(K::k_program) &&
+         !statement->parent->is(K::k_statement_block)) {
+    if (statement->is(K::k_ERROR)) return true;
+    statement = statement->parent;
+  }
+  if (statement->broken() || statement->parent == nullptr) return true;
+  const auto kids = statement->parent->kids();
+  const auto at = static_cast<size_t>(statement - kids.data());
+  return statement->parent->is(K::k_ERROR) || (at > 0 && kids[at - 1].is(K::k_ERROR)) ||
+         (at + 1 < kids.size() && kids[at + 1].is(K::k_ERROR));
+}
+
 Symbol* Checker::Target(Symbol* import) {
   if (!import->is(kImport)) return import;
   if (import->target_known) return import->target;
@@ -205,6 +222,7 @@ Checker::Module* Checker::ModuleIn(const ModuleText& text, const std::string& sp
     module->container = container;
     module->locals = locals;
     module->declarations = text.declarations;
+    module->open = root->broken();
     FillExports(*module);
   }
   return module.get();

@@ -348,7 +348,7 @@ TypeRef Checker::TypeFromNode(const Node* node) {
   const bool lib = Kept(node);
   auto& known = lib ? lib_nodes_ : types_;
   if (const auto found = known.find(node); found != known.end()) return found->second;
-  if (depth_ > 60) return pool_.open;
+  if (depth_ > 60 || (lib && node->broken())) return pool_.open;
   ++depth_;
   const TypeRef type = ReadTypeNode(node);
   --depth_;

@@ -38,6 +38,7 @@ class TypeScriptAnalysis : public Analysis {
   // Makes the program of the text so far, with `splice` at the cursor and everything closed. False:
   // no way gives a tree without errors.
   bool Shadow(const Cursor& cursor, std::string_view splice, const Scan& scan) {
+    if (ts::Unchecked(cursor.text, cursor.text.size())) return false;
     Renew();
     for (const bool ternaries : {true, false}) {
       if (!ternaries && !scan.has_ternary()) break;
@@ -90,8 +91,11 @@ class TypeScriptAnalysis : public Analysis {
     checker_->SetProgram(std::move(tree), static_cast<uint32_t>(text.size()));
     std::vector<Refusal> refusals;
     for (ts::Problem& problem : ts::FindProblems(*checker_, strict)) {
-      if (!strict && std::find(monitors.begin(), monitors.end(), problem.monitor) == monitors.end())
+      if (!strict &&
+          (std::find(monitors.begin(), monitors.end(), problem.monitor) == monitors.end() ||
+           ts::Unchecked(text, problem.byte))) {
         continue;
+      }
       refusals.push_back(Refusal{.byte = problem.byte,
                                  .identifier = std::move(problem.identifier),
                                  .monitor = problem.monitor,
@@ -153,12 +157,14 @@ class Dereference : public Monitor {
     Checker& checker = of.checker();
     const auto at = static_cast<uint32_t>(c.text.size());
     const Node* node = checker.tree()->Smallest(at, at + static_cast<uint32_t>(kName.size()));
-    if (!node->is(K::k_property_identifier) || node->parent == nullptr ||
-        !node->parent->is(K::k_member_expression)) {
-      return {};
+    std::optional<std::vector<std::string>> names;
+    const Node* whole = node->parent;
+    if (whole == nullptr) return {};
+    if (node->is(K::k_property_identifier) && whole->is(K::k_member_expression)) {
+      names = ts::MemberNames(checker, whole->at(F::k_object));
+    } else if (node->is(K::k_type_identifier) && whole->is(K::k_nested_type_identifier)) {
+      names = ts::TypeNames(checker, whole->first_named());
     }
-    const Node* object = node->parent->at(F::k_object);
-    auto names = ts::MemberNames(checker, object);
     if (!names) return {};
     auto completions = std::make_shared<Completions>();
     completions->names = std::move(*names);

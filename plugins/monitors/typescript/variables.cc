@@ -14,6 +14,10 @@ TypeRef Checker::TypeOfSymbol(Symbol* symbol) {
   if (symbol->is(kImport)) {
     Symbol* target = Target(symbol);
     if (target != nullptr && !target->is(kImport)) type = TypeOfSymbol(target);
+  } else if (symbol->is(kForeign) &&
+             std::any_of(symbol->declarations.begin(), symbol->declarations.end(),
+                         [&](const Node* d) { return BadlyRead(d); })) {
+    type = pool_.open;
   } else if (symbol->expression != nullptr) {
     type = InitializerType(symbol->expression, true);
   } else if (symbol->is(kFunctionName) && !symbol->is(kClass | kVariable | kLet | kConst)) {

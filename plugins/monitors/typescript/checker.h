@@ -269,6 +269,7 @@ class Checker {
   TypeRef TypeOfArray(const Node* node);
   TypeRef TypeOfNew(const Node* node);
   TypeRef TypeOfFunction(const Node* node);
+  TypeRef TypeOfConst(const Node* node);
   TypeRef TypeOfVariable(Symbol* symbol);
   TypeRef TypeOfDeclared(const Node* name);
   TypeRef TypeOfRest(const Node* rest);

@@ -126,9 +126,9 @@ std::string Repaired(const std::string& text) {
     const std::string_view code = start == std::string_view::npos ? "" : line.substr(start);
     if (code.starts_with("global {")) {
       out += "namespace ";
-    } else if (code.starts_with("implements:") || code.starts_with("implements?:")) {
-      out += "\"implements\"";
-      out += code.substr(std::string_view("implements").size());
+    } else if (code.starts_with("abstract:") || code.starts_with("abstract?:")) {
+      out += "\"abstract\"";
+      out += code.substr(std::string_view("abstract").size());
       continue;
     }
     out += line;

@@ -48,6 +48,11 @@ class NameCollector {
       for (const Property& p : shape->properties) names_.push_back(p.name);
       return shape->calls.empty() && shape->constructs.empty();
     }
+    if (ref->is(T::kStatic) && ref->symbol->is(kNamespace) && ref->symbol->is(kForeign)) {
+      checker_.FillMembers(ref->symbol);
+      for (const auto& [name, member] : ref->symbol->statics) names_.push_back(name);
+      return !checker_.OpenSymbol(ref->symbol);
+    }
     if (!ref->is(T::kRef)) return false;
     Symbol* symbol = ref->symbol;
     checker_.FillMembers(symbol);

@@ -179,13 +179,17 @@ void Checker::ReadBases(Symbol* symbol) {
         if (clause == nullptr) continue;
         for (const Node& kid : clause->kids()) {
           if (!kid.named || kid.is(K::k_comment)) continue;
-          const TypeRef base = TypeFromNode(&kid);
-          if (base->is(T::kRef)) {
-            symbol->bases.push_back(base);
-          } else if (base->is(T::kShape)) {
-            symbol->bases.push_back(base);
-          } else {
-            symbol->bases_open = true;
+          const TypeRef whole = TypeFromNode(&kid);
+          const std::vector<TypeRef> one = {whole};
+          for (TypeRef base : whole->is(T::kIntersection) ? whole->parts : one) {
+            // interface A extends Typed {}, where type Typed = typeof all & B.
+            const bool space =
+                base->is(T::kStatic) && base->symbol->is(kForeign) && base->symbol->is(kNamespace);
+            if (base->is(T::kRef) || base->is(T::kShape) || space) {
+              symbol->bases.push_back(base);
+            } else {
+              symbol->bases_open = true;
+            }
           }
         }
         continue;
@@ -572,7 +576,10 @@ const Shape* Checker::ShapeOf(TypeRef type) {
   }
   for (TypeRef base : BasesOf(type)) {
     const Shape* inherited = ShapeOf(base);
-    if (inherited == nullptr) continue;
+    if (inherited == nullptr) {
+      shape->open = true;
+      continue;
+    }
     for (const Property& p : inherited->properties) {
       Work::Step(4 + shape->properties.size() / 8);
       if (shape->Find(p.name) == nullptr) shape->properties.push_back(p);

@@ -220,8 +220,7 @@ class Narrowing {
   TypeRef ByCall(const Condition& c, TypeRef type) {
     const Node* function = c.node->at(F::k_function);
     if (function == nullptr) return type;
-    // What the guard makes of the object is not computed.
-    if (GuardsThis(function) && c.truth) return pool_.open;
+    if (GuardsThis(function) && c.truth) return ByThis(function, type);
     const Node* list = c.node->at(F::k_arguments);
     const Node* argument = list == nullptr ? nullptr : list->first_named();
     if (argument == nullptr || !Is(argument)) return type;
@@ -233,6 +232,25 @@ class Narrowing {
     if (!signatures[0]->type_params.empty() || checker_.HasParams(to)) return pool_.open;
     if (c.truth) return Fitting(type, to);
     return Keep(type, [&](TypeRef part) { return checker_.Assignable(part, to) != Fits::kYes; });
+  }
+
+  // A method that returns `this is Path<Function>`, where the reference is a Path too.
+  TypeRef ByThis(const Node* function, TypeRef type) {
+    if (checker_.ReferenceKey(function->at(F::k_object)) != key_) return pool_.open;
+    const auto signatures = checker_.CallSignatures(checker_.TypeOf(function), false);
+    if (signatures.size() != 1 || signatures[0]->guarded == nullptr) return pool_.open;
+    const TypeRef to = signatures[0]->guarded;
+    if (!signatures[0]->type_params.empty() || checker_.HasParams(to) || !to->is(T::kRef) ||
+        !type->is(T::kRef) || to->symbol != type->symbol ||
+        to->parts.size() != type->parts.size()) {
+      return pool_.open;
+    }
+    std::vector<TypeRef> parts;
+    for (size_t i = 0; i < to->parts.size(); ++i) {
+      const bool narrower = checker_.Assignable(to->parts[i], type->parts[i]) == Fits::kYes;
+      parts.push_back(narrower ? to->parts[i] : pool_.Intersection({type->parts[i], to->parts[i]}));
+    }
+    return pool_.Ref(to->symbol, std::move(parts));
   }
 
   TypeRef ByIsArray(bool truth, TypeRef type) {
@@ -694,11 +712,16 @@ class Narrowing {
     return pool_.Union(std::move(parts));
   }
 
-  // The parts that fit; none does: the other type.
+  // The parts that fit; none does: the other type, or something that is both.
   TypeRef Fitting(TypeRef type, TypeRef to) {
     const TypeRef fitting =
         Keep(type, [&](TypeRef part) { return checker_.Assignable(part, to) == Fits::kYes; });
-    return fitting->is(T::kNever) ? to : fitting;
+    if (!fitting->is(T::kNever)) return fitting;
+    const auto object = [](TypeRef t) {
+      return t->is(T::kShape) || (t->is(T::kRef) && !t->symbol->is(kEnum | kLib));
+    };
+    const bool both = object(type) && object(to) && checker_.Assignable(to, type) != Fits::kYes;
+    return both ? pool_.Intersection({type, to}) : to;
   }
 
   Checker& checker_;

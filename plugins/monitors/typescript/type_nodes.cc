@@ -237,16 +237,17 @@ TypeRef Checker::Readonly(TypeRef type) {
   return mutable_array && array != nullptr ? pool_.Ref(array, type->parts) : pool_.open;
 }
 
-TypeRef Checker::ReadonlyFromNode(const Node* inner) {
-  if (inner == nullptr || !inner->is(K::k_union_type)) return Readonly(TypeFromNode(inner));
-  // The grammar takes `readonly T[] | null` for `readonly (T[] | null)`.
-  std::vector<TypeRef> parts;
+namespace {
+
+// The parts of a union or an intersection, which the grammar nests as deeply as they are many.
+std::vector<const Node*> FlatParts(const Node* whole) {
   std::vector<const Node*> flat;
-  std::vector<const Node*> todo = {inner};
+  std::vector<const Node*> todo = {whole};
   while (!todo.empty()) {
+    Work::Step();
     const Node* n = todo.back();
     todo.pop_back();
-    if (n != inner && !n->is(K::k_union_type)) {
+    if (n != whole && n->kind != whole->kind) {
       flat.push_back(n);
       continue;
     }
@@ -255,7 +256,16 @@ TypeRef Checker::ReadonlyFromNode(const Node* inner) {
       if (kid->named && !kid->is(K::k_comment)) todo.push_back(&*kid);
     }
   }
-  for (const Node* part : flat)
+  return flat;
+}
+
+}  // namespace
+
+TypeRef Checker::ReadonlyFromNode(const Node* inner) {
+  if (inner == nullptr || !inner->is(K::k_union_type)) return Readonly(TypeFromNode(inner));
+  // The grammar takes `readonly T[] | null` for `readonly (T[] | null)`.
+  std::vector<TypeRef> parts;
+  for (const Node* part : FlatParts(inner))
     parts.push_back(parts.empty() ? Readonly(TypeFromNode(part)) : TypeFromNode(part));
   return pool_.Union(std::move(parts));
 }
@@ -294,9 +304,7 @@ TypeRef Checker::ReadTypeNode(const Node* node) {
     case K::k_union_type:
     case K::k_intersection_type: {
       std::vector<TypeRef> parts;
-      for (const Node& kid : node->kids()) {
-        if (kid.named && !kid.is(K::k_comment)) parts.push_back(TypeFromNode(&kid));
-      }
+      for (const Node* part : FlatParts(node)) parts.push_back(TypeFromNode(part));
       return node->is(K::k_union_type) ? pool_.Union(std::move(parts))
                                        : pool_.Intersection(std::move(parts));
     }
@@ -361,6 +369,13 @@ TypeRef Checker::ThisType(const Node* node) {
     Work::Step();
     if (at->is(K::k_function_declaration) || at->is(K::k_function_expression) ||
         at->is(K::k_generator_function) || at->is(K::k_generator_function_declaration)) {
+      // function f(this: Path)
+      const Node* list = at->at(F::k_parameters);
+      for (const Node& p : list == nullptr ? std::span<const Node>() : list->kids()) {
+        const Node* pattern = p.is(K::k_required_parameter) ? p.at(F::k_pattern) : nullptr;
+        if (pattern != nullptr && pattern->text() == "this" && p.at(F::k_type) != nullptr)
+          return TypeFromNode(p.at(F::k_type));
+      }
       return pool_.open;
     }
     if ((at->is(K::k_method_definition) || at->is(K::k_public_field_definition)) &&
@@ -531,7 +546,7 @@ TypeRef Checker::KeyOf(TypeRef type) {
   const Shape* shape = ShapeOf(type);
   if (shape == nullptr || shape->open) return pool_.open;
   if (type->is(T::kRef) && type->symbol->is(kLib)) return pool_.open;
-  if (type->is(T::kRef) && !BasesOf(type).empty()) return pool_.open;
+  if (type->is(T::kRef) && type->symbol->is(kClass) && !BasesOf(type).empty()) return pool_.open;
   std::vector<TypeRef> keys;
   for (const Property& p : shape->properties) keys.push_back(pool_.StringLiteral(p.name));
   if (shape->string_index != nullptr) {
@@ -600,7 +615,7 @@ TypeRef Checker::Utility(Symbol* symbol, const std::vector<TypeRef>& args, bool*
         args[0]->is(T::kShape) || (args[0]->is(T::kRef) && !args[0]->symbol->is(kLib));
     const auto names = user ? Members(args[0], nullptr) : std::nullopt;
     const Shape* source = user ? ShapeOf(args[0]) : nullptr;
-    if (!names || source == nullptr) return finish(pool_.open);
+    if (!names || source == nullptr || source->open) return finish(pool_.open);
     Shape shape;
     shape.string_index = source->string_index;
     shape.number_index = source->number_index;
@@ -624,7 +639,6 @@ TypeRef Checker::Utility(Symbol* symbol, const std::vector<TypeRef>& args, bool*
       if (name == "Readonly") copy.readonly = true;
       shape.properties.push_back(std::move(copy));
     }
-    if (args[0]->is(T::kRef) && !BasesOf(args[0]).empty()) return finish(pool_.open);
     return finish(pool_.ShapeOf(std::move(shape)));
   }
   if (name == "ReturnType") {

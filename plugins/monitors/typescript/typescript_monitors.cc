@@ -20,6 +20,16 @@ using ts::TypeRef;
 
 constexpr std::string_view kName = "pawl_name__";
 
+// Whether the cursor stands behind `space.` in a type that a "<" of the line may enclose.
+bool InTypes(std::string_view text) {
+  if (!text.ends_with('.')) return false;
+  const size_t statement = text.find_last_of(";{}");
+  const std::string_view code =
+      statement == std::string_view::npos ? text : text.substr(statement + 1);
+  constexpr size_t kMostCode = 2000;
+  return code.size() < kMostCode && code.find('<') != std::string_view::npos;
+}
+
 class TypeScriptAnalysis : public Analysis {
  public:
   explicit TypeScriptAnalysis(const MonitorOptions& options) : parser_(Language::kTypeScript) {
@@ -40,15 +50,21 @@ class TypeScriptAnalysis : public Analysis {
   bool Shadow(const Cursor& cursor, std::string_view splice, const Scan& scan) {
     if (ts::Unchecked(cursor.text, cursor.text.size())) return false;
     Renew();
-    for (const bool ternaries : {true, false}) {
-      if (!ternaries && !scan.has_ternary()) break;
-      std::string text(cursor.text);
-      text += splice;
-      text += scan.Closers(ternaries);
-      auto tree = parser_.Parse(std::move(text));
-      if (tree->broken()) continue;
-      checker_->SetProgram(std::move(tree), static_cast<uint32_t>(cursor.text.size()));
-      return true;
+    // In the arguments or parameters of a type the closers do not know how many ">" are open.
+    const bool types = InTypes(cursor.text);
+    for (const std::string_view angles : {"", ">", ">>", ">(){}"}) {
+      if (!angles.empty() && !types) break;
+      for (const bool ternaries : {true, false}) {
+        if (!ternaries && !scan.has_ternary()) break;
+        std::string text(cursor.text);
+        text += splice;
+        text += angles;
+        text += scan.Closers(ternaries);
+        auto tree = parser_.Parse(std::move(text));
+        if (tree->broken()) continue;
+        checker_->SetProgram(std::move(tree), static_cast<uint32_t>(cursor.text.size()));
+        return true;
+      }
     }
     unparsed = true;
     return false;
@@ -138,8 +154,8 @@ class Dereference : public Monitor {
  public:
   const char* name() const override { return "dereference"; }
   bool Triggered(const Cursor& c) const override {
-    // A comment or a line's end before the name, "a?.[0]" and "a?.()", "a.#b".
-    if (c.next == '/' || c.next == '#' || Space(c.next)) return false;
+    // A comment or a line's end before the name, "a?.[0]" and "a?.()", "a.#b", "...".
+    if (c.next == '/' || c.next == '#' || c.next == '.' || Space(c.next)) return false;
     const std::string_view text = TrimEnd(c.text);
     // Not the full stop of a comment.
     if (text.size() < 2 || text.back() != '.' || c.scan->significant() != '.') return false;

@@ -234,6 +234,8 @@ class Checker {
   void Augment(const Node* program);
   bool Ambient(const Node* node) const;
   bool BadlyRead(const Node* declaration);
+  TypeRef AliasOfGeneric(Symbol* alias, const Mapper& mapper);
+  Symbol* BaseNamed(const Node* value, const Node* declaration);
   Scope& ScopeOf(const Node* node);
   void Bind(const Node* node, Scope& scope);
   void Overlay(Scope& scope);

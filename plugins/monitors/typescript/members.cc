@@ -170,6 +170,22 @@ bool Checker::OpenSymbol(Symbol* symbol) {
   return false;
 }
 
+// What `extends` names: Base, or Base of a namespace; nullptr: not known.
+Symbol* Checker::BaseNamed(const Node* value, const Node* declaration) {
+  if (value->is(K::k_identifier)) return Resolve(value->text(), declaration, kClass | kInterface);
+  if (!value->is(K::k_member_expression)) return nullptr;
+  const Node* object = value->at(F::k_object);
+  const Node* property = value->at(F::k_property);
+  if (object == nullptr || property == nullptr || !object->is(K::k_identifier)) return nullptr;
+  Symbol* space = Resolve(object->text(), declaration, kNamespace);
+  if (space == nullptr || space->is(kImport)) return nullptr;
+  FillMembers(space);
+  const auto found = space->statics.find(std::string(property->text()));
+  Symbol* base =
+      found == space->statics.end() ? nullptr : Meant(found->second, kClass | kInterface);
+  return base == nullptr || base->is(kImport) ? nullptr : base;
+}
+
 void Checker::ReadBases(Symbol* symbol) {
   if (!symbol->bases_known) {
     symbol->bases_known = true;
@@ -199,11 +215,7 @@ void Checker::ReadBases(Symbol* symbol) {
       const Node* clause = heritage->first(K::k_extends_clause);
       if (clause == nullptr) continue;
       const Node* value = clause->at(F::k_value);
-      if (value == nullptr || !value->is(K::k_identifier)) {
-        symbol->bases_open = true;
-        continue;
-      }
-      Symbol* base = Resolve(value->text(), d, kClass | kInterface);
+      Symbol* base = value == nullptr ? nullptr : BaseNamed(value, d);
       if (base == nullptr || base == symbol) {
         symbol->bases_open = true;
         continue;
@@ -344,6 +356,7 @@ const Signature* Checker::SignatureOf(const Node* node, const Mapper& mapper) {
       if (parameter.name == "this") {
         // create<T>(this: new () => T): what T stands for comes from the object of the call.
         for_this = p.at(F::k_type) == nullptr ? nullptr : TypeFromNode(p.at(F::k_type));
+        signature->self = for_this;
         continue;
       }
       parameter.optional = p.is(K::k_optional_parameter) || p.at(F::k_value) != nullptr;

@@ -236,21 +236,52 @@ class Narrowing {
 
   // A method that returns `this is Path<Function>`, where the reference is a Path too.
   TypeRef ByThis(const Node* function, TypeRef type) {
-    if (checker_.ReferenceKey(function->at(F::k_object)) != key_) return pool_.open;
+    // The type of a member comes from the object's, which is narrowed already.
+    if (checker_.ReferenceKey(function->at(F::k_object)) != key_) return type;
     const auto signatures = checker_.CallSignatures(checker_.TypeOf(function), false);
     if (signatures.size() != 1 || signatures[0]->guarded == nullptr) return pool_.open;
-    const TypeRef to = signatures[0]->guarded;
-    if (!signatures[0]->type_params.empty() || checker_.HasParams(to) || !to->is(T::kRef) ||
-        !type->is(T::kRef) || to->symbol != type->symbol ||
+    TypeRef to = signatures[0]->guarded;
+    if (!to->is(T::kRef) || !type->is(T::kRef) || to->symbol != type->symbol ||
         to->parts.size() != type->parts.size()) {
       return pool_.open;
     }
+    // is<T>(this: Path<T>): this is Path<T & Function>
+    const TypeRef self = signatures[0]->self;
+    if (self != nullptr && self->is(T::kRef) && self->symbol == type->symbol &&
+        self->parts.size() == type->parts.size()) {
+      Mapper mapper;
+      for (TypeRef param : signatures[0]->type_params) {
+        const auto at = std::find(self->parts.begin(), self->parts.end(), param);
+        if (at != self->parts.end())
+          mapper.emplace_back(param, type->parts[static_cast<size_t>(at - self->parts.begin())]);
+      }
+      to = checker_.Instantiate(to, mapper);
+    }
+    if (checker_.HasParams(to)) return pool_.open;
     std::vector<TypeRef> parts;
     for (size_t i = 0; i < to->parts.size(); ++i) {
-      const bool narrower = checker_.Assignable(to->parts[i], type->parts[i]) == Fits::kYes;
-      parts.push_back(narrower ? to->parts[i] : pool_.Intersection({type->parts[i], to->parts[i]}));
+      std::vector<TypeRef> both = {type->parts[i], to->parts[i]};
+      if (to->parts[i]->is(T::kIntersection)) both = to->parts[i]->parts;
+      parts.push_back(Narrowest(both));
     }
     return pool_.Ref(to->symbol, std::move(parts));
+  }
+
+  // The type that fits all others, or what is all of them.
+  TypeRef Narrowest(const std::vector<TypeRef>& types) {
+    for (TypeRef one : types) {
+      const bool fits = std::all_of(types.begin(), types.end(), [&](TypeRef other) {
+        if (one == other || other->loose()) return true;
+        bool within = other->is(T::kUnion);
+        TypePool::Each(one, [&](TypeRef part) {
+          within = within &&
+                   std::find(other->parts.begin(), other->parts.end(), part) != other->parts.end();
+        });
+        return within || checker_.Assignable(one, other) == Fits::kYes;
+      });
+      if (fits && !one->loose()) return one;
+    }
+    return pool_.Intersection(types);
   }
 
   TypeRef ByIsArray(bool truth, TypeRef type) {

@@ -122,7 +122,8 @@ TypeRef Checker::DeclaredType(Symbol* symbol, std::vector<TypeRef> args) {
       }
       mapper.emplace_back(params[i], arg);
     }
-    return Instantiate(symbol->declared, mapper);
+    return symbol->declared->open() ? AliasOfGeneric(symbol, mapper)
+                                    : Instantiate(symbol->declared, mapper);
   }
   const std::vector<TypeRef> params = ParamsOf(symbol);
   args.resize(std::min(args.size(), params.size()));
@@ -135,6 +136,26 @@ TypeRef Checker::DeclaredType(Symbol* symbol, std::vector<TypeRef> args) {
     args.push_back(Instantiate(fill, mapper));
   }
   return pool_.Ref(symbol, std::move(args));
+}
+
+// type Unsaved<T> = Omit<T, "id">: what Omit makes of it depends on what T stands for.
+TypeRef Checker::AliasOfGeneric(Symbol* alias, const Mapper& mapper) {
+  const Node* declaration = alias->declarations.front();
+  const Node* value = declaration->at(F::k_value);
+  if (value == nullptr || !value->is(K::k_generic_type) || depth_ > 40 || BadlyRead(declaration))
+    return pool_.open;
+  const Node* name = value->at(F::k_name);
+  const Node* list = value->at(F::k_type_arguments);
+  if (name == nullptr || list == nullptr || !name->is(K::k_type_identifier)) return pool_.open;
+  Symbol* symbol = Resolve(name->text(), value, kTypeName);
+  if (symbol == nullptr || symbol == alias || !symbol->is(kAlias)) return pool_.open;
+  const Work::Deeper deeper;
+  const Nested nested(depth_);
+  std::vector<TypeRef> args;
+  for (const Node& kid : list->kids()) {
+    if (kid.named && !kid.is(K::k_comment)) args.push_back(Instantiate(TypeFromNode(&kid), mapper));
+  }
+  return DeclaredType(symbol, std::move(args));
 }
 
 TypeRef Checker::TypeOfLiteralNode(const Node* node) {
@@ -535,6 +556,7 @@ const Signature* Checker::Instantiate(const Signature* signature, const Mapper& 
   for (Parameter& p : made->params) p.type = Instantiate(p.type, mapper);
   if (made->result != nullptr) made->result = Instantiate(made->result, mapper);
   if (made->guarded != nullptr) made->guarded = Instantiate(made->guarded, mapper);
+  if (made->self != nullptr) made->self = Instantiate(made->self, mapper);
   for (auto& [param, stands] : made->mapper) stands = Instantiate(stands, mapper);
   made->mapper.insert(made->mapper.end(), mapper.begin(), mapper.end());
   return made;

@@ -100,6 +100,7 @@ struct Signature {
   TypeRef guarded = nullptr;
   bool asserts = false;
   bool abstract = false;
+  TypeRef self = nullptr;  // f(this: T)
 
   size_t required() const {
     size_t n = params.size();

@@ -233,6 +233,7 @@ class Checker {
   bool AddExports(Module& module, Table& names);
   void Augment(const Node* program);
   bool Ambient(const Node* node) const;
+  static bool Settled(TypeRef type);
   bool BadlyRead(const Node* declaration);
   TypeRef AliasOfGeneric(Symbol* alias, const Mapper& mapper);
   Symbol* BaseNamed(const Node* value, const Node* declaration);
@@ -343,6 +344,9 @@ class Checker {
   std::unordered_map<TypeRef, const Shape*> shapes_;
   std::unordered_map<const Node*, TypeRef> returns_;
   std::unordered_set<const Node*> returning_;
+  // Of types that are declared in other files and have no arguments: kept for the next questions.
+  std::unordered_map<TypeRef, const Shape*> settled_shapes_;
+  std::unordered_map<uint64_t, Fits> settled_fits_;  // by the numbers of both types
   int depth_ = 0;
   int member_depth_ = 0;  // calls of Member in each other
   int union_depth_ = 0;   // of Members, for constraints that are unions

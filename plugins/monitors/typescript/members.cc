@@ -551,10 +551,11 @@ const Shape* Checker::ShapeOf(TypeRef type) {
     return type->shape;
   }
   if (!type->is(T::kRef)) return nullptr;
-  if (const auto found = shapes_.find(type); found != shapes_.end()) return found->second;
+  auto& known = Settled(type) ? settled_shapes_ : shapes_;
+  if (const auto found = known.find(type); found != known.end()) return found->second;
   const Work::Deeper deeper;
   Shape* shape = pool_.NewShape();
-  shapes_[type] = shape;
+  known[type] = shape;
   Symbol* symbol = type->symbol;
   FillMembers(symbol);
   const std::vector<TypeRef>& params = ParamsOf(symbol);

@@ -236,7 +236,9 @@ std::optional<Problem> NameProblem(Checker& checker, const Node* name) {
     }
     const bool label = up->is(K::k_required_parameter) || up->is(K::k_optional_parameter) ||
                        up->is(K::k_rest_pattern);
-    if (!label && up->kind != K::kOther) break;
+    const bool exported = up->is(K::k_export_specifier) || up->is(K::k_export_clause) ||
+                          up->is(K::k_namespace_export);
+    if (!label && !exported && up->kind != K::kOther) break;
   }
   switch (parent->kind) {
     case K::k_nested_identifier:

@@ -115,11 +115,15 @@ bool Unchecked(std::string_view text, size_t byte) {
     std::string_view code = text.substr(begin, line - begin);
     code.remove_prefix(std::min(code.find_first_not_of(" \t\r{"), code.size()));
     Work::Bytes(code.size());
-    if (!code.starts_with("//") && !code.starts_with("/*") && !code.starts_with("*")) return false;
-    if (code.find("@ts-ignore") != std::string_view::npos ||
-        code.find("@ts-expect-error") != std::string_view::npos) {
-      return true;
+    const size_t mark = std::min(code.find("@ts-ignore"), code.find("@ts-expect-error"));
+    if (mark != std::string_view::npos) {
+      const std::string_view before = code.substr(0, mark);
+      if (before.starts_with('*') || before.find("//") != std::string_view::npos ||
+          before.find("/*") != std::string_view::npos) {
+        return true;
+      }
     }
+    if (!code.starts_with("//") && !code.starts_with("/*") && !code.starts_with("*")) return false;
     if (begin == 0) return false;
     line = begin - 1;
   }

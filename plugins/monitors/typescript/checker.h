@@ -234,6 +234,7 @@ class Checker {
   void Augment(const Node* program);
   bool Ambient(const Node* node) const;
   static bool Settled(TypeRef type);
+  bool Discriminated(TypeRef a, TypeRef b);
   bool BadlyRead(const Node* declaration);
   TypeRef AliasOfGeneric(Symbol* alias, const Mapper& mapper);
   Symbol* BaseNamed(const Node* value, const Node* declaration);

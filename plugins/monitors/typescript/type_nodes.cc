@@ -31,8 +31,18 @@ TypeRef Checker::Awaited(TypeRef type) {
         (part->symbol->name == "Promise" || part->symbol->name == "PromiseLike") &&
         part->parts.size() == 1) {
       parts.push_back(Awaited(part->parts[0]));
-    } else if (part->is(T::kParam) || part->is(T::kShape)) {
-      parts.push_back(part->is(T::kShape) && Member(part, "then") ? pool_.open : part);
+    } else if (part->is(T::kShape) || part->is(T::kIntersection) ||
+               (part->is(T::kRef) && !part->symbol->is(kLib | kEnum))) {
+      // A class that derives from Promise, or another object with a `then`.
+      TypeRef base = part;
+      for (int up = 0; up < 8 && base->is(T::kRef) && !base->symbol->is(kLib); ++up) {
+        const auto bases = BasesOf(base);
+        if (bases.size() != 1) break;
+        base = bases[0];
+      }
+      const bool promise = base != part && base->is(T::kRef) && base->symbol->is(kLib) &&
+                           base->symbol->name == "Promise" && base->parts.size() == 1;
+      parts.push_back(promise ? Awaited(base->parts[0]) : Member(part, "then") ? pool_.open : part);
     } else {
       parts.push_back(part);
     }
@@ -579,6 +589,18 @@ TypeRef Checker::KeyOf(TypeRef type) {
   return pool_.Union(std::move(keys));
 }
 
+// Whether a property of both has literal types that exclude each other.
+bool Checker::Discriminated(TypeRef a, TypeRef b) {
+  const Shape* wanted = ShapeOf(b);
+  if (wanted == nullptr) return b->literal() || b->is(T::kString) || b->is(T::kNumber);
+  return std::any_of(wanted->properties.begin(), wanted->properties.end(), [&](const Property& p) {
+    const TypeRef type = TypeOfProperty(p);
+    const auto other = type->literal() || type->is(T::kUnion) ? Member(a, p.name) : std::nullopt;
+    return other && TypeOfProperty(*other)->literal() &&
+           Assignable(TypeOfProperty(*other), type) == Fits::kNo;
+  });
+}
+
 TypeRef Checker::Utility(Symbol* symbol, const std::vector<TypeRef>& args, bool* known) {
   *known = false;
   if (!symbol->is(kLib)) return nullptr;
@@ -603,6 +625,8 @@ TypeRef Checker::Utility(Symbol* symbol, const std::vector<TypeRef>& args, bool*
     TypePool::Each(args[0], [&](TypeRef part) {
       const Fits fits = Assignable(part, args[1]);
       if (fits == Fits::kMaybe) sure = false;
+      // Without strictNullChecks an object may fit all the same, unless a literal tells.
+      if (fits == Fits::kNo && Settled(part) && !Discriminated(part, args[1])) sure = false;
       if ((fits == Fits::kYes) == (name == "Extract")) parts.push_back(part);
     });
     return finish(sure ? pool_.Union(std::move(parts)) : pool_.open);

@@ -12,6 +12,7 @@
 
 #include <tree_sitter/api.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -185,6 +186,12 @@ class Tree {
   bool broken() const { return cut_ || ts_node_has_error(root_.raw); }
   // The parser was stopped (limits.h): this is the tree of an empty text.
   bool cut() const { return cut_; }
+  // TypeScript: where the `!` of `value!` stood, which the text of the tree has no more
+  // (typescript/assertions.h); sorted.
+  std::vector<uint32_t> asserted;
+  bool Asserted(uint32_t byte) const {
+    return !asserted.empty() && std::binary_search(asserted.begin(), asserted.end(), byte);
+  }
   // The smallest named node that covers [start, end).
   const Node* Smallest(uint32_t start, uint32_t end) const;
 

@@ -13,6 +13,17 @@
 
 namespace pawl::monitors::ts {
 
+namespace {
+
+// What a `!` can stand behind; a larger expression that ends there too is not what is asserted.
+bool Assertable(Kind kind) {
+  return kind == K::k_identifier || kind == K::k_member_expression ||
+         kind == K::k_subscript_expression || kind == K::k_call_expression ||
+         kind == K::k_parenthesized_expression || kind == K::k_this;
+}
+
+}  // namespace
+
 TypeRef Checker::TypeOf(const Node* node) {
   if (node == nullptr) return pool_.open;
   const bool lib = Kept(node);
@@ -22,7 +33,8 @@ TypeRef Checker::TypeOf(const Node* node) {
   if (depth_ > 100 || !computing_.insert(node).second) return pool_.open;
   Work::Step();
   ++depth_;
-  const TypeRef type = ComputeTypeOf(node);
+  TypeRef type = ComputeTypeOf(node);
+  if (node->tree->Asserted(node->end) && Assertable(node->kind)) type = pool_.NonNull(type);
   --depth_;
   computing_.erase(node);
   (lib ? lib_nodes_ : types_)[node] = type;

@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 #include <system_error>
 
+#include "plugins/monitors/typescript/assertions.h"
 #include "plugins/monitors/work.h"
 
 namespace pawl::monitors::ts {
@@ -448,11 +449,11 @@ const ModuleText* ModuleFiles::Read(const std::string& path) {
     module->path = path;
     module->declarations =
         path.ends_with(".d.ts") || path.ends_with(".d.mts") || path.ends_with(".d.cts");
-    module->tree = parser.Parse(*text);
+    module->tree = ParseAsserted(parser, *text);
     if (module->tree->broken() && !module->tree->cut()) {
       std::string repaired = Repaired(*text);
       parser.Forget();
-      if (repaired != *text) module->tree = parser.Parse(std::move(repaired));
+      if (repaired != *text) module->tree = ParseAsserted(parser, std::move(repaired));
     }
     if (!module->tree->cut()) known.text = std::move(module);
   } catch (const GaveUp&) {

@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "plugins/monitors/monitor.h"
+#include "plugins/monitors/typescript/assertions.h"
 #include "plugins/monitors/typescript/check.h"
 #include "plugins/monitors/typescript/checker.h"
 
@@ -60,7 +61,7 @@ class TypeScriptAnalysis : public Analysis {
         text += splice;
         text += angles;
         text += scan.Closers(ternaries);
-        auto tree = parser_.Parse(std::move(text));
+        auto tree = ts::ParseAsserted(parser_, std::move(text));
         if (tree->broken()) continue;
         checker_->SetProgram(std::move(tree), static_cast<uint32_t>(cursor.text.size()));
         return true;
@@ -75,7 +76,7 @@ class TypeScriptAnalysis : public Analysis {
     std::string text(cursor.text);
     text += splice;
     text += cursor.suffix;
-    auto tree = parser_.Parse(std::move(text));
+    auto tree = ts::ParseAsserted(parser_, std::move(text));
     if (tree->broken()) return false;
     const auto end = static_cast<uint32_t>(tree->text().size());
     checker_->SetProgram(std::move(tree), end);
@@ -98,7 +99,7 @@ class TypeScriptAnalysis : public Analysis {
   std::vector<Refusal> Check(std::string_view text, const std::vector<std::string>& monitors,
                              bool strict) {
     Renew();
-    auto tree = parser_.Parse(std::string(text));
+    auto tree = ts::ParseAsserted(parser_, std::string(text));
     if (tree->broken()) {
       if (!strict) return {};
       return {Refusal{

@@ -276,6 +276,7 @@ class Checker {
   TypeRef TypeOfConst(const Node* node);
   TypeRef TypeOfVariable(Symbol* symbol);
   TypeRef TypeOfDeclared(const Node* name);
+  TypeRef EvolvedArray(const Node* name);
   TypeRef TypeOfRest(const Node* rest);
   TypeRef TypeOfPatternElement(const Node* name);
   TypeRef TypeOfDefaulted(const Node* name);

@@ -238,6 +238,8 @@ std::optional<Fits> Checker::AssignableToLibrary(TypeRef from, TypeRef to) {
       return Assignable(from->parts[0], to->parts[0]);
     return from->is(T::kRef) || from->is(T::kShape) ? Fits::kMaybe : Fits::kNo;
   }
+  // { length: 3 } is one without elements.
+  if (name == "ArrayLike" && from->is(T::kShape) && !ShapeOf(from)->open) return std::nullopt;
   if (name == "Iterable" || name == "ArrayLike" || name == "ReadonlySet" || name == "ReadonlyMap" ||
       name == "ConcatArray" || name == "RelativeIndexable") {
     const TypeRef element = IterationType(from);

@@ -164,6 +164,8 @@ class TypePool {
 
   // The type that a variable gets from a literal: 1 -> number.
   TypeRef Widen(TypeRef type);
+  // Likewise of literals that were written as a type.
+  TypeRef Base(TypeRef type);
   // The same without the freshness: what `const` keeps.
   TypeRef Regular(TypeRef type);
   // Without null and undefined.

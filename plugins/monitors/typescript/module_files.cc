@@ -1,9 +1,9 @@
-// How TypeScript finds the file of an import: a path beside the importing file, the aliases of the
+// How TypeScript finds the file of an import: a path next to the importing file, the aliases of the
 // nearest tsconfig.json, the packages in node_modules of the folders above. Written after the
 // TypeScript handbook, "Modules - Reference"; extensions are tried in the order of tsc.
 //
 // A package says in package.json where its declarations are: under "exports", the versions of
-// "typesVersions", "types" or "typings", or beside "main". Declarations that others have written
+// "typesVersions", "types" or "typings", or next to "main". Declarations that others have written
 // are in node_modules/@types.
 #include "plugins/monitors/typescript/module_files.h"
 
@@ -225,7 +225,7 @@ std::optional<std::string> ModuleFiles::FindFile(const std::string& path) {
   return with(Join(*base, "index"));
 }
 
-// The declarations beside a file of JavaScript that package.json names.
+// The declarations next to a file of JavaScript that package.json names.
 std::optional<std::string> ModuleFiles::FindEntry(const std::string& package,
                                                   const std::string& entry) {
   if (entry.empty()) return std::nullopt;

@@ -181,7 +181,6 @@ Checker::Module* Checker::ModuleNamed(const Node* source) {
     from = text->second->path;
   }
   const std::string specifier = Unquoted(source);
-  // A module that is declared around the statement or beside it.
   const auto path = files_->Find(specifier, from);
   if (!path || *path == path_) return nullptr;
   const ModuleText* text = files_->Read(*path);

@@ -242,6 +242,8 @@ TEST(TypeScriptMonitorTest, TheMarkOfAValueBindsToTheValue) {
       {"const m = new Map<string, number[]>(); m.get('a')![0].toFixed(1); m.get('b')!.push(2);",
        ""},
       {"const m = new Map<string, number[]>(); m.get('a')![0].toFixt(1);", "toFixt"},
+      {find + "n > find('a')!!.length;\nn > find('b')!\n  .length;\nn > find('c')!.lenght;",
+       "lenght"},
   });
 }
 

@@ -4,9 +4,7 @@
 #include "plugins/monitors/typescript/assertions.h"
 
 #include <utility>
-#include <vector>
 
-#include "plugins/monitors/scan.h"
 #include "plugins/monitors/work.h"
 
 namespace pawl::monitors::ts {
@@ -14,7 +12,7 @@ namespace {
 
 bool MayAssert(const std::string& text, size_t at) {
   const char before = at == 0 ? 0 : text[at - 1];
-  if (!NameByte(before) && before != ')' && before != ']' && before != '!') return false;
+  if (!NameByte(before) && before != ')' && before != ']') return false;
   size_t next = at + 1;
   while (next < text.size() && (text[next] == ' ' || text[next] == '\t')) ++next;
   const char after = next < text.size() ? text[next] : ';';
@@ -27,23 +25,41 @@ bool MayAssert(const std::string& text, size_t at) {
 
 }  // namespace
 
-std::unique_ptr<Tree> ParseAsserted(Parser& parser, std::string text) {
-  std::vector<uint32_t> places;
+void AssertedTexts::Forget() noexcept {
+  seen_.clear();
+  places_.clear();
+  scan_ = Scan(Language::kTypeScript);
+}
+
+std::unique_ptr<Tree> AssertedTexts::Parse(std::string text, size_t stable) {
   bool some = false;
   for (size_t at = text.find('!'); at != std::string::npos && !some; at = text.find('!', at + 1))
     some = MayAssert(text, at);
+  std::vector<uint32_t> places;
   if (some) {
-    Work::Bytes(text.size() * 4);
-    Scan scan(Language::kTypeScript);
-    for (size_t i = 0; i < text.size(); ++i) {
-      if (text[i] == '!' && scan.in_code() && MayAssert(text, i)) {
-        places.push_back(static_cast<uint32_t>(i));
-        text[i] = ' ';
+    const size_t line = stable == 0 ? std::string::npos : text.rfind('\n', stable - 1);
+    const size_t settled = line == std::string::npos ? 0 : line + 1;
+    if (seen_.size() > settled || text.compare(0, seen_.size(), seen_) != 0) Forget();
+    const size_t known = seen_.size();
+    Work::Bytes(known + (text.size() - known) * 4);
+    seen_.append(text, known, settled - known);
+    for (const uint32_t place : places_) text[place] = ' ';
+    const auto read = [&](size_t from, size_t to, Scan& scan, std::vector<uint32_t>& found) {
+      for (size_t i = from; i < to; ++i) {
+        const bool again = !found.empty() && found.back() + 1 == i;  // a!!
+        if (text[i] == '!' && scan.in_code() && (again || MayAssert(text, i))) {
+          found.push_back(static_cast<uint32_t>(i));
+          text[i] = ' ';
+        }
+        scan.Add(text[i]);
       }
-      scan.Add(text[i]);
-    }
+    };
+    read(known, settled, scan_, places_);
+    places = places_;
+    Scan rest = scan_;
+    read(settled, text.size(), rest, places);
   }
-  auto tree = parser.Parse(std::move(text));
+  auto tree = parser_.Parse(std::move(text));
   tree->asserted = std::move(places);
   return tree;
 }

@@ -449,11 +449,11 @@ const ModuleText* ModuleFiles::Read(const std::string& path) {
     module->path = path;
     module->declarations =
         path.ends_with(".d.ts") || path.ends_with(".d.mts") || path.ends_with(".d.cts");
-    module->tree = ParseAsserted(parser, *text);
+    module->tree = AssertedTexts(parser).Parse(*text);
     if (module->tree->broken() && !module->tree->cut()) {
       std::string repaired = Repaired(*text);
       parser.Forget();
-      if (repaired != *text) module->tree = ParseAsserted(parser, std::move(repaired));
+      if (repaired != *text) module->tree = AssertedTexts(parser).Parse(std::move(repaired));
     }
     if (!module->tree->cut()) known.text = std::move(module);
   } catch (const GaveUp&) {

@@ -61,7 +61,7 @@ class TypeScriptAnalysis : public Analysis {
         text += splice;
         text += angles;
         text += scan.Closers(ternaries);
-        auto tree = ts::ParseAsserted(parser_, std::move(text));
+        auto tree = texts_.Parse(std::move(text), cursor.text.size());
         if (tree->broken()) continue;
         checker_->SetProgram(std::move(tree), static_cast<uint32_t>(cursor.text.size()));
         return true;
@@ -76,7 +76,7 @@ class TypeScriptAnalysis : public Analysis {
     std::string text(cursor.text);
     text += splice;
     text += cursor.suffix;
-    auto tree = ts::ParseAsserted(parser_, std::move(text));
+    auto tree = texts_.Parse(std::move(text), cursor.text.size());
     if (tree->broken()) return false;
     const auto end = static_cast<uint32_t>(tree->text().size());
     checker_->SetProgram(std::move(tree), end);
@@ -87,6 +87,7 @@ class TypeScriptAnalysis : public Analysis {
     checker_.reset();
     if (whole && files_) files_->Clear();
     parser_.Forget();
+    texts_.Forget();
   }
 
   std::vector<Refusal> CheckFinished(std::string_view text,
@@ -99,7 +100,7 @@ class TypeScriptAnalysis : public Analysis {
   std::vector<Refusal> Check(std::string_view text, const std::vector<std::string>& monitors,
                              bool strict) {
     Renew();
-    auto tree = ts::ParseAsserted(parser_, std::string(text));
+    auto tree = texts_.Parse(std::string(text));
     if (tree->broken()) {
       if (!strict) return {};
       return {Refusal{
@@ -135,6 +136,7 @@ class TypeScriptAnalysis : public Analysis {
   }
   static constexpr size_t kMaxTypes = 400000;
   Parser parser_;
+  ts::AssertedTexts texts_{parser_};
   std::shared_ptr<Tree> library_;
   std::optional<ts::ModuleFiles> files_;
   std::string file_;  // of the text, in the repository

@@ -29,7 +29,8 @@ def judge(pawl, programs):
     """The entries of `pawl monitor --strict` of the programs, in order."""
     with tempfile.TemporaryDirectory() as folder:
         texts = pathlib.Path(folder) / "programs.jsonl"
-        texts.write_text("".join(json.dumps({"program": one["program"]}) + "\n" for one in programs), encoding="utf-8")
+        lines = [json.dumps({"program": one["program"]}) + "\n" for one in programs]
+        texts.write_text("".join(lines), encoding="utf-8")
         report = pathlib.Path(folder) / "report.json"
         command = [pawl, "monitor", "--strict", "--language", "typescript", "--json", str(report), str(texts)]
         done = subprocess.run(command, capture_output=True, text=True)
@@ -80,8 +81,9 @@ def main():
     }
     if arguments.report:
         pathlib.Path(arguments.report).write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
-    print(f"{figures['accepted']} of {good} well-typed programs accepted ({100 * figures['accepted'] / max(good, 1):.1f} %), "
-          f"{figures['refused']} of {bad} ill-typed refused ({100 * figures['refused'] / max(bad, 1):.1f} %)")
+    accepted, refused = figures["accepted"], figures["refused"]
+    print(f"{accepted} of {good} well-typed programs accepted ({100 * accepted / max(good, 1):.1f} %), "
+          f"{refused} of {bad} ill-typed refused ({100 * refused / max(bad, 1):.1f} %)")
     for what, counted in (("accepted, ill-typed", slips), ("refused, well-typed", reasons)):
         for kind, count in counted.most_common(15):
             print(f"{what}: {count} {kind}")

@@ -80,7 +80,7 @@ TEST_F(MonitorCommands, CompleteNamesWhatExists) {
   EXPECT_EQ(Json::parse(with.out)["text"], report["text"]);
 }
 
-// Imports are looked for from the file's own folder, whatever way the file is named.
+// Imports are looked for from the file's own folder, however the file is named.
 TEST_F(MonitorCommands, ImportsOfTheRepository) {
   const std::string cart = "import { Cart } from './cart';\nconst cart = new Cart();\ncart.";
   (void)WriteScratch("monitored/src/shop/cart.ts", "export class Cart { itemCount = 1; }\n");

@@ -291,6 +291,7 @@ Result<std::unique_ptr<MonitorSet>> MonitorSet::Make(Language language,
       return Error{ErrorCode::kUnsupported,
                    std::string("there are no monitors for ") + LanguageName(language), "language"};
   }
+  if (!options.file.empty()) set->analysis_->SetFile(options.file);
   // Where a monitor of our own knows something, the server is not asked.
   if (options.server != nullptr) {
     all.push_back(MakeLspMonitor(options.server, language, options.file));

@@ -118,7 +118,7 @@ struct MonitorOptions {
   std::vector<std::string> class_path;
   std::string stubs;                  // Python: a folder of stubs, empty: those that Pawl brings
   std::shared_ptr<LspServer> server;  // nullptr: none
-  std::string file;                   // the name of the text, for the server
+  std::string file;                   // the name of the text, for imports and the server
   MonitorLimits limits;
 };
 

@@ -38,6 +38,20 @@ std::string SourceFolder::Inside(const std::string& path) const {
   return real == real_ || real.starts_with(front) ? real : std::string();
 }
 
+std::string SourceFolder::PathOf(const std::string& path) const {
+  if (path.empty() || real_.empty()) return {};
+  const fs::path root(real_);
+  std::error_code failed;
+  for (const fs::path& base : {fs::current_path(failed), root}) {
+    const fs::path whole = base / path;  // an absolute path stays as it is
+    const fs::path above = fs::canonical(whole.parent_path(), failed);
+    if (failed) continue;
+    const std::string relative = (above / whole.filename()).lexically_relative(root).string();
+    if (!relative.empty() && relative != "." && !relative.starts_with("..")) return relative;
+  }
+  return {};
+}
+
 Result<std::string> SourceFolder::Read(const std::string& path, size_t max_bytes) const {
   const std::string real = Inside(path);
   if (real.empty()) {

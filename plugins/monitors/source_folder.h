@@ -48,6 +48,9 @@ class SourceFolder {
   // `path`: relative to the folder, or absolute and in it. Errors: kIo, also for files that are
   // not in the folder; kLimit for files of more than `max_bytes`.
   Result<std::string> Read(const std::string& path, size_t max_bytes) const;
+  // The path in the folder of a file that may not be there yet: `path` is absolute, relative to the
+  // current folder, or relative to the folder. Empty: it does not lie in the folder.
+  std::string PathOf(const std::string& path) const;
   bool HasFile(const std::string& path) const;
   bool HasFolder(const std::string& path) const;
   // The names in a folder of the folder, at most `most`; none where there is no such folder.

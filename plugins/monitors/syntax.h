@@ -12,6 +12,7 @@
 
 #include <tree_sitter/api.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -62,7 +63,8 @@ namespace pawl::monitors {
   X(type_query) X(template_literal_type) X(infer_type) X(optional_type) X(rest_type) \
   X(this_type) X(mapped_type_clause) X(ambient_declaration) X(export_statement) \
   X(import_statement) X(import_specifier) X(namespace_import) X(import_clause) \
-  X(import_require_clause) X(import_alias) X(internal_module) X(module) X(meta_property) \
+  X(import_require_clause) X(export_clause) X(export_specifier) X(namespace_export) \
+  X(import_alias) X(internal_module) X(module) X(meta_property) \
   X(computed_property_name) X(accessibility_modifier) X(override_modifier) \
   X(opting_type_annotation) X(omitting_type_annotation) X(adding_type_annotation) \
   X(nested_identifier) X(optional_chain) X(decorator) X(class_definition) \
@@ -184,6 +186,12 @@ class Tree {
   bool broken() const { return cut_ || ts_node_has_error(root_.raw); }
   // The parser was stopped (limits.h): this is the tree of an empty text.
   bool cut() const { return cut_; }
+  // TypeScript: where the `!` of `value!` stood, which the text of the tree has no more
+  // (typescript/assertions.h); sorted.
+  std::vector<uint32_t> asserted;
+  bool Asserted(uint32_t byte) const {
+    return !asserted.empty() && std::binary_search(asserted.begin(), asserted.end(), byte);
+  }
   // The smallest named node that covers [start, end).
   const Node* Smallest(uint32_t start, uint32_t end) const;
 

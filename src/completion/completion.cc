@@ -48,8 +48,9 @@ Result<std::shared_ptr<MonitorHost>> CompletionPlanner::HostOf(const CompletionR
   if (monitored) {
     key = monitors::LanguageName(*request.language) + std::string("\n") + request.repo;
     for (const std::string& name : request.monitors) key += "\n" + name;
-    // A server knows a document by its file.
-    if (server_ != nullptr) key += "\n" + request.file;
+    // A server knows a document by its file, and imports are looked for from there.
+    const bool imports = !request.repo.empty() && *request.language != monitors::Language::kJava;
+    if (server_ != nullptr || imports) key += "\n" + request.file;
   }
   const std::lock_guard lock(mutex_);
   for (auto kept = kept_.begin(); kept != kept_.end(); ++kept) {

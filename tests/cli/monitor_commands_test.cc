@@ -80,6 +80,27 @@ TEST_F(MonitorCommands, CompleteNamesWhatExists) {
   EXPECT_EQ(Json::parse(with.out)["text"], report["text"]);
 }
 
+// Imports are looked for from the file's own folder, however the file is named.
+TEST_F(MonitorCommands, ImportsOfTheRepository) {
+  const std::string cart = "import { Cart } from './cart';\nconst cart = new Cart();\ncart.";
+  (void)WriteScratch("monitored/src/shop/cart.ts", "export class Cart { itemCount = 1; }\n");
+  const std::string wrong = WriteScratch("monitored/src/shop/wrong.ts", cart + "itemCout;\n");
+  const std::string elsewhere = WriteScratch("monitored/src/wrong.ts", cart + "itemCout;\n");
+  const CommandResult refused = RunPawl({"monitor", "--repo", folder_, wrong});
+  EXPECT_EQ(refused.exit_code, 1) << refused.err;
+  EXPECT_NE(refused.out.find("refused at 3:6: \"itemCout\""), std::string::npos) << refused.out;
+  const CommandResult open = RunPawl({"monitor", "--repo", folder_, elsewhere});
+  EXPECT_EQ(open.exit_code, 0) << open.out;
+  (void)WriteScratch("monitored/src/shop/app.ts", cart + "\n");
+  for (const std::string& file : {std::string("src/shop/app.ts"), folder_ + "/src/shop/app.ts"}) {
+    const CommandResult done =
+        RunPawl({"complete", "--model", RandomModelFolder(), "--repo", folder_, "--file", file,
+                 "--line", "3", "--col", "6", "--max-tokens", "12", "--json"});
+    ASSERT_EQ(done.exit_code, 0) << done.err;
+    EXPECT_GE(Json::parse(done.out)["constrained"].get<int>(), 1) << done.out;
+  }
+}
+
 TEST_F(MonitorCommands, CompleteSaysWhatIsWrong) {
   const std::string model = RandomModelFolder();
   const auto with = [&](std::vector<std::string> more) {

@@ -230,5 +230,103 @@ TEST(TypeScriptMonitorTest, OnlyTheMonitorsAskedFor) {
   EXPECT_NE(none.error().message.find("dereference"), std::string::npos);
 }
 
+// The grammar takes a + b! for (a + b)!.
+TEST(TypeScriptMonitorTest, TheMarkOfAValueBindsToTheValue) {
+  const std::string find = "function find(s: string): string | null { return s; }\nlet n = 1;\n";
+  Check({
+      {find + "n > find('a')!.length;", ""},
+      {find + "n > find('a')!.lenght;", "lenght"},
+      {find + "(n + find('a')!.length).toFixed(1); ('a' + find('b')!.length).trim();", ""},
+      {find + "('a' + find('b')!.length).toFixed(1);", "toFixed"},
+      {find + "'a!.b'.length; if (n) !n; n != 2; let k!: string; k = find('a')!; k.trim();", ""},
+      {"const m = new Map<string, number[]>(); m.get('a')![0].toFixed(1); m.get('b')!.push(2);",
+       ""},
+      {"const m = new Map<string, number[]>(); m.get('a')![0].toFixt(1);", "toFixt"},
+      {find + "n > find('a')!!.length;\nn > find('b')!\n  .length;\nn > find('c')!.lenght;",
+       "lenght"},
+  });
+}
+
+TEST(TypeScriptMonitorTest, LinesThatTheCompilerPassesOver) {
+  const std::string box = "class Box { size = 1; }\n";
+  Check({
+      {box + "// @ts-expect-error not there yet\nnew Box().color;\n", ""},
+      {box + "const a = true\n  ? // @ts-ignore\n    new Box().color\n  : 1;\n", ""},
+      {box + "// @ts-expect-error not there yet\nnew Box().size;\nnew Box().color;\n", "color"},
+      {"// @ts-nocheck\n" + box + "new Box().color;\n", ""},
+      {box + "const s = '@ts-ignore';\nnew Box().color;\n", "color"},
+  });
+}
+
+TEST(TypeScriptMonitorTest, WhatAwaitAndGuardsMakeOfAType) {
+  Check({
+      {"class Mine extends Promise<string> { extra = 1; }\n"
+       "async function f(m: Mine) { (await m).trim(); (await m).extra; }",
+       "extra"},
+      {"interface Later { then(f: (x: number) => void): void; other: number }\n"
+       "async function f(t: Later) { (await t).anything; }",
+       ""},
+      {"class Path<T> { node!: T; isA<U>(this: Path<U>): this is Path<U & { a: number }> { return "
+       "true; } }\n"
+       "function f(p: Path<{ b: string }>) { if (p.isA()) { p.node.a; p.node.b; p.node.c; } }",
+       "c"},
+      {"function f(this: { width: number }) { this.width; this.height; }", "height"},
+      {"interface A { a: number }\ninterface B { b: number }\n"
+       "declare function isB(x: A): x is A & B;\n"
+       "function f(x: A) { if (isB(x)) { x.a; x.b; x.c; } }",
+       "c"},
+      {"type Saved = { id: number; name: string };\ntype Unsaved<T> = Omit<T, 'id'>;\n"
+       "function f(u: Unsaved<Saved>) { u.name; u.id; }",
+       "id"},
+      {"const t = { left: 'a', both: ['x', 'y'] } as const; t.left; t.both[0].trim(); t.right;",
+       "right"},
+  });
+}
+
+std::string Strictly(const std::string& program) {
+  auto set = AllMonitors(Language::kTypeScript);
+  const auto refusal = set->FinishStrict(program);
+  return refusal ? refusal->identifier : "";
+}
+
+// What each line is to TypeScript: well-typed, or not.
+TEST(TypeScriptMonitorTest, StrictReadsArraysThatGrowAndConditions) {
+  for (const char* well : {
+           "function f(n: number): number[] { const a = []; for (let i = 0; i < n; i++) a.push(i); "
+           "return a; }",
+           "function f(): (string | number)[] { let a = []; a.push('x'); a.unshift(1); return a; }",
+           "function f(n: number): number[] { const a = []; a.push(1); a.push(a[0] + n); return a; "
+           "}",
+           "function f(n: number): string[][] { const a = []; a[0] = ['x']; a.push(['y', 'z']); "
+           "return a; }",
+           "function f(b: number[]): number[] { const a = []; a.push(...b); return a; }",
+           "function f(n: number): number[] { return Array.from({ length: n }, (_, i) => i * 2); }",
+           "function f(n: number): string { return Array.from({ length: n }, () => 'a').join(''); "
+           "}",
+           "function f(s: string): number { return s.match(/[A-Z]/)!.length + "
+           "s.match(/[a-z]/)!.length; }",
+           "function f(x?: () => number): number { if (x) { return x(); } return 1; }",
+           "function f(x: () => number): number { if (x) { return x(); } return 1; }",
+           "function f(x: string | number): number { return x as number; }",
+       }) {
+    EXPECT_EQ(Strictly(well), "") << well;
+  }
+  for (const char* ill : {
+           "function f(): number[] { const a = []; a.push('x'); return a; }",
+           "function f(n: number): string[] { const a = []; a[0] = n; return a; }",
+           "function f(): number[] { const a = []; [1].forEach(x => a.push(x)); return a; }",
+           "function f(n: number): string[] { return Array.from({ length: n }, (_, i) => i); }",
+           "function f(n: number): number[] { return Array.from({ size: n }, (_, i) => i); }",
+           "function f(x: number): number { if (x !== NaN) { return 1; } return 2; }",
+           "function f(x: () => number): number { if (x) { return 2; } return 1; }",
+           "function f(x: Promise<boolean>): number { if (x) { return 2; } return 1; }",
+           "function f(x: number): number { return {} && x; }",
+           "function f(x: string): number { return x as number; }",
+           "function f(x: string, y: number): boolean { return x < y; }",
+       }) {
+    EXPECT_NE(Strictly(ill), "") << ill;
+  }
+}
+
 }  // namespace
 }  // namespace pawl::monitors

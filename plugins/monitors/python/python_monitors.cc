@@ -72,9 +72,7 @@ class PythonAnalysis : public Analysis {
   void SetFile(const std::string& path) override {
     file_.clear();
     if (repo_.empty()) return;
-    std::error_code ignored;
-    const std::string relative = std::filesystem::relative(path, repo_, ignored).string();
-    if (!ignored && !relative.empty() && !relative.starts_with("..")) file_ = relative;
+    file_ = SourceFolder(repo_).PathOf(path);
   }
 
   // The node of [start, end) in the text so far with `splice` at the cursor and everything closed.

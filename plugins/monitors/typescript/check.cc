@@ -45,14 +45,18 @@ Problem At(const Node* node, const char* monitor, std::string message) {
 }
 
 // A type whose members a program may add to, or of which nothing is known. Only a function that has
-// a name gets properties by assignment.
-bool Extensible(TypeRef type, const Node* object) {
+// a name gets properties by assignment, where it is declared or in another file.
+bool Extensible(Checker& checker, TypeRef type, const Node* object) {
   if (type->loose() || type->is(T::kNever) || type->is(T::kVoid)) return true;
-  if (type->is(T::kFunction)) return !object->is(K::k_member_expression);
+  if (type->is(T::kFunction)) {
+    if (!object->is(K::k_member_expression)) return true;
+    const TypeRef of = checker.TypeOf(object->at(F::k_object));
+    return of->is(T::kStatic) && of->symbol->is(kForeign);
+  }
   if (type->is(T::kUnion)) {
     Work::Step(type->parts.size());
     return std::any_of(type->parts.begin(), type->parts.end(), [&](TypeRef p) {
-      return !p->is(T::kNull) && !p->is(T::kUndefined) && Extensible(p, object);
+      return !p->is(T::kNull) && !p->is(T::kUndefined) && Extensible(checker, p, object);
     });
   }
   return false;
@@ -74,10 +78,55 @@ size_t FirstError(const Node* root) {
 }
 
 std::optional<std::vector<std::string>> MemberNames(Checker& checker, const Node* object) {
-  if (object == nullptr || object->is(K::k_super)) return std::nullopt;
+  if (object == nullptr) return std::nullopt;
   const TypeRef type = checker.TypeOf(object);
-  if (Extensible(type, object)) return std::nullopt;
+  if (object->is(K::k_super) && (!type->is(T::kRef) || !type->symbol->is(kClass)))
+    return std::nullopt;
+  if (Extensible(checker, type, object)) return std::nullopt;
   return checker.Members(type, object);
+}
+
+std::optional<std::vector<std::string>> TypeNames(Checker& checker, const Node* space) {
+  if (space == nullptr || !space->is(K::k_identifier)) return std::nullopt;
+  Symbol* symbol = checker.Resolve(space->text(), space, kNamespace);
+  if (symbol == nullptr || !symbol->is(kForeign) || symbol->is(kImport)) return std::nullopt;
+  checker.FillMembers(symbol);
+  if (checker.OpenSymbol(symbol) || symbol->statics.empty()) return std::nullopt;
+  std::vector<std::string> names;
+  for (const auto& [name, member] : symbol->statics) names.push_back(name);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+bool Unchecked(std::string_view text, size_t byte) {
+  constexpr size_t kTop = 4096;
+  const std::string_view top = text.substr(0, kTop);
+  if (const size_t at = top.find("@ts-nocheck"); at != std::string_view::npos) {
+    const size_t line = top.rfind('\n', at);
+    const size_t begin = line == std::string_view::npos ? 0 : line + 1;
+    if (top.substr(begin).starts_with("//")) return true;
+  }
+  size_t line = text.rfind('\n', byte == 0 ? 0 : byte - 1);
+  if (byte == 0 || line == std::string_view::npos) return false;
+  // Comments may stand between.
+  for (;;) {
+    const size_t above = line == 0 ? std::string_view::npos : text.rfind('\n', line - 1);
+    const size_t begin = above == std::string_view::npos ? 0 : above + 1;
+    std::string_view code = text.substr(begin, line - begin);
+    code.remove_prefix(std::min(code.find_first_not_of(" \t\r{"), code.size()));
+    Work::Bytes(code.size());
+    const size_t mark = std::min(code.find("@ts-ignore"), code.find("@ts-expect-error"));
+    if (mark != std::string_view::npos) {
+      const std::string_view before = code.substr(0, mark);
+      if (before.starts_with('*') || before.find("//") != std::string_view::npos ||
+          before.find("/*") != std::string_view::npos) {
+        return true;
+      }
+    }
+    if (!code.starts_with("//") && !code.starts_with("/*") && !code.starts_with("*")) return false;
+    if (begin == 0) return false;
+    line = begin - 1;
+  }
 }
 
 std::optional<Problem> MemberProblem(Checker& checker, const Node* member) {
@@ -145,7 +194,7 @@ std::optional<Problem> ConstantProblem(Checker& checker, const Node* assignment)
     const Node* property = target->at(F::k_property);
     if (object == nullptr || property == nullptr || object->is(K::k_this)) return std::nullopt;
     const TypeRef type = checker.TypeOf(object);
-    if (Extensible(type, object) || type->is(T::kUnion) || type->is(T::kIntersection))
+    if (Extensible(checker, type, object) || type->is(T::kUnion) || type->is(T::kIntersection))
       return std::nullopt;
     if (const auto member = checker.Member(type, property->text()); member && member->readonly) {
       return At(property, "constants", "is read-only");
@@ -191,7 +240,9 @@ std::optional<Problem> NameProblem(Checker& checker, const Node* name) {
     }
     const bool label = up->is(K::k_required_parameter) || up->is(K::k_optional_parameter) ||
                        up->is(K::k_rest_pattern);
-    if (!label && up->kind != K::kOther) break;
+    const bool exported = up->is(K::k_export_specifier) || up->is(K::k_export_clause) ||
+                          up->is(K::k_namespace_export);
+    if (!label && !exported && up->kind != K::kOther) break;
   }
   switch (parent->kind) {
     case K::k_nested_identifier:

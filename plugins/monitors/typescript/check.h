@@ -22,6 +22,11 @@ struct Problem {
 
 // Sorted names of the members of an expression; nullopt: anything may be one.
 std::optional<std::vector<std::string>> MemberNames(Checker& checker, const Node* object);
+// Names of the types and namespaces in a namespace of another file, behind `space.` in a type.
+std::optional<std::vector<std::string>> TypeNames(Checker& checker, const Node* space);
+// Whether a comment tells the compiler to pass over the errors of the line that begins at the byte
+// or holds it: @ts-ignore and @ts-expect-error above it, @ts-nocheck at the top.
+bool Unchecked(std::string_view text, size_t byte);
 // Names that may stand where `node`, an expression, stands in a finished text; nullopt when it is
 // no place for one.
 std::optional<std::vector<std::string>> NamesInScope(Checker& checker, const Node* node);

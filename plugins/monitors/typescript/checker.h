@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -22,6 +23,7 @@
 #include <vector>
 
 #include "plugins/monitors/syntax.h"
+#include "plugins/monitors/typescript/module_files.h"
 #include "plugins/monitors/typescript/types.h"
 
 namespace pawl::monitors::ts {
@@ -103,6 +105,14 @@ class Checker {
            !finished_;
   }
 
+  // Where imports are looked for, and the path of the program there. nullptr: imports are open.
+  void SetModules(ModuleFiles* files, const std::string& path) {
+    files_ = files;
+    path_ = path;
+  }
+  // What an import stands for, through files that export it again; nullptr: not known.
+  Symbol* Target(Symbol* import);
+
   // --- names
   // What `name` stands for at `node`, as a value or as a type; nullptr: not declared.
   Symbol* Resolve(std::string_view name, const Node* node, uint32_t meaning);
@@ -179,6 +189,55 @@ class Checker {
     Table names;
     bool host = false;
   };
+  // A file, or an ambient module in one, by what it exports.
+  struct Module {
+    const Node* container = nullptr;
+    const Table* locals = nullptr;
+    bool declarations = false;
+    Table exports;
+    std::vector<const Node*> stars;  // export * from
+    bool open = false;               // it exports more than is known
+    Symbol* assigned = nullptr;      // export =
+    bool searching = false;
+    Symbol* space = nullptr;  // import * as
+  };
+  // What is declared while it lives belongs to the tree: the library, the program or a module.
+  class Binding {
+   public:
+    Binding(Checker& checker, const Tree* tree) : checker_(checker), before_(checker.home_) {
+      checker.home_ = tree == checker.lib_.get()    ? kLib
+                      : tree == checker.tree_.get() ? 0U
+                                                    : kForeign;
+    }
+    ~Binding() { checker_.home_ = before_; }
+    Binding(const Binding&) = delete;
+    Binding& operator=(const Binding&) = delete;
+
+   private:
+    Checker& checker_;
+    const uint32_t before_;
+  };
+  // Types of nodes outside of the program are kept when the program changes.
+  bool Kept(const Node* node) const { return node->tree != tree_.get(); }
+  Symbol* FindTarget(const Symbol* import);
+  Symbol* TargetOfAlias(const Node* alias);
+  Symbol* Meant(Symbol* found, uint32_t meaning);
+  Module* ModuleNamed(const Node* source);
+  Module* ModuleIn(const ModuleText& text, const std::string& specifier);
+  void FillExports(Module& module);
+  void FillExport(Module& module, const Node* statement);
+  void ExportDefault(Module& module, const Node* statement);
+  Symbol* LocalOf(const Module& module, std::string_view name);
+  Symbol* ExportOf(Module& module, const std::string& name);
+  Symbol* SpaceOf(Module& module);
+  bool AddExports(Module& module, Table& names);
+  void Augment(const Node* program);
+  bool Ambient(const Node* node) const;
+  static bool Settled(TypeRef type);
+  bool Discriminated(TypeRef a, TypeRef b);
+  bool BadlyRead(const Node* declaration);
+  TypeRef AliasOfGeneric(Symbol* alias, const Mapper& mapper);
+  Symbol* BaseNamed(const Node* value, const Node* declaration);
   Scope& ScopeOf(const Node* node);
   void Bind(const Node* node, Scope& scope);
   void Overlay(Scope& scope);
@@ -214,8 +273,10 @@ class Checker {
   TypeRef TypeOfArray(const Node* node);
   TypeRef TypeOfNew(const Node* node);
   TypeRef TypeOfFunction(const Node* node);
+  TypeRef TypeOfConst(const Node* node);
   TypeRef TypeOfVariable(Symbol* symbol);
   TypeRef TypeOfDeclared(const Node* name);
+  TypeRef EvolvedArray(const Node* name);
   TypeRef TypeOfRest(const Node* rest);
   TypeRef TypeOfPatternElement(const Node* name);
   TypeRef TypeOfDefaulted(const Node* name);
@@ -264,7 +325,12 @@ class Checker {
   std::unique_ptr<Tree> tree_;
   uint32_t cursor_ = 0;
   bool finished_ = true;
-  bool binding_lib_ = false;
+  uint32_t home_ = 0;  // of new symbols: 0, kLib, kForeign
+  ModuleFiles* files_ = nullptr;
+  std::string path_;
+  std::map<std::string, std::unique_ptr<Module>> modules_;
+  std::unordered_map<const Tree*, const ModuleText*> module_texts_;
+  std::unordered_set<std::string> augmented_;  // interfaces to which some file adds members
   Scope globals_;
   std::unordered_map<const Node*, std::unique_ptr<Scope>> scopes_;
   std::unordered_map<const Node*, std::unique_ptr<Scope>> lib_scopes_;
@@ -280,6 +346,9 @@ class Checker {
   std::unordered_map<TypeRef, const Shape*> shapes_;
   std::unordered_map<const Node*, TypeRef> returns_;
   std::unordered_set<const Node*> returning_;
+  // Of types that are declared in other files and have no arguments: kept for the next questions.
+  std::unordered_map<TypeRef, const Shape*> settled_shapes_;
+  std::unordered_map<uint64_t, Fits> settled_fits_;  // by the numbers of both types
   int depth_ = 0;
   int member_depth_ = 0;  // calls of Member in each other
   int union_depth_ = 0;   // of Members, for constraints that are unions

@@ -13,15 +13,28 @@
 
 namespace pawl::monitors::ts {
 
+namespace {
+
+// What a `!` can stand behind; a larger expression that ends there too is not what is asserted.
+bool Assertable(Kind kind) {
+  return kind == K::k_identifier || kind == K::k_member_expression ||
+         kind == K::k_subscript_expression || kind == K::k_call_expression ||
+         kind == K::k_parenthesized_expression || kind == K::k_this;
+}
+
+}  // namespace
+
 TypeRef Checker::TypeOf(const Node* node) {
   if (node == nullptr) return pool_.open;
-  const bool lib = node->tree == lib_.get();
+  const bool lib = Kept(node);
   auto& known = lib ? lib_nodes_ : types_;
   if (const auto found = known.find(node); found != known.end()) return found->second;
+  if (lib && node->broken()) return pool_.open;
   if (depth_ > 100 || !computing_.insert(node).second) return pool_.open;
   Work::Step();
   ++depth_;
-  const TypeRef type = ComputeTypeOf(node);
+  TypeRef type = ComputeTypeOf(node);
+  if (node->tree->Asserted(node->end) && Assertable(node->kind)) type = pool_.NonNull(type);
   --depth_;
   computing_.erase(node);
   (lib ? lib_nodes_ : types_)[node] = type;
@@ -161,8 +174,7 @@ TypeRef Checker::ComputeTypeOf(const Node* node) {
       return Awaited(TypeOf(node->first_named()));
     case K::k_as_expression: {
       const Node* type = &node->kids().back();
-      if (type->text() == "const") return pool_.open;
-      return TypeFromNode(type);
+      return type->text() == "const" ? TypeOfConst(node->first_named()) : TypeFromNode(type);
     }
     case K::k_satisfies_expression:
       return TypeOf(node->first_named());
@@ -498,6 +510,41 @@ TypeRef Checker::TypeOfNew(const Node* node) {
     }
   }
   return result == nullptr ? pool_.open : result;
+}
+
+// `as const`: literals stay what they are, arrays become tuples that are read-only.
+TypeRef Checker::TypeOfConst(const Node* node) {
+  const Work::Deeper deeper;
+  Work::Step();
+  if (node == nullptr || node->broken() || Unfinished(node)) return pool_.open;
+  if (node->is(K::k_parenthesized_expression)) return TypeOfConst(node->first_named());
+  if (node->is(K::k_array)) {
+    std::vector<TypeRef> parts;
+    for (const Node& kid : node->kids()) {
+      if (!kid.named || kid.is(K::k_comment)) continue;
+      if (kid.is(K::k_spread_element)) return pool_.open;
+      parts.push_back(TypeOfConst(&kid));
+    }
+    const auto count = static_cast<uint32_t>(parts.size());
+    return pool_.Tuple(std::move(parts), count, false, true);
+  }
+  if (!node->is(K::k_object)) return pool_.Regular(TypeOf(node));
+  Shape shape;
+  for (const Node& kid : node->kids()) {
+    if (!kid.named || kid.is(K::k_comment)) continue;
+    const bool pair = kid.is(K::k_pair);
+    const Node* key = pair ? kid.at(F::k_key) : &kid;
+    if (key == nullptr || key->is(K::k_computed_property_name) ||
+        (!pair && !kid.is(K::k_shorthand_property_identifier))) {
+      return pool_.open;
+    }
+    std::string name(key->text());
+    if (key->is(K::k_string) && name.size() >= 2) name = name.substr(1, name.size() - 2);
+    std::erase_if(shape.properties, [&](const Property& p) { return p.name == name; });
+    const TypeRef type = pair ? TypeOfConst(kid.at(F::k_value)) : pool_.Regular(TypeOf(&kid));
+    shape.properties.push_back(Property{.name = std::move(name), .type = type, .readonly = true});
+  }
+  return pool_.ShapeOf(std::move(shape));
 }
 
 TypeRef Checker::TypeOfFunction(const Node* node) { return pool_.Function({SignatureOf(node)}); }

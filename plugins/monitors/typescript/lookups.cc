@@ -48,6 +48,11 @@ class NameCollector {
       for (const Property& p : shape->properties) names_.push_back(p.name);
       return shape->calls.empty() && shape->constructs.empty();
     }
+    if (ref->is(T::kStatic) && ref->symbol->is(kNamespace) && ref->symbol->is(kForeign)) {
+      checker_.FillMembers(ref->symbol);
+      for (const auto& [name, member] : ref->symbol->statics) names_.push_back(name);
+      return !checker_.OpenSymbol(ref->symbol);
+    }
     if (!ref->is(T::kRef)) return false;
     Symbol* symbol = ref->symbol;
     checker_.FillMembers(symbol);
@@ -243,8 +248,9 @@ std::optional<std::vector<std::string>> Checker::Members(TypeRef type, const Nod
       const Work::Deeper deeper;
       Symbol* symbol = part->symbol;
       FillMembers(symbol);
-      if (!symbol->is(kEnum) && !symbol->is(kClass)) known = false;
-      if (symbol->is(kNamespace) || OpenSymbol(symbol)) known = false;
+      // Another file is complete; a namespace of this one may go on further down.
+      const bool space = symbol->is(kNamespace) && !symbol->is(kForeign);
+      if (space || OpenSymbol(symbol)) known = false;
       for (const auto& [name, member] : symbol->statics) names.push_back(name);
       if (symbol->is(kClass)) {
         names.push_back("prototype");

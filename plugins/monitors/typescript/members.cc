@@ -119,8 +119,9 @@ void Checker::AddMembers(Symbol* symbol, const Node* body) {
 void Checker::FillMembers(Symbol* symbol) {
   if (symbol->members_known) return;
   symbol->members_known = true;
-  const bool before = binding_lib_;
-  binding_lib_ = symbol->is(kLib);
+  const Binding binding(*this, symbol->is(kLib)       ? lib_.get()
+                               : symbol->is(kForeign) ? nullptr
+                                                      : tree_.get());
   Scope space;  // of all parts of a namespace: what one of them declares another may go on with
   for (const Node* d : symbol->declarations) {
     const Node* body = d->at(F::k_body);
@@ -146,7 +147,6 @@ void Checker::FillMembers(Symbol* symbol) {
     }
   }
   for (auto& [name, member] : space.names) symbol->statics.emplace(name, member);
-  binding_lib_ = before;
 }
 
 Symbol* Checker::MemberSymbol(Symbol* of, const std::string& name) {
@@ -159,13 +159,31 @@ bool Checker::OpenSymbol(Symbol* symbol) {
   Work::Step();
   FillMembers(symbol);
   if (symbol->bases_open && !symbol->is(kLib)) return true;
+  if (symbol->is(kForeign) && symbol->is(kInterface) && augmented_.contains(symbol->name))
+    return true;
   for (const Node* d : symbol->declarations) {
-    if (Unfinished(d)) return true;
+    if (Unfinished(d) || (symbol->is(kForeign) && BadlyRead(d))) return true;
     for (const Node& kid : d->kids()) {
       if (kid.is(K::k_decorator)) return true;
     }
   }
   return false;
+}
+
+// What `extends` names: Base, or Base of a namespace; nullptr: not known.
+Symbol* Checker::BaseNamed(const Node* value, const Node* declaration) {
+  if (value->is(K::k_identifier)) return Resolve(value->text(), declaration, kClass | kInterface);
+  if (!value->is(K::k_member_expression)) return nullptr;
+  const Node* object = value->at(F::k_object);
+  const Node* property = value->at(F::k_property);
+  if (object == nullptr || property == nullptr || !object->is(K::k_identifier)) return nullptr;
+  Symbol* space = Resolve(object->text(), declaration, kNamespace);
+  if (space == nullptr || space->is(kImport)) return nullptr;
+  FillMembers(space);
+  const auto found = space->statics.find(std::string(property->text()));
+  Symbol* base =
+      found == space->statics.end() ? nullptr : Meant(found->second, kClass | kInterface);
+  return base == nullptr || base->is(kImport) ? nullptr : base;
 }
 
 void Checker::ReadBases(Symbol* symbol) {
@@ -177,13 +195,17 @@ void Checker::ReadBases(Symbol* symbol) {
         if (clause == nullptr) continue;
         for (const Node& kid : clause->kids()) {
           if (!kid.named || kid.is(K::k_comment)) continue;
-          const TypeRef base = TypeFromNode(&kid);
-          if (base->is(T::kRef)) {
-            symbol->bases.push_back(base);
-          } else if (base->is(T::kShape)) {
-            symbol->bases.push_back(base);
-          } else {
-            symbol->bases_open = true;
+          const TypeRef whole = TypeFromNode(&kid);
+          const std::vector<TypeRef> one = {whole};
+          for (TypeRef base : whole->is(T::kIntersection) ? whole->parts : one) {
+            // interface A extends Typed {}, where type Typed = typeof all & B.
+            const bool space =
+                base->is(T::kStatic) && base->symbol->is(kForeign) && base->symbol->is(kNamespace);
+            if (base->is(T::kRef) || base->is(T::kShape) || space) {
+              symbol->bases.push_back(base);
+            } else {
+              symbol->bases_open = true;
+            }
           }
         }
         continue;
@@ -193,11 +215,7 @@ void Checker::ReadBases(Symbol* symbol) {
       const Node* clause = heritage->first(K::k_extends_clause);
       if (clause == nullptr) continue;
       const Node* value = clause->at(F::k_value);
-      if (value == nullptr || !value->is(K::k_identifier)) {
-        symbol->bases_open = true;
-        continue;
-      }
-      Symbol* base = Resolve(value->text(), d, kClass | kInterface);
+      Symbol* base = value == nullptr ? nullptr : BaseNamed(value, d);
       if (base == nullptr || base == symbol) {
         symbol->bases_open = true;
         continue;
@@ -338,6 +356,7 @@ const Signature* Checker::SignatureOf(const Node* node, const Mapper& mapper) {
       if (parameter.name == "this") {
         // create<T>(this: new () => T): what T stands for comes from the object of the call.
         for_this = p.at(F::k_type) == nullptr ? nullptr : TypeFromNode(p.at(F::k_type));
+        signature->self = for_this;
         continue;
       }
       parameter.optional = p.is(K::k_optional_parameter) || p.at(F::k_value) != nullptr;
@@ -380,7 +399,7 @@ const Signature* Checker::SignatureOf(const Node* node, const Mapper& mapper) {
       signature->result = TypeFromNode(result);
     }
   }
-  if (signature->result == nullptr && node->tree == lib_.get()) signature->result = pool_.any;
+  if (signature->result == nullptr && Ambient(node)) signature->result = pool_.any;
   if (for_this != nullptr && !signature->type_params.empty() && HasParams(for_this))
     signature->result = pool_.open;
   if (signature->result == nullptr && signature->guarded == nullptr) InferGuard(node, signature);
@@ -532,10 +551,11 @@ const Shape* Checker::ShapeOf(TypeRef type) {
     return type->shape;
   }
   if (!type->is(T::kRef)) return nullptr;
-  if (const auto found = shapes_.find(type); found != shapes_.end()) return found->second;
+  auto& known = Settled(type) ? settled_shapes_ : shapes_;
+  if (const auto found = known.find(type); found != known.end()) return found->second;
   const Work::Deeper deeper;
   Shape* shape = pool_.NewShape();
-  shapes_[type] = shape;
+  known[type] = shape;
   Symbol* symbol = type->symbol;
   FillMembers(symbol);
   const std::vector<TypeRef>& params = ParamsOf(symbol);
@@ -570,7 +590,10 @@ const Shape* Checker::ShapeOf(TypeRef type) {
   }
   for (TypeRef base : BasesOf(type)) {
     const Shape* inherited = ShapeOf(base);
-    if (inherited == nullptr) continue;
+    if (inherited == nullptr) {
+      shape->open = true;
+      continue;
+    }
     for (const Property& p : inherited->properties) {
       Work::Step(4 + shape->properties.size() / 8);
       if (shape->Find(p.name) == nullptr) shape->properties.push_back(p);

@@ -220,8 +220,7 @@ class Narrowing {
   TypeRef ByCall(const Condition& c, TypeRef type) {
     const Node* function = c.node->at(F::k_function);
     if (function == nullptr) return type;
-    // What the guard makes of the object is not computed.
-    if (GuardsThis(function) && c.truth) return pool_.open;
+    if (GuardsThis(function) && c.truth) return ByThis(function, type);
     const Node* list = c.node->at(F::k_arguments);
     const Node* argument = list == nullptr ? nullptr : list->first_named();
     if (argument == nullptr || !Is(argument)) return type;
@@ -233,6 +232,56 @@ class Narrowing {
     if (!signatures[0]->type_params.empty() || checker_.HasParams(to)) return pool_.open;
     if (c.truth) return Fitting(type, to);
     return Keep(type, [&](TypeRef part) { return checker_.Assignable(part, to) != Fits::kYes; });
+  }
+
+  // A method that returns `this is Path<Function>`, where the reference is a Path too.
+  TypeRef ByThis(const Node* function, TypeRef type) {
+    // The type of a member comes from the object's, which is narrowed already.
+    if (checker_.ReferenceKey(function->at(F::k_object)) != key_) return type;
+    const auto signatures = checker_.CallSignatures(checker_.TypeOf(function), false);
+    if (signatures.size() != 1 || signatures[0]->guarded == nullptr) return pool_.open;
+    TypeRef to = signatures[0]->guarded;
+    if (!to->is(T::kRef) || !type->is(T::kRef) || to->symbol != type->symbol ||
+        to->parts.size() != type->parts.size()) {
+      return pool_.open;
+    }
+    // is<T>(this: Path<T>): this is Path<T & Function>
+    const TypeRef self = signatures[0]->self;
+    if (self != nullptr && self->is(T::kRef) && self->symbol == type->symbol &&
+        self->parts.size() == type->parts.size()) {
+      Mapper mapper;
+      for (TypeRef param : signatures[0]->type_params) {
+        const auto at = std::find(self->parts.begin(), self->parts.end(), param);
+        if (at != self->parts.end())
+          mapper.emplace_back(param, type->parts[static_cast<size_t>(at - self->parts.begin())]);
+      }
+      to = checker_.Instantiate(to, mapper);
+    }
+    if (checker_.HasParams(to)) return pool_.open;
+    std::vector<TypeRef> parts;
+    for (size_t i = 0; i < to->parts.size(); ++i) {
+      std::vector<TypeRef> both = {type->parts[i], to->parts[i]};
+      if (to->parts[i]->is(T::kIntersection)) both = to->parts[i]->parts;
+      parts.push_back(Narrowest(both));
+    }
+    return pool_.Ref(to->symbol, std::move(parts));
+  }
+
+  // The type that fits all others, or what is all of them.
+  TypeRef Narrowest(const std::vector<TypeRef>& types) {
+    for (TypeRef one : types) {
+      const bool fits = std::all_of(types.begin(), types.end(), [&](TypeRef other) {
+        if (one == other || other->loose()) return true;
+        bool within = other->is(T::kUnion);
+        TypePool::Each(one, [&](TypeRef part) {
+          within = within &&
+                   std::find(other->parts.begin(), other->parts.end(), part) != other->parts.end();
+        });
+        return within || checker_.Assignable(one, other) == Fits::kYes;
+      });
+      if (fits && !one->loose()) return one;
+    }
+    return pool_.Intersection(types);
   }
 
   TypeRef ByIsArray(bool truth, TypeRef type) {
@@ -694,11 +743,16 @@ class Narrowing {
     return pool_.Union(std::move(parts));
   }
 
-  // The parts that fit; none does: the other type.
+  // The parts that fit; none does: the other type, or something that is both.
   TypeRef Fitting(TypeRef type, TypeRef to) {
     const TypeRef fitting =
         Keep(type, [&](TypeRef part) { return checker_.Assignable(part, to) == Fits::kYes; });
-    return fitting->is(T::kNever) ? to : fitting;
+    if (!fitting->is(T::kNever)) return fitting;
+    const auto object = [](TypeRef t) {
+      return t->is(T::kShape) || (t->is(T::kRef) && !t->symbol->is(kEnum | kLib));
+    };
+    const bool both = object(type) && object(to) && checker_.Assignable(to, type) != Fits::kYes;
+    return both ? pool_.Intersection({type, to}) : to;
   }
 
   Checker& checker_;

@@ -150,7 +150,11 @@ Fits Checker::Assignable(TypeRef from, TypeRef to) {
   const auto part_fits = [&](TypeRef part) { return Assignable(part, to); };
   const auto fits_part = [&](TypeRef part) { return Assignable(from, part); };
   if (from->is(T::kUnion)) return All(from->parts, part_fits);
-  if (to->is(T::kUnion)) return Best(to->parts, fits_part);
+  if (to->is(T::kUnion)) {
+    Work::Step(to->parts.size() / 8);
+    if (std::find(to->parts.begin(), to->parts.end(), from) != to->parts.end()) return Fits::kYes;
+    return Best(to->parts, fits_part);
+  }
   if (to->is(T::kIntersection)) return All(to->parts, fits_part);
   if (from->is(T::kIntersection)) {
     const Fits best = Best(from->parts, part_fits);
@@ -181,7 +185,19 @@ Fits Checker::Assignable(TypeRef from, TypeRef to) {
       from->is(T::kUnknown)) {
     return Fits::kNo;
   }
-  return AssignableShape(from, to);
+  // Between declarations of other files the answer is the same in every question.
+  if (!Settled(from) || !Settled(to) || !assumed_.empty() || depth_ > 30)
+    return AssignableShape(from, to);
+  const uint64_t pair = uint64_t{from->id} << 32 | to->id;
+  const auto known = settled_fits_.find(pair);
+  if (known != settled_fits_.end()) return known->second;
+  const Fits fits = AssignableShape(from, to);
+  settled_fits_[pair] = fits;
+  return fits;
+}
+
+bool Checker::Settled(TypeRef type) {
+  return type->is(T::kRef) && type->parts.empty() && type->symbol->is(kForeign);
 }
 
 Fits Checker::AssignableSignature(const Signature* from, const Signature* to) {
@@ -222,6 +238,8 @@ std::optional<Fits> Checker::AssignableToLibrary(TypeRef from, TypeRef to) {
       return Assignable(from->parts[0], to->parts[0]);
     return from->is(T::kRef) || from->is(T::kShape) ? Fits::kMaybe : Fits::kNo;
   }
+  // { length: 3 } is one without elements.
+  if (name == "ArrayLike" && from->is(T::kShape) && !ShapeOf(from)->open) return std::nullopt;
   if (name == "Iterable" || name == "ArrayLike" || name == "ReadonlySet" || name == "ReadonlyMap" ||
       name == "ConcatArray" || name == "RelativeIndexable") {
     const TypeRef element = IterationType(from);

@@ -25,9 +25,8 @@ Checker::Checker(std::string library) : Checker(ReadLibrary(std::move(library)))
 
 Checker::Checker(std::shared_ptr<Tree> library) : lib_(std::move(library)) {
   const Work file(Work::Limits(), Work::Limits().file_steps);
-  binding_lib_ = true;
+  const Binding binding(*this, lib_.get());
   Bind(lib_->root(), globals_);
-  binding_lib_ = false;
 }
 
 Checker::~Checker() = default;
@@ -48,19 +47,23 @@ void Checker::SetProgram(std::unique_ptr<Tree> tree, uint32_t cursor) {
   assumed_.clear();
   symbols_.clear();
   tree_ = std::move(tree);
+  home_ = 0;
   Work::Bytes(tree_->text().size() / 16);
   cursor_ = cursor;
   finished_ = cursor >= tree_->text().size();
   // What the program adds to interfaces of the library counts for all types from here on.
-  if (tree_->text().find("interface ") != std::string::npos) ScopeOf(tree_->root());
+  if (tree_->text().find("interface ") != std::string::npos) {
+    ScopeOf(tree_->root());
+    if (files_ != nullptr) Augment(tree_->root());
+  }
 }
 
 Symbol* Checker::NewSymbol(std::string_view name, uint32_t flags, const Node* declaration) {
-  std::deque<Symbol>& home = binding_lib_ ? lib_symbols_ : symbols_;
+  std::deque<Symbol>& home = home_ != 0 ? lib_symbols_ : symbols_;
   Symbol& symbol = home.emplace_back();
   symbol.name = std::string(name);
   symbol.id = next_symbol_++;
-  symbol.flags = flags | (binding_lib_ ? kLib : 0U);
+  symbol.flags = flags | home_;
   if (declaration != nullptr) symbol.declarations.push_back(declaration);
   return &symbol;
 }
@@ -210,7 +213,7 @@ void Checker::BindStatement(const Node* s, Scope& scope, bool var_only) {
       if (s->is(K::k_statement_block) && !s->parent->is(K::k_ambient_declaration)) break;
       for (const Node& kid : s->kids()) {
         if (!kid.named) continue;
-        if (kid.is(K::k_variable_declaration) && binding_lib_) BindVars(&kid, scope);
+        if (kid.is(K::k_variable_declaration) && home_ == kLib) BindVars(&kid, scope);
         BindStatement(&kid, scope, var_only);
         if (s->is(K::k_ambient_declaration)) BindVars(&kid, scope);
       }
@@ -431,14 +434,12 @@ bool OpensScope(const Node* node) {
 
 Checker::Scope& Checker::ScopeOf(const Node* node) {
   if (node == lib_->root()) return globals_;
-  std::unique_ptr<Scope>& scope = (node->tree == lib_.get() ? lib_scopes_ : scopes_)[node];
+  std::unique_ptr<Scope>& scope = (Kept(node) ? lib_scopes_ : scopes_)[node];
   if (scope == nullptr) {
     scope = std::make_unique<Scope>();
-    const bool before = binding_lib_;
-    binding_lib_ = node->tree == lib_.get();
+    const Binding binding(*this, node->tree);
     Scope& filled = *scope;
     Bind(node, filled);
-    binding_lib_ = before;
     return filled;
   }
   return *scope;
@@ -475,6 +476,15 @@ Symbol* Checker::Global(std::string_view name) {
   return found == globals_.names.end() ? nullptr : found->second;
 }
 
+// An import stands for what the other file declares, when that has the meaning that is asked for.
+Symbol* Checker::Meant(Symbol* found, uint32_t meaning) {
+  if (found->is(kImport)) {
+    Symbol* target = Target(found);
+    if (target != nullptr && target->is(meaning)) return target;
+  }
+  return found->is(meaning) ? found : nullptr;
+}
+
 Symbol* Checker::Resolve(std::string_view name, const Node* node, uint32_t meaning) {
   const Work::Deeper deeper;
   const std::string key(name);
@@ -485,7 +495,9 @@ Symbol* Checker::Resolve(std::string_view name, const Node* node, uint32_t meani
       if (Symbol* space = Resolve(at->at(F::k_name)->text(), at->parent, kNamespace)) {
         FillMembers(space);
         const auto found = space->statics.find(key);
-        if (found != space->statics.end() && found->second->is(meaning)) return found->second;
+        if (found != space->statics.end()) {
+          if (Symbol* meant = Meant(found->second, meaning)) return meant;
+        }
       }
       continue;
     }
@@ -506,7 +518,9 @@ Symbol* Checker::Resolve(std::string_view name, const Node* node, uint32_t meani
     if (opens == nullptr) continue;
     Scope& scope = ScopeOf(opens);
     const auto found = scope.names.find(key);
-    if (found != scope.names.end() && found->second->is(meaning)) return found->second;
+    if (found == scope.names.end()) continue;
+    if (Symbol* meant = Meant(found->second, meaning)) return meant;
+    if (found->second->is(kImport)) return nullptr;  // it hides what is further out
   }
   const auto found = globals_.names.find(key);
   return found != globals_.names.end() && found->second->is(meaning) ? found->second : nullptr;

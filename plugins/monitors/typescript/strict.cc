@@ -116,8 +116,8 @@ class Strict {
     const TypeRef a = checker_.TypeOf(left);
     const TypeRef b = checker_.TypeOf(right);
     if (a->open() || b->open()) return Add(a->open() ? left : right, "its type is not followed");
-    if (op == "&&" || op == "||" ||
-        op ==
+    if (op == "&&" || op == "||") return Tested(left, right);
+    if (op ==
             "?"
             "?" ||
         op == ",")
@@ -143,7 +143,8 @@ class Strict {
       for (const Node* side : {left, right}) {
         const Node* inner = side;
         while (inner->is(K::k_parenthesized_expression)) inner = inner->first_named();
-        if (inner->is(K::k_object) || inner->is(K::k_array) || inner->is(K::k_regex)) {
+        const bool nan = inner->text() == "NaN" || inner->text() == "Number.NaN";
+        if (nan || inner->is(K::k_object) || inner->is(K::k_array) || inner->is(K::k_regex)) {
           Add(side, "is equal to nothing else");
         }
       }
@@ -178,6 +179,44 @@ class Strict {
     if (!Numeric(b)) return Add(right, "is no number: " + checker_.Describe(b));
     if (bigint_a != bigint_b && !a->is(T::kAny) && !b->is(T::kAny))
       Add(node, "mixes bigint and number");
+  }
+
+  // What is asked whether it is true: not always the same, and no function or promise that was
+  // meant to be called or awaited. `then`: what runs when it is true, and may do so.
+  void Tested(const Node* condition, const Node* then) {
+    while (condition != nullptr && condition->is(K::k_parenthesized_expression))
+      condition = condition->first_named();
+    if (condition == nullptr) return;
+    switch (condition->kind) {
+      case K::k_object:
+      case K::k_array:
+      case K::k_arrow_function:
+      case K::k_function_expression:
+      case K::k_regex:
+      case K::k_string:
+      case K::k_null:
+      case K::k_undefined:
+        return Add(condition, "is always true, or never");
+      case K::k_number:
+        if (condition->text() != "0" && condition->text() != "1")
+          Add(condition, "is always true, or never");
+        return;
+      case K::k_identifier:
+      case K::k_member_expression:
+      case K::k_call_expression:
+        break;
+      default:
+        return;
+    }
+    const TypeRef type = checker_.TypeOf(condition);
+    const bool promise = type->is(T::kRef) && type->symbol->name == "Promise";
+    const bool function = type->is(T::kFunction) && !condition->is(K::k_call_expression);
+    if (!promise && !function) return;
+    const Node* name =
+        condition->is(K::k_member_expression) ? condition->at(F::k_property) : condition;
+    const bool used = name != nullptr && then != nullptr && function &&
+                      then->text().find(name->text()) != std::string_view::npos;
+    if (!used) Add(condition, "is always true: " + checker_.Describe(type));
   }
 
   void VisitFunction(const Node* node) {
@@ -485,7 +524,8 @@ class Strict {
     const Node* argument = node->at(F::k_argument);
     if (op == nullptr || argument == nullptr) return;
     const TypeRef of = checker_.TypeOf(argument);
-    if (op->text() == "!" || op->text() == "typeof" || op->text() == "void") return;
+    if (op->text() == "!") return Tested(argument, node->parent);
+    if (op->text() == "typeof" || op->text() == "void") return;
     if (of->open()) return Add(argument, "its type is not followed");
     if (op->text() == "delete") {
       if (!of->is(T::kAny) && !argument->is(K::k_subscript_expression))
@@ -517,7 +557,7 @@ class Strict {
     const TypeRef from = pool_.Widen(checker_.TypeOf(
         node->is(K::k_type_assertion) ? &node->kids().back() : node->first_named()));
     if (to->open() || from->open()) return Add(node, "its type is not followed");
-    if (checker_.Comparable(from, to) == Fits::kNo) {
+    if (checker_.Comparable(from, to) != Fits::kYes) {
       Add(node, checker_.Describe(from) + " is no " + checker_.Describe(to));
     }
   }
@@ -594,6 +634,12 @@ class Strict {
         }
         return;
       }
+      case K::k_if_statement:
+      case K::k_ternary_expression:
+        return Tested(node->at(F::k_condition), node->at(F::k_consequence));
+      case K::k_while_statement:
+      case K::k_do_statement:
+        return Tested(node->at(F::k_condition), node->at(F::k_body));
       case K::k_update_expression:
       case K::k_unary_expression:
         return VisitUnary(node);

@@ -31,8 +31,18 @@ TypeRef Checker::Awaited(TypeRef type) {
         (part->symbol->name == "Promise" || part->symbol->name == "PromiseLike") &&
         part->parts.size() == 1) {
       parts.push_back(Awaited(part->parts[0]));
-    } else if (part->is(T::kParam) || part->is(T::kShape)) {
-      parts.push_back(part->is(T::kShape) && Member(part, "then") ? pool_.open : part);
+    } else if (part->is(T::kShape) || part->is(T::kIntersection) ||
+               (part->is(T::kRef) && !part->symbol->is(kLib | kEnum))) {
+      // A class that derives from Promise, or another object with a `then`.
+      TypeRef base = part;
+      for (int up = 0; up < 8 && base->is(T::kRef) && !base->symbol->is(kLib); ++up) {
+        const auto bases = BasesOf(base);
+        if (bases.size() != 1) break;
+        base = bases[0];
+      }
+      const bool promise = base != part && base->is(T::kRef) && base->symbol->is(kLib) &&
+                           base->symbol->name == "Promise" && base->parts.size() == 1;
+      parts.push_back(promise ? Awaited(base->parts[0]) : Member(part, "then") ? pool_.open : part);
     } else {
       parts.push_back(part);
     }
@@ -88,7 +98,12 @@ TypeRef Checker::ConstraintOf(TypeRef param) {
 
 TypeRef Checker::DeclaredType(Symbol* symbol, std::vector<TypeRef> args) {
   if (symbol->is(kTypeParameter)) return pool_.Param(symbol);
-  if (symbol->is(kImport)) return pool_.open;
+  if (symbol->is(kImport)) {
+    Symbol* target = Target(symbol);
+    return target == nullptr || target->is(kImport) ? pool_.open
+                                                    : DeclaredType(target, std::move(args));
+  }
+  if (!symbol->is(kTypeName)) return pool_.open;
   if (symbol->is(kEnumMember)) return pool_.EnumMember(symbol);
   if (symbol->is(kAlias)) {
     const std::vector<TypeRef> params = ParamsOf(symbol);
@@ -98,10 +113,12 @@ TypeRef Checker::DeclaredType(Symbol* symbol, std::vector<TypeRef> args) {
     if (symbol->declared == nullptr) {
       if (symbol->resolving_declared) return pool_.open;
       symbol->resolving_declared = true;
-      const Node* value = symbol->declarations.front()->at(F::k_value);
-      symbol->declared = value == nullptr || Unfinished(symbol->declarations.front())
-                             ? pool_.open
-                             : TypeFromNode(value);
+      const Node* alias = symbol->declarations.front();
+      for (const Node* d : symbol->declarations) {
+        if (d->is(K::k_type_alias_declaration)) alias = d;
+      }
+      const Node* value = alias->at(F::k_value);
+      symbol->declared = value == nullptr || Unfinished(alias) ? pool_.open : TypeFromNode(value);
       symbol->resolving_declared = false;
     }
     if (params.empty()) return symbol->declared;
@@ -115,7 +132,8 @@ TypeRef Checker::DeclaredType(Symbol* symbol, std::vector<TypeRef> args) {
       }
       mapper.emplace_back(params[i], arg);
     }
-    return Instantiate(symbol->declared, mapper);
+    return symbol->declared->open() ? AliasOfGeneric(symbol, mapper)
+                                    : Instantiate(symbol->declared, mapper);
   }
   const std::vector<TypeRef> params = ParamsOf(symbol);
   args.resize(std::min(args.size(), params.size()));
@@ -128,6 +146,26 @@ TypeRef Checker::DeclaredType(Symbol* symbol, std::vector<TypeRef> args) {
     args.push_back(Instantiate(fill, mapper));
   }
   return pool_.Ref(symbol, std::move(args));
+}
+
+// type Unsaved<T> = Omit<T, "id">: what Omit makes of it depends on what T stands for.
+TypeRef Checker::AliasOfGeneric(Symbol* alias, const Mapper& mapper) {
+  const Node* declaration = alias->declarations.front();
+  const Node* value = declaration->at(F::k_value);
+  if (value == nullptr || !value->is(K::k_generic_type) || depth_ > 40 || BadlyRead(declaration))
+    return pool_.open;
+  const Node* name = value->at(F::k_name);
+  const Node* list = value->at(F::k_type_arguments);
+  if (name == nullptr || list == nullptr || !name->is(K::k_type_identifier)) return pool_.open;
+  Symbol* symbol = Resolve(name->text(), value, kTypeName);
+  if (symbol == nullptr || symbol == alias || !symbol->is(kAlias)) return pool_.open;
+  const Work::Deeper deeper;
+  const Nested nested(depth_);
+  std::vector<TypeRef> args;
+  for (const Node& kid : list->kids()) {
+    if (kid.named && !kid.is(K::k_comment)) args.push_back(Instantiate(TypeFromNode(&kid), mapper));
+  }
+  return DeclaredType(symbol, std::move(args));
 }
 
 TypeRef Checker::TypeOfLiteralNode(const Node* node) {
@@ -200,8 +238,10 @@ TypeRef Checker::TypeOfReferenceNode(const Node* node) {
     if (space == nullptr) return pool_.open;
     FillMembers(space);
     const auto found = space->statics.find(std::string(last->text()));
-    if (found == space->statics.end() || !found->second->is(kTypeName)) return pool_.open;
-    return DeclaredType(found->second, std::move(args));
+    if (found == space->statics.end()) return pool_.open;
+    Symbol* meant = Meant(found->second, kTypeName);
+    return meant == nullptr || meant->is(kImport) ? pool_.open
+                                                  : DeclaredType(meant, std::move(args));
   }
   Symbol* symbol = Resolve(name->text(), node, kTypeName);
   if (symbol == nullptr || symbol->is(kImport)) return pool_.open;
@@ -228,16 +268,17 @@ TypeRef Checker::Readonly(TypeRef type) {
   return mutable_array && array != nullptr ? pool_.Ref(array, type->parts) : pool_.open;
 }
 
-TypeRef Checker::ReadonlyFromNode(const Node* inner) {
-  if (inner == nullptr || !inner->is(K::k_union_type)) return Readonly(TypeFromNode(inner));
-  // The grammar takes `readonly T[] | null` for `readonly (T[] | null)`.
-  std::vector<TypeRef> parts;
+namespace {
+
+// The parts of a union or an intersection, which the grammar nests as deeply as they are many.
+std::vector<const Node*> FlatParts(const Node* whole) {
   std::vector<const Node*> flat;
-  std::vector<const Node*> todo = {inner};
+  std::vector<const Node*> todo = {whole};
   while (!todo.empty()) {
+    Work::Step();
     const Node* n = todo.back();
     todo.pop_back();
-    if (n != inner && !n->is(K::k_union_type)) {
+    if (n != whole && n->kind != whole->kind) {
       flat.push_back(n);
       continue;
     }
@@ -246,7 +287,16 @@ TypeRef Checker::ReadonlyFromNode(const Node* inner) {
       if (kid->named && !kid->is(K::k_comment)) todo.push_back(&*kid);
     }
   }
-  for (const Node* part : flat)
+  return flat;
+}
+
+}  // namespace
+
+TypeRef Checker::ReadonlyFromNode(const Node* inner) {
+  if (inner == nullptr || !inner->is(K::k_union_type)) return Readonly(TypeFromNode(inner));
+  // The grammar takes `readonly T[] | null` for `readonly (T[] | null)`.
+  std::vector<TypeRef> parts;
+  for (const Node* part : FlatParts(inner))
     parts.push_back(parts.empty() ? Readonly(TypeFromNode(part)) : TypeFromNode(part));
   return pool_.Union(std::move(parts));
 }
@@ -285,9 +335,7 @@ TypeRef Checker::ReadTypeNode(const Node* node) {
     case K::k_union_type:
     case K::k_intersection_type: {
       std::vector<TypeRef> parts;
-      for (const Node& kid : node->kids()) {
-        if (kid.named && !kid.is(K::k_comment)) parts.push_back(TypeFromNode(&kid));
-      }
+      for (const Node* part : FlatParts(node)) parts.push_back(TypeFromNode(part));
       return node->is(K::k_union_type) ? pool_.Union(std::move(parts))
                                        : pool_.Intersection(std::move(parts));
     }
@@ -336,10 +384,10 @@ TypeRef Checker::ReadTypeNode(const Node* node) {
 
 TypeRef Checker::TypeFromNode(const Node* node) {
   if (node == nullptr) return pool_.open;
-  const bool lib = node->tree == lib_.get();
+  const bool lib = Kept(node);
   auto& known = lib ? lib_nodes_ : types_;
   if (const auto found = known.find(node); found != known.end()) return found->second;
-  if (depth_ > 60) return pool_.open;
+  if (depth_ > 60 || (lib && node->broken())) return pool_.open;
   ++depth_;
   const TypeRef type = ReadTypeNode(node);
   --depth_;
@@ -352,6 +400,13 @@ TypeRef Checker::ThisType(const Node* node) {
     Work::Step();
     if (at->is(K::k_function_declaration) || at->is(K::k_function_expression) ||
         at->is(K::k_generator_function) || at->is(K::k_generator_function_declaration)) {
+      // function f(this: Path)
+      const Node* list = at->at(F::k_parameters);
+      for (const Node& p : list == nullptr ? std::span<const Node>() : list->kids()) {
+        const Node* pattern = p.is(K::k_required_parameter) ? p.at(F::k_pattern) : nullptr;
+        if (pattern != nullptr && pattern->text() == "this" && p.at(F::k_type) != nullptr)
+          return TypeFromNode(p.at(F::k_type));
+      }
       return pool_.open;
     }
     if ((at->is(K::k_method_definition) || at->is(K::k_public_field_definition)) &&
@@ -511,6 +566,7 @@ const Signature* Checker::Instantiate(const Signature* signature, const Mapper& 
   for (Parameter& p : made->params) p.type = Instantiate(p.type, mapper);
   if (made->result != nullptr) made->result = Instantiate(made->result, mapper);
   if (made->guarded != nullptr) made->guarded = Instantiate(made->guarded, mapper);
+  if (made->self != nullptr) made->self = Instantiate(made->self, mapper);
   for (auto& [param, stands] : made->mapper) stands = Instantiate(stands, mapper);
   made->mapper.insert(made->mapper.end(), mapper.begin(), mapper.end());
   return made;
@@ -522,7 +578,7 @@ TypeRef Checker::KeyOf(TypeRef type) {
   const Shape* shape = ShapeOf(type);
   if (shape == nullptr || shape->open) return pool_.open;
   if (type->is(T::kRef) && type->symbol->is(kLib)) return pool_.open;
-  if (type->is(T::kRef) && !BasesOf(type).empty()) return pool_.open;
+  if (type->is(T::kRef) && type->symbol->is(kClass) && !BasesOf(type).empty()) return pool_.open;
   std::vector<TypeRef> keys;
   for (const Property& p : shape->properties) keys.push_back(pool_.StringLiteral(p.name));
   if (shape->string_index != nullptr) {
@@ -531,6 +587,18 @@ TypeRef Checker::KeyOf(TypeRef type) {
   }
   if (shape->number_index != nullptr) keys.push_back(pool_.number);
   return pool_.Union(std::move(keys));
+}
+
+// Whether a property of both has literal types that exclude each other.
+bool Checker::Discriminated(TypeRef a, TypeRef b) {
+  const Shape* wanted = ShapeOf(b);
+  if (wanted == nullptr) return b->literal() || b->is(T::kString) || b->is(T::kNumber);
+  return std::any_of(wanted->properties.begin(), wanted->properties.end(), [&](const Property& p) {
+    const TypeRef type = TypeOfProperty(p);
+    const auto other = type->literal() || type->is(T::kUnion) ? Member(a, p.name) : std::nullopt;
+    return other && TypeOfProperty(*other)->literal() &&
+           Assignable(TypeOfProperty(*other), type) == Fits::kNo;
+  });
 }
 
 TypeRef Checker::Utility(Symbol* symbol, const std::vector<TypeRef>& args, bool* known) {
@@ -557,6 +625,8 @@ TypeRef Checker::Utility(Symbol* symbol, const std::vector<TypeRef>& args, bool*
     TypePool::Each(args[0], [&](TypeRef part) {
       const Fits fits = Assignable(part, args[1]);
       if (fits == Fits::kMaybe) sure = false;
+      // Without strictNullChecks an object may fit all the same, unless a literal tells.
+      if (fits == Fits::kNo && Settled(part) && !Discriminated(part, args[1])) sure = false;
       if ((fits == Fits::kYes) == (name == "Extract")) parts.push_back(part);
     });
     return finish(sure ? pool_.Union(std::move(parts)) : pool_.open);
@@ -591,7 +661,7 @@ TypeRef Checker::Utility(Symbol* symbol, const std::vector<TypeRef>& args, bool*
         args[0]->is(T::kShape) || (args[0]->is(T::kRef) && !args[0]->symbol->is(kLib));
     const auto names = user ? Members(args[0], nullptr) : std::nullopt;
     const Shape* source = user ? ShapeOf(args[0]) : nullptr;
-    if (!names || source == nullptr) return finish(pool_.open);
+    if (!names || source == nullptr || source->open) return finish(pool_.open);
     Shape shape;
     shape.string_index = source->string_index;
     shape.number_index = source->number_index;
@@ -615,7 +685,6 @@ TypeRef Checker::Utility(Symbol* symbol, const std::vector<TypeRef>& args, bool*
       if (name == "Readonly") copy.readonly = true;
       shape.properties.push_back(std::move(copy));
     }
-    if (args[0]->is(T::kRef) && !BasesOf(args[0]).empty()) return finish(pool_.open);
     return finish(pool_.ShapeOf(std::move(shape)));
   }
   if (name == "ReturnType") {

@@ -242,6 +242,18 @@ TypeRef TypePool::Widen(TypeRef type) {
   }
 }
 
+TypeRef TypePool::Base(TypeRef type) {
+  std::vector<TypeRef> parts;
+  Each(type, [&](TypeRef part) {
+    parts.push_back(part->is(T::kNumberLiteral)    ? number
+                    : part->is(T::kStringLiteral)  ? string
+                    : part->is(T::kBooleanLiteral) ? boolean
+                    : part->is(T::kBigIntLiteral)  ? bigint
+                                                   : part);
+  });
+  return Union(std::move(parts));
+}
+
 TypeRef TypePool::Regular(TypeRef type) {
   if (type->kind == T::kUnion) {
     std::vector<TypeRef> parts;

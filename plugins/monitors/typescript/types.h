@@ -100,6 +100,7 @@ struct Signature {
   TypeRef guarded = nullptr;
   bool asserts = false;
   bool abstract = false;
+  TypeRef self = nullptr;  // f(this: T)
 
   size_t required() const {
     size_t n = params.size();
@@ -163,6 +164,8 @@ class TypePool {
 
   // The type that a variable gets from a literal: 1 -> number.
   TypeRef Widen(TypeRef type);
+  // Likewise of literals that were written as a type.
+  TypeRef Base(TypeRef type);
   // The same without the freshness: what `const` keeps.
   TypeRef Regular(TypeRef type);
   // Without null and undefined.
@@ -213,6 +216,7 @@ enum SymbolFlag : uint32_t {
   kReadonly = 524288,
   kOptional = 1048576,
   kPrivate = 2097152,
+  kForeign = 4194304,  // of another file
   kValue = kVariable | kLet | kConst | kParameter | kFunctionName | kClass | kEnum | kEnumMember |
            kNamespace | kImport | kProperty | kMethod | kGetter | kSetter,
   kTypeName = kClass | kInterface | kAlias | kEnum | kTypeParameter | kImport | kEnumMember,
@@ -248,6 +252,10 @@ struct Symbol {
   bool resolving = false;
   bool resolving_declared = false;
   std::vector<const Symbol*> overloads;
+  Symbol* target = nullptr;  // of imports: what they stand for; nullptr: not known
+  bool target_known = false;
+  bool finding_target = false;
+  const Node* expression = nullptr;  // export default EXPRESSION
 
   bool is(uint32_t flag) const { return (flags & flag) != 0; }
 };

@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "plugins/monitors/monitor.h"
+#include "plugins/monitors/typescript/assertions.h"
 #include "plugins/monitors/typescript/check.h"
 #include "plugins/monitors/typescript/checker.h"
 
@@ -20,23 +21,51 @@ using ts::TypeRef;
 
 constexpr std::string_view kName = "pawl_name__";
 
+// Whether the cursor stands behind `space.` in a type that a "<" of the line may enclose.
+bool InTypes(std::string_view text) {
+  if (!text.ends_with('.')) return false;
+  const size_t statement = text.find_last_of(";{}");
+  const std::string_view code =
+      statement == std::string_view::npos ? text : text.substr(statement + 1);
+  constexpr size_t kMostCode = 2000;
+  return code.size() < kMostCode && code.find('<') != std::string_view::npos;
+}
+
 class TypeScriptAnalysis : public Analysis {
  public:
-  TypeScriptAnalysis() : parser_(Language::kTypeScript) { Renew(); }
+  explicit TypeScriptAnalysis(const MonitorOptions& options) : parser_(Language::kTypeScript) {
+    if (!options.repo.empty()) files_.emplace(options.repo);
+    Renew();
+  }
+
+  void SetFile(const std::string& path) override {
+    if (!files_) return;
+    std::string file = files_->Inside(path);
+    if (file == file_) return;
+    file_ = std::move(file);
+    checker_.reset();  // what stood for this file, or for imports of it
+  }
 
   // Makes the program of the text so far, with `splice` at the cursor and everything closed. False:
   // no way gives a tree without errors.
   bool Shadow(const Cursor& cursor, std::string_view splice, const Scan& scan) {
+    if (ts::Unchecked(cursor.text, cursor.text.size())) return false;
     Renew();
-    for (const bool ternaries : {true, false}) {
-      if (!ternaries && !scan.has_ternary()) break;
-      std::string text(cursor.text);
-      text += splice;
-      text += scan.Closers(ternaries);
-      auto tree = parser_.Parse(std::move(text));
-      if (tree->broken()) continue;
-      checker_->SetProgram(std::move(tree), static_cast<uint32_t>(cursor.text.size()));
-      return true;
+    // In the arguments or parameters of a type the closers do not know how many ">" are open.
+    const bool types = InTypes(cursor.text);
+    for (const std::string_view angles : {"", ">", ">>", ">(){}"}) {
+      if (!angles.empty() && !types) break;
+      for (const bool ternaries : {true, false}) {
+        if (!ternaries && !scan.has_ternary()) break;
+        std::string text(cursor.text);
+        text += splice;
+        text += angles;
+        text += scan.Closers(ternaries);
+        auto tree = texts_.Parse(std::move(text), cursor.text.size());
+        if (tree->broken()) continue;
+        checker_->SetProgram(std::move(tree), static_cast<uint32_t>(cursor.text.size()));
+        return true;
+      }
     }
     unparsed = true;
     return false;
@@ -47,16 +76,18 @@ class TypeScriptAnalysis : public Analysis {
     std::string text(cursor.text);
     text += splice;
     text += cursor.suffix;
-    auto tree = parser_.Parse(std::move(text));
+    auto tree = texts_.Parse(std::move(text), cursor.text.size());
     if (tree->broken()) return false;
     const auto end = static_cast<uint32_t>(tree->text().size());
     checker_->SetProgram(std::move(tree), end);
     return true;
   }
   Checker& checker() { return *checker_; }
-  void Drop(bool) noexcept override {
+  void Drop(bool whole) noexcept override {
     checker_.reset();
+    if (whole && files_) files_->Clear();
     parser_.Forget();
+    texts_.Forget();
   }
 
   std::vector<Refusal> CheckFinished(std::string_view text,
@@ -69,7 +100,7 @@ class TypeScriptAnalysis : public Analysis {
   std::vector<Refusal> Check(std::string_view text, const std::vector<std::string>& monitors,
                              bool strict) {
     Renew();
-    auto tree = parser_.Parse(std::string(text));
+    auto tree = texts_.Parse(std::string(text));
     if (tree->broken()) {
       if (!strict) return {};
       return {Refusal{
@@ -78,8 +109,11 @@ class TypeScriptAnalysis : public Analysis {
     checker_->SetProgram(std::move(tree), static_cast<uint32_t>(text.size()));
     std::vector<Refusal> refusals;
     for (ts::Problem& problem : ts::FindProblems(*checker_, strict)) {
-      if (!strict && std::find(monitors.begin(), monitors.end(), problem.monitor) == monitors.end())
+      if (!strict &&
+          (std::find(monitors.begin(), monitors.end(), problem.monitor) == monitors.end() ||
+           ts::Unchecked(text, problem.byte))) {
         continue;
+      }
       refusals.push_back(Refusal{.byte = problem.byte,
                                  .identifier = std::move(problem.identifier),
                                  .monitor = problem.monitor,
@@ -93,14 +127,19 @@ class TypeScriptAnalysis : public Analysis {
 
   // Types are never taken back one by one: when there are many, everything is made again.
   void Renew() {
+    if (files_ && files_->Refresh()) checker_.reset();
     if (checker_ == nullptr || checker_->pool().size() > kMaxTypes) {
       if (library_ == nullptr) library_ = Checker::ReadLibrary(ts::LibraryText());
       checker_ = std::make_unique<Checker>(library_);
+      if (files_ && !file_.empty()) checker_->SetModules(&*files_, file_);
     }
   }
   static constexpr size_t kMaxTypes = 400000;
   Parser parser_;
+  ts::AssertedTexts texts_{parser_};
   std::shared_ptr<Tree> library_;
+  std::optional<ts::ModuleFiles> files_;
+  std::string file_;  // of the text, in the repository
   std::unique_ptr<Checker> checker_;
 };
 
@@ -118,8 +157,8 @@ class Dereference : public Monitor {
  public:
   const char* name() const override { return "dereference"; }
   bool Triggered(const Cursor& c) const override {
-    // A comment or a line's end before the name, "a?.[0]" and "a?.()", "a.#b".
-    if (c.next == '/' || c.next == '#' || Space(c.next)) return false;
+    // A comment or a line's end before the name, "a?.[0]" and "a?.()", "a.#b", "...".
+    if (c.next == '/' || c.next == '#' || c.next == '.' || Space(c.next)) return false;
     const std::string_view text = TrimEnd(c.text);
     // Not the full stop of a comment.
     if (text.size() < 2 || text.back() != '.' || c.scan->significant() != '.') return false;
@@ -137,12 +176,14 @@ class Dereference : public Monitor {
     Checker& checker = of.checker();
     const auto at = static_cast<uint32_t>(c.text.size());
     const Node* node = checker.tree()->Smallest(at, at + static_cast<uint32_t>(kName.size()));
-    if (!node->is(K::k_property_identifier) || node->parent == nullptr ||
-        !node->parent->is(K::k_member_expression)) {
-      return {};
+    std::optional<std::vector<std::string>> names;
+    const Node* whole = node->parent;
+    if (whole == nullptr) return {};
+    if (node->is(K::k_property_identifier) && whole->is(K::k_member_expression)) {
+      names = ts::MemberNames(checker, whole->at(F::k_object));
+    } else if (node->is(K::k_type_identifier) && whole->is(K::k_nested_type_identifier)) {
+      names = ts::TypeNames(checker, whole->first_named());
     }
-    const Node* object = node->parent->at(F::k_object);
-    auto names = ts::MemberNames(checker, object);
     if (!names) return {};
     auto completions = std::make_shared<Completions>();
     completions->names = std::move(*names);
@@ -286,8 +327,7 @@ class Names : public Monitor {
 }  // namespace
 
 std::unique_ptr<Analysis> MakeTypeScriptAnalysis(const MonitorOptions& options) {
-  (void)options;
-  return std::make_unique<TypeScriptAnalysis>();
+  return std::make_unique<TypeScriptAnalysis>(options);
 }
 
 std::vector<std::unique_ptr<Monitor>> TypeScriptMonitors() {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "plugins/monitors/typescript/checker.h"
+#include "plugins/monitors/work.h"
 
 namespace pawl::monitors::ts {
 
@@ -12,7 +13,14 @@ TypeRef Checker::TypeOfSymbol(Symbol* symbol) {
   symbol->resolving = true;
   TypeRef type = pool_.open;
   if (symbol->is(kImport)) {
+    Symbol* target = Target(symbol);
+    if (target != nullptr && !target->is(kImport)) type = TypeOfSymbol(target);
+  } else if (symbol->is(kForeign) &&
+             std::any_of(symbol->declarations.begin(), symbol->declarations.end(),
+                         [&](const Node* d) { return BadlyRead(d); })) {
     type = pool_.open;
+  } else if (symbol->expression != nullptr) {
+    type = InitializerType(symbol->expression, true);
   } else if (symbol->is(kFunctionName) && !symbol->is(kClass | kVariable | kLet | kConst)) {
     Symbol functions;
     for (const Node* d : symbol->declarations) {
@@ -89,6 +97,112 @@ size_t CommasBefore(const Node* pattern, const Node* part) {
 
 }  // namespace
 
+namespace {
+
+// What makes the array grow: the values, and the node that holds them.
+struct Growth {
+  const Node* whole = nullptr;
+  std::vector<const Node*> values;
+};
+
+// nullopt: what becomes of the array is not followed. No values: the reference only reads.
+std::optional<Growth> GrowthBy(const Node* reference) {
+  const Node* parent = reference->parent;
+  const Node* above = parent == nullptr ? nullptr : parent->parent;
+  if (above == nullptr) return Growth{};
+  if (parent->is(K::k_assignment_expression) && reference->field == F::k_left) return std::nullopt;
+  if (parent->is(K::k_augmented_assignment_expression) || parent->is(K::k_update_expression))
+    return std::nullopt;
+  if (reference->field != F::k_object) return Growth{};
+  if (parent->is(K::k_subscript_expression)) {
+    if (!above->is(K::k_assignment_expression) || parent->field != F::k_left) return Growth{};
+    return Growth{.whole = above, .values = {above->at(F::k_right)}};
+  }
+  const Node* method = parent->at(F::k_property);
+  const Node* list = above->is(K::k_call_expression) && parent->field == F::k_function
+                         ? above->at(F::k_arguments)
+                         : nullptr;
+  if (method == nullptr || list == nullptr ||
+      (method->text() != "push" && method->text() != "unshift")) {
+    return Growth{};
+  }
+  Growth growth{.whole = above};
+  for (const Node& kid : list->kids()) {
+    if (kid.named && !kid.is(K::k_comment)) growth.values.push_back(&kid);
+  }
+  return growth;
+}
+
+bool Names(const Node* node, std::string_view name) {
+  std::vector<const Node*> todo = {node};
+  while (!todo.empty()) {
+    Work::Step();
+    const Node* at = todo.back();
+    todo.pop_back();
+    if (at->is(K::k_identifier) && at->text() == name) return true;
+    for (const Node& kid : at->kids()) {
+      if (kid.named) todo.push_back(&kid);
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+// `const found = []` in a finished text is an array of what is pushed to it or assigned to its
+// elements; nullptr: not followed, because a function inside uses it, say, where TypeScript would
+// not know its type either.
+TypeRef Checker::EvolvedArray(const Node* name) {
+  if (!finished_ || name->tree != tree_.get()) return nullptr;
+  Symbol* symbol = Resolve(name->text(), name, kVariable | kLet | kConst);
+  if (symbol == nullptr || symbol->values.size() != 1 || symbol->is(kImport)) return nullptr;
+  const auto home_of = [](const Node* node) {
+    while (node->parent != nullptr && !IsFunction(node)) node = node->parent;
+    return node;
+  };
+  const Node* home = home_of(name);
+  std::vector<Growth> growths;
+  std::vector<const Node*> todo = {home};
+  while (!todo.empty()) {
+    Work::Step();
+    const Node* at = todo.back();
+    todo.pop_back();
+    const bool named = at->is(K::k_identifier) || at->is(K::k_shorthand_property_identifier);
+    if (named && at != name && at->text() == name->text() &&
+        Resolve(at->text(), at, kVariable | kLet | kConst) == symbol) {
+      auto growth = home_of(at) == home ? GrowthBy(at) : std::nullopt;
+      if (!growth) return nullptr;
+      if (!growth->values.empty()) growths.push_back(std::move(*growth));
+    }
+    for (const Node& kid : at->kids()) {
+      if (kid.named) todo.push_back(&kid);
+    }
+  }
+  // First what does not speak of the array itself.
+  TypeRef element = pool_.never;
+  for (const bool itself : {false, true}) {
+    std::vector<TypeRef> parts = {element};
+    for (const Growth& growth : growths) {
+      for (const Node* value : growth.values) {
+        if (value == nullptr) return nullptr;
+        if (Names(value, name->text()) != itself) continue;
+        const bool spread = value->is(K::k_spread_element);
+        const TypeRef type =
+            spread ? IterationType(TypeOf(value->first_named())) : pool_.Base(TypeOf(value));
+        if (type->open()) return nullptr;
+        parts.push_back(type);
+      }
+    }
+    const TypeRef together = pool_.Union(std::move(parts));
+    if (itself && together != element) return nullptr;
+    element = together;
+    symbol->type = ArrayOf(element);
+  }
+  symbol->type = nullptr;
+  for (const Growth& growth : growths) Forget(growth.whole);
+  return element->is(T::kNever) ? nullptr : ArrayOf(element);
+}
+
 TypeRef Checker::TypeOfDeclared(const Node* name) {
   const Node* declarator = name->parent;
   if (const Node* annotation = declarator->at(F::k_type)) return TypeFromNode(annotation);
@@ -100,7 +214,8 @@ TypeRef Checker::TypeOfDeclared(const Node* name) {
   // `const found = []` grows by what is pushed.
   if (type->is(T::kRef) && type->parts.size() == 1 && type->parts[0]->is(T::kNever) &&
       value->is(K::k_array) && name->is(K::k_identifier)) {
-    return ArrayOf(pool_.open);
+    const TypeRef evolved = EvolvedArray(name);
+    return evolved != nullptr ? evolved : ArrayOf(pool_.open);
   }
   return type;
 }

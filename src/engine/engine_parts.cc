@@ -94,10 +94,10 @@ Result<EngineParts> LoadEngineParts(const std::string& path, const EngineOptions
     return status.error();
   }
   DraftOptions drafts = options.drafts;
-  if (!drafts.model.empty()) {
-    Result<std::string> small = ResolveModel(drafts.model, options.paths);
+  for (std::string& model : drafts.models) {
+    Result<std::string> small = ResolveModel(model, options.paths);
     if (!small.ok()) return small.error();
-    drafts.model = *std::move(small);
+    model = *std::move(small);
   }
   Result<std::shared_ptr<Drafter>> drafter = parts.model->MakeDrafter(drafts);
   if (!drafter.ok()) return drafter.error();

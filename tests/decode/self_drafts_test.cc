@@ -200,7 +200,7 @@ SelfRun RunOutput(Model& model, std::shared_ptr<const Vocabulary> vocabulary,
     setting.options.sources = sources;
     setting.options.always = always;
     setting.options.nodes = nodes;
-    setting.options.model = draft_model;
+    if (!draft_model.empty()) setting.options.models = {draft_model};
     if (!draft_model.empty()) setting.options.shape = "delayed:8,1";  // the first guesses alone
     const auto indices = ParseDraftSources(setting.options);
     EXPECT_TRUE(indices.ok());
@@ -424,6 +424,66 @@ TEST(HeadDraftsTest, HeadsThatKnowTheModelAreAlwaysRight) {
   }
 }
 
+// Both propose into one tree. Calls of one end what the other has there, which costs no draft.
+TEST(HeadDraftsTest, TwoHeadsShareATree) {
+  std::unique_ptr<Model> model = LoadGolden("heads/cycle");
+  ASSERT_NE(model, nullptr);
+  DraftSetting setting;
+  setting.vocabulary = SixteenLetters();
+  setting.vocabulary_size = 16;
+  setting.options.sources = "model";
+  setting.options.always = true;
+  setting.options.nodes = 6;
+  for (const char* const head : {"cycle-medusa", "cycle-eagle3"}) {
+    setting.options.models.push_back(GoldenFolder(std::string("heads/") + head));
+    ASSERT_TRUE(AttachDraftHead(model, setting.options.models.back()).ok());
+  }
+  setting.heads = setting.options.models;
+  auto drafter = Drafter::Make(setting, *ParseDraftSources(setting.options));
+  ASSERT_TRUE(drafter.ok());
+  BatchOptions options;
+  options.threads = 1;
+  options.drafter = *std::move(drafter);
+  BatchEngine engine(*model, SixteenLetters(), {}, options);
+  std::vector<TokenId> tokens;
+  DraftStats drafts;
+  GenerateOptions generate;
+  generate.max_tokens = 61;
+  engine.Add({.prompt = {3, 4, 5},
+              .constraint = nullptr,
+              .options = generate,
+              .done = [&](Result<Generation> output) {
+                ASSERT_TRUE(output.ok());
+                tokens = output->tokens;
+                drafts = output->stats.drafts;
+              }});
+  while (engine.Step()) {
+  }
+  ASSERT_EQ(tokens.size(), 61u);
+  for (size_t i = 1; i < tokens.size(); ++i) ASSERT_EQ(tokens[i], (tokens[i - 1] + 1) % 16);
+  // The last tree may be three deep and has six nodes.
+  EXPECT_LE(engine.stats().drafts - engine.stats().accepted, 3);
+  EXPECT_EQ(engine.stats().steps, 1 + (60 + 6) / 7);
+  ASSERT_EQ(drafts.sources.size(), 2u);
+  EXPECT_EQ(drafts.sources[0].name, "model:cycle-medusa");
+  EXPECT_EQ(drafts.sources[1].name, "model:cycle-eagle3");
+  EXPECT_GE(drafts.sources[0].accepted, 3 * 8);
+  EXPECT_GE(drafts.sources[1].accepted, 6 * 8);
+}
+
+TEST(HeadDraftsTest, AtMostTwoDraftModels) {
+  DraftOptions options = {.sources = "model", .models = {"a", "b", "c"}};
+  EXPECT_EQ(ParseDraftSources(options).error().ToString(),
+            "draft_model: must be given at most twice, not 3 times");
+  options.models = {"a/x", "a/x"};
+  EXPECT_EQ(ParseDraftSources(options).error().ToString(), "draft_model: is given twice: a/x");
+  options.models = {"a/x", "b/x/"};
+  const size_t index = IndexOfDraftSource("model");
+  EXPECT_EQ(NameOfDraftSource(index, options, 1), "model:b/x/");
+  options.models[1] = "b/y/";
+  EXPECT_EQ(NameOfDraftSource(index, options, 1), "model:y");
+}
+
 // At temperature 0 every rule gives the output without drafts.
 TEST(HeadDraftsTest, RejectionRulesTakeTheHeadsLaw) {
   std::unique_ptr<Model> model = LoadGolden("heads/cycle");
@@ -435,7 +495,7 @@ TEST(HeadDraftsTest, RejectionRulesTakeTheHeadsLaw) {
     setting.vocabulary = SixteenLetters();
     setting.vocabulary_size = 16;
     setting.options.sources = "model";
-    setting.options.model = folder;
+    setting.options.models = {folder};
     setting.options.verify = rule;
     setting.options.always = true;
     setting.options.nodes = 6;

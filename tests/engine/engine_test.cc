@@ -297,7 +297,7 @@ TEST(EngineTest, LoadsByNameFromTheStoresThatItIsGiven) {
   ASSERT_TRUE(engine.ok()) << engine.error().ToString();
   EXPECT_EQ(engine->info().parameters, Load().info().parameters);
   options.drafts.sources = "model";
-  options.drafts.model = "lmstudio:models/none";
+  options.drafts.models = {"lmstudio:models/none"};
   EXPECT_NE(
       LoadError("lmstudio:models/tiny-extract", options).find("lmstudio:models/none: no such"),
       std::string::npos);
@@ -319,16 +319,48 @@ TEST(EngineTest, ADraftModelMayBeATrainedHead) {
   EngineOptions options;
   options.drafts.sources = "auto";
   const std::string heads = SourceDir() + "/tests/data/models/heads/";
-  options.drafts.model = heads + "eagle3";
+  options.drafts.models = {heads + "eagle3"};
   EXPECT_EQ(LoadError(kModel, options),
             heads +
                 "eagle3/config.json#/hidden_size: is 32, but the model's is 192: the head is "
                 "for another model");
-  options.drafts.model = heads + "medusa";
+  options.drafts.models = {heads + "medusa"};
   EXPECT_EQ(LoadError(kModel, options),
             heads +
                 "medusa/model.safetensors: tensor \"0.0.linear.weight\": has shape [32, 32]; "
                 "expected [192, 192]");
+}
+
+TEST(EngineTest, ADraftModelMayBeGivenTwice) {
+  EngineOptions options;
+  options.drafts.sources = "auto";
+  const std::string models = SourceDir() + "/models/";
+  options.drafts.models = {models + "a", models + "b", models + "c"};
+  EXPECT_EQ(LoadError(kModel, options), "draft_model: must be given at most twice, not 3 times");
+  options.drafts.models = {models + "tiny-extract", models + "tiny-extract"};
+  EXPECT_EQ(LoadError(kModel, options), "draft_model: is given twice: " + models + "tiny-extract");
+  // The model itself is always right; so is a copy of it.
+  options.drafts.models[1] += "/";
+  Result<Engine> engine = Engine::Load(kModel, options);
+  ASSERT_TRUE(engine.ok()) << engine.error().ToString();
+  Engine plain = Load();
+  const auto expected = plain.Generate(Under(plain, kRegex, 1));
+  const auto drafted = engine->Generate(Under(*engine, kRegex, 1));
+  ASSERT_TRUE(expected.ok() && drafted.ok());
+  EXPECT_EQ(drafted->text, expected->text);
+  std::vector<std::string> names;
+  for (const DraftSourceStats& source : drafted->stats.drafts.sources) names.push_back(source.name);
+  for (const std::string& model : options.drafts.models) {
+    EXPECT_EQ(std::ranges::count(names, "model:" + model), 1) << model;
+  }
+}
+
+TEST(EngineTest, ABlockForSeveralTokensThatIsNotThere) {
+  EngineOptions options;
+  options.drafts.sources = "suffix,mtp";
+  EXPECT_EQ(LoadError(kModel, options),
+            "draft: the source \"mtp\" needs a block for several tokens, and the files of this "
+            "LlamaForCausalLM have none that is known");
 }
 
 TEST(EngineTest, RequestsSayWhatIsWrongAndWhere) {

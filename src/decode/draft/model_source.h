@@ -13,9 +13,12 @@ namespace pawl {
 std::unique_ptr<DraftSource> MakeModelSourceFrom(const DraftSetting& setting,
                                                  std::unique_ptr<Model> model);
 
-// Drafts by the head that is attached to the model of DraftPlace::target (draft_head.h).
-// `setting` must outlive the source.
-std::unique_ptr<DraftSource> MakeHeadSource(const DraftSetting& setting);
+// The source "model" with DraftOptions::models[nth].
+Result<std::unique_ptr<DraftSource>> MakeModelSourceOf(const DraftSetting& setting, size_t nth);
+
+// Drafts by a head that is attached to the model of DraftPlace::target (draft_head.h), by its
+// number in ModelInfo::draft_heads. `setting` must outlive the source.
+std::unique_ptr<DraftSource> MakeHeadSource(const DraftSetting& setting, int number);
 
 }  // namespace pawl
 

@@ -37,7 +37,7 @@ void DraftFlags::AddTo(CLI::App* command) {
   }
   TextOption(command, "--draft", options.sources, "off|auto|NAMES", help)->capture_default_str();
   AddModels(command, options.models, "MODEL",
-            "A smaller model with the same vocabulary, which drafts: as --model. Or the folder of\n"
+            "A smaller model, which drafts: as --model. Or the folder of\n"
             "a trained head of the model (EAGLE-3, Medusa, Hydra). Given twice, both draft");
   TextOption(command, "--draft-text", options.text_file, "FILE",
              "Text that outputs may quote, for drafts");

@@ -222,6 +222,7 @@ Result<std::shared_ptr<Drafter>> LoadedModel::MakeDrafter(const DraftOptions& op
   setting.vocabulary_size = info().vocabulary_size;
   setting.layers = info().layers;
   setting.heads = heads_;
+  setting.tokenizer_of = LoadTokenizer;
   Result<std::unique_ptr<Drafter>> drafter = Drafter::Make(std::move(setting), *sources);
   if (!drafter.ok()) return drafter.error();
   return std::shared_ptr<Drafter>(*std::move(drafter));

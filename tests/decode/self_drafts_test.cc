@@ -16,6 +16,7 @@
 #include "src/decode/draft/model_source.h"
 #include "src/decode/draft/self_layers.h"
 #include "src/model/draft_head.h"
+#include "src/text/tokenizer.h"
 #include "tests/decode/sixteen_model.h"
 #include "tests/model/model_test_util.h"
 #include "tests/support/vocabularies.h"
@@ -389,6 +390,95 @@ TEST(StagedDraftsTest, TheTextSavesCallsOfTheDraftModel) {
     RecordProperty("calls_per_draft", std::to_string(calls));
     EXPECT_LE(calls, 0.7);
     EXPECT_GE(calls, 0.15);
+  }
+}
+
+// ---- Another vocabulary ----
+
+// The target writes pairs of letters, the draft model single ones; both count through 32 letters.
+TEST(BytesDraftsTest, ADraftModelWithAnotherVocabularyDraftsByBytes) {
+  std::vector<std::string> pairs, letters;
+  std::string json;
+  for (int i = 0; i < 32; ++i) {
+    letters.emplace_back(1, static_cast<char>('A' + i));
+    if (i % 2 == 1) pairs.push_back(letters[static_cast<size_t>(i - 1)] + letters.back());
+    std::string name = letters.back();
+    if (name == "\\") name = "\\\\";
+    json += (i > 0 ? ",\"" : "\"") + name + "\":" + std::to_string(i);
+  }
+  const auto tokenizer = Tokenizer::FromJson(
+      R"({"version":"1.0","added_tokens":[],"normalizer":null,"post_processor":null,)"
+      R"("pre_tokenizer":{"type":"ByteLevel","add_prefix_space":false,"use_regex":true},)"
+      R"("decoder":{"type":"ByteLevel"},"model":{"type":"BPE","vocab":{)" +
+      json + R"(},"merges":[]}})");
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.error().ToString();
+  const auto small_vocabulary = (*tokenizer)->MakeVocabulary();
+  ASSERT_TRUE(small_vocabulary.ok());
+  const auto vocabulary = VocabularyOf(pairs, {}, {});
+  const auto count = [](int size) {
+    return [size](const ToyModel::Place& place, std::span<float> out) {
+      // Now and then the model jumps, which the draft model does not know.
+      const bool jumps = size == 16 && place.row.position % 29 == 28;
+      const int next = (place.row.token + (jumps ? 3 : 1)) % size;
+      for (size_t v = 0; v < out.size(); ++v) out[v] = v == static_cast<size_t>(next) ? 30 : 0;
+    };
+  };
+  std::vector<TokenId> plain;
+  for (const float temperature : {0.0f, 0.7f}) {
+    for (const bool drafts : {false, true}) {
+      ToyModel model({.vocabulary_size = 16}, count(16));
+      DraftSetting setting;
+      setting.vocabulary = vocabulary;
+      setting.vocabulary_size = 16;
+      setting.encode = [&](std::string_view text) {
+        std::vector<TokenId> tokens;
+        for (size_t at = 0; at + 2 <= text.size(); at += 2) {
+          const auto found = std::ranges::find(pairs, std::string(text.substr(at, 2)));
+          if (found == pairs.end()) break;
+          tokens.push_back(static_cast<TokenId>(found - pairs.begin()));
+        }
+        return tokens;
+      };
+      setting.options.sources = "off";
+      setting.options.always = true;
+      setting.options.nodes = 3;
+      const DraftSetting kept = setting;
+      BatchOptions options;
+      options.threads = 1;
+      if (drafts) {
+        std::vector<Drafter::Named> more;
+        more.emplace_back(
+            "model",
+            MakeBytesSource(
+                kept, std::make_unique<ToyModel>(ToyOptions{.vocabulary_size = 32}, count(32)),
+                *tokenizer, *small_vocabulary));
+        auto drafter = Drafter::Make(setting, {}, std::move(more));
+        ASSERT_TRUE(drafter.ok());
+        options.drafter = *std::move(drafter);
+      }
+      BatchEngine engine(model, vocabulary, {}, options);
+      std::vector<TokenId> tokens;
+      GenerateOptions generate;
+      generate.max_tokens = 200;
+      generate.sampling = {.temperature = temperature, .seed = 5};
+      engine.Add({.prompt = {3, 4, 5},
+                  .constraint = nullptr,
+                  .options = generate,
+                  .done = [&](Result<Generation> output) {
+                    if (output.ok()) tokens = output->tokens;
+                  }});
+      while (engine.Step()) {
+      }
+      ASSERT_EQ(tokens.size(), 200u);
+      if (!drafts) {
+        plain = tokens;
+        continue;
+      }
+      EXPECT_EQ(tokens, plain);
+      // Eight letters are four tokens, of which three are taken: a step writes four.
+      EXPECT_LE(engine.stats().steps, 200 / 4 + 2 * 200 / 29);
+      EXPECT_GE(engine.stats().accepted, 200 / 2);
+    }
   }
 }
 

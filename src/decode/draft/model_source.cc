@@ -226,15 +226,19 @@ Result<std::unique_ptr<DraftSource>> MakeModelSourceOf(const DraftSetting& setti
     const bool known = at != setting.heads.end();
     return MakeHeadSource(setting, known ? static_cast<int>(at - setting.heads.begin()) : 0);
   }
-  Result<std::shared_ptr<const Tokenizer>> tokenizer = Tokenizer::FromFile(path);
+  Result<std::shared_ptr<const Tokenizer>> tokenizer =
+      setting.tokenizer_of ? setting.tokenizer_of(path) : Tokenizer::FromFile(path);
   if (!tokenizer.ok()) return tokenizer.error();
-  const Result<std::shared_ptr<const Vocabulary>> vocabulary = (*tokenizer)->MakeVocabulary();
+  Result<std::shared_ptr<const Vocabulary>> vocabulary = (*tokenizer)->MakeVocabulary();
   if (!vocabulary.ok()) return vocabulary.error();
   const int size = std::min((*vocabulary)->size(), setting.vocabulary->size());
-  for (TokenId t = 0; t < size; ++t) {
-    if ((*vocabulary)->bytes(t) == setting.vocabulary->bytes(t)) continue;
+  TokenId same = 0;
+  while (same < size && (*vocabulary)->bytes(same) == setting.vocabulary->bytes(same)) ++same;
+  if (same < size && !setting.encode) {
     return Error{ErrorCode::kInvalid,
-                 "has another vocabulary: token " + std::to_string(t) + " differs", path};
+                 "has another vocabulary: token " + std::to_string(same) +
+                     " differs, and the model has no tokenizer",
+                 path};
   }
   // All draft models together have a quarter of what the model has at most.
   ModelOptions options;
@@ -243,6 +247,10 @@ Result<std::unique_ptr<DraftSource>> MakeModelSourceOf(const DraftSetting& setti
   }
   Result<std::unique_ptr<Model>> model = LoadModel(path, options);
   if (!model.ok()) return model.error();
+  if (same < size) {
+    return MakeBytesSource(setting, *std::move(model), *std::move(tokenizer),
+                           *std::move(vocabulary));
+  }
   return MakeModelSourceFrom(setting, *std::move(model));
 }
 

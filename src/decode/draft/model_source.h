@@ -9,9 +9,17 @@
 
 namespace pawl {
 
+class Tokenizer;
+
 // `setting` must outlive the source.
 std::unique_ptr<DraftSource> MakeModelSourceFrom(const DraftSetting& setting,
                                                  std::unique_ptr<Model> model);
+
+// The same of a model with another vocabulary. REQUIRES: DraftSetting::encode.
+std::unique_ptr<DraftSource> MakeBytesSource(const DraftSetting& setting,
+                                             std::unique_ptr<Model> model,
+                                             std::shared_ptr<const Tokenizer> tokenizer,
+                                             std::shared_ptr<const Vocabulary> vocabulary);
 
 // The source "model" with DraftOptions::models[nth].
 Result<std::unique_ptr<DraftSource>> MakeModelSourceOf(const DraftSetting& setting, size_t nth);

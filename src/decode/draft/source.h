@@ -9,6 +9,7 @@
 #define PAWL_SRC_DECODE_DRAFT_SOURCE_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -26,6 +27,8 @@
 #include "src/model/model.h"
 
 namespace pawl {
+
+class Tokenizer;
 
 // Where a follower stands in what it knows; what the numbers mean is the source's.
 struct DraftCursor {
@@ -149,6 +152,9 @@ struct DraftSetting {
   // The heads that are attached to the model, in order: their folders, kOwnHead for the model's own
   // block. Not known: the first is the one that is meant.
   std::vector<std::string> heads = {};
+  // Of a draft model's folder or file; empty: a folder's tokenizer.json.
+  std::function<Result<std::shared_ptr<const Tokenizer>>(const std::string& path)> tokenizer_of =
+      nullptr;
   // Runs of forced text are spelled as the decode loop takes them (GenerateOptions::skip_forced);
   // false: as the tokenizer spells them behind what is there.
   bool as_skipped = true;

@@ -102,7 +102,7 @@ EngineOptions EngineOptionsOf(const nb::dict& given) {
     field("draft", out.drafts.sources);
     field("draft_nodes", out.drafts.nodes);
     field("draft_text", out.drafts.text_file);
-    field("draft_model", out.drafts.models);
+    field("draft_model", out.drafts.more_models);
     field("draft_history", out.drafts.history_file);
     field("draft_history_bytes", out.drafts.history_bytes);
     field("draft_memory", out.drafts.memory);

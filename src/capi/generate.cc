@@ -111,7 +111,6 @@ pawl_status ReadEngineOptions(const pawl_engine_options* options, EngineOptions&
   if (given.draft_history_bytes < 0) {
     return BadArgument(error, "draft_history_bytes", "must not be negative");
   }
-  std::string draft_model;
   const struct {
     const char* name;
     const char* text;
@@ -122,19 +121,18 @@ pawl_status ReadEngineOptions(const pawl_engine_options* options, EngineOptions&
       {"drafts", given.drafts, given.drafts_length, out.drafts.sources},
       {"draft_text_file", given.draft_text_file, given.draft_text_file_length,
        out.drafts.text_file},
-      {"draft_model", given.draft_model, given.draft_model_length, draft_model},
+      {"draft_model", given.draft_model, given.draft_model_length, out.drafts.model},
       {"draft_history_file", given.draft_history_file, given.draft_history_file_length,
        out.drafts.history_file}};
   for (const auto& one : texts) {
     if (!IsText(one.text, one.length)) return Null(error, one.name);
     if (one.text != nullptr) one.field = TextOf(one.text, one.length);
   }
-  if (!draft_model.empty()) out.drafts.models.push_back(draft_model);
   if (given.second_draft_model != nullptr && given.second_draft_model[0] != '\0') {
-    if (draft_model.empty()) {
+    if (out.drafts.model.empty()) {
       return BadArgument(error, "second_draft_model", "needs draft_model");
     }
-    out.drafts.models.emplace_back(given.second_draft_model);
+    out.drafts.more_models.emplace_back(given.second_draft_model);
   }
   if (given.reasoning_open != nullptr) out.reasoning_open = given.reasoning_open;
   if (given.reasoning_close != nullptr) out.reasoning_close = given.reasoning_close;

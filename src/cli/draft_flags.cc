@@ -36,9 +36,10 @@ void DraftFlags::AddTo(CLI::App* command) {
     help += std::string("\n  ") + entry.name + ": " + entry.help;
   }
   TextOption(command, "--draft", options.sources, "off|auto|NAMES", help)->capture_default_str();
-  AddModels(command, options.models, "MODEL",
+  AddModels(command, options.more_models, "MODEL",
             "A smaller model, which drafts: as --model. Or the folder of\n"
-            "a trained head of the model (EAGLE-3, Medusa, Hydra). Given twice, both draft");
+            "a trained head of the model (EAGLE-3, Medusa, Hydra). Given twice, both\n"
+            "draft");
   TextOption(command, "--draft-text", options.text_file, "FILE",
              "Text that outputs may quote, for drafts");
   TextOption(command, "--draft-history", options.history_file, "FILE",
@@ -84,7 +85,7 @@ Status DraftFlags::Check() const {
                         std::string("needs --draft auto, or ") + source + " among its sources",
                         option});
   };
-  const std::string first_model = options.models.empty() ? "" : options.models[0];
+  const std::string first_model = options.more_models.empty() ? "" : options.more_models[0];
   if (Status status = needs(first_model, "--draft-model", "model"); !status.ok()) return status;
   if (Status status = needs(options.text_file, "--draft-text", "text"); !status.ok()) return status;
   return needs(options.history_file, "--draft-history", "history");
@@ -92,7 +93,7 @@ Status DraftFlags::Check() const {
 
 Result<std::shared_ptr<Drafter>> DraftFlags::Make(LoadedModel& model) const {
   DraftOptions found = options;
-  for (std::string& given : found.models) {
+  for (std::string& given : found.more_models) {
     Result<std::string> path = FindModelFolder(given);
     if (!path.ok()) return path.error();
     given = *std::move(path);

@@ -98,7 +98,7 @@ Status AddModels(const ServeFlags& flags, server::ServerOptions& options) {
        {std::pair(flags.model, "--model"),
         {flags.name, "--model-name"},
         {flags.template_file, "--chat-template"},
-        {flags.drafts.options.models.empty() ? "" : flags.drafts.options.models[0],
+        {flags.drafts.options.more_models.empty() ? "" : flags.drafts.options.more_models[0],
          "--draft-model"},
         {flags.drafts.options.history_file, "--draft-history"}}) {
     if (Status status = refused(value, option); !status.ok()) return status;

@@ -181,7 +181,7 @@ Status LoadedModel::AttachHeads(const DraftOptions& options, std::vector<size_t>
   const auto attached = [&](std::string_view head) {
     return std::ranges::find(heads_, head) != heads_.end();
   };
-  for (const std::string& path : options.models) {
+  for (const std::string& path : DraftModelsOf(options)) {
     if (!has("model") || !IsDraftHead(path) || attached(path)) continue;
     if (Status status = AttachDraftHead(model_, path); !status.ok()) return status;
     heads_.push_back(path);
@@ -210,7 +210,7 @@ Result<std::shared_ptr<Drafter>> LoadedModel::MakeDrafter(const DraftOptions& op
   if (sources->empty()) return std::shared_ptr<Drafter>();
   // Masks are filled in any order. A choice that is left to the engine is then none.
   if (model_->filling()) {
-    const bool named = !options.models.empty() || !options.text_file.empty();
+    const bool named = !DraftModelsOf(options).empty() || !options.text_file.empty();
     if (ChoosesDraftSources(options) && !named) return std::shared_ptr<Drafter>();
     return Error{ErrorCode::kUnsupported, "means nothing for a model that fills masks", "draft"};
   }

@@ -387,6 +387,7 @@ static void test_engine_options(const char* folder) {
   CHECK_FAILS(pawl_engine_load(folder, length, &options, &engine, &error), PAWL_INVALID,
               "draft_model");
   options.draft_model = options.second_draft_model = NULL;
+  options.draft_model_length = 0;
 
   /* Drafts with a file of past outputs, and a chat template. */
   char file[] = "/tmp/pawl_capi_generate_XXXXXX";

@@ -278,7 +278,7 @@ class DraftsTest : public ::testing::Test {
       setting.options.sources = name;
       setting.heads = heads_;
       for (const std::string& head : heads_) {
-        if (head != kOwnHead) setting.options.models.push_back(head);
+        if (head != kOwnHead) setting.options.more_models.push_back(head);
       }
       const auto indices = ParseDraftSources(setting.options);
       EXPECT_TRUE(indices.ok());
@@ -683,7 +683,7 @@ TEST(DraftSourcesTest, NamesAreChecked) {
   EXPECT_EQ(parse("suffix,forced")->size(), 2u);
   EXPECT_EQ(parse("suffix,wishes").error().ToString(),
             "draft: there is no source \"wishes\"; there are off, auto, forced, literals, suffix, "
-            "history, ngram, recycling, text, model, lookahead, self, random");
+            "history, ngram, recycling, text, model, mtp, lookahead, self, random");
   EXPECT_EQ(parse("self:exit=2,lookahead")->size(), 2u);
   EXPECT_FALSE(parse("suffix:1").ok());
   EXPECT_FALSE(parse("").ok());

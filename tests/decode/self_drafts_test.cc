@@ -201,7 +201,7 @@ SelfRun RunOutput(Model& model, std::shared_ptr<const Vocabulary> vocabulary,
     setting.options.sources = sources;
     setting.options.always = always;
     setting.options.nodes = nodes;
-    if (!draft_model.empty()) setting.options.models = {draft_model};
+    if (!draft_model.empty()) setting.options.model = draft_model;
     if (!draft_model.empty()) setting.options.shape = "delayed:8,1";  // the first guesses alone
     const auto indices = ParseDraftSources(setting.options);
     EXPECT_TRUE(indices.ok());
@@ -525,10 +525,10 @@ TEST(HeadDraftsTest, TwoHeadsShareATree) {
   setting.options.always = true;
   setting.options.nodes = 6;
   for (const char* const head : {"cycle-medusa", "cycle-eagle3"}) {
-    setting.options.models.push_back(GoldenFolder(std::string("heads/") + head));
-    ASSERT_TRUE(AttachDraftHead(model, setting.options.models.back()).ok());
+    setting.options.more_models.push_back(GoldenFolder(std::string("heads/") + head));
+    ASSERT_TRUE(AttachDraftHead(model, setting.options.more_models.back()).ok());
   }
-  setting.heads = setting.options.models;
+  setting.heads = setting.options.more_models;
   auto drafter = Drafter::Make(setting, *ParseDraftSources(setting.options));
   ASSERT_TRUE(drafter.ok());
   BatchOptions options;
@@ -562,15 +562,16 @@ TEST(HeadDraftsTest, TwoHeadsShareATree) {
 }
 
 TEST(HeadDraftsTest, AtMostTwoDraftModels) {
-  DraftOptions options = {.sources = "model", .models = {"a", "b", "c"}};
+  DraftOptions options = {.sources = "model", .more_models = {"a", "b", "c"}};
   EXPECT_EQ(ParseDraftSources(options).error().ToString(),
             "draft_model: must be given at most twice, not 3 times");
-  options.models = {"a/x", "a/x"};
+  options.model = "a/x";
+  options.more_models = {"a/x"};
   EXPECT_EQ(ParseDraftSources(options).error().ToString(), "draft_model: is given twice: a/x");
-  options.models = {"a/x", "b/x/"};
+  options.more_models = {"b/x/"};
   const size_t index = IndexOfDraftSource("model");
   EXPECT_EQ(NameOfDraftSource(index, options, 1), "model:b/x/");
-  options.models[1] = "b/y/";
+  options.more_models[0] = "b/y/";
   EXPECT_EQ(NameOfDraftSource(index, options, 1), "model:y");
 }
 
@@ -585,7 +586,7 @@ TEST(HeadDraftsTest, RejectionRulesTakeTheHeadsLaw) {
     setting.vocabulary = SixteenLetters();
     setting.vocabulary_size = 16;
     setting.options.sources = "model";
-    setting.options.models = {folder};
+    setting.options.model = folder;
     setting.options.verify = rule;
     setting.options.always = true;
     setting.options.nodes = 6;

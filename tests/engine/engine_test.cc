@@ -297,7 +297,7 @@ TEST(EngineTest, LoadsByNameFromTheStoresThatItIsGiven) {
   ASSERT_TRUE(engine.ok()) << engine.error().ToString();
   EXPECT_EQ(engine->info().parameters, Load().info().parameters);
   options.drafts.sources = "model";
-  options.drafts.models = {"lmstudio:models/none"};
+  options.drafts.model = "lmstudio:models/none";
   EXPECT_NE(
       LoadError("lmstudio:models/tiny-extract", options).find("lmstudio:models/none: no such"),
       std::string::npos);
@@ -319,12 +319,12 @@ TEST(EngineTest, ADraftModelMayBeATrainedHead) {
   EngineOptions options;
   options.drafts.sources = "auto";
   const std::string heads = SourceDir() + "/tests/data/models/heads/";
-  options.drafts.models = {heads + "eagle3"};
+  options.drafts.model = heads + "eagle3";
   EXPECT_EQ(LoadError(kModel, options),
             heads +
                 "eagle3/config.json#/hidden_size: is 32, but the model's is 192: the head is "
                 "for another model");
-  options.drafts.models = {heads + "medusa"};
+  options.drafts.model = heads + "medusa";
   EXPECT_EQ(LoadError(kModel, options),
             heads +
                 "medusa/model.safetensors: tensor \"0.0.linear.weight\": has shape [32, 32]; "
@@ -335,12 +335,12 @@ TEST(EngineTest, ADraftModelMayBeGivenTwice) {
   EngineOptions options;
   options.drafts.sources = "auto";
   const std::string models = SourceDir() + "/models/";
-  options.drafts.models = {models + "a", models + "b", models + "c"};
+  options.drafts.more_models = {models + "a", models + "b", models + "c"};
   EXPECT_EQ(LoadError(kModel, options), "draft_model: must be given at most twice, not 3 times");
-  options.drafts.models = {models + "tiny-extract", models + "tiny-extract"};
+  options.drafts.more_models = {models + "tiny-extract", models + "tiny-extract"};
   EXPECT_EQ(LoadError(kModel, options), "draft_model: is given twice: " + models + "tiny-extract");
   // The model itself is always right; so is a copy of it.
-  options.drafts.models[1] += "/";
+  options.drafts.more_models[1] += "/";
   Result<Engine> engine = Engine::Load(kModel, options);
   ASSERT_TRUE(engine.ok()) << engine.error().ToString();
   Engine plain = Load();
@@ -350,7 +350,7 @@ TEST(EngineTest, ADraftModelMayBeGivenTwice) {
   EXPECT_EQ(drafted->text, expected->text);
   std::vector<std::string> names;
   for (const DraftSourceStats& source : drafted->stats.drafts.sources) names.push_back(source.name);
-  for (const std::string& model : options.drafts.models) {
+  for (const std::string& model : options.drafts.more_models) {
     EXPECT_EQ(std::ranges::count(names, "model:" + model), 1) << model;
   }
 }

@@ -21,7 +21,7 @@ std::unique_ptr<DraftSource> MakeBytesSource(const DraftSetting& setting,
                                              std::shared_ptr<const Tokenizer> tokenizer,
                                              std::shared_ptr<const Vocabulary> vocabulary);
 
-// The source "model" with DraftOptions::models[nth].
+// The source "model" with that one of DraftModelsOf.
 Result<std::unique_ptr<DraftSource>> MakeModelSourceOf(const DraftSetting& setting, size_t nth);
 
 // Drafts by a head that is attached to the model of DraftPlace::target (draft_head.h), by its

@@ -181,7 +181,9 @@ inline bool ChoosesDraftSources(const DraftOptions& options) {
 }
 // DraftOptions::verify and shape. Errors: kInvalid, place "draft_verify" or "draft_shape".
 Result<DraftRules> ParseDraftRules(const DraftOptions& options);
-// A source of the registry; `nth`: with DraftOptions::models[nth], where it is "model".
+// DraftOptions::model, where there is one, and more_models.
+std::vector<std::string> DraftModelsOf(const DraftOptions& options);
+// A source of the registry; `nth`: with that one of DraftModelsOf, where it is "model".
 Result<std::unique_ptr<DraftSource>> MakeDraftSource(size_t index, const DraftSetting& setting,
                                                      size_t nth);
 // Its name in statistics: of two models "model:" and the last part of the path.

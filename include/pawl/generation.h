@@ -41,9 +41,10 @@ struct DraftOptions {
   bool filter = true;          // false: also drafts that the grammar refuses. For measuring
   bool always = false;         // true: also drafts that are expected to cost time. For measuring
   std::string text_file = {};  // a UTF-8 text that outputs may quote; source "text"
-  // A smaller model with the same vocabulary, or a trained head of the model (docs/drafting.md);
-  // source "model".
+  // A smaller model, or a trained head of the model (docs/drafting.md); source "model". With those
+  // of `more_models` at most two, which draft for one tree.
   std::string model = {};
+  std::vector<std::string> more_models = {};
   // A file of past outputs by grammar. It is read at the start if it exists, and written at the
   // end. Empty: past outputs are kept while the engine lives.
   std::string history_file = {};

@@ -461,8 +461,7 @@ typedef struct pawl_engine_options {
   int32_t draft_nodes;   /* most drafted tokens of an output in a call, 1 to 63 */
   const char* chat_template; /* in the Jinja subset of docs/chat_templates.md; NULL: the model's */
   size_t chat_template_length;
-  /* Drafts: "off" (also NULL), "auto", or names of sources separated by commas, as in
-   * docs/drafting.md. The other fields are for the sources "text", "model" and "history". */
+  /* Drafts, as in docs/drafting.md: "off" (also NULL), "auto", or names of sources with commas. */
   const char* drafts;
   size_t drafts_length;
   const char* draft_text_file;
@@ -481,10 +480,11 @@ typedef struct pawl_engine_options {
   size_t lmstudio_count;
   const char* reasoning_open; /* the marks of thoughts, both or none; NULL: of the template */
   const char* reasoning_close;
-  const char* settings_folder; /* of measured choices (docs/evaluation.md), or NULL */
-  int32_t draft_memory;        /* megabytes for what drafts keep between outputs, from 1 on */
-  const char* draft_verify;    /* docs/drafting.md; NULL: "coupled" */
-  const char* draft_shape;     /* NULL: "heap" */
+  const char* settings_folder;    /* of measured choices (docs/evaluation.md), or NULL */
+  int32_t draft_memory;           /* megabytes for what drafts keep between outputs, from 1 on */
+  const char* draft_verify;       /* docs/drafting.md; NULL: "coupled" */
+  const char* draft_shape;        /* NULL: "heap" */
+  const char* second_draft_model; /* next to draft_model, NUL-terminated; NULL: none */
 } pawl_engine_options;
 PAWL_API void pawl_engine_options_init(pawl_engine_options* options, size_t struct_size);
 

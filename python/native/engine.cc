@@ -59,6 +59,8 @@ void Set(Field& field, nb::handle value, const std::string& name) {
     field = *std::move(read);
   } else if constexpr (std::is_same_v<Field, std::string>) {
     field = TextOf(value, name.c_str());
+  } else if constexpr (std::is_same_v<Field, std::vector<std::string>>) {
+    field = OptionValue<std::vector<std::string>>(value, name, "a list of str");
   } else if constexpr (std::is_floating_point_v<Field>) {
     field = static_cast<Field>(OptionValue<double>(value, name, "a number"));
   } else if constexpr (std::is_same_v<Field, uint64_t>) {
@@ -101,7 +103,7 @@ EngineOptions EngineOptionsOf(const nb::dict& given) {
     field("draft", out.drafts.sources);
     field("draft_nodes", out.drafts.nodes);
     field("draft_text", out.drafts.text_file);
-    field("draft_model", out.drafts.model);
+    field("draft_model", out.drafts.more_models);
     field("draft_history", out.drafts.history_file);
     field("draft_history_bytes", out.drafts.history_bytes);
     field("draft_memory", out.drafts.memory);

@@ -99,7 +99,7 @@ class Engine:
         draft: Union[str, Sequence[str]] = "off",
         draft_nodes: int = 16,
         draft_text: "Union[str, os.PathLike[str], None]" = None,
-        draft_model: "Union[str, os.PathLike[str], None]" = None,
+        draft_model: "Union[str, os.PathLike[str], Sequence[Union[str, os.PathLike[str]]], None]" = None,
         draft_history: "Union[str, os.PathLike[str], None]" = None,
         draft_history_bytes: int = 64 << 20,
         draft_memory: int = 64,
@@ -115,12 +115,12 @@ class Engine:
                       draft_history=draft_history)
         self.path: str = (shipped_model() if model is None
                           else resolve_model(os.path.expanduser(os.fspath(model))))
-        if draft_model:
-            draft_model = resolve_model(os.fspath(draft_model))
+        drafters = ([] if not draft_model
+                    else [draft_model] if isinstance(draft_model, (str, os.PathLike))
+                    else list(draft_model))
         if settings is None:
             settings = store_paths().settings
-        files = {"settings": settings, "draft_text": draft_text, "draft_model": draft_model,
-                 "draft_history": draft_history}
+        files = {"settings": settings, "draft_text": draft_text, "draft_history": draft_history}
         self._options: Dict[str, Any] = dict(
             batch=batch, dtype=dtype, threads=threads, device=device, kv_dtype=kv_dtype,
             kernels=kernels, kv_bytes=kv_bytes, kept_kv_bytes=kept_kv_bytes,
@@ -129,6 +129,7 @@ class Engine:
             draft_nodes=draft_nodes, draft_history_bytes=draft_history_bytes,
             draft_memory=draft_memory, draft_verify=draft_verify, draft_shape=draft_shape,
             oracle_bytes=oracle_bytes,
+            draft_model=[resolve_model(os.fspath(path)) for path in drafters],
             **{name: None if path is None else os.fspath(path) for name, path in files.items()})
         self._native: Optional[_pawl.Engine] = _native(self.path, self._options)
         self._process = os.getpid()

@@ -128,6 +128,12 @@ pawl_status ReadEngineOptions(const pawl_engine_options* options, EngineOptions&
     if (!IsText(one.text, one.length)) return Null(error, one.name);
     if (one.text != nullptr) one.field = TextOf(one.text, one.length);
   }
+  if (given.second_draft_model != nullptr && given.second_draft_model[0] != '\0') {
+    if (out.drafts.model.empty()) {
+      return BadArgument(error, "second_draft_model", "needs draft_model");
+    }
+    out.drafts.more_models.emplace_back(given.second_draft_model);
+  }
   if (given.reasoning_open != nullptr) out.reasoning_open = given.reasoning_open;
   if (given.reasoning_close != nullptr) out.reasoning_close = given.reasoning_close;
   if (given.draft_verify != nullptr) out.drafts.verify = given.draft_verify;

@@ -14,6 +14,7 @@ namespace {
 
 Error AtDraft(Error error) {
   if (error.place == "draft") error.place = "--draft";
+  if (error.place == "draft_model") error.place = "--draft-model";
   if (error.place == "draft_lossy") error.place = "--draft-lossy";
   if (error.place == "draft_memory") error.place = "--draft-memory";
   if (error.place == "draft_verify") error.place = "--draft-verify";
@@ -23,6 +24,11 @@ Error AtDraft(Error error) {
 
 }  // namespace
 
+void DraftFlags::AddModels(CLI::App* command, std::vector<std::string>& models, const char* type,
+                           const std::string& help) {
+  TextOption(command, "--draft-model", models, type, help)->take_all()->allow_extra_args(false);
+}
+
 void DraftFlags::AddTo(CLI::App* command) {
   std::string help = "Guess tokens ahead and verify several in a call, with the same output:";
   help += "\noff, auto, or sources with commas between them:";
@@ -30,10 +36,10 @@ void DraftFlags::AddTo(CLI::App* command) {
     help += std::string("\n  ") + entry.name + ": " + entry.help;
   }
   TextOption(command, "--draft", options.sources, "off|auto|NAMES", help)->capture_default_str();
-  TextOption(
-      command, "--draft-model", options.model, "MODEL",
-      "A smaller model with the same vocabulary, which drafts: as --model. Or the folder of\n"
-      "a trained head of the model (EAGLE-3, Medusa, Hydra)");
+  AddModels(command, options.more_models, "MODEL",
+            "A smaller model, which drafts: as --model. Or the folder of\n"
+            "a trained head of the model (EAGLE-3, Medusa, Hydra). Given twice, both\n"
+            "draft");
   TextOption(command, "--draft-text", options.text_file, "FILE",
              "Text that outputs may quote, for drafts");
   TextOption(command, "--draft-history", options.history_file, "FILE",
@@ -79,17 +85,18 @@ Status DraftFlags::Check() const {
                         std::string("needs --draft auto, or ") + source + " among its sources",
                         option});
   };
-  if (Status status = needs(options.model, "--draft-model", "model"); !status.ok()) return status;
+  const std::string first_model = options.more_models.empty() ? "" : options.more_models[0];
+  if (Status status = needs(first_model, "--draft-model", "model"); !status.ok()) return status;
   if (Status status = needs(options.text_file, "--draft-text", "text"); !status.ok()) return status;
   return needs(options.history_file, "--draft-history", "history");
 }
 
 Result<std::shared_ptr<Drafter>> DraftFlags::Make(LoadedModel& model) const {
   DraftOptions found = options;
-  if (!found.model.empty()) {
-    Result<std::string> path = FindModelFolder(found.model);
+  for (std::string& given : found.more_models) {
+    Result<std::string> path = FindModelFolder(given);
     if (!path.ok()) return path.error();
-    found.model = *std::move(path);
+    given = *std::move(path);
   }
   Result<std::shared_ptr<Drafter>> drafter = model.MakeDrafter(found);
   if (!drafter.ok()) return AtDraft(drafter.error());

@@ -16,6 +16,9 @@ namespace pawl::cli {
 struct DraftFlags {
   DraftOptions options;
   void AddTo(CLI::App* command);
+  // --draft-model alone.
+  static void AddModels(CLI::App* command, std::vector<std::string>& models, const char* type,
+                        const std::string& help);
   // What can be checked before a model is loaded. Errors name the option.
   Status Check() const;
   // nullptr where drafts are off. Errors name the option or the file.

@@ -94,11 +94,13 @@ Status AddModels(const ServeFlags& flags, server::ServerOptions& options) {
     }
     return {};
   }
-  for (const auto& [value, option] : {std::pair(flags.model, "--model"),
-                                      {flags.name, "--model-name"},
-                                      {flags.template_file, "--chat-template"},
-                                      {flags.drafts.options.model, "--draft-model"},
-                                      {flags.drafts.options.history_file, "--draft-history"}}) {
+  for (const auto& [value, option] :
+       {std::pair(flags.model, "--model"),
+        {flags.name, "--model-name"},
+        {flags.template_file, "--chat-template"},
+        {flags.drafts.options.more_models.empty() ? "" : flags.drafts.options.more_models[0],
+         "--draft-model"},
+        {flags.drafts.options.history_file, "--draft-history"}}) {
     if (Status status = refused(value, option); !status.ok()) return status;
   }
   if (flags.device.device != "cpu") {

@@ -94,10 +94,12 @@ Result<EngineParts> LoadEngineParts(const std::string& path, const EngineOptions
     return status.error();
   }
   DraftOptions drafts = options.drafts;
-  if (!drafts.model.empty()) {
-    Result<std::string> small = ResolveModel(drafts.model, options.paths);
+  drafts.model.clear();
+  drafts.more_models.clear();
+  for (const std::string& model : DraftModelsOf(options.drafts)) {
+    Result<std::string> small = ResolveModel(model, options.paths);
     if (!small.ok()) return small.error();
-    drafts.model = *std::move(small);
+    drafts.more_models.push_back(*std::move(small));
   }
   Result<std::shared_ptr<Drafter>> drafter = parts.model->MakeDrafter(drafts);
   if (!drafter.ok()) return drafter.error();

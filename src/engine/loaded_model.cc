@@ -174,38 +174,55 @@ int LoadedModel::mask_threads() const {
                       : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
-Status LoadedModel::AttachHead(const DraftOptions& options, std::span<const size_t> sources) {
-  const bool named = std::ranges::any_of(sources, [](size_t index) {
-    return std::string_view(DraftSources()[index].name) == "model";
-  });
-  if (!named || !IsDraftHead(options.model) || head_ == options.model) return {};
-  if (!head_.empty()) {
-    return Error{ErrorCode::kUnsupported, "is a second trained head, next to " + head_,
-                 options.model};
+Status LoadedModel::AttachHeads(const DraftOptions& options, std::vector<size_t>& sources) {
+  const auto has = [&](std::string_view name) {
+    return std::ranges::find(sources, IndexOfDraftSource(name)) != sources.end();
+  };
+  const auto attached = [&](std::string_view head) {
+    return std::ranges::find(heads_, head) != heads_.end();
+  };
+  for (const std::string& path : DraftModelsOf(options)) {
+    if (!has("model") || !IsDraftHead(path) || attached(path)) continue;
+    if (Status status = AttachDraftHead(model_, path); !status.ok()) return status;
+    heads_.push_back(path);
   }
-  if (Status status = AttachDraftHead(model_, options.model); !status.ok()) return status;
-  head_ = options.model;
+  const bool chosen = ChoosesDraftSources(options);
+  if (!has(kOwnHead) && !chosen) return {};
+  if (!attached(kOwnHead)) {
+    if (chosen && !HasOwnHead(*model_)) return {};
+    Status status = AttachOwnHead(model_);
+    if (!status.ok()) {
+      if (chosen) return {};
+      Error error = status.error();
+      if (error.place.empty()) error.place = "draft";
+      return error;
+    }
+    heads_.emplace_back(kOwnHead);
+  }
+  if (chosen) sources.push_back(IndexOfDraftSource(kOwnHead));
   return {};
 }
 
 Result<std::shared_ptr<Drafter>> LoadedModel::MakeDrafter(const DraftOptions& options) {
-  const Result<std::vector<size_t>> sources = ParseDraftSources(options);
+  Result<std::vector<size_t>> sources = ParseDraftSources(options);
   if (!sources.ok()) return sources.error();
   if (const auto rules = ParseDraftRules(options); !rules.ok()) return rules.error();
   if (sources->empty()) return std::shared_ptr<Drafter>();
   // Masks are filled in any order. A choice that is left to the engine is then none.
   if (model_->filling()) {
-    const bool named = !options.model.empty() || !options.text_file.empty();
+    const bool named = !DraftModelsOf(options).empty() || !options.text_file.empty();
     if (ChoosesDraftSources(options) && !named) return std::shared_ptr<Drafter>();
     return Error{ErrorCode::kUnsupported, "means nothing for a model that fills masks", "draft"};
   }
-  if (Status status = AttachHead(options, *sources); !status.ok()) return status.error();
+  if (Status status = AttachHeads(options, *sources); !status.ok()) return status.error();
   DraftSetting setting;
   setting.vocabulary = vocabulary();
   setting.encode = encoder();
   setting.options = options;
   setting.vocabulary_size = info().vocabulary_size;
   setting.layers = info().layers;
+  setting.heads = heads_;
+  setting.tokenizer_of = LoadTokenizer;
   Result<std::unique_ptr<Drafter>> drafter = Drafter::Make(std::move(setting), *sources);
   if (!drafter.ok()) return drafter.error();
   return std::shared_ptr<Drafter>(*std::move(drafter));

@@ -119,9 +119,10 @@ class LoadedModel {
   void WrapModel(const std::function<std::unique_ptr<Model>(std::unique_ptr<Model>)>& wrap) {
     model_ = wrap(std::move(model_));
   }
-  // nullptr where `options` asks for no drafts. A draft model that is a trained head is attached to
-  // the model, so references to it are void afterwards. Errors: those of ParseDraftSources, of
-  // AttachDraftHead and of sources that read files. REQUIRES: LoadWeights.
+  // nullptr where `options` asks for no drafts. Draft models that are trained heads, and a block of
+  // the model's own, are attached to the model, so references to it are void afterwards. Errors:
+  // those of ParseDraftSources, of AttachDraftHead and of sources that read files. REQUIRES:
+  // LoadWeights.
   Result<std::shared_ptr<Drafter>> MakeDrafter(const DraftOptions& options);
 
   // In tokens. The largest int before LoadWeights where the description cannot be read.
@@ -150,8 +151,9 @@ class LoadedModel {
   explicit LoadedModel(std::string path) : path_(std::move(path)) {}
   // What the tokenizer says.
   void SetText(ModelText text);
-  // Where the sources want the trained head that the options name.
-  Status AttachHead(const DraftOptions& options, std::span<const size_t> sources);
+  // The trained heads that the options name, and the model's own block, where the sources want
+  // them. "auto" gets the source of the latter.
+  Status AttachHeads(const DraftOptions& options, std::vector<size_t>& sources);
 
   std::string path_;
   ModelText text_;
@@ -166,7 +168,7 @@ class LoadedModel {
   int context_length_ = 0;
   int threads_ = 0;  // of ModelOptions
   std::unique_ptr<Model> model_;
-  std::string head_;  // the folder of the trained head that is attached
+  std::vector<std::string> heads_;  // as DraftSetting::heads
 };
 
 }  // namespace pawl

@@ -353,12 +353,15 @@ Status AttachDraftHead(std::unique_ptr<Model>& model, const std::string& folder)
     return Error{ErrorCode::kUnsupported,
                  "is a trained head, which drafts for models on the CPU alone", folder};
   }
-  if (cpu->config().both_sides || cpu->has_states()) {
-    return Error{
-        ErrorCode::kUnsupported,
-        std::string("is a trained head, which does not draft for ") +
-            (cpu->config().both_sides ? "models that fill masks" : "models with recurrent layers"),
-        folder};
+  if (cpu->config().both_sides) {
+    return Error{ErrorCode::kUnsupported,
+                 "is a trained head, which does not draft for models that fill masks", folder};
+  }
+  if (cpu->info().draft_heads.size() >= kMostDraftHeads) {
+    return Error{ErrorCode::kUnsupported,
+                 "is one more trained head than the " + std::to_string(kMostDraftHeads) +
+                     " that a model can have",
+                 folder};
   }
   Result<DraftHead> head = LoadDraftHead(folder, cpu->config(), cpu->info().threads);
   if (!head.ok()) return head.error();

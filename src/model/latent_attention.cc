@@ -139,6 +139,7 @@ void TransformerCpu::AttendCompressed(int index, size_t first, const AttentionCh
     AttentionRow& row = seen_by[static_cast<size_t>(a - chunk.begin)];
     row.q = q_.get() + a * latent.heads * width;
     row.out = attended_.get() + a * latent.heads * width;
+    if (IsOfPairs(index)) row.first = 1;
     row.prefix = planned.prefix;
     row.extra = plan_.extra.data() + planned.extra_begin;
     row.extra_count = planned.extra_count;

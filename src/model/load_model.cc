@@ -10,6 +10,7 @@
 
 #include "kernels/cpu/kernels.h"
 #include "src/base/json.h"
+#include "src/model/draft_head.h"
 #include "src/model/gguf.h"
 #include "src/model/gguf_model.h"
 #include "src/model/model.h"
@@ -202,6 +203,7 @@ Result<std::unique_ptr<Model>> LoadModel(const std::string& path, const ModelOpt
         LoadTransformerWeights(std::move(opened->source), opened->config, opened->names,
                                options.progress, options.dtype, options.threads);
     if (!weights.ok()) return weights.error();
+    LeaveOutOwnBlock(opened->config, *weights);
     if (note && !weights->unused.empty()) note(UnusedTensors(weights->unused, opened->config));
     if (device != Device::kCpu) {
       Result<std::unique_ptr<Model>> model = MakeOnCuda(opened->config, *weights, options);

@@ -51,12 +51,12 @@
 //   and values of these layers alone, so none of its rows is committed: the sequences end at their
 //   bases. Rows of such a call stay for a call with keep_tree and the same layers.
 //
-// A trained head
-//   Where ModelInfo::draft_head is not empty, a call with the layer ModelInfo::layers runs the head
-//   that drafts. Of EAGLE-3, a row reads its token and the state in front of it: that of the model,
-//   or `inputs`. The tap behind the layer has the states for the rows behind. Of Medusa, row i of
-//   the sequence in the call is step i, on the model's state in front of the first row. Logits of
-//   tokens that the head lacks are kNoHeadLogit.
+// Trained heads
+//   A call with the layer ModelInfo::layers + i runs ModelInfo::draft_heads[i], which drafts. Of
+//   EAGLE-3 and blocks of the model's own, a row reads its token and the state in front of it: that
+//   of the model; or, of the last rows of the call, `inputs`. The tap behind the layer has the
+//   states for the rows behind. Of Medusa, row i of the sequence in the call is step i, on the
+//   model's state in front of the first row. Logits of tokens that the head lacks are kNoHeadLogit.
 #ifndef PAWL_SRC_MODEL_MODEL_H_
 #define PAWL_SRC_MODEL_MODEL_H_
 
@@ -121,10 +121,12 @@ struct ModelInfo {
   int64_t step_bytes = 0;           // of weights, read by a call with one row
   std::vector<TokenId> end_tokens;  // from generation_config.json / config.json
   TokenId bos = kNoToken;
-  // A trained head that drafts, "EAGLE-3" or "Medusa"; empty: none. Its steps; 0: as many as are
-  // asked for.
-  std::string draft_head;
-  int draft_head_steps = 0;
+  // Trained heads that draft.
+  struct DraftHead {
+    std::string name;  // "EAGLE-3", "Medusa"
+    int steps = 0;     // 0: as many as are asked for
+  };
+  std::vector<DraftHead> draft_heads;
   std::string kernels;  // "avx512", ...
   int threads = 1;
 };

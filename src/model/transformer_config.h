@@ -92,8 +92,8 @@ struct TransformerConfig {
   std::vector<TokenId> end_tokens;
   TokenId bos = kNoToken;
 
-  // Of a trained head that drafts (draft_head.h): its layers, behind those of the model, and floats
-  // of a position that it reads.
+  // Of trained heads that draft (draft_head.h): their layers, behind those of the model, and floats
+  // of a position that they read.
   int head_layers = 0, head_state = 0;
 
   int layer_count() const { return static_cast<int>(layers.size()) - head_layers; }

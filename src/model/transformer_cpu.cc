@@ -103,9 +103,8 @@ void TransformerCpu::Copy(std::span<const SlotCopy> copies) {
         }
       }
     });
-    if (head_ != nullptr) {
-      std::copy_n(HeadStateAt(copy.from), config_.head_state, HeadStateAt(copy.to));
-    }
+    if (heads_.empty()) continue;
+    std::copy_n(HeadStatesAt(copy.from), config_.head_state, HeadStatesAt(copy.to));
   }
 }
 
@@ -302,7 +301,7 @@ void TransformerCpu::Attend(int layer_index, std::span<const Row> rows, size_t f
     row.q = q;
     row.out = attended_.get() + offset;
     row.first = window > 0 && position >= window ? position + 1 - window : 0;
-    if (layer_index >= config_.layer_count() && head_->pairs()) row.first = 1;
+    if (IsOfPairs(layer_index)) row.first = 1;
     row.prefix = planned.prefix;
     row.extra = plan_.extra.data() + planned.extra_begin;
     row.extra_count = planned.extra_count;
@@ -626,12 +625,10 @@ void TransformerCpu::Embed(const ModelCall& call, std::span<const Row> rows, siz
 void TransformerCpu::ForwardBlock(const ModelCall& call, std::span<const Row> rows, size_t first) {
   mixer_.BeginBlock(rows);
   BeginBlock(rows);
-  if (head_runs_) return RunHead(call, rows, first);
+  if (running_head_ != nullptr) return RunHead(call, rows, first);
   Embed(call, rows, first);
   RunLayers(call, rows, first);
-  if (head_ == nullptr || !call.layers.empty()) return;
-  BeginBlock(rows);
-  KeepForHead(rows, first);
+  if (call.layers.empty()) KeepForHeads(rows, first);
 }
 
 void TransformerCpu::RunLayers(const ModelCall& call, std::span<const Row> rows, size_t first) {
@@ -639,7 +636,7 @@ void TransformerCpu::RunLayers(const ModelCall& call, std::span<const Row> rows,
     RunLayer(layer, rows, first);
     if (active_.empty()) return;
     Tap(call, layer + 1, x_.get(), active_.size(), first);
-    if (head_ != nullptr) TapForHead(layer + 1);
+    TapForHeads(layer + 1);
   }
   FinishBlock(call, rows, first);
 }
@@ -693,15 +690,15 @@ void TransformerCpu::ForwardBothSides(const ModelCall& call) {
 void TransformerCpu::FinishBlock(const ModelCall& call, std::span<const Row> rows, size_t first) {
   Norm(weights_.final_norm, weights_.final_norm_bias, static_cast<int64_t>(active_.size()));
   Tap(call, ModelTap::kFinal, normed_.get(), active_.size(), first);
-  if (head_ != nullptr) TapFinalForHead();
+  TapFinalForHeads();
   if (outputs_.size() < active_.size()) KeepRowsWithOutput(rows);
   if (!active_.empty()) Head(first, call.logits);
 }
 
 Status TransformerCpu::PrepareLayers(const ModelCall& call) {
   const int count = config_.layer_count();
-  head_runs_ = head_ != nullptr && call.layers.size() == 1 && call.layers[0] == count;
-  if (head_runs_) return PrepareHead(call);
+  running_head_ = HeadOf(call);
+  if (running_head_ != nullptr) return PrepareHead(call);
   layers_.assign(call.layers.begin(), call.layers.end());
   if (layers_.empty()) {
     for (int i = 0; i < count; ++i) layers_.push_back(i);
@@ -739,7 +736,7 @@ Status TransformerCpu::PrepareLayers(const ModelCall& call) {
                    "inputs"};
     }
   }
-  taps_behind_last_ = call.layers.empty() && HeadReadsBehind(count);
+  taps_behind_last_ = call.layers.empty() && HeadsReadBehind(count);
   for (const ModelTap& tap : call.taps) {
     const bool runs = tap.layer == 0 || tap.layer == ModelTap::kFinal ||
                       std::ranges::find(layers_, tap.layer - 1) != layers_.end();

@@ -39,9 +39,9 @@ class TransformerCpu final : public Model {
   // Throws std::bad_alloc.
   TransformerCpu(TransformerConfig config, TransformerWeights weights, const KernelSet& kernels,
                  int threads, int64_t worth_threads = kWorthThreads, const KvBytes& kv = {},
-                 std::shared_ptr<const DraftHead> head = nullptr);
+                 const std::vector<std::shared_ptr<const DraftHead>>& heads = {});
   ~TransformerCpu() override;
-  // What is left of `from` is of no use. Throws std::bad_alloc.
+  // With one head more. What is left of `from` is of no use. Throws std::bad_alloc.
   static std::unique_ptr<TransformerCpu> WithHead(TransformerCpu&& from, DraftHead head);
 
   // Of the keys and values of kPagePositions positions, or more where states need it.
@@ -61,6 +61,7 @@ class TransformerCpu final : public Model {
   Status CopySequence(SequenceId from, SequenceId to) override;
 
   const TransformerConfig& config() const { return config_; }
+  const TransformerWeights& weights() const { return weights_; }
   bool has_states() const { return mixer_.has_states(); }
   const KvSequences& sequences() const { return sequences_; }
   // Bytes of weights that products of the last call were given.
@@ -178,23 +179,46 @@ class TransformerCpu final : public Model {
   // y = the part of each run's expert that `linear` names, of rows of x that lie by slot.
   void MultiplyRuns(const ExpertWeights& weights, Linear ExpertWeights::Expert::*linear,
                     const float* x, float* y);
-  // Of a trained head (transformer_cpu_head.cc). Its states: of a position, in front of a row;
-  // what a call of the whole model keeps for it; and calls of it alone.
-  int64_t HeadWidth() const;
-  float* HeadStateAt(int32_t slot) const;
+  // A trained head (transformer_cpu_head.cc).
+  struct AttachedHead {
+    std::shared_ptr<const DraftHead> head;
+    int layer = -1;         // its own one among all layers, or none
+    int64_t state_at = 0;   // of a position's states
+    Floats taps = nullptr;  // what it reads of the rows of a block
+  };
+  void AttachHeads(const std::vector<std::shared_ptr<const DraftHead>>& heads);
+  static int64_t HeadWidth(const DraftHead& head, int64_t hidden);
+  int64_t HeadsWidth() const;
+  // The states of a position, of all heads.
+  float* HeadStatesAt(int32_t slot) const;
+  float* HeadStateAt(const AttachedHead& to, int32_t slot) const {
+    return HeadStatesAt(slot) + to.state_at;
+  }
+  // Of the position in front of a row; -1: there is none.
   int32_t SlotBefore(const Row& row, size_t planned_row) const;
-  bool HeadReadsBehind(int layer) const;
-  void TapForHead(int layer);
-  void TapFinalForHead();
-  void KeepForHead(std::span<const Row> rows, size_t first);
-  void ReadStatesBefore(std::span<const Row> rows, size_t first);
-  void HeadNorm(const float* x, const std::vector<float>& weight, float* y) const;
-  void MakeHeadInputs(std::span<const Row> rows);
+  bool HeadsReadBehind(int layer) const;
+  // A layer whose rows do not see position 0.
+  bool IsOfPairs(int layer) const;
+  // What a call of the whole model keeps.
+  void TapForHeads(int layer);
+  void TapFinalForHeads();
+  void KeepForHeads(std::span<const Row> rows, size_t first);
+  void KeepForHead(const AttachedHead& to, std::span<const Row> rows, size_t first);
+  void ReadStatesBefore(const AttachedHead& to, std::span<const Row> rows, size_t first);
+  void HeadNorm(const DraftHead& head, const float* x, const std::vector<float>& weight,
+                float* y) const;
+  void MakeHeadInputs(const DraftHead& head, std::span<const Row> rows);
+  // The keys and values of the head's layer, of what MakeHeadInputs has made.
+  void StoreHeadKeys(const AttachedHead& to, std::span<const Row> rows, size_t first);
+  // Calls of a head alone.
+  AttachedHead* HeadOf(const ModelCall& call);
   Status PrepareHead(const ModelCall& call);
   void RunHead(const ModelCall& call, std::span<const Row> rows, size_t first);
-  void RunPrefixLayer(std::span<const Row> rows, size_t first);
+  void RunEagleLayer(const AttachedHead& to, std::span<const Row> rows, size_t first);
+  void RunPrefixLayer(const AttachedHead& to, std::span<const Row> rows, size_t first);
   void RunSteps(const ModelCall& call, std::span<const Row> rows, size_t first);
-  void HeadLogits(const Matrix& matrix, const float* x, std::span<float> logits);
+  void HeadLogits(const DraftHead& head, const Matrix& matrix, const float* x,
+                  std::span<float> logits);
   size_t vocabulary_width() const { return static_cast<size_t>(config_.vocabulary); }
 
   void FindHeadPieces();
@@ -219,7 +243,7 @@ class TransformerCpu final : public Model {
 
   TransformerConfig config_;
   TransformerWeights weights_;
-  std::shared_ptr<const DraftHead> head_;  // or none
+  std::vector<AttachedHead> heads_;
   const KernelSet& kernels_;
   ThreadPool pool_;
   const int64_t worth_threads_;
@@ -243,12 +267,12 @@ class TransformerCpu final : public Model {
   std::vector<RecurrentWeights> recurrent_;  // by layer
   std::vector<Row> again_rows_;
   RowPlan again_plan_;
-  std::vector<int> layers_;        // that the call runs
-  bool keys_stored_ = false;       // of the layer that runs
-  std::vector<float> mixed_row_;   // an embedding that a mix has a part of
-  std::vector<float> stream_;      // of all rows of a call, between the layers
-  bool head_runs_ = false;         // the call is one of the trained head
-  bool taps_behind_last_ = false;  // so that the last of them keeps all rows
+  std::vector<int> layers_;               // that the call runs
+  bool keys_stored_ = false;              // of the layer that runs
+  std::vector<float> mixed_row_;          // an embedding that a mix has a part of
+  std::vector<float> stream_;             // of all rows of a call, between the layers
+  AttachedHead* running_head_ = nullptr;  // the call is one of this head
+  bool taps_behind_last_ = false;         // so that the last of them keeps all rows
 
   struct RopeTable {
     int width = 0;                 // elements of a head that are rotated
@@ -265,7 +289,6 @@ class TransformerCpu final : public Model {
     const float* x;
   } packed_from_ = {};
   Floats x_, normed_, packed_, q_, k_, v_, attended_, gate_, up_;
-  Floats head_taps_;  // what a trained head reads
   std::vector<float> head_logits_;
   Floats mixed_, z_;         // of recurrent layers; gates of attention
   Floats answer_;            // of attention and MLP, where more than an addition follows

@@ -1,6 +1,6 @@
-// A trained head that drafts, on the pages of the model that it drafts for (draft_head.h).
+// Trained heads that draft, on the pages of the model that they draft for (draft_head.h).
 //
-// A page has the head's state of each position next to keys and values, and the keys and values of
+// A page has a head's state of each position next to keys and values, and the keys and values of
 // the head's layer as those of one layer more. So prefixes, forks, trees and truncated sequences
 // have them like all others, and what was computed once for a prompt is there for the next one. A
 // call of the whole model writes them behind its layers: the states of its rows, then the keys and
@@ -33,29 +33,50 @@ std::unique_ptr<TransformerCpu> TransformerCpu::WithHead(TransformerCpu&& from, 
   for (size_t i = 0; i < from.recurrent_.size(); ++i) {
     weights.layers[i].recurrent = std::move(from.recurrent_[i]);
   }
-  config.head_state = config.hidden;
+  std::vector<std::shared_ptr<const DraftHead>> heads;
+  for (AttachedHead& one : from.heads_) heads.push_back(std::move(one.head));
+  config.head_state += config.hidden;
   if (head.layer) {
     Layer layer = *head.layer;
-    layer.attention().rope = static_cast<int>(config.ropes.size());
-    config.ropes.push_back(head.rope);
+    if (head.rope) {
+      layer.attention().rope = static_cast<int>(config.ropes.size());
+      config.ropes.push_back(*head.rope);
+    }
     config.layers.push_back(layer);
-    config.head_layers = 1;
+    ++config.head_layers;
     weights.layers.push_back(std::move(head.weights));
   }
   weights.parameters += head.memory.parameters;
   weights.bytes += head.memory.bytes;
+  heads.push_back(std::make_shared<const DraftHead>(std::move(head)));
   return std::make_unique<TransformerCpu>(std::move(config), std::move(weights), from.kernels_,
-                                          from.pool_.size(), from.worth_threads_, from.kv_,
-                                          std::make_shared<const DraftHead>(std::move(head)));
+                                          from.pool_.size(), from.worth_threads_, from.kv_, heads);
 }
 
-int64_t TransformerCpu::HeadWidth() const {
-  if (head_ == nullptr) return 0;
-  const int64_t steps = head_->kind == DraftHead::Kind::kHydra ? std::ssize(head_->steps) + 1 : 2;
-  return int64_t{config_.hidden} * std::max<int64_t>(steps, std::ssize(head_->taps));
+void TransformerCpu::AttachHeads(const std::vector<std::shared_ptr<const DraftHead>>& heads) {
+  int layer = config_.layer_count();
+  for (const std::shared_ptr<const DraftHead>& head : heads) {
+    AttachedHead& one = heads_.emplace_back();
+    one.head = head;
+    if (head->layer) one.layer = layer++;
+    one.state_at = std::ssize(heads_) * config_.hidden - config_.hidden;
+  }
 }
 
-float* TransformerCpu::HeadStateAt(int32_t slot) const {
+int64_t TransformerCpu::HeadWidth(const DraftHead& head, int64_t hidden) {
+  const int64_t steps = head.kind == DraftHead::Kind::kHydra ? std::ssize(head.steps) + 1 : 2;
+  return hidden * std::max<int64_t>(steps, std::ssize(head.taps));
+}
+
+int64_t TransformerCpu::HeadsWidth() const {
+  int64_t width = 0;
+  for (const AttachedHead& one : heads_) {
+    width = std::max(width, HeadWidth(*one.head, config_.hidden));
+  }
+  return width;
+}
+
+float* TransformerCpu::HeadStatesAt(int32_t slot) const {
   return static_cast<float*>(pages_.data()) + int64_t{slot / kPagePositions} * page_floats_ +
          head_states_at_ + int64_t{slot % kPagePositions} * config_.head_state;
 }
@@ -73,76 +94,114 @@ int32_t TransformerCpu::SlotBefore(const Row& row, size_t planned_row) const {
 
 // ---- In calls of the whole model ----
 
-void TransformerCpu::TapForHead(int layer) {
+void TransformerCpu::TapForHeads(int layer) {
   const int64_t hidden = config_.hidden;
-  const auto taps = static_cast<int64_t>(head_->taps.size());
-  for (int64_t t = 0; t < taps; ++t) {
-    if (head_->taps[static_cast<size_t>(t)] != layer) continue;
-    for (size_t r = 0; r < active_.size(); ++r) {
-      std::copy_n(x_.get() + static_cast<int64_t>(r) * hidden, hidden,
-                  head_taps_.get() + (static_cast<int64_t>(r) * taps + t) * hidden);
+  for (const AttachedHead& one : heads_) {
+    const auto taps = static_cast<int64_t>(one.head->taps.size());
+    for (int64_t t = 0; t < taps; ++t) {
+      if (one.head->taps[static_cast<size_t>(t)] != layer) continue;
+      for (size_t r = 0; r < active_.size(); ++r) {
+        std::copy_n(x_.get() + static_cast<int64_t>(r) * hidden, hidden,
+                    one.taps.get() + (static_cast<int64_t>(r) * taps + t) * hidden);
+      }
     }
   }
 }
 
-void TransformerCpu::TapFinalForHead() {
-  if (!head_->reads_final()) return;
+void TransformerCpu::TapFinalForHeads() {
   const int64_t hidden = config_.hidden;
-  for (size_t i = 0; i < active_.size(); ++i) {
-    std::copy_n(normed_.get() + static_cast<int64_t>(i) * hidden, hidden,
-                head_taps_.get() + active_[i] * hidden);
+  for (const AttachedHead& one : heads_) {
+    if (!one.head->reads_final()) continue;
+    for (size_t i = 0; i < active_.size(); ++i) {
+      std::copy_n(normed_.get() + static_cast<int64_t>(i) * hidden, hidden,
+                  one.taps.get() + active_[i] * hidden);
+    }
   }
 }
 
-bool TransformerCpu::HeadReadsBehind(int layer) const {
-  if (head_ == nullptr) return false;
-  if (head_->kind == DraftHead::Kind::kHydra) return layer == config_.layer_count();
-  return std::ranges::find(head_->taps, layer) != head_->taps.end();
+bool TransformerCpu::HeadsReadBehind(int layer) const {
+  return std::ranges::any_of(heads_, [&](const AttachedHead& one) {
+    if (one.head->reads_all_final() && layer == config_.layer_count()) return true;
+    return std::ranges::find(one.head->taps, layer) != one.head->taps.end();
+  });
 }
 
-void TransformerCpu::KeepForHead(std::span<const Row> rows, size_t first) {
+bool TransformerCpu::IsOfPairs(int layer) const {
+  return layer >= config_.layer_count() &&
+         std::ranges::any_of(heads_, [&](const AttachedHead& one) {
+           return one.layer == layer && one.head->pairs();
+         });
+}
+
+void TransformerCpu::KeepForHeads(std::span<const Row> rows, size_t first) {
+  for (const AttachedHead& one : heads_) {
+    BeginBlock(rows);
+    KeepForHead(one, rows, first);
+  }
+}
+
+void TransformerCpu::KeepForHead(const AttachedHead& to, std::span<const Row> rows, size_t first) {
   const auto count = static_cast<int64_t>(rows.size());
   const int64_t hidden = config_.hidden;
-  if (head_->kind == DraftHead::Kind::kMedusa) {
+  const DraftHead& head = *to.head;
+  const auto keep = [&](const float* states, int64_t r) {
+    std::copy_n(states + r * hidden, hidden,
+                HeadStateAt(to, plan_.rows[first + static_cast<size_t>(r)].slot));
+  };
+  if (head.kind == DraftHead::Kind::kMedusa) {
     // Drafts begin behind rows with an output.
     for (int64_t r = 0; r < count; ++r) {
-      if (rows[static_cast<size_t>(r)].output < 0) continue;
-      std::copy_n(head_taps_.get() + r * hidden, hidden,
-                  HeadStateAt(plan_.rows[first + static_cast<size_t>(r)].slot));
+      if (rows[static_cast<size_t>(r)].output >= 0) keep(to.taps.get(), r);
     }
     return;
   }
-  if (head_->kind == DraftHead::Kind::kHydra) {
-    const std::vector<int> layers = std::exchange(layers_, {config_.layer_count()});
+  if (head.kind == DraftHead::Kind::kHydra) {
+    const std::vector<int> layers = std::exchange(layers_, {to.layer});
     const bool taps = std::exchange(taps_behind_last_, false);
-    RunPrefixLayer(rows, first);
+    RunPrefixLayer(to, rows, first);
     layers_ = layers;
     taps_behind_last_ = taps;
     return;
   }
-  Pack(head_->fc.w.type, head_taps_.get(), head_->fc.w.cols, count);
-  MatMul(head_->fc, x_.get(), false, count);
-  for (int64_t r = 0; r < count; ++r) {
-    std::copy_n(x_.get() + r * hidden, hidden,
-                HeadStateAt(plan_.rows[first + static_cast<size_t>(r)].slot));
+  const float* states = to.taps.get();
+  if (head.kind == DraftHead::Kind::kEagle3) {
+    Pack(head.fc.w.type, to.taps.get(), head.fc.w.cols, count);
+    MatMul(head.fc, x_.get(), false, count);
+    states = x_.get();
   }
-  ReadStatesBefore(rows, first);
-  MakeHeadInputs(rows);
-  const int layer = config_.layer_count();
-  Pack(weights_.layers[static_cast<size_t>(layer)].k.w.type, normed_.get(), 2 * hidden, count);
-  StoreKeys(layer, rows, first);
+  for (int64_t r = 0; r < count; ++r) keep(states, r);
+  ReadStatesBefore(to, rows, first);
+  MakeHeadInputs(head, rows);
+  StoreHeadKeys(to, rows, first);
+}
+
+void TransformerCpu::StoreHeadKeys(const AttachedHead& to, std::span<const Row> rows,
+                                   size_t first) {
+  const auto count = static_cast<int64_t>(rows.size());
+  const TransformerLayer& layer = weights_.layers[static_cast<size_t>(to.layer)];
+  if (to.head->kind == DraftHead::Kind::kEagle3) {
+    Pack(layer.k.w.type, normed_.get(), int64_t{2} * config_.hidden, count);
+    return StoreKeys(to.layer, rows, first);
+  }
+  Norm(layer.attention_norm, layer.attention_norm_bias, count);
+  const Mixer& mixer = config_.layers[static_cast<size_t>(to.layer)].mixer;
+  const bool latent = std::holds_alternative<LatentAttention>(mixer);
+  Pack((latent ? layer.kv_a : layer.k).w.type, normed_.get(), config_.hidden, count);
+  if (latent) return StoreCompressed(to.layer, rows, first);
+  StoreKeys(to.layer, rows, first);
 }
 
 // Hydra's layer: keys and values of all rows, states of those with an output.
-void TransformerCpu::RunPrefixLayer(std::span<const Row> rows, size_t first) {
+void TransformerCpu::RunPrefixLayer(const AttachedHead& to, std::span<const Row> rows,
+                                    size_t first) {
   const int64_t hidden = config_.hidden;
-  const int index = config_.layer_count();
+  const int index = to.layer;
   const TransformerLayer& layer = weights_.layers[static_cast<size_t>(index)];
-  std::copy_n(head_taps_.get(), static_cast<int64_t>(rows.size()) * hidden, x_.get());
+  std::copy_n(to.taps.get(), static_cast<int64_t>(rows.size()) * hidden, x_.get());
   const auto norm = [&](const std::vector<float>& weight) {
     for (size_t i = 0; i < active_.size(); ++i) {
       const auto at = static_cast<int64_t>(i) * hidden;
-      HeadNorm(x_.get() + at, weight, normed_.get() + at);
+      HeadNorm(*to.head, x_.get() + at, weight, normed_.get() + at);
     }
   };
   norm(layer.attention_norm);
@@ -150,17 +209,18 @@ void TransformerCpu::RunPrefixLayer(std::span<const Row> rows, size_t first) {
   if (active_.empty()) return;
   norm(layer.mlp_norm);
   MlpLayer(config_.layers[static_cast<size_t>(index)], layer);
-  norm(head_->final_norm);
+  norm(to.head->final_norm);
   for (size_t i = 0; i < active_.size(); ++i) {
     std::copy_n(normed_.get() + static_cast<int64_t>(i) * hidden, hidden,
-                HeadStateAt(plan_.rows[first + static_cast<size_t>(active_[i])].slot));
+                HeadStateAt(to, plan_.rows[first + static_cast<size_t>(active_[i])].slot));
   }
 }
 
 // ---- Inputs ----
 
 // The states in front of the rows, to x_.
-void TransformerCpu::ReadStatesBefore(std::span<const Row> rows, size_t first) {
+void TransformerCpu::ReadStatesBefore(const AttachedHead& to, std::span<const Row> rows,
+                                      size_t first) {
   const int64_t hidden = config_.hidden;
   for (size_t r = 0; r < rows.size(); ++r) {
     float* const x = x_.get() + static_cast<int64_t>(r) * hidden;
@@ -168,48 +228,61 @@ void TransformerCpu::ReadStatesBefore(std::span<const Row> rows, size_t first) {
     if (slot < 0) {
       std::fill_n(x, hidden, 0.0f);
     } else {
-      std::copy_n(HeadStateAt(slot), hidden, x);
+      std::copy_n(HeadStateAt(to, slot), hidden, x);
     }
   }
 }
 
-void TransformerCpu::HeadNorm(const float* x, const std::vector<float>& weight, float* y) const {
-  kernels_.rmsnorm(x, weight.data(), head_->epsilon, config_.hidden, y);
+void TransformerCpu::HeadNorm(const DraftHead& head, const float* x,
+                              const std::vector<float>& weight, float* y) const {
+  kernels_.rmsnorm(x, weight.data(), head.epsilon, config_.hidden, y);
 }
 
-// Of each row the normed embedding of its token and the normed state of x_, to normed_.
-void TransformerCpu::MakeHeadInputs(std::span<const Row> rows) {
+// Of each row the normed embedding of its token and the normed state of x_, to normed_. Of a block
+// of the model's own, what its linear map makes of them, to x_.
+void TransformerCpu::MakeHeadInputs(const DraftHead& head, std::span<const Row> rows) {
   const int64_t hidden = config_.hidden;
-  const Matrix& embedding = head_->embedding ? *head_->embedding : weights_.embedding;
+  const Matrix& embedding = head.embedding ? *head.embedding : weights_.embedding;
   Parallel(static_cast<int64_t>(rows.size()), 4 * hidden, 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t r = begin; r < end; ++r) {
       float* const input = normed_.get() + r * 2 * hidden;
       kernels_.read_row(embedding, rows[static_cast<size_t>(r)].token, input);
-      HeadNorm(input, head_->input_norm, input);
-      HeadNorm(x_.get() + r * hidden, head_->hidden_norm, input + hidden);
+      HeadNorm(head, input, head.input_norm, input);
+      HeadNorm(head, x_.get() + r * hidden, head.hidden_norm, input + hidden);
     }
   });
+  if (head.kind != DraftHead::Kind::kMtp) return;
+  Pack(head.fc.w.type, normed_.get(), 2 * hidden, static_cast<int64_t>(rows.size()));
+  MatMul(head.fc, x_.get(), false, static_cast<int64_t>(rows.size()));
 }
 
 // ---- Calls of the head ----
 
+TransformerCpu::AttachedHead* TransformerCpu::HeadOf(const ModelCall& call) {
+  if (call.layers.size() != 1) return nullptr;
+  const int64_t number = int64_t{call.layers[0]} - config_.layer_count();
+  if (number < 0 || number >= std::ssize(heads_)) return nullptr;
+  return &heads_[static_cast<size_t>(number)];
+}
+
 Status TransformerCpu::PrepareHead(const ModelCall& call) {
-  const int layer = config_.layer_count();
-  layers_ = {layer};
+  layers_ = {running_head_->layer};
   taps_behind_last_ = true;
-  const size_t floats = call.rows.size() * static_cast<size_t>(config_.hidden);
+  const auto hidden = static_cast<size_t>(config_.hidden);
+  const size_t floats = call.rows.size() * hidden;
   const auto needs = [&](const char* place, size_t has) {
     return Error{ErrorCode::kInvalid,
                  "has " + std::to_string(has) + " floats for the draft head, but the rows need " +
                      std::to_string(floats),
                  place};
   };
-  const bool chained = head_->kind == DraftHead::Kind::kEagle3;
-  if (!call.inputs.empty() && (!chained || call.inputs.size() < floats)) {
-    return needs("inputs", call.inputs.size());
+  const bool chained = running_head_->head->pairs();
+  const size_t given = call.inputs.size();
+  if (given > 0 && (!chained || given > floats || given % hidden != 0)) {
+    return needs("inputs", given);
   }
   for (const ModelTap& tap : call.taps) {
-    if (tap.layer != layer + 1 || !chained) {
+    if (tap.layer != call.layers[0] + 1 || !chained) {
       return Error{ErrorCode::kInvalid,
                    "has layer " + std::to_string(tap.layer) + ", which does not run", "taps"};
     }
@@ -224,41 +297,55 @@ Status TransformerCpu::PrepareHead(const ModelCall& call) {
 }
 
 void TransformerCpu::RunHead(const ModelCall& call, std::span<const Row> rows, size_t first) {
-  if (!head_->steps.empty()) return RunSteps(call, rows, first);
+  const AttachedHead& to = *running_head_;
+  const DraftHead& head = *to.head;
+  if (!head.steps.empty()) return RunSteps(call, rows, first);
+  const auto hidden = static_cast<size_t>(config_.hidden);
+  ReadStatesBefore(to, rows, first);
+  const size_t without = call.rows.size() - call.inputs.size() / hidden;
+  for (size_t r = 0; r < rows.size(); ++r) {
+    if (first + r < without) continue;
+    std::copy_n(call.inputs.data() + (first + r - without) * hidden, hidden, x_.get() + r * hidden);
+  }
+  MakeHeadInputs(head, rows);
+  if (head.kind == DraftHead::Kind::kMtp) {
+    RunLayer(to.layer, rows, first);
+  } else {
+    RunEagleLayer(to, rows, first);
+  }
+  if (!head.normed_states) Tap(call, call.layers[0] + 1, x_.get(), rows.size(), first);
+  for (size_t r = 0; r < rows.size(); ++r) {
+    HeadNorm(head, x_.get() + r * hidden, head.final_norm, normed_.get() + r * hidden);
+  }
+  if (head.normed_states) Tap(call, call.layers[0] + 1, normed_.get(), rows.size(), first);
+  if (outputs_.size() < active_.size()) KeepRowsWithOutput(rows);
+  if (!active_.empty()) HeadLogits(head, head.head, normed_.get(), call.logits);
+}
+
+void TransformerCpu::RunEagleLayer(const AttachedHead& to, std::span<const Row> rows,
+                                   size_t first) {
   const int64_t hidden = config_.hidden;
   const auto count = static_cast<int64_t>(rows.size());
-  if (call.inputs.empty()) {
-    ReadStatesBefore(rows, first);
-  } else {
-    std::copy_n(call.inputs.data() + first * static_cast<size_t>(hidden), count * hidden, x_.get());
-  }
-  MakeHeadInputs(rows);
-  if (head_->norm_before_residual) {
+  if (to.head->norm_before_residual) {
     for (int64_t r = 0; r < count; ++r) {
       std::copy_n(normed_.get() + (2 * r + 1) * hidden, hidden, x_.get() + r * hidden);
     }
   }
-  const int index = config_.layer_count();
-  const TransformerLayer& layer = weights_.layers[static_cast<size_t>(index)];
-  AttentionLayer(index, rows, first);
-  const auto norm = [&](const std::vector<float>& weight) {
-    for (int64_t r = 0; r < count; ++r) {
-      HeadNorm(x_.get() + r * hidden, weight, normed_.get() + r * hidden);
-    }
-  };
-  norm(layer.mlp_norm);
-  MlpLayer(config_.layers[static_cast<size_t>(index)], layer);
-  Tap(call, index + 1, x_.get(), rows.size(), first);
-  norm(head_->final_norm);
-  if (outputs_.size() < active_.size()) KeepRowsWithOutput(rows);
-  if (!active_.empty()) HeadLogits(head_->head, normed_.get(), call.logits);
+  const TransformerLayer& layer = weights_.layers[static_cast<size_t>(to.layer)];
+  AttentionLayer(to.layer, rows, first);
+  for (int64_t r = 0; r < count; ++r) {
+    HeadNorm(*to.head, x_.get() + r * hidden, layer.mlp_norm, normed_.get() + r * hidden);
+  }
+  MlpLayer(config_.layers[static_cast<size_t>(to.layer)], layer);
 }
 
 // Row i of a sequence in the call is the step i of the heads, on the state in front of its first
 // row.
 void TransformerCpu::RunSteps(const ModelCall& call, std::span<const Row> rows, size_t first) {
+  const AttachedHead& to = *running_head_;
+  const DraftHead& head = *to.head;
   const auto hidden = static_cast<size_t>(config_.hidden);
-  const bool hydra = head_->kind == DraftHead::Kind::kHydra;
+  const bool hydra = head.kind == DraftHead::Kind::kHydra;
   size_t given = 0;
   for (size_t r = 0; r < rows.size(); ++r) {
     if (rows[r].output < 0) continue;
@@ -269,16 +356,16 @@ void TransformerCpu::RunSteps(const ModelCall& call, std::span<const Row> rows, 
         call.logits.data() + static_cast<size_t>(rows[r].output) * vocabulary_width();
     const size_t nth = given++;
     const int32_t slot = SlotBefore(rows[root], first + root);
-    if (step >= head_->steps.size() || slot < 0) {
+    if (step >= head.steps.size() || slot < 0) {
       std::fill_n(logits, vocabulary_width(), kNoHeadLogit);
       continue;
     }
-    const DraftHead::Step& weights = head_->steps[step];
+    const DraftHead::Step& weights = head.steps[step];
     float* const x = x_.get();
-    std::copy_n(HeadStateAt(slot), hidden, x);
+    std::copy_n(HeadStateAt(to, slot), hidden, x);
     for (const Linear& block : weights.blocks) {
       const bool wide = hydra && &block == weights.blocks.data();
-      float* const input = wide ? head_taps_.get() : x;
+      float* const input = wide ? to.taps.get() : x;
       if (wide) {
         std::copy_n(x, hidden, input);
         for (size_t i = 0; i <= step; ++i) {
@@ -293,7 +380,7 @@ void TransformerCpu::RunSteps(const ModelCall& call, std::span<const Row> rows, 
     std::swap(outputs_[0], outputs_[nth]);
     std::swap(allowed_[0], allowed_[nth]);
     active_.assign(1, static_cast<int32_t>(r));
-    HeadLogits(weights.head, x, call.logits);
+    HeadLogits(head, weights.head, x, call.logits);
     for (size_t t = 0; t < weights.bias.size(); ++t) logits[t] += weights.bias[t];
     std::swap(outputs_[0], outputs_[nth]);
     std::swap(allowed_[0], allowed_[nth]);
@@ -301,8 +388,9 @@ void TransformerCpu::RunSteps(const ModelCall& call, std::span<const Row> rows, 
 }
 
 // Of the rows of active_, which are in x. Tokens that the head does not have get kNoHeadLogit.
-void TransformerCpu::HeadLogits(const Matrix& matrix, const float* x, std::span<float> logits) {
-  const std::vector<TokenId>& targets = head_->targets;
+void TransformerCpu::HeadLogits(const DraftHead& head, const Matrix& matrix, const float* x,
+                                std::span<float> logits) {
+  const std::vector<TokenId>& targets = head.targets;
   const auto rows = static_cast<int64_t>(active_.size());
   Pack(matrix.type, x, config_.hidden, rows);
   MatMulArgs args;

@@ -29,10 +29,10 @@ int32_t WindowOf(const TransformerConfig& config) {
 
 TransformerCpu::TransformerCpu(TransformerConfig config, TransformerWeights weights,
                                const KernelSet& kernels, int threads, int64_t worth_threads,
-                               const KvBytes& kv, std::shared_ptr<const DraftHead> head)
+                               const KvBytes& kv,
+                               const std::vector<std::shared_ptr<const DraftHead>>& heads)
     : config_(std::move(config)),
       weights_(std::move(weights)),
-      head_(std::move(head)),
       kernels_(kernels),
       pool_(threads),
       worth_threads_(worth_threads),
@@ -41,6 +41,7 @@ TransformerCpu::TransformerCpu(TransformerConfig config, TransformerWeights weig
       page_floats_(mixer_.layout().page_floats()),
       sequences_(AllocatePages(kv, config_, mixer_.layout(), pages_), config_.context_length),
       ropes_(config_.ropes.size()) {
+  AttachHeads(heads);
   mixer_.SetPages(static_cast<float*>(pages_.data()));
   PlaceLayers();
   FillInfo();
@@ -139,9 +140,8 @@ void TransformerCpu::FillInfo() {
   });
   info_.context_length = config_.context_length;
   info_.layers = config_.layer_count();
-  if (head_ != nullptr) {
-    info_.draft_head = head_->name();
-    info_.draft_head_steps = static_cast<int>(head_->steps.size());
+  for (const AttachedHead& one : heads_) {
+    info_.draft_heads.push_back({one.head->name(), static_cast<int>(one.head->steps.size())});
   }
   info_.hidden = config_.hidden;
   info_.parameters = weights_.parameters;
@@ -207,8 +207,8 @@ void TransformerCpu::AllocateScratch() {
     recurrent_[i] = std::move(weights_.layers[i].recurrent);
   }
   x_ = scratch(config_.hidden);
-  normed_ = scratch(std::max<int64_t>(config_.hidden, HeadWidth()));
-  head_taps_ = scratch(HeadWidth());
+  normed_ = scratch(std::max<int64_t>(config_.hidden, HeadsWidth()));
+  for (AttachedHead& one : heads_) one.taps = scratch(HeadWidth(*one.head, config_.hidden));
   q_ = scratch(q_width);
   k_ = scratch(kv_width);
   v_ = scratch(kv_width);
@@ -218,7 +218,7 @@ void TransformerCpu::AllocateScratch() {
   gate_ = scratch(inner);
   up_ = scratch(inner);
   packed_ = allocate(
-      PackedFloats(kBlockRows, std::max({int64_t{config_.hidden}, q_width, inner, HeadWidth()})));
+      PackedFloats(kBlockRows, std::max({int64_t{config_.hidden}, q_width, inner, HeadsWidth()})));
   if (answers) answer_ = scratch(config_.hidden);
   const int64_t layer_inputs = int64_t{config_.layer_count()} * config_.layer_input_width;
   layer_inputs_ = scratch(std::max<int64_t>(layer_inputs, 1));

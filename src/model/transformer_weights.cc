@@ -584,6 +584,12 @@ Status Bind(Binder& binder, const TensorSource& source, const TransformerConfig&
 
 }  // namespace
 
+TransformerLayer BindLayer(Binder& binder, const TransformerConfig& config,
+                           const TensorNames& names, const std::string& prefix,
+                           const Layer& layer) {
+  return LayerBinder(binder, config, names, prefix).Bind(layer);
+}
+
 Result<TransformerWeights> LoadTransformerWeights(std::unique_ptr<TensorSource> source,
                                                   const TransformerConfig& config,
                                                   const TensorNames& names,
@@ -591,6 +597,8 @@ Result<TransformerWeights> LoadTransformerWeights(std::unique_ptr<TensorSource> 
                                                   WeightDtype dtype, int threads) {
   TransformerWeights weights;
   weights.source = std::move(source);
+  weights.names = names;
+  weights.dtype = dtype;
   {
     const TensorSource& tensors = *weights.source;
     Binder binder(weights, tensors, names.norm_offset, dtype, threads, false);

@@ -85,6 +85,10 @@ struct TransformerWeights {
   // nothing here.
   std::vector<std::string> unused;
 
+  // How they were read: what else the source has is read the same way.
+  TensorNames names;
+  WeightDtype dtype = WeightDtype::kAsStored;
+
   // What the matrices point into: the mapped files, and tensors that were copied or converted.
   HugeArena copies;
   std::unique_ptr<TensorSource> source;
@@ -95,6 +99,10 @@ struct TransformerWeights {
 TensorNames HuggingFaceNames(const TransformerConfig& config, const TensorSource* source = nullptr);
 TensorNames GgufNames(const TransformerConfig& config);
 
+class Binder;
+// The tensors of one layer, whose names begin with `prefix`.
+TransformerLayer BindLayer(Binder& binder, const TransformerConfig& config,
+                           const TensorNames& names, const std::string& prefix, const Layer& layer);
 // On `threads` threads (0: all). Errors: kInvalid for a missing tensor or a wrong shape,
 // kUnsupported for a dtype other than F32, F16, BF16 and (of matrices) the block types of
 // gguf_blocks.h, with expected and actual, place "FILE: tensor NAME".

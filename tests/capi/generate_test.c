@@ -379,6 +379,15 @@ static void test_engine_options(const char* folder) {
   CHECK_FAILS(pawl_engine_load(folder, length, &options, &engine, &error), PAWL_INVALID,
               "draft_shape");
   options.draft_verify = options.draft_shape = NULL;
+  options.second_draft_model = folder;
+  CHECK_FAILS(pawl_engine_load(folder, length, &options, &engine, &error), PAWL_BAD_ARGUMENT,
+              "second_draft_model");
+  options.draft_model = folder;
+  options.draft_model_length = length;
+  CHECK_FAILS(pawl_engine_load(folder, length, &options, &engine, &error), PAWL_INVALID,
+              "draft_model");
+  options.draft_model = options.second_draft_model = NULL;
+  options.draft_model_length = 0;
 
   /* Drafts with a file of past outputs, and a chat template. */
   char file[] = "/tmp/pawl_capi_generate_XXXXXX";

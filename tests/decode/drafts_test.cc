@@ -274,9 +274,12 @@ class DraftsTest : public ::testing::Test {
     setting.vocabulary_size = model.info().vocabulary_size;
     const bool own = name == "wrong" || name == "right" || name == "model";
     setting.options.sources = own ? "off" : name;
-    if (!head_.empty()) {
+    if (!heads_.empty()) {
       setting.options.sources = name;
-      setting.options.model = head_;
+      setting.heads = heads_;
+      for (const std::string& head : heads_) {
+        if (head != kOwnHead) setting.options.more_models.push_back(head);
+      }
       const auto indices = ParseDraftSources(setting.options);
       EXPECT_TRUE(indices.ok());
       auto drafter = Drafter::Make(std::move(setting), *indices);
@@ -308,7 +311,7 @@ class DraftsTest : public ::testing::Test {
   Encoder encode_ = LongestFirst(vocabulary_);
   Compiler compiler_{vocabulary_};
   DraftSetting model_setting_;
-  std::string head_;  // the folder of a trained head, in place of the draft model
+  std::vector<std::string> heads_;  // as DraftSetting::heads, in place of the draft model
 };
 
 TEST_F(DraftsTest, EveryOutputIsTheOneWithoutDrafts) {
@@ -384,14 +387,36 @@ TEST_F(DraftsTest, EveryOutputIsTheOneWithoutDrafts) {
 
 // Against the model without a head: what heads keep in its pages changes nothing either.
 TEST_F(DraftsTest, TrainedHeadsChangeNoOutput) {
-  const int seeds = SeedsFromEnvironment("PAWL_DRAFT_SEEDS", 4);
-  const auto plain_model = LoadGolden("heads/target");
-  ASSERT_NE(plain_model, nullptr);
-  for (const char* const head :
-       {"eagle3", "eagle3-training", "eagle3-wide", "medusa", "medusa-blocks", "hydra"}) {
-    head_ = GoldenFolder(std::string("heads/") + head);
-    auto model = LoadGolden("heads/target");
-    ASSERT_TRUE(AttachDraftHead(model, head_).ok());
+  const struct {
+    const char* target;
+    std::vector<std::string> heads;
+    std::vector<std::string> sources;
+    bool often = false;
+  } heads[] = {{"heads/target", {"eagle3"}, {"model", "auto", "self:exit=2,model,lookahead"}, true},
+               {"heads/target", {"eagle3-training"}, {"model", "auto"}},
+               {"heads/target", {"eagle3-wide"}, {"model", "auto"}},
+               {"heads/target", {"medusa"}, {"model", "auto", "self:exit=2,model,lookahead"}, true},
+               {"heads/target", {"medusa-blocks"}, {"model", "auto"}},
+               {"heads/target", {"hydra"}, {"model", "auto"}},
+               {"heads/target", {"eagle3", "medusa"}, {"model", "auto"}},
+               {"heads/target", {"eagle3-training", "eagle3-wide"}, {"model"}, true},
+               {"mtp/qwen3_5", {"mtp"}, {"mtp", "mtp,suffix,recycling,self:exit=2"}, true},
+               {"mtp/qwen3_5_moe", {"mtp"}, {"mtp"}},
+               {"mtp/qwen3_5", {"mtp", "medusa"}, {"mtp,model"}}};
+  for (const auto& one : heads) {
+    const int seeds = SeedsFromEnvironment("PAWL_DRAFT_SEEDS", one.often ? 4 : 2);
+    const auto plain_model = LoadGolden(one.target);
+    auto model = LoadGolden(one.target);
+    ASSERT_NE(plain_model, nullptr);
+    heads_.clear();
+    for (const std::string& head : one.heads) {
+      const bool own = head == kOwnHead;
+      heads_.push_back(own ? head : GoldenFolder("heads/" + head));
+      const Status status = own ? AttachOwnHead(model) : AttachDraftHead(model, heads_.back());
+      ASSERT_TRUE(status.ok()) << status.error().ToString();
+    }
+    std::string all;
+    for (const std::string& head : one.heads) all += head + " ";
     int64_t accepted = 0;
     for (const char* kind : {"none", "schema", "lark", "tag"}) {
       const auto constraint = Make(compiler_, kind);
@@ -399,7 +424,7 @@ TEST_F(DraftsTest, TrainedHeadsChangeNoOutput) {
         std::vector<Case> cases;
         for (int i = 0; i < seeds; ++i) cases.push_back({static_cast<uint64_t>(i), temperature});
         const std::vector<Output> plain = Run(*plain_model, constraint, cases, 1, nullptr);
-        for (const std::string name : {"model", "auto", "self:exit=2,model,lookahead"}) {
+        for (const std::string& name : one.sources) {
           for (const int batch : {1, 8}) {
             BatchStats stats;
             const std::vector<Output> drafted =
@@ -407,16 +432,16 @@ TEST_F(DraftsTest, TrainedHeadsChangeNoOutput) {
                     &stats);
             for (size_t i = 0; i < cases.size(); ++i) {
               ASSERT_TRUE(drafted[i] == plain[i])
-                  << head << ", " << kind << ", " << name << ", batch " << batch << ", temperature "
+                  << all << ", " << kind << ", " << name << ", batch " << batch << ", temperature "
                   << temperature << ", seed " << i << ": \"" << drafted[i].text
                   << "\" instead of \"" << plain[i].text << "\" " << drafted[i].error;
             }
-            if (name == "model") accepted += stats.accepted;
+            if (name == one.sources[0]) accepted += stats.accepted;
           }
         }
       }
     }
-    EXPECT_GT(accepted, 0) << head;
+    EXPECT_GT(accepted, 0) << all;
   }
 }
 
@@ -658,7 +683,7 @@ TEST(DraftSourcesTest, NamesAreChecked) {
   EXPECT_EQ(parse("suffix,forced")->size(), 2u);
   EXPECT_EQ(parse("suffix,wishes").error().ToString(),
             "draft: there is no source \"wishes\"; there are off, auto, forced, literals, suffix, "
-            "history, ngram, recycling, text, model, lookahead, self, random");
+            "history, ngram, recycling, text, model, mtp, lookahead, self, random");
   EXPECT_EQ(parse("self:exit=2,lookahead")->size(), 2u);
   EXPECT_FALSE(parse("suffix:1").ok());
   EXPECT_FALSE(parse("").ok());

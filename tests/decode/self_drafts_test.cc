@@ -16,6 +16,7 @@
 #include "src/decode/draft/model_source.h"
 #include "src/decode/draft/self_layers.h"
 #include "src/model/draft_head.h"
+#include "src/text/tokenizer.h"
 #include "tests/decode/sixteen_model.h"
 #include "tests/model/model_test_util.h"
 #include "tests/support/vocabularies.h"
@@ -200,7 +201,7 @@ SelfRun RunOutput(Model& model, std::shared_ptr<const Vocabulary> vocabulary,
     setting.options.sources = sources;
     setting.options.always = always;
     setting.options.nodes = nodes;
-    setting.options.model = draft_model;
+    if (!draft_model.empty()) setting.options.model = draft_model;
     if (!draft_model.empty()) setting.options.shape = "delayed:8,1";  // the first guesses alone
     const auto indices = ParseDraftSources(setting.options);
     EXPECT_TRUE(indices.ok());
@@ -392,6 +393,95 @@ TEST(StagedDraftsTest, TheTextSavesCallsOfTheDraftModel) {
   }
 }
 
+// ---- Another vocabulary ----
+
+// The target writes pairs of letters, the draft model single ones; both count through 32 letters.
+TEST(BytesDraftsTest, ADraftModelWithAnotherVocabularyDraftsByBytes) {
+  std::vector<std::string> pairs, letters;
+  std::string json;
+  for (int i = 0; i < 32; ++i) {
+    letters.emplace_back(1, static_cast<char>('A' + i));
+    if (i % 2 == 1) pairs.push_back(letters[static_cast<size_t>(i - 1)] + letters.back());
+    std::string name = letters.back();
+    if (name == "\\") name = "\\\\";
+    json += (i > 0 ? ",\"" : "\"") + name + "\":" + std::to_string(i);
+  }
+  const auto tokenizer = Tokenizer::FromJson(
+      R"({"version":"1.0","added_tokens":[],"normalizer":null,"post_processor":null,)"
+      R"("pre_tokenizer":{"type":"ByteLevel","add_prefix_space":false,"use_regex":true},)"
+      R"("decoder":{"type":"ByteLevel"},"model":{"type":"BPE","vocab":{)" +
+      json + R"(},"merges":[]}})");
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.error().ToString();
+  const auto small_vocabulary = (*tokenizer)->MakeVocabulary();
+  ASSERT_TRUE(small_vocabulary.ok());
+  const auto vocabulary = VocabularyOf(pairs, {}, {});
+  const auto count = [](int size) {
+    return [size](const ToyModel::Place& place, std::span<float> out) {
+      // Now and then the model jumps, which the draft model does not know.
+      const bool jumps = size == 16 && place.row.position % 29 == 28;
+      const int next = (place.row.token + (jumps ? 3 : 1)) % size;
+      for (size_t v = 0; v < out.size(); ++v) out[v] = v == static_cast<size_t>(next) ? 30 : 0;
+    };
+  };
+  std::vector<TokenId> plain;
+  for (const float temperature : {0.0f, 0.7f}) {
+    for (const bool drafts : {false, true}) {
+      ToyModel model({.vocabulary_size = 16}, count(16));
+      DraftSetting setting;
+      setting.vocabulary = vocabulary;
+      setting.vocabulary_size = 16;
+      setting.encode = [&](std::string_view text) {
+        std::vector<TokenId> tokens;
+        for (size_t at = 0; at + 2 <= text.size(); at += 2) {
+          const auto found = std::ranges::find(pairs, std::string(text.substr(at, 2)));
+          if (found == pairs.end()) break;
+          tokens.push_back(static_cast<TokenId>(found - pairs.begin()));
+        }
+        return tokens;
+      };
+      setting.options.sources = "off";
+      setting.options.always = true;
+      setting.options.nodes = 3;
+      const DraftSetting kept = setting;
+      BatchOptions options;
+      options.threads = 1;
+      if (drafts) {
+        std::vector<Drafter::Named> more;
+        more.emplace_back(
+            "model",
+            MakeBytesSource(
+                kept, std::make_unique<ToyModel>(ToyOptions{.vocabulary_size = 32}, count(32)),
+                *tokenizer, *small_vocabulary));
+        auto drafter = Drafter::Make(setting, {}, std::move(more));
+        ASSERT_TRUE(drafter.ok());
+        options.drafter = *std::move(drafter);
+      }
+      BatchEngine engine(model, vocabulary, {}, options);
+      std::vector<TokenId> tokens;
+      GenerateOptions generate;
+      generate.max_tokens = 200;
+      generate.sampling = {.temperature = temperature, .seed = 5};
+      engine.Add({.prompt = {3, 4, 5},
+                  .constraint = nullptr,
+                  .options = generate,
+                  .done = [&](Result<Generation> output) {
+                    if (output.ok()) tokens = output->tokens;
+                  }});
+      while (engine.Step()) {
+      }
+      ASSERT_EQ(tokens.size(), 200u);
+      if (!drafts) {
+        plain = tokens;
+        continue;
+      }
+      EXPECT_EQ(tokens, plain);
+      // Eight letters are four tokens, of which three are taken: a step writes four.
+      EXPECT_LE(engine.stats().steps, 200 / 4 + 2 * 200 / 29);
+      EXPECT_GE(engine.stats().accepted, 200 / 2);
+    }
+  }
+}
+
 // ---- Trained heads ----
 
 // The model writes the letters in turn, and so do the heads: a call gives all drafts and a token.
@@ -422,6 +512,67 @@ TEST(HeadDraftsTest, HeadsThatKnowTheModelAreAlwaysRight) {
     // The prompt gives a token, each call behind it one more than its drafts.
     EXPECT_EQ(run.stats.steps, 1 + (60 + c.nodes) / (c.nodes + 1)) << c.head;
   }
+}
+
+// Both propose into one tree. Calls of one end what the other has there, which costs no draft.
+TEST(HeadDraftsTest, TwoHeadsShareATree) {
+  std::unique_ptr<Model> model = LoadGolden("heads/cycle");
+  ASSERT_NE(model, nullptr);
+  DraftSetting setting;
+  setting.vocabulary = SixteenLetters();
+  setting.vocabulary_size = 16;
+  setting.options.sources = "model";
+  setting.options.always = true;
+  setting.options.nodes = 6;
+  for (const char* const head : {"cycle-medusa", "cycle-eagle3"}) {
+    setting.options.more_models.push_back(GoldenFolder(std::string("heads/") + head));
+    ASSERT_TRUE(AttachDraftHead(model, setting.options.more_models.back()).ok());
+  }
+  setting.heads = setting.options.more_models;
+  auto drafter = Drafter::Make(setting, *ParseDraftSources(setting.options));
+  ASSERT_TRUE(drafter.ok());
+  BatchOptions options;
+  options.threads = 1;
+  options.drafter = *std::move(drafter);
+  BatchEngine engine(*model, SixteenLetters(), {}, options);
+  std::vector<TokenId> tokens;
+  DraftStats drafts;
+  GenerateOptions generate;
+  generate.max_tokens = 61;
+  engine.Add({.prompt = {3, 4, 5},
+              .constraint = nullptr,
+              .options = generate,
+              .done = [&](Result<Generation> output) {
+                ASSERT_TRUE(output.ok());
+                tokens = output->tokens;
+                drafts = output->stats.drafts;
+              }});
+  while (engine.Step()) {
+  }
+  ASSERT_EQ(tokens.size(), 61u);
+  for (size_t i = 1; i < tokens.size(); ++i) ASSERT_EQ(tokens[i], (tokens[i - 1] + 1) % 16);
+  // The last tree may be three deep and has six nodes.
+  EXPECT_LE(engine.stats().drafts - engine.stats().accepted, 3);
+  EXPECT_EQ(engine.stats().steps, 1 + (60 + 6) / 7);
+  ASSERT_EQ(drafts.sources.size(), 2u);
+  EXPECT_EQ(drafts.sources[0].name, "model:cycle-medusa");
+  EXPECT_EQ(drafts.sources[1].name, "model:cycle-eagle3");
+  EXPECT_GE(drafts.sources[0].accepted, 3 * 8);
+  EXPECT_GE(drafts.sources[1].accepted, 6 * 8);
+}
+
+TEST(HeadDraftsTest, AtMostTwoDraftModels) {
+  DraftOptions options = {.sources = "model", .more_models = {"a", "b", "c"}};
+  EXPECT_EQ(ParseDraftSources(options).error().ToString(),
+            "draft_model: must be given at most twice, not 3 times");
+  options.model = "a/x";
+  options.more_models = {"a/x"};
+  EXPECT_EQ(ParseDraftSources(options).error().ToString(), "draft_model: is given twice: a/x");
+  options.more_models = {"b/x/"};
+  const size_t index = IndexOfDraftSource("model");
+  EXPECT_EQ(NameOfDraftSource(index, options, 1), "model:b/x/");
+  options.more_models[0] = "b/y/";
+  EXPECT_EQ(NameOfDraftSource(index, options, 1), "model:y");
 }
 
 // At temperature 0 every rule gives the output without drafts.

@@ -331,6 +331,38 @@ TEST(EngineTest, ADraftModelMayBeATrainedHead) {
                 "expected [192, 192]");
 }
 
+TEST(EngineTest, ADraftModelMayBeGivenTwice) {
+  EngineOptions options;
+  options.drafts.sources = "auto";
+  const std::string models = SourceDir() + "/models/";
+  options.drafts.more_models = {models + "a", models + "b", models + "c"};
+  EXPECT_EQ(LoadError(kModel, options), "draft_model: must be given at most twice, not 3 times");
+  options.drafts.more_models = {models + "tiny-extract", models + "tiny-extract"};
+  EXPECT_EQ(LoadError(kModel, options), "draft_model: is given twice: " + models + "tiny-extract");
+  // The model itself is always right; so is a copy of it.
+  options.drafts.more_models[1] += "/";
+  Result<Engine> engine = Engine::Load(kModel, options);
+  ASSERT_TRUE(engine.ok()) << engine.error().ToString();
+  Engine plain = Load();
+  const auto expected = plain.Generate(Under(plain, kRegex, 1));
+  const auto drafted = engine->Generate(Under(*engine, kRegex, 1));
+  ASSERT_TRUE(expected.ok() && drafted.ok());
+  EXPECT_EQ(drafted->text, expected->text);
+  std::vector<std::string> names;
+  for (const DraftSourceStats& source : drafted->stats.drafts.sources) names.push_back(source.name);
+  for (const std::string& model : options.drafts.more_models) {
+    EXPECT_EQ(std::ranges::count(names, "model:" + model), 1) << model;
+  }
+}
+
+TEST(EngineTest, ABlockForSeveralTokensThatIsNotThere) {
+  EngineOptions options;
+  options.drafts.sources = "suffix,mtp";
+  EXPECT_EQ(LoadError(kModel, options),
+            "draft: the source \"mtp\" needs a block for several tokens, and the files of this "
+            "LlamaForCausalLM have none that is known");
+}
+
 TEST(EngineTest, RequestsSayWhatIsWrongAndWhere) {
   Engine engine = Load(Template(kTemplate));
   const auto error_of = [&](const EngineRequest& request) {

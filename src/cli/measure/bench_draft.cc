@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "src/cli/command.h"
+#include "src/cli/draft_flags.h"
 #include "src/cli/options.h"
 #include "src/decode/draft/drafter.h"
 #include "src/model/random_weights.h"
@@ -123,9 +124,10 @@ void AddBenchDraft(CLI::App& bench, Action& action) {
       ->transform(WholeNumber(1, 100'000'000))
       ->type_name("N");
   TextOption(command, "--draft-text", flags->text_file, "FILE", "A text for the source \"text\"");
-  TextOption(command, "--draft-model", flags->draft_model, "DIR",
-             "With --equal or --speed-bench: folder of a smaller model or of a trained head, for\n"
-             "the source \"model\"");
+  DraftFlags::AddModels(
+      command, flags->draft_models, "DIR",
+      "With --equal or --speed-bench: folder of a smaller model or of a trained head, for\n"
+      "the source \"model\"; at most twice");
   TextOption(command, "--json", flags->json, "OUT", "Write the figures to this file");
   command->footer(
       "Example:\n  pawl bench draft --replay maskbench/data --tokenizer llama3/tokenizer.json");

@@ -33,7 +33,8 @@ struct BenchDraftFlags {
   std::string verify = "coupled", shape_of_trees = "heap";
   // --equal
   bool equal = false;
-  std::string model, draft_model;
+  std::string model;
+  std::vector<std::string> draft_models;
   std::vector<std::string> schemas;
   std::string prompt;
   std::vector<float> temperatures = {0, 0.7f, 1.5f};

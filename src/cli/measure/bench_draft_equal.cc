@@ -82,7 +82,7 @@ int CheckEqual(const BenchDraftFlags& flags) {
   drafts.options.nodes = flags.nodes;
   drafts.options.filter = !flags.no_filter;
   drafts.options.text_file = flags.text_file;
-  drafts.options.model = flags.draft_model;
+  drafts.options.more_models = flags.draft_models;
   drafts.options.shape = flags.shape_of_trees;
   if (Status status = drafts.Check(); !status.ok()) {
     return Fail(kBenchDraft, AtSources(status.error()));

@@ -194,7 +194,7 @@ Result<std::vector<SpeedRun>> RunContest(LoadedModel& model,
         drafts.options.nodes = contest[i] > 0 ? contest[i] : flags.nodes;
         drafts.options.always = contest[i] > 0;
         drafts.options.text_file = flags.text_file;
-        drafts.options.model = flags.draft_model;
+        drafts.options.more_models = flags.draft_models;
         drafts.options.verify = flags.verify;
         drafts.options.shape = flags.shape_of_trees;
         if (Status status = drafts.Check(); !status.ok()) return AtSources(status.error());

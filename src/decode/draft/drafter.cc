@@ -95,16 +95,22 @@ Result<std::unique_ptr<Drafter>> Drafter::Make(DraftSetting setting,
   if (!rules.ok()) return rules.error();
   setting.rules = *rules;
   std::unique_ptr<Drafter> drafter(new Drafter(std::move(setting)));
-  const auto add = [&](std::string name, std::unique_ptr<DraftSource> source, int index) {
+  const auto add = [&](std::string name, std::unique_ptr<DraftSource> source, int index,
+                       size_t nth = 0) {
     drafter->stats_.sources.push_back({.name = name});
     drafter->entries_.push_back({.name = std::move(name), .source = std::move(source)});
     drafter->entries_.back().index = index;
+    drafter->entries_.back().nth = nth;
   };
   for (const size_t index : sources) {
     // The sources refer to the setting in there.
-    Result<std::unique_ptr<DraftSource>> source = DraftSources()[index].make(drafter->setting_);
-    if (!source.ok()) return source.error();
-    add(DraftSources()[index].name, *std::move(source), static_cast<int>(index));
+    const DraftSetting& own = drafter->setting_;
+    for (size_t nth = 0; nth < CountOfDraftSource(index, own.options); ++nth) {
+      Result<std::unique_ptr<DraftSource>> source = MakeDraftSource(index, own, nth);
+      if (!source.ok()) return source.error();
+      add(NameOfDraftSource(index, own.options, nth), *std::move(source), static_cast<int>(index),
+          nth);
+    }
   }
   for (auto& [name, source] : more) add(std::move(name), std::move(source), -1);
   if (drafter->entries_.size() > kMostDraftSources) {
@@ -513,7 +519,7 @@ Status Drafter::Forget() {
   for (Entry& entry : entries_) {
     if (entry.index < 0) continue;
     Result<std::unique_ptr<DraftSource>> source =
-        DraftSources()[static_cast<size_t>(entry.index)].make(setting_);
+        MakeDraftSource(static_cast<size_t>(entry.index), setting_, entry.nth);
     if (!source.ok()) return source.error();
     entry.source = *std::move(source);
   }

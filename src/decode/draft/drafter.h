@@ -147,6 +147,7 @@ class Drafter {
     std::string name;
     std::unique_ptr<DraftSource> source;
     int index = -1;  // in the registry
+    size_t nth = 0;  // of several of this index
     std::array<Counter, kDraftBuckets> counters = {};
   };
   struct Child {

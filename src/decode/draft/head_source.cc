@@ -9,7 +9,11 @@
 // The first child of a node is what the output would draw from the head's logits. The next
 // likeliest tokens come behind it, as in the trees of both papers; the drafter's heap decides which
 // of them are verified. Under a rule of rejection the children are drawn from the head's law alone.
+//
+// Where the model has several heads, calls of one end what another one has in its tree. It then
+// runs the path to a node again, with the states that it knows, in one call.
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "src/decode/draft/guess_drawer.h"
@@ -23,12 +27,14 @@ constexpr uint32_t kHeadDepths = 8;
 
 class HeadSource : public DraftSource {
  public:
-  explicit HeadSource(const DraftSetting& setting) : setting_(setting) {}
+  HeadSource(const DraftSetting& setting, int number) : setting_(setting), number_(number) {}
   std::unique_ptr<DraftSession> Follow(const DraftRequest& request) override;
   const DraftSetting& setting() const { return setting_; }
+  int number() const { return number_; }
 
  private:
   const DraftSetting& setting_;
+  const int number_;  // in ModelInfo::draft_heads
 };
 
 class HeadFollower : public DraftSession {
@@ -40,6 +46,7 @@ class HeadFollower : public DraftSession {
   DraftCursor Root() override {
     nodes_.assign(1, {});
     steps_.clear();
+    pending_states_.clear();
     rows_ = 0;
     calls_ = 0;
     return {1, 0};
@@ -54,9 +61,11 @@ class HeadFollower : public DraftSession {
                std::vector<DraftProposal>& out) override {
     if (cursor.a == 0 || cursor.b >= kHeadDepths || place.target == nullptr) return;
     const ModelInfo& info = place.target->model->info();
-    if (info.draft_head.empty() || place.target->length < 1) return;
-    const std::span<const float> logits =
-        info.draft_head_steps > 0 ? AskStep(place, cursor.a - 1) : AskNode(place, cursor.a - 1);
+    const auto number = static_cast<size_t>(source_.number());
+    if (number >= info.draft_heads.size() || place.target->length < 1) return;
+    const std::span<const float> logits = info.draft_heads[number].steps > 0
+                                              ? AskStep(place, cursor.a - 1)
+                                              : AskNode(place, cursor.a - 1);
     if (logits.empty()) return;
     drawer_.Draw(place, logits, guesses_);
     std::erase_if(guesses_, [&](TokenId token) { return !Known(logits[Index(token)]); });
@@ -77,6 +86,7 @@ class HeadFollower : public DraftSession {
     TokenId token = kNoToken;
     int row = -1;       // of the sequence in the calls of this tree; -1: not asked
     uint64_t path = 0;  // of the row
+    int epoch = 0;      // of the call of the row
     std::vector<float> state = {};
   };
   static size_t Index(TokenId token) { return static_cast<size_t>(token); }
@@ -117,7 +127,7 @@ class HeadFollower : public DraftSession {
         std::ranges::count_if(kSteps, [&](float at) { return margin > at; }));
   }
 
-  // ---- EAGLE-3 ----
+  // ---- EAGLE-3, blocks of the model's own ----
 
   std::span<const float> AskNode(const DraftPlace& place, uint32_t index) {
     const auto pending = place.tokens.size() - static_cast<size_t>(place.target->length);
@@ -127,7 +137,12 @@ class HeadFollower : public DraftSession {
       if (rows_ >= kMaxTreeRows) return {};
       const auto position = static_cast<int32_t>(place.tokens.size() + place.path.size() - 1);
       const uint64_t path = parent.path | uint64_t{1} << parent.row;
-      return Run(place, nodes_[index], parent.state, position, path, true);
+      if (parent.epoch == epoch_ &&
+          !Run(place, nodes_[index], parent.state, position, path, true).empty()) {
+        return logits_;
+      }
+      return place.target->model->info().draft_heads.size() > 1 ? RunAgain(place, index)
+                                                                : std::span<const float>();
     }
     std::vector<float> state;
     for (size_t i = 0; i < pending; ++i) {
@@ -137,42 +152,87 @@ class HeadFollower : public DraftSession {
       const uint64_t path = (uint64_t{1} << i) - 1;
       if (Run(place, nodes_[0], state, static_cast<int32_t>(at), path, last).empty()) return {};
       state = nodes_[0].state;
+      pending_states_.push_back(state);
     }
+    return logits_;
+  }
+
+  // The rows from the last one that the model has run to the node, in one call.
+  std::span<const float> RunAgain(const DraftPlace& place, uint32_t index) {
+    if (calls_ > kMostHeadCalls) return {};
+    const auto base = static_cast<size_t>(place.target->length);
+    const size_t pending = place.tokens.size() - base;
+    std::vector<uint32_t> path;
+    for (uint32_t i = index; i > 0; i = nodes_[i].parent) path.push_back(i);
+    std::reverse(path.begin(), path.end());
+    if (pending + path.size() > static_cast<size_t>(kMaxTreeRows)) return {};
+    std::vector<Row> rows;
+    std::vector<float> before;
+    for (size_t i = 0; i < pending + path.size(); ++i) {
+      const bool written = i < pending;
+      rows.push_back({.token = written ? place.tokens[base + i] : nodes_[path[i - pending]].token,
+                      .position = static_cast<int32_t>(base + i),
+                      .sequence = place.target->sequence});
+      if (i + 1 == pending + path.size()) break;
+      const std::vector<float>& state =
+          written ? pending_states_[i] : nodes_[path[i - pending]].state;
+      before.insert(before.end(), state.begin(), state.end());
+    }
+    ++epoch_;
+    std::vector<float> states;
+    if (!Call(place, rows, before, true, false, states)) return {};
+    rows_ = static_cast<int>(rows.size());
+    nodes_[0].row = static_cast<int>(pending) - 1;
+    nodes_[0].epoch = epoch_;
+    for (size_t i = 0; i < path.size(); ++i) {
+      Node& node = nodes_[path[i]];
+      node.row = static_cast<int>(pending + i);
+      node.path = (uint64_t{1} << (pending + i)) - 1;
+      node.epoch = epoch_;
+    }
+    nodes_[index].state.assign(states.end() - place.target->model->info().hidden, states.end());
     return logits_;
   }
 
   // One row. `before`: the head's state in front of it; empty: the model's. Not empty where it ran.
   std::span<const float> Run(const DraftPlace& place, Node& node, std::span<const float> before,
                              int32_t position, uint64_t path, bool answers) {
-    Model& model = *place.target->model;
-    logits_.resize(static_cast<size_t>(model.info().vocabulary_size));
-    state_.resize(static_cast<size_t>(model.info().hidden));
     Row row = {.token = node.token,
                .position = position,
                .sequence = place.target->sequence,
-               .ancestors = path,
-               .output = answers ? 0 : -1};
-    if (place.mask != nullptr) row.allowed = place.mask->words();
-    const int layers[] = {model.info().layers};
-    const ModelTap tap[] = {{layers[0] + 1, state_}};
-    ModelCall call;
-    call.rows = {&row, 1};
-    call.logits = logits_;
-    call.layers = layers;
-    call.inputs = before;
-    call.taps = tap;
-    call.keep_tree = path != 0;
-    ++calls_;
-    if (!model.Run(call).ok()) {
-      // Another source's calls ended the tree, or memory is short: no more of this tree.
-      calls_ = kMostHeadCalls;
+               .ancestors = path};
+    if (!Call(place, {&row, 1}, before, answers, path != 0, state_)) {
+      // Another source's calls ended the tree, or memory is short.
+      if (place.target->model->info().draft_heads.size() < 2) calls_ = kMostHeadCalls;
       node.row = -1;
       return {};
     }
     node.row = rows_++;
     node.path = path;
+    node.epoch = epoch_;
     node.state = state_;
     return logits_;
+  }
+
+  // A call of the head. `before`: the states in front of the last rows. False where it failed.
+  bool Call(const DraftPlace& place, std::span<Row> rows, std::span<const float> before,
+            bool answers, bool keep_tree, std::vector<float>& states) {
+    Model& model = *place.target->model;
+    logits_.resize(static_cast<size_t>(model.info().vocabulary_size));
+    states.resize(rows.size() * static_cast<size_t>(model.info().hidden));
+    rows.back().output = answers ? 0 : -1;
+    if (place.mask != nullptr) rows.back().allowed = place.mask->words();
+    const int layers[] = {model.info().layers + source_.number()};
+    const ModelTap tap[] = {{layers[0] + 1, states}};
+    ModelCall call;
+    call.rows = rows;
+    call.logits = logits_;
+    call.layers = layers;
+    call.inputs = before;
+    call.taps = tap;
+    call.keep_tree = keep_tree;
+    ++calls_;
+    return model.Run(call).ok();
   }
 
   // ---- Medusa and Hydra ----
@@ -181,10 +241,12 @@ class HeadFollower : public DraftSession {
     Model& model = *place.target->model;
     const auto base = static_cast<size_t>(place.target->length);
     const size_t rows = place.tokens.size() - base + place.path.size();
-    if (rows < 1 || rows > static_cast<size_t>(model.info().draft_head_steps)) return {};
+    const ModelInfo::DraftHead& head =
+        model.info().draft_heads[static_cast<size_t>(source_.number())];
+    if (rows < 1 || rows > static_cast<size_t>(head.steps)) return {};
     nodes_[index].row = 0;
     if (steps_.size() < rows) steps_.resize(rows);
-    const bool same = model.info().draft_head == "Medusa";
+    const bool same = head.name == "Medusa";
     std::vector<float>& logits = same ? steps_[rows - 1] : logits_;
     if (same && !logits.empty()) return logits;
     if (!same && calls_++ >= kMostHeadCalls) return {};
@@ -199,7 +261,7 @@ class HeadFollower : public DraftSession {
     call_rows_.back().output = 0;
     if (!same && place.mask != nullptr) call_rows_.back().allowed = place.mask->words();
     logits.resize(static_cast<size_t>(model.info().vocabulary_size));
-    const int layers[] = {model.info().layers};
+    const int layers[] = {model.info().layers + source_.number()};
     ModelCall call;
     call.rows = call_rows_;
     call.logits = logits;
@@ -211,8 +273,10 @@ class HeadFollower : public DraftSession {
   HeadSource& source_;
   GuessDrawer drawer_;
   std::vector<Node> nodes_;
-  std::vector<std::vector<float>> steps_;  // logits of this tree, by step
-  int rows_ = 0;                           // in the calls of this tree
+  std::vector<std::vector<float>> steps_;           // logits of this tree, by step
+  std::vector<std::vector<float>> pending_states_;  // behind the rows up to the root
+  int rows_ = 0;                                    // in the calls of this tree
+  int epoch_ = 0;                                   // of the rows that the model keeps
   size_t calls_ = 0;
   std::vector<TokenId> guesses_;
   std::vector<std::pair<float, TokenId>> likeliest_;
@@ -226,8 +290,8 @@ std::unique_ptr<DraftSession> HeadSource::Follow(const DraftRequest& request) {
 
 }  // namespace
 
-std::unique_ptr<DraftSource> MakeHeadSource(const DraftSetting& setting) {
-  return std::make_unique<HeadSource>(setting);
+std::unique_ptr<DraftSource> MakeHeadSource(const DraftSetting& setting, int number) {
+  return std::make_unique<HeadSource>(setting, number);
 }
 
 }  // namespace pawl

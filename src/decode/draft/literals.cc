@@ -7,6 +7,7 @@
 // that stands there names its keys in their order, so the candidate that comes next behind the one
 // chosen last is the first guess.
 #include <algorithm>
+#include <array>
 #include <list>
 #include <map>
 #include <string>
@@ -92,7 +93,25 @@ class LiteralsSource : public DraftSource {
   const DraftSetting& setting() const { return setting_; }
 
  private:
+  // Each first byte has a candidate of its own.
+  bool HasFewFirstBytes(const Mask& mask) const {
+    const Vocabulary& vocabulary = *setting_.vocabulary;
+    std::array<bool, 256> seen = {};
+    size_t count = 0;
+    const std::span<const uint32_t> words = mask.words();
+    for (size_t w = 0; w < words.size(); ++w) {
+      for (uint32_t word = words[w]; word != 0; word &= word - 1) {
+        const auto token = static_cast<TokenId>(w * 32) + __builtin_ctz(word);
+        if (token >= vocabulary.size() || vocabulary.is_end(token)) continue;
+        const std::string_view bytes = vocabulary.bytes(token);
+        if (bytes.empty() || std::exchange(seen[static_cast<uint8_t>(bytes[0])], true)) continue;
+        if (++count > kMostCandidates) return false;
+      }
+    }
+    return true;
+  }
   void Fill(const Mask& mask, Candidates& made) const {
+    if (!HasFewFirstBytes(mask)) return;
     const Vocabulary& vocabulary = *setting_.vocabulary;
     std::vector<TokenId> tokens = mask.Tokens();
     std::erase_if(tokens, [&](TokenId t) { return vocabulary.is_end(t); });

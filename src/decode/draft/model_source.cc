@@ -12,6 +12,7 @@
 #include <optional>
 #include <utility>
 
+#include "src/base/pages.h"
 #include "src/decode/draft/guess_drawer.h"
 #include "src/decode/draft/source.h"
 #include "src/decode/draft/suffix_automaton.h"
@@ -207,20 +208,49 @@ std::unique_ptr<DraftSession> ModelSource::Follow(const DraftRequest& request) {
 }  // namespace
 
 Result<std::unique_ptr<DraftSource>> MakeModelSource(const DraftSetting& setting) {
-  const std::string& path = setting.options.model;
-  if (IsDraftHead(path)) return MakeHeadSource(setting);
-  Result<std::shared_ptr<const Tokenizer>> tokenizer = Tokenizer::FromFile(path);
+  return MakeModelSourceOf(setting, 0);
+}
+
+Result<std::unique_ptr<DraftSource>> MakeMtpSource(const DraftSetting& setting) {
+  const auto at = std::ranges::find(setting.heads, kOwnHead);
+  if (at == setting.heads.end()) {
+    return Error{ErrorCode::kUnsupported, "the model has no block for several tokens", "draft"};
+  }
+  return MakeHeadSource(setting, static_cast<int>(at - setting.heads.begin()));
+}
+
+Result<std::unique_ptr<DraftSource>> MakeModelSourceOf(const DraftSetting& setting, size_t nth) {
+  const std::string path = DraftModelsOf(setting.options)[nth];
+  if (IsDraftHead(path)) {
+    const auto at = std::ranges::find(setting.heads, path);
+    const bool known = at != setting.heads.end();
+    return MakeHeadSource(setting, known ? static_cast<int>(at - setting.heads.begin()) : 0);
+  }
+  Result<std::shared_ptr<const Tokenizer>> tokenizer =
+      setting.tokenizer_of ? setting.tokenizer_of(path) : Tokenizer::FromFile(path);
   if (!tokenizer.ok()) return tokenizer.error();
-  const Result<std::shared_ptr<const Vocabulary>> vocabulary = (*tokenizer)->MakeVocabulary();
+  Result<std::shared_ptr<const Vocabulary>> vocabulary = (*tokenizer)->MakeVocabulary();
   if (!vocabulary.ok()) return vocabulary.error();
   const int size = std::min((*vocabulary)->size(), setting.vocabulary->size());
-  for (TokenId t = 0; t < size; ++t) {
-    if ((*vocabulary)->bytes(t) == setting.vocabulary->bytes(t)) continue;
+  TokenId same = 0;
+  while (same < size && (*vocabulary)->bytes(same) == setting.vocabulary->bytes(same)) ++same;
+  if (same < size && !setting.encode) {
     return Error{ErrorCode::kInvalid,
-                 "has another vocabulary: token " + std::to_string(t) + " differs", path};
+                 "has another vocabulary: token " + std::to_string(same) +
+                     " differs, and the model has no tokenizer",
+                 path};
   }
-  Result<std::unique_ptr<Model>> model = LoadModel(path);
+  // All draft models together have a quarter of what the model has at most.
+  ModelOptions options;
+  if (const int64_t memory = PhysicalMemory(); memory > 0) {
+    options.kv_bytes = memory / (8 * static_cast<int64_t>(kMostDraftModels));
+  }
+  Result<std::unique_ptr<Model>> model = LoadModel(path, options);
   if (!model.ok()) return model.error();
+  if (same < size) {
+    return MakeBytesSource(setting, *std::move(model), *std::move(tokenizer),
+                           *std::move(vocabulary));
+  }
   return MakeModelSourceFrom(setting, *std::move(model));
 }
 

@@ -3,7 +3,9 @@
 #include <array>
 #include <charconv>
 #include <string>
+#include <utility>
 
+#include "src/decode/draft/model_source.h"
 #include "src/decode/draft/source.h"
 
 namespace pawl {
@@ -17,7 +19,9 @@ constexpr std::array kEntries = {
     DraftSourceEntry{"ngram", &MakeNgramSource, true, "counts of short contexts"},
     DraftSourceEntry{"recycling", &MakeRecyclingSource, true, "the model's runners-up"},
     DraftSourceEntry{"text", &MakeTextSource, false, "a text file"},
-    DraftSourceEntry{"model", &MakeModelSource, false, "a smaller model"},
+    DraftSourceEntry{"model", &MakeModelSource, false, "smaller models, or trained heads"},
+    DraftSourceEntry{"mtp", &MakeMtpSource, false,
+                     "a block for several tokens in the model's files"},
     DraftSourceEntry{"lookahead", &MakeLookaheadSource, false,
                      "guesses that the model corrects call by call"},
     DraftSourceEntry{"self", &MakeSelfSource, false,
@@ -29,15 +33,60 @@ constexpr std::array kEntries = {
 
 std::span<const DraftSourceEntry> DraftSources() { return kEntries; }
 
+std::vector<std::string> DraftModelsOf(const DraftOptions& options) {
+  std::vector<std::string> models = options.more_models;
+  if (!options.model.empty()) models.insert(models.begin(), options.model);
+  return models;
+}
+
+size_t IndexOfDraftSource(std::string_view name) {
+  return static_cast<size_t>(
+      std::ranges::find_if(kEntries, [&](const auto& entry) { return name == entry.name; }) -
+      kEntries.begin());
+}
+
+Result<std::unique_ptr<DraftSource>> MakeDraftSource(size_t index, const DraftSetting& setting,
+                                                     size_t nth) {
+  if (nth > 0) return MakeModelSourceOf(setting, nth);
+  return kEntries[index].make(setting);
+}
+
+size_t CountOfDraftSource(size_t index, const DraftOptions& options) {
+  const bool several = std::string_view(kEntries[index].name) == "model";
+  return several ? std::max<size_t>(1, DraftModelsOf(options).size()) : 1;
+}
+
+std::string NameOfDraftSource(size_t index, const DraftOptions& options, size_t nth) {
+  const std::string name = kEntries[index].name;
+  if (CountOfDraftSource(index, options) < 2) return name;
+  const auto last = [](std::string path) {
+    while (path.size() > 1 && path.back() == '/') path.pop_back();
+    return path.substr(path.rfind('/') + 1);
+  };
+  const std::vector<std::string> models = DraftModelsOf(options);
+  const std::string& path = models[nth];
+  const bool alike = last(models[0]) == last(models[1]);
+  return name + ":" + (alike ? path : last(path));
+}
+
 Result<std::vector<size_t>> ParseDraftSources(const DraftOptions& options) {
   const std::string_view given = options.sources;
   std::vector<size_t> found;
+  const std::vector<std::string> models = DraftModelsOf(options);
+  if (models.size() > kMostDraftModels) {
+    return Error{ErrorCode::kInvalid,
+                 "must be given at most twice, not " + std::to_string(models.size()) + " times",
+                 "draft_model"};
+  }
+  if (models.size() == 2 && models[0] == models[1]) {
+    return Error{ErrorCode::kInvalid, "is given twice: " + models[0], "draft_model"};
+  }
   if (given == "off") return found;
   if (given == "auto" || given == "all") {
     for (size_t i = 0; i < kEntries.size(); ++i) {
       const std::string_view name = kEntries[i].name;
       if (kEntries[i].free || (name == "text" && !options.text_file.empty()) ||
-          (name == "model" && !options.model.empty())) {
+          (name == "model" && !models.empty())) {
         found.push_back(i);
       }
     }
@@ -66,7 +115,7 @@ Result<std::vector<size_t>> ParseDraftSources(const DraftOptions& options) {
     if (name == "text" && options.text_file.empty()) {
       return Error{ErrorCode::kInvalid, "the source \"text\" needs a text file", "draft"};
     }
-    if (name == "model" && options.model.empty()) {
+    if (name == "model" && models.empty()) {
       return Error{ErrorCode::kInvalid, "the source \"model\" needs a draft model", "draft"};
     }
     found.push_back(i);

@@ -9,6 +9,7 @@
 #define PAWL_SRC_DECODE_DRAFT_SOURCE_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -26,6 +27,8 @@
 #include "src/model/model.h"
 
 namespace pawl {
+
+class Tokenizer;
 
 // Where a follower stands in what it knows; what the numbers mean is the source's.
 struct DraftCursor {
@@ -146,10 +149,20 @@ struct DraftSetting {
   int vocabulary_size = 0;  // of the model's logits
   int layers = 0;           // of the model; 0: unknown
   DraftRules rules;         // of the options; Drafter::Make sets them
+  // The heads that are attached to the model, in order: their folders, kOwnHead for the model's own
+  // block. Not known: the first is the one that is meant.
+  std::vector<std::string> heads = {};
+  // Of a draft model's folder or file; empty: a folder's tokenizer.json.
+  std::function<Result<std::shared_ptr<const Tokenizer>>(const std::string& path)> tokenizer_of =
+      nullptr;
   // Runs of forced text are spelled as the decode loop takes them (GenerateOptions::skip_forced);
   // false: as the tokenizer spells them behind what is there.
   bool as_skipped = true;
 };
+
+// As DraftSetting::heads.
+inline constexpr std::string_view kOwnHead = "mtp";
+inline constexpr size_t kMostDraftModels = 2;
 
 struct DraftSourceEntry {
   const char* name;
@@ -160,7 +173,7 @@ struct DraftSourceEntry {
 std::span<const DraftSourceEntry> DraftSources();
 
 // "off", "auto", "all" or names: the entries' indices, in the registry's order. `setting` decides
-// what "auto" takes. Errors: kInvalid, place "draft".
+// what "auto" takes. Errors: kInvalid, place "draft" or "draft_model".
 Result<std::vector<size_t>> ParseDraftSources(const DraftOptions& options);
 // Which sources there are is left to the engine.
 inline bool ChoosesDraftSources(const DraftOptions& options) {
@@ -168,6 +181,17 @@ inline bool ChoosesDraftSources(const DraftOptions& options) {
 }
 // DraftOptions::verify and shape. Errors: kInvalid, place "draft_verify" or "draft_shape".
 Result<DraftRules> ParseDraftRules(const DraftOptions& options);
+// DraftOptions::model, where there is one, and more_models.
+std::vector<std::string> DraftModelsOf(const DraftOptions& options);
+// A source of the registry; `nth`: with that one of DraftModelsOf, where it is "model".
+Result<std::unique_ptr<DraftSource>> MakeDraftSource(size_t index, const DraftSetting& setting,
+                                                     size_t nth);
+// Its name in statistics: of two models "model:" and the last part of the path.
+std::string NameOfDraftSource(size_t index, const DraftOptions& options, size_t nth);
+// How many there are of one entry.
+size_t CountOfDraftSource(size_t index, const DraftOptions& options);
+// The index in the registry. REQUIRES: there is one of that name.
+size_t IndexOfDraftSource(std::string_view name);
 // Of one entry of DraftOptions::sources, what stands behind the colon of its name.
 std::string_view SettingOfSource(const DraftOptions& options, std::string_view name);
 
@@ -179,6 +203,7 @@ Result<std::unique_ptr<DraftSource>> MakeNgramSource(const DraftSetting& setting
 Result<std::unique_ptr<DraftSource>> MakeRecyclingSource(const DraftSetting& setting);
 Result<std::unique_ptr<DraftSource>> MakeTextSource(const DraftSetting& setting);
 Result<std::unique_ptr<DraftSource>> MakeModelSource(const DraftSetting& setting);
+Result<std::unique_ptr<DraftSource>> MakeMtpSource(const DraftSetting& setting);
 Result<std::unique_ptr<DraftSource>> MakeLookaheadSource(const DraftSetting& setting);
 Result<std::unique_ptr<DraftSource>> MakeSelfSource(const DraftSetting& setting);
 Result<std::unique_ptr<DraftSource>> MakeRandomSource(const DraftSetting& setting);

@@ -92,7 +92,8 @@ void TransformerCpu::PrepareStates() {
     // All layers, whatever the call runs, and nothing of it is seen.
     const std::vector<int> layers = std::exchange(layers_, {});
     for (int layer = 0; layer < config_.layer_count(); ++layer) layers_.push_back(layer);
-    const bool taps = std::exchange(taps_behind_last_, false);
+    const bool taps = std::exchange(taps_behind_last_, HeadsReadBehind(config_.layer_count()));
+    AttachedHead* const head = std::exchange(running_head_, nullptr);
     std::swap(plan_, again_plan_);
     mixer_.BeginRows(sequences_, plan_);
     const std::span<const Row> rows = again_rows_;
@@ -103,6 +104,7 @@ void TransformerCpu::PrepareStates() {
     std::swap(plan_, again_plan_);
     layers_ = layers;
     taps_behind_last_ = taps;
+    running_head_ = head;
   }
   mixer_.BeginRows(sequences_, plan_);
 }

@@ -46,8 +46,9 @@ void AddCheckpoint(const SequenceState& state, int position, KvPool& pool, State
   change.checkpoints.push_back(std::move(made));
 }
 
+// `partial`: the rows of the call are not committed, but the path in front of them is.
 void AddCheckpoints(const SequenceState& state, const RowPlan::Change& change, KvPool& pool,
-                    StateChange& states) {
+                    bool partial, StateChange& states) {
   if (pool.states().state > pool.kept_limit()) return;
   const RecurrentState& recurrent = state.recurrent;
   const auto between = [&](int from, int to, int mark) {  // from < position <= to
@@ -59,7 +60,7 @@ void AddCheckpoints(const SequenceState& state, const RowPlan::Change& change, K
   if (ReachOf(recurrent, change.base) == change.base) {
     between(recurrent.position, change.base, recurrent.mark);
   }
-  if (!states.store) between(change.base, change.length, MarkBefore(change.length));
+  if (!states.store && !partial) between(change.base, change.length, MarkBefore(change.length));
 }
 
 // The position of the last checkpoint up to `base` and behind `reach`; 0: none.
@@ -132,7 +133,7 @@ void PlanStates(std::span<SequenceState> sequences, KvPool& pool, RowPlan& plan)
     states.from = change.base;
     states.rows_before = change.kept ? state.recurrent.stored : 0;
     states.store = state.last_rows <= kMostStoredRows;
-    if (!change.kept && !plan.partial) AddCheckpoints(state, change, pool, states);
+    if (!change.kept) AddCheckpoints(state, change, pool, plan.partial, states);
   }
   for (size_t i = 0; i < plan.changes.size(); ++i) {
     const RowPlan::Change& change = plan.changes[i];

@@ -111,6 +111,21 @@ class LoadedModel {
 
   // REQUIRES: LoadWeights.
   Model& model() const { return *model_; }
+  // The model as sequences of an adapter see it; 0: the model itself. REQUIRES: a number that
+  // AdapterOf has given.
+  Model& model(int adapter) const {
+    return adapter == 0 ? *model_ : *adapted_[static_cast<size_t>(adapter) - 1];
+  }
+  // The number of the adapter that a request names; an empty name is that of UseAdapter. Errors:
+  // kInvalid with "lora" as place.
+  Result<int> AdapterOf(std::string_view name) const;
+  // Requests that name no adapter get this one. REQUIRES: 0, or a number of an adapter.
+  void UseAdapter(int adapter) { own_adapter_ = adapter; }
+  int own_adapter() const { return own_adapter_; }
+  // Tells the outputs of models and adapters apart, next to path(); 0: no adapter.
+  uint64_t AdapterKey(int adapter) const {
+    return adapter == 0 ? 0 : info().adapters[static_cast<size_t>(adapter) - 1].key;
+  }
   const ModelInfo& info() const { return model_->info(); }
   // Threads for masks and samplers, the caller counted; at least 1. A model on a device leaves the
   // host's threads to the masks.
@@ -118,6 +133,7 @@ class LoadedModel {
   // For tests: a model around the one that was loaded.
   void WrapModel(const std::function<std::unique_ptr<Model>(std::unique_ptr<Model>)>& wrap) {
     model_ = wrap(std::move(model_));
+    MakeViews();
   }
   // nullptr where `options` asks for no drafts. A draft model that is a trained head is attached to
   // the model, so references to it are void afterwards. Errors: those of ParseDraftSources, of
@@ -152,6 +168,8 @@ class LoadedModel {
   void SetText(ModelText text);
   // Where the sources want the trained head that the options name.
   Status AttachHead(const DraftOptions& options, std::span<const size_t> sources);
+  // Of the model for each adapter, when there is another model.
+  void MakeViews();
 
   std::string path_;
   ModelText text_;
@@ -166,6 +184,8 @@ class LoadedModel {
   int context_length_ = 0;
   int threads_ = 0;  // of ModelOptions
   std::unique_ptr<Model> model_;
+  std::vector<std::unique_ptr<Model>> adapted_;  // by adapter
+  int own_adapter_ = 0;
   std::string head_;  // the folder of the trained head that is attached
 };
 

@@ -127,6 +127,11 @@ struct ModelInfo {
   int draft_head_steps = 0;
   std::string kernels;  // "avx512", ...
   int threads = 1;
+  struct Adapter {
+    std::string name;
+    uint64_t key = 0;  // of what its files say; never 0
+  };
+  std::vector<Adapter> adapters;  // adapter i + 1 of Model::NewAdapted; 0 is none
 };
 
 // A token of the output or the prompt, for penalties: how often it is in the output (0: in the
@@ -233,6 +238,12 @@ class Model {
   // before. Errors: kInvalid for a capacity below 1, kLimit when it exceeds the context length or
   // all of the key-value memory.
   virtual Result<SequenceId> NewSequence(int capacity) = 0;
+  // The same, whose rows the weights and a LoRA adapter compute. Sequences of different adapters
+  // share calls, but no prefixes. Errors: also kInvalid for a number that there is not.
+  virtual Result<SequenceId> NewAdapted(int capacity, int adapter) {
+    if (adapter == 0) return NewSequence(capacity);
+    return Error{ErrorCode::kUnsupported, "this model has no adapters", "lora"};
+  }
   // Ids of freed sequences are given out again. Unknown ids are ignored, here and in Truncate.
   virtual void FreeSequence(SequenceId sequence) = 0;
   // Forgets positions >= length. Where all layers have sliding windows, what no window reaches is

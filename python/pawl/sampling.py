@@ -196,14 +196,14 @@ class Model:
                  ess_threshold: float = 0.5, attempts: int = 0, lookahead: int = 8, batch: int = 32,
                  seconds: float = 0, proposal: "Optional[Model]" = None,
                  on_output: "Optional[Callable[[WeightedOutput], Optional[bool]]]" = None,
-                 **layout: "Unpack[SchemaOptions]") -> "list[WeightedOutput]":
+                 lora: Optional[str] = None, **layout: "Unpack[SchemaOptions]") -> "list[WeightedOutput]":
         """What `pawl generate --sampler` writes.
 
         `prompt` is a text or token ids; `messages` in its place are a list of {"role", "content"} for the model's chat
         template. `schema` is a dict, a type, or the path of a file; `grammar` the path of a file or a pawl.Grammar
         for this model's vocabulary. `layout`: how JSON is written and schemas are read, such as whitespace="any"
         (SchemaOptions). A check is a function, asked at `granularity`, or what Check or check_of made, or
-        a text for check_of; several in a list. `on_output` is told of each output as soon as it is there; False from
+        a text for check_of; several in a list. `lora`: an adapter of the engine. `on_output` is told of each output as soon as it is there; False from
         it ends the run.
         """
         _at_least_one(max_tokens)
@@ -223,7 +223,7 @@ class Model:
         checks = [] if check is None else list(check) if isinstance(check, (list, tuple)) else [check]
         made = [self._check(one, granularity, check_timeout) for one in checks]
         tell = None if on_output is None else lambda native: on_output(_output(native))
-        outputs = self._call(self.engine._engine().sample, _prompt(prompt, messages, special),
+        outputs = self._call(self.engine._engine().sample, _prompt(prompt, messages, special, lora),
                              self._grammar(regex, schema, choice, grammar, layout), options, made, critic,
                              None if proposal is None else proposal.engine._engine(), tell)
         return [_output(native) for native in outputs]
@@ -235,7 +235,8 @@ class Model:
                check: "Union[None, Check, str, CheckFunction, Sequence[Union[Check, str, CheckFunction]]]" = None,
                checks: "Sequence[Union[Check, str, CheckFunction]]" = (),
                granularity: str = "token", check_timeout: float = 5,
-               critic: "Union[None, str, CriticFunction]" = None, **options: Any) -> SearchResult:
+               critic: "Union[None, str, CriticFunction]" = None, lora: Optional[str] = None,
+               **options: Any) -> SearchResult:
         """What `pawl generate --search` finds: outputs of high probability.
 
             model.search("Once ", strategy="beam", num_beams=8, n=3, regex="[a-z ]{3,40}")
@@ -253,26 +254,26 @@ class Model:
                 made.append(self._check(one, granularity, check_timeout))
             except PawlError as error:
                 raise PawlError(error.code, str(error), f"checks/{i}") from None
-        found = json.loads(self._call(self.engine._engine().search, _prompt(prompt, messages, special),
+        found = json.loads(self._call(self.engine._engine().search, _prompt(prompt, messages, special, lora),
                                       self._grammar(regex, schema, choice, grammar, layout), _json(options), made,
                                       critic))
         return SearchResult(**{**found, "outputs": [SearchOutput(**one) for one in found["outputs"]]})
 
     def classify(self, prompt: "Union[None, str, Sequence[int]]" = None, *, choices: "Iterable[str]",
                  messages: Any = None, special: bool = False, temperature: float = 1, exact_missing: float = 1e-6,
-                 exact_rows: int = 4096) -> Choices:
+                 exact_rows: int = 4096, lora: Optional[str] = None) -> Choices:
         """The probability of each choice behind the prompt, over all of its spellings: `pawl generate --exact`."""
         if isinstance(choices, (str, bytes)):
             raise PawlError("invalid", "must be several texts, not one", "choices")
         options = dict(choices=list(choices), temperature=temperature, exact_missing=exact_missing,
                        exact_rows=exact_rows)
-        found = json.loads(self._call(self.engine._engine().classify, _prompt(prompt, messages, special),
+        found = json.loads(self._call(self.engine._engine().classify, _prompt(prompt, messages, special, lora),
                                       _json(options)))
         return Choices(**{**found, "choices": [ChoiceProbability(**one) for one in found["choices"]]})
 
     def score_each(self, prompt: "Union[None, str, Sequence[int]]" = None, *, messages: Any = None,
                    special: bool = False, text: Optional[str] = None, tokens: "Optional[Sequence[int]]" = None,
-                   temperature: float = 1, end: bool = False) -> "list[float]":
+                   temperature: float = 1, end: bool = False, lora: Optional[str] = None) -> "list[float]":
         """The log-probability of each token of `tokens`, or of `text` as the tokenizer spells it, behind the prompt.
         `end`: and of the end token behind them."""
         if (text is None) == (tokens is None):
@@ -282,7 +283,7 @@ class Model:
             if not self.vocabulary.end_tokens:
                 raise PawlError("invalid", "the model has no end token", "end")
             ids.append(self.vocabulary.end_tokens[0])
-        return self._call(self.engine._engine().score, _prompt(prompt, messages, special), ids, temperature)
+        return self._call(self.engine._engine().score, _prompt(prompt, messages, special, lora), ids, temperature)
 
     def score(self, prompt: "Union[None, str, Sequence[int]]" = None, **options: Any) -> float:
         """What `pawl score` prints: the sum of score_each."""
@@ -311,7 +312,10 @@ def _text_of(path: "os.PathLike[str] | str") -> str:
         raise PawlError("io", f"cannot read: {error.strerror}", os.fspath(path)) from None
 
 
-def _prompt(prompt: "Union[None, str, Sequence[int]]", messages: Any, special: bool) -> "tuple[Any, ...]":
+def _prompt(prompt: "Union[None, str, Sequence[int]]", messages: Any, special: bool,
+            lora: Optional[str] = None) -> "tuple[Any, ...]":
+    if lora:
+        return "lora", lora, _prompt(prompt, messages, special)
     if (prompt is None) == (messages is None):
         raise PawlError("invalid", "one of prompt and messages is wanted")
     if messages is not None:

@@ -27,6 +27,7 @@ struct ApiRequest {
   const KnownTools::Match* tools = nullptr;
   uint64_t owner = 0;  // GenerateOptions::draft_owner
   int key = 0;         // CallSpec::key
+  int adapter = 0;     // CallSpec::adapter
 };
 
 // Each starts a call, or says what is wrong with the body.

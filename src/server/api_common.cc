@@ -273,6 +273,7 @@ Status ReadCommon(const ApiRequest& request, const JsonReader& in,
   }
   spec.options.draft_owner = request.owner;
   spec.key = request.key;
+  spec.adapter = request.adapter;
   json::Value arguments;
   ThinkingReader(in, spec, arguments).Read();
   if (!in.ok()) return in.error();

@@ -24,8 +24,9 @@ void Call::ScorePrompts() {
     };
     // Locked, so that what follows the scores does not set the id first.
     const std::lock_guard lock(mutex_);
-    const Result<AsyncEngine::Id> id = server_->engine->SubmitScore(
-        choice.prompt_tokens, {.top = spec_.options.logprobs}, group_, std::move(done));
+    const Result<AsyncEngine::Id> id =
+        server_->engine->SubmitScore(choice.prompt_tokens, {.top = spec_.options.logprobs}, group_,
+                                     std::move(done), spec_.adapter);
     if (id.ok()) {
       choice.id = *id;
       continue;
@@ -84,7 +85,8 @@ std::shared_ptr<DetailsRequest> Call::DetailsOf(const Choice& choice,
                                                          .grammar = grammar,
                                                          .schema = prompt.schema,
                                                          .text = prompt.text,
-                                                         .group = group_});
+                                                         .group = group_,
+                                                         .adapter = spec_.adapter});
 }
 
 // ---- Embeddings ----
@@ -101,7 +103,7 @@ void Call::SubmitEmbedding(Choice& choice) {
     self->Done(choice, std::move(nothing));
   };
   Submitted(choice, server_->engine->SubmitEmbed(choice.prompt_tokens, *spec_.embeds, group_,
-                                                 std::move(done)));
+                                                 std::move(done), spec_.adapter));
 }
 
 // ---- Documents ----
@@ -120,6 +122,7 @@ void Call::SubmitDocument(Choice& choice) {
   request.options = spec_.options;
   request.now = LocalTime();
   request.group = group_;
+  request.lora = server_->model->LoraOf(spec_.adapter);
   Delivery delivery;
   delivery.done = [self = shared_from_this(), &choice](Result<Generation> output) {
     if (output.ok()) {

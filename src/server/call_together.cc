@@ -61,6 +61,7 @@ void Call::SubmitTogether(Choice& choice, std::shared_ptr<const Constraint> cons
   EngineRequest request;
   request.tokens = choice.prompt_tokens;
   request.group = group_;
+  request.lora = server_->model->LoraOf(spec_.adapter);
   const PromptSpec& prompt = spec_.prompts[choice.prompt];
   const bool contrasts = spec_.together.search && spec_.together.search->contrast_prompt;
   if (contrasts && prompt.kind == PromptSpec::Kind::kExtract) {

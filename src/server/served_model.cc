@@ -80,6 +80,11 @@ Result<std::unique_ptr<ServedModel>> ServedModel::Load(const std::string& path,
     if (!file.has_filename()) file = file.parent_path();
     out->name_ = file.filename().string();
   }
+  for (const LoraAdapter& adapter : options.model.lora) {
+    if (adapter.name != out->name_) continue;
+    return Error{ErrorCode::kInvalid,
+                 "has the name of the model itself, " + json::Quote(out->name_), "lora"};
+  }
   Result<std::unique_ptr<LoadedModel>> loaded =
       LoadedModel::Open(path,
                         {.text = options.chat_template,
@@ -124,6 +129,19 @@ Result<std::unique_ptr<ServedModel>> ServedModel::Load(const std::string& path,
     return status.error();
   }
   return out;
+}
+
+std::optional<int> ServedModel::AdapterNamed(std::string_view name) const {
+  const auto& adapters = info().adapters;
+  constexpr std::string_view kLatest = ":latest";
+  for (int i = 0; i < 2; ++i) {
+    if (name.empty() || name == name_) return 0;
+    const auto found = std::ranges::find(adapters, name, &ModelInfo::Adapter::name);
+    if (found != adapters.end()) return static_cast<int>(found - adapters.begin()) + 1;
+    if (!name.ends_with(kLatest)) break;
+    name.remove_suffix(kLatest.size());
+  }
+  return std::nullopt;
 }
 
 Result<PreparedPrompt> ServedModel::Prepare(const PromptSpec& spec) const {

@@ -92,6 +92,15 @@ class ServedModel {
   const FimTemplate* fim() const { return loaded_->fim(); }
 
   const std::string& name() const { return name_; }
+  // The adapter that requests for this name get, 0 for the model's own and an empty one; nullopt:
+  // there is no such name. "NAME:latest" is NAME.
+  std::optional<int> AdapterNamed(std::string_view name) const;
+  // Of AdapterNamed.
+  const std::string& NameOf(int adapter) const {
+    return adapter == 0 ? name_ : info().adapters[static_cast<size_t>(adapter) - 1].name;
+  }
+  // As EngineRequest::lora.
+  std::string LoraOf(int adapter) const { return adapter == 0 ? "" : NameOf(adapter); }
   // Of embeddings, or why there are none.
   const Result<Pooling>& pooling() const { return pooling_; }
   LoadedModel& loaded() const { return *loaded_; }

@@ -42,13 +42,16 @@ struct LoraConfig {
   std::vector<std::string> targets;  // where they are a list
 };
 
-// What changes nothing here.
-constexpr std::array kHarmless = {"auto_mapping",   "base_model_name_or_path",
-                                  "revision",       "inference_mode",
-                                  "lora_dropout",   "task_type",
-                                  "peft_version",   "layers_to_transform",
-                                  "layers_pattern", "exclude_modules",
-                                  "megatron_core"};
+// What changes nothing here: how the adapter was trained, begun and cut for devices.
+constexpr std::array kHarmless = {"auto_mapping",     "base_model_name_or_path",
+                                  "revision",         "inference_mode",
+                                  "lora_dropout",     "task_type",
+                                  "peft_version",     "layers_to_transform",
+                                  "layers_pattern",   "exclude_modules",
+                                  "megatron_core",    "megatron_config",
+                                  "loftq_config",     "eva_config",
+                                  "velora_config",    "runtime_config",
+                                  "qalora_group_size"};
 
 bool SaysNothing(const json::Value& value) {
   switch (value.type) {
@@ -150,8 +153,7 @@ Result<LoraConfig> ReadLoraConfig(const std::string& file) {
   for (const json::Member& member : value->members) {
     if (!in.ok()) break;
     const std::string_view name = member.first;
-    const bool known = std::ranges::find(kHarmless, name) != kHarmless.end() ||
-                       name.ends_with("_config") || name == "runtime_config";
+    const bool known = std::ranges::find(kHarmless, name) != kHarmless.end();
     const bool read = name == "peft_type" || name == "r" || name == "lora_alpha" ||
                       name == "use_rslora" || name == "bias" || name == "init_lora_weights" ||
                       name == "rank_pattern" || name == "alpha_pattern" || name == "target_modules";

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "src/base/failure.h"
+#include "src/server/api.h"
 #include "src/server/call_choice.h"
 #include "src/server/server_state.h"
 
@@ -57,7 +58,8 @@ void Call::EchoPrompts() {
   for (const auto& choice : choices_) {
     ChoiceOut& out = out_.choices[static_cast<size_t>(choice->index)];
     const Tokenizer& tokenizer = server_->model->tokenizer();
-    out.content = tokenizer.Decode(choice->prompt_tokens, true) + out.content;
+    // Tokens of a client may end inside of characters.
+    out.content = ShownBytes(tokenizer.Decode(choice->prompt_tokens, true)) + out.content;
     if (scores_.empty()) continue;
     std::vector<TokenEntry> prompt;
     const TokenScores& scores = scores_[choice->prompt];

@@ -286,6 +286,13 @@ TEST_F(LoraFilesTest, SettingsThatAreNotUnderstoodAreRefusedByName) {
               "init_lora_weights");
   EXPECT_SAYS(ConfigError("\"task_type\"", "\"new_setting\":7,\"task_type\""), "new_setting: is 7");
   EXPECT_EQ(ConfigError("\"task_type\"", "\"new_setting\":false,\"task_type\""), "");
+  EXPECT_SAYS(ConfigError("\"task_type\"", "\"kasa_config\":{\"a\":1},\"task_type\""),
+              "kasa_config");
+  // As PEFT 0.21 writes it.
+  EXPECT_EQ(ConfigError("\"task_type\"",
+                        "\"qalora_group_size\":16,\"megatron_core\":\"megatron.core\",\"loftq_"
+                        "config\":{},\"ensure_weight_tying\":false,\"task_type\""),
+            "");
   EXPECT_SAYS(ConfigError("\"rank_pattern\":{", "\"rank_pattern\":{\".*q_proj\":2"),
               "regular expression");
   EXPECT_SAYS(ConfigError("\"r\":" + std::to_string(lora_.rank), "\"r\":0"), "#/r");

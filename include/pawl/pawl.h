@@ -691,9 +691,8 @@ typedef struct pawl_critic pawl_critic; /* a weight for outputs and their prefix
 /* Returns a natural logarithm; -INFINITY for outputs that must not occur. NaN ends the run with an
  * error. Several threads call the function at the same time. */
 typedef double (*pawl_score)(void* context, const pawl_check_question* question);
-/* Threads: any. */
 PAWL_API pawl_status pawl_critic_create(pawl_score score, void* context, pawl_critic** critic,
-                                        pawl_error** error);
+                                        pawl_error** error); /* Threads: any. */
 /* A command for the shell as a critic, in the form of `pawl generate --critic`. Threads: any. */
 PAWL_API pawl_status pawl_critic_from_command(const char* command, size_t length, double timeout,
                                               int32_t processes, pawl_critic** critic,
@@ -762,8 +761,9 @@ PAWL_API pawl_status pawl_engine_sample(pawl_engine* engine, const pawl_prompt* 
                                         const pawl_grammar* grammar,
                                         const pawl_sampler_options* options, pawl_samples** samples,
                                         pawl_error** error);
-/* The number of outputs; 0 for NULL. Threads: any. */
-PAWL_API size_t pawl_samples_count(const pawl_samples* samples);
+PAWL_API size_t pawl_samples_count(const pawl_samples* samples); /* 0 for NULL. Threads: any. */
+/* By weight; 0 for NULL. *timed_out, unless NULL: 1 if `seconds` ended the run. Threads: any. */
+PAWL_API double pawl_samples_effective_size(const pawl_samples* samples, int32_t* timed_out);
 /* Output `i`. PAWL_BAD_ARGUMENT if there is no such output. Threads: any. */
 PAWL_API pawl_status pawl_samples_get(const pawl_samples* samples, size_t i, pawl_sample* sample);
 PAWL_API void pawl_samples_free(pawl_samples* samples);

@@ -26,7 +26,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Callable, Iterable, List, Mapping, Optional, Sequence, Union
 
 from . import _pawl
 from ._compiler import schema_text
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 
     from ._options import SchemaOptions
 
-__all__ = ["Check", "ChoiceProbability", "Choices", "Model", "SearchOutput", "SearchResult", "WeightedOutput", "generate",
-           "score"]
+__all__ = ["Check", "ChoiceProbability", "Choices", "Model", "Samples", "SearchOutput", "SearchResult", "WeightedOutput",
+           "generate", "score"]
 
 #: (text, tokens, ended) -> "dead", "live", "accept" or "unknown", or a bool
 CheckFunction = Callable[[str, "list[int]", bool], Union[str, bool]]
@@ -115,6 +115,17 @@ class Choices:
     at_limit: Optional[str]
     rows: int
     calls: int
+
+
+class Samples(List[WeightedOutput]):
+    """The outputs of a run, a list. `effective_size`: of how many outputs of equal weight the averages would be as
+    good. `timed_out`: `seconds` ended the run."""
+
+    def __init__(self, outputs: "Iterable[WeightedOutput]" = (), effective_size: float = 0,
+                 timed_out: bool = False) -> None:
+        super().__init__(outputs)
+        self.effective_size = effective_size
+        self.timed_out = timed_out
 
 
 def _output(native: "tuple[bytes, list[int], float, float, str]") -> WeightedOutput:
@@ -196,15 +207,15 @@ class Model:
                  ess_threshold: float = 0.5, attempts: int = 0, lookahead: int = 8, batch: int = 32,
                  seconds: float = 0, proposal: "Optional[Model]" = None,
                  on_output: "Optional[Callable[[WeightedOutput], Optional[bool]]]" = None,
-                 lora: Optional[str] = None, **layout: "Unpack[SchemaOptions]") -> "list[WeightedOutput]":
+                 lora: Optional[str] = None, **layout: "Unpack[SchemaOptions]") -> "Samples":
         """What `pawl generate --sampler` writes.
 
         `prompt` is a text or token ids; `messages` in its place are a list of {"role", "content"} for the model's chat
         template. `schema` is a dict, a type, or the path of a file; `grammar` the path of a file or a pawl.Grammar
         for this model's vocabulary. `layout`: how JSON is written and schemas are read, such as whitespace="any"
         (SchemaOptions). A check is a function, asked at `granularity`, or what Check or check_of made, or
-        a text for check_of; several in a list. `lora`: an adapter of the engine. `on_output` is told of each output as soon as it is there; False from
-        it ends the run.
+        a text for check_of; several in a list. `on_output` is told of each output as soon as it is there; False from
+        it ends the run. `lora`: an adapter of the engine.
         """
         _at_least_one(max_tokens)
         other = next((name for name in layout if name not in _SCHEMA), None)
@@ -223,10 +234,11 @@ class Model:
         checks = [] if check is None else list(check) if isinstance(check, (list, tuple)) else [check]
         made = [self._check(one, granularity, check_timeout) for one in checks]
         tell = None if on_output is None else lambda native: on_output(_output(native))
-        outputs = self._call(self.engine._engine().sample, _prompt(prompt, messages, special, lora),
-                             self._grammar(regex, schema, choice, grammar, layout), options, made, critic,
-                             None if proposal is None else proposal.engine._engine(), tell)
-        return [_output(native) for native in outputs]
+        outputs, size, timed_out = self._call(
+            self.engine._engine().sample, _prompt(prompt, messages, special, lora),
+            self._grammar(regex, schema, choice, grammar, layout), options, made, critic,
+            None if proposal is None else proposal.engine._engine(), tell)
+        return Samples([_output(native) for native in outputs], size, timed_out)
 
     def search(self, prompt: "Union[None, str, Sequence[int]]" = None, *, messages: Any = None,
                special: bool = False, regex: Optional[str] = None, schema: Any = None,

@@ -146,7 +146,7 @@ void TransformerCpu::FillInfo() {
   }
   info_.hidden = config_.hidden;
   info_.parameters = weights_.parameters;
-  info_.weight_bytes = weights_.bytes;
+  info_.weight_bytes = weights_.bytes + (head_ != nullptr ? head_->memory.bytes : 0);
   info_.step_bytes = weights_.bytes - idle;
   if (weights_.head.data != weights_.embedding.data) {
     info_.step_bytes -= MatrixBytes(weights_.embedding);

@@ -324,8 +324,13 @@ HttpReply Router::Refusal(const HttpRequest& request, const ApiError& error) con
   if (server_->options.trace) {
     const std::chrono::duration<double> seconds =
         std::chrono::steady_clock::now() - request.received;
+    ApiError ignored;
+    const Route* const route = FindRoute(*server_, request, ignored);
+    std::string path(route == nullptr ? "" : route->path);
+    if (path.size() > 1 && path.ends_with('/')) path += "{id}";
     const std::string line =
-        SpanLine(request, {"", server_->options.version, error.status, seconds.count(), nullptr});
+        SpanLine(request, {path, server_->options.version, error.status, seconds.count(), nullptr,
+                           route != nullptr && route->start != nullptr});
     if (!line.empty()) server_->options.trace(line);
   }
   return ErrorReply(request, error);

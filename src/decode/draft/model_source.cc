@@ -208,6 +208,7 @@ std::unique_ptr<DraftSession> ModelSource::Follow(const DraftRequest& request) {
 
 Result<std::unique_ptr<DraftSource>> MakeModelSource(const DraftSetting& setting) {
   const std::string& path = setting.options.model;
+  if (Status status = CheckHeadConfig(path); !status.ok()) return status.error();
   if (IsDraftHead(path)) return MakeHeadSource(setting);
   Result<std::shared_ptr<const Tokenizer>> tokenizer = Tokenizer::FromFile(path);
   if (!tokenizer.ok()) return tokenizer.error();

@@ -80,8 +80,22 @@ void RaiseFileLimit() {
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+Error AtLora(Error error) {
+  if (error.place == "lora") error.place = "--lora";
+  return error;
+}
+
+Status AddAdapters(const ServeFlags& flags, server::ServerOptions& options) {
+  Result<std::vector<LoraAdapter>> adapters = ParseLoraAdapters(flags.lora);
+  if (!adapters.ok()) return AtLora(adapters.error());
+  options.model.model.lora = *std::move(adapters);
+  options.model.model.lora_bytes = flags.lora_mb << 20;
+  return {};
+}
+
 // --models and what belongs to it. What is of one model alone is refused.
 Status AddModels(const ServeFlags& flags, server::ServerOptions& options) {
+  if (Status status = AddAdapters(flags, options); !status.ok()) return status;
   const auto refused = [&](const std::string& value, const char* option) {
     return value.empty()
                ? Status()
@@ -135,11 +149,6 @@ Status AddModels(const ServeFlags& flags, server::ServerOptions& options) {
   return {};
 }
 
-Error AtLora(Error error) {
-  if (error.place == "lora") error.place = "--lora";
-  return error;
-}
-
 // The log and the file of spans. It outlives the server, which writes to them.
 class Logs {
  public:
@@ -164,14 +173,6 @@ class Logs {
   ServerLog log_, spans_;
 };
 
-Status AddAdapters(const ServeFlags& flags, server::ServerOptions& options) {
-  Result<std::vector<LoraAdapter>> adapters = ParseLoraAdapters(flags.lora);
-  if (!adapters.ok()) return AtLora(adapters.error());
-  options.model.model.lora = *std::move(adapters);
-  options.model.model.lora_bytes = flags.lora_mb << 20;
-  return {};
-}
-
 int Serve(const ServeFlags& flags, const CLI::App& command) {
   if (flags.show_config) {
     Print(ShownConfig(command));
@@ -194,9 +195,6 @@ int Serve(const ServeFlags& flags, const CLI::App& command) {
     options.model.think_close = flags.thinking.marks[1];
   }
   options.model.model = ModelOptionsOf(kServe, flags.threads, flags.dtype, flags.device);
-  if (Status status = AddAdapters(flags, options); !status.ok()) {
-    return Fail(kServe, status.error());
-  }
   options.model.note = [](const std::string& note) { Note(kServe, "note: " + note); };
   if (!flags.template_file.empty()) {
     Result<std::string> text = ReadFile(flags.template_file);

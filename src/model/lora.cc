@@ -351,7 +351,7 @@ class AdapterReader {
     if (pair.a == nullptr || pair.b == nullptr) {
       return Error{
           ErrorCode::kInvalid,
-          std::string("has no ") + (pair.a == nullptr ? "lora_A" : "lora_B") + " beside it",
+          std::string("has no ") + (pair.a == nullptr ? "lora_A" : "lora_B") + " next to it",
           Place(shown)};
     }
     const auto [layer, role] = LayerOf(module);

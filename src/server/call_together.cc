@@ -149,13 +149,7 @@ void Call::SubmitTogether(Choice& choice, std::shared_ptr<const Constraint> cons
     }
   }
   if (!id.ok()) return Found(choice, id.error());
-  bool cancel = false;
-  {
-    const std::lock_guard lock(mutex_);
-    choice.id = *id;
-    cancel = gone_ || failure_.has_value();
-  }
-  if (cancel) engine.Cancel(*id);
+  Submitted(choice, id);
 }
 
 // Where the search has fewer outputs than were asked for, the rest are empty. Where it has none the

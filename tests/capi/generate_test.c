@@ -758,17 +758,15 @@ static void test_adapters(const char* folder, const char* adapter) {
   options.lora_count = 1;
   engine = load(folder, &options);
   const char* names[] = {NULL, "mine", NULL};
-  double scores[3] = {0, 0, 0};
+  double scores[3] = {0, 0, 0}, sum = 0;
   const int32_t tokens[] = {310, 320, 330};
+  pawl_prompt prompt = prompt_of("Ann Lee");
   for (int i = 0; i < 3; ++i) {
-    pawl_prompt prompt = prompt_of("Ann Lee");
     prompt.lora = names[i];
     CHECK(pawl_engine_score(engine, &prompt, tokens, 3, 1, &scores[i], NULL, NULL) == PAWL_OK);
   }
   CHECK(scores[0] == scores[2] && scores[0] != scores[1]);
-  pawl_prompt prompt = prompt_of("Ann Lee");
   prompt.lora = "yours";
-  double sum = 0;
   CHECK_FAILS(pawl_engine_score(engine, &prompt, tokens, 3, 1, &sum, NULL, &error), PAWL_INVALID,
               "lora");
   pawl_engine_free(engine);

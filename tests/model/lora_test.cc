@@ -1,4 +1,4 @@
-// LoRA adapters beside the weights: the answers of merged weights, in every family; the bits of
+// LoRA adapters next to the weights: the answers of merged weights, in every family; the bits of
 // each sequence alone in calls of several adapters; and files that are refused.
 #include "src/model/lora.h"
 
@@ -139,7 +139,7 @@ TEST_P(LoraGoldenTest, EqualsMergedWeights) {
     const std::vector<float> found = RunChunk(*model, Adapted(*model, i + 1), 0, tokens);
     EXPECT_LT(LargestDifference(found, expected), 1e-4);
     EXPECT_GT(LargestDifference(found, base), 1e-2) << "the adapter changes nothing";
-    // The same adapter beside the file that llama.cpp's converter made.
+    // The same adapter next to the file that llama.cpp's converter made.
     if (i == 1 || !std::filesystem::exists(gguf)) continue;
     const std::unique_ptr<Model> other =
         LoadWith(gguf, paths_, WeightDtype::kFp32, KernelVariant::kPortable);
@@ -360,7 +360,7 @@ TEST_F(LoraFilesTest, MissingFilesNamesAndMemory) {
   EXPECT_EQ(cuda.error().code, ErrorCode::kUnsupported);
 }
 
-// Int8 and int4 beside an adapter in floats: the difference from the base is that of floats.
+// Int8 and int4 next to an adapter in floats: the difference from the base is that of floats.
 TEST_F(LoraFilesTest, RoundedWeightsStayAsTheyAre) {
   for (const WeightDtype dtype : {WeightDtype::kInt8, WeightDtype::kInt4, WeightDtype::kBf16}) {
     const std::unique_ptr<Model> with = LoadWith(GoldenFolder(kModel), {{"x", folder_}}, dtype);

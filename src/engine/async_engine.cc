@@ -674,6 +674,7 @@ Result<std::vector<double>> AsyncEngine::Score(const EngineRequest& request,
   if (!prompt.ok()) return prompt.error();
   const Result<int> adapter = model_.AdapterOf(request.lora);
   if (!adapter.ok()) return adapter.error();
+  if (Status writes = CheckWrites(model_); !writes.ok()) return writes.error();
   const ScoreOptions options{.first = prompt->size(), .temperature = temperature};
   prompt->insert(prompt->end(), tokens.begin(), tokens.end());
   const auto wait = std::make_shared<Wait<TokenScores>>();

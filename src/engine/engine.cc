@@ -302,6 +302,7 @@ Result<std::vector<double>> Engine::Score(const EngineRequest& request,
     if (!prompt.ok()) return prompt.error();
     const Result<int> adapter = impl_->loaded->AdapterOf(request.lora);
     if (!adapter.ok()) return adapter.error();
+    if (Status writes = CheckWrites(*impl_->loaded); !writes.ok()) return writes.error();
     return ScoreTokens(impl_->loaded->model(*adapter), *prompt, tokens, temperature);
   });
 }

@@ -202,8 +202,15 @@ Result<Grammar> BoundGrammar(const EngineRequest& request, const LoadedModel& mo
 
 }  // namespace
 
+Status CheckWrites(const LoadedModel& model) {
+  if (!model.info().classifies) return {};
+  return Error{ErrorCode::kUnsupported, "the model has a head for labels, and none that writes",
+               ""};
+}
+
 Result<std::shared_ptr<const Constraint>> ConstraintOf(const EngineRequest& request,
                                                        const LoadedModel& model) {
+  if (Status status = CheckWrites(model); !status.ok()) return status.error();
   if (!request.grammar) return request.constraint;
   if (&request.grammar->vocabulary() != model.vocabulary().get()) {
     return Error{ErrorCode::kInvalid,

@@ -43,6 +43,8 @@ EngineInfo InfoOf(const LoadedModel& model);
 void UseAdapter(const LoadedModel& model, int adapter, BatchRequest& request);
 // Errors: those of Engine::PromptTokens.
 Result<std::vector<TokenId>> PromptTokensOf(const EngineRequest& request, const LoadedModel& model);
+// Errors: kUnsupported for a model that only classifies.
+Status CheckWrites(const LoadedModel& model);
 // The constraint of the request; nullptr: none. Errors: kInvalid for a grammar of another
 // vocabulary.
 Result<std::shared_ptr<const Constraint>> ConstraintOf(const EngineRequest& request,

@@ -115,6 +115,7 @@ struct ModelInfo {
   int vocabulary_size = 0;   // width of the logits
   int context_length = 0;    // longest sequence
   int layers = 0, hidden = 0, heads = 0, kv_heads = 0, head_dim = 0;
+  bool classifies = false;  // it has a head for labels and none for tokens
   int64_t parameters = 0;
   int64_t layer_parameters = 0;  // of the matrices of the layers: without embedding and head
   int64_t weight_bytes = 0;

@@ -145,6 +145,7 @@ void TransformerCpu::FillInfo() {
     info_.draft_head_steps = static_cast<int>(head_->steps.size());
   }
   info_.hidden = config_.hidden;
+  info_.classifies = config_.classifies;
   info_.parameters = weights_.parameters;
   info_.weight_bytes = weights_.bytes + (head_ != nullptr ? head_->memory.bytes : 0);
   info_.step_bytes = weights_.bytes - idle;

@@ -36,6 +36,7 @@ Status StartCompletion(const ApiRequest& request);
 Status StartResponse(const ApiRequest& request);
 Status StartExtract(const ApiRequest& request);
 Status StartEmbeddings(const ApiRequest& request);
+Status StartRerank(const ApiRequest& request);
 Status StartInfill(const ApiRequest& request, bool infill);
 Status StartOllama(const ApiRequest& request, bool chat);
 Status StartMessages(const ApiRequest& request);

@@ -143,6 +143,8 @@ constexpr Route kRoutes[] = {
         "OpenAI's chat API", true),
     Outputs("/v1/completions", StartCompletion, "OpenAI's completions"),
     Outputs("/v1/embeddings", StartEmbeddings, "Vectors of texts"),
+    Outputs("/v1/rerank", StartRerank, "How well documents answer a query"),
+    Outputs("/rerank", StartRerank, "How well documents answer a query"),
     Outputs("/v1/responses", StartResponse, "OpenAI's responses API"),
     Outputs("/v1/extract", StartExtract, "Records from texts, by a schema"),
     Outputs(

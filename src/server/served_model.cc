@@ -128,6 +128,7 @@ Result<std::unique_ptr<ServedModel>> ServedModel::Load(const std::string& path,
   if (Status status = out->loaded_->LoadWeights(options.model, options.note); !status.ok()) {
     return status.error();
   }
+  out->rerank_ = ReadRerankHead(path, out->info());
   return out;
 }
 
@@ -144,15 +145,24 @@ std::optional<int> ServedModel::AdapterNamed(std::string_view name) const {
   return std::nullopt;
 }
 
+// Of a pair, one text behind the other: as the post-processors of decoders have it.
+Result<std::vector<TokenId>> ServedModel::EncodeFramed(const PromptSpec& spec) const {
+  const auto encode = [&](const std::string& text) {
+    return tokenizer().EncodeWithin(text, loaded_->context_length(), {.add_special_tokens = true});
+  };
+  Result<std::vector<TokenId>> tokens = encode(spec.text);
+  if (!tokens.ok() || !spec.pair) return tokens;
+  const Result<std::vector<TokenId>> behind = encode(*spec.pair);
+  if (!behind.ok()) return behind;
+  tokens->insert(tokens->end(), behind->begin(), behind->end());
+  return tokens;
+}
+
 Result<PreparedPrompt> ServedModel::Prepare(const PromptSpec& spec) const {
   PreparedPrompt out;
   switch (spec.kind) {
     case PromptSpec::Kind::kText:
-      if (spec.framed) {
-        return WithTokens(tokenizer().EncodeWithin(spec.text, loaded_->context_length(),
-                                                   {.add_special_tokens = true}),
-                          spec);
-      }
+      if (spec.framed) return WithTokens(EncodeFramed(spec), spec);
       return WithTokens(loaded_->EncodePlain(spec.text, spec.parse_special), spec);
     case PromptSpec::Kind::kTokens:
       out.tokens = spec.tokens;

@@ -17,6 +17,8 @@ namespace pawl {
 
 struct RerankHead {
   std::vector<float> weights;  // [hidden]
+  // What the tokenizer's post-processor puts around query and document.
+  std::vector<TokenId> before, between, after;
 
   double Logit(std::span<const float> state) const;
 };

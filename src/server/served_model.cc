@@ -145,16 +145,24 @@ std::optional<int> ServedModel::AdapterNamed(std::string_view name) const {
   return std::nullopt;
 }
 
-// Of a pair, one text behind the other: as the post-processors of decoders have it.
 Result<std::vector<TokenId>> ServedModel::EncodeFramed(const PromptSpec& spec) const {
-  const auto encode = [&](const std::string& text) {
-    return tokenizer().EncodeWithin(text, loaded_->context_length(), {.add_special_tokens = true});
+  const int context = loaded_->context_length();
+  if (!spec.pair) {
+    return tokenizer().EncodeWithin(spec.text, context, {.add_special_tokens = true});
+  }
+  if (!rerank_.ok()) return rerank_.error();
+  std::vector<TokenId> tokens = rerank_->before;
+  const auto add = [&](const std::vector<TokenId>& more) {
+    tokens.insert(tokens.end(), more.begin(), more.end());
   };
-  Result<std::vector<TokenId>> tokens = encode(spec.text);
-  if (!tokens.ok() || !spec.pair) return tokens;
-  const Result<std::vector<TokenId>> behind = encode(*spec.pair);
-  if (!behind.ok()) return behind;
-  tokens->insert(tokens->end(), behind->begin(), behind->end());
+  const Result<std::vector<TokenId>> first = tokenizer().EncodeWithin(spec.text, context);
+  if (!first.ok()) return first;
+  const Result<std::vector<TokenId>> second = tokenizer().EncodeWithin(*spec.pair, context);
+  if (!second.ok()) return second;
+  add(*first);
+  add(rerank_->between);
+  add(*second);
+  add(rerank_->after);
   return tokens;
 }
 

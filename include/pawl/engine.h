@@ -90,6 +90,13 @@ enum class Device { kCpu, kCuda, kAuto };
 // The type of keys and values on CUDA devices. On the CPU they are floats.
 enum class KvDtype { kBf16, kFp8, kFp32 };
 
+// A LoRA adapter in the form that PEFT saves: a folder with adapter_config.json and
+// adapter_model.safetensors (docs/models.md).
+struct LoraAdapter {
+  std::string name;  // what requests call it
+  std::string path;
+};
+
 struct ModelOptions {
   WeightDtype dtype = WeightDtype::kAsStored;
   int threads = 0;  // 0: all cores
@@ -109,6 +116,9 @@ struct ModelOptions {
   // The instructions of the CPU's products (docs/engine.md). The default is the fastest variant of
   // this processor that does not round inputs to one bf16 number.
   KernelVariant kernels = KernelVariant{};
+  // Adapters that requests may name (EngineRequest::lora), on the CPU only. They are read at load.
+  std::vector<LoraAdapter> lora;
+  int64_t lora_bytes = int64_t{1} << 30;  // memory for all of them
 };
 
 // The stores of this machine in which Engine::Load looks for models by name. The library reads no
@@ -249,6 +259,8 @@ struct EngineRequest {
   // Requests with the same number are one group. Groups take turns for the places in the batch. 0:
   // the request is a group of its own.
   uint64_t group = 0;
+  // The name of the adapter for this request, one of ModelOptions::lora. Empty: none.
+  std::string lora;
 };
 
 struct EngineInfo {
@@ -260,6 +272,7 @@ struct EngineInfo {
   int context_length = 0;  // most tokens of a prompt and its output together
   int threads = 1;
   bool has_chat_template = false;
+  std::vector<std::string> lora;  // names of the adapters
 };
 
 using RequestId = int64_t;

@@ -445,8 +445,7 @@ enum { PAWL_DTYPE_STORED = 0, PAWL_DTYPE_FP32 = 1, PAWL_DTYPE_BF16 = 2, PAWL_DTY
 enum { PAWL_DTYPE_INT8 = 4, PAWL_DTYPE_INT4 = 5, PAWL_DTYPE_FP8 = 6 /* CUDA devices only */ };
 /* AUTO: a CUDA device if there is a suitable one, otherwise the CPU. */
 enum { PAWL_DEVICE_CPU = 0, PAWL_DEVICE_CUDA = 1, PAWL_DEVICE_AUTO = 2 };
-/* The type of keys and values on CUDA devices. */
-enum { PAWL_KV_BF16 = 0, PAWL_KV_FP8 = 1, PAWL_KV_FP32 = 2 };
+enum { PAWL_KV_BF16 = 0, PAWL_KV_FP8 = 1, PAWL_KV_FP32 = 2 }; /* keys and values on CUDA devices */
 
 typedef struct pawl_engine_options {
   size_t struct_size;
@@ -485,6 +484,8 @@ typedef struct pawl_engine_options {
   const char* draft_verify;       /* docs/drafting.md; NULL: "coupled" */
   const char* draft_shape;        /* NULL: "heap" */
   const char* second_draft_model; /* next to draft_model, NUL-terminated; NULL: none */
+  const char* const* lora;        /* adapters, "NAME=DIR" (docs/models.md), NUL-terminated */
+  size_t lora_count;
 } pawl_engine_options;
 PAWL_API void pawl_engine_options_init(pawl_engine_options* options, size_t struct_size);
 
@@ -528,6 +529,7 @@ typedef struct pawl_prompt {
   const char* examples_json; /* with `schema`: a JSON list of {"text", "record"}, or NULL */
   size_t examples_json_length;
   int32_t schema_view; /* 0: as for the model; 1: template, 2: keys, 3: schema, 4: none, 5: auto */
+  const char* lora;    /* the name of an adapter of the engine, NUL-terminated; NULL: none */
 } pawl_prompt;
 PAWL_API void pawl_prompt_init(pawl_prompt* prompt, size_t struct_size);
 
@@ -653,8 +655,7 @@ PAWL_API pawl_status pawl_engine_generate(pawl_engine* engine, const pawl_prompt
 
 /* ---- Checks: constraints that are too slow or too complex for a mask ------------------------- */
 
-/* A check. Immutable. */
-typedef struct pawl_check pawl_check;
+typedef struct pawl_check pawl_check; /* immutable */
 
 enum { PAWL_DEAD = 0, PAWL_LIVE = 1, PAWL_ACCEPT = 2, PAWL_UNKNOWN = 3 };
 enum { PAWL_CHECK_BYTE = 0, PAWL_CHECK_TOKEN = 1, PAWL_CHECK_LINE = 2, PAWL_CHECK_COMPLETE = 3 };
@@ -686,14 +687,12 @@ PAWL_API pawl_status pawl_check_from_spec(const pawl_vocabulary* vocabulary, con
                                           pawl_check** check, pawl_error** error);
 PAWL_API void pawl_check_free(pawl_check* check);
 
-/* A weight for outputs and their prefixes. Immutable. */
-typedef struct pawl_critic pawl_critic;
+typedef struct pawl_critic pawl_critic; /* a weight for outputs and their prefixes; immutable */
 /* Returns a natural logarithm; -INFINITY for outputs that must not occur. NaN ends the run with an
  * error. Several threads call the function at the same time. */
 typedef double (*pawl_score)(void* context, const pawl_check_question* question);
-/* Threads: any. */
 PAWL_API pawl_status pawl_critic_create(pawl_score score, void* context, pawl_critic** critic,
-                                        pawl_error** error);
+                                        pawl_error** error); /* Threads: any. */
 /* A command for the shell as a critic, in the form of `pawl generate --critic`. Threads: any. */
 PAWL_API pawl_status pawl_critic_from_command(const char* command, size_t length, double timeout,
                                               int32_t processes, pawl_critic** critic,
@@ -762,8 +761,9 @@ PAWL_API pawl_status pawl_engine_sample(pawl_engine* engine, const pawl_prompt* 
                                         const pawl_grammar* grammar,
                                         const pawl_sampler_options* options, pawl_samples** samples,
                                         pawl_error** error);
-/* The number of outputs; 0 for NULL. Threads: any. */
-PAWL_API size_t pawl_samples_count(const pawl_samples* samples);
+PAWL_API size_t pawl_samples_count(const pawl_samples* samples); /* 0 for NULL. Threads: any. */
+/* By weight; 0 for NULL. *timed_out, unless NULL: 1 if `seconds` ended the run. Threads: any. */
+PAWL_API double pawl_samples_effective_size(const pawl_samples* samples, int32_t* timed_out);
 /* Output `i`. PAWL_BAD_ARGUMENT if there is no such output. Threads: any. */
 PAWL_API pawl_status pawl_samples_get(const pawl_samples* samples, size_t i, pawl_sample* sample);
 PAWL_API void pawl_samples_free(pawl_samples* samples);

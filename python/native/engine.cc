@@ -14,6 +14,7 @@
 #include "src/base/json.h"
 #include "src/decode/check_input.h"
 #include "src/engine/copied_text.h"
+#include "src/engine/lora_names.h"
 #include "src/engine/option_names.h"
 #include "src/engine/schema_view.h"
 #include "src/engine/search_json.h"
@@ -88,6 +89,7 @@ void ReadOptions(const nb::dict& given, const Read& read) {
 
 EngineOptions EngineOptionsOf(const nb::dict& given) {
   EngineOptions out;
+  std::vector<std::string> lora;
   ReadOptions(given, [&](const auto& field) {
     field("dtype", out.model.dtype);
     field("threads", out.model.threads);
@@ -111,7 +113,10 @@ EngineOptions EngineOptionsOf(const nb::dict& given) {
     field("draft_shape", out.drafts.shape);
     field("oracle_bytes", out.oracle_bytes);
     field("settings", out.paths.settings);
+    field("lora", lora);
+    field("lora_bytes", out.model.lora_bytes);
   });
+  out.model.lora = Take(ParseLoraAdapters(lora));
   return out;
 }
 
@@ -354,6 +359,7 @@ nb::dict InfoDict(const EngineInfo& info) {
   out["context_length"] = info.context_length;
   out["threads"] = info.threads;
   out["has_chat_template"] = info.has_chat_template;
+  out["lora"] = info.lora;
   return out;
 }
 
@@ -422,6 +428,11 @@ BoundJob Submit(const BoundEngine& self, const nb::tuple& prompt,
 EngineRequest RequestOf(const nb::tuple& prompt) {
   EngineRequest request;
   const auto kind = nb::cast<std::string>(prompt[0]);
+  if (kind == "lora") {  // around another prompt
+    request = RequestOf(nb::cast<nb::tuple>(prompt[2]));
+    request.lora = TextOf(prompt[1], "lora");
+    return request;
+  }
   request.now = LocalTime();
   if (kind == "prompt") {
     request.prompt = TextOf(prompt[1], "the prompt");

@@ -254,10 +254,10 @@ class Called {
   const std::vector<HeldCheck*>& checks_;
 };
 
-nb::list Sample(const BoundEngine& self, const nb::tuple& prompt,
-                const std::optional<Grammar>& grammar, const nb::dict& given,
-                const std::vector<HeldCheck*>& checks, nb::handle critic,
-                const BoundEngine* proposal, nb::handle on_output) {
+nb::tuple Sample(const BoundEngine& self, const nb::tuple& prompt,
+                 const std::optional<Grammar>& grammar, const nb::dict& given,
+                 const std::vector<HeldCheck*>& checks, nb::handle critic,
+                 const BoundEngine* proposal, nb::handle on_output) {
   EngineRequest request = RequestOf(prompt);
   request.grammar = grammar;
   SamplerOptions options = OptionsOf(given);
@@ -287,7 +287,7 @@ nb::list Sample(const BoundEngine& self, const nb::tuple& prompt,
   nb::list outputs;
   const SamplerResult done = Take(std::move(result));
   for (const WeightedOutput& out : done.outputs) outputs.append(OutputOf(out, fidelity));
-  return outputs;
+  return nb::make_tuple(outputs, done.effective_size, done.timed_out);
 }
 
 // Options and answers are JSON.

@@ -66,6 +66,7 @@ class ModelInfo:
     context_length: int
     threads: int
     has_chat_template: bool
+    lora: Sequence[str] = ()
 
 
 class Engine:
@@ -78,7 +79,8 @@ class Engine:
     file, or the name of a model that is on this machine: "org/name", "org/name:Q8_0", "ollama:name",
     "lmstudio:org/name". Nothing is fetched; `pawl.pull` does that. The options are those of the command: docs/python.md. An engine may be used by many
     threads and by asyncio at the same time, and `with` closes it. `settings`: the folder of choices that
-    `pawl eval --save` has measured; None: that of the environment.
+    `pawl eval --save` has measured; None: that of the environment. `lora`: folders of LoRA adapters by name,
+    which calls choose with `lora="NAME"`; or one folder, whose name is the adapter's.
     """
 
     def __init__(
@@ -106,6 +108,8 @@ class Engine:
         draft_verify: str = "coupled",
         draft_shape: str = "heap",
         oracle_bytes: int = 256 << 20,
+        lora: "Union[None, str, os.PathLike[str], Mapping[str, Union[str, os.PathLike[str]]]]" = None,
+        lora_bytes: int = 1 << 30,
     ) -> None:
         if model is not None and not isinstance(model, (str, os.PathLike)):
             raise TypeError(f"model must be a path, not {type(model).__name__}")
@@ -128,7 +132,7 @@ class Engine:
             reasoning_marks=reasoning_marks, draft=draft if isinstance(draft, str) else ",".join(draft),
             draft_nodes=draft_nodes, draft_history_bytes=draft_history_bytes,
             draft_memory=draft_memory, draft_verify=draft_verify, draft_shape=draft_shape,
-            oracle_bytes=oracle_bytes,
+            oracle_bytes=oracle_bytes, lora=_adapters(lora), lora_bytes=lora_bytes,
             draft_model=[resolve_model(os.fspath(path)) for path in drafters],
             **{name: None if path is None else os.fspath(path) for name, path in files.items()})
         self._native: Optional[_pawl.Engine] = _native(self.path, self._options)
@@ -496,6 +500,8 @@ class Engine:
 
     def _submit(self, prompt: Tuple[Any, ...], grammar: Optional[_pawl.Grammar], options: Sorted,
                 streams: bool, group: int) -> _pawl.Job:
+        if options.lora:
+            prompt = ("lora", options.lora, prompt)
         return self._running.call(self._engine().submit, prompt, grammar, options.sampling,
                                   options.stops, options.logit_bias, streams, group, options.own)
 
@@ -528,7 +534,23 @@ class Engine:
 
 
 def _load(path: str, options: Dict[str, Any]) -> Engine:
-    return Engine(path, **options)
+    lora = dict(one.split("=", 1) for one in options["lora"])
+    return Engine(path, **{**options, "lora": lora})
+
+
+def _adapters(lora: Any) -> List[str]:
+    """NAME=DIR of each."""
+    if lora is None:
+        return []
+    if isinstance(lora, (str, os.PathLike)):
+        path = os.fspath(lora)
+        lora = {os.path.basename(os.path.normpath(path)): path}
+    if not isinstance(lora, Mapping):
+        raise TypeError(f"lora must be a folder, or folders by name, not {type(lora).__name__}")
+    for name in lora:
+        if not isinstance(name, str) or not name or "=" in name:
+            raise PawlError("invalid", f"{name!r} is no name of an adapter", "lora")
+    return [f"{name}={os.path.abspath(os.path.expanduser(os.fspath(path)))}" for name, path in lora.items()]
 
 
 def _native(path: str, options: Dict[str, Any]) -> _pawl.Engine:

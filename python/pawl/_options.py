@@ -70,6 +70,7 @@ class SamplingOptions(TypedDict, total=False):
     logit_bias: "Mapping[int, float]"
     diffusion: "Mapping[str, Any]"
     thinking: "Union[int, Literal['off', 'auto']]"
+    lora: Optional[str]
 
 
 class SchemaOptions(TypedDict, total=False):
@@ -194,6 +195,10 @@ class Sorted:
         if self.sampling.get("diffusion") is not None:
             self.sampling["diffusion"] = json_text(self.sampling["diffusion"], "diffusion")
         self.stops = _stops(self.sampling.pop("stop", None))
+        #: The name of an adapter of the engine; None: the model itself.
+        self.lora: Optional[str] = self.sampling.pop("lora", None)
+        if self.lora is not None and not isinstance(self.lora, str):
+            raise TypeError(f"lora must be a name, not {type(self.lora).__name__}")
         bias = self.sampling.pop("logit_bias", None) or {}
         self.logit_bias: List[Tuple[int, float]] = [(int(t), float(b)) for t, b in bias.items()]
         given = [name for name in _CONSTRAINTS if name in self.constraint]

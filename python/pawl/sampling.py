@@ -26,7 +26,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Callable, Iterable, List, Mapping, Optional, Sequence, Union
 
 from . import _pawl
 from ._compiler import schema_text
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 
     from ._options import SchemaOptions
 
-__all__ = ["Check", "ChoiceProbability", "Choices", "Model", "SearchOutput", "SearchResult", "WeightedOutput", "generate",
-           "score"]
+__all__ = ["Check", "ChoiceProbability", "Choices", "Model", "Samples", "SearchOutput", "SearchResult", "WeightedOutput",
+           "generate", "score"]
 
 #: (text, tokens, ended) -> "dead", "live", "accept" or "unknown", or a bool
 CheckFunction = Callable[[str, "list[int]", bool], Union[str, bool]]
@@ -115,6 +115,17 @@ class Choices:
     at_limit: Optional[str]
     rows: int
     calls: int
+
+
+class Samples(List[WeightedOutput]):
+    """The outputs of a run, a list. `effective_size`: of how many outputs of equal weight the averages would be as
+    good. `timed_out`: `seconds` ended the run."""
+
+    def __init__(self, outputs: "Iterable[WeightedOutput]" = (), effective_size: float = 0,
+                 timed_out: bool = False) -> None:
+        super().__init__(outputs)
+        self.effective_size = effective_size
+        self.timed_out = timed_out
 
 
 def _output(native: "tuple[bytes, list[int], float, float, str]") -> WeightedOutput:
@@ -198,7 +209,7 @@ class Model:
                  ess_threshold: float = 0.5, attempts: int = 0, lookahead: int = 8, batch: int = 32,
                  seconds: float = 0, proposal: "Optional[Model]" = None,
                  on_output: "Optional[Callable[[WeightedOutput], Optional[bool]]]" = None,
-                 **layout: "Unpack[SchemaOptions]") -> "list[WeightedOutput]":
+                 lora: Optional[str] = None, **layout: "Unpack[SchemaOptions]") -> "Samples":
         """What `pawl generate --sampler` writes.
 
         `prompt` is a text or token ids; `messages` in its place are a list of {"role", "content"} for the model's chat
@@ -206,7 +217,7 @@ class Model:
         for this model's vocabulary. `layout`: how JSON is written and schemas are read, such as whitespace="any"
         (SchemaOptions). A check is a function, asked at `granularity`, or what Check or check_of made, or
         a text for check_of; several in a list. `on_output` is told of each output as soon as it is there; False from
-        it ends the run.
+        it ends the run. `lora`: an adapter of the engine.
         """
         _at_least_one(max_tokens)
         other = next((name for name in layout if name not in _SCHEMA), None)
@@ -225,10 +236,11 @@ class Model:
         checks = [] if check is None else list(check) if isinstance(check, (list, tuple)) else [check]
         made = [self._check(one, granularity, check_timeout) for one in checks]
         tell = None if on_output is None else lambda native: on_output(_output(native))
-        outputs = self._call(self.engine._engine().sample, _prompt(prompt, messages, special),
-                             self._grammar(regex, schema, choice, grammar, layout), options, made, critic,
-                             None if proposal is None else proposal.engine._engine(), tell)
-        return [_output(native) for native in outputs]
+        outputs, size, timed_out = self._call(
+            self.engine._engine().sample, _prompt(prompt, messages, special, lora),
+            self._grammar(regex, schema, choice, grammar, layout), options, made, critic,
+            None if proposal is None else proposal.engine._engine(), tell)
+        return Samples([_output(native) for native in outputs], size, timed_out)
 
     def search(self, prompt: "Union[None, str, Sequence[int]]" = None, *, messages: Any = None,
                special: bool = False, regex: Optional[str] = None, schema: Any = None,
@@ -237,7 +249,8 @@ class Model:
                check: "Union[None, Check, str, CheckFunction, Sequence[Union[Check, str, CheckFunction]]]" = None,
                checks: "Sequence[Union[Check, str, CheckFunction]]" = (),
                granularity: str = "token", check_timeout: float = 5,
-               critic: "Union[None, str, CriticFunction]" = None, **options: Any) -> SearchResult:
+               critic: "Union[None, str, CriticFunction]" = None, lora: Optional[str] = None,
+               **options: Any) -> SearchResult:
         """What `pawl generate --search` finds: outputs of high probability.
 
             model.search("Once ", strategy="beam", num_beams=8, n=3, regex="[a-z ]{3,40}")
@@ -255,26 +268,26 @@ class Model:
                 made.append(self._check(one, granularity, check_timeout))
             except PawlError as error:
                 raise PawlError(error.code, str(error), f"checks/{i}") from None
-        found = json.loads(self._call(self.engine._engine().search, _prompt(prompt, messages, special),
+        found = json.loads(self._call(self.engine._engine().search, _prompt(prompt, messages, special, lora),
                                       self._grammar(regex, schema, choice, grammar, layout), _json(options), made,
                                       critic))
         return SearchResult(**{**found, "outputs": [SearchOutput(**one) for one in found["outputs"]]})
 
     def classify(self, prompt: "Union[None, str, Sequence[int]]" = None, *, choices: "Iterable[str]",
                  messages: Any = None, special: bool = False, temperature: float = 1, exact_missing: float = 1e-6,
-                 exact_rows: int = 4096) -> Choices:
+                 exact_rows: int = 4096, lora: Optional[str] = None) -> Choices:
         """The probability of each choice behind the prompt, over all of its spellings: `pawl generate --exact`."""
         if isinstance(choices, (str, bytes)):
             raise PawlError("invalid", "must be several texts, not one", "choices")
         options = dict(choices=list(choices), temperature=temperature, exact_missing=exact_missing,
                        exact_rows=exact_rows)
-        found = json.loads(self._call(self.engine._engine().classify, _prompt(prompt, messages, special),
+        found = json.loads(self._call(self.engine._engine().classify, _prompt(prompt, messages, special, lora),
                                       _json(options)))
         return Choices(**{**found, "choices": [ChoiceProbability(**one) for one in found["choices"]]})
 
     def score_each(self, prompt: "Union[None, str, Sequence[int]]" = None, *, messages: Any = None,
                    special: bool = False, text: Optional[str] = None, tokens: "Optional[Sequence[int]]" = None,
-                   temperature: float = 1, end: bool = False) -> "list[float]":
+                   temperature: float = 1, end: bool = False, lora: Optional[str] = None) -> "list[float]":
         """The log-probability of each token of `tokens`, or of `text` as the tokenizer spells it, behind the prompt.
         `end`: and of the end token behind them."""
         if (text is None) == (tokens is None):
@@ -284,7 +297,7 @@ class Model:
             if not self.vocabulary.end_tokens:
                 raise PawlError("invalid", "the model has no end token", "end")
             ids.append(self.vocabulary.end_tokens[0])
-        return self._call(self.engine._engine().score, _prompt(prompt, messages, special), ids, temperature)
+        return self._call(self.engine._engine().score, _prompt(prompt, messages, special, lora), ids, temperature)
 
     def score(self, prompt: "Union[None, str, Sequence[int]]" = None, **options: Any) -> float:
         """What `pawl score` prints: the sum of score_each."""
@@ -313,7 +326,10 @@ def _text_of(path: "os.PathLike[str] | str") -> str:
         raise PawlError("io", f"cannot read: {error.strerror}", os.fspath(path)) from None
 
 
-def _prompt(prompt: "Union[None, str, Sequence[int]]", messages: Any, special: bool) -> "tuple[Any, ...]":
+def _prompt(prompt: "Union[None, str, Sequence[int]]", messages: Any, special: bool,
+            lora: Optional[str] = None) -> "tuple[Any, ...]":
+    if lora:
+        return "lora", lora, _prompt(prompt, messages, special)
     if (prompt is None) == (messages is None):
         raise PawlError("invalid", "one of prompt and messages is wanted")
     if messages is not None:

@@ -12,6 +12,8 @@
 struct pawl_samples {
   std::vector<pawl::WeightedOutput> outputs;
   std::vector<std::string> reports;
+  double effective_size = 0;
+  bool timed_out = false;
 };
 
 namespace pawl::capi {
@@ -252,6 +254,8 @@ pawl_status pawl_engine_sample(pawl_engine* engine, const pawl_prompt* prompt,
     for (const WeightedOutput& output : made->outputs) {
       made->reports.push_back(ReportJson(output.report, fidelity));
     }
+    made->effective_size = result->effective_size;
+    made->timed_out = result->timed_out;
     *samples = made.release();
     return PAWL_OK;
   });
@@ -259,6 +263,11 @@ pawl_status pawl_engine_sample(pawl_engine* engine, const pawl_prompt* prompt,
 
 size_t pawl_samples_count(const pawl_samples* samples) {
   return samples == nullptr ? 0 : samples->outputs.size();
+}
+
+double pawl_samples_effective_size(const pawl_samples* samples, int32_t* timed_out) {
+  if (timed_out != nullptr) *timed_out = samples != nullptr && samples->timed_out ? 1 : 0;
+  return samples == nullptr ? 0 : samples->effective_size;
 }
 
 pawl_status pawl_samples_get(const pawl_samples* samples, size_t index, pawl_sample* sample) {

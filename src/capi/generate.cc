@@ -12,6 +12,7 @@
 #include "src/base/failure.h"
 #include "src/base/file.h"
 #include "src/capi/engine_handles.h"
+#include "src/engine/lora_names.h"
 #include "src/engine/schema_view.h"
 #include "src/engine/search_json.h"
 
@@ -147,6 +148,13 @@ pawl_status ReadEngineOptions(const pawl_engine_options* options, EngineOptions&
   out.drafts.nodes = given.draft_nodes;
   out.drafts.history_bytes = given.draft_history_bytes;
   out.drafts.memory = given.draft_memory;
+  if (!IsText(given.lora, given.lora_count)) return Null(error, "lora");
+  for (size_t i = 0; i < given.lora_count; ++i) {
+    if (given.lora[i] == nullptr) return Null(error, "lora[" + std::to_string(i) + "]");
+    Result<LoraAdapter> adapter = ParseLoraAdapter(given.lora[i]);
+    if (!adapter.ok()) return Fail(error, adapter.error());
+    out.model.lora.push_back(*std::move(adapter));
+  }
   return ReadPaths(given, out.paths, error);
 }
 
@@ -218,6 +226,7 @@ pawl_status ReadPrompt(const pawl_prompt* given, EngineRequest& request, pawl_er
     request.tokens.assign(prompt.tokens, prompt.tokens + prompt.token_count);
   }
   request.parse_special = prompt.parse_special != 0;
+  if (prompt.lora != nullptr) request.lora = prompt.lora;
   if (!IsText(prompt.schema, prompt.schema_length)) return Null(error, "prompt.schema");
   if (prompt.schema != nullptr) {
     request.extract =

@@ -87,6 +87,10 @@ pawl_status pawl_engine_sample(pawl_engine*, const pawl_prompt*, const pawl_gram
   return None(error);
 }
 size_t pawl_samples_count(const pawl_samples*) { return 0; }
+double pawl_samples_effective_size(const pawl_samples*, int32_t* timed_out) {
+  if (timed_out != nullptr) *timed_out = 0;
+  return 0;
+}
 pawl_status pawl_samples_get(const pawl_samples*, size_t, pawl_sample*) { return PAWL_UNSUPPORTED; }
 void pawl_samples_free(pawl_samples*) {}
 pawl_status pawl_engine_score(pawl_engine*, const pawl_prompt*, const int32_t*, size_t, double,

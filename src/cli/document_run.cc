@@ -231,7 +231,11 @@ std::string DocumentRun::DigestOf() const {
              std::to_string(options_.document.passes) + "," + std::to_string(options.max_tokens) +
              "," + AllDigits(double{options.sampling.temperature}) + "," +
              std::to_string(options.sampling.seed) + "\n");
-  digest.Add(extractor_.model().path() + "\n");
+  const LoadedModel& model = extractor_.model();
+  digest.Add(model.path() + "\n");
+  if (const uint64_t key = model.AdapterKey(model.own_adapter()); key != 0) {
+    digest.Add(std::to_string(key) + "\n");
+  }
   for (const ExtractDefault& one : extractor_.settings()) digest.Add(one.name + one.value + "\n");
   for (const ExtractExample& one : extractor_.examples()) {
     digest.Add(json::Quote(one.text) + json::Quote(one.record) + "\n");

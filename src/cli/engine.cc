@@ -15,6 +15,7 @@
 #include "src/cli/command.h"
 #include "src/cli/options.h"
 #include "src/cli/progress.h"
+#include "src/engine/lora_names.h"
 #include "src/engine/model_files.h"
 #include "src/engine/model_paths.h"
 #include "src/engine/option_names.h"
@@ -131,6 +132,11 @@ void DeviceFlags::AddTo(CLI::App* command) {
                "next to bf16 weights, faster on long prompts; auto: the best of the others");
 }
 
+void LoraFlag::AddTo(CLI::App* command) {
+  TextOption(command, "--lora", given, "DIR",
+             "A LoRA adapter of the model, as PEFT saves it: DIR or NAME=DIR");
+}
+
 ModelOptions ModelOptionsOf(const std::string& command, int threads, const std::string& dtype,
                             const DeviceFlags& device) {
   ModelOptions options;
@@ -162,11 +168,24 @@ auto WithProgress(const std::string& command, const std::string& folder, ModelOp
 }  // namespace
 
 Status LoadWeights(const std::string& command, LoadedModel& model, int threads,
-                   const std::string& dtype, const DeviceFlags& device) {
-  return WithProgress(command, model.path(), ModelOptionsOf(command, threads, dtype, device),
-                      [&](const ModelOptions& options, const auto& note) {
-                        return model.LoadWeights(options, note);
-                      });
+                   const std::string& dtype, const DeviceFlags& device, const LoraFlag& lora) {
+  ModelOptions given = ModelOptionsOf(command, threads, dtype, device);
+  const auto at_option = [](Error error) {
+    if (error.place == "lora") error.place = "--lora";
+    return error;
+  };
+  if (!lora.given.empty()) {
+    Result<std::vector<LoraAdapter>> adapters = ParseLoraAdapters({lora.given});
+    if (!adapters.ok()) return at_option(adapters.error());
+    given.lora = *std::move(adapters);
+  }
+  Status status = WithProgress(command, model.path(), given,
+                               [&](const ModelOptions& options, const auto& note) {
+                                 return model.LoadWeights(options, note);
+                               });
+  if (!status.ok()) return at_option(status.error());
+  if (!given.lora.empty()) model.UseAdapter(1);
+  return {};
 }
 
 Result<std::unique_ptr<Model>> LoadWeightsOnly(const std::string& command,

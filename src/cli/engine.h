@@ -53,12 +53,18 @@ struct DeviceFlags {
   std::string kernels = "auto";
   void AddTo(CLI::App* command);
 };
+// --lora: an adapter that all requests of the command have.
+struct LoraFlag {
+  std::string given;
+  void AddTo(CLI::App* command);
+};
 // `threads` 0: all cores. `dtype`: one of those names. on_fallback says so on stderr.
 ModelOptions ModelOptionsOf(const std::string& command, int threads, const std::string& dtype,
                             const DeviceFlags& device);
 // The same, loaded. Where --device auto falls back to the CPU, a line on stderr says why.
 Status LoadWeights(const std::string& command, LoadedModel& model, int threads,
-                   const std::string& dtype = "stored", const DeviceFlags& device = {});
+                   const std::string& dtype = "stored", const DeviceFlags& device = {},
+                   const LoraFlag& lora = {});
 // The weights of a model of which nothing else is used.
 Result<std::unique_ptr<Model>> LoadWeightsOnly(const std::string& command,
                                                const std::string& folder, int threads,

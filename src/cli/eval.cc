@@ -457,6 +457,11 @@ Result<std::optional<RecordReport>> OpenReport(const EvalFlags& flags,
 
 int Eval(const EvalFlags& flags) {
   if (Status status = flags.extract.Check(); !status.ok()) return Fail(kEval, status.error());
+  if (flags.save && !flags.extract.lora.given.empty()) {
+    return Fail(kEval, Error{ErrorCode::kUnsupported,
+                             "cannot be used with --lora: what is saved holds for the model itself",
+                             "--save"});
+  }
   if (flags.save && !flags.variants) {
     return Fail(kEval, Error{ErrorCode::kInvalid, "needs --variants", "--save"});
   }

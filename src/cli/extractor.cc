@@ -144,6 +144,7 @@ void ExtractFlags::AddTo(CLI::App* command) {
   TextOption(command, "--model", model, "MODEL", kModelHelp);
   ChoiceOption(command, "--dtype", dtype, DtypeNames(), "TYPE", "How weights are kept in memory");
   device.AddTo(command);
+  lora.AddTo(command);
   CountOption(command, "--threads", threads, 0, 1024, "Threads; 0: all cores");
   CountOption(command, "--batch", batch, 1, 1024,
               "Texts that the model works on at a time, where there are several; the output is the "
@@ -190,10 +191,9 @@ Result<std::unique_ptr<ExtractEngine>> ExtractEngine::Open(const char* command,
 }
 
 Status ExtractEngine::LoadWeights(const ExtractFlags& flags, int batch) {
-  if (Status status = cli::LoadWeights(command_, *model_, flags.threads, flags.dtype, flags.device);
-      !status.ok()) {
-    return status;
-  }
+  Status status =
+      cli::LoadWeights(command_, *model_, flags.threads, flags.dtype, flags.device, flags.lora);
+  if (!status.ok()) return status;
   Result<Engine> engine = flags.drafts.MakeEngine(std::move(model_), batch);
   if (!engine.ok()) return engine.error();
   engine_ = *std::move(engine);

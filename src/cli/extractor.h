@@ -77,6 +77,7 @@ struct ExtractFlags {
   int threads = 0;
   std::string dtype = "stored";
   DeviceFlags device;
+  LoraFlag lora;
   int batch = 8;
   bool stats = false;
   std::string stats_json;

@@ -79,6 +79,7 @@ void CompleterFlags::AddTo(CLI::App* command) {
   TextOption(command, "--model", model, "MODEL",
              "Model folder, GGUF file or name (default: models/tiny-code)");
   CountOption(command, "--threads", threads, 0, 1024, "Threads of the model; 0: all cores");
+  lora.AddTo(command);
   drafts.AddTo(command);
 }
 
@@ -92,7 +93,7 @@ Result<LoadedCompleter> CompleterFlags::Load(const std::string& command,
   if (!folder.ok()) return folder.error();
   Result<std::unique_ptr<LoadedModel>> opened = OpenModel(command, *folder);
   if (!opened.ok()) return opened.error();
-  if (Status status = LoadWeights(command, **opened, threads); !status.ok()) {
+  if (Status status = LoadWeights(command, **opened, threads, "stored", {}, lora); !status.ok()) {
     return status.error();
   }
   Result<Engine> engine = drafts.MakeEngine(*std::move(opened));

@@ -56,6 +56,7 @@ struct LoadedCompleter {
 struct CompleterFlags {
   std::string model;
   int threads = 0;
+  LoraFlag lora;
   DraftFlags drafts;
 
   void AddTo(CLI::App* command);

@@ -22,6 +22,7 @@ void PromptedModelFlags::AddPromptTo(CLI::App* command) {
 void PromptedModelFlags::AddModelTo(CLI::App* command) {
   ChoiceOption(command, "--dtype", dtype, DtypeNames(), "TYPE", "How weights are kept in memory");
   device.AddTo(command);
+  lora.AddTo(command);
   CountOption(command, "--threads", threads, 0, 1024, "Threads; 0: all cores");
   command->add_flag("--special", special,
                     "Special tokens written out in the prompt become those tokens");
@@ -79,7 +80,7 @@ Result<Prompted> PromptedModelFlags::Load(const std::string& command) const {
 }
 
 Status PromptedModelFlags::LoadWeightsOf(const std::string& command, Prompted& prompted) const {
-  return LoadWeights(command, *prompted.model, threads, dtype, device);
+  return LoadWeights(command, *prompted.model, threads, dtype, device, lora);
 }
 
 }  // namespace pawl::cli

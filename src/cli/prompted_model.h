@@ -38,6 +38,7 @@ struct PromptedModelFlags {
   int threads = 0;
   std::string dtype = "stored";
   DeviceFlags device;
+  LoraFlag lora;
 
   // What names the model and the prompt, and how the model runs: two groups, so that a command's
   // own options may stand between them.

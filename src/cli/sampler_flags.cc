@@ -53,6 +53,10 @@ Result<std::string> TrieKey(const SamplerFlags& flags, const SamplerFlags::Scene
   };
   add(EngineAccess::ModelOf(scene.engine).path());
   add(scene.engine.info().weights);
+  const LoadedModel& loaded = EngineAccess::ModelOf(scene.engine);
+  if (const uint64_t adapter = loaded.AdapterKey(loaded.own_adapter()); adapter != 0) {
+    add(std::to_string(adapter));
+  }
   add(fmt::format("{} {} {}", options.temperature, options.max_tokens,
                   options.sampler == SamplerKind::kArs));
   for (const TokenId t : scene.request.tokens) add(std::to_string(t));

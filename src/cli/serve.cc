@@ -25,6 +25,7 @@
 #include "src/cli/server_log.h"
 #include "src/cli/thinking_flags.h"
 #include "src/cli/variables.h"
+#include "src/engine/lora_names.h"
 #include "src/server/model_choice.h"
 #include "src/server/server.h"
 
@@ -38,7 +39,8 @@ struct ServeFlags {
   std::string log = "json", log_file, trace_file;
   std::string host = "127.0.0.1", dtype = "stored", models, keep_alive = "5m";
   int64_t models_mb = 0;
-  std::vector<std::string> allowed_hosts;
+  std::vector<std::string> allowed_hosts, lora;
+  int64_t lora_mb = 1024;
   int port = 8080, threads = 0, batch = 8, queue = 256, workers = 2, max_tokens = 4096;
   std::optional<int> max_string;
   int64_t search_rows = server::ServerOptions().search_rows;
@@ -78,8 +80,22 @@ void RaiseFileLimit() {
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+Error AtLora(Error error) {
+  if (error.place == "lora") error.place = "--lora";
+  return error;
+}
+
+Status AddAdapters(const ServeFlags& flags, server::ServerOptions& options) {
+  Result<std::vector<LoraAdapter>> adapters = ParseLoraAdapters(flags.lora);
+  if (!adapters.ok()) return AtLora(adapters.error());
+  options.model.model.lora = *std::move(adapters);
+  options.model.model.lora_bytes = flags.lora_mb << 20;
+  return {};
+}
+
 // --models and what belongs to it. What is of one model alone is refused.
 Status AddModels(const ServeFlags& flags, server::ServerOptions& options) {
+  if (Status status = AddAdapters(flags, options); !status.ok()) return status;
   const auto refused = [&](const std::string& value, const char* option) {
     return value.empty()
                ? Status()
@@ -96,6 +112,7 @@ Status AddModels(const ServeFlags& flags, server::ServerOptions& options) {
   }
   for (const auto& [value, option] :
        {std::pair(flags.model, "--model"),
+        {flags.lora.empty() ? "" : flags.lora[0], "--lora"},
         {flags.name, "--model-name"},
         {flags.template_file, "--chat-template"},
         {flags.drafts.options.more_models.empty() ? "" : flags.drafts.options.more_models[0],
@@ -236,7 +253,7 @@ int Serve(const ServeFlags& flags, const CLI::App& command) {
   Result<std::unique_ptr<server::Server>> server = server::Server::Start(options);
   if (!server.ok()) return Fail(kServe, server.error());
   if (Status status = (*server)->WaitUntilReady(); !status.ok()) {
-    return Fail(kServe, status.error());
+    return Fail(kServe, AtLora(status.error()));
   }
   Print(fmt::format("listening on http://{}:{}\n", flags.host, (*server)->port()));
   if (Status status = FlushOutput(); !status.ok()) return Fail(kServe, status.error());
@@ -273,6 +290,11 @@ void AddModelsTo(CLI::App* command, ServeFlags& flags) {
       ->add_option("--model-name", flags.name,
                    "What clients call it (default: the folder, or ORG/NAME)")
       ->type_name("NAME");
+  TextOption(
+      command, "--lora", flags.lora, "NAME=DIR",
+      "A LoRA adapter of the model, as PEFT saves it. Clients ask for it with \"model\": NAME; "
+      "may be given several times");
+  CountOption(command, "--lora-mb", flags.lora_mb, 1, 1 << 20, "Memory for all adapters, in MiB");
   TextOption(command, "--models", flags.models, "FILE|DIR",
              "Several models, loaded when requests name them: a JSON file that lists them, or a "
              "folder with model folders and GGUF files");

@@ -116,16 +116,26 @@ BatchEngine::~BatchEngine() {
 RequestId BatchEngine::Add(BatchRequest request) {
   const uint64_t group = request.group;
   if (const std::optional<MaskFilling> filling = model_.filling()) {
+    Model& model = request.model != nullptr ? *request.model : model_;
     return Add(
-        std::make_unique<DiffusionWork>(model_, *filling, setting_.task, std::move(request.prompt),
+        std::make_unique<DiffusionWork>(model, *filling, setting_.task, std::move(request.prompt),
                                         std::move(request.constraint), std::move(request.options),
                                         std::move(request.done)),
         group);
   }
-  return Add(std::make_unique<OutputWork>(setting_, std::move(request.prompt),
+  return Add(std::make_unique<OutputWork>(SettingOf(request.model), std::move(request.prompt),
                                           std::move(request.constraint), std::move(request.options),
                                           std::move(request.done)),
              group);
+}
+
+const OutputSetting& BatchEngine::SettingOf(Model* model) {
+  if (model == nullptr) return setting_;
+  const auto found = std::ranges::find(adapted_, model, &OutputSetting::model);
+  if (found != adapted_.end()) return *found;
+  OutputSetting& setting = adapted_.emplace_back(setting_);
+  setting.model = model;
+  return setting;
 }
 
 RequestId BatchEngine::Add(std::unique_ptr<Work> work, uint64_t group_in) {
@@ -408,7 +418,7 @@ bool BatchEngine::WaitsForElder(Request& request) const {
   }
   for (const RowSpan& share : shares_) {
     const OutputWork* const other = share.request->work->output();
-    if (other == nullptr) continue;
+    if (other == nullptr || &other->model() != &output->model()) continue;
     const std::span<const TokenId> others = other->tokens();
     if (other->length() > output->length() || other->length() + share.rows < end) continue;
     if (std::equal(tokens.begin(), tokens.begin() + end, others.begin())) return true;

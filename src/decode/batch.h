@@ -37,6 +37,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <list>
 #include <memory>
 #include <optional>
 #include <span>
@@ -97,6 +98,9 @@ struct BatchRequest {
   // dropped, because there is no one left to tell.
   std::function<void(Result<Generation> output)> done;
   uint64_t group = 0;  // requests of one number take turns with other groups; 0: alone
+  // The engine's model as the sequences of an adapter see it (adapted_model.h), which outlives the
+  // engine. nullptr: the model itself.
+  Model* model = nullptr;
 };
 
 struct BatchStats {
@@ -203,6 +207,7 @@ class BatchEngine {
   void EndLook(Request& request);
   // Frees what the work's constraints hold, for which it may wait.
   void Discard(Work& work);
+  const OutputSetting& SettingOf(Model* model);
   bool MayWait() const { return looks_ == nullptr; }  // Step, for constraints
   void CountStep();
   bool HasRoomFor(const Request& request) const;
@@ -241,6 +246,7 @@ class BatchEngine {
   Encoder encode_;
   BatchOptions options_;
   OutputSetting setting_;
+  std::list<OutputSetting> adapted_;  // the same for other views of the model
   ThreadPool pool_;
   std::unique_ptr<LookQueue> looks_;         // nullptr: no threads for looks
   std::unique_ptr<DraftVerifier> verifier_;  // nullptr: no drafts

@@ -67,6 +67,7 @@ class OutputWork final : public Work {
   // The prompt and the output so far, and how many of them its sequence holds.
   std::span<const TokenId> tokens() const { return run_.tokens(); }
   int length() const { return length_; }
+  const Model& model() const { return *setting_.model; }
   // Trees for the call that comes. `wanted` false: none.
   void Offer(int rows, bool wanted);
   void GiveUpDrafts();

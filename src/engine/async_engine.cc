@@ -190,15 +190,16 @@ struct AsyncEngine::OutputRequest final : Request {
 
 struct AsyncEngine::ScoreRequest final : Request {
   ScoreRequest(AsyncEngine& of, std::vector<TokenId> tokens_in, const ScoreOptions& options_in,
-               uint64_t group_in, ScoreDone done_in)
+               uint64_t group_in, ScoreDone done_in, int adapter_in)
       : Request(of),
         tokens(std::move(tokens_in)),
         options(options_in),
         group(group_in),
-        done(std::move(done_in)) {}
+        done(std::move(done_in)),
+        adapter(adapter_in) {}
 
   Result<RequestId> Begin(BatchEngine& batch) override {
-    Model& model = engine.model_.model();
+    Model& model = engine.model_.model(adapter);
     if (Status status = CheckScore(model, tokens, options); !status.ok()) return status.error();
     return batch.Add(
         MakeScoreWork(model, engine.model_.vocabulary()->size(), std::move(tokens), options,
@@ -213,20 +214,22 @@ struct AsyncEngine::ScoreRequest final : Request {
   const ScoreOptions options;
   const uint64_t group;
   const ScoreDone done;
+  const int adapter;
 };
 
 struct AsyncEngine::EmbedRequest final : Request {
   EmbedRequest(AsyncEngine& of, std::vector<TokenId> tokens_in, const Pooling& pooling_in,
-               uint64_t group_in, EmbedDone done_in)
+               uint64_t group_in, EmbedDone done_in, int adapter_in)
       : Request(of),
         tokens(std::move(tokens_in)),
         pooling(pooling_in),
         group(group_in),
-        done(std::move(done_in)) {}
+        done(std::move(done_in)),
+        adapter(adapter_in) {}
 
   Result<RequestId> Begin(BatchEngine& batch) override {
     return batch.Add(std::make_unique<EmbedWork>(
-                         engine.model_.model(), std::move(tokens), pooling,
+                         engine.model_.model(adapter), std::move(tokens), pooling,
                          [self = Self<EmbedRequest>()](Result<std::vector<float>> embedding) {
                            self->Tell(self->done, std::move(embedding));
                          }),
@@ -238,6 +241,7 @@ struct AsyncEngine::EmbedRequest final : Request {
   const Pooling pooling;
   const uint64_t group;
   const EmbedDone done;
+  const int adapter;
 };
 
 struct AsyncEngine::SamplerRequest final : Request {
@@ -255,13 +259,14 @@ struct AsyncEngine::SamplerRequest final : Request {
   }
 
   Result<RequestId> Begin(BatchEngine& batch) override {
-    SamplerInput input{engine.model_.model(),
-                       *engine.model_.vocabulary(),
-                       std::move(prompt),
-                       std::move(constraint),
-                       pool,
-                       proposal != nullptr ? &proposal->model_.model() : nullptr,
-                       &trie.front().trie};
+    SamplerInput input{
+        engine.model_.model(adapter),
+        *engine.model_.vocabulary(),
+        std::move(prompt),
+        std::move(constraint),
+        pool,
+        proposal != nullptr ? &proposal->model_.model(proposal->model_.own_adapter()) : nullptr,
+        &trie.front().trie};
     return batch.Add(MakeSamplerWork(std::move(input), std::move(options),
                                      [self = Self<SamplerRequest>()](Result<SamplerResult> result) {
                                        self->End(std::move(result));
@@ -283,6 +288,7 @@ struct AsyncEngine::SamplerRequest final : Request {
   std::shared_ptr<const Constraint> constraint;
   SamplerOptions options;
   uint64_t group = 0;
+  int adapter = 0;
   const SampleDone done;
   ThreadPool pool;
   std::list<CachedTries::Known> trie;
@@ -439,16 +445,16 @@ Result<AsyncEngine::Id> AsyncEngine::SubmitDocument(const EngineRequest& request
 
 Result<AsyncEngine::Id> AsyncEngine::SubmitScore(std::vector<TokenId> tokens,
                                                  const ScoreOptions& options, uint64_t group,
-                                                 ScoreDone done) {
-  return Hand(
-      std::make_shared<ScoreRequest>(*this, std::move(tokens), options, group, std::move(done)));
+                                                 ScoreDone done, int adapter) {
+  return Hand(std::make_shared<ScoreRequest>(*this, std::move(tokens), options, group,
+                                             std::move(done), adapter));
 }
 
 Result<AsyncEngine::Id> AsyncEngine::SubmitEmbed(std::vector<TokenId> tokens,
                                                  const Pooling& pooling, uint64_t group,
-                                                 EmbedDone done) {
-  return Hand(
-      std::make_shared<EmbedRequest>(*this, std::move(tokens), pooling, group, std::move(done)));
+                                                 EmbedDone done, int adapter) {
+  return Hand(std::make_shared<EmbedRequest>(*this, std::move(tokens), pooling, group,
+                                             std::move(done), adapter));
 }
 
 Result<AsyncEngine::Id> AsyncEngine::SubmitSampler(const EngineRequest& request,
@@ -459,6 +465,8 @@ Result<AsyncEngine::Id> AsyncEngine::SubmitSampler(const EngineRequest& request,
   if (!prompt.ok()) return prompt.error();
   Result<std::shared_ptr<const Constraint>> constraint = SamplerConstraintOf(request, model_);
   if (!constraint.ok()) return constraint.error();
+  const Result<int> adapter = model_.AdapterOf(request.lora);
+  if (!adapter.ok()) return adapter.error();
   if (proposal.get() == this) {
     return Error{ErrorCode::kInvalid, "is the model itself", "proposal"};
   }
@@ -466,6 +474,7 @@ Result<AsyncEngine::Id> AsyncEngine::SubmitSampler(const EngineRequest& request,
   const auto handed = std::make_shared<SamplerRequest>(
       *this, *std::move(prompt), *std::move(constraint), std::move(options), std::move(done));
   handed->group = request.group;
+  handed->adapter = *adapter;
   handed->trie = std::move(trie);
   if (proposal == nullptr) return Hand(handed);
   // Registered first: of two engines that want to borrow each other at once, none waits.
@@ -663,12 +672,15 @@ Result<std::vector<double>> AsyncEngine::Score(const EngineRequest& request,
                                                const Still& still) {
   Result<std::vector<TokenId>> prompt = PromptTokensOf(request, model_);
   if (!prompt.ok()) return prompt.error();
+  const Result<int> adapter = model_.AdapterOf(request.lora);
+  if (!adapter.ok()) return adapter.error();
+  if (Status writes = CheckWrites(model_); !writes.ok()) return writes.error();
   const ScoreOptions options{.first = prompt->size(), .temperature = temperature};
   prompt->insert(prompt->end(), tokens.begin(), tokens.end());
   const auto wait = std::make_shared<Wait<TokenScores>>();
-  const Result<Id> id =
-      SubmitScore(*std::move(prompt), options, request.group,
-                  [wait](Result<TokenScores> scores) { wait->End(std::move(scores)); });
+  const Result<Id> id = SubmitScore(
+      *std::move(prompt), options, request.group,
+      [wait](Result<TokenScores> scores) { wait->End(std::move(scores)); }, *adapter);
   if (!id.ok()) return id.error();
   Result<TokenScores> scores = WaitFor(*this, *id, *wait, still, {});
   if (!scores.ok()) return scores.error();

@@ -114,12 +114,13 @@ class AsyncEngine {
   // replaced where Delivery has a use for them. Errors: those of Engine::Add; kInvalid after Close.
   Result<Id> Submit(const EngineRequest& request, Delivery delivery);
   Result<Id> Submit(BatchRequest request, Delivery delivery);
-  // `group` as in BatchRequest. Errors: kInvalid after Close; the others come by `done`.
+  // `group` as in BatchRequest, `adapter` of LoadedModel::AdapterOf. Errors: kInvalid after Close;
+  // the others come by `done`.
   Result<Id> SubmitScore(std::vector<TokenId> tokens, const ScoreOptions& options, uint64_t group,
-                         ScoreDone done);
+                         ScoreDone done, int adapter = 0);
   // One vector for the tokens. Errors: kInvalid after Close; those of EmbedWork come by `done`.
   Result<Id> SubmitEmbed(std::vector<TokenId> tokens, const Pooling& pooling, uint64_t group,
-                         EmbedDone done);
+                         EmbedDone done, int adapter = 0);
   // As Engine::Sample. `proposal` is lent to the sampler: what is handed in to it meanwhile waits.
   // Errors: those of Engine::Sample; kInvalid with "proposal" as place where it has requests.
   Result<Id> SubmitSampler(const EngineRequest& request, SamplerOptions options,

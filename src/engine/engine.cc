@@ -250,7 +250,11 @@ Result<SamplerResult> Engine::Sample(const EngineRequest& request, const Sampler
     }
     // A trie that an exception has left half grown is not asked again.
     auto trie = impl_->tries.Take(CachedTries::KeyOf(*prompt, request, options));
-    Model* const model = proposal != nullptr ? &proposal->impl_->loaded->model() : nullptr;
+    Model* model = nullptr;
+    if (proposal != nullptr) {
+      const LoadedModel& other = *proposal->impl_->loaded;
+      model = &other.model(other.own_adapter());
+    }
     Result<SamplerResult> result =
         EngineAccess::Sample(*this, request, options, model, &trie.front().trie);
     impl_->tries.PutBack(std::move(trie));
@@ -266,9 +270,11 @@ Result<SamplerResult> EngineAccess::Sample(Engine& engine, const EngineRequest& 
   if (!prompt.ok()) return prompt.error();
   Result<std::shared_ptr<const Constraint>> constraint = SamplerConstraintOf(request, model);
   if (!constraint.ok()) return constraint.error();
+  const Result<int> adapter = model.AdapterOf(request.lora);
+  if (!adapter.ok()) return adapter.error();
   ThreadPool pool(model.mask_threads());
-  return RunSampler({model.model(), *model.vocabulary(), *std::move(prompt), *std::move(constraint),
-                     pool, proposal, trie},
+  return RunSampler({model.model(*adapter), *model.vocabulary(), *std::move(prompt),
+                     *std::move(constraint), pool, proposal, trie},
                     options);
 }
 
@@ -294,7 +300,10 @@ Result<std::vector<double>> Engine::Score(const EngineRequest& request,
   return Guarded([&]() -> Result<std::vector<double>> {
     const Result<std::vector<TokenId>> prompt = PromptTokens(request);
     if (!prompt.ok()) return prompt.error();
-    return ScoreTokens(impl_->loaded->model(), *prompt, tokens, temperature);
+    const Result<int> adapter = impl_->loaded->AdapterOf(request.lora);
+    if (!adapter.ok()) return adapter.error();
+    if (Status writes = CheckWrites(*impl_->loaded); !writes.ok()) return writes.error();
+    return ScoreTokens(impl_->loaded->model(*adapter), *prompt, tokens, temperature);
   });
 }
 

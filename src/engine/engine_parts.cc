@@ -129,7 +129,17 @@ EngineInfo InfoOf(const LoadedModel& loaded) {
   info.context_length = model.context_length;
   info.threads = model.threads;
   info.has_chat_template = loaded.chat().ok();
+  for (const ModelInfo::Adapter& adapter : model.adapters) info.lora.push_back(adapter.name);
   return info;
+}
+
+void UseAdapter(const LoadedModel& model, int adapter, BatchRequest& request) {
+  if (adapter == 0) return;
+  request.model = &model.model(adapter);
+  // An owner that is the same in every run, as histories have files.
+  uint64_t owner = (request.options.draft_owner ^ model.AdapterKey(adapter)) * 0x9e3779b97f4a7c15u;
+  owner ^= owner >> 32;
+  request.options.draft_owner = owner == 0 ? 1 : owner;
 }
 
 Result<std::vector<TokenId>> PromptTokensOf(const EngineRequest& request,
@@ -198,8 +208,15 @@ Result<Grammar> BoundGrammar(const EngineRequest& request, const LoadedModel& mo
 
 }  // namespace
 
+Status CheckWrites(const LoadedModel& model) {
+  if (!model.info().classifies) return {};
+  return Error{ErrorCode::kUnsupported, "the model has a head for labels, and none that writes",
+               ""};
+}
+
 Result<std::shared_ptr<const Constraint>> ConstraintOf(const EngineRequest& request,
                                                        const LoadedModel& model) {
+  if (Status status = CheckWrites(model); !status.ok()) return status.error();
   if (!request.grammar) return request.constraint;
   if (&request.grammar->vocabulary() != model.vocabulary().get()) {
     return Error{ErrorCode::kInvalid,
@@ -241,7 +258,9 @@ Result<SearchInput> SearchInputOf(const EngineRequest& request, const LoadedMode
   if (!prompt.ok()) return prompt.error();
   Result<std::shared_ptr<const Constraint>> constraint = SearchConstraintOf(request, model);
   if (!constraint.ok()) return constraint.error();
-  SearchInput input{model.model(), *model.vocabulary(), model.encoder(), *std::move(prompt),
+  const Result<int> adapter = model.AdapterOf(request.lora);
+  if (!adapter.ok()) return adapter.error();
+  SearchInput input{model.model(*adapter), *model.vocabulary(), model.encoder(), *std::move(prompt),
                     *std::move(constraint)};
   input.cuts = request.options.at_budget == AtBudget::kCut;
   return input;
@@ -386,6 +405,8 @@ void NoteExtraction(const EngineRequest& request, const LoadedModel& model,
 
 Result<LaidOut> LayOut(const EngineRequest& request, const LoadedModel& model,
                        const ThoughtPlan* thoughts) {
+  const Result<int> adapter = model.AdapterOf(request.lora);
+  if (!adapter.ok()) return adapter.error();
   Result<std::vector<TokenId>> prompt = PromptTokensOf(request, model);
   if (!prompt.ok()) return prompt.error();
   Result<std::shared_ptr<const Constraint>> constraint = ConstraintOf(request, model);
@@ -422,8 +443,8 @@ Result<LaidOut> LayOut(const EngineRequest& request, const LoadedModel& model,
     if (asked && found.changes_nothing) note(kThinkingChangesNothing);
   }
   if (request.options.details) {
-    laid.details =
-        std::make_shared<DetailsRequest>(DetailsRequest{.prompt = *prompt, .group = request.group});
+    laid.details = std::make_shared<DetailsRequest>(
+        DetailsRequest{.prompt = *prompt, .group = request.group, .adapter = *adapter});
     if (request.grammar) {
       Result<Grammar> bound = BoundGrammar(request, model);
       if (!bound.ok()) return bound.error();
@@ -440,6 +461,7 @@ Result<LaidOut> LayOut(const EngineRequest& request, const LoadedModel& model,
   out.options = request.options;
   if (!out.options.close_repetition) out.options.close_repetition = request.extract.has_value();
   out.group = request.group;
+  UseAdapter(model, *adapter, out);
   return laid;
 }
 
@@ -463,7 +485,7 @@ bool CachedTries::Key::operator==(const Key& other) const {
   const bool same_grammar = grammar.has_value() == other.grammar.has_value() &&
                             (!grammar || grammar->Start() == other.grammar->Start());
   return same_grammar && constraint == other.constraint && prompt == other.prompt &&
-         temperature == other.temperature && max_tokens == other.max_tokens &&
+         temperature == other.temperature && max_tokens == other.max_tokens && lora == other.lora &&
          adaptive == other.adaptive && checks == other.checks;
 }
 
@@ -474,6 +496,7 @@ CachedTries::Key CachedTries::KeyOf(std::span<const TokenId> prompt, const Engin
           .constraint = request.constraint,
           .temperature = options.temperature,
           .max_tokens = options.max_tokens,
+          .lora = request.lora,
           .adaptive = options.sampler == SamplerKind::kArs && !options.fidelity,
           .checks = options.checks};
 }

@@ -39,8 +39,12 @@ BatchOptions BatchOptionsFor(const LoadedModel& model, int max_batch,
                              std::shared_ptr<Drafter> drafter);
 
 EngineInfo InfoOf(const LoadedModel& model);
+// The request has this adapter (LoadedModel::AdapterOf), and learns from no drafts of others.
+void UseAdapter(const LoadedModel& model, int adapter, BatchRequest& request);
 // Errors: those of Engine::PromptTokens.
 Result<std::vector<TokenId>> PromptTokensOf(const EngineRequest& request, const LoadedModel& model);
+// Errors: kUnsupported for a model that only classifies.
+Status CheckWrites(const LoadedModel& model);
 // The constraint of the request; nullptr: none. Errors: kInvalid for a grammar of another
 // vocabulary.
 Result<std::shared_ptr<const Constraint>> ConstraintOf(const EngineRequest& request,
@@ -109,6 +113,7 @@ class CachedTries {
     std::shared_ptr<const Constraint> constraint;
     double temperature;
     int max_tokens;
+    std::string lora;
     bool adaptive;
     std::vector<std::shared_ptr<const Check>> checks;
 

@@ -12,6 +12,7 @@
 #include "src/base/utf8.h"
 #include "src/engine/model_files.h"
 #include "src/engine/schema_view.h"
+#include "src/model/adapted_model.h"
 #include "src/model/draft_head.h"
 #include "src/text/chat/chat_template.h"
 
@@ -163,6 +164,7 @@ Status LoadedModel::LoadWeights(const ModelOptions& options,
     return status;
   }
   model_ = *std::move(model);
+  MakeViews();
   context_length_ = info().context_length;
   threads_ = options.threads;
   return {};
@@ -184,6 +186,7 @@ Status LoadedModel::AttachHeads(const DraftOptions& options, std::vector<size_t>
   for (const std::string& path : DraftModelsOf(options)) {
     if (!has("model") || !IsDraftHead(path) || attached(path)) continue;
     if (Status status = AttachDraftHead(model_, path); !status.ok()) return status;
+    MakeViews();
     heads_.push_back(path);
   }
   const bool chosen = ChoosesDraftSources(options);
@@ -197,10 +200,32 @@ Status LoadedModel::AttachHeads(const DraftOptions& options, std::vector<size_t>
       if (error.place.empty()) error.place = "draft";
       return error;
     }
+    MakeViews();
     heads_.emplace_back(kOwnHead);
   }
   if (chosen) sources.push_back(IndexOfDraftSource(kOwnHead));
   return {};
+}
+
+void LoadedModel::MakeViews() {
+  adapted_.clear();
+  for (size_t i = 0; i < info().adapters.size(); ++i) {
+    adapted_.push_back(std::make_unique<AdaptedModel>(*model_, static_cast<int>(i) + 1));
+  }
+}
+
+Result<int> LoadedModel::AdapterOf(std::string_view name) const {
+  if (name.empty()) return own_adapter_;
+  std::string names;
+  const auto& adapters = info().adapters;
+  for (size_t i = 0; i < adapters.size(); ++i) {
+    if (adapters[i].name == name) return static_cast<int>(i) + 1;
+    if (i < 20) names += (names.empty() ? "" : ", ") + adapters[i].name;
+  }
+  return Error{ErrorCode::kInvalid,
+               "is no adapter of this model: " +
+                   (names.empty() ? "it was loaded without any" : "it has " + names),
+               "lora"};
 }
 
 Result<std::shared_ptr<Drafter>> LoadedModel::MakeDrafter(const DraftOptions& options) {

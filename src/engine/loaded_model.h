@@ -111,6 +111,21 @@ class LoadedModel {
 
   // REQUIRES: LoadWeights.
   Model& model() const { return *model_; }
+  // The model as sequences of an adapter see it; 0: the model itself. REQUIRES: a number that
+  // AdapterOf has given.
+  Model& model(int adapter) const {
+    return adapter == 0 ? *model_ : *adapted_[static_cast<size_t>(adapter) - 1];
+  }
+  // The number of the adapter that a request names; an empty name is that of UseAdapter. Errors:
+  // kInvalid with "lora" as place.
+  Result<int> AdapterOf(std::string_view name) const;
+  // Requests that name no adapter get this one. REQUIRES: 0, or a number of an adapter.
+  void UseAdapter(int adapter) { own_adapter_ = adapter; }
+  int own_adapter() const { return own_adapter_; }
+  // Tells the outputs of models and adapters apart, next to path(); 0: no adapter.
+  uint64_t AdapterKey(int adapter) const {
+    return adapter == 0 ? 0 : info().adapters[static_cast<size_t>(adapter) - 1].key;
+  }
   const ModelInfo& info() const { return model_->info(); }
   // Threads for masks and samplers, the caller counted; at least 1. A model on a device leaves the
   // host's threads to the masks.
@@ -118,6 +133,7 @@ class LoadedModel {
   // For tests: a model around the one that was loaded.
   void WrapModel(const std::function<std::unique_ptr<Model>(std::unique_ptr<Model>)>& wrap) {
     model_ = wrap(std::move(model_));
+    MakeViews();
   }
   // nullptr where `options` asks for no drafts. Draft models that are trained heads, and a block of
   // the model's own, are attached to the model, so references to it are void afterwards. Errors:
@@ -154,6 +170,8 @@ class LoadedModel {
   // The trained heads that the options name, and the model's own block, where the sources want
   // them. "auto" gets the source of the latter.
   Status AttachHeads(const DraftOptions& options, std::vector<size_t>& sources);
+  // Of the model for each adapter, when there is another model.
+  void MakeViews();
 
   std::string path_;
   ModelText text_;
@@ -168,7 +186,9 @@ class LoadedModel {
   int context_length_ = 0;
   int threads_ = 0;  // of ModelOptions
   std::unique_ptr<Model> model_;
-  std::vector<std::string> heads_;  // as DraftSetting::heads
+  std::vector<std::string> heads_;               // as DraftSetting::heads
+  std::vector<std::unique_ptr<Model>> adapted_;  // by adapter
+  int own_adapter_ = 0;
 };
 
 }  // namespace pawl

@@ -60,8 +60,10 @@ Status CheckModelPath(const std::string& path) {
   if (IsFolder(path) || LooksLikeGguf(path)) return {};
   std::error_code ignored;
   return Error{ErrorCode::kIo,
-               fs::exists(path, ignored) ? "neither a model folder nor a GGUF file"
-                                         : "no such model folder or file",
+               fs::is_regular_file(path, ignored) && fs::is_empty(path, ignored)
+                   ? "is an empty file"
+               : fs::exists(path, ignored) ? "neither a model folder nor a GGUF file"
+                                           : "no such model folder or file",
                path};
 }
 

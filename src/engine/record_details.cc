@@ -167,8 +167,8 @@ class DetailsJob : public std::enable_shared_from_this<DetailsJob> {
   }
 
   void Ask(const ChoiceQuestion& question) {
-    SearchInput input{model_.model(), *model_.vocabulary(), model_.encoder(), question.prompt,
-                      nullptr};
+    SearchInput input{model_.model(request_->adapter), *model_.vocabulary(), model_.encoder(),
+                      question.prompt, nullptr};
     input.choices_go_on = true;
     ClassifyOptions options;
     options.choices = question.texts;

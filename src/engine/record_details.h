@@ -34,6 +34,7 @@ struct DetailsRequest {
   std::string schema = {};              // JSON; empty: no choices are known
   std::string text = {};                // empty: values have no spans
   uint64_t group = 0;                   // as in BatchRequest
+  int adapter = 0;                      // of LoadedModel::AdapterOf
   // The number of each request to the batch before it runs, for who may cancel it.
   std::function<void(RequestId id)> asks = nullptr;
 };

@@ -291,6 +291,12 @@ bool IsDraftHead(const std::string& folder) {
   return config.ok() && HeadKindOf(*config).has_value();
 }
 
+Status CheckHeadConfig(const std::string& folder) {
+  const Result<json::Value> config = ReadSettingsFile(folder + "/config.json");
+  if (config.ok() || config.error().code == ErrorCode::kIo) return {};
+  return config.error();
+}
+
 Result<DraftHead> LoadDraftHead(const std::string& folder, const TransformerConfig& model,
                                 int threads) {
   const std::string path = folder + "/config.json";

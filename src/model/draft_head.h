@@ -69,6 +69,8 @@ struct DraftHead {
 
 // Whether config.json of the folder describes a head and no model. False where it cannot be read.
 bool IsDraftHead(const std::string& folder);
+// Of a folder that may be a head. Errors: those of a config.json that is there and is no JSON.
+Status CheckHeadConfig(const std::string& folder);
 
 // For a model of this description. Errors: kIo; kInvalid and kUnsupported with the file and the key
 // or tensor, where the head is damaged or is another model's.

@@ -282,7 +282,7 @@ std::string KvPool::Check(std::span<const int32_t> references) const {
     if (FindBehind(info.parent, PageTokens(info.tokens)) != static_cast<int32_t>(i)) {
       return name(i) + " is not found under its tokens";
     }
-    if (info.parent == 0 || limits_.window > 0) continue;
+    if (static_cast<int64_t>(info.parent) <= 0 || limits_.window > 0) continue;
     const size_t parent = parent_of(i);
     if (parent == info_.size()) return name(i) + " has outlived its parent";
     if (expected > 0 && info_[parent].references == 0) return name(i) + " without its parent";

@@ -93,9 +93,12 @@ class KvPool {
   int32_t references(int32_t page) const { return info_[static_cast<size_t>(page)].references; }
   bool published(int32_t page) const { return info_[static_cast<size_t>(page)].published; }
 
-  // The page published under these tokens behind `parent` (kNoPage: at the beginning), or kNoPage.
+  // What stands for the parent at the beginning. Prefixes of different adapters have nothing in
+  // common; RootOf(0) is kNoPage.
+  static constexpr int32_t RootOf(int adapter) { return kNoPage - adapter; }
+  // The page published under these tokens behind `parent` (a root: at the beginning), or kNoPage.
   int32_t Find(int32_t parent, PageTokens tokens) const;
-  // REQUIRES: `page` is referenced and not published, `parent` is published or kNoPage, and
+  // REQUIRES: `page` is referenced and not published, `parent` is published or a root, and
   // Find(parent, tokens) == kNoPage.
   void Publish(int32_t page, int32_t parent, PageTokens tokens);
   // Takes a page out of the cache, so that it may be written. REQUIRES: it is published and has one
@@ -118,7 +121,7 @@ class KvPool {
   struct Page {
     int32_t references = 0;
     bool published = false;
-    // Every publication has a number of its own; a parent is known by it, or 0 where there is none.
+    // Every publication has a number of its own; a parent is known by it, a root by 0, -1, -2, ...
     uint64_t number = 0, parent = 0;
     int32_t older = kNoPage, newer = kNoPage;  // neighbours among the kept, by last use
     int32_t next = kNoPage;                    // in its bucket, or in the list of free pages
@@ -129,7 +132,9 @@ class KvPool {
   };
   Page& At(int32_t page) { return info_[static_cast<size_t>(page)]; }
   const Page& At(int32_t page) const { return info_[static_cast<size_t>(page)]; }
-  uint64_t NumberOf(int32_t page) const { return page == kNoPage ? 0 : At(page).number; }
+  uint64_t NumberOf(int32_t page) const {
+    return page <= kNoPage ? static_cast<uint64_t>(int64_t{page} - kNoPage) : At(page).number;
+  }
   int32_t FindBehind(uint64_t parent, PageTokens tokens) const;
   size_t BucketOf(uint64_t hash) const { return hash & (buckets_.size() - 1); }
 

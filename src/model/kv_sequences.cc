@@ -27,7 +27,7 @@ bool KvSequences::Known(SequenceId sequence) const {
          sequences_[static_cast<size_t>(sequence)].used;
 }
 
-Result<SequenceId> KvSequences::New(int capacity) {
+Result<SequenceId> KvSequences::New(int capacity, int adapter) {
   if (capacity < 1)
     return Error{ErrorCode::kInvalid, "a sequence needs a capacity of 1 or more", ""};
   if (capacity > context_length_) {
@@ -49,6 +49,7 @@ Result<SequenceId> KvSequences::New(int capacity) {
   try {
     SequenceState state;
     state.used = true;
+    state.adapter = adapter;
     state.capacity = capacity;
     state.pages.reserve(static_cast<size_t>(PagesFor(capacity)));
     state.tokens.reserve(static_cast<size_t>(capacity));
@@ -126,8 +127,8 @@ std::vector<int32_t> KvSequences::FindPages(const SequenceState& state,
                                             std::span<const TokenId> tokens) const {
   std::vector<int32_t> found;
   size_t wanted = 0;
-  int32_t parent =
-      state.published == 0 ? kNoPage : state.pages[static_cast<size_t>(state.published - 1)];
+  int32_t parent = state.published == 0 ? KvPool::RootOf(state.adapter)
+                                        : state.pages[static_cast<size_t>(state.published - 1)];
   const size_t most = std::min(static_cast<size_t>(state.capacity), tokens.size()) / kPagePositions;
   for (auto nth = static_cast<size_t>(state.published); nth < most; ++nth) {
     parent = pool_.Find(parent, TokensOfPage(tokens, nth));
@@ -149,6 +150,7 @@ std::pair<const SequenceState*, size_t> KvSequences::FindBegun(const SequenceSta
   for (const SequenceState& other : sequences_) {
     const auto known = static_cast<size_t>(std::min(other.length, other.mixed));
     if (!other.used || &other == &state || known <= best.second) continue;
+    if (other.adapter != state.adapter) continue;
     if (other.pages[page] == kNoPage) continue;
     // Pages in the cache are the same where all tokens before are.
     if (page > 0 && other.pages[page - 1] != state.pages[page - 1]) continue;
@@ -170,7 +172,9 @@ int KvSequences::ReuseCopying(SequenceId sequence, std::span<const TokenId> toke
                      std::equal(state.tokens.begin(), state.tokens.end(), tokens.begin());
   if (!plain) return ReusePrefix(sequence, tokens);
   const auto at = static_cast<size_t>(state.length / kPagePositions);
-  const auto parent_of = [&](size_t page) { return page == 0 ? kNoPage : state.pages[page - 1]; };
+  const auto parent_of = [&](size_t page) {
+    return page == 0 ? KvPool::RootOf(state.adapter) : state.pages[page - 1];
+  };
   const auto follows = [&](size_t page) {
     return page <= static_cast<size_t>(state.published) &&
            (page == 0 || parent_of(page) != kNoPage);
@@ -324,7 +328,7 @@ void KvSequences::PlanAgain(const RowPlan& plan, size_t change, std::vector<Row>
 void KvSequences::Publish(SequenceState& state, int length) {
   while ((state.published + 1) * kPagePositions <= length) {
     const auto i = static_cast<size_t>(state.published);
-    const int32_t parent = i == 0 ? kNoPage : state.pages[i - 1];
+    const int32_t parent = i == 0 ? KvPool::RootOf(state.adapter) : state.pages[i - 1];
     const PageTokens tokens = TokensOfPage(state.tokens, i);
     const int32_t same = pool_.Find(parent, tokens);
     if (same != kNoPage) {

@@ -27,7 +27,7 @@ class KvSequences {
   KvSequences(const KvLimits& limits, int context_length);
 
   // As the methods of Model with these names.
-  Result<SequenceId> New(int capacity);
+  Result<SequenceId> New(int capacity, int adapter = 0);
   void Free(SequenceId sequence);
   void Truncate(SequenceId sequence, int length);
   int ReusePrefix(SequenceId sequence, std::span<const TokenId> tokens);

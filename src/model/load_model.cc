@@ -13,6 +13,7 @@
 #include "src/model/draft_head.h"
 #include "src/model/gguf.h"
 #include "src/model/gguf_model.h"
+#include "src/model/lora.h"
 #include "src/model/model.h"
 #include "src/model/quantize.h"
 #include "src/model/quantized_checkpoint.h"
@@ -180,6 +181,11 @@ Result<std::unique_ptr<Model>> LoadModel(const std::string& path, const ModelOpt
       use_cpu(found.error());
     }
   }
+  if (device != Device::kCpu && !options.lora.empty()) {
+    const Error why = {ErrorCode::kUnsupported, "LoRA adapters run on the CPU alone", "lora"};
+    if (device == Device::kCuda) return why;
+    use_cpu(why);
+  }
   if (device == Device::kCpu && options.dtype == WeightDtype::kFp8) {
     return Error{ErrorCode::kUnsupported, "fp8 weights are for CUDA devices alone", "dtype"};
   }
@@ -205,6 +211,11 @@ Result<std::unique_ptr<Model>> LoadModel(const std::string& path, const ModelOpt
     if (!weights.ok()) return weights.error();
     LeaveOutOwnBlock(opened->config, *weights);
     if (note && !weights->unused.empty()) note(UnusedTensors(weights->unused, opened->config));
+    if (!options.lora.empty()) {
+      Status status =
+          LoadAdapters(options.lora, options.lora_bytes, opened->config, opened->names, *weights);
+      if (!status.ok()) return status.error();
+    }
     if (device != Device::kCpu) {
       Result<std::unique_ptr<Model>> model = MakeOnCuda(opened->config, *weights, options);
       if (model.ok() || device == Device::kCuda || options.dtype == WeightDtype::kFp8) return model;

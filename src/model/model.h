@@ -115,6 +115,7 @@ struct ModelInfo {
   int vocabulary_size = 0;   // width of the logits
   int context_length = 0;    // longest sequence
   int layers = 0, hidden = 0, heads = 0, kv_heads = 0, head_dim = 0;
+  bool classifies = false;  // it has a head for labels and none for tokens
   int64_t parameters = 0;
   int64_t layer_parameters = 0;  // of the matrices of the layers: without embedding and head
   int64_t weight_bytes = 0;
@@ -129,6 +130,11 @@ struct ModelInfo {
   std::vector<DraftHead> draft_heads;
   std::string kernels;  // "avx512", ...
   int threads = 1;
+  struct Adapter {
+    std::string name;
+    uint64_t key = 0;  // of what its files say; never 0
+  };
+  std::vector<Adapter> adapters;  // adapter i + 1 of Model::NewAdapted; 0 is none
 };
 
 // A token of the output or the prompt, for penalties: how often it is in the output (0: in the
@@ -235,6 +241,12 @@ class Model {
   // before. Errors: kInvalid for a capacity below 1, kLimit when it exceeds the context length or
   // all of the key-value memory.
   virtual Result<SequenceId> NewSequence(int capacity) = 0;
+  // The same, whose rows the weights and a LoRA adapter compute. Sequences of different adapters
+  // share calls, but no prefixes. Errors: also kInvalid for a number that there is not.
+  virtual Result<SequenceId> NewAdapted(int capacity, int adapter) {
+    if (adapter == 0) return NewSequence(capacity);
+    return Error{ErrorCode::kUnsupported, "this model has no adapters", "lora"};
+  }
   // Ids of freed sequences are given out again. Unknown ids are ignored, here and in Truncate.
   virtual void FreeSequence(SequenceId sequence) = 0;
   // Forgets positions >= length. Where all layers have sliding windows, what no window reaches is

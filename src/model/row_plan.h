@@ -22,6 +22,7 @@ constexpr int32_t kMaxTreePages = PagesFor(kMaxTreeRows);
 // A sequence as the planner sees it.
 struct SequenceState {
   bool used = false;
+  int adapter = 0;  // that computes its rows (Model::NewAdapted)
   int capacity = 0;
   int length = 0;  // positions 0 .. length-1 are committed
 

@@ -165,6 +165,7 @@ struct Described {
   const Family* family = nullptr;
   JsonReader in;
   bool inside = false;
+  bool classifies = false;
 };
 
 // Without a family, with an error, where there is none.
@@ -178,6 +179,16 @@ Described FindDescription(const JsonReader& outer) {
   found.architecture = names.Item(0).String();
   found.family = FindFamily(found.architecture);
   if (found.family != nullptr) return found;
+  // The layers of a family under a head for labels.
+  constexpr std::string_view kClassifier = "ForSequenceClassification";
+  if (found.architecture.ends_with(kClassifier)) {
+    const std::string plain =
+        found.architecture.substr(0, found.architecture.size() - kClassifier.size());
+    found.family = FindFamily(plain + "ForCausalLM");
+    if (found.family != nullptr) found.architecture = plain + "ForCausalLM";
+    found.classifies = found.family != nullptr;
+    if (found.classifies) return found;
+  }
   found.inside = FindWrapped(found.architecture, "") != nullptr;
   if (!found.inside) {
     names.Unsupported("the architecture " + json::Quote(found.architecture.substr(0, 100)) +
@@ -311,6 +322,7 @@ Result<TransformerConfig> ReadConfigFile(const std::string& path) {
   TransformerConfig config;
   config.architecture = found.architecture;
   config.family = found.family;
+  config.classifies = found.classifies;
   CheckType(outer["model_type"], config);
   const JsonReader& in = found.in;
   // Models of text and images have it at the top.

@@ -88,6 +88,8 @@ struct TransformerConfig {
   int mask_block = 0;  // its canvases end with blocks of so many positions; 0: of any length
 
   CheckpointFormat quantization;  // of the matrices of a folder
+  // It has a head for labels and none for tokens (engine/rerank_head.h).
+  bool classifies = false;
 
   std::vector<TokenId> end_tokens;
   TokenId bos = kNoToken;

@@ -108,8 +108,9 @@ void TransformerCpu::Copy(std::span<const SlotCopy> copies) {
   }
 }
 
-Result<SequenceId> TransformerCpu::NewSequence(int capacity) {
-  Result<SequenceId> sequence = sequences_.New(capacity);
+Result<SequenceId> TransformerCpu::NewAdapted(int capacity, int adapter) {
+  if (adapter != 0 && !HasAdapter(adapter)) return Model::NewAdapted(capacity, adapter);
+  Result<SequenceId> sequence = sequences_.New(capacity, adapter);
   if (!sequence.ok() || capacity <= largest_capacity_) return sequence;
   try {
     int64_t scores = 0;
@@ -209,6 +210,7 @@ void TransformerCpu::MatMul(const Linear& linear, float* y, bool add, int64_t ro
   args.y_stride = stride == 0 ? linear.w.rows : stride;
   args.add = add;
   Multiply(args);
+  if (adapted_ && linear.lora != nullptr) AddAdapters(linear, y, args.y_stride);
 }
 
 void TransformerCpu::Norm(const std::vector<float>& weight, const std::vector<float>& bias,
@@ -588,6 +590,7 @@ void TransformerCpu::Tap(const ModelCall& call, int layer, const float* states, 
 }
 
 void TransformerCpu::BeginBlock(std::span<const Row> rows) {
+  if (weights_.lora != nullptr) FindAdapters(rows);
   active_.clear();
   outputs_.clear();
   allowed_.clear();

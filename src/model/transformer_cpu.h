@@ -49,7 +49,8 @@ class TransformerCpu final : public Model {
 
   const ModelInfo& info() const override { return info_; }
   std::optional<MaskFilling> filling() const override;
-  Result<SequenceId> NewSequence(int capacity) override;
+  Result<SequenceId> NewSequence(int capacity) override { return NewAdapted(capacity, 0); }
+  Result<SequenceId> NewAdapted(int capacity, int adapter) override;
   void FreeSequence(SequenceId sequence) override;
   void Truncate(SequenceId sequence, int length) override;
   int ReusePrefix(SequenceId sequence, std::span<const TokenId> tokens) override;
@@ -228,6 +229,14 @@ class TransformerCpu final : public Model {
   // `stride`: of the rows of y, 0: they lie one behind the other.
   void MatMul(const Linear& linear, float* y, bool add, int64_t rows, int64_t stride = 0);
   void Multiply(const MatMulArgs& args);
+  // Of LoRA adapters (transformer_cpu_lora.cc): which rows of the block have one, and what they add
+  // to a product with what is packed, of the rows of active_.
+  void FindAdapters(std::span<const Row> rows);
+  void AddAdapters(const Linear& linear, float* y, int64_t stride);
+  void AllocateAdapters();
+  bool HasAdapter(int adapter) const {
+    return adapter > 0 && adapter <= static_cast<int>(info_.adapters.size());
+  }
   // answer_ = the MLP of what is packed from normed_.
   void SharedExpert(const Experts& experts, const ExpertWeights& weights, int64_t rows);
   // x_ to normed_; as it is where there is no norm.
@@ -289,6 +298,11 @@ class TransformerCpu final : public Model {
     const float* x;
   } packed_from_ = {};
   Floats x_, normed_, packed_, q_, k_, v_, attended_, gate_, up_;
+  // Of adapters: by row of the block, those of the block, and of the rows of one: which of active_,
+  // what they read, packed, and what is between its two matrices.
+  bool adapted_ = false;
+  std::vector<int32_t> adapter_of_, adapters_, adapter_rows_;
+  Floats adapter_x_, adapter_packed_, adapter_inner_;
   std::vector<float> head_logits_;
   Floats mixed_, z_;         // of recurrent layers; gates of attention
   Floats answer_;            // of attention and MLP, where more than an addition follows

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "src/model/draft_head.h"
+#include "src/model/lora.h"
 #include "src/model/mask_filling.h"
 #include "src/model/transformer_cpu.h"
 
@@ -144,8 +145,9 @@ void TransformerCpu::FillInfo() {
     info_.draft_heads.push_back({one.head->name(), static_cast<int>(one.head->steps.size())});
   }
   info_.hidden = config_.hidden;
+  info_.classifies = config_.classifies;
   info_.parameters = weights_.parameters;
-  info_.weight_bytes = weights_.bytes;
+  info_.weight_bytes = weights_.bytes + (head_ != nullptr ? head_->memory.bytes : 0);
   info_.step_bytes = weights_.bytes - idle;
   if (weights_.head.data != weights_.embedding.data) {
     info_.step_bytes -= MatrixBytes(weights_.embedding);
@@ -153,6 +155,7 @@ void TransformerCpu::FillInfo() {
   if (config_.layer_input_width > 0) info_.step_bytes -= MatrixBytes(weights_.layer_embedding);
   info_.end_tokens = config_.end_tokens;
   info_.bos = config_.bos;
+  if (weights_.lora != nullptr) info_.adapters = weights_.lora->adapters;
   info_.kernels = kernels_.name;
   info_.threads = pool_.size();
 }
@@ -233,6 +236,7 @@ void TransformerCpu::AllocateScratch() {
     expert_packed_ =
         allocate(PackedFloats(kBlockRows * slots, std::max(int64_t{config_.hidden}, slot_width)));
   }
+  if (weights_.lora != nullptr) AllocateAdapters();
   attention_scratch_.resize(static_cast<size_t>(pool_.size()));
   active_.reserve(kBlockRows);
   attention_chunks_.reserve(kBlockRows);

@@ -556,7 +556,7 @@ Status Bind(Binder& binder, const TensorSource& source, const TransformerConfig&
   weights.embedding = binder.FetchMatrix(embedding, config.vocabulary, hidden, true);
   // A head in the file counts, as in the reference implementation: the embedding takes its place
   // only where there is none.
-  const bool tied = config.tied_embeddings && source.Find(head) == nullptr;
+  const bool tied = (config.tied_embeddings || config.classifies) && source.Find(head) == nullptr;
   weights.head =
       tied ? weights.embedding : binder.FetchMatrix(head, config.vocabulary, hidden, true);
   weights.final_norm = binder.FetchNorm(names.body + names.final_norm, hidden);
@@ -579,6 +579,7 @@ Status Bind(Binder& binder, const TensorSource& source, const TransformerConfig&
   }
   if (binder.error()) return *binder.error();
   weights.unused = binder.Unused();
+  if (config.classifies) std::erase(weights.unused, "score.weight");
   return CheckLayersUsed(weights, source, config, names);
 }
 

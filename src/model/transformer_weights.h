@@ -25,9 +25,13 @@ namespace pawl {
 // "bf16", "int8", ...
 const char* DtypeName(WeightType type);
 
+struct LoraLinear;
+struct LoraSet;
+
 struct Linear {
-  Matrix w;                 // [outputs, inputs]
-  std::vector<float> bias;  // [outputs], or empty
+  Matrix w;                          // [outputs, inputs]
+  std::vector<float> bias;           // [outputs], or empty
+  const LoraLinear* lora = nullptr;  // what adapters add (lora.h); nullptr: nothing
 };
 
 struct ExpertWeights {
@@ -92,6 +96,7 @@ struct TransformerWeights {
   // What the matrices point into: the mapped files, and tensors that were copied or converted.
   HugeArena copies;
   std::unique_ptr<TensorSource> source;
+  std::shared_ptr<const LoraSet> lora;  // nullptr: no adapters
 };
 
 // As the reference implementation saves them. `source`, where given: models of text and images have

@@ -27,6 +27,7 @@ struct ApiRequest {
   const KnownTools::Match* tools = nullptr;
   uint64_t owner = 0;  // GenerateOptions::draft_owner
   int key = 0;         // CallSpec::key
+  int adapter = 0;     // CallSpec::adapter
 };
 
 // Each starts a call, or says what is wrong with the body.
@@ -35,6 +36,7 @@ Status StartCompletion(const ApiRequest& request);
 Status StartResponse(const ApiRequest& request);
 Status StartExtract(const ApiRequest& request);
 Status StartEmbeddings(const ApiRequest& request);
+Status StartRerank(const ApiRequest& request);
 Status StartInfill(const ApiRequest& request, bool infill);
 Status StartOllama(const ApiRequest& request, bool chat);
 Status StartMessages(const ApiRequest& request);

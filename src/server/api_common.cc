@@ -217,6 +217,9 @@ Status ReadCommon(const ApiRequest& request, const JsonReader& in,
                   std::initializer_list<const char*> max_names, int default_tokens,
                   CallSpec& spec) {
   ServerState& server = *request.server;
+  if (Status status = CheckWrites(server.model->loaded()); !status.ok()) {
+    return Error{status.error().code, status.error().message + ": see /v1/rerank", "#/model"};
+  }
   spec.options.sampling.temperature = server.model->temperature();
   spec.options.max_tokens = default_tokens;
   // A search draws no tokens: what is not read is told as ignored.
@@ -269,6 +272,7 @@ Status ReadCommon(const ApiRequest& request, const JsonReader& in,
   }
   spec.options.draft_owner = request.owner;
   spec.key = request.key;
+  spec.adapter = request.adapter;
   json::Value arguments;
   ThinkingReader(in, spec, arguments).Read();
   if (!in.ok()) return in.error();

@@ -88,6 +88,7 @@ Status StartEmbeddings(const ApiRequest& request) {
   CallSpec spec;
   spec.route = "/v1/embeddings";
   spec.embeds = *model.pooling();
+  spec.adapter = request.adapter;
   spec.key = request.key;
   if (Status status = ReadPrompts(in["input"], *request.server, spec.prompts); !status.ok()) {
     return status;

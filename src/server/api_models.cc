@@ -29,12 +29,18 @@ HttpReply JsonReplyOf(JsonWriter& json) {
 std::vector<ModelHost::Facts> FactsOf(const ServerState& server) {
   if (server.host != nullptr) return server.host->AllFacts();
   const ModelInfo& info = server.model->info();
-  return {{.name = server.model->name(),
-           .status = "loaded",
-           .failure = "",
-           .architecture = info.architecture,
-           .context_length = info.context_length,
-           .weight_bytes = info.weight_bytes}};
+  std::vector<ModelHost::Facts> facts = {{.name = server.model->name(),
+                                          .status = "loaded",
+                                          .failure = "",
+                                          .architecture = info.architecture,
+                                          .context_length = info.context_length,
+                                          .weight_bytes = info.weight_bytes}};
+  for (const ModelInfo::Adapter& adapter : info.adapters) {
+    facts.push_back(facts[0]);
+    facts.back().name = adapter.name;
+    facts.back().parent = server.model->name();
+  }
+  return facts;
 }
 
 bool IsLoaded(const ModelHost::Facts& facts) { return facts.status == std::string_view("loaded"); }
@@ -43,6 +49,7 @@ void WriteModel(const ServerState& server, const ModelHost::Facts& facts, JsonWr
   json.Object().Key("id").String(facts.name).Key("object").String("model").Key("created").Int(0);
   json.Key("owned_by").String("pawl");
   if (facts.context_length > 0) json.Key("max_model_len").Int(facts.context_length);
+  if (!facts.parent.empty()) json.Key("parent").String(facts.parent);
   if (server.host != nullptr) {
     json.Key("status").Object().Key("value").String(facts.status);
     if (!facts.failure.empty()) json.Key("message").String(facts.failure);

@@ -50,7 +50,7 @@ Call::Call(std::shared_ptr<ServerState> server, std::shared_ptr<Exchange> exchan
   out_.created = std::chrono::duration_cast<std::chrono::seconds>(
                      std::chrono::system_clock::now().time_since_epoch())
                      .count();
-  out_.model = server_->model->name();
+  out_.model = server_->model->NameOf(spec_.adapter);
   out_.ignored = spec_.ignored;
   const SamplingParams& sampling = spec_.options.sampling;
   if (!spec_.together.any() && !(sampling.stages == SamplerStages()))
@@ -343,6 +343,7 @@ void Call::Submit(Choice& choice) {
     return Done(choice, std::move(nothing));
   }
   request.group = group_;
+  UseAdapter(server_->model->loaded(), spec_.adapter, request);
   Delivery delivery;
   delivery.details = DetailsOf(choice, bound);
   delivery.stops = spec_.stop;

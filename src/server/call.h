@@ -63,6 +63,7 @@ struct CallSpec {
   std::string budget_pointer;  // of options.max_tokens, where the request has it
   // Code to complete, under monitors where they are built in (code_completion.h).
   std::optional<CodeSpec> code;
+  int adapter = 0;                // that the outputs have, by ServedModel::AdapterNamed
   int key = 0;                    // which of the server's keys the request has, from 1; 0: none
   bool prompt_only = false;       // the prompts are laid out, and no output begins
   bool one_by_one = false;        // an output that fails does not fail the others

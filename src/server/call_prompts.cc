@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "src/base/failure.h"
+#include "src/server/api.h"
 #include "src/server/call_choice.h"
 #include "src/server/server_state.h"
 
@@ -24,8 +25,9 @@ void Call::ScorePrompts() {
     };
     // Locked, so that what follows the scores does not set the id first.
     const std::lock_guard lock(mutex_);
-    const Result<AsyncEngine::Id> id = server_->engine->SubmitScore(
-        choice.prompt_tokens, {.top = spec_.options.logprobs}, group_, std::move(done));
+    const Result<AsyncEngine::Id> id =
+        server_->engine->SubmitScore(choice.prompt_tokens, {.top = spec_.options.logprobs}, group_,
+                                     std::move(done), spec_.adapter);
     if (id.ok()) {
       choice.id = *id;
       continue;
@@ -56,7 +58,8 @@ void Call::EchoPrompts() {
   for (const auto& choice : choices_) {
     ChoiceOut& out = out_.choices[static_cast<size_t>(choice->index)];
     const Tokenizer& tokenizer = server_->model->tokenizer();
-    out.content = tokenizer.Decode(choice->prompt_tokens, true) + out.content;
+    // Tokens of a client may end inside of characters.
+    out.content = ShownBytes(tokenizer.Decode(choice->prompt_tokens, true)) + out.content;
     if (scores_.empty()) continue;
     std::vector<TokenEntry> prompt;
     const TokenScores& scores = scores_[choice->prompt];
@@ -84,7 +87,8 @@ std::shared_ptr<DetailsRequest> Call::DetailsOf(const Choice& choice,
                                                          .grammar = grammar,
                                                          .schema = prompt.schema,
                                                          .text = prompt.text,
-                                                         .group = group_});
+                                                         .group = group_,
+                                                         .adapter = spec_.adapter});
 }
 
 // ---- Embeddings ----
@@ -101,7 +105,7 @@ void Call::SubmitEmbedding(Choice& choice) {
     self->Done(choice, std::move(nothing));
   };
   Submitted(choice, server_->engine->SubmitEmbed(choice.prompt_tokens, *spec_.embeds, group_,
-                                                 std::move(done)));
+                                                 std::move(done), spec_.adapter));
 }
 
 // ---- Documents ----
@@ -120,6 +124,7 @@ void Call::SubmitDocument(Choice& choice) {
   request.options = spec_.options;
   request.now = LocalTime();
   request.group = group_;
+  request.lora = server_->model->LoraOf(spec_.adapter);
   Delivery delivery;
   delivery.done = [self = shared_from_this(), &choice](Result<Generation> output) {
     if (output.ok()) {

@@ -98,6 +98,7 @@ void Call::SubmitTogether(Choice& choice, std::shared_ptr<const Constraint> cons
   EngineRequest request;
   request.tokens = choice.prompt_tokens;
   request.group = group_;
+  request.lora = server_->model->LoraOf(spec_.adapter);
   const PromptSpec& prompt = spec_.prompts[choice.prompt];
   if (spec_.together.search && spec_.together.search->contrast_prompt) {
     if (Status status = TakeParts(prompt, request); !status.ok()) {
@@ -178,13 +179,7 @@ void Call::SubmitTogether(Choice& choice, std::shared_ptr<const Constraint> cons
     }
   }
   if (!id.ok()) return Found(choice, id.error());
-  bool cancel = false;
-  {
-    const std::lock_guard lock(mutex_);
-    choice.id = *id;
-    cancel = gone_ || failure_.has_value();
-  }
-  if (cancel) engine.Cancel(*id);
+  Submitted(choice, id);
 }
 
 // Where the search has fewer outputs than were asked for, the other choices are absent. Where it

@@ -49,6 +49,7 @@ class ModelHost : public std::enable_shared_from_this<ModelHost> {
   // What lists of models tell.
   struct Facts {
     std::string name;
+    std::string parent = {};          // of an adapter: the model
     const char* status = "unloaded";  // "loading", "loaded", "failed"
     std::string failure;
     std::string architecture;  // empty until the model was loaded once, as are the numbers

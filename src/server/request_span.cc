@@ -146,7 +146,7 @@ std::string SpanLine(const HttpRequest& request, const RequestSpan& span) {
   attributes.Count("http.request.body.size", static_cast<int64_t>(request.body.size()));
   if (!request.peer.empty()) attributes.Text("client.address", request.peer);
   attributes.Text("pawl.request_id", request.id);
-  if (!span.route.empty()) {
+  if (!span.route.empty() && span.makes_outputs) {
     attributes.Text("gen_ai.provider.name", "pawl");
     attributes.Text("gen_ai.operation.name", OperationOf(span.route));
   }

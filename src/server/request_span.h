@@ -24,11 +24,12 @@ struct TraceParent {
 std::optional<TraceParent> ReadTraceParent(std::string_view header);
 
 struct RequestSpan {
-  std::string_view route;    // empty: the request was refused before its route was looked at
+  std::string_view route;    // empty: there is none of that name
   std::string_view version;  // of the server
   int status = 200;
   double seconds = 0;            // from the request to now
   const CallOut* out = nullptr;  // nullptr: nothing ran
+  bool makes_outputs = true;     // the route does
 };
 
 // The line, without a line feed; empty where the caller records nothing.

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <iterator>
+#include <ranges>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -142,6 +143,8 @@ constexpr Route kRoutes[] = {
         "OpenAI's chat API", true),
     Outputs("/v1/completions", StartCompletion, "OpenAI's completions"),
     Outputs("/v1/embeddings", StartEmbeddings, "Vectors of texts"),
+    Outputs("/v1/rerank", StartRerank, "How well documents answer a query"),
+    Outputs("/rerank", StartRerank, "How well documents answer a query"),
     Outputs("/v1/responses", StartResponse, "OpenAI's responses API"),
     Outputs("/v1/extract", StartExtract, "Records from texts, by a schema"),
     Outputs(
@@ -230,6 +233,37 @@ HttpReply ErrorReply(const HttpRequest& request, const ApiError& error) {
   return error.ToReply();
 }
 
+bool IsServed(const ServedModel& model, std::string_view name) {
+  return !name.empty() && model.AdapterNamed(name).has_value();
+}
+
+// Of a server with adapters: which of them the body asks for. Any name is good where there are
+// none.
+std::optional<ApiError> FindAdapter(const ServedModel& model, const json::Value& body,
+                                    int& adapter) {
+  if (model.info().adapters.empty()) return std::nullopt;
+  const json::Value* const name = body.Find("model");
+  if (name == nullptr || name->type == json::Type::kNull) return std::nullopt;
+  if (name->type != json::Type::kString) {
+    return ApiError{.message = "must be a string, not " + json::Shown(*name), .param = "/model"};
+  }
+  const std::optional<int> found = model.AdapterNamed(name->text);
+  if (found) {
+    adapter = *found;
+    return std::nullopt;
+  }
+  constexpr size_t kMostShown = 20;
+  std::string names = json::Quote(model.name());
+  for (const ModelInfo::Adapter& one : model.info().adapters | std::views::take(kMostShown)) {
+    names += ", " + json::Quote(one.name);
+  }
+  return ApiError{.status = 404,
+                  .message = "the model " + json::Quote(Shown(name->text)) +
+                             " does not exist; this server has " + names,
+                  .param = "/model",
+                  .code = "model_not_found"};
+}
+
 // nullptr, with the error that says so.
 const Route* FindRoute(const ServerState& server, const HttpRequest& request, ApiError& error) {
   std::string_view path = request.path;
@@ -237,7 +271,7 @@ const Route* FindRoute(const ServerState& server, const HttpRequest& request, Ap
   const std::string name =
       path.starts_with(kModels) ? PercentDecoded(path.substr(kModels.size())) : "";
   if (server.ready && !name.empty() &&
-      (server.host != nullptr ? server.host->Has(name) : name == server.model->name())) {
+      (server.host != nullptr ? server.host->Has(name) : IsServed(*server.model, name))) {
     static constexpr Route kModel = Get("/v1/models/", OneModel, "The model");
     if (request.method == "GET" || request.method == "HEAD") return &kModel;
   }
@@ -292,8 +326,13 @@ HttpReply Router::Refusal(const HttpRequest& request, const ApiError& error) con
   if (server_->options.trace) {
     const std::chrono::duration<double> seconds =
         std::chrono::steady_clock::now() - request.received;
+    ApiError ignored;
+    const Route* const route = FindRoute(*server_, request, ignored);
+    std::string path(route == nullptr ? "" : route->path);
+    if (path.size() > 1 && path.ends_with('/')) path += "{id}";
     const std::string line =
-        SpanLine(request, {"", server_->options.version, error.status, seconds.count(), nullptr});
+        SpanLine(request, {path, server_->options.version, error.status, seconds.count(), nullptr,
+                           route != nullptr && route->start != nullptr});
     if (!line.empty()) server_->options.trace(line);
   }
   return ErrorReply(request, error);
@@ -410,9 +449,12 @@ void Router::Read(const std::shared_ptr<Exchange>& exchange, const Route& route,
     }
   }
   if (route.start != nullptr) {
+    int adapter = 0;
+    if (const auto error = FindAdapter(*server_->model, body, adapter)) return refuse(*error);
     if (!claim()) return;
-    const Status status = route.start({server_, exchange, body, route.tools ? &tools : nullptr,
-                                       OwnerOf(*server_, request), KeyNumberOf(*server_, request)});
+    const Status status =
+        route.start({server_, exchange, body, route.tools ? &tools : nullptr,
+                     OwnerOf(*server_, request), KeyNumberOf(*server_, request), adapter});
     if (!status.ok()) Refuse(*exchange, FromError(status.error(), ""));
     return;
   }

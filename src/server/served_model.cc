@@ -80,6 +80,11 @@ Result<std::unique_ptr<ServedModel>> ServedModel::Load(const std::string& path,
     if (!file.has_filename()) file = file.parent_path();
     out->name_ = file.filename().string();
   }
+  for (const LoraAdapter& adapter : options.model.lora) {
+    if (adapter.name != out->name_) continue;
+    return Error{ErrorCode::kInvalid,
+                 "has the name of the model itself, " + json::Quote(out->name_), "lora"};
+  }
   Result<std::unique_ptr<LoadedModel>> loaded =
       LoadedModel::Open(path,
                         {.text = options.chat_template,
@@ -123,18 +128,49 @@ Result<std::unique_ptr<ServedModel>> ServedModel::Load(const std::string& path,
   if (Status status = out->loaded_->LoadWeights(options.model, options.note); !status.ok()) {
     return status.error();
   }
+  out->rerank_ = ReadRerankHead(path, out->info());
   return out;
+}
+
+std::optional<int> ServedModel::AdapterNamed(std::string_view name) const {
+  const auto& adapters = info().adapters;
+  constexpr std::string_view kLatest = ":latest";
+  for (int i = 0; i < 2; ++i) {
+    if (name.empty() || name == name_) return 0;
+    const auto found = std::ranges::find(adapters, name, &ModelInfo::Adapter::name);
+    if (found != adapters.end()) return static_cast<int>(found - adapters.begin()) + 1;
+    if (!name.ends_with(kLatest)) break;
+    name.remove_suffix(kLatest.size());
+  }
+  return std::nullopt;
+}
+
+Result<std::vector<TokenId>> ServedModel::EncodeFramed(const PromptSpec& spec) const {
+  const int context = loaded_->context_length();
+  if (!spec.pair) {
+    return tokenizer().EncodeWithin(spec.text, context, {.add_special_tokens = true});
+  }
+  if (!rerank_.ok()) return rerank_.error();
+  std::vector<TokenId> tokens = rerank_->before;
+  const auto add = [&](const std::vector<TokenId>& more) {
+    tokens.insert(tokens.end(), more.begin(), more.end());
+  };
+  const Result<std::vector<TokenId>> first = tokenizer().EncodeWithin(spec.text, context);
+  if (!first.ok()) return first;
+  const Result<std::vector<TokenId>> second = tokenizer().EncodeWithin(*spec.pair, context);
+  if (!second.ok()) return second;
+  add(*first);
+  add(rerank_->between);
+  add(*second);
+  add(rerank_->after);
+  return tokens;
 }
 
 Result<PreparedPrompt> ServedModel::Prepare(const PromptSpec& spec) const {
   PreparedPrompt out;
   switch (spec.kind) {
     case PromptSpec::Kind::kText:
-      if (spec.framed) {
-        return WithTokens(tokenizer().EncodeWithin(spec.text, loaded_->context_length(),
-                                                   {.add_special_tokens = true}),
-                          spec);
-      }
+      if (spec.framed) return WithTokens(EncodeFramed(spec), spec);
       return WithTokens(loaded_->EncodePlain(spec.text, spec.parse_special), spec);
     case PromptSpec::Kind::kTokens:
       out.tokens = spec.tokens;

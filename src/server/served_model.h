@@ -23,6 +23,7 @@
 #include "src/decode/embed_work.h"
 #include "src/engine/loaded_model.h"
 #include "src/engine/output_plan.h"
+#include "src/engine/rerank_head.h"
 #include "src/engine/thinking.h"
 #include "src/server/tool_instruction.h"
 
@@ -54,7 +55,8 @@ struct PromptSpec {
   bool parse_special = false;
   // kText: with the tokens that the tokenizer puts around a text, as models for embeddings read it.
   bool framed = false;
-  std::string pointer;  // where it stands in the request
+  std::optional<std::string> pair = {};  // framed: a second text behind it
+  std::string pointer;                   // where it stands in the request
 };
 
 struct PreparedPrompt {
@@ -92,8 +94,19 @@ class ServedModel {
   const FimTemplate* fim() const { return loaded_->fim(); }
 
   const std::string& name() const { return name_; }
+  // The adapter that requests for this name get, 0 for the model's own and an empty one; nullopt:
+  // there is no such name. "NAME:latest" is NAME.
+  std::optional<int> AdapterNamed(std::string_view name) const;
+  // Of AdapterNamed.
+  const std::string& NameOf(int adapter) const {
+    return adapter == 0 ? name_ : info().adapters[static_cast<size_t>(adapter) - 1].name;
+  }
+  // As EngineRequest::lora.
+  std::string LoraOf(int adapter) const { return adapter == 0 ? "" : NameOf(adapter); }
   // Of embeddings, or why there are none.
   const Result<Pooling>& pooling() const { return pooling_; }
+  // Of /v1/rerank, or why there is none.
+  const Result<RerankHead>& rerank() const { return rerank_; }
   LoadedModel& loaded() const { return *loaded_; }
   const Tokenizer& tokenizer() const { return loaded_->tokenizer(); }
   const std::shared_ptr<const Vocabulary>& vocabulary() const { return loaded_->vocabulary(); }
@@ -106,12 +119,14 @@ class ServedModel {
  private:
   ServedModel() = default;
   Result<PreparedPrompt> PrepareChat(const PromptSpec& spec) const;
+  Result<std::vector<TokenId>> EncodeFramed(const PromptSpec& spec) const;
   bool ProbeTools() const;
   Result<MarkedText> RenderWithTools(const PromptSpec& spec, ChatInput input) const;
 
   std::unique_ptr<LoadedModel> loaded_;
   std::string name_, chat_text_;
   Result<Pooling> pooling_ = Pooling();
+  Result<RerankHead> rerank_ = RerankHead();
   bool can_extract_ = false, shows_tools_ = false;
   ModelTraits traits_ = PlainTraits();
 };

@@ -493,6 +493,9 @@ static void* sample(void* context) {
   options.max_tokens = 12;
   pawl_samples* samples = NULL;
   CHECK(pawl_engine_sample(s->engine, &prompt, s->grammar, &options, &samples, NULL) == PAWL_OK);
+  int32_t timed_out = 7;
+  CHECK(pawl_samples_effective_size(samples, &timed_out) >= 1 && timed_out == 0);
+  CHECK(pawl_samples_effective_size(NULL, NULL) == 0);
   pawl_sample one;
   pawl_sample_init(&one, sizeof one);
   CHECK(pawl_samples_get(samples, 0, &one) == PAWL_OK && one.text_length < sizeof s->text);
@@ -749,9 +752,38 @@ static void test_diffusion(const char* folder, pawl_engine* causal) {
   pawl_engine_free(engine);
 }
 
+/* Adapters by name, and outputs with and without one at a time. */
+static void test_adapters(const char* folder, const char* adapter) {
+  char named[4096];
+  snprintf(named, sizeof named, "mine=%s", adapter);
+  const char* adapters[] = {named, "other=/nothing/here"};
+  pawl_engine_options options;
+  pawl_engine_options_init(&options, sizeof options);
+  options.lora = adapters;
+  options.lora_count = 2;
+  pawl_engine* engine = NULL;
+  CHECK_FAILS(pawl_engine_load(folder, strlen(folder), &options, &engine, &error), PAWL_IO,
+              "/nothing/here/adapter_config.json");
+  options.lora_count = 1;
+  engine = load(folder, &options);
+  const char* names[] = {NULL, "mine", NULL};
+  double scores[3] = {0, 0, 0}, sum = 0;
+  const int32_t tokens[] = {310, 320, 330};
+  pawl_prompt prompt = prompt_of("Ann Lee");
+  for (int i = 0; i < 3; ++i) {
+    prompt.lora = names[i];
+    CHECK(pawl_engine_score(engine, &prompt, tokens, 3, 1, &scores[i], NULL, NULL) == PAWL_OK);
+  }
+  CHECK(scores[0] == scores[2] && scores[0] != scores[1]);
+  prompt.lora = "yours";
+  CHECK_FAILS(pawl_engine_score(engine, &prompt, tokens, 3, 1, &sum, NULL, &error), PAWL_INVALID,
+              "lora");
+  pawl_engine_free(engine);
+}
+
 int main(int argc, char** argv) {
-  if (argc != 2) {
-    fprintf(stderr, "usage: capi_generate_test MODEL\n");
+  if (argc != 3) {
+    fprintf(stderr, "usage: capi_generate_test MODEL ADAPTER\n");
     return 2;
   }
   pawl_engine* engine = load(argv[1], NULL);
@@ -769,6 +801,7 @@ int main(int argc, char** argv) {
   pawl_engine_free(engine);
   test_old_sizes(argv[1]);
   test_engine_options(argv[1]);
+  test_adapters(argv[1], argv[2]);
   test_stores(argv[1]);
   test_thinking(argv[1]);
   if (failures == 0) printf("all well\n");

@@ -120,6 +120,12 @@ TEST(MessagesTest, BadModelFoldersNameTheFile) {
   };
   ExpectRefused(with(ScratchPath("no-such-folder")), {"no-such-folder", "no such model folder"});
   ExpectRefused(with(schema), {"good.json", "neither a model folder nor a GGUF file"});
+  WriteScratch("none.gguf", "");
+  ExpectRefused(with(ScratchPath("none.gguf")), {"none.gguf", "is an empty file"});
+  WriteScratch("broken-head/config.json", "{\"architectures\": [\"LlamaForCausalLMEagle3\",");
+  ExpectRefused({"generate", "--prompt", "x", "--draft", "model", "--draft-model",
+                 ScratchPath("broken-head")},
+                {"broken-head/config.json", "byte"});
   WriteScratch("empty-model/readme.txt", "nothing");
   ExpectRefused(with(ScratchPath("empty-model")), {"empty-model/tokenizer.json"});
   WriteScratch("no-weights/tokenizer.json", ByteTokenizerJson());

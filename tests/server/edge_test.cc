@@ -12,6 +12,7 @@
 
 #include "src/base/digest.h"
 #include "src/base/file.h"
+#include "src/base/utf8.h"
 #include "src/server/server.h"
 #include "tests/server/drafts_of_prompt.h"
 #include "tests/server/http_client.h"
@@ -256,6 +257,22 @@ TEST(EdgeTest, DraftsLearnByKey) {
   const size_t at = metrics.find(name);
   ASSERT_NE(at, std::string::npos);
   EXPECT_GE(std::stod(metrics.substr(at + name.size())), 1 << 20);  // the table of n-grams
+}
+
+// Tokens of a client may end in the middle of a character.
+TEST(EdgeTest, EchoedTokensAreUtf8) {
+  Connection c(OpenPort());
+  std::string tokens;
+  for (int token = 0; token < 2000; token += 7)
+    tokens += (token > 0 ? "," : "") + std::to_string(token);
+  for (const char* const logprobs : {"null", "0"}) {
+    const Answer answer = c.Post(
+        "/v1/completions",
+        R"({"prompt":[)" + tokens + R"(],"echo":true,"max_tokens":1,"logprobs":)" + logprobs + "}");
+    EXPECT_EQ(answer.status, 200);
+    EXPECT_TRUE(CheckUtf8(answer.body).ok());
+    EXPECT_TRUE(json::Parse(answer.body).ok());
+  }
 }
 
 }  // namespace

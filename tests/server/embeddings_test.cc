@@ -12,6 +12,7 @@
 #include "src/engine/pooling.h"
 #include "src/model/model.h"
 #include "src/server/server.h"
+#include "tests/model/gguf_writer.h"
 #include "tests/server/http_client.h"
 #include "tests/server/test_server.h"
 
@@ -219,6 +220,43 @@ TEST_F(PoolingTest, FoldersOfSentenceTransformers) {
     EXPECT_NE(read.error().ToString().find(says), std::string::npos) << read.error().ToString();
   }
   std::filesystem::remove_all(folder_);
+}
+
+TEST(PoolingOfGgufTest, IsThatOfItsKey) {
+  const std::string path = testing::TempDir() + "/pooling.gguf";
+  const auto read = [&](const auto& add) {
+    GgufWriter writer;
+    add(writer);
+    EXPECT_TRUE(WriteFile(path, writer.File()).ok());
+    return ReadPooling(path);
+  };
+  const auto of_type = [&](uint32_t type) {
+    return read([&](GgufWriter& writer) {
+      writer.Add("general.architecture", std::string_view("qwen3"));
+      writer.Add("qwen3.pooling_type", type);
+    });
+  };
+  ASSERT_TRUE(of_type(1).ok()) << of_type(1).error().ToString();
+  EXPECT_EQ(of_type(1)->kind, Pooling::Kind::kMean);
+  EXPECT_EQ(of_type(3)->kind, Pooling::Kind::kLast);
+  EXPECT_TRUE(of_type(3)->normalize);
+  for (const uint32_t other : {0u, 2u, 4u, 99u}) {  // none, cls, rank
+    const Result<Pooling> pooling = of_type(other);
+    ASSERT_FALSE(pooling.ok()) << other;
+    EXPECT_NE(pooling.error().ToString().find("qwen3.pooling_type"), std::string::npos);
+  }
+  const Result<Pooling> text = read([](GgufWriter& writer) {
+    writer.Add("general.architecture", std::string_view("qwen3"));
+    writer.Add("qwen3.pooling_type", std::string_view("mean"));
+  });
+  EXPECT_FALSE(text.ok());
+  // A key of another architecture is none.
+  const Result<Pooling> none = read([](GgufWriter& writer) {
+    writer.Add("general.architecture", std::string_view("qwen3"));
+    writer.Add("llama.pooling_type", 1);
+  });
+  ASSERT_FALSE(none.ok());
+  EXPECT_NE(none.error().message.find("there is no qwen3.pooling_type"), std::string::npos);
 }
 
 }  // namespace

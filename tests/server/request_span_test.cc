@@ -78,10 +78,13 @@ TEST(RequestSpanTest, ALineForEachRequest) {
     EXPECT_EQ(c.Post("/v1/chat/completions", body).status, 200);
     EXPECT_EQ(c.Post("/v1/chat/completions", "{").status, 400);
     EXPECT_EQ(c.Get("/health").status, 200);
+    EXPECT_EQ(c.Post("/v1/chat/completions", R"({"messages":7})").status, 400);
+    EXPECT_EQ(c.Post("/detokenize", "[").status, 400);
+    EXPECT_EQ(c.Get("/nowhere").status, 404);
   }
   ASSERT_TRUE(server->Stop().ok());
   server.reset();
-  ASSERT_EQ(lines.size(), 3u);  // the second caller records nothing
+  ASSERT_EQ(lines.size(), 6u);  // the second caller records nothing
   std::vector<json::Value> spans;
   for (const std::string& line : lines) {
     const auto value = json::Parse(line);
@@ -110,6 +113,14 @@ TEST(RequestSpanTest, ALineForEachRequest) {
   EXPECT_EQ(At(spans[1], "/parentSpanId").text, "");
   EXPECT_EQ(Attribute(spans[2], "http.response.status_code"), "400");
   EXPECT_EQ(Attribute(spans[2], "gen_ai.usage.output_tokens"), "");
+  // Those that are refused have the route that they asked for.
+  const auto route = [&](size_t i) { return Attribute(spans[i], "http.route"); };
+  EXPECT_EQ(route(2), "/v1/chat/completions");
+  EXPECT_EQ(Attribute(spans[2], "gen_ai.operation.name"), "chat");
+  EXPECT_EQ(route(3), "/v1/chat/completions");
+  EXPECT_EQ(route(4), "/detokenize");
+  EXPECT_EQ(Attribute(spans[4], "gen_ai.operation.name"), "");
+  EXPECT_EQ(route(5), "");
 }
 
 }  // namespace

@@ -221,6 +221,7 @@ Result<std::unique_ptr<DraftSource>> MakeMtpSource(const DraftSetting& setting) 
 
 Result<std::unique_ptr<DraftSource>> MakeModelSourceOf(const DraftSetting& setting, size_t nth) {
   const std::string path = DraftModelsOf(setting.options)[nth];
+  if (Status status = CheckHeadConfig(path); !status.ok()) return status.error();
   if (IsDraftHead(path)) {
     const auto at = std::ranges::find(setting.heads, path);
     const bool known = at != setting.heads.end();

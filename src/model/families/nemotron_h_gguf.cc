@@ -91,6 +91,7 @@ extern const Family kNemotronHFamily = {
     .rename_gguf =
         [](TensorNames& names) {
           RenameGgufMamba(names);
+          names.paired_rotation = true;  // so the converter writes queries and keys
           names.mlp_norm = "attn_norm";
         },
 };

@@ -7,19 +7,10 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
-#if defined(__x86_64__) && defined(__linux__)
-#include <sys/syscall.h>
-#include <unistd.h>
-#endif
-
-#if defined(__aarch64__) && defined(__linux__)
-#include <sys/auxv.h>
-#elif defined(__aarch64__) && defined(__APPLE__)
-#include <sys/sysctl.h>
-#endif
-
 #include <cstring>
 #include <string_view>
+
+#include "src/base/os/processors.h"
 
 namespace pawl {
 namespace {
@@ -43,14 +34,6 @@ CpuFeatures Limited(CpuFeatures features) {
   if (arm < 1) features.neon = false;
   return features;
 }
-
-#if defined(__aarch64__) && defined(__APPLE__)
-bool SystemSays(const char* name) {
-  int value = 0;
-  size_t size = sizeof value;
-  return ::sysctlbyname(name, &value, &size, nullptr, 0) == 0 && value != 0;
-}
-#endif
 
 }  // namespace
 
@@ -80,30 +63,15 @@ CpuFeatures DetectCpu() {
 #endif
 #if defined(__aarch64__)
   features.neon = true;
-#if defined(__linux__)
-  // The bits of asm/hwcap.h, which older systems' headers lack.
-  constexpr unsigned long kDotProduct = 1ul << 20, kI8mm = 1ul << 13, kBf16 = 1ul << 14;
-  features.dot_product = (::getauxval(AT_HWCAP) & kDotProduct) != 0;
-  features.i8mm = (::getauxval(AT_HWCAP2) & kI8mm) != 0;
-  features.bf16 = (::getauxval(AT_HWCAP2) & kBf16) != 0;
-#elif defined(__APPLE__)
-  features.dot_product = SystemSays("hw.optional.arm.FEAT_DotProd");
-  features.i8mm = SystemSays("hw.optional.arm.FEAT_I8MM");
-  features.bf16 = SystemSays("hw.optional.arm.FEAT_BF16");
-#endif
+  const os::ArmFeatures arm = os::AskArmFeatures();
+  features.dot_product = arm.dot_product;
+  features.i8mm = arm.i8mm;
+  features.bf16 = arm.bf16;
 #endif
   return Limited(features);
 }
 
-bool RequestAmx() {
-#if defined(__x86_64__) && defined(__linux__)
-  constexpr long kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM of asm/prctl.h
-  constexpr long kTileData = 18;               // the state component of XTILEDATA
-  return DetectCpu().amx_bf16 && ::syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
-#else
-  return false;
-#endif
-}
+bool RequestAmx() { return DetectCpu().amx_bf16 && os::RequestTiles(); }
 
 std::string ToString(const CpuFeatures& features) {
   std::string text;

@@ -3,13 +3,12 @@
 // RFC 4180: a field with a comma, a quote or an end of a line stands in quotes.
 #include "src/cli/record_output.h"
 
-#include <unistd.h>
-
 #include <cerrno>
 #include <cstring>
 #include <utility>
 
 #include "src/base/file.h"
+#include "src/base/os/files.h"
 #include "src/cli/command.h"
 
 namespace pawl::cli {
@@ -63,15 +62,14 @@ Result<RecordOutput> RecordOutput::Open(const RecordOutputOptions& options) {
                  "--output"};
   }
   size_t kept = 0;
-  if (options.resume && ::access(options.file.c_str(), F_OK) == 0) {
+  if (options.resume && os::Exists(options.file)) {
     const Result<std::string> there = ReadFile(options.file);
     if (!there.ok()) return there.error();
     std::tie(out.done_, kept) = CountLines(*there, out.table_);
     if (out.table_ && out.done_ > 0) --out.done_;  // the names of the columns
   }
   out.file_.reset(std::fopen(options.file.c_str(), kept > 0 ? "r+" : "w"));
-  const bool placed = out.file_ != nullptr &&
-                      ::ftruncate(::fileno(out.file_.get()), static_cast<off_t>(kept)) == 0 &&
+  const bool placed = out.file_ != nullptr && os::Truncate(::fileno(out.file_.get()), kept) &&
                       std::fseek(out.file_.get(), 0, SEEK_END) == 0;
   if (!placed) {
     return Error{ErrorCode::kIo, std::string("cannot write: ") + std::strerror(errno),

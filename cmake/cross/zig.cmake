@@ -11,13 +11,11 @@ set(CMAKE_CXX_COMPILER ${pawl_cross}/bin/zig-c++)
 set(CMAKE_AR ${pawl_cross}/bin/zig-ar CACHE FILEPATH "")
 set(CMAKE_RANLIB ${pawl_cross}/bin/zig-ranlib CACHE FILEPATH "")
 # zig would check undefined behaviour in builds that are not optimized.
-set(CMAKE_C_FLAGS_INIT "-target ${PAWL_CROSS_TARGET} -fno-sanitize=undefined")
-set(CMAKE_CXX_FLAGS_INIT "-target ${PAWL_CROSS_TARGET} -fno-sanitize=undefined")
+set(CMAKE_C_FLAGS_INIT "-target ${PAWL_CROSS_TARGET} -fno-sanitize=undefined -g0")
+set(CMAKE_CXX_FLAGS_INIT "-target ${PAWL_CROSS_TARGET} -fno-sanitize=undefined -g0")
 set(CMAKE_ASM_FLAGS_INIT "-target ${PAWL_CROSS_TARGET}")
-if(PAWL_CROSS_TARGET MATCHES "musl")
-  # Threads there have 128 KiB of stack unless the program says more. 8 MiB is what glibc gives.
-  set(CMAKE_EXE_LINKER_FLAGS_INIT "-Wl,-z,stack-size=8388608")
-endif()
+# Without symbols, which would take nine tenths of the command.
+set(CMAKE_EXE_LINKER_FLAGS_INIT "-s")
 # Nothing of this machine's own libraries and headers.
 set(CMAKE_FIND_ROOT_PATH ${pawl_cross_root})
 set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)

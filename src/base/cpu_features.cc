@@ -1,12 +1,12 @@
-// The compiler's __builtin_cpu_supports asks CPUID and XGETBV, so that a feature whose registers
-// the operating system does not save counts as absent. F16C is missing from its list in older
-// compilers and is read from CPUID leaf 1 here (ECX bit 29); it uses the AVX registers, so AVX
-// stands for the system's support.
+// CPUID says what the processor has, XGETBV which registers the system saves; a feature whose
+// registers are not saved counts as absent. Intel's manual, volume 1, chapters 14 and 15. Not the
+// compiler's __builtin_cpu_supports: some of the libraries behind it know no processor.
 #include "src/base/cpu_features.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
+
 #include <cstring>
 #include <string_view>
 
@@ -35,31 +35,41 @@ CpuFeatures Limited(CpuFeatures features) {
   return features;
 }
 
+#if defined(__x86_64__)
+void AskX86(CpuFeatures& features) {
+  const auto bit = [](unsigned word, int at) { return (word >> at & 1) != 0; };
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  if (__get_cpuid(1, &eax, &ebx, &ecx, &edx) == 0) return;
+  const bool saves = bit(ecx, 27), avx = bit(ecx, 28);
+  const bool fma = bit(ecx, 12), f16c = bit(ecx, 29);
+  if (!saves) return;
+  unsigned low = 0, high = 0;
+  asm volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  const bool vectors = avx && (low & 0x06) == 0x06;   // SSE, AVX
+  const bool wide = vectors && (low & 0xE0) == 0xE0;  // masks, halves of registers, registers
+  const bool tiles = (low >> 17 & 3) == 3;
+  features.fma = vectors && fma;
+  features.f16c = vectors && f16c;
+  if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) == 0) return;
+  const unsigned leaves = eax;
+  features.avx2 = vectors && bit(ebx, 5);
+  features.avx512f = wide && bit(ebx, 16);
+  features.avx512dq = wide && bit(ebx, 17);
+  features.avx512bw = wide && bit(ebx, 30);
+  features.avx512vl = wide && bit(ebx, 31);
+  features.avx512_vnni = wide && bit(ecx, 11);
+  features.amx_bf16 = tiles && bit(edx, 22) && bit(edx, 24);
+  if (leaves < 1 || __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) == 0) return;
+  features.avx512_bf16 = wide && bit(eax, 5);
+}
+#endif
+
 }  // namespace
 
 CpuFeatures DetectCpu() {
   CpuFeatures features;
 #if defined(__x86_64__)
-  __builtin_cpu_init();
-  features.avx2 = __builtin_cpu_supports("avx2");
-  features.fma = __builtin_cpu_supports("fma");
-  features.avx512f = __builtin_cpu_supports("avx512f");
-  features.avx512bw = __builtin_cpu_supports("avx512bw");
-  features.avx512dq = __builtin_cpu_supports("avx512dq");
-  features.avx512vl = __builtin_cpu_supports("avx512vl");
-  features.avx512_vnni = __builtin_cpu_supports("avx512vnni");
-  features.avx512_bf16 = __builtin_cpu_supports("avx512bf16");
-  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
-  if (__get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0) {
-    features.f16c = __builtin_cpu_supports("avx") && (ecx >> 29 & 1) != 0;
-    const bool osxsave = (ecx >> 27 & 1) != 0;
-    // CPUID 7, EDX: AMX-BF16 is bit 22, AMX-TILE bit 24; XCR0 bits 17 and 18: the tiles are saved.
-    if (osxsave && __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) != 0) {
-      unsigned low = 0, high = 0;
-      asm volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
-      features.amx_bf16 = (edx >> 22 & 1) != 0 && (edx >> 24 & 1) != 0 && (low >> 17 & 3) == 3;
-    }
-  }
+  AskX86(features);
 #endif
 #if defined(__aarch64__)
   features.neon = true;

@@ -32,7 +32,7 @@ int64_t UnusedMemory();
 int64_t ResidentBytes();
 int64_t MostResidentBytes();
 
-// What the C library's heap has handed out, and what it keeps of what was given back; nullopt where
+// What the C library's heap has handed out, and what it keeps of what was freed; nullopt where
 // it does not say. Takes milliseconds where many blocks are free.
 struct HeapBytes {
   int64_t used = 0, free = 0;

@@ -1,5 +1,5 @@
 // VirtualAlloc. Windows sets memory aside for all pages that are mapped, and gives them when they
-// are touched. A map that grows is copied; pages are given back when their map ends.
+// are touched. A map that grows is copied; pages are freed when their map ends.
 #include <windows.h>
 // After it: it needs its types.
 #include <psapi.h>

@@ -117,19 +117,22 @@ foreach(component IN LISTS PAWL_COMPONENTS)
     set(target pawl_cuda_component)
   endif()
   install(TARGETS ${target} EXPORT pawl_${component}
-    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
-    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
-    RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-  install(EXPORT pawl_${component} NAMESPACE pawl:: FILE pawl-${component}.cmake DESTINATION ${PAWL_PACKAGE_DIR})
+    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library NAMELINK_COMPONENT development
+    RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT library)
+  install(EXPORT pawl_${component} NAMESPACE pawl:: FILE pawl-${component}.cmake DESTINATION ${PAWL_PACKAGE_DIR}
+    COMPONENT development)
 endforeach()
 set(PAWL_HEADERS_LEFT_OUT)
 if(NOT PAWL_BUILD_ENGINE)
   set(PAWL_HEADERS_LEFT_OUT REGEX "/(check|constraint|drafts|engine|generation|model_options|sampling)\\.h$" EXCLUDE)
 endif()
-install(DIRECTORY ${pawl_SOURCE_DIR}/include/pawl DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h"
-  ${PAWL_HEADERS_LEFT_OUT})
+install(DIRECTORY ${pawl_SOURCE_DIR}/include/pawl DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development
+  FILES_MATCHING PATTERN "*.h" ${PAWL_HEADERS_LEFT_OUT})
 if(TARGET pawl)
-  install(TARGETS pawl RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  install(TARGETS pawl RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT command)
+  install(DIRECTORY ${pawl_SOURCE_DIR}/models DESTINATION ${CMAKE_INSTALL_DATADIR}/pawl COMPONENT command
+    PATTERN eval EXCLUDE PATTERN training.json EXCLUDE)
 endif()
 
 configure_package_config_file(${pawl_SOURCE_DIR}/cmake/pawl-config.cmake.in ${pawl_BINARY_DIR}/package/pawl-config.cmake
@@ -140,7 +143,7 @@ if(PROJECT_VERSION_MAJOR EQUAL 0)
 endif()
 write_basic_package_version_file(${pawl_BINARY_DIR}/package/pawl-config-version.cmake COMPATIBILITY ${compatible})
 install(FILES ${pawl_BINARY_DIR}/package/pawl-config.cmake ${pawl_BINARY_DIR}/package/pawl-config-version.cmake
-  DESTINATION ${PAWL_PACKAGE_DIR})
+  DESTINATION ${PAWL_PACKAGE_DIR} COMPONENT development)
 
 # pkg-config files name folders relative to where they lie, so that an installation can be moved.
 cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX BASE_DIRECTORY ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig OUTPUT_VARIABLE PAWL_PC_PREFIX)
@@ -161,5 +164,9 @@ foreach(component IN LISTS PAWL_COMPONENTS)
     set(name pawl-${component})
   endif()
   configure_file(${pawl_SOURCE_DIR}/cmake/${name}.pc.in ${pawl_BINARY_DIR}/package/${name}.pc @ONLY)
-  install(FILES ${pawl_BINARY_DIR}/package/${name}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+  install(FILES ${pawl_BINARY_DIR}/package/${name}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
 endforeach()
+
+if(PROJECT_IS_TOP_LEVEL)
+  include(${pawl_SOURCE_DIR}/cmake/pawl_packages.cmake)
+endif()

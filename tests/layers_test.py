@@ -78,6 +78,7 @@ LAYERS = [
     ("python.compat", ["python/pawl/compat/*"], ("python.",)),
     ("plugins", ["plugins/*"], ("headers", "capi", "python.", "plugins")),
     ("examples", ["examples/*"], ("headers", "python.", "plugins", "examples")),
+    ("packaging", ["packaging/*"], ("headers", "packaging")),
     ("scripts", ["scripts/*"], None),
     ("bench", ["bench/*"], None),
     ("tests", ["tests/*"], None),

@@ -14,20 +14,9 @@ for tool in cmake ninja python3; do
   command -v "$tool" > /dev/null || { echo "missing: $tool (scripts/install_deps.sh installs it)" >&2; exit 1; }
 done
 command -v wasm-opt > /dev/null || { echo "missing: wasm-opt (apt-get install binaryen)" >&2; exit 1; }
-mkdir -p "$build/bin"
-if [[ -z ${ZIG:-} ]]; then
-  ZIG=$build/zig/zig
-  if [[ ! -x $ZIG ]]; then
-    python3 -m venv "$build/venv"
-    "$build/venv/bin/pip" install -q ziglang==0.17.1
-    folder=$("$build/venv/bin/python" -c 'import os, ziglang; print(os.path.dirname(ziglang.__file__))')
-    ln -sfn "$folder" "$build/zig"
-  fi
-fi
-for tool in cc c++ ar ranlib; do
-  printf '#!/bin/sh\nexec "%s" %s "$@"\n' "$ZIG" "$tool" > "$build/bin/zig-$tool"
-  chmod +x "$build/bin/zig-$tool"
-done
+# shellcheck source=scripts/zig_commands.sh
+source scripts/zig_commands.sh
+zig_commands "$build"
 lib=$(dirname "$(realpath "$ZIG")")/lib
 [[ -d $lib/libcxxabi ]] || { echo "missing: the sources of zig's C++ library ($lib/libcxxabi)" >&2; exit 1; }
 # Without a compiler cache: its results would not know of zig's own.

@@ -4,6 +4,7 @@
 #
 #   scripts/build_wheels.sh                     into dist/
 #   scripts/build_wheels.sh --out DIR PYTHON... these Pythons alone
+#   scripts/build_wheels.sh --target TARGET ... for another C library or processor: scripts/cross_wheels.sh --help
 #
 # All of them share one build tree, build-wheels: what does not depend on Python is compiled once.
 set -euo pipefail
@@ -12,8 +13,11 @@ out=$root/dist
 pythons=()
 while [[ $# -gt 0 ]]; do
   case "$1" in
-    -h | --help) sed -n '2,8s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
+    -h | --help) sed -n '2,9s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
     --out) out=$2; shift ;;
+    --target)
+      [[ ${#pythons[@]} -eq 0 ]] || { echo "build_wheels.sh: --target comes before the Pythons" >&2; exit 2; }
+      exec "$root/scripts/cross_wheels.sh" "$2" --out "$out" "${@:3}" ;;
     -*) echo "build_wheels.sh: unknown option '$1'" >&2; exit 2 ;;
     *) pythons+=("$1") ;;
   esac

@@ -7,7 +7,7 @@
 A file uses files of its own layer and of those below. LAYERS is the order. What is read: includes of C, C++ and CUDA,
 imports of Python, link lines of CMake. Besides: no file has more than 800 lines and no function more than 100, a guard
 is the header's path, nothing compares the text of an error, an abstract class has two implementations or more, a source
-opens with an essay.
+opens with an essay, and what systems differ in stands in src/base/os/.
 
 What is not so yet stands in tests/layers_exceptions.txt, with its reason. Those lists only shrink: a line that is no
 longer needed fails, and so does a function or file that has grown beyond what its line says.
@@ -372,9 +372,29 @@ def uses_of_old_headers(files):
             yield from (f"old {path} -> {name}" for name in re.findall(r'^\s*#include ["<](pawl/\w+\.h)[">]', text, re.M) if name in old)
 
 
+# What systems differ in stands in src/base/os/: these headers, and names that tell systems apart, stand nowhere else in what
+# ships. The server's sockets are not among it yet.
+SYSTEM_HEADERS = re.compile(r"(unistd|fcntl|termios|poll|signal|sched|pthread|spawn|dlfcn|dirent|pwd|glob|windows|io|process)\.h$"
+                            r"|csignal$|(sys|netinet|arpa)/\w+\.h$")
+SYSTEM_NAMES = re.compile(r"\b(_WIN32|__linux__|__APPLE__)\b")
+SERVER_SOCKETS = {
+    "src/server/http_connection.h": {"sys/types.h"},
+    "src/server/http_server.cc": {"arpa/inet.h", "netinet/in.h", "netinet/tcp.h", "sys/socket.h"},
+    "src/server/io_loop.cc": {"sys/epoll.h", "sys/eventfd.h"},
+}
+
+
+def system_calls(files):
+    for path, text in files.items():
+        if library(path) and path.endswith(C_FAMILY) and not path.startswith("src/base/os/"):
+            names = [name for name in included_names(text) if SYSTEM_HEADERS.match(name)]
+            names += sorted(set(SYSTEM_NAMES.findall(text)))
+            yield from (f"system {path}: {name}" for name in names if name not in SERVER_SOCKETS.get(path, ()))
+
+
 def found_today(files):
     """Everything that needs a line: its text, and the lines of what is counted."""
-    out = {text: None for check in (upward, guards, compared_messages, abstract_classes, uses_of_old_headers) for text in check(files)}
+    out = {text: None for check in (upward, guards, compared_messages, abstract_classes, uses_of_old_headers, system_calls) for text in check(files)}
     return {**out, **counted(files)}
 
 
@@ -460,6 +480,9 @@ class LayersTest(unittest.TestCase):
                 ("src/base/planted.cc", "int a;\n" * 801, "file src/base/planted.cc has 801 lines"),
                 ("src/base/planted.h", guard, "guard src/base/planted.h"),
                 ("src/cli/planted.cc", 'bool f(E e) { return e.message == "x"; }\n', "message src/cli/planted.cc: bool f(E e) { return e.message =="),
+                ("src/base/planted.cc", "// A file.\n#include <unistd.h>\n", "system src/base/planted.cc: unistd.h"),
+                ("plugins/planted.cc", "// A file.\n#if defined(_WIN32)\n#endif\n", "system plugins/planted.cc: _WIN32"),
+                ("src/server/planted.cc", "// A file.\n#include <sys/socket.h>\n", "system src/server/planted.cc: sys/socket.h"),
                 ("src/base/planted.cc", abstract, "abstract src/base/planted.cc Planted")):
             with self.subTest(fault):
                 self.assertIn(fault, "\n".join(self.planted(path, text, replace=True)))

@@ -6,11 +6,11 @@
 // Row-major y = x w^T is column-major y^T = w x^T: what the library sees as its first operand is w
 // transposed, its second is x as it is.
 #include "kernels/cuda/kernels.h"
+#include "src/base/os/libraries.h"
 
 #if __has_include(<cublasLt.h>)
 
 #include <cublasLt.h>
-#include <dlfcn.h>
 
 #include <array>
 #include <map>
@@ -45,7 +45,7 @@ struct Functions {
 
 template <typename F>
 bool Load(void* library, const char* name, F& function) {
-  function = reinterpret_cast<F>(::dlsym(library, name));
+  function = reinterpret_cast<F>(os::FunctionOf(library, name));
   return function != nullptr;
 }
 
@@ -152,7 +152,7 @@ Result<std::unique_ptr<Library>> OpenLibrary() {
   const std::string beside = "/usr/local/cuda/lib64/" + versioned;
   void* library = nullptr;
   for (const char* name : {versioned.c_str(), beside.c_str()}) {
-    if (library == nullptr) library = ::dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) library = os::OpenLibrary(name);
   }
   Functions functions = {};
   if (library == nullptr || !LoadAll(library, functions)) {

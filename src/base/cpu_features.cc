@@ -1,25 +1,16 @@
-// The compiler's __builtin_cpu_supports asks CPUID and XGETBV, so that a feature whose registers
-// the operating system does not save counts as absent. F16C is missing from its list in older
-// compilers and is read from CPUID leaf 1 here (ECX bit 29); it uses the AVX registers, so AVX
-// stands for the system's support.
+// CPUID says what the processor has, XGETBV which registers the system saves; a feature whose
+// registers are not saved counts as absent. Intel's manual, volume 1, chapters 14 and 15. Not the
+// compiler's __builtin_cpu_supports: some of the libraries behind it know no processor.
 #include "src/base/cpu_features.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
-#if defined(__x86_64__) && defined(__linux__)
-#include <sys/syscall.h>
-#include <unistd.h>
-#endif
-
-#if defined(__aarch64__) && defined(__linux__)
-#include <sys/auxv.h>
-#elif defined(__aarch64__) && defined(__APPLE__)
-#include <sys/sysctl.h>
-#endif
 
 #include <cstring>
 #include <string_view>
+
+#include "src/base/os/processors.h"
 
 namespace pawl {
 namespace {
@@ -44,11 +35,32 @@ CpuFeatures Limited(CpuFeatures features) {
   return features;
 }
 
-#if defined(__aarch64__) && defined(__APPLE__)
-bool SystemSays(const char* name) {
-  int value = 0;
-  size_t size = sizeof value;
-  return ::sysctlbyname(name, &value, &size, nullptr, 0) == 0 && value != 0;
+#if defined(__x86_64__)
+void AskX86(CpuFeatures& features) {
+  const auto bit = [](unsigned word, int at) { return (word >> at & 1) != 0; };
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  if (__get_cpuid(1, &eax, &ebx, &ecx, &edx) == 0) return;
+  const bool saves = bit(ecx, 27), avx = bit(ecx, 28);
+  const bool fma = bit(ecx, 12), f16c = bit(ecx, 29);
+  if (!saves) return;
+  unsigned low = 0, high = 0;
+  asm volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  const bool vectors = avx && (low & 0x06) == 0x06;   // SSE, AVX
+  const bool wide = vectors && (low & 0xE0) == 0xE0;  // masks, halves of registers, registers
+  const bool tiles = (low >> 17 & 3) == 3;
+  features.fma = vectors && fma;
+  features.f16c = vectors && f16c;
+  if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) == 0) return;
+  const unsigned leaves = eax;
+  features.avx2 = vectors && bit(ebx, 5);
+  features.avx512f = wide && bit(ebx, 16);
+  features.avx512dq = wide && bit(ebx, 17);
+  features.avx512bw = wide && bit(ebx, 30);
+  features.avx512vl = wide && bit(ebx, 31);
+  features.avx512_vnni = wide && bit(ecx, 11);
+  features.amx_bf16 = tiles && bit(edx, 22) && bit(edx, 24);
+  if (leaves < 1 || __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) == 0) return;
+  features.avx512_bf16 = wide && bit(eax, 5);
 }
 #endif
 
@@ -57,53 +69,19 @@ bool SystemSays(const char* name) {
 CpuFeatures DetectCpu() {
   CpuFeatures features;
 #if defined(__x86_64__)
-  __builtin_cpu_init();
-  features.avx2 = __builtin_cpu_supports("avx2");
-  features.fma = __builtin_cpu_supports("fma");
-  features.avx512f = __builtin_cpu_supports("avx512f");
-  features.avx512bw = __builtin_cpu_supports("avx512bw");
-  features.avx512dq = __builtin_cpu_supports("avx512dq");
-  features.avx512vl = __builtin_cpu_supports("avx512vl");
-  features.avx512_vnni = __builtin_cpu_supports("avx512vnni");
-  features.avx512_bf16 = __builtin_cpu_supports("avx512bf16");
-  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
-  if (__get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0) {
-    features.f16c = __builtin_cpu_supports("avx") && (ecx >> 29 & 1) != 0;
-    const bool osxsave = (ecx >> 27 & 1) != 0;
-    // CPUID 7, EDX: AMX-BF16 is bit 22, AMX-TILE bit 24; XCR0 bits 17 and 18: the tiles are saved.
-    if (osxsave && __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) != 0) {
-      unsigned low = 0, high = 0;
-      asm volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
-      features.amx_bf16 = (edx >> 22 & 1) != 0 && (edx >> 24 & 1) != 0 && (low >> 17 & 3) == 3;
-    }
-  }
+  AskX86(features);
 #endif
 #if defined(__aarch64__)
   features.neon = true;
-#if defined(__linux__)
-  // The bits of asm/hwcap.h, which older systems' headers lack.
-  constexpr unsigned long kDotProduct = 1ul << 20, kI8mm = 1ul << 13, kBf16 = 1ul << 14;
-  features.dot_product = (::getauxval(AT_HWCAP) & kDotProduct) != 0;
-  features.i8mm = (::getauxval(AT_HWCAP2) & kI8mm) != 0;
-  features.bf16 = (::getauxval(AT_HWCAP2) & kBf16) != 0;
-#elif defined(__APPLE__)
-  features.dot_product = SystemSays("hw.optional.arm.FEAT_DotProd");
-  features.i8mm = SystemSays("hw.optional.arm.FEAT_I8MM");
-  features.bf16 = SystemSays("hw.optional.arm.FEAT_BF16");
-#endif
+  const os::ArmFeatures arm = os::AskArmFeatures();
+  features.dot_product = arm.dot_product;
+  features.i8mm = arm.i8mm;
+  features.bf16 = arm.bf16;
 #endif
   return Limited(features);
 }
 
-bool RequestAmx() {
-#if defined(__x86_64__) && defined(__linux__)
-  constexpr long kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM of asm/prctl.h
-  constexpr long kTileData = 18;               // the state component of XTILEDATA
-  return DetectCpu().amx_bf16 && ::syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
-#else
-  return false;
-#endif
-}
+bool RequestAmx() { return DetectCpu().amx_bf16 && os::RequestTiles(); }
 
 std::string ToString(const CpuFeatures& features) {
   std::string text;

@@ -3,15 +3,13 @@
 // as their reason.
 #include "src/base/file.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <optional>
 #include <utility>
+
+#include "src/base/os/files.h"
 
 namespace pawl {
 namespace {
@@ -24,36 +22,38 @@ enum class Kinds { kAllButFolders, kRegularFiles };
 
 // Opens for reading. `action`: of errors.
 Result<int> OpenToRead(const std::string& path, const char* action, Kinds kinds,
-                       struct stat& info) {
-  const auto check = [&]() -> Status {
-    if (S_ISDIR(info.st_mode)) {
+                       os::FileInfo& info) {
+  const bool regular = kinds == Kinds::kRegularFiles;
+  const auto check = [&](const std::optional<os::FileInfo>& found) -> Status {
+    if (!found) return IoError(path, action);
+    info = *found;
+    if (info.kind == os::FileKind::kFolder) {
       errno = EISDIR;
       return IoError(path, action);
     }
-    if (kinds == Kinds::kRegularFiles && !S_ISREG(info.st_mode)) {
+    if (regular && info.kind != os::FileKind::kRegular) {
       return Error{ErrorCode::kIo, std::string(action) + ": not a regular file", path};
     }
     return {};
   };
   // Before it is opened: that alone would wait for a pipe's writer, or end it.
-  if (kinds == Kinds::kRegularFiles && ::stat(path.c_str(), &info) == 0) {
-    if (Status status = check(); !status.ok()) return status.error();
+  if (const auto found = regular ? os::InfoOf(path) : std::nullopt; found) {
+    if (Status status = check(found); !status.ok()) return status.error();
   }
-  const int flags = kinds == Kinds::kRegularFiles ? O_NONBLOCK : 0;
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | flags);
+  const int fd = os::OpenFile(path, regular ? os::Access::kReadNoWait : os::Access::kRead);
   if (fd < 0) return IoError(path, action);
-  Status status = ::fstat(fd, &info) == 0 ? check() : IoError(path, action);
+  Status status = check(os::InfoOf(fd));
   if (status.ok()) return fd;
-  ::close(fd);
+  os::CloseFile(fd);
   return status.error();
 }
 
 Result<std::string> Read(const std::string& path, Kinds kinds, size_t max_bytes) {
-  struct stat info = {};
+  os::FileInfo info;
   const Result<int> fd = OpenToRead(path, "cannot read", kinds, info);
   if (!fd.ok()) return fd.error();
   Result<std::string> content = ReadDescriptor(*fd, path, max_bytes);
-  ::close(*fd);
+  os::CloseFile(*fd);
   return content;
 }
 
@@ -68,8 +68,7 @@ Result<std::string> ReadDescriptor(int fd, const std::string& name, size_t max_b
   std::string content;
   char buffer[1 << 16];
   while (true) {
-    const ssize_t got = ::read(fd, buffer, sizeof buffer);
-    if (got < 0 && errno == EINTR) continue;
+    const int64_t got = os::Read(fd, buffer, sizeof buffer);
     if (got < 0) return IoError(name, "cannot read");
     if (got == 0) return content;
     if (static_cast<size_t>(got) > max_bytes - content.size()) {
@@ -98,37 +97,35 @@ Status WriteFile(const std::string& path, std::string_view content) {
 }
 
 Status CheckWritable(const std::string& path) {
-  struct stat info = {};
-  const bool fresh = ::lstat(path.c_str(), &info) != 0;  // also no link that leads nowhere
-  const bool exists = ::stat(path.c_str(), &info) == 0;
+  const bool fresh = !os::HasName(path);  // also no link that leads nowhere
+  const std::optional<os::FileInfo> info = os::InfoOf(path);
   // Opening a pipe would wait for its reader, and closing it end what the reader gets.
-  if (exists && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)) {
-    return ::access(path.c_str(), W_OK) == 0 ? Status() : IoError(path, "cannot write");
+  if (info && info->kind == os::FileKind::kOther) {
+    return os::MayWrite(path) ? Status() : IoError(path, "cannot write");
   }
-  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+  const int fd = os::OpenFile(path, os::Access::kWrite);
   if (fd < 0) return IoError(path, "cannot write");
-  ::close(fd);
-  if (fresh) ::unlink(path.c_str());
+  os::CloseFile(fd);
+  if (fresh) os::Remove(path);
   return {};
 }
 
 Result<MappedFile> MappedFile::Open(const std::string& path) {
-  struct stat info = {};
+  os::FileInfo info;
   const Result<int> opened = OpenToRead(path, "cannot map", Kinds::kRegularFiles, info);
   if (!opened.ok()) return opened.error();
   const int fd = *opened;
   MappedFile file;
-  file.size_ = static_cast<size_t>(info.st_size);
+  file.size_ = static_cast<size_t>(info.bytes);
   if (file.size_ > 0) {
-    void* mapped = ::mmap(nullptr, file.size_, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (mapped == MAP_FAILED) {
+    file.data_ = os::MapFile(fd, file.size_);
+    if (file.data_ == nullptr) {
       const Error error = IoError(path, "cannot map");
-      ::close(fd);
+      os::CloseFile(fd);
       return error;
     }
-    file.data_ = static_cast<const std::byte*>(mapped);
   }
-  ::close(fd);
+  os::CloseFile(fd);
   return file;
 }
 
@@ -141,7 +138,7 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
 }
 
 MappedFile::~MappedFile() {
-  if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
+  if (data_ != nullptr) os::UnmapFile(data_, size_);
 }
 
 }  // namespace pawl

@@ -11,9 +11,6 @@
 // mapping is private and read-only, so dropping a page loses nothing.
 #include "src/base/pages.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <fstream>
 #include <new>
@@ -21,32 +18,21 @@
 #include <string_view>
 #include <utility>
 
-#if defined(__linux__)
-#include <sys/mman.h>
-#endif
-
-#if defined(__linux__)
-#include <sys/mman.h>
-#include <unistd.h>
-#endif
+#include "src/base/os/memory.h"
 
 namespace pawl {
 
 LazyMemory::LazyMemory(size_t bytes) {
   if (bytes == 0) return;
-  void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (data == MAP_FAILED) return;
-  data_ = data;
+  data_ = os::MapMemory(bytes, os::Reserving::kLazy);
+  if (data_ == nullptr) return;
   bytes_ = bytes;
-#if defined(MADV_HUGEPAGE)
-  // Fewer faults, each for more; a refusal changes nothing.
-  (void)madvise(data, bytes, MADV_HUGEPAGE);
-#endif
+  // Fewer faults, each for more.
+  os::PreferLargePages(data_, bytes);
 }
 
 LazyMemory::~LazyMemory() {
-  if (data_ != nullptr) munmap(data_, bytes_);
+  if (data_ != nullptr) os::UnmapMemory(data_, bytes_);
 }
 
 LazyMemory::LazyMemory(LazyMemory&& other) noexcept
@@ -58,10 +44,7 @@ LazyMemory& LazyMemory::operator=(LazyMemory&& other) noexcept {
   return *this;
 }
 
-int64_t PhysicalMemory() {
-  const int64_t pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-  return pages > 0 && page > 0 ? pages * page : 0;
-}
+int64_t PhysicalMemory() { return os::PhysicalMemory(); }
 
 namespace {
 // The number behind `key` in a file of the system, or at its beginning; -1 where there is none.
@@ -83,9 +66,7 @@ int64_t NumberIn(const char* path, std::string_view key) {
 int64_t AvailableMemory() {
   const int64_t kilobytes = NumberIn("/proc/meminfo", "MemAvailable:");
   int64_t available = kilobytes > 0 ? kilobytes * 1024 : 0;
-#if defined(_SC_AVPHYS_PAGES)
-  if (available == 0) available = std::max(0L, sysconf(_SC_AVPHYS_PAGES) * sysconf(_SC_PAGESIZE));
-#endif
+  if (available == 0) available = os::UnusedMemory();
   const int64_t limit = NumberIn("/sys/fs/cgroup/memory.max", "");
   const int64_t used = NumberIn("/sys/fs/cgroup/memory.current", "");
   if (limit > 0 && used >= 0) available = std::min(available, std::max<int64_t>(limit - used, 1));
@@ -102,17 +83,12 @@ int64_t RoundUp(int64_t bytes, int64_t unit) { return (bytes + unit - 1) / unit 
 
 // What is left of a chunk. A large page that has been begun holds memory for all of it.
 void GiveBack(std::byte* next, int64_t left) {
-#if defined(__linux__)
-  constexpr int64_t kPage = 4096;
+  const auto page = static_cast<int64_t>(os::PageBytes());
   const auto at = static_cast<int64_t>(reinterpret_cast<uintptr_t>(next));
-  const int64_t skipped = RoundUp(at, kPage) - at;
+  const int64_t skipped = RoundUp(at, page) - at;
   if (left > skipped) {
-    (void)::madvise(next + skipped, static_cast<size_t>(left - skipped), MADV_DONTNEED);
+    os::DropPages(next + skipped, static_cast<size_t>(left - skipped));
   }
-#else
-  (void)next;
-  (void)left;
-#endif
 }
 
 }  // namespace
@@ -126,10 +102,8 @@ std::byte* HugeArena::Allocate(int64_t bytes) {
         static_cast<std::byte*>(std::aligned_alloc(kLargePage, static_cast<size_t>(size)));
     if (chunk == nullptr) throw std::bad_alloc();
     chunks_.emplace_back(chunk);
-#if defined(__linux__) && defined(MADV_HUGEPAGE)
     // Only advice: without large pages all works as well.
-    (void)::madvise(chunk, static_cast<size_t>(size), MADV_HUGEPAGE);
-#endif
+    os::PreferLargePages(chunk, static_cast<size_t>(size));
     next_ = chunk;
     left_ = size;
   }
@@ -146,17 +120,12 @@ void HugeArena::Clear() {
 }
 
 void DropPages(const std::byte* data, int64_t bytes) {
-#if defined(__linux__)
-  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto page = static_cast<uintptr_t>(os::PageBytes());
   const auto begin = reinterpret_cast<uintptr_t>(data);
   const uintptr_t first = (begin + page - 1) / page * page;
   const uintptr_t end = (begin + static_cast<uintptr_t>(bytes)) / page * page;
   // Only advice: where it is refused the pages stay.
-  if (first < end) (void)::madvise(reinterpret_cast<void*>(first), end - first, MADV_DONTNEED);
-#else
-  (void)data;
-  (void)bytes;
-#endif
+  if (first < end) os::DropPages(reinterpret_cast<void*>(first), end - first);
 }
 
 }  // namespace pawl

@@ -17,29 +17,18 @@
 #include <system_error>
 #include <utility>
 
+#include "src/base/os/processors.h"
 #include "src/base/threads.h"
-
-#if defined(__linux__)
-#include <sched.h>
-#endif
 
 namespace pawl {
 namespace {
 
 constexpr int kSpins = 400;  // about 10 microseconds of PAUSE on current x86
 
-int AvailableProcessors() {
-#if defined(__linux__)
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
-#endif
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-}
-
 }  // namespace
 
 ThreadPool::ThreadPool(int threads) {
-  if (threads <= 0) threads = AvailableProcessors();
+  if (threads <= 0) threads = os::AvailableProcessors();
   workers_.reserve(static_cast<size_t>(threads) - 1);
   for (int i = 1; i < threads; ++i) {
     try {

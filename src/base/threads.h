@@ -1,5 +1,5 @@
-// Small tools for threads: their names and priorities, and a function that pauses on a
-// thread of its own. Loops over many threads: thread_pool.h. Locks: sync.h.
+// Small tools for threads: their names and priorities (os/processors.h), and a function that pauses
+// on a thread of its own. Loops over many threads: thread_pool.h. Locks: sync.h.
 #ifndef PAWL_SRC_BASE_THREADS_H_
 #define PAWL_SRC_BASE_THREADS_H_
 
@@ -9,44 +9,14 @@
 #include <thread>
 #include <utility>
 
-#if defined(__linux__)
-#include <pthread.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-#endif
-
+#include "src/base/os/processors.h"
 #include "src/base/sync.h"
 
 namespace pawl {
 
-// The name under which the calling thread stands in top, ps and debuggers. At most 15 bytes. Does
-// nothing where the system has no such names.
-inline void NameThread([[maybe_unused]] const char* name) {
-#if defined(__linux__)
-  (void)pthread_setname_np(pthread_self(), name);
-#endif
-}
-
-// A thread that gets less of the processors than others, where the system knows such a thing. A
-// thread cannot take that back.
-//
-//   const int id = SystemThreadId();   // on the thread itself
-//   LowerPriority(id);                 // on any thread
-inline int SystemThreadId() {
-#if defined(__linux__)
-  return static_cast<int>(::syscall(SYS_gettid));
-#else
-  return 0;
-#endif
-}
-
-inline void LowerPriority([[maybe_unused]] int system_id) {
-#if defined(__linux__)
-  constexpr int kNiceness = 19;
-  (void)::setpriority(PRIO_PROCESS, static_cast<id_t>(system_id), kNiceness);
-#endif
-}
+using os::LowerPriority;
+using os::NameThread;
+using os::SystemThreadId;
 
 // A function that runs on a thread of its own and stops in the middle, so that its caller goes on
 // where it pauses (a coroutine with a stack).

@@ -1,10 +1,7 @@
 // Messages, input and output of the command line. All printing of Pawl happens in this folder.
 #include "src/cli/command.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -16,6 +13,8 @@
 
 #include "src/base/file.h"
 #include "src/base/json.h"
+#include "src/base/os/files.h"
+#include "src/base/os/processes.h"
 #include "src/base/utf8.h"
 
 namespace pawl::cli {
@@ -129,12 +128,12 @@ Error AtOption(Error error, const std::string& prompt_source, const std::string&
 
 Result<std::string> ReadInput(const std::string& path, size_t max_bytes) {
   if (path != "-") return ReadFile(path, max_bytes);
-  return ReadDescriptor(STDIN_FILENO, kStandardInput, max_bytes);
+  return ReadDescriptor(os::kStandardInput, kStandardInput, max_bytes);
 }
 
 Result<LineReader> LineReader::Open(const std::string& path) {
-  if (path == "-") return LineReader(STDIN_FILENO, kStandardInput);
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (path == "-") return LineReader(os::kStandardInput, kStandardInput);
+  const int fd = os::OpenFile(path, os::Access::kRead);
   if (fd < 0) {
     return Error{ErrorCode::kIo, std::string("cannot read: ") + std::strerror(errno), path};
   }
@@ -142,31 +141,28 @@ Result<LineReader> LineReader::Open(const std::string& path) {
 }
 
 LineReader::LineReader(LineReader&& other) noexcept
-    : fd_(std::exchange(other.fd_, STDIN_FILENO)), name_(std::move(other.name_)) {}
+    : fd_(std::exchange(other.fd_, os::kStandardInput)), name_(std::move(other.name_)) {}
 
 LineReader::~LineReader() {
-  if (fd_ != STDIN_FILENO) ::close(fd_);
+  if (fd_ != os::kStandardInput) os::CloseFile(fd_);
 }
 
 Status LineReader::Read() {
   // Not fread, which waits for a full buffer: a line is answered as soon as it is there.
   std::array<char, kChunk> chunk;
-  for (;;) {
-    const ssize_t got = ::read(fd_, chunk.data(), chunk.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) {
-      return Error{ErrorCode::kIo, std::string("cannot read: ") + std::strerror(errno), name_};
-    }
-    at_end_ = got == 0;
-    buffer_.append(chunk.data(), static_cast<size_t>(got));
-    return {};
+  const int64_t got = os::Read(fd_, chunk.data(), chunk.size());
+  if (got < 0) {
+    return Error{ErrorCode::kIo, std::string("cannot read: ") + std::strerror(errno), name_};
   }
+  at_end_ = got == 0;
+  buffer_.append(chunk.data(), static_cast<size_t>(got));
+  return {};
 }
 
 Result<bool> LineReader::Ready() {
   while (!at_end_ && buffer_.find('\n') == std::string::npos && buffer_.size() <= kMaxFileBytes) {
-    pollfd wanted = {.fd = fd_, .events = POLLIN, .revents = 0};
-    if (::poll(&wanted, 1, 0) <= 0) return false;
+    os::Ready wanted = {.file = fd_};
+    if (os::WaitUntilReady({&wanted, 1}, 0) <= 0) return false;
     if (Status status = Read(); !status.ok()) return status.error();
   }
   return true;
@@ -219,10 +215,7 @@ std::string Readable(std::string_view bytes) {
 }
 
 std::string ExecutableFolder() {
-  std::array<char, 4096> buffer;
-  const ssize_t length = ::readlink("/proc/self/exe", buffer.data(), buffer.size());
-  if (length <= 0 || static_cast<size_t>(length) >= buffer.size()) return {};
-  const std::string path(buffer.data(), static_cast<size_t>(length));
+  const std::string path = os::ThisProgram();
   const size_t slash = path.rfind('/');
   return slash == std::string::npos ? std::string() : path.substr(0, slash);
 }

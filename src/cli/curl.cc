@@ -3,13 +3,6 @@
 // are the user's options for curl (-q), which might send the output elsewhere.
 #include "src/cli/curl.h"
 
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -18,9 +11,9 @@
 #include <string_view>
 #include <utility>
 
+#include "src/base/os/files.h"
+#include "src/base/os/processes.h"
 #include "src/base/utf8.h"
-
-extern char** environ;
 
 namespace pawl::cli {
 namespace {
@@ -29,23 +22,22 @@ constexpr size_t kMostHead = size_t{256} << 10;
 constexpr size_t kMostComplaint = 4096;
 
 // A pipe whose ends close themselves.
-struct Pipe {
+struct CurlPipe {
   int read = -1, write = -1;
-  Pipe() {
-    int ends[2];
-    if (::pipe2(ends, O_CLOEXEC) == 0) {
-      read = ends[0];
-      write = ends[1];
+  CurlPipe() {
+    if (const std::optional<os::Pipe> ends = os::MakePipe(); ends) {
+      read = ends->read;
+      write = ends->write;
     }
   }
-  Pipe(const Pipe&) = delete;
-  Pipe& operator=(const Pipe&) = delete;
-  ~Pipe() {
+  CurlPipe(const CurlPipe&) = delete;
+  CurlPipe& operator=(const CurlPipe&) = delete;
+  ~CurlPipe() {
     Close(read);
     Close(write);
   }
   static void Close(int& fd) {
-    if (fd >= 0) ::close(fd);
+    if (fd >= 0) os::CloseFile(fd);
     fd = -1;
   }
 };
@@ -132,19 +124,15 @@ class Output {
 
 // Reads both pipes until curl has closed them. false: the receiver wants no more.
 bool ReadAll(int out, int complaints, Output& output, std::string& complaint) {
-  std::array<pollfd, 2> waits{{{out, POLLIN, 0}, {complaints, POLLIN, 0}}};
+  std::array<os::Ready, 2> waits{{{.file = out}, {.file = complaints}}};
   std::string buffer(size_t{1} << 16, '\0');
-  while (waits[0].fd >= 0 || waits[1].fd >= 0) {
-    if (::poll(waits.data(), waits.size(), -1) < 0) {
-      if (errno == EINTR) continue;
-      return true;
-    }
+  while (waits[0].file >= 0 || waits[1].file >= 0) {
+    if (os::WaitUntilReady(waits, -1) < 0) return true;
     for (size_t i = 0; i < waits.size(); ++i) {
-      if (waits[i].fd < 0 || waits[i].revents == 0) continue;
-      const ssize_t got = ::read(waits[i].fd, buffer.data(), buffer.size());
-      if (got < 0 && errno == EINTR) continue;
+      if (!waits[i].ready) continue;
+      const int64_t got = os::Read(waits[i].file, buffer.data(), buffer.size());
       if (got <= 0) {
-        waits[i].fd = -1;
+        waits[i].file = -1;
         continue;
       }
       const std::string_view bytes(buffer.data(), static_cast<size_t>(got));
@@ -160,8 +148,7 @@ bool ReadAll(int out, int complaints, Output& output, std::string& complaint) {
 
 Status WriteAll(int fd, std::string_view text) {
   while (!text.empty()) {
-    const ssize_t done = ::write(fd, text.data(), text.size());
-    if (done < 0 && errno == EINTR) continue;
+    const int64_t done = os::Write(fd, text.data(), text.size());
     // curl has ended; its exit code says why.
     if (done <= 0) return {};
     text.remove_prefix(static_cast<size_t>(done));
@@ -176,19 +163,13 @@ bool MayPass(int code) {
   return std::ranges::find(kCodes, code) != kCodes.end();
 }
 
-Result<pid_t> Start(const Pipe& in, const Pipe& out, const Pipe& complaints) {
-  posix_spawn_file_actions_t actions;
-  ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawn_file_actions_adddup2(&actions, in.read, STDIN_FILENO);
-  ::posix_spawn_file_actions_adddup2(&actions, out.write, STDOUT_FILENO);
-  ::posix_spawn_file_actions_adddup2(&actions, complaints.write, STDERR_FILENO);
-  std::array<std::string, 4> words{"curl", "-q", "-K", "-"};
-  std::array<char*, 5> arguments{words[0].data(), words[1].data(), words[2].data(), words[3].data(),
-                                 nullptr};
-  pid_t pid = -1;
-  const int failed =
-      ::posix_spawnp(&pid, arguments[0], &actions, nullptr, arguments.data(), environ);
-  ::posix_spawn_file_actions_destroy(&actions);
+Result<os::ProcessId> Start(const CurlPipe& in, const CurlPipe& out, const CurlPipe& complaints) {
+  os::ProcessId pid = -1;
+  const int failed = os::StartProgram({.arguments = {"curl", "-q", "-K", "-"},
+                                       .in = in.read,
+                                       .out = out.write,
+                                       .err = complaints.write},
+                                      pid);
   if (failed == 0) return pid;
   return Error{ErrorCode::kUnsupported,
                std::string("curl cannot be run: ") + std::strerror(failed) +
@@ -199,26 +180,23 @@ Result<pid_t> Start(const Pipe& in, const Pipe& out, const Pipe& complaints) {
 }  // namespace
 
 Status CurlGet(const HubRequest& request, const HubReceiver& receiver) {
-  Pipe in, out, complaints;
+  CurlPipe in, out, complaints;
   if (in.read < 0 || out.read < 0 || complaints.read < 0) {
     return Error{ErrorCode::kIo, std::string("cannot make a pipe: ") + std::strerror(errno), ""};
   }
-  const Result<pid_t> pid = Start(in, out, complaints);
+  const Result<os::ProcessId> pid = Start(in, out, complaints);
   if (!pid.ok()) return pid.error();
-  Pipe::Close(in.read);
-  Pipe::Close(out.write);
-  Pipe::Close(complaints.write);
+  CurlPipe::Close(in.read);
+  CurlPipe::Close(out.write);
+  CurlPipe::Close(complaints.write);
   (void)WriteAll(in.write, Options(request));
-  Pipe::Close(in.write);
+  CurlPipe::Close(in.write);
   Output output(receiver);
   std::string complaint;
   const bool all = ReadAll(out.read, complaints.read, output, complaint);
-  if (!all) ::kill(*pid, SIGTERM);
-  int status = 0;
-  while (::waitpid(*pid, &status, 0) < 0 && errno == EINTR) {
-  }
-  if (!all || (WIFEXITED(status) && WEXITSTATUS(status) == 0)) return {};
-  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  if (!all) os::AskToEnd(*pid);
+  const int code = os::WaitForEnd(*pid);
+  if (!all || code == 0) return {};
   while (!complaint.empty() && (complaint.back() == '\n' || complaint.back() == '\r')) {
     complaint.pop_back();
   }

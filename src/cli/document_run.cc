@@ -3,8 +3,6 @@
 // document is read from its beginning.
 #include "src/cli/document_run.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -15,6 +13,7 @@
 #include "src/base/file.h"
 #include "src/base/json.h"
 #include "src/base/json_reader.h"
+#include "src/base/os/files.h"
 #include "src/cli/command.h"
 #include "src/cli/options.h"
 #include "src/engine/schema_view.h"
@@ -151,7 +150,7 @@ Result<std::unique_ptr<ChunkFile>> ChunkFile::Open(const std::string& path,
   out->path_ = path;
   const std::string head = "{\"document\":" + json::Quote(digest) + "}\n";
   size_t kept = 0;
-  if (resume && ::access(path.c_str(), F_OK) == 0) {
+  if (resume && os::Exists(path)) {
     Result<std::string> there = ReadFile(path, size_t{4} << 30);
     if (!there.ok()) return there.error();
     const std::string_view text = *there;
@@ -175,8 +174,7 @@ Result<std::unique_ptr<ChunkFile>> ChunkFile::Open(const std::string& path,
     }
   }
   out->file_.reset(std::fopen(path.c_str(), kept > 0 ? "r+" : "w"));
-  const bool placed = out->file_ != nullptr &&
-                      ::ftruncate(::fileno(out->file_.get()), static_cast<off_t>(kept)) == 0 &&
+  const bool placed = out->file_ != nullptr && os::Truncate(::fileno(out->file_.get()), kept) &&
                       std::fseek(out->file_.get(), 0, SEEK_END) == 0;
   const bool headed = placed && (kept > 0 || (std::fputs(head.c_str(), out->file_.get()) >= 0 &&
                                               std::fflush(out->file_.get()) == 0));
@@ -264,7 +262,7 @@ Status DocumentRun::Keep(int number, const Result<Generation>& output) {
 
 void DocumentRun::Open() {
   opened_ = true;
-  if (options_.chunk_file.empty() || ::access(options_.chunk_file.c_str(), F_OK) != 0) return;
+  if (options_.chunk_file.empty() || !os::Exists(options_.chunk_file)) return;
   if (!options_.resume) {
     (void)std::remove(options_.chunk_file.c_str());
   } else if (Status status = OpenFile(); !status.ok()) {

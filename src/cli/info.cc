@@ -1,5 +1,4 @@
 // `pawl info`: what this build is, what the machine has, what a model folder holds.
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <array>
@@ -12,6 +11,7 @@
 
 #include "src/base/cpu_features.h"
 #include "src/base/json.h"
+#include "src/base/os/libraries.h"
 #include "src/cli/command.h"
 #include "src/cli/engine.h"
 #include "src/cli/options.h"
@@ -39,14 +39,15 @@ struct InfoFlags {
 // tell.
 std::vector<std::string> Gpus() {
   std::vector<std::string> names;
-  void* library = ::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
+  void* library = os::OpenLibrary("libcuda.so.1");
   if (library == nullptr) return names;
-  const auto init = reinterpret_cast<int (*)(unsigned)>(::dlsym(library, "cuInit"));
-  const auto count_of = reinterpret_cast<int (*)(int*)>(::dlsym(library, "cuDeviceGetCount"));
+  const auto init = reinterpret_cast<int (*)(unsigned)>(os::FunctionOf(library, "cuInit"));
+  const auto count_of =
+      reinterpret_cast<int (*)(int*)>(os::FunctionOf(library, "cuDeviceGetCount"));
   const auto name_of =
-      reinterpret_cast<int (*)(char*, int, int)>(::dlsym(library, "cuDeviceGetName"));
+      reinterpret_cast<int (*)(char*, int, int)>(os::FunctionOf(library, "cuDeviceGetName"));
   const auto memory_of =
-      reinterpret_cast<int (*)(size_t*, int)>(::dlsym(library, "cuDeviceTotalMem_v2"));
+      reinterpret_cast<int (*)(size_t*, int)>(os::FunctionOf(library, "cuDeviceTotalMem_v2"));
   int count = 0;
   if (init != nullptr && count_of != nullptr && name_of != nullptr && memory_of != nullptr &&
       init(0) == 0 && count_of(&count) == 0) {

@@ -2,11 +2,12 @@
 #include "src/cli/progress.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
 #include <utility>
+
+#include "src/base/os/terminal.h"
 
 namespace pawl::cli {
 namespace {
@@ -17,9 +18,7 @@ constexpr std::chrono::milliseconds kRefresh(200);
 }  // namespace
 
 Progress::Progress(std::string command, std::string text, bool always)
-    : command_(std::move(command)),
-      terminal_(::isatty(STDERR_FILENO) == 1),
-      text_(std::move(text)) {
+    : command_(std::move(command)), terminal_(os::ErrorsAreShown()), text_(std::move(text)) {
   if (terminal_ || always) thread_ = std::thread([this] { Watch(); });
 }
 

@@ -1,11 +1,11 @@
 // `pawl pull`: fetches a model from the hub. The path of what was fetched is the only line of the
 // output; how far it is stands on stderr.
 #include <fmt/format.h>
-#include <signal.h>
 
 #include <memory>
 #include <string>
 
+#include "src/base/os/signals.h"
 #include "src/cli/command.h"
 #include "src/cli/curl.h"
 #include "src/cli/engine.h"
@@ -20,8 +20,8 @@ constexpr const char* kPull = "pull";
 
 int PullCommand(const std::string& name) {
   // A pipe that curl has left, and a file that may not grow, are errors with a text.
-  ::signal(SIGPIPE, SIG_IGN);
-  ::signal(SIGXFSZ, SIG_IGN);
+  os::IgnoreBrokenPipes();
+  os::IgnoreFileSizeLimit();
   Result<HubSettings> settings = HubSettingsOf(EnvironmentVariable);
   if (!settings.ok()) return Fail(kPull, settings.error());
   const HubClient client(*std::move(settings), CurlGet);

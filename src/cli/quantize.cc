@@ -1,10 +1,10 @@
 // `pawl quantize`: a model written as a GGUF file with smaller weights.
 #include <fmt/format.h>
-#include <signal.h>
 
 #include <memory>
 #include <string>
 
+#include "src/base/os/signals.h"
 #include "src/cli/command.h"
 #include "src/cli/engine.h"
 #include "src/cli/options.h"
@@ -42,7 +42,7 @@ std::string ReportText(const std::string& out, const QuantizeReport& report) {
 
 int QuantizeCommand(const QuantizeFlags& flags) {
   // A file that may not grow is an error with a text.
-  ::signal(SIGXFSZ, SIG_IGN);
+  os::IgnoreFileSizeLimit();
   Result<std::string> in = FindModelFolder(flags.in);
   if (!in.ok()) return Fail(kQuantize, in.error());
   Result<QuantizeReport> report = Error{};

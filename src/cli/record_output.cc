@@ -4,14 +4,13 @@
 // RFC 4180: a field with a comma, a quote or an end of a line stands in quotes.
 #include "src/cli/record_output.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
 
+#include "src/base/os/files.h"
 #include "src/cli/command.h"
 
 namespace pawl::cli {
@@ -91,7 +90,7 @@ Result<RecordOutput> RecordOutput::Open(const RecordOutputOptions& options) {
                  "must be the name of a .jsonl or .csv file, not " + json::Quote(options.file),
                  "--output"};
   }
-  const bool goes_on = options.resume && ::access(options.file.c_str(), F_OK) == 0;
+  const bool goes_on = options.resume && os::Exists(options.file);
   if (goes_on) {
     if (Status status = out.ReadDone(options); !status.ok()) return status.error();
   }
@@ -184,7 +183,7 @@ Status RecordOutput::CheckTexts(int64_t texts) const {
 Status RecordOutput::Begin() {
   if (begun_) return {};
   begun_ = true;
-  const bool placed = ::ftruncate(::fileno(file_.get()), static_cast<off_t>(kept_)) == 0 &&
+  const bool placed = os::Truncate(::fileno(file_.get()), static_cast<uint64_t>(kept_)) &&
                       std::fseek(file_.get(), 0, SEEK_END) == 0;
   const std::string header = table_ && kept_ == 0 ? HeaderOf() + "\n" : "";
   if (placed && std::fputs(header.c_str(), file_.get()) >= 0) return {};

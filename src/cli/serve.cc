@@ -1,8 +1,5 @@
 // `pawl serve`: a model behind HTTP. docs/server.md has the routes.
 #include <fmt/format.h>
-#include <pthread.h>
-#include <signal.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -16,6 +13,8 @@
 
 #include "grammar/tags/formats/chat_format.h"
 #include "src/base/file.h"
+#include "src/base/os/files.h"
+#include "src/base/os/signals.h"
 #include "src/cli/command.h"
 #include "src/cli/draft_flags.h"
 #include "src/cli/engine.h"
@@ -70,14 +69,6 @@ Result<std::vector<std::string>> ReadKeys(const std::string& file) {
   }
   if (keys.empty()) return Error{ErrorCode::kInvalid, "has no keys", file};
   return keys;
-}
-
-// A connection is a file: as many as the system lets us have.
-void RaiseFileLimit() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
-  limit.rlim_cur = limit.rlim_max;
-  ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 Error AtLora(Error error) {
@@ -239,16 +230,11 @@ int Serve(const ServeFlags& flags, const CLI::App& command) {
   }
   Logs logs;
   if (Status status = logs.Open(flags, options); !status.ok()) return Fail(kServe, status.error());
-  RaiseFileLimit();
+  os::RaiseFileLimit();  // a connection is a file
 
   // Before any thread begins, so that all of them leave the signals to this one.
-  sigset_t signals;
-  ::sigemptyset(&signals);
-  ::sigaddset(&signals, SIGINT);
-  ::sigaddset(&signals, SIGTERM);
-  ::sigaddset(&signals, SIGHUP);
-  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  ::signal(SIGPIPE, SIG_IGN);
+  os::HoldServerSignals();
+  os::IgnoreBrokenPipes();
 
   Result<std::unique_ptr<server::Server>> server = server::Server::Start(options);
   if (!server.ok()) return Fail(kServe, server.error());
@@ -262,14 +248,9 @@ int Serve(const ServeFlags& flags, const CLI::App& command) {
                              "(--api-key-file)",
                              flags.host));
   }
-  int signal = SIGHUP;
-  while (signal == SIGHUP) {
-    ::sigwait(&signals, &signal);
-    if (signal != SIGHUP) break;
-    logs.Reopen();
-  }
+  while (os::WaitForServerSignal() == os::ServerSignal::kReopen) logs.Reopen();
   // A second signal ends it at once.
-  ::pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+  os::ReleaseServerSignals();
   if (Status status = (*server)->Stop(); !status.ok()) return Fail(kServe, status.error());
   return kExitOk;
 }

@@ -3,15 +3,13 @@
 #include "src/cli/variables.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
 #include <string_view>
 
 #include "src/base/json.h"
-
-extern char** environ;  // NOLINT: POSIX has it so
+#include "src/base/os/processes.h"
 
 namespace pawl::cli {
 namespace {
@@ -44,8 +42,8 @@ Status Variables::Read(const CLI::App& app, std::span<const char* const> argumen
   if (commands.empty()) return {};
   const CLI::App* const command = commands.front();
   std::vector<std::string_view> variables;
-  for (char** at = environ; *at != nullptr; ++at) {
-    const std::string_view one = *at;
+  const std::vector<std::string> environment = os::EnvironmentVariables();
+  for (const std::string_view one : environment) {
     if (one.starts_with(kPrefix) && one.find('=') != std::string_view::npos) {
       variables.push_back(one);
     }

@@ -11,13 +11,12 @@
 // So no message is lost, and the loop allocates only inside of the request that a failure ends.
 #include "src/engine/async_engine.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <utility>
 
 #include "src/base/failure.h"
+#include "src/base/os/processes.h"
 #include "src/base/thread_pool.h"
 #include "src/base/threads.h"
 #include "src/decode/sampling/run.h"
@@ -339,7 +338,7 @@ AsyncEngine::AsyncEngine(EngineParts parts, const EngineOptions& options)
     : own_(std::move(parts.model)),
       model_(*own_),
       drafter_(std::move(parts.drafter)),
-      process_(::getpid()),
+      process_(os::ThisProcess()),
       tries_(options.oracle_bytes),
       max_batch_(options.max_batch),
       batch_(model_.model(), model_.vocabulary(), model_.encoder(),
@@ -348,14 +347,14 @@ AsyncEngine::AsyncEngine(EngineParts parts, const EngineOptions& options)
 AsyncEngine::AsyncEngine(LoadedModel& model, const AsyncOptions& options)
     : model_(model),
       drafter_(options.drafter),
-      process_(::getpid()),
+      process_(os::ThisProcess()),
       tries_(options.oracle_bytes),
       max_batch_(options.max_batch),
       batch_(model_.model(), model_.vocabulary(), model_.encoder(), OptionsFor(model, options)) {}
 
 AsyncEngine::~AsyncEngine() { (void)Close(); }
 
-bool AsyncEngine::forked() const { return ::getpid() != process_; }
+bool AsyncEngine::forked() const { return os::ThisProcess() != process_; }
 
 // ---- Handing in ----
 

@@ -3,22 +3,19 @@
 // .locks/models--ORG--NAME/ETAG.lock.
 #include "src/engine/hub_store.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <sys/statvfs.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <limits>
+#include <optional>
 #include <system_error>
 #include <vector>
 
 #include "src/base/file.h"
+#include "src/base/os/files.h"
+#include "src/base/os/processes.h"
 
 namespace pawl {
 namespace {
@@ -37,36 +34,35 @@ Status MakeFolders(const fs::path& path) {
 }
 
 std::string Temporary(const std::string& path) {
-  return path + ".tmp-" + std::to_string(::getpid());
+  return path + ".tmp-" + std::to_string(os::ThisProcess());
 }
 
 Status Rename(const std::string& from, const std::string& to) {
   if (std::rename(from.c_str(), to.c_str()) == 0) return {};
   const Error error = SystemError(to, "cannot write");
-  ::unlink(from.c_str());
+  os::Remove(from);
   return error;
 }
 
 }  // namespace
 
 HubFd::~HubFd() {
-  if (fd_ >= 0) ::close(fd_);
+  if (fd_ >= 0) os::CloseFile(fd_);
 }
 
 Result<PartFile> PartFile::Open(const std::string& path, DigestKind kind, std::string_view prefix) {
-  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+  const int fd = os::OpenFile(path, os::Access::kChangeNoLink);
   if (fd < 0) return SystemError(path, "cannot write");
   Digest start(kind);
   start.Add(prefix);
   PartFile part(path, fd, start);
-  struct stat info = {};
-  if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
+  const std::optional<os::FileInfo> info = os::InfoOf(fd);
+  if (!info || info->kind != os::FileKind::kRegular) {
     return Error{ErrorCode::kIo, "cannot write: not a regular file", path};
   }
   std::vector<char> buffer(size_t{1} << 20);
   while (true) {
-    const ssize_t got = ::read(fd, buffer.data(), buffer.size());
-    if (got < 0 && errno == EINTR) continue;
+    const int64_t got = os::Read(fd, buffer.data(), buffer.size());
     if (got < 0) return SystemError(path, "cannot read");
     if (got == 0) return part;
     part.digest_.Add({buffer.data(), static_cast<size_t>(got)});
@@ -76,8 +72,7 @@ Result<PartFile> PartFile::Open(const std::string& path, DigestKind kind, std::s
 
 Status PartFile::Append(std::string_view bytes) {
   while (!bytes.empty()) {
-    const ssize_t done = ::pwrite(fd_.get(), bytes.data(), bytes.size(), static_cast<off_t>(size_));
-    if (done < 0 && errno == EINTR) continue;
+    const int64_t done = os::WriteAt(fd_.get(), bytes.data(), bytes.size(), size_);
     if (done <= 0) return SystemError(path_, "cannot write");
     digest_.Add(bytes.substr(0, static_cast<size_t>(done)));
     size_ += static_cast<uint64_t>(done);
@@ -89,16 +84,16 @@ Status PartFile::Append(std::string_view bytes) {
 Status PartFile::Restart() {
   digest_ = start_;
   size_ = 0;
-  if (::ftruncate(fd_.get(), 0) != 0) return SystemError(path_, "cannot write");
+  if (!os::Truncate(fd_.get(), 0)) return SystemError(path_, "cannot write");
   return {};
 }
 
 Status PartFile::Finish(const std::string& path) {
-  if (::fsync(fd_.get()) != 0) return SystemError(path_, "cannot write");
+  if (!os::Flush(fd_.get())) return SystemError(path_, "cannot write");
   return Rename(path_, path);
 }
 
-void PartFile::Discard() { ::unlink(path_.c_str()); }
+void PartFile::Discard() { os::Remove(path_); }
 
 Result<HubRepo> HubRepo::Open(const std::string& cache, const std::string& repo) {
   HubRepo out;
@@ -128,21 +123,17 @@ uint64_t HubRepo::PartBytes(const std::string& etag) const {
 Result<HubLock> HubRepo::Lock(const std::string& etag, const std::function<void()>& waiting) const {
   const std::string path = locks_ + "/" + etag + ".lock";
   while (true) {
-    HubLock lock(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+    HubLock lock(os::OpenFile(path, os::Access::kChange));
     if (lock.get() < 0) return SystemError(path, "cannot lock");
-    if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
-      if (errno != EWOULDBLOCK) return SystemError(path, "cannot lock");
+    const os::LockResult locked = os::TryLock(lock.get());
+    if (locked == os::LockResult::kFailed) return SystemError(path, "cannot lock");
+    if (locked == os::LockResult::kTaken) {
       waiting();
-      while (::flock(lock.get(), LOCK_EX) != 0) {
-        if (errno != EINTR) return SystemError(path, "cannot lock");
-      }
+      if (!os::WaitForLock(lock.get())) return SystemError(path, "cannot lock");
     }
     // Another program may have removed the file while it held the lock.
-    struct stat held = {}, named = {};
-    if (::fstat(lock.get(), &held) == 0 && ::stat(path.c_str(), &named) == 0 &&
-        held.st_ino == named.st_ino && held.st_dev == named.st_dev) {
-      return lock;
-    }
+    const std::optional<os::FileInfo> held = os::InfoOf(lock.get()), named = os::InfoOf(path);
+    if (held && named && held->IsSame(*named)) return lock;
   }
 }
 
@@ -156,8 +147,8 @@ Status HubRepo::Link(const std::string& commit, const std::string& file,
   std::error_code error;
   if (fs::read_symlink(path, error) == fs::path(target)) return {};
   const std::string temporary = Temporary(path.string());
-  ::unlink(temporary.c_str());
-  if (::symlink(target.c_str(), temporary.c_str()) != 0) {
+  os::Remove(temporary);
+  if (!os::MakeLink(target, temporary)) {
     return SystemError(path.string(), "cannot make the link");
   }
   return Rename(temporary, path.string());
@@ -171,9 +162,7 @@ Status HubRepo::SetRef(const std::string& revision, const std::string& commit) c
 }
 
 uint64_t HubRepo::FreeBytes() const {
-  struct statvfs info = {};
-  if (::statvfs(folder_.c_str(), &info) != 0) return std::numeric_limits<uint64_t>::max();
-  return uint64_t{info.f_bavail} * info.f_frsize;
+  return os::FreeBytes(folder_).value_or(std::numeric_limits<uint64_t>::max());
 }
 
 }  // namespace pawl

@@ -5,13 +5,12 @@
 // are encoded one by one, the literal ones with special tokens, the filled-in ones without.
 #include "src/engine/prompt.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <utility>
 
 #include "src/base/file.h"
 #include "src/base/json_reader.h"
+#include "src/base/os/files.h"
 
 namespace pawl {
 namespace {
@@ -86,8 +85,7 @@ Status CheckBos(const PromptTemplate& prompt, const Tokenizer& tokenizer, int lo
 
 Result<PromptTemplate> LoadPromptTemplate(const std::string& folder, const Tokenizer& tokenizer) {
   const std::string path = folder + "/pawl.json";
-  struct stat info = {};
-  if (::stat(path.c_str(), &info) != 0) {
+  if (!os::Exists(path)) {
     return PromptTemplate{"", AddsBos(tokenizer)};
   }
   Result<std::string> text = ReadRegularFile(path);

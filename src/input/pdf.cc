@@ -1,10 +1,5 @@
 // pdftotext (poppler) says where each word stands; lines and blocks are its own. A document that
 // comes from elsewhere is read by that program, in a process of its own.
-#include <fcntl.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -15,10 +10,10 @@
 #include <utility>
 
 #include "src/base/file.h"
+#include "src/base/os/files.h"
+#include "src/base/os/processes.h"
 #include "src/input/html_tokens.h"
 #include "src/input/input_text.h"
-
-extern char** environ;
 
 namespace pawl {
 namespace {
@@ -77,39 +72,35 @@ Result<InputText> ReadPdfLayout(std::string_view xhtml) {
 Result<InputText> ReadPdf(const std::string& path) {
   // What it complains of goes into a file, where there is room for all of it.
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> err(std::tmpfile(), &std::fclose);
-  int out[2];
-  if (err == nullptr || ::pipe2(out, O_CLOEXEC) != 0) {
+  std::optional<os::Pipe> out;
+  if (err != nullptr) out = os::MakePipe();
+  if (!out) {
     return Error{ErrorCode::kIo, std::strerror(errno), path};
   }
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2(&actions, out[1], STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, ::fileno(err.get()), STDERR_FILENO);
   // A name that begins with a hyphen is no option.
   const std::string file = path.starts_with('-') ? "./" + path : path;
-  std::string arguments[] = {kProgram, "-bbox-layout", "-enc", "UTF-8", file, "-"};
-  char* list[std::size(arguments) + 1] = {};
-  for (size_t i = 0; i < std::size(arguments); ++i) list[i] = arguments[i].data();
-  pid_t child = 0;
-  const int failed = ::posix_spawnp(&child, kProgram, &actions, nullptr, list, environ);
-  posix_spawn_file_actions_destroy(&actions);
-  ::close(out[1]);
+  os::ProcessId child = 0;
+  const int failed =
+      os::StartProgram({.arguments = {kProgram, "-bbox-layout", "-enc", "UTF-8", file, "-"},
+                        .in = os::kNothing,
+                        .out = out->write,
+                        .err = ::fileno(err.get())},
+                       child);
+  os::CloseFile(out->write);
   Result<std::string> layout = Error{ErrorCode::kIo, std::strerror(failed), kProgram};
   std::string complaint;
-  int status = 0;
+  int code = -1;
   if (failed == 0) {
-    layout = ReadDescriptor(out[0], kProgram, kMostLayout);
-    ::close(std::exchange(out[0], -1));  // what it still writes goes nowhere
-    while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-    }
+    layout = ReadDescriptor(out->read, kProgram, kMostLayout);
+    os::CloseFile(std::exchange(out->read, -1));  // what it still writes goes nowhere
+    code = os::WaitForEnd(child);
     char line[256] = "";
     std::rewind(err.get());
     if (std::fgets(line, sizeof line, err.get()) != nullptr) complaint = line;
     complaint.resize(complaint.find_last_not_of('\n') + 1);
   }
-  if (out[0] >= 0) ::close(out[0]);
-  if (failed == ENOENT && ::access(path.c_str(), R_OK) != 0) {
+  if (out->read >= 0) os::CloseFile(out->read);
+  if (failed == ENOENT && !os::MayRead(path)) {
     return Error{ErrorCode::kIo, std::string("cannot read: ") + std::strerror(errno), path};
   }
   if (failed == ENOENT) {
@@ -117,7 +108,7 @@ Result<InputText> ReadPdf(const std::string& path) {
                  path};
   }
   if (!layout.ok()) return layout.error();
-  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+  if (code != 0) {
     return Error{ErrorCode::kInvalid,
                  "pdftotext: " + (complaint.empty() ? std::string("failed") : complaint), path};
   }

@@ -8,8 +8,6 @@
 // "prefix_embeding_layer.", and behind it "hydra_mlp.0.1.linear.": the even numbers are dropouts.
 #include "src/model/draft_head.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -17,6 +15,7 @@
 #include "src/base/json.h"
 #include "src/base/json_file.h"
 #include "src/base/json_reader.h"
+#include "src/base/os/files.h"
 #include "src/model/families/family.h"
 #include "src/model/safetensors.h"
 #include "src/model/tensor_binder.h"
@@ -272,11 +271,10 @@ Status BindHydra(const TensorSource& source, Binder& binder, const TransformerCo
 
 // What torch.save writes is a program. It is not run.
 Status ExpectSafetensors(const std::string& folder) {
-  struct stat info = {};
   for (const char* const file : {"pytorch_model.bin", "medusa_lm_head.pt", "hydra_lm_head.pt"}) {
     const std::string path = folder + "/" + file;
-    if (::stat(path.c_str(), &info) != 0) continue;
-    if (::stat((folder + "/model.safetensors").c_str(), &info) == 0) return {};
+    if (!os::Exists(path)) continue;
+    if (os::Exists(folder + "/model.safetensors")) return {};
     return Error{ErrorCode::kUnsupported,
                  "is in PyTorch's format; scripts/convert_heads.py makes model.safetensors of it",
                  path};

@@ -4,16 +4,13 @@
 // before hours of work. When everything is on the disk, a rename gives the file its name.
 #include "src/model/gguf_output.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <optional>
 
+#include "src/base/os/files.h"
 #include "src/model/gguf.h"
 
 namespace pawl {
@@ -90,8 +87,8 @@ GgufOutput::GgufOutput(GgufOutput&& other) noexcept
 
 GgufOutput::~GgufOutput() {
   if (fd_ < 0) return;
-  ::unlink(partial_.c_str());
-  ::close(fd_);
+  os::Remove(partial_);
+  os::CloseFile(fd_);
 }
 
 Error GgufOutput::Failed(const char* action) const {
@@ -100,22 +97,21 @@ Error GgufOutput::Failed(const char* action) const {
 
 Result<GgufOutput> GgufOutput::Create(const std::string& path, const GgufHeader& header) {
   GgufOutput output(path, header);
-  struct stat info = {};
-  if (::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
+  const std::optional<os::FileInfo> info = os::InfoOf(path);
+  if (info && info->kind != os::FileKind::kRegular) {
     return Error{ErrorCode::kIo, "cannot be written: is no regular file", path};
   }
-  const int fd = ::open(output.partial_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+  const int fd = os::OpenFile(output.partial_, os::Access::kWriteNoLink);
   if (fd < 0) return output.Failed("cannot be written");
-  if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
-    ::close(fd);
+  if (os::TryLock(fd) != os::LockResult::kHeld) {
+    os::CloseFile(fd);
     return Error{ErrorCode::kIo, "another process is writing it", path};
   }
   output.fd_ = fd;
-  if (::ftruncate(fd, 0) != 0) return output.Failed("cannot be written");
+  if (!os::Truncate(fd, 0)) return output.Failed("cannot be written");
   const int64_t total = header.total_bytes();
   // File systems that cannot reserve say so when they are full.
-  if (total > 0 && ::fallocate(fd, 0, 0, total) != 0 &&
-      (errno == ENOSPC || errno == EFBIG || errno == EDQUOT)) {
+  if (!os::Reserve(fd, total)) {
     Error error = output.Failed("cannot be written");
     error.message += " (it needs " + std::to_string(total) + " bytes)";
     return error;
@@ -126,8 +122,7 @@ Result<GgufOutput> GgufOutput::Create(const std::string& path, const GgufHeader&
 
 Status GgufOutput::WriteAll(std::string_view bytes) {
   while (!bytes.empty()) {
-    const ssize_t done = ::write(fd_, bytes.data(), bytes.size());
-    if (done < 0 && errno == EINTR) continue;
+    const int64_t done = os::Write(fd_, bytes.data(), bytes.size());
     if (done < 0) return Failed("cannot be written");
     bytes.remove_prefix(static_cast<size_t>(done));
   }
@@ -146,9 +141,9 @@ Status GgufOutput::Write(std::span<const std::byte> bytes) {
 }
 
 Status GgufOutput::Finish() {
-  if (::fsync(fd_) != 0) return Failed("cannot be written");
+  if (!os::Flush(fd_)) return Failed("cannot be written");
   if (std::rename(partial_.c_str(), path_.c_str()) != 0) return Failed("cannot be written");
-  ::close(std::exchange(fd_, -1));
+  os::CloseFile(std::exchange(fd_, -1));
   return {};
 }
 

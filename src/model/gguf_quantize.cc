@@ -4,8 +4,6 @@
 // not depend on the size of the model.
 #include "src/model/gguf_quantize.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -15,6 +13,7 @@
 
 #include "kernels/cpu/kernels.h"
 #include "src/base/json.h"
+#include "src/base/os/files.h"
 #include "src/base/thread_pool.h"
 #include "src/model/gguf.h"
 #include "src/model/gguf_blocks.h"
@@ -49,9 +48,8 @@ std::string PlaceOf(const GgufFile& file, const std::string& name) {
 }
 
 bool SameFile(const std::string& a, const std::string& b) {
-  struct stat first = {}, second = {};
-  return ::stat(a.c_str(), &first) == 0 && ::stat(b.c_str(), &second) == 0 &&
-         first.st_dev == second.st_dev && first.st_ino == second.st_ino;
+  const std::optional<os::FileInfo> first = os::InfoOf(a), second = os::InfoOf(b);
+  return first && second && first->IsSame(*second);
 }
 
 bool IsFloat(const std::string& dtype) {

@@ -8,14 +8,13 @@
 // answers a read past a shortened end with a signal.
 #include "src/model/safetensors.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <cstring>
 #include <limits>
 #include <optional>
 
 #include "src/base/json_reader.h"
+#include "src/base/os/files.h"
 #include "src/base/pages.h"
 
 namespace pawl {
@@ -220,11 +219,6 @@ const TensorView* SafetensorsFile::Find(std::string_view name) const {
 
 namespace {
 
-bool Exists(const std::string& path) {
-  struct stat info = {};
-  return ::stat(path.c_str(), &info) == 0;
-}
-
 // A name in the folder itself: an index must not reach into other places.
 bool IsPlainFileName(const std::string& name) {
   return !name.empty() && name.size() <= 255 && name != "." && name != ".." &&
@@ -237,8 +231,8 @@ Result<Checkpoint> Checkpoint::Open(const std::string& folder) {
   Checkpoint checkpoint;
   const std::string single = folder + "/model.safetensors";
   const std::string index = folder + "/model.safetensors.index.json";
-  if (Exists(single) || !Exists(index)) {
-    if (!Exists(single)) {
+  if (os::Exists(single) || !os::Exists(index)) {
+    if (!os::Exists(single)) {
       return Error{ErrorCode::kIo,
                    "found neither model.safetensors nor model.safetensors.index.json", folder};
     }

@@ -6,8 +6,6 @@
 // ignored: RefuseTheRest finds it.
 #include "src/model/transformer_config.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -18,6 +16,7 @@
 
 #include "src/base/json_file.h"
 #include "src/base/json_reader.h"
+#include "src/base/os/files.h"
 #include "src/model/families/family.h"
 
 namespace pawl {
@@ -360,8 +359,7 @@ Result<TransformerConfig> ReadTransformerConfig(const std::string& folder) {
   Result<TransformerConfig> config = ReadConfigFile(folder + "/config.json");
   if (!config.ok()) return config.error();
   const std::string generation_path = folder + "/generation_config.json";
-  struct stat info = {};
-  if (::stat(generation_path.c_str(), &info) == 0) {
+  if (os::Exists(generation_path)) {
     Result<json::Value> generation = ReadSettingsFile(generation_path);
     if (!generation.ok()) return generation.error();
     const JsonReader in(*generation, generation_path + "#");

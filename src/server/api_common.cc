@@ -4,6 +4,7 @@
 #include <random>
 #include <utility>
 
+#include "src/base/os/random.h"
 #include "src/decode/sampler_stages.h"
 #include "src/engine/search_json.h"
 #include "src/server/api.h"
@@ -200,7 +201,7 @@ void ReadSeed(const JsonReader& in, CallSpec& spec) {
   if (in.Read(seed) && seed != -1) {
     spec.options.sampling.seed = static_cast<uint64_t>(seed);
   } else {
-    thread_local std::mt19937_64 random{std::random_device{}()};
+    thread_local std::mt19937_64 random{os::RandomSeed()};
     spec.options.sampling.seed = random();
   }
 }

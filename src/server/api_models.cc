@@ -1,6 +1,4 @@
 // Lists of models, and the page for Prometheus: of one model, or of each of several.
-#include <malloc.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <ctime>
@@ -9,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "src/base/os/memory.h"
 #include "src/server/api_plain.h"
 #include "src/server/heap_trim.h"
 #include "src/server/json_writer.h"
@@ -90,11 +89,12 @@ void WriteMemory(std::string& out) {
     WriteMetric("process_resident_memory_bytes", "gauge", "Memory of the process.",
                 static_cast<double>(resident), out);
   }
-  const struct mallinfo2 heap = mallinfo2();
+  const std::optional<os::HeapBytes> heap = os::AskHeap();
+  if (!heap) return;
   WriteMetric("pawl_heap_used_bytes", "gauge", "Memory that was asked for and not given back.",
-              static_cast<double>(heap.uordblks + heap.hblkhd), out);
+              static_cast<double>(heap->used), out);
   WriteMetric("pawl_heap_free_bytes", "gauge", "Memory that was given back, and may be used again.",
-              static_cast<double>(heap.fordblks), out);
+              static_cast<double>(heap->free), out);
 }
 
 // What does not belong to a model.

@@ -2,12 +2,12 @@
 // mremap; pages that nothing was written to take no memory.
 #include "src/server/body_bytes.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <new>
+
+#include "src/base/os/memory.h"
 
 namespace pawl::server {
 
@@ -26,11 +26,11 @@ void BodyBytes::Grow(size_t capacity) {
     grown = std::realloc(data_, capacity);
     if (grown == nullptr) throw std::bad_alloc();
   } else if (capacity_ > kHeapBytes) {
-    grown = ::mremap(data_, capacity_, capacity, MREMAP_MAYMOVE);
-    if (grown == MAP_FAILED) throw std::bad_alloc();
+    grown = os::GrowMap(data_, capacity_, capacity);
+    if (grown == nullptr) throw std::bad_alloc();
   } else {
-    grown = ::mmap(nullptr, capacity, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (grown == MAP_FAILED) throw std::bad_alloc();
+    grown = os::MapMemory(capacity, os::Reserving::kNow);
+    if (grown == nullptr) throw std::bad_alloc();
     if (size_ > 0) std::memcpy(grown, data_, size_);
     std::free(data_);
   }
@@ -40,7 +40,7 @@ void BodyBytes::Grow(size_t capacity) {
 
 void BodyBytes::Clear() noexcept {
   if (capacity_ > kHeapBytes) {
-    ::munmap(data_, capacity_);
+    os::UnmapMemory(data_, capacity_);
   } else {
     std::free(data_);
   }

@@ -13,6 +13,7 @@
 
 #include "src/base/failure.h"
 #include "src/base/json.h"
+#include "src/base/os/random.h"
 #include "src/base/stop_scope.h"
 #include "src/decode/sampler_stages.h"
 #include "src/engine/copied_text.h"
@@ -27,7 +28,7 @@ namespace {
 std::string RandomName(size_t length) {
   static constexpr char kLetters[] =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
-  thread_local std::mt19937_64 random{std::random_device{}()};
+  thread_local std::mt19937_64 random{os::RandomSeed()};
   std::string name;
   for (size_t i = 0; i < length; ++i) name += kLetters[random() % (sizeof kLetters - 1)];
   return name;

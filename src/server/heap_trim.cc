@@ -5,39 +5,32 @@
 // says of itself takes as long where it has many free blocks.
 #include "src/server/heap_trim.h"
 
-#include <malloc.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <fstream>
+
+#include "src/base/os/memory.h"
 
 namespace pawl::server {
 
-int64_t ResidentBytes() {
-  std::ifstream file("/proc/self/statm");
-  int64_t size = 0, resident = 0;
-  return file >> size >> resident ? resident * sysconf(_SC_PAGESIZE) : 0;
-}
+int64_t ResidentBytes() { return os::ResidentBytes(); }
 
 void HeapTrimmer::Look() {
   if (++looks_ < kLooksBetween) return;
   looks_ = 0;
-#if defined(__GLIBC__)
   using Clock = std::chrono::steady_clock;
   const Clock::time_point begin = Clock::now();
   if (begin < next_) return;
   const int64_t now = ResidentBytes();
-  const struct mallinfo2 heap = mallinfo2();
-  const auto used = static_cast<int64_t>(heap.uordblks + heap.hblkhd);
+  const std::optional<os::HeapBytes> heap = os::AskHeap();
+  if (!heap) return;
+  const int64_t used = heap->used;
   most_used_ = std::max(most_used_, used);
   if (now >= after_trim_ + kMostGrowth || used <= most_used_ - kMostFreed) {
-    malloc_trim(0);
+    os::TrimHeap();
     most_used_ = used;
     after_trim_ = ResidentBytes();
   }
   const Clock::time_point end = Clock::now();
   next_ = end + kPartsBetween * (end - begin);
-#endif
 }
 
 }  // namespace pawl::server

@@ -30,6 +30,8 @@
 #include <random>
 #include <utility>
 
+#include "src/base/os/random.h"
+
 namespace pawl::server {
 namespace {
 
@@ -44,7 +46,7 @@ constexpr std::chrono::milliseconds kFirstProbe{250};
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 
 std::string NewRequestId() {
-  thread_local std::mt19937_64 random{std::random_device{}()};
+  thread_local std::mt19937_64 random{os::RandomSeed()};
   static constexpr char kHex[] = "0123456789abcdef";
   std::string id = "req_";
   for (uint64_t bits = random(), i = 0; i < 16; ++i, bits >>= 4) id += kHex[bits & 15];

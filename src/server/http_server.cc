@@ -9,7 +9,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -19,6 +18,7 @@
 #include <thread>
 #include <utility>
 
+#include "src/base/os/files.h"
 #include "src/server/http_connection.h"
 #include "src/server/io_loop.h"
 
@@ -46,7 +46,7 @@ class SocketStream final : public ByteStream {
   }
   void ShutdownSend() noexcept override { ::shutdown(fd_, SHUT_WR); }
   void Close() noexcept override {
-    if (fd_ >= 0) ::close(std::exchange(fd_, -1));
+    if (fd_ >= 0) os::CloseFile(std::exchange(fd_, -1));
   }
 
  private:
@@ -128,13 +128,13 @@ class Listener final : public IoTask {
           std::make_shared<HttpConnection>(shared_, runner_, std::move(stream), Shown(from));
       if (loop_->Add(connection, fd)) loop_->Schedule(*connection);
     } catch (...) {
-      if (!owned) ::close(fd);
+      if (!owned) os::CloseFile(fd);
     }
   }
 
   void Close() noexcept {
     if (fd_ < 0) return;
-    ::close(std::exchange(fd_, -1));
+    os::CloseFile(std::exchange(fd_, -1));
     loop_->Remove(*this);
   }
 

@@ -13,12 +13,13 @@
 
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <system_error>
 #include <utility>
+
+#include "src/base/os/files.h"
 
 namespace pawl::server {
 namespace {
@@ -39,8 +40,8 @@ unsigned EventsOf(uint32_t epoll_events) {
 
 IoLoop::~IoLoop() {
   Stop();
-  if (wake_ >= 0) ::close(wake_);
-  if (epoll_ >= 0) ::close(epoll_);
+  if (wake_ >= 0) os::CloseFile(wake_);
+  if (epoll_ >= 0) os::CloseFile(epoll_);
 }
 
 Status IoLoop::Open(int threads) {
@@ -120,7 +121,8 @@ void IoLoop::WakeOne() noexcept {
   if (idle_ > 0) return changed_.notify_one();
   if (!polling_) return;
   const uint64_t one = 1;
-  [[maybe_unused]] const ssize_t written = ::write(wake_, &one, sizeof one);
+  [[maybe_unused]] const int64_t written =
+      os::Write(wake_, reinterpret_cast<const char*>(&one), sizeof one);
 }
 
 bool IoLoop::Schedule(IoTask& task) noexcept {
@@ -203,7 +205,8 @@ void IoLoop::Poll(std::unique_lock<std::mutex>& lock) noexcept {
       continue;
     }
     uint64_t ignored;
-    [[maybe_unused]] const ssize_t n = ::read(wake_, &ignored, sizeof ignored);
+    [[maybe_unused]] const int64_t n =
+        os::Read(wake_, reinterpret_cast<char*>(&ignored), sizeof ignored);
   }
   LookAtTime(now);
   IoTask* removed = std::exchange(removed_, nullptr);
@@ -223,7 +226,8 @@ void IoLoop::Stop() noexcept {
     stopped_ = true;
     changed_.notify_all();
     const uint64_t one = 1;
-    [[maybe_unused]] const ssize_t written = ::write(wake_, &one, sizeof one);
+    [[maybe_unused]] const int64_t written =
+        os::Write(wake_, reinterpret_cast<const char*>(&one), sizeof one);
   }
   for (std::thread& thread : threads_) thread.join();
   threads_.clear();

@@ -3,12 +3,11 @@
 // answers.
 #include "src/server/model_host.h"
 
-#include <malloc.h>
-
 #include <algorithm>
 #include <utility>
 
 #include "src/base/failure.h"
+#include "src/base/os/memory.h"
 #include "src/base/pages.h"
 #include "src/model/tensor_source.h"
 #include "src/server/heap_trim.h"
@@ -32,11 +31,7 @@ int64_t BudgetOf(const ServerOptions& options) {
   return physical > 0 ? physical / 2 : int64_t{4} << 30;
 }
 
-void Trim() {
-#if defined(__GLIBC__)
-  malloc_trim(0);
-#endif
-}
+void Trim() { os::TrimHeap(); }
 
 std::string Mib(int64_t bytes) { return std::to_string((bytes + kMiB - 1) / kMiB) + " MiB"; }
 

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <random>
 
+#include "src/base/os/random.h"
 #include "src/server/api.h"
 #include "src/server/json_writer.h"
 
@@ -25,7 +26,7 @@ bool IsHex(std::string_view text) {
 bool IsZero(std::string_view text) { return text.find_first_not_of('0') == std::string_view::npos; }
 
 std::string RandomHex(size_t digits) {
-  thread_local std::mt19937_64 random{std::random_device{}()};
+  thread_local std::mt19937_64 random{os::RandomSeed()};
   std::string out;
   while (out.size() < digits) {
     char part[17];

@@ -2,14 +2,6 @@
 // more. The child leads a process group of its own, so that what it starts ends with it.
 #include "plugins/monitors/lsp/process.h"
 
-#include <fcntl.h>
-#include <poll.h>
-#include <pthread.h>
-#include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
@@ -17,7 +9,8 @@
 #include <string_view>
 #include <utility>
 
-extern char** environ;
+#include "src/base/os/files.h"
+#include "src/base/os/processes.h"
 
 namespace pawl::monitors {
 namespace {
@@ -25,89 +18,58 @@ namespace {
 constexpr size_t kMostBytes = size_t{32} << 20;  // of a message
 constexpr size_t kMostHeader = 4096;
 
-// A write to a pipe that nobody reads raises SIGPIPE, which belongs to the whole process: it is
-// blocked in this thread, and taken back if it came.
-ssize_t WriteQuietly(int file, const char* data, size_t size) {
-  sigset_t pipe, old, pending;
-  ::sigemptyset(&pipe);
-  ::sigaddset(&pipe, SIGPIPE);
-  ::sigpending(&pending);
-  const bool was_pending = ::sigismember(&pending, SIGPIPE) == 1;
-  ::pthread_sigmask(SIG_BLOCK, &pipe, &old);
-  const ssize_t written = ::write(file, data, size);
-  const int error = errno;
-  if (written < 0 && error == EPIPE && !was_pending) {
-    const timespec none = {};
-    ::sigtimedwait(&pipe, nullptr, &none);
-  }
-  ::pthread_sigmask(SIG_SETMASK, &old, nullptr);
-  errno = error;
-  return written;
-}
-
 }  // namespace
 
 Result<std::unique_ptr<LspProcess>> LspProcess::Start(const std::string& command) {
-  int to[2], from[2];
   const auto failed = [&](int error) {
     return Error{ErrorCode::kIo, std::string("cannot be started: ") + std::strerror(error),
                  command};
   };
-  if (::pipe2(to, O_CLOEXEC) != 0) return failed(errno);
-  if (::pipe2(from, O_CLOEXEC) != 0) {
+  const std::optional<os::Pipe> to = os::MakePipe();
+  if (!to) return failed(errno);
+  const std::optional<os::Pipe> from = os::MakePipe();
+  if (!from) {
     const int error = errno;
-    ::close(to[0]);
-    ::close(to[1]);
+    os::CloseFile(to->read);
+    os::CloseFile(to->write);
     return failed(error);
   }
-  posix_spawn_file_actions_t files;
-  ::posix_spawn_file_actions_init(&files);
-  ::posix_spawn_file_actions_adddup2(&files, to[0], 0);
-  ::posix_spawn_file_actions_adddup2(&files, from[1], 1);
-  ::posix_spawn_file_actions_addopen(&files, 2, "/dev/null", O_WRONLY, 0);
-  posix_spawnattr_t attributes;
-  ::posix_spawnattr_init(&attributes);
-  sigset_t none;
-  ::sigemptyset(&none);
-  ::posix_spawnattr_setsigmask(&attributes, &none);
-  ::posix_spawnattr_setpgroup(&attributes, 0);
-  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
-  std::string line = "exec " + command;
-  char shell[] = "sh", option[] = "-c";
-  char* arguments[] = {shell, option, line.data(), nullptr};
-  pid_t child = 0;
-  const int error = ::posix_spawn(&child, "/bin/sh", &files, &attributes, arguments, environ);
-  ::posix_spawn_file_actions_destroy(&files);
-  ::posix_spawnattr_destroy(&attributes);
-  ::close(to[0]);
-  ::close(from[1]);
+  const os::Program shell = {.arguments = os::ShellWords(command),
+                             .in = to->read,
+                             .out = from->write,
+                             .err = os::kNothing,
+                             .leads_group = true,
+                             .blocks_no_signal = true};
+  os::ProcessId child = 0;
+  const int error = os::StartProgram(shell, child);
+  os::CloseFile(to->read);
+  os::CloseFile(from->write);
   if (error != 0) {
-    ::close(to[1]);
-    ::close(from[0]);
+    os::CloseFile(to->write);
+    os::CloseFile(from->read);
     return failed(error);
   }
-  ::fcntl(to[1], F_SETFL, O_NONBLOCK);
-  ::fcntl(from[0], F_SETFL, O_NONBLOCK);
-  return std::unique_ptr<LspProcess>(new LspProcess(child, to[1], from[0]));
+  os::DoNotWait(to->write);
+  os::DoNotWait(from->read);
+  return std::unique_ptr<LspProcess>(new LspProcess(child, to->write, from->read));
 }
 
 LspProcess::~LspProcess() {
-  ::close(in_);
-  ::close(out_);
-  ::kill(-child_, SIGKILL);
-  int status = 0;
-  while (::waitpid(child_, &status, 0) < 0 && errno == EINTR) {
-  }
+  os::CloseFile(in_);
+  os::CloseFile(out_);
+  os::EndGroup(child_);
+  os::WaitForEnd(child_);
 }
 
-bool LspProcess::Wait(int file, short events, LspClock::time_point deadline) const {
+bool LspProcess::Wait(int file, bool to_write, LspClock::time_point deadline) const {
   for (;;) {
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(deadline - LspClock::now()).count();
-    pollfd wanted{file, events, 0};
-    const int ready = ::poll(&wanted, 1, static_cast<int>(std::clamp<int64_t>(left, 0, 60000)));
+    os::Ready wanted{.file = file, .to_write = to_write};
+    const int ready =
+        os::WaitUntilReady({&wanted, 1}, static_cast<int>(std::clamp<int64_t>(left, 0, 60000)));
     if (ready > 0) return true;
-    if (ready < 0 && errno != EINTR) return false;
+    if (ready < 0) return false;
     if (LspClock::now() >= deadline) return false;
   }
 }
@@ -117,12 +79,10 @@ bool LspProcess::Send(const nlohmann::json& message, LspClock::time_point deadli
   const std::string text = "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
   size_t at = 0;
   while (at < text.size()) {
-    const ssize_t written = WriteQuietly(in_, text.data() + at, text.size() - at);
+    const int64_t written = os::WriteQuietly(in_, text.data() + at, text.size() - at);
     if (written > 0) {
       at += static_cast<size_t>(written);
-    } else if (written < 0 && errno == EINTR) {
-      continue;
-    } else if (written < 0 && errno == EAGAIN && Wait(in_, POLLOUT, deadline)) {
+    } else if (written < 0 && errno == EAGAIN && Wait(in_, true, deadline)) {
       continue;
     } else {
       // Half a message cannot be taken back.
@@ -187,12 +147,12 @@ std::optional<nlohmann::json> LspProcess::Receive(LspClock::time_point deadline)
       buffer_.erase(0, begin_);
       begin_ = 0;
     }
-    if (!Wait(out_, POLLIN, deadline)) return std::nullopt;
+    if (!Wait(out_, false, deadline)) return std::nullopt;
     char piece[1 << 16];
-    const ssize_t got = ::read(out_, piece, sizeof piece);
+    const int64_t got = os::Read(out_, piece, sizeof piece);
     if (got > 0) {
       buffer_.append(piece, static_cast<size_t>(got));
-    } else if (got == 0 || (errno != EAGAIN && errno != EINTR)) {
+    } else if (got == 0 || errno != EAGAIN) {
       dead_ = true;
     }
   }

@@ -8,8 +8,6 @@
 #ifndef PAWL_PLUGINS_MONITORS_LSP_PROCESS_H_
 #define PAWL_PLUGINS_MONITORS_LSP_PROCESS_H_
 
-#include <sys/types.h>
-
 #include <chrono>
 #include <cstddef>
 #include <memory>
@@ -19,6 +17,7 @@
 #include <string_view>
 
 #include "pawl/result.h"
+#include "src/base/os/processes.h"
 
 namespace pawl::monitors {
 
@@ -43,10 +42,10 @@ class LspProcess {
   bool dead() const { return dead_; }
 
  private:
-  LspProcess(pid_t child, int in, int out) : child_(child), in_(in), out_(out) {}
+  LspProcess(os::ProcessId child, int in, int out) : child_(child), in_(in), out_(out) {}
   std::optional<nlohmann::json> Parse();
-  bool Wait(int file, short events, LspClock::time_point deadline) const;
-  const pid_t child_;
+  bool Wait(int file, bool to_write, LspClock::time_point deadline) const;
+  const os::ProcessId child_;
   const int in_, out_;
   std::string buffer_;
   size_t begin_ = 0;  // of what is not yet read in buffer_

@@ -15,8 +15,6 @@
 // A server that ends or writes nonsense is started again, after a pause that doubles.
 #include "plugins/monitors/lsp/server.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <filesystem>
@@ -24,6 +22,8 @@
 #include <set>
 #include <utility>
 #include <vector>
+
+#include "src/base/os/processes.h"
 
 namespace pawl::monitors {
 
@@ -347,7 +347,7 @@ bool LspServer::Initialize(LspClock::time_point deadline) {
                                {"synchronization", Json::object()}}}};
   const std::optional<Json> result =
       Request("initialize",
-              {{"processId", ::getpid()},
+              {{"processId", os::ThisProcess()},
                {"rootUri", UriOf(root_)},
                {"rootPath", root_},
                {"workspaceFolders", {{{"uri", UriOf(root_)}, {"name", "root"}}}},

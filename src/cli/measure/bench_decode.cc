@@ -10,7 +10,6 @@
 // With a constraint and texts that fit it, every text is read token by token twice: with masks (the
 // mask, the model with the rows of the head that the mask allows, the sampler) and without.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -30,6 +29,7 @@
 #include "src/base/cpu_features.h"
 #include "src/base/file.h"
 #include "src/base/json.h"
+#include "src/base/os/processors.h"
 #include "src/base/pages.h"
 #include "src/base/thread_pool.h"
 #include "src/cli/command.h"
@@ -106,10 +106,8 @@ struct Caches {
   int64_t l2 = 0, l3 = 0;  // bytes, 0 when unknown
   static Caches Ask() {
     Caches caches;
-#if defined(_SC_LEVEL2_CACHE_SIZE)
-    caches.l2 = std::max<int64_t>(0, ::sysconf(_SC_LEVEL2_CACHE_SIZE));
-    caches.l3 = std::max<int64_t>(0, ::sysconf(_SC_LEVEL3_CACHE_SIZE));
-#endif
+    caches.l2 = os::CacheBytes(2);
+    caches.l3 = os::CacheBytes(3);
     return caches;
   }
   const char* Holds(int64_t bytes, int threads) const {

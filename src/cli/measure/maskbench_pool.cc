@@ -3,12 +3,6 @@
 // which job to blame when a worker hangs or dies, and where its successor goes on.
 #include "src/cli/measure/maskbench_pool.h"
 
-#include <poll.h>
-#include <signal.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
@@ -17,6 +11,10 @@
 #include <memory>
 #include <utility>
 #include <vector>
+
+#include "src/base/os/files.h"
+#include "src/base/os/memory.h"
+#include "src/base/os/processes.h"
 
 namespace pawl::cli {
 namespace {
@@ -27,8 +25,7 @@ constexpr uint64_t kBegin = 0, kOutcome = 1;
 bool WriteAll(int fd, const void* data, size_t size) {
   const char* at = static_cast<const char*>(data);
   while (size > 0) {
-    const ssize_t n = write(fd, at, size);
-    if (n < 0 && errno == EINTR) continue;
+    const int64_t n = os::Write(fd, at, size);
     if (n <= 0) return false;
     at += n;
     size -= static_cast<size_t>(n);
@@ -51,9 +48,7 @@ std::string Encode(const MaskbenchOutcome& outcome) {
   std::string out;
   Put(out, outcome.kind);
   Put(out, outcome.first_mask_ns);
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  Put(out, static_cast<uint64_t>(usage.ru_maxrss) * 1024);
+  Put(out, static_cast<uint64_t>(os::MostResidentBytes()));
   Put(out, outcome.detail.size());
   out += outcome.detail;
   Put(out, outcome.layers.size());
@@ -79,14 +74,6 @@ MaskbenchOutcome Decode(const char* at) {
   return outcome;
 }
 
-// Seconds of processor time that the process has used; 0 when it is gone.
-double ProcessorTime(pid_t pid) {
-  clockid_t clock{};
-  timespec time{};
-  if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &time) != 0) return 0;
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
-}
-
 // A job that neither ends nor computes gets so many times its time on the clock on the wall.
 constexpr double kPatience = 30;
 
@@ -107,14 +94,13 @@ class WorkerPool {
     }
     const auto runs = [](const Worker& worker) { return worker.fd >= 0; };
     while (std::ranges::any_of(workers_, runs)) {
-      std::vector<pollfd> polls;
+      std::vector<os::Ready> polls;
       polls.reserve(workers_.size());
-      for (const Worker& worker : workers_) polls.push_back({worker.fd, POLLIN, 0});
-      poll(polls.data(), polls.size(), 100);
+      for (const Worker& worker : workers_) polls.push_back({.file = worker.fd});
+      os::WaitUntilReady(polls, 100);
       for (size_t i = 0; i < workers_.size(); ++i) {
         if (workers_[i].fd < 0) continue;
-        const bool has_news = (polls[i].revents & (POLLIN | POLLHUP)) != 0;
-        if (Status status = has_news ? Read(workers_[i]) : Watch(workers_[i]); !status.ok())
+        if (Status status = polls[i].ready ? Read(workers_[i]) : Watch(workers_[i]); !status.ok())
           return status;
       }
     }
@@ -127,26 +113,26 @@ class WorkerPool {
     bool begun = false;
     Clock::time_point began;
     double began_at = 0;  // processor time
-    pid_t pid = -1;
+    os::ProcessId pid = -1;
     int fd = -1;
     std::string buffer;  // of records: kind, job, bytes, body
   };
 
   Status Start(Worker& worker) {
-    int ends[2];
-    if (pipe(ends) != 0)
+    const std::optional<os::Pipe> ends = os::MakePipe();
+    if (!ends)
       return Error{ErrorCode::kIo, "no pipe to a worker: " + std::string(std::strerror(errno)), ""};
-    const pid_t pid = fork();
+    const os::ProcessId pid = os::Fork();
     if (pid < 0)
       return Error{ErrorCode::kIo, "no worker process: " + std::string(std::strerror(errno)), ""};
     if (pid == 0) {
-      close(ends[0]);
-      RunJobs(worker.next, ends[1]);
-      _exit(0);
+      os::CloseFile(ends->read);
+      RunJobs(worker.next, ends->write);
+      os::ExitAtOnce(0);
     }
-    close(ends[1]);
+    os::CloseFile(ends->write);
     worker.pid = pid;
-    worker.fd = ends[0];
+    worker.fd = ends->read;
     worker.begun = false;
     worker.buffer.clear();
     return {};
@@ -168,11 +154,10 @@ class WorkerPool {
   }
 
   static void Stop(Worker& worker) {
-    close(worker.fd);
+    os::CloseFile(worker.fd);
     worker.fd = -1;
-    kill(worker.pid, SIGKILL);
-    int status = 0;
-    waitpid(worker.pid, &status, 0);
+    os::End(worker.pid);
+    os::WaitForEnd(worker.pid);
   }
 
   // The worker is gone, or is to go: its job gets the blame, its successor the rest.
@@ -187,7 +172,7 @@ class WorkerPool {
   }
 
   Status Read(Worker& worker) {
-    const ssize_t n = read(worker.fd, chunk_.data(), chunk_.size());
+    const int64_t n = os::Read(worker.fd, chunk_.data(), chunk_.size());
     if (n > 0) worker.buffer.append(chunk_.data(), static_cast<size_t>(n));
     constexpr size_t kHead = 3 * sizeof(uint64_t);
     size_t used = 0;
@@ -197,7 +182,7 @@ class WorkerPool {
       if (worker.buffer.size() - used - kHead < size) break;
       worker.begun = kind == kBegin;
       worker.began = Clock::now();
-      worker.began_at = ProcessorTime(worker.pid);
+      worker.began_at = os::ProcessorSeconds(worker.pid);
       if (kind == kOutcome) {
         worker.next = index + workers_.size();
         done_(index, Decode(at));
@@ -214,7 +199,7 @@ class WorkerPool {
   Status Watch(Worker& worker) {
     if (!worker.begun) return {};
     const double seconds = std::chrono::duration<double>(Clock::now() - worker.began).count();
-    if (ProcessorTime(worker.pid) - worker.began_at <= timeout_seconds_ &&
+    if (os::ProcessorSeconds(worker.pid) - worker.began_at <= timeout_seconds_ &&
         seconds <= kPatience * timeout_seconds_)
       return {};
     return Replace(worker, MaskbenchOutcome::kTimeout, "took too long");

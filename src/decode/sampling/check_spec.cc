@@ -2,8 +2,6 @@
 // and Python beside functions of their own.
 #include "src/decode/sampling/check_spec.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -15,6 +13,7 @@
 #include "pawl/compiler.h"
 #include "pawl/sampling.h"
 #include "src/base/file.h"
+#include "src/base/os/files.h"
 #include "src/decode/sampling/names.h"
 
 namespace pawl {
@@ -70,7 +69,7 @@ std::string CommandInPath() {
   while (!rest.empty()) {
     const size_t end = std::min(rest.find(':'), rest.size());
     const std::string file = std::string(rest.substr(0, end)) + "/pawl";
-    if (access(file.c_str(), X_OK) == 0) return file;
+    if (os::MayRun(file)) return file;
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
   return "";

@@ -7,14 +7,6 @@
 //
 // And a command as tests: it is started for each complete output, reads the output, and its exit
 // code is the verdict.
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
-#include <spawn.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cctype>
@@ -34,13 +26,13 @@
 #include "pawl/sampling.h"
 #include "src/base/file.h"
 #include "src/base/json.h"
+#include "src/base/os/files.h"
+#include "src/base/os/processes.h"
 #include "src/base/stop_scope.h"
 #include "src/base/utf8.h"
 #include "src/decode/sampling/check_spec.h"
 #include "src/decode/sampling/names.h"
 #include "src/decode/sampling/step_law.h"
-
-extern char** environ;
 
 namespace pawl {
 namespace {
@@ -56,48 +48,36 @@ std::string SystemMessage(int error) { return std::strerror(error); }
 class Process {
  public:
   static Result<std::unique_ptr<Process>> Start(const std::vector<std::string>& command) {
-    int in[2], out[2];
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, in) != 0) return NotStarted(command);
-    if (pipe2(out, O_CLOEXEC) != 0) {
+    const std::optional<os::Pipe> in = os::MakeSendPipe();
+    if (!in) return NotStarted(command);
+    const std::optional<os::Pipe> out = os::MakePipe();
+    if (!out) {
       const Error error = NotStarted(command);
-      close(in[0]);
-      close(in[1]);
+      os::CloseFile(in->read);
+      os::CloseFile(in->write);
       return error;
     }
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, in[1], STDIN_FILENO);
-    posix_spawn_file_actions_adddup2(&actions, out[1], STDOUT_FILENO);
-    posix_spawnattr_t attributes;
-    posix_spawnattr_init(&attributes);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
-    std::vector<char*> arguments;
-    for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
-    arguments.push_back(nullptr);
-    pid_t pid = -1;
-    const int error =
-        posix_spawnp(&pid, arguments[0], &actions, &attributes, arguments.data(), environ);
-    posix_spawnattr_destroy(&attributes);
-    posix_spawn_file_actions_destroy(&actions);
-    close(in[1]);
-    close(out[1]);
+    os::ProcessId pid = -1;
+    const int error = os::StartProgram(
+        {.arguments = command, .in = in->read, .out = out->write, .leads_group = true}, pid);
+    os::CloseFile(in->read);
+    os::CloseFile(out->write);
     if (error != 0) {
-      close(in[0]);
-      close(out[0]);
+      os::CloseFile(in->write);
+      os::CloseFile(out->read);
       return Error{ErrorCode::kIo, "cannot be started: " + SystemMessage(error), command[0]};
     }
-    fcntl(in[0], F_SETFL, O_NONBLOCK);
-    fcntl(out[0], F_SETFL, O_NONBLOCK);
-    return std::unique_ptr<Process>(new Process(pid, in[0], out[0]));
+    os::DoNotWait(in->write);
+    os::DoNotWait(out->read);
+    return std::unique_ptr<Process>(new Process(pid, in->write, out->read));
   }
 
   ~Process() {
-    kill(-pid_, SIGKILL);
-    if (!ended_) kill(pid_, SIGKILL);
-    close(in_);
-    close(out_);
-    while (!ended_ && waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
-    }
+    os::EndGroup(pid_);
+    if (!ended_) os::End(pid_);
+    os::CloseFile(in_);
+    os::CloseFile(out_);
+    if (!ended_) os::WaitForEnd(pid_);
   }
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
@@ -108,25 +88,26 @@ class Process {
     std::string answer;
     size_t written = 0;
     for (;;) {
-      pollfd fds[2] = {{out_, POLLIN, 0}, {in_, POLLOUT, 0}};
+      os::Ready files[] = {{.file = out_}, {.file = in_, .to_write = true}};
       const bool writing = written < line.size();
       StopScope::Check();  // the process is killed then
       const auto left =
           std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
       if (left <= 0) return Error{ErrorCode::kLimit, "did not answer in time", ""};
       const int ready =
-          poll(fds, writing ? 2 : 1, static_cast<int>(std::min(left, kWaitMilliseconds)));
-      if (ready < 0 && errno != EINTR) return Ended();
+          os::WaitUntilReady({files, writing ? size_t{2} : size_t{1}},
+                             static_cast<int>(std::min<int64_t>(left, kWaitMilliseconds)));
+      if (ready < 0) return Ended();
       if (ready <= 0) continue;
-      if (writing && fds[1].revents != 0) {
-        const ssize_t n = send(in_, line.data() + written, line.size() - written, MSG_NOSIGNAL);
-        if (n < 0 && errno != EAGAIN && errno != EINTR) return Ended();
+      if (writing && files[1].ready) {
+        const int64_t n = os::SendTo(in_, line.data() + written, line.size() - written);
+        if (n < 0 && errno != EAGAIN) return Ended();
         if (n > 0) written += static_cast<size_t>(n);
       }
-      if (fds[0].revents == 0) continue;
+      if (!files[0].ready) continue;
       char buffer[4096];
-      const ssize_t n = read(out_, buffer, sizeof buffer);
-      if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) return Ended();
+      const int64_t n = os::Read(out_, buffer, sizeof buffer);
+      if (n == 0 || (n < 0 && errno != EAGAIN)) return Ended();
       if (n > 0) answer.append(buffer, static_cast<size_t>(n));
       const size_t end = answer.find('\n');
       if (end != std::string::npos) {
@@ -151,56 +132,54 @@ class Process {
     bool open = true;
     for (bool reading = true; reading;) {
       if (open && done == text.size()) {
-        shutdown(in_, SHUT_WR);
+        os::EndSending(in_);
         open = false;
       }
-      pollfd fds[2] = {{out_, POLLIN, 0}, {in_, POLLOUT, 0}};
+      os::Ready files[] = {{.file = out_}, {.file = in_, .to_write = true}};
       StopScope::Check();  // the process is killed then
       const auto left =
           std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
       if (left <= 0) return Error{ErrorCode::kLimit, "did not end in time", ""};
       const int ready =
-          poll(fds, open ? 2 : 1, static_cast<int>(std::min(left, kWaitMilliseconds)));
-      if (ready < 0 && errno != EINTR) return Ended();
+          os::WaitUntilReady({files, open ? size_t{2} : size_t{1}},
+                             static_cast<int>(std::min<int64_t>(left, kWaitMilliseconds)));
+      if (ready < 0) return Ended();
       if (ready <= 0) continue;
-      if (open && fds[1].revents != 0) {
-        const ssize_t n = send(in_, text.data() + done, text.size() - done, MSG_NOSIGNAL);
+      if (open && files[1].ready) {
+        const int64_t n = os::SendTo(in_, text.data() + done, text.size() - done);
         // A program need not read all of it.
-        if (n < 0 && errno != EAGAIN && errno != EINTR) open = false;
+        if (n < 0 && errno != EAGAIN) open = false;
         if (n > 0) done += static_cast<size_t>(n);
       }
-      if (fds[0].revents == 0) continue;
+      if (!files[0].ready) continue;
       char buffer[4096];
-      const ssize_t n = read(out_, buffer, sizeof buffer);
+      const int64_t n = os::Read(out_, buffer, sizeof buffer);
       if (n > 0) finished.written.append(buffer, static_cast<size_t>(n));
       if (finished.written.size() > 2 * most) {
         finished.written.erase(0, finished.written.size() - most);
       }
-      reading = n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
+      reading = n > 0 || (n < 0 && errno == EAGAIN);
     }
     // It has closed its output, so it ends soon; or it is ended.
-    int status = 0;
-    for (pid_t ended = 0; ended == 0;) {
-      ended = waitpid(pid_, &status, WNOHANG);
-      if (ended < 0 && errno == EINTR) ended = 0;
-      if (ended != 0) break;
+    std::optional<int> code;
+    while (!(code = os::EndedWith(pid_))) {
       StopScope::Check();
       if (Clock::now() >= until) return Error{ErrorCode::kLimit, "did not end in time", ""};
-      poll(nullptr, 0, 1);
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
     ended_ = true;
-    finished.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    finished.code = *code;
     return finished;
   }
 
  private:
-  Process(pid_t pid, int in, int out) : pid_(pid), in_(in), out_(out) {}
+  Process(os::ProcessId pid, int in, int out) : pid_(pid), in_(in), out_(out) {}
   static Error NotStarted(const std::vector<std::string>& command) {
     return Error{ErrorCode::kIo, "cannot be started: " + SystemMessage(errno), command[0]};
   }
   static Error Ended() { return Error{ErrorCode::kIo, "ended without an answer", ""}; }
 
-  pid_t pid_;
+  os::ProcessId pid_;
   int in_, out_;
   bool ended_ = false;  // and waited for
 };

@@ -1,0 +1,23 @@
+# shellcheck shell=bash
+# For scripts that build with zig's C++ compiler (build_wasm.sh, cross_deps.sh, build_cross.sh): source this file.
+#
+#   zig_commands FOLDER    # FOLDER/bin/zig-cc, zig-c++, zig-ar, zig-ranlib for CMake; ZIG is set to the program
+#
+# ZIG names a zig that is there. Otherwise `ziglang` of the Python package index is installed into FOLDER/venv.
+zig_commands() {
+  local folder=$1 package tool
+  mkdir -p "$folder/bin"
+  if [[ -z ${ZIG:-} ]]; then
+    ZIG=$folder/zig/zig
+    if [[ ! -x $ZIG ]]; then
+      python3 -m venv "$folder/venv"
+      "$folder/venv/bin/pip" install -q ziglang==0.17.1
+      package=$("$folder/venv/bin/python" -c 'import os, ziglang; print(os.path.dirname(ziglang.__file__))')
+      ln -sfn "$package" "$folder/zig"
+    fi
+  fi
+  for tool in cc c++ ar ranlib; do
+    printf '#!/bin/sh\nexec "%s" %s "$@"\n' "$ZIG" "$tool" > "$folder/bin/zig-$tool"
+    chmod +x "$folder/bin/zig-$tool"
+  done
+}

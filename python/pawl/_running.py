@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import collections
 import inspect
+import itertools
 import os
 import sys
 import threading
@@ -28,6 +29,9 @@ T = TypeVar("T")
 #: Submits a request; the flag says whether its output is streamed.
 Request = Callable[[bool], _pawl.Job]
 Result = Union[_pawl.Job, Exception]
+
+#: Numbers of calls: the requests of one call take turns with those of others.
+groups = itertools.count(1)
 
 #: A wait that nobody limits.
 FOREVER = 1e9

@@ -444,8 +444,6 @@ def test_bad_models(tmp_path):
         pawl.Engine(draft="auto", draft_verify="luck")
     with pytest.raises(pawl.PawlError, match="draft_shape: must be heap, or delayed:D,K"):
         pawl.Engine(draft="auto", draft_shape="delayed:1")
-    with pytest.raises(pawl.PawlError, match="draft_model: must be given at most twice, not 3"):
-        pawl.Engine(draft="auto", draft_model=[pawl.Engine().path] * 3)
     closed = pawl.Engine()
     closed.close()
     closed.close()
@@ -698,14 +696,6 @@ def test_progress(engine, capsys):
     assert "extract" in shown and "4/4" in shown
     engine.extract(TEXTS, CONTACT)
     assert capsys.readouterr().err == ""
-
-
-def test_two_draft_models(tmp_path, engine):
-    copy = shutil.copytree(engine.path, tmp_path / "copy")
-    for models in ([engine.path, copy], copy):
-        with pawl.Engine(draft="model", draft_model=models) as drafting:
-            assert (drafting.extract(TEXTS[0], CONTACT, temperature=1)
-                    == engine.extract(TEXTS[0], CONTACT, temperature=1))
 
 
 def test_rules_of_rejection_keep_greedy_outputs(engine):

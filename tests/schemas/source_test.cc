@@ -514,6 +514,18 @@ TEST_F(SourceTest, OneCompilationServesManyTexts) {
   EXPECT_TRUE(Takes(*plain->Bind("text"), "1"));
 }
 
+// The bug: before there was a text it was said to have no span.
+TEST_F(SourceTest, ContradictionsNeedNoText) {
+  options_.bind_source = true;
+  const Result<Grammar> made = compiler_.CompileJsonSchema(
+      R"({"type":"object","properties":{"a":{"type":"string","x-pawl-source":"span","minLength":4,)"
+      R"("pattern":"^.{3}$"}},"required":["a"]})",
+      options_);
+  ASSERT_FALSE(made.ok());
+  EXPECT_EQ(made.error().ToString(),
+            "#/properties/a/x-pawl-source: no value can ever fit this field");
+}
+
 // The bug: an alternative for which the text has no span made the whole grammar an error.
 TEST_F(SourceTest, AlternativesWithoutASpanFitNothing) {
   GrammarOptions options;
@@ -533,7 +545,7 @@ TEST_F(SourceTest, AlternativesWithoutASpanFitNothing) {
     EXPECT_EQ(Takes(*bound, "v=\"ORD-12\""), has);
     EXPECT_FALSE(bound->Bind("again").ok());
     Matcher matcher(*bound);
-    EXPECT_EQ(matcher.AdvanceBytes("v"), has);
+    EXPECT_EQ(matcher.AcceptBytes("v"), has);
   }
   const Result<Grammar> only = lark(R"("v=")");
   ASSERT_TRUE(only.ok());
@@ -549,7 +561,7 @@ TEST_F(SourceTest, AlternativesWithoutASpanFitNothing) {
   const Result<Grammar> bound = tag->Bind("hello");
   ASSERT_TRUE(bound.ok()) << bound.error().ToString();
   EXPECT_TRUE(Takes(*bound, "a < b"));
-  EXPECT_FALSE(Matcher(*bound).AdvanceBytes("<f>"));
+  EXPECT_FALSE(Matcher(*bound).AcceptBytes("<f>"));
   // What fits no text is an error all the same.
   options.json_schema.bind_source = false;
   options.json_schema.source = "hello";

@@ -24,7 +24,7 @@ from ._compiler import Compiler, schema_text
 from ._convert import plain_value, value_of
 from ._errors import PawlError
 from ._options import Sorted, json_text, language_of, read_text
-from ._output import AsyncStream, Output, Stream, ValueMaker
+from ._output import AsyncStream, Output, Stream, ValueMaker, with_spans
 from ._paths import shipped_model
 from ._prompts import Chat, ahead_of, any_prompt, checked_text, is_conversation, is_one, prompt_of, refuse_path, several
 from ._running import Request, Running, agather, asynchronous, avalues, bar, gather, values
@@ -501,8 +501,7 @@ class Engine:
     def _copy_from(self, given: Mapping[str, Any], options: Dict[str, Any]) -> None:
         """What fields are copied from: `source` as the model sees it, or the text or messages of each request."""
         if given.get("source") is not None:
-            # An empty text has no spans, as one of white space.
-            options["source"] = self._engine().as_seen(given["source"]) or " "
+            options["source"] = self._engine().as_seen(given["source"]) or " "  # neither has spans
         else:
             options["bind_source"] = True
 
@@ -566,12 +565,7 @@ class _Call:
                                                     self._group)
 
     def output(self, job: _pawl.Job) -> Output[Any]:
-        output = Output[Any](job, self.make_value)
-        source = self._options.schema.get("source")
-        if source is not None and self._options.kind == "schema" and self._options.sampling.get("details"):
-            schema = self._engine._text_of_schema(self._options.constraint["schema"])
-            output.spans, output.byte_spans = self._engine._engine().find_spans(output.text, source, schema)
-        return output
+        return with_spans(Output(job, self.make_value), self._engine, self._options)
 
     def _compile(self) -> Optional[_pawl.Grammar]:
         options = self._options

@@ -65,7 +65,10 @@ bool BeginsValue(std::u32string_view text, size_t at) {
 // The mark at a place joins digits on both sides to one number: an apostrophe only groups of three.
 bool JoinsDigits(std::u32string_view text, size_t at) {
   const auto digit = [text](size_t i) { return i < text.size() && IsAsciiDigit(text[i]); };
-  if (at == 0 || !digit(at - 1) || !digit(at + 1)) return false;
+  if (at == 0) return false;
+  size_t before = at - 1;
+  while (before > 0 && SourceText::IsMark(text[before])) --before;
+  if (!digit(before) || !digit(at + 1)) return false;
   const char32_t mark = text[at];
   if (mark == '.' || mark == ',' || mark == '_') return true;
   return (mark == '\'' || mark == U'\u2019') && digit(at + 2) && digit(at + 3) && !digit(at + 4);

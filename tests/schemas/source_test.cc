@@ -59,8 +59,12 @@ bool IsBorderInTest(const std::u32string& text, size_t at) {
   if (at == 0 || at == text.size()) return true;
   if (IsWordInTest(text, at - 1) && IsWordInTest(text, at)) return false;
   if (text[at] == kMarkInTest && text[at - 1] != ' ') return false;
-  if (digit(at - 1) && mark(at) && digit(at + 1)) return false;
-  return !(at >= 2 && digit(at - 2) && mark(at - 1) && digit(at));
+  const auto number = [&](size_t i) {
+    while (i > 0 && text[i] == kMarkInTest) --i;
+    return digit(i);
+  };
+  if (number(at - 1) && mark(at) && digit(at + 1)) return false;
+  return !(at >= 2 && number(at - 2) && mark(at - 1) && digit(at));
 }
 
 std::set<std::u32string> SpansByBruteForce(const std::u32string& given, bool any) {
@@ -666,6 +670,7 @@ TEST_F(SourceTest, NumbersOfTheTable) {
       {U"9 and\u20135", {"9", "5"}},
       {U"EUR30", {"30"}},
       {U"USD1,240.50", {"1240.5"}},
+      {U"5\u0308.12", {"5"}},
       {U"XEUR30, EUX30, eur30", {}},
   };
   for (const auto& [text, values] : rows) {

@@ -106,9 +106,11 @@ struct Context {
     std::string bound, waiting;
   };
   std::shared_ptr<Fields> copied = nullptr;
+  // Schemas inside grammars for which the text has no spans are no error: they fit nothing.
+  bool drops = false;
   bool stopped() const { return stop != nullptr && stop->stopped(); }
   // For making the machine again.
-  Context Unstopped() const { return {vocabulary, witnesses, budget, nullptr}; }
+  Context Unstopped() const { return {vocabulary, witnesses, budget, nullptr, nullptr, drops}; }
 };
 
 // A record is made of a whole text.
@@ -130,6 +132,17 @@ Result<json::Value> ParseSchema(std::string_view text, const JsonSchemaOptions& 
 }
 
 MachineResult SchemaMachineFrom(const json::Value& document, const JsonSchemaOptions& options,
+                                const Context& context);
+
+// Whether some text has what the schema copies.
+bool FitsSomeText(const json::Value& document, JsonSchemaOptions options, Context context) {
+  options.source.clear();
+  options.bind_source = true;
+  context.copied = nullptr;
+  return SchemaMachineFrom(document, options, context).ok();
+}
+
+MachineResult SchemaMachineFrom(const json::Value& document, const JsonSchemaOptions& options,
                                 const Context& context) {
   if (options.profile == JsonSchemaOptions::Profile::kStrict) {
     if (Status status = schema::CheckStrictProfile(document, options); !status.ok())
@@ -144,7 +157,11 @@ MachineResult SchemaMachineFrom(const json::Value& document, const JsonSchemaOpt
   auto machine = std::make_shared<schema::SchemaMachine>(std::move(read->table), kept,
                                                          &schema::MakeSchemaMasks);
   const GrowthWatch watch(*machine, machine->GrowthHint(), *context.budget);
-  if (Status status = machine->CheckSatisfiable(); !status.ok()) return status.error();
+  if (Status status = machine->CheckSatisfiable(); !status.ok()) {
+    const bool dropped = context.drops && status.error().code == ErrorCode::kUnsatisfiable &&
+                         !machine->BoundField().empty() && FitsSomeText(document, options, context);
+    if (!dropped) return status.error();
+  }
   for (std::string& note : read->notes) machine->AddNote(std::move(note));
   machine->set_object_unions(read->has_object_unions);
   if (context.copied != nullptr) {
@@ -334,6 +351,8 @@ Result<Grammar> OpenedIfUnsatisfiable(const GrammarOptions& options, const Compi
   open.json_schema.additional_properties = true;
   Result<Grammar> grammar = compile(open);
   if (!grammar.ok()) return closed;
+  // A schema that is too large to tell is so in either form.
+  if (closed.ok() && grammar->Start().completion_length() < 0) return closed;
   if (opened != nullptr) *opened = true;
   GrammarAccess::AddNotes(*grammar,
                           {"#: no value fits with closed objects, so additional keys are allowed"});
@@ -347,12 +366,22 @@ Result<Grammar> KeepCopying(std::string_view text, const GrammarOptions& options
                             Make make, CompileAgain again) {
   context.copied = std::make_shared<Context::Fields>();
   bool opened = false;
-  Result<Grammar> grammar = OpenedIfUnsatisfiable(
-      options,
-      [&](const GrammarOptions& asked) {
-        return KeepRead(text, asked, context, context.budget, make);
-      },
-      &opened);
+  const auto compile = [&] {
+    return OpenedIfUnsatisfiable(
+        options,
+        [&](const GrammarOptions& asked) {
+          return KeepRead(text, asked, context, context.budget, make);
+        },
+        &opened);
+  };
+  context.drops = true;
+  Result<Grammar> grammar = compile();
+  if (!grammar.ok() && grammar.error().code == ErrorCode::kUnsatisfiable &&
+      !context.copied->bound.empty()) {
+    // Nothing is left. The first field without a span says why.
+    context.drops = false;
+    if (Result<Grammar> strict = compile(); !strict.ok()) return strict;
+  }
   if (!grammar.ok()) return grammar;
   if (!context.copied->bound.empty()) GrammarAccess::SetBound(*grammar, context.copied->bound);
   if (context.copied->waiting.empty()) return grammar;

@@ -462,6 +462,29 @@ static std::string AsSeen(const BoundEngine& self, nb::handle text) {
   return CopiedText(self.engine->model().tokenizer(), TextOf(text, "source")).text();
 }
 
+// Where the source has the values of a record: by pointer, in characters and in bytes.
+static nb::tuple FindSpansIn(const BoundEngine& self, nb::handle record, nb::handle source,
+                             nb::handle schema) {
+  nb::dict characters, bytes;
+  const Result<json::Value> value = json::Parse(TextOf(record, "the record"));
+  const Result<json::Value> tree = json::Parse(TextOf(schema, "the schema"));
+  if (value.ok()) {
+    const CopiedText copied(self.engine->model().tokenizer(), TextOf(source, "source"));
+    const SpanKind kind = tree.ok() ? SpanKindOf(*tree) : SpanKind::kSpan;
+    for (const Span& span : copied.Spans(*value, kind)) {
+      const auto pair = [](size_t begin, size_t end) {
+        nb::list out;
+        out.append(begin);
+        out.append(end);
+        return out;
+      };
+      characters[span.pointer.c_str()] = pair(span.begin, span.end);
+      bytes[span.pointer.c_str()] = pair(span.begin_byte, span.end_byte);
+    }
+  }
+  return nb::make_tuple(characters, bytes);
+}
+
 void BindEngine(nb::module_& module) {
   BindJob(module);
   nb::class_<BoundEngine>(module, "Engine")
@@ -483,6 +506,7 @@ void BindEngine(nb::module_& module) {
       .def_prop_ro("info",
                    [](const BoundEngine& self) { return InfoDict(InfoOf(self.engine->model())); })
       .def("as_seen", &AsSeen, nb::arg("text"))
+      .def("find_spans", &FindSpansIn, nb::arg("record"), nb::arg("source"), nb::arg("schema"))
       .def_prop_ro("extract_defaults",
                    [](const BoundEngine& self) {
                      nb::list out;

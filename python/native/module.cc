@@ -24,7 +24,10 @@ std::string TextOf(nb::handle value, const char* what) {
   if (PyUnicode_Check(value.ptr())) {
     Py_ssize_t size = 0;
     const char* text = PyUnicode_AsUTF8AndSize(value.ptr(), &size);
-    if (text == nullptr) throw nb::python_error();  // a lone surrogate
+    if (text == nullptr) {
+      PyErr_Clear();
+      RaiseInvalid(std::string(what) + " has a lone surrogate, which is no character");
+    }
     return {text, static_cast<size_t>(size)};
   }
   throw nb::type_error((std::string(what) + " must be a str or bytes").c_str());

@@ -21,7 +21,7 @@ from ._compiler import Compiler, schema_text
 from ._errors import PawlError
 from ._extract import Extract, record_of, value_maker
 from ._options import Sorted, language_of, read_text
-from ._output import AsyncStream, Output, Stream, ValueMaker
+from ._output import AsyncStream, Output, Stream, ValueMaker, with_spans
 from ._paths import shipped_model
 from ._prompts import Chat, ahead_of, any_prompt, is_conversation, is_one, prompt_of, refuse_path, several
 from ._running import Request, Running, agather, asynchronous, avalues, bar, gather, groups, values
@@ -496,8 +496,8 @@ class Engine:
 
     def _copy_from(self, given: Mapping[str, Any], options: Dict[str, Any]) -> None:
         """What fields are copied from: `source` as the model sees it, or the text or messages of each request."""
-        if given.get("source"):
-            options["source"] = self._engine().as_seen(given["source"])
+        if given.get("source") is not None:
+            options["source"] = self._engine().as_seen(given["source"]) or " "  # neither has spans
         else:
             options["bind_source"] = True
 
@@ -577,7 +577,7 @@ class _Call:
                                                     self._group)
 
     def output(self, job: _pawl.Job) -> Output[Any]:
-        return Output(job, self.make_value)
+        return with_spans(Output(job, self.make_value), self._engine, self._options)
 
     def _compile(self) -> Optional[_pawl.Grammar]:
         options = self._options

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from ._engine import Engine
+    from ._options import Sorted
 
 T = TypeVar("T")
 ValueMaker = Callable[[str], Any]
@@ -93,6 +94,15 @@ class Output(Generic[T]):
 
     def __str__(self) -> str:
         return self.text
+
+
+def with_spans(output: Output[Any], engine: "Engine", options: "Sorted") -> Output[Any]:
+    """Of `generate` and `chat`: with details=True the places in `source`, where they were given one."""
+    source = options.schema.get("source")
+    if source is not None and options.kind == "schema" and options.sampling.get("details"):
+        schema = engine._text_of_schema(options.constraint["schema"])
+        output.spans, output.byte_spans = engine._engine().find_spans(output.text, source, schema)
+    return output
 
 
 class _Pieces:

@@ -228,6 +228,9 @@ class Engine:
 
     def as_seen(self, text: Text) -> str: ...
 
+    def find_spans(self, record: Text, source: Text,
+                   schema: Text) -> tuple[dict[str, list[int]], dict[str, list[int]]]: ...
+
     @property
     def extract_defaults(self) -> list[tuple[str, str, str]]: ...
 

@@ -176,8 +176,8 @@ class Model:
             return self._compiler.choice([choice] if isinstance(choice, str) else list(choice))
         # JSON is written as `generate` and `extract` write it.
         layout = {"whitespace": "compact", **layout}
-        if layout.get("source"):
-            layout["source"] = self.engine._engine().as_seen(layout["source"])
+        if layout.get("source") is not None:
+            layout["source"] = self.engine._engine().as_seen(layout["source"]) or " "
         if schema is not None:
             text = _text_of(schema) if isinstance(schema, (str, os.PathLike)) else schema_text(schema)
             return self._compiler.json_schema(text, **layout)

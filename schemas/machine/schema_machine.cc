@@ -52,13 +52,15 @@ Status SchemaMachine::CheckSatisfiable() {
   if (live) return {};
   for (const auto& [formula, pointer] : table_->source_fields) {
     if (solver_.Value(formula).answer != Answer::kNo) continue;
+    if (table_->source == nullptr)
+      return Error{ErrorCode::kUnsatisfiable, "no value can ever fit this field", pointer};
     const bool named = pointer.ends_with("/x-pawl-source");
     return Error{ErrorCode::kUnsatisfiable,
                  std::string("no span of the text fits") +
                      (named ? "" : ", and the option verbatim has this field copied"),
                  pointer};
   }
-  if (!table_->source_fields.empty()) {
+  if (table_->source != nullptr && !table_->source_fields.empty()) {
     return Error{ErrorCode::kUnsatisfiable,
                  "no value fits with what the text has; lists with minItems and uniqueItems may "
                  "need more spans that differ",

@@ -65,7 +65,10 @@ bool BeginsValue(std::u32string_view text, size_t at) {
 // The mark at a place joins digits on both sides to one number: an apostrophe only groups of three.
 bool JoinsDigits(std::u32string_view text, size_t at) {
   const auto digit = [text](size_t i) { return i < text.size() && IsAsciiDigit(text[i]); };
-  if (at == 0 || !digit(at - 1) || !digit(at + 1)) return false;
+  if (at == 0) return false;
+  size_t before = at - 1;
+  while (before > 0 && SourceText::IsMark(text[before])) --before;
+  if (!digit(before) || !digit(at + 1)) return false;
   const char32_t mark = text[at];
   if (mark == '.' || mark == ',' || mark == '_') return true;
   return (mark == '\'' || mark == U'\u2019') && digit(at + 2) && digit(at + 3) && !digit(at + 4);
@@ -152,10 +155,17 @@ struct Part {
   int value = 0, month = 0;  // of a name
   size_t digits = 0;
   bool ordinal = false;
+  bool short_year = false;  // '24
 };
 
 std::optional<Part> ReadPart(TextCursor& in) {
   Part part;
+  if ((in.Peek() == '\'' || in.Peek() == U'\u2019') && IsAsciiDigit(in.Peek(1))) {
+    in.Take(in.Peek());
+    const auto year = in.Number(2, 2);
+    if (!year || !in.AtWordEnd()) return std::nullopt;
+    return Part{.value = *year, .digits = 2, .short_year = true};
+  }
   if (IsAsciiDigit(in.Peek())) {
     const auto digits = in.Digits(1, 4);
     if (!digits || digits->size() == 3) return std::nullopt;
@@ -177,15 +187,20 @@ std::optional<Part> ReadPart(TextCursor& in) {
   return part;
 }
 
-// The mark between two parts: one of `/ . -` or a space, or a comma and a space; "of" with names.
+constexpr char32_t kWordBetween = U'o';
+
+// The mark between two parts: one of `/ . -` or a space, or a comma and a space. With names "of" or
+// "the" as well, which is kWordBetween.
 std::optional<char32_t> ReadSeparator(TextCursor& in) {
   const char32_t mark = in.Peek();
   if (mark != '/' && mark != '.' && mark != '-' && mark != ' ' && mark != ',') return std::nullopt;
   in.Take(mark);
   if (mark != ' ' && in.Peek() == ' ') in.Take(' ');
-  TextCursor word = in;
-  if (word.Word() == "of" && word.Take(' ')) in = word;
-  return mark == ',' ? U' ' : mark;
+  TextCursor behind = in;
+  const std::string word = behind.Word();
+  if ((word != "of" && word != "the") || !behind.Take(' ')) return mark;
+  in = behind;
+  return kWordBetween;
 }
 
 void AddDate(int year, const Part& given, int month, const Part& day, std::vector<Date>& out) {
@@ -217,20 +232,21 @@ std::vector<Date> ReadDates(std::u32string_view text, size_t at, size_t& end) {
   }
   std::vector<Date> out;
   const auto& [a, b, c] = parts;
-  const auto day = [](const Part& part) { return part.month == 0 && part.digits <= 2; };
+  const auto day = [](const Part& part) {
+    return part.month == 0 && part.digits <= 2 && !part.short_year;
+  };
   const auto year = [](const Part& part) { return part.month == 0 && !part.ordinal; };
   const bool alike = marks[0] == marks[1];
   if (a.month != 0 && day(b) && year(c)) AddDate(c.value, c, a.month, b, out);
   if (b.month != 0 && day(a) && year(c)) AddDate(c.value, c, b.month, a, out);
   if (b.month != 0 && a.digits == 4 && day(c)) AddDate(a.value, a, b.month, c, out);
-  if (a.month + b.month + c.month == 0 && alike && marks[0] != ' ') {
+  const bool mark = marks[0] != ',' && marks[0] != kWordBetween;
+  if (a.month + b.month + c.month == 0 && alike && mark) {
     if (day(a) && day(b) && year(c)) {
       AddDate(c.value, c, b.value, a, out);
       AddDate(c.value, c, a.value, b, out);
     }
     if (a.digits == 4 && day(b) && day(c)) AddDate(a.value, a, b.value, c, out);
-  } else if (a.month + b.month + c.month == 0 && alike && a.digits == 4 && day(b) && day(c)) {
-    AddDate(a.value, a, b.value, c, out);
   }
   end = in.at();
   return out;
@@ -298,26 +314,52 @@ std::optional<std::string> OffsetOf(std::u32string_view name) {
   return found->offset;
 }
 
-// "CET", "UTC", "GMT+2", "UTC+02:00". nullopt: none of these; the cursor may have moved.
+// "+2", "+5:30", "+530" behind UTC or GMT. The cursor stands at the sign.
+std::optional<std::string> ReadShortOffset(TextCursor& in) {
+  const char32_t sign = in.Peek();
+  in.Take(sign);
+  int hours = 0, minutes = 0;
+  if (const auto both = in.Number(3, 3)) {
+    hours = *both / 100;
+    minutes = *both % 100;
+  } else {
+    const auto few = in.Number(1, 2);
+    if (!few) return std::nullopt;
+    hours = *few;
+    if (in.Peek() == ':' && IsAsciiDigit(in.Peek(1))) {
+      in.Take(':');
+      const auto more = in.Number(2, 2);
+      if (!more) return std::nullopt;
+      minutes = *more;
+    }
+  }
+  if (hours > kMostOffset || minutes > 59 || !in.AtWordEnd()) return std::nullopt;
+  return static_cast<char>(sign) + TwoDigits(hours) + ":" + TwoDigits(minutes);
+}
+
+// "CET", "(CET)", "UTC", "GMT+2", "UTC +5:30", "UTC+02:00". nullopt: none of these; the cursor may
+// have moved.
 std::optional<std::string> ReadZoneName(TextCursor& in) {
+  const bool opened = in.Take('(');
   std::u32string name;
   for (; in.Peek() >= 'A' && in.Peek() <= 'Z' && name.size() < 5; in.Take(in.Peek()))
     name += in.Peek();
   std::optional<std::string> offset = OffsetOf(name);
   if (!offset || !in.AtWordEnd()) return std::nullopt;
-  const char32_t sign = in.Peek();
-  if (offset != "Z" || (sign != '+' && sign != '-')) return offset;
-  TextCursor whole = in;
-  if (auto given = ReadOffset(whole)) {
-    in = whole;
-    return given;
+  TextCursor behind = in;
+  behind.Take(' ');
+  const char32_t sign = behind.Peek();
+  if (offset == "Z" && (sign == '+' || sign == '-')) {
+    TextCursor whole = behind;
+    auto given = ReadOffset(whole);
+    if (!given) given = ReadShortOffset(whole = behind);
+    if (given) {
+      in = whole;
+      offset = given;
+    }
   }
-  TextCursor hours = in;
-  hours.Take(sign);
-  const auto few = hours.Number(1, 2);
-  if (!few || *few > kMostOffset || !hours.AtWordEnd()) return offset;
-  in = hours;
-  return static_cast<char>(sign) + TwoDigits(*few) + ":00";
+  if (opened && !in.Take(')')) return std::nullopt;
+  return offset;
 }
 
 // "14:05", "14:05:30.5", "2 pm", "2:05 p.m.", "2.05 pm", "noon", with a zone: "Z", "+02:00", "CET"
@@ -327,7 +369,11 @@ std::vector<Time> ReadTimes(std::u32string_view text, size_t at) {
   if (!IsAsciiDigit(in.Peek())) {
     const std::string word = in.Word();
     if (!in.AtWordEnd() || (word != "noon" && word != "midnight")) return {};
-    return {{word == "noon" ? "12:00:00Z" : "00:00:00Z", in.at()}};
+    const std::string local = word == "noon" ? "12:00:00" : "00:00:00";
+    TextCursor named = in;
+    named.Take(' ');
+    if (auto zone = ReadZoneName(named)) return {{local + *zone, named.at()}};
+    return {{local + "Z", in.at()}};
   }
   const auto hour = in.Number(1, 2);
   if (!hour) return {};
@@ -379,6 +425,11 @@ std::vector<Time> ReadTimes(std::u32string_view text, size_t at) {
 
 // Behind the minutes of a time, or in its zone. "9:00-17:00" is two times.
 bool IsInsideTime(std::u32string_view text, size_t at) {
+  if (at > 0 && (text[at - 1] == '+' || text[at - 1] == '-')) {
+    const std::u32string_view zone =
+        text.substr(0, at > 1 && text[at - 2] == ' ' ? at - 2 : at - 1);
+    if (zone.ends_with(U"GMT") || zone.ends_with(U"UTC")) return true;
+  }
   if (at < 2 || !IsAsciiDigit(text[at - 2])) return false;
   const char32_t before = text[at - 1];
   if (before == ':' || before == '+' || before == '.') return true;
@@ -393,6 +444,83 @@ bool IsInsideTime(std::u32string_view text, size_t at) {
   return begin == colon || exact;
 }
 
+// "on 5 March 2024", ", Tuesday, the 5th of March" behind a time: where the date begins.
+std::optional<size_t> DateBehindTime(std::u32string_view text, size_t end) {
+  TextCursor in(text, end);
+  const bool comma = in.Take(',');
+  if (!in.Take(' ')) return std::nullopt;
+  const auto skip = [&in](const auto& is_skipped) {
+    TextCursor word = in;
+    if (!is_skipped(word.Word())) return false;
+    word.Take(',');
+    if (!word.Take(' ')) return false;
+    in = word;
+    return true;
+  };
+  const bool on = skip([](const std::string& word) { return word == "on"; });
+  if (!comma && !on) return std::nullopt;
+  skip([](const std::string& word) {
+    static constexpr std::array<std::string_view, 7> kDays = {
+        "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"};
+    return std::ranges::any_of(
+        kDays, [&](std::string_view day) { return word == day || word == day.substr(0, 3); });
+  });
+  skip([](const std::string& word) { return word == "the"; });
+  return in.at();
+}
+
+// The times behind a date: "T", a space, "," or "at" between them.
+std::vector<Time> TimesBehindDate(std::u32string_view text, size_t end) {
+  TextCursor in(text, end);
+  if (!in.Take('T')) {
+    in.Take(',');
+    in.Take(' ');
+    TextCursor word = in;
+    if (word.Word() == "at" && word.Take(' ')) in = word;
+  }
+  return ReadTimes(text, in.at());
+}
+
+// The times with a date at a place, in either order.
+void AddDateTimes(std::u32string_view text, size_t at, std::vector<SourceValue<std::string>>& out) {
+  size_t end = 0;
+  const std::vector<Date> dates = ReadDates(text, at, end);
+  if (!dates.empty()) {
+    for (const Time& time : TimesBehindDate(text, end)) {
+      for (const Date& date : dates) out.push_back({ToText(date) + "T" + time.text, at, time.end});
+    }
+    return;
+  }
+  if (IsInsideTime(text, at)) return;
+  for (const Time& time : ReadTimes(text, at)) {
+    const std::optional<size_t> begin = DateBehindTime(text, time.end);
+    if (!begin) continue;
+    const std::vector<Date> behind = ReadDates(text, *begin, end);
+    // A date with a time of its own is not of this one.
+    if (behind.empty() || !TimesBehindDate(text, end).empty()) continue;
+    for (const Date& date : behind) out.push_back({ToText(date) + "T" + time.text, at, end});
+  }
+}
+
+// A code of ISO 4217 stands in front of the place: USD1,240.
+bool IsBehindCurrency(std::u32string_view text, size_t at) {
+  static constexpr std::string_view kCodes =
+      "AED AFN ALL AMD ANG AOA ARS AUD AWG AZN BAM BBD BDT BGN BHD BIF BMD BND BOB BRL BSD BTN BWP "
+      "BYN BZD CAD CDF CHF CLP CNY COP CRC CUP CVE CZK DJF DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP "
+      "GEL GHS GIP GMD GNF GTQ GYD HKD HNL HTG HUF IDR ILS INR IQD IRR ISK JMD JOD JPY KES KGS KHR "
+      "KMF KPW KRW KWD KYD KZT LAK LBP LKR LRD LSL LYD MAD MDL MGA MKD MMK MNT MOP MRU MUR MVR MWK "
+      "MXN MYR MZN NAD NGN NIO NOK NPR NZD OMR PAB PEN PGK PHP PKR PLN PYG QAR RON RSD RUB RWF SAR "
+      "SBD SCR SDG SEK SGD SHP SLE SOS SRD SSP STN SVC SYP SZL THB TJS TMT TND TOP TRY TTD TWD TZS "
+      "UAH UGX USD UYU UZS VES VND VUV WST XAF XCD XOF XPF YER ZAR ZMW";
+  if (at < 3 || (at > 3 && IsWordLike(text[at - 4]))) return false;
+  std::string code;
+  for (const char32_t c : text.substr(at - 3, 3)) {
+    if (c < 'A' || c > 'Z') return false;
+    code.push_back(static_cast<char>(c));
+  }
+  return kCodes.find(code) != std::string_view::npos;
+}
+
 }  // namespace
 
 std::vector<SourceValue<Decimal>> NumbersIn(std::u32string_view text) {
@@ -401,7 +529,7 @@ std::vector<SourceValue<Decimal>> NumbersIn(std::u32string_view text) {
     const bool sign = text[at] == '-' || text[at] == '+' || text[at] == U'\u2212';
     const bool digit = IsAsciiDigit(text[at]);
     if (!sign && !digit) continue;
-    if (!BeginsValue(text, at)) continue;
+    if (!BeginsValue(text, at) && !(digit && IsBehindCurrency(text, at))) continue;
     // Not inside of another number.
     if (digit && at > 1 && JoinsDigits(text, at - 1)) continue;
     // .5 is a half; No.5 has a word in front of its full stop.
@@ -437,25 +565,11 @@ std::vector<SourceValue<std::string>> DatesIn(std::u32string_view text, std::str
       for (Time& time : times) out.push_back({std::move(time.text), at, time.end});
       continue;
     }
-    const std::vector<Date> dates = ReadDates(text, at, end);
     if (format == "date") {
-      for (const Date& date : dates) out.push_back({ToText(date), at, end});
+      for (const Date& date : ReadDates(text, at, end)) out.push_back({ToText(date), at, end});
       continue;
     }
-    if (dates.empty()) continue;
-    // A time behind the date: "T", a space, "," or "at" between them.
-    TextCursor in(text, end);
-    if (!in.Take('T')) {
-      in.Take(',');
-      in.Take(' ');
-      TextCursor word = in;
-      if (word.Word() == "at" && word.Take(' ')) in = word;
-    }
-    for (const Time& time : ReadTimes(text, in.at())) {
-      for (const Date& date : dates) {
-        out.push_back({ToText(date) + "T" + time.text, at, time.end});
-      }
-    }
+    AddDateTimes(text, at, out);
   }
   return out;
 }

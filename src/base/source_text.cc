@@ -240,10 +240,14 @@ void SourceText::DropSpaceBehind() {
   places_.pop_back();
 }
 
+bool SourceText::IsMark(char32_t c) { return pawl::IsMark(c); }
+
 bool SourceText::InNumber(size_t place) const {
   if (place == 0 || !IsNumberMark(text_[place])) return false;
   const auto digit = [this](size_t i) { return i < sorts_.size() && sorts_[i] == Sort::kDigit; };
-  if (!digit(place - 1) || !digit(place + 1)) return false;
+  size_t before = place - 1;
+  while (before > 0 && IsMark(text_[before])) --before;
+  if (!digit(before) || !digit(place + 1)) return false;
   if (text_[place] == '.' || text_[place] == ',') return true;
   return digit(place + 2) && digit(place + 3) && !digit(place + 4);
 }

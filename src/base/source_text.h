@@ -107,6 +107,8 @@ class SourceText {
   static bool IsSpace(char32_t c) { return SortOf(c) == Sort::kSpace; }
   // Letters, marks, digits and `_` of scripts that have spaces between words.
   static bool IsWord(char32_t c) { return SortOf(c) == Sort::kWord || SortOf(c) == Sort::kDigit; }
+  // A mark that belongs to what stands before it, as an accent or a variation selector of emoji.
+  static bool IsMark(char32_t c);
   // The places at which the value is a span, ascending.
   std::vector<size_t> Find(SpanKind kind, std::u32string_view value);
 

@@ -20,6 +20,7 @@
 #include "src/cli/extract_parts.h"
 #include "src/cli/progress.h"
 #include "src/cli/report.h"
+#include "src/engine/copied_text.h"
 #include "src/engine/schema_view.h"
 
 namespace pawl::cli {
@@ -86,6 +87,29 @@ Status CheckPicture(const TextFlags& flags) {
   return CheckWritable(flags.diffusion_svg);
 }
 
+// What a cell of a table was copied from has to be in the text, where its schema has the keyword
+// itself. A cell does not say whether it was a string or a number.
+Status CheckCopiedCell(const json::Value& schema, const Tokenizer& tokenizer,
+                       const std::string& key, const std::string& cell, const std::string& text) {
+  const json::Value* const properties = schema.Find("properties");
+  const json::Value* const field = properties == nullptr ? nullptr : properties->Find(key);
+  if (field == nullptr || field->Find("x-pawl-source") == nullptr) return {};
+  json::Value string;
+  string.type = json::Type::kString;
+  string.text = cell;
+  std::vector<json::Value> readings = {string};
+  const Result<json::Value> parsed = json::Parse(cell);
+  if (parsed.ok() && parsed->type == json::Type::kNumber) readings.push_back(*parsed);
+  const CopiedText copied(tokenizer, text);
+  for (json::Value& reading : readings) {
+    json::Value record;
+    record.type = json::Type::kObject;
+    record.members.emplace_back(key, std::move(reading));
+    if (!copied.Spans(record, SpanKindOf(*field)).empty()) return {};
+  }
+  return Error{ErrorCode::kInvalid, json::Quote(cell) + " is not in its text", key};
+}
+
 // The names of --keep are not among the keys, which would hide them.
 Result<RecordOutput> OpenOutput(const TextFlags& flags, const std::string& schema,
                                 Extractor& extractor) {
@@ -96,17 +120,37 @@ Result<RecordOutput> OpenOutput(const TextFlags& flags, const std::string& schem
     constexpr int64_t kAnyLength = int64_t{1} << 40;
     const Result<Grammar> grammar = extractor.GrammarFor(kAnyLength);
     if (!grammar.ok()) return grammar.error();
-    options.check = [grammar = *grammar, &tree](const json::Value& record) -> Status {
-      const Result<std::string> written = WriteRecord(grammar, *tree, record);
+    options.check = [grammar = *grammar, tree = *tree](const json::Value& record) -> Status {
+      const Result<std::string> written = WriteRecord(grammar, tree, record);
       return written.ok() ? Status() : Status(written.error());
     };
+    // What was copied from a chunk of a document need not be a value of the whole.
+    const Tokenizer& tokenizer = extractor.model().tokenizer();
+    if (!grammar->unbound().empty() && !flags.document.document) {
+      options.check_text = [grammar = *grammar, tree = *tree, &tokenizer](
+                               const json::Value& record, const std::string& text) -> Status {
+        const Result<Grammar> bound = grammar.Bind(CopiedText(tokenizer, text).text());
+        if (!bound.ok()) return bound.error();
+        const Result<std::string> written = WriteRecord(*bound, tree, record);
+        return written.ok() ? Status() : Status(written.error());
+      };
+      options.check_cell = [tree = *tree, &tokenizer](const std::string& key,
+                                                      const std::string& cell,
+                                                      const std::string& text) {
+        return CheckCopiedCell(tree, tokenizer, key, cell, text);
+      };
+    }
   }
   if (tree.ok() && !IsListSchema(*tree)) options.keys = SchemaKeys(*tree);
   for (const std::string& name : flags.keep) {
     if (std::ranges::find(options.keys, name) == options.keys.end()) continue;
     return Error{ErrorCode::kInvalid, "is a key of the schema: " + name, "--keep"};
   }
-  if (flags.output.ends_with(".csv") && options.keys.empty()) {
+  const bool table = flags.output.ends_with(".csv");
+  if (table && std::ranges::find(flags.keep, "error") != flags.keep.end()) {
+    return Error{ErrorCode::kInvalid, "a table has a column of that name: error", "--keep"};
+  }
+  if (table && options.keys.empty()) {
     return Error{ErrorCode::kInvalid, "a table needs a schema of an object with properties",
                  "--output"};
   }
@@ -213,9 +257,9 @@ void ReadDocument(const TextFlags& flags, ExtractJob& job, DocumentRun& run, Pro
 
 int ExtractOne(const TextFlags& flags, ExtractJob& job) {
   if (flags.resume && job.output->done() > 0) {
-    if (Status status = job.output->CheckTexts(1); !status.ok()) {
-      return Fail(kExtract, status.error());
-    }
+    Status status = job.output->CheckTexts(1);
+    if (status.ok()) status = job.output->CheckDone(job.input.text, {});
+    if (!status.ok()) return Fail(kExtract, status.error());
     // The run before may have been killed with its record written.
     if (flags.document.document) (void)std::remove(ChunkFileOf(flags, 1).c_str());
     return kExitOk;

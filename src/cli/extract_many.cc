@@ -27,6 +27,7 @@ class Lines {
         engine_(*job.engine),
         job_(job),
         progress_(kExtract, "reading", flags.progress),
+        keeps_text_(std::ranges::find(flags.keep, "text") != flags.keep.end()),
         missing_(flags.keep.begin(), flags.keep.end()) {}
 
   int Run() {
@@ -98,7 +99,18 @@ class Lines {
     if (at_end_) return false;
     TextEntry text = **std::move(entry);
     const int64_t begin = std::exchange(read_, text.end);
+    if (keeps_text_ && text.status.ok()) {
+      json::Value whole;
+      whole.type = json::Type::kString;
+      whole.text = text.text;
+      text.more.emplace_back("text", std::move(whole));
+    }
     if (++number_ <= job_.output->done()) {
+      if (Status own = job_.output->CheckDone(text.text, text.more); !own.ok()) {
+        input_error_ = own.error();
+        at_end_ = true;
+        return false;
+      }
       // Of a run that was killed with its last record written.
       if (flags_.document.document) (void)std::remove(ChunkFileOf(flags_, number_).c_str());
       if (bytes_) pace_.set_known(static_cast<double>(read_) / static_cast<double>(*bytes_));
@@ -200,6 +212,7 @@ class Lines {
   int number_ = 0;
   int failed_ = 0;
   int64_t written_ = 0;
+  const bool keeps_text_;  // --keep text
   bool at_end_ = false;
   std::optional<Error> input_error_;
   GenerationStats total_;

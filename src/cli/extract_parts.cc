@@ -67,12 +67,8 @@ RecordAnswer AnswerOf(const TextFlags& flags, int64_t index, const Generation& o
   }
   answer.line = answer.record;
   if (flags.details) {
-    static constexpr const char* kOwn[] = {
-        "index",    "record",       "reasoning", "spans",         "byte_spans",    "probability",
-        "surprise", "alternatives", "conflicts", "chunks",        "file_spans",    "boxes",
-        "error",    "closed",       "closed_by", "finish_reason", "prompt_tokens", "output_tokens"};
     for (const json::Member& one : more) {
-      if (std::ranges::find(kOwn, one.first) == std::end(kOwn)) passed.push_back(one);
+      if (!IsMemberOfDetails(one.first)) passed.push_back(one);
     }
     RecordLine line;
     line.index = index;

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "src/base/os/files.h"
@@ -46,6 +47,25 @@ size_t FieldsOf(const std::string& row) {
   return quoted ? 0 : fields;
 }
 
+// What stands in the fields of a row that is whole.
+std::vector<std::string> CellsOf(const std::string& row) {
+  std::vector<std::string> out(1);
+  bool quoted = false;
+  for (size_t i = 0; i < row.size(); ++i) {
+    if (row[i] == '"') {
+      if (quoted && i + 1 < row.size() && row[i + 1] == '"')
+        out.back() += row[++i];
+      else
+        quoted = !quoted;
+    } else if (row[i] == ',' && !quoted) {
+      out.emplace_back();
+    } else {
+      out.back() += row[i];
+    }
+  }
+  return out;
+}
+
 // A line of `{"error": ...}` for the text of this number.
 bool IsErrorLine(const json::Value& line, int64_t number) {
   const json::Value* const error = line.Find("error");
@@ -78,6 +98,14 @@ std::string ProblemOfLine(const std::string& text, int64_t number,
 
 }  // namespace
 
+bool IsMemberOfDetails(std::string_view name) {
+  static constexpr std::string_view kOwn[] = {
+      "index",    "record",       "reasoning", "spans",         "byte_spans",    "probability",
+      "surprise", "alternatives", "conflicts", "chunks",        "file_spans",    "boxes",
+      "error",    "closed",       "closed_by", "finish_reason", "prompt_tokens", "output_tokens"};
+  return std::ranges::find(kOwn, name) != std::end(kOwn);
+}
+
 Result<RecordOutput> RecordOutput::Open(const RecordOutputOptions& options) {
   RecordOutput out;
   if (options.file.empty()) return out;
@@ -85,6 +113,7 @@ Result<RecordOutput> RecordOutput::Open(const RecordOutputOptions& options) {
   out.table_ = options.file.ends_with(".csv");
   out.keep_ = options.keep;
   out.keys_ = options.keys;
+  out.options_ = options;
   if (!out.table_ && !options.file.ends_with(".jsonl")) {
     return Error{ErrorCode::kInvalid,
                  "must be the name of a .jsonl or .csv file, not " + json::Quote(options.file),
@@ -126,49 +155,140 @@ Status RecordOutput::CheckTail(const std::string& tail, const RecordOutputOption
                name_ + ": line " + std::to_string(next_line_)};
 }
 
-Status RecordOutput::ReadDone(const RecordOutputOptions& options) {
-  const std::unique_ptr<std::FILE, Closer> file(std::fopen(name_.c_str(), "r"));
-  if (file == nullptr)
-    return Error{ErrorCode::kIo, std::string("cannot read: ") + std::strerror(errno), name_};
+Result<AnswerReader> AnswerReader::Open(const std::string& name, bool table) {
+  AnswerReader out;
+  out.name_ = name;
+  out.table_ = table;
+  out.file_.reset(std::fopen(name.c_str(), "r"));
+  if (out.file_ != nullptr) return out;
+  return Error{ErrorCode::kIo, std::string("cannot read: ") + std::strerror(errno), name};
+}
+
+Result<std::optional<std::string>> AnswerReader::Next() {
   struct Free {
     char* data = nullptr;
     ~Free() { std::free(data); }
   } line;
   size_t capacity = 0;
   std::string answer;
-  int64_t number = 0;  // of the physical line
-  for (ssize_t length; (length = ::getline(&line.data, &capacity, file.get())) > 0;) {
-    ++number;
+  line_ = next_;
+  for (ssize_t length; (length = ::getline(&line.data, &capacity, file_.get())) > 0;) {
+    ++next_;
     answer.append(line.data, static_cast<size_t>(length));
     if (answer.back() != '\n' || (table_ && FieldsOf(answer) == 0)) continue;
-    const bool header = table_ && kept_ == 0;
-    kept_ += static_cast<int64_t>(answer.size());
+    bytes_ += static_cast<int64_t>(answer.size());
     answer.pop_back();
+    return std::optional<std::string>(std::move(answer));
+  }
+  if (std::ferror(file_.get()) != 0)
+    return Error{ErrorCode::kIo, std::string("cannot read: ") + std::strerror(errno), name_};
+  tail_ = std::move(answer);
+  return std::optional<std::string>();
+}
+
+Error RecordOutput::NotOfThisRun(const std::string& problem, int64_t line) const {
+  return {ErrorCode::kInvalid,
+          "is no answer of this run: " + problem +
+              "; name another --output, or begin anew without --resume",
+          name_ + ": line " + std::to_string(line)};
+}
+
+Status RecordOutput::ReadDone(const RecordOutputOptions& options) {
+  Result<AnswerReader> reader = AnswerReader::Open(name_, table_);
+  if (!reader.ok()) return reader.error();
+  for (;;) {
+    const Result<std::optional<std::string>> answer = reader->Next();
+    if (!answer.ok()) return answer.error();
+    next_line_ = reader->line();
+    if (!*answer) break;
+    const bool header = table_ && kept_ == 0;
+    kept_ = reader->bytes();
     std::string problem;
     if (!table_) {
-      problem = ProblemOfLine(answer, ++done_, options);
+      problem = ProblemOfLine(**answer, ++done_, options);
     } else if (header) {
-      if (answer != HeaderOf()) {
-        problem = "its columns are " + answer + ", those of this run " + HeaderOf();
-      }
+      if (**answer != HeaderOf())
+        problem = "its columns are " + **answer + ", those of this run " + HeaderOf();
     } else {
       ++done_;
-      if (FieldsOf(answer) != keep_.size() + keys_.size() + 1) {
-        problem = "it has " + std::to_string(FieldsOf(answer)) + " fields";
-      }
+      const size_t fields = FieldsOf(**answer);
+      if (fields != keep_.size() + keys_.size() + 1)
+        problem = "it has " + std::to_string(fields) + " fields";
     }
-    if (!problem.empty()) {
-      return Error{ErrorCode::kInvalid,
-                   "is no answer of this run: " + problem +
-                       "; name another --output, or begin anew without --resume",
-                   name_ + ": line " + std::to_string(next_line_)};
-    }
-    next_line_ = number + 1;
-    answer.clear();
+    if (!problem.empty()) return NotOfThisRun(problem, reader->line());
   }
-  if (std::ferror(file.get()) != 0)
-    return Error{ErrorCode::kIo, std::string("cannot read: ") + std::strerror(errno), name_};
-  return CheckTail(answer, options);
+  return CheckTail(reader->tail(), options);
+}
+
+std::string RecordOutput::ProblemOfRow(const std::string& row, const std::string& text,
+                                       const std::vector<json::Member>& more) const {
+  const std::vector<std::string> cells = CellsOf(row);
+  size_t at = 0;
+  for (const std::string& name : keep_) {
+    const json::Value* const value = MemberOf(more, name);
+    const std::string right = CellsOf(Cell(value))[0];
+    if (cells[at] != right)
+      return name + " is " + json::Quote(cells[at]) + ", in its text " + json::Quote(right);
+    ++at;
+  }
+  if (!options_.check_cell || !cells.back().empty()) return "";
+  for (const std::string& key : keys_) {
+    const std::string& cell = cells[at++];
+    if (cell.empty()) continue;
+    const Status copied = options_.check_cell(key, cell, text);
+    if (!copied.ok()) return copied.error().ToString();
+  }
+  return "";
+}
+
+std::string RecordOutput::ProblemOfLineOf(const std::string& line, const std::string& text,
+                                          const std::vector<json::Member>& more) const {
+  Result<json::Value> answer = json::Parse(line);
+  if (!answer.ok()) return "it is not JSON: " + answer.error().ToString();
+  const bool error = answer->Find("error") != nullptr && answer->Find("error")->Find("line");
+  const bool details = options_.details && !error;
+  json::Value record = *answer;
+  if (details && answer->Find("record") != nullptr) record = *answer->Find("record");
+  const auto differs = [](const json::Value* is, const json::Value* right) {
+    const std::string none = "not there";
+    const std::string one = is == nullptr ? none : json::Dump(*is);
+    const std::string two = right == nullptr ? none : json::Dump(*right);
+    return one == two ? "" : "is " + one + ", in its text " + two;
+  };
+  for (const std::string& name : keep_) {
+    if (record.type != json::Type::kObject) break;
+    const std::string how = differs(record.Find(name), MemberOf(more, name));
+    if (!how.empty()) return name + " " + how;
+  }
+  for (const json::Member& one : more) {
+    if (!details || IsMemberOfDetails(one.first)) continue;
+    const std::string how = differs(answer->Find(one.first), &one.second);
+    if (!how.empty()) return one.first + " " + how;
+  }
+  if (error || !options_.check_text) return "";
+  std::erase_if(record.members, [&](const json::Member& member) {
+    return std::ranges::find(keep_, member.first) != keep_.end();
+  });
+  const Status fits = options_.check_text(record, text);
+  return fits.ok() ? "" : fits.error().ToString();
+}
+
+Status RecordOutput::CheckDone(const std::string& text, const std::vector<json::Member>& more) {
+  if (!again_) {
+    Result<AnswerReader> reader = AnswerReader::Open(name_, table_);
+    if (!reader.ok()) return reader.error();
+    again_ = *std::move(reader);
+    if (table_) {
+      if (const auto header = again_->Next(); !header.ok()) return header.error();
+    }
+  }
+  const Result<std::optional<std::string>> answer = again_->Next();
+  if (!answer.ok()) return answer.error();
+  if (!*answer) return Error{ErrorCode::kIo, "was changed by another program", name_};
+  const std::string problem =
+      table_ ? ProblemOfRow(**answer, text, more) : ProblemOfLineOf(**answer, text, more);
+  if (problem.empty()) return {};
+  return NotOfThisRun(problem, again_->line());
 }
 
 Status RecordOutput::CheckTexts(int64_t texts) const {

@@ -10,7 +10,9 @@
 #include <cstdio>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "pawl/result.h"
@@ -26,6 +28,9 @@ struct RecordAnswer {
   std::vector<json::Member> kept = {};  // members of the text's line for the columns of a table
 };
 
+// A member that lines of --details have themselves; others of the text's line stand next to them.
+bool IsMemberOfDetails(std::string_view name);
+
 struct RecordOutputOptions {
   std::string file = {};                          // empty: standard output; NAME.jsonl or NAME.csv
   bool resume = false;                            // goes on behind what is in the file
@@ -33,6 +38,31 @@ struct RecordOutputOptions {
   bool details = false;                           // lines have the record as a member
   // With `resume`: what is wrong with a record of an earlier run.
   std::function<Status(const json::Value& record)> check = {};
+  // The same of what it has copied from its text.
+  std::function<Status(const json::Value& record, const std::string& text)> check_text = {};
+  std::function<Status(const std::string& key, const std::string& cell, const std::string& text)>
+      check_cell = {};
+};
+
+// Lines of JSON or rows of a table, one at a time.
+class AnswerReader {
+ public:
+  // Errors: kIo.
+  static Result<AnswerReader> Open(const std::string& name, bool table);
+  // nullopt after the last whole one; tail() is what stands behind it. Errors: kIo.
+  Result<std::optional<std::string>> Next();
+  int64_t line() const { return line_; }    // the first of what Next gave
+  int64_t bytes() const { return bytes_; }  // up to its end
+  const std::string& tail() const { return tail_; }
+
+ private:
+  struct Closer {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  std::string name_, tail_;
+  bool table_ = false;
+  int64_t line_ = 0, next_ = 1, bytes_ = 0;
+  std::unique_ptr<std::FILE, Closer> file_;
 };
 
 class RecordOutput {
@@ -42,6 +72,9 @@ class RecordOutput {
   static Result<RecordOutput> Open(const RecordOutputOptions& options);
   // Answers of earlier runs that are in the file. What was cut off in the middle does not count.
   int64_t done() const { return done_; }
+  // The next of them, from the first on, has to be that of the text. `more`: the other members of
+  // its line. REQUIRES: called at most done() times.
+  Status CheckDone(const std::string& text, const std::vector<json::Member>& more);
   // The error where there are more of them than texts.
   Status CheckTexts(int64_t texts) const;
   // Until then a file that the run goes on with is as it was; Write does it too.
@@ -57,9 +90,17 @@ class RecordOutput {
   Status ReadDone(const RecordOutputOptions& options);
   Status CheckTail(const std::string& tail, const RecordOutputOptions& options) const;
   std::string HeaderOf() const;
+  Error NotOfThisRun(const std::string& problem, int64_t line) const;
+  // What is wrong with an answer as that of the text; empty: nothing.
+  std::string ProblemOfRow(const std::string& row, const std::string& text,
+                           const std::vector<json::Member>& more) const;
+  std::string ProblemOfLineOf(const std::string& line, const std::string& text,
+                              const std::vector<json::Member>& more) const;
   std::string RowOf(const RecordAnswer& answer) const;
 
   std::string name_;
+  RecordOutputOptions options_;
+  std::optional<AnswerReader> again_;  // for CheckDone
   std::vector<std::string> keep_, keys_;
   bool table_ = false;
   int64_t done_ = 0;

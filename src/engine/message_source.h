@@ -13,23 +13,24 @@
 namespace pawl {
 
 // `messages`: a list of objects with "role" and "content", a text or a list of parts with "text".
-// No span crosses the border between two texts.
+// No span crosses the border between two messages. The parts of one message are one text.
 inline std::string SourceOfMessages(const json::Value& messages) {
   std::string source;
-  const auto add = [&source](const json::Value* text) {
-    if (text == nullptr || text->type != json::Type::kString || text->text.empty()) return;
-    if (!source.empty()) source += kTextBorder;
-    source += text->text;
-  };
   for (const json::Value& message : messages.items) {
     const json::Value* const role = message.Find("role");
     if (role == nullptr ||
         (role->text != "user" && role->text != "tool" && role->text != "function"))
       continue;
     const json::Value* const content = message.Find("content");
-    add(content);
     if (content == nullptr) continue;
-    for (const json::Value& part : content->items) add(part.Find("text"));
+    std::string said = content->type == json::Type::kString ? content->text : "";
+    for (const json::Value& part : content->items) {
+      const json::Value* const text = part.Find("text");
+      if (text != nullptr && text->type == json::Type::kString) said += text->text;
+    }
+    if (said.empty()) continue;
+    if (!source.empty()) source += kTextBorder;
+    source += said;
   }
   return source;
 }

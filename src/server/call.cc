@@ -305,16 +305,11 @@ void Call::Submit(Choice& choice) {
   std::optional<Grammar> bound;
   if (!grammars_.empty()) {
     // What a text needs goes with its output.
-    const Grammar& grammar = grammars_[choice.prompt];
-    const PromptSpec& prompt = spec_.prompts[choice.prompt];
-    const bool chat = prompt.kind == PromptSpec::Kind::kChat;
-    Result<Grammar> made =
-        grammar.unbound().empty()
-            ? grammar
-            : grammar.Bind(CopiedText(server_->model->tokenizer(),
-                                      chat ? SourceOfMessages(prompt.messages) : prompt.text)
-                               .text());
-    if (!made.ok()) return Done(choice, made.error());
+    Result<Grammar> made = BoundFor(choice);
+    if (!made.ok()) {
+      choice.refused = made.error();
+      return Done(choice, made.error());
+    }
     bound = *std::move(made);
     request.constraint = MakeConstraint(*bound);
   }

@@ -202,6 +202,8 @@ class Call : public std::enable_shared_from_this<Call> {
   // What is wrong with a text of /v1/extract.
   static Error OfText(Error error);
   ApiError CompileError(const Error& error);
+  // The grammar of a choice, bound to its text. Errors have their place in the request.
+  Result<Grammar> BoundFor(const Choice& choice);
   // Of a compilation that begins now: GiveUp stops it.
   std::shared_ptr<StopFlag> NewStop();
   void ScorePrompts();

@@ -323,6 +323,36 @@ ApiError Call::CompileError(const Error& error) {
   return FromError(whole, plan_.grammar.pointer);
 }
 
+Result<Grammar> Call::BoundFor(const Choice& choice) {
+  const Grammar& grammar = grammars_[choice.prompt];
+  if (grammar.unbound().empty()) return grammar;
+  const PromptSpec& prompt = spec_.prompts[choice.prompt];
+  const bool chat = prompt.kind == PromptSpec::Kind::kChat;
+  const std::string text = CopiedText(server_->model->tokenizer(),
+                                      chat ? SourceOfMessages(prompt.messages) : prompt.text)
+                               .text();
+  Result<Grammar> bound = grammar.Bind(text);
+  if (bound.ok()) return bound;
+  const auto placed = [](Error error, const std::string& pointer) {
+    if (error.place.starts_with('#')) error.place = pointer + error.place.substr(1);
+    return error;
+  };
+  if (plan_.calls.empty()) return placed(bound.error(), plan_.grammar.pointer);
+  // Nothing may be said and no tool called: the first part that the text does not fit.
+  std::vector<const ConstraintSpec*> parts = {&spec_.asked.answer};
+  for (const ToolSpec& tool : spec_.asked.tools) parts.push_back(&tool.input);
+  for (const ConstraintSpec* const part : parts) {
+    if (part->kind == ConstraintSpec::Kind::kNone) continue;
+    bool known = false;
+    const Result<Grammar> alone =
+        server_->grammars->Get(*part, spec_.asked.layout, known, NewStop());
+    if (!alone.ok() || alone->unbound().empty()) continue;
+    if (const Result<Grammar> made = alone->Bind(text); !made.ok())
+      return placed(made.error(), part->pointer);
+  }
+  return placed(bound.error(), plan_.grammar.pointer);
+}
+
 void Call::ShowPrompts(std::span<const std::unique_ptr<Choice>> choices) {
   for (const auto& choice : choices) {
     out_.prompt_tokens += static_cast<int>(choice->prompt_tokens.size());

@@ -112,6 +112,7 @@ TEST(ExtractDefaultsTest, ALargeSchemaIsTooLargeToTell) {
   EXPECT_NE(large.err.find("large.json: #: is too large to tell whether a value fits"),
             std::string::npos)
       << large.err;
+  EXPECT_EQ(large.out.find("no value fits"), std::string::npos) << large.out;
   const CommandResult small = RunPawl({"schema", "check", WriteScratch("small.json", open + "}")});
   EXPECT_EQ(small.exit_code, 0) << small.err;
   EXPECT_NE(small.out.find("the shortest value takes 2 tokens"), std::string::npos);

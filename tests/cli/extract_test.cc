@@ -452,6 +452,72 @@ TEST(ExtractTest, ARunGoesOnBehindItsOwnAnswersOnly) {
   }
 }
 
+// The bug: answers of other texts, or with kept members of other values, counted as those of a run.
+TEST(ExtractTest, AnswersOfARunAreThoseOfItsTexts) {
+  const std::string schema = WriteScratch(
+      "copied.json",
+      R"({"type":"object","properties":{"who":{"type":"string","x-pawl-source":"span"},)"
+      R"("n":{"type":["number","null"],"x-pawl-source":"span"}},"required":["who","n"]})");
+  const std::string input =
+      "{\"text\":\"Bo, 7\",\"id\":1,\"by\":\"x\"}\n{\"text\":\"Ann, "
+      "1,240\",\"id\":2,\"by\":\"y\"}\n";
+  const auto run = [&](const std::string& file, const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = {
+        "extract",      "--schema", schema, "--model", RandomModelFolder(),
+        "--json-lines", "--output", file,   "--resume"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return RunPawl(arguments, input);
+  };
+  struct Case {
+    std::string file, content, problem;
+    std::vector<std::string> more = {};
+  };
+  const std::string head = "id,who,n,error\n";
+  const std::vector<Case> cases = {
+      {"t.jsonl", "{\"who\":\"Bo\",\"n\":7}\n{\"who\":\"Ann\",\"n\":1.24}\n", ""},
+      {"t.jsonl", "{\"who\":\"Ann\",\"n\":null}\n{\"who\":\"Bo\",\"n\":7}\n", ": line 1: "},
+      {"t.jsonl", "{\"who\":\"Bo\",\"n\":7}\n{\"who\":\"Ann\",\"n\":7}\n", ": line 2: "},
+      {"t.jsonl",
+       "{\"id\":1,\"who\":\"Bo\",\"n\":7}\n{\"id\":7,\"who\":\"Ann\",\"n\":null}\n",
+       ": line 2: is no answer of this run: id is 7, in its text 2",
+       {"--keep", "id"}},
+      {"t.jsonl",
+       "{\"index\":0,\"record\":{\"who\":\"Bo\",\"n\":7},\"id\":1,\"by\":\"y\"}\n",
+       ": line 1: is no answer of this run: by is \"y\", in its text \"x\"",
+       {"--details"}},
+      {"t.jsonl",
+       "{\"error\":{\"line\":1,\"message\":\"m\"},\"id\":3,\"by\":\"x\"}\n",
+       ": line 1: is no answer of this run: id is 3, in its text 1",
+       {"--keep", "id"}},
+      {"t.csv", head + "1,Bo,7,\n2,Ann,1240,\n", "", {"--keep", "id"}},
+      {"t.csv",
+       head + "99,Bo,7,\n",
+       ": line 2: is no answer of this run: id is \"99\"",
+       {"--keep", "id"}},
+      {"t.csv",
+       head + "1,Foo,,\n",
+       ": line 2: is no answer of this run: who: \"Foo\" is not",
+       {"--keep", "id"}},
+      {"t.csv", head + "1,Bo,30,\n", ": line 2: is no answer of this run: n: ", {"--keep", "id"}},
+  };
+  for (const Case& one : cases) {
+    const std::string file = WriteScratch(one.file, one.content);
+    const CommandResult result = run(file, one.more);
+    EXPECT_EQ(result.exit_code, one.problem.empty() ? 0 : 2) << one.content << result.err;
+    EXPECT_NE(result.err.find(one.problem.empty() ? "" : file + one.problem), std::string::npos)
+        << one.problem << "\n"
+        << result.err;
+    EXPECT_EQ(FileText(file), one.content);
+  }
+  const CommandResult error = run(ScratchPath("u.csv"), {"--keep", "error"});
+  EXPECT_NE(error.err.find("--keep: a table has a column of that name: error"), std::string::npos)
+      << error.err;
+  const CommandResult text = run(WriteScratch("u.jsonl", ""), {"--keep", "text"});
+  EXPECT_EQ(text.err.find("no line has"), std::string::npos) << text.err;
+  EXPECT_TRUE(FileText(ScratchPath("u.jsonl")).starts_with("{\"text\":\"Bo, 7\",\"who\":"))
+      << FileText(ScratchPath("u.jsonl"));
+}
+
 TEST(ExtractTest, DetailsAreLinesWithTheMembersOfTheText) {
   const std::string input = R"({"text": "Bo, 7", "id": 5, "record": "own", "who": "me"})"
                             "\n";

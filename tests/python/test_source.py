@@ -37,6 +37,24 @@ def test_every_constraint_with_schemas_takes_a_source(engine):
         assert said in ('{"a":"Bo"}', '{"a":"Ek"}'), given
     with pytest.raises(TypeError):
         engine.generate("Name: ", schema=NAME, source=7)
+    for call in (lambda: engine.generate("Name: ", schema=NAME, source=""), lambda: engine.extract("Bo", NAME, source="")):
+        with pytest.raises(pawl.PawlError) as error:
+            call()
+        assert error.value.place == PLACE
+    for call in (lambda: engine.generate("a\ud800"), lambda: engine.generate("a", schema=NAME, source="a\ud800"),
+                 lambda: engine.compiler.json_schema(NAME, bind_source=True).bind("a\ud800")):
+        with pytest.raises(pawl.PawlError, match="lone surrogate"):
+            call()
+
+
+def test_spans_of_generate_and_chat(engine):
+    source = "Zo\u00eb, Ann"
+    for said in (engine.generate("Name: ", source=source, schema=NAME, max_tokens=60, details=True),
+                 engine.chat([{"role": "user", "content": "Bo"}], source=source, schema=NAME, max_tokens=60, details=True)):
+        begin, end = said.spans["/a"]
+        assert source[begin:end] == said.value["a"]
+        begin, end = said.byte_spans["/a"]
+        assert source.encode()[begin:end].decode() == said.value["a"]
 
 
 def test_grammars_that_wait(engine):

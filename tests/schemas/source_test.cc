@@ -59,8 +59,12 @@ bool IsBorderInTest(const std::u32string& text, size_t at) {
   if (at == 0 || at == text.size()) return true;
   if (IsWordInTest(text, at - 1) && IsWordInTest(text, at)) return false;
   if (text[at] == kMarkInTest && text[at - 1] != ' ') return false;
-  if (digit(at - 1) && mark(at) && digit(at + 1)) return false;
-  return !(at >= 2 && digit(at - 2) && mark(at - 1) && digit(at));
+  const auto number = [&](size_t i) {
+    while (i > 0 && text[i] == kMarkInTest) --i;
+    return digit(i);
+  };
+  if (number(at - 1) && mark(at) && digit(at + 1)) return false;
+  return !(at >= 2 && number(at - 2) && mark(at - 1) && digit(at));
 }
 
 std::set<std::u32string> SpansByBruteForce(const std::u32string& given, bool any) {
@@ -514,6 +518,66 @@ TEST_F(SourceTest, OneCompilationServesManyTexts) {
   EXPECT_TRUE(Takes(*plain->Bind("text"), "1"));
 }
 
+// The bug: before there was a text it was said to have no span.
+TEST_F(SourceTest, ContradictionsNeedNoText) {
+  options_.bind_source = true;
+  const Result<Grammar> made = compiler_.CompileJsonSchema(
+      R"({"type":"object","properties":{"a":{"type":"string","x-pawl-source":"span","minLength":4,)"
+      R"("pattern":"^.{3}$"}},"required":["a"]})",
+      options_);
+  ASSERT_FALSE(made.ok());
+  EXPECT_EQ(made.error().ToString(),
+            "#/properties/a/x-pawl-source: no value can ever fit this field");
+}
+
+// The bug: an alternative for which the text has no span made the whole grammar an error.
+TEST_F(SourceTest, AlternativesWithoutASpanFitNothing) {
+  GrammarOptions options;
+  options.json_schema = options_;
+  options.json_schema.bind_source = true;
+  const std::string schema = R"({"type":"string","x-pawl-source":"span","pattern":"^ORD-[0-9]+$"})";
+  const auto lark = [&](const std::string& start) {
+    return compiler_.CompileGrammar("start: " + start + " %json " + schema + "\n",
+                                    GrammarLanguage::kLark, options);
+  };
+  const Result<Grammar> either = lark(R"("no" | "v=")");
+  ASSERT_TRUE(either.ok()) << either.error().ToString();
+  for (const bool has : {false, true}) {
+    const Result<Grammar> bound = either->Bind(has ? "see ORD-12." : "hello");
+    ASSERT_TRUE(bound.ok()) << bound.error().ToString();
+    EXPECT_TRUE(Takes(*bound, "no"));
+    EXPECT_EQ(Takes(*bound, "v=\"ORD-12\""), has);
+    EXPECT_FALSE(bound->Bind("again").ok());
+    Matcher matcher(*bound);
+    EXPECT_EQ(matcher.AcceptBytes("v"), has);
+  }
+  const Result<Grammar> only = lark(R"("v=")");
+  ASSERT_TRUE(only.ok());
+  const Result<Grammar> none = only->Bind("hello");
+  ASSERT_FALSE(none.ok());
+  EXPECT_NE(none.error().ToString().find("no span of the text fits"), std::string::npos);
+  const Result<Grammar> tag = compiler_.CompileStructuralTag(
+      R"({"type":"structural_tag","format":{"type":"triggered_tags","triggers":["<f>"],"tags":[)"
+      R"({"begin":"<f>","content":{"type":"json_schema","json_schema":)" +
+          schema + R"(},"end":"</f>"}]}})",
+      options);
+  ASSERT_TRUE(tag.ok()) << tag.error().ToString();
+  const Result<Grammar> bound = tag->Bind("hello");
+  ASSERT_TRUE(bound.ok()) << bound.error().ToString();
+  EXPECT_TRUE(Takes(*bound, "a < b"));
+  EXPECT_FALSE(Matcher(*bound).AcceptBytes("<f>"));
+  // What fits no text is an error all the same.
+  options.json_schema.bind_source = false;
+  options.json_schema.source = "hello";
+  EXPECT_EQ(compiler_
+                .CompileGrammar(
+                    R"(start: "no" | %json {"type":"string","x-pawl-source":"span","enum":[1]})",
+                    GrammarLanguage::kLark, options)
+                .error()
+                .code,
+            ErrorCode::kUnsatisfiable);
+}
+
 // The bug: records of chunks were merged by a grammar that waits for its text, which refused the
 // numbers and strings of the text that are longer than the bounds of canonical spelling.
 TEST_F(SourceTest, AGrammarThatWaitsForItsTextHasNoBoundsOfSpelling) {
@@ -604,6 +668,10 @@ TEST_F(SourceTest, NumbersOfTheTable) {
       {U"5\u201911", {"5", "11"}},
       {U"1\u2019240", {"1240"}},
       {U"9 and\u20135", {"9", "5"}},
+      {U"EUR30", {"30"}},
+      {U"USD1,240.50", {"1240.5"}},
+      {U"5\u0308.12", {"5"}},
+      {U"XEUR30, EUX30, eur30", {}},
   };
   for (const auto& [text, values] : rows) {
     std::set<std::string> expected(values.begin(), values.end()), found;
@@ -631,6 +699,14 @@ TEST_F(SourceTest, DatesOfTheTable) {
       {U"the 5th of March 2024", "date", {"2024-03-05"}},
       {U"5 Sept 24", "date", {"1924-09-05", "2024-09-05"}},
       {U"30.02.2024", "date", {}},
+      {U"05 03 2024", "date", {"2024-03-05", "2024-05-03"}},
+      {U"25 12 2024", "date", {"2024-12-25"}},
+      {U"12 25 2024", "date", {"2024-12-25"}},
+      {U"2024 03 05", "date", {"2024-03-05"}},
+      {U"5, 3, 2024 and 5 of 3 2024", "date", {}},
+      {U"March the 5th, 2024", "date", {"2024-03-05"}},
+      {U"5th March '24", "date", {"1924-03-05", "2024-03-05"}},
+      {U"'24 March 5, 5 '24 March", "date", {}},
       {U"14:05", "time", {"14:05:00Z"}},
       {U"2:05 pm", "time", {"14:05:00Z"}},
       {U"2.05 p.m.", "time", {"14:05:00Z"}},
@@ -641,6 +717,17 @@ TEST_F(SourceTest, DatesOfTheTable) {
       {U"14:05:30 +0200", "time", {"14:05:30+02:00"}},
       {U"14:05:30 GMT+2", "time", {"14:05:30+02:00"}},
       {U"14:05 UTC-03:30", "time", {"14:05:00-03:30"}},
+      {U"14:05 GMT+5:30", "time", {"14:05:00+05:30"}},
+      {U"14:05 UTC+5:45", "time", {"14:05:00+05:45"}},
+      {U"14:05 GMT-3:30", "time", {"14:05:00-03:30"}},
+      {U"14:05 UTC+530", "time", {"14:05:00+05:30"}},
+      {U"14:05 UTC +2", "time", {"14:05:00+02:00"}},
+      {U"14:05 UTC - 15:00 UTC", "time", {"14:05:00Z", "15:00:00Z"}},
+      {U"14:05 (CET)", "time", {"14:05:00+01:00"}},
+      {U"14:05 (GMT+2)", "time", {"14:05:00+02:00"}},
+      {U"14:05 (CET or so)", "time", {"14:05:00Z"}},
+      {U"noon EST", "time", {"12:00:00-05:00"}},
+      {U"noon, midnight (UTC+1)", "time", {"12:00:00Z", "00:00:00+01:00"}},
       {U"14:05 CET", "time", {"14:05:00+01:00"}},
       {U"2 pm EST.", "time", {"14:00:00-05:00"}},
       {U"14:05 CETI, 15:05 est", "time", {"14:05:00Z", "15:05:00Z"}},
@@ -658,6 +745,13 @@ TEST_F(SourceTest, DatesOfTheTable) {
       {U"5 March 2024 at 2 pm", "date-time", {"2024-03-05T14:00:00Z"}},
       {U"Tue, 5 Mar 2024 14:05:30 -0500", "date-time", {"2024-03-05T14:05:30-05:00"}},
       {U"2024-03-05T14:05-07:00", "date-time", {"2024-03-05T14:05:00-07:00"}},
+      {U"2 pm on 5 March 2024", "date-time", {"2024-03-05T14:00:00Z"}},
+      {U"14:05 GMT+5:30 on Tuesday, the 5th of March 2024",
+       "date-time",
+       {"2024-03-05T14:05:00+05:30"}},
+      {U"noon, 5 March 2024", "date-time", {"2024-03-05T12:00:00Z"}},
+      {U"9:00, 2024-03-05 10:00", "date-time", {"2024-03-05T10:00:00Z"}},
+      {U"on 5 March 2024 14:05 GMT-3:30", "date-time", {"2024-03-05T14:05:00-03:30"}},
   };
   for (const Row& row : rows) {
     std::set<std::string> found;

@@ -119,10 +119,49 @@ TEST(ExtractDetailsTest, ACopiedValueIsOfOneMessage) {
     const Answer good = ask("Lee", tag);
     ASSERT_EQ(good.status, 200) << good.body;
     EXPECT_EQ(At(good.Json(), "/choices/0/message/content").text, "\"Lee\"");
+    // The parts of a message are one text.
+    const Answer parts = c.Post(
+        "/v1/chat/completions",
+        R"({"messages":[{"role":"user","content":[{"type":"text","text":"Ann "},{"type":"text","text":"Lee"}]}],)"
+        R"("max_tokens":40,"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":)"
+        R"({"type":"string","x-pawl-source":"span","enum":["Ann Lee"]}}}})");
+    EXPECT_EQ(parts.status, 200) << parts.body;
     const Answer across = ask("Ann Lee", tag);
     EXPECT_EQ(across.status, 400) << across.body;
     EXPECT_NE(across.body.find("x-pawl-source"), std::string::npos) << across.body;
   }
+}
+
+// The bug: a tool with a copied parameter made a chat fail whose messages have no value for it.
+TEST(ExtractDetailsTest, AToolThatTheMessagesDoNotFitCannotBeCalled) {
+  Connection c(DetailsPort());
+  const auto ask = [&](const std::string& text, const std::string& choice, bool other) {
+    const std::string more =
+        other ? R"(,{"type":"function","function":{"name":"ping","parameters":{"type":"object"}}})"
+              : "";
+    return c.Post(
+        "/v1/chat/completions",
+        R"({"messages":[{"role":"user","content":")" + text + R"("}],"max_tokens":60,"tools":[)" +
+            R"({"type":"function","function":{"name":"lookup","parameters":{"type":"object",)"
+            R"("properties":{"id":{"type":"string","x-pawl-source":"span","pattern":"^ORD-[0-9]+$"}},)"
+            R"("required":["id"]}}})" +
+            more + R"(],"tool_choice":")" + choice + "\"}");
+  };
+  const auto called = [](const Answer& answer) {
+    return At(answer.Json(), "/choices/0/message/tool_calls/0/function");
+  };
+  EXPECT_EQ(ask("Hello, how are you?", "auto", false).status, 200);
+  const Answer none = ask("Hello, how are you?", "required", false);
+  EXPECT_EQ(none.status, 400);
+  EXPECT_EQ(At(none.Json(), "/error/param").text,
+            "/tools/0/function/parameters/properties/id/x-pawl-source")
+      << none.body;
+  const Answer other = ask("Hello, how are you?", "required", true);
+  ASSERT_EQ(other.status, 200) << other.body;
+  EXPECT_EQ(At(called(other), "/name").text, "ping") << other.body;
+  const Answer good = ask("Where is ORD-12?", "required", false);
+  ASSERT_EQ(good.status, 200) << good.body;
+  EXPECT_NE(At(called(good), "/arguments").text.find("ORD-12"), std::string::npos) << good.body;
 }
 
 TEST(ExtractDetailsTest, ATextThatIsTooLongNamesTheMember) {

@@ -175,6 +175,13 @@ Scalars::StringEntry Scalars::SearchFor(const Shape& shape) {
     return table_.formulas.EvaluatePartly(
                must, [&](AtomId atom) { return p->Settled(state, atom); }) == 0;
   });
+  if (program->HasSources()) {
+    const std::vector<AtomId> musts = table_.formulas.MustAtoms(must);
+    std::vector<bool> spans;
+    for (size_t i = 0; i < program->source_count(); ++i)
+      spans.push_back(std::ranges::find(musts, program->SourceAtom(i)) != musts.end());
+    entry.search->SetSources(spans);
+  }
   return entry;
 }
 

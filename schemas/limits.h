@@ -61,7 +61,7 @@ inline constexpr size_t kNarrowedValues = 4096;
 
 // scalar/: given up. Steps of the walk over what a text goes on with, of one question: to the
 // nearest end, and to any where no table says whether there is one.
-inline constexpr size_t kSourceSteps = 200'000;
+inline constexpr size_t kNearestSteps = 20'000, kSourceSteps = 200'000;
 // scalar/: given up. Steps of the regexes' arena (about 50 ns each) that one search may take; how
 // many all of them take before each gets less; and after how many nothing is searched any more,
 // since one mask may ask about a hundred thousand states. Reading a text does not count: it must

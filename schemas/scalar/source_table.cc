@@ -307,8 +307,9 @@ SourceText::NearestEnd SourceTable::Walk(const Occurrences& at, Rest rest) {
       here = Next(here, source.text()[end]);
       ++steps;
     }
-    if (best.missing <= 1 || (steps > limits::kSourceSteps && best.missing != UINT32_MAX)) break;
+    if (best.missing <= 1 || (steps > limits::kNearestSteps && best.missing != UINT32_MAX)) break;
   }
+  program_.spending().nodes += steps;
   return best;
 }
 

@@ -614,6 +614,30 @@ TEST_F(SourceTest, NumbersOfTheTable) {
   }
 }
 
+TEST_F(SourceTest, LongRunsOfDigitsAreNoNumber) {
+  const auto count = [](const std::u32string& text) { return schema::NumbersIn(text).size(); };
+  EXPECT_EQ(count(std::u32string(1001, U'7')), 0u);
+  EXPECT_EQ(count(std::u32string(1000, U'7')), 1u);
+  EXPECT_EQ(count(U"0." + std::u32string(1500, U'0')), 0u);
+  EXPECT_EQ(count(U"0." + std::u32string(1500, U'0') + U"1"), 0u);
+  // Each of the groups is one, and those of at most 30 digits together.
+  for (const char32_t mark : {U' ', U'\u00A0', U','}) {
+    std::u32string column;
+    for (char32_t i = 0; i < 5000; ++i)
+      column += {U'1' + i % 9, U'2', U'3', mark};
+    const auto found = schema::NumbersIn(column);
+    EXPECT_LE(found.size(), 2u * 5000);
+    EXPECT_EQ(found.empty(), mark == ',');
+    for (const auto& one : found) EXPECT_LE(one.value.digits().size(), 30u);
+    options_.source = EncodeCodepoints(column);
+    const auto grammar = compiler_.CompileJsonSchema(
+        R"({"type":["number","null"],"x-pawl-source":"span"})", options_);
+    ASSERT_TRUE(grammar.ok()) << grammar.error().ToString();
+    EXPECT_EQ(Takes(*grammar, "423"), mark != ',');
+    EXPECT_TRUE(Takes(*grammar, "null"));
+  }
+}
+
 TEST_F(SourceTest, DatesOfTheTable) {
   struct Row {
     const char32_t* text;

@@ -124,7 +124,7 @@ bool StringSearch::DecideLive(StateId state) {
       At(state).live = Verdict::kLive;
     } else if (conjunction_ && program_.SurelyLiveTogether(state)) {
       At(state).live = Verdict::kLive;
-    } else if (NeedsSource()) {
+    } else if (NeedsSource(state)) {
       DecideBySource(state);
     } else if (one_atom_ && program_.OnlyLiterals()) {
       At(state).live = program_.Begins(state) ? Verdict::kLive : Verdict::kDead;
@@ -313,7 +313,7 @@ bool StringSearch::SpentAll() const {
 
 void StringSearch::FindWay(StateId start) {
   if (At(start).sought) return;
-  if (NeedsSource()) return DecideBySource(start);
+  if (NeedsSource(start)) return DecideBySource(start);
   if (one_atom_ && program_.OnlyLiterals()) {
     At(start).via = program_.ClassTowardsShortest(start);
     return;
@@ -563,6 +563,12 @@ std::optional<std::u32string> StringSearch::Shortest(StateId state, size_t max_l
     const auto rest = table->ToEnd(state);
     if (!rest || rest->size() > max_length) return std::nullopt;
     return std::u32string(*rest);
+  }
+  if (beside_spans_ && Table() != nullptr && NeedsSource(state)) {
+    auto other = Shortest(BesideSpans(state), max_length);
+    const auto rest = table_->ToEnd(state);
+    if (!rest || rest->size() > max_length) return other;
+    return other && other->size() <= rest->size() ? other : std::u32string(*rest);
   }
   std::u32string out;
   while (!Accepts(state)) {

@@ -17,9 +17,17 @@ void StringSearch::MakeSourceTable() {
   program_.spending().nodes += table_->steps();
 }
 
+StringSearch::StateId StringSearch::BesideSpans(StateId state) {
+  words_.resize(program_.width());
+  program_.CopyKey(state, words_.data());
+  program_.SetSources(words_.data(), {}, program_.Count(state));
+  return program_.KeepKey(words_.data());
+}
+
 void StringSearch::DecideBySource(StateId start) {
-  if (SourceTable* const table = source_table()) {
-    At(start).live = table->Live(start) ? Verdict::kLive : Verdict::kDead;
+  if (SourceTable* const table = Table()) {
+    const bool live = table->Live(start) || (beside_spans_ && Live(BesideSpans(start)));
+    At(start).live = live ? Verdict::kLive : Verdict::kDead;
     return;
   }
   if (one_atom_) {

@@ -250,6 +250,46 @@ TEST_F(SourceConditionsTest, OptionalFieldsAndListsOfWhichNothingFitsStayEmpty) 
   EXPECT_EQ(needed.error().place, "#/properties/ref/x-pawl-source");
 }
 
+// Spans and other strings: what is no span has to be one of the list.
+TEST_F(SourceConditionsTest, SpansNextToOtherStrings) {
+  std::mt19937_64 random(10);
+  for (const char* pattern : {"GmbH", "b1", "^[ab].*1$"}) {
+    const std::string text = RepeatedWords(random, 2000);
+    Conditions conditions;
+    conditions.pattern = pattern;
+    conditions.most = 30;
+    const auto spans = FittingSpans(text, conditions, 30);
+    const std::string schema =
+        R"({"anyOf":[{"enum":["a none","zz"]},{"type":"string",)" + conditions.Keywords() + "}]}";
+    const auto grammar = Bind(schema, text);
+    ASSERT_TRUE(grammar.ok()) << grammar.error().ToString();
+    for (int walk = 0; walk < 20; ++walk) {
+      State state = *grammar->Start().Advance("\"");
+      std::string value;
+      while (!state.accepting()) {
+        std::set<std::string> expected;
+        size_t nearest = SIZE_MAX;
+        const auto goes_on = [&](const std::string& whole) {
+          if (!whole.starts_with(value)) return;
+          nearest = std::min(nearest, whole.size() - value.size());
+          expected.insert(whole == value ? "\"" : whole.substr(value.size(), 1));
+        };
+        goes_on("a none");
+        goes_on("zz");
+        for (const auto& [begin, lengths] : spans) {
+          for (const size_t length : lengths) goes_on(text.substr(begin, length));
+        }
+        ASSERT_EQ(Following(state), expected) << pattern << " " << value << "\n" << text;
+        ASSERT_EQ(state.CompletionBytes()->size(), nearest + 1) << pattern << " " << value;
+        const auto next =
+            std::next(expected.begin(), static_cast<ptrdiff_t>(random() % expected.size()));
+        if (*next != "\"") value += *next;
+        state = *state.Advance(*next);
+      }
+    }
+  }
+}
+
 // A walk over what the text goes on with would take a hundred times as many.
 TEST_F(SourceConditionsTest, MasksTakeFewSteps) {
   std::mt19937_64 random(9);

@@ -192,8 +192,16 @@ TEST_F(SourceTest, MasksAreWhatEachTokenSays) {
     options_.ascii = i % 5 == 1;
     options_.canonical_spelling = i % 5 != 2;
     const std::u32string text = U"ab 12.5 " + RandomSource(random, 25);
-    const Grammar grammar = Bound(kSpanSchema, EncodeCodepoints(text));
-    const std::set<std::u32string> spans = SpansByBruteForce(text, false);
+    const bool narrow = i % 2 == 1;
+    const Grammar grammar = Bound(
+        narrow ? R"({"type":"string","x-pawl-source":"span","pattern":"[b5é]$","maxLength":9})"
+               : kSpanSchema,
+        EncodeCodepoints(text));
+    std::set<std::u32string> spans = SpansByBruteForce(text, false);
+    std::erase_if(spans, [narrow](const std::u32string& span) {
+      const bool ends = std::u32string_view(U"b5\u00e9").find(span.back()) != span.npos;
+      return narrow && !(ends && span.size() <= 9);
+    });
     for (const std::string& written : Walk(grammar, random(), 4)) {
       const auto value = json::Parse(written);
       ASSERT_TRUE(value.ok()) << written;
@@ -623,8 +631,7 @@ TEST_F(SourceTest, LongRunsOfDigitsAreNoNumber) {
   // Each of the groups is one, and those of at most 30 digits together.
   for (const char32_t mark : {U' ', U'\u00A0', U','}) {
     std::u32string column;
-    for (char32_t i = 0; i < 5000; ++i)
-      column += {U'1' + i % 9, U'2', U'3', mark};
+    for (char32_t i = 0; i < 5000; ++i) column += {U'1' + i % 9, U'2', U'3', mark};
     const auto found = schema::NumbersIn(column);
     EXPECT_LE(found.size(), 2u * 5000);
     EXPECT_EQ(found.empty(), mark == ',');

@@ -33,6 +33,8 @@ inline constexpr size_t kDivisorDigits = 18;
 inline constexpr int kTextExponent = 400;
 // Places of a bound, a divisor or a listed number when it is written out.
 inline constexpr int64_t kNumberPlaces = 1000;
+// read/: given up. Digits of a number in a text that has a space between groups of three.
+inline constexpr size_t kSpacedDigits = 30;
 // number/, scalar/: given up. Exponents beyond it read as this one.
 inline constexpr int64_t kFarExponent = int64_t{1} << 50;
 // States that the search for an exponent looks at.
@@ -57,8 +59,9 @@ inline constexpr uint64_t kUnionSteps = 1u << 21;
 // Values of a set from which others are taken away.
 inline constexpr size_t kNarrowedValues = 4096;
 
-// scalar/: given up. Steps of the walk over what a text goes on with, of one question.
-inline constexpr size_t kSourceSteps = 200'000;
+// scalar/: given up. Steps of the walk over what a text goes on with, of one question: to the
+// nearest end, and to any where no table says whether there is one.
+inline constexpr size_t kNearestSteps = 20'000, kSourceSteps = 200'000;
 // scalar/: given up. Steps of the regexes' arena (about 50 ns each) that one search may take; how
 // many all of them take before each gets less; and after how many nothing is searched any more,
 // since one mask may ask about a hundred thousand states. Reading a text does not count: it must

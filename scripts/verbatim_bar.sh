@@ -5,4 +5,4 @@
 # fits. Every value is compared with all spans of its text by brute force. The default is 1,000 cases.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-PAWL_SOURCE_CASES=${1:-1000} "${2:-build}/bin/schemas_test" --gtest_filter='SourceTest.RandomSchemasAndTexts'
+PAWL_SOURCE_CASES=${1:-1000} "${2:-build}/bin/schemas_test" --gtest_filter='SourceTest.RandomSchemasAndTexts:SourceConditionsTest.EqualsBruteForce'

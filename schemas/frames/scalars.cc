@@ -152,6 +152,19 @@ bool Scalars::Fits(const Shape& shape, const TruthOf& truth_of) {
   return tracks.empty() || around_accepts_(around, Truths(tracks, truth_of));
 }
 
+// The atom stands under no negation, so what fits without it fits with it as well. Of large
+// formulas that is not asked: false.
+static bool OnlyHelps(const FormulaArena& formulas, FormulaId formula, AtomId atom,
+                      bool negated = false) {
+  using Op = FormulaArena::Op;
+  if (formulas.parts(formula) > limits::kSharedParts) return false;
+  const Op op = formulas.op(formula);
+  if (op == Op::kAtom) return !negated || formulas.value(formula) != atom;
+  const bool within = negated || op == Op::kNot || op == Op::kExactlyOne;
+  return std::ranges::all_of(formulas.kids(formula),
+                             [&](FormulaId kid) { return OnlyHelps(formulas, kid, atom, within); });
+}
+
 Scalars::StringEntry Scalars::SearchFor(const Shape& shape) {
   std::shared_ptr<StringProgram> program = Program(AtomsOf(shape));
   StringProgram* const p = program.get();
@@ -175,6 +188,16 @@ Scalars::StringEntry Scalars::SearchFor(const Shape& shape) {
     return table_.formulas.EvaluatePartly(
                must, [&](AtomId atom) { return p->Settled(state, atom); }) == 0;
   });
+  if (program->HasSources()) {
+    std::vector<bool> spans, helps;
+    for (size_t i = 0; i < program->source_count(); ++i) {
+      const AtomId source = program->SourceAtom(i);
+      spans.push_back(table_.formulas.EvaluatePartly(
+                          must, [source](AtomId atom) { return atom == source ? 0 : -1; }) == 0);
+      helps.push_back(std::get<1>(shape).empty() && OnlyHelps(table_.formulas, must, source));
+    }
+    entry.search->SetSources(spans, helps);
+  }
   return entry;
 }
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "schemas/limits.h"
 #include "src/base/source_text.h"
 #include "src/base/utf8.h"
 
@@ -82,7 +83,8 @@ std::optional<Decimal> ReadNumber(std::u32string_view text, size_t at, char32_t 
   const bool negative = in.Peek() == '-' || in.Peek() == U'\u2212';
   if (negative || in.Peek() == '+') in.Take(in.Peek());
   std::string whole;
-  while (IsAsciiDigit(in.Peek())) {
+  const size_t most = limits::kNumberPlaces;
+  while (IsAsciiDigit(in.Peek()) && whole.size() <= most) {
     whole.push_back(static_cast<char>(in.Peek()));
     in.Take(in.Peek());
   }
@@ -92,17 +94,22 @@ std::optional<Decimal> ReadNumber(std::u32string_view text, size_t at, char32_t 
            IsAsciiDigit(in.Peek(2)) && IsAsciiDigit(in.Peek(3)) && !IsAsciiDigit(in.Peek(4));
   };
   if (whole.size() <= 3) {
-    while (grouped()) {
+    // Groups of a number with a space between them are few; a column of numbers has many.
+    const bool space = group == ' ' || group == U'\u00A0';
+    const size_t most_grouped = space ? limits::kSpacedDigits : most;
+    while (whole.size() <= most_grouped && grouped()) {
       in.Take(group);
       whole += *in.Digits(3, 3);
     }
+    if (whole.size() > most_grouped) return std::nullopt;
   }
   std::string decimals;
   if (point != 0 && in.Peek() == point && IsAsciiDigit(in.Peek(1))) {
     in.Take(point);
-    for (; IsAsciiDigit(in.Peek()); in.Take(in.Peek()))
+    for (; IsAsciiDigit(in.Peek()) && decimals.size() <= most; in.Take(in.Peek()))
       decimals.push_back(static_cast<char>(in.Peek()));
   }
+  if (whole.size() + decimals.size() > most) return std::nullopt;
   const char32_t next = in.Peek();
   if (JoinsDigits(text, in.at())) return std::nullopt;
   // 1e5 and 6.02e23 are other numbers than 1 and 6.02.

@@ -30,6 +30,8 @@ class SourceTrie {
     start_ = all.empty() ? kNone : Node(all);
   }
 
+  SourceText& text() { return *text_; }
+  SpanKind kind() const { return kind_; }
   // kNone: the text has no span.
   uint32_t start() const { return start_; }
   uint32_t Child(uint32_t node, char32_t c) {
@@ -76,6 +78,10 @@ class SourceTrie {
   }
   bool GoesOn(const Occurrences& from, char32_t lo, char32_t hi) {
     return text_->GoesOn(kind_, from, lo, hi);
+  }
+  template <typename Fn>
+  bool AnyWithin(const Occurrences& from, char32_t lo, char32_t hi, Fn&& fn) {
+    return text_->AnyWithin(kind_, from, lo, hi, fn);
   }
   bool IsSpan(const Occurrences& of) { return text_->EndsSpan(kind_, of); }
   uint32_t Node(const Occurrences& of) {

@@ -184,7 +184,19 @@ class StringProgram {
     return sources_.size() == 1 && regexes_.empty() && tries_.empty() && !counting_;
   }
   SourceTrie& only_source() { return sources_[0].trie; }
-  uint32_t SourceNode(StateId state) const { return key(state)[0]; }
+  size_t source_count() const { return sources_.size(); }
+  SourceTrie& source(size_t i) { return sources_[i].trie; }
+  const SourceTrie& source(size_t i) const { return sources_[i].trie; }
+  AtomId SourceAtom(size_t i) const { return sources_[i].atom; }
+  uint32_t SourceNode(StateId state, size_t i = 0) const {
+    return key(state)[regex_words_ + tries_.size() + i];
+  }
+  // Puts nodes of the sources, none where there are too few, and a count into the words of a state.
+  void SetSources(uint32_t* words, const std::vector<uint32_t>& nodes, uint64_t count) const {
+    for (size_t i = 0; i < sources_.size(); ++i)
+      words[regex_words_ + tries_.size() + i] = i < nodes.size() ? nodes[i] : kNoNode;
+    if (counting_) SetCount(words, std::min(count, count_cap_));
+  }
   StateId AtSourceNode(uint32_t node) { return Intern(&node); }
   // kNoState: no span goes on so. REQUIRES: OnlySource().
   StateId AfterSource(StateId state, std::u32string_view text) {

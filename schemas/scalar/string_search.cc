@@ -124,7 +124,7 @@ bool StringSearch::DecideLive(StateId state) {
       At(state).live = Verdict::kLive;
     } else if (conjunction_ && program_.SurelyLiveTogether(state)) {
       At(state).live = Verdict::kLive;
-    } else if (NeedsSource()) {
+    } else if (NeedsSource(state)) {
       DecideBySource(state);
     } else if (one_atom_ && program_.OnlyLiterals()) {
       At(state).live = program_.Begins(state) ? Verdict::kLive : Verdict::kDead;
@@ -313,7 +313,7 @@ bool StringSearch::SpentAll() const {
 
 void StringSearch::FindWay(StateId start) {
   if (At(start).sought) return;
-  if (NeedsSource()) return DecideBySource(start);
+  if (NeedsSource(start)) return DecideBySource(start);
   if (one_atom_ && program_.OnlyLiterals()) {
     At(start).via = program_.ClassTowardsShortest(start);
     return;
@@ -532,6 +532,9 @@ bool StringSearch::LiveWithin(StateId state, char32_t lo, char32_t hi) {
     const uint32_t node = program_.SourceNode(state);
     return node != SourceTrie::kNone && trie.GoesOn(trie.at(node), lo, hi);
   }
+  if (SourceTable* const table = source_table()) {
+    return table->Live(state) && table->LiveWithin(table->At(state), lo, hi);
+  }
   if (lo < kSurrogatesBegin && hi > kSurrogatesEnd) {
     return LiveWithin(state, lo, kSurrogatesBegin - 1) || LiveWithin(state, kSurrogatesEnd + 1, hi);
   }
@@ -542,7 +545,9 @@ bool StringSearch::LiveWithin(StateId state, char32_t lo, char32_t hi) {
 }
 
 std::optional<StringSearch::StateId> StringSearch::Next(StateId state, char32_t c) {
-  const StateId next = program_.Next(state, program_.ClassOf(c));
+  const int cls = program_.ClassOf(c);
+  const StateId next =
+      program_.HasSources() ? program_.NextOnce(state, cls) : program_.Next(state, cls);
   if (!Live(next)) return std::nullopt;
   return next;
 }
@@ -553,6 +558,17 @@ std::optional<std::u32string> StringSearch::Shortest(StateId state, size_t max_l
     const std::u32string_view rest = program_.only_source().ToEnd(program_.SourceNode(state));
     if (rest.size() > max_length) return std::nullopt;
     return std::u32string(rest);
+  }
+  if (SourceTable* const table = source_table()) {
+    const auto rest = table->ToEnd(state);
+    if (!rest || rest->size() > max_length) return std::nullopt;
+    return std::u32string(*rest);
+  }
+  if (beside_spans_ && Table() != nullptr && NeedsSource(state)) {
+    auto other = Shortest(BesideSpans(state), max_length);
+    const auto rest = table_->ToEnd(state);
+    if (!rest || rest->size() > max_length) return other;
+    return other && other->size() <= rest->size() ? other : std::u32string(*rest);
   }
   std::u32string out;
   while (!Accepts(state)) {

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "schemas/scalar/source_table.h"
 #include "schemas/scalar/string_outline.h"
 #include "schemas/scalar/string_program.h"
 #include "src/base/memory_size.h"
@@ -45,6 +46,17 @@ class StringSearch {
   // A string is accepted when all atoms of the program are true of it, and then only.
   void SetConjunction() { conjunction_ = true; }
 
+  // By source of the program: every accepted string is a span of it; a string that is accepted
+  // though it is no span of it would be as a span. Behind SetHints.
+  void SetSources(const std::vector<bool>& must, const std::vector<bool>& helps) {
+    if (one_atom_ || live_) return;
+    main_source_ = SourceTable::MainSource(program_, must);
+    beside_spans_ = !main_source_ && helps == std::vector<bool>{true};
+    if (beside_spans_) main_source_ = SourceTable::MainSource(program_, helps);
+  }
+  // What is known of spans under further conditions; nullptr where other strings are accepted too.
+  SourceTable* source_table() { return beside_spans_ ? nullptr : Table(); }
+
   // What is accepted is the program's only regex, list or source, and nothing else.
   bool OfOneAtom() const { return one_atom_; }
   bool IsSource() const { return one_atom_ && program_.OnlySource(); }
@@ -54,10 +66,10 @@ class StringSearch {
   size_t MemoryBytes() const {
     return HeapBytes(info_, rows_, row_storage_, class_rows_, class_row_storage_, outline_,
                      words_) +
-           kAnswerBytes + SettlingBytes();
+           kAnswerBytes + SettlingBytes() + TableBytes();
   }
   size_t GrowthHint() const {
-    return kAnswerBytes + SettlingBytes() + pieces_ * sizeof(Piece) +
+    return kAnswerBytes + SettlingBytes() + TableBytes() + pieces_ * sizeof(Piece) +
            class_row_storage_.size() * sizeof(ClassRow) +
            (info_.size() + rows_.size() + class_rows_.size()) * sizeof(void*) +
            (outline_ != nullptr ? outline_->GrowthHint() : 0);
@@ -168,6 +180,14 @@ class StringSearch {
 
  private:
   size_t SettlingBytes() const;
+  size_t TableBytes() const { return table_ == nullptr ? 0 : table_->MemoryBytes(); }
+  SourceTable* Table() {
+    if (main_source_ && table_ == nullptr) MakeSourceTable();
+    return table_.get();
+  }
+  void MakeSourceTable();
+  // REQUIRES: beside_spans_. The state in which the string is no span any more.
+  StateId BesideSpans(StateId state);
   static constexpr size_t kAnswerBytes = 256;  // of what accept_ and the others keep, about
   enum class Verdict : uint8_t { kUnknown, kDead, kLive };
   struct Info {
@@ -209,11 +229,14 @@ class StringSearch {
   StateId NextOf(StateId state, int cls);
   // NextOf where searches restart.
   StateId NextRestarted(StateId state, int cls);
-  // What spans of a text leave is walked instead of searched (string_source.cc). Finds
-  // the nearest end; a state without one is dead.
+  // What spans of a text leave is looked up in a table of the text, or walked where there is none
+  // (string_source.cc). A state without an end is dead.
   void DecideBySource(StateId state);
-  // Every accepted string is a span.
-  bool NeedsSource() const { return program_.HasSources() && (one_atom_ || conjunction_); }
+  // Every accepted string is a span, or this one may become one.
+  bool NeedsSource(StateId state) const {
+    if (beside_spans_) return program_.SourceNode(state) != SourceTrie::kNone;
+    return main_source_ || (program_.HasSources() && (one_atom_ || conjunction_));
+  }
   bool FindAlwaysLive(StateId state);
   ClassRow& MakeRow(StateId state);
   void AskClass(ClassRow& row, CharClass like);
@@ -263,6 +286,9 @@ class StringSearch {
   bool all_asked_ = false;  // DecideAll has run
   bool outlined_ = false;   // outline_ was made, if there is one
   std::unique_ptr<StringOutline> outline_;
+  std::optional<size_t> main_source_;
+  bool beside_spans_ = false;  // other strings are accepted too
+  std::unique_ptr<SourceTable> table_;
   bool apart_ = false;       // see Apart
   bool found_dead_ = false;  // by looking ahead
   std::shared_ptr<SettlingTokens> settling_tokens_;

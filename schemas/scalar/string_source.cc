@@ -1,7 +1,8 @@
-// Spans of a text under further conditions. A value is finite and its beginnings are few, so what a
-// text goes on with is walked, the shortest values first. The first end that is met is the nearest
-// one, and every state on the way to it is live. Where the walk ends without an end, all that it
-// met is dead. After limits::kSourceSteps each condition counts by itself: the state is live.
+// Spans of a text under further conditions. As a rule a table of the text decides
+// (source_table.h). Where spans of two kinds or very many lengths meet, what the text goes on with
+// is walked, the shortest values first. The first end that is met is the nearest one, and every
+// state on the way to it is live. Where the walk ends without an end, all that it met is dead.
+// After limits::kSourceSteps each condition counts by itself: the state is live.
 #include <unordered_map>
 #include <vector>
 
@@ -11,7 +12,24 @@
 
 namespace pawl::schema {
 
+void StringSearch::MakeSourceTable() {
+  table_ = std::make_unique<SourceTable>(program_, *main_source_, accept_, hopeless_);
+  program_.spending().nodes += table_->steps();
+}
+
+StringSearch::StateId StringSearch::BesideSpans(StateId state) {
+  words_.resize(program_.width());
+  program_.CopyKey(state, words_.data());
+  program_.SetSources(words_.data(), {}, program_.Count(state));
+  return program_.KeepKey(words_.data());
+}
+
 void StringSearch::DecideBySource(StateId start) {
+  if (SourceTable* const table = Table()) {
+    const bool live = table->Live(start) || (beside_spans_ && Live(BesideSpans(start)));
+    At(start).live = live ? Verdict::kLive : Verdict::kDead;
+    return;
+  }
   if (one_atom_) {
     // Each beginning of a span goes on to one.
     const bool begins = program_.SourceNode(start) != SourceTrie::kNone;

@@ -52,7 +52,7 @@ class Walk {
       Close(index_.first(), index_.last(), state, 0, *freedom);
     } else if (freedom) {
       Free(begin, end, state, 0, *freedom);
-    } else if (search_.program().OnlySource() && search_.OfOneAtom()) {
+    } else if (search_.IsSource() || search_.source_table() != nullptr) {
       WalkSource(search_, state, vocabulary_, node, spelling_, words_, closings_);
     } else {
       stack_.resize(static_cast<size_t>(trie_.max_depth()) + 1);

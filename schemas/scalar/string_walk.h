@@ -50,8 +50,8 @@ MaskStrategy WalkString(StringSearch& search, StringSearch::StateId state,
 bool WalkClasses(StringSearch& search, StringSearch::StateId state, const Vocabulary& vocabulary,
                  const ClassTrie& classes, uint32_t* words);
 
-// WalkString of a string that is a span of a text and nothing else (source_walk.cc). The places of
-// the closings are of the trie's order.
+// WalkString of a string that is a span of a text, with a table of further conditions or none
+// (source_walk.cc). The places of the closings are of the trie's order.
 void WalkSource(StringSearch& search, StringSearch::StateId state, const Vocabulary& vocabulary,
                 uint32_t node, StringSpelling spelling, uint32_t* words,
                 std::vector<StringClosings>& closings);

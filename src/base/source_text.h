@@ -75,6 +75,8 @@ class SourceText {
     friend bool operator==(const Occurrences&, const Occurrences&) = default;
   };
   Occurrences All(SpanKind kind);
+  // The places that Occurrences are a range of.
+  const std::vector<uint32_t>& SortedPlaces(SpanKind kind) { return Sorted(kind); }
   // Those that go on with the code point.
   Occurrences Next(SpanKind kind, const Occurrences& at, char32_t c);
   // Those that go on with the whole text.
@@ -92,6 +94,20 @@ class SourceText {
       fn(c, Occurrences{i, next, at.length + 1});
       i = next;
     }
+  }
+  // fn(those that go on with it) for each code point of lo ... hi, ascending, until one is true;
+  // whether one was.
+  template <typename Fn>
+  bool AnyWithin(SpanKind kind, const Occurrences& at, char32_t lo, char32_t hi, Fn&& fn) {
+    const std::vector<uint32_t>& places = Sorted(kind);
+    for (uint32_t i = LowerBound(places, at, lo); i < at.hi;) {
+      const char32_t c = text_[size_t{places[i]} + at.length];
+      if (c > hi || c == kTextBorderCode) return false;
+      const uint32_t next = LowerBound(places, {i + 1, at.hi, at.length}, c + 1);
+      if (fn(Occurrences{i, next, at.length + 1})) return true;
+      i = next;
+    }
+    return false;
   }
   // One of them is a whole span.
   bool EndsSpan(SpanKind kind, const Occurrences& at);

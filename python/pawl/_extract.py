@@ -158,7 +158,7 @@ class Extract:
 
     def _grammar_for(self, text: str) -> _pawl.Grammar:
         options = {**self._layout, "additional_properties": False, **self._options.schema}
-        # Closed objects that were not asked for give way where nothing fits with them.
+        # Closed objects that were not asked for are opened where nothing fits with them.
         options.setdefault("open_if_unsatisfiable", "additional_properties" not in self._options.schema)
         if options.get("max_string") is None:
             # A model that repeats itself has to end, and no one wants what is longer than the text.

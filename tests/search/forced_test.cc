@@ -179,9 +179,9 @@ TEST(ForcedTest, ValuesBehindEscapes) {
 // construction.
 TEST(ForcedTest, PhrasesFindTheirStrings) {
   const auto vocabulary = VocabularyOf(
-      {"\"",  "\\",    "u",   "0",     "1",        "2",    "3",    "4",    "5",   "6",  "7",
-       "8",   "9",     "a",   "b",     "c",        "d",    "e",    "f",    "n",   "x",  "y",
-       "[",   "]",     ",",   "{",     "}",        ":",    "k",    "00",   "e9",  "xy", "\",\"",
+      {"\"",  "\\",    "u",   "0",     "1",        "2",    "3",    "4",    "5",    "6",   "7",
+       "8",   "9",     "a",   "b",     "c",        "d",    "e",    "f",    "n",    "x",   "y",
+       "[",   "]",     ",",   "{",     "}",        ":",    "k",    "00",   "e9",   "xy",  "\",\"",
        "\":", "\\u00", "\\u", "\":\"", "\xc3\xa9", "\xc3", "\xa9", "\x9f", "\xb1", "\x80"});
   const std::vector<std::string> words = {
       "\xc3\xa9", "x\xc3\xa9", "\xc3\xa9y", "y", "\xc3\x9f", "xy", "\n", "\"", "\xc3\xb1"};

@@ -57,7 +57,11 @@ struct Program {
   int in = kInherited, out = kInherited, err = kInherited;
   bool leads_group = false;       // EndGroup ends what it starts, too
   bool blocks_no_signal = false;  // whatever this thread blocks
+  // The group ends first when a signal ends this process. REQUIRES: leads_group; ForgetGroup before
+  // it is waited for.
+  bool ends_with_us = false;
 };
+void ForgetGroup(ProcessId leader);
 // A command line for the shell as the arguments of a program.
 std::vector<std::string> ShellWords(const std::string& command);
 // 0, or the error of errno.

@@ -12,6 +12,7 @@
 #include <ctime>
 
 #include "src/base/os/processes.h"
+#include "src/base/os/started_groups.h"
 
 #if defined(__linux__)
 #include <sys/auxv.h>
@@ -146,6 +147,12 @@ int StartProgram(const Program& program, ProcessId& child) {
     ::posix_spawnattr_setpgroup(&attributes, 0);
     flags |= POSIX_SPAWN_SETPGROUP;
   }
+  std::optional<StartScope> starting;
+  if (program.ends_with_us) {
+    starting.emplace();
+    ::posix_spawnattr_setsigmask(&attributes, static_cast<const sigset_t*>(starting->mask()));
+    flags |= POSIX_SPAWN_SETSIGMASK;
+  }
   if (program.blocks_no_signal) {
     sigset_t none;
     ::sigemptyset(&none);
@@ -159,8 +166,11 @@ int StartProgram(const Program& program, ProcessId& child) {
   }
   arguments.push_back(nullptr);
   pid_t pid = -1;
-  const int error =
-      ::posix_spawnp(&pid, arguments[0], &actions, &attributes, arguments.data(), environ);
+  int error = ECANCELED;
+  if (!starting || !starting->ending()) {
+    error = ::posix_spawnp(&pid, arguments[0], &actions, &attributes, arguments.data(), environ);
+  }
+  if (error == 0 && starting) starting->Started(pid);
   ::posix_spawnattr_destroy(&attributes);
   ::posix_spawn_file_actions_destroy(&actions);
   child = pid;

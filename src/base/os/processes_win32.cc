@@ -182,6 +182,11 @@ int StartProgram(const Program& program, ProcessId& child) {
   Child one{made.hProcess, nullptr};
   if (program.leads_group) {
     one.job = ::CreateJobObjectW(nullptr, nullptr);
+    if (one.job != nullptr && program.ends_with_us) {
+      JOBOBJECT_EXTENDED_LIMIT_INFORMATION limit{};
+      limit.BasicLimitInformation.LimitFlags = JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE;
+      ::SetInformationJobObject(one.job, JobObjectExtendedLimitInformation, &limit, sizeof limit);
+    }
     if (one.job != nullptr) ::AssignProcessToJobObject(one.job, made.hProcess);
   }
   child = static_cast<ProcessId>(made.dwProcessId);

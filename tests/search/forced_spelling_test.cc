@@ -119,6 +119,8 @@ int Compare(const Speller& speller, uint64_t seeds) {
     EXPECT_EQ(search({.strategy = "beam", .num_beams = 1}), greedy) << seed;
     EXPECT_EQ(search({.strategy = "beam", .num_beams = 1, .contrast = 0}, true), greedy) << seed;
     EXPECT_EQ(search({.strategy = "superposed"}), greedy) << seed;
+    EXPECT_EQ(search({.strategy = "contrastive", .arguments = {{"penalty_alpha", 0}}}), greedy)
+        << seed;
     for (const double drafts : {0, 4}) {
       EXPECT_EQ(
           search({.strategy = "adadec", .arguments = {{"threshold", 1e9}, {"drafts", drafts}}}),

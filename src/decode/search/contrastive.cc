@@ -30,7 +30,7 @@ class Contrastive {
 
   Result<SearchResult> Go() {
     return walk_.Follow([this](Hypo h) -> Result<Hypo> {
-      Remember(h);
+      if (alpha_ > 0) Remember(h);
       return alpha_ == 0 || walk_.LawOf(h).size() < 2 ? walk_.Greedy(h) : Choose(h);
     });
   }

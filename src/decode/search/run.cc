@@ -190,7 +190,11 @@ Result<SearchResult> RunSearch(const SearchInput& input, const SearchOptions& op
   SearchOptions own = options;
   if (own.max_rows == 0) own.max_rows = strategy.rows;
   if (strategy.run == nullptr) return RunSelfInfill(input, own, *positions, host);
-  const bool states = (strategy.uses & kNeedsStates) != 0;
+  // With penalty_alpha 0 no state is compared.
+  const bool greedy =
+      std::ranges::find(own.arguments, std::pair<std::string, double>("penalty_alpha", 0)) !=
+      own.arguments.end();
+  const bool states = (strategy.uses & kNeedsStates) != 0 && !greedy;
   if (states || (options.n > 1 && (strategy.uses & kMixesRows) != 0)) own.skip_forced = false;
   SearchRun run({input.model, input.encode, input.prompt, task, own, capacity, input.contrast,
                  std::min(*positions, other + task.max_tokens + 1), host, kNoToken, states,

@@ -557,7 +557,7 @@ def _check_drafts(draft: Union[str, Sequence[str]], **files: Any) -> None:
     names = draft.split(",") if isinstance(draft, str) else draft
     for option, value in files.items():
         source = option[len("draft_"):]
-        if value is not None and "auto" not in names and source not in names:
+        if value not in (None, []) and "auto" not in names and source not in names:
             raise PawlError("invalid", f'needs draft="auto", or {source} among its sources', option)
 
 

@@ -382,7 +382,11 @@ int SearchFlags::RunExact(const std::string& command, const SamplerFlags::Scene&
   if (result->at_limit) {
     Note(command, "note: the limit of --exact-rows was reached; --json says what may be missing");
   }
-  return result->valid == 0 && result->at_limit ? kExitSomeFailed : kExitOk;
+  // `valid` may be too small for a double.
+  const bool found = std::ranges::any_of(result->choices, [](const ChoiceProbability& one) {
+    return one.log_probability > kZeroWeight;
+  });
+  return !found && result->at_limit ? kExitSomeFailed : kExitOk;
 }
 
 }  // namespace pawl::cli

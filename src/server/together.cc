@@ -257,7 +257,11 @@ TogetherResult ResultOf(const SamplerResult& sampled) {
 TogetherResult ResultOf(const ClassifyResult& choices, std::vector<TokenId> best) {
   TogetherResult result;
   result.report = ClassifyJson(choices);
-  if (choices.valid == 0 && choices.at_limit) {
+  // `valid` may be too small for a double.
+  const bool found = std::ranges::any_of(choices.choices, [](const ChoiceProbability& one) {
+    return one.log_probability > kZeroWeight;
+  });
+  if (!found && choices.at_limit) {
     result.why_none = "the limit of exact_rows was reached before the end of any choice";
   }
   result.outputs.push_back({std::move(best), StopReason::kEnd, ""});

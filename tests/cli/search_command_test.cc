@@ -5,6 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "src/base/file.h"
@@ -93,6 +94,40 @@ TEST(SearchCommandTest, PhrasesInValuesMayBeEscaped) {
     ASSERT_TRUE(record.is_object()) << result.out;
     EXPECT_NE(record["note"].get<std::string>().find(phrase), std::string::npos) << result.out;
     EXPECT_EQ(result.out.find("\xc3") == std::string::npos, ascii) << result.out;
+  }
+}
+
+// One text can end several phrases of an order at once, with the shipped model's tokens.
+TEST(SearchCommandTest, OrderedPhrasesMayEndAtTheSamePlace) {
+  const auto strings = [](int a, int b) {
+    const auto text = [](int most) {
+      return R"({"type":"string","maxLength":)" + std::to_string(most) + "}";
+    };
+    return R"({"type":"object","properties":{"a":)" + text(a) + R"(,"b":)" + text(b) +
+           R"(},"required":["a","b"],"additionalProperties":false})";
+  };
+  const std::tuple<std::string, std::vector<std::string>, std::string> kCases[] = {
+      {strings(2, 1),
+       {"--ascii", "--force-phrase", "a", "--force-phrase",
+        "\xc3\xa9"
+        "a"},
+       ""},
+      {strings(2, 2),
+       {"--spelling", "any", "--force-phrase", "a", "--force-phrase", "ba", "--force-phrase", "xy"},
+       "{\"a\":\"ba\",\"b\":\"xy\"}\n"},
+      // The first phrase ends within the second one.
+      {strings(3, 1), {"--ascii", "--force-phrase", "b", "--force-phrase", "abc"}, ""}};
+  for (const auto& [schema, more, expected] : kCases) {
+    std::vector<std::string> options = {
+        "generate",     "--prompt", "Say: ",       "--schema", WriteScratch("ends.json", schema),
+        "--force-in",   "value",    "--num-beams", "4",        "--force-ordered",
+        "--max-tokens", "100"};
+    options.insert(options.end(), more.begin(), more.end());
+    const CommandResult result = RunPawl(options);
+    EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+    if (!expected.empty()) {
+      EXPECT_EQ(result.out, expected);
+    }
   }
 }
 

@@ -165,13 +165,17 @@ void ReadTogether(const JsonReader& in, const TogetherSetting& setting, Together
     if (spec.any()) return classify.Fail("cannot be used with search and sampler");
     ClassifyOptions& options = spec.classify.emplace();
     spec.pointer = "#/classify";
+    in["temperature"].Read(options.temperature);
     in["exact_missing"].Read(options.exact_missing);
     in["exact_rows"].Read(options.exact_rows, int64_t{1}, setting.most_rows);
   }
 }
 
 std::string TogetherSpec::PointerOf(const std::string& place) const {
-  const std::string member = search ? SearchMemberOf(place) : place;
+  std::string member = search ? SearchMemberOf(place) : place;
+  if (member == "seconds" && std::ranges::find(members, member) == members.end()) {
+    member = "sampler_seconds";
+  }
   if (std::ranges::find(members, member.substr(0, member.find('/'))) != members.end()) {
     return std::string(search ? "#/search/" : "#/sampler/") + member;
   }
@@ -250,6 +254,7 @@ TogetherResult ResultOf(const SamplerResult& sampled) {
         : outputs == 1
             ? "the output that was drawn is not valid"
             : "none of the " + std::to_string(outputs) + " outputs that were drawn is valid";
+    if (sampled.timed_out) result.why_none += ", and the time is over (seconds)";
   }
   return result;
 }

@@ -202,9 +202,7 @@ int Generate(const GenerateFlags& flags) {
     return kExitOk;
   }
   if (Status status = Check(flags); !status.ok()) return Fail(kGenerate, status.error());
-  Result<Prompted> prompted = flags.model.Load(
-      kGenerate, flags.search.contrasts() ? std::optional(flags.search.contrast_prompt)
-                                          : std::optional<std::string>());
+  Result<Prompted> prompted = flags.model.Load(kGenerate, flags.search.other_prompt());
   if (!prompted.ok()) return Fail(kGenerate, prompted.error());
   std::optional<Gaps> gaps;
   if (flags.grammar.any()) {

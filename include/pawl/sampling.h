@@ -363,11 +363,11 @@ struct SearchOptions {
 struct SearchOutput {
   std::vector<TokenId> tokens;  // with the end token, if the output ended
   std::string text;             // the bytes of the tokens; special tokens have none
-  double log_probability = 0;   // log P of the tokens, without a mask
+  double log_probability = 0;   // log P of the tokens, without a mask; NaN: not computed
   double score = 0;             // by which outputs rank
   bool ended = false;           // by the end token
-  // Not by the model: the shortest completion was appended at a limit. Its tokens are not in
-  // log_probability.
+  // Not by the model: the shortest completion was appended at a limit. Where it has tokens,
+  // log_probability is NaN, and `score` is that of what stands before them.
   bool closed = false;
   std::vector<std::string> missing_phrases;  // of SearchOptions::force_phrases
 };

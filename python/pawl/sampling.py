@@ -68,12 +68,12 @@ class WeightedOutput:
 
 @dataclasses.dataclass(frozen=True)
 class SearchOutput:
-    """An output of Model.search: docs/search.md."""
+    """An output of Model.search: docs/search.md. `log_probability`: None where a limit closed the output."""
 
     text: str
     tokens: "list[int]"
     score: float
-    log_probability: float
+    log_probability: Optional[float]
     ended: bool
     closed: bool
     missing_phrases: "list[str]"
@@ -83,7 +83,7 @@ class SearchOutput:
 class SearchResult:
     """What Model.search found, the best output first. `at_limit`: "rows" or "nodes", where a limit ended it. `paths`:
     of a lattice, the outputs that it holds. `steps`, `pauses`: of adadec and cntp, the choices of a token or a
-    continuation, and those before which it looked ahead."""
+    continuation, and those before which it looked ahead. `notes`: what the command says of the outputs."""
 
     outputs: "list[SearchOutput]"
     at_limit: Optional[str]
@@ -93,6 +93,7 @@ class SearchResult:
     paths: float = 0
     steps: int = 0
     pauses: int = 0
+    notes: "list[str]" = dataclasses.field(default_factory=list)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -268,10 +269,12 @@ class Model:
                 made.append(self._check(one, granularity, check_timeout))
             except PawlError as error:
                 raise PawlError(error.code, str(error), f"checks/{i}") from None
+        compiled = self._grammar(regex, schema, choice, grammar, layout)
         found = json.loads(self._call(self.engine._engine().search, _prompt(prompt, messages, special, lora),
-                                      self._grammar(regex, schema, choice, grammar, layout), _json(options), made,
-                                      critic))
-        return SearchResult(**{**found, "outputs": [SearchOutput(**one) for one in found["outputs"]]})
+                                      compiled, _json(options), made, critic))
+        result = SearchResult(**{**found, "outputs": [SearchOutput(**one) for one in found["outputs"]]})
+        result.notes.extend(_search_notes(result, options.get("n", 1), compiled is not None))
+        return result
 
     def classify(self, prompt: "Union[None, str, Sequence[int]]" = None, *, choices: "Iterable[str]",
                  messages: Any = None, special: bool = False, temperature: float = 1, exact_missing: float = 1e-6,
@@ -305,6 +308,22 @@ class Model:
 
     def _call(self, native: "Callable[..., Any]", *arguments: Any) -> Any:
         return self.engine._running.call(native, *arguments)
+
+
+def _search_notes(result: SearchResult, n: int, constrained: bool) -> "list[str]":
+    notes = []
+    outputs = result.outputs
+    if result.at_limit is not None:
+        notes.append(f"the limit of {result.at_limit} was reached, so these are the best outputs so far")
+    if not outputs:
+        notes.append("no complete output was found, or the checks refused all of them")
+    elif len(outputs) < n:
+        notes.append(f"of {n} outputs {len(outputs)} were found")
+    if not constrained and any(not one.ended and not one.closed for one in outputs):
+        notes.append("the output was cut at the budget")
+    for phrase in dict.fromkeys(phrase for one in outputs for phrase in one.missing_phrases):
+        notes.append(f"an output lacks the phrase {json.dumps(phrase, ensure_ascii=False)}")
+    return notes
 
 
 def _at_least_one(max_tokens: Any) -> None:

@@ -15,6 +15,22 @@
 #include "src/text/chat/chat_template.h"
 
 namespace pawl::cli {
+namespace {
+
+Status SetLastUserText(json::Value& messages, const std::string& text) {
+  for (auto message = messages.items.rbegin(); message != messages.items.rend(); ++message) {
+    const json::Value* const role = message->Find("role");
+    if (role == nullptr || role->text != "user") continue;
+    for (auto& [name, member] : message->members) {
+      if (name == "content") member = json::Value{json::Type::kString, text, {}, {}};
+    }
+    return {};
+  }
+  return Error{ErrorCode::kInvalid, "needs a message of the user", "--contrast-prompt"};
+}
+
+}  // namespace
+
 void ChatFlags::AddTo(CLI::App* command, const std::vector<CLI::Option*>& text) {
   auto* chat_flag = command->add_flag(
       "--chat", chat, "The text is what the user says to a chat model: apply its chat template");
@@ -48,7 +64,8 @@ Status ChatFlags::Check() const {
 
 Result<ChatPrompt> ChatFlags::Render(const std::string& path, const Tokenizer& tokenizer,
                                      std::string_view user, int max_tokens,
-                                     const Thinking& thinking) const {
+                                     const Thinking& thinking,
+                                     const std::optional<std::string>& last) const {
   Result<ChatSource> source = [&]() -> Result<ChatSource> {
     if (template_file.empty()) return LoadModelChat(path, template_name, tokenizer);
     Result<std::string> text = ReadFile(template_file);
@@ -72,6 +89,9 @@ Result<ChatPrompt> ChatFlags::Render(const std::string& path, const Tokenizer& t
     input.messages.type = json::Type::kArray;
     if (!system.empty()) input.messages.items.push_back(MakeChatMessage("system", system));
     input.messages.items.push_back(MakeChatMessage("user", user));
+  }
+  if (last) {
+    if (Status status = SetLastUserText(input.messages, *last); !status.ok()) return status.error();
   }
   input.special_tokens = source->special_tokens;
   for (const std::string& argument : arguments) {

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,10 +41,11 @@ struct ChatFlags {
   Status Check() const;
   // `path`: the model's folder or GGUF file, or a tokenizer.json. `user`: with --chat, what the
   // user says. `max_tokens`: the model's context, which bounds the prompt (EncodeChatWithin).
-  // `thinking`: what the template is told.
+  // `thinking`: what the template is told. `last`: in place of the last text of the user.
   Result<ChatPrompt> Render(const std::string& path, const Tokenizer& tokenizer,
                             std::string_view user, int max_tokens = std::numeric_limits<int>::max(),
-                            const Thinking& thinking = {}) const;
+                            const Thinking& thinking = {},
+                            const std::optional<std::string>& last = std::nullopt) const;
 };
 
 }  // namespace pawl::cli

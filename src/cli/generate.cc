@@ -114,8 +114,12 @@ Status Check(const GenerateFlags& flags) {
   }
   const Status searched = flags.search.Check(flags.sampler, flags.grammar, flags.sampling);
   if (!searched.ok()) return searched;
-  if (flags.search.contrasts() && flags.model.chat.any()) {
-    return Error{ErrorCode::kUnsupported, "is for --prompt, not for a chat", "--contrast-prompt"};
+  if (flags.search.contrasts() && flags.search.contrast_prompt.empty()) {
+    return Error{ErrorCode::kInvalid, "is empty", "--contrast-prompt"};
+  }
+  // Standard input is read once.
+  if (flags.search.contrasts() && flags.model.chat.messages_file == "-") {
+    return Error{ErrorCode::kUnsupported, "cannot be used with --messages -", "--contrast-prompt"};
   }
   if (flags.search.infills() && flags.model.chat.any()) {
     return Error{ErrorCode::kUnsupported, "is for --prompt, not for a chat", flags.search.own()};
@@ -205,7 +209,7 @@ int Generate(const GenerateFlags& flags) {
     return kExitOk;
   }
   if (Status status = Check(flags); !status.ok()) return Fail(kGenerate, status.error());
-  Result<Prompted> prompted = flags.model.Load(kGenerate);
+  Result<Prompted> prompted = flags.model.Load(kGenerate, flags.search.other_prompt());
   if (!prompted.ok()) return Fail(kGenerate, prompted.error());
   std::optional<Gaps> gaps;
   if (flags.grammar.any()) {
@@ -233,7 +237,8 @@ int Generate(const GenerateFlags& flags) {
   request.tokens = std::move(prompted->tokens);
   if (gaps) request.grammar = gaps->grammar();
   const SamplerFlags::Scene scene = {
-      *engine, request, flags.grammar, flags.sampling, flags.model.threads, flags.stats};
+      *engine,     request,           flags.grammar, flags.sampling, flags.model.threads,
+      flags.stats, prompted->contrast};
   if (flags.search.exact) return flags.search.RunExact(kGenerate, scene);
   if (flags.search.any()) return flags.search.Run(kGenerate, flags.sampler, scene);
   if (flags.sampler.any()) return flags.sampler.Run(kGenerate, scene);

@@ -38,7 +38,8 @@ Status PromptedModelFlags::Check(bool free_first) const {
   return thinking.Check();
 }
 
-Result<Prompted> PromptedModelFlags::Load(const std::string& command) const {
+Result<Prompted> PromptedModelFlags::Load(const std::string& command,
+                                          const std::optional<std::string>& contrast) const {
   std::string said;
   if (chat.has_messages()) {
     // The messages are read with the template.
@@ -67,6 +68,12 @@ Result<Prompted> PromptedModelFlags::Load(const std::string& command) const {
   Result<ChatPrompt> rendered =
       chat.Render(loaded.path(), loaded.tokenizer(), said, loaded.context_length(), asked);
   if (!rendered.ok()) return rendered.error();
+  if (contrast) {
+    Result<ChatPrompt> other = chat.Render(loaded.path(), loaded.tokenizer(), said,
+                                           loaded.context_length(), asked, contrast);
+    if (!other.ok()) return other.error();
+    prompted.contrast = std::move(other->tokens);
+  }
   prompted.tokens = std::move(rendered->tokens);
   prompted.source = rendered->source.empty() ? " " : std::move(rendered->source);
   ModelTraits traits = std::move(rendered->traits);

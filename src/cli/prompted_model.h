@@ -23,8 +23,9 @@ struct Prompted {
   std::unique_ptr<LoadedModel> model;
   std::vector<TokenId> tokens;
   ThoughtPlan thoughts = {};
-  std::string source = {};  // of a chat: what fields are copied from
-  std::string note = {};    // of thoughts that the prompt opens and nothing closes; empty: none
+  std::string source = {};             // of a chat: what fields are copied from
+  std::vector<TokenId> contrast = {};  // of a chat: those of the other prompt
+  std::string note = {};  // of thoughts that the prompt opens and nothing closes; empty: none
 };
 
 // --model, --prompt, --prompt-file, --special, those of chats, and how the model runs.
@@ -47,7 +48,9 @@ struct PromptedModelFlags {
   // `free_first`: free text stands before the output, which --reasoning may be for.
   Status Check(bool free_first = false) const;
   // Without the weights, so that what is wrong elsewhere can be told before they are loaded.
-  Result<Prompted> Load(const std::string& command) const;
+  // `contrast`: of a chat, what the user says last in the other prompt.
+  Result<Prompted> Load(const std::string& command,
+                        const std::optional<std::string>& contrast = std::nullopt) const;
   Status LoadWeightsOf(const std::string& command, Prompted& prompted) const;
 };
 

@@ -57,6 +57,7 @@ struct SamplerFlags {
     const SamplingFlags& sampling;
     int threads = 0;
     bool stats = false;
+    std::vector<TokenId> contrast = {};  // of the other prompt, where that is a chat
   };
   // Prints the outputs; returns the exit code.
   int Run(const std::string& command, const Scene& scene) const;

@@ -11,11 +11,14 @@
 #include <utility>
 
 #include "pawl/engine.h"
+#include "src/base/failure.h"
 #include "src/cli/command.h"
 #include "src/cli/given_options.h"
 #include "src/cli/progress.h"
 #include "src/decode/sampling/names.h"
+#include "src/decode/search/run.h"
 #include "src/decode/search/strategy.h"
+#include "src/engine/engine_parts.h"
 #include "src/engine/search_json.h"
 
 namespace pawl::cli {
@@ -70,6 +73,20 @@ Result<std::pair<std::string, double>> ArgumentOf(const std::string& text) {
 }
 
 // A line for each phrase that an output lacks, or one for many.
+// Of a chat the other prompt is there in tokens, as its template makes it.
+Result<SearchResult> SearchIn(const SamplerFlags::Scene& scene, const SearchOptions& options) {
+  if (scene.contrast.empty()) return scene.engine.Search(scene.request, options);
+  SearchOptions own = options;
+  own.contrast_prompt.reset();
+  return Guarded([&]() -> Result<SearchResult> {
+    Result<SearchInput> input =
+        SearchInputOf(scene.request, own, EngineAccess::ModelOf(scene.engine));
+    if (!input.ok()) return input.error();
+    input->contrast = scene.contrast;
+    return RunSearch(*input, options);
+  });
+}
+
 void NoteMissing(const std::string& command, const SearchResult& result) {
   constexpr size_t kMostLines = 8;
   std::vector<std::string> missing;
@@ -314,7 +331,7 @@ int SearchFlags::Run(const std::string& command, const SamplerFlags& sampler,
   if (!made.ok()) return Fail(command, made.error());
   std::optional<Progress> progress;
   progress.emplace(command, "searching");
-  const Result<SearchResult> result = scene.engine.Search(scene.request, *made);
+  const Result<SearchResult> result = SearchIn(scene, *made);
   progress.reset();
   if (!result.ok()) {
     Error error = AtSearchOption(result.error(), scene.grammar_flags.source());
@@ -341,6 +358,12 @@ int SearchFlags::Run(const std::string& command, const SamplerFlags& sampler,
                               result->at_limit));
   }
   const size_t found = result->outputs.size();
+  const bool cut = std::ranges::any_of(
+      result->outputs, [](const SearchOutput& one) { return !one.ended && !one.closed; });
+  if (cut && !scene.request.grammar) {
+    Note(command,
+         fmt::format("note: the output was cut at the budget of {} tokens", made->max_tokens));
+  }
   if (found > 0 && found < static_cast<size_t>(made->n)) {
     Note(command, fmt::format("note: of {} outputs {} were found", made->n, found));
   }
@@ -382,7 +405,11 @@ int SearchFlags::RunExact(const std::string& command, const SamplerFlags::Scene&
   if (result->at_limit) {
     Note(command, "note: the limit of --exact-rows was reached; --json says what may be missing");
   }
-  return result->valid == 0 && result->at_limit ? kExitSomeFailed : kExitOk;
+  // `valid` may be too small for a double.
+  const bool found = std::ranges::any_of(result->choices, [](const ChoiceProbability& one) {
+    return one.log_probability > kZeroWeight;
+  });
+  return !found && result->at_limit ? kExitSomeFailed : kExitOk;
 }
 
 }  // namespace pawl::cli

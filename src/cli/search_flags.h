@@ -3,6 +3,7 @@
 #define PAWL_SRC_CLI_SEARCH_FLAGS_H_
 
 #include <CLI/CLI.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,9 @@ struct SearchFlags {
   // A search is asked for, or contrast, which without a search is greedy or draws.
   bool any() const { return searches() || contrasts(); }
   bool contrasts() const { return command_ != nullptr && command_->count("--contrast-prompt") > 0; }
+  std::optional<std::string> other_prompt() const {
+    return contrasts() ? std::optional(contrast_prompt) : std::nullopt;
+  }
   // It goes on with the prompt as a text.
   bool infills() const { return infill.on || strategy == "self-infill"; }
   bool help() const { return strategy == "help"; }

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "pawl/compiler.h"
+#include "src/base/digest.h"
 #include "src/base/json.h"
 #include "src/base/names.h"
 #include "src/cli/command.h"
@@ -45,6 +46,7 @@ struct TuneTask {
   std::vector<eval::Knob> knobs;
   std::vector<double> defaults;
   size_t examples = 0;
+  std::string texts;  // a digest of the examples
   Measure measure;
   // The options that the values mean, as lines of a configuration file.
   std::function<std::string(const std::vector<double>& values)> config;
@@ -174,9 +176,10 @@ class TuneTrials {
   std::string Header() const {
     std::string names;
     for (const eval::Knob& knob : task_.knobs) names += knob.name + " ";
-    return fmt::format("{{\"seed\":{},\"examples\":{},\"knobs\":{},\"row_cost\":{}}}",
-                       flags_.seed(), task_.examples, json::Quote(names),
-                       NumberText(flags_.row_cost));
+    return fmt::format(
+        "{{\"seed\":{},\"examples\":{},\"knobs\":{},\"row_cost\":{},\"texts\":\"{}\",{}}}",
+        flags_.seed(), task_.examples, json::Quote(names), NumberText(flags_.row_cost), task_.texts,
+        LedgerOptions(flags_));
   }
 
   static std::string ListOf(const std::vector<double>& values) {
@@ -185,21 +188,6 @@ class TuneTrials {
       list += (list.empty() ? "" : ",") + fmt::format("{:.17g}", value);
     }
     return "[" + list + "]";
-  }
-
-  Status CheckHeader(const std::string& line, const std::string& place) const {
-    const Result<json::Value> given = json::Parse(line);
-    const Result<json::Value> own = json::Parse(Header());
-    if (!given.ok() || given->type != json::Type::kObject || given->Find("knobs") == nullptr) {
-      return Error{ErrorCode::kInvalid, "is not the first line of a ledger of pawl tune", place};
-    }
-    for (const auto& [name, value] : own->members) {
-      const json::Value* const other = given->Find(name);
-      if (other != nullptr && json::Dump(*other) == json::Dump(value)) continue;
-      return Error{ErrorCode::kInvalid, fmt::format("is of another run: its \"{}\" differs", name),
-                   place};
-    }
-    return {};
   }
 
   Status ReadLedger() {
@@ -215,7 +203,7 @@ class TuneTrials {
       rest.remove_prefix(end + 1);
       const std::string place = fmt::format("{}: line {}", flags_.ledger, number);
       if (number == 1) {
-        if (Status status = CheckHeader(line, place); !status.ok()) return status;
+        if (Status status = CheckLedgerHeader(line, Header(), place); !status.ok()) return status;
         continue;
       }
       const Result<json::Value> value = json::Parse(line);
@@ -339,6 +327,11 @@ int TuneExtraction(const TuneFlags& flags) {
   }
   task.defaults.assign(task.knobs.size(), 0);
   task.examples = texts->size();
+  Digest digest(DigestKind::kSha256);
+  for (const eval::EvalText& one : *texts) {
+    digest.Add(json::Quote(one.text) + json::Quote(one.schema) + json::Dump(one.record) + "\n");
+  }
+  task.texts = digest.Hex();
   if (Status status = input->engine->LoadWeights(flags.texts.extract, flags.texts.extract.batch);
       !status.ok()) {
     return Fail(kTune, status.error());
@@ -499,6 +492,11 @@ int TunePrompts(const TuneFlags& flags) {
   task.defaults = {0, 4, 1, 1, 1, 5, 10, 100, 3};
   if (judged) task.defaults.push_back(0);
   task.examples = prompts->size();
+  Digest digest(DigestKind::kSha256);
+  for (const TunePrompt& one : *prompts) {
+    digest.Add(json::Quote(one.prompt) + (one.expect ? json::Quote(*one.expect) : "null") + "\n");
+  }
+  task.texts = digest.Hex();
   const auto guided = [&](const std::vector<double>& values) {
     return ChoiceAt(task.knobs, values, "checks") == "on";
   };
@@ -589,11 +587,69 @@ Result<std::vector<TunePrompt>> ReadPrompts(const std::string& file) {
     if (prompt == nullptr || prompt->type != json::Type::kString) {
       return Error{ErrorCode::kInvalid, "must have a text \"prompt\"", place};
     }
+    if (expect != nullptr && expect->type != json::Type::kString) {
+      return Error{ErrorCode::kInvalid, "\"expect\" must be a text", place};
+    }
     TunePrompt& one = prompts.emplace_back();
     one.prompt = prompt->text;
     if (expect != nullptr) one.expect = expect->text;
   }
   return prompts;
+}
+
+std::string LedgerOptions(const TuneFlags& flags) {
+  // They change no trial, or have a member of their own.
+  constexpr std::string_view kOthers[] = {
+      "--help",  "--config",     "--ledger", "--out",      "--trials", "--threads", "--batch",
+      "--stats", "--stats-json", "--seed",   "--row-cost", "--data",   "--prompts", "--entropy"};
+  std::map<std::string, std::string> digests;
+  for (const CLI::Option* option : flags.command->get_options()) {
+    const std::string name = option->get_name();
+    if (option->count() == 0 || std::ranges::find(kOthers, name) != std::end(kOthers)) continue;
+    Digest digest(DigestKind::kSha256);
+    for (const std::string& value : option->results()) {
+      std::optional<std::string> content;
+      if (option->get_type_name() == "FILE" && value != "-") {
+        if (Result<std::string> file = ReadInput(value); file.ok()) content = *std::move(file);
+      }
+      digest.Add(json::Quote(content.value_or(value)) + "\n");
+    }
+    digests[name] = digest.Hex().substr(0, 16);
+  }
+  std::string list;
+  for (const auto& [name, digest] : digests) {
+    list += (list.empty() ? "" : ",") + json::Quote(name) + ":" + json::Quote(digest);
+  }
+  return "\"options\":{" + list + "}";
+}
+
+Status CheckLedgerHeader(const std::string& line, const std::string& own_line,
+                         const std::string& place) {
+  const Result<json::Value> given = json::Parse(line);
+  const Result<json::Value> own = json::Parse(own_line);
+  const auto wrong = [&](std::string message) {
+    return Error{ErrorCode::kInvalid, std::move(message), place};
+  };
+  if (!given.ok() || given->type != json::Type::kObject || given->Find("options") == nullptr) {
+    return wrong("is not the first line of a ledger of this version of pawl tune");
+  }
+  const auto same = [](const json::Value* a, const json::Value* b) {
+    return a != nullptr && b != nullptr && json::Dump(*a) == json::Dump(*b);
+  };
+  for (const auto& [name, value] : own->members) {
+    const json::Value* const other = given->Find(name);
+    if (same(&value, other)) continue;
+    if (name != "options" || other == nullptr) {
+      return wrong(fmt::format("is of another run: its \"{}\" differs", name));
+    }
+    for (const auto* const list : {&value, other}) {
+      for (const auto& [option, unused] : list->members) {
+        if (same(value.Find(option), other->Find(option))) continue;
+        return wrong(fmt::format("is of another run: its {} differs", option));
+      }
+    }
+  }
+  return {};
 }
 
 Result<std::optional<Grammar>> TuneGrammar(const TuneFlags& flags,
@@ -611,6 +667,7 @@ void AddTune(CLI::App& app, Action& action) {
   CLI::App* command =
       app.add_subcommand(kTune, "Find the strategy and the parameters that are best on examples");
   const auto flags = std::make_shared<TuneFlags>();
+  flags->command = command;
   flags->texts.AddTo(command);
   TextOption(command, "--prompts", flags->prompts, "FILE",
              "In place of --data: lines of {\"prompt\": ..., \"expect\": ...}; without \"expect\" "

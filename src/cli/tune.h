@@ -10,6 +10,7 @@
 
 #include "pawl/grammar.h"
 #include "pawl/result.h"
+#include "src/base/json.h"
 #include "src/cli/eval_pass.h"
 
 namespace pawl::cli {
@@ -28,6 +29,7 @@ struct TuneFlags {
   double row_cost = 0.001;
   std::string ledger;
   std::string out;
+  const CLI::App* command = nullptr;  // whose options are given
 
   uint64_t seed() const { return texts.extract.setting.sampling.params.seed; }
 };
@@ -42,6 +44,11 @@ Result<std::vector<TunePrompt>> ReadPrompts(const std::string& file);
 // What outputs are to be: --regex or --schema; nullopt: anything.
 Result<std::optional<Grammar>> TuneGrammar(const TuneFlags& flags,
                                            const std::shared_ptr<const Vocabulary>& vocabulary);
+// What else makes a task, as a member of the first line of a ledger: the options that are given,
+// each with a digest of its value, or of the file that it names.
+std::string LedgerOptions(const TuneFlags& flags);
+// Errors name what differs.
+Status CheckLedgerHeader(const std::string& line, const std::string& own, const std::string& place);
 // `pawl tune --entropy`.
 int TuneEntropy(const TuneFlags& flags);
 

@@ -48,9 +48,7 @@ class EntropyLedger {
       const std::string line(rest.substr(0, end));
       const std::string place = fmt::format("{}: line {}", file_, number);
       if (number == 1) {
-        if (line != header_) {
-          return Error{ErrorCode::kInvalid, "is not the first line of a ledger of this run", place};
-        }
+        if (Status status = CheckLedgerHeader(line, header_, place); !status.ok()) return status;
       } else if (std::optional<EntropyPoints> points = PointsOf(line)) {
         known.push_back(*std::move(points));
       } else {
@@ -167,10 +165,9 @@ int TuneEntropy(const TuneFlags& flags) {
     digest.Add(json::Quote(one.prompt));
     digest.Add(json::Quote(*one.expect));
   }
-  EntropyLedger ledger(
-      flags.ledger,
-      fmt::format("{{\"entropy\":{},\"texts\":\"{}\",\"regex\":{},\"special\":{}}}",
-                  prompts->size(), digest.Hex(), json::Quote(flags.regex), flags.special));
+  EntropyLedger ledger(flags.ledger,
+                       fmt::format("{{\"entropy\":{},\"texts\":\"{}\",{}}}", prompts->size(),
+                                   digest.Hex(), LedgerOptions(flags)));
   if (Status status = ledger.Read(); !status.ok()) return Fail(kTune, status.error());
   std::vector<EntropyPoints> texts = ledger.known;
   if (texts.size() > prompts->size()) texts.resize(prompts->size());

@@ -195,7 +195,10 @@ class DetailsJob : public std::enable_shared_from_this<DetailsJob> {
       }
       std::ranges::stable_sort(all, std::ranges::greater(),
                                &ValueDetails::Alternative::probability);
-      if (result->valid > 0) output_->details[question.value].alternatives = std::move(all);
+      const bool found = std::ranges::any_of(result->choices, [](const ChoiceProbability& one) {
+        return one.log_probability > kZeroWeight;
+      });
+      if (found) output_->details[question.value].alternatives = std::move(all);
       return {};
     });
     Next();

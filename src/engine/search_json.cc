@@ -184,6 +184,10 @@ void ReadSamplerOptions(const JsonReader& in, SamplerOptions& options) {
   in["lookahead"].Read(options.lookahead, 0, kMostInt);
   in["batch"].Read(options.batch, 0, kMostInt);
   in["seconds"].Read(options.seconds);
+  // As the command calls it.
+  if (in["sampler_seconds"].Read(options.seconds) && in["seconds"].present()) {
+    in["sampler_seconds"].Fail("cannot be used with seconds");
+  }
   int64_t seed = 0;
   if (in["seed"].Read(seed)) options.seed = static_cast<uint64_t>(seed);
 }

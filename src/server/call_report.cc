@@ -157,11 +157,16 @@ ApiError OutputError(const Error& error, const CallSpec& spec, size_t prompt,
     return FromError({error.code, error.message, place}, "");
   }
   const bool none_found = error.code == ErrorCode::kLimit && error.place == "found";
-  if (together.any() && (none_found || error.code == ErrorCode::kInvalid) && !error.place.empty()) {
+  // A command of the request that cannot run, or is never in time.
+  const bool of_check = (error.code == ErrorCode::kLimit || error.code == ErrorCode::kIo) &&
+                        (error.place.starts_with("checks/") || error.place == "critic");
+  if (together.any() && (none_found || of_check || error.code == ErrorCode::kInvalid) &&
+      !error.place.empty()) {
     const std::string pointer = error.place == "choices" && !constraint.empty()
                                     ? constraint
                                     : together.PointerOf(error.place);
-    return FromError(Error{error.code, error.message, pointer}, "");
+    return FromError(Error{of_check ? ErrorCode::kInvalid : error.code, error.message, pointer},
+                     "");
   }
   const bool known = std::any_of(std::begin(kPlaces), std::end(kPlaces),
                                  [&](const char* place) { return error.place == place; });

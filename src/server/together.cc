@@ -165,13 +165,17 @@ void ReadTogether(const JsonReader& in, const TogetherSetting& setting, Together
     if (spec.any()) return classify.Fail("cannot be used with search and sampler");
     ClassifyOptions& options = spec.classify.emplace();
     spec.pointer = "#/classify";
+    in["temperature"].Read(options.temperature);
     in["exact_missing"].Read(options.exact_missing);
     in["exact_rows"].Read(options.exact_rows, int64_t{1}, setting.most_rows);
   }
 }
 
 std::string TogetherSpec::PointerOf(const std::string& place) const {
-  const std::string member = search ? SearchMemberOf(place) : place;
+  std::string member = search ? SearchMemberOf(place) : place;
+  if (member == "seconds" && std::ranges::find(members, member) == members.end()) {
+    member = "sampler_seconds";
+  }
   if (std::ranges::find(members, member.substr(0, member.find('/'))) != members.end()) {
     return std::string(search ? "#/search/" : "#/sampler/") + member;
   }
@@ -250,6 +254,7 @@ TogetherResult ResultOf(const SamplerResult& sampled) {
         : outputs == 1
             ? "the output that was drawn is not valid"
             : "none of the " + std::to_string(outputs) + " outputs that were drawn is valid";
+    if (sampled.timed_out) result.why_none += ", and the time is over (seconds)";
   }
   return result;
 }
@@ -257,7 +262,11 @@ TogetherResult ResultOf(const SamplerResult& sampled) {
 TogetherResult ResultOf(const ClassifyResult& choices, std::vector<TokenId> best) {
   TogetherResult result;
   result.report = ClassifyJson(choices);
-  if (choices.valid == 0 && choices.at_limit) {
+  // `valid` may be too small for a double.
+  const bool found = std::ranges::any_of(choices.choices, [](const ChoiceProbability& one) {
+    return one.log_probability > kZeroWeight;
+  });
+  if (!found && choices.at_limit) {
     result.why_none = "the limit of exact_rows was reached before the end of any choice";
   }
   result.outputs.push_back({std::move(best), StopReason::kEnd, ""});

@@ -1,10 +1,15 @@
 // pawl generate --search, --force-phrase and --exact through the command.
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "src/base/file.h"
@@ -96,6 +101,40 @@ TEST(SearchCommandTest, PhrasesInValuesMayBeEscaped) {
   }
 }
 
+// One text can end several phrases of an order at once, with the shipped model's tokens.
+TEST(SearchCommandTest, OrderedPhrasesMayEndAtTheSamePlace) {
+  const auto strings = [](int a, int b) {
+    const auto text = [](int most) {
+      return R"({"type":"string","maxLength":)" + std::to_string(most) + "}";
+    };
+    return R"({"type":"object","properties":{"a":)" + text(a) + R"(,"b":)" + text(b) +
+           R"(},"required":["a","b"],"additionalProperties":false})";
+  };
+  const std::tuple<std::string, std::vector<std::string>, std::string> kCases[] = {
+      {strings(2, 1),
+       {"--ascii", "--force-phrase", "a", "--force-phrase",
+        "\xc3\xa9"
+        "a"},
+       ""},
+      {strings(2, 2),
+       {"--spelling", "any", "--force-phrase", "a", "--force-phrase", "ba", "--force-phrase", "xy"},
+       "{\"a\":\"ba\",\"b\":\"xy\"}\n"},
+      // The first phrase ends within the second one.
+      {strings(3, 1), {"--ascii", "--force-phrase", "b", "--force-phrase", "abc"}, ""}};
+  for (const auto& [schema, more, expected] : kCases) {
+    std::vector<std::string> options = {
+        "generate",     "--prompt", "Say: ",       "--schema", WriteScratch("ends.json", schema),
+        "--force-in",   "value",    "--num-beams", "4",        "--force-ordered",
+        "--max-tokens", "100"};
+    options.insert(options.end(), more.begin(), more.end());
+    const CommandResult result = RunPawl(options);
+    EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+    if (!expected.empty()) {
+      EXPECT_EQ(result.out, expected);
+    }
+  }
+}
+
 TEST(SearchCommandTest, LatticesAndChoicesSayWhatTheLimitIs) {
   const SearchJsonValue lattice = JsonOf(SearchWith(
       {"--regex", "[a-h]{12}", "--search", "lattice", "--search-arg", "nodes=3", "--json"}));
@@ -178,6 +217,27 @@ TEST(SearchCommandTest, ContrastWithTheSamePromptIsPlain) {
     EXPECT_EQ(result.exit_code, 0) << result.err;
     EXPECT_EQ(result.out, SearchWith(plain).out);
   }
+  // In a chat it is the last message of the user.
+  const std::string messages = WriteScratch(
+      "chat.json", R"([{"role":"user","content":"hi"},{"role":"assistant","content":"a"},)"
+                   R"({"role":"user","content":"Once "}])");
+  const std::string form = WriteScratch(
+      "chat.jinja", "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}");
+  const auto chat = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> options = {
+        "generate", "--model", RandomModelFolder(), "--messages",   messages, "--chat-template",
+        form,       "--regex", "[a-h]{3,9}",        "--max-tokens", "20"};
+    options.insert(options.end(), more.begin(), more.end());
+    return RunPawl(options);
+  };
+  const CommandResult plain_chat = chat({});
+  EXPECT_EQ(plain_chat.exit_code, 0) << plain_chat.err;
+  EXPECT_EQ(chat({"--contrast-prompt", "Once ", "--contrast", "2"}).out, plain_chat.out);
+  const CommandResult apart = chat({"--contrast-prompt", "Bob", "--contrast", "50"});
+  EXPECT_EQ(apart.exit_code, 0) << apart.err;
+  EXPECT_NE(apart.out, plain_chat.out);
+  EXPECT_NE(chat({"--contrast-prompt", ""}).err.find("--contrast-prompt: is empty"),
+            std::string::npos);
   const CommandResult other = SearchWith(
       {"--regex", "[a-h]{3,9}", "--contrast-prompt", "Twice ", "--contrast", "auto", "--stats"});
   EXPECT_EQ(other.exit_code, 0) << other.err;
@@ -205,6 +265,16 @@ TEST(SearchCommandTest, RecordsWithContrast) {
             std::string::npos);
 }
 
+TEST(SearchCommandTest, ClosedAndCutOutputsSayWhatIsNotKnown) {
+  const SearchJsonValue closed =
+      JsonOf(SearchWith({"--regex", "[a-h]{9}", "--search", "beam", "--max-nodes", "1", "--json"}));
+  EXPECT_EQ(closed["outputs"][0]["closed"], true);
+  EXPECT_TRUE(closed["outputs"][0]["log_probability"].is_null()) << closed;
+  const CommandResult cut = SearchWith({"--search", "beam"});
+  EXPECT_NE(cut.err.find("note: the output was cut at the budget of 20 tokens"), std::string::npos)
+      << cut.err;
+}
+
 TEST(SearchCommandTest, PicturesAreWritten) {
   const std::string file = ::testing::TempDir() + "/search.svg";
   const CommandResult result =
@@ -226,6 +296,49 @@ TEST(SearchCommandTest, TestsAndStylesJudgeOutputs) {
   const CommandResult none =
       SearchWith({"--regex", "[a-d]{3}", "--search", "beam", "--check", "tests:false"});
   EXPECT_EQ(none.exit_code, 1) << none.err;
+  const CommandResult gone =
+      SearchWith({"--regex", "[a-d]{3}", "--search", "beam", "--check", "tests:/no/such/command"});
+  EXPECT_EQ(gone.exit_code, 2) << gone.err;
+  EXPECT_NE(gone.err.find("tests:/no/such/command: the command was not found"), std::string::npos)
+      << gone.err;
+}
+
+// A signal that ends the command ends what its checks have started.
+TEST(SearchCommandTest, SignalsEndTests) {
+  const std::string& model = RandomModelFolder();
+  for (const int number : {SIGINT, SIGTERM}) {
+    const std::string file = ScratchPath("begun");
+    std::remove(file.c_str());
+    const std::string check =
+        "tests:sleep 4327 & echo $! > " + file + ".new; mv " + file + ".new " + file + "; wait";
+    const pid_t pawl = ::fork();
+    ASSERT_GE(pawl, 0);
+    if (pawl == 0) {
+      ::execl(PAWL_COMMAND, "pawl", "generate", "--model", model.c_str(), "--prompt", "a",
+              "--regex", "[a-d]{3}", "--search", "beam", "--check-timeout", "600", "--check",
+              check.c_str(), static_cast<char*>(nullptr));
+      ::_exit(127);
+    }
+    Result<std::string> begun = Error{};
+    for (int i = 0; i < 1000 && !begun.ok(); ++i) {
+      ::usleep(10000);
+      begun = ReadFile(file, 100);
+    }
+    ::kill(pawl, number);
+    int status = 0;
+    ::waitpid(pawl, &status, 0);
+    EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == number) << status;
+    ASSERT_TRUE(begun.ok());
+    const pid_t child = std::stoi(*begun);
+    // A process that has ended may still be there until it is waited for.
+    const auto runs = [&] {
+      const Result<std::string> state = ReadFile("/proc/" + std::to_string(child) + "/stat", 4096);
+      return state.ok() && state->find(") Z ") == std::string::npos;
+    };
+    for (int i = 0; i < 500 && runs(); ++i) ::usleep(10000);
+    EXPECT_FALSE(runs());
+    if (runs()) ::kill(child, SIGKILL);
+  }
 }
 
 TEST(SearchCommandTest, SuperposedDraftsShareRows) {

@@ -72,6 +72,30 @@ TEST(TuneCommandTest, FindsThatAGuidedSearchIsBetter) {
   ASSERT_TRUE(WriteFile(ledger, whole->substr(0, whole->size() / 2)).ok());
   EXPECT_EQ(TuneWith(options).out, first.out);
   EXPECT_EQ(*ReadFile(ledger, 1 << 20), *whole);
+  // A ledger of another task.
+  const std::vector<std::vector<std::string>> kOthers = {
+      {"--regex", "[a-d]{3,6}"},
+      {"--check", "regex:[a-d]*"},
+      {"--special"},
+      {"--prompts",
+       TuneFile("tune_other.jsonl", *ReadFile(TunePromptsFile(), 1 << 16) +
+                                        "{\"prompt\":\"Say nine: \",\"expect\":\"add\"}\n")}};
+  const char* const kNames[] = {"--regex", "--check", "--special", "\"examples\""};
+  for (size_t i = 0; i < kOthers.size(); ++i) {
+    std::vector<std::string> changed = options;
+    const auto at = std::ranges::find(changed, kOthers[i][0]);
+    if (at == changed.end()) {
+      changed.push_back(kOthers[i][0]);
+    } else {
+      *(at + 1) = kOthers[i][1];
+    }
+    const CommandResult refused = TuneWith(changed);
+    EXPECT_EQ(refused.exit_code, 2) << kNames[i];
+    EXPECT_NE(refused.err.find(std::string("is of another run: its ") + kNames[i] + " differs"),
+              std::string::npos)
+        << refused.err;
+  }
+  EXPECT_EQ(*ReadFile(ledger, 1 << 20), *whole);
   std::vector<std::string> other = options;
   other.insert(other.end(), {"--seed", "7"});
   const CommandResult wrong = TuneWith(other);
@@ -131,6 +155,12 @@ TEST(TuneCommandTest, FitsTheThresholdOfEntropy) {
       {{"--entropy", file, "--regex", "[a-d]{3,5}"}, "text 14: text: its token "},
       {{"--entropy", TuneFile("few.jsonl", lines.substr(0, lines.find('\n') + 1))},
        "--entropy: needs 12 examples or more, not 1"},
+      {{"--prompts", TunePromptsFile(), "--check", "tests:/no/such/x"},
+       "tests:/no/such/x: the command was not found"},
+      {{"--prompts", TuneFile("number.jsonl", "{\"prompt\":\"a\",\"expect\":7}\n")},
+       "number.jsonl: line 1: \"expect\" must be a text"},
+      {{"--prompts", TuneFile("null.jsonl", "{\"prompt\":\"a\",\"expect\":null}\n")},
+       "null.jsonl: line 1: \"expect\" must be a text"},
       {{"--entropy", TunePromptsFile()}, "text 1: must have a text \"expect\""},
       {{"--entropy", file, "--ledger", TuneFile("y.ledger", "y\n")}, "y.ledger: line 1: is not"},
   };

@@ -92,6 +92,19 @@ def test_lattices_and_contrast(model):
     assert "bb" in scored.outputs[0].text
 
 
+def test_notes_of_searches(model):
+    cut = model.search(PROMPT, num_beams=1, max_tokens=4)
+    assert cut.notes == [] or cut.notes == ["the output was cut at the budget"]
+    assert bool(cut.notes) == (not cut.outputs[0].ended)
+    few = model.search(PROMPT, regex="a|b", num_beams=4, n=3)
+    assert few.notes == ["of 3 outputs 2 were found"]
+    closed = model.search(PROMPT, regex="[a-c]{4}", max_nodes=1)
+    assert closed.outputs[0].closed and closed.outputs[0].log_probability is None
+    assert closed.notes[0].startswith("the limit of nodes was reached")
+    lacks = model.search(PROMPT, regex="[a-c]{4}", force_phrases=["x"])
+    assert lacks.notes == ['an output lacks the phrase "x"']
+
+
 def test_contrast_in_conversations():
     with pawl.Engine(MODEL, chat_template="{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}<out>") as chats:
         def said(text, **options):

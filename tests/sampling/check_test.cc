@@ -334,6 +334,23 @@ TEST(ProgramCheckTest, TestsAreACommandForEachOutput) {
   EXPECT_EQ(*judge("tests:sleep 100", "a", &why), Verdict::kDead);
   EXPECT_EQ(why, "did not end within 50 ms");
   EXPECT_EQ(*judge("tests:exec >&-; sleep 100", "a", &why), Verdict::kDead);
+  // One that is never in time, and one that is not there, are errors.
+  const CheckQuestion question = {.text = "a", .tokens = {}, .ended = true};
+  const auto late = *MakeCheckOf("tests:sleep 100", ToyVocabulary(), options);
+  EXPECT_TRUE(late->Judge(question).ok());
+  EXPECT_TRUE(late->Judge({.text = "b", .tokens = {}, .ended = true}).ok());
+  const Result<Verdict> third = late->Judge({.text = "c", .tokens = {}, .ended = true});
+  ASSERT_FALSE(third.ok());
+  EXPECT_EQ(third.error().ToString(),
+            "tests:sleep 100: the command did not end within 50 ms, 3 times");
+  options.time_limit = std::chrono::milliseconds(20000);
+  const Result<Verdict> gone =
+      (*MakeCheckOf("tests:/no/such/x", ToyVocabulary(), options))->Judge(question);
+  ASSERT_FALSE(gone.ok());
+  EXPECT_EQ(gone.error().ToString(), "tests:/no/such/x: the command was not found (exit code 127)");
+  const auto some = *MakeCheckOf("tests:grep -q a && exit 1; exit 127", ToyVocabulary(), options);
+  EXPECT_EQ(*some->Judge(question), Verdict::kDead);
+  EXPECT_EQ(*some->Judge({.text = "b", .tokens = {}, .ended = true}), Verdict::kDead);
   const auto error = [&](const std::string& spec) {
     return MakeCheckOf(spec, ToyVocabulary(), options).error().message;
   };

@@ -157,6 +157,48 @@ TEST(ClassifyTest, LongChoices) {
   }
 }
 
+// Each token has a probability of about 1e-4 and texts one of 1e-400, which no double has.
+TEST(ClassifyTest, ProbabilitiesBelowTheSmallestDouble) {
+  const ToyLaw law = [](std::span<const TokenId> output) {
+    std::vector<double> p(kToyTokens, 1e-4);
+    p[kZero] = output.size() % 2 == 0 ? 2e-4 : 1e-4;
+    double sum = 0;
+    for (const double one : p) sum += one;
+    p[kTwoZeros] += 1 - sum;
+    return p;
+  };
+  Toy toy(law, 5);
+  ClassifyOptions options{.choices = {std::string(100, '1'), "0" + std::string(99, '1')}};
+  const SearchInput input{toy.model, *toy.vocabulary, LongestTokens, toy.prompt, nullptr};
+  const Result<ClassifyResult> result = RunClassify(input, options);
+  ASSERT_TRUE(result.ok());
+  EXPECT_FALSE(result->at_limit);
+  EXPECT_LE(result->rows, 300);
+  EXPECT_EQ(result->valid, 0);
+  double probabilities = 0;
+  for (size_t i = 0; i < 2; ++i) {
+    std::vector<TokenId> path;
+    double log_p = std::log(law(path)[static_cast<size_t>(i == 0 ? kOne : kZero)]);
+    path.push_back(i == 0 ? kOne : kZero);
+    for (; path.size() < 100; path.push_back(kOne)) log_p += std::log(law(path)[kOne]);
+    log_p += std::log(law(path)[kTheEnd]);
+    EXPECT_NEAR(result->choices[i].log_probability, log_p, 1e-2);
+    probabilities += result->choices[i].probability;
+  }
+  EXPECT_NEAR(probabilities, 1, 1e-9);
+  EXPECT_NEAR(result->choices[1].probability, 2.0 / 3, 1e-3);
+  EXPECT_EQ(ClassifyJson(*result).find("null,\"log"), std::string::npos);
+
+  // A low temperature.
+  options.choices = {"1", "0"};
+  options.temperature = 0.005;
+  const Result<ClassifyResult> cold = RunClassify(input, options);
+  ASSERT_TRUE(cold.ok());
+  EXPECT_NEAR(cold->choices[0].probability + cold->choices[1].probability, 1, 1e-9);
+  EXPECT_GT(cold->choices[0].log_probability, kZeroWeight);
+  EXPECT_LT(cold->choices[0].log_probability, -1000);
+}
+
 TEST(ClassifyTest, WrongOptionsAreNamed) {
   Toy toy(SeededLaw(7), 5);
   const auto error = [&](ClassifyOptions options) {

@@ -95,13 +95,22 @@ TEST(TogetherTest, SamplersHaveWeights) {
 }
 
 TEST(TogetherTest, ChoicesHaveProbabilities) {
-  const Answer answer =
-      Complete(R"("guided_choice":["blue","green"],"classify":true,"exact_rows":300)");
+  const Answer answer = Complete(
+      R"("guided_choice":["blue","green"],"classify":true,"exact_rows":300,"temperature":1)");
   ASSERT_EQ(answer.status, 200) << answer.body;
   const json::Value choices = At(answer.Json(), "/pawl/classify/0/choices");
   ASSERT_EQ(choices.items.size(), 2u) << answer.body;
   const std::string best = TextAt(answer, 0);
   EXPECT_TRUE(best == "blue" || best == "green") << best;
+  // A lower temperature makes the best one more probable.
+  const Answer cold = Complete(
+      R"("guided_choice":["blue","green"],"classify":true,"exact_rows":300,"temperature":0.3)");
+  ASSERT_EQ(cold.status, 200) << cold.body;
+  const auto most = [](const Answer& of) {
+    return std::max(std::stod(At(of.Json(), "/pawl/classify/0/choices/0/probability").text),
+                    std::stod(At(of.Json(), "/pawl/classify/0/choices/1/probability").text));
+  };
+  EXPECT_GT(most(cold), most(answer) + 1e-6);
 }
 
 // Where a search finds nothing, each route says so.
@@ -238,7 +247,12 @@ TEST(TogetherTest, WrongMembersAreNamed) {
        "/sampler"},
       {R"("temperature":1,"regex":"[a-c]{3}","sampler":{"name":"cars","attempts":3,"checks":["regex:x"]})",
        "/sampler"},
-      {R"("guided_choice":["blueblueblueblue","greengreengreen"],"classify":true,"exact_rows":1)",
+      {R"("guided_choice":["a","b"],"classify":true)", "/temperature"},
+      {R"("temperature":1,"sampler":{"name":"smc","sampler_seconds":-1})",
+       "/sampler/sampler_seconds"},
+      {R"("temperature":1,"sampler":{"name":"smc","sampler_seconds":1,"seconds":1})",
+       "/sampler/sampler_seconds"},
+      {R"("temperature":1,"guided_choice":["blueblueblueblue","greengreengreen"],"classify":true,"exact_rows":1)",
        "/classify"},
       {R"("n":3,"best_of":2)", "/best_of"},
       {R"("typical_p":2)", "/typical_p"},
@@ -327,6 +341,16 @@ TEST(TogetherTest, CommandsRunWhereTheyMay) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
   EXPECT_NE(kill(pid, 0), 0);
+  // A command that is not there is no refusal.
+  const std::pair<const char*, const char*> kGone[] = {
+      {R"({"checks":["style:x","tests:/no/such/command"]})", "/search/checks/1"},
+      {R"({"critic":"tests:/no/such/command"})", "/search/critic"},
+      {R"({"check_timeout":0.05,"checks":["tests:sleep 9"]})", "/search/checks/0"}};
+  for (const auto& [search, place] : kGone) {
+    const Answer gone = complete(search);
+    EXPECT_NE(gone.status, 200) << gone.body;
+    EXPECT_EQ(At(gone.Json(), "/error/param").text, place) << gone.body;
+  }
   const Answer missing = complete(R"({"checks":["schema:/no/such.json"]})");
   EXPECT_EQ(missing.status, 400) << missing.body;
   EXPECT_EQ(At(missing.Json(), "/error/param").text, "/search/checks/0") << missing.body;
@@ -376,6 +400,8 @@ TEST(TogetherTest, ErrorsSayWhatIsWrong) {
        "in 3 attempts"},
       {R"("temperature":1,"regex":"[a-c]{3}","sampler":{"name":"awrs","checks":["regex:x"]})",
        "the output that was drawn is not valid"},
+      {R"("temperature":1,"regex":"[a-c]{3}","sampler":{"name":"cars","sampler_seconds":1e-9})",
+       "the time is over"},
   };
   for (const auto& [members, message] : kMessages) {
     const Answer answer = Complete(members);

@@ -56,6 +56,20 @@ class StyleCheck : public Check {
   const CheckGranularity granularity_;
 };
 
+// Its errors have the place of the critic of a request.
+class PlacedCritic : public Critic {
+ public:
+  explicit PlacedCritic(std::shared_ptr<const Critic> critic) : critic_(std::move(critic)) {}
+  Result<double> Score(const CheckQuestion& question) const override {
+    Result<double> score = critic_->Score(question);
+    if (score.ok()) return score;
+    return Error{score.error().code, score.error().ToString(), "critic"};
+  }
+
+ private:
+  const std::shared_ptr<const Critic> critic_;
+};
+
 // ---- Checks of code ----
 
 std::atomic<CheckMaker> code_check_maker = nullptr;
@@ -181,7 +195,9 @@ Result<std::shared_ptr<const Check>> MakeCheckOf(
     if (granularity.value_or(CheckGranularity::kComplete) != CheckGranularity::kComplete) {
       return bad("has another granularity than complete");
     }
-    return MakeTestsCheck(ShellProgram(value, options));
+    ProgramCheckOptions program = ShellProgram(value, options);
+    program.name = spec;
+    return MakeTestsCheck(program);
   }
   if (kind != "regex" && kind != "schema" && kind != "grammar" && kind != "style") {
     return bad(std::string("has another kind than ") + kKinds);
@@ -245,14 +261,20 @@ Status AddChecks(const CheckSpecs& specs, const std::shared_ptr<const Vocabulary
     return Error{error.code, error.ToString(), std::move(place)};
   };
   for (size_t i = 0; i < specs.checks.size(); ++i) {
+    std::string place = "checks/" + std::to_string(i);
     auto made = MakeCheckOf(specs.checks[i], vocabulary, options);
-    if (!made.ok()) return at(made.error(), "checks/" + std::to_string(i));
-    checks.push_back(*std::move(made));
+    if (!made.ok()) return at(made.error(), std::move(place));
+    // Also where it fails later.
+    const auto judge = [check = *made, place, at](const CheckQuestion& question) {
+      Result<Verdict> verdict = check->Judge(question);
+      return verdict.ok() ? verdict : Result<Verdict>(at(verdict.error(), place));
+    };
+    checks.push_back(MakeCheck((*made)->granularity(), judge));
   }
   if (specs.critic.empty()) return {};
   auto made = MakeCriticOf(specs.critic, options);
   if (!made.ok()) return at(made.error(), "critic");
-  critic = *std::move(made);
+  critic = std::make_shared<PlacedCritic>(*std::move(made));
   return {};
 }
 
@@ -264,7 +286,9 @@ Result<std::shared_ptr<const Critic>> MakeCriticOf(const std::string& spec,
     return Error{ErrorCode::kInvalid, "names no program", spec};
   }
   if (!spec.starts_with(kTests)) return MakeProgramCritic(ShellProgram(spec, options));
-  return MakeTestsCritic(ShellProgram(spec.substr(kTests.size()), options));
+  ProgramCheckOptions program = ShellProgram(spec.substr(kTests.size()), options);
+  program.name = spec;
+  return MakeTestsCritic(program);
 }
 
 }  // namespace pawl

@@ -1,12 +1,14 @@
 // A program as a check: lines of JSON to and from a process that stays.
 //
 // The process reads a socket, so that writing to one that has ended is an error and no signal, and
-// leads a process group, so that what it started ends with it. A question is written, an answer is
+// leads a process group, so that what it started ends with it, also where a signal ends this
+// process (os::ForgetGroup). A question is written, an answer is
 // waited for until the time limit; whatever else happens costs the process its life and the
 // question its answer. The next question starts another one.
 //
 // And a command as tests: it is started for each complete output, reads the output, and its exit
-// code is the verdict.
+// code is the verdict. The shell says by its exit code that a command is not there. That is an
+// error, and so is a command that never ends in time.
 #include <algorithm>
 #include <atomic>
 #include <cctype>
@@ -58,8 +60,12 @@ class Process {
       return error;
     }
     os::ProcessId pid = -1;
-    const int error = os::StartProgram(
-        {.arguments = command, .in = in->read, .out = out->write, .leads_group = true}, pid);
+    const int error = os::StartProgram({.arguments = command,
+                                        .in = in->read,
+                                        .out = out->write,
+                                        .leads_group = true,
+                                        .ends_with_us = true},
+                                       pid);
     os::CloseFile(in->read);
     os::CloseFile(out->write);
     if (error != 0) {
@@ -75,6 +81,7 @@ class Process {
   ~Process() {
     os::EndGroup(pid_);
     if (!ended_) os::End(pid_);
+    os::ForgetGroup(pid_);
     os::CloseFile(in_);
     os::CloseFile(out_);
     if (!ended_) os::WaitForEnd(pid_);
@@ -396,7 +403,8 @@ class Tests {
  public:
   explicit Tests(const ProgramCheckOptions& options) : options_(options) {}
 
-  // nullopt: the time is over.
+  // nullopt: the time is over. Errors: the command has not run yet, and could not be started, or
+  // was too late max_failures times.
   Result<std::optional<Process::Finished>> Run(std::string_view text) const {
     const TestsPlace place;
     const Result<std::unique_ptr<Process>> started = Process::Start(options_.command);
@@ -404,8 +412,25 @@ class Tests {
     constexpr size_t kMostWritten = 4096;
     Result<Process::Finished> finished =
         (*started)->Finish(text, Clock::now() + options_.time_limit, kMostWritten);
-    if (finished.ok()) return std::optional(*std::move(finished));
-    if (finished.error().code == ErrorCode::kLimit) return std::optional<Process::Finished>();
+    if (finished.ok()) {
+      constexpr int kNotExecutable = 126, kNotFound = 127;  // of the shell
+      const bool found = finished->code != kNotExecutable && finished->code != kNotFound;
+      if (!found && !has_run_) {
+        return Error{ErrorCode::kIo,
+                     finished->code == kNotFound ? "the command was not found (exit code 127)"
+                                                 : "the command cannot be run (exit code 126)",
+                     NameOf(options_)};
+      }
+      has_run_ = has_run_ || found;
+      return std::optional(*std::move(finished));
+    }
+    if (finished.error().code == ErrorCode::kLimit) {
+      const int late = late_.fetch_add(1) + 1;
+      if (has_run_ || late < options_.max_failures) return std::optional<Process::Finished>();
+      return Error{ErrorCode::kLimit,
+                   "the command " + TooLate() + ", " + std::to_string(late) + " times",
+                   NameOf(options_)};
+    }
     return InFile(NameOf(options_), finished.error());
   }
 
@@ -415,6 +440,8 @@ class Tests {
 
  private:
   const ProgramCheckOptions options_;
+  mutable std::atomic<bool> has_run_{false};  // to its end, once
+  mutable std::atomic<int> late_{0};
 };
 
 class TestsCheck : public Check {

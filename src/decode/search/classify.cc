@@ -10,12 +10,15 @@
 // Where texts go on behind a choice, the tokens that end a choice and those that go beyond its end
 // give its probability, and nothing is looked for behind them.
 //
+// All sums are logarithms: a long choice may have a probability below the smallest double.
+//
 // The rows of a call are a tree behind the prompt (branches.h): a node comes with its path. A path
 // that is too long for a tree gets a branch.
 #include "src/decode/search/classify.h"
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <set>
 #include <string>
@@ -52,7 +55,7 @@ class Classifier {
         branches_(host, input.model, input.prompt, capacity) {
     for (size_t i = 0; i < options.choices.size(); ++i) sorted_.push_back({options.choices[i], i});
     std::ranges::sort(sorted_);
-    masses_.assign(options.choices.size(), 0);
+    masses_.assign(options.choices.size(), kNoMass);
     const auto add = [&](TokenId token) {
       if (token >= 0 && token < Known() && !IsEnd(token)) ends_.push_back(token);
     };
@@ -71,7 +74,7 @@ class Classifier {
         StopScope::Check();
         if (Status status = RunSome(wanted); !status.ok()) return status.error();
       }
-      if (at_limit_ || Missing() <= options_.exact_missing * Valid()) break;
+      if (at_limit_ || Missing() <= std::log(options_.exact_missing) + Valid()) break;
       for (auto it = open_.begin(); it != open_.end() && wanted.size() < kMostExpanded; ++it) {
         wanted.push_back(it->second);
       }
@@ -90,15 +93,14 @@ class Classifier {
   std::string_view TextOf(const SpellingNode& node) const {
     return std::string_view(sorted_[node.first].first).substr(0, node.bytes);
   }
-  double Valid() const {
-    double sum = 0;
-    for (const double mass : masses_) sum += mass;
-    return sum;
-  }
+  // The logarithms of what was found, and of what is missing at most.
+  double Valid() const { return LogSum(masses_); }
   double Missing() const {
+    if (open_.empty()) return kNoMass;
+    const double least = open_.begin()->first;
     double sum = 0;
-    for (auto it = open_.rbegin(); it != open_.rend(); ++it) sum += std::exp(-it->first);
-    return sum;
+    for (auto it = open_.rbegin(); it != open_.rend(); ++it) sum += std::exp(least - it->first);
+    return std::log(sum) - least;
   }
 
   // The child with this token, made where there is none. -1: no choice goes on so.
@@ -150,6 +152,8 @@ class Classifier {
     return own;
   }
 
+  void Add(size_t choice, double log_mass) { masses_[choice] = LogAdd(masses_[choice], log_mass); }
+
   // The law behind a node has come.
   Status Expand(int number, std::span<const float> logits) {
     const Result<StepLaw> law = MakeStepLaw(logits, options_.temperature, nullptr, 0);
@@ -162,7 +166,7 @@ class Classifier {
     // Of texts with the same beginning the shortest one is the first.
     if (!input_.choices_go_on && sorted_[from.first].first.size() == from.bytes) {
       for (const TokenId end : ends_) {
-        masses_[sorted_[from.first].second] += std::exp(base + law->LogProbability(logits, end));
+        Add(sorted_[from.first].second, base + law->LogProbability(logits, end));
       }
     }
     const TokenTrie& trie = TrieOf(input_.vocabulary);
@@ -186,7 +190,7 @@ class Classifier {
           trie.FirstToken(at), trie.FirstToken(trie.nodes()[at].end) - trie.FirstToken(at));
       for (const TokenId token : reaching) {
         if (token >= Known()) continue;
-        masses_[sorted_[i].second] += std::exp(base + law->LogProbability(logits, token));
+        Add(sorted_[i].second, base + law->LogProbability(logits, token));
       }
     }
     return {};
@@ -271,15 +275,20 @@ class Classifier {
 
   ClassifyResult Answer() const {
     ClassifyResult result;
-    result.valid = Valid();
-    result.missing = Missing();
+    const double valid = Valid(), missing = Missing();
+    result.valid = std::exp(valid);
+    result.missing = std::exp(missing);
+    // A bound from above, so not 0 where anything is missing.
+    if (missing > kNoMass) {
+      result.missing = std::max(result.missing, std::numeric_limits<double>::denorm_min());
+    }
     result.at_limit = at_limit_;
     result.rows = rows_;
     result.calls = branches_.calls() - prompt_calls_;
     for (size_t i = 0; i < masses_.size(); ++i) {
       result.choices.push_back({options_.choices[i],
-                                result.valid > 0 ? masses_[i] / result.valid : 0,
-                                std::max(kZeroWeight, std::log(masses_[i]))});
+                                valid > kNoMass ? std::exp(masses_[i] - valid) : 0,
+                                std::max(kZeroWeight, masses_[i])});
     }
     return result;
   }
@@ -290,7 +299,7 @@ class Classifier {
   Branches branches_;
   int branch_ = -1, long_branch_ = -1;
   std::vector<std::pair<std::string, size_t>> sorted_;  // choices with their numbers
-  std::vector<double> masses_;                          // by number
+  std::vector<double> masses_;                          // logarithms, by number
   std::vector<TokenId> ends_;
   std::vector<SpellingNode> nodes_;
   std::set<std::pair<double, int>> open_;  // -log_mass, node: the most probable first

@@ -140,6 +140,7 @@ ForcedPhrases::ForcedPhrases(std::vector<std::string> phrases, bool ordered, For
     total_ += within.back();
   }
   MakeAutomaton();
+  if (ordered_) FindPhrasesWithin();
   Key start;
   start.met.assign((phrases_.size() + 63) / 64, 0);
   Intern(std::move(start));
@@ -194,6 +195,30 @@ void ForcedPhrases::MakeAutomaton() {
 bool ForcedPhrases::MayBeNext(const Key& key, int32_t phrase) const {
   if (IsMet(key, phrase)) return false;
   return !ordered_ || phrase == 0 || IsMet(key, phrase - 1);
+}
+
+// In an order: a phrase that has those before it within itself, so that writing it meets them all.
+bool ForcedPhrases::MayBeWritten(const Key& key, int32_t phrase) const {
+  if (IsMet(key, phrase)) return false;
+  const int32_t first = ordered_ ? first_within_[static_cast<size_t>(phrase)] : 0;
+  return first == 0 || IsMet(key, first - 1);
+}
+
+void ForcedPhrases::FindPhrasesWithin() {
+  first_within_.resize(phrases_.size());
+  for (size_t p = 0; p < phrases_.size(); ++p) {
+    first_within_[p] = static_cast<int32_t>(p);
+    for (int32_t first = first_within_[p]; first >= 0; --first) {
+      int32_t node = 0, next = first;
+      for (const char c : phrases_[p]) {
+        node = nodes_[static_cast<size_t>(node)].next[static_cast<uint8_t>(c)];
+        const std::vector<int32_t>& ends = nodes_[static_cast<size_t>(node)].ends;
+        while (std::ranges::find(ends, next) != ends.end()) ++next;
+      }
+      if (next <= static_cast<int32_t>(p)) break;
+      first_within_[p] = first;
+    }
+  }
 }
 
 void ForcedPhrases::Feed(Key& key, uint8_t byte) const {
@@ -283,7 +308,7 @@ std::pair<int32_t, int32_t> ForcedPhrases::UnderWay(const Key& key) const {
   for (int32_t node = key.node; node != 0; node = nodes_[static_cast<size_t>(node)].fail) {
     const Node& at = nodes_[static_cast<size_t>(node)];
     for (const int32_t phrase : at.begins) {
-      if (MayBeNext(key, phrase)) return {phrase, at.depth};
+      if (MayBeWritten(key, phrase)) return {phrase, at.depth};
     }
   }
   return {-1, 0};
@@ -358,7 +383,7 @@ const std::vector<TokenId>& ForcedPhrases::Advancing(int32_t number) {
     state.going_on = state.advancing.size();
   }
   for (size_t p = 0; p < phrases_.size(); ++p) {
-    if (!MayBeNext(state.key, static_cast<int32_t>(p))) continue;
+    if (!MayBeWritten(state.key, static_cast<int32_t>(p))) continue;
     add_rest(phrases_[p]);
     if (where_ == ForceIn::kText) {
       add(" " + phrases_[p]);
@@ -377,7 +402,7 @@ std::vector<std::vector<std::string>> ForcedPhrases::Endings(int32_t state) cons
   const StringPlace place = {key.json.in_string, key.json.escape, key.json.code, key.json.first};
   const auto [under_way, bytes] = UnderWay(key);
   for (size_t p = 0; p < phrases_.size(); ++p) {
-    if (!MayBeNext(key, static_cast<int32_t>(p))) continue;
+    if (!MayBeWritten(key, static_cast<int32_t>(p))) continue;
     if (static_cast<int32_t>(p) == under_way) {
       endings.push_back(
           FormsOf(place, std::string_view(phrases_[p]).substr(static_cast<size_t>(bytes))));

@@ -106,6 +106,9 @@ class ForcedPhrases {
   // none.
   std::pair<int32_t, int32_t> UnderWay(const Key& key) const;
   bool MayBeNext(const Key& key, int32_t phrase) const;
+  // To write it brings the phrases on.
+  bool MayBeWritten(const Key& key, int32_t phrase) const;
+  void FindPhrasesWithin();
   // Nothing brings a phrase on: in a key, or where one comes.
   bool InKeys(const Key& key) const {
     const bool before =
@@ -120,6 +123,9 @@ class ForcedPhrases {
   std::map<std::string, TokenId> first_tokens_;  // by text
   std::vector<std::vector<int>> tokens_within_;  // by phrase and bytes: whole tokens
   int total_ = 0;
+  // Of phrases in an order: the first one of those that it meets when all of them are there
+  // within it, one behind the other.
+  std::vector<int32_t> first_within_;
   std::vector<Node> nodes_;
   std::vector<State> states_;
   std::map<Key, int32_t> numbers_;

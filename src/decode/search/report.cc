@@ -33,8 +33,8 @@ std::string SearchJson(const SearchResult& result) {
     for (size_t i = 0; i < one.tokens.size(); ++i) {
       out += (i > 0 ? "," : "") + std::to_string(one.tokens[i]);
     }
-    out += "],\"score\":" + SearchNumber(one.score) +
-           ",\"log_probability\":" + SearchNumber(one.log_probability) +
+    out += "],\"score\":" + SearchNumber(one.score) + ",\"log_probability\":" +
+           (std::isnan(one.log_probability) ? "null" : SearchNumber(one.log_probability)) +
            ",\"ended\":" + (one.ended ? "true" : "false") +
            ",\"closed\":" + (one.closed ? "true" : "false") + ",\"missing_phrases\":[";
     for (size_t i = 0; i < one.missing_phrases.size(); ++i) {

@@ -215,13 +215,13 @@ Result<ClassifyResult> RunClassify(const SearchInput& input, const ClassifyOptio
   }
   size_t longest = 0;
   for (const std::string& choice : sorted) longest = std::max(longest, choice.size());
-  if (!(options.temperature > 0) || !std::isfinite(options.temperature)) {
-    return WrongSearch("temperature", "must be a finite number above 0");
-  }
   if (!(options.exact_missing >= 0)) return WrongSearch("exact_missing", "must be at least 0");
   if (options.exact_rows < 1) return WrongSearch("exact_rows", "must be at least 1");
   const Result<int> positions = CheckPrompt(input, input.prompt, "prompt", "classify", host);
   if (!positions.ok()) return positions.error();
+  if (!(options.temperature > 0) || !std::isfinite(options.temperature)) {
+    return WrongSearch("temperature", "must be a finite number above 0");
+  }
   const int64_t most =
       static_cast<int64_t>(input.prompt.size()) + static_cast<int64_t>(longest) + 1;
   return Classify(input, options, static_cast<int>(std::min<int64_t>(*positions, most)), host);

@@ -692,6 +692,8 @@ Result<SearchOutput> SearchRun::Closed(Hypo h, std::span<const TokenId> with) co
   out.closed = true;
   std::shared_ptr<const LoopConstraint> place = at(h).at;
   const auto add = [&](std::span<const TokenId> tokens) {
+    // The model was not asked about them.
+    if (!tokens.empty()) out.log_probability = std::numeric_limits<double>::quiet_NaN();
     for (const TokenId token : tokens) {
       out.tokens.push_back(token);
       out.text += BytesOf(token);

@@ -102,7 +102,7 @@ Result<eval::EvalRun> EvalPass::Run(const std::string& name, Progress& progress)
   outputs_.assign(texts_.size(), "");
   const auto start = std::chrono::steady_clock::now();
   size_t done = 0;
-  for (size_t i = 0; i < texts_.size(); ++i) {
+  for (size_t i = 0; i < texts_.size() && report_status_.ok(); ++i) {
     Schema& schema = *of_text_[i];
     if (!flags_.no_surprise) schema.extractor->WantMaskSurprise();
     while (engine_.running() >= 2 * flags_.extract.batch && engine_.Step()) {
@@ -138,6 +138,9 @@ void EvalPass::Take(size_t i, Result<Generation> output, eval::EvalRun& run) {
     run.prompt_tokens += output->stats.prompt_tokens;
     run.mask_surprise += output->stats.mask_surprise;
     record = json::Parse(output->text);
+  } else if (output.error().code == ErrorCode::kIo) {
+    // A check cannot run: that says nothing of the texts.
+    if (report_status_.ok()) report_status_ = output.error();
   } else {
     const std::string place = fmt::format("{}: line {}", flags_.data, text.line);
     const std::string message = output.error().ToString();

@@ -113,6 +113,11 @@ TEST(TuneCommandTest, TunesExtraction) {
                "--where", "split=kept", "--limit", "30", "--trials", "6", "--out", out});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_NE(result.out.find("held out (10 examples)"), std::string::npos) << result.out;
+  const CommandResult gone = RunPawl(
+      {"tune", "--schema", schema, "--data", SourceDir() + "/bench/extract/orders.jsonl", "--where",
+       "split=kept", "--limit", "12", "--trials", "2", "--check", "tests:/no/such/x"});
+  EXPECT_EQ(gone.exit_code, 2) << gone.out;
+  EXPECT_NE(gone.err.find("tests:/no/such/x: the command was not found"), std::string::npos);
   const bool better = result.out.find("nothing is better") == std::string::npos;
   EXPECT_EQ(ReadFile(out, 1 << 16).ok(), better);
   if (!better) return;

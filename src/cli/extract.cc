@@ -167,6 +167,9 @@ Result<InputText> ReadOne(const TextFlags& flags) {
   Result<std::string> read = ReadInput(flags.file);
   if (!read.ok()) return read.error();
   if (flags.format() != InputFormat::kHtml) {
+    // The end of the last line ends the file, and is no part of the text: as $(...) of a shell.
+    const size_t end = read->ends_with("\r\n") ? 2 : read->ends_with('\n') ? 1 : 0;
+    read->resize(read->size() - end);
     return InputText{.text = *std::move(read), .pieces = {}, .boxes = {}};
   }
   Result<InputText> text = ReadHtml(*read);

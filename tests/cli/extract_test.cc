@@ -56,6 +56,20 @@ std::vector<std::string> ExtractCommand(const std::vector<std::string>& more) {
   return arguments;
 }
 
+TEST(ExtractTest, TheEndOfTheLastLineIsNoPartOfTheText) {
+  const auto of = [](const std::string& text) {
+    return RunPawl(ExtractCommand({"--stats", "--file", WriteScratch("line.txt", text)})).err;
+  };
+  const std::string plain = of("Ann Lee, 41");
+  const auto prompt = [](const std::string& stats) {
+    const size_t at = stats.find("prompt ");
+    return stats.substr(at, stats.find(" tokens", at) - at);
+  };
+  EXPECT_EQ(prompt(of("Ann Lee, 41\n")), prompt(plain));
+  EXPECT_EQ(prompt(of("Ann Lee, 41\r\n")), prompt(plain));
+  EXPECT_NE(prompt(of("Ann Lee, 41\n\n")), prompt(plain));
+}
+
 // What is written is not what is read, and a run that cannot begin leaves files as they were.
 TEST(ExtractTest, OutputsAreNotInputs) {
   const std::string schema = SchemaFile();

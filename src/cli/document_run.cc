@@ -156,7 +156,7 @@ Result<std::unique_ptr<ChunkFile>> ChunkFile::Open(const std::string& path,
     const std::string_view text = *there;
     const auto other = [&](int number) {
       return Error{ErrorCode::kInvalid,
-                   "is not what a run writes; delete the file, or begin anew without --resume",
+                   "is not what a run writes; delete the file, or start again without --resume",
                    path + ": line " + std::to_string(number)};
     };
     if (!text.starts_with("{\"document\":\"") && text.find('\n') != std::string_view::npos)

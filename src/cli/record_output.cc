@@ -189,7 +189,7 @@ Result<std::optional<std::string>> AnswerReader::Next() {
 Error RecordOutput::NotOfThisRun(const std::string& problem, int64_t line) const {
   return {ErrorCode::kInvalid,
           "is no answer of this run: " + problem +
-              "; name another --output, or begin anew without --resume",
+              "; name another --output, or start again without --resume",
           name_ + ": line " + std::to_string(line)};
 }
 
@@ -296,7 +296,7 @@ Status RecordOutput::CheckTexts(int64_t texts) const {
   return Error{ErrorCode::kInvalid,
                "has answers for " + std::to_string(done_) + " texts, but there " +
                    (texts == 1 ? "is 1" : "are " + std::to_string(texts)) +
-                   "; name another --output, or begin anew without --resume",
+                   "; name another --output, or start again without --resume",
                name_};
 }
 

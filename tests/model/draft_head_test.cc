@@ -114,22 +114,7 @@ TEST(DraftHeadTest, StatesAreThoseOfTheTokens) {
     // A tree: the last eight tokens in two branches of which the second is wrong.
     const SequenceId fourth = MakeSequence(*model, 100);
     RunPrompt(*model, fourth, all.first(50));
-    std::vector<Row> rows = {
-        {.token = tokens[50], .position = 50, .sequence = fourth, .output = 0}};
-    uint64_t path = 1;
-    for (int i = 1; i < 9; ++i) {
-      rows.push_back({.token = 5, .position = 50 + i, .sequence = fourth, .ancestors = path});
-      const auto wrong = rows.size() - 1;
-      rows.back().output = static_cast<int32_t>(wrong);
-      rows.push_back({.token = tokens[static_cast<size_t>(50 + i)],
-                      .position = 50 + i,
-                      .sequence = fourth,
-                      .ancestors = path,
-                      .output = static_cast<int32_t>(wrong + 1)});
-      path |= uint64_t{1} << (wrong + 1);
-    }
-    RunRows(*model, rows);
-    ASSERT_TRUE(model->CommitTree(fourth, static_cast<int>(rows.size()) - 1).ok());
+    CommitBranch(*model, fourth, tokens, 50, 9);
     expect_same(fourth, "a tree");
   }
 }

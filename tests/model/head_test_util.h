@@ -85,6 +85,29 @@ inline void RunPrompt(Model& model, SequenceId sequence, std::span<const TokenId
   }
 }
 
+// Runs `count` tokens from `from` on as a tree, each next to a wrong one, and commits their branch.
+inline void CommitBranch(Model& model, SequenceId sequence, const std::vector<TokenId>& tokens,
+                         int from, int count) {
+  std::vector<Row> rows = {{.token = tokens[static_cast<size_t>(from)],
+                            .position = from,
+                            .sequence = sequence,
+                            .output = 0}};
+  uint64_t path = 1;
+  for (int i = 1; i < count; ++i) {
+    rows.push_back({.token = 5, .position = from + i, .sequence = sequence, .ancestors = path});
+    const auto wrong = rows.size() - 1;
+    rows.back().output = static_cast<int32_t>(wrong);
+    rows.push_back({.token = tokens[static_cast<size_t>(from + i)],
+                    .position = from + i,
+                    .sequence = sequence,
+                    .ancestors = path,
+                    .output = static_cast<int32_t>(wrong + 1)});
+    path |= uint64_t{1} << (wrong + 1);
+  }
+  RunRows(model, rows);
+  ASSERT_TRUE(model.CommitTree(sequence, static_cast<int>(rows.size()) - 1).ok());
+}
+
 }  // namespace pawl
 
 #endif  // PAWL_TESTS_MODEL_HEAD_TEST_UTIL_H_

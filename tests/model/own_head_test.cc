@@ -139,22 +139,7 @@ TEST(OwnHeadTest, StatesAreThoseOfTheTokens) {
     expect_same(third, "a step back to the end");
     const SequenceId fourth = MakeSequence(*model, 100);
     RunPrompt(*model, fourth, all.first(50));
-    std::vector<Row> rows = {
-        {.token = tokens[50], .position = 50, .sequence = fourth, .output = 0}};
-    uint64_t path = 1;
-    for (int i = 1; i < 9; ++i) {
-      rows.push_back({.token = 5, .position = 50 + i, .sequence = fourth, .ancestors = path});
-      const auto wrong = rows.size() - 1;
-      rows.back().output = static_cast<int32_t>(wrong);
-      rows.push_back({.token = tokens[static_cast<size_t>(50 + i)],
-                      .position = 50 + i,
-                      .sequence = fourth,
-                      .ancestors = path,
-                      .output = static_cast<int32_t>(wrong + 1)});
-      path |= uint64_t{1} << (wrong + 1);
-    }
-    RunRows(*model, rows);
-    ASSERT_TRUE(model->CommitTree(fourth, static_cast<int>(rows.size()) - 1).ok());
+    CommitBranch(*model, fourth, tokens, 50, 9);
     expect_same(fourth, "a tree");
     // Calls of the head leave the model's state as it was.
     const auto next = RunChunk(*model, first, 59, all.subspan(59));

@@ -331,7 +331,7 @@ TEST(ModelsTest, TheTimeOfKeepAliveRunsFromTheLastRequest) {
     EXPECT_EQ(c.Post("/v1/completions", Asking(name, 1, 2)).status, 200);
   std::this_thread::sleep_for(std::chrono::milliseconds(1200));
   EXPECT_EQ(c.Post("/v1/completions", Asking("brief", 1, 2)).status, 200);
-  // The process's memory decides how many have to go, and on a busy machine it is given back late.
+  // The process's memory decides how many have to go, and a busy machine frees it late.
   EXPECT_EQ(StatusOf(c, "b"), "unloaded") << "b was asked for longest ago";
 }
 

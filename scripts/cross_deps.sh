@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Makes what Pawl needs from others for another system or C library, with zig's compiler: build-cross/TARGET/root.
 #
-#   scripts/cross_deps.sh TARGET ...    x86_64-linux-musl, aarch64-linux-musl, x86_64-linux-gnu.2.28, aarch64-linux-gnu.2.28
+#   scripts/cross_deps.sh TARGET ...    x86_64-linux-musl, aarch64-linux-musl, x86_64-linux-gnu.2.28, aarch64-linux-gnu.2.28,
+#                                       x86_64-windows-gnu, aarch64-macos, x86_64-macos
 #
 # SQLite and zlib are compiled from Debian's source packages. nlohmann/json, CLI11 and {fmt} are headers, which are copied
 # alone: of the folder of the system's headers, which are for its own C library, nothing else is seen. tree-sitter and the
@@ -14,7 +15,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 targets=()
 for argument in "$@"; do
   case "$argument" in
-    -h | --help) sed -n '2,10s/^# \{0,1\}//p' scripts/cross_deps.sh; exit 0 ;;
+    -h | --help) sed -n '2,11s/^# \{0,1\}//p' scripts/cross_deps.sh; exit 0 ;;
     -*) echo "cross_deps.sh: unknown option '$argument'" >&2; exit 2 ;;
     *)
       if [[ $argument == zig || ! -f cmake/cross/$argument.cmake ]]; then

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # For scripts that build with zig's C++ compiler (build_wasm.sh, cross_deps.sh, build_cross.sh): source this file.
 #
-#   zig_commands FOLDER    # FOLDER/bin/zig-cc, zig-c++, zig-ar, zig-ranlib for CMake; ZIG is set to the program
+#   zig_commands FOLDER    # FOLDER/bin/zig-cc, zig-c++, zig-ar, zig-ranlib, zig-rc for CMake; ZIG is set to the program
 #
 # ZIG names a zig that is there. Otherwise `ziglang` of the Python package index is installed into FOLDER/venv.
 zig_commands() {
@@ -16,7 +16,7 @@ zig_commands() {
       ln -sfn "$package" "$folder/zig"
     fi
   fi
-  for tool in cc c++ ar ranlib; do
+  for tool in cc c++ ar ranlib rc; do
     printf '#!/bin/sh\nexec "%s" %s "$@"\n' "$ZIG" "$tool" > "$folder/bin/zig-$tool"
     chmod +x "$folder/bin/zig-$tool"
   done

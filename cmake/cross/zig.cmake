@@ -16,6 +16,13 @@ set(CMAKE_CXX_FLAGS_INIT "-target ${PAWL_CROSS_TARGET} -fno-sanitize=undefined -
 set(CMAKE_ASM_FLAGS_INIT "-target ${PAWL_CROSS_TARGET}")
 # Without symbols, which would take nine tenths of the command.
 set(CMAKE_EXE_LINKER_FLAGS_INIT "-s")
+# CMake asks for tools of these systems that no target here needs.
+if(CMAKE_SYSTEM_NAME STREQUAL "Windows")
+  set(CMAKE_RC_COMPILER ${pawl_cross}/bin/zig-rc CACHE FILEPATH "")
+elseif(CMAKE_SYSTEM_NAME STREQUAL "Darwin")
+  set(CMAKE_INSTALL_NAME_TOOL false CACHE FILEPATH "")
+  set(CMAKE_OSX_SYSROOT "" CACHE PATH "")
+endif()
 # Nothing of this machine's own libraries and headers.
 set(CMAKE_FIND_ROOT_PATH ${pawl_cross_root})
 set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)

@@ -373,15 +373,10 @@ def uses_of_old_headers(files):
 
 
 # What systems differ in stands in src/base/os/: these headers, and names that tell systems apart, stand nowhere else in what
-# ships. The server's sockets are not among it yet.
+# ships.
 SYSTEM_HEADERS = re.compile(r"(unistd|fcntl|termios|poll|signal|sched|pthread|spawn|dlfcn|dirent|pwd|glob|windows|io|process)\.h$"
                             r"|csignal$|(sys|netinet|arpa)/\w+\.h$")
 SYSTEM_NAMES = re.compile(r"\b(_WIN32|__linux__|__APPLE__)\b")
-SERVER_SOCKETS = {
-    "src/server/http_connection.h": {"sys/types.h"},
-    "src/server/http_server.cc": {"arpa/inet.h", "netinet/in.h", "netinet/tcp.h", "sys/socket.h"},
-    "src/server/io_loop.cc": {"sys/epoll.h", "sys/eventfd.h"},
-}
 
 
 def system_calls(files):
@@ -389,7 +384,7 @@ def system_calls(files):
         if library(path) and path.endswith(C_FAMILY) and not path.startswith("src/base/os/"):
             names = [name for name in included_names(text) if SYSTEM_HEADERS.match(name)]
             names += sorted(set(SYSTEM_NAMES.findall(text)))
-            yield from (f"system {path}: {name}" for name in names if name not in SERVER_SOCKETS.get(path, ()))
+            yield from (f"system {path}: {name}" for name in names)
 
 
 def found_today(files):

@@ -99,7 +99,7 @@ std::byte* HugeArena::Allocate(int64_t bytes) {
     GiveBack(next_, left_);
     const int64_t size = RoundUp(std::max(bytes, kChunk), kLargePage);
     auto* chunk =
-        static_cast<std::byte*>(std::aligned_alloc(kLargePage, static_cast<size_t>(size)));
+        static_cast<std::byte*>(os::AllocateAligned(kLargePage, static_cast<size_t>(size)));
     if (chunk == nullptr) throw std::bad_alloc();
     chunks_.emplace_back(chunk);
     // Only advice: without large pages all works as well.
@@ -112,6 +112,8 @@ std::byte* HugeArena::Allocate(int64_t bytes) {
   left_ -= bytes;
   return result;
 }
+
+void HugeArena::Free::operator()(std::byte* p) const { os::FreeAligned(p); }
 
 void HugeArena::Clear() {
   chunks_.clear();

@@ -5,7 +5,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
 #include <vector>
 
@@ -47,7 +46,7 @@ class HugeArena {
 
  private:
   struct Free {
-    void operator()(std::byte* p) const { std::free(p); }
+    void operator()(std::byte* p) const;
   };
   std::vector<std::unique_ptr<std::byte[], Free>> chunks_;
   std::byte* next_ = nullptr;

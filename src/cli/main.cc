@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "src/base/cpu_features.h"
+#include "src/base/os/processes.h"
 #include "src/cli/command.h"
 #include "src/cli/config_file.h"
 #include "src/cli/variables.h"
@@ -155,7 +156,11 @@ int Main(int argc, char** argv) {
 int main(int argc, char** argv) {
   // Pawl's own code throws nothing; the standard library does when memory runs out.
   try {
-    return pawl::cli::Main(argc, argv);
+    std::vector<std::string> arguments = pawl::os::BeginProgram(argc, argv);
+    std::vector<char*> words;
+    for (std::string& argument : arguments) words.push_back(argument.data());
+    words.push_back(nullptr);
+    return pawl::cli::Main(static_cast<int>(arguments.size()), words.data());
   } catch (const std::bad_alloc&) {
     std::fputs("pawl: out of memory\n", stderr);
   } catch (const std::exception& e) {

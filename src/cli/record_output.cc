@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <iterator>
 #include <utility>
@@ -165,17 +164,22 @@ Result<AnswerReader> AnswerReader::Open(const std::string& name, bool table) {
 }
 
 Result<std::optional<std::string>> AnswerReader::Next() {
-  struct Free {
-    char* data = nullptr;
-    ~Free() { std::free(data); }
-  } line;
-  size_t capacity = 0;
+  constexpr size_t kBlock = size_t{64} << 10;
   std::string answer;
   line_ = next_;
-  for (ssize_t length; (length = ::getline(&line.data, &capacity, file_.get())) > 0;) {
+  for (;;) {
+    if (at_ == block_.size()) {
+      block_.resize(kBlock);
+      block_.resize(std::fread(block_.data(), 1, kBlock, file_.get()));
+      at_ = 0;
+      if (block_.empty()) break;
+    }
+    const size_t end = std::min(block_.find('\n', at_), block_.size() - 1) + 1;
+    answer.append(block_, at_, end - at_);
+    at_ = end;
+    if (answer.back() != '\n') continue;
     ++next_;
-    answer.append(line.data, static_cast<size_t>(length));
-    if (answer.back() != '\n' || (table_ && FieldsOf(answer) == 0)) continue;
+    if (table_ && FieldsOf(answer) == 0) continue;
     bytes_ += static_cast<int64_t>(answer.size());
     answer.pop_back();
     return std::optional<std::string>(std::move(answer));

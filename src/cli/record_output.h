@@ -62,6 +62,8 @@ class AnswerReader {
   std::string name_, tail_;
   bool table_ = false;
   int64_t line_ = 0, next_ = 1, bytes_ = 0;
+  std::string block_;  // of the file
+  size_t at_ = 0;      // read up to there
   std::unique_ptr<std::FILE, Closer> file_;
 };
 

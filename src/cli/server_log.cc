@@ -8,6 +8,9 @@
 #include <ctime>
 #include <system_error>
 
+#include "src/base/os/calendar.h"
+#include "src/base/os/files.h"
+
 namespace pawl::cli {
 
 ServerLog::~ServerLog() {
@@ -15,12 +18,11 @@ ServerLog::~ServerLog() {
 }
 
 Status ServerLog::Open(const std::string& path) {
-  std::FILE* const file = std::fopen(path.c_str(), "ae");
+  std::FILE* const file = os::OpenToAppend(path);
   if (file == nullptr) {
     return Error{ErrorCode::kIo, "cannot be written: " + std::generic_category().message(errno),
                  path};
   }
-  std::setvbuf(file, nullptr, _IOLBF, 0);
   const std::lock_guard lock(mutex_);
   if (file_ != nullptr) std::fclose(file_);
   file_ = file;
@@ -34,8 +36,7 @@ void ServerLog::Write(const std::string& line) {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   const auto millis = std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
   const std::time_t seconds = millis / 1000;
-  std::tm utc{};
-  ::gmtime_r(&seconds, &utc);
+  const std::tm utc = os::UniversalTime(seconds);
   char date[32];
   std::strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%S", &utc);
   WriteAsIs(fmt::format("{{\"time\":\"{}.{:03}Z\",{}", date, millis % 1000, line.substr(1)));
@@ -44,7 +45,9 @@ void ServerLog::Write(const std::string& line) {
 void ServerLog::WriteAsIs(const std::string& line) {
   const std::string text = line + "\n";
   const std::lock_guard lock(mutex_);
-  std::fwrite(text.data(), 1, text.size(), file_ == nullptr ? stderr : file_);
+  std::FILE* const file = file_ == nullptr ? stderr : file_;
+  std::fwrite(text.data(), 1, text.size(), file);
+  std::fflush(file);  // not all systems have buffers of lines
 }
 
 }  // namespace pawl::cli

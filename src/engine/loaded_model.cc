@@ -9,6 +9,7 @@
 
 #include "grammar/tags/formats/chat_format.h"
 #include "src/base/file.h"
+#include "src/base/os/calendar.h"
 #include "src/base/utf8.h"
 #include "src/engine/model_files.h"
 #include "src/engine/schema_view.h"
@@ -32,10 +33,7 @@ Result<ModelText> LoadModelText(const std::string& path) {
 }
 
 std::optional<std::tm> LocalTime() {
-  const std::time_t seconds = std::time(nullptr);
-  std::tm now{};
-  if (::localtime_r(&seconds, &now) == nullptr) return std::nullopt;
-  return now;
+  return os::LocalTimeAt(std::time(nullptr));
 }
 
 Status CheckExtractText(std::string_view text) {

@@ -92,7 +92,7 @@ class TransformerCpu final : public Model {
     return int64_t{attention.kv_heads} * attention.head_dim * kPagePositions;
   }
   struct Free {
-    void operator()(float* p) const { std::free(p); }
+    void operator()(float* p) const;
   };
   // Floats that start on a cache line: a vector load that crosses a line costs two.
   using Floats = std::unique_ptr<float[], Free>;

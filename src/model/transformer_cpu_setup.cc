@@ -4,6 +4,7 @@
 #include <new>
 #include <utility>
 
+#include "src/base/os/memory.h"
 #include "src/model/draft_head.h"
 #include "src/model/lora.h"
 #include "src/model/mask_filling.h"
@@ -246,10 +247,12 @@ void TransformerCpu::AllocateScratch() {
   allowed_.reserve(kBlockRows);
 }
 
+void TransformerCpu::Free::operator()(float* p) const { os::FreeAligned(p); }
+
 TransformerCpu::Floats TransformerCpu::AllocateFloats(int64_t count) {
   constexpr size_t kLine = 64;
   const size_t bytes = (static_cast<size_t>(count) * sizeof(float) + kLine - 1) / kLine * kLine;
-  return Floats(static_cast<float*>(std::aligned_alloc(kLine, bytes)));
+  return Floats(static_cast<float*>(os::AllocateAligned(kLine, bytes)));
 }
 
 // Of the keys and values of a page. Below 2^11 * 2^20 * 2^12: no overflow.

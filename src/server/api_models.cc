@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "src/base/os/memory.h"
+#include "src/base/os/calendar.h"
 #include "src/server/api_plain.h"
 #include "src/server/heap_trim.h"
 #include "src/server/json_writer.h"
@@ -59,8 +60,7 @@ void WriteModel(const ServerState& server, const ModelHost::Facts& facts, JsonWr
 
 std::string TimeIn(double seconds) {
   const std::time_t at = std::time(nullptr) + static_cast<std::time_t>(seconds);
-  std::tm utc{};
-  ::gmtime_r(&at, &utc);
+  const std::tm utc = os::UniversalTime(at);
   char text[40];
   std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
   return text;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "src/server/api.h"
+#include "src/base/os/calendar.h"
 #include "src/server/model_choice.h"
 
 namespace pawl::server {
@@ -14,8 +15,7 @@ std::string Timestamp() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   const auto micros = std::chrono::duration_cast<std::chrono::microseconds>(now).count();
   const std::time_t seconds = micros / 1'000'000;
-  std::tm utc{};
-  ::gmtime_r(&seconds, &utc);
+  const std::tm utc = os::UniversalTime(seconds);
   char date[32], text[64];
   std::strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%S", &utc);
   std::snprintf(text, sizeof text, "%s.%06dZ", date, static_cast<int>(micros % 1'000'000));

@@ -302,7 +302,7 @@ bool HttpConnection::RoomForBody(size_t& room) {
 
 bool HttpConnection::StepReading() {
   if (!interim_.empty()) {
-    const ssize_t n = stream_->Write(interim_.data(), interim_.size());
+    const int64_t n = stream_->Write(interim_.data(), interim_.size());
     if (n == ByteStream::kBroken) Close();
     if (n > 0) interim_.remove_prefix(static_cast<size_t>(n));
     if (phase_ == Phase::kClosed) return false;
@@ -322,7 +322,7 @@ bool HttpConnection::StepReading() {
     return phase_ != Phase::kReading;
   }
   char piece[kPieceBytes];
-  const ssize_t n = stream_->Read(piece, room);
+  const int64_t n = stream_->Read(piece, room);
   if (n > 0) {
     const std::string_view read(piece, static_cast<size_t>(n));
     in_.assign(read.substr(Take(read)));
@@ -532,14 +532,14 @@ bool HttpConnection::StepAnswering() {
       }
     }
     if (interim_.empty()) return false;
-    const ssize_t n = stream_->Write(interim_.data(), interim_.size());
+    const int64_t n = stream_->Write(interim_.data(), interim_.size());
     if (n == ByteStream::kBroken) Close();
     if (n > 0) interim_.remove_prefix(static_cast<size_t>(n));
     return false;
   }
   probe_ = kNever;
   if (!unsent_.empty()) {
-    const ssize_t n = stream_->Write(unsent_.data(), unsent_.size());
+    const int64_t n = stream_->Write(unsent_.data(), unsent_.size());
     if (n == ByteStream::kBroken) Close();
     if (n <= 0) return false;
     unsent_.remove_prefix(static_cast<size_t>(n));
@@ -619,7 +619,7 @@ void HttpConnection::NextRequest() {
 
 bool HttpConnection::StepLingering() {
   char piece[kPieceBytes];
-  const ssize_t n = stream_->Read(piece, sizeof piece);
+  const int64_t n = stream_->Read(piece, sizeof piece);
   if (n == ByteStream::kNotNow) return false;
   lingered_ += n > 0 ? static_cast<size_t>(n) : 0;
   if (n > 0 && lingered_ <= kMostLingering) return true;

@@ -10,8 +10,6 @@
 #ifndef PAWL_SRC_SERVER_HTTP_CONNECTION_H_
 #define PAWL_SRC_SERVER_HTTP_CONNECTION_H_
 
-#include <sys/types.h>
-
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -37,13 +35,13 @@ namespace pawl::server {
 // Where the bytes of a connection come from and go to. Nothing waits.
 class ByteStream {
  public:
-  static constexpr ssize_t kNotNow = 0, kEnd = -1, kBroken = -2;
+  static constexpr int64_t kNotNow = 0, kEnd = -1, kBroken = -2;
 
   virtual ~ByteStream() = default;
   // How many bytes were read, or one of the above.
-  virtual ssize_t Read(char* to, size_t size) noexcept = 0;
+  virtual int64_t Read(char* to, size_t size) noexcept = 0;
   // How many bytes were taken, kNotNow or kBroken.
-  virtual ssize_t Write(const char* from, size_t size) noexcept = 0;
+  virtual int64_t Write(const char* from, size_t size) noexcept = 0;
   virtual void ShutdownSend() noexcept = 0;
   virtual void Close() noexcept = 0;
 };

@@ -4,12 +4,6 @@
 // once.
 #include "src/server/http_server.h"
 
-#include <arpa/inet.h>
-#include <netdb.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <sys/socket.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
@@ -18,7 +12,7 @@
 #include <thread>
 #include <utility>
 
-#include "src/base/os/files.h"
+#include "src/base/os/sockets.h"
 #include "src/server/http_connection.h"
 #include "src/server/io_loop.h"
 
@@ -36,21 +30,21 @@ class SocketStream final : public ByteStream {
   SocketStream(const SocketStream&) = delete;
   SocketStream& operator=(const SocketStream&) = delete;
 
-  ssize_t Read(char* to, size_t size) noexcept override {
-    const ssize_t n = ::recv(fd_, to, size, 0);
+  int64_t Read(char* to, size_t size) noexcept override {
+    const int64_t n = os::Receive(fd_, to, size);
     return n > 0 ? n : n == 0 ? kEnd : Failed(errno);
   }
-  ssize_t Write(const char* from, size_t size) noexcept override {
-    const ssize_t n = ::send(fd_, from, size, MSG_NOSIGNAL);
+  int64_t Write(const char* from, size_t size) noexcept override {
+    const int64_t n = os::SendSome(fd_, from, size);
     return n >= 0 ? n : Failed(errno);
   }
-  void ShutdownSend() noexcept override { ::shutdown(fd_, SHUT_WR); }
+  void ShutdownSend() noexcept override { os::EndSendingOn(fd_); }
   void Close() noexcept override {
-    if (fd_ >= 0) os::CloseFile(std::exchange(fd_, -1));
+    if (fd_ >= 0) os::CloseSocket(std::exchange(fd_, -1));
   }
 
  private:
-  static ssize_t Failed(int error) {
+  static int64_t Failed(int error) {
     // An interrupted call is tried again when the socket says so, or in the next run.
     return error == EAGAIN || error == EWOULDBLOCK ? kNotNow : kBroken;
   }
@@ -66,75 +60,50 @@ class Listener final : public IoTask {
 
   Result<int> Listen(const HttpOptions& options) {
     const std::string place = options.host + ":" + std::to_string(options.port);
-    addrinfo hints{};
-    hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE;
-    hints.ai_socktype = SOCK_STREAM;
-    addrinfo* found = nullptr;
     const std::string host = options.host == "localhost" ? "127.0.0.1" : options.host;
-    const std::string port = std::to_string(options.port);
-    if (::getaddrinfo(host.c_str(), port.c_str(), &hints, &found) != 0) {
+    int port = 0;
+    const int listener = os::ListenAt(host, options.port, kBacklog, port);
+    if (listener == os::kNoAddress) {
       return Error{ErrorCode::kInvalid, "is not an IP address", options.host};
     }
-    const std::unique_ptr<addrinfo, void (*)(addrinfo*)> address(found, ::freeaddrinfo);
-    fd_ = ::socket(found->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    const int yes = 1;
-    sockaddr_storage bound{};
-    socklen_t size = sizeof bound;
-    if (fd_ < 0 || ::setsockopt(fd_, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) != 0 ||
-        ::bind(fd_, found->ai_addr, found->ai_addrlen) != 0 || ::listen(fd_, kBacklog) != 0 ||
-        ::getsockname(fd_, reinterpret_cast<sockaddr*>(&bound), &size) != 0) {
-      return Error{ErrorCode::kIo, std::generic_category().message(errno), place};
-    }
-    return ntohs(bound.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6*>(&bound)->sin6_port
-                                             : reinterpret_cast<sockaddr_in*>(&bound)->sin_port);
+    if (listener < 0) return Error{ErrorCode::kIo, std::generic_category().message(errno), place};
+    fd_ = listener;
+    return port;
   }
   int fd() const { return fd_; }
 
   void Run(unsigned events, TimePoint now) noexcept override {
     if (shared_->draining || (events & kGone) != 0) return Close();
     for (int i = 0; i < kAcceptAtATime; ++i) {
-      sockaddr_storage from{};
-      socklen_t size = sizeof from;
-      const int fd =
-          ::accept4(fd_, reinterpret_cast<sockaddr*>(&from), &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
-      if (fd < 0 && (errno == EINTR || errno == ECONNABORTED)) continue;
-      if (fd < 0) {
+      const os::Accepted accepted = os::AcceptNext(fd_);
+      if (accepted.socket < 0 && (errno == EINTR || errno == ECONNABORTED)) continue;
+      if (accepted.socket < 0) {
         if (errno != EAGAIN && errno != EWOULDBLOCK) SetDeadline(now + kAcceptAgain);
         return;
       }
-      Welcome(fd, from);
+      Welcome(accepted);
     }
     loop_->Schedule(*this);
   }
 
  private:
-  static std::string Shown(const sockaddr_storage& from) {
-    char text[INET6_ADDRSTRLEN] = {};
-    const void* const address =
-        from.ss_family == AF_INET6
-            ? static_cast<const void*>(&reinterpret_cast<const sockaddr_in6&>(from).sin6_addr)
-            : &reinterpret_cast<const sockaddr_in&>(from).sin_addr;
-    return ::inet_ntop(from.ss_family, address, text, sizeof text) == nullptr ? "" : text;
-  }
-  void Welcome(int fd, const sockaddr_storage& from) noexcept {
-    const int yes = 1;
-    ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+  void Welcome(const os::Accepted& accepted) noexcept {
     bool owned = false;
     try {
-      auto stream = std::make_unique<SocketStream>(fd);
+      auto stream = std::make_unique<SocketStream>(accepted.socket);
       owned = true;
       if (shared_->connections >= shared_->options.max_connections) return;
-      const auto connection =
-          std::make_shared<HttpConnection>(shared_, runner_, std::move(stream), Shown(from));
-      if (loop_->Add(connection, fd)) loop_->Schedule(*connection);
+      const auto connection = std::make_shared<HttpConnection>(shared_, runner_, std::move(stream),
+                                                               accepted.from.data());
+      if (loop_->Add(connection, accepted.socket)) loop_->Schedule(*connection);
     } catch (...) {
-      if (!owned) os::CloseFile(fd);
+      if (!owned) os::CloseSocket(accepted.socket);
     }
   }
 
   void Close() noexcept {
     if (fd_ < 0) return;
-    os::CloseFile(std::exchange(fd_, -1));
+    os::CloseSocket(std::exchange(fd_, -1));
     loop_->Remove(*this);
   }
 
@@ -170,7 +139,7 @@ class HttpServer::Impl {
     port_ = *port;
     if (Status status = loop_->Open(std::max(1, options.threads)); !status.ok()) return status;
     if (!loop_->Add(listener, listener->fd())) {
-      return Error{ErrorCode::kIo, std::generic_category().message(errno), "epoll"};
+      return Error{ErrorCode::kIo, std::generic_category().message(errno), "sockets"};
     }
     loop_->Schedule(*listener);
     return {};

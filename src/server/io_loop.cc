@@ -1,4 +1,4 @@
-// One epoll for all threads, with a leader: of the threads that have nothing to run one polls, the
+// One waiter for all threads, with a leader: of the threads that have nothing to run one polls, the
 // others sleep. When events come the leader queues their tasks, wakes a sleeper, who leads next,
 // and takes tasks from the queue like all others. So as many threads work as there is work, and a
 // task that takes long holds one thread and not those that would have come after it.
@@ -11,15 +11,10 @@
 // for a thousand, and nothing to keep in order.
 #include "src/server/io_loop.h"
 
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
-
-#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <system_error>
 #include <utility>
-
-#include "src/base/os/files.h"
 
 namespace pawl::server {
 namespace {
@@ -27,30 +22,13 @@ namespace {
 constexpr int kMostEvents = 64;
 constexpr std::chrono::milliseconds kLookEvery{50};
 
-unsigned EventsOf(uint32_t epoll_events) {
-  unsigned events = 0;
-  if ((epoll_events & EPOLLIN) != 0) events |= IoTask::kReadable;
-  if ((epoll_events & EPOLLOUT) != 0) events |= IoTask::kWritable;
-  if ((epoll_events & EPOLLRDHUP) != 0) events |= IoTask::kHalfClosed;
-  if ((epoll_events & (EPOLLERR | EPOLLHUP)) != 0) events |= IoTask::kGone;
-  return events;
-}
-
 }  // namespace
 
-IoLoop::~IoLoop() {
-  Stop();
-  if (wake_ >= 0) os::CloseFile(wake_);
-  if (epoll_ >= 0) os::CloseFile(epoll_);
-}
+IoLoop::~IoLoop() { Stop(); }
 
 Status IoLoop::Open(int threads) {
-  epoll_ = ::epoll_create1(EPOLL_CLOEXEC);
-  wake_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  epoll_event event{};
-  event.events = EPOLLIN;
-  if (epoll_ < 0 || wake_ < 0 || ::epoll_ctl(epoll_, EPOLL_CTL_ADD, wake_, &event) != 0) {
-    return Error{ErrorCode::kIo, std::generic_category().message(errno), "epoll"};
+  if (!waiter_.Open()) {
+    return Error{ErrorCode::kIo, std::generic_category().message(errno), "sockets"};
   }
   stopped_ = false;
   for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { Work(); });
@@ -66,10 +44,7 @@ bool IoLoop::Add(const std::shared_ptr<IoTask>& task, int fd) noexcept {
     if (all_ != nullptr) all_->before_ = task.get();
     all_ = task.get();
   }
-  epoll_event event{};
-  event.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
-  event.data.ptr = task.get();
-  if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &event) == 0) return true;
+  if (waiter_.Add(fd, task.get())) return true;
   Remove(*task);
   return false;
 }
@@ -120,9 +95,7 @@ void IoLoop::Tell(IoTask& task, unsigned events) noexcept {
 void IoLoop::WakeOne() noexcept {
   if (idle_ > 0) return changed_.notify_one();
   if (!polling_) return;
-  const uint64_t one = 1;
-  [[maybe_unused]] const int64_t written =
-      os::Write(wake_, reinterpret_cast<const char*>(&one), sizeof one);
+  waiter_.Wake();
 }
 
 bool IoLoop::Schedule(IoTask& task) noexcept {
@@ -193,20 +166,14 @@ void IoLoop::Poll(std::unique_lock<std::mutex>& lock) noexcept {
   // Alone with the listener there is no time to look at, or some.
   const bool busy = all_ != nullptr && all_->after_ != nullptr;
   lock.unlock();
-  epoll_event events[kMostEvents];
-  const int count = ::epoll_wait(epoll_, events, kMostEvents,
-                                 static_cast<int>(kLookEvery.count()) * (busy ? 1 : 10));
+  std::array<os::SocketWaiter::Told, kMostEvents> told;
+  const int count = waiter_.Wait(told, static_cast<int>(kLookEvery.count()) * (busy ? 1 : 10));
   const IoTask::TimePoint now = std::chrono::steady_clock::now();
   lock.lock();
   polling_ = false;
   for (int i = 0; i < count; ++i) {
-    if (events[i].data.ptr != nullptr) {
-      Tell(*static_cast<IoTask*>(events[i].data.ptr), EventsOf(events[i].events));
-      continue;
-    }
-    uint64_t ignored;
-    [[maybe_unused]] const int64_t n =
-        os::Read(wake_, reinterpret_cast<char*>(&ignored), sizeof ignored);
+    const os::SocketWaiter::Told& one = told[static_cast<size_t>(i)];
+    Tell(*static_cast<IoTask*>(one.who), one.events);
   }
   LookAtTime(now);
   IoTask* removed = std::exchange(removed_, nullptr);
@@ -225,9 +192,7 @@ void IoLoop::Stop() noexcept {
     if (stopped_ && threads_.empty()) return;
     stopped_ = true;
     changed_.notify_all();
-    const uint64_t one = 1;
-    [[maybe_unused]] const int64_t written =
-        os::Write(wake_, reinterpret_cast<const char*>(&one), sizeof one);
+    waiter_.Wake();
   }
   for (std::thread& thread : threads_) thread.join();
   threads_.clear();

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "pawl/result.h"
+#include "src/base/os/sockets.h"
 
 namespace pawl::server {
 
@@ -30,11 +31,11 @@ class IoTask : public std::enable_shared_from_this<IoTask> {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
   enum Event : unsigned {
-    kReadable = 1,
-    kWritable = 2,
-    kHalfClosed = 4,  // the other side sends no more
-    kGone = 8,        // the other side is not there any more
-    kTime = 16,       // the deadline has come
+    kReadable = os::SocketWaiter::kReadable,
+    kWritable = os::SocketWaiter::kWritable,
+    kHalfClosed = os::SocketWaiter::kHalfClosed,  // the other side sends no more
+    kGone = os::SocketWaiter::kGone,              // the other side is not there any more
+    kTime = 16,                                   // the deadline has come
   };
 
   virtual ~IoTask() = default;
@@ -97,7 +98,7 @@ class IoLoop : public IoRunner {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  int epoll_ = -1, wake_ = -1;
+  os::SocketWaiter waiter_;
   bool stopped_ = true, polling_ = false;
   int idle_ = 0;
   IoTask* all_ = nullptr;

@@ -28,20 +28,20 @@ class MemoryStream final : public ByteStream {
  public:
   explicit MemoryStream(std::shared_ptr<Wire> wire) : wire_(std::move(wire)) {}
 
-  ssize_t Read(char* to, size_t size) noexcept override {
+  int64_t Read(char* to, size_t size) noexcept override {
     if (wire_->broken) return kBroken;
     if (wire_->in.empty()) return wire_->in_ends ? kEnd : kNotNow;
     size = std::min(size, wire_->in.size());
     std::memcpy(to, wire_->in.data(), size);
     wire_->in.erase(0, size);
-    return static_cast<ssize_t>(size);
+    return static_cast<int64_t>(size);
   }
   // The memory of the wire is the client's and not the connection's.
-  ssize_t Write(const char* from, size_t size) noexcept override {
+  int64_t Write(const char* from, size_t size) noexcept override {
     if (wire_->broken || wire_->out_ended) return kBroken;
     size = std::min({size, wire_->room, wire_->out.capacity() - wire_->out.size()});
     wire_->out.append(from, size);
-    return static_cast<ssize_t>(size);
+    return static_cast<int64_t>(size);
   }
   void ShutdownSend() noexcept override { wire_->out_ended = true; }
   void Close() noexcept override { wire_->closed = true; }

@@ -13,6 +13,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <optional>
 #include <string>
 
@@ -51,6 +52,8 @@ enum class Access {
 };
 int OpenFile(const std::string& path, Access access);
 void CloseFile(int file);
+// What is written goes to the end of the file, which is made; not passed on to programs.
+std::FILE* OpenToAppend(const std::string& path);
 // As many bytes as there are at once; 0 at the end.
 int64_t Read(int file, char* to, size_t bytes);
 int64_t Write(int file, const char* from, size_t bytes);

@@ -84,6 +84,13 @@ int OpenFile(const std::string& path, Access access) {
 
 void CloseFile(int file) { ::close(file); }
 
+std::FILE* OpenToAppend(const std::string& path) {
+  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  std::FILE* const stream = file < 0 ? nullptr : ::fdopen(file, "a");
+  if (file >= 0 && stream == nullptr) CloseFile(file);
+  return stream;
+}
+
 int64_t Read(int file, char* to, size_t bytes) {
   return Again([&] { return ::read(file, to, bytes); });
 }

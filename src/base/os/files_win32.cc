@@ -146,6 +146,8 @@ int OpenFile(const std::string& path, Access access) {
 
 void CloseFile(int file) { ::_close(file); }
 
+std::FILE* OpenToAppend(const std::string& path) { return ::_wfopen(Wide(path).c_str(), L"abN"); }
+
 int64_t Read(int file, char* to, size_t bytes) {
   DWORD got = 0;
   const auto most = static_cast<DWORD>(std::min<size_t>(bytes, size_t{1} << 30));

@@ -25,6 +25,11 @@ void PreferLargePages(void* data, size_t bytes);
 // start of a page. Does nothing where the system has no such call.
 void DropPages(void* data, size_t bytes);
 
+// At an address that is a multiple of `alignment`, which is a power of two and divides `bytes`;
+// null when the system refuses. Only FreeAligned frees it.
+void* AllocateAligned(size_t alignment, size_t bytes);
+void FreeAligned(void* data);
+
 // Of this machine, in bytes; 0 where it cannot be told.
 int64_t PhysicalMemory();
 int64_t UnusedMemory();

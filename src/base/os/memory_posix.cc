@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 
@@ -52,6 +53,11 @@ void DropPages([[maybe_unused]] void* data, [[maybe_unused]] size_t bytes) {
   (void)::madvise(data, bytes, MADV_DONTNEED);
 #endif
 }
+
+void* AllocateAligned(size_t alignment, size_t bytes) {
+  return std::aligned_alloc(alignment, bytes);
+}
+void FreeAligned(void* data) { std::free(data); }
 
 int64_t PhysicalMemory() {
   const int64_t pages = ::sysconf(_SC_PHYS_PAGES), page = ::sysconf(_SC_PAGESIZE);

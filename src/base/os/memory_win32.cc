@@ -4,6 +4,7 @@
 // After it: it needs its types.
 #include <psapi.h>
 
+#include <cstdlib>
 #include <cstring>
 
 #include "src/base/os/memory.h"
@@ -49,6 +50,11 @@ void UnmapMemory(void* data, size_t /*bytes*/) { ::VirtualFree(data, 0, MEM_RELE
 
 void PreferLargePages(void* /*data*/, size_t /*bytes*/) {}
 void DropPages(void* /*data*/, size_t /*bytes*/) {}
+
+void* AllocateAligned(size_t alignment, size_t bytes) {
+  return ::_aligned_malloc(bytes, alignment);
+}
+void FreeAligned(void* data) { ::_aligned_free(data); }
 
 int64_t PhysicalMemory() { return static_cast<int64_t>(Status().ullTotalPhys); }
 int64_t UnusedMemory() { return static_cast<int64_t>(Status().ullAvailPhys); }

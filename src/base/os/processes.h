@@ -20,8 +20,13 @@ namespace pawl::os {
 
 using ProcessId = int;
 ProcessId ThisProcess();
+// What main calls first: the arguments in UTF-8. Texts are read and written as they are, without
+// another end of lines.
+std::vector<std::string> BeginProgram(int argc, char** argv);
 // Where the program that runs lies; "" where that cannot be told.
 std::string ThisProgram();
+// The program of that name in PATH; "": there is none.
+std::string FindProgram(const std::string& name);
 // NAME=VALUE of each variable of the environment.
 std::vector<std::string> EnvironmentVariables();
 

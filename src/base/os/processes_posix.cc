@@ -7,10 +7,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <ctime>
+#include <string_view>
 
+#include "src/base/os/files.h"
 #include "src/base/os/processes.h"
 #include "src/base/os/started_groups.h"
 
@@ -36,6 +40,20 @@ void Redirect(posix_spawn_file_actions_t& actions, int file, int to) {
 }  // namespace
 
 ProcessId ThisProcess() { return ::getpid(); }
+
+std::vector<std::string> BeginProgram(int argc, char** argv) { return {argv, argv + argc}; }
+
+std::string FindProgram(const std::string& name) {
+  const char* const path = std::getenv("PATH");
+  std::string_view rest = path == nullptr ? "" : path;
+  while (!rest.empty()) {
+    const size_t end = std::min(rest.find(':'), rest.size());
+    std::string file = std::string(rest.substr(0, end)) + "/" + name;
+    if (MayRun(file)) return file;
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return "";
+}
 
 std::string ThisProgram() {
   std::array<char, 4096> buffer;

@@ -5,10 +5,13 @@
 #include <fcntl.h>
 #include <io.h>
 #include <windows.h>
+// After it: it needs its types.
+#include <shellapi.h>
 
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <clocale>
 #include <cstdlib>
 #include <map>
 #include <mutex>
@@ -96,6 +99,26 @@ bool IsReady(const Ready& one) {
 }  // namespace
 
 ProcessId ThisProcess() { return static_cast<ProcessId>(::GetCurrentProcessId()); }
+
+std::vector<std::string> BeginProgram(int /*argc*/, char** /*argv*/) {
+  // Names of files are UTF-8 to the C library, too. Numbers are written as ever.
+  std::setlocale(LC_CTYPE, ".UTF8");
+  ::_set_fmode(_O_BINARY);
+  for (const int file : {0, 1, 2}) ::_setmode(file, _O_BINARY);
+  std::vector<std::string> arguments;
+  int count = 0;
+  wchar_t** const words = ::CommandLineToArgvW(::GetCommandLineW(), &count);
+  for (int i = 0; words != nullptr && i < count; ++i) arguments.push_back(Narrow(words[i]));
+  ::LocalFree(words);
+  return arguments;
+}
+
+std::string FindProgram(const std::string& name) {
+  std::array<wchar_t, 4096> buffer;
+  const DWORD units = ::SearchPathW(nullptr, Wide(name).c_str(), L".exe",
+                                    static_cast<DWORD>(buffer.size()), buffer.data(), nullptr);
+  return units == 0 || units >= buffer.size() ? "" : Narrow({buffer.data(), units});
+}
 
 std::string ThisProgram() {
   std::array<wchar_t, 4096> buffer;

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cstdlib>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -13,7 +12,7 @@
 #include "pawl/compiler.h"
 #include "pawl/sampling.h"
 #include "src/base/file.h"
-#include "src/base/os/files.h"
+#include "src/base/os/processes.h"
 #include "src/decode/sampling/names.h"
 
 namespace pawl {
@@ -76,19 +75,6 @@ std::atomic<CheckMaker> code_check_maker = nullptr;
 std::mutex check_command_mutex;
 std::string check_command;  // empty: to be searched
 
-// The command in PATH; empty: it is not there.
-std::string CommandInPath() {
-  const char* const path = std::getenv("PATH");
-  std::string_view rest = path == nullptr ? "" : path;
-  while (!rest.empty()) {
-    const size_t end = std::min(rest.find(':'), rest.size());
-    const std::string file = std::string(rest.substr(0, end)) + "/pawl";
-    if (os::MayRun(file)) return file;
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-  }
-  return "";
-}
-
 // By asking the command. The languages are those of src/completion/code_check.h.
 Result<std::shared_ptr<const Check>> MakeCodeCheckOfCommand(const std::string& spec,
                                                             const CheckSpecOptions& options) {
@@ -106,7 +92,7 @@ Result<std::shared_ptr<const Check>> MakeCodeCheckOfCommand(const std::string& s
     const std::lock_guard lock(check_command_mutex);
     command = check_command;
   }
-  if (command.empty()) command = CommandInPath();
+  if (command.empty()) command = os::FindProgram("pawl");
   if (command.empty()) {
     return bad(ErrorCode::kUnsupported, "needs the command pawl, which is not in PATH");
   }

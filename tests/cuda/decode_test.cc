@@ -56,7 +56,7 @@ class DecodeTest : public GpuTest {
   // The outputs of the first `count` of four requests: greedy, drawn, drawn with all there is, and
   // without a grammar.
   std::vector<Generation> Run(Model& model, const BatchOptions& options, BatchStats* stats,
-                              size_t count = 4) {
+                              size_t count = 4, int more_tokens = 0) {
     BatchEngine engine(
         model, vocabulary_, [this](std::string_view text) { return tokenizer_->Encode(text); },
         options);
@@ -74,7 +74,7 @@ class DecodeTest : public GpuTest {
         p.repetition_penalty = 1.1f;
         p.presence_penalty = 0.1f;
       }
-      request.options.max_tokens = i == 3 ? 6 : 14;
+      request.options.max_tokens = (i == 3 ? 6 : 14) + more_tokens;
       request.done = [&outputs, i](Result<Generation> output) {
         ASSERT_TRUE(output.ok()) << output.error().ToString();
         outputs[i] = *std::move(output);
@@ -202,7 +202,8 @@ class WatchedModel final : public Model {
 
 // The draft model has the weights of the target, but computes on the CPU.
 TEST_F(DecodeTest, DraftModelsGoOnWhileTheDeviceVerifies) {
-  const std::vector<Generation> expected = Run(*cuda_, {.max_batch = 1}, nullptr, 2);
+  constexpr int kMoreTokens = 24;
+  const std::vector<Generation> expected = Run(*cuda_, {.max_batch = 2}, nullptr, 2, kMoreTokens);
   struct Way {
     int batch;
     bool always;
@@ -227,7 +228,7 @@ TEST_F(DecodeTest, DraftModelsGoOnWhileTheDeviceVerifies) {
     options.max_batch = way.batch;
     options.drafter = *Drafter::Make(std::move(setting), *indices, std::move(more));
     BatchStats stats;
-    const std::vector<Generation> got = Run(target, options, &stats, 2);
+    const std::vector<Generation> got = Run(target, options, &stats, 2, kMoreTokens);
     int64_t calls = 0, late = 0;
     for (size_t i = 0; i < got.size(); ++i) {
       EXPECT_EQ(got[i].tokens, expected[i].tokens) << got[i].text << " | " << expected[i].text;

@@ -197,6 +197,7 @@ void Drafter::Expand(const DraftTask& task, int number, int index) {
   place.mask = node.mask.get();
   place.filtered = setting_.options.filter;
   place.paid = paid_ || free_;
+  place.plain_seconds = plain_seconds_;
   // One call for a tree, and more where a draft is worth twice the time.
   place.may_call =
       !overlaps_ || index == 0 || (!free_ && double{node.chance} > 2 * rate_ * late_seconds_);
@@ -349,6 +350,7 @@ void Drafter::Draft(std::span<const DraftTask> tasks, const DraftLimits& limits)
   int asked = 0;
   free_ = limits.curve == nullptr || setting_.options.always;
   overlaps_ = limits.overlaps;
+  plain_seconds_ = limits.curve == nullptr ? 0 : limits.curve->Seconds(1, limits.context);
   planned_ = (free_ ? limits.most_nodes : MostNodes(limits)) /
              static_cast<int>(std::max<size_t>(1, tasks.size()));
   {

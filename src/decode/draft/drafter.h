@@ -250,6 +250,7 @@ class Drafter {
   bool overlaps_ = false, foresees_ = false;
   double rate_ = 0;  // tokens by second that the trees are worth so far
   double late_seconds_ = 0;
+  double plain_seconds_ = 0;  // of a call without drafts; 0: not known
   int64_t late_calls_ = 0;
   std::vector<Ahead> ahead_;
   DraftStats stats_;

@@ -158,6 +158,12 @@ class ModelFollower : public DraftSession {
       answered.clear();
       logits.clear();
     }
+    // Those that stand behind fewer tokens.
+    void DropUpTo(size_t tokens, size_t width) {
+      const auto gone = std::ranges::lower_bound(answered, tokens) - answered.begin();
+      answered.erase(answered.begin(), answered.begin() + gone);
+      logits.erase(logits.begin(), logits.begin() + gone * static_cast<ptrdiff_t>(width));
+    }
     // How many of the tokens it holds.
     size_t Common(std::span<const TokenId> tokens) const {
       const auto end = std::mismatch(held.begin(), held.end(), tokens.begin(), tokens.end()).first;
@@ -230,7 +236,7 @@ class ModelFollower : public DraftSession {
     if (line == nullptr) {
       const Line* const other = lines_of_leaves_[1 - nth];
       line = other == nullptr ? &LongestOf(tokens) : &lines_[other == &lines_[0] ? 1 : 0];
-      line->DropAnswers();
+      line->DropUpTo(place.tokens.size(), width());
       const Line& longest = LongestOf(tokens);
       if (longest.Common(tokens) > line->Common(tokens)) CopyOf(tokens, *line);
     }

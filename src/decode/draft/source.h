@@ -59,6 +59,7 @@ struct DraftPlace {
   // Proposals that are not allowed will be dropped: do not let them weigh, but count them.
   bool filtered = true;
   bool paid = true;  // false: drafts have not yet saved time, so begin nothing that takes long
+  double plain_seconds = 0;  // of a call without drafts; 0: not known
   // False: what a draft model says here can wait until the device verifies (Foresee).
   bool may_call = true;
   const DraftTarget* target = nullptr;  // nullptr: the source has only its own knowledge

@@ -23,7 +23,8 @@ from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM
 
 MODELS = Path(__file__).resolve().parents[1] / "tests/data/models"
-CASES = {"qwen3_5": "qwen3_5-fp32-untied", "qwen3_5_moe": "qwen3_5_moe-bf16", "glm4_moe_lite": "glm4_moe_lite-bf16"}
+CASES = {"qwen3_5": "qwen3_5-fp32-untied", "qwen3_5_moe": "qwen3_5_moe-bf16", "glm4_moe_lite": "glm4_moe_lite-bf16",
+         "qwen3_next": "qwen3_next-bf16"}
 WITH_GGUF = ("qwen3_5", "glm4_moe_lite")
 STEPS = 5
 PROMPTS = (2, 7, 40, 150)  # tokens; the longest fills more than a block of rows

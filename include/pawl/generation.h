@@ -66,10 +66,12 @@ struct DraftOptions {
 
 struct DraftSourceStats {
   std::string name;
-  int64_t drafted = 0;   // tokens that the source proposed
-  int64_t kept = 0;      // proposed tokens that the grammar allows
-  int64_t accepted = 0;  // proposed tokens that were right
-  double seconds = 0;
+  int64_t drafted = 0;      // tokens that the source proposed
+  int64_t kept = 0;         // proposed tokens that the grammar allows
+  int64_t accepted = 0;     // proposed tokens that were right
+  int64_t model_calls = 0;  // of a draft model of its own
+  int64_t late_calls = 0;   // those of them that began while a device verified
+  double seconds = 0;       // without these
 };
 
 struct DraftStats {

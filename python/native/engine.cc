@@ -229,6 +229,8 @@ nb::dict ReportOf(const GenerationStats& s) {
     one["drafted"] = source.drafted;
     one["kept"] = source.kept;
     one["accepted"] = source.accepted;
+    one["model_calls"] = source.model_calls;
+    one["late_calls"] = source.late_calls;
     one["seconds"] = source.seconds;
     sources[source.name.c_str()] = one;
   }

@@ -39,6 +39,10 @@ void NoteStats(std::string_view command, const GenerationStats& s) {
   for (const DraftSourceStats& source : s.drafts.sources) {
     note(fmt::format("  {}: {} drafted, {} kept by the filter, {} accepted; {:.3f} ms", source.name,
                      source.drafted, source.kept, source.accepted, source.seconds * 1e3));
+    if (source.model_calls > 0) {
+      note(fmt::format("    {} calls of the draft model, {} of them while a device verified",
+                       source.model_calls, source.late_calls));
+    }
   }
 }
 
@@ -56,9 +60,11 @@ std::string StatsJson(const GenerationStats& s, std::string_view more) {
       s.drafts.expected, s.drafts.lossy, s.drafts.seconds);
   const char* comma = "";
   for (const DraftSourceStats& source : s.drafts.sources) {
-    out += fmt::format("{}{}:{{\"drafted\":{},\"kept\":{},\"accepted\":{},\"seconds\":{:.6f}}}",
-                       comma, json::Quote(source.name), source.drafted, source.kept,
-                       source.accepted, source.seconds);
+    out += fmt::format(
+        "{}{}:{{\"drafted\":{},\"kept\":{},\"accepted\":{},\"model_calls\":{},\"late_calls\":{},"
+        "\"seconds\":{:.6f}}}",
+        comma, json::Quote(source.name), source.drafted, source.kept, source.accepted,
+        source.model_calls, source.late_calls, source.seconds);
     comma = ",";
   }
   out += "}}";

@@ -464,7 +464,7 @@ bool BatchEngine::PlanDrafts(std::span<const RowSpan> shares, bool wanted) {
       if (share.request->work->output() == nullptr) rows_of_others += share.rows;
     }
     verifier_->BeginCall(model_.kv_memory().available - MissingPages(), rows_of_others,
-                         prompts_wait_);
+                         prompts_wait_, setting_.draws && !needs_logits());
     for (const RowSpan& share : shares) {
       if (OutputWork* const output = share.request->work->output(); output != nullptr) {
         output->Offer(share.rows, wanted);
@@ -516,7 +516,9 @@ Status BatchEngine::RunRows(double& seconds) {
     tap.states = states_;
     call.taps = {&tap, 1};
   }
-  return model_.Run(call);
+  Status ran = model_.Run(call);
+  if (verifier_ != nullptr) verifier_->Answered();
+  return ran;
 }
 
 CallAnswers BatchEngine::answers() const {
@@ -607,6 +609,7 @@ void BatchEngine::AdvanceDuringForward() {
   const auto ask = [this](int64_t begin, int64_t end, int) {
     for (int64_t i = begin; i < end; ++i) Ask(static_cast<size_t>(i));
   };
+  const auto began = DraftVerifier::Clock::now();
   bool late = false;
   for (size_t i = 0; i < asking_.size(); ++i) late |= output_of(i)->follows_later();
   stats_.late_steps += late ? 1 : 0;
@@ -623,6 +626,7 @@ void BatchEngine::AdvanceDuringForward() {
     WaitForLooks();
     pool_.ParallelFor(size, 1, ask);
   }
+  if (verifier_ != nullptr) verifier_->GoOn(began);
   if (!late) return;
   follow_seconds_ += (seconds - follow_seconds_) * kNewest;
   const auto forced = static_cast<double>(

@@ -53,6 +53,8 @@ void AddStats(const GenerationStats& stats, GenerationStats& total) {
     sum->drafted += source.drafted;
     sum->kept += source.kept;
     sum->accepted += source.accepted;
+    sum->model_calls += source.model_calls;
+    sum->late_calls += source.late_calls;
     sum->seconds += source.seconds;
   }
 }

@@ -10,6 +10,7 @@
 #include "pawl/compiler.h"
 #include "src/decode/batch.h"
 #include "src/decode/draft/drafter.h"
+#include "src/decode/draft/model_source.h"
 #include "src/engine/model_files.h"
 #include "src/model/safetensors.h"
 #include "src/model/transformer_config.h"
@@ -55,7 +56,7 @@ class DecodeTest : public GpuTest {
   // The outputs of the first `count` of four requests: greedy, drawn, drawn with all there is, and
   // without a grammar.
   std::vector<Generation> Run(Model& model, const BatchOptions& options, BatchStats* stats,
-                              size_t count = 4) {
+                              size_t count = 4, int more_tokens = 0) {
     BatchEngine engine(
         model, vocabulary_, [this](std::string_view text) { return tokenizer_->Encode(text); },
         options);
@@ -73,7 +74,7 @@ class DecodeTest : public GpuTest {
         p.repetition_penalty = 1.1f;
         p.presence_penalty = 0.1f;
       }
-      request.options.max_tokens = i == 3 ? 6 : 14;
+      request.options.max_tokens = (i == 3 ? 6 : 14) + more_tokens;
       request.done = [&outputs, i](Result<Generation> output) {
         ASSERT_TRUE(output.ok()) << output.error().ToString();
         outputs[i] = *std::move(output);
@@ -152,6 +153,98 @@ TEST_F(DecodeTest, DraftsChangeNothing) {
           << way.sources << ": " << got[i].text << " | " << expected[i].text;
       EXPECT_EQ(got[i].stop, expected[i].stop);
     }
+  }
+}
+
+// A model that tells when the device is at work, or how many of its calls begin meanwhile.
+class WatchedModel final : public Model {
+ public:
+  struct Watch {
+    bool at_work = false;
+    int64_t calls = 0, late = 0;  // of models that do not draw
+  };
+  WatchedModel(Model& of, Watch& watch) : of_(of), watch_(watch) {}
+  const ModelInfo& info() const override { return of_.info(); }
+  Result<SequenceId> NewSequence(int capacity) override { return of_.NewSequence(capacity); }
+  void FreeSequence(SequenceId sequence) override { of_.FreeSequence(sequence); }
+  void Truncate(SequenceId sequence, int length) override { of_.Truncate(sequence, length); }
+  int ReusePrefix(SequenceId sequence, std::span<const TokenId> tokens) override {
+    return of_.ReusePrefix(sequence, tokens);
+  }
+  int ReuseCopying(SequenceId sequence, std::span<const TokenId> tokens) override {
+    return of_.ReuseCopying(sequence, tokens);
+  }
+  KvMemory kv_memory() const override { return of_.kv_memory(); }
+  bool samples() const override { return of_.samples(); }
+  std::span<const int32_t> bad_rows() const override { return of_.bad_rows(); }
+  Status CommitTree(SequenceId sequence, int row) override { return of_.CommitTree(sequence, row); }
+  Status Run(const ModelCall& call) override {
+    if (!of_.samples()) {
+      ++watch_.calls;
+      watch_.late += watch_.at_work ? 1 : 0;
+      return of_.Run(call);
+    }
+    ModelCall watched = call;
+    if (call.late) {
+      watched.late = [&] {
+        watch_.at_work = true;
+        call.late();
+        watch_.at_work = false;
+      };
+    }
+    return of_.Run(watched);
+  }
+
+ private:
+  Model& of_;
+  Watch& watch_;
+};
+
+// The draft model has the weights of the target, but computes on the CPU.
+TEST_F(DecodeTest, DraftModelsGoOnWhileTheDeviceVerifies) {
+  constexpr int kMoreTokens = 24;
+  const std::vector<Generation> expected = Run(*cuda_, {.max_batch = 2}, nullptr, 2, kMoreTokens);
+  struct Way {
+    int batch;
+    bool always;
+  };
+  for (const Way& way : {Way{1, true}, Way{2, true}, Way{2, false}}) {
+    WatchedModel::Watch watch;
+    WatchedModel target(*cuda_, watch);
+    DraftSetting setting;
+    setting.vocabulary = vocabulary_;
+    setting.encode = [this](std::string_view text) { return tokenizer_->Encode(text); };
+    setting.vocabulary_size = cuda_->info().vocabulary_size;
+    setting.options.sources = "forced";
+    setting.options.nodes = 4;
+    setting.options.always = way.always;
+    const auto indices = ParseDraftSources(setting.options);
+    ASSERT_TRUE(indices.ok());
+    const DraftSetting kept = setting;
+    std::vector<Drafter::Named> more;
+    more.emplace_back("model",
+                      MakeModelSourceFrom(kept, std::make_unique<WatchedModel>(*cpu_, watch)));
+    BatchOptions options;
+    options.max_batch = way.batch;
+    options.drafter = *Drafter::Make(std::move(setting), *indices, std::move(more));
+    BatchStats stats;
+    const std::vector<Generation> got = Run(target, options, &stats, 2, kMoreTokens);
+    int64_t calls = 0, late = 0;
+    for (size_t i = 0; i < got.size(); ++i) {
+      EXPECT_EQ(got[i].tokens, expected[i].tokens) << got[i].text << " | " << expected[i].text;
+      EXPECT_EQ(got[i].stop, expected[i].stop);
+      ASSERT_EQ(got[i].stats.drafts.sources.size(), 2u);
+      calls += got[i].stats.drafts.sources[1].model_calls;
+      late += got[i].stats.drafts.sources[1].late_calls;
+    }
+    EXPECT_EQ(calls, watch.calls);
+    EXPECT_EQ(late, watch.late);
+    EXPECT_EQ(stats.failed_drafts, 0);
+    if (!way.always) continue;  // then it is the clock's choice
+    EXPECT_GT(stats.accepted, 0);
+    EXPECT_GE(2 * watch.late, watch.calls);
+    RecordProperty("calls", static_cast<int>(watch.calls));
+    RecordProperty("late", static_cast<int>(watch.late));
   }
 }
 

@@ -402,6 +402,7 @@ TEST_F(DraftsTest, TrainedHeadsChangeNoOutput) {
                {"heads/target", {"eagle3-training", "eagle3-wide"}, {"model"}, true},
                {"mtp/qwen3_5", {"mtp"}, {"mtp", "mtp,suffix,recycling,self:exit=2"}, true},
                {"mtp/qwen3_5_moe", {"mtp"}, {"mtp"}},
+               {"mtp/qwen3_next", {"mtp"}, {"mtp"}},
                {"mtp/qwen3_5", {"mtp", "medusa"}, {"mtp,model"}}};
   for (const auto& one : heads) {
     const int seeds = SeedsFromEnvironment("PAWL_DRAFT_SEEDS", one.often ? 4 : 2);

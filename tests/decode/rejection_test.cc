@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -14,6 +15,7 @@
 #include "src/decode/batch.h"
 #include "src/decode/draft/drafter.h"
 #include "src/decode/draft/model_source.h"
+#include "src/decode/draft/verify/draw_plan.h"
 #include "tests/decode/sixteen_model.h"
 
 namespace pawl {
@@ -152,9 +154,67 @@ TEST(RejectionTest, EveryRuleKeepsTheLawOfTokens) {
   EXPECT_GT(accepted["block heap"], 0.97 * accepted["token heap"]);
   EXPECT_GT(accepted["rsd heap"], 0.95 * accepted["token heap"]);
   EXPECT_GT(accepted["traversal heap"], 0.97 * accepted["rsd heap"]);
-  for (const std::string rule : {"rsd", "traversal"}) {
+  for (const std::string rule : {"rsd", "spectr", "traversal"}) {
     EXPECT_GT(accepted[rule + " heap"], 0.97 * accepted[rule + " delayed:1,3"]) << rule;
   }
+}
+
+// With more nodes a place gets several independent draws, where they pay.
+TEST(RejectionTest, TheHeapKnowsWhatIndependentDrawsAreWorth) {
+  std::map<std::string, double> accepted;
+  for (const std::string shape : {"heap", "delayed:0,2", "delayed:1,3", "delayed:0,1"}) {
+    const RejectionRun run =
+        RunRule({.verify = "spectr", .shape = shape, .nodes = 24}, DrawsOfRule());
+    accepted[shape] = run.accepted;
+    RecordProperty(shape, std::to_string(run.accepted));
+    EXPECT_LT(ChiOfPairs(run.tokens), 313.4) << shape;
+  }
+  for (const std::string shape : {"delayed:0,2", "delayed:1,3", "delayed:0,1"}) {
+    EXPECT_GT(accepted["heap"], 0.97 * accepted[shape]) << shape;
+  }
+  EXPECT_GT(accepted["heap"], 1.05 * accepted["delayed:0,1"]);
+}
+
+// The most expected tokens of `nodes` nodes behind a place, over all shapes.
+double BestOfShapes(const DrawPlan& plan, int nodes) {
+  static std::map<int, double> known;
+  if (nodes == 0) return 0;
+  if (const auto found = known.find(nodes); found != known.end()) return found->second;
+  double best = 0;
+  for (int draws = 1; draws <= std::min(nodes, DrawPlan::kMostDraws); ++draws) {
+    const std::function<double(int, int)> share = [&](int nth, int left) -> double {
+      if (nth == draws) return 0;
+      double most = 0;
+      for (int behind = 0; behind <= left; ++behind) {
+        most = std::max(most, plan.TakenAt(draws, nth) * (1 + BestOfShapes(plan, behind)) +
+                                  share(nth + 1, left - behind));
+      }
+      return most;
+    };
+    best = std::max(best, share(0, nodes - draws));
+  }
+  return known[nodes] = best;
+}
+
+TEST(DrawPlanTest, SharesNodesAsWellAsAnyShape) {
+  DrawPlan plan;
+  // One draw is taken seven times in ten, two eight times.
+  for (int i = 0; i < 2000; ++i) {
+    plan.Count(1, i % 10 < 7);
+    plan.Count(2, i % 10 < 8);
+  }
+  EXPECT_NEAR(plan.Taken(1), 0.7, 0.01);
+  EXPECT_NEAR(plan.TakenAt(2, 0) + plan.TakenAt(2, 1), plan.Taken(2), 1e-9);
+  EXPECT_EQ(plan.At(0).draws, 0);
+  for (int nodes = 1; nodes <= 16; ++nodes) {
+    const DrawPlan::Choice& choice = plan.At(nodes);
+    EXPECT_GE(choice.expected, 0.995 * BestOfShapes(plan, nodes)) << nodes;
+    EXPECT_EQ(
+        choice.draws + choice.behind[0] + choice.behind[1] + choice.behind[2] + choice.behind[3],
+        nodes);
+  }
+  EXPECT_EQ(plan.At(4).draws, 1);
+  EXPECT_GT(plan.At(24).draws, 1);
 }
 
 // At temperature 0 nothing is drawn, so every rule gives the output without drafts.

@@ -75,7 +75,7 @@ TEST(SelfLayersTest, DelChoosesTheBestOfAllExitsAndLengths) {
     std::vector<ExitCount> exits;
     for (size_t i = 0; i < 1 + random() % 8; ++i) {
       const double asked = static_cast<double>(random() % 50);
-      exits.push_back({1 + static_cast<int>(random() % static_cast<uint64_t>(layers)),
+      exits.push_back({1 + static_cast<double>(random() % static_cast<uint64_t>(layers)),
                        std::floor(asked * static_cast<double>(random() % 11) / 10), asked});
     }
     const auto value = [&](size_t exit, int drafts) {

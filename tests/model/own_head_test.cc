@@ -15,7 +15,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kOwnBlocks[] = {"mtp/qwen3_5", "mtp/qwen3_5/model.gguf", "mtp/qwen3_5_moe",
-                                      "mtp/glm4_moe_lite", "mtp/glm4_moe_lite/model.gguf"};
+                                      "mtp/glm4_moe_lite", "mtp/glm4_moe_lite/model.gguf",
+                                      "mtp/qwen3_next"};
 
 std::unique_ptr<Model> LoadFp32(const std::string& name) {
   ModelOptions options;
@@ -75,7 +76,8 @@ TEST(OwnHeadTest, TheModelsOwnLogitsStayToTheBit) {
   const std::pair<const char*, const char*> pairs[] = {
       {"mtp/qwen3_5", "families/qwen3_5-fp32-untied"},
       {"mtp/qwen3_5_moe", "families/qwen3_5_moe-bf16"},
-      {"mtp/glm4_moe_lite", "families/glm4_moe_lite-bf16"}};
+      {"mtp/glm4_moe_lite", "families/glm4_moe_lite-bf16"},
+      {"mtp/qwen3_next", "families/qwen3_next-bf16"}};
   for (const auto& [own, family] : pairs) {
     const auto plain = LoadFp32(family);
     const auto unused = LoadFp32(own);

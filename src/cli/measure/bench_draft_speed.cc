@@ -53,6 +53,7 @@ struct SpeedRun {
   double seconds = 0;
   int64_t calls = 0;
   double expected = 0;
+  int64_t model_calls = 0, late_calls = 0;  // of draft models
   CategoryCount all;
   std::map<std::string, CategoryCount> categories;
   double PerSecond() const { return seconds > 0 ? static_cast<double>(all.tokens) / seconds : 0; }
@@ -154,6 +155,10 @@ Result<SpeedRun> RunPrompts(const LoadedModel& model, const std::vector<SpeedPro
         count->accepted += output->stats.drafts.accepted;
       }
       run.expected += output->stats.drafts.expected;
+      for (const DraftSourceStats& source : output->stats.drafts.sources) {
+        run.model_calls += source.model_calls;
+        run.late_calls += source.late_calls;
+      }
     };
     engine.Add(std::move(request));
   }
@@ -279,9 +284,15 @@ int SpeedBench(const BenchDraftFlags& flags) {
                         static_cast<double>(run.all.accepted) / calls));
       json += fmt::format(
           "{}{{\"batch\":{},\"nodes\":\"{}\",\"tokens\":{},\"calls\":{},\"seconds\":{:.4f},"
-          "\"tokens_per_call\":{:.4f},\"rows\":{},\"expected\":{:.2f},\"came\":{}}}",
+          "\"tokens_per_call\":{:.4f},\"rows\":{},\"expected\":{:.2f},\"came\":{},"
+          "\"model_calls\":{},\"late_calls\":{}}}",
           b + i == 0 ? "" : ",", flags.batches[b], nodes, run.all.tokens, run.calls, run.seconds,
-          run.all.PerCall(), run.all.rows, run.expected, run.all.accepted);
+          run.all.PerCall(), run.all.rows, run.expected, run.all.accepted, run.model_calls,
+          run.late_calls);
+    }
+    if (const SpeedRun& run = by_batch[b][1]; run.model_calls > 0) {
+      Print(fmt::format("{:>6}  {} calls of the draft model, {} of them while a device verified\n",
+                        flags.batches[b], run.model_calls, run.late_calls));
     }
     if (flags.goodput) {
       Print(fmt::format("{:>6}  chosen against the best fixed number: {:.3f}\n", flags.batches[b],

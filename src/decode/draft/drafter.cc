@@ -139,6 +139,7 @@ std::unique_ptr<RequestDrafts> Drafter::Begin(const DraftRequest& request) {
     drafted->followers_.push_back(entry.source->Follow(full));
     wants_logits_ |= drafted->followers_.back()->wants_logits();
     wants_all_logits_ |= drafted->followers_.back()->wants_all_logits();
+    foresees_ |= drafted->followers_.back()->foresees();
     drafted->stats_.sources.push_back({.name = entry.name});
   }
   drafted->prompt_ = request.prompt.size();
@@ -174,6 +175,7 @@ void Drafter::Prepare(const DraftTask& task) {
   root.token = task.tokens.back();
   root.at = task.at;
   root.mask = task.mask;
+  root.planned = std::min(task.most_nodes, planned_);
   for (size_t i = 0; i < request.followers_.size(); ++i) {
     root.cursors[i] = request.followers_[i]->Root();
   }
@@ -195,6 +197,10 @@ void Drafter::Expand(const DraftTask& task, int number, int index) {
   place.mask = node.mask.get();
   place.filtered = setting_.options.filter;
   place.paid = paid_ || free_;
+  place.plain_seconds = plain_seconds_;
+  // One call for a tree, and more where a draft is worth twice the time.
+  place.may_call =
+      !overlaps_ || index == 0 || (!free_ && double{node.chance} > 2 * rate_ * late_seconds_);
   if (task.target.model != nullptr) place.target = &task.target;
   node.first_proposal = static_cast<int>(request.proposals_.size());
   children_.clear();
@@ -219,6 +225,7 @@ void Drafter::Expand(const DraftTask& task, int number, int index) {
     if (node.law != nullptr || place.law == nullptr) continue;
     // What others guess here is left: whether a draw has a node must not depend on what it is.
     node.law = std::exchange(place.law, nullptr);
+    if (setting_.rules.replaces()) node.law_source = static_cast<int>(s);
     children_.clear();
     float least = 1;
     for (const DraftProposal& proposal : proposed_) {
@@ -247,6 +254,10 @@ void Drafter::Join(const DraftProposal& proposal, float chance) {
 // The children of the node, to the heap.
 void Drafter::Push(const DraftTask& task, int number, int index) {
   const DraftNode& node = task.request->tree.nodes[static_cast<size_t>(index)];
+  if (node.law_source >= 0) {
+    if (!children_.empty()) PushDraws(task, number, index, children_[0].chance);
+    return;
+  }
   const auto most = static_cast<size_t>(setting_.rules.most_children(node.depth));
   if (node.law == nullptr && children_.size() > most) {
     std::stable_sort(children_.begin(), children_.end(),
@@ -266,13 +277,56 @@ void Drafter::Push(const DraftTask& task, int number, int index) {
   }
 }
 
-bool Drafter::Grow(const DraftTask& task, const Candidate& candidate) {
+// How many draws a place gets must not depend on what they are, nor on what stands behind them. So
+// they are one candidate, with the share of each in what they are worth together.
+void Drafter::PushDraws(const DraftTask& task, int number, int index, float first) {
+  const DraftNode& node = task.request->tree.nodes[static_cast<size_t>(index)];
+  const bool planned = setting_.rules.delay < 0;
+  const int wanted = planned ? draws_.At(node.planned).draws : setting_.rules.draws(node.depth);
+  const int draws = std::clamp(wanted, 1, static_cast<int>(node.law->drawn.size()));
+  const float taken = draws == 1 ? first : static_cast<float>(draws_.Taken(draws));
+  const float value = node.chance * taken / static_cast<float>(draws);
+  if (value < kLeastChance) return;
+  heap_.push_back({value, node.chance * first, number, index, node.law->drawn[0], 0, draws});
+  std::push_heap(heap_.begin(), heap_.end());
+}
+
+bool Drafter::GrowCandidate(const DraftTask& task, const Candidate& candidate, int most) {
+  DraftTree& tree = task.request->tree;
+  const auto parent = static_cast<size_t>(candidate.parent);
+  const int draws = std::min(candidate.draws, most);
+  DrawPlan::Choice plan;
+  if (tree.nodes[parent].law_source >= 0) {
+    plan = draws_.At(tree.nodes[parent].planned);
+    if (plan.draws != draws) plan = {.draws = draws};
+  }
+  for (int i = 0; i < draws; ++i) {
+    Candidate one = candidate;
+    if (draws > 1) {
+      one.token = tree.nodes[parent].law->drawn[static_cast<size_t>(candidate.draw + i)];
+      one.chance = tree.nodes[parent].chance * static_cast<float>(draws_.TakenAt(draws, i));
+      one.value = one.chance;
+    }
+    // A token that is drawn again counts as a node, so that no draw is kept for what it is.
+    const bool drawn = candidate.draw >= 0;
+    const bool grows = !drawn || tree.Child(candidate.parent, one.token) < 0;
+    if (grows && !Grow(task, one, plan.behind[static_cast<size_t>(i) % plan.behind.size()])) {
+      return i > 0;
+    }
+    if (drawn) ++tree.nodes[parent].kept;
+    order_.push_back({candidate.task, candidate.parent, grows, drawn, one.value});
+  }
+  return true;
+}
+
+bool Drafter::Grow(const DraftTask& task, const Candidate& candidate, int planned) {
   RequestDrafts& request = *task.request;
   const DraftNode& parent = request.tree.nodes[static_cast<size_t>(candidate.parent)];
   DraftNode node;
   node.token = candidate.token;
   node.parent = candidate.parent;
   node.depth = parent.depth + 1;
+  node.planned = planned;
   node.chance = candidate.chance;
   node.legal = parent.legal;
   if (parent.at != nullptr) {
@@ -295,6 +349,10 @@ void Drafter::Draft(std::span<const DraftTask> tasks, const DraftLimits& limits)
   double seconds = 0, asking = 0;
   int asked = 0;
   free_ = limits.curve == nullptr || setting_.options.always;
+  overlaps_ = limits.overlaps;
+  plain_seconds_ = limits.curve == nullptr ? 0 : limits.curve->Seconds(1, limits.context);
+  planned_ = (free_ ? limits.most_nodes : MostNodes(limits)) /
+             static_cast<int>(std::max<size_t>(1, tasks.size()));
   {
     Timer timer(seconds);
     {
@@ -379,6 +437,7 @@ void Drafter::GrowAll(std::span<const DraftTask> tasks, const DraftLimits& limit
   double best = weighs ? gain / cost(0) : 0, best_gain = gain;
   int nodes = 0, chosen = 0;
   size_t kept = 0;  // of order_
+  rate_ = best;
   order_.clear();
   {
     Timer timer(seconds);
@@ -391,7 +450,12 @@ void Drafter::GrowAll(std::span<const DraftTask> tasks, const DraftLimits& limit
       const DraftNode& parent = tree.nodes[static_cast<size_t>(candidate.parent)];
       const int depth = parent.depth + 1;
       const bool drawn = candidate.draw >= 0;
-      if (tree.drafts() >= task.most_nodes || depth > task.most_depth) continue;
+      const auto left =
+          task.most_nodes -
+          (setting_.rules.replaces()
+               ? static_cast<int>(std::ranges::count(order_, candidate.task, &Grown::task))
+               : tree.drafts());
+      if (left <= 0 || depth > task.most_depth) continue;
       if (drawn && candidate.draw != parent.kept) continue;
       if (weighs) {
         // Could this many nodes, all as likely as this one, be worth more than what is chosen?
@@ -401,23 +465,23 @@ void Drafter::GrowAll(std::span<const DraftTask> tasks, const DraftLimits& limit
         }
         if (!hope) break;
       }
-      // A token that is drawn again counts as a node, so that no draw is kept for what it is.
-      const bool grows = !drawn || tree.Child(candidate.parent, candidate.token) < 0;
-      if (grows && !Grow(task, candidate)) continue;
-      if (drawn) ++tree.nodes[static_cast<size_t>(candidate.parent)].kept;
-      order_.push_back({candidate.task, candidate.parent, grows, drawn});
-      ++nodes;
-      gain += candidate.value;
+      const size_t before = tree.nodes.size();
+      const int most = std::min(left, most_nodes - nodes);
+      if (!GrowCandidate(task, candidate, most)) continue;
+      for (; nodes < std::ssize(order_); ++nodes) {
+        gain += order_[static_cast<size_t>(nodes)].value;
+      }
       if (!weighs || gain / cost(nodes) > best) {
-        if (weighs) best = gain / cost(nodes);
+        if (weighs) rate_ = best = gain / cost(nodes);
         best_gain = gain;
         chosen = nodes;
         kept = order_.size();
       }
-      if (grows && nodes < most_nodes && tree.drafts() < task.most_nodes &&
-          depth < task.most_depth) {
-        Expand(task, candidate.task, static_cast<int>(tree.nodes.size()) - 1);
+      if (nodes >= most_nodes || tree.drafts() >= task.most_nodes || depth >= task.most_depth) {
+        continue;
       }
+      const size_t after = tree.nodes.size();
+      for (size_t i = before; i < after; ++i) Expand(task, candidate.task, static_cast<int>(i));
     }
   }
   if (nodes > 0) Average(seconds / nodes, grown_, node_seconds_);
@@ -455,17 +519,22 @@ void Drafter::Verified(RequestDrafts& request, int index, TokenId came) {
   const bool followed = request.tree.Child(index, came) >= 0;
   if (followed) ++request.stats_.accepted;
   if (followed) saved_ += token_seconds_;
+  if (node.law_source >= 0) draws_.Count(node.kept, followed);
+  int draws = 0;
   size_t right = entries_.size();  // the source whose proposal was right last
   for (int i = 0; i < node.proposals; ++i) {
     const auto& [proposal, source] =
         request.proposals_[static_cast<size_t>(node.first_proposal + i)];
     Counter& counter =
         entries_[source].counters[std::min<size_t>(proposal.bucket, kDraftBuckets - 1)];
-    ++counter.asked;
+    // Independent draws are counted together, and one alone where it was alone.
+    const bool one_of_draws = std::cmp_equal(source, node.law_source);
+    const bool counts = !one_of_draws || (node.kept == 1 && draws++ == 0);
+    if (counts) ++counter.asked;
     // Of draws that are equal the second one adds nothing.
     if (proposal.token == came && right != source) {
       right = source;
-      ++counter.right;
+      if (counts) ++counter.right;
       if (followed) ++request.stats_.sources[source].accepted;
     }
     if (counter.asked > kMostAsked) {
@@ -494,7 +563,12 @@ void Drafter::SeeLogits(RequestDrafts& request, int index, TokenId token,
 }
 
 void Drafter::Finish(RequestDrafts& request, std::span<const TokenId> output) {
-  for (const auto& follower : request.followers_) follower->Finish(output);
+  for (size_t i = 0; i < request.followers_.size(); ++i) {
+    request.followers_[i]->Finish(output);
+    const DraftModelCalls calls = request.followers_[i]->calls();
+    request.stats_.sources[i].model_calls = calls.all;
+    request.stats_.sources[i].late_calls = calls.late;
+  }
   stats_.calls += request.stats_.calls;
   stats_.rows += request.stats_.rows;
   stats_.accepted += request.stats_.accepted;
@@ -504,6 +578,8 @@ void Drafter::Finish(RequestDrafts& request, std::span<const TokenId> output) {
     stats_.sources[i].drafted += request.stats_.sources[i].drafted;
     stats_.sources[i].kept += request.stats_.sources[i].kept;
     stats_.sources[i].accepted += request.stats_.sources[i].accepted;
+    stats_.sources[i].model_calls += request.stats_.sources[i].model_calls;
+    stats_.sources[i].late_calls += request.stats_.sources[i].late_calls;
     stats_.sources[i].seconds += request.stats_.sources[i].seconds;
   }
 }

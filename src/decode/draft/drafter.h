@@ -15,6 +15,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -23,6 +24,7 @@
 #include "pawl/generation.h"
 #include "src/decode/draft/latency_model.h"
 #include "src/decode/draft/source.h"
+#include "src/decode/draft/verify/draw_plan.h"
 
 namespace pawl {
 
@@ -44,6 +46,8 @@ struct DraftNode {
   // the tree.
   std::shared_ptr<const DraftLaw> law;
   int kept = 0;
+  // Under "spectr": the source of the law, -1 for none, and the nodes that are planned behind.
+  int law_source = -1, planned = 0;
 };
 
 struct DraftTree {
@@ -95,6 +99,7 @@ struct DraftLimits {
   int rows = 1;                         // that run in any case
   int context = 0;                      // tokens that they see, on average
   const LatencyModel* curve = nullptr;  // nullptr: rows cost nothing
+  bool overlaps = false;                // GoOn follows
 };
 
 // One thread at a time.
@@ -118,6 +123,12 @@ class Drafter {
   bool rests() const { return calls_ < rest_until_; }
   // Grows the tree of each request; the trees of before are gone.
   void Draft(std::span<const DraftTask> tasks, const DraftLimits& limits);
+  // While a device verifies the trees that Draft grew: draft models go on behind the likeliest
+  // leaves. `has_time` is asked before each call, with the seconds that it is expected to take.
+  void GoOn(std::span<const DraftTask> tasks, const std::function<bool(double)>& has_time);
+  // Of a call that GoOn makes, on average; 0: not known.
+  double call_seconds() const { return late_seconds_; }
+  bool foresees() const { return foresees_; }
   // At this node of the last tree the output went on with that token.
   void Verified(RequestDrafts& request, int node, TokenId came);
   bool wants_logits() const { return wants_logits_; }
@@ -159,7 +170,8 @@ class Drafter {
     float chance;
     int task, parent;
     TokenId token;
-    int draw;  // of the parent's law; -1: none
+    int draw;       // of the parent's law; -1: none
+    int draws = 1;  // that come together, from this one on
     bool operator<(const Candidate& other) const {
       if (value != other.value) return value < other.value;
       if (task != other.task) return task > other.task;
@@ -170,6 +182,20 @@ class Drafter {
     int task, parent;
     bool node;  // false: a draw whose node was there
     bool drawn;
+    float value;
+  };
+
+  // Behind a leaf, while the device verifies.
+  struct Ahead {
+    float chance;  // that the output comes to it
+    const DraftTask* task;
+    size_t source;
+    int nth;  // of the leaves
+    int depth;
+    std::vector<TokenId> path;
+    std::shared_ptr<const LoopConstraint> at;
+    std::shared_ptr<const Mask> mask;
+    int steps = 0;
   };
 
   explicit Drafter(DraftSetting setting);
@@ -185,11 +211,20 @@ class Drafter {
   void Expand(const DraftTask& task, int number, int node);
   void Join(const DraftProposal& proposal, float chance);
   void Push(const DraftTask& task, int number, int node);
+  // Independent draws, which come together: `first` is how often one alone is taken.
+  void PushDraws(const DraftTask& task, int number, int node, float first);
+  // What the candidate stands for, up to `most` nodes. False: nothing.
+  bool GrowCandidate(const DraftTask& task, const Candidate& candidate, int most);
   // Makes the node; false when the constraint refuses the token.
-  bool Grow(const DraftTask& task, const Candidate& candidate);
+  bool Grow(const DraftTask& task, const Candidate& candidate, int planned);
   // The most nodes for which a call takes no more than is allowed.
   int MostNodes(const DraftLimits& limits) const;
   float ChanceOf(size_t source, const DraftProposal& proposal) const;
+  void BeginAhead(const DraftTask& task);
+  // One call, or the tokens that a grammar dictates. False: there is nothing more to do there.
+  bool GoOnAt(Ahead& ahead);
+  // The token comes next there.
+  bool Lengthen(Ahead& ahead, TokenId token) const;
   bool IsEnd(TokenId token) const;
 
   DraftSetting setting_;
@@ -198,6 +233,8 @@ class Drafter {
   std::vector<DraftProposal> proposed_;
   std::vector<TokenId> path_;
   std::vector<Child> children_;
+  DrawPlan draws_;
+  int planned_ = 0;  // nodes of a tree
   bool wants_logits_ = false, wants_all_logits_ = false;
   std::vector<Grown> order_;
   // Of a node on average, and of asking what comes after a root.
@@ -210,6 +247,12 @@ class Drafter {
   int64_t calls_ = 0, rest_until_ = 0, rest_ = 0;
   std::atomic<bool> paid_{false};
   bool free_ = false;  // drafts of this call need not pay
+  bool overlaps_ = false, foresees_ = false;
+  double rate_ = 0;  // tokens by second that the trees are worth so far
+  double late_seconds_ = 0;
+  double plain_seconds_ = 0;  // of a call without drafts; 0: not known
+  int64_t late_calls_ = 0;
+  std::vector<Ahead> ahead_;
   DraftStats stats_;
 };
 

@@ -6,9 +6,14 @@
 // The model is itself sped up (staged speculation, arXiv 2308.04623): where the text says what
 // followed the same tokens before, a call has rows for these tokens too. If the tree grows along
 // them, the logits behind them are there, and no call is made.
+//
+// While a device verifies, the model goes on behind two leaves of the tree (overlap.cc), each on a
+// line: a sequence of its own with the logits that it has given. The lines share the pages of what
+// they have in common.
 #include "src/decode/draft/model_source.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <utility>
 
@@ -26,6 +31,9 @@ constexpr size_t kMostChain = 8;  // calls for a chain
 constexpr size_t kChunk = 256;    // rows of a call
 constexpr size_t kMostAhead = 4;  // rows for tokens that are expected
 constexpr uint32_t kLeastContext = 2;
+// Tokens that a line has to read before it can go on, while a device verifies.
+constexpr size_t kMostCatchUp = 64;
+constexpr size_t kMostAnswers = 64;
 
 class ModelSource : public DraftSource {
  public:
@@ -51,7 +59,9 @@ class ModelFollower : public DraftSession {
                         ? static_cast<size_t>(source.setting().options.nodes)
                         : kMostChain) {}
   ~ModelFollower() override {
-    if (sequence_) source_.model().FreeSequence(*sequence_);
+    for (const Line& line : lines_) {
+      if (line.sequence) source_.model().FreeSequence(*line.sequence);
+    }
   }
 
   void Append(std::span<const TokenId> tokens) override {
@@ -61,6 +71,7 @@ class ModelFollower : public DraftSession {
   DraftCursor Root() override {
     drafted_.assign(1, {});
     asked_ = 0;
+    lines_of_leaves_.fill(nullptr);
     return {1, 0};
   }
   DraftCursor Next(DraftCursor at, TokenId token) override {
@@ -89,6 +100,23 @@ class ModelFollower : public DraftSession {
     }
   }
 
+  bool foresees() const override { return true; }
+  DraftModelCalls calls() const override { return calls_; }
+  void Foresee(const DraftPlace& place, int nth, std::vector<DraftProposal>& out) override {
+    try {
+      const std::span<const float> logits = AskBehindLeaf(place, static_cast<size_t>(nth));
+      if (logits.empty()) return;
+      drawer_.Draw(place, logits, guesses_);
+      if (guesses_.empty()) return;
+      // Counted as behind the root, where it will be asked for.
+      out.push_back({guesses_[0], 0, source_.setting().rules.first_chance(0.6f)});
+    } catch (...) {
+      // What a sequence holds is not known.
+      for (Line& line : lines_) line.Forget();
+      throw;
+    }
+  }
+
  private:
   struct Drafted {
     TokenId token = kNoToken;
@@ -112,6 +140,49 @@ class ModelFollower : public DraftSession {
       ahead.push_back(best);
       at = text_.Next(at, best);
     }
+  }
+
+  // A sequence of the draft model, and the logits that it has given.
+  struct Line {
+    std::optional<SequenceId> sequence;
+    bool failed = false;
+    std::vector<TokenId> held;     // by the sequence
+    std::vector<size_t> answered;  // ascending: how many tokens each of the logits stands behind
+    std::vector<float> logits;
+
+    void Forget() {
+      held.clear();
+      DropAnswers();
+    }
+    void DropAnswers() {
+      answered.clear();
+      logits.clear();
+    }
+    // Those that stand behind fewer tokens.
+    void DropUpTo(size_t tokens, size_t width) {
+      const auto gone = std::ranges::lower_bound(answered, tokens) - answered.begin();
+      answered.erase(answered.begin(), answered.begin() + gone);
+      logits.erase(logits.begin(), logits.begin() + gone * static_cast<ptrdiff_t>(width));
+    }
+    // How many of the tokens it holds.
+    size_t Common(std::span<const TokenId> tokens) const {
+      const auto end = std::mismatch(held.begin(), held.end(), tokens.begin(), tokens.end()).first;
+      return static_cast<size_t>(end - held.begin());
+    }
+    // Empty: there are none.
+    std::span<const float> Behind(std::span<const TokenId> tokens, size_t width) const {
+      const auto at = std::ranges::find(answered, tokens.size());
+      if (at == answered.end() || Common(tokens) < tokens.size()) return {};
+      return std::span(logits).subspan(static_cast<size_t>(at - answered.begin()) * width, width);
+    }
+  };
+
+  size_t width() const { return static_cast<size_t>(source_.model().info().vocabulary_size); }
+
+  std::span<const TokenId> TokensOf(const DraftPlace& place) {
+    tokens_.assign(place.tokens.begin(), place.tokens.end());
+    tokens_.insert(tokens_.end(), place.path.begin(), place.path.end());
+    return tokens_;
   }
 
   // Rows for tokens behind the last one, with the masks that the grammar has there.
@@ -139,65 +210,108 @@ class ModelFollower : public DraftSession {
 
   // The logits behind the place; empty: there are none.
   std::span<const float> Ask(const DraftPlace& place) {
+    const std::span<const TokenId> tokens = TokensOf(place);
+    for (const Line& line : lines_) {
+      const std::span<const float> ready = line.Behind(tokens, width());
+      if (!ready.empty()) return ready;
+    }
+    if (!place.may_call) return {};
+    Line& line = LongestOf(tokens);
+    line.DropAnswers();
+    return Run(place, tokens, false, line);
+  }
+
+  Line& LongestOf(std::span<const TokenId> tokens) {
+    return lines_[1].Common(tokens) > lines_[0].Common(tokens) ? lines_[1] : lines_[0];
+  }
+
+  // The same while a device verifies.
+  std::span<const float> AskBehindLeaf(const DraftPlace& place, size_t nth) {
+    const std::span<const TokenId> tokens = TokensOf(place);
+    for (const Line& line : lines_) {
+      const std::span<const float> ready = line.Behind(tokens, width());
+      if (!ready.empty()) return ready;
+    }
+    Line*& line = lines_of_leaves_[nth];
+    if (line == nullptr) {
+      const Line* const other = lines_of_leaves_[1 - nth];
+      line = other == nullptr ? &LongestOf(tokens) : &lines_[other == &lines_[0] ? 1 : 0];
+      line->DropUpTo(place.tokens.size(), width());
+      const Line& longest = LongestOf(tokens);
+      if (longest.Common(tokens) > line->Common(tokens)) CopyOf(tokens, *line);
+    }
+    if (tokens.size() > line->Common(tokens) + kMostCatchUp) return {};
+    return Run(place, tokens, true, *line);
+  }
+
+  // The line begins again with what the model has of these tokens.
+  void CopyOf(std::span<const TokenId> tokens, Line& line) {
     Model& model = source_.model();
-    const size_t n = place.tokens.size() + place.path.size();
-    if (!sequence_) {
-      if (failed_) return {};
-      const Result<SequenceId> made = model.NewSequence(model.info().context_length);
-      failed_ = !made.ok();
-      if (failed_) return {};
-      sequence_ = *made;
+    line.Forget();
+    if (line.sequence) model.FreeSequence(*std::exchange(line.sequence, std::nullopt));
+    if (!Open(line)) return;
+    const int length = model.ReuseCopying(*line.sequence, tokens.first(tokens.size() - 1));
+    line.held.assign(tokens.begin(), tokens.begin() + length);
+  }
+
+  bool Open(Line& line) {
+    if (line.sequence || line.failed) return !line.failed;
+    Model& model = source_.model();
+    const Result<SequenceId> made = model.NewSequence(model.info().context_length);
+    line.failed = !made.ok();
+    if (!line.failed) line.sequence = *made;
+    return !line.failed;
+  }
+
+  std::span<const float> Run(const DraftPlace& place, std::span<const TokenId> tokens, bool late,
+                             Line& line) {
+    Model& model = source_.model();
+    if (!Open(line) || tokens.size() >= static_cast<size_t>(model.info().context_length)) return {};
+    line.held.resize(std::min(line.Common(tokens), tokens.size() - 1));
+    while (!line.answered.empty() && line.answered.back() > line.held.size()) {
+      line.answered.pop_back();
     }
-    if (n >= static_cast<size_t>(model.info().context_length)) return {};
-    std::vector<TokenId> tokens(place.tokens.begin(), place.tokens.end());
-    tokens.insert(tokens.end(), place.path.begin(), place.path.end());
-    size_t same = static_cast<size_t>(
-        std::mismatch(held_.begin(), held_.end(), tokens.begin(), tokens.end()).first -
-        held_.begin());
-    const auto width = static_cast<size_t>(model.info().vocabulary_size);
-    if (same == n && n > answered_ && n - answered_ <= logits_.size() / width) {
-      return std::span(logits_).subspan((n - answered_ - 1) * width, width);
-    }
-    same = std::min(same, tokens.size() - 1);
-    held_.resize(same);
+    if (line.answered.size() >= kMostAnswers) line.answered.clear();
+    const size_t before = line.answered.size();
     std::vector<std::shared_ptr<const Mask>> masks;
-    while (held_.size() < tokens.size()) {
-      const size_t end = std::min(tokens.size(), held_.size() + kChunk);
+    while (line.held.size() < tokens.size()) {
+      const size_t end = std::min(tokens.size(), line.held.size() + kChunk);
       rows_.clear();
-      for (size_t i = held_.size(); i < end; ++i) {
+      for (size_t i = line.held.size(); i < end; ++i) {
         rows_.push_back(
-            {.token = tokens[i], .position = static_cast<int32_t>(i), .sequence = *sequence_});
+            {.token = tokens[i], .position = static_cast<int32_t>(i), .sequence = *line.sequence});
       }
+      size_t outputs = 0;
       if (end == tokens.size()) {
         rows_.back().output = 0;
         if (place.mask != nullptr) rows_.back().allowed = place.mask->words();
         AddAhead(place, masks);
+        outputs = static_cast<size_t>(rows_.back().output + 1);
       }
-      logits_.resize(static_cast<size_t>(rows_.back().output + 1) * width);
-      if (!model.Forward(rows_, logits_).ok()) {
-        held_.clear();
-        logits_.clear();
+      line.logits.resize((before + outputs) * width());
+      ++calls_.all;
+      if (late) ++calls_.late;
+      if (!model.Forward(rows_, std::span(line.logits).subspan(before * width())).ok()) {
+        line.Forget();
         return {};
       }
-      for (const Row& row : rows_) held_.push_back(row.token);
+      for (const Row& row : rows_) line.held.push_back(row.token);
+      for (size_t i = 0; i < outputs; ++i) line.answered.push_back(tokens.size() + i);
     }
-    answered_ = n - 1;
-    return std::span(logits_).first(width);
+    return std::span(line.logits).subspan(before * width(), width());
   }
 
   ModelSource& source_;
   GuessDrawer drawer_;
-  std::optional<SequenceId> sequence_;
-  bool failed_ = false;
-  std::vector<TokenId> held_;     // what the sequence holds
-  SuffixAutomaton text_;          // prompt and output
-  size_t answered_ = 0;           // the position of the first of logits_, which has some in a row
-  std::vector<Drafted> drafted_;  // behind the root, which is the first
+  std::array<Line, kForeseenLeaves> lines_;
+  std::array<Line*, kForeseenLeaves> lines_of_leaves_ = {};  // of the tree
+  SuffixAutomaton text_;                                     // prompt and output
+  std::vector<Drafted> drafted_;                             // behind the root, which is the first
   // Calls for the tree. With one lane that is a chain, which is seldom right to its end.
   const size_t most_asked_;
   size_t asked_ = 0;  // calls for the tree
-  std::vector<TokenId> guesses_;
-  std::vector<float> logits_;
+  DraftModelCalls calls_;
+  std::vector<TokenId> guesses_, tokens_;
   std::vector<Row> rows_;
 };
 

@@ -17,6 +17,7 @@
 #include "src/decode/draft/guess_drawer.h"
 #include "src/decode/draft/self_layers.h"
 #include "src/decode/draft/source.h"
+#include "src/decode/generation.h"
 
 namespace pawl {
 namespace {
@@ -25,6 +26,7 @@ constexpr size_t kMostSelfChain = 8;  // calls for a tree
 constexpr size_t kMostExits = 8;
 constexpr double kAskedFirst = 8, kMostExitCounts = 256;
 constexpr int kAskInTurn = 32, kTriedDrafts = 4;
+constexpr double kNewestCall = 1.0 / 16;
 constexpr int kClaspTrees = 32;  // for which its layers stay
 
 class SelfSource : public DraftSource {
@@ -41,8 +43,10 @@ class SelfSource : public DraftSource {
     if (exits_.empty()) {
       const auto most = std::clamp<size_t>(static_cast<size_t>(layers) - 1, 1, kMostExits);
       for (size_t i = 1; i <= most; ++i) {
-        exits_.push_back({std::max(1, static_cast<int>(i) * layers / static_cast<int>(most + 1))});
+        const int first = static_cast<int>(i) * layers / static_cast<int>(most + 1);
+        exits_.push_back({.layers = static_cast<double>(std::max(1, first))});
       }
+      seconds_.assign(exits_.size(), 0);
     }
     const auto least =
         std::ranges::min_element(exits_, {}, [](const ExitCount& exit) { return exit.asked; });
@@ -53,9 +57,21 @@ class SelfSource : public DraftSource {
     if (trees_ % kAskInTurn == 0) {
       return {static_cast<size_t>(trees_ / kAskInTurn) % exits_.size(), kTriedDrafts};
     }
-    return ChooseExit(exits_, layers, static_cast<int>(kMostSelfChain));
+    // A call takes more than its share of the layers: the head runs too, unless a mask leaves
+    // little of it. So what the calls of each exit took decides, where it is known.
+    std::vector<ExitCount> priced = exits_;
+    for (size_t i = 0; i < exits_.size() && plain_seconds_ > 0; ++i) {
+      if (seconds_[i] > 0) priced[i].layers = seconds_[i] / plain_seconds_ * layers;
+    }
+    return ChooseExit(priced, layers, static_cast<int>(kMostSelfChain));
   }
-  int LayersOf(size_t exit) const { return exits_[exit].layers; }
+  int LayersOf(size_t exit) const { return static_cast<int>(exits_[exit].layers); }
+  // What a call of one row took, and what one of the whole model takes; 0: not known.
+  void Timed(size_t exit, double seconds, double plain) {
+    if (exit >= seconds_.size()) return;
+    seconds_[exit] += (seconds - seconds_[exit]) * (seconds_[exit] > 0 ? kNewestCall : 1.0);
+    plain_seconds_ = plain;
+  }
   void Count(size_t exit, bool right) {
     ExitCount& count = exits_[exit];
     count.asked += 1;
@@ -69,6 +85,8 @@ class SelfSource : public DraftSource {
   const DraftSetting& setting_;
   const SelfDrafts drafts_;
   std::vector<ExitCount> exits_;
+  std::vector<double> seconds_;  // of a call, by exit; 0: not known
+  double plain_seconds_ = 0;
   int64_t trees_ = 0;
 };
 
@@ -197,7 +215,12 @@ class SelfFollower : public DraftSession {
     call.logits = logits_;
     call.layers = layers_;
     call.keep_tree = index != 0;
-    const Status status = model.Run(call);
+    double seconds = 0;
+    const Status status = [&] {
+      Timer timer(seconds);
+      return model.Run(call);
+    }();
+    if (status.ok() && call_rows_.size() == 1) source_.Timed(exit_, seconds, place.plain_seconds);
     if (status.ok()) return true;
     node.row = -1;
     // Where memory is short it may not be later, and another source's calls end this tree alone.

@@ -31,7 +31,7 @@ std::vector<int> BudgetLayers(int layers, int position, int last);
 
 // DEL: how often an exit has drawn the token that came.
 struct ExitCount {
-  int layers = 0;  // that run
+  double layers = 0;  // that run; or what a call takes, in times of a layer of a whole call
   double right = 0, asked = 0;
 };
 struct ExitChoice {

@@ -59,6 +59,9 @@ struct DraftPlace {
   // Proposals that are not allowed will be dropped: do not let them weigh, but count them.
   bool filtered = true;
   bool paid = true;  // false: drafts have not yet saved time, so begin nothing that takes long
+  double plain_seconds = 0;  // of a call without drafts; 0: not known
+  // False: what a draft model says here can wait until the device verifies (Foresee).
+  bool may_call = true;
   const DraftTarget* target = nullptr;  // nullptr: the source has only its own knowledge
   mutable int refused = 0;
   // For a source that draws its proposals: from what, where a rule of rejection is to know it.
@@ -94,6 +97,14 @@ struct DraftRequest {
   uint64_t owner() const { return options == nullptr ? 0 : options->draft_owner; }
 };
 
+// Calls of a draft model of a source's own, and those of them that Foresee made.
+struct DraftModelCalls {
+  int64_t all = 0, late = 0;
+};
+
+// The most leaves of a tree that Foresee goes on behind.
+inline constexpr int kForeseenLeaves = 2;
+
 // The logits behind a node.
 struct DraftAnswer {
   DraftCursor cursor;
@@ -117,6 +128,13 @@ class DraftSession {
   // Adds to `out` what may come after the place, no token twice. May change the cursor.
   virtual void Propose(const DraftPlace& place, DraftCursor& cursor,
                        std::vector<DraftProposal>& out) = 0;
+  // While the model verifies the tree on a device: gets ready what Propose will say if the output
+  // comes to the place, by at most one call. The place is behind the nth of the tree's likeliest
+  // leaves. What is proposed there goes to `out`; nothing: there is no use in going on.
+  virtual void Foresee(const DraftPlace& /*place*/, int /*nth*/,
+                       std::vector<DraftProposal>& /*out*/) {}
+  virtual bool foresees() const { return false; }
+  virtual DraftModelCalls calls() const { return {}; }
   // What came at a place that Propose was asked about.
   virtual void Learn(DraftCursor /*cursor*/, TokenId /*came*/) {}
   virtual bool wants_logits() const { return false; }

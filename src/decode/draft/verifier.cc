@@ -26,6 +26,12 @@
 namespace pawl {
 namespace {
 
+// Of the time for which a device needs nothing, what draft models may take: the head runs in it
+// too, and it waits for them.
+constexpr double kShareOfWindow = 0.5;
+// How fast what is known of this time falls and grows.
+constexpr double kWindowFalls = 0.5, kWindowGrows = 1.0 / 16;
+
 // What is known of a constraint, for drafts, which are made on the thread that may not wait. A
 // place of which the mask is not known is none to draft for.
 class KnownView final : public LoopConstraint {
@@ -138,9 +144,15 @@ void DraftVerifier::Begin(OutputDrafts& drafts) {
 
 // ---- Trees ----
 
-void DraftVerifier::BeginCall(int64_t pages, int others, bool prompts_wait) {
+void DraftVerifier::BeginCall(int64_t pages, int others, bool prompts_wait, bool draws) {
   setting_.drafter->CountCall();
   prompts_wait_ = prompts_wait;
+  grown_ = false;
+  began_.reset();
+  const Drafter& drafter = *setting_.drafter;
+  overlaps_ = draws && drafter.foresees() &&
+              (drafter.options().always ||
+               (window_ > 0 && drafter.call_seconds() <= kShareOfWindow * window_));
   tasks_.clear();
   pages_ = pages;
   rows_ = others;
@@ -193,7 +205,9 @@ bool DraftVerifier::Grow() {
   setting_.drafter->Draft(tasks_, {.most_nodes = setting_.max_rows - rows_,
                                    .rows = rows_,
                                    .context = static_cast<int>(context_ / std::ssize(tasks_)),
-                                   .curve = weighs ? &curve_ : nullptr});
+                                   .curve = weighs ? &curve_ : nullptr,
+                                   .overlaps = overlaps_});
+  grown_ = true;
   return std::any_of(tasks_.begin(), tasks_.end(),
                      [](const DraftTask& task) { return task.request->tree.drafts() > 0; });
 }
@@ -272,6 +286,28 @@ void DraftVerifier::Ask(OutputDrafts& drafts, int nth, SampleRequest& wanted) {
   if (asked.ok()) return;
   wanted.unwanted = true;
   row.failure = CopyOf(asked.error());
+}
+
+// ---- While a device computes ----
+
+void DraftVerifier::GoOn(Clock::time_point began) {
+  began_ = began;
+  if (!overlaps_ || !grown_) return;
+  const bool always = setting_.drafter->options().always;
+  (void)Guarded([&]() -> Status {
+    setting_.drafter->GoOn(tasks_, [&](double seconds) {
+      const std::chrono::duration<double> passed = Clock::now() - began;
+      return always || passed.count() + seconds <= kShareOfWindow * window_;
+    });
+    return {};
+  });
+}
+
+void DraftVerifier::Answered() {
+  if (!began_.has_value() || context_of_all_ < 0 || outputs_ == 0) return;
+  const std::chrono::duration<double> passed = Clock::now() - *began_;
+  const double change = passed.count() - window_;
+  window_ += change * (window_ <= 0 ? 1.0 : change < 0 ? kWindowFalls : kWindowGrows);
 }
 
 // ---- The walk ----

@@ -6,12 +6,13 @@
 //   verifier.Prepare(*drafts);                          // on any thread, with the run's first look
 //   verifier.Begin(*drafts);
 //   ... for each call of the model:
-//   verifier.BeginCall(pages, others);
+//   verifier.BeginCall(pages, others, prompts_wait, draws);
 //   verifier.Offer(drafts.get(), run, sequence, length, rows);  // each output that has rows in the
 //   call verifier.Grow();                                    // trees behind them
 //   verifier.AddRows(*drafts, where, rows);             // behind the rows of the output
 //   ... the model runs, and where it draws tokens itself:
 //   verifier.Ask(*drafts, nth, request);
+//   verifier.GoOn(began);                               // on a device: while it computes
 //   ... then, while the root's answer is there:
 //   Result<bool> wants = verifier.Take(*drafts, answers, look);
 //   length = verifier.Settle(*drafts, answers, sequence, length, ended);
@@ -26,6 +27,7 @@
 #ifndef PAWL_SRC_DECODE_DRAFT_VERIFIER_H_
 #define PAWL_SRC_DECODE_DRAFT_VERIFIER_H_
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -126,7 +128,8 @@ class DraftVerifier {
 
   // `pages`: that the rows which run in any case leave. `others`: rows of the call that are of no
   // output. `prompts_wait`: for rows that they do not get in this call.
-  void BeginCall(int64_t pages, int others, bool prompts_wait);
+  // `draws`: the model draws in the call, so GoOn may follow.
+  void BeginCall(int64_t pages, int others, bool prompts_wait, bool draws);
   // `drafts` nullptr: an output without. `length`: of its sequence, `rows`: of the call.
   void Offer(OutputDrafts* drafts, const OutputBuilder& run, SequenceId sequence, int length,
              int rows);
@@ -149,6 +152,12 @@ class DraftVerifier {
   int AddRows(OutputDrafts& drafts, const Where& where, std::vector<Row>& rows);
   // How the model is to draw the token behind the nth of these rows. Errors come from Take.
   static void Ask(OutputDrafts& drafts, int nth, SampleRequest& wanted);
+  // The call has been under way on a device since `began`: draft models go on behind the trees for
+  // as long as it leaves them time. An exception means nothing to the call.
+  using Clock = std::chrono::steady_clock;
+  void GoOn(Clock::time_point began);
+  // The device has answered.
+  void Answered();
   // There are answers to take.
   static bool HasTree(const OutputDrafts& drafts) { return drafts.has_tree(); }
   // The next tokens of an output whose last token and drafts have run. `look`: OutputBuilder::Look.
@@ -175,8 +184,12 @@ class DraftVerifier {
   std::vector<DraftTask> tasks_;
   int64_t pages_ = 0;
   int rows_ = 0, outputs_ = 0;
-  int64_t context_ = 0;         // of the tasks
-  int64_t context_of_all_ = 0;  // -1: a prompt is read, or rows of others run
+  int64_t context_ = 0;                     // of the tasks
+  int64_t context_of_all_ = 0;              // -1: a prompt is read, or rows of others run
+  bool overlaps_ = false;                   // draft models go on while the call runs
+  bool grown_ = false;                      // the trees of the tasks are those of the call
+  std::optional<Clock::time_point> began_;  // of what a device does while it needs nothing
+  double window_ = 0;                       // how long that lasts, in seconds; 0: not known
   Counts counts_;
 };
 

@@ -11,8 +11,8 @@ clock, with the smallest and largest, and the calls of the model and their rows 
 
 import argparse
 import json
-import os
 import pathlib
+import resource
 import statistics
 import subprocess
 import sys
@@ -26,12 +26,12 @@ PROMPTS = ["The three largest cities of Italy are", "A short letter to the landl
 
 def run(command):
     """Output, processor time, time by the clock."""
-    begin, before = time.perf_counter(), os.times()
+    begin, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
-    after, end = os.times(), time.perf_counter()
+    after, end = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     if done.returncode != 0:
         sys.exit(f"draft_default.py: {' '.join(map(str, command))}: exit code {done.returncode}\n{done.stderr}")
-    used = after.children_user + after.children_system - before.children_user - before.children_system
+    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return done.stdout, used, end - begin
 
 

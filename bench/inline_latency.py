@@ -60,7 +60,7 @@ def main():
     parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()
     rng = random.Random(options.seed)
-    client = Client([options.pawl, "lsp"] + (["--repo", options.repo] if options.repo else []))
+    client = Client([options.pawl, "lsp", "--draft", "off"] + (["--repo", options.repo] if options.repo else []))
     client.send("initialize", {"processId": None, "rootUri": None, "capabilities": {
         "general": {"positionEncodings": ["utf-8"]}, "textDocument": {"inlineCompletion": {}}}})
     client.send("initialized", {}, request=False)

@@ -102,7 +102,7 @@ def write_gguf(folder, out):
 
 def run_pawl(args, texts, schema, batch):
     command = [args.pawl, "extract", "--schema", str(args.schema), "--json-lines", "--batch", str(batch), "--threads",
-               str(args.threads), "--max-tokens", str(MAX_TOKENS)]
+               str(args.threads), "--max-tokens", str(MAX_TOKENS), "--draft", "off"]
     lines = [json.dumps(text) for text in texts]
     times = {}
     for part in (lines[:1], lines):  # the first run is loading, and one record

@@ -599,7 +599,7 @@ def overhead(args):
             def command(text):
                 begin = os.times()
                 subprocess.run([args.pawl, "extract", "--schema", path, "--json-lines", "--batch", str(batch), "--threads", "1",
-                                "--max-tokens", str(args.max_tokens)] +
+                                "--draft", "off", "--max-tokens", str(args.max_tokens)] +
                                (["--model", args.model] if args.model else []),
                                input=text, capture_output=True, text=True, check=True)
                 end = os.times()
@@ -616,7 +616,7 @@ def overhead(args):
                 await asyncio.gather(*(client() for _ in range(2 * batch)))  # no place waits for a slow client
 
             def served(some):
-                server = Server(args, "--threads", "1", "--batch", str(batch))
+                server = Server(args, "--threads", "1", "--batch", str(batch), "--draft", "off")
                 begin = server.cpu()
                 asyncio.run(send(server, some))
                 seconds = server.cpu() - begin

@@ -60,7 +60,7 @@ class Server:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
         self.process = subprocess.Popen([options.pawl, "serve", "--model", str(model), "--port", str(self.port), "--threads", str(options.threads),
-                                         "--search-rows", str(1 << 30), "--search-nodes", str(options.nodes)],
+                                         "--search-rows", str(1 << 30), "--search-nodes", str(options.nodes), "--draft", "off"],
                                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         for _ in range(1200):
             try:

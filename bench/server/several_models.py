@@ -34,7 +34,7 @@ NAMES = ["Ann Lee", "Bo Diaz", "Ida Holm", "Max Roth", "Eva Bell"]
 class Server:
     def __init__(self, pawl, *options):
         self.errors = tempfile.TemporaryFile()
-        self.process = subprocess.Popen([pawl, "serve", "--port", "0", "--log", "none", "--threads", "1", *options],
+        self.process = subprocess.Popen([pawl, "serve", "--port", "0", "--log", "none", "--threads", "1", "--draft", "off", *options],
                                         stdout=subprocess.PIPE, stderr=self.errors, text=True)
         line = self.process.stdout.readline()
         if "listening" not in line:

@@ -460,7 +460,7 @@ typedef struct pawl_engine_options {
   int32_t draft_nodes;   /* most drafted tokens of an output in a call, 1 to 63 */
   const char* chat_template; /* in the Jinja subset of docs/chat_templates.md; NULL: the model's */
   size_t chat_template_length;
-  /* Drafts, as in docs/drafting.md: "off" (also NULL), "auto", or names of sources with commas. */
+  /* Drafts (docs/drafting.md): "auto" (NULL too, also of older callers), "off", or names: "a,b". */
   const char* drafts;
   size_t drafts_length;
   const char* draft_text_file;

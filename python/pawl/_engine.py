@@ -87,7 +87,7 @@ class Engine:
         chat_template: Optional[str] = None,
         reasoning_marks: Optional[Tuple[str, str]] = None,
         settings: "Union[str, os.PathLike[str], None]" = None,
-        draft: Union[str, Sequence[str]] = "off",
+        draft: Union[str, Sequence[str]] = "auto",
         draft_nodes: int = 16,
         draft_text: "Union[str, os.PathLike[str], None]" = None,
         draft_model: "Union[str, os.PathLike[str], Sequence[Union[str, os.PathLike[str]]], None]" = None,

@@ -139,7 +139,7 @@ Status Check(const GenerateFlags& flags) {
   }
   if (Status status = flags.drafts.Check(); !status.ok()) return status;
   if (Status status = flags.diffusion.Check(many ? own : ""); !status.ok()) return status;
-  if (many && (flags.drafts.options.sources != "off" || !flags.stats_json.empty()))
+  if (many && (NamesDrafts(flags.drafts.options) || !flags.stats_json.empty()))
     return with(flags.stats_json.empty() ? "--draft" : "--stats-json");
   if (many && !flags.stops.empty()) return with("--stop");
   if (gaps && !flags.stops.empty()) {
@@ -231,7 +231,12 @@ int Generate(const GenerateFlags& flags) {
   }
   const bool in_canvas =
       gaps && flags.texts_behind() && prompted->model->model().filling().has_value();
-  Result<Engine> engine = flags.drafts.MakeEngine(std::move(prompted->model));
+  // A search asks the model in its own way.
+  DraftFlags drafts = flags.drafts;
+  if (flags.search.exact || flags.search.any() || flags.sampler.any()) {
+    drafts.options.sources = "off";
+  }
+  Result<Engine> engine = drafts.MakeEngine(std::move(prompted->model));
   if (!engine.ok()) return Fail(kGenerate, engine.error());
   EngineRequest request;
   request.tokens = std::move(prompted->tokens);

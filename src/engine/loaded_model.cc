@@ -233,8 +233,7 @@ Result<std::shared_ptr<Drafter>> LoadedModel::MakeDrafter(const DraftOptions& op
   if (sources->empty()) return std::shared_ptr<Drafter>();
   // Masks are filled in any order. A choice that is left to the engine is then none.
   if (model_->filling()) {
-    const bool named = !DraftModelsOf(options).empty() || !options.text_file.empty();
-    if (ChoosesDraftSources(options) && !named) return std::shared_ptr<Drafter>();
+    if (!NamesDrafts(options)) return std::shared_ptr<Drafter>();
     return Error{ErrorCode::kUnsupported, "means nothing for a model that fills masks", "draft"};
   }
   if (Status status = AttachHeads(options, *sources); !status.ok()) return status.error();

@@ -1,6 +1,7 @@
 /* Outputs of models for C: generating, streams, stop texts, cancelling from another thread, and
  * structs of the sizes that they had before. Oracle of the outputs: other outputs of one seed. */
 #include <pthread.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -287,6 +288,33 @@ static void test_old_sizes(const char* folder) {
   pawl_engine_free(engine);
 }
 
+/* A caller that knows no drafts has them too. How many there are depends on the time that calls
+ * take, so there are several outputs. */
+static void test_default_drafts(const char* folder, int off) {
+  pawl_engine_options options;
+  pawl_engine_options_init(&options, sizeof options);
+  options.drafts = "off";
+  options.drafts_length = strlen(options.drafts);
+  options.struct_size = off ? sizeof options : offsetof(pawl_engine_options, drafts);
+  pawl_engine* engine = load(folder, &options);
+  pawl_grammar* grammar = regex(engine, "(one two three four five six ){12}");
+  pawl_generate_options asked;
+  pawl_generate_options_init(&asked, sizeof asked);
+  asked.skip_forced = 0;
+  const pawl_prompt prompt = prompt_of("one two three four five six ");
+  int drafted = 0;
+  for (int i = 0; i < 20 && drafted == 0; ++i) {
+    pawl_generation* generation = NULL;
+    pawl_error* error = NULL;
+    CHECK(ok(pawl_engine_generate(engine, &prompt, grammar, &asked, &generation, &error), error));
+    drafted += output_of(generation).drafted_tokens;
+    pawl_generation_free(generation);
+  }
+  CHECK(off ? drafted == 0 : drafted > 0);
+  pawl_grammar_free(grammar);
+  pawl_engine_free(engine);
+}
+
 static void test_engine_options(const char* folder) {
   pawl_engine* engine = NULL;
   pawl_engine_options options;
@@ -331,6 +359,20 @@ static void test_engine_options(const char* folder) {
               "draft_model");
   options.draft_model = options.second_draft_model = NULL;
   options.draft_model_length = 0;
+
+  /* Without a word drafts are "auto", which takes the text that is given. */
+  options.drafts = NULL;
+  options.drafts_length = 0;
+  options.draft_text_file = "/no/such/text";
+  options.draft_text_file_length = strlen(options.draft_text_file);
+  CHECK_FAILS(pawl_engine_load(folder, length, &options, &engine, &error), PAWL_IO,
+              "/no/such/text");
+  options.drafts = "off";
+  options.drafts_length = strlen(options.drafts);
+  pawl_engine_free(load(folder, &options));
+  options.draft_text_file = NULL;
+  options.draft_text_file_length = 0;
+  for (int off = 0; off < 2; ++off) test_default_drafts(folder, off);
 
   /* Drafts with a file of past outputs, and a chat template. */
   char file[] = "/tmp/pawl_capi_generate_XXXXXX";

@@ -108,14 +108,14 @@ DraftTask TaskOf(RequestDrafts& request, std::span<const TokenId> tokens, int no
   return task;
 }
 
-// Draws a tree for one output and tells that the draft was wrong; how many drafts there were.
+// Draws a tree for one output and tells what came; how many drafts there were.
 int DraftAndMiss(Drafter& drafter, RequestDrafts& request, const LatencyModel& curve, int rows = 1,
-                 TokenId came = 5) {
+                 TokenId came = 5, bool drawn = true) {
   const std::vector<TokenId> tokens = {1};
   const DraftTask task = TaskOf(request, tokens, 16);
   drafter.CountCall();
   drafter.Draft({&task, 1}, {.rows = rows, .curve = &curve});
-  if (!request.tree.nodes.empty()) drafter.Verified(request, 0, came);
+  if (!request.tree.nodes.empty()) drafter.Verified(request, 0, came, drawn);
   return request.tree.drafts();
 }
 
@@ -157,6 +157,48 @@ TEST(DraftAccountTest, WhereDraftsPayTheEngineNeverRests) {
   EXPECT_GE(drafts, 190);
 }
 
+// Without drafts a forced token is a row of the next call. A draft of it saves no call.
+TEST(DraftAccountTest, ForcedTokensSaveNoCall) {
+  LatencyModel curve(ModelOfBytes(int64_t{1} << 30));
+  curve.Learn(1, 0, 10.0);
+  int64_t asked = 0;
+  const auto drafter = OneTokenDrafter(asked);
+  const auto request = drafter->Begin({});
+  for (int i = 0; i < 100; ++i) DraftAndMiss(*drafter, *request, curve, 1, 3, false);
+  EXPECT_FALSE(drafter->learns_grammars());  // it has never paid
+  EXPECT_GT(asked, 0);
+  EXPECT_LE(asked, 17 + 3 * 5);
+}
+
+// Lists of literals are made when drafts have paid.
+TEST(DraftAccountTest, ListsOfLiteralsWaitUntilDraftsHavePaid) {
+  LatencyModel curve(ModelOfBytes(int64_t{1} << 30));
+  curve.Learn(1, 0, 10.0);
+  const Compiler compiler(SixteenLetters());
+  const auto grammar = compiler.CompileRegex("[d-f][a-p]*");
+  ASSERT_TRUE(grammar.ok());
+  const auto at = ForLoop(MakeConstraint(*grammar), *SixteenLetters());
+  int64_t asked = 0;
+  std::vector<Drafter::Named> more;
+  more.emplace_back("one", std::make_unique<OneTokenSource>(TokenId{3}, 0.9f, asked));
+  const auto drafter = DrafterOf(LettersSetting("literals"), std::move(more));
+  const std::vector<TokenId> tokens = {1};
+  const auto run = [&](TokenId came) {
+    const auto request = drafter->Begin({.prompt = tokens, .constraint = at});
+    DraftTask task = TaskOf(*request, tokens, 16);
+    task.at = at;
+    task.mask = at->mask();
+    drafter->CountCall();
+    drafter->Draft({&task, 1}, {.rows = 1, .curve = &curve});
+    if (!request->tree.nodes.empty()) drafter->Verified(*request, 0, came);
+    return request->stats().sources[0].drafted;
+  };
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(run(3), 0) << i;
+  int64_t drafted = 0;
+  for (int i = 0; i < 8; ++i) drafted += run(3);
+  EXPECT_GT(drafted, 0);
+}
+
 TEST(DraftAccountTest, ACallIsAtMostHalfAsLongAgainByTheCurve) {
   for (const int rows : {1, 8, 40}) {
     LatencyModel curve(ModelOfBytes(int64_t{1} << 30));
@@ -182,12 +224,13 @@ struct Made {
 
 Made RunLetters(Model& model, std::shared_ptr<Drafter> drafter, const std::string& regex,
                 int outputs, int max_tokens, int batch, int prompt = 1, int lanes = 1,
-                uint64_t first_seed = 1) {
+                uint64_t first_seed = 1, int max_rows = BatchOptions().max_rows) {
   const auto vocabulary = SixteenLetters();
   const Compiler compiler(vocabulary);
   const auto grammar = compiler.CompileRegex(regex);
   BatchOptions options;
   options.max_batch = batch;
+  options.max_rows = max_rows;
   options.drafter = std::move(drafter);
   BatchEngine engine(model, vocabulary, {}, options);
   Made made;
@@ -253,6 +296,33 @@ TEST(DraftAccountTest, OnAFullPoolNothingIsPreemptedOrAdmittedLater) {
   EXPECT_EQ(on.stats.most_running, off.stats.most_running);
 }
 
+// Drafts that are always wrong take none of the rows that prompts wait for: there are as many
+// steps.
+TEST(DraftAccountTest, RowsOfWaitingPromptsComeFirst) {
+  const auto run = [](bool drafts) {
+    constexpr TokenId kNeverDrawn = 15;
+    ToyModel model({.vocabulary_size = 16, .context_length = 400, .pages = 400},
+                   [](const ToyModel::Place& place, std::span<float> out) {
+                     HashedLogits(place, out);
+                     out[kNeverDrawn] = -60;
+                   });
+    int64_t asked = 0;
+    std::shared_ptr<Drafter> drafter;
+    if (drafts) {
+      DraftSetting setting = LettersSetting("off");
+      setting.options.always = true;
+      std::vector<Drafter::Named> more;
+      more.emplace_back("one", std::make_unique<OneTokenSource>(kNeverDrawn, 0.9f, asked));
+      drafter = DrafterOf(std::move(setting), std::move(more));
+    }
+    return RunLetters(model, drafter, "[a-p]*", 12, 20, 4, 90, 1, 1, 16);
+  };
+  const Made off = run(false), on = run(true);
+  EXPECT_EQ(on.texts, off.texts);
+  EXPECT_GT(on.stats.drafts, 0);
+  EXPECT_EQ(on.stats.steps, off.stats.steps);
+}
+
 // ---- What sources learn ----
 
 std::vector<TokenId> ProposalsOf(Drafter& drafter, uint64_t owner, std::span<const TokenId> prompt,
@@ -297,6 +367,33 @@ TEST(DraftOwnerTest, WhatOneWroteIsNoDraftOfAnother) {
     EXPECT_TRUE(ProposalsOf(*drafter, 18, prompt, begun, nullptr).empty()) << source;
     EXPECT_TRUE(ProposalsOf(*drafter, 0, prompt, begun, nullptr).empty()) << source;
   }
+}
+
+// The same for counts of literals: whose texts begin with "f", "f" is the first guess.
+TEST(DraftOwnerTest, WhatOneChoseIsNoFirstGuessOfAnother) {
+  const Compiler compiler(SixteenLetters());
+  const auto grammar = compiler.CompileRegex("[d-f][a-p]*");
+  ASSERT_TRUE(grammar.ok());
+  const auto at = ForLoop(MakeConstraint(*grammar), *SixteenLetters());
+  const auto drafter = DrafterOf(LettersSetting("literals"));
+  const std::vector<TokenId> tokens = {0};
+  const auto guess = [&](uint64_t owner, TokenId came) {
+    GenerateOptions options;
+    options.draft_owner = owner;
+    const auto request = drafter->Begin({.prompt = tokens, .constraint = at, .options = &options});
+    DraftTask task = TaskOf(*request, tokens, 1);
+    task.at = at;
+    task.mask = at->mask();
+    drafter->Draft({&task, 1}, {});
+    EXPECT_EQ(request->tree.drafts(), 1);
+    const TokenId first = request->tree.nodes[1].token;
+    drafter->Verified(*request, 0, came);
+    return first;
+  };
+  for (int i = 0; i < 20; ++i) (void)guess(17, 5);
+  EXPECT_EQ(guess(17, 5), 5);
+  EXPECT_EQ(guess(18, 5), 3);
+  EXPECT_EQ(guess(0, 5), 3);
 }
 
 TEST(DraftMemoryLimitTest, WhatSourcesKeepIsWithinTheMegabytesAsked) {

@@ -29,3 +29,13 @@ def test_one_and_two_draft_models(tmp_path):
 def test_a_block_that_is_not_there():
     with pytest.raises(pawl.PawlError, match='the source "mtp" needs a block for several tokens'):
         pawl.Engine(draft="mtp")
+
+
+def test_drafts_are_on_by_default():
+    with pawl.Engine() as engine, pawl.Engine(draft="off") as plain:
+        on, off = (e.extract_outputs(TEXT, CONTACT, temperature=1) for e in (engine, plain))
+        assert on.value == off.value and on.tokens == off.tokens
+        assert "suffix" in on.report["drafts"]["sources"]
+        assert off.report["drafts"]["sources"] == {}
+        without = engine.extract_outputs(TEXT, CONTACT, temperature=1, drafts=False)
+        assert without.value == off.value and without.report["drafts"]["rows"] == 0

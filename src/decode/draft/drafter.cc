@@ -16,8 +16,10 @@
 // calls, twice as many each time, as long as asking takes more than a hundredth of the calls' time.
 //
 // Whether to begin. For a small model the host's work for a node takes longer than a step. So there
-// is an account of what drafts have saved and cost. If it is not above zero after sixteen calls,
-// the engine rests for as many, tries four more, rests for twice as many, and so on.
+// is an account of what drafts have saved and cost. A right draft saves its output's share of a
+// call where the token had to be drawn, and a row where it is forced: forced tokens come as rows of
+// the next call anyway. If the account is not above zero after sixteen calls, the engine rests for
+// as many, tries four more, rests for twice as many, and so on.
 #include "src/decode/draft/drafter.h"
 
 #include <algorithm>
@@ -366,6 +368,9 @@ void Drafter::Draft(std::span<const DraftTask> tasks, const DraftLimits& limits)
     int rows = limits.rows;
     for (const DraftTask& task : tasks) rows += task.request->tree.drafts();
     const double plain = limits.curve->Seconds(limits.rows, limits.context);
+    row_seconds_ = rows > limits.rows ? (limits.curve->Seconds(rows, limits.context) - plain) /
+                                            (rows - limits.rows)
+                                      : 0;
     Charge(seconds + limits.curve->Seconds(rows, limits.context) - plain, plain, tasks.size());
   }
   Average(asking / asked, asks_, ask_seconds_);
@@ -514,11 +519,11 @@ void Drafter::GrowAll(std::span<const DraftTask> tasks, const DraftLimits& limit
   }
 }
 
-void Drafter::Verified(RequestDrafts& request, int index, TokenId came) {
+void Drafter::Verified(RequestDrafts& request, int index, TokenId came, bool drawn) {
   const DraftNode& node = request.tree.nodes[static_cast<size_t>(index)];
   const bool followed = request.tree.Child(index, came) >= 0;
   if (followed) ++request.stats_.accepted;
-  if (followed) saved_ += token_seconds_;
+  if (followed) saved_ += drawn ? token_seconds_ : row_seconds_;
   if (node.law_source >= 0) draws_.Count(node.kept, followed);
   int draws = 0;
   size_t right = entries_.size();  // the source whose proposal was right last
@@ -563,12 +568,17 @@ void Drafter::SeeLogits(RequestDrafts& request, int index, TokenId token,
 }
 
 void Drafter::Finish(RequestDrafts& request, std::span<const TokenId> output) {
-  for (size_t i = 0; i < request.followers_.size(); ++i) {
-    request.followers_[i]->Finish(output);
-    const DraftModelCalls calls = request.followers_[i]->calls();
-    request.stats_.sources[i].model_calls = calls.all;
-    request.stats_.sources[i].late_calls = calls.late;
+  double seconds = 0;
+  {
+    Timer timer(seconds);
+    for (size_t i = 0; i < request.followers_.size(); ++i) {
+      request.followers_[i]->Finish(output);
+      const DraftModelCalls calls = request.followers_[i]->calls();
+      request.stats_.sources[i].model_calls = calls.all;
+      request.stats_.sources[i].late_calls = calls.late;
+    }
   }
+  Spend(seconds);
   stats_.calls += request.stats_.calls;
   stats_.rows += request.stats_.rows;
   stats_.accepted += request.stats_.accepted;

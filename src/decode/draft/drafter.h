@@ -129,8 +129,12 @@ class Drafter {
   // Of a call that GoOn makes, on average; 0: not known.
   double call_seconds() const { return late_seconds_; }
   bool foresees() const { return foresees_; }
-  // At this node of the last tree the output went on with that token.
-  void Verified(RequestDrafts& request, int node, TokenId came);
+  // At this node of the last tree the output went on with that token. `drawn`: a call without
+  // drafts would have had to draw it; false: it is forced, so it would have been a row of such a
+  // call.
+  void Verified(RequestDrafts& request, int node, TokenId came, bool drawn = true);
+  // Time that drafts took on top: to learn from answers and outputs.
+  void Spend(double seconds) { saved_ -= seconds; }
   bool wants_logits() const { return wants_logits_; }
   bool wants_all_logits() const { return wants_all_logits_; }
   // Where wants_logits: the logits there. `visited`: the output came by.
@@ -243,7 +247,7 @@ class Drafter {
   // Of calls that were asked for: how many lately, and what they have saved, in seconds. A call
   // counts less with each that follows.
   int trials_ = 0;
-  double saved_ = 0, token_seconds_ = 0;
+  double saved_ = 0, token_seconds_ = 0, row_seconds_ = 0;
   int64_t calls_ = 0, rest_until_ = 0, rest_ = 0;
   std::atomic<bool> paid_{false};
   bool free_ = false;  // drafts of this call need not pay

@@ -39,6 +39,12 @@ std::vector<std::string> DraftModelsOf(const DraftOptions& options) {
   return models;
 }
 
+bool NamesDrafts(const DraftOptions& options) {
+  if (options.sources == "off") return false;
+  return !ChoosesDraftSources(options) || !DraftModelsOf(options).empty() ||
+         !options.text_file.empty() || !options.history_file.empty();
+}
+
 size_t IndexOfDraftSource(std::string_view name) {
   return static_cast<size_t>(
       std::ranges::find_if(kEntries, [&](const auto& entry) { return name == entry.name; }) -

@@ -197,6 +197,8 @@ Result<std::vector<size_t>> ParseDraftSources(const DraftOptions& options);
 inline bool ChoosesDraftSources(const DraftOptions& options) {
   return options.sources == "auto" || options.sources == "all";
 }
+// Something was asked for, so where drafts cannot run it is an error. "auto" alone is then off.
+bool NamesDrafts(const DraftOptions& options);
 // DraftOptions::verify and shape. Errors: kInvalid, place "draft_verify" or "draft_shape".
 Result<DraftRules> ParseDraftRules(const DraftOptions& options);
 // DraftOptions::model, where there is one, and more_models.

@@ -340,11 +340,11 @@ Result<bool> DraftVerifier::Take(OutputDrafts& drafts, const CallAnswers& answer
     bool inside = tokens.size() > before;
     if (wants.ok() && *wants && run.asks()) {
       // The rest of the look is another thread's. What the tree has behind the token is left.
-      if (inside) drafts.visited_.push_back({node, tokens[before]});
+      if (inside) drafts.visited_.push_back({node, tokens[before], true});
       return wants;
     }
     for (size_t i = before; inside && i < tokens.size(); ++i) {
-      drafts.visited_.push_back({node, tokens[i]});
+      drafts.visited_.push_back({node, tokens[i], i == before});
       const int child = tree.Child(node, tokens[i]);
       inside = child >= 0 && !(drafts.rejects_ && drafts.tree_rule_.left());
       if (!inside) break;
@@ -366,15 +366,20 @@ int DraftVerifier::Settle(OutputDrafts& drafts, const CallAnswers& answers, Sequ
     drafter.SeeLogits(*drafts.drafted_, at, tree.nodes[static_cast<size_t>(at)].token,
                       answers.Logits(drafts.node_rows_[static_cast<size_t>(at)].output), visited);
   };
-  if (sees && drafter.wants_all_logits()) {
-    for (const int at : drafts.nodes_) {
-      if (tree.nodes[static_cast<size_t>(at)].legal) see(at, false);
+  double seconds = 0;
+  {
+    Timer timer(seconds);
+    if (sees && drafter.wants_all_logits()) {
+      for (const int at : drafts.nodes_) {
+        if (tree.nodes[static_cast<size_t>(at)].legal) see(at, false);
+      }
+    }
+    for (const auto& [at, came, drawn] : drafts.visited_) {
+      see(at, true);
+      drafter.Verified(*drafts.drafted_, at, came, drawn);
     }
   }
-  for (const auto& [at, came] : drafts.visited_) {
-    see(at, true);
-    drafter.Verified(*drafts.drafted_, at, came);
-  }
+  drafter.Spend(seconds);
   const auto node = static_cast<size_t>(drafts.reached_);
   const int accepted = tree.nodes[node].depth;
   counts_.accepted += accepted;

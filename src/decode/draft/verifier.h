@@ -64,6 +64,12 @@ class OutputDrafts {
     std::optional<Error> failure;  // no request could be made
   };
 
+  struct Visit {
+    int node = 0;
+    TokenId came = kNoToken;
+    bool drawn = true;  // false: forced
+  };
+
   // Also a root alone: the sources learn what came there.
   bool has_tree() const { return drafted_ != nullptr && !drafted_->tree.nodes.empty(); }
 
@@ -92,8 +98,8 @@ class OutputDrafts {
   std::vector<TokenId> children_;   // of the node where the next token is taken, for Probable
   bool took_ = false;               // what follows is of the last call
   int reached_ = 0;                 // the node from which the output goes on
-  // Nodes that the output came by, each with the token after it.
-  std::vector<std::pair<int, TokenId>> visited_;
+  // Nodes that the output came by.
+  std::vector<Visit> visited_;
 };
 
 class DraftVerifier {

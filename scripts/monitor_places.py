@@ -35,7 +35,7 @@ import tempfile
 
 SUFFIXES = {"python": (".py",), "java": (".java",), "typescript": (".ts", ".tsx")}
 BATCH = 20  # files that one process reads
-SECONDS = 600  # for a batch
+SECONDS = 1200  # for a batch
 
 
 # What a compiler said of a program of a .jsonl file that does not count.

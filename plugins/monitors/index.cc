@@ -525,6 +525,32 @@ Result<std::vector<IndexedSymbol>> RepositoryIndex::Named(const std::string& nam
       name);
 }
 
+Result<std::vector<std::pair<std::string, std::string>>> RepositoryIndex::Pairs(
+    const char* sql, const std::string* argument) {
+  Statement query(db_, sql);
+  if (argument != nullptr) query.Text(1, *argument);
+  std::vector<std::pair<std::string, std::string>> pairs;
+  while (query.Step()) pairs.emplace_back(query.TextAt(0), query.TextAt(1));
+  if (query.failed()) return query.error();
+  return pairs;
+}
+
+Result<std::vector<std::pair<std::string, std::string>>> RepositoryIndex::Packages() {
+  return Pairs(
+      "SELECT f.path, s.name FROM symbols s JOIN files f ON f.id = s.file "
+      "WHERE s.kind = 'package'",
+      nullptr);
+}
+
+Result<std::vector<std::pair<std::string, std::string>>> RepositoryIndex::TypesIn(
+    const std::string& package) {
+  return Pairs(
+      "SELECT t.name, f.path FROM symbols p JOIN symbols t ON t.file = p.file "
+      "JOIN files f ON f.id = p.file WHERE p.name = ? AND p.kind = 'package' AND "
+      "t.container = '' AND t.kind IN ('class', 'interface', 'enum', 'record')",
+      &package);
+}
+
 // A Repository keeps the answers of the index, so that a name that is asked for again costs no
 // query; when there are very many of them they are forgotten together.
 
@@ -571,6 +597,25 @@ bool Repository::HasPackage(const std::string& name) {
   const auto symbols = index_->Named(name);
   at->second = symbols.ok() && std::any_of(symbols->begin(), symbols->end(),
                                            [](const auto& s) { return s.kind == "package"; });
+  return at->second;
+}
+
+const std::vector<std::pair<std::string, std::string>>& Repository::PackagesByFile() {
+  if (package_of_) return *package_of_;
+  auto found = index_->Packages();
+  package_of_.emplace();
+  if (found.ok()) *package_of_ = std::move(*found);
+  std::sort(package_of_->begin(), package_of_->end());
+  return *package_of_;
+}
+
+const std::vector<std::pair<std::string, std::string>>& Repository::TypesIn(
+    const std::string& package) {
+  if (types_in_.size() > kMaxAnswers) types_in_.clear();
+  const auto [at, is_new] = types_in_.try_emplace(package);
+  if (!is_new) return at->second;
+  auto found = index_->TypesIn(package);
+  if (found.ok()) at->second = std::move(*found);
   return at->second;
 }
 

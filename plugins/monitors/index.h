@@ -98,6 +98,10 @@ class RepositoryIndex {
   Status UpdateFile(const std::string& path, Language language, const std::string& content);
   Result<std::vector<IndexedSymbol>> MembersOf(const std::string& type);
   Result<std::vector<IndexedSymbol>> Named(const std::string& name);
+  // All files that belong to a package, and the package.
+  Result<std::vector<std::pair<std::string, std::string>>> Packages();
+  // The types at the top of a package's files, and the files.
+  Result<std::vector<std::pair<std::string, std::string>>> TypesIn(const std::string& package);
 
  private:
   RepositoryIndex(sqlite3* db, std::string path) : db_(db), path_(std::move(path)) {}
@@ -115,6 +119,8 @@ class RepositoryIndex {
   Status StoreParsed(const Parsed& parsed, IndexCounts& counts);
   Status CheckSize(size_t max_bytes);
   Status Remove(const std::string& path);
+  Result<std::vector<std::pair<std::string, std::string>>> Pairs(const char* sql,
+                                                                 const std::string* argument);
   sqlite3* db_;
   std::string path_;
 };
@@ -135,6 +141,12 @@ class Repository {
   const std::vector<std::string>& FilesWithType(const std::string& name);
   // A file of the repository says that it belongs to this package.
   bool HasPackage(const std::string& name);
+  // The Java files that say to which package they belong, and the package; sorted.
+  const std::vector<std::pair<std::string, std::string>>& PackagesByFile();
+  // The types at the top of the package's files, each with its file.
+  const std::vector<std::pair<std::string, std::string>>& TypesIn(const std::string& package);
+  // As SourceFolder::PathOf.
+  std::string PathOf(const std::string& path) const { return folder_.PathOf(path); }
   // nullopt: there is no such file in the folder, or the file is too large.
   std::optional<std::string> Read(const std::string& path) const;
   bool Has(const std::string& path) const;
@@ -147,6 +159,8 @@ class Repository {
   std::string limit_;
   std::unordered_map<std::string, std::vector<std::string>> types_;
   std::unordered_map<std::string, bool> packages_;
+  std::optional<std::vector<std::pair<std::string, std::string>>> package_of_;
+  std::unordered_map<std::string, std::vector<std::pair<std::string, std::string>>> types_in_;
 };
 
 }  // namespace pawl::monitors

@@ -115,14 +115,16 @@ TextState::Answer TextState::Ask(char next) {
     unparsed = set_->analysis_->unparsed;
     counts.trigger_seconds +=
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    const bool constrained = answer.verdict.refusal.has_value() || answer.verdict.names != nullptr;
+    const bool answered = answer.verdict.refusal.has_value() || answer.verdict.names != nullptr;
+    const bool constrained =
+        answered && (answer.verdict.names == nullptr || answer.verdict.names->Judges(next));
     if (counts.keep_places) {
       counts.places.push_back(
           {.byte = text_->size(), .monitor = monitor->name(), .constrained = constrained});
     }
-    if (constrained) {
+    if (answered) {
       answer.asked = true;
-      ++counts.constrained;
+      counts.constrained += constrained ? 1 : 0;
       return answer;
     }
     asked = true;
@@ -135,7 +137,12 @@ std::shared_ptr<const Completions> TextState::Expected() {
   if (names_ != nullptr) return names_;
   if (!scan_.in_code()) return nullptr;
   if (!text_->empty() && NameByte(text_->back())) return nullptr;
-  if (expected_ == nullptr) expected_ = std::make_shared<Answer>(Ask('a'));
+  if (expected_ == nullptr) {
+    Answer answer = Ask('a');
+    // Names of which only some are judged are no set to choose from.
+    if (answer.verdict.names != nullptr && answer.verdict.names->lower_free) answer.verdict = {};
+    expected_ = std::make_shared<Answer>(std::move(answer));
+  }
   return expected_->verdict.names;
 }
 
@@ -168,7 +175,9 @@ bool TextState::Add(char c, Refusal* refusal) {
     }
   }
   if (names_ != nullptr && written_ >= set_->limits_.name_bytes) names_ = nullptr;
-  if (names_ != nullptr && names_->private_free && written_ == 0 && c == '_') names_ = nullptr;
+  if (names_ != nullptr && written_ == 0 && !names_->Judges(c)) names_ = nullptr;
+  // A name may be written with escapes (Java, TypeScript), which are not followed.
+  if (c == '\\' && set_->language() != Language::kPython) names_ = nullptr;
   if (names_ != nullptr) {
     const std::string_view so_far = std::string_view(*text_).substr(text_->size() - written_);
     const auto& names = names_->names;

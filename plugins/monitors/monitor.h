@@ -40,6 +40,12 @@ struct Completions {
   std::string followers;
   // Names that begin with "_" are not judged: stubs leave out what is private.
   bool private_free = false;
+  // Names that begin with a small letter are not judged: packages, which may come from anywhere.
+  bool lower_free = false;
+  // Whether a name that begins with this byte is judged.
+  bool Judges(char first) const {
+    return !(private_free && first == '_') && !(lower_free && first >= 'a' && first <= 'z');
+  }
 };
 
 // A text that must not go on like this.

@@ -4,6 +4,7 @@
 #include "plugins/monitors/java/class_path.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -172,12 +173,12 @@ bool ReadConstantPool(Bytes& in, ConstantPool& constants) {
         constants.texts[i] = in.Take(in.U2());
         break;
       case 7:
+      case 19:  // a module
+      case 20:  // a package
         constants.classes[i] = in.U2();
         break;
       case 8:
       case 16:
-      case 19:
-      case 20:
         in.U2();
         break;
       case 15:
@@ -321,6 +322,47 @@ Result<Class> ReadClassFile(std::string_view bytes) {
   return result;
 }
 
+Result<Module> ReadModuleFile(std::string_view bytes) {
+  Bytes in(bytes);
+  ConstantPool constants;
+  const auto bad = [&](const char* why) {
+    return Error{ErrorCode::kInvalid, why, "byte " + std::to_string(in.at())};
+  };
+  if (in.U4() != 0xCAFEBABE) return bad("is no class file");
+  in.U4();  // the version
+  if (!ReadConstantPool(in, constants)) return bad("a constant that is not known");
+  in.Take(10);  // flags, names, no interfaces, no fields
+  in.U2();      // no methods
+  Module module;
+  const uint32_t attributes = in.U2();
+  for (uint32_t i = 0; i < attributes && !in.failed(); ++i) {
+    const std::string_view name = constants.Text(in.U2());
+    Bytes content(in.Take(in.U4()));
+    if (name != "Module") continue;
+    module.name = std::string(constants.ClassName(content.U2()));
+    content.U4();  // flags, version
+    constexpr uint32_t kTransitive = 0x20;
+    for (uint32_t left = content.U2(); left > 0 && !content.failed(); --left) {
+      const std::string_view required = constants.ClassName(content.U2());
+      const uint32_t flags = content.U2();
+      content.U2();  // version
+      module.requirements.push_back(
+          {.name = std::string(required), .transitive = (flags & kTransitive) != 0});
+    }
+    for (uint32_t left = content.U2(); left > 0 && !content.failed(); --left) {
+      std::string package = Dotted(constants.ClassName(content.U2()));
+      content.U2();  // flags
+      const uint32_t to = content.U2();
+      content.Take(size_t{2} * to);
+      if (to == 0) module.exports.push_back(std::move(package));
+    }
+    if (content.failed()) return bad("the description of the module ends too early");
+  }
+  if (in.failed()) return bad("the file ends too early");
+  if (module.name.empty()) return bad("describes no module");
+  return module;
+}
+
 }  // namespace pawl::monitors::java
 
 #ifndef PAWL_JAVA_MODULES
@@ -373,6 +415,10 @@ void ClassPath::OpenArchive(const std::string& path) {
     }
     if (!name.ends_with(".class")) continue;
     name.remove_suffix(6);
+    if (name == "module-info") {
+      descriptions_.push_back({.archive = number, .of_kit = module, .place = entry});
+      continue;
+    }
     if (const size_t slash = name.rfind('/'); slash != std::string_view::npos) {
       std::string package(name.substr(0, slash));
       std::replace(package.begin(), package.end(), '/', '.');
@@ -398,25 +444,82 @@ bool ClassPath::HasPackage(std::string_view package) {
   return packages_.contains(std::string(package));
 }
 
-std::optional<std::vector<std::string>> ClassPath::NamesIn(const std::string& package) {
+const ClassPath::NamesOfPackage& ClassPath::Look(const std::string& package) {
   Open();
-  if (!limits_.empty()) return std::nullopt;
-  const auto known = names_in_.find(package);
-  if (known != names_in_.end()) return known->second;
+  const auto [at, is_new] = names_in_.try_emplace(package);
+  if (!is_new) return at->second;
   std::string folder = package + "/";
   std::ranges::replace(folder, '.', '/');
-  std::unordered_set<std::string> names;
+  std::unordered_set<std::string_view> names;
+  std::unordered_set<std::string_view> classes;
   for (const auto& [path, entry] : entries_) {
     if (!path.starts_with(folder)) continue;
     const std::string_view rest = std::string_view(path).substr(folder.size());
-    const std::string_view name = rest.substr(0, std::min(rest.find_first_of("/$"), rest.size()));
-    if (name != "package-info" && !name.empty()) names.emplace(name);
+    const size_t end = std::min(rest.find_first_of("/$"), rest.size());
+    const std::string_view name = rest.substr(0, end);
+    if (name == "package-info" || name.empty()) continue;
+    names.emplace(name);
+    if (end == rest.size() || rest[end] == '$') classes.emplace(name);
+  }
+  at->second.all.assign(names.begin(), names.end());
+  at->second.classes.assign(classes.begin(), classes.end());
+  std::ranges::sort(at->second.all);
+  std::ranges::sort(at->second.classes);
+  Work::Step(1 + entries_.size() / 8);
+  return at->second;
+}
+
+std::optional<std::vector<std::string>> ClassPath::NamesIn(const std::string& package) {
+  Open();
+  if (!limits_.empty()) return std::nullopt;
+  const NamesOfPackage& names = Look(package);
+  if (names.all.empty()) return std::nullopt;
+  return names.all;
+}
+
+const std::vector<std::string>& ClassPath::ClassesIn(const std::string& package) {
+  return Look(package).classes;
+}
+
+void ClassPath::ReadModules() {
+  Open();
+  if (modules_read_) return;
+  modules_read_ = true;
+  std::vector<std::unordered_set<std::string_view>> folders(archives_.size());
+  for (const auto& [path, entry] : entries_) {
+    if (const size_t slash = path.rfind('/'); slash != std::string::npos)
+      folders[entry.archive].insert(std::string_view(path).substr(0, slash));
+  }
+  for (const Description& one : descriptions_) {
+    const auto bytes = archives_[one.archive].Read(one.place, kMaxClassBytes);
+    if (!bytes) continue;
+    Result<Module> module = ReadModuleFile(*bytes);
+    if (!module.ok()) continue;
+    LibraryModule library{.module = std::move(*module)};
+    for (const std::string_view folder : folders[one.archive]) {
+      std::string package(folder);
+      std::ranges::replace(package, '/', '.');
+      library.packages.push_back(std::move(package));
+    }
+    std::ranges::sort(library.packages);
+    // Modules that are tried out are seen only by programs that ask for them.
+    if (one.of_kit && !library.module.name.starts_with("jdk.incubator."))
+      of_kit_.insert(library.module.exports.begin(), library.module.exports.end());
+    std::string name = library.module.name;
+    modules_.try_emplace(std::move(name), std::move(library));
   }
   Work::Step(1 + entries_.size() / 8);
-  if (names.empty()) return std::nullopt;
-  std::vector<std::string> sorted(names.begin(), names.end());
-  std::ranges::sort(sorted);
-  return names_in_.emplace(package, std::move(sorted)).first->second;
+}
+
+const ClassPath::LibraryModule* ClassPath::ModuleNamed(const std::string& name) {
+  ReadModules();
+  const auto found = modules_.find(name);
+  return found == modules_.end() ? nullptr : &found->second;
+}
+
+bool ClassPath::OfKit(const std::string& package) {
+  ReadModules();
+  return limits_.empty() && of_kit_.contains(package);
 }
 
 std::unique_ptr<Class> ClassPath::Find(std::string_view name) {
@@ -449,13 +552,20 @@ std::unique_ptr<Class> ClassPath::Find(std::string_view name) {
   return std::make_unique<Class>(std::move(*read));
 }
 
-std::string DefaultJavaModules() {
+std::string DefaultJavaModules(std::string* note) {
   std::error_code ignored;
+  if (const char* home = std::getenv("JAVA_HOME"); home != nullptr && *home != 0) {
+    std::string modules = (fs::path(home) / "jmods").string();
+    if (fs::is_directory(modules, ignored)) return modules;
+  }
   std::string best;
+  std::string passed_over;
   int newest = -1;
+  int newest_without = -1;
   for (const auto& entry : fs::directory_iterator("/usr/lib/jvm", ignored)) {
     const std::string modules = (entry.path() / "jmods").string();
-    if (!fs::is_directory(modules, ignored)) continue;
+    const bool has = fs::is_directory(modules, ignored);
+    if (!has && !fs::is_regular_file(entry.path() / "lib" / "modules", ignored)) continue;
     // java-17-openjdk-amd64
     const std::string name = entry.path().filename().string();
     int version = 0;
@@ -463,10 +573,16 @@ std::string DefaultJavaModules() {
       if (c < '0' || c > '9' || version > 10000) break;
       version = version * 10 + (c - '0');
     }
-    if (version > newest) {
+    if (has && version > newest) {
       newest = version;
       best = modules;
+    } else if (!has && version > newest_without) {
+      newest_without = version;
+      passed_over = entry.path().string();
     }
+  }
+  if (note != nullptr && newest >= 0 && newest_without > newest) {
+    *note = passed_over + ": has no .jmod files, so the library is that of " + best;
   }
   if (best.empty() && fs::is_directory(PAWL_JAVA_MODULES, ignored)) best = PAWL_JAVA_MODULES;
   return best;

@@ -20,6 +20,19 @@ namespace pawl::monitors::java {
 // Errors: kInvalid for bytes that are no class file, with the place.
 Result<Class> ReadClassFile(std::string_view bytes);
 
+// What the description of a module says.
+struct Module {
+  struct Requirement {
+    std::string name;
+    bool transitive = false;
+  };
+  std::string name;
+  std::vector<Requirement> requirements;
+  std::vector<std::string> exports;  // of a compiled one: packages that it exports to all
+};
+// A module-info.class. Errors: as above.
+Result<Module> ReadModuleFile(std::string_view bytes);
+
 // Archives, and folders that have archives. One that can't be read is passed over.
 class ClassPath {
  public:
@@ -31,6 +44,17 @@ class ClassPath {
   // Packages and classes in a package, sorted; nullopt: there is none of that name, or a limit cut
   // the reading short.
   std::optional<std::vector<std::string>> NamesIn(const std::string& package);
+  // The classes at the top of a package, sorted.
+  const std::vector<std::string>& ClassesIn(const std::string& package);
+  struct LibraryModule {
+    Module module;
+    std::vector<std::string> packages;  // sorted
+  };
+  // The module that an archive is, nullptr: there is none of that name.
+  const LibraryModule* ModuleNamed(const std::string& name);
+  // Whether a module of the development kit that each program can see exports the package to all.
+  // No other archive can add a class to it (a package lies in one module).
+  bool OfKit(const std::string& package);
   // Bytes of the classes that Find has unpacked since the last Forget. When they reach
   // kMaxUnpackedBytes, Find knows no further class.
   size_t unpacked() const { return unpacked_; }
@@ -51,6 +75,12 @@ class ClassPath {
   void Open();
   void OpenArchive(const std::string& path);
   void Reached(const std::string& limit);
+  struct NamesOfPackage {
+    std::vector<std::string> all;      // packages and classes, sorted
+    std::vector<std::string> classes;  // sorted
+  };
+  const NamesOfPackage& Look(const std::string& package);
+  void ReadModules();
   std::vector<std::string> places_;
   std::vector<std::string> limits_;
   size_t unpacked_ = 0;
@@ -58,13 +88,22 @@ class ClassPath {
   std::vector<ZipArchive> archives_;
   std::unordered_map<std::string, Entry> entries_;  // java/util/Map$Entry
   std::unordered_set<std::string> packages_;        // java.util
-  // By package what NamesIn has found.
-  std::unordered_map<std::string, std::vector<std::string>> names_in_;
+  std::unordered_map<std::string, NamesOfPackage> names_in_;
+  struct Description {
+    uint32_t archive = 0;
+    bool of_kit = false;  // a .jmod file
+    ZipArchive::Entry place;
+  };
+  std::vector<Description> descriptions_;  // the archives' module-info.class
+  bool modules_read_ = false;
+  std::unordered_map<std::string, LibraryModule> modules_;
+  std::unordered_set<std::string> of_kit_;
 };
 
-// Where a Java development kit keeps its .jmod files on this machine: the newest of /usr/lib/jvm,
-// or what scripts/install_deps.sh has put beside the grammars. Empty: there is none.
-std::string DefaultJavaModules();
+// Where a Java development kit keeps its .jmod files on this machine: that of JAVA_HOME, the newest
+// of /usr/lib/jvm, or what scripts/install_deps.sh has put beside the grammars. Empty: there is
+// none. `note`: in words, that a newer kit was passed over.
+std::string DefaultJavaModules(std::string* note = nullptr);
 
 }  // namespace pawl::monitors::java
 

@@ -439,6 +439,8 @@ std::optional<Type> Typer::FieldOf(const Type& of, std::string_view name, bool& 
     world_.ReadClass(c);
     for (const Member& m : c.members) {
       if (m.kind != Member::Kind::kField || m.name != name) continue;
+      // One that the text does not see.
+      if (m.visibility == Visibility::kPrivate && c.file != &world_.program()) continue;
       found = open ? Type{} : Substitute(m.type, with);
       return true;
     }
@@ -449,9 +451,30 @@ std::optional<Type> Typer::FieldOf(const Type& of, std::string_view name, bool& 
   return found;
 }
 
-Value Typer::Identifier(std::string_view name, const Node* at) {
+bool Typer::NoVariable(const Node* identifier) {
+  bool none = false;
+  Identifier(identifier->text(), identifier, &none);
+  return none;
+}
+
+// Above.super: the class above an enclosing one, or an interface above.
+Value Typer::AboveOf(const Node* access) {
+  const Value above = Evaluate(access->at(F::k_object));
+  Class* c = above.names_type && above.type.is(TK::kClass) ? world_.Find(above.type.name) : nullptr;
+  if (c == nullptr) return {};
+  for (const Node* up = access; up != nullptr; up = up->parent) {
+    const Node* around = ClassAround(up);
+    if (around == nullptr || world_.ClassOf(around, world_.program()) != c) continue;
+    world_.ReadHead(*c);
+    return c->supers.empty() ? Value{} : Value{.type = c->supers.front()};
+  }
+  return c->is_interface ? Value{.type = above.type} : Value{};
+}
+
+Value Typer::Identifier(std::string_view name, const Node* at, bool* no_variable) {
   std::vector<Type> variables = Patterns(name, at);
   bool closed = true;
+  bool hides = false;  // a class further in may declare a field of this name further down
   // From the inside to the outside: the variables of a class's method, then the class's fields.
   const Node* from = at;
   for (;;) {
@@ -472,24 +495,14 @@ Value Typer::Identifier(std::string_view name, const Node* at) {
     bool here = true;
     if (auto field = FieldOf(self, name, here)) {
       // An outer field that something unknown in between may hide.
-      if (!closed) return {};
+      if (!closed || hides) return {};
       variables.push_back(std::move(*field));
       return {.type = ReadFrom(Either(std::move(variables)))};
     }
-    bool supers_known = here;
-    if (!here) {
-      // That the class is not finished is no reason to doubt; unknown classes above it are.
-      supers_known = true;
-      world_.Walk(self, [&](Class& above, const Substitution& with) {
-        (void)with;
-        if (above.open && !above.unfinished) supers_known = false;
-        for (const Type& super : above.supers) {
-          if (!super.is(TK::kClass) || world_.Find(super.name) == nullptr) supers_known = false;
-        }
-        return false;
-      });
-    }
+    // That the class is not finished is no reason to doubt; unknown classes above it are.
+    const bool supers_known = here || world_.SupersKnown(self);
     closed = closed && supers_known;
+    hides = hides || (c->unfinished && DeclaresClass(*of));
     from = of;
   }
   if (!variables.empty()) return {.type = closed ? ReadFrom(Either(std::move(variables))) : Type{}};
@@ -505,6 +518,7 @@ Value Typer::Identifier(std::string_view name, const Node* at) {
     if (!known) closed = false;
     if (!import.all && !known) return {};
   }
+  if (no_variable != nullptr) *no_variable = closed;
   // Constants are written as types that are abbreviations: URL, UUID.
   const bool shouted =
       std::none_of(name.begin(), name.end(), [](char c) { return c >= 'a' && c <= 'z'; });
@@ -548,6 +562,17 @@ bool Within(const Node* node, K kind) {
 
 }  // namespace
 
+bool Typer::ImportedByStar(const std::string& type) {
+  const size_t dot = type.rfind('.');
+  if (dot == std::string::npos) return false;
+  bool star = false;
+  for (const Import& import : world_.program().imports) {
+    if (!import.all && import.name == type) return false;
+    star = star || (import.all && type.compare(0, dot, import.name) == 0);
+  }
+  return star;
+}
+
 std::optional<std::vector<std::string>> Typer::MemberNames(const Value& value, const Node* at) {
   const Type type = ReadFrom(value.type);
   std::vector<std::string> names;
@@ -581,6 +606,9 @@ std::optional<std::vector<std::string>> Typer::MemberNames(const Value& value, c
     if (!closed) return std::nullopt;
   }
   if (!any) return std::nullopt;
+  // A type of this name that is declared further down hides one that is imported by ".*". Where
+  // that one has nothing for its name to be followed by, it is the other one that is meant.
+  if (value.names_type && names.empty() && ImportedByStar(type.name)) return std::nullopt;
   names.emplace_back("new");  // outer.new Inner()
   // Map.class, Outer.this, Interface.super
   if (value.names_type || MayNameType(at)) names.insert(names.end(), {"class", "super", "this"});

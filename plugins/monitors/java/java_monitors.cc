@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "plugins/monitors/java/packages.h"
 #include "plugins/monitors/java/symbol_table.h"
 #include "plugins/monitors/java/typer.h"
 #include "plugins/monitors/monitor.h"
@@ -26,7 +27,7 @@ class JavaAnalysis : public Analysis {
   explicit JavaAnalysis(const MonitorOptions& options)
       : parser_(Language::kJava), repository_(Open(options)) {
     path_ = options.class_path;
-    if (std::string modules = DefaultJavaModules(); !modules.empty())
+    if (std::string modules = DefaultJavaModules(&note_); !modules.empty())
       path_.push_back(std::move(modules));
     Renew();
   }
@@ -54,26 +55,40 @@ class JavaAnalysis : public Analysis {
     return nullptr;
   }
   SymbolTable& world() { return *world_; }
-  // Packages and classes in a package of the library. Others are not known whole: "java" is
-  // reserved, and a class path has all of it (Java Language Specification, section 6.1). So it has
-  // of "jdk" and "sun", which a repository may add to.
-  std::optional<std::vector<std::string>> NamesIn(const std::string& package) {
+  // Names of packages and their types, for the program that was parsed last.
+  PackageNames& packages() {
     Renew();
-    const std::string_view root = std::string_view(package).substr(0, package.find('.'));
-    if (root != "java" && root != "jdk" && root != "sun") return std::nullopt;
-    if (repository_ != nullptr && (root != "java" || repository_->HasPackage("java.lang")))
-      return std::nullopt;
-    return world_->NamesInLibrary(package);
+    if (packages_ == nullptr) packages_ = std::make_unique<PackageNames>(*world_);
+    return *packages_;
+  }
+  // As Shadow, for a text that ends before the cursor: a declaration is put behind it.
+  const Node* ShadowOfDeclaration(std::string_view text, bool behind_try = false) {
+    Scan scan(Language::kJava);
+    scan.Add(text);
+    if (!scan.in_code() || scan.too_deep() != SIZE_MAX) return nullptr;
+    const Cursor cursor{.text = text, .suffix = {}, .scan = &scan};
+    const std::string type = behind_try ? "finally {} Object " : "Object ";
+    const std::string splice = type + std::string(kName) + ";";
+    const auto start = static_cast<uint32_t>(text.size() + type.size());
+    return Shadow(cursor, splice, scan, start, start + static_cast<uint32_t>(kName.size()));
+  }
+  void SetFile(const std::string& path) override {
+    if (repository_ == nullptr) return;
+    file_ = repository_->PathOf(path);
+    packages_ = nullptr;
+    if (world_ != nullptr) world_->SetFile(file_);
   }
   std::vector<std::string> Limits() const override {
     std::vector<std::string> limits =
         world_ != nullptr ? world_->limits() : std::vector<std::string>();
+    if (!note_.empty()) limits.push_back(note_);
     if (repository_ != nullptr && !repository_->limit().empty())
       limits.push_back(repository_->folder() + ": " + repository_->limit());
     return limits;
   }
   void Drop(bool whole) noexcept override {
     parser_.Forget();
+    packages_.reset();
     if (world_ != nullptr && !whole) {
       world_->Forget();
     } else {
@@ -111,13 +126,18 @@ class JavaAnalysis : public Analysis {
   }
 
   void Renew() {
-    if (world_ == nullptr) world_ = std::make_unique<SymbolTable>(path_, repository_.get());
+    if (world_ != nullptr) return;
+    world_ = std::make_unique<SymbolTable>(path_, repository_.get());
+    world_->SetFile(file_);
   }
 
   Parser parser_;
   std::vector<std::string> path_;
   std::unique_ptr<Repository> repository_;
+  std::string file_;  // in the repository
+  std::string note_;
   std::unique_ptr<SymbolTable> world_;
+  std::unique_ptr<PackageNames> packages_;
 };
 
 inline JavaAnalysis& Of(Analysis& analysis) { return static_cast<JavaAnalysis&>(analysis); }
@@ -449,21 +469,12 @@ Verdict Names(std::optional<std::vector<std::string>> names) {
   return {.names = std::move(completions)};
 }
 
-// import java.util.: the package; empty: something else stands there.
-std::string ImportedPackage(std::string_view text) {
-  if (!text.ends_with('.')) return "";
-  text.remove_suffix(1);
-  size_t start = text.size();
-  while (start > 0 && (NameByte(text[start - 1]) || text[start - 1] == '.')) --start;
-  const std::string_view package = text.substr(start);
-  text = TrimEnd(text.substr(0, start));
-  constexpr std::string_view kWord = "import";
-  if (text.size() == start || !text.ends_with(kWord)) return "";
-  text.remove_suffix(kWord.size());
-  const std::string_view before = TrimEnd(text);
-  // At the beginning of a line or a statement.
-  const bool begins = before.empty() || before.back() == ';' || before.size() < text.size();
-  return begins ? std::string(package) : "";
+Verdict Names(std::optional<java::NamesThere> there) {
+  if (!there) return {};
+  auto completions = std::make_shared<Completions>();
+  completions->names = std::move(there->names);
+  completions->lower_free = there->lower_free;
+  return {.names = std::move(completions)};
 }
 
 // a.b: only what the type of `a` has.
@@ -483,19 +494,81 @@ class Dereference : public Monitor {
   }
   Verdict Ask(const Cursor& c, Analysis& analysis) const override {
     JavaAnalysis& of = Of(analysis);
-    if (const std::string package = ImportedPackage(c.text); !package.empty())
-      return Names(of.NamesIn(package));
+    if (const java::DottedPlace place = java::DottedPlaceAt(c.text);
+        place.word != java::DottedPlace::Word::kNone) {
+      return OfDotted(c, place, of);
+    }
+    if (java::OnlyClassFollows(c.text)) return Names(std::vector<std::string>{"class"});
     const auto at = static_cast<uint32_t>(c.text.size());
     const Node* node = of.Shadow(c, kName, *c.scan, at, at + static_cast<uint32_t>(kName.size()));
-    if (node == nullptr || !node->is(K::k_identifier) || node->parent == nullptr) return {};
+    if (node == nullptr || node->parent == nullptr) return OfType(c, of);
     const Node* parent = node->parent;
+    if (node->is(K::k_type_identifier) && parent->is(K::k_scoped_type_identifier))
+      return OfScoped(*parent, node, of);
+    if (!node->is(K::k_identifier)) return {};
     const bool access = (parent->is(K::k_field_access) && node->field == F::k_field) ||
                         (parent->is(K::k_method_invocation) && node->field == F::k_name);
-    if (!access || Typer::OfSuper(parent)) return {};
+    if (!access) return Annotated(*parent) ? OfScoped(*parent, node, of) : Verdict{};
     Typer typer(of.world());
-    const Value value = typer.Evaluate(parent->at(F::k_object));
-    if (!value.type.known()) return {};
-    return Names(typer.MemberNames(value, node));
+    if (Typer::OfSuper(parent)) {
+      const Value above = typer.AboveOf(parent);
+      return above.type.known() ? Names(typer.MemberNames(above, node)) : Verdict{};
+    }
+    const Node* object = parent->at(F::k_object);
+    const Value value = typer.Evaluate(object);
+    if (value.type.known()) return Names(typer.MemberNames(value, node));
+    return OfPackage(object, typer, of);
+  }
+
+ private:
+  static Verdict OfDotted(const Cursor& c, const java::DottedPlace& place, JavaAnalysis& of) {
+    using Word = java::DottedPlace::Word;
+    // The package of the text counts, and what it declares does not yet.
+    if (of.ShadowOfDeclaration(c.text.substr(0, place.start)) == nullptr) return {};
+    of.unparsed = false;
+    if (place.word == Word::kPackage) return Names(of.packages().Declared(place.before));
+    return Names(of.packages().Imported(place.before, place.word == Word::kImportStatic));
+  }
+  // The text does not parse, since only a type may stand here and more has to follow.
+  static Verdict OfType(const Cursor& c, JavaAnalysis& of) {
+    const auto place = java::TypePlaceAt(c.text);
+    if (!place) return {};
+    const Node* node = of.ShadowOfDeclaration(c.text.substr(0, place->boundary), place->in_catch);
+    if (node == nullptr || node->parent == nullptr || node->parent->parent == nullptr) return {};
+    const Node* declaration = node->parent->parent;
+    const bool member =
+        declaration->is(K::k_field_declaration) || declaration->is(K::k_constant_declaration);
+    const bool top = declaration->parent != nullptr && declaration->parent->is(K::k_program);
+    if (!place->anywhere && !(place->of_member && member) && !(place->at_top && top)) return {};
+    of.unparsed = false;
+    return Names(of.packages().Types(place->before, node));
+  }
+  // @a.b.C; elsewhere a name with points may be that of a module.
+  static bool Annotated(const Node& name) {
+    if (!name.is(K::k_scoped_identifier)) return false;
+    const Node* up = name.parent;
+    while (up != nullptr && up->is(K::k_scoped_identifier)) up = up->parent;
+    return up != nullptr && (up->is(K::k_marker_annotation) || up->is(K::k_annotation));
+  }
+  static Verdict OfScoped(const Node& scoped, const Node* node, JavaAnalysis& of) {
+    const Node* before = scoped.first_named();
+    if (before == nullptr || before == node) return {};
+    std::string name = java::WithoutSpace(before->text());
+    if (name.find_first_of("<@") != std::string::npos) return {};
+    return Names(of.packages().Types(name, node));
+  }
+  // a.b.C in an expression, where `a` is no variable.
+  static Verdict OfPackage(const Node* object, Typer& typer, JavaAnalysis& of) {
+    const Node* root = object;
+    while (root != nullptr && root->is(K::k_field_access)) root = root->at(F::k_object);
+    if (root == nullptr || !root->is(K::k_identifier)) return {};
+    const std::string name = java::WithoutSpace(object->text());
+    const std::string_view first = root->text();
+    // A field may be declared further down; none is called so.
+    const bool reserved = first == "java" || first == "javax" || first == "jdk";
+    if (!reserved && (root == object || !of.packages().Begins(name))) return {};
+    if (!typer.NoVariable(root)) return {};
+    return Names(of.packages().In(name));
   }
 };
 

@@ -184,6 +184,12 @@ SourceFile* SymbolTable::FileOf(const std::string& path) {
   return (files_[path] = std::move(made)).get();
 }
 
+void SymbolTable::SetFile(std::string file) {
+  if (file == file_) return;
+  file_ = std::move(file);
+  in_repository_.clear();
+}
+
 void SymbolTable::Forget() noexcept {
   program_ = SourceFile{};
   files_.clear();
@@ -205,7 +211,7 @@ Class* SymbolTable::FindInRepository(const std::string& name) {
     start = end + 1;
     if (part.empty() || (part[0] >= 'a' && part[0] <= 'z' && end < name.size())) continue;
     for (const std::string& path : repository_->FilesWithType(part)) {
-      if (!path.ends_with(".java")) continue;
+      if (!path.ends_with(".java") || path == file_) continue;
       SourceFile* file = FileOf(path);
       if (file->package != package) continue;
       const auto in_file = file->classes.find(name);
@@ -441,6 +447,29 @@ bool SymbolTable::Walk(const Type& type, const Visit& visit) {
     for (const Type& super : c->supers) todo.push_back({Substitute(super, with)});
   }
   return closed;
+}
+
+bool SymbolTable::SupersKnown(const Type& type) {
+  bool known = true;
+  Walk(type, [&](Class& above, const Substitution& with) {
+    (void)with;
+    if (above.open && !above.unfinished) known = false;
+    for (const Type& super : above.supers) {
+      if (!super.is(TK::kClass) || Find(super.name) == nullptr) known = false;
+    }
+    return false;
+  });
+  return known;
+}
+
+bool SymbolTable::MayBeInherited(const Type& type, const Node* node) {
+  for (const Node* up = node->parent; up != nullptr; up = up->parent) {
+    if (!DeclaresClass(*up)) continue;
+    const Class* in = ClassOf(up, program_);
+    if (type.name == in->name || type.name.starts_with(in->name + ".")) return false;
+    if (!SupersKnown(ClassNamed(*in))) return true;
+  }
+  return false;
 }
 
 Type SymbolTable::As(const Type& type, const std::string& super) {

@@ -64,6 +64,12 @@ class SymbolTable {
   std::optional<std::vector<std::string>> NamesInLibrary(const std::string& package) {
     return path_.NamesIn(package);
   }
+  ClassPath& class_path() { return path_; }
+  // The file of the repository that the program is an unfinished version of: what lies on the disk
+  // does not count. Empty: none.
+  void SetFile(std::string file);
+  const std::string& file() const { return file_; }
+  Repository* repository() { return repository_; }
   // The type with `dimensions` ("[][]") behind it.
   static Type WithDimensions(Type type, const Node* dimensions);
 
@@ -72,6 +78,11 @@ class SymbolTable {
   // what was visited before was known. `visit` calls ReadClass when it wants to see members.
   using Visit = std::function<bool(Class&, const Substitution&)>;
   bool Walk(const Type& type, const Visit& visit);
+  // Whether all that is above a type is known, which itself may be unfinished.
+  bool SupersKnown(const Type& type);
+  // Whether the name of a type at `node` may be that of one which an enclosing class inherits from
+  // a class that is not known.
+  bool MayBeInherited(const Type& type, const Node* node);
   // The type as seen as the class above it of that name; kUnknown: it is none, or not known.
   Type As(const Type& type, const std::string& super);
   enum class Answer : uint8_t { kNo, kYes, kMaybe };
@@ -100,6 +111,7 @@ class SymbolTable {
   SourceFile program_;
   std::unordered_map<std::string, std::unique_ptr<SourceFile>> files_;
   size_t file_bytes_ = 0;
+  std::string file_;
   std::unordered_map<std::string, std::unique_ptr<Class>> compiled_;  // nullptr: not there
   std::unordered_map<std::string, Class*> in_repository_;
 };

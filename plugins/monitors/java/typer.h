@@ -44,12 +44,17 @@ class Typer {
   std::optional<std::vector<std::string>> LabelsOf(const Node* label);
   // Fewest and most arguments of a method.
   static void Arity(const Member& method, size_t& least, size_t& most);
+  // Whether nothing that is known declares a variable of the identifier's name.
+  bool NoVariable(const Node* identifier);
+  // What `Above.super` stands for in such an access or call.
+  Value AboveOf(const Node* access);
   // Whether an access or a call is one of `Above.super.name`.
   static bool OfSuper(const Node* access);
 
  private:
   // --- names
-  Value Identifier(std::string_view name, const Node* at);
+  // `no_variable`: set when a name is not a variable's, for sure.
+  Value Identifier(std::string_view name, const Node* at, bool* no_variable = nullptr);
   std::optional<Type> Local(std::string_view name, const Node* at);
   std::optional<Type> LocalOf(const Node* up, std::string_view name, const Node* below,
                               const Node* at);
@@ -85,6 +90,7 @@ class Typer {
   Type TargetOf(const Node* lambda, size_t which);
   bool Unfinished(const Node* node) const;
 
+  bool ImportedByStar(const std::string& type);
   Type Binary(const Node* node);
   Type Compute(const Node* node);
   void Visible(Class& c, const Node* at, bool only_static, std::vector<std::string>& names);

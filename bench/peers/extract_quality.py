@@ -59,13 +59,13 @@ class Task:
         item = self.closed["items"] if args.lists else self.closed
         item["required"], item["additionalProperties"] = self.keys, False
 
-    def messages(self, text):
-        """As Pawl's prompt has them."""
+    def messages(self, text, written=lambda record: record):
+        """As Pawl's prompt has them; the record of an example as `written` has it."""
         before = f"{self.instruction}\n\nKeys: {', '.join(self.keys)}\n\n"
         out = []
         for example in self.examples:
             out += [{"role": "user", "content": before + "Text: " + example["text"]},
-                    {"role": "assistant", "content": json.dumps(example["record"], separators=(",", ":"))}]
+                    {"role": "assistant", "content": json.dumps(written(example["record"]), separators=(",", ":"))}]
             before = ""
         return [*out, {"role": "user", "content": before + "Text: " + text}]
 
@@ -114,10 +114,12 @@ def of_instructor(llama, task):
     record = pydantic.create_model("Record", **fields)
     wanted = pydantic.create_model("Records", records=(list[record], ...)) if task.name == "lists" else record
     create = instructor.patch(create=llama.create_chat_completion_openai_v1, mode=instructor.Mode.JSON_SCHEMA)
+    # A list is a member of what it asks for, and so it is in the examples.
+    written = (lambda records: {"records": records}) if task.name == "lists" else (lambda record: record)
 
     def extract(text):
         try:
-            made = create(messages=task.messages(text), response_model=wanted, temperature=0, max_tokens=task.most,
+            made = create(messages=task.messages(text, written), response_model=wanted, temperature=0, max_tokens=task.most,
                           max_retries=1)
         except Exception:  # whatever it is, there is no record
             return None

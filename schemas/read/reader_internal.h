@@ -215,7 +215,8 @@ class Reader {
   std::unordered_map<std::string, FormulaId> present_;
   std::vector<std::string> notes_;
   std::unordered_set<const Value*> noted_;
-  size_t listed_ = 0;  // by ListAnnotations
+  size_t listed_ = 0;     // by ListAnnotations
+  size_t left_open_ = 0;  // notes of Closed
   bool has_object_unions_ = false;
   int depth_ = 0;
   int64_t schemas_ = 0;

@@ -41,6 +41,16 @@ class NameMatcher {
   StringProgram program_;
 };
 
+// Whether `schema` itself says that its values may be objects, of any kind.
+bool SaysObject(const json::Value& schema) {
+  const json::Value* type = schema.Find("type");
+  if (type == nullptr || schema.Find("enum") != nullptr || schema.Find("const") != nullptr)
+    return false;
+  return type->text == "object" || std::ranges::any_of(type->items, [](const json::Value& one) {
+           return one.text == "object";
+         });
+}
+
 }  // namespace
 
 // What schemas under one condition evaluate.
@@ -210,7 +220,12 @@ Result<FormulaId> Reader::Closed(const Value& schema, const Path& path) {
   const bool speaks = std::any_of(seen->begin(), seen->end(), [](const Evaluated& one) {
     return !one.names.empty() || !one.patterns.empty();
   });
-  return speaks ? UnevaluatedProperties(*seen, kFalseFormula, path) : kTrueFormula;
+  if (speaks) return UnevaluatedProperties(*seen, kFalseFormula, path);
+  if (here_.copying != Copying::kPlain && SaysObject(schema) &&
+      ++left_open_ <= limits::kAnnotationNotes) {
+    notes_.push_back(path.ToString() + ": no key is named, so the object stays open");
+  }
+  return kTrueFormula;
 }
 
 Result<FormulaId> Reader::UnevaluatedProperties(const std::vector<Evaluated>& seen, FormulaId value,

@@ -61,6 +61,25 @@ TEST(KeysTest, EachKeyIsWritten) {
   EXPECT_FALSE(Takes(grammar, R"({"id":null,"city":null,"n":null,"x":null})"));
 }
 
+TEST(KeysTest, AnObjectThatStaysOpenIsNamed) {
+  const std::string note = ": no key is named, so the object stays open";
+  const auto notes = [](const char* schema, bool open = false) {
+    JsonSchemaOptions options = Options();
+    options.additional_properties = open;
+    return Compiled(schema, options).notes();
+  };
+  constexpr const char* kMap = R"({"properties": {"a": {"type": ["object", "null"]},
+    "b": {"$ref": "#/$defs/c"}}, "$defs": {"c": {"type": "object", "properties": {}}}})";
+  EXPECT_EQ(notes(kMap), (std::vector<std::string>{"#/properties/a" + note, "#/$defs/c" + note}));
+  EXPECT_TRUE(notes(kMap, true).empty());
+  EXPECT_TRUE(Takes(Compiled(kMap, Options()), R"({"a":{"x":1},"b":{"y":2}})"));
+  // Named keys, values of the key's choice, and a schema that says something of other keys.
+  for (const char* schema :
+       {kOrder, R"({"type": "object", "patternProperties": {"^a": {}}})", R"({"enum": [{}]})",
+        R"({"type": "object", "additionalProperties": {"type": "string"}})", "true"})
+    EXPECT_TRUE(notes(schema).empty()) << schema;
+}
+
 TEST(KeysTest, AsGivenByDefault) {
   const Grammar grammar = Compiled(kOrder, Options(Keys::kRequired));
   EXPECT_TRUE(Takes(grammar, R"({"id":"a"})"));

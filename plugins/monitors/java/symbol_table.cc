@@ -465,7 +465,7 @@ bool SymbolTable::SupersKnown(const Type& type) {
 bool SymbolTable::MayBeInherited(const Type& type, const Node* node) {
   for (const Node* up = node->parent; up != nullptr; up = up->parent) {
     if (!DeclaresClass(*up)) continue;
-    const Class* in = ClassOf(up, program_);
+    Class* in = ClassOf(up, program_);
     if (type.name == in->name || type.name.starts_with(in->name + ".")) return false;
     if (!SupersKnown(ClassNamed(*in))) return true;
   }

@@ -2,7 +2,10 @@
 """The generator of the training texts: what it keeps out, and whether records are right by schema and text."""
 
 import random
+import shutil
+import subprocess
 import sys
+import tempfile
 import unittest
 from pathlib import Path
 
@@ -79,6 +82,20 @@ class TinyExtractTest(unittest.TestCase):
             "lines": {"type": "array", "items": {"type": "object", "properties": {"name": {"type": "string"}, "tags": {"type": "array", "items": {"type": "string"}}}}}}}
         self.assertEqual(gen.view(schema), "id:pattern;day:date;kind:new|paid;total:number(in all);sub{open:boolean};lines[{name;tags[]}]")
         self.assertEqual(gen.view(schema["properties"]["lines"]), "[{name;tags[]}]")
+
+    def test_the_card_has_the_scores(self):
+        root = Path(__file__).resolve().parents[1]
+        check = [sys.executable, root / "scripts/tiny_extract/card.py", "--model"]
+        self.assertEqual(subprocess.run([*check, root / "models/tiny-extract", "--check"]).returncode, 0)
+        with tempfile.TemporaryDirectory() as name:   # a score and the parameters of another model
+            model = Path(name) / "model"
+            shutil.copytree(root / "models/tiny-extract", model)
+            card = model / "README.md"
+            right = card.read_text()
+            card.write_text(right.replace("**86.6 %**", "**88.6 %**").replace("| parameters | 3,", "| parameters | 4,"))
+            self.assertIn(b"README.md differs", subprocess.run([*check, model, "--check"], capture_output=True).stderr)
+            self.assertEqual(subprocess.run([*check, model]).returncode, 0)
+            self.assertEqual(card.read_text(), right)
 
 
 if __name__ == "__main__":

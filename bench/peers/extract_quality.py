@@ -5,9 +5,9 @@
     bench/peers/extract_quality.py --model MODEL.gguf --lists --systems pawl langextract instructor
 
 Each system gets the same texts, instruction, examples and thread, and greedy decoding. Records are scored by
-`pawl eval --written`. Times are processor seconds, without loading the model. Texts are of the half of
-bench/extract/ that is kept apart; examples are of the other half. Needs llama-cpp-python, and of the systems those
-that are asked for: outlines, instructor, langextract.
+`pawl eval --written`, which also compares them with Pawl's by a paired test. Times are processor seconds, without
+loading the model (Pawl's with it). Texts are of the half of bench/extract/ that is kept apart; examples are of the
+other half. Needs llama-cpp-python, and of the systems those that are asked for: outlines, instructor, langextract.
 """
 
 import argparse
@@ -180,7 +180,7 @@ PEERS = {"llama.cpp": of_llama_cpp, "outlines": of_outlines, "instructor": of_in
 def pawl_eval(args, task, folder, more):
     command = [args.pawl, "eval", "--schema", str(task.schema_file), "--data", str(folder / "texts.jsonl"), "--json", *more]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
-    return json.loads(done.stdout)["settings"]
+    return json.loads(done.stdout)
 
 
 def run_pawl(args, task, folder, batch):
@@ -191,9 +191,9 @@ def run_pawl(args, task, folder, batch):
         (folder / "examples.jsonl").write_text("".join(json.dumps(row) + "\n" for row in task.examples))
         more += ["--examples", str(folder / "examples.jsonl")]
     before = processor_seconds(resource.RUSAGE_CHILDREN)
-    (setting,) = pawl_eval(args, task, folder, more)
+    (setting,) = pawl_eval(args, task, folder, more)["settings"]
     # Loading is counted: a run of no texts would not tell less.
-    return setting, processor_seconds(resource.RUSAGE_CHILDREN) - before
+    return setting, processor_seconds(resource.RUSAGE_CHILDREN) - before, None
 
 
 def run_peer(args, task, folder, name):
@@ -204,18 +204,20 @@ def run_peer(args, task, folder, name):
     seconds = processor_seconds() - before
     path = folder / (name + ".jsonl")
     path.write_text("".join(json.dumps({"record": record}) + "\n" for record in records))
-    (setting,) = pawl_eval(args, task, folder, ["--written", str(path)])
-    return setting, seconds
+    pawl = [folder / "pawl.jsonl"] if (folder / "pawl.jsonl").exists() else []
+    scored = pawl_eval(args, task, folder, [part for one in [*pawl, path] for part in ("--written", str(one))])
+    return scored["settings"][-1], seconds, scored["comparisons"][0] if pawl else None
 
 
-def summary(setting, seconds):
+def summary(setting, seconds, compared):
     counts = setting["all"]
     fields = counts["values"] + counts["nulls"]
     return {"fields_right": round((counts["right"] + counts["right_nulls"]) / fields, 4), "fields": fields,
             "values_right": counts["right"], "values": counts["values"], "nulls_right": counts["right_nulls"],
             "failed": setting["failed"], "f1_values": setting["values"]["f1"], "f1_records": setting["list_records"]["f1"],
             "f1_list_fields": setting["list_fields"]["f1"], "empty_lists": setting["empty_lists"],
-            "processor_seconds": round(seconds, 1)}
+            "processor_seconds": round(seconds, 1),
+            "against_pawl": compared and {key: compared[key] for key in ("better", "worse", "same", "p")}}
 
 
 def main():

@@ -135,6 +135,9 @@ class Repository {
   const std::vector<std::string>& FilesWithType(const std::string& name);
   // A file of the repository says that it belongs to this package.
   bool HasPackage(const std::string& name);
+  // Brings the index up to date with these files alone. false: none of them is a source file of the
+  // folder.
+  bool FilesChanged(const std::vector<std::string>& files);
   // nullopt: there is no such file in the folder, or the file is too large.
   std::optional<std::string> Read(const std::string& path) const;
   bool Has(const std::string& path) const;

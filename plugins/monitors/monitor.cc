@@ -139,6 +139,48 @@ std::shared_ptr<const Completions> TextState::Expected() {
   return expected_->verdict.names;
 }
 
+std::string TextState::WhyOpen() {
+  if (text_->size() > kMostBytes) return "the text has more than 1 MiB, which counts as data";
+  if (text_->find('\0') != std::string::npos) return "the text has a zero byte";
+  if (too_deep() != SIZE_MAX) return TooDeepAt(*text_, too_deep()).message;
+  if (!scan_.in_code()) return "the place is in a comment or a string";
+  if (set_->monitors_.empty()) return "no monitors are on";
+  const uint64_t before = set_->counts_.given_up;
+  if (Expected() != nullptr) return "";
+  if (set_->counts_.given_up > before || given_up_ > 0)
+    return "a limit of the monitors was reached";
+  if (too_deep() != SIZE_MAX) return TooDeepAt(*text_, too_deep()).message;
+  if (expected_ == nullptr) return "a name stands before the place";
+  if (expected_->unparsed) return "the code around the place does not parse";
+  if (expected_->asked) return "the type of what stands before the place is not known";
+  return "the monitors know names only where a member is named";
+}
+
+std::vector<NameDetail> TextState::Details(std::span<const std::string> names) {
+  std::vector<NameDetail> details(names.size());
+  if (Expected() == nullptr) return details;
+  const char* const asked = names_ != nullptr ? monitor_ : expected_->monitor;
+  const Cursor cursor{.text = *text_, .suffix = *suffix_, .scan = &scan_, .next = 'a'};
+  for (const auto& monitor : set_->monitors_) {
+    if (std::string_view(monitor->name()) != asked) continue;
+    try {
+      const Work question(set_->limits_, set_->limits_.question_steps);
+      monitor->Details(cursor, *set_->analysis_, names, details);
+    } catch (const GaveUp&) {
+      set_->analysis_->Drop(false);
+      ++set_->counts_.given_up;
+    } catch (const Stopped&) {
+      set_->analysis_->Drop(false);
+      throw;
+    } catch (...) {
+      set_->analysis_->Drop(true);
+      throw;
+    }
+    break;
+  }
+  return details;
+}
+
 bool TextState::Add(char c, Refusal* refusal) {
   ++set_->counts_.bytes;
   Work::Count(1);

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "plugins/monitors/java/details.h"
 #include "plugins/monitors/java/symbol_table.h"
 #include "plugins/monitors/java/typer.h"
 #include "plugins/monitors/monitor.h"
@@ -71,6 +72,10 @@ class JavaAnalysis : public Analysis {
     if (repository_ != nullptr && !repository_->limit().empty())
       limits.push_back(repository_->folder() + ": " + repository_->limit());
     return limits;
+  }
+  void FilesChanged(const std::vector<std::string>& files) override {
+    if (repository_ != nullptr && repository_->FilesChanged(files) && world_ != nullptr)
+      world_->Forget();
   }
   void Drop(bool whole) noexcept override {
     parser_.Forget();
@@ -496,6 +501,18 @@ class Dereference : public Monitor {
     const Value value = typer.Evaluate(parent->at(F::k_object));
     if (!value.type.known()) return {};
     return Names(typer.MemberNames(value, node));
+  }
+  void Details(const Cursor& c, Analysis& analysis, std::span<const std::string> names,
+               std::vector<NameDetail>& details) const override {
+    JavaAnalysis& of = Of(analysis);
+    if (!ImportedPackage(c.text).empty()) return java::PackageDetails(names, details);
+    const auto at = static_cast<uint32_t>(c.text.size());
+    const Node* node = of.Shadow(c, kName, *c.scan, at, at + static_cast<uint32_t>(kName.size()));
+    if (node == nullptr || node->parent == nullptr) return;
+    const Node* object = node->parent->at(F::k_object);
+    if (object == nullptr) return;
+    Typer typer(of.world());
+    java::MemberDetails(of.world(), typer.Evaluate(object), names, details);
   }
 };
 

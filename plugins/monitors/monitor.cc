@@ -152,30 +152,49 @@ std::string TextState::WhyOpen() {
   if (too_deep() != SIZE_MAX) return TooDeepAt(*text_, too_deep()).message;
   if (expected_ == nullptr) return "a name stands before the place";
   if (expected_->unparsed) return "the code around the place does not parse";
-  if (expected_->asked) return "the type of what stands before the place is not known";
+  if (expected_->asked) return "other names may stand here than those that are known";
   return "the monitors know names only where a member is named";
+}
+
+void TextState::Within(const std::function<void(Analysis&)>& ask) {
+  try {
+    const Work question(set_->limits_, set_->limits_.question_steps);
+    ask(*set_->analysis_);
+  } catch (const GaveUp&) {
+    set_->analysis_->Drop(false);
+    ++set_->counts_.given_up;
+  } catch (const Stopped&) {
+    set_->analysis_->Drop(false);
+    throw;
+  } catch (...) {
+    set_->analysis_->Drop(true);
+    throw;
+  }
+}
+
+std::vector<std::string> TextState::Known() {
+  std::vector<std::string> names;
+  if (Expected() != nullptr || expected_ == nullptr || !expected_->asked || expected_->unparsed)
+    return names;
+  const Cursor cursor{.text = *text_, .suffix = *suffix_, .scan = &scan_, .next = 'a'};
+  for (const auto& monitor : set_->monitors_) {
+    if (!monitor->Triggered(cursor)) continue;
+    Within([&](Analysis& analysis) { monitor->Known(cursor, analysis, names); });
+  }
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  return names;
 }
 
 std::vector<NameDetail> TextState::Details(std::span<const std::string> names) {
   std::vector<NameDetail> details(names.size());
-  if (Expected() == nullptr) return details;
-  const char* const asked = names_ != nullptr ? monitor_ : expected_->monitor;
+  const bool known = Expected() != nullptr;
+  if (!known && (expected_ == nullptr || !expected_->asked || expected_->unparsed)) return details;
+  const std::string_view asked = !known ? "" : names_ != nullptr ? monitor_ : expected_->monitor;
   const Cursor cursor{.text = *text_, .suffix = *suffix_, .scan = &scan_, .next = 'a'};
   for (const auto& monitor : set_->monitors_) {
-    if (std::string_view(monitor->name()) != asked) continue;
-    try {
-      const Work question(set_->limits_, set_->limits_.question_steps);
-      monitor->Details(cursor, *set_->analysis_, names, details);
-    } catch (const GaveUp&) {
-      set_->analysis_->Drop(false);
-      ++set_->counts_.given_up;
-    } catch (const Stopped&) {
-      set_->analysis_->Drop(false);
-      throw;
-    } catch (...) {
-      set_->analysis_->Drop(true);
-      throw;
-    }
+    if (known ? monitor->name() != asked : !monitor->Triggered(cursor)) continue;
+    Within([&](Analysis& analysis) { monitor->Details(cursor, analysis, names, details); });
     break;
   }
   return details;

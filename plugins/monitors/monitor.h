@@ -123,8 +123,15 @@ class Monitor {
   // Cheap: looks at the last bytes and the next one. Asked before every byte of code.
   virtual bool Triggered(const Cursor& cursor) const = 0;
   virtual Verdict Ask(const Cursor& cursor, Analysis& analysis) const = 0;
-  // What is known of some of the names that it answered with at this place. `details` has as many
-  // as there are names, and keeps what was found when a limit ends the question.
+  // Where Ask has no answer: names that are known to be there, though others may be too.
+  virtual void Known(const Cursor& cursor, Analysis& analysis,
+                     std::vector<std::string>& names) const {
+    (void)cursor;
+    (void)analysis;
+    (void)names;
+  }
+  // What is known of some of the names that it answered with, or knows, at this place. `details`
+  // has as many as there are names, and keeps what was found when a limit ends the question.
   virtual void Details(const Cursor& cursor, Analysis& analysis, std::span<const std::string> names,
                        std::vector<NameDetail>& details) const {
     (void)cursor;
@@ -192,9 +199,11 @@ class TextState {
   // Asks the monitors what they would say of a name that begins here, once: the answer is kept for
   // the bytes that are tried here, in this state and its copies. nullptr: anything may begin.
   std::shared_ptr<const Completions> Expected();
-  // Why Expected() knows nothing, in words that go on "any name may stand here: ".
+  // Why Expected() knows nothing, in words.
   std::string WhyOpen();
-  // What is known of names that Expected() has, as many as there are names.
+  // Where Expected() knows nothing: names that may stand here among others, sorted.
+  std::vector<std::string> Known();
+  // What is known of names that Expected() or Known() has, as many as there are names.
   std::vector<NameDetail> Details(std::span<const std::string> names);
 
  private:
@@ -212,6 +221,8 @@ class TextState {
   Answer Ask(char next);
   // One monitor's answer, within the limits.
   Verdict AskOne(const Monitor& monitor, const Cursor& cursor);
+  // Another question to one, within the limits.
+  void Within(const std::function<void(Analysis&)>& ask);
   MonitorSet* set_;
   std::shared_ptr<std::string> text_;
   std::shared_ptr<const std::string> suffix_;

@@ -29,7 +29,7 @@ struct PlaceNames::State {
 };
 
 std::vector<monitors::NameDetail> PlaceNames::Details(std::span<const std::string> of) const {
-  if (state_ == nullptr || open) return std::vector<monitors::NameDetail>(of.size());
+  if (state_ == nullptr) return std::vector<monitors::NameDetail>(of.size());
   const std::lock_guard lock(state_->host->mutex());
   return state_->text->Details(of);
 }
@@ -69,6 +69,7 @@ std::vector<std::string> NamesOfText(std::string_view prefix, std::string_view s
     }
   };
   read(prefix, false);
+  scan.Add('a');  // the name that comes: what stands behind it is no member of what stands before
   suffix = suffix.substr(0, kMostBytes);
   suffix.remove_prefix(
       static_cast<size_t>(std::ranges::find_if_not(suffix, NameByte) - suffix.begin()));
@@ -93,6 +94,7 @@ Result<PlaceNames> CompletionPlanner::NamesAt(const CompletionRequest& request) 
   const std::string_view begun = std::string_view(request.prefix).substr(begin);
   const bool in_code = scan.in_code();
   std::shared_ptr<const monitors::Completions> known;
+  std::vector<std::string> words;
   place.open = in_code;
   if ((*host)->set() == nullptr) {
     place.why = !request.language ? "the language of the file is not known"
@@ -106,18 +108,23 @@ Result<PlaceNames> CompletionPlanner::NamesAt(const CompletionRequest& request) 
     monitors::MonitorSet& set = *(*host)->set();
     place.state_->text = set.Start(request.prefix.substr(0, begin), aware ? request.suffix : "");
     known = place.state_->text->Expected();
-    if (known == nullptr) place.why = place.state_->text->WhyOpen();
+    if (known == nullptr) {
+      place.why = place.state_->text->WhyOpen();
+      words = place.state_->text->Known();
+    }
     place.limits = set.analysis().Limits();
   }
   if (known != nullptr && known->private_free && begun.starts_with('_')) {
     place.why = "names that begin with _ are not in the stubs";
     known = nullptr;
   }
-  std::vector<std::string> words;
   if (known == nullptr && in_code) {
     const std::string_view before = std::string_view(request.prefix).substr(0, begin);
     const bool members = before.ends_with('.') || before.ends_with("->");
-    words = NamesOfText(before, request.suffix, language, members);
+    std::vector<std::string> own = NamesOfText(before, request.suffix, language, members);
+    words.insert(words.end(), own.begin(), own.end());
+    std::ranges::sort(words);
+    words.erase(std::ranges::unique(words).begin(), words.end());
   }
   const std::vector<std::string>& from = known != nullptr ? known->names : words;
   auto name = std::ranges::lower_bound(from, begun);
@@ -187,6 +194,7 @@ Result<NameList> CodeCompleter::Names(const CompletionRequest& request,
     std::ranges::fill(probabilities,
                       1.0 / static_cast<double>(std::max<size_t>(1, probabilities.size())));
   }
+  StopScope::Check();
   std::vector<size_t> order(place->names.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::ranges::stable_sort(order, std::greater<>(), [&](size_t i) { return probabilities[i]; });

@@ -136,6 +136,30 @@ void MemberDetails(SymbolTable& world, const Value& value, std::span<const std::
   }
 }
 
+void KnownMembers(SymbolTable& world, const Value& value, std::vector<std::string>& names) {
+  std::vector<Type> todo = {ReadFrom(value.type)};
+  for (size_t i = 0; i < todo.size() && i < 64; ++i) {
+    const Type one = ReadFrom(todo[i]);
+    if (one.is(Type::Kind::kEither)) {
+      todo.insert(todo.end(), one.args.begin(), one.args.end());
+    } else if (one.is(Type::Kind::kVariable) && !one.args.empty()) {
+      todo.push_back(one.args[0]);
+    } else if (one.is(Type::Kind::kClass)) {
+      world.Walk(one, [&](Class& c, const Substitution&) {
+        world.ReadClass(c);
+        Work::Step(c.members.size());
+        for (const Member& m : c.members) {
+          const bool seen = m.visibility == Visibility::kPublic || c.file == &world.program();
+          const bool fits = m.is_static || !value.names_type;
+          if (m.kind != Member::Kind::kConstructor && seen && fits) names.push_back(m.name);
+        }
+        return false;
+      });
+    }
+  }
+  std::erase(names, "pawl_name__");
+}
+
 void PackageDetails(std::span<const std::string> names, std::vector<NameDetail>& details) {
   for (size_t i = 0; i < names.size(); ++i) {
     const bool type = !names[i].empty() && names[i][0] >= 'A' && names[i][0] <= 'Z';

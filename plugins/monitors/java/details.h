@@ -14,6 +14,8 @@ namespace pawl::monitors::java {
 // REQUIRES: as many details as names.
 void MemberDetails(SymbolTable& world, const Value& value, std::span<const std::string> names,
                    std::vector<NameDetail>& details);
+// Adds the members that are known, where others may be there too.
+void KnownMembers(SymbolTable& world, const Value& value, std::vector<std::string>& names);
 // Of the packages and classes in a package.
 void PackageDetails(std::span<const std::string> names, std::vector<NameDetail>& details);
 

@@ -502,17 +502,29 @@ class Dereference : public Monitor {
     if (!value.type.known()) return {};
     return Names(typer.MemberNames(value, node));
   }
+  void Known(const Cursor& c, Analysis& analysis, std::vector<std::string>& names) const override {
+    JavaAnalysis& of = Of(analysis);
+    const Node* object = ObjectAt(c, of);
+    if (object == nullptr) return;
+    Typer typer(of.world());
+    java::KnownMembers(of.world(), typer.Evaluate(object), names);
+  }
   void Details(const Cursor& c, Analysis& analysis, std::span<const std::string> names,
                std::vector<NameDetail>& details) const override {
     JavaAnalysis& of = Of(analysis);
     if (!ImportedPackage(c.text).empty()) return java::PackageDetails(names, details);
-    const auto at = static_cast<uint32_t>(c.text.size());
-    const Node* node = of.Shadow(c, kName, *c.scan, at, at + static_cast<uint32_t>(kName.size()));
-    if (node == nullptr || node->parent == nullptr) return;
-    const Node* object = node->parent->at(F::k_object);
+    const Node* object = ObjectAt(c, of);
     if (object == nullptr) return;
     Typer typer(of.world());
     java::MemberDetails(of.world(), typer.Evaluate(object), names, details);
+  }
+
+ private:
+  // What stands before the point.
+  static const Node* ObjectAt(const Cursor& c, JavaAnalysis& of) {
+    const auto at = static_cast<uint32_t>(c.text.size());
+    const Node* node = of.Shadow(c, kName, *c.scan, at, at + static_cast<uint32_t>(kName.size()));
+    return node != nullptr && node->parent != nullptr ? node->parent->at(F::k_object) : nullptr;
   }
 };
 

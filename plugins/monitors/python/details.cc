@@ -171,4 +171,23 @@ void MemberDetails(SymbolTable& world, const Type& type, std::span<const std::st
   }
 }
 
+void KnownMembers(SymbolTable& world, const Type& type, std::vector<std::string>& names) {
+  if (type.is(Type::Kind::kEither)) {
+    for (const Type& one : type.args) KnownMembers(world, one, names);
+  } else if (type.is(Type::Kind::kModule)) {
+    for (const auto& [name, bindings] : type.module->scope.names) names.push_back(name);
+    names.insert(names.end(), type.module->submodules.begin(), type.module->submodules.end());
+  } else if (type.known()) {
+    // It finds what methods set on `self`.
+    (void)world.Attribute(type, "pawl_name__");
+    world.Walk(type, [&](Class& c, const Substitution&) {
+      Work::Step(c.scope.names.size());
+      for (const auto& [name, bindings] : c.scope.names) names.push_back(name);
+      names.insert(names.end(), c.set_on_self.begin(), c.set_on_self.end());
+      return false;
+    });
+  }
+  std::erase(names, "pawl_name__");
+}
+
 }  // namespace pawl::monitors::python

@@ -15,6 +15,9 @@ namespace pawl::monitors::python {
 void MemberDetails(SymbolTable& world, const Type& type, std::span<const std::string> names,
                    std::vector<NameDetail>& details);
 
+// Adds the members that are known, where others may be there too.
+void KnownMembers(SymbolTable& world, const Type& type, std::vector<std::string>& names);
+
 }  // namespace pawl::monitors::python
 
 #endif  // PAWL_PLUGINS_MONITORS_PYTHON_DETAILS_H_

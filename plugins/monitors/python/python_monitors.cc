@@ -182,16 +182,30 @@ class Dereference : public Monitor {
     completions->private_free = true;
     return {.names = std::move(completions)};
   }
+  void Known(const Cursor& c, Analysis& analysis, std::vector<std::string>& names) const override {
+    PythonAnalysis& of = Of(analysis);
+    const Node* object = ObjectAt(c, of);
+    if (object == nullptr) return;
+    Typer typer(of.world(), true);
+    python::KnownMembers(of.world(), typer.TypeOf(object), names);
+  }
   void Details(const Cursor& c, Analysis& analysis, std::span<const std::string> names,
                std::vector<NameDetail>& details) const override {
     PythonAnalysis& of = Of(analysis);
-    const auto at = static_cast<uint32_t>(c.text.size());
-    const Node* node = of.Shadow(c, kName, *c.scan, at, at + static_cast<uint32_t>(kName.size()));
-    if (node == nullptr || node->parent == nullptr || !node->parent->is(K::k_attribute)) return;
-    const Node* object = node->parent->at(F::k_object);
+    const Node* object = ObjectAt(c, of);
     if (object == nullptr) return;
     Typer typer(of.world(), true);
     python::MemberDetails(of.world(), typer.TypeOf(object), names, details);
+  }
+
+ private:
+  // What stands before the point.
+  static const Node* ObjectAt(const Cursor& c, PythonAnalysis& of) {
+    const auto at = static_cast<uint32_t>(c.text.size());
+    const Node* node = of.Shadow(c, kName, *c.scan, at, at + static_cast<uint32_t>(kName.size()));
+    const bool member =
+        node != nullptr && node->parent != nullptr && node->parent->is(K::k_attribute);
+    return member ? node->parent->at(F::k_object) : nullptr;
   }
 };
 

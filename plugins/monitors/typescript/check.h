@@ -37,6 +37,8 @@ std::optional<std::vector<std::string>> NamesInScope(Checker& checker, const Nod
 // many details as names.
 void MemberDetails(Checker& checker, const Node* object, std::span<const std::string> names,
                    std::vector<NameDetail>& details);
+// Adds the members that are known, where others may be there too.
+void KnownMembers(Checker& checker, const Node* object, std::vector<std::string>& names);
 void ScopeDetails(Checker& checker, const Node* at, std::span<const std::string> names,
                   std::vector<NameDetail>& details);
 

@@ -61,7 +61,34 @@ void FillDetail(Checker& checker, Symbol* symbol, TypeRef type, bool method, Nam
   }
 }
 
+void KnownOf(Checker& checker, TypeRef type, std::vector<std::string>& names, int depth) {
+  constexpr int kMostAbove = 16;
+  if (depth > kMostAbove) return;
+  Work::Step();
+  if (type->is(T::kUnion) || type->is(T::kIntersection)) {
+    for (TypeRef part : type->parts) KnownOf(checker, part, names, depth + 1);
+  } else if (type->is(T::kStatic)) {
+    checker.FillMembers(type->symbol);
+    for (const auto& [name, member] : type->symbol->statics) names.push_back(name);
+  } else if (type->is(T::kRef)) {
+    checker.FillMembers(type->symbol);
+    for (const auto& [name, member] : type->symbol->members) names.push_back(name);
+    for (TypeRef base : checker.BasesOf(type)) KnownOf(checker, base, names, depth + 1);
+  } else if (type->is(T::kShape)) {
+    for (const Property& property : checker.ShapeOf(type)->properties)
+      names.push_back(property.name);
+  }
+}
+
 }  // namespace
+
+void KnownMembers(Checker& checker, const Node* object, std::vector<std::string>& names) {
+  if (object == nullptr) return;
+  KnownOf(checker, checker.pool().NonNull(checker.TypeOf(object)), names, 0);
+  std::erase_if(names, [](const std::string& name) {
+    return name.empty() || !NameStart(name[0]) || name == "pawl_name__";
+  });
+}
 
 void MemberDetails(Checker& checker, const Node* object, std::span<const std::string> names,
                    std::vector<NameDetail>& details) {

@@ -197,6 +197,14 @@ class Dereference : public Monitor {
     completions->names = std::move(*names);
     return {.names = std::move(completions)};
   }
+  void Known(const Cursor& c, Analysis& analysis, std::vector<std::string>& names) const override {
+    TypeScriptAnalysis& of = Of(analysis);
+    if (!of.Shadow(c, kName, *c.scan)) return;
+    const auto at = static_cast<uint32_t>(c.text.size());
+    const Node* node = of.checker().tree()->Smallest(at, at + static_cast<uint32_t>(kName.size()));
+    if (node->is(K::k_property_identifier) && node->parent != nullptr)
+      ts::KnownMembers(of.checker(), node->parent->at(F::k_object), names);
+  }
   void Details(const Cursor& c, Analysis& analysis, std::span<const std::string> names,
                std::vector<NameDetail>& details) const override {
     TypeScriptAnalysis& of = Of(analysis);

@@ -224,7 +224,7 @@ void EditorServer::Opened(const LspJson& document) {
   }
   documents_.Open(uri, LspText(document, "languageId"), LspText(document, "text"));
   const LspDocument* const opened = documents_.Find(uri);
-  // The language server reads while nobody waits for it.
+  // The language server reads while no one waits for it.
   const std::optional<monitors::Language> language =
       opened != nullptr ? LanguageOf(*opened, uri) : std::nullopt;
   if (loaded_.server != nullptr && language)

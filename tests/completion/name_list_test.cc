@@ -45,8 +45,9 @@ float HashedLogit(uint64_t hash, size_t token) {
 std::unique_ptr<ToyModel> ListModel(int size, uint64_t seed) {
   return std::make_unique<ToyModel>(ToyOptions{.vocabulary_size = size, .context_length = 2000},
                                     [seed](const ToyModel::Place& place, std::span<float> out) {
+                                      const uint64_t hash = HashOfTokens(seed, place.tokens);
                                       for (size_t t = 0; t < out.size(); ++t)
-                                        out[t] = HashedLogit(seed, place.tokens, t);
+                                        out[t] = HashedLogit(hash, t);
                                     });
 }
 

@@ -619,6 +619,25 @@ const std::vector<std::pair<std::string, std::string>>& Repository::TypesIn(
   return at->second;
 }
 
+bool Repository::FilesChanged(const std::vector<std::string>& files) {
+  bool ours = false;
+  for (const std::string& file : files) {
+    const std::optional<Language> language = LanguageOfFile(file);
+    const std::string path = folder_.PathOf(file);
+    if (!language || !HasGrammar(*language) || path.empty()) continue;
+    ours = true;
+    // A file that has gone declares nothing.
+    const std::optional<std::string> text = Read(path);
+    (void)index_->UpdateFile(path, *language, text.value_or(""));
+  }
+  if (!ours) return false;
+  types_.clear();
+  packages_.clear();
+  package_of_.reset();
+  types_in_.clear();
+  return true;
+}
+
 bool Repository::Has(const std::string& path) const { return folder_.HasFile(path); }
 
 std::optional<std::string> Repository::Read(const std::string& path) const {

@@ -147,6 +147,9 @@ class Repository {
   const std::vector<std::pair<std::string, std::string>>& TypesIn(const std::string& package);
   // As SourceFolder::PathOf.
   std::string PathOf(const std::string& path) const { return folder_.PathOf(path); }
+  // Brings the index up to date with these files alone. false: none of them is a source file of the
+  // folder.
+  bool FilesChanged(const std::vector<std::string>& files);
   // nullopt: there is no such file in the folder, or the file is too large.
   std::optional<std::string> Read(const std::string& path) const;
   bool Has(const std::string& path) const;

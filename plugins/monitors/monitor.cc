@@ -146,6 +146,67 @@ std::shared_ptr<const Completions> TextState::Expected() {
   return expected_->verdict.names;
 }
 
+std::string TextState::WhyOpen() {
+  if (text_->size() > kMostBytes) return "the text has more than 1 MiB, which counts as data";
+  if (text_->find('\0') != std::string::npos) return "the text has a zero byte";
+  if (too_deep() != SIZE_MAX) return TooDeepAt(*text_, too_deep()).message;
+  if (!scan_.in_code()) return "the place is in a comment or a string";
+  if (set_->monitors_.empty()) return "no monitors are on";
+  const uint64_t before = set_->counts_.given_up;
+  if (Expected() != nullptr) return "";
+  if (set_->counts_.given_up > before || given_up_ > 0)
+    return "a limit of the monitors was reached";
+  if (too_deep() != SIZE_MAX) return TooDeepAt(*text_, too_deep()).message;
+  if (expected_ == nullptr) return "a name stands before the place";
+  if (expected_->unparsed) return "the code around the place does not parse";
+  if (expected_->asked) return "other names may stand here than those that are known";
+  return "the monitors know names only where a member is named";
+}
+
+void TextState::Within(const std::function<void(Analysis&)>& ask) {
+  try {
+    const Work question(set_->limits_, set_->limits_.question_steps);
+    ask(*set_->analysis_);
+  } catch (const GaveUp&) {
+    set_->analysis_->Drop(false);
+    ++set_->counts_.given_up;
+  } catch (const Stopped&) {
+    set_->analysis_->Drop(false);
+    throw;
+  } catch (...) {
+    set_->analysis_->Drop(true);
+    throw;
+  }
+}
+
+std::vector<std::string> TextState::Known() {
+  std::vector<std::string> names;
+  if (Expected() != nullptr || expected_ == nullptr || !expected_->asked || expected_->unparsed)
+    return names;
+  const Cursor cursor{.text = *text_, .suffix = *suffix_, .scan = &scan_, .next = 'a'};
+  for (const auto& monitor : set_->monitors_) {
+    if (!monitor->Triggered(cursor)) continue;
+    Within([&](Analysis& analysis) { monitor->Known(cursor, analysis, names); });
+  }
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  return names;
+}
+
+std::vector<NameDetail> TextState::Details(std::span<const std::string> names) {
+  std::vector<NameDetail> details(names.size());
+  const bool known = Expected() != nullptr;
+  if (!known && (expected_ == nullptr || !expected_->asked || expected_->unparsed)) return details;
+  const std::string_view asked = !known ? "" : names_ != nullptr ? monitor_ : expected_->monitor;
+  const Cursor cursor{.text = *text_, .suffix = *suffix_, .scan = &scan_, .next = 'a'};
+  for (const auto& monitor : set_->monitors_) {
+    if (known ? monitor->name() != asked : !monitor->Triggered(cursor)) continue;
+    Within([&](Analysis& analysis) { monitor->Details(cursor, analysis, names, details); });
+    break;
+  }
+  return details;
+}
+
 bool TextState::Add(char c, Refusal* refusal) {
   ++set_->counts_.bytes;
   Work::Count(1);

@@ -22,6 +22,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,6 +47,29 @@ struct Completions {
   bool Judges(char first) const {
     return !(private_free && first == '_') && !(lower_free && first >= 'a' && first <= 'z');
   }
+};
+
+// What an editor shows next to a name.
+struct NameDetail {
+  enum class Kind : uint8_t {
+    kUnknown,
+    kMethod,
+    kFunction,
+    kConstructor,
+    kField,
+    kVariable,
+    kClass,
+    kInterface,
+    kModule,
+    kProperty,
+    kEnum,
+    kEnumMember,
+    kConstant,
+    kKeyword
+  };
+  Kind kind = Kind::kUnknown;
+  std::string detail;         // its type or its head, in one line; empty: not known
+  std::string documentation;  // the comment or docstring of its declaration; empty: none
 };
 
 // A text that must not go on like this.
@@ -92,6 +116,8 @@ class Analysis {
   // finds it anew. `whole`: the exception may have come from anywhere, memory that ran out, say;
   // else it came from a step of the question (work.h), which what is read from files does not take.
   virtual void Drop(bool whole) noexcept { (void)whole; }
+  // These files of the repository have changed, come or gone; what was read of them is old.
+  virtual void FilesChanged(const std::vector<std::string>& files) { (void)files; }
   // Set by a question: the text does not parse, however it is closed.
   bool unparsed = false;
 };
@@ -103,6 +129,22 @@ class Monitor {
   // Cheap: looks at the last bytes and the next one. Asked before every byte of code.
   virtual bool Triggered(const Cursor& cursor) const = 0;
   virtual Verdict Ask(const Cursor& cursor, Analysis& analysis) const = 0;
+  // Where Ask has no answer: names that are known to be there, though others may be too.
+  virtual void Known(const Cursor& cursor, Analysis& analysis,
+                     std::vector<std::string>& names) const {
+    (void)cursor;
+    (void)analysis;
+    (void)names;
+  }
+  // What is known of some of the names that it answered with, or knows, at this place. `details`
+  // has as many as there are names, and keeps what was found when a limit ends the question.
+  virtual void Details(const Cursor& cursor, Analysis& analysis, std::span<const std::string> names,
+                       std::vector<NameDetail>& details) const {
+    (void)cursor;
+    (void)analysis;
+    (void)names;
+    (void)details;
+  }
 };
 
 class LspServer;  // lsp/server.h
@@ -163,6 +205,12 @@ class TextState {
   // Asks the monitors what they would say of a name that begins here, once: the answer is kept for
   // the bytes that are tried here, in this state and its copies. nullptr: anything may begin.
   std::shared_ptr<const Completions> Expected();
+  // Why Expected() knows nothing, in words.
+  std::string WhyOpen();
+  // Where Expected() knows nothing: names that may stand here among others, sorted.
+  std::vector<std::string> Known();
+  // What is known of names that Expected() or Known() has, as many as there are names.
+  std::vector<NameDetail> Details(std::span<const std::string> names);
 
  private:
   friend class MonitorSet;
@@ -179,6 +227,8 @@ class TextState {
   Answer Ask(char next);
   // One monitor's answer, within the limits.
   Verdict AskOne(const Monitor& monitor, const Cursor& cursor);
+  // Another question to one, within the limits.
+  void Within(const std::function<void(Analysis&)>& ask);
   MonitorSet* set_;
   std::shared_ptr<std::string> text_;
   std::shared_ptr<const std::string> suffix_;

@@ -18,6 +18,7 @@
 #include "src/cli/command.h"
 #include "src/cli/describe.h"
 #include "src/cli/engine.h"
+#include "src/cli/monitor_at.h"
 #include "src/cli/monitor_flags.h"
 #include "src/cli/progress.h"
 
@@ -33,6 +34,7 @@ struct MonitorCommandFlags {
   bool strict = false;
   bool unfinished = false;
   bool places = false;
+  std::string at;
   std::vector<std::string> class_path;
   std::string field = "program";
   std::string json;
@@ -254,6 +256,13 @@ int Run(const MonitorCommandFlags& flags) {
     }
     size_t accepted = 0;
     for (const Input& input : *inputs) {
+      if (!flags.at.empty()) {
+        const auto names = PrintNamesAt(input.name, input.text, *language, flags.at,
+                                        flags.monitored, text->vocabulary, server);
+        if (!names.ok()) return Fail(kMonitor, names.error());
+        report["files"].push_back(*names);
+        continue;
+      }
       Result<Outcome> outcome = Read(flags, *set, *text, input);
       if (!outcome.ok()) {
         exit_code = std::max(exit_code, Fail(kMonitor, InFile(input.name, outcome.error())));
@@ -267,7 +276,7 @@ int Run(const MonitorCommandFlags& flags) {
       PrintOutcome(input, *outcome, inputs->size() == 1, flags.json.empty());
       report["files"].push_back(Entry(input, *outcome));
     }
-    if (inputs->size() > 1)
+    if (inputs->size() > 1 && flags.at.empty())
       Print(fmt::format("{}: {} of {} accepted\n", file, accepted, inputs->size()));
   }
   for (const auto& [language, set] : sets) {
@@ -318,6 +327,11 @@ void AddMonitor(CLI::App& app, Action& action) {
   command->add_option("--json", flags->json, "Write a report");
   command->add_flag("--places", flags->places,
                     "The report says for each place whether it was constrained");
+  command
+      ->add_option("--at", flags->at,
+                   "The names that may stand at this line and column, both from 1, in place of "
+                   "reading the files")
+      ->type_name("LINE:COL");
   command->add_option("--tokenizer", flags->tokenizer, kTokenizerHelp);
   command->footer("Example:\n  pawl monitor src/*.ts --json report.json");
   command->callback([flags, &action] { action = [flags] { return Run(*flags); }; });

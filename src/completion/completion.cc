@@ -291,6 +291,25 @@ Result<std::optional<Generation>> CodeCompleter::SelfInfill(const CompletionRequ
   return std::optional(std::move(out));
 }
 
+namespace {
+
+// As Engine::Generate; the flag is looked at between the calls of the model.
+Result<Generation> GenerateUntil(Engine& engine, const EngineRequest& request,
+                                 const std::atomic<bool>* stop) {
+  if (stop == nullptr) return engine.Generate(request);
+  std::optional<Result<Generation>> output;
+  const Result<RequestId> id =
+      engine.Add(request, [&](Result<Generation> done) { output = std::move(done); });
+  if (!id.ok()) return id.error();
+  while (!output && engine.Step()) {
+    if (stop->load(std::memory_order_relaxed)) engine.Cancel(*id);
+  }
+  if (output) return *std::move(output);
+  return Error{ErrorCode::kInternal, "the engine ended without an output", ""};
+}
+
+}  // namespace
+
 Result<CompletionResult> CodeCompleter::Complete(const CompletionRequest& request) {
   if (Status status = CheckSamplingParams(request.sampling); !status.ok()) return status.error();
   if (request.max_tokens < 0) return Error{ErrorCode::kInvalid, "must be at least 0", "max_tokens"};
@@ -322,7 +341,8 @@ Result<CompletionResult> CodeCompleter::Complete(const CompletionRequest& reques
     infilled = *std::move(found);
     if (infilled) (void)output.Add(infilled->text);
   }
-  const Result<Generation> made = infilled ? *std::move(infilled) : engine_.Generate(asked);
+  const Result<Generation> made =
+      infilled ? *std::move(infilled) : GenerateUntil(engine_, asked, request.stop);
   if (!made.ok()) {
     Error error = made.error();
     if (error.place == "prompt") error.place = "prefix";

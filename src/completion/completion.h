@@ -25,6 +25,8 @@
 #include "pawl/vocabulary.h"
 #include "plugins/monitors/monitor.h"
 #include "src/completion/monitor_constraint.h"
+#include "src/completion/name_list.h"
+#include "src/completion/name_ranks.h"
 #include "src/completion/statement.h"
 
 namespace pawl::completion {
@@ -58,7 +60,12 @@ struct CompletionRequest {
   // What is begun at the end of the prefix may be spelled anew. Not where a grammar is about to
   // tell what the output looks like.
   bool heal = true;
+  // Set by another thread: the completion is not wanted any more, and ends with the model's call.
+  const std::atomic<bool>* stop = nullptr;
 };
+
+// A longer suffix is not asked about.
+inline constexpr size_t kMostParsedSuffix = size_t{1} << 20;
 
 struct CompletionPlan {
   std::string prefix;  // what the model reads; a name that is begun at its end is left out
@@ -81,6 +88,11 @@ class CompletionPlanner {
                              std::shared_ptr<monitors::LspServer> server = nullptr);
   // Errors: kInvalid, place "monitors".
   Result<CompletionPlan> Plan(const CompletionRequest& request);
+  // The names that may stand at the cursor (name_list.h), without a model. Errors: those of Plan.
+  // Throws Stopped (StopScope).
+  Result<PlaceNames> NamesAt(const CompletionRequest& request);
+  // Files of repositories have changed, come or gone.
+  void FilesChanged(const std::vector<std::string>& files);
 
  private:
   Result<std::shared_ptr<MonitorHost>> HostOf(const CompletionRequest& request);
@@ -145,8 +157,14 @@ class CodeCompleter {
   // Errors: kInvalid (sampling parameters, monitors, prompt), kLimit (the context), and what the
   // model reports.
   Result<CompletionResult> Complete(const CompletionRequest& request);
+  // The names that may stand at the cursor, the most probable first. Errors: those of Complete.
+  // Throws Stopped where options.stop was set.
+  Result<NameList> Names(const CompletionRequest& request, const NameListOptions& options = {});
+  void FilesChanged(const std::vector<std::string>& files) { planner_.FilesChanged(files); }
 
  private:
+  // Positions behind the prompt, for the tokens of names.
+  static constexpr int kRoomForNames = 64;
   std::vector<TokenId> PromptOf(std::string prefix, std::string suffix, size_t room) const;
   // nullopt: no candidate parses.
   Result<std::optional<Generation>> SelfInfill(const CompletionRequest& request,
@@ -154,6 +172,7 @@ class CodeCompleter {
                                                const EngineRequest& asked);
   Engine engine_;
   CompletionPlanner planner_;
+  std::unique_ptr<NameSpellings> spellings_;  // made with the first list
 };
 
 }  // namespace pawl::completion

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "tests/cli/cli_test_util.h"
+#include "tests/cli/lsp_messages.h"
 #include "tests/source_dir.h"
 
 namespace pawl {
@@ -255,34 +256,6 @@ TEST_F(StrangerCommands, Complete) {
 
 // ---- pawl lsp ----
 
-std::string Framed(const Json& message) {
-  const std::string body = message.dump();
-  return "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
-}
-
-std::vector<Json> Unframed(const std::string& text) {
-  std::vector<Json> messages;
-  for (size_t at = 0; at < text.size();) {
-    const size_t head = text.find("\r\n\r\n", at);
-    if (head == std::string::npos) break;
-    const size_t size = std::strtoull(text.c_str() + at + 16, nullptr, 10);
-    messages.push_back(Json::parse(text.substr(head + 4, size)));
-    at = head + 4 + size;
-  }
-  return messages;
-}
-
-Json Asked(int id, const std::string& uri, int line, int column, Json context = {}) {
-  if (context.is_null()) context = {{"triggerKind", 1}};
-  return {{"jsonrpc", "2.0"},
-          {"id", id},
-          {"method", "textDocument/inlineCompletion"},
-          {"params",
-           {{"textDocument", {{"uri", uri}}},
-            {"position", {{"line", line}, {"character", column}}},
-            {"context", context}}}};
-}
-
 TEST_F(MonitorCommands, LspCompletesAndKeepsDocuments) {
   const std::string uri = "file://" + folder_ + "/src/%61.ts";
   const std::string text =
@@ -324,7 +297,7 @@ TEST_F(MonitorCommands, LspCompletesAndKeepsDocuments) {
   const CommandResult result =
       RunPawl({"lsp", "--model", RandomModelFolder(), "--max-tokens", "16"}, input);
   ASSERT_EQ(result.exit_code, 0) << result.err;
-  const std::vector<Json> answers = Unframed(result.out);
+  const std::vector<Json> answers = AnswersIn(result.out);
   ASSERT_EQ(answers.size(), 8U) << result.out;
   EXPECT_TRUE(answers[0]["result"]["capabilities"]["inlineCompletionProvider"].get<bool>());
   const auto first = [&](size_t i) {
@@ -412,17 +385,9 @@ TEST_F(MonitorCommands, LspSurvivesEndlessDeclarations) {
   const CommandResult result =
       RunPawl({"lsp", "--model", RandomModelFolder(), "--max-tokens", "4"}, input);
   ASSERT_EQ(result.exit_code, 0) << result.err;
-  const std::vector<Json> answers = Unframed(result.out);
+  const std::vector<Json> answers = AnswersIn(result.out);
   ASSERT_EQ(answers.size(), EndlessPrograms().size() + 2) << result.out;
   for (const Json& answer : answers) EXPECT_TRUE(answer.contains("result")) << answer;
-}
-
-Json Opened(const std::string& uri, const std::string& text) {
-  return {{"jsonrpc", "2.0"},
-          {"method", "textDocument/didOpen"},
-          {"params",
-           {{"textDocument",
-             {{"uri", uri}, {"languageId", "typescript"}, {"version", 1}, {"text", text}}}}}};
 }
 
 // Bug: a message that is too large ended the server without a word.
@@ -437,7 +402,7 @@ TEST_F(MonitorCommands, LspSaysWhatEndsIt) {
       RunPawl({"lsp", "--model", RandomModelFolder(), "--max-tokens", "1"}, input);
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_NE(result.err.find("999999999 bytes"), std::string::npos) << result.err;
-  const std::vector<Json> answers = Unframed(result.out);
+  const std::vector<Json> answers = AnswersIn(result.out);
   ASSERT_EQ(answers.size(), 2U) << result.out;
   EXPECT_TRUE(answers[1].contains("result")) << answers[1];
 }
@@ -460,7 +425,7 @@ TEST_F(MonitorCommands, LspDropsTheDocumentUsedLongestAgo) {
   const CommandResult result =
       RunPawl({"lsp", "--model", RandomModelFolder(), "--max-tokens", "1"}, input);
   ASSERT_EQ(result.exit_code, 0) << result.err;
-  const std::vector<Json> answers = Unframed(result.out);
+  const std::vector<Json> answers = AnswersIn(result.out);
   ASSERT_EQ(answers.size(), 7U) << result.out;
   for (const size_t i : {1, 2, 4, 5}) EXPECT_TRUE(answers[i].contains("result")) << answers[i];
   EXPECT_EQ(answers[3]["error"]["message"], "no such document is open: " + uri(1));
@@ -507,7 +472,7 @@ TEST_F(MonitorCommands, LspRefusesWhatIsNoPosition) {
   const CommandResult result =
       RunPawl({"lsp", "--model", RandomModelFolder(), "--max-tokens", "1"}, input);
   ASSERT_EQ(result.exit_code, 0) << result.err;
-  const std::vector<Json> answers = Unframed(result.out);
+  const std::vector<Json> answers = AnswersIn(result.out);
   ASSERT_EQ(answers.size(), static_cast<size_t>(id) + 3) << result.out;
   for (int i = 1; i <= refused; ++i) {
     const Json& answer = answers[static_cast<size_t>(i)];
@@ -546,7 +511,7 @@ TEST_F(StrangerCommands, Lsp) {
   const CommandResult result = RunPawl(
       {"lsp", "--model", RandomModelFolder(), "--repo", folder_, "--max-tokens", "8"}, input);
   ASSERT_EQ(result.exit_code, 0) << result.err;
-  const std::vector<Json> answers = Unframed(result.out);
+  const std::vector<Json> answers = AnswersIn(result.out);
   ASSERT_EQ(answers.size(), 4U) << result.out;
   EXPECT_TRUE(answers[1].contains("result")) << result.out;
   EXPECT_TRUE(answers[2].contains("result")) << result.out;
@@ -579,7 +544,7 @@ TEST_F(MonitorCommands, LspTakesDeepMessages) {
   input += Framed({{"jsonrpc", "2.0"}, {"method", "exit"}});
   const CommandResult result = RunPawl({"lsp", "--model", RandomModelFolder()}, input);
   EXPECT_EQ(result.exit_code, 0) << result.err;
-  const std::vector<Json> answers = Unframed(result.out);
+  const std::vector<Json> answers = AnswersIn(result.out);
   ASSERT_EQ(answers.size(), 2U) << result.out;
   EXPECT_EQ(answers[0]["error"]["code"], -32700);
 }

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "plugins/monitors/java/details.h"
 #include "plugins/monitors/java/packages.h"
 #include "plugins/monitors/java/symbol_table.h"
 #include "plugins/monitors/java/typer.h"
@@ -85,6 +86,10 @@ class JavaAnalysis : public Analysis {
     if (repository_ != nullptr && !repository_->limit().empty())
       limits.push_back(repository_->folder() + ": " + repository_->limit());
     return limits;
+  }
+  void FilesChanged(const std::vector<std::string>& files) override {
+    if (repository_ != nullptr && repository_->FilesChanged(files) && world_ != nullptr)
+      world_->Forget();
   }
   void Drop(bool whole) noexcept override {
     parser_.Forget();
@@ -519,6 +524,23 @@ class Dereference : public Monitor {
     if (value.type.known()) return Names(typer.MemberNames(value, node));
     return OfPackage(object, typer, of);
   }
+  void Known(const Cursor& c, Analysis& analysis, std::vector<std::string>& names) const override {
+    JavaAnalysis& of = Of(analysis);
+    const Node* object = ObjectAt(c, of);
+    if (object == nullptr) return;
+    Typer typer(of.world());
+    java::KnownMembers(of.world(), typer.Evaluate(object), names);
+  }
+  void Details(const Cursor& c, Analysis& analysis, std::span<const std::string> names,
+               std::vector<NameDetail>& details) const override {
+    JavaAnalysis& of = Of(analysis);
+    if (java::DottedPlaceAt(c.text).word != java::DottedPlace::Word::kNone)
+      return java::PackageDetails(names, details);
+    const Node* object = ObjectAt(c, of);
+    if (object == nullptr) return;
+    Typer typer(of.world());
+    java::MemberDetails(of.world(), typer.Evaluate(object), names, details);
+  }
 
  private:
   static Verdict OfDotted(const Cursor& c, const java::DottedPlace& place, JavaAnalysis& of) {
@@ -569,6 +591,12 @@ class Dereference : public Monitor {
     if (!reserved && (root == object || !of.packages().Begins(name))) return {};
     if (!typer.NoVariable(root)) return {};
     return Names(of.packages().In(name));
+  }
+  // What stands before the point.
+  static const Node* ObjectAt(const Cursor& c, JavaAnalysis& of) {
+    const auto at = static_cast<uint32_t>(c.text.size());
+    const Node* node = of.Shadow(c, kName, *c.scan, at, at + static_cast<uint32_t>(kName.size()));
+    return node != nullptr && node->parent != nullptr ? node->parent->at(F::k_object) : nullptr;
   }
 };
 

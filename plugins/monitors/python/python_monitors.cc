@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "plugins/monitors/monitor.h"
+#include "plugins/monitors/python/details.h"
 #include "plugins/monitors/python/typer.h"
 #include "plugins/monitors/work.h"
 
@@ -109,6 +110,12 @@ class PythonAnalysis : public Analysis {
     return nullptr;
   }
   SymbolTable& world() { return *world_; }
+  void FilesChanged(const std::vector<std::string>& files) override {
+    const bool ours = std::any_of(files.begin(), files.end(), [](const std::string& file) {
+      return file.ends_with(".py") || file.ends_with(".pyi");
+    });
+    if (ours && world_ != nullptr && !repo_.empty()) world_->ForgetRepository();
+  }
   void Drop(bool whole) noexcept override {
     parser_.Forget();
     if (world_ != nullptr && !whole) {
@@ -174,6 +181,31 @@ class Dereference : public Monitor {
     completions->names = std::move(*names);
     completions->private_free = true;
     return {.names = std::move(completions)};
+  }
+  void Known(const Cursor& c, Analysis& analysis, std::vector<std::string>& names) const override {
+    PythonAnalysis& of = Of(analysis);
+    const Node* object = ObjectAt(c, of);
+    if (object == nullptr) return;
+    Typer typer(of.world(), true);
+    python::KnownMembers(of.world(), typer.TypeOf(object), names);
+  }
+  void Details(const Cursor& c, Analysis& analysis, std::span<const std::string> names,
+               std::vector<NameDetail>& details) const override {
+    PythonAnalysis& of = Of(analysis);
+    const Node* object = ObjectAt(c, of);
+    if (object == nullptr) return;
+    Typer typer(of.world(), true);
+    python::MemberDetails(of.world(), typer.TypeOf(object), names, details);
+  }
+
+ private:
+  // What stands before the point.
+  static const Node* ObjectAt(const Cursor& c, PythonAnalysis& of) {
+    const auto at = static_cast<uint32_t>(c.text.size());
+    const Node* node = of.Shadow(c, kName, *c.scan, at, at + static_cast<uint32_t>(kName.size()));
+    const bool member =
+        node != nullptr && node->parent != nullptr && node->parent->is(K::k_attribute);
+    return member ? node->parent->at(F::k_object) : nullptr;
   }
 };
 

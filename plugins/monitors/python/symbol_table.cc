@@ -133,6 +133,13 @@ void SymbolTable::Forget() noexcept {
   depth_ = 0;
 }
 
+void SymbolTable::ForgetRepository() {
+  Forget();
+  std::erase_if(modules_, [](const auto& entry) {
+    return entry.second == nullptr || entry.second->repository;
+  });
+}
+
 void SymbolTable::AddSubmodules(Module& module, bool in_repository) const {
   std::vector<std::string> files;
   if (in_repository) {
@@ -173,6 +180,7 @@ std::unique_ptr<Module> SymbolTable::Load(const std::string& name) {
       module->name = name;
       module->package = package;
       module->stub = std::string_view(place.ending) == ".pyi";
+      module->repository = !place.stubs;
       if (package) module->path = base;
       Parser parser(Language::kPython);
       module->open = text->find("globals()") != std::string::npos;

@@ -100,6 +100,7 @@ struct Module {
   std::string name;
   std::string path;  // of a package: its folder
   bool stub = false;
+  bool repository = false;  // it was read from there
   bool package = false;
   bool open = false;
   std::unique_ptr<Tree> tree;
@@ -133,6 +134,8 @@ class SymbolTable {
 
   // Forgets the program, and what was found out about the classes of modules.
   void Forget() noexcept;
+  // Also the modules of the repository, whose files may have changed.
+  void ForgetRepository();
   // nullptr: not known.
   Module* Find(const std::string& name);
   Class* ClassOf(const Node* node, Module& module);

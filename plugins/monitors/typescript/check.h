@@ -5,10 +5,12 @@
 #define PAWL_PLUGINS_MONITORS_TYPESCRIPT_CHECK_H_
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "plugins/monitors/monitor.h"
 #include "plugins/monitors/typescript/checker.h"
 
 namespace pawl::monitors::ts {
@@ -30,6 +32,15 @@ bool Unchecked(std::string_view text, size_t byte);
 // Names that may stand where `node`, an expression, stands in a finished text; nullopt when it is
 // no place for one.
 std::optional<std::vector<std::string>> NamesInScope(Checker& checker, const Node* node);
+
+// What is known of members of an expression, and of names in scope at an expression. REQUIRES: as
+// many details as names.
+void MemberDetails(Checker& checker, const Node* object, std::span<const std::string> names,
+                   std::vector<NameDetail>& details);
+// Adds the members that are known, where others may be there too.
+void KnownMembers(Checker& checker, const Node* object, std::vector<std::string>& names);
+void ScopeDetails(Checker& checker, const Node* at, std::span<const std::string> names,
+                  std::vector<NameDetail>& details);
 
 std::optional<Problem> MemberProblem(Checker& checker, const Node* member);
 std::optional<Problem> CountProblem(Checker& checker, const Node* call);

@@ -83,6 +83,14 @@ class TypeScriptAnalysis : public Analysis {
     return true;
   }
   Checker& checker() { return *checker_; }
+  void FilesChanged(const std::vector<std::string>& files) override {
+    const bool ours = std::any_of(files.begin(), files.end(), [](const std::string& file) {
+      return file.ends_with("ts") || file.ends_with("tsx") || file.ends_with(".json");
+    });
+    if (!ours || !files_) return;
+    files_->Clear();
+    checker_.reset();
+  }
   void Drop(bool whole) noexcept override {
     checker_.reset();
     if (whole && files_) files_->Clear();
@@ -188,6 +196,23 @@ class Dereference : public Monitor {
     auto completions = std::make_shared<Completions>();
     completions->names = std::move(*names);
     return {.names = std::move(completions)};
+  }
+  void Known(const Cursor& c, Analysis& analysis, std::vector<std::string>& names) const override {
+    TypeScriptAnalysis& of = Of(analysis);
+    if (!of.Shadow(c, kName, *c.scan)) return;
+    const auto at = static_cast<uint32_t>(c.text.size());
+    const Node* node = of.checker().tree()->Smallest(at, at + static_cast<uint32_t>(kName.size()));
+    if (node->is(K::k_property_identifier) && node->parent != nullptr)
+      ts::KnownMembers(of.checker(), node->parent->at(F::k_object), names);
+  }
+  void Details(const Cursor& c, Analysis& analysis, std::span<const std::string> names,
+               std::vector<NameDetail>& details) const override {
+    TypeScriptAnalysis& of = Of(analysis);
+    if (!of.Shadow(c, kName, *c.scan)) return;
+    const auto at = static_cast<uint32_t>(c.text.size());
+    const Node* node = of.checker().tree()->Smallest(at, at + static_cast<uint32_t>(kName.size()));
+    if (node->is(K::k_property_identifier) && node->parent != nullptr)
+      ts::MemberDetails(of.checker(), node->parent->at(F::k_object), names, details);
   }
 };
 
@@ -321,6 +346,14 @@ class Names : public Monitor {
     auto completions = std::make_shared<Completions>();
     completions->names = std::move(*names);
     return {.names = std::move(completions)};
+  }
+  void Details(const Cursor& c, Analysis& analysis, std::span<const std::string> names,
+               std::vector<NameDetail>& details) const override {
+    TypeScriptAnalysis& of = Of(analysis);
+    if (!of.Between(c, kName)) return;
+    const auto at = static_cast<uint32_t>(c.text.size());
+    const Node* node = of.checker().tree()->Smallest(at, at + static_cast<uint32_t>(kName.size()));
+    ts::ScopeDetails(of.checker(), node, names, details);
   }
 };
 

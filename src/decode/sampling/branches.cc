@@ -6,6 +6,7 @@
 // The prompt is a branch of its own, number 0, which holds its pages as long as the others live.
 #include "src/decode/sampling/branches.h"
 
+#include "src/base/stop_scope.h"
 #include "src/decode/work.h"
 
 namespace pawl {
@@ -189,6 +190,7 @@ class ModelHost final : public BranchHost {
   Status Run(BranchSet& set) override {
     if (Status status = set.Open(model_); !status.ok()) return status;
     while (!set.done()) {
+      StopScope::Check();
       rows_.clear();
       set.AddRows(max_rows_, rows_, [](size_t nth) { return static_cast<int32_t>(nth); });
       ModelCall call;

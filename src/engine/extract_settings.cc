@@ -99,7 +99,7 @@ Status AddPieces(const fs::path& file, Digest& digest) {
   const auto failed = [&] { return Error{ErrorCode::kIo, "cannot be read", file.string()}; };
   if (error) return failed();
   digest.Add(std::to_string(size) + "\n");
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> in(std::fopen(file.c_str(), "rb"),
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> in(std::fopen(file.string().c_str(), "rb"),
                                                            std::fclose);
   if (in == nullptr) return failed();
   std::string piece;

@@ -1,5 +1,7 @@
 // rand_s of the C library, which asks the system.
+#ifndef _CRT_RAND_S
 #define _CRT_RAND_S
+#endif
 #include <cstdlib>
 
 #include "src/base/os/random.h"

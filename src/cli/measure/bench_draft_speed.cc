@@ -63,7 +63,7 @@ Result<std::vector<SpeedPrompt>> ReadPrompts(const std::string& folder, const Lo
   std::vector<std::string> files;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-    if (entry.path().extension() == ".jsonl") files.push_back(entry.path());
+    if (entry.path().extension() == ".jsonl") files.push_back(entry.path().string());
   }
   if (error) return Error{ErrorCode::kIo, error.message(), folder};
   std::sort(files.begin(), files.end());

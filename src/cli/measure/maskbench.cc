@@ -299,7 +299,7 @@ Result<std::vector<std::string>> Files(const MaskbenchFlags& flags) {
   std::vector<std::string> files;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(flags.data, error)) {
-    if (entry.path().extension() == ".json") files.push_back(entry.path());
+    if (entry.path().extension() == ".json") files.push_back(entry.path().string());
   }
   if (error) return Error{ErrorCode::kIo, error.message(), flags.data};
   if (files.empty())
@@ -337,11 +337,12 @@ int Maskbench(const MaskbenchFlags& flags) {
                                  outcome.token_ns.end());
           for (size_t k = 0; k < outcome.layers.size() && k < totals.profile.size(); ++k)
             totals.profile[k] += outcome.layers[k];
-          totals.AddSlowest(std::filesystem::path((*files)[i]).filename(), outcome.token_ns);
+          totals.AddSlowest(std::filesystem::path((*files)[i]).filename().string(),
+                            outcome.token_ns);
           if (outcome.first_mask_ns != 0) totals.first_ns.push_back(outcome.first_mask_ns);
           totals.rss_bytes = std::max(totals.rss_bytes, outcome.rss_bytes);
           if (outcome.kind != Kind::kPass) {
-            totals.failures.push_back({std::filesystem::path((*files)[i]).filename(),
+            totals.failures.push_back({std::filesystem::path((*files)[i]).filename().string(),
                                        MaskbenchKindName(outcome.kind), outcome.detail});
           }
           progress.Set(fmt::format("{} of {} schemas, {} failed", ++finished, files->size(),

@@ -123,6 +123,12 @@ class WorkerPool {
     if (!ends)
       return Error{ErrorCode::kIo, "no pipe to a worker: " + std::string(std::strerror(errno)), ""};
     const os::ProcessId pid = os::Fork();
+    if (pid < 0 && errno == ENOSYS) {
+      return Error{
+          ErrorCode::kUnsupported,
+          "needs worker processes that are copies of this one, which this system does not make",
+          ""};
+    }
     if (pid < 0)
       return Error{ErrorCode::kIo, "no worker process: " + std::string(std::strerror(errno)), ""};
     if (pid == 0) {

@@ -161,7 +161,7 @@ Result<std::vector<std::string>> ReplayFiles(const std::string& folder, int limi
   std::vector<std::string> files;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-    if (entry.path().extension() == ".json") files.push_back(entry.path());
+    if (entry.path().extension() == ".json") files.push_back(entry.path().string());
   }
   if (error) return Error{ErrorCode::kIo, error.message(), folder};
   if (files.empty()) {
@@ -177,7 +177,7 @@ Result<std::vector<std::string>> ReplayFiles(const std::string& folder, int limi
 }
 
 bool IsToolFile(const std::string& path) {
-  const std::string name = std::filesystem::path(path).filename();
+  const std::string name = std::filesystem::path(path).filename().string();
   return name.starts_with("BFCL") || name.starts_with("Glaive");
 }
 
@@ -194,7 +194,7 @@ Result<std::optional<ReplayFile>> ReadReplayFile(const std::string& path, const 
   }
   if (tests == nullptr) return std::optional<ReplayFile>();
   ReplayFile out;
-  out.name = std::filesystem::path(path).filename();
+  out.name = std::filesystem::path(path).filename().string();
   const bool tool = IsToolFile(path);
   out.is_tool = tool;
   if (tool) WithoutAnnotations(*schema, false, out.tool);

@@ -168,7 +168,14 @@ bool TextState::Add(char c, Refusal* refusal) {
     }
   }
   if (names_ != nullptr && written_ >= set_->limits_.name_bytes) names_ = nullptr;
-  if (names_ != nullptr && names_->private_free && written_ == 0 && c == '_') names_ = nullptr;
+  if (names_ != nullptr && names_->private_free && written_ == 0 && c == '_') {
+    names_ = nullptr;
+    MonitorCounts& counts = set_->counts_;
+    if (counts.keep_places && !counts.places.empty() &&
+        counts.places.back().byte == text_->size()) {
+      counts.places.back().constrained = false;  // the name is not judged
+    }
+  }
   if (names_ != nullptr) {
     const std::string_view so_far = std::string_view(*text_).substr(text_->size() - written_);
     const auto& names = names_->names;

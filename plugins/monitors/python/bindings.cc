@@ -122,8 +122,12 @@ void CollectBindings(const Node* body, Scope& scope) {
       case K::k_as_pattern:
         if (const Node* alias = node->at(F::k_alias)) {
           const bool with = node->parent != nullptr && node->parent->is(K::k_with_item);
+          const bool caught = node->parent != nullptr && node->parent->is(K::k_except_clause);
           BindTarget(alias,
-                     {.kind = with ? Binding::Kind::kWith : Binding::Kind::kOther, .node = node},
+                     {.kind = with     ? Binding::Kind::kWith
+                              : caught ? Binding::Kind::kExcept
+                                       : Binding::Kind::kOther,
+                      .node = node},
                      scope);
         }
         break;

@@ -28,10 +28,23 @@ bool Harmless(std::string_view decorator) {
     decorator = decorator.substr(0, open);
   if (const size_t dot = decorator.rfind('.'); dot != std::string_view::npos)
     decorator = decorator.substr(dot + 1);
-  static constexpr std::array<std::string_view, 14> kKnown = {
-      "final",        "runtime_checkable", "total_ordering", "unique",          "overload",
-      "override",     "abstractmethod",    "deprecated",     "type_check_only", "disjoint_base",
-      "staticmethod", "classmethod",       "dataclass",      "no_type_check"};
+  static constexpr std::array<std::string_view, 17> kKnown = {"final",
+                                                              "runtime_checkable",
+                                                              "total_ordering",
+                                                              "unique",
+                                                              "overload",
+                                                              "override",
+                                                              "abstractmethod",
+                                                              "deprecated",
+                                                              "type_check_only",
+                                                              "disjoint_base",
+                                                              "staticmethod",
+                                                              "classmethod",
+                                                              "dataclass",
+                                                              "no_type_check",
+                                                              "define",
+                                                              "frozen",
+                                                              "attrs"};
   return std::find(kKnown.begin(), kKnown.end(), decorator) != kKnown.end();
 }
 
@@ -49,6 +62,34 @@ std::vector<std::string_view> DecoratorsOf(const Node* definition) {
   return found;
 }
 
+// x.a = ..., for x.a in ..., with ... as x.a, (x.a, b) = ..., del x.a
+bool AssignedTo(const Node* node) {
+  const Node* below = node;
+  for (const Node* up = node->parent; up != nullptr; below = up, up = up->parent) {
+    switch (up->kind) {
+      case K::k_pattern_list:
+      case K::k_tuple_pattern:
+      case K::k_list_pattern:
+      case K::k_tuple:
+      case K::k_list:
+      case K::k_parenthesized_expression:
+      case K::k_list_splat_pattern:
+      case K::k_list_splat:
+        continue;
+      case K::k_as_pattern_target:
+        return true;
+      case K::k_assignment:
+      case K::k_augmented_assignment:
+      case K::k_for_statement:
+      case K::k_for_in_clause:
+        return below->field == F::k_left;
+      default:
+        return false;
+    }
+  }
+  return false;
+}
+
 bool Decorated(const Node* definition, std::string_view with) {
   const auto all = DecoratorsOf(definition);
   return std::any_of(all.begin(), all.end(), [&](std::string_view d) {
@@ -60,6 +101,48 @@ bool Decorated(const Node* definition, std::string_view with) {
 bool Incomplete(std::string_view module) {
   return module.starts_with("_") || module.starts_with("distutils") || module == "tty" ||
          module == "pty" || module == "codecs" || module.find("._") != std::string_view::npos;
+}
+
+// Whether the text of a class gives its objects members by names that are computed. Members whose
+// names stand there are added to `named`.
+bool AddsMembers(std::string_view text, std::unordered_set<std::string>& named) {
+  const auto all = [&](std::string_view word, const auto& judge) {
+    for (size_t at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1)) {
+      const bool whole = at == 0 || !NameByte(text[at - 1]) || word[0] == '_';
+      if (whole && judge(text.substr(at + word.size()))) return true;
+    }
+    return false;
+  };
+  // setattr(self, "name", ...), object.__setattr__(self, "name", ...)
+  const auto set = [&](std::string_view rest) {
+    const size_t comma = rest.find(',');
+    if (comma == std::string_view::npos) return true;
+    const size_t start = rest.find_first_not_of(" \n", comma + 1);
+    if (start == std::string_view::npos || (rest[start] != '"' && rest[start] != '\'')) return true;
+    const size_t end = rest.find(rest[start], start + 1);
+    if (end == std::string_view::npos) return true;
+    named.emplace(rest.substr(start + 1, end - start - 1));
+    return false;
+  };
+  if (all("setattr(", set) || all("__setattr__(", [&](std::string_view rest) {
+        return rest.starts_with("self, ") && !rest.starts_with("self, name") &&
+               !rest.starts_with("self, key") && !rest.starts_with("self, attr") && set(rest);
+      })) {
+    return true;
+  }
+  // What is only read adds nothing.
+  const auto dictionary = [&](std::string_view rest) {
+    static constexpr std::array<std::string_view, 10> kReads = {
+        ".copy(", ".items(", ".keys(", ".values(", ".get(", ")", ":", "\n", " ==", ","};
+    return std::ranges::none_of(kReads, [&](std::string_view r) { return rest.starts_with(r); });
+  };
+  return all("__dict__", dictionary) ||
+         all("vars(",
+             [&](std::string_view rest) {
+               const size_t close = rest.find(')');
+               return close == std::string_view::npos || dictionary(rest.substr(close + 1));
+             }) ||
+         all("locals(", [](std::string_view) { return true; });
 }
 
 }  // namespace
@@ -226,20 +309,17 @@ Class* SymbolTable::ClassOf(const Node* node, Module& module) {
   if (const Node* name = node->at(F::k_name)) c.name = std::string(name->text());
   if (const Node* body = node->at(F::k_body)) CollectBindings(body, c.scope);
   c.unfinished = &module == program_.get() && node->start < cursor_ && cursor_ <= node->end;
-  c.open = c.unfinished || c.scope.names.contains("__getattr__") ||
-           (c.scope.names.contains("__getattribute__") && module.name != "builtins") ||
-           !c.scope.stars.empty();
+  c.dynamic = c.scope.names.contains("__getattr__") ||
+              (c.scope.names.contains("__getattribute__") && module.name != "builtins") ||
+              !c.scope.stars.empty();
   for (const std::string_view decorator : DecoratorsOf(node)) {
-    if (!Harmless(decorator)) c.open = true;
+    if (!Harmless(decorator)) c.dynamic = true;
   }
   if (!module.stub) {
     Work::Bytes(node->end - node->start);
-    const std::string_view text = node->text();
-    for (const std::string_view dynamic : {"setattr(", "__dict__", "vars(", "locals("}) {
-      if (text.find(dynamic) != std::string_view::npos) c.open = true;
-    }
-    if (node->broken()) c.open = true;
+    if (AddsMembers(node->text(), c.stored) || node->broken()) c.dynamic = true;
   }
+  c.open = c.dynamic || c.unfinished;
   return &c;
 }
 
@@ -271,11 +351,15 @@ void SymbolTable::ReadHead(Class& c) {
       if (kid.is(K::k_keyword_argument)) {
         const Node* value = kid.at(F::k_value);
         const Node* key = kid.at(F::k_name);
-        if (key != nullptr && key->text() == "metaclass") c.metaclass = c.is_abstract = true;
         const std::string_view text = value == nullptr ? "" : value->text();
+        if (key != nullptr && key->text() == "metaclass") {
+          c.metaclass = c.is_abstract = true;
+          const Type meta = FromAnnotation(value, *c.module);
+          if (meta.is(TK::kInstance) && meta.cls->module->stub) c.meta = meta.cls;
+        }
         if (!text.ends_with("ABCMeta") && !text.ends_with("EnumMeta") && text != "True" &&
             text != "False" && !text.ends_with("EnumType")) {
-          c.open = true;
+          c.open = c.dynamic = true;
         }
         continue;
       }
@@ -290,7 +374,8 @@ void SymbolTable::ReadHead(Class& c) {
       }
       Type base = FromAnnotation(&kid, *c.module);
       if (!base.is(TK::kInstance)) {
-        c.open = true;
+        c.open = c.dynamic = true;
+        c.bases_known = false;
         continue;
       }
       note(base, seen);
@@ -504,7 +589,7 @@ Type SymbolTable::Attribute(const Type& type, std::string_view name, int depth) 
     if (found == c.scope.names.end()) {
       const bool set = SetOnSelf(c).contains(std::string(name));
       const auto annotation = c.self_annotations.find(std::string(name));
-      if (!c.open && annotation != c.self_annotations.end() && annotation->second != nullptr) {
+      if (!c.dynamic && annotation != c.self_annotations.end() && annotation->second != nullptr) {
         result = Substitute(FromAnnotation(annotation->second, *c.module), with, type);
         return true;
       }
@@ -520,7 +605,11 @@ Type SymbolTable::Attribute(const Type& type, std::string_view name, int depth) 
       const bool plain = std::any_of(found->second.begin(), found->second.end(), [](const auto& b) {
         return b.kind == Binding::Kind::kAssignment && b.node->at(F::k_type) == nullptr;
       });
-      if (plain) return true;
+      if (plain) {
+        if (Derives(c, "enum", "Enum") && !name.starts_with("_"))
+          result = {.kind = TK::kInstance, .cls = &c};
+        return true;
+      }
     }
     Type of = TypeOfBindings(found->second, *c.module, &c, depth + 1);
     if (of.is(TK::kFunction)) {
@@ -633,6 +722,25 @@ Type SymbolTable::Call(const Type& callee, int count) {
   return types.empty() ? Type{} : Either(std::move(types));
 }
 
+Type SymbolTable::Awaited(const Type& callee) {
+  if (!callee.is(TK::kFunction) || callee.functions.size() != 1) return {};
+  const Node* function = callee.functions.front();
+  if (!function->text().starts_with("async")) return {};
+  for (const std::string_view decorator : DecoratorsOf(function)) {
+    if (!Harmless(decorator)) return {};
+  }
+  Type self;
+  Substitution with;
+  if (!callee.args.empty()) self = callee.args[0];
+  if (self.is(TK::kClass)) self.kind = TK::kInstance;
+  Walk(self, [&](Class& c, const Substitution& here) {
+    if (&c != callee.cls) return false;
+    with = here;
+    return true;
+  });
+  return Substitute(FromAnnotation(function->at(F::k_return_type), *callee.module), with, self);
+}
+
 const std::unordered_set<std::string>& SymbolTable::SetOnSelf(Class& c) {
   if (c.self_read) return c.set_on_self;
   c.self_read = true;
@@ -650,8 +758,9 @@ const std::unordered_set<std::string>& SymbolTable::SetOnSelf(Class& c) {
       const Node* object = node->at(F::k_object);
       const Node* name = node->at(F::k_attribute);
       if (object != nullptr && name != nullptr && object->is(K::k_identifier) &&
-          (object->text() == "self" || object->text() == "cls")) {
+          (object->text() == "self" || object->text() == "cls") && name->text() != kPlaceName) {
         c.set_on_self.insert(std::string(name->text()));
+        if (AssignedTo(node)) c.stored.insert(std::string(name->text()));
         const Node* statement = node->parent;
         const Node* annotation =
             statement != nullptr && statement->is(K::k_assignment) && node->field == F::k_left
@@ -669,6 +778,44 @@ const std::unordered_set<std::string>& SymbolTable::SetOnSelf(Class& c) {
     }
   }
   return c.set_on_self;
+}
+
+bool SymbolTable::Derives(Class& c, std::string_view module, std::string_view name) {
+  bool found = false;
+  Walk({.kind = TK::kInstance, .cls = &c}, [&](Class& above, const Substitution& with) {
+    (void)with;
+    found = above.name == name && above.module->name == module;
+    return found;
+  });
+  return found;
+}
+
+bool SymbolTable::MembersOf(const Type& type, std::unordered_set<std::string>& names,
+                            bool& library) {
+  return Walk(type, [&](Class& c, const Substitution& with) {
+    (void)with;
+    Work::Step(c.scope.names.size());
+    for (const auto& [name, bindings] : c.scope.names) names.insert(name);
+    const auto& set = SetOnSelf(c);
+    names.insert(c.stored.begin(), c.stored.end());
+    if (c.module->stub) names.insert(set.begin(), set.end());
+    library = library || (c.module->stub && c.module->name != "builtins");
+    return false;
+  });
+}
+
+std::optional<std::vector<std::string>> SymbolTable::SubmodulesOf(const std::string& module,
+                                                                  int level) {
+  const Binding import{.module = module, .level = level};
+  const std::string name = Absolute(import, *program_);
+  Module* found = name.empty() ? nullptr : Find(name);
+  if (found == nullptr || !found->package || (found->stub && Incomplete(name))) return std::nullopt;
+  std::vector<std::string> names(found->submodules.begin(), found->submodules.end());
+  names.insert(names.end(), {"test", "tests"});
+  if (found->submodules.empty()) return std::nullopt;
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  return names;
 }
 
 // `import unittest.test` makes `test` a name of unittest, whether its stubs know it or not.
@@ -715,11 +862,11 @@ std::optional<std::vector<std::string>> SymbolTable::NamesOf(const Type& type) {
       ReadHead(*one.cls);
       if (one.is(TK::kInstance) && one.cls->is_abstract && one.cls->module->stub)
         return std::nullopt;
-      bool metaclass = false;
+      std::vector<Class*> metas;
       const bool closed = Walk(one, [&](Class& c, const Substitution& with) {
         (void)with;
         Work::Step(c.scope.names.size());
-        metaclass = metaclass || c.metaclass;
+        if (c.metaclass) metas.push_back(c.meta);
         for (const auto& [name, bindings] : c.scope.names) names.push_back(name);
         const auto& own = SetOnSelf(c);
         names.insert(names.end(), own.begin(), own.end());
@@ -728,7 +875,14 @@ std::optional<std::vector<std::string>> SymbolTable::NamesOf(const Type& type) {
       if (!closed) return std::nullopt;
       if (one.is(TK::kClass)) {
         // What its class has: mro and the like.
-        if (metaclass) return std::nullopt;
+        for (Class* meta : metas) {
+          if (meta == nullptr) return std::nullopt;
+          Walk({.kind = TK::kInstance, .cls = meta}, [&](Class& c, const Substitution& with) {
+            (void)with;
+            for (const auto& [name, bindings] : c.scope.names) names.push_back(name);
+            return false;
+          });
+        }
         names.emplace_back("register");  // of abstract base classes
         Class* of = Builtin("type");
         if (of == nullptr) return std::nullopt;

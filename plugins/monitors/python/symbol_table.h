@@ -62,6 +62,7 @@ struct Binding {
     kImport,  // module, member
     kLoop,    // node: the for statement
     kWith,    // node: the item
+    kExcept,  // node: the pattern, ValueError as e
     kParameter,
     kOther
   };
@@ -78,19 +79,26 @@ struct Scope {
   std::unordered_set<std::string> elsewhere;  // global and nonlocal
 };
 
+// Stands for the name at the cursor, which is not written yet.
+inline constexpr std::string_view kPlaceName = "pawl_name__";
+
 struct Class {
   std::string name;
   Module* module = nullptr;
   const Node* node = nullptr;
   Scope scope;
-  bool open = false;
-  bool unfinished = false;
+  bool open = false;        // its members are not all known
+  bool dynamic = false;     // for another reason than that it is unfinished
+  bool unfinished = false;  // the cursor is in it
+  bool bases_known = true;
   bool metaclass = false;    // it has one: the class itself has more than `type` has
+  Class* meta = nullptr;     // which one, of the library; nullptr: not known
   bool is_abstract = false;  // an object of it is one of a class below
   bool head_read = false;
   std::vector<Type> bases;
   std::vector<std::string> variables;
-  std::unordered_set<std::string> set_on_self;
+  std::unordered_set<std::string> set_on_self;  // named behind self or cls, also only read
+  std::unordered_set<std::string> stored;       // assigned to behind self or cls
   // self.x: T = ...; nullptr: of several annotations.
   std::unordered_map<std::string, const Node*> self_annotations;
   bool self_read = false;
@@ -151,8 +159,18 @@ class SymbolTable {
   Type Attribute(const Type& type, std::string_view name, int depth = 0);
   // What a call of it returns. `count`: how many arguments, -1: not known.
   Type Call(const Type& callee, int count);
+  // What `await` makes of a call of it.
+  Type Awaited(const Type& callee);
   // The names behind the point; nullopt: not known.
   std::optional<std::vector<std::string>> NamesOf(const Type& type);
+  // The names that an import may have behind `module.`; nullopt: not known.
+  std::optional<std::vector<std::string>> SubmodulesOf(const std::string& module, int level);
+  // What the class and those above it have, and what is assigned to behind self in them. false: not
+  // all of it is known.
+  bool MembersOf(const Type& type, std::unordered_set<std::string>& names, bool& library);
+  // Whether the class derives from one of the library's.
+  bool Derives(Class& c, std::string_view module, std::string_view name);
+  const std::unordered_set<std::string>& SetOnSelf(Class& c);
   // The type as seen as the class above it of that name in typing or builtins.
   std::vector<Type> ArgumentsAs(const Type& type, std::string_view super);
 
@@ -163,7 +181,6 @@ class SymbolTable {
   void AddImported(const std::string& module, std::vector<std::string>& names) const;
   Type Special(std::string_view name, const std::vector<const Node*>& args, Module& module,
                int depth);
-  const std::unordered_set<std::string>& SetOnSelf(Class& c);
 
   std::string stubs_;
   std::optional<SourceFolder> repository_;

@@ -138,6 +138,7 @@ Type Typer::TypeOfSubscript(const Node* node) {
 Type Typer::TypeOfCall(const Node* node) {
   const Node* list = node->at(F::k_arguments);
   const Node* function = node->at(F::k_function);
+  if (function != nullptr && function->text() == "super") return TypeOfSuper(node);
   const Type callee = TypeOf(function);
   if (!callee.known() || list == nullptr) return {};
   int count = list->is(K::k_argument_list) ? 0 : -1;
@@ -218,12 +219,21 @@ Type Typer::Compute(const Node* node) {
       if (object == nullptr || name == nullptr) return {};
       const Type of = TypeOf(object);
       if (!of.known() || Guarded(node, of)) return {};
-      return world_.Attribute(of, name->text());
+      Type type = world_.Attribute(of, name->text());
+      if (!type.known() && place_ && of.is(TK::kInstance))
+        type = TypeOfOwnAttribute(*of.cls, name->text());
+      return type;
     }
     case K::k_subscript:
       return TypeOfSubscript(node);
     case K::k_call:
       return TypeOfCall(node);
+    case K::k_await: {
+      // await f(): what the async function returns.
+      const Node* call = node->first_named();
+      if (call == nullptr || !call->is(K::k_call)) return {};
+      return world_.Awaited(TypeOf(call->at(F::k_function)));
+    }
     default:
       return {};
   }
@@ -252,6 +262,8 @@ Type Typer::BindingType(const Binding& binding) {
       if (binding.node->text().starts_with("async")) return {};
       return Elements(TypeOf(binding.node->at(F::k_right)));
     }
+    case Binding::Kind::kExcept:
+      return TypeOfCaught(binding.node);
     case Binding::Kind::kWith: {
       const Node* statement = binding.node->Enclosing(K::k_with_statement);
       if (statement == nullptr || statement->text().starts_with("async")) return {};
@@ -283,6 +295,8 @@ Type Typer::Flow(const std::vector<Binding>& all, const Node* use, const Node* c
     const Node* block = binding->kind == Binding::Kind::kLoop ? binding->node->at(F::k_body)
                         : binding->kind == Binding::Kind::kWith
                             ? binding->node->Enclosing(K::k_with_statement)->at(F::k_body)
+                        : binding->kind == Binding::Kind::kExcept
+                            ? binding->node->Enclosing(K::k_except_clause)
                             : BlockOf(binding->node);
     if (block != nullptr && Inside(use, block) &&
         (last == nullptr || last->node->start < binding->node->start)) {
@@ -356,7 +370,7 @@ bool Typer::MayTakeGenerator(const Node* call) {
 // [x.a: a `for x in` may follow, and then this x is not the one before. Not behind [1, x.a, nor
 // where a generator would be of no use.
 bool Typer::MayBeBoundBehind(const Node* use) {
-  const uint32_t cursor = world_.cursor();
+  const uint32_t cursor = place_ ? place_->byte : world_.cursor();
   const Node* below = use;
   for (const Node* up = use->parent; up != nullptr; below = up, up = up->parent) {
     if (up->is(K::k_block) || up->start > cursor || cursor > up->end) return false;
@@ -401,7 +415,7 @@ Type Typer::TypeOfName(const Node* use) {
   const std::string name(use->text());
   Module& program = world_.program();
   bool in_function = false;
-  const bool doubtful = unfinished_ && MayBeBoundBehind(use);
+  const bool doubtful = (unfinished_ || (place_ && place_->line_open)) && MayBeBoundBehind(use);
   for (const Node* up = use->parent; up != nullptr; up = up->parent) {
     Work::Step();
     if (Comprehension(up)) {
@@ -436,6 +450,13 @@ Type Typer::TypeOfName(const Node* use) {
         if (id == nullptr || !Mentions(id, name)) {
           first = false;
           continue;
+        }
+        if (first && bound == scope.names.end()) {
+          const Type receiver = TypeOfReceiver(up, &p);
+          if (receiver.known()) {
+            receivers_.insert(use);
+            return receiver;
+          }
         }
         if (bound != scope.names.end() || in_function || doubtful) return {};
         const bool splat = !id->is(K::k_identifier) || p.is(K::k_list_splat_pattern) ||
@@ -486,47 +507,6 @@ Type Typer::TypeOfName(const Node* use) {
   return Either(std::move(types));
 }
 
-// Whether the text asks, before it takes the attribute, what the object is or has.
-bool Typer::Guarded(const Node* attribute, const Type& receiver) {
-  const Node* object = attribute->at(F::k_object);
-  const Node* root = object;
-  while (root != nullptr &&
-         (root->is(K::k_attribute) || root->is(K::k_subscript) || root->is(K::k_call))) {
-    const Node* next = root->at(F::k_object);
-    if (next == nullptr) next = root->at(F::k_value);
-    if (next == nullptr) next = root->at(F::k_function);
-    root = next;
-  }
-  const std::string& text = world_.program().tree->text();
-  Work::Bytes(8 * attribute->start / 4);
-  if (root != nullptr && root->is(K::k_identifier)) {
-    const std::string name(root->text());
-    for (const std::string_view ask : {"isinstance(", "hasattr(", "issubclass(", "type(",
-                                       "callable(", "getattr(", "setattr(", "match "}) {
-      const std::string needle = std::string(ask) + name;
-      for (size_t at = text.find(needle); at != std::string::npos && at < attribute->start;
-           at = text.find(needle, at + 1)) {
-        if (at + needle.size() >= text.size() || !NameByte(text[at + needle.size()])) return true;
-      }
-    }
-  }
-  const bool module = receiver.is(TK::kModule) || receiver.is(TK::kClass);
-  const Node* below = attribute;
-  for (const Node* up = attribute->parent; up != nullptr; below = up, up = up->parent) {
-    if (up->is(K::k_if_statement) || up->is(K::k_conditional_expression)) {
-      const Node* condition = up->at(F::k_condition);
-      const std::string_view asked = condition != nullptr ? condition->text() : up->text();
-      for (const std::string_view word : {"version", "platform", "PY2", "PY3", "os.name", "win",
-                                          "posix", "hasattr", "TYPE_CHECKING", "implementation"}) {
-        if (asked.find(word) != std::string_view::npos) return true;
-      }
-    }
-    // try: ... except AttributeError: the attempt is how it asks.
-    if (module && up->is(K::k_try_statement) && below->field == F::k_body) return true;
-  }
-  return false;
-}
-
 // x.a = 1, and what may become that.
 bool Typer::Assigned(const Node* attribute) const {
   const Node* below = attribute;
@@ -543,7 +523,7 @@ bool Typer::Assigned(const Node* attribute) const {
       case K::k_list_splat:
         continue;
       case K::k_expression_statement:
-        return unfinished_;
+        return unfinished_ || place_;
       case K::k_as_pattern_target:
       case K::k_delete_statement:
         return true;
@@ -580,7 +560,7 @@ void AssignedNames(std::string_view text, std::vector<std::string>& names) {
 
 }  // namespace
 
-std::optional<std::vector<std::string>> Typer::NamesFor(const Node* attribute) {
+std::optional<Names> Typer::NamesFor(const Node* attribute) {
   const Node* object = attribute->at(F::k_object);
   if (object == nullptr) return std::nullopt;
   const Type type = TypeOf(object);
@@ -595,8 +575,9 @@ std::optional<std::vector<std::string>> Typer::NamesFor(const Node* attribute) {
       return called;
     });
     const bool fixed = type.is(TK::kInstance) && type.cls->module->stub && !called;
-    if (!fixed && !(type.is(TK::kModule) && unfinished_)) return std::nullopt;
+    if (!fixed && !(type.is(TK::kModule) && (unfinished_ || place_))) return std::nullopt;
   }
+  if (IsReceiver(object)) return NamesOfReceiver(type, attribute);
   auto names = world_.NamesOf(type);
   if (!names) return std::nullopt;
   // Objects that the text gives attributes from outside.
@@ -622,7 +603,7 @@ std::optional<std::vector<std::string>> Typer::NamesFor(const Node* attribute) {
   if (!own && !plain) AssignedNames(world_.program().tree->text(), *names);
   std::sort(names->begin(), names->end());
   names->erase(std::unique(names->begin(), names->end()), names->end());
-  return names;
+  return Names{.names = std::move(*names)};
 }
 
 }  // namespace pawl::monitors::python

@@ -14,21 +14,32 @@ using K = Kind;
 using F = Field;
 
 void BindTarget(const Node* target, Binding binding, Scope& scope) {
-  std::vector<const Node*> todo = {target};
+  std::vector<std::pair<const Node*, std::vector<int>>> todo = {{target, {}}};
   bool whole = true;
   while (!todo.empty()) {
-    const Node* node = todo.back();
+    const auto [node, path] = std::move(todo.back());
     todo.pop_back();
     if (node->is(K::k_identifier)) {
       Binding own = binding;
-      if (!whole) own.kind = Binding::Kind::kOther;  // a, b = ...
+      if (!whole) {  // a, b = ...
+        const bool values =
+            binding.kind == Binding::Kind::kAssignment || binding.kind == Binding::Kind::kLoop;
+        own.kind = values ? Binding::Kind::kUnpacked : Binding::Kind::kOther;
+        own.path = path;
+      }
       scope.names[std::string(node->text())].push_back(std::move(own));
       continue;
     }
     if (node->is(K::k_attribute) || node->is(K::k_subscript)) continue;
     if (!node->is(K::k_as_pattern_target)) whole = false;
+    int at = 0;
     for (const Node& kid : node->kids()) {
-      if (kid.named) todo.push_back(&kid);
+      if (!kid.named || kid.is(K::k_comment)) continue;
+      std::vector<int> below = path;
+      if (kid.is(K::k_list_splat_pattern)) at = -1;
+      if (!node->is(K::k_as_pattern_target)) below.push_back(at);
+      if (at >= 0) ++at;
+      todo.emplace_back(&kid, std::move(below));
     }
   }
 }
@@ -236,8 +247,8 @@ Type SymbolTable::Special(std::string_view name, const std::vector<const Node*>&
     return args.empty() ? Type{} : Either(std::move(types));
   }
   if (name == "Self") return {.kind = TK::kSelf};
-  if (name == "LiteralString" || name == "AnyStr")
-    return name == "AnyStr" ? Type{} : InstanceOf("str");
+  if (name == "AnyStr") return {.kind = TK::kVariable, .name = "AnyStr"};
+  if (name == "LiteralString") return InstanceOf("str");
   return {};
 }
 
@@ -329,6 +340,7 @@ Type SymbolTable::FromAnnotation(const Node* node, Module& module, int depth) {
   if (of.cls->name == "tuple" && instance.args.size() > 1) {
     const bool same = args.size() == 2 && args[1]->text() == "...";
     const Type element = same ? instance.args[0] : Either(instance.args);
+    if (!same) instance.items = instance.args;
     instance.args = {element};
   }
   return instance;

@@ -165,7 +165,7 @@ std::optional<Names> Typer::NamesOfReceiver(const Type& type, const Node* attrib
   Names result;
   std::unordered_set<std::string> names;
   bool library = false;
-  if (c.dynamic || !world_.MembersOf(type, names, library)) return std::nullopt;
+  if (c.dynamic || !world_.MembersOf(type, names, library)) return Why("self", c.name);
   Module& program = world_.program();
   const Tree& tree = *program.tree;
   const std::string& text = tree.text();
@@ -218,7 +218,7 @@ std::optional<Names> Typer::NamesOfReceiver(const Type& type, const Node* attrib
   } else {
     for (const std::string& one : read) {
       if (one.starts_with("__") && one.ends_with("__")) continue;
-      if (!names.contains(one) && !(library && one.starts_with("_"))) return std::nullopt;
+      if (!names.contains(one) && !(library && one.starts_with("_"))) return Why("reads", one);
     }
   }
   names.erase(std::string(kPlaceName));

@@ -22,46 +22,6 @@ constexpr size_t kMaxModules = 600;
 constexpr size_t kMaxSubmodules = 100'000;
 constexpr size_t kMaxFileBytes = size_t{2} << 20;
 
-// Decorators behind which a function or class still has the members it is written with.
-bool Harmless(std::string_view decorator) {
-  if (const size_t open = decorator.find('('); open != std::string_view::npos)
-    decorator = decorator.substr(0, open);
-  if (const size_t dot = decorator.rfind('.'); dot != std::string_view::npos)
-    decorator = decorator.substr(dot + 1);
-  static constexpr std::array<std::string_view, 17> kKnown = {"final",
-                                                              "runtime_checkable",
-                                                              "total_ordering",
-                                                              "unique",
-                                                              "overload",
-                                                              "override",
-                                                              "abstractmethod",
-                                                              "deprecated",
-                                                              "type_check_only",
-                                                              "disjoint_base",
-                                                              "staticmethod",
-                                                              "classmethod",
-                                                              "dataclass",
-                                                              "no_type_check",
-                                                              "define",
-                                                              "frozen",
-                                                              "attrs"};
-  return std::find(kKnown.begin(), kKnown.end(), decorator) != kKnown.end();
-}
-
-std::vector<std::string_view> DecoratorsOf(const Node* definition) {
-  std::vector<std::string_view> found;
-  const Node* around = definition->parent;
-  if (around == nullptr || !around->is(K::k_decorated_definition)) return found;
-  for (const Node& kid : around->kids()) {
-    if (!kid.is(K::k_decorator)) continue;
-    std::string_view text = kid.text();
-    text.remove_prefix(1);
-    while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.remove_suffix(1);
-    found.push_back(text);
-  }
-  return found;
-}
-
 // x.a = ..., for x.a in ..., with ... as x.a, (x.a, b) = ..., del x.a
 bool AssignedTo(const Node* node) {
   const Node* below = node;
@@ -90,17 +50,10 @@ bool AssignedTo(const Node* node) {
   return false;
 }
 
-bool Decorated(const Node* definition, std::string_view with) {
-  const auto all = DecoratorsOf(definition);
-  return std::any_of(all.begin(), all.end(), [&](std::string_view d) {
-    return d == with || (d.ends_with(with) && d[d.size() - with.size() - 1] == '.');
-  });
-}
-
 // Modules whose stubs leave out names that the modules have.
 bool Incomplete(std::string_view module) {
   return module.starts_with("_") || module.starts_with("distutils") || module == "tty" ||
-         module == "pty" || module == "codecs" || module.find("._") != std::string_view::npos;
+         module == "pty" || module.find("._") != std::string_view::npos;
 }
 
 // Whether the text of a class gives its objects members by names that are computed. Members whose
@@ -109,6 +62,15 @@ bool AddsMembers(std::string_view text, std::unordered_set<std::string>& named) 
   const auto all = [&](std::string_view word, const auto& judge) {
     for (size_t at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1)) {
       const bool whole = at == 0 || !NameByte(text[at - 1]) || word[0] == '_';
+      // What takes an object's state out of another adds no names.
+      const size_t method = text.rfind("def ", at);
+      if (method != std::string_view::npos) {
+        const std::string_view name = text.substr(method + 4, 14);
+        if (name.starts_with("__setstate__(") || name.starts_with("__copy__(") ||
+            name.starts_with("__deepcopy__(") || name.starts_with("__repr__(")) {
+          continue;
+        }
+      }
       if (whole && judge(text.substr(at + word.size()))) return true;
     }
     return false;
@@ -146,6 +108,13 @@ bool AddsMembers(std::string_view text, std::unordered_set<std::string>& named) 
 }
 
 }  // namespace
+
+std::nullopt_t Why(std::string_view what, std::string_view which) {
+  if (getenv("PAWL_WHY"))
+    fprintf(stderr, "WHY %.*s %.*s\n", (int)what.size(), what.data(), (int)which.size(),
+            which.data());
+  return std::nullopt;
+}
 
 Type Either(std::vector<Type> types) {
   Work::Step(1 + types.size());
@@ -188,6 +157,7 @@ Type Substitute(const Type& type, const Substitution& with, const Type& self) {
   if (type.args.empty() || type.is(TK::kFunction)) return Work::CountedCopy(type);
   Type result = Work::CountedCopy(type);
   for (Type& arg : result.args) arg = Substitute(arg, with, self);
+  for (Type& item : result.items) item = Substitute(item, with, self);
   if (type.is(TK::kEither)) return Either(std::move(result.args));
   return result;
 }
@@ -237,7 +207,10 @@ std::unique_ptr<Module> SymbolTable::Load(const std::string& name) {
     bool stubs = false;
   };
   std::vector<Place> places;
-  if (repository_) places = {{"", ".py"}, {"src/", ".py"}, {"", ".pyi"}};
+  // The library itself as a repository: its stubs tell more.
+  const bool library = repository_ && repository_->HasFile("abc.py") &&
+                       repository_->HasFile("typing.py") && repository_->HasFile("site.py");
+  if (repository_ && !library) places = {{"", ".py"}, {"src/", ".py"}, {"", ".pyi"}};
   places.push_back({stubs_.empty() ? "" : stubs_ + "/", ".pyi", true});
   const auto read = [&](const Place& place, const std::string& path) -> std::optional<std::string> {
     if (place.stubs && stubs_.empty()) return PackagedStub(path);
@@ -313,11 +286,17 @@ Class* SymbolTable::ClassOf(const Node* node, Module& module) {
               (c.scope.names.contains("__getattribute__") && module.name != "builtins") ||
               !c.scope.stars.empty();
   for (const std::string_view decorator : DecoratorsOf(node)) {
-    if (!Harmless(decorator)) c.dynamic = true;
+    if (!Harmless(decorator)) {
+      c.dynamic = true;
+      Why("decorator", decorator);
+    }
   }
   if (!module.stub) {
     Work::Bytes(node->end - node->start);
-    if (AddsMembers(node->text(), c.stored) || node->broken()) c.dynamic = true;
+    if (AddsMembers(node->text(), c.stored) || node->broken()) {
+      c.dynamic = true;
+      Why("dynamic", c.name);
+    }
   }
   c.open = c.dynamic || c.unfinished;
   return &c;
@@ -376,6 +355,7 @@ void SymbolTable::ReadHead(Class& c) {
       if (!base.is(TK::kInstance)) {
         c.open = c.dynamic = true;
         c.bases_known = false;
+        Why("base", kid.text());
         continue;
       }
       note(base, seen);
@@ -637,110 +617,6 @@ Type SymbolTable::Attribute(const Type& type, std::string_view name, int depth) 
   return result;
 }
 
-Type SymbolTable::Call(const Type& callee, int count) {
-  switch (callee.kind) {
-    case TK::kClass: {
-      Class* c = callee.cls;
-      if (c->module->name == "builtins" && (c->name == "type" || c->name == "super")) return {};
-      // What __new__ of a class above gives back is another matter; a class that is not known too.
-      const bool closed =
-          Walk({.kind = TK::kInstance, .cls = c}, [&](Class& above, const Substitution& with) {
-            (void)with;
-            return above.module->name != "builtins" && above.scope.names.contains("__new__") &&
-                   !above.module->stub;
-          });
-      (void)closed;
-      if (count != 1) {
-        // Flag("Perm", "R W X") makes a class.
-        bool enumeration = false;
-        Walk({.kind = TK::kInstance, .cls = c}, [&](Class& above, const Substitution& with) {
-          (void)with;
-          enumeration = above.name == "Enum" && above.module->name == "enum";
-          return enumeration;
-        });
-        if (enumeration) return {};
-      }
-      return {.kind = TK::kInstance, .cls = c};
-    }
-    case TK::kEither: {
-      std::vector<Type> types;
-      for (const Type& one : callee.args) types.push_back(Call(one, count));
-      return Either(std::move(types));
-    }
-    case TK::kFunction:
-      break;
-    default:
-      return {};
-  }
-  std::vector<Type> types;
-  Substitution with;
-  Type self;
-  if (!callee.args.empty()) {
-    self = callee.args[0];
-    if (self.is(TK::kClass)) self = {.kind = TK::kInstance, .cls = self.cls};
-    Walk(self, [&](Class& c, const Substitution& here) {
-      if (&c != callee.cls) return false;
-      with = here;
-      return true;
-    });
-  }
-  for (const Node* function : callee.functions) {
-    const Node* returns = function->at(F::k_return_type);
-    // async def: a coroutine.
-    if (returns == nullptr || function->text().starts_with("async")) return {};
-    for (const std::string_view decorator : DecoratorsOf(function)) {
-      if (!Harmless(decorator)) return {};
-    }
-    if (count >= 0 && callee.functions.size() > 1) {
-      // An overload that can't take so many arguments is not meant.
-      int least = 0;
-      int most = 0;
-      bool keyword_only = false;
-      const Node* list = function->at(F::k_parameters);
-      for (const Node& p : list->kids()) {
-        if (!p.named || p.is(K::k_comment) || p.is(K::k_positional_separator)) continue;
-        if (p.is(K::k_list_splat_pattern) || p.is(K::k_dictionary_splat_pattern) ||
-            (p.is(K::k_typed_parameter) && p.first_named() != nullptr &&
-             !p.first_named()->is(K::k_identifier))) {
-          most = 1 << 20;
-          keyword_only = true;
-        } else if (p.is(K::k_keyword_separator)) {
-          keyword_only = true;
-        } else {
-          ++most;
-          if (!keyword_only && !p.is(K::k_default_parameter) && !p.is(K::k_typed_default_parameter))
-            ++least;
-        }
-      }
-      const int bound = callee.bound ? 1 : 0;
-      if (count < least - bound || count > most - bound) continue;
-    }
-    Type type = Substitute(FromAnnotation(returns, *callee.module), with, self);
-    if (!type.known()) return {};
-    types.push_back(std::move(type));
-  }
-  return types.empty() ? Type{} : Either(std::move(types));
-}
-
-Type SymbolTable::Awaited(const Type& callee) {
-  if (!callee.is(TK::kFunction) || callee.functions.size() != 1) return {};
-  const Node* function = callee.functions.front();
-  if (!function->text().starts_with("async")) return {};
-  for (const std::string_view decorator : DecoratorsOf(function)) {
-    if (!Harmless(decorator)) return {};
-  }
-  Type self;
-  Substitution with;
-  if (!callee.args.empty()) self = callee.args[0];
-  if (self.is(TK::kClass)) self.kind = TK::kInstance;
-  Walk(self, [&](Class& c, const Substitution& here) {
-    if (&c != callee.cls) return false;
-    with = here;
-    return true;
-  });
-  return Substitute(FromAnnotation(function->at(F::k_return_type), *callee.module), with, self);
-}
-
 const std::unordered_set<std::string>& SymbolTable::SetOnSelf(Class& c) {
   if (c.self_read) return c.set_on_self;
   c.self_read = true;
@@ -811,7 +687,8 @@ std::optional<std::vector<std::string>> SymbolTable::SubmodulesOf(const std::str
   Module* found = name.empty() ? nullptr : Find(name);
   if (found == nullptr || !found->package || (found->stub && Incomplete(name))) return std::nullopt;
   std::vector<std::string> names(found->submodules.begin(), found->submodules.end());
-  names.insert(names.end(), {"test", "tests"});
+  names.insert(names.end(), {"test", "tests", "__main__"});
+  names.insert(names.end(), found->unlisted.begin(), found->unlisted.end());
   if (found->submodules.empty()) return std::nullopt;
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
@@ -844,7 +721,10 @@ std::optional<std::vector<std::string>> SymbolTable::NamesOf(const Type& type) {
       std::vector<Module*> modules = {one.module};
       for (size_t m = 0; m < modules.size(); ++m) {
         Module& module = *modules[m];
-        if (module.open || modules.size() > 50) return std::nullopt;
+        if ((module.open &&
+             !(m > 0 && module.stub && !module.scope.names.contains("__getattr__"))) ||
+            modules.size() > 50)
+          return Why("module", module.name);
         Work::Step(module.scope.names.size());
         for (const auto& [name, bindings] : module.scope.names) names.push_back(name);
         names.insert(names.end(), module.submodules.begin(), module.submodules.end());
@@ -860,8 +740,10 @@ std::optional<std::vector<std::string>> SymbolTable::NamesOf(const Type& type) {
     } else if (one.is(TK::kInstance) || one.is(TK::kClass)) {
       // An object of an abstract class is one of a class below that has more.
       ReadHead(*one.cls);
-      if (one.is(TK::kInstance) && one.cls->is_abstract && one.cls->module->stub)
-        return std::nullopt;
+      if (one.is(TK::kInstance) && one.cls->is_abstract && one.cls->module->stub &&
+          one.cls->module->name != "typing" && one.cls->module->name != "io") {
+        return Why("abstract", one.cls->name);
+      }
       std::vector<Class*> metas;
       const bool closed = Walk(one, [&](Class& c, const Substitution& with) {
         (void)with;
@@ -872,7 +754,7 @@ std::optional<std::vector<std::string>> SymbolTable::NamesOf(const Type& type) {
         names.insert(names.end(), own.begin(), own.end());
         return false;
       });
-      if (!closed) return std::nullopt;
+      if (!closed) return Why("open", one.cls->module->name + "." + one.cls->name);
       if (one.is(TK::kClass)) {
         // What its class has: mro and the like.
         for (Class* meta : metas) {

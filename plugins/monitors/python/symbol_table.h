@@ -42,7 +42,8 @@ struct Type {
   Module* module = nullptr;  // of a function: where its annotations are read
   Class* cls = nullptr;      // of a function: the class that has it
   std::string name;
-  std::vector<Type> args;  // of a method: what it was called on
+  std::vector<Type> args;   // of a method: what it was called on
+  std::vector<Type> items;  // of a tuple: each of its elements; empty: how many is not known
   std::vector<const Node*> functions;
   bool bound = false;
 
@@ -59,18 +60,20 @@ struct Binding {
     kAssignment,  // node: the assignment; value where it is a plain one
     kFunction,
     kClass,
-    kImport,  // module, member
-    kLoop,    // node: the for statement
-    kWith,    // node: the item
-    kExcept,  // node: the pattern, ValueError as e
+    kImport,    // module, member
+    kLoop,      // node: the for statement
+    kWith,      // node: the item
+    kExcept,    // node: the pattern, ValueError as e
+    kUnpacked,  // node: the assignment or for statement; path: which element
     kParameter,
     kOther
   };
   Kind kind = Kind::kOther;
   const Node* node = nullptr;
-  std::string module;  // of an import: from which
-  std::string member;  // empty: the module itself
-  int level = 0;       // of a relative import
+  std::string module;     // of an import: from which
+  std::string member;     // empty: the module itself
+  int level = 0;          // of a relative import
+  std::vector<int> path;  // of a name in (a, b) = ...: where it stands; -1: not known
 };
 
 struct Scope {
@@ -117,11 +120,18 @@ struct Module {
   std::unordered_map<const Node*, std::unique_ptr<Class>> classes;
 };
 
+std::nullopt_t Why(std::string_view what, std::string_view which);
 Type Either(std::vector<Type> types);
 Type Substitute(const Type& type, const Substitution& with, const Type& self);
 
 // Names that a scope binds: a module's, a class's body, a function.
 void CollectBindings(const Node* body, Scope& scope);
+
+// Decorators of a function or class, without "@"; whether it still is what it is written as behind
+// one; whether it has one of that name.
+std::vector<std::string_view> DecoratorsOf(const Node* definition);
+bool Harmless(std::string_view decorator);
+bool Decorated(const Node* definition, std::string_view with);
 
 // The arguments of list[int] or Dict[str, int].
 std::vector<const Node*> TypeArguments(const Node* node);
@@ -158,7 +168,8 @@ class SymbolTable {
   // The type of an attribute; kUnknown: not known, or there is none.
   Type Attribute(const Type& type, std::string_view name, int depth = 0);
   // What a call of it returns. `count`: how many arguments, -1: not known.
-  Type Call(const Type& callee, int count);
+  // `given`: the types of those that are given by position.
+  Type Call(const Type& callee, int count, const std::vector<Type>& given = {});
   // What `await` makes of a call of it.
   Type Awaited(const Type& callee);
   // The names behind the point; nullopt: not known.
@@ -176,6 +187,11 @@ class SymbolTable {
 
  private:
   std::unique_ptr<Module> Load(const std::string& name);
+  // What variables stand for, where a parameter of this type is given that.
+  void Solve(const Type& parameter, const Type& given, Substitution& with, int depth = 0);
+  void SolveCall(const Node* function, bool bound, Module& module, const std::vector<Type>& given,
+                 Substitution& with);
+  Type Made(Class& c, int count, const std::vector<Type>& given);
   std::string Absolute(const Binding& import, const Module& from) const;
   void AddSubmodules(Module& module, bool in_repository) const;
   void AddImported(const std::string& module, std::vector<std::string>& names) const;

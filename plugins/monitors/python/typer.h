@@ -54,10 +54,19 @@ class Typer {
   Type TypeOfCall(const Node* node);
   Type TypeOfName(const Node* name);
   Type Flow(const std::vector<Binding>& bindings, const Node* use, const Node* container);
+  Type FlowOver(Type declared, const std::vector<Binding>& all, const Node* use,
+                const Node* container);
+  Type DeclaredBy(const std::vector<Binding>& all);
   Type BindingType(const Binding& binding);
   Type Elements(const Type& type);
+  Type TupleOf(const Node* node);
+  // What the iteration over an expression gives.
+  Type ElementsOf(const Node* node);
+  Type ItemAt(const Type& type, const std::vector<int>& path);
+  Type Inferred(const Node* function);
   const Scope& ScopeOf(const Node* function);
   bool Guarded(const Node* attribute, const Type& receiver);
+  bool Overlooked(const Node* attribute) const;
   bool GuardedAbove(const Node* node, bool module) const;
   size_t ScopeStart(const Node* name);
   // self, cls and super() in a method, and what they have (receivers.cc).
@@ -67,7 +76,10 @@ class Typer {
   std::optional<Names> NamesOfReceiver(const Type& type, const Node* attribute);
   bool IsReceiver(const Node* object) const { return receivers_.contains(object); }
   Type TypeOfCaught(const Node* pattern);
-  Type Narrowed(const Node* use, const std::string& name, const Node* container);
+  // What tests say of an object (guards.cc).
+  Type TestedType(const Node* call);
+  Type Narrowed(const Node* use, const std::string& name, const Node* container, uint32_t last);
+  Type WithTests(const Node* object, const Type& type);
   bool Assigned(const Node* attribute) const;
   bool MayBeBoundBehind(const Node* use);
   bool MayTakeGenerator(const Node* call);

@@ -252,6 +252,32 @@ Type SymbolTable::Special(std::string_view name, const std::vector<const Node*>&
   return {};
 }
 
+// "Node", "list[Node] | None": what the string says.
+Type SymbolTable::FromQuoted(const Node* text, Module& module, int depth) {
+  constexpr size_t kMostQuoted = 500;
+  constexpr size_t kMostBytes = 300;
+  std::string_view inside = text->text();
+  if (inside.size() < 3 || inside.size() > kMostBytes || inside.front() != inside.back() ||
+      (inside.front() != '"' && inside.front() != '\'')) {
+    return {};
+  }
+  inside = inside.substr(1, inside.size() - 2);
+  if (inside.find_first_of("\"'\\\n") != std::string_view::npos) return {};
+  std::string source = "x: " + std::string(inside) + "\n";
+  auto found = module.quoted.find(source);
+  if (found == module.quoted.end()) {
+    if (module.quoted.size() > kMostQuoted) return {};
+    Parser parser(Language::kPython);
+    auto tree = parser.Parse(source);
+    found = module.quoted.emplace(std::move(source), std::move(tree)).first;
+  }
+  if (found->second->broken()) return {};
+  const Node* statement = found->second->root()->first_named();
+  const Node* assignment = statement == nullptr ? nullptr : statement->first_named();
+  if (assignment == nullptr || !assignment->is(K::k_assignment)) return {};
+  return FromAnnotation(assignment->at(F::k_type), module, depth + 1);
+}
+
 Type SymbolTable::FromAnnotation(const Node* node, Module& module, int depth) {
   if (node == nullptr || depth > kMaxAnnotationDepth) return {};
   switch (node->kind) {
@@ -260,6 +286,8 @@ Type SymbolTable::FromAnnotation(const Node* node, Module& module, int depth) {
       return FromAnnotation(node->first_named(), module, depth + 1);
     case K::k_none:
       return {.kind = TK::kNone};
+    case K::k_string:
+      return FromQuoted(node, module, depth + 1);
     case K::k_union_type:
     case K::k_binary_operator: {
       std::vector<Type> types;
@@ -323,15 +351,40 @@ Type SymbolTable::FromAnnotation(const Node* node, Module& module, int depth) {
     } else {
       of = Attribute(of, part, depth + 1);
     }
-    if (!of.known()) return {};
+    if (!of.known()) {
+      Why("head", module.name + " " + text);
+      return {};
+    }
     at = end + 1;
+  }
+  if (of.is(TK::kEither) &&
+      std::ranges::all_of(of.args, [](const Type& one) { return one.is(TK::kClass); })) {
+    // A class that is declared for several versions.
+    for (Type& one : of.args) {
+      one.kind = TK::kInstance;
+      for (const Node* arg : args) one.args.push_back(FromAnnotation(arg, module, depth + 1));
+    }
+    return of;
   }
   if (of.is(TK::kVariable) || of.is(TK::kEither) || of.is(TK::kNone)) return of;
   if (of.is(TK::kInstance) && of.name == "alias") {
     of.name.clear();
     return of;
   }
+  // typing.Tuple, typing.Type
+  if (of.is(TK::kInstance) && of.cls->name == "_SpecialForm" &&
+      (last == "Tuple" || last == "Type")) {
+    Class* plain = Builtin(last == "Tuple" ? "tuple" : "type");
+    if (plain != nullptr) of = {.kind = TK::kClass, .cls = plain};
+  }
   // type[X]: a class, of which only its bound is known.
+  if (of.is(TK::kClass) && of.cls->name == "type" && of.cls->module->name == "builtins" &&
+      args.size() == 1) {
+    const Type bound = FromAnnotation(args[0], module, depth + 1);
+    if (bound.is(TK::kInstance) && bound.name.empty())
+      return {.kind = TK::kClass, .cls = bound.cls};
+    return {};
+  }
   if (!of.is(TK::kClass) || (of.cls->name == "type" && of.cls->module->name == "builtins"))
     return {};
   Type instance{.kind = TK::kInstance, .cls = of.cls};

@@ -61,6 +61,14 @@ std::string OpenTries(std::string_view text) {
   return out;
 }
 
+// from a.b: the names that are imported are not there yet.
+bool InFromImport(std::string_view text) {
+  const size_t newline = text.rfind('\n');
+  std::string_view line = newline == std::string_view::npos ? text : text.substr(newline + 1);
+  line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+  return line.starts_with("from ") && line.find(" import") == std::string_view::npos;
+}
+
 class PythonAnalysis : public Analysis {
  public:
   explicit PythonAnalysis(const MonitorOptions& options) : parser_(Language::kPython) {
@@ -82,7 +90,8 @@ class PythonAnalysis : public Analysis {
     const auto at = static_cast<uint32_t>(cursor.text.size());
     Work::Bytes(cursor.text.size());
     const std::string tries = OpenTries(cursor.text);
-    for (const char* more : {"", ": pass", " else 0", " in ():\n pass"}) {
+    for (const char* more : {"", ": pass", " else 0", " in ():\n pass", " import pass_"}) {
+      if (more[1] == 'i' && more[2] == 'm' && !InFromImport(cursor.text)) break;
       std::string text(cursor.text);
       text += splice;
       text += scan.Closers(false);

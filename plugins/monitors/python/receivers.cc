@@ -155,6 +155,7 @@ Type Typer::TypeOfOwnAttribute(Class& c, std::string_view name) {
     if (right == nullptr) return {};
     if (place_ && right->start <= place_->byte && place_->byte <= right->end) continue;
     types.push_back(TypeOf(right));
+    if (!types.back().known()) Why("assigned", right->text().substr(0, 60));
   }
   return types.empty() ? Type{} : Either(std::move(types));
 }

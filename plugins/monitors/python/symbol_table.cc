@@ -286,7 +286,7 @@ Class* SymbolTable::ClassOf(const Node* node, Module& module) {
               (c.scope.names.contains("__getattribute__") && module.name != "builtins") ||
               !c.scope.stars.empty();
   for (const std::string_view decorator : DecoratorsOf(node)) {
-    if (!Harmless(decorator)) {
+    if (!Harmless(decorator) && !KeepsClass(decorator, module)) {
       c.dynamic = true;
       Why("decorator", decorator);
     }
@@ -300,6 +300,36 @@ Class* SymbolTable::ClassOf(const Node* node, Module& module) {
   }
   c.open = c.dynamic || c.unfinished;
   return &c;
+}
+
+// typing.List is list.
+Type SymbolTable::AliasOfTyping(std::string_view name, int depth) {
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kAliases = {
+      {{"List", "list"},
+       {"Dict", "dict"},
+       {"Set", "set"},
+       {"FrozenSet", "frozenset"},
+       {"DefaultDict", "defaultdict"},
+       {"Counter", "Counter"},
+       {"Deque", "deque"},
+       {"ChainMap", "ChainMap"},
+       {"OrderedDict", "OrderedDict"}}};
+  const auto* found = std::ranges::find(kAliases, name, [](const auto& one) { return one.first; });
+  if (found == kAliases.end()) return {};
+  Module* module = Find(found - kAliases.begin() < 4 ? "builtins" : "collections");
+  return module == nullptr ? Type{} : MemberOfModule(*module, found->second, depth + 1);
+}
+
+// A decorator that is written to return the class that it is given.
+bool SymbolTable::KeepsClass(std::string_view decorator, Module& module) {
+  decorator = decorator.substr(0, decorator.find_first_of("( #"));
+  if (decorator.empty() || decorator.find('.') != std::string_view::npos) return false;
+  const Type of = MemberOfModule(module, decorator);
+  if (!of.is(TK::kFunction)) return false;
+  return std::ranges::all_of(of.functions, [](const Node* one) {
+    const Node* returns = one->at(F::k_return_type);
+    return returns != nullptr && returns->text().find("ype[") != std::string_view::npos;
+  });
 }
 
 void SymbolTable::ReadHead(Class& c) {
@@ -352,6 +382,24 @@ void SymbolTable::ReadHead(Class& c) {
         continue;
       }
       Type base = FromAnnotation(&kid, *c.module);
+      if (head == "TypedDict" && !base.is(TK::kInstance)) {
+        Module* typing = Find("typing");
+        if (typing != nullptr) base = MemberOfModule(*typing, "_TypedDict");
+        if (base.is(TK::kClass)) base.kind = TK::kInstance;
+      }
+      const bool versions =
+          base.is(TK::kEither) &&
+          std::ranges::all_of(base.args, [](const Type& one) { return one.is(TK::kInstance); });
+      if (kid.text() == "type" && Builtin("type") != nullptr)
+        base = {.kind = TK::kInstance, .cls = Builtin("type")};
+      if (versions) {
+        // Declared for several versions: what any of them has.
+        for (const Type& one : base.args) {
+          note(one, seen);
+          if (one.is(TK::kInstance)) c.bases.push_back(one);
+        }
+        continue;
+      }
       if (!base.is(TK::kInstance)) {
         c.open = c.dynamic = true;
         c.bases_known = false;
@@ -441,12 +489,25 @@ Type SymbolTable::TypeOfBindings(const std::vector<Binding>& bindings, Module& m
         }
         if (right == nullptr) return {};
         const std::string_view text = right->text();
-        if (text.starts_with("TypeVar(") || text.starts_with("typing.TypeVar(")) {
+        if (text == "_Alias()" && module.name == "typing") {
+          Type type = AliasOfTyping(binding.node->at(F::k_left)->text(), depth);
+          if (!type.known()) return {};
+          types.push_back(std::move(type));
+          break;
+        }
+        if (text.starts_with("TypeVar(") || text.starts_with("typing.TypeVar(") ||
+            text.starts_with("t.TypeVar(")) {
           types.push_back(
               {.kind = TK::kVariable, .name = std::string(binding.node->at(F::k_left)->text())});
           break;
         }
-        if (!module.stub) return {};
+        if (!module.stub) {
+          // In a module of the text's own: Path = Union[str, PathLike], Names = list[str], A = B.
+          const bool alias = in == nullptr && bindings.size() == 1 &&
+                             (right->is(K::k_identifier) || right->is(K::k_subscript) ||
+                              right->is(K::k_binary_operator));
+          if (!alias) return {};
+        }
         // An alias: StrPath = str | PathLike[str], List = list.
         if (right->is(K::k_identifier) || right->is(K::k_attribute)) {
           const Type type =
@@ -524,7 +585,10 @@ bool SymbolTable::Walk(const Type& type,
       with.emplace_back(c.variables[k],
                         here.args.size() == c.variables.size() ? here.args[k] : Type{});
     if (visit(c, with)) return closed;
-    if (c.open || seen.size() > 200) closed = false;
+    if (c.open || seen.size() > 200) {
+      closed = false;
+      Why("walk", c.module->name + "." + c.name);
+    }
     for (const Type& base : c.bases) {
       // What everything derives from comes last.
       if (base.cls != nullptr && base.cls == root && &c != root) {

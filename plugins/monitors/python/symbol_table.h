@@ -118,6 +118,7 @@ struct Module {
   std::unordered_set<std::string> submodules;
   std::unordered_set<std::string> unlisted;  // names that it has and its stub leaves out
   std::unordered_map<const Node*, std::unique_ptr<Class>> classes;
+  std::unordered_map<std::string, std::unique_ptr<Tree>> quoted;  // of annotations that are strings
 };
 
 std::nullopt_t Why(std::string_view what, std::string_view which);
@@ -195,6 +196,9 @@ class SymbolTable {
   std::string Absolute(const Binding& import, const Module& from) const;
   void AddSubmodules(Module& module, bool in_repository) const;
   void AddImported(const std::string& module, std::vector<std::string>& names) const;
+  Type FromQuoted(const Node* text, Module& module, int depth);
+  Type AliasOfTyping(std::string_view name, int depth);
+  bool KeepsClass(std::string_view decorator, Module& module);
   Type Special(std::string_view name, const std::vector<const Node*>& args, Module& module,
                int depth);
 

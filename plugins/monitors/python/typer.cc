@@ -629,7 +629,11 @@ Type Typer::TypeOfName(const Node* use) {
           return map ? world_.InstanceOf("dict", {world_.InstanceOf("str"), Type{}})
                      : world_.InstanceOf("tuple", {Type{}});
         }
-        return world_.FromAnnotation(annotation, program);
+        if (Type t = world_.FromAnnotation(annotation, program); !t.known())
+          Why("annotation", annotation->text());
+        else
+          return t;
+        return {};
       }
     }
     if (bound != scope.names.end()) {

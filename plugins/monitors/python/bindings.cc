@@ -252,6 +252,45 @@ Type SymbolTable::Special(std::string_view name, const std::vector<const Node*>&
   return {};
 }
 
+// The name of an annotation, or a.b of modules and classes.
+Type SymbolTable::NamedInAnnotation(const Node* head, Module& module, int depth) {
+  Type of;
+  const std::string text(head->text());
+  size_t at = 0;
+  for (bool first = true; at <= text.size(); first = false) {
+    const size_t end = std::min(text.find('.', at), text.size());
+    const std::string part = text.substr(at, end - at);
+    if (first) {
+      // In a class's body its own names come first.
+      for (const Node* up = head->parent; up != nullptr && !of.known(); up = up->parent) {
+        if (!up->is(K::k_class_definition)) continue;
+        Class* c = ClassOf(up, module);
+        const auto own = c->scope.names.find(part);
+        const bool nested =
+            own != c->scope.names.end() &&
+            std::all_of(own->second.begin(), own->second.end(),
+                        [](const Binding& b) { return b.kind == Binding::Kind::kClass; });
+        if (nested && own->second.front().node != up)
+          of = TypeOfBindings(own->second, module, c, depth + 1);
+        if (const Node* list = up->at(F::k_type_parameters)) {
+          for (const Node& kid : list->kids()) {
+            if (kid.named && kid.text().substr(0, kid.text().find_first_of(":= ")) == part)
+              return {.kind = TK::kVariable, .name = part};
+          }
+        }
+      }
+      if (!of.known()) of = MemberOfModule(module, part, depth + 1);
+    } else {
+      of = Attribute(of, part, depth + 1);
+    }
+    if (!of.known()) {
+      return {};
+    }
+    at = end + 1;
+  }
+  return of;
+}
+
 // "Node", "list[Node] | None": what the string says.
 Type SymbolTable::FromQuoted(const Node* text, Module& module, int depth) {
   constexpr size_t kMostQuoted = 500;
@@ -321,42 +360,8 @@ Type SymbolTable::FromAnnotation(const Node* node, Module& module, int depth) {
       "ReadOnly", "Literal", "Self",      "Any",      "LiteralString", "AnyStr",   "Callable"};
   if (std::find(kSpecial.begin(), kSpecial.end(), last) != kSpecial.end())
     return Special(last, args, module, depth);
-  // The name, or a.b of modules and classes.
-  Type of;
-  const std::string text(head->text());
-  size_t at = 0;
-  for (bool first = true; at <= text.size(); first = false) {
-    const size_t end = std::min(text.find('.', at), text.size());
-    const std::string part = text.substr(at, end - at);
-    if (first) {
-      // In a class's body its own names come first.
-      for (const Node* up = head->parent; up != nullptr && !of.known(); up = up->parent) {
-        if (!up->is(K::k_class_definition)) continue;
-        Class* c = ClassOf(up, module);
-        const auto own = c->scope.names.find(part);
-        const bool nested =
-            own != c->scope.names.end() &&
-            std::all_of(own->second.begin(), own->second.end(),
-                        [](const Binding& b) { return b.kind == Binding::Kind::kClass; });
-        if (nested && own->second.front().node != up)
-          of = TypeOfBindings(own->second, module, c, depth + 1);
-        if (const Node* list = up->at(F::k_type_parameters)) {
-          for (const Node& kid : list->kids()) {
-            if (kid.named && kid.text().substr(0, kid.text().find_first_of(":= ")) == part)
-              return {.kind = TK::kVariable, .name = part};
-          }
-        }
-      }
-      if (!of.known()) of = MemberOfModule(module, part, depth + 1);
-    } else {
-      of = Attribute(of, part, depth + 1);
-    }
-    if (!of.known()) {
-      Why("head", module.name + " " + text);
-      return {};
-    }
-    at = end + 1;
-  }
+  Type of = NamedInAnnotation(head, module, depth);
+  if (!of.known()) return {};
   if (of.is(TK::kEither) &&
       std::ranges::all_of(of.args, [](const Type& one) { return one.is(TK::kClass); })) {
     // A class that is declared for several versions.

@@ -169,6 +169,8 @@ Type SymbolTable::Call(const Type& callee, int count, const std::vector<Type>& g
     case TK::kClass: {
       Class* c = callee.cls;
       if (c->module->name == "builtins" && (c->name == "type" || c->name == "super")) return {};
+      // NamedTuple("P", ...) makes a class.
+      if (c->module->name == "typing" && c->name == "NamedTuple") return {};
       // What __new__ of a class above gives back is another matter; a class that is not known too.
       const bool closed =
           Walk({.kind = TK::kInstance, .cls = c}, [&](Class& above, const Substitution& with) {
@@ -225,7 +227,8 @@ Type SymbolTable::Call(const Type& callee, int count, const std::vector<Type>& g
     for (const char* name : {"AnyStr", "AnyOrLiteralStr"})
       all.emplace_back(name, Either({InstanceOf("str"), InstanceOf("bytes")}));
     Type type = Substitute(FromAnnotation(returns, *callee.module), all, self);
-    if (!type.known()) return {};
+    // A class that a function of the library makes has more: namedtuple.
+    if (!type.known() || (type.is(TK::kClass) && callee.module->stub)) return {};
     types.push_back(std::move(type));
   }
   return types.empty() ? Type{} : Either(std::move(types));

@@ -26,6 +26,31 @@ const Node* RootOf(const Node* object) {
   return root;
 }
 
+// if x.kind == "a" and x.only_of_a: the object is of the class that a value of it tells.
+bool ToldApart(const Node* object) {
+  if (!object->is(K::k_identifier)) return false;
+  const std::string member = std::string(object->text()) + ".";
+  const Node* below = object;
+  for (const Node* up = object->parent; up != nullptr && !up->is(K::k_function_definition);
+       below = up, up = up->parent) {
+    const bool branch = up->is(K::k_if_statement) || up->is(K::k_elif_clause);
+    const Node* condition = branch ? up->at(F::k_condition)
+                            : up->is(K::k_boolean_operator) && below->field == F::k_right
+                                ? up->at(F::k_left)
+                                : nullptr;
+    if (condition == nullptr || condition == below) continue;
+    const std::string_view text = condition->text();
+    for (size_t at = text.find(member); at != std::string_view::npos;
+         at = text.find(member, at + 1)) {
+      if (at > 0 && NameByte(text[at - 1])) continue;
+      size_t end = at + member.size();
+      while (end < text.size() && NameByte(text[end])) ++end;
+      if (text.substr(end).starts_with(" == ")) return true;
+    }
+  }
+  return false;
+}
+
 // except AttributeError, except (ImportError, ...), except Exception, except:
 bool Catches(const Node* statement, bool module) {
   for (const Node& kid : statement->kids()) {
@@ -273,6 +298,7 @@ bool Typer::Guarded(const Node* attribute, const Type& receiver) {
   }
   if (place_ && root != nullptr && root == attribute->at(F::k_object) && IsReceiver(root))
     return false;
+  if (root != nullptr && root == attribute->at(F::k_object) && ToldApart(root)) return true;
   // While a text is written, what is caught is not known yet.
   const bool tried = receiver.is(TK::kModule) || receiver.is(TK::kClass) ||
                      (!place_ && root != nullptr && IsReceiver(root));

@@ -155,7 +155,6 @@ Type Typer::TypeOfOwnAttribute(Class& c, std::string_view name) {
     if (right == nullptr) return {};
     if (place_ && right->start <= place_->byte && place_->byte <= right->end) continue;
     types.push_back(TypeOf(right));
-    if (!types.back().known()) Why("assigned", right->text().substr(0, 60));
   }
   return types.empty() ? Type{} : Either(std::move(types));
 }
@@ -166,7 +165,7 @@ std::optional<Names> Typer::NamesOfReceiver(const Type& type, const Node* attrib
   Names result;
   std::unordered_set<std::string> names;
   bool library = false;
-  if (c.dynamic || !world_.MembersOf(type, names, library)) return Why("self", c.name);
+  if (c.dynamic || !world_.MembersOf(type, names, library)) return std::nullopt;
   Module& program = world_.program();
   const Tree& tree = *program.tree;
   const std::string& text = tree.text();
@@ -219,7 +218,7 @@ std::optional<Names> Typer::NamesOfReceiver(const Type& type, const Node* attrib
   } else {
     for (const std::string& one : read) {
       if (one.starts_with("__") && one.ends_with("__")) continue;
-      if (!names.contains(one) && !(library && one.starts_with("_"))) return Why("reads", one);
+      if (!names.contains(one) && !(library && one.starts_with("_"))) return std::nullopt;
     }
   }
   names.erase(std::string(kPlaceName));

@@ -121,7 +121,6 @@ struct Module {
   std::unordered_map<std::string, std::unique_ptr<Tree>> quoted;  // of annotations that are strings
 };
 
-std::nullopt_t Why(std::string_view what, std::string_view which);
 Type Either(std::vector<Type> types);
 Type Substitute(const Type& type, const Substitution& with, const Type& self);
 
@@ -196,6 +195,7 @@ class SymbolTable {
   std::string Absolute(const Binding& import, const Module& from) const;
   void AddSubmodules(Module& module, bool in_repository) const;
   void AddImported(const std::string& module, std::vector<std::string>& names) const;
+  Type NamedInAnnotation(const Node* head, Module& module, int depth);
   Type FromQuoted(const Node* text, Module& module, int depth);
   Type AliasOfTyping(std::string_view name, int depth);
   bool KeepsClass(std::string_view decorator, Module& module);

@@ -545,6 +545,55 @@ bool Typer::MayBeBoundBehind(const Node* use) {
   return false;
 }
 
+// The variable of `for a, (b, c) in all` in a comprehension.
+Type Typer::OfComprehension(const Node& clause, const Node* left, std::string_view name) {
+  if (clause.text().starts_with("async")) return {};
+  const Type element = ElementsOf(clause.at(F::k_right));
+  std::vector<int> path;
+  for (const Node* pattern = left; !pattern->is(K::k_identifier);) {
+    const Node* inside = nullptr;
+    int at = 0;
+    for (const Node& part : pattern->kids()) {
+      if (!part.named || part.is(K::k_comment)) continue;
+      if (part.is(K::k_list_splat_pattern)) return {};
+      if (Mentions(&part, name)) {
+        inside = &part;
+        break;
+      }
+      ++at;
+    }
+    if (inside == nullptr) return {};
+    path.push_back(at);
+    pattern = inside;
+  }
+  return ItemAt(element, path);
+}
+
+// A parameter of the function that is used in it.
+Type Typer::OfParameter(const Node* use, const std::string& name, const Node* function,
+                        const Node& p) {
+  const Scope& scope = ScopeOf(function);
+  const auto bound = scope.names.find(name);
+  const Node* annotation = p.at(F::k_type);
+  Type given = world_.FromAnnotation(annotation, world_.program());
+  if (bound != scope.names.end()) {
+    if (given.known()) return FlowOver(std::move(given), bound->second, use, function);
+    uint32_t last = 0;
+    for (const Binding& b : bound->second) last = std::max(last, b.node->start);
+    return Narrowed(use, name, function, last);
+  }
+  const Node* id = p.is(K::k_identifier) ? &p : p.at(F::k_name);
+  if (id == nullptr) id = p.first_named();
+  const bool splat = id == nullptr || !id->is(K::k_identifier) || p.is(K::k_list_splat_pattern) ||
+                     p.is(K::k_dictionary_splat_pattern);
+  if (splat) {
+    const bool map = p.text().starts_with("**");
+    return map ? world_.InstanceOf("dict", {world_.InstanceOf("str"), Type{}})
+               : world_.InstanceOf("tuple", {Type{}});
+  }
+  return annotation == nullptr ? Narrowed(use, name, function, 0) : given;
+}
+
 Type Typer::TypeOfName(const Node* use) {
   const std::string name(use->text());
   Module& program = world_.program();
@@ -556,27 +605,7 @@ Type Typer::TypeOfName(const Node* use) {
       for (const Node& kid : up->kids()) {
         const Node* left = kid.is(K::k_for_in_clause) ? kid.at(F::k_left) : nullptr;
         if (left == nullptr || !Mentions(left, name)) continue;
-        if (kid.text().starts_with("async")) return {};
-        const Type element = ElementsOf(kid.at(F::k_right));
-        if (left->is(K::k_identifier)) return element;
-        std::vector<int> path;
-        for (const Node* pattern = left; !pattern->is(K::k_identifier);) {
-          const Node* inside = nullptr;
-          int at = 0;
-          for (const Node& part : pattern->kids()) {
-            if (!part.named || part.is(K::k_comment)) continue;
-            if (part.is(K::k_list_splat_pattern)) return {};
-            if (Mentions(&part, name)) {
-              inside = &part;
-              break;
-            }
-            ++at;
-          }
-          if (inside == nullptr) return {};
-          path.push_back(at);
-          pattern = inside;
-        }
-        return ItemAt(element, path);
+        return OfComprehension(kid, left, name);
       }
     }
     if (up->is(K::k_lambda)) {
@@ -605,35 +634,14 @@ Type Typer::TypeOfName(const Node* use) {
           continue;
         }
         if (first && bound == scope.names.end()) {
-          const Type receiver = TypeOfReceiver(up, &p);
+          Type receiver = TypeOfReceiver(up, &p);
           if (receiver.known()) {
             receivers_.insert(use);
             return receiver;
           }
         }
         if (in_function || doubtful) return {};
-        const Node* annotation = p.at(F::k_type);
-        if (annotation == nullptr && bound == scope.names.end()) return Narrowed(use, name, up, 0);
-        if (bound != scope.names.end()) {
-          Type given = world_.FromAnnotation(annotation, program);
-          if (annotation != nullptr && given.known())
-            return FlowOver(std::move(given), bound->second, use, up);
-          uint32_t last = 0;
-          for (const Binding& b : bound->second) last = std::max(last, b.node->start);
-          return Narrowed(use, name, up, last);
-        }
-        const bool splat = !id->is(K::k_identifier) || p.is(K::k_list_splat_pattern) ||
-                           p.is(K::k_dictionary_splat_pattern);
-        if (splat) {
-          const bool map = p.text().starts_with("**");
-          return map ? world_.InstanceOf("dict", {world_.InstanceOf("str"), Type{}})
-                     : world_.InstanceOf("tuple", {Type{}});
-        }
-        if (Type t = world_.FromAnnotation(annotation, program); !t.known())
-          Why("annotation", annotation->text());
-        else
-          return t;
-        return {};
+        return OfParameter(use, name, up, p);
       }
     }
     if (bound != scope.names.end()) {

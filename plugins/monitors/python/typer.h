@@ -53,6 +53,8 @@ class Typer {
   Type TypeOfSubscript(const Node* node);
   Type TypeOfCall(const Node* node);
   Type TypeOfName(const Node* name);
+  Type OfComprehension(const Node& clause, const Node* left, std::string_view name);
+  Type OfParameter(const Node* use, const std::string& name, const Node* function, const Node& p);
   Type Flow(const std::vector<Binding>& bindings, const Node* use, const Node* container);
   Type FlowOver(Type declared, const std::vector<Binding>& all, const Node* use,
                 const Node* container);

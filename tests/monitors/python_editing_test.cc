@@ -169,6 +169,15 @@ TEST_F(PythonEditingTest, FlowOfTypes) {
   Open("def make(a):\n    return a\n\ndef g():\n    print(1, make('a').@())\n");
 }
 
+// Names that the survey of places found refused.
+TEST_F(PythonEditingTest, WhatTheSurveyFound) {
+  Open("class Bag:\n    pass\n\nb = Bag()\nfill(b)\nprint(1, b.@)\n");
+  Open("def f(x: object):\n    return 1, x.@\n");
+  Known("import io\nwith io.BytesIO() as b:\n    print(1, b.@())\n", "getvalue", "getvalues");
+  Known("class A:\n    __slots__ = ('a', \"b\")\n    def f(self):\n        return self.@ + 1\n",
+        "b", "c");
+}
+
 TEST_F(PythonEditingTest, ImportsNameModules) {
   Known("import xml.@\n", "dom", "mod");
   Known("from xml.@ import parsers\n", "etree", "tree");

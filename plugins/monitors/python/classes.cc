@@ -248,6 +248,20 @@ const std::unordered_set<std::string>& SymbolTable::SetOnSelf(Class& c) {
     c.set_on_self = UnlistedNames(c.module->name + ":" + c.name);
     return c.set_on_self;
   }
+  if (const auto slots = c.scope.names.find("__slots__"); slots != c.scope.names.end()) {
+    for (const Binding& binding : slots->second) {
+      const Node* right =
+          binding.kind == Binding::Kind::kAssignment ? binding.node->at(F::k_right) : nullptr;
+      const std::string_view text = right == nullptr ? "" : right->text();
+      for (size_t at = text.find_first_of("\"'"); at != std::string_view::npos;) {
+        const size_t end = text.find(text[at], at + 1);
+        if (end == std::string_view::npos) break;
+        c.set_on_self.emplace(text.substr(at + 1, end - at - 1));
+        c.stored.emplace(text.substr(at + 1, end - at - 1));
+        at = text.find_first_of("\"'", end + 1);
+      }
+    }
+  }
   // self.x = ..., whatever self is called.
   std::vector<const Node*> todo = {c.node};
   while (!todo.empty()) {

@@ -169,6 +169,16 @@ std::optional<Names> Typer::NamesOfReceiver(const Type& type, const Node* attrib
   Module& program = world_.program();
   const Tree& tree = *program.tree;
   const std::string& text = tree.text();
+  // A stub of the file itself.
+  Module* twin = program.name == "__main__" ? nullptr : world_.Find(program.name);
+  if (twin != nullptr && twin->stub && twin->scope.names.contains(c.name)) {
+    for (const Binding& binding : twin->scope.names[c.name]) {
+      if (binding.kind != Binding::Kind::kClass) continue;
+      bool stubbed = false;
+      world_.MembersOf({.kind = TK::kInstance, .cls = world_.ClassOf(binding.node, *twin)}, names,
+                       stubbed);
+    }
+  }
   // setattr(C, ...) outside of the class.
   Work::Bytes(text.size());
   if (text.find("setattr(" + c.name) != std::string::npos ||

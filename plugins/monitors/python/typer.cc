@@ -366,7 +366,11 @@ Type Typer::BindingType(const Binding& binding) {
       if (statement == nullptr || statement->text().starts_with("async")) return {};
       const Type manager = TypeOf(binding.node->first_named());
       if (!manager.is(TK::kInstance) && !manager.is(TK::kEither)) return {};
-      return world_.Call(world_.Attribute(manager, "__enter__"), 0);
+      Type entered = world_.Call(world_.Attribute(manager, "__enter__"), 0);
+      // A class above it may say less: BinaryIO of BytesIO.
+      const bool above = entered.is(TK::kInstance) && manager.is(TK::kInstance) &&
+                         world_.Derives(*manager.cls, entered.cls->module->name, entered.cls->name);
+      return above ? manager : entered;
     }
     default:
       return {};
@@ -744,6 +748,12 @@ void AssignedNames(std::string_view text, std::vector<std::string>& names) {
 
 }  // namespace
 
+// object, and class Bag: pass: of such an object more is meant than is written.
+static bool IsBare(const Class& c) {
+  if (c.module->stub) return c.name == "object" && c.module->name == "builtins";
+  return c.scope.names.empty() && c.bases.size() < 2;
+}
+
 std::optional<Names> Typer::NamesFor(const Node* attribute) {
   const Node* object = attribute->at(F::k_object);
   if (object == nullptr || (place_ && Overlooked(attribute))) return std::nullopt;
@@ -762,6 +772,7 @@ std::optional<Names> Typer::NamesFor(const Node* attribute) {
     if (!fixed && !(type.is(TK::kModule) && (unfinished_ || place_))) return std::nullopt;
   }
   if (IsReceiver(object)) return NamesOfReceiver(type, attribute);
+  if (type.is(TK::kInstance) && IsBare(*type.cls)) return std::nullopt;
   auto names = world_.NamesOf(type);
   if (!names) return std::nullopt;
   // Objects that the text gives attributes from outside.

@@ -33,6 +33,8 @@ import subprocess
 import sys
 import tempfile
 
+import python_places
+
 SUFFIXES = {"python": (".py",), "java": (".java",), "typescript": (".ts", ".tsx")}
 BATCH = 20  # files that one process reads
 SECONDS = 1200  # for a batch
@@ -114,6 +116,8 @@ def read(batch, arguments):
         command += ["--monitors", "dereference", "--json", report.name]
         if arguments.repo:
             command += ["--repo", arguments.repo]
+        if arguments.editing:
+            command += ["--editing"]
         try:
             done = subprocess.run(command + [str(path) for path in batch], capture_output=True,
                                   text=True, timeout=SECONDS)
@@ -135,6 +139,7 @@ def main():
     parser.add_argument("--places", type=int, default=20000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--pawl", default="build/pawl")
+    parser.add_argument("--editing", action="store_true", help="the text behind the name is given too, as in an editor")
     parser.add_argument("--leave-out", help="a regular expression: paths in which it is found are not read")
     parser.add_argument("--report", help="every refusal, and figures, as JSON")
     arguments = parser.parse_args()
@@ -145,11 +150,13 @@ def main():
 def survey(arguments, files):
     places = constrained = given_up = read_files = 0
     still_open, closed, refusals = collections.Counter(), collections.Counter(), []
+    reasons = collections.defaultdict(lambda: [0, 0])  # constrained, open
     for at in range(0, len(files), BATCH):
         if places >= arguments.places:
             break
         for entry in read(files[at : at + BATCH], arguments):
             text = pathlib.Path(entry["name"]).read_bytes()
+            why = python_places.reasons(text) if arguments.language == "python" else None
             read_files += 1
             given_up += entry["given_up"]
             if not entry["accepted"]:
@@ -161,6 +168,8 @@ def survey(arguments, files):
                     continue
                 places += 1
                 constrained += known
+                if why is not None:
+                    reasons[why.get(byte, "other")][not known] += 1
                 before = text[max(0, byte - 400) : byte].decode(errors="replace")
                 (closed if known else still_open)[receiver_of(before)] += 1
         print(f"{read_files} files, {places} places, {constrained} constrained, {len(refusals)} refused",
@@ -168,10 +177,11 @@ def survey(arguments, files):
     if places == 0:
         sys.exit("monitor_places.py: the corpora have no place")
     figures = {
-        "language": arguments.language, "half": arguments.half, "seed": arguments.seed,
+        "language": arguments.language, "editing": arguments.editing, "half": arguments.half, "seed": arguments.seed,
         "files": read_files, "places": places, "constrained": constrained,
         "share": round(constrained / places, 4), "refused": len(refusals), "given_up": given_up,
         "open": dict(still_open.most_common()), "closed": dict(closed.most_common()),
+        "open_by_reason": {kind: n[1] for kind, n in sorted(reasons.items(), key=lambda one: -one[1][1])[:60]},
         "refusals": [{**one, "file": pathlib.Path(one["file"]).name} for one in refusals],
     }
     if arguments.report:
@@ -181,6 +191,10 @@ def survey(arguments, files):
     print("| before the point | constrained | open |\n|---|---|---|")
     for kind in sorted(still_open.keys() | closed.keys(), key=lambda k: -(still_open[k] + closed[k])):
         print(f"| {kind} | {closed[kind]} | {still_open[kind]} |")
+    if reasons:
+        print("| begins with | constrained | open |\n|---|---|---|")
+        for kind, (known, unknown) in sorted(reasons.items(), key=lambda one: -one[1][1])[:40]:
+            print(f"| {kind} | {known} | {unknown} |")
     for one in refusals[:20]:
         print(f"refused: {one['file']}:{one['line']}: {one['name']}")
 

@@ -236,7 +236,14 @@ bool TextState::Add(char c, Refusal* refusal) {
     }
   }
   if (names_ != nullptr && written_ >= set_->limits_.name_bytes) names_ = nullptr;
-  if (names_ != nullptr && written_ == 0 && !names_->Judges(c)) names_ = nullptr;
+  if (names_ != nullptr && written_ == 0 && !names_->Judges(c)) {
+    names_ = nullptr;
+    MonitorCounts& counts = set_->counts_;
+    if (counts.keep_places && !counts.places.empty() &&
+        counts.places.back().byte == text_->size()) {
+      counts.places.back().constrained = false;  // the name is not judged
+    }
+  }
   // A name may be written with escapes (Java, TypeScript), which are not followed.
   if (c == '\\' && set_->language() != Language::kPython) names_ = nullptr;
   if (names_ != nullptr) {

@@ -35,6 +35,7 @@ struct MonitorCommandFlags {
   bool unfinished = false;
   bool places = false;
   std::string at;
+  bool editing = false;
   std::vector<std::string> class_path;
   std::string field = "program";
   std::string json;
@@ -74,6 +75,27 @@ std::string Place(std::string_view text, size_t byte) {
   return fmt::format("{}:{}", line, newline == std::string_view::npos ? byte + 1 : byte - newline);
 }
 
+// Each name of a member is written where it stands, with the rest of the text behind it.
+std::optional<Refusal> ReadNames(MonitorSet& set, std::string_view text) {
+  monitors::Scan scan(set.language(), set.limits().brackets);
+  for (size_t at = 0; at < text.size(); scan.Add(text[at++])) {
+    if (scan.too_deep() != SIZE_MAX) return monitors::TooDeepAt(text, scan.too_deep());
+    if (at == 0 || text[at - 1] != '.' || !monitors::NameStart(text[at]) || !scan.in_code())
+      continue;
+    size_t end = at;
+    while (end < text.size() && monitors::NameByte(text[end])) ++end;
+    auto state = set.Start(std::string(text.substr(0, at)), std::string(text.substr(end)));
+    for (size_t i = at; i < std::min(end + 1, text.size()); ++i) {
+      Refusal refusal;
+      if (state.Add(text[i], &refusal)) continue;
+      refusal.byte = at;
+      refusal.identifier = text.substr(at, end - at);
+      return refusal;
+    }
+  }
+  return std::nullopt;
+}
+
 Result<Outcome> Read(const MonitorCommandFlags& flags, MonitorSet& set, const ModelText& vocabulary,
                      const Input& input) {
   Result<std::vector<TokenId> > tokens =
@@ -84,6 +106,13 @@ Result<Outcome> Read(const MonitorCommandFlags& flags, MonitorSet& set, const Mo
   set.counts() = {};
   set.counts().keep_places = flags.places;
   const auto start = std::chrono::steady_clock::now();
+  if (flags.editing) {
+    outcome.refusal = ReadNames(set, input.text);
+    outcome.counts = set.counts();
+    outcome.seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return outcome;
+  }
   auto state = set.Start("");
   size_t at = 0;
   for (const TokenId token : *tokens) {
@@ -332,6 +361,9 @@ void AddMonitor(CLI::App& app, Action& action) {
                    "The names that may stand at this line and column, both from 1, in place of "
                    "reading the files")
       ->type_name("LINE:COL");
+  command->add_flag("--editing", flags->editing,
+                    "The text behind each name of a member is known, as in an editor; only these "
+                    "names are judged");
   command->add_option("--tokenizer", flags->tokenizer, kTokenizerHelp);
   command->footer("Example:\n  pawl monitor src/*.ts --json report.json");
   command->callback([flags, &action] { action = [flags] { return Run(*flags); }; });

@@ -14,21 +14,32 @@ using K = Kind;
 using F = Field;
 
 void BindTarget(const Node* target, Binding binding, Scope& scope) {
-  std::vector<const Node*> todo = {target};
+  std::vector<std::pair<const Node*, std::vector<int>>> todo = {{target, {}}};
   bool whole = true;
   while (!todo.empty()) {
-    const Node* node = todo.back();
+    const auto [node, path] = std::move(todo.back());
     todo.pop_back();
     if (node->is(K::k_identifier)) {
       Binding own = binding;
-      if (!whole) own.kind = Binding::Kind::kOther;  // a, b = ...
+      if (!whole) {  // a, b = ...
+        const bool values =
+            binding.kind == Binding::Kind::kAssignment || binding.kind == Binding::Kind::kLoop;
+        own.kind = values ? Binding::Kind::kUnpacked : Binding::Kind::kOther;
+        own.path = path;
+      }
       scope.names[std::string(node->text())].push_back(std::move(own));
       continue;
     }
     if (node->is(K::k_attribute) || node->is(K::k_subscript)) continue;
     if (!node->is(K::k_as_pattern_target)) whole = false;
+    int at = 0;
     for (const Node& kid : node->kids()) {
-      if (kid.named) todo.push_back(&kid);
+      if (!kid.named || kid.is(K::k_comment)) continue;
+      std::vector<int> below = path;
+      if (kid.is(K::k_list_splat_pattern)) at = -1;
+      if (!node->is(K::k_as_pattern_target)) below.push_back(at);
+      if (at >= 0) ++at;
+      todo.emplace_back(&kid, std::move(below));
     }
   }
 }
@@ -122,8 +133,12 @@ void CollectBindings(const Node* body, Scope& scope) {
       case K::k_as_pattern:
         if (const Node* alias = node->at(F::k_alias)) {
           const bool with = node->parent != nullptr && node->parent->is(K::k_with_item);
+          const bool caught = node->parent != nullptr && node->parent->is(K::k_except_clause);
           BindTarget(alias,
-                     {.kind = with ? Binding::Kind::kWith : Binding::Kind::kOther, .node = node},
+                     {.kind = with     ? Binding::Kind::kWith
+                              : caught ? Binding::Kind::kExcept
+                                       : Binding::Kind::kOther,
+                      .node = node},
                      scope);
         }
         break;
@@ -232,9 +247,74 @@ Type SymbolTable::Special(std::string_view name, const std::vector<const Node*>&
     return args.empty() ? Type{} : Either(std::move(types));
   }
   if (name == "Self") return {.kind = TK::kSelf};
-  if (name == "LiteralString" || name == "AnyStr")
-    return name == "AnyStr" ? Type{} : InstanceOf("str");
+  if (name == "AnyStr") return {.kind = TK::kVariable, .name = "AnyStr"};
+  if (name == "LiteralString") return InstanceOf("str");
   return {};
+}
+
+// The name of an annotation, or a.b of modules and classes.
+Type SymbolTable::NamedInAnnotation(const Node* head, Module& module, int depth) {
+  Type of;
+  const std::string text(head->text());
+  size_t at = 0;
+  for (bool first = true; at <= text.size(); first = false) {
+    const size_t end = std::min(text.find('.', at), text.size());
+    const std::string part = text.substr(at, end - at);
+    if (first) {
+      // In a class's body its own names come first.
+      for (const Node* up = head->parent; up != nullptr && !of.known(); up = up->parent) {
+        if (!up->is(K::k_class_definition)) continue;
+        Class* c = ClassOf(up, module);
+        const auto own = c->scope.names.find(part);
+        const bool nested =
+            own != c->scope.names.end() &&
+            std::all_of(own->second.begin(), own->second.end(),
+                        [](const Binding& b) { return b.kind == Binding::Kind::kClass; });
+        if (nested && own->second.front().node != up)
+          of = TypeOfBindings(own->second, module, c, depth + 1);
+        if (const Node* list = up->at(F::k_type_parameters)) {
+          for (const Node& kid : list->kids()) {
+            if (kid.named && kid.text().substr(0, kid.text().find_first_of(":= ")) == part)
+              return {.kind = TK::kVariable, .name = part};
+          }
+        }
+      }
+      if (!of.known()) of = MemberOfModule(module, part, depth + 1);
+    } else {
+      of = Attribute(of, part, depth + 1);
+    }
+    if (!of.known()) {
+      return {};
+    }
+    at = end + 1;
+  }
+  return of;
+}
+
+// "Node", "list[Node] | None": what the string says.
+Type SymbolTable::FromQuoted(const Node* text, Module& module, int depth) {
+  constexpr size_t kMostQuoted = 500;
+  constexpr size_t kMostBytes = 300;
+  std::string_view inside = text->text();
+  if (inside.size() < 3 || inside.size() > kMostBytes || inside.front() != inside.back() ||
+      (inside.front() != '"' && inside.front() != '\'')) {
+    return {};
+  }
+  inside = inside.substr(1, inside.size() - 2);
+  if (inside.find_first_of("\"'\\\n") != std::string_view::npos) return {};
+  std::string source = "x: " + std::string(inside) + "\n";
+  auto found = module.quoted.find(source);
+  if (found == module.quoted.end()) {
+    if (module.quoted.size() > kMostQuoted) return {};
+    Parser parser(Language::kPython);
+    auto tree = parser.Parse(source);
+    found = module.quoted.emplace(std::move(source), std::move(tree)).first;
+  }
+  if (found->second->broken()) return {};
+  const Node* statement = found->second->root()->first_named();
+  const Node* assignment = statement == nullptr ? nullptr : statement->first_named();
+  if (assignment == nullptr || !assignment->is(K::k_assignment)) return {};
+  return FromAnnotation(assignment->at(F::k_type), module, depth + 1);
 }
 
 Type SymbolTable::FromAnnotation(const Node* node, Module& module, int depth) {
@@ -245,6 +325,8 @@ Type SymbolTable::FromAnnotation(const Node* node, Module& module, int depth) {
       return FromAnnotation(node->first_named(), module, depth + 1);
     case K::k_none:
       return {.kind = TK::kNone};
+    case K::k_string:
+      return FromQuoted(node, module, depth + 1);
     case K::k_union_type:
     case K::k_binary_operator: {
       std::vector<Type> types;
@@ -278,45 +360,36 @@ Type SymbolTable::FromAnnotation(const Node* node, Module& module, int depth) {
       "ReadOnly", "Literal", "Self",      "Any",      "LiteralString", "AnyStr",   "Callable"};
   if (std::find(kSpecial.begin(), kSpecial.end(), last) != kSpecial.end())
     return Special(last, args, module, depth);
-  // The name, or a.b of modules and classes.
-  Type of;
-  const std::string text(head->text());
-  size_t at = 0;
-  for (bool first = true; at <= text.size(); first = false) {
-    const size_t end = std::min(text.find('.', at), text.size());
-    const std::string part = text.substr(at, end - at);
-    if (first) {
-      // In a class's body its own names come first.
-      for (const Node* up = head->parent; up != nullptr && !of.known(); up = up->parent) {
-        if (!up->is(K::k_class_definition)) continue;
-        Class* c = ClassOf(up, module);
-        const auto own = c->scope.names.find(part);
-        const bool nested =
-            own != c->scope.names.end() &&
-            std::all_of(own->second.begin(), own->second.end(),
-                        [](const Binding& b) { return b.kind == Binding::Kind::kClass; });
-        if (nested && own->second.front().node != up)
-          of = TypeOfBindings(own->second, module, c, depth + 1);
-        if (const Node* list = up->at(F::k_type_parameters)) {
-          for (const Node& kid : list->kids()) {
-            if (kid.named && kid.text().substr(0, kid.text().find_first_of(":= ")) == part)
-              return {.kind = TK::kVariable, .name = part};
-          }
-        }
-      }
-      if (!of.known()) of = MemberOfModule(module, part, depth + 1);
-    } else {
-      of = Attribute(of, part, depth + 1);
+  Type of = NamedInAnnotation(head, module, depth);
+  if (!of.known()) return {};
+  if (of.is(TK::kEither) &&
+      std::ranges::all_of(of.args, [](const Type& one) { return one.is(TK::kClass); })) {
+    // A class that is declared for several versions.
+    for (Type& one : of.args) {
+      one.kind = TK::kInstance;
+      for (const Node* arg : args) one.args.push_back(FromAnnotation(arg, module, depth + 1));
     }
-    if (!of.known()) return {};
-    at = end + 1;
+    return of;
   }
   if (of.is(TK::kVariable) || of.is(TK::kEither) || of.is(TK::kNone)) return of;
   if (of.is(TK::kInstance) && of.name == "alias") {
     of.name.clear();
     return of;
   }
+  // typing.Tuple, typing.Type
+  if (of.is(TK::kInstance) && of.cls->name == "_SpecialForm" &&
+      (last == "Tuple" || last == "Type")) {
+    Class* plain = Builtin(last == "Tuple" ? "tuple" : "type");
+    if (plain != nullptr) of = {.kind = TK::kClass, .cls = plain};
+  }
   // type[X]: a class, of which only its bound is known.
+  if (of.is(TK::kClass) && of.cls->name == "type" && of.cls->module->name == "builtins" &&
+      args.size() == 1) {
+    const Type bound = FromAnnotation(args[0], module, depth + 1);
+    if (bound.is(TK::kInstance) && bound.name.empty())
+      return {.kind = TK::kClass, .cls = bound.cls};
+    return {};
+  }
   if (!of.is(TK::kClass) || (of.cls->name == "type" && of.cls->module->name == "builtins"))
     return {};
   Type instance{.kind = TK::kInstance, .cls = of.cls};
@@ -325,6 +398,7 @@ Type SymbolTable::FromAnnotation(const Node* node, Module& module, int depth) {
   if (of.cls->name == "tuple" && instance.args.size() > 1) {
     const bool same = args.size() == 2 && args[1]->text() == "...";
     const Type element = same ? instance.args[0] : Either(instance.args);
+    if (!same) instance.items = instance.args;
     instance.args = {element};
   }
   return instance;

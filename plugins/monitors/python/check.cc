@@ -259,7 +259,7 @@ std::vector<Refusal> Typer::Check() {
       const Node* name = node->at(F::k_attribute);
       if (name != nullptr && !name->text().starts_with("_")) {
         const auto names = NamesFor(node);
-        if (names && !std::binary_search(names->begin(), names->end(), name->text())) {
+        if (names && !std::binary_search(names->names.begin(), names->names.end(), name->text())) {
           refusals.push_back(Refusal{.byte = name->start,
                                      .identifier = std::string(name->text()),
                                      .monitor = "dereference",

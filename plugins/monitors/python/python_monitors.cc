@@ -16,7 +16,7 @@ using F = Field;
 using python::SymbolTable;
 using python::Typer;
 
-constexpr std::string_view kName = "pawl_name__";
+constexpr std::string_view kName = python::kPlaceName;
 
 // "\n  finally: pass" for each `try:` that is open at the end of the text, the innermost first.
 std::string OpenTries(std::string_view text) {
@@ -62,6 +62,14 @@ std::string OpenTries(std::string_view text) {
   return out;
 }
 
+// from a.b: the names that are imported are not there yet.
+bool InFromImport(std::string_view text) {
+  const size_t newline = text.rfind('\n');
+  std::string_view line = newline == std::string_view::npos ? text : text.substr(newline + 1);
+  line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+  return line.starts_with("from ") && line.find(" import") == std::string_view::npos;
+}
+
 class PythonAnalysis : public Analysis {
  public:
   explicit PythonAnalysis(const MonitorOptions& options) : parser_(Language::kPython) {
@@ -83,7 +91,8 @@ class PythonAnalysis : public Analysis {
     const auto at = static_cast<uint32_t>(cursor.text.size());
     Work::Bytes(cursor.text.size());
     const std::string tries = OpenTries(cursor.text);
-    for (const char* more : {"", ": pass", " else 0", " in ():\n pass"}) {
+    for (const char* more : {"", ": pass", " else 0", " in ():\n pass", " import pass_"}) {
+      if (more[1] == 'i' && more[2] == 'm' && !InFromImport(cursor.text)) break;
       std::string text(cursor.text);
       text += splice;
       text += scan.Closers(false);
@@ -107,6 +116,29 @@ class PythonAnalysis : public Analysis {
       return world_->program().tree->Smallest(start, end);
     }
     unparsed = true;
+    return nullptr;
+  }
+  // The same of a text that goes on behind the cursor; nullptr: it does not parse.
+  const Node* Between(const Cursor& cursor, std::string_view splice, const Scan& scan,
+                      uint32_t start, uint32_t end) {
+    if (cursor.suffix.find_first_not_of(" \t\r\n") == std::string_view::npos) return nullptr;
+    Renew();
+    Work::Bytes(cursor.text.size() + cursor.suffix.size());
+    const bool next_line = cursor.suffix.front() == '\n' || cursor.suffix.front() == '\r';
+    for (const char* more : {"", ": pass", " else 0", " in ():\n pass"}) {
+      std::string text(cursor.text);
+      text += splice;
+      if (next_line) text += scan.Closers(false) + more;
+      text += cursor.suffix;
+      if (text.back() != '\n') text += '\n';
+      auto tree = parser_.Parse(std::move(text));
+      if (tree->broken()) {
+        if (!next_line) return nullptr;
+        continue;
+      }
+      world_->SetProgram(std::move(tree), file_, UINT32_MAX);
+      return world_->program().tree->Smallest(start, end);
+    }
     return nullptr;
   }
   SymbolTable& world() { return *world_; }
@@ -169,17 +201,34 @@ class Dereference : public Monitor {
   Verdict Ask(const Cursor& c, Analysis& analysis) const override {
     PythonAnalysis& of = Of(analysis);
     const auto at = static_cast<uint32_t>(c.text.size());
-    const Node* node = of.Shadow(c, kName, *c.scan, at, at + static_cast<uint32_t>(kName.size()));
-    if (node == nullptr || !node->is(K::k_identifier) || node->parent == nullptr ||
-        !node->parent->is(K::k_attribute) || node->field != F::k_attribute) {
-      return {};
+    const auto end = at + static_cast<uint32_t>(kName.size());
+    if (const Node* node = of.Between(c, kName, *c.scan, at, end)) {
+      Typer typer(of.world(), python::WrittenPlace{.byte = at, .line_open = LineOpen(c.suffix)});
+      return Named(typer, node);
     }
     Typer typer(of.world(), true);
-    auto names = typer.NamesFor(node->parent);
+    return Named(typer, of.Shadow(c, kName, *c.scan, at, end));
+  }
+
+ private:
+  // Whether nothing but closing brackets follows on the line.
+  static bool LineOpen(std::string_view suffix) {
+    const std::string_view line = suffix.substr(0, suffix.find('\n'));
+    const size_t at = line.find_first_not_of(" \t\r)]}:;,");
+    return at == std::string_view::npos || line[at] == '#';
+  }
+  static Verdict Named(Typer& typer, const Node* node) {
+    if (node == nullptr || !node->is(K::k_identifier) || node->parent == nullptr) return {};
+    std::optional<python::Names> names;
+    if (node->parent->is(K::k_attribute) && node->field == F::k_attribute) {
+      names = typer.NamesFor(node->parent);
+    } else if (node->parent->is(K::k_dotted_name)) {
+      names = typer.ModulesFor(node);
+    }
     if (!names) return {};
     auto completions = std::make_shared<Completions>();
-    completions->names = std::move(*names);
-    completions->private_free = true;
+    completions->names = std::move(names->names);
+    completions->private_free = !names->whole;
     return {.names = std::move(completions)};
   }
   void Known(const Cursor& c, Analysis& analysis, std::vector<std::string>& names) const override {

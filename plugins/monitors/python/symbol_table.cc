@@ -22,44 +22,10 @@ constexpr size_t kMaxModules = 600;
 constexpr size_t kMaxSubmodules = 100'000;
 constexpr size_t kMaxFileBytes = size_t{2} << 20;
 
-// Decorators behind which a function or class still has the members it is written with.
-bool Harmless(std::string_view decorator) {
-  if (const size_t open = decorator.find('('); open != std::string_view::npos)
-    decorator = decorator.substr(0, open);
-  if (const size_t dot = decorator.rfind('.'); dot != std::string_view::npos)
-    decorator = decorator.substr(dot + 1);
-  static constexpr std::array<std::string_view, 14> kKnown = {
-      "final",        "runtime_checkable", "total_ordering", "unique",          "overload",
-      "override",     "abstractmethod",    "deprecated",     "type_check_only", "disjoint_base",
-      "staticmethod", "classmethod",       "dataclass",      "no_type_check"};
-  return std::find(kKnown.begin(), kKnown.end(), decorator) != kKnown.end();
-}
-
-std::vector<std::string_view> DecoratorsOf(const Node* definition) {
-  std::vector<std::string_view> found;
-  const Node* around = definition->parent;
-  if (around == nullptr || !around->is(K::k_decorated_definition)) return found;
-  for (const Node& kid : around->kids()) {
-    if (!kid.is(K::k_decorator)) continue;
-    std::string_view text = kid.text();
-    text.remove_prefix(1);
-    while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.remove_suffix(1);
-    found.push_back(text);
-  }
-  return found;
-}
-
-bool Decorated(const Node* definition, std::string_view with) {
-  const auto all = DecoratorsOf(definition);
-  return std::any_of(all.begin(), all.end(), [&](std::string_view d) {
-    return d == with || (d.ends_with(with) && d[d.size() - with.size() - 1] == '.');
-  });
-}
-
 // Modules whose stubs leave out names that the modules have.
 bool Incomplete(std::string_view module) {
   return module.starts_with("_") || module.starts_with("distutils") || module == "tty" ||
-         module == "pty" || module == "codecs" || module.find("._") != std::string_view::npos;
+         module == "pty" || module.find("._") != std::string_view::npos;
 }
 
 }  // namespace
@@ -105,6 +71,7 @@ Type Substitute(const Type& type, const Substitution& with, const Type& self) {
   if (type.args.empty() || type.is(TK::kFunction)) return Work::CountedCopy(type);
   Type result = Work::CountedCopy(type);
   for (Type& arg : result.args) arg = Substitute(arg, with, self);
+  for (Type& item : result.items) item = Substitute(item, with, self);
   if (type.is(TK::kEither)) return Either(std::move(result.args));
   return result;
 }
@@ -161,7 +128,10 @@ std::unique_ptr<Module> SymbolTable::Load(const std::string& name) {
     bool stubs = false;
   };
   std::vector<Place> places;
-  if (repository_) places = {{"", ".py"}, {"src/", ".py"}, {"", ".pyi"}};
+  // The library itself as a repository: its stubs tell more.
+  const bool library = repository_ && repository_->HasFile("abc.py") &&
+                       repository_->HasFile("typing.py") && repository_->HasFile("site.py");
+  if (repository_ && !library) places = {{"", ".py"}, {"src/", ".py"}, {"", ".pyi"}};
   places.push_back({stubs_.empty() ? "" : stubs_ + "/", ".pyi", true});
   const auto read = [&](const Place& place, const std::string& path) -> std::optional<std::string> {
     if (place.stubs && stubs_.empty()) return PackagedStub(path);
@@ -222,98 +192,6 @@ std::string SymbolTable::Absolute(const Binding& import, const Module& from) con
   }
   if (base == "__main__") return "";
   return import.module.empty() ? base : base + "." + import.module;
-}
-
-Class* SymbolTable::ClassOf(const Node* node, Module& module) {
-  auto& slot = module.classes[node];
-  if (slot != nullptr) return slot.get();
-  slot = std::make_unique<Class>();
-  Class& c = *slot;
-  c.module = &module;
-  c.node = node;
-  if (const Node* name = node->at(F::k_name)) c.name = std::string(name->text());
-  if (const Node* body = node->at(F::k_body)) CollectBindings(body, c.scope);
-  c.unfinished = &module == program_.get() && node->start < cursor_ && cursor_ <= node->end;
-  c.open = c.unfinished || c.scope.names.contains("__getattr__") ||
-           (c.scope.names.contains("__getattribute__") && module.name != "builtins") ||
-           !c.scope.stars.empty();
-  for (const std::string_view decorator : DecoratorsOf(node)) {
-    if (!Harmless(decorator)) c.open = true;
-  }
-  if (!module.stub) {
-    Work::Bytes(node->end - node->start);
-    const std::string_view text = node->text();
-    for (const std::string_view dynamic : {"setattr(", "__dict__", "vars(", "locals("}) {
-      if (text.find(dynamic) != std::string_view::npos) c.open = true;
-    }
-    if (node->broken()) c.open = true;
-  }
-  return &c;
-}
-
-void SymbolTable::ReadHead(Class& c) {
-  if (c.head_read) return;
-  c.head_read = true;
-  if (c.module->stub && c.module->name == "typing") c.is_abstract = true;
-  const Node* list = c.node->at(F::k_superclasses);
-  std::vector<std::string> generic;
-  std::vector<std::string> seen;
-  const auto note = [](const Type& type, std::vector<std::string>& into) {
-    std::vector<const Type*> todo = {&type};
-    while (!todo.empty()) {
-      const Type* one = todo.back();
-      todo.pop_back();
-      if (one->is(TK::kVariable) && std::find(into.begin(), into.end(), one->name) == into.end())
-        into.push_back(one->name);
-      for (auto arg = one->args.rbegin(); arg != one->args.rend(); ++arg) todo.push_back(&*arg);
-    }
-  };
-  if (const Node* own = c.node->at(F::k_type_parameters)) {
-    for (const Node& kid : own->kids()) {
-      if (kid.named) generic.emplace_back(kid.text().substr(0, kid.text().find_first_of(":= ")));
-    }
-  }
-  if (list != nullptr) {
-    for (const Node& kid : list->kids()) {
-      if (!kid.named || kid.is(K::k_comment)) continue;
-      if (kid.is(K::k_keyword_argument)) {
-        const Node* value = kid.at(F::k_value);
-        const Node* key = kid.at(F::k_name);
-        if (key != nullptr && key->text() == "metaclass") c.metaclass = c.is_abstract = true;
-        const std::string_view text = value == nullptr ? "" : value->text();
-        if (!text.ends_with("ABCMeta") && !text.ends_with("EnumMeta") && text != "True" &&
-            text != "False" && !text.ends_with("EnumType")) {
-          c.open = true;
-        }
-        continue;
-      }
-      std::string_view head = kid.text();
-      head = head.substr(0, head.find('['));
-      if (const size_t dot = head.rfind('.'); dot != std::string_view::npos)
-        head = head.substr(dot + 1);
-      if (head == "Protocol" || head == "ABC") c.is_abstract = true;
-      if (head == "Generic" || head == "Protocol") {
-        for (const Node* arg : TypeArguments(&kid)) note(FromAnnotation(arg, *c.module), generic);
-        continue;
-      }
-      Type base = FromAnnotation(&kid, *c.module);
-      if (!base.is(TK::kInstance)) {
-        c.open = true;
-        continue;
-      }
-      note(base, seen);
-      c.bases.push_back(std::move(base));
-    }
-  }
-  c.variables = generic.empty() ? std::move(seen) : std::move(generic);
-  const bool object = c.name == "object" && c.module->name == "builtins";
-  if (!object) {
-    if (Class* root = Builtin("object")) {
-      c.bases.push_back({.kind = TK::kInstance, .cls = root});
-    } else {
-      c.open = true;
-    }
-  }
 }
 
 Class* SymbolTable::Builtin(const char* name) {
@@ -384,12 +262,25 @@ Type SymbolTable::TypeOfBindings(const std::vector<Binding>& bindings, Module& m
         }
         if (right == nullptr) return {};
         const std::string_view text = right->text();
-        if (text.starts_with("TypeVar(") || text.starts_with("typing.TypeVar(")) {
+        if (text == "_Alias()" && module.name == "typing") {
+          Type type = AliasOfTyping(binding.node->at(F::k_left)->text(), depth);
+          if (!type.known()) return {};
+          types.push_back(std::move(type));
+          break;
+        }
+        if (text.starts_with("TypeVar(") || text.starts_with("typing.TypeVar(") ||
+            text.starts_with("t.TypeVar(")) {
           types.push_back(
               {.kind = TK::kVariable, .name = std::string(binding.node->at(F::k_left)->text())});
           break;
         }
-        if (!module.stub) return {};
+        if (!module.stub) {
+          // In a module of the text's own: Path = Union[str, PathLike], Names = list[str], A = B.
+          const bool alias = in == nullptr && bindings.size() == 1 &&
+                             (right->is(K::k_identifier) || right->is(K::k_subscript) ||
+                              right->is(K::k_binary_operator));
+          if (!alias) return {};
+        }
         // An alias: StrPath = str | PathLike[str], List = list.
         if (right->is(K::k_identifier) || right->is(K::k_attribute)) {
           const Type type =
@@ -467,7 +358,9 @@ bool SymbolTable::Walk(const Type& type,
       with.emplace_back(c.variables[k],
                         here.args.size() == c.variables.size() ? here.args[k] : Type{});
     if (visit(c, with)) return closed;
-    if (c.open || seen.size() > 200) closed = false;
+    if (c.open || seen.size() > 200) {
+      closed = false;
+    }
     for (const Type& base : c.bases) {
       // What everything derives from comes last.
       if (base.cls != nullptr && base.cls == root && &c != root) {
@@ -492,6 +385,12 @@ std::vector<Type> SymbolTable::ArgumentsAs(const Type& type, std::string_view su
     for (const auto& [name, value] : with) args.push_back(value);
     return true;
   });
+  // What is no subclass of it may be one by its methods.
+  if (args.empty() && super == "Iterable") {
+    const Type iterator = Call(Attribute(type, "__iter__"), 0);
+    Type element = Call(Attribute(iterator, "__next__"), 0);
+    if (element.known()) args.push_back(std::move(element));
+  }
   return args;
 }
 
@@ -512,7 +411,7 @@ Type SymbolTable::Attribute(const Type& type, std::string_view name, int depth) 
     if (found == c.scope.names.end()) {
       const bool set = SetOnSelf(c).contains(std::string(name));
       const auto annotation = c.self_annotations.find(std::string(name));
-      if (!c.open && annotation != c.self_annotations.end() && annotation->second != nullptr) {
+      if (!c.dynamic && annotation != c.self_annotations.end() && annotation->second != nullptr) {
         result = Substitute(FromAnnotation(annotation->second, *c.module), with, type);
         return true;
       }
@@ -528,7 +427,11 @@ Type SymbolTable::Attribute(const Type& type, std::string_view name, int depth) 
       const bool plain = std::any_of(found->second.begin(), found->second.end(), [](const auto& b) {
         return b.kind == Binding::Kind::kAssignment && b.node->at(F::k_type) == nullptr;
       });
-      if (plain) return true;
+      if (plain) {
+        if (Derives(c, "enum", "Enum") && !name.starts_with("_"))
+          result = {.kind = TK::kInstance, .cls = &c};
+        return true;
+      }
     }
     Type of = TypeOfBindings(found->second, *c.module, &c, depth + 1);
     if (of.is(TK::kFunction)) {
@@ -556,127 +459,19 @@ Type SymbolTable::Attribute(const Type& type, std::string_view name, int depth) 
   return result;
 }
 
-Type SymbolTable::Call(const Type& callee, int count) {
-  switch (callee.kind) {
-    case TK::kClass: {
-      Class* c = callee.cls;
-      if (c->module->name == "builtins" && (c->name == "type" || c->name == "super")) return {};
-      // What __new__ of a class above gives back is another matter; a class that is not known too.
-      const bool closed =
-          Walk({.kind = TK::kInstance, .cls = c}, [&](Class& above, const Substitution& with) {
-            (void)with;
-            return above.module->name != "builtins" && above.scope.names.contains("__new__") &&
-                   !above.module->stub;
-          });
-      (void)closed;
-      if (count != 1) {
-        // Flag("Perm", "R W X") makes a class.
-        bool enumeration = false;
-        Walk({.kind = TK::kInstance, .cls = c}, [&](Class& above, const Substitution& with) {
-          (void)with;
-          enumeration = above.name == "Enum" && above.module->name == "enum";
-          return enumeration;
-        });
-        if (enumeration) return {};
-      }
-      return {.kind = TK::kInstance, .cls = c};
-    }
-    case TK::kEither: {
-      std::vector<Type> types;
-      for (const Type& one : callee.args) types.push_back(Call(one, count));
-      return Either(std::move(types));
-    }
-    case TK::kFunction:
-      break;
-    default:
-      return {};
-  }
-  std::vector<Type> types;
-  Substitution with;
-  Type self;
-  if (!callee.args.empty()) {
-    self = callee.args[0];
-    if (self.is(TK::kClass)) self = {.kind = TK::kInstance, .cls = self.cls};
-    Walk(self, [&](Class& c, const Substitution& here) {
-      if (&c != callee.cls) return false;
-      with = here;
-      return true;
-    });
-  }
-  for (const Node* function : callee.functions) {
-    const Node* returns = function->at(F::k_return_type);
-    // async def: a coroutine.
-    if (returns == nullptr || function->text().starts_with("async")) return {};
-    for (const std::string_view decorator : DecoratorsOf(function)) {
-      if (!Harmless(decorator)) return {};
-    }
-    if (count >= 0 && callee.functions.size() > 1) {
-      // An overload that can't take so many arguments is not meant.
-      int least = 0;
-      int most = 0;
-      bool keyword_only = false;
-      const Node* list = function->at(F::k_parameters);
-      for (const Node& p : list->kids()) {
-        if (!p.named || p.is(K::k_comment) || p.is(K::k_positional_separator)) continue;
-        if (p.is(K::k_list_splat_pattern) || p.is(K::k_dictionary_splat_pattern) ||
-            (p.is(K::k_typed_parameter) && p.first_named() != nullptr &&
-             !p.first_named()->is(K::k_identifier))) {
-          most = 1 << 20;
-          keyword_only = true;
-        } else if (p.is(K::k_keyword_separator)) {
-          keyword_only = true;
-        } else {
-          ++most;
-          if (!keyword_only && !p.is(K::k_default_parameter) && !p.is(K::k_typed_default_parameter))
-            ++least;
-        }
-      }
-      const int bound = callee.bound ? 1 : 0;
-      if (count < least - bound || count > most - bound) continue;
-    }
-    Type type = Substitute(FromAnnotation(returns, *callee.module), with, self);
-    if (!type.known()) return {};
-    types.push_back(std::move(type));
-  }
-  return types.empty() ? Type{} : Either(std::move(types));
-}
-
-const std::unordered_set<std::string>& SymbolTable::SetOnSelf(Class& c) {
-  if (c.self_read) return c.set_on_self;
-  c.self_read = true;
-  if (c.module->stub) {
-    c.set_on_self = UnlistedNames(c.module->name + ":" + c.name);
-    return c.set_on_self;
-  }
-  // self.x = ..., whatever self is called.
-  std::vector<const Node*> todo = {c.node};
-  while (!todo.empty()) {
-    Work::Step();
-    const Node* node = todo.back();
-    todo.pop_back();
-    if (node->is(K::k_attribute)) {
-      const Node* object = node->at(F::k_object);
-      const Node* name = node->at(F::k_attribute);
-      if (object != nullptr && name != nullptr && object->is(K::k_identifier) &&
-          (object->text() == "self" || object->text() == "cls")) {
-        c.set_on_self.insert(std::string(name->text()));
-        const Node* statement = node->parent;
-        const Node* annotation =
-            statement != nullptr && statement->is(K::k_assignment) && node->field == F::k_left
-                ? statement->at(F::k_type)
-                : nullptr;
-        if (annotation != nullptr) {
-          const auto [at, made] =
-              c.self_annotations.try_emplace(std::string(name->text()), annotation);
-          if (!made) at->second = nullptr;
-        }
-      }
-    }
-    for (const Node& kid : node->kids()) {
-      if (kid.named) todo.push_back(&kid);
-    }
-  }
-  return c.set_on_self;
+std::optional<std::vector<std::string>> SymbolTable::SubmodulesOf(const std::string& module,
+                                                                  int level) {
+  const Binding import{.module = module, .level = level};
+  const std::string name = Absolute(import, *program_);
+  Module* found = name.empty() ? nullptr : Find(name);
+  if (found == nullptr || !found->package || (found->stub && Incomplete(name))) return std::nullopt;
+  std::vector<std::string> names(found->submodules.begin(), found->submodules.end());
+  names.insert(names.end(), {"test", "tests", "__main__"});
+  names.insert(names.end(), found->unlisted.begin(), found->unlisted.end());
+  if (found->submodules.empty()) return std::nullopt;
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  return names;
 }
 
 // `import unittest.test` makes `test` a name of unittest, whether its stubs know it or not.
@@ -705,7 +500,10 @@ std::optional<std::vector<std::string>> SymbolTable::NamesOf(const Type& type) {
       std::vector<Module*> modules = {one.module};
       for (size_t m = 0; m < modules.size(); ++m) {
         Module& module = *modules[m];
-        if (module.open || modules.size() > 50) return std::nullopt;
+        if ((module.open &&
+             !(m > 0 && module.stub && !module.scope.names.contains("__getattr__"))) ||
+            modules.size() > 50)
+          return std::nullopt;
         Work::Step(module.scope.names.size());
         for (const auto& [name, bindings] : module.scope.names) names.push_back(name);
         names.insert(names.end(), module.submodules.begin(), module.submodules.end());
@@ -721,13 +519,15 @@ std::optional<std::vector<std::string>> SymbolTable::NamesOf(const Type& type) {
     } else if (one.is(TK::kInstance) || one.is(TK::kClass)) {
       // An object of an abstract class is one of a class below that has more.
       ReadHead(*one.cls);
-      if (one.is(TK::kInstance) && one.cls->is_abstract && one.cls->module->stub)
+      if (one.is(TK::kInstance) && one.cls->is_abstract && one.cls->module->stub &&
+          one.cls->module->name != "typing" && one.cls->module->name != "io") {
         return std::nullopt;
-      bool metaclass = false;
+      }
+      std::vector<Class*> metas;
       const bool closed = Walk(one, [&](Class& c, const Substitution& with) {
         (void)with;
         Work::Step(c.scope.names.size());
-        metaclass = metaclass || c.metaclass;
+        if (c.metaclass) metas.push_back(c.meta);
         for (const auto& [name, bindings] : c.scope.names) names.push_back(name);
         const auto& own = SetOnSelf(c);
         names.insert(names.end(), own.begin(), own.end());
@@ -736,7 +536,14 @@ std::optional<std::vector<std::string>> SymbolTable::NamesOf(const Type& type) {
       if (!closed) return std::nullopt;
       if (one.is(TK::kClass)) {
         // What its class has: mro and the like.
-        if (metaclass) return std::nullopt;
+        for (Class* meta : metas) {
+          if (meta == nullptr) return std::nullopt;
+          Walk({.kind = TK::kInstance, .cls = meta}, [&](Class& c, const Substitution& with) {
+            (void)with;
+            for (const auto& [name, bindings] : c.scope.names) names.push_back(name);
+            return false;
+          });
+        }
         names.emplace_back("register");  // of abstract base classes
         Class* of = Builtin("type");
         if (of == nullptr) return std::nullopt;

@@ -42,7 +42,8 @@ struct Type {
   Module* module = nullptr;  // of a function: where its annotations are read
   Class* cls = nullptr;      // of a function: the class that has it
   std::string name;
-  std::vector<Type> args;  // of a method: what it was called on
+  std::vector<Type> args;   // of a method: what it was called on
+  std::vector<Type> items;  // of a tuple: each of its elements; empty: how many is not known
   std::vector<const Node*> functions;
   bool bound = false;
 
@@ -59,17 +60,20 @@ struct Binding {
     kAssignment,  // node: the assignment; value where it is a plain one
     kFunction,
     kClass,
-    kImport,  // module, member
-    kLoop,    // node: the for statement
-    kWith,    // node: the item
+    kImport,    // module, member
+    kLoop,      // node: the for statement
+    kWith,      // node: the item
+    kExcept,    // node: the pattern, ValueError as e
+    kUnpacked,  // node: the assignment or for statement; path: which element
     kParameter,
     kOther
   };
   Kind kind = Kind::kOther;
   const Node* node = nullptr;
-  std::string module;  // of an import: from which
-  std::string member;  // empty: the module itself
-  int level = 0;       // of a relative import
+  std::string module;     // of an import: from which
+  std::string member;     // empty: the module itself
+  int level = 0;          // of a relative import
+  std::vector<int> path;  // of a name in (a, b) = ...: where it stands; -1: not known
 };
 
 struct Scope {
@@ -78,19 +82,26 @@ struct Scope {
   std::unordered_set<std::string> elsewhere;  // global and nonlocal
 };
 
+// Stands for the name at the cursor, which is not written yet.
+inline constexpr std::string_view kPlaceName = "pawl_name__";
+
 struct Class {
   std::string name;
   Module* module = nullptr;
   const Node* node = nullptr;
   Scope scope;
-  bool open = false;
-  bool unfinished = false;
+  bool open = false;        // its members are not all known
+  bool dynamic = false;     // for another reason than that it is unfinished
+  bool unfinished = false;  // the cursor is in it
+  bool bases_known = true;
   bool metaclass = false;    // it has one: the class itself has more than `type` has
+  Class* meta = nullptr;     // which one, of the library; nullptr: not known
   bool is_abstract = false;  // an object of it is one of a class below
   bool head_read = false;
   std::vector<Type> bases;
   std::vector<std::string> variables;
-  std::unordered_set<std::string> set_on_self;
+  std::unordered_set<std::string> set_on_self;  // named behind self or cls, also only read
+  std::unordered_set<std::string> stored;       // assigned to behind self or cls
   // self.x: T = ...; nullptr: of several annotations.
   std::unordered_map<std::string, const Node*> self_annotations;
   bool self_read = false;
@@ -108,6 +119,7 @@ struct Module {
   std::unordered_set<std::string> submodules;
   std::unordered_set<std::string> unlisted;  // names that it has and its stub leaves out
   std::unordered_map<const Node*, std::unique_ptr<Class>> classes;
+  std::unordered_map<std::string, std::unique_ptr<Tree>> quoted;  // of annotations that are strings
 };
 
 Type Either(std::vector<Type> types);
@@ -115,6 +127,12 @@ Type Substitute(const Type& type, const Substitution& with, const Type& self);
 
 // Names that a scope binds: a module's, a class's body, a function.
 void CollectBindings(const Node* body, Scope& scope);
+
+// Decorators of a function or class, without "@"; whether it still is what it is written as behind
+// one; whether it has one of that name.
+std::vector<std::string_view> DecoratorsOf(const Node* definition);
+bool Harmless(std::string_view decorator);
+bool Decorated(const Node* definition, std::string_view with);
 
 // The arguments of list[int] or Dict[str, int].
 std::vector<const Node*> TypeArguments(const Node* node);
@@ -153,20 +171,39 @@ class SymbolTable {
   // The type of an attribute; kUnknown: not known, or there is none.
   Type Attribute(const Type& type, std::string_view name, int depth = 0);
   // What a call of it returns. `count`: how many arguments, -1: not known.
-  Type Call(const Type& callee, int count);
+  // `given`: the types of those that are given by position.
+  Type Call(const Type& callee, int count, const std::vector<Type>& given = {});
+  // What `await` makes of a call of it.
+  Type Awaited(const Type& callee);
   // The names behind the point; nullopt: not known.
   std::optional<std::vector<std::string>> NamesOf(const Type& type);
+  // The names that an import may have behind `module.`; nullopt: not known.
+  std::optional<std::vector<std::string>> SubmodulesOf(const std::string& module, int level);
+  // What the class and those above it have, and what is assigned to behind self in them. false: not
+  // all of it is known.
+  bool MembersOf(const Type& type, std::unordered_set<std::string>& names, bool& library);
+  // Whether the class derives from one of the library's.
+  bool Derives(Class& c, std::string_view module, std::string_view name);
+  const std::unordered_set<std::string>& SetOnSelf(Class& c);
   // The type as seen as the class above it of that name in typing or builtins.
   std::vector<Type> ArgumentsAs(const Type& type, std::string_view super);
 
  private:
   std::unique_ptr<Module> Load(const std::string& name);
+  // What variables stand for, where a parameter of this type is given that.
+  void Solve(const Type& parameter, const Type& given, Substitution& with, int depth = 0);
+  void SolveCall(const Node* function, bool bound, Module& module, const std::vector<Type>& given,
+                 Substitution& with);
+  Type Made(Class& c, int count, const std::vector<Type>& given);
   std::string Absolute(const Binding& import, const Module& from) const;
   void AddSubmodules(Module& module, bool in_repository) const;
   void AddImported(const std::string& module, std::vector<std::string>& names) const;
+  Type NamedInAnnotation(const Node* head, Module& module, int depth);
+  Type FromQuoted(const Node* text, Module& module, int depth);
+  Type AliasOfTyping(std::string_view name, int depth);
+  bool KeepsClass(std::string_view decorator, Module& module);
   Type Special(std::string_view name, const std::vector<const Node*>& args, Module& module,
                int depth);
-  const std::unordered_set<std::string>& SetOnSelf(Class& c);
 
   std::string stubs_;
   std::optional<SourceFolder> repository_;

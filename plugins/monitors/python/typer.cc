@@ -89,6 +89,12 @@ Type Typer::TypeOf(const Node* node) {
 }
 
 Type Typer::Elements(const Type& type) {
+  if (type.is(TK::kEither)) {
+    std::vector<Type> types;
+    for (const Type& one : type.args) types.push_back(Elements(one));
+    return Either(std::move(types));
+  }
+  if (type == world_.InstanceOf("str")) return type;
   const std::vector<Type> args = world_.ArgumentsAs(type, "Iterable");
   return args.size() == 1 ? args[0] : Type{};
 }
@@ -138,9 +144,11 @@ Type Typer::TypeOfSubscript(const Node* node) {
 Type Typer::TypeOfCall(const Node* node) {
   const Node* list = node->at(F::k_arguments);
   const Node* function = node->at(F::k_function);
+  if (function != nullptr && function->text() == "super") return TypeOfSuper(node);
   const Type callee = TypeOf(function);
   if (!callee.known() || list == nullptr) return {};
   int count = list->is(K::k_argument_list) ? 0 : -1;
+  std::vector<Type> given;
   for (const Node& kid : list->kids()) {
     if (!kid.named || kid.is(K::k_comment)) continue;
     if (kid.is(K::k_list_splat) || kid.is(K::k_dictionary_splat)) {
@@ -148,8 +156,91 @@ Type Typer::TypeOfCall(const Node* node) {
       break;
     }
     ++count;
+    if (!kid.is(K::k_keyword_argument) && given.size() < 6) given.push_back(TypeOf(&kid));
   }
-  return world_.Call(callee, count);
+  if (list->is(K::k_generator_expression)) given.clear();
+  Type type = world_.Call(callee, count, given);
+  if (type.known() || !callee.is(TK::kFunction) || callee.functions.size() != 1 ||
+      callee.module != &world_.program()) {
+    return type;
+  }
+  return Inferred(callee.functions.front());
+}
+
+// (a, b)
+Type Typer::TupleOf(const Node* node) {
+  std::vector<Type> items;
+  for (const Node& kid : node->kids()) {
+    if (!kid.named || kid.is(K::k_comment)) continue;
+    if (kid.is(K::k_list_splat) || items.size() > 16) return world_.InstanceOf("tuple", {Type{}});
+    items.push_back(TypeOf(&kid));
+  }
+  Type type = world_.InstanceOf("tuple", {items.empty() ? Type{} : Either(items)});
+  if (type.known()) type.items = std::move(items);
+  return type;
+}
+
+Type Typer::ElementsOf(const Node* node) {
+  // ["a", "b"] itself has no other elements; a variable may get others.
+  if (node != nullptr && (node->is(K::k_list) || node->is(K::k_set))) {
+    const Type tuple = TupleOf(node);
+    return tuple.args.empty() ? Type{} : tuple.args[0];
+  }
+  return Elements(TypeOf(node));
+}
+
+Type Typer::ItemAt(const Type& type, const std::vector<int>& path) {
+  Type at = type;
+  for (const int index : path) {
+    if (index < 0 || !at.known()) return {};
+    std::vector<Type> types;
+    const std::vector<Type> parts = at.is(TK::kEither) ? at.args : std::vector<Type>{at};
+    for (const Type& one : parts) {
+      if (one.items.empty()) {
+        types.push_back(Elements(one));
+      } else {
+        if (static_cast<size_t>(index) >= one.items.size()) return {};
+        types.push_back(one.items[static_cast<size_t>(index)]);
+      }
+    }
+    at = Either(std::move(types));
+  }
+  return at;
+}
+
+// What a function without annotation returns, where every return is known.
+Type Typer::Inferred(const Node* function) {
+  if (unfinished_ && function->end > world_.cursor()) return {};
+  if (!unfinished_ && !place_) return {};
+  if (function->parent != nullptr && function->parent->is(K::k_decorated_definition)) return {};
+  const std::string_view text = function->text();
+  const Node* body = function->at(F::k_body);
+  Work::Bytes(text.size());
+  if (body == nullptr || function->at(F::k_return_type) != nullptr || text.starts_with("async") ||
+      text.find("yield") != std::string_view::npos) {
+    return {};
+  }
+  std::vector<Type> types;
+  std::vector<const Node*> todo = {body};
+  while (!todo.empty()) {
+    Work::Step();
+    const Node* node = todo.back();
+    todo.pop_back();
+    if (node->is(K::k_function_definition) || node->is(K::k_class_definition) ||
+        node->is(K::k_lambda)) {
+      continue;
+    }
+    if (node->is(K::k_return_statement)) {
+      const Node* value = node->first_named();
+      types.push_back(value == nullptr ? Type{.kind = TK::kNone} : TypeOf(value));
+      if (!types.back().known() || types.size() > 20) return {};
+      continue;
+    }
+    for (const Node& kid : node->kids()) {
+      if (kid.named) todo.push_back(&kid);
+    }
+  }
+  return types.empty() ? Type{} : Either(std::move(types));
 }
 
 Type Typer::Compute(const Node* node) {
@@ -185,14 +276,15 @@ Type Typer::Compute(const Node* node) {
       return world_.InstanceOf(node->is(K::k_list) ? "list" : "set", {Type{}});
     }
     case K::k_list_comprehension:
-      return world_.InstanceOf("list", {Type{}});
+      return world_.InstanceOf("list", {TypeOf(node->at(F::k_body))});
     case K::k_set_comprehension:
       return world_.InstanceOf("set", {Type{}});
     case K::k_dictionary:
     case K::k_dictionary_comprehension:
       return world_.InstanceOf("dict", {Type{}, Type{}});
     case K::k_tuple:
-      return world_.InstanceOf("tuple", {Type{}});
+    case K::k_expression_list:
+      return TupleOf(node);
     case K::k_parenthesized_expression:
       return TypeOf(node->first_named());
     case K::k_named_expression:
@@ -216,14 +308,23 @@ Type Typer::Compute(const Node* node) {
       const Node* object = node->at(F::k_object);
       const Node* name = node->at(F::k_attribute);
       if (object == nullptr || name == nullptr) return {};
-      const Type of = TypeOf(object);
+      const Type of = WithTests(object, TypeOf(object));
       if (!of.known() || Guarded(node, of)) return {};
-      return world_.Attribute(of, name->text());
+      Type type = world_.Attribute(of, name->text());
+      if (!type.known() && place_ && of.is(TK::kInstance))
+        type = TypeOfOwnAttribute(*of.cls, name->text());
+      return type;
     }
     case K::k_subscript:
       return TypeOfSubscript(node);
     case K::k_call:
       return TypeOfCall(node);
+    case K::k_await: {
+      // await f(): what the async function returns.
+      const Node* call = node->first_named();
+      if (call == nullptr || !call->is(K::k_call)) return {};
+      return world_.Awaited(TypeOf(call->at(F::k_function)));
+    }
     default:
       return {};
   }
@@ -250,28 +351,77 @@ Type Typer::BindingType(const Binding& binding) {
       return world_.TypeOfBindings({binding}, world_.program(), nullptr, 0);
     case Binding::Kind::kLoop: {
       if (binding.node->text().starts_with("async")) return {};
-      return Elements(TypeOf(binding.node->at(F::k_right)));
+      return ElementsOf(binding.node->at(F::k_right));
     }
+    case Binding::Kind::kUnpacked: {
+      const Node* right = binding.node->at(F::k_right);
+      const bool loop = binding.node->is(K::k_for_statement);
+      if (right == nullptr || (loop && binding.node->text().starts_with("async"))) return {};
+      return ItemAt(loop ? ElementsOf(right) : TypeOf(right), binding.path);
+    }
+    case Binding::Kind::kExcept:
+      return TypeOfCaught(binding.node);
     case Binding::Kind::kWith: {
       const Node* statement = binding.node->Enclosing(K::k_with_statement);
       if (statement == nullptr || statement->text().starts_with("async")) return {};
       const Type manager = TypeOf(binding.node->first_named());
       if (!manager.is(TK::kInstance) && !manager.is(TK::kEither)) return {};
-      return world_.Call(world_.Attribute(manager, "__enter__"), 0);
+      Type entered = world_.Call(world_.Attribute(manager, "__enter__"), 0);
+      // A class above it may say less: BinaryIO of BytesIO.
+      const bool above = entered.is(TK::kInstance) && manager.is(TK::kInstance) &&
+                         world_.Derives(*manager.cls, entered.cls->module->name, entered.cls->name);
+      return above ? manager : entered;
     }
     default:
       return {};
   }
 }
 
+// A parameter that is assigned again: what it says it takes, and what it is given.
+Type Typer::FlowOver(Type declared, const std::vector<Binding>& all, const Node* use,
+                     const Node* container) {
+  if (unfinished_) {
+    // In a loop a later line may assign.
+    for (const Node* up = use->parent; up != nullptr && up != container; up = up->parent) {
+      if (up->is(K::k_for_statement) || up->is(K::k_while_statement)) return {};
+    }
+  }
+  std::vector<Type> types = {std::move(declared)};
+  for (const Binding& binding : all) {
+    if (binding.kind == Binding::Kind::kOther) return {};
+    if (unfinished_ && binding.node->start >= use->start) continue;
+    if (Inside(use, binding.node) && binding.kind == Binding::Kind::kAssignment) continue;
+    Type type = BindingType(binding);
+    if (!type.known()) return {};
+    types.push_back(std::move(type));
+  }
+  return Either(std::move(types));
+}
+
+// The type that the annotations of a variable say; unknown: there are none, or several.
+Type Typer::DeclaredBy(const std::vector<Binding>& all) {
+  const Node* annotation = nullptr;
+  for (const Binding& binding : all) {
+    if (binding.kind != Binding::Kind::kAssignment) return {};
+    const Node* own = binding.node->at(F::k_type);
+    if (own == nullptr) continue;
+    if (annotation != nullptr && annotation->text() != own->text()) return {};
+    annotation = own;
+  }
+  return annotation == nullptr ? Type{} : world_.FromAnnotation(annotation, world_.program());
+}
+
 Type Typer::Flow(const std::vector<Binding>& all, const Node* use, const Node* container) {
   const uint32_t cursor = world_.cursor();
   Work::Step(all.size());
+  if (Type declared = DeclaredBy(all); declared.known()) return declared;
   std::vector<const Binding*> bindings;
   for (const Binding& binding : all) {
     if (binding.kind == Binding::Kind::kOther) return {};
     // for x in x: and x = x.y do not bind before they are over.
-    const bool header = binding.kind == Binding::Kind::kAssignment;
+    const bool header =
+        binding.kind == Binding::Kind::kAssignment ||
+        (binding.kind == Binding::Kind::kUnpacked && binding.node->is(K::k_assignment));
     if (header && Inside(use, binding.node)) continue;
     if (unfinished_ && header && binding.node->start <= cursor && cursor <= binding.node->end)
       continue;
@@ -280,9 +430,11 @@ Type Typer::Flow(const std::vector<Binding>& all, const Node* use, const Node* c
   const Binding* last = nullptr;
   for (const Binding* binding : bindings) {
     if (binding->node->start >= use->start) continue;
-    const Node* block = binding->kind == Binding::Kind::kLoop ? binding->node->at(F::k_body)
+    const Node* block = binding->node->is(K::k_for_statement) ? binding->node->at(F::k_body)
                         : binding->kind == Binding::Kind::kWith
                             ? binding->node->Enclosing(K::k_with_statement)->at(F::k_body)
+                        : binding->kind == Binding::Kind::kExcept
+                            ? binding->node->Enclosing(K::k_except_clause)
                             : BlockOf(binding->node);
     if (block != nullptr && Inside(use, block) &&
         (last == nullptr || last->node->start < binding->node->start)) {
@@ -356,7 +508,7 @@ bool Typer::MayTakeGenerator(const Node* call) {
 // [x.a: a `for x in` may follow, and then this x is not the one before. Not behind [1, x.a, nor
 // where a generator would be of no use.
 bool Typer::MayBeBoundBehind(const Node* use) {
-  const uint32_t cursor = world_.cursor();
+  const uint32_t cursor = place_ ? place_->byte : world_.cursor();
   const Node* below = use;
   for (const Node* up = use->parent; up != nullptr; below = up, up = up->parent) {
     if (up->is(K::k_block) || up->start > cursor || cursor > up->end) return false;
@@ -397,19 +549,67 @@ bool Typer::MayBeBoundBehind(const Node* use) {
   return false;
 }
 
+// The variable of `for a, (b, c) in all` in a comprehension.
+Type Typer::OfComprehension(const Node& clause, const Node* left, std::string_view name) {
+  if (clause.text().starts_with("async")) return {};
+  const Type element = ElementsOf(clause.at(F::k_right));
+  std::vector<int> path;
+  for (const Node* pattern = left; !pattern->is(K::k_identifier);) {
+    const Node* inside = nullptr;
+    int at = 0;
+    for (const Node& part : pattern->kids()) {
+      if (!part.named || part.is(K::k_comment)) continue;
+      if (part.is(K::k_list_splat_pattern)) return {};
+      if (Mentions(&part, name)) {
+        inside = &part;
+        break;
+      }
+      ++at;
+    }
+    if (inside == nullptr) return {};
+    path.push_back(at);
+    pattern = inside;
+  }
+  return ItemAt(element, path);
+}
+
+// A parameter of the function that is used in it.
+Type Typer::OfParameter(const Node* use, const std::string& name, const Node* function,
+                        const Node& p) {
+  const Scope& scope = ScopeOf(function);
+  const auto bound = scope.names.find(name);
+  const Node* annotation = p.at(F::k_type);
+  Type given = world_.FromAnnotation(annotation, world_.program());
+  if (bound != scope.names.end()) {
+    if (given.known()) return FlowOver(std::move(given), bound->second, use, function);
+    uint32_t last = 0;
+    for (const Binding& b : bound->second) last = std::max(last, b.node->start);
+    return Narrowed(use, name, function, last);
+  }
+  const Node* id = p.is(K::k_identifier) ? &p : p.at(F::k_name);
+  if (id == nullptr) id = p.first_named();
+  const bool splat = id == nullptr || !id->is(K::k_identifier) || p.is(K::k_list_splat_pattern) ||
+                     p.is(K::k_dictionary_splat_pattern);
+  if (splat) {
+    const bool map = p.text().starts_with("**");
+    return map ? world_.InstanceOf("dict", {world_.InstanceOf("str"), Type{}})
+               : world_.InstanceOf("tuple", {Type{}});
+  }
+  return annotation == nullptr ? Narrowed(use, name, function, 0) : given;
+}
+
 Type Typer::TypeOfName(const Node* use) {
   const std::string name(use->text());
   Module& program = world_.program();
   bool in_function = false;
-  const bool doubtful = unfinished_ && MayBeBoundBehind(use);
+  const bool doubtful = (unfinished_ || (place_ && place_->line_open)) && MayBeBoundBehind(use);
   for (const Node* up = use->parent; up != nullptr; up = up->parent) {
     Work::Step();
     if (Comprehension(up)) {
       for (const Node& kid : up->kids()) {
         const Node* left = kid.is(K::k_for_in_clause) ? kid.at(F::k_left) : nullptr;
         if (left == nullptr || !Mentions(left, name)) continue;
-        if (!left->is(K::k_identifier) || kid.text().starts_with("async")) return {};
-        return Elements(TypeOf(kid.at(F::k_right)));
+        return OfComprehension(kid, left, name);
       }
     }
     if (up->is(K::k_lambda)) {
@@ -437,21 +637,26 @@ Type Typer::TypeOfName(const Node* use) {
           first = false;
           continue;
         }
-        if (bound != scope.names.end() || in_function || doubtful) return {};
-        const bool splat = !id->is(K::k_identifier) || p.is(K::k_list_splat_pattern) ||
-                           p.is(K::k_dictionary_splat_pattern);
-        if (splat) {
-          const bool map = p.text().starts_with("**");
-          return map ? world_.InstanceOf("dict", {world_.InstanceOf("str"), Type{}})
-                     : world_.InstanceOf("tuple", {Type{}});
+        if (first && bound == scope.names.end()) {
+          Type receiver = TypeOfReceiver(up, &p);
+          if (receiver.known()) {
+            receivers_.insert(use);
+            return receiver;
+          }
         }
-        if (first && up->Enclosing(K::k_class_definition) != nullptr) return {};
-        return world_.FromAnnotation(p.at(F::k_type), program);
+        if (in_function || doubtful) return {};
+        return OfParameter(use, name, up, p);
       }
     }
     if (bound != scope.names.end()) {
       if (doubtful && !Fixed(bound->second)) return {};
-      if (!in_function) return Flow(bound->second, use, up);
+      if (!in_function) {
+        Type type = Flow(bound->second, use, up);
+        if (type.known()) return type;
+        uint32_t last = 0;
+        for (const Binding& b : bound->second) last = std::max(last, b.node->start);
+        return Narrowed(use, name, up, last);
+      }
       if (bound->second.size() != 1) return {};
       const auto kind = bound->second.front().kind;
       const bool fixed = kind == Binding::Kind::kImport || kind == Binding::Kind::kFunction ||
@@ -469,6 +674,7 @@ Type Typer::TypeOfName(const Node* use) {
   }
   if (doubtful && !Fixed(bound->second)) return {};
   if (!in_function) return Flow(bound->second, use, program.tree->root());
+  if (Type declared = DeclaredBy(bound->second); declared.known()) return declared;
   std::vector<Type> types;
   for (const Binding& binding : bound->second) {
     const bool plain = binding.kind == Binding::Kind::kAssignment;
@@ -478,53 +684,15 @@ Type Typer::TypeOfName(const Node* use) {
         (bound->second.size() != 1 || program.tree->text().find("global ") != std::string::npos)) {
       return {};
     }
-    if (binding.kind == Binding::Kind::kLoop || binding.kind == Binding::Kind::kWith) return {};
+    if (binding.kind != Binding::Kind::kAssignment && binding.kind != Binding::Kind::kImport &&
+        binding.kind != Binding::Kind::kFunction && binding.kind != Binding::Kind::kClass) {
+      return {};
+    }
     Type type = BindingType(binding);
     if (!type.known() || type.is(TK::kNone)) return {};
     types.push_back(std::move(type));
   }
   return Either(std::move(types));
-}
-
-// Whether the text asks, before it takes the attribute, what the object is or has.
-bool Typer::Guarded(const Node* attribute, const Type& receiver) {
-  const Node* object = attribute->at(F::k_object);
-  const Node* root = object;
-  while (root != nullptr &&
-         (root->is(K::k_attribute) || root->is(K::k_subscript) || root->is(K::k_call))) {
-    const Node* next = root->at(F::k_object);
-    if (next == nullptr) next = root->at(F::k_value);
-    if (next == nullptr) next = root->at(F::k_function);
-    root = next;
-  }
-  const std::string& text = world_.program().tree->text();
-  Work::Bytes(8 * attribute->start / 4);
-  if (root != nullptr && root->is(K::k_identifier)) {
-    const std::string name(root->text());
-    for (const std::string_view ask : {"isinstance(", "hasattr(", "issubclass(", "type(",
-                                       "callable(", "getattr(", "setattr(", "match "}) {
-      const std::string needle = std::string(ask) + name;
-      for (size_t at = text.find(needle); at != std::string::npos && at < attribute->start;
-           at = text.find(needle, at + 1)) {
-        if (at + needle.size() >= text.size() || !NameByte(text[at + needle.size()])) return true;
-      }
-    }
-  }
-  const bool module = receiver.is(TK::kModule) || receiver.is(TK::kClass);
-  const Node* below = attribute;
-  for (const Node* up = attribute->parent; up != nullptr; below = up, up = up->parent) {
-    if (up->is(K::k_if_statement) || up->is(K::k_conditional_expression)) {
-      const Node* condition = up->at(F::k_condition);
-      const std::string_view asked = condition != nullptr ? condition->text() : up->text();
-      for (const std::string_view word : {"version", "platform", "PY2", "PY3", "os.name", "win",
-                                          "posix", "hasattr", "TYPE_CHECKING", "implementation"}) {
-        if (asked.find(word) != std::string_view::npos) return true;
-      }
-    }
-    // try: ... except AttributeError: the attempt is how it asks.
-    if (module && up->is(K::k_try_statement) && below->field == F::k_body) return true;
-  }
-  return false;
 }
 
 // x.a = 1, and what may become that.
@@ -543,7 +711,7 @@ bool Typer::Assigned(const Node* attribute) const {
       case K::k_list_splat:
         continue;
       case K::k_expression_statement:
-        return unfinished_;
+        return unfinished_ || place_;
       case K::k_as_pattern_target:
       case K::k_delete_statement:
         return true;
@@ -580,10 +748,16 @@ void AssignedNames(std::string_view text, std::vector<std::string>& names) {
 
 }  // namespace
 
-std::optional<std::vector<std::string>> Typer::NamesFor(const Node* attribute) {
+// object, and class Bag: pass: of such an object more is meant than is written.
+static bool IsBare(const Class& c) {
+  if (c.module->stub) return c.name == "object" && c.module->name == "builtins";
+  return c.scope.names.empty() && c.bases.size() < 2;
+}
+
+std::optional<Names> Typer::NamesFor(const Node* attribute) {
   const Node* object = attribute->at(F::k_object);
-  if (object == nullptr) return std::nullopt;
-  const Type type = TypeOf(object);
+  if (object == nullptr || (place_ && Overlooked(attribute))) return std::nullopt;
+  const Type type = WithTests(object, TypeOf(object));
   if (!type.known() || type.is(TK::kNone) || Guarded(attribute, type)) return std::nullopt;
   if (Assigned(attribute)) {
     // An object of a class of one's own takes any attribute, and so does what is called like a
@@ -595,8 +769,10 @@ std::optional<std::vector<std::string>> Typer::NamesFor(const Node* attribute) {
       return called;
     });
     const bool fixed = type.is(TK::kInstance) && type.cls->module->stub && !called;
-    if (!fixed && !(type.is(TK::kModule) && unfinished_)) return std::nullopt;
+    if (!fixed && !(type.is(TK::kModule) && (unfinished_ || place_))) return std::nullopt;
   }
+  if (IsReceiver(object)) return NamesOfReceiver(type, attribute);
+  if (type.is(TK::kInstance) && IsBare(*type.cls)) return std::nullopt;
   auto names = world_.NamesOf(type);
   if (!names) return std::nullopt;
   // Objects that the text gives attributes from outside.
@@ -622,7 +798,7 @@ std::optional<std::vector<std::string>> Typer::NamesFor(const Node* attribute) {
   if (!own && !plain) AssignedNames(world_.program().tree->text(), *names);
   std::sort(names->begin(), names->end());
   names->erase(std::unique(names->begin(), names->end()), names->end());
-  return names;
+  return Names{.names = std::move(*names)};
 }
 
 }  // namespace pawl::monitors::python

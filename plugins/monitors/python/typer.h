@@ -14,14 +14,33 @@
 
 namespace pawl::monitors::python {
 
+// A place in a text that goes on behind it, as in an editor.
+struct WrittenPlace {
+  uint32_t byte = 0;
+  // Only brackets that close stand behind it on its line: an editor may have written them, and more
+  // may come before them.
+  bool line_open = false;
+};
+
+// The names that may stand in an attribute.
+struct Names {
+  std::vector<std::string> names;  // sorted
+  bool whole = false;              // also those that begin with "_"
+};
+
 class Typer {
  public:
   // `unfinished`: the text goes on at the world's cursor.
   Typer(SymbolTable& world, bool unfinished) : world_(world), unfinished_(unfinished) {}
+  // The text is whole but for a name at the place.
+  Typer(SymbolTable& world, const WrittenPlace& place)
+      : world_(world), unfinished_(false), place_(place) {}
 
   Type TypeOf(const Node* node);
   // The names that may stand in an attribute; nullopt: not known.
-  std::optional<std::vector<std::string>> NamesFor(const Node* attribute);
+  std::optional<Names> NamesFor(const Node* attribute);
+  // The same of `import a.b`, `from a.b import`: of a name in them.
+  std::optional<Names> ModulesFor(const Node* name);
   // What is wrong with a call's arguments: how many there are, or a keyword's name.
   std::optional<Refusal> CallProblem(const Node* call, bool keywords);
   // All that is wrong with the finished text.
@@ -34,11 +53,35 @@ class Typer {
   Type TypeOfSubscript(const Node* node);
   Type TypeOfCall(const Node* node);
   Type TypeOfName(const Node* name);
+  Type OfComprehension(const Node& clause, const Node* left, std::string_view name);
+  Type OfParameter(const Node* use, const std::string& name, const Node* function, const Node& p);
   Type Flow(const std::vector<Binding>& bindings, const Node* use, const Node* container);
+  Type FlowOver(Type declared, const std::vector<Binding>& all, const Node* use,
+                const Node* container);
+  Type DeclaredBy(const std::vector<Binding>& all);
   Type BindingType(const Binding& binding);
   Type Elements(const Type& type);
+  Type TupleOf(const Node* node);
+  // What the iteration over an expression gives.
+  Type ElementsOf(const Node* node);
+  Type ItemAt(const Type& type, const std::vector<int>& path);
+  Type Inferred(const Node* function);
   const Scope& ScopeOf(const Node* function);
   bool Guarded(const Node* attribute, const Type& receiver);
+  bool Overlooked(const Node* attribute) const;
+  bool GuardedAbove(const Node* node, bool module) const;
+  size_t ScopeStart(const Node* name);
+  // self, cls and super() in a method, and what they have (receivers.cc).
+  Type TypeOfReceiver(const Node* method, const Node* parameter);
+  Type TypeOfSuper(const Node* call);
+  Type TypeOfOwnAttribute(Class& c, std::string_view name);
+  std::optional<Names> NamesOfReceiver(const Type& type, const Node* attribute);
+  bool IsReceiver(const Node* object) const { return receivers_.contains(object); }
+  Type TypeOfCaught(const Node* pattern);
+  // What tests say of an object (guards.cc).
+  Type TestedType(const Node* call);
+  Type Narrowed(const Node* use, const std::string& name, const Node* container, uint32_t last);
+  Type WithTests(const Node* object, const Type& type);
   bool Assigned(const Node* attribute) const;
   bool MayBeBoundBehind(const Node* use);
   bool MayTakeGenerator(const Node* call);
@@ -47,6 +90,8 @@ class Typer {
 
   SymbolTable& world_;
   bool unfinished_;
+  std::optional<WrittenPlace> place_;
+  std::unordered_set<const Node*> receivers_;  // uses of self and cls
   std::unordered_map<const Node*, Type> known_;
   std::unordered_map<const Node*, std::unique_ptr<Scope>> scopes_;
   int depth_ = 0;

@@ -63,7 +63,7 @@ for _, place in ipairs(job.places) do
       typed = typed,
       ms = processor_ms(pid) - before,
       open = answer.isIncomplete,
-      labels = #labels > 0 and labels or vim.empty_dict(),
+      labels = labels,
     })
   end
   vim.api.nvim_buf_set_text(0, line, column, line, column + 1, { name })

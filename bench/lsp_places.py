@@ -165,7 +165,9 @@ def nvim_run(command, places):
         environment = dict(os.environ, PAWL_JOB=str(job), PAWL_OUT=str(out))
         subprocess.run(["nvim", "--headless", "-u", "NONE", "-n", "-c", f"luafile {ROOT}/bench/lsp_places.lua", "-c", "cquit!"],
                        env=environment, check=True, timeout=600, stdin=subprocess.DEVNULL)
-        return json.loads(out.read_text(encoding="utf-8"))
+        results = json.loads(out.read_text(encoding="utf-8"))
+        # Lua has one kind of empty table.
+        return [dict(result, labels=result["labels"] or []) for result in results]
 
 
 def summary(places, results):

@@ -103,7 +103,7 @@ TEST_F(EditorRecipes, Emacs) {
     GTEST_SKIP() << "emacs with eglot is not there";
   Write("init.el", Recipe("elisp"));
   Write("drive.el", R"(
-    (load "./init.el" nil t t)
+    (load (expand-file-name "init.el") nil t t)
     (find-file "cart.py")
     (let ((eglot-sync-connect 20)) (apply #'eglot (eglot--guess-contact)))
     (goto-char (point-min))

@@ -3,10 +3,13 @@
 #include "src/completion/name_list.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <numeric>
@@ -247,6 +250,46 @@ TEST_F(NameListTest, OpenPlacesHaveTheTextsNamesAndEmptyOnesSayWhy) {
   const auto unknown = completer.Names({.prefix = "fn main() { let abc = 1; a"});
   ASSERT_TRUE(unknown.ok());
   EXPECT_EQ(unknown->why, "the language of the file is not known");
+}
+
+// A file of the repository that another one imports changes: the next list has what it says now.
+TEST_F(NameListTest, ChangedFilesOfTheRepositoryAreReadAgain) {
+  namespace fs = std::filesystem;
+  const std::string folder = testing::TempDir() + "/pawl_name_list_" + std::to_string(::getpid());
+  fs::create_directories(folder);
+  struct Case {
+    Language language;
+    std::string file, text, with, prefix;
+  };
+  for (const Case& c : std::vector<Case>{
+           {Language::kPython, "shop.py", "before: int = 1\n", "after: int = 1\n",
+            "import shop\nprint(shop."},
+           {Language::kTypeScript, "shop.ts", "export interface Shop { before: number }\n",
+            "export interface Shop { after: number }\n",
+            "import { Shop } from './shop';\nfunction f(shop: Shop) { return shop."},
+           {Language::kJava, "Shop.java", "public class Shop { public int before; }\n",
+            "public class Shop { public int after; }\n",
+            "class B { int f(Shop shop) { return shop."}}) {
+    CodeCompleter completer = Completer(ListModel(vocabulary_->size(), 6));
+    const std::string file = folder + "/" + c.file;
+    const auto names = [&] {
+      const auto list =
+          completer.Names({.prefix = c.prefix,
+                           .language = c.language,
+                           .repo = folder,
+                           .file = folder + "/main" + fs::path(c.file).extension().string()});
+      EXPECT_TRUE(list.ok());
+      return list.ok() ? *list : NameList{};
+    };
+    std::ofstream(file) << c.text;
+    EXPECT_NE(Find(names(), "before"), nullptr) << c.file;
+    std::ofstream(file) << c.with;
+    completer.FilesChanged({file, folder + "/none.py", "/elsewhere/x.java"});
+    const NameList now = names();
+    EXPECT_NE(Find(now, "after"), nullptr) << c.file << " " << now.why;
+    EXPECT_EQ(Find(now, "before"), nullptr) << c.file;
+  }
+  fs::remove_all(folder);
 }
 
 // The flag is set in the middle of a call: the list and the completion make no further one.

@@ -14,9 +14,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kOwnBlocks[] = {"mtp/qwen3_5", "mtp/qwen3_5/model.gguf", "mtp/qwen3_5_moe",
-                                      "mtp/glm4_moe_lite", "mtp/glm4_moe_lite/model.gguf",
-                                      "mtp/qwen3_next"};
+constexpr const char* kOwnBlocks[] = {
+    "mtp/qwen3_5",       "mtp/qwen3_5/model.gguf",       "mtp/qwen3_5_moe",
+    "mtp/glm4_moe_lite", "mtp/glm4_moe_lite/model.gguf", "mtp/qwen3_next"};
 
 std::unique_ptr<Model> LoadFp32(const std::string& name) {
   ModelOptions options;

@@ -32,9 +32,7 @@ Result<ModelText> LoadModelText(const std::string& path) {
   return ModelText{*std::move(tokenizer), *std::move(vocabulary)};
 }
 
-std::optional<std::tm> LocalTime() {
-  return os::LocalTimeAt(std::time(nullptr));
-}
+std::optional<std::tm> LocalTime() { return os::LocalTimeAt(std::time(nullptr)); }
 
 Status CheckExtractText(std::string_view text) {
   if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) {

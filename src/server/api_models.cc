@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "src/base/os/memory.h"
 #include "src/base/os/calendar.h"
+#include "src/base/os/memory.h"
 #include "src/server/api_plain.h"
 #include "src/server/heap_trim.h"
 #include "src/server/json_writer.h"

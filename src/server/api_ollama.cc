@@ -4,8 +4,8 @@
 #include <ctime>
 #include <utility>
 
-#include "src/server/api.h"
 #include "src/base/os/calendar.h"
+#include "src/server/api.h"
 #include "src/server/model_choice.h"
 
 namespace pawl::server {

@@ -109,10 +109,10 @@ void EndSending(int file) { ::shutdown(file, SHUT_WR); }
 // SIGPIPE belongs to the whole process: it is blocked in this thread, and taken back if it came.
 int64_t WriteQuietly(int file, const char* from, size_t bytes) {
   sigset_t pipe, old, pending;
-  ::sigemptyset(&pipe);
-  ::sigaddset(&pipe, SIGPIPE);
+  sigemptyset(&pipe);
+  sigaddset(&pipe, SIGPIPE);
   ::sigpending(&pending);
-  const bool was_pending = ::sigismember(&pending, SIGPIPE) == 1;
+  const bool was_pending = sigismember(&pending, SIGPIPE) == 1;
   ::pthread_sigmask(SIG_BLOCK, &pipe, &old);
   ssize_t written = 0;
   do {
@@ -173,7 +173,7 @@ int StartProgram(const Program& program, ProcessId& child) {
   }
   if (program.blocks_no_signal) {
     sigset_t none;
-    ::sigemptyset(&none);
+    sigemptyset(&none);
     ::posix_spawnattr_setsigmask(&attributes, &none);
     flags |= POSIX_SPAWN_SETSIGMASK;
   }

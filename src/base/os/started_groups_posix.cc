@@ -47,7 +47,7 @@ struct EndingHandlers {
       if (::sigaction(number, nullptr, &action) != 0 || action.sa_handler != SIG_DFL) continue;
       action.sa_handler = EndPrograms;
       action.sa_flags = SA_RESTART;
-      ::sigemptyset(&action.sa_mask);
+      sigemptyset(&action.sa_mask);
       ::sigaction(number, &action, nullptr);
     }
   }
@@ -65,8 +65,8 @@ struct EndingHandlers {
 StartScope::StartScope() : mask_(std::make_shared<sigset_t>()) {
   static const EndingHandlers handlers;
   sigset_t ends;
-  ::sigemptyset(&ends);
-  for (const int number : kEndingSignals) ::sigaddset(&ends, number);
+  sigemptyset(&ends);
+  for (const int number : kEndingSignals) sigaddset(&ends, number);
   ::pthread_sigmask(SIG_BLOCK, &ends, static_cast<sigset_t*>(mask_.get()));
   ++programs_starting;
   const pid_t own = ::getpid();

@@ -153,6 +153,19 @@ TEST_F(MonitorCommands, MonitorSaysWhatIsWrong) {
   Refuses({"monitor", WriteScratch("a.cc", "int a;\n")}, "no monitors for cpp");
 }
 
+TEST_F(MonitorCommands, EditingKnowsWhatIsBehind) {
+  const std::string head = "class A:\n    def f(self):\n        return self.";
+  const std::string tail = " + 1\n\n    def g(self):\n        self.size = 1\n";
+  const auto right =
+      RunPawl({"monitor", "--editing", WriteScratch("right.py", head + "size" + tail)});
+  EXPECT_EQ(right.exit_code, 0) << right.out;
+  const std::string file = WriteScratch("wrong.py", head + "sise" + tail);
+  EXPECT_EQ(RunPawl({"monitor", file}).exit_code, 0);
+  const auto wrong = RunPawl({"monitor", "--editing", file});
+  EXPECT_EQ(wrong.exit_code, 1);
+  EXPECT_NE(wrong.out.find("refused at 3:21: \"sise\""), std::string::npos) << wrong.out;
+}
+
 TEST_F(MonitorCommands, AServerThatIsNotThereKnowsNothing) {
   const std::string file = WriteScratch("b.cc", "struct A { int x; } a;\nint b = a.x;\n");
   const CommandResult result = RunPawl({"monitor", file, "--lsp-server", "/nowhere/server"});

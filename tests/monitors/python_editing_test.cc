@@ -172,6 +172,7 @@ TEST_F(PythonEditingTest, FlowOfTypes) {
 // Names that the survey of places found refused.
 TEST_F(PythonEditingTest, WhatTheSurveyFound) {
   Open("class Bag:\n    pass\n\nb = Bag()\nfill(b)\nprint(1, b.@)\n");
+  Open("from urllib.request import urlopen\nr = urlopen('a')\nprint(1, r.@())\n");
   Open("def f(x: object):\n    return 1, x.@\n");
   Known("import io\nwith io.BytesIO() as b:\n    print(1, b.@())\n", "getvalue", "getvalues");
   Known("class A:\n    __slots__ = ('a', \"b\")\n    def f(self):\n        return self.@ + 1\n",

@@ -376,6 +376,8 @@ Type SymbolTable::FromAnnotation(const Node* node, Module& module, int depth) {
     of.name.clear();
     return of;
   }
+  // An alias of Any.
+  if (of.cls != nullptr && of.cls->name == "Any" && of.cls->module->name == "typing") return {};
   // typing.Tuple, typing.Type
   if (of.is(TK::kInstance) && of.cls->name == "_SpecialForm" &&
       (last == "Tuple" || last == "Type")) {

@@ -171,7 +171,7 @@ Type SymbolTable::Call(const Type& callee, int count, const std::vector<Type>& g
       if (c->module->name == "builtins" && (c->name == "type" || c->name == "super")) return {};
       // NamedTuple("P", ...) makes a class.
       if (c->module->name == "typing" && c->name == "NamedTuple") return {};
-      // What __new__ of a class above gives back is another matter; a class that is not known too.
+      // What __new__ of a class above returns is another matter; a class that is not known too.
       const bool closed =
           Walk({.kind = TK::kInstance, .cls = c}, [&](Class& above, const Substitution& with) {
             (void)with;

@@ -208,41 +208,6 @@ Type Typer::ItemAt(const Type& type, const std::vector<int>& path) {
   return at;
 }
 
-// What a function without annotation returns, where every return is known.
-Type Typer::Inferred(const Node* function) {
-  if (unfinished_ && function->end > world_.cursor()) return {};
-  if (!unfinished_ && !place_) return {};
-  if (function->parent != nullptr && function->parent->is(K::k_decorated_definition)) return {};
-  const std::string_view text = function->text();
-  const Node* body = function->at(F::k_body);
-  Work::Bytes(text.size());
-  if (body == nullptr || function->at(F::k_return_type) != nullptr || text.starts_with("async") ||
-      text.find("yield") != std::string_view::npos) {
-    return {};
-  }
-  std::vector<Type> types;
-  std::vector<const Node*> todo = {body};
-  while (!todo.empty()) {
-    Work::Step();
-    const Node* node = todo.back();
-    todo.pop_back();
-    if (node->is(K::k_function_definition) || node->is(K::k_class_definition) ||
-        node->is(K::k_lambda)) {
-      continue;
-    }
-    if (node->is(K::k_return_statement)) {
-      const Node* value = node->first_named();
-      types.push_back(value == nullptr ? Type{.kind = TK::kNone} : TypeOf(value));
-      if (!types.back().known() || types.size() > 20) return {};
-      continue;
-    }
-    for (const Node& kid : node->kids()) {
-      if (kid.named) todo.push_back(&kid);
-    }
-  }
-  return types.empty() ? Type{} : Either(std::move(types));
-}
-
 Type Typer::Compute(const Node* node) {
   switch (node->kind) {
     case K::k_identifier:

@@ -58,9 +58,10 @@ def main():
     parser.add_argument("--url", default="http://127.0.0.1:8080")
     parser.add_argument("--least", type=int, default=0)
     parser.add_argument("--json", help="file for every call")
+    parser.add_argument("--requests", default="requests.json", help="of this folder; dev_requests.json is for trying changes")
     options = parser.parse_args()
     here = pathlib.Path(__file__).parent
-    data = json.loads((here / "requests.json").read_text())
+    data = json.loads((here / options.requests).read_text())
     tools = [{"type": "function", "function": tool} for tool in data["tools"]]
     rows, names = [], 0
     for wanted in data["requests"]:

@@ -76,6 +76,7 @@ struct ToolChoice {
   enum class Mode { kNone, kAuto, kRequired };
   Mode mode = Mode::kNone;
   bool named = false;           // one call of the one tool that is left
+  bool as_one_of = false;       // the one tool that is left is called in the form of several
   std::vector<size_t> allowed;  // indices of tools
 };
 

@@ -121,7 +121,7 @@ Result<std::string> BodyOf(const RequestConstraints& asked, const ModelTraits& t
   }
   const ChatFormat& format = *traits.format;
   const bool one_call = asked.choice.mode == ToolChoice::Mode::kRequired &&
-                        asked.choice.allowed.size() == 1 &&
+                        asked.choice.allowed.size() == 1 && !asked.choice.as_one_of &&
                         (asked.choice.named || !MayCallOften(asked, format));
   if (!one_call || &format != &kPlainFormat) return CallsFormat(asked, format, plan);
   const size_t index = asked.choice.allowed[0];

@@ -249,6 +249,7 @@ void Call::PrepareChoices() {
     choices_ = std::move(choices);
   }
   if (spec_.echo && (spec_.options.logprobs >= 0)) return ScorePrompts();
+  if (PicksTool()) return PickTool();
   Launch();
 }
 

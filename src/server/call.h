@@ -207,6 +207,12 @@ class Call : public std::enable_shared_from_this<Call> {
   // Of a compilation that begins now: GiveUp stops it.
   std::shared_ptr<StopFlag> NewStop();
   void ScorePrompts();
+  // Whether the tool is the most probable one as a whole, and how that is found (call_tool.cc).
+  bool PicksTool() const;
+  void PickTool();
+  void ScoreTool(size_t tool);
+  void ToolScored(size_t tool, const Result<TokenScores>& scores);
+  void LaunchPicked();
   // The prompts' tokens in front of those of the outputs.
   void EchoPrompts();
   std::shared_ptr<DetailsRequest> DetailsOf(const Choice& choice,
@@ -266,6 +272,7 @@ class Call : public std::enable_shared_from_this<Call> {
   bool names_specials_ = false;    // special tokens are part of the text that is parsed
   CallOut out_;                    // of the connection's thread once it runs
   std::vector<TokenScores> scores_;
+  std::vector<double> tool_scores_;  // of plan_.calls; under mutex_
 
   std::mutex mutex_;
   std::vector<std::unique_ptr<Choice>> choices_;

@@ -4,8 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "src/base/json_reader.h"
 #include "src/engine/model_files.h"
@@ -115,6 +117,77 @@ TEST(ToolInstructionTest, TheListIsInTheSystemMessageOrTheUsers) {
   EXPECT_NE(system.find("place of <...>.\n<user>Weather?"), std::string::npos) << system;
   EXPECT_NE(user.find("<user>Tools:\n\nThe weather of a city.\n"), std::string::npos) << user;
   EXPECT_NE(user.find("place of <...>.\n\nWeather?"), std::string::npos) << user;
+}
+
+// The sum of the log-probabilities of the last `count` tokens, as /v1/completions tells them.
+double ScoreOf(const Server& server, const std::vector<TokenId>& tokens, size_t count) {
+  std::string ids;
+  for (const TokenId token : tokens) ids += (ids.empty() ? "" : ",") + std::to_string(token);
+  Connection c(server.port());
+  const Answer answer = c.Post(
+      "/v1/completions", R"({"echo":true,"logprobs":0,"max_tokens":0,"prompt":[)" + ids + "]}");
+  EXPECT_EQ(answer.status, 200) << answer.body;
+  const json::Value all = At(answer.Json(), "/choices/0/logprobs/token_logprobs");
+  double sum = 0;
+  for (size_t i = all.items.size() - count; i < all.items.size(); ++i) {
+    sum += std::stod(json::Dump(all.items[i]));
+  }
+  return sum;
+}
+
+TEST(ToolInstructionTest, TheToolIsTheMostProbableAsAWhole) {
+  constexpr const char* kFourTools =
+      R"("tools":[{"type":"function","function":{"name":"get_name","description":"Tells a name."}},
+      {"type":"function","function":{"name":"get_city_of_person","description":"Tells a city."}},
+      {"type":"function","function":{"name":"set_email","description":"Writes to a person."}},
+      {"type":"function","function":{"name":"delete_all","description":"Removes a list."}}])";
+  constexpr const char* kOneCall = R"(,"tool_choice":"required")";
+  ServedModelOptions options;
+  options.model.threads = 1;
+  options.chat_template = kNoTools;
+  const auto model = ServedModel::Load(PAWL_SOURCE_DIR "/models/tiny-extract", options);
+  ASSERT_TRUE(model.ok());
+  const auto asked =
+      ReadConstraints(JsonReader(*json::Parse("{" + std::string(kFourTools) + kOneCall + "}")));
+  ASSERT_TRUE(asked.ok());
+  const ToolInstruction told = Told(*asked);
+  const auto server = StartFor(kNoTools);
+  int differs = 0;
+  for (const char* text : {"Where does Ann live?", "Ann Lee, 030 1234", "Remove the list.", "x",
+                           "Write to bob@lee.org", "Who is it?"}) {
+    PromptSpec spec;
+    spec.kind = PromptSpec::Kind::kChat;
+    spec.messages.type = json::Type::kArray;
+    spec.messages.items.push_back(MakeChatMessage("user", text));
+    spec.told_tools = told;
+    const auto prompt = (*model)->Prepare(spec);
+    ASSERT_TRUE(prompt.ok());
+    std::string best;
+    double most = -1e9;
+    for (const ToolForm& form : told.forms) {
+      const std::string begin = form.begin.substr(0, form.begin.find_last_not_of(' ') + 1);
+      const auto more = (*model)->tokenizer().Encode(begin);
+      std::vector<TokenId> tokens = prompt->tokens;
+      tokens.insert(tokens.end(), more.begin(), more.end());
+      const double score = ScoreOf(*server, tokens, more.size());
+      if (score > most) best = form.name;
+      most = std::max(most, score);
+    }
+    const auto called = [&](const std::string& more) {
+      Connection c(server->port());
+      const Answer answer =
+          c.Post("/v1/chat/completions",
+                 R"({"temperature":0,"max_tokens":24,"messages":[{"role":"user",)"
+                 R"("content":)" +
+                     json::Quote(text) + "}]," + kFourTools + kOneCall + more + "}");
+      EXPECT_EQ(answer.status, 200) << answer.body;
+      return At(answer.Json(), "/choices/0/message/tool_calls/0/function/name").text;
+    };
+    EXPECT_EQ(called(""), best) << text;
+    // Several calls are chosen token by token.
+    if (called(R"(,"parallel_tool_calls":true)") != best) ++differs;
+  }
+  EXPECT_GT(differs, 0);
 }
 
 std::string BodyWith(const std::string& more) {

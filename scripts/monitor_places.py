@@ -18,6 +18,8 @@ that node-babel7 is not written for. Tests are left out, since the types of thei
 the texts that a compiler's tests read, many of which are wrong on purpose:
 --leave-out '(^|/)(tests?|fixtures|benchmark|node_modules)/|\\.(spec|test)\\.ts$'
 
+Java: `src.zip` of Debian's openjdk-17-source, unpacked, as --corpus and --repo; JAVA_HOME is OpenJDK 17.
+
 Files are split by a hash of their path: rules are made on the half `rules`, figures are of the half `figures`. Files
 are drawn by the seed until there are so many places. Places that stay open are counted by what stands before the point.
 """

@@ -21,6 +21,8 @@ the texts that a compiler's tests read, many of which are wrong on purpose:
 Python: the library is --repo too. The repository of packages also holds what they import, which --leave-out leaves out
 of the corpus. Reasons of places are told by python_places.py. With --editing the text behind each name is given too.
 
+Java: `src.zip` of Debian's openjdk-17-source, unpacked, as --corpus and --repo; JAVA_HOME is OpenJDK 17.
+
 Files are split by a hash of their path: rules are made on the half `rules`, figures are of the half `figures`. Files
 are drawn by the seed until there are so many places. Places that stay open are counted by what stands before the point.
 """

@@ -16,8 +16,15 @@ zig_commands() {
       ln -sfn "$package" "$folder/zig"
     fi
   fi
-  for tool in cc c++ ar ranlib rc; do
+  for tool in ar ranlib rc; do
     printf '#!/bin/sh\nexec "%s" %s "$@"\n' "$ZIG" "$tool" > "$folder/bin/zig-$tool"
-    chmod +x "$folder/bin/zig-$tool"
   done
+  # zig reads the name of a processor where GCC has an architecture.
+  for tool in cc c++; do
+    {
+      printf '#!/bin/bash\nargs=("${@/#-march=armv8.2-a+/-mcpu=generic+v8_2a+}")\n'
+      printf 'exec "%s" %s "${args[@]}"\n' "$ZIG" "$tool"
+    } > "$folder/bin/zig-$tool"
+  done
+  chmod +x "$folder"/bin/zig-*
 }

@@ -305,7 +305,15 @@ int ExtractOne(const TextFlags& flags, ExtractJob& job) {
   return kExitOk;
 }
 
+// A file that --json-lines cannot read.
+void NoteOtherFormat(const TextFlags& flags) {
+  if (!flags.json_lines || InputFormatOf(flags.file) != InputFormat::kCsv) return;
+  Note(kExtract,
+       fmt::format("note: {} looks like CSV; without --json-lines it is read so", flags.file));
+}
+
 int Extract(TextFlags flags) {
+  NoteOtherFormat(flags);
   CanvasPicture picture;
   if (!flags.diffusion_svg.empty()) {
     flags.extract.setting.diffusion.options.on_canvas = [&](std::span<const TokenId> canvas) {

@@ -56,6 +56,9 @@ void AddLsp(CLI::App& app, Action& action) {
   CountOption(command, "--max-prompt-tokens", flags->max_prompt_tokens, 16, 1 << 20,
               "Most tokens of the text around the cursor that the model reads");
   CountOption(command, "--max-items", flags->max_items, 1, 10000, "Most names in a list");
+  command->footer(
+      "Exit codes: 0 done; 2 bad input or usage.\n"
+      "Example:\n  pawl lsp --repo . --model models/tiny-code");
   command->callback([flags, &action] { action = [flags] { return Run(*flags); }; });
 }
 

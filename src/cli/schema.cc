@@ -90,6 +90,7 @@ int CheckSchema(GrammarFlags grammar, const std::string& tokenizer) {
 void AddSchema(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("schema", "Propose a JSON Schema, or look through one");
   command->require_subcommand(1);
+  command->footer("Example:\n  pawl schema check schemas/examples/invoice.json");
   CLI::App* infer = command->add_subcommand(
       "infer", "Print a schema that fits the records of a file, to be read and changed");
   const auto file = std::make_shared<std::string>();

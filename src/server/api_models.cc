@@ -1,12 +1,15 @@
 // Lists of models, and the page for Prometheus: of one model, or of each of several.
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <ctime>
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "src/base/digest.h"
 #include "src/base/os/calendar.h"
 #include "src/base/os/memory.h"
 #include "src/server/api_plain.h"
@@ -30,6 +33,7 @@ std::vector<ModelHost::Facts> FactsOf(const ServerState& server) {
   if (server.host != nullptr) return server.host->AllFacts();
   const ModelInfo& info = server.model->info();
   std::vector<ModelHost::Facts> facts = {{.name = server.model->name(),
+                                          .path = server.options.model_path,
                                           .status = "loaded",
                                           .failure = "",
                                           .architecture = info.architecture,
@@ -58,12 +62,56 @@ void WriteModel(const ServerState& server, const ModelHost::Facts& facts, JsonWr
   json.End();
 }
 
-std::string TimeIn(double seconds) {
-  const std::time_t at = std::time(nullptr) + static_cast<std::time_t>(seconds);
+// The files of a model, as far as a list tells.
+struct ModelFiles {
+  const char* format = "safetensors";
+  std::time_t changed = 0;
+  std::string digest;  // of names, sizes and times; of a blob of Ollama's, the file's
+};
+
+std::string TimeOf(std::time_t at) {
   const std::tm utc = os::UniversalTime(at);
   char text[40];
   std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
   return text;
+}
+
+ModelFiles FilesOf(const std::string& path) {
+  namespace fs = std::filesystem;
+  constexpr size_t kMost = 4096;
+  ModelFiles found;
+  std::error_code error;
+  std::vector<fs::path> files;
+  if (fs::is_directory(path, error)) {
+    fs::directory_iterator at(path, error);
+    for (; !error && at != fs::directory_iterator() && files.size() < kMost; at.increment(error)) {
+      if (at->is_regular_file(error)) files.push_back(at->path());
+    }
+    std::sort(files.begin(), files.end());
+  } else {
+    found.format = "gguf";
+    files.emplace_back(path);
+  }
+  Digest digest(DigestKind::kSha256);
+  for (const fs::path& file : files) {
+    const auto time = fs::last_write_time(file, error);
+    if (error) continue;
+    using std::chrono::system_clock;
+    const auto ago = decltype(time)::clock::now() - time;
+    const auto when = std::chrono::round<std::chrono::milliseconds>(
+        system_clock::now() - std::chrono::duration_cast<system_clock::duration>(ago));
+    const std::time_t seconds =
+        std::chrono::duration_cast<std::chrono::seconds>(when.time_since_epoch()).count();
+    found.changed = std::max(found.changed, seconds);
+    digest.Add(file.filename().string() + ' ' + std::to_string(fs::file_size(file, error)) + ' ' +
+               std::to_string(seconds) + '\n');
+  }
+  found.digest = digest.Hex();
+  const std::string name = fs::path(path).filename().string();
+  constexpr std::string_view kBlob = "sha256-";
+  if (name.starts_with(kBlob) && name.size() == kBlob.size() + found.digest.size())
+    found.digest = name.substr(kBlob.size());
+  return found;
 }
 
 HttpReply OllamaList(const ServerState& server, bool running) {
@@ -72,11 +120,14 @@ HttpReply OllamaList(const ServerState& server, bool running) {
   for (const ModelHost::Facts& facts : FactsOf(server)) {
     if (running && !IsLoaded(facts)) continue;
     json.Object().Key("name").String(facts.name).Key("model").String(facts.name);
-    json.Key("modified_at").String("1970-01-01T00:00:00Z");
-    json.Key("size").Int(facts.weight_bytes).Key("digest").String("");
-    json.Key("details").Object().Key("format").String("safetensors");
+    const ModelFiles files = FilesOf(facts.path);
+    json.Key("modified_at").String(TimeOf(files.changed));
+    json.Key("size").Int(facts.weight_bytes).Key("digest").String(files.digest);
+    json.Key("details").Object().Key("format").String(files.format);
     json.Key("family").String(facts.architecture).End();
-    if (running && facts.expires >= 0) json.Key("expires_at").String(TimeIn(facts.expires));
+    if (running && facts.expires >= 0)
+      json.Key("expires_at")
+          .String(TimeOf(std::time(nullptr) + static_cast<std::time_t>(facts.expires)));
     json.End();
   }
   json.End().End();

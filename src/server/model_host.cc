@@ -411,7 +411,7 @@ std::vector<ModelHost::Facts> ModelHost::AllFacts() const {
   std::vector<Facts> out;
   const std::lock_guard lock(mutex_);
   for (const auto& entry : entries_) {
-    Facts facts{.name = entry->name};
+    Facts facts{.name = entry->name, .path = entry->options.path};
     if (entry->phase == Phase::kLoading) facts.status = "loading";
     if (entry->phase == Phase::kReady) facts.status = "loaded";
     if (entry->failure) {

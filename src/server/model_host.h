@@ -50,6 +50,7 @@ class ModelHost : public std::enable_shared_from_this<ModelHost> {
   struct Facts {
     std::string name;
     std::string parent = {};          // of an adapter: the model
+    std::string path = {};            // of its file or folder
     const char* status = "unloaded";  // "loading", "loaded", "failed"
     std::string failure;
     std::string architecture;  // empty until the model was loaded once, as are the numbers

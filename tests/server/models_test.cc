@@ -274,6 +274,8 @@ TEST(ModelsTest, NamesAndLists) {
   EXPECT_EQ(At(c.Get("/v1/models").Json(), "/data").items.size(), 2u);
   EXPECT_EQ(At(c.Get("/v1/models").Json(), "/data/1/id").text, "org/b");
   EXPECT_EQ(At(c.Get("/api/tags").Json(), "/models").items.size(), 2u);
+  EXPECT_EQ(At(c.Get("/api/tags").Json(), "/models/0/digest").text.size(), 64u);
+  EXPECT_GT(At(c.Get("/api/tags").Json(), "/models/0/modified_at").text, "2020");
   EXPECT_EQ(At(c.Get("/v1/models/org/b").Json(), "/max_model_len").text, "2048");
   EXPECT_EQ(c.Get("/v1/models/none").status, 404);
   EXPECT_EQ(At(c.Get("/props?model=org%2Fb").Json(), "/model_path").text, "org/b");

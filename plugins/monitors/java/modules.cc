@@ -1,3 +1,6 @@
+// A module is found by the module-info.java above the text. What it reads is found next to it, as
+// `javac --module-source-path` has it, or on the class path. Anything that is missing makes the
+// packages unknown.
 #include "plugins/monitors/java/modules.h"
 
 #include <algorithm>

@@ -143,6 +143,7 @@ int BenchMasks(const BenchFlags& flags) {
 void AddBench(CLI::App& app, Action& action) {
   CLI::App* bench = app.add_subcommand("bench", "Measure");
   bench->require_subcommand(1);
+  bench->footer("Example:\n  pawl bench masks --help");
   AddBenchDecode(*bench, action);
   AddBenchDraft(*bench, action);
   CLI::App* command =

@@ -34,9 +34,9 @@ namespace pawl {
 // Drafts change the time of an output and no token, unless DraftOptions::lossy is above 0.
 
 struct DraftOptions {
-  // "auto": sources that need nothing from outside, and those whose field below is set, for outputs
-  // that can have drafts; "off"; or names separated by commas. "self" may have a setting:
-  // "self:exit=8" (docs/drafting.md).
+  // "auto": sources that need nothing from outside, and those whose field below is set. Outputs
+  // that cannot have drafts have none. Or "off", or names separated by commas. "self" may have a
+  // setting: "self:exit=8" (docs/drafting.md).
   std::string sources = "auto";
   int nodes = 16;              // most drafted tokens for an output in a call, 1 to 63
   bool filter = true;          // false: also drafts that the grammar refuses. For measuring

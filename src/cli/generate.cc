@@ -45,6 +45,13 @@ struct GenerateFlags {
   DiffusionFlags diffusion;
   std::string diffusion_svg;
 
+  // A search asks the model in its own way.
+  DraftFlags own_drafts() const {
+    DraftFlags own = drafts;
+    if (search.exact || search.any() || sampler.any()) own.options.sources = "off";
+    return own;
+  }
+
   // Texts stand behind the output, and a model that fills masks sees them in its canvas.
   bool texts_behind() const {
     const CombineFlags& combine = grammar.combine;
@@ -231,12 +238,7 @@ int Generate(const GenerateFlags& flags) {
   }
   const bool in_canvas =
       gaps && flags.texts_behind() && prompted->model->model().filling().has_value();
-  // A search asks the model in its own way.
-  DraftFlags drafts = flags.drafts;
-  if (flags.search.exact || flags.search.any() || flags.sampler.any()) {
-    drafts.options.sources = "off";
-  }
-  Result<Engine> engine = drafts.MakeEngine(std::move(prompted->model));
+  Result<Engine> engine = flags.own_drafts().MakeEngine(std::move(prompted->model));
   if (!engine.ok()) return Fail(kGenerate, engine.error());
   EngineRequest request;
   request.tokens = std::move(prompted->tokens);

@@ -19,7 +19,8 @@ zig_commands() {
   for tool in ar ranlib rc; do
     printf '#!/bin/sh\nexec "%s" %s "$@"\n' "$ZIG" "$tool" > "$folder/bin/zig-$tool"
   done
-  # zig reads the name of a processor where GCC has an architecture.
+  # zig reads the name of a processor where GCC has an architecture. The script that is written expands its words.
+  # shellcheck disable=SC2016
   for tool in cc c++; do
     {
       printf '#!/bin/bash\nargs=("${@/#-march=armv8.2-a+/-mcpu=generic+v8_2a+}")\n'

@@ -122,6 +122,14 @@ TEST_F(PythonMonitorTest, WhatIsDynamicIsOpen) {
            "def f(name):\n    return print(name, colour=1)\ndef print(name, colour):\n    pass\n",
            // What is called like a function takes attributes like one.
            "import functools\nf = functools.partial(read, \"a\")\nf.converter = 1\n",
+           // What a survey of finished files found.
+           "def g(d):\n    if isinstance(d, tuple):\n        try:\n            return "
+           "d.tm_gmtoff\n        "
+           "except AttributeError:\n            pass\n",
+           "import weakref\nclass R(weakref.ref):\n    def __init__(self, o, back):\n        "
+           "super().__init__(o, back)\n",
+           "import sys\nexc, value, tb = sys.exc_info()\nif issubclass(exc, ImportError):\n    "
+           "print(value.name)\n",
            // Names that the stubs leave out.
            "import http.server\nprint(http.server.DEFAULT_ERROR_MESSAGE)\n",
            "import turtle\nc = turtle.ScrolledCanvas(None)\nc.adjustScrolls()\n",

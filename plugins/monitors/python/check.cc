@@ -70,6 +70,8 @@ std::optional<Refusal> Typer::CallProblem(const Node* call, bool keywords) {
   const Node* list = call->at(F::k_arguments);
   const Node* function = call->at(F::k_function);
   if (list == nullptr || function == nullptr || !list->is(K::k_argument_list)) return std::nullopt;
+  // super() may be a class that this one is mixed with, whose functions take something else.
+  if (function->text().starts_with("super(")) return std::nullopt;
   Type callee = TypeOf(function);
   if (callee.is(TK::kClass)) {
     Class* top = callee.cls;

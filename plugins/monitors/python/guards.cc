@@ -227,7 +227,7 @@ Type Typer::Narrowed(const Node* use, const std::string& name, const Node* conta
   for (const Node* up = use->parent; up != nullptr && up != container;
        below = up, up = up->parent) {
     // An attempt: what it catches is not known while the text is written.
-    if (unfinished_ && up->is(K::k_try_statement) && below->field == F::k_body) return {};
+    if (!place_ && up->is(K::k_try_statement) && below->field == F::k_body) return {};
     if (narrowed.known()) continue;
     const Node* test = nullptr;
     if ((up->is(K::k_if_statement) || up->is(K::k_elif_clause)) &&

@@ -50,13 +50,27 @@ Taken FirstOf(const Node* method, std::string_view parameter) {
 }
 
 // What every object and class has, whether the stubs say it or not.
-constexpr std::array<std::string_view, 22> kOfAll = {
-    "__annotations__", "__attrs_attrs__", "__bases__",      "__dataclass_fields__",
-    "__doc__",         "__mro__",         "__name__",       "__orig_bases__",
-    "__orig_class__",  "__parameters__",  "__post_init__",  "__qualname__",
-    "__slots__",       "__weakref__",     "__subclasses__", "__abstractmethods__",
-    "__objclass__",    "__dict__",        "__match_args__", "__module__",
-    "__wrapped__",     "__type_params__"};
+constexpr std::array<std::string_view, 18> kOfAll = {"__annotations__",
+                                                     "__bases__",
+                                                     "__doc__",
+                                                     "__mro__",
+                                                     "__name__",
+                                                     "__orig_bases__",
+                                                     "__orig_class__",
+                                                     "__parameters__",
+                                                     "__qualname__",
+                                                     "__slots__",
+                                                     "__weakref__",
+                                                     "__subclasses__",
+                                                     "__abstractmethods__",
+                                                     "__objclass__",
+                                                     "__dict__",
+                                                     "__module__",
+                                                     "__wrapped__",
+                                                     "__type_params__"};
+// And those that a decorator gave more.
+constexpr std::array<std::string_view, 4> kOfDecorated = {"__attrs_attrs__", "__dataclass_fields__",
+                                                          "__match_args__", "__post_init__"};
 
 }  // namespace
 
@@ -221,6 +235,9 @@ std::optional<Names> Typer::NamesOfReceiver(const Type& type, const Node* attrib
     }
   }
   for (const std::string_view one : kOfAll) names.emplace(one);
+  if (c.node->parent->is(K::k_decorated_definition) || c.bases.size() > 1) {
+    for (const std::string_view one : kOfDecorated) names.emplace(one);
+  }
   if (type.is(TK::kClass)) {
     const auto of_class = world_.NamesOf({.kind = TK::kClass, .cls = &c});
     if (!of_class) return std::nullopt;

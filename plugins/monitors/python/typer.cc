@@ -713,9 +713,10 @@ void AssignedNames(std::string_view text, std::vector<std::string>& names) {
 
 }  // namespace
 
-// object, and class Bag: pass: of such an object more is meant than is written.
+// object, BaseException, and class Bag: pass: of such an object more is meant than is written.
 static bool IsBare(const Class& c) {
-  if (c.module->stub) return c.name == "object" && c.module->name == "builtins";
+  if (c.module->stub)
+    return (c.name == "object" || c.name == "BaseException") && c.module->name == "builtins";
   return c.scope.names.empty() && c.bases.size() < 2;
 }
 

@@ -60,6 +60,16 @@ Parameters ParametersOf(const Node* function, bool bound) {
   return found;
 }
 
+// A decorator may change what a function takes.
+bool DecoratorChangesIt(const Node* function) {
+  return std::ranges::any_of(DecoratorsOf(function), [](std::string_view text) {
+    return text.find("overload") == std::string_view::npos &&
+           text.find("classmethod") == std::string_view::npos &&
+           text.find("staticmethod") == std::string_view::npos &&
+           text.find("abstractmethod") == std::string_view::npos;
+  });
+}
+
 bool Has(const std::vector<std::string>& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
@@ -69,9 +79,11 @@ bool Has(const std::vector<std::string>& names, std::string_view name) {
 std::optional<Refusal> Typer::CallProblem(const Node* call, bool keywords) {
   const Node* list = call->at(F::k_arguments);
   const Node* function = call->at(F::k_function);
-  if (list == nullptr || function == nullptr || !list->is(K::k_argument_list)) return std::nullopt;
   // super() may be a class that this one is mixed with, whose functions take something else.
-  if (function->text().starts_with("super(")) return std::nullopt;
+  if (list == nullptr || function == nullptr || !list->is(K::k_argument_list) ||
+      function->text().starts_with("super(")) {
+    return std::nullopt;
+  }
   Type callee = TypeOf(function);
   if (callee.is(TK::kClass)) {
     Class* top = callee.cls;
@@ -114,21 +126,7 @@ std::optional<Refusal> Typer::CallProblem(const Node* call, bool keywords) {
       ++positions;
     }
   }
-  for (const Node* one : callee.functions) {
-    // A decorator may change what a function takes.
-    const Node* around = one->parent;
-    if (around != nullptr && around->is(K::k_decorated_definition)) {
-      for (const Node& kid : around->kids()) {
-        const std::string_view text = kid.text();
-        if (kid.is(K::k_decorator) && text.find("overload") == std::string_view::npos &&
-            text.find("classmethod") == std::string_view::npos &&
-            text.find("staticmethod") == std::string_view::npos &&
-            text.find("abstractmethod") == std::string_view::npos) {
-          return std::nullopt;
-        }
-      }
-    }
-  }
+  if (std::ranges::any_of(callee.functions, DecoratorChangesIt)) return std::nullopt;
   if (keywords && !options) {
     for (const Node* argument : given) {
       const Node* name = argument->at(F::k_name);

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -48,9 +49,14 @@ class MonitorCommands : public testing::Test {
     const CommandResult result = RunPawl(arguments);
     EXPECT_EQ(result.exit_code, 2) << arguments[0] << ": " << result.out << result.err;
     EXPECT_NE(result.err.find(says), std::string::npos) << result.err;
-    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+    // A machine may have a Java that is newer than its class files; a note says so.
+    std::istringstream lines(result.err);
+    int errors = 0;
+    for (std::string line; std::getline(lines, line);) errors += line.find(kOldJava) == std::string::npos;
+    EXPECT_EQ(errors, 1) << result.err;
     EXPECT_TRUE(result.out.empty()) << result.out;
   }
+  static constexpr const char* kOldJava = "has no .jmod files";
   std::string folder_, file_, cache_;
 };
 

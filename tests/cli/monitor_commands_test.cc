@@ -52,7 +52,8 @@ class MonitorCommands : public testing::Test {
     // A machine may have a Java that is newer than its class files; a note says so.
     std::istringstream lines(result.err);
     int errors = 0;
-    for (std::string line; std::getline(lines, line);) errors += line.find(kOldJava) == std::string::npos;
+    for (std::string line; std::getline(lines, line);)
+      errors += line.find(kOldJava) == std::string::npos;
     EXPECT_EQ(errors, 1) << result.err;
     EXPECT_TRUE(result.out.empty()) << result.out;
   }

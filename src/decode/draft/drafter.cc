@@ -17,9 +17,9 @@
 //
 // Whether to begin. For a small model the host's work for a node takes longer than a step. So there
 // is an account of what drafts have saved and cost. A right draft saves its output's share of a
-// call where the token had to be drawn, and a row where it is forced: forced tokens come as rows of
-// the next call anyway. If the account is not above zero after sixteen calls, the engine rests for
-// as many, tries four more, rests for twice as many, and so on.
+// call of one row each where the token had to be drawn, and a row where it is forced: forced tokens
+// come as rows of the next call anyway. If the account is not above zero after sixteen calls, the
+// engine rests for as many, tries four more, rests for twice as many, and so on.
 #include "src/decode/draft/drafter.h"
 
 #include <algorithm>
@@ -371,7 +371,11 @@ void Drafter::Draft(std::span<const DraftTask> tasks, const DraftLimits& limits)
     row_seconds_ = rows > limits.rows ? (limits.curve->Seconds(rows, limits.context) - plain) /
                                             (rows - limits.rows)
                                       : 0;
-    Charge(seconds + limits.curve->Seconds(rows, limits.context) - plain, plain, tasks.size());
+    // Forced rows run with drafts and without, so the call that a right draft saves has none.
+    const auto outputs = static_cast<int>(tasks.size());
+    token_seconds_ =
+        limits.curve->Seconds(std::min(outputs, limits.rows), limits.context) / outputs;
+    Charge(seconds + limits.curve->Seconds(rows, limits.context) - plain, plain);
   }
   Average(asking / asked, asks_, ask_seconds_);
   stats_.seconds += seconds;
@@ -384,8 +388,7 @@ void Drafter::Average(double value, int64_t& times, double& mean) {
   mean += (value - mean) * std::max(kNewestAnswer, 1.0 / static_cast<double>(++times));
 }
 
-void Drafter::Charge(double cost, double plain, size_t outputs) {
-  token_seconds_ = plain / static_cast<double>(outputs);
+void Drafter::Charge(double cost, double plain) {
   // Of the calls before; their tokens have come.
   if (++trials_ > kTriedEnough && saved_ > 0) paid_ = true;
   if (trials_ > kTrials) {

@@ -209,7 +209,7 @@ class Drafter {
   // The newest counts at least for a share.
   static void Average(double value, int64_t& times, double& mean);
   // What a call has cost more than without drafts, in seconds; `plain`: what it takes without.
-  void Charge(double cost, double plain, size_t outputs);
+  void Charge(double cost, double plain);
   void Prepare(const DraftTask& task);
   // Asks the sources what comes after a node, and puts it onto the heap.
   void Expand(const DraftTask& task, int number, int node);

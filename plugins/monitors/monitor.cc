@@ -245,7 +245,7 @@ bool TextState::Add(char c, Refusal* refusal) {
     }
   }
   // A name may be written with escapes (Java, TypeScript), which are not followed.
-  if (c == '\\' && set_->language() != Language::kPython) names_ = nullptr;
+  if (c == '\\' && set_->escapes_ && set_->language() != Language::kPython) names_ = nullptr;
   if (names_ != nullptr) {
     const std::string_view so_far = std::string_view(*text_).substr(text_->size() - written_);
     const auto& names = names_->names;

@@ -254,6 +254,9 @@ class MonitorSet {
   // What a finished text still lacks: the first refusal, in the order of the text.
   std::optional<Refusal> Finish(std::string_view text);
   std::optional<Refusal> FinishStrict(std::string_view text);
+  // Texts are written under the monitors: an escape does not spell a name (Java, TypeScript). In a
+  // text that is read, a name with an escape is not judged.
+  void RefuseEscapes() { escapes_ = false; }
   Language language() const { return language_; }
   MonitorCounts& counts() { return counts_; }
   const MonitorLimits& limits() const { return limits_; }
@@ -266,6 +269,7 @@ class MonitorSet {
       : language_(language), limits_(limits) {}
   std::optional<Refusal> FinishWith(std::string_view text, bool strict);
   Language language_;
+  bool escapes_ = true;
   MonitorLimits limits_;
   std::vector<std::unique_ptr<Monitor>> monitors_;
   std::vector<std::string> names_;

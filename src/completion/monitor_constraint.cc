@@ -35,13 +35,12 @@ NameTokens::NameTokens(const Vocabulary& vocabulary) : vocabulary_(vocabulary) {
     size_t name = 0;
     while (name < bytes.size() && monitors::NameByte(bytes[name])) ++name;
     longest_ = std::max(longest_, name);
-    if (name < bytes.size() && bytes[name] == '\\') escaped_.emplace_back(t, name);
     if (name > 0) (name == bytes.size() ? whole_ : tail_)[bytes.substr(0, name)].push_back(t);
   }
 }
 
 void NameTokens::AddNames(const monitors::Completions& names, std::string_view begun,
-                          bool name_first, bool escapes, Bits& bits) const {
+                          bool name_first, Bits& bits) const {
   if (begun.empty() && !name_first) {
     for (size_t i = 0; i < bits.size(); ++i) bits[i] |= no_name_start_[i];
   }
@@ -51,12 +50,6 @@ void NameTokens::AddNames(const monitors::Completions& names, std::string_view b
       if (vocabulary_.is_special(t) || bytes.empty()) continue;
       if (monitors::NameStart(bytes[0]) && !names.Judges(bytes[0])) Set(bits, t);
     }
-  }
-  for (const auto& [t, length] : escaped_) {
-    if (!escapes || (name_first && begun.empty() && length == 0)) continue;
-    const std::string part = std::string(begun).append(vocabulary_.bytes(t).substr(0, length));
-    const auto at = std::lower_bound(names.names.begin(), names.names.end(), part);
-    if (at != names.names.end() && at->starts_with(part)) Set(bits, t);
   }
   const auto add = [&](const auto& tokens, std::string_view key, size_t name) {
     const auto found = tokens.find(key);
@@ -107,7 +100,9 @@ void NameTokens::AddText(std::string_view text, Bits& bits) const {
 
 MonitorHost::MonitorHost(std::unique_ptr<monitors::MonitorSet> set,
                          std::shared_ptr<const Vocabulary> vocabulary)
-    : set_(std::move(set)), vocabulary_(std::move(vocabulary)), tokens_(*vocabulary_) {}
+    : set_(std::move(set)), vocabulary_(std::move(vocabulary)), tokens_(*vocabulary_) {
+  if (set_ != nullptr) set_->RefuseEscapes();
+}
 
 monitors::MonitorCounts MonitorHost::counts() {
   const std::lock_guard lock(mutex_);
@@ -247,9 +242,8 @@ class Monitored final : public Constraint {
     } else if (names != nullptr) {
       const std::string& text = state_->text();
       const size_t written = state_->completions() != nullptr ? state_->written() : 0;
-      const bool escapes = host_->set()->language() != monitors::Language::kPython;
       tokens.AddNames(*names, std::string_view(text).substr(text.size() - written), name_first_,
-                      escapes, bits);
+                      bits);
     } else {
       bits = tokens.text();
     }

@@ -37,10 +37,9 @@ class NameTokens {
   const Bits& text() const { return text_; }  // all that are text
   // Adds the tokens that may come where one of `names` may, of which `begun` is written. Where
   // nothing is, tokens that do not begin a name are left to be asked about.
-  // `name_first`: they are left out. `escapes`: a name may be written with them, which is not
-  // judged.
+  // `name_first`: they are left out.
   void AddNames(const monitors::Completions& names, std::string_view begun, bool name_first,
-                bool escapes, Bits& bits) const;
+                Bits& bits) const;
   // Adds the tokens that are a beginning of `text`, and those that begin with it.
   void AddText(std::string_view text, Bits& bits) const;
 
@@ -49,8 +48,7 @@ class NameTokens {
   Bits text_, no_name_byte_, no_name_start_;  // the last two by the token's first byte
   std::unordered_map<std::string_view, std::vector<TokenId>> whole_;  // a name and nothing else
   std::unordered_map<std::string_view, std::vector<TokenId>> tail_;   // a name and more
-  size_t longest_ = 0;                               // bytes of the longest name in them
-  std::vector<std::pair<TokenId, size_t>> escaped_;  // a backslash, behind as many bytes of a name
+  size_t longest_ = 0;  // bytes of the longest name in them
 };
 
 // Monitors that constraints share.

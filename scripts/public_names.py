@@ -133,6 +133,9 @@ def command_json(pawl, folder):
         "bench decode --json": ["bench", "decode", "--rounds", "1", "--batch", "2", "--context", "8", "--prompt", "8", "--schema", "logic.json", "good.json",
                                 "--json", "out.json"],
         "bench draft --json": ["bench", "draft", "--replay", str(data), *tokenizer, "--sources", "literals", "--json", "out.json"],
+        # Drafts are on here; same_outputs.py has them off where calls are counted.
+        "extract --stats-json": ["extract", "--schema", "logic.json", "--text", "a", "--max-tokens", "40", "--stats-json", "out.json"],
+        "generate --stats-json": ["generate", "--prompt", "a", "--max-tokens", "4", "--stats-json", "out.json"],
         "bench masks --json": ["bench", "masks", "--schema", "logic.json", *tokenizer, "good.json", "--json", "out.json"],
     }
     store = folder / ".lmstudio/models/org"  # of HOME

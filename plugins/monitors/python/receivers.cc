@@ -302,6 +302,11 @@ Type Typer::Inferred(const Node* function) {
     }
     if (node->is(K::k_return_statement)) {
       const Node* value = node->first_named();
+      // A class that derives from this one returns itself: return self, return copy(self).
+      if (value != nullptr && (value->text() == "self" || value->text() == "cls" ||
+                               value->text().find("(self)") != std::string_view::npos)) {
+        return {};
+      }
       types.push_back(value == nullptr ? Type{.kind = TK::kNone} : TypeOf(value));
       if (!types.back().known() || types.size() > 20) return {};
       continue;

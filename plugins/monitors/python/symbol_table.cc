@@ -153,7 +153,9 @@ std::unique_ptr<Module> SymbolTable::Load(const std::string& name) {
       module->repository = !place.stubs;
       if (package) module->path = base;
       Parser parser(Language::kPython);
-      module->open = text->find("globals()") != std::string::npos;
+      // A module may write names into itself, or become an object of another class.
+      module->open = text->find("globals()") != std::string::npos ||
+                     text->find("sys.modules[__name__]") != std::string::npos;
       try {
         module->tree = parser.Parse(std::move(*text));
         CollectBindings(module->tree->root(), module->scope);

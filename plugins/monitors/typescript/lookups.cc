@@ -8,10 +8,34 @@
 
 namespace pawl::monitors::ts {
 
+namespace {
+
+// add(): this, or a body with `return this`.
+bool ReturnsThis(const Node* method) {
+  if (method == nullptr) return false;
+  const Node* declared = method->at(F::k_return_type);
+  if (declared == nullptr) return method->text().find("return this") != std::string_view::npos;
+  const Node* type = declared->is(K::k_this_type) ? declared : declared->first_named();
+  return type != nullptr && type->is(K::k_this_type);
+}
+
+}  // namespace
+
 TypeRef Checker::TypeOfProperty(const Property& property) {
   if (property.type != nullptr) return property.type;
   if (property.symbol == nullptr) return pool_.open;
   TypeRef type = Instantiate(TypeOfSymbol(property.symbol), property.mapper);
+  if (property.receiver != nullptr && type->is(T::kFunction)) {
+    std::vector<const Signature*> signatures = type->signatures;
+    for (const Signature*& signature : signatures) {
+      if (!ReturnsThis(signature->node)) continue;
+      Signature* made = pool_.NewSignature();
+      *made = *signature;
+      made->result = property.receiver;
+      signature = made;
+    }
+    type = pool_.Function(std::move(signatures));
+  }
   if (property.symbol->is(kOptional)) type = pool_.Union(type, pool_.undefined);
   return type;
 }
@@ -167,7 +191,9 @@ std::optional<Property> Checker::MemberOfRef(TypeRef type, std::string_view name
     ++depth_;
     auto member = Member(base, name);
     --depth_;
-    if (member) return member;
+    if (!member) continue;
+    if (member->method) member->receiver = type;
+    return member;
   }
   if (symbol->bases_open || OpenSymbol(symbol)) return Typed(name, pool_.open);
   if (!symbol->indexes.empty()) {

@@ -118,6 +118,7 @@ struct Property {
   bool method = false;
   Symbol* symbol = nullptr;
   Mapper mapper;
+  TypeRef receiver = nullptr;  // of a method of a base: what `this` is as its result
 };
 
 struct Shape {

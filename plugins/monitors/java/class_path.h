@@ -101,7 +101,7 @@ class ClassPath {
 };
 
 // Where a Java development kit keeps its .jmod files on this machine: that of JAVA_HOME, the newest
-// of /usr/lib/jvm, or what scripts/install_deps.sh has put beside the grammars. Empty: there is
+// of /usr/lib/jvm, or what scripts/install_deps.sh has put next to the grammars. Empty: there is
 // none. `note`: in words, that a newer kit was passed over.
 std::string DefaultJavaModules(std::string* note = nullptr);
 

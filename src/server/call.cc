@@ -325,6 +325,7 @@ void Call::Submit(Choice& choice) {
     request.constraint = choice.code->ConstraintWith(std::move(request.constraint));
   }
   if (spec_.together.any()) return SubmitTogether(choice, std::move(request.constraint), bound);
+  if (beams_) return SubmitBeams(choice, std::move(request.constraint));
   request.options = spec_.options;
   if (choice.code != nullptr) {
     // Under a grammar it is closed, which also finds ways out where the two leave no token.

@@ -207,12 +207,18 @@ class Call : public std::enable_shared_from_this<Call> {
   // Of a compilation that begins now: GiveUp stops it.
   std::shared_ptr<StopFlag> NewStop();
   void ScorePrompts();
-  // Whether the tool is the most probable one as a whole, and how that is found (call_tool.cc).
+  // Whether the tool is the one that the request makes most probable, and how that is found
+  // (call_tool.cc).
   bool PicksTool() const;
   void PickTool();
-  void ScoreTool(size_t tool);
-  void ToolScored(size_t tool, const Result<TokenScores>& scores);
+  void PrepareBaseline();
+  void ScoreTool(size_t at);
+  void ToolScored(size_t at, const Result<TokenScores>& scores);
   void LaunchPicked();
+  // The call of that tool, by a search with a few beams.
+  bool MayTakeBeams() const;
+  void SubmitBeams(Choice& choice, std::shared_ptr<const Constraint> constraint);
+  void BeamsFound(Choice& choice, const Result<SearchResult>& found);
   // The prompts' tokens in front of those of the outputs.
   void EchoPrompts();
   std::shared_ptr<DetailsRequest> DetailsOf(const Choice& choice,
@@ -236,6 +242,7 @@ class Call : public std::enable_shared_from_this<Call> {
   bool Told(Choice& choice, const OutputToken& token);
   void Done(Choice& choice, Result<Generation> output) noexcept;
   void Found(Choice& first, Result<TogetherResult> found);
+  Generation OutputOf(Choice& choice, TogetherOutput found);
   void Fill(Choice& choice, const TogetherOutput& output);
   void Scored(size_t prompt, Result<TokenScores> scores);
 
@@ -272,7 +279,10 @@ class Call : public std::enable_shared_from_this<Call> {
   bool names_specials_ = false;    // special tokens are part of the text that is parsed
   CallOut out_;                    // of the connection's thread once it runs
   std::vector<TokenScores> scores_;
-  std::vector<double> tool_scores_;  // of plan_.calls; under mutex_
+  // Of plan_.calls behind the prompt, then of the same behind the baseline; under mutex_.
+  std::vector<double> tool_scores_;
+  std::vector<TokenId> baseline_;  // the prompt without the request; empty: there is none
+  bool beams_ = false;             // of a picked tool
 
   std::mutex mutex_;
   std::vector<std::unique_ptr<Choice>> choices_;

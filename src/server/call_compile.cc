@@ -56,6 +56,11 @@ std::optional<ApiError> Call::PlanTools() {
   }
   if (calls && chats && !model.shows_tools() && !plan_.calls.empty()) {
     spec_.prompts[0].told_tools = InstructionOf(asked, plan_);
+    // As the lines of the instruction are: a small model copies better what it has seen.
+    if (asked.choice.mode == ToolChoice::Mode::kRequired && !asked.layout.asked_whitespace) {
+      asked.layout.item_separator = ", ";
+      asked.layout.key_separator = ": ";
+    }
   }
   return std::nullopt;
 }

@@ -206,22 +206,32 @@ void Call::Found(Choice& first, Result<TogetherResult> found) {
       continue;
     }
     Generation output;
-    output.stats.prompt_tokens = static_cast<int>(choice.prompt_tokens.size());
-    if (i == 0 && found->outputs.size() < n) {
-      output.notes.push_back("of " + std::to_string(n) + " outputs " +
-                             std::to_string(found->outputs.size()) + " were found");
-    }
     if (i < found->outputs.size()) {
       choice.records = first.records;
-      Fill(choice, found->outputs[i]);
-      output.stop = found->outputs[i].stop;
-      if (!found->outputs[i].note.empty()) output.notes.push_back(found->outputs[i].note);
-      output.stats.output_tokens = static_cast<int>(found->outputs[i].tokens.size());
-      output.tokens = std::move(found->outputs[i].tokens);
+      output = OutputOf(choice, std::move(found->outputs[i]));
+    } else {
+      output.stats.prompt_tokens = static_cast<int>(choice.prompt_tokens.size());
     }
-    output.text = choice.text;
+    if (i == 0 && found->outputs.size() < n) {
+      output.notes.insert(output.notes.begin(), "of " + std::to_string(n) + " outputs " +
+                                                    std::to_string(found->outputs.size()) +
+                                                    " were found");
+    }
     Done(choice, std::move(output));
   }
+}
+
+// As the engine would have told it.
+Generation Call::OutputOf(Choice& choice, TogetherOutput found) {
+  Generation output;
+  Fill(choice, found);
+  output.stop = found.stop;
+  if (!found.note.empty()) output.notes.push_back(std::move(found.note));
+  output.stats.prompt_tokens = static_cast<int>(choice.prompt_tokens.size());
+  output.stats.output_tokens = static_cast<int>(found.tokens.size());
+  output.tokens = std::move(found.tokens);
+  output.text = choice.text;
+  return output;
 }
 
 void Call::Fill(Choice& choice, const TogetherOutput& output) {

@@ -71,7 +71,32 @@ std::string Signature(const Value& schema, bool optional, int depth) {
   return out + "}";
 }
 
-// Whether a signature leaves something of the schema out.
+// Whether a signature leaves something out that the model needs. What only bounds a value, such as
+// a pattern, is in the grammar: a small model calls worse with schemas that say it (bench/tools/).
+bool IsInSignatureOrGrammar(const std::string& key) {
+  static constexpr std::string_view kKeys[] = {"$schema",
+                                               "additionalProperties",
+                                               "const",
+                                               "default",
+                                               "enum",
+                                               "exclusiveMaximum",
+                                               "exclusiveMinimum",
+                                               "format",
+                                               "maxItems",
+                                               "maxLength",
+                                               "maximum",
+                                               "minItems",
+                                               "minLength",
+                                               "minimum",
+                                               "multipleOf",
+                                               "pattern",
+                                               "required",
+                                               "title",
+                                               "type",
+                                               "uniqueItems"};
+  return std::ranges::find(kKeys, key) != std::end(kKeys);
+}
+
 bool SaysMore(const Value& schema, int depth) {
   if (schema.type != json::Type::kObject) return false;
   if (depth > kDeepestSignature) return true;
@@ -82,9 +107,7 @@ bool SaysMore(const Value& schema, int depth) {
       }
     } else if (key == "items") {
       if (!IsType(schema, "array") || SaysMore(value, depth + 1)) return true;
-    } else if (key != "type" && key != "enum" && key != "const" && key != "required" &&
-               key != "title" && key != "additionalProperties" && key != "format" &&
-               key != "$schema" && key != "default") {
+    } else if (!IsInSignatureOrGrammar(key)) {
       return true;
     }
   }

@@ -135,59 +135,132 @@ double ScoreOf(const Server& server, const std::vector<TokenId>& tokens, size_t 
   return sum;
 }
 
-TEST(ToolInstructionTest, TheToolIsTheMostProbableAsAWhole) {
-  constexpr const char* kFourTools =
-      R"("tools":[{"type":"function","function":{"name":"get_name","description":"Tells a name."}},
-      {"type":"function","function":{"name":"get_city_of_person","description":"Tells a city."}},
-      {"type":"function","function":{"name":"set_email","description":"Writes to a person."}},
-      {"type":"function","function":{"name":"delete_all","description":"Removes a list."}}])";
-  constexpr const char* kOneCall = R"(,"tool_choice":"required")";
+#define PAWL_TEST_TOOL(name, description)                                                   \
+  R"({"type":"function","function":{"name":")" name R"(","description":")" description      \
+  R"(","parameters":{"type":"object","properties":{"who":{"type":"string","maxLength":9},)" \
+  R"("copies":{"type":"integer"}},"required":["who"],"additionalProperties":false}}})"
+constexpr const char* kFourTools =
+    R"("tools":[)" PAWL_TEST_TOOL("get_name", "Tells a name.") "," PAWL_TEST_TOOL(
+        "get_city_of_person",
+        "Tells a city.") "," PAWL_TEST_TOOL("set_email",
+                                            "Writes a mail.") "," PAWL_TEST_TOOL("delete_all",
+                                                                                 "Removes a "
+                                                                                 "list.") "]";
+constexpr const char* kOneCall = R"(,"tool_choice":"required")";
+
+std::vector<TokenId> PromptTokens(const ServedModel& model, const ToolInstruction& told,
+                                  const std::string& text) {
+  PromptSpec spec;
+  spec.kind = PromptSpec::Kind::kChat;
+  spec.messages.type = json::Type::kArray;
+  spec.messages.items.push_back(MakeChatMessage("user", text));
+  spec.told_tools = told;
+  const auto prompt = model.Prepare(spec);
+  EXPECT_TRUE(prompt.ok());
+  return prompt.ok() ? prompt->tokens : std::vector<TokenId>();
+}
+
+json::Value CallFor(const Server& server, const std::string& text, const std::string& more) {
+  Connection c(server.port());
+  const Answer answer = c.Post("/v1/chat/completions",
+                               R"({"temperature":0,"max_tokens":32,"messages":[{"role":)"
+                               R"("user","content":)" +
+                                   json::Quote(text) + "}]," + kFourTools + kOneCall + more + "}");
+  EXPECT_EQ(answer.status, 200) << answer.body;
+  return At(answer.Json(), "/choices/0/message/tool_calls/0/function");
+}
+
+struct ToolsOfModel {
+  std::unique_ptr<ServedModel> model;
+  ToolInstruction told;
+};
+
+ToolsOfModel LoadForTools() {
   ServedModelOptions options;
   options.model.threads = 1;
   options.chat_template = kNoTools;
-  const auto model = ServedModel::Load(PAWL_SOURCE_DIR "/models/tiny-extract", options);
-  ASSERT_TRUE(model.ok());
+  auto model = ServedModel::Load(PAWL_SOURCE_DIR "/models/tiny-extract", options);
   const auto asked =
       ReadConstraints(JsonReader(*json::Parse("{" + std::string(kFourTools) + kOneCall + "}")));
-  ASSERT_TRUE(asked.ok());
-  const ToolInstruction told = Told(*asked);
+  EXPECT_TRUE(model.ok() && asked.ok());
+  return {*std::move(model), Told(*asked)};
+}
+
+TEST(ToolInstructionTest, TheToolIsTheOneThatTheRequestMakesMostProbable) {
+  const ToolsOfModel tools = LoadForTools();
   const auto server = StartFor(kNoTools);
+  const auto score = [&](const ToolForm& form, const std::string& text) {
+    const std::string begin = form.begin.substr(0, form.begin.find_last_not_of(' ') + 1);
+    const auto more = tools.model->tokenizer().Encode(begin);
+    std::vector<TokenId> tokens = PromptTokens(*tools.model, tools.told, text);
+    tokens.insert(tokens.end(), more.begin(), more.end());
+    return ScoreOf(*server, tokens, more.size());
+  };
   int differs = 0;
-  for (const char* text : {"Where does Ann live?", "Ann Lee, 030 1234", "Remove the list.", "x",
-                           "Write to bob@lee.org", "Who is it?"}) {
-    PromptSpec spec;
-    spec.kind = PromptSpec::Kind::kChat;
-    spec.messages.type = json::Type::kArray;
-    spec.messages.items.push_back(MakeChatMessage("user", text));
-    spec.told_tools = told;
-    const auto prompt = (*model)->Prepare(spec);
-    ASSERT_TRUE(prompt.ok());
-    std::string best;
-    double most = -1e9;
-    for (const ToolForm& form : told.forms) {
-      const std::string begin = form.begin.substr(0, form.begin.find_last_not_of(' ') + 1);
-      const auto more = (*model)->tokenizer().Encode(begin);
-      std::vector<TokenId> tokens = prompt->tokens;
-      tokens.insert(tokens.end(), more.begin(), more.end());
-      const double score = ScoreOf(*server, tokens, more.size());
-      if (score > most) best = form.name;
-      most = std::max(most, score);
+  for (const char* text : {"Where does Ann live?", "Remove the list.", "Write to bob@lee.org"}) {
+    std::string best, best_behind;
+    double most = -1e9, most_behind = -1e9;
+    for (const ToolForm& form : tools.told.forms) {
+      const double behind = score(form, text), raised = behind - score(form, "(none)");
+      if (raised > most) best = form.name;
+      if (behind > most_behind) best_behind = form.name;
+      most = std::max(most, raised);
+      most_behind = std::max(most_behind, behind);
     }
-    const auto called = [&](const std::string& more) {
-      Connection c(server->port());
-      const Answer answer =
-          c.Post("/v1/chat/completions",
-                 R"({"temperature":0,"max_tokens":24,"messages":[{"role":"user",)"
-                 R"("content":)" +
-                     json::Quote(text) + "}]," + kFourTools + kOneCall + more + "}");
-      EXPECT_EQ(answer.status, 200) << answer.body;
-      return At(answer.Json(), "/choices/0/message/tool_calls/0/function/name").text;
-    };
-    EXPECT_EQ(called(""), best) << text;
+    EXPECT_EQ(At(CallFor(*server, text, ""), "/name").text, best) << text;
     // Several calls are chosen token by token.
-    if (called(R"(,"parallel_tool_calls":true)") != best) ++differs;
+    const json::Value several = CallFor(*server, text, R"(,"parallel_tool_calls":true)");
+    if (At(several, "/name").text != best || best != best_behind) ++differs;
   }
   EXPECT_GT(differs, 0);
+}
+
+// The call is the better of two beams, as a search over the same constraint finds it.
+TEST(ToolInstructionTest, TheCallOfThePickedToolIsSearched) {
+  const ToolsOfModel tools = LoadForTools();
+  const auto server = StartFor(kNoTools);
+  const auto list = json::Parse("{" + std::string(kFourTools) + "}");
+  const std::string schema = json::Dump(At(*list, "/tools/0/function/parameters"));
+  int differs = 0;
+  for (const char* text : {"Ann Lee, 030 1234", "Write to bob@lee.org", "x", "Bob"}) {
+    const json::Value call = CallFor(*server, text, R"(,"whitespace":"compact")");
+    const std::string name = At(call, "/name").text, arguments = At(call, "/arguments").text;
+    std::string ids;
+    for (const TokenId token : PromptTokens(*tools.model, tools.told, text)) {
+      ids += (ids.empty() ? "" : ",") + std::to_string(token);
+    }
+    const std::string begin = R"({"name": ")" + name + R"(", "parameters": )";
+    const auto found = [&](const std::string& beams) {
+      Connection c(server->port());
+      const Answer answer = c.Post(
+          "/v1/completions",
+          R"({"max_tokens":32,"prompt":[)" + ids +
+              R"(],"search":{"length_penalty":0.5,"num_beams":)" + beams +
+              R"(},"response_format":{"type":"structural_tag","format":{"type":"tag","begin":)" +
+              json::Quote(begin) + R"(,"content":{"type":"json_schema","json_schema":)" + schema +
+              R"(},"end":"}"}}})");
+      EXPECT_EQ(answer.status, 200) << answer.body;
+      return At(answer.Json(), "/choices/0/text").text;
+    };
+    EXPECT_EQ(found("2"), begin + arguments + "}") << text;
+    if (found("1") != begin + arguments + "}") ++differs;
+    // A request that a search cannot serve is written token by token.
+    const json::Value plain = CallFor(*server, text, R"(,"whitespace":"compact","logprobs":true)");
+    EXPECT_EQ(begin + At(plain, "/arguments").text + "}", found("1")) << text;
+  }
+  EXPECT_GT(differs, 0);
+}
+
+TEST(ToolInstructionTest, PatternsAndBoundsNeedNoSchema) {
+  const ToolInstruction told = Told(ToolsOf(""));
+  EXPECT_NE(told.with_schemas.find("Schema: "), std::string::npos);  // of a description
+  const auto body = json::Parse(
+      R"({"tool_choice":"required","tools":[{"type":"function","function":{"name":"wake","parameters":
+      {"type":"object","properties":{"time":{"type":"string","pattern":"^[0-9]{2}$","maxLength":2},
+      "n":{"type":"integer","minimum":1}},"required":["time"]}}}]})");
+  auto asked = ReadConstraints(JsonReader(*body));
+  ASSERT_TRUE(asked.ok());
+  EXPECT_EQ(Told(*asked).with_schemas.find("Schema: "), std::string::npos);
 }
 
 std::string BodyWith(const std::string& more) {

@@ -255,7 +255,7 @@ def float_twin(source, target):
 def compare_types(args, folder):
     ids = tokens_of(args.model, args.text_content, args.positions)
     results = {}
-    for seed in range(args.seeds):
+    for seed in range(args.first_seed, args.first_seed + args.seeds):
         plain, file, twin = folder / "plain.gguf", folder / "type.gguf", folder / "twin.gguf"
         random_model(args, plain, seed)
         for name in args.types or [*PURE, *RANDOM_BLOCKS]:
@@ -367,6 +367,7 @@ def main():
     parser.add_argument("--text", help="a file")
     parser.add_argument("--positions", type=int, default=2000)
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--hidden", type=int, default=512)
     parser.add_argument("--layers", type=int, default=4)
     parser.add_argument("--spread", type=float, default=0.02, help="standard deviation of all weights; transformers initialises them so")

@@ -178,6 +178,7 @@ void Call::SubmitBeams(Choice& choice, std::shared_ptr<const Constraint> constra
   request.lora = server_->model->LoraOf(spec_.adapter);
   choice.records = ForLoop(constraint, *server_->model->vocabulary());
   request.constraint = std::move(constraint);
+  request.options.at_budget = spec_.options.at_budget;
   SearchOptions options;
   options.num_beams = kBeams;
   options.length_penalty = kLengthPenalty;
@@ -200,7 +201,7 @@ void Call::SubmitBeams(Choice& choice, std::shared_ptr<const Constraint> constra
 
 // Where the search cannot run, or has come to its limit, the call is written token by token.
 void Call::BeamsFound(Choice& choice, const Result<SearchResult>& found) {
-  if (found.ok() && !found->outputs.empty()) {
+  if (found.ok() && !found->outputs.empty() && found->at_limit.empty()) {
     return Done(choice, OutputOf(choice, std::move(ResultOf(*found, "beam").outputs.front())));
   }
   beams_ = false;

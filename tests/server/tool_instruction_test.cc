@@ -163,7 +163,7 @@ std::vector<TokenId> PromptTokens(const ServedModel& model, const ToolInstructio
 json::Value CallFor(const Server& server, const std::string& text, const std::string& more) {
   Connection c(server.port());
   const Answer answer = c.Post("/v1/chat/completions",
-                               R"({"temperature":0,"max_tokens":32,"messages":[{"role":)"
+                               R"({"temperature":0,"max_tokens":48,"messages":[{"role":)"
                                R"("user","content":)" +
                                    json::Quote(text) + "}]," + kFourTools + kOneCall + more + "}");
   EXPECT_EQ(answer.status, 200) << answer.body;
@@ -219,6 +219,10 @@ TEST(ToolInstructionTest, TheToolIsTheOneThatTheRequestMakesMostProbable) {
 TEST(ToolInstructionTest, TheCallOfThePickedToolIsSearched) {
   const ToolsOfModel tools = LoadForTools();
   const auto server = StartFor(kNoTools);
+  ServerOptions few;
+  few.model.chat_template = kNoTools;
+  few.search_rows = 4;
+  const auto limited = ServerOf("tiny-extract", few);
   const auto list = json::Parse("{" + std::string(kFourTools) + "}");
   const std::string schema = json::Dump(At(*list, "/tools/0/function/parameters"));
   int differs = 0;
@@ -234,7 +238,7 @@ TEST(ToolInstructionTest, TheCallOfThePickedToolIsSearched) {
       Connection c(server->port());
       const Answer answer = c.Post(
           "/v1/completions",
-          R"({"max_tokens":32,"prompt":[)" + ids +
+          R"({"max_tokens":48,"prompt":[)" + ids +
               R"(],"search":{"length_penalty":0.5,"num_beams":)" + beams +
               R"(},"response_format":{"type":"structural_tag","format":{"type":"tag","begin":)" +
               json::Quote(begin) + R"(,"content":{"type":"json_schema","json_schema":)" + schema +
@@ -244,7 +248,9 @@ TEST(ToolInstructionTest, TheCallOfThePickedToolIsSearched) {
     };
     EXPECT_EQ(found("2"), begin + arguments + "}") << text;
     if (found("1") != begin + arguments + "}") ++differs;
-    // A request that a search cannot serve is written token by token.
+    // Token by token: where the search comes to its limit, and for what a search cannot tell.
+    const json::Value cut = CallFor(*limited, text, R"(,"whitespace":"compact")");
+    EXPECT_EQ(begin + At(cut, "/arguments").text + "}", found("1")) << text;
     const json::Value plain = CallFor(*server, text, R"(,"whitespace":"compact","logprobs":true)");
     EXPECT_EQ(begin + At(plain, "/arguments").text + "}", found("1")) << text;
   }

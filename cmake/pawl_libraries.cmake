@@ -52,6 +52,8 @@ function(pawl_c_exports name)
     set(list ${pawl_BINARY_DIR}/package/pawl.exports)
     list(TRANSFORM declared PREPEND _ OUTPUT_VARIABLE lines)
     target_link_options(${name} PRIVATE -Wl,-exported_symbols_list,${list})
+    # Programs find the library where they look for libraries, and not where it was built.
+    set_target_properties(${name} PROPERTIES INSTALL_NAME_DIR "@rpath" BUILD_WITH_INSTALL_NAME_DIR ON)
   else()
     target_sources(${name} PRIVATE ${list})
   endif()

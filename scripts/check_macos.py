@@ -122,6 +122,8 @@ def check(path, minimum, processor=None):
     line = f"{file.kind} for {file.processor}, macOS {file.minimum[0]}.{file.minimum[1]} or newer, "
     line += f"{len(open_symbols)} symbols of {', '.join(Path(name).name for name in file.libraries)}"
     if file.kind == "library":
+        if not (file.name or "").startswith("@rpath/"):
+            raise Bad(f"is known to programs as {file.name}, and not as a file of @rpath")
         exported, wanted = file.exported(), functions_of_header()
         missing = sorted(wanted - exported)
         if missing:

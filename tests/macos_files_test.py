@@ -25,9 +25,11 @@ def library(number, name):
 
 
 def file_of(processor=0x0100000C, kind=2, minimum=(12, 0), platform=1, libraries=macos.SYSTEM[:1], signed=True, flags=0x85,
-            symbols=(("_malloc", UNDEFINED, 1),)):
+            symbols=(("_malloc", UNDEFINED, 1),), name="@rpath/libpawl.0.1.dylib"):
     """A file of load commands and symbols alone; a symbol is its name, its kind, and the number of its library."""
     commands = [library(0xC, name) for name in libraries]
+    if kind == 6:
+        commands.append(library(0xD, name))
     if minimum:
         commands.append(command(0x32, struct.pack("<4I", platform, minimum[0] << 16 | minimum[1] << 8, 0, 0)))
     if signed:
@@ -87,6 +89,8 @@ class MacosFiles(unittest.TestCase):
         self.assertIn(f"exports the {len(names)} functions", self.check(file_of(kind=6, symbols=symbols)))
         with self.assertRaisesRegex(macos.Bad, "does not export 1 names: " + names[-1]):
             self.check(file_of(kind=6, symbols=symbols[:-1]))
+        with self.assertRaisesRegex(macos.Bad, "not as a file of @rpath"):
+            self.check(file_of(kind=6, symbols=symbols, name="/home/someone/build/libpawl.dylib"))
         more = self.check(file_of(kind=6, symbols=symbols + [("__ZTV1C", DEFINED, 0)]))
         self.assertIn("and 1 others", more)
 

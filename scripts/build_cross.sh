@@ -1,22 +1,30 @@
 #!/usr/bin/env bash
 # Builds the command for another system or C library with zig's compiler: build-cross/TARGET/build/pawl.
 #
-#   scripts/build_cross.sh TARGET [CMAKE OPTION ...]    x86_64-linux-musl, aarch64-linux-musl: without shared libraries
+#   scripts/build_cross.sh [--quick] TARGET [CMAKE OPTION ...]
+#                                                       x86_64-linux-musl, aarch64-linux-musl: without shared libraries
 #                                                       x86_64-windows-gnu, aarch64-macos, x86_64-macos: the C library, too
 #
+# --quick does not optimize, into build-cross/TARGET/quick: whether everything compiles and links, in a third of the time.
 # scripts/cross_deps.sh makes the libraries; what it needs has to be there. CTest does not run what was built:
 # scripts/check_static.sh does.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
+place=build
+if [[ ${1:-} == --quick ]]; then
+  place=quick
+  export PAWL_ZIG_FLAGS=-O0
+  shift
+fi
 case "${1:-}" in
-  -h | --help) sed -n '2,8s/^# \{0,1\}//p' scripts/build_cross.sh; exit 0 ;;
+  -h | --help) sed -n '2,10s/^# \{0,1\}//p' scripts/build_cross.sh; exit 0 ;;
   "" | -*) echo "build_cross.sh: name a target (--help)" >&2; exit 2 ;;
 esac
 target=$1
 shift
 scripts/cross_deps.sh "$target"
-folder=$PWD/build-cross/$target/build
+folder=$PWD/build-cross/$target/$place
 wanted=pawl
 library=OFF
 case "$target" in

@@ -28,11 +28,11 @@ stop() {
   rm -rf "$root"
 }
 trap stop EXIT
-mkdir -p "$root/bin" "$root/models"
+mkdir -p "$root/bin"
 cp "$command" "$root/bin/pawl"
-cp -r models/tiny-extract "$root/models/"
-cp examples/invoice.txt schemas/examples/invoice.json "$root/"
-echo '{"type":"object","properties":{"name":{"type":"string"},"phone":{"type":["string","null"]},"city":{"enum":["Leeds","Porto",null]}},"required":["name","phone","city"],"additionalProperties":false}' >"$root/person.json"
+# shellcheck source=scripts/readme_records.sh
+source scripts/readme_records.sh
+record_files "$root"
 run=(/bin/pawl)
 case "$target" in
   "$(uname -m)"-*) ;;
@@ -44,28 +44,11 @@ esac
 change_root=(chroot "$root")
 [[ $(id -u) -eq 0 ]] || change_root=(unshare -r chroot "$root")
 
-expect() {  # what it is to print, arguments
-  local printed
-  printed=$("${change_root[@]}" "${run[@]}" "${@:2}")
-  if [[ $printed != "$1" ]]; then
-    printf 'check_static.sh: pawl %s printed:\n%s\nand not:\n%s\n' "$2" "$printed" "$1" >&2
-    exit 1
-  fi
-  echo "$printed"
-}
-expect '{"invoice_number":"INV-2041","vendor":"Northwind Traders","customer":"Alder & Sons","invoice_date":"2025-03-03","due_date":"2025-04-02","total":1240.50,"currency":"EUR","items":[]}' \
-  extract --schema /invoice.json --file /invoice.txt
-expect '{"name":"Ann Lee","phone":"020 7946 0018","city":"Porto"}' \
-  extract --schema /person.json --text "Ann Lee lives in Porto. Phone: 020 7946 0018."
+check_records "${change_root[@]}" "${run[@]}" || { echo "check_static.sh: FAILED" >&2; exit 1; }
 
 "${change_root[@]}" "${run[@]}" serve --port 0 --log none >"$root/listening" &
 server=$!
-for _ in {1..300}; do
-  [[ ! -s $root/listening ]] || break
-  sleep 0.2
-done
-address=$(sed -n 's/^listening on //p' "$root/listening")
-[[ $(curl -s -o /dev/null -w '%{http_code}' "$address/health") == 200 ]] || { echo "check_static.sh: no /health at '$address'" >&2; exit 1; }
+check_health "$root/listening" || { echo "check_static.sh: FAILED" >&2; exit 1; }
 kill "$server"
 wait "$server" || { echo "check_static.sh: the server did not end well" >&2; exit 1; }
 server=

@@ -105,6 +105,8 @@ for target in "${todo[@]}"; do
   cp "$sqlite/sqlite3.h" "$root/include/"
   echo "== $target: zlib"
   zlib=$(echo "$cross"/sources/zlib-*/)
+  # On macOS this zlib takes fdopen() for one that is not there, unless it is a macro.
+  [[ $target != *-macos ]] || compile+=(-Dfdopen=fdopen)
   for source in adler32 compress crc32 deflate infback inffast inflate inftrees trees uncompr zutil; do
     "${compile[@]}" -DHAVE_UNISTD_H -c "$zlib/$source.c" -o "$objects/$source.o"
   done

@@ -120,7 +120,7 @@ install_arm() {
     "${as_root[@]}" apt-get -o Acquire::Retries=3 -qq update
   fi
   scratch=$(mktemp -d)
-  (cd "$scratch" && apt-get -o Acquire::Retries=3 -qq download {libgtest-dev,libre2-dev,libre2-9,libfmt-dev,libfmt9}:arm64 \
+  (cd "$scratch" && apt-get -o Acquire::Retries=3 -o APT::Sandbox::User=root -qq download {libgtest-dev,libre2-dev,libre2-9,libfmt-dev,libfmt9}:arm64 \
     {libsqlite3-dev,libsqlite3-0,zlib1g-dev,zlib1g}:arm64 nlohmann-json3-dev libcli11-dev)
   mkdir -p "$arm_root"
   for package in "$scratch"/*.deb; do dpkg-deb -x "$package" "$arm_root"; done

@@ -3,7 +3,7 @@
 #
 #   zig_commands FOLDER    # FOLDER/bin/zig-cc, zig-c++, zig-ar, zig-ranlib, zig-rc for CMake; ZIG is set to the program
 #
-# ZIG names a zig that is there. Otherwise `ziglang` of the Python package index is installed into FOLDER/venv.
+# PAWL_ZIG_FLAGS, when a command runs, are flags that come after all others. ZIG names a zig that is there. Otherwise `ziglang` of the Python package index is installed into FOLDER/venv.
 zig_commands() {
   local folder=$1 package tool
   mkdir -p "$folder/bin"
@@ -24,7 +24,7 @@ zig_commands() {
   for tool in cc c++; do
     {
       printf '#!/bin/bash\nargs=("${@/#-march=armv8.2-a+/-mcpu=generic+v8_2a+}")\n'
-      printf 'exec "%s" %s "${args[@]}"\n' "$ZIG" "$tool"
+      printf 'exec "%s" %s "${args[@]}" ${PAWL_ZIG_FLAGS:-}\n' "$ZIG" "$tool"
     } > "$folder/bin/zig-$tool"
   done
   chmod +x "$folder"/bin/zig-*

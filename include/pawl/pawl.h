@@ -179,8 +179,8 @@ PAWL_API void pawl_compiler_options_init(pawl_compiler_options* options, size_t 
 PAWL_API pawl_status pawl_compiler_create(const pawl_vocabulary* vocabulary,
                                           const pawl_compiler_options* options,
                                           pawl_compiler** compiler, pawl_error** error);
-/* Memory in bytes that the grammars use now. The call visits all of this memory, so use it for
- * reports and not for every token. Threads: any. */
+/* Memory in bytes that the grammars use now; 0 if there is none to find out. The call visits all of
+ * this memory, so use it for reports and not for every token. Threads: any. */
 PAWL_API size_t pawl_compiler_memory_bytes(const pawl_compiler* compiler);
 PAWL_API void pawl_compiler_free(pawl_compiler* compiler);
 

@@ -17,8 +17,12 @@ pawl_compiler_options CompilerDefaults() {
   return out;
 }
 
+// Made when the library is loaded: the functions that hand it out cannot fail, and its strings
+// outlive the pointers to them.
+const JsonSchemaOptions kJsonSchemaDefaults;
+
 pawl_json_schema_options Defaults() {
-  static const JsonSchemaOptions d;  // constant; its strings outlive the pointers to them
+  const JsonSchemaOptions& d = kJsonSchemaDefaults;
   pawl_json_schema_options out{};
   out.struct_size = sizeof out;
 #define PAWL_COPY(name) out.name = static_cast<decltype(out.name)>(d.name);
@@ -143,7 +147,12 @@ pawl_status pawl_compiler_create(const pawl_vocabulary* vocabulary,
 }
 
 size_t pawl_compiler_memory_bytes(const pawl_compiler* compiler) {
-  return compiler == nullptr ? 0 : compiler->compiler.memory_bytes();
+  size_t bytes = 0;
+  (void)Guard(nullptr, [&]() -> pawl_status {
+    if (compiler != nullptr) bytes = compiler->compiler.memory_bytes();
+    return PAWL_OK;
+  });
+  return bytes;
 }
 
 void pawl_compiler_free(pawl_compiler* compiler) { delete compiler; }

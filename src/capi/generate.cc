@@ -79,6 +79,8 @@ pawl_engine_options EngineDefaults() {
   out.draft_memory = defaults.drafts.memory;
   return out;
 }
+// Made when the library is loaded: the functions that hand it out cannot fail.
+const pawl_engine_options kEngineDefaults = EngineDefaults();
 
 pawl_status ReadPaths(const pawl_engine_options& given, ModelPaths& out, pawl_error** error) {
   const auto read = [&](const char* name, const char* const* folders, size_t count,
@@ -100,7 +102,7 @@ pawl_status ReadPaths(const pawl_engine_options& given, ModelPaths& out, pawl_er
 
 pawl_status ReadEngineOptions(const pawl_engine_options* options, EngineOptions& out,
                               pawl_error** error) {
-  pawl_engine_options given = EngineDefaults();
+  pawl_engine_options given = kEngineDefaults;
   if (const pawl_status bad = ReadStruct(options, given, error)) return bad;
   if (const pawl_status bad = Choose(given.dtype, "dtype", out.model.dtype, error)) return bad;
   if (const pawl_status bad = Choose(given.device, "device", out.model.device, error)) return bad;
@@ -178,6 +180,7 @@ pawl_generate_options GenerateDefaults() {
   out.draft_lanes = defaults.sampling.draft_lanes;
   return out;
 }
+const pawl_generate_options kGenerateDefaults = GenerateDefaults();
 
 pawl_status ReadStops(const pawl_generate_options& given, std::vector<std::string>& stops,
                       pawl_error** error) {
@@ -268,7 +271,7 @@ pawl_status Start(pawl_engine* engine, const pawl_prompt* prompt, const pawl_gra
                   const pawl_generate_options* options, pawl_generation& made, pawl_error** error) {
   EngineRequest request;
   if (const pawl_status bad = ReadPrompt(prompt, request, error)) return bad;
-  pawl_generate_options given = GenerateDefaults();
+  pawl_generate_options given = kGenerateDefaults;
   if (const pawl_status bad = ReadStruct(options, given, error)) return bad;
   GenerateOptions& out = request.options;
   if (const pawl_status bad = Choose(given.at_budget, "at_budget", out.at_budget, error)) {
@@ -394,13 +397,13 @@ pawl_status WaitForEnd(pawl_generation& generation, pawl_error** error) {
 extern "C" {
 
 void pawl_engine_options_init(pawl_engine_options* options, size_t struct_size) {
-  InitStruct(options, struct_size, EngineDefaults());
+  InitStruct(options, struct_size, kEngineDefaults);
 }
 void pawl_prompt_init(pawl_prompt* prompt, size_t struct_size) {
   InitStruct(prompt, struct_size, {});
 }
 void pawl_generate_options_init(pawl_generate_options* options, size_t struct_size) {
-  InitStruct(options, struct_size, GenerateDefaults());
+  InitStruct(options, struct_size, kGenerateDefaults);
 }
 void pawl_output_init(pawl_output* output, size_t struct_size) {
   InitStruct(output, struct_size, {});

@@ -66,6 +66,8 @@ pawl_status Guard(pawl_error** error, const Body& body) noexcept {
       return Fail(error, PAWL_LIMIT, "out of memory");
     } catch (const std::exception& cause) {
       return Fail(error, PAWL_INTERNAL, cause.what());
+    } catch (...) {  // of a function of the caller's
+      return Fail(error, PAWL_INTERNAL, "an exception of no kind that the standard library has");
     }
   } catch (...) {  // no memory for the error either
     return PAWL_LIMIT;

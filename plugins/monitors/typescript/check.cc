@@ -277,9 +277,25 @@ std::optional<Problem> NameProblem(Checker& checker, const Node* name) {
       break;
   }
   if (checker.Resolve(text, name, kValue) != nullptr) return std::nullopt;
-  if (checker.Resolve(text, name, kTypeName) != nullptr || InNestedSpace(name))
-    return std::nullopt;
+  if (checker.Resolve(text, name, kTypeName) != nullptr || InNestedSpace(name)) return std::nullopt;
   return At(name, "names", "nothing has this name");
+}
+
+namespace {
+
+// What may stand where an expression may, besides names, and what may go on behind one.
+constexpr std::array<std::string_view, 43> kScopeWords = {
+    "arguments", "async",    "await",    "class", "false",      "function", "globalThis", "import",
+    "new",       "null",     "super",    "this",  "true",       "typeof",   "undefined",  "void",
+    "yield",     "delete",   "let",      "const", "var",        "return",   "if",         "for",
+    "while",     "do",       "switch",   "throw", "try",        "break",    "continue",   "case",
+    "default",   "else",     "in",       "of",    "instanceof", "as",       "is",         "infer",
+    "keyof",     "readonly", "satisfies"};
+
+}  // namespace
+
+bool ScopeWord(std::string_view word) {
+  return std::find(kScopeWords.begin(), kScopeWords.end(), word) != kScopeWords.end();
 }
 
 std::optional<std::vector<std::string>> NamesInScope(Checker& checker, const Node* node) {
@@ -310,16 +326,7 @@ std::optional<std::vector<std::string>> NamesInScope(Checker& checker, const Nod
   if (InNestedSpace(node)) return std::nullopt;
   std::vector<std::string> names;
   checker.NamesAt(node, kValue, names);
-  for (const char* word :
-       {"arguments", "async",      "await",    "class",  "false",   "function", "globalThis",
-        "import",    "new",        "null",     "super",  "this",    "true",     "typeof",
-        "undefined", "void",       "yield",    "delete", "let",     "const",    "var",
-        "return",    "if",         "for",      "while",  "do",      "switch",   "throw",
-        "try",       "break",      "continue", "case",   "default", "else",     "in",
-        "of",        "instanceof", "as",       "is",     "infer",   "keyof",    "readonly",
-        "satisfies"}) {
-    names.emplace_back(word);
-  }
+  for (const std::string_view word : kScopeWords) names.emplace_back(word);
   names.insert(names.end(), checker.shared().begin(), checker.shared().end());
   size_t count = 0;
   const std::string_view* host = HostNames(&count);

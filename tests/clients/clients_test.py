@@ -279,7 +279,7 @@ def test_anthropic():
     client = anthropic.Anthropic(base_url=BASE, api_key="unused", max_retries=0)
     tool = {"name": "save", "description": "Saves a contact.", "input_schema": SCHEMA}
     asked = {"model": "m", "max_tokens": 300, "messages": ask(), "tools": [tool],
-             "tool_choice": {"type": "tool", "name": "save"}}
+             "tool_choice": {"type": "tool", "name": "save"}, "extra_body": {"temperature": 0}}
     out = client.messages.create(**asked)
     (call,) = out.content
     assert out.stop_reason == "tool_use" and call.name == "save" and call.input == EXPECTED

@@ -164,6 +164,7 @@ struct MonitorOptions {
   std::string cache;                  // the folder for indexes of repositories, empty: in memory
   // Java: archives of compiled classes, and folders of them, beside those of the development kit.
   std::vector<std::string> class_path;
+  std::string java_home;              // Java: the development kit, empty: that of /usr/lib/jvm
   std::string stubs;                  // Python: a folder of stubs, empty: those that Pawl brings
   std::shared_ptr<LspServer> server;  // nullptr: none
   std::string file;                   // the name of the text, for imports and the server

@@ -108,6 +108,8 @@ std::optional<Language> LanguageOfFile(std::string_view path) {
   return std::nullopt;
 }
 
+bool HasJsx(std::string_view path) { return path.ends_with(".tsx") || path.ends_with(".jsx"); }
+
 const char* LanguageName(Language language) {
   return language == Language::kTypeScript ? "typescript"
          : language == Language::kJava     ? "java"

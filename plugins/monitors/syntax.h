@@ -138,6 +138,8 @@ enum class Language : uint8_t { kTypeScript, kJava, kPython, kCpp };
 // "typescript", "java", "python", "cpp"; also the endings of files' names. nullopt: none of them.
 std::optional<Language> LanguageNamed(std::string_view name);
 std::optional<Language> LanguageOfFile(std::string_view path);
+// .tsx and .jsx: their grammar is not part of Pawl, so they have no language here.
+bool HasJsx(std::string_view path);
 const char* LanguageName(Language language);
 // Whether there are syntax trees; C++ is left to language servers.
 bool HasGrammar(Language language);

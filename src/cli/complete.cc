@@ -120,8 +120,11 @@ int Run(const CompleteFlags& flags) {
   }
   Result<LoadedCompleter> loaded = flags.completer.Load(kComplete, flags.monitored);
   if (!loaded.ok()) return Fail(kComplete, loaded.error());
+  if (!request.language && !flags.no_monitors && monitors::HasJsx(flags.file))
+    Note(kComplete, "note: the monitors do not read JSX: " + flags.file + " is completed without");
   request.repo = flags.monitored.repo;
   request.cache = MonitorFlags::CacheFolder();
+  request.java_home = MonitorFlags::JavaHome();
   request.monitors = flags.monitored.monitors;
   request.use_monitors = !flags.no_monitors;
   request.suffix_aware = flags.suffix_aware;

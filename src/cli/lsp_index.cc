@@ -33,13 +33,20 @@ void LspIndexing::Start(bool shows) {
   });
 }
 
+void LspIndexing::Answered(bool ok) {
+  shows_ = ok;
+  if (running_) Tell("begin", "", 0);
+}
+
 void LspIndexing::Tell(const char* kind, const std::string& message, int percent) {
   if (!shows_) return;
+  const std::lock_guard lock(telling_);
   // The client may have answered when a part was done.
-  if (!begun_) {
-    begun_ = true;
-    if (std::string_view(kind) != "begin") Tell("begin", "", percent);
-  }
+  if (!std::exchange(begun_, true) && std::string_view(kind) != "begin") Send("begin", "", percent);
+  Send(kind, message, percent);
+}
+
+void LspIndexing::Send(const char* kind, const std::string& message, int percent) {
   LspJson value = {{"kind", kind}};
   if (!message.empty()) value["message"] = message;
   if (std::string_view(kind) == "begin") {

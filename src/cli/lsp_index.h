@@ -5,6 +5,7 @@
 #ifdef PAWL_HAVE_MONITORS
 
 #include <atomic>
+#include <mutex>
 #include <string>
 #include <thread>
 
@@ -26,17 +27,19 @@ class LspIndexing {
   // Without a repository or a cache folder nothing is done. `shows`: the client shows progress.
   void Start(bool shows);
   // The client's answer to the request.
-  void Answered(bool ok) { shows_ = ok; }
+  void Answered(bool ok);
   bool running() const { return running_; }
 
  private:
   void Run();
   void Tell(const char* kind, const std::string& message, int percent);
+  void Send(const char* kind, const std::string& message, int percent);
 
   LspWire& wire_;
   const std::string repo_, cache_;
   std::atomic<bool> shows_{false}, running_{false}, stop_{false};
-  bool begun_ = false;
+  std::mutex telling_;
+  bool begun_ = false;  // under `telling_`
   std::thread thread_;
 };
 

@@ -81,10 +81,16 @@ int EditorServer::Serve() {
       return shutdown_ ? kExitOk : kExitBadInput;
     }
     if (message.kind == LspWire::Kind::kBroken) {
-      wire_.SendError(nullptr, kLspParseError, "is no JSON object, or nested more than 500 deep");
+      wire_.SendError(nullptr, kLspParseError, "is no JSON, or nested more than 500 deep");
       continue;
     }
     const LspJson& json = message.json;
+    if (message.kind == LspWire::Kind::kWrong) {
+      const LspJson& id = LspAt(json, "id");
+      const bool whole = id.is_string() || id.is_number_integer();
+      wire_.SendError(whole ? id : LspJson(nullptr), kLspInvalidRequest, message.problem);
+      continue;
+    }
     const std::string method = LspText(json, "method");
     if (method == "exit") {
       if (!shutdown_) Note(kLspCommand, "exit came without shutdown");
@@ -268,6 +274,7 @@ Result<EditorServer::Place> EditorServer::PlaceAt(const std::string& uri, const 
   const bool waits = request.language == monitors::Language::kJava && indexing_.running();
   request.repo = waits ? "" : options_.monitored.repo;
   request.cache = MonitorFlags::CacheFolder();
+  request.java_home = MonitorFlags::JavaHome();
   request.monitors = options_.monitored.monitors;
   request.use_monitors = !options_.no_monitors;
   request.max_tokens = options_.max_tokens;

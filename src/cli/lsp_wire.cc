@@ -90,6 +90,26 @@ void LspWire::Cancel(const LspJson& id) {
   SendError(waiting, kLspCancelled, "the request was cancelled");
 }
 
+namespace {
+
+// An id is a string or a whole number. Numbers beyond 64 bits are read as fractions, and an answer
+// could not repeat them.
+bool IsId(const LspJson& id) { return id.is_string() || id.is_number_integer(); }
+
+// What is wrong with a message by JSON-RPC 2.0; empty: nothing.
+std::string ProblemOf(const LspJson& message) {
+  if (LspText(message, "jsonrpc") != "2.0") return "\"jsonrpc\" must be \"2.0\"";
+  const bool answer = message.contains("result") || message.contains("error");
+  // The answer to a message whose id was not read has a null.
+  if (message.contains("id") && !IsId(message["id"]) && !(answer && message["id"].is_null()))
+    return "\"id\" must be a string or a whole number of at most 64 bits";
+  if (message.contains("method") ? !message["method"].is_string() : !answer)
+    return "\"method\" must be a string";
+  return "";
+}
+
+}  // namespace
+
 void LspWire::Read() {
   for (;;) {
     std::string problem;
@@ -99,7 +119,12 @@ void LspWire::Read() {
     message.json = monitors::ParseMessage(*text);
     text.reset();
     if (!message.json.is_object()) {
-      message = {.kind = Kind::kBroken, .bytes = 1};
+      const bool json = !message.json.is_discarded() && !message.json.is_null();
+      message = {.kind = json ? Kind::kWrong : Kind::kBroken, .bytes = 1};
+      message.problem = json ? "a message must be a JSON object, not an array or a value" : "";
+    } else if (std::string problem_of = ProblemOf(message.json); !problem_of.empty()) {
+      message.kind = Kind::kWrong;
+      message.problem = std::move(problem_of);
     } else {
       const std::string method = LspText(message.json, "method");
       if (method == "$/cancelRequest") {

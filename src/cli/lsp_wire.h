@@ -42,7 +42,8 @@ class LspWire {
  public:
   enum class Kind {
     kMessage,
-    kBroken,  // what came is no JSON object
+    kBroken,  // what came is no JSON
+    kWrong,   // it is, but no message of JSON-RPC 2.0; `problem`: why
     kEnd      // `problem`: why, empty at the end of the input
   };
   struct Message {

@@ -233,6 +233,7 @@ Result<std::unique_ptr<MonitorSet> > MakeSet(const MonitorCommandFlags& flags, L
                                           .repo = flags.monitored.repo,
                                           .cache = MonitorFlags::CacheFolder(),
                                           .class_path = flags.class_path,
+                                          .java_home = MonitorFlags::JavaHome(),
                                           .server = server,
                                           .file = Absolute(file)});
   if (made.ok()) return made;
@@ -265,9 +266,18 @@ int Run(const MonitorCommandFlags& flags) {
     progress.Set("reading " + file);
     const std::optional<Language> language = *given ? *given : monitors::LanguageOfFile(file);
     if (!language) {
-      exit_code = std::max(
-          exit_code, Fail(kMonitor, Error{ErrorCode::kInvalid,
-                                          "--language is needed: its name tells none", file}));
+      const std::string why =
+          monitors::HasJsx(file) ? "the monitors do not read JSX; without it, --language typescript"
+                                 : "--language is needed: its name tells none";
+      exit_code = std::max(exit_code, Fail(kMonitor, Error{ErrorCode::kInvalid, why, file}));
+      continue;
+    }
+    if (flags.strict && *language != Language::kTypeScript) {
+      exit_code = std::max(exit_code,
+                           Fail(kMonitor, Error{ErrorCode::kUnsupported,
+                                                fmt::format("is of TypeScript, and {} is {}", file,
+                                                            monitors::LanguageName(*language)),
+                                                "--strict"}));
       continue;
     }
     std::unique_ptr<MonitorSet>& set = sets[*language];

@@ -90,6 +90,7 @@ Result<nlohmann::ordered_json> PrintNamesAt(const std::string& file, const std::
   request.file = file;
   request.repo = flags.repo;
   request.cache = MonitorFlags::CacheFolder();
+  request.java_home = MonitorFlags::JavaHome();
   request.monitors = flags.monitors;
   const Result<completion::PlaceNames> place = planner.NamesAt(request);
   if (!place.ok()) return InFile("--" + place.error().place, place.error());

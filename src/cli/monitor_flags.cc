@@ -54,6 +54,11 @@ std::string MonitorFlags::CacheFolder() {
   return "";
 }
 
+std::string MonitorFlags::JavaHome() {
+  const char* const home = std::getenv("JAVA_HOME");
+  return home == nullptr ? "" : home;
+}
+
 #ifdef PAWL_HAVE_MONITORS
 
 std::shared_ptr<monitors::LspServer> MonitorFlags::Server() const {

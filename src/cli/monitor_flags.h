@@ -35,6 +35,8 @@ struct MonitorFlags {
   // The folder for indexes of repositories: "pawl" in $XDG_CACHE_HOME or in ~/.cache. Empty: the
   // user has no such folder.
   static std::string CacheFolder();
+  // $JAVA_HOME; empty: there is none.
+  static std::string JavaHome();
 #ifdef PAWL_HAVE_MONITORS
   // nullptr without --lsp-server.
   std::shared_ptr<monitors::LspServer> Server() const;

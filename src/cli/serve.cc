@@ -223,8 +223,9 @@ int Serve(const ServeFlags& flags, const CLI::App& command) {
   options.drain_seconds = flags.drain_seconds;
   options.playground = !flags.no_playground;
   options.version = PAWL_VERSION;
-  options.code = {flags.monitored.repo, flags.monitored.monitors, flags.monitored.lsp_server,
-                  flags.monitored.lsp_seconds, MonitorFlags::CacheFolder()};
+  options.code = {flags.monitored.repo,        flags.monitored.monitors,
+                  flags.monitored.lsp_server,  flags.monitored.lsp_seconds,
+                  MonitorFlags::CacheFolder(), MonitorFlags::JavaHome()};
   if (Status status = AddModels(flags, options); !status.ok()) {
     return Fail(kServe, status.error());
   }

@@ -63,6 +63,7 @@ Result<std::shared_ptr<MonitorHost>> CompletionPlanner::HostOf(const CompletionR
   if (monitored) {
     monitors::MonitorOptions options{
         .monitors = request.monitors, .repo = request.repo, .cache = request.cache};
+    options.java_home = request.java_home;
     options.server = server_;
     options.file = request.file;
     auto made = monitors::MonitorSet::Make(*request.language, options);
@@ -73,6 +74,44 @@ Result<std::shared_ptr<MonitorHost>> CompletionPlanner::HostOf(const CompletionR
   kept_.push_back(Kept{std::move(key), std::make_shared<MonitorHost>(std::move(set), vocabulary_)});
   return kept_.back().host;
 }
+
+namespace {
+
+// Where the text ends with the `.` or `->` of a member: the bytes that may come there besides those
+// that begin a name. White space may follow too, but a statement that ends there would not parse.
+std::optional<std::string> BehindPoint(monitors::Language language, std::string_view text) {
+  using monitors::Language;
+  const bool arrow = language == Language::kCpp && text.ends_with("->");
+  if (!arrow && !text.ends_with('.')) return std::nullopt;
+  monitors::Scan scan(language);
+  scan.Add(text);
+  if (!scan.in_code()) return std::nullopt;
+  text.remove_suffix(arrow ? 2 : 1);
+  const bool optional = language == Language::kTypeScript && text.ends_with('?');
+  const std::string_view ends = language == Language::kTypeScript ? ")]}\"'`!?/>" : ")]}\"'>";
+  if (text.empty() ||
+      (!monitors::NameByte(text.back()) && ends.find(text.back()) == std::string_view::npos)) {
+    return std::nullopt;
+  }
+  size_t start = text.size();
+  while (start > 0 && monitors::NameByte(text[start - 1])) --start;
+  // The point of a number.
+  if (start < text.size() && text[start] >= '0' && text[start] <= '9') return std::nullopt;
+  if (optional) return "#[(`";
+  switch (language) {
+    case Language::kTypeScript:
+      return "#";
+    case Language::kJava:
+      return "<@*";  // of type arguments, annotations and imports
+    case Language::kCpp:
+      return "~*";
+    case Language::kPython:
+      break;
+  }
+  return "";
+}
+
+}  // namespace
 
 Result<CompletionPlan> CompletionPlanner::Plan(const CompletionRequest& request) {
   Result<std::shared_ptr<MonitorHost>> host = HostOf(request);
@@ -106,6 +145,7 @@ Result<CompletionPlan> CompletionPlanner::Plan(const CompletionRequest& request)
     text.must.clear();
   }
   text.name_first = text.prefix.ends_with('.') || text.prefix.ends_with("->");
+  if (request.language) text.member = BehindPoint(*request.language, text.prefix);
   plan.text = std::move(text);
   return plan;
 }

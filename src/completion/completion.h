@@ -38,6 +38,7 @@ struct CompletionRequest {
       language;                       // nullopt: no monitors, and the output ends with its line
   std::string repo;                   // the folder that the file belongs to
   std::string cache;                  // monitors::MonitorOptions::cache
+  std::string java_home;              // monitors::MonitorOptions::java_home
   std::string file;                   // its name, for a language server; may be empty
   std::vector<std::string> monitors;  // by name; empty: all
   bool use_monitors = true;

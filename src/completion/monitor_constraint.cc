@@ -141,13 +141,15 @@ class Monitored final : public Constraint {
  public:
   // With the host's mutex.
   Monitored(std::shared_ptr<MonitorHost> host, std::optional<monitors::TextState> state,
-            std::string must, bool special, Counter given_up, bool name_first = false)
+            std::string must, bool special, Counter given_up, bool name_first = false,
+            std::optional<std::string> member = std::nullopt)
       : host_(std::move(host)),
         state_(std::move(state)),
         must_(std::move(must)),
         special_(special),
         given_up_(std::move(given_up)),
-        name_first_(name_first) {}
+        name_first_(name_first),
+        member_(std::move(member)) {}
   ~Monitored() override {
     // States share their texts.
     const std::lock_guard lock(host_->mutex());
@@ -175,7 +177,7 @@ class Monitored final : public Constraint {
     }
     if (!must_.starts_with(bytes) && !bytes.starts_with(must_)) return nullptr;
     const Asking asking(*host_, given_up_);
-    if (WantsName() && !monitors::NameStart(bytes[0])) return nullptr;
+    if (WantsName() && !MayBegin(bytes[0])) return nullptr;
     std::optional<monitors::TextState> next = state_;
     if (next && !next->Add(bytes, nullptr)) {
       host_->Refused();
@@ -228,8 +230,12 @@ class Monitored final : public Constraint {
 
   bool MayEnd() const { return must_.empty() && Missing().empty() && !WantsName(); }
 
-  bool WantsName() const {
-    return name_first_ && state_ && must_.empty() && state_->Expected() != nullptr;
+  // Names are known, or the cursor stands behind a point.
+  bool WantsName() const { return must_.empty() && (member_ || KnowsNames()); }
+  bool KnowsNames() const { return name_first_ && state_ && state_->Expected() != nullptr; }
+  bool MayBegin(char first) const {
+    return monitors::NameStart(first) ||
+           (member_ && !KnowsNames() && member_->find(first) != std::string::npos);
   }
 
   std::shared_ptr<const Mask> MakeMask() const {
@@ -246,6 +252,12 @@ class Monitored final : public Constraint {
                       bits);
     } else {
       bits = tokens.text();
+      const Vocabulary& all = *host_->vocabulary();
+      for (TokenId t = 0; WantsName() && t < all.size(); ++t) {
+        const std::string_view bytes = all.bytes(t);
+        if (!bytes.empty() && !MayBegin(bytes[0]))
+          bits[static_cast<size_t>(t) >> 5] &= ~(uint32_t{1} << (t & 31));
+      }
     }
     const Vocabulary& vocabulary = *host_->vocabulary();
     // Only a grammar names special tokens; they are no text.
@@ -265,6 +277,7 @@ class Monitored final : public Constraint {
   const bool special_;
   const Counter given_up_;
   const bool name_first_;
+  const std::optional<std::string> member_;
   mutable std::shared_ptr<const Mask> mask_;  // under the host's mutex
 };
 
@@ -276,8 +289,9 @@ std::shared_ptr<const Constraint> MonitorConstraint(std::shared_ptr<MonitorHost>
   std::optional<monitors::TextState> state;
   if (host->set() != nullptr) state = host->set()->Start(text.prefix, text.suffix);
   const bool special = text.grammar != nullptr;
-  std::shared_ptr<const Constraint> monitored = std::make_shared<Monitored>(
-      host, std::move(state), text.must, special, text.given_up, text.name_first);
+  std::shared_ptr<const Constraint> monitored =
+      std::make_shared<Monitored>(host, std::move(state), text.must, special, text.given_up,
+                                  text.name_first, special ? std::nullopt : text.member);
   if (text.grammar == nullptr) return monitored;
   return Both(text.grammar, std::move(monitored), host->vocabulary());
 }

@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -84,6 +85,9 @@ struct MonitoredText {
   // Where names are known at the cursor the output begins with one, and not with white space or a
   // comment: whoever asks for a completion there wants a name.
   bool name_first = false;
+  // What else than a name may be first behind the `.` of a member, where the cursor stands there;
+  // nullopt: it does not.
+  std::optional<std::string> member = std::nullopt;
   std::shared_ptr<const Constraint> grammar = nullptr;  // that the output obeys too
   // Counts the questions of this text that a limit ended, or nullptr.
   std::shared_ptr<std::atomic<uint64_t>> given_up = nullptr;

@@ -11,6 +11,7 @@
 
 #include "src/base/stop_scope.h"
 #include "src/completion/completion.h"
+#include "src/completion/keywords.h"
 #include "src/engine/engine_parts.h"
 
 namespace pawl::completion {
@@ -62,8 +63,11 @@ std::vector<std::string> NamesOfText(std::string_view prefix, std::string_view s
       while (end < text.size() && NameByte(text[end])) ++end;
       const bool member = scan.significant() == '.';
       const bool cut = (end == text.size() && !whole_end) || end - at > kMostName;
-      if (member == members && !cut && names.size() < kMostNames)
-        names.emplace(text.substr(at, end - at));
+      const std::string_view name = text.substr(at, end - at);
+      if (member == members && !cut && names.size() < kMostNames &&
+          (member || !IsKeyword(language, name))) {
+        names.emplace(name);
+      }
       scan.Add(text.substr(at, end - at));
       at = end;
     }
@@ -97,7 +101,9 @@ Result<PlaceNames> CompletionPlanner::NamesAt(const CompletionRequest& request) 
   std::vector<std::string> words;
   place.open = in_code;
   if ((*host)->set() == nullptr) {
-    place.why = !request.language ? "the language of the file is not known"
+    place.why = !request.language
+                    ? (monitors::HasJsx(request.file) ? "the monitors do not read JSX"
+                                                      : "the language of the file is not known")
                 : request.use_monitors
                     ? std::string("there are no monitors for ") + monitors::LanguageName(language)
                     : "the monitors are off";

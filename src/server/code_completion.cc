@@ -106,6 +106,7 @@ Result<CodePlan> CodePlans::Plan(const CodeSpec& spec, std::string prefix, std::
   request.language = LanguageOf(spec);
   request.repo = parts_->options.repo;
   request.cache = parts_->options.cache;
+  request.java_home = parts_->options.java_home;
   request.file = spec.file;
   request.monitors = spec.monitors.empty() ? parts_->options.monitors : spec.monitors;
   request.use_monitors = spec.use_monitors;

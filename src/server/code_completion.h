@@ -27,6 +27,7 @@ struct CodeOptions {
   std::string lsp_server;             // command line; empty: none
   double lsp_seconds = 0.5;
   std::string cache;  // the folder for indexes of repositories; empty: in memory
+  std::string java_home;
 };
 
 // What a request says of it.

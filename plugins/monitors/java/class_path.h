@@ -100,10 +100,10 @@ class ClassPath {
   std::unordered_set<std::string> of_kit_;
 };
 
-// Where a Java development kit keeps its .jmod files on this machine: that of JAVA_HOME, the newest
-// of /usr/lib/jvm, or what scripts/install_deps.sh has put next to the grammars. Empty: there is
+// Where a Java development kit keeps its .jmod files on this machine: that in `home`, the newest of
+// /usr/lib/jvm, or what scripts/install_deps.sh has put next to the grammars. Empty: there is
 // none. `note`: in words, that a newer kit was passed over.
-std::string DefaultJavaModules(std::string* note = nullptr);
+std::string DefaultJavaModules(const std::string& home = "", std::string* note = nullptr);
 
 }  // namespace pawl::monitors::java
 

@@ -28,7 +28,7 @@ class JavaAnalysis : public Analysis {
   explicit JavaAnalysis(const MonitorOptions& options)
       : parser_(Language::kJava), repository_(Open(options)) {
     path_ = options.class_path;
-    if (std::string modules = DefaultJavaModules(&note_); !modules.empty())
+    if (std::string modules = DefaultJavaModules(options.java_home, &note_); !modules.empty())
       path_.push_back(std::move(modules));
     Renew();
   }

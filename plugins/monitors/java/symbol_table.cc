@@ -416,6 +416,20 @@ Type SymbolTable::Imported(std::string_view name, SourceFile& file) {
   return ClassType(standard);
 }
 
+// An inner class speaks of the type parameters of the classes around it. A type does not say what
+// stands for these: Tree<String>.Node is only Tree.Node.
+void SymbolTable::AddOuterVariables(const Class& of, Substitution& with) {
+  constexpr int kMostOuter = 16;
+  std::string outer = of.outer;
+  for (int k = 0; k < kMostOuter && !outer.empty(); ++k) {
+    Class* c = Find(outer);
+    if (c == nullptr) return;
+    ReadHead(*c);
+    for (const std::string& name : c->variables) with.emplace_back(name, Type{});
+    outer = c->outer;
+  }
+}
+
 bool SymbolTable::Walk(const Type& type, const Visit& visit) {
   if (!type.is(TK::kClass)) return false;
   struct Entry {
@@ -442,6 +456,7 @@ bool SymbolTable::Walk(const Type& type, const Visit& visit) {
     for (size_t k = 0; k < c->variables.size(); ++k)
       with.emplace_back(c->variables[k],
                         here.args.size() == c->variables.size() ? here.args[k] : Type{});
+    AddOuterVariables(*c, with);
     if (visit(*c, with)) return closed;
     if (c->open) closed = false;
     for (const Type& super : c->supers) todo.push_back({Substitute(super, with)});

@@ -96,6 +96,7 @@ class SymbolTable {
   const std::vector<std::string>& limits() const { return path_.limits(); }
 
  private:
+  void AddOuterVariables(const Class& of, Substitution& with);
   void Collect(SourceFile& file);
   void CollectIn(const Node* body, Class* outer, SourceFile& file);
   Class* Declare(const Node* node, Class* outer, SourceFile& file, std::string name);

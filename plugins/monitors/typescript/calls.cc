@@ -77,6 +77,10 @@ class Candidates {
       return;
     }
     if (to->is(T::kUnion)) return InferUnion(from, to, depth + 1);
+    if (to->is(T::kIntersection)) {
+      for (TypeRef part : to->parts) Infer(from, part, depth + 1);
+      return;
+    }
     if (from->is(T::kUnion)) {
       for (TypeRef part : from->parts) Infer(part, to, depth + 1);
       return;

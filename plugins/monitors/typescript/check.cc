@@ -216,9 +216,20 @@ std::optional<Problem> InstantiationProblem(Checker& checker, const Node* call) 
   return std::nullopt;
 }
 
+// namespace A.B { ... }: what all parts of A and of B declare, which are not put together.
+static bool InNestedSpace(const Node* node) {
+  for (const Node* up = node->parent; up != nullptr; up = up->parent) {
+    Work::Step();
+    const Node* name =
+        up->is(K::k_internal_module) || up->is(K::k_module) ? up->at(F::k_name) : nullptr;
+    if (name != nullptr && name->is(K::k_nested_identifier)) return true;
+  }
+  return false;
+}
+
 std::optional<Problem> NameProblem(Checker& checker, const Node* name) {
   const std::string_view text = name->text();
-  if (Word(text) || HostName(text)) return std::nullopt;
+  if (Word(text) || HostName(text) || checker.Shared(text)) return std::nullopt;
   const Node* parent = name->parent;
   if (parent == nullptr) return std::nullopt;
   if (name->is(K::k_type_identifier)) {
@@ -227,7 +238,7 @@ std::optional<Problem> NameProblem(Checker& checker, const Node* name) {
     if (text == "bigint" || text == "const" || text == "unique" || text == "asserts")
       return std::nullopt;
     if (parent->is(K::k_nested_type_identifier)) return std::nullopt;
-    if (checker.Resolve(text, name, kValue) != nullptr)
+    if (checker.Resolve(text, name, kValue) != nullptr || InNestedSpace(name))
       return std::nullopt;  // its own message elsewhere
     return At(name, "names", "no type has this name");
   }
@@ -266,8 +277,25 @@ std::optional<Problem> NameProblem(Checker& checker, const Node* name) {
       break;
   }
   if (checker.Resolve(text, name, kValue) != nullptr) return std::nullopt;
-  if (checker.Resolve(text, name, kTypeName) != nullptr) return std::nullopt;
+  if (checker.Resolve(text, name, kTypeName) != nullptr || InNestedSpace(name)) return std::nullopt;
   return At(name, "names", "nothing has this name");
+}
+
+namespace {
+
+// What may stand where an expression may, besides names, and what may go on behind one.
+constexpr std::array<std::string_view, 43> kScopeWords = {
+    "arguments", "async",    "await",    "class", "false",      "function", "globalThis", "import",
+    "new",       "null",     "super",    "this",  "true",       "typeof",   "undefined",  "void",
+    "yield",     "delete",   "let",      "const", "var",        "return",   "if",         "for",
+    "while",     "do",       "switch",   "throw", "try",        "break",    "continue",   "case",
+    "default",   "else",     "in",       "of",    "instanceof", "as",       "is",         "infer",
+    "keyof",     "readonly", "satisfies"};
+
+}  // namespace
+
+bool ScopeWord(std::string_view word) {
+  return std::find(kScopeWords.begin(), kScopeWords.end(), word) != kScopeWords.end();
 }
 
 std::optional<std::vector<std::string>> NamesInScope(Checker& checker, const Node* node) {
@@ -295,18 +323,11 @@ std::optional<std::vector<std::string>> NamesInScope(Checker& checker, const Nod
     default:
       return std::nullopt;
   }
+  if (InNestedSpace(node)) return std::nullopt;
   std::vector<std::string> names;
   checker.NamesAt(node, kValue, names);
-  for (const char* word :
-       {"arguments", "async",      "await",    "class",  "false",   "function", "globalThis",
-        "import",    "new",        "null",     "super",  "this",    "true",     "typeof",
-        "undefined", "void",       "yield",    "delete", "let",     "const",    "var",
-        "return",    "if",         "for",      "while",  "do",      "switch",   "throw",
-        "try",       "break",      "continue", "case",   "default", "else",     "in",
-        "of",        "instanceof", "as",       "is",     "infer",   "keyof",    "readonly",
-        "satisfies"}) {
-    names.emplace_back(word);
-  }
+  for (const std::string_view word : kScopeWords) names.emplace_back(word);
+  names.insert(names.end(), checker.shared().begin(), checker.shared().end());
   size_t count = 0;
   const std::string_view* host = HostNames(&count);
   for (size_t i = 0; i < count; ++i) names.emplace_back(host[i]);

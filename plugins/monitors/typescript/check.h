@@ -21,6 +21,8 @@ struct Problem {
   const char* monitor = "";
   std::string message;
 };
+// Whether NamesInScope has the word, which is no name.
+bool ScopeWord(std::string_view word);
 
 // Sorted names of the members of an expression; nullopt: anything may be one.
 std::optional<std::vector<std::string>> MemberNames(Checker& checker, const Node* object);

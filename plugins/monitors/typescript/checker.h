@@ -84,6 +84,9 @@ inline bool HasQuestionMark(const Node* node) {
   return false;
 }
 
+// The names that a declaration or a statement with one declares.
+void DeclaredNames(const Node* declaration, std::vector<std::string_view>& names);
+
 enum class Fits : uint8_t { kNo, kYes, kMaybe };
 
 class Checker {
@@ -117,6 +120,9 @@ class Checker {
   // What `name` stands for at `node`, as a value or as a type; nullptr: not declared.
   Symbol* Resolve(std::string_view name, const Node* node, uint32_t meaning);
   Symbol* Global(std::string_view name);
+  // Whether a file of the repository that no import leads to may declare the name for all files.
+  bool Shared(std::string_view name) const { return shared_.contains(std::string(name)); }
+  const std::unordered_set<std::string>& shared() const { return shared_; }
   // All names that stand for something at the node.
   void NamesAt(const Node* node, uint32_t meaning, std::vector<std::string>& names);
 
@@ -231,7 +237,12 @@ class Checker {
   Symbol* ExportOf(Module& module, const std::string& name);
   Symbol* SpaceOf(Module& module);
   bool AddExports(Module& module, Table& names);
+  void ReadAmbient();
   void Augment(const Node* program);
+  void AugmentBy(const ModuleText& text);
+  void AddToLibrary(const Node* interface);
+  bool IsScript() const;
+  TypeRef WithReceiver(TypeRef type, const Property& property);
   bool Ambient(const Node* node) const;
   static bool Settled(TypeRef type);
   bool Discriminated(TypeRef a, TypeRef b);
@@ -330,7 +341,10 @@ class Checker {
   std::string path_;
   std::map<std::string, std::unique_ptr<Module>> modules_;
   std::unordered_map<const Tree*, const ModuleText*> module_texts_;
-  std::unordered_set<std::string> augmented_;  // interfaces to which some file adds members
+  std::unordered_set<std::string> augmented_;  // what some file adds members to
+  std::unordered_set<std::string> shared_;     // names that other files declare for all
+  bool ambient_read_ = false;
+  bool script_ = false;  // the program has no imports and exports
   Scope globals_;
   std::unordered_map<const Node*, std::unique_ptr<Scope>> scopes_;
   std::unordered_map<const Node*, std::unique_ptr<Scope>> lib_scopes_;

@@ -108,7 +108,10 @@ void ScopeDetails(Checker& checker, const Node* at, std::span<const std::string>
   for (size_t i = 0; i < names.size(); ++i) {
     Work::Step();
     Symbol* symbol = checker.Resolve(names[i], at, kValue);
-    if (symbol == nullptr) continue;
+    if (symbol == nullptr) {
+      if (ScopeWord(names[i])) details[i].kind = NameDetail::Kind::kKeyword;
+      continue;
+    }
     FillDetail(checker, symbol, checker.TypeOfSymbol(symbol), false, details[i]);
   }
 }

@@ -208,8 +208,12 @@ TypeRef Checker::TypeOfMember(const Node* node) {
   if (object == nullptr || property == nullptr) return pool_.open;
   const TypeRef on = TypeOf(object);
   const bool chain = node->first(K::k_optional_chain) != nullptr;
-  const auto member = Member(on, property->text());
+  auto member = Member(on, property->text());
   if (!member) return pool_.open;
+  if (object->is(K::k_super) && member->symbol != nullptr) {
+    const TypeRef self = ThisType(object);
+    if (self->is(T::kRef)) member->receiver = self;
+  }
   TypeRef type = TypeOfProperty(*member);
   if (IsReference(node)) type = Narrowed(node, type);
   bool nullable = false;

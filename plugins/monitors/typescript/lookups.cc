@@ -8,34 +8,11 @@
 
 namespace pawl::monitors::ts {
 
-namespace {
-
-// add(): this, or a body with `return this`.
-bool ReturnsThis(const Node* method) {
-  if (method == nullptr) return false;
-  const Node* declared = method->at(F::k_return_type);
-  if (declared == nullptr) return method->text().find("return this") != std::string_view::npos;
-  const Node* type = declared->is(K::k_this_type) ? declared : declared->first_named();
-  return type != nullptr && type->is(K::k_this_type);
-}
-
-}  // namespace
-
 TypeRef Checker::TypeOfProperty(const Property& property) {
   if (property.type != nullptr) return property.type;
   if (property.symbol == nullptr) return pool_.open;
   TypeRef type = Instantiate(TypeOfSymbol(property.symbol), property.mapper);
-  if (property.receiver != nullptr && type->is(T::kFunction)) {
-    std::vector<const Signature*> signatures = type->signatures;
-    for (const Signature*& signature : signatures) {
-      if (!ReturnsThis(signature->node)) continue;
-      Signature* made = pool_.NewSignature();
-      *made = *signature;
-      made->result = property.receiver;
-      signature = made;
-    }
-    type = pool_.Function(std::move(signatures));
-  }
+  if (property.receiver != nullptr) type = WithReceiver(type, property);
   if (property.symbol->is(kOptional)) type = pool_.Union(type, pool_.undefined);
   return type;
 }
@@ -147,7 +124,11 @@ std::optional<Property> Checker::MemberOfStatic(Symbol* symbol, std::string_view
     return Typed(name, pool_.open);
   for (TypeRef base : BasesOf(pool_.Ref(symbol, ParamsOf(symbol)))) {
     if (!base->is(T::kRef) || !base->symbol->is(kClass)) return Typed(name, pool_.open);
-    if (auto member = Member(pool_.Static(base->symbol), name)) return member;
+    if (auto member = Member(pool_.Static(base->symbol), name)) {
+      const std::vector<TypeRef> args(ParamsOf(symbol).size(), pool_.open);
+      if (member->symbol != nullptr) member->receiver = pool_.Ref(symbol, args);
+      return member;
+    }
   }
   Symbol* function = Global("Function");
   return function == nullptr ? Typed(name, pool_.open) : Member(pool_.Ref(function, {}), name);
@@ -192,13 +173,17 @@ std::optional<Property> Checker::MemberOfRef(TypeRef type, std::string_view name
     auto member = Member(base, name);
     --depth_;
     if (!member) continue;
-    if (member->method) member->receiver = type;
+    if (member->symbol != nullptr) member->receiver = type;
     return member;
   }
   if (symbol->bases_open || OpenSymbol(symbol)) return Typed(name, pool_.open);
   if (!symbol->indexes.empty()) {
     const Shape* shape = ShapeOf(type);
-    if (shape->string_index != nullptr) return Typed(name, shape->string_index);
+    if (shape->string_index != nullptr) {
+      // Object's own members come first: dict.toString().
+      auto object = MemberOfGlobal("Object", name);
+      return object ? std::move(object) : Typed(name, shape->string_index);
+    }
   }
   if ((!symbol->calls.empty() || !symbol->constructs.empty()) && Global("Function") != symbol) {
     if (auto member = MemberOfGlobal("Function", name)) return member;
@@ -210,7 +195,10 @@ std::optional<Property> Checker::MemberOfShape(TypeRef type, std::string_view na
   const Shape* shape = ShapeOf(type);
   if (const Property* p = shape == nullptr ? nullptr : shape->Find(name)) return *p;
   if (shape == nullptr || shape->open) return Typed(name, pool_.open);
-  if (shape->string_index != nullptr) return Typed(name, shape->string_index);
+  if (shape->string_index != nullptr) {
+    auto object = MemberOfGlobal("Object", name);
+    return object ? std::move(object) : Typed(name, shape->string_index);
+  }
   if (!shape->calls.empty() || !shape->constructs.empty()) {
     if (auto member = MemberOfGlobal("Function", name)) return member;
   }
@@ -240,7 +228,10 @@ std::optional<Property> Checker::Member(TypeRef type, std::string_view name) {
       std::vector<TypeRef> types;
       Property result{.name = std::string(name)};
       for (TypeRef part : type->parts) {
-        if (const auto member = Member(part, name)) types.push_back(TypeOfProperty(*member));
+        auto member = Member(part, name);
+        if (!member) continue;
+        if (member->symbol != nullptr && part->is(T::kRef)) member->receiver = type;
+        types.push_back(TypeOfProperty(*member));
       }
       if (types.empty()) return std::nullopt;
       result.type = pool_.Intersection(std::move(types));
@@ -259,6 +250,12 @@ std::optional<Property> Checker::Member(TypeRef type, std::string_view name) {
       return type->symbol->is(kEnum) ? Typed(name, pool_.open) : MemberOfRef(type, name);
     case T::kShape:
       return MemberOfShape(type, name);
+    case T::kParam: {
+      const TypeRef seen = Apparent(type);
+      auto member = Member(seen, name);
+      if (member && member->symbol != nullptr && seen->is(T::kRef)) member->receiver = type;
+      return member;
+    }
     default:
       return Member(Apparent(type), name);
   }

@@ -159,8 +159,10 @@ bool Checker::OpenSymbol(Symbol* symbol) {
   Work::Step();
   FillMembers(symbol);
   if (symbol->bases_open && !symbol->is(kLib)) return true;
-  if (symbol->is(kForeign) && symbol->is(kInterface) && augmented_.contains(symbol->name))
+  if (!symbol->is(kLib) && (augmented_.contains(symbol->name) ||
+                            (script_ && !symbol->is(kForeign) && Shared(symbol->name)))) {
     return true;
+  }
   for (const Node* d : symbol->declarations) {
     if (Unfinished(d) || (symbol->is(kForeign) && BadlyRead(d))) return true;
     for (const Node& kid : d->kids()) {

@@ -479,6 +479,7 @@ bool ModuleFiles::Refresh() {
 }
 
 void ModuleFiles::Clear() {
+  ambient_.reset();
   texts_.clear();
   bytes_ = 0;
   found_.clear();

@@ -30,6 +30,13 @@ struct ModuleText {
   bool declarations = false;  // a .d.ts file
 };
 
+// The files of the folder that say something of others, which need not import them.
+struct AmbientFiles {
+  std::vector<std::string> augmenting;  // with `declare module` or `declare global`
+  // Files without imports and exports, and the names that they declare.
+  std::vector<std::pair<std::string, std::vector<std::string>>> scripts;
+};
+
 class ModuleFiles {
  public:
   explicit ModuleFiles(const std::string& folder) : folder_(folder) {}
@@ -40,6 +47,9 @@ class ModuleFiles {
   std::optional<std::string> Find(const std::string& specifier, const std::string& from);
   // nullptr: no file that can be read, or there are too many. Lives until Refresh or Clear.
   const ModuleText* Read(const std::string& path);
+
+  // Looked for once, until Clear.
+  const AmbientFiles& Ambient();
 
   // True: a file that was read has changed on disk. All trees are gone then. Looks at most once a
   // second.
@@ -71,6 +81,7 @@ class ModuleFiles {
     uint64_t bytes = 0;
   };
   SourceFolder folder_;
+  std::optional<AmbientFiles> ambient_;
   std::unordered_map<std::string, Known> texts_;
   size_t bytes_ = 0;
   int entries_ = 0;  // of package.json that lead to each other

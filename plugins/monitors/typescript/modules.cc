@@ -54,6 +54,8 @@ void PatternNames(const Node* pattern, std::vector<std::string_view>& names) {
   }
 }
 
+}  // namespace
+
 void DeclaredNames(const Node* declaration, std::vector<std::string_view>& names) {
   switch (declaration->kind) {
     case K::k_lexical_declaration:
@@ -77,8 +79,6 @@ void DeclaredNames(const Node* declaration, std::vector<std::string_view>& names
       return;
   }
 }
-
-}  // namespace
 
 bool Checker::Ambient(const Node* node) const {
   if (node->tree == lib_.get()) return true;
@@ -189,8 +189,7 @@ Checker::Module* Checker::ModuleNamed(const Node* source) {
 
 Checker::Module* Checker::ModuleIn(const ModuleText& text, const std::string& specifier) {
   const Node* root = text.tree->root();
-  const bool is_new = module_texts_.emplace(text.tree.get(), &text).second;
-  if (is_new) Augment(root);
+  AugmentBy(text);
   const bool has_exports =
       std::any_of(root->kids().begin(), root->kids().end(), [](const Node& kid) {
         return kid.is(K::k_export_statement) || kid.is(K::k_import_statement);
@@ -367,43 +366,6 @@ Symbol* Checker::SpaceOf(Module& module) {
   space->members_known = true;
   space->bases_open = !AddExports(module, space->statics);
   return space;
-}
-
-// declare module "./shop" { interface Cart { ... } }, declare global { ... }: interfaces of this
-// name are open, wherever they are declared.
-void Checker::Augment(const Node* program) {
-  for (const Node& statement : program->kids()) {
-    if (!statement.is(K::k_ambient_declaration)) continue;
-    const Node* module = statement.first(K::k_module);
-    const Node* body =
-        module != nullptr ? module->at(F::k_body) : statement.first(K::k_statement_block);
-    if (body == nullptr) continue;
-    const bool adds =
-        module == nullptr || program->tree == tree_.get() ||
-        std::any_of(program->kids().begin(), program->kids().end(), [](const Node& s) {
-          return s.is(K::k_import_statement) || s.is(K::k_export_statement);
-        });
-    if (!adds) continue;
-    for (const Node& kid : body->kids()) {
-      const Node* inner = kid.is(K::k_export_statement) ? kid.at(F::k_declaration) : &kid;
-      const Node* name = inner == nullptr || !inner->is(K::k_interface_declaration)
-                             ? nullptr
-                             : inner->at(F::k_name);
-      if (name == nullptr) continue;
-      augmented_.emplace(name->text());
-      Symbol* lib = Global(name->text());
-      if (module != nullptr || lib == nullptr || program->tree == tree_.get()) continue;
-      // Members that another file adds to an interface of the library; they are open.
-      const Binding binding(*this, program->tree);
-      Symbol* added = NewSymbol(name->text(), kInterface, inner);
-      FillMembers(added);
-      FillMembers(lib);
-      for (auto& [key, member] : added->members) {
-        member->type = pool_.open;
-        lib->members.emplace(key, member);
-      }
-    }
-  }
 }
 
 }  // namespace pawl::monitors::ts

@@ -51,6 +51,8 @@ void Checker::SetProgram(std::unique_ptr<Tree> tree, uint32_t cursor) {
   Work::Bytes(tree_->text().size() / 16);
   cursor_ = cursor;
   finished_ = cursor >= tree_->text().size();
+  ReadAmbient();
+  script_ = files_ != nullptr && IsScript();
   // What the program adds to interfaces of the library counts for all types from here on.
   if (tree_->text().find("interface ") != std::string::npos) {
     ScopeOf(tree_->root());
@@ -180,7 +182,14 @@ void Checker::BindStatement(const Node* s, Scope& scope, bool var_only) {
       return;
     case K::k_internal_module:
     case K::k_module:
-      if (const Node* name = s->at(F::k_name)) Declare(scope, name->text(), kNamespace, s);
+      if (const Node* name = s->at(F::k_name)) {
+        Declare(scope, name->text(), kNamespace, s);
+        // namespace A.B {}: A has more than this part says.
+        if (name->is(K::k_nested_identifier)) {
+          const std::string_view text = name->text();
+          Declare(scope, text.substr(0, text.find('.')), kNamespace, s)->bases_open = true;
+        }
+      }
       return;
     case K::k_import_statement: {
       const std::function<void(const Node*)> names = [&](const Node* n) {
@@ -287,11 +296,7 @@ void Checker::BindGlobalBlocks(const Node* program) {
     if (!statement.is(K::k_ambient_declaration)) continue;
     const Node* body = statement.first(K::k_statement_block);
     if (body == nullptr) continue;
-    Scope inside;
-    for (const Node& kid : body->kids()) {
-      if (kid.named) BindStatement(&kid, inside, false);
-    }
-    Overlay(inside);
+    ScopeOf(body);
   }
 }
 
@@ -314,6 +319,8 @@ void Checker::Bind(const Node* node, Scope& scope) {
         if (kid.named) BindStatement(&kid, scope, false);
       }
       if (node->parent != nullptr && !node->parent->is(K::k_statement_block)) BindVars(node, scope);
+      // declare global { ... }: its interfaces are parts of the library's.
+      if (node->tree == tree_.get() && node->parent->is(K::k_ambient_declaration)) Overlay(scope);
       return;
     case K::k_switch_body:
       for (const Node& label : node->kids()) {

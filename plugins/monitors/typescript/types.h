@@ -118,7 +118,7 @@ struct Property {
   bool method = false;
   Symbol* symbol = nullptr;
   Mapper mapper;
-  TypeRef receiver = nullptr;  // of a method of a base: what `this` is as its result
+  TypeRef receiver = nullptr;  // what `this` is, where it is not the class itself
 };
 
 struct Shape {

@@ -49,8 +49,10 @@ struct Parts {
 
 // The output with each whole value that is not of the text as null; whether the value that is being
 // written, if there is one, has left the text is told by the copied grammar refusing the result.
-std::string Replaced(const Parts& parts, const std::string& output) {
+// `open`: what is there of that value.
+std::string Replaced(const Parts& parts, const std::string& output, std::string& open) {
   std::string out;
+  open.clear();
   for (size_t i = 0; i < output.size();) {
     const bool starts = i > 0 && (output[i - 1] == ':' || output[i - 1] == '[' ||
                                   (output[i - 1] == ',' && output.find('[') < i));
@@ -70,6 +72,7 @@ std::string Replaced(const Parts& parts, const std::string& output) {
     const bool whole = output[i] == '"' ? end <= output.size() : end < output.size();
     std::string value = output.substr(i, end - i);
     if (whole && !parts.copied.Start().Advance(out + value)) value = "null";
+    if (!whole) open = value;
     out += value;
     i = std::min(end, output.size());
   }
@@ -85,18 +88,15 @@ TEST(TextPreferenceTest, PrefersWhatTheTwinPrefers) {
         PreferText(MakeConstraint(parts.grammar), parts.copied, {.nats = {2, 5}}));
     std::string output;
     while (!at->accepting()) {
-      const std::string twin = Replaced(parts, output);
+      std::string open;
+      const std::string twin = Replaced(parts, output, open);
       const std::optional<State> state = parts.copied.Start().Advance(twin);
       const LoopConstraint::Preference found = at->preference();
       const std::vector<TokenId> allowed = at->mask()->Tokens();
       ASSERT_FALSE(allowed.empty());
       if (found.mask != nullptr) {
         ASSERT_TRUE(state.has_value()) << output << " | " << twin;
-        const char before = output.back();
-        const bool begins =
-            before == ':' || before == '[' || before == ',' ||
-            (before == '"' &&
-             std::string_view(":[,").find(output[output.size() - 2]) != std::string_view::npos);
+        const bool begins = open.size() < (open.starts_with('"') ? 2 : 1);
         EXPECT_EQ(found.nats, begins ? 2 : 5) << output;
         for (const TokenId token : allowed) {
           const std::string_view bytes = parts.vocabulary->bytes(token);

@@ -487,7 +487,7 @@ TEST(ServerTest, ValuesOfTheTextArePreferred) {
   Connection c(Port());
   const auto answer = [&](const std::string& preference, int seed) {
     return c.Post("/v1/extract",
-                  R"({"text":"Zu 7 of Ulm","temperature":1.5,"max_tokens":200,"schema":{"type":)"
+                  R"({"text":"Zu 7 of Ulm","temperature":6,"max_tokens":200,"schema":{"type":)"
                   R"("object","properties":{"a":{"type":"string"}},"required":["a"]},"seed":)" +
                       std::to_string(seed) + R"(,"prefer_text":)" + preference + "}");
   };
@@ -498,7 +498,7 @@ TEST(ServerTest, ValuesOfTheTextArePreferred) {
       ASSERT_EQ(got.status, 200) << got.body;
       const std::string value = At(got.Json(), "/records/0/record/a").text;
       const bool stands = std::string("Zu 7 of Ulm").find(value) != std::string::npos;
-      if (std::string(preference) == "1000") EXPECT_TRUE(stands) << value;
+      EXPECT_TRUE(stands || std::string(preference) == "0") << value;
       beside += stands ? 0 : 1;
     }
   }

@@ -55,11 +55,9 @@ void ExtractSetting::AddTo(CLI::App* command) {
       ->check(CLI::IsMember({"close", "allow"}))
       ->capture_default_str();
   command
-      ->add_option(
-          "--prefer-text", prefer_text,
-          "How many nats a string, number or date loses that the text does not have; 0: "
-          "none (default: as measured, else 1, and 6 for strings with a pattern and for fields "
-          "that the examples copy; docs/extraction.md)")
+      ->add_option("--prefer-text", prefer_text,
+                   "How many nats a value loses that the text does not have; 0: none "
+                   "(default: docs/extraction.md)")
       ->check(FiniteNumber(0, kMostPreferText))
       ->type_name("NATS");
   TextOption(command, "--contrast", contrast, "A",

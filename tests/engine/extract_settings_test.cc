@@ -111,7 +111,8 @@ TEST(ExtractChoicesTest, TheMeasuredChoiceComesBeforePawlJson) {
   EXPECT_EQ(sources,
             "schema_view=\"keys\" measured choice; whitespace=\"compact\" default; "
             "separators=[\", \",\": \"] pawl.json; keys=\"required\" measured choice; "
-            "nulls=\"drop\" pawl.json; instruction=\"Own.\" pawl.json; examples=[] default; ");
+            "nulls=\"drop\" pawl.json; instruction=\"Own.\" pawl.json; examples=[] default; "
+            "prefer_text=\"auto\" default; ");
 }
 
 TEST(ExtractChoicesTest, WordsAndExamplesAreForTheirSchema) {

@@ -200,6 +200,18 @@ bool GrammarAccess::HasBinder(const Grammar& grammar) {
   return grammar.keeper_->binder() != nullptr;
 }
 
+void GrammarAccess::SetCopier(const Grammar& grammar, GrammarOwner::Binder copier) {
+  grammar.keeper_->set_copier(std::move(copier));
+}
+
+std::optional<Grammar> GrammarAccess::CopiedFrom(const Grammar& grammar, std::string_view text) {
+  const GrammarOwner::Binder& copier = grammar.keeper_->copier();
+  if (copier == nullptr) return std::nullopt;
+  Result<Grammar> made = copier(text);
+  if (!made.ok() || made->Start().completion_length() < 0) return std::nullopt;
+  return *std::move(made);
+}
+
 Error GrammarAccess::UnboundError(const Grammar& grammar) {
   return {ErrorCode::kInvalid, "needs the text that is copied from (source, or bind)",
           grammar.unbound()};

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "grammar/grammar_impl.h"
@@ -38,6 +39,11 @@ struct GrammarAccess {
   static void SetBound(const Grammar& grammar, std::string place);
   // Grammar::Bind may answer with another grammar, or an error.
   static bool HasBinder(const Grammar& grammar);
+  // With JsonSchemaOptions::bind_source and without `verbatim`: the grammar of the same schema for
+  // one text, in which each field is copied as by Verbatim::kAll. nullopt: there is none, or the
+  // text has no span for a field that needs one.
+  static void SetCopier(const Grammar& grammar, GrammarOwner::Binder copier);
+  static std::optional<Grammar> CopiedFrom(const Grammar& grammar, std::string_view text);
   // The error of what takes no grammar that waits for its text.
   static Error UnboundError(const Grammar& grammar);
   // A grammar over the same vocabulary that takes nothing.

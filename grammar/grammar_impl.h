@@ -261,6 +261,10 @@ class GrammarOwner : public std::enable_shared_from_this<GrammarOwner> {
     binder_ = std::move(binder);
     unbound_ = std::move(place);
   }
+  // Makes the grammar of a text in which every field is copied; empty: there is none. Set before
+  // the grammar is handed out.
+  const Binder& copier() const { return copier_; }
+  void set_copier(Binder copier) { copier_ = std::move(copier); }
   void AddNotes(const std::vector<std::string>& notes) {
     notes_.insert(notes_.end(), notes.begin(), notes.end());
   }
@@ -289,7 +293,7 @@ class GrammarOwner : public std::enable_shared_from_this<GrammarOwner> {
   const int64_t source_bytes_;
   std::vector<std::string> notes_;
   std::shared_ptr<const RecordKeys> record_keys_;
-  Binder binder_;
+  Binder binder_, copier_;
   std::string unbound_;
   bool has_captures_;
   std::atomic<uint64_t> used_{0};

@@ -473,7 +473,10 @@ Result<Grammar> Compiler::CompileJsonSchema(std::string_view text, const JsonSch
         std::static_pointer_cast<schema::SchemaMachine>(GrammarAccess::Of(*grammar).machine);
     if (std::string field = machine->BoundField(); !field.empty())
       GrammarAccess::SetBound(*grammar, std::move(field));
-    if (machine->UnboundField().empty()) return grammar;
+    const bool prefers = options.bind_source &&
+                         options.verbatim == JsonSchemaOptions::Verbatim::kNone &&
+                         !options.resolve_document;
+    if (machine->UnboundField().empty() && !prefers) return grammar;
     Compiler again = *this;
     again.cache_ = nullptr;  // which may hold this grammar
     JsonSchemaOptions bound = options;
@@ -484,6 +487,20 @@ Result<Grammar> Compiler::CompileJsonSchema(std::string_view text, const JsonSch
     if (!document.ok()) return document.error();
     const auto parsed =
         std::make_shared<const Parsed>(Parsed{std::string(text), *std::move(document)});
+    if (prefers) {
+      JsonSchemaOptions copied = bound;
+      copied.verbatim = JsonSchemaOptions::Verbatim::kAll;
+      if (GrammarAccess::RecordKeysOf(*grammar) == nullptr)
+        copied.keys = JsonSchemaOptions::Keys::kRequired;
+      GrammarAccess::SetCopier(
+          *grammar, [copied, parsed, context = Context{vocabulary_, witnesses_, budget_, nullptr}](
+                        std::string_view source) {
+            JsonSchemaOptions with = copied;
+            with.source = source.empty() ? " " : source;
+            return ReadParsed(parsed, with, context);
+          });
+    }
+    if (machine->UnboundField().empty()) return grammar;
     GrammarAccess::SetBinder(
         *grammar,
         [again, bound, parsed, keys = GrammarAccess::RecordKeysOf(*grammar),

@@ -284,7 +284,7 @@ PAWL_API pawl_status pawl_grammar_complement(const pawl_grammar* grammar, pawl_g
 PAWL_API pawl_status pawl_grammar_bind(const pawl_grammar* grammar, const char* text, size_t length,
                                        pawl_grammar** out, pawl_error** error);
 PAWL_API void pawl_grammar_free(pawl_grammar* grammar);
-/* Notes of the compiler that are no errors. The text lives as long as the grammar. Threads: any. */
+/* Notes of the compiler, no errors. The text lives as long as the grammar. Threads: any. */
 PAWL_API size_t pawl_grammar_note_count(const pawl_grammar* grammar);
 PAWL_API pawl_status pawl_grammar_note(const pawl_grammar* grammar, size_t index, const char** text,
                                        size_t* length);
@@ -510,13 +510,12 @@ PAWL_API pawl_status pawl_engine_vocabulary(const pawl_engine* engine,
 PAWL_API pawl_status pawl_engine_encode(const pawl_engine* engine, const char* text, size_t length,
                                         int32_t* tokens, size_t capacity, size_t* count);
 
-/* A prompt: one of text, chat_json and tokens; or text with schema. */
+/* A prompt: one of text (UTF-8), chat_json and tokens; or text with schema. */
 typedef struct pawl_prompt {
   size_t struct_size;
-  const char* text; /* UTF-8 */
+  const char* text;
   size_t text_length;
-  /* A JSON list of messages, or an object with "messages", for the model's chat template. */
-  const char* chat_json;
+  const char* chat_json; /* a JSON list of messages, or an object with "messages" */
   size_t chat_json_length;
   const int32_t* tokens; /* used unchanged */
   size_t token_count;
@@ -530,6 +529,7 @@ typedef struct pawl_prompt {
   size_t examples_json_length;
   int32_t schema_view; /* 0: as for the model; 1: template, 2: keys, 3: schema, 4: none, 5: auto */
   const char* lora;    /* the name of an adapter of the engine, NUL-terminated; NULL: none */
+  double prefer_text;  /* with `schema`: as in pawl/engine.h; 0: as for the model; below 0: off */
 } pawl_prompt;
 PAWL_API void pawl_prompt_init(pawl_prompt* prompt, size_t struct_size);
 

@@ -13,6 +13,7 @@
 #include "src/base/file.h"
 #include "src/base/json.h"
 #include "src/decode/check_input.h"
+#include "src/engine/copied_fields.h"
 #include "src/engine/copied_text.h"
 #include "src/engine/lora_names.h"
 #include "src/engine/option_names.h"
@@ -455,6 +456,11 @@ EngineRequest RequestOf(const nb::tuple& prompt) {
     request.extract->view = named.value_or(SchemaView::kDefault);
     request.extract->record = TextOf(prompt[6], "the record");
     request.extract->problem = TextOf(prompt[7], "the problem");
+    if (!prompt[8].is_none()) {
+      request.extract->prefer_text =
+          OptionValue<double>(prompt[8], "prefer_text", "a number from 0 (off) to 1000");
+    }
+    if (Status status = CheckPreferText(*request.extract); !status.ok()) Raise(status.error());
   }
   return request;
 }

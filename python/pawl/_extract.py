@@ -49,6 +49,7 @@ class Extract:
         self._asking = (str(asking.get("instruction", "")),
                         json_text(_examples(asking.get("examples", ())), "examples"),
                         str(asking.get("schema_view", "")))
+        self._prefer_text = asking.get("prefer_text")
         sampling = self._options.sampling
         #: No string is longer than the text that the model sees.
         self._longest = sys.maxsize
@@ -89,7 +90,7 @@ class Extract:
         return self._record(await self.aoutput(job))
 
     def _submit(self, text: str, wrong: Tuple[str, str], options: Sorted, streams: bool) -> _pawl.Job:
-        prompt = ("extract", self._schema, text, *self._asking, *wrong)
+        prompt = ("extract", self._schema, text, *self._asking, *wrong, self._prefer_text)
         try:
             job = self._engine._submit(prompt, self._grammar_for(text), options, streams, self._group)
         except PawlError as error:

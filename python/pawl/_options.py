@@ -115,6 +115,7 @@ class ExtractOptions(SamplingOptions, SchemaOptions, total=False):
     instruction: str
     examples: "Sequence[Any]"
     schema_view: "Literal['auto', 'template', 'keys', 'schema', 'none']"
+    prefer_text: float
     contrast: "Union[float, Literal['auto']]"
     document: bool
     chunk_tokens: int
@@ -140,7 +141,7 @@ _SAMPLING = frozenset(SamplingOptions.__annotations__)
 _SCHEMA = frozenset(_pawl.schema_option_names())
 _CONSTRAINTS = ("schema", "regex", "choice", "grammar", "structural_tag", "substring")
 _BESIDE = ("language", "root")
-_ASKING = ("instruction", "examples", "schema_view")
+_ASKING = ("instruction", "examples", "schema_view", "prefer_text")
 _DOCUMENT = ("document", "chunk_tokens", "passes")
 _LANGUAGES = {".ebnf": "ebnf", ".gbnf": "gbnf", ".lark": "lark"}
 

@@ -57,7 +57,7 @@ def main():
     names = {"pad_token": "</s>", "mask_token": "<mask>"} if diffusion else {"pad_token": "<pad>"}
     write("tokenizer_config.json", {"tokenizer_class": "PreTrainedTokenizerFast", "bos_token": "<s>", "eos_token": "</s>", **names,
                                     "clean_up_tokenization_spaces": False, "model_max_length": 4096})
-    write("pawl.json", {"extract": {"prompt": "{fields}\n{text}\n", "bos": True}})
+    write("pawl.json", {"extract": {"prompt": "{fields}\n{text}\n", "bos": True, "prefer_text": 0}})
     write("training.json", {name: saved[name] for name in ("seed", "step", "tokens", "scored", "spent")})  # `train.py --start` goes on from here
     size = sum(p.stat().st_size for p in folder.rglob("*") if p.is_file())
     print(f"step {saved['step']}, {saved['tokens']} tokens, {saved['scored']} scored, {saved['spent'] / 60:.1f} min, "

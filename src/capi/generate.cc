@@ -3,6 +3,7 @@
 // the caller's thread.
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <condition_variable>
 #include <mutex>
 #include <optional>
@@ -12,6 +13,7 @@
 #include "src/base/failure.h"
 #include "src/base/file.h"
 #include "src/capi/engine_handles.h"
+#include "src/engine/copied_fields.h"
 #include "src/engine/lora_names.h"
 #include "src/engine/schema_view.h"
 #include "src/engine/search_json.h"
@@ -206,6 +208,9 @@ pawl_status ReadAsking(const pawl_prompt& prompt, ExtractInput& input, pawl_erro
   if (prompt.schema_view < 0 || prompt.schema_view > kMostView)
     return BadArgument(error, "prompt.schema_view", "must be 0..5");
   input.view = static_cast<SchemaView>(prompt.schema_view);
+  if (prompt.prefer_text != 0) input.prefer_text = std::max(prompt.prefer_text, 0.0);
+  if (const Status status = CheckPreferText(input); !status.ok() || std::isnan(prompt.prefer_text))
+    return BadArgument(error, "prompt.prefer_text", "must be a number of at most 1000");
   if (prompt.examples_json == nullptr) return PAWL_OK;
   Result<std::vector<ExtractExample>> examples =
       ExamplesFromJson(Text(prompt.examples_json, prompt.examples_json_length));
@@ -446,6 +451,7 @@ pawl_status pawl_engine_extract_options(const pawl_engine* engine, const char* t
     out.keys = static_cast<int32_t>(made.keys);
     out.nulls = static_cast<int32_t>(made.nulls);
     out.max_string = made.max_string;
+    out.bind_source = made.bind_source ? 1 : 0;
     // The strings of the model's choices, which live as long as it does.
     for (const ExtractSettings* from : {&model.choices().own, &model.choices().measured}) {
       if (!from->separators) continue;

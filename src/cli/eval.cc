@@ -159,6 +159,18 @@ std::vector<NamedSetting> ExampleVariants(const NamedSetting& base,
   return out;
 }
 
+// How much values of the text are preferred.
+std::vector<NamedSetting> PreferenceVariants(const NamedSetting& base) {
+  std::vector<NamedSetting> out;
+  for (const double nats : {0.0, 3.0, 10.0}) {
+    NamedSetting one = base;
+    one.name += fmt::format(" --prefer-text {}", nats);
+    one.setting.prefer_text = nats;
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
 // What of a setting the file of the measured choice keeps.
 ExtractSettings ChoiceOf(const ExtractSetting& setting, bool views) {
   ExtractSettings out;
@@ -167,6 +179,7 @@ ExtractSettings ChoiceOf(const ExtractSetting& setting, bool views) {
   out.separators = {layout.separators[0], layout.separators[1]};
   if (layout.asked.contains("keys")) out.keys = OptionOf<JsonSchemaOptions::Keys>(layout.keys);
   if (layout.asked.contains("nulls")) out.nulls = OptionOf<JsonSchemaOptions::Nulls>(layout.nulls);
+  out.prefer_text = setting.prefer_text;
   if (!views) return out;
   out.schema_view = SchemaViewNamed(setting.view);
   if (!setting.instruction.empty()) out.instruction = setting.instruction;
@@ -243,7 +256,8 @@ Status SaveChoice(const EvalInput& input, const NamedSetting& best, bool views,
 }
 
 // The best of the variants on two thirds of the texts, and what it gives on the others. White space
-// and the view of the schema come first; with the best of them an instruction, then examples.
+// and the view of the schema come first; with the best of them an instruction, then examples, then
+// how much values of the text are preferred.
 Result<std::vector<eval::EvalRun>> RunVariants(const EvalFlags& flags, EvalInput& input,
                                                const std::vector<eval::EvalText>& texts) {
   constexpr size_t kExamples = 3, kLeastSeen = 9;
@@ -285,6 +299,7 @@ Result<std::vector<eval::EvalRun>> RunVariants(const EvalFlags& flags, EvalInput
   Status status = choose(LayoutVariants(flags.extract.setting, views));
   if (status.ok() && views) status = choose(InstructionVariants(*best, input.schema));
   if (status.ok() && views) status = choose(ExampleVariants(*best, shown));
+  if (status.ok()) status = choose(PreferenceVariants(*best));
   if (!status.ok()) return status.error();
   std::vector<eval::EvalRun> runs;
   for (const NamedSetting& one : {NamedSetting{"default", flags.extract.setting}, *best}) {

@@ -17,6 +17,7 @@
 #include "src/cli/search_flags.h"
 #include "src/decode/closing.h"
 #include "src/decode/sampling/names.h"
+#include "src/engine/copied_fields.h"
 #include "src/engine/engine_parts.h"
 #include "src/engine/schema_view.h"
 #include "src/engine/search_json.h"
@@ -53,6 +54,12 @@ void ExtractSetting::AddTo(CLI::App* command) {
                    "times: close, allow")
       ->check(CLI::IsMember({"close", "allow"}))
       ->capture_default_str();
+  command
+      ->add_option("--prefer-text", prefer_text,
+                   "How many nats a value loses that the text does not have; 0: none "
+                   "(default: docs/extraction.md)")
+      ->check(FiniteNumber(0, kMostPreferText))
+      ->type_name("NATS");
   TextOption(command, "--contrast", contrast, "A",
              "Make more probable what the text adds to the prompt: a number, or auto "
              "(docs/search.md)");
@@ -258,6 +265,7 @@ Result<std::unique_ptr<Extractor>> Extractor::Create(ExtractEngine& engine,
   input.schema = tree.ok() ? json::Dump(*tree) : schema;
   input.instruction = setting.instruction;
   if (!setting.view.empty()) input.view = *SchemaViewNamed(setting.view);
+  input.prefer_text = setting.prefer_text;
   Result<std::vector<ExtractExample>> examples = setting.ReadExamplesFile(out->example_lines_);
   if (!examples.ok()) return examples.error();
   input.examples = *std::move(examples);
@@ -288,6 +296,7 @@ void Extractor::ListSettings(const ExtractSetting& setting) {
     if (one.name == "schema_view") return !setting.view.empty();
     if (one.name == "instruction") return !setting.instruction.empty();
     if (one.name == "examples") return !request_.extract->examples.empty();
+    if (one.name == "prefer_text") return setting.prefer_text.has_value();
     const bool space = one.name == "whitespace" || one.name == "separators";
     return setting.layout.asked.contains(one.name) ||
            (space && (setting.layout.asked.contains("whitespace") ||
@@ -298,6 +307,7 @@ void Extractor::ListSettings(const ExtractSetting& setting) {
     if (one.name == "schema_view") return json::Quote(setting.view);
     if (one.name == "instruction") return json::Quote(setting.instruction);
     if (one.name == "examples") return std::to_string(request_.extract->examples.size());
+    if (one.name == "prefer_text") return fmt::format("{}", *setting.prefer_text);
     if (one.name == "whitespace") return json::Quote(layout.whitespace);
     if (one.name == "keys") return json::Quote(layout.keys);
     if (one.name == "nulls") return json::Quote(layout.nulls);

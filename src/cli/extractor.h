@@ -37,6 +37,7 @@ struct ExtractSetting {
   std::string view;                      // empty: not given
   std::string repetition = "close";
   std::string contrast;  // empty: none
+  std::optional<double> prefer_text;
   int free_first = 0;
   ThinkingFlags thinking;
   DiffusionFlags diffusion;

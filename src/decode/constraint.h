@@ -100,6 +100,14 @@ class LoopConstraint : public Constraint {
   virtual std::unique_ptr<RecordFilter> NewRecordFilter() const { return nullptr; }
   // Where the answer begins is not certain here, because there may be thoughts before it.
   virtual bool before_answer() const { return false; }
+  // Allowed tokens that are not in `mask` lose `nats` of their logits. nullptr: none does.
+  struct Preference {
+    std::shared_ptr<const Mask> mask;
+    float nats = 0;
+  };
+  virtual Preference preference() const { return {}; }
+  // Here or behind some tokens there may be a preference.
+  virtual bool prefers() const { return false; }
   // What the model's end token means where the output may not end yet: another token, and the place
   // behind it. nullopt: nothing, and the mask does not allow it.
   struct InsteadOfEnd {

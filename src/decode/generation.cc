@@ -28,6 +28,7 @@
 // The callback is the caller's code and is left out of that: Emit calls it.
 #include "src/decode/generation.h"
 
+#include <bit>
 #include <chrono>
 #include <cmath>
 #include <limits>
@@ -67,6 +68,7 @@ OutputBuilder::OutputBuilder(const OutputTask& task, std::vector<TokenId> prompt
       tokens_(std::move(prompt)),
       at_(ForLoop(std::move(constraint), *task.vocabulary)),
       foreign_(at_ != nullptr && at_->foreign()),
+      prefers_(at_ != nullptr && at_->prefers()),
       options_(std::move(options)),
       sampler_(options_.sampling, task.vocabulary),
       forced_text_(vocabulary_, *task.encode),
@@ -347,6 +349,7 @@ Result<TokenId> OutputBuilder::Choose(std::span<const float> logits, const Token
   std::span<const float> known = logits.first(static_cast<size_t>(KnownTokens()));
   watch_.See(known, mask_.get());
   if (!options_.logit_bias.empty()) known = Biased(known);
+  if (prefers_) known = Preferred(known);
   Result<TokenId> sampled = Draw(known);
   if (!sampled.ok() || *sampled == kNoToken || rule == nullptr) return sampled;
   Result<TokenId> other = (*rule)(sampler_, known, mask_.get(), History(), *sampled);
@@ -391,6 +394,20 @@ std::span<const float> OutputBuilder::Biased(std::span<const float> logits) {
   biased_.assign(logits.begin(), logits.end());
   for (const auto& [token, bias] : options_.logit_bias) {
     biased_[static_cast<size_t>(token)] += bias;
+  }
+  return biased_;
+}
+
+std::span<const float> OutputBuilder::Preferred(std::span<const float> logits) {
+  const LoopConstraint::Preference preference = at_->preference();
+  if (preference.mask == nullptr || mask_ == nullptr) return logits;
+  if (logits.data() != biased_.data()) biased_.assign(logits.begin(), logits.end());
+  const std::span<const uint32_t> allowed = mask_->words(), preferred = preference.mask->words();
+  for (size_t w = 0; w < allowed.size(); ++w) {
+    for (uint32_t word = allowed[w] & ~preferred[w]; word != 0; word &= word - 1) {
+      const size_t token = w * 32 + static_cast<size_t>(std::countr_zero(word));
+      if (token < biased_.size()) biased_[token] -= preference.nats;
+    }
   }
   return biased_;
 }

@@ -134,7 +134,7 @@ class OutputBuilder {
     return mask->words();
   }
   // Stages of the sampler that a backend does not have. The host draws then.
-  bool draws_on_host() const { return sampler_.needs_logits(); }
+  bool draws_on_host() const { return prefers_ || sampler_.needs_logits(); }
   // Log-probabilities are asked for.
   bool wants_top() const { return watch_.wants_logits(); }
   // What a backend that draws tokens itself cannot do for this request; empty: nothing.
@@ -193,6 +193,7 @@ class OutputBuilder {
   Result<bool> Stop(StopReason reason);
   std::string_view BytesOf(TokenId token) const;
   void Append(TokenId token, TokenReport::Source source);
+  std::span<const float> Preferred(std::span<const float> logits);
   std::span<const float> Biased(std::span<const float> logits);
   bool closes() const { return at_ != nullptr && closes_; }
   bool IsEnd(TokenId token) const;
@@ -205,6 +206,7 @@ class OutputBuilder {
   std::string text_;
   std::shared_ptr<const LoopConstraint> at_;
   const bool foreign_;  // at_ is not a grammar's
+  const bool prefers_;  // LoopConstraint::prefers
   GenerateOptions options_;
   Sampler sampler_;
   Stage stage_ = Stage::kNone;

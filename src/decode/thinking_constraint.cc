@@ -121,6 +121,7 @@ class ThinkingConstraint final : public LoopConstraint {
     return shared_->parts.answer->NewRecordFilter();
   }
   bool before_answer() const override { return true; }
+  bool prefers() const override { return shared_->parts.answer->prefers(); }
   size_t AnswerTokens(TokenId token) const override {
     if (ThoughtsAfter(token) != nullptr) return 0;
     const std::vector<BegunAnswer> answers = AnswersAfter(token);

@@ -9,6 +9,7 @@
 #include "src/base/file.h"
 #include "src/base/json.h"
 #include "src/base/utf8.h"
+#include "src/engine/copied_fields.h"
 #include "src/engine/copied_text.h"
 #include "src/engine/message_source.h"
 #include "src/engine/model_files.h"
@@ -411,6 +412,11 @@ Result<LaidOut> LayOut(const EngineRequest& request, const LoadedModel& model,
   if (!prompt.ok()) return prompt.error();
   Result<std::shared_ptr<const Constraint>> constraint = ConstraintOf(request, model);
   if (!constraint.ok()) return constraint.error();
+  if (request.extract && request.grammar) {
+    if (Status status = CheckPreferText(*request.extract); !status.ok()) return status.error();
+    constraint =
+        WithTextPreference(*std::move(constraint), *request.grammar, *request.extract, model);
+  }
   Result<std::optional<ThoughtPlan>> plan =
       thoughts != nullptr ? std::optional(*thoughts) : ThoughtsOf(request, model, *prompt);
   if (!plan.ok()) return plan.error();

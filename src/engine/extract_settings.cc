@@ -5,6 +5,7 @@
 #include "src/engine/extract_settings.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -16,6 +17,7 @@
 #include "src/base/file.h"
 #include "src/base/json.h"
 #include "src/base/names.h"
+#include "src/engine/copied_fields.h"
 #include "src/engine/schema_view.h"
 
 namespace pawl {
@@ -63,6 +65,11 @@ std::string JsonOfSeparators(const std::string& item, const std::string& key) {
   return "[" + json::Quote(item) + "," + json::Quote(key) + "]";
 }
 
+std::string JsonOfNumber(double number) {
+  char digits[32];
+  return {digits, std::to_chars(digits, digits + sizeof digits, number).ptr};
+}
+
 // The setting with this name as JSON; empty: it is not set.
 std::string ValueOf(const ExtractSettings& s, std::string_view name) {
   const auto quoted = [](const auto& choice) {
@@ -76,12 +83,14 @@ std::string ValueOf(const ExtractSettings& s, std::string_view name) {
   if (name == "keys") return quoted(s.keys);
   if (name == "nulls") return quoted(s.nulls);
   if (name == "instruction") return s.instruction ? json::Quote(*s.instruction) : "";
-  return s.examples ? JsonOfExamples(*s.examples) : "";
+  if (name == "examples") return s.examples ? JsonOfExamples(*s.examples) : "";
+  return s.prefer_text ? JsonOfNumber(*s.prefer_text) : "";
 }
 
 // What holds where no file says anything.
 std::string DefaultOf(std::string_view name) {
   const JsonSchemaOptions options = ExtractSchemaOptions();
+  if (name == "prefer_text") return json::Quote("auto");
   ExtractSettings standard;
   standard.schema_view = SchemaView::kAuto;
   standard.whitespace = options.whitespace;
@@ -131,6 +140,7 @@ ExtractSettings ReadExtractSettings(const JsonReader& in) {
   ReadChoice(in["nulls"], out.nulls);
   if (const JsonReader text = in["instruction"]; text.present()) out.instruction = text.String();
   if (const JsonReader list = in["examples"]; list.present()) out.examples = ReadExampleList(list);
+  if (double nats = 0; in["prefer_text"].Read(nats, 0, kMostPreferText)) out.prefer_text = nats;
   return out;
 }
 
@@ -159,6 +169,7 @@ void ExtractChoices::Apply(ExtractInput& input) const {
     if (input.view == SchemaView::kDefault && from.schema_view) input.view = *from.schema_view;
     if (input.instruction.empty() && from.instruction) input.instruction = *from.instruction;
     if (input.examples.empty() && from.examples) input.examples = *from.examples;
+    if (!input.prefer_text) input.prefer_text = from.prefer_text;
   }
 }
 

@@ -32,10 +32,12 @@ struct ExtractSettings {
   std::optional<JsonSchemaOptions::Nulls> nulls;
   std::optional<std::string> instruction;
   std::optional<std::vector<ExtractExample>> examples;
+  std::optional<double> prefer_text;
 };
 // The names of the members, in their order.
 inline constexpr std::string_view kExtractSettingNames[] = {
-    "schema_view", "whitespace", "separators", "keys", "nulls", "instruction", "examples"};
+    "schema_view", "whitespace",  "separators", "keys",
+    "nulls",       "instruction", "examples",   "prefer_text"};
 
 // Members with other names are left to the caller. Errors are those of the reader.
 ExtractSettings ReadExtractSettings(const JsonReader& in);

@@ -54,6 +54,7 @@ JsonSchemaOptions ExtractSchemaOptions(std::string_view text) {
   options.keys = JsonSchemaOptions::Keys::kAll;
   options.open_if_unsatisfiable = true;
   options.max_string = MaxStringFor(text);
+  options.bind_source = true;
   return options;
 }
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "src/base/file.h"
+#include "src/engine/copied_fields.h"
 #include "src/engine/copied_text.h"
 #include "src/engine/document.h"
 #include "src/engine/loaded_model.h"
@@ -114,6 +115,7 @@ struct Asking {
   std::string instruction;
   std::vector<ExtractExample> examples;
   SchemaView view = SchemaView::kDefault;
+  std::optional<double> prefer_text;
   bool close_repetition = true;
 };
 
@@ -138,6 +140,7 @@ Asking ReadAsking(const JsonReader& in) {
     if (named) out.view = *named;
     if (!named) view.Fail(kSchemaViewNames);
   }
+  if (double nats = 0; in["prefer_text"].Read(nats, 0, kMostPreferText)) out.prefer_text = nats;
   if (const JsonReader repetition = in["repetition"]; repetition.present()) {
     const std::string name = repetition.String();
     out.close_repetition = name != "allow";
@@ -223,7 +226,8 @@ Status StartExtract(const ApiRequest& request) {
                      .text = {},
                      .instruction = asking.instruction,
                      .examples = asking.examples,
-                     .view = asking.view};
+                     .view = asking.view,
+                     .prefer_text = asking.prefer_text};
   model.choices().Apply(asked);
   const auto add = [&](const JsonReader& one) {
     all.push_back(one.String());
@@ -237,6 +241,7 @@ Status StartExtract(const ApiRequest& request) {
     prompt.instruction = asked.instruction;
     prompt.examples = asked.examples;
     prompt.view = asked.view;
+    prompt.prefer_text = asked.prefer_text;
     prompt.document = document;
     prompt.pointer = one.place();
     spec.prompts.push_back(std::move(prompt));

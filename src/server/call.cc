@@ -312,7 +312,7 @@ void Call::Submit(Choice& choice) {
       return Done(choice, made.error());
     }
     bound = *std::move(made);
-    request.constraint = MakeConstraint(*bound);
+    request.constraint = ConstraintOf(choice, *bound);
   }
   const int room =
       server_->model->info().context_length - static_cast<int>(choice.prompt_tokens.size());

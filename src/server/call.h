@@ -191,6 +191,8 @@ class Call : public std::enable_shared_from_this<Call> {
   Result<PreparedPrompt> PrepareOne(const PromptSpec& prompt);
   // The records of examples in prompts of extract, as the grammar writes them.
   std::optional<ApiError> WriteExamples();
+  // `bound`: BoundFor(choice). With what the text of an extraction is preferred by.
+  std::shared_ptr<const Constraint> ConstraintOf(const Choice& choice, const Grammar& bound) const;
   // With prompt_only: the prompts are the answer.
   void ShowPrompts(std::span<const std::unique_ptr<Choice>> choices);
   std::optional<ApiError> CompilePlan(ThinkingStart thinking);

@@ -9,6 +9,7 @@
 
 #include "src/base/stop_scope.h"
 #include "src/decode/closing.h"
+#include "src/engine/copied_fields.h"
 #include "src/engine/copied_text.h"
 #include "src/engine/loaded_model.h"
 #include "src/engine/message_source.h"
@@ -356,6 +357,19 @@ Result<Grammar> Call::BoundFor(const Choice& choice) {
       return placed(made.error(), part->pointer);
   }
   return placed(bound.error(), plan_.grammar.pointer);
+}
+
+std::shared_ptr<const Constraint> Call::ConstraintOf(const Choice& choice,
+                                                     const Grammar& bound) const {
+  std::shared_ptr<const Constraint> constraint = MakeConstraint(bound);
+  const PromptSpec& prompt = spec_.prompts[choice.prompt];
+  if (prompt.kind != PromptSpec::Kind::kExtract || spec_.together.any()) return constraint;
+  return WithTextPreference(std::move(constraint), grammars_[choice.prompt],
+                            {.schema = prompt.schema,
+                             .text = prompt.text,
+                             .examples = prompt.examples,
+                             .prefer_text = prompt.prefer_text},
+                            server_->model->loaded());
 }
 
 void Call::ShowPrompts(std::span<const std::unique_ptr<Choice>> choices) {

@@ -118,7 +118,8 @@ void Call::SubmitDocument(Choice& choice) {
                                  .text = prompt.text,
                                  .instruction = prompt.instruction,
                                  .examples = prompt.examples,
-                                 .view = prompt.view};
+                                 .view = prompt.view,
+                                 .prefer_text = prompt.prefer_text};
   request.document = prompt.document;
   request.grammar = grammars_[choice.prompt];
   request.options = spec_.options;

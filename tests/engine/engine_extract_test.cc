@@ -91,7 +91,7 @@ TEST(EngineExtractTest, ASchemaThatNothingFitsClosedIsReadAsItStands) {
 
 TEST(EngineExtractTest, SettingsOfPawlJsonHoldWhereARequestSaysNothing) {
   const OwnFolder folder(
-      R"({"extract":{"schema_view":"template","instruction":"Name the person.","keys":"required",)"
+      R"({"extract":{"schema_view":"template","instruction":"Name the person.","keys":"required","prefer_text":2,)"
       R"("separators":[", ",": "],"examples":[{"text":"Bo is 7","record":{"name":"Bo","age":7}}]}})");
   Engine engine = folder.Load();
   const JsonSchemaOptions options = engine.extract_options();

@@ -42,7 +42,8 @@ ExtractSettings Read(const std::string& text) {
 
 constexpr const char* kAll =
     R"({"schema_view":"template","whitespace":"bounded","separators":[", ",": "],"keys":"required",)"
-    R"("nulls":"drop","instruction":"Find it.","examples":[{"text":"a","record":{"b":1}}]})";
+    R"("nulls":"drop","instruction":"Find it.","examples":[{"text":"a","record":{"b":1}}],)"
+    R"("prefer_text":2.5})";
 
 TEST_F(SettingsFolder, WhatIsWrittenIsReadAgain) {
   EXPECT_EQ(JsonOf(Read(kAll)), kAll);
@@ -58,6 +59,7 @@ TEST_F(SettingsFolder, WhatIsWrittenIsReadAgain) {
   ExtractInput input{.schema = "{}", .text = "t"};
   choices.Apply(input);
   EXPECT_EQ(input.instruction, "Find it.");
+  EXPECT_EQ(input.prefer_text, 2.5);
 }
 
 TEST_F(SettingsFolder, TheFileIsOfTheWeightsNotOfTheirPlace) {
@@ -109,7 +111,8 @@ TEST(ExtractChoicesTest, TheMeasuredChoiceComesBeforePawlJson) {
   EXPECT_EQ(sources,
             "schema_view=\"keys\" measured choice; whitespace=\"compact\" default; "
             "separators=[\", \",\": \"] pawl.json; keys=\"required\" measured choice; "
-            "nulls=\"drop\" pawl.json; instruction=\"Own.\" pawl.json; examples=[] default; ");
+            "nulls=\"drop\" pawl.json; instruction=\"Own.\" pawl.json; examples=[] default; "
+            "prefer_text=\"auto\" default; ");
 }
 
 TEST(ExtractChoicesTest, WordsAndExamplesAreForTheirSchema) {

@@ -107,3 +107,19 @@ def test_long_texts_name_the_option(engine):
     with pytest.raises(pawl.PawlError) as error:
         engine.extract("Ann Lee pays. " * 4000, NAME)
     assert error.value.place == "text" and "document" in error.value.message
+
+
+def test_values_of_the_text_are_preferred(engine):
+    text, schema = "Zu 7 of Ulm", {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}},
+                                   "required": ["a", "b"]}
+    for seed in range(5):
+        record = engine.extract(text, schema, prefer_text=1000, temperature=6, seed=seed)
+        assert all(value in text for value in record.values())
+    free = [engine.extract(text, schema, prefer_text=0, temperature=6, seed=seed) for seed in range(5)]
+    assert any(value not in text for record in free for value in record.values())
+    with pytest.raises(TypeError):
+        engine.extract(text, schema, prefer_text="much")
+    for wrong in (-1, 1001, float("nan")):
+        with pytest.raises(pawl.PawlError) as error:
+            engine.extract(text, schema, prefer_text=wrong)
+        assert error.value.place == "prefer_text"

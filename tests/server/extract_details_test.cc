@@ -212,5 +212,32 @@ TEST(ExtractDetailsTest, DocumentsAreReadInChunks) {
   EXPECT_EQ(param(document + R"(,"search":{"num_beams":2})"), "/document");
 }
 
+TEST(ExtractDetailsTest, ValuesOfTheTextArePreferred) {
+  Connection c(DetailsPort());
+  const auto answer = [&](const std::string& preference, int seed) {
+    return c.Post("/v1/extract",
+                  R"({"text":"Zu 7 of Ulm","temperature":6,"max_tokens":200,"schema":{"type":)"
+                  R"("object","properties":{"a":{"type":"string"}},"required":["a"]},"seed":)" +
+                      std::to_string(seed) + R"(,"prefer_text":)" + preference + "}");
+  };
+  int beside = 0;
+  for (int seed = 0; seed < 5; ++seed) {
+    for (const char* preference : {"1000", "0"}) {
+      const Answer got = answer(preference, seed);
+      ASSERT_EQ(got.status, 200) << got.body;
+      const std::string value = At(got.Json(), "/records/0/record/a").text;
+      const bool stands = std::string("Zu 7 of Ulm").find(value) != std::string::npos;
+      EXPECT_TRUE(stands || std::string(preference) == "0") << value;
+      beside += stands ? 0 : 1;
+    }
+  }
+  EXPECT_GT(beside, 0);
+  for (const char* wrong : {"-1", "1001", "\"much\""}) {
+    const Answer refused = answer(wrong, 0);
+    EXPECT_EQ(refused.status, 400);
+    EXPECT_NE(refused.body.find("#/prefer_text"), std::string::npos) << refused.body;
+  }
+}
+
 }  // namespace
 }  // namespace pawl::server

@@ -120,8 +120,9 @@ std::unique_ptr<OutputDrafts> DraftVerifier::New(OutputBuilder& run) const {
   // A device that draws hands out log-probabilities for a token at a time.
   if (setting_.draws && run.wants_top()) return nullptr;
   // Rules of rejection need the law of a token: one that is no law of its own would be bent.
-  if (setting_.drafter->rules().rejects() && (run.options().sampling.stages.mirostat != 0 ||
-                                              (run.at() != nullptr && !run.at()->exact()))) {
+  if (setting_.drafter->rules().rejects() &&
+      (run.options().sampling.stages.mirostat != 0 ||
+       (run.at() != nullptr && (!run.at()->exact() || run.at()->prefers())))) {
     return nullptr;
   }
   auto drafts = std::make_unique<OutputDrafts>(run, *setting_.drafter);

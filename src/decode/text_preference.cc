@@ -1,0 +1,362 @@
+// Of a value that has left the text only its end is waited for. The grammar of copied values stands
+// where the value begins, takes the shortest value there that it knows, and goes on behind it.
+// Where that is not possible, for instance because that value may not come twice, nothing is
+// preferred from there on.
+#include "src/decode/text_preference.h"
+
+#include <algorithm>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "grammar/grammar_access.h"
+#include "src/base/json.h"
+#include "src/decode/constraint.h"
+
+namespace pawl {
+namespace {
+
+constexpr int kMostReplays = 3;
+
+// The string, number or literal with which a text begins.
+std::string_view FirstValue(std::string_view text) {
+  JsonPlace place;
+  for (size_t i = 0; i < text.size(); ++i) {
+    switch (place.Feed(text[i])) {
+      case JsonPlace::Event::kEnds:
+        return text.substr(0, i + 1);
+      case JsonPlace::Event::kEndedBefore:
+        return text.substr(0, i);
+      case JsonPlace::Event::kBegins:
+        break;
+      case JsonPlace::Event::kNone:
+        if (!place.at_value() || text[i] == '[') return {};
+        break;
+    }
+  }
+  return text;
+}
+
+struct PreferredTokens {
+  std::shared_ptr<PreferredTokens> before;
+  TokenId token;
+
+  PreferredTokens(std::shared_ptr<PreferredTokens> rest, TokenId last)
+      : before(std::move(rest)), token(last) {}
+  PreferredTokens(const PreferredTokens&) = delete;
+  PreferredTokens& operator=(const PreferredTokens&) = delete;
+  ~PreferredTokens() {  // one after the other: there may be many
+    std::shared_ptr<PreferredTokens> rest = std::move(before);
+    while (rest != nullptr && rest.use_count() == 1) rest = std::move(rest->before);
+  }
+};
+
+// Where the text of an output is, in a grammar of copied values.
+class CopiedPlace {
+ public:
+  explicit CopiedPlace(State start) : at_(std::move(start)) {}
+
+  const JsonPlace& json() const { return json_; }
+  // nullopt: the value is not of the text, or nothing is known any more.
+  const std::optional<State>& at() const { return at_; }
+  bool lost() const { return (at_ && at_->lost()) || (value_ && value_->lost()) || broken_; }
+
+  void Take(TokenId token, std::string_view bytes) {
+    if (at_ && !bytes.empty()) {
+      if (std::optional<State> after = at_->Advance(token)) {
+        if (!at_->lost()) GrammarAccess::KeepStep(*at_, token, *after);
+        return Follow(bytes, *std::move(after));
+      }
+    }
+    for (size_t i = 0; i < bytes.size(); ++i) TakeByte(bytes.substr(i, 1));
+  }
+  // Take where the state behind the bytes is known.
+  void Follow(std::string_view bytes, State after) {
+    for (size_t i = 0; i < bytes.size(); ++i) {
+      const JsonPlace::Event event = json_.Feed(bytes[i]);
+      if (event == JsonPlace::Event::kNone) continue;
+      const bool begins = event == JsonPlace::Event::kBegins;
+      value_ = begins ? at_ : std::nullopt;
+      before_value_ = begins ? std::string(bytes.substr(0, i)) : std::string();
+    }
+    at_ = std::move(after);
+  }
+
+ private:
+  void TakeByte(std::string_view byte) {
+    const JsonPlace::Event event = json_.Feed(byte[0]);
+    if (event == JsonPlace::Event::kBegins) {
+      value_ = at_;
+      before_value_.clear();
+    }
+    if (event == JsonPlace::Event::kEndedBefore) EndValue();
+    if (at_) {
+      std::optional<State> after = at_->Advance(byte);
+      broken_ = broken_ || at_->lost();
+      at_ = std::move(after);
+    }
+    if (event == JsonPlace::Event::kEnds) EndValue();
+  }
+
+  void EndValue() {
+    if (!at_ && value_) at_ = BehindAnother();
+    value_.reset();
+  }
+  // Behind another value than the one that has left the text.
+  std::optional<State> BehindAnother() {
+    const std::optional<State> from =
+        before_value_.empty() ? value_ : value_->Advance(before_value_);
+    if (!from) return std::nullopt;
+    const std::optional<std::string> rest = from->CompletionBytes();
+    broken_ = broken_ || from->lost();
+    const std::string_view other = rest ? FirstValue(*rest) : std::string_view();
+    return other.empty() ? std::nullopt : from->Advance(other);
+  }
+
+  std::optional<State> at_;
+  JsonPlace json_;
+  // In front of the value that is being written: a state, and bytes behind it.
+  std::optional<State> value_;
+  std::string before_value_;
+  bool broken_ = false;  // an answer was given by a state that is lost
+};
+
+struct PreferenceParts {
+  Grammar copied;
+  TextPreference preference;
+};
+
+class PreferringConstraint final : public LoopConstraint {
+ public:
+  using Parts = std::shared_ptr<const PreferenceParts>;
+  using Tokens = std::shared_ptr<PreferredTokens>;
+  PreferringConstraint(std::shared_ptr<const LoopConstraint> of, Parts parts, CopiedPlace place,
+                       Tokens tokens)
+      : of_(std::move(of)),
+        parts_(std::move(parts)),
+        place_(std::move(place)),
+        tokens_(std::move(tokens)),
+        nats_(NatsAt(parts_->preference, place_)) {}
+
+  Place Look() const override {
+    FindPreferred();
+    return of_->Look();
+  }
+  Place LookUnforced() const override {
+    FindPreferred();
+    return of_->LookUnforced();
+  }
+  std::shared_ptr<const Mask> mask() const override { return of_->mask(); }
+  bool accepting() const override { return of_->accepting(); }
+  std::string forced(size_t limit) const override { return of_->forced(limit); }
+
+  bool prefers() const override { return true; }
+  Preference preference() const override {
+    if (nats_ == 0) return {};
+    FindPreferred();
+    const std::lock_guard lock(mutex_);
+    return {preferred_, nats_};
+  }
+
+  std::shared_ptr<const Constraint> Advance(TokenId token) const override {
+    std::shared_ptr<const LoopConstraint> next = of_->Next(token);
+    if (next == nullptr) return nullptr;
+    auto tokens = std::make_shared<PreferredTokens>(tokens_, token);
+    CopiedPlace place = place_;
+    place.Take(token, BytesOf(token));
+    if (place.lost()) place = Retaken(tokens);
+    return std::make_shared<PreferringConstraint>(std::move(next), parts_, std::move(place),
+                                                  std::move(tokens));
+  }
+  std::shared_ptr<const LoopConstraint> KnownNext(TokenId token) const override {
+    std::shared_ptr<const LoopConstraint> next = of_->KnownNext(token);
+    if (next == nullptr || !place_.at() || place_.at()->stale()) return nullptr;
+    const State& at = *place_.at();
+    const std::string_view bytes = BytesOf(token);
+    const Machine::Key after =
+        GrammarAccess::KnownOf(at).After(GrammarAccess::PlaceOf(at).key, token, bytes);
+    if (after == Machine::kDead) return nullptr;
+    CopiedPlace place = place_;
+    place.Follow(bytes, GrammarAccess::At(at, after));
+    return std::make_shared<PreferringConstraint>(
+        std::move(next), parts_, std::move(place),
+        std::make_shared<PreferredTokens>(tokens_, token));
+  }
+  Known known() const override {
+    Known known = of_->known();
+    if (nats_ == 0 || !known.place) return known;
+    const std::lock_guard lock(mutex_);
+    if (preferred_ == nullptr && !place_.json().before() && !place_.at()->stale()) {
+      preferred_ = GrammarAccess::KnownMask(*place_.at());
+    }
+    known.place = preferred_ != nullptr;
+    return known;
+  }
+
+  std::optional<std::vector<TokenId>> Completion(int most) const override {
+    return of_->Completion(most);
+  }
+  int CompletionLength(int most) const override { return of_->CompletionLength(most); }
+  bool exact() const override { return of_->exact(); }
+  bool foreign() const override { return of_->foreign(); }
+  uint64_t key() const override {
+    if (!place_.at()) return of_->key();
+    return MixedKeys(of_->key(), GrammarAccess::PlaceOf(*place_.at()).key);
+  }
+  void NeedsAll() const override { of_->NeedsAll(); }
+  const void* lane() const override { return of_->lane(); }
+  const Grammar* grammar() const override { return of_->grammar(); }
+  std::unique_ptr<RecordFilter> NewRecordFilter() const override { return of_->NewRecordFilter(); }
+  bool before_answer() const override { return of_->before_answer(); }
+
+ private:
+  static float NatsAt(const TextPreference& preference, const CopiedPlace& place) {
+    if (!place.at() || !place.json().at_value()) return 0;
+    const PreferenceNats nats = preference.Of(place.json().Field());
+    return place.json().inside() ? nats.inside : nats.begin;
+  }
+  std::string_view BytesOf(TokenId token) const {
+    const Vocabulary& vocabulary = parts_->copied.vocabulary();
+    if (token < 0 || token >= vocabulary.size() || vocabulary.is_special(token)) return {};
+    return vocabulary.bytes(token);
+  }
+  // The same place in the grammar as it is now: what was asked of a grammar may end with an
+  // exception, and its states then answer nothing.
+  CopiedPlace Retaken(const Tokens& last) const {
+    std::vector<TokenId> tokens;
+    for (const PreferredTokens* step = last.get(); step != nullptr; step = step->before.get())
+      tokens.push_back(step->token);
+    std::ranges::reverse(tokens);
+    for (int tries = 1;; ++tries) {
+      CopiedPlace place(parts_->copied.Start());
+      for (const TokenId token : tokens) place.Take(token, BytesOf(token));
+      if (!place.lost() || tries == kMostReplays) return place;
+    }
+  }
+  void FindPreferred() const {
+    if (nats_ == 0) return;
+    {
+      const std::lock_guard lock(mutex_);
+      if (preferred_ != nullptr) return;
+    }
+    std::optional<State> at = place_.at();
+    std::shared_ptr<const Mask> mask = PreferredAt(*at);
+    for (int tries = 0; at->lost() && tries < kMostReplays; ++tries) {
+      at = Retaken(tokens_).at();
+      if (!at) return;
+      mask = PreferredAt(*at);
+    }
+    const std::lock_guard lock(mutex_);
+    preferred_ = std::move(mask);
+  }
+  std::shared_ptr<const Mask> PreferredAt(const State& at) const {
+    constexpr std::string_view kBegins = "\"-0123456789";
+    const bool has_value =
+        !place_.json().before() || std::ranges::any_of(kBegins, [&at](const char& byte) {
+          return at.Advance(std::string_view(&byte, 1)).has_value();
+        });
+    return has_value ? at.mask() : of_->mask();
+  }
+
+  const std::shared_ptr<const LoopConstraint> of_;
+  const Parts parts_;
+  const CopiedPlace place_;
+  const Tokens tokens_;
+  const float nats_;
+  mutable std::mutex mutex_;
+  mutable std::shared_ptr<const Mask> preferred_;  // with the mutex
+};
+
+}  // namespace
+
+bool TextPreference::any() const {
+  return nats.any() ||
+         std::ranges::any_of(by_field, [](const auto& one) { return one.second.any(); });
+}
+
+PreferenceNats TextPreference::Of(std::string_view field) const {
+  const auto found = by_field.find(field);
+  return found == by_field.end() ? nats : found->second;
+}
+
+JsonPlace::Event JsonPlace::Feed(char byte) {
+  const bool space = byte == ' ' || byte == '\t' || byte == '\n' || byte == '\r';
+  if (mode_ == Mode::kString || mode_ == Mode::kKey) {
+    const bool ends = byte == '"' && !escaped_;
+    escaped_ = byte == '\\' && !escaped_;
+    if (mode_ == Mode::kKey && !ends) levels_.back().key += byte;
+    ++string_bytes_;
+    if (!ends) return Event::kNone;
+    const bool value = mode_ == Mode::kString;
+    mode_ = Mode::kAfter;
+    return value ? Event::kEnds : Event::kNone;
+  }
+  if (mode_ == Mode::kPlain) {
+    if (!space && byte != ',' && byte != ']' && byte != '}') return Event::kNone;
+    mode_ = Mode::kAfter;
+    Structure(byte);
+    return Event::kEndedBefore;
+  }
+  const bool structure = byte == '{' || byte == '[' || byte == ']' || byte == '}';
+  if (space || structure || mode_ == Mode::kAfter) {
+    Structure(byte);
+    return Event::kNone;
+  }
+  mode_ = byte == '"' ? Mode::kString : Mode::kPlain;
+  string_bytes_ = 0;
+  return Event::kBegins;
+}
+
+void JsonPlace::Structure(char byte) {
+  switch (byte) {
+    case '{':
+    case '[':
+      levels_.push_back({.list = byte == '[', .key = {}});
+      mode_ = byte == '[' ? Mode::kBefore : Mode::kAfter;
+      return;
+    case '}':
+    case ']':
+      if (!levels_.empty()) levels_.pop_back();
+      mode_ = Mode::kAfter;
+      return;
+    case ',':
+      mode_ = !levels_.empty() && levels_.back().list ? Mode::kBefore : Mode::kAfter;
+      return;
+    case ':':
+      mode_ = Mode::kBefore;
+      return;
+    case '"':
+      if (levels_.empty()) return;
+      levels_.back().key.clear();
+      mode_ = Mode::kKey;
+      return;
+    default:
+      return;
+  }
+}
+
+std::string JsonPlace::Field() const {
+  std::string out;
+  for (const Level& level : levels_) {
+    std::string token = level.list ? "*" : level.key;
+    if (token.find('\\') != std::string::npos) {
+      if (const Result<json::Value> key = json::Parse('"' + token + '"'); key.ok())
+        token = key->text;
+    }
+    out = json::PointerJoin(out, token);
+  }
+  return out;
+}
+
+std::shared_ptr<const Constraint> PreferText(std::shared_ptr<const Constraint> constraint,
+                                             const Grammar& copied, TextPreference preference) {
+  State start = copied.Start();
+  if (!preference.any() || start.completion_length() < 0) return constraint;
+  std::shared_ptr<const LoopConstraint> of = ForLoop(std::move(constraint), copied.vocabulary());
+  return std::make_shared<PreferringConstraint>(
+      std::move(of),
+      std::make_shared<const PreferenceParts>(PreferenceParts{copied, std::move(preference)}),
+      CopiedPlace(std::move(start)), nullptr);
+}
+
+}  // namespace pawl

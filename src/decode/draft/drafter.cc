@@ -40,6 +40,9 @@ constexpr int kMostSleep = 64;
 constexpr double kNewestAnswer = 1.0 / 32;
 // Of the time of the model's calls, what asking in vain may take.
 constexpr double kVain = 0.01;
+// What is known of times and chances is never exact, so a tree must be worth more than no tree by
+// this share.
+constexpr double kMargin = 0.03;
 // The most that a call with drafts may take, in times of the same call without.
 constexpr double kMostSlower = 1.5;
 constexpr int kTrials = 16, kTriedAgain = 4, kTriedEnough = 4;
@@ -522,6 +525,11 @@ void Drafter::GrowAll(std::span<const DraftTask> tasks, const DraftLimits& limit
     }
   }
   if (nodes > 0) Average(seconds / nodes, grown_, node_seconds_);
+  if (weighs && best_gain / cost(chosen) < (1 + kMargin) * alone / cost(0)) {
+    best_gain = alone;
+    chosen = 0;
+    kept = 0;
+  }
   for (; order_.size() > kept; order_.pop_back()) {
     const Grown& grown = order_.back();
     DraftTree& tree = tasks[static_cast<size_t>(grown.task)].request->tree;

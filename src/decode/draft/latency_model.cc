@@ -73,7 +73,7 @@ void LatencyModel::Learn(int rows, int context, double seconds) {
     points_[0] = 1;
     FollowShape(0, 0);
     const double scale = seconds / Seconds(rows, 0);
-    for (double& point : points_) point *= scale;
+    for (double& one : points_) one *= scale;
     known_ = true;
   }
   most_rows_ = std::max(most_rows_, rows);

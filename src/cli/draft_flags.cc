@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "src/cli/command.h"
 #include "src/cli/engine.h"
 #include "src/cli/options.h"
 #include "src/engine/engine_parts.h"
@@ -22,6 +23,28 @@ Error AtDraft(Error error) {
   return error;
 }
 
+// What can be said of one value alone, so that the place that it comes from is named: the command
+// line, a variable, a configuration.
+std::string WrongSources(const std::string& given) {
+  DraftOptions options;
+  options.sources = given;
+  options.text_file = options.model = "any";
+  const auto parsed = ParseDraftSources(options);
+  return parsed.ok() ? "" : parsed.error().message;
+}
+std::string WrongRule(const std::string& given) {
+  DraftOptions options;
+  options.verify = given;
+  const auto parsed = ParseDraftRules(options);
+  return parsed.ok() ? "" : parsed.error().message;
+}
+std::string WrongShape(const std::string& given) {
+  DraftOptions options;
+  options.shape = given;
+  const auto parsed = ParseDraftRules(options);
+  return parsed.ok() ? "" : parsed.error().message;
+}
+
 }  // namespace
 
 void DraftFlags::AddModels(CLI::App* command, std::vector<std::string>& models, const char* type,
@@ -35,7 +58,10 @@ void DraftFlags::AddTo(CLI::App* command) {
   for (const DraftSourceEntry& entry : DraftSources()) {
     help += std::string("\n  ") + entry.name + ": " + entry.help;
   }
-  TextOption(command, "--draft", options.sources, "off|auto|NAMES", help)->capture_default_str();
+  command_ = command->get_name();
+  TextOption(command, "--draft", options.sources, "off|auto|NAMES", help)
+      ->check(WrongSources)
+      ->capture_default_str();
   AddModels(command, options.more_models, "MODEL",
             "A smaller model, which drafts: as --model. Or the folder of\n"
             "a trained head of the model (EAGLE-3, Medusa, Hydra). Given twice, both\n"
@@ -44,10 +70,12 @@ void DraftFlags::AddTo(CLI::App* command) {
              "Text that outputs may quote, for drafts");
   TextOption(command, "--draft-history", options.history_file, "FILE",
              "Past outputs by grammar, for drafts: read where it exists, and written");
-  CountOption(command, "--draft-nodes", options.nodes, 1, kMostDraftNodes,
-              "Most tokens drafted for an output in a call");
+  CountOption(
+      command, "--draft-nodes", options.nodes, 1, kMostDraftNodes,
+      "Most tokens drafted for an output in a call, from 1 to " + std::to_string(kMostDraftNodes));
   CountOption(command, "--draft-memory", options.memory, 1, kMostDraftMemory,
-              "Megabytes for what drafts keep between outputs")
+              "Megabytes for what drafts keep between outputs, from 1 to " +
+                  std::to_string(kMostDraftMemory))
       ->type_name("MB");
   RealOption(command, "--draft-lossy", options.lossy, 0, 0.999, "THRESHOLD",
              "Not the same output: take a draft in place of the token drawn where its\n"
@@ -57,9 +85,11 @@ void DraftFlags::AddTo(CLI::App* command) {
   TextOption(command, "--draft-verify", options.verify, "RULE",
              "Which drafts are taken: coupled, the tokens without drafts; or token, block, rsd,\n"
              "spectr, traversal, the rules of rejection: other tokens, with the same law")
+      ->check(WrongRule)
       ->capture_default_str();
   TextOption(command, "--draft-shape", options.shape, "heap|delayed:D,K",
              "Trees of drafts: the likeliest nodes, or a chain of D and then K chains")
+      ->check(WrongShape)
       ->capture_default_str();
 }
 
@@ -91,6 +121,22 @@ Status DraftFlags::Check() const {
   return needs(options.history_file, "--draft-history", "history");
 }
 
+const char* DraftFlags::asking() const {
+  if (options.sources != "off" && !ChoosesDraftSources(options)) return "--draft";
+  if (!options.more_models.empty()) return "--draft-model";
+  if (!options.text_file.empty()) return "--draft-text";
+  return options.history_file.empty() ? "--draft" : "--draft-history";
+}
+
+const char* DraftFlags::manner() const {
+  const DraftOptions plain;
+  if (options.nodes != plain.nodes) return "--draft-nodes";
+  if (options.memory != plain.memory) return "--draft-memory";
+  if (options.lossy != plain.lossy) return "--draft-lossy";
+  if (options.verify != plain.verify) return "--draft-verify";
+  return options.shape != plain.shape ? "--draft-shape" : "";
+}
+
 Result<std::shared_ptr<Drafter>> DraftFlags::Make(LoadedModel& model) const {
   DraftOptions found = options;
   for (std::string& given : found.more_models) {
@@ -99,7 +145,14 @@ Result<std::shared_ptr<Drafter>> DraftFlags::Make(LoadedModel& model) const {
     given = *std::move(path);
   }
   Result<std::shared_ptr<Drafter>> drafter = model.MakeDrafter(found);
-  if (!drafter.ok()) return AtDraft(drafter.error());
+  if (!drafter.ok()) {
+    Error error = AtDraft(drafter.error());
+    if (error.place == "--draft") error.place = asking();
+    return error;
+  }
+  if (*drafter == nullptr && *manner() != '\0') {
+    Note(command_, std::string("note: ") + manner() + " has no effect: no drafts are made");
+  }
   return drafter;
 }
 

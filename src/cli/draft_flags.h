@@ -21,10 +21,17 @@ struct DraftFlags {
                         const std::string& help);
   // What can be checked before a model is loaded. Errors name the option.
   Status Check() const;
+  // The option that asked for drafts by name: --draft, or the one whose source `auto` takes.
+  const char* asking() const;
   // nullptr where drafts are off. Errors name the option or the file.
   Result<std::shared_ptr<Drafter>> Make(LoadedModel& model) const;
   // An engine with these drafts. REQUIRES: the model has its weights.
   Result<Engine> MakeEngine(std::unique_ptr<LoadedModel> model, int max_batch = 1) const;
+
+ private:
+  // An option that says how drafts are made and has another value than its default; "": none.
+  const char* manner() const;
+  std::string command_;  // for notes
 };
 
 }  // namespace pawl::cli

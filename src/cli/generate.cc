@@ -147,7 +147,7 @@ Status Check(const GenerateFlags& flags) {
   if (Status status = flags.drafts.Check(); !status.ok()) return status;
   if (Status status = flags.diffusion.Check(many ? own : ""); !status.ok()) return status;
   if (many && (NamesDrafts(flags.drafts.options) || !flags.stats_json.empty()))
-    return with(flags.stats_json.empty() ? "--draft" : "--stats-json");
+    return with(flags.stats_json.empty() ? flags.drafts.asking() : "--stats-json");
   if (many && !flags.stops.empty()) return with("--stop");
   if (gaps && !flags.stops.empty()) {
     return Error{ErrorCode::kUnsupported, fmt::format("ends one output, but {} makes several", gap),

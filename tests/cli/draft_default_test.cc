@@ -2,6 +2,7 @@
 // run. Oracle of the outputs: those of `--draft off`.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -80,6 +81,51 @@ TEST(DraftDefaultTest, WhereDraftsCannotRunOnlyANamedSourceIsAnError) {
     EXPECT_EQ(refused.exit_code, 2) << refused.out;
     EXPECT_NE(refused.err.find("cannot be used with --draft"), std::string::npos) << refused.err;
   }
+}
+
+TEST(DraftDefaultTest, WrongOptionsAreNamedBeforeAnyOutput) {
+  const Words words = {"generate", "--prompt", "x", "--max-tokens", "2"};
+  const auto refused = [&](const Words& more, const std::string& said) {
+    const CommandResult result = RunPawl(With(words, more));
+    EXPECT_EQ(result.exit_code, 2) << said;
+    EXPECT_EQ(result.out, "") << said;
+    EXPECT_NE(result.err.find(said), std::string::npos) << result.err;
+  };
+  refused({"--draft", "auto,suffix"}, "--draft: \"auto\" stands alone");
+  refused({"--draft", "suffix,wishes"}, "--draft: there is no source \"wishes\"");
+  refused({"--draft-verify", "luck"}, "--draft-verify: there is no rule \"luck\"");
+  refused({"--draft-shape", "delayed:9"}, "--draft-shape: must be heap, or delayed:D,K");
+  refused({"--draft-history", "/no/such/folder/x"}, "/no/such/folder/x: cannot write");
+  refused({"--draft-memory", "0"}, "--draft-memory: must be a whole number from 1 to 1048576");
+  const std::string readme = SourceDir() + "/README.md";
+  for (const Words& asked : {Words{"--draft-model", readme}, Words{"--draft-text", readme},
+                             Words{"--draft-history", "x"}, Words{"--draft", "suffix"}}) {
+    refused(With({"--regex", "(yes|no)", "--search", "beam"}, asked),
+            "cannot be used with " + asked[0]);
+  }
+}
+
+TEST(DraftDefaultTest, AVariableOfServeThatIsWrongIsNamed) {
+  ::setenv("PAWL_SERVE_DRAFT", "wishes", 1);
+  for (const Words& words : {Words{"serve", "--show-config"}, Words{"serve", "--port", "0"}}) {
+    const CommandResult result = RunPawl(words);
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_NE(result.err.find("PAWL_SERVE_DRAFT: --draft: there is no source \"wishes\""),
+              std::string::npos)
+        << result.err;
+  }
+  ::unsetenv("PAWL_SERVE_DRAFT");
+}
+
+TEST(DraftDefaultTest, AnOptionWithoutEffectIsNoted) {
+  const Words words = {"generate", "--prompt", "A: ", "--regex", "(yes|no)", "--draft-nodes", "4"};
+  const std::string note = "note: --draft-nodes has no effect: no drafts are made";
+  for (const Words& more : {Words{"--draft", "off"}, Words{"--search", "beam"}}) {
+    const CommandResult result = RunPawl(With(words, more));
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_NE(result.err.find(note), std::string::npos) << result.err;
+  }
+  EXPECT_EQ(RunPawl(words).err.find(note), std::string::npos);
 }
 
 }  // namespace

@@ -21,15 +21,15 @@ namespace {
 // Always proposes the same token, and counts how often it was asked.
 class OneTokenSource : public DraftSource {
  public:
-  OneTokenSource(TokenId token, float chance, int64_t& asked)
-      : token_(token), chance_(chance), asked_(asked) {}
+  OneTokenSource(TokenId token, float chance, int64_t& asked, bool given = false)
+      : token_(token), chance_(chance), asked_(asked), given_(given) {}
   std::unique_ptr<DraftSession> Follow(const DraftRequest&) override {
     class Session : public DraftSession {
      public:
       explicit Session(OneTokenSource& of) : of_(of) {}
       void Propose(const DraftPlace&, DraftCursor&, std::vector<DraftProposal>& out) override {
         ++of_.asked_;
-        out.push_back({of_.token_, 0, of_.chance_});
+        out.push_back({of_.token_, 0, of_.chance_, 0, of_.given_});
       }
 
      private:
@@ -42,6 +42,7 @@ class OneTokenSource : public DraftSource {
   const TokenId token_;
   const float chance_;
   int64_t& asked_;
+  const bool given_;
 };
 
 DraftSetting LettersSetting(const std::string& sources) {
@@ -168,6 +169,84 @@ TEST(DraftAccountTest, ForcedTokensSaveNoCall) {
   EXPECT_FALSE(drafter->learns_grammars());  // it has never paid
   EXPECT_GT(asked, 0);
   EXPECT_LE(asked, 17 + 3 * 5);
+}
+
+// A tree of such tokens alone is worth no more than their rows.
+TEST(DraftAccountTest, ATreeOfTokensThatTheLoopTakesByItselfIsNotMade) {
+  LatencyModel curve(ModelOfBytes(int64_t{1} << 30));
+  for (int i = 0; i < 50; ++i) {
+    for (int rows = 1; rows <= 32; ++rows) curve.Learn(rows, 0, 10.0 + 0.1 * rows);
+  }
+  for (const bool given : {false, true}) {
+    int64_t asked = 0;
+    std::vector<Drafter::Named> more;
+    more.emplace_back("one", std::make_unique<OneTokenSource>(TokenId{3}, 0.9f, asked, given));
+    const auto drafter = DrafterOf(LettersSetting("off"), std::move(more));
+    const auto request = drafter->Begin({});
+    const int drafts = DraftAndMiss(*drafter, *request, curve, 1, 3);
+    if (given) {
+      EXPECT_EQ(drafts, 0);
+    } else {
+      EXPECT_GT(drafts, 1);
+    }
+  }
+}
+
+// Oracle: the shares of each case, counted here.
+TEST(ChanceTableTest, EachCaseTendsToItsShare) {
+  ChanceTable table;
+  const uint32_t alone = ChanceTable::CaseOf(1, 0, 1, 0.5f);
+  EXPECT_EQ(table.Of(alone, 0.5f), 0.5f);
+  uint64_t state = 7;
+  for (int i = 0; i < 20'000; ++i) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    const auto draw = static_cast<uint32_t>(state >> 33) % 100;
+    for (uint32_t sources = 1; sources <= 3; ++sources) {
+      table.Count(ChanceTable::CaseOf(sources, 0, 2, 0.5f), draw < 30 * sources);
+    }
+  }
+  for (uint32_t sources = 1; sources <= 3; ++sources) {
+    const float share = table.Of(ChanceTable::CaseOf(sources, 0, 2, 0.5f), 0.5f);
+    EXPECT_NEAR(share, 0.3f * static_cast<float>(sources), 0.03f) << sources;
+  }
+  // Other ranks, numbers and chances are other cases.
+  EXPECT_NEAR(table.Of(ChanceTable::CaseOf(1, 1, 2, 0.5f), 0.25f), 0.25f, 1e-6f);
+  EXPECT_NEAR(table.Of(ChanceTable::CaseOf(1, 0, 1, 0.5f), 0.25f), 0.25f, 1e-6f);
+  EXPECT_NEAR(table.Of(ChanceTable::CaseOf(1, 0, 2, 0.9f), 0.25f), 0.25f, 1e-6f);
+  // At the edges there are cases too.
+  for (const float chance : {0.0f, 1.0f}) {
+    table.Count(ChanceTable::CaseOf(~0u, 99, 99, chance), true);
+    EXPECT_GT(table.Of(ChanceTable::CaseOf(~0u, 99, 99, chance), 0), 0.1f);
+  }
+}
+
+// How a word ends is known from where the grammar allowed the same, behind tokens never seen.
+TEST(NgramDraftsTest, WhatCameUnderTheSameMaskIsProposedBehindOtherTokens) {
+  const Compiler compiler(SixteenLetters());
+  const auto grammar = compiler.CompileRegex("([a-h]+p)*");
+  ASSERT_TRUE(grammar.ok());
+  const auto start = ForLoop(MakeConstraint(*grammar), *SixteenLetters());
+  const auto drafter = DrafterOf(LettersSetting("ngram"));
+  // Words of one letter, all different: what comes behind a letter is the end.
+  std::vector<TokenId> tokens = {0};
+  const auto request = drafter->Begin({.prompt = tokens, .constraint = start});
+  std::shared_ptr<const LoopConstraint> at = start;
+  bool guessed = false;
+  for (TokenId letter = 0; letter < 8; ++letter) {
+    for (const TokenId came : {letter, TokenId{15}}) {
+      DraftTask task = TaskOf(*request, tokens, 4);
+      task.at = at;
+      task.mask = at->mask();
+      drafter->CountCall();
+      drafter->Draft({&task, 1}, {});
+      if (letter == 7 && came == 15) guessed = request->tree.Child(0, 15) >= 0;
+      drafter->Verified(*request, 0, came);
+      at = at->Next(came);
+      ASSERT_NE(at, nullptr);
+      tokens.push_back(came);
+    }
+  }
+  EXPECT_TRUE(guessed);
 }
 
 // Lists of literals are made when drafts have paid.

@@ -274,6 +274,7 @@ class DraftsTest : public ::testing::Test {
     setting.vocabulary_size = model.info().vocabulary_size;
     const bool own = name == "wrong" || name == "right" || name == "model";
     setting.options.sources = own ? "off" : name;
+    setting.options.always = always;
     if (!heads_.empty()) {
       setting.options.sources = name;
       setting.heads = heads_;
@@ -287,7 +288,6 @@ class DraftsTest : public ::testing::Test {
       return *std::move(drafter);
     }
     if (name == "text") setting.options.text_file = QuotedText();
-    setting.options.always = always;
     setting.options.filter = filter;
     const auto indices = ParseDraftSources(setting.options);
     EXPECT_TRUE(indices.ok());

@@ -27,6 +27,9 @@
 namespace pawl::cli {
 namespace {
 
+// Rows cost nothing in a count, so a node below this chance is not worth one.
+constexpr float kLeastChance = 0.02f;
+
 struct KindCount {
   int64_t tokens = 0;
   double steps = 0;  // each token has its part of its step
@@ -106,7 +109,7 @@ void Replayer::Read(const std::vector<TokenId>& prompt, const ReplayText& text, 
                       .mask = at->mask(),
                       .most_nodes = nodes_,
                       .most_depth = left};
-    drafter_->Draft({&task, 1}, {});
+    drafter_->Draft({&task, 1}, {.least_chance = kLeastChance});
     const size_t begin = done;
     for (int node = 0; node >= 0 && done < text.tokens.size();) {
       const TokenId came = text.tokens[done++];

@@ -4,12 +4,14 @@
 // nodes come in falling order of chance, and the expected number of tokens of a call grows by each
 // node's chance.
 //
-// How likely a proposal is, is counted: sources sort proposals into buckets (a forced token inside
+// How likely a proposal is, is counted, and once more for what all sources say together
+// (chance_table.h): sources sort proposals into buckets (a forced token inside
 // a run, a suffix of nine tokens with one continuation), and for each bucket it is known how often
 // it was right where the truth came out. The truth comes out at every node that the output passes,
 // for all proposals there, also those that found no place in the tree.
 //
-// When to stop. The call takes T(rows); without drafts it gives one token for each request. The
+// When to stop. The call takes T(rows); without drafts it gives one token for each request. A token
+// that the loop takes without the model counts as the row that it is otherwise. The
 // number of nodes is the one that maximises expected tokens by time, over all numbers up to the
 // limit, because T has steps. By T a call with drafts never takes more than one and a half times
 // what it takes without. Where the best number is none for a request, nothing is asked for some
@@ -38,6 +40,9 @@ constexpr int kMostSleep = 64;
 constexpr double kNewestAnswer = 1.0 / 32;
 // Of the time of the model's calls, what asking in vain may take.
 constexpr double kVain = 0.01;
+// What is known of times and chances is never exact, so a tree must be worth more than no tree by
+// this share.
+constexpr double kMargin = 0.03;
 // The most that a call with drafts may take, in times of the same call without.
 constexpr double kMostSlower = 1.5;
 constexpr int kTrials = 16, kTriedAgain = 4, kTriedEnough = 4;
@@ -172,6 +177,7 @@ void Drafter::Prepare(const DraftTask& task) {
     request.seen_ = end;
   }
   request.proposals_.clear();
+  request.cases_.clear();
   request.tree.nodes.clear();
   DraftNode& root = request.tree.nodes.emplace_back();
   root.token = task.tokens.back();
@@ -222,7 +228,7 @@ void Drafter::Expand(const DraftTask& task, int number, int index) {
       if (allowed) ++stats.kept;
       if (!allowed && setting_.options.filter) continue;
       request.proposals_.push_back({proposal, s});
-      if (node.law == nullptr) Join(proposal, ChanceOf(s, proposal));
+      if (node.law == nullptr) Join(proposal, ChanceOf(s, proposal), s);
     }
     if (node.law != nullptr || place.law == nullptr) continue;
     // What others guess here is left: whether a draw has a node must not depend on what it is.
@@ -239,17 +245,20 @@ void Drafter::Expand(const DraftTask& task, int number, int index) {
   Push(task, number, index);
 }
 
-void Drafter::Join(const DraftProposal& proposal, float chance) {
+void Drafter::Join(const DraftProposal& proposal, float chance, size_t source) {
   const auto known = std::find_if(children_.begin(), children_.end(), [&](const Child& child) {
     return child.token == proposal.token;
   });
   if (known == children_.end()) {
-    children_.push_back({proposal.token, chance, proposal.worth});
+    children_.push_back(
+        {proposal.token, chance, proposal.worth, uint32_t{1} << source, proposal.given});
     return;
   }
   // Two that agree are right more often than each.
   const float high = std::max(known->chance, chance), low = std::min(known->chance, chance);
   known->chance = 1 - (1 - high) * (1 - 0.5f * low);
+  known->sources |= uint32_t{1} << source;
+  known->given |= proposal.given;
   known->worth = std::max(known->worth, proposal.worth);
 }
 
@@ -260,11 +269,12 @@ void Drafter::Push(const DraftTask& task, int number, int index) {
     if (!children_.empty()) PushDraws(task, number, index, children_[0].chance);
     return;
   }
-  const auto most = static_cast<size_t>(setting_.rules.most_children(node.depth));
-  if (node.law == nullptr && children_.size() > most) {
+  if (node.law == nullptr) {
     std::stable_sort(children_.begin(), children_.end(),
                      [](const Child& a, const Child& b) { return a.chance > b.chance; });
-    children_.resize(most);
+    const auto most = static_cast<size_t>(setting_.rules.most_children(node.depth));
+    if (children_.size() > most) children_.resize(most);
+    Correct(*task.request, index);
   }
   float sum = 0;
   for (const Child& child : children_) sum += child.chance;
@@ -272,10 +282,23 @@ void Drafter::Push(const DraftTask& task, int number, int index) {
   for (size_t i = 0; i < children_.size(); ++i) {
     const float reached = node.chance * children_[i].chance * scale;
     const float value = std::max(reached, children_[i].worth);
-    if (value < kLeastChance) continue;
+    if (value < least_chance_) continue;
     heap_.push_back({value, reached, number, index, children_[i].token,
-                     node.law != nullptr ? static_cast<int>(i) : -1});
+                     node.law != nullptr ? static_cast<int>(i) : -1, 1, children_[i].given});
     std::push_heap(heap_.begin(), heap_.end());
+  }
+}
+
+// By what came where the sources said the same.
+void Drafter::Correct(RequestDrafts& request, int index) {
+  DraftNode& node = request.tree.nodes[static_cast<size_t>(index)];
+  node.first_case = static_cast<int>(request.cases_.size());
+  node.cases = static_cast<int>(children_.size());
+  for (size_t i = 0; i < children_.size(); ++i) {
+    Child& child = children_[i];
+    const uint32_t which = ChanceTable::CaseOf(child.sources, i, children_.size(), child.chance);
+    request.cases_.push_back({child.token, which});
+    child.chance = chances_.Of(which, child.chance);
   }
 }
 
@@ -288,7 +311,7 @@ void Drafter::PushDraws(const DraftTask& task, int number, int index, float firs
   const int draws = std::clamp(wanted, 1, static_cast<int>(node.law->drawn.size()));
   const float taken = draws == 1 ? first : static_cast<float>(draws_.Taken(draws));
   const float value = node.chance * taken / static_cast<float>(draws);
-  if (value < kLeastChance) return;
+  if (value < least_chance_) return;
   heap_.push_back({value, node.chance * first, number, index, node.law->drawn[0], 0, draws});
   std::push_heap(heap_.begin(), heap_.end());
 }
@@ -316,7 +339,7 @@ bool Drafter::GrowCandidate(const DraftTask& task, const Candidate& candidate, i
       return i > 0;
     }
     if (drawn) ++tree.nodes[parent].kept;
-    order_.push_back({candidate.task, candidate.parent, grows, drawn, one.value});
+    order_.push_back({candidate.task, candidate.parent, grows, drawn, one.value, one.given});
   }
   return true;
 }
@@ -351,6 +374,7 @@ void Drafter::Draft(std::span<const DraftTask> tasks, const DraftLimits& limits)
   double seconds = 0, asking = 0;
   int asked = 0;
   free_ = limits.curve == nullptr || setting_.options.always;
+  least_chance_ = std::max(kLeastChance, limits.least_chance);
   overlaps_ = limits.overlaps;
   plain_seconds_ = limits.curve == nullptr ? 0 : limits.curve->Seconds(1, limits.context);
   planned_ = (free_ ? limits.most_nodes : MostNodes(limits)) /
@@ -441,6 +465,13 @@ void Drafter::GrowAll(std::span<const DraftTask> tasks, const DraftLimits& limit
   };
   const auto alone = static_cast<double>(tasks.size());
   const int most_nodes = weighs ? MostNodes(limits) : limits.most_nodes;
+  // A token that needs no call is a row of the next one otherwise: what that is in tokens.
+  double given_share = 1;
+  if (weighs) {
+    const double plain = limits.curve->Seconds(limits.rows, limits.context);
+    const double more = limits.curve->Seconds(limits.rows + 1, limits.context) - plain;
+    given_share = std::clamp(more * alone / plain, 0.0, 1.0);
+  }
   double gain = alone, seconds = 0;
   double best = weighs ? gain / cost(0) : 0, best_gain = gain;
   int nodes = 0, chosen = 0;
@@ -477,7 +508,8 @@ void Drafter::GrowAll(std::span<const DraftTask> tasks, const DraftLimits& limit
       const int most = std::min(left, most_nodes - nodes);
       if (!GrowCandidate(task, candidate, most)) continue;
       for (; nodes < std::ssize(order_); ++nodes) {
-        gain += order_[static_cast<size_t>(nodes)].value;
+        const Grown& grown = order_[static_cast<size_t>(nodes)];
+        gain += double{grown.value} * (grown.given ? given_share : 1);
       }
       if (!weighs || gain / cost(nodes) > best) {
         if (weighs) rate_ = best = gain / cost(nodes);
@@ -493,6 +525,11 @@ void Drafter::GrowAll(std::span<const DraftTask> tasks, const DraftLimits& limit
     }
   }
   if (nodes > 0) Average(seconds / nodes, grown_, node_seconds_);
+  if (weighs && best_gain / cost(chosen) < (1 + kMargin) * alone / cost(0)) {
+    best_gain = alone;
+    chosen = 0;
+    kept = 0;
+  }
   for (; order_.size() > kept; order_.pop_back()) {
     const Grown& grown = order_.back();
     DraftTree& tree = tasks[static_cast<size_t>(grown.task)].request->tree;
@@ -528,6 +565,10 @@ void Drafter::Verified(RequestDrafts& request, int index, TokenId came, bool dra
   if (followed) ++request.stats_.accepted;
   if (followed) saved_ += drawn ? token_seconds_ : row_seconds_;
   if (node.law_source >= 0) draws_.Count(node.kept, followed);
+  for (int i = 0; i < node.cases; ++i) {
+    const auto& [token, which] = request.cases_[static_cast<size_t>(node.first_case + i)];
+    chances_.Count(which, token == came);
+  }
   int draws = 0;
   size_t right = entries_.size();  // the source whose proposal was right last
   for (int i = 0; i < node.proposals; ++i) {

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "pawl/generation.h"
+#include "src/decode/draft/chance_table.h"
 #include "src/decode/draft/latency_model.h"
 #include "src/decode/draft/source.h"
 #include "src/decode/draft/verify/draw_plan.h"
@@ -41,7 +42,8 @@ struct DraftNode {
   bool legal = true;                         // false: the constraint refuses it (unfiltered drafts)
   float chance = 1;                          // that the output comes by here
   std::array<DraftCursor, kMostDraftSources> cursors = {};
-  int first_proposal = 0, proposals = 0;  // of RequestDrafts::proposals
+  int first_proposal = 0, proposals = 0;  // of RequestDrafts::proposals_
+  int first_case = 0, cases = 0;          // of RequestDrafts::cases_
   // What its children were drawn from, under a rule of rejection, and how many of the draws are in
   // the tree.
   std::shared_ptr<const DraftLaw> law;
@@ -77,7 +79,8 @@ class RequestDrafts {
   };
   std::vector<std::unique_ptr<DraftSession>> followers_;
   std::vector<Made> proposals_;
-  size_t seen_ = 0;  // tokens that followers know
+  std::vector<std::pair<TokenId, uint32_t>> cases_;  // of ChanceTable
+  size_t seen_ = 0;                                  // tokens that followers know
   size_t prompt_ = 0;
   int sleep_ = 0, backoff_ = 0;  // calls without drafts to come; how many the last time
   DraftStats stats_;
@@ -99,6 +102,7 @@ struct DraftLimits {
   int rows = 1;                         // that run in any case
   int context = 0;                      // tokens that they see, on average
   const LatencyModel* curve = nullptr;  // nullptr: rows cost nothing
+  float least_chance = 0;               // of a node
   bool overlaps = false;                // GoOn follows
 };
 
@@ -168,6 +172,8 @@ class Drafter {
   struct Child {
     TokenId token;
     float chance, worth;
+    uint32_t sources = 0;  // bits
+    bool given = false;    // as DraftProposal
   };
   struct Candidate {
     float value;  // in tokens, of this call or of later ones
@@ -176,6 +182,7 @@ class Drafter {
     TokenId token;
     int draw;       // of the parent's law; -1: none
     int draws = 1;  // that come together, from this one on
+    bool given = false;
     bool operator<(const Candidate& other) const {
       if (value != other.value) return value < other.value;
       if (task != other.task) return task > other.task;
@@ -187,6 +194,7 @@ class Drafter {
     bool node;  // false: a draw whose node was there
     bool drawn;
     float value;
+    bool given;
   };
 
   // Behind a leaf, while the device verifies.
@@ -213,7 +221,9 @@ class Drafter {
   void Prepare(const DraftTask& task);
   // Asks the sources what comes after a node, and puts it onto the heap.
   void Expand(const DraftTask& task, int number, int node);
-  void Join(const DraftProposal& proposal, float chance);
+  void Join(const DraftProposal& proposal, float chance, size_t source);
+  // The chances of the node's children: what was counted for such drafts.
+  void Correct(RequestDrafts& request, int node);
   void Push(const DraftTask& task, int number, int node);
   // Independent draws, which come together: `first` is how often one alone is taken.
   void PushDraws(const DraftTask& task, int number, int node, float first);
@@ -238,6 +248,8 @@ class Drafter {
   std::vector<TokenId> path_;
   std::vector<Child> children_;
   DrawPlan draws_;
+  ChanceTable chances_;
+  float least_chance_ = 0;
   int planned_ = 0;  // nodes of a tree
   bool wants_logits_ = false, wants_all_logits_ = false;
   std::vector<Grown> order_;

@@ -37,7 +37,7 @@ class ForcedFollower : public DraftSession {
   // a: the run's number from 1, b: the next token's place in it.
   DraftCursor Next(DraftCursor at, TokenId token) override {
     if (at.a == 0) return {};
-    const std::vector<TokenId>& run = runs_[at.a - 1];
+    const std::vector<TokenId>& run = runs_[at.a - 1].tokens;
     if (at.b < run.size() && run[at.b] == token && at.b + 1 < run.size()) return {at.a, at.b + 1};
     return {};
   }
@@ -48,28 +48,34 @@ class ForcedFollower : public DraftSession {
     if (cursor.a == 0) {
       const TokenId only = place.mask->singleton();
       if (only != kNoToken) {
-        out.push_back({only, kOnly, 0.999f});
+        out.push_back({only, kOnly, 0.999f, 0, skips_});
         return;
       }
       if (place.mask->count() > kMostAllowed || !setting_.encode) return;
-      std::vector<TokenId> run = Spell(place);
-      if (run.empty()) return;
+      Run run = Spell(place);
+      if (run.tokens.empty()) return;
       runs_.push_back(std::move(run));
       cursor = {static_cast<uint32_t>(runs_.size()), 0};
     }
-    const std::vector<TokenId>& run = runs_[cursor.a - 1];
-    const size_t left = run.size() - cursor.b;
-    const TokenId token = run[cursor.b];
+    const Run& run = runs_[cursor.a - 1];
+    const size_t left = run.tokens.size() - cursor.b;
+    const TokenId token = run.tokens[cursor.b];
     if (left == 1) {
       const bool one = setting_.vocabulary->bytes(token).size() < 2;
-      out.push_back({token, one ? kLastShort : kLast, one ? 0.3f : 0.7f});
+      out.push_back({token, one ? kLastShort : kLast, one ? 0.3f : 0.7f, 0, run.given});
     } else {
-      out.push_back({token, left == 2 ? kNearEnd : kInside, left == 2 ? 0.9f : 0.97f});
+      out.push_back(
+          {token, left == 2 ? kNearEnd : kInside, left == 2 ? 0.9f : 0.97f, 0, run.given});
     }
   }
 
  private:
-  std::vector<TokenId> Spell(const DraftPlace& place) {
+  struct Run {
+    std::vector<TokenId> tokens;
+    bool given = false;  // as DraftProposal
+  };
+
+  Run Spell(const DraftPlace& place) {
     const std::string text = place.at->forced(kLongestRun);
     if (text.empty()) return {};
     if (skips_ && text.size() > 1 && place.mask->count() <= LoopConstraint::kMostSpellings) {
@@ -77,9 +83,9 @@ class ForcedFollower : public DraftSession {
       const auto [known, fresh] = known_.try_emplace(text);
       if (fresh) known->second = SpellForced(*setting_.vocabulary, setting_.encode, text);
       const std::vector<TokenId>& run = known->second;
-      if (!run.empty()) return run;
+      if (!run.empty()) return {run, true};
     }
-    return SpellBehind(place, text);
+    return {SpellBehind(place, text), false};
   }
 
   std::vector<TokenId> SpellBehind(const DraftPlace& place, const std::string& text) {
@@ -125,7 +131,7 @@ class ForcedFollower : public DraftSession {
   const DraftSetting& setting_;
   const bool skips_;
   static constexpr size_t kKnown = 512;
-  std::vector<std::vector<TokenId>> runs_;
+  std::vector<Run> runs_;
   std::unordered_map<std::string, std::vector<TokenId>> known_;  // spellings
 };
 

@@ -275,6 +275,10 @@ Result<std::unique_ptr<DraftSource>> MakeHistorySource(const DraftSetting& setti
   if (!file.empty() && std::filesystem::exists(file)) {
     if (Status status = source->Read(file); !status.ok()) return status.error();
   }
+  // It is written at the end, and then an error would come too late.
+  if (!file.empty()) {
+    if (Status status = CheckWritable(file); !status.ok()) return status.error();
+  }
   return std::unique_ptr<DraftSource>(std::move(source));
 }
 

@@ -5,8 +5,9 @@
 //
 // No call is made only to measure. The first call without drafts gives the height of the curve. Its
 // shape is a guess by the size of the model: small weights are in a cache, and then arithmetic
-// decides from the first row on. Calls with drafts have at most twice the rows of those that were
-// measured, so the guess is never far from what is known.
+// decides from the first row on. When calls of two sizes are known, they tell the shape. Calls with
+// drafts have at most twice the rows of those that were measured, so the guess is never far from
+// what is known.
 //
 // Attention adds a part that grows with the context of each row. What that is, the calls tell: the
 // difference between what a call takes and what the curve says goes to the context's share where
@@ -22,7 +23,18 @@ namespace {
 constexpr double kNewest = 1.0 / 16;
 // Weights that a cache may hold, and what a row takes more then.
 constexpr int64_t kCached = int64_t{32} << 20;
-constexpr double kCachedShare = 0.15;
+constexpr double kCachedShare = 0.3;
+// Calls near a point before it tells the shape, and the largest share.
+constexpr float kKnownCalls = 4;
+constexpr double kMostShare = 1;
+
+// What a row takes more in times of one row, from two numbers of rows and what these take.
+// `otherwise`: where they do not tell.
+double ShareOf(double few, double few_seconds, double many, double many_seconds, double otherwise) {
+  const double ratio = many_seconds / few_seconds;
+  const double left = (many - 1) - ratio * (few - 1);
+  return ratio < 1 || left <= 0 ? otherwise : std::min((ratio - 1) / left, kMostShare);
+}
 
 }  // namespace
 
@@ -53,15 +65,15 @@ void LatencyModel::FollowShape(size_t low, size_t high) {
 
 void LatencyModel::Learn(int rows, int context, double seconds) {
   if (rows < 1 || rows > 1 << (kPoints - 1) || !(seconds > 0)) return;
-  const int low =
+  const int point =
       std::min(static_cast<int>(std::bit_width(static_cast<unsigned>(rows))) - 1, kPoints - 2);
-  const double x = static_cast<double>(rows) / (1 << low) - 1;
-  const auto n = static_cast<size_t>(low);
+  const double x = static_cast<double>(rows) / (1 << point) - 1;
+  const auto n = static_cast<size_t>(point);
   if (!known_) {
     points_[0] = 1;
     FollowShape(0, 0);
     const double scale = seconds / Seconds(rows, 0);
-    for (double& point : points_) point *= scale;
+    for (double& one : points_) one *= scale;
     known_ = true;
   }
   most_rows_ = std::max(most_rows_, rows);
@@ -70,15 +82,22 @@ void LatencyModel::Learn(int rows, int context, double seconds) {
   const double off = std::clamp(seconds - expected, -expected, expected);
   const double seen = static_cast<double>(rows) * std::max(1, context);
   if (context > 256) per_context_ = std::max(0.0, per_context_ + 0.25 * kNewest * off / seen);
-  const auto learn = [&](size_t point, double share) {
-    calls_[point] += static_cast<float>(share);
-    points_[point] += std::max(kNewest, 1.0 / (1 + double{calls_[point]})) * share * off;
+  const auto learn = [&](size_t at, double share) {
+    calls_[at] += static_cast<float>(share);
+    points_[at] += std::max(kNewest, 1.0 / (1 + double{calls_[at]})) * share * off;
   };
   learn(n, 1 - x);
   learn(n + 1, x);
   // More rows never take less: what one point learned holds for its neighbours.
   for (size_t i = n + 1; i < kPoints; ++i) points_[i] = std::max(points_[i], points_[i - 1]);
   for (size_t i = n; i-- > 0;) points_[i] = std::min(points_[i], points_[i + 1]);
+  size_t low = 0, high = kPoints - 1;
+  while (low < high && calls_[low] < kKnownCalls) ++low;
+  while (high > low && calls_[high] < kKnownCalls) --high;
+  if (high > low) {
+    share_ = ShareOf(static_cast<double>(size_t{1} << low), points_[low],
+                     static_cast<double>(size_t{1} << high), points_[high], share_);
+  }
   FollowShape(n, x > 0 ? n + 1 : n);
 }
 

@@ -1,5 +1,6 @@
 // Counts of what came after one to five tokens, over all outputs of one owner whatever their
-// grammar, in a table of fixed size.
+// grammar, in a table of fixed size. It also has counts of what came where the grammar allowed the
+// same tokens, with the last token and without: how strings end, and what begins a value.
 //
 // How long a context should be is not set but measured: the longest context with an entry speaks
 // first, and how often entries of each length and share are right is counted by the drafter, so
@@ -18,6 +19,7 @@ namespace {
 constexpr size_t kOrders = 5, kSlots = 4, kMostEntries = 1 << 15, kWays = 4;
 constexpr int64_t kShareOfTable = 8;  // of the memory of all sources
 constexpr uint16_t kMostCount = 1000;
+constexpr float kLeastShare = 0.1f;  // of a context, to be proposed
 
 struct Entry {
   uint32_t tag = 0;  // 0: free
@@ -98,7 +100,70 @@ class NgramFollower : public DraftSession {
       if (last_.size() > 64) last_.erase(last_.begin(), last_.end() - kOrders);
     }
   }
-  void Propose(const DraftPlace& place, DraftCursor&, std::vector<DraftProposal>& out) override {
+  DraftCursor Root() override {
+    asked_.clear();
+    return {};
+  }
+  // a: what was asked, from 1.
+  void Propose(const DraftPlace& place, DraftCursor& cursor,
+               std::vector<DraftProposal>& out) override {
+    cursor = {};
+    ProposeByTokens(place, out);
+    if (place.mask == nullptr) return;
+    asked_.push_back(AllowedAt(place));
+    cursor.a = static_cast<uint32_t>(asked_.size());
+    ProposeByMask(place, asked_.back().behind_last, 1, out);
+    ProposeByMask(place, asked_.back().anywhere, 0, out);
+  }
+  void Learn(DraftCursor cursor, TokenId came) override {
+    if (cursor.a == 0) return;
+    table_.Count(asked_[cursor.a - 1].behind_last, came);
+    table_.Count(asked_[cursor.a - 1].anywhere, came);
+  }
+
+ private:
+  // Contexts that are what the grammar allows.
+  struct Allowed {
+    uint64_t behind_last = 0, anywhere = 0;
+  };
+
+  Allowed AllowedAt(const DraftPlace& place) const {
+    constexpr size_t kRead = 256;  // words; what else differs makes no difference
+    const std::span<const uint32_t> words = place.mask->words();
+    const size_t stride = std::max<size_t>(1, words.size() / kRead);
+    uint64_t hash = owner_ ^ (static_cast<uint64_t>(place.mask->count()) << 32) ^ ~uint64_t{0};
+    for (size_t i = 0; i < words.size(); i += stride) {
+      hash = (hash ^ words[i]) * 0x9e3779b97f4a7c15u;
+      hash ^= hash >> 29;
+    }
+    const TokenId last = !place.path.empty()     ? place.path.back()
+                         : !place.tokens.empty() ? place.tokens.back()
+                                                 : kNoToken;
+    uint64_t behind = (hash ^ static_cast<uint32_t>(last)) * 0x9e3779b97f4a7c15u;
+    behind ^= behind >> 29;
+    return {.behind_last = behind, .anywhere = hash};
+  }
+
+  void ProposeByMask(const DraftPlace& place, uint64_t context, size_t order,
+                     std::vector<DraftProposal>& out) const {
+    const Entry* entry = table_.Find(context);
+    if (entry == nullptr) return;
+    for (size_t i = 0; i < kSlots; ++i) {
+      const TokenId token = entry->token[i];
+      if (entry->count[i] == 0 || !place.Allows(token)) continue;
+      const bool known = std::any_of(out.begin(), out.end(),
+                                     [&](const DraftProposal& p) { return p.token == token; });
+      const float share = static_cast<float>(entry->count[i]) / static_cast<float>(entry->total);
+      if (known || share < kLeastShare) continue;
+      constexpr float kUpTo[] = {0.2f, 0.3f, 0.4f, 0.6f, 0.9f};
+      size_t level = 0;
+      while (level < std::size(kUpTo) && share > kUpTo[level]) ++level;
+      const size_t often = entry->total > 8 ? 1 : 0;
+      out.push_back({token, static_cast<uint8_t>(24 + order * 12 + level * 2 + often), share / 2});
+    }
+  }
+
+  void ProposeByTokens(const DraftPlace& place, std::vector<DraftProposal>& out) const {
     // The last tokens before the place.
     std::array<TokenId, kOrders> context;
     const size_t n = std::min(kOrders, last_.size() + place.path.size());
@@ -129,7 +194,7 @@ class NgramFollower : public DraftSession {
           continue;
         }
         const float share = static_cast<float>(entry->count[i]) / static_cast<float>(total);
-        if (share < 0.1f) continue;
+        if (share < kLeastShare) continue;
         const int level = share > 0.9f ? (entry->count[i] > 3 ? 0 : 1) : share > 0.5f ? 2 : 3;
         out.push_back({token, static_cast<uint8_t>(order * 4 + static_cast<size_t>(level)),
                        left * share * static_cast<float>(order) / 6});
@@ -138,9 +203,9 @@ class NgramFollower : public DraftSession {
     }
   }
 
- private:
   NgramTable& table_;
   const uint64_t owner_;
+  std::vector<Allowed> asked_;
   std::vector<TokenId> last_;
   bool began_ = false;
 };

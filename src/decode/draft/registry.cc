@@ -106,6 +106,10 @@ Result<std::vector<size_t>> ParseDraftSources(const DraftOptions& options) {
     const auto entry =
         std::find_if(kEntries.begin(), kEntries.end(),
                      [&](const DraftSourceEntry& candidate) { return candidate.name == name; });
+    if (name == "off" || name == "auto" || name == "all") {
+      return Error{ErrorCode::kInvalid,
+                   "\"" + std::string(name) + "\" stands alone, without other sources", "draft"};
+    }
     if (entry == kEntries.end()) {
       std::string names = "off, auto";
       for (const DraftSourceEntry& known : kEntries) names += std::string(", ") + known.name;

@@ -81,6 +81,8 @@ struct DraftProposal {
   // What the source learns from the node's row, in right tokens of later calls. A node with a worth
   // is made for this alone too.
   float worth = 0;
+  // The decode loop takes it without asking the model, so a draft of it saves no call.
+  bool given = false;
 };
 
 struct DraftRequest {

@@ -1,0 +1,436 @@
+// One look at all of a text: attributes that are assigned to, calls of setattr, uses of __dict__.
+#include "plugins/monitors/python/changes.h"
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "plugins/monitors/python/symbol_table.h"
+#include "plugins/monitors/scan.h"
+#include "plugins/monitors/work.h"
+
+namespace pawl::monitors::python {
+namespace {
+
+using K = Kind;
+using F = Field;
+
+bool OneOf(std::string_view word, std::span<const std::string_view> words) {
+  return std::ranges::find(words, word) != words.end();
+}
+
+// What a string without holes and escapes says; empty: it is none.
+std::string_view Written(const Node* node) {
+  if (node == nullptr || !node->is(K::k_string)) return {};
+  const std::string_view text = node->text();
+  if (text.size() < 3 || (text[0] != '"' && text[0] != '\'') || text.back() != text[0]) return {};
+  const std::string_view inside = text.substr(1, text.size() - 2);
+  return std::ranges::all_of(inside, NameByte) ? inside : std::string_view{};
+}
+
+std::vector<const Node*> Given(const Node* call) {
+  std::vector<const Node*> given;
+  const Node* list = call->at(F::k_arguments);
+  if (list == nullptr || !list->is(K::k_argument_list)) return given;
+  for (const Node& kid : list->kids()) {
+    if (kid.named && !kid.is(K::k_comment)) given.push_back(&kid);
+  }
+  return given;
+}
+
+// The name of the function around the node; empty: there is none.
+std::string_view FunctionAround(const Node* node) {
+  const Node* function = node->Enclosing(K::k_function_definition);
+  const Node* name = function == nullptr ? nullptr : function->at(F::k_name);
+  return name == nullptr ? std::string_view{} : name->text();
+}
+
+enum class Around : uint8_t { kModule, kClass, kFunction };
+
+// What the statement of a node is a part of.
+std::pair<Around, const Node*> ScopeAround(const Node* node) {
+  for (const Node* up = node->parent; up != nullptr; up = up->parent) {
+    if (up->is(K::k_function_definition) || up->is(K::k_lambda)) return {Around::kFunction, up};
+    if (up->is(K::k_class_definition)) return {Around::kClass, up};
+  }
+  return {Around::kModule, nullptr};
+}
+
+class Reader {
+ public:
+  Reader(const Scope& scope, Changes& out) : scope_(scope), out_(out) {}
+  void Read(const Node* root);
+
+ private:
+  void OfAttribute(const Node* node);
+  void OfCall(const Node* node);
+  // Members by computed names for the object that an expression stands for.
+  void Computed(const Node* object);
+  void SetBy(const Node* object, const Node* name, bool through);
+  // Whether keys that are computed may get into a dictionary of names; those that stand in the text
+  // are noted.
+  bool Exposed(const Node* dictionary);
+  bool Updated(const Node* call);
+
+  const Scope& scope_;
+  Changes& out_;
+};
+
+void Reader::Read(const Node* root) {
+  std::vector<const Node*> todo = {root};
+  while (!todo.empty()) {
+    Work::Step();
+    const Node* node = todo.back();
+    todo.pop_back();
+    if (node->is(K::k_attribute)) {
+      OfAttribute(node);
+    } else if (node->is(K::k_call)) {
+      OfCall(node);
+    } else if (node->is(K::k_exec_statement)) {
+      out_.globals = true;
+    } else if (node->is(K::k_global_statement)) {
+      for (const Node& kid : node->kids()) {
+        if (kid.is(K::k_identifier)) out_.rebound.emplace(kid.text());
+      }
+    }
+    for (const Node& kid : node->kids()) {
+      if (kid.named) todo.push_back(&kid);
+    }
+  }
+}
+
+void Reader::OfAttribute(const Node* node) {
+  const Node* object = node->at(F::k_object);
+  const Node* name = node->at(F::k_attribute);
+  if (object == nullptr || name == nullptr) return;
+  const std::string_view text = name->text();
+  if (text == "__dict__") {
+    if (AssignedTo(node) || Exposed(node)) Computed(object);
+    return;
+  }
+  if (text == "__setattr__") {
+    const Node* call = node->parent;
+    if (!call->is(K::k_call) || node->field != F::k_function) Computed(object);
+    return;
+  }
+  if (text == "modules" && object->text() == "sys") {
+    if (AssignedTo(node) || Exposed(node)) out_.modules = true;
+    return;
+  }
+  if (text == kPlaceName || !AssignedTo(node)) return;
+  const bool self = object->is(K::k_identifier) && ClassOfReceiver(node, object->text()) != nullptr;
+  (self ? out_.set_on_self : out_.set).emplace(text);
+  if (text == "__class__" || text == "__getattr__" || text == "__getattribute__") Computed(object);
+}
+
+void Reader::OfCall(const Node* node) {
+  const Node* function = node->at(F::k_function);
+  if (function == nullptr) return;
+  const std::string_view name = function->text();
+  if (function->is(K::k_attribute)) {
+    const Node* last = function->at(F::k_attribute);
+    if (last == nullptr || last->text() != "__setattr__") return;
+    const std::vector<const Node*> given = Given(node);
+    // x.__setattr__("name", 1), object.__setattr__(x, "name", 1), super().__setattr__("name", 1)
+    if (given.size() == 2) {
+      SetBy(function->at(F::k_object), given[0], true);
+    } else if (given.size() == 3) {
+      SetBy(given[0], given[1], true);
+    } else {
+      Computed(given.empty() ? function->at(F::k_object) : given[0]);
+    }
+    return;
+  }
+  if (!function->is(K::k_identifier)) return;
+  if (name == "setattr") {
+    const std::vector<const Node*> given = Given(node);
+    if (given.size() == 3) {
+      SetBy(given[0], given[1], false);
+    } else {
+      Computed(given.empty() ? nullptr : given[0]);
+    }
+  } else if (name == "vars" || name == "locals") {
+    const std::vector<const Node*> given = Given(node);
+    if (!given.empty()) {
+      if (Exposed(node)) Computed(given[0]);
+      return;
+    }
+    const auto [around, in] = ScopeAround(node);
+    if (around == Around::kFunction || !Exposed(node)) return;
+    if (around == Around::kClass) {
+      out_.classes.insert(in);
+    } else {
+      out_.globals = true;
+    }
+  } else if (name == "globals") {
+    if (Exposed(node)) out_.globals = true;
+  } else if (name == "exec") {
+    const auto [around, in] = ScopeAround(node);
+    const std::vector<const Node*> given = Given(node);
+    if (around == Around::kClass) {
+      out_.classes.insert(in);
+    } else if (given.size() < 2 || given[1]->text() == "globals()" ||
+               given[1]->text().ends_with("__dict__")) {
+      out_.globals = true;
+    }
+  }
+}
+
+void Reader::SetBy(const Node* object, const Node* name, bool through) {
+  if (const std::string_view written = Written(name); !written.empty()) {
+    out_.given.emplace(written);
+    if (written == "__class__" || written == "__getattr__") Computed(object);
+    return;
+  }
+  // def __setattr__(self, name, value): super().__setattr__(name, value)
+  if (through && name->is(K::k_identifier)) {
+    const Node* function = name->Enclosing(K::k_function_definition);
+    const Node* own = function == nullptr ? nullptr : function->at(F::k_name);
+    const Node* list = function == nullptr ? nullptr : function->at(F::k_parameters);
+    if (own != nullptr && own->text() == "__setattr__" && list != nullptr) {
+      std::vector<const Node*> parameters;
+      for (const Node& kid : list->kids()) {
+        if (kid.named && !kid.is(K::k_comment)) parameters.push_back(&kid);
+      }
+      Scope bound;
+      if (const Node* body = function->at(F::k_body)) CollectBindings(body, bound);
+      if (parameters.size() == 3 && !bound.names.contains(std::string(name->text()))) {
+        const Node* second = parameters[1];
+        if (!second->is(K::k_identifier)) second = second->first_named();
+        if (second != nullptr && second->text() == name->text()) return;
+      }
+    }
+  }
+  Computed(object);
+}
+
+void Reader::Computed(const Node* object) {
+  while (object != nullptr && object->is(K::k_parenthesized_expression))
+    object = object->first_named();
+  if (object == nullptr) {
+    out_.all_classes = true;
+    return;
+  }
+  const Node* of = object;
+  // type(self), self.__class__, super()
+  if (of->is(K::k_call)) {
+    const Node* function = of->at(F::k_function);
+    const std::vector<const Node*> given = Given(of);
+    if (function != nullptr && function->text() == "super") {
+      if (const Node* around = of->Enclosing(K::k_class_definition)) {
+        out_.classes.insert(around);
+        return;
+      }
+    }
+    if (function != nullptr && function->text() == "type" && given.size() == 1) of = given[0];
+  } else if (of->is(K::k_attribute) && of->at(F::k_attribute) != nullptr &&
+             of->at(F::k_attribute)->text() == "__class__") {
+    of = of->at(F::k_object);
+  }
+  if (of != nullptr && of->text().starts_with("sys.modules")) {
+    out_.globals = out_.modules = true;
+    return;
+  }
+  if (of == nullptr || !of->is(K::k_identifier)) {
+    out_.all_classes = true;
+    return;
+  }
+  if (const Node* around = ClassOfReceiver(of, of->text())) {
+    out_.classes.insert(around);
+    return;
+  }
+  const auto found = scope_.names.find(std::string(of->text()));
+  if (found != scope_.names.end()) {
+    const bool classes = std::ranges::all_of(
+        found->second, [](const Binding& b) { return b.kind == Binding::Kind::kClass; });
+    for (const Binding& binding : found->second) {
+      if (classes) out_.classes.insert(binding.node);
+    }
+    if (classes) return;
+    const bool modules = std::ranges::all_of(found->second, [](const Binding& b) {
+      return b.kind == Binding::Kind::kImport && b.member.empty();
+    });
+    if (modules) {
+      out_.modules = true;
+      return;
+    }
+  }
+  out_.all_classes = true;
+}
+
+// d.update(...): what stands in the text, and the names of an object of the same class, are known.
+bool Reader::Updated(const Node* call) {
+  for (const Node* one : Given(call)) {
+    if (one->is(K::k_keyword_argument)) {
+      if (const Node* name = one->at(F::k_name)) out_.given.emplace(name->text());
+      continue;
+    }
+    if (one->is(K::k_dictionary)) {
+      for (const Node& pair : one->kids()) {
+        if (!pair.named || pair.is(K::k_comment)) continue;
+        const std::string_view key = Written(pair.at(F::k_key));
+        if (key.empty()) return true;
+        out_.given.emplace(key);
+      }
+      continue;
+    }
+    const std::string_view text = one->text();
+    if (text == "self.__dict__" || text == "vars(self)") continue;
+    return true;
+  }
+  return false;
+}
+
+bool Reader::Exposed(const Node* dictionary) {
+  static constexpr std::array<std::string_view, 32> kReaders = {
+      "dict",   "repr",      "str",  "len",      "sorted",    "iter",    "list",     "tuple",
+      "set",    "frozenset", "copy", "deepcopy", "format",    "print",   "bool",     "hash",
+      "any",    "all",       "zip",  "filter",   "enumerate", "pformat", "pprint",   "dumps",
+      "update", "extend",    "join", "eval",     "max",       "getattr", "reversed", "isinstance"};
+  static constexpr std::array<std::string_view, 18> kReads = {
+      "copy",    "items",       "keys",     "values",       "get",     "pop",
+      "popitem", "clear",       "fromkeys", "__contains__", "__len__", "__iter__",
+      "__eq__",  "__getitem__", "__repr__", "__delitem__",  "__ne__",  "__str__"};
+  static constexpr std::array<std::string_view, 5> kStates = {
+      "__getstate__", "__reduce__", "__reduce_ex__", "__repr__", "__eq__"};
+  const Node* below = dictionary;
+  for (const Node* up = dictionary->parent; up != nullptr; below = up, up = up->parent) {
+    switch (up->kind) {
+      case K::k_parenthesized_expression:
+      case K::k_boolean_operator:
+      case K::k_conditional_expression:
+      case K::k_tuple:
+      case K::k_expression_list:
+        continue;
+      case K::k_attribute: {
+        const Node* name = up->at(F::k_attribute);
+        const Node* call = up->parent;
+        if (below->field != F::k_object || name == nullptr) return true;
+        if (OneOf(name->text(), kReads)) return false;
+        if (call == nullptr || !call->is(K::k_call) || up->field != F::k_function) return true;
+        if (name->text() == "update") return Updated(call);
+        const std::vector<const Node*> given = Given(call);
+        const std::string_view key = given.empty() ? std::string_view{} : Written(given[0]);
+        if ((name->text() != "setdefault" && name->text() != "__setitem__") || key.empty())
+          return true;
+        out_.given.emplace(key);
+        return false;
+      }
+      case K::k_subscript: {
+        if (below->field != F::k_value) return false;
+        if (!AssignedTo(up)) return false;
+        const std::string_view key = Written(up->at(F::k_subscript));
+        if (key.empty()) return true;
+        out_.given.emplace(key);
+        return false;
+      }
+      case K::k_comparison_operator:
+      case K::k_not_operator:
+      case K::k_binary_operator:
+      case K::k_list_splat:
+      case K::k_dictionary_splat:
+      case K::k_interpolation:
+      case K::k_expression_statement:
+      case K::k_if_statement:
+      case K::k_elif_clause:
+      case K::k_while_statement:
+      case K::k_delete_statement:
+        return false;
+      case K::k_for_statement:
+      case K::k_for_in_clause:
+        return below->field != F::k_right;
+      case K::k_augmented_assignment:
+        return below->field == F::k_left;
+      case K::k_argument_list: {
+        const Node* function = up->parent == nullptr ? nullptr : up->parent->at(F::k_function);
+        if (function == nullptr) return true;
+        if (function->is(K::k_attribute)) function = function->at(F::k_attribute);
+        return function == nullptr || !OneOf(function->text(), kReaders);
+      }
+      case K::k_return_statement:
+        return !OneOf(FunctionAround(up), kStates);
+      default:
+        return true;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+Changes ReadChanges(const Node* root, const Scope& scope) {
+  Changes changes;
+  Reader(scope, changes).Read(root);
+  return changes;
+}
+
+bool AssignedTo(const Node* node) {
+  const Node* below = node;
+  for (const Node* up = node->parent; up != nullptr; below = up, up = up->parent) {
+    switch (up->kind) {
+      case K::k_pattern_list:
+      case K::k_tuple_pattern:
+      case K::k_list_pattern:
+      case K::k_tuple:
+      case K::k_list:
+      case K::k_parenthesized_expression:
+      case K::k_list_splat_pattern:
+      case K::k_list_splat:
+      case K::k_type:
+        continue;
+      case K::k_as_pattern_target:
+        return true;
+      case K::k_assignment:
+      case K::k_augmented_assignment:
+      case K::k_for_statement:
+      case K::k_for_in_clause:
+      case K::k_type_alias_statement:  // type(x).a = 1, as it is read
+        return below->field == F::k_left;
+      default:
+        return false;
+    }
+  }
+  return false;
+}
+
+const Node* ClassOfReceiver(const Node* node, std::string_view name) {
+  for (const Node* up = node->parent; up != nullptr; up = up->parent) {
+    Work::Step();
+    if (!up->is(K::k_function_definition)) continue;
+    const Node* list = up->at(F::k_parameters);
+    const Node* first = list == nullptr ? nullptr : list->first_named();
+    if (first == nullptr) continue;
+    if (!first->is(K::k_identifier)) first = first->first_named();
+    if (first == nullptr || first->text() != name) continue;
+    const Node* around = up->parent;
+    while (around != nullptr && !around->is(K::k_class_definition)) {
+      if (around->is(K::k_function_definition) || around->is(K::k_lambda)) return nullptr;
+      around = around->parent;
+    }
+    return around;
+  }
+  return nullptr;
+}
+
+bool BoundFromInside(const Node* function, std::string_view name) {
+  const std::string_view text = function->text();
+  Work::Bytes(text.size());
+  if (text.find("nonlocal ") == std::string_view::npos) return false;
+  std::vector<const Node*> todo = {function};
+  while (!todo.empty()) {
+    Work::Step();
+    const Node* node = todo.back();
+    todo.pop_back();
+    if (node->is(K::k_nonlocal_statement)) {
+      for (const Node& kid : node->kids()) {
+        if (kid.is(K::k_identifier) && kid.text() == name) return true;
+      }
+    }
+    for (const Node& kid : node->kids()) {
+      if (kid.named) todo.push_back(&kid);
+    }
+  }
+  return false;
+}
+
+}  // namespace pawl::monitors::python

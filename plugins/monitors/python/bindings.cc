@@ -419,6 +419,9 @@ Type SymbolTable::FromAnnotation(const Node* node, Module& module, int depth) {
   }
   if (!of.is(TK::kClass) || (of.cls->name == "type" && of.cls->module->name == "builtins"))
     return {};
+  // Boxed[int] may be whatever the class says.
+  if (!args.empty() && !of.cls->module->stub && of.cls->scope.names.contains("__class_getitem__"))
+    return {};
   Type instance{.kind = TK::kInstance, .cls = of.cls};
   for (const Node* arg : args) instance.args.push_back(FromAnnotation(arg, module, depth + 1));
   // tuple[int, ...]

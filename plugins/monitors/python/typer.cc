@@ -551,7 +551,8 @@ Type Typer::TypeOfName(const Node* use) {
   }
   const Changes& changes = world_.ChangesOf(program);
   if (changes.rebound.contains(name)) return DeclaredBy(bound->second);
-  if ((doubtful || changes.globals) && !Fixed(bound->second)) return {};
+  const bool given = changes.globals || changes.given.contains(name);
+  if ((doubtful || given) && !Fixed(bound->second)) return {};
   if (ReboundByStar(bound->second, name, in_function)) return {};
   if (!in_function) return Flow(bound->second, use, program.tree->root());
   if (Type declared = DeclaredBy(bound->second); declared.known()) return declared;

@@ -1,4 +1,4 @@
-// One look at all of a text: attributes that are assigned to, calls of setattr, uses of __dict__.
+// Attributes that are assigned to, calls of setattr, uses of __dict__.
 #include "plugins/monitors/python/changes.h"
 
 #include <algorithm>
@@ -59,9 +59,12 @@ std::pair<Around, const Node*> ScopeAround(const Node* node) {
 class Reader {
  public:
   Reader(const Scope& scope, Changes& out) : scope_(scope), out_(out) {}
-  void Read(const Node* root);
+  void Read(const Tree& tree);
 
  private:
+  void Word(const Tree& tree, size_t at, std::string_view word);
+  void Assignment(const Tree& tree, size_t at);
+  void Targets(const Node* target);
   void OfAttribute(const Node* node);
   void OfCall(const Node* node);
   // Members by computed names for the object that an expression stands for.
@@ -76,23 +79,114 @@ class Reader {
   Changes& out_;
 };
 
-void Reader::Read(const Node* root) {
-  std::vector<const Node*> todo = {root};
+// Words are looked for in the text, since most texts have few of them, and a tree is made as it is
+// looked at.
+void Reader::Read(const Tree& tree) {
+  const std::string_view text = tree.text();
+  Work::Bytes(2 * text.size());
+  for (size_t at = 0; at < text.size();) {
+    if (text[at] == '=') {
+      Assignment(tree, at);
+      ++at;
+      while (at < text.size() && text[at] == '=') ++at;
+      continue;
+    }
+    if (!NameByte(text[at])) {
+      ++at;
+      continue;
+    }
+    size_t end = at + 1;
+    while (end < text.size() && NameByte(text[end])) ++end;
+    Word(tree, at, text.substr(at, end - at));
+    at = end;
+  }
+}
+
+void Reader::Word(const Tree& tree, size_t at, std::string_view word) {
+  static constexpr std::array<std::string_view, 12> kWords = {
+      "setattr", "__setattr__", "__dict__", "vars",      "locals",      "globals",
+      "exec",    "global",      "modules",  "__class__", "__getattr__", "__getattribute__"};
+  const bool target = word == "for" || word == "as";
+  if (word.size() < 2 || (!target && !OneOf(word, kWords))) return;
+  const std::string_view text = tree.text();
+  if (target) {
+    // for x.a in ..., with ... as x.a
+    const std::string_view rest = text.substr(at, text.find('\n', at) - at);
+    if (rest.find('.') == std::string_view::npos) return;
+  }
+  const Node* node =
+      tree.Smallest(static_cast<uint32_t>(at), static_cast<uint32_t>(at + word.size()));
+  if (node == nullptr) return;
+  if (target) {
+    if (node->is(K::k_for_statement)) Targets(node->at(F::k_left));
+    if (node->is(K::k_as_pattern)) Targets(node->at(F::k_alias));
+    return;
+  }
+  if (node->is(K::k_global_statement)) {
+    for (const Node& kid : node->kids()) {
+      if (kid.is(K::k_identifier)) out_.rebound.emplace(kid.text());
+    }
+    return;
+  }
+  if (node->is(K::k_exec_statement)) out_.globals = true;
+  if (!node->is(K::k_identifier) || node->parent == nullptr) return;
+  if (node->field == F::k_attribute && node->parent->is(K::k_attribute)) {
+    OfAttribute(node->parent);
+  } else if (node->field == F::k_function && node->parent->is(K::k_call)) {
+    OfCall(node->parent);
+  }
+  if (word == "__setattr__" && node->parent->is(K::k_attribute) &&
+      node->parent->field == F::k_function && node->parent->parent->is(K::k_call)) {
+    OfCall(node->parent->parent);
+  }
+}
+
+// x.a = ...; (x.a, y) = ...; x.a += ...
+void Reader::Assignment(const Tree& tree, size_t at) {
+  const std::string_view text = tree.text();
+  if (at == 0 || text[at - 1] == '!' || text[at - 1] == '<' || text[at - 1] == '>' ||
+      text[at - 1] == ':' || (at + 1 < text.size() && text[at + 1] == '=')) {
+    if (text[at - (at > 0)] != '<' && text[at - (at > 0)] != '>') return;
+    if (at < 2 || text[at - 2] != text[at - 1]) return;  // <<=
+  }
+  const size_t newline = text.rfind('\n', at);
+  const size_t start = newline == std::string_view::npos ? 0 : newline + 1;
+  std::string_view line = text.substr(start, at - start);
+  if (line.find('.') == std::string_view::npos &&
+      line.find_first_of(")]") == std::string_view::npos)
+    return;
+  // Behind an open bracket it gives an argument its name.
+  int depth = 0;
+  for (const char c : line)
+    depth += (c == '(' || c == '[' || c == '{') - (c == ')' || c == ']' || c == '}');
+  if (depth > 0) return;
+  line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+  while (!line.empty() && (line.back() == ' ' || !NameByte(line.back()))) {
+    if (line.back() == ')' || line.back() == ']') break;
+    line.remove_suffix(1);
+  }
+  const bool plain = std::ranges::all_of(line, [](char c) { return NameByte(c) || c == '.'; });
+  if (plain) {
+    const size_t dot = line.rfind('.');
+    if (dot == std::string_view::npos) return;
+    (line.substr(0, dot) == "self" ? out_.set_on_self : out_.set).emplace(line.substr(dot + 1));
+    return;
+  }
+  const Node* node = tree.Smallest(static_cast<uint32_t>(at), static_cast<uint32_t>(at + 1));
+  if (node != nullptr && (node->is(K::k_assignment) || node->is(K::k_augmented_assignment) ||
+                          node->is(K::k_type_alias_statement))) {
+    Targets(node->at(F::k_left));
+  }
+}
+
+void Reader::Targets(const Node* target) {
+  std::vector<const Node*> todo = {target};
   while (!todo.empty()) {
     Work::Step();
     const Node* node = todo.back();
     todo.pop_back();
-    if (node->is(K::k_attribute)) {
-      OfAttribute(node);
-    } else if (node->is(K::k_call)) {
-      OfCall(node);
-    } else if (node->is(K::k_exec_statement)) {
-      out_.globals = true;
-    } else if (node->is(K::k_global_statement)) {
-      for (const Node& kid : node->kids()) {
-        if (kid.is(K::k_identifier)) out_.rebound.emplace(kid.text());
-      }
-    }
+    if (node == nullptr) continue;
+    if (node->is(K::k_attribute)) OfAttribute(node);
     for (const Node& kid : node->kids()) {
       if (kid.named) todo.push_back(&kid);
     }
@@ -358,9 +452,9 @@ bool Reader::Exposed(const Node* dictionary) {
 
 }  // namespace
 
-Changes ReadChanges(const Node* root, const Scope& scope) {
+Changes ReadChanges(const Tree& tree, const Scope& scope) {
   Changes changes;
-  Reader(scope, changes).Read(root);
+  Reader(scope, changes).Read(tree);
   return changes;
 }
 

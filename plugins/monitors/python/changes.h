@@ -27,8 +27,8 @@ struct Changes {
   bool modules = false;                     // sys.modules[name] = ..., setattr(module, name, ...)
 };
 
-// `scope`: of the module whose tree this is.
-Changes ReadChanges(const Node* root, const Scope& scope);
+// `scope`: of the module whose text this is.
+Changes ReadChanges(const Tree& tree, const Scope& scope);
 
 // x.a = ..., for x.a in ..., with ... as x.a, (x.a, b) = ...
 bool AssignedTo(const Node* node);

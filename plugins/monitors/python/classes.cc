@@ -243,7 +243,7 @@ const std::unordered_set<std::string>& SymbolTable::SetOnSelf(Class& c) {
 
 const Changes& SymbolTable::ChangesOf(Module& module) {
   if (module.changes == nullptr)
-    module.changes = std::make_unique<Changes>(ReadChanges(module.tree->root(), module.scope));
+    module.changes = std::make_unique<Changes>(ReadChanges(*module.tree, module.scope));
   return *module.changes;
 }
 

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 #include <array>
-#include <utility>
 #include <cstring>
+#include <utility>
 
 #include "plugins/monitors/work.h"
 
@@ -631,8 +631,9 @@ void AssignedNames(std::string_view text, std::vector<std::string>& names) {
 // A list takes no attributes but those that it has.
 static bool TakesNoAttributes(const Class& c) {
   static constexpr std::array<std::pair<std::string_view, std::string_view>, 12> kPlain = {
-      {{"builtins", " str int float bool complex bytes list dict set tuple frozenset bytearray range "
-                    "memoryview slice "},
+      {{"builtins",
+        " str int float bool complex bytes list dict set tuple frozenset bytearray range "
+        "memoryview slice "},
        {"re", " Match Pattern "},
        {"datetime", " datetime date time timedelta timezone "},
        {"collections", " deque defaultdict "},

@@ -15,6 +15,9 @@ namespace {
 using K = Kind;
 using F = Field;
 
+constexpr int kMostCalls = 6;
+constexpr size_t kMostAliases = 200;
+
 bool OneOf(std::string_view word, std::span<const std::string_view> words) {
   return std::ranges::find(words, word) != words.end();
 }
@@ -68,7 +71,12 @@ class Reader {
   void OfAttribute(const Node* node);
   void OfCall(const Node* node);
   // Members by computed names for the object that an expression stands for.
-  void Computed(const Node* object);
+  void Computed(const Node* object, int depth = 0);
+  void Returned(const Node* function);
+  void Bound(const Binding& binding, int depth);
+  bool AliasExposed(const Node* name);
+  bool Local(const Node* name, int depth);
+  void Called(const Node* function, std::string_view parameter, size_t index, int depth);
   void SetBy(const Node* object, const Node* name, bool through);
   // Whether keys that are computed may get into a dictionary of names; those that stand in the text
   // are noted.
@@ -77,6 +85,7 @@ class Reader {
 
   const Scope& scope_;
   Changes& out_;
+  std::unordered_set<const Node*> seen_;  // functions whose calls were looked at
 };
 
 // Words are looked for in the text, since most texts have few of them, and a tree is made as it is
@@ -298,10 +307,10 @@ void Reader::SetBy(const Node* object, const Node* name, bool through) {
   Computed(object);
 }
 
-void Reader::Computed(const Node* object) {
+void Reader::Computed(const Node* object, int depth) {
   while (object != nullptr && object->is(K::k_parenthesized_expression))
     object = object->first_named();
-  if (object == nullptr) {
+  if (object == nullptr || depth > kMostCalls) {
     out_.all_classes = true;
     return;
   }
@@ -316,13 +325,23 @@ void Reader::Computed(const Node* object) {
         return;
       }
     }
-    if (function != nullptr && function->text() == "type" && given.size() == 1) of = given[0];
+    if (function != nullptr && function->text() == "type" && given.size() == 1) {
+      of = given[0];
+    } else if (function != nullptr) {
+      Returned(function);
+      return;
+    }
   } else if (of->is(K::k_attribute) && of->at(F::k_attribute) != nullptr &&
              of->at(F::k_attribute)->text() == "__class__") {
     of = of->at(F::k_object);
   }
   if (of != nullptr && of->text().starts_with("sys.modules")) {
     out_.globals = out_.modules = true;
+    return;
+  }
+  if (depth > 0 && of != nullptr &&
+      (of->is(K::k_none) || of->is(K::k_string) || of->is(K::k_integer) ||
+       of->is(K::k_dictionary) || of->is(K::k_list) || of->is(K::k_tuple) || of->is(K::k_lambda))) {
     return;
   }
   if (of == nullptr || !of->is(K::k_identifier)) {
@@ -333,23 +352,150 @@ void Reader::Computed(const Node* object) {
     out_.classes.insert(around);
     return;
   }
+  if (Local(of, depth)) return;
   const auto found = scope_.names.find(std::string(of->text()));
-  if (found != scope_.names.end()) {
-    const bool classes = std::ranges::all_of(
-        found->second, [](const Binding& b) { return b.kind == Binding::Kind::kClass; });
-    for (const Binding& binding : found->second) {
-      if (classes) out_.classes.insert(binding.node);
-    }
-    if (classes) return;
-    const bool modules = std::ranges::all_of(found->second, [](const Binding& b) {
-      return b.kind == Binding::Kind::kImport && b.member.empty();
-    });
-    if (modules) {
-      out_.modules = true;
-      return;
+  if (found == scope_.names.end()) {
+    out_.all_classes = true;
+    return;
+  }
+  for (const Binding& binding : found->second) Bound(binding, depth);
+}
+
+// Whether a call is given the variable.
+static bool GivenTo(const Node* call, std::string_view name) {
+  return std::ranges::any_of(Given(call), [&](const Node* one) { return one->text() == name; });
+}
+
+// What a call returns, of which only classes and functions of the text are of interest.
+void Reader::Returned(const Node* function) {
+  const Node* root = function;
+  while (root->is(K::k_attribute) && root->at(F::k_object) != nullptr) root = root->at(F::k_object);
+  if (root->text() == "sys" && function->text().starts_with("sys.modules")) {
+    out_.globals = out_.modules = true;
+    return;
+  }
+  if (!root->is(K::k_identifier)) {
+    out_.all_classes = true;
+    return;
+  }
+  const auto found = scope_.names.find(std::string(root->text()));
+  if (found == scope_.names.end()) {
+    // list(...), type(...)
+    if (root != function || root->text() == "cls") out_.all_classes = true;
+    return;
+  }
+  for (const Binding& binding : found->second) {
+    if (binding.kind == Binding::Kind::kImport) continue;
+    if (binding.kind == Binding::Kind::kClass && root == function) {
+      out_.classes.insert(binding.node);
+    } else {
+      out_.all_classes = true;
     }
   }
+}
+
+// An object that a binding gives a name.
+void Reader::Bound(const Binding& binding, int depth) {
+  switch (binding.kind) {
+    case Binding::Kind::kClass:
+      out_.classes.insert(binding.node);
+      return;
+    case Binding::Kind::kFunction:
+      return;
+    case Binding::Kind::kImport:
+      // A module, or what is no class of this text.
+      out_.modules = true;
+      return;
+    case Binding::Kind::kAssignment: {
+      const Node* right = binding.node->at(F::k_right);
+      if (right != nullptr && (right->is(K::k_call) || right->is(K::k_identifier))) {
+        Computed(right, depth + 1);
+        return;
+      }
+      break;
+    }
+    case Binding::Kind::kLoop: {
+      const Node* right = binding.node->at(F::k_right);
+      if (right != nullptr && (right->is(K::k_list) || right->is(K::k_tuple))) {
+        for (const Node& kid : right->kids()) {
+          if (kid.named && !kid.is(K::k_comment)) Computed(&kid, depth + 1);
+        }
+        return;
+      }
+      break;
+    }
+    default:
+      break;
+  }
   out_.all_classes = true;
+}
+
+// A variable of a function, or a parameter: then it is what the calls of the function give.
+bool Reader::Local(const Node* name, int depth) {
+  for (const Node* up = name->parent; up != nullptr; up = up->parent) {
+    if (!up->is(K::k_function_definition)) continue;
+    const Node* list = up->at(F::k_parameters);
+    const Node* own = up->at(F::k_name);
+    Scope scope;
+    if (const Node* body = up->at(F::k_body)) CollectBindings(body, scope);
+    const auto bound = scope.names.find(std::string(name->text()));
+    const bool local = bound != scope.names.end() && !scope.elsewhere.contains(bound->first);
+    if (local) {
+      for (const Binding& binding : bound->second) {
+        // x, rest = work(x, rest): what it was before.
+        const Node* right = binding.node->at(F::k_right);
+        if (right != nullptr && right->is(K::k_call) && GivenTo(right, name->text())) continue;
+        Bound(binding, depth);
+      }
+    }
+    bool parameter = false;
+    size_t at = 0;
+    if (list != nullptr) {
+      for (const Node& kid : list->kids()) {
+        if (!kid.named || kid.is(K::k_comment)) continue;
+        const Node* id = kid.is(K::k_identifier) ? &kid : kid.at(F::k_name);
+        if (id == nullptr) id = kid.first_named();
+        parameter = id != nullptr && id->text() == name->text();
+        if (parameter) break;
+        ++at;
+      }
+    }
+    if (parameter && own != nullptr) Called(up, name->text(), at, depth);
+    if (parameter || local) return true;
+  }
+  return false;
+}
+
+// What the calls of a function in the text give a parameter of it.
+void Reader::Called(const Node* function, std::string_view parameter, size_t index, int depth) {
+  if (!seen_.insert(function).second) return;
+  const std::string_view name = function->at(F::k_name)->text();
+  const bool method = ScopeAround(function).first == Around::kClass;
+  const std::string& text = function->tree->text();
+  Work::Bytes(text.size());
+  for (size_t at = text.find(name); at != std::string::npos; at = text.find(name, at + 1)) {
+    const size_t end = at + name.size();
+    if ((at > 0 && NameByte(text[at - 1])) || end >= text.size() || NameByte(text[end])) continue;
+    const Node* use =
+        function->tree->Smallest(static_cast<uint32_t>(at), static_cast<uint32_t>(end));
+    if (use == nullptr || !use->is(K::k_identifier) || use->parent == function) continue;
+    const Node* call = use->parent;
+    if (call->is(K::k_attribute)) call = call->parent;
+    if (call == nullptr || !call->is(K::k_call)) continue;
+    size_t position = method && use->parent->is(K::k_attribute) ? 1 : 0;
+    for (const Node* given : Given(call)) {
+      const Node* value = given;
+      if (given->is(K::k_keyword_argument)) {
+        if (given->at(F::k_name) == nullptr || given->at(F::k_name)->text() != parameter) continue;
+        value = given->at(F::k_value);
+      } else if (given->is(K::k_list_splat) || given->is(K::k_dictionary_splat)) {
+        continue;
+      } else if (position++ != index) {
+        continue;
+      }
+      if (value != nullptr) Computed(value, depth + 1);
+    }
+  }
 }
 
 // d.update(...): what stands in the text, and the names of an object of the same class, are known.
@@ -400,7 +546,7 @@ bool Reader::Exposed(const Node* dictionary) {
         const Node* name = up->at(F::k_attribute);
         const Node* call = up->parent;
         if (below->field != F::k_object || name == nullptr) return true;
-        if (OneOf(name->text(), kReads)) return false;
+        if (name->text() == kPlaceName || OneOf(name->text(), kReads)) return false;
         if (call == nullptr || !call->is(K::k_call) || up->field != F::k_function) return true;
         if (name->text() == "update") return Updated(call);
         const std::vector<const Node*> given = Given(call);
@@ -435,9 +581,27 @@ bool Reader::Exposed(const Node* dictionary) {
         return below->field != F::k_right;
       case K::k_augmented_assignment:
         return below->field == F::k_left;
+      case K::k_assignment: {
+        // names = x.__dict__, of which it matters what becomes of `names`.
+        const Node* left = up->at(F::k_left);
+        return below->field != F::k_right || left == nullptr || !left->is(K::k_identifier) ||
+               AliasExposed(left);
+      }
       case K::k_argument_list: {
         const Node* function = up->parent == nullptr ? nullptr : up->parent->at(F::k_function);
         if (function == nullptr) return true;
+        // json.dumps(x.__dict__): a function of another module.
+        const Node* root = function;
+        while (root != nullptr && root->is(K::k_attribute)) root = root->at(F::k_object);
+        if (root != nullptr && root != function) {
+          const auto found = scope_.names.find(std::string(root->text()));
+          if (found != scope_.names.end() &&
+              std::ranges::all_of(found->second, [](const Binding& b) {
+                return b.kind == Binding::Kind::kImport;
+              })) {
+            return false;
+          }
+        }
         if (function->is(K::k_attribute)) function = function->at(F::k_attribute);
         return function == nullptr || !OneOf(function->text(), kReaders);
       }
@@ -450,11 +614,34 @@ bool Reader::Exposed(const Node* dictionary) {
   return true;
 }
 
+// Whether keys that are computed may get into a dictionary that a variable stands for.
+bool Reader::AliasExposed(const Node* name) {
+  if (!seen_.insert(name).second || seen_.size() > kMostAliases) return true;
+  const Node* around = name->Enclosing(K::k_function_definition);
+  const std::string& text = name->tree->text();
+  size_t at = around == nullptr ? 0 : around->start;
+  const size_t end = around == nullptr ? text.size() : around->end;
+  Work::Bytes(end - at);
+  for (at = text.find(name->text(), at); at < end; at = text.find(name->text(), at + 1)) {
+    const size_t behind = at + name->text().size();
+    if ((at > 0 && (NameByte(text[at - 1]) || text[at - 1] == '.')) ||
+        (behind < text.size() && NameByte(text[behind]))) {
+      continue;
+    }
+    const Node* use =
+        name->tree->Smallest(static_cast<uint32_t>(at), static_cast<uint32_t>(behind));
+    if (use == nullptr || !use->is(K::k_identifier) || use == name || AssignedTo(use)) continue;
+    if (Exposed(use)) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 Changes ReadChanges(const Tree& tree, const Scope& scope) {
   Changes changes;
   Reader(scope, changes).Read(tree);
+
   return changes;
 }
 

@@ -200,7 +200,8 @@ Type Typer::TypeOfOwnAttribute(Class& c, std::string_view name) {
       Type type = annotation != nullptr ? world_.FromAnnotation(annotation, world_.program())
                                         : TypeOf(binding.node->at(F::k_right));
       if (!type.known() || world_.IsDescriptor(type)) return false;
-      if (annotation == nullptr && IsDefault(type)) return false;
+      // No class below has the same self.__name.
+      if (annotation == nullptr && !name.starts_with("__") && IsDefault(type)) return false;
       types.push_back(std::move(type));
     }
     return true;
@@ -280,15 +281,24 @@ bool Typer::BodiesBelow(Class& c, const std::string& name,
 // Whether a class looks like one that is written for classes below it, which give self more than
 // its text says: a mixin, a template, an interface.
 bool Typer::MeantToBeDerivedFrom(const Class& c) const {
-  for (const std::string_view word :
-       {"ixin", "Base", "Abstract", "Interface", "Template", "Protocol", "Trait", "Generic"}) {
+  for (const std::string_view word : {"ixin", "Base", "Abstract", "Interface", "Template",
+                                      "Protocol", "Trait", "Generic", "base"}) {
     if (c.name.find(word) != std::string::npos) return true;
   }
   const std::string_view text = c.node->text();
-  Work::Bytes(4 * text.size());
-  for (const std::string_view word : {"NotImplemented", "abstractmethod", "ubclass", "mixin",
-                                      "Mixin", "overrid", "Overrid", "derive"}) {
+  Work::Bytes(3 * text.size());
+  for (const std::string_view word : {"NotImplementedError", "abstractmethod", "ixin"}) {
     if (text.find(word) != std::string_view::npos) return true;
+  }
+  // What its first string says.
+  const Node* body = c.node->at(F::k_body);
+  const Node* first = body == nullptr ? nullptr : body->first_named();
+  const std::string_view said = first == nullptr || !first->is(K::k_expression_statement)
+                                    ? std::string_view{}
+                                    : first->text();
+  for (const std::string_view word :
+       {"ubclasses", "abstract", "Abstract", "ase class", "baseclass", "must overrid"}) {
+    if (said.find(word) != std::string_view::npos) return true;
   }
   if (c.is_abstract) return true;
   // It makes no objects by itself: no state, no class above.

@@ -470,6 +470,10 @@ bool Reader::Local(const Node* name, int depth) {
 void Reader::Called(const Node* function, std::string_view parameter, size_t index, int depth) {
   if (!seen_.insert(function).second) return;
   const std::string_view name = function->at(F::k_name)->text();
+  // Python calls these, with objects of any class.
+  static constexpr std::array<std::string_view, 4> kOfDescriptors = {"__set_name__", "__get__",
+                                                                     "__set__", "__delete__"};
+  if (OneOf(name, kOfDescriptors)) out_.all_classes = true;
   const bool method = ScopeAround(function).first == Around::kClass;
   const std::string& text = function->tree->text();
   Work::Bytes(text.size());

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <utility>
 
 #include "plugins/monitors/work.h"
@@ -543,8 +542,6 @@ Type Typer::TypeOfName(const Node* use) {
   const auto bound = program.scope.names.find(name);
   if (bound == program.scope.names.end()) {
     if (!program.scope.stars.empty() || world_.ChangesOf(program).rebound.contains(name)) return {};
-    static const char* x = getenv("PAWL_X");
-    if (x && strchr(x, 'c') && in_function && unfinished_) return {};
     if (unfinished_ && in_function && WillBeRedefined(name, program)) return {};
     Module* builtins = world_.Find("builtins");
     return builtins == nullptr ? Type{} : world_.MemberOfModule(*builtins, name);
@@ -664,22 +661,8 @@ std::optional<Names> Typer::NamesFor(const Node* attribute) {
   const Type type = WithTests(object, TypeOf(object));
   if (!type.known() || type.is(TK::kNone) || Guarded(attribute, type)) return std::nullopt;
   const bool takes_none = type.is(TK::kInstance) && TakesNoAttributes(*type.cls);
-  if (AssignedTo(attribute) && !takes_none) return std::nullopt;
-  if (Assigned(attribute)) {
-    // An object of a class of one's own takes any attribute, and so does what is called like a
-    // function.
-    bool called = false;
-    world_.Walk(type, [&](Class& c, const Substitution& with) {
-      (void)with;
-      called = called || c.scope.names.contains("__call__");
-      return called;
-    });
-    bool fixed = type.is(TK::kInstance) && type.cls->module->stub && !called;
-    static const char* x = getenv("PAWL_X");
-    if (x && strchr(x, 'a') && !takes_none) fixed = false;
-    if (x && strchr(x, 'b') && type.is(TK::kModule)) return std::nullopt;
-    if (!fixed && !(type.is(TK::kModule) && (unfinished_ || place_))) return std::nullopt;
-  }
+  // Modules and objects take any attribute, except objects of classes that fix them.
+  if (Assigned(attribute) && !takes_none) return std::nullopt;
   // In its own class an object may be of a class below.
   const bool one = (type.is(TK::kInstance) || type.is(TK::kClass)) && type.cls != nullptr;
   const bool inside =

@@ -24,17 +24,18 @@ struct DynamicProgram {
   std::map<std::string, std::string> files;
 };
 
-// The texts between lines that begin with the mark, with what stands behind it.
+// What stands behind each mark on its line, and the text up to the next. A mark begins with a
+// newline.
 std::vector<std::pair<std::string, std::string>> Parts(const std::string& text,
                                                        const std::string& mark) {
   std::vector<std::pair<std::string, std::string>> parts;
   for (size_t at = text.find(mark); at != std::string::npos;) {
-    const size_t line = text.find('\n', at);
-    const size_t next = text.find("\n" + mark, line);
+    const size_t line = text.find('\n', at + mark.size());
+    const size_t next = text.find(mark, line);
     const size_t end = next == std::string::npos ? text.size() : next + 1;
     parts.emplace_back(text.substr(at + mark.size(), line - at - mark.size()),
                        text.substr(line + 1, end - line - 1));
-    at = next == std::string::npos ? next : next + 1;
+    at = next;
   }
   return parts;
 }

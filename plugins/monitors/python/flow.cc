@@ -155,7 +155,18 @@ Type Typer::TypeOfMember(const Type& of, std::string_view name) {
   if (of.is(TK::kInstance) && (place_ || own)) {
     Type assigned = TypeOfOwnAttribute(*of.cls, name);
     if (!type.known()) return place_ ? assigned : Type{};
-    if (assigned.known() && own && !type.is(TK::kFunction)) return Either({type, assigned});
+    if (assigned.known() && own && !type.is(TK::kFunction)) {
+      // What is assigned adds classes; what it says of elements is less than what is declared.
+      std::vector<Type> types = {type};
+      const std::vector<Type> declared = type.is(TK::kEither) ? type.args : types;
+      for (const Type& one :
+           assigned.is(TK::kEither) ? assigned.args : std::vector<Type>{assigned}) {
+        const bool same = std::ranges::any_of(
+            declared, [&](const Type& d) { return d.kind == one.kind && d.cls == one.cls; });
+        if (!same) types.push_back(one);
+      }
+      return Either(std::move(types));
+    }
   }
   return type;
 }

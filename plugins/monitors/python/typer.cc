@@ -660,7 +660,9 @@ std::optional<Names> Typer::NamesFor(const Node* attribute) {
   if (object == nullptr || (place_ && Overlooked(attribute))) return std::nullopt;
   const Type type = WithTests(object, TypeOf(object));
   if (!type.known() || type.is(TK::kNone) || Guarded(attribute, type)) return std::nullopt;
-  const bool takes_none = type.is(TK::kInstance) && TakesNoAttributes(*type.cls);
+  const std::vector<Type> parts = type.is(TK::kEither) ? type.args : std::vector<Type>{type};
+  const bool takes_none = std::ranges::all_of(
+      parts, [](const Type& one) { return one.is(TK::kInstance) && TakesNoAttributes(*one.cls); });
   // Modules and objects take any attribute, except objects of classes that fix them.
   if (Assigned(attribute) && !takes_none) return std::nullopt;
   // In its own class an object may be of a class below.

@@ -208,7 +208,13 @@ void Reader::OfAttribute(const Node* node) {
   if (object == nullptr || name == nullptr) return;
   const std::string_view text = name->text();
   if (text == "__dict__") {
-    if (AssignedTo(node) || Exposed(node)) Computed(object);
+    // new.__dict__ = self.__dict__.copy(): the names that the class has.
+    const Node* right = node->parent->is(K::k_assignment) ? node->parent->at(F::k_right) : nullptr;
+    const bool same =
+        right != nullptr && node->field == F::k_left &&
+        (right->text() == "self.__dict__.copy()" || right->text() == "self.__dict__" ||
+         right->text() == "vars(self).copy()" || right->text() == "dict(self.__dict__)");
+    if (!same && (AssignedTo(node) || Exposed(node))) Computed(object);
     return;
   }
   if (text == "__setattr__") {
@@ -217,7 +223,8 @@ void Reader::OfAttribute(const Node* node) {
     return;
   }
   if (text == "modules" && object->text() == "sys") {
-    if (AssignedTo(node) || Exposed(node)) out_.modules = true;
+    // By a name that is computed it is hardly a module that is known otherwise.
+    (void)Exposed(node);
     return;
   }
   if (text == kPlaceName || !AssignedTo(node)) return;
@@ -336,7 +343,7 @@ void Reader::Computed(const Node* object, int depth) {
     of = of->at(F::k_object);
   }
   if (of != nullptr && of->text().starts_with("sys.modules")) {
-    out_.globals = out_.modules = true;
+    out_.globals = true;
     return;
   }
   if (depth > 0 && of != nullptr &&
@@ -371,7 +378,7 @@ void Reader::Returned(const Node* function) {
   const Node* root = function;
   while (root->is(K::k_attribute) && root->at(F::k_object) != nullptr) root = root->at(F::k_object);
   if (root->text() == "sys" && function->text().starts_with("sys.modules")) {
-    out_.globals = out_.modules = true;
+    out_.globals = true;
     return;
   }
   if (!root->is(K::k_identifier)) {
@@ -386,7 +393,8 @@ void Reader::Returned(const Node* function) {
   }
   for (const Binding& binding : found->second) {
     if (binding.kind == Binding::Kind::kImport) continue;
-    if (binding.kind == Binding::Kind::kClass && root == function) {
+    const bool made = root == function || function->text().ends_with(".__new__");
+    if (binding.kind == Binding::Kind::kClass && made) {
       out_.classes.insert(binding.node);
     } else {
       out_.all_classes = true;
@@ -404,7 +412,7 @@ void Reader::Bound(const Binding& binding, int depth) {
       return;
     case Binding::Kind::kImport:
       // A module, or what is no class of this text.
-      out_.modules = true;
+      out_.patched.emplace(binding.member.empty() ? binding.module : binding.member);
       return;
     case Binding::Kind::kAssignment: {
       const Node* right = binding.node->at(F::k_right);

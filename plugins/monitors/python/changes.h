@@ -24,7 +24,7 @@ struct Changes {
   bool all_classes = false;
   std::unordered_set<std::string> rebound;  // global name
   bool globals = false;                     // variables of the module, by names that are computed
-  bool modules = false;                     // sys.modules[name] = ..., setattr(module, name, ...)
+  std::unordered_set<std::string> patched;  // setattr(module, name, ...)
 };
 
 // `scope`: of the module whose text this is.

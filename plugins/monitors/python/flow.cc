@@ -144,7 +144,7 @@ Type Typer::TypeOfMember(const Type& of, std::string_view name) {
   const std::string text(name);
   const bool library = of.is(TK::kModule) || ((of.is(TK::kInstance) || of.is(TK::kClass)) && !own);
   if (library && (changes.set.contains(text) || changes.given.contains(text) ||
-                  (of.is(TK::kModule) && changes.modules))) {
+                  (of.is(TK::kModule) && changes.patched.contains(of.module->name)))) {
     return {};
   }
   if (of.is(TK::kModule) && of.module->name == "sys" && name.starts_with("std") && Redirected())

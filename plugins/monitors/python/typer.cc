@@ -670,7 +670,12 @@ std::optional<Names> Typer::NamesFor(const Node* attribute) {
   const bool inside =
       one && place_ && type.cls->module == &world_.program() && Inside(attribute, type.cls->node);
   if (IsReceiver(object) || inside) return NamesOfReceiver(type, attribute);
-  if (type.is(TK::kModule) && world_.ChangesOf(world_.program()).modules) return std::nullopt;
+  if (type.is(TK::kModule)) {
+    // sys.modules["json"] = ..., setattr(json, name, ...)
+    const Changes& changes = world_.ChangesOf(world_.program());
+    const std::string& name = type.module->name;
+    if (changes.patched.contains(name) || changes.given.contains(name)) return std::nullopt;
+  }
   if (type.is(TK::kInstance) && IsBare(*type.cls)) return std::nullopt;
   auto names = world_.NamesOf(type);
   if (!names) return std::nullopt;

@@ -93,11 +93,17 @@ TEST_F(PythonEditingTest, ClassesWhoseMembersAreNotWrittenDownAreOpen) {
     Open(head + use);
   }
   Open("class A:\n    x = 1" + use + "setattr(A, 'y', 2)\n");
-  Known("class A:\n    def g(self): setattr(self, 'late', 1)" + use, "late", "lately");
-  Known("class A:\n    def g(self): return self.__dict__.copy()" + use, "g", "gg");
+  const std::string a = "class A:\n    def __init__(self): self.x = 1\n";
+  Known(a + "    def g(self): setattr(self, 'late', 1)" + use, "late", "lately");
+  Known(a + "    def g(self): return self.__dict__.copy()" + use, "g", "gg");
   // What a class that derives from it has, self may have.
-  Known("class A:\n    x = 1" + use + "class B(A):\n    def more(self): pass\n", "more", "moer");
-  Known("class A:\n    x = 1" + use + "a = A()\na.outside = 1\n", "outside", "inside");
+  Known(a + use + "class B(A):\n    def more(self): pass\n", "more", "moer");
+  Known(a + use + "a = A()\na.outside = 1\n", "outside", "inside");
+  // Without a state of its own, or by what it says, a class is meant to be derived from.
+  Open("class A:\n    x = 1" + use);
+  Open("class A:\n    \"\"\"Subclasses define step.\"\"\"\n    def __init__(self): self.x = 1\n" +
+       use);
+  Open(a + "    def g(self): raise NotImplementedError\n" + use);
   // The stubs leave out what is private in the library's classes.
   const auto names = At(*set_, "import threading\nclass A(threading.Thread):\n    x = 1" + use);
   ASSERT_NE(names, nullptr);
@@ -175,8 +181,10 @@ TEST_F(PythonEditingTest, WhatTheSurveyFound) {
   Open("from urllib.request import urlopen\nr = urlopen('a')\nprint(1, r.@())\n");
   Open("def f(x: object):\n    return 1, x.@\n");
   Known("import io\nwith io.BytesIO() as b:\n    print(1, b.@())\n", "getvalue", "getvalues");
-  Known("class A:\n    __slots__ = ('a', \"b\")\n    def f(self):\n        return self.@ + 1\n",
-        "b", "c");
+  Known(
+      "class A:\n    __slots__ = ('a', \"b\")\n    def __init__(self): self.a = 1\n"
+      "    def f(self):\n        return self.@ + 1\n",
+      "b", "c");
 }
 
 TEST_F(PythonEditingTest, ImportsNameModules) {

@@ -191,6 +191,15 @@ using TK = Type::Kind;
 
 constexpr int kMaxAnnotationDepth = 40;
 
+// def f[T](x: T), class C[T]
+bool HasTypeParameter(const Node* definition, std::string_view name) {
+  const Node* list = definition->at(F::k_type_parameters);
+  if (list == nullptr) return false;
+  return std::ranges::any_of(list->kids(), [&](const Node& kid) {
+    return kid.named && kid.text().substr(0, kid.text().find_first_of(":= ")) == name;
+  });
+}
+
 }  // namespace
 
 // list[int], Dict[str, int]: the arguments, in either form that the grammar gives.
@@ -252,6 +261,15 @@ Type SymbolTable::Special(std::string_view name, const std::vector<const Node*>&
   return {};
 }
 
+const Scope& SymbolTable::LocalScope(const Node* function, Module& module) {
+  auto& slot = module.functions[function];
+  if (slot == nullptr) {
+    slot = std::make_unique<Scope>();
+    if (const Node* body = function->at(F::k_body)) CollectBindings(body, *slot);
+  }
+  return *slot;
+}
+
 // The name of an annotation, or a.b of modules and classes.
 Type SymbolTable::NamedInAnnotation(const Node* head, Module& module, int depth) {
   Type of;
@@ -263,6 +281,18 @@ Type SymbolTable::NamedInAnnotation(const Node* head, Module& module, int depth)
     if (first) {
       // In a class's body its own names come first.
       for (const Node* up = head->parent; up != nullptr && !of.known(); up = up->parent) {
+        if (up->is(K::k_function_definition)) {
+          if (HasTypeParameter(up, part)) return {.kind = TK::kVariable, .name = part};
+          const Node* body = up->at(F::k_body);
+          if (module.stub || body == nullptr || head->start < body->start) continue;
+          // A class of the function's own, or something else that is called like one outside.
+          const Scope& local = LocalScope(up, module);
+          const auto bound = local.names.find(part);
+          if (bound == local.names.end() || local.elsewhere.contains(part)) continue;
+          of = TypeOfBindings(bound->second, module, nullptr, depth + 1);
+          if (!of.known()) return {};
+          continue;
+        }
         if (!up->is(K::k_class_definition)) continue;
         Class* c = ClassOf(up, module);
         const auto own = c->scope.names.find(part);
@@ -272,12 +302,7 @@ Type SymbolTable::NamedInAnnotation(const Node* head, Module& module, int depth)
                         [](const Binding& b) { return b.kind == Binding::Kind::kClass; });
         if (nested && own->second.front().node != up)
           of = TypeOfBindings(own->second, module, c, depth + 1);
-        if (const Node* list = up->at(F::k_type_parameters)) {
-          for (const Node& kid : list->kids()) {
-            if (kid.named && kid.text().substr(0, kid.text().find_first_of(":= ")) == part)
-              return {.kind = TK::kVariable, .name = part};
-          }
-        }
+        if (HasTypeParameter(up, part)) return {.kind = TK::kVariable, .name = part};
       }
       if (!of.known()) of = MemberOfModule(module, part, depth + 1);
     } else {
@@ -393,6 +418,9 @@ Type SymbolTable::FromAnnotation(const Node* node, Module& module, int depth) {
     return {};
   }
   if (!of.is(TK::kClass) || (of.cls->name == "type" && of.cls->module->name == "builtins"))
+    return {};
+  // Boxed[int] may be whatever the class says.
+  if (!args.empty() && !of.cls->module->stub && of.cls->scope.names.contains("__class_getitem__"))
     return {};
   Type instance{.kind = TK::kInstance, .cls = of.cls};
   for (const Node* arg : args) instance.args.push_back(FromAnnotation(arg, module, depth + 1));

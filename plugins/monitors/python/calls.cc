@@ -13,6 +13,8 @@ using K = Kind;
 using F = Field;
 using TK = Type::Kind;
 
+constexpr int kMaxHops = 10;
+
 // An overload that can't take so many arguments is not meant.
 bool Takes(const Node* function, int count, bool is_bound) {
   int least = 0;
@@ -41,7 +43,7 @@ bool Takes(const Node* function, int count, bool is_bound) {
 }  // namespace
 
 // Decorators behind which a function or class still has the members it is written with.
-bool Harmless(std::string_view decorator) {
+bool HarmlessName(std::string_view decorator) {
   if (const size_t open = decorator.find('('); open != std::string_view::npos)
     decorator = decorator.substr(0, open);
   decorator = decorator.substr(0, decorator.find_first_of(" #"));
@@ -65,6 +67,34 @@ bool Harmless(std::string_view decorator) {
                                                               "frozen",
                                                               "attrs"};
   return std::find(kKnown.begin(), kKnown.end(), decorator) != kKnown.end();
+}
+
+// A name may mean another thing than the library's: def final(c): ...
+bool SymbolTable::Harmless(std::string_view decorator, Module& module) {
+  if (!HarmlessName(decorator)) return false;
+  if (module.stub) return true;
+  std::string name(decorator.substr(0, decorator.find_first_of("(. #")));
+  static constexpr std::array<std::string_view, 11> kTrusted = {
+      "typing", "typing_extensions", "dataclasses", "functools", "enum", "abc", "warnings", "attr",
+      "attrs",  "pydantic",          "types"};
+  Module* where = &module;
+  for (int hops = 0; hops < kMaxHops; ++hops) {
+    const auto found = where->scope.names.find(name);
+    if (found == where->scope.names.end()) return where == &module;
+    const Binding* import = nullptr;
+    for (const Binding& binding : found->second) {
+      if (binding.kind != Binding::Kind::kImport) return false;
+      import = &binding;
+    }
+    const std::string from = Absolute(*import, *where);
+    const std::string root = from.substr(0, from.find('.'));
+    if (std::ranges::find(kTrusted, root) != kTrusted.end()) return true;
+    Module* next = from.empty() || import->member.empty() ? nullptr : Find(from);
+    if (next == nullptr || next == where) return false;
+    where = next;
+    name = import->member;
+  }
+  return false;
 }
 
 std::vector<std::string_view> DecoratorsOf(const Node* definition) {
@@ -164,21 +194,66 @@ Type SymbolTable::Made(Class& c, int count, const std::vector<Type>& given) {
   return made;
 }
 
-Type SymbolTable::Call(const Type& callee, int count, const std::vector<Type>& given) {
+// A class that makes objects of another one, or may: def __new__(cls): return "text".
+bool SymbolTable::MakesOther(Class& c) {
+  bool other = false;
+  Walk({.kind = TK::kInstance, .cls = &c}, [&](Class& above, const Substitution& with) {
+    (void)with;
+    if (above.module->stub) return false;
+    const auto found = above.scope.names.find("__new__");
+    if (found == above.scope.names.end()) return false;
+    for (const Binding& binding : found->second) {
+      if (binding.kind != Binding::Kind::kFunction) {
+        other = true;
+        break;
+      }
+      const Scope& scope = LocalScope(binding.node, *above.module);
+      const Node* parameters = binding.node->at(F::k_parameters);
+      const Node* own = parameters == nullptr ? nullptr : parameters->first_named();
+      const auto from_above = [&](const Node* value) {
+        if (own == nullptr || value == nullptr || !value->is(K::k_call)) return false;
+        const Node* function = value->at(F::k_function);
+        const Node* given = value->at(F::k_arguments);
+        const Node* first = given == nullptr ? nullptr : given->first_named();
+        return function != nullptr && function->text().ends_with(".__new__") && first != nullptr &&
+               first->text() == own->text();
+      };
+      std::vector<const Node*> todo = {binding.node->at(F::k_body)};
+      while (!todo.empty() && !other) {
+        const Node* node = todo.back();
+        todo.pop_back();
+        if (node == nullptr || node->is(K::k_function_definition) || node->is(K::k_lambda))
+          continue;
+        const Node* value = node->is(K::k_return_statement) ? node->first_named() : nullptr;
+        if (value != nullptr && value->is(K::k_identifier)) {
+          const auto bound = scope.names.find(std::string(value->text()));
+          other =
+              bound == scope.names.end() ||
+              !std::ranges::all_of(bound->second, [&](const Binding& b) {
+                return b.kind == Binding::Kind::kAssignment && from_above(b.node->at(F::k_right));
+              });
+        } else if (value != nullptr) {
+          other = !from_above(value);
+        }
+        for (const Node& kid : node->kids()) {
+          if (kid.named) todo.push_back(&kid);
+        }
+      }
+    }
+    return true;
+  });
+  return other;
+}
+
+Type SymbolTable::Call(const Type& callee, int count, const std::vector<Type>& given,
+                       const Node* list) {
   switch (callee.kind) {
     case TK::kClass: {
       Class* c = callee.cls;
       if (c->module->name == "builtins" && (c->name == "type" || c->name == "super")) return {};
       // NamedTuple("P", ...) makes a class.
       if (c->module->name == "typing" && c->name == "NamedTuple") return {};
-      // What __new__ of a class above returns is another matter; a class that is not known too.
-      const bool closed =
-          Walk({.kind = TK::kInstance, .cls = c}, [&](Class& above, const Substitution& with) {
-            (void)with;
-            return above.module->name != "builtins" && above.scope.names.contains("__new__") &&
-                   !above.module->stub;
-          });
-      (void)closed;
+      if (MakesOther(*c)) return {};
       if (count != 1) {
         // Flag("Perm", "R W X") makes a class.
         bool enumeration = false;
@@ -193,7 +268,7 @@ Type SymbolTable::Call(const Type& callee, int count, const std::vector<Type>& g
     }
     case TK::kEither: {
       std::vector<Type> types;
-      for (const Type& one : callee.args) types.push_back(Call(one, count, given));
+      for (const Type& one : callee.args) types.push_back(Call(one, count, given, list));
       return Either(std::move(types));
     }
     case TK::kFunction:
@@ -213,12 +288,13 @@ Type SymbolTable::Call(const Type& callee, int count, const std::vector<Type>& g
       return true;
     });
   }
-  for (const Node* function : callee.functions) {
+  const bool overloaded = list != nullptr && callee.functions.size() > 1;
+  for (const Node* function : overloaded ? Meant(callee, list) : callee.functions) {
     const Node* returns = function->at(F::k_return_type);
     // async def: a coroutine.
     if (returns == nullptr || function->text().starts_with("async")) return {};
     for (const std::string_view decorator : DecoratorsOf(function)) {
-      if (!Harmless(decorator)) return {};
+      if (!Harmless(decorator, *callee.module)) return {};
     }
     if (count >= 0 && callee.functions.size() > 1 && !Takes(function, count, callee.bound))
       continue;
@@ -239,7 +315,7 @@ Type SymbolTable::Awaited(const Type& callee) {
   const Node* function = callee.functions.front();
   if (!function->text().starts_with("async")) return {};
   for (const std::string_view decorator : DecoratorsOf(function)) {
-    if (!Harmless(decorator)) return {};
+    if (!Harmless(decorator, *callee.module)) return {};
   }
   Type self;
   Substitution with;

@@ -167,6 +167,22 @@ std::optional<Refusal> Typer::CallProblem(const Node* call, bool keywords) {
                  .message = "takes no " + std::to_string(positions + given.size()) + " arguments"};
 }
 
+namespace {
+
+// In the body of a class that has classes above, or a metaclass: `__prepare__` may give it names.
+bool InBodyOfDerived(const Node* use) {
+  for (const Node* up = use->parent; up != nullptr; up = up->parent) {
+    if (up->is(K::k_function_definition) || up->is(K::k_lambda)) return false;
+    if (up->is(K::k_class_definition)) {
+      const Node* body = up->at(F::k_body);
+      return up->at(F::k_superclasses) != nullptr && body != nullptr && use->start >= body->start;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
 void Typer::CheckNames(std::vector<Refusal>& refusals) {
   Module& program = world_.program();
   const std::string& text = program.tree->text();
@@ -238,7 +254,7 @@ void Typer::CheckNames(std::vector<Refusal>& refusals) {
   for (const Node* use : uses) {
     const std::string name(use->text());
     if (name.starts_with("_") || bound.contains(name)) continue;
-    if (builtins->scope.names.contains(name)) continue;
+    if (builtins->scope.names.contains(name) || InBodyOfDerived(use)) continue;
     if (std::find(kOld.begin(), kOld.end(), name) != kOld.end()) continue;
     refusals.push_back(Refusal{.byte = use->start,
                                .identifier = name,

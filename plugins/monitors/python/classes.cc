@@ -14,83 +14,24 @@ using K = Kind;
 using F = Field;
 using TK = Type::Kind;
 
-// x.a = ..., for x.a in ..., with ... as x.a, (x.a, b) = ..., del x.a
-bool AssignedTo(const Node* node) {
-  const Node* below = node;
-  for (const Node* up = node->parent; up != nullptr; below = up, up = up->parent) {
-    switch (up->kind) {
-      case K::k_pattern_list:
-      case K::k_tuple_pattern:
-      case K::k_list_pattern:
-      case K::k_tuple:
-      case K::k_list:
-      case K::k_parenthesized_expression:
-      case K::k_list_splat_pattern:
-      case K::k_list_splat:
-        continue;
-      case K::k_as_pattern_target:
-        return true;
-      case K::k_assignment:
-      case K::k_augmented_assignment:
-      case K::k_for_statement:
-      case K::k_for_in_clause:
-        return below->field == F::k_left;
-      default:
-        return false;
+// Whether a decorator's text gives the class that it is called with members, or makes another one.
+bool AddsMembers(const Node* function) {
+  const std::string_view text = function->text();
+  Work::Bytes(text.size());
+  for (const std::string_view word : {"setattr", "__dict__", "class ", "type("}) {
+    if (text.find(word) != std::string_view::npos) return true;
+  }
+  std::vector<const Node*> todo = {function};
+  while (!todo.empty()) {
+    Work::Step();
+    const Node* node = todo.back();
+    todo.pop_back();
+    if (node->is(K::k_attribute) && AssignedTo(node)) return true;
+    for (const Node& kid : node->kids()) {
+      if (kid.named) todo.push_back(&kid);
     }
   }
   return false;
-}
-
-// Whether the text of a class gives its objects members by names that are computed. Members whose
-// names stand there are added to `named`.
-bool AddsMembers(std::string_view text, std::unordered_set<std::string>& named) {
-  const auto all = [&](std::string_view word, const auto& judge) {
-    for (size_t at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1)) {
-      const bool whole = at == 0 || !NameByte(text[at - 1]) || word[0] == '_';
-      // What takes an object's state out of another adds no names.
-      const size_t method = text.rfind("def ", at);
-      if (method != std::string_view::npos) {
-        const std::string_view name = text.substr(method + 4, 14);
-        if (name.starts_with("__setstate__(") || name.starts_with("__copy__(") ||
-            name.starts_with("__deepcopy__(") || name.starts_with("__repr__(")) {
-          continue;
-        }
-      }
-      if (whole && judge(text.substr(at + word.size()))) return true;
-    }
-    return false;
-  };
-  // setattr(self, "name", ...), object.__setattr__(self, "name", ...)
-  const auto set = [&](std::string_view rest) {
-    const size_t comma = rest.find(',');
-    if (comma == std::string_view::npos) return true;
-    const size_t start = rest.find_first_not_of(" \n", comma + 1);
-    if (start == std::string_view::npos || (rest[start] != '"' && rest[start] != '\'')) return true;
-    const size_t end = rest.find(rest[start], start + 1);
-    if (end == std::string_view::npos) return true;
-    named.emplace(rest.substr(start + 1, end - start - 1));
-    return false;
-  };
-  if (all("setattr(", set) || all("__setattr__(", [&](std::string_view rest) {
-        return rest.starts_with("self, ") && !rest.starts_with("self, name") &&
-               !rest.starts_with("self, key") && !rest.starts_with("self, attr") && set(rest);
-      })) {
-    return true;
-  }
-  // What is only read adds nothing.
-  const auto dictionary = [&](std::string_view rest) {
-    static constexpr std::array<std::string_view, 10> kReads = {
-        ".copy(", ".items(", ".keys(", ".values(", ".get(", ")", ":", "\n", " ==", ","};
-    return std::ranges::none_of(kReads, [&](std::string_view r) { return rest.starts_with(r); });
-  };
-  return all("__dict__", dictionary) ||
-         all("vars(",
-             [&](std::string_view rest) {
-               const size_t close = rest.find(')');
-               return close == std::string_view::npos || dictionary(rest.substr(close + 1));
-             }) ||
-         all("locals(", [](std::string_view) { return true; });
 }
 
 }  // namespace
@@ -109,15 +50,13 @@ Class* SymbolTable::ClassOf(const Node* node, Module& module) {
               (c.scope.names.contains("__getattribute__") && module.name != "builtins") ||
               !c.scope.stars.empty();
   for (const std::string_view decorator : DecoratorsOf(node)) {
-    if (!Harmless(decorator) && !KeepsClass(decorator, module)) {
+    if (!Harmless(decorator, module) && !KeepsClass(decorator, module)) {
       c.dynamic = true;
     }
   }
   if (!module.stub) {
-    Work::Bytes(node->end - node->start);
-    if (AddsMembers(node->text(), c.stored) || node->broken()) {
-      c.dynamic = true;
-    }
+    const Changes& changes = ChangesOf(module);
+    if (changes.all_classes || changes.classes.contains(node) || node->broken()) c.dynamic = true;
   }
   c.open = c.dynamic || c.unfinished;
   return &c;
@@ -147,9 +86,10 @@ bool SymbolTable::KeepsClass(std::string_view decorator, Module& module) {
   if (decorator.empty() || decorator.find('.') != std::string_view::npos) return false;
   const Type of = MemberOfModule(module, decorator);
   if (!of.is(TK::kFunction)) return false;
-  return std::ranges::all_of(of.functions, [](const Node* one) {
+  return std::ranges::all_of(of.functions, [&](const Node* one) {
     const Node* returns = one->at(F::k_return_type);
-    return returns != nullptr && returns->text().find("ype[") != std::string_view::npos;
+    return returns != nullptr && returns->text().find("ype[") != std::string_view::npos &&
+           (of.module->stub || !AddsMembers(one));
   });
 }
 
@@ -187,8 +127,12 @@ void SymbolTable::ReadHead(Class& c) {
           const Type meta = FromAnnotation(value, *c.module);
           if (meta.is(TK::kInstance) && meta.cls->module->stub) c.meta = meta.cls;
         }
-        if (!text.ends_with("ABCMeta") && !text.ends_with("EnumMeta") && text != "True" &&
-            text != "False" && !text.ends_with("EnumType")) {
+        static constexpr std::array<std::string_view, 3> kPlain = {"ABCMeta", "EnumMeta",
+                                                                   "EnumType"};
+        const std::string_view last = text.substr(text.rfind('.') + 1);
+        const bool library = c.module->stub || c.meta != nullptr;
+        if (text != "True" && text != "False" &&
+            !(library && std::ranges::find(kPlain, last) != kPlain.end())) {
           c.open = c.dynamic = true;
         }
         continue;
@@ -262,7 +206,7 @@ const std::unordered_set<std::string>& SymbolTable::SetOnSelf(Class& c) {
       }
     }
   }
-  // self.x = ..., whatever self is called.
+  // self.x = ..., whatever self is called: o = object.__new__(cls); o.x = ...
   std::vector<const Node*> todo = {c.node};
   while (!todo.empty()) {
     Work::Step();
@@ -271,15 +215,18 @@ const std::unordered_set<std::string>& SymbolTable::SetOnSelf(Class& c) {
     if (node->is(K::k_attribute)) {
       const Node* object = node->at(F::k_object);
       const Node* name = node->at(F::k_attribute);
-      if (object != nullptr && name != nullptr && object->is(K::k_identifier) &&
-          (object->text() == "self" || object->text() == "cls") && name->text() != kPlaceName) {
+      const bool self = object != nullptr && object->is(K::k_identifier) &&
+                        (object->text() == "self" || object->text() == "cls" ||
+                         ClassOfReceiver(node, object->text()) != nullptr);
+      const bool assigned = AssignedTo(node);
+      if (name != nullptr && (self || assigned) && name->text() != kPlaceName) {
         c.set_on_self.insert(std::string(name->text()));
-        if (AssignedTo(node)) c.stored.insert(std::string(name->text()));
+        if (assigned) c.stored.insert(std::string(name->text()));
         const Node* statement = node->parent;
-        const Node* annotation =
-            statement != nullptr && statement->is(K::k_assignment) && node->field == F::k_left
-                ? statement->at(F::k_type)
-                : nullptr;
+        const Node* annotation = self && statement != nullptr && statement->is(K::k_assignment) &&
+                                         node->field == F::k_left
+                                     ? statement->at(F::k_type)
+                                     : nullptr;
         if (annotation != nullptr) {
           const auto [at, made] =
               c.self_annotations.try_emplace(std::string(name->text()), annotation);
@@ -292,6 +239,12 @@ const std::unordered_set<std::string>& SymbolTable::SetOnSelf(Class& c) {
     }
   }
   return c.set_on_self;
+}
+
+const Changes& SymbolTable::ChangesOf(Module& module) {
+  if (module.changes == nullptr)
+    module.changes = std::make_unique<Changes>(ReadChanges(*module.tree, module.scope));
+  return *module.changes;
 }
 
 bool SymbolTable::Derives(Class& c, std::string_view module, std::string_view name) {
@@ -312,7 +265,13 @@ bool SymbolTable::MembersOf(const Type& type, std::unordered_set<std::string>& n
     for (const auto& [name, bindings] : c.scope.names) names.insert(name);
     const auto& set = SetOnSelf(c);
     names.insert(c.stored.begin(), c.stored.end());
-    if (c.module->stub) names.insert(set.begin(), set.end());
+    if (c.module->stub) {
+      names.insert(set.begin(), set.end());
+    } else {
+      const Changes& changes = ChangesOf(*c.module);
+      names.insert(changes.set.begin(), changes.set.end());
+      names.insert(changes.given.begin(), changes.given.end());
+    }
     library = library || (c.module->stub && c.module->name != "builtins");
     return false;
   });

@@ -68,6 +68,26 @@ constexpr std::array<std::string_view, 18> kOfAll = {"__annotations__",
                                                      "__module__",
                                                      "__wrapped__",
                                                      "__type_params__"};
+// type("X", (Mixin, base), {}), types.new_class(...), make_dataclass(...): a class below one that
+// the arguments name.
+bool MakesClassOf(const Node* call, std::string_view name) {
+  const Node* function = call->at(F::k_function);
+  if (function == nullptr) return false;
+  std::string_view called = function->text();
+  called = called.substr(called.rfind('.') + 1);
+  if (called != "type" && called != "new_class" && called != "make_dataclass" &&
+      called != "__new__") {
+    return false;
+  }
+  const std::string_view text = call->text();
+  for (size_t at = text.find(name); at != std::string_view::npos; at = text.find(name, at + 1)) {
+    const size_t end = at + name.size();
+    if (!NameByte(text[at - 1]) && end < text.size() && !NameByte(text[end]))
+      return text.find(',') != std::string_view::npos;
+  }
+  return false;
+}
+
 // And those that a decorator gave more.
 constexpr std::array<std::string_view, 4> kOfDecorated = {"__attrs_attrs__", "__dataclass_fields__",
                                                           "__match_args__", "__post_init__"};
@@ -120,22 +140,83 @@ Type Typer::TypeOfSuper(const Node* call) {
   return types.empty() ? Type{} : Either(std::move(types));
 }
 
+// Whether what stands before the point may be an object of a class below its type: self, and what
+// it gives.
+bool Typer::MayBeOfClassBelow(const Node* object) {
+  while (object != nullptr && !object->is(K::k_identifier)) {
+    const Node* next = object->at(F::k_object);
+    if (next == nullptr) next = object->at(F::k_function);
+    if (next == nullptr) next = object->at(F::k_value);
+    if (next == nullptr && object->is(K::k_parenthesized_expression)) next = object->first_named();
+    object = next;
+  }
+  return object == nullptr || object->text() == "super" || IsReceiver(object) ||
+         ClassOfReceiver(object, object->text()) != nullptr;
+}
+
+// Whether several classes of the text have a method of this name.
+bool Typer::Overridden(const Node* member) {
+  const Node* name = member->at(F::k_attribute);
+  if (name == nullptr) return true;
+  const std::string& text = world_.program().tree->text();
+  Work::Bytes(text.size());
+  const std::string head = "def " + std::string(name->text());
+  const size_t first = text.find(head);
+  for (size_t at = first; at != std::string::npos; at = text.find(head, at + 1)) {
+    const size_t end = at + head.size();
+    if (at != first && (end == text.size() || !NameByte(text[end]))) return true;
+  }
+  return false;
+}
+
+namespace {
+
+// A value that classes below often replace by another: kind = None, options = {}.
+bool IsDefault(const Type& type) {
+  if (type.is(TK::kNone)) return true;
+  if (type.is(TK::kEither)) return std::ranges::any_of(type.args, IsDefault);
+  return !type.is(TK::kInstance) ||
+         (type.cls->module->stub && type.cls->module->name == "builtins");
+}
+
+}  // namespace
+
 // The type of self.x of what the class assigns to it, all of it.
 Type Typer::TypeOfOwnAttribute(Class& c, std::string_view name) {
   if (c.module != &world_.program() || c.dynamic) return {};
-  world_.SetOnSelf(c);
+  const std::string key(name);
+  const Changes& changes = world_.ChangesOf(world_.program());
+  if (changes.given.contains(key)) return {};
   std::vector<Type> types;
-  const auto own = c.scope.names.find(std::string(name));
-  if (own != c.scope.names.end()) {
+  // What the bodies of the class and of those above it and below it say.
+  const auto body = [&](Class& one) {
+    const auto own = one.scope.names.find(key);
+    if (!one.module->stub && one.scope.names.contains("__setattr__")) return false;
+    if (own == one.scope.names.end()) return true;
     for (const Binding& binding : own->second) {
-      if (binding.kind != Binding::Kind::kAssignment) return {};
-      types.push_back(TypeOf(binding.node->at(F::k_right)));
+      if (binding.kind != Binding::Kind::kAssignment || one.module != &world_.program())
+        return false;
+      const Node* annotation = binding.node->at(F::k_type);
+      Type type = annotation != nullptr ? world_.FromAnnotation(annotation, world_.program())
+                                        : TypeOf(binding.node->at(F::k_right));
+      if (!type.known() || world_.IsDescriptor(type)) return false;
+      // No class below has the same self.__name.
+      if (annotation == nullptr && !name.starts_with("__") && IsDefault(type)) return false;
+      types.push_back(std::move(type));
     }
-  }
+    return true;
+  };
+  bool good = true;
+  world_.Walk({.kind = TK::kInstance, .cls = &c}, [&](Class& above, const Substitution& with) {
+    (void)with;
+    good = good && body(above);
+    return !good;
+  });
+  if (!good) return {};
   // Every `.name` of the text that is assigned to.
   const Tree& tree = *world_.program().tree;
   const std::string& text = tree.text();
-  const std::string needle = "." + std::string(name);
+  const std::string needle = "." + key;
   Work::Bytes(text.size());
   for (size_t at = text.find(needle); at != std::string::npos; at = text.find(needle, at + 1)) {
     const size_t end = at + needle.size();
@@ -154,10 +235,12 @@ Type Typer::TypeOfOwnAttribute(Class& c, std::string_view name) {
       if (other != nullptr && other != c.node) {
         Class* theirs = world_.ClassOf(other, world_.program());
         bool related = false;
-        world_.Walk({.kind = TK::kInstance, .cls = theirs}, [&](Class& a, const Substitution&) {
-          related = related || &a == &c;
-          return related;
-        });
+        bool known =
+            world_.Walk({.kind = TK::kInstance, .cls = theirs}, [&](Class& a, const Substitution&) {
+              related = related || &a == &c;
+              return related;
+            });
+        (void)known;
         if (!related) continue;
       }
     }
@@ -170,7 +253,58 @@ Type Typer::TypeOfOwnAttribute(Class& c, std::string_view name) {
     if (place_ && right->start <= place_->byte && place_->byte <= right->end) continue;
     types.push_back(TypeOf(right));
   }
-  return types.empty() ? Type{} : Either(std::move(types));
+  if (types.empty() || !BodiesBelow(c, key, body)) return {};
+  return Either(std::move(types));
+}
+
+// What classes of the text say that derive from this one, where their bodies name the member.
+bool Typer::BodiesBelow(Class& c, const std::string& name,
+                        const std::function<bool(Class&)>& body) {
+  const std::string& text = world_.program().tree->text();
+  Work::Bytes(text.size());
+  for (size_t at = text.find("class "); at != std::string::npos; at = text.find("class ", at + 1)) {
+    const Node* node =
+        world_.program().tree->Smallest(static_cast<uint32_t>(at), static_cast<uint32_t>(at + 5));
+    if (node == nullptr || !node->is(K::k_class_definition) || node == c.node) continue;
+    Class* other = world_.ClassOf(node, world_.program());
+    if (!other->scope.names.contains(name)) continue;
+    bool derived = false;
+    world_.Walk({.kind = TK::kInstance, .cls = other}, [&](Class& a, const Substitution&) {
+      derived = derived || &a == &c;
+      return derived;
+    });
+    if (derived && !body(*other)) return false;
+  }
+  return true;
+}
+
+// Whether a class looks like one that is written for classes below it, which give self more than
+// its text says: a mixin, a template, an interface.
+bool Typer::MeantToBeDerivedFrom(const Class& c) const {
+  for (const std::string_view word : {"ixin", "Base", "Abstract", "Interface", "Template",
+                                      "Protocol", "Trait", "Generic", "base"}) {
+    if (c.name.find(word) != std::string::npos) return true;
+  }
+  const std::string_view text = c.node->text();
+  Work::Bytes(3 * text.size());
+  if (text.find("raise NotImplementedError") != std::string_view::npos) return true;
+  // What its first string says.
+  const Node* body = c.node->at(F::k_body);
+  const Node* first = body == nullptr ? nullptr : body->first_named();
+  const std::string_view said = first == nullptr || !first->is(K::k_expression_statement)
+                                    ? std::string_view{}
+                                    : first->text();
+  for (const std::string_view word :
+       {"ubclasses", "abstract", "Abstract", "ixin", "must overrid"}) {
+    if (said.find(word) != std::string_view::npos) return true;
+  }
+  if (c.is_abstract) return true;
+  // It makes no objects by itself: no state, no class above.
+  const bool state = c.scope.names.contains("__init__") || c.scope.names.contains("__new__") ||
+                     c.node->parent->is(K::k_decorated_definition);
+  const bool plain =
+      std::ranges::all_of(c.bases, [](const Type& base) { return base.cls->name == "object"; });
+  return plain && !state;
 }
 
 std::optional<Names> Typer::NamesOfReceiver(const Type& type, const Node* attribute) {
@@ -179,10 +313,10 @@ std::optional<Names> Typer::NamesOfReceiver(const Type& type, const Node* attrib
   Names result;
   std::unordered_set<std::string> names;
   bool library = false;
-  if (c.dynamic || !world_.MembersOf(type, names, library)) return std::nullopt;
+  if (c.dynamic || !world_.MembersOf(type, names, library) || MeantToBeDerivedFrom(c))
+    return std::nullopt;
   Module& program = world_.program();
   const Tree& tree = *program.tree;
-  const std::string& text = tree.text();
   // A stub of the file itself.
   Module* twin = program.name == "__main__" ? nullptr : world_.Find(program.name);
   if (twin != nullptr && twin->stub && twin->scope.names.contains(c.name)) {
@@ -192,12 +326,6 @@ std::optional<Names> Typer::NamesOfReceiver(const Type& type, const Node* attrib
       world_.MembersOf({.kind = TK::kInstance, .cls = world_.ClassOf(binding.node, *twin)}, names,
                        stubbed);
     }
-  }
-  // setattr(C, ...) outside of the class.
-  Work::Bytes(text.size());
-  if (text.find("setattr(" + c.name) != std::string::npos ||
-      text.find(c.name + ".__dict__") != std::string::npos) {
-    return std::nullopt;
   }
   std::unordered_set<std::string> read;
   std::vector<const Node*> todo = {tree.root()};
@@ -218,16 +346,20 @@ std::optional<Names> Typer::NamesOfReceiver(const Type& type, const Node* attrib
         derived = derived || &a == &c;
         return derived;
       });
-      if (derived) world_.MembersOf({.kind = TK::kInstance, .cls = other}, names, library);
+      if (derived && !world_.MembersOf({.kind = TK::kInstance, .cls = other}, names, library))
+        return std::nullopt;
       continue;
     }
+    // type("X", (Mixin, base), {})
+    if (node->is(K::k_call) && MakesClassOf(node, c.name)) return std::nullopt;
     if (!node->is(K::k_attribute) || node == attribute) continue;
     const Node* object = node->at(F::k_object);
     const Node* name = node->at(F::k_attribute);
     if (object == nullptr || name == nullptr || name->text() == kPlaceName) continue;
     const bool own = c.node->start <= node->start && node->end <= c.node->end &&
                      object->is(K::k_identifier) &&
-                     (object->text() == "self" || object->text() == "cls");
+                     (object->text() == "self" || object->text() == "cls" ||
+                      ClassOfReceiver(node, object->text()) == c.node);
     if (Assigned(node)) {
       if (own || object->text() != "self") names.emplace(name->text());
     } else if (own && node->Enclosing(K::k_class_definition) == c.node) {
@@ -242,11 +374,11 @@ std::optional<Names> Typer::NamesOfReceiver(const Type& type, const Node* attrib
     const auto of_class = world_.NamesOf({.kind = TK::kClass, .cls = &c});
     if (!of_class) return std::nullopt;
     names.insert(of_class->begin(), of_class->end());
-  } else {
-    for (const std::string& one : read) {
-      if (one.starts_with("__") && one.ends_with("__")) continue;
-      if (!names.contains(one) && !(library && one.starts_with("_"))) return std::nullopt;
-    }
+  }
+  // A class that reads what it has not is meant to be mixed with one that has it.
+  for (const std::string& one : read) {
+    if (one.starts_with("__") && one.ends_with("__")) continue;
+    if (!names.contains(one) && !(library && one.starts_with("_"))) return std::nullopt;
   }
   names.erase(std::string(kPlaceName));
   result.names.assign(names.begin(), names.end());

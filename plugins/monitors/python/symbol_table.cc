@@ -28,6 +28,21 @@ bool Incomplete(std::string_view module) {
          module == "pty" || module.find("._") != std::string_view::npos;
 }
 
+// Whether what stands behind `NAME =` in an Enum is a member of it for sure: no function, no
+// nonmember(...).
+bool MakesMember(const std::vector<Binding>& bindings) {
+  return std::ranges::all_of(bindings, [](const Binding& binding) {
+    if (binding.kind != Binding::Kind::kAssignment) return false;
+    const Node* value = binding.node->at(F::k_right);
+    if (value == nullptr || value->is(K::k_identifier) || value->is(K::k_lambda)) return false;
+    if (!value->is(K::k_call)) return true;
+    const Node* function = value->at(F::k_function);
+    std::string_view name = function == nullptr ? "" : function->text();
+    name = name.substr(name.rfind('.') + 1);
+    return name == "auto" || name == "member";
+  });
+}
+
 }  // namespace
 
 Type Either(std::vector<Type> types) {
@@ -159,8 +174,10 @@ std::unique_ptr<Module> SymbolTable::Load(const std::string& name) {
       try {
         module->tree = parser.Parse(std::move(*text));
         CollectBindings(module->tree->root(), module->scope);
+        if (!module->stub && ChangesOf(*module).globals) module->open = true;
       } catch (const GaveUp&) {
         module->scope = {};
+        module->changes = std::make_unique<Changes>();
         module->open = true;
         if (module->tree == nullptr) module->tree = parser.Parse("");
       }
@@ -259,6 +276,10 @@ Type SymbolTable::TypeOfBindings(const std::vector<Binding>& bindings, Module& m
         if (annotation != nullptr && !annotation->text().ends_with("TypeAlias")) {
           Type type = FromAnnotation(annotation, module, depth + 1);
           if (!type.known()) return {};
+          if (!module.stub) {
+            Type value = Plainly(right, type, module);
+            if (value.known()) types.push_back(std::move(value));
+          }
           types.push_back(std::move(type));
           break;
         }
@@ -312,8 +333,15 @@ Type SymbolTable::TypeOfBindings(const std::vector<Binding>& bindings, Module& m
 Type SymbolTable::MemberOfModule(Module& module, std::string_view name, int depth) {
   if (depth > kMaxImportDepth || module.name.starts_with("distutils")) return {};
   const auto found = module.scope.names.find(std::string(name));
-  if (found != module.scope.names.end())
+  if (found != module.scope.names.end()) {
+    const bool typed = std::ranges::all_of(found->second, [](const Binding& b) {
+      return b.kind == Binding::Kind::kAssignment && b.node->at(F::k_type) != nullptr;
+    });
+    // A function of the module makes it another thing.
+    if (!module.stub && !typed && ChangesOf(module).rebound.contains(std::string(name))) return {};
     return TypeOfBindings(found->second, module, nullptr, depth + 1);
+  }
+  if (!module.stub && ChangesOf(module).rebound.contains(std::string(name))) return {};
   if (module.unlisted.contains(std::string(name))) return {};
   if (module.submodules.contains(std::string(name))) {
     if (Module* sub = Find(module.name + "." + std::string(name)))
@@ -331,50 +359,52 @@ Type SymbolTable::MemberOfModule(Module& module, std::string_view name, int dept
   return {};
 }
 
+namespace {
+
+// What the variables of an object's class stand for.
+Substitution VariablesOf(const Type& type) {
+  Substitution with;
+  const std::vector<std::string>& variables = type.cls->variables;
+  for (size_t k = 0; k < variables.size(); ++k)
+    with.emplace_back(variables[k], type.args.size() == variables.size() ? type.args[k] : Type{});
+  return with;
+}
+
+}  // namespace
+
 bool SymbolTable::Walk(const Type& type,
                        const std::function<bool(Class&, const Substitution&)>& visit) {
   if ((!type.is(TK::kInstance) && !type.is(TK::kClass)) || type.cls == nullptr) return false;
+  // As Python orders them, for most classes: depth first, each where it comes last.
+  constexpr size_t kMost = 400;
+  std::vector<Type> order;
   std::vector<Type> todo = {type};
-  std::unordered_set<const Class*> seen;
-  Class* const root = Builtin("object");
-  bool at_root = false;
   bool closed = true;
-  for (size_t i = 0; i < todo.size(); ++i) {
+  while (!todo.empty()) {
     Work::Step();
-    const Type here = todo[i];
-    if (here.cls == nullptr) {
+    const Type here = std::move(todo.back());
+    todo.pop_back();
+    if (here.cls == nullptr || order.size() > kMost) {
       closed = false;
-      continue;
-    }
-    if (!seen.insert(here.cls).second) {
-      if (i + 1 == todo.size() && at_root) {
-        at_root = false;
-        todo.push_back({.kind = TK::kInstance, .cls = root});
-      }
       continue;
     }
     Class& c = *here.cls;
     ReadHead(c);
-    Substitution with;
-    for (size_t k = 0; k < c.variables.size(); ++k)
-      with.emplace_back(c.variables[k],
-                        here.args.size() == c.variables.size() ? here.args[k] : Type{});
-    if (visit(c, with)) return closed;
-    if (c.open || seen.size() > 200) {
-      closed = false;
-    }
-    for (const Type& base : c.bases) {
-      // What everything derives from comes last.
-      if (base.cls != nullptr && base.cls == root && &c != root) {
-        at_root = true;
-        continue;
-      }
-      todo.push_back(Substitute(base, with, {}));
-    }
-    if (i + 1 == todo.size() && at_root) {
-      at_root = false;
-      todo.push_back({.kind = TK::kInstance, .cls = root});
-    }
+    order.push_back(here);
+    if (c.bases.empty()) continue;
+    const Substitution with = VariablesOf(here);
+    for (auto base = c.bases.rbegin(); base != c.bases.rend(); ++base)
+      todo.push_back(base->args.empty() ? *base : Substitute(*base, with, {}));
+  }
+  std::unordered_set<const Class*> seen;
+  std::vector<const Type*> last;
+  for (auto one = order.rbegin(); one != order.rend(); ++one) {
+    if (seen.insert(one->cls).second) last.push_back(&*one);
+  }
+  for (auto one = last.rbegin(); one != last.rend(); ++one) {
+    Class& c = *(*one)->cls;
+    if (visit(c, VariablesOf(**one))) return closed;
+    if (c.open) closed = false;
   }
   return closed;
 }
@@ -414,7 +444,11 @@ Type SymbolTable::Attribute(const Type& type, std::string_view name, int depth) 
       const bool set = SetOnSelf(c).contains(std::string(name));
       const auto annotation = c.self_annotations.find(std::string(name));
       if (!c.dynamic && annotation != c.self_annotations.end() && annotation->second != nullptr) {
-        result = Substitute(FromAnnotation(annotation->second, *c.module), with, type);
+        Type declared = FromAnnotation(annotation->second, *c.module);
+        // self.pet: Animal = Dog()
+        Type value = Plainly(annotation->second->parent->at(F::k_right), declared, *c.module);
+        if (declared.known() && value.known()) declared = Either({std::move(value), declared});
+        result = Substitute(declared, with, type);
         return true;
       }
       open = open || c.open || set;
@@ -430,12 +464,14 @@ Type SymbolTable::Attribute(const Type& type, std::string_view name, int depth) 
         return b.kind == Binding::Kind::kAssignment && b.node->at(F::k_type) == nullptr;
       });
       if (plain) {
-        if (Derives(c, "enum", "Enum") && !name.starts_with("_"))
+        if (Derives(c, "enum", "Enum") && !name.starts_with("_") && MakesMember(found->second))
           result = {.kind = TK::kInstance, .cls = &c};
         return true;
       }
     }
     Type of = TypeOfBindings(found->second, *c.module, &c, depth + 1);
+    // A class in an Enum is a member of it, or not, by the version.
+    if (of.is(TK::kClass) && !c.module->stub && Derives(c, "enum", "Enum")) return true;
     if (of.is(TK::kFunction)) {
       const Node* first = of.functions.front();
       if (Decorated(first, "property") || Decorated(first, "cached_property")) {
@@ -446,7 +482,7 @@ Type SymbolTable::Attribute(const Type& type, std::string_view name, int depth) 
       }
       for (const Node* one : of.functions) {
         for (const std::string_view decorator : DecoratorsOf(one)) {
-          if (!Harmless(decorator)) return true;
+          if (!Harmless(decorator, *c.module)) return true;
         }
       }
       of.bound = !Decorated(first, "staticmethod") &&
@@ -455,10 +491,23 @@ Type SymbolTable::Attribute(const Type& type, std::string_view name, int depth) 
       result = std::move(of);
       return true;
     }
-    result = Substitute(of, with, type);
+    if (!IsDescriptor(of)) result = Substitute(of, with, type);
     return true;
   });
   return result;
+}
+
+bool SymbolTable::IsDescriptor(const Type& type) {
+  if (type.is(TK::kEither))
+    return std::ranges::any_of(type.args, [&](const Type& one) { return IsDescriptor(one); });
+  if (!type.is(TK::kInstance)) return false;
+  bool found = false;
+  Walk(type, [&](Class& c, const Substitution& with) {
+    (void)with;
+    found = found || c.scope.names.contains("__get__") || c.name == "InitVar";
+    return found;
+  });
+  return found;
 }
 
 std::optional<std::vector<std::string>> SymbolTable::SubmodulesOf(const std::string& module,
@@ -491,6 +540,12 @@ void SymbolTable::AddImported(const std::string& module, std::vector<std::string
   }
 }
 
+std::optional<std::vector<std::string>> SymbolTable::NamesBehindStar(const Binding& star) {
+  Module* from = Find(Absolute(star, *program_));
+  if (from == nullptr || from == program_.get()) return std::nullopt;
+  return NamesOf({.kind = TK::kModule, .module = from});
+}
+
 std::optional<std::vector<std::string>> SymbolTable::NamesOf(const Type& type) {
   std::vector<std::string> names;
   std::vector<Type> todo = {type};
@@ -508,6 +563,11 @@ std::optional<std::vector<std::string>> SymbolTable::NamesOf(const Type& type) {
           return std::nullopt;
         Work::Step(module.scope.names.size());
         for (const auto& [name, bindings] : module.scope.names) names.push_back(name);
+        if (!module.stub) {
+          const Changes& changes = ChangesOf(module);
+          names.insert(names.end(), changes.rebound.begin(), changes.rebound.end());
+          names.insert(names.end(), changes.given.begin(), changes.given.end());
+        }
         names.insert(names.end(), module.submodules.begin(), module.submodules.end());
         names.insert(names.end(), module.unlisted.begin(), module.unlisted.end());
         AddImported(module.name, names);
@@ -525,6 +585,18 @@ std::optional<std::vector<std::string>> SymbolTable::NamesOf(const Type& type) {
           one.cls->module->name != "typing" && one.cls->module->name != "io") {
         return std::nullopt;
       }
+      // Stubs say BinaryIO where some class of io is meant.
+      if (one.is(TK::kInstance) && one.cls->module->name == "typing" &&
+          (one.cls->name == "IO" || one.cls->name == "TextIO" || one.cls->name == "BinaryIO")) {
+        for (const char* name : {"TextIOWrapper", "BufferedRandom", "BufferedReader",
+                                 "BufferedWriter", "FileIO", "StringIO", "BytesIO"}) {
+          Module* io = Find("io");
+          Type stream = io == nullptr ? Type{} : MemberOfModule(*io, name);
+          if (!stream.is(TK::kClass)) continue;
+          stream.kind = TK::kInstance;
+          todo.push_back(std::move(stream));
+        }
+      }
       std::vector<Class*> metas;
       const bool closed = Walk(one, [&](Class& c, const Substitution& with) {
         (void)with;
@@ -533,6 +605,12 @@ std::optional<std::vector<std::string>> SymbolTable::NamesOf(const Type& type) {
         for (const auto& [name, bindings] : c.scope.names) names.push_back(name);
         const auto& own = SetOnSelf(c);
         names.insert(names.end(), own.begin(), own.end());
+        if (!c.module->stub) {
+          // What its module gives it from outside.
+          const Changes& changes = ChangesOf(*c.module);
+          names.insert(names.end(), changes.set.begin(), changes.set.end());
+          names.insert(names.end(), changes.given.begin(), changes.given.end());
+        }
         return false;
       });
       if (!closed) return std::nullopt;

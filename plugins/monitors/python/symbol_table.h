@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "plugins/monitors/python/changes.h"
 #include "plugins/monitors/source_folder.h"
 #include "plugins/monitors/syntax.h"
 
@@ -120,6 +121,8 @@ struct Module {
   std::unordered_set<std::string> unlisted;  // names that it has and its stub leaves out
   std::unordered_map<const Node*, std::unique_ptr<Class>> classes;
   std::unordered_map<std::string, std::unique_ptr<Tree>> quoted;  // of annotations that are strings
+  std::unique_ptr<Changes> changes;                               // see ChangesOf
+  std::unordered_map<const Node*, std::unique_ptr<Scope>> functions;  // see LocalScope
 };
 
 Type Either(std::vector<Type> types);
@@ -131,7 +134,7 @@ void CollectBindings(const Node* body, Scope& scope);
 // Decorators of a function or class, without "@"; whether it still is what it is written as behind
 // one; whether it has one of that name.
 std::vector<std::string_view> DecoratorsOf(const Node* definition);
-bool Harmless(std::string_view decorator);
+bool HarmlessName(std::string_view decorator);
 bool Decorated(const Node* definition, std::string_view with);
 
 // The arguments of list[int] or Dict[str, int].
@@ -171,12 +174,16 @@ class SymbolTable {
   // The type of an attribute; kUnknown: not known, or there is none.
   Type Attribute(const Type& type, std::string_view name, int depth = 0);
   // What a call of it returns. `count`: how many arguments, -1: not known.
-  // `given`: the types of those that are given by position.
-  Type Call(const Type& callee, int count, const std::vector<Type>& given = {});
+  // `given`: the types of those that are given by position. `list`: all of them as they are
+  // written, nullptr: not known.
+  Type Call(const Type& callee, int count, const std::vector<Type>& given = {},
+            const Node* list = nullptr);
   // What `await` makes of a call of it.
   Type Awaited(const Type& callee);
   // The names behind the point; nullopt: not known.
   std::optional<std::vector<std::string>> NamesOf(const Type& type);
+  // Those that `from x import *` binds, sorted; nullopt: not known.
+  std::optional<std::vector<std::string>> NamesBehindStar(const Binding& star);
   // The names that an import may have behind `module.`; nullopt: not known.
   std::optional<std::vector<std::string>> SubmodulesOf(const std::string& module, int level);
   // What the class and those above it have, and what is assigned to behind self in them. false: not
@@ -185,6 +192,13 @@ class SymbolTable {
   // Whether the class derives from one of the library's.
   bool Derives(Class& c, std::string_view module, std::string_view name);
   const std::unordered_set<std::string>& SetOnSelf(Class& c);
+  const Changes& ChangesOf(Module& module);
+  // HarmlessName, and the name means what it says.
+  bool Harmless(std::string_view decorator, Module& module);
+  // Whether objects have attributes that Python asks what they are: __get__.
+  bool IsDescriptor(const Type& type);
+  // What a plain value of a declared variable is: literals, and calls of classes.
+  Type Plainly(const Node* value, const Type& declared, Module& module);
   // The type as seen as the class above it of that name in typing or builtins.
   std::vector<Type> ArgumentsAs(const Type& type, std::string_view super);
 
@@ -202,6 +216,12 @@ class SymbolTable {
   Type FromQuoted(const Node* text, Module& module, int depth);
   Type AliasOfTyping(std::string_view name, int depth);
   bool KeepsClass(std::string_view decorator, Module& module);
+  bool MakesOther(Class& c);
+  const Scope& LocalScope(const Node* function, Module& module);
+  // The overloads that a call with these arguments may mean.
+  std::vector<const Node*> Meant(const Type& callee, const Node* list);
+  bool LiteralsOf(const Node* annotation, Module& module, std::vector<std::string>& values,
+                  int depth = 0);
   Type Special(std::string_view name, const std::vector<const Node*>& args, Module& module,
                int depth);
 

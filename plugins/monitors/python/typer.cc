@@ -36,15 +36,6 @@ bool Mentions(const Node* target, std::string_view name) {
   return false;
 }
 
-const Node* BlockOf(const Node* node) {
-  const Node* up = node->parent;
-  while (up != nullptr && !up->is(K::k_block) && up->parent != nullptr) {
-    Work::Step();
-    up = up->parent;
-  }
-  return up;
-}
-
 bool Fixed(const std::vector<Binding>& bindings) {
   return std::all_of(bindings.begin(), bindings.end(), [](const Binding& b) {
     return b.kind == Binding::Kind::kImport || b.kind == Binding::Kind::kFunction ||
@@ -68,10 +59,6 @@ bool WillBeRedefined(const std::string& name, const Module& module) {
     }
   }
   return false;
-}
-
-bool Inside(const Node* node, const Node* around) {
-  return around->start <= node->start && node->end <= around->end;
 }
 
 }  // namespace
@@ -115,10 +102,11 @@ Type Typer::TypeOfBinary(const Node* node) {
   const Node* op = node->at(F::k_operator);
   const Type text = world_.InstanceOf("str");
   if (op == nullptr || !left.is(TK::kInstance)) return {};
-  if (left == text && (op->text() == "%" || op->text() == "*")) return text;
+  if (left == text && op->text() == "%") return text;
   const Type right = TypeOf(node->at(F::k_right));
   if (left == text && right == text && op->text() == "+") return text;
   const Type number = world_.InstanceOf("int");
+  if (left == text && right == number && op->text() == "*") return text;
   static constexpr std::array<std::string_view, 8> kWhole = {"+", "-", "*", "//",
                                                              "%", "&", "|", "^"};
   if (left == number && right == number &&
@@ -159,10 +147,15 @@ Type Typer::TypeOfCall(const Node* node) {
     if (!kid.is(K::k_keyword_argument) && given.size() < 6) given.push_back(TypeOf(&kid));
   }
   if (list->is(K::k_generator_expression)) given.clear();
-  Type type = world_.Call(callee, count, given);
+  Type type = world_.Call(callee, count, given, list);
   if (type.known() || !callee.is(TK::kFunction) || callee.functions.size() != 1 ||
       callee.module != &world_.program()) {
     return type;
+  }
+  // Of self it may be a method of a class below.
+  if (callee.cls != nullptr) {
+    const Node* object = function->at(F::k_object);
+    if (object == nullptr || MayBeOfClassBelow(object) || Overridden(function)) return {};
   }
   return Inferred(callee.functions.front());
 }
@@ -275,10 +268,7 @@ Type Typer::Compute(const Node* node) {
       if (object == nullptr || name == nullptr) return {};
       const Type of = WithTests(object, TypeOf(object));
       if (!of.known() || Guarded(node, of)) return {};
-      Type type = world_.Attribute(of, name->text());
-      if (!type.known() && place_ && of.is(TK::kInstance))
-        type = TypeOfOwnAttribute(*of.cls, name->text());
-      return type;
+      return TypeOfMember(of, name->text());
     }
     case K::k_subscript:
       return TypeOfSubscript(node);
@@ -331,101 +321,19 @@ Type Typer::BindingType(const Binding& binding) {
       if (statement == nullptr || statement->text().starts_with("async")) return {};
       const Type manager = TypeOf(binding.node->first_named());
       if (!manager.is(TK::kInstance) && !manager.is(TK::kEither)) return {};
-      Type entered = world_.Call(world_.Attribute(manager, "__enter__"), 0);
-      // A class above it may say less: BinaryIO of BytesIO.
-      const bool above = entered.is(TK::kInstance) && manager.is(TK::kInstance) &&
-                         world_.Derives(*manager.cls, entered.cls->module->name, entered.cls->name);
-      return above ? manager : entered;
+      std::vector<Type> types;
+      for (const Type& one : manager.is(TK::kEither) ? manager.args : std::vector<Type>{manager}) {
+        Type entered = world_.Call(world_.Attribute(one, "__enter__"), 0);
+        // A class above it may say less: BinaryIO of BytesIO.
+        const bool above = entered.is(TK::kInstance) && one.is(TK::kInstance) &&
+                           world_.Derives(*one.cls, entered.cls->module->name, entered.cls->name);
+        types.push_back(above ? one : std::move(entered));
+      }
+      return Either(std::move(types));
     }
     default:
       return {};
   }
-}
-
-// A parameter that is assigned again: what it says it takes, and what it is given.
-Type Typer::FlowOver(Type declared, const std::vector<Binding>& all, const Node* use,
-                     const Node* container) {
-  if (unfinished_) {
-    // In a loop a later line may assign.
-    for (const Node* up = use->parent; up != nullptr && up != container; up = up->parent) {
-      if (up->is(K::k_for_statement) || up->is(K::k_while_statement)) return {};
-    }
-  }
-  std::vector<Type> types = {std::move(declared)};
-  for (const Binding& binding : all) {
-    if (binding.kind == Binding::Kind::kOther) return {};
-    if (unfinished_ && binding.node->start >= use->start) continue;
-    if (Inside(use, binding.node) && binding.kind == Binding::Kind::kAssignment) continue;
-    Type type = BindingType(binding);
-    if (!type.known()) return {};
-    types.push_back(std::move(type));
-  }
-  return Either(std::move(types));
-}
-
-// The type that the annotations of a variable say; unknown: there are none, or several.
-Type Typer::DeclaredBy(const std::vector<Binding>& all) {
-  const Node* annotation = nullptr;
-  for (const Binding& binding : all) {
-    if (binding.kind != Binding::Kind::kAssignment) return {};
-    const Node* own = binding.node->at(F::k_type);
-    if (own == nullptr) continue;
-    if (annotation != nullptr && annotation->text() != own->text()) return {};
-    annotation = own;
-  }
-  return annotation == nullptr ? Type{} : world_.FromAnnotation(annotation, world_.program());
-}
-
-Type Typer::Flow(const std::vector<Binding>& all, const Node* use, const Node* container) {
-  const uint32_t cursor = world_.cursor();
-  Work::Step(all.size());
-  if (Type declared = DeclaredBy(all); declared.known()) return declared;
-  std::vector<const Binding*> bindings;
-  for (const Binding& binding : all) {
-    if (binding.kind == Binding::Kind::kOther) return {};
-    // for x in x: and x = x.y do not bind before they are over.
-    const bool header =
-        binding.kind == Binding::Kind::kAssignment ||
-        (binding.kind == Binding::Kind::kUnpacked && binding.node->is(K::k_assignment));
-    if (header && Inside(use, binding.node)) continue;
-    if (unfinished_ && header && binding.node->start <= cursor && cursor <= binding.node->end)
-      continue;
-    bindings.push_back(&binding);
-  }
-  const Binding* last = nullptr;
-  for (const Binding* binding : bindings) {
-    if (binding->node->start >= use->start) continue;
-    const Node* block = binding->node->is(K::k_for_statement) ? binding->node->at(F::k_body)
-                        : binding->kind == Binding::Kind::kWith
-                            ? binding->node->Enclosing(K::k_with_statement)->at(F::k_body)
-                        : binding->kind == Binding::Kind::kExcept
-                            ? binding->node->Enclosing(K::k_except_clause)
-                            : BlockOf(binding->node);
-    if (block != nullptr && Inside(use, block) &&
-        (last == nullptr || last->node->start < binding->node->start)) {
-      last = binding;
-    }
-  }
-  bool escapes = last == nullptr;  // a loop around the use has not the assignment in it
-  bool in_loop = false;
-  for (const Node* up = use->parent; up != nullptr && up != container; up = up->parent) {
-    if (!up->is(K::k_for_statement) && !up->is(K::k_while_statement)) continue;
-    in_loop = true;
-    if (last != nullptr && !Inside(last->node, up)) escapes = true;
-  }
-  if (escapes && in_loop && unfinished_) return {};
-  std::vector<Type> types;
-  for (const Binding* binding : bindings) {
-    const uint32_t at = binding->node->start;
-    if (!(escapes && in_loop)) {
-      if (last != nullptr && at < last->node->start) continue;
-      if (at > use->start) continue;
-    }
-    Type type = BindingType(*binding);
-    if (!type.known()) return {};
-    types.push_back(std::move(type));
-  }
-  return Either(std::move(types));
 }
 
 // Whether what a parameter takes can be no generator: (x.a for x in all) is no number and no text.
@@ -592,6 +500,7 @@ Type Typer::TypeOfName(const Node* use) {
     const Scope& scope = ScopeOf(up);
     if (scope.elsewhere.contains(name)) return {};
     const auto bound = scope.names.find(name);
+    if (BoundFromInside(up, name)) return {};
     if (const Node* list = up->at(F::k_parameters)) {
       bool first = true;
       for (const Node& p : list->kids()) {
@@ -632,23 +541,24 @@ Type Typer::TypeOfName(const Node* use) {
   }
   const auto bound = program.scope.names.find(name);
   if (bound == program.scope.names.end()) {
-    if (!program.scope.stars.empty()) return {};
+    if (!program.scope.stars.empty() || world_.ChangesOf(program).rebound.contains(name)) return {};
     if (unfinished_ && in_function && WillBeRedefined(name, program)) return {};
     Module* builtins = world_.Find("builtins");
     return builtins == nullptr ? Type{} : world_.MemberOfModule(*builtins, name);
   }
-  if (doubtful && !Fixed(bound->second)) return {};
+  const Changes& changes = world_.ChangesOf(program);
+  if (changes.rebound.contains(name)) return DeclaredBy(bound->second);
+  const bool given = changes.globals || changes.given.contains(name);
+  if ((doubtful || given) && !Fixed(bound->second)) return {};
+  if (ReboundByStar(bound->second, name, in_function)) return {};
   if (!in_function) return Flow(bound->second, use, program.tree->root());
   if (Type declared = DeclaredBy(bound->second); declared.known()) return declared;
   std::vector<Type> types;
   for (const Binding& binding : bound->second) {
+    // A variable of the module that a function sees: only one that was set once. A line behind the
+    // cursor may set it again.
     const bool plain = binding.kind == Binding::Kind::kAssignment;
-    // A variable of the module that a function sees: only one that was set once.
-    Work::Bytes(plain ? program.tree->text().size() : 0);
-    if (plain &&
-        (bound->second.size() != 1 || program.tree->text().find("global ") != std::string::npos)) {
-      return {};
-    }
+    if (plain && (bound->second.size() != 1 || unfinished_)) return {};
     if (binding.kind != Binding::Kind::kAssignment && binding.kind != Binding::Kind::kImport &&
         binding.kind != Binding::Kind::kFunction && binding.kind != Binding::Kind::kClass) {
       return {};
@@ -674,6 +584,7 @@ bool Typer::Assigned(const Node* attribute) const {
       case K::k_parenthesized_expression:
       case K::k_list_splat_pattern:
       case K::k_list_splat:
+      case K::k_type:
         continue;
       case K::k_expression_statement:
         return unfinished_ || place_;
@@ -684,6 +595,7 @@ bool Typer::Assigned(const Node* attribute) const {
       case K::k_augmented_assignment:
       case K::k_for_statement:
       case K::k_for_in_clause:
+      case K::k_type_alias_statement:
         return below->field == F::k_left;
       default:
         return false;
@@ -713,6 +625,29 @@ void AssignedNames(std::string_view text, std::vector<std::string>& names) {
 
 }  // namespace
 
+// A list takes no attributes but those that it has.
+static bool TakesNoAttributes(const Class& c) {
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 12> kPlain = {
+      {{"builtins",
+        " str int float bool complex bytes list dict set tuple frozenset bytearray range "
+        "memoryview slice "},
+       {"re", " Match Pattern "},
+       {"datetime", " datetime date time timedelta timezone "},
+       {"collections", " deque defaultdict "},
+       {"array", " array "},
+       {"struct", " Struct "},
+       {"decimal", " Decimal "},
+       {"fractions", " Fraction "},
+       {"pathlib", " Path PurePath PosixPath WindowsPath "},
+       {"uuid", " UUID "},
+       {"xml.etree.ElementTree", " Element "},
+       {"time", " struct_time "}}};
+  return c.module->stub && std::ranges::any_of(kPlain, [&](const auto& one) {
+           return one.first == c.module->name &&
+                  one.second.find(" " + c.name + " ") != std::string_view::npos;
+         });
+}
+
 // object, BaseException, and class Bag: pass: of such an object more is meant than is written.
 static bool IsBare(const Class& c) {
   if (c.module->stub)
@@ -725,43 +660,32 @@ std::optional<Names> Typer::NamesFor(const Node* attribute) {
   if (object == nullptr || (place_ && Overlooked(attribute))) return std::nullopt;
   const Type type = WithTests(object, TypeOf(object));
   if (!type.known() || type.is(TK::kNone) || Guarded(attribute, type)) return std::nullopt;
-  if (Assigned(attribute)) {
-    // An object of a class of one's own takes any attribute, and so does what is called like a
-    // function.
-    bool called = false;
-    world_.Walk(type, [&](Class& c, const Substitution& with) {
-      (void)with;
-      called = called || c.scope.names.contains("__call__");
-      return called;
-    });
-    const bool fixed = type.is(TK::kInstance) && type.cls->module->stub && !called;
-    if (!fixed && !(type.is(TK::kModule) && (unfinished_ || place_))) return std::nullopt;
+  const std::vector<Type> parts = type.is(TK::kEither) ? type.args : std::vector<Type>{type};
+  const bool takes_none = std::ranges::all_of(
+      parts, [](const Type& one) { return one.is(TK::kInstance) && TakesNoAttributes(*one.cls); });
+  // Modules and objects take any attribute, except objects of classes that fix them.
+  if (Assigned(attribute) && !takes_none) return std::nullopt;
+  // In its own class an object may be of a class below.
+  const bool one = (type.is(TK::kInstance) || type.is(TK::kClass)) && type.cls != nullptr;
+  const bool inside =
+      one && place_ && type.cls->module == &world_.program() && Inside(attribute, type.cls->node);
+  if (IsReceiver(object) || inside) return NamesOfReceiver(type, attribute);
+  if (type.is(TK::kModule)) {
+    // sys.modules["json"] = ..., setattr(json, name, ...)
+    const Changes& changes = world_.ChangesOf(world_.program());
+    const std::string& name = type.module->name;
+    if (changes.patched.contains(name) || changes.given.contains(name)) return std::nullopt;
   }
-  if (IsReceiver(object)) return NamesOfReceiver(type, attribute);
   if (type.is(TK::kInstance) && IsBare(*type.cls)) return std::nullopt;
   auto names = world_.NamesOf(type);
   if (!names) return std::nullopt;
-  // Objects that the text gives attributes from outside.
-  std::vector<const Node*> todo = {world_.program().tree->root()};
-  const bool own = !(type.is(TK::kInstance) && type.cls->module->stub);
-  while (own && !todo.empty()) {
-    const Node* node = todo.back();
-    todo.pop_back();
-    if (node->is(K::k_attribute) && node != attribute) {
-      const Node* name = node->at(F::k_attribute);
-      const Node* parent = node->parent;
-      const bool left =
-          parent != nullptr && (parent->is(K::k_pattern_list) || node->field == F::k_left);
-      if (name != nullptr && left) names->push_back(std::string(name->text()));
-    }
-    for (const Node& kid : node->kids()) {
-      if (kid.named) todo.push_back(&kid);
-    }
+  // Objects that the text gives attributes from outside: not those of classes that take none.
+  if (!takes_none) {
+    const Changes& changes = world_.ChangesOf(world_.program());
+    for (const auto* set : {&changes.set, &changes.set_on_self, &changes.given})
+      names->insert(names->end(), set->begin(), set->end());
+    AssignedNames(world_.program().tree->text(), *names);
   }
-  // Objects of the library's classes too, but for the plain ones: a list takes no attributes.
-  const bool plain = !own && type.cls->module->name == "builtins" &&
-                     !type.cls->name.ends_with("Error") && !type.cls->name.ends_with("Exception");
-  if (!own && !plain) AssignedNames(world_.program().tree->text(), *names);
   std::sort(names->begin(), names->end());
   names->erase(std::unique(names->begin(), names->end()), names->end());
   return Names{.names = std::move(*names)};

@@ -28,6 +28,10 @@ struct Names {
   bool whole = false;              // also those that begin with "_"
 };
 
+inline bool Inside(const Node* node, const Node* around) {
+  return around->start <= node->start && node->end <= around->end;
+}
+
 class Typer {
  public:
   // `unfinished`: the text goes on at the world's cursor.
@@ -59,6 +63,14 @@ class Typer {
   Type FlowOver(Type declared, const std::vector<Binding>& all, const Node* use,
                 const Node* container);
   Type DeclaredBy(const std::vector<Binding>& all);
+  bool ReboundByStar(const std::vector<Binding>& bindings, const std::string& name,
+                     bool in_function);
+  Type TypeOfMember(const Type& of, std::string_view name);
+  bool Redirected() const;
+  bool MayBeOfClassBelow(const Node* object);
+  bool Overridden(const Node* member);
+  bool MeantToBeDerivedFrom(const Class& c) const;
+  bool BodiesBelow(Class& c, const std::string& name, const std::function<bool(Class&)>& body);
   Type BindingType(const Binding& binding);
   Type Elements(const Type& type);
   Type TupleOf(const Node* node);

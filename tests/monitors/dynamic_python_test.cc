@@ -1,0 +1,140 @@
+// Programs around what is dynamic in Python (dynamic_python.txt), each of which runs under CPython
+// (dynamic_python.py): so nothing in them may be refused, neither while they are typed, nor at
+// their end, nor where a name is written in the middle of the text. A program of several files is a
+// repository.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "plugins/monitors/scan.h"
+#include "src/base/file.h"
+#include "tests/monitors/monitors_test_util.h"
+
+namespace pawl::monitors {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct DynamicProgram {
+  std::string name;
+  std::map<std::string, std::string> files;
+};
+
+// What stands behind each mark on its line, and the text up to the next. A mark begins with a
+// newline.
+std::vector<std::pair<std::string, std::string>> Parts(const std::string& text,
+                                                       const std::string& mark) {
+  std::vector<std::pair<std::string, std::string>> parts;
+  for (size_t at = text.find(mark); at != std::string::npos;) {
+    const size_t line = text.find('\n', at + mark.size());
+    const size_t next = text.find(mark, line);
+    const size_t end = next == std::string::npos ? text.size() : next + 1;
+    parts.emplace_back(text.substr(at + mark.size(), line - at - mark.size()),
+                       text.substr(line + 1, end - line - 1));
+    at = next;
+  }
+  return parts;
+}
+
+std::vector<DynamicProgram> DynamicPrograms() {
+  const auto text = ReadRegularFile(PAWL_TEST_PROGRAMS "/../dynamic_python.txt", size_t{1} << 20);
+  std::vector<DynamicProgram> programs;
+  if (!text.ok()) return programs;
+  for (auto& [head, body] : Parts("\n" + *text, "\n#### ")) {
+    DynamicProgram program{.name = head.substr(0, head.find(' ')), .files = {}};
+    for (auto& [file, content] : Parts("\n==== main.py\n" + body, "\n==== "))
+      program.files[file] = content;
+    programs.push_back(std::move(program));
+  }
+  return programs;
+}
+
+// The first name that is refused where it stands, with all of the text around it; empty: none is.
+std::string RefusedInTheMiddle(MonitorSet& set, const std::string& text) {
+  Scan scan(Language::kPython, set.limits().brackets);
+  for (size_t at = 0; at < text.size(); scan.Add(text[at++])) {
+    if (at == 0 || text[at - 1] != '.' || !NameStart(text[at]) || !scan.in_code()) continue;
+    size_t end = at;
+    while (end < text.size() && NameByte(text[end])) ++end;
+    TextState state = set.Start(text.substr(0, at), text.substr(end));
+    for (size_t i = at; i < std::min(end + 1, text.size()); ++i) {
+      Refusal refusal;
+      if (!state.Add(text[i], &refusal)) return text.substr(at, end - at);
+    }
+  }
+  return {};
+}
+
+TEST(DynamicPythonTest, NothingIsRefusedInAProgramThatRuns) {
+  const std::vector<DynamicProgram> programs = DynamicPrograms();
+  ASSERT_GE(programs.size(), 150U);
+  auto plain = AllMonitors(Language::kPython);
+  ASSERT_NE(plain, nullptr);
+  const fs::path folder = fs::path(::testing::TempDir()) / "pawl_dynamic_python";
+  size_t constrained = 0;
+  for (const DynamicProgram& program : programs) {
+    std::unique_ptr<MonitorSet> own;
+    if (program.files.size() > 1) {
+      fs::remove_all(folder);
+      for (const auto& [file, text] : program.files) {
+        fs::create_directories((folder / file).parent_path());
+        std::ofstream(folder / file) << text;
+      }
+      auto made = MonitorSet::Make(Language::kPython, {.repo = folder.string()});
+      ASSERT_TRUE(made.ok());
+      own = std::move(*made);
+    }
+    MonitorSet& set = own != nullptr ? *own : *plain;
+    for (const auto& [file, text] : program.files) {
+      if (own != nullptr) set.analysis().SetFile((folder / file).string());
+      const auto refusal = Judge(set, text);
+      EXPECT_FALSE(refusal.has_value()) << program.name << " " << file << " byte " << refusal->byte
+                                        << ": " << refusal->identifier;
+      EXPECT_EQ(RefusedInTheMiddle(set, text), "") << program.name << " " << file;
+    }
+    constrained += set.counts().constrained;
+    if (own == nullptr) set.counts() = {};
+  }
+  fs::remove_all(folder);
+  // The programs are judged, not passed over.
+  EXPECT_GE(constrained, 400U);
+}
+
+TEST(DynamicPythonTest, WrongNamesBesideWhatIsDynamicAreRefused) {
+  auto set = AllMonitors(Language::kPython);
+  ASSERT_NE(set, nullptr);
+  const auto refused = [&](const std::string& text) {
+    const auto refusal = Judge(*set, text);
+    return refusal ? refusal->identifier : "";
+  };
+  // The mode of open() says what it returns.
+  EXPECT_EQ(refused("with open('a', 'rb') as f:\n    f.peek(1)\n    f.reconfigur()\n"),
+            "reconfigur");
+  EXPECT_EQ(refused("with open('a') as f:\n    f.reconfigure()\n    f.peek(1)\n"), "peek");
+  EXPECT_EQ(refused("with open('a', 'wb') as f:\n    f.raw\n    f.peek(1)\n"), "peek");
+  EXPECT_EQ(refused("f = open('a', 'rb', buffering=0)\nf.readall()\nf.peek(1)\n"), "peek");
+  // A class without dynamic members in a text with one that has them.
+  const std::string two =
+      "class A:\n    def __init__(self, **k):\n        for n in k: setattr(self, n, k[n])\n"
+      "class B:\n    size = 1\n";
+  EXPECT_EQ(refused(two + "A().anything\n"), "");
+  EXPECT_EQ(refused(two + "B().siez\n"), "siez");
+  // What is assigned passes on as it is.
+  EXPECT_EQ(refused("class A:\n    def __setattr__(self, name, value):\n"
+                    "        super().__setattr__(name, value)\n    size = 1\nA().siez\n"),
+            "siez");
+  EXPECT_EQ(refused("class A:\n    size = 1\n    def __getstate__(self):\n"
+                    "        return self.__dict__.copy()\nA().siez\n"),
+            "siez");
+  EXPECT_EQ(refused("class A:\n    size = 1\n    def __new__(cls):\n"
+                    "        return super().__new__(cls)\nA().siez\n"),
+            "siez");
+  EXPECT_EQ(refused("from enum import Enum\nclass E(Enum):\n    A = 1\nE.A.nmae\n"), "nmae");
+}
+
+}  // namespace
+}  // namespace pawl::monitors

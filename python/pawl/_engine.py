@@ -331,6 +331,9 @@ class Engine:
         says what is wrong. `max_retries`: further tries where a check or the validators of the type refuse a
         record; the model sees the record and the error. After the last one the error is raised.
 
+        `sampler`: records that keep the model's distribution, given the checks, as `sample` draws them
+        ("smc", "cars", ...) and with its options; a check may then be what `sample` takes, too.
+
         `details=True`: an Output in place of each record, its `value`: with `spans`, `byte_spans`, `probability`,
         `surprise` and `alternatives` (docs/extraction.md).
 

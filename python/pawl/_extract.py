@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Generator, List, Mapping,
 
 from . import _pawl
 from ._convert import plain_value, value_of
+from ._drawn import NO_OPTIONS, SAMPLER_OPTIONS, Drawn, Draws
 from ._errors import PawlError
 from ._options import Sorted, json_text
 from ._output import Output, ValueMaker
@@ -32,7 +33,15 @@ class Extract:
         self._engine = engine
         self._group = next(groups)
         given = dict(options)
-        self._checks = _checks(given.pop("check", None))
+        drawing = {name: given.pop(name) for name in (*SAMPLER_OPTIONS, *NO_OPTIONS) if name in given}
+        draws = drawing.get("sampler") is not None or drawing.get("fidelity") is not None
+        if drawing and not draws:
+            other = next((name for name, value in drawing.items() if value is not None), None)
+            if other is not None:
+                raise PawlError("invalid", "needs sampler", other)
+        checks = _checks(given.pop("check", None), draws)
+        #: Functions of a record.
+        self._checks = [check for check in checks if callable(check)]
         self._retries = _retries(given.pop("max_retries", 0))
         contrast = _contrast(given.pop("contrast", None))
         self._options = Sorted(given, with_constraint=False)
@@ -40,6 +49,7 @@ class Extract:
         if contrast:
             self._options.sampling["contrast"] = contrast
         self._options.sampling.setdefault("max_tokens", _EXTRACT_TOKENS)
+        self._draws = Draws(engine, drawing, self._options, checks) if draws else None
         self._layout = _layout(engine.extract_defaults, self._options.schema)
         self._schema = engine._text_of_schema(schema)
         self._make_value = value_maker(schema)
@@ -92,10 +102,12 @@ class Extract:
     def _submit(self, text: str, wrong: Tuple[str, str], options: Sorted, streams: bool) -> _pawl.Job:
         prompt = ("extract", self._schema, text, *self._asking, *wrong, self._prefer_text)
         try:
-            job = self._engine._submit(prompt, self._grammar_for(text), options, streams, self._group)
+            grammar = self._grammar_for(text)
+            job = (cast("_pawl.Job", self._draws.draw(prompt, grammar, options, self._problem_of_text)) if self._draws
+                   else self._engine._submit(prompt, grammar, options, streams, self._group))
         except PawlError as error:
             raise self._of_text(error) from None
-        if self._checks or self._retries:
+        if self._checks or self._retries or self._draws:
             self._texts[job.id] = text
         return job
 
@@ -106,15 +118,15 @@ class Extract:
             return output
         first, retries = _count(output), {"calls": 0, "prompt_tokens": 0, "output_tokens": 0}
         for number in range(1, self._retries + 2):
-            problem = self._problem(output)
+            problem = job.refused() if isinstance(job, Drawn) else self._problem(lambda: output.value)
             if problem is None:
                 break
             if number > self._retries:
                 raise problem
             request = self._retry(text, output.text, problem, number)
-            again = yield request
-            self._texts.pop(again.id, None)
-            output = self._made(again)
+            job = yield request
+            self._texts.pop(job.id, None)
+            output = self._made(job)
             for name, value in _count(output).items():
                 retries[name] += value
         output.report["tries"] = {"first": first, "retries": retries}
@@ -140,10 +152,13 @@ class Extract:
         chunks = error.code == "limit" and not self._options.sampling.get("document")
         return PawlError(error.code, error.message + "; document=True reads it in chunks" * chunks, "text")
 
-    def _problem(self, output: Output[Any]) -> Optional[Exception]:
+    def _problem_of_text(self, text: str) -> Optional[Exception]:
+        return self._problem(lambda: self._make_value(text))
+
+    def _problem(self, value_of_record: Callable[[], Any]) -> Optional[Exception]:
         """What the type of the records or a check has against a record."""
         try:
-            value = output.value
+            value = value_of_record()
             for check in self._checks:
                 said = check(value)
                 if said is False or isinstance(said, str):
@@ -184,10 +199,11 @@ def _layout(defaults: "Mapping[str, Tuple[Any, str]]", asked: Mapping[str, Any])
     return layout
 
 
-def _checks(given: Any) -> List[Callable[[Any], Any]]:
+def _checks(given: Any, draws: bool) -> List[Any]:
+    """Samplers also take the checks of pawl.sampling, and their texts."""
     checks = [] if given is None else list(given) if isinstance(given, (list, tuple)) else [given]
     for check in checks:
-        if not callable(check):
+        if not callable(check) and not (draws and isinstance(check, (str, _pawl.Check))):
             raise TypeError(f"check must be a function, or several, not {type(check).__name__}")
     return checks
 

@@ -110,8 +110,23 @@ class SchemaOptions(TypedDict, total=False):
 class ExtractOptions(SamplingOptions, SchemaOptions, total=False):
     """What `extract` and its like take. `examples`: pairs of a text and its record."""
 
-    check: "Union[Callable[[Any], Any], Sequence[Callable[[Any], Any]]]"
+    check: "Union[Callable[[Any], Any], str, _pawl.Check, Sequence[Union[Callable[[Any], Any], str, _pawl.Check]]]"
     max_retries: int
+    sampler: Optional[str]
+    fidelity: Optional[str]
+    particles: int
+    check_timeout: float
+    critic: Any
+    estimator: str
+    max_rejects: int
+    accepts: int
+    resampling: str
+    ess_threshold: float
+    attempts: int
+    lookahead: int
+    batch: int
+    seconds: float
+    proposal: Any
     instruction: str
     examples: "Sequence[Any]"
     schema_view: "Literal['auto', 'template', 'keys', 'schema', 'none']"
@@ -211,7 +226,7 @@ class Sorted:
 def _unknown(name: str, with_constraint: bool) -> str:
     known = [*_SAMPLING, *_SCHEMA]
     if not with_constraint:
-        known += [*_ASKING, *_DOCUMENT, "check", "max_retries", "contrast"]
+        known += [*_ASKING, *_DOCUMENT, *ExtractOptions.__annotations__]
     if with_constraint:
         known += [*_CONSTRAINTS, *_BESIDE, "constraint", "special"]
     near = difflib.get_close_matches(name, known, 1)

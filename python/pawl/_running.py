@@ -181,6 +181,9 @@ class Running:
                     self._waker = threading.Thread(target=self._wake_all, name="pawl", daemon=True)
                     self._waker.start()
         loop = asyncio.get_running_loop()
+        if not isinstance(job, _pawl.Job):  # the draw of a sampler
+            await loop.run_in_executor(None, job.wait_done, FOREVER)
+            return
         future: "asyncio.Future[None]" = loop.create_future()
         entry = self._waiting[job.id] = loop, future
         try:

@@ -116,8 +116,30 @@ struct Asking {
   std::vector<ExtractExample> examples;
   SchemaView view = SchemaView::kDefault;
   std::optional<double> prefer_text;
+  std::string record, problem;  // of an earlier try
   bool close_repetition = true;
 };
+
+// "record" and "problem": an earlier record of the text, and what is wrong with it. The client
+// checks records and asks again: the server runs no check of its own.
+void ReadEarlierTry(const JsonReader& in, Asking& out) {
+  for (const char* name : {"check", "checks", "retries", "max_retries"}) {
+    if (!in[name].present()) continue;
+    in[name].Unsupported(
+        R"(is for the client: ask again with the refused "record" and the "problem" with it, or )"
+        R"(give "sampler" with "checks")");
+  }
+  const JsonReader record = in["record"], problem = in["problem"];
+  if (!record.present() && !problem.present()) return;
+  if (!record.present()) record.Fail("is missing: the record that has the problem");
+  if (!problem.present()) problem.Fail("is missing: what is wrong with the record");
+  if (in["texts"].present()) record.Fail(R"(is of one text: give "text", not "texts")");
+  if (in["document"].Bool(false)) record.Unsupported("is not for documents");
+  if (!in.ok()) return;
+  out.record = json::Dump(*record.value());
+  out.problem = problem.String();
+  if (in.ok() && out.problem.empty()) problem.Fail("is empty");
+}
 
 Asking ReadAsking(const JsonReader& in) {
   constexpr size_t kMostExamples = 100;
@@ -140,6 +162,7 @@ Asking ReadAsking(const JsonReader& in) {
     if (named) out.view = *named;
     if (!named) view.Fail(kSchemaViewNames);
   }
+  ReadEarlierTry(in, out);
   if (double nats = 0; in["prefer_text"].Read(nats, 0, kMostPreferText)) out.prefer_text = nats;
   if (const JsonReader repetition = in["repetition"]; repetition.present()) {
     const std::string name = repetition.String();
@@ -241,6 +264,8 @@ Status StartExtract(const ApiRequest& request) {
     prompt.instruction = asked.instruction;
     prompt.examples = asked.examples;
     prompt.view = asked.view;
+    prompt.record = asking.record;
+    prompt.problem = asking.problem;
     prompt.prefer_text = asked.prefer_text;
     prompt.document = document;
     prompt.pointer = one.place();
@@ -278,6 +303,10 @@ Status StartExtract(const ApiRequest& request) {
   spec.asked.layout.FillIn(model.ExtractOptions(""));
   const bool views = model.extract().ok() && model.extract()->shows_views();
   if (asking.view != SchemaView::kDefault && !views) spec.ignored.emplace_back("/schema_view");
+  if (!asking.record.empty() && !views) {
+    spec.ignored.emplace_back("/record");
+    spec.ignored.emplace_back("/problem");
+  }
   if (document) CheckDocumentRequest(in, spec);
   if (document && (wants.logprobs || wants.reports)) {
     in["document"].Unsupported("comes without tokens");

@@ -221,7 +221,8 @@ void Call::NoteEnd(StopReason stop, ChoiceOut& out) const {
 }
 
 std::optional<ApiError> Call::WriteExamples() {
-  if (spec_.prompts.empty() || spec_.prompts[0].examples.empty()) return std::nullopt;
+  if (spec_.prompts.empty()) return std::nullopt;
+  if (spec_.prompts[0].examples.empty() && spec_.prompts[0].record.empty()) return std::nullopt;
   const StopScope scope(&halt_);
   LayoutSpec layout = spec_.asked.layout;
   if (layout.max_string < 0) layout.max_string = LongestString(spec_.prompts[0]);
@@ -240,6 +241,11 @@ std::optional<ApiError> Call::WriteExamples() {
     examples[i].record = *std::move(record);
   }
   for (PromptSpec& prompt : spec_.prompts) prompt.examples = examples;
+  // A record that was wrong need not fit the schema.
+  if (std::string& wrong = spec_.prompts[0].record; !wrong.empty()) {
+    Result<std::string> record = WriteRecord(*grammar, schema, *json::Parse(wrong));
+    if (record.ok()) wrong = *std::move(record);
+  }
   return std::nullopt;
 }
 

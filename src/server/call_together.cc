@@ -81,7 +81,9 @@ Status Call::TakeParts(const PromptSpec& prompt, EngineRequest& request) const {
                                          .text = prompt.text,
                                          .instruction = prompt.instruction,
                                          .examples = prompt.examples,
-                                         .view = prompt.view});
+                                         .view = prompt.view,
+                                         .record = prompt.record,
+                                         .problem = prompt.problem});
     request.thinking = prompt.thinking;
     return {};
   }

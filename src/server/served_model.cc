@@ -185,7 +185,9 @@ Result<PreparedPrompt> ServedModel::Prepare(const PromptSpec& spec) const {
                                .text = spec.document ? "text" : spec.text,
                                .instruction = spec.instruction,
                                .examples = spec.examples,
-                               .view = spec.view};
+                               .view = spec.view,
+                               .record = spec.record,
+                               .problem = spec.problem};
       Result<std::vector<TokenId>> tokens =
           loaded_->EncodeExtract(input, LocalTime(), spec.thinking);
       const auto of_request = [&](const char* member) {

@@ -45,6 +45,7 @@ struct PromptSpec {
   std::string instruction;               // kExtract
   std::vector<ExtractExample> examples;  // kExtract, as they are shown
   SchemaView view = SchemaView::kDefault;
+  std::string record = {}, problem = {};    // kExtract, for another try: ExtractInput
   std::optional<double> prefer_text;        // kExtract
   std::optional<DocumentOptions> document;  // kExtract: the text is one
   std::string suffix;

@@ -1,6 +1,8 @@
 // /v1/extract with "details": places, probabilities and alternatives of the values of a record.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <filesystem>
 #include <memory>
 #include <string>
 
@@ -236,6 +238,58 @@ TEST(ExtractDetailsTest, ValuesOfTheTextArePreferred) {
     const Answer refused = answer(wrong, 0);
     EXPECT_EQ(refused.status, 400);
     EXPECT_NE(refused.body.find("#/prefer_text"), std::string::npos) << refused.body;
+  }
+}
+
+TEST(ExtractDetailsTest, AnotherTryShowsTheRecordAndTheProblem) {
+  Connection c(DetailsPort());
+  // Pawl's own prompt has a place for both, that of pawl.json has none.
+  static const std::unique_ptr<Server> own = [] {
+    const std::filesystem::path folder =
+        std::filesystem::path(testing::TempDir()) / ("own_prompt." + std::to_string(getpid()));
+    std::filesystem::create_directories(folder);
+    for (const auto& file :
+         std::filesystem::directory_iterator(PAWL_SOURCE_DIR "/models/tiny-extract")) {
+      if (file.is_regular_file() && file.path().filename() != "pawl.json") {
+        std::filesystem::copy(file.path(), folder / file.path().filename());
+      }
+    }
+    ServerOptions options;
+    options.model_path = folder.string();
+    options.model.model.threads = 1;
+    auto started = Server::Start(options);
+    EXPECT_TRUE(started.ok() && (*started)->WaitUntilReady().ok());
+    std::filesystem::remove_all(folder);
+    return *std::move(started);
+  }();
+  Connection shown(own->port());
+  const std::string start =
+      R"({"schema":{"type":"object","properties":{"a":{"enum":["x","y"]}},"required":["a"]},"text":"Bo")";
+  const std::string again = start + R"(,"record":{"a":"x"},"problem":"x is no value")";
+  const auto tokens = [](Connection& to, const std::string& body) {
+    const Answer answer = to.Post("/v1/extract", body + "}");
+    EXPECT_EQ(answer.status, 200) << answer.body;
+    return std::stoi(At(answer.Json(), "/records/0/prompt_tokens").text);
+  };
+  EXPECT_GT(tokens(shown, again), tokens(shown, start) + 5);
+  EXPECT_GT(tokens(shown, again + R"(,"instruction":"Read it")"),
+            tokens(shown, start + R"(,"instruction":"Read it")") + 5);
+  EXPECT_EQ(tokens(c, again), tokens(c, start));
+  EXPECT_NE(c.Post("/v1/extract", again + "}").body.find("\"/problem\""), std::string::npos);
+  const auto refused = [&](const std::string& members, const char* place, const char* words) {
+    const Answer answer = c.Post("/v1/extract", members + "}");
+    EXPECT_EQ(answer.status, 400) << members;
+    EXPECT_EQ(At(answer.Json(), "/error/param").text, place) << answer.body;
+    EXPECT_NE(answer.body.find(words), std::string::npos) << answer.body;
+  };
+  refused(start + R"(,"record":{})", "/problem", "is missing");
+  refused(start + R"(,"problem":"no")", "/record", "is missing");
+  refused(start + R"(,"record":{},"problem":"")", "/problem", "is empty");
+  refused(start + R"(,"record":{},"problem":3)", "/problem", "string");
+  refused(again + R"(,"document":true)", "/record", "documents");
+  refused(R"({"schema":{},"texts":["a","b"],"record":{},"problem":"no")", "/record", "texts");
+  for (const char* name : {"check", "retries"}) {
+    refused(start + ",\"" + name + "\":1", (std::string("/") + name).c_str(), "is for the client");
   }
 }
 

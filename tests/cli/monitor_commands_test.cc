@@ -163,7 +163,9 @@ TEST_F(MonitorCommands, MonitorSaysWhatIsWrong) {
 }
 
 TEST_F(MonitorCommands, EditingKnowsWhatIsBehind) {
-  const std::string head = "class A:\n    def f(self):\n        return self.";
+  const std::string head =
+      "class A:\n    def __init__(self):\n        self.count = 0\n\n"
+      "    def f(self):\n        return self.";
   const std::string tail = " + 1\n\n    def g(self):\n        self.size = 1\n";
   const auto right =
       RunPawl({"monitor", "--editing", WriteScratch("right.py", head + "size" + tail)});
@@ -172,7 +174,7 @@ TEST_F(MonitorCommands, EditingKnowsWhatIsBehind) {
   EXPECT_EQ(RunPawl({"monitor", file}).exit_code, 0);
   const auto wrong = RunPawl({"monitor", "--editing", file});
   EXPECT_EQ(wrong.exit_code, 1);
-  EXPECT_NE(wrong.out.find("refused at 3:21: \"sise\""), std::string::npos) << wrong.out;
+  EXPECT_NE(wrong.out.find("refused at 6:21: \"sise\""), std::string::npos) << wrong.out;
 }
 
 TEST_F(MonitorCommands, AServerThatIsNotThereKnowsNothing) {

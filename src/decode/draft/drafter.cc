@@ -45,6 +45,7 @@ constexpr double kVain = 0.01;
 constexpr double kMargin = 0.03;
 // The most that a call with drafts may take, in times of the same call without.
 constexpr double kMostSlower = 1.5;
+// Trials are counted by outputs: a call in which eight outputs have drafts is eight trials.
 constexpr int kTrials = 16, kTriedAgain = 4, kTriedEnough = 4;
 // What a call says of the account of those before it.
 constexpr double kKept = 1 - 1.0 / 256;
@@ -389,8 +390,11 @@ void Drafter::Draft(std::span<const DraftTask> tasks, const DraftLimits& limits)
   }
   if (asked == 0) return;
   if (!free_) {
-    int rows = limits.rows;
-    for (const DraftTask& task : tasks) rows += task.request->tree.drafts();
+    int rows = limits.rows, drafting = 0;
+    for (const DraftTask& task : tasks) {
+      rows += task.request->tree.drafts();
+      if (task.request->tree.drafts() > 0) ++drafting;
+    }
     const double plain = limits.curve->Seconds(limits.rows, limits.context);
     row_seconds_ = rows > limits.rows ? (limits.curve->Seconds(rows, limits.context) - plain) /
                                             (rows - limits.rows)
@@ -399,7 +403,7 @@ void Drafter::Draft(std::span<const DraftTask> tasks, const DraftLimits& limits)
     const auto outputs = static_cast<int>(tasks.size());
     token_seconds_ =
         limits.curve->Seconds(std::min(outputs, limits.rows), limits.context) / outputs;
-    Charge(seconds + limits.curve->Seconds(rows, limits.context) - plain, plain);
+    Charge(seconds + limits.curve->Seconds(rows, limits.context) - plain, plain, drafting);
   }
   Average(asking / asked, asks_, ask_seconds_);
   stats_.seconds += seconds;
@@ -412,9 +416,10 @@ void Drafter::Average(double value, int64_t& times, double& mean) {
   mean += (value - mean) * std::max(kNewestAnswer, 1.0 / static_cast<double>(++times));
 }
 
-void Drafter::Charge(double cost, double plain) {
+void Drafter::Charge(double cost, double plain, int drafting) {
   // Of the calls before; their tokens have come.
-  if (++trials_ > kTriedEnough && saved_ > 0) paid_ = true;
+  trials_ += std::max(1, drafting);
+  if (trials_ > kTriedEnough && saved_ > 0) paid_ = true;
   if (trials_ > kTrials) {
     if (saved_ > 0) {
       rest_ = 0;

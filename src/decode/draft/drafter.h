@@ -216,8 +216,9 @@ class Drafter {
   void GrowAll(std::span<const DraftTask> tasks, const DraftLimits& limits, double asking);
   // The newest counts at least for a share.
   static void Average(double value, int64_t& times, double& mean);
-  // What a call has cost more than without drafts, in seconds; `plain`: what it takes without.
-  void Charge(double cost, double plain);
+  // What a call has cost more than without drafts, in seconds; `plain`: what it takes without;
+  // `drafting`: the outputs that had drafts in it.
+  void Charge(double cost, double plain, int drafting);
   void Prepare(const DraftTask& task);
   // Asks the sources what comes after a node, and puts it onto the heap.
   void Expand(const DraftTask& task, int number, int node);

@@ -172,6 +172,14 @@ Asking ReadAsking(const JsonReader& in) {
   return out;
 }
 
+// What a prompt without places for it does not show.
+void IgnoreUnshown(const Asking& asking, CallSpec& spec) {
+  if (asking.view != SchemaView::kDefault) spec.ignored.emplace_back("/schema_view");
+  if (asking.record.empty()) return;
+  spec.ignored.emplace_back("/record");
+  spec.ignored.emplace_back("/problem");
+}
+
 // "document" with "chunk_tokens" and "passes".
 std::optional<DocumentOptions> ReadDocument(const JsonReader& in, const LoadedModel& model) {
   const bool document = in["document"].Bool(false);
@@ -301,12 +309,7 @@ Status StartExtract(const ApiRequest& request) {
   spec.asked.answer.pointer = schema_place;
   spec.asked.layout.bind_source = spec.asked.layout.source.empty();
   spec.asked.layout.FillIn(model.ExtractOptions(""));
-  const bool views = model.extract().ok() && model.extract()->shows_views();
-  if (asking.view != SchemaView::kDefault && !views) spec.ignored.emplace_back("/schema_view");
-  if (!asking.record.empty() && !views) {
-    spec.ignored.emplace_back("/record");
-    spec.ignored.emplace_back("/problem");
-  }
+  if (!(model.extract().ok() && model.extract()->shows_views())) IgnoreUnshown(asking, spec);
   if (document) CheckDocumentRequest(in, spec);
   if (document && (wants.logprobs || wants.reports)) {
     in["document"].Unsupported("comes without tokens");

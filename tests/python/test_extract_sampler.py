@@ -73,7 +73,7 @@ def test_refused_draws_are_tried_again(engine):
         raise ValueError(f"{record['a']} is wrong")
 
     with pytest.raises(ValueError, match="is wrong"):
-        engine.extract("Bo", CHOICE, sampler="cars", attempts=9, check=never, max_retries=2)
+        engine.extract("Bo", CHOICE, sampler="smc", check=never, max_retries=2)
     seen = []
 
     def third(record):

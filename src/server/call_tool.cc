@@ -28,6 +28,9 @@ namespace {
 
 constexpr const char* kNoRequest = "(none)";
 constexpr int kBeams = 2;
+// Beginnings with more tokens together would keep other requests waiting for seconds; then the call
+// is written token by token. Some twenty tools.
+constexpr size_t kMostScored = 256;
 // Plain sums of log-probabilities would take an empty text for a long one, and means take what
 // repeats itself.
 constexpr double kLengthPenalty = 0.5;
@@ -52,6 +55,11 @@ bool Call::PicksTool() const {
 
 void Call::PickTool() {
   const size_t tools = plan_.calls.size();
+  size_t scored = 0;
+  for (const ToolForm& form : spec_.prompts[0].told_tools.forms) {
+    scored += server_->model->tokenizer().Encode(WithoutSpaces(form.begin)).size();
+  }
+  if (scored > kMostScored) return Launch();
   PrepareBaseline();
   tool_scores_.assign(baseline_.empty() ? tools : 2 * tools,
                       -std::numeric_limits<double>::infinity());

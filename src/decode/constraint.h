@@ -108,6 +108,8 @@ class LoopConstraint : public Constraint {
   virtual Preference preference() const { return {}; }
   // Here or behind some tokens there may be a preference.
   virtual bool prefers() const { return false; }
+  // Another constraint with the same masks, which drafts are made for. nullptr: this one.
+  virtual std::shared_ptr<const LoopConstraint> for_drafts() const { return nullptr; }
   // What the model's end token means where the output may not end yet: another token, and the place
   // behind it. nullopt: nothing, and the mask does not allow it.
   struct InsteadOfEnd {

@@ -151,6 +151,8 @@ class PreferringConstraint final : public LoopConstraint {
   std::string forced(size_t limit) const override { return of_->forced(limit); }
 
   bool prefers() const override { return true; }
+  // A preference decides between drafts, and a draft needs none. Those of a new text are not known.
+  std::shared_ptr<const LoopConstraint> for_drafts() const override { return of_; }
   Preference preference() const override {
     if (nats_ == 0) return {};
     FindPreferred();

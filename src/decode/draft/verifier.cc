@@ -183,6 +183,7 @@ void DraftVerifier::Offer(OutputDrafts* drafts, const OutputBuilder& run, Sequen
   if (depth <= 0 || nodes <= 0 || needed > pages_) return;
   std::shared_ptr<const LoopConstraint> at = run.at();
   if (at != nullptr && !setting_.may_wait) {
+    if (auto simpler = at->for_drafts(); simpler != nullptr) at = std::move(simpler);
     auto view = std::make_shared<KnownView>(std::move(at));
     if (!view->knows_place()) return;
     at = std::move(view);

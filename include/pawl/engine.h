@@ -179,11 +179,12 @@ struct ExtractInput {
   std::string instruction = {};
   std::vector<ExtractExample> examples = {};  // empty: as the files of the model say
   SchemaView view = SchemaView::kDefault;
-  // How many nats a string, number or date loses that the text does not have, at most 1000. 0: none.
-  // A value that began as a copy loses at least 10 where it goes on otherwise. nullopt: as the files
-  // of the model say. Otherwise 1, and 6 for strings with a pattern and for fields whose values in
-  // the examples all stand in their texts. Fields with another value in the examples lose nothing.
-  // Needs a grammar with JsonSchemaOptions::bind_source. Searches and samplers do not have it.
+  // How many nats a string, number or date loses that the text does not have, at most 1000. 0:
+  // none. A value that began as a copy loses at least 10 where it goes on otherwise. nullopt: as
+  // the files of the model say. Otherwise 1, and 6 for strings with a pattern and for fields whose
+  // values in the examples all stand in their texts. Fields with another value in the examples lose
+  // nothing. Needs a grammar with JsonSchemaOptions::bind_source. Searches and samplers do not have
+  // it.
   std::optional<double> prefer_text = {};
   // Another try: a record of this text, and what is wrong with it. Empty: the first one.
   std::string record = {};

@@ -47,7 +47,9 @@ void Drafter::BeginAhead(const DraftTask& task) {
     if (!inner[i] && nodes[i].legal) leaves.push_back(i);
   }
   std::ranges::stable_sort(leaves, std::greater(), [&](size_t i) { return nodes[i].chance; });
-  leaves.resize(std::min<size_t>(leaves.size(), kForeseenLeaves));
+  if (leaves.size() > kForeseenLeaves) {
+    leaves.erase(leaves.begin() + kForeseenLeaves, leaves.end());
+  }
   for (size_t nth = 0; nth < leaves.size(); ++nth) {
     const DraftNode& leaf = nodes[leaves[nth]];
     std::vector<TokenId> path;

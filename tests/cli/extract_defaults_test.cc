@@ -211,10 +211,10 @@ TEST(ExtractDefaultsTest, MaskSurpriseIsInTheStatistics) {
 }
 
 // The ids and cities of records of many seeds that the text does not have.
-int ValuesBesideTheText(const std::vector<std::string>& more,
-                        const std::string& folder = RandomModelFolder()) {
+int ValuesNotInTheText(const std::vector<std::string>& more,
+                       const std::string& folder = RandomModelFolder()) {
   const std::string text = "Bo, 7 in Ulm";
-  int beside = 0;
+  int absent = 0;
   for (int seed = 0; seed < 12; ++seed) {
     std::vector<std::string> arguments = {"--temperature",      "1.5",          "--seed",
                                           std::to_string(seed), "--max-tokens", "180"};
@@ -224,18 +224,18 @@ int ValuesBesideTheText(const std::vector<std::string>& more,
     const Record record = Record::parse(result.out, nullptr, false);
     for (const char* key : {"id", "city"}) {
       if (record.contains(key) && record[key].is_string())
-        beside += text.find(record[key].get<std::string>()) == std::string::npos ? 1 : 0;
+        absent += text.find(record[key].get<std::string>()) == std::string::npos ? 1 : 0;
     }
   }
-  return beside;
+  return absent;
 }
 
 TEST(ExtractDefaultsTest, ValuesOfTheTextArePreferred) {
-  const int without = ValuesBesideTheText({"--prefer-text", "0"});
-  const int usual = ValuesBesideTheText({});
+  const int without = ValuesNotInTheText({"--prefer-text", "0"});
+  const int usual = ValuesNotInTheText({});
   EXPECT_GT(without, 0);
   EXPECT_LE(usual, without);
-  EXPECT_EQ(ValuesBesideTheText({"--prefer-text", "1000"}), 0);
+  EXPECT_EQ(ValuesNotInTheText({"--prefer-text", "1000"}), 0);
   // Drafts and the size of a batch change nothing.
   EXPECT_EQ(ExtractOpen({"--draft", "off"}).out, ExtractOpen({"--draft", "suffix"}).out);
   // In the examples no id stands in its text.
@@ -245,7 +245,7 @@ TEST(ExtractDefaultsTest, ValuesOfTheTextArePreferred) {
   strong.insert(strong.end(), {"--prefer-text", "1000"});
   const std::string shows =
       ModelFolderWith("shows", R"({"extract": {"prompt": "{examples}|{text}"}})");
-  EXPECT_GT(ValuesBesideTheText(strong, shows), 0);
+  EXPECT_GT(ValuesNotInTheText(strong, shows), 0);
   for (const char* wrong : {"-1", "1001", "much"}) {
     const CommandResult refused = ExtractOpen({"--prefer-text", wrong});
     EXPECT_NE(refused.exit_code, 0) << refused.out;

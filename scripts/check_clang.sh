@@ -28,7 +28,7 @@ compiler, *library = sys.argv[1:]
 OURS = re.compile(r"/(src|grammar|schemas|kernels|plugins|tests|bench|python|examples)/")
 commands = {}
 for entry in json.load(open("build/compile_commands.json")):
-    if entry["file"].endswith((".cc", ".cxx")) and OURS.search(os.path.relpath(entry["file"]).join("//")):
+    if entry["file"].endswith((".cc", ".cxx")) and OURS.search("/" + os.path.relpath(entry["file"])):
         commands.setdefault(entry["file"], entry)
 
 

@@ -402,9 +402,9 @@ TEST_F(DraftsTest, OutputsThatPreferATextAreThoseWithoutDrafts) {
       schema);
   ASSERT_TRUE(grammar.ok()) << grammar.error().ToString();
   const auto preferring = [&](float nats) {
-    const Result<Grammar> copied =
+    const std::optional<Grammar> copied =
         GrammarAccess::CopiedFrom(*grammar, "A green one of red er, 17 or 100 x");
-    EXPECT_TRUE(copied.ok());
+    EXPECT_TRUE(copied.has_value());
     return PreferText(MakeConstraint(*grammar), *copied, {.nats = {nats, 4 * nats}});
   };
   const auto model = LoadGolden("llama-fp32-tied");

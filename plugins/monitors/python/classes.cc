@@ -142,6 +142,7 @@ void SymbolTable::ReadHead(Class& c) {
       if (const size_t dot = head.rfind('.'); dot != std::string_view::npos)
         head = head.substr(dot + 1);
       if (head == "Protocol" || head == "ABC") c.is_abstract = true;
+      if (head == "Protocol") c.protocol = true;
       if (head == "Generic" || head == "Protocol") {
         for (const Node* arg : TypeArguments(&kid)) note(FromAnnotation(arg, *c.module), generic);
         continue;

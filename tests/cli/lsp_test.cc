@@ -382,6 +382,8 @@ TEST_F(LspCommand, HostileMessagesAreAnswered) {
   Begin();
   input_ += "Content-Length: 9\r\n\r\n{\"id\": 1,";
   input_ += "Content-Length: 2\r\n\r\n[]";
+  input_ += "Content-Length: 4\r\n\r\nnull";
+  Ask(9, "initialize", {{"capabilities", Json::object()}});
   Ask(2, "textDocument/completion", Json::array({1}));
   Ask(3, "textDocument/completion", {{"textDocument", 5}});
   Ask(4, "no/such/method");

@@ -23,6 +23,12 @@ bool IsBuiltIn(const Class& c) {
          std::ranges::find(kPlain, c.name) != kPlain.end();
 }
 
+// super(): what the classes above have.
+bool IsSuper(const Node* object) {
+  return object != nullptr && object->is(K::k_call) && object->at(F::k_function) != nullptr &&
+         object->at(F::k_function)->text() == "super";
+}
+
 // "text", [1, 2]: of exactly this class.
 bool IsDisplay(const Node* object) {
   while (object != nullptr && object->is(K::k_parenthesized_expression))
@@ -81,6 +87,7 @@ bool Typer::IsBare(const Class& c) {
 
 // Whether an object may be one of a class that cannot be seen here.
 bool Typer::MayBeOther(const Node* attribute, const std::vector<Type>& parts) {
+  if (IsSuper(attribute->at(F::k_object))) return false;
   const bool goes_on = unfinished_ || (place_ && place_->line_open);
   for (const Type& part : parts) {
     if (!part.is(TK::kInstance)) continue;
@@ -105,7 +112,7 @@ bool Typer::MayBeOther(const Node* attribute, const std::vector<Type>& parts) {
 // The names of the classes below those that an object is of. false: not all of them are known.
 bool Typer::AddBelow(const Node* object, const std::vector<Type>& parts,
                      std::vector<std::string>& names) {
-  if (IsDisplay(object)) return true;
+  if (IsDisplay(object) || IsSuper(object)) return true;
   for (const Type& part : parts) {
     if ((!part.is(TK::kInstance) && !part.is(TK::kClass)) || part.cls == nullptr) continue;
     if (part.is(TK::kClass) && NamesTheClass(object, *part.cls)) continue;

@@ -52,6 +52,13 @@ bool IsDisplay(const Node* object) {
   }
 }
 
+std::vector<std::string_view> AlsoGiven(std::string_view built_in) {
+  if (built_in == "float") return {"int"};
+  if (built_in == "complex") return {"float", "int"};
+  if (built_in == "bytes") return {"bytearray", "memoryview"};
+  return {};
+}
+
 // A of A.make, and module.A of module.A.make: the class itself.
 bool NamesTheClass(const Node* object, const Class& c) {
   const std::string_view text = object->text();
@@ -119,6 +126,13 @@ bool Typer::AddBelow(const Node* object, const std::vector<Type>& parts,
     Class& c = *part.cls;
     if (world_.ImportsUnknown() && world_.Derives(c, "builtins", "BaseException")) return false;
     const bool built_in = IsBuiltIn(c);
+    // float is said where an int may be given, bytes where a bytearray may.
+    if (built_in) {
+      for (const std::string_view other : AlsoGiven(c.name)) {
+        const auto more = world_.NamesOf(world_.InstanceOf(std::string(other).c_str()));
+        if (more) names.insert(names.end(), more->begin(), more->end());
+      }
+    }
     const ClassesBelow& below = world_.Below(c);
     if (!below.all) return false;
     for (Class* one : below.classes) {

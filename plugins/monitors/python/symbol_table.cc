@@ -437,6 +437,13 @@ std::vector<Type> SymbolTable::ArgumentsAs(const Type& type, std::string_view su
   return args;
 }
 
+// Whether its methods assign to the member behind self, or it is one of which only the name is
+// known.
+bool SymbolTable::MayBeSet(Class& c, const std::string& name) {
+  const auto& named = SetOnSelf(c);
+  return (c.module->stub ? named : c.stored).contains(name);
+}
+
 Type SymbolTable::Attribute(const Type& type, std::string_view name, int depth) {
   if (depth > kMaxImportDepth) return {};
   if (type.is(TK::kModule)) return MemberOfModule(*type.module, name, depth + 1);
@@ -452,7 +459,7 @@ Type SymbolTable::Attribute(const Type& type, std::string_view name, int depth) 
   Walk(type, [&](Class& c, const Substitution& with) {
     const auto found = c.scope.names.find(std::string(name));
     if (found == c.scope.names.end()) {
-      const bool set = SetOnSelf(c).contains(std::string(name));
+      const bool set = MayBeSet(c, std::string(name));
       const auto annotation = c.self_annotations.find(std::string(name));
       if (!c.dynamic && annotation != c.self_annotations.end() && annotation->second != nullptr) {
         Type declared = FromAnnotation(annotation->second, *c.module);
@@ -470,7 +477,7 @@ Type SymbolTable::Attribute(const Type& type, std::string_view name, int depth) 
       const bool typed = std::ranges::all_of(found->second, [](const Binding& b) {
         return b.kind == Binding::Kind::kAssignment && b.node->at(F::k_type) != nullptr;
       });
-      if (!typed && SetOnSelf(c).contains(std::string(name))) return true;
+      if (!typed && MayBeSet(c, std::string(name))) return true;
       const bool plain = std::any_of(found->second.begin(), found->second.end(), [](const auto& b) {
         return b.kind == Binding::Kind::kAssignment && b.node->at(F::k_type) == nullptr;
       });

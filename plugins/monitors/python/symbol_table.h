@@ -240,6 +240,7 @@ class SymbolTable {
   void Solve(const Type& parameter, const Type& given, Substitution& with, int depth = 0);
   void SolveCall(const Node* function, bool bound, Module& module, const std::vector<Type>& given,
                  Substitution& with);
+  bool MayBeSet(Class& c, const std::string& name);
   Type Made(Class& c, int count, const std::vector<Type>& given);
   std::string Absolute(const Binding& import, const Module& from) const;
   void AddSubmodules(Module& module, bool in_repository) const;

@@ -406,6 +406,11 @@ TEST_F(LspCommand, HostileMessagesAreAnswered) {
                 messages,
                 [](const Json& m) { return m.contains("error") && m["error"]["code"] == -32700; }),
             1);
+  EXPECT_EQ(std::ranges::count_if(
+                messages,
+                [](const Json& m) { return m.contains("error") && m["error"]["code"] == -32600; }),
+            3);  // [], null, and initialize for the second time
+  EXPECT_EQ(AnswerTo(messages, 9)["error"]["code"], -32600);
   for (const int id : {2, 3, 5, 6, 8})
     EXPECT_EQ(AnswerTo(messages, id)["error"]["code"], -32602) << id;
   EXPECT_EQ(AnswerTo(messages, 4)["error"]["code"], -32601);

@@ -104,19 +104,26 @@ void SymbolTable::SetProgram(std::unique_ptr<Tree> tree, const std::string& path
   if (!name.empty()) program_->name = name;
   program_->tree = std::move(tree);
   cursor_ = cursor;
+  in_sight_.reset();
+  below_.clear();
   CollectBindings(program_->tree->root(), program_->scope);
 }
 
 void SymbolTable::Forget() noexcept {
   *program_ = Module{};
+  in_sight_.reset();
+  below_.clear();
   for (auto& [name, module] : modules_) {
-    if (module != nullptr) module->classes.clear();
+    if (module == nullptr) continue;
+    module->derived.reset();
+    module->classes.clear();
   }
   depth_ = 0;
 }
 
 void SymbolTable::ForgetRepository() {
   Forget();
+  patches_.reset();
   std::erase_if(modules_, [](const auto& entry) {
     return entry.second == nullptr || entry.second->repository;
   });
@@ -134,6 +141,11 @@ void SymbolTable::AddSubmodules(Module& module, bool in_repository) const {
   for (const std::string& file : files) module.submodules.insert(file.substr(0, file.find('.')));
 }
 
+bool SymbolTable::IsLibrary() const {
+  return repository_ && repository_->HasFile("abc.py") && repository_->HasFile("typing.py") &&
+         repository_->HasFile("site.py");
+}
+
 std::unique_ptr<Module> SymbolTable::Load(const std::string& name) {
   std::string relative = name;
   std::replace(relative.begin(), relative.end(), '.', '/');
@@ -144,8 +156,7 @@ std::unique_ptr<Module> SymbolTable::Load(const std::string& name) {
   };
   std::vector<Place> places;
   // The library itself as a repository: its stubs tell more.
-  const bool library = repository_ && repository_->HasFile("abc.py") &&
-                       repository_->HasFile("typing.py") && repository_->HasFile("site.py");
+  const bool library = IsLibrary();
   if (repository_ && !library) places = {{"", ".py"}, {"src/", ".py"}, {"", ".pyi"}};
   places.push_back({stubs_.empty() ? "" : stubs_ + "/", ".pyi", true});
   const auto read = [&](const Place& place, const std::string& path) -> std::optional<std::string> {
@@ -426,6 +437,13 @@ std::vector<Type> SymbolTable::ArgumentsAs(const Type& type, std::string_view su
   return args;
 }
 
+// Whether its methods assign to the member behind self, or it is one of which only the name is
+// known.
+bool SymbolTable::MayBeSet(Class& c, const std::string& name) {
+  const auto& named = SetOnSelf(c);
+  return (c.module->stub ? named : c.stored).contains(name);
+}
+
 Type SymbolTable::Attribute(const Type& type, std::string_view name, int depth) {
   if (depth > kMaxImportDepth) return {};
   if (type.is(TK::kModule)) return MemberOfModule(*type.module, name, depth + 1);
@@ -441,7 +459,7 @@ Type SymbolTable::Attribute(const Type& type, std::string_view name, int depth) 
   Walk(type, [&](Class& c, const Substitution& with) {
     const auto found = c.scope.names.find(std::string(name));
     if (found == c.scope.names.end()) {
-      const bool set = SetOnSelf(c).contains(std::string(name));
+      const bool set = MayBeSet(c, std::string(name));
       const auto annotation = c.self_annotations.find(std::string(name));
       if (!c.dynamic && annotation != c.self_annotations.end() && annotation->second != nullptr) {
         Type declared = FromAnnotation(annotation->second, *c.module);
@@ -459,7 +477,7 @@ Type SymbolTable::Attribute(const Type& type, std::string_view name, int depth) 
       const bool typed = std::ranges::all_of(found->second, [](const Binding& b) {
         return b.kind == Binding::Kind::kAssignment && b.node->at(F::k_type) != nullptr;
       });
-      if (!typed && SetOnSelf(c).contains(std::string(name))) return true;
+      if (!typed && MayBeSet(c, std::string(name))) return true;
       const bool plain = std::any_of(found->second.begin(), found->second.end(), [](const auto& b) {
         return b.kind == Binding::Kind::kAssignment && b.node->at(F::k_type) == nullptr;
       });
@@ -549,6 +567,7 @@ std::optional<std::vector<std::string>> SymbolTable::NamesBehindStar(const Bindi
 std::optional<std::vector<std::string>> SymbolTable::NamesOf(const Type& type) {
   std::vector<std::string> names;
   std::vector<Type> todo = {type};
+  bool of_repository = false;
   for (size_t i = 0; i < todo.size() && i < 64; ++i) {
     const Type one = todo[i];
     if (one.is(TK::kEither)) {
@@ -571,6 +590,11 @@ std::optional<std::vector<std::string>> SymbolTable::NamesOf(const Type& type) {
         names.insert(names.end(), module.submodules.begin(), module.submodules.end());
         names.insert(names.end(), module.unlisted.begin(), module.unlisted.end());
         AddImported(module.name, names);
+        const size_t dot = module.name.rfind('.');
+        const std::string last =
+            dot == std::string::npos ? module.name : module.name.substr(dot + 1);
+        if (const auto* more = PatchesOfRepository().Of(last))
+          names.insert(names.end(), more->begin(), more->end());
         for (const Binding& star : module.scope.stars) {
           Module* from = Find(Absolute(star, module));
           if (from == nullptr) return std::nullopt;
@@ -611,6 +635,11 @@ std::optional<std::vector<std::string>> SymbolTable::NamesOf(const Type& type) {
           names.insert(names.end(), changes.set.begin(), changes.set.end());
           names.insert(names.end(), changes.given.begin(), changes.given.end());
         }
+        if (!c.module->stub) {
+          of_repository = true;
+        } else if (const auto* more = PatchesOfRepository().Of(c.name)) {
+          names.insert(names.end(), more->begin(), more->end());
+        }
         return false;
       });
       if (!closed) return std::nullopt;
@@ -634,6 +663,12 @@ std::optional<std::vector<std::string>> SymbolTable::NamesOf(const Type& type) {
     }
   }
   if (names.empty()) return std::nullopt;
+  if (of_repository) {
+    // Any file may give an object of its classes more: box.extra = 1.
+    const Patches& patches = PatchesOfRepository();
+    if (patches.many) return std::nullopt;
+    names.insert(names.end(), patches.names.begin(), patches.names.end());
+  }
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
   return names;

@@ -10,7 +10,7 @@
 #   port          the port of vcpkg: its JSON, and CMake reads its script. It is not built
 #   image         hadolint reads the Containerfile
 #   reproducible  libpawl.so built in two folders, one after the other: equal bytes (minutes)
-#   conan         conan create, with a program that links the package (minutes)
+#   conan         conan create with the engine, and two programs that link the package and run (minutes)
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 case "${1:-}" in
@@ -178,7 +178,7 @@ check_conan() {
   git archive HEAD | tar -x -C "$scratch/sources"
   (cd "$scratch/sources" && "$conan" profile detect >/dev/null 2>&1 &&
     "$conan" create packaging/conan --profile:all packaging/conan/system.profile -c "tools.cmake.cmaketoolchain:generator=Ninja" \
-      -s:a compiler.cppstd=20 >"$scratch/conan.log" 2>&1) || fail "conan: $(tail -20 "$scratch/conan.log")"
+      -s:a compiler.cppstd=20 -o "pawl/*:engine=True" >"$scratch/conan.log" 2>&1) || fail "conan: $(tail -20 "$scratch/conan.log")"
   echo "conan: well ($(cd "$scratch/sources" && "$conan" list 'pawl/*' 2>/dev/null | grep -o 'pawl/[0-9.]*' | head -1))"
 }
 

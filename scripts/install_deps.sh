@@ -117,11 +117,12 @@ install_arm() {
   [[ $(id -u) -eq 0 ]] || as_root=(sudo)
   if ! dpkg --print-foreign-architectures | grep -qx arm64; then
     "${as_root[@]}" dpkg --add-architecture arm64
-    "${as_root[@]}" apt-get -o Acquire::Retries=3 -qq update
+    # Where there are no packages for it, later commands are not to look for them.
+    "${as_root[@]}" apt-get -o Acquire::Retries=3 -qq update || { "${as_root[@]}" dpkg --remove-architecture arm64; return 1; }
   fi
   scratch=$(mktemp -d)
   (cd "$scratch" && apt-get -o Acquire::Retries=3 -o APT::Sandbox::User=root -qq download {libgtest-dev,libre2-dev,libre2-9,libfmt-dev,libfmt9}:arm64 \
-    {libsqlite3-dev,libsqlite3-0,zlib1g-dev,zlib1g}:arm64 nlohmann-json3-dev libcli11-dev)
+    {libsqlite3-dev,libsqlite3-0,zlib1g-dev,zlib1g}:arm64 nlohmann-json3-dev libcli11-dev) || { rm -rf "$scratch"; return 1; }
   mkdir -p "$arm_root"
   for package in "$scratch"/*.deb; do dpkg-deb -x "$package" "$arm_root"; done
   rm -rf "$scratch"

@@ -8,6 +8,7 @@
 #   scripts/test_arm.sh --write       bench/results/arm.tsv from build-arm/results/: program, case, result
 #
 # PAWL_ARM_CPU=NAME: qemu's processor (max; cortex-a72, neoverse-n1, ...). PAWL_ARM_SECONDS: what a case may take (600).
+# PAWL_ARM_MOST: cases that took longer than so many seconds in build/reports are left out (scripts/arm_cases.py --help).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -17,7 +18,7 @@ build=yes
 programs=()
 for argument in "$@"; do
   case "$argument" in
-    -h | --help) sed -n '2,11s/^# \{0,1\}//p' scripts/test_arm.sh; exit 0 ;;
+    -h | --help) sed -n '2,12s/^# \{0,1\}//p' scripts/test_arm.sh; exit 0 ;;
     --quick) mode=quick ;;
     --write) mode="write" ;;
     --again) again=yes ;;
@@ -74,12 +75,14 @@ if [[ $mode == write ]]; then
   exit 0
 fi
 
-# Programs that start others are not among them: under qemu a program of this processor starts no program of another.
-starters='^(cli_test|server_test|lsp_test|monitors_test|completion_test|engine_test|fuzz_.*)$'
+# Programs that start others run where this system gives programs for ARM to qemu (binfmt_misc, Debian's binfmt-support).
+starters='^(cli_test|server_test|engine_test|stores_test)$'
+[[ ! -e /proc/sys/fs/binfmt_misc/qemu-aarch64 ]] || starters='^$'
 if [[ $mode == quick ]]; then
   programs=(base_test grammar_test schemas_test kernels_test)
 elif [[ ${#programs[@]} -eq 0 ]]; then
-  mapfile -t programs < <(sed -n 's/^pawl_test(\([a-z_]*\).*/\1/p' tests/*/CMakeLists.txt | grep -v -E "$starters" | grep -v amx_emulation)
+  mapfile -t programs < <({ echo engine_test; sed -n 's/^ *pawl_test(\([a-z_]*\).*/\1/p' tests/*/CMakeLists.txt; } |
+    grep -v -E "$starters" | grep -v -E '^(amx_emulation|cuda_device|cuda_emulation)_test$')
 fi
 if [[ $build == yes ]]; then
   if ! scripts/install_deps.sh --arm; then
@@ -114,32 +117,6 @@ if [[ $mode == quick ]]; then
   exit "$status"
 fi
 
-mkdir -p "$results"
-processor=${PAWL_ARM_CPU:-max}
-export PAWL_TEST_SECONDS=${PAWL_ARM_SECONDS:-600}
-status=0
-for program in "${programs[@]}"; do
-  file=$results/$program.tsv
-  [[ $again == no ]] || rm -f "$file"
-  touch "$file"
-  mapfile -t cases < <(on_arm "$processor" "build-arm/bin/$program" --gtest_list_tests | sed 's/ *#.*//' |
-    awk '/^[^ ]/ {suite = $1; next} /^  / {if ($1 !~ /^DISABLED_/) print suite $1}')
-  for name in "${cases[@]}"; do
-    ! cut -f2 "$file" | grep -qxF "$name" || continue
-    code=0
-    on_arm "$processor" "build-arm/bin/$program" --gtest_filter="$name" --gtest_brief=0 >build-arm/case.log 2>&1 || code=$?
-    if [[ $code -ne 0 ]]; then
-      result=failed
-      status=1
-      cp build-arm/case.log "$results/$program.${name//\//.}.log"
-      echo "$program $name: failed ($code)"
-    elif grep -q '^\[  SKIPPED \]' build-arm/case.log; then
-      result=skipped
-    else
-      result=passed
-    fi
-    printf '%s\t%s\t%s\n' "$program" "$name" "$result" >>"$file"
-  done
-  echo "$program: $(cut -f3 "$file" | sort | uniq -c | awk '{printf "%s%s %s", sep, $1, $2; sep = ", "}')"
-done
-exit "$status"
+options=(--cpu "${PAWL_ARM_CPU:-max}" --seconds "${PAWL_ARM_SECONDS:-600}" --most "${PAWL_ARM_MOST:-0}")
+[[ $again == no ]] || for program in "${programs[@]}"; do rm -f "$results/$program.tsv"; done
+scripts/arm_cases.py "${options[@]}" "${programs[@]}"

@@ -39,7 +39,6 @@ namespace pawl {
 namespace {
 
 using Kind = GrammarIr::Kind;
-using ExprId = GrammarIr::ExprId;
 using RuleId = GrammarIr::RuleId;
 
 }  // namespace
@@ -63,15 +62,15 @@ std::shared_ptr<Machine> ReverseMachine(const std::shared_ptr<Machine>& machine)
 }
 
 // The texts of a regex from their ends, a rule for each state of its automaton.
-ExprId IrReverser::StatesOf(GrammarIr& out, ReId regex) {
+GrammarIr::ExprId IrReverser::StatesOf(GrammarIr& out, ReId regex) {
   RegexDfa dfa(out.shared_arena(), regex);
   const uint32_t start = dfa.Start();
   OpenRules<uint32_t> states(out, "state_");
-  std::unordered_map<uint32_t, std::vector<ExprId>> ways;
+  std::unordered_map<uint32_t, std::vector<GrammarIr::ExprId>> ways;
   if (start == RegexDfa::kDead) return GrammarIr::kNever;
   states.Call(start);
   ways[start].push_back(GrammarIr::kEmpty);
-  std::vector<ExprId> ends;
+  std::vector<GrammarIr::ExprId> ends;
   for (size_t i = 0; i < states.size(); ++i) {
     if (states.size() > max_regex_states_ || dfa.overflow()) {
       overflow_ = true;
@@ -98,7 +97,7 @@ Result<GrammarIr> IrReverser::Reverse(const GrammarIr& ir) {
   RegexArena& arena = out.arena();
   const GrammarIr::Reached reached = ir.Reach();
   std::vector<RuleId> rules(ir.rule_count());
-  std::vector<ExprId> exprs(ir.expr_count());
+  std::vector<GrammarIr::ExprId> exprs(ir.expr_count());
   for (const RuleId id : reached.rules) {
     if (ir.rule(id).attributes.max_tokens) {
       return Error{
@@ -109,10 +108,10 @@ Result<GrammarIr> IrReverser::Reverse(const GrammarIr& ir) {
     rules[id] = out.AddRule(ir.rule(id).name, ir.rule(id).place);
     out.SetAttributes(rules[id], ir.rule(id).attributes);
   }
-  for (const ExprId id : reached.exprs) {
+  for (const GrammarIr::ExprId id : reached.exprs) {
     const GrammarIr::Expr& expr = ir.expr(id);
-    std::vector<ExprId> operands;
-    for (const ExprId operand : expr.operands) operands.push_back(exprs[operand]);
+    std::vector<GrammarIr::ExprId> operands;
+    for (const GrammarIr::ExprId operand : expr.operands) operands.push_back(exprs[operand]);
     switch (expr.kind) {
       case Kind::kRegex: {
         ReId regex = arena.Close(expr.index);
@@ -163,7 +162,6 @@ Result<GrammarIr> IrReverser::Reverse(const GrammarIr& ir) {
 
 namespace {
 
-using ExprId = GrammarIr::ExprId;
 using RuleId = GrammarIr::RuleId;
 using Op = CfgProgram::Op;
 
@@ -173,7 +171,7 @@ class Rests {
   Rests(GrammarIr& ir, const CfgProgram& program) : ir_(ir), program_(program) {}
 
   // Adds them to `out`; whether the text ends there instead of the routine.
-  bool Append(uint32_t node, uint32_t count, std::vector<ExprId>& out) {
+  bool Append(uint32_t node, uint32_t count, std::vector<GrammarIr::ExprId>& out) {
     while (node != CfgProgram::kReturnNode && node != CfgProgram::kAcceptNode) {
       const CfgProgram::Origin& origin = program_.origins[node];
       const CfgProgram::Node& at = program_.nodes[node];
@@ -197,7 +195,7 @@ class Rests {
   }
 
   // The operand of a repetition.
-  ExprId Operand(ExprId repeat) const { return ir_.expr(repeat).operands[0]; }
+  GrammarIr::ExprId Operand(GrammarIr::ExprId repeat) const { return ir_.expr(repeat).operands[0]; }
 
  private:
   GrammarIr& ir_;
@@ -211,7 +209,7 @@ class StateWriter {
       : ir_(ir), machine_(machine), rests_(ir, machine.program()), rules_(ir, "rest_") {}
 
   Status Write(CfgMachine::StateId state) {
-    std::vector<ExprId> ways;
+    std::vector<GrammarIr::ExprId> ways;
     if (machine_.fresh(state) != Continuations::kNone)
       ways.push_back(rules_.Call(machine_.fresh(state)));
     for (const CfgMachine::Thread& thread : machine_.threads(state)) {
@@ -220,21 +218,21 @@ class StateWriter {
                      "the text ends inside of a rule with a limit on tokens", ""};
       }
       const bool lazy = (thread.source & 1) != 0;
-      const ExprId rest = thread.source / 2 == 0
-                              ? ir_.Regex(machine_.regexes().TermOf(thread.key), lazy)
-                              : ir_.Terminal({std::make_shared<MachineFrom>(
-                                                  machine_.program().machines[thread.source / 2],
-                                                  thread.key, false),
-                                              ""});
+      const GrammarIr::ExprId rest =
+          thread.source / 2 == 0 ? ir_.Regex(machine_.regexes().TermOf(thread.key), lazy)
+                                 : ir_.Terminal({std::make_shared<MachineFrom>(
+                                                     machine_.program().machines[thread.source / 2],
+                                                     thread.key, false),
+                                                 ""});
       ways.push_back(ir_.Sequence({rest, rules_.Call(thread.then)}));
     }
     const RuleId root = ir_.AddRule("rest");
     ir_.Define(root, ir_.Choice(ways));
     for (size_t i = 0; i < rules_.size(); ++i) {
-      std::vector<ExprId> options;
+      std::vector<GrammarIr::ExprId> options;
       const auto entries = machine_.continuations().entries(rules_.key(i));
       for (const Continuations::Entry& entry : entries) {
-        std::vector<ExprId> parts;
+        std::vector<GrammarIr::ExprId> parts;
         if (!rests_.Append(entry.node, entry.count, parts))
           parts.push_back(rules_.Call(entry.then));
         options.push_back(ir_.Sequence(parts));
@@ -346,7 +344,7 @@ class EndingsWriter {
         rules_(ir, "ending_") {}
 
   Status Write() {
-    const ExprId whole = rules_.Call(program_.root);
+    const GrammarIr::ExprId whole = rules_.Call(program_.root);
     for (size_t i = 0; i < rules_.size(); ++i) {
       if (Status status = Routine(i); !status.ok()) return status;
     }
@@ -364,10 +362,10 @@ class EndingsWriter {
     const auto visit = [&](uint32_t node) {
       if (seen.emplace(node, true).second) nodes.push_back(node);
     };
-    std::vector<ExprId> ways = {GrammarIr::kEmpty};
+    std::vector<GrammarIr::ExprId> ways = {GrammarIr::kEmpty};
     for (size_t i = 0; i < nodes.size(); ++i) {
       const CfgProgram::Node& node = program_.nodes[nodes[i]];
-      std::optional<ExprId> part;
+      std::optional<GrammarIr::ExprId> part;
       switch (node.op) {
         case Op::kReturn:
         case Op::kAccept:
@@ -382,7 +380,7 @@ class EndingsWriter {
           part = ir_.Optional(TokensOf(nodes[i]));
           break;
         case Op::kTerminal: {
-          const Result<ExprId> ending = Terminal(program_.terminals[node.index]);
+          const Result<GrammarIr::ExprId> ending = Terminal(program_.terminals[node.index]);
           if (!ending.ok()) return ending.error();
           part = *ending;
           break;
@@ -391,7 +389,7 @@ class EndingsWriter {
           part = rules_.Call(node.index);
           break;
         case Op::kRepeat: {
-          const ExprId operand = rests_.Operand(program_.origins[nodes[i]].expr);
+          const GrammarIr::ExprId operand = rests_.Operand(program_.origins[nodes[i]].expr);
           const uint32_t most =
               node.max == GrammarIr::kUnbounded ? GrammarIr::kUnbounded : node.max - 1;
           part = ir_.Sequence({rules_.Call(node.index), ir_.Repeat(operand, 0, most)});
@@ -399,7 +397,7 @@ class EndingsWriter {
         }
       }
       visit(node.next);
-      std::vector<ExprId> parts = {*part};
+      std::vector<GrammarIr::ExprId> parts = {*part};
       rests_.Append(node.next, 0, parts);
       ways.push_back(ir_.Sequence(parts));
     }
@@ -408,9 +406,9 @@ class EndingsWriter {
   }
 
   // The token set of a node: as its origin has it, since names are in the IR.
-  ExprId TokensOf(uint32_t node) const { return program_.origins[node].expr; }
+  GrammarIr::ExprId TokensOf(uint32_t node) const { return program_.origins[node].expr; }
 
-  Result<ExprId> Terminal(const CfgProgram::Terminal& terminal) {
+  Result<GrammarIr::ExprId> Terminal(const CfgProgram::Terminal& terminal) {
     if (terminal.source == 0) {
       auto& machine = static_cast<RegexMachine&>(*program_.machines[0]);
       const std::optional<ReId> endings = regexes_.Of(machine.TermOf(terminal.start));

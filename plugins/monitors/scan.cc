@@ -30,8 +30,8 @@ bool FormatPrefix(std::string_view word) {
 }  // namespace
 
 bool EndsWithDeclared(std::string_view text, std::span<const std::string_view> words) {
-  constexpr size_t kMostBytes = 200;  // longer ones are asked about
-  text = text.substr(text.size() - std::min(text.size(), kMostBytes));
+  constexpr size_t kMostScanned = 200;  // longer ones are asked about
+  text = text.substr(text.size() - std::min(text.size(), kMostScanned));
   const auto trim = [&] {
     const size_t before = text.size();
     while (!text.empty() && Space(text.back())) text.remove_suffix(1);
@@ -43,7 +43,7 @@ bool EndsWithDeclared(std::string_view text, std::span<const std::string_view> w
   if (text.size() == whole || !trim()) return false;
   return std::any_of(words.begin(), words.end(), [&](std::string_view word) {
     return text.ends_with(word) &&
-           (text.size() == word.size() ? whole < kMostBytes / 2
+           (text.size() == word.size() ? whole < kMostScanned / 2
                                        : !NameByte(text[text.size() - word.size() - 1]) &&
                                              text[text.size() - word.size() - 1] != '.');
   });

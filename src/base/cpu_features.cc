@@ -13,6 +13,12 @@
 #include "src/base/os/processors.h"
 
 namespace pawl {
+
+#if defined(__APPLE__)
+// There a name may be left open only for one library that has it.
+__attribute__((weak)) const char* MostInstructions() { return nullptr; }
+#endif
+
 namespace {
 
 // What is left of `features` under MostInstructions().

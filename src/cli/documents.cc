@@ -29,7 +29,7 @@ bool IsAbsoluteUri(std::string_view text) {
   const size_t colon = text.find(':');
   return colon != std::string_view::npos && colon > 0 && letter(text[0]) &&
          std::ranges::all_of(text.substr(0, colon), in_scheme) &&
-         std::ranges::none_of(text, [](char c) { return c <= ' ' && c >= 0; });
+         std::ranges::none_of(text, [](unsigned char c) { return c <= ' '; });
 }
 
 // The path that a URI's path stands for (RFC 3986, section 2.1); nullopt where an escape is broken,

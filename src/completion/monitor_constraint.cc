@@ -141,15 +141,20 @@ class Monitored final : public Constraint {
  public:
   // With the host's mutex.
   Monitored(std::shared_ptr<MonitorHost> host, std::optional<monitors::TextState> state,
-            std::string must, bool special, Counter given_up, bool name_first = false,
-            std::optional<std::string> member = std::nullopt)
+            std::string must, bool special, Counter given_up)
       : host_(std::move(host)),
         state_(std::move(state)),
         must_(std::move(must)),
         special_(special),
-        given_up_(std::move(given_up)),
-        name_first_(name_first),
-        member_(std::move(member)) {}
+        given_up_(std::move(given_up)) {}
+  Monitored(std::shared_ptr<MonitorHost> host, std::optional<monitors::TextState> state,
+            std::string must, bool special, Counter given_up, bool name_first,
+            std::optional<std::string> member)
+      : Monitored(std::move(host), std::move(state), std::move(must), special,
+                  std::move(given_up)) {
+    name_first_ = name_first;
+    member_ = std::move(member);
+  }
   ~Monitored() override {
     // States share their texts.
     const std::lock_guard lock(host_->mutex());
@@ -276,8 +281,8 @@ class Monitored final : public Constraint {
   const std::string must_;
   const bool special_;
   const Counter given_up_;
-  const bool name_first_;
-  const std::optional<std::string> member_;
+  bool name_first_ = false;
+  std::optional<std::string> member_;
   mutable std::shared_ptr<const Mask> mask_;  // under the host's mutex
 };
 

@@ -250,9 +250,10 @@ void TransformerCpu::AllocateScratch() {
 void TransformerCpu::Free::operator()(float* p) const { os::FreeAligned(p); }
 
 TransformerCpu::Floats TransformerCpu::AllocateFloats(int64_t count) {
-  constexpr size_t kLine = 64;
-  const size_t bytes = (static_cast<size_t>(count) * sizeof(float) + kLine - 1) / kLine * kLine;
-  return Floats(static_cast<float*>(os::AllocateAligned(kLine, bytes)));
+  constexpr size_t kCacheLine = 64;
+  const size_t bytes =
+      (static_cast<size_t>(count) * sizeof(float) + kCacheLine - 1) / kCacheLine * kCacheLine;
+  return Floats(static_cast<float*>(os::AllocateAligned(kCacheLine, bytes)));
 }
 
 // Of the keys and values of a page. Below 2^11 * 2^20 * 2^12: no overflow.

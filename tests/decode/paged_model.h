@@ -102,12 +102,17 @@ struct Job {
 inline Job RandomJob(std::mt19937& random, int index, int max_tokens, size_t long_one_in = 3) {
   const auto below = [&](size_t n) { return static_cast<int>(random() % n); };
   Job job;
-  // Beginnings that many have in common.
-  job.prompt.assign(static_cast<size_t>(1 + below(40)), static_cast<TokenId>(below(2)));
+  // Beginnings that many have in common. One draw a line: compilers differ in which argument is
+  // first.
+  const auto beginning = static_cast<TokenId>(below(2));
+  job.prompt.assign(static_cast<size_t>(1 + below(40)), beginning);
   for (TokenId& t : job.prompt) {
     if (below(30) == 0) t = kDone;
   }
-  if (below(5) > 0) job.constraint = std::make_shared<Brackets>(below(3), 4 + below(12), 100000);
+  if (below(5) > 0) {
+    const int depth = 4 + below(12);
+    job.constraint = std::make_shared<Brackets>(below(3), depth, 100000);
+  }
   job.options.max_tokens = 6 + below(static_cast<size_t>(max_tokens - 5));
   job.options.sampling = {.temperature = 1, .seed = static_cast<uint64_t>(index)};
   if (below(long_one_in) == 0) {

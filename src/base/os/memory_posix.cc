@@ -88,9 +88,21 @@ int64_t MostResidentBytes() {
 #endif
 }
 
+#if defined(__GLIBC__)
+namespace {
+// mallinfo2() of glibc 2.33 and newer. Programs that are built for an older one find it at run
+// time, where it is there.
+struct GlibcHeap {
+  size_t arena, ordblks, smblks, hblks, hblkhd, usmblks, fsmblks, uordblks, fordblks, keepcost;
+};
+extern "C" GlibcHeap GlibcMallinfo2() __asm__("mallinfo2") __attribute__((weak));
+}  // namespace
+#endif
+
 std::optional<HeapBytes> AskHeap() {
 #if defined(__GLIBC__)
-  const struct mallinfo2 heap = ::mallinfo2();
+  if (GlibcMallinfo2 == nullptr) return std::nullopt;
+  const GlibcHeap heap = GlibcMallinfo2();
   return HeapBytes{static_cast<int64_t>(heap.uordblks + heap.hblkhd),
                    static_cast<int64_t>(heap.fordblks)};
 #else

@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+"""Runs the cases of a test program for 64-bit ARM under qemu, for scripts/test_arm.sh: those that its results do not have yet.
+
+  scripts/arm_cases.py [--cpu NAME] [--seconds N] [--most N] [--jobs N] PROGRAM ...
+
+build-arm/results/PROGRAM.tsv gets a line for each case, when the case ends: program, case, passed, skipped or failed. A run
+that was cut goes on with the cases that have no line. --seconds: what a case may take before it is stopped; it then gets the
+line "slow". --most: cases that took longer than so many seconds in the tests of this machine (build/reports) get this line
+without a run. --jobs: programs at a time.
+"""
+
+import argparse
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from xml.etree import ElementTree
+
+ROOT = Path(__file__).resolve().parent.parent
+BUILD = ROOT / "build-arm"
+RESULTS = BUILD / "results"
+TOGETHER = 60  # cases that one process runs: those after one that ends the process start anew
+LINE = re.compile(r"^\[ *(RUN|OK|FAILED|SKIPPED) *\] ([\w/.]+)")
+NAMES = {"OK": "passed", "SKIPPED": "skipped", "FAILED": "failed"}
+lock = threading.Lock()
+
+
+def environment(processor):
+    libraries = f"/usr/aarch64-linux-gnu/lib:{BUILD}/root/usr/lib/aarch64-linux-gnu"
+    return {**os.environ, "QEMU_CPU": processor, "QEMU_LD_PREFIX": "/usr/aarch64-linux-gnu", "LD_LIBRARY_PATH": libraries,
+            "GTEST_BRIEF": "0", "GTEST_COLOR": "no"}
+
+
+def cases_of(program, env):
+    out = subprocess.run(["qemu-aarch64-static", BUILD / "bin" / program, "--gtest_list_tests"], env=env, check=True,
+                         stdout=subprocess.PIPE, text=True).stdout
+    names, suite = [], ""
+    for line in out.splitlines():
+        word = line.split("#")[0].strip()
+        if not line.startswith(" "):
+            suite = word
+        elif "DISABLED_" not in suite + word:
+            names.append(suite + word)
+    return names
+
+
+def stop(process):
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
+def run(program, names, seconds, env):
+    """Runs cases in one process; yields (case, result, what was printed). The last ones may be missing."""
+    process = subprocess.Popen(
+        ["qemu-aarch64-static", BUILD / "bin" / program, "--gtest_filter=" + ":".join(names)], env=env, cwd=ROOT,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, errors="replace", text=True,
+        start_new_session=True)
+    running, printed, slow = None, [], threading.Event()
+    timer = None
+
+    def too_slow():
+        slow.set()
+        stop(process)
+
+    try:
+        for line in process.stdout:
+            found = LINE.match(line)
+            if found and found[1] == "RUN":
+                running, printed = found[2], []
+                timer = threading.Timer(seconds, too_slow)
+                timer.start()
+            elif found and found[2] == running:
+                timer.cancel()
+                yield running, NAMES[found[1]], printed
+                running = None
+            else:
+                printed.append(line)
+        process.wait()
+        if running:
+            yield running, "slow" if slow.is_set() else "failed", printed
+    finally:
+        if timer:
+            timer.cancel()
+        stop(process)
+
+
+def long_cases(program, most):
+    """The cases that took longer than `most` seconds when the tests of this machine ran."""
+    names = set()
+    for path in (ROOT / "build/reports").glob(f"{program}.*xml") if most else []:
+        for case in ElementTree.parse(path).iter("testcase"):
+            if float(case.get("time", 0)) > most:
+                names.add(f"{case.get('classname')}.{case.get('name')}")
+    return names
+
+
+def program_results(program, options):
+    env = environment(options.cpu)
+    path = RESULTS / f"{program}.tsv"
+    lines = [line.split("\t") for line in path.read_text().splitlines()] if path.exists() else []
+    known = {line[1]: line[2] for line in lines}
+    todo = [name for name in cases_of(program, env) if name not in known]
+    for name in sorted(long_cases(program, options.most).intersection(todo)):
+        known[name] = "slow"
+        with open(path, "a", encoding="utf-8") as out:
+            out.write(f"{program}\t{name}\tslow\n")
+    todo = [name for name in todo if name not in known]
+    while todo:
+        first, ran = todo[:TOGETHER], []
+        for name, result, printed in run(program, first, options.seconds, env):
+            ran.append(name)
+            known[name] = result
+            with open(path, "a", encoding="utf-8") as out:
+                out.write(f"{program}\t{name}\t{result}\n")
+            if result in ("failed", "slow"):
+                (RESULTS / f"{program}.{name.replace('/', '.')}.log").write_text("".join(printed[-200:]))
+                with lock:
+                    print(f"{program} {name}: {result}", flush=True)
+        if not ran:
+            raise RuntimeError(f"{program} ran none of its cases, of which the first is {first[0]}")
+        todo = [name for name in todo if name not in known]
+    counts = {}
+    for result in known.values():
+        counts[result] = counts.get(result, 0) + 1
+    with lock:
+        print(program + ":", ", ".join(f"{count} {name}" for name, count in sorted(counts.items())), flush=True)
+    return not counts.get("failed")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("programs", nargs="+", metavar="PROGRAM")
+    parser.add_argument("--cpu", default="max", help="qemu's processor (max)")
+    parser.add_argument("--seconds", type=float, default=600, help="what a case may take (600)")
+    parser.add_argument("--most", type=float, default=0, help="what a case may have taken here (0: any time)")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="programs at a time (one for each processor)")
+    options = parser.parse_args()
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    with ThreadPoolExecutor(options.jobs) as pool:
+        return 0 if all(list(pool.map(lambda program: program_results(program, options), options.programs))) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

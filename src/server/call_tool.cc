@@ -40,7 +40,7 @@ constexpr const char* kNotScored =
     "the list of tools is long, and the model has learned no form of calls: the tool is chosen by "
     "the first tokens of its name";
 // Chosen on bench/tools/dev_requests.json.
-constexpr PreferenceNats kPreferRequest = {.begin = 3, .inside = 10};
+constexpr PreferenceNats kPreferRequest = {.begin = 6, .inside = 10};
 constexpr float kPreferKeys = 3;
 constexpr double kHasPattern = 4, kLacksNeeded = -4;
 // Plain sums of log-probabilities would take an empty text for a long one, and means take what

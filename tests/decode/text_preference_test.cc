@@ -80,7 +80,8 @@ std::string Replaced(const Parts& parts, const std::string& output, std::string&
   return out;
 }
 
-// The longest token that the text begins with, again and again.
+// The longest token that the text begins with, again and again. None goes on behind the end of a
+// word.
 Encoder LongestFirst(std::shared_ptr<const Vocabulary> vocabulary) {
   return [vocabulary](std::string_view text) {
     std::vector<TokenId> out;
@@ -89,6 +90,7 @@ Encoder LongestFirst(std::shared_ptr<const Vocabulary> vocabulary) {
       for (TokenId t = 0; t < vocabulary->size(); ++t) {
         const std::string_view bytes = vocabulary->bytes(t);
         if (vocabulary->is_special(t) || !text.starts_with(bytes)) continue;
+        if (bytes.find(' ', 1) != std::string_view::npos) continue;
         if (best == kNoToken || bytes.size() > vocabulary->bytes(best).size()) best = t;
       }
       if (best == kNoToken) break;

@@ -578,6 +578,37 @@ std::optional<std::vector<std::string>> SymbolTable::NamesBehindStar(const Bindi
   return NamesOf({.kind = TK::kModule, .module = from});
 }
 
+// The names of a module, and of those that it imports by "*". false: not all of them are known.
+bool SymbolTable::AddNamesOfModule(Module& top, std::vector<std::string>& names) {
+  std::vector<Module*> modules = {&top};
+  for (size_t m = 0; m < modules.size(); ++m) {
+    Module& module = *modules[m];
+    if ((module.open && !(m > 0 && module.stub && !module.scope.names.contains("__getattr__"))) ||
+        modules.size() > 50)
+      return false;
+    Work::Step(module.scope.names.size());
+    for (const auto& [name, bindings] : module.scope.names) names.push_back(name);
+    if (!module.stub) {
+      const Changes& changes = ChangesOf(module);
+      names.insert(names.end(), changes.rebound.begin(), changes.rebound.end());
+      names.insert(names.end(), changes.given.begin(), changes.given.end());
+    }
+    names.insert(names.end(), module.submodules.begin(), module.submodules.end());
+    names.insert(names.end(), module.unlisted.begin(), module.unlisted.end());
+    AddImported(module.name, names);
+    const size_t dot = module.name.rfind('.');
+    const std::string last = dot == std::string::npos ? module.name : module.name.substr(dot + 1);
+    if (const auto* more = PatchesOfRepository().Of(last))
+      names.insert(names.end(), more->begin(), more->end());
+    for (const Binding& star : module.scope.stars) {
+      Module* from = Find(Absolute(star, module));
+      if (from == nullptr) return false;
+      if (std::find(modules.begin(), modules.end(), from) == modules.end()) modules.push_back(from);
+    }
+  }
+  return true;
+}
+
 std::optional<std::vector<std::string>> SymbolTable::NamesOf(const Type& type) {
   std::vector<std::string> names;
   std::vector<Type> todo = {type};
@@ -587,35 +618,7 @@ std::optional<std::vector<std::string>> SymbolTable::NamesOf(const Type& type) {
     if (one.is(TK::kEither)) {
       todo.insert(todo.end(), one.args.begin(), one.args.end());
     } else if (one.is(TK::kModule)) {
-      std::vector<Module*> modules = {one.module};
-      for (size_t m = 0; m < modules.size(); ++m) {
-        Module& module = *modules[m];
-        if ((module.open &&
-             !(m > 0 && module.stub && !module.scope.names.contains("__getattr__"))) ||
-            modules.size() > 50)
-          return std::nullopt;
-        Work::Step(module.scope.names.size());
-        for (const auto& [name, bindings] : module.scope.names) names.push_back(name);
-        if (!module.stub) {
-          const Changes& changes = ChangesOf(module);
-          names.insert(names.end(), changes.rebound.begin(), changes.rebound.end());
-          names.insert(names.end(), changes.given.begin(), changes.given.end());
-        }
-        names.insert(names.end(), module.submodules.begin(), module.submodules.end());
-        names.insert(names.end(), module.unlisted.begin(), module.unlisted.end());
-        AddImported(module.name, names);
-        const size_t dot = module.name.rfind('.');
-        const std::string last =
-            dot == std::string::npos ? module.name : module.name.substr(dot + 1);
-        if (const auto* more = PatchesOfRepository().Of(last))
-          names.insert(names.end(), more->begin(), more->end());
-        for (const Binding& star : module.scope.stars) {
-          Module* from = Find(Absolute(star, module));
-          if (from == nullptr) return std::nullopt;
-          if (std::find(modules.begin(), modules.end(), from) == modules.end())
-            modules.push_back(from);
-        }
-      }
+      if (!AddNamesOfModule(*one.module, names)) return std::nullopt;
     } else if (one.is(TK::kInstance) || one.is(TK::kClass)) {
       // An object of an abstract class is one of a class below that has more.
       ReadHead(*one.cls);

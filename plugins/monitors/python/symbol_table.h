@@ -250,6 +250,7 @@ class SymbolTable {
   Type Made(Class& c, int count, const std::vector<Type>& given);
   std::string Absolute(const Binding& import, const Module& from) const;
   void AddSubmodules(Module& module, bool in_repository) const;
+  bool AddNamesOfModule(Module& top, std::vector<std::string>& names);
   void AddImported(const std::string& module, std::vector<std::string>& names) const;
   Type NamedInAnnotation(const Node* head, Module& module, int depth);
   Type FromQuoted(const Node* text, Module& module, int depth);

@@ -147,6 +147,23 @@ const std::unordered_map<const Class*, std::vector<Class*>>& SymbolTable::Derive
   return *module.derived;
 }
 
+// Adds the modules of the repository that derive from a class of that name; false: too many do.
+bool SymbolTable::AddDerivedElsewhere(const std::string& name, std::vector<Module*>& modules) {
+  const Patches& patches = PatchesOfRepository();
+  const auto found = patches.derived.find(name);
+  if (found == patches.derived.end()) return true;
+  if (found->second.size() > Patches::kMostDerived) return false;
+  std::vector<std::string> sorted(found->second.begin(), found->second.end());
+  std::sort(sorted.begin(), sorted.end());
+  for (const std::string& one : sorted) {
+    if (one == program_->name) continue;
+    Module* module = Find(one);
+    if (module != nullptr && std::ranges::find(modules, module) == modules.end())
+      modules.push_back(module);
+  }
+  return modules.size() <= kMostModulesInSight;
+}
+
 const ClassesBelow& SymbolTable::Below(Class& c) {
   if (const auto found = below_.find(&c); found != below_.end()) return found->second;
   std::vector<Module*> modules = InSight();
@@ -166,7 +183,21 @@ const ClassesBelow& SymbolTable::Below(Class& c) {
   ClassesBelow below;
   std::vector<Class*> todo = {&c};
   std::unordered_set<const Class*> seen = {&c};
+  // Files of the repository know the text as it is on the disk.
+  size_t own = 1;
+  Module* disk = c.module == program_.get() && repository_ ? Find(program_->name) : nullptr;
+  if (disk != nullptr && !disk->stub) {
+    if (const auto twin = disk->scope.names.find(c.name); twin != disk->scope.names.end()) {
+      for (const Binding& binding : twin->second) {
+        if (binding.kind != Binding::Kind::kClass) continue;
+        todo.push_back(ClassOf(binding.node, *disk));
+        seen.insert(todo.back());
+        ++own;
+      }
+    }
+  }
   for (size_t i = 0; i < todo.size() && below.all; ++i) {
+    below.all = c.module->stub || AddDerivedElsewhere(todo[i]->name, modules);
     for (Module* module : modules) {
       Work::Step();
       const auto& derived = DerivedIn(*module);
@@ -176,9 +207,9 @@ const ClassesBelow& SymbolTable::Below(Class& c) {
         if (seen.insert(one).second) todo.push_back(one);
       }
     }
-    below.all = todo.size() <= kMostClassesBelow;
+    below.all = below.all && todo.size() <= kMostClassesBelow;
   }
-  below.classes.assign(todo.begin() + 1, todo.end());
+  below.classes.assign(todo.begin() + static_cast<ptrdiff_t>(own), todo.end());
   return below_.emplace(&c, std::move(below)).first->second;
 }
 

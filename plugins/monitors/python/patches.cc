@@ -54,6 +54,32 @@ void Note(std::string_view owner, std::string_view name, const Aliases& aliases,
   }
 }
 
+// class Dog(Animal, mixins.Named[T]): the last names of what it derives from.
+void NoteBases(std::string_view text, const std::string& module, Patches& patches) {
+  constexpr std::string_view kClass = "class ";
+  for (size_t at = text.find(kClass); at != std::string_view::npos;
+       at = text.find(kClass, at + 1)) {
+    if (at > 0 && text[at - 1] != '\n' && text[at - 1] != ' ' && text[at - 1] != '\t') continue;
+    const std::string_view head = text.substr(at + kClass.size(), 1000);
+    size_t end = 0;
+    while (end < head.size() && NameByte(head[end])) ++end;
+    if (end == 0 || end >= head.size() || (head[end] != '(' && head[end] != '[')) continue;
+    // Every name in the brackets counts, what is in them or before "." too.
+    const std::string_view bases = head.substr(end, head.find(':', end) - end);
+    for (size_t from = 0; from < bases.size();) {
+      if (!NameStart(bases[from])) {
+        ++from;
+        continue;
+      }
+      size_t to = from;
+      while (to < bases.size() && NameByte(bases[to])) ++to;
+      auto& modules = patches.derived[std::string(bases.substr(from, to - from))];
+      if (modules.size() <= Patches::kMostDerived) modules.insert(module);
+      from = to;
+    }
+  }
+}
+
 }  // namespace
 
 const std::unordered_set<std::string>* Patches::Of(const std::string& owner) const {
@@ -61,8 +87,9 @@ const std::unordered_set<std::string>* Patches::Of(const std::string& owner) con
   return found == of.end() ? nullptr : &found->second;
 }
 
-void ReadPatches(std::string_view text, Patches& patches) {
-  Work::Bytes(text.size());
+void ReadPatches(std::string_view text, const std::string& module, Patches& patches) {
+  Work::Bytes(2 * text.size());
+  NoteBases(text, module, patches);
   const Aliases aliases = AliasesOf(text);
   patches.loggers = patches.loggers || text.find("setLoggerClass") != std::string_view::npos;
   for (size_t at = text.find('='); at != std::string_view::npos; at = text.find('=', at + 1)) {
@@ -104,7 +131,7 @@ const Patches& SymbolTable::PatchesOfRepository() {
         for (const auto& [file, language] : list->files) {
           if (language != Language::kPython) continue;
           if (const auto text = repository_->Read(file, kPatchLimits.file_bytes); text.ok())
-            ReadPatches(*text, patches);
+            ReadPatches(*text, ModuleOfFile(file), patches);
         }
       }
     } catch (const GaveUp&) {

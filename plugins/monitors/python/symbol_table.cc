@@ -91,16 +91,21 @@ Type Substitute(const Type& type, const Substitution& with, const Type& self) {
   return result;
 }
 
+std::string ModuleOfFile(const std::string& path) {
+  std::string name = path;
+  if (name.ends_with(".py")) name.resize(name.size() - 3);
+  if (name.starts_with("src/")) name.erase(0, 4);
+  if (name.ends_with("/__init__")) name.resize(name.size() - 9);
+  std::replace(name.begin(), name.end(), '/', '.');
+  return name;
+}
+
 void SymbolTable::SetProgram(std::unique_ptr<Tree> tree, const std::string& path, uint32_t cursor) {
   if (modules_.size() > kMaxModules) modules_.clear();
   program_ = std::make_unique<Module>();
   program_->name = "__main__";
-  std::string name = path;
-  if (name.ends_with(".py")) name.resize(name.size() - 3);
-  if (name.starts_with("src/")) name.erase(0, 4);
-  program_->package = name.ends_with("/__init__");
-  if (program_->package) name.resize(name.size() - 9);
-  std::replace(name.begin(), name.end(), '/', '.');
+  program_->package = path.ends_with("/__init__.py") || path.ends_with("/__init__");
+  const std::string name = ModuleOfFile(path);
   if (!name.empty()) program_->name = name;
   program_->tree = std::move(tree);
   cursor_ = cursor;
@@ -271,11 +276,11 @@ Type SymbolTable::TypeOfBindings(const std::vector<Binding>& bindings, Module& m
         if (own != nullptr) {
           type = {.kind = TK::kModule, .module = own};
         } else if (target != nullptr && target->scope.names.contains(binding.member)) {
-          type = MemberOfModule(*target, binding.member, depth + 1);
+          type = MemberOfModule(*target, binding.member, depth + 1, false);
         } else if (Module* sub = Find(from + "." + binding.member)) {
           type = {.kind = TK::kModule, .module = sub};
         } else if (target != nullptr) {
-          type = MemberOfModule(*target, binding.member, depth + 1);
+          type = MemberOfModule(*target, binding.member, depth + 1, false);
         }
         if (!type.known()) return {};
         types.push_back(std::move(type));
@@ -341,7 +346,7 @@ Type SymbolTable::TypeOfBindings(const std::vector<Binding>& bindings, Module& m
   return Either(std::move(types));
 }
 
-Type SymbolTable::MemberOfModule(Module& module, std::string_view name, int depth) {
+Type SymbolTable::MemberOfModule(Module& module, std::string_view name, int depth, bool builtins) {
   if (depth > kMaxImportDepth || module.name.starts_with("distutils")) return {};
   const auto found = module.scope.names.find(std::string(name));
   if (found != module.scope.names.end()) {
@@ -360,12 +365,15 @@ Type SymbolTable::MemberOfModule(Module& module, std::string_view name, int dept
   }
   for (const Binding& star : module.scope.stars) {
     Module* from = Find(Absolute(star, module));
-    if (from == nullptr || from == &module) continue;
-    Type type = MemberOfModule(*from, name, depth + 1);
+    if (from == &module) continue;
+    // It may be one of a module that is not known.
+    if (from == nullptr) return {};
+    Type type = MemberOfModule(*from, name, depth + 1, false);
     if (type.known()) return type;
+    if (from->open || from->scope.names.contains(std::string(name))) return {};
   }
-  if (module.name != "builtins") {
-    if (Module* builtins = Find("builtins")) return MemberOfModule(*builtins, name, depth + 1);
+  if (builtins && module.name != "builtins") {
+    if (Module* own = Find("builtins")) return MemberOfModule(*own, name, depth + 1);
   }
   return {};
 }
@@ -446,7 +454,7 @@ bool SymbolTable::MayBeSet(Class& c, const std::string& name) {
 
 Type SymbolTable::Attribute(const Type& type, std::string_view name, int depth) {
   if (depth > kMaxImportDepth) return {};
-  if (type.is(TK::kModule)) return MemberOfModule(*type.module, name, depth + 1);
+  if (type.is(TK::kModule)) return MemberOfModule(*type.module, name, depth + 1, false);
   if (type.is(TK::kEither)) {
     std::vector<Type> types;
     for (const Type& one : type.args) types.push_back(Attribute(one, name, depth + 1));
@@ -534,6 +542,12 @@ std::optional<std::vector<std::string>> SymbolTable::SubmodulesOf(const std::str
   const std::string name = Absolute(import, *program_);
   Module* found = name.empty() ? nullptr : Find(name);
   if (found == nullptr || !found->package || (found->stub && Incomplete(name))) return std::nullopt;
+  // A package whose modules lie elsewhere.
+  if (!found->stub) {
+    for (const char* word : {"meta_path", "sys.modules", "__path__"}) {
+      if (found->tree->text().find(word) != std::string::npos) return std::nullopt;
+    }
+  }
   std::vector<std::string> names(found->submodules.begin(), found->submodules.end());
   names.insert(names.end(), {"test", "tests", "__main__"});
   names.insert(names.end(), found->unlisted.begin(), found->unlisted.end());
@@ -564,6 +578,37 @@ std::optional<std::vector<std::string>> SymbolTable::NamesBehindStar(const Bindi
   return NamesOf({.kind = TK::kModule, .module = from});
 }
 
+// The names of a module, and of those that it imports by "*". false: not all of them are known.
+bool SymbolTable::AddNamesOfModule(Module& top, std::vector<std::string>& names) {
+  std::vector<Module*> modules = {&top};
+  for (size_t m = 0; m < modules.size(); ++m) {
+    Module& module = *modules[m];
+    if ((module.open && !(m > 0 && module.stub && !module.scope.names.contains("__getattr__"))) ||
+        modules.size() > 50)
+      return false;
+    Work::Step(module.scope.names.size());
+    for (const auto& [name, bindings] : module.scope.names) names.push_back(name);
+    if (!module.stub) {
+      const Changes& changes = ChangesOf(module);
+      names.insert(names.end(), changes.rebound.begin(), changes.rebound.end());
+      names.insert(names.end(), changes.given.begin(), changes.given.end());
+    }
+    names.insert(names.end(), module.submodules.begin(), module.submodules.end());
+    names.insert(names.end(), module.unlisted.begin(), module.unlisted.end());
+    AddImported(module.name, names);
+    const size_t dot = module.name.rfind('.');
+    const std::string last = dot == std::string::npos ? module.name : module.name.substr(dot + 1);
+    if (const auto* more = PatchesOfRepository().Of(last))
+      names.insert(names.end(), more->begin(), more->end());
+    for (const Binding& star : module.scope.stars) {
+      Module* from = Find(Absolute(star, module));
+      if (from == nullptr) return false;
+      if (std::find(modules.begin(), modules.end(), from) == modules.end()) modules.push_back(from);
+    }
+  }
+  return true;
+}
+
 std::optional<std::vector<std::string>> SymbolTable::NamesOf(const Type& type) {
   std::vector<std::string> names;
   std::vector<Type> todo = {type};
@@ -573,35 +618,7 @@ std::optional<std::vector<std::string>> SymbolTable::NamesOf(const Type& type) {
     if (one.is(TK::kEither)) {
       todo.insert(todo.end(), one.args.begin(), one.args.end());
     } else if (one.is(TK::kModule)) {
-      std::vector<Module*> modules = {one.module};
-      for (size_t m = 0; m < modules.size(); ++m) {
-        Module& module = *modules[m];
-        if ((module.open &&
-             !(m > 0 && module.stub && !module.scope.names.contains("__getattr__"))) ||
-            modules.size() > 50)
-          return std::nullopt;
-        Work::Step(module.scope.names.size());
-        for (const auto& [name, bindings] : module.scope.names) names.push_back(name);
-        if (!module.stub) {
-          const Changes& changes = ChangesOf(module);
-          names.insert(names.end(), changes.rebound.begin(), changes.rebound.end());
-          names.insert(names.end(), changes.given.begin(), changes.given.end());
-        }
-        names.insert(names.end(), module.submodules.begin(), module.submodules.end());
-        names.insert(names.end(), module.unlisted.begin(), module.unlisted.end());
-        AddImported(module.name, names);
-        const size_t dot = module.name.rfind('.');
-        const std::string last =
-            dot == std::string::npos ? module.name : module.name.substr(dot + 1);
-        if (const auto* more = PatchesOfRepository().Of(last))
-          names.insert(names.end(), more->begin(), more->end());
-        for (const Binding& star : module.scope.stars) {
-          Module* from = Find(Absolute(star, module));
-          if (from == nullptr) return std::nullopt;
-          if (std::find(modules.begin(), modules.end(), from) == modules.end())
-            modules.push_back(from);
-        }
-      }
+      if (!AddNamesOfModule(*one.module, names)) return std::nullopt;
     } else if (one.is(TK::kInstance) || one.is(TK::kClass)) {
       // An object of an abstract class is one of a class below that has more.
       ReadHead(*one.cls);

@@ -133,6 +133,9 @@ struct Patches {
   std::unordered_set<std::string> names;  // x.name = ..., of any x but self
   // The same by the last name of what stands before the point.
   std::unordered_map<std::string, std::unordered_set<std::string>> of;
+  // The modules in which classes derive from one of that name; more than kMostDerived: many.
+  std::unordered_map<std::string, std::unordered_set<std::string>> derived;
+  static constexpr size_t kMostDerived = 20;
   bool many = false;     // there are more names than are kept
   bool loggers = false;  // logging.setLoggerClass
 
@@ -140,8 +143,10 @@ struct Patches {
   const std::unordered_set<std::string>* Of(const std::string& owner) const;
 };
 
-// What the texts assign to behind points; `text`: of one file.
-void ReadPatches(std::string_view text, Patches& patches);
+// What the texts assign to behind points, and what their classes derive from; `text`: of one file.
+void ReadPatches(std::string_view text, const std::string& module, Patches& patches);
+// The module of a file: "src/a/b.py" is a.b.
+std::string ModuleOfFile(const std::string& path);
 
 // The classes that derive from one, directly or not.
 struct ClassesBelow {
@@ -191,7 +196,8 @@ class SymbolTable {
   // What an annotation in a module says; `in`: the class whose body it stands in.
   Type FromAnnotation(const Node* node, Module& module, int depth = 0);
   // What a name of a module stands for.
-  Type MemberOfModule(Module& module, std::string_view name, int depth = 0);
+  // `builtins`: the name is read inside of it, where what is built in is known too.
+  Type MemberOfModule(Module& module, std::string_view name, int depth = 0, bool builtins = true);
   Type TypeOfBindings(const std::vector<Binding>& bindings, Module& module, Class* in, int depth);
   // Classes from a type's own upwards; false: some of them are not known.
   bool Walk(const Type& type, const std::function<bool(Class&, const Substitution&)>& visit);
@@ -244,6 +250,7 @@ class SymbolTable {
   Type Made(Class& c, int count, const std::vector<Type>& given);
   std::string Absolute(const Binding& import, const Module& from) const;
   void AddSubmodules(Module& module, bool in_repository) const;
+  bool AddNamesOfModule(Module& top, std::vector<std::string>& names);
   void AddImported(const std::string& module, std::vector<std::string>& names) const;
   Type NamedInAnnotation(const Node* head, Module& module, int depth);
   Type FromQuoted(const Node* text, Module& module, int depth);
@@ -253,6 +260,7 @@ class SymbolTable {
   const Scope& LocalScope(const Node* function, Module& module);
   // The modules that the text imports, with those that their packages consist of.
   const std::vector<Module*>& InSight();
+  bool AddDerivedElsewhere(const std::string& name, std::vector<Module*>& modules);
   const std::unordered_map<const Class*, std::vector<Class*>>& DerivedIn(Module& module);
   // The overloads that a call with these arguments may mean.
   std::vector<const Node*> Meant(const Type& callee, const Node* list);

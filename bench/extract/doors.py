@@ -12,7 +12,6 @@ exit code is 1 if a bar of the table that it prints is missed.
 
 import argparse
 import json
-import os
 import pathlib
 import subprocess
 import sys

@@ -1,6 +1,6 @@
-// A model may well write a piece of a token: SmolLM2 writes "F", "M" where the tokenizer has
-// "FM". Where only whole tokens were taken, 4 of 480 fields were lost. What leads astray are tokens
-// that join the ends of two, such as "Ko" for "K", "ofi".
+// A value may begin with a piece of the first token: SmolLM2 writes "F", "M" where the tokenizer has
+// "FM", and of 480 fields 8 were lost where it was not to. What leads astray are tokens that join
+// the ends of two, such as "Ko" for "K", "ofi", and pieces behind the beginning.
 //
 // Strings are looked up in the text: the rest behind each place of what is written is encoded, up
 // to each border at which the value may end in the middle of the first token or behind it. Numbers
@@ -50,10 +50,10 @@ size_t FindQuote(std::string_view text) {
   return std::string_view::npos;
 }
 
-// The token is one of these, or the beginning of one.
-bool IsSpelled(std::string_view token, const std::set<std::string_view>& first) {
+// The token is one of these, or, with `pieces`, the beginning of one.
+bool IsSpelled(std::string_view token, const std::set<std::string_view>& first, bool pieces) {
   const auto found = first.lower_bound(token);
-  return found != first.end() && found->starts_with(token);
+  return found != first.end() && (pieces ? found->starts_with(token) : *found == token);
 }
 
 bool OnlyNumber(std::string_view bytes) {
@@ -103,6 +103,7 @@ std::shared_ptr<const Mask> CopiedSpelling::Of(const State& at, std::shared_ptr<
   if (!encode_ || value.size() > kMostSpelledValue) return copies;
   const bool string = value.starts_with('"');
   const bool number = !value.empty() && OnlyNumber(value);
+  const bool begins = value.empty() || value == "\"";
   if (!value.empty() && !string && !number) return copies;
   std::map<std::string, Spelled> spelled;  // by prefix
   std::vector<uint32_t> words(copies->words().begin(), copies->words().end());
@@ -123,7 +124,7 @@ std::shared_ptr<const Mask> CopiedSpelling::Of(const State& at, std::shared_ptr<
       if (!tokens) return copies;
       found = spelled.emplace(*prefix, std::move(tokens)).first;
     }
-    if (!IsSpelled(bytes, *found->second)) {
+    if (!IsSpelled(bytes, *found->second, begins)) {
       words[static_cast<size_t>(token) >> 5] &= ~(uint32_t{1} << (token & 31));
     }
   }

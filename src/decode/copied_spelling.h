@@ -6,7 +6,7 @@
 // A model that copies a text seldom writes all tokens with which the copy may go on. Where the text
 // has "Kofi", a model with the tokens "K", "Ko" and "ofi" writes "K", "ofi", and begins another
 // word with "Ko". The tokens of the tokenizer's spelling are the first ones of its encodings of all
-// that may follow as a copy, and what these begin with.
+// that may follow as a copy, and at the beginning of a value what these begin with.
 #ifndef PAWL_SRC_DECODE_COPIED_SPELLING_H_
 #define PAWL_SRC_DECODE_COPIED_SPELLING_H_
 

@@ -54,7 +54,7 @@ Wanted WantedBy(const std::string& words, const std::string& name, const Value& 
   if (type->text == "boolean") return known(Names(words, name));
   // A number that is there may be another key's.
   const bool number = type->text == "number" || type->text == "integer";
-  const bool has_number = words.find_first_of("0123456789") != std::string::npos;
+  const bool has_number = std::ranges::any_of(words, [](char c) { return c >= '0' && c <= '9'; });
   return number && !has_number ? Wanted::kNo : Wanted::kUnknown;
 }
 

@@ -105,8 +105,8 @@ bool IsDigits(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789-") == std::string_view::npos;
 }
 
-// Whether the token is the first one, or the beginning of the first one, of a value of the text
-// behind `open`. Each part of the text is tried.
+// Whether the token is the first one of the rest of a value of the text behind `open`; where the
+// value begins, the beginning of that token will do. Each part of the text is tried.
 bool IsSpelled(const Parts& parts, const Encoder& encode, const std::string& before,
                const std::string& open, std::string_view token) {
   const bool string = open.starts_with('"') || (open.empty() && token.starts_with('"'));
@@ -125,7 +125,9 @@ bool IsSpelled(const Parts& parts, const Encoder& encode, const std::string& bef
       };
       if (!(string ? ends("\"") : ends(",") || ends("]") || ends("}"))) continue;
       const TokenId first = encode(value.substr(open.size()))[0];
-      if (parts.vocabulary->bytes(first).starts_with(token)) return true;
+      const std::string_view whole = parts.vocabulary->bytes(first);
+      const bool begins = open.empty() || open == "\"";
+      if (begins ? whole.starts_with(token) : whole == token) return true;
     }
   }
   return false;

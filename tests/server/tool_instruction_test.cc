@@ -227,7 +227,7 @@ TEST(ToolInstructionTest, TheCallOfThePickedToolIsSearched) {
   const std::string schema = json::Dump(At(*list, "/tools/0/function/parameters"));
   int differs = 0;
   for (const char* text : {"Ann Lee, 030 1234", "Write to bob@lee.org", "x", "Bob"}) {
-    const json::Value call = CallFor(*server, text, R"(,"whitespace":"compact")");
+    const json::Value call = CallFor(*server, text, R"(,"whitespace":"compact","prefer_text":0)");
     const std::string name = At(call, "/name").text, arguments = At(call, "/arguments").text;
     std::string ids;
     for (const TokenId token : PromptTokens(*tools.model, tools.told, text)) {
@@ -249,9 +249,10 @@ TEST(ToolInstructionTest, TheCallOfThePickedToolIsSearched) {
     EXPECT_EQ(found("2"), begin + arguments + "}") << text;
     if (found("1") != begin + arguments + "}") ++differs;
     // Token by token: where the search comes to its limit, and for what a search cannot tell.
-    const json::Value cut = CallFor(*limited, text, R"(,"whitespace":"compact")");
+    const json::Value cut = CallFor(*limited, text, R"(,"whitespace":"compact","prefer_text":0)");
     EXPECT_EQ(begin + At(cut, "/arguments").text + "}", found("1")) << text;
-    const json::Value plain = CallFor(*server, text, R"(,"whitespace":"compact","logprobs":true)");
+    const json::Value plain =
+        CallFor(*server, text, R"(,"whitespace":"compact","prefer_text":0,"logprobs":true)");
     EXPECT_EQ(begin + At(plain, "/arguments").text + "}", found("1")) << text;
   }
   EXPECT_GT(differs, 0);
@@ -365,7 +366,8 @@ TEST(ToolInstructionTest, ACallThatAStopStringCutsIsNone) {
       c.Post("/v1/chat/completions", BiasToLetters(R"("stream":true,"stop":"xxxx",)"));
   EXPECT_NE(stream.body.find(R"("finish_reason":"stop")"), std::string::npos) << stream.body;
   EXPECT_EQ(stream.body.find(R"("finish_reason":"tool_calls")"), std::string::npos);
-  const Answer whole = c.Post("/v1/chat/completions", BiasToLetters(R"("stop":"yyyy",)"));
+  const Answer whole =
+      c.Post("/v1/chat/completions", BiasToLetters(R"("max_string":40,"stop":"yyyy",)"));
   EXPECT_EQ(At(whole.Json(), "/choices/0/finish_reason").text, "tool_calls") << whole.body;
 }
 
@@ -382,7 +384,7 @@ TEST(ToolInstructionTest, ALongListIsNotScoredAndSaysSo) {
     }
     const Answer answer =
         c.Post("/v1/chat/completions",
-               BodyWith(R"("max_tokens":60,"temperature":0,"tool_choice":"required","prefer_text":2,
+               BodyWith(R"("max_tokens":60,"tool_choice":"required","prefer_text":2,
                  "parallel_tool_calls":false,"tools":[)" +
                         list + "]"));
     EXPECT_EQ(answer.status, 200) << answer.body;

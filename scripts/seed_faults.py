@@ -2,6 +2,7 @@
 """How many small faults do the tests find? Plants them one at a time, and runs the tests of the module only.
 
     scripts/seed_faults.py --seed 1 --n 120 [--commit HEAD] [--modules text decode] [--data DIR]
+    scripts/seed_faults.py --planted bench/faults/planted.json [--commit HEAD] [--data DIR]
 
 A fault changes one operator, constant, condition or statement in a random line of a source (.cc) that a test runs. The
 module of the source is built and the programs of its folder in tests/ run (MODULES below), until one fails: the fault is
@@ -12,7 +13,10 @@ is compiled with --coverage, by a wrapper around the compiler; after the tests g
 in a line that no test ran is drawn again and does not count, like one that does not compile. A fault that is found was
 run. Headers are left out: a fault in one means building most of the tree.
 
-Results go to bench/results/seeded_faults-SEED-COMMIT.json after each fault, with the commit; a run that ended early goes
+With --planted the faults are those of a file: a list of {what, sources, before, after}. A source that has the line `before`
+once gets `after` in its place. Two names of a source stand for two commits, between which the line has moved.
+
+Results go to bench/results/seeded_faults-SEED-COMMIT.json (planted_faults-COMMIT.json) after each fault, with the commit; a run that ended early goes
 on where it was. Draw I of seed S is the same line of the same commit on every machine.
 """
 
@@ -180,6 +184,30 @@ def draw(tree, sources, seed, index):
     return {"source": source, "line": number + 1, "kind": kind, "before": lines[number].strip(), "after": after.strip(), "whole": after}
 
 
+def drawn(options, tree, sources, index):
+    """(index, fault) of each draw from `index` on, without end."""
+    while True:
+        fault = draw(tree, sources, options.seed, index)
+        if fault is not None:
+            yield index, fault
+        index += 1
+
+
+def planted(options, tree, sources, index):
+    """(index, fault) of each fault of the file from `index` on."""
+    for number, fault in enumerate(json.loads(options.planted.read_text(encoding="utf-8"))):
+        places = []
+        for source in fault["sources"]:
+            lines = (tree.path / source).read_text(encoding="utf-8").split("\n") if source in sources else []
+            places += [(source, i + 1, line) for i, line in enumerate(lines) if line.strip() == fault["before"]]
+        if len(places) != 1:
+            sys.exit(f"seed_faults.py: {options.planted}: {number}: the line stands in {len(places)} places: {fault['before']}")
+        if number >= index:
+            source, line, text = places[0]
+            yield number, {"source": source, "line": line, "kind": "planted", "what": fault["what"], "before": fault["before"], "after": fault["after"],
+                           "whole": text.replace(fault["before"], fault["after"])}
+
+
 def plant(tree, fault):
     path = tree.path / fault["source"]
     lines = path.read_text(encoding="utf-8").split("\n")
@@ -210,20 +238,23 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--n", type=int, default=120, help="faults that count: found or missed")
+    parser.add_argument("--planted", type=Path, metavar="FILE", help="plant the faults of this file, draw none")
     parser.add_argument("--commit", default="HEAD")
     parser.add_argument("--modules", nargs="+", default=[], choices=sorted(set(MODULES.values())))
     parser.add_argument("--data", help="PAWL_DATA_DIR for the tests (default: none, and tests that need it are skipped)")
     parser.add_argument("--limit", type=int, default=600, help="seconds for a program; a fault that takes longer is found")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
-    parser.add_argument("--out", type=Path, help="results (default: bench/results/seeded_faults-SEED-COMMIT.json)")
+    parser.add_argument("--out", type=Path, help="results (default: in bench/results/)")
     options = parser.parse_args()
     commit = subprocess.run(["git", "rev-parse", options.commit], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
-    out = options.out or ROOT / f"bench/results/seeded_faults-{options.seed}-{commit[:10]}.json"
-    head = {"commit": commit, "seed": options.seed, "modules": sorted(options.modules), "data": bool(options.data)}
+    kind = "planted_faults" if options.planted else f"seeded_faults-{options.seed}"
+    out = options.out or ROOT / f"bench/results/{kind}-{commit[:10]}.json"
+    which = {"planted": options.planted.name} if options.planted else {"seed": options.seed}
+    head = {"commit": commit, **which, "modules": sorted(options.modules), "data": bool(options.data)}
     results = {**head, "baseline": {}, "faults": []}
     if out.exists():
         results = json.loads(out.read_text(encoding="utf-8"))
-        if {key: results[key] for key in head} != head:
+        if {key: results.get(key) for key in head} != head:
             sys.exit(f"seed_faults.py: {out} is of another commit or other options")
     environment = {key: value for key, value in os.environ.items() if key != "PAWL_DATA_DIR"}
     if options.data:
@@ -240,12 +271,10 @@ def main():
         return counts.get("found", 0) + counts.get("missed", 0)
 
     counted = save()
-    index = results["faults"][-1]["draw"] + 1 if results["faults"] else 0
-    while counted < options.n:
-        fault = draw(tree, sources, options.seed, index)
-        index += 1
-        if fault is None:
-            continue
+    begin_at = results["faults"][-1]["draw"] + 1 if results["faults"] else 0
+    for index, fault in (planted if options.planted else drawn)(options, tree, sources, begin_at):
+        if counted >= options.n:
+            break
         folder = sources[fault["source"]]
         begin = time.time()
         if folder not in results["baseline"]:
@@ -259,7 +288,7 @@ def main():
             save()
         outcome = one_fault(tree, folder, fault, results["baseline"][folder]["fail without a fault"], environment, options.limit)
         del fault["whole"]
-        results["faults"].append({"draw": index - 1, "module": folder, **fault, **outcome, "seconds": round(time.time() - begin)})
+        results["faults"].append({"draw": index, "module": folder, **fault, **outcome, "seconds": round(time.time() - begin)})
         counted = save()
         print(f"{counted}/{options.n} {outcome['outcome']}: {fault['source']}:{fault['line']}: {fault['kind']}: {fault['before']}  ->  {fault['after']}", flush=True)
     print(json.dumps(results["counts"]), hashlib.sha256(out.read_bytes()).hexdigest()[:12])

@@ -16,7 +16,8 @@ namespace {
 template <typename T>
 T OptionValue(nb::handle value, const std::string& name, const char* type) {
   T out{};
-  if (!nb::try_cast(value, out)) {
+  const bool flag = nb::isinstance<nb::bool_>(value) && !std::is_same_v<T, bool>;
+  if (flag || !nb::try_cast(value, out)) {
     throw nb::type_error(("the option " + name + " must be " + type).c_str());
   }
   return out;

@@ -104,7 +104,9 @@ int EditorServer::Serve() {
     const LspJson parameters = json.contains("params") ? json["params"] : LspJson::object();
     Answer answer;
     const bool early = !initialized_ && method != "initialize" && method != "shutdown";
-    if (early) {
+    if (initialized_ && method == "initialize") {
+      answer = {.code = kLspInvalidRequest, .problem = "initialize comes once"};
+    } else if (early) {
       answer = {.code = kLspNotInitialized, .problem = "initialize has to come first"};
     } else if (shutdown_ && asks) {
       answer = {.code = kLspInvalidRequest, .problem = "shutdown has come"};

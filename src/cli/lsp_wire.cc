@@ -119,7 +119,7 @@ void LspWire::Read() {
     message.json = monitors::ParseMessage(*text);
     text.reset();
     if (!message.json.is_object()) {
-      const bool json = !message.json.is_discarded() && !message.json.is_null();
+      const bool json = !message.json.is_discarded();
       message = {.kind = json ? Kind::kWrong : Kind::kBroken, .bytes = 1};
       message.problem = json ? "a message must be a JSON object, not an array or a value" : "";
     } else if (std::string problem_of = ProblemOf(message.json); !problem_of.empty()) {

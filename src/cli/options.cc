@@ -50,6 +50,8 @@ constexpr const char* kSchemaOptions[] = {
 
 // nullopt for what is no number, and for numbers beyond those of a float.
 std::optional<double> ParseFinite(const std::string& text) {
+  // strtod would read 0x10, too.
+  if (text.find_first_not_of("+-.0123456789eE") != std::string::npos) return std::nullopt;
   char* end = nullptr;
   const double value = std::strtod(text.c_str(), &end);
   const bool whole = !text.empty() && end == text.c_str() + text.size();

@@ -207,18 +207,38 @@ void CompletionOutput::Finish() {
 bool CompletionOutput::Parses() const {
   if (!request_.language || !monitors::HasGrammar(*request_.language)) return true;
   if (request_.prefix.size() + text_.size() + request_.suffix.size() > kMostParsed) return true;
+  std::string text = request_.prefix + text_ + request_.suffix;
+  if (request_.suffix.find_first_not_of(" \t\r\n") == std::string::npos) {
+    // What the prefix has opened may stay open, where nothing follows.
+    monitors::Scan open(*request_.language);
+    open.Add(request_.prefix);
+    const size_t depth = open.depth();
+    open.Add(text_);
+    if (open.in_code() && open.depth() <= depth) text += open.Closers(true);
+  }
   monitors::Parser parser(*request_.language);
-  bool given_up = false;
-  const auto parses = [&](std::string text) {
-    const auto tree = parser.Parse(std::move(text));
-    given_up = given_up || tree->cut();
-    return given_up || !tree->broken();
-  };
-  if (parses(request_.prefix + text_ + request_.suffix)) return true;
-  monitors::Scan closed(*request_.language);
-  closed.Add(request_.prefix + text_);
-  return parses(request_.prefix + text_ + closed.Closers(true)) ||
-         !parses(request_.prefix + request_.suffix);
+  const auto tree = parser.Parse(std::move(text));
+  return tree->cut() || !tree->broken();
+}
+
+bool CompletionOutput::BreaksNothing() const {
+  if (Parses()) return true;
+  monitors::Parser parser(*request_.language);
+  // Whether something simple in its place would do: then the text is what is wrong.
+  for (const std::string_view name : {"", "x", "x;", "x();"}) {
+    monitors::Scan closed(*request_.language);
+    closed.Add(request_.prefix + std::string(name));
+    const bool last = request_.suffix.find_first_not_of(" \t\r\n") == std::string::npos;
+    const auto tree = parser.Parse(request_.prefix + std::string(name) + request_.suffix +
+                                   (last ? closed.Closers(true) : ""));
+    if (!tree->cut() && !tree->broken()) return false;
+  }
+  // The file has a syntax error elsewhere. What the text opens, it closes.
+  monitors::Scan scan(*request_.language);
+  scan.Add(request_.prefix);
+  const size_t depth = scan.depth();
+  scan.Add(text_);
+  return scan.depth() == depth && scan.in_code();
 }
 
 bool CompletionOutput::ParsesWhole() const {
@@ -236,7 +256,7 @@ bool CompletionOutput::ParsesWhole() const {
 }
 
 bool CompletionOutput::CutToParse() {
-  if (Parses()) return true;
+  if (BreaksNothing()) return true;
   constexpr size_t kMostTries = 8;
   monitors::Scan scan(*request_.language);
   scan.Add(request_.prefix);
@@ -258,7 +278,7 @@ bool CompletionOutput::CutToParse() {
     if (i >= kMostTries && from_end > 1) continue;
     if (ends[from_end] < request_.must_begin.size()) break;
     text_ = whole.substr(0, ends[from_end]);
-    if (Parses()) return true;
+    if (BreaksNothing()) return true;
   }
   text_ = whole;
   return false;

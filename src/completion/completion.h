@@ -119,17 +119,21 @@ class CompletionOutput {
   // After the last: cuts bytes that are no whole character and, with suffix_aware, what the suffix
   // repeats.
   void Finish();
-  // The last gate. false: prefix, text and suffix together have a syntax error that was not there
-  // before.
+  // The last gate. false: prefix, text and suffix together have a syntax error. Where nothing
+  // follows, brackets of the prefix may stay open.
   bool Parses() const;
   // The three have no syntax error at all; without a suffix, what is open may stay open. True where
   // a parser cannot tell.
   bool ParsesWhole() const;
-  // Where it does not: cuts the text to the longest beginning with which it does, at the end of a
-  // name or bracket outside of what the text has opened. false: there is none.
+  // Where the file does not parse with the text, and would with another one: cuts the text to the
+  // longest beginning with which it does, at the end of a name or bracket outside of what the text
+  // has opened. false: there is none.
   bool CutToParse();
 
  private:
+  // Parses, or the file has a syntax error that is not the text's.
+  bool BreaksNothing() const;
+
   const CompletionRequest& request_;
   StatementEnd end_;
   size_t skip_;

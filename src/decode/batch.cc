@@ -684,6 +684,7 @@ void BatchEngine::TakeAnswers() {
     for (const Owned& request : running_) {
       if (!request->looking && !request->ended && request->work->asks()) BeginLook(*request);
     }
+    GoOnInTrees(answers);
     for (const Owned& request : running_) {
       const Status settled = Guarded([&]() -> Status {
         request->work->Settle(answers, request->ended);

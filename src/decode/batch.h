@@ -202,6 +202,8 @@ class BatchEngine {
   void LookThere(Request& request) noexcept;
   // For those that are not late, at most 5 ms.
   void WaitForLooks();
+  // Outputs that have drafts behind a look wait for it, and take them.
+  void GoOnInTrees(const CallAnswers& answers);
   void WaitForNews();
   void TakeLooks();
   void EndLook(Request& request);

@@ -14,6 +14,10 @@
 // same. Where one waits for a grammar, the others of that grammar wait as well: its lock is their
 // lane.
 //
+// A look may end inside of a tree of drafts, whose logits are there already. The output then goes
+// on in the tree as soon as the look has ended, if that is within these 5 ms. Texts have grammars
+// of their own, whose masks are never known before; without this they would take one draft a call.
+//
 // Cancel stops a look (base/stop_scope.h). The output's pages are free at once; the rest of it goes
 // when the thread has come back.
 //
@@ -24,6 +28,7 @@
 // state of a grammar's epoch takes the whole epoch with it.
 #include <time.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "src/decode/batch.h"
@@ -96,6 +101,25 @@ void BatchEngine::WaitForLooks() {
       if (!request->looking || std::exchange(request->late, true)) continue;
       ++stats_.late_looks;
     }
+  }
+}
+
+void BatchEngine::GoOnInTrees(const CallAnswers& answers) {
+  const auto waits = [](const Owned& request) {
+    OutputWork* const output = request->work->output();
+    return output != nullptr && output->waits_in_tree();
+  };
+  const auto until = LookQueue::Clock::now() + kLongestLookWait;
+  while (looking_ > 0 && LookQueue::Clock::now() < until && std::ranges::any_of(running_, waits)) {
+    WaitForLooks();
+    bool more = false;
+    for (const Owned& request : running_) {
+      if (request->looking || request->ended || !waits(request)) continue;
+      request->Take(Guarded([&] { return request->work->output()->TakeOn(answers); }));
+      more = true;
+      if (!request->ended && request->work->asks()) BeginLook(*request);
+    }
+    if (!more) return;
   }
 }
 

@@ -169,6 +169,10 @@ Result<bool> OutputWork::Take(const CallAnswers& answers, bool later) {
   return wants;
 }
 
+Result<bool> OutputWork::TakeOn(const CallAnswers& answers) {
+  return setting_.verifier->TakeOn(*drafts_, answers, [this] { return Look(!may_wait_); });
+}
+
 void OutputWork::Settle(const CallAnswers& answers, bool ended) {
   if (drafts_ == nullptr) return;
   length_ = setting_.verifier->Settle(*drafts_, answers, sequence_, length_, ended);

@@ -71,6 +71,9 @@ class OutputWork final : public Work {
   // Trees for the call that comes. `wanted` false: none.
   void Offer(int rows, bool wanted);
   void GiveUpDrafts();
+  // Take has left a look to do, and drafts behind it: TakeOn when the look is done.
+  bool waits_in_tree() const { return drafts_ != nullptr && DraftVerifier::Waits(*drafts_); }
+  Result<bool> TakeOn(const CallAnswers& answers);
   // While the model computes: the look that was left for then, and how its tokens are drawn.
   bool follows_later() const { return follows_later_; }
   Result<bool> Follow();

@@ -5,13 +5,16 @@
 #include "src/decode/text_preference.h"
 
 #include <algorithm>
+#include <map>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "grammar/grammar_access.h"
 #include "src/base/json.h"
 #include "src/decode/constraint.h"
+#include "src/decode/copied_spelling.h"
 
 namespace pawl {
 namespace {
@@ -81,6 +84,10 @@ class CopiedPlace {
     }
     at_ = std::move(after);
   }
+  // The value that is being written has left the text.
+  void Leave() {
+    if (value_) at_.reset();
+  }
 
  private:
   void TakeByte(std::string_view byte) {
@@ -121,9 +128,51 @@ class CopiedPlace {
   bool broken_ = false;  // an answer was given by a state that is lost
 };
 
+// Does every token of `some` stand in `all`?
+bool Covers(const Mask& all, const Mask& some) {
+  const std::span<const uint32_t> a = all.words(), b = some.words();
+  for (size_t i = 0; i < b.size(); ++i) {
+    if ((b[i] & ~a[i]) != 0) return false;
+  }
+  return true;
+}
+
+// The tokens that are preferred, by place. What is known here is told without work.
+class PreferredMasks {
+ public:
+  std::shared_ptr<const Mask> Known(const State& at) {
+    const std::lock_guard lock(mutex_);
+    const GrammarAccess::Place place = GrammarAccess::PlaceOf(at);
+    if (!last_ || GrammarAccess::PlaceOf(*last_).grammar != place.grammar) return nullptr;
+    const auto found = masks_.find(place);
+    return found == masks_.end() ? nullptr : found->second;
+  }
+  void Keep(const State& at, std::shared_ptr<const Mask> mask) {
+    const std::lock_guard lock(mutex_);
+    const GrammarAccess::Place place = GrammarAccess::PlaceOf(at);
+    const bool other = last_ && GrammarAccess::PlaceOf(*last_).grammar != place.grammar;
+    if (other || masks_.size() == kMostMasks) masks_.clear();
+    last_ = at;  // its grammar is not made anew in the same place
+    masks_[place] = std::move(mask);
+  }
+
+ private:
+  static constexpr size_t kMostMasks = 64;
+  std::mutex mutex_;
+  std::optional<State> last_;
+  std::map<GrammarAccess::Place, std::shared_ptr<const Mask>> masks_;
+};
+
 struct PreferenceParts {
+  PreferenceParts(const Grammar& of, TextPreference what)
+      : copied(of),
+        preference(std::move(what)),
+        spelling(preference.encode, preference.text, copied.vocabulary()) {}
+
   Grammar copied;
   TextPreference preference;
+  CopiedSpelling spelling;
+  mutable PreferredMasks masks;
 };
 
 class PreferringConstraint final : public LoopConstraint {
@@ -166,6 +215,7 @@ class PreferringConstraint final : public LoopConstraint {
     auto tokens = std::make_shared<PreferredTokens>(tokens_, token);
     CopiedPlace place = place_;
     place.Take(token, BytesOf(token));
+    if (Leaves(token)) place.Leave();
     if (place.lost()) place = Retaken(tokens);
     return std::make_shared<PreferringConstraint>(std::move(next), parts_, std::move(place),
                                                   std::move(tokens));
@@ -177,9 +227,10 @@ class PreferringConstraint final : public LoopConstraint {
     const std::string_view bytes = BytesOf(token);
     const Machine::Key after =
         GrammarAccess::KnownOf(at).After(GrammarAccess::PlaceOf(at).key, token, bytes);
-    if (after == Machine::kDead) return nullptr;
+    if (after == Machine::kDead || (nats_ != 0 && !KnowsPreferred())) return nullptr;
     CopiedPlace place = place_;
     place.Follow(bytes, GrammarAccess::At(at, after));
+    if (Leaves(token)) place.Leave();
     return std::make_shared<PreferringConstraint>(
         std::move(next), parts_, std::move(place),
         std::make_shared<PreferredTokens>(tokens_, token));
@@ -187,11 +238,7 @@ class PreferringConstraint final : public LoopConstraint {
   Known known() const override {
     Known known = of_->known();
     if (nats_ == 0 || !known.place) return known;
-    const std::lock_guard lock(mutex_);
-    if (preferred_ == nullptr && !place_.json().before() && !place_.at()->stale()) {
-      preferred_ = GrammarAccess::KnownMask(*place_.at());
-    }
-    known.place = preferred_ != nullptr;
+    known.place = KnowsPreferred();
     return known;
   }
 
@@ -213,7 +260,8 @@ class PreferringConstraint final : public LoopConstraint {
 
  private:
   static float NatsAt(const TextPreference& preference, const CopiedPlace& place) {
-    if (!place.at() || !place.json().at_value()) return 0;
+    if (!place.at()) return 0;
+    if (!place.json().at_value()) return preference.keys;
     const PreferenceNats nats = preference.Of(place.json().Field());
     return place.json().inside() ? nats.inside : nats.begin;
   }
@@ -221,6 +269,20 @@ class PreferringConstraint final : public LoopConstraint {
     const Vocabulary& vocabulary = parts_->copied.vocabulary();
     if (token < 0 || token >= vocabulary.size() || vocabulary.is_special(token)) return {};
     return vocabulary.bytes(token);
+  }
+  // Where what is preferred is known without work, it is there then.
+  bool KnowsPreferred() const {
+    const std::lock_guard lock(mutex_);
+    if (preferred_ == nullptr && !place_.at()->stale())
+      preferred_ = parts_->masks.Known(*place_.at());
+    return preferred_ != nullptr;
+  }
+  // A copy that goes on in another spelling than the tokenizer's is none.
+  bool Leaves(TokenId token) const {
+    if (nats_ == 0 || !parts_->preference.encode) return false;
+    FindPreferred();
+    const std::lock_guard lock(mutex_);
+    return preferred_ != nullptr && !preferred_->Allows(token);
   }
   // The same place in the grammar as it is now: what was asked of a grammar may end with an
   // exception, and its states then answer nothing.
@@ -237,10 +299,7 @@ class PreferringConstraint final : public LoopConstraint {
   }
   void FindPreferred() const {
     if (nats_ == 0) return;
-    {
-      const std::lock_guard lock(mutex_);
-      if (preferred_ != nullptr) return;
-    }
+    if (KnowsPreferred()) return;
     std::optional<State> at = place_.at();
     std::shared_ptr<const Mask> mask = PreferredAt(*at);
     for (int tries = 0; at->lost() && tries < kMostReplays; ++tries) {
@@ -248,16 +307,22 @@ class PreferringConstraint final : public LoopConstraint {
       if (!at) return;
       mask = PreferredAt(*at);
     }
+    if (!at->lost()) parts_->masks.Keep(*at, mask);
     const std::lock_guard lock(mutex_);
     preferred_ = std::move(mask);
   }
   std::shared_ptr<const Mask> PreferredAt(const State& at) const {
     constexpr std::string_view kBegins = "\"-0123456789";
-    const bool has_value =
-        !place_.json().before() || std::ranges::any_of(kBegins, [&at](const char& byte) {
-          return at.Advance(std::string_view(&byte, 1)).has_value();
-        });
-    return has_value ? at.mask() : of_->mask();
+    const bool has_value = !place_.json().at_value() || !place_.json().before() ||
+                           std::ranges::any_of(kBegins, [&at](const char& byte) {
+                             return at.Advance(std::string_view(&byte, 1)).has_value();
+                           });
+    std::shared_ptr<const Mask> all = of_->mask();
+    if (!has_value) return all;
+    std::shared_ptr<const Mask> copies = at.mask();
+    if (Covers(*copies, *all)) return copies;
+    if (!place_.json().at_value()) return copies;
+    return parts_->spelling.Of(at, std::move(copies), place_.json().value());
   }
 
   const std::shared_ptr<const LoopConstraint> of_;
@@ -286,15 +351,18 @@ JsonPlace::Event JsonPlace::Feed(char byte) {
   if (mode_ == Mode::kString || mode_ == Mode::kKey) {
     const bool ends = byte == '"' && !escaped_;
     escaped_ = byte == '\\' && !escaped_;
-    if (mode_ == Mode::kKey && !ends) levels_.back().key += byte;
-    ++string_bytes_;
-    if (!ends) return Event::kNone;
     const bool value = mode_ == Mode::kString;
+    if (!value && !ends) levels_.back().key += byte;
+    if (value && value_.size() < kMostValue) value_ += byte;
+    if (!ends) return Event::kNone;
     mode_ = Mode::kAfter;
     return value ? Event::kEnds : Event::kNone;
   }
   if (mode_ == Mode::kPlain) {
-    if (!space && byte != ',' && byte != ']' && byte != '}') return Event::kNone;
+    if (!space && byte != ',' && byte != ']' && byte != '}') {
+      if (value_.size() < kMostValue) value_ += byte;
+      return Event::kNone;
+    }
     mode_ = Mode::kAfter;
     Structure(byte);
     return Event::kEndedBefore;
@@ -305,7 +373,7 @@ JsonPlace::Event JsonPlace::Feed(char byte) {
     return Event::kNone;
   }
   mode_ = byte == '"' ? Mode::kString : Mode::kPlain;
-  string_bytes_ = 0;
+  value_ = byte;
   return Event::kBegins;
 }
 
@@ -356,8 +424,7 @@ std::shared_ptr<const Constraint> PreferText(std::shared_ptr<const Constraint> c
   if (!preference.any() || start.completion_length() < 0) return constraint;
   std::shared_ptr<const LoopConstraint> of = ForLoop(std::move(constraint), copied.vocabulary());
   return std::make_shared<PreferringConstraint>(
-      std::move(of),
-      std::make_shared<const PreferenceParts>(PreferenceParts{copied, std::move(preference)}),
+      std::move(of), std::make_shared<const PreferenceParts>(copied, std::move(preference)),
       CopiedPlace(std::move(start)), nullptr);
 }
 

@@ -22,6 +22,7 @@
 
 #include "pawl/constraint.h"
 #include "pawl/grammar.h"
+#include "pawl/matcher.h"
 
 namespace pawl {
 
@@ -36,6 +37,13 @@ struct TextPreference {
   PreferenceNats nats = {};  // of fields without an entry below
   // By JSON Pointer, with * in place of the numbers of items: "/lines/*/name".
   std::map<std::string, PreferenceNats, std::less<>> by_field = {};
+  // What a token loses that leaves `copied` outside of values: with a key that it does not have, or
+  // by going on without one that it needs. Then nothing is preferred any more.
+  float keys = 0;
+  // The tokenizer, and the text of `copied`. With them a value that is spelled otherwise than the
+  // tokenizer would spell the copy has left the text (copied_spelling.h).
+  Encoder encode = {};
+  std::string text = {};
 
   bool any() const;
   PreferenceNats Of(std::string_view field) const;
@@ -54,8 +62,12 @@ class JsonPlace {
   bool before() const { return mode_ == Mode::kBefore; }
   // A byte of the value is there, the quote of a string aside.
   bool inside() const {
-    return mode_ == Mode::kPlain || (mode_ == Mode::kString && string_bytes_ > 0);
+    return mode_ == Mode::kPlain || (mode_ == Mode::kString && value_.size() > 1);
   }
+  // What is there of a string, number or literal, but no more than kMostValue bytes. REQUIRES:
+  // at_value().
+  static constexpr size_t kMostValue = 5000;
+  std::string_view value() const { return before() ? std::string_view() : value_; }
   // TextPreference::by_field names it so. REQUIRES: at_value().
   std::string Field() const;
 
@@ -76,7 +88,7 @@ class JsonPlace {
   std::vector<Level> levels_;
   Mode mode_ = Mode::kBefore;
   bool escaped_ = false;
-  size_t string_bytes_ = 0;  // of the string that is open
+  std::string value_;
 };
 
 // REQUIRES: both grammars are of one vocabulary, and `constraint` is at its beginning. Where

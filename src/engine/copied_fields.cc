@@ -134,8 +134,9 @@ std::shared_ptr<const Constraint> WithTextPreference(std::shared_ptr<const Const
   TextPreference preference = PreferenceOf(input);
   if (!preference.any()) return constraint;
   const std::string text = WithCuts(input.text, {input.cut_begin, input.cut_end});
-  const std::optional<Grammar> copied =
-      GrammarAccess::CopiedFrom(grammar, CopiedText(model.tokenizer(), text).text());
+  preference.encode = model.encoder();
+  preference.text = CopiedText(model.tokenizer(), text).text();
+  const std::optional<Grammar> copied = GrammarAccess::CopiedFrom(grammar, preference.text);
   if (!copied) return constraint;
   return PreferText(std::move(constraint), *copied, std::move(preference));
 }

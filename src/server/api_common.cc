@@ -6,6 +6,7 @@
 
 #include "src/base/os/random.h"
 #include "src/decode/sampler_stages.h"
+#include "src/engine/copied_fields.h"
 #include "src/engine/search_json.h"
 #include "src/server/api.h"
 #include "src/server/api_error.h"
@@ -279,7 +280,10 @@ Status ReadCommon(const ApiRequest& request, const JsonReader& in,
   if (!in.ok()) return in.error();
   for (PromptSpec& prompt : spec.prompts) {
     prompt.arguments = arguments;
-    prompt.thinking = ThinkingFor(spec.thinking, prompt.kind == PromptSpec::Kind::kChat);
+    const bool chat = prompt.kind == PromptSpec::Kind::kChat;
+    prompt.thinking = ThinkingFor(spec.thinking, chat);
+    if (double nats = 0; chat && in["prefer_text"].Read(nats, 0, kMostPreferText))
+      prompt.prefer_text = nats;
   }
   const KnownTools::Match* const match = request.tools;
   Result<RequestConstraints> asked =

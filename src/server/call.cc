@@ -569,9 +569,7 @@ void Call::EndOf(Choice& choice) {
   }
   if (!choice.note.empty()) out.notes.push_back(choice.note);
   NoteEnd(output->stop, out);
-  const bool cut = output->stop == StopReason::kLength || out.closed;
-  out.finish = cut ? "length" : "stop";
-  if (!cut && !out.calls.empty() && !spec_.asked.choice.named) out.finish = "tool_calls";
+  out.finish = FinishOf(choice, output->stop, out);
   out.stop_string = choice.stopped ? choice.stop_string : "";
   if (plan_.thinking == ThinkingStart::kOff) out.reasoning_tokens = 0;
 }

@@ -200,6 +200,9 @@ class Call : public std::enable_shared_from_this<Call> {
   std::optional<ApiError> PlanThinking(ThinkingStart thinking);
   // What is to say of an output by its end.
   void NoteEnd(StopReason stop, ChoiceOut& out) const;
+  // Why the output ended, as the interfaces name it. A call that a stop string has cut is left out
+  // where it is not with the client.
+  std::string FinishOf(const Choice& choice, StopReason stop, ChoiceOut& out) const;
   Result<Grammar> CompileOne();
   // What is wrong with a text of /v1/extract.
   static Error OfText(Error error);
@@ -217,6 +220,13 @@ class Call : public std::enable_shared_from_this<Call> {
   void ScoreTool(size_t at);
   void ToolScored(size_t at, const Result<TokenScores>& scores);
   void LaunchPicked();
+  // What the request says for the tool of a call, in nats: whether it has the values.
+  double EvidenceFor(size_t call);
+  // Arguments are likely to be what the request says, and so is their being there.
+  void PreferRequest();
+  // nullptr: nothing is preferred.
+  std::shared_ptr<const Constraint> WithRequestPreferred(
+      std::shared_ptr<const Constraint> constraint) const;
   // The call of that tool, by a search with a few beams.
   bool MayTakeBeams() const;
   void SubmitBeams(Choice& choice, std::shared_ptr<const Constraint> constraint);
@@ -285,6 +295,12 @@ class Call : public std::enable_shared_from_this<Call> {
   std::vector<double> tool_scores_;
   std::vector<TokenId> baseline_;  // the prompt without the request; empty: there is none
   bool beams_ = false;             // of a picked tool
+  double beams_begin_ = 0;         // seconds()
+  // Its call with all arguments copied from the request, which is preferred.
+  struct {
+    std::optional<Grammar> grammar;
+    std::string text;
+  } copied_;
 
   std::mutex mutex_;
   std::vector<std::unique_ptr<Choice>> choices_;

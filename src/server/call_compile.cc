@@ -267,6 +267,9 @@ std::optional<ApiError> Call::CompilePlan(ThinkingStart thinking) {
   if (!layout.source.empty())
     layout.source = CopiedText(server_->model->tokenizer(), layout.source).text();
   if (std::optional<ApiError> error = PlanThinking(thinking)) return error;
+  if (spec_.prompts[0].kind == PromptSpec::Kind::kChat && spec_.prompts[0].prefer_text &&
+      !PicksTool())
+    out_.ignored.emplace_back("/prefer_text");
   names_specials_ = plan_.grammar.kind == ConstraintSpec::Kind::kStructuralTag &&
                     (!plan_.calls.empty() || plan_.marked());
   if (plan_.grammar.kind == ConstraintSpec::Kind::kNone) return std::nullopt;
@@ -369,6 +372,7 @@ std::shared_ptr<const Constraint> Call::ConstraintOf(const Choice& choice,
                                                      const Grammar& bound) const {
   std::shared_ptr<const Constraint> constraint = MakeConstraint(bound);
   const PromptSpec& prompt = spec_.prompts[choice.prompt];
+  if (copied_.grammar) return WithRequestPreferred(std::move(constraint));
   if (prompt.kind != PromptSpec::Kind::kExtract || spec_.together.any()) return constraint;
   return WithTextPreference(std::move(constraint), grammars_[choice.prompt],
                             {.schema = prompt.schema,

@@ -98,6 +98,18 @@ std::string ReportOf(const CallOut& out, bool together) {
   return json.End().Take();
 }
 
+std::string Call::FinishOf(const Choice& choice, StopReason stop, ChoiceOut& out) const {
+  if (stop == StopReason::kLength || out.closed) return "length";
+  if (choice.stopped && !choice.stop_string.empty() && !out.calls.empty()) {
+    const ToolCallOut& last = out.calls.back();
+    if (last.custom || !json::Parse(last.arguments).ok()) {
+      if (!spec_.stream) out.calls.pop_back();
+      return "stop";
+    }
+  }
+  return out.calls.empty() || spec_.asked.choice.named ? "stop" : "tool_calls";
+}
+
 void Call::Log(int status) noexcept {
   (void)Guarded([&]() -> Status {
     LogLine(status);

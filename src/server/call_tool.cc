@@ -10,7 +10,8 @@
 // run together.
 //
 // The call of this tool is then the better one of two beams: one wrong token at the beginning of a
-// value is what small models often do, and what follows shows it.
+// value is what small models often do, and what follows shows it. In both, arguments that the
+// request has are preferred, and so are the keys that it names (src/engine/tool_copies.h).
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -19,6 +20,10 @@
 
 #include "src/base/failure.h"
 #include "src/base/stop_scope.h"
+#include "src/decode/text_preference.h"
+#include "src/engine/copied_text.h"
+#include "src/engine/message_source.h"
+#include "src/engine/tool_copies.h"
 #include "src/server/call_choice.h"
 #include "src/server/server_state.h"
 
@@ -31,6 +36,13 @@ constexpr int kBeams = 2;
 // Beginnings with more tokens together would keep other requests waiting for seconds; then the call
 // is written token by token. Some twenty tools.
 constexpr size_t kMostScored = 256;
+constexpr const char* kNotScored =
+    "the list of tools is long, and the model has learned no form of calls: the tool is chosen by "
+    "the first tokens of its name";
+// Chosen on bench/tools/dev_requests.json.
+constexpr PreferenceNats kPreferRequest = {.begin = 6, .inside = 10};
+constexpr float kPreferKeys = 3;
+constexpr double kHasPattern = 4, kLacksNeeded = -4;
 // Plain sums of log-probabilities would take an empty text for a long one, and means take what
 // repeats itself.
 constexpr double kLengthPenalty = 0.5;
@@ -59,7 +71,11 @@ void Call::PickTool() {
   for (const ToolForm& form : spec_.prompts[0].told_tools.forms) {
     scored += server_->model->tokenizer().Encode(WithoutSpaces(form.begin)).size();
   }
-  if (scored > kMostScored) return Launch();
+  if (scored > kMostScored) {
+    out_.notes.emplace_back(kNotScored);
+    if (spec_.prompts[0].prefer_text) out_.ignored.emplace_back("/prefer_text");
+    return Launch();
+  }
   PrepareBaseline();
   tool_scores_.assign(baseline_.empty() ? tools : 2 * tools,
                       -std::numeric_limits<double>::infinity());
@@ -141,6 +157,7 @@ void Call::LaunchPicked() {
     if (std::isfinite(tool_scores_[other])) tool_scores_[other - tools] -= tool_scores_[other];
   }
   tool_scores_.resize(tools);
+  for (size_t call = 0; call < tools && !gone_; ++call) tool_scores_[call] += EvidenceFor(call);
   const auto best = std::ranges::max_element(tool_scores_);
   if (!gone_ && *best > -std::numeric_limits<double>::infinity()) {
     RequestConstraints& asked = spec_.asked;
@@ -160,9 +177,86 @@ void Call::LaunchPicked() {
       return;  // GiveUp has answered, or the client has gone
     }
     for (const auto& choice : choices_) choice->parser.emplace(plan_);
+    PreferRequest();
     beams_ = MayTakeBeams();
   }
   Launch();
+}
+
+// A span of the request that fits the pattern of an argument is hardly there by chance, and an
+// argument that is needed and has none makes the tool unlikely.
+double Call::EvidenceFor(size_t call) {
+  const ToolSpec& tool = spec_.asked.tools[plan_.calls[call].tool];
+  const PromptSpec& prompt = spec_.prompts[0];
+  const Result<json::Value> schema = json::Parse(tool.input.text);
+  if (tool.input.kind != ConstraintSpec::Kind::kJsonSchema || !schema.ok() ||
+      prompt.prefer_text == 0.0)
+    return 0;
+  const json::Value* const properties = schema->Find("properties");
+  const json::Value* const required = schema->Find("required");
+  if (properties == nullptr || required == nullptr) return 0;
+  const std::string text =
+      CopiedText(server_->model->tokenizer(), SourceOfMessages(prompt.messages)).text();
+  LayoutSpec layout = spec_.asked.layout;
+  layout.source.clear();
+  layout.bind_source = true;
+  layout.verbatim = JsonSchemaOptions::Verbatim::kAll;
+  double sum = 0;
+  for (const json::Value& name : required->items) {
+    const json::Value* const property = properties->Find(name.text);
+    if (property == nullptr || property->Find("enum") != nullptr) continue;
+    const bool pattern = property->Find("pattern") != nullptr;
+    const json::Value* const type = property->Find("type");
+    const bool number = type != nullptr && (type->text == "integer" || type->text == "number");
+    if (!pattern && !number) continue;
+    ConstraintSpec alone;
+    alone.kind = ConstraintSpec::Kind::kJsonSchema;
+    alone.text = json::Dump(*property);
+    bool known = false;
+    const Result<Grammar> grammar = server_->grammars->Get(alone, layout, known, NewStop());
+    if (!grammar.ok()) continue;
+    const bool found = grammar->Bind(text).ok();
+    sum += !found ? kLacksNeeded : pattern ? kHasPattern : 0;
+  }
+  return sum;
+}
+
+// REQUIRES: plan_ has the tool alone.
+void Call::PreferRequest() {
+  const PromptSpec& prompt = spec_.prompts[0];
+  if (prompt.prefer_text == 0.0) return;
+  const std::string text = SourceOfMessages(prompt.messages);
+  RequestConstraints asked = spec_.asked;
+  ToolSpec& tool = asked.tools[plan_.calls[0].tool];
+  if (tool.input.kind != ConstraintSpec::Kind::kJsonSchema) return;
+  const std::optional<std::string> schema = SchemaAsRequested(tool.input.text, text);
+  if (!schema || !asked.layout.source.empty()) return;
+  tool.input.text = *schema;
+  asked.layout.verbatim = JsonSchemaOptions::Verbatim::kAll;
+  const Result<OutputPlan> plan = MakePlan(asked, server_->model->traits(), ThinkingStart::kOff);
+  if (!plan.ok()) return;
+  bool known = false;
+  const Result<Grammar> grammar =
+      server_->grammars->Get(plan->grammar, asked.layout, known, NewStop());
+  if (!grammar.ok()) return;
+  copied_.text = CopiedText(server_->model->tokenizer(), text).text();
+  Result<Grammar> bound = grammar->Bind(copied_.text);
+  if (bound.ok()) copied_.grammar = *std::move(bound);
+}
+
+std::shared_ptr<const Constraint> Call::WithRequestPreferred(
+    std::shared_ptr<const Constraint> constraint) const {
+  TextPreference preference = {.nats = kPreferRequest,
+                               .by_field = {},
+                               .keys = kPreferKeys,
+                               .encode = server_->model->loaded().encoder(),
+                               .text = copied_.text};
+  if (spec_.prompts[0].prefer_text) {
+    const auto nats = static_cast<float>(*spec_.prompts[0].prefer_text);
+    preference.nats = {nats, std::max(nats, kPreferRequest.inside)};
+    preference.keys = nats;
+  }
+  return PreferText(std::move(constraint), *copied_.grammar, std::move(preference));
 }
 
 // Nothing is asked for that a search does not do.
@@ -180,6 +274,7 @@ bool Call::MayTakeBeams() const {
 }
 
 void Call::SubmitBeams(Choice& choice, std::shared_ptr<const Constraint> constraint) {
+  beams_begin_ = seconds();
   EngineRequest request;
   request.tokens = choice.prompt_tokens;
   request.group = group_;
@@ -210,7 +305,11 @@ void Call::SubmitBeams(Choice& choice, std::shared_ptr<const Constraint> constra
 // Where the search cannot run, or has come to its limit, the call is written token by token.
 void Call::BeamsFound(Choice& choice, const Result<SearchResult>& found) {
   if (found.ok() && !found->outputs.empty() && found->at_limit.empty()) {
-    return Done(choice, OutputOf(choice, std::move(ResultOf(*found, "beam").outputs.front())));
+    Generation output = OutputOf(choice, std::move(ResultOf(*found, "beam").outputs.front()));
+    output.stats.sampled_tokens = output.stats.output_tokens;
+    output.stats.forward_calls = static_cast<int>(found->model_calls);
+    output.stats.decode_seconds = seconds() - beams_begin_;
+    return Done(choice, std::move(output));
   }
   beams_ = false;
   Begin(choice);

@@ -382,6 +382,8 @@ TEST_F(LspCommand, HostileMessagesAreAnswered) {
   Begin();
   input_ += "Content-Length: 9\r\n\r\n{\"id\": 1,";
   input_ += "Content-Length: 2\r\n\r\n[]";
+  input_ += "Content-Length: 4\r\n\r\nnull";
+  Ask(9, "initialize", {{"capabilities", Json::object()}});
   Ask(2, "textDocument/completion", Json::array({1}));
   Ask(3, "textDocument/completion", {{"textDocument", 5}});
   Ask(4, "no/such/method");
@@ -404,6 +406,11 @@ TEST_F(LspCommand, HostileMessagesAreAnswered) {
                 messages,
                 [](const Json& m) { return m.contains("error") && m["error"]["code"] == -32700; }),
             1);
+  EXPECT_EQ(std::ranges::count_if(
+                messages,
+                [](const Json& m) { return m.contains("error") && m["error"]["code"] == -32600; }),
+            3);  // [], null, and initialize for the second time
+  EXPECT_EQ(AnswerTo(messages, 9)["error"]["code"], -32600);
   for (const int id : {2, 3, 5, 6, 8})
     EXPECT_EQ(AnswerTo(messages, id)["error"]["code"], -32602) << id;
   EXPECT_EQ(AnswerTo(messages, 4)["error"]["code"], -32601);

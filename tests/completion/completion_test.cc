@@ -207,6 +207,27 @@ TEST_F(CompleteTest, WhatBreaksTheFileIsCutToWhatDoesNot) {
   EXPECT_EQ(cut("* * *", "\nc();"), "* * * (broken)");
 }
 
+TEST_F(CompleteTest, TellsWhetherTheTextParses) {
+  const auto parses = [](const std::string& prefix, const std::string& text,
+                         const std::string& suffix) {
+    CompletionRequest request{.prefix = prefix, .suffix = suffix, .language = Language::kPython};
+    CompletionPlan plan;
+    plan.prefix = prefix;
+    CompletionOutput output(request, plan);
+    (void)output.Add(text);
+    return output.Parses();
+  };
+  EXPECT_TRUE(parses("cart = {}\nif cart.", "items()", ":\n    pass\n"));
+  EXPECT_FALSE(parses("cart = {}\nif cart.", "items(", ":\n    pass\n"));
+  EXPECT_FALSE(parses("cart = {}\nif cart.", "_a in", ":\n    pass\n"));
+  // Where nothing follows, only what the prefix has opened may stay open.
+  EXPECT_TRUE(parses("print(cart.", "items()", "\n"));
+  EXPECT_FALSE(parses("print(cart.", "items(", ""));
+  EXPECT_FALSE(parses("x = ", "'a", ""));
+  // The file has an error elsewhere.
+  EXPECT_FALSE(parses("x = = 1\ny = ", "2", "\n"));
+}
+
 TEST_F(CompleteTest, SameSeedSameOutput) {
   CompletionRequest request{.prefix = kPrefix, .suffix = "", .language = Language::kTypeScript};
   request.sampling.temperature = 1;

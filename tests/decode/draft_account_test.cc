@@ -3,6 +3,7 @@
 // strangers.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <memory>
 #include <string>
 #include <utility>
@@ -100,6 +101,46 @@ TEST(LatencyModelTest, CallsMoveThePointsNearThemAndThoseThatNoCallWasNear) {
   EXPECT_EQ(curve.Reach(20), 40);
 }
 
+// A model that reads keys and values of eight outputs, and then takes little for a row of forced
+// text: the first `plain` seconds, `forced` for each such row, `draft` for each draft.
+struct EightOutputs {
+  double plain = 936, forced = 42, draft = 122;
+  double Seconds(int rows, int drafts) const {
+    return plain + forced * (rows - 8 - drafts) + draft * drafts;
+  }
+};
+
+TEST(LatencyModelTest, ADraftHasAPriceOfItsOwn) {
+  const EightOutputs truth;
+  LatencyModel curve(ModelOfBytes(1 << 20));
+  for (int i = 0; i < 60; ++i) {
+    for (const int rows : {8, 16, 32}) curve.Learn(rows, 10, truth.Seconds(rows, 0));
+  }
+  EXPECT_NEAR(curve.Seconds(12, 0), truth.Seconds(12, 0), 20);
+  EXPECT_EQ(curve.Seconds(12, 0, 4), curve.Seconds(12, 0));
+  for (int i = 0; i < 40; ++i) {
+    const int drafts = 1 + i % 7;
+    curve.Learn(12 + drafts, 10, truth.Seconds(12 + drafts, drafts), drafts);
+  }
+  // Calls with drafts have not moved what other rows take.
+  EXPECT_NEAR(curve.Seconds(12, 0), truth.Seconds(12, 0), 20);
+  for (const int drafts : {1, 4, 8}) {
+    const double off = curve.Seconds(12 + drafts, 0, drafts) - truth.Seconds(12 + drafts, drafts);
+    EXPECT_LT(std::abs(off), 12 * drafts + 20) << drafts;
+  }
+}
+
+// Where no call without drafts had that many rows, calls with drafts tell what rows take.
+TEST(LatencyModelTest, DraftsAloneTellWhatRowsTake) {
+  LatencyModel curve(ModelOfBytes(int64_t{1} << 30));
+  for (int i = 0; i < 60; ++i) {
+    curve.Learn(1, 10, 100);
+    curve.Learn(4, 10, 250, 3);
+  }
+  EXPECT_NEAR(curve.Seconds(1, 0), 100, 1);
+  EXPECT_NEAR(curve.Seconds(4, 0, 3), 250, 5);
+}
+
 DraftTask TaskOf(RequestDrafts& request, std::span<const TokenId> tokens, int nodes) {
   DraftTask task;
   task.request = &request;
@@ -142,6 +183,62 @@ TEST(DraftAccountTest, WhereANodeCostsMoreThanItsShareOfAStepItIsTriedSixteenTim
   // Four more at each doubling.
   EXPECT_LE(asked, 17 + 11 * 5);
   EXPECT_GT(asked, 17 + 4);
+}
+
+// One call for eight outputs, whose tokens are the drafts or are not; how many drafts it had.
+int DraftForEight(Drafter& drafter, std::vector<std::unique_ptr<RequestDrafts>>& requests,
+                  const LatencyModel& curve, TokenId came) {
+  const std::vector<TokenId> tokens = {1};
+  std::vector<DraftTask> tasks;
+  for (const auto& request : requests) tasks.push_back(TaskOf(*request, tokens, 16));
+  drafter.CountCall();
+  drafter.Draft(tasks, {.rows = 8, .curve = &curve});
+  int drafts = 0;
+  for (const auto& request : requests) {
+    drafts += request->tree.drafts();
+    if (!request->tree.nodes.empty()) drafter.Verified(*request, 0, came);
+  }
+  return drafts;
+}
+
+std::vector<std::unique_ptr<RequestDrafts>> EightRequests(Drafter& drafter) {
+  std::vector<std::unique_ptr<RequestDrafts>> requests(8);
+  for (auto& request : requests) request = drafter.Begin({});
+  return requests;
+}
+
+// Rows of forced text are cheap for eight outputs at a time. Drafts are not, so there are none.
+TEST(DraftAccountTest, ForEightOutputsNothingIsDraftedWhereADraftCostsMoreThanItGives) {
+  const EightOutputs truth;
+  LatencyModel curve(ModelOfBytes(1 << 20));
+  for (int i = 0; i < 60; ++i) {
+    for (const int rows : {8, 16, 32}) curve.Learn(rows, 0, truth.Seconds(rows, 0));
+  }
+  int64_t asked = 0;
+  const auto first = OneTokenDrafter(asked);
+  auto requests = EightRequests(*first);
+  EXPECT_GT(DraftForEight(*first, requests, curve, 3), 0);  // as if drafts were such rows
+  for (int i = 0; i < 40; ++i) curve.Learn(16, 0, truth.Seconds(16, 4), 4);
+  const auto drafter = OneTokenDrafter(asked);
+  requests = EightRequests(*drafter);
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(DraftForEight(*drafter, requests, curve, 3), 0) << i;
+}
+
+// As for one output at a time.
+TEST(DraftAccountTest, ForEightOutputsThereAreNoMoreTrials) {
+  LatencyModel curve(ModelOfBytes(int64_t{1} << 30));
+  for (int i = 0; i < 60; ++i) curve.Learn(8, 0, 1000);
+  int64_t asked = 0;
+  const auto drafter = OneTokenDrafter(asked);
+  auto requests = EightRequests(*drafter);
+  int64_t drafts = 0;
+  for (int i = 0; i < 16; ++i) drafts += DraftForEight(*drafter, requests, curve, 5);
+  EXPECT_GT(drafts, 0);
+  EXPECT_TRUE(drafter->rests());
+  const int64_t before = asked;
+  for (int i = 0; i < 1000; ++i) (void)DraftForEight(*drafter, requests, curve, 5);
+  EXPECT_TRUE(drafter->rests());
+  EXPECT_LE(asked - before, 7 * 16);  // at most four outputs at each of seven doublings, nodes
 }
 
 TEST(DraftAccountTest, WhereDraftsPayTheEngineNeverRests) {

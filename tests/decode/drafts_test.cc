@@ -18,10 +18,12 @@
 #include <utility>
 #include <vector>
 
+#include "grammar/grammar_access.h"
 #include "pawl/compiler.h"
 #include "src/decode/batch.h"
 #include "src/decode/draft/drafter.h"
 #include "src/decode/draft/model_source.h"
+#include "src/decode/text_preference.h"
 #include "src/model/draft_head.h"
 #include "src/model/model.h"
 #include "src/model/random_weights.h"
@@ -233,6 +235,7 @@ class DraftsTest : public ::testing::Test {
     options.max_batch = batch;
     options.max_rows = batch == 1 ? 256 : 96;
     options.threads = batch == 1 ? 1 : 2;
+    options.look_threads = look_threads_;
     options.drafter = std::move(drafter);
     BatchEngine engine(model, vocabulary_, encode_, options);
     std::vector<Output> outputs(cases.size());
@@ -311,6 +314,7 @@ class DraftsTest : public ::testing::Test {
   Encoder encode_ = LongestFirst(vocabulary_);
   Compiler compiler_{vocabulary_};
   DraftSetting model_setting_;
+  int look_threads_ = 0;            // as in a server
   std::vector<std::string> heads_;  // as DraftSetting::heads, in place of the draft model
 };
 
@@ -383,6 +387,55 @@ TEST_F(DraftsTest, EveryOutputIsTheOneWithoutDrafts) {
   EXPECT_GT(closed, 0);
   EXPECT_GT(cancelled, 0);
   RecordProperty("compared", static_cast<int>(compared));
+}
+
+// Values of a text, by a grammar of that text whose masks are never known before. A server's looks
+// are another thread's, and its drafts do not end there.
+TEST_F(DraftsTest, OutputsThatPreferATextAreThoseWithoutDrafts) {
+  JsonSchemaOptions schema;
+  schema.whitespace = JsonSchemaOptions::Whitespace::kCompact;
+  schema.bind_source = true;
+  const Result<Grammar> grammar = compiler_.CompileJsonSchema(
+      R"({"type":"object","properties":{"name":{"type":"string","maxLength":9},
+          "size":{"type":"integer"},"color":{"type":"string","maxLength":5}},
+          "required":["name","size","color"],"additionalProperties":false})",
+      schema);
+  ASSERT_TRUE(grammar.ok()) << grammar.error().ToString();
+  const auto preferring = [&](float nats) {
+    const std::optional<Grammar> copied =
+        GrammarAccess::CopiedFrom(*grammar, "A green one of red er, 17 or 100 x");
+    EXPECT_TRUE(copied.has_value());
+    return PreferText(MakeConstraint(*grammar), *copied, {.nats = {nats, 4 * nats}});
+  };
+  const auto model = LoadGolden("llama-fp32-tied");
+  ASSERT_NE(model, nullptr);
+  std::vector<Case> cases;
+  for (uint64_t seed = 0; seed < 12; ++seed) cases.push_back({seed, seed % 3 * 0.7f});
+  look_threads_ = 0;
+  const std::vector<Output> free = Run(*model, MakeConstraint(*grammar), cases, 1, nullptr);
+  const std::vector<Output> plain = Run(*model, preferring(3), cases, 1, nullptr);
+  EXPECT_NE(free, plain);  // the preference says something
+  KnowingSource::Known known;
+  for (size_t i = 0; i < cases.size(); ++i) known[cases[i].seed] = plain[i].tokens;
+  for (const std::string name : {"right", "all"}) {
+    for (const int batch : {1, 8}) {
+      int64_t accepted[2] = {};
+      for (const int threads : {0, 2}) {
+        look_threads_ = threads;
+        // Looks that are late on a busy machine end a tree.
+        for (int tries = 0; tries < 3 && 2 * accepted[threads / 2] <= accepted[0]; ++tries) {
+          BatchStats stats;
+          const auto drafter = MakeDrafter(name, known, true, true, *model);
+          ASSERT_EQ(Run(*model, preferring(3), cases, batch, drafter, &stats), plain)
+              << name << ", batch " << batch << ", " << threads << " threads";
+          accepted[threads / 2] = stats.accepted;
+        }
+      }
+      EXPECT_GT(accepted[0], 0) << name;
+      EXPECT_GT(2 * accepted[1], accepted[0]) << name << ", batch " << batch;
+    }
+  }
+  look_threads_ = 0;
 }
 
 // Against the model without a head: what heads keep in its pages changes nothing either.

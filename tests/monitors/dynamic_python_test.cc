@@ -136,5 +136,36 @@ TEST(DynamicPythonTest, WrongNamesBesideWhatIsDynamicAreRefused) {
   EXPECT_EQ(refused("from enum import Enum\nclass E(Enum):\n    A = 1\nE.A.nmae\n"), "nmae");
 }
 
+TEST(DynamicPythonTest, WrongNamesBesideConditionsBehindAreRefused) {
+  auto set = AllMonitors(Language::kPython);
+  ASSERT_NE(set, nullptr);
+  const auto refused = [&](const std::string& text) {
+    const auto refusal = Judge(*set, text);
+    return refusal ? refusal->identifier : "";
+  };
+  // What neither the class nor one below it has.
+  const std::string date = "import datetime\ndef f(d: datetime.date):\n    return ";
+  EXPECT_EQ(refused(date + "d.hour if isinstance(d, datetime.datetime) else 0\n"), "");
+  EXPECT_EQ(refused(date + "d.huor if isinstance(d, datetime.datetime) else 0\n"), "huor");
+  EXPECT_EQ(refused(date + "d.huor if isinstance(d, str) else 0\n"), "huor");
+  EXPECT_EQ(refused("import ast\nt = ast.parse('a')\n"
+                    "x = [n.di for n in ast.walk(t) if isinstance(n, ast.Name)]\n"),
+            "di");
+  // A class without classes below it.
+  EXPECT_EQ(refused("class A:\n    size = 1\nx: A = A()\nprint(1, x.siez)\n"), "siez");
+  EXPECT_EQ(refused("import enum\ndef f(s: str):\n    return s.nmae\n"), "nmae");
+  EXPECT_EQ(refused("def f(x: float):\n    return x.bit_length() + x.bit_lenght()\n"),
+            "bit_lenght");
+  // Only what is replaced is open.
+  const std::string patched =
+      "import json\nfrom unittest import mock\nwith mock.patch('json.loads'):\n    ";
+  EXPECT_EQ(refused(patched + "print(1, json.loads.assert_called_once())\n"), "");
+  EXPECT_EQ(refused(patched + "print(1, json.laods('1'))\n"), "laods");
+  // What is caught is another error.
+  EXPECT_EQ(refused("def f(s: str):\n    try:\n        return s.uper()\n"
+                    "    except ValueError:\n        return s\n"),
+            "uper");
+}
+
 }  // namespace
 }  // namespace pawl::monitors

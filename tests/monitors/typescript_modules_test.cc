@@ -79,6 +79,13 @@ class TypeScriptModulesTest : public testing::Test {
   fs::path base_;
 };
 
+TEST_F(TypeScriptModulesTest, AStatementBehindAClassOnItsLine) {
+  Write("src/one.ts", "export default class { x = 1 } export const size = 1;\n");
+  const std::string head = "import One, { size } from './one';\n";
+  EXPECT_EQ(Refused(head + "size.toFixed(1);\nnew One().x.toFixed(1);\n"), "");
+  EXPECT_EQ(Refused(head + "size.toFixd(1);\n"), "toFixd");
+}
+
 TEST_F(TypeScriptModulesTest, TypesFlowThroughImports) {
   WriteShop();
   const std::vector<std::pair<std::string, std::string>> texts = {

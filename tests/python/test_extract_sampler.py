@@ -114,3 +114,9 @@ def test_wrong_types_and_empty_texts(engine):
             engine.extract("Bo", CHOICE, **options)
     rows = engine.extract(["Bo", " "], CHOICE, sampler="smc", errors="return")
     assert rows[0]["a"] in "xyz" and rows[1].place == "texts[1]"
+
+
+@pytest.mark.parametrize("option", ["temperature", "max_tokens", "prefer_text", "seed"])
+def test_true_is_no_number(engine, option):
+    with pytest.raises(TypeError, match=f"{option} must be a"):
+        engine.extract(TEXT, PERSON, **{option: True})

@@ -216,11 +216,12 @@ TEST(ExtractDetailsTest, DocumentsAreReadInChunks) {
 
 TEST(ExtractDetailsTest, ValuesOfTheTextArePreferred) {
   Connection c(DetailsPort());
-  const auto answer = [&](const std::string& preference, int seed) {
+  const auto answer = [&](const std::string& preference, int seed, bool drafts = true) {
     return c.Post("/v1/extract",
                   R"({"text":"Zu 7 of Ulm","temperature":6,"max_tokens":200,"schema":{"type":)"
                   R"("object","properties":{"a":{"type":"string"}},"required":["a"]},"seed":)" +
-                      std::to_string(seed) + R"(,"prefer_text":)" + preference + "}");
+                      std::to_string(seed) + R"(,"prefer_text":)" + preference +
+                      (drafts ? "}" : R"(,"drafts":false})"));
   };
   int absent = 0;
   for (int seed = 0; seed < 5; ++seed) {
@@ -228,6 +229,8 @@ TEST(ExtractDetailsTest, ValuesOfTheTextArePreferred) {
       const Answer got = answer(preference, seed);
       ASSERT_EQ(got.status, 200) << got.body;
       const std::string value = At(got.Json(), "/records/0/record/a").text;
+      const Answer plain = answer(preference, seed, false);
+      EXPECT_EQ(At(plain.Json(), "/records/0/record/a").text, value) << seed << plain.body;
       const bool stands = std::string("Zu 7 of Ulm").find(value) != std::string::npos;
       EXPECT_TRUE(stands || std::string(preference) == "0") << value;
       absent += stands ? 0 : 1;

@@ -227,7 +227,7 @@ TEST(ToolInstructionTest, TheCallOfThePickedToolIsSearched) {
   const std::string schema = json::Dump(At(*list, "/tools/0/function/parameters"));
   int differs = 0;
   for (const char* text : {"Ann Lee, 030 1234", "Write to bob@lee.org", "x", "Bob"}) {
-    const json::Value call = CallFor(*server, text, R"(,"whitespace":"compact")");
+    const json::Value call = CallFor(*server, text, R"(,"whitespace":"compact","prefer_text":0)");
     const std::string name = At(call, "/name").text, arguments = At(call, "/arguments").text;
     std::string ids;
     for (const TokenId token : PromptTokens(*tools.model, tools.told, text)) {
@@ -249,9 +249,10 @@ TEST(ToolInstructionTest, TheCallOfThePickedToolIsSearched) {
     EXPECT_EQ(found("2"), begin + arguments + "}") << text;
     if (found("1") != begin + arguments + "}") ++differs;
     // Token by token: where the search comes to its limit, and for what a search cannot tell.
-    const json::Value cut = CallFor(*limited, text, R"(,"whitespace":"compact")");
+    const json::Value cut = CallFor(*limited, text, R"(,"whitespace":"compact","prefer_text":0)");
     EXPECT_EQ(begin + At(cut, "/arguments").text + "}", found("1")) << text;
-    const json::Value plain = CallFor(*server, text, R"(,"whitespace":"compact","logprobs":true)");
+    const json::Value plain =
+        CallFor(*server, text, R"(,"whitespace":"compact","prefer_text":0,"logprobs":true)");
     EXPECT_EQ(begin + At(plain, "/arguments").text + "}", found("1")) << text;
   }
   EXPECT_GT(differs, 0);
@@ -351,6 +352,63 @@ TEST(ToolInstructionTest, StringsOfCallsHaveNoBoundUnlessOneIsAsked) {
   Connection c(bounded->port());
   const Answer answer = c.Post("/v1/chat/completions", BiasToLetters(""));
   EXPECT_NE(answer.body.find("bound of 30 characters"), std::string::npos) << answer.body;
+}
+
+// The client would take it for a whole one.
+TEST(ToolInstructionTest, ACallThatAStopStringCutsIsNone) {
+  const auto server = StartFor(kNoTools);
+  Connection c(server->port());
+  const Answer cut = c.Post("/v1/chat/completions", BiasToLetters(R"("stop":"xxxx",)"));
+  ASSERT_EQ(cut.status, 200) << cut.body;
+  EXPECT_EQ(At(cut.Json(), "/choices/0/finish_reason").text, "stop") << cut.body;
+  EXPECT_TRUE(At(cut.Json(), "/choices/0/message/tool_calls").items.empty()) << cut.body;
+  const Answer stream =
+      c.Post("/v1/chat/completions", BiasToLetters(R"("stream":true,"stop":"xxxx",)"));
+  EXPECT_NE(stream.body.find(R"("finish_reason":"stop")"), std::string::npos) << stream.body;
+  EXPECT_EQ(stream.body.find(R"("finish_reason":"tool_calls")"), std::string::npos);
+  const Answer whole =
+      c.Post("/v1/chat/completions", BiasToLetters(R"("max_string":40,"stop":"yyyy",)"));
+  EXPECT_EQ(At(whole.Json(), "/choices/0/finish_reason").text, "tool_calls") << whole.body;
+}
+
+TEST(ToolInstructionTest, ALongListIsNotScoredAndSaysSo) {
+  const auto server = StartFor(kNoTools);
+  Connection c(server->port());
+  const auto ask = [&](int tools) {
+    std::string list;
+    for (int i = 0; i < tools; ++i) {
+      list += (i > 0 ? "," : "") + std::string(R"({"type":"function","function":{"name":"tool)") +
+              std::to_string(i) +
+              R"(","parameters":{"type":"object","properties":{"n":{"type":"integer"}},
+              "required":["n"],"additionalProperties":false}}})";
+    }
+    const Answer answer =
+        c.Post("/v1/chat/completions",
+               BodyWith(R"("max_tokens":60,"tool_choice":"required","prefer_text":2,
+                 "parallel_tool_calls":false,"tools":[)" +
+                        list + "]"));
+    EXPECT_EQ(answer.status, 200) << answer.body;
+    EXPECT_EQ(At(answer.Json(), "/choices/0/message/tool_calls").items.size(), 1u) << answer.body;
+    return json::Dump(At(answer.Json(), "/pawl"));
+  };
+  const std::string few = ask(3), many = ask(40);
+  EXPECT_EQ(few.find("first tokens of its name"), std::string::npos) << few;
+  EXPECT_EQ(few.find("ignored"), std::string::npos) << few;
+  EXPECT_EQ(few.find(R"("model_calls":0)"), std::string::npos) << few;  // of the beams
+  EXPECT_EQ(few.find(R"("sampled_tokens":0)"), std::string::npos) << few;
+  EXPECT_NE(many.find("first tokens of its name"), std::string::npos) << many;
+  EXPECT_NE(many.find(R"("ignored":["/prefer_text"])"), std::string::npos) << many;
+}
+
+TEST(ToolInstructionTest, APreferenceIsForCalls) {
+  const auto server = StartFor(kNoTools);
+  Connection c(server->port());
+  const Answer text = c.Post("/v1/chat/completions", BodyWith(R"("max_tokens":4,"prefer_text":2)"));
+  EXPECT_EQ(At(text.Json(), "/pawl/ignored/0").text, "/prefer_text") << text.body;
+  const Answer wrong =
+      c.Post("/v1/chat/completions", BodyWith(R"("max_tokens":4,"prefer_text":-1)"));
+  EXPECT_EQ(wrong.status, 400) << wrong.body;
+  EXPECT_EQ(At(wrong.Json(), "/error/param").text, "/prefer_text") << wrong.body;
 }
 
 }  // namespace

@@ -70,6 +70,7 @@ class Reader {
   void Targets(const Node* target);
   void OfAttribute(const Node* node);
   void OfCall(const Node* node);
+  void OfPatch(const Node* name);
   // Members by computed names for the object that an expression stands for.
   void Computed(const Node* object, int depth = 0);
   void Returned(const Node* function);
@@ -112,9 +113,9 @@ void Reader::Read(const Tree& tree) {
 }
 
 void Reader::Word(const Tree& tree, size_t at, std::string_view word) {
-  static constexpr std::array<std::string_view, 12> kWords = {
-      "setattr", "__setattr__", "__dict__", "vars",      "locals",      "globals",
-      "exec",    "global",      "modules",  "__class__", "__getattr__", "__getattribute__"};
+  static constexpr std::array<std::string_view, 13> kWords = {
+      "setattr", "__setattr__", "__dict__",  "vars",        "locals",           "globals", "exec",
+      "global",  "modules",     "__class__", "__getattr__", "__getattribute__", "patch"};
   const bool target = word == "for" || word == "as";
   if (word.size() < 2 || (!target && !OneOf(word, kWords))) return;
   const std::string_view text = tree.text();
@@ -139,7 +140,9 @@ void Reader::Word(const Tree& tree, size_t at, std::string_view word) {
   }
   if (node->is(K::k_exec_statement)) out_.globals = true;
   if (!node->is(K::k_identifier) || node->parent == nullptr) return;
-  if (node->field == F::k_attribute && node->parent->is(K::k_attribute)) {
+  if (word == "patch" || (word == "setattr" && node->field == F::k_attribute)) {
+    OfPatch(node);
+  } else if (node->field == F::k_attribute && node->parent->is(K::k_attribute)) {
     OfAttribute(node->parent);
   } else if (node->field == F::k_function && node->parent->is(K::k_call)) {
     OfCall(node->parent);
@@ -284,6 +287,36 @@ void Reader::OfCall(const Node* node) {
       out_.globals = true;
     }
   }
+}
+
+// mock.patch("a.b.C"), patch.object(x, "name"), monkeypatch.setattr(x, "name", value)
+void Reader::OfPatch(const Node* name) {
+  const Node* function = name;
+  while (function->parent->is(K::k_attribute)) function = function->parent;
+  const Node* call = function->parent;
+  if (!call->is(K::k_call) || function->field != F::k_function ||
+      function->text().ends_with(".dict") || function->text().ends_with(".stopall")) {
+    return;
+  }
+  bool known = false;
+  size_t position = 0;
+  for (const Node* one : Given(call)) {
+    if (one->is(K::k_keyword_argument)) {
+      // patch.multiple("module", name=...)
+      if (const Node* key = one->at(F::k_name)) out_.replaced.emplace(key->text());
+      continue;
+    }
+    if (position++ > 1 || !one->is(K::k_string)) continue;
+    std::string_view text = one->text();
+    if (text.find('{') != std::string_view::npos) continue;
+    while (!text.empty() && !NameByte(text.back())) text.remove_suffix(1);
+    size_t start = text.size();
+    while (start > 0 && NameByte(text[start - 1])) --start;
+    if (start == text.size()) continue;
+    known = true;
+    out_.replaced.emplace(text.substr(start));
+  }
+  out_.all_replaced = out_.all_replaced || !known;
 }
 
 void Reader::SetBy(const Node* object, const Node* name, bool through) {

@@ -25,6 +25,9 @@ struct Changes {
   std::unordered_set<std::string> rebound;  // global name
   bool globals = false;                     // variables of the module, by names that are computed
   std::unordered_set<std::string> patched;  // setattr(module, name, ...)
+  // mock.patch("module.name"): something else stands for it; `all_replaced`: it is not known what.
+  std::unordered_set<std::string> replaced;
+  bool all_replaced = false;
 };
 
 // `scope`: of the module whose text this is.

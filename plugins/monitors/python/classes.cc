@@ -124,13 +124,17 @@ void SymbolTable::ReadHead(Class& c) {
         const std::string_view text = value == nullptr ? "" : value->text();
         if (key != nullptr && key->text() == "metaclass") {
           c.metaclass = c.is_abstract = true;
-          const Type meta = FromAnnotation(value, *c.module);
+          Type meta = FromAnnotation(value, *c.module);
+          // Declared for several versions.
+          if (meta.is(TK::kEither) && c.module->stub) meta = Type(meta.args.front());
           if (meta.is(TK::kInstance) && meta.cls->module->stub) c.meta = meta.cls;
         }
         static constexpr std::array<std::string_view, 3> kPlain = {"ABCMeta", "EnumMeta",
                                                                    "EnumType"};
         const std::string_view last = text.substr(text.rfind('.') + 1);
         const bool library = c.module->stub || c.meta != nullptr;
+        // What the stubs say of its objects is true, whatever makes the class.
+        if (c.module->stub && c.meta != nullptr) continue;
         if (text != "True" && text != "False" &&
             !(library && std::ranges::find(kPlain, last) != kPlain.end())) {
           c.open = c.dynamic = true;
@@ -142,6 +146,7 @@ void SymbolTable::ReadHead(Class& c) {
       if (const size_t dot = head.rfind('.'); dot != std::string_view::npos)
         head = head.substr(dot + 1);
       if (head == "Protocol" || head == "ABC") c.is_abstract = true;
+      if (head == "Protocol") c.protocol = true;
       if (head == "Generic" || head == "Protocol") {
         for (const Node* arg : TypeArguments(&kid)) note(FromAnnotation(arg, *c.module), generic);
         continue;

@@ -138,7 +138,13 @@ bool Typer::ReboundByStar(const std::vector<Binding>& bindings, const std::strin
 
 // The type of a member, as declared or as the text gives it.
 Type Typer::TypeOfMember(const Type& of, std::string_view name) {
+  if (of.is(TK::kEither)) {
+    std::vector<Type> types;
+    for (const Type& one : of.args) types.push_back(TypeOfMember(one, name));
+    return Either(std::move(types));
+  }
   const Changes& changes = world_.ChangesOf(world_.program());
+  if (changes.all_replaced || changes.replaced.contains(std::string(name))) return {};
   const bool own = of.is(TK::kInstance) && of.cls->module == &world_.program();
   // sys.stdout = io.StringIO(): it is another thing now.
   const std::string text(name);
@@ -147,9 +153,10 @@ Type Typer::TypeOfMember(const Type& of, std::string_view name) {
                   (of.is(TK::kModule) && changes.patched.contains(of.module->name)))) {
     return {};
   }
+  if (of.is(TK::kModule) && !of.module->stub && PatchedElsewhere(*of.module, text)) return {};
   if (of.is(TK::kModule) && of.module->name == "sys" && name.starts_with("std") && Redirected())
     return {};
-  Type type = world_.Attribute(of, name);
+  Type type = WithOverrides(of, name, world_.Attribute(of, name));
   if (type.is(TK::kFunction) && (changes.set.contains(text) || changes.given.contains(text)))
     return {};
   if (of.is(TK::kInstance) && (place_ || own)) {

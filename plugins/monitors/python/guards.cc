@@ -26,29 +26,73 @@ const Node* RootOf(const Node* object) {
   return root;
 }
 
-// if x.kind == "a" and x.only_of_a: the object is of the class that a value of it tells.
-bool ToldApart(const Node* object) {
-  if (!object->is(K::k_identifier)) return false;
-  const std::string member = std::string(object->text()) + ".";
-  const Node* below = object;
-  for (const Node* up = object->parent; up != nullptr && !up->is(K::k_function_definition);
-       below = up, up = up->parent) {
-    const bool branch = up->is(K::k_if_statement) || up->is(K::k_elif_clause);
-    const Node* condition = branch ? up->at(F::k_condition)
-                            : up->is(K::k_boolean_operator) && below->field == F::k_right
-                                ? up->at(F::k_left)
-                                : nullptr;
-    if (condition == nullptr || condition == below) continue;
-    const std::string_view text = condition->text();
-    for (size_t at = text.find(member); at != std::string_view::npos;
-         at = text.find(member, at + 1)) {
-      if (at > 0 && NameByte(text[at - 1])) continue;
-      size_t end = at + member.size();
-      while (end < text.size() && NameByte(text[end])) ++end;
-      if (text.substr(end).starts_with(" == ")) return true;
+// Where a text asks something of a name, white space aside; npos: nowhere before `to`.
+size_t FindAsk(std::string_view text, std::string_view ask, std::string_view name, size_t from,
+               size_t to) {
+  for (size_t at = text.find(ask, from); at < to; at = text.find(ask, at + 1)) {
+    size_t begin = at + ask.size();
+    while (begin < text.size() && (text[begin] == ' ' || text[begin] == '\n')) ++begin;
+    const size_t end = begin + name.size();
+    if (text.substr(begin, name.size()) == name && (end >= text.size() || !NameByte(text[end])) &&
+        (at == 0 || !NameByte(text[at - 1]))) {
+      return at;
+    }
+  }
+  return std::string_view::npos;
+}
+
+// x.kind == "a", x.kind is A, x.kind in (A, B)
+bool ComparesMember(std::string_view text, std::string_view name) {
+  const std::string member = std::string(name) + ".";
+  for (size_t at = text.find(member); at != std::string_view::npos;
+       at = text.find(member, at + 1)) {
+    if (at > 0 && NameByte(text[at - 1])) continue;
+    size_t end = at + member.size();
+    while (end < text.size() && NameByte(text[end])) ++end;
+    for (const std::string_view compared : {" == ", " is ", " in ", " != ", " not in "}) {
+      if (text.substr(end).starts_with(compared) && !text.substr(end).starts_with(" is None") &&
+          !text.substr(end).starts_with(" is not None")) {
+        return true;
+      }
     }
   }
   return false;
+}
+
+// The conditions of which one decides whether a node inside of `up` is read; `below`: the part of
+// it in which the node stands.
+std::vector<const Node*> ConditionsOf(const Node* up, const Node* below) {
+  std::vector<const Node*> conditions;
+  switch (up->kind) {
+    case K::k_if_statement:
+    case K::k_elif_clause:
+      if (below->field != F::k_condition) conditions.push_back(up->at(F::k_condition));
+      break;
+    case K::k_boolean_operator:
+      if (below->field == F::k_right) conditions.push_back(up->at(F::k_left));
+      break;
+    case K::k_conditional_expression: {
+      size_t i = 0;
+      for (const Node& kid : up->kids()) {
+        if (!kid.named || kid.is(K::k_comment)) continue;
+        if (i++ == 1 && &kid != below) conditions.push_back(&kid);
+      }
+      break;
+    }
+    case K::k_list_comprehension:
+    case K::k_set_comprehension:
+    case K::k_dictionary_comprehension:
+    case K::k_generator_expression:
+      for (const Node& kid : up->kids()) {
+        if (kid.named && &kid != below && kid.field != F::k_body && !kid.is(K::k_for_in_clause))
+          conditions.push_back(&kid);
+      }
+      break;
+    default:
+      break;
+  }
+  std::erase(conditions, nullptr);
+  return conditions;
 }
 
 // except AttributeError, except (ImportError, ...), except Exception, except:
@@ -57,11 +101,12 @@ bool Catches(const Node* statement, bool module) {
     if (!kid.is(K::k_except_clause)) continue;
     std::string_view head = kid.text();
     head = head.substr(0, head.find(':'));
-    if (head.find("AttributeError") != std::string_view::npos) return true;
-    if (!module) continue;
     if (head.size() < 8) return true;
-    for (const std::string_view word :
-         {"ImportError", "ModuleNotFoundError", "NameError", "Exception", "BaseException"}) {
+    for (const std::string_view word : {"AttributeError", "Exception", "BaseException"}) {
+      if (head.find(word) != std::string_view::npos) return true;
+    }
+    if (!module) continue;
+    for (const std::string_view word : {"ImportError", "ModuleNotFoundError", "NameError"}) {
       if (head.find(word) != std::string_view::npos) return true;
     }
     // A name that is not one of Python's errors may stand for any of them.
@@ -80,7 +125,78 @@ bool AsksForPlatform(std::string_view asked) {
       kWords, [&](std::string_view word) { return asked.find(word) != std::string_view::npos; });
 }
 
+// Functions whose answer is of what an object is: is_dataclass(x), has_keys(x).
+bool AsksWhatItIs(std::string_view function) {
+  static constexpr std::array<std::string_view, 14> kOther = {
+      "isinstance", "isdir",    "isfile", "isabs", "islink",  "ismount",   "isjunction",
+      "isnan",      "isfinite", "isinf",  "is_",   "isclose", "iskeyword", "isatty"};
+  if (std::ranges::find(kOther, function) != kOther.end()) return false;
+  while (function.starts_with('_')) function.remove_prefix(1);
+  return function.starts_with("is") || function.starts_with("has") || function.starts_with("Is") ||
+         function.starts_with("Has");
+}
+
 }  // namespace
+
+// if x.kind == "a" and x.only_of_a: the object is of the class that a value of it tells.
+bool Typer::ToldApart(const Node* object) const {
+  if (!object->is(K::k_identifier)) return false;
+  const Node* below = object;
+  for (const Node* up = object->parent; up != nullptr && !up->is(K::k_function_definition);
+       below = up, up = up->parent) {
+    for (const Node* condition : ConditionsOf(up, below)) {
+      if (ComparesMember(condition->text(), object->text())) return true;
+    }
+  }
+  return false;
+}
+
+size_t Typer::AskedUntil(const Node* node) const {
+  if (unfinished_) return node->start;
+  const Node* up = node;
+  while (up->parent != nullptr) {
+    const Kind kind = up->parent->kind;
+    if (kind == K::k_block || kind == K::k_if_statement || kind == K::k_elif_clause ||
+        kind == K::k_while_statement || kind == K::k_for_statement || kind == K::k_with_statement ||
+        kind == K::k_try_statement || kind == K::k_function_definition ||
+        kind == K::k_class_definition || kind == K::k_match_statement || kind == K::k_case_clause ||
+        up->parent->parent == nullptr) {
+      break;
+    }
+    up = up->parent;
+  }
+  return up->end;
+}
+
+// Whether a function is asked what the object is, which stands for more than it says: a TypeGuard.
+bool Typer::AskedByFunction(const std::string& name, size_t from, size_t to) {
+  const std::string_view text = world_.program().tree->text();
+  for (size_t at = text.find(name, from); at < to; at = text.find(name, at + 1)) {
+    size_t open = at;
+    while (open > from && (text[open - 1] == ' ' || text[open - 1] == '\n')) --open;
+    size_t end = at + name.size();
+    while (end < text.size() && (text[end] == ' ' || text[end] == '\n')) ++end;
+    if (open == from || text[open - 1] != '(' || end >= text.size() ||
+        (text[end] != ')' && text[end] != ',')) {
+      continue;
+    }
+    size_t start = open - 1;
+    while (start > from && NameByte(text[start - 1])) --start;
+    const std::string_view function = text.substr(start, open - 1 - start);
+    if (function.empty()) continue;
+    if (AsksWhatItIs(function)) return true;
+    const Type of = start > 0 && text[start - 1] == '.'
+                        ? Type{}
+                        : world_.MemberOfModule(world_.program(), function);
+    const bool guard = std::ranges::any_of(of.functions, [](const Node* one) {
+      const Node* returns = one->at(F::k_return_type);
+      return returns != nullptr && (returns->text().find("TypeGuard") != std::string_view::npos ||
+                                    returns->text().find("TypeIs") != std::string_view::npos);
+    });
+    if (guard) return true;
+  }
+  return false;
+}
 
 // Where the function begins that binds the name; 0: the module does.
 size_t Typer::ScopeStart(const Node* name) {
@@ -128,9 +244,10 @@ bool Typer::GuardedAbove(const Node* node, bool module) const {
     if ((condition != nullptr && below != condition) || choice) {
       if (AsksForPlatform(condition != nullptr ? condition->text() : up->text())) return true;
     }
-    // try: ... except AttributeError: the attempt is how it asks.
+    // try: ... except AttributeError: the attempt is how it asks. While a text is written, what is
+    // caught is not known yet.
     if (up->is(K::k_try_statement) && below->field == F::k_body &&
-        (place_ ? Catches(up, module) : module)) {
+        (unfinished_ || (!place_ && module) || Catches(up, module))) {
       return true;
     }
   }
@@ -255,16 +372,16 @@ Type Typer::Narrowed(const Node* use, const std::string& name, const Node* conta
 Type Typer::WithTests(const Node* object, const Type& type) {
   if (!type.known() || !object->is(K::k_identifier) || IsReceiver(object)) return type;
   const Tree& tree = *world_.program().tree;
-  const std::string& text = tree.text();
-  const std::string needle = "isinstance(" + std::string(object->text());
+  const std::string_view text = tree.text();
+  constexpr std::string_view kAsk = "isinstance(";
   const size_t from = ScopeStart(object);
-  Work::Bytes(object->start - std::min<size_t>(from, object->start));
+  const size_t to = AskedUntil(object);
+  Work::Bytes(to - std::min<size_t>(from, to));
   std::vector<Type> types = {type};
-  for (size_t at = text.find(needle, from); at != std::string::npos && at < object->start;
-       at = text.find(needle, at + 1)) {
-    const size_t behind = at + needle.size();
-    if (behind < text.size() && NameByte(text[behind])) continue;
-    const Node* call = tree.Smallest(static_cast<uint32_t>(at), static_cast<uint32_t>(behind));
+  for (size_t at = FindAsk(text, kAsk, object->text(), from, to); at < to;
+       at = FindAsk(text, kAsk, object->text(), at + 1, to)) {
+    const Node* call =
+        tree.Smallest(static_cast<uint32_t>(at), static_cast<uint32_t>(at + kAsk.size() - 1));
     while (call != nullptr && !call->is(K::k_call)) call = call->parent;
     if (call == nullptr || call->start != at) return {};
     Type tested = TestedType(call);
@@ -282,18 +399,18 @@ bool Typer::Guarded(const Node* attribute, const Type& receiver) {
     const std::string name(root->text());
     const bool self = IsReceiver(root);
     const size_t from = ScopeStart(root);
-    Work::Bytes(8 * (attribute->start - std::min<size_t>(from, attribute->start)) / 4);
+    const size_t to = AskedUntil(attribute);
+    Work::Bytes(10 * (to - std::min<size_t>(from, to)) / 4);
     const bool plain = root == attribute->at(F::k_object) && !self;  // see WithTests
     static constexpr std::array<std::string_view, 8> kAsks = {
         "isinstance(", "hasattr(", "setattr(", "callable(",
         "issubclass(", "type(",    "getattr(", "match "};
     for (size_t i = plain ? 1 : 0; i < (self ? 4 : kAsks.size()); ++i) {
-      const std::string needle = std::string(kAsks[i]) + name;
-      for (size_t at = text.find(needle, from); at != std::string::npos && at < attribute->start;
-           at = text.find(needle, at + 1)) {
-        const size_t behind = at + needle.size();
-        if (behind >= text.size() || !NameByte(text[behind])) return true;
-      }
+      if (FindAsk(text, kAsks[i], name, from, to) < to) return true;
+    }
+    if (!self && (FindAsk(text, "", name + ".__class__", from, to) < to ||
+                  AskedByFunction(name, from, to))) {
+      return true;
     }
   }
   if (place_ && root != nullptr && root == attribute->at(F::k_object) && IsReceiver(root))

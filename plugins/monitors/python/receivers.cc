@@ -366,6 +366,14 @@ std::optional<Names> Typer::NamesOfReceiver(const Type& type, const Node* attrib
       read.emplace(name->text());
     }
   }
+  // And those of other files.
+  const ClassesBelow& below = world_.Below(c);
+  if (!below.all) return std::nullopt;
+  for (Class* other : below.classes) {
+    if (other->module == &program) continue;
+    if (!world_.MembersOf({.kind = TK::kInstance, .cls = other}, names, library))
+      return std::nullopt;
+  }
   for (const std::string_view one : kOfAll) names.emplace(one);
   if (c.node->parent->is(K::k_decorated_definition) || c.bases.size() > 1) {
     for (const std::string_view one : kOfDecorated) names.emplace(one);

@@ -91,32 +91,44 @@ Type Substitute(const Type& type, const Substitution& with, const Type& self) {
   return result;
 }
 
+std::string ModuleOfFile(const std::string& path) {
+  std::string name = path;
+  if (name.ends_with(".py")) name.resize(name.size() - 3);
+  if (name.starts_with("src/")) name.erase(0, 4);
+  if (name.ends_with("/__init__")) name.resize(name.size() - 9);
+  std::replace(name.begin(), name.end(), '/', '.');
+  return name;
+}
+
 void SymbolTable::SetProgram(std::unique_ptr<Tree> tree, const std::string& path, uint32_t cursor) {
   if (modules_.size() > kMaxModules) modules_.clear();
   program_ = std::make_unique<Module>();
   program_->name = "__main__";
-  std::string name = path;
-  if (name.ends_with(".py")) name.resize(name.size() - 3);
-  if (name.starts_with("src/")) name.erase(0, 4);
-  program_->package = name.ends_with("/__init__");
-  if (program_->package) name.resize(name.size() - 9);
-  std::replace(name.begin(), name.end(), '/', '.');
+  program_->package = path.ends_with("/__init__.py") || path.ends_with("/__init__");
+  const std::string name = ModuleOfFile(path);
   if (!name.empty()) program_->name = name;
   program_->tree = std::move(tree);
   cursor_ = cursor;
+  in_sight_.reset();
+  below_.clear();
   CollectBindings(program_->tree->root(), program_->scope);
 }
 
 void SymbolTable::Forget() noexcept {
   *program_ = Module{};
+  in_sight_.reset();
+  below_.clear();
   for (auto& [name, module] : modules_) {
-    if (module != nullptr) module->classes.clear();
+    if (module == nullptr) continue;
+    module->derived.reset();
+    module->classes.clear();
   }
   depth_ = 0;
 }
 
 void SymbolTable::ForgetRepository() {
   Forget();
+  patches_.reset();
   std::erase_if(modules_, [](const auto& entry) {
     return entry.second == nullptr || entry.second->repository;
   });
@@ -134,6 +146,11 @@ void SymbolTable::AddSubmodules(Module& module, bool in_repository) const {
   for (const std::string& file : files) module.submodules.insert(file.substr(0, file.find('.')));
 }
 
+bool SymbolTable::IsLibrary() const {
+  return repository_ && repository_->HasFile("abc.py") && repository_->HasFile("typing.py") &&
+         repository_->HasFile("site.py");
+}
+
 std::unique_ptr<Module> SymbolTable::Load(const std::string& name) {
   std::string relative = name;
   std::replace(relative.begin(), relative.end(), '.', '/');
@@ -144,8 +161,7 @@ std::unique_ptr<Module> SymbolTable::Load(const std::string& name) {
   };
   std::vector<Place> places;
   // The library itself as a repository: its stubs tell more.
-  const bool library = repository_ && repository_->HasFile("abc.py") &&
-                       repository_->HasFile("typing.py") && repository_->HasFile("site.py");
+  const bool library = IsLibrary();
   if (repository_ && !library) places = {{"", ".py"}, {"src/", ".py"}, {"", ".pyi"}};
   places.push_back({stubs_.empty() ? "" : stubs_ + "/", ".pyi", true});
   const auto read = [&](const Place& place, const std::string& path) -> std::optional<std::string> {
@@ -260,11 +276,11 @@ Type SymbolTable::TypeOfBindings(const std::vector<Binding>& bindings, Module& m
         if (own != nullptr) {
           type = {.kind = TK::kModule, .module = own};
         } else if (target != nullptr && target->scope.names.contains(binding.member)) {
-          type = MemberOfModule(*target, binding.member, depth + 1);
+          type = MemberOfModule(*target, binding.member, depth + 1, false);
         } else if (Module* sub = Find(from + "." + binding.member)) {
           type = {.kind = TK::kModule, .module = sub};
         } else if (target != nullptr) {
-          type = MemberOfModule(*target, binding.member, depth + 1);
+          type = MemberOfModule(*target, binding.member, depth + 1, false);
         }
         if (!type.known()) return {};
         types.push_back(std::move(type));
@@ -330,7 +346,7 @@ Type SymbolTable::TypeOfBindings(const std::vector<Binding>& bindings, Module& m
   return Either(std::move(types));
 }
 
-Type SymbolTable::MemberOfModule(Module& module, std::string_view name, int depth) {
+Type SymbolTable::MemberOfModule(Module& module, std::string_view name, int depth, bool builtins) {
   if (depth > kMaxImportDepth || module.name.starts_with("distutils")) return {};
   const auto found = module.scope.names.find(std::string(name));
   if (found != module.scope.names.end()) {
@@ -349,12 +365,15 @@ Type SymbolTable::MemberOfModule(Module& module, std::string_view name, int dept
   }
   for (const Binding& star : module.scope.stars) {
     Module* from = Find(Absolute(star, module));
-    if (from == nullptr || from == &module) continue;
-    Type type = MemberOfModule(*from, name, depth + 1);
+    if (from == &module) continue;
+    // It may be one of a module that is not known.
+    if (from == nullptr) return {};
+    Type type = MemberOfModule(*from, name, depth + 1, false);
     if (type.known()) return type;
+    if (from->open || from->scope.names.contains(std::string(name))) return {};
   }
-  if (module.name != "builtins") {
-    if (Module* builtins = Find("builtins")) return MemberOfModule(*builtins, name, depth + 1);
+  if (builtins && module.name != "builtins") {
+    if (Module* own = Find("builtins")) return MemberOfModule(*own, name, depth + 1);
   }
   return {};
 }
@@ -426,9 +445,16 @@ std::vector<Type> SymbolTable::ArgumentsAs(const Type& type, std::string_view su
   return args;
 }
 
+// Whether its methods assign to the member behind self, or it is one of which only the name is
+// known.
+bool SymbolTable::MayBeSet(Class& c, const std::string& name) {
+  const auto& named = SetOnSelf(c);
+  return (c.module->stub ? named : c.stored).contains(name);
+}
+
 Type SymbolTable::Attribute(const Type& type, std::string_view name, int depth) {
   if (depth > kMaxImportDepth) return {};
-  if (type.is(TK::kModule)) return MemberOfModule(*type.module, name, depth + 1);
+  if (type.is(TK::kModule)) return MemberOfModule(*type.module, name, depth + 1, false);
   if (type.is(TK::kEither)) {
     std::vector<Type> types;
     for (const Type& one : type.args) types.push_back(Attribute(one, name, depth + 1));
@@ -441,7 +467,7 @@ Type SymbolTable::Attribute(const Type& type, std::string_view name, int depth) 
   Walk(type, [&](Class& c, const Substitution& with) {
     const auto found = c.scope.names.find(std::string(name));
     if (found == c.scope.names.end()) {
-      const bool set = SetOnSelf(c).contains(std::string(name));
+      const bool set = MayBeSet(c, std::string(name));
       const auto annotation = c.self_annotations.find(std::string(name));
       if (!c.dynamic && annotation != c.self_annotations.end() && annotation->second != nullptr) {
         Type declared = FromAnnotation(annotation->second, *c.module);
@@ -459,7 +485,7 @@ Type SymbolTable::Attribute(const Type& type, std::string_view name, int depth) 
       const bool typed = std::ranges::all_of(found->second, [](const Binding& b) {
         return b.kind == Binding::Kind::kAssignment && b.node->at(F::k_type) != nullptr;
       });
-      if (!typed && SetOnSelf(c).contains(std::string(name))) return true;
+      if (!typed && MayBeSet(c, std::string(name))) return true;
       const bool plain = std::any_of(found->second.begin(), found->second.end(), [](const auto& b) {
         return b.kind == Binding::Kind::kAssignment && b.node->at(F::k_type) == nullptr;
       });
@@ -516,6 +542,12 @@ std::optional<std::vector<std::string>> SymbolTable::SubmodulesOf(const std::str
   const std::string name = Absolute(import, *program_);
   Module* found = name.empty() ? nullptr : Find(name);
   if (found == nullptr || !found->package || (found->stub && Incomplete(name))) return std::nullopt;
+  // A package whose modules lie elsewhere.
+  if (!found->stub) {
+    for (const char* word : {"meta_path", "sys.modules", "__path__"}) {
+      if (found->tree->text().find(word) != std::string::npos) return std::nullopt;
+    }
+  }
   std::vector<std::string> names(found->submodules.begin(), found->submodules.end());
   names.insert(names.end(), {"test", "tests", "__main__"});
   names.insert(names.end(), found->unlisted.begin(), found->unlisted.end());
@@ -546,38 +578,47 @@ std::optional<std::vector<std::string>> SymbolTable::NamesBehindStar(const Bindi
   return NamesOf({.kind = TK::kModule, .module = from});
 }
 
+// The names of a module, and of those that it imports by "*". false: not all of them are known.
+bool SymbolTable::AddNamesOfModule(Module& top, std::vector<std::string>& names) {
+  std::vector<Module*> modules = {&top};
+  for (size_t m = 0; m < modules.size(); ++m) {
+    Module& module = *modules[m];
+    if ((module.open && !(m > 0 && module.stub && !module.scope.names.contains("__getattr__"))) ||
+        modules.size() > 50)
+      return false;
+    Work::Step(module.scope.names.size());
+    for (const auto& [name, bindings] : module.scope.names) names.push_back(name);
+    if (!module.stub) {
+      const Changes& changes = ChangesOf(module);
+      names.insert(names.end(), changes.rebound.begin(), changes.rebound.end());
+      names.insert(names.end(), changes.given.begin(), changes.given.end());
+    }
+    names.insert(names.end(), module.submodules.begin(), module.submodules.end());
+    names.insert(names.end(), module.unlisted.begin(), module.unlisted.end());
+    AddImported(module.name, names);
+    const size_t dot = module.name.rfind('.');
+    const std::string last = dot == std::string::npos ? module.name : module.name.substr(dot + 1);
+    if (const auto* more = PatchesOfRepository().Of(last))
+      names.insert(names.end(), more->begin(), more->end());
+    for (const Binding& star : module.scope.stars) {
+      Module* from = Find(Absolute(star, module));
+      if (from == nullptr) return false;
+      if (std::find(modules.begin(), modules.end(), from) == modules.end()) modules.push_back(from);
+    }
+  }
+  return true;
+}
+
 std::optional<std::vector<std::string>> SymbolTable::NamesOf(const Type& type) {
   std::vector<std::string> names;
   std::vector<Type> todo = {type};
+  bool of_repository = false;
   for (size_t i = 0; i < todo.size() && i < 64; ++i) {
     const Type one = todo[i];
     if (one.is(TK::kEither)) {
       todo.insert(todo.end(), one.args.begin(), one.args.end());
     } else if (one.is(TK::kModule)) {
-      std::vector<Module*> modules = {one.module};
-      for (size_t m = 0; m < modules.size(); ++m) {
-        Module& module = *modules[m];
-        if ((module.open &&
-             !(m > 0 && module.stub && !module.scope.names.contains("__getattr__"))) ||
-            modules.size() > 50)
-          return std::nullopt;
-        Work::Step(module.scope.names.size());
-        for (const auto& [name, bindings] : module.scope.names) names.push_back(name);
-        if (!module.stub) {
-          const Changes& changes = ChangesOf(module);
-          names.insert(names.end(), changes.rebound.begin(), changes.rebound.end());
-          names.insert(names.end(), changes.given.begin(), changes.given.end());
-        }
-        names.insert(names.end(), module.submodules.begin(), module.submodules.end());
-        names.insert(names.end(), module.unlisted.begin(), module.unlisted.end());
-        AddImported(module.name, names);
-        for (const Binding& star : module.scope.stars) {
-          Module* from = Find(Absolute(star, module));
-          if (from == nullptr) return std::nullopt;
-          if (std::find(modules.begin(), modules.end(), from) == modules.end())
-            modules.push_back(from);
-        }
-      }
+      if (!AddNamesOfModule(*one.module, names)) return std::nullopt;
     } else if (one.is(TK::kInstance) || one.is(TK::kClass)) {
       // An object of an abstract class is one of a class below that has more.
       ReadHead(*one.cls);
@@ -611,6 +652,11 @@ std::optional<std::vector<std::string>> SymbolTable::NamesOf(const Type& type) {
           names.insert(names.end(), changes.set.begin(), changes.set.end());
           names.insert(names.end(), changes.given.begin(), changes.given.end());
         }
+        if (!c.module->stub) {
+          of_repository = true;
+        } else if (const auto* more = PatchesOfRepository().Of(c.name)) {
+          names.insert(names.end(), more->begin(), more->end());
+        }
         return false;
       });
       if (!closed) return std::nullopt;
@@ -634,6 +680,12 @@ std::optional<std::vector<std::string>> SymbolTable::NamesOf(const Type& type) {
     }
   }
   if (names.empty()) return std::nullopt;
+  if (of_repository) {
+    // Any file may give an object of its classes more: box.extra = 1.
+    const Patches& patches = PatchesOfRepository();
+    if (patches.many) return std::nullopt;
+    names.insert(names.end(), patches.names.begin(), patches.names.end());
+  }
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
   return names;

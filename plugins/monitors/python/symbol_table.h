@@ -98,6 +98,7 @@ struct Class {
   bool metaclass = false;    // it has one: the class itself has more than `type` has
   Class* meta = nullptr;     // which one, of the library; nullptr: not known
   bool is_abstract = false;  // an object of it is one of a class below
+  bool protocol = false;     // an object of it may be of any class
   bool head_read = false;
   std::vector<Type> bases;
   std::vector<std::string> variables;
@@ -123,6 +124,34 @@ struct Module {
   std::unordered_map<std::string, std::unique_ptr<Tree>> quoted;  // of annotations that are strings
   std::unique_ptr<Changes> changes;                               // see ChangesOf
   std::unordered_map<const Node*, std::unique_ptr<Scope>> functions;  // see LocalScope
+  // Its classes, by those that they derive from directly; nullptr: not looked at yet.
+  std::unique_ptr<std::unordered_map<const Class*, std::vector<Class*>>> derived;
+};
+
+// What the files of a repository do to modules and classes of others.
+struct Patches {
+  std::unordered_set<std::string> names;  // x.name = ..., of any x but self
+  // The same by the last name of what stands before the point.
+  std::unordered_map<std::string, std::unordered_set<std::string>> of;
+  // The modules in which classes derive from one of that name; more than kMostDerived: many.
+  std::unordered_map<std::string, std::unordered_set<std::string>> derived;
+  static constexpr size_t kMostDerived = 20;
+  bool many = false;     // there are more names than are kept
+  bool loggers = false;  // logging.setLoggerClass
+
+  // What `of` says; nullptr: nothing.
+  const std::unordered_set<std::string>* Of(const std::string& owner) const;
+};
+
+// What the texts assign to behind points, and what their classes derive from; `text`: of one file.
+void ReadPatches(std::string_view text, const std::string& module, Patches& patches);
+// The module of a file: "src/a/b.py" is a.b.
+std::string ModuleOfFile(const std::string& path);
+
+// The classes that derive from one, directly or not.
+struct ClassesBelow {
+  std::vector<Class*> classes;
+  bool all = true;  // false: there are too many
 };
 
 Type Either(std::vector<Type> types);
@@ -167,7 +196,8 @@ class SymbolTable {
   // What an annotation in a module says; `in`: the class whose body it stands in.
   Type FromAnnotation(const Node* node, Module& module, int depth = 0);
   // What a name of a module stands for.
-  Type MemberOfModule(Module& module, std::string_view name, int depth = 0);
+  // `builtins`: the name is read inside of it, where what is built in is known too.
+  Type MemberOfModule(Module& module, std::string_view name, int depth = 0, bool builtins = true);
   Type TypeOfBindings(const std::vector<Binding>& bindings, Module& module, Class* in, int depth);
   // Classes from a type's own upwards; false: some of them are not known.
   bool Walk(const Type& type, const std::function<bool(Class&, const Substitution&)>& visit);
@@ -199,18 +229,28 @@ class SymbolTable {
   bool IsDescriptor(const Type& type);
   // What a plain value of a declared variable is: literals, and calls of classes.
   Type Plainly(const Node* value, const Type& declared, Module& module);
+  // The classes below one that can be named in the text: of its own module, of the text, and of the
+  // modules that the text imports (classes_below.cc).
+  const ClassesBelow& Below(Class& c);
+  // Whether the text imports a module that is not found.
+  bool ImportsUnknown();
+  // What the files of the repository assign to; nothing where there is no repository.
+  const Patches& PatchesOfRepository();
   // The type as seen as the class above it of that name in typing or builtins.
   std::vector<Type> ArgumentsAs(const Type& type, std::string_view super);
 
  private:
+  bool IsLibrary() const;
   std::unique_ptr<Module> Load(const std::string& name);
   // What variables stand for, where a parameter of this type is given that.
   void Solve(const Type& parameter, const Type& given, Substitution& with, int depth = 0);
   void SolveCall(const Node* function, bool bound, Module& module, const std::vector<Type>& given,
                  Substitution& with);
+  bool MayBeSet(Class& c, const std::string& name);
   Type Made(Class& c, int count, const std::vector<Type>& given);
   std::string Absolute(const Binding& import, const Module& from) const;
   void AddSubmodules(Module& module, bool in_repository) const;
+  bool AddNamesOfModule(Module& top, std::vector<std::string>& names);
   void AddImported(const std::string& module, std::vector<std::string>& names) const;
   Type NamedInAnnotation(const Node* head, Module& module, int depth);
   Type FromQuoted(const Node* text, Module& module, int depth);
@@ -218,6 +258,10 @@ class SymbolTable {
   bool KeepsClass(std::string_view decorator, Module& module);
   bool MakesOther(Class& c);
   const Scope& LocalScope(const Node* function, Module& module);
+  // The modules that the text imports, with those that their packages consist of.
+  const std::vector<Module*>& InSight();
+  bool AddDerivedElsewhere(const std::string& name, std::vector<Module*>& modules);
+  const std::unordered_map<const Class*, std::vector<Class*>>& DerivedIn(Module& module);
   // The overloads that a call with these arguments may mean.
   std::vector<const Node*> Meant(const Type& callee, const Node* list);
   bool LiteralsOf(const Node* annotation, Module& module, std::vector<std::string>& values,
@@ -230,6 +274,11 @@ class SymbolTable {
   std::unique_ptr<Module> program_ = std::make_unique<Module>();
   uint32_t cursor_ = UINT32_MAX;
   std::unordered_map<std::string, std::unique_ptr<Module>> modules_;  // nullptr: not there
+  // Of the program; see InSight and Below.
+  std::optional<std::vector<Module*>> in_sight_;
+  bool imports_unknown_ = false;
+  std::unordered_map<const Class*, ClassesBelow> below_;
+  std::optional<Patches> patches_;
   int depth_ = 0;
 };
 

@@ -540,6 +540,8 @@ Type Typer::TypeOfName(const Node* use) {
     in_function = true;
   }
   const auto bound = program.scope.names.find(name);
+  if (world_.ChangesOf(program).all_replaced || world_.ChangesOf(program).replaced.contains(name))
+    return {};
   if (bound == program.scope.names.end()) {
     if (!program.scope.stars.empty() || world_.ChangesOf(program).rebound.contains(name)) return {};
     if (unfinished_ && in_function && WillBeRedefined(name, program)) return {};
@@ -648,16 +650,9 @@ static bool TakesNoAttributes(const Class& c) {
          });
 }
 
-// object, BaseException, and class Bag: pass: of such an object more is meant than is written.
-static bool IsBare(const Class& c) {
-  if (c.module->stub)
-    return (c.name == "object" || c.name == "BaseException") && c.module->name == "builtins";
-  return c.scope.names.empty() && c.bases.size() < 2;
-}
-
 std::optional<Names> Typer::NamesFor(const Node* attribute) {
   const Node* object = attribute->at(F::k_object);
-  if (object == nullptr || (place_ && Overlooked(attribute))) return std::nullopt;
+  if (object == nullptr || (!unfinished_ && Overlooked(attribute))) return std::nullopt;
   const Type type = WithTests(object, TypeOf(object));
   if (!type.known() || type.is(TK::kNone) || Guarded(attribute, type)) return std::nullopt;
   const std::vector<Type> parts = type.is(TK::kEither) ? type.args : std::vector<Type>{type};
@@ -676,13 +671,13 @@ std::optional<Names> Typer::NamesFor(const Node* attribute) {
     const std::string& name = type.module->name;
     if (changes.patched.contains(name) || changes.given.contains(name)) return std::nullopt;
   }
-  if (type.is(TK::kInstance) && IsBare(*type.cls)) return std::nullopt;
+  if (MayBeOther(attribute, parts)) return std::nullopt;
   auto names = world_.NamesOf(type);
-  if (!names) return std::nullopt;
+  if (!names || !AddBelow(object, parts, *names)) return std::nullopt;
   // Objects that the text gives attributes from outside: not those of classes that take none.
   if (!takes_none) {
     const Changes& changes = world_.ChangesOf(world_.program());
-    for (const auto* set : {&changes.set, &changes.set_on_self, &changes.given})
+    for (const auto* set : {&changes.set, &changes.set_on_self, &changes.given, &changes.replaced})
       names->insert(names->end(), set->begin(), set->end());
     AssignedNames(world_.program().tree->text(), *names);
   }

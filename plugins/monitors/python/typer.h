@@ -67,6 +67,13 @@ class Typer {
                      bool in_function);
   Type TypeOfMember(const Type& of, std::string_view name);
   bool Redirected() const;
+  // Classes below the one that a type names (members_below.cc).
+  Type WithOverrides(const Type& of, std::string_view name, Type type);
+  bool AddBelow(const Node* object, const std::vector<Type>& parts,
+                std::vector<std::string>& names);
+  bool MayBeOther(const Node* attribute, const std::vector<Type>& parts);
+  bool IsBare(const Class& c);
+  bool PatchedElsewhere(const Module& module, const std::string& name);
   bool MayBeOfClassBelow(const Node* object);
   bool Overridden(const Node* member);
   bool MeantToBeDerivedFrom(const Class& c) const;
@@ -80,6 +87,10 @@ class Typer {
   Type Inferred(const Node* function);
   const Scope& ScopeOf(const Node* function);
   bool Guarded(const Node* attribute, const Type& receiver);
+  // How far the text is read for questions about an object: to the end of the expression around it.
+  size_t AskedUntil(const Node* node) const;
+  bool AskedByFunction(const std::string& name, size_t from, size_t to);
+  bool ToldApart(const Node* object) const;
   bool Overlooked(const Node* attribute) const;
   bool GuardedAbove(const Node* node, bool module) const;
   size_t ScopeStart(const Node* name);

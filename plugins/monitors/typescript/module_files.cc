@@ -113,8 +113,9 @@ std::pair<std::string, std::string> SplitPackage(const std::string& specifier) {
   return {specifier.substr(0, slash), specifier.substr(slash + 1)};
 }
 
-// Two things that the grammar does not know: a member that is named like a word of classes, and
-// `global { ... }` in an ambient module.
+// Three things that the grammar does not know: a member that is named like a word of classes,
+// `global { ... }` in an ambient module, and a statement behind a class that is exported as the
+// default, on the same line.
 std::string Repaired(const std::string& text) {
   std::string out;
   out.reserve(text.size() + 64);
@@ -130,6 +131,15 @@ std::string Repaired(const std::string& text) {
     } else if (code.starts_with("abstract:") || code.starts_with("abstract?:")) {
       out += "\"abstract\"";
       out += code.substr(std::string_view("abstract").size());
+      continue;
+    }
+    constexpr std::string_view kBehind = "} export ";
+    const size_t behind =
+        code.starts_with("export default ") ? line.find(kBehind) : std::string_view::npos;
+    if (behind != std::string_view::npos) {
+      out += line.substr(0, behind + 1);
+      out += '\n';
+      out += line.substr(behind + 2);
       continue;
     }
     out += line;

@@ -199,7 +199,7 @@ class Contestant {
     const auto start = Clock::now();
     if (Status status = model_.Forward(rows_, logits_); !status.ok()) return status;
     curve_.Learn(static_cast<int>(rows_.size()), static_cast<int>(tokens.size() - hidden),
-                 Since(start));
+                 Since(start), outputs - 1);
     int node = 0;
     std::shared_ptr<const Mask> here = mask;
     const bool tree = request != nullptr && !request->tree.nodes.empty();

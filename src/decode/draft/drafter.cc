@@ -20,12 +20,15 @@
 // Whether to begin. For a small model the host's work for a node takes longer than a step. So there
 // is an account of what drafts have saved and cost. A right draft saves its output's share of a
 // call of one row each where the token had to be drawn, and a row where it is forced: forced tokens
-// come as rows of the next call anyway. If the account is not above zero after sixteen calls, the
-// engine rests for as many, tries four more, rests for twice as many, and so on.
+// come as rows of the next call anyway. If the account is not above zero after sixteen trials, the
+// engine rests for as many calls, makes four more, rests for twice as many, and so on. A trial is
+// an output that has drafts in a call. Until drafts have paid, no more outputs are asked for than
+// there are trials left, so a large batch does not spend more on them than a small one.
 #include "src/decode/draft/drafter.h"
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <utility>
 
 #include "src/decode/generation.h"
@@ -403,7 +406,8 @@ void Drafter::Draft(std::span<const DraftTask> tasks, const DraftLimits& limits)
     const auto outputs = static_cast<int>(tasks.size());
     token_seconds_ =
         limits.curve->Seconds(std::min(outputs, limits.rows), limits.context) / outputs;
-    Charge(seconds + limits.curve->Seconds(rows, limits.context) - plain, plain, drafting);
+    const double drafted = limits.curve->Seconds(rows, limits.context, rows - limits.rows);
+    Charge(seconds + drafted - plain, plain, drafting);
   }
   Average(asking / asked, asks_, ask_seconds_);
   stats_.seconds += seconds;
@@ -439,10 +443,13 @@ int Drafter::Ask(std::span<const DraftTask> tasks) {
   heap_.clear();
   int asked = 0;
   const bool rests = !free_ && this->rests();
+  // In a large batch a trial costs no more than in a small one.
+  const int most = free_ || (saved_ > 0 && trials_ >= kTrials) ? std::numeric_limits<int>::max()
+                                                               : std::max(1, kTrials - trials_);
   for (size_t i = 0; i < tasks.size(); ++i) {
     RequestDrafts& request = *tasks[i].request;
     request.tree.nodes.clear();
-    if (rests) continue;
+    if (rests || asked >= most) continue;
     if (!free_ && request.sleep_ > 0) {
       --request.sleep_;
       continue;
@@ -459,14 +466,14 @@ int Drafter::MostNodes(const DraftLimits& limits) const {
   const LatencyModel& curve = *limits.curve;
   const double most = kMostSlower * curve.Seconds(limits.rows, limits.context);
   int nodes = std::min(limits.most_nodes, curve.Reach(limits.rows) - limits.rows);
-  while (nodes > 0 && curve.Seconds(limits.rows + nodes, limits.context) > most) --nodes;
+  while (nodes > 0 && curve.Seconds(limits.rows + nodes, limits.context, nodes) > most) --nodes;
   return nodes;
 }
 
 void Drafter::GrowAll(std::span<const DraftTask> tasks, const DraftLimits& limits, double asking) {
   const bool weighs = !free_;
   const auto cost = [&](int n) {
-    return limits.curve->Seconds(limits.rows + n, limits.context) + node_seconds_ * n;
+    return limits.curve->Seconds(limits.rows + n, limits.context, n) + node_seconds_ * n;
   };
   const auto alone = static_cast<double>(tasks.size());
   const int most_nodes = weighs ? MostNodes(limits) : limits.most_nodes;

@@ -137,10 +137,15 @@ void DraftVerifier::Prepare(OutputDrafts& drafts) {
 
 void DraftVerifier::Begin(OutputDrafts& drafts) {
   const OutputBuilder& run = drafts.run_;
-  drafts.drafted_ = setting_.drafter->Begin({.prompt = run.tokens().first(run.prompt_size()),
-                                             .constraint = run.at(),
-                                             .grammar = drafts.fingerprint_,
-                                             .options = &run.options()});
+  double seconds = 0;
+  {
+    Timer timer(seconds);
+    drafts.drafted_ = setting_.drafter->Begin({.prompt = run.tokens().first(run.prompt_size()),
+                                               .constraint = run.at(),
+                                               .grammar = drafts.fingerprint_,
+                                               .options = &run.options()});
+  }
+  setting_.drafter->Spend(seconds);
 }
 
 // ---- Trees ----
@@ -150,6 +155,7 @@ void DraftVerifier::BeginCall(int64_t pages, int others, bool prompts_wait, bool
   prompts_wait_ = prompts_wait;
   grown_ = false;
   began_.reset();
+  drafted_rows_ = 0;
   const Drafter& drafter = *setting_.drafter;
   overlaps_ = draws && drafter.foresees() &&
               (drafter.options().always ||
@@ -264,6 +270,7 @@ int DraftVerifier::AddRows(OutputDrafts& drafts, const Where& where, std::vector
   }
   const auto added = static_cast<int>(drafts.nodes_.size());
   counts_.rows += added;
+  drafted_rows_ += added;
   return added;
 }
 
@@ -316,14 +323,41 @@ void DraftVerifier::Answered() {
 
 Result<bool> DraftVerifier::Take(OutputDrafts& drafts, const CallAnswers& answers,
                                  const std::function<Result<bool>()>& look) const {
-  const DraftTree& tree = drafts.drafted_->tree;
-  OutputBuilder& run = drafts.run_;
   drafts.took_ = true;
   drafts.reached_ = 0;
+  if (drafts.rejects_) drafts.tree_rule_.Begin(drafts.drafted_->tree);
+  return TakeFrom(drafts, answers, look);
+}
+
+Result<bool> DraftVerifier::TakeOn(OutputDrafts& drafts, const CallAnswers& answers,
+                                   const std::function<Result<bool>()>& look) const {
+  drafts.waits_ = false;
+  drafts.visited_.pop_back();
+  if (!Walk(drafts, drafts.waits_at_)) return true;
+  return TakeFrom(drafts, answers, look);
+}
+
+bool DraftVerifier::Walk(OutputDrafts& drafts, size_t before) {
+  const std::span<const TokenId> tokens = drafts.run_.tokens();
+  // A token was taken, and perhaps forced ones behind it.
+  for (size_t i = before; i < tokens.size(); ++i) {
+    drafts.visited_.push_back({drafts.reached_, tokens[i], i == before});
+    const int child = drafts.drafted_->tree.Child(drafts.reached_, tokens[i]);
+    if (child < 0 || (drafts.rejects_ && drafts.tree_rule_.left())) return false;
+    drafts.reached_ = child;
+    drafts.run_.MarkDrafted(i);
+  }
+  return tokens.size() > before;
+}
+
+Result<bool> DraftVerifier::TakeFrom(OutputDrafts& drafts, const CallAnswers& answers,
+                                     const std::function<Result<bool>()>& look) const {
+  const DraftTree& tree = drafts.drafted_->tree;
+  OutputBuilder& run = drafts.run_;
   drafts.answers_ = answers;
-  if (drafts.rejects_) drafts.tree_rule_.Begin(tree);
   const bool has_rule = drafts.lossy_ > 0 || drafts.rejects_;
-  for (int node = 0;;) {
+  for (;;) {
+    const int node = drafts.reached_;
     const size_t before = run.tokens().size();
     OutputDrafts::NodeRow& row = drafts.node_rows_[static_cast<size_t>(node)];
     if (row.failure) return std::move(*row.failure);
@@ -337,28 +371,24 @@ Result<bool> DraftVerifier::Take(OutputDrafts& drafts, const CallAnswers& answer
         answers.drawn() ? run.TakeToken(drawn)
                         : run.Take(answers.Logits(row.output), has_rule ? &drafts.rule_ : nullptr);
     if (wants.ok() && *wants) wants = look();
-    // A token was taken, and perhaps forced ones behind it.
     const std::span<const TokenId> tokens = run.tokens();
-    bool inside = tokens.size() > before;
     if (wants.ok() && *wants && run.asks()) {
-      // The rest of the look is another thread's. What the tree has behind the token is left.
-      if (inside) drafts.visited_.push_back({node, tokens[before], true});
+      // The rest of the look is another thread's. What the tree has behind the token is left, or
+      // TakeOn goes on with it.
+      if (tokens.size() == before) return wants;
+      drafts.visited_.push_back({node, tokens[before], true});
+      drafts.waits_ = !drafts.rejects_ && tree.Child(node, tokens[before]) >= 0;
+      drafts.waits_at_ = before;
       return wants;
     }
-    for (size_t i = before; inside && i < tokens.size(); ++i) {
-      drafts.visited_.push_back({node, tokens[i], i == before});
-      const int child = tree.Child(node, tokens[i]);
-      inside = child >= 0 && !(drafts.rejects_ && drafts.tree_rule_.left());
-      if (!inside) break;
-      drafts.reached_ = node = child;
-      run.MarkDrafted(i);
-    }
+    const bool inside = Walk(drafts, before);
     if (!wants.ok() || !*wants || !inside) return wants;
   }
 }
 
 int DraftVerifier::Settle(OutputDrafts& drafts, const CallAnswers& answers, SequenceId sequence,
                           int length, bool ended) {
+  drafts.waits_ = false;
   if (!drafts.has_tree() || !std::exchange(drafts.took_, false)) return length;
   Drafter& drafter = *setting_.drafter;
   const DraftTree& tree = drafts.drafted_->tree;
@@ -419,7 +449,7 @@ void DraftVerifier::End(OutputDrafts& drafts, bool failed) {
 // Calls in which no prompt is read tell what a row costs.
 void DraftVerifier::Learn(int rows, double seconds) {
   if (context_of_all_ < 0 || outputs_ == 0) return;
-  curve_.Learn(rows, static_cast<int>(context_of_all_ / outputs_), seconds);
+  curve_.Learn(rows, static_cast<int>(context_of_all_ / outputs_), seconds, drafted_rows_);
 }
 
 }  // namespace pawl

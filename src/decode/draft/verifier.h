@@ -97,7 +97,11 @@ class OutputDrafts {
   std::vector<NodeRow> node_rows_;  // by node
   std::vector<TokenId> children_;   // of the node where the next token is taken, for Probable
   bool took_ = false;               // what follows is of the last call
-  int reached_ = 0;                 // the node from which the output goes on
+  // Take has left the tree at reached_ because of a look. The token there is tokens()[waits_at_],
+  // and the tree has a node for it.
+  bool waits_ = false;
+  size_t waits_at_ = 0;
+  int reached_ = 0;  // the node from which the output goes on
   // Nodes that the output came by.
   std::vector<Visit> visited_;
 };
@@ -169,6 +173,11 @@ class DraftVerifier {
   // The next tokens of an output whose last token and drafts have run. `look`: OutputBuilder::Look.
   Result<bool> Take(OutputDrafts& drafts, const CallAnswers& answers,
                     const std::function<Result<bool>()>& look) const;
+  // Take has left a look to do, and goes on in the tree when it is done. REQUIRES for TakeOn: it
+  // is, and the answers are the same.
+  static bool Waits(const OutputDrafts& drafts) { return drafts.waits_; }
+  Result<bool> TakeOn(OutputDrafts& drafts, const CallAnswers& answers,
+                      const std::function<Result<bool>()>& look) const;
   // What is in the model's memory of what was drafted, and what the sources learn. Returns the
   // length of the sequence. `ended`: the sequence goes.
   int Settle(OutputDrafts& drafts, const CallAnswers& answers, SequenceId sequence, int length,
@@ -182,6 +191,10 @@ class DraftVerifier {
   const Counts& counts() const { return counts_; }
 
  private:
+  // What has come since `before` in the tree. False: the output has left it.
+  static bool Walk(OutputDrafts& drafts, size_t before);
+  Result<bool> TakeFrom(OutputDrafts& drafts, const CallAnswers& answers,
+                        const std::function<Result<bool>()>& look) const;
   Model& model_;
   const Setting setting_;
   LatencyModel curve_;
@@ -190,6 +203,7 @@ class DraftVerifier {
   std::vector<DraftTask> tasks_;
   int64_t pages_ = 0;
   int rows_ = 0, outputs_ = 0;
+  int drafted_rows_ = 0;                    // of drafts
   int64_t context_ = 0;                     // of the tasks
   int64_t context_of_all_ = 0;              // -1: a prompt is read, or rows of others run
   bool overlaps_ = false;                   // draft models go on while the call runs

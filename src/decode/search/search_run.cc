@@ -160,7 +160,8 @@ Result<SearchLaw> SearchRun::LawAt(Hypo h, const LoopConstraint* place,
     words[static_cast<size_t>(s_.also_ends) / 32] |= 1u << s_.also_ends % 32;
     mask = std::make_shared<Mask>(0, std::move(words));
   }
-  Result<StepLaw> law = MakeStepLaw(Contrasted(logits, mask.get()), 1, mask.get(), s_.task.known());
+  Result<StepLaw> law = MakeStepLaw(Preferred(Contrasted(logits, mask.get()), place, *mask), 1,
+                                    mask.get(), s_.task.known());
   if (!law.ok()) return law.error();
   BanRepeats(h, behind, law->allowed);
   return SearchLaw{std::move(law->allowed), law->log_normaliser};
@@ -179,6 +180,20 @@ std::span<const float> SearchRun::Contrasted(RowLogits logits, const Mask* mask)
     contrasted_[i] +=
         static_cast<float>(factor * (double{logits.own[i]} - double{logits.other[i]}));
   }
+  return contrasted_;
+}
+
+std::span<const float> SearchRun::Preferred(std::span<const float> logits,
+                                            const LoopConstraint* place, const Mask& mask) {
+  if (place == nullptr || !place->prefers()) return logits;
+  const LoopConstraint::Preference preference = place->preference();
+  if (preference.mask == nullptr) return logits;
+  std::vector<float> preferred(logits.begin(), logits.end());
+  for (const TokenId token : mask.Tokens()) {
+    if (!preference.mask->Allows(token) && !s_.task.vocabulary->is_end(token))
+      preferred[static_cast<size_t>(token)] -= preference.nats;
+  }
+  contrasted_ = std::move(preferred);
   return contrasted_;
 }
 

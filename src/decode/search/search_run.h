@@ -205,6 +205,9 @@ class SearchRun {
   }
   // The logits with contrast, until the next call of this function.
   std::span<const float> Contrasted(RowLogits logits, const Mask* mask);
+  // Without what the constraint's preference takes away, until the same call.
+  std::span<const float> Preferred(std::span<const float> logits, const LoopConstraint* place,
+                                   const Mask& mask);
   void BanRepeats(Hypo h, std::span<const TokenId> behind, std::vector<Candidate>& law) const;
   std::vector<TokenId> DraftBehind(Hypo h, std::span<const TokenId> draft) const;
   // Where the laws of a call go.

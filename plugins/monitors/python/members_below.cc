@@ -1,0 +1,189 @@
+// What an object may have besides what the class says that is declared for it: what the classes
+// have that derive from this one. `date` is declared, and `d.hour if isinstance(d, datetime) else
+// 0` is right, with the condition behind the name.
+#include <algorithm>
+#include <array>
+
+#include "plugins/monitors/python/typer.h"
+#include "plugins/monitors/work.h"
+
+namespace pawl::monitors::python {
+namespace {
+
+using K = Kind;
+using F = Field;
+using TK = Type::Kind;
+
+// Of these a class below counts only where the text itself has it.
+bool IsBuiltIn(const Class& c) {
+  static constexpr std::array<std::string_view, 12> kPlain = {
+      "str",  "int", "float", "bool",      "complex", "bytes",
+      "list", "set", "tuple", "frozenset", "dict",    "bytearray"};
+  return c.module->stub && c.module->name == "builtins" &&
+         std::ranges::find(kPlain, c.name) != kPlain.end();
+}
+
+// super(): what the classes above have.
+bool IsSuper(const Node* object) {
+  return object != nullptr && object->is(K::k_call) && object->at(F::k_function) != nullptr &&
+         object->at(F::k_function)->text() == "super";
+}
+
+// "text", [1, 2]: of exactly this class.
+bool IsDisplay(const Node* object) {
+  while (object != nullptr && object->is(K::k_parenthesized_expression))
+    object = object->first_named();
+  if (object == nullptr) return false;
+  switch (object->kind) {
+    case K::k_string:
+    case K::k_concatenated_string:
+    case K::k_integer:
+    case K::k_float:
+    case K::k_list:
+    case K::k_set:
+    case K::k_tuple:
+    case K::k_dictionary:
+    case K::k_list_comprehension:
+    case K::k_set_comprehension:
+    case K::k_dictionary_comprehension:
+      return true;
+    default:
+      return false;
+  }
+}
+
+std::vector<std::string_view> AlsoGiven(std::string_view built_in) {
+  if (built_in == "float") return {"int"};
+  if (built_in == "complex") return {"float", "int"};
+  if (built_in == "bytes") return {"bytearray", "memoryview"};
+  return {};
+}
+
+// A of A.make, and module.A of module.A.make: the class itself.
+bool NamesTheClass(const Node* object, const Class& c) {
+  const std::string_view text = object->text();
+  return text == c.name || (text.ends_with(c.name) && text[text.size() - c.name.size() - 1] == '.');
+}
+
+// Classes whose objects get members as the program runs: the fields of a log record.
+bool IsBag(const Class& c) {
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kBags = {
+      {{"builtins", "object"},
+       {"builtins", "BaseException"},
+       {"builtins", "Exception"},
+       {"logging", "LogRecord"},
+       {"types", "SimpleNamespace"},
+       {"types", "ModuleType"},
+       {"types", "FunctionType"},
+       {"argparse", "Namespace"}}};
+  return std::ranges::any_of(
+      kBags, [&](const auto& one) { return one.first == c.module->name && one.second == c.name; });
+}
+
+}  // namespace
+
+// object, BaseException, and class Bag: pass: of such an object more is meant than is written.
+bool Typer::IsBare(const Class& c) {
+  if (!c.module->stub) return c.scope.names.empty() && c.bases.size() < 2;
+  if (IsBag(c)) return true;
+  const std::string& text = world_.program().tree->text();
+  // ConfigParser(converters={"list": ...}) makes getlist().
+  if (c.module->name == "configparser") return text.find("converters") != std::string::npos;
+  return c.module->name == "logging" && c.name == "Logger" && world_.PatchesOfRepository().loggers;
+}
+
+// Whether an object may be one of a class that cannot be seen here.
+bool Typer::MayBeOther(const Node* attribute, const std::vector<Type>& parts) {
+  if (IsSuper(attribute->at(F::k_object))) return false;
+  const bool goes_on = unfinished_ || (place_ && place_->line_open);
+  for (const Type& part : parts) {
+    if (!part.is(TK::kInstance)) continue;
+    Class& c = *part.cls;
+    world_.ReadHead(c);
+    if (IsBare(c)) return true;
+    // x.name if isinstance(x, A) else ...: what an abstract class stands for may be anything.
+    const bool stream = c.name == "IO" || c.name == "TextIO" || c.name == "BinaryIO";
+    const bool any =
+        c.protocol || (c.module->stub && c.module->name == "typing" && !stream && c.is_abstract);
+    if (goes_on && any) return true;
+    // A class below it may be declared further down, if the function runs later.
+    if (unfinished_ && c.module == &world_.program() && !world_.Derives(c, "enum", "Enum") &&
+        (attribute->Enclosing(K::k_function_definition) != nullptr ||
+         attribute->Enclosing(K::k_lambda) != nullptr)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// The names of the classes below those that an object is of. false: not all of them are known.
+bool Typer::AddBelow(const Node* object, const std::vector<Type>& parts,
+                     std::vector<std::string>& names) {
+  if (IsDisplay(object) || IsSuper(object)) return true;
+  for (const Type& part : parts) {
+    if ((!part.is(TK::kInstance) && !part.is(TK::kClass)) || part.cls == nullptr) continue;
+    if (part.is(TK::kClass) && NamesTheClass(object, *part.cls)) continue;
+    Class& c = *part.cls;
+    if (world_.ImportsUnknown() && world_.Derives(c, "builtins", "BaseException")) return false;
+    const bool built_in = IsBuiltIn(c);
+    // float is said where an int may be given, bytes where a bytearray may.
+    if (built_in) {
+      for (const std::string_view other : AlsoGiven(c.name)) {
+        const auto more = world_.NamesOf(world_.InstanceOf(std::string(other).c_str()));
+        if (more) names.insert(names.end(), more->begin(), more->end());
+      }
+    }
+    const ClassesBelow& below = world_.Below(c);
+    if (!below.all) return false;
+    for (Class* one : below.classes) {
+      Work::Step(1 + one->scope.names.size());
+      const bool passed = built_in && (one->module != &world_.program() || !one->dynamic);
+      if (one->open || !one->bases_known) {
+        if (passed) continue;
+        return false;
+      }
+      for (const auto& [name, bindings] : one->scope.names) names.push_back(name);
+      const auto& set = world_.SetOnSelf(*one);
+      names.insert(names.end(), set.begin(), set.end());
+      if (!one->module->stub) {
+        const Changes& changes = world_.ChangesOf(*one->module);
+        names.insert(names.end(), changes.set.begin(), changes.set.end());
+        names.insert(names.end(), changes.given.begin(), changes.given.end());
+      }
+      if (one->bases.size() <= 2) continue;
+      const auto mixed = world_.NamesOf({.kind = TK::kInstance, .cls = one});
+      if (!mixed && !passed) return false;
+      if (mixed) names.insert(names.end(), mixed->begin(), mixed->end());
+    }
+  }
+  return true;
+}
+
+// The type of a member, and what classes below declare it as.
+Type Typer::WithOverrides(const Type& of, std::string_view name, Type type) {
+  if (!type.known() || !of.is(TK::kInstance) || IsBuiltIn(*of.cls)) return type;
+  const ClassesBelow& below = world_.Below(*of.cls);
+  if (below.classes.empty()) return type;
+  if (!below.all) return {};
+  const std::string key(name);
+  std::vector<Type> types = {std::move(type)};
+  for (Class* one : below.classes) {
+    Work::Step();
+    (void)world_.SetOnSelf(*one);
+    if (!one->scope.names.contains(key) && !one->stored.contains(key)) continue;
+    Type own = world_.Attribute({.kind = TK::kInstance, .cls = one}, name);
+    if (!own.known()) return {};
+    types.push_back(std::move(own));
+  }
+  return Either(std::move(types));
+}
+
+// Whether another file of the repository assigns to the member of a module.
+bool Typer::PatchedElsewhere(const Module& module, const std::string& name) {
+  const size_t dot = module.name.rfind('.');
+  const auto* set = world_.PatchesOfRepository().Of(
+      dot == std::string::npos ? module.name : module.name.substr(dot + 1));
+  return set != nullptr && set->contains(name);
+}
+
+}  // namespace pawl::monitors::python

@@ -5,7 +5,7 @@
 #
 # --libc++: with Clang's own library, and not GCC's.
 # The sources are those of build/ (scripts/build.sh), as they are compiled there: several of a folder at a time. The lines of
-# warnings come out, each once, and their number.
+# warnings come out as they are found, each once, and their number. FOLDER: src, or src/decode.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -29,10 +29,10 @@ import json, os, re, shlex, subprocess, sys
 from concurrent.futures import ThreadPoolExecutor
 
 compiler, folders, *library = sys.argv[1:]
-OURS = re.compile("/(%s)/" % "|".join(re.escape(folder) for folder in folders.split()))
+OURS = re.compile("/(?:build/)?(?:%s)/" % "|".join(re.escape(folder) for folder in folders.split()))
 commands = {}
 for entry in json.load(open("build/compile_commands.json")):
-    if entry["file"].endswith((".cc", ".cxx")) and OURS.search("/" + os.path.relpath(entry["file"])):
+    if entry["file"].endswith((".cc", ".cxx")) and OURS.match("/" + os.path.relpath(entry["file"])):
         commands.setdefault(entry["file"], entry)
 
 
@@ -59,8 +59,10 @@ lines, failed = set(), 0
 with ThreadPoolExecutor(int(os.environ.get("CMAKE_BUILD_PARALLEL_LEVEL") or os.cpu_count() or 1)) as pool:
     for result in pool.map(read, commands.values()):
         failed += result.returncode != 0
-        lines.update(line for line in result.stderr.splitlines() if re.search(r": (fatal )?(warning|error): ", line))
-print("\n".join(sorted(lines)))
+        for line in result.stderr.splitlines():
+            if re.search(r": (fatal )?(warning|error): ", line) and line not in lines:
+                lines.add(line)
+                print(line, flush=True)
 print(f"{compiler}: {len(commands)} units, {len(lines)} warnings and errors")
 sys.exit(1 if lines or failed else 0)
 PYTHON

@@ -101,9 +101,13 @@ endfunction()
 # Sources of one folder are compiled together, `most` at a time: most of what a source takes are the headers and templates that
 # its neighbours take too. Not with a compiler cache, to which a source that has not changed costs nothing.
 option(PAWL_UNITY "Compile the sources of a folder together" ${pawl_precompile_default})
+set(PAWL_UNITY_MOST "" CACHE STRING "How many sources of a folder are compiled together, in place of a number for each library")
 function(pawl_unity name most)
   if(NOT PAWL_UNITY)
     return()
+  endif()
+  if(PAWL_UNITY_MOST)
+    set(most ${PAWL_UNITY_MOST})
   endif()
   get_target_property(sources ${name} SOURCES)
   foreach(source IN LISTS sources)

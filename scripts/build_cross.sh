@@ -12,8 +12,11 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 place=build
+quick=()
 if [[ ${1:-} == --quick ]]; then
   place=quick
+  # Without optimization, reading the headers is most of the work.
+  quick=(-DPAWL_UNITY_MOST=24)
   export PAWL_ZIG_FLAGS=-O0
   shift
 fi
@@ -34,7 +37,8 @@ mkdir -p "$folder"
 # Without a compiler cache: its results would not know of zig's own.
 cmake -S . -B "$folder" -G Ninja --toolchain "$PWD/cmake/cross/$target.cmake" -DCMAKE_BUILD_TYPE=Release \
   -DPAWL_SELF_CONTAINED=ON -DPAWL_BUILD_C=$library -DPAWL_BUILD_TESTS=OFF -DPAWL_BUILD_BENCH=OFF -DPAWL_INSTALL=OFF \
-  -DPAWL_WERROR=OFF -DPAWL_PRECOMPILE=OFF -DPAWL_UNITY=ON -DPAWL_CUDA=OFF -DPAWL_BUILD_PYTHON=OFF "$@" >"$folder/configure.log" 2>&1 ||
+  -DPAWL_WERROR=OFF -DPAWL_PRECOMPILE=OFF -DPAWL_UNITY=ON -DPAWL_CUDA=OFF -DPAWL_BUILD_PYTHON=OFF \
+  "${quick[@]}" "$@" >"$folder/configure.log" 2>&1 ||
   { tail -30 "$folder/configure.log" >&2; echo "build_cross.sh: configuring failed (see above)" >&2; exit 1; }
 read -ra targets <<<"${PAWL_CROSS_TARGETS:-$wanted}"
 cmake --build "$folder" --target "${targets[@]}" --parallel "${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)}"

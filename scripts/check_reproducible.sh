@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Whether two builds of the committed tree, in folders of different names and at different times, give equal bytes.
 #
-#   scripts/check_reproducible.sh [--work FOLDER] [PART ...]    all parts without names
+#   scripts/check_reproducible.sh [--work FOLDER] [--quick] [PART ...]    all parts without names
 #
 #   static     the command without shared libraries (scripts/build_cross.sh x86_64-linux-musl)
 #   library    libpawl, the C library, with this machine's compiler
@@ -9,17 +9,19 @@
 #   module     js/pawl.wasm (scripts/build_wasm.sh)
 #
 # A line for each part: its name, "equal" or "differs", and the SHA-256 of both files. FOLDER (build-reproducible) keeps what
-# was built: a run that was cut goes on. Each part takes twice as long as its build. Sources that others ship (build/grammars,
-# build-cross/sources) are copied, when they are there.
+# was built: a run that was cut goes on. Each part takes twice as long as its build. --quick: the static command is built
+# without optimization. Sources that others ship (build/grammars, build-cross/sources) are copied, when they are there.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 work=$PWD/build-reproducible
+quick=() place=build
 parts=()
 while [[ $# -gt 0 ]]; do
   case "$1" in
-    -h | --help) sed -n '2,13s/^# \{0,1\}//p' scripts/check_reproducible.sh; exit 0 ;;
+    -h | --help) sed -n '2,14s/^# \{0,1\}//p' scripts/check_reproducible.sh; exit 0 ;;
     --work) work=$(realpath -m "${2:?--work needs a folder}"); shift ;;
+    --quick) quick=(--quick) place=quick ;;
     static | library | wheel | module) parts+=("$1") ;;
     *) echo "check_reproducible.sh: unknown part '$1' (static, library, wheel, module)" >&2; exit 2 ;;
   esac
@@ -52,7 +54,7 @@ export SOURCE_DATE_EPOCH CCACHE_DISABLE=1
 
 build_part() {
   case "$1" in
-    static) scripts/build_cross.sh x86_64-linux-musl ;;
+    static) scripts/build_cross.sh "${quick[@]}" x86_64-linux-musl ;;
     library)
       cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release -DPAWL_BUILD_TESTS=OFF -DPAWL_BUILD_BENCH=OFF -DPAWL_CUDA=OFF
       cmake --build build --target pawl_c --parallel "${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)}" ;;
@@ -65,7 +67,7 @@ build_part() {
 }
 made_of() {  # part: the file that it makes, in the folder
   case "$1" in
-    static) find build-cross/x86_64-linux-musl/build -maxdepth 2 -name pawl -type f -perm -u+x ;;
+    static) find "build-cross/x86_64-linux-musl/$place" -maxdepth 2 -name pawl -type f -perm -u+x ;;
     library) realpath -e build/libpawl.so ;;
     wheel) find dist -name 'pawl-*-manylinux_2_28_x86_64.whl' ;;
     module) realpath -e js/pawl.wasm ;;
@@ -77,10 +79,10 @@ for part in "${parts[@]}"; do
   sums=()
   made=()
   for folder in "${folders[@]}"; do
-    log=$folder/$part.log
-    if [[ ! -f $folder/$part.done ]]; then
+    log=$folder/$part.$place.log
+    if [[ ! -f $folder/$part.$place.done ]]; then
       (cd "$folder" && build_part "$part" >"$log" 2>&1) || { tail -20 "$log" >&2; echo "check_reproducible.sh: $part: the build failed ($log)" >&2; exit 1; }
-      touch "$folder/$part.done"
+      touch "$folder/$part.$place.done"
       sleep 2
     fi
     file=$(cd "$folder" && realpath "$(made_of "$part")")

@@ -2,18 +2,19 @@
 # Checks a command without shared libraries (scripts/build_cross.sh): in a folder that has the command, the model that ships
 # and a text, and nothing else, it writes the records of the README and of scripts/quickstart.sh, and serves /health.
 #
-#   scripts/check_static.sh [TARGET]    x86_64-linux-musl by default; aarch64-linux-musl runs under qemu (qemu-user-static)
+#   scripts/check_static.sh [TARGET [FOLDER]]    x86_64-linux-musl by default; aarch64-linux-musl runs under qemu
+#                                                (qemu-user-static). FOLDER: build-cross/TARGET/build by default
 #
 # Needs chroot, as root or in a namespace of its own (unshare), and curl.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 case "${1:-}" in
-  -h | --help) sed -n '2,7s/^# \{0,1\}//p' scripts/check_static.sh; exit 0 ;;
+  -h | --help) sed -n '2,8s/^# \{0,1\}//p' scripts/check_static.sh; exit 0 ;;
   -*) echo "check_static.sh: unknown option '$1'" >&2; exit 2 ;;
 esac
 target=${1:-x86_64-linux-musl}
-command=build-cross/$target/build/pawl
+command=${2:-build-cross/$target/build}/pawl
 [[ -x $command ]] || { echo "check_static.sh: no $command; scripts/build_cross.sh $target makes it" >&2; exit 1; }
 
 if readelf --program-headers --dynamic "$command" | grep -E 'INTERP|NEEDED'; then

@@ -74,12 +74,11 @@ struct PrefixedExpr {
 template <typename ExprOf>
 std::vector<GrammarIr::ExprId> PrefixChoice(GrammarIr& ir, std::vector<PrefixedExpr> texts,
                                             const ExprOf& expr_of) {
-  using ExprId = GrammarIr::ExprId;
   std::stable_sort(texts.begin(), texts.end(),
                    [](const PrefixedExpr& a, const PrefixedExpr& b) { return a.text < b.text; });
   struct Open {
     size_t depth;  // characters that all below it begin with
-    std::vector<ExprId> choices;
+    std::vector<GrammarIr::ExprId> choices;
   };
   std::vector<Open> open = {{0, {}}};
   for (size_t i = 0; i < texts.size(); ++i) {

@@ -101,7 +101,10 @@ GrammarIr::ExprId BnfReader::TagDispatchMacro(const MacroArguments& arguments, s
   }
   std::vector<ExprId> ways;
   size_t apart = 0;
-  for (const auto& [into, texts] : groups) {
+  for (const auto& group : groups) {
+    // No structured binding: lambdas do not take one in Clang 14.
+    const auto& into = group.first;
+    const auto& texts = group.second;
     std::optional<ExprId> before = free;
     if (!into.nodes.empty()) {
       const auto beginnings = reach.Beginnings(into, kMostBeginnings);

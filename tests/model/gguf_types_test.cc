@@ -411,8 +411,8 @@ TEST_F(GgufTypesTest, WhatWeightsTakeIsSaidBeforeTheyAreRead) {
   ASSERT_TRUE(LoadModel(path, {}, [&](const std::string& note) { notes.push_back(note); }).ok());
   ASSERT_EQ(notes.size(), 1u);
   EXPECT_EQ(notes[0],
-            "the weights take 3.8 MiB of memory; the files have 1.7 MiB (a weight of IQ2_XS takes "
-            "5.00 bits)");
+            "the weights take 3.5 MiB of memory; the files have 1.7 MiB (a weight of IQ2_XS takes "
+            "4.63 bits)");
 }
 
 #if defined(__linux__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)

@@ -501,7 +501,7 @@ void MatMul(const MatMulArgs& args, int64_t begin, int64_t end) {
   const Matrix& w = args.w;
   switch (w.type) {
     case WeightType::kI6:
-      return MatMulOf<6, kGroupsOf16>(args, begin, end);
+      return MatMulOf<6, kGroupsOf16 | kWithIntegers>(args, begin, end);
     case WeightType::kI5:
       if (HasSteps(w)) return MatMulOf<5, kSteppedMinimums>(args, begin, end);
       if (w.has_minimums) return MatMulOf<5, kWithMinimums>(args, begin, end);
@@ -522,7 +522,7 @@ void MatMul(const MatMulArgs& args, int64_t begin, int64_t end) {
       if (w.has_minimums) return MatMulOf<4, kWithMinimums>(args, begin, end);
       return MatMulOf<4, kPlain>(args, begin, end);
     case WeightType::kI3:
-      return MatMulOf<3, kGroupsOf16>(args, begin, end);
+      return MatMulOf<3, kGroupsOf16 | kWithIntegers>(args, begin, end);
     case WeightType::kI2:
       return MatMulOf<2, kGroupsOf16 | kSteppedMinimums>(args, begin, end);
     default:

@@ -71,11 +71,11 @@ struct Matrix {
   const uint16_t* minimums = nullptr;
   bool has_minimums = false;      // kI5, kI4; always of kI2
   const int8_t* table = nullptr;  // kI4 without minimums: what the 16 integers stand for
-  // With steps, in place of halves: a byte, of at most six bits that count, times a number of
-  // at most 16. The factor of 256 neighbours is where the scale of a group is, with
+  // With steps, in place of halves: a byte, and what it is multiplied with, which has at most 15
+  // bits that are not zero. The factor of 256 neighbours is where the scale of a group is, with
   // their number in place of the group's. There are integers of kI5 and kI4 with minimums or a
-  // table, always of kI2; powers of kI4 with groups of 32 and a table; kE4m3 of kI4 with groups of
-  // 16 and a table, which has steps always.
+  // table, always of kI6, kI3 and kI2; powers of kI4 with groups of 32 and a table; kE4m3 of kI4
+  // with groups of 16 and a table, which has steps always.
   StepKind step_kind = StepKind::kNone;
   const uint8_t *steps = nullptr, *minimum_steps = nullptr;
   const float *factors = nullptr, *minimum_factors = nullptr;

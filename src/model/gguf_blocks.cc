@@ -1,9 +1,7 @@
 // The block types are ggml's (ggml-common.h, ggml-quants.c). The older ones have half-precision
 // scales, and minimums, for 32 weights. The K types have 256 weights in groups of 32 or 16, whose
-// scales and minimums are small integers times a half for each block: steps, except those of Q6_K
-// and Q3_K. Their products are multiples of the smallest half, so rounding them to halves costs
-// 2^-11 at most. IQ4 and the FP4 types
-// are indices into a table of sixteen values, of groups with a half, a product, a power of two
+// scales and minimums are small integers times a half for each block. IQ4 and the FP4 types are
+// indices into a table of sixteen values, of groups with a half, a product, a power of two
 // (MXFP4), or an eight-bit float (NVFP4). TQ has the weights -1, 0 and 1 of one scale for 256.
 // Types with grids come last.
 //
@@ -107,12 +105,13 @@ void UnpackNvfp4(const uint8_t* block, const BlockOut& out) {
 
 // ---- 256 weights ----
 
+// The byte of an integer with a sign.
+uint16_t StepOf(int integer) { return static_cast<uint8_t>(integer); }
+
 void Factors(float d, float dmin, const BlockOut& out) {
   *out.factor = d;
   *out.minimum_factor = -dmin;
 }
-// The byte of an integer with a sign.
-uint16_t StepOf(int integer) { return static_cast<uint8_t>(integer); }
 
 // Eight scales and eight minimums of six bits in twelve bytes.
 void SixBitScales(const uint8_t* packed, const BlockOut& out) {
@@ -152,8 +151,8 @@ int PairAt(const uint8_t* bytes, int i) {
 
 void UnpackQ6K(const uint8_t* block, const BlockOut& out) {
   const auto* scales = reinterpret_cast<const int8_t*>(block + 192);
-  const float d = HalfNumberAt(block + 208);
-  for (int g = 0; g < 16; ++g) out.scales[g] = FloatToHalf(d * static_cast<float>(scales[g]));
+  *out.factor = HalfNumberAt(block + 208);
+  for (int g = 0; g < 16; ++g) out.scales[g] = StepOf(scales[g]);
   for (int i = 0; i < 2; ++i) Nibbles(block + 64 * i, 64, out.values + 128 * i);
   for (int i = 0; i < 256; ++i) {
     out.values[i] = static_cast<uint8_t>(out.values[i] | PairAt(block + 128, i) << 4);
@@ -162,10 +161,10 @@ void UnpackQ6K(const uint8_t* block, const BlockOut& out) {
 
 void UnpackQ3K(const uint8_t* block, const BlockOut& out) {
   const uint8_t* packed = block + 96;
-  const float d = HalfNumberAt(block + 108);
+  *out.factor = HalfNumberAt(block + 108);
   for (int g = 0; g < 16; ++g) {
     const int low = packed[g % 8] >> g / 8 * 4 & 15, high = packed[8 + g % 4] >> g / 4 * 2 & 3;
-    out.scales[g] = FloatToHalf(d * static_cast<float>((low | high << 4) - 32));
+    out.scales[g] = StepOf((low | high << 4) - 32);
   }
   for (int i = 0; i < 256; ++i) {
     out.values[i] =
@@ -231,10 +230,10 @@ constexpr BlockType kBlockTypes[] = {
     {"Q5_0", {Held::kI5, 5, false, nullptr, 32, 22}, UnpackQ5<false>},
     {"Q5_1", {Held::kI5, 5, true, nullptr, 32, 24}, UnpackQ5<true>},
     {"Q2_K", {Held::kI2, 4, true, nullptr, 256, 84, kWholes}, UnpackQ2K},
-    {"Q3_K", {Held::kI3, 4, false, nullptr, 256, 110}, UnpackQ3K},
+    {"Q3_K", {Held::kI3, 4, false, nullptr, 256, 110, kWholes}, UnpackQ3K},
     {"Q4_K", {Held::kI4, 5, true, nullptr, 256, 144, kWholes}, UnpackQ4K},
     {"Q5_K", {Held::kI5, 5, true, nullptr, 256, 176, kWholes}, UnpackQ5K},
-    {"Q6_K", {Held::kI6, 4, false, nullptr, 256, 210}, UnpackQ6K},
+    {"Q6_K", {Held::kI6, 4, false, nullptr, 256, 210, kWholes}, UnpackQ6K},
     {"IQ4_NL", {Held::kI4, 5, false, kIq4Table, 32, 18}, UnpackQ4<false>},
     {"IQ4_XS", {Held::kI4, 5, false, kIq4Table, 256, 136, kWholes}, UnpackIq4Xs},
     {"MXFP4", {Held::kI4, 5, false, kFp4Table, 32, 17, StepKind::kPower}, UnpackMxfp4},

@@ -42,10 +42,9 @@ std::string_view NamesOfBlocks();
 
 // One row of `cols` weights, a multiple of the block's elements. The integers are those of the
 // blocks. So are the scales and minimums of types that state them as halves (Q8_0, Q5_0, Q5_1,
-// Q4_0, Q4_1, IQ4_NL, TQ1_0, TQ2_0), as steps of a factor (Q5_K, Q4_K, Q2_K, IQ4_XS, NVFP4, those
-// with grids), or as powers of two (MXFP4) from 2^-24 on; MXFP4's weights under that are rounded to
-// multiples of 2^-24, and those of scales above 2^100 are infinite. Q6_K's and Q3_K's are products
-// of two numbers and rounded to 11 bits.
+// Q4_0, Q4_1, IQ4_NL, TQ1_0, TQ2_0), as steps of a factor (the K types, IQ4_XS, NVFP4, those with
+// grids), or as powers of two (MXFP4) from 2^-24 on; MXFP4's weights under that are rounded to
+// multiples of 2^-24, and those of scales above 2^100 are infinite.
 void PackBlocks(std::string_view dtype, const std::byte* blocks, int64_t cols, PackedRow& row);
 
 // Where one block's integers, scales and minimums go, and how one type's blocks are unpacked.

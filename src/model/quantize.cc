@@ -75,9 +75,9 @@ void ReadPackedRow(const PackedFormat& format, const PackedRow& row, int64_t col
 
 void ScalePacked(float factor, PackedRow& row) {
   if (!row.factors.empty()) {
-    // To 16 bits, as kernels need them.
+    // To 15 bits, as kernels need them.
     const auto scaled = [factor](float number) {
-      return std::bit_cast<float>((std::bit_cast<uint32_t>(number * factor) + 0x80u) & ~0xffu);
+      return std::bit_cast<float>((std::bit_cast<uint32_t>(number * factor) + 0x100u) & ~0x1ffu);
     };
     for (float& number : row.factors) number = scaled(number);
     for (float& number : row.minimum_factors) number = scaled(number);

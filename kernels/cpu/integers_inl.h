@@ -507,11 +507,8 @@ void MatMul(const MatMulArgs& args, int64_t begin, int64_t end) {
       if (w.has_minimums) return MatMulOf<5, kWithMinimums>(args, begin, end);
       return MatMulOf<5, kPlain>(args, begin, end);
     case WeightType::kI4:
-      if (w.table != nullptr && w.group_shift == 4) {
-        constexpr int kOf16 = kGroupsOf16 | kWithTable;
-        if (w.step_kind == StepKind::kE4m3) return MatMulOf<4, kOf16 | kWithE4m3>(args, begin, end);
-        return MatMulOf<4, kOf16 | kWithIntegers>(args, begin, end);
-      }
+      if (w.table != nullptr && w.group_shift == 4)
+        return MatMulOf<4, kGroupsOf16 | kWithTable | kWithE4m3>(args, begin, end);
       if (w.table != nullptr) {
         if (w.step_kind == StepKind::kPower)
           return MatMulOf<4, kWithTable | kWithPowers>(args, begin, end);
@@ -522,6 +519,9 @@ void MatMul(const MatMulArgs& args, int64_t begin, int64_t end) {
       if (w.has_minimums) return MatMulOf<4, kWithMinimums>(args, begin, end);
       return MatMulOf<4, kPlain>(args, begin, end);
     case WeightType::kI3:
+      if (w.table != nullptr && w.group_shift == 4)
+        return MatMulOf<3, kGroupsOf16 | kWithTable | kWithIntegers>(args, begin, end);
+      if (w.table != nullptr) return MatMulOf<3, kWithTable | kWithIntegers>(args, begin, end);
       return MatMulOf<3, kGroupsOf16 | kWithIntegers>(args, begin, end);
     case WeightType::kI2:
       return MatMulOf<2, kGroupsOf16 | kSteppedMinimums>(args, begin, end);

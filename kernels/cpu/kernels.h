@@ -32,7 +32,7 @@ namespace pawl {
 // bytes times a float that 256 neighbours share (StepKind). A weight is worth
 //   (u - 2^(bits - 1)) scale   without minimums
 //   u scale + minimum          with them
-//   table[u] scale             of a kI4 matrix that has a table
+//   table[u] scale             of a kI4 or kI3 matrix that has a table
 // Where the integers lie: kernels/cpu/integers.h.
 enum class WeightType : uint8_t { kF32, kBf16, kF16, kI8, kI6, kI5, kI4, kI3, kI2 };
 
@@ -70,17 +70,17 @@ struct Matrix {
   const uint16_t* scales = nullptr;
   const uint16_t* minimums = nullptr;
   bool has_minimums = false;      // kI5, kI4; always of kI2
-  const int8_t* table = nullptr;  // kI4 without minimums: what the 16 integers stand for
+  const int8_t* table = nullptr;  // kI4, kI3 without minimums: what the integers stand for; 16
   // With steps, in place of halves: a byte, and what it is multiplied with, which has at most 15
   // bits that are not zero. The factor of 256 neighbours is where the scale of a group is, with
-  // their number in place of the group's. There are integers of kI5 and kI4 with minimums or a
-  // table, always of kI6, kI3 and kI2; powers of kI4 with groups of 32 and a table; kE4m3 of kI4
-  // with groups of 16 and a table, which has steps always.
+  // their number in place of the group's. There are integers of kI5 and kI4 with minimums, of kI4
+  // with groups of 32 and a table, always of kI6, kI3 and kI2; powers of kI4 with groups of 32 and
+  // a table; kE4m3 of kI4 with groups of 16 and a table, which has steps always.
   StepKind step_kind = StepKind::kNone;
   const uint8_t *steps = nullptr, *minimum_steps = nullptr;
   const float *factors = nullptr, *minimum_factors = nullptr;
-  // 2^shift weights are a group. 5 or 6; 4 of kI6, kI3, kI2 and of kI4 with a table, where it is 4
-  // for the first three always.
+  // 2^shift weights are a group. 5 or 6; always 4 of kI6, kI2 and of kI3 without a table; 4 or 5 of
+  // kI3 with a table; 4 to 6 of kI4 with one.
   int group_shift = 5;
   int64_t groups = 0;  // of a padded row
 };

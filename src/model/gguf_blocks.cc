@@ -291,20 +291,21 @@ void PackBlocks(std::string_view dtype, const std::byte* blocks, int64_t cols, P
 // an eighth to one side.
 //
 // Every such weight is one of at most sixteen values times its group's scale. So each type becomes
-// four-bit indices into a table: a size's place in the type's list of sizes, and 8 where it is
-// negative (IQ1: moved down). In memory a weight then takes 4.4 or 4.6 bits, not 1.6 to 3.4. Scales
-// are odd integers below 32 times a part of the block's half.
+// indices into a table: a size's place in the type's list of sizes, and behind all places where it
+// is negative (IQ1: moved down). IQ3 has eight sizes and indices of four bits; IQ2 and IQ1 have
+// three sizes and indices of three bits. In memory a weight then takes 3.4 to 4.4 bits, not 1.6 to
+// 3.4. Scales are odd integers below 32 times a part of the block's half.
 
 namespace {
 
 #include "src/model/gguf_grids.inc"
 
-constexpr int8_t kIq2Table[16] = {8, 25, 43, 0, 0, 0, 0, 0, -8, -25, -43, 0, 0, 0, 0, 0};
+constexpr int8_t kIq2Table[16] = {8, 25, 43, 0, -8, -25, -43};
 constexpr int8_t kIq3XxsTable[16] = {4,  12,  20,  28,  36,  44,  52,  62,
                                      -4, -12, -20, -28, -36, -44, -52, -62};
 constexpr int8_t kIq3STable[16] = {1, 3, 5, 7, 9, 11, 13, 15, -1, -3, -5, -7, -9, -11, -13, -15};
 // In eighths: -1, 0, 1 moved up, and down.
-constexpr int8_t kIq1Table[16] = {-7, 1, 9, 0, 0, 0, 0, 0, -9, -1, 7, 0, 0, 0, 0, 0};
+constexpr int8_t kIq1Table[16] = {-7, 1, 9, 0, -9, -1, 7};
 
 uint32_t Bits16(const uint8_t* p) {
   uint16_t bits;
@@ -321,7 +322,7 @@ uint32_t Bits32(const uint8_t* p) {
 void PutVector(uint32_t vector, int width, int count, uint32_t signs, uint8_t* out) {
   for (int i = 0; i < count; ++i) {
     const uint32_t size = vector >> width * i & ((1u << width) - 1);
-    out[i] = static_cast<uint8_t>(size | (signs >> i & 1) << 3);
+    out[i] = static_cast<uint8_t>(size | (signs >> i & 1) << width);
   }
 }
 
@@ -426,15 +427,14 @@ void UnpackIq1M(const uint8_t* block, const BlockOut& out) {
   }
 }
 
-constexpr WeightType kIndices = WeightType::kI4;
 constexpr BlockType kGridTypes[] = {
-    {"IQ3_S", {kIndices, 5, false, kIq3STable, 256, 110, kWholes}, UnpackIq3S},
-    {"IQ3_XXS", {kIndices, 5, false, kIq3XxsTable, 256, 98, kWholes}, UnpackIq3Xxs},
-    {"IQ2_S", {kIndices, 4, false, kIq2Table, 256, 82, kWholes}, UnpackIq2S},
-    {"IQ2_XS", {kIndices, 4, false, kIq2Table, 256, 74, kWholes}, UnpackIq2Xs},
-    {"IQ2_XXS", {kIndices, 5, false, kIq2Table, 256, 66, kWholes}, UnpackIq2Xxs},
-    {"IQ1_M", {kIndices, 4, false, kIq1Table, 256, 56, kWholes}, UnpackIq1M},
-    {"IQ1_S", {kIndices, 5, false, kIq1Table, 256, 50, kWholes}, UnpackIq1S},
+    {"IQ3_S", {WeightType::kI4, 5, false, kIq3STable, 256, 110, kWholes}, UnpackIq3S},
+    {"IQ3_XXS", {WeightType::kI4, 5, false, kIq3XxsTable, 256, 98, kWholes}, UnpackIq3Xxs},
+    {"IQ2_S", {WeightType::kI3, 4, false, kIq2Table, 256, 82, kWholes}, UnpackIq2S},
+    {"IQ2_XS", {WeightType::kI3, 4, false, kIq2Table, 256, 74, kWholes}, UnpackIq2Xs},
+    {"IQ2_XXS", {WeightType::kI3, 5, false, kIq2Table, 256, 66, kWholes}, UnpackIq2Xxs},
+    {"IQ1_M", {WeightType::kI3, 4, false, kIq1Table, 256, 56, kWholes}, UnpackIq1M},
+    {"IQ1_S", {WeightType::kI3, 5, false, kIq1Table, 256, 50, kWholes}, UnpackIq1S},
 };
 
 }  // namespace

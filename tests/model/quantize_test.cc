@@ -105,8 +105,8 @@ TEST(QuantizeTest, BlocksAreWorthWhatTheReferenceSays) {
                {"Q4_1", 5},        {"Q6_K", 6.625},    {"Q5_K", 5.75},   {"Q4_K", 4.75},
                {"Q3_K", 3.625},    {"Q2_K", 3.25},     {"IQ4_NL", 4.5},  {"IQ4_XS", 4.375},
                {"MXFP4", 4.375},   {"NVFP4", 4.625},   {"TQ1_0", 4.25},  {"TQ2_0", 4.25},
-               {"IQ3_S", 4.375},   {"IQ3_XXS", 4.375}, {"IQ2_S", 4.625}, {"IQ2_XS", 4.625},
-               {"IQ2_XXS", 4.375}, {"IQ1_M", 4.625},   {"IQ1_S", 4.375}};
+               {"IQ3_S", 4.375},   {"IQ3_XXS", 4.375}, {"IQ2_S", 3.625}, {"IQ2_XS", 3.625},
+               {"IQ2_XXS", 3.375}, {"IQ1_M", 3.625},   {"IQ1_S", 3.375}};
   EXPECT_EQ(file->tensors().size(), 2 * std::size(types)) << "every golden type is compared";
   for (const auto& type : types) {
     SCOPED_TRACE(type.name);

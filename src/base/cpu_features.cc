@@ -14,16 +14,14 @@
 
 namespace pawl {
 
-#if defined(__APPLE__)
-// There a name may be left open only for one library that has it.
+// A function, and not an open name, which linkers for macOS do not take.
 __attribute__((weak)) const char* MostInstructions() { return nullptr; }
-#endif
 
 namespace {
 
 // What is left of `features` under MostInstructions().
 CpuFeatures Limited(CpuFeatures features) {
-  const char* most = MostInstructions != nullptr ? MostInstructions() : nullptr;
+  const char* most = MostInstructions();
   if (most == nullptr || *most == '\0') return features;
   const std::string_view name = most;
   const int level = name == "avx512-vnni" ? 3 : name == "avx512" ? 2 : name == "avx2" ? 1 : 0;

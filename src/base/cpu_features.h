@@ -22,14 +22,11 @@ inline constexpr const char* kInstructionLimits[] = {
 // Less what MostInstructions() leaves out.
 CpuFeatures DetectCpu();
 
-// To try on one processor what runs on a lesser one, a program may define this function; the
-// library has none. One of kInstructionLimits: no instructions beyond those of that kernel variant;
-// null or "": all that the processor has. Other texts count as "portable".
-#if defined(__APPLE__)
-const char* MostInstructions();  // cpu_features.cc has one for programs without their own
-#else
-__attribute__((weak)) const char* MostInstructions();
-#endif
+// To try on one processor what runs on a lesser one, a program may define this function, in
+// place of the library's, which answers null. One of kInstructionLimits: no instructions beyond
+// those of that kernel variant; null or "": all that the processor has. Other texts count as
+// "portable".
+const char* MostInstructions();
 
 // Asks the system to let this process use AMX's tiles, once for all its threads; asking again does
 // nothing. False when it refuses or has none. From then on a thread that uses them needs 8 KiB more

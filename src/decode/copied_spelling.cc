@@ -1,6 +1,6 @@
-// A value may begin with a piece of the first token: SmolLM2 writes "F", "M" where the tokenizer has
-// "FM", and of 480 fields 8 were lost where it was not to. What leads astray are tokens that join
-// the ends of two, such as "Ko" for "K", "ofi", and pieces behind the beginning.
+// A value may begin with a piece of the first token: SmolLM2 writes "F", "M" where the tokenizer
+// has "FM", and of 480 fields 8 were lost where it was not to. What leads astray are tokens that
+// join the ends of two, such as "Ko" for "K", "ofi", and pieces behind the beginning.
 //
 // Strings are looked up in the text: the rest behind each place of what is written is encoded, up
 // to each border at which the value may end in the middle of the first token or behind it. Numbers

@@ -146,6 +146,9 @@ def main():
     parser.add_argument("--most", type=float, default=0, help="what a case may have taken here (0: any time)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="programs at a time (one for each processor)")
     options = parser.parse_args()
+    missing = [program for program in options.programs if not (BUILD / "bin" / program).exists()]
+    if missing:
+        parser.error(f"no program {missing[0]} in build-arm/bin; scripts/test_arm.sh builds the programs")
     RESULTS.mkdir(parents=True, exist_ok=True)
     with ThreadPoolExecutor(options.jobs) as pool:
         return 0 if all(list(pool.map(lambda program: program_results(program, options), options.programs))) else 1

@@ -8,6 +8,10 @@
 # the module a fifth smaller (Debian's package binaryen).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+case "${1:-}" in
+  -h | --help) sed -n '2,8s/^# \{0,1\}//p' scripts/build_wasm.sh; exit 0 ;;
+  -*) echo "build_wasm.sh: unknown option '$1'" >&2; exit 2 ;;
+esac
 build=$(realpath -m "${1:-build-wasm}")
 
 for tool in cmake ninja python3; do

@@ -13,13 +13,16 @@ out=$root/dist
 pythons=()
 while [[ $# -gt 0 ]]; do
   case "$1" in
+    --out | --target) [[ $# -gt 1 ]] || { echo "build_wheels.sh: $1 needs a value" >&2; exit 2; } ;;&
     -h | --help) sed -n '2,9s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
     --out) out=$2; shift ;;
     --target)
       [[ ${#pythons[@]} -eq 0 ]] || { echo "build_wheels.sh: --target comes before the Pythons" >&2; exit 2; }
       exec "$root/scripts/cross_wheels.sh" "$2" --out "$out" "${@:3}" ;;
     -*) echo "build_wheels.sh: unknown option '$1'" >&2; exit 2 ;;
-    *) pythons+=("$1") ;;
+    *)
+      command -v "$1" >/dev/null || { echo "build_wheels.sh: no Python '$1'" >&2; exit 2; }
+      pythons+=("$1") ;;
   esac
   shift
 done

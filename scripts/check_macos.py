@@ -139,6 +139,8 @@ def main():
     parser.add_argument("what", nargs="+", metavar="TARGET|FILE")
     parser.add_argument("--minimum", default="12.0", help="the oldest macOS that files are to run on (12.0)")
     arguments = parser.parse_args()
+    if not re.fullmatch(r"\d+(\.\d+)?", arguments.minimum):
+        parser.error(f"--minimum {arguments.minimum}: a version such as 12.0 is wanted")
     minimum = tuple(int(part) for part in (arguments.minimum + ".0").split(".")[:2])
     failed = False
     for what in arguments.what:

@@ -20,8 +20,8 @@ for name in wine64 wine /usr/lib/wine/wine64; do
 done
 [[ -n $wine ]] || { echo "skipped: no wine64 (Debian's package wine64)"; exit 0; }
 folder=${1:-build-cross/x86_64-windows-gnu/build}
-command=$(find "$folder" -maxdepth 2 -name pawl.exe -print -quit 2>/dev/null)
-library=$(find "$folder" -maxdepth 2 -name pawl.dll -print -quit 2>/dev/null)
+command=$(find "$folder" -maxdepth 2 -name pawl.exe -print -quit 2>/dev/null || true)
+library=$(find "$folder" -maxdepth 2 -name pawl.dll -print -quit 2>/dev/null || true)
 [[ -n $command ]] || { echo "check_windows.sh: no pawl.exe in $folder; scripts/build_cross.sh x86_64-windows-gnu makes it" >&2; exit 1; }
 
 root=$(mktemp -d)

@@ -16,6 +16,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 case "${1:-}" in
   "" | -h | --help) sed -n '2,14s/^# \{0,1\}//p' "scripts/release.sh"; exit 0 ;;
 esac
+[[ $1 != -* ]] || { echo "release.sh: unknown option '$1'" >&2; exit 2; }
 out=$(realpath -m "$1")
 shift
 parts=("$@")

@@ -4,7 +4,7 @@
     gguf_peers.py quantize --model SmolLM2.gguf           # pawl quantize next to llama_model_quantize
     gguf_peers.py types --model SmolLM2.gguf --seeds 3    # each type next to its float twin, in both programs
     gguf_peers.py speed --model SmolLM2.gguf              # step and prompt on one thread
-    gguf_peers.py memory --model SmolLM2.gguf --hidden 2048 --layers 24   # peak memory next to the file
+    gguf_peers.py memory --model SmolLM2.gguf --hidden 2048 --layers 24 --random-blocks   # peak memory next to the file
 
 `--model` gives the tokenizer, and for `quantize` the weights. `types` and `speed` make models with random weights of
 widths that are multiples of 256, so that every type is what it says (`--pure` of llama.cpp). The output is JSON; --out
@@ -44,8 +44,10 @@ FTYPES = {
 PURE = {"Q8_0": 7, "Q6_K": 18, "Q5_K": 16, "Q5_1": 9, "Q5_0": 8, "Q4_K": 14, "Q4_1": 3, "Q4_0": 2, "IQ4_NL": 25,
         "IQ4_XS": 30, "IQ3_S": 26, "Q3_K": 11, "Q2_K": 10, "TQ1_0": 36, "TQ2_0": 37}  # fmt: skip
 # Types that llama.cpp writes for other models only (experts) or with measured importances only. Their files are made of
-# random blocks. The number is the place of the block's scale, a half; None: the scale has a form of its own.
-RANDOM_BLOCKS = {"MXFP4": None, "NVFP4": None, "IQ3_XXS": 0, "IQ2_S": 0, "IQ2_XS": 0, "IQ2_XXS": 0, "IQ1_M": None, "IQ1_S": 0}
+# random blocks.
+RANDOM_BLOCKS = ("MXFP4", "NVFP4", "IQ3_XXS", "IQ2_S", "IQ2_XS", "IQ2_XXS", "IQ1_M", "IQ1_S")
+# Places of the halves of other types, where they are not at 0 alone.
+HALVES = {"Q4_K": (0, 2), "Q5_K": (0, 2), "Q2_K": (80, 82), "Q3_K": (108,), "Q6_K": (208,), "Q4_1": (0, 2), "Q5_1": (0, 2)}
 
 
 def without_repacking():
@@ -189,8 +191,8 @@ def with_scales(name, blocks, scales):
             parts[:, i] = (parts[:, i] & 0x0FFF) | (((half >> (4 * i)) & 15) << 12)
         blocks[:, 48:56] = parts.view(np.uint8)
     else:
-        at = RANDOM_BLOCKS.get(name, 0)
-        blocks[:, at : at + 2] = scales.astype(np.float16).view(np.uint8).reshape(-1, 2)
+        for at in HALVES.get(name, (0,)):
+            blocks[:, at : at + 2] = scales.astype(np.float16).view(np.uint8).reshape(-1, 2)
     return blocks
 
 
@@ -236,7 +238,7 @@ def finish(writer):
 
 def typed_file(args, plain, file, name, seed):
     """The random model of `plain` with matrices of a type."""
-    if name in RANDOM_BLOCKS:
+    if name in RANDOM_BLOCKS or args.random_blocks:
         random_file(plain, file, name, seed, args.spread)
     else:
         llama_quantize(plain, file, PURE[name], pure=True)
@@ -375,6 +377,7 @@ def main():
     parser.add_argument("--runs", type=int, default=5, help="of both programs in turn, each with two rounds")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--core", default="0", help="as taskset has it: 0, or 0,1")
+    parser.add_argument("--random-blocks", action="store_true", help="of all types, not only of those that llama.cpp does not write")
     parser.add_argument("--no-repack", action="store_true", help="llama.cpp uses weights as files have them")
     parser.add_argument("--out")
     args = parser.parse_args()

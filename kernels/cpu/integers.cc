@@ -3,6 +3,7 @@
 // too. So planes are made and read by shifts and masks of whole words.
 #include "kernels/cpu/integers.h"
 
+#include <bit>
 #include <cstddef>
 #include <cstring>
 
@@ -66,7 +67,7 @@ void LoadBlock(const uint8_t* from, int bits, uint8_t* values) {
 float StepAt(const Matrix& m, int64_t row, int64_t group, uint8_t step, const float* factors) {
   const int64_t block = group << m.group_shift >> 8;
   const int64_t at = (row / kQuantTile * StepBlocks(m) + block) * kQuantTile + row % kQuantTile;
-  return HalfToFloat(static_cast<uint16_t>(step << StepShift(m))) * factors[at];
+  return StepWorth(m.step_kind, step) * factors[at];
 }
 
 }  // namespace
@@ -98,15 +99,21 @@ void LoadIntegers(const Matrix& matrix, int64_t row, uint8_t* values) {
   }
 }
 
+float StepWorth(StepKind kind, uint8_t step) {
+  if (kind == StepKind::kInteger) return static_cast<int8_t>(step);
+  if (kind == StepKind::kPower) return std::bit_cast<float>(uint32_t{step} << 23);
+  return HalfToFloat(static_cast<uint16_t>(step << 7));
+}
+
 float ScaleAt(const Matrix& m, int64_t row, int64_t group) {
   const int64_t at = GroupIndex(m, row, group);
-  return m.has_steps ? StepAt(m, row, group, m.steps[at], m.factors) : HalfToFloat(m.scales[at]);
+  return HasSteps(m) ? StepAt(m, row, group, m.steps[at], m.factors) : HalfToFloat(m.scales[at]);
 }
 
 float MinimumAt(const Matrix& m, int64_t row, int64_t group) {
   if (!m.has_minimums) return 0.0f;
   const int64_t at = GroupIndex(m, row, group);
-  return m.has_steps ? StepAt(m, row, group, m.minimum_steps[at], m.minimum_factors)
+  return HasSteps(m) ? StepAt(m, row, group, m.minimum_steps[at], m.minimum_factors)
                      : HalfToFloat(m.minimums[at]);
 }
 

@@ -71,6 +71,7 @@ inline int64_t GroupIndex(const Matrix& m, int64_t row, int64_t group) {
 // The scale and the minimum (0 where there are none) of a group, exactly.
 float ScaleAt(const Matrix& m, int64_t row, int64_t group);
 float MinimumAt(const Matrix& m, int64_t row, int64_t group);
+float StepWorth(StepKind kind, uint8_t step);
 // What an integer as it is stored stands for, in steps of its group's scale, above the minimum.
 int WorthOf(const Matrix& matrix, uint8_t integer);
 // out = row `row`, every weight rounded to float once.

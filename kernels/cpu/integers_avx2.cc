@@ -41,10 +41,17 @@ inline Floats operator*(const Floats& a, const Floats& b) { return {_mm256_mul_p
 inline Floats Fma(const Floats& a, const Floats& b, const Floats& c) {
   return {_mm256_fmadd_ps(a.v, b.v, c.v)};
 }
-template <int n>
-inline Floats StepHalves(const uint8_t* p) {
-  const __m128i bits = _mm_cvtepu8_epi16(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
-  return {_mm256_cvtph_ps(_mm_slli_epi16(bits, n))};
+inline __m128i LoadSteps(const uint8_t* p) {
+  return _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p));
+}
+inline Floats StepIntegers(const uint8_t* p) {
+  return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(LoadSteps(p)))};
+}
+inline Floats StepE4m3(const uint8_t* p) {
+  return {_mm256_cvtph_ps(_mm_slli_epi16(_mm_cvtepu8_epi16(LoadSteps(p)), 7))};
+}
+inline Floats StepPowers(const uint8_t* p) {
+  return {_mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu8_epi32(LoadSteps(p)), 23))};
 }
 inline Floats Scaled(Ints ints, const Floats& scale, const Floats& shift) {
   return Fma({_mm256_castsi256_ps(ints)}, scale, shift);

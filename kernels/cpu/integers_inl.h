@@ -6,7 +6,7 @@
 //   Bytes          that many fours of bytes
 //   kRows          input rows that are multiplied with weights while these are in a register
 //   Zero, Set1, SetInts, Load, Store, Halves (of half-precision numbers),
-//   StepHalves<n>  those whose bits are bytes, shifted to the left by n
+//   StepIntegers, StepE4m3, StepPowers   what the bytes of steps stand for (StepKind)
 //   +, -, *, Fma(a, b, c) = ab + c of Floats
 //   Scaled(ints, scale, shift)
 //                  ints above kZero as floats, times scale, rounded once; shift is -kZeroFloat
@@ -98,12 +98,22 @@ void Pack(const float* x, int64_t x_stride, int rows, int64_t n, float* out) {
 // ---- Products ----
 
 // What there is to know about a matrix while the code is compiled: its bits, and these.
-enum : int { kPlain = 0, kGroupsOf16 = 1, kWithMinimums = 2, kWithTable = 4, kWithSteps = 8 };
+enum : int {
+  kPlain = 0,
+  kGroupsOf16 = 1,
+  kWithMinimums = 2,
+  kWithTable = 4,
+  kWithIntegers = 8,  // as steps; so are the next two
+  kWithE4m3 = 16,
+  kWithPowers = 32
+};
 template <int kBitsEach, int kTraits>
 struct Format {
   static constexpr int kBits = kBitsEach;
   static constexpr bool kHalves = kTraits & kGroupsOf16, kMins = kTraits & kWithMinimums;
-  static constexpr bool kTable = kTraits & kWithTable, kSteps = kTraits & kWithSteps;
+  static constexpr bool kTable = kTraits & kWithTable;
+  static constexpr bool kE4m3 = kTraits & kWithE4m3, kPowers = kTraits & kWithPowers;
+  static constexpr bool kSteps = kE4m3 || kPowers || (kTraits & kWithIntegers);
   static constexpr bool kWide = kBits == 8 || kTable;
   // What the bytes that are multiplied exceed the weights by, and the stored integers.
   static constexpr int kOffset = kMins     ? 0
@@ -288,7 +298,10 @@ inline void Tile(const MatMulArgs& args, const uint8_t* weights, Span blocks, in
   const auto number = [&](const uint16_t* halves, const uint8_t* steps, const Floats& by, int64_t g)
       __attribute__((always_inline)) {
     if constexpr (!F::kSteps) return Halves(halves + tables + g * kQuantTile);
-    return StepHalves < F::kTable ? 7 : 0 > (steps + tables + g * kQuantTile) * by;
+    const uint8_t* from = steps + tables + g * kQuantTile;
+    if constexpr (F::kE4m3) return StepE4m3(from) * by;
+    if constexpr (F::kPowers) return StepPowers(from) * by;
+    return StepIntegers(from) * by;
   };
   const auto* x = reinterpret_cast<const InputBlock*>(args.x + row / kPackRows * kPackRows *
                                                                    PackedWidth(m.cols)) +
@@ -484,27 +497,32 @@ void MatMulOf(const MatMulArgs& args, int64_t begin, int64_t end) {
 }
 
 void MatMul(const MatMulArgs& args, int64_t begin, int64_t end) {
-  constexpr int kSteppedMinimums = kWithMinimums | kWithSteps;
+  constexpr int kSteppedMinimums = kWithMinimums | kWithIntegers;
   const Matrix& w = args.w;
   switch (w.type) {
     case WeightType::kI6:
-      return MatMulOf<6, kGroupsOf16>(args, begin, end);
+      return MatMulOf<6, kGroupsOf16 | kWithIntegers>(args, begin, end);
     case WeightType::kI5:
-      if (w.has_steps) return MatMulOf<5, kSteppedMinimums>(args, begin, end);
+      if (HasSteps(w)) return MatMulOf<5, kSteppedMinimums>(args, begin, end);
       if (w.has_minimums) return MatMulOf<5, kWithMinimums>(args, begin, end);
       return MatMulOf<5, kPlain>(args, begin, end);
     case WeightType::kI4:
-      if (w.table != nullptr && w.group_shift == 4) {
-        if (w.has_steps)
-          return MatMulOf<4, kGroupsOf16 | kWithTable | kWithSteps>(args, begin, end);
-        return MatMulOf<4, kGroupsOf16 | kWithTable>(args, begin, end);
+      if (w.table != nullptr && w.group_shift == 4)
+        return MatMulOf<4, kGroupsOf16 | kWithTable | kWithE4m3>(args, begin, end);
+      if (w.table != nullptr) {
+        if (w.step_kind == StepKind::kPower)
+          return MatMulOf<4, kWithTable | kWithPowers>(args, begin, end);
+        if (HasSteps(w)) return MatMulOf<4, kWithTable | kWithIntegers>(args, begin, end);
+        return MatMulOf<4, kWithTable>(args, begin, end);
       }
-      if (w.table != nullptr) return MatMulOf<4, kWithTable>(args, begin, end);
-      if (w.has_steps) return MatMulOf<4, kSteppedMinimums>(args, begin, end);
+      if (HasSteps(w)) return MatMulOf<4, kSteppedMinimums>(args, begin, end);
       if (w.has_minimums) return MatMulOf<4, kWithMinimums>(args, begin, end);
       return MatMulOf<4, kPlain>(args, begin, end);
     case WeightType::kI3:
-      return MatMulOf<3, kGroupsOf16>(args, begin, end);
+      if (w.table != nullptr && w.group_shift == 4)
+        return MatMulOf<3, kGroupsOf16 | kWithTable | kWithIntegers>(args, begin, end);
+      if (w.table != nullptr) return MatMulOf<3, kWithTable | kWithIntegers>(args, begin, end);
+      return MatMulOf<3, kGroupsOf16 | kWithIntegers>(args, begin, end);
     case WeightType::kI2:
       return MatMulOf<2, kGroupsOf16 | kSteppedMinimums>(args, begin, end);
     default:

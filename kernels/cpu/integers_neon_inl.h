@@ -40,9 +40,15 @@ inline Floats OfHalves(uint16x8_t bits) {
   return {{vcvt_f32_f16(vget_low_f16(halves)), vcvt_high_f32_f16(halves)}};
 }
 inline Floats Halves(const uint16_t* p) { return OfHalves(vld1q_u16(p)); }
-template <int n>
-inline Floats StepHalves(const uint8_t* p) {
-  return OfHalves(vshll_n_u8(vld1_u8(p), n));
+inline Floats StepIntegers(const uint8_t* p) {
+  const int16x8_t wide = vmovl_s8(vreinterpret_s8_u8(vld1_u8(p)));
+  return {{vcvtq_f32_s32(vmovl_s16(vget_low_s16(wide))), vcvtq_f32_s32(vmovl_high_s16(wide))}};
+}
+inline Floats StepE4m3(const uint8_t* p) { return OfHalves(vshll_n_u8(vld1_u8(p), 7)); }
+inline Floats StepPowers(const uint8_t* p) {
+  const uint16x8_t wide = vshll_n_u8(vld1_u8(p), 7);
+  return {{vreinterpretq_f32_u32(vshlq_n_u32(vmovl_u16(vget_low_u16(wide)), 16)),
+           vreinterpretq_f32_u32(vshlq_n_u32(vmovl_high_u16(wide), 16))}};
 }
 inline Floats operator+(const Floats& a, const Floats& b) {
   return {{vaddq_f32(a.quad[0], b.quad[0]), vaddq_f32(a.quad[1], b.quad[1])}};

@@ -42,9 +42,19 @@ inline void Store(float* p, const Floats& a) { std::memcpy(p, a.lane, sizeof a.l
 inline Floats Halves(const uint16_t* p) {
   return Map<Floats>([=](int i) { return HalfToFloat(p[i]); });
 }
-template <int n>
-inline Floats StepHalves(const uint8_t* p) {
-  return Map<Floats>([=](int i) { return HalfToFloat(static_cast<uint16_t>(p[i] << n)); });
+inline Floats StepIntegers(const uint8_t* p) {
+  return Map<Floats>([=](int i) { return static_cast<float>(static_cast<int8_t>(p[i])); });
+}
+inline Floats StepE4m3(const uint8_t* p) {
+  return Map<Floats>([=](int i) { return HalfToFloat(static_cast<uint16_t>(p[i] << 7)); });
+}
+inline Floats StepPowers(const uint8_t* p) {
+  return Map<Floats>([=](int i) {
+    const uint32_t bits = uint32_t{p[i]} << 23;
+    float power;
+    std::memcpy(&power, &bits, sizeof power);
+    return power;
+  });
 }
 inline Floats Scaled(const Ints& a, const Floats& scale, const Floats&) {
   return Map<Floats>([&](int i) { return static_cast<float>(a.lane[i] - kZero) * scale.lane[i]; });

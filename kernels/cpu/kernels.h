@@ -29,10 +29,10 @@ namespace pawl {
 
 // kI8 and those behind it hold unsigned integers u of so many bits in groups of neighbours of a
 // row. A group has a scale and may have a minimum: half-precision numbers, or steps, which are
-// bytes times a float that 256 neighbours share. A weight is worth
+// bytes times a float that 256 neighbours share (StepKind). A weight is worth
 //   (u - 2^(bits - 1)) scale   without minimums
 //   u scale + minimum          with them
-//   table[u] scale             of a kI4 matrix that has a table
+//   table[u] scale             of a kI4 or kI3 matrix that has a table
 // Where the integers lie: kernels/cpu/integers.h.
 enum class WeightType : uint8_t { kF32, kBf16, kF16, kI8, kI6, kI5, kI4, kI3, kI2 };
 
@@ -41,6 +41,9 @@ enum class WeightType : uint8_t { kF32, kBf16, kF16, kI8, kI6, kI5, kI4, kI3, kI
 constexpr int64_t kQuantBlock = 32;
 constexpr int64_t kQuantTile = 16;
 constexpr int64_t kStepsBlock = 256;  // neighbours whose steps share a factor
+// What the byte b of a step stands for: an integer with a sign; the float of eight bits of NVFP4,
+// whose bits are those of a half, shifted to the right by 7; 2^(b - 127), or 0 for b = 0.
+enum class StepKind : uint8_t { kNone, kInteger, kE4m3, kPower };
 inline bool IsQuantized(WeightType type) { return type >= WeightType::kI8; }
 // Bits of an integer.
 inline int QuantBits(WeightType type) {
@@ -67,27 +70,27 @@ struct Matrix {
   const uint16_t* scales = nullptr;
   const uint16_t* minimums = nullptr;
   bool has_minimums = false;      // kI5, kI4; always of kI2
-  const int8_t* table = nullptr;  // kI4 without minimums: what the 16 integers stand for
-  // With steps (kI5 and kI4 with minimums, kI4 with groups of 16 and a table, always kI2), in place
-  // of halves: a byte, and what it is multiplied with, which has at most 16 bits that are not zero.
-  // The byte, shifted to the left by StepShift, is the bits of a half. The factor of 256 neighbours
-  // is where the scale of a group is, with their number in place of the group's.
-  bool has_steps = false;
+  const int8_t* table = nullptr;  // kI4, kI3 without minimums: what the integers stand for; 16
+  // With steps, in place of halves: a byte, and what it is multiplied with, which has at most 15
+  // bits that are not zero. The factor of 256 neighbours is where the scale of a group is, with
+  // their number in place of the group's. There are integers of kI5 and kI4 with minimums, of kI4
+  // with groups of 32 and a table, always of kI6, kI3 and kI2; powers of kI4 with groups of 32 and
+  // a table; kE4m3 of kI4 with groups of 16 and a table, which has steps always.
+  StepKind step_kind = StepKind::kNone;
   const uint8_t *steps = nullptr, *minimum_steps = nullptr;
   const float *factors = nullptr, *minimum_factors = nullptr;
-  // 2^shift weights are a group. 5 or 6; 4 of kI6, kI3, kI2 and of kI4 with a table, where it is 4
-  // for the first three always.
+  // 2^shift weights are a group. 5 or 6; always 4 of kI6, kI2 and of kI3 without a table; 4 or 5 of
+  // kI3 with a table; 4 to 6 of kI4 with one.
   int group_shift = 5;
   int64_t groups = 0;  // of a padded row
 };
 
 inline int64_t StepBlocks(const Matrix& m) { return (m.cols + kStepsBlock - 1) / kStepsBlock; }
-// 0: multiples of 2^-24. 7: the floats of eight bits of NVFP4.
-inline int StepShift(const Matrix& m) { return m.table != nullptr ? 7 : 0; }
+inline bool HasSteps(const Matrix& m) { return m.step_kind != StepKind::kNone; }
 // Bytes of a matrix with its scales.
 inline int64_t MatrixBytes(const Matrix& m) {
   if (!IsQuantized(m.type)) return m.rows * m.cols * WeightBytes(m.type);
-  const int64_t of_row = m.has_steps ? m.groups + 4 * StepBlocks(m) : 2 * m.groups;
+  const int64_t of_row = HasSteps(m) ? m.groups + 4 * StepBlocks(m) : 2 * m.groups;
   return QuantBytes(m.type, m.rows, m.cols) +
          QuantTiles(m.rows) * kQuantTile * of_row * (m.has_minimums ? 2 : 1);
 }

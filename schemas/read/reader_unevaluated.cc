@@ -220,7 +220,16 @@ Result<FormulaId> Reader::Closed(const Value& schema, const Path& path) {
   const bool speaks = std::any_of(seen->begin(), seen->end(), [](const Evaluated& one) {
     return !one.names.empty() || !one.patterns.empty();
   });
-  if (speaks) return UnevaluatedProperties(*seen, kFalseFormula, path);
+  if (speaks) {
+    constexpr std::string_view kSayMore[] = {"type",  "enum",  "const", "$ref",
+                                             "allOf", "anyOf", "oneOf"};
+    const auto has = [&](std::string_view name) { return schema.Find(name) != nullptr; };
+    if (here_.copying != Copying::kPlain && has("properties") &&
+        std::ranges::none_of(kSayMore, has) && path.ToString() == "#") {
+      notes_.push_back("#: properties: the schema has no type, so it takes values of any type");
+    }
+    return UnevaluatedProperties(*seen, kFalseFormula, path);
+  }
   if (here_.copying != Copying::kPlain && SaysObject(schema) &&
       ++left_open_ <= limits::kAnnotationNotes) {
     notes_.push_back(path.ToString() + ": no key is named, so the object stays open");

@@ -1,9 +1,7 @@
 // The block types are ggml's (ggml-common.h, ggml-quants.c). The older ones have half-precision
 // scales, and minimums, for 32 weights. The K types have 256 weights in groups of 32 or 16, whose
-// scales and minimums are small integers times a half for each block. Integers without a sign are
-// steps; a product with a sign is a multiple of the smallest half, so rounding it to a half costs
-// 2^-11 of it at most. IQ4 and the FP4 types
-// are indices into a table of sixteen values, of groups with a half, a product, a power of two
+// scales and minimums are small integers times a half for each block. IQ4 and the FP4 types are
+// indices into a table of sixteen values, of groups with a half, a product, a power of two
 // (MXFP4), or an eight-bit float (NVFP4). TQ has the weights -1, 0 and 1 of one scale for 256.
 // Types with grids come last.
 //
@@ -83,11 +81,13 @@ void RoundFp4(int shift, uint8_t* values) {
 }
 
 void UnpackMxfp4(const uint8_t* block, const BlockOut& out) {
-  // The table's values are doubled, so the bias of 127 is 128 here.
-  const int exponent = block[0] - 128;
-  constexpr int kLeast = -24;
+  // The table's values are doubled, so 2^-24 is 104. Sums of products with infinity's next powers
+  // would not be exact.
+  constexpr int kLeast = 104, kMost = 228, kInfinity = 255;
+  const int exponent = block[0];
   Nibbles(block + 1, 16, out.values);
-  out.scales[0] = FloatToHalf(std::ldexp(1.0f, std::max(exponent, kLeast)));
+  out.scales[0] = static_cast<uint16_t>(exponent > kMost ? kInfinity : std::max(exponent, kLeast));
+  *out.factor = 0.5f;
   if (exponent < kLeast) RoundFp4(kLeast - exponent, out.values);
 }
 
@@ -97,7 +97,7 @@ void UnpackNvfp4(const uint8_t* block, const BlockOut& out) {
     // Four bits of exponent, three of fraction: those of a half that is 2^8 times smaller. The
     // table's values are doubled.
     const int byte = block[g] & 0x7f;
-    out.scales[g] = byte == 0x7f ? uint16_t{0} : static_cast<uint16_t>(byte << 7);
+    out.scales[g] = byte == 0x7f ? uint16_t{0} : static_cast<uint16_t>(byte);
     *out.factor = 128.0f;
     Nibbles(block + 4 + 8 * g, 8, out.values + 16 * g);
   }
@@ -105,10 +105,12 @@ void UnpackNvfp4(const uint8_t* block, const BlockOut& out) {
 
 // ---- 256 weights ----
 
-// The factors of steps, whose unit is the smallest half.
+// The byte of an integer with a sign.
+uint16_t StepOf(int integer) { return static_cast<uint8_t>(integer); }
+
 void Factors(float d, float dmin, const BlockOut& out) {
-  *out.factor = std::ldexp(d, 24);
-  *out.minimum_factor = -std::ldexp(dmin, 24);
+  *out.factor = d;
+  *out.minimum_factor = -dmin;
 }
 
 // Eight scales and eight minimums of six bits in twelve bytes.
@@ -149,8 +151,8 @@ int PairAt(const uint8_t* bytes, int i) {
 
 void UnpackQ6K(const uint8_t* block, const BlockOut& out) {
   const auto* scales = reinterpret_cast<const int8_t*>(block + 192);
-  const float d = HalfNumberAt(block + 208);
-  for (int g = 0; g < 16; ++g) out.scales[g] = FloatToHalf(d * static_cast<float>(scales[g]));
+  *out.factor = HalfNumberAt(block + 208);
+  for (int g = 0; g < 16; ++g) out.scales[g] = StepOf(scales[g]);
   for (int i = 0; i < 2; ++i) Nibbles(block + 64 * i, 64, out.values + 128 * i);
   for (int i = 0; i < 256; ++i) {
     out.values[i] = static_cast<uint8_t>(out.values[i] | PairAt(block + 128, i) << 4);
@@ -159,10 +161,10 @@ void UnpackQ6K(const uint8_t* block, const BlockOut& out) {
 
 void UnpackQ3K(const uint8_t* block, const BlockOut& out) {
   const uint8_t* packed = block + 96;
-  const float d = HalfNumberAt(block + 108);
+  *out.factor = HalfNumberAt(block + 108);
   for (int g = 0; g < 16; ++g) {
     const int low = packed[g % 8] >> g / 8 * 4 & 15, high = packed[8 + g % 4] >> g / 4 * 2 & 3;
-    out.scales[g] = FloatToHalf(d * static_cast<float>((low | high << 4) - 32));
+    out.scales[g] = StepOf((low | high << 4) - 32);
   }
   for (int i = 0; i < 256; ++i) {
     out.values[i] =
@@ -180,11 +182,11 @@ void UnpackQ2K(const uint8_t* block, const BlockOut& out) {
 }
 
 void UnpackIq4Xs(const uint8_t* block, const BlockOut& out) {
-  const float d = HalfNumberAt(block);
+  *out.factor = HalfNumberAt(block);
   const int high = HalfBitsAt(block + 2);
   for (int g = 0; g < 8; ++g) {
     const int scale = (block[4 + g / 2] >> g % 2 * 4 & 15) | (high >> 2 * g & 3) << 4;
-    out.scales[g] = FloatToHalf(d * static_cast<float>(scale - 32));
+    out.scales[g] = StepOf(scale - 32);
     Nibbles(block + 8 + 16 * g, 16, out.values + 32 * g);
   }
 }
@@ -220,21 +222,22 @@ void UnpackTq2(const uint8_t* block, const BlockOut& out) {
 
 // Integers, groups of 2^shift, minimums, table; elements and bytes of a block; steps.
 using Held = WeightType;
+constexpr StepKind kHalves = StepKind::kNone, kWholes = StepKind::kInteger;
 constexpr BlockType kBlockTypes[] = {
     {"Q8_0", {Held::kI8, 5, false, nullptr, 32, 34}, UnpackQ8},
     {"Q4_0", {Held::kI4, 5, false, nullptr, 32, 18}, UnpackQ4<false>},
     {"Q4_1", {Held::kI4, 5, true, nullptr, 32, 20}, UnpackQ4<true>},
     {"Q5_0", {Held::kI5, 5, false, nullptr, 32, 22}, UnpackQ5<false>},
     {"Q5_1", {Held::kI5, 5, true, nullptr, 32, 24}, UnpackQ5<true>},
-    {"Q2_K", {Held::kI2, 4, true, nullptr, 256, 84, true}, UnpackQ2K},
-    {"Q3_K", {Held::kI3, 4, false, nullptr, 256, 110}, UnpackQ3K},
-    {"Q4_K", {Held::kI4, 5, true, nullptr, 256, 144, true}, UnpackQ4K},
-    {"Q5_K", {Held::kI5, 5, true, nullptr, 256, 176, true}, UnpackQ5K},
-    {"Q6_K", {Held::kI6, 4, false, nullptr, 256, 210}, UnpackQ6K},
+    {"Q2_K", {Held::kI2, 4, true, nullptr, 256, 84, kWholes}, UnpackQ2K},
+    {"Q3_K", {Held::kI3, 4, false, nullptr, 256, 110, kWholes}, UnpackQ3K},
+    {"Q4_K", {Held::kI4, 5, true, nullptr, 256, 144, kWholes}, UnpackQ4K},
+    {"Q5_K", {Held::kI5, 5, true, nullptr, 256, 176, kWholes}, UnpackQ5K},
+    {"Q6_K", {Held::kI6, 4, false, nullptr, 256, 210, kWholes}, UnpackQ6K},
     {"IQ4_NL", {Held::kI4, 5, false, kIq4Table, 32, 18}, UnpackQ4<false>},
-    {"IQ4_XS", {Held::kI4, 5, false, kIq4Table, 256, 136}, UnpackIq4Xs},
-    {"MXFP4", {Held::kI4, 5, false, kFp4Table, 32, 17}, UnpackMxfp4},
-    {"NVFP4", {Held::kI4, 4, false, kFp4Table, 64, 36, true}, UnpackNvfp4},
+    {"IQ4_XS", {Held::kI4, 5, false, kIq4Table, 256, 136, kWholes}, UnpackIq4Xs},
+    {"MXFP4", {Held::kI4, 5, false, kFp4Table, 32, 17, StepKind::kPower}, UnpackMxfp4},
+    {"NVFP4", {Held::kI4, 4, false, kFp4Table, 64, 36, StepKind::kE4m3}, UnpackNvfp4},
     {"TQ1_0", {Held::kI4, 6, false, nullptr, 256, 54}, UnpackTq1},
     {"TQ2_0", {Held::kI4, 6, false, nullptr, 256, 66}, UnpackTq2},
 };
@@ -266,15 +269,15 @@ void PackBlocks(std::string_view dtype, const std::byte* blocks, int64_t cols, P
   row.values.resize(static_cast<size_t>(cols));
   row.scales.resize(static_cast<size_t>(cols >> format.group_shift));
   row.minimums.resize(format.minimums ? row.scales.size() : 0);
-  row.factors.resize(format.steps ? static_cast<size_t>((cols + kStepsBlock - 1) / kStepsBlock)
-                                  : 0);
+  const bool steps = format.steps != kHalves;
+  row.factors.resize(steps ? static_cast<size_t>((cols + kStepsBlock - 1) / kStepsBlock) : 0);
   row.minimum_factors.resize(format.minimums ? row.factors.size() : 0);
   for (int64_t b = 0; b < cols / format.block_elements; ++b) {
     const BlockOut out = {
         row.values.data() + b * format.block_elements, row.scales.data() + b * groups,
         format.minimums ? row.minimums.data() + b * groups : nullptr,
-        format.steps ? row.factors.data() + b * format.block_elements / kStepsBlock : nullptr,
-        format.steps && format.minimums
+        steps ? row.factors.data() + b * format.block_elements / kStepsBlock : nullptr,
+        steps && format.minimums
             ? row.minimum_factors.data() + b * format.block_elements / kStepsBlock
             : nullptr};
     type.unpack(reinterpret_cast<const uint8_t*>(blocks) + b * format.block_bytes, out);
@@ -288,19 +291,21 @@ void PackBlocks(std::string_view dtype, const std::byte* blocks, int64_t cols, P
 // an eighth to one side.
 //
 // Every such weight is one of at most sixteen values times its group's scale. So each type becomes
-// four-bit indices into a table: a size's place in the type's list of sizes, and 8 where it is
-// negative (IQ1: moved down). In memory a weight then takes 4.5 or 5 bits, not 1.6 to 3.4.
+// indices into a table: a size's place in the type's list of sizes, and behind all places where it
+// is negative (IQ1: moved down). IQ3 has eight sizes and indices of four bits; IQ2 and IQ1 have
+// three sizes and indices of three bits. In memory a weight then takes 3.4 to 4.4 bits, not 1.6 to
+// 3.4. Scales are odd integers below 32 times a part of the block's half.
 
 namespace {
 
 #include "src/model/gguf_grids.inc"
 
-constexpr int8_t kIq2Table[16] = {8, 25, 43, 0, 0, 0, 0, 0, -8, -25, -43, 0, 0, 0, 0, 0};
+constexpr int8_t kIq2Table[16] = {8, 25, 43, 0, -8, -25, -43};
 constexpr int8_t kIq3XxsTable[16] = {4,  12,  20,  28,  36,  44,  52,  62,
                                      -4, -12, -20, -28, -36, -44, -52, -62};
 constexpr int8_t kIq3STable[16] = {1, 3, 5, 7, 9, 11, 13, 15, -1, -3, -5, -7, -9, -11, -13, -15};
 // In eighths: -1, 0, 1 moved up, and down.
-constexpr int8_t kIq1Table[16] = {-7, 1, 9, 0, 0, 0, 0, 0, -9, -1, 7, 0, 0, 0, 0, 0};
+constexpr int8_t kIq1Table[16] = {-7, 1, 9, 0, -9, -1, 7};
 
 uint32_t Bits16(const uint8_t* p) {
   uint16_t bits;
@@ -317,7 +322,7 @@ uint32_t Bits32(const uint8_t* p) {
 void PutVector(uint32_t vector, int width, int count, uint32_t signs, uint8_t* out) {
   for (int i = 0; i < count; ++i) {
     const uint32_t size = vector >> width * i & ((1u << width) - 1);
-    out[i] = static_cast<uint8_t>(size | (signs >> i & 1) << 3);
+    out[i] = static_cast<uint8_t>(size | (signs >> i & 1) << width);
   }
 }
 
@@ -327,14 +332,14 @@ uint32_t EvenSigns(uint32_t seven) {
   return seven | static_cast<uint32_t>(std::popcount(seven) & 1) << 7;
 }
 
-uint16_t Product(float d, float factor) { return FloatToHalf(d * factor); }
+uint16_t OddStep(uint32_t half) { return static_cast<uint16_t>(2 * half + 1); }
 
 void UnpackIq2Xxs(const uint8_t* block, const BlockOut& out) {
-  const float d = HalfToFloat(static_cast<uint16_t>(Bits16(block)));
+  *out.factor = HalfNumberAt(block) / 8;
   for (int g = 0; g < 8; ++g) {
     const uint8_t* picks = block + 2 + 8 * g;
     const uint32_t signs = Bits32(picks + 4);
-    out.scales[g] = Product(d, (0.5f + static_cast<float>(signs >> 28)) * 0.25f);
+    out.scales[g] = OddStep(signs >> 28);
     for (int v = 0; v < 4; ++v) {
       PutVector(kIq2XxsGrid[picks[v]], 2, 8, EvenSigns(signs >> 7 * v),
                 out.values + 32 * g + 8 * v);
@@ -343,15 +348,13 @@ void UnpackIq2Xxs(const uint8_t* block, const BlockOut& out) {
 }
 
 // Sixteen scales of four bits each.
-void HalfSteps(const uint8_t* packed, float d, uint16_t* scales) {
-  for (int g = 0; g < 16; ++g) {
-    const int step = packed[g / 2] >> g % 2 * 4 & 15;
-    scales[g] = Product(d, (0.5f + static_cast<float>(step)) * 0.25f);
-  }
+void OddSteps(const uint8_t* packed, uint16_t* scales) {
+  for (int g = 0; g < 16; ++g) scales[g] = OddStep(packed[g / 2] >> g % 2 * 4 & 15u);
 }
 
 void UnpackIq2Xs(const uint8_t* block, const BlockOut& out) {
-  HalfSteps(block + 66, HalfToFloat(static_cast<uint16_t>(Bits16(block))), out.scales);
+  *out.factor = HalfNumberAt(block) / 8;
+  OddSteps(block + 66, out.scales);
   for (int v = 0; v < 32; ++v) {
     const uint32_t pick = Bits16(block + 2 + 2 * v);
     PutVector(kIq2XsGrid[pick & 511], 2, 8, EvenSigns(pick >> 9), out.values + 8 * v);
@@ -360,7 +363,8 @@ void UnpackIq2Xs(const uint8_t* block, const BlockOut& out) {
 
 void UnpackIq2S(const uint8_t* block, const BlockOut& out) {
   const uint8_t *low = block + 2, *signs = block + 34, *high = block + 66;
-  HalfSteps(block + 74, HalfToFloat(static_cast<uint16_t>(Bits16(block))), out.scales);
+  *out.factor = HalfNumberAt(block) / 8;
+  OddSteps(block + 74, out.scales);
   for (int v = 0; v < 32; ++v) {
     const int pick = low[v] | (high[v / 4] >> v % 4 * 2 & 3) << 8;
     PutVector(kIq2SGrid[pick], 2, 8, signs[v], out.values + 8 * v);
@@ -368,11 +372,11 @@ void UnpackIq2S(const uint8_t* block, const BlockOut& out) {
 }
 
 void UnpackIq3Xxs(const uint8_t* block, const BlockOut& out) {
-  const float d = HalfToFloat(static_cast<uint16_t>(Bits16(block)));
+  *out.factor = HalfNumberAt(block) / 4;
   const uint8_t* picks = block + 2;
   for (int g = 0; g < 8; ++g) {
     const uint32_t signs = Bits32(block + 66 + 4 * g);
-    out.scales[g] = Product(d, (0.5f + static_cast<float>(signs >> 28)) * 0.5f);
+    out.scales[g] = OddStep(signs >> 28);
     for (int v = 0; v < 8; ++v) {
       PutVector(kIq3XxsGrid[picks[8 * g + v]], 3, 4, EvenSigns(signs >> v / 2 * 7) >> v % 2 * 4,
                 out.values + 32 * g + 4 * v);
@@ -381,11 +385,10 @@ void UnpackIq3Xxs(const uint8_t* block, const BlockOut& out) {
 }
 
 void UnpackIq3S(const uint8_t* block, const BlockOut& out) {
-  const float d = HalfToFloat(static_cast<uint16_t>(Bits16(block)));
+  *out.factor = HalfNumberAt(block);
   const uint8_t *low = block + 2, *high = block + 66, *signs = block + 74, *scales = block + 106;
   for (int g = 0; g < 8; ++g) {
-    const int step = scales[g / 2] >> g % 2 * 4 & 15;
-    out.scales[g] = Product(d, static_cast<float>(1 + 2 * step));
+    out.scales[g] = OddStep(scales[g / 2] >> g % 2 * 4 & 15u);
   }
   for (int v = 0; v < 64; ++v) {
     const int pick = low[v] | (high[v / 8] >> v % 8 & 1) << 8;
@@ -395,10 +398,10 @@ void UnpackIq3S(const uint8_t* block, const BlockOut& out) {
 }
 
 void UnpackIq1S(const uint8_t* block, const BlockOut& out) {
-  const float d = HalfToFloat(static_cast<uint16_t>(Bits16(block)));
+  *out.factor = HalfNumberAt(block) / 8;
   for (int g = 0; g < 8; ++g) {
     const uint32_t high = Bits16(block + 34 + 2 * g);
-    out.scales[g] = Product(d, static_cast<float>(2 * (high >> 12 & 7) + 1) * 0.125f);
+    out.scales[g] = OddStep(high >> 12 & 7);
     for (int v = 0; v < 4; ++v) {
       const uint32_t pick = block[2 + 4 * g + v] | (high >> 3 * v & 7) << 8;
       PutVector(kIq1Grid[pick], 2, 8, (high >> 15) * 255, out.values + 32 * g + 8 * v);
@@ -414,10 +417,9 @@ void UnpackIq1M(const uint8_t* block, const BlockOut& out) {
     words[i] = Bits16(block + 48 + 2 * i);
     bits |= words[i] >> 12 << 4 * i;
   }
-  const float d = HalfToFloat(static_cast<uint16_t>(bits));
+  *out.factor = HalfToFloat(static_cast<uint16_t>(bits)) / 8;
   for (int g = 0; g < 16; ++g) {
-    const uint32_t step = words[g / 4] >> g % 4 * 3 & 7;
-    out.scales[g] = Product(d, static_cast<float>(2 * step + 1) * 0.125f);
+    out.scales[g] = OddStep(words[g / 4] >> g % 4 * 3 & 7);
   }
   for (int v = 0; v < 32; ++v) {
     const uint32_t upper = high[v / 2] >> v % 2 * 4 & 15u;
@@ -425,15 +427,14 @@ void UnpackIq1M(const uint8_t* block, const BlockOut& out) {
   }
 }
 
-constexpr WeightType kIndices = WeightType::kI4;
 constexpr BlockType kGridTypes[] = {
-    {"IQ3_S", {kIndices, 5, false, kIq3STable, 256, 110}, UnpackIq3S},
-    {"IQ3_XXS", {kIndices, 5, false, kIq3XxsTable, 256, 98}, UnpackIq3Xxs},
-    {"IQ2_S", {kIndices, 4, false, kIq2Table, 256, 82}, UnpackIq2S},
-    {"IQ2_XS", {kIndices, 4, false, kIq2Table, 256, 74}, UnpackIq2Xs},
-    {"IQ2_XXS", {kIndices, 5, false, kIq2Table, 256, 66}, UnpackIq2Xxs},
-    {"IQ1_M", {kIndices, 4, false, kIq1Table, 256, 56}, UnpackIq1M},
-    {"IQ1_S", {kIndices, 5, false, kIq1Table, 256, 50}, UnpackIq1S},
+    {"IQ3_S", {WeightType::kI4, 5, false, kIq3STable, 256, 110, kWholes}, UnpackIq3S},
+    {"IQ3_XXS", {WeightType::kI4, 5, false, kIq3XxsTable, 256, 98, kWholes}, UnpackIq3Xxs},
+    {"IQ2_S", {WeightType::kI3, 4, false, kIq2Table, 256, 82, kWholes}, UnpackIq2S},
+    {"IQ2_XS", {WeightType::kI3, 4, false, kIq2Table, 256, 74, kWholes}, UnpackIq2Xs},
+    {"IQ2_XXS", {WeightType::kI3, 5, false, kIq2Table, 256, 66, kWholes}, UnpackIq2Xxs},
+    {"IQ1_M", {WeightType::kI3, 4, false, kIq1Table, 256, 56, kWholes}, UnpackIq1M},
+    {"IQ1_S", {WeightType::kI3, 5, false, kIq1Table, 256, 50, kWholes}, UnpackIq1S},
 };
 
 }  // namespace

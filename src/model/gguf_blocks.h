@@ -17,8 +17,8 @@
 namespace pawl {
 
 // A row of integers: a byte for each, as matrices store them (without minimums or table: q +
-// 2^(bits - 1)), padded to whole blocks; halves for each group. With steps these are times the
-// factor of their 256 neighbours, and have bits in the place of a byte alone (Matrix).
+// 2^(bits - 1)), padded to whole blocks; halves for each group. With steps these are bytes, for
+// numbers times the factor of their 256 neighbours (Matrix).
 struct PackedRow {
   std::vector<uint8_t> values;
   std::vector<uint16_t> scales;
@@ -33,7 +33,7 @@ struct PackedFormat {
   bool minimums = false;
   const int8_t* table = nullptr;
   int64_t block_elements = 0, block_bytes = 0;  // of the source
-  bool steps = false;                           // in place of halves
+  StepKind steps = StepKind::kNone;             // in place of halves
 };
 // nullopt for types that are not quantized, or not known.
 std::optional<PackedFormat> FormatOfBlocks(std::string_view dtype);
@@ -42,9 +42,9 @@ std::string_view NamesOfBlocks();
 
 // One row of `cols` weights, a multiple of the block's elements. The integers are those of the
 // blocks. So are the scales and minimums of types that state them as halves (Q8_0, Q5_0, Q5_1,
-// Q4_0, Q4_1, IQ4_NL, TQ1_0, TQ2_0), as steps of a factor (Q5_K, Q4_K, Q2_K, NVFP4), or as powers
-// of two (MXFP4) from 2^-24 on; MXFP4's weights under that are rounded to multiples of 2^-24.
-// Others are products of two numbers and rounded to 11 bits.
+// Q4_0, Q4_1, IQ4_NL, TQ1_0, TQ2_0), as steps of a factor (the K types, IQ4_XS, NVFP4, those with
+// grids), or as powers of two (MXFP4) from 2^-24 on; MXFP4's weights under that are rounded to
+// multiples of 2^-24, and those of scales above 2^100 are infinite.
 void PackBlocks(std::string_view dtype, const std::byte* blocks, int64_t cols, PackedRow& row);
 
 // Where one block's integers, scales and minimums go, and how one type's blocks are unpacked.

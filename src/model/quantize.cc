@@ -9,7 +9,6 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
-#include <type_traits>
 
 #include "kernels/cpu/integers.h"
 #include "src/base/half.h"
@@ -65,7 +64,8 @@ void ReadPackedRow(const PackedFormat& format, const PackedRow& row, int64_t col
     const auto block = static_cast<size_t>(k / kStepsBlock);
     const auto number = [&](const std::vector<uint16_t>& halves,
                             const std::vector<float>& factors) {
-      return double{HalfToFloat(halves[group])} * (format.steps ? factors[block] : 1.0f);
+      if (format.steps == StepKind::kNone) return double{HalfToFloat(halves[group])};
+      return double{StepWorth(format.steps, static_cast<uint8_t>(halves[group]))} * factors[block];
     };
     const double minimum = format.minimums ? number(row.minimums, row.minimum_factors) : 0.0;
     const int worth = WorthOf(shape, row.values[static_cast<size_t>(k)]);
@@ -75,9 +75,9 @@ void ReadPackedRow(const PackedFormat& format, const PackedRow& row, int64_t col
 
 void ScalePacked(float factor, PackedRow& row) {
   if (!row.factors.empty()) {
-    // To 16 bits, as kernels need them.
+    // To 15 bits, as kernels need them.
     const auto scaled = [factor](float number) {
-      return std::bit_cast<float>((std::bit_cast<uint32_t>(number * factor) + 0x80u) & ~0xffu);
+      return std::bit_cast<float>((std::bit_cast<uint32_t>(number * factor) + 0x100u) & ~0x1ffu);
     };
     for (float& number : row.factors) number = scaled(number);
     for (float& number : row.minimum_factors) number = scaled(number);
@@ -94,7 +94,7 @@ Matrix ShapeOf(const PackedFormat& format, int64_t rows, int64_t cols) {
   shape.cols = cols;
   shape.table = format.table;
   shape.has_minimums = format.minimums;
-  shape.has_steps = format.steps;
+  shape.step_kind = format.steps;
   shape.group_shift = format.group_shift;
   shape.groups = QuantBlocks(cols) * kQuantBlock >> format.group_shift;
   return shape;
@@ -113,7 +113,7 @@ void PlacePacked(std::byte* memory, Matrix& matrix) {
     pointer = reinterpret_cast<const T*>(next);
     next += rows * count * static_cast<int64_t>(sizeof(T));
   };
-  if (matrix.has_steps) {
+  if (HasSteps(matrix)) {
     place(matrix.factors, StepBlocks(matrix));
     if (matrix.has_minimums) place(matrix.minimum_factors, StepBlocks(matrix));
     place(matrix.steps, matrix.groups);
@@ -128,27 +128,21 @@ void StoreRow(const PackedRow& row, int64_t index, const Matrix& matrix) {
   StoreIntegers(matrix.type, matrix.cols, index, row.values.data(), const_cast<void*>(matrix.data));
   // Numbers of a row are sixteen apart.
   const auto store = [index]<typename From, typename To>(const std::vector<From>& from,
-                                                         const To* to, int64_t count,
-                                                         int shift = 0) {
+                                                         const To* to, int64_t count) {
     To* at = const_cast<To*>(to) + index / kQuantTile * count * kQuantTile + index % kQuantTile;
     for (int64_t i = 0; i < count; ++i) {
-      const From number = from[static_cast<size_t>(i)];
-      if constexpr (std::is_integral_v<From>) {
-        at[i * kQuantTile] = static_cast<To>(number >> shift);
-      } else {
-        at[i * kQuantTile] = number;
-      }
+      at[i * kQuantTile] = static_cast<To>(from[static_cast<size_t>(i)]);
     }
   };
-  if (!matrix.has_steps) {
+  if (!HasSteps(matrix)) {
     store(row.scales, matrix.scales, matrix.groups);
     if (matrix.has_minimums) store(row.minimums, matrix.minimums, matrix.groups);
     return;
   }
-  store(row.scales, matrix.steps, matrix.groups, StepShift(matrix));
+  store(row.scales, matrix.steps, matrix.groups);
   store(row.factors, matrix.factors, StepBlocks(matrix));
   if (!matrix.has_minimums) return;
-  store(row.minimums, matrix.minimum_steps, matrix.groups, StepShift(matrix));
+  store(row.minimums, matrix.minimum_steps, matrix.groups);
   store(row.minimum_factors, matrix.minimum_factors, StepBlocks(matrix));
 }
 

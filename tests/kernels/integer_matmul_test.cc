@@ -24,29 +24,33 @@ struct IntegerFormat {
   int shift;
   bool minimums = false;
   const int8_t* table = nullptr;
-  bool steps = false;
+  StepKind steps = StepKind::kNone;
 };
 // The signed bytes that sums of 16 bits hold least well are among them.
 constexpr int8_t kTable[16] = {-128, -127, -100, -83, -65, -49, -35, -22,
                                0,    1,    13,   38,  69,  89,  113, 127};
-constexpr IntegerFormat kIntegerFormats[] = {{WeightType::kI8, 5},
-                                             {WeightType::kI6, 4},
-                                             {WeightType::kI5, 5},
-                                             {WeightType::kI5, 5, true},
-                                             {WeightType::kI4, 5},
-                                             {WeightType::kI4, 6},
-                                             {WeightType::kI4, 5, true},
-                                             {WeightType::kI4, 6, true},
-                                             {WeightType::kI4, 4, false, kTable},
-                                             {WeightType::kI3, 4},
-                                             {WeightType::kI4, 5, false, kTable},
-                                             {WeightType::kI8, 6},
-                                             {WeightType::kI5, 6, false},
-                                             {WeightType::kI4, 6, false, kTable},
-                                             {WeightType::kI2, 4, true, nullptr, true},
-                                             {WeightType::kI5, 5, true, nullptr, true},
-                                             {WeightType::kI4, 5, true, nullptr, true},
-                                             {WeightType::kI4, 4, false, kTable, true}};
+constexpr IntegerFormat kIntegerFormats[] = {
+    {WeightType::kI8, 5},
+    {WeightType::kI6, 4, false, nullptr, StepKind::kInteger},
+    {WeightType::kI5, 5},
+    {WeightType::kI5, 5, true},
+    {WeightType::kI4, 5},
+    {WeightType::kI4, 6},
+    {WeightType::kI4, 5, true},
+    {WeightType::kI4, 6, true},
+    {WeightType::kI3, 4, false, kTable, StepKind::kInteger},
+    {WeightType::kI3, 5, false, kTable, StepKind::kInteger},
+    {WeightType::kI3, 4, false, nullptr, StepKind::kInteger},
+    {WeightType::kI4, 5, false, kTable},
+    {WeightType::kI8, 6},
+    {WeightType::kI5, 6, false},
+    {WeightType::kI4, 6, false, kTable},
+    {WeightType::kI2, 4, true, nullptr, StepKind::kInteger},
+    {WeightType::kI5, 5, true, nullptr, StepKind::kInteger},
+    {WeightType::kI4, 5, true, nullptr, StepKind::kInteger},
+    {WeightType::kI4, 4, false, kTable, StepKind::kE4m3},
+    {WeightType::kI4, 5, false, kTable, StepKind::kInteger},
+    {WeightType::kI4, 5, false, kTable, StepKind::kPower}};
 
 // What an integer stands for.
 int Worth(const IntegerFormat& f, int integer) {
@@ -72,14 +76,22 @@ struct IntegerWeights {
       return static_cast<uint16_t>((random() & 0x83ffu) | (random() % 17) << 10);
     };
     m.has_minimums = f.minimums;
-    m.has_steps = f.steps;
+    m.step_kind = f.steps;
     m.data = data.data();
-    if (f.steps) {
-      const auto step = [&] { return static_cast<uint8_t>(random() % (f.table ? 127 : 64)); };
-      for (size_t i = 0; i < groups; ++i) steps.push_back(step());
-      for (size_t i = 0; i < groups && f.minimums; ++i) minimum_steps.push_back(step());
+    if (HasSteps(m)) {
+      const auto step = [&] {
+        if (f.steps == StepKind::kPower) return random() % 9 == 0 ? 0 : 118 + random() % 12;
+        if (f.steps == StepKind::kE4m3) return random() % 127;
+        if (f.minimums) return random() % 64;
+        return random() % 256;  // with signs
+      };
+      for (size_t i = 0; i < groups; ++i) steps.push_back(static_cast<uint8_t>(step()));
+      for (size_t i = 0; i < groups && f.minimums; ++i)
+        minimum_steps.push_back(static_cast<uint8_t>(step()));
       const auto blocks = static_cast<size_t>(QuantTiles(rows) * kQuantTile * StepBlocks(m));
-      const auto factor = [&] { return std::ldexp(HalfToFloat(half()), f.table ? 8 : 20); };
+      const auto factor = [&] {
+        return std::ldexp(HalfToFloat(half()), f.steps == StepKind::kInteger ? -4 : 8);
+      };
       for (size_t i = 0; i < blocks; ++i) factors.push_back(factor());
       for (size_t i = 0; i < blocks && f.minimums; ++i) minimum_factors.push_back(factor());
       m.steps = steps.data();
@@ -285,8 +297,9 @@ TEST(KernelsTest, MatMulOfTheLargestIntegers) {
         std::fill(w.data.begin(), w.data.end(), weight);
         std::fill(w.scales.begin(), w.scales.end(), uint16_t{0x3c00});  // 1
         std::fill(w.minimums.begin(), w.minimums.end(), uint16_t{0});
-        std::fill(w.steps.begin(), w.steps.end(), f.table ? uint8_t{0x78} : uint8_t{1});  // 1 too
-        std::fill(w.factors.begin(), w.factors.end(), f.table ? 1.0f : 0x1p24f);
+        const int one = f.steps == StepKind::kPower ? 127 : f.steps == StepKind::kE4m3 ? 0x78 : 1;
+        std::fill(w.steps.begin(), w.steps.end(), static_cast<uint8_t>(one));
+        std::fill(w.factors.begin(), w.factors.end(), 1.0f);
         std::fill(w.minimum_steps.begin(), w.minimum_steps.end(), uint8_t{0});
         const int value = Worth(f, weight & ((1 << QuantBits(f.type)) - 1));
         const std::vector<float> x(kInputs, sign);
@@ -425,7 +438,7 @@ TEST(KernelsTest, BitsAreThoseOfEveryArchitecture) {
       const IntegerWeights w(random, format, kOutputs, kInputs);
       for (const int rows : {1, 2, 3, 19}) digest(digests[0], multiply(w.m, rows));
     }
-    EXPECT_EQ(digests[0], 16510656393580942865u) << kernels->name;
+    EXPECT_EQ(digests[0], 15671408887863934564u) << kernels->name;
     for (const WeightType type : {WeightType::kF32, WeightType::kF16, WeightType::kBf16}) {
       if (SplitsInputs(*kernels, type)) continue;
       std::vector<float> exact = floats(random, kOutputs * kInputs);
@@ -452,7 +465,7 @@ TEST(KernelsTest, BitsAreThoseOfEveryArchitecture) {
     digest(digests[1], {kernels->softmax(x.data(), 333, 0.5f, 0.0f, nullptr)});
     digest(digests[1], x);
     const bool splits = SplitsInputs(*kernels, WeightType::kBf16);
-    EXPECT_EQ(digests[1], splits ? 8558633891808772723u : 13722766516004033230u) << kernels->name;
+    EXPECT_EQ(digests[1], splits ? 9907433459163809505u : 3855719820834681117u) << kernels->name;
   }
 }
 

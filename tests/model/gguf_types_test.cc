@@ -406,13 +406,13 @@ TEST_F(GgufTypesTest, WhatWeightsTakeIsSaidBeforeTheyAreRead) {
   Shape large;
   large.vocabulary = 20000;
   std::vector<std::string> notes;
-  const Twins twins = MakeTwins(large, [](const std::string&) { return "IQ2_XS"; });
+  const Twins twins = MakeTwins(large, [](const std::string&) { return "IQ1_S"; });
   const std::string path = Put("model.gguf", twins.blocks.File());
   ASSERT_TRUE(LoadModel(path, {}, [&](const std::string& note) { notes.push_back(note); }).ok());
   ASSERT_EQ(notes.size(), 1u);
   EXPECT_EQ(notes[0],
-            "the weights take 3.8 MiB of memory; the files have 1.7 MiB (a weight of IQ2_XS takes "
-            "5.00 bits)");
+            "the weights take 2.5 MiB of memory; the files have 1.2 MiB (a weight of IQ1_S takes "
+            "3.38 bits)");
 }
 
 #if defined(__linux__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)

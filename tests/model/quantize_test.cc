@@ -93,8 +93,7 @@ TEST(QuantizeTest, ConstantGroupsNanAndScalesBeyondHalves) {
   }
 }
 
-// Against the reference implementation, see scripts/make_gguf_goldens.py. Scales and minimums that
-// are products lose 2^-11 of themselves; an integer that was wrong would be off by a whole scale.
+// Against the reference implementation, see scripts/make_gguf_goldens.py.
 TEST(QuantizeTest, BlocksAreWorthWhatTheReferenceSays) {
   const Result<SafetensorsFile> file =
       SafetensorsFile::Open(SourceDir() + "/tests/data/models/gguf_blocks.safetensors");
@@ -102,15 +101,12 @@ TEST(QuantizeTest, BlocksAreWorthWhatTheReferenceSays) {
   const struct {
     std::string name;
     double bits;  // of memory for a weight
-    bool exact;
-  } types[] = {{"Q8_0", 8.5, true},   {"Q5_0", 5.5, true},    {"Q5_1", 6, true},
-               {"Q4_0", 4.5, true},   {"Q4_1", 5, true},      {"Q6_K", 7, false},
-               {"Q5_K", 5.75, true},  {"Q4_K", 4.75, true},   {"Q3_K", 4, false},
-               {"Q2_K", 3.25, true},  {"IQ4_NL", 4.5, true},  {"IQ4_XS", 4.5, false},
-               {"MXFP4", 4.5, true},  {"NVFP4", 4.625, true}, {"TQ1_0", 4.25, true},
-               {"TQ2_0", 4.25, true}, {"IQ3_S", 4.5, false},  {"IQ3_XXS", 4.5, false},
-               {"IQ2_S", 5, false},   {"IQ2_XS", 5, false},   {"IQ2_XXS", 4.5, false},
-               {"IQ1_M", 5, false},   {"IQ1_S", 4.5, false}};
+  } types[] = {{"Q8_0", 8.5},      {"Q5_0", 5.5},      {"Q5_1", 6},      {"Q4_0", 4.5},
+               {"Q4_1", 5},        {"Q6_K", 6.625},    {"Q5_K", 5.75},   {"Q4_K", 4.75},
+               {"Q3_K", 3.625},    {"Q2_K", 3.25},     {"IQ4_NL", 4.5},  {"IQ4_XS", 4.375},
+               {"MXFP4", 4.375},   {"NVFP4", 4.625},   {"TQ1_0", 4.25},  {"TQ2_0", 4.25},
+               {"IQ3_S", 4.375},   {"IQ3_XXS", 4.375}, {"IQ2_S", 3.625}, {"IQ2_XS", 3.625},
+               {"IQ2_XXS", 3.375}, {"IQ1_M", 3.625},   {"IQ1_S", 3.375}};
   EXPECT_EQ(file->tensors().size(), 2 * std::size(types)) << "every golden type is compared";
   for (const auto& type : types) {
     SCOPED_TRACE(type.name);
@@ -134,12 +130,8 @@ TEST(QuantizeTest, BlocksAreWorthWhatTheReferenceSays) {
     for (size_t i = 0; i < got.size(); ++i) {
       const auto group = static_cast<int64_t>(i) >> format.group_shift;
       const double minimum = MinimumAt(packed.m, 0, group);
-      const double scale = std::fabs(packed.Scale(0, group));
       const double product = std::fabs(got[i] - minimum);
-      // Subnormal halves are multiples of 2^-24.
-      const double steps = scale > 0 ? product / scale : 128;
-      double slack = (product + std::fabs(minimum)) * 0x1.04p-11 + (steps + 1) * 0x1p-25;
-      if (type.exact) slack = product * 0x1p-22 + std::fabs(minimum) * 0x1p-22;
+      double slack = (product + std::fabs(minimum)) * 0x1p-22;
       // FP4's steps below the smallest half.
       if (type.name == "MXFP4" && std::fabs(expected[i]) < 12 * 0x1p-24f) slack = 0x1p-24;
       ASSERT_NEAR(got[i], expected[i], slack) << i;
@@ -150,7 +142,8 @@ TEST(QuantizeTest, BlocksAreWorthWhatTheReferenceSays) {
   }
 }
 
-// Scales that no half has: far below, weights become zeros; above, infinities, never other numbers.
+// Scales that no half has: far below, weights become zeros; far above, infinities, never other
+// numbers.
 TEST(QuantizeTest, Mxfp4ExponentsBeyondHalves) {
   for (int exponent = 0; exponent < 256; ++exponent) {
     std::array<std::byte, 17> block;
@@ -164,7 +157,7 @@ TEST(QuantizeTest, Mxfp4ExponentsBeyondHalves) {
       const size_t code = i < 16 ? i : 31 - i;
       constexpr double kSizes[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
       const double exact = std::ldexp(code < 8 ? kSizes[code] : -kSizes[code - 8], exponent - 127);
-      if (exponent > 143) {
+      if (exponent > 228) {
         EXPECT_FALSE(std::isfinite(got[i])) << exponent;  // 0 times infinity is no number either
       } else if (exponent < 104) {
         EXPECT_NEAR(got[i], exact, 0x1p-24) << exponent << " " << i;

@@ -68,7 +68,8 @@ TEST(KeysTest, AnObjectThatStaysOpenIsNamed) {
     options.additional_properties = open;
     return Compiled(schema, options).notes();
   };
-  constexpr const char* kMap = R"({"properties": {"a": {"type": ["object", "null"]},
+  constexpr const char* kMap =
+      R"({"type": "object", "properties": {"a": {"type": ["object", "null"]},
     "b": {"$ref": "#/$defs/c"}}, "$defs": {"c": {"type": "object", "properties": {}}}})";
   EXPECT_EQ(notes(kMap), (std::vector<std::string>{"#/properties/a" + note, "#/$defs/c" + note}));
   EXPECT_TRUE(notes(kMap, true).empty());
@@ -78,6 +79,13 @@ TEST(KeysTest, AnObjectThatStaysOpenIsNamed) {
        {kOrder, R"({"type": "object", "patternProperties": {"^a": {}}})", R"({"enum": [{}]})",
         R"({"type": "object", "additionalProperties": {"type": "string"}})", "true"})
     EXPECT_TRUE(notes(schema).empty()) << schema;
+  // A schema of keys alone takes a string, too.
+  constexpr const char* kNoType = R"({"properties": {"a": {}}})";
+  EXPECT_EQ(notes(kNoType),
+            (std::vector<std::string>{
+                "#: properties: the schema has no type, so it takes values of any type"}));
+  EXPECT_TRUE(notes(kNoType, true).empty());
+  EXPECT_TRUE(notes(R"({"allOf": [{"type": "object"}], "properties": {"a": {}}})").empty());
 }
 
 TEST(KeysTest, AsGivenByDefault) {

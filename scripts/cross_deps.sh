@@ -96,7 +96,8 @@ for target in "${todo[@]}"; do
   header_package "$root" fmt fmt::fmt "$(sed -n 's/^#define FMT_VERSION \([0-9]*\)\([0-9][0-9]\)\([0-9][0-9]\)$/\1.\2.\3/p' /usr/include/fmt/core.h)" \
     FMT_HEADER_ONLY=1
   zig_target=$(sed -n 's/^set(PAWL_CROSS_TARGET \(.*\))$/\1/p' "cmake/cross/$target.cmake")
-  compile=("$cross/bin/zig-cc" -target "$zig_target" -O2 -fPIC -fno-sanitize=undefined -DNDEBUG -w)
+  # Without what a debugger reads, which has the names of folders.
+  compile=("$cross/bin/zig-cc" -target "$zig_target" -O2 -g0 -fPIC -fno-sanitize=undefined -DNDEBUG -w)
   objects=$cross/$target/objects
   echo "== $target: SQLite"
   sqlite=$(echo "$cross"/sources/sqlite3-*/)

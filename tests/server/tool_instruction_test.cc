@@ -400,16 +400,14 @@ TEST(ToolInstructionTest, ALongListIsNotScoredAndSaysSo) {
   EXPECT_NE(many.find(R"("ignored":["/prefer_text"])"), std::string::npos) << many;
 }
 
-// The seed and the temperature would make up keys.
 TEST(ToolInstructionTest, AToolWithoutArgumentsGetsNone) {
   const auto server = StartFor(kNoTools);
   Connection c(server->port());
   const auto arguments = [&](const std::string& parameters, const std::string& more) {
-    const Answer answer = c.Post(
-        "/v1/chat/completions",
-        BodyWith(
-            R"("max_tokens":80,"temperature":1.5,"seed":3,"tools":[{"type":"function","function":{"name":"ping")" +
-            parameters + R"(}}],"tool_choice":)" + more));
+    const Answer answer =
+        c.Post("/v1/chat/completions",
+               BodyWith(R"("max_tokens":80,"tools":[{"type":"function","function":{"name":"ping")" +
+                        parameters + R"(}}],"tool_choice":)" + more));
     EXPECT_EQ(answer.status, 200) << answer.body;
     return At(answer.Json(), "/choices/0/message/tool_calls/0/function/arguments").text;
   };

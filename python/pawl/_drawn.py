@@ -45,6 +45,8 @@ class Draws:
                 raise PawlError("unsupported", "cannot be used with sampler", name)
         if options.stops or options.logit_bias:
             raise PawlError("unsupported", "cannot be used with sampler", "stop" if options.stops else "logit_bias")
+        if options.asking.get("prefer_text"):
+            raise PawlError("unsupported", "cannot be used with sampler", "prefer_text")
         if given.get("sampler") is not None and given.get("fidelity") is not None:
             raise PawlError("invalid", "picks the sampler, so it cannot be given with a sampler", "fidelity")
         for name in ("sampler", "fidelity"):

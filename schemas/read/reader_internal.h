@@ -116,6 +116,7 @@ class Reader {
   // "x-pawl-source", and fields that the option `verbatim` makes so (reader_source.cc).
   FormulaResult Source(const Value& schema, const Path& path);
   bool IsVerbatim(const Value& schema) const;
+  Result<std::vector<std::u32string>> FormatsInSource(const std::string& format);
   std::vector<std::string> NamedTypes(const Value& schema) const;
   // A schema in whose place no field is copied from a text.
   FormulaResult DeniedSchema(const Value& value, const Path& path, Stands stands) {
@@ -178,6 +179,7 @@ class Reader {
   const FormatCache* format_cache_;  // may be nullptr
   SchemaTable& table_;
   std::map<std::string, FormulaId> formats_;  // those met, which are dear to make
+  std::map<std::string, std::vector<std::u32string>> found_formats_;  // FormatsInSource, by format
   FormulaArena& formulas_;
   References references_;
   Here here_;

@@ -1,10 +1,13 @@
 // Fields that are copied from a text. A string becomes a span of it (scalar/source_trie.h). Numbers
-// and dates become the list of all values that the text has (source_values.h), as an enum would be.
+// and dates become the list of all values that the text has (source_values.h), as an enum would be,
+// and so do strings of some formats (source_formats.h).
 #include <algorithm>
 
+#include "grammar/regex/formats.h"
 #include "schemas/formula/atoms.h"
 #include "schemas/number/number_set.h"
 #include "schemas/read/reader_internal.h"
+#include "schemas/read/source_formats.h"
 #include "schemas/read/source_values.h"
 #include "src/base/sorted.h"
 #include "src/base/utf8.h"
@@ -15,6 +18,11 @@ namespace {
 bool IsDateFormat(const json::Value* format) {
   return format != nullptr &&
          (format->text == "date" || format->text == "date-time" || format->text == "time");
+}
+
+// Of these all values that a text has are listed (FormatsIn).
+bool IsListedFormat(const json::Value* format) {
+  return format != nullptr && HasFormatsIn(format->text);
 }
 
 }  // namespace
@@ -34,10 +42,25 @@ bool Reader::IsVerbatim(const Value& schema) const {
   if (schema.Find("enum") != nullptr || schema.Find("const") != nullptr) return false;
   const bool all = options_.verbatim == JsonSchemaOptions::Verbatim::kAll;
   const Value* const format = schema.Find("format");
-  if (format != nullptr && !(all && IsDateFormat(format))) return false;
+  if (format != nullptr && !(all && (IsDateFormat(format) || IsListedFormat(format)))) return false;
   return std::ranges::any_of(NamedTypes(schema), [all](const std::string& type) {
     return type == "string" || (all && (type == "number" || type == "integer"));
   });
+}
+
+Result<std::vector<std::u32string>> Reader::FormatsInSource(const std::string& format) {
+  if (const auto known = found_formats_.find(format); known != found_formats_.end())
+    return known->second;
+  RegexArena arena;
+  const auto regex =
+      format_cache_ != nullptr ? format_cache_->Regex(arena, format) : FormatRegex(arena, format);
+  if (!regex.ok()) return regex.error();
+  std::vector<std::u32string> values;
+  for (const auto& found : FormatsIn(table_.source->text(), format, arena, *regex)) {
+    if (table_.source->IsWhole(found.begin, found.end)) values.push_back(found.value);
+  }
+  SortUnique(values);
+  return found_formats_.emplace(format, std::move(values)).first->second;
 }
 
 Result<FormulaId> Reader::Source(const Value& schema, const Path& path) {
@@ -102,6 +125,11 @@ Result<FormulaId> Reader::Source(const Value& schema, const Path& path) {
         dates.push_back(DecodeCodepoints(found.value));
     }
     among(kStringValue, table_.AddList(std::move(dates)));
+  } else if (keyword == nullptr && IsListedFormat(format)) {
+    const auto found = FormatsInSource(format->text);
+    if (!found.ok()) return Fail(found.error().code, at, found.error().message);
+    // Where the text has none the field is free: nothing says that it is to be left out.
+    if (!found->empty()) among(kStringValue, table_.AddList(*found));
   } else {
     among(kStringValue,
           table_.AddString(

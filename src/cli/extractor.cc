@@ -343,6 +343,10 @@ Status Extractor::PlanPrompt(const ExtractSetting& setting) {
         "as it is, or not at all");
     request_.extract->view = SchemaView::kDefault;
   }
+  if (setting.prefer_text.value_or(0) > 0 && (sampler_ || !contrast_.empty())) {
+    Note(engine_.command(), fmt::format("note: --prefer-text changes nothing with {}",
+                                        sampler_ ? "--sampler" : "--contrast"));
+  }
   const LoadedModel& model = engine_.model();
   const Thinking thinking = ThinkingFor(setting.thinking.asked(), false);
   const auto prompt = model.EncodeExtract(tried, engine_.now(), thinking);

@@ -177,8 +177,8 @@ void LayoutFlags::AddTo(CLI::App* command) {
       ->capture_default_str();
   command
       ->add_option("--verbatim", verbatim,
-                   "Strings without enum, const and format are spans of the text; all: numbers and "
-                   "dates as well (docs/extraction.md)")
+                   "Strings without enum, const and format are spans of the text; all: numbers, "
+                   "dates and formats such as email as well (docs/extraction.md)")
       ->expected(0, 1)
       ->check(CLI::IsMember({"strings", "all"}))
       ->default_str("strings");  // where nothing follows

@@ -211,7 +211,9 @@ bool CopiedSpelling::AddOfDigits(const State& at, bool string, const std::string
       const auto may_end = [&](const char& c) {
         return place.at.Advance(std::string_view(&c, 1)).has_value();
       };
-      ends = string ? may_end('"') : std::ranges::any_of(kEndsOfNumbers, may_end);
+      // A number may be the whole output.
+      ends = string ? may_end('"')
+                    : place.at.accepting() || std::ranges::any_of(kEndsOfNumbers, may_end);
       if (ends) {
         const std::string_view first = FirstOf(prefix + place.text);
         if (first.empty()) return false;

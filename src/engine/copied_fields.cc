@@ -3,10 +3,13 @@
 #include "src/engine/copied_fields.h"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -58,15 +61,21 @@ void AddEvidence(const json::Value& value, const std::string& pointer, const std
   (stands ? evidence.copied : evidence.free) = true;
 }
 
-// Fields that are texts with a pattern: where the text has a span that fits one, it is hardly there
-// by chance.
+constexpr std::array<std::string_view, 9> kUnlikelyFormats = {
+    "email", "idn-email", "uri", "iri", "hostname", "idn-hostname", "ipv4", "ipv6", "uuid"};
+
+// Fields that are texts with a pattern, or with a format of these: where the text has a span that
+// fits one, it is hardly there by chance.
 void FindPatterns(const json::Value& root, const json::Value& schema, const std::string& field,
                   int depth, int& steps, std::vector<std::string>& out) {
   if (depth > kMostSchemaDepth || --steps < 0) return;
   const auto visit = [&](const json::Value& inner, const std::string& below) {
     FindPatterns(root, inner, below, depth + 1, steps, out);
   };
-  if (schema.Find("pattern") != nullptr) out.push_back(field);
+  const json::Value* const format = schema.Find("format");
+  const bool unlikely = format != nullptr &&
+                        std::ranges::find(kUnlikelyFormats, format->text) != kUnlikelyFormats.end();
+  if (unlikely || schema.Find("pattern") != nullptr) out.push_back(field);
   if (const json::Value* const ref = schema.Find("$ref");
       ref != nullptr && ref->text.starts_with("#/")) {
     const json::Value* at = &root;
@@ -122,7 +131,11 @@ Status CheckPreferText(const ExtractInput& input) {
   if (!input.prefer_text) return {};
   // Written so that NaN fails.
   if (*input.prefer_text >= 0 && *input.prefer_text <= kMostPreferText) return {};
-  return Error{ErrorCode::kInvalid, "must be a number from 0 (off) to 1000", "prefer_text"};
+  std::array<char, 32> given{};
+  const auto end = std::to_chars(given.begin(), given.end(), *input.prefer_text).ptr;
+  return Error{ErrorCode::kInvalid,
+               "must be a number from 0 (off) to 1000, not " + std::string(given.begin(), end),
+               "prefer_text"};
 }
 
 std::shared_ptr<const Constraint> WithTextPreference(std::shared_ptr<const Constraint> constraint,

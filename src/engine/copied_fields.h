@@ -1,7 +1,8 @@
 // Which fields of a record are likely to be copied from the text, and by how much values that stand
 // in it are preferred (src/decode/text_preference.h). Examples are evidence: a field whose values
 // all stand in their texts is likely to be copied, and one with a value that does not is written
-// freely. So is a pattern, which few spans of a text fit.
+// freely. So is a pattern, or a format such as that of e-mail addresses, which few spans of a text
+// fit.
 //
 //   constraint = WithTextPreference(std::move(constraint), grammar, input, model);
 #ifndef PAWL_SRC_ENGINE_COPIED_FIELDS_H_
@@ -19,7 +20,7 @@ namespace pawl {
 
 // ExtractInput::prefer_text where nothing says otherwise, and of fields that are likely to be
 // copied: their values in the examples all stand in the texts, or the schema has a pattern for
-// them.
+// them, or a format that few spans of a text fit.
 inline constexpr PreferenceNats kPreferText = {1, 10}, kPreferLikelyText = {6, 10};
 inline constexpr double kMostPreferText = 1000;
 

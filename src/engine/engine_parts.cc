@@ -390,6 +390,10 @@ void TellApart(ThoughtText* text, const std::vector<std::string>& notes,
 
 namespace {
 
+constexpr const char* kPrefersNothing =
+    "prefer_text changes nothing: values are copied from the text or another source already, or "
+    "the text has none for a field that needs one";
+
 // What is to say of a request of extraction before its output.
 void NoteExtraction(const EngineRequest& request, const LoadedModel& model,
                     std::vector<std::string>& notes) {
@@ -412,10 +416,12 @@ Result<LaidOut> LayOut(const EngineRequest& request, const LoadedModel& model,
   if (!prompt.ok()) return prompt.error();
   Result<std::shared_ptr<const Constraint>> constraint = ConstraintOf(request, model);
   if (!constraint.ok()) return constraint.error();
+  bool prefers_nothing = false;
   if (request.extract && request.grammar) {
     if (Status status = CheckPreferText(*request.extract); !status.ok()) return status.error();
-    constraint =
-        WithTextPreference(*std::move(constraint), *request.grammar, *request.extract, model);
+    const std::shared_ptr<const Constraint> plain = *constraint;
+    constraint = WithTextPreference(plain, *request.grammar, *request.extract, model);
+    prefers_nothing = request.extract->prefer_text.value_or(0) > 0 && *constraint == plain;
   }
   Result<std::optional<ThoughtPlan>> plan =
       thoughts != nullptr ? std::optional(*thoughts) : ThoughtsOf(request, model, *prompt);
@@ -428,6 +434,7 @@ Result<LaidOut> LayOut(const EngineRequest& request, const LoadedModel& model,
   }
   LaidOut laid;
   NoteExtraction(request, model, laid.notes);
+  if (prefers_nothing) laid.notes.emplace_back(kPrefersNothing);
   const auto note = [&laid](std::string text) {
     if (!text.empty()) laid.notes.push_back(std::move(text));
   };

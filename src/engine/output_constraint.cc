@@ -107,6 +107,12 @@ Result<std::string> ConstraintSpec::AsFormat() const {
   return FormatOfOldTag(JsonReader(*tag, pointer));
 }
 
+ConstraintSpec ToolSpec::Arguments() const {
+  ConstraintSpec out = input;
+  if (takes_nothing) out.text.insert(1, R"("additionalProperties":false,)");
+  return out;
+}
+
 json::Value ToolSpec::Declared() const {
   std::string parameters = input.text;
   if (kind == ToolSpec::Kind::kCustom) {

@@ -66,7 +66,11 @@ struct ToolSpec {
   std::string name, description;
   ConstraintSpec input;  // of the arguments, or of a custom tool's input; kNone: any text
   std::string pointer;
+  // The schema of the arguments is open and names no key: there are none.
+  bool takes_nothing = false;
 
+  // `input`, closed where the tool takes nothing.
+  ConstraintSpec Arguments() const;
   // As a chat template wants it: {"type": "function", "function": {...}}. Templates know functions:
   // a custom tool is shown as one with a single text.
   json::Value Declared() const;

@@ -48,9 +48,9 @@ CallSyntax CallOf(const ChatFormat& format, const ToolSpec& tool, size_t index) 
 
 Result<std::string> BodyFormat(const ChatFormat& format, const ToolSpec& tool, Body body) {
   if (body == Body::kArguments && !format.style.empty()) {
-    return tag::Schema(tool.input.text, format.style);
+    return tag::Schema(tool.Arguments().text, format.style);
   }
-  if (body != Body::kInput) return tool.input.AsFormat();
+  if (body != Body::kInput) return tool.Arguments().AsFormat();
   std::string input = R"({"type":"string"})";
   if (tool.input.kind == ConstraintSpec::Kind::kRegex) {
     input = R"({"type":"string","pattern":)" + json::Quote("^(?:" + tool.input.text + ")$") + "}";
@@ -131,7 +131,7 @@ Result<std::string> BodyOf(const RequestConstraints& asked, const ModelTraits& t
   call.tool = index;
   call.body = tool.kind == ToolSpec::Kind::kCustom ? Body::kRaw : Body::kArguments;
   plan.calls = {std::move(call)};
-  return tool.input.AsFormat();
+  return tool.Arguments().AsFormat();
 }
 
 }  // namespace
@@ -219,7 +219,7 @@ Result<OutputPlan> MakePlan(const RequestConstraints& asked, const ModelTraits& 
   if (!body.ok()) return body.error();
   const bool thinks = plan.thinking != ThinkingStart::kOff;
   if (plan.direct && !thinks) {
-    plan.grammar = asked.tools[asked.choice.allowed[0]].input;
+    plan.grammar = asked.tools[asked.choice.allowed[0]].Arguments();
     return plan;
   }
   if (calls) plan.grammar.pointer = "#/tools";

@@ -310,7 +310,8 @@ Status StartExtract(const ApiRequest& request) {
   spec.asked.layout.bind_source = spec.asked.layout.source.empty();
   spec.asked.layout.FillIn(model.ExtractOptions(""));
   if (!(model.extract().ok() && model.extract()->shows_views())) IgnoreUnshown(asking, spec);
-  if (asking.prefer_text && spec.together.any()) spec.ignored.emplace_back("/prefer_text");
+  if (asking.prefer_text && (spec.together.any() || !spec.asked.layout.bind_source))
+    spec.ignored.emplace_back("/prefer_text");
   if (document) CheckDocumentRequest(in, spec);
   if (document && (wants.logprobs || wants.reports)) {
     in["document"].Unsupported("comes without tokens");

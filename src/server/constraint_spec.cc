@@ -340,13 +340,33 @@ class Reader {
     in.Fail("must be 1 to " + std::to_string(kMaxNameBytes) + " letters, digits and _ - . : /");
   }
 
+  // Clients send such a schema for a tool without arguments.
+  static bool NamesNoKey(const Value& schema) {
+    const auto speaks_of_keys = [](const json::Member& member) {
+      const auto& [name, value] = member;
+      if (name == "properties" || name == "patternProperties" || name == "dependentSchemas")
+        return !value.members.empty();
+      if (name == "required") return !value.items.empty();
+      for (const char* const other :
+           {"additionalProperties", "unevaluatedProperties", "$ref", "$dynamicRef", "$recursiveRef",
+            "allOf", "anyOf", "oneOf", "not", "if", "enum", "const", "propertyNames",
+            "minProperties", "dependencies", "dependentRequired"}) {
+        if (name == other) return true;
+      }
+      return false;
+    };
+    return std::ranges::none_of(schema.members, speaks_of_keys);
+  }
+
   static void ReadParameters(const JsonReader& in, ToolSpec& tool) {
     tool.input.kind = Kind::kJsonSchema;
     tool.input.pointer = in.place();
     tool.input.text = R"({"type":"object"})";
     // {} is how some clients say "no parameters".
+    tool.takes_nothing = true;
     if (in.OptionalObject().size() == 0) return;
     const Value& parameters = *in.value();
+    tool.takes_nothing = NamesNoKey(parameters);
     tool.input.text = json::Dump(parameters);
     for (const char* key : {"type", "$ref", "anyOf", "oneOf", "allOf"}) {
       if (parameters.Find(key) != nullptr) return;

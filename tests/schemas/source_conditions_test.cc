@@ -238,6 +238,37 @@ TEST_F(SourceConditionsTest, ConditionsThatExcludeAndListsHold) {
   EXPECT_FALSE(two.ok());
 }
 
+TEST_F(SourceConditionsTest, VerbatimCopiesFormatsThatATextHas) {
+  options_.verbatim = JsonSchemaOptions::Verbatim::kAll;
+  const auto takes = [](const Grammar& grammar, const std::string& text) {
+    const auto end = grammar.Start().Advance(text);
+    return end && end->accepting();
+  };
+  const struct {
+    const char *format, *text, *fits, *other;
+  } kCases[] = {
+      {"email", "Mail ann.lee+x@example.org.", "ann.lee+x@example.org", "ann@example.org"},
+      {"email", "(bo_c@mail.example.com), please", "bo_c@mail.example.com", "bo_c@mail.example.co"},
+      {"uri", "Shop: see <https://a.example/b?c=1&d=(2)>, now", "https://a.example/b?c=1&d=(2)",
+       "https://a.example/b"},
+      {"uri", "(at http://10.0.0.7:80/x).", "http://10.0.0.7:80/x", "Shop:"},
+      {"hostname", "Ping db7.example.net. Then wait", "db7.example.net", "Ping"},
+      {"ipv4", "Server 192.168.14.203, port 10.0.0.7:80", "10.0.0.7", "10.0.0.1"},
+      {"ipv6", "At 12:30 route fe80::1ff:890a", "fe80::1ff:890a", "::1"},
+      {"uuid", "Order 123e4567-e89b-12d3-a456-426614174000!",
+       "123e4567-e89b-12d3-a456-426614174000", "123e4567-e89b-12d3-a456-426614174001"},
+  };
+  for (const auto& it : kCases) {
+    const std::string schema = R"({"type":"string","format":")" + std::string(it.format) + R"("})";
+    const Grammar bound = *Bind(schema, it.text);
+    EXPECT_TRUE(takes(bound, '"' + std::string(it.fits) + '"')) << it.text;
+    EXPECT_FALSE(takes(bound, '"' + std::string(it.other) + '"')) << it.text;
+    // A text without one leaves the field free.
+    const Grammar free = *Bind(schema, "at 12:30, note: no a-b v1 here...");
+    EXPECT_TRUE(takes(free, '"' + std::string(it.fits) + '"')) << it.text;
+  }
+}
+
 TEST_F(SourceConditionsTest, OptionalFieldsAndListsOfWhichNothingFitsStayEmpty) {
   std::mt19937_64 random(8);
   const std::string text = RepeatedWords(random, 3000);

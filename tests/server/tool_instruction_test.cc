@@ -400,6 +400,32 @@ TEST(ToolInstructionTest, ALongListIsNotScoredAndSaysSo) {
   EXPECT_NE(many.find(R"("ignored":["/prefer_text"])"), std::string::npos) << many;
 }
 
+TEST(ToolInstructionTest, AToolWithoutArgumentsGetsNone) {
+  const auto server = StartFor(kNoTools);
+  Connection c(server->port());
+  const auto arguments = [&](const std::string& parameters, const std::string& more) {
+    const Answer answer =
+        c.Post("/v1/chat/completions",
+               BodyWith(R"("max_tokens":80,"tools":[{"type":"function","function":{"name":"ping")" +
+                        parameters + R"(}}],"tool_choice":)" + more));
+    EXPECT_EQ(answer.status, 200) << answer.body;
+    return At(answer.Json(), "/choices/0/message/tool_calls/0/function/arguments").text;
+  };
+  const std::string named = R"({"type":"function","function":{"name":"ping"}})";
+  for (const char* none :
+       {"", R"(,"parameters":{})", R"(,"parameters":{"type":"object"})",
+        R"(,"parameters":{"type":"object","properties":{},"required":[]},"strict":true)",
+        R"(,"parameters":{"$schema":"http://json-schema.org/draft-07/schema#","properties":{}})"}) {
+    EXPECT_EQ(arguments(none, named), "{}") << none;
+    EXPECT_EQ(arguments(none, R"("required")"), "{}") << none;
+  }
+  for (const char* open : {R"(,"parameters":{"type":"object","additionalProperties":true})",
+                           R"(,"parameters":{"additionalProperties":{"type":"integer"}})",
+                           R"(,"parameters":{"type":"object","minProperties":1})"}) {
+    EXPECT_NE(arguments(open, named), "{}") << open;
+  }
+}
+
 TEST(ToolInstructionTest, APreferenceIsForCalls) {
   const auto server = StartFor(kNoTools);
   Connection c(server->port());

@@ -275,8 +275,7 @@ Type SymbolTable::TypeOfBindings(const std::vector<Binding>& bindings, Module& m
     switch (binding.kind) {
       case Binding::Kind::kClass:
         types.push_back({.kind = TK::kClass, .cls = ClassOf(binding.node, module)});
-        // @singleton: the name may stand for an object.
-        if (types.back().cls->replaced) return {};
+        if (types.back().cls->replaced) return {};  // @singleton: it may be an object
         break;
       case Binding::Kind::kFunction:
         functions.functions.push_back(binding.node);

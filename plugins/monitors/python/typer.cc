@@ -43,7 +43,7 @@ bool Fixed(const std::vector<Binding>& bindings) {
   });
 }
 
-// Color: no variable of a loop is called so.
+// Color: no variable of a loop is called so, but [path.name for path in paths] is usual.
 bool LikeAClass(std::string_view name) {
   return name[0] >= 'A' && name[0] <= 'Z' &&
          std::ranges::any_of(name, [](char c) { return c >= 'a' && c <= 'z'; });
@@ -483,7 +483,6 @@ Type Typer::TypeOfName(const Node* use) {
   Module& program = world_.program();
   bool in_function = false;
   const bool doubtful = (unfinished_ || (place_ && place_->line_open)) && MayBeBoundBehind(use);
-  // [path.name for path in paths], whatever `path` is outside.
   const bool renamed = doubtful && !LikeAClass(name);
   for (const Node* up = use->parent; up != nullptr; up = up->parent) {
     Work::Step();
@@ -549,16 +548,14 @@ Type Typer::TypeOfName(const Node* use) {
     in_function = true;
   }
   const auto bound = program.scope.names.find(name);
-  if (world_.ChangesOf(program).all_replaced || world_.ChangesOf(program).replaced.contains(name))
-    return {};
-  if (renamed) return {};
+  const Changes& changes = world_.ChangesOf(program);
+  if (renamed || changes.all_replaced || changes.replaced.contains(name)) return {};
   if (bound == program.scope.names.end()) {
     if (!program.scope.stars.empty() || world_.ChangesOf(program).rebound.contains(name)) return {};
     if (unfinished_ && in_function && WillBeRedefined(name, program)) return {};
     Module* builtins = world_.Find("builtins");
     return builtins == nullptr ? Type{} : world_.MemberOfModule(*builtins, name);
   }
-  const Changes& changes = world_.ChangesOf(program);
   if (changes.rebound.contains(name)) return DeclaredBy(bound->second);
   const bool given = changes.globals || changes.given.contains(name);
   if ((doubtful || given) && !Fixed(bound->second)) return {};

@@ -84,6 +84,7 @@ std::optional<Refusal> Typer::CallProblem(const Node* call, bool keywords) {
       function->text().starts_with("super(")) {
     return std::nullopt;
   }
+  if (IsExpected(call, "TypeError")) return std::nullopt;
   Type callee = TypeOf(function);
   if (callee.is(TK::kClass)) {
     Class* top = callee.cls;
@@ -181,6 +182,11 @@ bool InBodyOfDerived(const Node* use) {
   return false;
 }
 
+// Of Python 2.
+constexpr std::array<std::string_view, 17> kOld = {
+    "print",  "exec", "unicode", "xrange", "basestring", "long",   "reload", "buffer",  "raw_input",
+    "unichr", "cmp",  "file",    "reduce", "apply",      "intern", "coerce", "execfile"};
+
 }  // namespace
 
 void Typer::CheckNames(std::vector<Refusal>& refusals) {
@@ -192,6 +198,8 @@ void Typer::CheckNames(std::vector<Refusal>& refusals) {
        {"import *", "exec(", "globals()", "locals()", "vars()", "_convert_", "gettext.install("}) {
     if (text.find(dynamic) != std::string::npos) return;
   }
+  // Its captures are not told from names that are read: match [1, [2]]:.
+  if (text.find("match [") != std::string::npos) return;
   // Every name that is bound anywhere in the text.
   std::unordered_set<std::string> bound;
   std::vector<const Node*> uses;
@@ -250,7 +258,6 @@ void Typer::CheckNames(std::vector<Refusal>& refusals) {
       if (kid.named) todo.push_back(&kid);
     }
   }
-  static constexpr std::array<std::string_view, 4> kOld = {"print", "exec", "unicode", "xrange"};
   for (const Node* use : uses) {
     const std::string name(use->text());
     if (name.starts_with("_") || bound.contains(name)) continue;

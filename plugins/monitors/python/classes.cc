@@ -52,6 +52,7 @@ Class* SymbolTable::ClassOf(const Node* node, Module& module) {
   for (const std::string_view decorator : DecoratorsOf(node)) {
     if (!Harmless(decorator, module) && !KeepsClass(decorator, module)) {
       c.dynamic = true;
+      c.replaced = !module.stub;
     }
   }
   if (!module.stub) {

@@ -96,21 +96,50 @@ std::vector<const Node*> ConditionsOf(const Node* up, const Node* below) {
 }
 
 // except AttributeError, except (ImportError, ...), except Exception, except:
+bool ClauseCatches(const Node* clause, bool module) {
+  std::string_view head = clause->text();
+  head = head.substr(0, head.find(':'));
+  if (head.size() < 8) return true;
+  for (const std::string_view word : {"AttributeError", "Exception", "BaseException"}) {
+    if (head.find(word) != std::string_view::npos) return true;
+  }
+  if (!module) return false;
+  for (const std::string_view word : {"ImportError", "ModuleNotFoundError", "NameError"}) {
+    if (head.find(word) != std::string_view::npos) return true;
+  }
+  // A name that is not one of Python's errors may stand for any of them.
+  return head.find("Error") == std::string_view::npos;
+}
+
 bool Catches(const Node* statement, bool module) {
-  for (const Node& kid : statement->kids()) {
-    if (!kid.is(K::k_except_clause)) continue;
-    std::string_view head = kid.text();
-    head = head.substr(0, head.find(':'));
-    if (head.size() < 8) return true;
-    for (const std::string_view word : {"AttributeError", "Exception", "BaseException"}) {
-      if (head.find(word) != std::string_view::npos) return true;
-    }
-    if (!module) continue;
-    for (const std::string_view word : {"ImportError", "ModuleNotFoundError", "NameError"}) {
-      if (head.find(word) != std::string_view::npos) return true;
-    }
-    // A name that is not one of Python's errors may stand for any of them.
-    if (head.find("Error") == std::string_view::npos) return true;
+  return std::ranges::any_of(statement->kids(), [&](const Node& kid) {
+    return kid.is(K::k_except_clause) && ClauseCatches(&kid, module);
+  });
+}
+
+// In the handler of a `try`: what stands there is for where the other is not there. A handler of
+// any error counts where the `try` asks the same object.
+bool InHandler(const Node* statement, const Node* clause, const Node* use, bool module) {
+  if (!clause->is(K::k_except_clause) || !ClauseCatches(clause, module)) return false;
+  std::string_view head = clause->text();
+  head = head.substr(0, head.find(':'));
+  for (const std::string_view word :
+       {"AttributeError", "ImportError", "NotFoundError", "NameError"}) {
+    if (head.find(word) != std::string_view::npos) return true;
+  }
+  const Node* body = statement->at(F::k_body);
+  const Node* root = RootOf(use);
+  const std::string_view text = body == nullptr ? std::string_view{} : body->text();
+  const std::string_view name = root == nullptr ? std::string_view{} : root->text();
+  return !name.empty() && FindAsk(text, "", name, 0, text.size()) < text.size();
+}
+
+// c of a if c else b
+bool IsCondition(const Node* choice, const Node* part) {
+  size_t i = 0;
+  for (const Node& kid : choice->kids()) {
+    if (!kid.named || kid.is(K::k_comment)) continue;
+    if (i++ == 1) return &kid == part;
   }
   return false;
 }
@@ -137,6 +166,25 @@ bool AsksWhatItIs(std::string_view function) {
 }
 
 }  // namespace
+
+// with suppress(AttributeError):, with self.assertRaises(AttributeError):, assertRaises(
+// AttributeError, lambda: x.y).
+bool IsExpected(const Node* node, std::string_view error) {
+  const auto names = [&](std::string_view head) {
+    const bool expects = head.find("suppress(") != std::string_view::npos ||
+                         head.find("aises") != std::string_view::npos;
+    return expects && (head.find(error) != std::string_view::npos ||
+                       head.find("Exception") != std::string_view::npos);
+  };
+  const Node* below = node;
+  for (const Node* up = node->parent; up != nullptr; below = up, up = up->parent) {
+    const bool with = up->is(K::k_with_statement) && below->field == F::k_body;
+    const bool call = up->is(K::k_call) && below->field == F::k_arguments;
+    if ((with || call) && names(up->text().substr(0, (with ? below : node)->start - up->start)))
+      return true;
+  }
+  return false;
+}
 
 // if x.kind == "a" and x.only_of_a: the object is of the class that a value of it tells.
 bool Typer::ToldApart(const Node* object) const {
@@ -233,6 +281,7 @@ bool Typer::Overlooked(const Node* attribute) const {
 // Below a condition on what there is. `module`: of a member of a module or class, which a `try` may
 // look for too.
 bool Typer::GuardedAbove(const Node* node, bool module) const {
+  if (IsExpected(node, "AttributeError")) return true;
   const Node* below = node;
   for (const Node* up = node->parent; up != nullptr; below = up, up = up->parent) {
     const bool branch = up->is(K::k_if_statement) || up->is(K::k_elif_clause);
@@ -241,11 +290,14 @@ bool Typer::GuardedAbove(const Node* node, bool module) const {
                                 ? up->at(F::k_left)
                                 : nullptr;
     const bool choice = up->is(K::k_conditional_expression);
+    // sys.maxsize if NEW else sys.maxint
+    if (choice && module && !IsCondition(up, below)) return true;
     if ((condition != nullptr && below != condition) || choice) {
       if (AsksForPlatform(condition != nullptr ? condition->text() : up->text())) return true;
     }
     // try: ... except AttributeError: the attempt is how it asks. While a text is written, what is
     // caught is not known yet.
+    if (up->is(K::k_try_statement) && InHandler(up, below, node, module)) return true;
     if (up->is(K::k_try_statement) && below->field == F::k_body &&
         (unfinished_ || (!place_ && module) || Catches(up, module))) {
       return true;

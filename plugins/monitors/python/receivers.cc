@@ -45,6 +45,8 @@ Taken FirstOf(const Node* method, std::string_view parameter) {
                           name->text() == "__class_getitem__")) {
     return Taken::kClass;
   }
+  // An Enum calls it as a function, with the name of the member.
+  if (name != nullptr && name->text() == "_generate_next_value_") return Taken::kOther;
   if (parameter == "self") return Taken::kObject;
   return parameter == "cls" || other ? Taken::kOther : Taken::kObject;
 }

@@ -102,6 +102,7 @@ std::string ModuleOfFile(const std::string& path) {
 
 void SymbolTable::SetProgram(std::unique_ptr<Tree> tree, const std::string& path, uint32_t cursor) {
   if (modules_.size() > kMaxModules) modules_.clear();
+  if (hidden_.size() > kMaxModules) hidden_.clear();
   program_ = std::make_unique<Module>();
   program_->name = "__main__";
   program_->package = path.ends_with("/__init__.py") || path.ends_with("/__init__");
@@ -128,6 +129,7 @@ void SymbolTable::Forget() noexcept {
 
 void SymbolTable::ForgetRepository() {
   Forget();
+  hidden_.clear();
   patches_.reset();
   std::erase_if(modules_, [](const auto& entry) {
     return entry.second == nullptr || entry.second->repository;
@@ -217,8 +219,26 @@ Module* SymbolTable::Find(const std::string& name) {
   return (modules_[name] = std::move(loaded)).get();
 }
 
+// Whether a script of the folder of the importing script is called so: scripts/platform.py. Which
+// of the two is meant depends on how the program is started. In packages it is the other one.
+bool SymbolTable::HiddenByNeighbour(const std::string& module, const Module& from) const {
+  const size_t dot = from.name.rfind('.');
+  if (!repository_ || from.stub || from.package || dot == std::string::npos) return false;
+  std::string folder = from.name.substr(0, dot + 1);
+  std::replace(folder.begin(), folder.end(), '.', '/');
+  const std::string path = folder + module.substr(0, module.find('.'));
+  const auto known = hidden_.find(path);
+  if (known != hidden_.end()) return known->second;
+  bool hidden = false;
+  for (const char* top : {"", "src/"}) {
+    hidden = hidden || (repository_->HasFile(top + path + ".py") &&
+                        !repository_->HasFile(top + folder + "__init__.py"));
+  }
+  return hidden_[path] = hidden;
+}
+
 std::string SymbolTable::Absolute(const Binding& import, const Module& from) const {
-  if (import.level == 0) return import.module;
+  if (import.level == 0) return HiddenByNeighbour(import.module, from) ? "" : import.module;
   std::string base = from.name;
   for (int up = import.level - (from.package ? 1 : 0); up > 0; --up) {
     const size_t dot = base.rfind('.');
@@ -255,6 +275,7 @@ Type SymbolTable::TypeOfBindings(const std::vector<Binding>& bindings, Module& m
     switch (binding.kind) {
       case Binding::Kind::kClass:
         types.push_back({.kind = TK::kClass, .cls = ClassOf(binding.node, module)});
+        if (types.back().cls->replaced) return {};  // @singleton: it may be an object
         break;
       case Binding::Kind::kFunction:
         functions.functions.push_back(binding.node);

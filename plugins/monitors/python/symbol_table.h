@@ -93,6 +93,7 @@ struct Class {
   Scope scope;
   bool open = false;        // its members are not all known
   bool dynamic = false;     // for another reason than that it is unfinished
+  bool replaced = false;    // by what a decorator returns
   bool unfinished = false;  // the cursor is in it
   bool bases_known = true;
   bool metaclass = false;    // it has one: the class itself has more than `type` has
@@ -249,6 +250,7 @@ class SymbolTable {
   bool MayBeSet(Class& c, const std::string& name);
   Type Made(Class& c, int count, const std::vector<Type>& given);
   std::string Absolute(const Binding& import, const Module& from) const;
+  bool HiddenByNeighbour(const std::string& module, const Module& from) const;
   void AddSubmodules(Module& module, bool in_repository) const;
   bool AddNamesOfModule(Module& top, std::vector<std::string>& names);
   void AddImported(const std::string& module, std::vector<std::string>& names) const;
@@ -279,6 +281,7 @@ class SymbolTable {
   bool imports_unknown_ = false;
   std::unordered_map<const Class*, ClassesBelow> below_;
   std::optional<Patches> patches_;
+  mutable std::unordered_map<std::string, bool> hidden_;  // see HiddenByNeighbour
   int depth_ = 0;
 };
 

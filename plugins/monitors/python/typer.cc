@@ -43,6 +43,12 @@ bool Fixed(const std::vector<Binding>& bindings) {
   });
 }
 
+// Color: no variable of a loop is called so, but [path.name for path in paths] is usual.
+bool LikeAClass(std::string_view name) {
+  return name[0] >= 'A' && name[0] <= 'Z' &&
+         std::ranges::any_of(name, [](char c) { return c >= 'a' && c <= 'z'; });
+}
+
 // bltn_open = open, or __all__ = ["open"]: the module makes an `open` of its own further down.
 bool WillBeRedefined(const std::string& name, const Module& module) {
   for (const auto& [bound, bindings] : module.scope.names) {
@@ -384,7 +390,8 @@ bool Typer::MayBeBoundBehind(const Node* use) {
   const uint32_t cursor = place_ ? place_->byte : world_.cursor();
   const Node* below = use;
   for (const Node* up = use->parent; up != nullptr; below = up, up = up->parent) {
-    if (up->is(K::k_block) || up->start > cursor || cursor > up->end) return false;
+    if (up->is(K::k_block) || up->start > cursor) return false;
+    if (cursor > up->end) continue;  // [x.a(
     const bool first = up->first_named() == below;
     switch (up->kind) {
       case K::k_list:
@@ -476,6 +483,7 @@ Type Typer::TypeOfName(const Node* use) {
   Module& program = world_.program();
   bool in_function = false;
   const bool doubtful = (unfinished_ || (place_ && place_->line_open)) && MayBeBoundBehind(use);
+  const bool renamed = doubtful && !LikeAClass(name);
   for (const Node* up = use->parent; up != nullptr; up = up->parent) {
     Work::Step();
     if (Comprehension(up)) {
@@ -523,7 +531,7 @@ Type Typer::TypeOfName(const Node* use) {
       }
     }
     if (bound != scope.names.end()) {
-      if (doubtful && !Fixed(bound->second)) return {};
+      if (renamed || (doubtful && !Fixed(bound->second))) return {};
       if (!in_function) {
         Type type = Flow(bound->second, use, up);
         if (type.known()) return type;
@@ -540,15 +548,14 @@ Type Typer::TypeOfName(const Node* use) {
     in_function = true;
   }
   const auto bound = program.scope.names.find(name);
-  if (world_.ChangesOf(program).all_replaced || world_.ChangesOf(program).replaced.contains(name))
-    return {};
+  const Changes& changes = world_.ChangesOf(program);
+  if (renamed || changes.all_replaced || changes.replaced.contains(name)) return {};
   if (bound == program.scope.names.end()) {
     if (!program.scope.stars.empty() || world_.ChangesOf(program).rebound.contains(name)) return {};
     if (unfinished_ && in_function && WillBeRedefined(name, program)) return {};
     Module* builtins = world_.Find("builtins");
     return builtins == nullptr ? Type{} : world_.MemberOfModule(*builtins, name);
   }
-  const Changes& changes = world_.ChangesOf(program);
   if (changes.rebound.contains(name)) return DeclaredBy(bound->second);
   const bool given = changes.globals || changes.given.contains(name);
   if ((doubtful || given) && !Fixed(bound->second)) return {};

@@ -32,6 +32,9 @@ inline bool Inside(const Node* node, const Node* around) {
   return around->start <= node->start && node->end <= around->end;
 }
 
+// Whether the text expects the error where the node stands (guards.cc).
+bool IsExpected(const Node* node, std::string_view error);
+
 class Typer {
  public:
   // `unfinished`: the text goes on at the world's cursor.

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <string_view>
+
+#include "src/base/source_text.h"
 
 namespace pawl::schema {
 namespace {

@@ -47,6 +47,8 @@ class Extract:
         self._options = Sorted(given, with_constraint=False)
         self._record = record_of(given)
         if contrast:
+            if self._options.asking.get("prefer_text"):
+                raise PawlError("unsupported", "cannot be used with contrast", "prefer_text")
             self._options.sampling["contrast"] = contrast
         self._options.sampling.setdefault("max_tokens", _EXTRACT_TOKENS)
         self._draws = Draws(engine, drawing, self._options, checks) if draws else None

@@ -249,6 +249,41 @@ TEST(TextPreferenceTest, AFieldThatTheTextHasNothingForLosesNothing) {
   EXPECT_TRUE(GrammarAccess::CopiedFrom(needs, "ab 7").has_value());
 }
 
+// A number at the root has no sign behind its end: the output ends.
+TEST(TextPreferenceTest, ANumberAtTheRoot) {
+  constexpr const char* kNumbers = "d 17, b 238";
+  const auto vocabulary = Tokens();
+  const Grammar grammar =
+      *Compiler(vocabulary).CompileJsonSchema(R"({"type": "integer"})", Options());
+  const Grammar copied = *GrammarAccess::CopiedFrom(grammar, kNumbers);
+  for (const bool spelled : {false, true}) {
+    auto at = std::static_pointer_cast<const LoopConstraint>(
+        PreferText(MakeConstraint(grammar), copied,
+                   {.nats = {3, 6},
+                    .encode = spelled ? LongestFirst(vocabulary) : Encoder(),
+                    .text = kNumbers}));
+    const auto preferred = [&] {
+      std::string out;
+      for (const TokenId token : at->preference().mask->Tokens())
+        out += std::string(vocabulary->bytes(token)) + " ";
+      return out;
+    };
+    const auto write = [&](std::string_view text) {
+      for (TokenId t = 0; t < vocabulary->size(); ++t) {
+        if (vocabulary->bytes(t) == text) return at = at->Next(t);
+      }
+      return at = nullptr;
+    };
+    EXPECT_EQ(preferred(), "17 1 2 ");
+    EXPECT_EQ(at->preference().nats, 3);
+    ASSERT_NE(write("17"), nullptr);
+    EXPECT_TRUE(at->accepting());
+    // Nothing but the end: 173 is not of the text.
+    EXPECT_EQ(preferred(), "<end> ");
+    EXPECT_EQ(at->preference().nats, 6);
+  }
+}
+
 TEST(TextPreferenceTest, PlacesInJson) {
   JsonPlace place;
   const auto feed = [&](std::string_view text) {

@@ -397,13 +397,13 @@ def test_bad_options(engine, options, error, message):
 
 def test_contrast_of_records(engine):
     plain = engine.extract(TEXTS, CONTACT)
-    assert engine.extract(TEXTS, CONTACT, contrast=0) == plain
-    assert engine.extract(TEXTS, CONTACT, contrast=None) == plain
+    assert [engine.extract(TEXTS, CONTACT, contrast=none) for none in (0, None)] == [plain, plain]
     output = engine.extract_outputs(TEXTS[0], CONTACT, contrast=1)
     assert output.tokens and output.finish_reason == "stop"
     for options, place in [({"contrast": "much"}, None), ({"contrast": True}, None), ({"contrast": 1e9}, "contrast"),
                            ({"contrast": 1, "logprobs": 1}, "logprobs"), ({"contrast": 1, "stop": "x"}, "stop"),
-                           ({"contrast": 1, "free_first": 9}, "free_first"), ({"contrast": 1, "details": True}, "details")]:
+                           ({"contrast": 1, "free_first": 9}, "free_first"), ({"contrast": 1, "details": True}, "details"),
+                           ({"contrast": 1, "prefer_text": 2}, "prefer_text")]:
         with pytest.raises(TypeError if place is None else pawl.PawlError) as raised:
             engine.extract(TEXTS[0], CONTACT, **options)
         assert place is None or raised.value.place == place

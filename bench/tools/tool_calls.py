@@ -8,7 +8,8 @@ Each request is a chat with all tools, tool_choice "required", parallel_tool_cal
 temperature 0. A call is right if it is the only one, its tool is the right one, and its arguments
 are the right ones. Texts are compared without case and without quotes, dots and spaces around them.
 The right calls were written by hand before the first run. --json writes every call. The exit code
-is 1 if fewer calls than --least are right.
+is 1 if fewer calls than --least are right. With --choice the model has no tool to choose: "named" is a
+tool_choice that names the right one, "alone" a request that has only the right one.
 """
 
 import argparse
@@ -59,18 +60,21 @@ def main():
     parser.add_argument("--least", type=int, default=0)
     parser.add_argument("--json", help="file for every call")
     parser.add_argument("--requests", default="requests.json", help="of this folder; dev_requests.json is for trying changes")
+    parser.add_argument("--choice", default="required", choices=["required", "named", "alone"])
     options = parser.parse_args()
     here = pathlib.Path(__file__).parent
     data = json.loads((here / options.requests).read_text())
     tools = [{"type": "function", "function": tool} for tool in data["tools"]]
     rows, names = [], 0
     for wanted in data["requests"]:
+        right_one = [tool for tool in tools if tool["function"]["name"] == wanted["name"]]
+        named = {"type": "function", "function": {"name": wanted["name"]}}
         reply = ask(
             options.url,
             {
                 "messages": [{"role": "user", "content": wanted["text"]}],
-                "tools": tools,
-                "tool_choice": "required",
+                "tools": right_one if options.choice == "alone" else tools,
+                "tool_choice": named if options.choice == "named" else "required",
                 "parallel_tool_calls": False,
                 "temperature": 0,
                 "max_tokens": 96,

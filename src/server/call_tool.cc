@@ -7,7 +7,7 @@
 // "(none)" in place of the request, and the tool is taken that the request makes more probable by
 // the largest factor (pointwise mutual information, arXiv 2104.08315). This is done where one call
 // is required at temperature 0. The first score puts the list of tools into the cache; the others
-// run together.
+// run together. A list of one tool is not scored.
 //
 // The call of this tool is then the better one of two beams: one wrong token at the beginning of a
 // value is what small models often do, and what follows shows it. In both, arguments that the
@@ -60,13 +60,19 @@ bool Call::PicksTool() const {
   const std::vector<ToolForm>& forms = spec_.prompts[0].told_tools.forms;
   const bool plain = plan_.format == PlainTraits().format;
   const bool one = !asked.parallel || (plain && !asked.asked_parallel);
-  return one && forms.size() > 1 && asked.choice.mode == ToolChoice::Mode::kRequired &&
+  return one && !forms.empty() && asked.choice.mode == ToolChoice::Mode::kRequired &&
          spec_.options.sampling.temperature == 0 &&
-         std::ranges::none_of(forms, [](const ToolForm& form) { return form.begin.empty(); });
+         (forms.size() == 1 ||
+          std::ranges::none_of(forms, [](const ToolForm& form) { return form.begin.empty(); }));
 }
 
 void Call::PickTool() {
   const size_t tools = plan_.calls.size();
+  if (tools == 1) {
+    PreferRequest();
+    beams_ = MayTakeBeams();
+    return Launch();
+  }
   size_t scored = 0;
   for (const ToolForm& form : spec_.prompts[0].told_tools.forms) {
     scored += server_->model->tokenizer().Encode(WithoutSpaces(form.begin)).size();

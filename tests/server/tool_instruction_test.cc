@@ -426,6 +426,32 @@ TEST(ToolInstructionTest, AToolWithoutArgumentsGetsNone) {
   }
 }
 
+// One tool, or one that is named, is not chosen; its arguments are preferred from the request too.
+TEST(ToolInstructionTest, TheArgumentsOfOneToolAreThoseOfTheRequest) {
+  const auto server = StartFor(kNoTools);
+  Connection c(server->port());
+  const std::string named = R"(,"tool_choice":{"type":"function","function":{"name":"set_email"}})";
+  const std::string alone = std::string(R"(,"tools":[)" PAWL_TEST_TOOL("set_email", "Writes.") "]");
+  const auto who = [&](const std::string& more) {
+    const Answer answer = c.Post("/v1/chat/completions", BodyWith(R"("max_tokens":48)" + more));
+    EXPECT_EQ(answer.status, 200) << answer.body;
+    EXPECT_EQ(At(answer.Json(), "/pawl/ignored").items.size(), 0) << answer.body;
+    const std::string call =
+        At(answer.Json(), "/choices/0/message/tool_calls/0/function/arguments").text;
+    const Result<json::Value> arguments = json::Parse(call);
+    EXPECT_TRUE(arguments.ok()) << answer.body;
+    return arguments.ok() ? At(*arguments, "/who").text : "";
+  };
+  const std::string text = "Weather in Bern?";  // the message of BodyWith
+  int differs = 0;
+  for (const std::string& tools :
+       {"," + std::string(kFourTools) + named, alone + R"(,"tool_choice":"required")"}) {
+    EXPECT_NE(text.find(who(tools + R"(,"prefer_text":1000)")), std::string::npos) << tools;
+    if (text.find(who(tools + R"(,"prefer_text":0)")) == std::string::npos) ++differs;
+  }
+  EXPECT_GT(differs, 0);
+}
+
 TEST(ToolInstructionTest, APreferenceIsForCalls) {
   const auto server = StartFor(kNoTools);
   Connection c(server->port());

@@ -60,6 +60,7 @@ def main():
     parser.add_argument("--least", type=int, default=0)
     parser.add_argument("--json", help="file for every call")
     parser.add_argument("--requests", default="requests.json", help="of this folder; dev_requests.json is for trying changes")
+    parser.add_argument("--temperature", type=float, default=0)
     parser.add_argument("--choice", default="required", choices=["required", "named", "alone"])
     options = parser.parse_args()
     here = pathlib.Path(__file__).parent
@@ -76,7 +77,8 @@ def main():
                 "tools": right_one if options.choice == "alone" else tools,
                 "tool_choice": named if options.choice == "named" else "required",
                 "parallel_tool_calls": False,
-                "temperature": 0,
+                "temperature": options.temperature,
+                "seed": 1,
                 "max_tokens": 96,
             },
         )

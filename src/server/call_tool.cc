@@ -5,13 +5,14 @@
 // the whole beginning of a call tells tools apart much better (bench/tools/). Some names are
 // probable behind any request. So the same beginnings are scored behind a baseline, the prompt with
 // "(none)" in place of the request, and the tool is taken that the request makes more probable by
-// the largest factor (pointwise mutual information, arXiv 2104.08315). This is done where one call
-// is required at temperature 0. The first score puts the list of tools into the cache; the others
+// the largest factor (pointwise mutual information, arXiv 2104.08315); above temperature 0 it is
+// drawn, the logarithm of the factor standing for the logit. This is done where one call is
+// required. The first score puts the list of tools into the cache; the others
 // run together. A list of one tool is not scored.
 //
-// The call of this tool is then the better one of two beams: one wrong token at the beginning of a
-// value is what small models often do, and what follows shows it. In both, arguments that the
-// request has are preferred, and so are the keys that it names (src/engine/tool_copies.h).
+// At temperature 0 the call of this tool is then the better one of two beams: one wrong token at
+// the beginning of a value is what small models often do, and what follows shows it. Arguments that
+// the request has are preferred, and so are the keys that it names (src/engine/tool_copies.h).
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -19,6 +20,7 @@
 #include <utility>
 
 #include "src/base/failure.h"
+#include "src/base/random.h"
 #include "src/base/stop_scope.h"
 #include "src/decode/text_preference.h"
 #include "src/engine/copied_text.h"
@@ -43,6 +45,8 @@ constexpr const char* kNotScored =
 constexpr PreferenceNats kPreferRequest = {.begin = 6, .inside = 10};
 constexpr float kPreferKeys = 3;
 constexpr double kHasPattern = 4, kLacksNeeded = -4;
+// Where the noise of the tool's draw stands: no token of an output has this position.
+constexpr uint64_t kToolPosition = std::numeric_limits<uint64_t>::max();
 // Plain sums of log-probabilities would take an empty text for a long one, and means take what
 // repeats itself.
 constexpr double kLengthPenalty = 0.5;
@@ -61,9 +65,9 @@ bool Call::PicksTool() const {
   const bool plain = plan_.format == PlainTraits().format;
   const bool one = !asked.parallel || (plain && !asked.asked_parallel);
   return one && !forms.empty() && asked.choice.mode == ToolChoice::Mode::kRequired &&
-         spec_.options.sampling.temperature == 0 &&
          (forms.size() == 1 ||
-          std::ranges::none_of(forms, [](const ToolForm& form) { return form.begin.empty(); }));
+          ((spec_.options.sampling.temperature == 0 || spec_.draws() == 1) &&
+           std::ranges::none_of(forms, [](const ToolForm& form) { return form.begin.empty(); })));
 }
 
 void Call::PickTool() {
@@ -164,6 +168,12 @@ void Call::LaunchPicked() {
   }
   tool_scores_.resize(tools);
   for (size_t call = 0; call < tools && !gone_; ++call) tool_scores_[call] += EvidenceFor(call);
+  if (const SamplingParams& sampling = spec_.options.sampling; sampling.temperature > 0) {
+    for (size_t call = 0; call < tools; ++call) {
+      tool_scores_[call] = tool_scores_[call] / static_cast<double>(sampling.temperature) +
+                           static_cast<double>(GumbelAt(sampling.seed, kToolPosition, call));
+    }
+  }
   const auto best = std::ranges::max_element(tool_scores_);
   if (!gone_ && *best > -std::numeric_limits<double>::infinity()) {
     RequestConstraints& asked = spec_.asked;
@@ -272,11 +282,11 @@ bool Call::MayTakeBeams() const {
   greedy.seed = options.sampling.seed;
   greedy.draft_lanes = options.sampling.draft_lanes;
   const SamplingParams& asked = options.sampling;
-  return choices_.size() == 1 && spec_.stop.empty() && !spec_.want_tokens && !spec_.echo &&
-         options.logit_bias.empty() && options.logprobs < 0 && !options.mask_surprise &&
-         !options.details && asked.repetition_penalty == greedy.repetition_penalty &&
-         asked.presence_penalty == 0 && asked.frequency_penalty == 0 &&
-         asked.stages == SamplerStages();
+  return asked.temperature == 0 && choices_.size() == 1 && spec_.stop.empty() &&
+         !spec_.want_tokens && !spec_.echo && options.logit_bias.empty() && options.logprobs < 0 &&
+         !options.mask_surprise && !options.details &&
+         asked.repetition_penalty == greedy.repetition_penalty && asked.presence_penalty == 0 &&
+         asked.frequency_penalty == 0 && asked.stages == SamplerStages();
 }
 
 void Call::SubmitBeams(Choice& choice, std::shared_ptr<const Constraint> constraint) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "src/base/json_reader.h"
+#include "src/base/random.h"
 #include "src/engine/model_files.h"
 #include "src/server/constraint_spec.h"
 #include "src/server/served_model.h"
@@ -160,12 +161,13 @@ std::vector<TokenId> PromptTokens(const ServedModel& model, const ToolInstructio
   return prompt.ok() ? prompt->tokens : std::vector<TokenId>();
 }
 
-json::Value CallFor(const Server& server, const std::string& text, const std::string& more) {
+json::Value CallFor(const Server& server, const std::string& text, const std::string& more,
+                    const std::string& temperature = "0") {
   Connection c(server.port());
-  const Answer answer = c.Post("/v1/chat/completions",
-                               R"({"temperature":0,"max_tokens":48,"messages":[{"role":)"
-                               R"("user","content":)" +
-                                   json::Quote(text) + "}]," + kFourTools + kOneCall + more + "}");
+  const Answer answer =
+      c.Post("/v1/chat/completions", R"({"max_tokens":48,"messages":[{"role":"user","content":)" +
+                                         json::Quote(text) + R"(}],"temperature":)" + temperature +
+                                         "," + kFourTools + kOneCall + more + "}");
   EXPECT_EQ(answer.status, 200) << answer.body;
   return At(answer.Json(), "/choices/0/message/tool_calls/0/function");
 }
@@ -196,22 +198,35 @@ TEST(ToolInstructionTest, TheToolIsTheOneThatTheRequestMakesMostProbable) {
     tokens.insert(tokens.end(), more.begin(), more.end());
     return ScoreOf(*server, tokens, more.size());
   };
-  int differs = 0;
+  int differs = 0, others = 0;
   for (const char* text : {"Where does Ann live?", "Remove the list.", "Write to bob@lee.org"}) {
     std::string best, best_behind;
     double most = -1e9, most_behind = -1e9;
+    std::vector<double> by_tool;
     for (const ToolForm& form : tools.told.forms) {
       const double behind = score(form, text), raised = behind - score(form, "(none)");
       if (raised > most) best = form.name;
       if (behind > most_behind) best_behind = form.name;
       most = std::max(most, raised);
       most_behind = std::max(most_behind, behind);
+      by_tool.push_back(raised);
     }
     EXPECT_EQ(At(CallFor(*server, text, ""), "/name").text, best) << text;
     // Several calls are chosen token by token.
     const json::Value several = CallFor(*server, text, R"(,"parallel_tool_calls":true)");
     if (At(several, "/name").text != best || best != best_behind) ++differs;
+    // Above temperature 0 it is drawn: the same seed, the same tool.
+    for (uint64_t seed = 1; seed <= 6; ++seed) {
+      std::vector<double> keys;
+      for (size_t i = 0; i < by_tool.size(); ++i)
+        keys.push_back(by_tool[i] / 2 + static_cast<double>(GumbelAt(seed, ~uint64_t{0}, i)));
+      const auto first = std::ranges::max_element(keys) - keys.begin();
+      const json::Value drawn = CallFor(*server, text, ",\"seed\":" + std::to_string(seed), "2");
+      EXPECT_EQ(At(drawn, "/name").text, tools.told.forms[static_cast<size_t>(first)].name);
+      others += At(drawn, "/name").text == best ? 0 : 1;
+    }
   }
+  EXPECT_GT(others, 0);
   EXPECT_GT(differs, 0);
 }
 

@@ -227,6 +227,8 @@ class Call : public std::enable_shared_from_this<Call> {
   // nullptr: nothing is preferred.
   std::shared_ptr<const Constraint> WithRequestPreferred(
       std::shared_ptr<const Constraint> constraint) const;
+  // Whether an answer may prefer values of the messages: where it is JSON of a schema.
+  bool MayPreferMessages() const;
   // The call of that tool, by a search with a few beams.
   bool MayTakeBeams() const;
   void SubmitBeams(Choice& choice, std::shared_ptr<const Constraint> constraint);

@@ -268,7 +268,7 @@ std::optional<ApiError> Call::CompilePlan(ThinkingStart thinking) {
     layout.source = CopiedText(server_->model->tokenizer(), layout.source).text();
   if (std::optional<ApiError> error = PlanThinking(thinking)) return error;
   if (spec_.prompts[0].kind == PromptSpec::Kind::kChat && spec_.prompts[0].prefer_text &&
-      !PicksTool())
+      !PicksTool() && !MayPreferMessages())
     out_.ignored.emplace_back("/prefer_text");
   names_specials_ = plan_.grammar.kind == ConstraintSpec::Kind::kStructuralTag &&
                     (!plan_.calls.empty() || plan_.marked());
@@ -368,11 +368,23 @@ Result<Grammar> Call::BoundFor(const Choice& choice) {
   return placed(bound.error(), plan_.grammar.pointer);
 }
 
+bool Call::MayPreferMessages() const {
+  return spec_.prompts[0].kind == PromptSpec::Kind::kChat && !spec_.together.any() &&
+         plan_.calls.empty() && !plan_.marked() &&
+         plan_.grammar.kind == ConstraintSpec::Kind::kJsonSchema;
+}
+
 std::shared_ptr<const Constraint> Call::ConstraintOf(const Choice& choice,
                                                      const Grammar& bound) const {
   std::shared_ptr<const Constraint> constraint = MakeConstraint(bound);
   const PromptSpec& prompt = spec_.prompts[choice.prompt];
   if (copied_.grammar) return WithRequestPreferred(std::move(constraint));
+  if (prompt.prefer_text && MayPreferMessages()) {
+    ExtractInput input = {.schema = plan_.grammar.text, .text = SourceOfMessages(prompt.messages)};
+    input.prefer_text = prompt.prefer_text;
+    return WithTextPreference(std::move(constraint), grammars_[choice.prompt], std::move(input),
+                              server_->model->loaded());
+  }
   if (prompt.kind != PromptSpec::Kind::kExtract || spec_.together.any()) return constraint;
   return WithTextPreference(std::move(constraint), grammars_[choice.prompt],
                             {.schema = prompt.schema,

@@ -467,9 +467,22 @@ TEST(ToolInstructionTest, TheArgumentsOfOneToolAreThoseOfTheRequest) {
   EXPECT_GT(differs, 0);
 }
 
-TEST(ToolInstructionTest, APreferenceIsForCalls) {
+TEST(ToolInstructionTest, APreferenceIsForCallsAndRecords) {
   const auto server = StartFor(kNoTools);
   Connection c(server->port());
+  const auto city = [&](const std::string& more) {
+    const Answer answer = c.Post(
+        "/v1/chat/completions",
+        R"({"messages":[{"role":"user","content":"Weather in Bern?"}],"temperature":9,"seed":1,)"
+        R"("response_format":{"type":"json_schema","json_schema":{"name":"p","schema":{)"
+        R"("type":"object","properties":{"city":{"type":"string","pattern":"^B[a-z]{3}$"}},)"
+        R"("required":["city"],"additionalProperties":false}}})" +
+            more + "}");
+    EXPECT_EQ(At(answer.Json(), "/pawl/ignored").items.size(), 0) << answer.body;
+    return At(*json::Parse(At(answer.Json(), "/choices/0/message/content").text), "/city").text;
+  };
+  EXPECT_EQ(city(R"(,"prefer_text":1000)"), "Bern");
+  EXPECT_NE(city(""), "Bern");
   const Answer text = c.Post("/v1/chat/completions", BodyWith(R"("max_tokens":4,"prefer_text":2)"));
   EXPECT_EQ(At(text.Json(), "/pawl/ignored/0").text, "/prefer_text") << text.body;
   const Answer wrong =
